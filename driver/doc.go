@@ -1,0 +1,32 @@
+// Package driver is the seam between interlock's portable behaviour and the engines that keep the locks.
+//
+// An engine implements [Driver] and whichever optional interfaces it can honour ([Renewer], [Requeuer], [Inspector],
+// [Breaker], [Diagnoser]). Everything that is the same on every engine is written once, above this seam: owners and
+// re-entry inside a process, the queue of waiting goroutines, the renewal scheduler, the trust window, loss signals, the
+// undoing of acquisitions whose outcome is unknown, options and error texts. An engine must not write any of it again.
+//
+// # The model that all engines share
+//
+// A lock is a weighted, leased FIFO queue. It has a limit; a request has a mode and a weight. A mutex is an exclusive
+// request on a limit of one; a reader is a shared request, a writer an exclusive one; a semaphore acquisition is a
+// shared request of some weight on a limit of N. Each hold ends by release, by its lease, or with its session.
+//
+// # Three ways in which a hold ends when its client vanishes
+//
+// [Leases] engines (Redis, memory) end a hold when its lease was not renewed. [Sessions] engines (ZooKeeper, etcd, SQL)
+// end it with the client's session. [Process] engines (files) end it with the process. The portable layer learns which
+// from [Traits], and how long a hold may be trusted from [Grant].
+//
+// # Time
+//
+// A driver never stores nor compares a client's clock in the engine. It tells the portable layer, on this process's
+// monotonic clock, from which instant a lease may be counted ([Grant].Sent): an instant not later than the one at which
+// the engine granted it.
+//
+// # Errors
+//
+// Drivers return raw errors; the portable layer adds lock, operation and engine once. What an error says about the
+// outcome is part of the contract, see [Driver].
+//
+// Package [github.com/interlock-go/interlock/drivertest] checks an implementation against all this.
+package driver

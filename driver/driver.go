@@ -1,0 +1,136 @@
+package driver
+
+import (
+	"context"
+	"time"
+)
+
+// Driver is one client's access to an engine. Its methods are called from many goroutines at once.
+//
+// Every method returns within 50 ms after its context has ended, also when the server hangs: a driver whose client
+// library does not honour contexts runs the call in a goroutine of its own and stops waiting for it.
+//
+// # What an error of Acquire means
+//
+// An error is definite, meaning that nothing was taken and nothing stays queued, when it matches one of [ErrHeld] (of a
+// Try), [ErrUnsupported], [ErrConflict], [ErrDeadlock] or [ErrClosed] and does not match [ErrUnavailable]. After every
+// other error, the context's included, the portable layer takes the outcome as unknown and calls Release with Undo for
+// the same ID until that succeeds, so a driver need not clean up after a cancelled wait itself.
+type Driver interface {
+	// Traits describes the engine. It is constant over the driver's life and costs nothing.
+	Traits() Traits
+
+	// Acquire waits until the request is granted, refused for good, or ctx ends. Granting mints the token in the same
+	// atomic step. The same ID asked again answers the same grant (a retry after a lost reply takes nothing twice),
+	// unless the ID has been released or undone: then it is refused with an error matching ErrLost and takes nothing.
+	Acquire(ctx context.Context, r *Request) (Grant, error)
+
+	// Release ends the hold with r's ID, and only that one. It returns nil when it ended the hold, and an error matching
+	// ErrLost when there is no such hold (it ended earlier, or was never granted). Any other error means that the outcome
+	// is unknown and that the caller will ask again. With Undo see [Release].
+	Release(ctx context.Context, r *Release) error
+
+	// Close gives back what the driver holds of the machine: connections, goroutines, descriptors. Holds of a session or
+	// process engine end with it; holds of a lease engine end with their lease.
+	Close() error
+}
+
+// Key names a lock. Locks of different kinds never meet, whatever their names.
+type Key struct {
+	Kind Kind
+	Name string // 1 to 512 bytes of valid UTF-8, compared byte by byte
+}
+
+// Mode says what a request shares the lock with.
+type Mode uint8
+
+const (
+	// Exclusive takes the whole lock, whatever its limit: a mutex, a writer.
+	Exclusive Mode = iota
+	// Shared takes Weight of Limit: permits of a semaphore. With Limit 0 any number fit, as readers do.
+	Shared
+	// Upgradeable is the read that may become a write: beside readers, but one at a time.
+	Upgradeable
+)
+
+// Request asks for one hold.
+type Request struct {
+	Key
+
+	// ID names this hold for ever: Release, Renew and a retried Acquire match it and nothing else. It is never reused.
+	ID string
+
+	// Owner is shown to operators. If Named, requests of the same Owner re-enter each other's holds, from any process:
+	// they bypass the queue and return the token and nonce that the lock already has. If not Named, no other request
+	// ever re-enters, whatever its Owner: named and anonymous owners are different namespaces.
+	Owner string
+	Named bool
+
+	Client string // who asks, as operators see it, for instance "host:pid"
+	Label  string // shown to operators
+
+	Mode   Mode
+	Limit  int // of a semaphore; ignored for Exclusive
+	Weight int // at least 1; ignored for Exclusive
+
+	// Lease is how long the hold lasts without renewal, on Leases engines; others ignore it.
+	Lease time.Duration
+
+	// Try refuses with a *HeldError instead of waiting, also when the lock is free but others wait for it.
+	Try bool
+
+	// Tokens asks for this many consecutive tokens, so that the hold can pass on inside the process. At least 1.
+	// The engine may grant fewer.
+	Tokens int
+
+	// Waiting, if not nil, is called when the engine has answered that somebody else is in the way, and again when that
+	// changes. It must be called before a wait begins if the engine can tell at all: it is how a wait that its context
+	// ends knows "held by another" from "the engine did not answer". It does not block.
+	Waiting func(*HeldError)
+
+	// Lost, if not nil, is called at most once, after the grant, when the engine tells that this hold is gone although it
+	// was not released: broken, taken, or its session ended. It does not block, and may be called from any goroutine,
+	// also before Acquire has returned.
+	Lost func(reason LostReason, cause error)
+}
+
+// Grant is the answer to a Request.
+type Grant struct {
+	// Token is the first of Tokens consecutive fencing numbers, all greater than any granted before for this lock. On
+	// re-entry both are those that the lock already has.
+	Token  uint64
+	Tokens int // at least 1
+
+	// Nonce is made when the lock goes from free to held, and is the same on re-entry.
+	Nonce string
+
+	// Sent and Lease are the trust window: the hold is the caller's from Sent (on the monotonic clock, not later than the
+	// engine's own instant of granting) for Lease. A Lease shorter than asked is renewed at once, so a push that must be
+	// claimed grants a short one. On Sessions engines Lease is the session's timeout and Session counts instead of Sent.
+	// On Process engines both are zero: the hold lasts as long as the process.
+	Sent    time.Time
+	Lease   time.Duration
+	Session Session
+}
+
+// Session is what keeps the holds of a Sessions engine alive. A lost session is told by Request.Lost of each hold.
+type Session interface {
+	// Confirmed returns the instant, on the monotonic clock, at which the last answered sign of life was sent. The
+	// session's holds are trusted from then for the timeout. It costs nothing and never goes back.
+	Confirmed() time.Time
+}
+
+// Release ends one hold.
+type Release struct {
+	Key
+	ID string
+
+	// Undo says that the outcome of the Acquire of this ID is unknown. Whatever it left is taken away, a place in the
+	// queue included, and a copy of the request that arrives within Horizon is refused. Undo returns nil as soon as
+	// nothing is left, also when there was nothing.
+	Undo    bool
+	Horizon time.Duration
+
+	// Keep, if positive, does not free the lock now but lets its lease run out after Keep (MinHold).
+	Keep time.Duration
+}

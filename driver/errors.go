@@ -1,0 +1,170 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What can go wrong, as sentinels for errors.Is. Held, lost and unavailable are three different things: somebody else
+// has it, you had it, nobody knows.
+var (
+	ErrHeld        = errors.New("held by another owner")
+	ErrLost        = errors.New("lost")
+	ErrReleased    = errors.New("already released")
+	ErrUnavailable = errors.New("engine unavailable, state unknown")
+	ErrUnsupported = errors.New("not supported by this engine")
+	ErrClosed      = errors.New("client closed")
+	ErrDeadlock    = errors.New("deadlock")
+	ErrNested      = errors.New("owner has further holds")
+	ErrConflict    = errors.New("in use with other parameters")
+	ErrNotHeld     = errors.New("not held")
+)
+
+// HeldError says that another owner holds the lock, and what is known of it. It matches ErrHeld; when a wait was ended by
+// its context it also unwraps to the context's error. Fields that the engine does not tell are zero.
+type HeldError struct {
+	Kind   Kind
+	Name   string
+	Owner  string    // owner id of a holder, if the engine tells
+	Client string    // the client's name as operators see it
+	Token  uint64    // 0 if unknown
+	Since  time.Time // zero if unknown
+	Until  time.Time // end of the lease as the engine sees it; zero if unknown
+	Cause  error     // the context's error, or nil
+}
+
+// Error names the holder as far as it is known.
+func (e *HeldError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %q is held", e.Kind, e.Name)
+	if e.Client != "" {
+		fmt.Fprintf(&b, " by %s", e.Client)
+	}
+	if e.Owner != "" {
+		fmt.Fprintf(&b, " (owner %s)", e.Owner)
+	}
+	if !e.Since.IsZero() {
+		fmt.Fprintf(&b, " since %s", e.Since.Format(time.RFC3339))
+	}
+	if e.Token != 0 {
+		fmt.Fprintf(&b, ", token %d", e.Token)
+	}
+	if !e.Until.IsZero() {
+		fmt.Fprintf(&b, ", lease until %s", e.Until.Format(time.RFC3339))
+	}
+	if e.Cause != nil {
+		fmt.Fprintf(&b, ": %v", e.Cause)
+	}
+	return b.String()
+}
+
+// Is matches ErrHeld.
+func (e *HeldError) Is(t error) bool { return t == ErrHeld }
+
+// Unwrap returns Cause.
+func (e *HeldError) Unwrap() error { return e.Cause }
+
+// LostReason says how a hold was lost.
+type LostReason string
+
+// The ways to lose a hold.
+const (
+	LostUnconfirmed LostReason = "unconfirmed" // the trust window ended without a confirmed renewal
+	LostExpired     LostReason = "expired"     // the engine said that the lease had ended
+	LostTaken       LostReason = "taken"       // another owner has it
+	LostBroken      LostReason = "broken"      // Break
+	LostSession     LostReason = "session"     // the session or connection ended
+	LostSuspended   LostReason = "suspended"   // this machine stood still longer than the lease
+)
+
+// sentence says the reason in words, for Error.
+func (r LostReason) sentence() string {
+	switch r {
+	case LostUnconfirmed:
+		return "no renewal was confirmed in time"
+	case LostExpired:
+		return "its lease had ended"
+	case LostTaken:
+		return "another owner has it"
+	case LostBroken:
+		return "it was broken by an operator"
+	case LostSession:
+		return "its session ended"
+	case LostSuspended:
+		return "this machine stood still for too long"
+	}
+	return string(r)
+}
+
+// LostError says that a hold ended although its owner had not released it: another owner may be inside by now. It
+// matches ErrLost.
+type LostError struct {
+	Kind   Kind
+	Name   string
+	Token  uint64
+	Reason LostReason
+	Cause  error
+}
+
+// Error names the lock, the token and the reason.
+func (e *LostError) Error() string {
+	s := fmt.Sprintf("%s %q was lost: %s", e.Kind, e.Name, e.Reason.sentence())
+	if e.Token != 0 {
+		s += fmt.Sprintf(" (token %d)", e.Token)
+	}
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
+	}
+	return s
+}
+
+// Is matches ErrLost.
+func (e *LostError) Is(t error) bool { return t == ErrLost }
+
+// Unwrap returns Cause.
+func (e *LostError) Unwrap() error { return e.Cause }
+
+// UnavailableError says that the engine could not be reached or did not answer: whether the operation happened is
+// unknown. It matches ErrUnavailable and unwraps to what went wrong.
+type UnavailableError struct {
+	Op, Name string
+	Err      error
+}
+
+// Error names the operation and what went wrong.
+func (e *UnavailableError) Error() string {
+	s := "the engine did not answer, so the outcome is unknown"
+	if e.Op != "" {
+		s = fmt.Sprintf("%s %q: %s", e.Op, e.Name, s)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Is matches ErrUnavailable.
+func (e *UnavailableError) Is(t error) bool { return t == ErrUnavailable }
+
+// Unwrap returns Err.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// IsDefinite reports whether an error of Acquire says for certain that nothing was taken and nothing is queued; see
+// [Driver].
+func IsDefinite(err error) bool {
+	if errors.Is(err, ErrUnavailable) {
+		return false
+	}
+	var held *HeldError
+	if errors.As(err, &held) {
+		return held.Cause == nil
+	}
+	for _, definite := range []error{ErrHeld, ErrUnsupported, ErrConflict, ErrDeadlock, ErrClosed} {
+		if errors.Is(err, definite) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,44 @@
+package driver
+
+import "time"
+
+// Kind is a sort of lock. Each kind has a name space of its own.
+type Kind string
+
+// The kinds of locks.
+const (
+	KindMutex     Kind = "mutex"
+	KindRWMutex   Kind = "rw"
+	KindSemaphore Kind = "sem"
+	KindLatch     Kind = "latch"
+	KindCond      Kind = "cond"
+	KindElection  Kind = "election"
+)
+
+// Holder is an entry of a lock's holders, as the engine sees it.
+type Holder struct {
+	Owner, Client, Label string
+	Token                uint64 // first token of its block
+	Weight               int
+	Shared               bool
+	Since, Until         time.Time // engine clock; zero if the engine does not tell
+}
+
+// Waiter is an entry of a lock's queue, as the engine sees it. Goroutines that wait behind another one of their own
+// process are not known to the engine.
+type Waiter struct {
+	Owner, Client, Label string
+	Weight               int
+	Shared               bool
+	Since                time.Time
+	Position             int // 1 = next; 0 if the engine does not tell
+}
+
+// LockInfo is what an engine tells about one lock.
+type LockInfo struct {
+	Kind    Kind
+	Name    string
+	Limit   int
+	Holders []Holder
+	Waiters []Waiter
+}

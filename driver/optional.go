@@ -1,0 +1,81 @@
+package driver
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Renewer is implemented by every Leases engine.
+type Renewer interface {
+	// Renew makes each hold of the batch last for its Lease from now, or longer if it already did; it never shortens one
+	// and never revives one that has ended. It calls done exactly once for each index, as the answers come in and from
+	// any goroutine, so that a slow shard does not delay the others, and returns after the last. nil means renewed; an
+	// error matching ErrLost means that the hold is gone (a *LostError says why); any other means unknown, and the
+	// caller asks again for as long as it trusts the hold.
+	//
+	// One batch costs one round trip a shard.
+	Renew(ctx context.Context, batch []Renewal, done func(i int, err error))
+}
+
+// Renewal asks for more time for one hold.
+type Renewal struct {
+	Key
+	ID    string
+	Lease time.Duration
+
+	// What operators see is refreshed with each renewal, because a hold may have passed to another owner inside the
+	// process. Pass counts those: the token now in use is the first of the block plus Pass.
+	Owner string
+	Label string
+	Pass  int
+}
+
+// Requeuer is implemented by engines that can give a lock back and queue for it again in one step, which saves a round
+// trip when a hold has been passed on locally as often as allowed. Without it the portable layer releases, then acquires.
+type Requeuer interface {
+	// Requeue releases give and acquires r atomically: r is queued behind everybody who waits. An error says nothing
+	// about either part unless it is definite in the sense of [Driver]; the caller then settles both.
+	Requeue(ctx context.Context, give *Release, r *Request) (Grant, error)
+}
+
+// Inspector is implemented by engines that can list their locks.
+type Inspector interface {
+	// Locks yields the locks that are held or waited for and whose name starts with prefix, in no promised order. The
+	// list is not a snapshot: each LockInfo is consistent in itself. An error ends the sequence.
+	Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, error]
+}
+
+// Breaker is implemented by engines on which a hold can be ended from outside.
+type Breaker interface {
+	// Break ends all holds of the owner whose token block contains token and tells them through Request.Lost
+	// ([LostBroken]); it returns only after a renewal or release of those holds can no longer succeed. On a free lock it
+	// returns ErrNotHeld, and if token is not a current one a *HeldError that names a current one.
+	Break(ctx context.Context, key Key, token uint64) error
+}
+
+// Diagnoser is implemented by engines that can judge their server's set-up.
+type Diagnoser interface {
+	// Diagnose runs the checks and returns what each found, best first to fix. It changes nothing.
+	Diagnose(ctx context.Context) []Finding
+}
+
+// Level is how much a Finding matters.
+type Level string
+
+const (
+	// LevelOK says that the check passed.
+	LevelOK Level = "ok"
+	// LevelWarn says that locks work but a stated guarantee is weaker than it could be.
+	LevelWarn Level = "warn"
+	// LevelFail says that locks do not work, or that a guarantee does not hold.
+	LevelFail Level = "fail"
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Check  string // short and stable, for instance "persistence"
+	Level  Level
+	Detail string // what was found
+	Advice string // what to do about it; empty if nothing
+}

@@ -1,0 +1,85 @@
+package driver
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Ends says what ends a hold whose client has vanished.
+type Ends uint8
+
+const (
+	// Leases: the hold ends when its lease was not renewed.
+	Leases Ends = iota + 1
+	// Sessions: the hold ends when the client's session does.
+	Sessions
+	// Process: the hold ends with the process, at once.
+	Process
+)
+
+// String returns the word used in tables.
+func (e Ends) String() string {
+	switch e {
+	case Leases:
+		return "lease"
+	case Sessions:
+		return "session"
+	case Process:
+		return "process"
+	}
+	return fmt.Sprintf("Ends(%d)", uint8(e))
+}
+
+// Ability names something that not every engine can do.
+type Ability string
+
+const (
+	// NamedOwners: an owner named by the caller re-enters from another process.
+	NamedOwners Ability = "named owners"
+	// Order: the engine grants first come, first served.
+	Order Ability = "order"
+	// Breaking: a hold can be ended from outside.
+	Breaking Ability = "break"
+	// Holders: who holds a lock can be listed.
+	Holders Ability = "holders"
+	// Waiters: who waits for a lock can be listed.
+	Waiters Ability = "waiters"
+	// Expiry: a client that stands still longer than its lease or session loses its holds.
+	Expiry Ability = "expiry"
+)
+
+// Lack is an ability that an engine does not have, and why.
+type Lack struct {
+	Ability Ability
+	Reason  string // one clause, without a full stop
+}
+
+// Traits describes an engine to the portable layer, to the conformance suite and to docs/engines.md.
+type Traits struct {
+	Engine string // "memory", "file", "redis": shown in errors and tables
+	Ends   Ends
+
+	// Timeout is the session's timeout on Sessions engines, as negotiated. Otherwise zero.
+	Timeout time.Duration
+
+	// Local says that a Try, a Renew and a Release never wait for a network or another process, so the portable layer may
+	// call them in the caller's goroutine.
+	Local bool
+
+	Kinds []Kind // the kinds that Acquire understands
+	Lacks []Lack
+}
+
+// Lacking returns the reason why the engine lacks a, and false if it does not.
+func (t Traits) Lacking(a Ability) (reason string, lacks bool) {
+	for _, l := range t.Lacks {
+		if l.Ability == a {
+			return l.Reason, true
+		}
+	}
+	return "", false
+}
+
+// Supports reports whether Acquire understands locks of kind k.
+func (t Traits) Supports(k Kind) bool { return slices.Contains(t.Kinds, k) }
