@@ -1,0 +1,75 @@
+package interlock
+
+import (
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// The errors and data that engines share with this package; see package driver for their fields.
+type (
+	// HeldError says that another owner holds the lock, and who. It matches ErrHeld.
+	HeldError = driver.HeldError
+	// LostError says that a hold ended although it was not released. It matches ErrLost.
+	LostError = driver.LostError
+	// UnavailableError says that the engine did not answer, so that the outcome is unknown. It matches ErrUnavailable.
+	UnavailableError = driver.UnavailableError
+	// LostReason says how a hold was lost.
+	LostReason = driver.LostReason
+	// LockInfo is what an engine tells about one lock.
+	LockInfo = driver.LockInfo
+	// Kind is a sort of lock; each has a name space of its own.
+	Kind = driver.Kind
+)
+
+// The kinds of locks and the ways to lose one, see package driver.
+const (
+	KindMutex = driver.KindMutex
+
+	LostUnconfirmed = driver.LostUnconfirmed
+	LostExpired     = driver.LostExpired
+	LostTaken       = driver.LostTaken
+	LostBroken      = driver.LostBroken
+	LostSession     = driver.LostSession
+	LostSuspended   = driver.LostSuspended
+)
+
+// What can go wrong, for errors.Is.
+var (
+	// ErrHeld: another owner holds the lock. See HeldError.
+	ErrHeld = driver.ErrHeld
+	// ErrLost: you held it, and another may be inside now. See LostError.
+	ErrLost = driver.ErrLost
+	// ErrReleased: this hold was released before, by Unlock or by Close.
+	ErrReleased = driver.ErrReleased
+	// ErrUnavailable: the engine did not answer; nobody knows what happened. See UnavailableError.
+	ErrUnavailable = driver.ErrUnavailable
+	// ErrUnsupported: the engine, or this version, cannot do what was asked.
+	ErrUnsupported = driver.ErrUnsupported
+	// ErrClosed: the client is closed.
+	ErrClosed = driver.ErrClosed
+	// ErrDeadlock: waiting would never end.
+	ErrDeadlock = driver.ErrDeadlock
+	// ErrNested: the owner has further holds on this lock.
+	ErrNested = driver.ErrNested
+	// ErrConflict: the lock is in use with other parameters.
+	ErrConflict = driver.ErrConflict
+	// ErrNotHeld: nobody holds the lock.
+	ErrNotHeld = driver.ErrNotHeld
+)
+
+// wrap adds the operation, the lock and nothing else to an error that does not name them yet.
+func wrap(op string, key driver.Key, err error) error {
+	switch err.(type) {
+	case nil:
+		return nil
+	case *HeldError, *LostError, *UnavailableError: // these name the lock themselves
+		return err
+	}
+	return fmt.Errorf("interlock: %s %q: %w", op, key.Name, err)
+}
+
+// unavailable is the error for an operation whose outcome the engine did not tell.
+func unavailable(op string, key driver.Key, err error) error {
+	return &UnavailableError{Op: op, Name: key.Name, Err: err}
+}

@@ -1,0 +1,207 @@
+package interlock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Client takes locks on one engine. One client per process and engine is enough: its goroutines then queue locally and
+// share renewals. It is safe for concurrent use.
+type Client struct {
+	d        driver.Driver
+	traits   driver.Traits
+	renewer  driver.Renewer  // nil unless the engine has leases
+	requeuer driver.Requeuer // nil if the engine cannot
+	opts     Options
+	owned    bool   // Close closes the driver
+	id       string // random; prefix of all request ids
+	lastID   atomic.Uint64
+	watching bool // the engine's holds have a trust window, so suspensions matter
+
+	base       context.Context // ended when Close begins: waits and renewals end
+	stop       context.CancelFunc
+	hard       context.Context // ended when Close gives up: releases end
+	stopHard   context.CancelFunc
+	background sync.WaitGroup // every goroutine of the client
+
+	mu     sync.Mutex // see lock
+	todo   []func()   // see after
+	closed bool
+	queues map[driver.Key][]*queue
+	grants map[string]*grant    // by id; all that the engine gave and that is not given back or lost
+	alone  map[*waiter]struct{} // who waits without standing in a queue
+	sched  scheduler
+	sleep  sleepWatch
+}
+
+// Open opens the engine that url names and returns a client of it. The scheme picks the engine, whose package must be
+// imported for its side effect: mem:// (memlock) and file:// (filelock) come with this module. ctx bounds the opening.
+// Close also closes the engine's connections.
+func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
+	o, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	d, err := driver.DefaultMux.Open(ctx, url, driver.Config{Lease: o.Lease, Client: o.ClientName, Logger: o.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("interlock: open: %w", err)
+	}
+	c, err := New(d, opts)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	c.owned = true
+	return c, nil
+}
+
+// New returns a client of d. Close leaves d open: whoever opened it closes it.
+func New(d driver.Driver, opts *Options) (*Client, error) {
+	if d == nil {
+		return nil, errors.New("interlock: New: the driver is nil")
+	}
+	o, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return newClient(d, o, machineAsleep)
+}
+
+func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client, error) {
+	c := &Client{
+		d: d, traits: d.Traits(), opts: o, id: rand.Text()[:16],
+		queues: make(map[driver.Key][]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
+		sleep: newSleepWatch(asleep),
+	}
+	c.sched.wake = make(chan struct{}, 1)
+	c.watching = c.traits.Ends != driver.Process
+	c.requeuer, _ = d.(driver.Requeuer)
+	if c.traits.Ends == driver.Leases {
+		renewer, ok := d.(driver.Renewer)
+		if !ok {
+			return nil, fmt.Errorf("interlock: New: the driver of %s has leases but does not implement driver.Renewer", c.traits.Engine)
+		}
+		c.renewer = renewer
+	}
+	c.base, c.stop = context.WithCancel(context.Background())     //nolint:forbidigo // lives as long as the client
+	c.hard, c.stopHard = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
+	c.background.Go(c.watch)
+	return c, nil
+}
+
+// Lock waits until the mutex of that name is held; see [Mutex.Lock]. ctx bounds the waiting, nothing else.
+func (c *Client) Lock(ctx context.Context, name string) (*Lease, error) {
+	return c.Mutex(name, nil).Lock(ctx)
+}
+
+// TryLock takes the mutex of that name if it is free; see [Mutex.TryLock].
+func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
+	return c.Mutex(name, nil).TryLock(ctx)
+}
+
+// Do calls fn while it holds the mutex of that name; see [Mutex.Do].
+func (c *Client) Do(ctx context.Context, name string, fn func(ctx context.Context) error) error {
+	return c.Mutex(name, nil).Do(ctx, fn)
+}
+
+// spawn runs f in a goroutine that Close waits for, unless the client is closed.
+func (c *Client) spawn(f func()) bool {
+	c.lock()
+	defer c.unlock()
+	if c.closed {
+		return false
+	}
+	c.background.Go(f)
+	return true
+}
+
+// Close ends the client. Waiting calls return ErrClosed, everything held is released (its leases then say ErrReleased),
+// and no goroutine is left. It waits for the engine's confirmations at most Options.CloseTimeout and returns nil, or what
+// could not be confirmed by then: that ends with its lease. A second Close does nothing.
+func (c *Client) Close() error {
+	c.lock()
+	if c.closed {
+		c.unlock()
+		return nil
+	}
+	c.closed = true
+	c.endWaits()
+	releases := c.dropAll()
+	c.unlock()
+	c.stop()
+
+	timer := time.AfterFunc(c.opts.CloseTimeout, c.stopHard)
+	defer timer.Stop()
+	err := c.releaseAll(releases)
+	c.background.Wait()
+	c.stopHard()
+	if c.owned {
+		err = errors.Join(err, c.d.Close())
+	}
+	return err
+}
+
+// endWaits answers every waiting call with ErrClosed. The caller holds Client.mu.
+func (c *Client) endWaits() {
+	var all []*queue
+	for _, queues := range c.queues {
+		all = append(all, queues...)
+	}
+	for _, q := range all {
+		q.fail(wrap("lock", q.key.Key, ErrClosed))
+	}
+	for w := range c.alone {
+		if !w.answered {
+			w.leave()
+			w.answer(nil, wrap("lock", w.m.key, ErrClosed))
+		}
+	}
+}
+
+// dropAll ends every hold and returns what is to be released. The caller holds Client.mu.
+func (c *Client) dropAll() []*driver.Release {
+	var releases []*driver.Release
+	for _, g := range c.grants {
+		for _, l := range append([]*Lease(nil), g.holds...) {
+			l.finish(ErrReleased)
+			c.after(func() { l.owner.remove(l); c.opts.Observer.released(l.event()) })
+		}
+		releases = append(releases, g.release())
+		g.drop()
+	}
+	return releases
+}
+
+// closers is how many releases Close has under way at once: enough to fill a connection, too few to burden anything.
+const closers = 64
+
+// releaseAll gives everything back and returns what was not confirmed.
+func (c *Client) releaseAll(releases []*driver.Release) error {
+	work := make(chan *driver.Release, len(releases))
+	for _, r := range releases {
+		work <- r
+	}
+	close(work)
+	var mu sync.Mutex // guards errs
+	var errs []error
+	var all sync.WaitGroup
+	for range min(closers, len(releases)) {
+		all.Go(func() {
+			for r := range work {
+				if err, _ := c.settleNow(r); errors.Is(err, ErrUnavailable) {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}

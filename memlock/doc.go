@@ -1,0 +1,33 @@
+// Package memlock is the engine without a server: locks in the memory of this process. It is for tests, for programs that
+// run as one process, and it is the reference model that other engines are compared with. It works under testing/synctest,
+// where leases run in virtual time.
+//
+// # URL
+//
+// mem://NAME is one store per name and process, shared by all clients that open it; mem:// is the one with the empty name.
+// There are no query keys, and a user, a path or a second host is an error. A store is forgotten with all its holds when
+// its last client is closed. [New] makes a store that no URL reaches; [Driver.Peer] gives another client access to it.
+//
+// # Guarantees
+//
+// Requests are granted first come, first served: a request that waits is overtaken only by re-entry and by an upgrade
+// of an upgradeable read, which both would otherwise wait for themselves. A hold lasts until its release or until its
+// lease ends; when it ends, the next waiter has the lock at that instant. Within a process the clock is monotonic, so a
+// step of the wall clock neither shortens nor lengthens a lease.
+//
+// Tokens grow with every grant of the same lock, also across a time in which it was free, and also when the wall clock
+// stands still or goes back: they are the clock in microseconds, or one more than the largest before.
+//
+// A request ID is used once. A copy of a granted request answers the same grant, a copy of one that is over takes nothing.
+// What is remembered for that, some 200 bytes for each request, is forgotten after the request's lease.
+//
+// # What it cannot do
+//
+// It excludes nobody outside this process, and nothing survives the process. Locks are of the kinds mutex, read/write and
+// semaphore. Deadlocks are found only where an owner would wait for itself, not between owners. Of a new holder only the
+// first 16 waiters of a lock hear; one further back knows the holder at the time when its wait began.
+//
+// # Servers
+//
+// None.
+package memlock

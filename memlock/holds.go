@@ -1,0 +1,189 @@
+package memlock
+
+import (
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// extend makes rec last until end at least.
+func (s *state) extend(rec *record, end time.Time) {
+	if end.After(rec.at) {
+		s.leases.move(&rec.entry, end)
+	}
+}
+
+// renew lengthens a hold and refreshes what operators see of it.
+func (s *state) renew(now time.Time, r *driver.Renewal) error {
+	s.advance(now)
+	rec, err := s.live(ref{r.Key, r.ID})
+	if err != nil {
+		return err
+	}
+	s.extend(rec, now.Add(r.Lease))
+	rec.req.Lease = max(r.Lease, rec.req.Lease)
+	rec.req.Label = r.Label
+	rec.pass = min(max(r.Pass, 0), rec.block.n-1)
+	if !rec.req.Named {
+		rec.req.Owner = r.Owner // a named owner is how others re-enter, it cannot change
+	}
+	return nil
+}
+
+// release ends a hold, shortens it, or takes away whatever there is.
+func (s *state) release(now time.Time, r *driver.Release) error {
+	s.advance(now)
+	at := ref{r.Key, r.ID}
+	if r.Undo {
+		s.undo(now, at, r.Horizon)
+		return nil
+	}
+	rec, err := s.live(at)
+	if err != nil {
+		return err
+	}
+	if r.Keep > 0 {
+		rec.phase = kept
+		rec.req.Lease = max(rec.req.Lease, r.Horizon) // as long will its tomb stand
+		s.leases.move(&rec.entry, now.Add(r.Keep))
+		s.drain(now, s.locks[at.key]) // nobody gets in, but a waiting upgrade may have lost what it upgrades
+		return nil
+	}
+	s.end(now, rec, "", r.Horizon)
+	return nil
+}
+
+// undo takes away a request, in whatever phase, and makes sure that a late copy takes nothing.
+func (s *state) undo(now time.Time, at ref, horizon time.Duration) {
+	rec := s.records[at]
+	switch {
+	case rec == nil:
+		if horizon > 0 {
+			s.graves.bury(tomb{entry: entry{ref: at}}, now.Add(horizon))
+		}
+	case rec.phase == waiting:
+		s.settled = append(s.settled, settlement{ref: at, err: errGone})
+		s.graves.bury(tomb{entry: entry{ref: at}}, now.Add(max(rec.req.Lease, horizon)))
+		s.withdraw(now, rec)
+	default:
+		s.end(now, rec, "", horizon)
+	}
+}
+
+// withdraw takes waiting requests out of their queues. Whom they held up may get in, but only when all are out: they go
+// together, so none of them may be granted for the sake of another.
+func (s *state) withdraw(now time.Time, recs ...*record) {
+	for _, rec := range recs {
+		s.leave(s.locks[rec.ref.key], rec)
+		delete(s.records, rec.ref)
+	}
+	for _, rec := range recs {
+		if l := s.locks[rec.ref.key]; l != nil {
+			s.drain(now, l)
+		}
+	}
+}
+
+// end ends a hold and lets in who waits.
+func (s *state) end(now time.Time, rec *record, reason driver.LostReason, horizon time.Duration) {
+	s.fell(now, rec, reason, horizon)
+	s.drain(now, s.locks[rec.ref.key])
+}
+
+// fell ends a hold and leaves its lock as it is.
+func (s *state) fell(now time.Time, rec *record, reason driver.LostReason, horizon time.Duration) {
+	s.locks[rec.ref.key].drop(rec)
+	s.leases.remove(&rec.entry)
+	delete(s.records, rec.ref)
+	t := tomb{entry: entry{ref: rec.ref}, reason: reason, token: rec.block.first, shared: rec.req.Mode != driver.Exclusive}
+	if rec.req.Named {
+		t.owner = rec.req.Owner
+	}
+	s.graves.bury(t, now.Add(max(rec.req.Lease, horizon)))
+}
+
+// advance ends the leases that are over and forgets the requests that can no longer come.
+func (s *state) advance(now time.Time) {
+	s.graves.forget(now)
+	for e, ok := s.leases.due(now); ok; e, ok = s.leases.due(now) {
+		rec := s.records[e.ref]
+		if rec.phase == kept {
+			s.end(now, rec, "", 0)
+			continue
+		}
+		s.end(now, rec, driver.LostExpired, 0)
+	}
+}
+
+// breakHolds ends all holds of the owner whose tokens contain token, and returns what tells their holders.
+func (s *state) breakHolds(now time.Time, key driver.Key, token uint64) ([]func(driver.LostReason, error), error) {
+	s.advance(now)
+	l := s.locks[key]
+	if l == nil {
+		return nil, driver.ErrNotHeld
+	}
+	at := slices.IndexFunc(l.groups, func(g *group) bool { return g.contains(token) })
+	if at < 0 {
+		return nil, l.heldBy(nil)
+	}
+	var lost []func(driver.LostReason, error)
+	for _, rec := range slices.Clone(l.groups[at].holds) {
+		if rec.phase == held && rec.req.Lost != nil { // who released with Keep has lost nothing
+			lost = append(lost, rec.req.Lost)
+		}
+		s.fell(now, rec, driver.LostBroken, 0)
+	}
+	s.drain(now, l) // only now: what is left of the owner in between must not let its waiting requests in
+	return lost, nil
+}
+
+// live returns the hold with this identity that can still be renewed and released, or says how it ended.
+func (s *state) live(at ref) (*record, error) {
+	if rec := s.records[at]; rec != nil && rec.phase == held {
+		return rec, nil
+	}
+	if t := s.graves.tombs[at]; t != nil {
+		return nil, s.lost(t)
+	}
+	if s.records[at] != nil {
+		return nil, errGone // kept, or not yet granted
+	}
+	return nil, s.lost(&tomb{entry: entry{ref: at}, reason: driver.LostExpired})
+}
+
+// lost says how the hold under t ended. Who expired and finds another inside is told so.
+func (s *state) lost(t *tomb) error {
+	if t.reason == "" {
+		return errGone
+	}
+	reason := t.reason
+	if l := s.locks[t.ref.key]; reason == driver.LostExpired && l != nil && l.takenFrom(t) {
+		reason = driver.LostTaken
+	}
+	return &driver.LostError{Kind: t.ref.key.Kind, Name: t.ref.key.Name, Token: t.token, Reason: reason}
+}
+
+// next returns when the state will change by itself to somebody's benefit: the earliest end of a lease, if anybody waits.
+func (s *state) next() (time.Time, bool) {
+	if s.queued == 0 || len(s.leases) == 0 {
+		return time.Time{}, false
+	}
+	return s.leases[0].at, true
+}
+
+// settle returns what became of waiting requests since it was last called.
+func (s *state) settle() []settlement {
+	settled := s.settled
+	s.settled = nil
+	return settled
+}
+
+// highest returns a number that no token was larger than.
+func (s *state) highest() uint64 {
+	highest := s.floor
+	for _, l := range s.locks {
+		highest = max(highest, l.last)
+	}
+	return highest
+}

@@ -1,0 +1,125 @@
+package memlock
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// ref names one request for ever. The key is part of it, so that an ID met on another lock is another request.
+type ref struct {
+	key driver.Key
+	id  string
+}
+
+// phase is how far a request has come.
+type phase uint8
+
+const (
+	waiting phase = iota // in its lock's queue
+	held                 // granted, renewable
+	kept                 // released with Keep: holds the lock until its lease ends, and answers to nobody
+)
+
+// record is a request that waits or holds.
+type record struct {
+	entry
+	req   driver.Request
+	phase phase
+	since time.Time // of asking while it waits, then of granting
+	block block     // what the grant answered
+	pass  int       // local passes, as the last renewal told
+	group *group    // nil while it waits
+}
+
+// tomb remembers a request that is over, so that a late copy of it takes nothing.
+type tomb struct {
+	entry
+	reason driver.LostReason // empty: released or undone
+	token  uint64
+	owner  string // empty: anonymous
+	shared bool
+}
+
+// entry is a place in an agenda.
+type entry struct {
+	ref   ref
+	at    time.Time
+	index int
+}
+
+// agenda orders entries by time, the earliest first. Entries know their index, so that a renewal moves one in place and
+// nothing stale is left behind.
+type agenda []*entry
+
+func (a agenda) Len() int           { return len(a) }
+func (a agenda) Less(i, j int) bool { return a[i].at.Before(a[j].at) }
+
+func (a agenda) Swap(i, j int) {
+	a[i], a[j] = a[j], a[i]
+	a[i].index, a[j].index = i, j
+}
+
+// Push is for package heap.
+func (a *agenda) Push(x any) {
+	e := x.(*entry)
+	e.index = len(*a)
+	*a = append(*a, e)
+}
+
+// Pop is for package heap.
+func (a *agenda) Pop() any {
+	last := len(*a) - 1
+	e := (*a)[last]
+	(*a)[last] = nil
+	*a = (*a)[:last]
+	return e
+}
+
+func (a *agenda) add(e *entry, at time.Time) {
+	e.at = at
+	heap.Push(a, e)
+}
+
+func (a *agenda) move(e *entry, at time.Time) {
+	e.at = at
+	heap.Fix(a, e.index)
+}
+
+func (a *agenda) remove(e *entry) { heap.Remove(a, e.index) }
+
+// due returns the earliest entry whose time has come. An end is exclusive: what lasts until now is over.
+func (a agenda) due(now time.Time) (*entry, bool) {
+	if len(a) == 0 || a[0].at.After(now) {
+		return nil, false
+	}
+	return a[0], true
+}
+
+// graveyard keeps the tombs until a late copy of their request can no longer come.
+type graveyard struct {
+	tombs  map[ref]*tomb
+	agenda agenda
+}
+
+// bury keeps t until at, or longer if the same request has been buried for longer. The first reason stays.
+func (g *graveyard) bury(t tomb, at time.Time) {
+	old := g.tombs[t.ref]
+	if old == nil {
+		g.tombs[t.ref] = &t
+		g.agenda.add(&t.entry, at)
+		return
+	}
+	if at.After(old.at) {
+		g.agenda.move(&old.entry, at)
+	}
+}
+
+// forget removes the tombs whose time has come.
+func (g *graveyard) forget(now time.Time) {
+	for e, ok := g.agenda.due(now); ok; e, ok = g.agenda.due(now) {
+		g.agenda.remove(e)
+		delete(g.tombs, e.ref)
+	}
+}

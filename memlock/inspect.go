@@ -1,0 +1,106 @@
+package memlock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var (
+	_ driver.Inspector = (*Driver)(nil)
+	_ driver.Breaker   = (*Driver)(nil)
+	_ driver.Diagnoser = (*Driver)(nil)
+)
+
+// Locks yields the locks whose name starts with prefix, by name and kind. It holds no mutex while it yields.
+func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	return func(yield func(driver.LockInfo, error) bool) {
+		keys, err := d.keys(prefix)
+		if err != nil {
+			yield(driver.LockInfo{}, err)
+			return
+		}
+		for _, key := range keys {
+			info, inUse, err := d.look(ctx, key)
+			if err != nil {
+				yield(driver.LockInfo{}, err)
+				return
+			}
+			if inUse && !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Break ends all holds of the owner whose tokens contain token, lets in who waits, and then tells the holders.
+func (d *Driver) Break(_ context.Context, key driver.Key, token uint64) error {
+	var broken []func(driver.LostReason, error)
+	err := d.do(func(now time.Time, q *state) error {
+		var err error
+		broken, err = q.breakHolds(now, key, token)
+		return err
+	})
+	for _, lost := range broken {
+		lost(driver.LostBroken, nil)
+	}
+	return err
+}
+
+// Diagnose finds nothing wrong: there is no server.
+func (d *Driver) Diagnose(context.Context) []driver.Finding {
+	var in int
+	err := d.do(func(now time.Time, q *state) error {
+		q.advance(now)
+		in = len(q.locks)
+		return nil
+	})
+	if err != nil {
+		return []driver.Finding{{Check: "store", Level: driver.LevelFail, Detail: err.Error(), Advice: "open another client"}}
+	}
+	return []driver.Finding{{
+		Check: "store", Level: driver.LevelOK,
+		Detail: fmt.Sprintf("in this process's memory, %d in use; other processes do not see it", in),
+	}}
+}
+
+// keys lists what is in use, in an order that does not change from call to call.
+func (d *Driver) keys(prefix string) ([]driver.Key, error) {
+	var keys []driver.Key
+	err := d.do(func(now time.Time, q *state) error {
+		q.advance(now)
+		for key := range q.locks {
+			if strings.HasPrefix(key.Name, prefix) {
+				keys = append(keys, key)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(keys, func(a, b driver.Key) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
+	return keys, err
+}
+
+// look describes one lock, if it is still in use.
+func (d *Driver) look(ctx context.Context, key driver.Key) (info driver.LockInfo, inUse bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return driver.LockInfo{}, false, err
+	}
+	err = d.do(func(now time.Time, q *state) error {
+		q.advance(now)
+		l := q.locks[key]
+		if l == nil {
+			return nil
+		}
+		info, inUse = l.info(), true
+		return nil
+	})
+	return info, inUse, err
+}

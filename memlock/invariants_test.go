@@ -1,0 +1,168 @@
+package memlock
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func (h *history) queues() map[driver.Key][]*record {
+	queues := make(map[driver.Key][]*record)
+	for key, l := range h.s.locks {
+		queues[key] = slices.Clone(l.queue)
+	}
+	return queues
+}
+
+// check looks at everything after a step. With before, it also checks that who left the queue left in turn.
+func (h *history) check(before map[driver.Key][]*record) {
+	h.checkSettled(before)
+	queued, granted := 0, 0
+	for key, l := range h.s.locks {
+		queued += len(l.queue)
+		for _, g := range l.groups {
+			granted += len(g.holds)
+		}
+		if len(l.groups) == 0 {
+			h.fail("%v is kept though nobody holds it", key)
+		}
+		h.checkHolders(l)
+		h.checkHead(l)
+	}
+	if queued != h.s.queued || granted != len(h.s.leases) || queued+granted != len(h.s.records) {
+		h.fail("%d queued and %d granted, but the books say %d and %d of %d",
+			queued, granted, h.s.queued, len(h.s.leases), len(h.s.records))
+	}
+	maps.DeleteFunc(h.known, func(at ref, _ block) bool { return h.s.records[at] == nil && h.s.graves.tombs[at] == nil })
+	for at, rec := range h.s.records {
+		if h.s.graves.tombs[at] != nil {
+			h.fail("%v is alive and buried", at)
+		}
+		if rec.phase != waiting {
+			h.checkGrant(rec)
+		}
+	}
+}
+
+// checkHolders checks exclusion by weight.
+func (h *history) checkHolders(l *lock) {
+	writers, upgraders, used, owners := 0, 0, 0, make(map[string]bool)
+	for n, g := range l.groups {
+		owner := fmt.Sprint("anonymous ", n)
+		if first := g.holds[0].req; first.Named && (first.Mode != driver.Shared || first.Limit == 0) {
+			owner = first.Owner
+		}
+		owners[owner] = true
+		wrote, upgrades := 0, 0
+		for _, hold := range g.holds {
+			switch hold.req.Mode {
+			case driver.Exclusive:
+				wrote = 1
+			case driver.Upgradeable:
+				upgrades = 1
+			case driver.Shared:
+				used += hold.req.Weight
+			}
+			if !hold.at.After(h.now) {
+				h.fail("%s of %v is still in at %v, its lease ended at %v", hold.ref.id, l.key, h.now, hold.at)
+			}
+		}
+		writers += wrote
+		upgraders += upgrades
+	}
+	if writers > 0 && len(l.groups) > 1 {
+		h.fail("%v has a writer among %d groups", l.key, len(l.groups))
+	}
+	if upgraders > 1 {
+		h.fail("%v has %d upgradeable readers", l.key, upgraders)
+	}
+	if l.sized && l.limit > 0 && used > l.limit {
+		h.fail("%v has given %d of %d", l.key, used, l.limit)
+	}
+}
+
+// checkHead checks that no head waits that could be in.
+func (h *history) checkHead(l *lock) {
+	if len(l.queue) == 0 {
+		return
+	}
+	head := l.queue[0].req
+	used, writers, upgraders, others := 0, 0, 0, 0
+	for _, g := range l.groups {
+		if head.Named && g.holds[0].phase == held && g.holds[0].req.Named && g.holds[0].req.Owner == head.Owner && head.Limit == 0 {
+			continue
+		}
+		others++
+		for _, hold := range g.holds {
+			switch hold.req.Mode {
+			case driver.Exclusive:
+				writers++
+			case driver.Upgradeable:
+				upgraders++
+			case driver.Shared:
+				used += hold.req.Weight
+			}
+		}
+	}
+	waits := writers > 0 || head.Mode == driver.Exclusive && others > 0 || head.Mode == driver.Upgradeable && upgraders > 0 ||
+		head.Mode == driver.Shared && head.Limit > 0 && used+head.Weight > head.Limit
+	if !waits {
+		h.fail("the head %s of %v waits for nobody", head.ID, l.key)
+	}
+}
+
+// checkGrant checks that tokens grow, and that a grant stays what it was.
+func (h *history) checkGrant(rec *record) {
+	if known, ok := h.known[rec.ref]; ok {
+		if known != rec.block {
+			h.fail("%v had %+v and now has %+v", rec.ref, known, rec.block)
+		}
+		return
+	}
+	h.known[rec.ref] = rec.block
+}
+
+// checkSettled checks the new tokens in the order in which they were granted, and that nobody was overtaken.
+func (h *history) checkSettled(before map[driver.Key][]*record) {
+	for _, done := range h.s.settle() {
+		h.trace = append(h.trace, fmt.Sprintf("%14s %s %s: %s", "then", done.ref.key.Kind, done.ref.id, name(done.err)))
+		if done.err != nil || before == nil {
+			continue
+		}
+		h.checkTurn(done, before[done.ref.key])
+	}
+	fresh := make(map[driver.Key][]block)
+	for at, rec := range h.s.records {
+		if _, seen := h.known[at]; !seen && rec.phase != waiting && rec.block.nonce == at.id {
+			fresh[at.key] = append(fresh[at.key], rec.block)
+		}
+	}
+	for key, blocks := range fresh {
+		slices.SortFunc(blocks, func(a, b block) int { return int(int64(a.first) - int64(b.first)) })
+		for _, b := range blocks {
+			if b.first <= h.newest[key] || b.n < 1 || b.end() >= 1<<63 {
+				h.fail("%v was granted %+v after %d", key, b, h.newest[key])
+			}
+			h.newest[key] = b.end()
+		}
+	}
+}
+
+// checkTurn checks that whoever was in front of a new holder is gone from the queue, unless the holder is in by right of
+// its owner.
+func (h *history) checkTurn(done settlement, before []*record) {
+	rec := done.rec
+	if rec.block.nonce != rec.ref.id || rec.group != nil && h.upgraded(rec) {
+		return
+	}
+	for _, other := range before {
+		if other == rec {
+			return
+		}
+		if h.s.records[other.ref] != nil && other.phase == waiting {
+			h.fail("%s was granted before %s, which is in front of it", rec.ref.id, other.ref.id)
+		}
+	}
+}

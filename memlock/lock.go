@@ -1,0 +1,290 @@
+package memlock
+
+import (
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// lock is one name in use: it exists while somebody holds or waits.
+type lock struct {
+	key    driver.Key
+	limit  int
+	sized  bool   // limit is fixed by the first request that is not exclusive
+	last   uint64 // the last token granted, or the store's floor
+	groups []*group
+	queue  []*record
+}
+
+// group is what one owner has of a lock: several holds of a named owner that re-entered, one of anybody else. The lock is
+// held by it while any of its holds lives.
+type group struct {
+	since time.Time // of the first of its holds
+	block block     // of the newest acquisition: an upgrade mints a new one
+	holds []*record
+}
+
+// verdict says how a request stands to what its owner has already.
+type verdict uint8
+
+const (
+	apart    verdict = iota // on its own: it queues, and gets a token of its own
+	reenters                // it is in already
+	upgrades                // it is in with an upgradeable read and wants to write: front of the queue, new token
+	stuck                   // it would wait for its own owner, for ever
+)
+
+// mode returns the strongest mode of g's holds.
+func (g *group) mode() driver.Mode {
+	mode := driver.Shared
+	for _, h := range g.holds {
+		if h.req.Mode == driver.Exclusive {
+			return driver.Exclusive
+		}
+		if h.req.Mode == driver.Upgradeable {
+			mode = driver.Upgradeable
+		}
+	}
+	return mode
+}
+
+// until returns the end of the lease that lasts longest.
+func (g *group) until() time.Time {
+	var end time.Time
+	for _, h := range g.holds {
+		if h.at.After(end) {
+			end = h.at
+		}
+	}
+	return end
+}
+
+// contains reports whether token names any of g's holds.
+func (g *group) contains(token uint64) bool {
+	return g.block.contains(token) || slices.ContainsFunc(g.holds, func(h *record) bool { return h.block.contains(token) })
+}
+
+// belongs reports whether g is the named owner's, and live: a hold released with Keep admits nobody, because the point of
+// Keep is that the lock stays closed.
+func (g *group) belongs(owner string, without *record) bool {
+	return slices.ContainsFunc(g.holds, func(h *record) bool {
+		return h != without && h.phase == held && h.req.Named && h.req.Owner == owner
+	})
+}
+
+// judge says how r stands to the holds of its owner, and which group it joins. It leaves the hold without out of account.
+func (l *lock) judge(r *driver.Request, without *record) (verdict, *group) {
+	if !r.Named {
+		return apart, nil
+	}
+	var upgradeable, reading *group
+	for _, g := range l.groups {
+		if !g.belongs(r.Owner, without) {
+			continue
+		}
+		switch g.liveMode(without) {
+		case driver.Exclusive:
+			if r.Mode == driver.Shared && r.Limit > 0 && r.Weight > r.Limit-g.permits() {
+				return stuck, nil // more permits than there are would be out when the exclusive hold ends
+			}
+			return reenters, g
+		case driver.Upgradeable:
+			upgradeable = g
+		case driver.Shared:
+			reading = g
+		}
+	}
+	switch {
+	case r.Mode == driver.Shared && r.Limit > 0:
+		return apart, nil // permits are counted, each acquisition takes its own
+	case upgradeable != nil && r.Mode == driver.Exclusive:
+		return upgrades, upgradeable
+	case upgradeable != nil:
+		return reenters, upgradeable
+	case reading == nil:
+		return apart, nil
+	case r.Mode == driver.Shared:
+		return reenters, reading
+	case r.Mode == driver.Upgradeable && !l.has(driver.Upgradeable):
+		return reenters, reading
+	}
+	// A reader that waits to write waits for itself. One that waits for the upgradeable read of another does so for
+	// somebody who may upgrade at any moment and then waits for this reader.
+	return stuck, nil
+}
+
+// entangles reports whether a request of r's owner waits within which r would be stuck, or might be.
+func (l *lock) entangles(r *driver.Request) bool {
+	return r.Named && slices.ContainsFunc(l.queue, func(w *record) bool {
+		if !w.req.Named || w.req.Owner != r.Owner {
+			return false
+		}
+		if r.Mode == driver.Shared {
+			return r.Limit > 0 && w.req.Mode == driver.Exclusive
+		}
+		return w.req.Mode == driver.Shared
+	})
+}
+
+// liveMode is mode without the holds that were released with Keep, and without one more.
+func (g *group) liveMode(without *record) driver.Mode {
+	live := group{}
+	for _, h := range g.holds {
+		if h != without && h.phase == held {
+			live.holds = append(live.holds, h)
+		}
+	}
+	return live.mode()
+}
+
+// fits reports whether r is compatible with everybody who holds l, own excepted.
+func (l *lock) fits(r *driver.Request, own *group) bool {
+	used := 0
+	for _, g := range l.groups {
+		if g == own {
+			continue
+		}
+		mode := g.mode()
+		if r.Mode == driver.Exclusive || mode == driver.Exclusive {
+			return false
+		}
+		if r.Mode == driver.Upgradeable && mode == driver.Upgradeable {
+			return false
+		}
+		used += g.permits()
+	}
+	return r.Mode == driver.Exclusive || r.Limit == 0 || r.Weight <= r.Limit-used
+}
+
+// permits returns how much of a limit g's shared holds take.
+func (g *group) permits() int {
+	sum := 0
+	for _, h := range g.holds {
+		if h.req.Mode == driver.Shared {
+			sum += h.req.Weight
+		}
+	}
+	return sum
+}
+
+// has reports whether anybody holds l in mode.
+func (l *lock) has(mode driver.Mode) bool {
+	return slices.ContainsFunc(l.groups, func(g *group) bool { return g.mode() == mode })
+}
+
+// weight is what operators see: an exclusive request counts as one.
+func weight(r *driver.Request) int {
+	if r.Mode == driver.Exclusive {
+		return 1
+	}
+	return r.Weight
+}
+
+// size fixes l's limit if r is the first to bring one.
+func (l *lock) size(r *driver.Request) {
+	if r.Mode != driver.Exclusive && !l.sized {
+		l.limit, l.sized = r.Limit, true
+	}
+}
+
+// unused reports whether l has neither a holder nor a waiter, the hold without excepted.
+func (l *lock) unused(without *record) bool {
+	if len(l.queue) > 0 || len(l.groups) > 1 {
+		return false
+	}
+	return len(l.groups) == 0 || len(l.groups[0].holds) == 1 && l.groups[0].holds[0] == without
+}
+
+// takenFrom reports whether somebody is in who could not have been beside the hold under t.
+func (l *lock) takenFrom(t *tomb) bool {
+	return slices.ContainsFunc(l.groups, func(g *group) bool {
+		if t.owner != "" && g.belongs(t.owner, nil) {
+			return false
+		}
+		return !t.shared || g.mode() == driver.Exclusive
+	})
+}
+
+// enqueue puts rec at the end of the queue, an upgrade before everybody who does not upgrade: the others wait for its
+// owner's read to end, so behind them it would wait for ever.
+func (l *lock) enqueue(rec *record) {
+	v, _ := l.judge(&rec.req, nil)
+	if v != upgrades {
+		l.queue = append(l.queue, rec)
+		return
+	}
+	at := slices.IndexFunc(l.queue, func(w *record) bool {
+		v, _ := l.judge(&w.req, nil)
+		return v != upgrades
+	})
+	if at < 0 {
+		at = len(l.queue)
+	}
+	l.queue = slices.Insert(l.queue, at, rec)
+}
+
+// dequeue takes rec out of the queue.
+func (l *lock) dequeue(rec *record) {
+	if l.queue[0] == rec {
+		l.queue[0] = nil // the array lives on behind the slice
+		l.queue = l.queue[1:]
+		return
+	}
+	at := slices.Index(l.queue, rec)
+	l.queue = slices.Delete(l.queue, at, at+1)
+}
+
+// drop ends rec's part in its group.
+func (l *lock) drop(rec *record) {
+	g := rec.group
+	g.holds = slices.DeleteFunc(g.holds, func(h *record) bool { return h == rec })
+	if len(g.holds) == 0 {
+		l.groups = slices.DeleteFunc(l.groups, func(other *group) bool { return other == g })
+	}
+	rec.group = nil
+}
+
+// heldBy describes a holder that is in r's way, or any holder.
+func (l *lock) heldBy(r *driver.Request) *driver.HeldError {
+	if len(l.groups) == 0 {
+		return nil
+	}
+	g := l.groups[0]
+	for _, other := range l.groups {
+		if r != nil && !(r.Named && other.belongs(r.Owner, nil)) {
+			g = other
+			break
+		}
+	}
+	first := g.holds[0]
+	return &driver.HeldError{
+		Kind: l.key.Kind, Name: l.key.Name,
+		Owner: first.req.Owner, Client: first.req.Client,
+		Token: g.block.first + uint64(first.pass),
+		Since: g.since, Until: g.until(),
+	}
+}
+
+// info describes l to operators. A hold is listed by itself, also that of an owner who re-entered.
+func (l *lock) info() driver.LockInfo {
+	i := driver.LockInfo{Kind: l.key.Kind, Name: l.key.Name, Limit: l.limit}
+	if l.key.Kind == driver.KindMutex && !l.sized {
+		i.Limit = 1
+	}
+	for _, g := range l.groups {
+		for _, h := range g.holds {
+			i.Holders = append(i.Holders, driver.Holder{
+				Owner: h.req.Owner, Client: h.req.Client, Label: h.req.Label, Token: h.block.first, Weight: weight(&h.req),
+				Shared: h.req.Mode != driver.Exclusive, Since: h.since, Until: h.at,
+			})
+		}
+	}
+	for n, w := range l.queue {
+		i.Waiters = append(i.Waiters, driver.Waiter{
+			Owner: w.req.Owner, Client: w.req.Client, Label: w.req.Label, Weight: weight(&w.req),
+			Shared: w.req.Mode != driver.Exclusive, Since: w.since, Position: n + 1,
+		})
+	}
+	return i
+}

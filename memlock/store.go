@@ -1,0 +1,139 @@
+package memlock
+
+import (
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// store is what the clients of one name space share: the state machine, and what makes it run by itself.
+type store struct {
+	// mu guards everything below. Nothing blocks and no function of the caller's runs while it is held.
+	mu      sync.Mutex
+	q       *state
+	calls   map[ref][]*call
+	clients int
+
+	// timer ends the lease on which somebody may be waiting. There is one for the whole store, and only while somebody
+	// waits. It may fire early, when that lease was renewed or released, but never late.
+	timer *time.Timer
+	fires time.Time
+
+	empty func() // called without mu when the last client has closed; may be nil
+}
+
+func newStore(floor uint64) *store {
+	return &store{q: newState(floor), calls: make(map[ref][]*call)}
+}
+
+// open returns a new client.
+func (s *store) open() *Driver {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients++
+	return &Driver{store: s}
+}
+
+// close ends d and its waits.
+func (s *store) close(d *Driver) {
+	s.mu.Lock()
+	if d.closed {
+		s.mu.Unlock()
+		return
+	}
+	d.closed = true
+	s.clients--
+	last := s.clients == 0
+	s.hangUp(d)
+	s.mu.Unlock()
+	if last && s.empty != nil {
+		s.empty()
+	}
+}
+
+// hangUp ends d's waits.
+func (s *store) hangUp(d *Driver) {
+	var alone []*record
+	for at, calls := range s.calls {
+		for _, c := range calls {
+			if c.from == d {
+				c.settle(driver.Grant{}, driver.ErrClosed)
+			}
+		}
+		if rec := s.leave(at, func(c *call) bool { return c.from == d }); rec != nil {
+			alone = append(alone, rec)
+		}
+	}
+	s.q.withdraw(time.Now(), alone...)
+	s.finish()
+}
+
+// finish ends every step: it answers the calls that the step has settled, tells others of the change, and sets the timer.
+func (s *store) finish() {
+	settled := s.q.settle()
+	for _, done := range settled {
+		for _, c := range s.calls[done.ref] {
+			if done.err != nil {
+				c.settle(driver.Grant{}, done.err)
+				continue
+			}
+			c.settle(grantOf(done.rec, done.rec.req.Lease, done.rec.since), nil)
+		}
+		delete(s.calls, done.ref)
+	}
+	for i, done := range settled {
+		if i+1 == len(settled) || settled[i+1].ref.key != done.ref.key { // once for all that were let in together
+			s.spread(done.ref.key)
+		}
+	}
+	s.arm()
+}
+
+// spread tells the first waiters of a lock who is in their way now.
+func (s *store) spread(key driver.Key) {
+	l := s.q.locks[key]
+	if l == nil {
+		return
+	}
+	for _, rec := range l.queue[:min(told, len(l.queue))] {
+		for _, c := range s.calls[rec.ref] {
+			c.hear(l.heldBy(&rec.req))
+		}
+	}
+}
+
+// arm sets the timer to the next end of a lease on which somebody may be waiting.
+func (s *store) arm() {
+	next, ok := s.q.next()
+	if !ok {
+		s.disarm()
+		return
+	}
+	if s.timer != nil && !next.Before(s.fires) {
+		return // it fires in time and is then set anew: cheaper than moving it at every release
+	}
+	s.disarm()
+	var own *time.Timer
+	own = time.AfterFunc(time.Until(next), func() { s.fired(&own) })
+	s.timer, s.fires = own, next
+}
+
+func (s *store) disarm() {
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+}
+
+// fired ends the leases that are over. It runs in the timer's goroutine and does not block.
+func (s *store) fired(own **time.Timer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != *own {
+		return // stopped too late: another has been set, or nobody waits any more
+	}
+	s.timer = nil
+	s.q.advance(time.Now())
+	s.finish()
+}

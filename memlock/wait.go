@@ -1,0 +1,135 @@
+package memlock
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// call is a goroutine that waits in Acquire. Copies of one request may wait side by side: they share a place in the queue.
+type call struct {
+	from *Driver
+	// done is closed by whoever settles the call, under the store's mutex; grant and err are written before that.
+	done  chan struct{}
+	grant driver.Grant
+	err   error
+	// moved carries who is in the way now. The store sends under its mutex; one place is enough, because only the latest
+	// counts. It is nil if the caller does not want to know.
+	moved chan *driver.HeldError
+}
+
+// told is how many waiters of a lock hear of a new holder. All of them would make each hand-off wake everybody.
+const told = 16
+
+// hear leaves news for c, in place of older ones that it has not taken in.
+func (c *call) hear(e *driver.HeldError) {
+	if c.moved == nil {
+		return
+	}
+	select {
+	case <-c.moved:
+	default:
+	}
+	c.moved <- e
+}
+
+func (c *call) settle(g driver.Grant, err error) {
+	c.grant, c.err = g, err
+	close(c.done)
+}
+
+// enter runs a step that may queue r, and waits if it did.
+func (d *Driver) enter(
+	ctx context.Context, r *driver.Request, step func(now time.Time, q *state) (*record, error),
+) (driver.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	sent := time.Now() // before the step, so not later than its own clock
+	c, g, err := d.begin(r, sent, step)
+	if c == nil {
+		return g, err
+	}
+	for {
+		select {
+		case <-c.done: // granted, refused, undone, or closed
+			return c.grant, c.err
+		case e := <-c.moved: // somebody in front has got it: in this goroutine, so that it is told before the end
+			r.Waiting(e)
+		case <-ctx.Done(): // the caller gives up; a grant may come in between
+			return d.give(ctx, c, r)
+		}
+	}
+}
+
+// begin runs the step. The call is nil if that was all.
+func (d *Driver) begin(
+	r *driver.Request, sent time.Time, step func(now time.Time, q *state) (*record, error),
+) (*call, driver.Grant, error) {
+	s := d.store
+	s.mu.Lock()
+	if d.closed {
+		s.mu.Unlock()
+		return nil, driver.Grant{}, driver.ErrClosed
+	}
+	rec, err := step(time.Now(), s.q)
+	if err != nil || rec.phase == held {
+		s.finish()
+		s.mu.Unlock()
+		if err != nil {
+			return nil, driver.Grant{}, err
+		}
+		return nil, grantOf(rec, r.Lease, sent), nil
+	}
+	c := &call{from: d, done: make(chan struct{})}
+	if r.Waiting != nil {
+		c.moved = make(chan *driver.HeldError, 1)
+	}
+	s.calls[rec.ref] = append(s.calls[rec.ref], c)
+	inTheWay := s.q.locks[r.Key].heldBy(r)
+	s.finish()
+	s.mu.Unlock()
+	if r.Waiting != nil {
+		r.Waiting(inTheWay)
+	}
+	return c, driver.Grant{}, nil
+}
+
+// give gives a wait up after its context has ended.
+func (d *Driver) give(ctx context.Context, c *call, r *driver.Request) (driver.Grant, error) {
+	s := d.store
+	s.mu.Lock()
+	now := time.Now()
+	s.q.advance(now)
+	s.finish()
+	select {
+	case <-c.done: // settled before the mutex was ours, or just now: the answer stands, a grant must not get lost
+		s.mu.Unlock()
+		return c.grant, c.err
+	default:
+	}
+	if rec := s.leave(ref{r.Key, r.ID}, func(other *call) bool { return other == c }); rec != nil {
+		s.q.withdraw(now, rec)
+	}
+	s.finish()
+	s.mu.Unlock()
+	return driver.Grant{}, ctx.Err()
+}
+
+// leave takes calls off a waiting request, and returns the request if that was the last of them: nobody would hear of
+// its grant.
+func (s *store) leave(at ref, which func(*call) bool) *record {
+	s.calls[at] = slices.DeleteFunc(s.calls[at], which)
+	if len(s.calls[at]) > 0 {
+		return nil
+	}
+	delete(s.calls, at)
+	return s.q.records[at]
+}
+
+// grantOf answers with what rec was granted.
+func grantOf(rec *record, lease time.Duration, sent time.Time) driver.Grant {
+	return driver.Grant{Token: rec.block.first, Tokens: rec.block.n, Nonce: rec.block.nonce, Sent: sent, Lease: lease}
+}

@@ -1,0 +1,234 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Mutex is a lock that one owner holds at a time. It is re-entrant by owner: a Lock with a context that carries the owner
+// who holds it succeeds at once, see [Lease.Context] and [WithOwner]. It is a value to keep or to make anew for each use:
+// all Mutexes of one client with the same name are the same lock. It is safe for concurrent use.
+type Mutex struct {
+	c   *Client
+	key driver.Key
+	p   params
+	err error // a bad name or bad options, reported by the first call
+}
+
+// Mutex returns the mutex of that name with the given options. It asks no engine; an invalid name or invalid options are
+// reported by its first call.
+func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
+	m := &Mutex{c: c, key: driver.Key{Kind: driver.KindMutex, Name: name}}
+	if m.err = validateName("name of the lock", name); m.err != nil {
+		return m
+	}
+	m.p, m.err = c.params(opts)
+	return m
+}
+
+// Lock waits until the mutex is held, and returns the hold. Waiters are served first come, first served, where the engine
+// can; they are woken and do not poll.
+//
+// ctx bounds the waiting and nothing else: the hold goes on when ctx ends. When ctx ends first, the error is a *HeldError
+// if another owner was in the way and an *UnavailableError if the engine did not answer; both match ctx's error. Whatever
+// the engine granted meanwhile is given back. A ctx that has ended already yields its error. An engine that cannot be
+// reached at all yields an *UnavailableError at once; a wait that had begun survives broken connections. An owner that
+// lost the lock and has not unlocked it yet gets the *LostError.
+//
+// It costs one round trip, and one message when it has to wait; nothing when the lock passes on inside the process.
+func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.acquire(ctx, false) }
+
+// TryLock is Lock without waiting: if another owner holds the mutex, or waits for it, the error is a *HeldError.
+func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(ctx, true) }
+
+// Do calls fn while it holds the mutex, and releases it whatever fn does. fn's context is cancelled when ctx is and the
+// moment the hold is lost; a Lock with it re-enters. Do returns fn's error, joined with the *LostError if the hold was
+// lost while fn ran, also when fn returned nil. The release does not depend on ctx and is waited for at most
+// Options.CloseTimeout: fn's work was protected, so a release that is not confirmed by then goes on in the background and
+// is no error of Do; Observer.Released is told.
+func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	lease, err := m.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return lease.do(ctx, fn)
+}
+
+// TryDo is Do if the mutex is free. It reports false, and no error, if another owner holds it: the work was skipped.
+func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
+	lease, err := m.TryLock(ctx)
+	if errors.Is(err, ErrHeld) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, lease.do(ctx, fn)
+}
+
+// do runs fn under l and unlocks l, also when fn panics.
+func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	defer func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.c.opts.CloseTimeout)
+		defer cancel()
+		if unlockErr := l.Unlock(bounded); unlockErr != nil && !errors.Is(unlockErr, ErrUnavailable) {
+			err = errors.Join(err, unlockErr)
+		}
+	}()
+	return fn(l.Context(ctx))
+}
+
+// Locker returns the mutex as a sync.Locker for code that knows nothing else. Its Lock waits as long as ctx allows and
+// panics on an error; its Unlock panics if the hold was lost. There is no loss signal, so prefer Do.
+func (m *Mutex) Locker(ctx context.Context) sync.Locker { return &locker{m: m, ctx: ctx} }
+
+type locker struct {
+	m     *Mutex
+	ctx   context.Context //nolint:containedctx // sync.Locker has no parameter to take it from
+	lease *Lease          // written by who holds the lock, so it needs no guard of its own
+}
+
+// Lock panics on an error: the interface leaves no other way.
+func (l *locker) Lock() {
+	lease, err := l.m.Lock(l.ctx)
+	if err != nil {
+		panic(err)
+	}
+	l.lease = lease
+}
+
+// Unlock panics if the hold was lost or there is none.
+func (l *locker) Unlock() {
+	if l.lease == nil {
+		panic("interlock: unlock of a Locker that is not locked")
+	}
+	lease := l.lease
+	l.lease = nil
+	if err := lease.Unlock(context.WithoutCancel(l.ctx)); err != nil {
+		panic(err)
+	}
+}
+
+// acquire is Lock and TryLock.
+func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	start := time.Now()
+	o := ownerFrom(ctx)
+	lease, err := m.reenter(ctx, o)
+	if lease == nil && err == nil {
+		lease, err = m.take(ctx, o, try)
+	}
+	obs := m.c.opts.Observer
+	if err != nil {
+		e := m.event(o)
+		e.Waited, e.Err = time.Since(start), err
+		obs.failed(ctx, e)
+		return nil, err
+	}
+	if obs.Acquired != nil {
+		obs.Acquired(ctx, lease.event())
+	}
+	return lease, nil
+}
+
+// event describes an attempt that has no lease to an Observer.
+func (m *Mutex) event(o *owner) Event {
+	e := Event{Kind: m.key.Kind, Name: m.key.Name, Class: m.p.class}
+	if o != nil {
+		e.Owner = o.id
+	}
+	return e
+}
+
+// reenter returns another hold if o has one already, and neither a hold nor an error if it has not.
+func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
+	if o == nil {
+		return nil, nil //nolint:nilnil // says "not held", see above
+	}
+	held := m.c.heldBy(o, m.key)
+	if held == nil {
+		return nil, nil //nolint:nilnil // says "not held", see above
+	}
+	if err := held.Err(); errors.Is(err, ErrLost) {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, wrap("lock", m.key, err)
+	}
+	if o.named {
+		return nil, nil //nolint:nilnil // the engine itself re-enters named owners
+	}
+	return m.c.share(ctx, held.g, o, m)
+}
+
+// share adds a hold of o to g after having refreshed the engine's lease, which also asks the engine whether g still is.
+func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Lease, error) {
+	if c.renewer != nil {
+		err := c.renewNow(ctx, g, m.p.lease)
+		if errors.Is(err, ErrLost) {
+			return nil, err
+		}
+		if err != nil && ctx.Err() != nil {
+			return nil, unavailable("lock", m.key, ctx.Err())
+		}
+		// Without an answer the window that was confirmed before still counts, and the scheduler goes on asking.
+	}
+	c.lock()
+	defer c.unlock()
+	c.expire(g, c.now())
+	if g.gone || g.owner != o || len(g.holds) == 0 { // unlocked by another goroutine of o meanwhile
+		return nil, nil //nolint:nilnil // says "not held", see reenter
+	}
+	return g.admit(o, m, 0, true), nil
+}
+
+// take acquires the mutex for an owner that does not hold it.
+func (m *Mutex) take(ctx context.Context, o *owner, try bool) (*Lease, error) {
+	c := m.c
+	if err := ctx.Err(); err != nil {
+		return nil, wrap("lock", m.key, err)
+	}
+	if o == nil {
+		o = &owner{id: c.newID()}
+	}
+	if err := c.checkOwner(o); err != nil {
+		return nil, err
+	}
+	w := &waiter{owner: o, m: m, since: time.Now(), ready: make(chan struct{})}
+	if o.named {
+		return c.askAlone(ctx, w, try)
+	}
+	c.lock()
+	q := c.findQueue(m)
+	busy := q != nil && !q.idle()
+	if busy && try {
+		defer c.unlock()
+		return nil, q.inTheWay()
+	}
+	c.unlock()
+	if !busy && (try || c.traits.Local) {
+		lease, err := c.askAlone(ctx, w, true)
+		if try || !errors.Is(err, ErrHeld) {
+			return lease, err
+		}
+		w = &waiter{owner: o, m: m, since: w.since, ready: make(chan struct{})}
+	}
+	return c.join(ctx, w)
+}
+
+// checkOwner refuses owner names that no engine has to take.
+func (c *Client) checkOwner(o *owner) error {
+	if !o.named {
+		return nil
+	}
+	if reason, lacks := c.traits.Lacking(driver.NamedOwners); lacks {
+		return wrap("lock as owner", driver.Key{Name: o.id}, unsupported(c.traits, reason))
+	}
+	return validateName("owner", o.id)
+}

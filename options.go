@@ -1,0 +1,222 @@
+package interlock
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+const (
+	defaultLease        = 30 * time.Second
+	defaultCloseTimeout = 5 * time.Second
+
+	// defaultLocalPasses and defaultLocalTime bound how long one process may keep a lock that others wait for. 63 passes
+	// make a block of 64 tokens, which is as many as ZooKeeper and etcd tokens have room for.
+	defaultLocalPasses = 63
+	defaultLocalTime   = 10 * time.Millisecond
+
+	// minLease leaves room for the drift allowance; see trustEnd.
+	minLease = 10 * time.Millisecond
+
+	maxNameBytes = 512
+)
+
+// Options configures a client. nil means all defaults. Options are values: a client copies what it needs.
+type Options struct {
+	// Lease is how long a hold lasts in the engine after the last renewal that reached it: the time that the others wait
+	// after a crash of the holder. Too short, and a slow network loses locks; too long, and a crash blocks for long. At
+	// least 10 ms. Engines with sessions take it as the session's timeout. The default is 30 s.
+	Lease time.Duration
+
+	// Renewal is the pause between two renewals. Too long, and one slow reply loses the lock; too short, and idle
+	// holders load the server. It must be less than half of Lease. The default is a third of Lease.
+	Renewal time.Duration
+
+	// ClientName is shown to operators as who holds and waits. The default is "host:pid".
+	ClientName string
+
+	// LocalPasses is how often a hold may pass on inside this process, without a message to the engine, before it goes
+	// back to the engine's queue. Each pass has a larger token of its own. More passes are faster when many goroutines
+	// want the same lock, and let other processes wait for longer. 0 means the default, negative means never. The default
+	// is 63; an engine may allow fewer.
+	LocalPasses int
+
+	// LocalTime is for how long a hold may pass on inside this process, counted from the engine's grant. The default is
+	// 10 ms.
+	LocalTime time.Duration
+
+	// CloseTimeout bounds Close, and the releases that Do makes after its function returned. The default is 5 s.
+	CloseTimeout time.Duration
+
+	// Logger gets acquisitions at Debug, failed renewals at Warn and losses at Error. The default discards.
+	Logger *slog.Logger
+
+	// Observer is told of every wait, acquisition, renewal, loss and release. The default is none.
+	Observer *Observer
+
+	_ struct{}
+}
+
+// LockOptions configures one lock. nil, or a zero field, means the client's.
+type LockOptions struct {
+	// Lease and Renewal are as in Options. On engines with sessions, and on files, a Lease that differs from the client's
+	// is refused with ErrUnsupported, except beside NoRenew or MaxHold.
+	Lease, Renewal time.Duration
+
+	// NoRenew makes the lease fixed: the hold ends, as a loss, after Lease unless it is extended.
+	NoRenew bool
+
+	// MaxHold ends the hold, as a loss, after this much time in all, however well its renewals go.
+	MaxHold time.Duration
+
+	// Label is shown to operators beside the owner.
+	Label string
+
+	// Class is the low-cardinality name under which metrics count this lock, such as "order:{id}". The default is "other".
+	Class string
+
+	// MinHold would keep the lock for at least this much time since the grant. No engine of this version can: a value is
+	// refused with ErrUnsupported.
+	MinHold time.Duration
+
+	// LossDelay would keep a lost lock from everybody for this much time. No engine of this version can: a value is
+	// refused with ErrUnsupported.
+	LossDelay time.Duration
+
+	_ struct{}
+}
+
+// withDefaults returns a checked copy of o.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Lease == 0 {
+		c.Lease = defaultLease
+	}
+	if c.Renewal == 0 {
+		c.Renewal = c.Lease / 3
+	}
+	if c.LocalPasses == 0 {
+		c.LocalPasses = defaultLocalPasses
+	}
+	if c.LocalTime == 0 {
+		c.LocalTime = defaultLocalTime
+	}
+	if c.CloseTimeout == 0 {
+		c.CloseTimeout = defaultCloseTimeout
+	}
+	if c.ClientName == "" {
+		c.ClientName = defaultClientName()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Observer == nil {
+		c.Observer = &Observer{}
+	}
+	return c, c.validate()
+}
+
+func (o *Options) validate() error {
+	if err := validateLease(o.Lease, o.Renewal); err != nil {
+		return fmt.Errorf("interlock: Options: %w", err)
+	}
+	if o.LocalTime < 0 {
+		return fmt.Errorf("interlock: Options: LocalTime %v is negative; to switch local passes off set LocalPasses to -1", o.LocalTime)
+	}
+	if o.CloseTimeout < 0 {
+		return fmt.Errorf("interlock: Options: CloseTimeout %v is negative", o.CloseTimeout)
+	}
+	return validateText("ClientName", o.ClientName)
+}
+
+func validateLease(lease, renewal time.Duration) error {
+	if lease < minLease {
+		return fmt.Errorf("the Lease of %v is too short: it must be at least %v", lease, minLease)
+	}
+	if renewal <= 0 || renewal >= lease/2 {
+		return fmt.Errorf("the Renewal of %v must be more than 0 and less than half of the Lease of %v", renewal, lease)
+	}
+	return nil
+}
+
+// maxTextBytes bounds what is stored for operators to read.
+const maxTextBytes = 256
+
+func validateText(field, s string) error {
+	if len(s) > maxTextBytes || !utf8.ValidString(s) {
+		return fmt.Errorf("interlock: %s must be at most %d bytes of valid UTF-8", field, maxTextBytes)
+	}
+	return nil
+}
+
+// validateName checks the name of a lock or of an owner.
+func validateName(what, name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("interlock: the %s is empty: it must have 1 to %d bytes", what, maxNameBytes)
+	case len(name) > maxNameBytes:
+		return fmt.Errorf("interlock: the %s has %d bytes: at most %d are allowed", what, len(name), maxNameBytes)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("interlock: the %s %q is not valid UTF-8", what, name)
+	}
+	return nil
+}
+
+func defaultClientName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	host = strings.ToValidUTF8(host, "?")
+	return fmt.Sprintf("%s:%d", host[:min(len(host), maxTextBytes-24)], os.Getpid())
+}
+
+// params is a lock's options with the client's filled in.
+type params struct {
+	lease, renewal, maxHold time.Duration
+	noRenew                 bool
+	label, class            string
+}
+
+// params resolves o against the client's options and the engine's traits.
+func (c *Client) params(o *LockOptions) (params, error) {
+	p := params{lease: c.opts.Lease, renewal: c.opts.Renewal, class: "other"}
+	if o == nil {
+		return p, nil
+	}
+	if o.MinHold != 0 || o.LossDelay != 0 {
+		return p, fmt.Errorf("interlock: LockOptions: MinHold and LossDelay: %w", ErrUnsupported)
+	}
+	if o.MaxHold < 0 {
+		return p, fmt.Errorf("interlock: LockOptions: MaxHold %v is negative", o.MaxHold)
+	}
+	if o.Lease != 0 {
+		p.lease, p.renewal = o.Lease, o.Lease/3
+	}
+	if o.Renewal != 0 {
+		p.renewal = o.Renewal
+	}
+	if err := validateLease(p.lease, p.renewal); err != nil {
+		return p, fmt.Errorf("interlock: LockOptions: %w", err)
+	}
+	if c.traits.Ends != driver.Leases && p.lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
+		return p, fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold lasts as long as the %s)",
+			ErrUnsupported, c.traits.Engine, c.traits.Ends)
+	}
+	if err := validateText("LockOptions.Label", o.Label); err != nil {
+		return p, err
+	}
+	if o.Class != "" {
+		p.class = o.Class
+	}
+	p.noRenew, p.maxHold, p.label = o.NoRenew, o.MaxHold, o.Label
+	return p, nil
+}

@@ -1,0 +1,93 @@
+package interlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// owner is who holds: one logical activity, which may spread over goroutines. It travels in contexts, because goroutines
+// have no identity.
+type owner struct {
+	id    string // for operators; of a named owner it is the name that the engine compares
+	named bool
+
+	mu    sync.Mutex // guards holds; a leaf: taken under Client.mu, and nothing is called under it
+	holds []*Lease   // not yet ended; of all clients
+}
+
+type ownerKey struct{}
+
+// WithOwner returns a context in which locks are taken by the owner of that name. The same name, also in another process,
+// is the same owner: it re-enters what it already holds, on engines that know owners. So choose names that no unrelated
+// activity can choose, such as a job's or a request's id. Without WithOwner each Lock at the top level makes an anonymous
+// owner, which only contexts derived from [Lease.Context] carry on.
+//
+// A name that is empty, longer than 512 bytes or not UTF-8 is reported by the next Lock.
+func WithOwner(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, ownerKey{}, &owner{id: name, named: true})
+}
+
+// OwnerFrom returns the name that WithOwner put into ctx or into the context that a lease was taken with. It reports false
+// for anonymous owners: they cannot travel to other processes.
+func OwnerFrom(ctx context.Context) (string, bool) {
+	o := ownerFrom(ctx)
+	if o == nil || !o.named {
+		return "", false
+	}
+	return o.id, true
+}
+
+// AssertHeld panics unless ctx carries the owner of a live hold of the mutex of that name, on any client of this process.
+// It is for functions that rely on their caller to hold a lock. It asks no engine.
+func AssertHeld(ctx context.Context, name string) {
+	if o := ownerFrom(ctx); o != nil {
+		for _, l := range o.snapshot() {
+			if l.Kind() == driver.KindMutex && l.Name() == name && l.Err() == nil {
+				return
+			}
+		}
+	}
+	panic(fmt.Sprintf("interlock: the mutex %q is not held by the owner in this context", name))
+}
+
+func ownerFrom(ctx context.Context) *owner {
+	o, _ := ctx.Value(ownerKey{}).(*owner)
+	return o
+}
+
+func (o *owner) add(l *Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.holds = append(o.holds, l)
+}
+
+func (o *owner) remove(l *Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if i := slices.Index(o.holds, l); i >= 0 {
+		o.holds = slices.Delete(o.holds, i, i+1)
+	}
+}
+
+func (o *owner) snapshot() []*Lease {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.holds)
+}
+
+// heldBy returns a hold of o on key that has not been unlocked yet: its live one, or one that was lost. A lost hold stays
+// with its owner until it is unlocked, so that re-entry after a loss is told of the loss.
+func (c *Client) heldBy(o *owner, key driver.Key) *Lease {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.holds {
+		if l.c == c && l.key == key {
+			return l
+		}
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func TestLocalPasses_CostNoMessageAndGrowTheToken(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		first := mustLock(t, t.Context(), c, "a")
+		var waits []<-chan outcome
+		for range 10 {
+			waits = append(waits, lockLater(t.Context(), c, "a"))
+			synctest.Wait() // so that they stand in this order
+		}
+		last := first
+		nonces := map[string]bool{first.nonce: true}
+		for i, wait := range waits {
+			mustUnlock(t, last)
+			got := <-wait
+			if got.err != nil {
+				t.Fatalf("waiter %d: %v", i, got.err)
+			}
+			if got.lease.Token() != last.Token()+1 || nonces[got.lease.nonce] {
+				t.Errorf("pass %d has token %d after %d, nonce %q", i, got.lease.Token(), last.Token(), got.lease.nonce)
+			}
+			nonces[got.lease.nonce] = true
+			last = got.lease
+		}
+		if n := h.acquires.Load() + h.requeues.Load() + h.releases.Load(); n != 1 {
+			t.Errorf("%d messages for 11 owners, want 1", n)
+		}
+		mustUnlock(t, last)
+	})
+}
+
+func TestLocalPasses_EndAfterTheirNumber_InFavourOfOtherProcesses(t *testing.T) {
+	bubble(t, &Options{LocalPasses: 3}, func(t *testing.T, c *Client, h *hooks) {
+		first := mustLock(t, t.Context(), c, "a")
+		remote := lockLater(t.Context(), peer(t, h, nil), "a")
+		synctest.Wait()
+		order := make(chan string, 7)
+		for i := range 6 {
+			go func() {
+				l := mustLock(t, t.Context(), c, "a")
+				order <- fmt.Sprint("local ", i)
+				mustUnlock(t, l)
+			}()
+			synctest.Wait()
+		}
+		go func() {
+			got := <-remote
+			order <- "remote"
+			mustUnlock(t, got.lease)
+		}()
+		mustUnlock(t, first)
+		for i := range 7 {
+			want := []string{"local 0", "local 1", "local 2", "remote", "local 3", "local 4", "local 5"}[i]
+			if got := <-order; got != want {
+				t.Errorf("number %d is %q, want %q", i, got, want)
+			}
+		}
+	})
+}
+
+func TestLocalPasses_EndAfterTheirTime(t *testing.T) {
+	bubble(t, &Options{LocalTime: second}, func(t *testing.T, c *Client, h *hooks) {
+		first := mustLock(t, t.Context(), c, "a")
+		remote := lockLater(t.Context(), peer(t, h, nil), "a")
+		synctest.Wait()
+		local := lockLater(t.Context(), c, "a")
+		synctest.Wait()
+		time.Sleep(2 * second)
+		mustUnlock(t, first)
+		mustUnlock(t, (<-remote).lease)
+		mustUnlock(t, (<-local).lease)
+	})
+}
+
+func TestLocalPasses_Never_GoThroughTheEngine(t *testing.T) {
+	bubble(t, &Options{LocalPasses: -1}, func(t *testing.T, c *Client, h *hooks) {
+		first := mustLock(t, t.Context(), c, "a")
+		second := lockLater(t.Context(), c, "a")
+		synctest.Wait()
+		mustUnlock(t, first)
+		got := <-second
+		if n := h.requeues.Load(); n != 1 {
+			t.Errorf("%d messages that release and enqueue, want 1", n)
+		}
+		mustUnlock(t, got.lease)
+	})
+}
+
+func TestLocalPass_WithoutEnoughTrust_GoesThroughTheEngine(t *testing.T) {
+	bubble(t, &Options{LocalTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
+		first := mustLock(t, t.Context(), c, "a")
+		next := lockLater(t.Context(), c, "a")
+		on(h, &h.renew, noRenewals)
+		time.Sleep(15 * second)
+		mustUnlock(t, first)
+		got := <-next
+		if left := time.Until(got.lease.Deadline()); left < 29*second {
+			t.Errorf("the receiver was given %v", left)
+		}
+		mustUnlock(t, got.lease)
+	})
+}
+
+func TestAWaiterThatGivesUp_LeavesTheOthersTheirPlace(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		first := mustLock(t, t.Context(), other, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		head := lockLater(ctx, c, "a")
+		synctest.Wait()
+		behind := lockLater(t.Context(), c, "a")
+		synctest.Wait()
+		late := lockLater(t.Context(), peer(t, h, nil), "a")
+		synctest.Wait()
+		cancel()
+		if got := <-head; !errors.Is(got.err, context.Canceled) || !errors.Is(got.err, ErrHeld) {
+			t.Errorf("the head: %v", got.err)
+		}
+		mustUnlock(t, first)
+		got := <-behind // before late, who came later
+		mustUnlock(t, got.lease)
+		mustUnlock(t, (<-late).lease)
+		if n := h.acquires.Load(); n != 1 {
+			t.Errorf("asked %d times, want the head's request to serve", n)
+		}
+	})
+}
+
+func TestLoss_SendsTheWaitersToTheEngine(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		first := mustLock(t, t.Context(), c, "a")
+		next := lockLater(t.Context(), c, "a")
+		synctest.Wait()
+		on(h, &h.renew, noRenewals)
+		got := <-next // first is never unlocked
+		if got.err != nil {
+			t.Fatal(got.err)
+		}
+		wantLost(t, first.Err(), LostUnconfirmed)
+		if got.lease.Token() <= first.Token() {
+			t.Errorf("token %d after %d", got.lease.Token(), first.Token())
+		}
+		wantLost(t, first.Unlock(t.Context()), LostUnconfirmed)
+		if err := got.lease.Err(); err != nil {
+			t.Errorf("the loser's Unlock harmed its successor: %v", err)
+		}
+		mustUnlock(t, got.lease)
+	})
+}
+
+func TestMutexesWithOtherLeases_ExcludeEachOther(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+		short := c.Mutex("a", &LockOptions{Lease: 5 * second})
+		first := mustLock(t, t.Context(), c, "a")
+		if _, err := short.TryLock(t.Context()); !errors.Is(err, ErrHeld) {
+			t.Errorf("got %v", err)
+		}
+		inner, err := short.Lock(first.Context(t.Context())) // but the owner re-enters
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, first)
+		mustUnlock(t, inner)
+	})
+}
+
+func TestAGrantShorterThanAsked_IsRenewedAtOnce(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+			g, err := h.Driver.Acquire(ctx, r)
+			g.Lease = 2 * second // as a pushed claim
+			return g, err
+		})
+		l := mustLock(t, t.Context(), c, "a")
+		synctest.Wait()
+		if left := time.Until(l.Deadline()); left < 29*second {
+			t.Errorf("%v of trust, want the full lease", left)
+		}
+		mustUnlock(t, l)
+	})
+}
+
+func TestNothingStays_InAnIdleClient(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+		for i := range 100 {
+			mustUnlock(t, mustLock(t, t.Context(), c, fmt.Sprint(i)))
+			l := mustLock(t, WithOwner(t.Context(), "me"), c, fmt.Sprint(i))
+			mustUnlock(t, l)
+		}
+		c.lock()
+		defer c.unlock()
+		if len(c.queues) > 0 || len(c.grants) > 0 || len(c.alone) > 0 || len(c.sched.grants) > 0 {
+			t.Errorf("left: %d queues, %d grants, %d waits, %d scheduled",
+				len(c.queues), len(c.grants), len(c.alone), len(c.sched.grants))
+		}
+	})
+}

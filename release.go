@@ -1,0 +1,201 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+const (
+	// unlockGrace is how long Unlock still waits for the engine's word after its context has ended, so that it also works
+	// with a context that had ended before.
+	unlockGrace = 40 * time.Millisecond
+
+	// settleAttempt bounds one request of settling, settleFirst and settleMost the pauses between them.
+	settleAttempt = 2 * time.Second
+	settleFirst   = 20 * time.Millisecond
+	settleMost    = time.Second
+)
+
+// Unlock ends this hold. The lock becomes free when the owner's last hold on it ends.
+//
+// If the hold was lost meanwhile, Unlock changes nothing in the engine and returns the *LostError: another owner may be
+// inside, so do not retry. A second Unlock returns ErrReleased. ctx bounds only the waiting for the engine's word; Unlock
+// works although ctx is already cancelled. If the word does not come in time, Unlock returns an *UnavailableError, and the
+// release goes on in the background until it is known or the lease has ended.
+//
+// It costs one round trip, or none when the lock passes on to another goroutine of this process or the owner has further
+// holds.
+func (l *Lease) Unlock(ctx context.Context) error {
+	c := l.c
+	c.lock()
+	l.check(c.now())
+	if l.ended != nil {
+		err := l.ended
+		c.unlock()
+		l.owner.remove(l) // a lost hold stays with its owner until here
+		return err
+	}
+	word := l.giveUp()
+	c.unlock()
+	l.owner.remove(l)
+	var err error
+	if word != nil {
+		err = word(ctx)
+	}
+	e := l.event()
+	e.Err = err
+	c.opts.Observer.released(e)
+	return err
+}
+
+// giveUp ends the hold and gives the lock to whom it belongs next: the owner's other holds, the next in this process, or
+// the engine. It returns what waits for the engine's word, or nil if there is nothing to wait for. The caller holds
+// Client.mu.
+func (l *Lease) giveUp() (word func(context.Context) error) {
+	c, g := l.c, l.g
+	l.finish(ErrReleased)
+	if len(g.holds) > 0 {
+		c.reschedule(g)
+		return nil
+	}
+	if g.passOn() {
+		return nil
+	}
+	q, until := g.q, g.deadline()
+	g.drop()
+	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
+	if c.traits.Local {
+		return func(context.Context) error {
+			defer c.background.Done()
+			err := c.releaseHere(l, until)
+			c.lock()
+			defer c.unlock()
+			if q != nil {
+				q.startFetch(nil) // not before: a local engine has no queue in which a place could be kept
+			}
+			return err
+		}
+	}
+	if q != nil {
+		q.startFetch(nil)
+	}
+	said := make(chan error, 1)
+	go func() {
+		defer c.background.Done()
+		err, attempts := c.settleNow(g.release())
+		said <- l.released(err, attempts, until)
+	}()
+	return func(ctx context.Context) error { return l.await(ctx, said) }
+}
+
+// passOn gives g, which nobody holds any more, to the next in this process, or back to the engine together with the next
+// request. It reports false when g has to be released. The caller holds Client.mu.
+func (g *grant) passOn() bool {
+	q := g.q
+	if q == nil || len(q.waiters) == 0 {
+		return false
+	}
+	if g.mayPass(g.c.now()) {
+		g.pass++
+		q.serve(g, true)
+		return true
+	}
+	if g.c.requeuer == nil || q.fetch != nil {
+		return false
+	}
+	g.drop()
+	q.startFetch(g.release())
+	return true
+}
+
+// releaseHere gives the hold back to a local engine in the caller's goroutine. Should the engine not manage it, as with a
+// full disk, the background goes on.
+func (c *Client) releaseHere(l *Lease, until time.Time) error {
+	err := c.d.Release(c.hard, l.g.release())
+	if err != nil && !errors.Is(err, ErrLost) {
+		c.settleLater(l.g.release())
+		return unavailable("unlock", l.key, err)
+	}
+	return l.released(err, 1, until)
+}
+
+// await waits for the engine's word on a release as long as ctx allows, and a moment longer.
+func (l *Lease) await(ctx context.Context, said <-chan error) error {
+	select {
+	case err := <-said:
+		return err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(unlockGrace)
+	defer timer.Stop()
+	select {
+	case err := <-said:
+		return err
+	case <-timer.C:
+		return unavailable("unlock", l.key, ctx.Err())
+	}
+}
+
+// released says what the engine's word on a release means to the user.
+func (l *Lease) released(err error, attempts int, until time.Time) error {
+	if err == nil || !errors.Is(err, ErrLost) {
+		return err
+	}
+	if attempts > 1 && (until.IsZero() || time.Now().Before(until)) {
+		return nil // an earlier attempt had done it, and its reply was lost
+	}
+	lost := &LostError{Kind: l.key.Kind, Name: l.key.Name, Token: l.token, Reason: LostExpired}
+	var told *LostError
+	if errors.As(err, &told) {
+		lost.Reason, lost.Cause = told.Reason, told.Cause
+	}
+	return lost
+}
+
+// settle gives back in the background. The caller holds Client.mu.
+func (c *Client) settle(r *driver.Release) {
+	c.background.Go(func() { _, _ = c.settleNow(r) })
+}
+
+// settleLater is settle for callers that do not hold Client.mu but run in a background goroutine, or before Close.
+func (c *Client) settleLater(r *driver.Release) {
+	c.lock()
+	defer c.unlock()
+	c.settle(r)
+}
+
+// settleNow asks the engine to give back r until it is known that it has, or until twice the lease is over, after which
+// the hold has ended by itself whenever its last renewal arrived, or until Close has waited for long enough. It returns
+// the last word and how often it asked.
+func (c *Client) settleNow(r *driver.Release) (error, int) {
+	end := time.Now().Add(2 * max(r.Horizon, c.traits.Timeout))
+	pause := settleFirst
+	for attempt := 1; ; attempt++ {
+		ctx, cancel := context.WithTimeout(c.hard, settleAttempt)
+		err := c.d.Release(ctx, r)
+		cancel()
+		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
+			return err, attempt
+		}
+		if time.Now().After(end) || !c.pause(c.hard, pause) {
+			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.traits.Engine, "err", err)
+			return unavailable("unlock", r.Key, err), attempt
+		}
+		pause = min(2*pause, settleMost)
+	}
+}
+
+// pause waits for d and reports true, or false if ctx ended first.
+func (c *Client) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

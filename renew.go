@@ -1,0 +1,163 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// renewal is one renewal of one grant under way.
+type renewal struct {
+	g    *grant
+	sent time.Time // before the request was sent: where the new trust window starts
+	r    driver.Renewal
+}
+
+// renewal prepares a renewal of g, and keeps the scheduler from sending another before this one had time to be answered.
+// The caller holds Client.mu.
+func (g *grant) renewal(now time.Time) renewal {
+	lease, _ := g.wanted()
+	g.notBefore = now.Add(g.patience())
+	return g.renewalFor(lease, now)
+}
+
+func (g *grant) renewalFor(lease time.Duration, now time.Time) renewal {
+	r := driver.Renewal{Key: g.key, ID: g.id, Lease: lease, Owner: g.owner.id, Pass: g.pass}
+	if len(g.holds) > 0 {
+		r.Label = g.holds[0].label
+	}
+	return renewal{g: g, sent: now, r: r}
+}
+
+// patience is how long a renewal may go unanswered before the next one is sent. There is no number of retries: renewals
+// go on until the trust window ends.
+func (g *grant) patience() time.Duration {
+	_, pause := g.wanted()
+	return pause / 2
+}
+
+// retryIn is the pause after a renewal that failed outright: a tenth of what is left, so that the tries come closer
+// together as the end does, but no hammering.
+func (g *grant) retryIn(now time.Time) time.Duration {
+	_, pause := g.wanted()
+	return min(max(g.remaining(now)/10, minRetry), pause/2)
+}
+
+const minRetry = 5 * time.Millisecond
+
+// renewBatch sends renewals that travel together. The context ends when the most patient of them would be sent again.
+func (c *Client) renewBatch(batch []renewal) {
+	var patience time.Duration
+	for _, b := range batch {
+		patience = max(patience, b.r.Lease/2)
+	}
+	ctx, cancel := context.WithTimeout(c.base, patience)
+	defer cancel()
+	c.sendRenewals(ctx, batch, func(int, error) {})
+}
+
+// sendRenewals sends batch and takes in each answer as it comes. It calls each after every one.
+func (c *Client) sendRenewals(ctx context.Context, batch []renewal, each func(i int, err error)) {
+	requests := make([]driver.Renewal, len(batch))
+	for i, b := range batch {
+		requests[i] = b.r
+	}
+	c.renewer.Renew(ctx, requests, func(i int, err error) {
+		c.lock()
+		err = c.renewed(batch[i], err)
+		c.unlock()
+		each(i, err)
+	})
+}
+
+// renewed takes in the answer to one renewal. The caller holds Client.mu.
+func (c *Client) renewed(b renewal, err error) error {
+	g, now := b.g, c.now()
+	c.expire(g, now) // an answer that comes after the end does not revive it
+	if g.gone {
+		return g.goneError()
+	}
+	switch {
+	case err == nil:
+		g.confirm(b.sent, b.r.Lease)
+		g.notBefore = time.Time{}
+		c.observeRenewal(g, now)
+	case errors.Is(err, ErrLost):
+		reason, cause := driver.LostExpired, error(nil)
+		var told *LostError
+		if errors.As(err, &told) {
+			reason, cause = told.Reason, told.Cause
+		}
+		c.lose(g, reason, cause)
+		return g.goneError()
+	default:
+		g.failed = true
+		if retry := now.Add(g.retryIn(now)); len(g.holds) > 0 && retry.Before(g.notBefore) {
+			g.notBefore = retry
+		}
+		c.opts.Logger.Warn("interlock: renewal failed", "lock", g.key.Name, "engine", c.traits.Engine,
+			"token", g.token, "remaining", g.remaining(now), "err", err)
+	}
+	c.reschedule(g)
+	return err
+}
+
+// goneError says how g ended, to who was about to use it. The caller holds Client.mu.
+func (g *grant) goneError() error {
+	if g.loss != nil {
+		return g.loss
+	}
+	return ErrReleased
+}
+
+func (c *Client) observeRenewal(g *grant, now time.Time) {
+	if c.opts.Observer.Renewed == nil || len(g.holds) == 0 {
+		return
+	}
+	e := g.holds[0].event()
+	e.Remained = g.remaining(now)
+	c.after(func() { c.opts.Observer.renewed(e) })
+}
+
+// renewNow renews g for at least lease, in the caller's time, and waits for the answer. An engine that does not answer
+// within half a lease counts as unavailable.
+func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) error {
+	c.lock()
+	now := c.now()
+	c.expire(g, now)
+	if g.gone {
+		defer c.unlock()
+		return g.goneError()
+	}
+	wanted, _ := g.wanted()
+	b := g.renewalFor(max(lease, wanted), now)
+	c.unlock()
+	bounded, cancel := context.WithTimeout(c.base, b.r.Lease/2)
+	word := make(chan error, 1)
+	send := func() {
+		defer cancel()
+		c.sendRenewals(bounded, []renewal{b}, func(_ int, err error) { word <- err })
+	}
+	if c.traits.Local {
+		send()
+	} else if !c.spawn(send) {
+		cancel()
+		return wrap("renew", g.key, ErrClosed)
+	}
+	select {
+	case err := <-word:
+		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) {
+			return err
+		}
+		return unavailable("renew", g.key, err)
+	case <-ctx.Done():
+	}
+	c.lock()
+	defer c.unlock()
+	if g.gone { // which also ends the contexts that the hold gave out, so it may be why ctx has ended
+		return g.goneError()
+	}
+	return unavailable("renew", g.key, ctx.Err())
+}

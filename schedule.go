@@ -1,0 +1,234 @@
+package interlock
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// scheduler watches all grants of a client with one goroutine and one timer: it sends their renewals, those due together
+// in one batch, and ends them in time. Guarded by Client.mu.
+type scheduler struct {
+	grants grantHeap
+	armed  time.Time     // when the goroutine wakes next by itself; zero if not at all
+	wake   chan struct{} // wakes it earlier; buffered for one
+}
+
+// grantHeap orders grants by when they want to be looked at.
+type grantHeap []*grant
+
+func (h grantHeap) Len() int           { return len(h) }
+func (h grantHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+
+func (h grantHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *grantHeap) Push(x any) {
+	g := x.(*grant)
+	g.index = len(*h)
+	*h = append(*h, g)
+}
+
+func (h *grantHeap) Pop() any {
+	old := *h
+	g := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	g.index = -1
+	return g
+}
+
+// reschedule puts g where its next instant says. The caller holds Client.mu.
+func (c *Client) reschedule(g *grant) {
+	if g.gone {
+		return
+	}
+	due := g.nextLook()
+	s := &c.sched
+	switch {
+	case due.IsZero():
+		c.unschedule(g)
+		return
+	case g.index < 0:
+		g.due = due
+		heap.Push(&s.grants, g)
+	case !due.Equal(g.due):
+		g.due = due
+		heap.Fix(&s.grants, g.index)
+	}
+	// The timer is only ever set earlier from here. A grant that has left leaves it set, and the goroutine wakes once for
+	// nothing: cheaper than waking it for every lock and unlock of an idle client.
+	if s.armed.IsZero() || due.Before(s.armed) {
+		s.armed = due
+		select {
+		case s.wake <- struct{}{}:
+		default: // it has been woken already and will see this
+		}
+	}
+}
+
+// unschedule takes g out. The caller holds Client.mu.
+func (c *Client) unschedule(g *grant) {
+	if g.index >= 0 {
+		heap.Remove(&c.sched.grants, g.index)
+	}
+}
+
+// nextLook is the earliest instant at which something about g is to be done, or zero if nothing ever is.
+func (g *grant) nextLook() time.Time {
+	next := g.deadline()
+	for _, l := range g.holds {
+		next = earlier(next, l.end)
+	}
+	if g.c.renewer != nil && g.renewing() {
+		next = earlier(next, g.renewalDue())
+	}
+	return next
+}
+
+// renewalDue is when g is to be renewed next: a pause after the last confirmed renewal was sent, at once when the engine
+// gave less than was asked for, and in any case after the pause that follows an attempt.
+func (g *grant) renewalDue() time.Time {
+	lease, pause := g.wanted()
+	due := g.renewed.Add(pause)
+	if g.sent.Add(g.lease).Before(g.renewed.Add(lease)) {
+		due = g.renewed
+	}
+	if due.Before(g.notBefore) {
+		return g.notBefore
+	}
+	return due
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// watch is the scheduler's goroutine. It ends with Close.
+func (c *Client) watch() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		c.lock()
+		batch := c.collect(c.now())
+		next := time.Time{}
+		if len(c.sched.grants) > 0 {
+			next = c.sched.grants[0].due
+		}
+		c.sched.armed = next
+		c.unlock()
+		if len(batch) > 0 {
+			c.background.Go(func() { c.renewBatch(batch) })
+		}
+		if next.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-timer.C:
+		case <-c.sched.wake:
+		case <-c.base.Done():
+			return
+		}
+	}
+}
+
+// collect ends what is over and returns the renewals to send now. The caller holds Client.mu.
+func (c *Client) collect(now time.Time) []renewal {
+	var looked []*grant
+	var batch []renewal
+	for len(c.sched.grants) > 0 {
+		g := c.sched.grants[0]
+		if g.due.After(now) && !g.renewable(now) {
+			break
+		}
+		heap.Pop(&c.sched.grants)
+		c.expire(g, now)
+		if g.gone {
+			continue
+		}
+		if g.renewable(now) {
+			batch = append(batch, g.renewal(now))
+		}
+		looked = append(looked, g)
+	}
+	for _, g := range looked { // put back only now, or a grant that is due again at once would hold the loop
+		c.reschedule(g)
+	}
+	return batch
+}
+
+// renewable reports whether to renew g now: it is due, or nearly so, and then it travels with those that are. The pause
+// after an attempt is always kept. The caller holds Client.mu.
+func (g *grant) renewable(now time.Time) bool {
+	if g.c.renewer == nil || !g.renewing() || now.Before(g.notBefore) {
+		return false
+	}
+	_, pause := g.wanted()
+	return !g.renewalDue().After(now.Add(pause / 10))
+}
+
+// expire ends g if its trust window is over, and those of its holds whose own end has come. The caller holds Client.mu.
+func (c *Client) expire(g *grant, now time.Time) {
+	if g.gone {
+		return
+	}
+	if end := g.deadline(); !end.IsZero() && !now.Before(end) {
+		c.end(g, g.reason(now, end))
+		return
+	}
+	for _, l := range append([]*Lease(nil), g.holds...) {
+		if !l.end.IsZero() && !now.Before(l.end) {
+			l.lose(driver.LostExpired, nil)
+		}
+	}
+	if len(g.holds) == 0 {
+		c.end(g, driver.LostExpired)
+	}
+}
+
+// reason says why the trust window of g ended at end.
+func (g *grant) reason(now, end time.Time) LostReason {
+	from := g.sent
+	if g.session != nil {
+		from = g.session.Confirmed()
+	}
+	switch {
+	case now.Before(end.Add(g.c.sleep.since(from))):
+		return driver.LostSuspended // without the nap there would be time left
+	case g.session == nil && !g.renewing():
+		return driver.LostExpired
+	default:
+		return driver.LostUnconfirmed
+	}
+}
+
+// end loses g on this process's own judgement. The engine may still count it as held, so it is given back as soon as the
+// engine can be reached: it must not block others for longer than it protects anybody. The caller holds Client.mu.
+func (c *Client) end(g *grant, reason LostReason) {
+	c.settle(g.release())
+	c.lose(g, reason, nil)
+}
+
+// lose ends g and all its holds as a loss, and sends those who wait behind it to the engine: they must not wait for the
+// loser's Unlock. The caller holds Client.mu.
+func (c *Client) lose(g *grant, reason LostReason, cause error) {
+	if g.gone {
+		return
+	}
+	for _, l := range append([]*Lease(nil), g.holds...) {
+		l.lose(reason, cause)
+	}
+	q := g.q
+	g.drop()
+	if q != nil {
+		q.startFetch(nil)
+	}
+}

@@ -1,0 +1,119 @@
+package interlock
+
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// The trust window: until when a hold may be believed without asking anybody.
+//
+// It starts before the request was sent, because the engine's own lease starts somewhere between sending and answering,
+// and it ends earlier than the engine's lease by an allowance for clocks that run at different rates. All instants are on
+// this process's monotonic clock; no clock of another machine is ever compared with it.
+
+// driftAllowance is how much earlier than the engine we believe a lease to end: 1 % for clocks of different rates (quartz
+// is a hundred times better, a badly throttled virtual machine is not), and 2 ms for the rounding of engines that count
+// in milliseconds and for the time that noticing takes.
+func driftAllowance(lease time.Duration) time.Duration {
+	return lease/100 + 2*time.Millisecond
+}
+
+// trustEnd is the end of the window of a lease that may be counted from the instant from.
+func trustEnd(from time.Time, lease time.Duration) time.Time {
+	return from.Add(lease - driftAllowance(lease))
+}
+
+// leaseFor returns the lease to ask for so that its trust window, from the instant of asking, is at least d.
+func leaseFor(d time.Duration) time.Duration {
+	return d + d/50 + 3*time.Millisecond // more than d / (1 - 1 %) + 2 ms
+}
+
+// deadline is the end of the trust window of g, or the zero time on engines whose holds last as long as the process.
+// The caller holds Client.mu.
+func (g *grant) deadline() time.Time {
+	switch g.c.traits.Ends {
+	case driver.Process:
+		return time.Time{}
+	case driver.Sessions:
+		from := g.session.Confirmed()
+		return trustEnd(from, g.lease).Add(-g.c.sleep.since(from))
+	default:
+		return trustEnd(g.sent, g.lease).Add(-g.c.sleep.since(g.sent))
+	}
+}
+
+// remaining is how much of the trust window is left. The caller holds Client.mu.
+func (g *grant) remaining(now time.Time) time.Duration {
+	end := g.deadline()
+	if end.IsZero() {
+		return 1<<63 - 1
+	}
+	return end.Sub(now)
+}
+
+// confirm takes in that the engine renewed g for lease, by a request sent at sent. A confirmation never shortens the
+// window (answers can overtake each other), and one that comes after the window has ended is worth nothing: the caller
+// has checked that g is not lost. The caller holds Client.mu.
+func (g *grant) confirm(sent time.Time, lease time.Duration) {
+	g.failed = false
+	g.asked = max(g.asked, lease)
+	if sent.After(g.renewed) {
+		g.renewed = sent
+	}
+	if sent.Add(lease).After(g.sent.Add(g.lease)) {
+		g.sent, g.lease = sent, lease
+	}
+}
+
+// sleepWatch notices that this machine was suspended: the monotonic clock stands still then, and leases run out unseen.
+// Guarded by Client.mu.
+type sleepWatch struct {
+	asleep func() time.Duration // how long the machine has been suspended since it was started; never goes back
+	known  time.Duration        // asleep at the last look
+	naps   []nap
+}
+
+// nap is one suspension: it had happened by the monotonic instant noticed.
+type nap struct {
+	noticed time.Time
+	length  time.Duration
+}
+
+// shortestNap is what counts as one. Readings of the clocks err by less, except when this thread was held up between two
+// of them, and suspensions take longer.
+const shortestNap = 20 * time.Millisecond
+
+// napsKept bounds what a machine that sleeps every night remembers. The window of a lease that spans more naps than this
+// ended long ago.
+const napsKept = 16
+
+// newSleepWatch starts from the largest of several readings: one that was held up would be taken for a nap later.
+func newSleepWatch(asleep func() time.Duration) sleepWatch {
+	return sleepWatch{asleep: asleep, known: max(asleep(), asleep(), asleep())}
+}
+
+// look notices a suspension since the last look. It is called before every instant from which a lease is counted and
+// before every judgement of a window, so that a nap always falls on the right side of both.
+func (s *sleepWatch) look(now time.Time) {
+	total := s.asleep()
+	if total < s.known+shortestNap {
+		return
+	}
+	s.naps = append(s.naps, nap{noticed: now, length: total - s.known})
+	if len(s.naps) > napsKept {
+		s.naps = s.naps[1:]
+	}
+	s.known = total
+}
+
+// since returns how long the machine has slept since the instant from.
+func (s *sleepWatch) since(from time.Time) time.Duration {
+	var slept time.Duration
+	for _, n := range s.naps {
+		if n.noticed.After(from) {
+			slept += n.length
+		}
+	}
+	return slept
+}
