@@ -90,12 +90,14 @@ func (q *queue) serve(g *grant, local bool) {
 // admitOthers gives g to whoever else waits for it as the same owner: they may be waiting for each other. The caller
 // holds Client.mu.
 func (g *grant) admitOthers() {
-	for _, q := range slices.Clone(g.c.queues[g.key]) {
-		for _, w := range slices.Clone(q.waiters) {
-			if w.owner == g.owner {
-				w.grant(g, true)
-				q.remove(w)
-			}
+	same := func(w *waiter) bool { return w.owner == g.owner }
+	queues := g.c.queues[g.key]
+	for i := len(queues) - 1; i >= 0; i-- { // backwards, because a queue that becomes empty leaves the list
+		q := queues[i]
+		for j := slices.IndexFunc(q.waiters, same); j >= 0; j = slices.IndexFunc(q.waiters, same) {
+			w := q.waiters[j]
+			w.grant(g, true)
+			q.remove(w)
 		}
 	}
 }

@@ -157,6 +157,7 @@ func TestSuspension_LongerThanTheWindow_IsALoss(t *testing.T) {
 		if left := time.Until(l.Deadline()); left > 15*second {
 			t.Errorf("after a nap of 10 s still %v of trust", left)
 		}
+		time.Sleep(lookEvery)
 		asleep.Store(int64(40 * second))
 		if _, ok := l.Stamp(); ok {
 			t.Error("a stamp after a nap longer than the lease")
