@@ -15,7 +15,11 @@ import (
 // An error is definite, meaning that nothing was taken and nothing stays queued, when it matches one of [ErrHeld] (of a
 // Try), [ErrUnsupported], [ErrConflict], [ErrDeadlock] or [ErrClosed] and does not match [ErrUnavailable]. After every
 // other error, the context's included, the portable layer takes the outcome as unknown and calls Release with Undo for
-// the same ID until that succeeds, so a driver need not clean up after a cancelled wait itself.
+// the same ID until that succeeds, so a driver need not clean up after a cancelled wait itself. It calls Release only
+// after Acquire has returned.
+//
+// A driver that sends a request more than once by itself must not call a refusal definite: it answers one copy, and
+// another may still be granted. It returns such an error joined with [ErrUnavailable].
 type Driver interface {
 	// Traits describes the engine. It is constant over the driver's life and costs nothing.
 	Traits() Traits
@@ -27,7 +31,8 @@ type Driver interface {
 
 	// Release ends the hold with r's ID, and only that one. It returns nil when it ended the hold, and an error matching
 	// ErrLost when there is no such hold (it ended earlier, or was never granted). Any other error means that the outcome
-	// is unknown and that the caller will ask again. With Undo see [Release].
+	// is unknown and that the caller will ask again. A released ID stays refused for as long as a copy of its Acquire may
+	// be under way. With Undo see [Release].
 	Release(ctx context.Context, r *Release) error
 
 	// Close gives back what the driver holds of the machine: connections, goroutines, descriptors. Holds of a session or
