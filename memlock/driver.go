@@ -2,6 +2,7 @@ package memlock
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -39,7 +40,7 @@ func (d *Driver) Traits() driver.Traits {
 		Engine: "memory",
 		Ends:   driver.Leases,
 		Local:  true,
-		Kinds:  []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore},
+		Kinds:  slices.Clone(kinds),
 	}
 }
 

@@ -128,6 +128,30 @@ func TestAcquire_WhenTheHolderRenews_WaitsForTheNewEnd(t *testing.T) {
 	})
 }
 
+func TestAcquire_WhenAnotherLeaseIsWaitedForAlready_WakesAtTheEarlierOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(nil)
+		long, longWaiter := ask("long"), ask("long waiter")
+		long.Name, longWaiter.Name = "other", "other"
+		long.Lease = time.Hour
+		mustAcquire(t, d, long)
+		later := wait(t.Context(), d, longWaiter)
+		begin := time.Now()
+		mustAcquire(t, d, ask("a"))
+		if got := <-wait(t.Context(), d, ask("b")); got.err != nil || !got.at.Equal(begin.Add(lease)) {
+			t.Errorf("granted after %v with %v, want %v", got.at.Sub(begin), got.err, lease)
+		}
+		shorter := &driver.Release{Key: long.Key, ID: long.ID, Keep: 5 * time.Second}
+		if err := d.Release(t.Context(), shorter); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-later; got.err != nil || !got.at.Equal(begin.Add(lease+5*time.Second)) {
+			t.Errorf("granted after %v with %v, want %v", got.at.Sub(begin), got.err, lease+5*time.Second)
+		}
+		idle(t, d)
+	})
+}
+
 func TestAcquire_AfterALongWait_CountsItsLeaseFromTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := New(nil)

@@ -58,6 +58,14 @@ func TestIdempotence(t *testing.T) {
 			X a: gone
 			wait 1ms: ok
 			X a: granted`},
+		{"TheTomb_StandsAsLongAsTheLongestLeaseThatItWasRenewedFor", `
+			X a: granted
+			renew a 60s: ok
+			release a: ok
+			wait 59s: ok
+			X a: gone
+			wait 1s: ok
+			X a: granted`},
 		{"Undo_TakesAwayWhatWaits", `
 			X a: granted
 			X b: queued
@@ -83,6 +91,14 @@ func TestHolds(t *testing.T) {
 			wait 1ms: ok; b granted
 			renew a 5s: taken
 			release a: taken`},
+		{"AnExpiredRead_IsTakenByAWriterOnly", `
+			R a lease=5s: granted
+			R b lease=8s: granted
+			X c: queued
+			wait 5s: ok
+			renew a 5s: expired
+			wait 3s: ok; c granted
+			renew b 5s: taken`},
 		{"Renewal_LengthensAndNeverShortens", `
 			X a: granted
 			renew a 20s: ok
