@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -68,29 +69,50 @@ func (f *fetch) lostByEngine(reason LostReason, cause error) {
 	f.lost = true
 }
 
-// run asks the engine, once, and takes the answer to whom it is for.
+// run asks the engine and takes the answer to whom it is for. A hold that ended before that (an operator broke it, or this
+// process stood still for longer than the lease) was never anybody's: it asks again.
 func (f *fetch) run() {
 	defer f.cancel()
 	answer, err := f.ask()
 	f.c.lock()
 	wanted := f.stillWanted()
-	if err != nil {
+	if errors.Is(err, ErrLost) {
+		f.lost, err = true, nil
+	}
+	switch {
+	case err != nil:
 		f.failed(err, wanted)
 		return
-	}
-	if wanted && !f.lost {
+	case wanted && !f.lost:
 		f.granted(answer)
 		f.c.unlock()
 		return
-	}
-	if f.lost && f.only != nil && !f.only.answered {
-		f.only.answer(nil, unavailable("lock", f.r.Key, ErrLost))
-	}
-	if f.only == nil {
+	case f.only == nil:
 		f.q.startFetch(nil)
+		f.c.unlock()
+		f.giveBack()
+		return
 	}
 	f.c.unlock()
+	f.giveBack()
+	if wanted {
+		f.again().run()
+	}
+}
+
+// giveBack releases what the engine granted and nobody wants.
+func (f *fetch) giveBack() {
 	_, _ = f.c.settleNow(&driver.Release{Key: f.r.Key, ID: f.r.ID, Horizon: f.r.Lease})
+}
+
+// again returns a fetch that asks for f's waiter once more, under a new id.
+func (f *fetch) again() *fetch {
+	f.c.lock()
+	defer f.c.unlock()
+	next := newFetch(f.q, f.only)
+	next.only, next.r.Try, next.abandoned = f.only, f.r.Try, f.abandoned
+	f.only.own = next
+	return next
 }
 
 // ask makes the request, together with the release that precedes it if there is one.

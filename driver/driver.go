@@ -26,7 +26,8 @@ type Driver interface {
 
 	// Acquire waits until the request is granted, refused for good, or ctx ends. Granting mints the token in the same
 	// atomic step. The same ID asked again answers the same grant (a retry after a lost reply takes nothing twice),
-	// unless the ID has been released or undone: then it is refused with an error matching ErrLost and takes nothing.
+	// unless the ID has been released or undone: then it is refused with an error matching ErrLost and takes nothing. A
+	// hold that ended before Acquire could return it is reported in the same way.
 	Acquire(ctx context.Context, r *Request) (Grant, error)
 
 	// Release ends the hold with r's ID, and only that one. It returns nil when it ended the hold, and an error matching
