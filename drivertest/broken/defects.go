@@ -1,0 +1,51 @@
+package broken
+
+import "github.com/interlock-go/interlock/drivertest"
+
+// Defect is a mistake in an engine, and the promise that it breaks.
+type Defect struct {
+	Name    string
+	Promise drivertest.Promise
+}
+
+// The defects, each of a kind that real lock libraries have had. None is the sound engine.
+var (
+	None = Defect{}
+
+	CrowdGetsIn         = Defect{"a crowd gets in", drivertest.Exclusion}
+	CaseIsFolded        = Defect{"upper and lower case are one name", drivertest.Isolation}
+	KindsShareNames     = Defect{"kinds share one name space", drivertest.Isolation}
+	ReleaseIgnoresID    = Defect{"a release frees whatever its client holds", drivertest.Atomicity}
+	RenewRevives        = Defect{"a renewal revives an ended hold", drivertest.Expiry}
+	EndsEarly           = Defect{"a grant is trusted for longer than the engine keeps it", drivertest.Expiry}
+	ReentryIsNewGrant   = Defect{"re-entry has a token of its own", drivertest.Reentry}
+	FirstReleaseFrees   = Defect{"the first release of an owner frees the lock", drivertest.Reentry}
+	RenewDoesNothing    = Defect{"a renewal says yes and does nothing", drivertest.Renewal}
+	RenewShortens       = Defect{"a renewal sets the lease although it was longer", drivertest.Renewal}
+	BlocksOverlap       = Defect{"a block is granted but not kept", drivertest.Fencing}
+	NonceRepeats        = Defect{"the nonce is the lock's, not the grant's", drivertest.Fencing}
+	TokensAreRandom     = Defect{"the token is a random number", drivertest.Fencing}
+	LastComeFirstServed = Defect{"the last to come is the first served", drivertest.Order}
+	TryOvertakes        = Defect{"a try gets in between a release and the next waiter", drivertest.Order}
+	UndoLeavesQueued    = Defect{"undo does not look in the queue", drivertest.Cancellation}
+	UndoIsForgotten     = Defect{"undo does not stop a request that arrives later", drivertest.Cancellation}
+	DeadWakeNobody      = Defect{"the end of a lease wakes nobody who waits", drivertest.Crash}
+	PrefixIsIgnored     = Defect{"the listing ignores the prefix", drivertest.Inspection}
+	FreeStaysListed     = Defect{"a lock stays listed when it is free", drivertest.Inspection}
+	RetryIsNewRequest   = Defect{"a request asked again waits behind itself", drivertest.Idempotence}
+	ReleasedComesBack   = Defect{"a late copy of a request takes the lock", drivertest.Idempotence}
+	BreakIgnoresToken   = Defect{"any token breaks the hold", drivertest.Breaking}
+	BreakIsSilent       = Defect{"a break is not told to the holder", drivertest.Breaking}
+	SmallOvertakesBig   = Defect{"a small request overtakes a big one", drivertest.Sharing}
+	ReadersGetInBeside  = Defect{"readers get in beside a writer", drivertest.Sharing}
+)
+
+// All returns every defect.
+func All() []Defect {
+	return []Defect{
+		CrowdGetsIn, CaseIsFolded, KindsShareNames, ReleaseIgnoresID, RenewRevives, EndsEarly, ReentryIsNewGrant, FirstReleaseFrees,
+		RenewDoesNothing, RenewShortens, BlocksOverlap, NonceRepeats, TokensAreRandom, LastComeFirstServed, TryOvertakes,
+		UndoLeavesQueued, UndoIsForgotten, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RetryIsNewRequest,
+		ReleasedComesBack, BreakIgnoresToken, BreakIsSilent, SmallOvertakesBig, ReadersGetInBeside,
+	}
+}

@@ -1,0 +1,272 @@
+package broken
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Driver is one client of a Store.
+type Driver struct{ s *Store }
+
+// Client returns another client of the store.
+func (s *Store) Client() *Driver { return &Driver{s: s} }
+
+var (
+	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Renewer   = (*Driver)(nil)
+	_ driver.Inspector = (*Driver)(nil)
+	_ driver.Breaker   = (*Driver)(nil)
+)
+
+// Traits describes the engine.
+func (d *Driver) Traits() driver.Traits {
+	return driver.Traits{
+		Engine: "broken", Ends: driver.Leases, Local: true,
+		Kinds: []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore},
+	}
+}
+
+// Close has nothing to give back.
+func (d *Driver) Close() error { return nil }
+
+// Acquire waits in the queue of the lock.
+func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	e, held, err := d.ask(r)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if held != nil && r.Waiting != nil {
+		r.Waiting(held)
+	}
+	select {
+	case <-e.granted:
+		return e.grant, nil
+	case <-ctx.Done():
+		return driver.Grant{}, ctx.Err() // its place in the queue stays: only Undo takes it away
+	}
+}
+
+// ask grants, queues (then held is not nil) or refuses.
+func (d *Driver) ask(r *driver.Request) (e *entry, held *driver.HeldError, err error) {
+	s := d.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lock(r.Key)
+	s.evict(l)
+	if s.gone[r.ID] {
+		return nil, nil, &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
+	}
+	if e := find(l.holders, r.ID); e != nil && s.defect != RetryIsNewRequest {
+		return e, nil, nil
+	}
+	if e := find(l.waiters, r.ID); e != nil {
+		return e, l.held(r.Key), nil
+	}
+	if err := l.check(r); err != nil {
+		return nil, nil, err
+	}
+	l.limit = r.Limit
+	e = &entry{r: *r, client: d, since: time.Now(), granted: make(chan struct{})}
+	if s.reentersAny(l, e) || s.fits(l, e) && s.needNotQueue(l, r) {
+		s.admit(l, e)
+		return e, nil, nil
+	}
+	if r.Try {
+		return nil, nil, l.held(r.Key)
+	}
+	l.waiters = append(l.waiters, e)
+	s.serve(l) // a crowd may get in
+	return e, l.held(r.Key), nil
+}
+
+// needNotQueue reports whether r may be granted at once if it fits.
+func (s *Store) needNotQueue(l *lock, r *driver.Request) bool {
+	return len(l.waiters) == 0 ||
+		s.defect == TryOvertakes && r.Try && r.Kind == driver.KindMutex ||
+		s.defect == SmallOvertakesBig && r.Kind == driver.KindSemaphore
+}
+
+// check refuses what cannot be granted beside the limit in use.
+func (l *lock) check(r *driver.Request) error {
+	if r.Mode == driver.Exclusive || r.Limit == 0 {
+		return nil
+	}
+	if r.Weight > r.Limit || l.limit != r.Limit && len(l.holders)+len(l.waiters) > 0 {
+		return driver.ErrConflict
+	}
+	return nil
+}
+
+// Release ends the hold with the ID.
+func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s := d.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lock(r.Key)
+	s.evict(l)
+	h := find(l.holders, r.ID)
+	if h == nil && s.defect == ReleaseIgnoresID && !r.Undo {
+		if i := slices.IndexFunc(l.holders, func(h *entry) bool { return h.client == d }); i >= 0 {
+			h = l.holders[i]
+		}
+	}
+	switch {
+	case r.Undo:
+		d.undo(l, r, h)
+		return nil
+	case h == nil || h.kept:
+		return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
+	case r.Keep > 0:
+		h.kept, h.until = true, time.Now().Add(r.Keep)
+		s.arm(l)
+		return nil
+	}
+	s.end(l, h)
+	if s.defect == ReleasedComesBack {
+		delete(s.gone, r.ID)
+	}
+	return nil
+}
+
+// undo takes away a hold or a place in the queue, and refuses the ID from now on.
+func (d *Driver) undo(l *lock, r *driver.Release, h *entry) {
+	s := d.s
+	s.gone[r.ID] = s.defect != UndoIsForgotten
+	if w := find(l.waiters, r.ID); w != nil && s.defect != UndoLeavesQueued {
+		l.waiters = remove(l.waiters, w)
+		s.serve(l)
+	}
+	if h != nil {
+		s.end(l, h)
+	}
+}
+
+// Renew makes the holds of the batch last longer.
+func (d *Driver) Renew(_ context.Context, batch []driver.Renewal, done func(int, error)) {
+	for i, r := range batch {
+		done(i, d.renew(r))
+	}
+}
+
+func (d *Driver) renew(r driver.Renewal) error {
+	s := d.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lock(r.Key)
+	s.evict(l)
+	h := find(l.holders, r.ID)
+	if h == nil && s.defect == RenewRevives && len(l.holders) == 0 {
+		if h = find(l.expired, r.ID); h != nil {
+			l.holders = append(l.holders, h)
+		}
+	}
+	if h == nil || h.kept {
+		return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
+	}
+	if r.Owner != "" {
+		h.r.Owner, h.r.Label = r.Owner, r.Label
+	}
+	until := time.Now().Add(r.Lease)
+	if s.defect != RenewDoesNothing && (until.After(h.until) || s.defect == RenewShortens) {
+		h.until = until
+	}
+	s.arm(l)
+	return nil
+}
+
+// Break ends all holds of the owner with the token.
+func (d *Driver) Break(_ context.Context, key driver.Key, token uint64) error {
+	broken, err := d.s.takeAway(key, token)
+	if d.s.defect == BreakIsSilent {
+		return err
+	}
+	for _, h := range broken {
+		if h.r.Lost != nil {
+			h.r.Lost(driver.LostBroken, nil)
+		}
+	}
+	return err
+}
+
+// takeAway ends the holds that Break is about and returns them.
+func (s *Store) takeAway(key driver.Key, token uint64) (broken []*entry, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lock(key)
+	s.evict(l)
+	if len(l.holders) == 0 {
+		return nil, driver.ErrNotHeld
+	}
+	i := slices.IndexFunc(l.holders, func(h *entry) bool {
+		return token >= h.grant.Token && token < h.grant.Token+uint64(h.grant.Tokens) || s.defect == BreakIgnoresToken
+	})
+	if i < 0 {
+		return nil, l.held(key)
+	}
+	target := l.holders[i]
+	for _, h := range slices.Clone(l.holders) {
+		if h == target || h.reenters(target) {
+			broken = append(broken, h)
+			s.end(l, h)
+		}
+	}
+	return broken, nil
+}
+
+// Locks lists what is held or waited for.
+func (d *Driver) Locks(_ context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	all := d.s.list(prefix)
+	return func(yield func(driver.LockInfo, error) bool) {
+		for _, info := range all {
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) list(prefix string) []driver.LockInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []driver.LockInfo
+	for _, l := range s.locks {
+		s.evict(l)
+		if !strings.HasPrefix(l.key.Name, prefix) && s.defect != PrefixIsIgnored {
+			continue
+		}
+		if len(l.holders)+len(l.waiters) == 0 && s.defect != FreeStaysListed {
+			continue
+		}
+		all = append(all, l.info())
+	}
+	return all
+}
+
+// info is what the listing shows of a lock.
+func (l *lock) info() driver.LockInfo {
+	info := driver.LockInfo{Kind: l.key.Kind, Name: l.key.Name, Limit: l.limit}
+	for _, h := range l.holders {
+		info.Holders = append(info.Holders, driver.Holder{
+			Owner: h.r.Owner, Client: h.r.Client, Label: h.r.Label, Token: h.grant.Token, Weight: h.r.Weight,
+			Shared: h.r.Mode != driver.Exclusive, Since: h.since, Until: h.until,
+		})
+	}
+	for i, w := range l.waiters {
+		info.Waiters = append(info.Waiters, driver.Waiter{
+			Owner: w.r.Owner, Client: w.r.Client, Label: w.r.Label, Weight: w.r.Weight,
+			Shared: w.r.Mode != driver.Exclusive, Since: w.since, Position: i + 1,
+		})
+	}
+	return info
+}

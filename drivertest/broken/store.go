@@ -1,0 +1,227 @@
+package broken
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Store is an engine: a set of locks that several drivers share.
+type Store struct {
+	defect Defect
+	mu     sync.Mutex // guards everything below, the locks and their entries; Waiting and Lost are not called under it
+	locks  map[driver.Key]*lock
+	gone   map[string]bool // IDs that were released, undone or broken; a small store needs not forget them
+	grants int             // so many grants were made; their nonces count them
+}
+
+// NewStore returns an empty engine with a defect, or None.
+func NewStore(d Defect) *Store {
+	return &Store{defect: d, locks: make(map[driver.Key]*lock), gone: make(map[string]bool)}
+}
+
+// lock is one named lock. It stays in the store when it is free, which keeps its token.
+type lock struct {
+	key     driver.Key
+	limit   int
+	token   uint64 // the last that was handed out
+	holders []*entry
+	waiters []*entry // first come first
+	expired []*entry // those whose lease was over
+	timer   *time.Timer
+}
+
+// entry is a request on its way from the queue to its end.
+type entry struct {
+	r       driver.Request // with what is shown to operators as it is now
+	client  *Driver
+	grant   driver.Grant
+	since   time.Time
+	until   time.Time     // of a holder
+	kept    bool          // released, but in the way until then
+	granted chan struct{} // closed when it becomes a holder
+}
+
+// reenters reports whether two entries are of one owner who may re-enter. Permits are never re-entered.
+func (e *entry) reenters(h *entry) bool {
+	return e.r.Named && h.r.Named && e.r.Owner == h.r.Owner && e.r.Kind != driver.KindSemaphore
+}
+
+// lock returns the lock that key means.
+func (s *Store) lock(key driver.Key) *lock {
+	asked := key
+	if s.defect == CaseIsFolded {
+		key.Name = strings.ToLower(key.Name)
+	}
+	if s.defect == KindsShareNames && key.Kind == driver.KindRWMutex {
+		key.Kind = driver.KindMutex
+	}
+	l := s.locks[key]
+	if l == nil {
+		l = &lock{key: asked}
+		s.locks[key] = l
+	}
+	return l
+}
+
+// fits reports whether e can be inside together with the holders.
+func (s *Store) fits(l *lock, e *entry) bool {
+	if s.defect == CrowdGetsIn && len(l.waiters) > 5 {
+		return true
+	}
+	used := 0
+	for _, h := range l.holders {
+		used += h.r.Weight
+		switch {
+		case e.r.Mode == driver.Exclusive,
+			h.r.Mode == driver.Exclusive && (s.defect != ReadersGetInBeside || e.r.Mode != driver.Shared),
+			e.r.Mode == driver.Upgradeable && h.r.Mode == driver.Upgradeable:
+			return false
+		}
+	}
+	return e.r.Limit == 0 || e.r.Mode == driver.Exclusive || used+e.r.Weight <= e.r.Limit
+}
+
+// admit makes e a holder.
+func (s *Store) admit(l *lock, e *entry) {
+	e.grant = s.mint(l, e)
+	e.since = time.Now()
+	e.until = e.since.Add(e.r.Lease)
+	if s.defect == EndsEarly && e.r.Lease < time.Minute {
+		e.grant.Lease *= 2
+	}
+	l.holders = append(l.holders, e)
+	s.arm(l)
+	close(e.granted)
+}
+
+// mint makes the token and the nonce, in the step that grants.
+func (s *Store) mint(l *lock, e *entry) driver.Grant {
+	g := driver.Grant{Tokens: max(e.r.Tokens, 1), Sent: time.Now(), Lease: e.r.Lease}
+	for _, h := range l.holders {
+		if e.reenters(h) && s.defect != ReentryIsNewGrant {
+			g.Token, g.Tokens, g.Nonce = h.grant.Token, h.grant.Tokens, h.grant.Nonce
+			return g
+		}
+	}
+	if s.defect == TokensAreRandom {
+		l.token = rand.Uint64() >> 2
+	}
+	g.Token = l.token + 1
+	l.token += uint64(g.Tokens)
+	if s.defect == BlocksOverlap {
+		l.token = g.Token
+	}
+	s.grants++
+	g.Nonce = fmt.Sprintf("nonce-%d", s.grants)
+	if s.defect == NonceRepeats {
+		g.Nonce = fmt.Sprintf("nonce of %p", l)
+	}
+	return g
+}
+
+// serve lets in who is next, and after a named owner its other waiters, wherever they stand.
+func (s *Store) serve(l *lock) {
+	for i := 0; i < len(l.waiters); {
+		e := l.waiters[i]
+		if !s.reentersAny(l, e) && (!s.isNext(l, i) || !s.fits(l, e)) {
+			i++
+			continue
+		}
+		l.waiters = slices.Delete(l.waiters, i, i+1)
+		s.admit(l, e)
+		i = 0
+	}
+}
+
+// isNext reports whether the waiter at i may be let in if it fits. Only the first may: what does not fit must not be
+// overtaken by what does.
+func (s *Store) isNext(l *lock, i int) bool {
+	kind := l.waiters[i].r.Kind
+	switch {
+	case s.defect == LastComeFirstServed && kind == driver.KindMutex:
+		return i == len(l.waiters)-1
+	case s.defect == SmallOvertakesBig && kind == driver.KindSemaphore:
+		return true
+	}
+	return i == 0
+}
+
+func (s *Store) reentersAny(l *lock, e *entry) bool {
+	return slices.ContainsFunc(l.holders, e.reenters)
+}
+
+// end takes a holder away.
+func (s *Store) end(l *lock, h *entry) {
+	l.holders = remove(l.holders, h)
+	s.gone[h.r.ID] = true
+	if s.defect == FirstReleaseFrees {
+		l.holders = slices.DeleteFunc(l.holders, h.reenters)
+	}
+	s.arm(l)
+	if s.defect != TryOvertakes {
+		s.serve(l)
+		return
+	}
+	time.AfterFunc(3*time.Millisecond, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.serve(l)
+	})
+}
+
+// evict ends the holds whose lease is over.
+func (s *Store) evict(l *lock) {
+	now := time.Now()
+	for _, h := range slices.Clone(l.holders) {
+		if !now.Before(h.until) {
+			l.expired = append(l.expired, h)
+			s.end(l, h)
+		}
+	}
+}
+
+// arm sets the alarm for the next lease that runs out.
+func (s *Store) arm(l *lock) {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	if len(l.holders) == 0 || s.defect == DeadWakeNobody {
+		return
+	}
+	next := slices.MinFunc(l.holders, func(a, b *entry) int { return cmp.Compare(a.until.UnixNano(), b.until.UnixNano()) })
+	l.timer = time.AfterFunc(time.Until(next.until), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.evict(l)
+	})
+}
+
+// held is the refusal by a lock.
+func (l *lock) held(key driver.Key) *driver.HeldError {
+	e := &driver.HeldError{Kind: key.Kind, Name: key.Name}
+	if len(l.holders) > 0 {
+		h := l.holders[0]
+		e.Owner, e.Client, e.Token, e.Since, e.Until = h.r.Owner, h.r.Client, h.grant.Token, h.since, h.until
+	}
+	return e
+}
+
+func find(entries []*entry, id string) *entry {
+	for _, e := range entries {
+		if e.r.ID == id {
+			return e
+		}
+	}
+	return nil
+}
+
+func remove(entries []*entry, e *entry) []*entry {
+	return slices.DeleteFunc(entries, func(other *entry) bool { return other == e })
+}

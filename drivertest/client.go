@@ -1,0 +1,185 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// client is one driver as the behaviours use it.
+type client struct {
+	tr   *trial
+	d    driver.Driver
+	name string
+}
+
+// hold is a granted request.
+type hold struct {
+	c    *client
+	r    *driver.Request
+	g    driver.Grant
+	back time.Time // when Acquire returned, so not before the engine granted
+}
+
+// ask makes a request for the whole of a lock, by an owner that has no name, with a lease that does not run out.
+func (c *client) ask(key driver.Key) *driver.Request {
+	return &driver.Request{
+		Key: key, ID: freshName(), Owner: "owner of " + c.name, Client: c.name,
+		Mode: driver.Exclusive, Weight: 1, Lease: longLease, Tokens: 1,
+	}
+}
+
+// asOwner is ask by a named owner.
+func (c *client) asOwner(owner string, key driver.Key) *driver.Request {
+	r := c.ask(key)
+	r.Owner, r.Named = owner, true
+	return r
+}
+
+// briefly is ask with the short lease.
+func (c *client) briefly(key driver.Key) *driver.Request {
+	r := c.ask(key)
+	r.Lease = c.tr.h.Lease
+	return r
+}
+
+// acquire asks, and gives up after the harness's patience.
+func (c *client) acquire(r *driver.Request) (*hold, error) {
+	ctx, cancel := c.tr.bound()
+	defer cancel()
+	g, err := c.d.Acquire(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &hold{c: c, r: r, g: g, back: time.Now()}, nil
+}
+
+// take acquires r and fails if it is not granted.
+func (c *client) take(r *driver.Request) *hold {
+	c.tr.Helper()
+	h, err := c.acquire(r)
+	if err != nil {
+		c.tr.Fatalf("%s: acquire %s %q, which must be granted: %v", c.name, r.Kind, r.Name, err)
+	}
+	return h
+}
+
+// try asks for the whole of key without waiting.
+func (c *client) try(key driver.Key) (*hold, error) { return c.tryFor(c.ask(key)) }
+
+func (c *client) tryFor(r *driver.Request) (*hold, error) {
+	r.Try = true
+	return c.acquire(r)
+}
+
+// findsFree fails unless key is free, and leaves it free.
+func (c *client) findsFree(key driver.Key, when string) {
+	c.tr.Helper()
+	h, err := c.try(key)
+	if err != nil {
+		c.tr.Fatalf("%s: %s %q must be free, but a try says: %v", when, key.Kind, key.Name, err)
+	}
+	h.release()
+}
+
+// findsHeld fails unless key is held by somebody else.
+func (c *client) findsHeld(key driver.Key, when string) {
+	c.tr.Helper()
+	c.isRefused(c.ask(key), when)
+}
+
+// isRefused fails unless a try of r says that the lock is held.
+func (c *client) isRefused(r *driver.Request, when string) {
+	c.tr.Helper()
+	h, err := c.tryFor(r)
+	if err == nil {
+		h.abandon()
+		c.tr.Fatalf("%s: a try of %s %q by %s was granted, and must be refused", when, r.Kind, r.Name, c.name)
+	}
+	if !errors.Is(err, driver.ErrHeld) || !driver.IsDefinite(err) {
+		c.tr.Fatalf("%s: a try of a held lock says %q, want a definite ErrHeld", when, err)
+	}
+}
+
+// getsIn tries until key is granted, at most for within.
+func (c *client) getsIn(key driver.Key, within time.Duration, when string) *hold {
+	c.tr.Helper()
+	for end := time.Now().Add(within); ; c.tr.pass(c.tr.h.Lease / 20) {
+		h, err := c.try(key)
+		if err == nil {
+			return h
+		}
+		if !errors.Is(err, driver.ErrHeld) {
+			c.tr.Fatalf("%s: a try says: %v", when, err)
+		}
+		if time.Now().After(end) {
+			c.tr.Fatalf("%s: %s gets no lock within %v: %v", when, c.name, within, err)
+		}
+	}
+}
+
+// end releases the hold with the given ID.
+func (c *client) end(key driver.Key, id string) error {
+	ctx, cancel := c.tr.bound()
+	defer cancel()
+	return c.d.Release(ctx, &driver.Release{Key: key, ID: id})
+}
+
+// undo takes back a request whose outcome is unknown.
+func (c *client) undo(r *driver.Request) {
+	c.tr.Helper()
+	ctx, cancel := c.tr.bound()
+	defer cancel()
+	err := c.d.Release(ctx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: longLease})
+	c.tr.must(err, c.name+": undo")
+}
+
+// renewer returns the driver's Renewer, which a Leases engine must have.
+func (c *client) renewer() driver.Renewer {
+	c.tr.Helper()
+	r, ok := c.d.(driver.Renewer)
+	if !ok {
+		c.tr.Fatalf("holds of this engine end with the lease, but its driver has no Renew")
+	}
+	return r
+}
+
+// renew asks for more time for one hold.
+func (c *client) renew(key driver.Key, id string, lease time.Duration) error {
+	c.tr.Helper()
+	ctx, cancel := c.tr.bound()
+	defer cancel()
+	answer := errors.New("done was not called")
+	c.renewer().Renew(ctx, []driver.Renewal{{Key: key, ID: id, Lease: lease}}, func(_ int, err error) { answer = err })
+	return answer
+}
+
+// release ends the hold and fails if that is not confirmed.
+func (h *hold) release() {
+	h.c.tr.Helper()
+	h.c.tr.must(h.c.end(h.r.Key, h.r.ID), h.c.name+": release of a living hold")
+}
+
+// abandon gives back what should not have been granted, so that one fault is not reported as many.
+func (h *hold) abandon() { _ = h.c.end(h.r.Key, h.r.ID) }
+
+// isGone fails unless release and, on engines with leases, renewal say that the hold is lost.
+func (h *hold) isGone(when string) {
+	h.c.tr.Helper()
+	if h.c.tr.traits.Ends == driver.Leases {
+		h.c.tr.mustMatch(h.c.renew(h.r.Key, h.r.ID, longLease), driver.ErrLost, when+": renewal of the ended hold")
+	}
+	h.c.tr.mustMatch(h.c.end(h.r.Key, h.r.ID), driver.ErrLost, when+": release of the ended hold")
+}
+
+// trustedUntil is the instant before which nobody else may get in.
+func (h *hold) trustedUntil() time.Time { return h.g.Sent.Add(h.g.Lease) }
+
+// notBefore fails if h was granted while prev was still trusted.
+func (h *hold) notBefore(trusted time.Time, what string) {
+	h.c.tr.Helper()
+	if early := trusted.Sub(h.back); early > 0 {
+		h.c.tr.Fatalf("%s: %s was let in %v before the trust in the earlier hold ended", what, h.c.name, early)
+	}
+}

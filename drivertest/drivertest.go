@@ -1,0 +1,153 @@
+package drivertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Harness tells the suite how to reach an engine. Only Open is needed by every engine.
+type Harness struct {
+	// Open gives another client's access to the same store, as another process would have it. It fails t if it cannot.
+	// The suite closes what Open returns. It is called with the subtest's t, so each subtest may get an empty store, as long
+	// as all calls with one t reach the same one; a store that is kept is fine too, because names are never used twice.
+	Open func(ctx context.Context, t *testing.T) driver.Driver
+
+	// Crash makes the client behind d vanish as kill -9 would: nothing is released, and calls that are under way return
+	// soon. On Leases engines the default is to call d no more, which is all that such an engine sees of a crash. Engines of
+	// the other sorts need it.
+	Crash func(t *testing.T, d driver.Driver)
+
+	// Pause makes the client behind d stand still until resume is called. Sessions engines need it, unless they lack Expiry.
+	Pause func(t *testing.T, d driver.Driver) (resume func())
+
+	// Lease is the short lease used where a lease must run out. If the machine stands still for longer, a behaviour is
+	// tried again, so too short costs time and too long costs time. The default is 400 ms.
+	Lease time.Duration
+
+	// Patience bounds all that must happen but may take its time. The default is 10 s.
+	Patience time.Duration
+
+	// Kinds are the kinds to test. The default is all that the engine's Traits name.
+	Kinds []driver.Kind
+
+	// Keeps are parts of the stack traces of goroutines that may outlive a driver because Open shares a connection among
+	// drivers, for instance "database/sql.(*DB)". The default is none.
+	Keeps []string
+
+	// Unlisted says that this run writes no results, for a second run of one engine in another set-up.
+	Unlisted bool
+
+	_ struct{}
+}
+
+// Promise is one of the things that an engine keeps.
+type Promise string
+
+// The promises, each in a file of its own.
+const (
+	Exclusion    Promise = "exclusion"    // a lock has one holder
+	Isolation    Promise = "isolation"    // locks do not touch each other
+	Atomicity    Promise = "atomicity"    // an operation happens wholly, or not at all, and only to its own hold
+	Expiry       Promise = "expiry"       // a hold that is not renewed ends, not early, and for good
+	Reentry      Promise = "re-entry"     // a named owner gets in again, nobody else does
+	Renewal      Promise = "renewal"      // a hold lasts for as long as its client keeps it
+	Fencing      Promise = "fencing"      // tokens grow, nonces are unique
+	Order        Promise = "order"        // waiters are told, served, and in turn
+	Cancellation Promise = "cancellation" // a wait can be given up, and leaves nothing
+	Crash        Promise = "crash"        // a dead client keeps nobody out for ever
+	Inspection   Promise = "inspection"   // operators see who holds and who waits
+	Idempotence  Promise = "idempotence"  // a repeated request takes and frees once
+	Breaking     Promise = "breaking"     // an operator can end a hold
+	Sharing      Promise = "sharing"      // readers, writers and permits share one fair queue
+)
+
+// chapters are the promises in the order of the tables, with their behaviours.
+func chapters() []chapter {
+	return []chapter{
+		{Exclusion, exclusion()},
+		{Isolation, isolation()},
+		{Atomicity, atomicity()},
+		{Expiry, expiry()},
+		{Reentry, reentry()},
+		{Renewal, renewal()},
+		{Fencing, fencing()},
+		{Order, order()},
+		{Cancellation, cancellation()},
+		{Crash, crash()},
+		{Inspection, inspection()},
+		{Idempotence, idempotence()},
+		{Breaking, breaking()},
+		{Sharing, sharing()},
+	}
+}
+
+// Run checks every promise of the engine behind h, each behaviour as a subtest of t.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	s := newSuite(t, h)
+	complete := true
+	for _, c := range chapters() {
+		t.Run(string(c.promise), func(t *testing.T) {
+			for _, b := range c.behaviours {
+				complete = s.runSubtest(t, c.promise, b) && complete
+			}
+		})
+	}
+	// With -run a part of the suite was left out: its results would call the rest untested.
+	if complete && len(s.report.Behaviours) == s.size() && !h.Unlisted {
+		s.report.summarize()
+		s.report.write(t)
+	}
+}
+
+// runSubtest runs b as a subtest and reports whether it did run.
+func (s *suite) runSubtest(t *testing.T, p Promise, b behaviour) (ran bool) {
+	r := Result{Promise: p, Behaviour: b.sentence}
+	passed := t.Run(b.sentence, func(t *testing.T) {
+		ran = true
+		if r.Status, r.Reason = s.applies(b); r.Status != "" {
+			t.Skip(r.Reason)
+		}
+		s.try(t, t, b)
+	})
+	if r.Status == "" {
+		r.Status = Kept
+		if !passed {
+			r.Status = Failed
+		}
+	}
+	if ran {
+		s.report.Behaviours = append(s.report.Behaviours, r)
+	}
+	return ran
+}
+
+// Examine checks what Run checks, but reports what it found instead of failing t. It is for the tests of tests, and for
+// testing/synctest, which allows no subtests. Open, Crash and Pause are called with t itself.
+func Examine(t *testing.T, h Harness) *Report {
+	t.Helper()
+	s := newSuite(t, h)
+	for _, c := range chapters() {
+		for _, b := range c.behaviours {
+			r := Result{Promise: c.promise, Behaviour: b.sentence}
+			if r.Status, r.Reason = s.applies(b); r.Status == "" {
+				r.Status, r.Reason = s.record(t, b)
+			}
+			s.report.Behaviours = append(s.report.Behaviours, r)
+		}
+	}
+	s.report.summarize()
+	return s.report
+}
+
+// record runs b with a recorder in place of t.
+func (s *suite) record(t *testing.T, b behaviour) (Status, string) {
+	failures := recordFailures(func(tb TB) { s.try(tb, t, b) })
+	if failures != "" {
+		return Failed, failures
+	}
+	return Kept, ""
+}

@@ -1,0 +1,187 @@
+package faulty
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Control changes the faults of a wrapped driver while it works. Its methods may be called from any goroutine.
+type Control struct {
+	mu      sync.Mutex // guards what follows; nothing is called and nobody waits under it
+	rules   []*counted
+	random  *rand.Rand
+	calls   map[Op]int
+	resumed chan struct{} // not nil while paused, closed by Resume
+	held    []func()      // callbacks that came while paused
+	closed  bool
+
+	copies sync.WaitGroup
+	ctx    context.Context //nolint:containedctx // of the copies, which belong to no call
+	cancel context.CancelFunc
+}
+
+// counted is a rule and how many calls have met it.
+type counted struct {
+	Rule
+	met int
+}
+
+func newControl(seed uint64, rules []Rule) *Control {
+	c := &Control{random: rand.New(rand.NewPCG(seed, 0)), calls: make(map[Op]int)}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.Rules(rules...)
+	return c
+}
+
+// Rules replaces all rules. Calls that are under way are not affected.
+func (c *Control) Rules(rules ...Rule) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rules = nil
+	for _, r := range rules {
+		c.rules = append(c.rules, &counted{Rule: r})
+	}
+}
+
+// Calls returns how many calls of op there were.
+func (c *Control) Calls(op Op) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[op]
+}
+
+// Pause makes the server hang: from now on no call begins, no reply and no callback comes back, until Resume. Calls end
+// when their context does.
+func (c *Control) Pause() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.resumed == nil {
+		c.resumed = make(chan struct{})
+	}
+}
+
+// Resume lets everything go on that Pause has held up.
+func (c *Control) Resume() {
+	c.mu.Lock()
+	held := c.held
+	if c.resumed != nil {
+		close(c.resumed)
+	}
+	c.resumed, c.held = nil, nil
+	c.mu.Unlock()
+	for _, f := range held {
+		f()
+	}
+}
+
+// rule counts a call and returns what it suffers.
+func (c *Control) rule(op Op, names ...string) Rule {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[op]++
+	for _, r := range c.rules {
+		if r.covers(op, names) && r.isDue(c.random) {
+			return r.Rule
+		}
+	}
+	return Rule{}
+}
+
+func (r *counted) covers(op Op, names []string) bool {
+	if r.Op != "" && r.Op != op {
+		return false
+	}
+	for _, name := range names {
+		if name == r.Name {
+			return true
+		}
+	}
+	return r.Name == ""
+}
+
+// isDue counts a call that r covers and reports whether it is one that suffers.
+func (r *counted) isDue(random *rand.Rand) bool {
+	r.met++
+	from := max(r.From, 1)
+	if r.met < from || r.Count > 0 && r.met >= from+r.Count {
+		return false
+	}
+	return r.Chance == 0 || random.Float64() < r.Chance
+}
+
+// gate returns when the server does not hang, or with the context's error.
+func (c *Control) gate(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		resumed := c.resumed
+		c.mu.Unlock()
+		if resumed == nil {
+			return nil
+		}
+		select {
+		case <-resumed: // look again: it may have been paused once more
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tell calls f now, or after Resume if the server hangs.
+func (c *Control) tell(f func()) {
+	c.mu.Lock()
+	if c.resumed != nil {
+		c.held = append(c.held, f)
+		c.mu.Unlock()
+		return
+	}
+	c.mu.Unlock()
+	f()
+}
+
+// later runs f after d, unless the driver is closed before.
+func (c *Control) later(d time.Duration, f func(context.Context)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return // Add must not meet Wait
+	}
+	c.copies.Add(1)
+	go func() { // ends with f, or at close, which waits for it
+		defer c.copies.Done()
+		if sleep(c.ctx, d) == nil && c.gate(c.ctx) == nil {
+			f(c.ctx)
+		}
+	}()
+}
+
+func (c *Control) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel()
+	c.copies.Wait()
+}
+
+// sleep waits for d or returns the context's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// unavailable is the error of a call that got no answer.
+func unavailable(op Op, name string, cause error) error {
+	return &driver.UnavailableError{Op: string(op), Name: name, Err: cause}
+}

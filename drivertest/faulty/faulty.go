@@ -1,0 +1,67 @@
+// Package faulty makes the way to an engine bad: it wraps any driver, and delays, loses, fails, repeats or holds up what
+// goes through, as a network and a server under stress do. The optional interfaces of the wrapped driver stay.
+//
+//	d, control := faulty.Wrap(inner, seed, faulty.Rule{Op: faulty.Renew, From: 3, Drop: faulty.Reply})
+//	control.Pause() // from now on the server hangs
+//
+// The same seed and the same order of calls give the same faults. Everything waits on channels, so that it also works
+// in the virtual time of testing/synctest.
+package faulty
+
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/internal/optional"
+)
+
+// Op names an operation.
+type Op string
+
+// The operations. Traits, Close and Diagnose are never disturbed.
+const (
+	Acquire Op = "acquire"
+	Release Op = "release"
+	Renew   Op = "renew" // a batch is one operation: all its answers suffer alike
+	Requeue Op = "requeue"
+	Locks   Op = "locks"
+	Break   Op = "break"
+)
+
+// Part is a half of an operation.
+type Part uint8
+
+const (
+	// Request is the way there: what is lost on it never happens.
+	Request Part = iota + 1
+	// Reply is the way back: what is lost on it has happened.
+	Reply
+)
+
+// Rule says which calls suffer what. The zero value disturbs nothing. A Rule is only read.
+type Rule struct {
+	// Which calls: those of one operation and one lock (every one if empty).
+	Op   Op
+	Name string
+
+	From   int     // from the n-th such call on, counted from 1; 0 is 1
+	Count  int     // so many of them; 0 is all
+	Chance float64 // each with this probability; 0 is always
+
+	// What they suffer. All that is set happens, in this order.
+	Before time.Duration // the request travels for so long
+	Err    error         // the call fails with it, and never happens
+	Drop   Part          // this part is lost; the caller is told *driver.UnavailableError
+	Hang   bool          // with Drop: the caller is told nothing, so that the call ends with its context
+	After  time.Duration // the reply travels for so long
+	Copy   time.Duration // so long after the reply, a copy of the request arrives; its reply goes nowhere
+
+	_ struct{}
+}
+
+// Wrap returns a driver that behaves as d does through a network with the given faults, and what controls it. The first
+// rule that covers a call decides. Closing the driver ends copies that are under way and closes d.
+func Wrap(d driver.Driver, seed uint64, rules ...Rule) (driver.Driver, *Control) {
+	c := newControl(seed, rules)
+	return optional.Show(&wrapped{d: d, c: c}, optional.Of(d)), c
+}

@@ -1,0 +1,193 @@
+package faulty
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// errDropped is why a call is unavailable when its caller is told at once.
+var errDropped = errors.New("connection lost")
+
+// wrapped has the methods of all interfaces; Wrap shows those that the inner driver has.
+type wrapped struct {
+	d driver.Driver
+	c *Control
+}
+
+func (w *wrapped) Traits() driver.Traits { return w.d.Traits() }
+
+func (w *wrapped) Close() error {
+	w.c.close()
+	return w.d.Close()
+}
+
+// suffer makes one call: the way there, do, the way back. A nil error means that do was called and its result counts.
+func (w *wrapped) suffer(ctx context.Context, op Op, name string, r Rule, do func(context.Context)) error {
+	if err := w.travel(ctx, op, name, r, Request); err != nil {
+		return err
+	}
+	do(ctx)
+	if r.Copy > 0 {
+		w.c.later(r.After+r.Copy, do)
+	}
+	return w.travel(ctx, op, name, r, Reply)
+}
+
+// travel is one way of a call.
+func (w *wrapped) travel(ctx context.Context, op Op, name string, r Rule, part Part) error {
+	delay, fail := r.Before, r.Err
+	if part == Reply {
+		delay, fail = r.After, nil
+	}
+	if delay > 0 {
+		if err := sleep(ctx, delay); err != nil {
+			return unavailable(op, name, err)
+		}
+	}
+	if err := w.c.gate(ctx); err != nil {
+		return unavailable(op, name, err)
+	}
+	switch {
+	case fail != nil:
+		return fail
+	case r.Drop != part:
+		return nil
+	case r.Hang:
+		<-ctx.Done()
+		return unavailable(op, name, ctx.Err())
+	}
+	return unavailable(op, name, errDropped)
+}
+
+func (w *wrapped) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	return w.grant(ctx, Acquire, r, w.d.Acquire)
+}
+
+func (w *wrapped) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
+	return w.grant(ctx, Requeue, r, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+		return w.d.(driver.Requeuer).Requeue(ctx, give, r)
+	})
+}
+
+func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
+	ask func(context.Context, *driver.Request) (driver.Grant, error),
+) (driver.Grant, error) {
+	var g driver.Grant
+	var answer error
+	first := true
+	err := w.suffer(ctx, op, r.Name, w.c.rule(op, r.Name), func(ctx context.Context) {
+		if !first {
+			again := *r
+			again.Waiting, again.Lost = nil, nil // nobody hears what a copy is told
+			_, _ = ask(ctx, &again)              // neither does anybody see its reply
+			return
+		}
+		first = false
+		g, answer = ask(ctx, w.hearing(r))
+	})
+	if err == nil {
+		err = answer
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return g, nil
+}
+
+// hearing is r with callbacks that come through the same network.
+func (w *wrapped) hearing(r *driver.Request) *driver.Request {
+	heard := *r
+	if r.Waiting != nil {
+		heard.Waiting = func(held *driver.HeldError) { w.c.tell(func() { r.Waiting(held) }) }
+	}
+	if r.Lost != nil {
+		heard.Lost = func(reason driver.LostReason, cause error) { w.c.tell(func() { r.Lost(reason, cause) }) }
+	}
+	return &heard
+}
+
+func (w *wrapped) Release(ctx context.Context, r *driver.Release) error {
+	return w.plain(ctx, Release, r.Name, func(ctx context.Context) error { return w.d.Release(ctx, r) })
+}
+
+func (w *wrapped) Break(ctx context.Context, key driver.Key, token uint64) error {
+	return w.plain(ctx, Break, key.Name, func(ctx context.Context) error {
+		return w.d.(driver.Breaker).Break(ctx, key, token)
+	})
+}
+
+// plain makes a call that answers with nothing but an error.
+func (w *wrapped) plain(ctx context.Context, op Op, name string, ask func(context.Context) error) error {
+	var answer error
+	first := true
+	err := w.suffer(ctx, op, name, w.c.rule(op, name), func(ctx context.Context) {
+		if !first {
+			_ = ask(ctx) // nobody sees the reply of a copy
+			return
+		}
+		first = false
+		answer = ask(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	return answer
+}
+
+func (w *wrapped) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
+	names := make([]string, len(batch))
+	for i, r := range batch {
+		names[i] = r.Name
+	}
+	name := ""
+	if len(names) > 0 {
+		name = names[0]
+	}
+	inner := w.d.(driver.Renewer)
+	var mu sync.Mutex // guards answers; done is not called under it
+	answers := make(map[int]error, len(batch))
+	first := true
+	err := w.suffer(ctx, Renew, name, w.c.rule(Renew, names...), func(ctx context.Context) {
+		if !first {
+			inner.Renew(ctx, batch, func(int, error) {})
+			return
+		}
+		first = false
+		inner.Renew(ctx, batch, func(i int, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			answers[i] = err
+		})
+	})
+	// The answers travel back together: the inner Renew has returned, so all are here, unless it was never called.
+	for i := range batch {
+		if err != nil {
+			done(i, err)
+			continue
+		}
+		done(i, answers[i])
+	}
+}
+
+func (w *wrapped) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	return func(yield func(driver.LockInfo, error) bool) {
+		r := w.c.rule(Locks, prefix)
+		err := w.travel(ctx, Locks, prefix, r, Request)
+		if err == nil {
+			err = w.travel(ctx, Locks, prefix, r, Reply)
+		}
+		if err != nil {
+			yield(driver.LockInfo{}, err)
+			return
+		}
+		w.d.(driver.Inspector).Locks(ctx, prefix)(yield)
+	}
+}
+
+func (w *wrapped) Diagnose(ctx context.Context) []driver.Finding {
+	return w.d.(driver.Diagnoser).Diagnose(ctx)
+}

@@ -1,0 +1,140 @@
+package drivertest
+
+import (
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/faulty"
+)
+
+func idempotence() []behaviour {
+	return []behaviour{
+		{sentence: "an acquire asked twice is granted once", run: acquireAskedTwice},
+		{sentence: "an acquire asked again after a lost reply is the same grant", run: acquireAfterLostReply},
+		{sentence: "an acquire asked again after a lost request is granted", run: acquireAfterLostRequest},
+		{sentence: "a wait asked again stands in the queue once", run: waitAskedAgain},
+		{sentence: "a release asked again after a lost reply frees nothing else", run: releaseAfterLostReply},
+		{sentence: "a second release says lost", run: secondReleaseSaysLost},
+		{sentence: "a copy of an acquire that arrives after the release takes nothing", run: lateCopyOfAcquire},
+		{sentence: "a copy of a release that arrives late frees nothing", run: lateCopyOfRelease},
+		{sentence: "permits asked for twice are taken once", run: permitsAskedTwice, kinds: []driver.Kind{driver.KindSemaphore}},
+	}
+}
+
+// behind is another client, whose requests and replies suffer what the rules say.
+func (tr *trial) behind(rules ...faulty.Rule) *client {
+	tr.Helper()
+	tr.made++
+	d := tr.openThrough(func(inner driver.Driver) driver.Driver {
+		bad, _ := faulty.Wrap(inner, 1, rules...)
+		return bad
+	})
+	return tr.over(d, "client behind a bad network")
+}
+
+// isSame fails unless both grants are one.
+func (h *hold) isSame(other *hold) {
+	h.c.tr.Helper()
+	if h.g.Token != other.g.Token || h.g.Nonce != other.g.Nonce {
+		h.c.tr.Fatalf("asked again, the grant is token %d and nonce %q, want %d and %q",
+			other.g.Token, other.g.Nonce, h.g.Token, h.g.Nonce)
+	}
+}
+
+// copyOf is r once more, as a retry sends it.
+func copyOf(r *driver.Request) *driver.Request {
+	again := *r
+	return &again
+}
+
+func acquireAskedTwice(tr *trial) {
+	a, b := tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	h.isSame(a.take(copyOf(h.r)))
+	again := copyOf(h.r)
+	again.Try = true
+	h.isSame(a.take(again))
+	h.release()
+	b.findsFree(tr.mutex(), "after one release")
+}
+
+func acquireAfterLostReply(tr *trial) {
+	a, b := tr.behind(faulty.Rule{Op: faulty.Acquire, Count: 1, Drop: faulty.Reply}), tr.client()
+	r := a.ask(tr.mutex())
+	_, err := a.acquire(r)
+	tr.mustMatch(err, driver.ErrUnavailable, "an acquire whose reply is lost")
+	b.findsHeld(tr.mutex(), "after an acquire whose reply is lost")
+	a.take(copyOf(r)).release()
+	b.findsFree(tr.mutex(), "after one release")
+}
+
+func acquireAfterLostRequest(tr *trial) {
+	a, b := tr.behind(faulty.Rule{Op: faulty.Acquire, Count: 1, Drop: faulty.Request}), tr.client()
+	r := a.ask(tr.mutex())
+	_, err := a.acquire(r)
+	tr.mustMatch(err, driver.ErrUnavailable, "an acquire that is lost")
+	b.findsFree(tr.mutex(), "after an acquire that was lost")
+	a.take(copyOf(r)).release()
+	b.findsFree(tr.mutex(), "after one release")
+}
+
+func waitAskedAgain(tr *trial) {
+	a, b, c := tr.client(), tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	first := b.queue(b.ask(tr.mutex()))
+	first.stop()
+	again := b.queue(copyOf(first.r))
+	behind := c.queue(c.ask(tr.mutex()))
+	h.release()
+	tr.serveAll("with one wait asked for twice", again, behind)
+	a.findsFree(tr.mutex(), "in the end")
+}
+
+func releaseAfterLostReply(tr *trial) {
+	a, b, c := tr.behind(faulty.Rule{Op: faulty.Release, Count: 1, Drop: faulty.Reply}), tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	tr.mustMatch(a.end(tr.mutex(), h.r.ID), driver.ErrUnavailable, "a release whose reply is lost")
+	next := b.take(b.ask(tr.mutex()))
+	tr.mustMatch(a.end(tr.mutex(), h.r.ID), driver.ErrLost, "the release asked again")
+	c.findsHeld(tr.mutex(), "after the release before was asked again")
+	next.release()
+}
+
+func secondReleaseSaysLost(tr *trial) {
+	a, b := tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	h.release()
+	h.isGone("after its release")
+	b.findsFree(tr.mutex(), "after two releases")
+}
+
+func lateCopyOfAcquire(tr *trial) {
+	a, b := tr.behind(faulty.Rule{Op: faulty.Acquire, Copy: settle}), tr.client()
+	r := a.ask(tr.mutex())
+	a.take(r).release()
+	tr.pass(2 * settle)
+	b.findsFree(tr.mutex(), "after a late copy of the acquire")
+	// A copy that the caller sends is told so as well.
+	_, err := a.acquire(copyOf(r))
+	tr.mustMatch(err, driver.ErrLost, "an acquire whose hold was released")
+	b.findsFree(tr.mutex(), "after the acquire was asked again")
+}
+
+func lateCopyOfRelease(tr *trial) {
+	a, b := tr.behind(faulty.Rule{Op: faulty.Release, Copy: settle}), tr.client()
+	a.take(a.ask(tr.mutex())).release()
+	next := b.take(b.ask(tr.mutex()))
+	tr.pass(2 * settle)
+	b.findsHeld(tr.mutex(), "after a late copy of an earlier release")
+	next.release()
+}
+
+func permitsAskedTwice(tr *trial) {
+	a, b := tr.client(), tr.client()
+	h := a.take(a.permits(3, 2))
+	h.isSame(a.take(copyOf(h.r)))
+	one := b.take(b.permits(3, 1))
+	h.release()
+	two := b.take(b.permits(3, 2))
+	b.isRefused(b.permits(3, 1), "with all permits taken")
+	one.release()
+	two.release()
+}

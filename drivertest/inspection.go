@@ -1,0 +1,219 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func inspection() []behaviour {
+	holders, waiters := needing(driver.Holders), needing(driver.Waiters)
+	return []behaviour{
+		{sentence: "a held lock is listed with its holder", run: heldLockIsListed, needs: holders},
+		{sentence: "a refused try names the holder", run: refusalNamesTheHolder, needs: holders},
+		{sentence: "those who wait are listed in their order", run: waitersAreListed, needs: waiters},
+		{sentence: "a lock that is free again is not listed", run: freeLockIsNotListed, needs: holders},
+		{sentence: "only locks with the prefix are listed, each once", run: prefixIsObeyed, needs: holders},
+		{sentence: "a listing can be left early", run: listingCanBeLeftEarly, needs: holders},
+		{
+			sentence: "a named owner that is inside twice is listed until its last release", run: ownerInsideTwiceIsListed,
+			needs: needing(driver.Holders, driver.NamedOwners),
+		},
+		{
+			sentence: "a renewal refreshes what is shown", run: renewalRefreshesWhatIsShown,
+			needs: holders, ends: on(driver.Leases),
+		},
+	}
+}
+
+// inspector returns the driver's Inspector, which it must have unless it lacks both Holders and Waiters.
+func (c *client) inspector() driver.Inspector {
+	c.tr.Helper()
+	i, ok := c.d.(driver.Inspector)
+	if !ok {
+		c.tr.Fatalf("the driver has no Locks, and does not declare that it lacks %q and %q", driver.Holders, driver.Waiters)
+	}
+	return i
+}
+
+// list returns the locks whose names start with prefix.
+func (c *client) list(prefix string) []driver.LockInfo {
+	c.tr.Helper()
+	inspector := c.inspector()
+	ctx, cancel := c.tr.bound()
+	defer cancel()
+	var all []driver.LockInfo
+	for info, err := range inspector.Locks(ctx, prefix) {
+		c.tr.must(err, "Locks")
+		all = append(all, info)
+	}
+	return all
+}
+
+// shows returns what is listed of one lock, and false if it is not listed.
+func (c *client) shows(key driver.Key) (driver.LockInfo, bool) {
+	c.tr.Helper()
+	for _, info := range c.list(key.Name) {
+		if info.Kind == key.Kind && info.Name == key.Name {
+			return info, true
+		}
+	}
+	return driver.LockInfo{}, false
+}
+
+// showsHolders returns the holders of a lock that must be listed with n of them.
+func (c *client) showsHolders(key driver.Key, n int) []driver.Holder {
+	c.tr.Helper()
+	info, listed := c.shows(key)
+	if !listed || len(info.Holders) != n {
+		c.tr.Fatalf("%s %q with %d holds is listed (%v) as %+v", key.Kind, key.Name, n, listed, info)
+	}
+	return info.Holders
+}
+
+func heldLockIsListed(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r := a.ask(tr.mutex())
+	r.Label = "nightly"
+	before := time.Now()
+	h := a.take(r)
+	got := b.showsHolders(tr.mutex(), 1)[0]
+	if got.Owner != r.Owner || got.Client != r.Client || got.Label != r.Label || got.Token != h.g.Token || got.Shared {
+		tr.Errorf("the holder is listed as %+v, want owner %q, client %q, label %q, token %d, exclusive",
+			got, r.Owner, r.Client, r.Label, h.g.Token)
+	}
+	// The engine's clock may be off, but hardly by days; that shows a wrong unit.
+	if off := got.Since.Sub(before).Abs(); !got.Since.IsZero() && off > 48*time.Hour {
+		tr.Errorf("the holder is listed since %v, which is %v off", got.Since, off)
+	}
+	if !got.Since.IsZero() && !got.Until.IsZero() && got.Until.Before(got.Since) {
+		tr.Errorf("the holder is listed from %v until %v", got.Since, got.Until)
+	}
+	h.release()
+}
+
+func refusalNamesTheHolder(tr *trial) {
+	a, b := tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	_, err := b.try(tr.mutex())
+	var held *driver.HeldError
+	switch {
+	case !errors.As(err, &held):
+		tr.Fatalf("a try of a held lock says %q, want a *HeldError", text(err))
+	case held.Kind != driver.KindMutex || held.Name != tr.name || held.Client != h.r.Client || held.Token != h.g.Token:
+		tr.Errorf("the refusal is %+v, want the lock %q, client %q and token %d", *held, tr.name, h.r.Client, h.g.Token)
+	}
+	h.release()
+}
+
+func waitersAreListed(tr *trial) {
+	a, b, c := tr.client(), tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	one, two := b.ask(tr.mutex()), c.ask(tr.mutex())
+	one.Label, two.Label = "first", "second"
+	first, second := b.queue(one), c.queue(two)
+	var info driver.LockInfo
+	tr.until("both who wait are listed", func() bool {
+		info, _ = a.shows(tr.mutex())
+		return len(info.Waiters) == 2
+	})
+	_, unordered := tr.traits.Lacking(driver.Order)
+	for i, want := range []*driver.Request{one, two} {
+		got := info.Waiters[i]
+		if unordered && got.Label != want.Label {
+			got = info.Waiters[1-i]
+		}
+		if got.Owner != want.Owner || got.Client != want.Client || got.Label != want.Label {
+			tr.Errorf("waiter %d is listed as %+v, want owner %q, client %q, label %q", i+1, got, want.Owner, want.Client, want.Label)
+		}
+		if got.Position != 0 && got.Position != i+1 && !unordered {
+			tr.Errorf("waiter %d is listed at position %d", i+1, got.Position)
+		}
+	}
+	h.release()
+	tr.serveAll("after the release", first, second)
+}
+
+func freeLockIsNotListed(tr *trial) {
+	a, b := tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	b.showsHolders(tr.mutex(), 1)
+	h.release()
+	if info, listed := b.shows(tr.mutex()); listed {
+		tr.Errorf("a lock that nobody holds or waits for is listed: %+v", info)
+	}
+}
+
+func prefixIsObeyed(tr *trial) {
+	a, b := tr.client(), tr.client()
+	other := a.take(a.ask(driver.Key{Kind: driver.KindMutex, Name: "other-" + tr.name}))
+	want := make(map[string]*hold)
+	for _, suffix := range []string{"/a", "/b", "/b/c", "/*", "/锁"} {
+		h := a.take(a.ask(tr.another(suffix)))
+		want[h.r.Name] = h
+	}
+	seen := make(map[string]int)
+	for _, info := range b.list(tr.name + "/") {
+		seen[info.Name]++
+		if want[info.Name] == nil {
+			tr.Errorf("asked for the prefix %q, %q is listed", tr.name+"/", info.Name)
+		}
+	}
+	for name, h := range want {
+		if seen[name] != 1 {
+			tr.Errorf("%q is listed %d times, want once", name, seen[name])
+		}
+		h.release()
+	}
+	other.release()
+}
+
+func listingCanBeLeftEarly(tr *trial) {
+	a, b := tr.client(), tr.client()
+	one, two := a.take(a.ask(tr.another("-1"))), a.take(a.ask(tr.another("-2")))
+	ctx, cancel := tr.bound()
+	defer cancel()
+	for _, err := range b.inspector().Locks(ctx, tr.name) {
+		tr.must(err, "Locks")
+		break
+	}
+	one.release()
+	two.release()
+}
+
+func ownerInsideTwiceIsListed(tr *trial) {
+	a, b := tr.client(), tr.client()
+	first := a.take(a.asOwner("order-7", tr.mutex()))
+	second := b.take(b.asOwner("order-7", tr.mutex()))
+	info, listed := a.shows(tr.mutex())
+	// An engine may list an owner once, or each of its holds.
+	if n := len(info.Holders); !listed || n < 1 || n > 2 {
+		tr.Fatalf("a lock that one owner has entered twice is listed (%v) as %+v", listed, info)
+	}
+	for _, got := range info.Holders {
+		if got.Owner != "order-7" {
+			tr.Errorf("a hold is listed as %+v, want owner order-7", got)
+		}
+	}
+	first.abandon()
+	second.abandon()
+	if info, listed := b.shows(tr.mutex()); listed {
+		tr.Errorf("after its last release the lock is listed: %+v", info)
+	}
+}
+
+func renewalRefreshesWhatIsShown(tr *trial) {
+	a, b := tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	ctx, cancel := tr.bound()
+	defer cancel()
+	batch := []driver.Renewal{{
+		Key: tr.mutex(), ID: h.r.ID, Lease: 2 * longLease, Owner: "the next owner", Label: "passed on", Pass: 0,
+	}}
+	a.renewer().Renew(ctx, batch, func(_ int, err error) { tr.must(err, "renewal") })
+	if got := b.showsHolders(tr.mutex(), 1)[0]; got.Owner != "the next owner" || got.Label != "passed on" {
+		tr.Errorf("after the renewal the holder is listed as %+v, want the new owner and label", got)
+	}
+	h.release()
+}

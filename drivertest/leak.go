@@ -1,0 +1,65 @@
+package drivertest
+
+import (
+	"runtime"
+	"strings"
+	"time"
+)
+
+// leakPatience is how long goroutines may take to end after everything was closed.
+const leakPatience = 5 * time.Second
+
+// checkLeaks fails tb at its end if goroutines run that did not run now. Those whose stack has one of keeps are let be.
+func checkLeaks(tb TB, keeps []string) {
+	before := goroutines()
+	tb.Cleanup(func() {
+		tb.Helper()
+		var left []string
+		// A goroutine that was told to end needs a moment, and nothing says when it is gone.
+		for end := time.Now().Add(leakPatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			if left = started(before, keeps); len(left) == 0 {
+				return
+			}
+		}
+		tb.Errorf("%d goroutines are left after everything was closed:\n%s", len(left), strings.Join(left, "\n\n"))
+	})
+}
+
+// started returns the stacks of the goroutines that are not in before.
+func started(before map[string]string, keeps []string) []string {
+	var left []string
+	for id, stack := range goroutines() {
+		if _, old := before[id]; !old && !kept(stack, keeps) {
+			left = append(left, stack)
+		}
+	}
+	return left
+}
+
+func kept(stack string, keeps []string) bool {
+	for _, k := range keeps {
+		if strings.Contains(stack, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// goroutines returns the stacks of all goroutines but this one and those of package testing, by "goroutine N".
+func goroutines() map[string]string {
+	buf := make([]byte, 64<<10)
+	n := runtime.Stack(buf, true)
+	for n == len(buf) {
+		buf = make([]byte, 2*len(buf))
+		n = runtime.Stack(buf, true)
+	}
+	stacks := strings.Split(strings.TrimSpace(string(buf[:n])), "\n\n")
+	all := make(map[string]string, len(stacks))
+	for _, stack := range stacks[1:] { // the first is this one
+		id, _, _ := strings.Cut(stack, " [")
+		if !kept(stack, []string{"testing.(*T).Run(", "testing.runTests(", "os/signal.loop(", "testing.(*M).startAlarm"}) {
+			all[id] = stack
+		}
+	}
+	return all
+}

@@ -1,0 +1,130 @@
+package drivertest
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func order() []behaviour {
+	inOrder := needing(driver.Order)
+	return []behaviour{
+		{sentence: "a waiter is told that another has the lock", run: waiterIsTold},
+		{sentence: "every waiter is served", run: everyWaiterIsServed},
+		{sentence: "waiters are served first come, first served", run: waitersAreServedInOrder, needs: inOrder},
+		{sentence: "a try never gets in before those who wait", run: tryNeverOvertakes, needs: inOrder},
+	}
+}
+
+func waiterIsTold(tr *trial) {
+	a, b := tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	w := b.start(b.ask(tr.mutex()))
+	held := w.isWaiting()
+	if held == nil || held.Kind != driver.KindMutex || held.Name != tr.name {
+		tr.Errorf("Waiting was called with %+v, want the kind and the name of the lock", held)
+	}
+	h.release()
+	w.granted("after the release").release()
+
+	// Whom nobody is in the way of does not wait.
+	free := b.start(b.ask(tr.another("-free")))
+	free.granted("of a free lock").release()
+	select {
+	case held := <-free.told:
+		tr.Errorf("Waiting was called for a free lock: %v", held)
+	default:
+	}
+}
+
+func everyWaiterIsServed(tr *trial) {
+	clients := []*client{tr.client(), tr.client()}
+	h := clients[0].take(clients[0].ask(tr.mutex()))
+	var waits []*wait
+	for i := range 4 {
+		c := clients[i%2]
+		waits = append(waits, c.queue(c.ask(tr.mutex())))
+	}
+	h.release()
+	var all sync.WaitGroup
+	for _, w := range waits {
+		all.Go(func() {
+			if !w.ends(tr.h.Patience) || w.err != nil {
+				tr.Errorf("a waiter was not served: %s", text(w.err))
+				return
+			}
+			if err := w.c.end(tr.mutex(), w.r.ID); err != nil {
+				tr.Errorf("release: %v", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func waitersAreServedInOrder(tr *trial) {
+	clients := []*client{tr.client(), tr.client()}
+	h := clients[0].take(clients[0].ask(tr.mutex()))
+	var waits []*wait
+	for i := range 4 {
+		c := clients[i%2]
+		waits = append(waits, c.queue(c.ask(tr.mutex())))
+	}
+	served := make(chan int, len(waits))
+	for i, w := range waits {
+		go func() { // ends with the wait
+			<-w.done
+			served <- i
+		}()
+	}
+	var got []int
+	for range waits {
+		h.release()
+		i := <-served
+		got = append(got, i)
+		h = waits[i].granted("in its turn")
+	}
+	h.release()
+	if !slices.IsSorted(got) {
+		tr.Errorf("the waiters 0 1 2 3 were served in the order %v", got)
+	}
+}
+
+// tryNeverOvertakes hands the lock along a queue while a client without a place in it tries all the time.
+func tryNeverOvertakes(tr *trial) {
+	a, b, hasty := tr.client(), tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	waits := []*wait{b.queue(b.ask(tr.mutex())), a.queue(a.ask(tr.mutex())), b.queue(b.ask(tr.mutex()))}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // ends with stop, which is closed below and on every failure
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			got, err := hasty.try(tr.mutex())
+			if err == nil {
+				tr.Errorf("a try got in before those who wait")
+				got.abandon()
+				return
+			}
+			if !errors.Is(err, driver.ErrHeld) {
+				tr.Errorf("a try says: %v", err)
+				return
+			}
+			tr.pass(settle / 50)
+		}
+	}()
+	end := sync.OnceFunc(func() { close(stop); <-stopped })
+	tr.Cleanup(end)
+	for _, w := range waits {
+		h.release()
+		h = w.granted("in its turn")
+		tr.pass(settle / 5)
+	}
+	end()
+	h.release()
+}

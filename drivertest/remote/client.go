@@ -1,0 +1,116 @@
+package remote
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// client is the driver in front of a process.
+type client struct {
+	p      *Process
+	traits driver.Traits
+}
+
+func (c *client) Traits() driver.Traits { return c.traits }
+
+func (c *client) Close() (err error) {
+	c.p.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		answer, lost := c.p.ask(ctx, &message{Op: "close"}, &call{})
+		if lost == nil {
+			err = answer.Errors[0].unpack()
+		}
+		c.p.Kill()
+	})
+	return err
+}
+
+func (c *client) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	return c.grant(ctx, &message{Op: "acquire", Request: r})
+}
+
+func (c *client) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
+	return c.grant(ctx, &message{Op: "requeue", Release: give, Request: r})
+}
+
+func (c *client) grant(ctx context.Context, m *message) (driver.Grant, error) {
+	sent := time.Now()
+	answer, err := c.p.ask(ctx, m, &call{r: m.Request})
+	if err == nil {
+		err = answer.Errors[0].unpack()
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if !answer.Grant.Sent.IsZero() {
+		answer.Grant.Sent = sent // the child's monotonic clock means nothing here, and this instant is earlier than its own
+	}
+	return answer.Grant, nil
+}
+
+func (c *client) Release(ctx context.Context, r *driver.Release) error {
+	return c.plain(ctx, &message{Op: "release", Release: r})
+}
+
+func (c *client) Break(ctx context.Context, key driver.Key, token uint64) error {
+	return c.plain(ctx, &message{Op: "break", Key: key, Token: token})
+}
+
+func (c *client) plain(ctx context.Context, m *message) error {
+	answer, err := c.p.ask(ctx, m, &call{})
+	if err != nil {
+		return err
+	}
+	return answer.Errors[0].unpack()
+}
+
+func (c *client) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
+	var mu sync.Mutex
+	answered := make(map[int]bool)
+	once := func(i int, err error) {
+		mu.Lock()
+		again := answered[i]
+		answered[i] = true
+		mu.Unlock()
+		if !again {
+			done(i, err)
+		}
+	}
+	_, err := c.p.ask(ctx, &message{Op: "renew", Batch: batch}, &call{done: once})
+	if err != nil {
+		for i := range batch {
+			once(i, err)
+		}
+	}
+}
+
+func (c *client) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	return func(yield func(driver.LockInfo, error) bool) {
+		answer, err := c.p.ask(ctx, &message{Op: "locks", Prefix: prefix}, &call{})
+		if err != nil {
+			yield(driver.LockInfo{}, err)
+			return
+		}
+		for _, info := range answer.Locks {
+			if !yield(info, nil) {
+				return
+			}
+		}
+		if err := answer.Errors[0].unpack(); err != nil {
+			yield(driver.LockInfo{}, err)
+		}
+	}
+}
+
+func (c *client) Diagnose(ctx context.Context) []driver.Finding {
+	answer, err := c.p.ask(ctx, &message{Op: "diagnose"}, &call{})
+	if err != nil {
+		return []driver.Finding{{Check: "process", Level: driver.LevelFail, Detail: err.Error()}}
+	}
+	return answer.Findings
+}

@@ -1,0 +1,187 @@
+// Package remote runs a driver in a process of its own and shows it to this one as a driver, so that a test can kill a
+// client with kill -9 and see what becomes of its locks. The process is the test binary once more, see [Main].
+//
+// It serves engines whose holds end with the lease or the process. A session cannot be seen from another process.
+package remote
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/internal/optional"
+)
+
+// env names the variable that tells a process to serve, and what.
+const env = "INTERLOCK_DRIVERTEST_REMOTE"
+
+// grace is how long a call whose context has ended waits for the child's own answer, which says more.
+const grace = 40 * time.Millisecond
+
+// errDied is why a call is unavailable once the process is gone.
+var errDied = errors.New("the driver's process has ended")
+
+// Process is a driver's process.
+type Process struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+
+	sending sync.Mutex // guards out
+	out     *gob.Encoder
+
+	mu    sync.Mutex // guards last and calls; no callback is called under it
+	last  int
+	calls map[int]*call
+
+	died chan struct{} // closed by read, when the process has ended and was waited for
+	once sync.Once     // for Close
+}
+
+// call is one that is under way, or whose Lost may still be called.
+type call struct {
+	r      *driver.Request
+	done   func(int, error) // of a batch
+	answer chan *message    // holds the answer until it is fetched, so that read never blocks
+}
+
+// Open starts a process and returns the driver that Main opens there for arg. It ends when the driver is closed.
+func Open(arg string) (driver.Driver, *Process, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &Process{cmd: exec.CommandContext(context.Background(), exe), calls: make(map[int]*call), died: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env+"="+arg)
+	p.cmd.Stderr = os.Stderr
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	p.out = gob.NewEncoder(p.in)
+	from, hello := gob.NewDecoder(out), new(message)
+	err = from.Decode(hello)
+	go p.read(from) // ends with the process
+	switch {
+	case err != nil:
+		err = fmt.Errorf("remote: the process does not serve: does TestMain call remote.Main? %w", err)
+	case hello.Errors[0].unpack() != nil:
+		err = hello.Errors[0].unpack()
+	case hello.Traits.Ends == driver.Sessions:
+		err = fmt.Errorf("remote: %s has sessions: %w", hello.Traits.Engine, driver.ErrUnsupported)
+	default:
+		return optional.Show(&client{p: p, traits: hello.Traits}, hello.Optional), p, nil
+	}
+	p.Kill()
+	return nil, nil, err
+}
+
+// Kill ends the process as kill -9 does, and returns when it is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // it may have ended by itself
+	<-p.died
+}
+
+// read hands on what the process says until it ends.
+func (p *Process) read(from *gob.Decoder) {
+	for {
+		m := new(message)
+		if err := from.Decode(m); err != nil {
+			break
+		}
+		p.hear(m)
+	}
+	_ = p.in.Close()
+	_ = p.cmd.Wait() // a killed process has no better news
+	close(p.died)
+}
+
+func (p *Process) hear(m *message) {
+	p.mu.Lock()
+	c := p.calls[m.Call]
+	p.mu.Unlock()
+	if c == nil {
+		return // its caller has given up
+	}
+	err := m.Errors[0].unpack()
+	switch m.Op {
+	case opWaiting:
+		if held := (*driver.HeldError)(nil); errors.As(err, &held) && c.r.Waiting != nil {
+			c.r.Waiting(held)
+		}
+	case opLost:
+		if c.r.Lost != nil {
+			c.r.Lost(m.Reason, err)
+		}
+	case opRenewed:
+		c.done(m.Index, err)
+	case opAnswer:
+		c.answer <- m
+	}
+}
+
+// begin sends m as a new call.
+func (p *Process) begin(m *message, c *call) error {
+	c.answer = make(chan *message, 1)
+	p.mu.Lock()
+	p.last++
+	m.Call = p.last
+	p.calls[m.Call] = c
+	p.mu.Unlock()
+	return p.send(m)
+}
+
+func (p *Process) send(m *message) error {
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	return p.out.Encode(m)
+}
+
+// ask makes a call and returns its answer. An error means that there was none.
+func (p *Process) ask(ctx context.Context, m *message, c *call) (*message, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err // not sent, so nothing has happened
+	}
+	if err := p.begin(m, c); err != nil {
+		return nil, &driver.UnavailableError{Op: m.Op, Err: errDied}
+	}
+	if c.r == nil || c.r.Lost == nil {
+		defer p.forget(m.Call)
+	}
+	select {
+	case answer := <-c.answer:
+		return answer, nil
+	case <-p.died:
+		return nil, &driver.UnavailableError{Op: m.Op, Err: errDied}
+	case <-ctx.Done():
+	}
+	_ = p.send(&message{Call: m.Call, Op: opCancel}) // if it cannot be sent, the process has ended
+	patience := time.NewTimer(grace)
+	defer patience.Stop()
+	select {
+	case answer := <-c.answer:
+		answer.endedBy(ctx.Err())
+		return answer, nil
+	case <-patience.C:
+	case <-p.died:
+	}
+	return nil, &driver.UnavailableError{Op: m.Op, Err: ctx.Err()}
+}
+
+func (p *Process) forget(number int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.calls, number)
+}

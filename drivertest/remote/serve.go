@@ -1,0 +1,143 @@
+package remote
+
+import (
+	"context"
+	"encoding/gob"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/internal/optional"
+)
+
+// Main serves a driver and ends the process if this process was started by Open. Otherwise it returns at once. Call it
+// first in TestMain:
+//
+//	func TestMain(m *testing.M) {
+//		remote.Main(func(dir string) (driver.Driver, error) { return filelock.New(dir, nil) })
+//		os.Exit(m.Run())
+//	}
+func Main(open func(arg string) (driver.Driver, error)) {
+	arg, child := os.LookupEnv(env)
+	if !child {
+		return
+	}
+	out := os.Stdout
+	os.Stdout = os.Stderr // what anybody prints must not come between the messages
+	s := &server{out: gob.NewEncoder(out), cancels: make(map[int]context.CancelFunc)}
+	d, err := open(arg)
+	hello := &message{Op: opHello, Errors: []*failure{pack(err)}}
+	if err == nil {
+		s.d = d
+		hello.Traits, hello.Optional = d.Traits(), optional.Of(d)
+	}
+	s.send(hello)
+	if err != nil {
+		os.Exit(1)
+	}
+	in := gob.NewDecoder(os.Stdin)
+	for {
+		m := new(message)
+		if err := in.Decode(m); err != nil {
+			os.Exit(0) // the other end is gone; the holds end with this process
+		}
+		s.receive(m)
+	}
+}
+
+// server is the child's end.
+type server struct {
+	d       driver.Driver
+	sending sync.Mutex // guards out
+	out     *gob.Encoder
+
+	mu      sync.Mutex // guards cancels
+	cancels map[int]context.CancelFunc
+}
+
+func (s *server) send(m *message) {
+	s.sending.Lock()
+	err := s.out.Encode(m)
+	s.sending.Unlock()
+	if err != nil { // the other end is gone
+		fmt.Fprintln(os.Stderr, "remote:", err)
+		os.Exit(1)
+	}
+}
+
+// receive begins a call in a goroutine of its own, or ends its context.
+func (s *server) receive(m *message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.Op == opCancel {
+		if cancel := s.cancels[m.Call]; cancel != nil {
+			cancel()
+		}
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancels[m.Call] = cancel
+	go func() { // ends with the call; the process does not wait for it
+		answer := s.call(ctx, m)
+		answer.Call, answer.Op = m.Call, opAnswer
+		s.send(answer)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.cancels, m.Call)
+		cancel()
+	}()
+}
+
+// call makes the call and returns what it answers.
+func (s *server) call(ctx context.Context, m *message) *message {
+	switch m.Op {
+	case "acquire":
+		return granted(s.d.Acquire(ctx, s.hearing(m)))
+	case "requeue":
+		return granted(s.d.(driver.Requeuer).Requeue(ctx, m.Release, s.hearing(m)))
+	case "release":
+		return failed(s.d.Release(ctx, m.Release))
+	case "renew":
+		s.d.(driver.Renewer).Renew(ctx, m.Batch, func(i int, err error) {
+			s.send(&message{Call: m.Call, Op: opRenewed, Index: i, Errors: []*failure{pack(err)}})
+		})
+		return failed(nil)
+	case "locks":
+		answer := failed(nil)
+		for info, err := range s.d.(driver.Inspector).Locks(ctx, m.Prefix) {
+			if err != nil {
+				answer.Errors = []*failure{pack(err)}
+				break
+			}
+			answer.Locks = append(answer.Locks, info)
+		}
+		return answer
+	case "break":
+		return failed(s.d.(driver.Breaker).Break(ctx, m.Key, m.Token))
+	case "diagnose":
+		return &message{Errors: []*failure{pack(nil)}, Findings: s.d.(driver.Diagnoser).Diagnose(ctx)}
+	case "close":
+		return failed(s.d.Close())
+	}
+	return failed(fmt.Errorf("remote: unknown operation %q", m.Op))
+}
+
+func failed(err error) *message { return &message{Errors: []*failure{pack(err)}} }
+
+func granted(g driver.Grant, err error) *message {
+	g.Session = nil
+	return &message{Grant: g, Errors: []*failure{pack(err)}}
+}
+
+// hearing is the request with callbacks that send messages.
+func (s *server) hearing(m *message) *driver.Request {
+	r := m.Request
+	r.Waiting = func(held *driver.HeldError) {
+		s.send(&message{Call: m.Call, Op: opWaiting, Errors: []*failure{pack(held)}})
+	}
+	r.Lost = func(reason driver.LostReason, cause error) {
+		s.send(&message{Call: m.Call, Op: opLost, Reason: reason, Errors: []*failure{pack(cause)}})
+	}
+	return r
+}

@@ -1,0 +1,125 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/internal/optional"
+)
+
+// message is what the two processes send each other, as gob, which leaves out the functions of a Request by itself.
+type message struct {
+	Call int    // number of the call that this belongs to
+	Op   string // what is asked, or what this says about the call
+
+	Request *driver.Request
+	Release *driver.Release
+	Batch   []driver.Renewal
+	Key     driver.Key
+	Token   uint64
+	Prefix  string
+
+	Traits   driver.Traits
+	Optional optional.Set
+	Grant    driver.Grant
+	Errors   []*failure // of a call's parts; at least one in every answer
+	Index    int        // of the part that this answers
+	Locks    []driver.LockInfo
+	Findings []driver.Finding
+	Reason   driver.LostReason
+}
+
+// What is asked for is named by the method. These are sent beside.
+const (
+	opHello   = "hello"   // the child's first message
+	opCancel  = "cancel"  // the context of the call has ended
+	opAnswer  = "answer"  // the call has returned
+	opWaiting = "waiting" // Request.Waiting was called
+	opLost    = "lost"    // Request.Lost was called
+	opRenewed = "renewed" // done was called, for one hold of a batch
+)
+
+// known are the errors that keep their identity on the way.
+var known = []error{
+	driver.ErrHeld, driver.ErrLost, driver.ErrReleased, driver.ErrUnavailable, driver.ErrUnsupported, driver.ErrClosed,
+	driver.ErrDeadlock, driver.ErrNested, driver.ErrConflict, driver.ErrNotHeld, context.Canceled, context.DeadlineExceeded,
+}
+
+// failure is an error on its way.
+type failure struct {
+	Nil     bool // gob cannot send nil in a slice
+	Text    string
+	Matches []int // indexes of known
+	Held    *driver.HeldError
+	Lost    *driver.LostError
+}
+
+func pack(err error) *failure {
+	if err == nil {
+		return &failure{Nil: true}
+	}
+	f := &failure{Text: err.Error()}
+	for i, k := range known {
+		if errors.Is(err, k) {
+			f.Matches = append(f.Matches, i)
+		}
+	}
+	// Their causes are errors of any type, which gob cannot send. What matters of them is in Matches.
+	if held := (*driver.HeldError)(nil); errors.As(err, &held) {
+		sent := *held
+		sent.Cause = nil
+		f.Held = &sent
+	}
+	if lost := (*driver.LostError)(nil); errors.As(err, &lost) {
+		sent := *lost
+		sent.Cause = nil
+		f.Lost = &sent
+	}
+	return f
+}
+
+// endedBy makes an answer say how the caller's context ended: the child knows only that it did.
+func (m *message) endedBy(cause error) {
+	for _, f := range m.Errors {
+		for i, k := range f.Matches {
+			if errors.Is(cause, context.DeadlineExceeded) && errors.Is(known[k], context.Canceled) {
+				f.Matches[i] = slices.Index(known, context.DeadlineExceeded)
+			}
+		}
+	}
+}
+
+// received is an error that has arrived: it matches what the original did.
+type received struct {
+	text    string
+	matches []error
+}
+
+func (e *received) Error() string   { return e.text }
+func (e *received) Unwrap() []error { return e.matches }
+
+func (f *failure) unpack() error {
+	if f == nil || f.Nil {
+		return nil
+	}
+	e := &received{text: f.Text}
+	for _, i := range f.Matches {
+		if i < 0 || i >= len(known) {
+			continue
+		}
+		e.matches = append(e.matches, known[i])
+		// The cause decides whether a refusal is definite.
+		if f.Held != nil && (errors.Is(known[i], context.Canceled) || errors.Is(known[i], context.DeadlineExceeded)) {
+			f.Held.Cause = known[i]
+		}
+	}
+	if f.Held != nil {
+		e.matches = append(e.matches, f.Held)
+	}
+	if f.Lost != nil {
+		e.matches = append(e.matches, f.Lost)
+	}
+	return e
+}

@@ -1,0 +1,142 @@
+package drivertest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Status is what became of a behaviour or a promise.
+type Status string
+
+// The statuses.
+const (
+	Kept          Status = "kept"           // checked, and it holds
+	Partly        Status = "partly"         // a promise: what was checked holds, and a part is declared as lacking
+	Lacking       Status = "lacking"        // the engine declares that it cannot, and says why
+	NotApplicable Status = "not applicable" // the engine has nothing that this could be about
+	Failed        Status = "failed"         // broken
+)
+
+// Report is what a run found out about one engine.
+type Report struct {
+	Engine     string    `json:"engine"`
+	Ends       string    `json:"ends"`
+	Kinds      []string  `json:"kinds"`
+	Lacks      []Lack    `json:"lacks"`
+	Promises   []Verdict `json:"promises"`
+	Behaviours []Result  `json:"behaviours"`
+}
+
+// Lack is an ability that the engine does not have, and why.
+type Lack struct {
+	Ability string `json:"ability"`
+	Reason  string `json:"reason"`
+}
+
+// Verdict is the result of a whole promise.
+type Verdict struct {
+	Promise Promise `json:"promise"`
+	Status  Status  `json:"status"`
+	Reason  string  `json:"reason,omitempty"`
+}
+
+// Result is the result of one behaviour.
+type Result struct {
+	Promise   Promise `json:"promise"`
+	Behaviour string  `json:"behaviour"`
+	Status    Status  `json:"status"`
+	Reason    string  `json:"reason,omitempty"`
+}
+
+func newReport(tr driver.Traits, kinds []driver.Kind) *Report {
+	r := &Report{Engine: tr.Engine, Ends: tr.Ends.String(), Kinds: []string{}, Lacks: []Lack{}}
+	for _, k := range kinds {
+		r.Kinds = append(r.Kinds, string(k))
+	}
+	for _, l := range tr.Lacks {
+		r.Lacks = append(r.Lacks, Lack{string(l.Ability), l.Reason})
+	}
+	return r
+}
+
+// Broken returns the promises that failed, in the order of the tables.
+func (r *Report) Broken() []Promise {
+	var broken []Promise
+	for _, v := range r.Promises {
+		if v.Status == Failed {
+			broken = append(broken, v.Promise)
+		}
+	}
+	return broken
+}
+
+// summarize derives the verdicts from the results.
+func (r *Report) summarize() {
+	r.Promises = nil
+	for _, c := range chapters() {
+		r.Promises = append(r.Promises, r.verdict(c.promise))
+	}
+}
+
+func (r *Report) verdict(p Promise) Verdict {
+	found := make(map[Status]int)
+	var lacking, absent []string
+	for _, b := range r.Behaviours {
+		if b.Promise != p {
+			continue
+		}
+		found[b.Status]++
+		switch {
+		case b.Status == Lacking && !slices.Contains(lacking, b.Reason):
+			lacking = append(lacking, b.Reason)
+		case b.Status == NotApplicable && !slices.Contains(absent, b.Reason):
+			absent = append(absent, b.Reason)
+		}
+	}
+	switch {
+	case found[Failed] > 0:
+		return Verdict{p, Failed, ""}
+	case found[Kept] > 0 && found[Lacking] > 0:
+		return Verdict{p, Partly, strings.Join(lacking, "; ")}
+	case found[Lacking] > 0:
+		return Verdict{p, Lacking, strings.Join(lacking, "; ")}
+	case found[Kept] > 0:
+		return Verdict{p, Kept, ""}
+	}
+	return Verdict{p, NotApplicable, strings.Join(absent, "; ")}
+}
+
+// write puts the report into the folder that INTERLOCK_RESULTS names, if it names one.
+func (r *Report) write(t *testing.T) {
+	t.Helper()
+	dir := os.Getenv("INTERLOCK_RESULTS")
+	if dir == "" {
+		return
+	}
+	out, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		t.Fatalf("drivertest: %v", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatalf("drivertest: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, fileName(r.Engine)), append(out, '\n'), 0o644); err != nil {
+		t.Fatalf("drivertest: %v", err)
+	}
+}
+
+// fileName makes the engine's name fit for a file.
+func fileName(engine string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '/' || c == '\\' || c == ' ' {
+			return '-'
+		}
+		return c
+	}, engine) + ".json"
+}

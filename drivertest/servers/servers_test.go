@@ -1,0 +1,177 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The test binary plays the server when this is set, so that no server needs to be installed.
+const role = "INTERLOCK_SERVERS_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "":
+		os.Exit(m.Run())
+	case "answers":
+		answerPings()
+	case "ends":
+		fmt.Println("the disk is on fire")
+		os.Exit(3)
+	}
+}
+
+// answerPings is a server that first says that it is loading.
+func answerPings() {
+	fmt.Println("listening on", os.Args[1])
+	l, err := net.Listen("tcp", os.Args[1])
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	for n := 0; ; n++ {
+		conn, err := l.Accept()
+		if err != nil {
+			os.Exit(1)
+		}
+		answer := "+PONG\r\n"
+		if n < 2 {
+			answer = "-LOADING\r\n"
+		}
+		_, _ = conn.Read(make([]byte, 16))
+		_, _ = conn.Write([]byte(answer))
+		_ = conn.Close()
+	}
+}
+
+// double is a Spec of this test binary.
+func double(t *testing.T, as string) Spec {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Spec{
+		Name: "double", Binaries: []string{exe}, Install: "nothing", Env: []string{role + "=" + as},
+		Args:  func(s Site) []string { return []string{s.addr(0)} },
+		Ready: func(ctx context.Context, s Site) error { return pingRedis(ctx, s.addr(0)) },
+	}
+}
+
+// witness is a testing.TB whose end is told instead of ending the test.
+type witness struct {
+	testing.TB
+	skipped, failed string
+	dir             string
+	cleanups        []func()
+}
+
+func (w *witness) Helper()          {}
+func (w *witness) TempDir() string  { return w.dir }
+func (w *witness) Failed() bool     { return w.failed != "" }
+func (w *witness) Cleanup(f func()) { w.cleanups = append(w.cleanups, f) }
+
+func (w *witness) Skipf(format string, args ...any) {
+	w.skipped = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+func (w *witness) Fatalf(format string, args ...any) {
+	w.failed = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+func witnessed(t *testing.T, f func(w *witness)) *witness {
+	w := &witness{dir: t.TempDir()}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(w)
+	}()
+	<-done
+	return w
+}
+
+func TestMissingServer_SkipsOrFailsAsRequired(t *testing.T) {
+	for _, row := range []struct {
+		require string
+		fails   bool
+	}{
+		{"", false}, {"etcd", false}, {"redis", true}, {"etcd,redis", true}, {"etcd redis", true}, {"all", true}, {"redisx", false},
+	} {
+		t.Setenv("INTERLOCK_REQUIRE", row.require)
+		spec := redis()
+		spec.Binaries = []string{"no-such-redis", "no-such-valkey"}
+		w := witnessed(t, func(w *witness) { Start(w, spec) })
+		said := w.skipped + w.failed
+		if (w.failed != "") != row.fails || !strings.Contains(said, "install redis-server") {
+			t.Errorf("with INTERLOCK_REQUIRE=%q: skipped %q, failed %q", row.require, w.skipped, w.failed)
+		}
+	}
+}
+
+func TestStart_ReturnsWhenTheServerIsReadyAndCleanupKillsIt(t *testing.T) {
+	spec := double(t, "answers")
+	spec.Ports = 2
+	prepared := false
+	spec.Prepare = func(_ context.Context, s Site) error {
+		prepared = true
+		return os.WriteFile(filepath.Join(s.Dir, "data"), nil, 0o600)
+	}
+	var s *Server
+	w := witnessed(t, func(w *witness) { s = Start(w, spec) })
+	if s == nil {
+		t.Fatalf("not started: %s", w.failed)
+	}
+	if err := pingRedis(t.Context(), s.Addr()); err != nil {
+		t.Errorf("a server that is ready does not answer: %v", err)
+	}
+	if !prepared || len(s.Ports) != 2 || s.Ports[0] == s.Ports[1] {
+		t.Errorf("prepared: %v, ports: %v", prepared, s.Ports)
+	}
+	for _, f := range w.cleanups {
+		f()
+	}
+	select {
+	case <-s.exited:
+	default:
+		t.Error("the server runs on after the cleanup")
+	}
+	if conn, err := net.Dial("tcp", s.Addr()); err == nil {
+		_ = conn.Close()
+		t.Error("the port is still served after the cleanup")
+	}
+	s.Kill() // once more does no harm
+}
+
+func TestStart_ShowsTheLogOfAServerThatEnds(t *testing.T) {
+	w := witnessed(t, func(w *witness) { Start(w, double(t, "ends")) })
+	if !strings.Contains(w.failed, "the disk is on fire") || !strings.Contains(w.failed, "exit status 3") {
+		t.Errorf("the failure is %q, want the log and the exit status", w.failed)
+	}
+}
+
+func TestStart_SaysWhyItCouldNotPrepare(t *testing.T) {
+	spec := double(t, "answers")
+	spec.Prepare = func(context.Context, Site) error { return errors.New("no space") }
+	w := witnessed(t, func(w *witness) { Start(w, spec) })
+	if !strings.Contains(w.failed, "no space") {
+		t.Errorf("the failure is %q", w.failed)
+	}
+}
+
+func TestRedis_AnswersItsOwnProtocol(t *testing.T) {
+	addr := Redis(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := pingRedis(ctx, addr); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,166 @@
+package drivertest_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+// session makes a Sessions engine of the memory engine: each client keeps all its holds alive with one heartbeat. So the
+// suite itself is tried on an engine of that sort, in virtual time.
+type session struct {
+	*memory
+	store driver.Renewer
+
+	mu        sync.Mutex // guards what follows; Lost is not called under it
+	holds     map[string]*driver.Request
+	confirmed time.Time
+	paused    bool
+
+	stop context.CancelFunc
+	beat sync.WaitGroup
+}
+
+// memory hides that the engine below has leases.
+type memory struct {
+	driver.Driver
+	driver.Inspector
+	driver.Breaker
+}
+
+const timeout = 3 * time.Second
+
+func openSession(d *memlock.Driver) *session {
+	ctx, stop := context.WithCancel(context.Background())
+	s := &session{
+		memory: &memory{d, d, d}, store: d, holds: make(map[string]*driver.Request), confirmed: time.Now(), stop: stop,
+	}
+	s.beat.Go(func() {
+		ticker := time.NewTicker(timeout / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				s.heartbeat(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return s
+}
+
+func (s *session) heartbeat(ctx context.Context) {
+	s.mu.Lock()
+	var batch []driver.Renewal
+	for id, r := range s.holds {
+		batch = append(batch, driver.Renewal{Key: r.Key, ID: id, Lease: timeout})
+	}
+	paused := s.paused
+	s.mu.Unlock()
+	if paused {
+		return
+	}
+	sent := time.Now()
+	s.store.Renew(ctx, batch, func(int, error) {}) // the engine tells Lost by itself, and a release finds out
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.confirmed = sent
+}
+
+func (s *session) Confirmed() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.confirmed
+}
+
+func (s *session) pause() (resume func()) {
+	set := func(paused bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.paused = paused
+	}
+	set(true)
+	return func() { set(false) }
+}
+
+func (s *session) Traits() driver.Traits {
+	t := s.memory.Traits()
+	t.Engine, t.Ends, t.Timeout = "sessions", driver.Sessions, timeout
+	return t
+}
+
+func (s *session) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	own := *r
+	own.Lease = timeout
+	g, err := s.memory.Acquire(ctx, &own)
+	if err != nil {
+		return g, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds[r.ID] = &own
+	g.Lease, g.Session = timeout, s
+	return g, nil
+}
+
+func (s *session) Release(ctx context.Context, r *driver.Release) error {
+	s.mu.Lock()
+	delete(s.holds, r.ID)
+	s.mu.Unlock()
+	return s.memory.Release(ctx, r)
+}
+
+func (s *session) Close() error {
+	s.stop()
+	s.beat.Wait()
+	return s.memory.Close()
+}
+
+// examineSessions runs the suite on a Sessions engine whose harness tells what change leaves of it.
+func examineSessions(t *testing.T, change func(h *drivertest.Harness)) (report *drivertest.Report) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		defer store.Close()
+		h := drivertest.Harness{
+			Open: func(context.Context, *testing.T) driver.Driver { return openSession(store.Peer()) },
+			Crash: func(t *testing.T, d driver.Driver) {
+				if err := d.Close(); err != nil { // as the network sees it: silence, and the waits are gone
+					t.Error(err)
+				}
+			},
+			Pause: func(_ *testing.T, d driver.Driver) func() { return d.(*session).pause() },
+		}
+		change(&h)
+		report = drivertest.Examine(t, h)
+	})
+	return report
+}
+
+func TestASessionsEngine_IsAccepted(t *testing.T) {
+	report := examineSessions(t, func(*drivertest.Harness) {})
+	for _, b := range report.Behaviours {
+		if b.Status == drivertest.Failed {
+			t.Errorf("%s: %s:\n\t%s", b.Promise, b.Behaviour, b.Reason)
+		}
+	}
+	for _, v := range report.Promises {
+		if v.Status != drivertest.Kept {
+			t.Errorf("%s is %s (%s), want every promise checked", v.Promise, v.Status, v.Reason)
+		}
+	}
+}
+
+func TestASessionsEngine_NeedsCrashAndPause(t *testing.T) {
+	report := examineSessions(t, func(h *drivertest.Harness) { h.Crash, h.Pause = nil, nil })
+	broken := report.Broken()
+	if len(broken) != 2 || broken[0] != drivertest.Expiry || broken[1] != drivertest.Crash {
+		t.Errorf("without Crash and Pause it is rejected for %q, want expiry and crash", broken)
+	}
+}

@@ -1,0 +1,183 @@
+package drivertest
+
+import "github.com/interlock-go/interlock/driver"
+
+func sharing() []behaviour {
+	rw, sem := []driver.Kind{driver.KindRWMutex}, []driver.Kind{driver.KindSemaphore}
+	inOrder := needing(driver.Order)
+	return []behaviour{
+		{sentence: "readers are inside together and keep writers out", run: readersShare, kinds: rw},
+		{sentence: "a writer keeps everybody out", run: writerExcludes, kinds: rw},
+		{sentence: "readers do not overtake a writer that waits", run: readersDoNotOvertakeAWriter, kinds: rw, needs: inOrder},
+		{sentence: "readers that wait are let in together", run: waitingReadersEnterTogether, kinds: rw},
+		{sentence: "one upgradeable reader is beside readers", run: oneUpgradeableBesideReaders, kinds: rw},
+		{sentence: "permits are granted up to the limit", run: permitsUpToTheLimit, kinds: sem},
+		{sentence: "a request takes all its permits or none", run: allPermitsOrNone, kinds: sem},
+		{sentence: "a small request does not overtake a big one that waits", run: smallDoesNotOvertakeBig, kinds: sem, needs: inOrder},
+		{sentence: "another limit is a conflict while the semaphore is in use", run: otherLimitIsAConflict, kinds: sem},
+		{sentence: "more permits than the limit are refused for good", run: moreThanTheLimitIsRefused, kinds: sem},
+		{sentence: "the same named owner takes permits each time", run: permitsAreNotReentrant, kinds: sem, needs: needing(driver.NamedOwners)},
+	}
+}
+
+func (c *client) writer() *driver.Request { return c.ask(c.tr.key(driver.KindRWMutex)) }
+
+func (c *client) reader() *driver.Request {
+	r := c.writer()
+	r.Mode = driver.Shared
+	return r
+}
+
+func (c *client) upgradeable() *driver.Request {
+	r := c.writer()
+	r.Mode = driver.Upgradeable
+	return r
+}
+
+func (c *client) permits(limit, weight int) *driver.Request {
+	r := c.ask(c.tr.key(driver.KindSemaphore))
+	r.Mode, r.Limit, r.Weight = driver.Shared, limit, weight
+	return r
+}
+
+// fits fails unless a try of r is granted, and gives it back.
+func (c *client) fits(r *driver.Request, when string) {
+	c.tr.Helper()
+	h, err := c.tryFor(r)
+	c.tr.must(err, when)
+	h.release()
+}
+
+func readersShare(tr *trial) {
+	a, b := tr.client(), tr.client()
+	one, two, three := a.take(a.reader()), a.take(a.reader()), b.take(b.reader())
+	b.isRefused(b.writer(), "with three readers inside")
+	one.release()
+	two.release()
+	b.isRefused(b.writer(), "with one reader inside")
+	three.release()
+	b.fits(b.writer(), "a writer after the last reader")
+}
+
+func writerExcludes(tr *trial) {
+	a, b := tr.client(), tr.client()
+	w := a.take(a.writer())
+	b.isRefused(b.reader(), "with a writer inside")
+	b.isRefused(b.upgradeable(), "with a writer inside")
+	b.isRefused(b.writer(), "with a writer inside")
+	w.release()
+	b.fits(b.reader(), "a reader after the writer")
+}
+
+func readersDoNotOvertakeAWriter(tr *trial) {
+	a, b, c := tr.client(), tr.client(), tr.client()
+	inside := a.take(a.reader())
+	writer := b.queue(b.writer())
+	c.isRefused(c.reader(), "with a writer waiting")
+	reader := c.queue(c.reader())
+	reader.stillWaits("behind a writer that waits")
+	inside.release()
+	w := writer.granted("after the last reader")
+	reader.stillWaits("with the writer inside")
+	w.release()
+	reader.granted("after the writer").release()
+}
+
+func waitingReadersEnterTogether(tr *trial) {
+	a, b, c := tr.client(), tr.client(), tr.client()
+	w := a.take(a.writer())
+	one, two, three := b.queue(b.reader()), c.queue(c.reader()), b.queue(b.reader())
+	w.release()
+	holds := []*hold{one.granted("after the writer"), two.granted("after the writer"), three.granted("after the writer")}
+	for _, h := range holds {
+		h.release()
+	}
+}
+
+func oneUpgradeableBesideReaders(tr *trial) {
+	a, b := tr.client(), tr.client()
+	reader, upgradeable := a.take(a.reader()), a.take(a.upgradeable())
+	second := b.take(b.reader())
+	b.isRefused(b.upgradeable(), "with another upgradeable reader inside")
+	b.isRefused(b.writer(), "with readers inside")
+	reader.release()
+	second.release()
+	b.isRefused(b.writer(), "with an upgradeable reader inside")
+	upgradeable.release()
+	b.fits(b.writer(), "a writer after the upgradeable reader")
+}
+
+func permitsUpToTheLimit(tr *trial) {
+	a, b := tr.client(), tr.client()
+	one, two, three := a.take(a.permits(3, 1)), a.take(a.permits(3, 1)), b.take(b.permits(3, 1))
+	b.isRefused(b.permits(3, 1), "with all three permits taken")
+	w := b.queue(b.permits(3, 1))
+	two.release()
+	four := w.granted("after the release of a permit")
+	a.isRefused(a.permits(3, 1), "with all three permits taken again")
+	one.release()
+	three.release()
+	four.release()
+}
+
+func allPermitsOrNone(tr *trial) {
+	a, b := tr.client(), tr.client()
+	two := a.take(a.permits(3, 2))
+	b.isRefused(b.permits(3, 2), "with one permit left")
+	one := b.take(b.permits(3, 1)) // the refused request has kept none
+	two.release()
+	again := b.take(b.permits(3, 2))
+	one.release()
+	again.release()
+	a.fits(a.permits(3, 3), "all permits in the end")
+}
+
+func smallDoesNotOvertakeBig(tr *trial) {
+	a, b, c := tr.client(), tr.client(), tr.client()
+	one, two := a.take(a.permits(3, 1)), a.take(a.permits(3, 1))
+	big := b.queue(b.permits(3, 3))
+	c.isRefused(c.permits(3, 1), "with a big request waiting")
+	small := c.queue(c.permits(3, 1))
+	small.stillWaits("behind a big request")
+	one.release()
+	small.stillWaits("behind a big request, with two permits left")
+	two.release()
+	h := big.granted("with all permits free")
+	h.release()
+	small.granted("after the big request").release()
+}
+
+func otherLimitIsAConflict(tr *trial) {
+	a, b := tr.client(), tr.client()
+	h := a.take(a.permits(3, 1))
+	for _, try := range []bool{false, true} {
+		r := b.permits(4, 1)
+		r.Try = try
+		_, err := b.acquire(r)
+		tr.mustMatch(err, driver.ErrConflict, "a request with another limit")
+	}
+	h.release()
+	b.fits(b.permits(4, 4), "another limit when the semaphore is free")
+}
+
+func moreThanTheLimitIsRefused(tr *trial) {
+	a := tr.client()
+	w := a.start(a.permits(3, 4))
+	if !w.ends(tr.h.Patience) || w.err == nil {
+		tr.Fatalf("a request for 4 of 3 permits waits or is granted, want an error")
+	}
+	a.fits(a.permits(3, 3), "all permits after the refusal")
+}
+
+func permitsAreNotReentrant(tr *trial) {
+	a, b := tr.client(), tr.client()
+	named := func(c *client) *driver.Request {
+		r := c.permits(2, 1)
+		r.Owner, r.Named = "order-7", true
+		return r
+	}
+	one, two := a.take(named(a)), b.take(named(b))
+	b.isRefused(named(b), "by the same owner, with both permits taken")
+	one.release()
+	two.release()
+}

@@ -1,0 +1,153 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// chapter is a promise and what it consists of.
+type chapter struct {
+	promise    Promise
+	behaviours []behaviour
+}
+
+// behaviour is one thing that a promise means.
+type behaviour struct {
+	sentence string
+	run      func(tr *trial)
+
+	// A behaviour is skipped where it means nothing, and where the engine has declared that it lacks what is needed.
+	ends  []driver.Ends    // engines it is about; all if empty
+	kinds []driver.Kind    // kinds it needs
+	needs []driver.Ability // abilities it needs
+	lacks driver.Ability   // it is about engines that lack this
+}
+
+// on limits a behaviour to engines whose holds end in one of the given ways.
+func on(ends ...driver.Ends) []driver.Ends { return ends }
+
+// needing names the abilities without which a behaviour cannot be asked for.
+func needing(a ...driver.Ability) []driver.Ability { return a }
+
+// suite is one run over one engine.
+type suite struct {
+	h      Harness
+	traits driver.Traits
+	report *Report
+}
+
+func newSuite(t *testing.T, h Harness) *suite {
+	t.Helper()
+	if h.Open == nil {
+		t.Fatal("drivertest: the Harness has no Open")
+	}
+	if h.Lease == 0 {
+		h.Lease = 400 * time.Millisecond
+	}
+	if h.Patience == 0 {
+		h.Patience = 10 * time.Second
+	}
+	s := &suite{h: h}
+	s.warmUp(t)
+	s.checkTraits(t)
+	if h.Kinds == nil {
+		s.h.Kinds = s.traits.Kinds
+	}
+	s.report = newReport(s.traits, s.h.Kinds)
+	return s
+}
+
+// warmUp uses the engine once before goroutines are counted: what the harness shares among drivers starts here.
+func (s *suite) warmUp(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), s.h.Patience)
+	defer cancel()
+	d := s.h.Open(ctx, t)
+	s.traits = d.Traits()
+	key := driver.Key{Kind: driver.KindMutex, Name: freshName()}
+	r := &driver.Request{Key: key, ID: freshName(), Weight: 1, Tokens: 1, Lease: s.h.Lease}
+	if _, err := d.Acquire(ctx, r); err != nil {
+		t.Fatalf("drivertest: the first Acquire of a free mutex: %v", err)
+	}
+	if err := d.Release(ctx, &driver.Release{Key: key, ID: r.ID}); err != nil {
+		t.Fatalf("drivertest: the first Release: %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatalf("drivertest: Close: %v", err)
+	}
+}
+
+// checkTraits refuses a driver that does not describe itself, because nothing could then be left out with a reason.
+func (s *suite) checkTraits(t *testing.T) {
+	t.Helper()
+	known := []driver.Ability{
+		driver.NamedOwners, driver.Order, driver.Breaking, driver.Holders, driver.Waiters, driver.Expiry,
+	}
+	tr := s.traits
+	if tr.Engine == "" {
+		t.Error("Traits: Engine is empty")
+	}
+	if tr.Ends < driver.Leases || tr.Ends > driver.Process {
+		t.Errorf("Traits: Ends is %v", tr.Ends)
+	}
+	if !tr.Supports(driver.KindMutex) {
+		t.Error("Traits: Kinds does not have the mutex, which every engine offers")
+	}
+	for _, l := range tr.Lacks {
+		if !slices.Contains(known, l.Ability) {
+			t.Errorf("Traits: Lacks names %q, which is not an ability", l.Ability)
+		}
+		if strings.TrimSpace(l.Reason) == "" {
+			t.Errorf("Traits: Lacks gives no reason for %q", l.Ability)
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// size returns the number of behaviours.
+func (s *suite) size() int {
+	n := 0
+	for _, c := range chapters() {
+		n += len(c.behaviours)
+	}
+	return n
+}
+
+// applies returns an empty status if b is to be run, and otherwise why it is not.
+func (s *suite) applies(b behaviour) (Status, string) {
+	for _, k := range b.kinds {
+		if !slices.Contains(s.h.Kinds, k) {
+			return NotApplicable, fmt.Sprintf("the engine has no locks of kind %s", k)
+		}
+	}
+	// What the engine declares comes before how its holds end, so that its reason is shown wherever there is one.
+	for _, a := range b.needs {
+		if reason, lacks := s.traits.Lacking(a); lacks {
+			return Lacking, fmt.Sprintf("%s: %s", a, reason)
+		}
+	}
+	if len(b.ends) > 0 && !slices.Contains(b.ends, s.traits.Ends) {
+		return NotApplicable, fmt.Sprintf("holds of this engine end with the %v", s.traits.Ends)
+	}
+	if b.lacks != "" {
+		if _, lacks := s.traits.Lacking(b.lacks); !lacks {
+			return NotApplicable, fmt.Sprintf("the engine has the ability: %s", b.lacks)
+		}
+	}
+	return "", ""
+}
+
+// try runs b on fresh clients and a fresh lock.
+func (s *suite) try(tb TB, t *testing.T, b behaviour) {
+	checkLeaks(tb, s.h.Keeps) // registered first, so that it looks last, when all is closed
+	tr := &trial{TB: tb, suite: s, t: t, name: freshName()}
+	b.run(tr)
+}

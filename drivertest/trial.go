@@ -1,0 +1,155 @@
+package drivertest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// longLease is for holds that must not run out during a behaviour, however slow the machine.
+const longLease = 5 * time.Minute
+
+// settle is how long the suite watches that something does not happen, and what it gives an engine that cannot tell when
+// a wait has reached its queue. Too short can only hide a fault, never invent one.
+const settle = 50 * time.Millisecond
+
+// trial is one behaviour at work: its lock, its clients, and how to say what went wrong.
+type trial struct {
+	TB
+	*suite
+	t    *testing.T // for the harness
+	name string     // of the lock, new for each behaviour
+	made int        // clients
+}
+
+// freshName returns a name that no lock, hold or client had before.
+func freshName() string { return "drivertest-" + rand.Text()[:16] }
+
+// mutex is the behaviour's lock.
+func (tr *trial) mutex() driver.Key { return driver.Key{Kind: driver.KindMutex, Name: tr.name} }
+
+// key is a lock of the behaviour's name and another kind.
+func (tr *trial) key(k driver.Kind) driver.Key { return driver.Key{Kind: k, Name: tr.name} }
+
+// another is a further mutex of this behaviour.
+func (tr *trial) another(suffix string) driver.Key {
+	return driver.Key{Kind: driver.KindMutex, Name: tr.name + suffix}
+}
+
+// bound is the context of a call that must succeed in time.
+func (tr *trial) bound() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(tr.Context(), tr.h.Patience)
+}
+
+// client opens another client of the store. It is closed at the end of the behaviour.
+func (tr *trial) client() *client {
+	tr.Helper()
+	tr.made++
+	return tr.over(tr.open(), fmt.Sprintf("client %d", tr.made))
+}
+
+// open opens a driver, to be closed at the end of the behaviour.
+func (tr *trial) open() driver.Driver {
+	tr.Helper()
+	return tr.openThrough(func(d driver.Driver) driver.Driver { return d })
+}
+
+// openThrough opens a driver and wraps it. The wrapper is closed at the end of the behaviour, and has to close the driver.
+func (tr *trial) openThrough(wrap func(driver.Driver) driver.Driver) driver.Driver {
+	tr.Helper()
+	// The harness may tie what it opens to the context, so that one lasts for the whole behaviour.
+	ctx, cancel := context.WithCancel(context.Background())
+	d := wrap(tr.h.Open(ctx, tr.t))
+	tr.Cleanup(func() {
+		defer cancel()
+		if err := d.Close(); err != nil {
+			tr.Errorf("Close: %v", err)
+		}
+	})
+	return d
+}
+
+// over is a client whose calls go through d.
+func (tr *trial) over(d driver.Driver, name string) *client { return &client{tr: tr, d: d, name: name} }
+
+// random returns a source whose seed is in the log.
+func (tr *trial) random() *mathrand.Rand {
+	seed := mathrand.Uint64()
+	tr.Logf("seed %d", seed)
+	return mathrand.New(mathrand.NewPCG(seed, 0))
+}
+
+// pass lets d go by: a lease must run out, or something must not happen in the meantime.
+func (tr *trial) pass(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-tr.Context().Done():
+	}
+}
+
+// until asks ok again and again until it is true, and fails if that takes too long.
+func (tr *trial) until(what string, ok func() bool) {
+	tr.Helper()
+	tr.untilWithin(tr.h.Patience, what, ok)
+}
+
+func (tr *trial) untilWithin(d time.Duration, what string, ok func() bool) {
+	tr.Helper()
+	for end := time.Now().Add(d); !ok(); tr.pass(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			tr.Fatalf("%s: not within %v", what, d)
+		}
+	}
+}
+
+// mustMatch fails unless err matches target.
+func (tr *trial) mustMatch(err, target error, what string) {
+	tr.Helper()
+	if !errors.Is(err, target) {
+		tr.Fatalf("%s: the error is %q, want one that matches %q", what, text(err), target)
+	}
+}
+
+// must fails if err is not nil.
+func (tr *trial) must(err error, what string) {
+	tr.Helper()
+	if err != nil {
+		tr.Fatalf("%s: %v", what, err)
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	return err.Error()
+}
+
+// crash makes c vanish. On Leases engines its waits end without being undone, which is all that the engine can see.
+func (tr *trial) crash(c *client, waits ...*wait) {
+	tr.Helper()
+	switch {
+	case tr.h.Crash != nil:
+		tr.h.Crash(tr.t, c.d)
+	case tr.traits.Ends != driver.Leases:
+		tr.Fatalf("the Harness has no Crash, and holds of this engine end with the %v: a dead client cannot be tried",
+			tr.traits.Ends)
+	}
+	for _, w := range waits {
+		w.stop()
+	}
+}
+
+// afterlife bounds how long what a dead client has left may keep others out: its lease or session, and some more for
+// engines that first grant to a dead waiter and wait that out as well.
+func (tr *trial) afterlife() time.Duration {
+	return tr.h.Patience + 4*max(tr.h.Lease, tr.traits.Timeout)
+}
