@@ -1,0 +1,101 @@
+# Every target is a line of shell or a script of scripts/, so all of it can be run without make.
+# Variables: ENGINE= (conformance), T= PKG= N= TIME= (stress, fuzz), BENCHTIME= COUNT= (bench), ARGS= (more for go test).
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+export INTERLOCK_REQUIRE
+LINTER := bin/golangci-lint
+BENCHTIME ?= 1s
+COUNT ?= 1
+N ?= 200
+T ?= .
+PKG ?= .
+TIME ?= 10s
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## install what the tests need (Debian, Ubuntu), or say what is missing
+	@scripts/setup.sh
+
+.PHONY: test
+test: setup ## run every test of every module under the race detector; the first thing to run
+	scripts/test.sh $(ARGS)
+
+.PHONY: race
+race: ## the same without setup, uncached and in random order
+	scripts/test.sh -count=1 -shuffle=on $(ARGS)
+
+.PHONY: conformance
+conformance: ## run the conformance suite; ENGINE=memlock for one engine
+	scripts/conformance.sh "$(ENGINE)" $(ARGS)
+
+.PHONY: matrix
+matrix: ## run the conformance suite on every engine and rewrite docs/engines.md
+	scripts/matrix.sh docs/engines.md
+
+.PHONY: matrix-check
+matrix-check: ## fail when docs/engines.md is not what the conformance run says
+	scripts/matrix.sh check
+
+.PHONY: build
+build: ## build bin/interlock
+	go build -o bin/interlock ./cmd/interlock
+
+.PHONY: tools
+tools: build $(LINTER) ## build the command, the programs beside it and the linter into bin/
+	scripts/programs.sh
+
+.PHONY: isolate
+isolate: ## show that each engine brings only its own dependencies (testdata/deps)
+	scripts/isolate.sh
+
+.PHONY: alone
+alone: ## build and vet every module outside of the workspace
+	scripts/alone.sh
+
+.PHONY: bench
+bench: ## run the benchmarks; BENCHTIME=, COUNT=
+	scripts/bench.sh -benchtime=$(BENCHTIME) -count=$(COUNT) $(ARGS)
+
+.PHONY: lint
+lint: $(LINTER) ## run the linters
+	@scripts/setup.sh lint
+	LINTER=$(LINTER) scripts/lint.sh run
+
+.PHONY: fmt
+fmt: $(LINTER) ## format the Go code
+	LINTER=$(LINTER) scripts/lint.sh fmt
+
+.PHONY: tidy
+tidy: ## tidy go.mod and go.sum of every module
+	scripts/tidy.sh
+
+.PHONY: tidy-check
+tidy-check: ## fail when make tidy would change something
+	scripts/tidy.sh check
+
+.PHONY: docs-check
+docs-check: ## check links, the code in README.md, and that both READMEs say the same
+	go run ./internal/docscheck .
+
+.PHONY: golden
+golden: ## rewrite the golden files; review the difference
+	scripts/golden.sh
+
+.PHONY: fuzz
+fuzz: ## fuzz every target for TIME=10s; T=FuzzName for one
+	scripts/fuzz.sh $(TIME) "$(T)"
+
+.PHONY: stress
+stress: ## repeat tests N=200 times until one fails; PKG=./memlock T=TestName
+	scripts/stress.sh $(N) $(PKG) "$(T)"
+
+# The linter has its own module, so that its requirements reach nobody; building it takes about two minutes, once.
+$(LINTER): tools/go.mod tools/go.sum
+	@mkdir -p bin
+	cd tools && GOWORK=off go build -buildvcs=false -o ../$(LINTER) \
+		github.com/golangci/golangci-lint/v2/cmd/golangci-lint

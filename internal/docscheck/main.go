@@ -1,0 +1,55 @@
+// Command docscheck checks the repository's documents: that relative links resolve, that the Go code in them is the code
+// of the examples that it was cut from, that README.md and README.zh-CN.md say the same, and that no file names a machine's
+// folders or unfinished work.
+//
+// usage: docscheck [folder]
+package main
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+func main() {
+	root := "."
+	if len(os.Args) > 1 {
+		root = os.Args[1]
+	}
+	os.Exit(run(os.DirFS(root), os.Stdout))
+}
+
+// problem is one thing to mend. It prints as editors expect it.
+type problem struct {
+	path string
+	line int
+	text string
+}
+
+func (p problem) String() string { return fmt.Sprintf("%s:%d: %s", p.path, p.line, p.text) }
+
+// run checks the tree and returns the exit code.
+func run(tree fs.FS, out io.Writer) int {
+	files, err := readTree(tree)
+	if err != nil {
+		fmt.Fprintln(out, "docscheck:", err)
+		return 1
+	}
+	docs := parseDocs(files)
+
+	var found []problem
+	found = append(found, checkLinks(docs, files)...)
+	found = append(found, checkSnippets(docs, files)...)
+	found = append(found, checkTwins(docs, "README.md", "README.zh-CN.md")...)
+	found = append(found, checkWords(files)...)
+	for _, p := range found {
+		fmt.Fprintln(out, p)
+	}
+	if len(found) > 0 {
+		fmt.Fprintf(out, "docscheck: %d problems\n", len(found))
+		return 1
+	}
+	fmt.Fprintf(out, "docscheck: %d documents, nothing to mend\n", len(docs))
+	return 0
+}

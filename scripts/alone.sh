@@ -1,0 +1,20 @@
+#!/bin/sh
+# Builds and vets every module outside of the workspace, as its users see it: a missing requirement or line of go.sum is
+# invisible inside.
+# usage: alone.sh
+set -eu
+cd "$(dirname "$0")/.."
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+export GOWORK=off
+
+for dir in $(scripts/modules.sh all); do
+	if [ "$dir" = tools ]; then continue; fi # has no packages; make lint builds its programs
+	if [ "${dir#cmd/}" != "$dir" ] && grep -q '^replace\|^	*[^ ]* *=> ' "$dir/go.mod"; then
+		echo "alone: $dir/go.mod has a replace directive; go install would refuse this module" >&2
+		exit 1
+	fi
+	modfile=$(scripts/modfile.sh "$dir" "$out")
+	echo "alone: $dir"
+	(cd "$dir" && go build -buildvcs=false -modfile="$modfile" -o /dev/null ./... && go vet -modfile="$modfile" ./...)
+done

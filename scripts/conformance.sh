@@ -1,0 +1,12 @@
+#!/bin/sh
+# Runs the conformance suite on one engine, or on all.
+# usage: conformance.sh [ENGINE] [argument of go test...]
+set -eu
+cd "$(dirname "$0")/.."
+engine=${1:-}
+if [ $# -gt 0 ]; then shift; fi
+
+dirs=$(scripts/engines.sh "$engine")
+for dir in $dirs; do
+	(cd "$dir" && go test -race -count=1 -run '^TestConformance' "$@" .)
+done
