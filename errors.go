@@ -60,7 +60,7 @@ var (
 
 // wrap adds the operation, the lock and nothing else to an error that does not name them yet.
 func wrap(op string, key driver.Key, err error) error {
-	switch err.(type) {
+	switch err.(type) { //nolint:errorlint // only these themselves name the lock; one inside another error is wrapped too
 	case nil:
 		return nil
 	case *HeldError, *LostError, *UnavailableError: // these name the lock themselves

@@ -18,7 +18,7 @@ type fetch struct {
 	q      *queue
 	only   *waiter // whom it is for; nil for the line
 	r      *driver.Request
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // belongs to the request, whichever goroutine runs it
 	cancel context.CancelFunc
 	give   *driver.Release // to be given back in the same step; nil if nothing
 

@@ -25,9 +25,9 @@ type Client struct {
 	lastID   atomic.Uint64
 	watching bool // the engine's holds have a trust window, so suspensions matter
 
-	base       context.Context // ended when Close begins: waits and renewals end
+	base       context.Context //nolint:containedctx // ended when Close begins: waits and renewals end with it
 	stop       context.CancelFunc
-	hard       context.Context // ended when Close gives up: releases end
+	hard       context.Context //nolint:containedctx // ended when Close gives up: releases end with it
 	stopHard   context.CancelFunc
 	background sync.WaitGroup // every goroutine of the client
 
@@ -194,7 +194,7 @@ func (c *Client) releaseAll(releases []*driver.Release) error {
 	for range min(closers, len(releases)) {
 		all.Go(func() {
 			for r := range work {
-				if err, _ := c.settleNow(r); errors.Is(err, ErrUnavailable) {
+				if _, err := c.settleNow(r); errors.Is(err, ErrUnavailable) {
 					mu.Lock()
 					errs = append(errs, err)
 					mu.Unlock()

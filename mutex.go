@@ -131,9 +131,7 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 		obs.failed(ctx, e)
 		return nil, err
 	}
-	if obs.Acquired != nil {
-		obs.Acquired(ctx, lease.event())
-	}
+	obs.acquired(ctx, lease.event())
 	return lease, nil
 }
 

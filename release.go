@@ -85,7 +85,7 @@ func (l *Lease) giveUp() (word func(context.Context) error) {
 	said := make(chan error, 1)
 	go func() {
 		defer c.background.Done()
-		err, attempts := c.settleNow(g.release())
+		attempts, err := c.settleNow(g.release())
 		said <- l.released(err, attempts, until)
 	}()
 	return func(ctx context.Context) error { return l.await(ctx, said) }
@@ -169,20 +169,21 @@ func (c *Client) settleLater(r *driver.Release) {
 
 // settleNow asks the engine to give back r until it is known that it has, or until twice the lease is over, after which
 // the hold has ended by itself whenever its last renewal arrived, or until Close has waited for long enough. It returns
-// the last word and how often it asked.
-func (c *Client) settleNow(r *driver.Release) (error, int) {
+// how often it asked and the last word.
+func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
 	end := time.Now().Add(2 * max(r.Horizon, c.traits.Timeout))
 	pause := settleFirst
-	for attempt := 1; ; attempt++ {
+	for {
+		attempts++
 		ctx, cancel := context.WithTimeout(c.hard, settleAttempt)
 		err := c.d.Release(ctx, r)
 		cancel()
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
-			return err, attempt
+			return attempts, err
 		}
 		if time.Now().After(end) || !c.pause(c.hard, pause) {
 			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.traits.Engine, "err", err)
-			return unavailable("unlock", r.Key, err), attempt
+			return attempts, unavailable("unlock", r.Key, err)
 		}
 		pause = min(2*pause, settleMost)
 	}

@@ -47,15 +47,15 @@ func (p *Params) Duration(key string, def time.Duration) time.Duration {
 	return d
 }
 
-// Int returns the value of key as a whole number of at least min.
-func (p *Params) Int(key string, def, min int) int {
+// Int returns the value of key as a whole number, which must be least or more.
+func (p *Params) Int(key string, def, least int) int {
 	s := p.String(key, "")
 	if s == "" {
 		return def
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < min {
-		p.fail("%s: the query key %q wants a whole number of at least %d, not %q", p.url.Scheme, key, min, s)
+	if err != nil || n < least {
+		p.fail("%s: the query key %q wants a whole number of at least %d, not %q", p.url.Scheme, key, least, s)
 		return def
 	}
 	return n

@@ -29,7 +29,7 @@ func (c *call) hear(e *driver.HeldError) {
 		return
 	}
 	select {
-	case <-c.moved:
+	case <-c.moved: //nolint:errcheck // news that is out of date, not an error
 	default:
 	}
 	c.moved <- e
