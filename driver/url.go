@@ -86,19 +86,28 @@ func (u *URL) String() string {
 	var b strings.Builder
 	b.WriteString(u.Scheme + "://")
 	if u.User != "" || u.Password != "" {
-		b.WriteString(url.PathEscape(u.User))
+		b.WriteString(strings.ReplaceAll(escape(u.User), ":", "%3A"))
 		if u.Password != "" {
 			b.WriteString(":xxxxx")
 		}
 		b.WriteByte('@')
 	}
-	b.WriteString(strings.Join(u.Hosts, ","))
+	for i, host := range u.Hosts {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(escape(host))
+	}
 	b.WriteString((&url.URL{Path: u.Path}).EscapedPath())
 	if len(u.Query) > 0 {
 		b.WriteString("?" + redactQuery(u.Query).Encode())
 	}
 	return b.String()
 }
+
+// escape writes what stands before the path so that ParseURL reads the same again: a host may be any name, as in mem://.
+var escape = strings.NewReplacer("%", "%25", "@", "%40", ",", "%2C", "/", "%2F", "?", "%3F", "#", "%23",
+	" ", "%20", "\t", "%09", "\r", "%0D", "\n", "%0A").Replace
 
 // redactQuery hides the values of keys that sound like secrets: people put them there even where no engine reads them.
 func redactQuery(q url.Values) url.Values {
