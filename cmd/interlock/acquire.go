@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/spf13/cobra"
+)
+
+const acquireLong = `Take the lock NAME and keep it after this command has ended, for scripts that cannot use "interlock run".
+
+Nothing renews the lock: it ends after --lease unless the script calls "interlock renew HANDLE" before, or
+"interlock release HANDLE" when it is done. Works on engines whose holds end by a lease; on the others, such as files,
+use "interlock run".`
+
+// acquireOptions are the flags of acquire.
+type acquireOptions struct {
+	lease, wait  time.Duration
+	waitGiven    bool
+	noWait       bool
+	owner, label string
+	export       bool
+}
+
+// grantObject is what acquire and renew print.
+type grantObject struct {
+	SchemaVersion int    `json:"schemaVersion"`
+	Name          string `json:"name"`
+	Token         uint64 `json:"token,string"` // as a string: it can be larger than what JavaScript and jq keep exact
+	Owner         string `json:"owner"`
+	Lease         string `json:"lease"`
+	Handle        string `json:"handle"`
+}
+
+func (a *app) acquireCommand() *cobra.Command {
+	var o acquireOptions
+	cmd := &cobra.Command{
+		Use:   "acquire NAME",
+		Short: "Take a lock that outlives this command, for scripts",
+		Long:  acquireLong,
+		Example: `  eval "$(interlock acquire deploy --lease 5m --export)"
+  ...
+  interlock renew && ... && interlock release`,
+		GroupID:           "jobs",
+		Args:              oneName,
+		ValidArgsFunction: a.completeFirstName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.waitGiven = cmd.Flags().Changed("wait")
+			return a.acquire(cmd.Context(), &o, args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&o.lease, "lease", defaultLease, "how long the lock is held unless it is renewed or released")
+	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the lock; 0 means not at all (default: for ever)")
+	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
+	flags.StringVar(&o.owner, "owner", "", "name of the owner: the same name re-enters")
+	flags.StringVar(&o.label, "label", "", "shown to operators beside the holder")
+	flags.BoolVar(&o.export, "export", false, "print export lines for a shell to eval, instead of JSON")
+	return cmd
+}
+
+func (o *acquireOptions) check() error {
+	switch {
+	case o.lease <= 0:
+		return usage("--lease %v must be positive", o.lease)
+	case o.wait < 0:
+		return usage("--wait %v is negative", o.wait)
+	case o.noWait && o.wait > 0:
+		return usage("--no-wait and --wait %v contradict each other", o.wait)
+	case o.owner != "":
+		return checkName("owner", o.owner)
+	}
+	return nil
+}
+
+func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	signals := catchSignals()
+	defer signals.stop()
+	e, renewer, err := a.openForHandles(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.close() }() // gives back connections only: the hold was not taken through the client
+	traits := e.driver.Traits()
+	if reason, lacks := traits.Lacking(driver.NamedOwners); lacks && o.owner != "" {
+		return fmt.Errorf("--owner: %w: %s", interlock.ErrUnsupported, reason)
+	}
+	if e.url.Scheme == "mem" {
+		a.say("warning: mem:// lives inside one process: this lock ends with this command")
+	}
+	waitCtx, done := signals.endWait(ctx)
+	defer done()
+	err = a.acquireHandle(waitCtx, e.driver, renewer, o, o.request(name, true))
+	var held *interlock.HeldError
+	if !errors.As(err, &held) || o.noWait || (o.waitGiven && o.wait == 0) {
+		return err
+	}
+	a.tellWaiting(false, held)
+	return a.acquireHandle(waitCtx, e.driver, renewer, o, o.request(name, false))
+}
+
+// request is what the driver is asked for: first a try, which tells at once if the engine is out of reach or who is in the
+// way, and then to wait.
+func (o *acquireOptions) request(name string, try bool) *driver.Request {
+	owner, named := o.owner, o.owner != ""
+	if !named {
+		owner = newHoldID()
+	}
+	return &driver.Request{
+		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: newHoldID(), Owner: owner, Named: named,
+		Client: clientName(os.Getppid()), // the script: we are gone before anybody looks
+		Label:  o.label, Weight: 1, Lease: o.lease, Tokens: 1, Try: try,
+	}
+}
+
+// acquireHandle takes the lock and prints the handle. If anything goes wrong, nothing stays behind.
+func (a *app) acquireHandle(ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request) error {
+	grant, err := a.ask(ctx, d, o, r)
+	if err == nil {
+		h := &handle{schemaVersion, r.Kind, r.Name, r.ID, grant.Token, o.lease, r.Owner, r.Label}
+		if err = a.confirm(ctx, renewer, grant, h); err == nil {
+			err = a.printGrant(h, o.export)
+		}
+	}
+	if err == nil || driver.IsDefinite(err) {
+		return err
+	}
+	undoCtx, cancel := a.within(context.WithoutCancel(ctx))
+	defer cancel()
+	if undo := d.Release(undoCtx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: o.lease}); undo != nil {
+		a.say("warning: %q may stay held until its lease of %v has ended: %v", r.Name, o.lease, undo)
+	}
+	var stopped *signalError
+	if errors.As(context.Cause(ctx), &stopped) {
+		return stopped
+	}
+	return err
+}
+
+// ask waits for the grant, and finds out whether a wait that is over met a holder or silence.
+func (a *app) ask(ctx context.Context, d driver.Driver, o *acquireOptions, r *driver.Request) (driver.Grant, error) {
+	var holder atomic.Pointer[driver.HeldError] // the latest
+	r.Waiting = holder.Store
+	cancel := context.CancelFunc(func() {})
+	switch {
+	case r.Try:
+		ctx, cancel = a.within(ctx)
+	case o.waitGiven:
+		ctx, cancel = context.WithTimeout(ctx, o.wait)
+	}
+	defer cancel()
+	grant, err := d.Acquire(ctx, r)
+	if err == nil || driver.IsDefinite(err) {
+		return grant, err
+	}
+	if h := holder.Load(); h != nil && ctx.Err() != nil {
+		held := *h
+		held.Kind, held.Name, held.Cause = r.Kind, r.Name, ctx.Err()
+		return grant, &waitedError{&held, o.wait}
+	}
+	return grant, engineError("acquire", r.Name, err)
+}
+
+// confirm claims the whole lease if the engine has granted a shorter one at first.
+func (a *app) confirm(ctx context.Context, r driver.Renewer, g driver.Grant, h *handle) error {
+	if g.Lease >= h.Lease {
+		return nil
+	}
+	ctx, cancel := a.within(ctx)
+	defer cancel()
+	return renewHandle(ctx, r, h, h.Lease)
+}
+
+func (a *app) printGrant(h *handle, export bool) error {
+	if !export {
+		return a.printJSON(grantObject{schemaVersion, h.Name, h.Token, h.Owner, h.Lease.String(), h.String()})
+	}
+	_, err := fmt.Fprintf(a.stdout, "export INTERLOCK_HANDLE=%s INTERLOCK_NAME=%s INTERLOCK_TOKEN=%d INTERLOCK_OWNER=%s\n",
+		h, quote(h.Name), h.Token, quote(h.Owner))
+	return err
+}
+
+// quote makes s one word for a shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

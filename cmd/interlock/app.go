@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// app is one invocation of the command: its streams, its environment and the flags that all commands share.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+
+	url     string
+	output  format
+	timeout time.Duration
+}
+
+// defaultTimeout bounds each exchange with the engine, never the wait for a lock.
+const defaultTimeout = 10 * time.Second
+
+// run is the whole command. It returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, getenv: getenv, output: text}
+	root := a.rootCommand()
+	root.SetArgs(append([]string{}, args...)) // never nil: cobra would take os.Args
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	return a.finish(cmd, err)
+}
+
+// rootCommand builds the tree of commands.
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "interlock COMMAND",
+		Short: "Run jobs under a distributed lock",
+		Long: `Run jobs under a distributed lock, and show, watch and break locks.
+
+  interlock run nightly -- ./backup.sh
+
+runs the job when nobody else holds the lock "nightly". Without --url and INTERLOCK_URL, locks are files in the
+user's state folder: no server is needed.`,
+		Version: readVersion().Version,
+		Args:    cobra.ArbitraryArgs,
+		RunE:    a.runRoot,
+		// Cobra would add a [flags] that says nothing.
+		DisableFlagsInUseLine:      true,
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true, // finish says it, in the format asked for
+		SilenceUsage:               true, // usage text is only for usage errors; see finish
+	}
+	root.SetVersionTemplate("interlock {{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.url, "url", "", "engine, such as file:///var/lib/app/locks (default $INTERLOCK_URL, else files in the user's state folder)")
+	flags.VarP(&a.output, "output", "o", "how to print results and errors: text or json")
+	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long the engine may take for one answer; not the wait for a lock")
+
+	completeFlag(root, "output", string(text), string(asJSON))
+
+	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"}, &cobra.Group{ID: "look", Title: "Looking and repairing:"})
+	root.AddCommand(a.runCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand())
+	root.AddCommand(a.lsCommand(), a.getCommand(), a.watchCommand(), a.breakCommand(), a.doctorCommand())
+	root.AddCommand(a.versionCommand(), exitCodesTopic(), environmentTopic())
+	root.AddCommand(a.toolCommands()...)
+	root.SetHelpCommand(helpCommand())
+	return root
+}
+
+// runRoot is reached without a command, or with an unknown one.
+func (a *app) runRoot(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	hint := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("; did you mean %q?", near[0])
+	}
+	return usage("unknown command %q%s", args[0], hint)
+}
+
+// helpCommand is cobra's, except that an unknown topic is an error.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND or TOPIC]",
+		Short: "Help about a command or a topic",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || found == nil || len(rest) > 0 {
+				return usage("there is no help about %q", args[len(args)-1])
+			}
+			return found.Help()
+		},
+		ValidArgsFunction: completeTopics,
+	}
+}
+
+// completeTopics offers what help knows.
+func completeTopics(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	above, _, err := cmd.Root().Find(args)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, c := range above.Commands() {
+		if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
+			names = append(names, c.Name()+"\t"+c.Short)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// within bounds one exchange with the engine.
+func (a *app) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, a.timeout, fmt.Errorf("no answer within %v (--timeout)", a.timeout))
+}
+
+// say writes a message for people to stderr.
+func (a *app) say(form string, args ...any) {
+	fmt.Fprintf(a.stderr, "interlock: "+form+"\n", args...)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/spf13/cobra"
+)
+
+// noArgs and its relatives are cobra's validators with errors that count as wrong use.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+func atMostOne(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usage("%s takes at most one argument, got %q too", cmd.CommandPath(), args[1])
+	}
+	return nil
+}
+
+// oneName wants exactly one lock name.
+func oneName(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage("%s wants the name of a lock", cmd.CommandPath())
+	}
+	if err := atMostOne(cmd, args); err != nil {
+		return err
+	}
+	return checkName("lock name", args[0])
+}
+
+// checkName is the rule for names of locks and owners: 1 to 512 bytes of valid UTF-8.
+func checkName(what, name string) error {
+	switch {
+	case name == "":
+		return usage("the %s is empty", what)
+	case len(name) > 512:
+		return usage("the %s has %d bytes: at most 512 are allowed", what, len(name))
+	case !utf8.ValidString(name):
+		return usage("the %s %q is not valid UTF-8", what, name)
+	}
+	return nil
+}
+
+// kindFlag is the value of --kind.
+type kindFlag driver.Kind
+
+// kinds are the values that it takes.
+var kinds = [...]driver.Kind{
+	driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindLatch, driver.KindCond, driver.KindElection,
+}
+
+// addKindFlag gives cmd a --kind.
+func addKindFlag(cmd *cobra.Command, k *kindFlag, about string) {
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, string(kind))
+	}
+	cmd.Flags().Var(k, "kind", about+": "+strings.Join(names, ", "))
+	completeFlag(cmd, "kind", names...)
+}
+
+// String, Set and Type make it a flag.
+func (k *kindFlag) String() string { return string(*k) }
+
+// Set accepts the kinds that exist.
+func (k *kindFlag) Set(s string) error {
+	if !slices.Contains(kinds[:], driver.Kind(s)) {
+		return errors.New("there is no such kind of lock")
+	}
+	*k = kindFlag(s)
+	return nil
+}
+
+// Type names the value in help texts.
+func (k *kindFlag) Type() string { return "KIND" }
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func utoa(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/spf13/cobra"
+)
+
+const breakLong = `End the hold of whoever holds the lock NAME. The holder is told, but a holder that stands still learns of it only later:
+make sure that it is gone, or that the resource checks fencing tokens.
+
+Asks before it does so, unless --yes is given; without a terminal to ask it wants --yes. With --token only that holder's
+hold is ended, so that a holder who came meanwhile is not hit.`
+
+// breakOptions are the flags of break.
+type breakOptions struct {
+	kind  kindFlag
+	token uint64
+	yes   bool
+}
+
+func (a *app) breakCommand() *cobra.Command {
+	o := breakOptions{kind: kindFlag(driver.KindMutex)}
+	cmd := &cobra.Command{
+		Use:               "break NAME",
+		Short:             "End somebody else's hold of a lock",
+		Long:              breakLong,
+		GroupID:           "look",
+		Args:              oneName,
+		ValidArgsFunction: a.completeFirstName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.breakLock(cmd.Context(), &o, args[0])
+		},
+	}
+	flags := cmd.Flags()
+	addKindFlag(cmd, &o.kind, "kind of the lock")
+	flags.Uint64Var(&o.token, "token", 0, "only if this is a token of the current holder (default: whoever holds it)")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error {
+	e, err := a.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.close() }()
+	holder, err := a.holderToBreak(ctx, e, o, name)
+	if err != nil {
+		return err
+	}
+	if reason, lacks := e.driver.Traits().Lacking(driver.Breaking); lacks {
+		return fmt.Errorf("break %q: %w: %s%s", name, interlock.ErrUnsupported, reason, e.adviseKill(holder))
+	}
+	if err := a.confirmBreak(o, name, holder); err != nil {
+		return err
+	}
+	ctx, cancel := a.within(ctx)
+	defer cancel()
+	if err := e.client.Break(ctx, driver.Kind(o.kind), name, holder.Token); err != nil {
+		return err
+	}
+	if a.output == asJSON {
+		return a.printJSON(brokenObject{schemaVersion, driver.Kind(o.kind), name, holder.Token, true})
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s is broken: it was held by %s, token %d\n", printable(name), who(holder.Client, holder.Owner, holder.Label), holder.Token)
+	return err
+}
+
+// brokenObject is what break prints.
+type brokenObject struct {
+	SchemaVersion int         `json:"schemaVersion"`
+	Kind          driver.Kind `json:"kind"`
+	Name          string      `json:"name"`
+	Token         uint64      `json:"token,string"`
+	Broken        bool        `json:"broken"`
+}
+
+// holderToBreak finds the holder that is meant. A token that is not a holder's first one may be a later one of its block,
+// which only the engine can tell: it is passed on as it is.
+func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, name string) (driver.Holder, error) {
+	found, err := a.findLock(ctx, e, driver.Kind(o.kind), name)
+	if errors.Is(err, interlock.ErrUnsupported) && o.token != 0 {
+		return driver.Holder{Token: o.token}, nil
+	}
+	if err != nil {
+		return driver.Holder{}, err
+	}
+	if len(found) == 0 || len(found[0].Holders) == 0 {
+		return driver.Holder{}, fmt.Errorf("break %q: %w", name, interlock.ErrNotHeld)
+	}
+	holders := found[0].Holders
+	if o.token == 0 && len(holders) > 1 {
+		return driver.Holder{}, usage("%q has %d holders: say with --token which one is meant (see interlock get)", name, len(holders))
+	}
+	for _, h := range holders {
+		if o.token == 0 || h.Token == o.token {
+			return h, nil
+		}
+	}
+	return driver.Holder{Token: o.token}, nil
+}
+
+// confirmBreak asks a person, if there is one.
+func (a *app) confirmBreak(o *breakOptions, name string, h driver.Holder) error {
+	if o.yes {
+		return nil
+	}
+	if !isTerminal(a.stdin) || !isTerminal(a.stderr) {
+		return usage("break %q: there is no terminal to ask at; if you are sure, give --yes", name)
+	}
+	fmt.Fprintf(a.stderr, "%s is held by %s for %s, token %d.\nBreak it? [y/N] ", printable(name), who(h.Client, h.Owner, h.Label), age(h.Since, time.Now()), h.Token)
+	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if s := strings.ToLower(strings.TrimSpace(answer)); err != nil || (s != "y" && s != "yes") {
+		return exitWith(exitNone, fmt.Errorf("%q was not broken", name))
+	}
+	return nil
+}

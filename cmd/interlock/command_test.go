@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest/faulty"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// result is what a command that runs in this process leaves behind.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// command runs the command with an environment of its own.
+func command(t *testing.T, env map[string]string, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr, func(name string) string { return env[name] })
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// want checks the exit code and, if they are not empty, parts of the streams.
+func (r result) want(t *testing.T, code int, stdout, stderr string) {
+	t.Helper()
+	if r.code != code || !strings.Contains(r.stdout, stdout) || !strings.Contains(r.stderr, stderr) {
+		t.Errorf("got exit code %d, stdout %q, stderr %q; want %d, %q, %q", r.code, r.stdout, r.stderr, code, stdout, stderr)
+	}
+}
+
+func TestHelp_IsAsReviewed(t *testing.T) {
+	for name, args := range map[string][]string{
+		"help":             {"--help"},
+		"help-run":         {"run", "--help"},
+		"help-exit-codes":  {"help", "exit-codes"},
+		"help-environment": {"help", "environment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := command(t, nil, args...)
+			got.want(t, exitOK, "", "")
+			golden := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got.stdout), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.stdout != string(want) {
+				t.Errorf("the help is not that of %s; to accept it, run the test with -update. It is:\n%s", golden, got.stdout)
+			}
+		})
+	}
+}
+
+// acquireOn takes a lock on w and returns its handle.
+func acquireOn(t *testing.T, w *world, args ...string) grantObject {
+	t.Helper()
+	r := command(t, nil, append([]string{"acquire", "nightly", "--url", "faulty://" + w.name}, args...)...)
+	r.want(t, exitOK, "", "")
+	var g grantObject
+	if err := json.Unmarshal([]byte(r.stdout), &g); err != nil {
+		t.Fatalf("%q: %v", r.stdout, err)
+	}
+	return g
+}
+
+func TestHandle_HoldsTheLockUntilItIsReleased(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url := map[string]string{"INTERLOCK_URL": "faulty://" + w.name}
+	g := acquireOn(t, w, "--label", "by hand")
+	command(t, url, "acquire", "nightly", "-n").want(t, exitHeld, "", `"nightly" is held by`)
+	command(t, url, "acquire", "nightly", "--wait", "20ms").want(t, exitHeld, "", `gave up after 20ms: "nightly" is held by`)
+	command(t, url, "renew", g.Handle).want(t, exitOK, `"nightly" is held for another 30s`, "")
+	command(t, url, "get", "nightly").want(t, exitOK, `by hand`, "") // a renewal keeps what operators see
+	withHandle := map[string]string{"INTERLOCK_URL": "faulty://" + w.name, "INTERLOCK_HANDLE": g.Handle}
+	command(t, withHandle, "release", "-o", "json").want(t, exitOK, `"released":true`, "")
+	command(t, url, "get", "nightly").want(t, exitNone, "nightly is free", "")
+	command(t, url, "release", g.Handle).want(t, exitLost, "", "was lost")
+	command(t, url, "renew", g.Handle).want(t, exitLost, "", "was lost")
+}
+
+func TestHandle_EndsWithItsLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := acquireOn(t, w, "--lease", "50ms")
+	lease, err := w.other.Lock(t.Context(), "nightly") // waits for it
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, nil, "renew", "--url", "faulty://"+w.name, g.Handle).want(t, exitLost, "", "was lost")
+	if err := lease.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHandle_NamedOwnerReenters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := acquireOn(t, w, "--owner", "deploy-7")
+	second := acquireOn(t, w, "--owner", "deploy-7")
+	if first.Token != second.Token {
+		t.Errorf("tokens %d and %d of one owner differ", first.Token, second.Token)
+	}
+	command(t, nil, "acquire", "nightly", "-n", "--owner", "deploy-8", "--url", "faulty://"+w.name).want(t, exitHeld, "", "(owner deploy-7)")
+}
+
+// A lost reply leaves the lock taken by a request that nobody knows of, and a lost request may still arrive, unless both
+// are undone.
+func TestAcquire_WhoseOutcomeIsUnknown_LeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]faulty.Part{"Reply": faulty.Reply, "Request": faulty.Request} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.control.Rules(faulty.Rule{Op: faulty.Acquire, Drop: lost})
+			r := command(t, nil, "acquire", "nightly", "--url", "faulty://"+w.name)
+			r.want(t, exitUnavailable, "", "the engine did not answer")
+			if strings.Contains(r.stderr, "warning") {
+				t.Errorf("the undoing is confirmed, so there is nothing to warn of: %s", r.stderr)
+			}
+			lease, err := w.other.TryLock(t.Context(), "nightly")
+			if err != nil {
+				t.Fatalf("the lock should be free: %v", err)
+			}
+			if err := lease.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestBreak(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url := map[string]string{"INTERLOCK_URL": "faulty://" + w.name}
+	lease, err := w.other.Lock(t.Context(), "nightly")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, url, "break", "nightly").want(t, exitUsage, "", "no terminal to ask at")
+	command(t, url, "break", "nightly", "--token", "1", "--yes").want(t, exitHeld, "", "is held by other:1")
+	if err := lease.Err(); err != nil {
+		t.Fatalf("the holder has lost the lock by a refused break: %v", err)
+	}
+	command(t, url, "break", "nightly", "--kind", "sem", "--yes").want(t, exitNone, "", "not held")
+	command(t, url, "break", "nightly", "--token", utoa(lease.Token()), "--yes").want(t, exitOK, "is broken: it was held by other:1", "")
+	select {
+	case <-lease.Lost():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the holder was not told")
+	}
+	command(t, url, "break", "nightly", "--yes", "-o", "json").want(t, exitNone, "", `"code":"not_held"`)
+}
+
+func TestWatch_TellsWhoComesAndGoes(t *testing.T) {
+	t.Parallel()
+	before := []presence{{name: "a", client: "x", holds: true, token: 1}, {name: "a", client: "y"}}
+	after := []presence{{name: "a", client: "y", holds: true, token: 2}}
+	var stdout bytes.Buffer
+	a := &app{stdout: &stdout, output: asJSON}
+	if err := a.printChanges(before, after); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, line := range strings.Split(strings.TrimSpace(stdout.String()), "\n") {
+		var c change
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, c.Event+" "+c.Client)
+	}
+	if want := "released x, left y, held y"; strings.Join(got, ", ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+func TestCompletion_OfAnEngineThatHangs_IsCutShort(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.control.Pause()
+	began := time.Now()
+	command(t, nil, "__complete", "--url", "faulty://"+w.name, "get", "").want(t, exitOK, ":4", "")
+	if took := time.Since(began); took > 2*time.Second { // the limit is 300 ms; the rest is for busy machines
+		t.Errorf("took %v", took)
+	}
+	w.control.Resume()
+}
+
+func TestDoctor_OfAnEngineThatDoesNotAnswer_Fails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.control.Rules(faulty.Rule{Err: &interlock.UnavailableError{}})
+	command(t, nil, "doctor", "faulty://"+w.name, "--timeout", "100ms").want(t, 2, "FAIL  lock", "")
+}
+
+func TestWatch_EndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	a := &app{stdout: &stdout, stderr: &stderr, url: "faulty://" + w.name, timeout: time.Second, output: text}
+	if err := a.watch(ctx, "", time.Hour); err != nil {
+		t.Logf("told as an error, which is fine for a context that had ended before: %v", err)
+	}
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// completionTime is how long pressing TAB may take. An engine that does not answer by then has no names to offer.
+const completionTime = 300 * time.Millisecond
+
+// completeFirstName offers the names of locks in use for the first argument.
+func (a *app) completeFirstName(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault // the command of run: files are as good as anything
+	}
+	names := make(chan []string, 1) // so that a list that comes too late finds room, and its goroutine ends
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	// Ends when the engine answers or ctx ends; opening may be slower than its context, so nobody waits for it.
+	go func() { names <- a.lockNames(ctx, prefix) }()
+	select {
+	case found := <-names:
+		return found, cobra.ShellCompDirectiveNoFileComp
+	case <-ctx.Done():
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// lockNames returns what it can; errors have no place on a command line that is being typed.
+func (a *app) lockNames(ctx context.Context, prefix string) []string {
+	e, err := a.open(ctx, nil)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = e.close() }()
+	locks, _ := a.listLocks(ctx, e, prefix)
+	var names []string
+	for i, l := range locks {
+		if i == 0 || locks[i-1].Name != l.Name {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// completeFlag offers the values of a flag. It panics if there is no such flag, as every start of the command would show.
+func completeFlag(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}

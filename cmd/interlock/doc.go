@@ -1,0 +1,25 @@
+// Command interlock runs jobs under a distributed lock, and shows, watches and breaks locks.
+//
+//	interlock run nightly -- ./backup.sh
+//
+// runs the job when nobody else holds the lock "nightly", keeps the lock while the job runs, gives it back when the job
+// has ended, and ends with the job's exit code. Without --url and INTERLOCK_URL the locks are files in the user's state
+// folder, so that it works on one machine with no server at all.
+//
+// # Exit codes
+//
+//	0-63   of run: the job's own; of the other commands: 0 is success, 1 "there is no such lock"
+//	64     wrong use: a flag, an argument, a URL, or something that this engine cannot do
+//	69     the engine cannot be reached or did not answer
+//	75     held by another owner, and waiting was not wanted or is over (-E sets another)
+//	79     the lock was lost while the job ran, and the job was killed for that
+//	125    interlock itself failed
+//	126    the job's command is not executable
+//	127    the job's command was not found
+//	128+n  signal n ended the job, or the waiting for the lock
+//
+// # Children
+//
+// The job runs in a process group of its own; see [job] for what happens to it, and when. This needs a Unix: the command
+// is not built for Windows.
+package main

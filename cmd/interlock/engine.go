@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// engine is an open engine: the driver, and the client on top of it.
+type engine struct {
+	url    *driver.URL
+	driver driver.Driver
+	client *interlock.Client
+}
+
+// open opens the engine that the flag, the environment or the default names. opts may be nil.
+func (a *app) open(ctx context.Context, opts *interlock.Options) (*engine, error) {
+	raw, err := a.engineURL()
+	if err != nil {
+		return nil, err
+	}
+	return a.openURL(ctx, raw, opts)
+}
+
+func (a *app) openURL(ctx context.Context, raw string, opts *interlock.Options) (*engine, error) {
+	u, err := parseEngineURL(raw)
+	if err != nil {
+		return nil, err
+	}
+	if a.timeout <= 0 {
+		return nil, usage("--timeout %v must be positive", a.timeout)
+	}
+	if opts == nil {
+		opts = &interlock.Options{}
+	}
+	opts.CloseTimeout = min(a.timeout, maxCloseTimeout)
+	ctx, cancel := a.within(ctx)
+	defer cancel()
+	d, err := driver.DefaultMux.Open(ctx, raw, driver.Config{Lease: leaseOf(opts), Client: clientName(os.Getpid())})
+	if err != nil {
+		return nil, openError(u, err)
+	}
+	c, err := interlock.New(d, opts)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return &engine{url: u, driver: d, client: c}, nil
+}
+
+// close gives everything back: first the holds, then the connections.
+func (e *engine) close() error {
+	return errors.Join(e.client.Close(), e.driver.Close())
+}
+
+// engineURL returns the flag, else INTERLOCK_URL, else the default.
+func (a *app) engineURL() (string, error) {
+	if a.url != "" {
+		return a.url, nil
+	}
+	if raw := a.getenv("INTERLOCK_URL"); raw != "" {
+		return raw, nil
+	}
+	return a.defaultURL()
+}
+
+// defaultURL is the file engine in the user's state folder, which makes the folder if it is not there.
+func (a *app) defaultURL() (string, error) {
+	state := a.getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // the XDG specification wants relative ones ignored
+		home := a.getenv("HOME")
+		if home == "" {
+			return "", usage("where are the locks? There is no --url, no INTERLOCK_URL and no HOME")
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	u := driver.URL{Scheme: "file", Path: filepath.Join(state, "interlock", "locks")}
+	return u.String(), nil
+}
+
+// parseEngineURL refuses what is no URL, and schemes without an engine, before anything is opened.
+func parseEngineURL(raw string) (*driver.URL, error) {
+	u, err := driver.ParseURL(raw)
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	if known := driver.DefaultMux.Schemes(); !slices.Contains(known, u.Scheme) {
+		return nil, usage("no engine answers to %s:// URLs; this command knows %s", u.Scheme, strings.Join(known, ", "))
+	}
+	return u, nil
+}
+
+// openError tells an engine that is out of reach from a URL that it does not understand.
+func openError(u *driver.URL, err error) error {
+	var network net.Error
+	var path *fs.PathError
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
+		errors.As(err, &network), errors.As(err, &path), errors.As(err, &errno):
+		return exitWith(exitUnavailable, &openFailedError{u, err})
+	}
+	return usage("%v", err)
+}
+
+// openFailedError names the engine, without its password.
+type openFailedError struct {
+	url *driver.URL
+	err error
+}
+
+func (e *openFailedError) Error() string { return "open " + e.url.String() + ": " + e.err.Error() }
+
+// Unwrap returns interlock.ErrUnavailable beside the cause, because that is what an engine that cannot be opened is.
+func (e *openFailedError) Unwrap() []error { return []error{interlock.ErrUnavailable, e.err} }
+
+// leaseOf is the lease that a client with opts asks for.
+func leaseOf(opts *interlock.Options) time.Duration {
+	if opts.Lease > 0 {
+		return opts.Lease
+	}
+	return defaultLease
+}
+
+const (
+	// defaultLease is the library's.
+	defaultLease = 30 * time.Second
+	// maxCloseTimeout is how long the command tries, at its end, to undo what it does not know the outcome of.
+	maxCloseTimeout = 5 * time.Second
+)
+
+// clientName is how operators see a process of this machine.
+func clientName(pid int) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return strings.ToValidUTF8(host, "?") + ":" + itoa(pid)
+}

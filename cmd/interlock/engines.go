@@ -1,0 +1,7 @@
+package main
+
+// The engines of this command. Each registers its URL schemes.
+import (
+	_ "github.com/interlock-go/interlock/filelock"
+	_ "github.com/interlock-go/interlock/memlock"
+)

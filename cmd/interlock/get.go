@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) getCommand() *cobra.Command {
+	var kind kindFlag
+	cmd := &cobra.Command{
+		Use:   "get NAME",
+		Short: "Show who holds a lock and who waits for it",
+		Long: `Show who holds the lock NAME and who waits for it.
+Ends with 0 if somebody does, and with 1 if the lock is free.`,
+		GroupID:           "look",
+		Args:              oneName,
+		ValidArgsFunction: a.completeFirstName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.get(cmd.Context(), driver.Kind(kind), args[0])
+		},
+	}
+	addKindFlag(cmd, &kind, "only locks of this kind")
+	return cmd
+}
+
+func (a *app) get(ctx context.Context, kind driver.Kind, name string) error {
+	e, err := a.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.close() }()
+	found, err := a.findLock(ctx, e, kind, name)
+	if err != nil {
+		return err
+	}
+	if a.output == asJSON {
+		err = a.printLocks(e, found, false)
+	} else {
+		err = a.printDetails(e, name, found)
+	}
+	if err == nil && len(found) == 0 {
+		return silently(exitNone)
+	}
+	return err
+}
+
+func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) error {
+	var b strings.Builder
+	if len(found) == 0 {
+		fmt.Fprintf(&b, "%s is free\n", printable(name))
+	}
+	now := time.Now()
+	for _, l := range found {
+		fmt.Fprintf(&b, "%s (%s)\n", printable(l.Name), l.Kind)
+		for _, h := range l.Holders {
+			fmt.Fprintf(&b, "  held by  %s\n", who(h.Client, h.Owner, h.Label))
+			fmt.Fprintf(&b, "           for %s, token %s", age(h.Since, now), tokenOrDash(h.Token))
+			if !h.Until.IsZero() { // engines without leases have no such instant
+				fmt.Fprintf(&b, ", lease ends in %s unless renewed", short(h.Until.Sub(now)))
+			}
+			b.WriteByte('\n')
+		}
+		for _, w := range l.Waiters {
+			fmt.Fprintf(&b, "  waiting  %s for %s\n", who(w.Client, w.Owner, w.Label), age(w.Since, now))
+		}
+		if !e.waitersKnown() {
+			b.WriteString("  waiting  not told by this engine\n")
+		}
+	}
+	_, err := a.stdout.Write([]byte(b.String()))
+	return err
+}
+
+// who names a holder or a waiter.
+func who(client, owner, label string) string {
+	s := orDash(client)
+	if owner != "" {
+		s += " (owner " + printable(owner) + ")"
+	}
+	if label != "" {
+		s += " " + printable(label)
+	}
+	return s
+}

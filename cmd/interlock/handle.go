@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/spf13/cobra"
+)
+
+// handle is a hold that outlives the process that took it: all that renew and release need, for a script to pass around.
+// It has no URL in it, and so no password.
+type handle struct {
+	Version int           `json:"v"`
+	Kind    driver.Kind   `json:"k"`
+	Name    string        `json:"n"`
+	ID      string        `json:"i"`
+	Token   uint64        `json:"t"`
+	Lease   time.Duration `json:"l"`
+	Owner   string        `json:"o"`
+	Label   string        `json:"b,omitempty"`
+}
+
+// newHoldID makes an id that is never used again.
+func newHoldID() string { return rand.Text() }
+
+func (h *handle) String() string {
+	plain, _ := json.Marshal(h) // strings and numbers: cannot fail
+	return base64.RawURLEncoding.EncodeToString(plain)
+}
+
+func (h *handle) key() driver.Key { return driver.Key{Kind: h.Kind, Name: h.Name} }
+
+func parseHandle(s string) (*handle, error) {
+	var h handle
+	plain, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || json.Unmarshal(plain, &h) != nil || h.ID == "" || h.Lease <= 0 {
+		return nil, usage("this is not a handle as interlock acquire prints it")
+	}
+	if h.Version != schemaVersion {
+		return nil, usage("this handle was made by another version of interlock (%d, this one knows %d)", h.Version, schemaVersion)
+	}
+	return &h, checkName("name in the handle", h.Name)
+}
+
+// handleArg is the argument, else INTERLOCK_HANDLE.
+func (a *app) handleArg(cmd *cobra.Command, args []string) (*handle, error) {
+	if len(args) > 0 {
+		return parseHandle(args[0])
+	}
+	if s := a.getenv("INTERLOCK_HANDLE"); s != "" {
+		return parseHandle(s)
+	}
+	return nil, usage("%s wants a handle, or INTERLOCK_HANDLE to be one", cmd.CommandPath())
+}
+
+// openForHandles opens an engine on which a hold outlives its process, or says why there is none.
+func (a *app) openForHandles(ctx context.Context) (*engine, driver.Renewer, error) {
+	e, err := a.open(ctx, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	traits := e.driver.Traits()
+	renewer, ok := e.driver.(driver.Renewer)
+	if traits.Ends == driver.Leases && ok {
+		return e, renewer, nil
+	}
+	_ = e.close() // nothing was taken
+	return nil, nil, fmt.Errorf("%w: on %s a hold ends with its %s, so it cannot outlive this command; use \"interlock run\"",
+		interlock.ErrUnsupported, e.url, traits.Ends)
+}
+
+// renewHandle asks for lease more time for h.
+func renewHandle(ctx context.Context, r driver.Renewer, h *handle, lease time.Duration) error {
+	result := make(chan error, 1) // Renew calls done once, maybe before it returns
+	r.Renew(ctx, []driver.Renewal{{Key: h.key(), ID: h.ID, Lease: lease, Owner: h.Owner, Label: h.Label}},
+		func(_ int, err error) { result <- err })
+	return engineError("renew", h.Name, <-result)
+}
+
+// engineError adds to a driver's raw error what the portable layer would.
+func engineError(op, name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case driver.IsDefinite(err) || isLost(err):
+		return err
+	}
+	return &interlock.UnavailableError{Op: op, Name: name, Err: err}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock"
+)
+
+// describe says an error in words. Errors that name a holder get ages and remaining times beside the instants, because
+// that is what the reader wants to know.
+func describe(err error) string {
+	var held *interlock.HeldError
+	if errors.As(err, &held) {
+		return prefixOf(err) + describeHeld(held, time.Now())
+	}
+	return err.Error()
+}
+
+// waitedError is a HeldError after a wait of some length.
+type waitedError struct {
+	held   error
+	waited time.Duration
+}
+
+func (e *waitedError) Error() string { return e.prefix() + e.held.Error() }
+
+func (e *waitedError) Unwrap() error { return e.held }
+
+func (e *waitedError) prefix() string { return fmt.Sprintf("gave up after %v: ", e.waited) }
+
+// prefixOf is what stands before the holder.
+func prefixOf(err error) string {
+	var waited *waitedError
+	if errors.As(err, &waited) {
+		return waited.prefix()
+	}
+	return ""
+}
+
+// describeHeld names lock, holder, since when, token and the rest of the lease, as far as the engine tells them.
+func describeHeld(h *interlock.HeldError, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q is held", h.Name)
+	if h.Client != "" {
+		fmt.Fprintf(&b, " by %s", h.Client)
+	}
+	if h.Owner != "" {
+		fmt.Fprintf(&b, " (owner %s)", h.Owner)
+	}
+	if !h.Since.IsZero() {
+		fmt.Fprintf(&b, " since %s (%s ago)", clock(h.Since, now), short(now.Sub(h.Since)))
+	}
+	if h.Token != 0 {
+		fmt.Fprintf(&b, ", token %d", h.Token)
+	}
+	if !h.Until.IsZero() {
+		fmt.Fprintf(&b, "; lease ends in %s unless renewed", short(h.Until.Sub(now)))
+	}
+	return b.String()
+}
+
+// clock shows the time of day, with the date if that is not today.
+func clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// short rounds a duration to what a reader can use. The engine's clock may differ from ours, so it is never negative.
+func short(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "0s"
+	case d < time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	case d < 48*time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+}

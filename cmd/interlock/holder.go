@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// localPid returns the process behind a client name such as host:pid, if that is on this machine.
+func localPid(client string) (pid int, ok bool) {
+	colon := strings.LastIndexByte(client, ':')
+	host, err := os.Hostname()
+	if err != nil || colon < 0 || client[:colon] != host {
+		return 0, false
+	}
+	pid, err = strconv.Atoi(client[colon+1:])
+	return pid, err == nil && pid > 0
+}
+
+// hasEnded reports whether no process has this id.
+func hasEnded(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// adviseKill names the process to end, where that is the way to free a lock.
+func (e *engine) adviseKill(h driver.Holder) string {
+	pid, ok := localPid(h.Client)
+	switch {
+	case !ok:
+		return ""
+	case hasEnded(pid):
+		return "; " + e.orphaned(pid)
+	}
+	return fmt.Sprintf(" (here: kill %d)", pid)
+}
+
+// orphaned explains a lock whose holder is dead, which happens on engines whose holds end with the last process that
+// inherited them.
+func (e *engine) orphaned(pid int) string {
+	return fmt.Sprintf("process %d has ended, but something that it started still has the lock: fuser -v %s/* names it", pid, e.url.Path)
+}
+
+// tellOrphaned says so if that is why a lock is held: the name of a dead process alone would only puzzle.
+func (a *app) tellOrphaned(e *engine, held *interlock.HeldError) {
+	if pid, ok := localPid(held.Client); ok && a.output == text && e.driver.Traits().Ends == driver.Process && hasEnded(pid) {
+		a.say("%s", e.orphaned(pid))
+	}
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// hold is what a job needs to know of its lock.
+type hold interface {
+	Lost() <-chan struct{}
+	Err() error
+	Deadline() time.Time
+}
+
+// job is a command that runs while a lock is held.
+//
+// It ends in one of these ways. The command ends: what is left of its process group is killed. A first INT or TERM: it is
+// forwarded, and what is left after the grace is killed; a second one kills at once. No renewal was confirmed for so long
+// that only grace and margin are left: TERM, and KILL when only the margin is left, so that nobody of the group lives
+// when the library's deadline comes, let alone the engine's. The lock is gone already, because it was broken or this
+// machine was suspended: KILL, because any grace would be time in which another holder is inside.
+type job struct {
+	hold       hold
+	budget     budget
+	ignoreLoss bool
+	signals    chan os.Signal
+	say        func(form string, args ...any)
+
+	path      string
+	argv, env []string
+	lends     func() (*os.File, error) // nil: nothing to inherit
+
+	child *child
+	tty   *terminal
+
+	asked    int       // how many INT and TERM have come
+	killAt   time.Time // when the group is killed; zero if it need not be
+	giveUpAt time.Time // when to stop waiting for a killed group; see kill
+	lost     bool      // the command was ended because of the lock
+	status   syscall.WaitStatus
+	exited   bool      // the command has ended; its group may not have
+	resumeAt time.Time // when to continue it if no SIGCONT comes; zero if it is not suspended
+	usesTTY  bool      // it had the terminal, or wanted it, when it was suspended
+}
+
+// jobEnd is how a job ended.
+type jobEnd struct {
+	status syscall.WaitStatus
+	lost   bool
+}
+
+// code is the exit code that a shell would show.
+func (e jobEnd) code() int {
+	if e.status.Signaled() {
+		return exitSignal + int(e.status.Signal())
+	}
+	return e.status.ExitStatus()
+}
+
+// run starts the command and returns when nobody of its group is left. The streams must be files: the command gets them
+// as they are.
+func (j *job) run(stdin io.Reader, stdout, stderr io.Writer) (jobEnd, error) {
+	if err := j.hold.Err(); err != nil { // lost between the grant and here
+		return jobEnd{}, err
+	}
+	if err := j.start(stdin, stdout, stderr); err != nil {
+		return jobEnd{}, err
+	}
+	defer j.tty.close()
+	defer j.child.stop()
+	j.supervise()
+	j.tty.takeBack(j.child.pid)
+	return jobEnd{j.status, j.lost}, nil
+}
+
+func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
+	streams, err := filesOf(stdin, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	var lent *os.File
+	if j.lends != nil {
+		if lent, err = j.lends(); err != nil {
+			return fmt.Errorf("the lock's file cannot be handed to the command: %w", err)
+		}
+		defer lent.Close() // the command has its own by then; ours would keep the lock
+	}
+	j.tty = openTerminal()
+	foreground := j.tty
+	if !j.tty.interactive(stdin, stdout) {
+		foreground = nil
+	}
+	j.child, err = startChild(j.path, j.argv, j.env, streams, lent, foreground)
+	if err != nil {
+		j.tty.close()
+		return commandError(j.path, err)
+	}
+	catch(j.signals, forJobs)
+	ignoreTTOU()
+	return nil
+}
+
+func filesOf(stdin io.Reader, stdout, stderr io.Writer) (files [3]*os.File, err error) {
+	for i, stream := range []any{stdin, stdout, stderr} {
+		f, ok := stream.(*os.File)
+		if !ok {
+			return files, fmt.Errorf("stream %d is not a file that a command could inherit", i)
+		}
+		files[i] = f
+	}
+	return files, nil
+}
+
+// supervise is the loop of a running job. It returns when the group is gone, or cannot be made to go.
+func (j *job) supervise() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	lost := j.hold.Lost()
+	for {
+		// With a timer of Go 1.23 and later a stale tick is never seen after Reset or Stop.
+		if at := j.nextLook(); at.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Until(at))
+		}
+		select {
+		case status := <-j.child.changes:
+			j.changed(status)
+		case <-j.child.gone:
+			return
+		case sig := <-j.signals:
+			j.forward(sig.(syscall.Signal))
+		case <-lost:
+			lost = nil // closed: it would be chosen for ever
+			j.lockLost()
+		case <-timer.C:
+			if j.look(time.Now()) {
+				return
+			}
+		}
+	}
+}
+
+// nextLook is the next instant at which something has to be done without anything happening; zero if none.
+func (j *job) nextLook() time.Time {
+	var next time.Time
+	for _, at := range []time.Time{j.termAt(), j.killAt, j.giveUpAt, j.resumeAt} {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
+// termAt is when the group gets TERM unless a renewal is confirmed before; zero on engines whose holds cannot run out,
+// and when the job is being ended for its lock already.
+func (j *job) termAt() time.Time {
+	deadline := j.hold.Deadline()
+	if deadline.IsZero() || j.lost || j.ignoreLoss {
+		return time.Time{}
+	}
+	return deadline.Add(-j.budget.margin - j.budget.grace)
+}
+
+// look does what is due. It reports whether to stop waiting.
+func (j *job) look(now time.Time) (giveUp bool) {
+	due := func(at time.Time) bool { return !at.IsZero() && !now.Before(at) }
+	if due(j.termAt()) { // asked again: the deadline may have moved since the timer was set
+		if j.hold.Err() != nil {
+			j.lockLost()
+		} else {
+			j.runningOut()
+		}
+	}
+	if due(j.killAt) {
+		j.kill()
+	}
+	if due(j.resumeAt) {
+		j.resume()
+	}
+	return due(j.giveUpAt)
+}
+
+// runningOut ends the job because the lock cannot be trusted for longer than the end of the job takes.
+func (j *job) runningOut() {
+	j.lost = true
+	deadline := j.hold.Deadline()
+	j.say("the lock could not be renewed and runs out in %s: the command gets SIGTERM, and SIGKILL %s later",
+		short(time.Until(deadline)), short(j.budget.grace))
+	j.killBy(deadline.Add(-j.budget.margin))
+	j.child.signal(syscall.SIGTERM)
+}
+
+// lockLost ends the job because the lock is gone.
+func (j *job) lockLost() {
+	if j.ignoreLoss {
+		j.say("warning: the command goes on without its lock (--on-lost=ignore): %s", message(j.hold.Err()))
+		return
+	}
+	if !j.lost {
+		j.say("%s: the command is killed", message(j.hold.Err()))
+	}
+	j.lost = true
+	j.kill()
+}
+
+// killBy sets the latest instant at which the group is killed; an earlier one stays.
+func (j *job) killBy(at time.Time) {
+	if j.giveUpAt.IsZero() && (j.killAt.IsZero() || at.Before(j.killAt)) {
+		j.killAt = at
+	}
+}
+
+// kill kills the group. Killed processes can still be seen, as zombies of a container's first process that never waits
+// for them or stuck in the kernel, so once the command itself has ended the wait for the others is bounded.
+func (j *job) kill() {
+	j.killAt = time.Time{}
+	j.child.signal(syscall.SIGKILL)
+	if j.exited {
+		j.giveUpAt = time.Now().Add(time.Second)
+	}
+}
+
+// changed takes in that the command has stopped or ended.
+func (j *job) changed(status syscall.WaitStatus) {
+	if status.Stopped() {
+		j.stopped(status.StopSignal())
+		return
+	}
+	j.status, j.exited, j.resumeAt = status, true, time.Time{}
+	j.tty.takeBack(j.child.pid)
+	if j.killAt.IsZero() {
+		j.kill() // whoever is left would run on without the lock
+	}
+	// Otherwise the group is ending, and its members have the same grace as the command had.
+}
+
+// forward passes a signal on to the group.
+func (j *job) forward(sig syscall.Signal) {
+	switch sig {
+	case syscall.SIGCONT:
+		j.resume()
+		return
+	case syscall.SIGINT, syscall.SIGTERM:
+		j.asked++
+		if j.asked > 1 {
+			j.say("%s again: the command is killed", signalName(sig))
+			j.kill()
+			return
+		}
+		j.killBy(time.Now().Add(j.budget.grace))
+	}
+	j.child.signal(sig)
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// takeLock waits for the lock as the flags say. A signal leaves the queue and ends the wait with a *signalError.
+func (a *app) takeLock(ctx context.Context, e *engine, o *runOptions, name string, signals *signals) (*interlock.Lease, error) {
+	ctx, done := signals.endWait(ctx)
+	lease, err := a.waitForLock(ctx, e, o, name)
+	done()
+	var stopped *signalError
+	if !errors.As(context.Cause(ctx), &stopped) {
+		return lease, err
+	}
+	if lease != nil { // granted in the very moment: give it back
+		ctx, cancel := a.within(context.WithoutCancel(ctx))
+		defer cancel()
+		if err := lease.Unlock(ctx); err != nil {
+			a.say("warning: the lock could not be given back: %s", message(err))
+		}
+	}
+	return nil, stopped
+}
+
+// waitForLock tries once, so that it can say who is in the way, and then waits.
+func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name string) (*interlock.Lease, error) {
+	if o.owner != "" {
+		ctx = interlock.WithOwner(ctx, o.owner)
+	}
+	m := e.client.Mutex(name, &interlock.LockOptions{Label: o.label})
+	began := time.Now()
+	lease, err := a.tryLock(ctx, m)
+	var held *interlock.HeldError
+	switch {
+	case err == nil:
+		a.tellAcquired(o, lease, began)
+		return lease, nil
+	case !errors.As(err, &held):
+		return nil, err
+	case o.waitGiven && o.wait == 0:
+		a.tellOrphaned(e, held)
+		return nil, err
+	}
+	if a.tellWaiting(o.verbose, held) {
+		a.tellOrphaned(e, held)
+	}
+	if o.waitGiven {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.wait-time.Since(began))
+		defer cancel()
+	}
+	lease, err = m.Lock(ctx)
+	if err == nil {
+		a.tellAcquired(o, lease, began)
+	} else if errors.Is(err, interlock.ErrHeld) {
+		err = &waitedError{err, o.wait}
+	}
+	return lease, err
+}
+
+func (a *app) tryLock(ctx context.Context, m *interlock.Mutex) (*interlock.Lease, error) {
+	ctx, cancel := a.within(ctx)
+	defer cancel()
+	return m.TryLock(ctx)
+}
+
+// tellWaiting says whom the wait is for: to a person at a terminal, on request, and whenever the wait cannot end because
+// the job that started us holds the lock. It reports whether it said anything.
+func (a *app) tellWaiting(verbose bool, held *interlock.HeldError) bool {
+	ours := a.getenv("INTERLOCK_NAME") == held.Name && held.Token != 0 && a.getenv("INTERLOCK_TOKEN") == utoa(held.Token)
+	if ours {
+		a.say("warning: the job that started this command holds %q (INTERLOCK_TOKEN is its token): if it waits for us, this never ends", held.Name)
+	}
+	if !verbose && !ours && !isTerminal(a.stderr) {
+		return false
+	}
+	a.say("waiting: %s", describeHeld(held, time.Now()))
+	return true
+}
+
+func (a *app) tellAcquired(o *runOptions, lease *interlock.Lease, began time.Time) {
+	if o.verbose {
+		a.say("got %q after %s, token %d", lease.Name(), short(time.Since(began)), lease.Token())
+	}
+}
+
+// lender is the file engine's: a descriptor of the lock for the job to inherit, so that the lock lives as long as the job
+// even if we are killed.
+type lender interface {
+	File(key driver.Key) (*os.File, error)
+}
+
+// lends returns how to get that descriptor, or nil on engines without.
+func (e *engine) lends(name string) func() (*os.File, error) {
+	l, ok := e.driver.(lender)
+	if !ok {
+		return nil
+	}
+	return func() (*os.File, error) { return l.File(driver.Key{Kind: driver.KindMutex, Name: name}) }
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"sort"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// lockObject is one lock for programs to read. Instants that the engine does not tell are left out.
+type lockObject struct {
+	Kind    driver.Kind    `json:"kind"`
+	Name    string         `json:"name"`
+	Limit   int            `json:"limit,omitempty"`
+	Holders []holderObject `json:"holders"`
+	Waiters []waiterObject `json:"waiters"` // null on engines that do not tell
+}
+
+type holderObject struct {
+	Client string    `json:"client,omitempty"`
+	Owner  string    `json:"owner,omitempty"`
+	Label  string    `json:"label,omitempty"`
+	Token  uint64    `json:"token,string"` // as a string: it can be larger than what JavaScript and jq keep exact
+	Weight int       `json:"weight,omitempty"`
+	Shared bool      `json:"shared"`
+	Since  time.Time `json:"since,omitzero"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+type waiterObject struct {
+	Client   string    `json:"client,omitempty"`
+	Owner    string    `json:"owner,omitempty"`
+	Label    string    `json:"label,omitempty"`
+	Weight   int       `json:"weight,omitempty"`
+	Shared   bool      `json:"shared"`
+	Since    time.Time `json:"since,omitzero"`
+	Position int       `json:"position,omitempty"`
+}
+
+// locksObject is what ls and get print.
+type locksObject struct {
+	SchemaVersion int          `json:"schemaVersion"`
+	Locks         []lockObject `json:"locks"`
+	Truncated     bool         `json:"truncated"` // the engine failed before the end of the list
+}
+
+func toObject(l interlock.LockInfo, waitersKnown bool) lockObject {
+	o := lockObject{Kind: l.Kind, Name: l.Name, Limit: l.Limit, Holders: []holderObject{}}
+	if waitersKnown {
+		o.Waiters = []waiterObject{}
+	}
+	for _, h := range l.Holders {
+		o.Holders = append(o.Holders, holderObject{h.Client, h.Owner, h.Label, h.Token, h.Weight, h.Shared, h.Since, h.Until})
+	}
+	for _, w := range l.Waiters {
+		o.Waiters = append(o.Waiters, waiterObject{w.Client, w.Owner, w.Label, w.Weight, w.Shared, w.Since, w.Position})
+	}
+	return o
+}
+
+// listLocks collects the locks whose name starts with prefix, sorted by name and kind. With an error it returns what came
+// before it.
+func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interlock.LockInfo, error) {
+	ctx, cancel := a.within(ctx)
+	defer cancel()
+	var locks []interlock.LockInfo
+	var failed error
+	for l, err := range e.client.Locks(ctx, prefix) {
+		if err != nil {
+			failed = err
+			break
+		}
+		locks = append(locks, l)
+	}
+	sort.Slice(locks, func(i, j int) bool {
+		if locks[i].Name != locks[j].Name {
+			return locks[i].Name < locks[j].Name
+		}
+		return locks[i].Kind < locks[j].Kind
+	})
+	return locks, failed
+}
+
+// findLock returns the locks of exactly this name, of every kind if kind is empty.
+func (a *app) findLock(ctx context.Context, e *engine, kind driver.Kind, name string) ([]interlock.LockInfo, error) {
+	all, err := a.listLocks(ctx, e, name)
+	if err != nil {
+		return nil, err
+	}
+	var found []interlock.LockInfo
+	for _, l := range all {
+		if l.Name == name && (kind == "" || l.Kind == kind) {
+			found = append(found, l)
+		}
+	}
+	return found, nil
+}
+
+// waitersKnown reports whether the engine tells who waits.
+func (e *engine) waitersKnown() bool {
+	_, lacks := e.driver.Traits().Lacking(driver.Waiters)
+	return !lacks
+}
+
+// printLocks prints what ls and get found.
+func (a *app) printLocks(e *engine, locks []interlock.LockInfo, truncated bool) error {
+	if a.output == text {
+		return a.printTable(locks, e.waitersKnown())
+	}
+	o := locksObject{SchemaVersion: schemaVersion, Locks: []lockObject{}, Truncated: truncated}
+	for _, l := range locks {
+		o.Locks = append(o.Locks, toObject(l, e.waitersKnown()))
+	}
+	return a.printJSON(o)
+}

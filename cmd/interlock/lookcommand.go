@@ -1,0 +1,36 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// lookCommand finds the file that the command names, as a shell would, with a shell's exit codes if it cannot.
+func lookCommand(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil && !errors.Is(err, exec.ErrDot) { // a PATH with a dot in it is the user's decision
+		return "", commandError(name, err)
+	}
+	return path, nil
+}
+
+// commandError tells a command that is not there from one that cannot be executed.
+func commandError(name string, err error) error {
+	switch {
+	case errors.Is(err, exec.ErrNotFound) && !strings.Contains(name, "/"):
+		return exitWith(exitNotFound, fmt.Errorf("%s: command not found", name))
+	case errors.Is(err, fs.ErrNotExist):
+		return exitWith(exitNotFound, fmt.Errorf("%s: no such file, or the program that its #! line names is missing", name))
+	case errors.Is(err, syscall.ENOEXEC):
+		return exitWith(exitNotExecutable, fmt.Errorf("%s: not a program; a script needs a #! line", name))
+	}
+	var wrapped *exec.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return exitWith(exitNotExecutable, fmt.Errorf("%s: cannot be executed: %w", name, err))
+}

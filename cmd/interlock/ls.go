@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) lsCommand() *cobra.Command {
+	var olderThan time.Duration
+	cmd := &cobra.Command{
+		Use:               "ls [PREFIX]",
+		Short:             "List locks that are held or waited for",
+		GroupID:           "look",
+		Args:              atMostOne,
+		ValidArgsFunction: a.completeFirstName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if olderThan < 0 {
+				return usage("--older-than %v is negative", olderThan)
+			}
+			return a.ls(cmd.Context(), firstOr(args, ""), olderThan)
+		},
+	}
+	cmd.Flags().DurationVar(&olderThan, "older-than", 0, "only locks that somebody has held for longer than this")
+	return cmd
+}
+
+func (a *app) ls(ctx context.Context, prefix string, olderThan time.Duration) error {
+	e, err := a.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.close() }()
+	locks, failed := a.listLocks(ctx, e, prefix)
+	if failed != nil && len(locks) == 0 {
+		return failed
+	}
+	if olderThan > 0 {
+		limit := time.Now().Add(-olderThan)
+		locks = slices.DeleteFunc(locks, func(l interlock.LockInfo) bool { return !heldSince(l, limit) })
+	}
+	if err := a.printLocks(e, locks, failed != nil); err != nil {
+		return err
+	}
+	return failed
+}
+
+// heldSince reports whether somebody has held l since limit or longer.
+func heldSince(l interlock.LockInfo, limit time.Time) bool {
+	return slices.ContainsFunc(l.Holders, func(h driver.Holder) bool { return !h.Since.IsZero() && h.Since.Before(limit) })
+}
+
+func firstOr(args []string, otherwise string) string {
+	if len(args) > 0 {
+		return args[0]
+	}
+	return otherwise
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// schemaVersion is in every JSON object that the command prints. It grows when a field changes its meaning.
+const schemaVersion = 1
+
+// format is the value of -o.
+type format string
+
+const (
+	text   format = "text"
+	asJSON format = "json"
+)
+
+// String, Set and Type make format a flag.
+func (f *format) String() string { return string(*f) }
+
+// Set accepts the formats that exist.
+func (f *format) Set(s string) error {
+	switch format(s) {
+	case text, asJSON:
+		*f = format(s)
+		return nil
+	}
+	return errors.New("must be text or json")
+}
+
+// Type names the value in help texts.
+func (f *format) Type() string { return "FORMAT" }
+
+// errorObject is an error for programs to read, one line on stderr.
+type errorObject struct {
+	SchemaVersion int    `json:"schemaVersion"`
+	Code          string `json:"code"`
+	Message       string `json:"message"`
+	Retryable     bool   `json:"retryable"`
+}
+
+// finish reports err and returns the exit code.
+func (a *app) finish(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	o := judge(err)
+	var exit *exitError
+	if errors.As(err, &exit) && exit.err == nil {
+		return o.exit
+	}
+	a.tellError(err)
+	if a.output == asJSON {
+		return o.exit
+	}
+	var wrong *usageError
+	if errors.As(err, &wrong) && cmd != nil {
+		fmt.Fprintf(a.stderr, "usage: %s\nSee %q for more.\n", cmd.UseLine(), cmd.CommandPath()+" --help")
+	}
+	return o.exit
+}
+
+// tellError writes err to stderr in the format asked for.
+func (a *app) tellError(err error) {
+	if a.output == text {
+		a.say("%s", message(err))
+		return
+	}
+	o := judge(err)
+	line, _ := json.Marshal(errorObject{schemaVersion, o.word, message(err), o.retryable}) // strings and a bool: cannot fail
+	fmt.Fprintf(a.stderr, "%s\n", line)
+}
+
+// message is err's text without the package's own prefix, which the command adds anyway, and with times as people read them.
+func message(err error) string {
+	return strings.TrimPrefix(describe(err), "interlock: ")
+}
+
+// printJSON writes v as one line on stdout. A write that fails (a full disk, a closed pipe) must not look like success.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

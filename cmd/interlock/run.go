@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/spf13/cobra"
+)
+
+const runLong = `Run a command while holding the lock NAME, and end with its exit code.
+
+Waits for the lock for as long as --wait says, without it for ever. The command's stdin, stdout and stderr are those of
+interlock, untouched. It runs in a process group of its own, and signals that interlock gets (INT, TERM, HUP, QUIT, USR1,
+USR2, WINCH, TSTP, CONT) are forwarded to all of the group. After INT or TERM the group has --kill-grace to end; then, or
+at a second INT or TERM, it is killed.
+
+The lock is given back when the command has ended. What it left in its process group is killed first; a daemon that should
+live on has to start a session of its own (setsid).
+
+If the lock cannot be kept, the group gets TERM early enough to have --kill-grace, and is killed before anybody else can
+get the lock; the exit code is 79. This needs 2 x renewal + kill-grace + drift + margin <= lease, or run refuses to start.
+Locks in files cannot be lost, so there none of this applies; there the command also inherits the lock, so that the lock
+stays held if only interlock itself is killed.`
+
+const runExample = `  interlock run nightly -- ./backup.sh --full
+  interlock run nightly --no-wait -E 0 -- ./backup.sh     # in cron: skip quietly if it still runs
+  interlock run deploy --wait 5m -c 'make build && make push'`
+
+// runOptions are the flags of run.
+type runOptions struct {
+	wait, lease, grace         time.Duration
+	waitGiven, graceGiven      bool
+	noWait, verbose, strict    bool
+	label, owner, shell        string
+	onLost                     string
+	conflictExit, lostExitCode int
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:     "run NAME [flags] -- CMD [ARG...]",
+		Short:   "Run a command while holding a lock",
+		Long:    runLong + "\n\n" + exitCodesText,
+		Example: runExample,
+		GroupID: "jobs",
+		// The line of Use is complete; cobra would add a second [flags].
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeFirstName,
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // what stands behind the command is the command's
+	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the lock; 0 means not at all (default: for ever)")
+	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
+	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld, "exit code when another holds the lock")
+	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost, "exit code when the lock was lost while the command ran")
+	flags.DurationVar(&o.lease, "lease", defaultLease, "how long the others wait if this machine vanishes")
+	flags.DurationVar(&o.grace, "kill-grace", 0, "time between TERM and KILL (default: 5s, or a sixth of the lease if that is less)")
+	flags.StringVar(&o.onLost, "on-lost", "kill", "what happens to the command when the lock is lost: kill or ignore")
+	flags.StringVar(&o.label, "label", "", "shown to operators beside the holder")
+	flags.StringVar(&o.owner, "owner", "", "name of the owner: the same name re-enters, also from another process")
+	flags.StringVarP(&o.shell, "command", "c", "", "run this with /bin/sh -c, instead of CMD")
+	flags.BoolVar(&o.strict, "strict-release", false, "exit with 125 if the lock could not be given back")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "say whom it waits for and how long it took")
+	completeFlag(cmd, "on-lost", "kill", "ignore")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name, argv, help, err := splitRunArgs(cmd, args)
+		switch {
+		case err != nil:
+			return err
+		case help:
+			return cmd.Help()
+		}
+		o.waitGiven, o.graceGiven = cmd.Flags().Changed("wait"), cmd.Flags().Changed("kill-grace")
+		if argv, err = o.resolve(name, argv); err != nil {
+			return err
+		}
+		return a.runUnderLock(cmd.Context(), &o, name, argv)
+	}
+	return cmd
+}
+
+// splitRunArgs finds the name and the command, or that help is wanted. Flags may stand before and behind the name, so what
+// stops at the name is parsed a second time.
+func splitRunArgs(cmd *cobra.Command, args []string) (name string, argv []string, help bool, err error) {
+	if len(args) == 0 {
+		return "", nil, false, usage("run wants the name of a lock and a command")
+	}
+	if err := cmd.Flags().Parse(args[1:]); err != nil {
+		return "", nil, false, usage("%v", err)
+	}
+	help, err = cmd.Flags().GetBool("help")
+	return args[0], cmd.Flags().Args(), help, err
+}
+
+// resolve checks the flags against each other, fills in what depends on others, and returns the command to run.
+func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
+	if err := checkName("lock name", name); err != nil {
+		return nil, err
+	}
+	if o.owner != "" {
+		if err := checkName("owner", o.owner); err != nil {
+			return nil, err
+		}
+	}
+	if o.shell != "" {
+		if len(argv) > 0 {
+			return nil, usage("give -c or a command, not both")
+		}
+		argv = []string{"/bin/sh", "-c", o.shell}
+	}
+	switch {
+	case len(argv) == 0:
+		return nil, usage("run wants a command after the name of the lock: interlock run %s -- CMD", name)
+	case argv[0] == "":
+		return nil, usage("the command is empty")
+	case o.wait < 0:
+		return nil, usage("--wait %v is negative", o.wait)
+	case o.noWait && o.wait > 0:
+		return nil, usage("--no-wait and --wait %v contradict each other", o.wait)
+	case o.lease <= 0:
+		return nil, usage("--lease %v must be positive", o.lease)
+	case o.grace < 0:
+		return nil, usage("--kill-grace %v is negative", o.grace)
+	case o.onLost != "kill" && o.onLost != "ignore":
+		return nil, usage("--on-lost must be kill or ignore, not %q", o.onLost)
+	case o.conflictExit < 0 || o.conflictExit > 255:
+		return nil, usage("--conflict-exit-code %d must be between 0 and 255", o.conflictExit)
+	case o.lostExitCode < 0 || o.lostExitCode > 255:
+		return nil, usage("--lost-exit-code %d must be between 0 and 255", o.lostExitCode)
+	}
+	if o.noWait {
+		o.wait, o.waitGiven = 0, true
+	}
+	if !o.graceGiven {
+		o.grace = defaultGrace(o.lease)
+	}
+	return argv, nil
+}
+
+// runUnderLock takes the lock, runs the command, gives the lock back.
+func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv []string) error {
+	path, err := lookCommand(argv[0]) // before any waiting: a typing error shows at once
+	if err != nil {
+		return err
+	}
+	signals := catchSignals()
+	defer signals.stop()
+	e, err := a.open(ctx, &interlock.Options{Lease: o.lease})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.client.Close(); _ = e.driver.Close() }() // what matters was released and reported before
+	b, err := e.budget(o)
+	if err != nil {
+		return err
+	}
+	lease, err := a.takeLock(ctx, e, o, name, signals)
+	if err != nil {
+		return o.conflict(err)
+	}
+	j := &job{
+		hold: lease, budget: b, ignoreLoss: o.onLost == "ignore", signals: signals.ch, say: a.say,
+		path: path, argv: argv, env: jobEnvironment(lease), lends: e.lends(name),
+	}
+	end, err := j.run(a.stdin, a.stdout, a.stderr)
+	return a.giveBack(ctx, o, lease, end, err)
+}
+
+// conflict gives the error of an acquisition its exit code.
+func (o *runOptions) conflict(err error) error {
+	if errors.Is(err, interlock.ErrHeld) {
+		return exitWith(o.conflictExit, err)
+	}
+	return err
+}
+
+// jobEnvironment is ours, and what the job should know of its lock.
+func jobEnvironment(l *interlock.Lease) []string {
+	return append(os.Environ(),
+		"INTERLOCK_NAME="+l.Name(),
+		"INTERLOCK_TOKEN="+utoa(l.Token()),
+		"INTERLOCK_OWNER="+l.Owner())
+}
+
+// giveBack releases the lock after the job and finds the exit code. Whatever the job did counts for more than what
+// happened to a lock that it no longer needs, except when the lock was gone while it ran.
+func (a *app) giveBack(ctx context.Context, o *runOptions, lease *interlock.Lease, end jobEnd, failed error) error {
+	ctx, cancel := a.within(context.WithoutCancel(ctx))
+	defer cancel()
+	lost := lease.Err()
+	released := lease.Unlock(ctx)
+	if failed != nil {
+		return failed
+	}
+	code := end.code()
+	switch {
+	case end.lost && lost == nil: // ended in time, before the loss
+		lost = &interlock.LostError{Kind: lease.Kind(), Name: lease.Name(), Token: lease.Token(), Reason: driver.LostUnconfirmed}
+		fallthrough
+	case end.lost:
+		return exitWith(o.lostExitCode, fmt.Errorf("the command was ended: %w", lost))
+	case errors.Is(released, interlock.ErrLost) && o.onLost == "kill":
+		return exitWith(o.lostExitCode, fmt.Errorf("the command ended with exit code %d, but %w", code, released))
+	case released != nil && o.strict:
+		return exitWith(exitFailed, fmt.Errorf("the command ended with exit code %d, but the lock could not be given back: %w", code, released))
+	case released != nil:
+		a.say("warning: the lock could not be given back: %s", message(released))
+	}
+	return silently(code)
+}

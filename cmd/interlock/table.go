@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/interlock-go/interlock"
+)
+
+// printTable prints one line for each holder, and one for a lock that is only waited for.
+func (a *app) printTable(locks []interlock.LockInfo, waitersKnown bool) error {
+	now := time.Now()
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tKIND\tHOLDER\tOWNER\tLABEL\tHELD FOR\tLEASE ENDS IN\tTOKEN\tWAITING")
+	for _, l := range locks {
+		waiting := "-"
+		if waitersKnown {
+			waiting = itoa(len(l.Waiters))
+		}
+		if len(l.Holders) == 0 {
+			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\t%s\n", printable(l.Name), l.Kind, waiting)
+		}
+		for _, h := range l.Holders {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Name), l.Kind, orDash(h.Client), orDash(h.Owner), orDash(h.Label),
+				age(h.Since, now), rest(h.Until, now), tokenOrDash(h.Token), waiting)
+		}
+	}
+	return w.Flush()
+}
+
+// printable keeps a name with a tab, a newline or an escape sequence in it from breaking a table or a terminal.
+func printable(s string) string {
+	if q := fmt.Sprintf("%q", s); q != `"`+s+`"` || strings.Contains(s, " ") {
+		return q
+	}
+	return s
+}
+
+// orDash shows what an engine does not tell as a dash, never as nothing.
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return printable(s)
+}
+
+func tokenOrDash(token uint64) string {
+	if token == 0 {
+		return "-"
+	}
+	return utoa(token)
+}
+
+func age(since, now time.Time) string {
+	if since.IsZero() {
+		return "-"
+	}
+	return short(now.Sub(since))
+}
+
+func rest(until, now time.Time) string {
+	if until.IsZero() {
+		return "-"
+	}
+	return short(until.Sub(now))
+}

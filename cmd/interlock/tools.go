@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// toolCommands are programs of their own, because they carry what only they need.
+func (a *app) toolCommands() []*cobra.Command {
+	return []*cobra.Command{
+		a.toolCommand("lab", "Watch flawed locks fail (program interlock-lab)"),
+		a.toolCommand("torture", "Put an engine under faults (program interlock-torture)"),
+		a.toolCommand("bench", "Measure engines (program interlock-bench)"),
+	}
+}
+
+func (a *app) toolCommand(name, about string) *cobra.Command {
+	return &cobra.Command{
+		Use:                name + " [ARG...]",
+		Short:              about,
+		DisableFlagParsing: true, // all arguments are the program's
+		RunE: func(_ *cobra.Command, args []string) error {
+			program := "interlock-" + name
+			path, err := findTool(program)
+			if err != nil {
+				return exitWith(exitNotFound, fmt.Errorf("the program %s is neither beside interlock nor on PATH; \"make tools\" in interlock's repository builds it", program))
+			}
+			// Replaces this process: nothing of ours could do better with signals and exit codes than not being there.
+			return exitWith(exitNotExecutable, fmt.Errorf("%s: %w", path, syscall.Exec(path, append([]string{program}, args...), os.Environ())))
+		},
+	}
+}
+
+// findTool looks beside our own binary first, so that the versions fit.
+func findTool(program string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), program)); err == nil {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath(program)
+	if errors.Is(err, exec.ErrDot) {
+		err = nil
+	}
+	return path, err
+}

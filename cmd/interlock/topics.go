@@ -1,0 +1,57 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// exitCodesText is the table of the package documentation, for people who read help instead.
+const exitCodesText = `Exit codes of interlock:
+
+  0-63   of run: the job's own; of the other commands: 0 is success,
+         1 "there is no such lock"; doctor: 0 ok, 1 warnings, 2 failures
+  64     wrong use: a flag, an argument, a URL, or something that this
+         engine cannot do
+  69     the engine cannot be reached or did not answer
+  75     held by another owner, and waiting was not wanted or is over
+         (-E sets another code, 0 included)
+  79     the lock was lost while the job ran, and the job was killed for
+         that (--lost-exit-code sets another)
+  125    interlock itself failed
+  126    the job's command is not executable
+  127    the job's command was not found
+  128+n  signal n ended the job, or the waiting for the lock
+
+With -o json an error is one JSON object on stderr:
+  {"schemaVersion":1,"code":"held","message":"...","retryable":true}
+Its codes: usage, unsupported, unavailable, held, lost, not_held,
+not_executable, not_found, interrupted, failed.
+`
+
+const environmentText = `Environment that interlock reads:
+
+  INTERLOCK_URL      the engine, unless --url is given. Passwords belong
+                     here rather than into arguments, which everybody on
+                     the machine can list.
+  INTERLOCK_HANDLE   what renew and release take without an argument
+  XDG_STATE_HOME     where the default engine keeps its files, in
+                     interlock/locks (default ~/.local/state)
+
+Environment that a job started by "interlock run" gets, beside all that
+interlock was given:
+
+  INTERLOCK_NAME     the name of the lock
+  INTERLOCK_TOKEN    the fencing token. It grows with every acquisition:
+                     let the resource refuse a smaller one than it has
+                     seen. No lock can stop a job on a machine that stood
+                     still, but this can.
+  INTERLOCK_OWNER    who holds the lock, as operators see it. After
+                     "run --owner NAME" a command inside the job re-enters
+                     the lock with --owner "$INTERLOCK_OWNER", on engines
+                     that know owners.
+`
+
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: exitCodesText}
+}
+
+func environmentTopic() *cobra.Command {
+	return &cobra.Command{Use: "environment", Short: "Variables that are read, and that jobs get", Long: environmentText}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/spf13/cobra"
+)
+
+// versionObject is what interlock version prints.
+type versionObject struct {
+	SchemaVersion int      `json:"schemaVersion"`
+	Version       string   `json:"version"`
+	Commit        string   `json:"commit,omitempty"`
+	Go            string   `json:"go"`
+	Platform      string   `json:"platform"`
+	Schemes       []string `json:"schemes"`
+}
+
+// readVersion asks the binary itself, so that a build from a checkout, by go install and from a release all say the truth.
+func readVersion() versionObject {
+	v := versionObject{
+		SchemaVersion: schemaVersion, Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Schemes: driver.DefaultMux.Schemes(),
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v.Commit = s.Value
+		}
+	}
+	return v
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version and the engines that are built in",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := readVersion()
+			if a.output == asJSON {
+				return a.printJSON(v)
+			}
+			_, err := fmt.Fprintf(a.stdout, "interlock %s (%s, %s)\nURL schemes: %s\n", v.Version, v.Go, v.Platform, strings.Join(v.Schemes, ", "))
+			return err
+		},
+	}
+}
