@@ -44,18 +44,9 @@ func init() {
 	})
 }
 
-// distant is a memory engine that is not in this process, as far as the portable layer knows.
-type distant struct{ *memlock.Driver }
-
-func (d distant) Traits() driver.Traits {
-	traits := d.Driver.Traits()
-	traits.Local = false
-	return traits
-}
-
 // open gives the bad way to the first command, and good ones to those after it.
 func (w *world) open() (d driver.Driver) {
-	d = distant{w.store.Peer()}
+	d = w.store.Peer()
 	w.first.Do(func() { d = w.bad })
 	return d
 }
@@ -65,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, name: strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), dir: t.TempDir()}
 	store := memlock.New(nil)
 	w.store = store
-	w.bad, w.control = faulty.Wrap(distant{store.Peer()}, 1)
+	w.bad, w.control = faulty.Wrap(store.Peer(), 1)
 	good := store.Peer()
 	other, err := interlock.New(good, &interlock.Options{ClientName: "other:1"})
 	if err != nil {

@@ -18,7 +18,12 @@ type wrapped struct {
 	c *Control
 }
 
-func (w *wrapped) Traits() driver.Traits { return w.d.Traits() }
+// Traits are those of the wrapped driver, but never Local: what can be delayed and paused is not.
+func (w *wrapped) Traits() driver.Traits {
+	t := w.d.Traits()
+	t.Local = false
+	return t
+}
 
 func (w *wrapped) Close() error {
 	w.c.close()
