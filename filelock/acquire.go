@@ -1,0 +1,163 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// maxRestarts ends the search for a file that stays at its path: hundreds of removals within one Acquire do not happen,
+// file systems without stable inode numbers do.
+const maxRestarts = 1000
+
+// Acquire takes the flock of the lock's file. When ctx ends first, nothing is held and nothing waits, and the error is
+// the context's.
+//
+// Only exclusive requests of anonymous owners on mutexes are served; others get an error matching
+// driver.ErrUnsupported. Lease and Lost of the request mean nothing to this engine.
+func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	if err := servable(r); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	a, g, err := d.begin(ctx, r)
+	if a == nil {
+		return g, err
+	}
+	f, g, err := d.take(ctx, a, r)
+	return d.settle(r, a, f, g, err)
+}
+
+func servable(r *driver.Request) error {
+	switch {
+	case r.Kind != driver.KindMutex:
+		return fmt.Errorf("file: locks of kind %s: %w", r.Kind, driver.ErrUnsupported)
+	case r.Mode != driver.Exclusive:
+		return fmt.Errorf("file: only exclusive holds: %w", driver.ErrUnsupported)
+	case r.Named:
+		return fmt.Errorf("file: named owners, because the kernel knows descriptors and not owners: %w", driver.ErrUnsupported)
+	case r.Name == "" || len(r.Name) > maxName:
+		return fmt.Errorf("file: a lock's name has 1 to %d bytes, not %d", maxName, len(r.Name))
+	}
+	return nil
+}
+
+// take locks the file that is at the lock's path and mints the token. On an error nothing is held and nothing is open.
+func (d *Driver) take(ctx context.Context, a *attempt, r *driver.Request) (*lockFile, driver.Grant, error) {
+	path := d.path(r.Key)
+	for range maxRestarts {
+		f, err := d.open(path)
+		if err != nil {
+			return nil, driver.Grant{}, err
+		}
+		g, err := d.lock(ctx, a, r, f)
+		if err == nil {
+			return f, g, nil
+		}
+		f.close()
+		if err != errMoved {
+			return nil, driver.Grant{}, err
+		}
+	}
+	return nil, driver.Grant{}, pathError("lock file", path,
+		errors.New("it is another file each time it is looked at; name a folder on a local file system"))
+}
+
+// errMoved says that the locked file is not the one at the path.
+var errMoved = errors.New("the lock file was removed or replaced")
+
+func (d *Driver) lock(ctx context.Context, a *attempt, r *driver.Request, f *lockFile) (driver.Grant, error) {
+	if err := d.flock(ctx, a, r, f); err != nil {
+		return driver.Grant{}, err
+	}
+	switch same, err := f.atPath(); {
+	case err != nil:
+		return driver.Grant{}, err
+	case !same:
+		return driver.Grant{}, errMoved
+	}
+	return d.mint(r, f)
+}
+
+// flock gets the lock on f. Who finds nobody waiting tries it first; a Try does no more than that.
+func (d *Driver) flock(ctx context.Context, a *attempt, r *driver.Request, f *lockFile) error {
+	others := f.othersWait()
+	if !others {
+		if err := f.tryLock(); err != syscall.EWOULDBLOCK {
+			return f.flockError(err)
+		}
+	}
+	if r.Try {
+		return d.heldError(f, r.Key)
+	}
+	return d.queue(ctx, a, r, f, others)
+}
+
+// flockError says what is wrong with a flock that neither succeeded nor was refused.
+func (f *lockFile) flockError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return pathError("lock file", f.path, err)
+}
+
+// mint writes the record with new tokens into f, whose lock it has. The grant is made of what was written: if writing
+// fails, no token was given out.
+func (d *Driver) mint(r *driver.Request, f *lockFile) (driver.Grant, error) {
+	last, err := readLastToken(f.fd)
+	switch {
+	case err == errBadRecord:
+		d.logger.Warn("lock file is damaged or foreign: the next token rests on the clock alone", "path", f.path)
+	case err != nil && err != errNoRecord:
+		return driver.Grant{}, pathError("lock file", f.path, err)
+	}
+	now := d.now()
+	first, n, err := nextTokens(last, now, r.Tokens)
+	if err != nil {
+		return driver.Grant{}, pathError("lock file", f.path, err)
+	}
+	err = writeRecord(f.fd, &record{
+		First: first, Last: first + uint64(n) - 1, Since: now, PID: d.pid,
+		Name: r.Name, Owner: r.Owner, Client: r.Client, Label: r.Label,
+	})
+	if err != nil {
+		return driver.Grant{}, pathError("lock file", f.path, err)
+	}
+	f.markHeld()
+	// No hold re-enters another here, so the ID, which is never reused, is as good a nonce as any.
+	return driver.Grant{Token: first, Tokens: n, Nonce: r.ID}, nil
+}
+
+func (d *Driver) path(key driver.Key) string { return d.dir + "/" + fileName(key) }
+
+// open returns an open file for path that nobody else in this process uses.
+func (d *Driver) open(path string) (*lockFile, error) {
+	d.mu.Lock()
+	f := d.idle.take(path)
+	d.mu.Unlock()
+	if f != nil {
+		return f, nil
+	}
+	f, err := openLockFile(path, d.dir)
+	if errors.Is(err, syscall.EMFILE) && d.closeIdle() > 0 {
+		return openLockFile(path, d.dir)
+	}
+	return f, err
+}
+
+func (d *Driver) closeIdle() int {
+	d.mu.Lock()
+	files := d.idle.clear()
+	d.mu.Unlock()
+	for _, f := range files {
+		f.close()
+	}
+	return len(files)
+}

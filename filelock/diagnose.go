@@ -1,0 +1,118 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package filelock
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Diagnose judges the folder: whether this process can write it, whether it is on a local file system with space left,
+// whether flock excludes there, and how waits are done. It tries flock on a file of its own, which it removes; what fails
+// comes first.
+func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
+	checks := []func() driver.Finding{d.checkFolder, d.checkFileSystem, d.checkSpace, d.checkFlock, d.checkWaiting}
+	var findings []driver.Finding
+	for _, check := range checks {
+		if ctx.Err() != nil {
+			break
+		}
+		findings = append(findings, check())
+	}
+	slices.SortStableFunc(findings, func(a, b driver.Finding) int { return severity(b) - severity(a) })
+	return findings
+}
+
+func severity(f driver.Finding) int {
+	return slices.Index([]driver.Level{driver.LevelOK, driver.LevelWarn, driver.LevelFail}, f.Level)
+}
+
+func (d *Driver) checkFolder() driver.Finding {
+	f := driver.Finding{Check: "folder", Level: driver.LevelOK, Detail: d.dir + " can be written"}
+	if err := writable(d.dir); err != nil {
+		f.Level, f.Detail, f.Advice = driver.LevelFail, fmt.Sprintf("%s: %v", d.dir, err), adviceFor(err)
+	}
+	return f
+}
+
+func (d *Driver) checkFileSystem() driver.Finding {
+	f := driver.Finding{Check: "file system", Level: driver.LevelOK}
+	switch name, local, err := fileSystem(d.dir); {
+	case err != nil:
+		f.Level, f.Detail = driver.LevelWarn, fmt.Sprintf("the kind of file system cannot be found out: %v", err)
+		f.Advice = "make sure that it is a local one"
+	case !local:
+		f.Level, f.Detail = driver.LevelWarn, "the folder is on "+name+", where flock depends on server and mount options"
+		f.Advice = "name a folder on a local file system; for several machines use another engine"
+	default:
+		f.Detail = "the folder is on " + name
+	}
+	return f
+}
+
+// fewBytes is less than a handful of new lock files take.
+const fewBytes = 1 << 20
+
+func (d *Driver) checkSpace() driver.Finding {
+	f := driver.Finding{Check: "space", Level: driver.LevelOK}
+	const advice = "free space or inodes: a new lock's file could not be written; existing ones still work"
+	switch bytes, files, err := freeSpace(d.dir); {
+	case err != nil:
+		f.Level, f.Detail = driver.LevelWarn, fmt.Sprintf("free space cannot be found out: %v", err)
+	case bytes == 0 || files == 0:
+		f.Level, f.Detail, f.Advice = driver.LevelFail, "the file system is full", advice
+	case bytes < fewBytes:
+		f.Level, f.Detail, f.Advice = driver.LevelWarn, fmt.Sprintf("%d bytes are free", bytes), advice
+	default:
+		f.Detail = fmt.Sprintf("%d MiB are free", bytes/(1<<20))
+	}
+	return f
+}
+
+// checkFlock locks a file of its own through two descriptors. The file's name is not that of a lock.
+func (d *Driver) checkFlock() driver.Finding {
+	f := driver.Finding{Check: "exclusion", Level: driver.LevelOK, Detail: "flock excludes a second open file"}
+	fail := func(err error) driver.Finding {
+		f.Level, f.Detail, f.Advice = driver.LevelFail, err.Error(), adviceFor(err)
+		return f
+	}
+	temp, err := os.CreateTemp(d.dir, ".diagnose-*")
+	if err != nil {
+		return fail(err)
+	}
+	// Errors of closing and removing change nothing about the finding.
+	defer func() { _ = os.Remove(temp.Name()); _ = temp.Close() }()
+	second, err := os.Open(temp.Name())
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = second.Close() }()
+	if err := flock(int(temp.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fail(fmt.Errorf("flock: %w", err))
+	}
+	switch err := flock(int(second.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err {
+	case syscall.EWOULDBLOCK:
+		return f
+	case nil:
+		f.Level, f.Detail = driver.LevelFail, "flock does not exclude: two open files had the same lock"
+		f.Advice = "name a folder on a local file system"
+		return f
+	default:
+		return fail(fmt.Errorf("flock: %w", err))
+	}
+}
+
+func (d *Driver) checkWaiting() driver.Finding {
+	f := driver.Finding{Check: "waiting", Level: driver.LevelOK, Detail: "waits sleep in the kernel"}
+	if d.interrupter() == nil {
+		f.Level = driver.LevelWarn
+		f.Detail = fmt.Sprintf("waits poll every %v to %v, because no signal can end a wait in the kernel here", minPause, maxPause)
+		f.Advice = "on Linux with amd64 or arm64, leave one of the signals 50 to 62 to Go's handler"
+	}
+	return f
+}

@@ -1,0 +1,98 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package filelock
+
+import (
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var (
+	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Inspector = (*Driver)(nil)
+	_ driver.Diagnoser = (*Driver)(nil)
+)
+
+// Driver keeps locks as files of one folder. Several drivers, of one process or of many, that are given the same folder
+// exclude each other. It is safe for concurrent use and must not be copied.
+type Driver struct {
+	dir    string
+	logger *slog.Logger
+	now    func() time.Time // the wall clock, as tests set it
+	pid    uint32
+
+	closing sync.Once
+	running sync.WaitGroup // Acquires between begin and settle, and ends of holds; Add is called under mu, before closed
+
+	interrupter func() *interrupter // made at the first wait; nil where waits poll
+	sleepers    atomic.Int32        // waits in the kernel, see maxSleepers
+
+	mu       sync.Mutex // guards what follows; no system call that may wait is made under it
+	closed   bool
+	attempts map[string]*attempt // by request ID: Acquires under way, and holds
+	kept     map[*lockFile]*time.Timer
+	gone     tombstones
+	idle     idleFiles
+}
+
+// New returns a driver for the folder dir, which it creates with mode 0700 if it is missing. A folder in which this
+// process may not create files is an error that says what to do. A nil opts means the defaults.
+func New(dir string, opts *Options) (*Driver, error) {
+	abs, err := openFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Driver{
+		dir:         abs,
+		logger:      opts.logger(),
+		now:         time.Now,
+		pid:         uint32(os.Getpid()),
+		interrupter: sync.OnceValue(newInterrupter),
+		attempts:    make(map[string]*attempt),
+		kept:        make(map[*lockFile]*time.Timer),
+	}, nil
+}
+
+// Traits describes the engine.
+func (d *Driver) Traits() driver.Traits { return traits(tellsHolders) }
+
+// Close ends all holds and all waits: Acquires that wait return an error matching driver.ErrClosed. It returns when they
+// have, which is at once, and leaves no descriptor and no goroutine. Holds whose descriptor was handed out by File end
+// too. A Release that comes later finds no hold.
+func (d *Driver) Close() error {
+	d.closing.Do(func() {
+		d.mu.Lock()
+		d.closed = true
+		for _, a := range d.attempts {
+			a.stop(driver.ErrClosed)
+		}
+		d.mu.Unlock()
+		d.running.Wait()
+		for _, f := range d.takeAll() {
+			f.close()
+		}
+	})
+	return nil
+}
+
+// takeAll empties the driver and returns the files to close.
+func (d *Driver) takeAll() []*lockFile {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	files := d.idle.clear()
+	for id, a := range d.attempts {
+		files = append(files, a.file)
+		delete(d.attempts, id)
+	}
+	for f, timer := range d.kept {
+		timer.Stop()
+		files = append(files, f)
+		delete(d.kept, f)
+	}
+	return files
+}

@@ -1,0 +1,52 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package filelock
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// folderMode is for folders that this package creates: nobody else sees who locks what. An operator who wants to share
+// locks creates the folder.
+const folderMode = 0o700
+
+// openFolder makes sure that dir is a folder in which this process can lock, and returns its absolute path, so that a
+// later change of the working directory does not lead elsewhere.
+func openFolder(dir string) (string, error) {
+	if dir == "" {
+		return "", errors.New("the lock folder's path is empty")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", pathError("lock folder", dir, err)
+	}
+	if err := makeFolder(abs); err != nil {
+		return "", pathError("lock folder", abs, err)
+	}
+	if err := writable(abs); err != nil {
+		return "", pathError("lock folder", abs, err)
+	}
+	return abs, nil
+}
+
+func makeFolder(dir string) error { return reason(os.MkdirAll(dir, folderMode)) }
+
+// reason strips the path from an error of package os: pathError says it.
+func reason(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// writable asks the kernel, which also knows of read-only mounts. What it says holds for the moment; Acquire reports
+// what comes later.
+func writable(dir string) error {
+	const write, search = 2, 1
+	return syscall.Access(dir, write|search)
+}

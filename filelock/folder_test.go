@@ -1,0 +1,173 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func TestOpen_OfAURL(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		url  string
+		want []string // parts of the error; none: it opens
+	}{
+		{"file://" + dir, nil},
+		{"file://" + dir + "/new/and%20deep", nil},
+		{"FILE://" + dir + "/", nil},
+		{"file://locks", []string{"three slashes", "locks"}},
+		{"file://localhost" + dir, []string{"three slashes", "localhost"}},
+		{"file://", []string{"names no folder", "file:///"}},
+		{"file:///", []string{"names no folder"}},
+		{"file://user:geheim@/x", []string{"user"}},
+		{"file://" + dir + "?mode=0700", []string{"mode", "none"}},
+		{"file://" + file, []string{file, "a part of the path is a file"}},
+		{"file://" + file + "/below", []string{file, "a part of the path is a file"}},
+		{"file:///proc/nowhere", []string{"/proc/nowhere"}},
+		{"file:///" + strings.Repeat("x", 300), []string{"too long"}},
+		{"file:///a%00b", []string{"invalid argument"}},
+	} {
+		d, err := driver.DefaultMux.Open(context.Background(), row.url, driver.Config{})
+		if err == nil {
+			_ = d.Close()
+		}
+		if (err == nil) != (row.want == nil) {
+			t.Errorf("%s: %v", row.url, err)
+			continue
+		}
+		for _, part := range append(row.want, "") {
+			if err != nil && (!strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "geheim")) {
+				t.Errorf("%s: %v, want %q in it", row.url, err, part)
+			}
+		}
+	}
+}
+
+func TestNew_WithoutAFolder_IsRefused(t *testing.T) {
+	if _, err := New("", nil); err == nil {
+		t.Error("an empty path is taken")
+	}
+}
+
+func TestNew_OfARelativePath_KeepsItsFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	d := open(t, "locks")
+	t.Chdir(t.TempDir())
+	mustTry(t, d, newID(), "x")
+	if !filepath.IsAbs(d.dir) {
+		t.Errorf("the folder is %s", d.dir)
+	}
+}
+
+func TestFiles_HaveTheFoldersPermissions(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	own := filepath.Join(t.TempDir(), "own")
+	shared := t.TempDir()
+	if err := os.Chmod(shared, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]os.FileMode{own: 0o600, shared: 0o660} {
+		d := open(t, dir)
+		mustTry(t, d, newID(), "x")
+		if st, err := os.Stat(d.path(mutex("x"))); err != nil || st.Mode() != want {
+			t.Errorf("%v, %v, want %v", st.Mode(), err, want)
+		}
+	}
+	if st, _ := os.Stat(own); st.Mode().Perm() != folderMode {
+		t.Errorf("the new folder has %v", st.Mode())
+	}
+}
+
+func TestAcquire_OfAPathThatIsNoLockFile_IsRefused(t *testing.T) {
+	d := open(t, t.TempDir())
+	for name, occupy := range map[string]func(path string) error{
+		"symbolic link": func(path string) error { return os.Symlink("/etc/passwd", path) },
+		"folder":        func(path string) error { return os.Mkdir(path, 0o700) },
+		"fifo":          func(path string) error { return syscall.Mkfifo(path, 0o600) },
+	} {
+		path := d.path(mutex(name))
+		if err := occupy(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := try(d, newID(), name); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAcquire_WithTooManyOpenFiles_SaysSoAndHoldsNothing(t *testing.T) {
+	rerun(t, nil, func(t *testing.T) {
+		d := open(t, t.TempDir())
+		idle := newID()
+		mustTry(t, d, idle, "idle")
+		release(t, d, idle, "idle")
+		var taken []*os.File
+		for {
+			f, err := os.Open(d.dir)
+			if err != nil {
+				break
+			}
+			taken = append(taken, f)
+			if len(taken) == 1 {
+				var limit syscall.Rlimit
+				set(&limit.Cur, f.Fd()+10)
+				set(&limit.Max, f.Fd()+10)
+				if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		first := newID()
+		mustTry(t, d, first, "first") // the idle descriptor gives way
+		_, err := try(d, newID(), "second")
+		if !errors.Is(err, syscall.EMFILE) || !strings.Contains(err.Error(), "ulimit") || !strings.Contains(err.Error(), d.path(mutex("second"))) {
+			t.Errorf("got %v", err)
+		}
+		for _, f := range taken {
+			_ = f.Close()
+		}
+		mustTry(t, d, newID(), "second")
+	})
+}
+
+// set assigns to a number whose type differs from one system to the next.
+func set[T int64 | uint64](to *T, n uintptr) { *to = T(n) }
+
+func TestNew_OfAFolderThatOthersOwn_SaysWhatToDo(t *testing.T) {
+	const dirVar = "INTERLOCK_FILELOCK_DIR"
+	if os.Getenv(rerunVar) == "" {
+		dir := t.TempDir()
+		if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o555)); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(dirVar, dir)
+	}
+	rerun(t, nil, func(t *testing.T) {
+		dir := os.Getenv(dirVar)
+		if os.Getuid() == 0 { // permissions do not bind root
+			const nobody = 65534
+			if err := errors.Join(syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, path := range []string{dir, dir + "/new"} {
+			_, err := New(path, nil)
+			if !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "write access") {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+}

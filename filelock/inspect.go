@@ -1,0 +1,125 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package filelock
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// listStep is how many folder entries are read at once.
+const listStep = 256
+
+// Locks yields the locks of the folder that are held and whose name starts with prefix. It takes no lock and disturbs
+// nobody: it asks for the marks of holders, and reads their records. Holders that are not of this package (flock(1)) are
+// shown by their process, as far as the kernel tells. The name of a lock that is too long for a file name and is held by
+// flock(1) may be cut.
+//
+// Outside Linux it yields an error matching driver.ErrUnsupported.
+func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	return func(yield func(driver.LockInfo, error) bool) {
+		if !tellsHolders {
+			yield(driver.LockInfo{}, fmt.Errorf("file: listing holders on this system: %w", driver.ErrUnsupported))
+			return
+		}
+		l := lister{dir: d.dir, prefix: prefix}
+		if err := l.each(ctx, yield); err != nil {
+			yield(driver.LockInfo{}, err)
+		}
+	}
+}
+
+// lister is one walk through the folder.
+type lister struct {
+	dir, prefix string
+	foreign     *flockers // read once, when the first file without a mark is met
+}
+
+// each yields what it finds and returns what ended the walk, or nil if yield did.
+func (l *lister) each(ctx context.Context, yield func(driver.LockInfo, error) bool) error {
+	folder, err := os.Open(l.dir)
+	if err != nil {
+		return pathError("lock folder", l.dir, reason(err))
+	}
+	defer func() { _ = folder.Close() }() // only read
+	for {
+		names, err := folder.Readdirnames(listStep)
+		for _, file := range names {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			info, held, err := l.look(file)
+			if err != nil {
+				return err
+			}
+			if held && !yield(info, nil) {
+				return nil
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return pathError("lock folder", l.dir, reason(err))
+		}
+	}
+}
+
+// look reports whether file is a lock file with the prefix that is held, and by whom.
+func (l *lister) look(file string) (driver.LockInfo, bool, error) {
+	name, ok := parseFileName(file)
+	if !ok || !name.mayStart(l.prefix) {
+		return driver.LockInfo{}, false, nil
+	}
+	path := l.dir + "/" + file
+	fd, err := openAt(path, syscall.O_RDONLY, 0)
+	if err == syscall.ENOENT {
+		return driver.LockInfo{}, false, nil // removed since the folder was read
+	}
+	if err != nil {
+		return driver.LockInfo{}, false, pathError("lock file", path, err)
+	}
+	f := &lockFile{fd: fd, path: path}
+	defer func() { _ = syscall.Close(fd) }() // only read
+	holder, held := l.holder(f, &name)
+	if !held || !strings.HasPrefix(name.name, l.prefix) {
+		return driver.LockInfo{}, false, nil
+	}
+	return driver.LockInfo{Kind: name.kind, Name: name.name, Limit: 1, Holders: []driver.Holder{holder}}, true, nil
+}
+
+// holder says who holds f, and completes the name from the record.
+func (l *lister) holder(f *lockFile, name *parsedName) (driver.Holder, bool) {
+	marked := isHeld(f.fd)
+	r, err := stableRecord(f.fd)
+	if name.hashed && err == nil {
+		name.name = r.Name
+	}
+	if marked {
+		return driver.Holder{
+			Owner: r.Owner, Client: r.Client, Label: r.Label, Token: r.First, Weight: 1, Since: r.Since,
+		}, true
+	}
+	if l.foreign == nil {
+		all := flockHolders()
+		l.foreign = &all
+	}
+	if err := f.identify(); err != nil {
+		return driver.Holder{}, false // a folder, for instance: nobody's lock
+	}
+	pid := l.foreign.of(f.id)
+	return driver.Holder{Client: foreignClient(pid), Weight: 1}, pid != 0
+}
+
+// mayStart reports whether the lock's whole name, of which a hashed file name has only the beginning, may start with
+// prefix.
+func (p *parsedName) mayStart(prefix string) bool {
+	return strings.HasPrefix(p.name, prefix) || p.hashed && strings.HasPrefix(prefix, p.name)
+}

@@ -1,0 +1,27 @@
+//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+
+package filelock
+
+// There are no marks outside Linux: the BSDs' byte-range locks meet flock, and belong to the process. So there is no
+// line, and nobody can tell who holds a lock without trying it.
+
+const tellsHolders = false
+
+func (f *lockFile) othersWait() bool { return false }
+
+func (f *lockFile) joinLine() {}
+
+func (f *lockFile) leaveLine() {}
+
+func (f *lockFile) tryTurnstile() error { return nil }
+
+func (f *lockFile) awaitTurnstile() error { return nil }
+
+func (f *lockFile) markHeld() {}
+
+func (f *lockFile) dropMarks() {}
+
+// isHeld is asked when the lock was found taken. The record then is the holder's, or that of the last one before it.
+func isHeld(int) bool { return true }
+
+func giveWay() {}

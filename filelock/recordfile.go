@@ -1,0 +1,67 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package filelock
+
+import (
+	"io"
+	"sync"
+	"syscall"
+)
+
+// recordBuffers spare each acquisition two kilobytes of garbage.
+var recordBuffers = sync.Pool{New: func() any { return new([maxRecord]byte) }}
+
+// readRecord reads the record at the beginning of fd.
+func readRecord(fd int) (r record, err error) {
+	err = readInto(fd, func(p []byte) error {
+		r, err = decodeRecord(p)
+		return err
+	})
+	return r, err
+}
+
+// readLastToken returns the last token that the record at the beginning of fd names.
+func readLastToken(fd int) (last uint64, err error) {
+	err = readInto(fd, func(p []byte) error {
+		if p, err = checkedRecord(p); err == nil {
+			last = lastToken(p)
+		}
+		return err
+	})
+	return last, err
+}
+
+// readInto calls use with the beginning of fd, which is valid during the call.
+func readInto(fd int, use func(p []byte) error) error {
+	buf := recordBuffers.Get().(*[maxRecord]byte)
+	defer recordBuffers.Put(buf)
+	for {
+		n, err := syscall.Pread(fd, buf[:], 0)
+		switch err {
+		case nil:
+			return use(buf[:n])
+		case syscall.EINTR:
+		default:
+			return err
+		}
+	}
+}
+
+// writeRecord writes r in one call, so that a process that dies leaves the old record or the new one.
+func writeRecord(fd int, r *record) error {
+	buf := recordBuffers.Get().(*[maxRecord]byte)
+	defer recordBuffers.Put(buf)
+	p := r.appendTo(buf[:0])
+	for {
+		n, err := syscall.Pwrite(fd, p, 0)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return err
+		case n < len(p):
+			return io.ErrShortWrite
+		default:
+			return nil
+		}
+	}
+}

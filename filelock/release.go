@@ -1,0 +1,124 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package filelock
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Release ends the hold with r's ID. It does so also if ctx has ended: nothing is waited for, except that an Undo waits
+// for the Acquire of the same ID to leave.
+//
+// With Keep the file stays locked that much longer, at most as long as this process and this driver last.
+func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
+	if r.Undo {
+		return d.undo(ctx, r)
+	}
+	f := d.takeHold(r)
+	if f == nil {
+		return fmt.Errorf("%s %q: there is no such hold: %w", r.Kind, r.Name, driver.ErrLost)
+	}
+	if r.Keep > 0 {
+		d.keep(f, r.Keep)
+		return nil
+	}
+	d.end(f)
+	return nil
+}
+
+// takeHold removes the hold with r's ID from the table, and returns its file, or nil if there is none. The caller must
+// pass the file to end or keep, for which Close waits. The holds of a closed driver are Close's.
+func (d *Driver) takeHold(r *driver.Release) *lockFile {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a := d.attempts[r.ID]
+	if a == nil || !a.isHold() || a.key != r.Key || d.closed {
+		return nil
+	}
+	delete(d.attempts, r.ID)
+	d.gone.addReleased(r.ID)
+	d.running.Add(1)
+	return a.file
+}
+
+// undo takes away whatever the Acquire of r's ID has taken or will take.
+func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
+	d.mu.Lock()
+	d.gone.addUndone(r.ID, r.Horizon)
+	a := d.attempts[r.ID]
+	if a == nil || a.isHold() {
+		d.mu.Unlock()
+		if f := d.takeHold(r); f != nil {
+			d.end(f)
+		}
+		return nil
+	}
+	a.stop(errUndone)
+	over := a.over()
+	d.mu.Unlock()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done(): // unknown: the caller asks again
+		return ctx.Err()
+	}
+}
+
+// end frees f, which is in no table any more, and keeps its descriptor for the next Acquire. A shared one is closed: a
+// lock taken on it again would be the other process's too.
+func (d *Driver) end(f *lockFile) {
+	defer d.running.Done()
+	f.unlock()
+	d.mu.Lock()
+	spare := f
+	if !d.closed && !f.shared {
+		spare = d.idle.put(f)
+	}
+	d.mu.Unlock()
+	if spare != nil {
+		spare.close()
+	}
+}
+
+// keep ends f later. Close stops the timer and ends f itself.
+func (d *Driver) keep(f *lockFile, t time.Duration) {
+	defer d.running.Done()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.kept[f] = time.AfterFunc(t, func() {
+		d.mu.Lock()
+		_, still := d.kept[f]
+		still = still && !d.closed
+		if still {
+			delete(d.kept, f)
+			d.running.Add(1)
+		}
+		d.mu.Unlock()
+		if still {
+			d.end(f)
+		}
+	})
+}
+
+// File returns a duplicate of the descriptor with which this driver holds the lock key. A process that inherits it (see
+// [os/exec.Cmd.ExtraFiles]) holds the lock as well: if this process is killed, the lock stays held until the other has
+// closed the descriptor or ended. A Release here frees the lock for both. The caller closes the file when the other
+// process has started; closing it ends nothing.
+//
+// If this driver does not hold the lock, the error matches driver.ErrNotHeld.
+func (d *Driver) File(key driver.Key) (*os.File, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range d.attempts {
+		if a.isHold() && a.key == key {
+			a.file.shared = true
+			return a.file.duplicate()
+		}
+	}
+	return nil, fmt.Errorf("%s %q: %w", key.Kind, key.Name, driver.ErrNotHeld)
+}

@@ -1,0 +1,77 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"syscall"
+	"time"
+)
+
+// stage is one thing to wait for: block sleeps in the kernel until it has it or a signal comes (EINTR), try asks once
+// (EWOULDBLOCK).
+type stage struct {
+	block, try func() error
+}
+
+// waiter waits for the stages of one Acquire, in its goroutine. The wait ends with ctx, which is the one that the waiter
+// was made with; the error then is the context's.
+type waiter interface {
+	wait(ctx context.Context, s stage) error
+	stop()
+}
+
+// maxSleepers bounds the waits in the kernel, because each keeps a thread and the Go runtime ends a program that has
+// 10,000. Waits beyond it poll.
+const maxSleepers = 512
+
+func (d *Driver) newWaiter(ctx context.Context) waiter {
+	if d.sleepers.Add(1) <= maxSleepers {
+		if in := d.interrupter(); in != nil {
+			return newSleeper(ctx, in, &d.sleepers)
+		}
+	}
+	d.sleepers.Add(-1)
+	return poller{}
+}
+
+// Bounds of a poller's pauses: the first are short because most holds are.
+const (
+	minPause = 1 * time.Millisecond
+	maxPause = 25 * time.Millisecond
+)
+
+// poller tries again and again, where the kernel's wait could not be ended.
+type poller struct{}
+
+func (poller) wait(ctx context.Context, s stage) error {
+	pause := minPause
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		err := s.try()
+		if err != syscall.EWOULDBLOCK && err != syscall.EACCES {
+			return err
+		}
+		select {
+		case <-ctx.Done(): // the caller's context, Close or Undo
+			return ctx.Err()
+		case <-timer.C:
+		}
+		pause = min(2*pause, maxPause)
+		timer.Reset(pause/2 + rand.N(pause/2)) // jitter keeps pollers from coming all at once
+	}
+}
+
+func (poller) stop() {}
+
+// waitError explains what ended a wait for f, if it was neither the lock nor the context.
+func (d *Driver) waitError(f *lockFile, err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return pathError("lock file", f.path, err)
+	}
+	return err
+}

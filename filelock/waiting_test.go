@@ -1,0 +1,269 @@
+//go:build linux && (amd64 || arm64)
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// prompt is how fast a method must return once its context has ended.
+const prompt = 50 * time.Millisecond
+
+func kernelWaits(t *testing.T) {
+	t.Helper()
+	if newInterrupter() == nil {
+		skip(t, "waits poll on this architecture")
+	}
+}
+
+func TestAcquire_WhoseContextEnds_ReturnsPromptlyAndLeavesNothing(t *testing.T) {
+	kernelWaits(t)
+	d := open(t, t.TempDir())
+	holder := newID()
+	mustTry(t, d, holder, "x")
+	goroutines, files, threads := runtime.NumGoroutine(), descriptors(t), 0
+	const rounds, waiters = 20, 3
+	slowest := time.Duration(0)
+	for round := range rounds {
+		var all []*waitingAcquire
+		for range waiters { // one stands at the flock, the others at the turnstile
+			all = append(all, startWaiting(t, d, newID(), "x"))
+		}
+		eventually(t, "all sleep in the kernel", func() bool { return sleepingThreads(t) == waiters })
+		for _, w := range all {
+			start := time.Now()
+			w.cancel()
+			if o := w.end(t); !errors.Is(o.err, context.Canceled) {
+				t.Fatalf("got %+v", o)
+			}
+			slowest = max(slowest, time.Since(start))
+		}
+		if n := sleepingThreads(t); n != 0 {
+			t.Fatalf("%d threads still sleep", n)
+		}
+		if round == 0 {
+			threads = countThreads(t)
+		}
+	}
+	if slowest > prompt {
+		t.Errorf("the slowest took %v", slowest)
+	}
+	eventually(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= goroutines })
+	if n := descriptors(t); n > files {
+		t.Errorf("%d descriptors, %d before", n, files)
+	}
+	// The runtime keeps threads for later use, so a few are left, but not one for each wait.
+	if n := countThreads(t); n > threads+waiters {
+		t.Errorf("%d threads, %d after the first round", n, threads)
+	}
+	release(t, d, holder, "x")
+	mustTry(t, d, newID(), "x")
+}
+
+// The signal may come before the thread is in the system call. Contexts that end at about that moment must not be missed.
+func TestAcquire_WhoseContextEndsAsTheWaitBegins_ReturnsPromptly(t *testing.T) {
+	d := open(t, t.TempDir())
+	mustTry(t, d, newID(), "x")
+	for i := range 300 {
+		ctx, cancel := context.WithCancel(context.Background())
+		r := request(newID(), "x")
+		r.Waiting = func(*driver.HeldError) {
+			go func() {
+				spin(time.Duration(i%60) * time.Microsecond)
+				cancel()
+			}()
+		}
+		start := time.Now()
+		if _, err := d.Acquire(ctx, r); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v", err)
+		}
+		if took := time.Since(start); took > 2*prompt {
+			t.Fatalf("round %d took %v", i, took)
+		}
+	}
+}
+
+func TestAcquire_WithACauseOfTheCallers_ReturnsTheContextsError(t *testing.T) {
+	d := open(t, t.TempDir())
+	mustTry(t, d, newID(), "x")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r := request(newID(), "x")
+	r.Waiting = func(*driver.HeldError) { cancel(errors.New("the caller's cause")) }
+	if _, err := d.Acquire(ctx, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAcquire_AfterTheProgramIgnoredAllSignals_StillEndsWithItsContext(t *testing.T) {
+	rerun(t, nil, func(t *testing.T) {
+		d := open(t, t.TempDir())
+		mustTry(t, d, newID(), "x")
+		for _, change := range []func(){
+			func() {},
+			func() { signal.Ignore() },
+			func() { signal.Notify(make(chan os.Signal, 100)) },
+			func() { signal.Ignore(topSignal) },
+			func() { signal.Reset() },
+		} {
+			w := startWaiting(t, d, newID(), "x")
+			change()
+			w.cancel()
+			if o := w.end(t); !errors.Is(o.err, context.Canceled) {
+				t.Errorf("got %+v", o)
+			}
+		}
+	})
+}
+
+func TestAcquire_WithTheSignalBlockedByTheParent_StillEndsWithItsContext(t *testing.T) {
+	rerun(t, nil, func(t *testing.T) {
+		runtime.LockOSThread() // the mask is the thread's
+		blockSignals(t)
+		d := open(t, t.TempDir())
+		mustTry(t, d, newID(), "x")
+		ctx, cancel := context.WithCancel(context.Background())
+		r := request(newID(), "x")
+		r.Waiting = func(*driver.HeldError) { time.AfterFunc(5*time.Millisecond, cancel) }
+		if _, err := d.Acquire(ctx, r); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestAcquire_BeyondTheBoundOfSleepers_Polls(t *testing.T) {
+	d := open(t, t.TempDir())
+	d.sleepers.Store(maxSleepers)
+	holder := newID()
+	mustTry(t, d, holder, "x")
+	cancelled := startWaiting(t, d, newID(), "x")
+	start := time.Now()
+	cancelled.cancel()
+	if o := cancelled.end(t); !errors.Is(o.err, context.Canceled) || time.Since(start) > prompt {
+		t.Errorf("%+v after %v", o, time.Since(start))
+	}
+	w := startWaiting(t, d, newID(), "x")
+	release(t, d, holder, "x")
+	if o := w.end(t); o.err != nil {
+		t.Error(o.err)
+	}
+	if n := d.sleepers.Load(); n != maxSleepers {
+		t.Errorf("%d sleepers are counted, want %d", n, maxSleepers)
+	}
+}
+
+func TestTry_OfAFreeLockForWhichSomebodyWaits_Fails(t *testing.T) {
+	d := open(t, t.TempDir())
+	f := openFile(t, d, "x")
+	f.joinLine() // a waiter that is on its way from the turnstile to the flock
+	_, err := try(d, newID(), "x")
+	var held *driver.HeldError
+	if !errors.As(err, &held) || held.Owner != "" {
+		t.Errorf("got %v, want held by nobody known", err)
+	}
+	f.leaveLine()
+	mustTry(t, d, newID(), "x")
+}
+
+func TestAcquire_BehindAWaiter_DoesNotOvertakeIt(t *testing.T) {
+	d := open(t, t.TempDir())
+	for range 20 {
+		holder, again := newID(), newID()
+		mustTry(t, d, holder, "x")
+		w := startWaiting(t, d, newID(), "x")
+		f := openFile(t, d, "x")
+		eventually(t, "the waiter stands at the turnstile", func() bool { return marked(f.fd, turnstile, 1) })
+		release(t, d, holder, "x")
+		g, err := d.Acquire(withTimeout(t, 20*time.Millisecond), request(again, "x"))
+		if err == nil {
+			t.Fatalf("the releaser got in again (token %d) before the waiter was served", g.Token)
+		}
+		o := w.end(t)
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		if err := d.Release(context.Background(), &driver.Release{Key: mutex("x"), ID: o.grant.Nonce}); err != nil {
+			t.Fatal(err)
+		}
+		f.close()
+	}
+}
+
+func TestClose_EndsWaitsAndHoldsAndLeavesNothing(t *testing.T) {
+	goroutines, files := runtime.NumGoroutine(), descriptors(t)
+	dir := t.TempDir()
+	d, other := open(t, dir), open(t, dir)
+	mustTry(t, d, newID(), "a")
+	used := newID()
+	mustTry(t, d, used, "idle")
+	release(t, d, used, "idle")
+	kept := newID()
+	mustTry(t, d, kept, "kept")
+	if err := d.Release(context.Background(), &driver.Release{Key: mutex("kept"), ID: kept, Keep: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	var all []*waitingAcquire
+	for range 4 {
+		all = append(all, startWaiting(t, d, newID(), "a"))
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range all {
+		if o := w.end(t); !errors.Is(o.err, driver.ErrClosed) || !driver.IsDefinite(o.err) {
+			t.Errorf("a waiter got %+v", o)
+		}
+	}
+	for _, name := range []string{"a", "kept"} {
+		mustTry(t, other, newID(), name)
+	}
+	if _, err := try(d, newID(), "a"); !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("try on the closed driver: %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	_ = other.Close()
+	eventually(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= goroutines })
+	if n := descriptors(t); n != files {
+		t.Errorf("%d descriptors, %d before", n, files)
+	}
+	if n := sleepingThreads(t); n != 0 {
+		t.Errorf("%d threads sleep", n)
+	}
+}
+
+func TestClose_DuringManyAcquires_LeavesNothingHeld(t *testing.T) {
+	dir := t.TempDir()
+	for range 20 {
+		d := open(t, dir)
+		done := make(chan struct{}, 8)
+		for range cap(done) {
+			go func() {
+				defer func() { done <- struct{}{} }()
+				for {
+					id := newID()
+					if _, err := d.Acquire(context.Background(), request(id, "x")); err != nil {
+						return
+					}
+					_ = d.Release(context.Background(), &driver.Release{Key: mutex("x"), ID: id}) // may have ended with Close
+				}
+			}()
+		}
+		spin(200 * time.Microsecond)
+		_ = d.Close()
+		other := open(t, dir)
+		mustTry(t, other, newID(), "x")
+		_ = other.Close()
+		for range cap(done) {
+			<-done
+		}
+	}
+}
