@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -13,12 +14,24 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 		c.unlock()
 		return nil, wrap("lock", w.m.key, ErrClosed)
 	}
+	if g := c.liveGrant(w.owner, w.m.key); g != nil { // another goroutine of the same owner was quicker
+		lease := g.admit(w.owner, w.m, time.Since(w.since), true)
+		c.unlock()
+		return lease, nil
+	}
 	q := c.queueFor(w.m)
 	w.q = q
 	w.announce = c.announcement(ctx, w)
-	q.waiters = append(q.waiters, w)
-	if q.grant != nil || len(q.waiters) > 1 {
-		w.mustWait()
+	q.waiters.push(w)
+	w.owner.noteWait(w)
+	if q.grant != nil || q.waiters.length > 1 {
+		var held *HeldError
+		if q.grant != nil {
+			held = q.grant.heldError()
+		} else if q.fetch != nil {
+			held = q.fetch.held
+		}
+		w.mustWait(held)
 	}
 	q.startFetch(nil)
 	c.unlock()
@@ -101,3 +114,29 @@ func (e *unsupportedError) Error() string {
 
 // Is matches ErrUnsupported.
 func (e *unsupportedError) Is(t error) bool { return t == ErrUnsupported }
+
+// liveGrant returns what o has of key by now, or nil. The caller holds Client.mu.
+func (c *Client) liveGrant(o *owner, key driver.Key) *grant {
+	if o.named {
+		return nil
+	}
+	for _, l := range o.snapshot() {
+		if l.c != c || l.key != key || l.ended != nil {
+			continue
+		}
+		if c.expire(l.g, c.now()); l.ended == nil {
+			return l.g
+		}
+	}
+	return nil
+}
+
+// tryBeside turns the refusal of a try into re-entry if another goroutine of the same owner was quicker.
+func (c *Client) tryBeside(w *waiter, err error) (*Lease, error) {
+	c.lock()
+	defer c.unlock()
+	if g := c.liveGrant(w.owner, w.m.key); g != nil {
+		return g.admit(w.owner, w.m, time.Since(w.since), true), nil
+	}
+	return nil, err
+}

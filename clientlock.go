@@ -1,19 +1,62 @@
 package interlock
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // lock takes Client.mu, which guards queues, grants, leases and the scheduler of the client. Under it nothing blocks,
-// and neither the driver nor anything of the user is called.
+// and neither the driver's requests nor anything of the user is called.
 func (c *Client) lock() { c.mu.Lock() }
 
-// after has f called as soon as Client.mu has been given up. The caller holds Client.mu.
-func (c *Client) after(f func()) { c.todo = append(c.todo, f) }
+// afterwards is what is put off until Client.mu has been given up.
+type afterwards struct {
+	cancels []func() // of contexts; they come first, because holders are to stop
+	foreign []func() // observers and loggers, which may be slow although they must not
+}
 
-// unlock gives Client.mu up and then does what was put off.
+// cancelAfter has contexts cancelled as soon as Client.mu has been given up. The caller holds Client.mu.
+func (c *Client) cancelAfter(works []*work, cause error) {
+	c.todo.cancels = append(c.todo.cancels, func() {
+		for _, w := range works {
+			w.cancel(cause)
+		}
+	})
+}
+
+// after has f, which is not ours, called as soon as Client.mu has been given up. The caller holds Client.mu.
+func (c *Client) after(f func()) { c.todo.foreign = append(c.todo.foreign, f) }
+
+// unlock gives Client.mu up and then does what was put off. It is for goroutines of the user.
 func (c *Client) unlock() {
-	todo := c.todo
-	c.todo = nil
+	todo := c.take()
 	c.mu.Unlock()
+	run(todo.cancels)
+	run(todo.foreign)
+}
+
+// unlockHere is unlock for the scheduler and for a driver's goroutines: a slow observer must not hold up the renewals and
+// losses of others, so it gets a goroutine of its own.
+func (c *Client) unlockHere() {
+	todo := c.take()
+	if len(todo.foreign) > 0 {
+		if !c.closed {
+			c.background.Go(func() { run(todo.foreign) })
+		} else { // Close waits for nobody new
+			defer run(todo.foreign)
+		}
+	}
+	c.mu.Unlock()
+	run(todo.cancels)
+}
+
+func (c *Client) take() afterwards {
+	todo := c.todo
+	c.todo = afterwards{}
+	return todo
+}
+
+func run(todo []func()) {
 	for _, f := range todo {
 		f()
 	}
@@ -26,4 +69,16 @@ func (c *Client) now() time.Time {
 		c.sleep.look(now)
 	}
 	return now
+}
+
+// pause waits for d and reports true, or false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

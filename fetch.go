@@ -46,22 +46,22 @@ func newFetch(q *queue, w *waiter) *fetch {
 // waiting takes in who is in the way.
 func (f *fetch) waiting(held *HeldError) {
 	f.c.lock()
-	defer f.c.unlock()
+	defer f.c.unlockHere()
 	f.held = held
 	if f.only != nil {
-		f.only.mustWait()
+		f.only.mustWait(held)
 		return
 	}
-	f.q.begun = true
-	for _, w := range f.q.waiters {
-		w.mustWait()
+	if f.q.fetch != f { // given up meanwhile, so it says nothing to those who wait now
+		return
 	}
+	f.q.waiters.each(func(w *waiter) { w.mustWait(held) })
 }
 
 // lostByEngine takes in that the engine took the hold back.
 func (f *fetch) lostByEngine(reason LostReason, cause error) {
 	f.c.lock()
-	defer f.c.unlock()
+	defer f.c.unlockHere()
 	if g := f.c.grants[f.r.ID]; g != nil {
 		f.c.lose(g, reason, cause)
 		return
@@ -74,43 +74,69 @@ func (f *fetch) lostByEngine(reason LostReason, cause error) {
 func (f *fetch) run() {
 	defer f.cancel()
 	answer, err := f.ask()
+	refused := errors.Is(err, ErrLost)
 	f.c.lock()
 	wanted := f.stillWanted()
-	if errors.Is(err, ErrLost) {
-		f.lost, err = true, nil
-	}
 	switch {
-	case err != nil:
+	case err != nil && !refused:
 		f.failed(err, wanted)
-		return
-	case wanted && !f.lost:
+	case wanted && !refused && !f.lost && !f.tooLate(answer):
 		f.granted(answer)
 		f.c.unlock()
-		return
-	case f.only == nil:
-		f.q.startFetch(nil)
-		f.c.unlock()
-		f.giveBack()
-		return
-	}
-	f.c.unlock()
-	f.giveBack()
-	if wanted {
-		f.again().run()
+	default:
+		f.returned(refused, wanted)
 	}
 }
 
-// giveBack releases what the engine granted and nobody wants.
-func (f *fetch) giveBack() {
-	_, _ = f.c.settleNow(&driver.Release{Key: f.r.Key, ID: f.r.ID, Horizon: f.r.Lease})
+// tooLate reports that the trust window of answer is over before anybody got it. The caller holds Client.mu.
+func (f *fetch) tooLate(answer driver.Grant) bool {
+	if f.c.traits.Ends != driver.Leases {
+		return false
+	}
+	now := f.c.now()
+	return !now.Before(trustEnd(answer.Sent, answer.Lease).Add(-f.c.sleep.since(answer.Sent)))
+}
+
+// returned gives back what nobody wants or what ended before it was taken in, and asks again for those who still wait. The
+// caller holds Client.mu, which returned gives up.
+func (f *fetch) returned(refused, wanted bool) {
+	f.c.settle(&driver.Release{Key: f.r.Key, ID: f.r.ID, Undo: refused, Horizon: f.r.Lease})
+	if f.only == nil && !refused {
+		f.q.startFetch(nil)
+	}
+	f.c.unlock()
+	wait := time.Duration(0)
+	if refused {
+		wait = retryPause // an engine that refuses for ever is not to be asked without a pause
+	}
+	switch {
+	case !wanted:
+	case f.only != nil:
+		f.askAgain(wait)
+	case refused:
+		f.q.fetchAgain()
+	}
+}
+
+// askAgain asks once more for f's waiter, if it still waits by then.
+func (f *fetch) askAgain(after time.Duration) {
+	if after > 0 && !pause(f.ctx, after) {
+		return
+	}
+	if next := f.again(); next != nil {
+		next.run()
+	}
 }
 
 // again returns a fetch that asks for f's waiter once more, under a new id.
 func (f *fetch) again() *fetch {
 	f.c.lock()
 	defer f.c.unlock()
+	if !f.stillWanted() {
+		return nil
+	}
 	next := newFetch(f.q, f.only)
-	next.only, next.r.Try, next.abandoned = f.only, f.r.Try, f.abandoned
+	next.only, next.r.Try = f.only, f.r.Try
 	f.only.own = next
 	return next
 }
@@ -139,7 +165,7 @@ func (f *fetch) stillWanted() bool {
 		return false
 	}
 	f.q.fetch = nil
-	return len(f.q.waiters) > 0
+	return f.q.waiters.length > 0
 }
 
 // granted makes the engine's answer a grant and serves it. The caller holds Client.mu.
@@ -163,34 +189,51 @@ func (f *fetch) granted(answer driver.Grant) {
 func (f *fetch) failed(err error, wanted bool) {
 	c, q := f.c, f.q
 	definite := driver.IsDefinite(err)
-	again := false
-	switch {
-	case !wanted:
-	case f.only != nil:
-		f.only.answer(nil, f.explain(err, definite))
-	case definite, f.held == nil && !q.begun:
-		// Refused for good; or the engine has never answered these waiters, and they learn at once that it cannot be
-		// reached.
-		q.fail(f.explain(err, definite))
-	default:
-		// A wait that had begun survives a broken connection. Its place in the engine's queue may be lost.
-		again = true
-	}
+	again := wanted && f.sortOut(err, definite)
 	q.tidy()
-	c.unlock()
 	if !definite {
-		c.settleLater(&driver.Release{Key: f.r.Key, ID: f.r.ID, Undo: true, Horizon: f.r.Lease})
+		c.settle(&driver.Release{Key: f.r.Key, ID: f.r.ID, Undo: true, Horizon: f.r.Lease})
 	}
-	if again {
-		c.opts.Logger.Warn("interlock: asking again after an error while waiting",
-			"lock", f.r.Name, "engine", c.traits.Engine, "err", err)
-		q.fetchAgain()
+	c.unlock()
+	if !again {
+		return
 	}
+	c.opts.Logger.Warn("interlock: asking again after an error while waiting",
+		"lock", f.r.Name, "engine", c.traits.Engine, "err", err)
+	if f.only != nil {
+		f.askAgain(retryPause)
+		return
+	}
+	q.fetchAgain()
+}
+
+// sortOut answers those who wait for f with err, except for whom the wait had begun, because they know who is in the way:
+// their wait survives a broken connection, though their place in the engine's queue may be lost. It reports whether to
+// ask again for them. Those whom the engine has never answered learn at once that it cannot be reached. The caller holds
+// Client.mu.
+func (f *fetch) sortOut(err error, definite bool) (again bool) {
+	sort := func(w *waiter) {
+		if !definite && w.told != nil {
+			w.broken, again = err, true
+			return
+		}
+		w.answer(nil, f.explain(err, definite))
+		f.q.remove(w)
+	}
+	if f.only != nil {
+		sort(f.only)
+		return again
+	}
+	f.q.waiters.each(sort)
+	return again
 }
 
 func (f *fetch) explain(err error, definite bool) error {
 	if definite {
 		return wrap("lock", f.r.Key, err)
+	}
+	if errors.Is(err, ErrHeld) { // of a request that was repeated: it says nothing, and must not match ErrHeld
+		err = errors.New(err.Error())
 	}
 	return unavailable("lock", f.r.Key, err)
 }
@@ -201,7 +244,7 @@ const retryPause = 100 * time.Millisecond
 
 // fetchAgain waits a little and asks again. It runs in the goroutine of the fetch that failed.
 func (q *queue) fetchAgain() {
-	if !q.c.pause(q.c.base, retryPause) {
+	if !pause(q.c.base, retryPause) {
 		return
 	}
 	q.c.lock()

@@ -84,7 +84,10 @@ func (g *grant) admit(o *owner, m *Mutex, waited time.Duration, local bool) *Lea
 // fixedEnd is when a hold that is not renewed ends: after its lease, but with the trust window at the latest, so that it
 // never outlives the engine's own lease.
 func (g *grant) fixedEnd(now time.Time, lease time.Duration) time.Time {
-	return earlier(now.Add(lease), g.deadline())
+	if g.c.traits.Ends != driver.Leases {
+		return now.Add(lease) // a session or process goes on by itself
+	}
+	return earlier(now.Add(lease), trustEnd(g.sent, max(g.lease, g.asked)).Add(-g.c.sleep.since(g.sent)))
 }
 
 // passNonce is the nonce of the present pass: of one acquisition, and no other.
@@ -98,7 +101,7 @@ func (g *grant) passNonce() string {
 // renewing reports whether a live hold wants g renewed.
 func (g *grant) renewing() bool {
 	for _, l := range g.holds {
-		if !l.noRenew {
+		if !l.noRenew || g.short(l) {
 			return true
 		}
 	}
@@ -108,7 +111,7 @@ func (g *grant) renewing() bool {
 // wanted returns the lease to renew g for and the pause until then: the longest and the shortest that a hold asks for.
 func (g *grant) wanted() (lease, renewal time.Duration) {
 	for _, l := range g.holds {
-		if l.noRenew {
+		if l.noRenew && !g.short(l) {
 			continue
 		}
 		lease = max(lease, l.lease)
@@ -134,7 +137,8 @@ func (g *grant) mayPass(now time.Time) bool {
 	case driver.Sessions: // confirmed each third of the timeout, so a third may be missing, and the reply under way
 		return g.remaining(now) >= g.lease/3
 	default:
-		return g.remaining(now) >= g.q.key.lease*2/3
+		left := g.remaining(now)
+		return left >= g.q.key.lease*2/3 && left <= g.q.key.lease
 	}
 }
 
@@ -151,4 +155,9 @@ func (g *grant) drop() {
 	if g.q != nil && g.q.grant == g {
 		g.q.grant = nil
 	}
+}
+
+// short reports that the engine has given less than the fixed lease of l: a push that must be claimed.
+func (g *grant) short(l *Lease) bool {
+	return g.c.traits.Ends == driver.Leases && l.end.After(trustEnd(g.sent, g.lease))
 }

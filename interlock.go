@@ -32,7 +32,7 @@ type Client struct {
 	background sync.WaitGroup // every goroutine of the client
 
 	mu     sync.Mutex // see lock
-	todo   []func()   // see after
+	todo   afterwards // see after
 	closed bool
 	queues map[driver.Key][]*queue
 	grants map[string]*grant    // by id; all that the engine gave and that is not given back or lost

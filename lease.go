@@ -165,20 +165,15 @@ func (l *Lease) finish(err error) {
 	if l.lost != nil && errors.Is(err, ErrLost) {
 		close(l.lost)
 	}
-	if works := l.works; len(works) > 0 {
+	if len(l.works) > 0 {
+		l.c.cancelAfter(l.works, err)
 		l.works = nil
-		l.c.after(func() {
-			for _, w := range works {
-				w.cancel(err)
-			}
-		})
 	}
 }
 
 // lose ends the hold as a loss.
-func (l *Lease) lose(reason LostReason, cause error) {
+func (l *Lease) lose(reason LostReason, cause error) *LostError {
 	lost := &LostError{Kind: l.key.Kind, Name: l.key.Name, Token: l.token, Reason: reason, Cause: cause}
-	l.g.loss = lost
 	l.finish(lost)
 	l.c.after(func() {
 		e := l.event()
@@ -187,6 +182,7 @@ func (l *Lease) lose(reason LostReason, cause error) {
 		l.c.opts.Logger.Error("interlock: lock lost", "lock", l.key.Name, "engine", l.c.traits.Engine,
 			"token", l.token, "owner", l.owner.id, "reason", string(reason), "err", cause)
 	})
+	return lost
 }
 
 // event describes the hold to an Observer.
@@ -202,8 +198,8 @@ func (l *Lease) event() Event {
 // and none elsewhere: there a renewed hold lasts as long as its session or process anyway. An error that matches
 // ErrUnavailable changes nothing that was known.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return fmt.Errorf("interlock: extend %q: the duration %v is not positive", l.key.Name, d)
+	if d <= 0 || d > longest {
+		return fmt.Errorf("interlock: extend %q: the duration %v must be more than 0 and at most %v", l.key.Name, d, longest)
 	}
 	l.c.lock()
 	now := l.c.now()

@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -61,7 +62,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 // TryDo is Do if the mutex is free. It reports false, and no error, if another owner holds it: the work was skipped.
 func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (bool, error) {
 	lease, err := m.TryLock(ctx)
-	if errors.Is(err, ErrHeld) {
+	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -72,19 +73,27 @@ func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (
 
 // do runs fn under l and unlocks l, also when fn panics.
 func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	defer func() {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.c.opts.CloseTimeout)
-		defer cancel()
-		if unlockErr := l.Unlock(bounded); unlockErr != nil && !errors.Is(unlockErr, ErrUnavailable) {
-			err = errors.Join(err, unlockErr)
-		}
-	}()
+	defer func() { err = errors.Join(err, l.unlockInTime(ctx)) }()
 	return fn(l.Context(ctx))
 }
 
+// unlockInTime unlocks l whether or not ctx has ended. It waits at most CloseTimeout for the engine's word, and a word
+// that has not come by then is no error: the work was protected, and the release goes on in the background.
+func (l *Lease) unlockInTime(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.c.opts.CloseTimeout)
+	defer cancel()
+	if err := l.Unlock(bounded); !errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	return nil
+}
+
 // Locker returns the mutex as a sync.Locker for code that knows nothing else. Its Lock waits as long as ctx allows and
-// panics on an error; its Unlock panics if the hold was lost. There is no loss signal, so prefer Do.
-func (m *Mutex) Locker(ctx context.Context) sync.Locker { return &locker{m: m, ctx: ctx} }
+// panics on an error; its Unlock panics if the hold was lost. As with sync.Mutex, each Lock is an owner of its own: an
+// owner in ctx does not re-enter. There is no loss signal, so prefer Do.
+func (m *Mutex) Locker(ctx context.Context) sync.Locker {
+	return &locker{m: m, ctx: context.WithValue(ctx, ownerKey{}, (*owner)(nil))}
+}
 
 type locker struct {
 	m     *Mutex
@@ -108,23 +117,17 @@ func (l *locker) Unlock() {
 	}
 	lease := l.lease
 	l.lease = nil
-	if err := lease.Unlock(context.WithoutCancel(l.ctx)); err != nil {
+	if err := lease.unlockInTime(l.ctx); err != nil {
 		panic(err)
 	}
 }
 
 // acquire is Lock and TryLock.
 func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
-	if m.err != nil {
-		return nil, m.err
-	}
 	start := time.Now()
 	o := ownerFrom(ctx)
-	lease, err := m.reenter(ctx, o)
-	if lease == nil && err == nil {
-		lease, err = m.take(ctx, o, try)
-	}
-	obs := m.c.opts.Observer
+	lease, err := m.attempt(ctx, o, try)
+	obs, log := m.c.opts.Observer, m.c.opts.Logger
 	if err != nil {
 		e := m.event(o)
 		e.Waited, e.Err = time.Since(start), err
@@ -132,7 +135,22 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 		return nil, err
 	}
 	obs.acquired(ctx, lease.event())
+	if log.Enabled(ctx, slog.LevelDebug) {
+		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key.Name),
+			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.token), slog.String("owner", lease.owner.id))
+	}
 	return lease, nil
+}
+
+func (m *Mutex) attempt(ctx context.Context, o *owner, try bool) (*Lease, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	lease, err := m.reenter(ctx, o)
+	if lease == nil && err == nil {
+		return m.take(ctx, o, try)
+	}
+	return lease, err
 }
 
 // event describes an attempt that has no lease to an Observer.
@@ -168,7 +186,9 @@ func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
 // share adds a hold of o to g after having refreshed the engine's lease, which also asks the engine whether g still is.
 func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Lease, error) {
 	if c.renewer != nil {
-		err := c.renewNow(ctx, g, m.p.lease)
+		patient, cancel := context.WithTimeout(ctx, m.p.renewal/2)
+		defer cancel()
+		err := c.renewNow(patient, g, m.p.lease)
 		if errors.Is(err, ErrLost) {
 			return nil, err
 		}
@@ -206,12 +226,16 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool) (*Lease, error) {
 	q := c.findQueue(m)
 	busy := q != nil && !q.idle()
 	if busy && try {
-		defer c.unlock()
-		return nil, q.inTheWay()
+		err := q.inTheWay()
+		c.unlock()
+		return c.tryBeside(w, err)
 	}
 	c.unlock()
 	if !busy && (try || c.traits.Local) {
 		lease, err := c.askAlone(ctx, w, true)
+		if try && errors.Is(err, ErrHeld) {
+			return c.tryBeside(w, err)
+		}
 		if try || !errors.Is(err, ErrHeld) {
 			return lease, err
 		}

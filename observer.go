@@ -7,7 +7,7 @@ import (
 
 // Observer is told what happens to locks: the hook for metrics, traces and tests. nil functions are skipped. They are
 // called from many goroutines at once, never while a lock of the client is held inside, and they must not block: the
-// caller of Lock or Unlock waits for them.
+// caller of Lock or Unlock waits for them. They may use leases, but must not call Close, which waits for them.
 type Observer struct {
 	// Waiting is called when a Lock has to wait for another owner.
 	Waiting func(ctx context.Context, e Event)

@@ -20,8 +20,13 @@ const (
 	defaultLocalPasses = 63
 	defaultLocalTime   = 10 * time.Millisecond
 
-	// minLease leaves room for the drift allowance; see trustEnd.
-	minLease = 10 * time.Millisecond
+	// minLease leaves room for the drift allowance; see trustEnd. minRenewal keeps a slip from becoming a flood.
+	minLease   = 10 * time.Millisecond
+	minRenewal = time.Millisecond
+
+	// longest bounds all durations: sums of a few of them fit into a time.Duration. mostPasses bounds LocalPasses.
+	longest    = 50 * 365 * 24 * time.Hour
+	mostPasses = 1_000_000
 
 	maxNameBytes = 512
 )
@@ -53,7 +58,8 @@ type Options struct {
 	// CloseTimeout bounds Close, and the releases that Do makes after its function returned. The default is 5 s.
 	CloseTimeout time.Duration
 
-	// Logger gets acquisitions at Debug, failed renewals at Warn and losses at Error. The default discards.
+	// Logger gets acquisitions at Debug, failed renewals at Warn and losses at Error. It must not block. The default
+	// discards.
 	Logger *slog.Logger
 
 	// Observer is told of every wait, acquisition, renewal, loss and release. The default is none.
@@ -64,7 +70,7 @@ type Options struct {
 
 // LockOptions configures one lock. nil, or a zero field, means the client's.
 type LockOptions struct {
-	// Lease and Renewal are as in Options. On engines with sessions, and on files, a Lease that differs from the client's
+	// Lease and Renewal are as in Options; a Lease without a Renewal is renewed every third of it. On engines with sessions, and on files, a Lease that differs from the client's
 	// is refused with ErrUnsupported, except beside NoRenew or MaxHold.
 	Lease, Renewal time.Duration
 
@@ -134,6 +140,9 @@ func (o *Options) validate() error {
 	if o.CloseTimeout < 0 {
 		return fmt.Errorf("interlock: Options: CloseTimeout %v is negative", o.CloseTimeout)
 	}
+	if o.LocalPasses > mostPasses {
+		return fmt.Errorf("interlock: Options: LocalPasses %d is too large: at most %d", o.LocalPasses, mostPasses)
+	}
 	return validateText("ClientName", o.ClientName)
 }
 
@@ -141,8 +150,11 @@ func validateLease(lease, renewal time.Duration) error {
 	if lease < minLease {
 		return fmt.Errorf("the Lease of %v is too short: it must be at least %v", lease, minLease)
 	}
-	if renewal <= 0 || renewal >= lease/2 {
-		return fmt.Errorf("the Renewal of %v must be more than 0 and less than half of the Lease of %v", renewal, lease)
+	if lease > longest {
+		return fmt.Errorf("the Lease of %v is too long: it must be at most %v", lease, longest)
+	}
+	if renewal < minRenewal || renewal >= lease/2 {
+		return fmt.Errorf("the Renewal of %v must be at least %v and less than half of the Lease of %v", renewal, minRenewal, lease)
 	}
 	return nil
 }
@@ -195,8 +207,8 @@ func (c *Client) params(o *LockOptions) (params, error) {
 	if o.MinHold != 0 || o.LossDelay != 0 {
 		return p, fmt.Errorf("interlock: LockOptions: MinHold and LossDelay: %w", ErrUnsupported)
 	}
-	if o.MaxHold < 0 {
-		return p, fmt.Errorf("interlock: LockOptions: MaxHold %v is negative", o.MaxHold)
+	if o.MaxHold < 0 || o.MaxHold > longest {
+		return p, fmt.Errorf("interlock: LockOptions: MaxHold %v must be between 0 and %v", o.MaxHold, longest)
 	}
 	if o.Lease != 0 {
 		p.lease, p.renewal = o.Lease, o.Lease/3

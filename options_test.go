@@ -43,7 +43,7 @@ func TestBadInput_GetsAClearError(t *testing.T) {
 		{"negative lease", open("mem://", &Options{Lease: -1}), "too short"},
 		{"tiny lease", open("mem://", &Options{Lease: time.Millisecond}), "at least 10ms"},
 		{"renewal of half the lease", open("mem://", &Options{Lease: 10 * second, Renewal: 5 * second}), "less than half of the Lease"},
-		{"negative renewal", open("mem://", &Options{Renewal: -second}), "more than 0"},
+		{"negative renewal", open("mem://", &Options{Renewal: -second}), "at least 1ms"},
 		{"negative local time", open("mem://", &Options{LocalTime: -1}), "LocalPasses to -1"},
 		{"negative close timeout", open("mem://", &Options{CloseTimeout: -1}), "CloseTimeout"},
 		{"over-long client name", open("mem://", &Options{ClientName: strings.Repeat("x", 257)}), "ClientName"},

@@ -15,8 +15,9 @@ type owner struct {
 	id    string // for operators; of a named owner it is the name that the engine compares
 	named bool
 
-	mu    sync.Mutex // guards holds; a leaf: taken under Client.mu, and nothing is called under it
-	holds []*Lease   // not yet ended; of all clients
+	mu      sync.Mutex // guards what follows; a leaf: taken under Client.mu, and nothing is called under it
+	holds   []*Lease   // not yet unlocked; of all clients
+	waiting []*waiter  // standing in a line; of all clients
 }
 
 type ownerKey struct{}
@@ -73,21 +74,49 @@ func (o *owner) remove(l *Lease) {
 	}
 }
 
+// noteWait and forgetWait keep track of who stands in a line as o.
+func (o *owner) noteWait(w *waiter) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting = append(o.waiting, w)
+}
+
+func (o *owner) forgetWait(w *waiter) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if i := slices.Index(o.waiting, w); i >= 0 {
+		o.waiting = slices.Delete(o.waiting, i, i+1)
+	}
+}
+
+// waits returns who stands in a line of c for key as o.
+func (o *owner) waits(c *Client, key driver.Key) (found []*waiter) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, w := range o.waiting {
+		if w.m.c == c && w.m.key == key {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
 func (o *owner) snapshot() []*Lease {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.holds)
 }
 
-// heldBy returns a hold of o on key that has not been unlocked yet: its live one, or one that was lost. A lost hold stays
-// with its owner until it is unlocked, so that re-entry after a loss is told of the loss.
-func (c *Client) heldBy(o *owner, key driver.Key) *Lease {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, l := range o.holds {
-		if l.c == c && l.key == key {
+// heldBy returns a hold of o on key that has not been unlocked yet: a live one, or else one that was lost. A lost hold
+// stays with its owner until it is unlocked, so that re-entry after a loss is told of the loss.
+func (c *Client) heldBy(o *owner, key driver.Key) (held *Lease) {
+	for _, l := range o.snapshot() {
+		if l.c != c || l.key != key {
+			continue
+		}
+		if held = l; l.Err() == nil {
 			return l
 		}
 	}
-	return nil
+	return held
 }

@@ -16,10 +16,9 @@ type queue struct {
 	c   *Client
 	key queueKey
 
-	waiters []*waiter
+	waiters line
 	grant   *grant // what the engine gave and this queue still has; nil if nothing
 	fetch   *fetch // what is being asked of the engine for the line; nil if nothing
-	begun   bool   // the engine has answered to the present waiters that somebody is in the way
 }
 
 // queueKey is what waiters must have in common to be served by the same request. Mutexes of the same name but with other
@@ -42,9 +41,6 @@ func (c *Client) queueFor(m *Mutex) *queue {
 
 // tidy forgets the queue when nothing is in it. The caller holds Client.mu.
 func (q *queue) tidy() {
-	if len(q.waiters) == 0 {
-		q.begun = false
-	}
 	if !q.idle() {
 		return
 	}
@@ -57,15 +53,14 @@ func (q *queue) tidy() {
 }
 
 // idle reports that nobody of this process holds, waits or asks through this queue.
-func (q *queue) idle() bool { return q.grant == nil && q.fetch == nil && len(q.waiters) == 0 }
+func (q *queue) idle() bool { return q.grant == nil && q.fetch == nil && q.waiters.length == 0 }
 
 // remove takes w out of the line. When it was the last, nobody wants what the fetch would bring. The caller holds
 // Client.mu.
 func (q *queue) remove(w *waiter) {
-	if i := slices.Index(q.waiters, w); i >= 0 {
-		q.waiters = slices.Delete(q.waiters, i, i+1)
-	}
-	if len(q.waiters) == 0 && q.fetch != nil {
+	q.waiters.drop(w)
+	w.owner.forgetWait(w)
+	if q.waiters.length == 0 && q.fetch != nil {
 		q.fetch.cancel()
 		q.fetch = nil
 	}
@@ -75,52 +70,49 @@ func (q *queue) remove(w *waiter) {
 // take makes g the queue's own and serves the first in line with it. The caller holds Client.mu and knows that somebody
 // waits.
 func (q *queue) take(g *grant) {
-	q.grant, g.q, q.begun = g, q, false
+	if q.grant != nil {
+		q.grant.q = nil // the engine gave the lock to g, so this one is over although nobody has told us yet
+	}
+	q.grant, g.q = g, q
 	q.serve(g, false)
 }
 
 // serve gives g to the first in line. The caller holds Client.mu and knows that somebody waits.
 func (q *queue) serve(g *grant, local bool) {
-	w := q.waiters[0]
+	w := q.waiters.first
 	w.grant(g, local)
 	q.remove(w)
 	g.admitOthers()
 }
 
-// admitOthers gives g to whoever else waits for it as the same owner: they may be waiting for each other. The caller
-// holds Client.mu.
+// admitOthers gives g to whoever else stands in a line for it as the same owner: they may be waiting for each other. The
+// caller holds Client.mu.
 func (g *grant) admitOthers() {
-	same := func(w *waiter) bool { return w.owner == g.owner }
-	queues := g.c.queues[g.key]
-	for i := len(queues) - 1; i >= 0; i-- { // backwards, because a queue that becomes empty leaves the list
-		q := queues[i]
-		for j := slices.IndexFunc(q.waiters, same); j >= 0; j = slices.IndexFunc(q.waiters, same) {
-			w := q.waiters[j]
-			w.grant(g, true)
-			q.remove(w)
-		}
+	for _, w := range g.owner.waits(g.c, g.key) {
+		w.grant(g, true)
+		w.q.remove(w)
 	}
 }
 
 // fail answers everybody in line with err. The caller holds Client.mu.
 func (q *queue) fail(err error) {
-	for _, w := range slices.Clone(q.waiters) {
+	q.waiters.each(func(w *waiter) {
 		w.answer(nil, err)
 		q.remove(w)
-	}
+	})
 }
 
 // startFetch asks the engine on behalf of the line, unless somebody of it has the lock or is asking already. give, if not
 // nil, is given back in the same step. The caller holds Client.mu.
 func (q *queue) startFetch(give *driver.Release) {
-	if q.fetch != nil || q.grant != nil || len(q.waiters) == 0 || q.c.closed {
+	if q.fetch != nil || q.grant != nil || q.waiters.length == 0 || q.c.closed {
 		if give != nil {
 			q.c.settle(give)
 		}
 		q.tidy()
 		return
 	}
-	f := newFetch(q, q.waiters[0])
+	f := newFetch(q, q.waiters.first)
 	f.give = give
 	q.fetch = f
 	q.c.background.Go(f.run)

@@ -27,7 +27,8 @@ const (
 // release goes on in the background until it is known or the lease has ended.
 //
 // It costs one round trip, or none when the lock passes on to another goroutine of this process or the owner has further
-// holds.
+// holds. When goroutines of this process wait but others have their turn first, engines that can give back and queue again
+// in one step do so in the background: Unlock then returns nil without the engine's word.
 func (l *Lease) Unlock(ctx context.Context) error {
 	c := l.c
 	c.lock()
@@ -95,7 +96,7 @@ func (l *Lease) giveUp() (word func(context.Context) error) {
 // request. It reports false when g has to be released. The caller holds Client.mu.
 func (g *grant) passOn() bool {
 	q := g.q
-	if q == nil || len(q.waiters) == 0 {
+	if q == nil || q.waiters.length == 0 {
 		return false
 	}
 	if g.mayPass(g.c.now()) {
@@ -144,13 +145,14 @@ func (l *Lease) released(err error, attempts int, until time.Time) error {
 	if err == nil || !errors.Is(err, ErrLost) {
 		return err
 	}
-	if attempts > 1 && (until.IsZero() || time.Now().Before(until)) {
-		return nil // an earlier attempt had done it, and its reply was lost
-	}
 	lost := &LostError{Kind: l.key.Kind, Name: l.key.Name, Token: l.token, Reason: LostExpired}
 	var told *LostError
 	if errors.As(err, &told) {
 		lost.Reason, lost.Cause = told.Reason, told.Cause
+	}
+	found := told != nil && told.Reason != LostExpired // the engine remembers how it ended, so it was not by us
+	if attempts > 1 && !found && (until.IsZero() || time.Now().Before(until)) {
+		return nil // an earlier attempt had done it, and its reply was lost
 	}
 	return lost
 }
@@ -167,12 +169,12 @@ func (c *Client) settleLater(r *driver.Release) {
 	c.settle(r)
 }
 
-// settleNow asks the engine to give back r until it is known that it has, or until twice the lease is over, after which
-// the hold has ended by itself whenever its last renewal arrived, or until Close has waited for long enough. It returns
-// how often it asked and the last word.
+// settleNow asks the engine to give back r until it is known that it has, or until Close has waited for long enough. On
+// engines with leases it also ends when twice the lease is over: the hold has ended by itself then, whenever its last
+// renewal arrived. It returns how often it asked and the last word.
 func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
-	end := time.Now().Add(2 * max(r.Horizon, c.traits.Timeout))
-	pause := settleFirst
+	end := time.Now().Add(2 * r.Horizon)
+	wait := settleFirst
 	for {
 		attempts++
 		ctx, cancel := context.WithTimeout(c.hard, settleAttempt)
@@ -181,22 +183,11 @@ func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
 			return attempts, err
 		}
-		if time.Now().After(end) || !c.pause(c.hard, pause) {
+		over := c.traits.Ends == driver.Leases && time.Now().After(end)
+		if over || !pause(c.hard, wait) {
 			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.traits.Engine, "err", err)
 			return attempts, unavailable("unlock", r.Key, err)
 		}
-		pause = min(2*pause, settleMost)
-	}
-}
-
-// pause waits for d and reports true, or false if ctx ended first.
-func (c *Client) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+		wait = min(2*wait, settleMost)
 	}
 }

@@ -67,7 +67,7 @@ func (c *Client) sendRenewals(ctx context.Context, batch []renewal, each func(i 
 	c.renewer.Renew(ctx, requests, func(i int, err error) {
 		c.lock()
 		err = c.renewed(batch[i], err)
-		c.unlock()
+		c.unlockHere()
 		each(i, err)
 	})
 }
@@ -97,8 +97,11 @@ func (c *Client) renewed(b renewal, err error) error {
 		if retry := now.Add(g.retryIn(now)); len(g.holds) > 0 && retry.Before(g.notBefore) {
 			g.notBefore = retry
 		}
-		c.opts.Logger.Warn("interlock: renewal failed", "lock", g.key.Name, "engine", c.traits.Engine,
-			"token", g.token, "remaining", g.remaining(now), "err", err)
+		left := g.remaining(now)
+		c.after(func() {
+			c.opts.Logger.Warn("interlock: renewal failed", "lock", g.key.Name, "engine", c.traits.Engine,
+				"token", g.token, "remaining", left, "err", err)
+		})
 	}
 	c.reschedule(g)
 	return err
@@ -122,7 +125,7 @@ func (c *Client) observeRenewal(g *grant, now time.Time) {
 }
 
 // renewNow renews g for at least lease, in the caller's time, and waits for the answer. An engine that does not answer
-// within half a lease counts as unavailable.
+// within half a lease, or until g is lost, counts as unavailable.
 func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) error {
 	c.lock()
 	now := c.now()
@@ -132,9 +135,9 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 		return g.goneError()
 	}
 	wanted, _ := g.wanted()
-	b := g.renewalFor(max(lease, wanted), now)
+	b, left := g.renewalFor(max(lease, wanted), now), g.remaining(now)
 	c.unlock()
-	bounded, cancel := context.WithTimeout(c.base, b.r.Lease/2)
+	bounded, cancel := context.WithTimeout(c.base, min(b.r.Lease/2, left))
 	word := make(chan error, 1)
 	send := func() {
 		defer cancel()

@@ -13,6 +13,7 @@ type scheduler struct {
 	grants grantHeap
 	armed  time.Time     // when the goroutine wakes next by itself; zero if not at all
 	wake   chan struct{} // wakes it earlier; buffered for one
+	naps   int           // suspensions taken account of
 }
 
 // grantHeap orders grants by when they want to be looked at.
@@ -110,25 +111,34 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
+// napCheck is how often the scheduler looks while anything is held, although nothing is due: its timer stands still with
+// the machine, and holders are to be told soon after it has woken up.
+const napCheck = time.Second
+
 // watch is the scheduler's goroutine. It ends with Close.
 func (c *Client) watch() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		c.lock()
-		batch := c.collect(c.now())
+		now := c.now()
+		c.heedNaps()
+		batch := c.collect(now)
 		next := time.Time{}
 		if len(c.sched.grants) > 0 {
 			next = c.sched.grants[0].due
 		}
 		c.sched.armed = next
-		c.unlock()
 		if len(batch) > 0 {
 			c.background.Go(func() { c.renewBatch(batch) })
 		}
-		if next.IsZero() {
+		c.unlockHere()
+		switch {
+		case next.IsZero():
 			timer.Stop()
-		} else {
+		case c.watching:
+			timer.Reset(min(time.Until(next), napCheck))
+		default:
 			timer.Reset(time.Until(next))
 		}
 		select {
@@ -140,13 +150,26 @@ func (c *Client) watch() {
 	}
 }
 
+// heedNaps puts every grant where it belongs after a suspension, which brings all ends nearer. The caller holds Client.mu.
+func (c *Client) heedNaps() {
+	if c.sched.naps == c.sleep.count {
+		return
+	}
+	c.sched.naps = c.sleep.count
+	for _, g := range c.sched.grants {
+		g.due = g.nextLook()
+	}
+	heap.Init(&c.sched.grants)
+}
+
 // collect ends what is over and returns the renewals to send now. The caller holds Client.mu.
 func (c *Client) collect(now time.Time) []renewal {
 	var looked []*grant
 	var batch []renewal
 	for len(c.sched.grants) > 0 {
 		g := c.sched.grants[0]
-		if g.due.After(now) && !g.renewable(now) {
+		early := len(batch) > 0 && g.renewable(now) // it travels with those that are due
+		if g.due.After(now) && !early {
 			break
 		}
 		heap.Pop(&c.sched.grants)
@@ -165,8 +188,8 @@ func (c *Client) collect(now time.Time) []renewal {
 	return batch
 }
 
-// renewable reports whether to renew g now: it is due, or nearly so, and then it travels with those that are. The pause
-// after an attempt is always kept. The caller holds Client.mu.
+// renewable reports whether g may be renewed now: it is due, or nearly so. The pause after an attempt is always kept. The
+// caller holds Client.mu.
 func (g *grant) renewable(now time.Time) bool {
 	if g.c.renewer == nil || !g.renewing() || now.Before(g.notBefore) {
 		return false
@@ -224,7 +247,10 @@ func (c *Client) lose(g *grant, reason LostReason, cause error) {
 		return
 	}
 	for _, l := range append([]*Lease(nil), g.holds...) {
-		l.lose(reason, cause)
+		g.loss = l.lose(reason, cause)
+	}
+	if g.loss == nil { // its last hold ended before it did
+		g.loss = &LostError{Kind: g.key.Kind, Name: g.key.Name, Token: g.token, Reason: reason, Cause: cause}
 	}
 	q := g.q
 	g.drop()

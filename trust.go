@@ -73,6 +73,7 @@ type sleepWatch struct {
 	known  time.Duration        // asleep at the last look that found something
 	looked time.Time
 	naps   []nap
+	count  int // of all naps
 }
 
 // nap is one suspension: it had happened by the monotonic instant noticed.
@@ -85,8 +86,8 @@ type nap struct {
 // of them, and suspensions take longer.
 const shortestNap = 20 * time.Millisecond
 
-// napsKept bounds what a machine that sleeps every night remembers. The window of a lease that spans more naps than this
-// ended long ago.
+// napsKept bounds what a machine that sleeps every night remembers. Older naps are taken together, as if all had come when
+// the last of them did: too early an end for who took a lock in between, never too late.
 const napsKept = 16
 
 // newSleepWatch starts from the largest of several readings: one that was held up would be taken for a nap later.
@@ -112,9 +113,11 @@ func (s *sleepWatch) look(now time.Time) {
 	}
 	s.naps = append(s.naps, nap{noticed: now, length: total - s.known})
 	if len(s.naps) > napsKept {
+		s.naps[1].length += s.naps[0].length
 		s.naps = s.naps[1:]
 	}
 	s.known = total
+	s.count++
 }
 
 // since returns how long the machine has slept since the instant from.

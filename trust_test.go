@@ -149,7 +149,7 @@ func TestSuspension_LongerThanTheWindow_IsALoss(t *testing.T) {
 		}
 		defer c.Close()
 		l := mustLock(t, t.Context(), c, "a")
-		time.Sleep(5 * second)
+		time.Sleep(5*second + 2*lookEvery)
 		asleep.Store(int64(10 * second))
 		if err := l.Err(); err != nil {
 			t.Fatalf("lost by a nap that left 14 s: %v", err)
@@ -157,7 +157,7 @@ func TestSuspension_LongerThanTheWindow_IsALoss(t *testing.T) {
 		if left := time.Until(l.Deadline()); left > 15*second {
 			t.Errorf("after a nap of 10 s still %v of trust", left)
 		}
-		time.Sleep(lookEvery)
+		time.Sleep(2 * lookEvery)
 		asleep.Store(int64(40 * second))
 		if _, ok := l.Stamp(); ok {
 			t.Error("a stamp after a nap longer than the lease")

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -12,11 +13,18 @@ type waiter struct {
 	owner *owner
 	m     *Mutex
 	since time.Time
-	q     *queue        // in which it stands, or whose grant it will share
-	own   *fetch        // the request that is for this waiter alone; nil if it stands in the line
+	q     *queue // in which it stands, or whose grant it will share
+	own   *fetch // the request that is for this waiter alone; nil if it stands in the line
+
+	before, behind *waiter // in the line
+	standing       bool    // in the line
+
 	ready chan struct{} // closed when answered
 
 	announce func() // tells the Observer that w has to wait; nil when it has or nobody listens; guarded by Client.mu
+
+	told   *HeldError // who is in the way, as last heard; nil if nobody has said so yet; guarded by Client.mu
+	broken error      // why the engine has not been heard since; guarded by Client.mu
 
 	// Guarded by Client.mu; constant once ready is closed.
 	answered bool
@@ -50,18 +58,31 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 		w.leave()
 		return nil, err
 	}
-	c.unlock()
+	defer c.unlock()
 	if w.err != nil {
 		return nil, w.err
 	}
-	// Granted in the instant in which the context ended. The caller no longer wants the lock: it goes on to the next,
-	// without the caller waiting for the engine's word on that.
-	c.spawn(func() { _ = w.lease.Unlock(c.hard) })
-	return nil, &HeldError{Kind: w.m.key.Kind, Name: w.m.key.Name, Cause: ctx.Err()}
+	w.decline()
+	return nil, wrap("lock", w.m.key, ctx.Err())
+}
+
+// decline gives back what w was granted in the instant in which its context ended: the caller no longer wants it, and does
+// not wait for the engine's word on that. The caller holds Client.mu.
+func (w *waiter) decline() {
+	w.owner.remove(w.lease)
+	if w.lease.ended != nil {
+		return
+	}
+	if word := w.lease.giveUp(); word != nil {
+		go func() { _ = word(w.m.c.hard) }() // counted as background by giveUp
+	}
 }
 
 // mustWait tells the Observer, once, that w has to wait. The caller holds Client.mu.
-func (w *waiter) mustWait() {
+func (w *waiter) mustWait(held *HeldError) {
+	if held != nil {
+		w.told, w.broken = held, nil
+	}
 	if w.announce != nil {
 		w.m.c.after(w.announce)
 		w.announce = nil
@@ -90,12 +111,16 @@ func (w *waiter) timeout(cause error) error {
 		}
 		f = w.q.fetch
 	}
+	inTheWay := w.told
 	if f != nil && f.held != nil {
-		held := *f.held
-		held.Cause = cause
-		return &held
+		inTheWay = f.held
 	}
-	return unavailable("lock", w.m.key, cause)
+	if inTheWay == nil || w.broken != nil {
+		return unavailable("lock", w.m.key, errors.Join(cause, w.broken))
+	}
+	held := *inTheWay
+	held.Cause = cause
+	return &held
 }
 
 // heldError describes the owner that has g now, to others of this process. The caller holds Client.mu.

@@ -42,7 +42,7 @@ func servable(r *driver.Request) error {
 	case r.Mode != driver.Exclusive:
 		return fmt.Errorf("file: only exclusive holds: %w", driver.ErrUnsupported)
 	case r.Named:
-		return fmt.Errorf("file: named owners, because the kernel knows descriptors and not owners: %w", driver.ErrUnsupported)
+		return fmt.Errorf("file: named owners, as the kernel knows descriptors, not owners: %w", driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > maxName:
 		return fmt.Errorf("file: a lock's name has 1 to %d bytes, not %d", maxName, len(r.Name))
 	}
@@ -62,7 +62,7 @@ func (d *Driver) take(ctx context.Context, a *attempt, r *driver.Request) (*lock
 			return f, g, nil
 		}
 		f.close()
-		if err != errMoved {
+		if !errors.Is(err, errMoved) {
 			return nil, driver.Grant{}, err
 		}
 	}
@@ -113,9 +113,9 @@ func (f *lockFile) flockError(err error) error {
 func (d *Driver) mint(r *driver.Request, f *lockFile) (driver.Grant, error) {
 	last, err := readLastToken(f.fd)
 	switch {
-	case err == errBadRecord:
+	case errors.Is(err, errBadRecord):
 		d.logger.Warn("lock file is damaged or foreign: the next token rests on the clock alone", "path", f.path)
-	case err != nil && err != errNoRecord:
+	case err != nil && !errors.Is(err, errNoRecord):
 		return driver.Grant{}, pathError("lock file", f.path, err)
 	}
 	now := d.now()

@@ -109,7 +109,7 @@ func (d *Driver) settle(r *driver.Request, a *attempt, f *lockFile, g driver.Gra
 	switch a.ended {
 	case nil:
 		return driver.Grant{}, err
-	case errUndone:
+	case errUndone: // set by stop, never wrapped
 		return driver.Grant{}, errGone(r.Key)
 	default:
 		return driver.Grant{}, a.ended

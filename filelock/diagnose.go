@@ -13,8 +13,8 @@ import (
 )
 
 // Diagnose judges the folder: whether this process can write it, whether it is on a local file system with space left,
-// whether flock excludes there, and how waits are done. It tries flock on a file of its own, which it removes; what fails
-// comes first.
+// whether flock excludes there, and how waits are done. It tries flock on a file of its own, which it removes; what
+// fails comes first.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	checks := []func() driver.Finding{d.checkFolder, d.checkFileSystem, d.checkSpace, d.checkFlock, d.checkWaiting}
 	var findings []driver.Finding
@@ -95,23 +95,23 @@ func (d *Driver) checkFlock() driver.Finding {
 	if err := flock(int(temp.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fail(fmt.Errorf("flock: %w", err))
 	}
-	switch err := flock(int(second.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err {
-	case syscall.EWOULDBLOCK:
-		return f
-	case nil:
+	err = flock(int(second.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
 		f.Level, f.Detail = driver.LevelFail, "flock does not exclude: two open files had the same lock"
 		f.Advice = "name a folder on a local file system"
 		return f
-	default:
+	}
+	if err != syscall.EWOULDBLOCK {
 		return fail(fmt.Errorf("flock: %w", err))
 	}
+	return f
 }
 
 func (d *Driver) checkWaiting() driver.Finding {
 	f := driver.Finding{Check: "waiting", Level: driver.LevelOK, Detail: "waits sleep in the kernel"}
 	if d.interrupter() == nil {
 		f.Level = driver.LevelWarn
-		f.Detail = fmt.Sprintf("waits poll every %v to %v, because no signal can end a wait in the kernel here", minPause, maxPause)
+		f.Detail = fmt.Sprintf("waits poll every %v to %v: no signal can end a wait in the kernel here", minPause, maxPause)
 		f.Advice = "on Linux with amd64 or arm64, leave one of the signals 50 to 62 to Go's handler"
 	}
 	return f

@@ -21,8 +21,8 @@
 // # Guarantees
 //
 // Exclusion is the kernel's: between processes, between drivers of one process and between goroutines. It needs no
-// lease, no clock and no renewal, and a hold cannot be lost while its process lives. (Go's race detector knows nothing of
-// flock: memory that goroutines share needs one driver for all of them, which it does see.)
+// lease, no clock and no renewal, and a hold cannot be lost while its process lives. (Go's race detector knows nothing
+// of flock: memory that goroutines share needs one driver for all of them, which it does see.)
 //
 // A hold ends with its process, also by kill -9, at once. [Driver.File] hands the hold to a child as well, and then it
 // ends with the last of the two. A regular Release ends it whoever has the descriptor.
@@ -52,7 +52,8 @@
 //   - Breaking. The kernel cannot take a lock from a process; kill the process.
 //   - Waiters are not listed: the kernel knows that somebody waits, not who.
 //   - MinHold lasts at most as long as the process.
-//   - Outside Linux waiters poll (every 1 to 25 ms) and form no line, a Try does not see them, and holders are not listed.
+//   - Outside Linux waiters poll (every 1 to 25 ms) and form no line, a Try does not see them, and holders are not
+//     listed.
 //
 // Lock files are never removed: a file that is unlinked while somebody waits for it, or has just opened it, is a lock
 // that others no longer see. This package notices that before it grants (it compares the file with the one at the path
@@ -67,8 +68,8 @@
 // the driver sends a signal to the waiting thread, and to no other. Go handles all signals so that system calls are
 // restarted (SA_RESTART); for one realtime signal the driver takes this flag away, at the first wait: number 62, or the
 // next lower one that has Go's own handler. The handler stays Go's and ignores the signal, no other signal changes, and
-// the flag stays off. A program that subscribes to all signals (signal.Notify without a list) sees this one when a wait is
-// cancelled and must not forward it. If no such signal is left, or more than 512 waits run at once, waits poll as on
+// the flag stays off. A program that subscribes to all signals (signal.Notify without a list) sees this one when a wait
+// is cancelled and must not forward it. If no such signal is left, or more than 512 waits run at once, waits poll as on
 // other systems. Refused were: polling (wakes for nothing and comes late), leaving the thread behind until the lock is
 // free (it would then take the lock for nobody), and a helper process (a wait would cost a fork).
 //

@@ -61,9 +61,9 @@ func New(dir string, opts *Options) (*Driver, error) {
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits { return traits(tellsHolders) }
 
-// Close ends all holds and all waits: Acquires that wait return an error matching driver.ErrClosed. It returns when they
-// have, which is at once, and leaves no descriptor and no goroutine. Holds whose descriptor was handed out by File end
-// too. A Release that comes later finds no hold.
+// Close ends all holds and all waits: Acquires that wait return an error matching driver.ErrClosed. It returns when
+// they have, which is at once, and leaves no descriptor and no goroutine. Holds whose descriptor was handed out by File
+// end too. A Release that comes later finds no hold.
 func (d *Driver) Close() error {
 	d.closing.Do(func() {
 		d.mu.Lock()

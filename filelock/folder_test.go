@@ -133,14 +133,20 @@ func TestAcquire_WithTooManyOpenFiles_SaysSoAndHoldsNothing(t *testing.T) {
 		first := newID()
 		mustTry(t, d, first, "first") // the idle descriptor gives way
 		_, err := try(d, newID(), "second")
-		if !errors.Is(err, syscall.EMFILE) || !strings.Contains(err.Error(), "ulimit") || !strings.Contains(err.Error(), d.path(mutex("second"))) {
-			t.Errorf("got %v", err)
-		}
+		wantError(t, err, syscall.EMFILE, d.path(mutex("second")), "ulimit")
 		for _, f := range taken {
 			_ = f.Close()
 		}
 		mustTry(t, d, newID(), "second")
 	})
+}
+
+// wantError checks that err is errno and says where and what to do.
+func wantError(t *testing.T, err error, errno syscall.Errno, path, advice string) {
+	t.Helper()
+	if !errors.Is(err, errno) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), advice) {
+		t.Errorf("got %v, want %v, %s and %q", err, errno, path, advice)
+	}
 }
 
 // set assigns to a number whose type differs from one system to the next.
@@ -165,9 +171,7 @@ func TestNew_OfAFolderThatOthersOwn_SaysWhatToDo(t *testing.T) {
 		}
 		for _, path := range []string{dir, dir + "/new"} {
 			_, err := New(path, nil)
-			if !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "write access") {
-				t.Errorf("got %v", err)
-			}
+			wantError(t, err, syscall.EACCES, path, "write access")
 		}
 	})
 }

@@ -187,7 +187,8 @@ func mutex(name string) driver.Key { return driver.Key{Kind: driver.KindMutex, N
 // request asks for the mutex name with the given ID.
 func request(id, name string) *driver.Request {
 	return &driver.Request{
-		Key: mutex(name), ID: id, Tokens: 1, Weight: 1, Owner: "owner of " + id, Client: "client of " + id, Label: "label of " + id,
+		Key: mutex(name), ID: id, Tokens: 1, Weight: 1,
+		Owner: "owner of " + id, Client: "client of " + id, Label: "label of " + id,
 	}
 }
 

@@ -3,6 +3,7 @@
 package filelock
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
@@ -33,7 +34,7 @@ func foreignClient(pid int) string { return fmt.Sprintf("process %d", pid) }
 // stableRecord reads a record that its holder may be writing at this moment: reads are not atomic with writes.
 func stableRecord(fd int) (r record, err error) {
 	for range holderReads {
-		if r, err = readRecord(fd); err != errBadRecord {
+		if r, err = readRecord(fd); !errors.Is(err, errBadRecord) {
 			return r, err
 		}
 	}

@@ -4,6 +4,7 @@ package filelock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -18,9 +19,9 @@ import (
 const listStep = 256
 
 // Locks yields the locks of the folder that are held and whose name starts with prefix. It takes no lock and disturbs
-// nobody: it asks for the marks of holders, and reads their records. Holders that are not of this package (flock(1)) are
-// shown by their process, as far as the kernel tells. The name of a lock that is too long for a file name and is held by
-// flock(1) may be cut.
+// nobody: it asks for the marks of holders, and reads their records. Holders that are not of this package (flock(1))
+// are shown by their process, as far as the kernel tells. The name of a lock that is too long for a file name and is
+// held by flock(1) may be cut.
 //
 // Outside Linux it yields an error matching driver.ErrUnsupported.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
@@ -63,7 +64,7 @@ func (l *lister) each(ctx context.Context, yield func(driver.LockInfo, error) bo
 				return nil
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

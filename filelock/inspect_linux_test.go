@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -181,13 +182,48 @@ func TestLocks_WhenTheCallerStopsOrEnds_Stops(t *testing.T) {
 	}
 }
 
+func TestDescriptors_AreClosedOnExec(t *testing.T) {
+	d := open(t, t.TempDir())
+	mustTry(t, d, newID(), "x")
+	file, err := d.File(mutex("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	links, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, link := range links {
+		if to, err := os.Readlink("/proc/self/fd/" + link.Name()); err != nil || to != d.path(mutex("x")) {
+			continue
+		}
+		found++
+		info, err := os.ReadFile("/proc/self/fdinfo/" + link.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var flags int
+		_, after, _ := strings.Cut(string(info), "flags:")
+		if _, err := fmt.Sscanf(after, "%o", &flags); err != nil || flags&syscall.O_CLOEXEC == 0 {
+			t.Errorf("descriptor %s has flags %o, %v", link.Name(), flags, err)
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d descriptors of the lock file, want the hold's and the duplicate", found)
+	}
+}
+
 func TestParseLocks(t *testing.T) {
 	const text = "1: OFDLCK ADVISORY  WRITE -1 fe:00:9977923 4611686018427387904 4611686018427387904\n" +
 		"2: FLOCK  ADVISORY  WRITE 11835 fe:1f:9977923 0 EOF\n" +
 		"2: -> FLOCK  ADVISORY  WRITE 11836 fe:1f:9977923 0 EOF\n" +
-		"3: POSIX  ADVISORY  READ 7 00:19:5 0 EOF\n4: FLOCK\n5: FLOCK ADVISORY WRITE x y 0 EOF\n6: FLOCK ADVISORY WRITE 0 00:19:6 0 EOF\n\n"
+		"3: POSIX  ADVISORY  READ 7 00:19:5 0 EOF\n4: FLOCK\n5: FLOCK ADVISORY WRITE x y 0 EOF\n" +
+		"6: FLOCK ADVISORY WRITE 0 00:19:6 0 EOF\n\n"
 	got := parseLocks([]byte(text))
-	if len(got) != 1 || got.of(fileID{dev: 0xfe1f, ino: 9977923}) != 11835 || got.of(fileID{dev: 0xfe00, ino: 9977923}) != 0 {
+	locked, free := fileID{dev: 0xfe1f, ino: 9977923}, fileID{dev: 0xfe00, ino: 9977923}
+	if len(got) != 1 || got.of(locked) != 11835 || got.of(free) != 0 {
 		t.Errorf("got %v", got)
 	}
 }

@@ -105,14 +105,14 @@ func (f *lockFile) identify() error {
 // was opened, its lock excludes nobody who comes later. It is asked under the lock: who removes a file under its lock,
 // as the package doc says, cannot do so between this answer and the grant.
 func (f *lockFile) atPath() (bool, error) {
-	switch id, err := pathID(f.path); err {
-	case nil:
-		return id == f.id, nil
-	case syscall.ENOENT, syscall.ENOTDIR:
+	id, err := pathID(f.path)
+	if err == syscall.ENOENT || err == syscall.ENOTDIR {
 		return false, nil
-	default:
+	}
+	if err != nil {
 		return false, pathError("lock file", f.path, err)
 	}
+	return id == f.id, nil
 }
 
 func lstatID(path string) (fileID, error) {
@@ -127,8 +127,8 @@ func (f *lockFile) tryLock() error { return flock(f.fd, syscall.LOCK_EX|syscall.
 // awaitLock sleeps in the kernel until it has the lock; a signal ends it with EINTR.
 func (f *lockFile) awaitLock() error { return syscall.Flock(f.fd, syscall.LOCK_EX) }
 
-// unlock ends whatever f holds. It does so expressly and not by closing: a child that inherited the descriptor, or one that
-// is just being forked, has the same open file, and the lock would last until it closes its copy too.
+// unlock ends whatever f holds. It does so expressly and not by closing: a child that inherited the descriptor, or one
+// that is just being forked, has the same open file, and the lock would last until it closes its copy too.
 func (f *lockFile) unlock() {
 	f.dropMarks()
 	_ = flock(f.fd, syscall.LOCK_UN)

@@ -6,8 +6,8 @@ import "syscall"
 // flock(2) does not see on local Linux file systems, nor the other way round. Like the flock they belong to the open
 // file and end with it. The bytes lie far behind every record; the file does not grow by them.
 //
-// The marks serve order and inspection. Exclusion never rests on them: where a file system or sandbox knows no OFD locks,
-// their errors are ignored and waiters stand at the flock itself, in no line.
+// The marks serve order and inspection. Exclusion never rests on them: where a file system or sandbox knows no OFD
+// locks, their errors are ignored and waiters stand at the flock itself, in no line.
 const (
 	firstMark = 1 << 62
 

@@ -23,8 +23,9 @@ func onTmpfs(t *testing.T, options string, body func(t *testing.T, dir string)) 
 	}
 	rerun(t, attr, func(t *testing.T) {
 		dir := t.TempDir()
-		// Private first, so that the mount is not seen outside.
-		if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		// Private first, so that the mount is not seen outside. In a chroot whose root is no mount this is not possible
+		// (EINVAL); there the unmounting has to do.
+		if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil && err != syscall.EINVAL {
 			t.Fatal(err)
 		}
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
@@ -60,9 +61,7 @@ func refused(t *testing.T, d *Driver, name string, errno syscall.Errno, advice s
 	t.Helper()
 	files := descriptors(t)
 	_, err := d.Acquire(context.Background(), request(newID(), name))
-	if !errors.Is(err, errno) || !strings.Contains(err.Error(), d.path(mutex(name))) || !strings.Contains(err.Error(), advice) {
-		t.Errorf("got %v", err)
-	}
+	wantError(t, err, errno, d.path(mutex(name)), advice)
 	if n := descriptors(t); n != files {
 		t.Errorf("%d descriptors, %d before", n, files)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// queue waits for the lock on f: first at the turnstile, then, alone, at the flock. The turnstile is left as soon as the
-// lock is there, so that the next waiter comes up to the flock while this hold lasts.
+// queue waits for the lock on f: first at the turnstile, then, alone, at the flock. The turnstile is left as soon as
+// the lock is there, so that the next waiter comes up to the flock while this hold lasts.
 //
 // Whoever asks while somebody stands in the line queues behind him, the process that releases included. Two who come at
 // the same time may swap; and as the kernel wakes the next waiter but does not hand it the turnstile, one who comes in

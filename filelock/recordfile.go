@@ -37,11 +37,10 @@ func readInto(fd int, use func(p []byte) error) error {
 	defer recordBuffers.Put(buf)
 	for {
 		n, err := syscall.Pread(fd, buf[:], 0)
-		switch err {
-		case nil:
+		if err == nil {
 			return use(buf[:n])
-		case syscall.EINTR:
-		default:
+		}
+		if err != syscall.EINTR {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@
 package filelock
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"syscall"
@@ -23,7 +24,8 @@ func rerun(t *testing.T, attr *syscall.SysProcAttr, body func(t *testing.T)) {
 	c.Env = append(os.Environ(), rerunVar+"="+t.Name())
 	c.SysProcAttr = attr
 	out, err := c.CombinedOutput()
-	if _, ran := err.(*exec.ExitError); err != nil && !ran {
+	var ran *exec.ExitError
+	if err != nil && !errors.As(err, &ran) {
 		skip(t, "this machine does not allow it: "+err.Error())
 	}
 	if err != nil {

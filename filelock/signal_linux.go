@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// The signals that may serve to end a wait, from the last but two down: the last ones are taken most often by others, and
-// those from 32 up by the C library.
+// The signals that may serve to end a wait, from the last but two down: the last ones are taken most often by others,
+// and those from 32 up by the C library.
 const (
 	topSignal    syscall.Signal = 62
 	bottomSignal syscall.Signal = 50

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// sleeper waits in the kernel, in the Acquire's own goroutine and thread. When the context ends, a goroutine sends signals
-// to that thread until it has left the system call.
+// sleeper waits in the kernel, in the Acquire's own goroutine and thread. When the context ends, a goroutine sends
+// signals to that thread until it has left the system call.
 type sleeper struct {
 	in          *interrupter
 	tid         int

@@ -2,12 +2,12 @@ package filelock
 
 import "time"
 
-// releasedKept is how many released IDs are remembered. A copy of a request cannot be on its way for long here: there is
-// no network, only a goroutine of this process.
+// releasedKept is how many released IDs are remembered. A copy of a request cannot be on its way for long here: there
+// is no network, only a goroutine of this process.
 const releasedKept = 1024
 
-// tombstones remembers the IDs that must not be granted again: those released last, and those undone until their horizon.
-// The zero value is empty. Guarded by Driver.mu.
+// tombstones remembers the IDs that must not be granted again: those released last, and those undone until their
+// horizon. The zero value is empty. Guarded by Driver.mu.
 type tombstones struct {
 	released map[string]struct{}
 	ring     []string // the IDs in released, the oldest at next

@@ -16,8 +16,8 @@ type stage struct {
 	block, try func() error
 }
 
-// waiter waits for the stages of one Acquire, in its goroutine. The wait ends with ctx, which is the one that the waiter
-// was made with; the error then is the context's.
+// waiter waits for the stages of one Acquire, in its goroutine. The wait ends with ctx, which is the one that the
+// waiter was made with; the error then is the context's.
 type waiter interface {
 	wait(ctx context.Context, s stage) error
 	stop()

@@ -1,0 +1,48 @@
+package interlock
+
+// line is a queue's waiters in the order in which they came. It is linked, because any of thousands may leave at any time.
+// Guarded by Client.mu.
+type line struct {
+	first, last *waiter
+	length      int
+}
+
+// push puts w at the end.
+func (n *line) push(w *waiter) {
+	w.before, w.standing = n.last, true
+	if n.last == nil {
+		n.first = w
+	} else {
+		n.last.behind = w
+	}
+	n.last = w
+	n.length++
+}
+
+// drop takes w out, if it stands there.
+func (n *line) drop(w *waiter) {
+	if !w.standing {
+		return
+	}
+	if w.before == nil {
+		n.first = w.behind
+	} else {
+		w.before.behind = w.behind
+	}
+	if w.behind == nil {
+		n.last = w.before
+	} else {
+		w.behind.before = w.before
+	}
+	w.before, w.behind, w.standing = nil, nil, false
+	n.length--
+}
+
+// each calls f for everybody in line; f may take out whom it is called for.
+func (n *line) each(f func(*waiter)) {
+	for w := n.first; w != nil; {
+		behind := w.behind
+		f(w)
+		w = behind
+	}
+}
