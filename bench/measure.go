@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/bench/stats"
+	"github.com/interlock-go/interlock/bench/workload"
+)
+
+// measured is what a scenario's rounds have brought: by peer, one result for each round.
+type measured struct {
+	scenario
+	results map[string][]workload.Result
+}
+
+// Bounds of the time before and after the window.
+const (
+	leastWarm = 2 * time.Millisecond
+	mostWarm  = 50 * time.Millisecond
+)
+
+// measure runs the rounds. In each of them every peer is measured once, one right after the other, so that what else the
+// machine does meets all of them. The order is another one in each round, because a peer may profit or suffer from its
+// predecessor.
+func measure(ctx context.Context, sc scenario, s *settings, progress func(round int)) (*measured, error) {
+	m := &measured{scenario: sc, results: map[string][]workload.Result{}}
+	for round := range sc.rounds(s) {
+		progress(round)
+		for _, i := range order(s, round, len(sc.peers)) {
+			j := sc.job
+			j.Peer, j.Dir, j.Time = sc.peers[i], s.dir, s.time
+			j.Warm = min(max(s.time/10, leastWarm), mostWarm)
+			r, err := workload.Run(ctx, peer.All(), j)
+			if err != nil {
+				return nil, fmt.Errorf("round %d: %w", round+1, err)
+			}
+			m.results[j.Peer] = append(m.results[j.Peer], r)
+		}
+	}
+	return m, nil
+}
+
+// order returns the peers' order in a round, by index.
+func order(s *settings, round, peers int) []int {
+	return rand.New(rand.NewPCG(s.seed, uint64(round))).Perm(peers)
+}
+
+// rounds is one where time is not what is measured: a heap is as large each time.
+func (sc *scenario) rounds(s *settings) int {
+	if sc.job.Kind == workload.Held {
+		return 1
+	}
+	return s.rounds
+}
+
+// each returns one number of each round of a peer.
+func (m *measured) each(name string, number func(*workload.Result) float64) []float64 {
+	var xs []float64
+	for i := range m.results[name] {
+		xs = append(xs, number(&m.results[name][i]))
+	}
+	return xs
+}
+
+// value is what peers are compared by: acquisitions a second, or nanoseconds of one.
+func (m *measured) value(r *workload.Result) float64 {
+	if m.job.Kind == workload.Serial {
+		return r.PerOp
+	}
+	return r.Rate
+}
+
+func (m *measured) median(name string, number func(*workload.Result) float64) float64 {
+	return stats.Median(m.each(name, number))
+}
+
+func (m *measured) ratio(name, base string) stats.Ratio {
+	return stats.Compare(m.each(name, m.value), m.each(base, m.value))
+}
+
+func jain(r *workload.Result) float64  { return stats.Jain(r.Shares) }
+func worst(r *workload.Result) float64 { return stats.Worst(r.Shares) }
+
+// waited returns the wait, in nanoseconds, that a part q of the acquisitions does not exceed.
+func waited(q float64) func(*workload.Result) float64 {
+	return func(r *workload.Result) float64 { return float64(r.Wait.Quantile(q)) }
+}

@@ -1,0 +1,49 @@
+package peer
+
+import (
+	"context"
+	"errors"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// lockName is the name of the one lock.
+const lockName = "bench"
+
+// locks is interlock's client on some engine, with the options that a user gets who sets none.
+type locks struct {
+	client *interlock.Client
+	engine driver.Driver
+}
+
+func onEngine(d driver.Driver) (Peer, error) {
+	c, err := interlock.New(d, nil)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return &locks{client: c, engine: d}, nil
+}
+
+// Worker returns a hold's place; all workers share the client, as goroutines of one program do.
+func (l *locks) Worker() (Worker, error) {
+	return &lease{mutex: l.client.Mutex(lockName, nil)}, nil
+}
+
+// Close closes client and engine.
+func (l *locks) Close() error { return errors.Join(l.client.Close(), l.engine.Close()) }
+
+// lease is one goroutine's hold.
+type lease struct {
+	mutex *interlock.Mutex
+	held  *interlock.Lease
+}
+
+// Lock is Mutex.Lock.
+func (l *lease) Lock(ctx context.Context) (err error) {
+	l.held, err = l.mutex.Lock(ctx)
+	return err
+}
+
+// Unlock is Lease.Unlock.
+func (l *lease) Unlock(ctx context.Context) error { return l.held.Unlock(ctx) }

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/interlock-go/interlock/bench/workload"
+)
+
+// benchfmt is every round in the format of Go's benchmarks, one line for each, so that benchstat compares two runs and
+// anybody can check the tables.
+func (r *report) benchfmt() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n# %s\n", r.command, r.machine)
+	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: github.com/interlock-go/interlock/bench\n", runtime.GOOS, runtime.GOARCH)
+	for _, m := range r.measured {
+		for _, p := range m.peers {
+			for i := range m.results[p] {
+				name := strings.ReplaceAll(m.name+"/peer="+p, " ", "-")
+				fmt.Fprintf(&b, "Benchmark%s%s-%d 1%s\n", strings.ToUpper(name[:1]), name[1:], runtime.GOMAXPROCS(0),
+					m.metrics(&m.results[p][i]))
+			}
+		}
+	}
+	return b.String()
+}
+
+func (m *measured) metrics(r *workload.Result) string {
+	switch m.job.Kind {
+	case workload.Serial:
+		return fmt.Sprintf(" %.1f ns/op", r.PerOp)
+	case workload.Held:
+		h := r.Held
+		return fmt.Sprintf(" %.1f B/lock %.4f goroutines/lock %d renewals %d batches %d lost",
+			h.Bytes, h.Goroutines, h.Renewed, h.Batches, h.Lost)
+	default:
+		return fmt.Sprintf(" %.1f locks/s %.0f p50-ns %.0f p99-ns %.0f longest-ns %.4f jain %.4f worst",
+			r.Rate, waited(0.5)(r), waited(0.99)(r), waited(1)(r), jain(r), worst(r))
+	}
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/bench/stats"
+	"github.com/interlock-go/interlock/bench/workload"
+)
+
+// report is a whole run.
+type report struct {
+	command  string
+	machine  string
+	measured []*measured
+}
+
+// markdown is the run as tables.
+func (r *report) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "`%s`\n\n%s\n\n", r.command, r.machine)
+	if rows := r.wants(); len(rows) > 0 {
+		fmt.Fprintf(&b, "### What was demanded\n\n%s\n", table([]string{"what", "demanded", "measured", "kept"}, rows))
+	}
+	for _, m := range r.measured {
+		fmt.Fprintf(&b, "### %s\n\n", m.title)
+		switch m.job.Kind {
+		case workload.Contend:
+			b.WriteString(m.contended())
+		case workload.Serial:
+			b.WriteString(m.serial())
+		case workload.Held:
+			b.WriteString(m.held())
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "### The peers\n\n%s", r.legend())
+	return b.String()
+}
+
+// wants compares what was measured with what interlock demands of itself.
+func (r *report) wants() [][]string {
+	var rows [][]string
+	for _, m := range r.measured {
+		for _, w := range m.wants {
+			q := m.ratio(w.peer, w.base)
+			rows = append(rows, []string{w.says, w.bound(), ratio(q), w.verdict(q.Of)})
+		}
+		if m.job.Kind == workload.Held {
+			rows = append(rows, m.heldWants()...)
+		}
+	}
+	return rows
+}
+
+func (w *want) bound() string {
+	if w.atMost > 0 {
+		return fmt.Sprintf("at most %.3g", w.atMost)
+	}
+	if w.atLeast > 0 {
+		return fmt.Sprintf("at least %.3g", w.atLeast)
+	}
+	return "a large factor"
+}
+
+func (w *want) verdict(q float64) string {
+	if w.atLeast == 0 && w.atMost == 0 {
+		return "judge"
+	}
+	return yes(w.kept(q))
+}
+
+func (w *want) kept(q float64) bool {
+	return q >= w.atLeast && (w.atMost == 0 || q <= w.atMost)
+}
+
+// contended is the table of many who want one lock.
+func (m *measured) contended() string {
+	heads := []string{"peer", "locks/s"}
+	for _, base := range m.bases {
+		heads = append(heads, "of "+base)
+	}
+	heads = append(heads, "wait p50", "p99", "longest", "Jain", "worst share")
+	var rows [][]string
+	for _, p := range m.peers {
+		row := append([]string{p, thousands(m.median(p, m.value))}, m.ratios(p)...)
+		row = append(row,
+			duration(m.median(p, waited(0.5))), duration(m.median(p, waited(0.99))), duration(m.median(p, waited(1))),
+			fmt.Sprintf("%.3f", m.median(p, jain)), fmt.Sprintf("%.2f", m.median(p, worst)))
+		rows = append(rows, row)
+	}
+	return table(heads, rows)
+}
+
+// serial is the table of one who is alone.
+func (m *measured) serial() string {
+	heads := []string{"peer", "time"}
+	for _, base := range m.bases {
+		heads = append(heads, "of "+base)
+	}
+	var rows [][]string
+	for _, p := range m.peers {
+		rows = append(rows, append([]string{p, duration(m.median(p, m.value))}, m.ratios(p)...))
+	}
+	return table(heads, rows)
+}
+
+func (m *measured) ratios(name string) []string {
+	var cells []string
+	for _, base := range m.bases {
+		if base == name {
+			cells = append(cells, "1")
+			continue
+		}
+		cells = append(cells, ratio(m.ratio(name, base)))
+	}
+	return cells
+}
+
+// held is the table of many locks at once.
+func (m *measured) held() string {
+	var rows [][]string
+	for _, p := range m.peers {
+		for _, r := range m.results[p] {
+			h := r.Held
+			rows = append(rows, []string{
+				p, fmt.Sprintf("%.0f", h.Bytes), fmt.Sprintf("%.4f", h.Goroutines),
+				thousands(float64(h.Renewed)), thousands(float64(h.Batches)), fmt.Sprint(h.Lost),
+			})
+		}
+	}
+	return table([]string{"engine", "bytes a lock", "goroutines a lock", "renewals", "in batches", "lost"}, rows)
+}
+
+// What a held lock may cost.
+const (
+	mostBytes      = 600
+	mostGoroutines = 0.01 // for each of very many locks: a handful for the whole client
+)
+
+func (m *measured) heldWants() [][]string {
+	var rows [][]string
+	for _, h := range m.results[workload.EngineMem] {
+		r := h.Held
+		rows = append(rows,
+			[]string{
+				"bytes of heap for each held lock, memlock's part included", fmt.Sprintf("at most %d", mostBytes),
+				fmt.Sprintf("%.0f", r.Bytes), yes(r.Bytes <= mostBytes),
+			},
+			[]string{
+				"goroutines for each held lock", "0",
+				fmt.Sprintf("%.4f", r.Goroutines), yes(r.Goroutines < mostGoroutines),
+			},
+			[]string{"held locks lost while being renewed", "0", fmt.Sprint(r.Lost), yes(r.Lost == 0)})
+	}
+	return rows
+}
+
+// legend says what each peer that appears does.
+func (r *report) legend() string {
+	seen := map[string]bool{}
+	for _, m := range r.measured {
+		for _, p := range m.peers {
+			seen[p] = true
+		}
+	}
+	var b strings.Builder
+	for _, p := range peer.All() {
+		if seen[p.Name] {
+			fmt.Fprintf(&b, "- **%s**: %s.\n", p.Name, p.Does)
+		}
+	}
+	for _, e := range []struct{ name, does string }{
+		{workload.EngineMem, "the core with memlock, which keeps the locks in the same heap"},
+		{workload.EngineNone, "the core with an engine that grants everything and remembers nothing: the core's own part"},
+	} {
+		if seen[e.name] {
+			fmt.Fprintf(&b, "- **%s**: %s.\n", e.name, e.does)
+		}
+	}
+	return b.String()
+}
+
+// table writes a Markdown table. The first column is words, the others are numbers.
+func table(heads []string, rows [][]string) string {
+	var b strings.Builder
+	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	line(heads)
+	b.WriteString("|---" + strings.Repeat("|---:", len(heads)-1) + "|\n")
+	for _, row := range rows {
+		line(row)
+	}
+	return b.String()
+}
+
+func ratio(q stats.Ratio) string {
+	return fmt.Sprintf("%s (%s to %s)", times(q.Of), times(q.Min), times(q.Max))
+}
+
+// times writes a ratio with two digits or more.
+func times(q float64) string {
+	switch {
+	case q >= 10:
+		return thousands(q)
+	case q >= 0.095:
+		return fmt.Sprintf("%.2f", q)
+	default:
+		return fmt.Sprintf("%.2g", q)
+	}
+}
+
+// thousands writes a number with its groups apart.
+func thousands(x float64) string {
+	digits := fmt.Sprintf("%.0f", x)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// duration writes nanoseconds with three digits.
+func duration(ns float64) string {
+	switch d := time.Duration(ns); {
+	case d < time.Microsecond:
+		return fmt.Sprintf("%.3g ns", ns)
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.3g µs", ns/1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", ns/1e6)
+	default:
+		return fmt.Sprintf("%.3g s", ns/1e9)
+	}
+}
+
+func yes(kept bool) string {
+	if kept {
+		return "yes"
+	}
+	return "**no**"
+}

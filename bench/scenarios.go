@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/workload"
+)
+
+// scenario is one table: a job that several peers do in turn.
+type scenario struct {
+	name  string
+	title string
+	job   workload.Job
+	peers []string
+	bases []string // the peers that the others are compared with
+	wants []want
+}
+
+// want is what interlock demands of itself: a ratio of one peer to another. Without a bound it is for the reader to judge.
+type want struct {
+	peer, base string
+	atLeast    float64 // 0 if there is no bound on this side
+	atMost     float64 // likewise
+	says       string
+}
+
+const (
+	goroutines = 256
+	processes  = 8
+
+	// sampling keeps the clock from being what the fastest peers are measured by; it is a prime, so that it does not fall in
+	// step with local passes.
+	sampling = 17
+)
+
+// scenarios returns all of them, in the order of the tables.
+func scenarios() []scenario {
+	all := []scenario{oneProcess(0), oneProcess(20 * time.Microsecond)}
+	for _, hold := range []time.Duration{0, 20 * time.Microsecond, 200 * time.Microsecond} {
+		all = append(all, manyProcesses(hold))
+	}
+	return append(all, alone(), held())
+}
+
+// oneProcess is what local passes are for.
+func oneProcess(hold time.Duration) scenario {
+	s := scenario{
+		name:  fmt.Sprintf("goroutines/hold=%v", hold),
+		title: fmt.Sprintf("%d goroutines of one process, one lock, %s inside", goroutines, inside(hold)),
+		job:   workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: goroutines, Hold: hold},
+		peers: []string{"interlock-file", "flock", "flock-kept", "interlock-mem", "sync.Mutex"},
+		bases: []string{"flock", "sync.Mutex"},
+	}
+	if hold == 0 {
+		s.job.Every = sampling
+		s.wants = []want{{
+			peer: "interlock-file", base: "flock",
+			says: fmt.Sprintf("%d goroutines of one process, against bare flock", goroutines),
+		}}
+	}
+	return s
+}
+
+func manyProcesses(hold time.Duration) scenario {
+	return scenario{
+		name:  fmt.Sprintf("processes/hold=%v", hold),
+		title: fmt.Sprintf("%d processes with one goroutine each, one file, %s inside", processes, inside(hold)),
+		job:   workload.Job{Kind: workload.Contend, Processes: processes, Goroutines: 1, Hold: hold},
+		peers: []string{"interlock-file", "filelock-driver", "flock", "flock-kept"},
+		bases: []string{"flock", "flock-kept"},
+		wants: []want{{
+			peer: "interlock-file", base: "flock", atLeast: 0.8,
+			says: fmt.Sprintf("%d processes, %s inside, against bare flock", processes, inside(hold)),
+		}},
+	}
+}
+
+func alone() scenario {
+	return scenario{
+		name:  "uncontended",
+		title: "One goroutine that nobody disturbs: one acquisition and its release",
+		job:   workload.Job{Kind: workload.Serial},
+		peers: []string{"interlock-file", "filelock-driver", "flock", "flock-kept", "interlock-mem", "sync.Mutex"},
+		bases: []string{"flock"},
+		wants: []want{{
+			peer: "interlock-file", base: "flock", atMost: 3,
+			says: "time of an uncontended acquisition and release, against bare flock",
+		}},
+	}
+}
+
+func held() scenario {
+	const locks, lease = 10_000, 3 * time.Second
+	return scenario{
+		name:  "held",
+		title: fmt.Sprintf("%d different locks held at once by one client, with a lease of %v, each renewed at least 4 times", locks, lease),
+		job:   workload.Job{Kind: workload.Held, Locks: locks, Lease: lease, Renewals: 4},
+		peers: []string{workload.EngineMem, workload.EngineNone},
+	}
+}
+
+// inside says what is done under the lock.
+func inside(hold time.Duration) string {
+	if hold == 0 {
+		return "nothing done"
+	}
+	return fmt.Sprintf("%v of busy work", hold)
+}
+
+// choose returns the scenarios whose name starts with prefix.
+func choose(all []scenario, prefix string) []scenario {
+	var chosen []scenario
+	for _, s := range all {
+		if strings.HasPrefix(s.name, prefix) {
+			chosen = append(chosen, s)
+		}
+	}
+	return chosen
+}

@@ -1,0 +1,118 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/bench/stats"
+)
+
+// childVar marks a process as one that a run has started.
+const childVar = "INTERLOCK_BENCH_CHILD"
+
+// begin is the second message to a child; the first is its Job.
+type begin struct {
+	At int64 // when counting begins, in nanoseconds of the wall clock, which all processes of a machine share
+}
+
+// reply is a message from a child: first that it is ready, then its part of the result; or an error in place of either.
+type reply struct {
+	Err  string `json:",omitempty"`
+	Part *part  `json:",omitempty"`
+}
+
+// part is one process's part of a Result.
+type part struct {
+	Seconds float64 // how long its window was
+	Counts  []int64 // acquisitions in the window, by goroutine
+	All     int64   // acquisitions at any time
+	Wait    stats.Histogram
+	PerOp   float64
+	Held    *HeldResult
+}
+
+// ServeIfChild does a child's work and ends the process if a run has started it; otherwise it does nothing. A program
+// that calls [Run] calls it first.
+func ServeIfChild(peers []peer.Spec) {
+	if os.Getenv(childVar) == "" {
+		return
+	}
+	if err := serve(context.Background(), peers, os.Stdin, json.NewEncoder(os.Stdout)); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: worker:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// serve reads the job, says that it is ready, waits for the beginning, and sends the result.
+func serve(ctx context.Context, peers []peer.Spec, in io.Reader, out *json.Encoder) error {
+	messages := json.NewDecoder(in)
+	var j Job
+	if err := messages.Decode(&j); err != nil {
+		return err
+	}
+	p, err := open(ctx, peers, &j)
+	if err != nil {
+		return errors.Join(err, out.Encode(reply{Err: err.Error()}))
+	}
+	if err := out.Encode(reply{}); err != nil {
+		return err
+	}
+	var b begin
+	if err := messages.Decode(&b); err != nil {
+		return err
+	}
+	// The parent never closes its end while it is alive and wants the result. The system does when it has died, and then
+	// nobody must go on holding the lock and the processor.
+	go func() {
+		_, _ = io.Copy(io.Discard, io.MultiReader(messages.Buffered(), in))
+		os.Exit(3)
+	}()
+	result, err := work(ctx, p, &j, time.Now().Add(time.Until(time.Unix(0, b.At))))
+	if p != nil {
+		err = errors.Join(err, p.Close())
+	}
+	if err != nil {
+		return errors.Join(err, out.Encode(reply{Err: err.Error()}))
+	}
+	return out.Encode(reply{Part: result})
+}
+
+// open opens the job's peer; Held needs none.
+func open(ctx context.Context, peers []peer.Spec, j *Job) (peer.Peer, error) {
+	if j.Kind == Held {
+		return nil, nil //nolint:nilnil // says that there is none
+	}
+	spec, err := find(peers, j.Peer)
+	if err != nil {
+		return nil, err
+	}
+	return spec.Open(ctx, j.Dir)
+}
+
+func work(ctx context.Context, p peer.Peer, j *Job, start time.Time) (*part, error) {
+	switch j.Kind {
+	case Held:
+		return hold(ctx, j)
+	case Serial:
+		return serial(ctx, p, j)
+	case Contend:
+		w, err := openWitness(witnessPath(j.Dir))
+		if err != nil {
+			return nil, err
+		}
+		result, err := contend(ctx, p, j, w, start)
+		return result, errors.Join(err, w.close())
+	}
+	return nil, fmt.Errorf("there is no kind of job %q", j.Kind)
+}
+
+// witnessPath is where the witness of a run lies. The name is not that of a lock.
+func witnessPath(dir string) string { return filepath.Join(dir, ".witness") }

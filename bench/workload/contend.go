@@ -1,0 +1,88 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/bench/stats"
+)
+
+// tally is what one goroutine got.
+type tally struct {
+	counted int64 // acquisitions in the window
+	all     int64
+	wait    stats.Histogram
+}
+
+// contend lets the job's goroutines want the lock, and counts from start on.
+func contend(ctx context.Context, p peer.Peer, j *Job, w *witness, start time.Time) (*part, error) {
+	workers := make([]peer.Worker, j.Goroutines)
+	for i := range workers {
+		var err error
+		if workers[i], err = p.Worker(); err != nil {
+			return nil, err
+		}
+	}
+	var win window
+	tallies, errs := make([]tally, len(workers)), make([]error, len(workers)+1)
+	var all sync.WaitGroup
+	all.Go(func() { win.run(start, j.Time, j.Warm) })
+	for i, worker := range workers {
+		all.Go(func() { tallies[i], errs[i] = drive(ctx, worker, j, &win, w, i) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	sum := &part{Seconds: win.lasted().Seconds()}
+	for i := range tallies {
+		sum.Counts = append(sum.Counts, tallies[i].counted)
+		sum.All += tallies[i].all
+		sum.Wait.Merge(&tallies[i].wait)
+	}
+	return sum, nil
+}
+
+// drive locks until the window is over. Of every j.Every acquisitions it times one, beginning at another one in each
+// goroutine.
+func drive(ctx context.Context, worker peer.Worker, j *Job, win *window, w *witness, first int) (tally, error) {
+	var t tally
+	every := max(j.Every, 1)
+	for i := first; win.phase.Load() != over; i++ {
+		var asked time.Time
+		timed := i%every == 0
+		if timed {
+			asked = time.Now()
+		}
+		if err := worker.Lock(ctx); err != nil {
+			return t, err
+		}
+		phase := win.phase.Load()
+		if timed {
+			t.note(asked, phase, win)
+		}
+		if phase == counting {
+			t.counted++
+		}
+		t.all++
+		w.step(j.Hold)
+		if err := worker.Unlock(ctx); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// note counts a wait that ended in the phase given. One that went on past the end of the window counts as far as it was
+// inside: without it, whoever starved for the whole window would not be seen at all.
+func (t *tally) note(asked time.Time, phase int32, win *window) {
+	switch {
+	case phase == counting:
+		t.wait.Add(time.Since(asked))
+	case phase > counting && asked.Before(win.end):
+		t.wait.Add(win.end.Sub(asked))
+	}
+}

@@ -1,0 +1,81 @@
+// Package workload does what is measured: processes and goroutines that want one lock, one goroutine alone, and very many
+// locks held at once. All of it runs in processes of its own, which are this same program started again, so that the
+// threads, the heap and the collector of one measurement do not meet the next.
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/bench/stats"
+)
+
+// Kind is a sort of measurement.
+type Kind string
+
+// The kinds.
+const (
+	Contend Kind = "contend" // many want the lock
+	Serial  Kind = "serial"  // one takes and releases it, again and again
+	Held    Kind = "held"    // many locks are held at once, and renewed
+)
+
+// Job is one measurement of one peer.
+type Job struct {
+	Kind Kind
+	Peer string        // name of a peer.Spec; Held takes EngineMem or EngineNone
+	Dir  string        // where the run's folder is made; "" is the system's folder for temporary files
+	Time time.Duration // how long is measured
+	Warm time.Duration // how long the same goes on before and after that
+
+	// Of Contend.
+	Processes  int
+	Goroutines int           // of each process
+	Hold       time.Duration // busy work inside
+	Every      int           // of how many acquisitions one is timed; 0 means every one
+
+	// Of Held.
+	Locks    int
+	Lease    time.Duration
+	Renewals int // how often each is renewed
+}
+
+// Result is what a Job has measured.
+type Result struct {
+	// Of Contend. A share is what one process got of the acquisitions, or one goroutine if there is one process.
+	Rate   float64 // acquisitions a second
+	Shares []float64
+	Wait   stats.Histogram
+
+	// Of Serial.
+	PerOp float64 // nanoseconds of one acquisition with its release
+
+	// Of Held.
+	Held *HeldResult
+}
+
+// ErrOverlap says that two were inside at once: what was measured is no lock.
+var ErrOverlap = errors.New("two held the lock at once")
+
+// check refuses a job that cannot be done with that peer.
+func (j *Job) check(p *peer.Spec) error {
+	if j.Kind == Contend && (j.Processes < 1 || j.Goroutines < 1) {
+		return fmt.Errorf("%d processes with %d goroutines each cannot contend", j.Processes, j.Goroutines)
+	}
+	if j.Processes > 1 && p.Alone {
+		return fmt.Errorf("peer %s excludes nobody outside of its process, so it cannot run in %d", j.Peer, j.Processes)
+	}
+	return nil
+}
+
+// find returns the peer of that name.
+func find(peers []peer.Spec, name string) (*peer.Spec, error) {
+	for i := range peers {
+		if peers[i].Name == name {
+			return &peers[i], nil
+		}
+	}
+	return nil, fmt.Errorf("there is no peer %q", name)
+}

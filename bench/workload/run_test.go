@@ -1,0 +1,196 @@
+package workload_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/bench/stats"
+	"github.com/interlock-go/interlock/bench/workload"
+)
+
+func TestMain(m *testing.M) {
+	workload.ServeIfChild(peers())
+	os.Exit(m.Run())
+}
+
+// peers are the real ones and some that only tests have.
+func peers() []peer.Spec {
+	return append(peer.All(),
+		peer.Spec{Name: "none", Open: func(context.Context, string) (peer.Peer, error) { return free{}, nil }},
+		peer.Spec{Name: "broken", Open: func(context.Context, string) (peer.Peer, error) { return nil, errBroken }},
+		peer.Spec{Name: "refusing", Open: func(context.Context, string) (peer.Peer, error) { return free{err: errBroken}, nil }},
+	)
+}
+
+var errBroken = errors.New("broken on purpose")
+
+// free excludes nobody.
+type free struct{ err error }
+
+func (f free) Worker() (peer.Worker, error)   { return f, nil }
+func (free) Close() error                     { return nil }
+func (f free) Lock(context.Context) error     { return f.err }
+func (free) Unlock(ctx context.Context) error { return ctx.Err() }
+
+// brief is a job that lasts for as long as it takes to see that it works.
+func brief(t *testing.T, name string, processes, goroutines int) workload.Job {
+	t.Helper()
+	return workload.Job{
+		Kind: workload.Contend, Peer: name, Dir: t.TempDir(), Time: 20 * time.Millisecond, Warm: 2 * time.Millisecond,
+		Processes: processes, Goroutines: goroutines, Hold: 20 * time.Microsecond,
+	}
+}
+
+func TestRun_EveryPeerExcludes_AndIsMeasured(t *testing.T) {
+	for _, p := range peer.All() {
+		t.Run(p.Name, func(t *testing.T) {
+			shapes := [][2]int{{1, 8}}
+			if !p.Alone {
+				shapes = append(shapes, [2]int{3, 1}, [2]int{2, 3})
+			}
+			for _, shape := range shapes {
+				r, err := workload.Run(t.Context(), peers(), brief(t, p.Name, shape[0], shape[1]))
+				if err != nil {
+					t.Fatalf("%d processes with %d goroutines: %v", shape[0], shape[1], err)
+				}
+				want := shape[0] // a share is a process's, if there are several
+				if want == 1 {
+					want = shape[1]
+				}
+				if len(r.Shares) != want || r.Rate <= 0 || r.Wait.Count() == 0 {
+					t.Errorf("%d shares (want %d), %v locks/s, %d waits", len(r.Shares), want, r.Rate, r.Wait.Count())
+				}
+			}
+		})
+	}
+}
+
+func TestRun_PeerThatDoesNotExclude_IsNoticed(t *testing.T) {
+	for _, shape := range [][2]int{{1, 4}, {4, 1}} {
+		_, err := workload.Run(t.Context(), peers(), brief(t, "none", shape[0], shape[1]))
+		if !errors.Is(err, workload.ErrOverlap) {
+			t.Errorf("%d processes with %d goroutines: error %v, want ErrOverlap", shape[0], shape[1], err)
+		}
+	}
+}
+
+func TestRun_SaysWhyAWorkerFailed_AndLeavesNothingBehind(t *testing.T) {
+	for _, name := range []string{"broken", "refusing"} {
+		j := brief(t, name, 2, 1)
+		_, err := workload.Run(t.Context(), peers(), j)
+		if err == nil || !strings.Contains(err.Error(), errBroken.Error()) {
+			t.Errorf("%s: error %v, want it to say %q", name, err, errBroken)
+		}
+		if left, _ := filepath.Glob(filepath.Join(j.Dir, "*")); len(left) > 0 {
+			t.Errorf("%s: left behind %v", name, left)
+		}
+	}
+}
+
+func TestRun_RefusesJobsThatMakeNoSense(t *testing.T) {
+	for _, j := range []workload.Job{
+		brief(t, "sync.Mutex", 2, 1), brief(t, "no such peer", 1, 1), brief(t, "flock", 0, 1), brief(t, "flock", 1, 0),
+	} {
+		if _, err := workload.Run(t.Context(), peers(), j); err == nil {
+			t.Errorf("%d processes of %s: no error", j.Processes, j.Peer)
+		}
+	}
+}
+
+func TestRun_KillsItsProcesses_WhenItsContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	j := brief(t, "flock", 2, 1)
+	j.Time = time.Hour
+	result := make(chan error, 1)
+	go func() {
+		_, err := workload.Run(ctx, peers(), j)
+		result <- err
+	}()
+	cancel()
+	if err := <-result; err == nil {
+		t.Error("no error although the context ended")
+	}
+}
+
+func TestChild_EndsWithItsParent(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), "INTERLOCK_BENCH_CHILD=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	j := brief(t, "flock", 1, 2)
+	j.Time = time.Hour
+	messages := json.NewEncoder(in)
+	if err := messages.Encode(j); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(out).Decode(new(struct{})); err != nil { // it is ready
+		t.Fatal(err)
+	}
+	if err := messages.Encode(map[string]int64{"At": time.Now().UnixNano()}); err != nil {
+		t.Fatal(err)
+	}
+	_ = in.Close() // as when the parent has died
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("the worker ended with %v, want exit status 3", err)
+	}
+}
+
+func TestSerial_MeasuresEveryPeer(t *testing.T) {
+	for _, p := range peer.All() {
+		j := workload.Job{Kind: workload.Serial, Peer: p.Name, Dir: t.TempDir(), Time: time.Millisecond}
+		r, err := workload.Run(t.Context(), peers(), j)
+		if err != nil || r.PerOp <= 0 {
+			t.Errorf("%s: %v ns, %v", p.Name, r.PerOp, err)
+		}
+	}
+}
+
+func TestHeld_SeesTheRenewalsOfEveryLock(t *testing.T) {
+	for _, engine := range []string{workload.EngineMem, workload.EngineNone} {
+		j := workload.Job{
+			Kind: workload.Held, Peer: engine, Dir: t.TempDir(), Locks: 100, Lease: 3 * time.Second, Renewals: 1,
+		}
+		r, err := workload.Run(t.Context(), peers(), j)
+		if err != nil {
+			t.Fatalf("%s: %v", engine, err)
+		}
+		h := r.Held
+		if h.Renewed < 100-int64(h.Lost) || h.Batches < 1 || h.Bytes <= 0 {
+			t.Errorf("%s: %+v", engine, *h)
+		}
+	}
+}
+
+func TestShares_OfManyProcesses_AreJudgedByProcess(t *testing.T) {
+	r, err := workload.Run(t.Context(), peers(), brief(t, "flock", 2, 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Shares) != 2 {
+		t.Fatalf("%d shares, want 2", len(r.Shares))
+	}
+	if j := stats.Jain(r.Shares); j < 0.5 || j > 1 {
+		t.Errorf("Jain index %v of 2 shares; it lies between 1/2 and 1", j)
+	}
+}
