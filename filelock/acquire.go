@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -86,18 +87,28 @@ func (d *Driver) lock(ctx context.Context, a *attempt, r *driver.Request, f *loc
 	return d.mint(r, f)
 }
 
-// flock gets the lock on f. Who finds nobody waiting tries it first; a Try does no more than that.
+// flock gets the lock on f. Who finds nobody waiting, or whose turn it still is, tries it first; a Try does no more than
+// that.
 func (d *Driver) flock(ctx context.Context, a *attempt, r *driver.Request, f *lockFile) error {
+	now := time.Now()
 	others := f.othersWait()
-	if !others {
+	stay := others && f.turn.lasts(now)
+	if !others || stay {
 		if err := f.tryLock(); err != syscall.EWOULDBLOCK {
+			if !stay {
+				f.turn.began = now
+			}
 			return f.flockError(err)
 		}
 	}
 	if r.Try {
 		return d.heldError(f, r.Key)
 	}
-	return d.queue(ctx, a, r, f, others)
+	if err := d.queue(ctx, a, r, f, others); err != nil {
+		return err
+	}
+	f.turn.began = time.Now()
+	return nil
 }
 
 // flockError says what is wrong with a flock that neither succeeded nor was refused.

@@ -14,6 +14,8 @@ type lockFile struct {
 	path string
 	id   fileID
 
+	turn turn // of who has the lock, or had it last
+
 	// shared is set when a duplicate of the descriptor was handed out. Guarded by Driver.mu.
 	shared bool
 }

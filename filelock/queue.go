@@ -20,7 +20,9 @@ func (d *Driver) queue(ctx context.Context, a *attempt, r *driver.Request, f *lo
 	if err := d.mayWait(a, cancel); err != nil {
 		return err
 	}
-	told := d.tellHolder(r, f, nil)
+	news := d.newNews(r, f)
+	defer news.stop()
+	news.tell()
 	f.joinLine()
 	if others {
 		giveWay()
@@ -32,18 +34,6 @@ func (d *Driver) queue(ctx context.Context, a *attempt, r *driver.Request, f *lo
 	if err := w.wait(ctx, stage{block: f.awaitTurnstile, try: f.tryTurnstile}); err != nil {
 		return err
 	}
-	d.tellHolder(r, f, told)
+	news.tell()
 	return d.waitError(f, w.wait(ctx, stage{block: f.awaitLock, try: f.tryLock}))
-}
-
-// tellHolder calls the request's Waiting with the present holder, unless that is the one told of before.
-func (d *Driver) tellHolder(r *driver.Request, f *lockFile, told *driver.HeldError) *driver.HeldError {
-	if r.Waiting == nil {
-		return nil
-	}
-	h := d.heldError(f, r.Key)
-	if told == nil || *h != *told {
-		r.Waiting(h)
-	}
-	return h
 }

@@ -73,6 +73,7 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 // lock taken on it again would be the other process's too.
 func (d *Driver) end(f *lockFile) {
 	defer d.running.Done()
+	f.turn.freed = time.Now()
 	f.unlock()
 	d.mu.Lock()
 	spare := f

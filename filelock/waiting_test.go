@@ -199,7 +199,7 @@ func TestTry_OfAFreeLockForWhichSomebodyWaits_Fails(t *testing.T) {
 	mustTry(t, d, newID(), "x")
 }
 
-func TestAcquire_BehindAWaiter_DoesNotOvertakeIt(t *testing.T) {
+func TestAcquire_BehindAWaiter_AfterItsTurn_DoesNotOvertakeIt(t *testing.T) {
 	d := open(t, t.TempDir())
 	for range 20 {
 		holder, again := newID(), newID()
@@ -207,6 +207,11 @@ func TestAcquire_BehindAWaiter_DoesNotOvertakeIt(t *testing.T) {
 		w := startWaiting(t, d, newID(), "x")
 		f := openFile(t, d, "x")
 		eventually(t, "the waiter stands at the turnstile", func() bool { return marked(f.fd, turnstile, 1) })
+		eventually(t, "the holder's turn is over", func() bool {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return time.Since(d.attempts[holder].file.turn.began) > turnTime
+		})
 		release(t, d, holder, "x")
 		g, err := d.Acquire(withTimeout(t, 20*time.Millisecond), request(again, "x"))
 		if err == nil {
