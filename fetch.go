@@ -20,12 +20,19 @@ type fetch struct {
 	r      *driver.Request
 	ctx    context.Context //nolint:containedctx // belongs to the request, whichever goroutine runs it
 	cancel context.CancelFunc
+	claim  *claim
 	give   *driver.Release // to be given back in the same step; nil if nothing
 
 	// Guarded by Client.mu.
 	held      *HeldError // who is in the way, once the engine has said
 	abandoned bool       // only does not wait any more
-	lost      bool       // the engine took the hold back before the answer had been taken in
+}
+
+// claim is what a driver keeps of us as long as a hold lasts, so it is small.
+type claim struct {
+	c    *Client
+	id   string
+	lost bool // the engine took the hold back before the answer had been taken in; guarded by Client.mu
 }
 
 // newID returns a request id: unique for ever, because the client's part is random.
@@ -39,7 +46,8 @@ func newFetch(q *queue, w *waiter) *fetch {
 	f := &fetch{c: q.c, q: q, r: w.request(q.c.newID())}
 	f.ctx, f.cancel = context.WithCancel(q.c.base)
 	f.r.Waiting = f.waiting
-	f.r.Lost = f.lostByEngine
+	f.claim = &claim{c: q.c, id: f.r.ID}
+	f.r.Lost = f.claim.lostByEngine
 	return f
 }
 
@@ -59,14 +67,14 @@ func (f *fetch) waiting(held *HeldError) {
 }
 
 // lostByEngine takes in that the engine took the hold back.
-func (f *fetch) lostByEngine(reason LostReason, cause error) {
-	f.c.lock()
-	defer f.c.unlockHere()
-	if g := f.c.grants[f.r.ID]; g != nil {
-		f.c.lose(g, reason, cause)
+func (k *claim) lostByEngine(reason LostReason, cause error) {
+	k.c.lock()
+	defer k.c.unlockHere()
+	if g := k.c.grants[k.id]; g != nil {
+		k.c.lose(g, reason, cause)
 		return
 	}
-	f.lost = true
+	k.lost = true
 }
 
 // run asks the engine and takes the answer to whom it is for. A hold that ended before that (an operator broke it, or this
@@ -80,7 +88,7 @@ func (f *fetch) run() {
 	switch {
 	case err != nil && !refused:
 		f.failed(err, wanted)
-	case wanted && !refused && !f.lost && !f.tooLate(answer):
+	case wanted && !refused && !f.claim.lost && !f.tooLate(answer):
 		f.granted(answer)
 		f.c.unlock()
 	default:

@@ -209,7 +209,7 @@ func (c *Client) expire(g *grant, now time.Time) {
 	}
 	for _, l := range append([]*Lease(nil), g.holds...) {
 		if !l.end.IsZero() && !now.Before(l.end) {
-			l.lose(driver.LostExpired, nil)
+			_ = l.lose(driver.LostExpired, nil)
 		}
 	}
 	if len(g.holds) == 0 {

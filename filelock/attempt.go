@@ -106,10 +106,10 @@ func (d *Driver) settle(r *driver.Request, a *attempt, f *lockFile, g driver.Gra
 	if f != nil {
 		f.close()
 	}
-	switch a.ended {
-	case nil:
+	switch {
+	case a.ended == nil:
 		return driver.Grant{}, err
-	case errUndone: // set by stop, never wrapped
+	case errors.Is(a.ended, errUndone):
 		return driver.Grant{}, errGone(r.Key)
 	default:
 		return driver.Grant{}, a.ended

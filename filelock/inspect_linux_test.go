@@ -2,6 +2,7 @@ package filelock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -176,7 +177,7 @@ func TestLocks_WhenTheCallerStopsOrEnds_Stops(t *testing.T) {
 			cancel()
 			continue
 		}
-		if err != context.Canceled || n > 2 {
+		if !errors.Is(err, context.Canceled) || n > 2 {
 			t.Fatalf("entry %d: %v", n, err)
 		}
 	}

@@ -15,8 +15,10 @@ func TestNewInterrupter_ChangesOneFlagOfOneSignal(t *testing.T) {
 		for sig := syscall.Signal(1); sig <= last; sig++ {
 			_ = getAction(sig, &before[sig]) // no action for some numbers
 		}
-		if newInterrupter() == nil || newInterrupter() == nil {
-			t.Fatal("there is no signal to interrupt with")
+		for range 2 { // once more, with what the first has changed
+			if newInterrupter() == nil {
+				t.Fatal("there is no signal to interrupt with")
+			}
 		}
 		for sig := syscall.Signal(1); sig <= last; sig++ {
 			_ = getAction(sig, &after[sig])

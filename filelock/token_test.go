@@ -38,7 +38,7 @@ func TestNextTokens(t *testing.T) {
 		{"used up", maxToken, now, 1, 0, 0, errTokensUsedUp},
 	} {
 		first, n, err := nextTokens(row.last, row.now, row.want)
-		if first != row.first || n != row.n || err != row.err {
+		if first != row.first || n != row.n || !errors.Is(err, row.err) {
 			t.Errorf("%s: %d, %d, %v, want %d, %d, %v", row.name, first, n, err, row.first, row.n, row.err)
 		}
 	}

@@ -162,6 +162,7 @@ func (s *state) admit(now time.Time, r *driver.Request) (*record, error) {
 		return nil, l.heldBy(r) // the lock has a holder, or it would have had no queue and let r in
 	}
 	rec := &record{entry: entry{ref: ref{r.Key, r.ID}}, req: *r, since: now}
+	rec.req.Waiting = nil // the driver calls it, and a long hold must not keep alive what it refers to
 	s.records[rec.ref] = rec
 	l.size(r)
 	if free {
