@@ -159,7 +159,7 @@ func TestAcquire_RefusedForEver_IsNotAskedWithoutAPause(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			cancel()
-			if n := h.acquires.Load() - before; n < 2 || n > 101 {
+			if n := h.acquires.Load() - before; n < 2 || n > 110 {
 				t.Errorf("asked %d times in 10 s", n)
 			}
 		}

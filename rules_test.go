@@ -36,6 +36,7 @@ func TestNamedOwners_AreNeverPassedLocally(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		first := mustLock(t, WithOwner(t.Context(), "one"), c, "a")
 		next := lockLater(t.Context(), c, "a")
+		synctest.Wait() // so that they stand in this order
 		named := lockLater(WithOwner(t.Context(), "two"), c, "a")
 		synctest.Wait()
 		if n := h.acquires.Load(); n != 3 {

@@ -56,7 +56,7 @@ func TestSessionEngine_TrustFollowsTheSignsOfLife(t *testing.T) {
 	sessionBubble(t, func(t *testing.T, c *Client, s *sessions) {
 		l := mustLock(t, t.Context(), c, "a")
 		for range 10 {
-			time.Sleep(5 * second)
+			time.Sleep(5 * second) // virtual
 			s.pinged.ping()
 		}
 		if err := l.Err(); err != nil {
@@ -132,7 +132,7 @@ func TestProcessEngine_HasNoDeadlineUnlessAsked(t *testing.T) {
 		c := mustNew(t, &forever{h}, nil)
 		defer c.Close()
 		l := mustLock(t, t.Context(), c, "a")
-		time.Sleep(24 * time.Hour)
+		time.Sleep(24 * time.Hour) // virtual
 		if l.Err() != nil || !l.Deadline().IsZero() {
 			t.Errorf("after a day: %v, deadline %v", l.Err(), l.Deadline())
 		}

@@ -33,7 +33,8 @@ type Driver interface {
 	// Release ends the hold with r's ID, and only that one. It returns nil when it ended the hold, and an error matching
 	// ErrLost when there is no such hold (it ended earlier, or was never granted). Any other error means that the outcome
 	// is unknown and that the caller will ask again. A released ID stays refused for as long as a copy of its Acquire may
-	// be under way. With Undo see [Release].
+	// be under way. A driver that repeats a release by itself and then finds nothing does not know which copy ended the
+	// hold: it returns an error that does not match ErrLost, and is asked again. With Undo see [Release].
 	Release(ctx context.Context, r *Release) error
 
 	// Close gives back what the driver holds of the machine: connections, goroutines, descriptors. Holds of a session or

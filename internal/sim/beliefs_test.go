@@ -23,15 +23,14 @@ type insider struct {
 	process int
 }
 
-// entered checks, at the instant in which a worker is told to be inside, that nobody else believes so of himself. Leases
-// that are lost stay so, which makes this instant the only one to look at. It reports whether the worker is inside at all:
-// an answer that comes after its lease has ended is a loss from the beginning.
+// entered checks, at the instant in which a worker is told to be inside, that nobody else believes so of himself.
+// Leases that are lost stay so, which makes this instant the only one to look at. An answer
+// that comes after its lease has ended must be given to nobody. It reports whether the worker is inside at all.
 func (b *beliefs) entered(l *interlock.Lease, process int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l.Err() != nil {
-		b.w.counts.hit("granted too late")
-		b.w.note("too late for", l.Name(), strconv.FormatUint(l.Token(), 10))
+		b.w.violate(belief, "%s: token %d was given to a worker when its lease had ended", l.Name(), l.Token())
 		return false
 	}
 	trusted := slices.DeleteFunc(b.inside[l.Name()], func(i *insider) bool { return i.lease.Err() != nil })

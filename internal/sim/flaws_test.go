@@ -14,8 +14,8 @@ var mutants = []struct {
 	{freesByName, []checker{exclusion}},
 	{trustsFromReply, []checker{exclusion}},
 	{silenceIsYes, []checker{exclusion}},
-	// No two holders believe in a renewal that comes too late, because the core does not believe in its answer. So it is
-	// seen in the engine's books only.
+	// No two holders believe in a renewal that comes too late, because the core does not believe in its answer. So it
+	// is seen in the engine's books only.
 	{revivesExpired, []checker{truthful}},
 	{undoesNothing, []checker{residue}},
 	{forgetsIDs, []checker{residue}},

@@ -3,4 +3,4 @@
 package sim
 
 // defaultSeeds is how many runs fit into some ten seconds on two busy cores.
-const defaultSeeds = 150
+const defaultSeeds = 120

@@ -36,7 +36,8 @@ type report struct {
 // String tells what was wrong, the first few at most.
 func (r *report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d violations; replay with -run 'Simulation$' -v -sim.seed=%d", r.seed, len(r.violations), r.seed)
+	fmt.Fprintf(&b, "seed %d: %d violations; to replay: -run 'Simulation$' -v -sim.seed=%d",
+		r.seed, len(r.violations), r.seed)
 	for _, v := range r.violations[:min(len(r.violations), 5)] {
 		b.WriteString("\n    " + v)
 	}

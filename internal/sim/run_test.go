@@ -111,8 +111,8 @@ func (w *world) mustBeEmpty() {
 	}
 }
 
-// mustBeGivenBack checks that processes which did not crash gave everything back instead of letting it run out: always if
-// no message was lost, nearly always if one in twenty-five was and had to be sent again.
+// mustBeGivenBack checks that processes which did not crash gave everything back instead of letting it run out:
+// always if no message was lost, nearly always if one in twenty-five was and had to be sent again.
 func (w *world) mustBeGivenBack() {
 	out, all := w.truth.ranOut()
 	w.counts.add("ran out", len(out))

@@ -30,7 +30,7 @@ var happens = []string{
 	"undone grant", "unlock without an answer", "write without an answer",
 	// What the workers managed to do.
 	"lock: done", "lock: held", "lock: unavailable", "lock: closed", "trylock: done", "trylock: held", "unlock: done",
-	"unlock: lost", "unlock: released", "unlock with an ended context", "re-entry: done", "re-entry: lost", "extension",
+	"unlock: lost", "unlock: released", "unlock with an ended context", "re-entry: done", "extension",
 	"named owner", "local pass", "requeue", "renewal", "batch of renewals", "break that was confirmed",
 	// What would have been lost without the fence, and was. The second is the control: it shows that the resources were
 	// in danger at all.
@@ -79,7 +79,8 @@ func TestSimulation_WithLossesOfSingleMessages_LosesNoLock(t *testing.T) {
 		"lost request", "lost reply", "repeated request", "renewal without an answer", "release without an answer")
 }
 
-// quiet makes some runs in which no hold may be lost, and nothing may happen twice, although what is named has happened.
+// quiet makes some runs in which no hold may be lost, and nothing may happen twice, although what is named has
+// happened.
 func quiet(t *testing.T, conf config, happened ...string) {
 	t.Helper()
 	var all tally

@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// truth keeps the books of what the engine has said: which hold lasts until when. It is what the engine is checked with,
-// and what the processes' beliefs are compared with.
+// truth keeps the books of what the engine has said: which hold lasts until when. It is what the engine is checked
+// with, and what the processes' beliefs are compared with.
 type truth struct {
 	w *world
 
@@ -177,8 +177,8 @@ func (t *truth) isBroken(name string, token uint64) bool {
 	return false
 }
 
-// lasts returns until when the engine gives the lock to nobody else than the holder with that token. It reports false if
-// it does not know, which is so when an operator had a hand in it.
+// lasts returns until when the engine gives the lock to nobody else than the holder with that token. It reports false
+// if it does not know, which is so when an operator had a hand in it.
 func (t *truth) lasts(name string, token uint64) (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// worker takes locks and works under them, over and over. After each call it lets some time pass before it does anything
-// that others could notice.
+// worker takes locks and works under them, over and over. After each call it lets some time pass before it does
+// anything that others could notice.
 type worker struct {
 	f    *life
 	w    *world
@@ -98,7 +98,8 @@ func (k *worker) turn() {
 	k.unlock(l)
 }
 
-// options draws the options of a lock. Most workers use the usual ones, so that they queue together and pass on locally.
+// options draws the options of a lock. Most workers use the usual ones, so that they queue together and pass on
+// locally.
 func (k *worker) options() *interlock.LockOptions {
 	switch n := k.rng.IntN(20); {
 	case n < 2:

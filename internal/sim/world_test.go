@@ -31,8 +31,8 @@ const (
 	defaultLease = 1500 * time.Millisecond
 	longestLease = 3 * time.Second // also by Extend
 
-	// The pauses between renewals divide no lease: with thirds, the core's limit for an answer would fall on the instant
-	// of a later renewal, and which of the two comes first is nobody's to say.
+	// The pauses between renewals divide no lease: with thirds, the core's limit for an answer would fall on the
+	// instant of a later renewal, and which of the two comes first is nobody's to say.
 	defaultRenewal = 487 * time.Millisecond
 	longestRenewal = 971 * time.Millisecond
 )
