@@ -41,6 +41,10 @@ matrix: ## run the conformance suite on every engine and rewrite docs/engines.md
 matrix-check: ## fail when docs/engines.md is not what the conformance run says
 	scripts/matrix.sh check
 
+.PHONY: model
+model: ## search the exhaustive model of the hand-off at its widest bounds (a minute)
+	go test ./internal/handoff -count=1 -v -run 'Sound' -args -wide
+
 .PHONY: build
 build: ## build bin/interlock
 	go build -o bin/interlock ./cmd/interlock
