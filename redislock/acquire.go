@@ -1,0 +1,332 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+const (
+	// mostClaim is how long a pushed grant lasts unless it is claimed. A waiter that died unnoticed costs as much.
+	mostClaim = 2 * time.Second
+	// beats is how many claim times a heartbeat counts, so one may be lost. QUEUE_LASTS in lock.lua must be longer.
+	beats = 2.5
+	// retry is between two attempts to reach a server that a wait has lost.
+	retry = 100 * time.Millisecond
+	// apart spreads the waiters of a lock whose holder may have died: the first is to find it first.
+	apart = 2 * time.Millisecond
+)
+
+// attempt is one Acquire or Requeue under way.
+type attempt struct {
+	d    *Driver
+	r    *driver.Request
+	e    *entry
+	key  string
+	slot uint16
+	keys []string
+	args []string
+
+	claim   time.Duration
+	listens bool // to the slot's pushes, in a Cluster
+	waited  bool // the server has queued the request at least once
+	unknown bool // a call's outcome is unknown
+
+	sent   time.Time // when the call of the last answer was sent
+	answer reply
+}
+
+// Acquire asks the server. If somebody is in the way, the request is queued there, and the grant comes by a push; until
+// then a heartbeat a second keeps the place. A wait survives broken connections and failovers for as long as the server
+// comes back before the place is lost; after that it is at the end of the queue.
+//
+// It costs one round trip, and one more with Options.Replicas, or when a push could not be trusted by itself, or for the
+// first wait in a slot of a Cluster.
+func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	return d.acquire(ctx, r, nil)
+}
+
+// Requeue releases give and acquires r, behind everybody who waits, in one round trip. It is for requests of one exclusive
+// hold without a named owner; others are refused with an error matching driver.ErrUnsupported.
+func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
+	if r.Named || r.Try || r.Mode != driver.Exclusive || give.Undo || give.Keep > 0 || give.Key != r.Key {
+		return driver.Grant{}, fmt.Errorf("redis: requeue is for plain exclusive holds: %w", driver.ErrUnsupported)
+	}
+	return d.acquire(ctx, r, give)
+}
+
+func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *driver.Release) (driver.Grant, error) {
+	if err := check(r); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	e, err := d.enter(r)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	a := d.newAttempt(r, e)
+	g, err := a.run(ctx, give)
+	if err == nil {
+		err = d.hold(r.ID, e)
+	}
+	if err != nil {
+		d.leave(r.ID, e)
+		return driver.Grant{}, a.explain(err)
+	}
+	return g, nil
+}
+
+// check refuses what can never be granted.
+func check(r *driver.Request) error {
+	switch {
+	case !slices.Contains(kinds, r.Kind):
+		return fmt.Errorf("redis: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
+	case r.ID == "" || strings.ContainsAny(r.ID, " \r\n"):
+		return fmt.Errorf("redis: a request whose ID is empty or has spaces: %w", driver.ErrUnsupported)
+	case r.Name == "" || len(r.Name) > 512:
+		return fmt.Errorf("redis: a lock's name has 1 to 512 bytes, not %d: %w", len(r.Name), driver.ErrUnsupported)
+	case r.Lease < time.Millisecond:
+		return fmt.Errorf("redis: a lease of %v: %w", r.Lease, driver.ErrUnsupported)
+	case r.Mode > driver.Upgradeable:
+		return fmt.Errorf("redis: mode %d: %w", r.Mode, driver.ErrUnsupported)
+	case r.Mode == driver.Exclusive:
+		return nil // whatever Limit and Weight are
+	case r.Mode == driver.Upgradeable && r.Limit != 0:
+		return fmt.Errorf("redis: an upgradeable read of a lock with a limit: %w", driver.ErrUnsupported)
+	case r.Limit < 0:
+		return fmt.Errorf("redis: the limit %d is below zero: %w", r.Limit, driver.ErrConflict)
+	case r.Weight < 1:
+		return fmt.Errorf("redis: the weight %d is below one: %w", r.Weight, driver.ErrConflict)
+	case r.Limit > 0 && r.Weight > r.Limit:
+		return fmt.Errorf("redis: the weight %d is above the limit %d: %w", r.Weight, r.Limit, driver.ErrConflict)
+	}
+	return nil
+}
+
+func (d *Driver) newAttempt(r *driver.Request, e *entry) *attempt {
+	key, slot := d.names.lock(r.Key)
+	a := &attempt{d: d, r: r, e: e, key: key, slot: slot, claim: min(r.Lease, mostClaim)}
+	a.keys = []string{key, d.names.floor(slot), d.names.tomb(slot, r.ID)}
+	lease, tokens := leaseMillis(r.Lease), strconv.Itoa(max(r.Tokens, 1))
+	tail := append(make([]byte, 0, 160), tokens+" "+lease+" "+d.channel+" "...)
+	tail = appendMeta(tail, meta{r.Owner, r.Client, r.Label})
+	a.args = []string{r.ID, lease, tokens, string(tail), ""}
+	return a
+}
+
+// modes are the letters of driver.Mode in a script.
+const modes = "xsu"
+
+// setWay sets how the request is to wait; see acquire_fast.lua.
+func (a *attempt) setWay(way byte) {
+	mode, weight, limit, owner := modes[a.r.Mode], max(a.r.Weight, 1), a.r.Limit, ""
+	if a.r.Mode == driver.Exclusive {
+		weight, limit = 1, 0
+		if !a.r.Named {
+			mode = 'X'
+		}
+	}
+	if a.r.Named {
+		owner = a.r.Owner
+	}
+	b := append(make([]byte, 0, 32+len(owner)), mode, ' ', way, ' ')
+	b = append(strconv.AppendInt(b, int64(weight), 10), ' ')
+	b = append(strconv.AppendInt(b, int64(limit), 10), ' ')
+	b = append(strconv.AppendInt(b, a.claim.Milliseconds(), 10), ' ')
+	b = append(strconv.AppendInt(b, int64(beats*float64(a.claim.Milliseconds())), 10), ' ')
+	a.args[4] = string(append(b, owner...))
+}
+
+// run asks until there is a grant or an error.
+func (a *attempt) run(ctx context.Context, give *driver.Release) (driver.Grant, error) {
+	err := a.askFirst(ctx, give)
+	defer a.stopListening()
+	for err == nil {
+		switch a.answer.verdict {
+		case granted:
+			return a.grant(), nil
+		case queued:
+		default:
+			return driver.Grant{}, a.answer.refusal(a.r)
+		}
+		if !a.waited || a.r.Waiting != nil {
+			a.waited = true
+			a.tellHolder()
+		}
+		var p *push
+		p, err = a.d.news(ctx, a.e, a.pause())
+		switch {
+		case err != nil:
+		case p == nil:
+			err = a.beat(ctx)
+		case p.grant.now < a.answer.now: // older than what the server said last, which was that we wait
+		case p.grant.verdict != granted || !a.trusts(p):
+			err = a.beat(ctx) // rather ask: it answers what the push said, and claims
+		default:
+			a.answer = p.grant
+			return a.pushed(p), nil
+		}
+	}
+	return driver.Grant{}, err
+}
+
+// askFirst sends the request for the first time. A server that cannot be reached is told at once.
+func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
+	way := byte('p')
+	switch {
+	case a.r.Try:
+		way = 't'
+	case a.d.conn.Sharded() && give == nil && !a.d.listens(a.slot):
+		way = 'l'
+	case a.d.conn.Sharded():
+		way = 's'
+		if err := a.listen(ctx); err != nil {
+			return err
+		}
+	}
+	a.setWay(way)
+	if err := a.ask(ctx, give); err != nil || a.answer.verdict != wouldWait {
+		return err
+	}
+	if err := a.listen(ctx); err != nil {
+		return err
+	}
+	a.setWay('s')
+	return a.ask(ctx, nil)
+}
+
+// beat asks again, until the server answers: the place in its queue is worth keeping through a failover.
+func (a *attempt) beat(ctx context.Context) error {
+	for {
+		err := a.listen(ctx)
+		if err == nil {
+			err = a.ask(ctx, nil)
+		}
+		if err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrClosed) {
+			return err
+		}
+		select {
+		case <-time.After(retry/2 + rand.N(retry)):
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.d.closing:
+			return driver.ErrClosed
+		}
+	}
+}
+
+// ask sends the request once.
+func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
+	call := Call{Script: acquireScript, Slot: a.slot, Keys: a.keys, Args: a.args}
+	if give != nil {
+		call.Script = requeueScript
+		call.Keys = append(slices.Clone(a.keys), a.d.names.tomb(a.slot, give.ID))
+		call.Args = append(slices.Clone(a.args), give.ID, a.d.releaseKind(give), inMillis(give.Horizon))
+	}
+	call.Replicas, call.ReplicaTimeout = a.d.opts.Replicas, a.d.opts.ReplicaTimeout
+	sent := time.Now() // before the request, so not later than the server's own instant
+	answer := a.d.conn.Call(ctx, &call)
+	if answer.Err != nil {
+		return a.failed(answer.Err)
+	}
+	if give != nil {
+		if word, reason, _ := strings.Cut(answer.Text, " "); word == "lost" {
+			return lostError(give.Key, reason)
+		}
+		a.d.over(give.ID)
+	}
+	a.sent, a.answer = sent, parseReply(answer)
+	if a.answer.verdict == granted && answer.Acked < a.d.opts.Replicas {
+		a.unknown = true
+		return fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, a.d.opts.Replicas, a.d.opts.ReplicaTimeout)
+	}
+	return nil
+}
+
+// failed takes in that a call brought no answer.
+func (a *attempt) failed(err error) error {
+	if a.d.isClosed() {
+		return driver.ErrClosed
+	}
+	var refused *RefusedError
+	if !errors.As(err, &refused) {
+		a.unknown = true
+		a.d.opened(a.e)
+	}
+	return err
+}
+
+// explain makes an error of the attempt one of the seam's.
+func (a *attempt) explain(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrLost):
+		return err
+	case driver.IsDefinite(err) && !a.unknown && !(a.waited && errors.Is(err, driver.ErrClosed)):
+		return err
+	case driver.IsDefinite(err): // but another copy of the request may still be granted, or its place in the queue is left
+		return errors.Join(err, &driver.UnavailableError{Op: "acquire", Name: a.r.Name})
+	}
+	return &driver.UnavailableError{Op: "acquire", Name: a.r.Name, Err: err}
+}
+
+// pause is how long to wait for a push before asking again: a heartbeat, or until something may have changed by itself.
+func (a *attempt) pause() time.Duration {
+	beat := a.claim/2 - rand.N(a.claim/10+1)
+	if a.answer.next > 0 {
+		beat = min(beat, a.answer.next+time.Millisecond+time.Duration(max(a.answer.place-1, 0))*apart)
+	}
+	return beat
+}
+
+func (a *attempt) tellHolder() {
+	if a.r.Waiting != nil {
+		a.r.Waiting(a.answer.holder.heldError(a.r.Key))
+	}
+}
+
+// grant is what the server answered itself.
+func (a *attempt) grant() driver.Grant {
+	return driver.Grant{
+		Token: a.answer.token, Tokens: a.answer.tokens, Nonce: a.answer.nonce,
+		Sent: a.sent, Lease: a.r.Lease,
+	}
+}
+
+// trusts reports whether the instant of p can be told on our clock: by the difference between two instants of the same
+// server, which came over the same connection. The server's clock may have been set meanwhile: if the instant is before
+// our own request, or after the push arrived, it has been. With Replicas a push is only a hint.
+func (a *attempt) trusts(p *push) bool {
+	return a.d.opts.Replicas == 0 && p.grant.link != 0 && p.grant.link == a.answer.link &&
+		p.grant.now >= a.answer.now && !a.granted(p).After(p.received)
+}
+
+// granted is when p was granted, on our clock, or a little before.
+func (a *attempt) granted(p *push) time.Time {
+	return a.sent.Add(time.Duration(p.grant.now-a.answer.now) * time.Microsecond)
+}
+
+// pushed is the grant of p: of a short lease, counted from when the server granted it. The renewal that follows at once
+// claims the full one.
+func (a *attempt) pushed(p *push) driver.Grant {
+	elapsed := time.Duration(p.grant.now-a.answer.now) * time.Microsecond
+	return driver.Grant{
+		Token: p.grant.token, Tokens: p.grant.tokens, Nonce: p.grant.nonce,
+		Sent: a.sent.Add(elapsed - elapsed/100 - 2*time.Millisecond), Lease: p.grant.lease,
+	}
+}
+
+// leaseMillis is what the server is asked for: it counts in milliseconds, rounds its clock down, and must not end a lease
+// before we do.
+func leaseMillis(t time.Duration) string { return inMillis(t + 2*time.Millisecond - 1) }
+
+// inMillis is how the server counts.
+func inMillis(t time.Duration) string { return strconv.FormatInt(t.Milliseconds(), 10) }

@@ -1,0 +1,41 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Break takes a lock from the owner one of whose tokens is given, tells the holders by a push, and lets in who waits, in
+// one round trip. Renewals and releases of these holds find nothing from then on. A holder whose connection is broken at
+// that moment learns of it by its next renewal.
+func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
+	if d.isClosed() {
+		return driver.ErrClosed
+	}
+	name, slot := d.names.lock(key)
+	answer := d.conn.Call(ctx, &Call{
+		Script: breakScript, Slot: slot,
+		Keys: []string{name, d.names.floor(slot), d.names.tomb(slot, "")},
+		Args: []string{strconv.FormatUint(token, 10)},
+	})
+	if answer.Err != nil {
+		return d.unavailable(ctx, "break", key.Name, answer.Err)
+	}
+	word, version, _ := strings.Cut(answer.Text, " ")
+	switch word {
+	case "ok":
+		return nil
+	case "free":
+		return driver.ErrNotHeld
+	case "H":
+		a := parseReply(answer)
+		return a.holder.heldError(key)
+	case "newer":
+		return errNewer(version)
+	}
+	return fmt.Errorf("redis: the answer %q to a break cannot be read", answer.Text)
+}

@@ -1,0 +1,56 @@
+package redislock
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+func TestConformance(t *testing.T) {
+	addr := servers.Redis(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(_ context.Context, t *testing.T) driver.Driver {
+			return open(t, rueidis.ClientOption{InitAddress: []string{addr}}, nil)
+		},
+	})
+}
+
+// A Conn whose pushes come over another connection has to confirm each of them.
+func TestConformance_PushesOverAnotherConnection(t *testing.T) {
+	addr := servers.Redis(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(ctx context.Context, t *testing.T) driver.Driver {
+			d, err := start(ctx, newPlainConn(dial(t, rueidis.ClientOption{InitAddress: []string{addr}})), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		Unlisted: true,
+	})
+}
+
+// open returns a driver over a client of its own, which it closes.
+func open(t testing.TB, o rueidis.ClientOption, opts *Options) *Driver {
+	t.Helper()
+	d, err := start(context.Background(), newRueidisConn(dial(t, o), true), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func dial(t testing.TB, o rueidis.ClientOption) rueidis.Client {
+	t.Helper()
+	o.DisableCache = true
+	client, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}

@@ -1,0 +1,44 @@
+package redislock
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+func TestConformance_Sentinel(t *testing.T) {
+	s := servers.RedisSentinel(t, 1, nil)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(_ context.Context, t *testing.T) driver.Driver {
+			return open(t, rueidis.ClientOption{
+				InitAddress: s.Sentinels(), Sentinel: rueidis.SentinelOption{MasterSet: s.Name()},
+			}, nil)
+		},
+		Unlisted: true,
+	})
+}
+
+func TestConformance_Cluster(t *testing.T) {
+	c := servers.RedisCluster(t, 3, 0, nil)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(_ context.Context, t *testing.T) driver.Driver {
+			return open(t, rueidis.ClientOption{InitAddress: []string{c.Owner(0).Addr()}}, nil)
+		},
+		Unlisted: true,
+	})
+}
+
+func TestConformance_WaitingForReplicas(t *testing.T) {
+	r := servers.RedisReplicated(t, 1, nil)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(_ context.Context, t *testing.T) driver.Driver {
+			return open(t, rueidis.ClientOption{InitAddress: []string{r.Primary.Addr()}}, &Options{Replicas: 1})
+		},
+		Unlisted: true,
+	})
+}

@@ -1,0 +1,104 @@
+package redislock
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var (
+	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Renewer   = (*Driver)(nil)
+	_ driver.Requeuer  = (*Driver)(nil)
+	_ driver.Inspector = (*Driver)(nil)
+	_ driver.Breaker   = (*Driver)(nil)
+	_ driver.Diagnoser = (*Driver)(nil)
+)
+
+var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore}
+
+// Driver is one client's access to the locks of a Redis deployment. It is safe for concurrent use and must not be copied.
+type Driver struct {
+	conn    Conn
+	opts    Options
+	names   names
+	process string // names this driver among all, so also its channel
+	channel string
+
+	closing chan struct{}
+	close   sync.Once
+
+	mu      sync.Mutex        // guards what follows; nothing blocks under it
+	entries map[string]*entry // by request ID: acquisitions under way, and holds
+	client  string            // as operators see it: who asked last
+	gone    tombstones
+	slots   slotsInUse // where we listen, in a Cluster
+}
+
+// New returns a driver over client, which may be of any topology. It subscribes to a channel of its own, and checks the
+// server's set-up as opts say. Close leaves the client open. A nil opts means the defaults.
+func New(client rueidis.Client, opts *Options) (*Driver, error) {
+	return start(context.Background(), newRueidisConn(client, false), opts)
+}
+
+// NewConn is New over another client library.
+func NewConn(conn Conn, opts *Options) (*Driver, error) {
+	return start(context.Background(), conn, opts)
+}
+
+// start makes a driver over conn, and closes conn if it cannot.
+func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
+	o, err := opts.withDefaults()
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	d := &Driver{
+		conn: conn, opts: o, names: names{o.Prefix}, process: strings.ToLower(rand.Text()),
+		closing: make(chan struct{}),
+		entries: make(map[string]*entry),
+	}
+	d.channel = d.names.channel(d.process)
+	err = conn.Start(ctx, d.channel, (*ear)(d))
+	if err == nil {
+		err = d.checkAtStart(ctx)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// Traits describes the engine.
+func (d *Driver) Traits() driver.Traits {
+	return driver.Traits{Engine: "redis", Ends: driver.Leases, Kinds: slices.Clone(kinds)}
+}
+
+// Close ends all waits with driver.ErrClosed and gives the connections back. Holds end with their leases.
+func (d *Driver) Close() error {
+	var err error
+	d.close.Do(func() {
+		d.mu.Lock()
+		clear(d.entries) // nobody is told anything any more
+		close(d.closing)
+		d.mu.Unlock()
+		err = d.conn.Close()
+	})
+	return err
+}
+
+func (d *Driver) isClosed() bool {
+	select {
+	case <-d.closing:
+		return true
+	default:
+		return false
+	}
+}

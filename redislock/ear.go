@@ -1,0 +1,69 @@
+package redislock
+
+import (
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// ear is the driver as its connections see it: it takes what they are sent without having asked.
+type ear Driver
+
+// Pushed takes a message: G ID NOW TOKEN TOKENS NONCE LEASE (a grant that must be claimed), X ID NOW stuck (the wait has
+// become one for the owner itself), or B ID NOW (broken). What is for a request that is not known any more is dropped: its
+// owner has given up, and what it left is being undone.
+func (d *ear) Pushed(l Link, _, message string) {
+	kind, rest, _ := strings.Cut(message, " ")
+	id, rest, _ := strings.Cut(rest, " ")
+	switch kind {
+	case "G":
+		d.wake(id, parseReply(Reply{Text: "G " + rest, Link: l}))
+	case "X":
+		now, _, _ := strings.Cut(rest, " ")
+		d.wake(id, reply{verdict: stuck, now: micros(now), link: l})
+	case "B":
+		d.broken(id)
+	}
+}
+
+func (d *ear) wake(id string, r reply) {
+	p := &push{grant: r, received: time.Now()}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e := d.entries[id]; e != nil && e.wait != nil {
+		e.wait.push = p
+		e.wait.rouse()
+	}
+}
+
+// broken tells a holder that an operator has taken its lock.
+func (d *ear) broken(id string) {
+	d.mu.Lock()
+	e := d.entries[id]
+	delete(d.entries, id)
+	d.mu.Unlock()
+	if e != nil && e.lost != nil {
+		e.lost(driver.LostBroken, nil)
+	}
+}
+
+// Dropped has everybody who waits ask, because a push may have been missed.
+func (d *ear) Dropped(Link) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range d.entries {
+		if e.wait != nil {
+			e.wait.again = true
+			e.wait.rouse()
+		}
+	}
+}
+
+// rouse wakes the waiting goroutine.
+func (w *wait) rouse() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // it has been roused and will see this
+	}
+}

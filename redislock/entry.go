@@ -1,0 +1,151 @@
+package redislock
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// entry is what a driver knows of one request: while it is being acquired, and then as long as it is held. There is one
+// for each hold, so it is small. Its fields are guarded by Driver.mu.
+type entry struct {
+	lost func(reason driver.LostReason, cause error)
+	// open says that the outcome of a call for this request is unknown: a copy of it may arrive late, so that its release
+	// must leave a tombstone.
+	open bool
+	held bool
+	wait *wait // nil when it does not wait
+}
+
+// wait is the part of an entry that lasts as long as the request is in the queue.
+type wait struct {
+	wake  chan struct{} // has one place; something below is new
+	push  *push         // the latest grant or refusal that was pushed
+	again bool          // pushes may have been lost: ask
+}
+
+// push is a message that ends a wait.
+type push struct {
+	grant    reply // as a reply that had granted
+	received time.Time
+}
+
+// enter makes the entry of a request, or says why it must not be asked. A copy of a request whose first one is under way
+// or held gets an entry of its own that hears no pushes: it learns by asking.
+func (d *Driver) enter(r *driver.Request) (*entry, error) {
+	e := &entry{lost: r.Lost, wait: &wait{wake: make(chan struct{}, 1)}}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.isClosed() {
+		return nil, driver.ErrClosed
+	}
+	if d.gone.has(r.ID) {
+		return nil, errGone(r.Key)
+	}
+	d.client = r.Client
+	if _, known := d.entries[r.ID]; !known {
+		d.entries[r.ID] = e
+	}
+	return e, nil
+}
+
+// hold turns e into a hold's.
+func (d *Driver) hold(id string, e *entry) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.isClosed() {
+		return driver.ErrClosed
+	}
+	if d.gone.has(id) { // released while it was being acquired
+		return driver.ErrLost
+	}
+	e.wait, e.held = nil, true
+	return nil
+}
+
+// leave forgets e, if it is the one that counts.
+func (d *Driver) leave(id string, e *entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.entries[id] == e {
+		delete(d.entries, id)
+	}
+}
+
+// over forgets the entry of a request that has been released, and refuses copies of it.
+func (d *Driver) over(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.entries, id)
+	d.gone.add(id)
+}
+
+// isOpen reports whether a copy of the request may be under way. A request that this driver does not know is another's,
+// or of a former life: nobody knows.
+func (d *Driver) isOpen(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.entries[id]
+	return e == nil || e.open
+}
+
+// opened notes that the outcome of a call is unknown.
+func (d *Driver) opened(e *entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e.open = true
+}
+
+// news waits until something is pushed to e, after at most t, and returns it, or nil if it is time to ask.
+func (d *Driver) news(ctx context.Context, e *entry, t time.Duration) (*push, error) {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	for {
+		d.mu.Lock()
+		p, again := e.wait.push, e.wait.again
+		e.wait.push, e.wait.again = nil, false
+		d.mu.Unlock()
+		if p != nil || again {
+			return p, nil
+		}
+		select {
+		case <-e.wait.wake:
+		case <-timer.C:
+			return nil, nil //nolint:nilnil // nothing was pushed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-d.closing:
+			return nil, driver.ErrClosed
+		}
+	}
+}
+
+// remembered is how many released requests a driver refuses copies of by itself. A copy that the driver has sent is
+// refused by the server (see entry.open); these are for callers that send one.
+const remembered = 1024
+
+// tombstones remembers the latest requests that were released.
+type tombstones struct {
+	ids  [remembered]string
+	next int
+	set  map[string]struct{}
+}
+
+func (t *tombstones) has(id string) bool {
+	_, has := t.set[id]
+	return has
+}
+
+func (t *tombstones) add(id string) {
+	if t.has(id) {
+		return
+	}
+	if t.set == nil {
+		t.set = make(map[string]struct{}, remembered)
+	}
+	delete(t.set, t.ids[t.next])
+	t.ids[t.next] = id
+	t.next = (t.next + 1) % remembered
+	t.set[id] = struct{}{}
+}

@@ -1,0 +1,219 @@
+package redislock
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Locks finds locks with SCAN on each primary, so it costs time in proportion to all keys of the deployment, in steps that
+// do not block the server, and reads each lock that it finds by itself.
+func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	return func(yield func(driver.LockInfo, error) bool) {
+		nodes, err := d.conn.Nodes(ctx)
+		if err != nil {
+			yield(driver.LockInfo{}, d.unavailable(ctx, "list", prefix, err))
+			return
+		}
+		seen := make(map[string]bool) // SCAN may return a key twice
+		for _, node := range nodes {
+			for _, kind := range kinds {
+				if !d.scan(ctx, node, kind, prefix, seen, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// scan yields the locks of one kind on one node. It reports whether to go on.
+func (d *Driver) scan(ctx context.Context, node Node, kind driver.Kind, prefix string, seen map[string]bool,
+	yield func(driver.LockInfo, error) bool,
+) bool {
+	head := d.names.prefix + string(kind) + ":"
+	cursor := "0"
+	for {
+		page, err := node.Do(ctx, "SCAN", cursor, "MATCH", globQuote(head+prefix)+"*", "COUNT", "500")
+		next, names, ok := scanned(page)
+		if err == nil && !ok {
+			err = fmt.Errorf("the answer to SCAN cannot be read")
+		}
+		if err != nil {
+			yield(driver.LockInfo{}, d.unavailable(ctx, "list", prefix, err))
+			return false
+		}
+		var keys []driver.Key
+		for _, name := range names {
+			if !seen[name] {
+				seen[name] = true
+				keys = append(keys, driver.Key{Kind: kind, Name: strings.TrimPrefix(name, head)})
+			}
+		}
+		for _, found := range d.look(ctx, keys) {
+			if found.err != nil || found.inUse {
+				if !yield(found.info, found.err) || found.err != nil {
+					return false
+				}
+			}
+		}
+		if cursor = next; cursor == "0" {
+			return true
+		}
+	}
+}
+
+// scanned takes an answer to SCAN apart.
+func scanned(page any) (cursor string, names []string, ok bool) {
+	parts, _ := page.([]any)
+	if len(parts) != 2 {
+		return "", nil, false
+	}
+	cursor, ok = parts[0].(string)
+	list, _ := parts[1].([]any)
+	for _, item := range list {
+		name, _ := item.(string)
+		names = append(names, name)
+	}
+	return cursor, names, ok
+}
+
+// globQuote makes a pattern of a literal string.
+func globQuote(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
+}
+
+// sight is what look found of one lock.
+type sight struct {
+	info  driver.LockInfo
+	inUse bool
+	err   error
+}
+
+// look reads locks, each by itself.
+func (d *Driver) look(ctx context.Context, keys []driver.Key) []sight {
+	sights := make([]sight, len(keys))
+	calls := make([]Call, len(keys))
+	for i, key := range keys {
+		name, slot := d.names.lock(key)
+		calls[i] = Call{Script: lookScript, Slot: slot, Keys: []string{name}}
+	}
+	d.conn.Batch(ctx, calls, func(i int, r Reply) {
+		if r.Err != nil {
+			sights[i].err = d.unavailable(ctx, "look at", keys[i].Name, r.Err)
+			return
+		}
+		sights[i] = seen(keys[i], r.Text)
+	})
+	return sights
+}
+
+// stored is a lock as look.lua tells it.
+type stored struct {
+	Version string          `json:"v"`
+	Now     string          `json:"now"`
+	Lasts   int64           `json:"lasts"`
+	Thin    string          `json:"thin"`
+	Limit   string          `json:"limit"`
+	Holds   json.RawMessage `json:"holds"`   // Lua cannot tell an empty list from an empty object
+	Waiters json.RawMessage `json:"waiters"` // likewise
+}
+
+// seen reads the answer of look.
+func seen(key driver.Key, text string) sight {
+	if text == "" {
+		return sight{}
+	}
+	var l stored
+	if err := json.Unmarshal([]byte(text), &l); err != nil {
+		return sight{err: fmt.Errorf("redis: %s %q cannot be read: %w", key.Kind, key.Name, err)}
+	}
+	if l.Version != format {
+		return sight{err: fmt.Errorf("redis: %s %q: %w", key.Kind, key.Name, errNewer(l.Version))}
+	}
+	now := micros(l.Now)
+	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
+	info.Limit, _ = strconv.Atoi(l.Limit)
+	if key.Kind == driver.KindMutex {
+		info.Limit = 1
+	}
+	if l.Thin != "" {
+		info.Holders = []driver.Holder{thinHolder(l.Thin, now, l.Lasts)}
+		return sight{info: info, inUse: true}
+	}
+	for _, f := range records(l.Holds) {
+		if h := f.holder(); h.Until.After(time.UnixMicro(now)) {
+			info.Holders = append(info.Holders, h)
+		}
+	}
+	for _, f := range records(l.Waiters) {
+		if f.number(14)*1000 > now { // its heartbeat counts
+			w := f.waiter()
+			w.Position = len(info.Waiters) + 1
+			info.Waiters = append(info.Waiters, w)
+		}
+	}
+	return sight{info: info, inUse: len(info.Holders)+len(info.Waiters) > 0}
+}
+
+// thinHolder reads 1 ID TOKEN SINCE PASS TOKENS LEASE CHANNEL META.
+func thinHolder(thin string, now, lasts int64) driver.Holder {
+	f := strings.SplitN(thin, " ", 9)
+	if len(f) < 9 {
+		return driver.Holder{}
+	}
+	m := parseMeta(f[8])
+	token, _ := strconv.ParseUint(f[2], 10, 64)
+	return driver.Holder{
+		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: token, Weight: 1,
+		Since: time.UnixMicro(micros(f[3])), Until: time.UnixMicro(now + lasts*1000),
+	}
+}
+
+// record is a waiter or a hold as lock.lua stores it; fields count from 1.
+type record []any
+
+func records(raw json.RawMessage) []record {
+	var list []record
+	_ = json.Unmarshal(raw, &list) // an empty list looks like an object
+	return list
+}
+
+func (f record) text(n int) string {
+	if n > len(f) {
+		return ""
+	}
+	switch v := f[n-1].(type) {
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}
+
+func (f record) number(n int) int64 {
+	v, _ := strconv.ParseFloat(f.text(n), 64)
+	return int64(v)
+}
+
+func (f record) holder() driver.Holder {
+	m := parseMeta(f.text(8))
+	return driver.Holder{
+		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: uint64(f.number(16)), Weight: int(f.number(4)),
+		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(22)), Until: time.UnixMilli(f.number(19)),
+	}
+}
+
+func (f record) waiter() driver.Waiter {
+	m := parseMeta(f.text(8))
+	return driver.Waiter{
+		Owner: m.Owner, Client: m.Client, Label: m.Label, Weight: int(f.number(4)),
+		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(9)),
+	}
+}

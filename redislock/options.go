@@ -1,0 +1,83 @@
+package redislock
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Options configures a driver. The zero value and nil mean the same.
+type Options struct {
+	// Prefix begins every key and channel, so that several applications share a server. All clients of one set of locks
+	// need the same. The default is "interlock:".
+	Prefix string
+
+	// Replicas is for how many replicas an acquisition and a renewal wait before they count. Give the number of all that
+	// are configured: with fewer, the one that is promoted may be the one that was not waited for. While fewer are
+	// connected, no lock is granted and none is renewed. It costs a round trip from the primary to the replicas for each
+	// acquisition and renewal, a connection for each acquisition that runs at the same time, and one more round trip after
+	// a wait. The default is 0: a failover can lose locks that were granted just before.
+	Replicas int
+
+	// ReplicaTimeout bounds the wait for Replicas. The default is 1 s.
+	ReplicaTimeout time.Duration
+
+	// Check says what to do with what the start-up check finds. The default is CheckWarn.
+	Check CheckPolicy
+
+	// Logger gets the findings of the start-up check. The default discards.
+	Logger *slog.Logger
+
+	_ struct{}
+}
+
+// CheckPolicy says what New does with a server that is not set up for locks.
+type CheckPolicy uint8
+
+const (
+	// CheckWarn logs findings.
+	CheckWarn CheckPolicy = iota
+	// CheckRefuse makes New fail if a finding says that locks would not keep their guarantees.
+	CheckRefuse
+	// CheckNone asks nothing.
+	CheckNone
+)
+
+const (
+	defaultPrefix         = "interlock:"
+	defaultReplicaTimeout = time.Second
+	maxPrefix             = 128
+	maxReplicas           = 100
+)
+
+// withDefaults returns a checked copy of o.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Prefix == "" {
+		c.Prefix = defaultPrefix
+	}
+	if c.ReplicaTimeout == 0 {
+		c.ReplicaTimeout = defaultReplicaTimeout
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case strings.ContainsAny(c.Prefix, "{} \t\r\n"):
+		return c, errors.New("redis: the prefix must not have spaces or braces: braces would put all locks into one slot")
+	case len(c.Prefix) > maxPrefix:
+		return c, fmt.Errorf("redis: the prefix has %d bytes; at most %d are allowed", len(c.Prefix), maxPrefix)
+	case c.Replicas < 0 || c.Replicas > maxReplicas:
+		return c, fmt.Errorf("redis: wait for 0 to %d replicas, not %d", maxReplicas, c.Replicas)
+	case c.ReplicaTimeout < time.Millisecond:
+		return c, fmt.Errorf("redis: the replica timeout must be at least 1 ms, not %v", c.ReplicaTimeout)
+	case c.Check > CheckNone:
+		return c, fmt.Errorf("redis: unknown check policy %d", c.Check)
+	}
+	return c, nil
+}

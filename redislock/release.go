@@ -1,0 +1,96 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// shortestTomb is for how long a tombstone refuses at least: requests without a horizon are a little while under way too.
+const shortestTomb = 10 * time.Second
+
+// Release ends a hold and lets in who waits, in one round trip. It is sent once; after an error that does not match
+// driver.ErrLost its outcome is unknown.
+func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
+	if d.isClosed() {
+		return driver.ErrClosed
+	}
+	key, slot := d.names.lock(r.Key)
+	answer := d.conn.Call(ctx, &Call{
+		Script: releaseScript, Slot: slot,
+		Keys: []string{key, d.names.floor(slot), d.names.tomb(slot, r.ID)},
+		Args: []string{r.ID, d.releaseKind(r), inMillis(max(r.Horizon, shortestTomb)), keepFor(r)},
+	})
+	if answer.Err != nil {
+		return d.unavailable(ctx, "release", r.Name, answer.Err)
+	}
+	word, reason, _ := strings.Cut(answer.Text, " ")
+	switch word {
+	case "ok":
+		d.over(r.ID)
+		return nil
+	case "lost":
+		if d.wasReleased(r.ID) {
+			reason = "gone"
+		}
+		d.over(r.ID)
+		return lostError(r.Key, reason)
+	case "newer":
+		return errNewer(reason)
+	}
+	return fmt.Errorf("redis: the answer %q to a release cannot be read", answer.Text)
+}
+
+// releaseKind says what the script is to take care of: late copies of the acquire, if there may be any.
+func (d *Driver) releaseKind(r *driver.Release) string {
+	switch {
+	case r.Undo:
+		return "u"
+	case d.isOpen(r.ID):
+		return "r"
+	default:
+		return ""
+	}
+}
+
+// keepFor rounds up: the lock is to stay closed for Keep at least.
+func keepFor(r *driver.Release) string {
+	if r.Keep <= 0 || r.Undo {
+		return "0"
+	}
+	return inMillis(r.Keep + time.Millisecond - 1)
+}
+
+func (d *Driver) wasReleased(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.gone.has(id)
+}
+
+// lostError says how a hold ended that a script did not find.
+func lostError(key driver.Key, reason string) error {
+	lost := &driver.LostError{Kind: key.Kind, Name: key.Name, Reason: driver.LostExpired}
+	switch reason {
+	case "gone":
+		return errGone(key)
+	case "taken":
+		lost.Reason = driver.LostTaken
+	case "broken":
+		lost.Reason = driver.LostBroken
+	}
+	return lost
+}
+
+// unavailable is the error of a call that brought no answer.
+func (d *Driver) unavailable(ctx context.Context, op, name string, err error) error {
+	switch {
+	case d.isClosed():
+		return driver.ErrClosed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return &driver.UnavailableError{Op: op, Name: name, Err: err}
+}

@@ -1,0 +1,104 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// batchSize is how many holds one script renews: about half a millisecond of the server's time.
+const batchSize = 200
+
+// Renew renews the batch with one script for each 200 holds, or for each slot in a Cluster, and sends them as one pipeline
+// to each node.
+func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
+	if d.isClosed() {
+		for i := range batch {
+			done(i, driver.ErrClosed)
+		}
+		return
+	}
+	groups := d.group(batch)
+	calls := make([]Call, len(groups))
+	for i, g := range groups {
+		calls[i] = d.renewal(batch, g)
+	}
+	d.conn.Batch(ctx, calls, func(n int, r Reply) {
+		for at, i := range groups[n].members {
+			done(i, d.renewed(ctx, &batch[i], r, at))
+		}
+	})
+}
+
+// group is what one script renews: members are positions in the batch.
+type group struct {
+	slot    uint16
+	members []int
+}
+
+// group splits the batch. The keys of one script must be of one slot in a Cluster.
+func (d *Driver) group(batch []driver.Renewal) []group {
+	var groups []group
+	current := make(map[uint16]int) // slot to its group that has room
+	for i := range batch {
+		slot := uint16(0)
+		if d.conn.Sharded() {
+			_, slot = d.names.lock(batch[i].Key)
+		}
+		at, known := current[slot]
+		if !known || len(groups[at].members) == batchSize {
+			at = len(groups)
+			current[slot] = at
+			groups = append(groups, group{slot: slot})
+		}
+		groups[at].members = append(groups[at].members, i)
+	}
+	return groups
+}
+
+func (d *Driver) renewal(batch []driver.Renewal, g group) Call {
+	c := Call{
+		Script: renewScript, Slot: g.slot,
+		Keys: make([]string, 0, len(g.members)), Args: make([]string, 0, 4*len(g.members)),
+		Replicas: d.opts.Replicas, ReplicaTimeout: d.opts.ReplicaTimeout,
+	}
+	d.mu.Lock()
+	client := d.client
+	d.mu.Unlock()
+	for _, i := range g.members {
+		b := &batch[i]
+		key, _ := d.names.lock(b.Key)
+		c.Keys = append(c.Keys, key)
+		c.Args = append(c.Args, b.ID, leaseMillis(b.Lease), strconv.Itoa(b.Pass), string(appendMeta(nil, meta{b.Owner, client, b.Label})))
+	}
+	return c
+}
+
+// renewed is what the answer r says of the renewal at that place of its script.
+func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int) error {
+	switch {
+	case r.Err != nil:
+		return d.unavailable(ctx, "renew", b.Name, r.Err)
+	case at >= len(r.Text):
+		return errors.New("redis: the answer " + strconv.Quote(r.Text) + " to a renewal cannot be read")
+	case r.Text[at] == 'n':
+		return errNewer("?")
+	case r.Text[at] != 'k':
+		return d.whyLost(ctx, b)
+	case r.Acked < d.opts.Replicas:
+		return &driver.UnavailableError{Op: "renew", Name: b.Name,
+			Err: errors.New("only " + strconv.Itoa(r.Acked) + " of " + strconv.Itoa(d.opts.Replicas) + " replicas have acknowledged")}
+	}
+	return nil
+}
+
+// whyLost asks how a hold ended, by a release that finds nothing. It is gone whatever the answer is.
+func (d *Driver) whyLost(ctx context.Context, b *driver.Renewal) error {
+	err := d.Release(ctx, &driver.Release{Key: b.Key, ID: b.ID})
+	if errors.Is(err, driver.ErrLost) {
+		return err
+	}
+	return lostError(b.Key, "")
+}

@@ -1,0 +1,208 @@
+package redislock
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// outcome is how a script answers.
+type outcome uint8
+
+const (
+	unreadable outcome = iota
+	granted
+	queued
+	held      // by another, and not queued
+	wouldWait // as held, of a request that would queue
+	over      // the request was released or undone
+	broken    // by an operator
+	stuck     // it would wait for its own owner
+	conflict  // with the limit in use
+	newer     // the lock is of a format that a later version wrote
+)
+
+// reply is what the acquire script answered.
+type reply struct {
+	verdict outcome
+	now     int64 // the server's clock, in microseconds
+	link    Link
+
+	token  uint64
+	tokens int
+	nonce  string
+	lease  time.Duration
+
+	place  int           // in the queue, 1 is next
+	next   time.Duration // until something may change by itself; 0 if nothing will
+	holder holder
+
+	detail string // of a refusal
+}
+
+// holder is who is in the way.
+type holder struct {
+	until, since int64 // milliseconds, microseconds
+	token        uint64
+	meta         string
+}
+
+// parseReply reads the answer of acquire or requeue; acquire_fast.lua describes it.
+func parseReply(r Reply) reply {
+	word, rest, _ := strings.Cut(r.Text, " ")
+	a := reply{link: r.Link}
+	switch word {
+	case "G":
+		a.verdict = granted
+		a.parseGrant(rest)
+	case "Q":
+		a.verdict = queued
+		a.parseHolder(rest)
+	case "H":
+		a.verdict = held
+		a.parseHolder(rest)
+	case "L":
+		a.verdict = wouldWait
+		a.parseHolder(rest)
+	case "gone":
+		a.verdict = over
+	case "broken":
+		a.verdict = broken
+	case "stuck":
+		a.verdict = stuck
+	case "conflict":
+		a.verdict, a.detail = conflict, rest
+	case "newer":
+		a.verdict, a.detail = newer, rest
+	default:
+		a.detail = r.Text
+	}
+	return a
+}
+
+// parseGrant reads NOW TOKEN TOKENS NONCE LEASE.
+func (a *reply) parseGrant(s string) {
+	now, s, _ := strings.Cut(s, " ")
+	token, s, _ := strings.Cut(s, " ")
+	tokens, s, _ := strings.Cut(s, " ")
+	nonce, lease, _ := strings.Cut(s, " ")
+	a.now = micros(now)
+	a.token, _ = strconv.ParseUint(token, 10, 64)
+	a.tokens, _ = strconv.Atoi(tokens)
+	a.nonce = nonce
+	a.lease = millis(lease)
+	if a.token == 0 || a.tokens < 1 || a.lease <= 0 {
+		a.verdict, a.detail = unreadable, s
+	}
+}
+
+// parseHolder reads NOW PLACE NEXT UNTIL TOKEN SINCE META.
+func (a *reply) parseHolder(s string) {
+	f := strings.SplitN(s, " ", 7)
+	if len(f) < 7 {
+		a.verdict, a.detail = unreadable, s
+		return
+	}
+	a.now = micros(f[0])
+	a.place, _ = strconv.Atoi(f[1])
+	a.next = millis(f[2])
+	a.holder.until, _ = strconv.ParseInt(f[3], 10, 64)
+	a.holder.token, _ = strconv.ParseUint(f[4], 10, 64)
+	a.holder.since = micros(f[5])
+	a.holder.meta = f[6]
+}
+
+func micros(s string) int64 {
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return n
+}
+
+func millis(s string) time.Duration {
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return time.Duration(n) * time.Millisecond
+}
+
+// heldError describes the holder of key.
+func (h *holder) heldError(key driver.Key) *driver.HeldError {
+	e := &driver.HeldError{Kind: key.Kind, Name: key.Name, Token: h.token}
+	if h.since > 0 {
+		e.Since = time.UnixMicro(h.since)
+	}
+	if h.until > 0 {
+		e.Until = time.UnixMilli(h.until)
+	}
+	m := parseMeta(h.meta)
+	e.Owner, e.Client = m.Owner, m.Client
+	return e
+}
+
+// refusal is the error for an answer that is neither a grant nor a place in the queue.
+func (a *reply) refusal(r *driver.Request) error {
+	switch a.verdict {
+	case held, wouldWait:
+		return a.holder.heldError(r.Key)
+	case over:
+		return errGone(r.Key)
+	case broken:
+		return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostBroken}
+	case stuck:
+		return fmt.Errorf("the owner %q would wait for a hold of its own: %w", r.Owner, driver.ErrDeadlock)
+	case conflict:
+		return fmt.Errorf("the limit is %s while it is in use, not %d: %w", a.detail, r.Limit, driver.ErrConflict)
+	case newer:
+		return errNewer(a.detail)
+	}
+	return fmt.Errorf("the server's answer %q cannot be read; do other programs use keys of this prefix?", a.detail)
+}
+
+func errGone(key driver.Key) error {
+	return fmt.Errorf("%s %q: this request was released or undone: %w", key.Kind, key.Name, driver.ErrLost)
+}
+
+func errNewer(version string) error {
+	return fmt.Errorf("the lock is in use by a later version of interlock (format %s, this one knows %s); update this program: %w",
+		version, format, driver.ErrConflict)
+}
+
+// format is the version of what the scripts store; see wire.md.
+const format = "1"
+
+// meta is what operators see of a request. Scripts pass it on unread.
+type meta struct {
+	Owner  string `json:"o"`
+	Client string `json:"c,omitempty"`
+	Label  string `json:"l,omitempty"`
+}
+
+func parseMeta(s string) meta {
+	var m meta
+	_ = json.Unmarshal([]byte(s), &m) // what cannot be read is not shown
+	return m
+}
+
+// appendMeta appends m as JSON.
+func appendMeta(b []byte, m meta) []byte {
+	b = appendString(append(b, `{"o":`...), m.Owner)
+	if m.Client != "" {
+		b = appendString(append(b, `,"c":`...), m.Client)
+	}
+	if m.Label != "" {
+		b = appendString(append(b, `,"l":`...), m.Label)
+	}
+	return append(b, '}')
+}
+
+// appendString appends s as a JSON string. Nearly all are plain, and those need no encoder.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // a string can always be written
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}

@@ -1,0 +1,130 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// rueidisRedirects is how often a call follows MOVED and ASK. Nodes that point at each other agree within moments.
+const rueidisRedirects = 16
+
+// rueidisEvals is how often a call is told that its script is not known before it gives up. Once is usual; in a pipeline
+// a SCRIPT FLUSH may come between.
+const rueidisEvals = 3
+
+// Call runs c over the link of its slot. It allocates nothing of its own unless something goes wrong.
+func (c *rueidisConn) Call(ctx context.Context, call *Call) Reply {
+	if call.Replicas > 0 {
+		return c.callAcked(ctx, call)
+	}
+	var t rueidisTry
+	for {
+		l, err := c.link(ctx, call.Slot, t.asking)
+		if err != nil {
+			return Reply{Err: err}
+		}
+		text, err := t.over(ctx, l, call)
+		if err == nil {
+			return Reply{Text: text, Link: l.number}
+		}
+		wait, err := t.next(l.node, l, call.Slot, err)
+		if err != nil {
+			return Reply{Err: err}
+		}
+		if wait && !rueidisPause(ctx) {
+			return Reply{Err: &RefusedError{ctx.Err()}}
+		}
+	}
+}
+
+// rueidisTry is what a call has been told so far by servers that did not run it. The zero value is a new call's.
+type rueidisTry struct {
+	asking    string    // where to ask this time only, after ASK
+	evals     int       // how often a server did not know the script
+	redirects int       // MOVED and ASK
+	primaries int       // how often a server was not the primary any more
+	since     time.Time // of the first answer that asks for patience
+}
+
+// over runs the call once.
+func (t *rueidisTry) over(ctx context.Context, l *rueidisLink, call *Call) (string, error) {
+	command := command(l.build, call, t.evals > 0)
+	if t.asking == "" {
+		return l.do(ctx, command).ToString()
+	}
+	// Together, because ASKING holds for the next command on the connection, whoever's it is.
+	rs := l.doMulti(ctx, []rueidis.Completed{l.build.Asking().Build(), command})
+	return rs[1].ToString()
+}
+
+// next takes the error of one try at node n, over l if it was over a link. It returns an error if that was the last
+// try, and otherwise whether to pause before the next.
+func (t *rueidisTry) next(n *rueidisNode, l *rueidisLink, slot uint16, err error) (wait bool, final error) {
+	j := judge(err, n.addr)
+	t.asking = ""
+	switch j.verdict {
+	case unknown:
+		return false, err
+	case unsent:
+		return false, nil
+	case noScript:
+		t.evals++
+		return false, refusedIf(t.evals > rueidisEvals, err)
+	case moved, asked:
+		t.redirects++
+		if j.verdict == moved {
+			n.conn.moved(slot, j.addr)
+		} else {
+			t.asking = j.addr
+		}
+		return t.redirects > 2, refusedIf(t.redirects > rueidisRedirects, err)
+	case elsewhere:
+		if l == nil {
+			l = n.link.Load()
+		}
+		if l != nil {
+			l.fail(err) // whoever has become the primary is found when it is made anew
+		}
+		t.primaries++
+		return false, refusedIf(t.primaries > 1, err)
+	case unreached:
+		return true, refusedIf(!n.conn.failsOver() || t.impatient(), err)
+	case later:
+		return true, refusedIf(t.impatient(), err)
+	case refused:
+	}
+	return false, refusedIf(true, err)
+}
+
+// impatient reports whether the call has been tried again for long enough.
+func (t *rueidisTry) impatient() bool {
+	if t.since.IsZero() {
+		t.since = time.Now()
+	}
+	return time.Since(t.since) > rueidisPatience
+}
+
+// refusedIf returns err as a refusal if it is the end, and else nil.
+func refusedIf(end bool, err error) error {
+	var refusal *RefusedError
+	switch {
+	case !end:
+		return nil
+	case errors.As(err, &refusal):
+		return err
+	}
+	return &RefusedError{err}
+}
+
+// command builds the command that runs a script, by its source or by its name. The keys are given as arguments: the
+// connection is chosen already, so rueidis need not find out the slot.
+func command(b rueidis.Builder, c *Call, source bool) rueidis.Completed {
+	n := int64(len(c.Keys))
+	if source {
+		return b.Eval().Script(c.Script.Source()).Numkeys(n).Arg(c.Keys...).Arg(c.Args...).Build()
+	}
+	return b.Evalsha().Sha1(c.Script.SHA()).Numkeys(n).Arg(c.Keys...).Arg(c.Args...).Build()
+}

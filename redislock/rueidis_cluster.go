@@ -1,0 +1,223 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+const (
+	// rueidisTableTime bounds the question for the table of slots, and rueidisTableHedge is how long one node may take
+	// before the next is asked as well.
+	rueidisTableTime, rueidisTableHedge = 5 * time.Second, 100 * time.Millisecond
+)
+
+// rueidisRefresh is a question for the table of slots that is under way. Those who want one meanwhile share it.
+type rueidisRefresh struct {
+	done chan struct{} // closed at the end
+	err  error         // set before that
+}
+
+// refresh reads anew which node owns which slot.
+func (c *rueidisConn) refresh(ctx context.Context) error {
+	r, err := c.refreshment()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// refreshment returns the question that is under way, or asks it.
+func (c *rueidisConn) refreshment() (*rueidisRefresh, error) {
+	c.mu.Lock()
+	r := c.refreshing
+	mine := r == nil
+	if mine {
+		r = &rueidisRefresh{done: make(chan struct{})}
+		c.refreshing = r
+	}
+	c.mu.Unlock()
+	if mine && !c.spawn(func() { c.runRefresh(r) }) { // ends after rueidisTableTime, or with c.base
+		return nil, driver.ErrClosed
+	}
+	return r, nil
+}
+
+func (c *rueidisConn) runRefresh(r *rueidisRefresh) {
+	ctx, cancel := context.WithTimeout(c.base, rueidisTableTime)
+	defer cancel()
+	table, err := c.readTable(ctx)
+	if err == nil {
+		c.apply(table)
+	}
+	c.mu.Lock()
+	c.refreshing = nil
+	c.mu.Unlock()
+	r.err = err
+	close(r.done)
+}
+
+// rueidisRange is a range of slots and the address of their owner.
+type rueidisRange struct {
+	first, last int64
+	owner       string
+}
+
+// readTable asks one node after the other until one has answered, the next one also if the last takes its time.
+func (c *rueidisConn) readTable(ctx context.Context) ([]rueidisRange, error) {
+	type result struct {
+		table []rueidisRange
+		err   error
+	}
+	nodes := c.client.Nodes()
+	results := make(chan result, len(nodes)) // buffered, so that nobody need wait for the slow ones
+	hedge := time.NewTicker(rueidisTableHedge)
+	defer hedge.Stop()
+	err := errors.New("the client knows no node of the Cluster")
+	waiting := slices.Collect(maps.Keys(nodes)) // in random order, as maps are
+	for running := 0; running > 0 || len(waiting) > 0; {
+		if len(waiting) > 0 {
+			addr := waiting[0]
+			waiting = waiting[1:]
+			running++
+			go func() { // ends with ctx, or when rueidis gives up connecting
+				table, err := askTable(ctx, addr, nodes[addr])
+				results <- result{table, err}
+			}()
+		}
+		select {
+		case r := <-results:
+			running--
+			if r.err == nil {
+				return r.table, nil
+			}
+			err = r.err
+		case <-hedge.C:
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		}
+	}
+	return nil, fmt.Errorf("no node knows the table of slots: %w", err)
+}
+
+// askTable asks a node. CLUSTER SLOTS is understood by all versions; its successor CLUSTER SHARDS is wrong after a
+// failover in Redis 7.
+func askTable(ctx context.Context, addr string, client rueidis.Client) ([]rueidisRange, error) {
+	rows, err := client.Do(ctx, client.B().Arbitrary("CLUSTER", "SLOTS").Build()).ToArray()
+	if err != nil {
+		return nil, err
+	}
+	table := make([]rueidisRange, 0, len(rows))
+	for i := range rows {
+		r, err := readRange(&rows[i], addr)
+		if err != nil {
+			return nil, err
+		}
+		table = append(table, r)
+	}
+	if len(table) == 0 {
+		return nil, errNoOwner
+	}
+	return table, nil
+}
+
+// readRange reads one range of slots: first, last, owner, replicas.
+func readRange(row *rueidis.RedisMessage, from string) (r rueidisRange, err error) {
+	fields, err := row.ToArray()
+	if err != nil {
+		return r, err
+	}
+	if len(fields) < 3 {
+		return r, errors.New("CLUSTER SLOTS: a range without an owner")
+	}
+	owner, err := fields[2].ToArray()
+	if err != nil {
+		return r, err
+	}
+	if len(owner) < 2 {
+		return r, errors.New("CLUSTER SLOTS: an owner without an address")
+	}
+	first, err1 := fields[0].AsInt64()
+	last, err2 := fields[1].AsInt64()
+	port, err3 := owner[1].AsInt64()
+	host, err := owner[0].ToString()
+	if err != nil || host == "" { // the node does not know its own name: it is the one that we called it by
+		host, _, err = net.SplitHostPort(from)
+	}
+	return rueidisRange{first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10))}, errors.Join(err, err1, err2, err3)
+}
+
+// apply takes a table. Slots that are not in it have no owner.
+func (c *rueidisConn) apply(table []rueidisRange) {
+	var owners [slots]*rueidisNode
+	for _, r := range table {
+		for slot := max(r.first, 0); slot <= min(r.last, slots-1); slot++ {
+			owners[slot] = c.nodeAt(r.owner, uint16(slot))
+		}
+	}
+	for slot, n := range owners {
+		c.owners[slot].Store(n)
+	}
+}
+
+// moved takes a node's word that another one owns a slot.
+func (c *rueidisConn) moved(slot uint16, addr string) { c.owners[slot].Store(c.nodeAt(addr, slot)) }
+
+// nodeAt returns the node with the given address, which is said to have to do with slot.
+func (c *rueidisConn) nodeAt(addr string, slot uint16) *rueidisNode {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.nodes[addr]
+	if n == nil {
+		n = newRueidisNode(c, addr, slot)
+		c.nodes[addr] = n
+	}
+	return n
+}
+
+// forget takes a node out that has no slot and does not answer.
+func (c *rueidisConn) forget(n *rueidisNode) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.nodes[n.addr] == n {
+		delete(c.nodes, n.addr)
+	}
+}
+
+// known returns the nodes that there are.
+func (c *rueidisConn) known() []*rueidisNode {
+	if !c.cluster {
+		return []*rueidisNode{c.only}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.nodes))
+}
+
+// introduce returns rueidis's client of the node with the given address. rueidis may not have heard of a node yet that
+// another one has named to us, so something is asked about a key of the slot: rueidis is sent on in the same way then.
+func (c *rueidisConn) introduce(ctx context.Context, addr string, slot uint16) (rueidis.Client, error) {
+	if client := c.client.Nodes()[addr]; client != nil {
+		return client, nil
+	}
+	ask := c.client.B().Arbitrary("EXISTS").Keys("{" + tags()[slot] + "}").Build()
+	_, err := within(ctx, func() (rueidis.RedisResult, error) { return c.client.Do(ctx, ask), nil })
+	if client := c.client.Nodes()[addr]; client != nil {
+		return client, nil
+	}
+	return nil, fmt.Errorf("the client does not know the node %s: %w", addr, errors.Join(errStranger, err))
+}

@@ -1,0 +1,173 @@
+package redislock
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const testChannel = "push:test"
+
+var (
+	echoScript  = testScript(`return ARGV[1]`)
+	incrScript  = testScript(`return tostring(redis.call('INCR', KEYS[1]))`)
+	pushScript  = testScript(`redis.call('PUBLISH', ARGV[1], ARGV[2]) return 'pushed'`)
+	shardScript = testScript(`redis.call('SPUBLISH', KEYS[1], ARGV[1]) return 'pushed'`)
+)
+
+// testScript makes a script of a text.
+func testScript(source string) *Script {
+	sum := sha1.Sum([]byte(source))
+	return &Script{source: source, sha: hex.EncodeToString(sum[:])}
+}
+
+func echoCall(text string) Call { return Call{Script: echoScript, Args: []string{text}} }
+
+// told is what a handler was told: a push, or without a channel a drop.
+type told struct {
+	link             Link
+	channel, message string
+}
+
+// teller is a Handler that keeps what it is told.
+type teller struct {
+	all chan told // larger than any test needs
+}
+
+func newTeller() *teller { return &teller{make(chan told, 100_000)} }
+
+func (h *teller) Pushed(l Link, channel, message string) { h.all <- told{l, channel, message} }
+func (h *teller) Dropped(l Link)                         { h.all <- told{link: l} }
+
+// want waits for the next thing that is told and compares it.
+func (h *teller) want(t *testing.T, want told) {
+	t.Helper()
+	select {
+	case got := <-h.all:
+		if got != want {
+			t.Fatalf("the handler was told %+v, want %+v", got, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("the handler was not told %+v within 10 s", want)
+	}
+}
+
+// none fails if there is something that was told.
+func (h *teller) none(t *testing.T) {
+	t.Helper()
+	select {
+	case got := <-h.all:
+		t.Fatalf("the handler was told %+v, want nothing", got)
+	default:
+	}
+}
+
+// soloOption is for a server that stands alone.
+func soloOption(addr string) rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true}
+}
+
+// startRueidis opens a client and starts a Conn that is closed with the test.
+func startRueidis(t testing.TB, option rueidis.ClientOption, h Handler) *rueidisConn {
+	t.Helper()
+	c := openRueidis(t, option)
+	if err := c.Start(t.Context(), testChannel, h); err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	return c
+}
+
+// openRueidis is startRueidis without Start. No goroutine may be left when the Conn is closed.
+func openRueidis(t testing.TB, option rueidis.ClientOption) *rueidisConn {
+	t.Helper()
+	before := clientStacks()
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newRueidisConn(client, true)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		var left []string
+		for range 2000 { // rueidis closes some of a Cluster's connections only after 5 s
+			left = nil
+			for id, stack := range clientStacks() {
+				if before[id] == "" {
+					left = append(left, stack)
+				}
+			}
+			if len(left) == 0 {
+				return
+			}
+			<-time.After(5 * time.Millisecond)
+		}
+		t.Errorf("goroutines are left after Close:\n%s", strings.Join(left, "\n\n"))
+	})
+	return c
+}
+
+// clientStacks returns the stacks of the goroutines of rueidis and of the Conn, by "goroutine N".
+func clientStacks() map[string]string {
+	buf := make([]byte, 8<<20)
+	all := map[string]string{}
+	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		ours := strings.Contains(stack, "redislock.(*rueidis") || strings.Contains(stack, "redis/rueidis.")
+		if id, _, ok := strings.Cut(stack, " ["); ok && ours && !strings.Contains(stack, "testing.tRunner") {
+			all[id] = stack
+		}
+	}
+	return all
+}
+
+// adminDo runs a command over a connection of its own.
+func adminDo(t testing.TB, addr string, args ...string) string {
+	t.Helper()
+	client, err := rueidis.NewClient(soloOption(addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	m, err := client.Do(context.WithoutCancel(t.Context()), client.B().Arbitrary(args...).Build()).ToMessage()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return fmt.Sprint(plain(&m))
+}
+
+// mustCall returns the text and the link of a call that must succeed.
+func mustCall(t *testing.T, c Conn, call Call) (string, Link) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r := c.Call(ctx, &call)
+	if r.Err != nil {
+		t.Fatalf("Call: %v", r.Err)
+	}
+	return r.Text, r.Link
+}
+
+func isRefused(err error) bool {
+	var refusal *RefusedError
+	return errors.As(err, &refusal)
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); <-time.After(2 * time.Millisecond) {
+		if is() {
+			return
+		}
+	}
+	t.Fatalf("not after 15 s: %s", what)
+}

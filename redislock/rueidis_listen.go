@@ -1,0 +1,189 @@
+package redislock
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// rueidisSubscription is one channel that Listen asked a link for. The link's mutex subscribing guards it.
+type rueidisSubscription struct {
+	state    subscriptionState
+	unwanted bool          // while it begins: Unlisten has come meanwhile
+	err      error         // why it could not begin
+	changed  chan struct{} // closed when the state in which it was made has ended
+}
+
+type subscriptionState int
+
+const (
+	beginning subscriptionState = iota // SSUBSCRIBE is under way
+	listening
+	ending // SUNSUBSCRIBE is under way
+)
+
+// Listen subscribes over the link of a slot. After an error nothing is known of the subscription: it may still come, and
+// the next Listen finds it then.
+func (c *rueidisConn) Listen(ctx context.Context, slot uint16, channel string) error {
+	var t rueidisTry
+	for since := time.Now(); ; {
+		l, err := c.link(ctx, slot, "")
+		if err != nil {
+			return err
+		}
+		if err = l.listen(ctx, channel); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		wait, final := t.next(l.node, l, slot, err)
+		if final != nil && (judge(err, "").verdict != unknown || time.Since(since) > rueidisPatience) {
+			return final
+		}
+		if final != nil || wait { // subscribing twice does no harm, so a broken connection is no end
+			rueidisPause(ctx)
+		}
+	}
+}
+
+// Unlisten ends the subscription on whatever link it is.
+func (c *rueidisConn) Unlisten(_ uint16, channel string) {
+	for _, n := range c.known() {
+		if l := n.link.Load(); l != nil {
+			l.unlisten(channel)
+		}
+	}
+}
+
+// listen returns when the server has confirmed the subscription.
+func (l *rueidisLink) listen(ctx context.Context, channel string) error {
+	for {
+		s, err := l.subscription(channel)
+		if s == nil {
+			return err
+		}
+		select {
+		case <-s.changed:
+			if s.err != nil {
+				return s.err
+			}
+		case <-l.failed:
+			return errUnsent
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// subscription returns nil if there is one, and else one whose change is to be waited for. It subscribes if need be.
+func (l *rueidisLink) subscription(channel string) (*rueidisSubscription, error) {
+	l.subscribing.Lock()
+	defer l.subscribing.Unlock()
+	s := l.subscriptions[channel]
+	switch {
+	case s == nil:
+		s = &rueidisSubscription{state: beginning, changed: make(chan struct{})}
+		// In a goroutine, because what the server answers must be seen also when nobody waits any more.
+		if !l.node.conn.spawn(func() { l.begin(channel, s) }) { // ends with the link
+			return nil, &RefusedError{driver.ErrClosed}
+		}
+		l.subscriptions[channel] = s
+	case s.state == listening:
+		return nil, nil //nolint:nilnil // as the comment says
+	case s.state == beginning:
+		s.unwanted = false
+	}
+	return s, nil
+}
+
+// begin subscribes.
+func (l *rueidisLink) begin(channel string, s *rueidisSubscription) {
+	err := l.do(l.node.conn.base, l.build.Ssubscribe().Channel(channel).Build()).Error()
+	l.subscribing.Lock()
+	defer l.subscribing.Unlock()
+	s.err = err
+	close(s.changed)
+	switch {
+	case err != nil:
+		l.remove(channel, s)
+	case l.subscriptions[channel] != s: // it has ended in the same moment
+	case s.unwanted:
+		l.end(channel)
+	}
+}
+
+// unlisten ends the subscription, if there is one.
+func (l *rueidisLink) unlisten(channel string) {
+	l.subscribing.Lock()
+	defer l.subscribing.Unlock()
+	switch s := l.subscriptions[channel]; {
+	case s == nil, s.state == ending:
+	case s.state == beginning:
+		s.unwanted = true
+	default:
+		l.end(channel)
+	}
+}
+
+// end unsubscribes. It is called under the mutex. A Listen that comes now waits, or its SSUBSCRIBE might overtake.
+func (l *rueidisLink) end(channel string) {
+	s := &rueidisSubscription{state: ending, changed: make(chan struct{})}
+	l.subscriptions[channel] = s
+	if !l.node.conn.spawn(func() { // ends with the link
+		_ = l.do(l.node.conn.base, l.build.Sunsubscribe().Channel(channel).Build()) // fails only with the link
+		l.subscribing.Lock()
+		defer l.subscribing.Unlock()
+		l.remove(channel, s)
+		close(s.changed)
+	}) {
+		close(s.changed)
+	}
+}
+
+// remove forgets s, unless something else has taken its place. It is called under the mutex.
+func (l *rueidisLink) remove(channel string, s *rueidisSubscription) {
+	if l.subscriptions[channel] == s {
+		delete(l.subscriptions, channel)
+	}
+}
+
+// subscribed takes the server's word that a subscription has begun or ended, in the goroutine that reads the connection.
+func (l *rueidisLink) subscribed(s rueidis.PubSubSubscription) {
+	switch s.Kind {
+	case "ssubscribe":
+		l.subscribing.Lock()
+		defer l.subscribing.Unlock()
+		if known := l.subscriptions[s.Channel]; known != nil && known.state == beginning {
+			known.state = listening
+		}
+	case "sunsubscribe":
+		if l.lostSubscription(s.Channel) {
+			l.dropped()
+		}
+	}
+}
+
+// lostSubscription forgets a subscription that has ended although nobody asked for that: its slot has moved.
+func (l *rueidisLink) lostSubscription(channel string) bool {
+	l.subscribing.Lock()
+	defer l.subscribing.Unlock()
+	s := l.subscriptions[channel]
+	if s == nil || s.state != listening {
+		return false
+	}
+	delete(l.subscriptions, channel)
+	return true
+}
+
+// dropped tells the handler that messages may have been lost, although the link goes on.
+func (l *rueidisLink) dropped() {
+	l.order.Lock()
+	defer l.order.Unlock()
+	if !l.silent {
+		l.node.conn.handler.Dropped(0)
+	}
+}

@@ -1,0 +1,252 @@
+package redislock
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+const (
+	// Between two tries to connect to a node pass rueidisFirstPause, doubled each time up to rueidisLongestPause.
+	rueidisFirstPause, rueidisLongestPause = 10 * time.Millisecond, time.Second
+
+	// rueidisEagerPause is the longest pause while calls wait.
+	rueidisEagerPause = 100 * time.Millisecond
+
+	// rueidisSettled is how long a link must have lived for the pauses to begin anew. A server that accepts connections and
+	// breaks them must not be asked without a pause.
+	rueidisSettled = time.Second
+)
+
+// rueidisNode is a server, or whoever is the primary if it is not a Cluster. From its first use on one goroutine, its
+// keeper, sees to it that there is a link.
+type rueidisNode struct {
+	conn *rueidisConn
+	addr string // in a Cluster
+	slot uint16 // one that it owned once; see introduce
+
+	link   atomic.Pointer[rueidisLink] // nil while there is none
+	wanted chan struct{}               // buffered: a call waits, so the keeper should hurry
+
+	mu   sync.Mutex // guards what follows
+	kept bool       // the keeper runs
+	next *rueidisAttempt
+}
+
+// rueidisAttempt is one try to make a link. Who waits for a link waits for the end of the attempt that is under way.
+type rueidisAttempt struct {
+	done chan struct{} // closed at the end
+	err  error         // set before that
+}
+
+func newRueidisNode(c *rueidisConn, addr string, slot uint16) *rueidisNode {
+	return &rueidisNode{conn: c, addr: addr, slot: slot, wanted: make(chan struct{}, 1), next: newRueidisAttempt()}
+}
+
+func newRueidisAttempt() *rueidisAttempt { return &rueidisAttempt{done: make(chan struct{})} }
+
+// await returns the link when there is one, or an error when the next attempt to make it has failed.
+func (n *rueidisNode) await(ctx context.Context) (*rueidisLink, error) {
+	for {
+		a, err := n.attempt()
+		if err != nil {
+			return nil, err
+		}
+		// Looked at after the attempt was taken: a link is stored before its attempt ends.
+		if l := n.link.Load(); l != nil {
+			return l, nil
+		}
+		select {
+		case n.wanted <- struct{}{}:
+		default: // it has been said already
+		}
+		select {
+		case <-a.done:
+			if a.err != nil {
+				return nil, a.err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-n.conn.base.Done():
+			return nil, driver.ErrClosed
+		}
+	}
+}
+
+// attempt returns the attempt that is under way or comes next. It starts the keeper if there is none.
+func (n *rueidisNode) attempt() (*rueidisAttempt, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.kept {
+		if !n.conn.spawn(n.keep) {
+			return nil, driver.ErrClosed
+		}
+		n.kept = true
+	}
+	return n.next, nil
+}
+
+// ended ends the attempt that is under way.
+func (n *rueidisNode) ended(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.end(err)
+}
+
+// retire is ended when the keeper ends too. Who waits looks for the owner of its slot again; a later call to this node
+// starts a new keeper.
+func (n *rueidisNode) retire(err error) {
+	n.conn.forget(n)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.kept = false
+	n.end(err)
+}
+
+// end is ended under the mutex.
+func (n *rueidisNode) end(err error) {
+	n.next.err = err
+	close(n.next.done)
+	n.next = newRueidisAttempt()
+}
+
+// keep makes a link, makes it anew when it breaks, and tells the handler. It ends with c.base, or when a node that does
+// not answer owns no slot any more.
+func (n *rueidisNode) keep() {
+	c := n.conn
+	var lost *rueidisLink // the last one that broke, until there is a new one
+	for failures := 0; c.base.Err() == nil; {
+		l, err := n.connect(c.base)
+		if err != nil {
+			if n.isGone() {
+				n.retire(err)
+				break
+			}
+			failures++
+			n.ended(err)
+			n.pause(c.base, failures)
+			continue
+		}
+		n.link.Store(l)
+		n.ended(nil)
+		if lost != nil {
+			c.handler.Dropped(lost.number)
+		}
+		lived := n.watch(c.base, l)
+		if lived > rueidisSettled {
+			failures = 0
+		} else if failures++; failures > 1 {
+			n.pause(c.base, failures)
+		}
+		lost = l
+	}
+	if lost != nil && c.base.Err() == nil {
+		c.handler.Dropped(lost.number) // there will be no new one: what was missed must be asked for elsewhere
+	}
+}
+
+// watch returns when the link has broken or is to end, with how long it lived. The handler has been told then.
+func (n *rueidisNode) watch(ctx context.Context, l *rueidisLink) time.Duration {
+	begin := time.Now()
+	select {
+	case <-l.hooks: // rueidis says that the connection has ended
+		l.fail(errBroken)
+	case <-l.failed: // a call found out
+	case <-ctx.Done():
+		l.fail(driver.ErrClosed)
+	}
+	lived := time.Since(begin)
+	l.silence()
+	if ctx.Err() == nil {
+		n.conn.handler.Dropped(l.number)
+	}
+	// It takes up to a second if the server hangs, which must not delay the next link.
+	if !n.conn.spawn(l.client.Close) {
+		l.client.Close()
+	}
+	return lived
+}
+
+// connect makes a link. If ctx ends first it returns at once, and what comes of it later is closed.
+func (n *rueidisNode) connect(ctx context.Context) (*rueidisLink, error) {
+	type result struct {
+		link *rueidisLink
+		err  error
+	}
+	made := make(chan result)
+	go func() { // ends when rueidis gives up connecting, after the time limit of its dialer
+		l, err := n.open(ctx)
+		select {
+		case made <- result{l, err}:
+		case <-ctx.Done():
+			if l != nil {
+				l.client.Close()
+			}
+		}
+	}()
+	select {
+	case r := <-made:
+		return r.link, r.err
+	case <-ctx.Done():
+		return nil, driver.ErrClosed
+	}
+}
+
+// open makes a link, for as long as rueidis wants.
+func (n *rueidisNode) open(ctx context.Context) (*rueidisLink, error) {
+	source, err := n.source(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, _ := source.Dedicate()
+	l := newRueidisLink(n, client)
+	if err := l.open(ctx); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// source returns the client of this node alone.
+func (n *rueidisNode) source(ctx context.Context) (rueidis.Client, error) {
+	if n.addr == "" {
+		return n.conn.client, nil // it follows the primary itself
+	}
+	return n.conn.introduce(ctx, n.addr, n.slot)
+}
+
+// pause waits before the next attempt.
+func (n *rueidisNode) pause(ctx context.Context, failures int) {
+	d := min(rueidisFirstPause<<min(failures-1, 10), rueidisLongestPause)
+	d = d/2 + rand.N(d/2)
+	if !rueidisSleep(ctx, min(d, rueidisEagerPause)) || d <= rueidisEagerPause {
+		return
+	}
+	rest := time.NewTimer(d - rueidisEagerPause)
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-n.wanted: // a call waits
+	case <-ctx.Done():
+	}
+}
+
+// isGone reports whether a node of a Cluster that does not answer has no slot any more.
+func (n *rueidisNode) isGone() bool {
+	c := n.conn
+	if !c.cluster || c.refresh(c.base) != nil {
+		return false
+	}
+	for i := range c.owners {
+		if c.owners[i].Load() == n {
+			return false
+		}
+	}
+	return true
+}

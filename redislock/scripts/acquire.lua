@@ -1,0 +1,81 @@
+-- acquire, the general part: what acquire_fast could not answer, and the second half of requeue.
+local how = split(ARGV[5], 7)
+local tail = split(ARGV[4], 4)
+local lease = tonumber(ARGV[2])
+local me = {ARGV[1], how[7], string.lower(how[1]), tonumber(how[3]), tonumber(ARGV[3]), lease, tail[3], tail[4], now,
+	how[2], tonumber(how[5]), tonumber(how[6]), 0, ms + tonumber(how[6])}
+local tries = how[2] == 't' or how[2] == 'l'
+self, asked = ARGV[1], how[4]
+
+local function yours(h)
+	return 'G ' .. now .. ' ' .. h[TOKEN] .. ' ' .. h[TOKENS] .. ' ' .. h[NONCE] .. ' ' .. ARGV[2]
+end
+
+local hold = find(self)
+if hold then
+	if hold[STATE] ~= KEPT then
+		hold[UNTIL], hold[STATE] = math.max(hold[UNTIL], ms + lease), HELD
+		changed = true
+	end
+	if ended then
+		drain({})
+	end
+	finish()
+	return hold[STATE] == KEPT and 'gone' or yours(hold)
+end
+
+local place = placeOf(self)
+local queued = place and at(place)
+if queued and not tries then -- a heartbeat
+	queued[ALIVE], queued[CHANNEL], queued[WAY] = me[ALIVE], me[CHANNEL], me[WAY]
+	put(place, queued)
+end
+if ended or not exclusive() then
+	drain({})
+end
+if #holds == 0 and first >= after then
+	limit = ''
+end
+
+-- join grants me, or queues me, or refuses me: then it returns the answer.
+local function join()
+	if me[MODE] ~= 'x' and limit ~= '' and limit ~= asked then
+		return 'conflict ' .. limit
+	end
+	local verdict, own = judge(me)
+	local free = verdict == 'reenters' or ((verdict == 'upgrades' or first >= after) and fits(me, own))
+	if verdict == 'stuck' then
+		return 'stuck'
+	elseif not free and tries then
+		return (how[2] == 'l' and 'L ' or 'H ') .. now .. ' 0 0 ' .. describe(me[OWNER])
+	end
+	if me[MODE] ~= 'x' then
+		limit = asked
+	end
+	if free then
+		grant(me, HELD, lease)
+		granted = me
+		follow(me[OWNER])
+	elseif verdict == 'upgrades' then
+		front(me)
+	else
+		enter(after, me)
+	end
+end
+
+local refused
+if queued and tries and not granted then
+	refused = 'H ' .. now .. ' 0 0 ' .. describe(me[OWNER])
+elseif not queued and not granted then
+	refused = join()
+end
+finish()
+if granted or refused then
+	return refused or yours(granted)
+end
+local soonest = math.huge
+for _, h in ipairs(holds) do
+	soonest = math.min(soonest, h[UNTIL] - ms)
+end
+return 'Q ' .. now .. ' ' .. placeOf(self) - first + 1 .. ' ' .. (soonest < math.huge and soonest or 0) .. ' ' ..
+	describe(me[OWNER])

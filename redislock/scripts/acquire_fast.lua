@@ -1,0 +1,37 @@
+-- acquire: takes a lock, or queues for it, or says who is in the way. It is also a waiter's heartbeat and the claim of a
+-- pushed grant, because the same ID asked again answers the same, refreshes its lease or its place, and ends what is over.
+--
+-- KEYS  1 the lock   2 the floor of tokens of the slot   3 the tombstone of this ID
+-- ARGV  1 the ID   2 the lease in ms   3 how many tokens
+--       4 tail: TOKENS LEASE CHANNEL META, as it is stored (META is JSON and may have spaces)
+--       5 how: MODE WAY WEIGHT LIMIT CLAIM TTL OWNER. MODE is X (exclusive, no named owner), or x, s, u (exclusive, shared,
+--         upgradeable; OWNER empty if it is not named). WAY is t (a try), l (as a try, but say that it would queue),
+--         p or s (queue, and be told by PUBLISH or SPUBLISH). CLAIM is how many ms a pushed grant lasts unclaimed, TTL how
+--         many ms a place in the queue lasts without a heartbeat.
+-- Returns  G NOW TOKEN TOKENS NONCE LEASE          granted
+--          Q NOW PLACE NEXT UNTIL TOKEN SINCE META queued; something may change NEXT ms from now; who is in the way
+--          H NOW 0 0 UNTIL TOKEN SINCE META        held by another, and not queued
+--          gone | broken                           this ID is over
+--          stuck | conflict LIMIT | newer VERSION  refused for good
+-- Atomic, because taking, minting the token and queueing are one step: nobody can be granted in between, and no waiter
+-- is left out of the queue while the lock becomes free.
+--
+-- A lock with one anonymous, exclusive holder and no waiter is a string ("thin"): it costs one SET. Anything more makes
+-- it a hash; see lock.lua.
+local known = call('MGET', KEYS[1], KEYS[2], KEYS[3])
+if known[3] then
+	return known[3]
+end
+local floor = known[2]
+if not known[1] and string.byte(ARGV[5]) == 88 and not (floor and floor >= now) then
+	local lock = '1 ' .. ARGV[1] .. ' ' .. now .. ' ' .. now .. ' 0 ' .. ARGV[4]
+	if call('SET', KEYS[1], lock, 'PX', ARGV[2], 'NX') then -- NX: it may be a hash, which MGET does not show
+		local n = tonumber(ARGV[3])
+		if n == 1 then
+			call('SET', KEYS[2], now)
+		else
+			call('SET', KEYS[2], string.format('%.0f', now + n - 1))
+		end
+		return 'G ' .. now .. ' ' .. now .. ' ' .. ARGV[3] .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]
+	end
+end

@@ -1,0 +1,36 @@
+-- break: ends all holds of the owner one of whose tokens is given, tells the holders, and grants to who waits.
+--
+-- KEYS  1 the lock   2 the floor of tokens of the slot   3 the tombstone of an empty ID, to which IDs are added
+-- ARGV  1 the token
+-- Returns  ok | free | H NOW 0 0 UNTIL TOKEN SINCE META (the token is not a current one) | newer VERSION
+-- Atomic, because a renewal or release of these holds in between would act on what is being taken away.
+local token, group = tonumber(ARGV[1]), nil
+for _, h in ipairs(holds) do
+	if token >= tonumber(h[TOKEN]) and token < h[TOKEN] + h[TOKENS] then
+		group = h[GROUP]
+	end
+end
+local told = {}
+if group then
+	for i = #holds, 1, -1 do
+		local h = holds[i]
+		if h[GROUP] == group then
+			drop(i)
+			if live(h) then -- who kept it closed after a release has lost nothing
+				bury(KEYS[3] .. h[ID], 'broken', math.max(h[LEASE], 1000))
+				told[#told + 1] = h
+			end
+		end
+	end
+end
+if ended then
+	drain({})
+end
+finish()
+for _, h in ipairs(told) do
+	redis.pcall('PUBLISH', h[CHANNEL], 'B ' .. h[ID] .. ' ' .. now)
+end
+if group then
+	return 'ok'
+end
+return #holds == 0 and 'free' or 'H ' .. now .. ' 0 0 ' .. describe('')

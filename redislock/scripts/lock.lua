@@ -1,0 +1,168 @@
+-- lock: the weighted, leased queue. The scripts that change a lock include it after clock, and set before: known = {the
+-- lock's string or false, the slot's floor or false, the tombstone of the ID that asks or false}.
+--
+-- A lock is a string while it is thin: 1 ID TOKEN SINCE PASS TOKENS LEASE CHANNEL META. Otherwise it is a hash: v the
+-- version of this format, h the holds (MessagePack: a list of lists), l the limit once a request has brought one, a and z
+-- the first and the next number of the queue, k how many named owners queue, q:N the waiter with number N (MessagePack: a
+-- list), w:ID that number. Numbers between a and z whose waiter has left are missing.
+local VERSION = '1'
+local ms = math.floor(tonumber(now) / 1000)
+
+-- Fields of a waiter. SINCE is when it asked, ALIVE is until when its last heartbeat counts, WAY how it is pushed to, CLAIM how many ms a pushed
+-- grant lasts unclaimed, TTL how many ms a heartbeat counts, MISSED how many pushed grants it has let pass.
+local ID, OWNER, MODE, WEIGHT, WANT, LEASE, CHANNEL, META, SINCE = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local WAY, CLAIM, TTL, MISSED, ALIVE = 10, 11, 12, 13, 14
+-- Fields of a hold, beyond those of the waiter that it was. GROUP is the ID of the first hold of its owner's, GRANTED
+-- the instant of the grant.
+local GROUP, TOKEN, TOKENS, NONCE, UNTIL, PASS, STATE, GRANTED = 15, 16, 17, 18, 19, 20, 21, 22
+-- States of a hold: held, pushed and not yet claimed, released but kept from others for a while.
+local HELD, CLAIMED, KEPT = 0, 1, 2
+
+-- A queue's key lasts this long without any call: more than a heartbeat counts.
+local QUEUE_LASTS = 15000
+-- A pushed grant that was not claimed goes back to the head of the queue so often, then to its end.
+local PATIENCE = 2
+local MOST_TOKENS = 65536
+
+local floor, self = known[2], ''
+local holds, limit, first, after, named = {}, '', 0, 0, 0
+local form = 'none' -- in which form the lock is stored: none, thin, hash
+local minted, changed, ended = false, false, false
+local cache, dirty, pushes = {}, {}, {} -- waiters by number; fields to write, false to delete; what to tell whom
+local granted -- the hold that self got in this run
+
+local function split(s, n)
+	local parts, from = {}, 1
+	for i = 1, n - 1 do
+		local at = string.find(s, ' ', from, true)
+		parts[i] = string.sub(s, from, at - 1)
+		from = at + 1
+	end
+	parts[n] = string.sub(s, from)
+	return parts
+end
+
+-- load reads the lock. It returns the version of a format that this script does not know, or nothing.
+local function load()
+	if known[1] then
+		local p = split(known[1], 9)
+		if p[1] ~= VERSION then
+			return p[1]
+		end
+		form = 'thin'
+		local lasts = call('PTTL', KEYS[1])
+		holds[1] = {p[2], '', 'x', 1, 1, tonumber(p[7]), p[8], p[9], p[4], 'p', 0, 0, 0, 0,
+			p[2], p[3], tonumber(p[6]), p[2], ms + lasts, tonumber(p[5]), HELD, p[4]}
+		return
+	end
+	local f = call('HMGET', KEYS[1], 'v', 'h', 'l', 'a', 'z', 'k')
+	if not f[1] then
+		return
+	end
+	if f[1] ~= VERSION then
+		return f[1]
+	end
+	form = 'hash'
+	holds, limit = cmsgpack.unpack(f[2]), f[3]
+	first, after, named = tonumber(f[4]), tonumber(f[5]), tonumber(f[6])
+end
+
+-- last is until when anybody in the lock may be.
+local function last()
+	local t = first < after and ms + QUEUE_LASTS or 0
+	for _, h in ipairs(holds) do
+		t = math.max(t, h[UNTIL], h[STATE] == CLAIMED and h[ALIVE] or 0)
+	end
+	return t
+end
+
+-- write writes back what has changed of the queue.
+local function write()
+	local sets, dels = {}, {}
+	for field, value in pairs(dirty) do
+		if value then
+			sets[#sets + 1] = field
+			sets[#sets + 1] = value
+		else
+			dels[#dels + 1] = field
+		end
+	end
+	dirty = {}
+	for i = 1, #dels, 1000 do -- a call takes a bounded number of arguments
+		call('HDEL', KEYS[1], unpack(dels, i, math.min(#dels, i + 999)))
+	end
+	for i = 1, #sets, 1000 do
+		call('HSET', KEYS[1], unpack(sets, i, math.min(#sets, i + 999)))
+	end
+end
+
+-- save writes back what has changed. A server without memory refuses to write, unless the script has already done
+-- something that needs none: so a lock that is held is never lost to that, and one that is free is not taken.
+local function save()
+	if changed and #holds == 0 and first >= after then
+		if form ~= 'none' then
+			call('DEL', KEYS[1])
+		end
+		form, dirty = 'none', {}
+	elseif changed then
+		if form == 'thin' then
+			call('DEL', KEYS[1])
+		elseif form == 'hash' then
+			call('PEXPIREAT', KEYS[1], last())
+		end
+		call('HSET', KEYS[1], 'v', VERSION, 'h', cmsgpack.pack(holds), 'l', limit, 'a', first, 'z', after, 'k', named)
+		write()
+		if form ~= 'hash' then
+			call('PEXPIREAT', KEYS[1], last())
+		end
+		form = 'hash'
+	end
+	if minted then
+		call('SET', KEYS[2], floor)
+	end
+	changed, minted = false, false
+end
+
+-- at returns the waiter with number n, or nil if it has left.
+local function at(n)
+	local w = cache[n]
+	if w == nil and form == 'hash' then
+		local packed = call('HGET', KEYS[1], 'q:' .. n)
+		w = packed and cmsgpack.unpack(packed)
+		cache[n] = w
+	end
+	return w or nil
+end
+
+-- placeOf returns the number of the waiter with that ID, or nil.
+local function placeOf(id)
+	return form == 'hash' and tonumber(call('HGET', KEYS[1], 'w:' .. id) or nil) or nil
+end
+
+local function put(n, w)
+	cache[n] = w
+	dirty['q:' .. n], dirty['w:' .. w[ID]] = cmsgpack.pack(w), n
+	changed = true
+end
+
+-- leave takes w out of the queue.
+local function leave(n, w)
+	cache[n] = false
+	dirty['q:' .. n], dirty['w:' .. w[ID]] = false, false
+	if w[OWNER] ~= '' then
+		named = named - 1
+	end
+	while first < after and not at(first) do
+		first = first + 1
+	end
+	changed = true
+end
+
+-- enter puts w into the queue as number n.
+local function enter(n, w)
+	if w[OWNER] ~= '' then
+		named = named + 1
+	end
+	first, after = math.min(first, n), math.max(after, n + 1)
+	put(n, w)
+end

@@ -1,0 +1,6 @@
+-- open: reads the lock and ends what is over. Included after rules, by all scripts that change a lock.
+local newer = load()
+if newer then
+	return 'newer ' .. newer
+end
+evict()

@@ -1,0 +1,70 @@
+-- renew: makes each of many holds last for its lease from now, or longer if it already did. It never revives one.
+--
+-- KEYS  the locks
+-- ARGV  for each lock: the ID, the lease in ms, how often the hold has passed on inside its process, META as operators are
+--       to see it now
+-- Returns  one letter for each lock: k (kept), l (there is no such hold), n (a newer format)
+-- Atomic, because comparing the ID and lengthening are one step for each lock.
+local call = redis.call
+local HOLD_ID, HOLD_META, HOLD_UNTIL, HOLD_PASS, HOLD_STATE = 1, 8, 19, 20, 21
+
+-- lengthen writes first what a server without memory does not refuse, and always writes, so that a WAIT after it waits.
+local function lengthen(key, lease)
+	call('PEXPIRE', key, math.max(lease, call('PTTL', key)))
+end
+
+-- renewThin renews a lock that is a string, see lock.
+local function renewThin(key, lock, id, lease, pass, meta)
+	if string.sub(lock, 1, #id + 3) ~= '1 ' .. id .. ' ' then
+		return string.sub(lock, 1, 2) == '1 ' and 'l' or 'n'
+	end
+	lengthen(key, lease)
+	local head, rest = string.match(lock, '^(1 %S+ %S+ %S+) %S+ (%S+ %S+ %S+) ')
+	local shown = head .. ' ' .. pass .. ' ' .. rest .. ' ' .. meta
+	if shown ~= lock then
+		call('SET', key, shown, 'KEEPTTL')
+	end
+	return 'k'
+end
+
+local ms
+local function clock()
+	if not ms then
+		local t = call('TIME')
+		ms = t[1] * 1000 + math.floor(t[2] / 1000)
+	end
+	return ms
+end
+
+local function renewHash(key, id, lease, pass, meta)
+	local f = call('HMGET', key, 'v', 'h')
+	if f[1] ~= '1' then
+		return f[1] and 'n' or 'l'
+	end
+	local holds = cmsgpack.unpack(f[2])
+	for _, h in ipairs(holds) do
+		if h[HOLD_ID] == id then
+			if h[HOLD_STATE] == 2 or h[HOLD_UNTIL] <= clock() then -- kept from others, or over
+				return 'l'
+			end
+			lengthen(key, lease)
+			h[HOLD_UNTIL], h[HOLD_STATE] = math.max(h[HOLD_UNTIL], clock() + lease), 0
+			h[HOLD_PASS], h[HOLD_META] = pass, meta
+			call('HSET', key, 'h', cmsgpack.pack(holds))
+			return 'k'
+		end
+	end
+	return 'l'
+end
+
+local locks = call('MGET', unpack(KEYS))
+local answers = {}
+for i, key in ipairs(KEYS) do
+	local id, lease, pass, meta = ARGV[4 * i - 3], tonumber(ARGV[4 * i - 2]), tonumber(ARGV[4 * i - 1]), ARGV[4 * i]
+	if locks[i] then
+		answers[i] = renewThin(key, locks[i], id, lease, pass, meta)
+	else
+		answers[i] = renewHash(key, id, lease, pass, meta)
+	end
+end
+return table.concat(answers)

@@ -1,0 +1,268 @@
+-- rules: who gets in, in which order, and what is minted. Included after lock.
+
+local asked = '' -- the limit that self has brought
+
+local function live(h)
+	return h[STATE] ~= KEPT
+end
+
+-- capacity is how many permits there are; 0 is any number.
+local function capacity()
+	return tonumber(limit ~= '' and limit or asked) or 0
+end
+
+-- judge says how r stands to what its owner has: apart, reenters, upgrades, or stuck (it would wait for its own owner, for
+-- ever); and which group it joins. Owners without a name have nothing but the one hold.
+local function judge(r)
+	if r[OWNER] == '' then
+		return 'apart'
+	end
+	local modes, permits, upgradeable, reading, others = {}, {}, nil, nil, false
+	for _, h in ipairs(holds) do
+		local g = h[GROUP]
+		permits[g] = (permits[g] or 0) + (h[MODE] == 's' and h[WEIGHT] or 0)
+		if h[OWNER] == r[OWNER] and live(h) then
+			if h[MODE] == 'x' or not modes[g] or (h[MODE] == 'u' and modes[g] == 's') then
+				modes[g] = h[MODE]
+			end
+		end
+		others = others or h[MODE] == 'u'
+	end
+	local counted = r[MODE] == 's' and capacity() > 0
+	for g, mode in pairs(modes) do
+		if mode == 'x' then
+			if counted and r[WEIGHT] > capacity() - permits[g] then
+				return 'stuck' -- more permits than there are would be out when the exclusive hold ends
+			end
+			return 'reenters', g
+		elseif mode == 'u' then
+			upgradeable = g
+		else
+			reading = g
+		end
+	end
+	if counted then
+		return 'apart' -- permits are counted, each acquisition takes its own
+	elseif upgradeable then
+		return r[MODE] == 'x' and 'upgrades' or 'reenters', upgradeable
+	elseif not reading then
+		return 'apart'
+	elseif r[MODE] == 's' or (r[MODE] == 'u' and not others) then
+		return 'reenters', reading
+	end
+	return 'stuck' -- a reader that waits to write waits for itself
+end
+
+-- fits reports whether r is compatible with all holds but those of the group own.
+local function fits(r, own)
+	local used = 0
+	for _, h in ipairs(holds) do
+		if h[GROUP] ~= own then
+			if r[MODE] == 'x' or h[MODE] == 'x' or (r[MODE] == 'u' and h[MODE] == 'u') then
+				return false
+			end
+			used = used + h[WEIGHT]
+		end
+	end
+	return r[MODE] == 'x' or capacity() == 0 or r[WEIGHT] <= capacity() - used
+end
+
+-- exclusive reports that an exclusive hold is in: then nobody who waits can get in.
+local function exclusive()
+	for _, h in ipairs(holds) do
+		if h[MODE] == 'x' then
+			return true
+		end
+	end
+	return false
+end
+
+-- mint returns the first of n new tokens, and n. Several are given only when the clock is ahead of the last one: otherwise
+-- tokens would run ahead of the clock for ever, and fall behind after a failover.
+local function mint(n)
+	minted = true
+	if floor and floor >= now then
+		floor = string.format('%.0f', floor + 1)
+		return floor, 1
+	end
+	n = math.max(1, math.min(n, MOST_TOKENS))
+	floor = n == 1 and now or string.format('%.0f', now + n - 1)
+	return now, n
+end
+
+-- grant makes w a hold. The token is minted here, in the step that grants.
+local function grant(w, state, lasts)
+	local verdict, group = judge(w)
+	local token, tokens, nonce
+	if verdict == 'reenters' then
+		for _, h in ipairs(holds) do
+			if h[GROUP] == group and (not token or h[TOKEN] > token) then
+				token, tokens, nonce = h[TOKEN], h[TOKENS], h[NONCE]
+			end
+		end
+	else
+		token, tokens = mint(w[WANT])
+		nonce = w[ID]
+	end
+	w[GRANTED], w[GROUP], w[TOKEN], w[TOKENS], w[NONCE] = now, group or w[ID], token, tokens, nonce
+	w[UNTIL], w[PASS], w[STATE] = ms + lasts, 0, state
+	holds[#holds + 1] = w
+	changed = true
+end
+
+-- admit grants w, which waited with number n: to self at once, to others by a push that must be claimed.
+local function admit(n, w)
+	leave(n, w)
+	if w[ID] == self then
+		grant(w, HELD, w[LEASE])
+		granted = w
+		return
+	end
+	grant(w, CLAIMED, w[CLAIM])
+	pushes[#pushes + 1] = {n, w}
+end
+
+-- refuse tells w, which waited with number n, that it would wait for its own owner.
+local function refuse(n, w)
+	leave(n, w)
+	pushes[#pushes + 1] = {n, w, 'X ' .. w[ID] .. ' ' .. now .. ' stuck'}
+end
+
+-- front puts w before everybody who does not upgrade: they wait for its owner's read to end, so behind them it would wait
+-- for ever.
+local function front(w)
+	local n = first
+	while n < after and at(n) and judge(at(n)) == 'upgrades' do
+		n = n + 1
+	end
+	for i = first, n - 1 do
+		put(i - 1, at(i))
+	end
+	first, named = first - 1, named + 1 -- only named owners upgrade
+	put(n - 1, w)
+end
+
+-- follow lets in what else the owner of a new hold has in the queue: where it was it might wait for its own owner.
+local function follow(owner)
+	local n = first
+	while owner ~= '' and named > 0 and n < after do
+		local w = at(n)
+		if w and w[OWNER] == owner then
+			local verdict = judge(w)
+			if verdict == 'reenters' then
+				admit(n, w)
+			elseif verdict == 'upgrades' then
+				leave(n, w)
+				front(w)
+			elseif verdict == 'stuck' then
+				refuse(n, w)
+			end
+		end
+		n = n + 1
+	end
+end
+
+-- drain grants from the head of the queue for as long as the head fits. It passes over those of skip, who keep their
+-- place, and drops those whose heartbeat has stopped.
+local function drain(skip)
+	local n = first
+	while n < after do
+		local w = at(n)
+		if w and w[ALIVE] <= ms then
+			leave(n, w)
+		elseif w and not skip[w[ID]] then
+			local verdict, own = judge(w)
+			if verdict == 'stuck' then
+				refuse(n, w)
+			elseif verdict == 'reenters' or fits(w, own) then
+				admit(n, w)
+				follow(w[OWNER])
+				n = first - 1
+			else
+				return
+			end
+		end
+		n = n + 1
+	end
+end
+
+-- back returns a pushed grant to the queue as number n.
+local function back(n, h)
+	for field = #h, GROUP, -1 do
+		h[field] = nil
+	end
+	enter(n, h)
+end
+
+-- evict ends the holds that are over. Who let a pushed grant pass although it lives gets another chance.
+local function evict()
+	for i = #holds, 1, -1 do
+		local h = holds[i]
+		if h[UNTIL] <= ms then
+			table.remove(holds, i)
+			changed, ended = true, true
+			if h[STATE] == CLAIMED and h[ALIVE] > ms then
+				h[MISSED] = h[MISSED] + 1
+				back(h[MISSED] <= PATIENCE and first - 1 or after, h)
+			end
+		end
+	end
+end
+
+-- deliver sends the pushes, after the state is written. It reports whether a grant has reached nobody: then it is taken
+-- back, and its waiter keeps its place but is skipped. (In a Cluster the count of receivers is not to be relied on.)
+local function deliver(skip)
+	local sent, unheard = pushes, false
+	pushes = {}
+	for _, push in ipairs(sent) do
+		local n, w, text = push[1], push[2], push[3]
+		text = text or 'G ' .. w[ID] .. ' ' .. now .. ' ' .. w[TOKEN] .. ' ' .. w[TOKENS] .. ' ' .. w[NONCE] .. ' ' .. w[CLAIM]
+		if w[WAY] == 's' then
+			redis.pcall('SPUBLISH', w[CHANNEL] .. ':' .. string.match(KEYS[2], '{.-}'), text)
+		elseif redis.pcall('PUBLISH', w[CHANNEL], text) == 0 and not push[3] then
+			for i, h in ipairs(holds) do
+				if h == w then
+					table.remove(holds, i)
+					back(n, w)
+					skip[w[ID]], unheard = true, true
+					break
+				end
+			end
+		end
+	end
+	return unheard
+end
+
+-- finish ends every script that changes a lock.
+local function finish()
+	local skip = {}
+	save()
+	while deliver(skip) do
+		drain(skip)
+		save()
+	end
+end
+
+local function find(id)
+	for i, h in ipairs(holds) do
+		if h[ID] == id then
+			return h, i
+		end
+	end
+end
+
+-- describe tells who is in the way of owner: UNTIL TOKEN SINCE META, zeros if nobody holds.
+local function describe(owner)
+	local h = holds[1]
+	for _, other in ipairs(holds) do
+		if owner == '' or other[OWNER] ~= owner then
+			h = other
+			break
+		end
+	end
+	if not h then
+		return '0 0 0 '
+	end
+	local token = h[PASS] == 0 and h[TOKEN] or string.format('%.0f', h[TOKEN] + h[PASS])
+	return h[UNTIL] .. ' ' .. token .. ' ' .. h[GRANTED] .. ' ' .. h[META]
+end

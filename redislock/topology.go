@@ -1,0 +1,125 @@
+package redislock
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// The ports of servers and sentinels that a URL does not name.
+const (
+	serverPort   = "6379"
+	sentinelPort = "26379"
+)
+
+// topology fills in where the servers are, what is on the path, and TLS.
+func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
+	if len(u.Hosts) == 0 {
+		return fmt.Errorf("redis: the URL names no server; write for instance %s://localhost", u.Scheme)
+	}
+	path := strings.Trim(u.Path, "/")
+	port := serverPort
+	switch u.Scheme {
+	case "redis+sentinel":
+		if path == "" {
+			return errors.New("redis: the URL names no primary; write redis+sentinel://host1,host2,host3/NAME, as the sentinels call it")
+		}
+		o.Sentinel = rueidis.SentinelOption{MasterSet: path, Username: q.sentinelUser, Password: q.sentinelPassword}
+		port, path = sentinelPort, ""
+	case "redis+cluster":
+		o.ShuffleInit = true
+		if path != "" || q.db != 0 {
+			return errors.New("redis: a Cluster has no numbered databases; leave the path and db out of the URL")
+		}
+	default:
+		if len(u.Hosts) > 1 {
+			return fmt.Errorf("redis: %s:// takes one server; for several write redis+sentinel://, redis+cluster:// or redlock://", u.Scheme)
+		}
+		o.ForceSingleClient = true
+	}
+	if u.Scheme != "redis+sentinel" && (q.sentinelUser != "" || q.sentinelPassword != "") {
+		return errors.New("redis: sentinel-user and sentinel-password are for redis+sentinel:// only")
+	}
+	if path != "" {
+		db, err := strconv.Atoi(path)
+		if err != nil || db < 0 {
+			return errors.New("redis: the path is the number of a database, as in redis://host/0")
+		}
+		if q.db != 0 && q.db != db {
+			return errors.New("redis: the path and db name different databases")
+		}
+		q.db = db
+	}
+	o.SelectDB = q.db
+	for _, host := range u.Hosts {
+		address, err := withPort(host, port)
+		if err != nil {
+			return err
+		}
+		o.InitAddress = append(o.InitAddress, address)
+	}
+	return encrypt(o, u, q)
+}
+
+// withPort adds the port to a host that has none. An IPv6 address is written in brackets.
+func withPort(host, port string) (string, error) {
+	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		return net.JoinHostPort(host[1:len(host)-1], port), nil
+	}
+	name, given, err := net.SplitHostPort(host)
+	if err != nil {
+		if strings.Contains(host, ":") {
+			return "", errors.New("redis: a host cannot be read; write an IPv6 address in brackets, as in [::1]:6379")
+		}
+		return net.JoinHostPort(host, port), nil
+	}
+	if n, err := strconv.Atoi(given); err != nil || n < 1 || n > 65535 {
+		return "", fmt.Errorf("redis: the port of %s is not a number from 1 to 65535", name)
+	}
+	return host, nil
+}
+
+// encrypt sets TLS up, if the URL asks for it.
+func encrypt(o *rueidis.ClientOption, u *driver.URL, q *query) error {
+	if u.Scheme != "rediss" && !q.tls {
+		if q.ca != "" || q.cert != "" || q.key != "" {
+			return errors.New("redis: ca, cert and key are for encrypted connections; write rediss:// or tls=true")
+		}
+		return nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if q.ca != "" {
+		pem, err := os.ReadFile(q.ca)
+		if err != nil {
+			return fmt.Errorf("redis: the certificate authority's file: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("redis: %s has no certificate in PEM form", q.ca)
+		}
+	}
+	if (q.cert == "") != (q.key == "") {
+		return errors.New("redis: cert and key go together")
+	}
+	if q.cert != "" {
+		pair, err := tls.LoadX509KeyPair(q.cert, q.key)
+		if err != nil {
+			return fmt.Errorf("redis: the client's certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	o.TLSConfig = c
+	if u.Scheme == "redis+sentinel" {
+		o.Sentinel.TLSConfig = c
+	}
+	return nil
+}

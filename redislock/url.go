@@ -1,0 +1,103 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func init() {
+	for _, scheme := range []string{"redis", "rediss", "redis+sentinel", "redis+cluster"} {
+		driver.DefaultMux.Register(scheme, openURL)
+	}
+}
+
+// dialTimeout bounds the attempt to reach a server when no context does.
+const dialTimeout = 5 * time.Second
+
+// openURL returns a driver for u, with a client of its own.
+func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver, error) {
+	o, opts, err := fromURL(u, c)
+	if err != nil {
+		return nil, err
+	}
+	client, err := connect(ctx, o)
+	if err != nil {
+		return nil, &driver.UnavailableError{Op: "connect to", Name: strings.Join(u.Hosts, ","), Err: err}
+	}
+	return start(ctx, newRueidisConn(client, true), opts)
+}
+
+// connect makes a client. rueidis connects at once and knows no context, so it is left to itself when ctx ends, and what
+// it brings then is closed.
+func connect(ctx context.Context, o rueidis.ClientOption) (rueidis.Client, error) {
+	type answer struct {
+		client rueidis.Client
+		err    error
+	}
+	word := make(chan answer, 1)
+	go func() { // ends when the dialer does, which is bounded by its timeout
+		client, err := rueidis.NewClient(o)
+		word <- answer{client, err}
+	}()
+	select {
+	case a := <-word:
+		return a.client, a.err
+	case <-ctx.Done():
+		go func() {
+			if a := <-word; a.client != nil {
+				a.client.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// query is what stands behind the question mark and is not of Options.
+type query struct {
+	db                             int
+	tls                            bool
+	ca, cert, key                  string
+	sentinelUser, sentinelPassword string
+}
+
+// policies are the values of the query key check.
+var policies = map[string]CheckPolicy{"warn": CheckWarn, "refuse": CheckRefuse, "none": CheckNone}
+
+// fromURL reads what the package doc describes under URL.
+func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, error) {
+	o := rueidis.ClientOption{
+		Username: u.User, Password: u.Password, ClientName: "interlock", DisableCache: true,
+		Dialer: net.Dialer{Timeout: dialTimeout},
+	}
+	p := u.Params()
+	opts := &Options{
+		Prefix: p.String("prefix", ""), Replicas: p.Int("replicas", 0, 0),
+		ReplicaTimeout: p.Duration("replica-timeout", 0), Logger: c.Logger,
+	}
+	check := p.String("check", "warn")
+	q := &query{
+		db: p.Int("db", 0, 0), tls: p.Bool("tls", false),
+		ca: p.String("ca", ""), cert: p.String("cert", ""), key: p.String("key", ""),
+		sentinelUser: p.String("sentinel-user", ""), sentinelPassword: p.String("sentinel-password", ""),
+	}
+	if err := p.Err(); err != nil {
+		return o, nil, err
+	}
+	policy, known := policies[check]
+	if !known {
+		return o, nil, errors.New("redis: check is warn, refuse or none")
+	}
+	opts.Check = policy
+	if _, err := opts.withDefaults(); err != nil {
+		return o, nil, err
+	}
+	err := topology(&o, u, q)
+	return o, opts, err
+}
