@@ -50,11 +50,11 @@ func servable(r *driver.Request) error {
 	return nil
 }
 
-// take locks the file that is at the lock's path and mints the token. On an error nothing is held and nothing is open.
+// take locks the file that is at the lock's path and mints the token. On an error nothing is held; the file of a Try that
+// was refused is kept, because the Acquire that waits mostly follows it.
 func (d *Driver) take(ctx context.Context, a *attempt, r *driver.Request) (*lockFile, driver.Grant, error) {
-	path := d.path(r.Key)
 	for range maxRestarts {
-		f, err := d.open(path)
+		f, err := d.open(r.Key)
 		if err != nil {
 			return nil, driver.Grant{}, err
 		}
@@ -62,12 +62,16 @@ func (d *Driver) take(ctx context.Context, a *attempt, r *driver.Request) (*lock
 		if err == nil {
 			return f, g, nil
 		}
+		if errors.Is(err, driver.ErrHeld) {
+			d.lay(f)
+			return nil, driver.Grant{}, err
+		}
 		f.close()
 		if !errors.Is(err, errMoved) {
 			return nil, driver.Grant{}, err
 		}
 	}
-	return nil, driver.Grant{}, pathError("lock file", path,
+	return nil, driver.Grant{}, pathError("lock file", d.path(r.Key),
 		errors.New("it is another file each time it is looked at; name a folder on a local file system"))
 }
 
@@ -75,39 +79,52 @@ func (d *Driver) take(ctx context.Context, a *attempt, r *driver.Request) (*lock
 var errMoved = errors.New("the lock file was removed or replaced")
 
 func (d *Driver) lock(ctx context.Context, a *attempt, r *driver.Request, f *lockFile) (driver.Grant, error) {
-	if err := d.flock(ctx, a, r, f); err != nil {
-		return driver.Grant{}, err
+	now := time.Now()
+	f.turn.ask(d.pace, now)
+	ours := f.takeOver(now)
+	if !ours {
+		if err := d.flock(ctx, a, r, f, now); err != nil {
+			return driver.Grant{}, err
+		}
+		now = time.Now()
 	}
-	switch same, err := f.atPath(); {
-	case err != nil:
-		return driver.Grant{}, err
-	case !same:
-		return driver.Grant{}, errMoved
+	if !ours || now.Sub(f.looked) >= lookAround {
+		switch same, err := f.atPath(); {
+		case err != nil:
+			return driver.Grant{}, err
+		case !same:
+			return driver.Grant{}, errMoved
+		}
+		f.looked = now
 	}
-	return d.mint(r, f)
+	return d.mint(r, f, ours, now)
 }
 
 // flock gets the lock on f. Who finds nobody waiting, or whose turn it still is, tries it first; a Try does no more than
 // that.
-func (d *Driver) flock(ctx context.Context, a *attempt, r *driver.Request, f *lockFile) error {
-	now := time.Now()
+func (d *Driver) flock(ctx context.Context, a *attempt, r *driver.Request, f *lockFile, now time.Time) error {
 	others := f.othersWait()
-	stay := others && f.turn.lasts(now)
+	stay := others && f.turn.lasts(d.pace, now)
 	if !others || stay {
 		if err := f.tryLock(); err != syscall.EWOULDBLOCK {
-			if !stay {
-				f.turn.began = now
+			if stay {
+				f.turn.contended = true
+			} else {
+				f.turn.begin(now, false)
 			}
 			return f.flockError(err)
 		}
 	}
 	if r.Try {
+		if others && now.Sub(f.turn.freed) < d.pace.turn { // the hand-over of a moment ago: no holder worth a search
+			return d.ourHolder(f, r.Key)
+		}
 		return d.heldError(f, r.Key)
 	}
 	if err := d.queue(ctx, a, r, f, others); err != nil {
 		return err
 	}
-	f.turn.began = time.Now()
+	f.turn.begin(time.Now(), true)
 	return nil
 }
 
@@ -121,15 +138,19 @@ func (f *lockFile) flockError(err error) error {
 
 // mint writes the record with new tokens into f, whose lock it has. The grant is made of what was written: if writing
 // fails, no token was given out.
-func (d *Driver) mint(r *driver.Request, f *lockFile) (driver.Grant, error) {
-	last, err := readLastToken(f.fd)
-	switch {
-	case errors.Is(err, errBadRecord):
-		d.logger.Warn("lock file is damaged or foreign: the next token rests on the clock alone", "path", f.path)
-	case err != nil && !errors.Is(err, errNoRecord):
-		return driver.Grant{}, pathError("lock file", f.path, err)
+//
+// Who took over need not read the record, because nobody else has written since, and still has the mark.
+func (d *Driver) mint(r *driver.Request, f *lockFile, ours bool, now time.Time) (driver.Grant, error) {
+	last := f.last
+	if !ours {
+		var err error
+		if last, err = d.lastToken(f); err != nil {
+			return driver.Grant{}, err
+		}
 	}
-	now := d.now()
+	if d.now != nil {
+		now = d.now()
+	}
 	first, n, err := nextTokens(last, now, r.Tokens)
 	if err != nil {
 		return driver.Grant{}, pathError("lock file", f.path, err)
@@ -141,26 +162,46 @@ func (d *Driver) mint(r *driver.Request, f *lockFile) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, pathError("lock file", f.path, err)
 	}
-	f.markHeld()
+	f.last = first + uint64(n) - 1
+	if !ours {
+		f.markHeld()
+	}
 	// No hold re-enters another here, so the ID, which is never reused, is as good a nonce as any.
 	return driver.Grant{Token: first, Tokens: n, Nonce: r.ID}, nil
 }
 
+// lastToken reads the last token from f.
+func (d *Driver) lastToken(f *lockFile) (uint64, error) {
+	last, err := readLastToken(f.fd)
+	switch {
+	case errors.Is(err, errBadRecord):
+		d.logger.Warn("lock file is damaged or foreign: the next token rests on the clock alone", "path", f.path)
+	case err != nil && !errors.Is(err, errNoRecord):
+		return 0, pathError("lock file", f.path, err)
+	}
+	return last, nil
+}
+
 func (d *Driver) path(key driver.Key) string { return d.dir + "/" + fileName(key) }
 
-// open returns an open file for path that nobody else in this process uses.
-func (d *Driver) open(path string) (*lockFile, error) {
+// open returns an open file for key that nobody else in this process uses.
+func (d *Driver) open(key driver.Key) (*lockFile, error) {
 	d.mu.Lock()
-	f := d.idle.take(path)
+	f := d.idle.take(key)
 	d.mu.Unlock()
 	if f != nil {
 		return f, nil
 	}
+	path := d.path(key)
 	f, err := openLockFile(path, d.dir)
 	if errors.Is(err, syscall.EMFILE) && d.closeIdle() > 0 {
-		return openLockFile(path, d.dir)
+		f, err = openLockFile(path, d.dir)
 	}
-	return f, err
+	if err != nil {
+		return nil, err
+	}
+	f.key = key
+	return f, nil
 }
 
 func (d *Driver) closeIdle() int {

@@ -52,6 +52,26 @@ func BenchmarkUncontended(b *testing.B) {
 	})
 }
 
+// BenchmarkTurn is one goroutine that comes back at once although somebody waits.
+func BenchmarkTurn(b *testing.B) {
+	d := open(b, b.TempDir())
+	f, err := openLockFile(d.path(mutex("nightly")), d.dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.close()
+	f.joinLine()
+	r, rel := request("", "nightly"), driver.Release{Key: mutex("nightly")}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		r.ID = strconv.Itoa(i)
+		rel.ID = r.ID
+		if err := pair(d, r, &rel, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkUncontendedRatio times both in turn, so that other load meets both, and compares the best rounds.
 func BenchmarkUncontendedRatio(b *testing.B) {
 	const round = 500

@@ -23,8 +23,9 @@ var (
 type Driver struct {
 	dir    string
 	logger *slog.Logger
-	now    func() time.Time // the wall clock, as tests set it
+	now    func() time.Time // the wall clock, if tests set it
 	pid    uint32
+	pace   pace // as tests set it
 
 	closing sync.Once
 	running sync.WaitGroup // Acquires between begin and settle, and ends of holds; Add is called under mu, before closed
@@ -50,8 +51,8 @@ func New(dir string, opts *Options) (*Driver, error) {
 	return &Driver{
 		dir:         abs,
 		logger:      opts.logger(),
-		now:         time.Now,
 		pid:         uint32(os.Getpid()),
+		pace:        usualPace(),
 		interrupter: sync.OnceValue(newInterrupter),
 		attempts:    make(map[string]*attempt),
 		kept:        make(map[*lockFile]*time.Timer),

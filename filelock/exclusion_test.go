@@ -217,6 +217,7 @@ func openFile(t *testing.T, d *Driver, name string) *lockFile {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.key = mutex(name)
 	t.Cleanup(f.close)
 	return f
 }

@@ -30,6 +30,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 			yield(driver.LockInfo{}, fmt.Errorf("file: listing holders on this system: %w", driver.ErrUnsupported))
 			return
 		}
+		d.stopLingering() // what this driver has released must not be listed
 		l := lister{dir: d.dir, prefix: prefix}
 		if err := l.each(ctx, yield); err != nil {
 			yield(driver.LockInfo{}, err)

@@ -6,15 +6,23 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // lockFile is an open lock file.
 type lockFile struct {
 	fd   int
 	path string
+	key  driver.Key // whose file it is
 	id   fileID
 
-	turn turn // of who has the lock, or had it last
+	turn   turn // of who has the lock, or had it last
+	linger linger
+
+	last   uint64    // the last token that was written here
+	looked time.Time // when it was last found at its path
 
 	// shared is set when a duplicate of the descriptor was handed out. Guarded by Driver.mu.
 	shared bool
@@ -132,6 +140,7 @@ func (f *lockFile) awaitLock() error { return syscall.Flock(f.fd, syscall.LOCK_E
 // unlock ends whatever f holds. It does so expressly and not by closing: a child that inherited the descriptor, or one
 // that is just being forked, has the same open file, and the lock would last until it closes its copy too.
 func (f *lockFile) unlock() {
+	f.linger.on = false
 	f.dropMarks()
 	_ = flock(f.fd, syscall.LOCK_UN)
 }
@@ -139,6 +148,9 @@ func (f *lockFile) unlock() {
 // close ends whatever f holds and closes it.
 func (f *lockFile) close() {
 	f.unlock()
+	if f.linger.timer != nil {
+		f.linger.timer.Stop()
+	}
 	_ = syscall.Close(f.fd)
 }
 

@@ -27,7 +27,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 		d.keep(f, r.Keep)
 		return nil
 	}
-	d.end(f)
+	d.giveBack(f)
 	return nil
 }
 
@@ -54,6 +54,7 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 	if a == nil || a.isHold() {
 		d.mu.Unlock()
 		if f := d.takeHold(r); f != nil {
+			f.turn = turn{} // nobody means to come back
 			d.end(f)
 		}
 		return nil
@@ -69,16 +70,35 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 	}
 }
 
-// end frees f, which is in no table any more, and keeps its descriptor for the next Acquire. A shared one is closed: a
-// lock taken on it again would be the other process's too.
+// giveBack is end for who may come back at once, for whom f may linger.
+func (d *Driver) giveBack(f *lockFile) {
+	now := time.Now()
+	linger := f.mayLinger(d.pace, now)
+	f.turn.free(d.pace, now)
+	if !linger {
+		d.end(f)
+		return
+	}
+	defer d.running.Done()
+	f.stay(d.pace, now)
+	d.lay(f)
+}
+
+// end frees f, which is in no table any more.
 func (d *Driver) end(f *lockFile) {
 	defer d.running.Done()
-	f.turn.freed = time.Now()
 	f.unlock()
+	d.lay(f)
+}
+
+// lay keeps f for the next Acquire. A shared one is closed: a lock taken on it again would be the other process's too.
+func (d *Driver) lay(f *lockFile) {
 	d.mu.Lock()
 	spare := f
 	if !d.closed && !f.shared {
-		spare = d.idle.put(f)
+		if spare = d.idle.put(f); spare != f && f.linger.on {
+			d.arm(f)
+		}
 	}
 	d.mu.Unlock()
 	if spare != nil {
@@ -89,6 +109,7 @@ func (d *Driver) end(f *lockFile) {
 // keep ends f later. Close stops the timer and ends f itself.
 func (d *Driver) keep(f *lockFile, t time.Duration) {
 	defer d.running.Done()
+	f.turn = turn{}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.kept[f] = time.AfterFunc(t, func() {

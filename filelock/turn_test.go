@@ -8,7 +8,7 @@ import (
 )
 
 func TestTurn_LastsForWhoComesBackAtOnce_AndNotForLong(t *testing.T) {
-	start := time.Now()
+	p, start := usualPace(), time.Now()
 	after := func(began, freed time.Duration) *turn {
 		return &turn{began: start.Add(-began), freed: start.Add(-freed)}
 	}
@@ -17,28 +17,48 @@ func TestTurn_LastsForWhoComesBackAtOnce_AndNotForLong(t *testing.T) {
 		want bool
 	}{
 		"never had it":        {&turn{}, false},
-		"just gave it back":   {after(turnTime/2, comeback/2), true},
-		"came back late":      {after(turnTime/2, comeback), false},
-		"had it for too long": {after(turnTime, comeback/2), false},
+		"just gave it back":   {after(p.turn/2, p.comeback/2), true},
+		"came back late":      {after(p.turn/2, p.comeback), false},
+		"had it for too long": {after(p.turn, p.comeback/2), false},
 	} {
-		if got := row.turn.lasts(start); got != row.want {
+		if got := row.turn.lasts(p, start); got != row.want {
 			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+// A turn has to know who loops: nobody else may keep others waiting.
+func TestTurn_KnowsWhoComesBack(t *testing.T) {
+	p, start := usualPace(), time.Now()
+	for name, row := range map[string]struct {
+		held, away time.Duration
+		before     bool
+		want       bool
+	}{
+		"at once":                             {p.turn / 2, p.comeback / 2, false, true},
+		"late":                                {p.turn / 2, p.comeback, true, false},
+		"late, after the end of its turn":     {p.turn, p.comeback, true, true},
+		"late, though it never looped":        {p.turn, p.comeback, false, false},
+		"much later, after the end of a turn": {p.turn, forgets, true, false},
+	} {
+		turn := turn{began: start, back: row.before}
+		turn.free(p, start.Add(row.held))
+		turn.ask(p, start.Add(row.held+row.away))
+		turn.ask(p, start.Add(row.held+row.away+p.comeback)) // a try and then the wait
+		if turn.back != row.want {
+			t.Errorf("%s: got %v", name, turn.back)
 		}
 	}
 }
 
 func TestTurn_WhileItLasts_TheReleaserMayGoFirst(t *testing.T) {
 	d := open(t, t.TempDir())
-	f := openFile(t, d, "x")
-	defer f.close()
-	f.joinLine() // somebody waits
-	first := newID()
-	later := time.Now().Add(time.Hour) // the turn lasts, however slow this machine is
-	kept := openFile(t, d, "x")
-	kept.turn = turn{began: later, freed: later}
-	d.mu.Lock()
-	d.idle.put(kept)
-	d.mu.Unlock()
+	d.pace = endless // however slow this machine is
+	first, second := newID(), newID()
 	mustTry(t, d, first, "x")
+	f := openFile(t, d, "x")
+	f.joinLine() // somebody waits
 	release(t, d, first, "x")
+	mustTry(t, d, second, "x")
+	release(t, d, second, "x")
 }

@@ -210,7 +210,7 @@ func TestAcquire_BehindAWaiter_AfterItsTurn_DoesNotOvertakeIt(t *testing.T) {
 		eventually(t, "the holder's turn is over", func() bool {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			return time.Since(d.attempts[holder].file.turn.began) > turnTime
+			return time.Since(d.attempts[holder].file.turn.began) > d.pace.turn
 		})
 		release(t, d, holder, "x")
 		g, err := d.Acquire(withTimeout(t, 20*time.Millisecond), request(again, "x"))
