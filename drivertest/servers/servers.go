@@ -1,6 +1,7 @@
 // Package servers starts real servers for tests: from PATH, on free ports, each with a data folder of its own, and kills
 // them when the test ends. It needs the standard library only, so it asks a server whether it is ready in the server's
-// own protocol.
+// own protocol. A test can kill a server, make it hang and start it again on its old address ([Server]), and put a
+// [Proxy] before it that plays a bad network.
 //
 // # Servers that are not installed
 //

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 )
 
 // The test binary plays the server when this is set, so that no server needs to be installed.
@@ -25,6 +26,8 @@ func TestMain(m *testing.M) {
 	case "ends":
 		fmt.Println("the disk is on fire")
 		os.Exit(3)
+	case "leaves":
+		leaveAServer()
 	}
 }
 
@@ -51,6 +54,24 @@ func answerPings() {
 	}
 }
 
+// leaveAServer starts a server and ends without its cleanups.
+func leaveAServer() {
+	cmd := exec.Command(os.Args[0], os.Args[1])
+	cmd.Env = append(os.Environ(), role+"=answers")
+	if _, err := run(cmd); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	n := new(RedisNode)
+	if err := poll(context.Background(), func(ctx context.Context) error {
+		_, err := n.do(ctx, os.Args[1], "PING")
+		return err
+	}); err != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
 // double is a Spec of this test binary.
 func double(t *testing.T, as string) Spec {
 	t.Helper()
@@ -63,6 +84,11 @@ func double(t *testing.T, as string) Spec {
 		Args:  func(s Site) []string { return []string{s.addr(0)} },
 		Ready: func(ctx context.Context, s Site) error { return pingRedis(ctx, s.addr(0)) },
 	}
+}
+
+func pingRedis(ctx context.Context, addr string) error {
+	_, err := new(RedisNode).do(ctx, addr, "PING")
+	return err
 }
 
 // witness is a testing.TB whose end is told instead of ending the test.
@@ -107,7 +133,7 @@ func TestMissingServer_SkipsOrFailsAsRequired(t *testing.T) {
 		{"", false}, {"etcd", false}, {"redis", true}, {"etcd,redis", true}, {"etcd redis", true}, {"all", true}, {"redisx", false},
 	} {
 		t.Setenv("INTERLOCK_REQUIRE", row.require)
-		spec := redis()
+		spec := new(RedisNode).redisSpec("redis")
 		spec.Binaries = []string{"no-such-redis", "no-such-valkey"}
 		w := witnessed(t, func(w *witness) { Start(w, spec) })
 		said := w.skipped + w.failed
@@ -139,9 +165,7 @@ func TestStart_ReturnsWhenTheServerIsReadyAndCleanupKillsIt(t *testing.T) {
 	for _, f := range w.cleanups {
 		f()
 	}
-	select {
-	case <-s.exited:
-	default:
+	if s.Alive() {
 		t.Error("the server runs on after the cleanup")
 	}
 	if conn, err := net.Dial("tcp", s.Addr()); err == nil {
@@ -149,6 +173,36 @@ func TestStart_ReturnsWhenTheServerIsReadyAndCleanupKillsIt(t *testing.T) {
 		t.Error("the port is still served after the cleanup")
 	}
 	s.Kill() // once more does no harm
+}
+
+func TestServer_DiesWithTheTestsProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells a process that its parent has ended")
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := (&Site{Host: host, Ports: ports}).addr(0)
+	cmd := exec.Command(os.Args[0], addr)
+	cmd.Env = append(os.Environ(), role+"=leaves")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	err = poll(bounded(t), func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return nil
+		}
+		if err == nil {
+			_ = conn.Close()
+			err = errors.New("it still serves")
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func TestStart_ShowsTheLogOfAServerThatEnds(t *testing.T) {
@@ -164,14 +218,5 @@ func TestStart_SaysWhyItCouldNotPrepare(t *testing.T) {
 	w := witnessed(t, func(w *witness) { Start(w, spec) })
 	if !strings.Contains(w.failed, "no space") {
 		t.Errorf("the failure is %q", w.failed)
-	}
-}
-
-func TestRedis_AnswersItsOwnProtocol(t *testing.T) {
-	addr := Redis(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	if err := pingRedis(ctx, addr); err != nil {
-		t.Error(err)
 	}
 }

@@ -27,16 +27,20 @@ const (
 	logShown = 4 << 10
 )
 
-// Server is one that runs.
+// Server is one that was started. Its methods may be called from several goroutines, but one at a time for the fates of
+// its process: Kill, Stop, Cont and Restart.
 type Server struct {
 	Site
-	cmd    *exec.Cmd
-	log    *capture
-	exited chan struct{} // closed when the process has ended and was waited for
+	t    testing.TB
+	spec Spec
+	log  *capture
+
+	mu   sync.Mutex // guards proc
+	proc *process   // the one that runs, or ran last
 }
 
-// Start starts a server for t, and returns when it serves. It is killed when t ends, with all its data. If t fails, the
-// end of the server's log is in t's.
+// Start starts a server for t, and returns when it serves. It is killed when t ends, with all its data; on Linux it also
+// dies with the test's process, however that ends. If t fails, the end of the server's log is in t's.
 func Start(t testing.TB, spec Spec) *Server {
 	t.Helper()
 	binary := spec.find(t)
@@ -47,7 +51,7 @@ func Start(t testing.TB, spec Spec) *Server {
 			t.Cleanup(func() {
 				s.Kill()
 				if t.Failed() {
-					t.Logf("the log of %s ends with:\n%s", spec.Name, s.log)
+					t.Logf("the log of %s on %s ends with:\n%s", spec.Name, s.Addr(), s.log)
 				}
 			})
 			return s
@@ -63,9 +67,54 @@ func (s *Server) Addr() string { return s.addr(0) }
 func (s *Site) addr(i int) string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Ports[i])) }
 
 // Kill ends the server as kill -9 does, and returns when it is gone. It may be called more than once.
-func (s *Server) Kill() {
-	_ = s.cmd.Process.Kill() // an error says that it has ended by itself
-	<-s.exited
+func (s *Server) Kill() { s.current().kill() }
+
+// Alive reports whether the server's process runs; one that is stopped does.
+func (s *Server) Alive() bool { return !s.current().ended() }
+
+// Stop makes the server hang: it keeps its connections and accepts more of them, and answers nothing until [Server.Cont].
+func (s *Server) Stop() {
+	s.t.Helper()
+	s.pause(true)
+}
+
+// Cont lets a server that was stopped go on.
+func (s *Server) Cont() {
+	s.t.Helper()
+	s.pause(false)
+}
+
+func (s *Server) pause(stop bool) {
+	s.t.Helper()
+	p := s.current()
+	if err := p.pause(stop); err != nil {
+		s.t.Fatalf("%s: stop or continue: %v", s.spec.Name, err)
+	}
+	p.stopped.Store(stop)
+}
+
+// Restart starts the server again on the same ports with the data that it left behind, and returns when it serves. A
+// server that runs is killed first. Call it from the test's own goroutine: it ends the test if the server does not start.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if err := s.launch(ctx); err != nil {
+		s.t.Fatalf("%s does not start again: %v", s.spec.Name, err)
+	}
+}
+
+// answers reports whether the server runs and is not stopped.
+func (s *Server) answers() bool {
+	p := s.current()
+	return !p.ended() && !p.stopped.Load()
+}
+
+func (s *Server) current() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc
 }
 
 func (spec *Spec) start(t testing.TB, binary string) (*Server, error) {
@@ -77,72 +126,61 @@ func (spec *Spec) start(t testing.TB, binary string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		Site:   Site{Binary: binary, Dir: t.TempDir(), Host: host, Ports: ports},
-		log:    new(capture),
-		exited: make(chan struct{}),
+		Site: Site{Binary: binary, Dir: t.TempDir(), Host: host, Ports: ports},
+		t:    t, spec: *spec, log: new(capture),
 	}
 	if spec.Prepare != nil {
 		if err := spec.Prepare(ctx, s.Site); err != nil {
 			return nil, fmt.Errorf("preparing its folder: %w", err)
 		}
 	}
-	s.cmd = exec.CommandContext(context.Background(), binary, spec.Args(s.Site)...)
-	s.cmd.Dir = s.Dir
-	s.cmd.Env = append(os.Environ(), spec.Env...)
-	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	// A child that the server left behind must not keep Wait from returning through the inherited output.
-	s.cmd.WaitDelay = time.Second
-	if err := s.cmd.Start(); err != nil {
+	if err := s.launch(ctx); err != nil {
 		return nil, err
-	}
-	go func() { // ends with the process, which Kill ends at the latest
-		defer close(s.exited)
-		_ = s.cmd.Wait() // the log says why it ended
-	}()
-	if err := s.await(ctx, spec); err != nil {
-		s.Kill()
-		return nil, fmt.Errorf("%w; its log ends with:\n%s", err, s.log)
 	}
 	return s, nil
 }
 
-// await returns when the server is ready, or with an error when it has ended or ctx has.
-func (s *Server) await(ctx context.Context, spec *Spec) error {
-	pause := time.NewTicker(20 * time.Millisecond)
-	defer pause.Stop()
-	for {
-		once, cancel := context.WithTimeout(ctx, 2*time.Second)
-		err := spec.Ready(once, s.Site)
-		cancel()
-		select {
-		case <-s.exited: // looked at first: on a port that was taken, somebody else may have answered
-			return fmt.Errorf("it ended (%v)", s.cmd.ProcessState)
-		default:
-		}
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-pause.C:
-		case <-s.exited: // the next round says so
-		case <-ctx.Done():
-			return fmt.Errorf("it is not ready after %v: %w", startTimeout, err)
-		}
+// launch runs the server's process, and returns when it serves. If it returns an error, the process is gone.
+func (s *Server) launch(ctx context.Context) error {
+	cmd := exec.CommandContext(context.Background(), s.Binary, s.spec.Args(s.Site)...)
+	cmd.Dir = s.Dir
+	cmd.Env = append(os.Environ(), s.spec.Env...)
+	cmd.Stdout, cmd.Stderr = s.log, s.log
+	// A child that the server left behind must not keep Wait from returning through the inherited output.
+	cmd.WaitDelay = time.Second
+	p, err := run(cmd)
+	if err != nil {
+		return err
 	}
+	s.mu.Lock()
+	s.proc = p
+	s.mu.Unlock()
+	if err := s.await(ctx, p); err != nil {
+		p.kill()
+		return fmt.Errorf("%w; its log ends with:\n%s", err, s.log)
+	}
+	return nil
 }
 
-// freePorts returns ports of loopback that nobody listened on a moment ago.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, 0, n)
-	for range n {
-		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort(host, "0"))
-		if err != nil {
-			return nil, err
+// await returns when the server is ready, or with an error when its process has ended or ctx has.
+func (s *Server) await(ctx context.Context, p *process) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the process, or with this call
+		select {
+		case <-p.exited:
+			cancel()
+		case <-ctx.Done():
 		}
-		defer l.Close() // all stay open until all are chosen, so that they differ
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}()
+	err := poll(ctx, func(ctx context.Context) error { return s.spec.Ready(ctx, s.Site) })
+	if p.ended() { // looked at also after a success: on a port that was taken, somebody else may have answered
+		return fmt.Errorf("it ended (%v)", p.cmd.ProcessState)
 	}
-	return ports, nil
+	if err != nil {
+		return fmt.Errorf("it is not ready after %v: %w", startTimeout, err)
+	}
+	return nil
 }
 
 // capture keeps what a server writes.

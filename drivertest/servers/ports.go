@@ -1,0 +1,44 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+const (
+	// Ports are below those that systems give to outgoing connections (32768 on Linux, 49152 elsewhere): otherwise one of
+	// them might sit on the port of a server that was killed and wants to come back.
+	firstPort, lastPort = 10_000, 19_999
+
+	// busOffset is how far above its port a node of a Redis Cluster listens for the other nodes.
+	busOffset = 10_000
+
+	// portTries is how many ports are looked at for each that is needed.
+	portTries = 200
+)
+
+// freePorts returns ports of loopback that nobody listened on a moment ago, nor on those busOffset above them.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, 0, n)
+	for range n * portTries {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		for _, p := range []int{port, port + busOffset} {
+			l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort(host, strconv.Itoa(p)))
+			if err != nil {
+				port = 0
+				break
+			}
+			defer l.Close() // all stay open until all are chosen, so that they differ
+		}
+		if port == 0 {
+			continue
+		}
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
+	}
+	return nil, errors.New("no free ports")
+}

@@ -1,0 +1,53 @@
+package servers
+
+import (
+	"os/exec"
+	"runtime"
+	"sync/atomic"
+)
+
+// process is one run of a server.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when it has ended and was waited for
+
+	stopped atomic.Bool // it hangs because it was told to
+}
+
+// run starts cmd.
+func run(cmd *exec.Cmd) (*process, error) {
+	dieWithUs(cmd)
+	p := &process{cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error)
+	go func() { // ends with the process, which Kill ends at the latest
+		// Linux sends the signal of dieWithUs when the thread that started the process ends, and Go ends threads that a test
+		// has locked. So the thread is kept, which costs nothing: one waits for the process anyway.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // the log says why it ended
+			close(p.exited)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// kill ends the process, also one that is stopped, and returns when it is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // an error says that it has ended by itself
+	<-p.exited
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,232 @@
+package servers
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Direction is a way through a [Proxy].
+type Direction int
+
+// The ways of bytes through a Proxy.
+const (
+	ToServer Direction = 1 << iota // requests
+	ToClient                       // replies
+
+	BothWays = ToServer | ToClient
+)
+
+// ways are the single directions, which index the fields of a Proxy.
+var ways = [...]Direction{ToServer, ToClient}
+
+// Proxy stands between clients and one server and plays a bad network. Its methods may be called at any time by any
+// goroutine. A change holds for the connections that exist as well, and when the method returns it is in force: no byte
+// passes any more that should not.
+//
+// The nodes of a Redis Cluster and of a Sentinel deployment tell clients their own addresses, so a Proxy is of use before
+// a server that stands alone.
+type Proxy struct {
+	t      testing.TB
+	addr   string
+	target string
+	all    sync.WaitGroup // of the connections
+
+	// door is held while connections begin or cease to be accepted, which mu cannot be: to cease is to wait for the
+	// goroutine that accepts, and that takes mu.
+	door sync.Mutex
+
+	// mu guards what follows. Who forwards a chunk holds it for reading meanwhile, which is why a change waits for chunks
+	// that are on their way; each is for at most chunkTime.
+	mu       sync.RWMutex
+	rules    [len(ways)]rule
+	changed  chan struct{} // closed and replaced at each change of rules
+	listener *listener     // nil while connections are refused
+	ended    bool          // with the test
+	links    map[*link]bool
+
+	accepted atomic.Int64
+	passed   [len(ways)]atomic.Int64
+}
+
+// rule says what happens in one direction.
+type rule struct {
+	hold  bool
+	drop  bool
+	delay time.Duration
+}
+
+// NewProxy starts a proxy before the server at target, as host:port. It lets everything pass, and ends with t.
+func NewProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{
+		t: t, addr: (&Site{Host: host, Ports: ports}).addr(0), target: target,
+		changed: make(chan struct{}), links: map[*link]bool{},
+	}
+	if err := p.listen(); err != nil {
+		t.Fatalf("proxy: %v", err)
+	}
+	t.Cleanup(p.close)
+	return p
+}
+
+// Addr returns the host:port that clients connect to.
+func (p *Proxy) Addr() string { return p.addr }
+
+// Pass lets everything pass again, what was held first, and accepts connections again. A connection that has lost bytes
+// by [Proxy.DropReplies] stays mute in that direction: a stream with a gap would be nonsense.
+func (p *Proxy) Pass() {
+	p.t.Helper()
+	p.change(func() { p.rules = [len(ways)]rule{} })
+	if err := p.listen(); err != nil {
+		p.t.Errorf("proxy: %v", err)
+	}
+}
+
+// BlackHole lets nothing pass in the given directions until [Proxy.Pass], neither bytes nor the end of a connection.
+// Connections stay open, and new ones are accepted. What is sent meanwhile arrives after Pass, as after a cable is
+// plugged in again.
+func (p *Proxy) BlackHole(d Direction) { p.rule(d, func(r *rule) { r.hold = true }) }
+
+// Delay makes what passes in the given directions arrive later. The rate is not limited. What is on its way already is
+// delayed as well, or no longer.
+func (p *Proxy) Delay(d Direction, by time.Duration) { p.rule(d, func(r *rule) { r.delay = by }) }
+
+// DropReplies loses what the server says from now on, while requests arrive. See Pass for how it ends.
+func (p *Proxy) DropReplies() { p.rule(ToClient, func(r *rule) { r.drop = true }) }
+
+// Refuse refuses new connections until [Proxy.Pass]. Those that exist stay; one so young that the proxy has not accepted
+// it yet is reset.
+func (p *Proxy) Refuse() {
+	p.door.Lock()
+	defer p.door.Unlock()
+	p.mu.Lock()
+	l := p.listener
+	p.listener = nil
+	p.mu.Unlock()
+	if l != nil {
+		_ = l.Close() // there is nothing that it could lose
+		<-l.done      // until then the port is open: Accept keeps the socket
+	}
+}
+
+// Reset cuts all connections with a reset, to both ends. New ones are as welcome as before.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.reset()
+	}
+}
+
+// Connections returns how many connections are open, and how many there were in all.
+func (p *Proxy) Connections() (open, all int) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.links), int(p.accepted.Load())
+}
+
+// Bytes returns how many bytes have passed in the given directions.
+func (p *Proxy) Bytes(d Direction) int64 {
+	var n int64
+	for i, way := range ways {
+		if d&way != 0 {
+			n += p.passed[i].Load()
+		}
+	}
+	return n
+}
+
+// rule changes the rules of the given directions.
+func (p *Proxy) rule(d Direction, f func(r *rule)) {
+	p.change(func() {
+		for i, way := range ways {
+			if d&way != 0 {
+				f(&p.rules[i])
+			}
+		}
+	})
+}
+
+func (p *Proxy) change(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// listener is where connections arrive.
+type listener struct {
+	net.Listener
+	done chan struct{} // closed when nobody accepts from it any more
+}
+
+// listen accepts connections, if it is not done already.
+func (p *Proxy) listen() error {
+	p.door.Lock()
+	defer p.door.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil || p.ended {
+		return nil
+	}
+	socket, err := new(net.ListenConfig).Listen(context.Background(), "tcp", p.addr)
+	if err != nil {
+		return err
+	}
+	p.listener = &listener{socket, make(chan struct{})}
+	go p.accept(p.listener) // ends when the listener is closed, which waits for it
+	return nil
+}
+
+func (p *Proxy) accept(l *listener) {
+	defer close(l.done)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		p.join(l, conn.(*net.TCPConn))
+	}
+}
+
+// join makes a connection that from has accepted one of the proxy's.
+func (p *Proxy) join(from *listener, client *net.TCPConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ctx, cut := context.WithCancel(context.Background())
+	l := &link{proxy: p, cut: cut, conns: []*net.TCPConn{client}}
+	if p.listener != from { // closed since it accepted
+		l.reset()
+		return
+	}
+	p.accepted.Add(1)
+	p.links[l] = true
+	p.all.Add(1)
+	go l.run(ctx) // ends when both ends of the connection have, or at a reset
+}
+
+// leave forgets a connection that has ended.
+func (p *Proxy) leave(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.links, l)
+}
+
+// close ends the proxy, and returns when nothing of it is left.
+func (p *Proxy) close() {
+	p.mu.Lock()
+	p.ended = true // so that no late Pass accepts connections again
+	p.mu.Unlock()
+	p.Refuse()
+	p.Reset()
+	p.all.Wait()
+}

@@ -1,0 +1,74 @@
+package servers
+
+import (
+	"testing"
+	"time"
+)
+
+func TestRedisReplicated_ReplicasHaveWhatThePrimaryHas(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	r := RedisReplicated(t, 2, nil)
+	t.Logf("ready after %v", time.Since(start))
+	want(t, r.Primary, "OK", "SET", "k", "v")
+	r.AwaitReplicas()
+	want(t, r.Replicas[1], "v", "GET", "k")
+}
+
+func TestRedisSentinel_ReplacesThePrimaryOncePerCause(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	s := RedisSentinel(t, 2, nil)
+	t.Logf("ready after %v", time.Since(start))
+	first := s.Primary()
+	want(t, first, "OK", "SET", "k", "v")
+	start = time.Now()
+	second := s.KillPrimary()
+	t.Logf("killed: new primary after %v", time.Since(start))
+	start = time.Now()
+	s.RestartDead()
+	t.Logf("restarted after %v", time.Since(start))
+	want(t, second, "v", "GET", "k")
+	want(t, first, "v", "GET", "k")
+	start = time.Now()
+	third := s.Failover()
+	t.Logf("failover after %v", time.Since(start))
+	if first == second || second == third {
+		t.Errorf("not replaced: %s %s %s", first.Addr(), second.Addr(), third.Addr())
+	}
+	for _, n := range s.SentinelNodes() {
+		table, err := sentinelTable(bounded(t), n, "MASTERS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if epoch := table[0]["config-epoch"]; epoch != "2" {
+			t.Errorf("%s has counted %s failovers, want the 2 that were asked for", n.Addr(), epoch)
+		}
+	}
+}
+
+func TestRedisSentinel_WithTLSAndUsers_ReplacesAPrimaryThatHangs(t *testing.T) {
+	t.Parallel()
+	s := RedisSentinel(t, 1, &RedisOptions{TLS: true, Password: "p w", Users: []string{"bob on >secret ~* +get"}})
+	old := s.Primary()
+	want(t, old, "OK", "SET", "k", "v")
+	old.Stop()
+	primary := s.AwaitFailover(old)
+	if primary == old {
+		t.Error("the primary is the one that hangs")
+	}
+	old.Cont()
+	s.AwaitReady()
+	want(t, old, "v", "GET", "k")
+	c, err := DialRedis(bounded(t), primary.Addr(), primary.TLS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Do(bounded(t), "AUTH", "bob", "secret"); err != nil {
+		t.Error(err)
+	}
+	if v, err := c.Do(bounded(t), "GET", "k"); v != "v" {
+		t.Errorf("GET k: %v, %v", v, err)
+	}
+}
