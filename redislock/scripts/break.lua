@@ -6,7 +6,9 @@
 -- Atomic, because a renewal or release of these holds in between would act on what is being taken away.
 local token, group = tonumber(ARGV[1]), nil
 for _, h in ipairs(holds) do
-	if token >= tonumber(h[TOKEN]) and token < h[TOKEN] + h[TOKENS] then
+	local newest = h[NEWEST] or {h[TOKEN], h[TOKENS]}
+	if (token >= tonumber(h[TOKEN]) and token < h[TOKEN] + h[TOKENS]) or
+		(token >= tonumber(newest[1]) and token < newest[1] + newest[2]) then
 		group = h[GROUP]
 	end
 end

@@ -13,8 +13,9 @@ local ms = math.floor(tonumber(now) / 1000)
 local ID, OWNER, MODE, WEIGHT, WANT, LEASE, CHANNEL, META, SINCE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local WAY, CLAIM, TTL, MISSED, ALIVE = 10, 11, 12, 13, 14
 -- Fields of a hold, beyond those of the waiter that it was. GROUP is the ID of the first hold of its owner's, GRANTED
--- the instant of the grant.
-local GROUP, TOKEN, TOKENS, NONCE, UNTIL, PASS, STATE, GRANTED = 15, 16, 17, 18, 19, 20, 21, 22
+-- the instant of the grant. NEWEST, if there, is TOKEN, TOKENS and NONCE of a later grant to the same owner, an upgrade:
+-- they are the lock's, also when that hold has ended.
+local GROUP, TOKEN, TOKENS, NONCE, UNTIL, PASS, STATE, GRANTED, NEWEST = 15, 16, 17, 18, 19, 20, 21, 22, 23
 -- States of a hold: held, pushed and not yet claimed, released but kept from others for a while.
 local HELD, CLAIMED, KEPT = 0, 1, 2
 

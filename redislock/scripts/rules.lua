@@ -96,13 +96,19 @@ local function grant(w, state, lasts)
 	local token, tokens, nonce
 	if verdict == 'reenters' then
 		for _, h in ipairs(holds) do
-			if h[GROUP] == group and (not token or h[TOKEN] > token) then
-				token, tokens, nonce = h[TOKEN], h[TOKENS], h[NONCE]
+			local newest = h[NEWEST] or {h[TOKEN], h[TOKENS], h[NONCE]}
+			if h[GROUP] == group and (not token or newest[1] > token) then
+				token, tokens, nonce = newest[1], newest[2], newest[3]
 			end
 		end
 	else
 		token, tokens = mint(w[WANT])
 		nonce = w[ID]
+		for _, h in ipairs(holds) do
+			if h[GROUP] == group then
+				h[NEWEST] = {token, tokens, nonce}
+			end
+		end
 	end
 	w[GRANTED], w[GROUP], w[TOKEN], w[TOKENS], w[NONCE] = now, group or w[ID], token, tokens, nonce
 	w[UNTIL], w[PASS], w[STATE] = ms + lasts, 0, state
