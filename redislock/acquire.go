@@ -116,34 +116,39 @@ func (d *Driver) newAttempt(r *driver.Request, e *entry) *attempt {
 	key, slot := d.names.lock(r.Key)
 	a := &attempt{d: d, r: r, e: e, key: key, slot: slot, claim: min(r.Lease, mostClaim)}
 	a.keys = []string{key, d.names.floor(slot), d.names.tomb(slot, r.ID)}
-	lease, tokens := leaseMillis(r.Lease), strconv.Itoa(max(r.Tokens, 1))
-	tail := append(make([]byte, 0, 160), tokens+" "+lease+" "+d.channel+" "...)
-	tail = appendMeta(tail, meta{r.Owner, r.Client, r.Label})
-	a.args = []string{r.ID, lease, tokens, string(tail), ""}
+	a.args = []string{r.ID, leaseMillis(r.Lease), strconv.Itoa(max(r.Tokens, 1)), "", a.how()}
 	return a
 }
 
 // modes are the letters of driver.Mode in a script.
 const modes = "xsu"
 
-// setWay sets how the request is to wait; see acquire_fast.lua.
-func (a *attempt) setWay(way byte) {
-	mode, weight, limit, owner := modes[a.r.Mode], max(a.r.Weight, 1), a.r.Limit, ""
-	if a.r.Mode == driver.Exclusive {
+// how is what the script is to know of the request, beyond the tail.
+func (a *attempt) how() string {
+	r := a.r
+	if r.Mode == driver.Exclusive && !r.Named {
+		return "X"
+	}
+	weight, limit, owner := max(r.Weight, 1), r.Limit, ""
+	if r.Mode == driver.Exclusive {
 		weight, limit = 1, 0
-		if !a.r.Named {
-			mode = 'X'
-		}
 	}
-	if a.r.Named {
-		owner = a.r.Owner
+	if r.Named {
+		owner = r.Owner
 	}
-	b := append(make([]byte, 0, 32+len(owner)), mode, ' ', way, ' ')
-	b = append(strconv.AppendInt(b, int64(weight), 10), ' ')
-	b = append(strconv.AppendInt(b, int64(limit), 10), ' ')
-	b = append(strconv.AppendInt(b, a.claim.Milliseconds(), 10), ' ')
-	b = append(strconv.AppendInt(b, int64(beats*float64(a.claim.Milliseconds())), 10), ' ')
-	a.args[4] = string(append(b, owner...))
+	return modes[r.Mode:r.Mode+1] + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + owner
+}
+
+// setWay sets the tail, and in it how the request is to wait; see acquire_fast.lua.
+func (a *attempt) setWay(way byte) {
+	claim := a.claim.Milliseconds()
+	b := append(make([]byte, 0, 192), way, ' ')
+	b = append(strconv.AppendInt(b, claim, 10), ' ')
+	b = append(strconv.AppendInt(b, int64(beats*float64(claim)), 10), ' ')
+	b = append(append(b, a.args[1]...), ' ')
+	b = append(append(b, a.args[2]...), ' ')
+	b = append(append(b, a.d.channel...), ' ')
+	a.args[3] = string(appendMeta(b, meta{a.r.Owner, a.r.Client, a.r.Label}))
 }
 
 // run asks until there is a grant or an error.

@@ -161,13 +161,13 @@ func seen(key driver.Key, text string) sight {
 	return sight{info: info, inUse: len(info.Holders)+len(info.Waiters) > 0}
 }
 
-// thinHolder reads 1 ID TOKEN SINCE PASS TOKENS LEASE CHANNEL META.
+// thinHolder reads 1 ID TOKEN SINCE PASS WAY CLAIM TTL LEASE TOKENS CHANNEL META.
 func thinHolder(thin string, now, lasts int64) driver.Holder {
-	f := strings.SplitN(thin, " ", 9)
-	if len(f) < 9 {
+	f := strings.SplitN(thin, " ", 12)
+	if len(f) < 12 {
 		return driver.Holder{}
 	}
-	m := parseMeta(f[8])
+	m := parseMeta(f[11])
 	token, _ := strconv.ParseUint(f[2], 10, 64)
 	return driver.Holder{
 		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: token, Weight: 1,

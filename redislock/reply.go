@@ -62,6 +62,9 @@ func parseReply(r Reply) reply {
 	case "Q":
 		a.verdict = queued
 		a.parseHolder(rest)
+	case "W":
+		a.verdict = queued
+		a.parseHold(rest)
 	case "H":
 		a.verdict = held
 		a.parseHolder(rest)
@@ -114,6 +117,25 @@ func (a *reply) parseHolder(s string) {
 	a.holder.token, _ = strconv.ParseUint(f[4], 10, 64)
 	a.holder.since = micros(f[5])
 	a.holder.meta = f[6]
+}
+
+// parseHold reads NOW FIRST NUMBER P1 UNTIL STATE ID ALIVE SINCE GRANTED TOKEN TOKENS PASS WAY CLAIM TTL LEASE WANT CHANNEL
+// META.
+func (a *reply) parseHold(s string) {
+	f := strings.SplitN(s, " ", 20)
+	if len(f) < 20 {
+		a.verdict, a.detail = unreadable, s
+		return
+	}
+	a.now = micros(f[0])
+	a.place = int(micros(f[2])-micros(f[1])) + 1
+	a.holder.until = micros(f[4])
+	a.next = time.Duration(a.holder.until-a.now/1000) * time.Millisecond
+	pass, _ := strconv.ParseUint(f[12], 10, 64)
+	a.holder.token, _ = strconv.ParseUint(f[10], 10, 64)
+	a.holder.token += pass
+	a.holder.since = micros(f[9])
+	a.holder.meta = f[19]
 }
 
 func micros(s string) int64 {

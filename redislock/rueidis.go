@@ -3,13 +3,14 @@ package redislock
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/redis/rueidis"
 )
 
 // rueidisPatience is how long a call is tried again that a server refuses for a reason that passes: it loads its data, a
@@ -57,7 +58,7 @@ func (c *rueidisConn) Start(ctx context.Context, channel string, h Handler) erro
 	c.channel, c.handler = channel, h
 	c.base, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if !c.cluster {
-		c.only = newRueidisNode(c, "", 0)
+		c.only = newRueidisNode(c, "")
 		_, err := c.link(ctx, 0, "")
 		return err
 	}
@@ -133,7 +134,7 @@ func (c *rueidisConn) awaitLink(ctx context.Context, slot uint16, addr string) (
 		n, err := c.node(ctx, slot, addr)
 		if err == nil {
 			var l *rueidisLink
-			if l, err = n.await(ctx); err == nil {
+			if l, err = c.awaitAt(ctx, n); err == nil {
 				return l, nil
 			}
 		}
@@ -144,6 +145,20 @@ func (c *rueidisConn) awaitLink(ctx context.Context, slot uint16, addr string) (
 			return nil, &RefusedError{ctx.Err()}
 		}
 	}
+}
+
+// awaitAt waits for the link of n. In a Cluster not for long: while a node hangs another may get its slots.
+func (c *rueidisConn) awaitAt(ctx context.Context, n *rueidisNode) (*rueidisLink, error) {
+	if !c.cluster {
+		return n.await(ctx)
+	}
+	short, cancel := context.WithTimeout(ctx, rueidisSilence)
+	defer cancel()
+	l, err := n.await(short)
+	if err != nil && short.Err() != nil && ctx.Err() == nil {
+		err = errors.Join(errHangs, c.refresh(ctx))
+	}
+	return l, err
 }
 
 // passes reports whether it makes sense to wait until there is a link, after one could not be made.
@@ -180,4 +195,13 @@ func (c *rueidisConn) owner(slot uint16) *rueidisNode {
 		return c.only
 	}
 	return c.owners[slot].Load()
+}
+
+// peers returns the addresses of the servers that rueidis uses, if it is not a Cluster: the primary, which Sentinels may
+// have replaced, and replicas if it reads from them.
+func (c *rueidisConn) peers() []string {
+	if c.cluster {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(c.client.Nodes()))
 }

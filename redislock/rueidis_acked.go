@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/redis/rueidis"
 )
 
 // rueidisGrace is how long a private connection is given for what it is to do, beyond the time that WAIT may take.
@@ -26,10 +25,9 @@ func (c *rueidisConn) runAcked(ctx context.Context, n *rueidisNode, jobs []*ruei
 	for _, j := range jobs {
 		replicas, limit = max(replicas, j.call.Replicas), max(limit, j.call.ReplicaTimeout)
 	}
-	rs, err := c.private(ctx, n, limit, func(b rueidis.Builder) []rueidis.Completed {
-		wait := b.Wait().Numreplicas(int64(replicas)).Timeout(limit.Milliseconds()).Build()
-		return append(pipeline(b, jobs), wait)
-	})
+	b := c.client.B()
+	wait := b.Wait().Numreplicas(int64(replicas)).Timeout(limit.Milliseconds()).Build()
+	rs, err := c.private(ctx, n, limit, append(pipeline(b, jobs), wait))
 	if err != nil {
 		return failures(len(jobs), err), 0
 	}
@@ -41,7 +39,7 @@ func (c *rueidisConn) runAcked(ctx context.Context, n *rueidisNode, jobs []*ruei
 // private runs commands on a connection to n that nobody else uses meanwhile: one of those that rueidis keeps for
 // blocking commands. rueidis does not always look at the context there, so it is done in a goroutine.
 func (c *rueidisConn) private(
-	ctx context.Context, n *rueidisNode, limit time.Duration, build func(rueidis.Builder) []rueidis.Completed,
+	ctx context.Context, n *rueidisNode, limit time.Duration, commands []rueidis.Completed,
 ) ([]rueidis.RedisResult, error) {
 	type result struct {
 		rs  []rueidis.RedisResult
@@ -52,7 +50,7 @@ func (c *rueidisConn) private(
 		ctx, cancel := context.WithTimeout(ctx, limit+rueidisGrace)
 		defer cancel()
 		defer context.AfterFunc(c.base, cancel)()
-		rs, err := c.runPrivate(ctx, n, build)
+		rs, err := c.runPrivate(ctx, n, commands)
 		done <- result{rs, err}
 	}) {
 		return nil, &RefusedError{driver.ErrClosed}
@@ -66,7 +64,7 @@ func (c *rueidisConn) private(
 }
 
 func (c *rueidisConn) runPrivate(
-	ctx context.Context, n *rueidisNode, build func(rueidis.Builder) []rueidis.Completed,
+	ctx context.Context, n *rueidisNode, commands []rueidis.Completed,
 ) ([]rueidis.RedisResult, error) {
 	source, err := n.source(ctx)
 	if err != nil {
@@ -78,7 +76,7 @@ func (c *rueidisConn) runPrivate(
 	}
 	// Whoever waits for a reply without a look at the context is woken when the connection is closed.
 	ended := context.AfterFunc(ctx, client.Close)
-	rs := client.DoMulti(ctx, build(client.B())...)
+	rs := client.DoMulti(ctx, commands...)
 	healthy := rs[len(rs)-1].NonRedisError() == nil
 	if ended() && healthy {
 		giveBack()

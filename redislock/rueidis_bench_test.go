@@ -1,11 +1,10 @@
 package redislock
 
 import (
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/redis/rueidis"
 
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
@@ -31,12 +30,10 @@ func BenchmarkRueidis(b *testing.B) {
 		}},
 	} {
 		for _, goroutines := range []int{1, 64, 1024} {
-			b.Run(way.name+"/"+itoa(goroutines), func(b *testing.B) { inParallel(b, goroutines, way.run) })
+			b.Run(way.name+"/"+strconv.Itoa(goroutines), func(b *testing.B) { inParallel(b, goroutines, way.run) })
 		}
 	}
 }
-
-func itoa(n int) string { return map[int]string{1: "1", 64: "64", 1024: "1024"}[n] }
 
 // inParallel runs f b.N times by so many goroutines.
 func inParallel(b *testing.B, goroutines int, f func() error) {
@@ -56,5 +53,3 @@ func inParallel(b *testing.B, goroutines int, f func() error) {
 	}
 	all.Wait()
 }
-
-var _ = rueidis.Nil

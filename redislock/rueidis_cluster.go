@@ -10,9 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/redis/rueidis"
 )
 
 const (
@@ -29,10 +28,7 @@ type rueidisRefresh struct {
 
 // refresh reads anew which node owns which slot.
 func (c *rueidisConn) refresh(ctx context.Context) error {
-	r, err := c.refreshment()
-	if err != nil {
-		return err
-	}
+	r := c.refreshment()
 	select {
 	case <-r.done:
 		return r.err
@@ -42,7 +38,7 @@ func (c *rueidisConn) refresh(ctx context.Context) error {
 }
 
 // refreshment returns the question that is under way, or asks it.
-func (c *rueidisConn) refreshment() (*rueidisRefresh, error) {
+func (c *rueidisConn) refreshment() *rueidisRefresh {
 	c.mu.Lock()
 	r := c.refreshing
 	mine := r == nil
@@ -52,9 +48,9 @@ func (c *rueidisConn) refreshment() (*rueidisRefresh, error) {
 	}
 	c.mu.Unlock()
 	if mine && !c.spawn(func() { c.runRefresh(r) }) { // ends after rueidisTableTime, or with c.base
-		return nil, driver.ErrClosed
+		c.refreshed(r, driver.ErrClosed)
 	}
-	return r, nil
+	return r
 }
 
 func (c *rueidisConn) runRefresh(r *rueidisRefresh) {
@@ -64,6 +60,11 @@ func (c *rueidisConn) runRefresh(r *rueidisRefresh) {
 	if err == nil {
 		c.apply(table)
 	}
+	c.refreshed(r, err)
+}
+
+// refreshed ends the question.
+func (c *rueidisConn) refreshed(r *rueidisRefresh, err error) {
 	c.mu.Lock()
 	c.refreshing = nil
 	c.mu.Unlock()
@@ -165,8 +166,13 @@ func readRange(row *rueidis.RedisMessage, from string) (r rueidisRange, err erro
 func (c *rueidisConn) apply(table []rueidisRange) {
 	var owners [slots]*rueidisNode
 	for _, r := range table {
-		for slot := max(r.first, 0); slot <= min(r.last, slots-1); slot++ {
-			owners[slot] = c.nodeAt(r.owner, uint16(slot))
+		first, last := max(r.first, 0), min(r.last, slots-1)
+		if first > last {
+			continue
+		}
+		n := c.nodeAt(r.owner, uint16(first))
+		for slot := first; slot <= last; slot++ {
+			owners[slot] = n
 		}
 	}
 	for slot, n := range owners {
@@ -183,10 +189,21 @@ func (c *rueidisConn) nodeAt(addr string, slot uint16) *rueidisNode {
 	defer c.mu.Unlock()
 	n := c.nodes[addr]
 	if n == nil {
-		n = newRueidisNode(c, addr, slot)
+		n = newRueidisNode(c, addr)
 		c.nodes[addr] = n
 	}
+	n.slot.Store(uint32(slot))
 	return n
+}
+
+// owns reports whether a node has a slot.
+func (c *rueidisConn) owns(n *rueidisNode) bool {
+	for i := range c.owners {
+		if c.owners[i].Load() == n {
+			return true
+		}
+	}
+	return false
 }
 
 // forget takes a node out that has no slot and does not answer.

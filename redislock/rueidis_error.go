@@ -15,6 +15,7 @@ var (
 	errReplica  = errors.New("the server is a replica")
 	errNoOwner  = errors.New("no node of the Cluster owns the slot")
 	errStranger = errors.New("no node of the Cluster has named it")
+	errHangs    = errors.New("the server does not answer")
 )
 
 // verdict says what an error means for a call.
@@ -41,9 +42,7 @@ type judgement struct {
 // codes says what a server means that answers with an error of its own, by the first word.
 var codes = map[string]verdict{
 	"NOSCRIPT": noScript,
-	"READONLY": elsewhere,
-
-	"LOADING": later, "TRYAGAIN": later, "CLUSTERDOWN": later, "MASTERDOWN": later, "BUSY": later,
+	"LOADING":  later, "TRYAGAIN": later, "CLUSTERDOWN": later, "MASTERDOWN": later, "BUSY": later,
 
 	"NOAUTH": refused, "WRONGPASS": refused, "NOPERM": refused, "DENIED": refused,
 }

@@ -85,10 +85,10 @@ func startRueidis(t testing.TB, option rueidis.ClientOption, h Handler) *rueidis
 	return c
 }
 
-// openRueidis is startRueidis without Start. No goroutine may be left when the Conn is closed.
+// openRueidis is startRueidis without Start.
 func openRueidis(t testing.TB, option rueidis.ClientOption) *rueidisConn {
 	t.Helper()
-	before := clientStacks()
+	noLeaks(t)
 	client, err := rueidis.NewClient(option)
 	if err != nil {
 		t.Fatal(err)
@@ -98,11 +98,33 @@ func openRueidis(t testing.TB, option rueidis.ClientOption) *rueidisConn {
 		if err := c.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
+		watched.open--
+	})
+	return c
+}
+
+// watched says what ran before the first Conn that is open was opened. Tests that use it do not run in parallel.
+var watched struct {
+	open   int
+	before map[string]string
+}
+
+// noLeaks fails t if goroutines are left when the last Conn has been closed.
+func noLeaks(t testing.TB) {
+	t.Helper()
+	if watched.open == 0 {
+		watched.before = clientStacks()
+	}
+	watched.open++
+	t.Cleanup(func() {
+		if watched.open > 0 {
+			return // goroutines of one Conn cannot be told from those of another
+		}
 		var left []string
-		for range 2000 { // rueidis closes some of a Cluster's connections only after 5 s
+		for range 2000 { // 10 s and more
 			left = nil
 			for id, stack := range clientStacks() {
-				if before[id] == "" {
+				if watched.before[id] == "" {
 					left = append(left, stack)
 				}
 			}
@@ -113,7 +135,6 @@ func openRueidis(t testing.TB, option rueidis.ClientOption) *rueidisConn {
 		}
 		t.Errorf("goroutines are left after Close:\n%s", strings.Join(left, "\n\n"))
 	})
-	return c
 }
 
 // clientStacks returns the stacks of the goroutines of rueidis and of the Conn, by "goroutine N".

@@ -21,6 +21,10 @@ const (
 
 	// rueidisGreeting bounds the first commands on a new connection.
 	rueidisGreeting = 5 * time.Second
+
+	// rueidisSilence is how long a server that owes answers may say nothing before something asks whether another one has
+	// taken its place.
+	rueidisSilence = 500 * time.Millisecond
 )
 
 var (
@@ -35,6 +39,7 @@ type rueidisLink struct {
 	number Link // 0 with RESP2, where rueidis opens a second connection for the pushes
 	client rueidis.DedicatedClient
 	build  rueidis.Builder
+	peers  []string     // the servers that rueidis knew before it made the connection, if it is not a Cluster
 	hooks  <-chan error // rueidis closes it when the connection has ended
 
 	window chan struct{} // holds one for each command under way
@@ -52,9 +57,9 @@ type rueidisLink struct {
 	subscriptions map[string]*rueidisSubscription // by channel: those that Listen asked for
 }
 
-func newRueidisLink(n *rueidisNode, client rueidis.DedicatedClient) *rueidisLink {
+func newRueidisLink(n *rueidisNode, client rueidis.DedicatedClient, peers []string) *rueidisLink {
 	return &rueidisLink{
-		node: n, client: client, build: client.B(),
+		node: n, client: client, build: client.B(), peers: peers,
 		window: make(chan struct{}, rueidisWindow), failed: make(chan struct{}),
 		subscriptions: make(map[string]*rueidisSubscription),
 	}
@@ -173,6 +178,9 @@ func (l *rueidisLink) owe() {
 
 // settle frees the places of the commands that were given up, once they are answered.
 func (l *rueidisLink) settle() {
+	settled := make(chan struct{})
+	defer close(settled)
+	l.node.conn.spawn(func() { l.suspect(settled) }) // ends when this does
 	for {
 		n := l.owed.Load()
 		if err := l.client.Do(l.node.conn.base, l.build.Ping().Build()).NonRedisError(); err != nil {
@@ -184,6 +192,30 @@ func (l *rueidisLink) settle() {
 		}
 		if l.owed.Add(-n) == 0 {
 			return
+		}
+	}
+}
+
+// suspect gives the link up if another server has taken the place of this one while it was silent. To a server that
+// hangs, or that the network hides, a connection may stay open for long.
+func (l *rueidisLink) suspect(settled <-chan struct{}) {
+	c := l.node.conn
+	silence := time.NewTicker(rueidisSilence)
+	defer silence.Stop()
+	for {
+		select {
+		case <-silence.C:
+		case <-settled: // it has answered, or the link has broken
+			return
+		}
+		replaced := false
+		if c.cluster {
+			replaced = c.refresh(c.base) == nil && !c.owns(l.node)
+		} else {
+			replaced = !slices.Equal(l.peers, c.peers())
+		}
+		if replaced {
+			l.fail(errHangs)
 		}
 	}
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/redis/rueidis"
 )
 
 // rueidisSubscription is one channel that Listen asked a link for. The link's mutex subscribing guards it.

@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/redis/rueidis"
 )
 
 const (
@@ -28,8 +27,8 @@ const (
 // keeper, sees to it that there is a link.
 type rueidisNode struct {
 	conn *rueidisConn
-	addr string // in a Cluster
-	slot uint16 // one that it owned once; see introduce
+	addr string        // in a Cluster
+	slot atomic.Uint32 // one that it was last said to own; see introduce
 
 	link   atomic.Pointer[rueidisLink] // nil while there is none
 	wanted chan struct{}               // buffered: a call waits, so the keeper should hurry
@@ -45,8 +44,8 @@ type rueidisAttempt struct {
 	err  error         // set before that
 }
 
-func newRueidisNode(c *rueidisConn, addr string, slot uint16) *rueidisNode {
-	return &rueidisNode{conn: c, addr: addr, slot: slot, wanted: make(chan struct{}, 1), next: newRueidisAttempt()}
+func newRueidisNode(c *rueidisConn, addr string) *rueidisNode {
+	return &rueidisNode{conn: c, addr: addr, wanted: make(chan struct{}, 1), next: newRueidisAttempt()}
 }
 
 func newRueidisAttempt() *rueidisAttempt { return &rueidisAttempt{done: make(chan struct{})} }
@@ -155,7 +154,7 @@ func (n *rueidisNode) keep() {
 func (n *rueidisNode) watch(ctx context.Context, l *rueidisLink) time.Duration {
 	begin := time.Now()
 	select {
-	case <-l.hooks: // rueidis says that the connection has ended
+	case <-l.hooks: //nolint:errcheck // rueidis says that the connection has ended; why does not matter
 		l.fail(errBroken)
 	case <-l.failed: // a call found out
 	case <-ctx.Done():
@@ -204,8 +203,9 @@ func (n *rueidisNode) open(ctx context.Context) (*rueidisLink, error) {
 	if err != nil {
 		return nil, err
 	}
+	peers := n.conn.peers() // before: if they change in between, the link counts as outdated
 	client, _ := source.Dedicate()
-	l := newRueidisLink(n, client)
+	l := newRueidisLink(n, client, peers)
 	if err := l.open(ctx); err != nil {
 		client.Close()
 		return nil, err
@@ -218,7 +218,7 @@ func (n *rueidisNode) source(ctx context.Context) (rueidis.Client, error) {
 	if n.addr == "" {
 		return n.conn.client, nil // it follows the primary itself
 	}
-	return n.conn.introduce(ctx, n.addr, n.slot)
+	return n.conn.introduce(ctx, n.addr, uint16(n.slot.Load()))
 }
 
 // pause waits before the next attempt.
@@ -240,13 +240,5 @@ func (n *rueidisNode) pause(ctx context.Context, failures int) {
 // isGone reports whether a node of a Cluster that does not answer has no slot any more.
 func (n *rueidisNode) isGone() bool {
 	c := n.conn
-	if !c.cluster || c.refresh(c.base) != nil {
-		return false
-	}
-	for i := range c.owners {
-		if c.owners[i].Load() == n {
-			return false
-		}
-	}
-	return true
+	return c.cluster && c.refresh(c.base) == nil && !c.owns(n)
 }

@@ -76,7 +76,7 @@ func (s *rueidisServer) Do(ctx context.Context, args ...string) (any, error) {
 	return within(ctx, func() (any, error) {
 		m, err := s.client.Do(ctx, s.client.B().Arbitrary(args...).Build()).ToMessage()
 		if rueidis.IsRedisNil(err) {
-			return nil, nil //nolint:nilnil // the server's nil
+			return nil, nil // the server's nil
 		}
 		if err != nil {
 			return nil, err

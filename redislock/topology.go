@@ -31,7 +31,10 @@ func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 	switch u.Scheme {
 	case "redis+sentinel":
 		if path == "" {
-			return errors.New("redis: the URL names no primary; write redis+sentinel://host1,host2,host3/NAME, as the sentinels call it")
+			return errors.New("redis: the URL names no primary; write redis+sentinel://host1,host2,host3/NAME, as the Sentinels call it")
+		}
+		if strings.ContainsFunc(path, notInName) {
+			return errors.New("redis: the name of a primary has letters, digits, dots, dashes and underscores; a database is set by db")
 		}
 		o.Sentinel = rueidis.SentinelOption{MasterSet: path, Username: q.sentinelUser, Password: q.sentinelPassword}
 		port, path = sentinelPort, ""
@@ -70,17 +73,26 @@ func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 	return encrypt(o, u, q)
 }
 
+// notInName reports whether Sentinel refuses r in the name of a primary.
+func notInName(r rune) bool {
+	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	return !letter && !(r >= '0' && r <= '9') && !strings.ContainsRune(".-_", r)
+}
+
 // withPort adds the port to a host that has none. An IPv6 address is written in brackets.
 func withPort(host, port string) (string, error) {
-	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") && len(host) > len("[]") {
 		return net.JoinHostPort(host[1:len(host)-1], port), nil
 	}
 	name, given, err := net.SplitHostPort(host)
 	if err != nil {
-		if strings.Contains(host, ":") {
+		if strings.ContainsAny(host, ":[]") {
 			return "", errors.New("redis: a host cannot be read; write an IPv6 address in brackets, as in [::1]:6379")
 		}
 		return net.JoinHostPort(host, port), nil
+	}
+	if name == "" {
+		return "", errors.New("redis: a host is empty; write for instance localhost:6379")
 	}
 	if n, err := strconv.Atoi(given); err != nil || n < 1 || n > 65535 {
 		return "", fmt.Errorf("redis: the port of %s is not a number from 1 to 65535", name)
@@ -95,6 +107,9 @@ func encrypt(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 			return errors.New("redis: ca, cert and key are for encrypted connections; write rediss:// or tls=true")
 		}
 		return nil
+	}
+	if u.Scheme == "rediss" && u.Query.Has("tls") && !q.tls {
+		return errors.New("redis: rediss:// and tls=false contradict each other")
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if q.ca != "" {

@@ -29,9 +29,17 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	}
 	client, err := connect(ctx, o)
 	if err != nil {
-		return nil, &driver.UnavailableError{Op: "connect to", Name: strings.Join(u.Hosts, ","), Err: err}
+		return nil, &openError{u, err}
 	}
-	return start(ctx, newRueidisConn(client, true), opts)
+	d, err := start(ctx, newRueidisConn(client, true), opts)
+	var badlySetUp *setupError
+	switch {
+	case err == nil:
+		return d, nil
+	case errors.As(err, &badlySetUp):
+		return nil, err
+	}
+	return nil, &openError{u, err}
 }
 
 // connect makes a client. rueidis connects at once and knows no context, so it is left to itself when ctx ends, and what
@@ -67,6 +75,19 @@ type query struct {
 	sentinelUser, sentinelPassword string
 }
 
+// misplaced finds the rest of a password whose / or ? has ended it. Later errors would show it as a path or a query key.
+func misplaced(u *driver.URL) error {
+	if strings.Contains(u.Path, "@") {
+		return errors.New("redis: there is an @ in the path; write a / inside a user or password as %2F")
+	}
+	for key, values := range u.Query {
+		if strings.Contains(key, "@") || u.User+u.Password == "" && key != "sentinel-password" && strings.Contains(strings.Join(values, ""), "@") {
+			return errors.New("redis: there is an @ in the query; write a ? inside a user or password as %3F")
+		}
+	}
+	return nil
+}
+
 // policies are the values of the query key check.
 var policies = map[string]CheckPolicy{"warn": CheckWarn, "refuse": CheckRefuse, "none": CheckNone}
 
@@ -75,6 +96,9 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 	o := rueidis.ClientOption{
 		Username: u.User, Password: u.Password, ClientName: "interlock", DisableCache: true,
 		Dialer: net.Dialer{Timeout: dialTimeout},
+	}
+	if err := misplaced(u); err != nil {
+		return o, nil, err
 	}
 	p := u.Params()
 	opts := &Options{

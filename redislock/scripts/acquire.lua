@@ -1,11 +1,11 @@
 -- acquire, the general part: what acquire_fast could not answer, and the second half of requeue.
-local how = split(ARGV[5], 7)
-local tail = split(ARGV[4], 4)
-local lease = tonumber(ARGV[2])
-local me = {ARGV[1], how[7], string.lower(how[1]), tonumber(how[3]), tonumber(ARGV[3]), lease, tail[3], tail[4], now,
-	how[2], tonumber(how[5]), tonumber(how[6]), 0, ms + tonumber(how[6])}
-local tries = how[2] == 't' or how[2] == 'l'
-self, asked = ARGV[1], how[4]
+local how = ARGV[5] == 'X' and {'x', 1, '0', ''} or split(ARGV[5], 4)
+local tail = split(ARGV[4], 7)
+local lease, way, ttl = tonumber(ARGV[2]), tail[1], tonumber(tail[3])
+local me = {ARGV[1], how[4], how[1], tonumber(how[2]), tonumber(ARGV[3]), lease, tail[6], tail[7], now, way, tonumber(tail[2]),
+	ttl, 0, ms + ttl}
+local tries = way == 't' or way == 'l'
+self, asked = ARGV[1], how[3]
 
 local function yours(h)
 	return 'G ' .. now .. ' ' .. h[TOKEN] .. ' ' .. h[TOKENS] .. ' ' .. h[NONCE] .. ' ' .. ARGV[2]
@@ -29,6 +29,9 @@ local queued = place and at(place)
 if queued and not tries then -- a heartbeat
 	queued[ALIVE], queued[CHANNEL], queued[WAY] = me[ALIVE], me[CHANNEL], me[WAY]
 	put(place, queued)
+	if judge(queued) == 'reenters' then -- a push for it was not heard, and then another request of its owner's got in
+		admit(place, queued)
+	end
 end
 if ended or not exclusive() then
 	drain({})
@@ -47,7 +50,7 @@ local function join()
 	if verdict == 'stuck' then
 		return 'stuck'
 	elseif not free and tries then
-		return (how[2] == 'l' and 'L ' or 'H ') .. now .. ' 0 0 ' .. describe(me[OWNER])
+		return (way == 'l' and 'L ' or 'H ') .. now .. ' 0 0 ' .. describe(me[OWNER])
 	end
 	if me[MODE] ~= 'x' then
 		limit = asked

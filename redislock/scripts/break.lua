@@ -19,7 +19,6 @@ if group then
 		if h[GROUP] == group then
 			drop(i)
 			if live(h) then -- who kept it closed after a release has lost nothing
-				bury(KEYS[3] .. h[ID], 'broken', math.max(h[LEASE], 1000))
 				told[#told + 1] = h
 			end
 		end
@@ -30,6 +29,7 @@ if ended then
 end
 finish()
 for _, h in ipairs(told) do
+	bury(KEYS[3] .. h[ID], 'broken', math.max(h[LEASE], 1000)) -- after finish, for a server without memory: see save
 	redis.pcall('PUBLISH', h[CHANNEL], 'B ' .. h[ID] .. ' ' .. now)
 end
 if group then

@@ -1,10 +1,10 @@
--- lock: the weighted, leased queue. The scripts that change a lock include it after clock, and set before: known = {the
+-- lock: the weighted, leased queue. The scripts that change a lock include it after clock and text, and set before: known = {the
 -- lock's string or false, the slot's floor or false, the tombstone of the ID that asks or false}.
 --
--- A lock is a string while it is thin: 1 ID TOKEN SINCE PASS TOKENS LEASE CHANNEL META. Otherwise it is a hash: v the
--- version of this format, h the holds (MessagePack: a list of lists), l the limit once a request has brought one, a and z
+-- A lock is a string while it is thin: 1 ID TOKEN SINCE PASS WAY CLAIM TTL LEASE TOKENS CHANNEL META. Otherwise it is a hash: v the
+-- version of this format, h the holds (MessagePack: a list of lists; or text), l the limit once a request has brought one, a and z
 -- the first and the next number of the queue, k how many named owners queue, q:N the waiter with number N (MessagePack: a
--- list), w:ID that number. Numbers between a and z whose waiter has left are missing.
+-- list; or text), w:ID that number. Numbers between a and z whose waiter has left are missing.
 local VERSION = '1'
 local ms = math.floor(tonumber(now) / 1000)
 
@@ -32,28 +32,18 @@ local minted, changed, ended = false, false, false
 local cache, dirty, pushes = {}, {}, {} -- waiters by number; fields to write, false to delete; what to tell whom
 local granted -- the hold that self got in this run
 
-local function split(s, n)
-	local parts, from = {}, 1
-	for i = 1, n - 1 do
-		local at = string.find(s, ' ', from, true)
-		parts[i] = string.sub(s, from, at - 1)
-		from = at + 1
-	end
-	parts[n] = string.sub(s, from)
-	return parts
-end
-
 -- load reads the lock. It returns the version of a format that this script does not know, or nothing.
 local function load()
 	if known[1] then
-		local p = split(known[1], 9)
-		if p[1] ~= VERSION then
-			return p[1]
+		local version = string.match(known[1], '^%S*')
+		if version ~= VERSION then -- whatever follows
+			return version
 		end
+		local p = split(known[1], 12)
 		form = 'thin'
 		local lasts = call('PTTL', KEYS[1])
-		holds[1] = {p[2], '', 'x', 1, 1, tonumber(p[7]), p[8], p[9], p[4], 'p', 0, 0, 0, 0,
-			p[2], p[3], tonumber(p[6]), p[2], ms + lasts, tonumber(p[5]), HELD, p[4]}
+		holds[1] = {p[2], '', 'x', 1, tonumber(p[10]), tonumber(p[9]), p[11], p[12], p[4], p[6], tonumber(p[7]), tonumber(p[8]),
+			0, 0, p[2], p[3], tonumber(p[10]), p[2], ms + lasts, tonumber(p[5]), HELD, p[4]}
 		return
 	end
 	local f = call('HMGET', KEYS[1], 'v', 'h', 'l', 'a', 'z', 'k')
@@ -64,8 +54,37 @@ local function load()
 		return f[1]
 	end
 	form = 'hash'
-	holds, limit = cmsgpack.unpack(f[2]), f[3]
+	holds, limit = readHolds(f[2]), f[3]
 	first, after, named = tonumber(f[4]), tonumber(f[5]), tonumber(f[6])
+end
+
+-- plain reports whether a waiter or hold can be stored as text.
+local function plain(w)
+	return w[OWNER] == '' and w[MODE] == 'x' and w[MISSED] == 0
+end
+
+-- instant gives a number of milliseconds the width that text needs.
+local function instant(t)
+	return string.format('%013.0f', t)
+end
+
+-- packHolds writes what readHolds reads.
+local function packHolds()
+	local h = holds[1]
+	if #holds ~= 1 or not plain(h) or h[STATE] == KEPT or h[NEWEST] then
+		return cmsgpack.pack(holds)
+	end
+	return table.concat({'P1', instant(h[UNTIL]), h[STATE], h[ID], instant(h[ALIVE]), h[SINCE], h[GRANTED], h[TOKEN],
+		h[TOKENS], h[PASS], h[WAY], h[CLAIM], h[TTL], h[LEASE], h[WANT], h[CHANNEL], h[META]}, ' ')
+end
+
+-- packWaiter writes what readWaiter reads.
+local function packWaiter(w)
+	if not plain(w) then
+		return cmsgpack.pack(w)
+	end
+	return table.concat({'P1', instant(w[ALIVE]), w[SINCE], w[ID], w[WAY], w[CLAIM], w[TTL], w[LEASE], w[WANT], w[CHANNEL],
+		w[META]}, ' ')
 end
 
 -- last is until when anybody in the lock may be.
@@ -111,7 +130,7 @@ local function save()
 		elseif form == 'hash' then
 			call('PEXPIREAT', KEYS[1], last())
 		end
-		call('HSET', KEYS[1], 'v', VERSION, 'h', cmsgpack.pack(holds), 'l', limit, 'a', first, 'z', after, 'k', named)
+		call('HSET', KEYS[1], 'v', VERSION, 'h', packHolds(), 'l', limit, 'a', first, 'z', after, 'k', named)
 		write()
 		if form ~= 'hash' then
 			call('PEXPIREAT', KEYS[1], last())
@@ -129,7 +148,7 @@ local function at(n)
 	local w = cache[n]
 	if w == nil and form == 'hash' then
 		local packed = call('HGET', KEYS[1], 'q:' .. n)
-		w = packed and cmsgpack.unpack(packed)
+		w = packed and readWaiter(packed)
 		cache[n] = w
 	end
 	return w or nil
@@ -142,7 +161,7 @@ end
 
 local function put(n, w)
 	cache[n] = w
-	dirty['q:' .. n], dirty['w:' .. w[ID]] = cmsgpack.pack(w), n
+	dirty['q:' .. n], dirty['w:' .. w[ID]] = packWaiter(w), n
 	changed = true
 end
 

@@ -19,7 +19,7 @@ local waiters = {}
 for n = tonumber(f[4]), f[5] - 1 do
 	local packed = call('HGET', KEYS[1], 'q:' .. n)
 	if packed then
-		waiters[#waiters + 1] = cmsgpack.unpack(packed)
+		waiters[#waiters + 1] = readWaiter(packed)
 	end
 end
-return cjson.encode({v = f[1], now = now, limit = f[3], holds = cmsgpack.unpack(f[2]), waiters = waiters})
+return cjson.encode({v = f[1], now = now, limit = f[3], holds = readHolds(f[2]), waiters = waiters})

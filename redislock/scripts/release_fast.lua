@@ -9,48 +9,53 @@ local call = redis.call
 -- between, and no waiter is forgotten.
 --
 -- Here are the three common answers, without setting up what the others need: the lock is thin, or it is a hash with this
--- one holder, and nobody waits or the head of the queue is exclusive too. What numbers stand for is said in lock.lua.
+-- one holder stored as text, and nobody waits or so is the head of the queue. See text for the positions.
 if ARGV[2] == '' and ARGV[4] == '0' then
 	local known = call('MGET', KEYS[1], KEYS[2])
 	if known[1] and string.sub(known[1], 1, #ARGV[1] + 3) == '1 ' .. ARGV[1] .. ' ' then
 		call('DEL', KEYS[1])
 		return 'ok'
 	end
-	local f = known[1] and {} or call('HMGET', KEYS[1], 'v', 'h', 'a', 'z', 'k')
-	local holds = f[1] == '1' and f[5] == '0' and cmsgpack.unpack(f[2])
+	local f = known[1] and {} or call('HMGET', KEYS[1], 'h', 'a', 'z', 'k')
 	local time = call('TIME')
 	local now = time[1] .. string.sub('00000' .. time[2], -6)
-	local ms = math.floor(tonumber(now) / 1000)
-	if holds and #holds == 1 and holds[1][1] == ARGV[1] and holds[1][21] ~= 2 and holds[1][19] > ms then
-		if f[3] == f[4] then
+	local h, ms = f[1], string.sub(now, 1, 13)
+	if h and string.sub(h, 1, 3) == 'P1 ' and string.sub(h, 20, 20 + #ARGV[1]) == ARGV[1] .. ' '
+		and string.sub(h, 4, 16) > ms and f[4] == '0' then
+		if f[2] == f[3] then
 			call('DEL', KEYS[1])
 			return 'ok'
 		end
-		local place, packed = 'q:' .. f[3], nil
-		packed = call('HGET', KEYS[1], place)
-		local w = packed and cmsgpack.unpack(packed)
-		if w and w[3] == 'x' and w[14] > ms then
-			local floor, n = now, math.max(1, math.min(w[5], 65536))
+		local place, second = 'q:' .. f[2], f[2] + 1
+		local queue = call('HMGET', KEYS[1], place, 'q:' .. second)
+		local w = queue[1]
+		-- Behind the head there must be no gap: a is to be the number of a waiter, or z when nobody waits.
+		if w and string.sub(w, 1, 3) == 'P1 ' and string.sub(w, 4, 16) > ms and (queue[2] or tonumber(f[3]) == second) then
+			local id, tail, way, claim, want, channel = string.match(w, '^(%S+) ((%a) (%d+) %d+ %d+ (%d+) (%S+) .*)$', 35)
+			local token, last = now, now
 			if known[2] and known[2] >= now then
-				floor, n = string.format('%.0f', known[2] + 1), 1
+				token, want = string.format('%.0f', known[2] + 1), '1'
+				last = token
+			elseif want ~= '1' then
+				last = string.format('%.0f', now + want - 1)
 			end
-			w[15], w[16], w[17], w[18], w[19], w[20], w[21], w[22] = w[1], floor, n, w[1], ms + w[11], 0, 1, now
-			call('PEXPIREAT', KEYS[1], math.max(ms + 15000, w[19])) -- before the others: see save
-			call('HDEL', KEYS[1], place, 'w:' .. w[1])
-			call('HSET', KEYS[1], 'h', cmsgpack.pack({w}), 'a', f[3] + 1)
-			call('SET', KEYS[2], n == 1 and floor or string.format('%.0f', floor + n - 1))
-			local text = 'G ' .. w[1] .. ' ' .. now .. ' ' .. floor .. ' ' .. n .. ' ' .. w[1] .. ' ' .. w[11]
+			call('PEXPIRE', KEYS[1], '15000') -- before the others: see save in lock
+			call('HDEL', KEYS[1], place, 'w:' .. id)
+			call('HSET', KEYS[1], 'h', 'P1 ' .. ms + claim .. ' 1 ' .. id .. string.sub(w, 3, 33) .. ' ' .. now .. ' ' .. token ..
+				' ' .. want .. ' 0 ' .. tail, 'a', second)
+			call('SET', KEYS[2], last)
+			local text = 'G ' .. id .. ' ' .. now .. ' ' .. token .. ' ' .. want .. ' ' .. id .. ' ' .. claim
 			local heard
-			if w[10] == 's' then
-				redis.pcall('SPUBLISH', w[7] .. ':' .. string.match(KEYS[2], '{.-}'), text)
+			if way == 's' then
+				redis.pcall('SPUBLISH', channel .. ':' .. string.match(KEYS[2], '{.-}'), text)
 			else
-				heard = redis.pcall('PUBLISH', w[7], text)
+				heard = redis.pcall('PUBLISH', channel, text)
 			end
 			if heard ~= 0 then
 				return 'ok'
 			end
 			-- It has reached nobody: as it was, for the general part, which looks for another waiter.
-			call('HSET', KEYS[1], 'h', f[2], 'a', f[3], place, packed, 'w:' .. w[1], f[3])
+			call('HSET', KEYS[1], 'h', h, 'a', f[2], place, w, 'w:' .. id, f[2])
 		end
 	end
 end

@@ -19,7 +19,7 @@ local function renewThin(key, lock, id, lease, pass, meta)
 		return string.sub(lock, 1, 2) == '1 ' and 'l' or 'n'
 	end
 	lengthen(key, lease)
-	local head, rest = string.match(lock, '^(1 %S+ %S+ %S+) %S+ (%S+ %S+ %S+) ')
+	local head, rest = string.match(lock, '^(1 %S+ %S+ %S+) %S+ (%S+ %S+ %S+ %S+ %S+ %S+) ')
 	local shown = head .. ' ' .. pass .. ' ' .. rest .. ' ' .. meta
 	if shown ~= lock then
 		call('SET', key, shown, 'KEEPTTL')
@@ -36,10 +36,25 @@ local function clock()
 	return ms
 end
 
+-- renewText renews the only hold of a hash, see text.
+local function renewText(key, h, id, lease, pass, meta)
+	if string.sub(h, 20, 20 + #id) ~= id .. ' ' or tonumber(string.sub(h, 4, 16)) <= clock() then
+		return 'l'
+	end
+	lengthen(key, lease)
+	local head, rest = string.match(h, '^(%S+ %S+ %S+ %S+ %S+ %S+) %S+ (%S+ %S+ %S+ %S+ %S+ %S+) ', 20)
+	local ends = string.format('%.0f', math.max(string.sub(h, 4, 16), clock() + lease))
+	call('HSET', key, 'h', 'P1 ' .. ends .. ' 0 ' .. head .. ' ' .. pass .. ' ' .. rest .. ' ' .. meta)
+	return 'k'
+end
+
 local function renewHash(key, id, lease, pass, meta)
 	local f = call('HMGET', key, 'v', 'h')
 	if f[1] ~= '1' then
 		return f[1] and 'n' or 'l'
+	end
+	if string.sub(f[2], 1, 3) == 'P1 ' then
+		return renewText(key, f[2], id, lease, pass, meta)
 	end
 	local holds = cmsgpack.unpack(f[2])
 	for _, h in ipairs(holds) do

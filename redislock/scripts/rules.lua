@@ -192,12 +192,12 @@ local function drain(skip)
 	end
 end
 
--- back returns a pushed grant to the queue as number n.
+-- back returns a pushed grant to the queue as number n, or to the head if an upgrade has taken that place meanwhile.
 local function back(n, h)
 	for field = #h, GROUP, -1 do
 		h[field] = nil
 	end
-	enter(n, h)
+	enter(at(n) and first - 1 or n, h)
 end
 
 -- evict ends the holds that are over. Who let a pushed grant pass although it lives gets another chance.
@@ -218,7 +218,7 @@ end
 -- deliver sends the pushes, after the state is written. It reports whether a grant has reached nobody: then it is taken
 -- back, and its waiter keeps its place but is skipped. (In a Cluster the count of receivers is not to be relied on.)
 local function deliver(skip)
-	local sent, unheard = pushes, false
+	local sent, unheard = pushes, {}
 	pushes = {}
 	for _, push in ipairs(sent) do
 		local n, w, text = push[1], push[2], push[3]
@@ -226,17 +226,21 @@ local function deliver(skip)
 		if w[WAY] == 's' then
 			redis.pcall('SPUBLISH', w[CHANNEL] .. ':' .. string.match(KEYS[2], '{.-}'), text)
 		elseif redis.pcall('PUBLISH', w[CHANNEL], text) == 0 and not push[3] then
-			for i, h in ipairs(holds) do
-				if h == w then
-					table.remove(holds, i)
-					back(n, w)
-					skip[w[ID]], unheard = true, true
-					break
-				end
+			unheard[#unheard + 1] = push
+		end
+	end
+	for i = #unheard, 1, -1 do -- backwards: who finds the place taken goes before those who were admitted later
+		local n, w = unheard[i][1], unheard[i][2]
+		for j, h in ipairs(holds) do
+			if h == w then
+				table.remove(holds, j)
+				back(n, w)
+				skip[w[ID]] = true
+				break
 			end
 		end
 	end
-	return unheard
+	return #unheard > 0
 end
 
 -- finish ends every script that changes a lock.

@@ -1,0 +1,207 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// facts are what the servers have said.
+type facts struct {
+	nodes   []*nodeFacts
+	sharded bool
+	links   linkFact
+}
+
+// nodeFacts are what one primary has said. What it has not said is nil or zero.
+type nodeFacts struct {
+	addr    string
+	info    map[string]string // INFO
+	cluster map[string]string // CLUSTER INFO
+	config  map[string]string // CONFIG GET, of the settings in configNames
+	trips   []time.Duration   // round trips, the shortest first
+	ahead   time.Duration     // the server's clock beyond ours, give or take half the shortest trip
+	clocked bool              // ahead is known
+	refused []refusedCommand
+}
+
+// refusedCommand is a command that brought no answer, with why.
+type refusedCommand struct {
+	command string
+	err     error
+}
+
+// linkFact is how pushes come, as far as a script that was run can tell.
+type linkFact struct {
+	known bool
+	same  bool // over the connection that replies come over
+	err   error
+}
+
+// configNames are the settings that INFO does not tell. Servers before 7.0 take one at a time.
+var configNames = []string{"appendfsync", "save", "min-replicas-to-write", "client-output-buffer-limit"}
+
+// trips is how often the time of a round trip is taken.
+const trips = 5
+
+// askServers asks all primaries at once. A slow one delays nobody, and what it does not say is missing.
+func (d *Driver) askServers(ctx context.Context, thorough bool) (*facts, error) {
+	if d.isClosed() {
+		return nil, driver.ErrClosed
+	}
+	nodes, err := d.conn.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := &facts{nodes: make([]*nodeFacts, len(nodes)), sharded: d.conn.Sharded()}
+	var all sync.WaitGroup
+	if thorough {
+		all.Go(func() { found.links = d.askLink(ctx) })
+	}
+	for i, node := range nodes {
+		n := &nodeFacts{addr: node.Addr()}
+		found.nodes[i] = n
+		all.Go(func() { n.ask(ctx, node, thorough) })
+	}
+	all.Wait()
+	return found, nil
+}
+
+// askLink runs the script that changes nothing, on a lock that nobody can have: names are not empty.
+func (d *Driver) askLink(ctx context.Context) linkFact {
+	name, slot := d.names.lock(driver.Key{Kind: driver.KindMutex})
+	r := d.conn.Call(ctx, &Call{Script: lookScript, Slot: slot, Keys: []string{name}})
+	return linkFact{known: r.Err == nil, same: r.Link != 0, err: r.Err}
+}
+
+// ask sends what is asked of one server together, so that it costs one round trip, and then takes times.
+func (n *nodeFacts) ask(ctx context.Context, node Node, thorough bool) {
+	var mu sync.Mutex // guards n while the commands run
+	var all sync.WaitGroup
+	run := func(take func(answer any), command ...string) {
+		all.Go(func() {
+			answer, err := node.Do(ctx, command...)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				n.refuse(command, err)
+				return
+			}
+			take(answer)
+		})
+	}
+	run(func(answer any) { n.info = lines(answer) }, "INFO")
+	if thorough {
+		n.config = make(map[string]string, len(configNames))
+		for _, name := range configNames {
+			run(func(answer any) { n.setting(name, answer) }, "CONFIG", "GET", name)
+		}
+	}
+	all.Wait()
+	if n.info["cluster_enabled"] == "1" {
+		run(func(answer any) { n.cluster = lines(answer) }, "CLUSTER", "INFO")
+		all.Wait()
+	}
+	if thorough {
+		n.takeTimes(ctx, node)
+	}
+}
+
+// refuse notes that a command brought no answer, once for each command.
+func (n *nodeFacts) refuse(command []string, err error) {
+	name := command[0]
+	if name != "INFO" && len(command) > 1 {
+		name += " " + command[1]
+	}
+	if !slices.ContainsFunc(n.refused, func(r refusedCommand) bool { return r.command == name }) {
+		n.refused = append(n.refused, refusedCommand{name, err})
+	}
+}
+
+// setting takes an answer to CONFIG GET. A server that does not know the name answers an empty list.
+func (n *nodeFacts) setting(name string, answer any) {
+	list, _ := answer.([]any)
+	if len(list) != 2 {
+		return
+	}
+	if value, ok := list[1].(string); ok {
+		n.config[name] = value
+	}
+}
+
+// takeTimes asks for the server's clock some times. The answer that took the shortest time says most about both.
+func (n *nodeFacts) takeTimes(ctx context.Context, node Node) {
+	for range trips {
+		sent := time.Now()
+		answer, err := node.Do(ctx, "TIME")
+		trip := time.Since(sent)
+		if err != nil {
+			n.refuse([]string{"TIME"}, err)
+			if !isDenied(err) {
+				break
+			}
+		}
+		if now, ok := clockOf(answer); ok && (len(n.trips) == 0 || trip < slices.Min(n.trips)) {
+			n.ahead, n.clocked = now.Sub(sent.Add(trip/2)), true
+		}
+		n.trips = append(n.trips, trip) // a refusal takes as long as an answer
+	}
+	slices.Sort(n.trips)
+}
+
+// clockOf reads the answer to TIME: seconds and microseconds.
+func clockOf(answer any) (time.Time, bool) {
+	list, _ := answer.([]any)
+	if len(list) != 2 {
+		return time.Time{}, false
+	}
+	seconds, microseconds := micros(fmt.Sprint(list[0])), micros(fmt.Sprint(list[1]))
+	return time.Unix(seconds, microseconds*1000), seconds > 0
+}
+
+// lines reads the lines "name:value" of INFO and CLUSTER INFO. With RESP3 the text is a verbatim string, and a client may
+// leave its format in front.
+func lines(answer any) map[string]string {
+	text, _ := answer.(string)
+	fields := make(map[string]string)
+	for line := range strings.Lines(strings.TrimPrefix(text, "txt:")) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+// number reads a field, and reports whether it is there.
+func number(fields map[string]string, name string) (int, bool) {
+	value, has := fields[name]
+	if !has {
+		return 0, false
+	}
+	return int(micros(value)), true
+}
+
+// online is how many replicas follow the server now.
+func (n *nodeFacts) online() int {
+	count := 0
+	for name, about := range n.info {
+		if strings.HasPrefix(name, "slave") && strings.Contains(about, "state=online") {
+			count++
+		}
+	}
+	return count
+}
+
+// isDenied reports whether the server says that the user may not run the command.
+func isDenied(err error) bool { return strings.HasPrefix(err.Error(), "NOPERM") }
+
+// late reports whether the server has not answered in time.
+func (r refusedCommand) late() bool {
+	return errors.Is(r.err, context.DeadlineExceeded) || errors.Is(r.err, context.Canceled)
+}

@@ -1,0 +1,206 @@
+package redislock
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+// The same random histories run on the reference model and on a server, and both must say the same after every step.
+var (
+	historySeed  = flag.Uint64("seed", 0, "replay the random history with this seed")
+	historyCount = flag.Int("histories", 3, "how many random histories to run")
+	historySteps = flag.Int("steps", 150, "how many steps a random history has")
+)
+
+const (
+	clients = 3
+	// chapterSteps is after how many steps all is given back, and nothing must be left.
+	chapterSteps = 50
+	// patience bounds what must happen but may take its time.
+	patience = 10 * time.Second
+	// longLease never ends in a test.
+	longLease = 10 * time.Minute
+)
+
+// engine is what both sides can do.
+type engine interface {
+	driver.Driver
+	driver.Renewer
+	driver.Requeuer
+	driver.Inspector
+	driver.Breaker
+}
+
+// The sides of a comparison.
+const (
+	model = iota
+	redis
+	sides
+)
+
+// history drives the clients of both sides through the same random steps.
+type history struct {
+	t       *testing.T
+	seed    uint64
+	rng     *rand.Rand
+	engines [sides][]engine
+	server  rueidis.Client
+	prefix  string
+
+	keys    []driver.Key
+	lease   func() time.Duration // of the next request
+	calls   []*twin              // that are under way
+	ids     []*twin              // the first call of each request
+	renamed map[string]bool      // renewed by another client than the one that asked
+	tokens  map[driver.Key]*pairs
+	losses  *losses
+	watch   *vigil       // nil if no lease is short
+	pushed  atomic.Int64 // grants that came by a push
+	trace   []string
+}
+
+// opener makes one client of the server.
+type opener func(t *testing.T, addr string, opts *Options) *Driver
+
+// openPlain makes a client whose pushes must be confirmed.
+func openPlain(t *testing.T, addr string, opts *Options) *Driver {
+	t.Helper()
+	d, err := start(t.Context(), newPlainConn(newClient(t, addr)), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// openPushed makes a client whose pushes are trusted.
+func openPushed(t *testing.T, addr string, opts *Options) *Driver {
+	t.Helper()
+	d, err := start(t.Context(), newRueidisConn(newClient(t, addr), true), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func newClient(t *testing.T, addr string) rueidis.Client {
+	t.Helper()
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func newHistory(t *testing.T, addr string, open opener, seed uint64) *history {
+	t.Helper()
+	return newHistoryUnder(t, addr, open, seed, fmt.Sprintf("history-%d:", seed))
+}
+
+// newHistoryUnder has its keys under a prefix of its own.
+func newHistoryUnder(t *testing.T, addr string, open opener, seed uint64, prefix string) *history {
+	t.Helper()
+	h := &history{
+		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), prefix: prefix,
+		keys: []driver.Key{
+			{Kind: driver.KindMutex, Name: "x"}, {Kind: driver.KindRWMutex, Name: "x"}, {Kind: driver.KindRWMutex, Name: "{x}y"},
+			{Kind: driver.KindSemaphore, Name: "x"},
+		},
+		lease:   func() time.Duration { return longLease },
+		renamed: make(map[string]bool), tokens: make(map[driver.Key]*pairs), losses: newLosses(),
+	}
+	store := memlock.New(nil)
+	h.server = newClient(t, addr)
+	for range clients {
+		h.engines[model] = append(h.engines[model], store.Peer())
+		h.engines[redis] = append(h.engines[redis], open(t, addr, &Options{Prefix: h.prefix}))
+	}
+	t.Cleanup(func() {
+		_ = store.Close()
+		for _, side := range h.engines {
+			for _, e := range side {
+				_ = e.Close()
+			}
+		}
+		h.server.Close()
+	})
+	return h
+}
+
+// draw returns a number below n.
+func (h *history) draw(n int) int { return h.rng.IntN(n) }
+
+func (h *history) note(format string, args ...any) {
+	h.trace = append(h.trace, fmt.Sprintf("%3d %s", len(h.trace), fmt.Sprintf(format, args...)))
+}
+
+func (h *history) fail(format string, args ...any) {
+	h.t.Helper()
+	if h.watch != nil && h.watch.failed() {
+		panic(stalled{})
+	}
+	h.t.Fatalf("%s\n%s\nreplay it with: go test -run %s -seed %d",
+		strings.Join(h.trace, "\n"), fmt.Sprintf(format, args...), strings.Split(h.t.Name(), "/")[0], h.seed)
+}
+
+// bounded is a context for what answers soon.
+func (h *history) bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(h.t.Context(), patience)
+}
+
+// run takes steps, and gives all back now and then.
+func (h *history) run(steps int) {
+	for n := range steps {
+		h.step()
+		h.settle()
+		if (n+1)%chapterSteps == 0 {
+			h.giveAllBack()
+		}
+	}
+	h.giveAllBack()
+}
+
+// eachHistory runs f for each seed.
+func eachHistory(t *testing.T, f func(t *testing.T, seed uint64)) {
+	t.Helper()
+	if *historySeed != 0 {
+		f(t, *historySeed)
+		return
+	}
+	first := rand.Uint64N(1 << 48)
+	for i := range uint64(*historyCount) {
+		t.Run(fmt.Sprint("seed=", first+i), func(t *testing.T) {
+			t.Parallel() // most of a history's time goes into waiting
+			f(t, first+i)
+		})
+	}
+}
+
+func TestHistory_WithPushesThatAreConfirmed_IsThatOfTheModel(t *testing.T) {
+	addr := servers.Redis(t)
+	eachHistory(t, func(t *testing.T, seed uint64) {
+		newHistory(t, addr, openPlain, seed).run(*historySteps)
+	})
+}
+
+func TestHistory_WithPushesThatAreTrusted_IsThatOfTheModel(t *testing.T) {
+	addr := servers.Redis(t)
+	eachHistory(t, func(t *testing.T, seed uint64) {
+		h := newHistory(t, addr, openPushed, seed)
+		h.run(*historySteps)
+		if *historySteps >= chapterSteps && h.pushed.Load() == 0 {
+			h.fail("no grant came by a push")
+		}
+	})
+}

@@ -1,0 +1,320 @@
+package redislock
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/redis/rueidis"
+)
+
+func clusterOption(c *servers.ClusterRedis) rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: c.Addrs(), DisableCache: true}
+}
+
+// inSlot returns a call that counts under a key of a slot.
+func inSlot(slot int, name string) Call {
+	key := "{" + tags()[slot] + "}" + name
+	return Call{Script: incrScript, Slot: uint16(slot), Keys: []string{key}}
+}
+
+// slotsOf returns n slots of each primary, in turn.
+func slotsOf(t *testing.T, cluster *servers.ClusterRedis, n int) []int {
+	t.Helper()
+	var mine []int
+	counts := map[*servers.RedisNode]int{}
+	for slot := 0; slot < slots; slot += slots / 64 {
+		if owner := cluster.Owner(slot); counts[owner] < n {
+			counts[owner]++
+			mine = append(mine, slot)
+		}
+	}
+	return mine
+}
+
+// another returns a primary that does not own the slot.
+func another(t *testing.T, cluster *servers.ClusterRedis, slot int) *servers.RedisNode {
+	t.Helper()
+	owner := cluster.Owner(slot)
+	for other := slot; ; other = (other + slots/8) % slots {
+		if n := cluster.Owner(other); n != owner {
+			return n
+		}
+	}
+}
+
+func TestCluster(t *testing.T) {
+	cluster := servers.RedisCluster(t, 3, 1, nil)
+	// At the end of all, because rueidis closes some of a Cluster's connections only after 5 s.
+	noLeaks(t)
+	t.Cleanup(func() { watched.open-- })
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, cluster *servers.ClusterRedis)
+	}{
+		{"Calls_GoToTheOwnersOfTheirSlots", callsGoToTheOwners},
+		{"Nodes_AreThePrimaries", nodesAreThePrimaries},
+		{"Listen_HearsWhatIsPublishedInTheSlot", listenHears},
+		{"Listen_WithRESP2_HearsWithoutALink", listenHearsWithRESP2},
+		{"Unlisten_EndsWhatListenBegan", unlistenEnds},
+		{"Calls_FollowASlotThatMoves", callsFollowASlot},
+		{"Listen_FollowsASlotThatMoves", listenFollowsASlot},
+		{"Calls_FindANodeThatIsNew", callsFindANewNode},
+		{"Batch_OfANodeThatHangs_DelaysNoOther", batchDelaysNoOther},
+		{"Calls_AfterAPlannedFailover_GoToTheNewPrimary", callsAfterAPlannedFailover},
+		{"Calls_AfterAFailover_GoToTheNewPrimary", callsAfterAFailover},
+		{"Calls_WhenThePrimaryHangs_GoToTheNewOne", callsWhenThePrimaryHangs},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, cluster) })
+	}
+}
+
+func callsGoToTheOwners(t *testing.T, cluster *servers.ClusterRedis) {
+	c := startRueidis(t, clusterOption(cluster), newTeller())
+	if !c.Sharded() {
+		t.Error("a Cluster of Redis 7 is not Sharded")
+	}
+	links := map[*servers.RedisNode]Link{}
+	var calls []Call
+	for _, slot := range slotsOf(t, cluster, 3) {
+		call := inSlot(slot, t.Name())
+		calls = append(calls, call, call)
+		text, link := mustCall(t, c, call)
+		owner := cluster.Owner(slot)
+		if links[owner] == 0 {
+			links[owner] = link
+		}
+		if text != "1" || link != links[owner] || link == 0 {
+			t.Errorf("slot %d: %q over link %d, want 1 over %d", slot, text, link, links[owner])
+		}
+		acked := call
+		acked.Replicas, acked.ReplicaTimeout = 1, 5*time.Second
+		if r := c.Call(t.Context(), &acked); r.Err != nil || r.Text != "2" || r.Acked != 1 {
+			t.Errorf("slot %d with a replica: %+v", slot, r)
+		}
+	}
+	if len(links) != 3 {
+		t.Errorf("links to %d primaries", len(links))
+	}
+	for i, r := range runBatch(t, c, calls) {
+		if want := strconv.Itoa(3 + i%2); r.Err != nil || r.Text != want || r.Link != links[cluster.Owner(int(calls[i].Slot))] {
+			t.Errorf("call %d of a batch: %+v, want %s", i, r, want)
+		}
+	}
+}
+
+func nodesAreThePrimaries(t *testing.T, cluster *servers.ClusterRedis) {
+	c := startRueidis(t, clusterOption(cluster), newTeller())
+	nodes, err := c.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{}
+	for slot := 0; slot < slots; slot += slots / 8 {
+		want[cluster.Owner(slot).Addr()] = true
+	}
+	for _, n := range nodes {
+		if !want[n.Addr()] {
+			t.Errorf("%s is no primary", n.Addr())
+		}
+		if _, err := n.Do(t.Context(), "DBSIZE"); err != nil {
+			t.Errorf("%s: %v", n.Addr(), err)
+		}
+	}
+	if len(nodes) != len(want) {
+		t.Errorf("%d nodes, want %d", len(nodes), len(want))
+	}
+}
+
+func callsFollowASlot(t *testing.T, cluster *servers.ClusterRedis) {
+	c := startRueidis(t, clusterOption(cluster), newTeller())
+	slot := slotsOf(t, cluster, 1)[0]
+	old, later := inSlot(slot, t.Name()+"old"), inSlot(slot, t.Name()+"new")
+	_, before := mustCall(t, c, old)
+	to := another(t, cluster, slot)
+	m := cluster.Migrate(slot, to)
+	if _, link := mustCall(t, c, old); link != before {
+		t.Errorf("a key that has not moved is served over link %d, want %d", link, before)
+	}
+	text, asked := mustCall(t, c, later)
+	if text != "1" || asked == before {
+		t.Errorf("a key that is new during the migration: %q over link %d", text, asked)
+	}
+	want := []string{"3", "2", "4", "3"}
+	for i, r := range runBatch(t, c, []Call{old, later, old, later}) {
+		if r.Err != nil || r.Text != want[i] {
+			t.Errorf("call %d of a batch: %+v, want %s", i, r, want[i])
+		}
+	}
+	acked := later
+	acked.Replicas, acked.ReplicaTimeout = 1, 5*time.Second
+	if r := c.Call(t.Context(), &acked); r.Err != nil || r.Text != "4" || r.Acked != 1 {
+		t.Errorf("with a replica: %+v", r)
+	}
+	m.MoveKeys()
+	if text, link := mustCall(t, c, old); text != "5" || link != asked {
+		t.Errorf("a key that has moved: %q over link %d, want 5 over %d", text, link, asked)
+	}
+	m.Finish()
+	for i, r := range runBatch(t, c, []Call{old, later}) {
+		if r.Err != nil || r.Link != asked {
+			t.Errorf("call %d after the migration: %+v", i, r)
+		}
+	}
+	if got := c.owner(uint16(slot)).addr; got != to.Addr() {
+		t.Errorf("the slot is thought to be at %s, want %s", got, to.Addr())
+	}
+}
+
+// A node that has no slot is not in the table, so neither we nor rueidis know it before it is named by an ASK.
+func callsFindANewNode(t *testing.T, cluster *servers.ClusterRedis) {
+	slot := slotsOf(t, cluster, 1)[0]
+	call := inSlot(slot, t.Name())
+	to := another(t, cluster, slot)
+	c := startRueidis(t, clusterOption(cluster), newTeller())
+	strange := strangeClient{Client: c.client, hidden: to.Addr()}
+	strange.known.Store(false)
+	c.client = &strange
+	if err := c.refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m := cluster.Migrate(slot, to)
+	if text, _ := mustCall(t, c, call); text != "1" {
+		t.Errorf("got %q", text)
+	}
+	if !strange.known.Load() {
+		t.Error("the call went to the wrong node, or the client was not told")
+	}
+	m.Abort()
+}
+
+// strangeClient does not know a node until it has asked about a key that is there.
+type strangeClient struct {
+	rueidis.Client
+	hidden string
+	known  atomic.Bool
+}
+
+func (c *strangeClient) Nodes() map[string]rueidis.Client {
+	nodes := c.Client.Nodes()
+	if !c.known.Load() {
+		delete(nodes, c.hidden)
+	}
+	return nodes
+}
+
+func (c *strangeClient) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	asked := command.Commands()[0] == "EXISTS"
+	r := c.Client.Do(ctx, command)
+	if asked && r.Error() == nil {
+		c.known.Store(true)
+	}
+	return r
+}
+
+func batchDelaysNoOther(t *testing.T, cluster *servers.ClusterRedis) {
+	c := startRueidis(t, clusterOption(cluster), newTeller())
+	var calls []Call
+	for _, slot := range slotsOf(t, cluster, 2) {
+		call := inSlot(slot, t.Name())
+		mustCall(t, c, call)
+		calls = append(calls, call)
+	}
+	hung := cluster.Owner(int(calls[0].Slot))
+	hung.Stop()
+	defer cluster.AwaitReady()
+	defer hung.Cont()
+	ctx, cancel := context.WithCancel(t.Context())
+	answered, failed := 0, 0
+	var mu sync.Mutex
+	begin := time.Now()
+	c.Batch(ctx, calls, func(i int, r Reply) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Err == nil {
+			if answered++; answered == 4 {
+				cancel() // the others have come although this one hangs
+			}
+			return
+		}
+		failed++
+	})
+	if answered != 4 || failed != 2 {
+		t.Errorf("%d calls answered and %d failed, want 4 and 2", answered, failed)
+	}
+	if d := time.Since(begin); d > 500*time.Millisecond { // in a second a replica takes over
+		t.Errorf("took %v", d)
+	}
+	cancel()
+}
+
+func callsAfterAPlannedFailover(t *testing.T, cluster *servers.ClusterRedis) {
+	c := startRueidis(t, clusterOption(cluster), newTeller())
+	slot := slotsOf(t, cluster, 1)[0]
+	call := inSlot(slot, t.Name())
+	_, before := mustCall(t, c, call)
+	cluster.Failover(slot)
+	if text, link := mustCall(t, c, call); text != "2" || link == before {
+		t.Errorf("got %q over link %d", text, link)
+	}
+	cluster.AwaitReady()
+}
+
+func callsAfterAFailover(t *testing.T, cluster *servers.ClusterRedis) {
+	h := newTeller()
+	c := startRueidis(t, clusterOption(cluster), h)
+	slot := slotsOf(t, cluster, 1)[0]
+	channel, publish := shardOf(slot, t.Name())
+	if err := c.Listen(t.Context(), uint16(slot), channel); err != nil {
+		t.Fatal(err)
+	}
+	_, before := mustCall(t, c, publish)
+	h.want(t, told{before, channel, "news"})
+	old := cluster.KillOwner(slot)
+	h.want(t, told{link: before})
+	call := inSlot(slot, t.Name())
+	eventually(t, "a call to succeed", func() bool {
+		r := c.Call(t.Context(), &call)
+		if r.Err != nil && !isRefused(r.Err) {
+			t.Logf("not refused: %v", r.Err)
+		}
+		return r.Err == nil
+	})
+	h.want(t, told{link: before})
+	if err := c.Listen(t.Context(), uint16(slot), channel); err != nil {
+		t.Fatal(err)
+	}
+	_, link := mustCall(t, c, publish)
+	h.want(t, told{link, channel, "news"})
+	for _, other := range slotsOf(t, cluster, 2) {
+		mustCall(t, c, inSlot(other, t.Name()))
+	}
+	if now := cluster.AwaitFailover(slot, old); c.owner(uint16(slot)).addr != now.Addr() {
+		t.Errorf("the slot is thought to be at %s, want %s", c.owner(uint16(slot)).addr, now.Addr())
+	}
+	cluster.RestartDead()
+}
+
+func callsWhenThePrimaryHangs(t *testing.T, cluster *servers.ClusterRedis) {
+	h := newTeller()
+	c := startRueidis(t, clusterOption(cluster), h)
+	slot := slotsOf(t, cluster, 1)[0]
+	call := inSlot(slot, t.Name())
+	_, before := mustCall(t, c, call)
+	old := cluster.Owner(slot)
+	old.Stop()
+	defer cluster.AwaitReady()
+	defer old.Cont()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if r := c.Call(ctx, &call); r.Err == nil {
+		t.Errorf("a server that hangs answers %+v", r)
+	}
+	cluster.AwaitFailover(slot, old)
+	followsHung(t, c, call)
+	h.want(t, told{link: before})
+}

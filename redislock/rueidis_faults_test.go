@@ -1,0 +1,318 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+func TestLink_ThatIsKilled_IsMadeAnewUnasked(t *testing.T) {
+	addr := servers.Redis(t)
+	h := newTeller()
+	c := startRueidis(t, soloOption(addr), h)
+	_, last := mustCall(t, c, echoCall("x"))
+	for range 3 {
+		adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
+		h.want(t, told{link: last}) // it broke
+		h.want(t, told{link: last}) // there is a new one
+		adminDo(t, addr, "PUBLISH", testChannel, "news")
+		_, link := mustCall(t, c, echoCall("x"))
+		if link == last {
+			t.Errorf("link %d is used again", link)
+		}
+		h.want(t, told{link, testChannel, "news"})
+		last = link
+	}
+	h.none(t)
+}
+
+func TestLink_WithRESP2_ThatIsKilled_IsMadeAnew(t *testing.T) {
+	addr := servers.Redis(t)
+	option := soloOption(addr)
+	option.AlwaysRESP2 = true
+	for _, kind := range []string{"pubsub", "normal"} {
+		h := newTeller()
+		c := startRueidis(t, option, h)
+		adminDo(t, addr, "CLIENT", "KILL", "TYPE", kind)
+		call := echoCall("x")
+		// Nobody sees the end of a connection without hooks before the next command.
+		eventually(t, "calls to succeed", func() bool { return c.Call(t.Context(), &call).Err == nil })
+		h.want(t, told{})
+		h.want(t, told{})
+		mustCall(t, c, Call{Script: pushScript, Args: []string{testChannel, "news"}})
+		h.want(t, told{0, testChannel, "news"})
+	}
+}
+
+func TestCall_OverAConnectionThatIsReset_LeavesTheOutcomeOpenOrRepeatsNothing(t *testing.T) {
+	addr := servers.Redis(t)
+	proxy := servers.NewProxy(t, addr)
+	c := startRueidis(t, soloOption(proxy.Addr()), newTeller())
+	var called, open atomic.Int64
+	ctx, cancel := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	for range 32 {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				r := c.Call(t.Context(), &Call{Script: incrScript, Keys: []string{"n"}})
+				switch {
+				case r.Err == nil:
+					called.Add(1)
+				case !isRefused(r.Err):
+					open.Add(1)
+				}
+			}
+		})
+	}
+	for range 10 {
+		n := called.Load()
+		eventually(t, "calls to succeed", func() bool { return called.Load() > n+100 })
+		proxy.Reset()
+	}
+	cancel()
+	callers.Wait()
+	ran, err := strconv.ParseInt(adminDo(t, addr, "GET", "n"), 10, 64)
+	if err != nil || ran < called.Load() || ran > called.Load()+open.Load() {
+		t.Errorf("%d calls succeeded and %d are open, but %d ran (%v)", called.Load(), open.Load(), ran, err)
+	}
+	t.Logf("%d succeeded, %d open, %d ran", called.Load(), open.Load(), ran)
+}
+
+func TestCall_WhoseReplyIsLost_LeavesTheOutcomeOpen(t *testing.T) {
+	addr := servers.Redis(t)
+	proxy := servers.NewProxy(t, addr)
+	c := startRueidis(t, soloOption(proxy.Addr()), newTeller())
+	proxy.DropReplies()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	r := c.Call(ctx, &Call{Script: incrScript, Keys: []string{"n"}})
+	if !errors.Is(r.Err, context.DeadlineExceeded) || isRefused(r.Err) {
+		t.Errorf("got %+v, want an open outcome", r)
+	}
+}
+
+func TestCall_WithoutAServer_IsRefusedSoon(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	h := newTeller()
+	c := startRueidis(t, soloOption(s.Addr()), h)
+	_, link := mustCall(t, c, echoCall("x"))
+	s.Kill()
+	h.want(t, told{link: link})
+	for _, call := range []Call{echoCall("x"), {Script: echoScript, Args: []string{"x"}, Replicas: 1}} {
+		begin := time.Now()
+		if r := c.Call(t.Context(), &call); !isRefused(r.Err) {
+			t.Errorf("got %+v, want a refusal", r)
+		}
+		if d := time.Since(begin); d > time.Second {
+			t.Errorf("the refusal took %v", d)
+		}
+	}
+	s.Restart()
+	h.want(t, told{link: link})
+	if _, again := mustCall(t, c, echoCall("x")); again == link {
+		t.Errorf("link %d is used again", link)
+	}
+}
+
+func TestEverything_WhileTheServerHangs_EndsWithItsContext(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	c := startRueidis(t, soloOption(s.Addr()), newTeller())
+	fresh := openRueidis(t, soloOption(s.Addr()))
+	nodes, err := c.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCall(t, c, echoCall("x"))
+	s.Stop()
+	defer s.Cont()
+	call, acked := echoCall("x"), echoCall("x")
+	acked.Replicas, acked.ReplicaTimeout = 1, time.Second
+	both := make([]Call, 2*rueidisPipeline)
+	for i := range both {
+		both[i] = call
+	}
+	both[0] = acked
+	hung := map[string]func(ctx context.Context) error{
+		"Call":               func(ctx context.Context) error { return c.Call(ctx, &call).Err },
+		"Call with Replicas": func(ctx context.Context) error { return c.Call(ctx, &acked).Err },
+		"Batch": func(ctx context.Context) (err error) {
+			for _, r := range runBatchWithin(ctx, t, c, both) {
+				err = r.Err
+			}
+			return err
+		},
+		"Nodes": func(ctx context.Context) error { _, err := c.Nodes(ctx); return err },
+		"Do":    func(ctx context.Context) error { _, err := nodes[0].Do(ctx, "PING"); return err },
+	}
+	endsInTime(t, "Start", 250*time.Millisecond, func(ctx context.Context) error {
+		return fresh.Start(ctx, testChannel, newTeller())
+	})
+	for name, f := range hung {
+		endsInTime(t, name, 250*time.Millisecond, f)
+		endsInTime(t, name+" again", 250*time.Millisecond, f)
+	}
+	// More than rueidis could hold for the connection, after which it would hang as long as the server.
+	var callers sync.WaitGroup
+	for range 1500 {
+		callers.Go(func() { endsInTime(t, "one of many Calls", 3*time.Second, hung["Call"]) })
+	}
+	callers.Wait()
+	s.Cont()
+	mustCall(t, c, echoCall("x"))
+	eventually(t, "the window of the link to be free", func() bool {
+		l := c.only.link.Load()
+		return l != nil && len(l.window) == 0
+	})
+}
+
+// endsInTime runs f with a context of 200 ms, which it must not exceed by more than 50 ms and what a busy machine adds.
+// What ends by a timeout and what is cancelled go different ways in rueidis.
+func endsInTime(t *testing.T, name string, slack time.Duration, f func(ctx context.Context) error) {
+	t.Helper()
+	const limit = 200 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if rand.N(2) == 0 {
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		time.AfterFunc(limit, cancel)
+	}
+	begin := time.Now()
+	err := f(ctx)
+	if d := time.Since(begin); d > limit+slack {
+		t.Errorf("%s took %v", name, d)
+	}
+	if err == nil {
+		t.Errorf("%s: no error from a server that hangs", name)
+	}
+}
+
+func TestClose_WhileTheServerHangs_TakesSecondsAtMost(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	c := startRueidis(t, soloOption(s.Addr()), newTeller())
+	mustCall(t, c, echoCall("x"))
+	s.Stop()
+	defer s.Cont()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	call, acked := echoCall("x"), echoCall("x")
+	acked.Replicas, acked.ReplicaTimeout = 1, time.Minute
+	c.Call(ctx, &call)
+	c.Call(ctx, &acked)
+	begin := time.Now()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("Close took %v", d)
+	}
+}
+
+func TestClose_InTheMidstOfCalls_EndsThem(t *testing.T) {
+	addr := servers.Redis(t)
+	for range 5 {
+		c := startRueidis(t, soloOption(addr), newTeller())
+		var callers sync.WaitGroup
+		for range 32 {
+			callers.Go(func() {
+				call := echoCall("x")
+				for c.Call(t.Context(), &call).Err == nil {
+				}
+			})
+		}
+		mustCall(t, c, echoCall("x"))
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		callers.Wait()
+	}
+}
+
+// Calls of all kinds from many goroutines, while the connections are killed: whatever succeeds has the right answer.
+func TestManyGoroutines_WhileConnectionsAreKilled_GetTheirOwnAnswers(t *testing.T) {
+	addr := servers.Redis(t)
+	h := newTeller()
+	c := startRueidis(t, soloOption(addr), h)
+	ctx, cancel := context.WithCancel(t.Context())
+	var answers atomic.Int64
+	var callers sync.WaitGroup
+	for g := range 256 {
+		callers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				text := fmt.Sprint(g, "-", i)
+				short, end := context.WithTimeout(t.Context(), time.Duration(rand.N(20_000))*time.Microsecond)
+				call := echoCall(text)
+				if i%64 == 63 { // each that is given up costs a connection
+					call.Replicas, call.ReplicaTimeout = 1, time.Millisecond
+				}
+				replies := []Reply{{}}
+				if i%8 == 6 {
+					replies = runBatchWithin(short, t, c, []Call{call, call})
+				} else {
+					replies[0] = c.Call(short, &call)
+				}
+				end()
+				for _, r := range replies {
+					if r.Err == nil && r.Text != text {
+						t.Errorf("%q is answered %q", text, r.Text)
+					} else if r.Err == nil {
+						answers.Add(1)
+					}
+				}
+			}
+		})
+	}
+	for range 10 {
+		n := answers.Load()
+		eventually(t, "answers", func() bool { return answers.Load() > n+200 })
+		adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
+		adminDo(t, addr, "SCRIPT", "FLUSH")
+	}
+	cancel()
+	callers.Wait()
+	t.Logf("%d answers", answers.Load())
+	eventually(t, "the window of the link to be free", func() bool {
+		l := c.only.link.Load()
+		return l != nil && len(l.window) == 0
+	})
+}
+
+// Who gives up waiting for a connection must not give up the connection.
+func TestConnect_ThatIsSlow_ServesWhoWaitsLonger(t *testing.T) {
+	addr := servers.Redis(t)
+	proxy := servers.NewProxy(t, addr)
+	h := newTeller()
+	c := startRueidis(t, soloOption(proxy.Addr()), h)
+	_, link := mustCall(t, c, echoCall("x"))
+	proxy.BlackHole(servers.BothWays)
+	proxy.Reset()
+	h.want(t, told{link: link})
+	call := echoCall("x")
+	endsInTime(t, "Call", 250*time.Millisecond, func(ctx context.Context) error { return c.Call(ctx, &call).Err })
+	answer := make(chan Reply, 1)
+	go func() { answer <- c.Call(t.Context(), &call) }()
+	<-time.After(10 * time.Millisecond)
+	proxy.Pass()
+	if r := <-answer; r.Err != nil {
+		t.Errorf("got %+v", r)
+	}
+	h.want(t, told{link: link})
+}
+
+func TestStart_WithoutAPoolForConnections_EndsWithItsContext(t *testing.T) {
+	option := soloOption(servers.Redis(t))
+	option.BlockingPoolSize = 1
+	c := openRueidis(t, option)
+	taken, giveBack := c.client.Dedicate()
+	defer giveBack()
+	_ = taken
+	endsInTime(t, "Start", 250*time.Millisecond, func(ctx context.Context) error { return c.Start(ctx, testChannel, newTeller()) })
+}

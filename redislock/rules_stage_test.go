@@ -1,0 +1,263 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// book is a set of scripts: those of the driver, or mutants of them.
+type book struct{ acquire, release, requeue, breaking, renew, look *Script }
+
+func scriptsAsTheyAre() *book {
+	return &book{
+		acquire: acquireScript, release: releaseScript, requeue: requeueScript, breaking: breakScript, renew: renewScript,
+		look: lookScript,
+	}
+}
+
+// stage is a lock on a server, on which scripts are run by hand. The first thing that goes wrong is kept in err, and
+// nothing is done any more.
+type stage struct {
+	ctx    context.Context //nolint:containedctx // of one check
+	server *servers.RedisNode
+	conn   *servers.RedisConn
+	ears   *servers.RedisConn // subscribed to heard
+	book   *book
+	prefix string
+	err    error
+}
+
+// The channels of requests.
+const (
+	heard = "heard"
+	deaf  = "deaf" // nobody has subscribed to it
+)
+
+var stages atomic.Int64
+
+// newStage returns a lock that nobody uses.
+func newStage(t *testing.T, server *servers.RedisNode, b *book) *stage {
+	t.Helper()
+	s := &stage{ctx: t.Context(), server: server, book: b, prefix: fmt.Sprintf("stage%d:", stages.Add(1))}
+	var err error
+	if s.conn, err = server.Dial(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.conn.Close() })
+	if s.ears, err = server.Dial(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.ears.Close() })
+	if _, err := s.ears.Do(s.ctx, "SUBSCRIBE", s.prefix+heard); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *stage) lock() string          { return s.prefix + "lock" }
+func (s *stage) floor() string         { return s.prefix + "floor:{a}" }
+func (s *stage) tomb(id string) string { return s.prefix + "gone:{a}:" + id }
+
+// do runs a command.
+func (s *stage) do(args ...string) any {
+	if s.err != nil {
+		return nil
+	}
+	answer, err := s.conn.Do(s.ctx, args...)
+	if err != nil {
+		s.err = fmt.Errorf("%s: %w", args[0], err)
+	}
+	return answer
+}
+
+func (s *stage) text(args ...string) string { return fmt.Sprint(s.do(args...)) }
+
+// number is the answer of a command as a number.
+func (s *stage) number(args ...string) int64 {
+	n, _ := strconv.ParseInt(s.text(args...), 10, 64)
+	return n
+}
+
+// run runs a script and returns its answer.
+func (s *stage) run(script *Script, keys []string, args ...string) string {
+	all := append([]string{"EVAL", script.Source(), strconv.Itoa(len(keys))}, keys...)
+	return s.text(append(all, args...)...)
+}
+
+// tries runs a script that may be refused, and returns its answer or the error.
+func (s *stage) tries(f func()) (refusal error) {
+	if s.err != nil {
+		return nil
+	}
+	f()
+	refusal, s.err = s.err, nil
+	return refusal
+}
+
+// ask is a request. The zero value of a field is the default.
+type ask struct {
+	id, mode, way, owner, channel string
+	weight, limit, tokens         int
+	lease, claim, place           time.Duration // place is for how long one in the queue counts
+}
+
+// args are the arguments of acquire.
+func (s *stage) args(a ask) []string {
+	or := func(v, def string) string {
+		if v == "" || v == "0" {
+			return def
+		}
+		return v
+	}
+	lease := or(inMillis(a.lease), "60000")
+	tokens := or(strconv.Itoa(a.tokens), "1")
+	how := "X"
+	if a.mode != "" {
+		how = fmt.Sprintf("%s %s %d %s", a.mode, or(strconv.Itoa(a.weight), "1"), a.limit, a.owner)
+	}
+	tail := fmt.Sprintf(`%s %s %s %s %s %s {"o":"%s","c":"host 7","l":"%s"}`, or(a.way, "p"), or(inMillis(a.claim), "2000"),
+		or(inMillis(a.place), "5000"), lease, tokens, s.prefix+or(a.channel, heard), a.owner, a.id)
+	return []string{a.id, lease, tokens, tail, how}
+}
+
+func (s *stage) keys(id string) []string { return []string{s.lock(), s.floor(), s.tomb(id)} }
+
+func (s *stage) acquire(a ask) reply {
+	return parseReply(Reply{Text: s.run(s.book.acquire, s.keys(a.id), s.args(a)...)})
+}
+
+func (s *stage) requeue(give string, a ask) reply {
+	return parseReply(Reply{Text: s.run(s.book.requeue, append(s.keys(a.id), s.tomb(give)), append(s.args(a), give, "", "10000")...)})
+}
+
+func (s *stage) release(id string) string { return s.end(id, "", 0) }
+func (s *stage) undo(id string) string    { return s.end(id, "u", 0) }
+
+func (s *stage) end(id, how string, keep time.Duration) string {
+	return s.run(s.book.release, s.keys(id), id, how, "10000", inMillis(keep))
+}
+
+func (s *stage) renew(id string, lease time.Duration) string {
+	return s.run(s.book.renew, []string{s.lock()}, id, inMillis(lease), "0", `{"o":"","c":"host 7","l":"`+id+`"}`)
+}
+
+func (s *stage) breakLock(token uint64) string {
+	return s.run(s.book.breaking, s.keys(""), strconv.FormatUint(token, 10))
+}
+
+// look returns what operators see, and false if the lock is not in use.
+func (s *stage) look() (driver.LockInfo, bool) {
+	got := seen(driver.Key{Kind: driver.KindRWMutex, Name: "stage"}, s.run(s.book.look, []string{s.lock()}))
+	if got.err != nil && s.err == nil {
+		s.err = got.err
+	}
+	return got.info, got.inUse
+}
+
+// show returns who holds and who waits, as in "a b < c": a and b hold, c waits.
+func (s *stage) show() string {
+	info, _ := s.look()
+	var words []string
+	for _, h := range info.Holders {
+		words = append(words, h.Label)
+	}
+	words = append(words, "<")
+	for _, w := range info.Waiters {
+		words = append(words, w.Label)
+	}
+	return strings.Join(words, " ")
+}
+
+// pushes returns what was pushed since the last call, the first two words of each: the kind and the ID.
+func (s *stage) pushes() string {
+	var all []string
+	for _, text := range s.texts() {
+		all = append(all, strings.Join(strings.Fields(text)[:2], " "))
+	}
+	return strings.Join(all, ", ")
+}
+
+// texts returns what was pushed since the last call.
+func (s *stage) texts() (all []string) {
+	s.do("PUBLISH", s.prefix+heard, "end of the pushes")
+	for s.err == nil {
+		m, err := s.ears.Receive(s.ctx)
+		if err != nil {
+			s.err = err
+			break
+		}
+		parts, _ := m.([]any)
+		text := fmt.Sprint(parts[len(parts)-1])
+		if strings.HasPrefix(text, "end") {
+			break
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// push returns the last grant that was pushed since the last call.
+func (s *stage) push() (last reply) {
+	for _, text := range s.texts() {
+		if word, rest, _ := strings.Cut(text, " "); word == "G" {
+			_, rest, _ = strings.Cut(rest, " ")
+			last = parseReply(Reply{Text: "G " + rest})
+		}
+	}
+	s.want("the push", last.verdict, granted)
+	return last
+}
+
+// pass lets leases run on the server's clock.
+func (s *stage) pass(d time.Duration) {
+	if s.err != nil {
+		return
+	}
+	timer := time.NewTimer(d + 2*time.Millisecond) // the server counts whole milliseconds
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.ctx.Done():
+		s.err = s.ctx.Err()
+	}
+}
+
+// want notes an error unless got is what it should be.
+func (s *stage) want(what string, got, want any) {
+	if s.err == nil && got != want {
+		s.err = fmt.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// must notes an error unless it is so.
+func (s *stage) must(is bool, format string, args ...any) {
+	if s.err == nil && !is {
+		s.err = fmt.Errorf(format, args...)
+	}
+}
+
+// String is for messages of want.
+func (o outcome) String() string {
+	return [...]string{"unreadable", "granted", "queued", "held", "would wait", "over", "broken", "stuck", "conflict", "newer"}[o]
+}
+
+// inBothParts runs a check with requests that the quick parts of the scripts answer, and again with such that they leave
+// to the general ones.
+func inBothParts(check func(s *stage, as func(a ask) ask)) func(s *stage) {
+	return func(s *stage) {
+		check(s, func(a ask) ask { return a })
+		s.do("DEL", s.lock())
+		check(s, func(a ask) ask {
+			a.mode, a.owner = "x", "owner of "+a.id
+			return a
+		})
+	}
+}

@@ -1,0 +1,275 @@
+package redislock
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// The rules of the protocol that the scripts carry: section 1, and rules 4 to 12 of section 2.
+func TestRules_OfTheScripts_AreKeptAndNecessary(t *testing.T) {
+	server := servers.RedisServer(t, nil)
+	t.Run("identities", func(t *testing.T) { testRules(t, server, identityRules) })
+	t.Run("waiting", func(t *testing.T) { testRules(t, server, waitingRules) })
+	t.Run("tokens", func(t *testing.T) { testRules(t, server, tokenRules) })
+	t.Run("writing", func(t *testing.T) { testRules(t, server, writingRules) })
+	t.Run("queue", func(t *testing.T) { testRules(t, server, queueRules) })
+}
+
+// blink is a claim that a test waits for.
+const blink = 40 * time.Millisecond
+
+var waitingRules = []rule{
+	{
+		name: "4 a heartbeat ends what is over and grants",
+		check: func(s *stage) {
+			s.acquire(ask{id: "a", lease: blink})
+			s.want("b", s.acquire(ask{id: "b"}).verdict, queued)
+			s.pass(blink)
+			s.want("b after a's death", s.acquire(ask{id: "b"}).verdict, granted)
+		},
+		mutants: []mutant{{
+			"the grant: a heartbeat that only refreshes", "\tput(place, queued)\n",
+			"\tput(place, queued)\n\tdo\n\t\tsave()\n\t\treturn 'Q ' .. now .. ' 1 0 0 0 0 {}'\n\tend\n",
+		}},
+	},
+	{
+		name: "4 a heartbeat keeps the place",
+		check: func(s *stage) {
+			s.acquire(ask{id: "a"})
+			s.acquire(ask{id: "b", place: 2 * blink})
+			s.acquire(ask{id: "c"})
+			s.pass(blink * 3 / 2)
+			s.acquire(ask{id: "b", place: 2 * blink})
+			s.pass(blink)
+			s.release("a")
+			s.want("pushed", s.pushes(), "G b")
+		},
+		mutants: []mutant{{
+			"the refresh", "queued[ALIVE], queued[CHANNEL], queued[WAY] = me[ALIVE], me[CHANNEL], me[WAY]", "queued[WAY] = me[WAY]",
+		}},
+	},
+	{
+		name: "4 a copy of the request answers that it is granted, and claims",
+		check: func(s *stage) {
+			s.acquire(ask{id: "a"})
+			s.acquire(ask{id: "b", claim: blink, place: blink})
+			s.release("a")
+			s.want("the claim", s.acquire(ask{id: "b"}).verdict, granted)
+			s.pass(blink * 3 / 2)
+			s.want("c beside it", s.acquire(ask{id: "c", way: "t"}).verdict, held)
+		},
+		mutants: []mutant{
+			{"the claim", "hold[UNTIL], hold[STATE] = math.max(hold[UNTIL], ms + lease), HELD", "hold[STATE] = HELD"},
+		},
+	},
+	{
+		name: "4 every reply says when something may happen by itself",
+		check: func(s *stage) {
+			s.acquire(ask{id: "a", mode: "s", lease: time.Minute})
+			s.acquire(ask{id: "b", mode: "s", lease: time.Second})
+			s.acquire(ask{id: "c"})
+			next := s.acquire(ask{id: "d"}).next
+			s.must(next > 900*time.Millisecond && next <= time.Second, "the next event is in %v", next)
+		},
+		mutants: []mutant{{"the next event", "(soonest < math.huge and soonest or 0)", "0"}},
+	},
+	{
+		name: "5 a pushed grant is short until it is claimed",
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.acquire(as(ask{id: "a"}))
+			s.acquire(as(ask{id: "dead", claim: blink, place: blink}))
+			s.acquire(as(ask{id: "c"}))
+			s.release("a")
+			s.want("pushed", s.pushes(), "G dead")
+			s.pass(blink)
+			s.want("c", s.acquire(as(ask{id: "c"})).verdict, granted)
+		}),
+		mutants: []mutant{
+			{"the short life", "grant(w, CLAIMED, w[CLAIM])", "grant(w, CLAIMED, w[LEASE])"},
+			{"the short life, in the quick part", "'P1 ' .. ms + claim .. ' 1 '", "'P1 ' .. ms + 60000 .. ' 1 '"},
+		},
+	},
+	{
+		name:  "5 an unclaimed grant goes back to the head, twice, then to the tail",
+		check: checkPatience,
+		mutants: []mutant{
+			{"the head", "h[MISSED] <= PATIENCE and first - 1 or after", "after"},
+			{"the limit of two", "h[MISSED] <= PATIENCE and first - 1 or after", "first - 1"},
+			{"the way back", "h[STATE] == CLAIMED and h[ALIVE] > ms", "false"},
+		},
+	},
+	{
+		name: "5 the dead are granted nothing",
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.acquire(as(ask{id: "a"}))
+			s.acquire(as(ask{id: "dead", place: blink}))
+			s.acquire(as(ask{id: "c"}))
+			s.pass(blink)
+			s.release("a")
+			s.want("pushed", s.pushes(), "G c")
+			s.want("the lock", s.show(), "c <")
+		}),
+		mutants: []mutant{
+			{"the heartbeat's end", "\t\tif w and w[ALIVE] <= ms then", "\t\tif w and w[ALIVE] <= 0 then"},
+			{"the heartbeat's end, in the quick part", "'P1 ' and string.sub(w, 4, 16) > ms", "'P1 '"},
+		},
+	},
+	{
+		name: "5 who hears no push is skipped, and keeps the place",
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.acquire(as(ask{id: "a"}))
+			s.acquire(as(ask{id: "b", channel: deaf}))
+			s.acquire(as(ask{id: "c"}))
+			s.acquire(as(ask{id: "d"}))
+			s.release("a")
+			s.want("pushed", s.pushes(), "G c")
+			s.want("the lock", s.show(), "c < b d")
+			s.want("b's place", s.acquire(as(ask{id: "b"})).place, 1)
+		}),
+		mutants: []mutant{
+			{"the skipping", "w[CHANNEL], text) == 0 and", "w[CHANNEL], text) == -1 and"},
+			{"the skipping, in the quick part", "if heard ~= 0 then", "if true then"},
+			{"the place", "\t\t\t\tback(n, w)\n", ""},
+			{"the place, but the tail", "\t\t\t\tback(n, w)\n", "\t\t\t\tback(after, w)\n"},
+			{"the place, in the quick part", "'h', h, 'a', f[2], place, w, 'w:' .. id, f[2])", "'h', h)"},
+		},
+	},
+	{
+		name: "5 the push tells of the short life",
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.acquire(as(ask{id: "a"}))
+			s.acquire(as(ask{id: "b", claim: 1500 * time.Millisecond}))
+			s.release("a")
+			s.want("the lease of the push", s.push().lease, 1500*time.Millisecond)
+		}),
+		mutants: []mutant{
+			{"the short life in it", "w[NONCE] .. ' ' .. w[CLAIM]", "w[NONCE] .. ' ' .. w[LEASE]"},
+			{"the short life in it, in the quick part", "id .. ' ' .. claim\n", "id .. ' 60000'\n"},
+		},
+	},
+}
+
+// checkPatience lets a pushed grant pass as often as it comes.
+func checkPatience(s *stage) {
+	s.acquire(ask{id: "a"})
+	s.acquire(ask{id: "b", claim: blink})
+	s.acquire(ask{id: "c", claim: 50 * blink})
+	s.release("a")
+	want := "G b"
+	for range 2 {
+		s.want("pushed", s.pushes(), want)
+		s.pass(blink)
+		s.want("c", s.acquire(ask{id: "c", claim: 50 * blink}).verdict, queued)
+	}
+	s.want("pushed again", s.pushes(), want)
+	s.pass(blink)
+	s.want("c in the end", s.acquire(ask{id: "c"}).verdict, granted)
+	s.want("the lock", s.show(), "c < b")
+}
+
+var tokenRules = []rule{
+	{
+		name: "7 a block is given only ahead of the clock",
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.ahead(time.Hour)
+			s.want("tokens with a floor ahead", s.acquire(as(ask{id: "a", tokens: 8})).tokens, 1)
+			s.acquire(as(ask{id: "b", tokens: 8}))
+			s.release("a")
+			s.want("tokens of a push with a floor ahead", s.push().tokens, 1)
+		}),
+		mutants: []mutant{
+			{"the one, in the quick part", "if not (known[2] and known[2] >= now) then", "if true then"},
+			{"the one, in the general part", "\t\treturn floor, 1\n", "\t\treturn floor, n\n"},
+			{"the one, in the quick part of a release", "known[2] + 1), '1'\n", "known[2] + 1), want\n"},
+		},
+	},
+	{
+		name: "7 the floor is the end of the block",
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.pass(70 * time.Millisecond) // until the clock is ahead of the part before
+			g := s.acquire(as(ask{id: "a", tokens: 60000}))
+			s.want("tokens", g.tokens, 60000)
+			s.release("a")
+			next := s.acquire(as(ask{id: "b"}))
+			s.must(next.token >= g.token+60000, "token %d after a block from %d", next.token, g.token)
+			s.acquire(as(ask{id: "c", tokens: 60000}))
+			s.pass(70 * time.Millisecond)
+			s.release("b")
+			g = s.push()
+			s.release("c")
+			next = s.acquire(as(ask{id: "d"}))
+			s.must(next.token >= g.token+60000, "token %d after a push of a block from %d", next.token, g.token)
+		}),
+		mutants: []mutant{
+			{"the end, in the quick part", "ARGV[3] == '1' and now or string.format('%.0f', now + ARGV[3] - 1)", "now"},
+			{"the end, in the general part", "floor = n == 1 and now or string.format('%.0f', now + n - 1)", "floor = now"},
+			{"the end, in the quick part of a release", "last = string.format('%.0f', now + want - 1)", "last = now"},
+		},
+	},
+	{
+		name: "7 and 8 tokens never go back, though the lock is gone and the clock is behind",
+		check: func(s *stage) {
+			last := s.ahead(time.Hour)
+			for i, mode := range []string{"X", "X", "x", "s", "X"} {
+				id := fmt.Sprint(i)
+				g := s.acquire(ask{id: id, mode: mode, owner: ownerIf(mode), tokens: 3})
+				s.want("the token after the floor", g.token, last+1)
+				last = g.token
+				if i == 1 {
+					s.do("DEL", s.lock())
+				} else {
+					s.release(id)
+				}
+			}
+		},
+		mutants: []mutant{
+			{"the floor", "\t\tcall('SET', KEYS[2], floor)\n", ""},
+			{"the step", "string.format('%.0f', floor + 1)", "string.format('%.0f', floor)"},
+		},
+	},
+	{
+		name: "8 nothing is left of a name but the floor of its slot",
+		check: func(s *stage) {
+			for i := range 20 {
+				name := fmt.Sprint("name", i)
+				key := s.prefix + name
+				s.run(s.book.acquire, []string{key, s.floor(), s.tomb(name)}, s.args(ask{id: name})...)
+				s.run(s.book.acquire, []string{key, s.floor(), s.tomb(name + "w")}, s.args(ask{id: name + "w", channel: deaf})...)
+				s.run(s.book.release, []string{key, s.floor(), s.tomb(name)}, name, "", "10000", "0")
+				s.run(s.book.release, []string{key, s.floor(), s.tomb(name + "w")}, name+"w", "u", "10000", "0")
+			}
+			for _, key := range s.all() {
+				s.must(key == s.floor() || strings.HasPrefix(key, s.tomb("")), "left: %s", key)
+			}
+		},
+		mutants: []mutant{{"the end of the key", "\t\tif form ~= 'none' then\n\t\t\tcall('DEL', KEYS[1])\n\t\tend\n", ""}},
+	},
+}
+
+func ownerIf(mode string) string {
+	if mode == "X" {
+		return ""
+	}
+	return "A"
+}
+
+// ahead sets the floor as if the clock had been put back by d.
+func (s *stage) ahead(d time.Duration) uint64 {
+	now := uint64(time.Now().Add(d).UnixMicro())
+	s.do("SET", s.floor(), fmt.Sprint(now))
+	return now
+}
+
+// all returns the keys of the stage.
+func (s *stage) all() []string {
+	found, _ := s.do("KEYS", s.prefix+"*").([]any)
+	keys := make([]string, len(found))
+	for i := range found {
+		keys[i] = fmt.Sprint(found[i])
+	}
+	return keys
+}

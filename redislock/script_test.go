@@ -1,0 +1,315 @@
+package redislock
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// States that are hard to reach through the driver. What the rules of the protocol say is in rules_test.go.
+func TestScripts_InStatesThatAreHardToReach(t *testing.T) {
+	server := servers.RedisServer(t, nil)
+	for _, c := range []struct {
+		name  string
+		check func(s *stage)
+	}{
+		{"a lock of a later format is refused and left alone", checkNewer},
+		{"a thin lock becomes a hash and stays the same lock", checkThickening},
+		{"what operators see is refreshed in each form", checkRenewedMeta},
+		{"without memory an acquire is refused and changes nothing", checkAcquireWithoutMemory},
+		{"every key ends by itself but the floor", checkKeysEnd},
+		{"gaps in the queue leave no lock behind", checkGaps},
+		{"who heard no push does not push an upgrade out of the queue", checkTakenPlace},
+		{"an upgrade that lost its read is told that it is stuck", checkStuckWaiter},
+		{"a requeue goes behind everybody, and happens once", checkRequeue},
+		{"a hold kept after its release keeps others out and answers to nobody", checkKept},
+		{"a quick release leaves the next one as the general part does", checkQuickRelease},
+		{"a wait that may only be tried is told so", checkWouldWait},
+		{"5,000 waiters are served in turn", checkManyWaiters},
+		{"5,000 dead waiters are swept at once", checkManyDead},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, server, scriptsAsTheyAre())
+			c.check(s)
+			if s.err != nil {
+				t.Fatal(s.err)
+			}
+		})
+	}
+}
+
+func checkNewer(s *stage) {
+	thin, hash := "2 a whatever follows", []string{"HSET", s.lock(), "v", "2", "h", "?", "l", "", "a", "0", "z", "0", "k", "0"}
+	for _, write := range [][]string{{"SET", s.lock(), thin}, hash} {
+		s.do("DEL", s.lock())
+		s.do(write...)
+		before := s.text("DUMP", s.lock())
+		for _, mode := range []string{"", "x"} {
+			got := s.acquire(ask{id: "a", mode: mode})
+			s.want("acquire", got.verdict, newer)
+			s.want("its version", got.detail, "2")
+			s.want("a try", s.acquire(ask{id: "a", mode: mode, way: "t"}).verdict, newer)
+		}
+		s.want("release", s.release("a"), "newer 2")
+		s.want("undo", s.undo("a"), "newer 2")
+		s.want("requeue", s.requeue("a", ask{id: "b"}).verdict, newer)
+		s.want("break", s.breakLock(1), "newer 2")
+		s.want("renewal", s.renew("a", time.Minute), "n")
+		s.want("look", strings.Contains(s.run(s.book.look, []string{s.lock()}), `"v":"2"`), true)
+		s.want("the lock", s.text("DUMP", s.lock()), before)
+	}
+}
+
+func checkThickening(s *stage) {
+	g := s.acquire(ask{id: "a", tokens: 3, lease: 30 * time.Second})
+	s.want("the form", s.text("TYPE", s.lock()), "string")
+	s.run(s.book.renew, []string{s.lock()}, "a", "30000", "2", `{"o":"later","l":"a"}`) // passed on twice
+	ends := s.number("PEXPIRETIME", s.lock())
+	refused := s.acquire(ask{id: "b", way: "t"})
+	s.want("a try leaves it thin", s.text("TYPE", s.lock()), "string")
+	s.want("the token in use", refused.holder.token, g.token+2)
+	q := s.acquire(ask{id: "b"})
+	s.want("the form with a waiter", s.text("TYPE", s.lock()), "hash")
+	s.want("the token in use", q.holder.token, g.token+2)
+	s.want("who holds", q.holder.meta, `{"o":"later","l":"a"}`)
+	s.must(q.holder.until >= ends-1 && q.holder.until <= ends+1, "it ends at %d, ended at %d", q.holder.until, ends)
+	again := s.acquire(ask{id: "a", lease: 30 * time.Second})
+	s.want("a copy", fmt.Sprint(again.verdict, again.token, again.tokens, again.nonce), fmt.Sprint(granted, g.token, 3, "a"))
+	s.want("break by the last token", s.breakLock(g.token+2), "ok")
+	s.want("the lock", s.show(), "b <")
+	s.release("b")
+	s.want("the form of a free lock", s.text("TYPE", s.lock()), "none")
+	s.acquire(ask{id: "c"})
+	s.want("the form anew", s.text("TYPE", s.lock()), "string")
+}
+
+// checkRenewedMeta renews a hold in all forms: a string, text in a hash, and MessagePack in a hash.
+func checkRenewedMeta(s *stage) {
+	g := s.acquire(ask{id: "a", tokens: 4})
+	for form, thicken := range []func(){
+		func() {},
+		func() { s.acquire(ask{id: "b"}) },
+		func() {
+			s.release("b")
+			s.undo("b")
+			s.release("a")
+			g = s.acquire(ask{id: "c", mode: "s", tokens: 4})
+			s.acquire(ask{id: "d", mode: "s"})
+		},
+	} {
+		thicken()
+		id := "a"
+		if form == 2 {
+			id = "c"
+		}
+		for pass := range 3 {
+			meta := fmt.Sprintf(`{"o":"owner %d","c":"host 7","l":"%s"}`, pass, id)
+			s.want("renewal", s.run(s.book.renew, []string{s.lock()}, id, "60000", fmt.Sprint(pass), meta), "k")
+			info, _ := s.look()
+			s.must(len(info.Holders) > 0 && info.Holders[0].Owner == fmt.Sprint("owner ", pass) && info.Holders[0].Label == id &&
+				info.Holders[0].Token == g.token, "form %d shows %+v", form, info.Holders)
+			s.want("the token in use", s.acquire(ask{id: "t", way: "t", mode: "x"}).holder.token, g.token+uint64(pass))
+			again := s.acquire(ask{id: id, mode: map[int]string{2: "s"}[form], tokens: 4})
+			s.want("a copy", fmt.Sprint(again.verdict, again.token, again.tokens, again.nonce), fmt.Sprint(granted, g.token, 4, id))
+		}
+	}
+}
+
+func checkAcquireWithoutMemory(s *stage) {
+	for _, mode := range []string{"", "x", "s"} {
+		s.full(func() {
+			err := s.tries(func() { s.acquire(ask{id: "a", mode: mode}) })
+			s.must(err != nil && strings.Contains(err.Error(), "OOM"), "an acquire in mode %q: %v", mode, err)
+			s.want("keys", len(s.all()), 0)
+		})
+	}
+	s.acquire(ask{id: "a"})
+	s.full(func() {
+		_ = s.tries(func() { s.acquire(ask{id: "b"}) }) // whether it queues or not: a must not lose the lock
+		s.want("a", s.show()[:3], "a <")
+		s.want("release", s.release("a"), "ok")
+	})
+}
+
+func checkKeysEnd(s *stage) {
+	ends := func(when string) {
+		for _, key := range s.all() {
+			lasts := s.number("PTTL", key)
+			s.must(lasts > 0 && lasts <= 61000 || key == s.floor(), "%s: %s lasts %d ms", when, key, lasts)
+		}
+	}
+	s.acquire(ask{id: "a", lease: 30 * time.Millisecond})
+	ends("a thin lock")
+	s.acquire(ask{id: "b", channel: deaf, lease: 30 * time.Millisecond, claim: 30 * time.Millisecond})
+	ends("a queue")
+	s.acquire(ask{id: "c", lease: time.Minute})
+	ends("two that wait")
+	s.release("a")
+	ends("a push")
+	s.acquire(ask{id: "c", lease: time.Minute})
+	ends("a claim")
+	s.end("c", "r", 20*time.Second)
+	ends("kept after a release")
+	s.undo("c")
+	ends("undone")
+	s.pass(30 * time.Millisecond)
+	s.acquire(ask{id: "r", mode: "s", lease: 30 * time.Millisecond})
+	s.undo("b")
+	s.acquire(ask{id: "r", mode: "s", lease: 30 * time.Millisecond})
+	ends("a reader")
+	s.pass(40 * time.Millisecond)
+	for _, key := range s.all() {
+		s.must(key == s.floor() || strings.HasPrefix(key, s.tomb("")), "left when all were dead: %s for %d ms", key, s.number("PTTL", key))
+	}
+}
+
+// checkGaps has waiters leave from the middle of the queue before it is served.
+func checkGaps(s *stage) {
+	for _, leaving := range []string{"c", "c d", "d", "d c", "b c", "b d", "c b"} {
+		for _, id := range []string{"a", "b", "c", "d"} {
+			s.acquire(ask{id: id})
+		}
+		for _, id := range strings.Fields(leaving) {
+			s.undo(id)
+			s.do("DEL", s.tomb(id))
+		}
+		s.want("release a", s.release("a"), "ok")
+		for _, id := range []string{"b", "c", "d"} {
+			if strings.Contains(leaving, id) {
+				continue
+			}
+			s.want("pushed without "+leaving, s.push().nonce, id)
+			s.want("release "+id, s.release(id), "ok")
+		}
+		s.want("the lock without "+leaving, s.text("EXISTS", s.lock()), "0")
+	}
+}
+
+func checkTakenPlace(s *stage) {
+	s.acquire(ask{id: "z"})
+	s.acquire(ask{id: "u", mode: "u", owner: "A", channel: deaf})
+	s.acquire(ask{id: "r"})
+	s.acquire(ask{id: "x", mode: "x", owner: "A", channel: deaf})
+	s.release("z")
+	s.want("the lock", s.show(), "r < u x")
+	s.want("x keeps its place", s.acquire(ask{id: "x", mode: "x", owner: "A"}).verdict, queued)
+	s.want("u keeps its place", s.acquire(ask{id: "u", mode: "u", owner: "A"}).place, 1)
+	s.want("the lock", s.show(), "r < u x")
+	s.pushes()
+	s.release("r")
+	s.want("pushed", s.pushes(), "G u, G x")
+}
+
+func checkStuckWaiter(s *stage) {
+	s.acquire(ask{id: "r", mode: "s", owner: "A"})
+	s.acquire(ask{id: "u", mode: "u", owner: "A"})
+	s.acquire(ask{id: "other", mode: "s"})
+	s.want("the upgrade", s.acquire(ask{id: "x", mode: "x", owner: "A"}).verdict, queued)
+	s.release("u")
+	s.want("told", s.pushes(), "X x")
+	s.want("the lock", s.show(), "r other <")
+}
+
+func checkRequeue(s *stage) {
+	s.acquire(ask{id: "a"})
+	s.acquire(ask{id: "b"})
+	s.want("requeue", s.requeue("a", ask{id: "c"}).verdict, queued)
+	s.want("pushed", s.pushes(), "G b")
+	s.want("the lock", s.show(), "b < c")
+	s.want("a copy of the requeue", s.requeue("a", ask{id: "c"}).verdict, queued)
+	s.want("the lock", s.show(), "b < c")
+	got := s.run(s.book.requeue, append(s.keys("d"), s.tomb("a")), append(s.args(ask{id: "d"}), "a", "", "10000")...)
+	s.want("requeue of what is not held", got, "lost taken")
+	s.release("b")
+	s.want("requeue with nobody waiting", s.requeue("c", ask{id: "e"}).verdict, granted)
+	s.want("the lock", s.show(), "e <")
+}
+
+func checkKept(s *stage) {
+	g := s.acquire(ask{id: "a", mode: "x", owner: "A"})
+	s.want("release", s.end("a", "", 300*time.Millisecond), "ok")
+	s.want("release again", s.release("a"), "lost gone")
+	s.want("renewal", s.renew("a", time.Minute), "l")
+	s.want("a copy", s.acquire(ask{id: "a", mode: "x", owner: "A"}).verdict, over)
+	s.want("its owner", s.acquire(ask{id: "b", mode: "x", owner: "A", way: "t"}).verdict, held)
+	s.want("another", s.acquire(ask{id: "c"}).verdict, queued)
+	s.want("break", s.breakLock(g.token), "ok")
+	s.want("pushed", s.pushes(), "G c") // and no word of a loss
+}
+
+func checkQuickRelease(s *stage) {
+	for _, quick := range []bool{true, false} {
+		s.do("DEL", s.lock())
+		first := s.acquire(ask{id: "a"})
+		s.acquire(ask{id: "b", tokens: 5, claim: 1500 * time.Millisecond, lease: 20 * time.Second})
+		s.acquire(ask{id: "c"})
+		if quick {
+			s.want("release", s.release("a"), "ok")
+		} else {
+			s.want("release", s.end("a", "r", 0), "ok")
+			s.do("DEL", s.tomb("a"))
+		}
+		p := s.push()
+		s.want("the push", fmt.Sprint(p.tokens, p.nonce, p.lease, p.token > first.token), fmt.Sprint(5, "b", 1500*time.Millisecond, true))
+		info, _ := s.look()
+		s.must(len(info.Holders) == 1 && info.Holders[0].Token == p.token && info.Holders[0].Label == "b" &&
+			time.Until(info.Holders[0].Until) <= 1500*time.Millisecond, "holders %+v", info.Holders)
+		claim := s.acquire(ask{id: "b", tokens: 5, lease: 20 * time.Second})
+		s.want("the claim", fmt.Sprint(claim.token, claim.tokens, claim.nonce), fmt.Sprint(p.token, 5, "b"))
+		s.want("the floor", s.text("GET", s.floor()), fmt.Sprint(p.token+4))
+		s.want("the lock", s.show(), "b < c")
+	}
+}
+
+func checkWouldWait(s *stage) {
+	s.want("of a free lock", s.acquire(ask{id: "a", way: "l"}).verdict, granted)
+	for _, mode := range []string{"", "s"} {
+		got := s.acquire(ask{id: "b", way: "l", mode: mode})
+		s.want("of a lock that is held", got.verdict, wouldWait)
+		s.must(got.holder.until > 0 && strings.Contains(got.holder.meta, `"l":"a"`), "it is told of %+v", got.holder)
+	}
+	s.want("the lock", s.show(), "a <")
+}
+
+const crowd = 5000
+
+func (s *stage) crowd(place time.Duration) {
+	s.acquire(ask{id: "holder"})
+	for i := range crowd {
+		s.want("a waiter's place", s.acquire(ask{id: fmt.Sprint("w", i), place: place}).place, i+1)
+	}
+}
+
+func checkManyWaiters(s *stage) {
+	s.crowd(time.Minute)
+	info, _ := s.look()
+	s.want("waiters", len(info.Waiters), crowd)
+	s.want("a named owner's place", s.acquire(ask{id: "named", mode: "x", owner: "A"}).place, crowd+1)
+	s.release("holder")
+	for i := range 20 {
+		s.want("pushed", s.push().nonce, fmt.Sprint("w", i))
+		s.release(fmt.Sprint("w", i))
+	}
+	for i := 21; i < crowd-1; i++ {
+		s.want("undo", s.undo(fmt.Sprint("w", i)), "ok")
+	}
+	s.want("the lock", s.show(), fmt.Sprintf("w20 < w%d named", crowd-1))
+}
+
+// checkManyDead bounds what a script does in one go: the arguments of a command, and the server's time.
+func checkManyDead(s *stage) {
+	s.crowd(time.Millisecond)
+	s.acquire(ask{id: "last"})
+	s.pass(time.Millisecond)
+	begin := time.Now()
+	s.release("holder")
+	took := time.Since(begin)
+	s.want("pushed", s.pushes(), "G last")
+	s.want("the lock", s.show(), "last <")
+	s.must(took < time.Second, "the server was busy for %v", took)
+	s.release("last")
+	s.want("the lock", s.text("EXISTS", s.lock()), "0")
+}

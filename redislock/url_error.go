@@ -1,0 +1,79 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// openError says that no lock can be taken through a URL: the servers cannot be reached or do not let us in. It matches
+// driver.ErrUnavailable.
+type openError struct {
+	url *driver.URL
+	err error
+}
+
+// Error names the servers and what is wrong, and what to do about it if that is known.
+func (e *openError) Error() string {
+	s := fmt.Sprintf("redis: cannot use %s: %v", strings.Join(e.url.Hosts, ","), e.err)
+	if advice := e.advice(); advice != "" {
+		s += " (" + advice + ")"
+	}
+	return s
+}
+
+// Is matches driver.ErrUnavailable.
+func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable }
+
+// Unwrap returns what is wrong.
+func (e *openError) Unwrap() error { return e.err }
+
+// advice explains what servers and clients say in their own words.
+func (e *openError) advice() string {
+	text := e.err.Error()
+	says := func(part string) bool { return strings.Contains(text, part) }
+	switch {
+	case says("NOAUTH") && e.url.Scheme == "redis+sentinel":
+		return "user and password in front of the hosts are for the servers; for Sentinels set sentinel-user and sentinel-password"
+	case says("NOAUTH"):
+		return "the server wants a password: write " + e.url.Scheme + "://user:password@host, or :password@ without a user"
+	case says("WRONGPASS"):
+		return "user or password is wrong; in a URL, special characters are written as %-escapes"
+	case says("NOPERM"):
+		return "see the package documentation of redislock for the rights that locking needs"
+	case says("DB index is out of range"):
+		return "the server has fewer databases"
+	case says("No such master"):
+		return "the path is the name under which the Sentinels know the primary"
+	case says("tls: first record does not look like a TLS"):
+		return "the server does not speak TLS there: name its TLS port, or write " + strings.Replace(e.url.Scheme, "rediss", "redis", 1) + ":// without tls=true"
+	case says("x509: certificate signed by unknown authority"):
+		return "name the file with the authority's certificate: ca=/path/ca.crt"
+	case e.isBroken() && e.encrypts():
+		return "does the server speak TLS on this port, and does it want a client's certificate (cert and key)?"
+	case e.isBroken():
+		return "if the server speaks TLS on this port, write rediss:// or tls=true"
+	case e.isLate() && e.encrypts():
+		return "does the server speak TLS on this port?"
+	}
+	return ""
+}
+
+func (e *openError) encrypts() bool { return e.url.Scheme == "rediss" || e.url.Query.Has("tls") }
+
+// isBroken reports whether the server has closed the connection.
+func (e *openError) isBroken() bool {
+	return errors.Is(e.err, io.EOF) || errors.Is(e.err, syscall.ECONNRESET) || errors.Is(e.err, syscall.EPIPE)
+}
+
+// isLate reports whether nobody has answered in time.
+func (e *openError) isLate() bool {
+	var slow net.Error
+	return errors.Is(e.err, context.DeadlineExceeded) || errors.As(e.err, &slow) && slow.Timeout()
+}

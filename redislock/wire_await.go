@@ -1,0 +1,106 @@
+package redislock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+var waiters = sync.Pool{New: func() any { return &waiter{wake: make(chan struct{}, 1)} }}
+
+// await returns when there is something in news, which it takes, or at the given instant: then it reports false. Meanwhile
+// it may read for the wire, so that a push arrives in the goroutine that waits for it. What heard sends to news is seen
+// at once; what others send may be seen late, unless they call nudge after that.
+func (w *wire) await(ctx context.Context, news <-chan struct{}, until time.Time) (bool, error) {
+	x := waiters.Get().(*waiter)
+	a := awaiting{w: w, x: x, news: news, until: until}
+	defer a.end()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer w.handOn()
+	for {
+		select {
+		case <-news:
+			return true, nil
+		default:
+		}
+		switch {
+		case w.err != nil:
+			return false, w.err
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case !time.Now().Before(until):
+			return false, nil
+		case w.reader != nil:
+			if a.park(ctx) {
+				return true, nil
+			}
+		case a.arm(ctx): // mu was unlocked
+		default:
+			w.read(x, until)
+		}
+	}
+}
+
+// awaiting is a call of await.
+type awaiting struct {
+	w      *wire
+	x      *waiter
+	news   <-chan struct{}
+	until  time.Time
+	disarm func() bool
+	timer  *time.Timer
+}
+
+// arm has the end of ctx interrupt a. It reports false if it was done before. It is called under mu, and unlocks it
+// meanwhile.
+func (a *awaiting) arm(ctx context.Context) bool {
+	if a.disarm != nil || ctx.Done() == nil {
+		return false
+	}
+	a.w.mu.Unlock()
+	w, x := a.w, a.x
+	a.disarm = context.AfterFunc(ctx, func() { w.interrupt(x) })
+	a.w.mu.Lock()
+	return true
+}
+
+// park waits while somebody else reads. It reports whether there was something in news. It is called under mu, and
+// unlocks it meanwhile.
+func (a *awaiting) park(ctx context.Context) (heard bool) {
+	w := a.w
+	w.awaiters.add(a.x)
+	w.mu.Unlock()
+	if a.timer == nil {
+		a.timer = time.NewTimer(time.Until(a.until))
+	}
+	select {
+	case <-a.news:
+		heard = true
+	case <-a.x.wake: // the role of the reader is free, or the connection has broken
+	case <-a.timer.C: // it fires once: a.until has come
+	case <-ctx.Done():
+	}
+	w.mu.Lock()
+	w.awaiters.remove(a.x)
+	return heard
+}
+
+// end is called at the end, without mu.
+func (a *awaiting) end() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	if a.disarm == nil || a.disarm() { // else the interruption may come yet, and must not be somebody else's
+		waiters.Put(a.x)
+	}
+}
+
+// nudge makes who reads in await look into its news.
+func (w *wire) nudge() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reader != nil {
+		w.interruptReader()
+	}
+}

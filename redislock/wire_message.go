@@ -1,0 +1,306 @@
+package redislock
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	// wireLargest is the largest message that is taken, and wireLine the longest line in it that is not text.
+	wireLargest, wireLine = 16 << 20, 64 << 10
+
+	// wireDepth is how deep lists may be nested.
+	wireDepth = 32
+)
+
+var (
+	errProtocol = errors.New("the server does not speak RESP3")
+	errTooLarge = fmt.Errorf("%w: a message is too large", errProtocol)
+	errNil      = errors.New("the answer is nil")
+	errNoText   = errors.New("the answer is not a text")
+)
+
+// serverError is an error that a server has answered with.
+type serverError string
+
+// Error is the server's message.
+func (e serverError) Error() string { return string(e) }
+
+// scanner finds out where a message ends. It goes on where it was when more has come, so that a message is not read anew
+// with each of its pieces. The zero value is at the beginning of a message.
+type scanner struct {
+	pos  int // so far it is whole
+	open int // how many values must follow, less one
+}
+
+// message returns the length of the message at the beginning of b, or 0 if it is not there in full. In the latter case
+// the next call is with the same bytes and more.
+func (s *scanner) message(b []byte) (int, error) {
+	for {
+		size, more, err := value(b[s.pos:])
+		if size == 0 {
+			return 0, err
+		}
+		s.pos += size
+		s.open += more - 1
+		if s.open < 0 {
+			n := s.pos
+			*s = scanner{}
+			return n, nil
+		}
+		if s.pos+3*s.open > wireLargest { // a value has three bytes at least
+			return 0, errTooLarge
+		}
+	}
+}
+
+// value reads the value at the beginning of b: how long it is, without other values that belong to it, and how many these
+// are. The length is 0 if it is not there in full.
+func value(b []byte) (size, more int, err error) {
+	if len(b) == 0 {
+		return 0, 0, nil
+	}
+	end := bytes.IndexByte(b[:min(len(b), wireLine)], '\n')
+	switch {
+	case end < 0 && len(b) >= wireLine:
+		return 0, 0, errTooLarge
+	case end < 0:
+		return 0, 0, nil
+	case end < 2 || b[end-1] != '\r':
+		return 0, 0, errProtocol
+	}
+	switch b[0] {
+	case '+', '-', ':', '_', '#', ',', '(':
+		return end + 1, 0, nil
+	}
+	n, err := length(b[1 : end-1])
+	if err != nil {
+		return 0, 0, err
+	}
+	switch b[0] {
+	case '$', '!', '=':
+		return text(b, end+1, n)
+	case '*', '~', '>':
+		return end + 1, max(n, 0), nil
+	case '%':
+		return end + 1, 2 * max(n, 0), nil
+	case '|': // and then the value that it is about
+		return end + 1, 2*max(n, 0) + 1, nil
+	}
+	return 0, 0, errProtocol
+}
+
+// text checks a text of n bytes that begins at start.
+func text(b []byte, start, n int) (size, more int, err error) {
+	if n < 0 { // RESP2's nil
+		return start, 0, nil
+	}
+	size = start + n + 2
+	if size > len(b) {
+		return 0, 0, nil
+	}
+	if b[size-2] != '\r' || b[size-1] != '\n' {
+		return 0, 0, errProtocol
+	}
+	return size, 0, nil
+}
+
+// length reads a length: digits, or -1.
+func length(b []byte) (int, error) {
+	if len(b) == 2 && b[0] == '-' && b[1] == '1' {
+		return -1, nil
+	}
+	if len(b) == 0 || len(b) > 9 {
+		return 0, errProtocol
+	}
+	n := 0
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, errProtocol
+		}
+		n = 10*n + int(c-'0')
+	}
+	if n > wireLargest {
+		return 0, errTooLarge
+	}
+	return n, nil
+}
+
+// What follows reads messages that are there in full, as scanner says.
+
+// skipAttributes returns the message without what is said about it.
+func skipAttributes(m []byte) []byte {
+	for m[0] == '|' {
+		n, rest, _ := decodeHeader(m) // cannot fail
+		for range 2 * n {
+			size, _ := new(scanner).message(rest) // cannot fail either
+			rest = rest[size:]
+		}
+		m = rest
+	}
+	return m
+}
+
+// decodeHeader returns the number in the first line, and what follows it.
+func decodeHeader(m []byte) (int, []byte, error) {
+	line, rest := cutLine(m)
+	n, err := length(line)
+	return n, rest, err
+}
+
+// cutLine returns the first line, without its kind, and what follows it.
+func cutLine(m []byte) (line, rest []byte) {
+	end := bytes.IndexByte(m, '\n')
+	return m[1 : end-1], m[end+1:]
+}
+
+// decodeBulk returns a text, and what follows it.
+func decodeBulk(m []byte) (text, rest []byte, err error) {
+	if len(m) == 0 || (m[0] != '$' && m[0] != '=') {
+		if len(m) > 0 && m[0] == '+' {
+			text, rest = cutLine(m)
+			return text, rest, nil
+		}
+		return nil, nil, errProtocol
+	}
+	n, rest, err := decodeHeader(m)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case n < 0:
+		return nil, nil, errNil
+	case m[0] == '=' && n >= 4: // a text with its format before it, as in "txt:"
+		return rest[4:n], rest[n+2:], nil
+	}
+	return rest[:n], rest[n+2:], nil
+}
+
+// decodeText returns the answer to a script.
+func decodeText(m []byte) (string, error) {
+	switch m[0] {
+	case '$', '+', '=':
+		text, _, err := decodeBulk(m)
+		return string(text), err
+	}
+	value, err := decode(m)
+	switch {
+	case err != nil:
+		return "", err
+	case value == nil:
+		return "", errNil
+	}
+	return "", errNoText
+}
+
+// decode returns an answer: string, int64, nil, or []any of these; maps as a list of keys and values.
+func decode(m []byte) (any, error) {
+	value, _, err := decodeValue(m, wireDepth)
+	if refusal, isRefusal := value.(serverError); isRefusal && err == nil {
+		return nil, refusal
+	}
+	return value, err
+}
+
+func decodeValue(m []byte, depth int) (value any, rest []byte, err error) {
+	m = skipAttributes(m)
+	switch m[0] {
+	case '*', '~', '>', '%':
+		return decodeList(m, depth)
+	case '$', '=', '+':
+		text, rest, err := decodeBulk(m)
+		if errors.Is(err, errNil) {
+			_, rest = cutLine(m)
+			return nil, rest, nil
+		}
+		return string(text), rest, err
+	case '!':
+		n, rest, err := decodeHeader(m)
+		if err != nil || n < 0 {
+			return nil, nil, errProtocol
+		}
+		return serverError(rest[:n]), rest[n+2:], nil
+	}
+	line, rest := cutLine(m)
+	switch m[0] {
+	case '-':
+		return serverError(line), rest, nil
+	case '_':
+		return nil, rest, nil
+	case ':':
+		n, err := strconv.ParseInt(string(line), 10, 64)
+		if err != nil {
+			return nil, nil, errProtocol
+		}
+		return n, rest, nil
+	case '#':
+		return int64(strings.Count(string(line), "t")), rest, nil
+	}
+	return string(line), rest, nil // numbers that Go has no kind for
+}
+
+func decodeList(m []byte, depth int) (any, []byte, error) {
+	n, rest, err := decodeHeader(m)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case depth == 0:
+		return nil, nil, errTooLarge
+	case n < 0:
+		return nil, rest, nil
+	case m[0] == '%':
+		n *= 2
+	}
+	list := make([]any, n)
+	for i := range list {
+		if list[i], rest, err = decodeValue(rest, depth-1); err != nil {
+			return nil, nil, err
+		}
+		if refusal, isRefusal := list[i].(serverError); isRefusal {
+			list[i] = string(refusal)
+		}
+	}
+	return list, rest, nil
+}
+
+// appendCall appends the command that runs a script, by its source or by its name.
+func appendCall(b []byte, c *Call, source bool) []byte {
+	b = appendCount(b, '*', 3+len(c.Keys)+len(c.Args))
+	if source {
+		b = appendText(b, "EVAL")
+		b = appendText(b, c.Script.Source())
+	} else {
+		b = append(b, "$7\r\nEVALSHA\r\n"...)
+		b = appendText(b, c.Script.SHA())
+	}
+	var digits [20]byte
+	b = appendText(b, strconv.AppendInt(digits[:0], int64(len(c.Keys)), 10))
+	for _, key := range c.Keys {
+		b = appendText(b, key)
+	}
+	for _, arg := range c.Args {
+		b = appendText(b, arg)
+	}
+	return b
+}
+
+// appendCommand appends a command.
+func appendCommand(b []byte, args ...string) []byte {
+	b = appendCount(b, '*', len(args))
+	for _, arg := range args {
+		b = appendText(b, arg)
+	}
+	return b
+}
+
+func appendCount(b []byte, kind byte, n int) []byte {
+	b = strconv.AppendInt(append(b, kind), int64(n), 10)
+	return append(b, "\r\n"...)
+}
+
+func appendText[T string | []byte](b []byte, text T) []byte {
+	b = append(appendCount(b, '$', len(text)), text...)
+	return append(b, "\r\n"...)
+}

@@ -1,0 +1,241 @@
+package redislock
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"time"
+)
+
+const (
+	// wireIdle is how long nobody must have wanted to read before the wire itself does.
+	wireIdle = 2 * time.Millisecond
+
+	// After wirePulses pulses without a byte, while answers are owed, the connection counts as broken: 10 to 12.5 s.
+	wirePulse, wirePulses = 2500 * time.Millisecond, 4
+)
+
+// longAgo is the deadline that interrupts a read.
+var longAgo = time.Unix(1, 0)
+
+// read reads once as the reader, who must be nobody else, and hands out what came. It waits until something comes, until
+// the given instant unless that is zero, or until interruptReader. It is called under mu.
+func (w *wire) read(x *waiter, until time.Time) {
+	w.reader = x
+	w.reads++
+	w.setDeadline(until)
+	w.mu.Unlock()
+	n, err := w.conn.Read(w.input.space())
+	w.mu.Lock()
+	if n > 0 {
+		w.received++
+		w.input.end += n
+		if bad := w.drain(); bad != nil {
+			err = bad
+		}
+	}
+	w.reader = nil
+	switch {
+	case err == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.stale = true
+	default:
+		w.fail(err)
+	}
+}
+
+// setDeadline sets the deadline of the reads that follow. A late interruption of the last reader is undone by it.
+func (w *wire) setDeadline(t time.Time) {
+	if !w.stale && t.Equal(w.deadline) {
+		return
+	}
+	w.stale, w.deadline = false, t
+	_ = w.raw.SetReadDeadline(t) // fails only when the connection has ended
+}
+
+// drain hands out the messages that are there in full. It is called under mu, by the reader, and unlocks mu meanwhile.
+func (w *wire) drain() error {
+	var few [16]*request
+	ready := few[:0] // to be roused without mu, or they would wait for it
+	defer func() {
+		if len(ready) == 0 {
+			return
+		}
+		w.crowd = true
+		w.mu.Unlock()
+		for _, p := range ready {
+			p.rouse()
+		}
+		w.mu.Lock()
+	}()
+	for w.err == nil {
+		m, err := w.input.next()
+		if m == nil {
+			return err
+		}
+		var p *request
+		if m[0] == '>' {
+			p, err = w.pushed(m)
+		} else {
+			p, err = w.answer(m)
+		}
+		if err != nil {
+			return err
+		}
+		if p != nil && &p.waiter != w.reader {
+			ready = append(ready, p)
+		}
+	}
+	return nil
+}
+
+// answer gives an answer to whom it is for, and returns the request if that is done.
+func (w *wire) answer(m []byte) (*request, error) {
+	p := w.queue.front()
+	if p == nil {
+		return nil, errUninvited
+	}
+	if p.given {
+		return w.count(p), nil
+	}
+	if p.listed {
+		value, err := decode(m)
+		if errors.Is(err, errProtocol) {
+			return nil, err
+		}
+		p.list = append(p.list, wireAnswer{value, err})
+		return w.count(p), nil
+	}
+	p.text, p.err = decodeText(m)
+	if errors.Is(p.err, errProtocol) {
+		return nil, p.err
+	}
+	return w.count(p), nil
+}
+
+// count counts an answer of the first request of the queue. It returns the request if that was its last.
+func (w *wire) count(p *request) *request {
+	w.owed--
+	if w.room != nil && w.owed < wireOwed*3/4 {
+		close(w.room)
+		w.room = nil
+	}
+	if p.left--; p.left > 0 {
+		return nil
+	}
+	w.queue.pop()
+	w.answered++
+	p.finish()
+	return p
+}
+
+// pushed takes a push. If it confirms a subscription it returns the request that was for that.
+func (w *wire) pushed(m []byte) (*request, error) {
+	w.mu.Unlock()
+	kind, channel, message, err := w.input.push(m)
+	if err == nil {
+		w.heard(kind, channel, message)
+	}
+	w.mu.Lock()
+	if p := w.queue.front(); err == nil && p != nil && p.confirm != "" && p.confirm == kind && p.channel == channel {
+		return w.count(p), nil
+	}
+	return nil, err
+}
+
+// rest has the wire read by itself in a moment. It is called under mu.
+func (w *wire) rest() {
+	if !w.idling.isSet {
+		w.idleReads = w.reads
+		w.idling.set(wireIdle)
+	}
+}
+
+// idle reads if nobody else has for a moment, until somebody is there who may want to. It is called under mu, in a
+// goroutine of its own.
+func (w *wire) idle() {
+	if w.reader != nil {
+		return // who calls rest again
+	}
+	if w.reads != w.idleReads {
+		w.rest()
+		return
+	}
+	for answered := w.answered; w.err == nil && w.answered == answered && w.awaiters.first == nil; {
+		w.read(&w.resting, time.Time{})
+	}
+	w.handOn()
+}
+
+// pulse finds out whether the server answers. It is called under mu.
+func (w *wire) pulse() {
+	if w.owed == 0 {
+		return
+	}
+	if w.received != w.pulseReceived {
+		w.pulseReceived, w.silent = w.received, 0
+	} else if w.silent++; w.silent >= wirePulses {
+		w.fail(errSilent)
+		return
+	}
+	w.pulsing.set(wirePulse)
+}
+
+// wireInput is what was read and not yet handed out.
+type wireInput struct {
+	buf        []byte
+	start, end int // of what is there
+	scan       scanner
+	kind       string // of the last push,
+	channel    string // which the next one often shares
+}
+
+// space returns where to read to.
+func (in *wireInput) space() []byte {
+	if in.start == in.end {
+		in.start, in.end = 0, 0
+		if in.buf == nil || len(in.buf) > wireKeep {
+			in.buf = make([]byte, 4096)
+		}
+	}
+	if len(in.buf)-in.end >= 1024 {
+		return in.buf[in.end:]
+	}
+	to := in.buf
+	if in.end-in.start > len(in.buf)/2 {
+		to = make([]byte, 2*len(in.buf))
+	}
+	in.end = copy(to, in.buf[in.start:in.end])
+	in.start, in.buf = 0, to
+	return in.buf[in.end:]
+}
+
+// next returns the next message that is there in full, until the next call, or nil.
+func (in *wireInput) next() ([]byte, error) {
+	n, err := in.scan.message(in.buf[in.start:in.end])
+	if n == 0 {
+		return nil, err
+	}
+	m := in.buf[in.start : in.start+n]
+	in.start += n
+	return skipAttributes(m), nil
+}
+
+// push reads a push: a message to a channel, or the confirmation of a subscription. Of others only the kind is known.
+func (in *wireInput) push(m []byte) (kind, channel, message string, err error) {
+	var parts [3][]byte
+	n, rest, err := decodeHeader(m)
+	for i := 0; i < min(n, len(parts)) && err == nil; i++ {
+		parts[i], rest, err = decodeBulk(rest) // fails at a number or a list, which need not be known
+	}
+	if parts[0] == nil {
+		return "", "", "", errProtocol
+	}
+	if string(parts[0]) != in.kind {
+		in.kind = string(parts[0])
+	}
+	if !bytes.Equal(parts[1], []byte(in.channel)) {
+		in.channel = string(parts[1])
+	}
+	return in.kind, in.channel, string(parts[2]), nil
+}

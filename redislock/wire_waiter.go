@@ -1,0 +1,187 @@
+package redislock
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// waiter is a goroutine that is inside of a wire. The wire's mu guards its fields.
+type waiter struct {
+	wake       chan struct{} // has one place; there may be something to do for it
+	parked     bool          // it waits for wake
+	prev, next *waiter       // in a waiterList
+}
+
+// rouse makes x look what there is to do. It may find nothing.
+func (x *waiter) rouse() {
+	select {
+	case x.wake <- struct{}{}:
+	default: // it has been roused, and will see this as well
+	}
+}
+
+// waiterList is a list of waiters, the oldest first.
+type waiterList struct {
+	first, last *waiter
+}
+
+func (l *waiterList) add(x *waiter) {
+	x.prev, x.next = l.last, nil
+	if l.last == nil {
+		l.first = x
+	} else {
+		l.last.next = x
+	}
+	l.last = x
+}
+
+func (l *waiterList) remove(x *waiter) {
+	if x.prev == nil {
+		l.first = x.next
+	} else {
+		x.prev.next = x.next
+	}
+	if x.next == nil {
+		l.last = x.prev
+	} else {
+		x.next.prev = x.prev
+	}
+	x.prev, x.next = nil, nil
+}
+
+// request is what somebody has sent and waits for the answer of.
+type request struct {
+	waiter
+	w   *wire
+	cut func() // interrupts the waiter; made once
+
+	first    uint64 // the server can have run something of it only if the wire has sent so much
+	left     int    // answers that have not come yet
+	listed   bool   // the answers go to list, else the only one to text
+	summoned bool   // it was woken to do something
+	given    bool   // up: nobody waits any more
+	cutting  bool   // cut may run, or be about to
+
+	// What a subscription is confirmed with, if it is one: a push, not an answer.
+	confirm, channel string
+
+	done atomic.Bool // set last
+	text string
+	list []wireAnswer
+	err  error
+}
+
+// wireAnswer is a server's answer to one command.
+type wireAnswer struct {
+	value any // string, int64, nil, or []any of these
+	err   error
+}
+
+var requests = sync.Pool{New: func() any {
+	p := &request{waiter: waiter{wake: make(chan struct{}, 1)}}
+	p.cut = func() { p.w.interrupt(&p.waiter) }
+	return p
+}}
+
+func newRequest(w *wire) *request {
+	p := requests.Get().(*request)
+	p.w, p.left = w, 1
+	return p
+}
+
+// recycle gives p back. There may still be something in wake, or come soon: whoever is roused must expect nothing.
+func (p *request) recycle() {
+	if p.cutting {
+		return
+	}
+	p.first, p.listed, p.summoned, p.given = 0, false, false, false
+	p.confirm, p.channel = "", ""
+	p.text, p.list, p.err = "", nil, nil
+	p.done.Store(false)
+	requests.Put(p)
+}
+
+// finish says that the answers are there. It is called under mu, and p is not touched after it but for its wake.
+func (p *request) finish() {
+	p.parked = false
+	p.done.Store(true)
+}
+
+// wireQueue is a queue of requests, as a ring.
+type wireQueue struct {
+	ring    []*request // as many as a power of two
+	head, n int
+}
+
+func (q *wireQueue) at(i int) *request { return q.ring[(q.head+i)&(len(q.ring)-1)] }
+
+// front returns the first, or nil if there is none.
+func (q *wireQueue) front() *request {
+	if q.n == 0 {
+		return nil
+	}
+	return q.ring[q.head]
+}
+
+func (q *wireQueue) push(p *request) {
+	if q.n == len(q.ring) {
+		ring := make([]*request, max(16, 2*q.n))
+		for i := range q.n {
+			ring[i] = q.at(i)
+		}
+		q.ring, q.head = ring, 0
+	}
+	q.ring[(q.head+q.n)&(len(q.ring)-1)] = p
+	q.n++
+}
+
+func (q *wireQueue) pop() *request {
+	p := q.front()
+	if p == nil {
+		return nil
+	}
+	q.ring[q.head] = nil
+	q.head = (q.head + 1) & (len(q.ring) - 1)
+	q.n--
+	return p
+}
+
+// wireTimer is a timer that Close waits for. The wire's mu guards it.
+type wireTimer struct {
+	w     *wire
+	timer *time.Timer
+	isSet bool
+}
+
+// init makes the timer run f, under mu.
+func (t *wireTimer) init(w *wire, f func()) {
+	t.w = w
+	t.timer = time.AfterFunc(time.Hour, func() {
+		defer w.work.Done()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		t.isSet = false
+		if w.err == nil {
+			f()
+		}
+	})
+	t.timer.Stop()
+}
+
+// set sets the timer, unless it is set.
+func (t *wireTimer) set(d time.Duration) {
+	if t.isSet || t.w.err != nil {
+		return
+	}
+	t.isSet = true
+	t.w.work.Add(1)
+	t.timer.Reset(d)
+}
+
+func (t *wireTimer) stop() {
+	if t.isSet && t.timer.Stop() {
+		t.isSet = false
+		t.w.work.Done()
+	}
+}
