@@ -177,7 +177,6 @@ func (a *attempt) run(ctx context.Context, give *driver.Release) (driver.Grant, 
 		case p.grant.verdict != granted || !a.trusts(p):
 			err = a.beat(ctx) // rather ask: it answers what the push said, and claims
 		default:
-			a.answer = p.grant
 			return a.pushed(p), nil
 		}
 	}
@@ -247,9 +246,11 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 		if word, reason, _ := strings.Cut(answer.Text, " "); word == "lost" {
 			return lostError(give.Key, reason)
 		}
-		a.d.over(give.ID)
 	}
 	a.sent, a.answer = sent, parseReply(answer)
+	if give != nil && (a.answer.verdict == granted || a.answer.verdict == queued) {
+		a.d.over(give.ID)
+	}
 	if a.answer.verdict == granted && answer.Acked < a.d.opts.Replicas {
 		a.unknown = true
 		return fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, a.d.opts.Replicas, a.d.opts.ReplicaTimeout)

@@ -89,7 +89,8 @@ func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) (d
 			details = append(details, strings.Join(addrs[v], ", ")+": "+v.detail)
 		}
 	}
-	return driver.Finding{Check: check, Level: worst.level, Detail: strings.Join(details, "; "), Advice: worst.advice}, true
+	f := driver.Finding{Check: check, Level: worst.level, Detail: strings.Join(details, "; "), Advice: worst.advice}
+	return f, true
 }
 
 // skippedChecks names what cannot be judged without a command.

@@ -22,7 +22,8 @@ func checkRole(n *nodeFacts) *opinion {
 	case !known:
 		return nil
 	case role != "master":
-		return fail("name the primary, or let Sentinels name it with redis+sentinel://", "the server is a replica: locks are taken on the primary")
+		return fail("name the primary, or let Sentinels name it with redis+sentinel://",
+			"the server is a replica: locks are taken on the primary")
 	}
 	return fine("it is a primary")
 }
@@ -53,7 +54,8 @@ func checkVersion(n *nodeFacts) *opinion {
 	case version < oldest:
 		return fail("use Redis 6.2 or later, or Valkey", "%s %s is too old", product, text)
 	case version < oldestCluster && n.info["cluster_enabled"] == "1":
-		return fail("use Redis 7.0 or later, or Valkey", "%s %s is too old for a Cluster: it has no sharded channels", product, text)
+		return fail("use Redis 7.0 or later, or Valkey",
+			"%s %s is too old for a Cluster: it has no sharded channels", product, text)
 	}
 	return fine("%s %s", product, text)
 }
@@ -99,9 +101,11 @@ func checkEviction(n *nodeFacts) *opinion {
 	}
 	switch {
 	case policy != "noeviction" && limit != "0":
-		return fail(advice, "maxmemory-policy is %s and maxmemory %s bytes: a server that is full removes locks that are held%s", policy, limit, evicted)
+		return fail(advice,
+			"maxmemory-policy is %s and maxmemory %s bytes: a server that is full removes locks that are held%s", policy, limit, evicted)
 	case policy != "noeviction":
-		return warn(advice, "maxmemory-policy is %s: if somebody sets maxmemory, locks that are held may be removed%s", policy, evicted)
+		return warn(advice,
+			"maxmemory-policy is %s: if somebody sets maxmemory, locks that are held may be removed%s", policy, evicted)
 	}
 	return fine("nothing is evicted (maxmemory-policy is noeviction)")
 }
@@ -117,13 +121,17 @@ func checkWrites(n *nodeFacts) *opinion {
 	case n.info["loading"] == "1" || n.info["async_loading"] == "1":
 		return fail("wait until it has read its data", "the server is loading its data")
 	case n.info["aof_last_write_status"] == "err":
-		return fail("see the server's log; is its disk full?", "the server could not write its append-only file, so it refuses writes")
+		return fail("see the server's log; is its disk full?",
+			"the server could not write its append-only file, so it refuses writes")
 	case n.info["rdb_last_bgsave_status"] == "err":
-		return warn("see the server's log; is its disk full?", "the last snapshot failed: unless stop-writes-on-bgsave-error is no, the server refuses writes")
+		return warn("see the server's log; is its disk full?",
+			"the last snapshot failed: unless stop-writes-on-bgsave-error is no, the server refuses writes")
 	case set == nil && counted && good < need:
-		return fail("start the replicas, or lower min-replicas-to-write", "%d of the %d replicas of min-replicas-to-write are there, so the server refuses writes", good, need)
+		return fail("start the replicas, or lower min-replicas-to-write",
+			"%d of the %d replicas of min-replicas-to-write are there, so the server refuses writes", good, need)
 	case counted && good == 0:
-		return fail("start the replicas, or set min-replicas-to-write to 0", "min-replicas-to-write is set but no replica is there, so the server refuses writes")
+		return fail("start the replicas, or set min-replicas-to-write to 0",
+			"min-replicas-to-write is set but no replica is there, so the server refuses writes")
 	}
 	return fine("writes are accepted")
 }
@@ -140,7 +148,8 @@ func checkReplicas(n *nodeFacts, wanted int) *opinion {
 	}
 	switch {
 	case online < wanted:
-		return fail("start the missing replicas, or wait for fewer", "%d replicas follow, but each lock waits for %d: none can be taken or renewed%s", online, wanted, least)
+		return fail("start the missing replicas, or wait for fewer",
+			"%d replicas follow, but each lock waits for %d: none can be taken or renewed%s", online, wanted, least)
 	case wanted == 0 && online > 0:
 		return warn(fmt.Sprintf("set Options.Replicas (replicas=%d in the URL) to all replicas that are configured; min-replicas-to-write shortens the time in which locks can be lost", online),
 			"%d replicas follow, and no lock waits for them: a failover can lose the latest locks, which are then granted twice%s", online, least)
@@ -173,7 +182,8 @@ func checkPersistence(n *nodeFacts) *opinion {
 	case saveKnown && save == "":
 		return warn(advice, "nothing is written to disk: a restart forgets all locks, which are then granted twice")
 	case saveKnown:
-		return warn(advice, "only snapshots are written (save %s): a restart forgets all locks since the last, which are then granted twice", save)
+		return warn(advice,
+			"only snapshots are written (save %s): a restart forgets all locks since the last, which are then granted twice", save)
 	}
 	return warn(advice, "appendonly is no: a restart forgets locks, which are then granted twice")
 }

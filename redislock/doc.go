@@ -1,6 +1,6 @@
-// Package redislock is the engine for Redis and Valkey: a server that stands alone, a primary that Sentinels watch over, or a
-// Cluster. A lock is one key; each operation is one script, so it is atomic; who waits stands in a queue in the server and
-// is told of the grant by a message.
+// Package redislock is the engine for Redis and Valkey: a server that stands alone, a primary that Sentinels watch
+// over, or a Cluster. A lock is one key; each operation is one script, so it is atomic; who waits stands in a queue in
+// the server and is told of the grant by a message.
 //
 //	locks, err := interlock.Open(ctx, "redis://localhost:6379", nil)
 //
@@ -13,114 +13,121 @@
 //	redis+sentinel://user:password@s1,s2,s3/NAME?db=0        the primary that the Sentinels call NAME; their port is 26379
 //	redis+cluster://user:password@h1,h2,h3                   a Cluster, of which some nodes are enough
 //
-// A password without a user is that of the user "default": redis://:password@host. Of the special characters in a user or
-// password / ? # and % must be written as %2F %3F %23 and %25. IPv6 addresses are written in brackets.
+// A password without a user is that of the user "default": redis://:password@host. Of the special characters in a user
+// or password / ? # and % must be written as %2F %3F %23 and %25. IPv6 addresses are written in brackets.
 //
-// Query keys: prefix, replicas, replica-timeout (as in [Options]), check (warn, refuse or none, see [CheckPolicy]), db, tls
-// (true, for redis+sentinel and redis+cluster), ca (a file with the authority's certificate in PEM; without it the system's
-// authorities count), cert and key (files with the client's own certificate), and sentinel-user and sentinel-password, which
-// are what Sentinels want to see: user and password in front of the hosts are shown to the servers only. TLS is used for
-// both. An unknown key is an error.
+// Query keys: prefix, replicas, replica-timeout (as in [Options]), check (warn, refuse or none, see [CheckPolicy]), db,
+// tls (true, for redis+sentinel and redis+cluster), ca (a file with the authority's certificate in PEM; without it the
+// system's authorities count), cert and key (files with the client's own certificate), and sentinel-user and
+// sentinel-password, which are what Sentinels want to see: user and password in front of the hosts are shown to the
+// servers only. TLS is used for both. An unknown key is an error.
 //
 // # Guarantees
 //
-// Requests are granted first come, first served, across processes. They are overtaken only by re-entry and by an upgrade
-// of an upgradeable read, which both would otherwise wait for themselves. All instants are the server's: no client's clock is
-// ever stored or compared. A hold lasts until its release or until its lease ends; then the next waiter gets in, and a late
-// renewal or release of the old hold changes nothing.
+// Requests are granted first come, first served, across processes. They are overtaken only by re-entry and by an
+// upgrade of an upgradeable read, which both would otherwise wait for themselves. All instants are the server's: no
+// client's clock is ever stored or compared. A hold lasts until its release or until its lease ends; then the next
+// waiter gets in, and a late renewal or release of the old hold changes nothing.
 //
 // On one server that keeps its memory and whose clock does not jump, two owners never have a lock at once. What breaks
 // that:
 //
-//   - A failover. Replicas get writes a little later than their primary, so the one that is promoted may not know the latest
-//     grants, renewals and releases. A lost grant means that the lock is granted again, beside its holder. A lost renewal
-//     means that the lease ends early; a lost release, that the lock is free only when its lease ends. With
-//     [Options.Replicas] set to the number of all replicas that are configured, a grant or a renewal counts only when all of
-//     them have acknowledged it, and nothing of that is lost unless the promoted one has lost its memory too. The price:
-//     while a replica is missing, no lock is granted or renewed. The setting min-replicas-to-write of the server is weaker:
-//     it refuses writes only when replicas have been silent for min-replicas-max-lag, so it shortens the time in which
-//     grants are lost.
+//   - A failover. Replicas get writes a little later than their primary, so the one that is promoted may not know the
+//     latest grants, renewals and releases. A lost grant means that the lock is granted again, beside its holder. A
+//     lost renewal means that the lease ends early; a lost release, that the lock is free only when its lease ends.
+//     With [Options.Replicas] set to the number of all replicas that are configured, a grant or a renewal counts only
+//     when all of them have acknowledged it, and nothing of that is lost unless the promoted one has lost its memory
+//     too. The price: while a replica is missing, no lock is granted or renewed. The setting min-replicas-to-write of
+//     the server is weaker: it refuses writes only when replicas have been silent for min-replicas-max-lag, so it
+//     shortens the time in which grants are lost.
 //   - A restart that forgets: without an append-only file all locks are free again, with appendfsync everysec a loss of
 //     power forgets up to two seconds.
 //   - Eviction, FLUSHALL, or a program that deletes keys of the prefix.
-//   - A jump of the server's clock: Redis ends leases by the wall clock. A jump forward ends them early by as much, a jump
-//     back late.
+//   - A jump of the server's clock: Redis ends leases by the wall clock. A jump forward ends them early by as much, a
+//     jump back late.
 //
-// Whatever happens, the token tells a resource who is newer: it is the server's clock in microseconds, or one more than the
-// largest before, minted in the step that grants. After a failover it goes on growing, unless the clock of the new primary is
-// behind that of the old one by more than the time since the last grant. (See package
+// Whatever happens, the token tells a resource who is newer: it is the server's clock in microseconds, or one more than
+// the largest before, minted in the step that grants. After a failover it goes on growing, unless the clock of the new
+// primary is behind that of the old one by more than the time since the last grant. (See package
 // [github.com/interlock-go/interlock/fence].)
 //
-// A grant that comes by push is trusted at once, without a round trip, if it came over the connection over which the server
-// has answered this request before: the difference of the server's two instants says when it was granted, on our own clock.
-// It is a claim of 2 seconds (or the lease, if that is shorter), and the renewal that follows at once makes the full lease
-// of it. If the server's clock has jumped forward between that answer and the grant, the claim is trusted for too long, by
-// the jump or by the time that the push was under way, whichever is less. A grant whose instant cannot be right, and every
-// push after a reconnection, with RESP2 or with Replicas, is confirmed by a round trip before it counts.
+// A grant that comes by push is trusted at once, without a round trip, if it came over the connection over which the
+// server has answered this request before: the difference of the server's two instants says when it was granted, on our
+// own clock. It is a claim of 2 seconds (or the lease, if that is shorter), and the renewal that follows at once makes
+// the full lease of it. If the server's clock has jumped forward between that answer and the grant, the claim is
+// trusted for too long, by the jump or by the time that the push was under way, whichever is less. A grant whose
+// instant cannot be right, and every push after a reconnection, with RESP2 or with Replicas, is confirmed by a round
+// trip before it counts.
 //
-// A request is known by its ID: sent again, after a lost answer or on purpose, it takes nothing twice, and once released or
-// undone it is refused.
+// A request is known by its ID: sent again, after a lost answer or on purpose, it takes nothing twice, and once
+// released or undone it is refused.
 //
 // # Costs
 //
 //   - Acquire, Release: one round trip each, one script. Two to four commands run in it if nobody is in the way.
-//   - A wait: the round trip that queues it, and the push. While it lasts, a heartbeat every second. The first wait in a
-//     slot of a Cluster costs two round trips more, to be queued and to subscribe (SSUBSCRIBE).
-//   - Renewals travel together: one script for 200 holds, in one pipeline for each server; in a Cluster one script for each
-//     slot.
+//   - A wait: the round trip that queues it, and the push. While it lasts, a heartbeat every second. The first wait in
+//     a slot of a Cluster costs two round trips more, to be queued and to subscribe (SSUBSCRIBE).
+//   - Renewals travel together: one script for 200 holds, in one pipeline for each server; in a Cluster one script for
+//     each slot.
 //   - Requeue, which ends a process's turn: one round trip.
-//   - Replicas: each acquisition and renewal waits for the slowest replica, on a connection that nobody else uses meanwhile;
-//     and a wait costs one round trip more, because the push is only a hint then.
+//   - Replicas: each acquisition and renewal waits for the slowest replica, on a connection that nobody else uses
+//     meanwhile; and a wait costs one round trip more, because the push is only a hint then.
 //   - Connections: one to each server for calls and pushes, beside those that the client has for itself.
-//   - Memory: a lock that is free has no key. Each of at most 16,384 slots keeps the largest token of its locks, some 100
-//     bytes, for ever.
+//   - Memory: a lock that is free has no key. Each of at most 16,384 slots keeps the largest token of its locks, some
+//     100 bytes, for ever.
 //
 // # After a death
 //
-// When a holder dies, its lease runs out, and the first in the queue asks a millisecond later; the others follow, 2 ms apart.
+// When a holder dies, its lease runs out, and the first in the queue asks a millisecond later; the others follow, 2 ms
+// apart.
 //
-// A waiter that died is noticed when it is its turn. Its subscription has ended with its connection, so outside of a Cluster
-// the server passes over it at once. Otherwise (a Cluster, or a machine that has vanished without a word) it is granted what it
-// does not claim, for 2 seconds; several dead waiters in a row cost as much each, but their heartbeats stop to count 5 seconds
-// after they died. So a lock that is free is in use again after at most 5 + 2 + 1 seconds, the last being the
-// heartbeat of who is alive. With leases under 2 seconds all of these are in proportion.
+// A waiter that died is noticed when it is its turn. Its subscription has ended with its connection, so outside of a
+// Cluster the server passes over it at once. Otherwise (a Cluster, or a machine that has vanished without a word) it is
+// granted what it does not claim, for 2 seconds; several dead waiters in a row cost as much each, but their heartbeats
+// stop to count 5 seconds after they died. So a lock that is free is in use again after at most 5 + 2 + 1 seconds, the
+// last being the heartbeat of who is alive. With leases under 2 seconds all of these are in proportion.
 //
 // # What it cannot do
 //
 //   - More than one server's word. There is no quorum: a lock is as safe as the primary that has it.
 //   - Deadlocks are found only where an owner would wait for itself, not between owners.
-//   - A break reaches its holder by push. A holder whose connection is broken at that moment learns of it by its next renewal.
-//   - A wait survives broken connections and failovers. If the server is away for longer than 5 seconds, or the new primary
-//     does not know the queue, its place is lost: it is at the end then.
+//   - A break reaches its holder by push. A holder whose connection is broken at that moment learns of it by its next
+//     renewal.
+//   - A wait survives broken connections and failovers. If the server is away for longer than 5 seconds, or the new
+//     primary does not know the queue, its place is lost: it is at the end then.
 //   - Listing locks goes through all keys of the deployment (SCAN), in steps that do not block the server.
-//   - The prefix cannot have braces. A name can, and then they decide about its slot in a Cluster as they do for other keys.
+//   - The prefix cannot have braces. A name can, and then they decide about its slot in a Cluster as they do for other
+//     keys.
 //
 // # Servers
 //
-// Tested with Redis 7.0, alone, with replicas, under Sentinel and as a Cluster. Redis 6.2 and later and Valkey have all that
-// is used, so they should work; a Cluster needs 7.0 for its sharded channels. RESP2 works, at the price of a round trip for each push.
+// Tested with Redis 7.0, alone, with replicas, under Sentinel and as a Cluster. Redis 6.2 and later and Valkey have all
+// that is used, so they should work; a Cluster needs 7.0 for its sharded channels. RESP2 works, at the price of a round
+// trip for each push.
 //
-// At its start a driver looks at the server's set-up, as [Options.Check] says; Diagnose (interlock doctor) looks closer. What it
-// should be:
+// At its start a driver looks at the server's set-up, as [Options.Check] says; Diagnose (interlock doctor) looks
+// closer. What it should be:
 //
-//   - maxmemory-policy noeviction. Locks are keys with a time to live, so the policies named volatile-* remove them like the
-//     others. With noeviction a server that is full refuses new locks, while those that are held can be renewed and released.
+//   - maxmemory-policy noeviction. Locks are keys with a time to live, so the policies named volatile-* remove them
+//     like the others. With noeviction a server that is full refuses new locks, while those that are held can be
+//     renewed and released.
 //   - appendonly yes, and appendfsync always if a loss of power must not forget locks.
 //   - Clocks that are set over the network, on all servers of a failover.
 //
 // SCRIPT FLUSH and restarts do no harm: a server that does not know a script is sent its text.
 //
-// Rights: a user of its own needs the first line, and the next ones where they apply. (The lines are tested, right by right. Without
-// +ping everything works too, but what the client asks an idle server to see whether it is there fills the server's ACL LOG.
-// Without the last line the start-up check says that it could not look.)
+// Rights: a user of its own needs the first line, and the next ones where they apply. (The lines are tested, right by
+// right. Without +ping everything works too, but what the client asks an idle server to see whether it is there fills
+// the server's ACL LOG. Without the last line the start-up check says that it could not look.)
 //
 //	ACL SETUSER app on >PASSWORD resetchannels ~interlock:* &interlock:* +eval +evalsha +subscribe +scan +time +get +mget +set +del +hset +hget +hmget +hdel +pttl +pexpire +pexpireat +publish +ping # locking
 //	ACL SETUSER app +wait # with replicas
 //	ACL SETUSER app +cluster|slots +ssubscribe +sunsubscribe +spublish +asking # in a Cluster
 //	ACL SETUSER app +info +config|get +cluster|info # for the checks
 //
-// A database other than 0 also needs +select. A replica must have the same users as its primary: they are not replicated.
+// A database other than 0 also needs +select. A replica must have the same users as its primary: they are not
+// replicated.
 //
-// What is stored and sent is described in wire.md, beside this file, for other languages and for versions of interlock that
-// share a deployment.
+// What is stored and sent is described in wire.md, beside this file, for other languages and for versions of interlock
+// that share a deployment.
 package redislock

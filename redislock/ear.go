@@ -31,9 +31,10 @@ func (d *ear) wake(id string, r reply) {
 	p := &push{grant: r, received: time.Now()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if e := d.entries[id]; e != nil && e.wait != nil {
-		e.wait.push = p
-		e.wait.rouse()
+	if e := d.entries[id]; e != nil && !e.held {
+		w := e.waiting()
+		w.push = p
+		w.rouse()
 	}
 }
 
@@ -53,9 +54,10 @@ func (d *ear) Dropped(Link) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.entries {
-		if e.wait != nil {
-			e.wait.again = true
-			e.wait.rouse()
+		if !e.held {
+			w := e.waiting()
+			w.again = true
+			w.rouse()
 		}
 	}
 }

@@ -15,7 +15,15 @@ type entry struct {
 	// must leave a tombstone.
 	open bool
 	held bool
-	wait *wait // nil when it does not wait
+	wait *wait // nil unless something is pushed or waited for
+}
+
+// waiting returns the part of e for its wait. The caller holds Driver.mu.
+func (e *entry) waiting() *wait {
+	if e.wait == nil {
+		e.wait = &wait{wake: make(chan struct{}, 1)}
+	}
+	return e.wait
 }
 
 // wait is the part of an entry that lasts as long as the request is in the queue.
@@ -34,7 +42,7 @@ type push struct {
 // enter makes the entry of a request, or says why it must not be asked. A copy of a request whose first one is under way
 // or held gets an entry of its own that hears no pushes: it learns by asking.
 func (d *Driver) enter(r *driver.Request) (*entry, error) {
-	e := &entry{lost: r.Lost, wait: &wait{wake: make(chan struct{}, 1)}}
+	e := &entry{lost: r.Lost}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.isClosed() {
@@ -103,14 +111,15 @@ func (d *Driver) news(ctx context.Context, e *entry, t time.Duration) (*push, er
 	defer timer.Stop()
 	for {
 		d.mu.Lock()
-		p, again := e.wait.push, e.wait.again
-		e.wait.push, e.wait.again = nil, false
+		w := e.waiting()
+		p, again := w.push, w.again
+		w.push, w.again = nil, false
 		d.mu.Unlock()
 		if p != nil || again {
 			return p, nil
 		}
 		select {
-		case <-e.wait.wake:
+		case <-w.wake:
 		case <-timer.C:
 			return nil, nil //nolint:nilnil // nothing was pushed
 		case <-ctx.Done():

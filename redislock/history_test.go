@@ -56,7 +56,6 @@ type history struct {
 	seed    uint64
 	rng     *rand.Rand
 	engines [sides][]engine
-	server  rueidis.Client
 	prefix  string
 
 	keys    []driver.Key
@@ -121,7 +120,6 @@ func newHistoryUnder(t *testing.T, addr string, open opener, seed uint64, prefix
 		renamed: make(map[string]bool), tokens: make(map[driver.Key]*pairs), losses: newLosses(),
 	}
 	store := memlock.New(nil)
-	h.server = newClient(t, addr)
 	for range clients {
 		h.engines[model] = append(h.engines[model], store.Peer())
 		h.engines[redis] = append(h.engines[redis], open(t, addr, &Options{Prefix: h.prefix}))
@@ -133,7 +131,6 @@ func newHistoryUnder(t *testing.T, addr string, open opener, seed uint64, prefix
 				_ = e.Close()
 			}
 		}
-		h.server.Close()
 	})
 	return h
 }
@@ -202,5 +199,24 @@ func TestHistory_WithPushesThatAreTrusted_IsThatOfTheModel(t *testing.T) {
 		if *historySteps >= chapterSteps && h.pushed.Load() == 0 {
 			h.fail("no grant came by a push")
 		}
+	})
+}
+
+func TestHistory_OnACluster_IsThatOfTheModel(t *testing.T) {
+	addr := servers.RedisCluster(t, 3, 0, nil).Addrs()[0]
+	eachHistory(t, func(t *testing.T, seed uint64) {
+		newHistory(t, addr, openPushed, seed).run(*historySteps / 3)
+	})
+}
+
+func TestHistory_WithReplicas_IsThatOfTheModel(t *testing.T) {
+	addr := servers.RedisReplicated(t, 1, nil).Addrs()[0]
+	open := func(t *testing.T, addr string, opts *Options) *Driver {
+		t.Helper()
+		opts.Replicas, opts.ReplicaTimeout = 1, patience
+		return openPushed(t, addr, opts)
+	}
+	eachHistory(t, func(t *testing.T, seed uint64) {
+		newHistory(t, addr, open, seed).run(*historySteps / 3)
 	})
 }

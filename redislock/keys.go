@@ -25,7 +25,9 @@ func (n names) lock(key driver.Key) (name string, slot uint16) {
 func (n names) floor(slot uint16) string { return n.prefix + "floor:{" + tags()[slot] + "}" }
 
 // tomb returns the key that refuses a request that is over.
-func (n names) tomb(slot uint16, id string) string { return n.prefix + "gone:{" + tags()[slot] + "}:" + id }
+func (n names) tomb(slot uint16, id string) string {
+	return n.prefix + "gone:{" + tags()[slot] + "}:" + id
+}
 
 // channel returns the channel of a process, on which it is told of grants and breaks.
 func (n names) channel(process string) string { return n.prefix + "push:" + process }

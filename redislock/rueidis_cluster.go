@@ -231,7 +231,8 @@ func (c *rueidisConn) introduce(ctx context.Context, addr string, slot uint16) (
 	if client := c.client.Nodes()[addr]; client != nil {
 		return client, nil
 	}
-	ask := c.client.B().Arbitrary("EXISTS").Keys("{" + tags()[slot] + "}").Build()
+	// A key of ours, because a user may have no right to others.
+	ask := c.client.B().Get().Key(c.channel + ":{" + tags()[slot] + "}").Build()
 	_, err := within(ctx, func() (rueidis.RedisResult, error) { return c.client.Do(ctx, ask), nil })
 	if client := c.client.Nodes()[addr]; client != nil {
 		return client, nil

@@ -208,9 +208,9 @@ func (c *strangeClient) Nodes() map[string]rueidis.Client {
 }
 
 func (c *strangeClient) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
-	asked := command.Commands()[0] == "EXISTS"
+	asked := command.Commands()[0] == "GET"
 	r := c.Client.Do(ctx, command)
-	if asked && r.Error() == nil {
+	if asked && r.NonRedisError() == nil {
 		c.known.Store(true)
 	}
 	return r

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	errReplica  = errors.New("the server is a replica")
+	errReplica  = errors.New("the server is a replica or a sentinel")
 	errNoOwner  = errors.New("no node of the Cluster owns the slot")
 	errStranger = errors.New("no node of the Cluster has named it")
 	errHangs    = errors.New("the server does not answer")

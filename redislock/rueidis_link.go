@@ -252,7 +252,10 @@ func readGreeting(said map[string]rueidis.RedisMessage) (g greeting) {
 			g.resp3 = err == nil && n >= 3
 		case "role":
 			role, err := value.ToString()
-			g.replica = err == nil && role != "master"
+			g.replica = g.replica || err == nil && role != "master"
+		case "mode": // a sentinel tells no role
+			mode, err := value.ToString()
+			g.replica = g.replica || err == nil && mode == "sentinel"
 		case "version":
 			version, err := value.ToString()
 			major, _, _ := strings.Cut(version, ".")

@@ -75,17 +75,27 @@ type query struct {
 	sentinelUser, sentinelPassword string
 }
 
-// misplaced finds the rest of a password whose / or ? has ended it. Later errors would show it as a path or a query key.
+// misplaced finds the rest of a password whose / has ended it. Later errors would show it as a path.
 func misplaced(u *driver.URL) error {
 	if strings.Contains(u.Path, "@") {
 		return errors.New("redis: there is an @ in the path; write a / inside a user or password as %2F")
 	}
+	return nil
+}
+
+// readQuery returns the error of the query. One that shows a key or value must not show the rest of a password whose ?
+// has ended it: then the @ that follows it is in the query, and nothing is in front of the hosts.
+func readQuery(u *driver.URL, p *driver.Params) error {
+	err := p.Err()
+	if err == nil || u.User+u.Password != "" {
+		return err
+	}
 	for key, values := range u.Query {
-		if strings.Contains(key, "@") || u.User+u.Password == "" && key != "sentinel-password" && strings.Contains(strings.Join(values, ""), "@") {
+		if strings.Contains(key+strings.Join(values, ""), "@") {
 			return errors.New("redis: there is an @ in the query; write a ? inside a user or password as %3F")
 		}
 	}
-	return nil
+	return err
 }
 
 // policies are the values of the query key check.
@@ -111,7 +121,7 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 		ca: p.String("ca", ""), cert: p.String("cert", ""), key: p.String("key", ""),
 		sentinelUser: p.String("sentinel-user", ""), sentinelPassword: p.String("sentinel-password", ""),
 	}
-	if err := p.Err(); err != nil {
+	if err := readQuery(u, p); err != nil {
 		return o, nil, err
 	}
 	policy, known := policies[check]

@@ -55,6 +55,8 @@ func (e *openError) advice() string {
 		return "the server does not speak TLS there: name its TLS port, or write " + strings.Replace(e.url.Scheme, "rediss", "redis", 1) + ":// without tls=true"
 	case says("x509: certificate signed by unknown authority"):
 		return "name the file with the authority's certificate: ca=/path/ca.crt"
+	case says("certificate required"):
+		return "the server wants a client's certificate: cert=/path/client.crt and key=/path/client.key"
 	case e.isBroken() && e.encrypts():
 		return "does the server speak TLS on this port, and does it want a client's certificate (cert and key)?"
 	case e.isBroken():

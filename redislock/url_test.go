@@ -84,6 +84,12 @@ func TestURL_SetsOptions(t *testing.T) {
 	}
 }
 
+func TestURL_MayHaveAnAtSignInItsQuery(t *testing.T) {
+	if _, opts, err := readURL(t, "redis+sentinel://h/p?prefix=app@1:&sentinel-password=a@b"); err != nil || opts.Prefix != "app@1:" {
+		t.Errorf("got %+v, %v", opts, err)
+	}
+}
+
 // pemFiles makes files with a certificate, its key, and a text that is neither.
 func pemFiles(t *testing.T) (ca, cert, key, text string) {
 	t.Helper()

@@ -17,6 +17,9 @@ const (
 	// wireRounds is how often one goroutine writes before another takes over: meanwhile its own answer may have come.
 	wireRounds = 4
 
+	// wireYields is how often who writes lets others go first. Each time costs a turn of the scheduler's queue.
+	wireYields = 2
+
 	// wireKeep is how large a buffer may be that is kept for the next time.
 	wireKeep = 64 << 10
 )
@@ -219,13 +222,15 @@ func (w *wire) park(ctx context.Context, p *request) bool {
 // flush writes what there is to be written. It is called under mu.
 func (w *wire) flush(x *waiter) {
 	w.flusher = x
-	if w.crowd {
-		// Those who were roused together have more to send now and then. Let them: one write costs as much as ten scripts.
-		w.crowd = false
+	for size, i := 0, 0; w.crowd && i < wireYields && len(w.out) > size; i++ {
+		// Those who were roused together soon have more to send. They are let go first, as long as they bring something: one
+		// write costs as much as ten small scripts.
+		size = len(w.out)
 		w.mu.Unlock()
 		runtime.Gosched()
 		w.mu.Lock()
 	}
+	w.crowd = false
 	for round := 0; len(w.out) > 0 && w.err == nil; round++ {
 		if round >= wireRounds && w.summon() {
 			break

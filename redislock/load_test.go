@@ -1,0 +1,26 @@
+package redislock
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// A server may stand still in the middle of a script, so what is read of clocks there is not of one instant. The lease of
+// a thin lock must not seem to end before the key does.
+func TestLoad_OfAThinLock_DoesNotEndItsLeaseEarlyWhenTheServerPausesInTheScript(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	d := open(t, soloOption(s.Addr()), nil)
+	r := lockRequest("mine", "x")
+	if _, err := d.Acquire(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	source := newScript("clock", "begin", "text", "lock", "rules").source
+	pause := `local until_ = redis.call('PEXPIRETIME', KEYS[1]) for i = 1, 2e7 do end load() return tostring(holds[1][UNTIL] - until_)`
+	key, slot := d.names.lock(r.Key)
+	answer := d.conn.Call(t.Context(), &Call{Script: testScript(source + "\n" + pause), Slot: slot, Keys: []string{key, d.names.floor(slot), d.names.tomb(slot, "x")}})
+	if early, err := strconv.Atoi(answer.Text); answer.Err != nil || err != nil || early < 0 || early > 10 {
+		t.Errorf("UNTIL is %q ms after the end of the key: %v", answer.Text, answer.Err)
+	}
+}
