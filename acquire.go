@@ -33,14 +33,19 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 		}
 		w.mustWait(held)
 	}
-	q.startFetch(nil)
+	f := q.prepareFetch(nil)
+	if f != nil {
+		c.background.Add(1)
+	}
 	c.unlock()
+	if f != nil {
+		f.start(ctx, w)
+	}
 	return w.wait(ctx)
 }
 
 // askAlone asks the engine for w and nobody else: a try, or a named owner, whom the engine itself has to tell apart. With a
-// local engine a try is made in the caller's goroutine; otherwise it runs beside the caller, so that a hung engine does
-// not hold the caller up.
+// local engine a try is made in the caller's goroutine.
 func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	c.lock()
 	if c.closed {
@@ -53,15 +58,12 @@ func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, err
 	w.announce = c.announcement(ctx, w)
 	c.alone[w] = struct{}{}
 	c.background.Add(1)
-	run := func() {
-		defer c.background.Done()
-		f.run()
-	}
 	c.unlock()
 	if try && c.traits.Local {
-		run()
+		f.run()
+		c.background.Done()
 	} else {
-		go run()
+		f.start(ctx, w)
 	}
 	lease, err := w.wait(ctx)
 	c.lock()

@@ -77,11 +77,54 @@ func (k *claim) lostByEngine(reason LostReason, cause error) {
 	k.lost = true
 }
 
-// run asks the engine and takes the answer to whom it is for. A hold that ended before that (an operator broke it, or this
-// process stood still for longer than the lease) was never anybody's: it asks again.
+// start runs f: in the caller's goroutine as far as the engine answers at once, which saves two switches of goroutines; a
+// wait goes on in one of its own, because f belongs to the line and not to the caller. The caller has counted f as
+// background under Client.mu.
+func (f *fetch) start(ctx context.Context, w *waiter) {
+	if f.c.starter == nil {
+		go f.runInBackground()
+		return
+	}
+	stop := context.AfterFunc(ctx, f.cancel)
+	answer, waits, err := f.c.starter.Begin(f.ctx, f.r)
+	if gaveUp := !stop(); gaveUp && err != nil && !driver.IsDefinite(err) {
+		waits = true
+	}
+	if waits {
+		f.goOn(w)
+		go f.runInBackground() // ends with f.ctx, which Close and the last waiter of the line end
+		return
+	}
+	f.done(answer, err)
+	f.c.background.Done()
+}
+
+// goOn gives f another context if that of w, who has started it, has ended and others wait for it too.
+func (f *fetch) goOn(w *waiter) {
+	f.c.lock()
+	defer f.c.unlock()
+	line := &f.q.waiters
+	others := line.length > 1 || line.length == 1 && line.first != w
+	if f.ctx.Err() != nil && f.only == nil && f.q.fetch == f && others && !f.c.closed {
+		f.ctx, f.cancel = context.WithCancel(f.c.base)
+	}
+}
+
+func (f *fetch) runInBackground() {
+	defer f.c.background.Done()
+	f.run()
+}
+
+// done takes the engine's answer to whom it is for.
 func (f *fetch) run() {
-	defer f.cancel()
 	answer, err := f.ask()
+	f.done(answer, err)
+}
+
+// done takes the engine's answer to whom it is for. A hold that ended before that (an operator broke it, or this
+// process stood still for longer than the lease) was never anybody's: it asks again.
+func (f *fetch) done(answer driver.Grant, err error) {
+	defer f.cancel()
 	refused := errors.Is(err, ErrLost)
 	f.c.lock()
 	wanted := f.stillWanted()
@@ -106,7 +149,7 @@ func (f *fetch) tooLate(answer driver.Grant) bool {
 }
 
 // returned gives back what nobody wants or what ended before it was taken in, and asks again for those who still wait. The
-// caller holds Client.mu, which returned gives up.
+// caller holds Client.mu, which returned gives up. It does not wait.
 func (f *fetch) returned(refused, wanted bool) {
 	f.c.settle(&driver.Release{Key: f.r.Key, ID: f.r.ID, Undo: refused, Horizon: f.r.Lease})
 	if f.only == nil && !refused {
@@ -120,20 +163,24 @@ func (f *fetch) returned(refused, wanted bool) {
 	switch {
 	case !wanted:
 	case f.only != nil:
-		f.askAgain(wait)
+		f.c.spawn(func() { f.askAgain(wait) })
 	case refused:
-		f.q.fetchAgain()
+		f.c.spawn(f.q.fetchAgain)
 	}
 }
 
-// askAgain asks once more for f's waiter, if it still waits by then.
+// askAgain asks once more for f's waiter, if it still waits by then. Each attempt has a goroutine of its own: the one that
+// failed may be the caller's.
 func (f *fetch) askAgain(after time.Duration) {
-	if after > 0 && !pause(f.ctx, after) {
+	next := f.again()
+	if next == nil {
 		return
 	}
-	if next := f.again(); next != nil {
-		next.run()
+	if after > 0 && !pause(next.ctx, after) { // its waiter has given up, or Close has answered it
+		next.cancel()
+		return
 	}
+	next.run()
 }
 
 // again returns a fetch that asks for f's waiter once more, under a new id.
@@ -209,10 +256,10 @@ func (f *fetch) failed(err error, wanted bool) {
 	c.opts.Logger.Warn("interlock: asking again after an error while waiting",
 		"lock", f.r.Name, "engine", c.traits.Engine, "err", err)
 	if f.only != nil {
-		f.askAgain(retryPause)
+		c.spawn(func() { f.askAgain(retryPause) })
 		return
 	}
-	q.fetchAgain()
+	c.spawn(q.fetchAgain)
 }
 
 // sortOut answers those who wait for f with err, except for whom the wait had begun, because they know who is in the way:
@@ -250,7 +297,7 @@ func (f *fetch) explain(err error, definite bool) error {
 // used at once, long enough not to burden one that is coming back.
 const retryPause = 100 * time.Millisecond
 
-// fetchAgain waits a little and asks again. It runs in the goroutine of the fetch that failed.
+// fetchAgain waits a little and asks again.
 func (q *queue) fetchAgain() {
 	if !pause(q.c.base, retryPause) {
 		return

@@ -19,6 +19,7 @@ type Client struct {
 	traits   driver.Traits
 	renewer  driver.Renewer  // nil unless the engine has leases
 	requeuer driver.Requeuer // nil if the engine cannot
+	starter  driver.Starter  // nil if the engine is none
 	opts     Options
 	owned    bool   // Close closes the driver
 	id       string // random; prefix of all request ids
@@ -82,6 +83,7 @@ func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client
 	c.sched.wake = make(chan struct{}, 1)
 	c.watching = c.traits.Ends != driver.Process
 	c.requeuer, _ = d.(driver.Requeuer)
+	c.starter, _ = d.(driver.Starter)
 	if c.traits.Ends == driver.Leases {
 		renewer, ok := d.(driver.Renewer)
 		if !ok {

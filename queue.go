@@ -102,18 +102,25 @@ func (q *queue) fail(err error) {
 	})
 }
 
-// startFetch asks the engine on behalf of the line, unless somebody of it has the lock or is asking already. give, if not
-// nil, is given back in the same step. The caller holds Client.mu.
+// startFetch asks the engine on behalf of the line, in a goroutine of its own, unless somebody of it has the lock or is
+// asking already. give, if not nil, is given back in the same step. The caller holds Client.mu.
 func (q *queue) startFetch(give *driver.Release) {
+	if f := q.prepareFetch(give); f != nil {
+		q.c.background.Go(f.run)
+	}
+}
+
+// prepareFetch returns the fetch that startFetch starts, or nil if there is nothing to ask. The caller holds Client.mu.
+func (q *queue) prepareFetch(give *driver.Release) *fetch {
 	if q.fetch != nil || q.grant != nil || q.waiters.length == 0 || q.c.closed {
 		if give != nil {
 			q.c.settle(give)
 		}
 		q.tidy()
-		return
+		return nil
 	}
 	f := newFetch(q, q.waiters.first)
 	f.give = give
 	q.fetch = f
-	q.c.background.Go(f.run)
+	return f
 }

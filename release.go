@@ -53,8 +53,8 @@ func (l *Lease) Unlock(ctx context.Context) error {
 }
 
 // giveUp ends the hold and gives the lock to whom it belongs next: the owner's other holds, the next in this process, or
-// the engine. It returns what waits for the engine's word, or nil if there is nothing to wait for. The caller holds
-// Client.mu.
+// the engine. It returns what asks the engine and waits for its word, to be called exactly once and without Client.mu; nil if there
+// is nothing to ask. The caller holds Client.mu.
 func (l *Lease) giveUp() (word func(context.Context) error) {
 	c, g := l.c, l.g
 	l.finish(ErrReleased)
@@ -83,13 +83,7 @@ func (l *Lease) giveUp() (word func(context.Context) error) {
 	if q != nil {
 		q.startFetch(nil)
 	}
-	said := make(chan error, 1)
-	go func() {
-		defer c.background.Done()
-		attempts, err := c.settleNow(g.release())
-		said <- l.released(err, attempts, until)
-	}()
-	return func(ctx context.Context) error { return l.await(ctx, said) }
+	return func(ctx context.Context) error { return c.releaseThere(ctx, l, until) }
 }
 
 // passOn gives g, which nobody holds any more, to the next in this process, or back to the engine together with the next
@@ -121,6 +115,31 @@ func (c *Client) releaseHere(l *Lease, until time.Time) error {
 		return unavailable("unlock", l.key, err)
 	}
 	return l.released(err, 1, until)
+}
+
+// releaseThere gives the hold back over a network: once in the caller's goroutine, and if there is no word by the end of
+// ctx, or none at all, in the background until it is known.
+func (c *Client) releaseThere(ctx context.Context, l *Lease, until time.Time) error {
+	r, attempts := l.g.release(), 0
+	if ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(c.hard, settleAttempt)
+		stop := context.AfterFunc(ctx, cancel)
+		err := c.d.Release(bounded, r)
+		stop()
+		cancel()
+		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
+			c.background.Done()
+			return l.released(err, 1, until)
+		}
+		attempts = 1
+	}
+	said := make(chan error, 1)
+	go func() { // ends when the word is there, or with c.hard
+		defer c.background.Done()
+		more, err := c.settleNow(r)
+		said <- l.released(err, attempts+more, until)
+	}()
+	return l.await(ctx, said)
 }
 
 // await waits for the engine's word on a release as long as ctx allows, and a moment longer.

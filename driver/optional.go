@@ -39,6 +39,16 @@ type Requeuer interface {
 	Requeue(ctx context.Context, give *Release, r *Request) (Grant, error)
 }
 
+// Starter is implemented by engines behind a network whose first answer to a request comes in one round trip. It lets the
+// portable layer ask in the caller's own goroutine; a wait then goes on in another.
+type Starter interface {
+	// Begin sends r and returns with the engine's first answer: the grant, or an error as Acquire would return it, or
+	// waits, which says that r is queued. Then, and also after an error that is not definite, Acquire of the same request
+	// goes on from there, and r keeps its place; or else Release with Undo takes it away. r.Waiting has been called before
+	// Begin returns with waits.
+	Begin(ctx context.Context, r *Request) (g Grant, waits bool, err error)
+}
+
 // Inspector is implemented by engines that can list their locks.
 type Inspector interface {
 	// Locks yields the locks that are held or waited for and whose name starts with prefix, in no promised order. The
