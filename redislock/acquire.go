@@ -36,6 +36,7 @@ type attempt struct {
 
 	claim   time.Duration
 	listens bool // to the slot's pushes, in a Cluster
+	told    holder
 	waited  bool // the server has queued the request at least once
 	unknown bool // a call's outcome is unknown
 
@@ -63,26 +64,65 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 }
 
 func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *driver.Release) (driver.Grant, error) {
-	if err := check(r); err != nil {
+	a, begun, err := d.attempt(ctx, r)
+	if err != nil {
 		return driver.Grant{}, err
+	}
+	if !begun {
+		err = a.askFirst(ctx, give)
+	}
+	return a.end(a.run(ctx, err))
+}
+
+// Begin is Acquire up to the server's first answer; see [driver.Starter].
+func (d *Driver) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
+	a, begun, err := d.attempt(ctx, r)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	if !begun {
+		err = a.askFirst(ctx, nil)
+	}
+	if err == nil && a.answer.verdict == queued {
+		a.waits()
+		d.park(a)
+		return driver.Grant{}, true, nil
+	}
+	g, err = a.end(a.run(ctx, err))
+	return g, false, err
+}
+
+// attempt starts an attempt, or returns the one that has begun.
+func (d *Driver) attempt(ctx context.Context, r *driver.Request) (a *attempt, begun bool, err error) {
+	if err := check(r); err != nil {
+		return nil, false, err
 	}
 	if err := ctx.Err(); err != nil {
-		return driver.Grant{}, err
+		return nil, false, err
 	}
-	e, err := d.enter(r)
+	e, a, err := d.enter(r)
 	if err != nil {
-		return driver.Grant{}, err
+		return nil, false, err
 	}
-	a := d.newAttempt(r, e)
-	g, err := a.run(ctx, give)
+	if a != nil {
+		a.r = r
+		return a, true, nil
+	}
+	return d.newAttempt(r, e), false, nil
+}
+
+// end takes in how the attempt ended.
+func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
+	a.stopListening()
 	if err == nil {
-		err = d.hold(r.ID, e)
+		err = a.d.hold(a.r.ID, a.e)
 	}
-	if err != nil {
-		d.leave(r.ID, e)
-		return driver.Grant{}, a.explain(err)
+	if err == nil {
+		return g, nil
 	}
-	return g, nil
+	err = a.explain(err)
+	a.d.leave(a.r.ID, a.e, driver.IsDefinite(err))
+	return driver.Grant{}, err
 }
 
 // check refuses what can never be granted.
@@ -151,10 +191,8 @@ func (a *attempt) setWay(way byte) {
 	a.args[3] = string(appendMeta(b, meta{a.r.Owner, a.r.Client, a.r.Label}))
 }
 
-// run asks until there is a grant or an error.
-func (a *attempt) run(ctx context.Context, give *driver.Release) (driver.Grant, error) {
-	err := a.askFirst(ctx, give)
-	defer a.stopListening()
+// run goes on from the first answer, or its error, until there is a grant or an error.
+func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 	for err == nil {
 		switch a.answer.verdict {
 		case granted:
@@ -163,10 +201,7 @@ func (a *attempt) run(ctx context.Context, give *driver.Release) (driver.Grant, 
 		default:
 			return driver.Grant{}, a.answer.refusal(a.r)
 		}
-		if !a.waited || a.r.Waiting != nil {
-			a.waited = true
-			a.tellHolder()
-		}
+		a.waits()
 		var p *push
 		p, err = a.d.news(ctx, a.e, a.pause())
 		switch {
@@ -174,6 +209,8 @@ func (a *attempt) run(ctx context.Context, give *driver.Release) (driver.Grant, 
 		case p == nil:
 			err = a.beat(ctx)
 		case p.grant.now < a.answer.now: // older than what the server said last, which was that we wait
+		case p.grant.verdict == stuck: // it has left the queue; asked again it could get another place
+			return driver.Grant{}, p.grant.refusal(a.r)
 		case p.grant.verdict != granted || !a.trusts(p):
 			err = a.beat(ctx) // rather ask: it answers what the push said, and claims
 		default:
@@ -293,10 +330,13 @@ func (a *attempt) pause() time.Duration {
 	return beat
 }
 
-func (a *attempt) tellHolder() {
-	if a.r.Waiting != nil {
-		a.r.Waiting(a.answer.holder.heldError(a.r.Key))
+// waits tells the caller who is in the way, if that is news.
+func (a *attempt) waits() {
+	if a.r.Waiting != nil && (!a.waited || a.told != a.answer.holder) {
+		a.told = a.answer.holder
+		a.r.Waiting(a.told.heldError(a.r.Key))
 	}
+	a.waited = true
 }
 
 // grant is what the server answered itself.

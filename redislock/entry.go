@@ -15,6 +15,7 @@ type entry struct {
 	// must leave a tombstone.
 	open bool
 	held bool
+	busy bool  // an Acquire is under way
 	wait *wait // nil unless something is pushed or waited for
 }
 
@@ -31,6 +32,7 @@ type wait struct {
 	wake  chan struct{} // has one place; something below is new
 	push  *push         // the latest grant or refusal that was pushed
 	again bool          // pushes may have been lost: ask
+	begun *attempt      // what Begin has left for Acquire to go on with
 }
 
 // push is a message that ends a wait.
@@ -39,23 +41,33 @@ type push struct {
 	received time.Time
 }
 
-// enter makes the entry of a request, or says why it must not be asked. A copy of a request whose first one is under way
-// or held gets an entry of its own that hears no pushes: it learns by asking.
-func (d *Driver) enter(r *driver.Request) (*entry, error) {
-	e := &entry{lost: r.Lost}
+// enter returns the entry of a request, and the attempt that Begin has left, or says why the request must not be asked. A
+// copy of a request that is under way or held gets an entry of its own that hears no pushes: it learns by asking.
+func (d *Driver) enter(r *driver.Request) (*entry, *attempt, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.isClosed() {
-		return nil, driver.ErrClosed
+		return nil, nil, driver.ErrClosed
 	}
 	if d.gone.has(r.ID) {
-		return nil, errGone(r.Key)
+		return nil, nil, errGone(r.Key)
 	}
 	d.client = r.Client
-	if _, known := d.entries[r.ID]; !known {
+	e := d.entries[r.ID]
+	switch {
+	case e == nil:
+		e = &entry{busy: true}
 		d.entries[r.ID] = e
+	case e.busy || e.held:
+		return &entry{lost: r.Lost, busy: true}, nil, nil
 	}
-	return e, nil
+	e.lost, e.busy = r.Lost, true
+	if e.wait == nil || e.wait.begun == nil {
+		return e, nil, nil
+	}
+	begun := e.wait.begun
+	e.wait.begun = nil
+	return e, begun, nil
 }
 
 // hold turns e into a hold's.
@@ -68,15 +80,24 @@ func (d *Driver) hold(id string, e *entry) error {
 	if d.gone.has(id) { // released while it was being acquired
 		return driver.ErrLost
 	}
-	e.wait, e.held = nil, true
+	e.wait, e.busy, e.held = nil, false, true
 	return nil
 }
 
-// leave forgets e, if it is the one that counts.
-func (d *Driver) leave(id string, e *entry) {
+// park leaves a, which waits, to the next Acquire of its request.
+func (d *Driver) park(a *attempt) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.entries[id] == e {
+	a.e.busy = false
+	a.e.waiting().begun = a
+}
+
+// leave ends an attempt without a hold. Unless that is for good, the request is asked again or undone.
+func (d *Driver) leave(id string, e *entry, forGood bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e.busy = false
+	if forGood && d.entries[id] == e {
 		delete(d.entries, id)
 	}
 }
@@ -84,9 +105,13 @@ func (d *Driver) leave(id string, e *entry) {
 // over forgets the entry of a request that has been released, and refuses copies of it.
 func (d *Driver) over(id string) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	e := d.entries[id]
 	delete(d.entries, id)
 	d.gone.add(id)
+	d.mu.Unlock()
+	if e != nil && e.wait != nil && e.wait.begun != nil {
+		e.wait.begun.stopListening()
+	}
 }
 
 // isOpen reports whether a copy of the request may be under way. A request that this driver does not know is another's,

@@ -62,6 +62,7 @@ func (h *history) quickStep() {
 // shortPart is one part, with what is left of those before.
 func (h *history) shortPart() {
 	h.t.Helper()
+	h.turn()
 	begin := time.Now()
 	var short []*twin
 	for i := range shortLeases {
@@ -69,7 +70,7 @@ func (h *history) shortPart() {
 			h.quickStep()
 			h.settle()
 		}
-		r := h.request(h.keys[h.draw(len(h.keys))])
+		r := h.request(h.key())
 		r.Try, r.Lease = true, firstShort+time.Duration(i)*betweenShorts
 		short = append(short, h.ask(r, nil))
 		h.settle()

@@ -54,7 +54,7 @@ func (h *history) request(key driver.Key) driver.Request {
 	r := driver.Request{
 		Key: key, ID: id, Owner: "process " + id, Label: id, Weight: 1, Tokens: 1 + h.draw(4), Lease: h.lease(), Try: h.draw(5) == 0,
 	}
-	if h.draw(2) == 0 {
+	if h.draw(10) < h.named {
 		r.Owner, r.Named = string(rune('A'+h.draw(3))), true
 	}
 	switch key.Kind {
@@ -87,7 +87,15 @@ func given(give *driver.Release) string {
 	return give.ID
 }
 
-func (h *history) acquire() { h.ask(h.request(h.keys[h.draw(len(h.keys))]), nil) }
+func (h *history) acquire() { h.ask(h.request(h.key()), nil) }
+
+// key is mostly the one that is crowded in this chapter.
+func (h *history) key() driver.Key {
+	if h.draw(3) > 0 {
+		return h.crowded
+	}
+	return h.keys[h.draw(len(h.keys))]
+}
 
 // alive returns the requests that hold or wait in the model.
 func (h *history) alive(holds, waits bool) []*twin {
@@ -177,7 +185,7 @@ func (h *history) undo() {
 		h.releaseBoth(undoOf(&w.req), h.user(w))
 		return
 	}
-	r := h.request(h.keys[h.draw(len(h.keys))])
+	r := h.request(h.key())
 	h.releaseBoth(undoOf(&r), h.draw(clients))
 	h.ask(r, nil)
 }

@@ -10,17 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/memlock"
+	"github.com/redis/rueidis"
 )
 
 // The same random histories run on the reference model and on a server, and both must say the same after every step.
 var (
 	historySeed  = flag.Uint64("seed", 0, "replay the random history with this seed")
-	historyCount = flag.Int("histories", 3, "how many random histories to run")
+	historyCount = flag.Int("histories", 2, "how many random histories to run")
 	historySteps = flag.Int("steps", 150, "how many steps a random history has")
 )
 
@@ -59,6 +58,8 @@ type history struct {
 	prefix  string
 
 	keys    []driver.Key
+	crowded driver.Key           // where most happens in this chapter
+	named   int                  // how many of ten requests in this chapter have a named owner
 	lease   func() time.Duration // of the next request
 	calls   []*twin              // that are under way
 	ids     []*twin              // the first call of each request
@@ -113,7 +114,9 @@ func newHistoryUnder(t *testing.T, addr string, open opener, seed uint64, prefix
 	h := &history{
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), prefix: prefix,
 		keys: []driver.Key{
-			{Kind: driver.KindMutex, Name: "x"}, {Kind: driver.KindRWMutex, Name: "x"}, {Kind: driver.KindRWMutex, Name: "{x}y"},
+			{Kind: driver.KindMutex, Name: "x"},
+			{Kind: driver.KindRWMutex, Name: "x"},
+			{Kind: driver.KindRWMutex, Name: "{x}y"},
 			{Kind: driver.KindSemaphore, Name: "x"},
 		},
 		lease:   func() time.Duration { return longLease },
@@ -159,6 +162,9 @@ func (h *history) bounded() (context.Context, context.CancelFunc) {
 // run takes steps, and gives all back now and then.
 func (h *history) run(steps int) {
 	for n := range steps {
+		if n%chapterSteps == 0 {
+			h.turn()
+		}
 		h.step()
 		h.settle()
 		if (n+1)%chapterSteps == 0 {
@@ -166,6 +172,12 @@ func (h *history) run(steps int) {
 		}
 	}
 	h.giveAllBack()
+}
+
+// turn begins a chapter.
+func (h *history) turn() {
+	h.crowded, h.named = h.keys[h.draw(len(h.keys))], 3*h.draw(4)
+	h.note("crowded is %s %q, %d of ten owners are named", h.crowded.Kind, h.crowded.Name, h.named)
 }
 
 // eachHistory runs f for each seed.

@@ -11,7 +11,7 @@ import (
 // batchSize is how many holds one script renews: about half a millisecond of the server's time.
 const batchSize = 200
 
-// Renew renews the batch with one script for each 200 holds, or for each slot in a Cluster, and sends them as one pipeline
+// Renew renews the batch with one script for each 200 holds, or for each hold in a Cluster, and sends them as one pipeline
 // to each node.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	if d.isClosed() {
@@ -38,22 +38,25 @@ type group struct {
 	members []int
 }
 
-// group splits the batch. The keys of one script must be of one slot in a Cluster.
+// group splits the batch. In a Cluster each hold has a script of its own, not only because the keys of one must be of one
+// slot: while the slot moves, its keys are here and there, and a script with several of them is refused (TRYAGAIN) for as
+// long as that takes, which may be longer than a lease.
 func (d *Driver) group(batch []driver.Renewal) []group {
-	var groups []group
-	current := make(map[uint16]int) // slot to its group that has room
+	size := batchSize
+	if d.conn.Sharded() {
+		size = 1
+	}
+	groups := make([]group, 0, (len(batch)+size-1)/size)
 	for i := range batch {
-		slot := uint16(0)
-		if d.conn.Sharded() {
-			_, slot = d.names.lock(batch[i].Key)
+		if i%size == 0 {
+			g := group{members: make([]int, 0, min(size, len(batch)-i))}
+			if size == 1 {
+				_, g.slot = d.names.lock(batch[i].Key)
+			}
+			groups = append(groups, g)
 		}
-		at, known := current[slot]
-		if !known || len(groups[at].members) == batchSize {
-			at = len(groups)
-			current[slot] = at
-			groups = append(groups, group{slot: slot})
-		}
-		groups[at].members = append(groups[at].members, i)
+		last := &groups[len(groups)-1]
+		last.members = append(last.members, i)
 	}
 	return groups
 }

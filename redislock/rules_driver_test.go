@@ -128,7 +128,7 @@ var driverRules = []driverRule{
 			p.answer = func(c *Call) Reply { return p.grants(c, 1, 0) }
 			a := <-acquireLater(d)
 			if !errors.Is(a.err, driver.ErrUnavailable) {
-				return fmt.Errorf("it is returned with %v", a.err)
+				return fmt.Errorf("it is returned with %s", class(a.err))
 			}
 			return nil
 		},
@@ -173,7 +173,7 @@ var driverRules = []driverRule{
 			}
 			p.answer = func(c *Call) Reply { return p.grants(c, 1, 0) }
 			if a := <-acquireLater(d); !errors.Is(a.err, driver.ErrLost) || p.asked() != 2 {
-				return fmt.Errorf("a copy got %v", a.err)
+				return fmt.Errorf("a copy got %s", class(a.err))
 			}
 			return nil
 		},
@@ -225,7 +225,7 @@ var driverRules = []driverRule{
 			r.Kind, r.Mode, r.Limit, r.Weight = driver.KindSemaphore, driver.Shared, 3, 4
 			p.answer = func(c *Call) Reply { return p.grants(c, 1, 0) }
 			if _, err := d.Acquire(context.Background(), r); !errors.Is(err, driver.ErrConflict) || p.asked() > 0 {
-				return fmt.Errorf("it got %v, after %d calls", err, p.asked())
+				return fmt.Errorf("it got %s, after %d calls", class(err), p.asked())
 			}
 			return nil
 		},

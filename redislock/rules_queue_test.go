@@ -17,7 +17,10 @@ var identityRules = []rule{
 		},
 		mutants: []mutant{
 			{"the nonce", "newest[1], newest[2], newest[3]", "newest[1], newest[2], w[ID]"},
-			{"the token", "\tlocal token, tokens, nonce\n\tif verdict == 'reenters' then", "\tlocal token, tokens, nonce\n\tif false then"},
+			{
+				"the token", "\tlocal token, tokens, nonce\n\tif verdict == 'reenters' then",
+				"\tlocal token, tokens, nonce\n\tif false then",
+			},
 		},
 	},
 	{
@@ -52,7 +55,10 @@ var identityRules = []rule{
 			s.want("another", s.acquire(ask{id: "z", way: "t"}).verdict, granted)
 		},
 		mutants: []mutant{
-			{"the hold's own id in a release", "\t\tif h[ID] == id then\n\t\t\treturn h, i", "\t\tif h[NONCE] == id or h[ID] ~= h[NONCE] then\n\t\t\treturn h, i"},
+			{
+				"the hold's own id in a release", "\t\tif h[ID] == id then\n\t\t\treturn h, i",
+				"\t\tif h[NONCE] == id or h[ID] ~= h[NONCE] then\n\t\t\treturn h, i",
+			},
 			{"the hold's own id in a renewal", "if h[HOLD_ID] == id then", "if true then"},
 		},
 	},

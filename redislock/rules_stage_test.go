@@ -94,11 +94,10 @@ func (s *stage) run(script *Script, keys []string, args ...string) string {
 
 // tries runs a script that may be refused, and returns its answer or the error.
 func (s *stage) tries(f func()) (refusal error) {
-	if s.err != nil {
-		return nil
+	if s.err == nil {
+		f()
+		refusal, s.err = s.err, nil
 	}
-	f()
-	refusal, s.err = s.err, nil
 	return refusal
 }
 

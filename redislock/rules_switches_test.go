@@ -19,15 +19,21 @@ var setOff func(name string)
 type lever struct{ name, file, old, is string }
 
 var levers = []lever{
-	{"drift", "acquire.go", "a.sent.Add(elapsed - elapsed/100 - 2*time.Millisecond)", `unless("drift", a.trusted(elapsed), a.sent.Add(elapsed))`},
-	{"receipt", "acquire.go", "a.trusted(elapsed)", `unless("receipt", a.sent.Add(elapsed-elapsed/100-2*time.Millisecond), p.received)`},
+	{
+		"drift", "acquire.go", "a.sent.Add(elapsed - elapsed/100 - 2*time.Millisecond)",
+		`unless("drift", a.trusted(elapsed), a.sent.Add(elapsed))`,
+	},
+	{
+		"receipt", "acquire.go", "a.trusted(elapsed)",
+		`unless("receipt", a.sent.Add(elapsed-elapsed/100-2*time.Millisecond), p.received)`,
+	},
 	{"short life", "acquire.go", "Lease: p.grant.lease,", `Lease: unless("short life", p.grant.lease, a.r.Lease),`},
 	{"link", "acquire.go", "p.grant.link == a.answer.link", `(off("link") || p.grant.link == a.answer.link)`},
 	{"zero", "acquire.go", "p.grant.link != 0", `(off("zero") || p.grant.link != 0)`},
 	{"jump", "acquire.go", "!a.granted(p).After(p.received)", `(off("jump") || !a.granted(p).After(p.received))`},
 	{"back", "acquire.go", "p.grant.now >= a.answer.now", `(off("back") || p.grant.now >= a.answer.now)`},
 	{"back", "acquire.go", "case p.grant.now < a.answer.now:", `case !off("back") && p.grant.now < a.answer.now:`},
-	{"again", "ear.go", "e.wait.again = true", `e.wait.again = !off("again")`},
+	{"again", "ear.go", "w.again = true", `w.again = !off("again")`},
 	{"beat", "acquire.go", "beat := a.claim/2 -", `beat := unless("beat", a.claim/2, a.claim) -`},
 	{"next", "acquire.go", "if a.answer.next > 0 {", `if a.answer.next > 0 && !off("next") {`},
 	{"replicas", "acquire.go", "a.d.opts.Replicas == 0 &&", `(off("replicas") || a.d.opts.Replicas == 0) &&`},
@@ -38,7 +44,8 @@ var levers = []lever{
 	{"kind", "keys.go", `string(key.Kind) + ":"`, `unless("kind", string(key.Kind)+":", "")`},
 	{
 		"listen", "acquire.go", "if err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setWay('s')",
-		"if err := unless(\"listen\", a.listen, func(context.Context) error { return nil })(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setWay('s')",
+		"if err := unless(\"listen\", a.listen, func(context.Context) error { return nil })(ctx); err != nil {\n" +
+			"\t\treturn err\n\t}\n\ta.setWay('s')",
 	},
 	{"slot", "keys.go", `"floor:{" + tags()[slot]`, `"floor:{" + tags()[unless("slot", slot, 0)]`},
 }
@@ -126,7 +133,8 @@ func runWithSwitches(t *testing.T) {
 	if err := os.WriteFile(listed, list, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-overlay", listed, "-v", "-count=1", "-run", "^"+t.Name()+"$", ".").CombinedOutput()
+	args := []string{"test", "-overlay", listed, "-v", "-count=1", "-run", "^" + t.Name() + "$", "."}
+	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "noticed: ") {
 		t.Fatalf("%v\n%s", err, out)
 	}

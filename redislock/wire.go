@@ -13,7 +13,6 @@ const wireOwed = 4096
 
 var (
 	errUninvited = errors.New("the server answered a question that nobody asked")
-	errStuck     = errors.New("the server does not take what is sent")
 	errSilent    = errors.New("the server does not answer")
 )
 
@@ -30,11 +29,13 @@ var (
 // It ends when the connection breaks, with everything that was under way, and is not mended.
 type wire struct {
 	conn  net.Conn                            // with TLS, if there is TLS
-	raw   net.Conn                            // without: what Close closes at once
+	raw   *wireSocket                         // without
 	heard func(kind, channel, message string) // takes pushes, in their order; it must not call the wire
 
 	closed chan struct{}  // closed by fail
 	work   sync.WaitGroup // timers that are set, and what they have started
+
+	requests, waiters sync.Pool // that nobody uses
 
 	// mu guards what follows. Nothing is waited for under it, and heard is not called.
 	mu  sync.Mutex
@@ -42,8 +43,10 @@ type wire struct {
 
 	out, spare []byte        // commands that are not written yet; the buffer that is used next
 	sent       uint64        // how many bytes were given to conn, in all
-	writes     uint64        // how often
-	flusher    *waiter       // who writes
+	flusher    *waiter       // who writes,
+	writing    bool          // who is at it,
+	blocked    bool          // who was interrupted: conn has a deadline for writing
+	behind     bool          // raw has kept something
 	crowd      bool          // several have got their answers at once
 	queue      wireQueue     // requests whose answers have not come yet, in the order of out
 	owed       int           // how many answers these are
@@ -67,7 +70,7 @@ type wire struct {
 }
 
 // newWire returns a wire over a connection: raw, or what encrypts it.
-func newWire(conn, raw net.Conn, heard func(kind, channel, message string)) *wire {
+func newWire(conn net.Conn, raw *wireSocket, heard func(kind, channel, message string)) *wire {
 	w := &wire{conn: conn, raw: raw, heard: heard, closed: make(chan struct{})}
 	w.idling.init(w, w.idle)
 	w.pulsing.init(w, w.pulse)
@@ -115,7 +118,7 @@ func (w *wire) handOn() {
 	if w.err != nil {
 		return
 	}
-	if w.flusher == nil && len(w.out) > 0 && !w.summon() {
+	if w.flusher == nil && w.isBehind() && !w.summon() {
 		w.work.Add(1)
 		go w.flushAside() // ends with the write, or with the connection
 	}
@@ -148,20 +151,26 @@ func (w *wire) interrupt(x *waiter) {
 	if w.reader == x {
 		w.interruptReader()
 	}
-	if w.flusher != x || w.err != nil {
-		return
+	if w.flusher == x && w.err == nil {
+		w.work.Add(1)
+		time.AfterFunc(wireGrace, func() { w.interruptFlusher(x) })
 	}
-	// A write that has begun cannot be taken back. Usually it is over in a moment.
-	writes := w.writes
-	w.work.Add(1)
-	time.AfterFunc(wireGrace, func() {
-		defer w.work.Done()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.flusher == x && w.writes == writes {
-			w.fail(errStuck)
-		}
-	})
+}
+
+// interruptFlusher makes a write of x end that waits for the server to read.
+func (w *wire) interruptFlusher(x *waiter) {
+	defer w.work.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.flusher != x || w.err != nil:
+	case w.writing:
+		w.blocked = true
+		_ = w.raw.SetWriteDeadline(longAgo) // fails only when the connection has ended
+	default: // it is about to
+		w.work.Add(1)
+		time.AfterFunc(wireGrace, func() { w.interruptFlusher(x) })
+	}
 }
 
 // interruptReader makes a read that is under way end. It is called under mu.

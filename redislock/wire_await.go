@@ -2,17 +2,17 @@ package redislock
 
 import (
 	"context"
-	"sync"
 	"time"
 )
-
-var waiters = sync.Pool{New: func() any { return &waiter{wake: make(chan struct{}, 1)} }}
 
 // await returns when there is something in news, which it takes, or at the given instant: then it reports false. Meanwhile
 // it may read for the wire, so that a push arrives in the goroutine that waits for it. What heard sends to news is seen
 // at once; what others send may be seen late, unless they call nudge after that.
 func (w *wire) await(ctx context.Context, news <-chan struct{}, until time.Time) (bool, error) {
-	x := waiters.Get().(*waiter)
+	x, _ := w.waiters.Get().(*waiter)
+	if x == nil {
+		x = &waiter{wake: make(chan struct{}, 1)}
+	}
 	a := awaiting{w: w, x: x, news: news, until: until}
 	defer a.end()
 	w.mu.Lock()
@@ -92,7 +92,7 @@ func (a *awaiting) end() {
 		a.timer.Stop()
 	}
 	if a.disarm == nil || a.disarm() { // else the interruption may come yet, and must not be somebody else's
-		waiters.Put(a.x)
+		a.w.waiters.Put(a.x)
 	}
 }
 

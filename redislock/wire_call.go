@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	// wireGrace is how long a write may go on after the context of who writes has ended. Then it breaks the connection:
-	// part of a command may have been sent.
+	// wireGrace is how long a write may go on after the context of who writes has ended. Usually it is over in a moment.
 	wireGrace = 20 * time.Millisecond
 
 	// wireRounds is how often one goroutine writes before another takes over: meanwhile its own answer may have come.
@@ -30,7 +29,7 @@ func (w *wire) call(ctx context.Context, c *Call, source bool) (string, error) {
 	if err := w.enter(ctx); err != nil {
 		return "", err
 	}
-	p := newRequest(w)
+	p := w.newRequest()
 	w.out = appendCall(w.out, c, source)
 	w.add(p, w.sent+uint64(len(w.out)))
 	if err := w.finish(ctx, p); err != nil {
@@ -84,7 +83,7 @@ func (w *wire) together(ctx context.Context, n int, write func([]byte) []byte) (
 	if err := w.enter(ctx); err != nil {
 		return nil, err
 	}
-	p := newRequest(w)
+	p := w.newRequest()
 	p.left, p.listed, p.list = n, true, make([]wireAnswer, 0, n)
 	first := w.sent + uint64(len(w.out)) + 1 // with the first byte of all, to be on the safe side
 	w.out = write(w.out)
@@ -103,7 +102,7 @@ func (w *wire) subscribe(ctx context.Context, kind, channel string) error {
 	if err := w.enter(ctx); err != nil {
 		return err
 	}
-	p := newRequest(w)
+	p := w.newRequest()
 	p.confirm, p.channel = kind, channel
 	w.out = appendCommand(w.out, kind, channel)
 	w.add(p, w.sent+uint64(len(w.out)))
@@ -158,7 +157,7 @@ func (w *wire) add(p *request, first uint64) {
 func (w *wire) finish(ctx context.Context, p *request) error {
 	var disarm func() bool
 	for !p.done.Load() && ctx.Err() == nil {
-		mine := w.flusher == nil && len(w.out) > 0
+		mine := w.flusher == nil && w.isBehind()
 		if !mine && w.reader != nil {
 			if w.park(ctx, p) {
 				return w.left(ctx, p, disarm)
@@ -231,34 +230,50 @@ func (w *wire) flush(x *waiter) {
 		w.mu.Lock()
 	}
 	w.crowd = false
-	for round := 0; len(w.out) > 0 && w.err == nil; round++ {
+	for round := 0; w.isBehind() && w.err == nil; round++ {
 		if round >= wireRounds && w.summon() {
 			break
 		}
-		w.write()
+		if !w.write() {
+			break
+		}
 	}
 	w.flusher = nil
 }
 
-// write writes once. It is called under mu.
-func (w *wire) write() {
+// isBehind reports whether there is something to be written. It is called under mu.
+func (w *wire) isBehind() bool { return w.behind || len(w.out) > 0 }
+
+// write writes once. It reports false if it was interrupted. It is called under mu.
+func (w *wire) write() bool {
 	b := w.out
 	w.out, w.spare = w.spare[:0], nil
 	w.sent += uint64(len(b)) // in case that somebody finds the connection broken meanwhile
-	w.writes++
+	w.writing = true
 	w.mu.Unlock()
-	n, err := w.conn.Write(b)
+	n, err := len(b), error(nil)
+	if n > 0 {
+		n, err = w.conn.Write(b)
+	} else {
+		err = w.raw.catchUp()
+	}
 	w.mu.Lock()
+	w.writing = false
 	if cap(b) <= wireKeep {
 		w.spare = b[:0]
+	}
+	if w.blocked || w.behind {
+		w.blocked, w.behind = false, w.raw.isBehind()
+		_ = w.raw.SetWriteDeadline(time.Time{}) // fails only when the connection has ended
 	}
 	if err != nil {
 		w.sent -= uint64(len(b) - n)
 		w.fail(err)
 	}
+	return err == nil && !w.behind
 }
 
-// flushAside writes what those have left whose contexts have ended.
+// flushAside writes what those have left whose contexts have ended. It may take until the connection ends.
 func (w *wire) flushAside() {
 	defer w.work.Done()
 	w.mu.Lock()

@@ -43,10 +43,11 @@ func dialWire(
 func connectWire(
 	ctx context.Context, addr string, o *wireOptions, heard func(kind, channel, message string),
 ) (*wire, error) {
-	raw, err := o.Dialer.DialContext(ctx, "tcp", addr)
+	tcp, err := o.Dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
+	raw := &wireSocket{Conn: tcp}
 	if o.TLS == nil {
 		return newWire(raw, raw, heard), nil
 	}

@@ -1,7 +1,6 @@
 package redislock
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -78,15 +77,13 @@ type wireAnswer struct {
 	err   error
 }
 
-var requests = sync.Pool{New: func() any {
-	p := &request{waiter: waiter{wake: make(chan struct{}, 1)}}
-	p.cut = func() { p.w.interrupt(&p.waiter) }
-	return p
-}}
-
-func newRequest(w *wire) *request {
-	p := requests.Get().(*request)
-	p.w, p.left = w, 1
+func (w *wire) newRequest() *request {
+	p, _ := w.requests.Get().(*request)
+	if p == nil {
+		p = &request{waiter: waiter{wake: make(chan struct{}, 1)}, w: w}
+		p.cut = func() { w.interrupt(&p.waiter) }
+	}
+	p.left = 1
 	return p
 }
 
@@ -99,7 +96,7 @@ func (p *request) recycle() {
 	p.confirm, p.channel = "", ""
 	p.text, p.list, p.err = "", nil, nil
 	p.done.Store(false)
-	requests.Put(p)
+	p.w.requests.Put(p)
 }
 
 // finish says that the answers are there. It is called under mu, and p is not touched after it but for its wake.

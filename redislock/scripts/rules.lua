@@ -150,7 +150,7 @@ end
 
 -- follow lets in what else the owner of a new hold has in the queue: where it was it might wait for its own owner.
 local function follow(owner)
-	local n = first
+	local n, upgrading = first, {}
 	while owner ~= '' and named > 0 and n < after do
 		local w = at(n)
 		if w and w[OWNER] == owner then
@@ -159,12 +159,15 @@ local function follow(owner)
 				admit(n, w)
 			elseif verdict == 'upgrades' then
 				leave(n, w)
-				front(w)
+				upgrading[#upgrading + 1] = w
 			elseif verdict == 'stuck' then
 				refuse(n, w)
 			end
 		end
 		n = n + 1
+	end
+	for _, w in ipairs(upgrading) do -- after the walk, which would meet them again, and in their order
+		front(w)
 	end
 end
 

@@ -1,0 +1,307 @@
+package goredislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/redislock"
+)
+
+// solo returns a client of one server.
+func solo(addr string) *redis.Client { return redis.NewClient(&redis.Options{Addr: addr}) }
+
+func TestNew_RefusesClientsThatCannotKeepLocks(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "localhost:1"}})
+	defer ring.Close()
+	for says, client := range map[string]redis.UniversalClient{
+		"Ring":          ring,
+		"nil":           nil,
+		"client is nil": (*redis.Client)(nil),
+		"not supported": struct{ *redis.Client }{},
+	} {
+		if _, err := New(client, nil); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%T: %v, want %q", client, err, says)
+		}
+	}
+}
+
+func TestNew_WithoutAServer_FailsAndLeavesNothing(t *testing.T) {
+	noLeaks(t)
+	defer func() { watched.open-- }()
+	client := solo("127.0.0.1:1")
+	defer client.Close()
+	var broken *net.OpError
+	if _, err := New(client, nil); !errors.As(err, &broken) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := New(client, &redislock.Options{Prefix: "{"}); err == nil || !strings.Contains(err.Error(), "prefix") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNew_WithAUserWhoMayNotSubscribe_Fails(t *testing.T) {
+	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret ~* resetchannels +@all"}})
+	for _, protocol := range []int{2, 3} {
+		client := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "bob", Password: "secret", Protocol: protocol})
+		defer client.Close()
+		if _, err := New(client, nil); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+			t.Errorf("RESP%d: %v", protocol, err)
+		}
+	}
+	client := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "bob", Password: "wrong"})
+	defer client.Close()
+	if _, err := New(client, nil); err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The rights that package redislock names are enough, also for what go-redis sends by itself.
+func TestConn_WithTheRightsThatAreDocumented_Works(t *testing.T) {
+	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret resetchannels ~interlock:* &interlock:* +eval +evalsha " +
+		"+subscribe +scan +time +get +mget +set +del +hset +hget +hmget +hdel +pttl +pexpire +pexpireat +publish"}})
+	client := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "bob", Password: "secret"})
+	c := opened(t, client)
+	h := newTeller()
+	if err := c.Start(t.Context(), "interlock:push:test", h); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustCall(t, c, lockCall(t, "a")); got != "G" {
+		t.Errorf("got %q", got)
+	}
+	if nodes, err := c.Nodes(t.Context()); err != nil || len(nodes) != 1 {
+		t.Errorf("Nodes: %v, %v", nodes, err)
+	}
+	f, err := c.subscribe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.demand(&demand{kind: ping}) // is refused, which is an answer too
+	eventually(t, "the server's answer to a ping", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.err == nil && len(f.todo) == 0 && len(f.sent) == 0
+	})
+	h.none(t)
+}
+
+func TestCall_OfAScriptThatTheServerForgot_SendsItsSource(t *testing.T) {
+	addr := servers.Redis(t)
+	c := begin(t, solo(addr), newTeller())
+	for i := range 3 {
+		evals := ran(t, addr, "eval")
+		for range 2 {
+			mustCall(t, c, lockCall(t, fmt.Sprint(i)))
+		}
+		if got := ran(t, addr, "eval") - evals; got != 1 {
+			t.Errorf("%d sources were sent", got)
+		}
+		admin(t, addr, "SCRIPT", "FLUSH")
+		calls := []redislock.Call{lockCall(t, "b1"), lockCall(t, "b2"), replicated(lockCall(t, "b3"))}
+		calls[2].ReplicaTimeout = time.Millisecond
+		for i, r := range runBatch(t.Context(), t, c, calls) {
+			if r.Err != nil || r.Acked != 0 {
+				t.Errorf("call %d of a batch: %+v", i, r)
+			}
+		}
+		admin(t, addr, "SCRIPT", "FLUSH")
+	}
+}
+
+func TestBatch_OfManyCalls_AnswersEachOnce(t *testing.T) {
+	addr := servers.Redis(t)
+	c := begin(t, solo(addr), newTeller())
+	calls := make([]redislock.Call, 2*longestPipeline+10)
+	for i := range calls {
+		calls[i] = lockCall(t, fmt.Sprint(i/2))
+	}
+	for i, r := range runBatch(t.Context(), t, c, calls) {
+		if want := []string{"G", "H"}[i%2]; r.Err != nil || word(r) != want {
+			t.Errorf("call %d: %+v, want %s", i, r, want)
+		}
+	}
+	runBatch(t.Context(), t, c, nil)
+}
+
+func TestCall_WithReplicas_CountsWhoHasAcknowledged(t *testing.T) {
+	s := servers.RedisReplicated(t, 1, nil)
+	// WAIT may take longer than the client waits for an answer.
+	c := begin(t, redis.NewClient(&redis.Options{Addr: s.Primary.Addr(), ReadTimeout: 100 * time.Millisecond}), newTeller())
+	one := replicated(lockCall(t, "one"))
+	if r := c.Call(t.Context(), &one); r.Err != nil || r.Acked != 1 {
+		t.Errorf("got %+v", r)
+	}
+	two := lockCall(t, "two")
+	two.Replicas, two.ReplicaTimeout = 2, 300*time.Millisecond
+	begin := time.Now()
+	if r := c.Call(t.Context(), &two); r.Err != nil || word(r) != "G" || r.Acked != 1 {
+		t.Errorf("got %+v", r)
+	}
+	if d := time.Since(begin); d < two.ReplicaTimeout {
+		t.Errorf("took %v", d)
+	}
+}
+
+func TestCall_ThatIsRefused_SaysSo(t *testing.T) {
+	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret ~* &* +@all -eval -evalsha"}})
+	bob := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "bob", Password: "secret"})
+	pool := redis.NewClient(&redis.Options{
+		Addr: servers.Redis(t), PoolSize: 1, PoolTimeout: 50 * time.Millisecond,
+	})
+	crowded := begin(t, pool, newTeller())
+	taken := pool.Conn()
+	defer taken.Close()
+	if err := taken.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for says, c := range map[string]*conn{
+		"NOPERM":  begin(t, bob, newTeller()),
+		"timeout": crowded,
+	} {
+		for _, call := range []redislock.Call{lockCall(t, "a"), replicated(lockCall(t, "a"))} {
+			r := c.Call(t.Context(), &call)
+			if !isRefused(r.Err) || !strings.Contains(r.Err.Error(), says) {
+				t.Errorf("got %+v, want a refusal with %s", r, says)
+			}
+			if r := runBatch(t.Context(), t, c, []redislock.Call{call})[0]; !isRefused(r.Err) {
+				t.Errorf("in a batch: %+v", r)
+			}
+		}
+	}
+}
+
+func TestCall_AtAServerThatHasBecomeAReplica_WaitsForThePrimary(t *testing.T) {
+	s := servers.RedisReplicated(t, 1, nil)
+	addr := s.Replicas[0].Addr()
+	c := begin(t, solo(addr), newTeller())
+	call := lockCall(t, "a")
+	begin := time.Now()
+	if r := c.Call(t.Context(), &call); !isRefused(r.Err) || !strings.Contains(r.Err.Error(), "READONLY") {
+		t.Errorf("got %+v", r)
+	}
+	if d := time.Since(begin); d < patience || d > patience+time.Second {
+		t.Errorf("the refusal took %v", d)
+	}
+	if nodes, err := c.Nodes(t.Context()); err == nil {
+		t.Errorf("Nodes: %v", nodes)
+	}
+	answer := make(chan redislock.Reply, 1)
+	go func() { answer <- c.Call(t.Context(), &call) }()
+	eventually(t, "a try", func() bool { return ran(t, addr, "evalsha") > 0 })
+	admin(t, addr, "REPLICAOF", "NO", "ONE")
+	if r := <-answer; r.Err != nil {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestNode_RunsCommands(t *testing.T) {
+	addr := servers.Redis(t)
+	for _, protocol := range []int{2, 3} {
+		c := begin(t, redis.NewClient(&redis.Options{Addr: addr, Protocol: protocol}), newTeller())
+		nodes, err := c.Nodes(t.Context())
+		if err != nil || len(nodes) != 1 || nodes[0].Addr() != addr {
+			t.Fatalf("Nodes: %v, %v", nodes, err)
+		}
+		for _, test := range []struct{ command, want string }{
+			{"ECHO x", "x"},
+			{"DBSIZE", "0"},
+			{"GET none", "<nil>"},
+			{"MGET none nil", "[<nil> <nil>]"},
+			{"CONFIG GET appendfsync", "[appendfsync everysec]"},
+			{"COMMAND COUNT none", "ERR"},
+			{"SUBSCRIBE x", "whole connection"},
+			{"monitor", "whole connection"},
+			{"", "no command"},
+		} {
+			got, err := nodes[0].Do(t.Context(), strings.Fields(test.command)...)
+			if fmt.Sprint(got) != test.want && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("RESP%d: %s: %v, %v, want %s", protocol, test.command, got, err, test.want)
+			}
+		}
+	}
+}
+
+func TestPlain_HasNoOtherTypes(t *testing.T) {
+	got := plain([]any{"a", int64(1), nil, true, false, 1.5, answer("ERR"), redis.Nil, map[any]any{"b": 2.0, "a": []any{true}}})
+	want := []any{"a", int64(1), nil, int64(1), int64(0), "1.5", "ERR", nil, []any{"a", []any{int64(1)}, "b", "2"}}
+	if fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
+		t.Errorf("got %#v, want %#v", got, want)
+	}
+}
+
+func TestClose_LeavesTheClientOpen(t *testing.T) {
+	addr := servers.Redis(t)
+	client := solo(addr)
+	defer client.Close()
+	d, err := New(client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(admin(t, addr, "PUBSUB", "CHANNELS")); got == "[]" {
+		t.Error("the driver listens to nothing")
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("the client: %v", err)
+	}
+	eventually(t, "the subscription to end", func() bool { return fmt.Sprint(admin(t, addr, "PUBSUB", "CHANNELS")) == "[]" })
+	if err := d.Close(); err != nil {
+		t.Errorf("the second time: %v", err)
+	}
+}
+
+func TestClose_InTheMidstOfCalls_EndsThem(t *testing.T) {
+	addr := servers.Redis(t)
+	for range 5 {
+		c := begin(t, solo(addr), newTeller())
+		var callers sync.WaitGroup
+		for range 32 {
+			callers.Go(func() {
+				for call := lockCall(t, "a"); ; {
+					if r := c.Call(t.Context(), &call); r.Err != nil {
+						if !errors.Is(r.Err, driver.ErrClosed) {
+							t.Errorf("got %v", r.Err)
+						}
+						return
+					}
+				}
+			})
+		}
+		mustCall(t, c, lockCall(t, "a"))
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		callers.Wait()
+	}
+}
+
+func TestClientThatIsClosedFirst_RefusesCalls(t *testing.T) {
+	client := solo(servers.Redis(t))
+	d, err := New(client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Acquire(context.WithoutCancel(t.Context()), &driver.Request{
+		Key: driver.Key{Kind: driver.KindMutex, Name: "a"}, ID: "i", Owner: "o", Lease: time.Minute,
+	})
+	if !errors.Is(err, redis.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,49 @@
+package goredislock
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/interlock-go/interlock/redislock"
+)
+
+var (
+	errNoClient = errors.New("redis: the client is nil")
+	errRing     = errors.New("redis: a Ring decides by itself which server has a key, and decides anew when one does not answer: " +
+		"two owners could have one lock. Use a Client, a failover client or a ClusterClient")
+)
+
+// New returns a driver over client: a *redis.Client, of one server or of Sentinels, or a *redis.ClusterClient. Others are
+// refused, a *redis.Ring because it would break the locks. New subscribes to a channel of the driver's own, which may take
+// 5 seconds, and checks the server's set-up as opts say. The driver's Close leaves the client open. A nil opts means the
+// defaults.
+func New(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driver, error) {
+	c, err := newConn(client)
+	if err != nil {
+		return nil, err
+	}
+	return redislock.NewConn(c, opts)
+}
+
+// newConn returns a Conn over client, or says why there is none.
+func newConn(client redis.UniversalClient) (*conn, error) {
+	c := &conn{feeds: make(map[*redis.Client]*feed)}
+	switch client := client.(type) {
+	case nil:
+		return nil, errNoClient
+	case *redis.Client:
+		c.single = client
+	case *redis.ClusterClient:
+		c.cluster = client
+	case *redis.Ring:
+		return nil, errRing
+	default:
+		return nil, fmt.Errorf("redis: clients of type %T are not supported: give a *redis.Client or a *redis.ClusterClient", client)
+	}
+	if c.single == nil && c.cluster == nil {
+		return nil, errNoClient
+	}
+	return c, nil
+}

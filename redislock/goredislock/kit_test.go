@@ -1,0 +1,304 @@
+package goredislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/redislock"
+)
+
+const testChannel = "push:test"
+
+// told is what a handler was told: a push, or without a channel a drop.
+type told struct {
+	link             redislock.Link
+	channel, message string
+}
+
+// teller is a Handler that keeps what it is told.
+type teller struct {
+	all chan told // larger than any test needs
+}
+
+func newTeller() *teller { return &teller{make(chan told, 100_000)} }
+
+func (h *teller) Pushed(l redislock.Link, channel, message string) { h.all <- told{l, channel, message} }
+func (h *teller) Dropped(l redislock.Link)                         { h.all <- told{link: l} }
+
+// want waits for the next thing that is told and compares it.
+func (h *teller) want(t *testing.T, want told) {
+	t.Helper()
+	select {
+	case got := <-h.all:
+		if got != want {
+			t.Fatalf("the handler was told %+v, want %+v", got, want)
+		}
+	case <-time.After(15 * time.Second):
+		t.Fatalf("the handler was not told %+v within 15 s", want)
+	}
+}
+
+// wantAfterDrops waits for a push, before which there may be drops.
+func (h *teller) wantAfterDrops(t *testing.T, want told) (drops int) {
+	t.Helper()
+	for {
+		select {
+		case got := <-h.all:
+			if got == want {
+				return drops
+			}
+			if got != (told{}) {
+				t.Fatalf("the handler was told %+v, want %+v", got, want)
+			}
+			drops++
+		case <-time.After(15 * time.Second):
+			t.Fatalf("the handler was not told %+v within 15 s", want)
+		}
+	}
+}
+
+// none fails if there is something that was told.
+func (h *teller) none(t *testing.T) {
+	t.Helper()
+	select {
+	case got := <-h.all:
+		t.Fatalf("the handler was told %+v, want nothing", got)
+	default:
+	}
+}
+
+// begin opens a conn and starts it. Both it and the client are closed with the test.
+func begin(t testing.TB, client redis.UniversalClient, h redislock.Handler) *conn {
+	t.Helper()
+	c := opened(t, client)
+	if err := c.Start(t.Context(), testChannel, h); err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	return c
+}
+
+// opened is begin without Start.
+func opened(t testing.TB, client redis.UniversalClient) *conn {
+	t.Helper()
+	noLeaks(t)
+	c, err := newConn(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if err := client.Close(); err != nil {
+			t.Errorf("closing the client: %v", err)
+		}
+		watched.open--
+	})
+	return c
+}
+
+// watched says what ran before the first conn that is open was opened. Tests that use it do not run in parallel.
+var watched struct {
+	open   int
+	before map[string]string
+}
+
+// noLeaks fails t if goroutines are left when the last conn and its client have been closed.
+func noLeaks(t testing.TB) {
+	t.Helper()
+	if watched.open == 0 {
+		watched.before = clientStacks()
+	}
+	watched.open++
+	t.Cleanup(func() {
+		if watched.open > 0 {
+			return // goroutines of one conn cannot be told from those of another
+		}
+		var left []string
+		for range 3000 { // 15 s and more: go-redis dials several times, 5 s each
+			left = nil
+			for id, stack := range clientStacks() {
+				if watched.before[id] == "" {
+					left = append(left, stack)
+				}
+			}
+			if len(left) == 0 {
+				return
+			}
+			<-time.After(5 * time.Millisecond)
+		}
+		t.Errorf("goroutines are left after Close:\n%s", strings.Join(left, "\n\n"))
+	})
+}
+
+// clientStacks returns the stacks of the goroutines of go-redis and of this package, by "goroutine N".
+func clientStacks() map[string]string {
+	buf := make([]byte, 8<<20)
+	all := map[string]string{}
+	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		ours := strings.Contains(stack, "goredislock.") || strings.Contains(stack, "redis/go-redis")
+		// go-redis keeps the time in a goroutine that never ends, one for the program.
+		ours = ours && !strings.Contains(stack, "testing.tRunner") && !strings.Contains(stack, "pool.init.")
+		if id, _, ok := strings.Cut(stack, " ["); ok && ours {
+			all[id] = stack
+		}
+	}
+	return all
+}
+
+// paper is a Conn that writes down the first call and refuses it.
+type paper struct {
+	redislock.Conn
+	sharded bool
+	call    *redislock.Call
+}
+
+func (p *paper) Start(context.Context, string, redislock.Handler) error { return nil }
+func (p *paper) Sharded() bool                                          { return p.sharded }
+func (p *paper) Close() error                                           { return nil }
+
+func (p *paper) Call(_ context.Context, c *redislock.Call) redislock.Reply {
+	p.call = c
+	return redislock.Reply{Err: &redislock.RefusedError{Err: errors.New("paper")}}
+}
+
+var requests atomic.Int64
+
+// lockCall returns the call with which a driver asks for a lock for a minute. A second one for the same name is refused.
+func lockCall(t testing.TB, name string) redislock.Call {
+	t.Helper()
+	p := &paper{}
+	d, err := redislock.NewConn(p, &redislock.Options{Check: redislock.CheckNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	_, err = d.Acquire(t.Context(), &driver.Request{
+		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: fmt.Sprint("request", requests.Add(1)), Owner: "o",
+		Lease: time.Minute, Try: true,
+	})
+	if p.call == nil {
+		t.Fatalf("the driver asks for nothing: %v", err)
+	}
+	return *p.call
+}
+
+// replicated is a call that waits for one replica.
+func replicated(call redislock.Call) redislock.Call {
+	call.Replicas, call.ReplicaTimeout = 1, 5*time.Second
+	return call
+}
+
+// mustCall returns the first word of the answer to a call that must succeed: G for a lock that is granted, also to who
+// has it already, and H for one that another has.
+func mustCall(t *testing.T, c *conn, call redislock.Call) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r := c.Call(ctx, &call)
+	if r.Err != nil {
+		t.Fatalf("Call: %v", r.Err)
+	}
+	if r.Link != 0 {
+		t.Errorf("link %d: pushes do not come over it", r.Link)
+	}
+	return word(r)
+}
+
+func word(r redislock.Reply) string {
+	first, _, _ := strings.Cut(r.Text, " ")
+	return first
+}
+
+// runBatch runs a batch and returns the replies in the order of the calls.
+func runBatch(ctx context.Context, t *testing.T, c *conn, calls []redislock.Call) []redislock.Reply {
+	t.Helper()
+	replies := make([]redislock.Reply, len(calls))
+	times := make([]atomic.Int32, len(calls))
+	c.Batch(ctx, calls, func(i int, r redislock.Reply) {
+		if times[i].Add(1) == 1 {
+			replies[i] = r
+		}
+	})
+	for i := range times {
+		if n := times[i].Load(); n != 1 {
+			t.Errorf("done was called %d times for call %d", n, i)
+		}
+	}
+	return replies
+}
+
+// admin runs a command over a connection of its own.
+func admin(t testing.TB, addr string, args ...string) any {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	link, err := servers.DialRedis(ctx, addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Close()
+	answer, err := link.Do(ctx, args...)
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return answer
+}
+
+// ran returns how often a server has run a command.
+func ran(t testing.TB, addr, command string) int {
+	t.Helper()
+	_, stats, _ := strings.Cut(fmt.Sprint(admin(t, addr, "INFO", "commandstats")), "cmdstat_"+command+":calls=")
+	n := 0
+	_, _ = fmt.Sscanf(stats, "%d", &n) // not there: never
+	return n
+}
+
+func isRefused(err error) bool {
+	var refusal *redislock.RefusedError
+	return errors.As(err, &refusal)
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); <-time.After(2 * time.Millisecond) {
+		if is() {
+			return
+		}
+	}
+	t.Fatalf("not after 15 s: %s", what)
+}
+
+// endsInTime runs f with a context of 200 ms, once that ends by its deadline and once by being cancelled, which go
+// different ways in go-redis. It must not be exceeded by more than 50 ms, and what a busy machine adds.
+func endsInTime(t *testing.T, name string, f func(ctx context.Context) error) {
+	t.Helper()
+	const limit, slack = 200 * time.Millisecond, 200 * time.Millisecond
+	for _, cancelled := range []bool{false, true} {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		if cancelled {
+			ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			time.AfterFunc(limit, cancel)
+		}
+		begin := time.Now()
+		err := f(ctx)
+		if d := time.Since(begin); d > limit+slack {
+			t.Errorf("%s took %v", name, d)
+		}
+		if err == nil {
+			t.Errorf("%s: no error from a server that hangs", name)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package goredislock
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock"
+)
+
+const (
+	// Between two tries to subscribe to the driver's own channel pass firstPause, doubled each time up to longestPause.
+	firstPause, longestPause = 10 * time.Millisecond, time.Second
+
+	// settled is how long a feed must have lived for the pauses to begin anew. A server that accepts connections and breaks
+	// them must not be asked without a pause.
+	settled = time.Second
+)
+
+// subscribe makes a feed of the driver's own channel. In a Cluster it is from any node, because a PUBLISH reaches all.
+func (c *conn) subscribe(ctx context.Context) (*feed, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	node, err := within(ctx, c, func() (*redis.Client, error) { return c.owner(ctx, "") })
+	if err != nil {
+		return nil, err
+	}
+	f := c.newFeed(node, false)
+	if !c.spawn(f.run) {
+		return nil, driver.ErrClosed
+	}
+	if err := f.listen(ctx, c.channel); err != nil {
+		f.fail(err)
+		return nil, err
+	}
+	return f, nil
+}
+
+// keep sees to it that there is a feed of the driver's own channel, until c.base ends.
+func (c *conn) keep(f *feed) {
+	for failures := 0; ; {
+		select {
+		case <-f.ended: // it has told the handler
+		case <-c.base.Done():
+			return
+		}
+		if failures++; time.Since(f.begun) > settled {
+			failures = 0
+		}
+		if f = c.resubscribe(&failures); f == nil {
+			return
+		}
+		c.handler.Dropped(0) // ask once more, for what was missed before the server had us again
+	}
+}
+
+// resubscribe tries until there is a feed. It returns nil if c.base ended.
+func (c *conn) resubscribe(failures *int) *feed {
+	for {
+		if *failures > 0 {
+			d := min(firstPause<<min(*failures-1, 10), longestPause)
+			if !sleep(c.base, d/2+rand.N(d/2)) {
+				return nil
+			}
+		}
+		f, err := c.subscribe(c.base)
+		if err == nil {
+			return f
+		}
+		if c.base.Err() != nil {
+			return nil
+		}
+		*failures++
+		c.outdated()
+	}
+}
+
+// Listen subscribes at the owner of a slot. After an error nothing is known of the subscription: it may still come, and
+// the next Listen finds it then.
+func (c *conn) Listen(ctx context.Context, _ uint16, channel string) error {
+	t := try{direct: true}
+	for since := time.Now(); ; {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		f, err := c.feedOf(ctx, channel)
+		if err == nil {
+			err = f.listen(ctx, channel)
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		// Subscribing twice does no harm, so a broken connection is no end.
+		_, final := t.next(c, err)
+		if c.base.Err() != nil {
+			return &redislock.RefusedError{Err: err}
+		}
+		if final != nil && (judge(err) != unknown || isAnswer(err) || time.Since(since) > patience) {
+			return final
+		}
+		pause(ctx)
+	}
+}
+
+// Unlisten ends a subscription wherever it is.
+func (c *conn) Unlisten(_ uint16, channel string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.feeds {
+		f.unlisten(channel)
+	}
+}
+
+// feedOf returns the feed from the node that has a channel's slot.
+func (c *conn) feedOf(ctx context.Context, channel string) (*feed, error) {
+	node, err := c.owner(ctx, channel)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.feeds[node]; f != nil {
+		return f, nil
+	}
+	f := c.newFeed(node, true)
+	if !c.launch(f.run) {
+		return nil, &redislock.RefusedError{Err: driver.ErrClosed}
+	}
+	c.feeds[node] = f
+	return f, nil
+}
+
+// forget removes a feed that has ended.
+func (c *conn) forget(f *feed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for node, known := range c.feeds {
+		if known == f {
+			delete(c.feeds, node)
+		}
+	}
+}
+
+func isAnswer(err error) bool {
+	_, answered := asAnswer(err)
+	return answered
+}

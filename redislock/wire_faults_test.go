@@ -1,0 +1,359 @@
+package redislock
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+func TestWire_WhileTheServerHangs_EverythingEndsWithItsContext(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	w := startWire(t, s.Addr(), nil)
+	call := echoCall("x")
+	if _, err := w.call(t.Context(), &call, true); err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+	defer s.Cont()
+	ways := map[string]func(ctx context.Context) error{
+		"call": func(ctx context.Context) error { _, err := w.call(ctx, &call, false); return err },
+		"do":   func(ctx context.Context) error { _, err := w.do(ctx, "PING"); return err },
+		"multi": func(ctx context.Context) error {
+			_, err := w.multi(ctx, []string{"PING"}, []string{"PING"})
+			return err
+		},
+		"subscribe": func(ctx context.Context) error { return w.subscribe(ctx, "subscribe", "c") },
+		"await": func(ctx context.Context) error {
+			_, err := w.await(ctx, nil, time.Now().Add(time.Minute))
+			return err
+		},
+		"dial": func(ctx context.Context) error {
+			_, _, err := dialWire(ctx, s.Addr(), &wireOptions{}, nil)
+			return err
+		},
+	}
+	var all sync.WaitGroup
+	for name, f := range ways {
+		endsInTime(t, name, 50*time.Millisecond, f) // alone, so each is the reader
+		for range 3 {
+			all.Go(func() { endsInTime(t, name+" beside others", 50*time.Millisecond, f) })
+		}
+	}
+	all.Wait()
+	for range wireOwed + 100 { // more than may be owed
+		all.Go(func() { endsInTime(t, "one of many calls", 2*time.Second, ways["call"]) })
+	}
+	all.Wait()
+	endsInTime(t, "a call that is one too many", 50*time.Millisecond, ways["call"])
+	s.Cont()
+	if value, err := w.do(t.Context(), "ECHO", "x"); value != "x" || err != nil {
+		t.Errorf("after that: %v, %v", value, err)
+	}
+}
+
+func TestWire_ThatCannotSend_EndsWithTheContextAndGoesOnLater(t *testing.T) {
+	for name, tls := range map[string]bool{"plain": false, "TLS": true} {
+		t.Run(name, func(t *testing.T) {
+			s := servers.RedisServer(t, &servers.RedisOptions{TLS: tls})
+			w := openWire(t, s.Addr(), &wireOptions{TLS: s.TLS()}, nil)
+			s.Stop()
+			defer s.Cont()
+			fill(t, w)
+			s.Cont()
+			if value, err := w.do(t.Context(), "ECHO", "x"); value != "x" || err != nil {
+				t.Errorf("after that: %v, %v", value, err)
+			}
+		})
+	}
+}
+
+var zzHook func()
+
+// fill sends more than fits into the buffers of a connection.
+func fill(t *testing.T, w *wire) {
+	t.Helper()
+	much := strings.Repeat("x", 8<<20)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			endsInTime(t, "a large command", 250*time.Millisecond, func(ctx context.Context) error {
+				_, err := w.do(ctx, "ECHO", much)
+				return err
+			})
+		})
+	}
+	all.Wait()
+	if zzHook != nil { zzHook() }
+	endsInTime(t, "a command behind", 50*time.Millisecond, func(ctx context.Context) error {
+		_, err := w.do(ctx, "PING")
+		return err
+	})
+}
+
+// The bytes of each answer come one at a time, and calls are given up at any of them.
+func TestWire_HalfAMessage_IsNotLostWhenTheReaderGivesUp(t *testing.T) {
+	addr := fakeServer(t, func(c net.Conn, args []string) error {
+		text := args[len(args)-1]
+		for _, b := range []byte(fmt.Sprintf(">3\r\n$7\r\nmessage\r\n+c\r\n+%s\r\n$%d\r\n%s\r\n", text, len(text), text)) {
+			if _, err := c.Write([]byte{b}); err != nil {
+				return err
+			}
+			if rand.N(4) == 0 {
+				<-time.After(100 * time.Microsecond)
+			}
+		}
+		return nil
+	})
+	var pushed atomic.Int64
+	w := startWire(t, addr, func(kind, channel, _ string) {
+		if kind != "message" || channel != "c" {
+			t.Errorf("a push of kind %q on %q", kind, channel)
+		}
+		pushed.Add(1)
+	})
+	var all sync.WaitGroup
+	var sent, answered atomic.Int64
+	for g := range 8 {
+		all.Go(func() {
+			for i := range 20 {
+				text := fmt.Sprint(g, "-", i)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.N(400_000))*time.Microsecond)
+				value, err := w.do(ctx, "ECHO", text)
+				cancel()
+				if !isRefused(err) {
+					sent.Add(1)
+				}
+				if err == nil {
+					answered.Add(1)
+				}
+				if err == nil && value != text {
+					t.Errorf("%q is answered %q", text, value)
+				} else if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if value, err := w.do(t.Context(), "ECHO", "last"); value != "last" || err != nil {
+		t.Errorf("after that: %v, %v", value, err)
+	}
+	if n := pushed.Load(); n != sent.Load()+1 {
+		t.Errorf("%d pushes came with %d answers", n, sent.Load()+1)
+	}
+	t.Logf("%d of %d calls were answered in time", answered.Load(), sent.Load())
+}
+
+func TestWire_ThatIsReset_FailsEverythingAndTellsWhatWasNotSent(t *testing.T) {
+	addr := servers.Redis(t)
+	proxy := servers.NewProxy(t, addr)
+	var called, open int64
+	for range 20 {
+		w := startWire(t, proxy.Addr(), nil)
+		call := Call{Script: incrScript, Keys: []string{"n"}}
+		var ok, unknown atomic.Int64
+		var callers sync.WaitGroup
+		for range 32 {
+			callers.Go(func() {
+				for {
+					_, err := w.call(t.Context(), &call, true)
+					switch {
+					case err == nil:
+						ok.Add(1)
+						continue
+					case errors.Is(err, errBroken):
+						unknown.Add(1)
+					case !errors.Is(err, errUnsent):
+						t.Error(err)
+					}
+					return
+				}
+			})
+		}
+		eventually(t, "calls to succeed", func() bool { return ok.Load() > 100 })
+		proxy.Reset()
+		callers.Wait()
+		<-w.closed
+		called += ok.Load()
+		open += unknown.Load()
+	}
+	var ran int64
+	_, _ = fmt.Sscan(adminDo(t, addr, "GET", "n"), &ran)
+	if ran < called || ran > called+open {
+		t.Errorf("%d calls succeeded and %d are open, but %d ran", called, open, ran)
+	}
+	t.Logf("%d succeeded, %d open, %d ran", called, open, ran)
+}
+
+func TestWire_WhatIsNoAnswer_BreaksIt(t *testing.T) {
+	for _, nonsense := range []string{
+		"HTTP/1.1 400 Bad Request\r\n", "+one\r\n+two\r\n", "$99999999\r\n", "*1\r\n:x\r\n", ">0\r\n", ">1\r\n:1\r\n", "\r\n", ":1\n",
+	} {
+		w := startWire(t, fakeServer(t, func(c net.Conn, _ []string) error {
+			_, err := c.Write([]byte(nonsense))
+			return err
+		}), nil)
+		value, err := w.do(t.Context(), "PING")
+		if err == nil && value != "one" {
+			t.Errorf("%q is taken for %v", nonsense, value)
+		}
+		select {
+		case <-w.closed:
+		case <-time.After(5 * time.Second):
+			t.Errorf("%q has not broken the connection", nonsense)
+		}
+	}
+}
+
+func TestWire_WithoutAnswers_BreaksTenSecondsAfterTheLastByte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		w := newWire(near, &wireSocket{Conn: near}, func(string, string, string) {})
+		defer w.Close()
+		time.Sleep(time.Hour) // without anything owed nothing happens
+		go func() {           // ends with the command
+			if _, err := far.Read(make([]byte, 1000)); err != nil {
+				t.Error(err)
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := w.do(ctx, "PING"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		begin := time.Now()
+		time.Sleep(5 * time.Second)
+		if _, err := far.Write([]byte(">1\r\n+news\r\n")); err != nil { // it lives
+			t.Error(err)
+		}
+		<-w.closed
+		if d := time.Since(begin); d < 15*time.Second || d > 18*time.Second {
+			t.Errorf("the connection broke after %v", d)
+		}
+	})
+}
+
+func TestDialWire_WhoIsNotLetIn_IsNotToldThePassword(t *testing.T) {
+	const secret = "hunter2secret"
+	s := servers.RedisServer(t, &servers.RedisOptions{Password: "another"})
+	old := fakeServer(t, nil)
+	for addr, want := range map[string]string{s.Addr(): "WRONGPASS", old: errNoRESP3.Error()} {
+		_, _, err := dialWire(t.Context(), addr, &wireOptions{Password: secret, ClientName: "x"}, nil)
+		if !isRefused(err) || !strings.Contains(fmt.Sprint(err), want) || strings.Contains(fmt.Sprintf("%+v", err), secret) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if errors.Is(err, errNoRESP3) != (addr == old) {
+			t.Errorf("got %v", err)
+		}
+	}
+	_, _, err := dialWire(t.Context(), "127.0.0.1:1", &wireOptions{}, nil)
+	var dialling *net.OpError
+	if !isRefused(err) || !errors.As(err, &dialling) || dialling.Op != "dial" {
+		t.Errorf("without a server: %v", err)
+	}
+	if _, _, err := dialWire(t.Context(), servers.Redis(t), &wireOptions{DB: 99}, nil); !isRefused(err) {
+		t.Errorf("a database that there is not: %v", err)
+	}
+}
+
+func TestDialWire_GreetsAndChoosesTheDatabase(t *testing.T) {
+	s := servers.RedisServer(t, &servers.RedisOptions{Password: "another"})
+	told := func(string, string, string) {}
+	w, g, err := dialWire(t.Context(), s.Addr(), &wireOptions{Password: "another", ClientName: "me", DB: 3}, told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if !g.resp3 || g.replica || g.major < 6 {
+		t.Errorf("the greeting is %+v", g)
+	}
+	info, err := w.do(t.Context(), "CLIENT", "INFO")
+	if text := fmt.Sprint(info); err != nil || !strings.Contains(text, " name=me ") || !strings.Contains(text, " db=3 ") {
+		t.Errorf("got %s, %v", text, err)
+	}
+}
+
+func TestDialWire_ToAServerThatIsNotTrusted_IsAnErrorOfDialling(t *testing.T) {
+	s := servers.RedisServer(t, &servers.RedisOptions{TLS: true})
+	config := s.TLS()
+	config.RootCAs = nil
+	_, _, err := dialWire(t.Context(), s.Addr(), &wireOptions{TLS: config}, nil)
+	var dialling *net.OpError
+	if !isRefused(err) || !errors.As(err, &dialling) || dialling.Op != "dial" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// fakeServer speaks RESP3 and answers all but HELLO as it is told to. Without that it is one that does not know HELLO.
+func fakeServer(t *testing.T, answer func(c net.Conn, args []string) error) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				for r := bufio.NewReader(c); ; {
+					args, err := readCommand(r)
+					switch {
+					case err != nil:
+					case answer == nil:
+						_, err = fmt.Fprintf(c, "-ERR unknown command, with args beginning with: %q\r\n", args)
+					case args[0] == "HELLO":
+						_, err = c.Write([]byte("%2\r\n+proto\r\n:3\r\n+role\r\n+master\r\n"))
+					default:
+						err = answer(c, args)
+					}
+					if err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	return l.Addr().String()
+}
+
+// readCommand reads one command.
+func readCommand(r *bufio.Reader) (args []string, err error) {
+	var n, size int
+	if _, err := fmt.Fscanf(r, "*%d\r\n", &n); err != nil {
+		return nil, err
+	}
+	for range n {
+		if _, err := fmt.Fscanf(r, "$%d\r\n", &size); err != nil {
+			return nil, err
+		}
+		b := make([]byte, size+2)
+		for i := range b {
+			if b[i], err = r.ReadByte(); err != nil {
+				return nil, err
+			}
+		}
+		args = append(args, string(b[:size]))
+	}
+	return args, nil
+}

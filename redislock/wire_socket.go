@@ -1,0 +1,63 @@
+package redislock
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+)
+
+// wireSocket is the connection below TLS, if there is TLS. A write that its deadline ends has succeeded as far as its
+// caller knows, and what was not sent is kept: TLS could not go on after half a record, nor a command after half of it.
+type wireSocket struct {
+	net.Conn
+
+	mu   sync.Mutex // guards what follows, and orders writes: TLS has some of its own to send
+	rest []byte     // what is to be sent before everything else
+}
+
+// Write sends b, or keeps what it cannot send before the deadline.
+func (s *wireSocket) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.sendRest(); err != nil {
+		return 0, err
+	}
+	n := 0
+	if len(s.rest) == 0 {
+		var err error
+		if n, err = s.Conn.Write(b); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+	}
+	s.rest = append(s.rest, b[n:]...)
+	return len(b), nil
+}
+
+// catchUp sends what was kept, as far as the deadline allows.
+func (s *wireSocket) catchUp() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sendRest()
+}
+
+func (s *wireSocket) sendRest() error {
+	if len(s.rest) == 0 {
+		return nil
+	}
+	n, err := s.Conn.Write(s.rest)
+	if s.rest = s.rest[n:]; len(s.rest) == 0 {
+		s.rest = nil
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// isBehind reports whether something is kept.
+func (s *wireSocket) isBehind() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.rest) > 0
+}
