@@ -40,8 +40,10 @@ type grant struct {
 
 	due   time.Time // when the scheduler looks at g next
 	index int       // in the scheduler's heap; -1 if not there
-	gone  bool      // given back or lost: nothing may happen to it any more
-	loss  error     // the *LostError of its holds, if it was lost
+
+	between bool  // nobody holds it while it is renewed to be passed on
+	gone    bool  // given back or lost: nothing may happen to it any more
+	loss    error // the *LostError of its holds, if it was lost
 }
 
 // newGrant takes in the engine's answer to r. The caller holds Client.mu.
@@ -122,24 +124,31 @@ func (g *grant) wanted() (lease, renewal time.Duration) {
 	return lease, renewal
 }
 
-// mayPass reports whether g may go on to another owner of this process without the engine: the block has a token left,
-// the others outside have not waited for too long, and the trust that the receiver gets is worth having.
-func (g *grant) mayPass(now time.Time) bool {
+// passable reports whether g may go on to another owner of this process without the engine, as far as the others outside
+// are concerned: the block has a token left, and they have not waited for too long.
+func (g *grant) passable(now time.Time) bool {
 	if g.q == nil || g.q.key.noRenew || g.pass+1 >= g.tokens || g.failed {
 		return false
 	}
-	if g.pass >= g.c.opts.LocalPasses || now.Sub(g.since) >= g.c.opts.LocalTime {
-		return false
-	}
+	return g.pass < g.c.opts.LocalPasses && now.Sub(g.since) < g.c.opts.LocalTime
+}
+
+// trusted reports whether the trust that the receiver of a pass gets is worth having.
+func (g *grant) trusted(now time.Time) bool {
 	switch g.c.traits.Ends {
 	case driver.Process:
 		return true
 	case driver.Sessions: // confirmed each third of the timeout, so a third may be missing, and the reply under way
 		return g.remaining(now) >= g.lease/3
-	default:
+	default: // more than the receiver asked for is not his either: others would wait for longer if he died
 		left := g.remaining(now)
 		return left >= g.q.key.lease*2/3 && left <= g.q.key.lease
 	}
+}
+
+// worthRenewing reports whether a renewal would make g trusted.
+func (g *grant) worthRenewing(now time.Time) bool {
+	return g.c.renewer != nil && g.remaining(now) < g.q.key.lease*2/3
 }
 
 // release is what gives g back to the engine.

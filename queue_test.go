@@ -112,6 +112,68 @@ func TestLocalPass_WithoutEnoughTrust_GoesThroughTheEngine(t *testing.T) {
 	})
 }
 
+// shortGrants lets every grant last as long as a push that has to be claimed.
+func shortGrants(h *hooks) {
+	on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+		g, err := h.Driver.Acquire(ctx, r)
+		g.Lease = 2 * second
+		return g, err
+	})
+}
+
+func TestLocalPass_OfAShortGrant_WaitsForItsRenewal(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		shortGrants(h)
+		answer := make(chan struct{})
+		on(h, &h.renew, func(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
+			<-answer
+			h.Driver.Renew(ctx, batch, done)
+		})
+		first := mustLock(t, t.Context(), c, "a")
+		next := lockLater(t.Context(), c, "a")
+		synctest.Wait()
+		mustUnlock(t, first)
+		synctest.Wait()
+		select {
+		case <-next:
+			t.Fatal("passed on before it was renewed")
+		default:
+		}
+		close(answer)
+		got := <-next
+		if got.err != nil || got.lease.Token() != first.Token()+1 {
+			t.Fatalf("token %d, %v; want the next of the block after %d", got.lease.Token(), got.err, first.Token())
+		}
+		if left := time.Until(got.lease.Deadline()); left < 29*second {
+			t.Errorf("the receiver was given %v", left)
+		}
+		mustUnlock(t, got.lease)
+	})
+}
+
+func TestLocalPass_OfAShortGrantWhoseWaiterHasGone_GivesItBack(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		shortGrants(h)
+		answer := make(chan struct{})
+		on(h, &h.renew, func(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
+			<-answer
+			h.Driver.Renew(ctx, batch, done)
+		})
+		first := mustLock(t, t.Context(), c, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		next := lockLater(ctx, c, "a")
+		synctest.Wait()
+		mustUnlock(t, first)
+		cancel()
+		if got := <-next; got.err == nil {
+			t.Fatal("granted without trust")
+		}
+		close(answer)
+		synctest.Wait()
+		mustUnlock(t, mustLock(t, t.Context(), peer(t, h, nil), "a"))
+	})
+}
+
 func TestAWaiterThatGivesUp_LeavesTheOthersTheirPlace(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)

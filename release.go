@@ -93,17 +93,56 @@ func (g *grant) passOn() bool {
 	if q == nil || q.waiters.length == 0 {
 		return false
 	}
-	if g.mayPass(g.c.now()) {
+	now := g.c.now()
+	switch {
+	case !g.passable(now):
+		return g.requeue()
+	case g.trusted(now):
 		g.pass++
 		q.serve(g, true)
 		return true
+	case !g.worthRenewing(now):
+		return g.requeue()
 	}
-	if g.c.requeuer == nil || q.fetch != nil {
+	g.between = true
+	lease := q.key.lease
+	g.c.background.Go(func() { g.renewAndPass(lease) }) // ends with the renewal, which is bounded
+	return true
+}
+
+// requeue gives g back together with the next request of its queue, if the engine can. The caller holds Client.mu.
+func (g *grant) requeue() bool {
+	q := g.q
+	if q == nil || q.waiters.length == 0 || g.c.requeuer == nil || q.fetch != nil {
 		return false
 	}
 	g.drop()
 	q.startFetch(g.release())
 	return true
+}
+
+// renewAndPass renews g and passes it on: a grant that came by a push is short, and the next in this process wants a full
+// lease. That costs a round trip once, and saves one for each pass.
+func (g *grant) renewAndPass(lease time.Duration) {
+	c := g.c
+	err := c.renewNow(c.base, g, lease)
+	c.lock()
+	defer c.unlockHere()
+	g.between = false
+	q := g.q
+	switch now := c.now(); {
+	case g.gone:
+	case err == nil && q != nil && q.waiters.length > 0 && g.passable(now) && g.trusted(now):
+		g.pass++
+		q.serve(g, true)
+	case g.requeue():
+	default:
+		g.drop()
+		c.settle(g.release())
+		if q != nil {
+			q.startFetch(nil)
+		}
+	}
 }
 
 // releaseHere gives the hold back to a local engine in the caller's goroutine. Should the engine not manage it, as with a

@@ -212,7 +212,7 @@ func (c *Client) expire(g *grant, now time.Time) {
 			_ = l.lose(driver.LostExpired, nil)
 		}
 	}
-	if len(g.holds) == 0 {
+	if len(g.holds) == 0 && !g.between {
 		c.end(g, driver.LostExpired)
 	}
 }
