@@ -237,7 +237,7 @@ func TestMutexesWithOtherLeases_ExcludeEachOther(t *testing.T) {
 	})
 }
 
-func TestAGrantShorterThanAsked_IsRenewedAtOnce(t *testing.T) {
+func TestAGrantShorterThanAsked_IsRenewedSoon(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 			g, err := h.Driver.Acquire(ctx, r)
@@ -245,6 +245,7 @@ func TestAGrantShorterThanAsked_IsRenewedAtOnce(t *testing.T) {
 			return g, err
 		})
 		l := mustLock(t, t.Context(), c, "a")
+		time.Sleep(claimDelay)
 		synctest.Wait()
 		if left := time.Until(l.Deadline()); left < 29*second {
 			t.Errorf("%v of trust, want the full lease", left)

@@ -90,13 +90,17 @@ func (g *grant) nextLook() time.Time {
 	return next
 }
 
-// renewalDue is when g is to be renewed next: a pause after the last confirmed renewal was sent, at once when the engine
+// claimDelay is how long a grant that is shorter than asked, which is a push, may go without being claimed: a hold that is
+// over by then costs no message for that.
+const claimDelay = 5 * time.Millisecond
+
+// renewalDue is when g is to be renewed next: a pause after the last confirmed renewal was sent, soon when the engine
 // gave less than was asked for, and in any case after the pause that follows an attempt.
 func (g *grant) renewalDue() time.Time {
 	lease, pause := g.wanted()
 	due := g.renewed.Add(pause)
 	if g.sent.Add(g.lease).Before(g.renewed.Add(lease)) {
-		due = g.renewed
+		due = g.since.Add(min(claimDelay, g.lease/4))
 	}
 	if due.Before(g.notBefore) {
 		return g.notBefore

@@ -112,7 +112,7 @@ type Grant struct {
 	Nonce string
 
 	// Sent and Lease are the trust window: the hold is the caller's from Sent (on the monotonic clock, not later than the
-	// engine's own instant of granting) for Lease. A Lease shorter than asked is renewed at once, so a push that must be
+	// engine's own instant of granting) for Lease. A Lease shorter than asked is renewed soon, so a push that must be
 	// claimed grants a short one. On Sessions engines Lease is the session's timeout and Session counts instead of Sent.
 	// On Process engines both are zero: the hold lasts as long as the process.
 	Sent    time.Time

@@ -203,7 +203,7 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 		}
 		a.waits()
 		var p *push
-		p, err = a.d.news(ctx, a.e, a.pause())
+		p, err = a.news(ctx, a.pause())
 		switch {
 		case err != nil:
 		case p == nil:

@@ -38,7 +38,11 @@ func TestConformance_PushesOverAnotherConnection(t *testing.T) {
 // open returns a driver over a client of its own, which it closes.
 func open(t testing.TB, o rueidis.ClientOption, opts *Options) *Driver {
 	t.Helper()
-	d, err := start(context.Background(), newRueidisConn(dial(t, o), true), opts)
+	c := newRueidisConn(dial(t, o), true)
+	if *overWires {
+		c.wires = wireOptionsOf(&o)
+	}
+	d, err := start(context.Background(), c, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,28 +130,48 @@ func (d *Driver) opened(e *entry) {
 	e.open = true
 }
 
-// news waits until something is pushed to e, after at most t, and returns it, or nil if it is time to ask.
-func (d *Driver) news(ctx context.Context, e *entry, t time.Duration) (*push, error) {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
+// news waits until something is pushed to the attempt, after at most t, and returns it, or nil if it is time to ask.
+func (a *attempt) news(ctx context.Context, t time.Duration) (*push, error) {
+	d, until := a.d, time.Now().Add(t)
 	for {
 		d.mu.Lock()
-		w := e.waiting()
+		w := a.e.waiting()
 		p, again := w.push, w.again
 		w.push, w.again = nil, false
 		d.mu.Unlock()
 		if p != nil || again {
 			return p, nil
 		}
-		select {
-		case <-w.wake:
-		case <-timer.C:
-			return nil, nil //nolint:nilnil // nothing was pushed
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-d.closing:
-			return nil, driver.ErrClosed
+		heard, err := a.listenFor(ctx, w.wake, until)
+		if err != nil || !heard {
+			return nil, err
 		}
+	}
+}
+
+// listenFor waits until w is roused: if the connections can make use of the goroutine, in a read. It reports false at the
+// instant until.
+func (a *attempt) listenFor(ctx context.Context, wake <-chan struct{}, until time.Time) (heard bool, err error) {
+	if reader, lends := a.d.conn.(Awaiter); lends {
+		heard, err = reader.Await(ctx, a.slot, wake, until)
+		switch {
+		case a.d.isClosed():
+			return false, driver.ErrClosed
+		case err == nil || ctx.Err() != nil:
+			return heard, err
+		}
+	}
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-wake:
+		return true, nil
+	case <-timer.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-a.d.closing:
+		return false, driver.ErrClosed
 	}
 }
 

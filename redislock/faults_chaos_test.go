@@ -28,13 +28,14 @@ func TestBadNetwork_AtRandom_NeverAreTwoInside(t *testing.T) {
 func badNetwork(t *testing.T, replicas string) {
 	s := servers.RedisReplicated(t, 1, nil)
 	r := newRand(t)
+	o := &interlock.Options{Lease: 300 * time.Millisecond, LocalTime: time.Millisecond}
 	var proxies []*servers.Proxy
 	var clients []*interlock.Client
 	for range 5 {
 		p := servers.NewProxy(t, s.Primary.Addr())
 		proxies = append(proxies, p)
 		url := withQuery(redisURL("redis", p.Addr()), "replicas", replicas)
-		clients = append(clients, openLocks(t, url, &interlock.Options{Lease: 300 * time.Millisecond, LocalTime: time.Millisecond}))
+		clients = append(clients, openLocks(t, url, o))
 	}
 	w := newInside(t, "lock")
 	ctx, cancel := context.WithTimeout(context.Background(), chaosTime)
@@ -58,7 +59,7 @@ func badNetwork(t *testing.T, replicas string) {
 	})
 	all.Wait()
 	t.Logf("%d times somebody was in", w.count())
-	if w.count() < 20 {
+	if w.count() < 10 {
 		t.Errorf("only %d times somebody was in: that shows nothing", w.count())
 	}
 	for i, p := range proxies {
@@ -102,7 +103,7 @@ func visit(ctx context.Context, c *interlock.Client, w *inside, r *rand.Rand) {
 // spoil changes something about a network.
 func spoil(p *servers.Proxy, r *rand.Rand) {
 	way := []servers.Direction{servers.ToServer, servers.ToClient, servers.BothWays}[r.IntN(3)]
-	switch r.IntN(10) {
+	switch r.IntN(20) {
 	case 0:
 		p.BlackHole(way)
 	case 1, 2:
@@ -115,8 +116,9 @@ func spoil(p *servers.Proxy, r *rand.Rand) {
 		p.Refuse()
 		p.Reset()
 	default:
+		p.Delay(servers.BothWays, 0)
 		p.Pass()
-		if r.IntN(2) == 0 {
+		if r.IntN(4) == 0 {
 			p.Reset()
 		}
 	}

@@ -18,6 +18,7 @@ func TestCluster_Faults(t *testing.T) {
 		// Without it no slot is served while one has no owner.
 		Config: map[string]string{"cluster-require-full-coverage": "no"},
 	})
+	t.Run("Close_LeavesNothing", func(t *testing.T) { leavesNothing(t, clusterURL(c), c.Nodes(), primaries(c)...) })
 	t.Run("ASlotThatMovesUnderAContendedLock_LosesNobody", func(t *testing.T) { slotMoves(t, c) })
 	t.Run("ASlotThatTakesLongToMove_KeepsItsHolders", func(t *testing.T) { slotMovesSlowly(t, c) })
 	t.Run("ANodeThatDies_IsReplacedAndOtherSlotsDoNotNotice", func(t *testing.T) { nodeDies(t, c) })

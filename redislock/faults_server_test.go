@@ -112,7 +112,7 @@ func several(t testing.TB, n int, url string, o *interlock.Options) (all []*inte
 
 func TestScriptFlush_InTheMidstOfTraffic_IsNotNoticed(t *testing.T) {
 	s := servers.RedisServer(t, nil)
-	c := newCrowd(t, 4, 50, several(t, 4, redisURL("redis", s.Addr()), &interlock.Options{LocalPasses: -1})...)
+	c := newCrowd(t, 4, 30, several(t, 4, redisURL("redis", s.Addr()), &interlock.Options{LocalPasses: -1})...)
 	admin, err := s.Dial(patient(t))
 	if err != nil {
 		t.Fatal(err)
@@ -295,8 +295,8 @@ func TestSecured_ByTLSAPasswordAndALeastUser_EverythingWorks(t *testing.T) {
 		if err == nil {
 			_ = opened.Close()
 			t.Errorf("with %s it opens", what)
-		} else if strings.Contains(err.Error(), "s3cr3t") || strings.Contains(err.Error(), "hunter2") || ctx.Err() == context.DeadlineExceeded {
-			t.Errorf("with %s: %v", what, err)
+		} else if said := err.Error(); strings.Contains(said, "s3cr3t") || strings.Contains(said, "hunter2") {
+			t.Errorf("with %s the error shows the password: %v", what, err)
 		}
 	}
 }

@@ -21,7 +21,8 @@ const rueidisPatience = 2 * time.Second
 // calls go and the pushes come: rueidis's shared connections do not tell which of them a reply came over.
 type rueidisConn struct {
 	client  rueidis.Client
-	own     bool // Close closes the client
+	own     bool         // Close closes the client
+	wires   *wireOptions // how links connect by themselves; nil if they are connections of the client
 	cluster bool
 
 	// What Start sets.

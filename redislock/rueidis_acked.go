@@ -20,7 +20,7 @@ func (c *rueidisConn) callAcked(ctx context.Context, call *Call) Reply {
 
 // runAcked runs the jobs and then WAIT, for the most replicas and the longest time that any of them asks for. WAIT holds
 // up everything that comes after it on its connection, so the connection is nobody else's meanwhile.
-func (c *rueidisConn) runAcked(ctx context.Context, n *rueidisNode, jobs []*rueidisJob) ([]rueidis.RedisResult, int) {
+func (c *rueidisConn) runAcked(ctx context.Context, n *rueidisNode, jobs []*rueidisJob) ([]rueidisText, int) {
 	replicas, limit := 0, time.Millisecond // 0 would be for ever
 	for _, j := range jobs {
 		replicas, limit = max(replicas, j.call.Replicas), max(limit, j.call.ReplicaTimeout)
@@ -33,7 +33,7 @@ func (c *rueidisConn) runAcked(ctx context.Context, n *rueidisNode, jobs []*ruei
 	}
 	last := len(rs) - 1
 	acked, _ := rs[last].AsInt64() // without an answer nobody has acknowledged anything, as far as we know
-	return rs[:last], int(acked)
+	return textsOf(rs[:last], len(jobs)), int(acked)
 }
 
 // private runs commands on a connection to n that nobody else uses meanwhile: one of those that rueidis keeps for

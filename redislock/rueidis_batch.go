@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-
-	"github.com/redis/rueidis"
 )
 
 // rueidisPipeline is how many calls go in one pipeline. A server answers none of it before it has run all of it, and
@@ -110,10 +108,9 @@ func (c *rueidisConn) runPart(ctx context.Context, r rueidisRoute, jobs []*rueid
 		}
 		return ends
 	}
-	rs, acked := c.send(ctx, r, n, l, jobs)
-	width := len(rs) / len(jobs) // an ASKING before each command, or none
+	texts, acked := c.send(ctx, r, n, l, jobs)
 	for i := range ends {
-		ends[i].take(n, l, rs[i*width+width-1], acked)
+		ends[i].take(n, l, texts[i], acked)
 	}
 	return ends
 }
@@ -121,42 +118,24 @@ func (c *rueidisConn) runPart(ctx context.Context, r rueidisRoute, jobs []*rueid
 // send sends one pipeline, over the link or with WAIT behind it.
 func (c *rueidisConn) send(
 	ctx context.Context, r rueidisRoute, n *rueidisNode, l *rueidisLink, jobs []*rueidisJob,
-) ([]rueidis.RedisResult, int) {
+) ([]rueidisText, int) {
 	if r.acked {
 		return c.runAcked(ctx, n, jobs)
 	}
-	return l.doMulti(ctx, pipeline(l.build, jobs)), 0
+	return l.pipeline(ctx, jobs), 0
 }
 
 // take takes the result of a job's command.
-func (e *rueidisEnd) take(n *rueidisNode, l *rueidisLink, r rueidis.RedisResult, acked int) {
-	text, err := r.ToString()
-	if err != nil {
-		e.wait, err = e.job.try.next(n, l, e.job.call.Slot, err)
+func (e *rueidisEnd) take(n *rueidisNode, l *rueidisLink, r rueidisText, acked int) {
+	if r.err != nil {
+		var err error
+		e.wait, err = e.job.try.next(n, l, e.job.call.Slot, r.err)
 		e.again = err == nil
 		e.reply = Reply{Err: err}
 		return
 	}
-	e.reply = Reply{Text: text, Acked: acked}
+	e.reply = Reply{Text: r.text, Acked: acked}
 	if l != nil {
 		e.reply.Link = l.number
 	}
-}
-
-// pipeline builds the commands of jobs. A script that the server does not know is sent once: what follows in the same
-// pipeline can name it.
-func pipeline(b rueidis.Builder, jobs []*rueidisJob) []rueidis.Completed {
-	commands := make([]rueidis.Completed, 0, 2*len(jobs)+1)
-	var sent []*Script
-	for _, j := range jobs {
-		if j.try.asking != "" {
-			commands = append(commands, b.Asking().Build())
-		}
-		source := j.try.evals > 0 && !slices.Contains(sent, j.call.Script)
-		if source {
-			sent = append(sent, j.call.Script)
-		}
-		commands = append(commands, command(b, j.call, source))
-	}
-	return commands
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
 // rueidisRedirects is how often a call follows MOVED and ASK. Nodes that point at each other agree within moments.
@@ -51,13 +49,12 @@ type rueidisTry struct {
 
 // over runs the call once.
 func (t *rueidisTry) over(ctx context.Context, l *rueidisLink, call *Call) (string, error) {
-	command := command(l.build, call, t.evals > 0)
 	if t.asking == "" {
-		return l.do(ctx, command).ToString()
+		return l.call(ctx, call, t.evals > 0)
 	}
 	// Together, because ASKING holds for the next command on the connection, whoever's it is.
-	rs := l.doMulti(ctx, []rueidis.Completed{l.build.Asking().Build(), command})
-	return rs[1].ToString()
+	r := l.pipeline(ctx, []*rueidisJob{{call: call, try: *t}})[0]
+	return r.text, r.err
 }
 
 // next takes the error of one try at node n, over l if it was over a link. It returns an error if that was the last
@@ -117,14 +114,4 @@ func refusedIf(end bool, err error) error {
 		return err
 	}
 	return &RefusedError{err}
-}
-
-// command builds the command that runs a script, by its source or by its name. The keys are given as arguments: the
-// connection is chosen already, so rueidis need not find out the slot.
-func command(b rueidis.Builder, c *Call, source bool) rueidis.Completed {
-	n := int64(len(c.Keys))
-	if source {
-		return b.Eval().Script(c.Script.Source()).Numkeys(n).Arg(c.Keys...).Arg(c.Args...).Build()
-	}
-	return b.Evalsha().Sha1(c.Script.SHA()).Numkeys(n).Arg(c.Keys...).Arg(c.Args...).Build()
 }

@@ -7,8 +7,6 @@ import (
 	"net"
 	"strings"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
 var (
@@ -49,11 +47,10 @@ var codes = map[string]verdict{
 
 // judge says what an error of a call means. The address is that of the node that was asked.
 func judge(err error, addr string) judgement {
-	var answer *rueidis.RedisError
-	if !errors.As(err, &answer) {
+	message, isAnswer := answer(err)
+	if !isAnswer {
 		return judgement{verdict: judgeTransport(err)}
 	}
-	message := answer.Error()
 	// Redis 6 packs the error of a command in a script into one of its own. It is the first write that fails, so nothing
 	// has happened.
 	if strings.Contains(message, "-READONLY ") {

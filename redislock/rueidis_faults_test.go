@@ -308,6 +308,9 @@ func TestConnect_ThatIsSlow_ServesWhoWaitsLonger(t *testing.T) {
 }
 
 func TestStart_WithoutAPoolForConnections_EndsWithItsContext(t *testing.T) {
+	if *overWires {
+		t.Skip("a wire needs no pool")
+	}
 	option := soloOption(servers.Redis(t))
 	option.BlockingPoolSize = 1
 	c := openRueidis(t, option)

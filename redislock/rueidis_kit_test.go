@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"runtime"
 	"strings"
@@ -15,6 +16,9 @@ import (
 )
 
 const testChannel = "push:test"
+
+// overWires runs the tests of the rueidis Conn with connections of its own, as URLs have them.
+var overWires = flag.Bool("wires", false, "let links connect by themselves")
 
 var (
 	echoScript  = testScript(`return ARGV[1]`)
@@ -94,6 +98,9 @@ func openRueidis(t testing.TB, option rueidis.ClientOption) *rueidisConn {
 		t.Fatal(err)
 	}
 	c := newRueidisConn(client, true)
+	if *overWires && !option.AlwaysRESP2 {
+		c.wires = wireOptionsOf(&option)
+	}
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Errorf("Close: %v", err)

@@ -36,13 +36,15 @@ var (
 // breaks. It is never mended; its node makes a new one.
 type rueidisLink struct {
 	node   *rueidisNode
-	number Link // 0 with RESP2, where rueidis opens a second connection for the pushes
-	client rueidis.DedicatedClient
-	build  rueidis.Builder
-	peers  []string     // the servers that rueidis knew before it made the connection, if it is not a Cluster
-	hooks  <-chan error // rueidis closes it when the connection has ended
+	number Link     // 0 with RESP2, where rueidis opens a second connection for the pushes
+	peers  []string // the servers that rueidis knew before it made the connection, if it is not a Cluster
 
-	window chan struct{} // holds one for each command under way
+	carrier rueidisCarrier
+	wire    *wire           // the carrier, if it is one
+	hooks   <-chan error    // else: rueidis closes it when the connection has ended
+	broken  <-chan struct{} // closed when a wire has ended
+
+	window chan struct{} // if it is not a wire: holds one for each command under way
 	owed   atomic.Int64  // of those, the ones for whose answers nobody waits any more
 
 	once   sync.Once
@@ -57,22 +59,21 @@ type rueidisLink struct {
 	subscriptions map[string]*rueidisSubscription // by channel: those that Listen asked for
 }
 
-func newRueidisLink(n *rueidisNode, client rueidis.DedicatedClient, peers []string) *rueidisLink {
+func newRueidisLink(n *rueidisNode, peers []string) *rueidisLink {
 	return &rueidisLink{
-		node: n, client: client, build: client.B(), peers: peers,
-		window: make(chan struct{}, rueidisWindow), failed: make(chan struct{}),
-		subscriptions: make(map[string]*rueidisSubscription),
+		node: n, peers: peers, failed: make(chan struct{}), subscriptions: make(map[string]*rueidisSubscription),
 	}
 }
 
-// open greets the server and subscribes.
-func (l *rueidisLink) open(ctx context.Context) error {
+// open greets the server and subscribes, over a connection of rueidis.
+func (l *rueidisLink) open(ctx context.Context, client rueidis.DedicatedClient) error {
+	l.carrier, l.window = rueidisDedicated{client}, make(chan struct{}, rueidisWindow)
 	// A context that has an end but no deadline makes rueidis start the goroutines of the connection with the first
 	// command. Without them the second of two commands would wait for the first, and not look at its own context.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer time.AfterFunc(rueidisGreeting, cancel).Stop()
-	g, err := greet(ctx, l.client)
+	g, err := greet(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -82,16 +83,19 @@ func (l *rueidisLink) open(ctx context.Context) error {
 	if g.resp3 {
 		l.number = Link(l.node.conn.links.Add(1))
 	}
-	l.hooks = l.client.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: l.pushed, OnSubscription: l.subscribed})
-	return l.client.Do(ctx, l.build.Subscribe().Channel(l.node.conn.channel).Build()).Error()
+	l.hooks = client.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage:      func(m rueidis.PubSubMessage) { l.pushed(m.Channel, m.Message) },
+		OnSubscription: func(s rueidis.PubSubSubscription) { l.subscribed(s.Kind, s.Channel) },
+	})
+	return l.carrier.subscribe(ctx, "subscribe", l.node.conn.channel)
 }
 
 // pushed takes a message, in the goroutine that reads the connection.
-func (l *rueidisLink) pushed(m rueidis.PubSubMessage) {
+func (l *rueidisLink) pushed(channel, message string) {
 	l.order.Lock()
 	defer l.order.Unlock()
 	if !l.silent {
-		l.node.conn.handler.Pushed(l.number, m.Channel, m.Message)
+		l.node.conn.handler.Pushed(l.number, channel, message)
 	}
 }
 
@@ -111,33 +115,42 @@ func (l *rueidisLink) fail(err error) {
 	})
 }
 
-// do runs one command. An error that says that nothing was sent is a *RefusedError or errUnsent.
-func (l *rueidisLink) do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+// call runs a script. An error that says that nothing was sent is a *RefusedError or errUnsent.
+func (l *rueidisLink) call(ctx context.Context, c *Call, source bool) (string, error) {
 	if err := l.enter(ctx); err != nil {
-		return rueidis.NewErrorResult(err)
+		return "", err
 	}
-	r := l.client.Do(ctx, command)
-	l.leave(ctx, r.NonRedisError())
-	return r
+	text, err := l.carrier.call(ctx, c, source)
+	l.leave(ctx, err)
+	return text, err
 }
 
-// doMulti runs commands that nobody else's come between.
-func (l *rueidisLink) doMulti(ctx context.Context, commands []rueidis.Completed) []rueidis.RedisResult {
+// pipeline runs jobs that nobody else's commands come between.
+func (l *rueidisLink) pipeline(ctx context.Context, jobs []*rueidisJob) []rueidisText {
 	if err := l.enter(ctx); err != nil {
-		return failures(len(commands), err)
+		return failures(len(jobs), err)
 	}
-	rs := l.client.DoMulti(ctx, commands...)
-	l.leave(ctx, rs[len(rs)-1].NonRedisError())
-	return rs
+	texts := l.carrier.pipeline(ctx, jobs)
+	l.leave(ctx, texts[len(texts)-1].err)
+	return texts
 }
 
-// failures returns the results of n commands that have failed together.
-func failures(n int, err error) []rueidis.RedisResult {
-	return slices.Repeat([]rueidis.RedisResult{rueidis.NewErrorResult(err)}, n)
+// subscribe runs SSUBSCRIBE or SUNSUBSCRIBE.
+func (l *rueidisLink) subscribe(kind, channel string) error {
+	ctx := l.node.conn.base
+	if err := l.enter(ctx); err != nil {
+		return err
+	}
+	err := l.carrier.subscribe(ctx, kind, channel)
+	l.leave(ctx, err)
+	return err
 }
 
-// enter waits until a command may be sent.
+// enter waits until a command may be sent. A wire looks after that itself.
 func (l *rueidisLink) enter(ctx context.Context) error {
+	if l.window == nil {
+		return nil
+	}
 	if err := ctx.Err(); err != nil {
 		return &RefusedError{err} // rueidis would not send it either, but not say so
 	}
@@ -156,15 +169,26 @@ func (l *rueidisLink) enter(ctx context.Context) error {
 	}
 }
 
-// leave is called with the result of what was sent.
+// leave is called with the error of what was sent.
 func (l *rueidisLink) leave(ctx context.Context, err error) {
+	var unsent *RefusedError
 	switch {
-	case err == nil:
-		<-l.window
+	case isAnswer(err):
+		l.free(1)
 	case ctx.Err() == nil:
 		l.fail(err)
-	default:
+	case !errors.As(err, &unsent):
 		l.owe()
+	}
+}
+
+// free makes room for n commands.
+func (l *rueidisLink) free(n int64) {
+	if l.window == nil {
+		return
+	}
+	for range n {
+		<-l.window
 	}
 }
 
@@ -183,13 +207,11 @@ func (l *rueidisLink) settle() {
 	l.node.conn.spawn(func() { l.suspect(settled) }) // ends when this does
 	for {
 		n := l.owed.Load()
-		if err := l.client.Do(l.node.conn.base, l.build.Ping().Build()).NonRedisError(); err != nil {
+		if err := l.carrier.ping(l.node.conn.base); err != nil {
 			l.fail(err)
 			return
 		}
-		for range n {
-			<-l.window
-		}
+		l.free(n)
 		if l.owed.Add(-n) == 0 {
 			return
 		}

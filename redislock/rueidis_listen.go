@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/redis/rueidis"
 )
 
 // rueidisSubscription is one channel that Listen asked a link for. The link's mutex subscribing guards it.
@@ -101,7 +100,7 @@ func (l *rueidisLink) subscription(channel string) (*rueidisSubscription, error)
 
 // begin subscribes.
 func (l *rueidisLink) begin(channel string, s *rueidisSubscription) {
-	err := l.do(l.node.conn.base, l.build.Ssubscribe().Channel(channel).Build()).Error()
+	err := l.subscribe("ssubscribe", channel)
 	l.subscribing.Lock()
 	defer l.subscribing.Unlock()
 	s.err = err
@@ -133,7 +132,7 @@ func (l *rueidisLink) end(channel string) {
 	s := &rueidisSubscription{state: ending, changed: make(chan struct{})}
 	l.subscriptions[channel] = s
 	if !l.node.conn.spawn(func() { // ends with the link
-		_ = l.do(l.node.conn.base, l.build.Sunsubscribe().Channel(channel).Build()) // fails only with the link
+		_ = l.subscribe("sunsubscribe", channel) // fails only with the link
 		l.subscribing.Lock()
 		defer l.subscribing.Unlock()
 		l.remove(channel, s)
@@ -151,16 +150,16 @@ func (l *rueidisLink) remove(channel string, s *rueidisSubscription) {
 }
 
 // subscribed takes the server's word that a subscription has begun or ended, in the goroutine that reads the connection.
-func (l *rueidisLink) subscribed(s rueidis.PubSubSubscription) {
-	switch s.Kind {
+func (l *rueidisLink) subscribed(kind, channel string) {
+	switch kind {
 	case "ssubscribe":
 		l.subscribing.Lock()
 		defer l.subscribing.Unlock()
-		if known := l.subscriptions[s.Channel]; known != nil && known.state == beginning {
+		if known := l.subscriptions[channel]; known != nil && known.state == beginning {
 			known.state = listening
 		}
 	case "sunsubscribe":
-		if l.lostSubscription(s.Channel) {
+		if l.lostSubscription(channel) {
 			l.dropped()
 		}
 	}
@@ -183,6 +182,6 @@ func (l *rueidisLink) dropped() {
 	l.order.Lock()
 	defer l.order.Unlock()
 	if !l.silent {
-		l.node.conn.handler.Dropped(0)
+		l.node.conn.dropped(0)
 	}
 }

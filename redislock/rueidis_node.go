@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -135,7 +136,7 @@ func (n *rueidisNode) keep() {
 		n.link.Store(l)
 		n.ended(nil)
 		if lost != nil {
-			c.handler.Dropped(lost.number)
+			c.dropped(lost.number)
 		}
 		lived := n.watch(c.base, l)
 		if lived > rueidisSettled {
@@ -146,7 +147,7 @@ func (n *rueidisNode) keep() {
 		lost = l
 	}
 	if lost != nil && c.base.Err() == nil {
-		c.handler.Dropped(lost.number) // there will be no new one: what was missed must be asked for elsewhere
+		c.dropped(lost.number) // there will be no new one: what was missed must be asked for elsewhere
 	}
 }
 
@@ -156,6 +157,8 @@ func (n *rueidisNode) watch(ctx context.Context, l *rueidisLink) time.Duration {
 	select {
 	case <-l.hooks: //nolint:errcheck // rueidis says that the connection has ended; why does not matter
 		l.fail(errBroken)
+	case <-l.broken:
+		l.fail(errBroken)
 	case <-l.failed: // a call found out
 	case <-ctx.Done():
 		l.fail(driver.ErrClosed)
@@ -163,11 +166,11 @@ func (n *rueidisNode) watch(ctx context.Context, l *rueidisLink) time.Duration {
 	lived := time.Since(begin)
 	l.silence()
 	if ctx.Err() == nil {
-		n.conn.handler.Dropped(l.number)
+		n.conn.dropped(l.number)
 	}
 	// It takes up to a second if the server hangs, which must not delay the next link.
-	if !n.conn.spawn(l.client.Close) {
-		l.client.Close()
+	if !n.conn.spawn(l.carrier.Close) {
+		l.carrier.Close()
 	}
 	return lived
 }
@@ -185,7 +188,7 @@ func (n *rueidisNode) connect(ctx context.Context) (*rueidisLink, error) {
 		case made <- result{l, err}:
 		case <-ctx.Done():
 			if l != nil {
-				l.client.Close()
+				l.carrier.Close()
 			}
 		}
 	}()
@@ -199,14 +202,19 @@ func (n *rueidisNode) connect(ctx context.Context) (*rueidisLink, error) {
 
 // open makes a link, for as long as rueidis wants.
 func (n *rueidisNode) open(ctx context.Context) (*rueidisLink, error) {
+	if n.conn.wires != nil {
+		if l, err := n.openWire(ctx); !errors.Is(err, errNoRESP3) {
+			return l, err
+		}
+	}
 	source, err := n.source(ctx)
 	if err != nil {
 		return nil, err
 	}
 	peers := n.conn.peers() // before: if they change in between, the link counts as outdated
 	client, _ := source.Dedicate()
-	l := newRueidisLink(n, client, peers)
-	if err := l.open(ctx); err != nil {
+	l := newRueidisLink(n, peers)
+	if err := l.open(ctx, client); err != nil {
 		client.Close()
 		return nil, err
 	}

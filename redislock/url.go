@@ -31,7 +31,9 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	if err != nil {
 		return nil, &openError{u, err}
 	}
-	d, err := start(ctx, newRueidisConn(client, true), opts)
+	conn := newRueidisConn(client, true)
+	conn.wires = wireOptionsOf(&o)
+	d, err := start(ctx, conn, opts)
 	var badlySetUp *setupError
 	switch {
 	case err == nil:

@@ -23,19 +23,19 @@ type wireOptions struct {
 	Dialer     net.Dialer
 }
 
-// dialWire connects to a server. Its errors are *RefusedError, and do not contain the password. If the server cannot be
-// reached there is a *net.OpError in it, and errNoRESP3 if it is too old.
+// dialWire connects to a server. Its errors do not contain the password. If the server cannot be reached there is a
+// *net.OpError in it whose Op is "dial", and if it is too old errNoRESP3.
 func dialWire(
 	ctx context.Context, addr string, o *wireOptions, heard func(kind, channel, message string),
 ) (*wire, greeting, error) {
 	w, err := connectWire(ctx, addr, o, heard)
 	if err != nil {
-		return nil, greeting{}, &RefusedError{err}
+		return nil, greeting{}, err
 	}
 	g, err := w.greet(ctx, o)
 	if err != nil {
 		w.Close()
-		return nil, greeting{}, &RefusedError{o.redact(err)}
+		return nil, greeting{}, o.redact(err)
 	}
 	return w, g, nil
 }
@@ -121,7 +121,9 @@ func readHello(said any) (g greeting, err error) {
 		case "proto":
 			g.resp3 = list[i+1] == int64(3)
 		case "role":
-			g.replica = list[i+1] != "master"
+			g.replica = g.replica || list[i+1] != "master"
+		case "mode": // a sentinel tells no role
+			g.replica = g.replica || list[i+1] == "sentinel"
 		case "version":
 			version, _ := list[i+1].(string)
 			major, _, _ := strings.Cut(version, ".")

@@ -19,8 +19,8 @@ const (
 var (
 	errProtocol = errors.New("the server does not speak RESP3")
 	errTooLarge = fmt.Errorf("%w: a message is too large", errProtocol)
-	errNil      = errors.New("the answer is nil")
 	errNoText   = errors.New("the answer is not a text")
+	errNil      = fmt.Errorf("%w but nil", errNoText)
 )
 
 // serverError is an error that a server has answered with.

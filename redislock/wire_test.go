@@ -100,7 +100,7 @@ func TestWire_ManyGoroutines_GetTheirOwnAnswers(t *testing.T) {
 						case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 							ended.Add(1)
 						default:
-							t.Errorf("call: %v (%v)", err, w.err)
+							t.Errorf("call: %v", err)
 							return
 						}
 					}

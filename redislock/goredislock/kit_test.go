@@ -167,15 +167,17 @@ func (p *paper) Start(context.Context, string, redislock.Handler) error { return
 func (p *paper) Sharded() bool                                          { return p.sharded }
 func (p *paper) Close() error                                           { return nil }
 
+func (p *paper) Nodes(context.Context) ([]redislock.Node, error) {
+	return nil, nil
+}
+
 func (p *paper) Call(_ context.Context, c *redislock.Call) redislock.Reply {
 	p.call = c
 	return redislock.Reply{Err: &redislock.RefusedError{Err: errors.New("paper")}}
 }
 
-var requests atomic.Int64
-
-// lockCall returns the call with which a driver asks for a lock for a minute. A second one for the same name is refused.
-func lockCall(t testing.TB, name string) redislock.Call {
+// written returns the call that a driver makes when f is done with it.
+func written(t testing.TB, f func(d *redislock.Driver)) redislock.Call {
 	t.Helper()
 	p := &paper{}
 	d, err := redislock.NewConn(p, &redislock.Options{Check: redislock.CheckNone})
@@ -183,14 +185,33 @@ func lockCall(t testing.TB, name string) redislock.Call {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	_, err = d.Acquire(t.Context(), &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: fmt.Sprint("request", requests.Add(1)), Owner: "o",
-		Lease: time.Minute, Try: true,
-	})
+	f(d)
 	if p.call == nil {
-		t.Fatalf("the driver asks for nothing: %v", err)
+		t.Fatal("the driver asks for nothing")
 	}
 	return *p.call
+}
+
+var requests atomic.Int64
+
+// lockCall returns the call that asks for a lock for a minute, for an owner that nobody else is.
+func lockCall(t testing.TB, name string) redislock.Call {
+	t.Helper()
+	return written(t, func(d *redislock.Driver) {
+		_, _ = d.Acquire(t.Context(), &driver.Request{ // is refused
+			Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: fmt.Sprint("request", requests.Add(1)), Owner: "o",
+			Lease: time.Minute, Try: true,
+		})
+	})
+}
+
+// lookCall returns the call that looks at the lock of another. It has one key only, so it can be asked for while its slot
+// moves.
+func lookCall(t testing.TB, of redislock.Call) redislock.Call {
+	t.Helper()
+	call := written(t, func(d *redislock.Driver) { d.Diagnose(t.Context()) })
+	call.Keys, call.Slot = of.Keys[:1], of.Slot
+	return call
 }
 
 // replicated is a call that waits for one replica.

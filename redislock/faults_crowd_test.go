@@ -1,0 +1,162 @@
+package redislock_test
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/redislock"
+)
+
+const (
+	// crowdDrivers drivers share crowdClients rueidis clients, and have crowdSize waiters in all, each of a client of its own.
+	crowdClients, crowdDrivers, crowdSize = 4, 50, 1000
+)
+
+// A thousand clients wait for one lock: they are served in the order in which they came, by a bounded number of commands,
+// and while they wait they send nothing but heartbeats.
+func TestThousandWaiters_OnOneLock_AreServedInOrder(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	var drivers []*redislock.Driver
+	for range crowdClients {
+		client, err := rueidis.NewClient(rueidis.ClientOption{
+			InitAddress: []string{s.Addr()}, DisableCache: true, ForceSingleClient: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.Close)
+		for range crowdDrivers / crowdClients {
+			d, err := redislock.New(client, &redislock.Options{Check: redislock.CheckNone})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = d.Close() })
+			drivers = append(drivers, d)
+		}
+	}
+	q := &thousand{t: t, s: s, w: newInside(t, "lock"), watch: newWaits(), served: make(chan int, crowdSize)}
+	q.holder = mustLock(t, openLocks(t, redisURL("redis", s.Addr()), nil), q.w.name)
+	q.w.enter(q.holder)
+	for i := range crowdSize {
+		q.enqueue(i, drivers[i%len(drivers)])
+	}
+	q.rest()
+	q.serve()
+	noneLeft(t, s)
+}
+
+// thousand is the queue.
+type thousand struct {
+	t      *testing.T
+	s      *servers.RedisNode
+	w      *inside
+	watch  *waits
+	holder *interlock.Lease
+	all    sync.WaitGroup
+	served chan int
+}
+
+// enqueue returns when the server has queued waiter i.
+func (q *thousand) enqueue(i int, d *redislock.Driver) {
+	q.t.Helper()
+	c, err := interlock.New(d, &interlock.Options{Observer: q.watch.observer()})
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	q.t.Cleanup(func() { _ = c.Close() })
+	q.all.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*faultsPatience)
+		defer cancel()
+		l, err := c.Lock(ctx, q.w.name)
+		if err != nil {
+			q.t.Errorf("waiter %d: %v", i, err)
+			return
+		}
+		q.w.enter(l)
+		q.served <- i
+		if err := l.Unlock(ctx); err != nil {
+			q.t.Errorf("waiter %d: Unlock: %v", i, err)
+		}
+	})
+	receive(q.t, "a waiter to be queued", q.watch.queued)
+}
+
+// rest looks at what is sent while everybody waits: a heartbeat of each at most every 0.9 seconds.
+func (q *thousand) rest() {
+	before, begin := scriptsRun(q.t, q.s), time.Now()
+	<-time.After(2 * time.Second)
+	sent, took := scriptsRun(q.t, q.s)-before, time.Since(begin)
+	each := float64(sent) / crowdSize / took.Seconds()
+	q.t.Logf("while they waited, each sent %.2f commands per second", each)
+	if most := float64(crowdSize) * (took.Seconds()/0.9 + 1); float64(sent) > most {
+		q.t.Errorf("%d commands in %v, want at most %.0f", sent, took, most)
+	}
+}
+
+// serve lets the first in, and so everybody.
+func (q *thousand) serve() {
+	before, begin := scriptsRun(q.t, q.s), time.Now()
+	mustUnlock(q.t, q.holder)
+	q.all.Wait()
+	sent, took := scriptsRun(q.t, q.s)-before, time.Since(begin)
+	close(q.served)
+	want := 0
+	for i := range q.served {
+		if i != want {
+			q.t.Fatalf("waiter %d was served in the place of %d", i, want)
+		}
+		want++
+	}
+	if want != crowdSize {
+		q.t.Errorf("%d of %d were served", want, crowdSize)
+	}
+	// Heartbeats of those who still wait are counted too: on average half of them, one a second.
+	beats := took.Seconds() / 0.9 * crowdSize / 2
+	q.t.Logf("%d were served in %v with %.2f commands per grant, of which some %.2f were heartbeats",
+		want, took, float64(sent)/crowdSize, beats/crowdSize)
+	if most := 3.2*crowdSize + 2*beats; float64(sent) > most {
+		q.t.Errorf("%d commands, want at most %.0f", sent, most)
+	}
+}
+
+var callsOf = regexp.MustCompile(`calls=(\d+)`)
+
+// scriptsRun returns how many scripts the server has run, which is every command that locking sends.
+func scriptsRun(t testing.TB, s *servers.RedisNode) (n int) {
+	t.Helper()
+	stats, err := s.Info(patient(t), "commandstats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, about := range stats {
+		if found := callsOf.FindStringSubmatch(about); found != nil && strings.HasPrefix(name, "cmdstat_eval") {
+			calls, _ := strconv.Atoi(found[1])
+			n += calls
+		}
+	}
+	return n
+}
+
+// What is sent in one process's contention is bounded too: the lock passes on inside it.
+func TestGoroutines_OnOneLock_NeedFewCommands(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	c := newCrowd(t, 1, 40, openLocks(t, redisURL("redis", s.Addr()), nil))
+	c.run(1) // so that everything is set up
+	before := scriptsRun(t, s)
+	c.locks = []*inside{newInside(t, "another")}
+	c.run(64)
+	each := float64(scriptsRun(t, s)-before) / (64 * 40)
+	t.Logf("%.3f commands per acquisition", each)
+	if each > 0.5 { // 2 for 64 passes, or as many as fit into 10 ms on a machine that is busy
+		t.Errorf("%.3f commands per acquisition", each)
+	}
+}

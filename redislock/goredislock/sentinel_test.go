@@ -1,0 +1,82 @@
+package goredislock
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
+	s := servers.RedisSentinel(t, 1, nil)
+	h := newTeller()
+	c := begin(t, redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: s.Name(), SentinelAddrs: s.Sentinels(),
+	}), h)
+	call := lockCall(t, "a")
+	for _, test := range []struct {
+		name     string
+		failOver func() *servers.RedisNode
+	}{
+		{"killed", s.KillPrimary}, // the connections break
+		{"planned", s.Failover},   // they may go on, to a server that is a replica now
+		{"hung", func() *servers.RedisNode { // they go on, and nothing is heard
+			old := s.Primary()
+			old.Stop()
+			now := s.AwaitFailover(old)
+			followsHung(t, c, call)
+			h.want(t, told{})
+			h.want(t, told{})
+			old.Cont()
+			return now
+		}},
+	} {
+		hears(t, h, s.Primary(), "before "+test.name)
+		mustCall(t, c, call)
+		var all sync.WaitGroup
+		done := make(chan struct{})
+		all.Go(func() { // meanwhile calls are refused at worst, or their outcome is open
+			for {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				c.Call(ctx, &call)
+				cancel()
+				select {
+				case <-done:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		})
+		now := test.failOver()
+		close(done)
+		all.Wait()
+		eventually(t, "a call at the new primary ("+test.name+")", func() bool { return c.Call(t.Context(), &call).Err == nil })
+		hears(t, h, now, "after "+test.name)
+		if nodes, err := c.Nodes(t.Context()); err != nil || len(nodes) != 1 || nodes[0].Addr() != "the primary" {
+			t.Errorf("%s: Nodes: %v, %v", test.name, nodes, err)
+		}
+		s.RestartDead()
+	}
+}
+
+// hears publishes until the handler is told.
+func hears(t *testing.T, h *teller, node *servers.RedisNode, text string) {
+	t.Helper()
+	eventually(t, "the handler hears "+text, func() bool {
+		publish(t, node.Addr(), text)
+		for {
+			select {
+			case got := <-h.all:
+				if got == (told{0, testChannel, text}) {
+					return true
+				}
+			case <-time.After(50 * time.Millisecond):
+				return false
+			}
+		}
+	})
+}
