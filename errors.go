@@ -71,5 +71,8 @@ func wrap(op string, key driver.Key, err error) error {
 
 // unavailable is the error for an operation whose outcome the engine did not tell.
 func unavailable(op string, key driver.Key, err error) error {
+	if own, is := err.(*UnavailableError); is { //nolint:errorlint // the engine's own, which would say the same twice
+		err = own.Err
+	}
 	return &UnavailableError{Op: op, Name: key.Name, Err: err}
 }

@@ -239,9 +239,18 @@ func (g *grant) reason(now, end time.Time) LostReason {
 
 // end loses g on this process's own judgement. The engine may still count it as held, so it is given back as soon as the
 // engine can be reached: it must not block others for longer than it protects anybody. The caller holds Client.mu.
+//
+// The release begins after the holder's contexts have been cancelled: nobody is to get in before the holder is told.
 func (c *Client) end(g *grant, reason LostReason) {
-	c.settle(g.release())
+	give := g.release()
 	c.lose(g, reason, nil)
+	c.background.Add(1)
+	c.todo.cancels = append(c.todo.cancels, func() {
+		go func() { // ends with the engine's word, or with c.hard
+			defer c.background.Done()
+			_, _ = c.settleNow(give)
+		}()
+	})
 }
 
 // lose ends g and all its holds as a loss, and sends those who wait behind it to the engine: they must not wait for the

@@ -68,13 +68,19 @@
 //   - A wait: the round trip that queues it, and the push. While it lasts, a heartbeat every second. The first wait in
 //     a slot of a Cluster costs two round trips more, to be queued and to subscribe (SSUBSCRIBE).
 //   - Renewals travel together: one script for 200 holds, in one pipeline for each server; in a Cluster one script for
-//     each slot.
+//     each hold.
 //   - Requeue, which ends a process's turn: one round trip.
 //   - Replicas: each acquisition and renewal waits for the slowest replica, on a connection that nobody else uses
 //     meanwhile; and a wait costs one round trip more, because the push is only a hint then.
 //   - Connections: one to each server for calls and pushes, beside those that the client has for itself.
 //   - Memory: a lock that is free has no key. Each of at most 16,384 slots keeps the largest token of its locks, some
 //     100 bytes, for ever.
+//
+// # In a Cluster
+//
+// While a slot moves from one node to another, the keys of one lock may be on both: acquisitions and releases of its locks
+// then wait until it has moved (the server says TRYAGAIN), a try fails after two seconds, and renewals go on. While a node
+// fails over, its slots stand still, and with Redis's default cluster-require-full-coverage all others too.
 //
 // # After a death
 //

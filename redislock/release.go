@@ -90,7 +90,7 @@ func (d *Driver) unavailable(ctx context.Context, op, name string, err error) er
 	case d.isClosed():
 		return driver.ErrClosed
 	case ctx.Err() != nil:
-		return ctx.Err()
+		err = ctx.Err()
 	}
 	return &driver.UnavailableError{Op: op, Name: name, Err: err}
 }

@@ -17,6 +17,9 @@ import (
 // failover is under way, a slot is on its way to another node.
 const rueidisPatience = 2 * time.Second
 
+// rueidisFarewell is how long Close waits for the client to close its connections.
+const rueidisFarewell = 500 * time.Millisecond
+
 // rueidisConn is a Conn over a rueidis client. For each node it keeps one connection of its own, its link, over which the
 // calls go and the pushes come: rueidis's shared connections do not tell which of them a reply came over.
 type rueidisConn struct {
@@ -97,9 +100,24 @@ func (c *rueidisConn) Close() error {
 	}
 	c.tasks.Wait()
 	if first && c.own {
-		c.client.Close()
+		c.closeClient()
 	}
 	return nil
+}
+
+// closeClient closes the client, but does not wait for one that waits for servers that hang.
+func (c *rueidisConn) closeClient() {
+	closed := make(chan struct{})
+	go func() { // ends when rueidis gives up on its connections
+		c.client.Close()
+		close(closed)
+	}()
+	timer := time.NewTimer(rueidisFarewell)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+	}
 }
 
 // spawn runs f in a goroutine that Close waits for, so f must end soon after c.base has. It reports false, and does not

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/interlock-go/interlock/redislock"
+	"github.com/redis/go-redis/v9"
 )
 
 // longestPipeline is how many calls go in one pipeline. A server answers none of it before it has run all of it, and

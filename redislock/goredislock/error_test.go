@@ -8,9 +8,8 @@ import (
 	"net"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/interlock-go/interlock/redislock"
+	"github.com/redis/go-redis/v9"
 )
 
 // answer is a server's error, as go-redis hands it on.

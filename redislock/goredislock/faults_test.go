@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/redislock"
+	"github.com/redis/go-redis/v9"
 )
 
 // go-redis tries a command up to four times, which would count here.

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/redis/go-redis/v9"
 )
 
 func publish(t *testing.T, addr, text string) {

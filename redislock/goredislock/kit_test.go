@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/redislock"
+	"github.com/redis/go-redis/v9"
 )
 
 const testChannel = "push:test"
@@ -32,8 +31,10 @@ type teller struct {
 
 func newTeller() *teller { return &teller{make(chan told, 100_000)} }
 
-func (h *teller) Pushed(l redislock.Link, channel, message string) { h.all <- told{l, channel, message} }
-func (h *teller) Dropped(l redislock.Link)                         { h.all <- told{link: l} }
+func (h *teller) Pushed(l redislock.Link, channel, message string) {
+	h.all <- told{l, channel, message}
+}
+func (h *teller) Dropped(l redislock.Link) { h.all <- told{link: l} }
 
 // want waits for the next thing that is told and compares it.
 func (h *teller) want(t *testing.T, want told) {

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/redis/go-redis/v9"
 )
 
 func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {

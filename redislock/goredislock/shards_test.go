@@ -6,9 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/redis/go-redis/v9"
 )
 
 // The tests here are run by TestCluster.

@@ -4,12 +4,11 @@ import (
 	"context"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/redislock"
+	"github.com/redis/go-redis/v9"
 )
 
 // The suites of the engine, over this client. They write no results: the engine's own do. (So the file is not named
