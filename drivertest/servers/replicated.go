@@ -30,8 +30,30 @@ func RedisReplicated(t testing.TB, n int, o *RedisOptions) *ReplicatedRedis {
 func (r *ReplicatedRedis) AwaitReplicas() {
 	r.t.Helper()
 	r.await("the replicas", func(ctx context.Context) error {
-		return follow(ctx, r.Primary, up(r.Replicas))
+		replicas := up(r.Replicas)
+		if err := follow(ctx, r.Primary, replicas); err != nil {
+			return err
+		}
+		return acknowledge(ctx, r.Primary, len(replicas))
 	})
+}
+
+// acknowledge returns an error unless n replicas acknowledge a write at once. After it has come online a replica does so
+// only when it has reported for the first time, which takes up to a second.
+func acknowledge(ctx context.Context, primary *RedisNode, n int) error {
+	c, err := primary.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Do(ctx, "SET", "drivertest:replicated", "1", "PX", "1"); err != nil {
+		return err
+	}
+	acked, err := c.Do(ctx, "WAIT", strconv.Itoa(n), "50")
+	if err == nil && acked != int64(n) {
+		err = fmt.Errorf("%v of %d replicas acknowledge", acked, n)
+	}
+	return err
 }
 
 // replicationSettings make replicas follow at once instead of after some seconds.
