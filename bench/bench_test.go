@@ -1,17 +1,24 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/workload"
 )
 
 func TestMain(m *testing.M) {
 	workload.ServeIfChild(peer.All())
+	if os.Getenv("GORACE") == "" {
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // or each of very many processes takes a second to end under -race
+	}
 	os.Exit(m.Run())
 }
 
@@ -25,6 +32,51 @@ func BenchmarkProcesses(b *testing.B) { benchmark(b, "processes") }
 func BenchmarkUncontended(b *testing.B) { benchmark(b, "uncontended") }
 
 func BenchmarkHeld(b *testing.B) { benchmark(b, "held") }
+
+func BenchmarkRedis(b *testing.B) {
+	for _, sc := range redisScenarios() {
+		_, rest, _ := strings.Cut(sc.name, "-")
+		b.Run(rest, func(b *testing.B) {
+			s := &settings{rounds: b.N, time: 20 * time.Millisecond, dir: b.TempDir(), seed: 1, redis: startRedis(b)}
+			m, err := measure(b.Context(), small(sc), s, func(int) {})
+			if err != nil {
+				b.Fatal(err)
+			}
+			reportMetrics(b, m)
+		})
+	}
+}
+
+// startRedis returns the address of a server of the test's own, and skips the test where there is none.
+func startRedis(t testing.TB) string {
+	t.Helper()
+	s, err := redisd.Start(context.Background())
+	if errors.Is(err, redisd.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.Addr
+}
+
+// small is a scenario that takes a moment.
+func small(sc scenario) scenario {
+	sc.job.Locks, sc.job.Lease, sc.job.Renewals = min(sc.job.Locks, 50), min(sc.job.Lease, 600*time.Millisecond), 1
+	sc.job.Quiet = 10 * time.Millisecond
+	if sc.job.Kind == workload.Herd {
+		sc.job.Processes, sc.job.Goroutines, sc.job.Limit = 2, 4, 500*time.Millisecond
+	}
+	if sc.job.Apart && runtime.NumCPU() < 2 {
+		sc.job.Apart = false
+	}
+	return sc
+}
 
 func benchmark(b *testing.B, prefix string) {
 	b.Helper()
@@ -57,9 +109,17 @@ func reportMetrics(b *testing.B, m *measured) {
 		case workload.Held:
 			b.ReportMetric(m.results[p][0].Held.Bytes, unit+"-B/lock")
 			b.ReportMetric(float64(m.results[p][0].Held.Lost), unit+"-lost")
+		case workload.Turns, workload.Handoff, workload.Herd:
+			b.ReportMetric(m.median(p, m.value), unit+"-ns")
+		case workload.Keep:
+			b.ReportMetric(m.results[p][0].Keep.Commands, unit+"-commands/s")
+			b.ReportMetric(float64(m.results[p][0].Keep.Lost), unit+"-lost")
 		}
 	}
 	for _, w := range m.wants {
+		if w.base == "" {
+			continue
+		}
 		b.ReportMetric(m.ratio(w.peer, w.base).Of, w.peer+"/"+w.base)
 	}
 }

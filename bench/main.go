@@ -2,6 +2,8 @@
 // README.md.
 //
 //	GOWORK=off go run . [-rounds N] [-time D] [-scenario NAME] [-write]
+//
+// Scenarios whose names begin with "redis" start a Redis of their own, and run only if -scenario asks for them.
 package main
 
 import (
@@ -13,10 +15,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/workload"
 )
 
@@ -40,12 +44,16 @@ type settings struct {
 	seed     uint64
 	raw      string
 	write    bool
+
+	redis string // host:port of the server, while there is one
 }
 
 // The files that -write writes.
 const (
 	readme   = "README.md"
 	baseline = "baseline/rounds.txt"
+
+	redisBaseline = "baseline/redis.txt"
 )
 
 func parse(args []string, words io.Writer) (*settings, error) {
@@ -54,7 +62,8 @@ func parse(args []string, words io.Writer) (*settings, error) {
 	flags.SetOutput(words)
 	flags.IntVar(&s.rounds, "rounds", 11, "how often each peer is measured")
 	flags.DurationVar(&s.time, "time", 500*time.Millisecond, "how long each measurement lasts")
-	flags.StringVar(&s.scenario, "scenario", "", "only the scenarios whose name starts with this")
+	flags.StringVar(&s.scenario, "scenario", "",
+		"only the scenarios whose name starts with this; the default is all that need no server")
 	flags.StringVar(&s.dir, "dir", "", "where lock files are made; the default is the folder for temporary files")
 	flags.Uint64Var(&s.seed, "seed", 1, "of the order of peers in each round")
 	flags.StringVar(&s.raw, "raw", "", "also write every round to this file, for benchstat")
@@ -67,30 +76,47 @@ func parse(args []string, words io.Writer) (*settings, error) {
 		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case s.rounds < 1 || s.time <= 0:
 		return nil, errors.New("-rounds and -time must be positive")
-	case s.write && s.scenario != "":
-		return nil, errors.New("-write replaces all tables, so it cannot be combined with -scenario")
+	case s.write && s.scenario != "" && s.scenario != onRedis:
+		return nil, fmt.Errorf("-write replaces all tables, so of -scenario it takes only %q, which has tables of its own", onRedis)
 	case s.write && s.raw == "":
 		s.raw = baseline
+		if s.scenario == onRedis {
+			s.raw = redisBaseline
+		}
 	}
 	return &s, nil
 }
 
 // run measures, prints the tables on stdout, and says on stderr where it is.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	s, err := parse(args, stderr)
 	if err != nil {
 		return err
 	}
-	chosen := choose(scenarios(), s.scenario)
-	if len(chosen) == 0 {
-		return fmt.Errorf("no scenario starts with %q; there are %s", s.scenario, names(scenarios()))
+	chosen, err := chosenBy(s)
+	if err != nil {
+		return err
 	}
 	r := report{command: command(s), machine: describeMachine(ctx, s.dir)}
+	if slices.ContainsFunc(chosen, func(sc scenario) bool { return sc.redis }) {
+		server, err := redisd.Start(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, server.Close()) }()
+		s.redis = server.Addr
+		r.machine += " Redis " + server.Version + " on the same machine, over loopback."
+	}
 	for _, sc := range chosen {
 		fmt.Fprintf(stderr, "bench: %s\n", sc.name)
 		m, err := measure(ctx, sc, s, func(round int) { fmt.Fprintf(stderr, "  round %d of %d\n", round+1, s.rounds) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", sc.name, err)
+		}
+		if sc.redis {
+			alone := *s
+			alone.scenario = sc.name
+			m.command = command(&alone)
 		}
 		r.measured = append(r.measured, m)
 	}
@@ -104,10 +130,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	if s.write {
-		return writeBetweenMarkers(readme, tables)
+	if !s.write {
+		return nil
 	}
-	return nil
+	if s.scenario == onRedis {
+		return ofRedis.write(readme, tables)
+	}
+	return ofFiles.write(readme, tables)
+}
+
+// chosenBy returns the scenarios that the flags ask for.
+func chosenBy(s *settings) ([]scenario, error) {
+	if s.scenario == "" {
+		return scenarios(), nil
+	}
+	all := append(scenarios(), redisScenarios()...)
+	chosen := choose(all, s.scenario)
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no scenario starts with %q; there are %s", s.scenario, names(all))
+	}
+	return chosen, nil
 }
 
 // command is what repeats the run. The folder is left out: it is this machine's.

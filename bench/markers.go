@@ -12,13 +12,24 @@ const (
 	endMark   = "<!-- measured: end -->\n"
 )
 
-// writeBetweenMarkers replaces what stands between the markers of the file.
-func writeBetweenMarkers(file, tables string) error {
+// marks are two lines of a file.
+type marks struct{ begin, end string }
+
+var (
+	ofFiles = marks{beginMark, endMark}
+	ofRedis = marks{
+		"<!-- measured on Redis: begin; written by GOWORK=off go run . -scenario redis -write -->\n",
+		"<!-- measured on Redis: end -->\n",
+	}
+)
+
+// write replaces what stands between the markers of the file.
+func (m marks) write(file, tables string) error {
 	old, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	text, err := between(string(old), tables)
+	text, err := m.between(string(old), tables)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -26,14 +37,14 @@ func writeBetweenMarkers(file, tables string) error {
 }
 
 // between returns text with what stands between the markers replaced.
-func between(text, tables string) (string, error) {
-	before, rest, ok := strings.Cut(text, beginMark)
+func (m marks) between(text, tables string) (string, error) {
+	before, rest, ok := strings.Cut(text, m.begin)
 	if !ok {
-		return "", fmt.Errorf("the line %q is missing", strings.TrimSpace(beginMark))
+		return "", fmt.Errorf("the line %q is missing", strings.TrimSpace(m.begin))
 	}
-	_, after, ok := strings.Cut(rest, endMark)
+	_, after, ok := strings.Cut(rest, m.end)
 	if !ok {
-		return "", fmt.Errorf("the line %q is missing", strings.TrimSpace(endMark))
+		return "", fmt.Errorf("the line %q is missing", strings.TrimSpace(m.end))
 	}
-	return before + beginMark + "\n" + tables + "\n" + endMark + after, nil
+	return before + m.begin + "\n" + tables + "\n" + m.end + after, nil
 }

@@ -14,6 +14,7 @@ import (
 // measured is what a scenario's rounds have brought: by peer, one result for each round.
 type measured struct {
 	scenario
+	command string // what repeats it alone; "" if only all of them are repeated
 	results map[string][]workload.Result
 }
 
@@ -30,10 +31,20 @@ func measure(ctx context.Context, sc scenario, s *settings, progress func(round 
 	m := &measured{scenario: sc, results: map[string][]workload.Result{}}
 	for round := range sc.rounds(s) {
 		progress(round)
+		if sc.job.Kind == workload.Turns {
+			if err := m.turns(ctx, s, round); err != nil {
+				return nil, fmt.Errorf("round %d: %w", round+1, err)
+			}
+			continue
+		}
 		for _, i := range order(s, round, len(sc.peers)) {
 			j := sc.job
-			j.Peer, j.Dir, j.Time = sc.peers[i], s.dir, s.time
+			j.Peer, j.Dir, j.Time = sc.peers[i], s.dir, s.time*time.Duration(max(sc.longer, 1))
 			j.Warm = min(max(s.time/10, leastWarm), mostWarm)
+			if sc.redis {
+				j.Redis = s.redis
+				j.Warm = s.time / 2 // hundreds of connections are made
+			}
 			r, err := workload.Run(ctx, peer.All(), j)
 			if err != nil {
 				return nil, fmt.Errorf("round %d: %w", round+1, err)
@@ -44,6 +55,18 @@ func measure(ctx context.Context, sc scenario, s *settings, progress func(round 
 	return m, nil
 }
 
+// turns runs a round in which one process has all peers, which takes as long as one after the other.
+func (m *measured) turns(ctx context.Context, s *settings, round int) error {
+	j := m.job
+	j.Peers, j.Dir, j.Redis, j.Time, j.Seed = m.peers, s.dir, s.redis, s.time, s.seed+uint64(round)
+	j.Warm = min(max(s.time/10, leastWarm), mostWarm)
+	r, err := workload.Run(ctx, peer.All(), j)
+	for name, ns := range r.Turns {
+		m.results[name] = append(m.results[name], workload.Result{PerOp: ns})
+	}
+	return err
+}
+
 // order returns the peers' order in a round, by index.
 func order(s *settings, round, peers int) []int {
 	return rand.New(rand.NewPCG(s.seed, uint64(round))).Perm(peers)
@@ -51,8 +74,11 @@ func order(s *settings, round, peers int) []int {
 
 // rounds is one where time is not what is measured: a heap is as large each time.
 func (sc *scenario) rounds(s *settings) int {
-	if sc.job.Kind == workload.Held {
+	if sc.job.Kind == workload.Held || sc.job.Kind == workload.Keep {
 		return 1
+	}
+	if sc.most > 0 {
+		return min(sc.most, s.rounds)
 	}
 	return s.rounds
 }
@@ -66,20 +92,28 @@ func (m *measured) each(name string, number func(*workload.Result) float64) []fl
 	return xs
 }
 
-// value is what peers are compared by: acquisitions a second, or nanoseconds of one.
+// value is what peers are compared by: acquisitions a second, or nanoseconds.
 func (m *measured) value(r *workload.Result) float64 {
-	if m.job.Kind == workload.Serial {
+	switch m.job.Kind {
+	case workload.Serial, workload.Turns:
 		return r.PerOp
+	case workload.Handoff:
+		return latency(0.5)(r)
+	case workload.Herd:
+		return r.Herd.Total
+	default:
+		return r.Rate
 	}
-	return r.Rate
 }
 
 func (m *measured) median(name string, number func(*workload.Result) float64) float64 {
 	return stats.Median(m.each(name, number))
 }
 
-func (m *measured) ratio(name, base string) stats.Ratio {
-	return stats.Compare(m.each(name, m.value), m.each(base, m.value))
+func (m *measured) ratio(name, base string) stats.Ratio { return m.ratioOf(name, base, m.value) }
+
+func (m *measured) ratioOf(name, base string, number func(*workload.Result) float64) stats.Ratio {
+	return stats.Compare(m.each(name, number), m.each(base, number))
 }
 
 func jain(r *workload.Result) float64  { return stats.Jain(r.Shares) }

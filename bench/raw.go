@@ -28,14 +28,34 @@ func (r *report) benchfmt() string {
 
 func (m *measured) metrics(r *workload.Result) string {
 	switch m.job.Kind {
-	case workload.Serial:
+	case workload.Serial, workload.Turns:
 		return fmt.Sprintf(" %.1f ns/op", r.PerOp)
 	case workload.Held:
 		h := r.Held
 		return fmt.Sprintf(" %.1f B/lock %.4f goroutines/lock %d renewals %d batches %d lost",
 			h.Bytes, h.Goroutines, h.Renewed, h.Batches, h.Lost)
+	case workload.Handoff:
+		h := r.Handoff
+		return fmt.Sprintf(" %.0f p50-ns %.0f p99-ns %d handoffs %d hung %.2f waiting-commands/s %.2f pings/s",
+			latency(0.5)(r), latency(0.99)(r), len(h.Latencies), h.Hung, h.Quiet, h.Pings)
+	case workload.Herd:
+		h := r.Herd
+		return fmt.Sprintf(" %.0f ns/herd %.4f commands/grant %.4f after-release/grant %d unserved",
+			h.Total, h.Commands, h.After, h.Unserved)
+	case workload.Keep:
+		k := r.Keep
+		return fmt.Sprintf(" %.1f commands/s %.1f B/hold %.4f goroutines/hold %d lost %d missing",
+			k.Commands, k.Bytes, k.Goroutines, k.Lost, k.Missing)
 	default:
-		return fmt.Sprintf(" %.1f locks/s %.0f p50-ns %.0f p99-ns %.0f longest-ns %.4f jain %.4f worst",
-			r.Rate, waited(0.5)(r), waited(0.99)(r), waited(1)(r), jain(r), worst(r))
+		return m.contendMetrics(r)
 	}
+}
+
+func (m *measured) contendMetrics(r *workload.Result) string {
+	text := fmt.Sprintf(" %.1f locks/s %.0f p50-ns %.0f p99-ns %.0f longest-ns %.4f jain %.4f worst",
+		r.Rate, waited(0.5)(r), waited(0.99)(r), waited(1)(r), jain(r), worst(r))
+	if m.redis {
+		text += fmt.Sprintf(" %.4f commands/lock %d hung", r.Commands, r.Cut)
+	}
+	return text
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -26,13 +27,22 @@ func (r *report) markdown() string {
 	}
 	for _, m := range r.measured {
 		fmt.Fprintf(&b, "### %s\n\n", m.title)
+		if m.command != "" {
+			fmt.Fprintf(&b, "`%s`\n\n", m.command)
+		}
 		switch m.job.Kind {
 		case workload.Contend:
 			b.WriteString(m.contended())
-		case workload.Serial:
+		case workload.Serial, workload.Turns:
 			b.WriteString(m.serial())
 		case workload.Held:
 			b.WriteString(m.held())
+		case workload.Handoff:
+			b.WriteString(m.handoff())
+		case workload.Herd:
+			b.WriteString(m.herd())
+		case workload.Keep:
+			b.WriteString(m.keep())
 		}
 		b.WriteString("\n")
 	}
@@ -45,8 +55,8 @@ func (r *report) wants() [][]string {
 	var rows [][]string
 	for _, m := range r.measured {
 		for _, w := range m.wants {
-			q := m.ratio(w.peer, w.base)
-			rows = append(rows, []string{w.says, w.bound(), ratio(q), w.verdict(q.Of)})
+			x, words := m.wanted(&w)
+			rows = append(rows, []string{w.says, w.bound(), words, w.verdict(x)})
 		}
 		if m.job.Kind == workload.Held {
 			rows = append(rows, m.heldWants()...)
@@ -55,7 +65,24 @@ func (r *report) wants() [][]string {
 	return rows
 }
 
+// wanted returns the number that a want is about, and writes it.
+func (m *measured) wanted(w *want) (x float64, words string) {
+	of := w.of
+	if of == nil {
+		of = m.value
+	}
+	if w.base == "" {
+		x = m.median(w.peer, of)
+		return x, few(x)
+	}
+	q := m.ratioOf(w.peer, w.base, of)
+	return q.Of, ratio(q)
+}
+
 func (w *want) bound() string {
+	if w.none {
+		return "0"
+	}
 	if w.atMost > 0 {
 		return fmt.Sprintf("at most %.3g", w.atMost)
 	}
@@ -66,13 +93,16 @@ func (w *want) bound() string {
 }
 
 func (w *want) verdict(q float64) string {
-	if w.atLeast == 0 && w.atMost == 0 {
+	if w.atLeast == 0 && w.atMost == 0 && !w.none {
 		return "judge"
 	}
 	return yes(w.kept(q))
 }
 
 func (w *want) kept(q float64) bool {
+	if w.none {
+		return q == 0
+	}
 	return q >= w.atLeast && (w.atMost == 0 || q <= w.atMost)
 }
 
@@ -83,12 +113,19 @@ func (m *measured) contended() string {
 		heads = append(heads, "of "+base)
 	}
 	heads = append(heads, "wait p50", "p99", "longest", "Jain", "worst share")
+	if m.redis {
+		heads = append(heads, "commands a lock", "hung")
+	}
 	var rows [][]string
 	for _, p := range m.peers {
 		row := append([]string{p, thousands(m.median(p, m.value))}, m.ratios(p)...)
 		row = append(row,
 			duration(m.median(p, waited(0.5))), duration(m.median(p, waited(0.99))), duration(m.median(p, waited(1))),
 			fmt.Sprintf("%.3f", m.median(p, jain)), fmt.Sprintf("%.2f", m.median(p, worst)))
+		if m.redis {
+			hung := m.sum(p, func(r *workload.Result) float64 { return float64(r.Cut) })
+			row = append(row, few(m.median(p, commands)), thousands(hung))
+		}
 		rows = append(rows, row)
 	}
 	return table(heads, rows)
@@ -107,14 +144,16 @@ func (m *measured) serial() string {
 	return table(heads, rows)
 }
 
-func (m *measured) ratios(name string) []string {
+func (m *measured) ratios(name string) []string { return m.ratiosOf(name, m.value) }
+
+func (m *measured) ratiosOf(name string, number func(*workload.Result) float64) []string {
 	var cells []string
 	for _, base := range m.bases {
 		if base == name {
 			cells = append(cells, "1")
 			continue
 		}
-		cells = append(cells, ratio(m.ratio(name, base)))
+		cells = append(cells, ratio(m.ratioOf(name, base, number)))
 	}
 	return cells
 }
@@ -223,6 +262,8 @@ func thousands(x float64) string {
 // duration writes nanoseconds with three digits.
 func duration(ns float64) string {
 	switch d := time.Duration(ns); {
+	case math.IsNaN(ns): // of nothing that was measured
+		return "-"
 	case d < time.Microsecond:
 		return fmt.Sprintf("%.3g ns", ns)
 	case d < time.Millisecond:

@@ -28,7 +28,7 @@ func TestScenarios_NamePeersThatExist_AndCompareOnlyWhatTheyMeasure(t *testing.T
 	for _, p := range peer.All() {
 		known = append(known, p.Name)
 	}
-	for _, sc := range scenarios() {
+	for _, sc := range append(scenarios(), redisScenarios()...) {
 		if sc.job.Kind != workload.Held {
 			for _, p := range sc.peers {
 				if !slices.Contains(known, p) {
@@ -38,7 +38,10 @@ func TestScenarios_NamePeersThatExist_AndCompareOnlyWhatTheyMeasure(t *testing.T
 		}
 		compared := slices.Clone(sc.bases)
 		for _, w := range sc.wants {
-			compared = append(compared, w.peer, w.base)
+			compared = append(compared, w.peer)
+			if w.base != "" {
+				compared = append(compared, w.base)
+			}
 		}
 		for _, p := range compared {
 			if !slices.Contains(sc.peers, p) {
@@ -96,19 +99,19 @@ func TestNumbers_AreWrittenForPeople(t *testing.T) {
 
 func TestBetween_ReplacesWhatStandsBetweenTheMarkersAndNothingElse(t *testing.T) {
 	text := "before\n" + beginMark + "old\n" + endMark + "after\n"
-	got, err := between(text, "new\n")
+	got, err := ofFiles.between(text, "new\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := "before\n" + beginMark + "\nnew\n\n" + endMark + "after\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	again, err := between(got, "new\n")
+	again, err := ofFiles.between(got, "new\n")
 	if err != nil || again != got {
 		t.Errorf("the second time it is %q, %v; want no change", again, err)
 	}
 	for _, broken := range []string{"", beginMark, endMark + beginMark} {
-		if _, err := between(broken, "new\n"); err == nil {
+		if _, err := ofFiles.between(broken, "new\n"); err == nil {
 			t.Errorf("no error about the missing marker in %q", broken)
 		}
 	}
@@ -119,7 +122,7 @@ func TestReadme_HasTheMarkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := between(string(text), ""); err != nil {
+	if _, err := ofFiles.between(string(text), ""); err != nil {
 		t.Error(err)
 	}
 }

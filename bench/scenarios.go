@@ -16,6 +16,10 @@ type scenario struct {
 	peers []string
 	bases []string // the peers that the others are compared with
 	wants []want
+
+	redis  bool // it needs a server
+	longer int  // measured for so many times as long as the flag says; 0 is 1
+	most   int  // rounds at most; 0 is as many as the flag says
 }
 
 // want is what interlock demands of itself: a ratio of one peer to another. Without a bound it is for the reader to judge.
@@ -24,6 +28,10 @@ type want struct {
 	atLeast    float64 // 0 if there is no bound on this side
 	atMost     float64 // likewise
 	says       string
+
+	// of is the number that is compared; nil is the one that the table is about. Without a base it is bounded by itself.
+	of   func(*workload.Result) float64
+	none bool // it must be zero
 }
 
 const (

@@ -14,8 +14,8 @@ func filelockDriver() Spec {
 	return Spec{
 		Name: "filelock-driver",
 		Does: "filelock's driver without the core: no local queue, no owners, no context, one flock for each acquisition",
-		Open: func(_ context.Context, dir string) (Peer, error) {
-			d, err := filelock.New(dir, nil)
+		Open: func(_ context.Context, at Place) (Peer, error) {
+			d, err := filelock.New(at.Dir, nil)
 			if err != nil {
 				return nil, err
 			}

@@ -11,7 +11,7 @@ func flockOpened() Spec {
 	return Spec{
 		Name: "flock",
 		Does: "bare system calls: open, blocking flock, unlock, close at every acquisition, as flock(1) and most code does",
-		Open: func(_ context.Context, dir string) (Peer, error) { return opened{path: dir + "/bare"}, nil },
+		Open: func(_ context.Context, at Place) (Peer, error) { return opened{path: at.Dir + "/bare"}, nil },
 	}
 }
 

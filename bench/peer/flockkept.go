@@ -11,7 +11,7 @@ func flockKept() Spec {
 	return Spec{
 		Name: "flock-kept",
 		Does: "bare system calls: blocking flock and unlock on a descriptor that each worker keeps open",
-		Open: func(_ context.Context, dir string) (Peer, error) { return &kept{path: dir + "/bare"}, nil },
+		Open: func(_ context.Context, at Place) (Peer, error) { return &kept{path: at.Dir + "/bare"}, nil },
 	}
 }
 

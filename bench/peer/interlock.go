@@ -14,7 +14,7 @@ const lockName = "bench"
 // locks is interlock's client on some engine, with the options that a user gets who sets none.
 type locks struct {
 	client *interlock.Client
-	engine driver.Driver
+	engine driver.Driver // nil if the client has opened it itself
 }
 
 func onEngine(d driver.Driver) (Peer, error) {
@@ -26,12 +26,30 @@ func onEngine(d driver.Driver) (Peer, error) {
 }
 
 // Worker returns a hold's place; all workers share the client, as goroutines of one program do.
-func (l *locks) Worker() (Worker, error) {
-	return &lease{mutex: l.client.Mutex(lockName, nil)}, nil
+func (l *locks) Worker() (Worker, error) { return l.WorkerOn(lockName) }
+
+// WorkerOn is Worker on another lock.
+func (l *locks) WorkerOn(name string) (Worker, error) {
+	return &lease{mutex: l.client.Mutex(name, nil)}, nil
+}
+
+// Hold takes a lock, which the client renews.
+func (l *locks) Hold(ctx context.Context, name string) (Hold, error) {
+	held, err := l.client.Lock(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return keptLease{held}, nil
 }
 
 // Close closes client and engine.
-func (l *locks) Close() error { return errors.Join(l.client.Close(), l.engine.Close()) }
+func (l *locks) Close() error {
+	err := l.client.Close()
+	if l.engine != nil {
+		err = errors.Join(err, l.engine.Close())
+	}
+	return err
+}
 
 // lease is one goroutine's hold.
 type lease struct {
@@ -47,3 +65,15 @@ func (l *lease) Lock(ctx context.Context) (err error) {
 
 // Unlock is Lease.Unlock.
 func (l *lease) Unlock(ctx context.Context) error { return l.held.Unlock(ctx) }
+
+// keptLease is a lease that is held for long.
+type keptLease struct{ held *interlock.Lease }
+
+// Release is Lease.Unlock.
+func (k keptLease) Release(ctx context.Context) error {
+	err := k.held.Unlock(ctx)
+	if errors.Is(err, interlock.ErrLost) {
+		return ErrLost
+	}
+	return err
+}

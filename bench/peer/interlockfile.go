@@ -11,8 +11,8 @@ func interlockFile() Spec {
 		Name: "interlock-file",
 		Does: "interlock on filelock, default options: local queue, flock on a kept descriptor, the path checked, " +
 			"the token written into the file",
-		Open: func(_ context.Context, dir string) (Peer, error) {
-			d, err := filelock.New(dir, nil)
+		Open: func(_ context.Context, at Place) (Peer, error) {
+			d, err := filelock.New(at.Dir, nil)
 			if err != nil {
 				return nil, err
 			}

@@ -11,6 +11,6 @@ func interlockMem() Spec {
 		Name:  "interlock-mem",
 		Does:  "interlock on memlock, default options: what the core costs, on an engine without system calls",
 		Alone: true,
-		Open:  func(context.Context, string) (Peer, error) { return onEngine(memlock.New(nil)) },
+		Open:  func(context.Context, Place) (Peer, error) { return onEngine(memlock.New(nil)) },
 	}
 }

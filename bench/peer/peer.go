@@ -4,7 +4,24 @@
 // All adapters of a run use the same lock: the only one in the folder, or on the server, that they are opened with.
 package peer
 
-import "context"
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Place is where a peer finds the lock.
+type Place struct {
+	// Dir is a folder that all processes of a run share. It is empty at first and removed afterwards.
+	Dir string
+
+	// Redis is the host:port of the server, which is empty at first; "" for peers that need none.
+	Redis string
+
+	// Lease is that of the locks, where there are leases. Zero is what the peer gives to a user who sets none.
+	Lease time.Duration
+}
 
 // Peer is one process's access to the lock.
 type Peer interface {
@@ -20,17 +37,52 @@ type Worker interface {
 	Unlock(ctx context.Context) error
 }
 
+// Keyed is a peer that has more than one lock.
+type Keyed interface {
+	// WorkerOn is Peer.Worker for the lock of that name.
+	WorkerOn(name string) (Worker, error)
+}
+
+// Keeper is a peer with which locks are held for long.
+type Keeper interface {
+	// Hold takes the lock of that name and keeps renewing it. The end of ctx ends the attempt, not the hold.
+	Hold(ctx context.Context, name string) (Hold, error)
+}
+
+// Hold is a lock that is kept.
+type Hold interface {
+	// Release gives it back. The error is ErrLost if it had been lost before.
+	Release(ctx context.Context) error
+}
+
+// ErrLost says that a hold ended before its release.
+var ErrLost = errors.New("the hold was lost")
+
 // Spec describes a peer and opens it.
 type Spec struct {
 	Name string
 	Does string // what one acquisition and its release do, for readers of the table
 	// Alone says that it excludes nobody outside of its process.
 	Alone bool
-	// Open gets a folder that all processes of a run share. It is empty at first and removed afterwards.
-	Open func(ctx context.Context, dir string) (Peer, error)
+	// Redis says that it needs a server.
+	Redis bool
+	// Sends are the commands, in lower case, that its clients send although scripts might run them, and that its own scripts
+	// do not run. The counts need to know them; see redisd.Meter.
+	Sends []string
+	// Open returns the calling process's access.
+	Open func(ctx context.Context, at Place) (Peer, error)
+}
+
+// Known reports whether there is a peer of that name.
+func Known(name string) bool {
+	return slices.ContainsFunc(All(), func(s Spec) bool { return s.Name == name })
 }
 
 // All returns every peer, in the order of tables.
 func All() []Spec {
-	return []Spec{interlockFile(), filelockDriver(), interlockMem(), flockOpened(), flockKept(), syncMutex()}
+	return []Spec{
+		interlockFile(), filelockDriver(), interlockMem(), flockOpened(), flockKept(), syncMutex(),
+		interlockOnRedis(),
+		setNX(), setNXPool(), blpop(), redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(),
+	}
 }

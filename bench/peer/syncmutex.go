@@ -11,7 +11,7 @@ func syncMutex() Spec {
 		Name:  "sync.Mutex",
 		Does:  "the standard library's mutex, inside one process",
 		Alone: true,
-		Open:  func(context.Context, string) (Peer, error) { return new(plain), nil },
+		Open:  func(context.Context, Place) (Peer, error) { return new(plain), nil },
 	}
 }
 

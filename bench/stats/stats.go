@@ -19,6 +19,16 @@ func Median(xs []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
+// Quantile returns the smallest of xs that a part q of them does not exceed, and NaN if there is none. It leaves xs alone.
+func Quantile(xs []float64, q float64) float64 {
+	if len(xs) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(xs))
+	rank := int(math.Ceil(q * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
+}
+
 // Ratio compares two peers that were measured in the same rounds.
 type Ratio struct {
 	Of       float64 // the median of one over the median of the other

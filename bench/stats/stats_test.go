@@ -30,6 +30,18 @@ func TestMedian_OfNothing_IsNoNumber(t *testing.T) {
 	}
 }
 
+func TestQuantile_IsTheSmallestThatAPartDoesNotExceed(t *testing.T) {
+	xs := []float64{50, 10, 40, 20, 30}
+	for _, row := range []struct{ q, want float64 }{{0, 10}, {0.2, 10}, {0.21, 20}, {0.5, 30}, {0.99, 50}, {1, 50}} {
+		if got := stats.Quantile(xs, row.q); got != row.want {
+			t.Errorf("Quantile(%v) = %v, want %v", row.q, got, row.want)
+		}
+	}
+	if got := stats.Quantile(nil, 0.5); !math.IsNaN(got) {
+		t.Errorf("Quantile of nothing = %v, want NaN", got)
+	}
+}
+
 func TestMedian_LeavesTheOrderOfRoundsAlone(t *testing.T) {
 	xs := []float64{3, 1, 2}
 	stats.Median(xs)

@@ -32,10 +32,15 @@ type reply struct {
 type part struct {
 	Seconds float64 // how long its window was
 	Counts  []int64 // acquisitions in the window, by goroutine
-	All     int64   // acquisitions at any time
+	Cut     int
+	All     int64 // acquisitions at any time
 	Wait    stats.Histogram
 	PerOp   float64
 	Held    *HeldResult
+	Handoff *HandoffResult
+	Herd    *herdPart
+	Keep    *KeepResult
+	Turns   map[string]float64
 }
 
 // ServeIfChild does a child's work and ends the process if a run has started it; otherwise it does nothing. A program
@@ -58,7 +63,7 @@ func serve(ctx context.Context, peers []peer.Spec, in io.Reader, out *json.Encod
 	if err := messages.Decode(&j); err != nil {
 		return err
 	}
-	p, err := open(ctx, peers, &j)
+	spec, p, err := open(ctx, peers, &j)
 	if err != nil {
 		return errors.Join(err, out.Encode(reply{Err: err.Error()}))
 	}
@@ -75,7 +80,7 @@ func serve(ctx context.Context, peers []peer.Spec, in io.Reader, out *json.Encod
 		_, _ = io.Copy(io.Discard, io.MultiReader(messages.Buffered(), in))
 		os.Exit(3)
 	}()
-	result, err := work(ctx, p, &j, time.Now().Add(time.Until(time.Unix(0, b.At))))
+	result, err := work(ctx, peers, spec, p, &j, time.Now().Add(time.Until(time.Unix(0, b.At))))
 	if p != nil {
 		err = errors.Join(err, p.Close())
 	}
@@ -85,20 +90,31 @@ func serve(ctx context.Context, peers []peer.Spec, in io.Reader, out *json.Encod
 	return out.Encode(reply{Part: result})
 }
 
-// open opens the job's peer; Held needs none.
-func open(ctx context.Context, peers []peer.Spec, j *Job) (peer.Peer, error) {
-	if j.Kind == Held {
-		return nil, nil //nolint:nilnil // says that there is none
+// open opens the job's peer. Held has none, and Herd and Turns open many by themselves.
+func open(ctx context.Context, peers []peer.Spec, j *Job) (*peer.Spec, peer.Peer, error) {
+	if j.Kind == Held || j.Kind == Turns {
+		return nil, nil, nil
 	}
 	spec, err := find(peers, j.Peer)
-	if err != nil {
-		return nil, err
+	if err != nil || j.Kind == Herd {
+		return spec, nil, err
 	}
-	return spec.Open(ctx, j.Dir)
+	p, err := spec.Open(ctx, j.place())
+	return spec, p, err
 }
 
-func work(ctx context.Context, p peer.Peer, j *Job, start time.Time) (*part, error) {
+func work(
+	ctx context.Context, peers []peer.Spec, spec *peer.Spec, p peer.Peer, j *Job, start time.Time,
+) (*part, error) {
 	switch j.Kind {
+	case Turns:
+		return turns(ctx, peers, j)
+	case Handoff:
+		return handoff(ctx, p, j, spec.Sends)
+	case Herd:
+		return herd(ctx, spec, j)
+	case Keep:
+		return keep(ctx, p, j, spec.Sends)
 	case Held:
 		return hold(ctx, j)
 	case Serial:

@@ -3,6 +3,8 @@ package workload
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -14,24 +16,60 @@ import (
 type tally struct {
 	counted int64 // acquisitions in the window
 	all     int64
+	cut     int
 	wait    stats.Histogram
+}
+
+// grace is how long who waits at the end may go on waiting. Then he is taken for hung.
+const grace = time.Second
+
+// bounds reports whether waits are ended that do not end by themselves. On a server there are libraries whose waiters sleep
+// on; the kernel's do not, and know no context.
+func bounds(j *Job) bool { return j.Redis != "" && !j.Distinct }
+
+func workersOf(p peer.Peer, j *Job) ([]peer.Worker, error) {
+	keyed, ok := p.(peer.Keyed)
+	if j.Distinct && !ok {
+		return nil, fmt.Errorf("%s knows only one lock", j.Peer)
+	}
+	workers := make([]peer.Worker, j.Goroutines)
+	for i := range workers {
+		var err error
+		if j.Distinct {
+			workers[i], err = keyed.WorkerOn("own:" + strconv.Itoa(i))
+		} else {
+			workers[i], err = p.Worker()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return workers, nil
 }
 
 // contend lets the job's goroutines want the lock, and counts from start on.
 func contend(ctx context.Context, p peer.Peer, j *Job, w *witness, start time.Time) (*part, error) {
-	workers := make([]peer.Worker, j.Goroutines)
-	for i := range workers {
-		var err error
-		if workers[i], err = p.Worker(); err != nil {
-			return nil, err
-		}
+	workers, err := workersOf(p, j)
+	if err != nil {
+		return nil, err
+	}
+	if j.Distinct {
+		w = nil // everybody is alone with his lock
 	}
 	var win window
 	tallies, errs := make([]tally, len(workers)), make([]error, len(workers)+1)
 	var all sync.WaitGroup
-	all.Go(func() { win.run(start, j.Time, j.Warm) })
+	waiting, cut := context.WithCancel(ctx)
+	defer cut()
+	if !bounds(j) {
+		waiting = ctx // one that can end costs those who look at it
+	}
+	all.Go(func() {
+		win.run(start, j.Time, j.Warm)
+		time.AfterFunc(grace, cut)
+	})
 	for i, worker := range workers {
-		all.Go(func() { tallies[i], errs[i] = drive(ctx, worker, j, &win, w, i) })
+		all.Go(func() { tallies[i], errs[i] = drive(ctx, waiting, worker, j, &win, w, i) })
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -41,14 +79,15 @@ func contend(ctx context.Context, p peer.Peer, j *Job, w *witness, start time.Ti
 	for i := range tallies {
 		sum.Counts = append(sum.Counts, tallies[i].counted)
 		sum.All += tallies[i].all
+		sum.Cut += tallies[i].cut
 		sum.Wait.Merge(&tallies[i].wait)
 	}
 	return sum, nil
 }
 
-// drive locks until the window is over. Of every j.Every acquisitions it times one, beginning at another one in each
-// goroutine.
-func drive(ctx context.Context, worker peer.Worker, j *Job, win *window, w *witness, first int) (tally, error) {
+// drive locks until the window is over, or its wait is ended. Of every j.Every acquisitions it times one, beginning at
+// another one in each goroutine.
+func drive(ctx, waiting context.Context, worker peer.Worker, j *Job, win *window, w *witness, first int) (tally, error) {
 	var t tally
 	every := max(j.Every, 1)
 	for i := first; win.phase.Load() != over; i++ {
@@ -57,7 +96,13 @@ func drive(ctx context.Context, worker peer.Worker, j *Job, win *window, w *witn
 		if timed {
 			asked = time.Now()
 		}
-		if err := worker.Lock(ctx); err != nil {
+		if err := worker.Lock(waiting); waiting.Err() != nil && err != nil {
+			if timed {
+				t.note(asked, over, win)
+			}
+			t.cut++
+			return t, nil
+		} else if err != nil {
 			return t, err
 		}
 		phase := win.phase.Load()

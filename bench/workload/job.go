@@ -20,6 +20,12 @@ const (
 	Contend Kind = "contend" // many want the lock
 	Serial  Kind = "serial"  // one takes and releases it, again and again
 	Held    Kind = "held"    // many locks are held at once, and renewed
+
+	// On a server only.
+	Turns   Kind = "turns"   // as Serial, by several peers in turns
+	Handoff Kind = "handoff" // two processes pass the lock to each other
+	Herd    Kind = "herd"    // many clients wait for it, and all get it once
+	Keep    Kind = "keep"    // as Held, by a peer
 )
 
 // Job is one measurement of one peer.
@@ -30,17 +36,35 @@ type Job struct {
 	Time time.Duration // how long is measured
 	Warm time.Duration // how long the same goes on before and after that
 
+	Redis string // host:port of the server, which the run empties first; "" if there is none
+	Index int    // which of the job's processes this is; Run sets it
+
 	// Of Contend.
 	Processes  int
 	Goroutines int           // of each process
 	Hold       time.Duration // busy work inside
 	Every      int           // of how many acquisitions one is timed; 0 means every one
+	Distinct   bool          // each goroutine has a lock of its own
 
-	// Of Held.
+	// Of Turns.
+	Peers []string // in place of Peer
+	Seed  uint64   // of the order of turns
+	Apart bool     // client and server each stay on a processor of their own
+
+	// Of Handoff.
+	Quiet time.Duration // how long is listened to one who holds and one who waits
+
+	// Of Herd, which has Processes with as many clients each as Goroutines says.
+	Limit time.Duration // of each wait
+
+	// Of Held and Keep.
 	Locks    int
 	Lease    time.Duration
-	Renewals int // how often each is renewed
+	Renewals int // how often each is renewed; for Keep, how many leases long it is counted
 }
+
+// place is where the job's peers find their lock.
+func (j *Job) place() peer.Place { return peer.Place{Dir: j.Dir, Redis: j.Redis, Lease: j.Lease} }
 
 // Result is what a Job has measured.
 type Result struct {
@@ -48,12 +72,24 @@ type Result struct {
 	Rate   float64 // acquisitions a second
 	Shares []float64
 	Wait   stats.Histogram
+	Cut    int // waits that went on a second after the end, and were ended then
+
+	// Commands is what clients sent to the server for each acquisition, without pings.
+	Commands float64
 
 	// Of Serial.
 	PerOp float64 // nanoseconds of one acquisition with its release
 
 	// Of Held.
 	Held *HeldResult
+
+	// Of Turns: nanoseconds as PerOp, by peer.
+	Turns map[string]float64
+
+	// Of the kinds of that name.
+	Handoff *HandoffResult
+	Herd    *HerdResult
+	Keep    *KeepResult
 }
 
 // ErrOverlap says that two were inside at once: what was measured is no lock.
@@ -66,6 +102,15 @@ func (j *Job) check(p *peer.Spec) error {
 	}
 	if j.Processes > 1 && p.Alone {
 		return fmt.Errorf("peer %s excludes nobody outside of its process, so it cannot run in %d", j.Peer, j.Processes)
+	}
+	if p.Redis && j.Redis == "" {
+		return fmt.Errorf("peer %s needs a server", j.Peer)
+	}
+	if j.Kind == Keep && j.Processes > 1 {
+		return errors.New("only one process can keep locks of the same names")
+	}
+	if j.Kind == Handoff && j.Processes != 2 {
+		return fmt.Errorf("%d processes cannot pass a lock to each other", j.Processes)
 	}
 	return nil
 }

@@ -8,16 +8,20 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/bench/peer"
 )
 
+// longest is how long a measurement may take beyond its time: an hour of nothing on a build machine is worse than no result.
+const longest = 3 * time.Minute
+
 // Run does one measurement in processes of its own and returns when all of them have ended. When ctx ends they are killed.
 func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
-	if j.Kind != Held {
-		spec, err := find(peers, j.Peer)
-		if err == nil {
+	var spec *peer.Spec
+	if j.Kind != Held && j.Kind != Turns {
+		if spec, err = find(peers, j.Peer); err == nil {
 			err = j.check(spec)
 		}
 		if err != nil {
@@ -34,15 +38,26 @@ func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	parts, err := together(ctx, &j)
+	ctx, cancel := context.WithTimeout(ctx, longest+time.Duration(max(len(j.Peers), 1))*j.Time)
+	defer cancel()
+	g, err := openGauge(ctx, spec, &j)
 	if err != nil {
-		return r, fmt.Errorf("%s of %s: %w", j.Kind, j.Peer, err)
+		return r, err
 	}
-	return merge(parts, w.seen())
+	defer g.close()
+	parts, err := together(ctx, &j, g)
+	if err != nil {
+		return r, fmt.Errorf("%s of %s%s: %w", j.Kind, j.Peer, strings.Join(j.Peers, ", "), errors.Join(err, ctx.Err()))
+	}
+	r, err = merge(parts, w.seen(), &j)
+	if r.Rate > 0 {
+		r.Commands = g.perSecond / r.Rate
+	}
+	return r, err
 }
 
-// together starts the processes, lets them begin at one instant, and collects what they return.
-func together(ctx context.Context, j *Job) (parts []*part, err error) {
+// together starts the processes, lets them begin at one instant, lets g count, and collects what they return.
+func together(ctx context.Context, j *Job, g *gauge) (parts []*part, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var children []*child
 	defer func() {
@@ -56,8 +71,10 @@ func together(ctx context.Context, j *Job) (parts []*part, err error) {
 		}
 		cancel()
 	}()
-	for range j.Processes {
-		c, err := start(ctx, j)
+	for i := range j.Processes {
+		own := *j
+		own.Index = i
+		c, err := start(ctx, &own)
 		if err != nil {
 			return nil, err
 		}
@@ -68,11 +85,14 @@ func together(ctx context.Context, j *Job) (parts []*part, err error) {
 			return nil, err
 		}
 	}
-	at := begin{At: time.Now().Add(j.Warm).UnixNano()}
+	begins := time.Now().Add(j.Warm)
 	for _, c := range children {
-		if err := c.out.Encode(at); err != nil {
+		if err := c.out.Encode(begin{At: begins.UnixNano()}); err != nil {
 			return nil, err
 		}
+	}
+	if err := g.measure(ctx, begins); err != nil {
+		return nil, err
 	}
 	for _, c := range children {
 		p, err := c.receive()
@@ -131,8 +151,8 @@ func (c *child) receive() (*part, error) {
 }
 
 // merge makes one result of what the processes returned. seen is how many steps the witness has counted.
-func merge(parts []*part, seen int64) (Result, error) {
-	r := Result{PerOp: parts[0].PerOp, Held: parts[0].Held}
+func merge(parts []*part, seen int64, j *Job) (Result, error) {
+	r := Result{PerOp: parts[0].PerOp, Held: parts[0].Held, Keep: parts[0].Keep, Turns: parts[0].Turns}
 	var all int64
 	for _, p := range parts {
 		var sum int64
@@ -149,10 +169,44 @@ func merge(parts []*part, seen int64) (Result, error) {
 			r.Rate += float64(sum) / p.Seconds
 		}
 		r.Wait.Merge(&p.Wait)
+		r.Cut += p.Cut
 		all += p.All
 	}
-	if all != seen {
+	r.mergeHandoff(parts)
+	r.mergeHerd(parts, j.Limit)
+	if !j.Distinct && all != seen {
 		return r, fmt.Errorf("%w: of %d steps inside, %d were lost", ErrOverlap, all, all-seen)
 	}
 	return r, nil
+}
+
+// mergeHandoff puts the two parts together. The first process has listened.
+func (r *Result) mergeHandoff(parts []*part) {
+	if parts[0].Handoff == nil {
+		return
+	}
+	sum := *parts[0].Handoff
+	for _, p := range parts[1:] {
+		sum.Latencies = append(sum.Latencies, p.Handoff.Latencies...)
+		sum.Hung += p.Handoff.Hung
+	}
+	r.Handoff = &sum
+}
+
+// mergeHerd puts the parts together. The first process has led.
+func (r *Result) mergeHerd(parts []*part, limit time.Duration) {
+	if parts[0].Herd == nil {
+		return
+	}
+	sum := parts[0].Herd.HerdResult
+	last := parts[0].Herd.Last
+	for _, p := range parts[1:] {
+		last = max(last, p.Herd.Last)
+		sum.Unserved += p.Herd.Unserved
+	}
+	sum.Total = float64(last - parts[0].Herd.Released)
+	if sum.Unserved > 0 {
+		sum.Total = float64(limit) // it would have been more
+	}
+	r.Herd = &sum
 }

@@ -1,0 +1,80 @@
+package peer
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+)
+
+// blpop is the floor of a hand-off: the server itself wakes the first of those who wait. It is no lock to be used: if its
+// holder dies, nobody gets it any more.
+func blpop() Spec {
+	return Spec{
+		Name: "blpop",
+		Does: "one element of a list, through rueidis with default options: BLPOP takes it, LPUSH puts it back, and the server " +
+			"serves who waits longest; there is no lease and no owner, and a holder that dies takes the element with it",
+		Redis: true, Sends: []string{"lpush"},
+		Open: func(_ context.Context, at Place) (Peer, error) {
+			c, err := newRueidis(at)
+			if err != nil {
+				return nil, err
+			}
+			return &baton{client: c}, nil
+		},
+	}
+}
+
+// blpopSeconds bounds one BLPOP, after which another one follows. The bound is the server's and not a context's, because
+// with a context that can end rueidis needs two more goroutines for a call, and the floor would be higher.
+const blpopSeconds = 5
+
+// seed puts the element into a list, once.
+//
+// KEYS[1] is the list, KEYS[2] the key that says that it was done. It returns nothing of interest.
+var seed = rueidis.NewLuaScript(`
+if redis.call('SETNX', KEYS[2], '1') == 1 then
+	redis.call('LPUSH', KEYS[1], 'token')
+end
+return 1`)
+
+type baton struct{ client rueidis.Client }
+
+// Worker returns a worker on the list, which has its element then.
+func (b *baton) Worker() (Worker, error) { return b.WorkerOn(lockName) }
+
+// WorkerOn is Worker on another list.
+func (b *baton) WorkerOn(name string) (Worker, error) {
+	key := "list:" + name
+	err := seed.Exec(context.Background(), b.client, []string{key, "seeded:" + name}, nil).Error()
+	return &batonWorker{client: b.client, key: key}, err
+}
+
+// Close closes the client.
+func (b *baton) Close() error {
+	b.client.Close()
+	return nil
+}
+
+type batonWorker struct {
+	client rueidis.Client
+	key    string
+}
+
+// Lock takes the element. It looks at ctx every few seconds.
+func (w *batonWorker) Lock(ctx context.Context) error {
+	for {
+		pop := w.client.B().Blpop().Key(w.key).Timeout(blpopSeconds).Build()
+		err := w.client.Do(context.WithoutCancel(ctx), pop).Error()
+		if !rueidis.IsRedisNil(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// Unlock puts the element back.
+func (w *batonWorker) Unlock(ctx context.Context) error {
+	return w.client.Do(ctx, w.client.B().Lpush().Key(w.key).Element("token").Build()).Error()
+}

@@ -1,0 +1,116 @@
+package redisd_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/bench/redisd"
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// start starts a server that ends with the test.
+func start(t *testing.T) *redisd.Server {
+	t.Helper()
+	s, err := redisd.Start(t.Context())
+	if errors.Is(err, redisd.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func client(t *testing.T, s *redisd.Server) *goredis.Client {
+	t.Helper()
+	c := goredis.NewClient(&goredis.Options{Addr: s.Addr, PoolSize: 1})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func count(t *testing.T, m *redisd.Meter) redisd.Count {
+	t.Helper()
+	c, err := m.Count(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestMeter_CountsWhatClientsSend_AndNotWhatScriptsRun(t *testing.T) {
+	s := start(t)
+	c, m := client(t, s), redisd.NewMeter(s.Addr, []string{"set"})
+	defer m.Close()
+	ctx := t.Context()
+	if err := c.Ping(ctx).Err(); err != nil { // opens its connection
+		t.Fatal(err)
+	}
+	count(t, m) // opens the meter's
+	before := count(t, m)
+	script := goredis.NewScript(`for i = 1, 100 do redis.call('GET', 'a') redis.call('DEL', 'b') end return 1`)
+	err := errors.Join(
+		c.Set(ctx, "a", "1", 0).Err(),
+		script.Eval(ctx, c, nil).Err(), script.EvalSha(ctx, c, nil).Err(),
+		c.BLPop(ctx, 1, "list").Err(), // ends by its time: a wait is one command
+		c.Ping(ctx).Err(),
+	)
+	if err != nil && !errors.Is(err, goredis.Nil) {
+		t.Fatal(err)
+	}
+	want := redisd.Count{Commands: 4, Pings: 1}
+	if got := count(t, m).Sub(before); got != want {
+		t.Errorf("counted %+v, want %+v: SET, EVAL, EVALSHA, BLPOP, and a PING", got, want)
+	}
+}
+
+func TestMeter_CountsNothingOfItself(t *testing.T) {
+	s := start(t)
+	m := redisd.NewMeter(s.Addr, nil)
+	defer m.Close()
+	count(t, m)
+	before := count(t, m)
+	for range 5 {
+		count(t, m)
+	}
+	if got := count(t, m).Sub(before); got != (redisd.Count{}) {
+		t.Errorf("counted %+v although nobody sent anything", got)
+	}
+}
+
+func TestMeter_Empty_RemovesEveryKey(t *testing.T) {
+	s := start(t)
+	c, m := client(t, s), redisd.NewMeter(s.Addr, nil)
+	defer m.Close()
+	if err := errors.Join(c.Set(t.Context(), "a", "1", 0).Err(), m.Empty(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.DBSize(t.Context()).Result(); n != 0 || err != nil {
+		t.Errorf("%d keys left, %v", n, err)
+	}
+}
+
+func TestServer_EndsWithItsContext_AndLeavesNoFolder(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := redisd.Start(ctx)
+	if errors.Is(err, redisd.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(s.Version, ".") {
+		t.Errorf("version %q", s.Version)
+	}
+	cancel()
+	if err := s.Close(); err != nil { // returns when the process is gone
+		t.Error(err)
+	}
+}

@@ -1,0 +1,89 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/bench/redisd"
+)
+
+// gauge counts what a server gets while processes contend. Without a server, and for the other kinds of jobs, of which the
+// processes count themselves, it does nothing.
+type gauge struct {
+	job       *Job
+	meter     *redisd.Meter // nil without a server
+	perSecond float64
+	server    int // its process, while it is pinned
+}
+
+// openGauge also empties the server: what the peer before has left is nothing to this one.
+func openGauge(ctx context.Context, spec *peer.Spec, j *Job) (*gauge, error) {
+	g := &gauge{job: j}
+	if j.Redis == "" {
+		return g, nil
+	}
+	var sent []string
+	if spec != nil {
+		sent = spec.Sends
+	}
+	g.meter = redisd.NewMeter(j.Redis, sent)
+	err := g.meter.Empty(ctx)
+	if err == nil {
+		_, err = g.meter.Count(ctx) // asks about commands, which takes longer than later
+	}
+	if err == nil && j.Apart {
+		err = g.pin(ctx)
+	}
+	if err != nil {
+		g.close() // what failed says more
+		return nil, err
+	}
+	return g, nil
+}
+
+// pin keeps the server on its processor until close.
+func (g *gauge) pin(ctx context.Context) (err error) {
+	if runtime.NumCPU() < 2 {
+		return errors.New("client and server cannot be apart on one processor")
+	}
+	if g.server, err = g.meter.Process(ctx); err != nil {
+		return err
+	}
+	return pin(g.server, serverProcessor)
+}
+
+// measure counts in the window that begins then.
+func (g *gauge) measure(ctx context.Context, begins time.Time) (err error) {
+	if g.meter == nil || g.job.Kind != Contend {
+		return nil
+	}
+	time.Sleep(time.Until(begins))
+	g.perSecond, _, err = rate(ctx, g.meter, g.job.Time)
+	return err
+}
+
+func (g *gauge) close() {
+	if g.server != 0 {
+		_ = unpin(g.server) // it was pinned, so it can be
+	}
+	if g.meter != nil {
+		_ = g.meter.Close() // nothing was written
+	}
+}
+
+// rate counts for a time, and returns what was sent in each second.
+func rate(ctx context.Context, m *redisd.Meter, d time.Duration) (commands, pings float64, err error) {
+	begin := time.Now()
+	before, err := m.Count(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	time.Sleep(d)
+	after, err := m.Count(ctx)
+	seconds := time.Since(begin).Seconds()
+	sum := after.Sub(before)
+	return float64(sum.Commands) / seconds, float64(sum.Pings) / seconds, err
+}

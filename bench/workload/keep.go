@@ -1,0 +1,128 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/bench/redisd"
+)
+
+// KeepResult is what very many locks on a server cost while they are held and renewed.
+type KeepResult struct {
+	Commands   float64 // that clients sent in a second, without pings
+	Bytes      float64 // of heap and stacks for each hold, after a collection
+	Goroutines float64 // for each hold
+	Lost       int
+	Missing    int // holds that were not to be had
+}
+
+const (
+	taking      = 16              // how many holds are taken, and released, at a time
+	takePatient = 5 * time.Second // for each of them
+)
+
+// keep takes the job's locks, holds them for some leases, and gives them back.
+func keep(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part, err error) {
+	keeper, ok := p.(peer.Keeper)
+	if !ok {
+		return nil, fmt.Errorf("%s cannot hold many locks", j.Peer)
+	}
+	meter := redisd.NewMeter(j.Redis, sent)
+	defer func() { err = errors.Join(err, meter.Close()) }()
+	if _, err := meter.Count(ctx); err != nil { // opens its connection, which is not the peer's
+		return nil, err
+	}
+	// Connections and buffers of the client are there before it counts.
+	warm := takeAll(ctx, keeper, named("warm:", 4*taking))
+	if warm.drop(ctx); warm.err() != nil {
+		return nil, warm.err()
+	}
+	names := named("order:", j.Locks)
+	bytes, goroutines := withStacks()
+	holds := takeAll(ctx, keeper, names)
+	if err := holds.err(); err != nil {
+		return nil, err
+	}
+	r := &KeepResult{Missing: int(holds.missing.Load())}
+	time.Sleep(j.Lease) // until all are renewed at their usual times
+	if r.Commands, _, err = rate(ctx, meter, time.Duration(j.Renewals)*j.Lease); err != nil {
+		return nil, err
+	}
+	bytesAfter, goroutinesAfter := withStacks()
+	r.Bytes = (bytesAfter - bytes) / float64(j.Locks)
+	r.Goroutines = (goroutinesAfter - goroutines) / float64(j.Locks)
+	holds.drop(ctx)
+	runtime.KeepAlive(names)
+	r.Lost = int(holds.lost.Load())
+	return &part{Keep: r}, holds.err()
+}
+
+func named(prefix string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = prefix + strconv.Itoa(i)
+	}
+	return names
+}
+
+// keepers are holds under way.
+type keepers struct {
+	each          []peer.Hold // nil for one that was not to be had
+	missing, lost atomic.Int64
+	failed        atomic.Pointer[error]
+}
+
+func (k *keepers) err() error {
+	if e := k.failed.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// takeAll takes one hold for each name.
+func takeAll(ctx context.Context, keeper peer.Keeper, names []string) *keepers {
+	k := &keepers{each: make([]peer.Hold, len(names))}
+	inParallel(taking, len(names), func(i int) {
+		attempt, end := context.WithCancel(ctx)
+		bound := time.AfterFunc(takePatient, end)
+		hold, err := keeper.Hold(attempt, names[i])
+		switch {
+		case !bound.Stop():
+			k.missing.Add(1) // its lease may have ended meanwhile, so it is not asked any further
+		case err != nil:
+			k.failed.Store(&err)
+		default:
+			k.each[i] = hold
+		}
+		end()
+	})
+	return k
+}
+
+// drop gives them all back.
+func (k *keepers) drop(ctx context.Context) {
+	inParallel(taking, len(k.each), func(i int) {
+		if k.each[i] == nil {
+			return
+		}
+		if err := k.each[i].Release(ctx); errors.Is(err, peer.ErrLost) {
+			k.lost.Add(1)
+		} else if err != nil {
+			k.failed.Store(&err)
+		}
+	})
+}
+
+// withStacks is footprint with the memory of goroutines: some libraries keep one or more for each hold.
+func withStacks() (bytes, goroutines float64) {
+	bytes, goroutines = footprint()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return bytes + float64(m.StackInuse), goroutines
+}

@@ -1,0 +1,250 @@
+package workload_test
+
+import (
+	"bufio"
+	"errors"
+	"math"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/bench/redisd"
+	"github.com/interlock-go/interlock/bench/workload"
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// onServer is a job of a kind that only servers know.
+func onServer(t *testing.T, kind workload.Kind, name string) workload.Job {
+	t.Helper()
+	needsServer(t)
+	j := brief(t, name, 2, 3)
+	j.Kind, j.Redis, j.Hold = kind, server, 0
+	j.Quiet, j.Limit = 200*time.Millisecond, 3*time.Second
+	j.Locks, j.Lease, j.Renewals = 20, 300*time.Millisecond, 1
+	if kind == workload.Keep || kind == workload.Turns {
+		j.Processes = 1
+	}
+	return j
+}
+
+func run(t *testing.T, j workload.Job) workload.Result {
+	t.Helper()
+	r, err := workload.Run(t.Context(), peers(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestHandoff_MeasuresBothWays_AndWhatTheWaiterSends(t *testing.T) {
+	j := onServer(t, workload.Handoff, "blpop")
+	j.Time = 200 * time.Millisecond
+	h := run(t, j).Handoff
+	if len(h.Latencies) < 4 || h.Hung > 0 {
+		t.Errorf("%d hand-offs, %d hung", len(h.Latencies), h.Hung)
+	}
+	for _, ns := range h.Latencies {
+		if ns <= 0 || ns > float64(time.Second) {
+			t.Errorf("a hand-off took %v ns", ns)
+		}
+	}
+	if h.Quiet > 0 {
+		t.Errorf("%v commands a second while one waits in BLPOP, which sends nothing", h.Quiet)
+	}
+	j = onServer(t, workload.Handoff, "set-nx")
+	if h = run(t, j).Handoff; h.Quiet < 10 { // fewer than it is on a machine with nothing else to do
+		t.Errorf("%v commands a second while one asks every millisecond", h.Quiet)
+	}
+}
+
+func TestRun_RefusesWhatItsProcessesCannotShare(t *testing.T) {
+	for kind, processes := range map[workload.Kind]int{workload.Handoff: 3, workload.Keep: 2} {
+		j := onServer(t, kind, "blpop")
+		j.Processes = processes
+		if _, err := workload.Run(t.Context(), peers(), j); err == nil {
+			t.Errorf("%s with %d processes: no error", kind, processes)
+		}
+	}
+}
+
+func TestHerd_ServesEverybody_WithTwoCommandsEach(t *testing.T) {
+	j := onServer(t, workload.Herd, "blpop")
+	h := run(t, j).Herd
+	if h.Unserved > 0 || h.Total <= 0 {
+		t.Errorf("%+v", *h)
+	}
+	// BLPOP and LPUSH of each of six, and the LPUSH that began it. A connection that was not made before would be two more.
+	if want := 13.0 / 6; h.Commands < want || h.Commands > want+2 {
+		t.Errorf("%v commands a grant, want %v", h.Commands, want)
+	}
+}
+
+func TestHerd_WhoHangs_IsCounted(t *testing.T) {
+	j := onServer(t, workload.Herd, "deaf")
+	j.Limit = 50 * time.Millisecond
+	h := run(t, j).Herd
+	if h.Unserved != 6 || h.Total != float64(j.Limit) {
+		t.Errorf("%+v, want 6 unserved after the limit", *h)
+	}
+}
+
+func TestContend_WhoHangs_IsCutOff(t *testing.T) {
+	needsServer(t)
+	j := brief(t, "deaf", 1, 2)
+	j.Redis = server
+	if r := run(t, j); r.Cut != 2 {
+		t.Errorf("%d waits were cut off, want 2: of who never got the lock, and of who wanted it again", r.Cut)
+	}
+}
+
+func TestKeep_SeesHoldsAndTheirLoss(t *testing.T) {
+	for _, p := range peer.All() {
+		if !p.Redis || slices.Contains([]string{"set-nx", "set-nx-pool", "blpop", "redsync-1ms", "bsm-10ms"}, p.Name) {
+			continue // nothing renews the first three, and the others keep as their like
+		}
+		k := run(t, onServer(t, workload.Keep, p.Name)).Keep
+		if k.Lost > 0 || k.Missing > 0 || k.Commands <= 0 || k.Bytes <= 0 {
+			t.Errorf("%s: %+v", p.Name, *k)
+		}
+	}
+	j := onServer(t, workload.Keep, "losing")
+	if k := run(t, j).Keep; k.Lost != j.Locks {
+		t.Errorf("%d lost, want all %d", k.Lost, j.Locks)
+	}
+}
+
+func TestTurns_MeasuresSeveralPeersAtOnce(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		j := onServer(t, workload.Turns, "")
+		j.Peers, j.Apart = []string{"set-nx", "redsync", "rueidislock"}, apart
+		r, err := workload.Run(t.Context(), peers(), j)
+		if err != nil && apart {
+			t.Logf("not on this machine: %v", err)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range j.Peers {
+			if ns := r.Turns[name]; !(ns > 0) || math.IsInf(ns, 0) {
+				t.Errorf("%s: %v ns", name, ns)
+			}
+		}
+	}
+}
+
+func TestDistinct_EverybodyHasALockOfHisOwn(t *testing.T) {
+	needsServer(t)
+	j := brief(t, "set-nx", 1, 4)
+	j.Redis, j.Distinct = server, true
+	j.Hold = 0
+	if r := run(t, j); len(r.Shares) != 4 || r.Rate <= 0 || r.Commands <= 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestSends_NamesWhatEachPeerSends compares the count, which has to know what clients send, with what MONITOR shows, which
+// tells clients and scripts apart.
+func TestSends_NamesWhatEachPeerSends(t *testing.T) {
+	needsServer(t)
+	for _, spec := range peer.All() {
+		if !spec.Redis {
+			continue
+		}
+		t.Run(spec.Name, func(t *testing.T) {
+			const pairs = 20
+			shown, counted := watch(t, &spec, pairs)
+			if shown != counted || counted < pairs {
+				t.Errorf("the count is %d, MONITOR shows %d from clients", counted, shown)
+			}
+		})
+	}
+}
+
+// watch lets a peer lock some times, and returns how many commands of clients MONITOR shows and how many the meter counts.
+func watch(t *testing.T, spec *peer.Spec, pairs int) (shown, counted int64) {
+	t.Helper()
+	p, err := spec.Open(t.Context(), peer.Place{Redis: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	w, err := p.Worker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := func(n int) {
+		for range n {
+			if err := errors.Join(w.Lock(t.Context()), w.Unlock(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	lock(pairs) // connections are made: MONITOR does not show everything that this takes
+	m := redisd.NewMeter(server, spec.Sends)
+	defer m.Close()
+	lines := monitor(t)
+	before := count(t, m)
+	lock(pairs)
+	counted = count(t, m).Sub(before).Commands
+	const end = "that was all"
+	c := goredis.NewClient(&goredis.Options{Addr: server, Protocol: 2, DisableIdentity: true})
+	defer c.Close()
+	if err := c.Echo(t.Context(), end).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+		switch line := lines.Text(); {
+		case strings.Contains(line, end):
+			return shown, counted
+		case !ofMeter(line) && !strings.Contains(line, " lua]"):
+			shown++
+		}
+	}
+	t.Fatalf("MONITOR ended: %v", lines.Err())
+	return 0, 0
+}
+
+// ofMeter reports whether what MONITOR shows is the meter's, or a connection's beginning, or a ping.
+func ofMeter(line string) bool {
+	line = strings.ToLower(line)
+	for _, name := range []string{
+		`"info"`, `"command"`, `"hello"`, `"ping"`, `"client" "setinfo"`, `"client" "maint_notifications"`,
+	} {
+		if strings.Contains(line, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func count(t *testing.T, m *redisd.Meter) redisd.Count {
+	t.Helper()
+	c, err := m.Count(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// monitor returns what MONITOR shows, from now until the test ends.
+func monitor(t *testing.T) *bufio.Scanner {
+	t.Helper()
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := c.Write([]byte("MONITOR\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(c)
+	if !lines.Scan() || lines.Text() != "+OK" {
+		t.Fatalf("MONITOR is answered %q, %v", lines.Text(), lines.Err())
+	}
+	return lines
+}
