@@ -2,36 +2,33 @@ package interlock
 
 import (
 	"context"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
-// join puts w at the end of its queue's line and waits there.
+// join puts w at the end of its queue's line and waits there. The caller holds Client.mu, which join gives up.
 func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
-	c.lock()
+	m, o := w.lease.m, w.lease.owner
 	if c.closed {
 		c.unlock()
-		return nil, wrap("lock", w.m.key, ErrClosed)
+		return nil, wrap("lock", m.key, ErrClosed)
 	}
-	if g := c.liveGrant(w.owner, w.m.key); g != nil { // another goroutine of the same owner was quicker
-		lease := g.admit(w.owner, w.m, time.Since(w.since), true)
+	if g := c.liveGrant(o, m.key); g != nil { // another goroutine of the same owner was quicker
+		g.admit(w.lease, w.waited(), true)
 		c.unlock()
-		return lease, nil
+		return w.lease, nil
 	}
-	q := c.queueFor(w.m)
-	w.q = q
+	q := c.queueFor(m)
+	w.q, w.ready = q, make(chan struct{})
 	w.announce = c.announcement(ctx, w)
 	q.waiters.push(w)
-	w.owner.noteWait(w)
-	if q.grant != nil || q.waiters.length > 1 {
-		var held *HeldError
-		if q.grant != nil {
-			held = q.grant.heldError()
-		} else if q.fetch != nil {
-			held = q.fetch.held
-		}
-		w.mustWait(held)
+	o.waits.Add(1)
+	switch g := c.passing(m); {
+	case g != nil:
+		w.blocker = g.holder()
+		w.mustWait(nil)
+	case q.waiters.first != w:
+		w.mustWait(q.inTheWay())
 	}
 	f := q.prepareFetch(nil)
 	if f != nil {
@@ -45,31 +42,34 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 }
 
 // askAlone asks the engine for w and nobody else: a try, or a named owner, whom the engine itself has to tell apart. With a
-// local engine a try is made in the caller's goroutine.
+// local engine a try is made in the caller's goroutine, which nearly always has the answer then.
 func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	c.lock()
 	if c.closed {
 		c.unlock()
-		return nil, wrap("lock", w.m.key, ErrClosed)
+		return nil, wrap("lock", w.lease.m.key, ErrClosed)
 	}
-	f := newFetch(&queue{c: c, key: queueKey{Key: w.m.key}}, w)
+	f := c.newFetch(w, try)
 	f.only, w.own = w, f
-	f.r.Try = try
 	w.announce = c.announcement(ctx, w)
 	c.alone[w] = struct{}{}
 	c.background.Add(1)
-	c.unlock()
-	if try && c.traits.Local {
-		f.run()
-		c.background.Done()
-	} else {
+	if !try || !c.traits.Local {
+		w.ready = make(chan struct{})
+		c.unlock()
 		f.start(ctx, w)
+		return w.wait(ctx)
 	}
-	lease, err := w.wait(ctx)
-	c.lock()
-	delete(c.alone, w)
 	c.unlock()
-	return lease, err
+	f.runInBackground()
+	c.lock()
+	if w.answered {
+		c.unlock()
+		return w.said()
+	}
+	w.ready = make(chan struct{}) // what it got had ended before it was taken in: another goroutine asks again
+	c.unlock()
+	return w.wait(ctx)
 }
 
 // announcement returns what tells the Observer that w has to wait.
@@ -77,29 +77,19 @@ func (c *Client) announcement(ctx context.Context, w *waiter) func() {
 	if c.opts.Observer.Waiting == nil {
 		return nil
 	}
-	return func() { c.opts.Observer.waiting(ctx, w.m.event(w.owner)) }
+	return func() { c.opts.Observer.waiting(ctx, w.lease.m.event(w.lease.owner)) }
 }
 
-// findQueue returns the queue of this process for m, or nil. The caller holds Client.mu.
-func (c *Client) findQueue(m *Mutex) *queue {
-	for _, q := range c.queues[m.key] {
-		if q.key.lease == m.p.lease && q.key.noRenew == m.p.noRenew {
-			return q
-		}
+// inTheWay says to a try who of this process holds m, or is about to. The caller holds Client.mu.
+func (c *Client) inTheWay(m *Mutex) *HeldError {
+	if g := c.passing(m); g != nil && g.holds.first != nil {
+		return g.holds.first.heldError()
 	}
-	return nil
-}
-
-// inTheWay says to a try who of this process holds, or is about to. The caller holds Client.mu.
-func (q *queue) inTheWay() *HeldError {
-	if q.grant != nil && len(q.grant.holds) > 0 {
-		return q.grant.heldError()
-	}
-	if q.fetch != nil && q.fetch.held != nil {
-		held := *q.fetch.held
+	if q := c.queues[m.place()]; q != nil && q.inTheWay() != nil {
+		held := *q.inTheWay()
 		return &held
 	}
-	return &HeldError{Kind: q.key.Kind, Name: q.key.Name, Client: q.c.opts.ClientName}
+	return &HeldError{Kind: m.key.Kind, Name: m.key.Name, Client: c.opts.ClientName}
 }
 
 // unsupported is the error for what the engine lacks, with its reason.
@@ -123,10 +113,10 @@ func (c *Client) liveGrant(o *owner, key driver.Key) *grant {
 		return nil
 	}
 	for _, l := range o.snapshot() {
-		if l.c != c || l.key != key || l.ended != nil {
+		if l.m.c != c || l.m.key != key || l.ended() != nil {
 			continue
 		}
-		if c.expire(l.g, c.now()); l.ended == nil {
+		if c.expire(l.g, c.now()); l.ended() == nil {
 			return l.g
 		}
 	}
@@ -137,8 +127,9 @@ func (c *Client) liveGrant(o *owner, key driver.Key) *grant {
 func (c *Client) tryBeside(w *waiter, err error) (*Lease, error) {
 	c.lock()
 	defer c.unlock()
-	if g := c.liveGrant(w.owner, w.m.key); g != nil {
-		return g.admit(w.owner, w.m, time.Since(w.since), true), nil
+	if g := c.liveGrant(w.lease.owner, w.lease.m.key); g != nil {
+		g.admit(w.lease, w.waited(), true)
+		return w.lease, nil
 	}
 	return nil, err
 }

@@ -63,8 +63,8 @@ func run(todo []func()) {
 }
 
 // now reads the monotonic clock, and notices if the machine was asleep. The caller holds Client.mu.
-func (c *Client) now() time.Time {
-	now := time.Now()
+func (c *Client) now() instant {
+	now := c.reading()
 	if c.watching {
 		c.sleep.look(now)
 	}

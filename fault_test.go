@@ -18,18 +18,48 @@ func TestAnOwner_NeverWaitsForItself(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		l := mustLock(t, t.Context(), c, "a")
 		// Another goroutine of the owner had looked before l was granted, and found nothing.
-		w := &waiter{owner: l.owner, m: c.Mutex("a", nil), since: time.Now(), ready: make(chan struct{})}
+		w := c.Mutex("a", nil).newWaiter(l.owner, c.reading())
+		c.lock()
 		beside, err := c.join(t.Context(), w)
 		if err != nil || beside.Token() != l.Token() {
 			t.Fatalf("join: %v, %v", beside, err)
 		}
-		w = &waiter{owner: l.owner, m: c.Mutex("a", nil), since: time.Now(), ready: make(chan struct{})}
+		w = c.Mutex("a", nil).newWaiter(l.owner, c.reading())
 		tried, err := c.tryBeside(w, ErrHeld)
 		if err != nil {
 			t.Fatalf("try: %v", err)
 		}
 		for _, l := range []*Lease{tried, beside, l} {
 			mustUnlock(t, l)
+		}
+	})
+}
+
+// local makes of the memory engine one whose tries are made in the caller's goroutine.
+type local struct{ *hooks }
+
+func (l *local) Traits() driver.Traits { return l.Driver.Traits() }
+
+func TestATryThatIsGrantedTooLate_IsMadeAgain(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		c := mustNew(t, &local{h}, nil)
+		defer c.Close()
+		var grants atomic.Int64
+		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+			g, err := h.Driver.Acquire(ctx, r)
+			if grants.Add(1) == 1 { // this process stood still for longer than the lease
+				g.Sent = g.Sent.Add(-r.Lease)
+			}
+			return g, err
+		})
+		l, err := c.TryLock(t.Context(), "a")
+		if err == nil { // it may also have met what the first try has not given back yet
+			mustUnlock(t, l)
+		} else if !errors.Is(err, ErrHeld) {
+			t.Errorf("got %v", err)
+		}
+		if n := grants.Load(); n != 2 {
+			t.Errorf("asked %d times, want 2", n)
 		}
 	})
 }

@@ -21,8 +21,10 @@ type Client struct {
 	requeuer driver.Requeuer // nil if the engine cannot
 	starter  driver.Starter  // nil if the engine is none
 	opts     Options
-	owned    bool   // Close closes the driver
-	id       string // random; prefix of all request ids
+	defaults params    // of a lock without options
+	born     time.Time // where instants are counted from
+	owned    bool      // Close closes the driver
+	id       string    // random; prefix of all request ids
 	lastID   atomic.Uint64
 	watching bool // the engine's holds have a trust window, so suspensions matter
 
@@ -35,8 +37,8 @@ type Client struct {
 	mu     sync.Mutex // see lock
 	todo   afterwards // see after
 	closed bool
-	queues map[driver.Key][]*queue
-	grants map[string]*grant    // by id; all that the engine gave and that is not given back or lost
+	queues map[place]*queue
+	grants map[string]*grant    // by lock's name, the first of each; all that the engine gave and that is not given back or lost
 	alone  map[*waiter]struct{} // who waits without standing in a queue
 	sched  scheduler
 	sleep  sleepWatch
@@ -77,10 +79,11 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client, error) {
 	c := &Client{
 		d: d, traits: d.Traits(), opts: o, id: rand.Text()[:16],
-		queues: make(map[driver.Key][]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
+		defaults: params{lease: o.Lease, renewal: o.Renewal, class: "other"}, born: time.Now(),
+		queues: make(map[place]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
 		sleep: newSleepWatch(asleep),
 	}
-	c.sched.wake = make(chan struct{}, 1)
+	c.sched.wake, c.sched.armed = make(chan struct{}, 1), never
 	c.watching = c.traits.Ends != driver.Process
 	c.requeuer, _ = d.(driver.Requeuer)
 	c.starter, _ = d.(driver.Starter)
@@ -151,31 +154,27 @@ func (c *Client) Close() error {
 
 // endWaits answers every waiting call with ErrClosed. The caller holds Client.mu.
 func (c *Client) endWaits() {
-	var all []*queue
-	for _, queues := range c.queues {
-		all = append(all, queues...)
-	}
-	for _, q := range all {
-		q.fail(wrap("lock", q.key.Key, ErrClosed))
+	for _, q := range c.queues {
+		q.fail(wrap("lock", q.m.key, ErrClosed))
 	}
 	for w := range c.alone {
-		if !w.answered {
-			w.leave()
-			w.answer(nil, wrap("lock", w.m.key, ErrClosed))
-		}
+		w.leave()
+		w.answer(wrap("lock", w.lease.m.key, ErrClosed))
 	}
 }
 
 // dropAll ends every hold and returns what is to be released. The caller holds Client.mu.
 func (c *Client) dropAll() []*driver.Release {
 	var releases []*driver.Release
-	for _, g := range c.grants {
-		for _, l := range append([]*Lease(nil), g.holds...) {
-			l.finish(ErrReleased)
-			c.after(func() { l.owner.remove(l); c.opts.Observer.released(l.event()) })
+	for len(c.grants) > 0 { // dropping takes them out
+		for _, g := range c.grants {
+			for l := range g.holds.all(ofGrant) {
+				l.release()
+				c.after(func() { l.owner.remove(l); c.opts.Observer.released(l.event()) })
+			}
+			releases = append(releases, g.release())
+			g.drop()
 		}
-		releases = append(releases, g.release())
-		g.drop()
 	}
 	return releases
 }

@@ -4,7 +4,6 @@ package interlock
 // Guarded by Client.mu.
 type line struct {
 	first, last *waiter
-	length      int
 }
 
 // push puts w at the end.
@@ -16,7 +15,6 @@ func (n *line) push(w *waiter) {
 		n.last.behind = w
 	}
 	n.last = w
-	n.length++
 }
 
 // drop takes w out, if it stands there.
@@ -35,7 +33,6 @@ func (n *line) drop(w *waiter) {
 		w.behind.before = w.before
 	}
 	w.before, w.behind, w.standing = nil, nil, false
-	n.length--
 }
 
 // each calls f for everybody in line; f may take out whom it is called for.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -16,18 +15,18 @@ import (
 type Mutex struct {
 	c   *Client
 	key driver.Key
-	p   params
-	err error // a bad name or bad options, reported by the first call
+	p   *params
 }
 
 // Mutex returns the mutex of that name with the given options. It asks no engine; an invalid name or invalid options are
 // reported by its first call.
 func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 	m := &Mutex{c: c, key: driver.Key{Kind: driver.KindMutex, Name: name}}
-	if m.err = validateName("name of the lock", name); m.err != nil {
+	if err := validateName("name of the lock", name); err != nil {
+		m.p = &params{err: err}
 		return m
 	}
-	m.p, m.err = c.params(opts)
+	m.p = c.params(opts)
 	return m
 }
 
@@ -80,7 +79,7 @@ func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err
 // unlockInTime unlocks l whether or not ctx has ended. It waits at most CloseTimeout for the engine's word, and a word
 // that has not come by then is no error: the work was protected, and the release goes on in the background.
 func (l *Lease) unlockInTime(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.c.opts.CloseTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.m.c.opts.CloseTimeout)
 	defer cancel()
 	if err := l.Unlock(bounded); !errors.Is(err, ErrUnavailable) {
 		return err
@@ -124,31 +123,31 @@ func (l *locker) Unlock() {
 
 // acquire is Lock and TryLock.
 func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
-	start := time.Now()
+	start := m.c.reading()
 	o := ownerFrom(ctx)
-	lease, err := m.attempt(ctx, o, try)
+	lease, err := m.attempt(ctx, o, try, start)
 	obs, log := m.c.opts.Observer, m.c.opts.Logger
 	if err != nil {
 		e := m.event(o)
-		e.Waited, e.Err = time.Since(start), err
+		e.Waited, e.Err = m.c.reading().since(start), err
 		obs.failed(ctx, e)
 		return nil, err
 	}
 	obs.acquired(ctx, lease.event())
 	if log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key.Name),
-			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.token), slog.String("owner", lease.owner.id))
+			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()), slog.String("owner", lease.owner.id))
 	}
 	return lease, nil
 }
 
-func (m *Mutex) attempt(ctx context.Context, o *owner, try bool) (*Lease, error) {
-	if m.err != nil {
-		return nil, m.err
+func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {
+	if m.p.err != nil {
+		return nil, m.p.err
 	}
 	lease, err := m.reenter(ctx, o)
 	if lease == nil && err == nil {
-		return m.take(ctx, o, try)
+		return m.take(ctx, o, try, start)
 	}
 	return lease, err
 }
@@ -200,53 +199,53 @@ func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Leas
 	c.lock()
 	defer c.unlock()
 	c.expire(g, c.now())
-	if g.gone || g.owner != o || len(g.holds) == 0 { // unlocked by another goroutine of o meanwhile
+	if g.phase == gone || g.holds.first == nil || g.holder().owner != o { // unlocked by another goroutine of o meanwhile
 		return nil, nil //nolint:nilnil // says "not held", see reenter
 	}
-	return g.admit(o, m, 0, true), nil
+	l := m.newLease(o)
+	g.admit(l, 0, true)
+	return l, nil
 }
 
 // take acquires the mutex for an owner that does not hold it.
-func (m *Mutex) take(ctx context.Context, o *owner, try bool) (*Lease, error) {
+func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {
 	c := m.c
 	if err := ctx.Err(); err != nil {
 		return nil, wrap("lock", m.key, err)
 	}
-	if o == nil {
-		o = &owner{id: c.newID()}
-	}
 	if err := c.checkOwner(o); err != nil {
 		return nil, err
 	}
-	w := &waiter{owner: o, m: m, since: time.Now(), ready: make(chan struct{})}
-	if o.named {
+	w := m.newWaiter(o, start)
+	if o != nil && o.named {
 		return c.askAlone(ctx, w, try)
 	}
 	c.lock()
-	q := c.findQueue(m)
-	busy := q != nil && !q.idle()
-	if busy && try {
-		err := q.inTheWay()
+	q := c.queues[m.place()]
+	busy := q != nil || c.passing(m) != nil
+	switch {
+	case busy && try:
+		err := c.inTheWay(m)
 		c.unlock()
 		return c.tryBeside(w, err)
+	case busy || !try && !c.traits.Local:
+		return c.join(ctx, w)
 	}
 	c.unlock()
-	if !busy && (try || c.traits.Local) {
-		lease, err := c.askAlone(ctx, w, true)
-		if try && errors.Is(err, ErrHeld) {
-			return c.tryBeside(w, err)
-		}
-		if try || !errors.Is(err, ErrHeld) {
-			return lease, err
-		}
-		w = &waiter{owner: o, m: m, since: w.since, ready: make(chan struct{})}
+	lease, err := c.askAlone(ctx, w, true)
+	switch {
+	case !errors.Is(err, ErrHeld):
+		return lease, err
+	case try:
+		return c.tryBeside(w, err)
 	}
-	return c.join(ctx, w)
+	c.lock()
+	return c.join(ctx, w.again())
 }
 
 // checkOwner refuses owner names that no engine has to take.
 func (c *Client) checkOwner(o *owner) error {
-	if !o.named {
+	if o == nil || !o.named {
 		return nil
 	}
 	if reason, lacks := c.traits.Lacking(driver.NamedOwners); lacks {

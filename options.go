@@ -196,19 +196,26 @@ type params struct {
 	lease, renewal, maxHold time.Duration
 	noRenew                 bool
 	label, class            string
+	err                     error // a bad name or bad options, reported by the first call
 }
 
-// params resolves o against the client's options and the engine's traits.
-func (c *Client) params(o *LockOptions) (params, error) {
-	p := params{lease: c.opts.Lease, renewal: c.opts.Renewal, class: "other"}
+// params resolves o against the client's options and the engine's traits. All locks without options share one.
+func (c *Client) params(o *LockOptions) *params {
 	if o == nil {
-		return p, nil
+		return &c.defaults
 	}
+	p := c.defaults
+	p.err = p.resolve(c, o)
+	return &p
+}
+
+// resolve takes what o says into p, or says what is wrong with it.
+func (p *params) resolve(c *Client, o *LockOptions) error {
 	if o.MinHold != 0 || o.LossDelay != 0 {
-		return p, fmt.Errorf("interlock: LockOptions: MinHold and LossDelay: %w", ErrUnsupported)
+		return fmt.Errorf("interlock: LockOptions: MinHold and LossDelay: %w", ErrUnsupported)
 	}
 	if o.MaxHold < 0 || o.MaxHold > longest {
-		return p, fmt.Errorf("interlock: LockOptions: MaxHold %v must be between 0 and %v", o.MaxHold, longest)
+		return fmt.Errorf("interlock: LockOptions: MaxHold %v must be between 0 and %v", o.MaxHold, longest)
 	}
 	if o.Lease != 0 {
 		p.lease, p.renewal = o.Lease, o.Lease/3
@@ -217,18 +224,18 @@ func (c *Client) params(o *LockOptions) (params, error) {
 		p.renewal = o.Renewal
 	}
 	if err := validateLease(p.lease, p.renewal); err != nil {
-		return p, fmt.Errorf("interlock: LockOptions: %w", err)
+		return fmt.Errorf("interlock: LockOptions: %w", err)
 	}
 	if c.traits.Ends != driver.Leases && p.lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
-		return p, fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold lasts as long as the %s)",
+		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold lasts as long as the %s)",
 			ErrUnsupported, c.traits.Engine, c.traits.Ends)
 	}
 	if err := validateText("LockOptions.Label", o.Label); err != nil {
-		return p, err
+		return err
 	}
 	if o.Class != "" {
 		p.class = o.Class
 	}
 	p.noRenew, p.maxHold, p.label = o.NoRenew, o.MaxHold, o.Label
-	return p, nil
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -12,12 +13,13 @@ import (
 // owner is who holds: one logical activity, which may spread over goroutines. It travels in contexts, because goroutines
 // have no identity.
 type owner struct {
-	id    string // for operators; of a named owner it is the name that the engine compares
-	named bool
+	id string // for operators; of a named owner it is the name that the engine compares
 
-	mu      sync.Mutex // guards what follows; a leaf: taken under Client.mu, and nothing is called under it
-	holds   []*Lease   // not yet unlocked; of all clients
-	waiting []*waiter  // standing in a line; of all clients
+	mu    sync.Mutex // guards holds; a leaf: taken under Client.mu, and nothing is called under it
+	holds list       // not yet unlocked, ofOwner; of all clients
+
+	waits atomic.Int32 // how many goroutines stand in a line as this owner; of all clients
+	named bool
 }
 
 type ownerKey struct{}
@@ -63,55 +65,26 @@ func ownerFrom(ctx context.Context) *owner {
 func (o *owner) add(l *Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.holds = append(o.holds, l)
+	o.holds.add(ofOwner, l)
 }
 
 func (o *owner) remove(l *Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if i := slices.Index(o.holds, l); i >= 0 {
-		o.holds = slices.Delete(o.holds, i, i+1)
-	}
-}
-
-// noteWait and forgetWait keep track of who stands in a line as o.
-func (o *owner) noteWait(w *waiter) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.waiting = append(o.waiting, w)
-}
-
-func (o *owner) forgetWait(w *waiter) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if i := slices.Index(o.waiting, w); i >= 0 {
-		o.waiting = slices.Delete(o.waiting, i, i+1)
-	}
-}
-
-// waits returns who stands in a line of c for key as o.
-func (o *owner) waits(c *Client, key driver.Key) (found []*waiter) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, w := range o.waiting {
-		if w.m.c == c && w.m.key == key {
-			found = append(found, w)
-		}
-	}
-	return found
+	o.holds.remove(ofOwner, l)
 }
 
 func (o *owner) snapshot() []*Lease {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Clone(o.holds)
+	return slices.Collect(o.holds.all(ofOwner))
 }
 
 // heldBy returns a hold of o on key that has not been unlocked yet: a live one, or else one that was lost. A lost hold
 // stays with its owner until it is unlocked, so that re-entry after a loss is told of the loss.
 func (c *Client) heldBy(o *owner, key driver.Key) (held *Lease) {
 	for _, l := range o.snapshot() {
-		if l.c != c || l.key != key {
+		if l.m.c != c || l.m.key != key {
 			continue
 		}
 		if held = l; l.Err() == nil {

@@ -20,17 +20,17 @@ func TestLocalPasses_CostNoMessageAndGrowTheToken(t *testing.T) {
 			synctest.Wait() // so that they stand in this order
 		}
 		last := first
-		nonces := map[string]bool{first.nonce: true}
+		nonces := map[string]bool{nonceOf(t, first): true}
 		for i, wait := range waits {
 			mustUnlock(t, last)
 			got := <-wait
 			if got.err != nil {
 				t.Fatalf("waiter %d: %v", i, got.err)
 			}
-			if got.lease.Token() != last.Token()+1 || nonces[got.lease.nonce] {
-				t.Errorf("pass %d has token %d after %d, nonce %q", i, got.lease.Token(), last.Token(), got.lease.nonce)
+			if got.lease.Token() != last.Token()+1 || nonces[nonceOf(t, got.lease)] {
+				t.Errorf("pass %d has token %d after %d, nonce %q", i, got.lease.Token(), last.Token(), nonceOf(t, got.lease))
 			}
-			nonces[got.lease.nonce] = true
+			nonces[nonceOf(t, got.lease)] = true
 			last = got.lease
 		}
 		if n := h.acquires.Load() + h.requeues.Load() + h.releases.Load(); n != 1 {
@@ -38,6 +38,15 @@ func TestLocalPasses_CostNoMessageAndGrowTheToken(t *testing.T) {
 		}
 		mustUnlock(t, last)
 	})
+}
+
+func nonceOf(t *testing.T, l *Lease) string {
+	t.Helper()
+	stamp, ok := l.Stamp()
+	if !ok {
+		t.Fatalf("no stamp: %v", l.Err())
+	}
+	return stamp.Nonce
 }
 
 func TestLocalPasses_EndAfterTheirNumber_InFavourOfOtherProcesses(t *testing.T) {

@@ -30,11 +30,10 @@ const (
 // holds. When goroutines of this process wait but others have their turn first, engines that can give back and queue again
 // in one step do so in the background: Unlock then returns nil without the engine's word.
 func (l *Lease) Unlock(ctx context.Context) error {
-	c := l.c
+	c := l.m.c
 	c.lock()
 	l.check(c.now())
-	if l.ended != nil {
-		err := l.ended
+	if err := l.ended(); err != nil {
 		c.unlock()
 		l.owner.remove(l) // a lost hold stays with its owner until here
 		return err
@@ -42,58 +41,52 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	word := l.giveUp()
 	c.unlock()
 	l.owner.remove(l)
-	var err error
-	if word != nil {
-		err = word(ctx)
-	}
+	err := word.await(ctx)
 	e := l.event()
 	e.Err = err
 	c.opts.Observer.released(e)
 	return err
 }
 
+// word is what the engine will say on a release. The zero word has been given: there is nothing to say.
+type word struct {
+	l     *Lease
+	until instant // when the trust window would have ended
+}
+
+func (w word) given() bool { return w.l == nil }
+
 // giveUp ends the hold and gives the lock to whom it belongs next: the owner's other holds, the next in this process, or
-// the engine. It returns what asks the engine and waits for its word, to be called exactly once and without Client.mu; nil if there
-// is nothing to ask. The caller holds Client.mu.
-func (l *Lease) giveUp() (word func(context.Context) error) {
-	c, g := l.c, l.g
-	l.finish(ErrReleased)
-	if len(g.holds) > 0 {
+// the engine. The caller holds Client.mu and, when it has given it up, awaits the engine's word exactly once.
+func (l *Lease) giveUp() word {
+	g := l.g
+	c := g.m.c
+	l.release()
+	if g.holds.first != nil {
 		c.reschedule(g)
-		return nil
+		return word{}
 	}
 	if g.passOn() {
-		return nil
+		return word{}
 	}
-	q, until := g.q, g.deadline()
+	w := word{l: l, until: g.deadline()}
 	g.drop()
 	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
 	if c.traits.Local {
-		return func(context.Context) error {
-			defer c.background.Done()
-			err := c.releaseHere(l, until)
-			c.lock()
-			defer c.unlock()
-			if q != nil {
-				q.startFetch(nil) // not before: a local engine has no queue in which a place could be kept
-			}
-			return err
-		}
+		return w
 	}
-	if q != nil {
-		q.startFetch(nil)
-	}
-	return func(ctx context.Context) error { return c.releaseThere(ctx, l, until) }
+	c.askFor(g.m)
+	return w
 }
 
 // passOn gives g, which nobody holds any more, to the next in this process, or back to the engine together with the next
 // request. It reports false when g has to be released. The caller holds Client.mu.
 func (g *grant) passOn() bool {
-	q := g.q
-	if q == nil || q.waiters.length == 0 {
+	q := g.line()
+	if q == nil {
 		return false
 	}
-	now := g.c.now()
+	now := g.m.c.now()
 	switch {
 	case !g.passable(now):
 		return g.requeue()
@@ -105,15 +98,23 @@ func (g *grant) passOn() bool {
 		return g.requeue()
 	}
 	g.between = true
-	lease := q.key.lease
-	g.c.background.Go(func() { g.renewAndPass(lease) }) // ends with the renewal, which is bounded
+	g.m.c.background.Go(g.renewAndPass) // ends with the renewal, which is bounded
 	return true
+}
+
+// line returns the queue that g passes on to, or nil if nobody waits there. The caller holds Client.mu.
+func (g *grant) line() *queue {
+	q := g.m.c.queues[g.m.place()]
+	if g.alone || q == nil || q.waiters.first == nil {
+		return nil
+	}
+	return q
 }
 
 // requeue gives g back together with the next request of its queue, if the engine can. The caller holds Client.mu.
 func (g *grant) requeue() bool {
-	q := g.q
-	if q == nil || q.waiters.length == 0 || g.c.requeuer == nil || q.fetch != nil {
+	q := g.line()
+	if q == nil || g.m.c.requeuer == nil || q.fetch != nil {
 		return false
 	}
 	g.drop()
@@ -123,42 +124,46 @@ func (g *grant) requeue() bool {
 
 // renewAndPass renews g and passes it on: a grant that came by a push is short, and the next in this process wants a full
 // lease. That costs a round trip once, and saves one for each pass.
-func (g *grant) renewAndPass(lease time.Duration) {
-	c := g.c
-	err := c.renewNow(c.base, g, lease)
+func (g *grant) renewAndPass() {
+	c := g.m.c
+	err := c.renewNow(c.base, g, g.m.p.lease)
 	c.lock()
 	defer c.unlockHere()
 	g.between = false
-	q := g.q
+	q := g.line()
 	switch now := c.now(); {
-	case g.gone:
-	case err == nil && q != nil && q.waiters.length > 0 && g.passable(now) && g.trusted(now):
+	case g.phase == gone:
+	case err == nil && q != nil && g.passable(now) && g.trusted(now):
 		g.pass++
 		q.serve(g, true)
 	case g.requeue():
 	default:
 		g.drop()
 		c.settle(g.release())
-		if q != nil {
-			q.startFetch(nil)
-		}
+		c.askFor(g.m)
 	}
 }
 
-// releaseHere gives the hold back to a local engine in the caller's goroutine. Should the engine not manage it, as with a
-// full disk, the background goes on.
-func (c *Client) releaseHere(l *Lease, until time.Time) error {
+// here gives the hold back to a local engine in the caller's goroutine. Should the engine not manage it, as with a full
+// disk, the background goes on.
+func (w word) here() error {
+	l, c := w.l, w.l.m.c
+	defer c.background.Done() // added by giveUp
 	err := c.d.Release(c.hard, l.g.release())
+	c.lock()
+	defer c.unlock()
+	c.askFor(l.g.m) // not before: a local engine has no queue in which a place could be kept
 	if err != nil && !errors.Is(err, ErrLost) {
-		c.settleLater(l.g.release())
-		return unavailable("unlock", l.key, err)
+		c.settle(l.g.release())
+		return unavailable("unlock", l.m.key, err)
 	}
-	return l.released(err, 1, until)
+	return l.confirmed(err, 1, w.until)
 }
 
-// releaseThere gives the hold back over a network: once in the caller's goroutine, and if there is no word by the end of
-// ctx, or none at all, in the background until it is known.
-func (c *Client) releaseThere(ctx context.Context, l *Lease, until time.Time) error {
+// there gives the hold back over a network: once in the caller's goroutine, and if there is no word by the end of ctx, or
+// none at all, in the background until it is known.
+func (w word) there(ctx context.Context) error {
+	l, c := w.l, w.l.m.c
 	r, attempts := l.g.release(), 0
 	if ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(c.hard, settleAttempt)
@@ -168,7 +173,7 @@ func (c *Client) releaseThere(ctx context.Context, l *Lease, until time.Time) er
 		cancel()
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
 			c.background.Done()
-			return l.released(err, 1, until)
+			return l.confirmed(err, 1, w.until)
 		}
 		attempts = 1
 	}
@@ -176,9 +181,21 @@ func (c *Client) releaseThere(ctx context.Context, l *Lease, until time.Time) er
 	go func() { // ends when the word is there, or with c.hard
 		defer c.background.Done()
 		more, err := c.settleNow(r)
-		said <- l.released(err, attempts+more, until)
+		said <- l.confirmed(err, attempts+more, w.until)
 	}()
 	return l.await(ctx, said)
+}
+
+// await asks the engine and waits for its word as long as ctx allows, and a moment longer.
+func (w word) await(ctx context.Context) error {
+	switch {
+	case w.given():
+		return nil
+	case w.l.m.c.traits.Local:
+		return w.here()
+	default:
+		return w.there(ctx)
+	}
 }
 
 // await waits for the engine's word on a release as long as ctx allows, and a moment longer.
@@ -194,22 +211,22 @@ func (l *Lease) await(ctx context.Context, said <-chan error) error {
 	case err := <-said:
 		return err
 	case <-timer.C:
-		return unavailable("unlock", l.key, ctx.Err())
+		return unavailable("unlock", l.m.key, ctx.Err())
 	}
 }
 
-// released says what the engine's word on a release means to the user.
-func (l *Lease) released(err error, attempts int, until time.Time) error {
+// confirmed says what the engine's word on a release means to the user.
+func (l *Lease) confirmed(err error, attempts int, until instant) error {
 	if err == nil || !errors.Is(err, ErrLost) {
 		return err
 	}
-	lost := &LostError{Kind: l.key.Kind, Name: l.key.Name, Token: l.token, Reason: LostExpired}
+	lost := l.lostError(LostExpired, nil)
 	var told *LostError
 	if errors.As(err, &told) {
 		lost.Reason, lost.Cause = told.Reason, told.Cause
 	}
 	found := told != nil && told.Reason != LostExpired // the engine remembers how it ended, so it was not by us
-	if attempts > 1 && !found && (until.IsZero() || time.Now().Before(until)) {
+	if attempts > 1 && !found && l.m.c.reading() < until {
 		return nil // an earlier attempt had done it, and its reply was lost
 	}
 	return lost
@@ -218,13 +235,6 @@ func (l *Lease) released(err error, attempts int, until time.Time) error {
 // settle gives back in the background. The caller holds Client.mu.
 func (c *Client) settle(r *driver.Release) {
 	c.background.Go(func() { _, _ = c.settleNow(r) })
-}
-
-// settleLater is settle for callers that do not hold Client.mu but run in a background goroutine, or before Close.
-func (c *Client) settleLater(r *driver.Release) {
-	c.lock()
-	defer c.unlock()
-	c.settle(r)
 }
 
 // settleNow asks the engine to give back r until it is known that it has, or until Close has waited for long enough. On

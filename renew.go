@@ -11,22 +11,22 @@ import (
 // renewal is one renewal of one grant under way.
 type renewal struct {
 	g    *grant
-	sent time.Time // before the request was sent: where the new trust window starts
+	sent instant // before the request was sent: where the new trust window starts
 	r    driver.Renewal
 }
 
 // renewal prepares a renewal of g, and keeps the scheduler from sending another before this one had time to be answered.
 // The caller holds Client.mu.
-func (g *grant) renewal(now time.Time) renewal {
+func (g *grant) renewal(now instant) renewal {
 	lease, _ := g.wanted()
-	g.notBefore = now.Add(g.patience())
+	g.notBefore = now.plus(g.patience())
 	return g.renewalFor(lease, now)
 }
 
-func (g *grant) renewalFor(lease time.Duration, now time.Time) renewal {
-	r := driver.Renewal{Key: g.key, ID: g.id, Lease: lease, Owner: g.owner.id, Pass: g.pass}
-	if len(g.holds) > 0 {
-		r.Label = g.holds[0].label
+func (g *grant) renewalFor(lease time.Duration, now instant) renewal {
+	l := g.holder()
+	r := driver.Renewal{
+		Key: g.m.key, ID: g.id, Lease: lease, Owner: l.owner.id, Pass: int(g.pass), Label: l.m.p.label,
 	}
 	return renewal{g: g, sent: now, r: r}
 }
@@ -40,7 +40,7 @@ func (g *grant) patience() time.Duration {
 
 // retryIn is the pause after a renewal that failed outright: a tenth of what is left, so that the tries come closer
 // together as the end does, but no hammering.
-func (g *grant) retryIn(now time.Time) time.Duration {
+func (g *grant) retryIn(now instant) time.Duration {
 	_, pause := g.wanted()
 	return min(max(g.remaining(now)/10, minRetry), pause/2)
 }
@@ -76,13 +76,13 @@ func (c *Client) sendRenewals(ctx context.Context, batch []renewal, each func(i 
 func (c *Client) renewed(b renewal, err error) error {
 	g, now := b.g, c.now()
 	c.expire(g, now) // an answer that comes after the end does not revive it
-	if g.gone {
+	if g.phase == gone {
 		return g.goneError()
 	}
 	switch {
 	case err == nil:
 		g.confirm(b.sent, b.r.Lease)
-		g.notBefore = time.Time{}
+		g.notBefore = 0
 		c.observeRenewal(g, now)
 	case errors.Is(err, ErrLost):
 		reason, cause := driver.LostExpired, error(nil)
@@ -94,12 +94,12 @@ func (c *Client) renewed(b renewal, err error) error {
 		return g.goneError()
 	default:
 		g.failed = true
-		if retry := now.Add(g.retryIn(now)); len(g.holds) > 0 && retry.Before(g.notBefore) {
-			g.notBefore = retry
+		if g.holds.first != nil {
+			g.notBefore = min(g.notBefore, now.plus(g.retryIn(now)))
 		}
 		left := g.remaining(now)
 		c.after(func() {
-			c.opts.Logger.Warn("interlock: renewal failed", "lock", g.key.Name, "engine", c.traits.Engine,
+			c.opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key.Name, "engine", c.traits.Engine,
 				"token", g.token, "remaining", left, "err", err)
 		})
 	}
@@ -109,17 +109,17 @@ func (c *Client) renewed(b renewal, err error) error {
 
 // goneError says how g ended, to who was about to use it. The caller holds Client.mu.
 func (g *grant) goneError() error {
-	if g.loss != nil {
-		return g.loss
+	if l := g.last; l != nil && l.loss != nil {
+		return l.loss
 	}
 	return ErrReleased
 }
 
-func (c *Client) observeRenewal(g *grant, now time.Time) {
-	if c.opts.Observer.Renewed == nil || len(g.holds) == 0 {
+func (c *Client) observeRenewal(g *grant, now instant) {
+	if c.opts.Observer.Renewed == nil || g.holds.first == nil {
 		return
 	}
-	e := g.holds[0].event()
+	e := g.holds.first.event()
 	e.Remained = g.remaining(now)
 	c.after(func() { c.opts.Observer.renewed(e) })
 }
@@ -130,7 +130,7 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 	c.lock()
 	now := c.now()
 	c.expire(g, now)
-	if g.gone {
+	if g.phase == gone {
 		defer c.unlock()
 		return g.goneError()
 	}
@@ -147,20 +147,20 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 		send()
 	} else if !c.spawn(send) {
 		cancel()
-		return wrap("renew", g.key, ErrClosed)
+		return wrap("renew", g.m.key, ErrClosed)
 	}
 	select {
 	case err := <-word:
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) {
 			return err
 		}
-		return unavailable("renew", g.key, err)
+		return unavailable("renew", g.m.key, err)
 	case <-ctx.Done():
 	}
 	c.lock()
 	defer c.unlock()
-	if g.gone { // which also ends the contexts that the hold gave out, so it may be why ctx has ended
+	if g.phase == gone { // which also ends the contexts that the hold gave out, so it may be why ctx has ended
 		return g.goneError()
 	}
-	return unavailable("renew", g.key, ctx.Err())
+	return unavailable("renew", g.m.key, ctx.Err())
 }

@@ -117,7 +117,7 @@ func TestLease_ForgetsContextsThatHaveEnded(t *testing.T) {
 		}
 		synctest.Wait()
 		c.lock()
-		if n := len(l.works); n != 0 {
+		if n := len(l.heirs.works); n != 0 {
 			t.Errorf("%d contexts are remembered", n)
 		}
 		c.unlock()

@@ -11,7 +11,7 @@ import (
 // in one batch, and ends them in time. Guarded by Client.mu.
 type scheduler struct {
 	grants grantHeap
-	armed  time.Time     // when the goroutine wakes next by itself; zero if not at all
+	armed  instant       // when the goroutine wakes next by itself; never if not at all
 	wake   chan struct{} // wakes it earlier; buffered for one
 	naps   int           // suspensions taken account of
 }
@@ -20,16 +20,16 @@ type scheduler struct {
 type grantHeap []*grant
 
 func (h grantHeap) Len() int           { return len(h) }
-func (h grantHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h grantHeap) Less(i, j int) bool { return h[i].due < h[j].due }
 
 func (h grantHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+	h[i].index, h[j].index = int32(i), int32(j)
 }
 
 func (h *grantHeap) Push(x any) {
 	g := x.(*grant)
-	g.index = len(*h)
+	g.index = int32(len(*h))
 	*h = append(*h, g)
 }
 
@@ -44,25 +44,25 @@ func (h *grantHeap) Pop() any {
 
 // reschedule puts g where its next instant says. The caller holds Client.mu.
 func (c *Client) reschedule(g *grant) {
-	if g.gone {
+	if g.phase == gone {
 		return
 	}
 	due := g.nextLook()
 	s := &c.sched
 	switch {
-	case due.IsZero():
+	case due == never:
 		c.unschedule(g)
 		return
 	case g.index < 0:
 		g.due = due
 		heap.Push(&s.grants, g)
-	case !due.Equal(g.due):
+	case due != g.due:
 		g.due = due
-		heap.Fix(&s.grants, g.index)
+		heap.Fix(&s.grants, int(g.index))
 	}
 	// The timer is only ever set earlier from here. A grant that has left leaves it set, and the goroutine wakes once for
 	// nothing: cheaper than waking it for every lock and unlock of an idle client.
-	if s.armed.IsZero() || due.Before(s.armed) {
+	if due < s.armed {
 		s.armed = due
 		select {
 		case s.wake <- struct{}{}:
@@ -74,18 +74,18 @@ func (c *Client) reschedule(g *grant) {
 // unschedule takes g out. The caller holds Client.mu.
 func (c *Client) unschedule(g *grant) {
 	if g.index >= 0 {
-		heap.Remove(&c.sched.grants, g.index)
+		heap.Remove(&c.sched.grants, int(g.index))
 	}
 }
 
-// nextLook is the earliest instant at which something about g is to be done, or zero if nothing ever is.
-func (g *grant) nextLook() time.Time {
+// nextLook is the earliest instant at which something about g is to be done.
+func (g *grant) nextLook() instant {
 	next := g.deadline()
-	for _, l := range g.holds {
-		next = earlier(next, l.end)
+	for l := range g.holds.all(ofGrant) {
+		next = min(next, l.end)
 	}
-	if g.c.renewer != nil && g.renewing() {
-		next = earlier(next, g.renewalDue())
+	if g.m.c.renewer != nil && g.renewing() {
+		next = min(next, g.renewalDue())
 	}
 	return next
 }
@@ -96,23 +96,13 @@ const claimDelay = 5 * time.Millisecond
 
 // renewalDue is when g is to be renewed next: a pause after the last confirmed renewal was sent, soon when the engine
 // gave less than was asked for, and in any case after the pause that follows an attempt.
-func (g *grant) renewalDue() time.Time {
+func (g *grant) renewalDue() instant {
 	lease, pause := g.wanted()
-	due := g.renewed.Add(pause)
-	if g.sent.Add(g.lease).Before(g.renewed.Add(lease)) {
-		due = g.since.Add(min(claimDelay, g.lease/4))
+	due := g.renewed.plus(pause)
+	if g.sent.plus(g.lease) < g.renewed.plus(lease) {
+		due = g.since.plus(min(claimDelay, g.lease/4))
 	}
-	if due.Before(g.notBefore) {
-		return g.notBefore
-	}
-	return due
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
+	return max(due, g.notBefore)
 }
 
 // napCheck is how often the scheduler looks while anything is held, although nothing is due: its timer stands still with
@@ -128,7 +118,7 @@ func (c *Client) watch() {
 		now := c.now()
 		c.heedNaps()
 		batch := c.collect(now)
-		next := time.Time{}
+		next := never
 		if len(c.sched.grants) > 0 {
 			next = c.sched.grants[0].due
 		}
@@ -138,12 +128,12 @@ func (c *Client) watch() {
 		}
 		c.unlockHere()
 		switch {
-		case next.IsZero():
+		case next == never:
 			timer.Stop()
 		case c.watching:
-			timer.Reset(min(time.Until(next), napCheck))
+			timer.Reset(min(next.since(c.reading()), napCheck))
 		default:
-			timer.Reset(time.Until(next))
+			timer.Reset(next.since(c.reading()))
 		}
 		select {
 		case <-timer.C:
@@ -167,18 +157,18 @@ func (c *Client) heedNaps() {
 }
 
 // collect ends what is over and returns the renewals to send now. The caller holds Client.mu.
-func (c *Client) collect(now time.Time) []renewal {
+func (c *Client) collect(now instant) []renewal {
 	var looked []*grant
 	var batch []renewal
 	for len(c.sched.grants) > 0 {
 		g := c.sched.grants[0]
 		early := len(batch) > 0 && g.renewable(now) // it travels with those that are due
-		if g.due.After(now) && !early {
+		if g.due > now && !early {
 			break
 		}
 		heap.Pop(&c.sched.grants)
 		c.expire(g, now)
-		if g.gone {
+		if g.phase == gone {
 			continue
 		}
 		if g.renewable(now) {
@@ -194,41 +184,41 @@ func (c *Client) collect(now time.Time) []renewal {
 
 // renewable reports whether g may be renewed now: it is due, or nearly so. The pause after an attempt is always kept. The
 // caller holds Client.mu.
-func (g *grant) renewable(now time.Time) bool {
-	if g.c.renewer == nil || !g.renewing() || now.Before(g.notBefore) {
+func (g *grant) renewable(now instant) bool {
+	if g.m.c.renewer == nil || !g.renewing() || now < g.notBefore {
 		return false
 	}
 	_, pause := g.wanted()
-	return !g.renewalDue().After(now.Add(pause / 10))
+	return g.renewalDue() <= now.plus(pause/10)
 }
 
 // expire ends g if its trust window is over, and those of its holds whose own end has come. The caller holds Client.mu.
-func (c *Client) expire(g *grant, now time.Time) {
-	if g.gone {
+func (c *Client) expire(g *grant, now instant) {
+	if g.phase == gone {
 		return
 	}
-	if end := g.deadline(); !end.IsZero() && !now.Before(end) {
+	if end := g.deadline(); now >= end {
 		c.end(g, g.reason(now, end))
 		return
 	}
-	for _, l := range append([]*Lease(nil), g.holds...) {
-		if !l.end.IsZero() && !now.Before(l.end) {
-			_ = l.lose(driver.LostExpired, nil)
+	for l := range g.holds.all(ofGrant) {
+		if now >= l.end {
+			l.lose(driver.LostExpired, nil)
 		}
 	}
-	if len(g.holds) == 0 && !g.between {
+	if g.holds.first == nil && !g.between {
 		c.end(g, driver.LostExpired)
 	}
 }
 
 // reason says why the trust window of g ended at end.
-func (g *grant) reason(now, end time.Time) LostReason {
-	from := g.sent
+func (g *grant) reason(now, end instant) LostReason {
+	c, from := g.m.c, g.sent
 	if g.session != nil {
-		from = g.session.Confirmed()
+		from = c.at(g.session.Confirmed())
 	}
 	switch {
-	case now.Before(end.Add(g.c.sleep.since(from))):
+	case now < end.plus(c.sleep.since(from)):
 		return driver.LostSuspended // without the nap there would be time left
 	case g.session == nil && !g.renewing():
 		return driver.LostExpired
@@ -256,18 +246,12 @@ func (c *Client) end(g *grant, reason LostReason) {
 // lose ends g and all its holds as a loss, and sends those who wait behind it to the engine: they must not wait for the
 // loser's Unlock. The caller holds Client.mu.
 func (c *Client) lose(g *grant, reason LostReason, cause error) {
-	if g.gone {
+	if g.phase == gone {
 		return
 	}
-	for _, l := range append([]*Lease(nil), g.holds...) {
-		g.loss = l.lose(reason, cause)
+	for l := range g.holds.all(ofGrant) {
+		l.lose(reason, cause)
 	}
-	if g.loss == nil { // its last hold ended before it did
-		g.loss = &LostError{Kind: g.key.Kind, Name: g.key.Name, Token: g.token, Reason: reason, Cause: cause}
-	}
-	q := g.q
 	g.drop()
-	if q != nil {
-		q.startFetch(nil)
-	}
+	c.askFor(g.m)
 }

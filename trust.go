@@ -20,8 +20,8 @@ func driftAllowance(lease time.Duration) time.Duration {
 }
 
 // trustEnd is the end of the window of a lease that may be counted from the instant from.
-func trustEnd(from time.Time, lease time.Duration) time.Time {
-	return from.Add(lease - driftAllowance(lease))
+func trustEnd(from instant, lease time.Duration) instant {
+	return from.plus(lease - driftAllowance(lease))
 }
 
 // leaseFor returns the lease to ask for so that its trust window, from the instant of asking, is at least d.
@@ -29,39 +29,32 @@ func leaseFor(d time.Duration) time.Duration {
 	return d + d/50 + 3*time.Millisecond // more than d / (1 - 1 %) + 2 ms
 }
 
-// deadline is the end of the trust window of g, or the zero time on engines whose holds last as long as the process.
-// The caller holds Client.mu.
-func (g *grant) deadline() time.Time {
-	switch g.c.traits.Ends {
+// deadline is the end of the trust window of g, or never on engines whose holds last as long as the process. The
+// caller holds Client.mu.
+func (g *grant) deadline() instant {
+	c := g.m.c
+	switch c.traits.Ends {
 	case driver.Process:
-		return time.Time{}
+		return never
 	case driver.Sessions:
-		from := g.session.Confirmed()
-		return trustEnd(from, g.lease).Add(-g.c.sleep.since(from))
+		from := c.at(g.session.Confirmed())
+		return trustEnd(from, g.lease).plus(-c.sleep.since(from))
 	default:
-		return trustEnd(g.sent, g.lease).Add(-g.c.sleep.since(g.sent))
+		return trustEnd(g.sent, g.lease).plus(-c.sleep.since(g.sent))
 	}
 }
 
 // remaining is how much of the trust window is left. The caller holds Client.mu.
-func (g *grant) remaining(now time.Time) time.Duration {
-	end := g.deadline()
-	if end.IsZero() {
-		return 1<<63 - 1
-	}
-	return end.Sub(now)
-}
+func (g *grant) remaining(now instant) time.Duration { return g.deadline().since(now) }
 
 // confirm takes in that the engine renewed g for lease, by a request sent at sent. A confirmation never shortens the
 // window (answers can overtake each other), and one that comes after the window has ended is worth nothing: the caller
 // has checked that g is not lost. The caller holds Client.mu.
-func (g *grant) confirm(sent time.Time, lease time.Duration) {
+func (g *grant) confirm(sent instant, lease time.Duration) {
 	g.failed = false
 	g.asked = max(g.asked, lease)
-	if sent.After(g.renewed) {
-		g.renewed = sent
-	}
-	if sent.Add(lease).After(g.sent.Add(g.lease)) {
+	g.renewed = max(g.renewed, sent)
+	if sent.plus(lease) > g.sent.plus(g.lease) {
 		g.sent, g.lease = sent, lease
 	}
 }
@@ -71,14 +64,14 @@ func (g *grant) confirm(sent time.Time, lease time.Duration) {
 type sleepWatch struct {
 	asleep func() time.Duration // how long the machine has been suspended since it was started; never goes back
 	known  time.Duration        // asleep at the last look that found something
-	looked time.Time
+	looked instant
 	naps   []nap
 	count  int // of all naps
 }
 
 // nap is one suspension: it had happened by the monotonic instant noticed.
 type nap struct {
-	noticed time.Time
+	noticed instant
 	length  time.Duration
 }
 
@@ -102,8 +95,8 @@ const lookEvery = time.Millisecond
 
 // look notices a suspension since the last look. It is called before every instant from which a lease is counted and
 // before every judgement of a window.
-func (s *sleepWatch) look(now time.Time) {
-	if now.Sub(s.looked) < lookEvery {
+func (s *sleepWatch) look(now instant) {
+	if now.since(s.looked) < lookEvery {
 		return
 	}
 	s.looked = now
@@ -121,10 +114,10 @@ func (s *sleepWatch) look(now time.Time) {
 }
 
 // since returns how long the machine has slept since the instant from.
-func (s *sleepWatch) since(from time.Time) time.Duration {
+func (s *sleepWatch) since(from instant) time.Duration {
 	var slept time.Duration
 	for _, n := range s.naps {
-		if n.noticed.After(from) {
+		if n.noticed > from {
 			slept += n.length
 		}
 	}

@@ -28,6 +28,7 @@ func TestLost_OnAHungEngine_FiresAtTheDeadline(t *testing.T) {
 			t.Errorf("lost %v after the start, want %v", time.Since(start), want.Sub(start))
 		}
 		wantLost(t, l.Err(), LostUnconfirmed)
+		<-ctx.Done() // at this instant too, but Lost is closed first
 		wantLost(t, context.Cause(ctx), LostUnconfirmed)
 		if !l.Deadline().Equal(want) {
 			t.Error("the deadline of a lost hold moves on")

@@ -10,47 +10,71 @@ import (
 
 // waiter is one Lock or TryLock under way.
 type waiter struct {
-	owner *owner
-	m     *Mutex
-	since time.Time
-	q     *queue // in which it stands, or whose grant it will share
+	lease *Lease // for whom and of what; a hold once the wait has ended well
+	since instant
+	q     *queue // in which it stands; nil if it does not
 	own   *fetch // the request that is for this waiter alone; nil if it stands in the line
 
 	before, behind *waiter // in the line
 	standing       bool    // in the line
+	fresh          bool    // its owner's id has not been used for a request; guarded by Client.mu
 
-	ready chan struct{} // closed when answered
+	ready chan struct{} // closed when answered; nil if nobody waits for that
 
 	announce func() // tells the Observer that w has to wait; nil when it has or nobody listens; guarded by Client.mu
 
-	told   *HeldError // who is in the way, as last heard; nil if nobody has said so yet; guarded by Client.mu
-	broken error      // why the engine has not been heard since; guarded by Client.mu
+	blocker *Lease     // the hold of this process that was in the way when w came; nil if none; guarded by Client.mu
+	told    *HeldError // who is in the way, as the engine last said; nil if it has not; guarded by Client.mu
+	broken  error      // why the engine has not been heard since; guarded by Client.mu
 
 	// Guarded by Client.mu; constant once ready is closed.
 	answered bool
-	lease    *Lease
 	err      error
 }
 
+// newWaiter returns an attempt for o, or for a new owner if o is nil, that began at start.
+func (m *Mutex) newWaiter(o *owner, start instant) *waiter {
+	return &waiter{lease: m.newLease(o), since: start, fresh: o == nil}
+}
+
+// again is w before it was refused.
+func (w *waiter) again() *waiter { return &waiter{lease: w.lease, since: w.since} }
+
 // answer ends the wait of w. The caller holds Client.mu.
-func (w *waiter) answer(l *Lease, err error) {
-	w.answered, w.lease, w.err = true, l, err
-	close(w.ready)
+func (w *waiter) answer(err error) {
+	w.answered, w.err = true, err
+	if w.own != nil {
+		delete(w.lease.m.c.alone, w)
+	}
+	if w.ready != nil {
+		close(w.ready)
+	}
 }
 
 // grant ends the wait of w with a hold on g. The caller holds Client.mu.
 func (w *waiter) grant(g *grant, local bool) {
-	w.answer(g.admit(w.owner, w.m, time.Since(w.since), local), nil)
+	g.admit(w.lease, w.waited(), local)
+	w.answer(nil)
+}
+
+func (w *waiter) waited() time.Duration { return w.lease.m.c.reading().since(w.since) }
+
+// said is what the caller of Lock or TryLock gets. It is for when w has been answered.
+func (w *waiter) said() (*Lease, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
+	return w.lease, nil
 }
 
 // wait waits until w is answered or ctx ends.
 func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 	select {
 	case <-w.ready:
-		return w.lease, w.err
+		return w.said()
 	case <-ctx.Done():
 	}
-	c := w.m.c
+	c := w.lease.m.c
 	c.lock()
 	if !w.answered {
 		defer c.unlock()
@@ -63,18 +87,19 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 		return nil, w.err
 	}
 	w.decline()
-	return nil, wrap("lock", w.m.key, ctx.Err())
+	return nil, wrap("lock", w.lease.m.key, ctx.Err())
 }
 
 // decline gives back what w was granted in the instant in which its context ended: the caller no longer wants it, and does
 // not wait for the engine's word on that. The caller holds Client.mu.
 func (w *waiter) decline() {
-	w.owner.remove(w.lease)
-	if w.lease.ended != nil {
+	l := w.lease
+	l.owner.remove(l)
+	if l.ended() != nil {
 		return
 	}
-	if word := w.lease.giveUp(); word != nil {
-		go func() { _ = word(w.m.c.hard) }() // counted as background by giveUp
+	if word := l.giveUp(); !word.given() {
+		go func() { _ = word.await(l.m.c.hard) }() // counted as background by giveUp
 	}
 }
 
@@ -84,7 +109,7 @@ func (w *waiter) mustWait(held *HeldError) {
 		w.told, w.broken = held, nil
 	}
 	if w.announce != nil {
-		w.m.c.after(w.announce)
+		w.lease.m.c.after(w.announce)
 		w.announce = nil
 	}
 }
@@ -92,6 +117,7 @@ func (w *waiter) mustWait(held *HeldError) {
 // leave gives up the wait. The caller holds Client.mu.
 func (w *waiter) leave() {
 	if w.own != nil {
+		delete(w.lease.m.c.alone, w)
 		w.own.abandoned = true
 		w.own.cancel()
 		return
@@ -102,51 +128,63 @@ func (w *waiter) leave() {
 // timeout says why w did not get the lock before its context ended: because another has it, as far as anybody told us, or
 // because the engine did not answer. The caller holds Client.mu.
 func (w *waiter) timeout(cause error) error {
-	f := w.own
+	f, m := w.own, w.lease.m
 	if f == nil {
-		if g := w.q.grant; g != nil && len(g.holds) > 0 {
-			held := g.heldError()
+		if g := m.c.passing(m); g != nil && g.holds.first != nil {
+			held := g.holds.first.heldError()
 			held.Cause = cause
 			return held
 		}
 		f = w.q.fetch
 	}
-	inTheWay := w.told
-	if f != nil && f.held != nil {
-		inTheWay = f.held
+	var held HeldError
+	switch {
+	case w.broken != nil || !w.hasBegun() && (f == nil || f.held == nil):
+		return unavailable("lock", m.key, errors.Join(cause, w.broken))
+	case f != nil && f.held != nil:
+		held = *f.held
+	case w.told != nil:
+		held = *w.told
+	default:
+		held = *w.blocker.heldError()
 	}
-	if inTheWay == nil || w.broken != nil {
-		return unavailable("lock", w.m.key, errors.Join(cause, w.broken))
-	}
-	held := *inTheWay
 	held.Cause = cause
 	return &held
 }
 
-// heldError describes the owner that has g now, to others of this process. The caller holds Client.mu.
-func (g *grant) heldError() *HeldError {
-	held := &HeldError{
-		Kind: g.key.Kind, Name: g.key.Name,
-		Owner: g.owner.id, Client: g.c.opts.ClientName, Token: g.token + uint64(g.pass),
+// hasBegun reports whether it is known that another owner was in the way of w. The caller holds Client.mu.
+func (w *waiter) hasBegun() bool { return w.told != nil || w.blocker != nil }
+
+// heldError describes l to others of this process, in whose way it is. The caller holds Client.mu.
+func (l *Lease) heldError() *HeldError {
+	c := l.m.c
+	return &HeldError{
+		Kind: l.Kind(), Name: l.Name(), Owner: l.owner.id, Client: c.opts.ClientName, Token: l.Token(),
+		Since: c.time(l.since).Round(0), // the wall clock's part only: it is for people
+		Until: c.time(l.g.deadline()).Round(0),
 	}
-	if len(g.holds) > 0 {
-		held.Since = g.holds[0].since.Round(0) // the wall clock's part only: it is for people
+}
+
+// requestID returns the id for a request that w makes. An anonymous owner's first request goes by the owner's own, so that
+// a hold keeps one string for both. The caller holds Client.mu.
+func (w *waiter) requestID() string {
+	if !w.fresh {
+		return w.lease.m.c.newID()
 	}
-	if end := g.deadline(); !end.IsZero() {
-		held.Until = end.Round(0)
-	}
-	return held
+	w.fresh = false
+	return w.lease.owner.id
 }
 
 // request describes to the engine what w wants.
-func (w *waiter) request(id string) *driver.Request {
-	c, m := w.m.c, w.m
-	r := &driver.Request{
-		Key: m.key, ID: id, Owner: w.owner.id, Named: w.owner.named,
+func (w *waiter) request(id string) driver.Request {
+	m, o := w.lease.m, w.lease.owner
+	c := m.c
+	r := driver.Request{
+		Key: m.key, ID: id, Owner: o.id, Named: o.named,
 		Client: c.opts.ClientName, Label: m.p.label,
 		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, Tokens: 1,
 	}
-	if !w.owner.named && !m.p.noRenew && c.opts.LocalPasses > 0 {
+	if !o.named && !m.p.noRenew && c.opts.LocalPasses > 0 {
 		r.Tokens = c.opts.LocalPasses + 1
 	}
 	return r

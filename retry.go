@@ -1,0 +1,136 @@
+package interlock
+
+import (
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// What becomes of a fetch that brought nothing which anybody could use.
+
+// returned gives back what nobody wants or what ended before it was taken in, and asks again for those who still wait. The
+// caller holds Client.mu, which returned gives up. It does not wait.
+func (f *fetch) returned(refused, wanted bool) {
+	f.settle(refused)
+	if f.only == nil && !refused {
+		f.q.startFetch(nil)
+	}
+	f.c.unlock()
+	wait := time.Duration(0)
+	if refused {
+		wait = retryPause // an engine that refuses for ever is not to be asked without a pause
+	}
+	switch {
+	case !wanted:
+	case f.only != nil:
+		f.c.spawn(func() { f.askAgain(wait) })
+	case refused:
+		f.c.spawn(f.q.fetchAgain)
+	}
+}
+
+// askAgain asks once more for f's waiter, if it still waits by then. Each attempt has a goroutine of its own: the one that
+// failed may be the caller's.
+func (f *fetch) askAgain(after time.Duration) {
+	next := f.again()
+	if next == nil {
+		return
+	}
+	if after > 0 && !pause(next.ctx, after) { // its waiter has given up, or Close has answered it
+		next.cancel()
+		return
+	}
+	next.run()
+}
+
+// again returns a fetch that asks for f's waiter once more, under a new id.
+func (f *fetch) again() *fetch {
+	f.c.lock()
+	defer f.c.unlock()
+	if !f.stillWanted() {
+		return nil
+	}
+	next := f.c.newFetch(f.only, f.r.Try)
+	next.only, f.only.own = f.only, next
+	return next
+}
+
+// failed decides what an error means for those who wait, and has the request undone if its outcome is unknown. The caller
+// holds Client.mu, which failed gives up.
+func (f *fetch) failed(err error, wanted bool) {
+	c, q := f.c, f.q
+	definite := driver.IsDefinite(err)
+	again := wanted && f.sortOut(err, definite)
+	if q != nil {
+		q.tidy()
+	}
+	if !definite {
+		f.settle(true)
+	}
+	c.unlock()
+	if !again {
+		return
+	}
+	c.opts.Logger.Warn("interlock: asking again after an error while waiting",
+		"lock", f.r.Name, "engine", c.traits.Engine, "err", err)
+	if f.only != nil {
+		c.spawn(func() { f.askAgain(retryPause) })
+		return
+	}
+	c.spawn(q.fetchAgain)
+}
+
+// sortOut answers those who wait for f with err, except for whom the wait had begun, because they know who is in the way:
+// their wait survives a broken connection, though their place in the engine's queue may be lost. It reports whether to
+// ask again for them. Those whom the engine has never answered learn at once that it cannot be reached. The caller holds
+// Client.mu.
+func (f *fetch) sortOut(err error, definite bool) (again bool) {
+	sort := func(w *waiter) {
+		if !definite && w.hasBegun() {
+			w.broken, again = err, true
+			return
+		}
+		w.answer(f.explain(err, definite))
+		if f.q != nil {
+			f.q.remove(w)
+		}
+	}
+	if f.only != nil {
+		sort(f.only)
+		return again
+	}
+	f.q.waiters.each(sort)
+	return again
+}
+
+func (f *fetch) explain(err error, definite bool) error {
+	if definite {
+		return wrap("lock", f.r.Key, err)
+	}
+	if errors.Is(err, ErrHeld) { // of a request that was repeated: it says nothing, and must not match ErrHeld
+		err = errors.New(err.Error())
+	}
+	return unavailable("lock", f.r.Key, err)
+}
+
+// retryPause is between two requests of a wait that survives errors: short enough that a server that has come back is
+// used at once, long enough not to burden one that is coming back.
+const retryPause = 100 * time.Millisecond
+
+// fetchAgain waits a little and asks again.
+func (q *queue) fetchAgain() {
+	if !pause(q.c.base, retryPause) {
+		return
+	}
+	q.c.lock()
+	defer q.c.unlock()
+	q.startFetch(nil)
+}
+
+// settle gives back what may have been granted. The caller holds Client.mu.
+func (f *fetch) settle(undo bool) {
+	give := f.g.release()
+	give.Undo = undo
+	f.c.settle(give)
+}
