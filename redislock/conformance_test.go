@@ -4,11 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/redis/rueidis"
 )
 
 func TestConformance(t *testing.T) {
@@ -57,4 +56,19 @@ func dial(t testing.TB, o rueidis.ClientOption) rueidis.Client {
 		t.Fatal(err)
 	}
 	return client
+}
+
+// A URL makes the driver connect by itself.
+func TestConformance_URL(t *testing.T) {
+	addr := servers.Redis(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(ctx context.Context, t *testing.T) driver.Driver {
+			d, err := driver.DefaultMux.Open(ctx, "redis://"+addr+"?check=none", driver.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		Unlisted: true,
+	})
 }

@@ -4,11 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/redis/rueidis"
 )
 
 func TestConformance_Sentinel(t *testing.T) {

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/redis/rueidis"
 )
 
 var (
@@ -45,12 +44,12 @@ type Driver struct {
 // New returns a driver over client, which may be of any topology. It subscribes to a channel of its own, and checks the
 // server's set-up as opts say. Close leaves the client open. A nil opts means the defaults.
 func New(client rueidis.Client, opts *Options) (*Driver, error) {
-	return start(context.Background(), newRueidisConn(client, false), opts)
+	return start(context.Background(), newRueidisConn(client, false), opts) //nolint:forbidigo // as sql.OpenDB, it takes none
 }
 
 // NewConn is New over another client library.
 func NewConn(conn Conn, opts *Options) (*Driver, error) {
-	return start(context.Background(), conn, opts)
+	return start(context.Background(), conn, opts) //nolint:forbidigo // see New
 }
 
 // start makes a driver over conn, and closes conn if it cannot.

@@ -7,11 +7,10 @@ import (
 	"log"
 	"log/slog"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redislock" // also answers to redis:// URLs
+	"github.com/redis/rueidis"
 )
 
 // The usual way: the URL says where the servers are.

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/redislock"
+	"github.com/redis/rueidis"
 )
 
 const (

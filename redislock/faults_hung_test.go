@@ -48,7 +48,8 @@ func hungCluster(t testing.TB) *hung {
 }
 
 func hungNodes(url string, nodes []*servers.RedisNode) *hung {
-	return &hung{url: url,
+	return &hung{
+		url: url,
 		hang: func(testing.TB) {
 			for _, n := range nodes {
 				n.Stop()

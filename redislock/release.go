@@ -61,7 +61,7 @@ func keepFor(r *driver.Release) string {
 	if r.Keep <= 0 || r.Undo {
 		return "0"
 	}
-	return inMillis(r.Keep + time.Millisecond - 1)
+	return leaseMillis(r.Keep)
 }
 
 func (d *Driver) wasReleased(id string) bool {

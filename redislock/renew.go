@@ -91,8 +91,10 @@ func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int
 	case r.Text[at] != 'k':
 		return d.whyLost(ctx, b)
 	case r.Acked < d.opts.Replicas:
-		return &driver.UnavailableError{Op: "renew", Name: b.Name,
-			Err: errors.New("only " + strconv.Itoa(r.Acked) + " of " + strconv.Itoa(d.opts.Replicas) + " replicas have acknowledged")}
+		return &driver.UnavailableError{
+			Op: "renew", Name: b.Name,
+			Err: errors.New("only " + strconv.Itoa(r.Acked) + " of " + strconv.Itoa(d.opts.Replicas) + " replicas have acknowledged"),
+		}
 	}
 	return nil
 }

@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/redis/rueidis"
 )
 
 // rightsInDoc returns the rules behind "ACL SETUSER NAME" in the package documentation, in the line with that comment.

@@ -10,9 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/redis/rueidis"
 )
 
 // The ports of servers and sentinels that a URL does not name.

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/redis/rueidis"
 )
 
 func init() {

@@ -15,11 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/redis/rueidis"
 )
 
 // readURL is what an opener does before it connects.

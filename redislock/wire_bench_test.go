@@ -5,20 +5,23 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/redis/rueidis"
 )
 
 // BenchmarkWire compares scripts over a wire with the same over rueidis: its dedicated connection as it is by default
-// (sync), with hooks for pushes as our links over it are (link), and its shared ones.
+// (sync), with hooks for pushes as links over it are (link), and its shared ones.
 func BenchmarkWire(b *testing.B) {
 	addr := servers.Redis(b)
 	w := startWire(b, addr, nil)
 	client := newRueidisClient(b, addr)
 	dedicated, cancel := client.Dedicate()
 	defer cancel()
-	link := startRueidis(b, soloOption(addr), newTeller())
+	link := newRueidisConn(newRueidisClient(b, addr), false)
+	if err := link.Start(b.Context(), testChannel, newTeller()); err != nil {
+		b.Fatal(err)
+	}
+	defer link.Close()
 	call := echoCall("x")
 	if _, err := w.call(b.Context(), &call, true); err != nil {
 		b.Fatal(err)
@@ -30,8 +33,8 @@ func BenchmarkWire(b *testing.B) {
 	defer end()
 	for _, bench := range []struct {
 		name string
-		many bool // fit for many goroutines
-		ctx  context.Context
+		many bool            // fit for many goroutines
+		ctx  context.Context //nolint:containedctx // of one benchmark
 		run  func(ctx context.Context) error
 	}{
 		{"wire", true, context.Background(), func(ctx context.Context) error { _, err := w.call(ctx, &call, false); return err }},

@@ -4,23 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
-)
-
-const (
-	// wireGrace is how long a write may go on after the context of who writes has ended. Usually it is over in a moment.
-	wireGrace = 20 * time.Millisecond
-
-	// wireRounds is how often one goroutine writes before another takes over: meanwhile its own answer may have come.
-	wireRounds = 4
-
-	// wireYields is how often who writes lets others go first. Each time costs a turn of the scheduler's queue.
-	wireYields = 2
-
-	// wireKeep is how large a buffer may be that is kept for the next time.
-	wireKeep = 64 << 10
 )
 
 // call runs a script and returns its answer. An error of the server is a serverError. One that says that nothing was sent
@@ -216,70 +201,4 @@ func (w *wire) park(ctx context.Context, p *request) bool {
 	w.mu.Lock()
 	p.parked = false
 	return false
-}
-
-// flush writes what there is to be written. It is called under mu.
-func (w *wire) flush(x *waiter) {
-	w.flusher = x
-	for size, i := 0, 0; w.crowd && i < wireYields && len(w.out) > size; i++ {
-		// Those who were roused together soon have more to send. They are let go first, as long as they bring something: one
-		// write costs as much as ten small scripts.
-		size = len(w.out)
-		w.mu.Unlock()
-		runtime.Gosched()
-		w.mu.Lock()
-	}
-	w.crowd = false
-	for round := 0; w.isBehind() && w.err == nil; round++ {
-		if round >= wireRounds && w.summon() {
-			break
-		}
-		if !w.write() {
-			break
-		}
-	}
-	w.flusher = nil
-}
-
-// isBehind reports whether there is something to be written. It is called under mu.
-func (w *wire) isBehind() bool { return w.behind || len(w.out) > 0 }
-
-// write writes once. It reports false if it was interrupted. It is called under mu.
-func (w *wire) write() bool {
-	b := w.out
-	w.out, w.spare = w.spare[:0], nil
-	w.sent += uint64(len(b)) // in case that somebody finds the connection broken meanwhile
-	w.writing = true
-	w.mu.Unlock()
-	n, err := len(b), error(nil)
-	if n > 0 {
-		n, err = w.conn.Write(b)
-	} else {
-		err = w.raw.catchUp()
-	}
-	w.mu.Lock()
-	w.writing = false
-	if cap(b) <= wireKeep {
-		w.spare = b[:0]
-	}
-	if w.blocked || w.behind {
-		w.blocked, w.behind = false, w.raw.isBehind()
-		_ = w.raw.SetWriteDeadline(time.Time{}) // fails only when the connection has ended
-	}
-	if err != nil {
-		w.sent -= uint64(len(b) - n)
-		w.fail(err)
-	}
-	return err == nil && !w.behind
-}
-
-// flushAside writes what those have left whose contexts have ended. It may take until the connection ends.
-func (w *wire) flushAside() {
-	defer w.work.Done()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.flusher == nil {
-		w.flush(&waiter{})
-		w.handOn()
-	}
 }

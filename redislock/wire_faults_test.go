@@ -354,3 +354,40 @@ func readCommand(r *bufio.Reader) (args []string, err error) {
 	}
 	return args, nil
 }
+
+// The role of the reader passes on at once, not when the wire itself begins to read.
+func TestWire_WhoLeavesAsTheReader_WakesTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		w := newWire(near, &wireSocket{Conn: near}, func(string, string, string) {})
+		defer w.Close()
+		begin := time.Now()
+		go func() { // ends with the last answer
+			for range 3 {
+				if _, err := far.Read(make([]byte, 1000)); err != nil {
+					t.Error(err)
+				}
+			}
+			for range 3 {
+				time.Sleep(time.Millisecond)
+				if _, err := far.Write([]byte("+x\r\n")); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if value, err := w.do(t.Context(), "PING"); value != "x" || err != nil {
+					t.Errorf("got %v, %v", value, err)
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		if d := time.Since(begin); d != 3*time.Millisecond {
+			t.Errorf("the answers were taken after %v, want 3 ms", d)
+		}
+	})
+}

@@ -41,7 +41,7 @@ func TestWire_AnswersScriptsAndCommands(t *testing.T) {
 	}
 	answers, err := w.multi(ctx, []string{"SET", "k", "v"}, []string{"INCR", "k"}, []string{"GET", "none"}, []string{"STRLEN", "k"})
 	want := []wireAnswer{{"OK", nil}, {nil, serverError("ERR value is not an integer or out of range")}, {}, {int64(1), nil}}
-	if err != nil || !reflect.DeepEqual(answers, want) {
+	if err != nil || !reflect.DeepEqual(answers, want) { //nolint:govet // errors of one type, with texts alone
 		t.Errorf("got %v, %v, want %v", answers, err, want)
 	}
 	for _, args := range [][]string{nil, {""}, {"subscribe", "x"}, {"MONITOR"}} {

@@ -167,7 +167,7 @@ func TestEverything_WhileTheServerHangs_EndsWithItsContext(t *testing.T) {
 
 func TestClose_WhileTheServerHangs_TakesSecondsAtMost(t *testing.T) {
 	s := servers.RedisServer(t, nil)
-	c := begin(t, solo(s.Addr()), newTeller())
+	c := begin(t, redis.NewClient(&redis.Options{Addr: s.Addr(), ReadTimeout: time.Minute}), newTeller())
 	call := lockCall(t, "a")
 	mustCall(t, c, call)
 	s.Stop()

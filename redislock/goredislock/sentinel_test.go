@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -21,8 +22,13 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 		name     string
 		failOver func() *servers.RedisNode
 	}{
-		{"killed", s.KillPrimary}, // the connections break
-		{"planned", s.Failover},   // they may go on, to a server that is a replica now
+		{"killed", func() *servers.RedisNode { // the connections break
+			old := s.Primary()
+			old.Kill()
+			waitsForAFailover(t, c, call)
+			return s.AwaitFailover(old)
+		}},
+		{"planned", s.Failover}, // they may go on, to a server that is a replica now
 		{"hung", func() *servers.RedisNode { // they go on, and nothing is heard
 			old := s.Primary()
 			old.Stop()
@@ -59,6 +65,24 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 			t.Errorf("%s: Nodes: %v, %v", test.name, nodes, err)
 		}
 		s.RestartDead()
+	}
+}
+
+// waitsForAFailover runs calls until one says that there is no server, which it must not do before patience ends.
+func waitsForAFailover(t *testing.T, c *conn, call redislock.Call) {
+	t.Helper()
+	for {
+		begin := time.Now()
+		r := c.Call(t.Context(), &call)
+		if r.Err == nil {
+			return
+		}
+		if isRefused(r.Err) {
+			if d := time.Since(begin); d < patience {
+				t.Errorf("after %v: %v", d, r.Err)
+			}
+			return
+		}
 	}
 }
 

@@ -1,0 +1,102 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// bell is a Handler that rings at everything.
+type bell struct{ news chan struct{} }
+
+func newBell() bell { return bell{make(chan struct{}, 1)} }
+
+func (b bell) Pushed(Link, string, string) { b.ring() }
+func (b bell) Dropped(Link)                { b.ring() }
+
+func (b bell) ring() {
+	select {
+	case b.news <- struct{}{}:
+	default:
+	}
+}
+
+// onBothCarriers runs f with a Conn whose links are connections of rueidis, and with one whose are wires.
+func onBothCarriers(t *testing.T, f func(t *testing.T, addr string, c *rueidisConn, b bell)) {
+	for name, wires := range map[string]bool{"rueidis": false, "wires": true} {
+		t.Run(name, func(t *testing.T) {
+			addr, b := servers.Redis(t), newBell()
+			option := soloOption(addr)
+			c := openRueidis(t, option)
+			c.wires = nil
+			if wires {
+				c.wires = wireOptionsOf(&option)
+			}
+			if err := c.Start(t.Context(), testChannel, b); err != nil {
+				t.Fatal(err)
+			}
+			f(t, addr, c, b)
+		})
+	}
+}
+
+func TestAwait_HearsPushesAndDropsAndEndsInTime(t *testing.T) {
+	onBothCarriers(t, func(t *testing.T, addr string, c *rueidisConn, b bell) {
+		late := func() time.Time { return time.Now().Add(time.Minute) }
+		for range 3 {
+			time.AfterFunc(10*time.Millisecond, func() { adminDo(t, addr, "PUBLISH", testChannel, "x") })
+			if heard, err := c.Await(t.Context(), 0, b.news, late()); !heard || err != nil {
+				t.Errorf("a push: %v, %v", heard, err)
+			}
+			if heard, err := c.Await(t.Context(), 0, b.news, time.Now().Add(10*time.Millisecond)); heard || err != nil {
+				t.Errorf("no push: %v, %v", heard, err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			if heard, err := c.Await(ctx, 0, b.news, late()); heard || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the context's end: %v, %v", heard, err)
+			}
+			cancel()
+		}
+		time.AfterFunc(10*time.Millisecond, func() { adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub") })
+		if heard, err := c.Await(t.Context(), 0, b.news, late()); !heard || err != nil {
+			t.Errorf("a broken connection: %v, %v", heard, err)
+		}
+	})
+}
+
+func TestAwait_IsToldOfDropsOnOtherLinks(t *testing.T) {
+	onBothCarriers(t, func(t *testing.T, _ string, c *rueidisConn, b bell) {
+		time.AfterFunc(10*time.Millisecond, func() { c.dropped(0) })
+		if heard, err := c.Await(t.Context(), 0, b.news, time.Now().Add(time.Minute)); !heard || err != nil {
+			t.Errorf("got %v, %v", heard, err)
+		}
+	})
+}
+
+func TestAwait_EndsWithClose(t *testing.T) {
+	onBothCarriers(t, func(t *testing.T, _ string, c *rueidisConn, b bell) {
+		time.AfterFunc(10*time.Millisecond, func() { _ = c.Close() })
+		_, err := c.Await(t.Context(), 0, b.news, time.Now().Add(time.Minute))
+		if !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A server that is too old for a wire gets a connection of rueidis.
+func TestConnect_ToAServerWithoutRESP3_IsLeftToRueidis(t *testing.T) {
+	s := servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"rename-command": `HELLO ""`}})
+	option := soloOption(s.Addr())
+	c := openRueidis(t, option)
+	c.wires = wireOptionsOf(&option)
+	if err := c.Start(t.Context(), testChannel, newBell()); err != nil {
+		t.Fatal(err)
+	}
+	if _, link := mustCall(t, c, echoCall("x")); link != 0 || c.only.link.Load().wire != nil {
+		t.Errorf("the link is number %d, and a wire: %v", link, c.only.link.Load().wire)
+	}
+}

@@ -1,0 +1,62 @@
+package redislock
+
+import "bytes"
+
+// wireInput is what was read and not yet handed out.
+type wireInput struct {
+	buf        []byte
+	start, end int // of what is there
+	scan       scanner
+	kind       string // of the last push,
+	channel    string // which the next one often shares
+}
+
+// space returns where to read to.
+func (in *wireInput) space() []byte {
+	if in.start == in.end {
+		in.start, in.end = 0, 0
+		if in.buf == nil || len(in.buf) > wireKeep {
+			in.buf = make([]byte, 4096)
+		}
+	}
+	if len(in.buf)-in.end >= 1024 {
+		return in.buf[in.end:]
+	}
+	to := in.buf
+	if in.end-in.start > len(in.buf)/2 {
+		to = make([]byte, 2*len(in.buf))
+	}
+	in.end = copy(to, in.buf[in.start:in.end])
+	in.start, in.buf = 0, to
+	return in.buf[in.end:]
+}
+
+// next returns the next message that is there in full, until the next call, or nil.
+func (in *wireInput) next() ([]byte, error) {
+	n, err := in.scan.message(in.buf[in.start:in.end])
+	if n == 0 {
+		return nil, err
+	}
+	m := in.buf[in.start : in.start+n]
+	in.start += n
+	return skipAttributes(m), nil
+}
+
+// push reads a push: a message to a channel, or the confirmation of a subscription. Of others only the kind is known.
+func (in *wireInput) push(m []byte) (kind, channel, message string, err error) {
+	var parts [3][]byte
+	n, rest, err := decodeHeader(m)
+	for i := 0; i < min(n, len(parts)) && err == nil; i++ {
+		parts[i], rest, err = decodeBulk(rest) // fails at a number or a list, which need not be known
+	}
+	if parts[0] == nil {
+		return "", "", "", errProtocol
+	}
+	if string(parts[0]) != in.kind {
+		in.kind = string(parts[0])
+	}
+	if !bytes.Equal(parts[1], []byte(in.channel)) {
+		in.channel = string(parts[1])
+	}
+	return in.kind, in.channel, string(parts[2]), nil
+}
