@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/redis/rueidis"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // plainConn is the simplest Conn: pushes come over another connection than replies, so every one has to be confirmed.
@@ -13,6 +15,9 @@ type plainConn struct {
 	client rueidis.Client
 	end    context.CancelFunc
 	ended  sync.WaitGroup
+
+	calls  sync.RWMutex // read-locked by calls under way, so that Close does not race with a connection that is being made
+	closed bool
 }
 
 func newPlainConn(client rueidis.Client) *plainConn { return &plainConn{client: client} }
@@ -40,6 +45,11 @@ func (c *plainConn) Start(_ context.Context, channel string, h Handler) error {
 func (c *plainConn) Sharded() bool { return false }
 
 func (c *plainConn) Call(ctx context.Context, call *Call) Reply {
+	c.calls.RLock()
+	defer c.calls.RUnlock()
+	if c.closed {
+		return Reply{Err: &RefusedError{driver.ErrClosed}}
+	}
 	b := c.client.B()
 	r := c.client.Do(ctx, b.Evalsha().Sha1(call.Script.SHA()).Numkeys(int64(len(call.Keys))).Key(call.Keys...).Arg(call.Args...).Build())
 	if err := r.Error(); err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
@@ -65,6 +75,9 @@ func (c *plainConn) Nodes(context.Context) ([]Node, error) {
 func (c *plainConn) Close() error {
 	c.end()
 	c.ended.Wait()
+	c.calls.Lock()
+	defer c.calls.Unlock()
+	c.closed = true
 	c.client.Close()
 	return nil
 }
