@@ -5,9 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/redis/rueidis"
-
 	"github.com/interlock-go/interlock/driver"
+	"github.com/redis/rueidis"
 )
 
 // plainConn is the simplest Conn: pushes come over another connection than replies, so every one has to be confirmed.

@@ -16,10 +16,15 @@ for dir in $(scripts/modules.sh all); do
 		continue
 	fi
 	(cd "$dir" && go mod tidy -modfile="$modfile")
-	# The replacements belong to the copy, not to the module; those that the module itself has stay.
+	# The replacements belong to the copy, not to the module; those that the module itself has become what they were.
 	for other in $(scripts/modules.sh tagged); do
 		path=$(awk '$1 == "module" { print $2; exit }' "$other/go.mod")
-		if ! grep -q "$path  *=>" "$dir/go.mod"; then go mod edit -dropreplace "$path" "$modfile"; fi
+		own=$(awk -v path="$path" '$1 == "replace" && $2 == path && $3 == "=>" { print $4 }' "$dir/go.mod")
+		if [ -n "$own" ]; then
+			go mod edit -replace "$path=$own" "$modfile"
+		else
+			go mod edit -dropreplace "$path" "$modfile"
+		fi
 	done
 	cp "$modfile" "$dir/go.mod"
 	if [ -s "${modfile%.mod}.sum" ]; then cp "${modfile%.mod}.sum" "$top/$dir/go.sum"; else rm -f "$dir/go.sum"; fi

@@ -4,4 +4,5 @@ package main
 import (
 	_ "github.com/interlock-go/interlock/filelock"
 	_ "github.com/interlock-go/interlock/memlock"
+	_ "github.com/interlock-go/interlock/redislock"
 )

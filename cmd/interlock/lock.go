@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -58,11 +59,28 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	}
 	lease, err = m.Lock(ctx)
 	if err == nil {
+		lease, err = a.claimed(ctx, lease, cmp.Or(o.lease, defaultLease))
+	}
+	if err == nil {
 		a.tellAcquired(o, lease, began)
 	} else if errors.Is(err, interlock.ErrHeld) {
 		err = &waitedError{err, o.wait}
 	}
 	return lease, err
+}
+
+// claimed has a lease that came by a push, and so is short, renewed: the job's time limits are reckoned from a full one.
+func (a *app) claimed(ctx context.Context, lease *interlock.Lease, full time.Duration) (*interlock.Lease, error) {
+	if end := lease.Deadline(); end.IsZero() || time.Until(end) > full*3/4 {
+		return lease, nil
+	}
+	err := lease.Extend(ctx, full*9/10)
+	if err == nil {
+		return lease, nil
+	}
+	undo, cancel := a.within(context.WithoutCancel(ctx))
+	defer cancel()
+	return nil, errors.Join(err, lease.Unlock(undo))
 }
 
 func (a *app) tryLock(ctx context.Context, m *interlock.Mutex) (*interlock.Lease, error) {
