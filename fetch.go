@@ -20,6 +20,7 @@ type fetch struct {
 	g      *grant          // what the engine's answer will make of it
 	ctx    context.Context //nolint:containedctx // belongs to the request, whichever goroutine runs it
 	cancel context.CancelFunc
+	first  call            // what ctx is until the engine has answered in the goroutine of who has come first
 	give   *driver.Release // to be given back in the same step; nil if nothing
 
 	// Guarded by Client.mu.
@@ -40,8 +41,13 @@ func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	f := &fetch{c: c, r: w.request(w.requestID())}
 	f.g = &grant{m: m, id: f.r.ID, asked: m.p.lease, index: -1}
 	f.r.Try, f.r.Waiting, f.r.Lost = try, f.waiting, f.g.lostByEngine
-	f.ctx, f.cancel = c.base, func() {}
-	if !try || !c.traits.Local || w.own != nil { // all but a first try, which does not wait: there is nothing to cancel
+	switch {
+	case try && c.traits.Local && w.own == nil: // a first try, which does not wait: there is nothing to cancel
+		f.ctx, f.cancel = c.base, func() {}
+	case c.starter != nil:
+		f.first.base = c.base
+		f.ctx, f.cancel = &f.first, f.first.end
+	default:
 		f.ctx, f.cancel = context.WithCancel(c.base)
 	}
 	return f
@@ -83,9 +89,9 @@ func (f *fetch) start(ctx context.Context, w *waiter) {
 		go f.runInBackground()
 		return
 	}
-	stop := context.AfterFunc(ctx, f.cancel)
-	answer, waits, err := f.c.starter.Begin(f.ctx, &f.r)
-	if gaveUp := !stop(); gaveUp && err != nil && !driver.IsDefinite(err) {
+	f.first.of(ctx)
+	answer, waits, err := f.c.starter.Begin(&f.first, &f.r)
+	if ctx.Err() != nil && err != nil && !driver.IsDefinite(err) {
 		waits = true
 	}
 	if waits {
@@ -97,7 +103,8 @@ func (f *fetch) start(ctx context.Context, w *waiter) {
 	f.c.background.Done()
 }
 
-// goOn gives f another context if that of w, who has started it, has ended and others wait for it too.
+// goOn gives f, if it is for a line, a context that does not end with that of w, who has started it. If that has ended
+// already, and nobody else waits, it is left as it is.
 func (f *fetch) goOn(w *waiter) {
 	if f.only != nil {
 		return
@@ -106,7 +113,8 @@ func (f *fetch) goOn(w *waiter) {
 	defer f.c.unlock()
 	line := &f.q.waiters
 	others := line.first != nil && (line.first != w || line.last != w)
-	if f.ctx.Err() != nil && f.q.fetch == f && others && !f.c.closed {
+	if f.q.fetch == f && !f.c.closed && (others || f.ctx.Err() == nil) {
+		f.cancel()
 		f.ctx, f.cancel = context.WithCancel(f.c.base)
 	}
 }

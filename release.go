@@ -166,11 +166,9 @@ func (w word) there(ctx context.Context) error {
 	l, c := w.l, w.l.m.c
 	r, attempts := l.g.release(), 0
 	if ctx.Err() == nil {
-		bounded, cancel := context.WithTimeout(c.hard, settleAttempt)
-		stop := context.AfterFunc(ctx, cancel)
-		err := c.d.Release(bounded, r)
-		stop()
-		cancel()
+		bounded := call{user: ctx, base: c.hard, limit: settleAttempt}
+		err := c.d.Release(&bounded, r)
+		bounded.end()
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
 			c.background.Done()
 			return l.confirmed(err, 1, w.until)

@@ -29,10 +29,10 @@ type attempt struct {
 	d    *Driver
 	r    *driver.Request
 	e    *entry
-	key  string
 	slot uint16
-	keys []string
-	args []string
+	keys [3]string
+	args [5]string
+	call Call
 
 	claim   time.Duration
 	listens bool // to the slot's pushes, in a Cluster
@@ -153,10 +153,9 @@ func check(r *driver.Request) error {
 }
 
 func (d *Driver) newAttempt(r *driver.Request, e *entry) *attempt {
-	key, slot := d.names.lock(r.Key)
-	a := &attempt{d: d, r: r, e: e, key: key, slot: slot, claim: min(r.Lease, mostClaim)}
-	a.keys = []string{key, d.names.floor(slot), d.names.tomb(slot, r.ID)}
-	a.args = []string{r.ID, leaseMillis(r.Lease), strconv.Itoa(max(r.Tokens, 1)), "", a.how()}
+	a := &attempt{d: d, r: r, e: e, claim: min(r.Lease, mostClaim)}
+	a.keys, a.slot = d.names.request(r.Key, r.ID)
+	a.args = [5]string{r.ID, leaseMillis(r.Lease), strconv.Itoa(max(r.Tokens, 1)), "", a.how()}
 	return a
 }
 
@@ -267,15 +266,16 @@ func (a *attempt) beat(ctx context.Context) error {
 
 // ask sends the request once.
 func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
-	call := Call{Script: acquireScript, Slot: a.slot, Keys: a.keys, Args: a.args}
+	call := &a.call
+	*call = Call{Script: acquireScript, Slot: a.slot, Keys: a.keys[:], Args: a.args[:]}
 	if give != nil {
 		call.Script = requeueScript
-		call.Keys = append(slices.Clone(a.keys), a.d.names.tomb(a.slot, give.ID))
-		call.Args = append(slices.Clone(a.args), give.ID, a.d.releaseKind(give), inMillis(give.Horizon))
+		call.Keys = append(slices.Clone(call.Keys), a.d.names.tomb(a.slot, give.ID))
+		call.Args = append(slices.Clone(call.Args), give.ID, a.d.releaseKind(give), inMillis(give.Horizon))
 	}
 	call.Replicas, call.ReplicaTimeout = a.d.opts.Replicas, a.d.opts.ReplicaTimeout
 	sent := time.Now() // before the request, so not later than the server's own instant
-	answer := a.d.conn.Call(ctx, &call)
+	answer := a.d.conn.Call(ctx, call)
 	if answer.Err != nil {
 		return a.failed(answer.Err)
 	}

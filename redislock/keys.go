@@ -21,6 +21,31 @@ func (n names) lock(key driver.Key) (name string, slot uint16) {
 	return name, slotOf(name)
 }
 
+// request returns the keys that the script of one request needs: of the lock, of the slot's floor, and of the tombstone of
+// that ID. They are cut from one string, because there is a set of them for each acquisition and each release.
+func (n names) request(key driver.Key, id string) (keys [3]string, slot uint16) {
+	b := make([]byte, 0, 256)
+	b = append(b, n.prefix...)
+	b = append(b, key.Kind...)
+	b = append(b, ':')
+	b = append(b, key.Name...)
+	first := len(b)
+	slot = slotOf(string(b))
+	tag := tags()[slot]
+	b = append(b, n.prefix...)
+	b = append(b, "floor:{"...)
+	b = append(b, tag...)
+	b = append(b, '}')
+	second := len(b)
+	b = append(b, n.prefix...)
+	b = append(b, "gone:{"...)
+	b = append(b, tag...)
+	b = append(b, "}:"...)
+	b = append(b, id...)
+	all := string(b)
+	return [3]string{all[:first], all[first:second], all[second:]}, slot
+}
+
 // floor returns the key under which a slot keeps the largest token of all locks in it.
 func (n names) floor(slot uint16) string { return n.prefix + "floor:{" + tags()[slot] + "}" }
 

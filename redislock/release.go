@@ -18,12 +18,10 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if d.isClosed() {
 		return driver.ErrClosed
 	}
-	key, slot := d.names.lock(r.Key)
-	answer := d.conn.Call(ctx, &Call{
-		Script: releaseScript, Slot: slot,
-		Keys: []string{key, d.names.floor(slot), d.names.tomb(slot, r.ID)},
-		Args: []string{r.ID, d.releaseKind(r), inMillis(max(r.Horizon, shortestTomb)), keepFor(r)},
-	})
+	q := releasing{args: [4]string{r.ID, d.releaseKind(r), inMillis(max(r.Horizon, shortestTomb)), keepFor(r)}}
+	q.keys, q.call.Slot = d.names.request(r.Key, r.ID)
+	q.call.Script, q.call.Keys, q.call.Args = releaseScript, q.keys[:], q.args[:]
+	answer := d.conn.Call(ctx, &q.call)
 	if answer.Err != nil {
 		return d.unavailable(ctx, "release", r.Name, answer.Err)
 	}
@@ -42,6 +40,13 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 		return errNewer(reason)
 	}
 	return fmt.Errorf("redis: the answer %q to a release cannot be read", answer.Text)
+}
+
+// releasing is the call of one release, with what belongs to it in one piece.
+type releasing struct {
+	call Call
+	keys [3]string
+	args [4]string
 }
 
 // releaseKind says what the script is to take care of: late copies of the acquire, if there may be any.

@@ -171,6 +171,10 @@ func (l *rueidisLink) enter(ctx context.Context) error {
 
 // leave is called with the error of what was sent.
 func (l *rueidisLink) leave(ctx context.Context, err error) {
+	if err == nil { // without what errors.As needs, which has to be allocated
+		l.free(1)
+		return
+	}
 	var unsent *RefusedError
 	switch {
 	case isAnswer(err):

@@ -41,13 +41,16 @@ var levers = []lever{
 	{"open", "entry.go", "e.open = true", `e.open = !off("open")`},
 	{"gone", "entry.go", "if d.gone.has(r.ID) {", `if d.gone.has(r.ID) && !off("gone") {`},
 	{"weight", "acquire.go", "r.Limit > 0 && r.Weight > r.Limit:", `r.Limit > 0 && r.Weight > r.Limit && !off("weight"):`},
-	{"kind", "keys.go", `string(key.Kind) + ":"`, `unless("kind", string(key.Kind)+":", "")`},
+	{
+		"kind", "keys.go", "b = append(b, key.Kind...)\n\tb = append(b, ':')",
+		`b = append(b, unless("kind", string(key.Kind)+":", "")...)`,
+	},
 	{
 		"listen", "acquire.go", "if err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\ta.setWay('s')",
 		"if err := unless(\"listen\", a.listen, func(context.Context) error { return nil })(ctx); err != nil {\n" +
 			"\t\treturn err\n\t}\n\ta.setWay('s')",
 	},
-	{"slot", "keys.go", `"floor:{" + tags()[slot]`, `"floor:{" + tags()[unless("slot", slot, 0)]`},
+	{"slot", "keys.go", "\"floor:{\"...)\n\tb = append(b, tag...)", "\"floor:{\"...)\n\tb = append(b, unless(\"slot\", tag, tags()[0])...)"},
 }
 
 // The files that the levers need, and the one that gives the test its hand on them.

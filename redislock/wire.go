@@ -44,8 +44,6 @@ type wire struct {
 	out, spare []byte        // commands that are not written yet; the buffer that is used next
 	sent       uint64        // how many bytes were given to conn, in all
 	flusher    *waiter       // who writes,
-	writing    bool          // who is at it,
-	blocked    bool          // who was interrupted: conn has a deadline for writing
 	behind     bool          // raw has kept something
 	crowd      bool          // several have got their answers at once
 	queue      wireQueue     // requests whose answers have not come yet, in the order of out
@@ -53,13 +51,16 @@ type wire struct {
 	room       chan struct{} // if somebody waits to send: closed when owed has gone down
 
 	reader   *waiter
+	ticks    bool      // the reader stops at the next tick at the latest
+	trusting int       // how many are parked who trust in that
+	tick     time.Time // when the next one is due
 	deadline time.Time // of conn, for reading
-	stale    bool      // the deadline has been reached, or set to interrupt the reader: it is not what deadline says
+	stale    bool      // the deadline was reached, or set to interrupt the reader: it is not what deadline says
 	reads    uint64    // how often somebody took the role
 	received uint64    // how often something came
 	answered uint64    // how many requests were
 	awaiters waiterList
-	resting  waiter // the wire itself, when it reads
+	resting  waiter // the wire itself, when it reads, or writes for nobody
 
 	idling, pulsing wireTimer
 	idleReads       uint64 // reads, when idling was set
@@ -120,7 +121,8 @@ func (w *wire) handOn() {
 	}
 	if w.flusher == nil && w.isBehind() && !w.summon() {
 		w.work.Add(1)
-		go w.flushAside() // ends with the write, or with the connection
+		w.flusher = &w.resting // at once, so that nobody newly come writes what others have left
+		go w.flushAside()      // ends with the write, or with the connection
 	}
 	switch {
 	case w.reader != nil, w.summon():
@@ -144,32 +146,12 @@ func (w *wire) summon() bool {
 	return false
 }
 
-// interrupt is called when the context of x has ended, so that it is not kept by a read or a write.
+// interrupt is called when the context of x has ended, so that it is not kept by a read.
 func (w *wire) interrupt(x *waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.reader == x {
 		w.interruptReader()
-	}
-	if w.flusher == x && w.err == nil {
-		w.work.Add(1)
-		time.AfterFunc(wireGrace, func() { w.interruptFlusher(x) })
-	}
-}
-
-// interruptFlusher makes a write of x end that waits for the server to read.
-func (w *wire) interruptFlusher(x *waiter) {
-	defer w.work.Done()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.flusher != x || w.err != nil:
-	case w.writing:
-		w.blocked = true
-		_ = w.raw.SetWriteDeadline(longAgo) // fails only when the connection has ended
-	default: // it is about to
-		w.work.Add(1)
-		time.AfterFunc(wireGrace, func() { w.interruptFlusher(x) })
 	}
 }
 

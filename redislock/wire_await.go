@@ -35,9 +35,10 @@ func (w *wire) await(ctx context.Context, news <-chan struct{}, until time.Time)
 			if a.park(ctx) {
 				return true, nil
 			}
-		case a.arm(ctx): // mu was unlocked
+		case a.long && a.arm(ctx): // mu was unlocked
 		default:
-			w.read(x, until)
+			w.read(x, until, !a.long)
+			a.long = w.stale
 		}
 	}
 }
@@ -48,11 +49,12 @@ type awaiting struct {
 	x      *waiter
 	news   <-chan struct{}
 	until  time.Time
+	long   bool // it has lasted for a tick
 	disarm func() bool
 	timer  *time.Timer
 }
 
-// arm has the end of ctx interrupt a. It reports false if it was done before. It is called under mu, and unlocks it
+// arm has the end of ctx interrupt a, who does not look at it at every tick any more. It reports false if it was done before. It is called under mu, and unlocks it
 // meanwhile.
 func (a *awaiting) arm(ctx context.Context) bool {
 	if a.disarm != nil || ctx.Done() == nil {

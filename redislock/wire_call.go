@@ -137,61 +137,46 @@ func (w *wire) add(p *request, first uint64) {
 	w.owed += p.left
 }
 
-// finish returns when p has its answers, or with the error of ctx when that has ended: the answers are thrown away then
+// finish returns when p has its answers, or a moment after ctx has ended, with its error: the answers are thrown away then
 // when they come. It is called under mu, and unlocks it.
 func (w *wire) finish(ctx context.Context, p *request) error {
-	var disarm func() bool
+	p.ctx = ctx
 	for !p.done.Load() && ctx.Err() == nil {
-		mine := w.flusher == nil && w.isBehind()
-		if !mine && w.reader != nil {
+		switch mine := w.flusher == nil && w.isBehind(); {
+		case !mine && w.reader != nil:
 			if w.park(ctx, p) {
-				return w.left(ctx, p, disarm)
+				return nil
 			}
-			continue
-		}
-		if disarm == nil && ctx.Done() != nil {
-			w.mu.Unlock()
-			disarm = context.AfterFunc(ctx, p.cut)
-			w.mu.Lock()
-			continue // others may have been faster
-		}
-		if mine {
+		case mine:
 			w.flush(&p.waiter)
-		} else {
-			w.read(&p.waiter, time.Time{})
+		default:
+			w.read(&p.waiter, time.Time{}, true)
 		}
 	}
 	w.handOn()
-	w.mu.Unlock()
-	return w.left(ctx, p, disarm)
-}
-
-// left is the end of finish.
-func (w *wire) left(ctx context.Context, p *request, disarm func() bool) error {
-	p.cutting = disarm != nil && !disarm()
+	defer w.mu.Unlock()
 	if p.done.Load() {
 		return nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if p.done.Load() { // in the last moment
-		return nil
-	}
-	p.given = true
+	p.given, p.ctx = true, nil
 	return ctx.Err()
 }
 
 // park waits until there may be something to do. It reports true, and leaves mu unlocked, if p has its answers and
 // nothing else is to be done.
 func (w *wire) park(ctx context.Context, p *request) bool {
-	p.parked = true
+	trusts := w.ticks
+	p.parked, p.trusts = true, trusts
+	if trusts {
+		w.trusting++
+	}
 	w.mu.Unlock()
-	if done := ctx.Done(); done == nil {
+	if trusts { // as nearly always: it costs less than what follows
 		<-p.wake
 	} else {
 		select {
 		case <-p.wake:
-		case <-done:
+		case <-ctx.Done():
 		}
 	}
 	// Once p is done nobody summons it any more.
@@ -199,6 +184,6 @@ func (w *wire) park(ctx context.Context, p *request) bool {
 		return true
 	}
 	w.mu.Lock()
-	p.parked = false
+	p.unpark()
 	return false
 }

@@ -81,11 +81,11 @@ func TestWire_ThatCannotSend_EndsWithTheContextAndGoesOnLater(t *testing.T) {
 // fill sends more than fits into the buffers of a connection.
 func fill(t *testing.T, w *wire) {
 	t.Helper()
-	much := strings.Repeat("x", 8<<20)
+	much := strings.Repeat("x", 5<<20)
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			endsInTime(t, "a large command", 250*time.Millisecond, func(ctx context.Context) error {
+			endsInTime(t, "a large command", 600*time.Millisecond, func(ctx context.Context) error {
 				_, err := w.do(ctx, "ECHO", much)
 				return err
 			})

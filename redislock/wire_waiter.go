@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 )
@@ -52,15 +53,15 @@ func (l *waiterList) remove(x *waiter) {
 // request is what somebody has sent and waits for the answer of.
 type request struct {
 	waiter
-	w   *wire
-	cut func() // interrupts the waiter; made once
+	w      *wire
+	ctx    context.Context //nolint:containedctx // for who keeps the time, while the owner is parked
+	trusts bool            // it is counted in trusting
 
 	first    uint64 // the server can have run something of it only if the wire has sent so much
 	left     int    // answers that have not come yet
 	listed   bool   // the answers go to list, else the only one to text
 	summoned bool   // it was woken to do something
 	given    bool   // up: nobody waits any more
-	cutting  bool   // cut may run, or be about to
 
 	// What a subscription is confirmed with, if it is one: a push, not an answer.
 	confirm, channel string
@@ -81,7 +82,6 @@ func (w *wire) newRequest() *request {
 	p, _ := w.requests.Get().(*request)
 	if p == nil {
 		p = &request{waiter: waiter{wake: make(chan struct{}, 1)}, w: w}
-		p.cut = func() { w.interrupt(&p.waiter) }
 	}
 	p.left = 1
 	return p
@@ -89,10 +89,7 @@ func (w *wire) newRequest() *request {
 
 // recycle gives p back. There may still be something in wake, or come soon: whoever is roused must expect nothing.
 func (p *request) recycle() {
-	if p.cutting {
-		return
-	}
-	p.first, p.listed, p.summoned, p.given = 0, false, false, false
+	p.first, p.listed, p.summoned, p.ctx = 0, false, false, nil
 	p.confirm, p.channel = "", ""
 	p.text, p.list, p.err = "", nil, nil
 	p.done.Store(false)
@@ -101,8 +98,16 @@ func (p *request) recycle() {
 
 // finish says that the answers are there. It is called under mu, and p is not touched after it but for its wake.
 func (p *request) finish() {
-	p.parked = false
+	p.unpark()
 	p.done.Store(true)
+}
+
+// unpark says that the owner of p waits no longer. It is called under mu.
+func (p *request) unpark() {
+	if p.trusts {
+		p.w.trusting--
+	}
+	p.parked, p.trusts = false, false
 }
 
 // wireQueue is a queue of requests, as a ring.

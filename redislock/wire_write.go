@@ -1,14 +1,8 @@
 package redislock
 
-import (
-	"runtime"
-	"time"
-)
+import "runtime"
 
 const (
-	// wireGrace is how long a write may go on after the context of who writes has ended. Usually it is over in a moment.
-	wireGrace = 20 * time.Millisecond
-
 	// wireRounds is how often one goroutine writes before another takes over: meanwhile its own answer may have come.
 	wireRounds = 4
 
@@ -19,8 +13,10 @@ const (
 	wireKeep = 64 << 10
 )
 
-// flush writes what there is to be written. It is called under mu.
+// flush writes what there is to be written: until the next tick at the latest, unless x is the wire itself. It is called
+// under mu.
 func (w *wire) flush(x *waiter) {
+	aside := x == &w.resting
 	w.flusher = x
 	for size, i := 0, 0; w.crowd && i < wireYields && len(w.out) > size; i++ {
 		// Those who were roused together soon have more to send. They are let go first, as long as they bring something: one
@@ -32,10 +28,10 @@ func (w *wire) flush(x *waiter) {
 	}
 	w.crowd = false
 	for round := 0; w.isBehind() && w.err == nil; round++ {
-		if round >= wireRounds && w.summon() {
+		if !aside && round >= wireRounds && w.summon() {
 			break
 		}
-		if !w.write() {
+		if !w.write() && !aside {
 			break
 		}
 	}
@@ -45,12 +41,12 @@ func (w *wire) flush(x *waiter) {
 // isBehind reports whether there is something to be written. It is called under mu.
 func (w *wire) isBehind() bool { return w.behind || len(w.out) > 0 }
 
-// write writes once. It reports false if it was interrupted. It is called under mu.
+// write writes once. It reports false if the server did not take everything by the next tick. It is called under mu.
 func (w *wire) write() bool {
+	w.keepTime()
 	b := w.out
 	w.out, w.spare = w.spare[:0], nil
 	w.sent += uint64(len(b)) // in case that somebody finds the connection broken meanwhile
-	w.writing = true
 	w.mu.Unlock()
 	n, err := len(b), error(nil)
 	if n > 0 {
@@ -59,14 +55,10 @@ func (w *wire) write() bool {
 		err = w.raw.catchUp()
 	}
 	w.mu.Lock()
-	w.writing = false
 	if cap(b) <= wireKeep {
 		w.spare = b[:0]
 	}
-	if w.blocked || w.behind {
-		w.blocked, w.behind = false, w.raw.isBehind()
-		_ = w.raw.SetWriteDeadline(time.Time{}) // fails only when the connection has ended
-	}
+	w.behind = w.raw.isBehind()
 	if err != nil {
 		w.sent -= uint64(len(b) - n)
 		w.fail(err)
@@ -79,8 +71,6 @@ func (w *wire) flushAside() {
 	defer w.work.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.flusher == nil {
-		w.flush(&waiter{})
-		w.handOn()
-	}
+	w.flush(&w.resting)
+	w.handOn()
 }

@@ -1,0 +1,93 @@
+package interlock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// call is the context of a question that the engine is asked in the goroutine of a user's call. It ends with the user's
+// context, with the client's, when it is told to, and after its time.
+//
+// Most questions are answered before anybody has to wait for that end in a select. So it costs nothing until a driver asks
+// for more than Err: then it becomes a context of package context.
+type call struct {
+	user  context.Context //nolint:containedctx // it is a context; nil if there is no user's
+	base  context.Context //nolint:containedctx // the client's
+	limit time.Duration   // if positive, how long from when it has become a context
+
+	mu    sync.Mutex      // guards what follows
+	real  context.Context //nolint:containedctx // what it has become
+	stop  func()          // of real
+	ended bool            // told to end
+}
+
+var _ context.Context = (*call)(nil)
+
+// Err says whether it has ended.
+func (x *call) Err() error {
+	x.mu.Lock()
+	become, ended := x.real, x.ended
+	x.mu.Unlock()
+	switch {
+	case become != nil:
+		return become.Err()
+	case ended:
+		return context.Canceled
+	case x.user != nil && x.user.Err() != nil:
+		return x.user.Err()
+	}
+	return x.base.Err()
+}
+
+// Done is closed when it has ended.
+func (x *call) Done() <-chan struct{} { return x.become().Done() }
+
+// Deadline is the earlier one of the user's and its own.
+func (x *call) Deadline() (time.Time, bool) { return x.become().Deadline() }
+
+// Value is the user's.
+func (x *call) Value(key any) any { return x.become().Value(key) }
+
+// become makes it a context of package context.
+func (x *call) become() context.Context {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.real != nil {
+		return x.real
+	}
+	parent := x.user
+	if parent == nil {
+		parent = x.base
+	}
+	var cancel context.CancelFunc
+	if x.limit > 0 {
+		x.real, cancel = context.WithTimeout(parent, x.limit)
+	} else {
+		x.real, cancel = context.WithCancel(parent)
+	}
+	forget := context.AfterFunc(x.base, cancel)
+	x.stop = func() { forget(); cancel() }
+	if x.ended {
+		x.stop()
+	}
+	return x.real
+}
+
+// end ends it, and gives back what it needed.
+func (x *call) end() {
+	x.mu.Lock()
+	x.ended = true
+	stop := x.stop
+	x.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+// of makes ctx the user's. It must not have become a context yet.
+func (x *call) of(ctx context.Context) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.user = ctx
+}
