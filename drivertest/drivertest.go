@@ -23,6 +23,11 @@ type Harness struct {
 	// Pause makes the client behind d stand still until resume is called. Sessions engines need it, unless they lack Expiry.
 	Pause func(t *testing.T, d driver.Driver) (resume func())
 
+	// Hang makes the engine's server hang until resume is called, as SIGSTOP does: connections stay, further ones may come,
+	// and nothing is answered. It concerns all drivers that Open has returned for t. An engine with a server should have it;
+	// without it the promise is not checked.
+	Hang func(t *testing.T) (resume func())
+
 	// Lease is the short lease used where a lease must run out. If the machine stands still for longer, a behaviour is
 	// tried again, so too short costs time and too long costs time. The default is 400 ms.
 	Lease time.Duration
@@ -62,6 +67,9 @@ const (
 	Idempotence  Promise = "idempotence"  // a repeated request takes and frees once
 	Breaking     Promise = "breaking"     // an operator can end a hold
 	Sharing      Promise = "sharing"      // readers, writers and permits share one fair queue
+	Requeueing   Promise = "requeueing"   // a hold is given back and asked for again in one step; see driver.Requeuer
+	Beginning    Promise = "beginning"    // the first answer comes by itself, and the wait goes on from there; see driver.Starter
+	Hanging      Promise = "hanging"      // a server that hangs keeps nobody longer than his context
 )
 
 // chapters are the promises in the order of the tables, with their behaviours.
@@ -81,6 +89,9 @@ func chapters() []chapter {
 		{Idempotence, idempotence()},
 		{Breaking, breaking()},
 		{Sharing, sharing()},
+		{Requeueing, requeueing()},
+		{Beginning, beginning()},
+		{Hanging, hanging()},
 	}
 }
 
@@ -126,7 +137,7 @@ func (s *suite) runSubtest(t *testing.T, p Promise, b behaviour) (ran bool) {
 }
 
 // Examine checks what Run checks, but reports what it found instead of failing t. It is for the tests of tests, and for
-// testing/synctest, which allows no subtests. Open, Crash and Pause are called with t itself.
+// testing/synctest, which allows no subtests. Open, Crash, Pause and Hang are called with t itself.
 func Examine(t *testing.T, h Harness) *Report {
 	t.Helper()
 	s := newSuite(t, h)

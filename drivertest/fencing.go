@@ -26,6 +26,7 @@ func fencing() []behaviour {
 			sentence: "tokens grow from writers to readers and back", run: tokensGrowOverReaders,
 			kinds: []driver.Kind{driver.KindRWMutex},
 		},
+		{sentence: "tokens grow over a requeue", run: tokensGrowOverRequeue, wants: requeues},
 		{sentence: "tokens grow although no client was left in between", run: tokensGrowWhileNobodyIsThere},
 	}
 }
@@ -162,4 +163,15 @@ func tokensGrowOverReaders(tr *trial) {
 		l.add(a.take(a.writer()), "a writer").release()
 		l.add(b.take(b.reader()), "a reader").release()
 	}
+}
+
+func tokensGrowOverRequeue(tr *trial) {
+	l, a := tr.line(), tr.client()
+	r := a.ask(tr.mutex())
+	r.Tokens = 16
+	h := l.add(a.take(r), "first")
+	for range 3 {
+		h = l.add(h.mustRequeue(a.ask(tr.mutex()), "with nobody waiting"), "after a requeue")
+	}
+	h.release()
 }

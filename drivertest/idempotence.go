@@ -15,6 +15,8 @@ func idempotence() []behaviour {
 		{sentence: "a second release says lost", run: secondReleaseSaysLost},
 		{sentence: "a copy of an acquire that arrives after the release takes nothing", run: lateCopyOfAcquire},
 		{sentence: "a copy of a release that arrives late frees nothing", run: lateCopyOfRelease},
+		{sentence: "an acquire after a requeue whose reply was lost is the same grant", run: requeueAfterLostReply, wants: requeues},
+		{sentence: "a copy of a requeue that arrives late takes nothing", run: lateCopyOfRequeue, wants: requeues},
 		{sentence: "permits asked for twice are taken once", run: permitsAskedTwice, kinds: []driver.Kind{driver.KindSemaphore}},
 	}
 }
@@ -125,6 +127,33 @@ func lateCopyOfRelease(tr *trial) {
 	tr.pass(2 * settle)
 	b.findsHeld(tr.mutex(), "after a late copy of an earlier release")
 	next.release()
+}
+
+func requeueAfterLostReply(tr *trial) {
+	a, b := tr.behind(faulty.Rule{Op: faulty.Requeue, Count: 1, Drop: faulty.Reply}), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	r := a.ask(tr.mutex())
+	_, err := h.requeue(r)
+	tr.mustMatch(err, driver.ErrUnavailable, "a requeue whose reply is lost")
+	b.findsHeld(tr.mutex(), "after a requeue whose reply is lost")
+	next := a.take(copyOf(r))
+	again, err := h.requeue(copyOf(r))
+	tr.must(err, "the same requeue once more")
+	next.isSame(again)
+	tr.mustMatch(b.end(tr.mutex(), h.r.ID), driver.ErrLost, "release of what the requeue has given back")
+	b.findsHeld(tr.mutex(), "after the old hold was released")
+	next.release()
+	b.findsFree(tr.mutex(), "after one release")
+}
+
+func lateCopyOfRequeue(tr *trial) {
+	a, b := tr.behind(faulty.Rule{Op: faulty.Requeue, Copy: settle}), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	h.mustRequeue(a.ask(tr.mutex()), "with nobody waiting").release()
+	next := b.take(b.ask(tr.mutex()))
+	tr.pass(2 * settle)
+	next.release()
+	b.findsFree(tr.mutex(), "after a late copy of the requeue")
 }
 
 func permitsAskedTwice(tr *trial) {

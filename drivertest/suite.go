@@ -27,7 +27,17 @@ type behaviour struct {
 	kinds []driver.Kind    // kinds it needs
 	needs []driver.Ability // abilities it needs
 	lacks driver.Ability   // it is about engines that lack this
+	wants offer            // what else it is about
 }
+
+// offer is what an engine may have or not, without having to give a reason. Its text says that it is missing.
+type offer string
+
+const (
+	requeues offer = "the driver has no Requeue"
+	begins   offer = "the driver has no Begin"
+	hangs    offer = "the Harness has no Hang"
+)
 
 // on limits a behaviour to engines whose holds end in one of the given ways.
 func on(ends ...driver.Ends) []driver.Ends { return ends }
@@ -39,6 +49,7 @@ func needing(a ...driver.Ability) []driver.Ability { return a }
 type suite struct {
 	h      Harness
 	traits driver.Traits
+	offers []offer
 	report *Report
 }
 
@@ -69,7 +80,7 @@ func (s *suite) warmUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.h.Patience)
 	defer cancel()
 	d := s.h.Open(ctx, t)
-	s.traits = d.Traits()
+	s.traits, s.offers = d.Traits(), offersOf(d, s.h)
 	key := driver.Key{Kind: driver.KindMutex, Name: freshName()}
 	r := &driver.Request{Key: key, ID: freshName(), Weight: 1, Tokens: 1, Lease: s.h.Lease}
 	if _, err := d.Acquire(ctx, r); err != nil {
@@ -81,6 +92,20 @@ func (s *suite) warmUp(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatalf("drivertest: Close: %v", err)
 	}
+}
+
+// offersOf returns what d and its harness have.
+func offersOf(d driver.Driver, h Harness) (offers []offer) {
+	if _, has := d.(driver.Requeuer); has {
+		offers = append(offers, requeues)
+	}
+	if _, has := d.(driver.Starter); has {
+		offers = append(offers, begins)
+	}
+	if h.Hang != nil {
+		offers = append(offers, hangs)
+	}
+	return offers
 }
 
 // checkTraits refuses a driver that does not describe itself, because nothing could then be left out with a reason.
@@ -123,6 +148,9 @@ func (s *suite) size() int {
 
 // applies returns an empty status if b is to be run, and otherwise why it is not.
 func (s *suite) applies(b behaviour) (Status, string) {
+	if b.wants != "" && !slices.Contains(s.offers, b.wants) {
+		return NotApplicable, string(b.wants)
+	}
 	for _, k := range b.kinds {
 		if !slices.Contains(s.h.Kinds, k) {
 			return NotApplicable, fmt.Sprintf("the engine has no locks of kind %s", k)

@@ -25,6 +25,13 @@ func (c *client) start(r *driver.Request) *wait {
 }
 
 func (c *client) startWith(parent context.Context, r *driver.Request) *wait {
+	return c.startBy(parent, r, c.d.Acquire)
+}
+
+// startBy is startWith by another call than Acquire.
+func (c *client) startBy(
+	parent context.Context, r *driver.Request, ask func(context.Context, *driver.Request) (driver.Grant, error),
+) *wait {
 	ctx, cancel := context.WithCancel(parent)
 	w := &wait{c: c, r: r, cancel: cancel, told: make(chan *driver.HeldError, 8), done: make(chan struct{})}
 	r.Waiting = func(held *driver.HeldError) {
@@ -33,9 +40,9 @@ func (c *client) startWith(parent context.Context, r *driver.Request) *wait {
 		default: // nobody reads so many
 		}
 	}
-	go func() { // ends with Acquire, at the latest when the behaviour does
+	go func() { // ends with the call, at the latest when the behaviour does
 		defer close(w.done)
-		g, err := c.d.Acquire(ctx, r)
+		g, err := ask(ctx, r)
 		w.h, w.err = &hold{c: c, r: r, g: g, back: time.Now()}, err
 	}()
 	c.tr.Cleanup(w.stop)

@@ -17,6 +17,7 @@ func examine(t *testing.T, defect broken.Defect) (report *drivertest.Report) {
 		store := broken.NewStore(defect)
 		report = drivertest.Examine(t, drivertest.Harness{
 			Open: func(context.Context, *testing.T) driver.Driver { return store.Client() },
+			Hang: func(*testing.T) func() { return store.Hang() },
 		})
 	})
 	return report

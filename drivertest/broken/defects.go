@@ -38,6 +38,23 @@ var (
 	BreakIsSilent       = Defect{"a break is not told to the holder", drivertest.Breaking}
 	SmallOvertakesBig   = Defect{"a small request overtakes a big one", drivertest.Sharing}
 	ReadersGetInBeside  = Defect{"readers get in beside a writer", drivertest.Sharing}
+	RequeueKeepsToken   = Defect{"a requeue is granted the token that it had", drivertest.Fencing}
+	RequeueOvertakes    = Defect{"a requeue goes before those who wait", drivertest.Requeueing}
+	RequeueWakesNobody  = Defect{"a requeue wakes nobody who waits", drivertest.Requeueing}
+	RequeueKeepsID      = Defect{"the hold that a requeue gave back can be asked for again", drivertest.Requeueing}
+	RequeueGivesFirst   = Defect{"a requeue that is refused has given the hold back", drivertest.Requeueing}
+	RequeueTakesAnew    = Defect{"a requeue asks although what it gives back is over", drivertest.Requeueing}
+	RequeueComesBack    = Defect{"a requeue that is cancelled takes the old hold again", drivertest.Requeueing}
+	RequeueStaysQueued  = Defect{"undo does not find what a requeue has queued", drivertest.Requeueing}
+	BeginWaits          = Defect{"begin returns when the wait is over", drivertest.Beginning}
+	BeginIsSilent       = Defect{"begin does not say who is in the way", drivertest.Beginning}
+	BeginLosesPlace     = Defect{"acquire after begin goes to the end of the queue", drivertest.Beginning}
+	BeginsContextCounts = Defect{"the place in the queue goes with begin's context", drivertest.Beginning}
+	BeginForgetsGrant   = Defect{"a grant that comes between begin and acquire is overlooked", drivertest.Beginning}
+	BeginStaysQueued    = Defect{"undo does not find what has begun", drivertest.Beginning}
+	IgnoresContexts     = Defect{"a call waits for the server, whatever its context says", drivertest.Hanging}
+	SilenceIsLoss       = Defect{"a renewal without an answer says that the hold is lost", drivertest.Hanging}
+	SilenceIsForGood    = Defect{"a connection that has missed an answer is not replaced", drivertest.Hanging}
 )
 
 // All returns every defect.
@@ -47,5 +64,8 @@ func All() []Defect {
 		RenewDoesNothing, RenewShortens, BlocksOverlap, NonceRepeats, TokensAreRandom, LastComeFirstServed, TryOvertakes,
 		UndoLeavesQueued, UndoIsForgotten, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RetryIsNewRequest,
 		ReleasedComesBack, BreakIgnoresToken, BreakIsSilent, SmallOvertakesBig, ReadersGetInBeside,
+		RequeueKeepsToken, RequeueOvertakes, RequeueWakesNobody, RequeueKeepsID, RequeueGivesFirst, RequeueTakesAnew,
+		RequeueComesBack, RequeueStaysQueued, BeginWaits, BeginIsSilent, BeginLosesPlace, BeginsContextCounts,
+		BeginForgetsGrant, BeginStaysQueued, IgnoresContexts, SilenceIsLoss, SilenceIsForGood,
 	}
 }

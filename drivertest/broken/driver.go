@@ -11,7 +11,10 @@ import (
 )
 
 // Driver is one client of a Store.
-type Driver struct{ s *Store }
+type Driver struct {
+	s    *Store
+	deaf bool // has missed an answer; guarded by Store.mu
+}
 
 // Client returns another client of the store.
 func (s *Store) Client() *Driver { return &Driver{s: s} }
@@ -19,6 +22,8 @@ func (s *Store) Client() *Driver { return &Driver{s: s} }
 var (
 	_ driver.Driver    = (*Driver)(nil)
 	_ driver.Renewer   = (*Driver)(nil)
+	_ driver.Requeuer  = (*Driver)(nil)
+	_ driver.Starter   = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
 )
@@ -36,13 +41,18 @@ func (d *Driver) Close() error { return nil }
 
 // Acquire waits in the queue of the lock.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	if err := ctx.Err(); err != nil {
+	if err := d.reach(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	e, held, err := d.ask(r)
 	if err != nil {
 		return driver.Grant{}, err
 	}
+	return d.await(ctx, e, held, r)
+}
+
+// await waits until e is granted. held is nil if it has been at once.
+func (d *Driver) await(ctx context.Context, e *entry, held *driver.HeldError, r *driver.Request) (driver.Grant, error) {
 	if held != nil && r.Waiting != nil {
 		r.Waiting(held)
 	}
@@ -50,8 +60,9 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 	case <-e.granted:
 		return e.grant, nil
 	case <-ctx.Done():
-		return driver.Grant{}, ctx.Err() // its place in the queue stays: only Undo takes it away
 	}
+	d.heed(e)
+	return driver.Grant{}, ctx.Err() // its place in the queue stays: only Undo takes it away
 }
 
 // ask grants, queues (then held is not nil) or refuses.
@@ -61,30 +72,51 @@ func (d *Driver) ask(r *driver.Request) (e *entry, held *driver.HeldError, err e
 	defer s.mu.Unlock()
 	l := s.lock(r.Key)
 	s.evict(l)
-	if s.gone[r.ID] {
-		return nil, nil, &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
-	}
-	if e := find(l.holders, r.ID); e != nil && s.defect != RetryIsNewRequest {
-		return e, nil, nil
-	}
-	if e := find(l.waiters, r.ID); e != nil {
-		return e, l.held(r.Key), nil
+	if e, held, err := s.known(l, r); e != nil || err != nil {
+		return e, held, err
 	}
 	if err := l.check(r); err != nil {
 		return nil, nil, err
 	}
-	l.limit = r.Limit
-	e = &entry{r: *r, client: d, since: time.Now(), granted: make(chan struct{})}
-	if s.reentersAny(l, e) || s.fits(l, e) && s.needNotQueue(l, r) {
+	return s.enter(l, &entry{r: *r, client: d, since: time.Now(), granted: make(chan struct{})})
+}
+
+// known answers a request that came before.
+func (s *Store) known(l *lock, r *driver.Request) (e *entry, held *driver.HeldError, err error) {
+	if s.gone[r.ID] {
+		return nil, nil, &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
+	}
+	if e := find(l.holders, r.ID); e != nil && !s.forgets(e) {
+		return e, nil, nil
+	}
+	if e := find(l.waiters, r.ID); e != nil {
+		s.goesOn(l, e)
+		return e, l.held(r.Key), nil
+	}
+	return nil, nil, nil
+}
+
+// forgets reports whether a copy of the request of e, who holds, is taken for another request.
+func (s *Store) forgets(e *entry) bool {
+	if e.by == begin {
+		return s.defect == BeginForgetsGrant
+	}
+	return s.defect == RetryIsNewRequest
+}
+
+// enter admits e or queues it. A Try that would have to wait is refused.
+func (s *Store) enter(l *lock, e *entry) (*entry, *driver.HeldError, error) {
+	l.limit = e.r.Limit
+	if s.reentersAny(l, e) || s.fits(l, e) && s.needNotQueue(l, &e.r) {
 		s.admit(l, e)
 		return e, nil, nil
 	}
-	if r.Try {
-		return nil, nil, l.held(r.Key)
+	if e.r.Try {
+		return nil, nil, l.held(e.r.Key)
 	}
 	l.waiters = append(l.waiters, e)
 	s.serve(l) // a crowd may get in
-	return e, l.held(r.Key), nil
+	return e, l.held(e.r.Key), nil
 }
 
 // needNotQueue reports whether r may be granted at once if it fits.
@@ -107,7 +139,7 @@ func (l *lock) check(r *driver.Request) error {
 
 // Release ends the hold with the ID.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
-	if err := ctx.Err(); err != nil {
+	if err := d.reach(ctx); err != nil {
 		return err
 	}
 	s := d.s
@@ -143,7 +175,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 func (d *Driver) undo(l *lock, r *driver.Release, h *entry) {
 	s := d.s
 	s.gone[r.ID] = s.defect != UndoIsForgotten
-	if w := find(l.waiters, r.ID); w != nil && s.defect != UndoLeavesQueued {
+	if w := find(l.waiters, r.ID); w != nil && !s.leavesQueued(w) {
 		l.waiters = remove(l.waiters, w)
 		s.serve(l)
 	}
@@ -152,10 +184,29 @@ func (d *Driver) undo(l *lock, r *driver.Release, h *entry) {
 	}
 }
 
+// leavesQueued reports whether undo overlooks w.
+func (s *Store) leavesQueued(w *entry) bool {
+	switch {
+	case w.by == requeue:
+		return s.defect == RequeueStaysQueued
+	case w.by == begin:
+		return s.defect == BeginStaysQueued
+	}
+	return s.defect == UndoLeavesQueued && !w.hung
+}
+
 // Renew makes the holds of the batch last longer.
-func (d *Driver) Renew(_ context.Context, batch []driver.Renewal, done func(int, error)) {
+func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
+	err := d.reach(ctx)
 	for i, r := range batch {
-		done(i, d.renew(r))
+		switch {
+		case err == nil:
+			done(i, d.renew(r))
+		case d.s.defect == SilenceIsLoss:
+			done(i, &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired})
+		default:
+			done(i, err)
+		}
 	}
 }
 
@@ -186,7 +237,10 @@ func (d *Driver) renew(r driver.Renewal) error {
 }
 
 // Break ends all holds of the owner with the token.
-func (d *Driver) Break(_ context.Context, key driver.Key, token uint64) error {
+func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
+	if err := d.reach(ctx); err != nil {
+		return err
+	}
 	broken, err := d.s.takeAway(key, token)
 	if d.s.defect == BreakIsSilent {
 		return err
@@ -225,10 +279,13 @@ func (s *Store) takeAway(key driver.Key, token uint64) (broken []*entry, err err
 }
 
 // Locks lists what is held or waited for.
-func (d *Driver) Locks(_ context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
-	all := d.s.list(prefix)
+func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
-		for _, info := range all {
+		if err := d.reach(ctx); err != nil {
+			yield(driver.LockInfo{}, err)
+			return
+		}
+		for _, info := range d.s.list(prefix) {
 			if !yield(info, nil) {
 				return
 			}

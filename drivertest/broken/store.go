@@ -19,6 +19,7 @@ type Store struct {
 	locks  map[driver.Key]*lock
 	gone   map[string]bool // IDs that were released, undone or broken; a small store needs not forget them
 	grants int             // so many grants were made; their nonces count them
+	hung   chan struct{}   // closed when it answers again; nil if it does
 }
 
 // NewStore returns an empty engine with a defect, or None.
@@ -43,10 +44,21 @@ type entry struct {
 	client  *Driver
 	grant   driver.Grant
 	since   time.Time
-	until   time.Time     // of a holder
-	kept    bool          // released, but in the way until then
+	until   time.Time // of a holder
+	kept    bool      // released, but in the way until then
+	by      call
+	hung    bool          // its wait was given up while the store hung
 	granted chan struct{} // closed when it becomes a holder
 }
+
+// call is how a request came. Each way has defects of its own, so those of one leave requests of the others alone.
+type call uint8
+
+const (
+	acquire call = iota
+	requeue
+	begin
+)
 
 // reenters reports whether two entries are of one owner who may re-enter. Permits are never re-entered.
 func (e *entry) reenters(h *entry) bool {
@@ -146,11 +158,19 @@ func (s *Store) isNext(l *lock, i int) bool {
 	kind := l.waiters[i].r.Kind
 	switch {
 	case s.defect == LastComeFirstServed && kind == driver.KindMutex:
-		return i == len(l.waiters)-1
+		return i == l.lastCome()
 	case s.defect == SmallOvertakesBig && kind == driver.KindSemaphore:
 		return true
 	}
 	return i == 0
+}
+
+// lastCome is who of a queue came last, or the first if not all of them came by Acquire.
+func (l *lock) lastCome() int {
+	if slices.ContainsFunc(l.waiters, func(e *entry) bool { return e.by != acquire }) {
+		return 0
+	}
+	return len(l.waiters) - 1
 }
 
 func (s *Store) reentersAny(l *lock, e *entry) bool {
