@@ -31,14 +31,14 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 		w.mustWait(q.inTheWay())
 	}
 	f := q.prepareFetch(nil)
-	if f != nil {
-		c.background.Add(1)
+	if f == nil {
+		c.unlock()
+		return w.wait(ctx)
 	}
+	f.leader = w
+	c.background.Add(1)
 	c.unlock()
-	if f != nil {
-		f.start(ctx, w)
-	}
-	return w.wait(ctx)
+	return f.lead(ctx, w)
 }
 
 // askAlone asks the engine for w and nobody else: a try, or a named owner, whom the engine itself has to tell apart. With a
@@ -57,8 +57,7 @@ func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, err
 	if !try || !c.traits.Local {
 		w.ready = make(chan struct{})
 		c.unlock()
-		f.start(ctx, w)
-		return w.wait(ctx)
+		return f.lead(ctx, w)
 	}
 	c.unlock()
 	f.runInBackground()

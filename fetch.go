@@ -16,6 +16,7 @@ type fetch struct {
 	c      *Client
 	q      *queue  // whose line it is for; nil if it is for one alone
 	only   *waiter // whom it is for; nil for the line
+	leader *waiter // in whose goroutine it is asked first; nil if in none's; guarded by Client.mu
 	r      driver.Request
 	g      *grant          // what the engine's answer will make of it
 	ctx    context.Context //nolint:containedctx // belongs to the request, whichever goroutine runs it
@@ -81,42 +82,41 @@ func (g *grant) lostByEngine(reason LostReason, cause error) {
 	}
 }
 
-// start runs f: in the caller's goroutine as far as the engine answers at once, which saves two switches of goroutines; a
-// wait goes on in one of its own, because f belongs to the line and not to the caller. The caller has counted f as
-// background under Client.mu.
-func (f *fetch) start(ctx context.Context, w *waiter) {
+// lead asks for f in the goroutine of w, who has come first, and waits there for as long as w does: each change of
+// goroutines would cost as much as the engine's own work. What w leaves unfinished goes on in another goroutine if others
+// stand in the line, because f belongs to the line and not to w. The caller has counted f as background under Client.mu.
+func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 	if f.c.starter == nil {
 		go f.runInBackground()
-		return
+		return w.wait(ctx)
 	}
 	f.first.of(ctx)
-	answer, waits, err := f.c.starter.Begin(&f.first, &f.r)
-	if ctx.Err() != nil && err != nil && !driver.IsDefinite(err) {
-		waits = true
-	}
-	if waits {
-		f.goOn(w)
-		go f.runInBackground() // ends with f.ctx, which Close and the last waiter of the line end
-		return
+	answer, err := f.c.d.Acquire(&f.first, &f.r)
+	if err != nil && f.first.Err() != nil && !driver.IsDefinite(err) {
+		defer f.goOn(err) // once w has left the line
+		return w.wait(ctx)
 	}
 	f.done(answer, err)
 	f.c.background.Done()
+	return w.wait(ctx)
 }
 
-// goOn gives f, if it is for a line, a context that does not end with that of w, who has started it. If that has ended
-// already, and nobody else waits, it is left as it is.
-func (f *fetch) goOn(w *waiter) {
-	if f.only != nil {
-		return
-	}
+// goOn asks again for who still stands in the line, at the same place of the engine's queue, after an err that came because
+// the one who led has left. If there is nobody it ends f.
+func (f *fetch) goOn(err error) {
 	f.c.lock()
-	defer f.c.unlock()
-	line := &f.q.waiters
-	others := line.first != nil && (line.first != w || line.last != w)
-	if f.q.fetch == f && !f.c.closed && (others || f.ctx.Err() == nil) {
+	wanted := f.only == nil && f.q.fetch == f && !f.c.closed
+	if wanted {
 		f.cancel()
 		f.ctx, f.cancel = context.WithCancel(f.c.base)
 	}
+	f.c.unlock()
+	if wanted {
+		go f.runInBackground() // ends with f.ctx, which Close and the last waiter of the line end
+		return
+	}
+	f.done(driver.Grant{}, err)
+	f.c.background.Done()
 }
 
 func (f *fetch) runInBackground() {

@@ -62,9 +62,13 @@ func (q *queue) inTheWay() *HeldError {
 func (q *queue) remove(w *waiter) {
 	q.waiters.drop(w)
 	w.lease.owner.waits.Add(-1)
-	if q.waiters.first == nil && q.fetch != nil {
-		q.fetch.cancel()
+	switch f := q.fetch; {
+	case f == nil:
+	case q.waiters.first == nil:
+		f.cancel()
 		q.fetch = nil
+	case f.leader == w: // it asks no longer; see fetch.goOn
+		f.first.end()
 	}
 	q.tidy()
 }

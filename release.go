@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// unlockGrace is how long Unlock still waits for the engine's word after its context has ended, so that it also works
-	// with a context that had ended before.
+	// unlockGrace is how long Unlock waits for the engine's word if its context had ended before, so that it works with such
+	// a one too.
 	unlockGrace = 40 * time.Millisecond
 
 	// settleAttempt bounds one request of settling, settleFirst and settleMost the pauses between them.
@@ -164,7 +164,7 @@ func (w word) here() error {
 // none at all, in the background until it is known.
 func (w word) there(ctx context.Context) error {
 	l, c := w.l, w.l.m.c
-	r, attempts := l.g.release(), 0
+	r, attempts, grace := l.g.release(), 0, unlockGrace
 	if ctx.Err() == nil {
 		bounded := call{user: ctx, base: c.hard, limit: settleAttempt}
 		err := c.d.Release(&bounded, r)
@@ -173,7 +173,7 @@ func (w word) there(ctx context.Context) error {
 			c.background.Done()
 			return l.confirmed(err, 1, w.until)
 		}
-		attempts = 1
+		attempts, grace = 1, 0 // the engine has had its time
 	}
 	said := make(chan error, 1)
 	go func() { // ends when the word is there, or with c.hard
@@ -181,7 +181,7 @@ func (w word) there(ctx context.Context) error {
 		more, err := c.settleNow(r)
 		said <- l.confirmed(err, attempts+more, w.until)
 	}()
-	return l.await(ctx, said)
+	return l.await(ctx, said, grace)
 }
 
 // await asks the engine and waits for its word as long as ctx allows, and a moment longer.
@@ -196,14 +196,14 @@ func (w word) await(ctx context.Context) error {
 	}
 }
 
-// await waits for the engine's word on a release as long as ctx allows, and a moment longer.
-func (l *Lease) await(ctx context.Context, said <-chan error) error {
+// await waits for the engine's word on a release as long as ctx allows, and for the grace after that.
+func (l *Lease) await(ctx context.Context, said <-chan error, grace time.Duration) error {
 	select {
 	case err := <-said:
 		return err
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(unlockGrace)
+	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case err := <-said:

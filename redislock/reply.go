@@ -105,8 +105,8 @@ func (a *reply) parseGrant(s string) {
 
 // parseHolder reads NOW PLACE NEXT UNTIL TOKEN SINCE META.
 func (a *reply) parseHolder(s string) {
-	f := strings.SplitN(s, " ", 7)
-	if len(f) < 7 {
+	var f [7]string
+	if !cutWords(s, f[:]) {
 		a.verdict, a.detail = unreadable, s
 		return
 	}
@@ -122,8 +122,8 @@ func (a *reply) parseHolder(s string) {
 // parseHold reads NOW FIRST NUMBER P1 UNTIL STATE ID ALIVE SINCE GRANTED TOKEN TOKENS PASS WAY CLAIM TTL LEASE WANT CHANNEL
 // META.
 func (a *reply) parseHold(s string) {
-	f := strings.SplitN(s, " ", 20)
-	if len(f) < 20 {
+	var f [20]string
+	if !cutWords(s, f[:]) {
 		a.verdict, a.detail = unreadable, s
 		return
 	}
@@ -136,6 +136,19 @@ func (a *reply) parseHold(s string) {
 	a.holder.token += pass
 	a.holder.since = micros(f[9])
 	a.holder.meta = f[19]
+}
+
+// cutWords cuts s into words, of which the last may have spaces. It reports false if there are too few.
+func cutWords(s string, words []string) bool {
+	for i := range len(words) - 1 {
+		word, rest, more := strings.Cut(s, " ")
+		if !more {
+			return false
+		}
+		words[i], s = word, rest
+	}
+	words[len(words)-1] = s
+	return true
 }
 
 func micros(s string) int64 {
@@ -201,9 +214,29 @@ type meta struct {
 }
 
 func parseMeta(s string) meta {
-	var m meta
-	_ = json.Unmarshal([]byte(s), &m) // what cannot be read is not shown
+	m, is := plainMeta(s)
+	if !is {
+		_ = json.Unmarshal([]byte(s), &m) // what cannot be read is not shown
+	}
 	return m
+}
+
+// plainMeta reads what appendMeta has written if nothing in it is escaped, as nearly always. A decoder would cost as much
+// as the rest of a wait.
+func plainMeta(s string) (m meta, is bool) {
+	rest, ends := strings.CutSuffix(s, `"}`)
+	rest, begins := strings.CutPrefix(rest, `{"o":"`)
+	if !ends || !begins || strings.IndexByte(rest, '\\') >= 0 {
+		return m, false
+	}
+	rest, m.Label, _ = strings.Cut(rest, `","l":"`)
+	m.Owner, m.Client, _ = strings.Cut(rest, `","c":"`)
+	for _, part := range [...]string{m.Owner, m.Client, m.Label} {
+		if strings.IndexByte(part, '"') >= 0 {
+			return meta{}, false // another program's: other keys, or another order
+		}
+	}
+	return m, true
 }
 
 // appendMeta appends m as JSON.

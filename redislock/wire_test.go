@@ -280,8 +280,13 @@ func TestWire_Await_EndsWithNewsTimeContextNudgeOrTheConnection(t *testing.T) {
 		})
 		inTime("nudge", func() (bool, error) { return p.w.await(t.Context(), p.news, late()) }, true, nil)
 	}
-	time.AfterFunc(20*time.Millisecond, func() { adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub") })
+	killed := make(chan struct{})
+	time.AfterFunc(20*time.Millisecond, func() {
+		defer close(killed)
+		adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
+	})
 	inTime("end", func() (bool, error) { return p.w.await(t.Context(), p.news, late()) }, false, errBroken)
+	<-killed
 }
 
 // Waiters and callers in turn are readers for each other; every message must reach its waiter at once.

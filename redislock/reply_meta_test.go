@@ -1,0 +1,40 @@
+package redislock
+
+import (
+	"encoding/json"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestMeta_IsReadAsItWasWritten(t *testing.T) {
+	words := []string{"", "host:12", `a "quoted" one`, `back\slash`, "<&>", "zwei Wörter", `","c":"`, `"}`, "\x00\n"}
+	for _, owner := range words {
+		for _, client := range words {
+			for _, label := range words {
+				want := meta{owner, client, label}
+				if got := parseMeta(string(appendMeta(nil, want))); got != want {
+					t.Errorf("%+v is read as %+v", want, got)
+				}
+			}
+		}
+	}
+}
+
+func FuzzMeta_IsReadAsJSON(f *testing.F) {
+	for _, s := range []string{
+		`{"o":"a"}`, `{"o":"a","c":"b","l":"c"}`, `{"o":"a","l":"c","c":"b"}`, `{"o":"a","x":"y"}`, `{"c":"b"}`, `{"o":"a","c":"b"`,
+		`{"o":1}`, ``, `{}`, `{"o":"a","c":"b"},"l":"c"}`, `{"o":"","c":"\u0041"}`, `{"o":"a","o":"b"}`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		m, is := plainMeta(s)
+		if !is || !json.Valid([]byte(s)) || !utf8.ValidString(s) { // JSON mends what is no UTF-8
+			return
+		}
+		var want meta
+		if err := json.Unmarshal([]byte(s), &want); err != nil || m != want {
+			t.Errorf("%q is read as %+v, and as JSON it is %+v (%v)", s, m, want, err)
+		}
+	})
+}
