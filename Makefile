@@ -50,7 +50,7 @@ build: ## build bin/interlock
 	go build -o bin/interlock ./cmd/interlock
 
 .PHONY: tools
-tools: build $(LINTER) ## build the command, the programs beside it and the linter into bin/
+tools: build ## build the command and the programs that it starts (interlock bench) into bin/
 	scripts/programs.sh
 
 .PHONY: isolate

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/faulty"
 )
 
 func beginning() []behaviour {
@@ -24,6 +25,7 @@ func beginning() []behaviour {
 		able("a grant that comes between begin and acquire waits for the acquire", grantBetweenBeginAndAcquire),
 		able("what has begun and is not gone on with is undone", abandonedBeginIsUndone),
 		able("begin whose context has ended can be undone", beginWithEndedContext),
+		able("acquire goes on from a begin that got no answer", acquireAfterUnansweredBegin),
 	}
 }
 
@@ -86,7 +88,7 @@ func beginOfAFreeLock(tr *trial) {
 			tr.Fatalf("begin of a free lock: waits is %v, %s, want the grant", waits, text(err))
 		}
 		if g := h.g; g.Tokens < 1 || g.Token == 0 || g.Nonce == "" || g.Sent.After(h.back) {
-			tr.Errorf("begin was granted %+v", g)
+			tr.Errorf("begin was granted %+v, want tokens, a nonce, and Sent before it returned, as of an acquire", g)
 		}
 		b.findsHeld(tr.mutex(), "after it was granted by begin")
 		h.release()
@@ -220,4 +222,28 @@ func beginWithEndedContext(tr *trial) {
 	}
 	a.undo(r)
 	b.findsFree(tr.mutex(), "after a begin whose context had ended")
+}
+
+// acquireAfterUnansweredBegin has every begin lose its way back, so that nobody knows whether it was granted or queued.
+func acquireAfterUnansweredBegin(tr *trial) {
+	a, b := tr.behind(faulty.Rule{Op: faulty.Begin, Drop: faulty.Reply}), tr.client()
+	unanswered := func() *driver.Request {
+		r := a.ask(tr.mutex())
+		ctx, cancel := tr.bound()
+		defer cancel()
+		_, _, err := a.begin(ctx, r)
+		tr.mustMatch(err, driver.ErrUnavailable, "a begin that gets no answer")
+		return r
+	}
+	r := unanswered()
+	b.findsHeld(tr.mutex(), "after a begin that got no answer")
+	a.goesOn(r).granted("after a begin that was granted without an answer").release()
+	b.findsFree(tr.mutex(), "after one release")
+
+	h := b.take(b.ask(tr.mutex()))
+	w := a.goesOn(unanswered())
+	w.stillWaits("while the lock is held")
+	h.release()
+	w.granted("after a begin that was queued without an answer").release()
+	b.findsFree(tr.mutex(), "in the end")
 }

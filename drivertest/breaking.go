@@ -49,10 +49,10 @@ func (tr *trial) isTold(told <-chan driver.LostReason, want driver.LostReason) {
 	select {
 	case got := <-told:
 		if got != want {
-			tr.Errorf("Lost was called with %q, want %q", got, want)
+			tr.Errorf("Request.Lost was called with %q, want %q", got, want)
 		}
 	case <-timeout.C:
-		tr.Fatalf("Lost was not called within %v", tr.h.Patience)
+		tr.Fatalf("Request.Lost must be called with %q, and was not called within %v", want, tr.h.Patience)
 	}
 	tr.isNotTold(told, "a second time")
 }
@@ -62,7 +62,7 @@ func (tr *trial) isNotTold(told <-chan driver.LostReason, when string) {
 	tr.pass(settle)
 	select {
 	case got := <-told:
-		tr.Errorf("Lost was called %s, with %q", when, got)
+		tr.Errorf("Request.Lost was called %s, with %q", when, got)
 	default:
 	}
 }

@@ -16,6 +16,7 @@ func cancellation() []behaviour {
 		{sentence: "a wait whose deadline passes returns, with the context's error", run: expiredWaitReturns},
 		{sentence: "an acquire whose context has ended takes nothing", run: endedContextTakesNothing},
 		{sentence: "a cancelled wait leaves nothing queued once it is undone", run: undoneWaitLeavesNothing},
+		{sentence: "a cancelled wait leaves the other holds of its client alone", run: cancelLeavesOtherHolds},
 		{sentence: "undo ends a wait that still goes on", run: undoEndsARunningWait},
 		{sentence: "undo frees what was granted", run: undoFreesAGrant},
 		{sentence: "undo refuses a request that arrives later", run: undoRefusesALateRequest},
@@ -76,6 +77,20 @@ func undoneWaitLeavesNothing(tr *trial) {
 	h.release()
 	second.granted("behind a wait that was undone").release()
 	a.findsFree(tr.mutex(), "in the end")
+}
+
+// cancelLeavesOtherHolds is about clients that can end a wait only with their connection.
+func cancelLeavesOtherHolds(tr *trial) {
+	a, b, c := tr.client(), tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	own := b.take(b.ask(tr.another("-own")))
+	w := b.queue(b.ask(tr.mutex()))
+	w.stop()
+	c.findsHeld(own.r.Key, "after its holder has cancelled a wait for another lock")
+	b.undo(w.r)
+	c.findsHeld(own.r.Key, "after its holder has undone a wait for another lock")
+	own.release()
+	h.release()
 }
 
 func undoEndsARunningWait(tr *trial) {

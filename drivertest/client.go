@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -148,10 +149,20 @@ func (c *client) renewer() driver.Renewer {
 // renew asks for more time for one hold.
 func (c *client) renew(key driver.Key, id string, lease time.Duration) error {
 	c.tr.Helper()
+	return c.renewAs(driver.Renewal{Key: key, ID: id, Lease: lease})
+}
+
+// renewAs is renew with what operators are to see.
+func (c *client) renewAs(r driver.Renewal) error {
+	c.tr.Helper()
 	ctx, cancel := c.tr.bound()
 	defer cancel()
+	return renewOne(ctx, c.renewer(), r)
+}
+
+func renewOne(ctx context.Context, renewer driver.Renewer, r driver.Renewal) error {
 	answer := errors.New("done was not called")
-	c.renewer().Renew(ctx, []driver.Renewal{{Key: key, ID: id, Lease: lease}}, func(_ int, err error) { answer = err })
+	renewer.Renew(ctx, []driver.Renewal{r}, func(_ int, err error) { answer = err }) // another goroutine, but before it returns
 	return answer
 }
 
@@ -180,6 +191,8 @@ func (h *hold) trustedUntil() time.Time { return h.g.Sent.Add(h.g.Lease) }
 func (h *hold) notBefore(trusted time.Time, what string) {
 	h.c.tr.Helper()
 	if early := trusted.Sub(h.back); early > 0 {
-		h.c.tr.Fatalf("%s: %s was let in %v before the trust in the earlier hold ended", what, h.c.name, early)
+		h.c.tr.Fatalf("%s: %s was let in %v before the trust in the earlier hold ended, so both believe that they have the lock: "+
+			"look whether Grant.Sent is taken before the request is sent, and whether the engine keeps a grant or a renewal that long",
+			what, h.c.name, early)
 	}
 }

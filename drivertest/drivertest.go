@@ -24,8 +24,8 @@ type Harness struct {
 	Pause func(t *testing.T, d driver.Driver) (resume func())
 
 	// Hang makes the engine's server hang until resume is called, as SIGSTOP does: connections stay, further ones may come,
-	// and nothing is answered. It concerns all drivers that Open has returned for t. An engine with a server should have it;
-	// without it the promise is not checked.
+	// and nothing is answered. It concerns all drivers that Open has returned for t. An engine with a server should have it:
+	// without it the promise is reported as not checked.
 	Hang func(t *testing.T) (resume func())
 
 	// Lease is the short lease used where a lease must run out. If the machine stands still for longer, a behaviour is
@@ -48,62 +48,15 @@ type Harness struct {
 	_ struct{}
 }
 
-// Promise is one of the things that an engine keeps.
-type Promise string
-
-// The promises, each in a file of its own.
-const (
-	Exclusion    Promise = "exclusion"    // a lock has one holder
-	Isolation    Promise = "isolation"    // locks do not touch each other
-	Atomicity    Promise = "atomicity"    // an operation happens wholly, or not at all, and only to its own hold
-	Expiry       Promise = "expiry"       // a hold that is not renewed ends, not early, and for good
-	Reentry      Promise = "re-entry"     // a named owner gets in again, nobody else does
-	Renewal      Promise = "renewal"      // a hold lasts for as long as its client keeps it
-	Fencing      Promise = "fencing"      // tokens grow, nonces are unique
-	Order        Promise = "order"        // waiters are told, served, and in turn
-	Cancellation Promise = "cancellation" // a wait can be given up, and leaves nothing
-	Crash        Promise = "crash"        // a dead client keeps nobody out for ever
-	Inspection   Promise = "inspection"   // operators see who holds and who waits
-	Idempotence  Promise = "idempotence"  // a repeated request takes and frees once
-	Breaking     Promise = "breaking"     // an operator can end a hold
-	Sharing      Promise = "sharing"      // readers, writers and permits share one fair queue
-	Requeueing   Promise = "requeueing"   // a hold is given back and asked for again in one step; see driver.Requeuer
-	Beginning    Promise = "beginning"    // the first answer comes by itself, and the wait goes on from there; see driver.Starter
-	Hanging      Promise = "hanging"      // a server that hangs keeps nobody longer than his context
-)
-
-// chapters are the promises in the order of the tables, with their behaviours.
-func chapters() []chapter {
-	return []chapter{
-		{Exclusion, exclusion()},
-		{Isolation, isolation()},
-		{Atomicity, atomicity()},
-		{Expiry, expiry()},
-		{Reentry, reentry()},
-		{Renewal, renewal()},
-		{Fencing, fencing()},
-		{Order, order()},
-		{Cancellation, cancellation()},
-		{Crash, crash()},
-		{Inspection, inspection()},
-		{Idempotence, idempotence()},
-		{Breaking, breaking()},
-		{Sharing, sharing()},
-		{Requeueing, requeueing()},
-		{Beginning, beginning()},
-		{Hanging, hanging()},
-	}
-}
-
 // Run checks every promise of the engine behind h, each behaviour as a subtest of t.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	s := newSuite(t, h)
 	complete := true
-	for _, c := range chapters() {
-		t.Run(string(c.promise), func(t *testing.T) {
-			for _, b := range c.behaviours {
-				complete = s.runSubtest(t, c.promise, b) && complete
+	for _, p := range promises() {
+		t.Run(string(p.promise), func(t *testing.T) {
+			for _, b := range p.behaviours {
+				complete = s.runSubtest(t, p, b) && complete
 			}
 		})
 	}
@@ -115,13 +68,18 @@ func Run(t *testing.T, h Harness) {
 }
 
 // runSubtest runs b as a subtest and reports whether it did run.
-func (s *suite) runSubtest(t *testing.T, p Promise, b behaviour) (ran bool) {
-	r := Result{Promise: p, Behaviour: b.sentence}
+func (s *suite) runSubtest(t *testing.T, p promised, b behaviour) (ran bool) {
+	r := Result{Promise: p.promise, Behaviour: b.sentence}
 	passed := t.Run(b.sentence, func(t *testing.T) {
 		ran = true
 		if r.Status, r.Reason = s.applies(b); r.Status != "" {
 			t.Skip(r.Reason)
 		}
+		t.Cleanup(func() { // registered first, so that it comes last
+			if t.Failed() {
+				t.Log(p.advice())
+			}
+		})
 		s.try(t, t, b)
 	})
 	if r.Status == "" {
@@ -141,11 +99,11 @@ func (s *suite) runSubtest(t *testing.T, p Promise, b behaviour) (ran bool) {
 func Examine(t *testing.T, h Harness) *Report {
 	t.Helper()
 	s := newSuite(t, h)
-	for _, c := range chapters() {
-		for _, b := range c.behaviours {
-			r := Result{Promise: c.promise, Behaviour: b.sentence}
+	for _, p := range promises() {
+		for _, b := range p.behaviours {
+			r := Result{Promise: p.promise, Behaviour: b.sentence}
 			if r.Status, r.Reason = s.applies(b); r.Status == "" {
-				r.Status, r.Reason = s.record(t, b)
+				r.Status, r.Reason = s.record(t, p, b)
 			}
 			s.report.Behaviours = append(s.report.Behaviours, r)
 		}
@@ -155,10 +113,10 @@ func Examine(t *testing.T, h Harness) *Report {
 }
 
 // record runs b with a recorder in place of t.
-func (s *suite) record(t *testing.T, b behaviour) (Status, string) {
-	failures := recordFailures(func(tb TB) { s.try(tb, t, b) })
+func (s *suite) record(t *testing.T, p promised, b behaviour) (Status, string) {
+	failures := recordFailures(func(tb tester) { s.try(tb, t, b) })
 	if failures != "" {
-		return Failed, failures
+		return Failed, failures + "\n" + p.advice()
 	}
 	return Kept, ""
 }

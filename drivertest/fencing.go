@@ -31,23 +31,23 @@ func fencing() []behaviour {
 	}
 }
 
-// line checks that each grant that it is shown is newer than all before.
-type line struct {
+// tokenOrder checks that each grant that it is shown is newer than all before.
+type tokenOrder struct {
 	tr     *trial
 	last   uint64 // last token of the newest block
 	nonces map[string]bool
 }
 
-func (tr *trial) line() *line { return &line{tr: tr, nonces: make(map[string]bool)} }
+func (tr *trial) tokenOrder() *tokenOrder { return &tokenOrder{tr: tr, nonces: make(map[string]bool)} }
 
-func (l *line) add(h *hold, when string) *hold {
+func (l *tokenOrder) add(h *hold, when string) *hold {
 	l.tr.Helper()
 	g := h.g
 	switch {
 	case g.Tokens < 1:
 		l.tr.Fatalf("%s: the grant has %d tokens, want at least 1", when, g.Tokens)
 	case g.Token <= l.last:
-		l.tr.Fatalf("%s: the token is %d, want more than %d", when, g.Token, l.last)
+		l.tr.Fatalf("%s: the token is %d, want more than %d, the last of the block that was granted before", when, g.Token, l.last)
 	case g.Token > math.MaxInt64-uint64(g.Tokens):
 		l.tr.Fatalf("%s: the token is %d, want less than 1<<63", when, g.Token)
 	case g.Nonce == "" || l.nonces[g.Nonce]:
@@ -59,7 +59,7 @@ func (l *line) add(h *hold, when string) *hold {
 }
 
 func tokensGrow(tr *trial) {
-	l, clients := tr.line(), []*client{tr.client(), tr.client()}
+	l, clients := tr.tokenOrder(), []*client{tr.client(), tr.client()}
 	for i := range 20 {
 		c := clients[i%2]
 		l.add(c.take(c.ask(tr.mutex())), "after a release").release()
@@ -90,14 +90,14 @@ func tokensGrowInACrowd(tr *trial) {
 		})
 	}
 	all.Wait()
-	l := tr.line()
+	l := tr.tokenOrder()
 	for _, h := range grants {
 		l.add(h, "in a crowd")
 	}
 }
 
 func tokensGrowOnHandOff(tr *trial) {
-	l, a, b := tr.line(), tr.client(), tr.client()
+	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	h := l.add(a.take(a.ask(tr.mutex())), "first")
 	w := b.queue(b.ask(tr.mutex()))
 	h.release()
@@ -105,7 +105,7 @@ func tokensGrowOnHandOff(tr *trial) {
 }
 
 func tokensGrowPastABlock(tr *trial) {
-	l, a, b := tr.line(), tr.client(), tr.client()
+	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	for _, n := range []int{16, 1, 1 << 14, 1, 1 << 14, 3, 1} {
 		if n > 3 {
 			tr.pass(settle) // an engine whose tokens are ahead of its clock grants no block
@@ -122,7 +122,7 @@ func tokensGrowPastABlock(tr *trial) {
 }
 
 func tokensGrowOverExpiry(tr *trial) {
-	l, a, b := tr.line(), tr.client(), tr.client()
+	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	r := a.briefly(tr.mutex())
 	r.Tokens = 16
 	l.add(a.take(r), "first")
@@ -130,7 +130,7 @@ func tokensGrowOverExpiry(tr *trial) {
 }
 
 func tokensGrowOverBreak(tr *trial) {
-	l, a, b := tr.line(), tr.client(), tr.client()
+	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	r := a.ask(tr.mutex())
 	r.Tokens = 16
 	h := l.add(a.take(r), "first")
@@ -139,7 +139,7 @@ func tokensGrowOverBreak(tr *trial) {
 }
 
 func tokensGrowWhileNobodyIsThere(tr *trial) {
-	l := tr.line()
+	l := tr.tokenOrder()
 	for range 3 {
 		ctx, cancel := tr.bound()
 		c := tr.over(tr.h.Open(ctx, tr.t), "the only client")
@@ -150,7 +150,7 @@ func tokensGrowWhileNobodyIsThere(tr *trial) {
 }
 
 func tokensGrowOverANamedOwner(tr *trial) {
-	l, a, b := tr.line(), tr.client(), tr.client()
+	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	for range 3 {
 		l.add(a.take(a.asOwner("order-7", tr.mutex())), "of a named owner").release()
 		a, b = b, a
@@ -158,7 +158,7 @@ func tokensGrowOverANamedOwner(tr *trial) {
 }
 
 func tokensGrowOverReaders(tr *trial) {
-	l, a, b := tr.line(), tr.client(), tr.client()
+	l, a, b := tr.tokenOrder(), tr.client(), tr.client()
 	for range 3 {
 		l.add(a.take(a.writer()), "a writer").release()
 		l.add(b.take(b.reader()), "a reader").release()
@@ -166,7 +166,7 @@ func tokensGrowOverReaders(tr *trial) {
 }
 
 func tokensGrowOverRequeue(tr *trial) {
-	l, a := tr.line(), tr.client()
+	l, a := tr.tokenOrder(), tr.client()
 	r := a.ask(tr.mutex())
 	r.Tokens = 16
 	h := l.add(a.take(r), "first")

@@ -73,7 +73,9 @@ func (p *hungPlace) calls() []hungCall {
 		{"release", func(ctx context.Context) error { return d.Release(ctx, p.ended.give()) }},
 	}
 	if renewer, has := d.(driver.Renewer); has && tr.traits.Ends == driver.Leases {
-		calls = append(calls, hungCall{"renewal", func(ctx context.Context) error { return renewIn(ctx, renewer, p.renewed) }})
+		calls = append(calls, hungCall{"renewal", func(ctx context.Context) error {
+			return renewOne(ctx, renewer, driver.Renewal{Key: p.renewed.r.Key, ID: p.renewed.r.ID, Lease: longLease})
+		}})
 	}
 	if starter, has := d.(driver.Starter); has {
 		calls = append(calls, hungCall{"begin", func(ctx context.Context) error {
@@ -90,7 +92,7 @@ func (p *hungPlace) calls() []hungCall {
 			return errorOf(p.passed.requeueIn(ctx, again))
 		}})
 	}
-	if inspector, has := d.(driver.Inspector); has {
+	if inspector, has := d.(driver.Inspector); has && tr.lists() {
 		calls = append(calls, hungCall{"listing", func(ctx context.Context) error {
 			for _, err := range inspector.Locks(ctx, tr.name) {
 				if err != nil {
@@ -100,7 +102,8 @@ func (p *hungPlace) calls() []hungCall {
 			return nil
 		}})
 	}
-	if breaker, has := d.(driver.Breaker); has {
+	_, lacksBreak := tr.traits.Lacking(driver.Breaking)
+	if breaker, has := d.(driver.Breaker); has && !lacksBreak {
 		calls = append(calls, hungCall{"break", func(ctx context.Context) error {
 			return breaker.Break(ctx, tr.another("-free"), 1) // of a lock that is free, so it does nothing later either
 		}})
@@ -109,13 +112,6 @@ func (p *hungPlace) calls() []hungCall {
 }
 
 func errorOf(_ driver.Grant, err error) error { return err }
-
-func renewIn(ctx context.Context, renewer driver.Renewer, h *hold) error {
-	answer := errors.New("done was not called")
-	batch := []driver.Renewal{{Key: h.r.Key, ID: h.r.ID, Lease: longLease}}
-	renewer.Renew(ctx, batch, func(_ int, err error) { answer = err })
-	return answer
-}
 
 // callAll makes all calls at once, each with a time limit, and returns when each has returned or is late.
 func (tr *trial) callAll(calls []hungCall) {
@@ -192,12 +188,12 @@ func allGoesOnAfterwards(tr *trial) {
 	tr.callAll(calls)
 	resume()
 	if tr.traits.Ends == driver.Leases {
-		tr.until("renewal after the server has hung", func() bool {
+		tr.until("renewal after the server has hung", func() error {
 			err := a.renew(p.renewed.r.Key, p.renewed.r.ID, longLease)
 			if errors.Is(err, driver.ErrLost) {
 				tr.Fatalf("a hold was lost while the server hung, long before the end of its lease: %v", err)
 			}
-			return err == nil
+			return err
 		})
 	}
 	keys := []driver.Key{p.renewed.r.Key, p.ended.r.Key, p.passed.r.Key}
@@ -227,19 +223,22 @@ func (p *hungPlace) putAway() {
 func (h *hold) releaseAfterwards() {
 	tr := h.c.tr
 	tr.Helper()
-	tr.until("release after the server has hung", func() bool {
+	tr.until("release after the server has hung", func() error {
 		err := h.c.end(h.r.Key, h.r.ID)
-		return err == nil || errors.Is(err, driver.ErrLost)
+		if errors.Is(err, driver.ErrLost) {
+			return nil
+		}
+		return err
 	})
 }
 
 // undoAfterwards is undo, as often as it takes.
 func (c *client) undoAfterwards(r *driver.Request) {
 	c.tr.Helper()
-	c.tr.until("undo after the server has hung", func() bool {
+	c.tr.until("undo after the server has hung", func() error {
 		ctx, cancel := c.tr.bound()
 		defer cancel()
-		return c.d.Release(ctx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: longLease}) == nil
+		return c.d.Release(ctx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: longLease})
 	})
 }
 

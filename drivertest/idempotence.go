@@ -17,6 +17,7 @@ func idempotence() []behaviour {
 		{sentence: "a copy of a release that arrives late frees nothing", run: lateCopyOfRelease},
 		{sentence: "an acquire after a requeue whose reply was lost is the same grant", run: requeueAfterLostReply, wants: requeues},
 		{sentence: "a copy of a requeue that arrives late takes nothing", run: lateCopyOfRequeue, wants: requeues},
+		{sentence: "a copy of a begin that arrives after the release takes nothing", run: lateCopyOfBegin, wants: begins},
 		{sentence: "permits asked for twice are taken once", run: permitsAskedTwice, kinds: []driver.Kind{driver.KindSemaphore}},
 	}
 }
@@ -58,22 +59,18 @@ func acquireAskedTwice(tr *trial) {
 	b.findsFree(tr.mutex(), "after one release")
 }
 
-func acquireAfterLostReply(tr *trial) {
-	a, b := tr.behind(faulty.Rule{Op: faulty.Acquire, Count: 1, Drop: faulty.Reply}), tr.client()
-	r := a.ask(tr.mutex())
-	_, err := a.acquire(r)
-	tr.mustMatch(err, driver.ErrUnavailable, "an acquire whose reply is lost")
-	b.findsHeld(tr.mutex(), "after an acquire whose reply is lost")
-	a.take(copyOf(r)).release()
-	b.findsFree(tr.mutex(), "after one release")
-}
+func acquireAfterLostReply(tr *trial) { tr.acquireAfterLost(faulty.Reply, (*client).findsHeld) }
 
-func acquireAfterLostRequest(tr *trial) {
-	a, b := tr.behind(faulty.Rule{Op: faulty.Acquire, Count: 1, Drop: faulty.Request}), tr.client()
+func acquireAfterLostRequest(tr *trial) { tr.acquireAfterLost(faulty.Request, (*client).findsFree) }
+
+// acquireAfterLost loses a part of the first acquire, after which the lock is found as it must be.
+func (tr *trial) acquireAfterLost(part faulty.Part, finds func(by *client, key driver.Key, when string)) {
+	tr.Helper()
+	a, b := tr.behind(faulty.Rule{Op: faulty.Acquire, Count: 1, Drop: part}), tr.client()
 	r := a.ask(tr.mutex())
 	_, err := a.acquire(r)
-	tr.mustMatch(err, driver.ErrUnavailable, "an acquire that is lost")
-	b.findsFree(tr.mutex(), "after an acquire that was lost")
+	tr.mustMatch(err, driver.ErrUnavailable, "an acquire that gets no answer")
+	finds(b, tr.mutex(), "after an acquire that got no answer")
 	a.take(copyOf(r)).release()
 	b.findsFree(tr.mutex(), "after one release")
 }
@@ -154,6 +151,19 @@ func lateCopyOfRequeue(tr *trial) {
 	tr.pass(2 * settle)
 	next.release()
 	b.findsFree(tr.mutex(), "after a late copy of the requeue")
+}
+
+func lateCopyOfBegin(tr *trial) {
+	a, b := tr.behind(faulty.Rule{Op: faulty.Begin, Copy: settle}), tr.client()
+	ctx, cancel := tr.bound()
+	defer cancel()
+	h, waits, err := a.begin(ctx, a.ask(tr.mutex()))
+	if err != nil || waits {
+		tr.Fatalf("begin of a free lock: waits is %v, %s, want the grant", waits, text(err))
+	}
+	h.release()
+	tr.pass(2 * settle)
+	b.findsFree(tr.mutex(), "after a late copy of the begin")
 }
 
 func permitsAskedTwice(tr *trial) {

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -35,6 +36,13 @@ func (c *client) inspector() driver.Inspector {
 		c.tr.Fatalf("the driver has no Locks, and does not declare that it lacks %q and %q", driver.Holders, driver.Waiters)
 	}
 	return i
+}
+
+// lists reports whether the engine can list anything.
+func (tr *trial) lists() bool {
+	_, noHolders := tr.traits.Lacking(driver.Holders)
+	_, noWaiters := tr.traits.Lacking(driver.Waiters)
+	return !noHolders || !noWaiters
 }
 
 // list returns the locks whose names start with prefix.
@@ -114,9 +122,12 @@ func waitersAreListed(tr *trial) {
 	one.Label, two.Label = "first", "second"
 	first, second := b.queue(one), c.queue(two)
 	var info driver.LockInfo
-	tr.until("both who wait are listed", func() bool {
+	tr.until("both who wait are listed", func() error {
 		info, _ = a.shows(tr.mutex())
-		return len(info.Waiters) == 2
+		if len(info.Waiters) != 2 {
+			return fmt.Errorf("the lock is listed as %+v", info)
+		}
+		return nil
 	})
 	_, unordered := tr.traits.Lacking(driver.Order)
 	for i, want := range []*driver.Request{one, two} {
@@ -206,12 +217,9 @@ func ownerInsideTwiceIsListed(tr *trial) {
 func renewalRefreshesWhatIsShown(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
-	ctx, cancel := tr.bound()
-	defer cancel()
-	batch := []driver.Renewal{{
-		Key: tr.mutex(), ID: h.r.ID, Lease: 2 * longLease, Owner: "the next owner", Label: "passed on", Pass: 0,
-	}}
-	a.renewer().Renew(ctx, batch, func(_ int, err error) { tr.must(err, "renewal") })
+	tr.must(a.renewAs(driver.Renewal{
+		Key: tr.mutex(), ID: h.r.ID, Lease: 2 * longLease, Owner: "the next owner", Label: "passed on",
+	}), "renewal by the next owner")
 	if got := b.showsHolders(tr.mutex(), 1)[0]; got.Owner != "the next owner" || got.Label != "passed on" {
 		tr.Errorf("after the renewal the holder is listed as %+v, want the new owner and label", got)
 	}

@@ -10,7 +10,7 @@ import (
 const leakPatience = 5 * time.Second
 
 // checkLeaks fails tb at its end if goroutines run that did not run now. Those whose stack has one of keeps are let be.
-func checkLeaks(tb TB, keeps []string) {
+func checkLeaks(tb tester, keeps []string) {
 	before := goroutines()
 	tb.Cleanup(func() {
 		tb.Helper()

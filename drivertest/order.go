@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -39,14 +40,20 @@ func waiterIsTold(tr *trial) {
 	}
 }
 
-func everyWaiterIsServed(tr *trial) {
+// fourWait takes the mutex and queues four waiters of two clients.
+func (tr *trial) fourWait() (h *hold, waits []*wait) {
+	tr.Helper()
 	clients := []*client{tr.client(), tr.client()}
-	h := clients[0].take(clients[0].ask(tr.mutex()))
-	var waits []*wait
+	h = clients[0].take(clients[0].ask(tr.mutex()))
 	for i := range 4 {
 		c := clients[i%2]
 		waits = append(waits, c.queue(c.ask(tr.mutex())))
 	}
+	return h, waits
+}
+
+func everyWaiterIsServed(tr *trial) {
+	h, waits := tr.fourWait()
 	h.release()
 	var all sync.WaitGroup
 	for _, w := range waits {
@@ -64,26 +71,19 @@ func everyWaiterIsServed(tr *trial) {
 }
 
 func waitersAreServedInOrder(tr *trial) {
-	clients := []*client{tr.client(), tr.client()}
-	h := clients[0].take(clients[0].ask(tr.mutex()))
-	var waits []*wait
-	for i := range 4 {
-		c := clients[i%2]
-		waits = append(waits, c.queue(c.ask(tr.mutex())))
-	}
-	served := make(chan int, len(waits))
-	for i, w := range waits {
-		go func() { // ends with the wait
-			<-w.done
-			served <- i
-		}()
-	}
+	h, waits := tr.fourWait()
 	var got []int
 	for range waits {
 		h.release()
-		i := <-served
+		var i int
+		tr.until(fmt.Sprintf("the release after %v were served lets in another", got), func() error {
+			if i = slices.IndexFunc(waits, func(w *wait) bool { return w != nil && w.ends(0) }); i < 0 {
+				return fmt.Errorf("%d still wait", len(waits)-len(got))
+			}
+			return nil
+		})
 		got = append(got, i)
-		h = waits[i].granted("in its turn")
+		h, waits[i] = waits[i].granted("in its turn"), nil
 	}
 	h.release()
 	if !slices.IsSorted(got) {

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// TB is the part of *testing.T that the promises are written against, so that a driver which must fail can be examined
+// tester is the part of *testing.T that the promises are written against, so that a driver which must fail can be examined
 // without failing the test that examines it.
-type TB interface {
+type tester interface {
 	Helper()
 	Logf(format string, args ...any)
 	Errorf(format string, args ...any)
@@ -20,7 +20,7 @@ type TB interface {
 	Context() context.Context // ends before the cleanups run
 }
 
-// recorder is a TB that keeps its failures to itself.
+// recorder is a tester that keeps its failures to itself.
 type recorder struct {
 	ctx      context.Context //nolint:containedctx // what Context returns, as of *testing.T
 	mu       sync.Mutex      // guards what follows; no cleanup is called under it
@@ -29,7 +29,7 @@ type recorder struct {
 }
 
 // recordFailures runs f with a recorder and returns its failures, each on a line, or an empty string.
-func recordFailures(f func(TB)) string {
+func recordFailures(f func(tester)) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &recorder{ctx: ctx}
 	// Fatalf ends the goroutine that calls it, as testing does, so f has one of its own. A cleanup may call Fatalf too.

@@ -20,6 +20,7 @@ const (
 	Partly        Status = "partly"         // a promise: what was checked holds, and a part is declared as lacking
 	Lacking       Status = "lacking"        // the engine declares that it cannot, and says why
 	NotApplicable Status = "not applicable" // the engine has nothing that this could be about
+	Unchecked     Status = "not checked"    // the engine has a server, and the Harness cannot make it hang
 	Failed        Status = "failed"         // broken
 )
 
@@ -79,8 +80,8 @@ func (r *Report) Broken() []Promise {
 // summarize derives the verdicts from the results.
 func (r *Report) summarize() {
 	r.Promises = nil
-	for _, c := range chapters() {
-		r.Promises = append(r.Promises, r.verdict(c.promise))
+	for _, p := range promises() {
+		r.Promises = append(r.Promises, r.verdict(p.promise))
 	}
 }
 
@@ -95,7 +96,7 @@ func (r *Report) verdict(p Promise) Verdict {
 		switch {
 		case b.Status == Lacking && !slices.Contains(lacking, b.Reason):
 			lacking = append(lacking, b.Reason)
-		case b.Status == NotApplicable && !slices.Contains(absent, b.Reason):
+		case (b.Status == NotApplicable || b.Status == Unchecked) && !slices.Contains(absent, b.Reason):
 			absent = append(absent, b.Reason)
 		}
 	}
@@ -109,7 +110,11 @@ func (r *Report) verdict(p Promise) Verdict {
 	case found[Kept] > 0:
 		return Verdict{p, Kept, ""}
 	}
-	return Verdict{p, NotApplicable, strings.Join(absent, "; ")}
+	status := NotApplicable
+	if found[Unchecked] > 0 {
+		status = Unchecked
+	}
+	return Verdict{p, status, strings.Join(absent, "; ")}
 }
 
 // write puts the report into the folder that INTERLOCK_RESULTS names, if it names one.

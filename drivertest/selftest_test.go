@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 func TestRecorder_FatalEndsTheBehaviourButNotItsCleanups(t *testing.T) {
 	var trace []string
-	failures := recordFailures(func(tb TB) {
+	failures := recordFailures(func(tb tester) {
 		tb.Cleanup(func() {
 			trace = append(trace, "first registered")
 			tb.Fatalf("in a cleanup")
@@ -39,7 +40,7 @@ func TestRecorder_FatalEndsTheBehaviourButNotItsCleanups(t *testing.T) {
 }
 
 func TestRecorder_WithoutFailureIsEmpty(t *testing.T) {
-	if failures := recordFailures(func(tb TB) { tb.Logf("fine") }); failures != "" {
+	if failures := recordFailures(func(tb tester) { tb.Logf("fine") }); failures != "" {
 		t.Errorf("failures are %q", failures)
 	}
 }
@@ -49,7 +50,7 @@ func TestLeakCheck_FindsAGoroutineThatStays(t *testing.T) {
 		stop := make(chan struct{})
 		defer close(stop)
 		stays := func() { <-stop }
-		failures := recordFailures(func(tb TB) {
+		failures := recordFailures(func(tb tester) {
 			checkLeaks(tb, nil)
 			go stays()
 		})
@@ -62,7 +63,7 @@ func TestLeakCheck_FindsAGoroutineThatStays(t *testing.T) {
 func TestLeakCheck_LetsEndingAndKeptGoroutinesBe(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
-	failures := recordFailures(func(tb TB) {
+	failures := recordFailures(func(tb tester) {
 		checkLeaks(tb, []string{"drivertest.keptFor("})
 		go keptFor(stop)
 		soon := make(chan struct{})
@@ -78,12 +79,12 @@ func keptFor(stop chan struct{}) { <-stop }
 
 func TestSentences_AreUniqueWithinTheirPromise(t *testing.T) {
 	seen := make(map[string]bool)
-	for _, c := range chapters() {
-		if len(c.behaviours) == 0 {
-			t.Errorf("%s has no behaviour", c.promise)
+	for _, p := range promises() {
+		if len(p.behaviours) == 0 {
+			t.Errorf("%s has no behaviour", p.promise)
 		}
-		for _, b := range c.behaviours {
-			key := string(c.promise) + ": " + b.sentence
+		for _, b := range p.behaviours {
+			key := string(p.promise) + ": " + b.sentence
 			if seen[key] || b.run == nil {
 				t.Errorf("%q is there twice, or does nothing", key)
 			}
@@ -111,6 +112,8 @@ func TestApplies_DeclaredLacksAreLeftOutWithTheirReason(t *testing.T) {
 		{behaviour{needs: needing(driver.Order)}, "", ""},
 		{behaviour{lacks: driver.Expiry}, "", ""},
 		{behaviour{lacks: driver.Order}, NotApplicable, "the engine has the ability: order"},
+		{behaviour{wants: requeues}, NotApplicable, "the driver has no Requeue"},
+		{behaviour{wants: hangs}, Unchecked, "the Harness has no Hang"},
 	} {
 		if status, reason := s.applies(row.b); status != row.status || reason != row.reason {
 			t.Errorf("%+v: %q, %q, want %q, %q", row.b, status, reason, row.status, row.reason)
@@ -130,6 +133,7 @@ func TestVerdicts(t *testing.T) {
 		{Crash, "b", Lacking, "x"},
 		{Crash, "c", Failed, "wrong"},
 		{Sharing, "a", NotApplicable, "no rw"},
+		{Hanging, "a", Unchecked, "no Hang"},
 	}}
 	want := map[Promise]Verdict{
 		Exclusion: {Exclusion, Kept, ""},
@@ -137,6 +141,7 @@ func TestVerdicts(t *testing.T) {
 		Order:     {Order, Partly, "order: none"},
 		Crash:     {Crash, Failed, ""},
 		Sharing:   {Sharing, NotApplicable, "no rw"},
+		Hanging:   {Hanging, Unchecked, "no Hang"},
 	}
 	for p, v := range want {
 		if got := r.verdict(p); got != v {
@@ -191,7 +196,7 @@ func TestMissingInterface_FailsUnlessItIsDeclared(t *testing.T) {
 		{func(tr *trial) { _ = tr.client().breaks(tr.mutex(), 1) }, "has no Break"},
 	} {
 		s := &suite{h: Harness{Patience: time.Second, Open: func(context.Context, *testing.T) driver.Driver { return plain{} }}}
-		failures := recordFailures(func(tb TB) { s.try(tb, t, behaviour{run: row.run}) })
+		failures := recordFailures(func(tb tester) { s.try(tb, t, behaviour{run: row.run}) })
 		if !strings.Contains(failures, row.want) {
 			t.Errorf("failures are %q, want one with %q", failures, row.want)
 		}
@@ -214,7 +219,7 @@ func TestEveryBehaviour_FailsIfADriverLeavesAGoroutine(t *testing.T) {
 		end := make(chan struct{})
 		defer close(end)
 		s := &suite{h: Harness{Open: func(context.Context, *testing.T) driver.Driver { return leaky{end: end} }}}
-		failures := recordFailures(func(tb TB) {
+		failures := recordFailures(func(tb tester) {
 			s.try(tb, t, behaviour{run: func(tr *trial) { tr.client() }})
 		})
 		if !strings.Contains(failures, "leaky.Close") {
@@ -235,4 +240,26 @@ func TestMissingCrash_Fails(t *testing.T) {
 		}
 	}
 	t.Error("an engine whose holds end with the process passes without Crash")
+}
+
+func TestAFailure_SaysWhatWasExpectedWhatWasSeenAndWhereToReadOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		traits := driver.Traits{Engine: "plain", Ends: driver.Sessions, Kinds: []driver.Kind{driver.KindMutex}}
+		s := &suite{traits: traits, h: Harness{
+			Patience: time.Second, Open: func(context.Context, *testing.T) driver.Driver { return plain{traits: traits} },
+		}}
+		p := promised{Fencing, "tokens grow", "Grant.Token", nil}
+		status, failures := s.record(t, p, behaviour{run: func(tr *trial) {
+			seen := 0
+			tr.until("all is done", func() error {
+				seen++
+				return fmt.Errorf("%d of 1000 seen", seen)
+			})
+		}})
+		want := "all is done: it must come true within 1s; what was seen last: 202 of 1000 seen\n" +
+			"the promise of fencing: tokens grow; the contract is package driver, at Grant.Token"
+		if status != Failed || failures != want {
+			t.Errorf("%s:\n%s\nwant:\n%s", status, failures, want)
+		}
+	})
 }

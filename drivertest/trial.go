@@ -21,7 +21,7 @@ const settle = 50 * time.Millisecond
 
 // trial is one behaviour at work: its lock, its clients, and how to say what went wrong.
 type trial struct {
-	TB
+	tester
 	*suite
 	t    *testing.T // for the harness
 	name string     // of the lock, new for each behaviour
@@ -95,17 +95,21 @@ func (tr *trial) pass(d time.Duration) {
 	}
 }
 
-// until asks ok again and again until it is true, and fails if that takes too long.
-func (tr *trial) until(what string, ok func() bool) {
+// until asks missing again and again until there is no error, and fails if that takes too long.
+func (tr *trial) until(what string, missing func() error) {
 	tr.Helper()
-	tr.untilWithin(tr.h.Patience, what, ok)
+	tr.untilWithin(tr.h.Patience, what, missing)
 }
 
-func (tr *trial) untilWithin(d time.Duration, what string, ok func() bool) {
+func (tr *trial) untilWithin(d time.Duration, what string, missing func() error) {
 	tr.Helper()
-	for end := time.Now().Add(d); !ok(); tr.pass(5 * time.Millisecond) {
+	for end := time.Now().Add(d); ; tr.pass(5 * time.Millisecond) {
+		err := missing()
+		if err == nil {
+			return
+		}
 		if time.Now().After(end) {
-			tr.Fatalf("%s: not within %v", what, d)
+			tr.Fatalf("%s: it must come true within %v; what was seen last: %v", what, d, err)
 		}
 	}
 }
@@ -113,8 +117,11 @@ func (tr *trial) untilWithin(d time.Duration, what string, ok func() bool) {
 // mustMatch fails unless err matches target.
 func (tr *trial) mustMatch(err, target error, what string) {
 	tr.Helper()
+	if err == nil {
+		tr.Fatalf("%s: it must fail with an error that matches %q, and succeeded", what, target)
+	}
 	if !errors.Is(err, target) {
-		tr.Fatalf("%s: the error is %q, want one that matches %q", what, text(err), target)
+		tr.Fatalf("%s: the error is %q, want one that matches %q", what, err, target)
 	}
 }
 
@@ -122,7 +129,7 @@ func (tr *trial) mustMatch(err, target error, what string) {
 func (tr *trial) must(err error, what string) {
 	tr.Helper()
 	if err != nil {
-		tr.Fatalf("%s: %v", what, err)
+		tr.Fatalf("%s: it must succeed, but says: %v", what, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -114,13 +115,23 @@ func (tr *trial) serveAllWithin(d time.Duration, when string, waits ...*wait) {
 	tr.Helper()
 	for len(waits) > 0 {
 		var next int
-		tr.untilWithin(d, when+": one who waits is let in", func() bool {
-			next = slices.IndexFunc(waits, func(w *wait) bool { return w.ends(0) })
-			return next >= 0
+		tr.untilWithin(d, when+": one of those who wait is let in", func() error {
+			if next = slices.IndexFunc(waits, func(w *wait) bool { return w.ends(0) }); next < 0 {
+				return fmt.Errorf("%d still wait", len(waits))
+			}
+			return nil
 		})
 		waits[next].granted(when).release()
 		waits = slices.Delete(waits, next, next+1)
 	}
+}
+
+// missing returns an error for as long as the wait goes on.
+func (w *wait) missing() error {
+	if w.ends(0) {
+		return nil
+	}
+	return fmt.Errorf("%s still waits", w.c.name)
 }
 
 // ends reports whether Acquire returns within d.

@@ -35,15 +35,16 @@
 //
 // Waiting happens in the kernel, without polling, on Linux (amd64 and arm64); see below. Waiters stand in a
 // line, and a Try fails while somebody waits. A process that releases and asks again within 0.1 milliseconds may go before
-// those who wait until it has had its turn, a millisecond in all; then it comes behind them. So 8 processes get equal
-// shares within some percent, and a short critical section does not cost a process switch each time.
+// those who wait until it has had its turn, a millisecond in all; then it comes behind them, so everybody gets a turn and a short
+// critical section does not cost a process switch each time. With several processes at one lock that is still slower than
+// bare flock, which lets whoever runs go first; bench/README.md has the ratios, and how equal the shares are.
 //
 // So that no waiter gets in between, a process that came back at once the last time keeps the flock for up to 0.1
 // milliseconds after a release in its turn, if others wait: the lock lingers. The next hold takes it over with a token
-// and record of its own. If none comes, a timer frees it. Nothing lingers when nobody waits, when the turn is over, with
-// MinHold, after [Driver.File] or after Close, and the kernel ends it with the process.
+// and record of its own. If none comes, a timer frees it. Nothing lingers when nobody waits, when the turn is over, after a
+// release that keeps the lock for a while, after [Driver.File] or after Close, and the kernel ends it with the process.
 //
-// An uncontended Acquire and Release together cost about twice a bare open, flock, unlock, close: some 7 microseconds.
+// An uncontended Acquire and Release together cost about twice a bare open, flock, unlock, close (bench/README.md).
 //
 // # What it cannot do
 //
@@ -61,7 +62,7 @@
 //     given up may still make a Try fail for 0.15 milliseconds.
 //   - Breaking. The kernel cannot take a lock from a process; kill the process.
 //   - Waiters are not listed: the kernel knows that somebody waits, not who.
-//   - MinHold lasts at most as long as the process.
+//   - A release that keeps the lock for a while keeps it at most as long as the process.
 //   - Outside Linux waiters poll (every 1 to 25 ms) and form no line, a Try does not see them, and holders are not
 //     listed.
 //

@@ -29,6 +29,7 @@ var (
 	TryOvertakes        = Defect{"a try gets in between a release and the next waiter", drivertest.Order}
 	UndoLeavesQueued    = Defect{"undo does not look in the queue", drivertest.Cancellation}
 	UndoIsForgotten     = Defect{"undo does not stop a request that arrives later", drivertest.Cancellation}
+	CancelEndsHolds     = Defect{"a wait is cancelled by closing the client's connection, and its holds go with it", drivertest.Cancellation}
 	DeadWakeNobody      = Defect{"the end of a lease wakes nobody who waits", drivertest.Crash}
 	PrefixIsIgnored     = Defect{"the listing ignores the prefix", drivertest.Inspection}
 	FreeStaysListed     = Defect{"a lock stays listed when it is free", drivertest.Inspection}
@@ -62,7 +63,7 @@ func All() []Defect {
 	return []Defect{
 		CrowdGetsIn, CaseIsFolded, KindsShareNames, ReleaseIgnoresID, RenewRevives, EndsEarly, ReentryIsNewGrant, FirstReleaseFrees,
 		RenewDoesNothing, RenewShortens, BlocksOverlap, NonceRepeats, TokensAreRandom, LastComeFirstServed, TryOvertakes,
-		UndoLeavesQueued, UndoIsForgotten, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RetryIsNewRequest,
+		UndoLeavesQueued, UndoIsForgotten, CancelEndsHolds, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RetryIsNewRequest,
 		ReleasedComesBack, BreakIgnoresToken, BreakIsSilent, SmallOvertakesBig, ReadersGetInBeside,
 		RequeueKeepsToken, RequeueOvertakes, RequeueWakesNobody, RequeueKeepsID, RequeueGivesFirst, RequeueTakesAnew,
 		RequeueComesBack, RequeueStaysQueued, BeginWaits, BeginIsSilent, BeginLosesPlace, BeginsContextCounts,

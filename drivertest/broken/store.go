@@ -196,6 +196,19 @@ func (s *Store) end(l *lock, h *entry) {
 	})
 }
 
+// endAllOf takes away whatever d holds.
+func (s *Store) endAllOf(d *Driver) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.locks {
+		for _, h := range slices.Clone(l.holders) {
+			if h.client == d {
+				s.end(l, h)
+			}
+		}
+	}
+}
+
 // evict ends the holds whose lease is over.
 func (s *Store) evict(l *lock) {
 	now := time.Now()

@@ -64,17 +64,25 @@ func (c *Control) Pause() {
 	}
 }
 
-// Resume lets everything go on that Pause has held up.
+// Resume lets everything go on that Pause has held up: the callbacks first, because what they tell has happened before any
+// reply that waits.
 func (c *Control) Resume() {
-	c.mu.Lock()
-	held := c.held
-	if c.resumed != nil {
-		close(c.resumed)
-	}
-	c.resumed, c.held = nil, nil
-	c.mu.Unlock()
-	for _, f := range held {
-		f()
+	for {
+		c.mu.Lock()
+		held := c.held
+		c.held = nil
+		if len(held) == 0 {
+			if c.resumed != nil {
+				close(c.resumed)
+			}
+			c.resumed = nil
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		for _, f := range held {
+			f()
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -340,47 +339,4 @@ func TestLocksAndBreak_AreDisturbedToo(t *testing.T) {
 			w.says(err, nil)
 		}
 	}, faulty.Rule{Drop: faulty.Request})
-}
-
-// bare has no optional interface; part has two of them.
-type bare struct{ driver.Driver }
-
-type part struct {
-	driver.Driver
-	driver.Breaker
-	driver.Diagnoser
-}
-
-type all struct {
-	driver.Driver
-	driver.Renewer
-	driver.Requeuer
-	driver.Breaker
-	driver.Diagnoser
-	inspector
-}
-
-type inspector struct{}
-
-func (inspector) Locks(context.Context, string) iter.Seq2[driver.LockInfo, error] {
-	return func(func(driver.LockInfo, error) bool) {}
-}
-
-func TestWrap_HasTheOptionalInterfacesThatTheInnerDriverHas(t *testing.T) {
-	for _, inner := range []driver.Driver{bare{}, part{}, all{}, memlock.New(nil)} {
-		d, _ := faulty.Wrap(inner, 1)
-		same[driver.Renewer](t, inner, d)
-		same[driver.Requeuer](t, inner, d)
-		same[driver.Inspector](t, inner, d)
-		same[driver.Breaker](t, inner, d)
-		same[driver.Diagnoser](t, inner, d)
-	}
-}
-
-func same[T any](t *testing.T, inner, wrapped driver.Driver) {
-	t.Helper()
-	_, want := inner.(T)
-	if _, got := wrapped.(T); got != want {
-		t.Errorf("%T has %T: %v; wrapped: %v", inner, (*T)(nil), want, got)
-	}
 }

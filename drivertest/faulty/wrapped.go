@@ -7,14 +7,15 @@ import (
 	"sync"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/internal/optional"
 )
 
 // errDropped is why a call is unavailable when its caller is told at once.
 var errDropped = errors.New("connection lost")
 
-// wrapped has the methods of all interfaces; Wrap shows those that the inner driver has.
+// wrapped has the methods of all interfaces; Wrap hides what the inner driver has not.
 type wrapped struct {
-	d driver.Driver
+	d optional.All
 	c *Control
 }
 
@@ -74,8 +75,20 @@ func (w *wrapped) Acquire(ctx context.Context, r *driver.Request) (driver.Grant,
 
 func (w *wrapped) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	return w.grant(ctx, Requeue, r, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-		return w.d.(driver.Requeuer).Requeue(ctx, give, r)
+		return w.d.Requeue(ctx, give, r)
 	})
+}
+
+func (w *wrapped) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
+	first := true
+	g, err = w.grant(ctx, Begin, r, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+		g, queued, err := w.d.Begin(ctx, r)
+		if first { // a copy, whose answer nobody sees, may come when this call has returned
+			first, waits = false, queued
+		}
+		return g, err
+	})
+	return g, waits && err == nil, err
 }
 
 func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
@@ -120,9 +133,7 @@ func (w *wrapped) Release(ctx context.Context, r *driver.Release) error {
 }
 
 func (w *wrapped) Break(ctx context.Context, key driver.Key, token uint64) error {
-	return w.plain(ctx, Break, key.Name, func(ctx context.Context) error {
-		return w.d.(driver.Breaker).Break(ctx, key, token)
-	})
+	return w.plain(ctx, Break, key.Name, func(ctx context.Context) error { return w.d.Break(ctx, key, token) })
 }
 
 // plain makes a call that answers with nothing but an error.
@@ -152,17 +163,16 @@ func (w *wrapped) Renew(ctx context.Context, batch []driver.Renewal, done func(i
 	if len(names) > 0 {
 		name = names[0]
 	}
-	inner := w.d.(driver.Renewer)
 	var mu sync.Mutex // guards answers; done is not called under it
 	answers := make(map[int]error, len(batch))
 	first := true
 	err := w.suffer(ctx, Renew, name, w.c.rule(Renew, names...), func(ctx context.Context) {
 		if !first {
-			inner.Renew(ctx, batch, func(int, error) {})
+			w.d.Renew(ctx, batch, func(int, error) {})
 			return
 		}
 		first = false
-		inner.Renew(ctx, batch, func(i int, err error) {
+		w.d.Renew(ctx, batch, func(i int, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			answers[i] = err
@@ -189,10 +199,10 @@ func (w *wrapped) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Loc
 			yield(driver.LockInfo{}, err)
 			return
 		}
-		w.d.(driver.Inspector).Locks(ctx, prefix)(yield)
+		w.d.Locks(ctx, prefix)(yield)
 	}
 }
 
 func (w *wrapped) Diagnose(ctx context.Context) []driver.Finding {
-	return w.d.(driver.Diagnoser).Diagnose(ctx)
+	return w.d.Diagnose(ctx)
 }

@@ -23,7 +23,7 @@ func (c *client) Close() (err error) {
 		defer cancel()
 		answer, lost := c.p.ask(ctx, &message{Op: "close"}, &call{})
 		if lost == nil {
-			err = answer.Errors[0].unpack()
+			err = answer.Err.unpack()
 		}
 		c.p.Kill()
 	})
@@ -31,26 +31,32 @@ func (c *client) Close() (err error) {
 }
 
 func (c *client) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	return c.grant(ctx, &message{Op: "acquire", Request: r})
+	g, _, err := c.grant(ctx, &message{Op: "acquire", Request: r})
+	return g, err
+}
+
+func (c *client) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
+	return c.grant(ctx, &message{Op: "begin", Request: r})
 }
 
 func (c *client) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
-	return c.grant(ctx, &message{Op: "requeue", Release: give, Request: r})
+	g, _, err := c.grant(ctx, &message{Op: "requeue", Release: give, Request: r})
+	return g, err
 }
 
-func (c *client) grant(ctx context.Context, m *message) (driver.Grant, error) {
+func (c *client) grant(ctx context.Context, m *message) (g driver.Grant, waits bool, err error) {
 	sent := time.Now()
 	answer, err := c.p.ask(ctx, m, &call{r: m.Request})
 	if err == nil {
-		err = answer.Errors[0].unpack()
+		err = answer.Err.unpack()
 	}
 	if err != nil {
-		return driver.Grant{}, err
+		return driver.Grant{}, false, err
 	}
 	if !answer.Grant.Sent.IsZero() {
 		answer.Grant.Sent = sent // the child's monotonic clock means nothing here, and this instant is earlier than its own
 	}
-	return answer.Grant, nil
+	return answer.Grant, answer.Waits, nil
 }
 
 func (c *client) Release(ctx context.Context, r *driver.Release) error {
@@ -66,7 +72,7 @@ func (c *client) plain(ctx context.Context, m *message) error {
 	if err != nil {
 		return err
 	}
-	return answer.Errors[0].unpack()
+	return answer.Err.unpack()
 }
 
 func (c *client) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
@@ -101,7 +107,7 @@ func (c *client) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 				return
 			}
 		}
-		if err := answer.Errors[0].unpack(); err != nil {
+		if err := answer.Err.unpack(); err != nil {
 			yield(driver.LockInfo{}, err)
 		}
 	}

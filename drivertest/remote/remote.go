@@ -77,8 +77,8 @@ func Open(arg string) (driver.Driver, *Process, error) {
 	switch {
 	case err != nil:
 		err = fmt.Errorf("remote: the process does not serve: does TestMain call remote.Main? %w", err)
-	case hello.Errors[0].unpack() != nil:
-		err = hello.Errors[0].unpack()
+	case hello.Err != nil:
+		err = hello.Err.unpack()
 	case hello.Traits.Ends == driver.Sessions:
 		err = fmt.Errorf("remote: %s has sessions: %w", hello.Traits.Engine, driver.ErrUnsupported)
 	default:
@@ -115,7 +115,7 @@ func (p *Process) hear(m *message) {
 	if c == nil {
 		return // its caller has given up
 	}
-	err := m.Errors[0].unpack()
+	err := m.Err.unpack()
 	switch m.Op {
 	case opWaiting:
 		if held := (*driver.HeldError)(nil); errors.As(err, &held) && c.r.Waiting != nil {

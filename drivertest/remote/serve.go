@@ -27,9 +27,9 @@ func Main(open func(arg string) (driver.Driver, error)) {
 	os.Stdout = os.Stderr // what anybody prints must not come between the messages
 	s := &server{out: gob.NewEncoder(out), cancels: make(map[int]context.CancelFunc)}
 	d, err := open(arg)
-	hello := &message{Op: opHello, Errors: []*failure{pack(err)}}
+	hello := &message{Op: opHello, Err: pack(err)}
 	if err == nil {
-		s.d = d
+		s.d = optional.Complete(d)
 		hello.Traits, hello.Optional = d.Traits(), optional.Of(d)
 	}
 	s.send(hello)
@@ -48,7 +48,7 @@ func Main(open func(arg string) (driver.Driver, error)) {
 
 // server is the child's end.
 type server struct {
-	d       driver.Driver
+	d       optional.All
 	sending sync.Mutex // guards out
 	out     *gob.Encoder
 
@@ -95,49 +95,54 @@ func (s *server) call(ctx context.Context, m *message) *message {
 	case "acquire":
 		return granted(s.d.Acquire(ctx, s.hearing(m)))
 	case "requeue":
-		return granted(s.d.(driver.Requeuer).Requeue(ctx, m.Release, s.hearing(m)))
+		return granted(s.d.Requeue(ctx, m.Release, s.hearing(m)))
+	case "begin":
+		g, waits, err := s.d.Begin(ctx, s.hearing(m))
+		answer := granted(g, err)
+		answer.Waits = waits
+		return answer
 	case "release":
 		return failed(s.d.Release(ctx, m.Release))
 	case "renew":
-		s.d.(driver.Renewer).Renew(ctx, m.Batch, func(i int, err error) {
-			s.send(&message{Call: m.Call, Op: opRenewed, Index: i, Errors: []*failure{pack(err)}})
+		s.d.Renew(ctx, m.Batch, func(i int, err error) {
+			s.send(&message{Call: m.Call, Op: opRenewed, Index: i, Err: pack(err)})
 		})
 		return failed(nil)
 	case "locks":
 		answer := failed(nil)
-		for info, err := range s.d.(driver.Inspector).Locks(ctx, m.Prefix) {
+		for info, err := range s.d.Locks(ctx, m.Prefix) {
 			if err != nil {
-				answer.Errors = []*failure{pack(err)}
+				answer.Err = pack(err)
 				break
 			}
 			answer.Locks = append(answer.Locks, info)
 		}
 		return answer
 	case "break":
-		return failed(s.d.(driver.Breaker).Break(ctx, m.Key, m.Token))
+		return failed(s.d.Break(ctx, m.Key, m.Token))
 	case "diagnose":
-		return &message{Errors: []*failure{pack(nil)}, Findings: s.d.(driver.Diagnoser).Diagnose(ctx)}
+		return &message{Findings: s.d.Diagnose(ctx)}
 	case "close":
 		return failed(s.d.Close())
 	}
 	return failed(fmt.Errorf("remote: unknown operation %q", m.Op))
 }
 
-func failed(err error) *message { return &message{Errors: []*failure{pack(err)}} }
+func failed(err error) *message { return &message{Err: pack(err)} }
 
 func granted(g driver.Grant, err error) *message {
 	g.Session = nil
-	return &message{Grant: g, Errors: []*failure{pack(err)}}
+	return &message{Grant: g, Err: pack(err)}
 }
 
 // hearing is the request with callbacks that send messages.
 func (s *server) hearing(m *message) *driver.Request {
 	r := m.Request
 	r.Waiting = func(held *driver.HeldError) {
-		s.send(&message{Call: m.Call, Op: opWaiting, Errors: []*failure{pack(held)}})
+		s.send(&message{Call: m.Call, Op: opWaiting, Err: pack(held)})
 	}
 	r.Lost = func(reason driver.LostReason, cause error) {
-		s.send(&message{Call: m.Call, Op: opLost, Reason: reason, Errors: []*failure{pack(cause)}})
+		s.send(&message{Call: m.Call, Op: opLost, Reason: reason, Err: pack(cause)})
 	}
 	return r
 }

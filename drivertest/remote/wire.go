@@ -24,8 +24,9 @@ type message struct {
 	Traits   driver.Traits
 	Optional optional.Set
 	Grant    driver.Grant
-	Errors   []*failure // of a call's parts; at least one in every answer
-	Index    int        // of the part that this answers
+	Waits    bool     // of a Begin
+	Err      *failure // nil if none
+	Index    int      // of the hold of a batch that this answers
 	Locks    []driver.LockInfo
 	Findings []driver.Finding
 	Reason   driver.LostReason
@@ -49,7 +50,6 @@ var known = []error{
 
 // failure is an error on its way.
 type failure struct {
-	Nil     bool // gob cannot send nil in a slice
 	Text    string
 	Matches []int // indexes of known
 	Held    *driver.HeldError
@@ -58,7 +58,7 @@ type failure struct {
 
 func pack(err error) *failure {
 	if err == nil {
-		return &failure{Nil: true}
+		return nil
 	}
 	f := &failure{Text: err.Error()}
 	for i, k := range known {
@@ -82,11 +82,12 @@ func pack(err error) *failure {
 
 // endedBy makes an answer say how the caller's context ended: the child knows only that it did.
 func (m *message) endedBy(cause error) {
-	for _, f := range m.Errors {
-		for i, k := range f.Matches {
-			if errors.Is(cause, context.DeadlineExceeded) && errors.Is(known[k], context.Canceled) {
-				f.Matches[i] = slices.Index(known, context.DeadlineExceeded)
-			}
+	if m.Err == nil || !errors.Is(cause, context.DeadlineExceeded) {
+		return
+	}
+	for i, k := range m.Err.Matches {
+		if errors.Is(known[k], context.Canceled) {
+			m.Err.Matches[i] = slices.Index(known, context.DeadlineExceeded)
 		}
 	}
 }
@@ -101,7 +102,7 @@ func (e *received) Error() string   { return e.text }
 func (e *received) Unwrap() []error { return e.matches }
 
 func (f *failure) unpack() error {
-	if f == nil || f.Nil {
+	if f == nil {
 		return nil
 	}
 	e := &received{text: f.Text}

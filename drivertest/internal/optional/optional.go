@@ -1,18 +1,23 @@
-// Package optional helps drivers that wrap others: a wrapper has the optional interfaces that the inner driver has, and no
-// others.
+// Package optional helps drivers that wrap others: what the inner driver does not have, the wrapper does not offer.
+//
+// There are two sorts of optional interfaces. Whoever finds no Renewer, Inspector, Breaker or Diagnoser says
+// driver.ErrUnsupported, so a wrapper may have them always and say so itself, see [Complete]. But a Requeuer or a Starter
+// is asked in place of something else as soon as it is there, so a wrapper must not have them in vain, see [Show].
 package optional
 
-import "github.com/interlock-go/interlock/driver"
+import (
+	"context"
+	"iter"
 
-// Set says which optional interfaces a driver has.
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Set says which of the interfaces a driver has that are asked in place of something else.
 type Set uint8
 
 const (
-	renew Set = 1 << iota
-	requeue
-	inspect
-	breaks
-	diagnose
+	requeue Set = 1 << iota
+	start
 )
 
 // All is a driver with every optional interface.
@@ -20,246 +25,104 @@ type All interface {
 	driver.Driver
 	driver.Renewer
 	driver.Requeuer
+	driver.Starter
 	driver.Inspector
 	driver.Breaker
 	driver.Diagnoser
 }
 
-// Of returns which optional interfaces d has.
-func Of(d driver.Driver) Set {
-	var set Set
-	for bit, has := range map[Set]bool{
-		renew: is[driver.Renewer](d), requeue: is[driver.Requeuer](d), inspect: is[driver.Inspector](d),
-		breaks: is[driver.Breaker](d), diagnose: is[driver.Diagnoser](d),
-	} {
-		if has {
-			set |= bit
-		}
+// Of returns the set of d.
+func Of(d driver.Driver) (set Set) {
+	if _, has := d.(driver.Requeuer); has {
+		set |= requeue
+	}
+	if _, has := d.(driver.Starter); has {
+		set |= start
 	}
 	return set
 }
 
-func is[T any](d driver.Driver) bool {
-	_, ok := d.(T)
-	return ok
-}
-
-// Show returns w with the optional interfaces of set alone. A method set is fixed when a type is compiled, so each
+// Show returns w without the interfaces that are not in set. A method set is fixed when a type is compiled, so each
 // combination needs a type of its own; this is the whole table.
 func Show(w All, set Set) driver.Driver {
 	type (
-		d = driver.Driver
-		r = driver.Renewer
 		q = driver.Requeuer
-		i = driver.Inspector
-		b = driver.Breaker
-		g = driver.Diagnoser
+		s = driver.Starter
 	)
+	always := common{w, w, w, w, w}
 	switch set {
-	case renew:
-		return struct {
-			d
-			r
-		}{w, w}
 	case requeue:
 		return struct {
-			d
+			common
 			q
-		}{w, w}
-	case renew | requeue:
+		}{always, w}
+	case start:
 		return struct {
-			d
-			r
-			q
-		}{w, w, w}
-	case inspect:
-		return struct {
-			d
-			i
-		}{w, w}
-	case renew | inspect:
-		return struct {
-			d
-			r
-			i
-		}{w, w, w}
-	case requeue | inspect:
-		return struct {
-			d
-			q
-			i
-		}{w, w, w}
-	case renew | requeue | inspect:
-		return struct {
-			d
-			r
-			q
-			i
-		}{w, w, w, w}
-	case breaks:
-		return struct {
-			d
-			b
-		}{w, w}
-	case renew | breaks:
-		return struct {
-			d
-			r
-			b
-		}{w, w, w}
-	case requeue | breaks:
-		return struct {
-			d
-			q
-			b
-		}{w, w, w}
-	case renew | requeue | breaks:
-		return struct {
-			d
-			r
-			q
-			b
-		}{w, w, w, w}
-	case inspect | breaks:
-		return struct {
-			d
-			i
-			b
-		}{w, w, w}
-	case renew | inspect | breaks:
-		return struct {
-			d
-			r
-			i
-			b
-		}{w, w, w, w}
-	case requeue | inspect | breaks:
-		return struct {
-			d
-			q
-			i
-			b
-		}{w, w, w, w}
-	case renew | requeue | inspect | breaks:
-		return struct {
-			d
-			r
-			q
-			i
-			b
-		}{w, w, w, w, w}
-	case diagnose:
-		return struct {
-			d
-			g
-		}{w, w}
-	case renew | diagnose:
-		return struct {
-			d
-			r
-			g
-		}{w, w, w}
-	case requeue | diagnose:
-		return struct {
-			d
-			q
-			g
-		}{w, w, w}
-	case renew | requeue | diagnose:
-		return struct {
-			d
-			r
-			q
-			g
-		}{w, w, w, w}
-	case inspect | diagnose:
-		return struct {
-			d
-			i
-			g
-		}{w, w, w}
-	case renew | inspect | diagnose:
-		return struct {
-			d
-			r
-			i
-			g
-		}{w, w, w, w}
-	case requeue | inspect | diagnose:
-		return struct {
-			d
-			q
-			i
-			g
-		}{w, w, w, w}
-	case renew | requeue | inspect | diagnose:
-		return struct {
-			d
-			r
-			q
-			i
-			g
-		}{w, w, w, w, w}
-	case breaks | diagnose:
-		return struct {
-			d
-			b
-			g
-		}{w, w, w}
-	case renew | breaks | diagnose:
-		return struct {
-			d
-			r
-			b
-			g
-		}{w, w, w, w}
-	case requeue | breaks | diagnose:
-		return struct {
-			d
-			q
-			b
-			g
-		}{w, w, w, w}
-	case renew | requeue | breaks | diagnose:
-		return struct {
-			d
-			r
-			q
-			b
-			g
-		}{w, w, w, w, w}
-	case inspect | breaks | diagnose:
-		return struct {
-			d
-			i
-			b
-			g
-		}{w, w, w, w}
-	case renew | inspect | breaks | diagnose:
-		return struct {
-			d
-			r
-			i
-			b
-			g
-		}{w, w, w, w, w}
-	case requeue | inspect | breaks | diagnose:
-		return struct {
-			d
-			q
-			i
-			b
-			g
-		}{w, w, w, w, w}
-	case renew | requeue | inspect | breaks | diagnose:
-		return struct {
-			d
-			r
-			q
-			i
-			b
-			g
-		}{w, w, w, w, w, w}
+			common
+			s
+		}{always, w}
+	case requeue | start:
+		return w
 	}
-	return struct{ d }{w}
+	return always
+}
+
+// common is what every wrapper has.
+type common struct {
+	driver.Driver
+	driver.Renewer
+	driver.Inspector
+	driver.Breaker
+	driver.Diagnoser
+}
+
+// Complete returns d with every optional interface. Those that d does not have answer driver.ErrUnsupported, and find
+// nothing.
+func Complete(d driver.Driver) All { return complete{d} }
+
+type complete struct{ driver.Driver }
+
+func (c complete) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
+	if inner, has := c.Driver.(driver.Renewer); has {
+		inner.Renew(ctx, batch, done)
+		return
+	}
+	for i := range batch {
+		done(i, driver.ErrUnsupported)
+	}
+}
+
+func (c complete) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
+	if inner, has := c.Driver.(driver.Requeuer); has {
+		return inner.Requeue(ctx, give, r)
+	}
+	return driver.Grant{}, driver.ErrUnsupported
+}
+
+func (c complete) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
+	if inner, has := c.Driver.(driver.Starter); has {
+		return inner.Begin(ctx, r)
+	}
+	return driver.Grant{}, false, driver.ErrUnsupported
+}
+
+func (c complete) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	if inner, has := c.Driver.(driver.Inspector); has {
+		return inner.Locks(ctx, prefix)
+	}
+	return func(yield func(driver.LockInfo, error) bool) { yield(driver.LockInfo{}, driver.ErrUnsupported) }
+}
+
+func (c complete) Break(ctx context.Context, key driver.Key, token uint64) error {
+	if inner, has := c.Driver.(driver.Breaker); has {
+		return inner.Break(ctx, key, token)
+	}
+	return driver.ErrUnsupported
+}
+
+func (c complete) Diagnose(ctx context.Context) []driver.Finding {
+	if inner, has := c.Driver.(driver.Diagnoser); has {
+		return inner.Diagnose(ctx)
+	}
+	return nil
 }

@@ -1,0 +1,102 @@
+package broken
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Break ends all holds of the owner with the token.
+func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
+	if err := d.reach(ctx); err != nil {
+		return err
+	}
+	broken, err := d.s.takeAway(key, token)
+	if d.s.defect == BreakIsSilent {
+		return err
+	}
+	for _, h := range broken {
+		if h.r.Lost != nil {
+			h.r.Lost(driver.LostBroken, nil)
+		}
+	}
+	return err
+}
+
+// takeAway ends the holds that Break is about and returns them.
+func (s *Store) takeAway(key driver.Key, token uint64) (broken []*entry, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lock(key)
+	s.evict(l)
+	if len(l.holders) == 0 {
+		return nil, driver.ErrNotHeld
+	}
+	i := slices.IndexFunc(l.holders, func(h *entry) bool {
+		return token >= h.grant.Token && token < h.grant.Token+uint64(h.grant.Tokens) || s.defect == BreakIgnoresToken
+	})
+	if i < 0 {
+		return nil, l.held(key)
+	}
+	target := l.holders[i]
+	for _, h := range slices.Clone(l.holders) {
+		if h == target || h.reenters(target) {
+			broken = append(broken, h)
+			s.end(l, h)
+		}
+	}
+	return broken, nil
+}
+
+// Locks lists what is held or waited for.
+func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	return func(yield func(driver.LockInfo, error) bool) {
+		if err := d.reach(ctx); err != nil {
+			yield(driver.LockInfo{}, err)
+			return
+		}
+		for _, info := range d.s.list(prefix) {
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) list(prefix string) []driver.LockInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []driver.LockInfo
+	for _, l := range s.locks {
+		s.evict(l)
+		if !strings.HasPrefix(l.key.Name, prefix) && s.defect != PrefixIsIgnored {
+			continue
+		}
+		if len(l.holders)+len(l.waiters) == 0 && s.defect != FreeStaysListed {
+			continue
+		}
+		all = append(all, l.info())
+	}
+	return all
+}
+
+// info is what the listing shows of a lock.
+func (l *lock) info() driver.LockInfo {
+	info := driver.LockInfo{Kind: l.key.Kind, Name: l.key.Name, Limit: l.limit}
+	for _, h := range l.holders {
+		info.Holders = append(info.Holders, driver.Holder{
+			Owner: h.r.Owner, Client: h.r.Client, Label: h.r.Label, Token: h.grant.Token, Weight: h.r.Weight,
+			Shared: h.r.Mode != driver.Exclusive, Since: h.since, Until: h.until,
+		})
+	}
+	for i, w := range l.waiters {
+		info.Waiters = append(info.Waiters, driver.Waiter{
+			Owner: w.r.Owner, Client: w.r.Client, Label: w.r.Label, Weight: w.r.Weight,
+			Shared: w.r.Mode != driver.Exclusive, Since: w.since, Position: i + 1,
+		})
+	}
+	return info
+}

@@ -1,0 +1,61 @@
+package drivertest
+
+// Promise is one of the things that an engine keeps.
+type Promise string
+
+// The promises, each in a file of its own.
+const (
+	Exclusion    Promise = "exclusion"
+	Isolation    Promise = "isolation"
+	Atomicity    Promise = "atomicity"
+	Expiry       Promise = "expiry"
+	Reentry      Promise = "re-entry"
+	Renewal      Promise = "renewal"
+	Fencing      Promise = "fencing"
+	Order        Promise = "order"
+	Cancellation Promise = "cancellation"
+	Crash        Promise = "crash"
+	Inspection   Promise = "inspection"
+	Idempotence  Promise = "idempotence"
+	Breaking     Promise = "breaking"
+	Sharing      Promise = "sharing"
+	Requeueing   Promise = "requeueing"
+	Beginning    Promise = "beginning"
+	Hanging      Promise = "hanging"
+)
+
+// promised is a promise and what it consists of.
+type promised struct {
+	promise    Promise
+	means      string // one clause
+	contract   string // where package driver says so
+	behaviours []behaviour
+}
+
+// promises are all of them, in the order of the tables. docs/writing-an-engine.md says the same, and a test compares.
+func promises() []promised {
+	return []promised{
+		{Exclusion, "a lock has one holder", "Driver.Acquire", exclusion()},
+		{Isolation, "locks do not touch each other", "Key", isolation()},
+		{Atomicity, "an operation happens wholly, or not at all, and only to its own hold", "Driver.Release", atomicity()},
+		{Expiry, "a hold that is not renewed ends, not early, and for good", "Grant.Sent, Grant.Lease, Ends", expiry()},
+		{Reentry, "a named owner gets in again, nobody else does", "Request.Named", reentry()},
+		{Renewal, "a hold lasts for as long as its client keeps it", "Renewer, Session", renewal()},
+		{Fencing, "tokens grow, nonces are unique", "Grant.Token, Grant.Nonce", fencing()},
+		{Order, "waiters are told, served, and in turn", "Request.Waiting, Request.Try", order()},
+		{Cancellation, "a wait can be given up, and leaves nothing", "Driver, Release.Undo", cancellation()},
+		{Crash, "a dead client keeps nobody out for ever", "Ends", crash()},
+		{Inspection, "operators see who holds and who waits", "Inspector, HeldError", inspection()},
+		{Idempotence, "a repeated request takes and frees once", "Driver.Acquire, Driver.Release", idempotence()},
+		{Breaking, "an operator can end a hold", "Breaker, Request.Lost", breaking()},
+		{Sharing, "readers, writers and permits share one fair queue", "Mode, Request.Limit", sharing()},
+		{Requeueing, "a hold is given back and asked for again in one step", "Requeuer", requeueing()},
+		{Beginning, "the first answer comes by itself, and the wait goes on from there", "Starter", beginning()},
+		{Hanging, "a server that hangs keeps nobody longer than the context", "Driver", hanging()},
+	}
+}
+
+// advice tells the author of an engine that breaks p what was promised and where to read on.
+func (p promised) advice() string {
+	return "the promise of " + string(p.promise) + ": " + p.means + "; the contract is package driver, at " + p.contract
+}
