@@ -42,7 +42,11 @@ type Harness struct {
 	// drivers, for instance "database/sql.(*DB)". The default is none.
 	Keeps []string
 
-	// Unlisted says that this run writes no results, for a second run of one engine in another set-up.
+	// Setup names what the engine runs on, where one engine is run in several set-ups: it is put behind the engine's name in
+	// the results.
+	Setup string
+
+	// Unlisted says that this run writes no results.
 	Unlisted bool
 
 	_ struct{}

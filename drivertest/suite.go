@@ -65,6 +65,9 @@ func newSuite(t *testing.T, h Harness) *suite {
 		s.h.Kinds = s.traits.Kinds
 	}
 	s.report = newReport(s.traits, s.h.Kinds)
+	if s.h.Setup != "" {
+		s.report.Engine += " (" + s.h.Setup + ")"
+	}
 	return s
 }
 

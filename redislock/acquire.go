@@ -20,6 +20,8 @@ const (
 	beats = 2.5
 	// retry is between two attempts to reach a server that a wait has lost.
 	retry = 100 * time.Millisecond
+	// mostTokens is the largest block, MOST_TOKENS of lock.lua.
+	mostTokens = 65536
 	// apart spreads the waiters of a lock whose holder may have died: the first is to find it first.
 	apart = 2 * time.Millisecond
 )
@@ -155,7 +157,7 @@ func check(r *driver.Request) error {
 func (d *Driver) newAttempt(r *driver.Request, e *entry) *attempt {
 	a := &attempt{d: d, r: r, e: e, claim: min(r.Lease, mostClaim)}
 	a.keys, a.slot = d.names.request(r.Key, r.ID)
-	a.args = [5]string{r.ID, leaseMillis(r.Lease), strconv.Itoa(max(r.Tokens, 1)), "", a.how()}
+	a.args = [5]string{r.ID, leaseMillis(r.Lease), strconv.Itoa(min(max(r.Tokens, 1), mostTokens)), "", a.how()}
 	return a
 }
 
@@ -207,8 +209,7 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 		case err != nil:
 		case p == nil:
 			err = a.beat(ctx)
-		case p.grant.now < a.answer.now: // older than what the server said last, which was that we wait
-		case p.grant.verdict == stuck: // it has left the queue; asked again it could get another place
+		case p.grant.verdict == stuck && p.grant.now >= a.answer.now: // out of the queue; asked again it could get a new place
 			return driver.Grant{}, p.grant.refusal(a.r)
 		case p.grant.verdict != granted || !a.trusts(p):
 			err = a.beat(ctx) // rather ask: it answers what the push said, and claims

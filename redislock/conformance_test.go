@@ -11,12 +11,21 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	addr := servers.Redis(t)
+	s := servers.RedisServer(t, nil)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(_ context.Context, t *testing.T) driver.Driver {
-			return open(t, rueidis.ClientOption{InitAddress: []string{addr}}, nil)
+			return open(t, rueidis.ClientOption{InitAddress: []string{s.Addr()}}, nil)
 		},
+		Hang: hang(s),
 	})
+}
+
+// hang returns what makes a server hang.
+func hang(n *servers.RedisNode) func(*testing.T) func() {
+	return func(*testing.T) func() {
+		n.Stop()
+		return n.Cont
+	}
 }
 
 // A Conn whose pushes come over another connection has to confirm each of them.

@@ -18,7 +18,8 @@ func TestConformance_Sentinel(t *testing.T) {
 				InitAddress: s.Sentinels(), Sentinel: rueidis.SentinelOption{MasterSet: s.Name()},
 			}, nil)
 		},
-		Unlisted: true,
+		Setup: "Sentinel",
+		Hang:  func(*testing.T) func() { return s.Hang() },
 	})
 }
 
@@ -28,7 +29,8 @@ func TestConformance_Cluster(t *testing.T) {
 		Open: func(_ context.Context, t *testing.T) driver.Driver {
 			return open(t, rueidis.ClientOption{InitAddress: []string{c.Owner(0).Addr()}}, nil)
 		},
-		Unlisted: true,
+		Setup: "Cluster",
+		Hang:  func(*testing.T) func() { return c.Hang() },
 	})
 }
 
@@ -38,6 +40,7 @@ func TestConformance_WaitingForReplicas(t *testing.T) {
 		Open: func(_ context.Context, t *testing.T) driver.Driver {
 			return open(t, rueidis.ClientOption{InitAddress: []string{r.Primary.Addr()}}, &Options{Replicas: 1})
 		},
-		Unlisted: true,
+		Setup: "waiting for a replica",
+		Hang:  hang(r.Primary),
 	})
 }

@@ -87,7 +87,7 @@ func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int
 	case at >= len(r.Text):
 		return errors.New("redis: the answer " + strconv.Quote(r.Text) + " to a renewal cannot be read")
 	case r.Text[at] == 'n':
-		return errNewer("?")
+		return errNewer("")
 	case r.Text[at] != 'k':
 		return d.whyLost(ctx, b)
 	case r.Acked < d.opts.Replicas:

@@ -198,7 +198,11 @@ func errGone(key driver.Key) error {
 	return fmt.Errorf("%s %q: this request was released or undone: %w", key.Kind, key.Name, driver.ErrLost)
 }
 
+// errNewer says that a lock is of a version above this one's. The version is empty if it is not known.
 func errNewer(version string) error {
+	if version == "" {
+		version = "a later one"
+	}
 	return fmt.Errorf("the lock is in use by a later version of interlock (format %s, this one knows %s); update this program: %w",
 		version, format, driver.ErrConflict)
 }

@@ -129,6 +129,21 @@ func (c *ClusterRedis) Owner(slot int) *RedisNode {
 	return owner
 }
 
+// Hang stops all nodes, as SIGSTOP does, until resume is called.
+func (c *ClusterRedis) Hang() (resume func()) { return stopAll(c.nodes) }
+
+// stopAll stops servers until resume is called.
+func stopAll(nodes []*RedisNode) (resume func()) {
+	for _, n := range nodes {
+		n.Stop()
+	}
+	return func() {
+		for _, n := range nodes {
+			n.Cont()
+		}
+	}
+}
+
 // KillOwner kills the primary of a slot, and returns it. See [ClusterRedis.AwaitFailover].
 func (c *ClusterRedis) KillOwner(slot int) *RedisNode {
 	c.t.Helper()

@@ -37,6 +37,9 @@ func RedisSentinel(t testing.TB, n int, o *RedisOptions) *SentinelRedis {
 	return s
 }
 
+// Hang stops everything, the Sentinels too, as SIGSTOP does, until resume is called.
+func (s *SentinelRedis) Hang() (resume func()) { return stopAll(slices.Concat(s.sentinels, s.nodes)) }
+
 // Name returns the name under which the Sentinels know the primary.
 func (s *SentinelRedis) Name() string { return sentinelName }
 
