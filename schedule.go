@@ -118,10 +118,7 @@ func (c *Client) watch() {
 		now := c.now()
 		c.heedNaps()
 		batch := c.collect(now)
-		next := never
-		if len(c.sched.grants) > 0 {
-			next = c.sched.grants[0].due
-		}
+		next := c.sched.next(now)
 		c.sched.armed = next
 		if len(batch) > 0 {
 			c.background.Go(func() { c.renewBatch(batch) })
@@ -142,6 +139,18 @@ func (c *Client) watch() {
 			return
 		}
 	}
+}
+
+// next is when to look again. What it was armed for stays while nothing is held: a client that takes and gives back one lock
+// after the other would else wake it for each. The caller holds Client.mu.
+func (s *scheduler) next(now instant) instant {
+	switch {
+	case len(s.grants) > 0:
+		return s.grants[0].due
+	case s.armed > now:
+		return s.armed
+	}
+	return never
 }
 
 // heedNaps puts every grant where it belongs after a suspension, which brings all ends nearer. The caller holds Client.mu.
