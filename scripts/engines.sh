@@ -14,7 +14,7 @@ if [ $# -eq 0 ] || [ -z "$1" ]; then
 	engines
 	exit
 fi
-want=$(echo "$1" | sed -e 's|^\./||' -e 's|/$||')
+want=$(echo "$1" | sed -e 's|^\./||' -e 's|/$||' -e 's|^postgres$|pg|' -e 's|^postgresql$|pg|' -e 's|^zookeeper$|zk|' -e 's|^mariadb$|mysql|')
 for dir in $(engines); do
 	case $dir in
 	"$want" | "${want}lock" | */"$want")

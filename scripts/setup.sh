@@ -21,9 +21,18 @@ links() {
 	return "$rc"
 }
 
+# matches reports whether there is a file for an absolute pattern.
+matches() {
+	# It is expanded here on purpose.
+	# shellcheck disable=SC2086
+	set -- $1
+	[ -e "$1" ]
+}
+
 present() {
 	case $1 in
 	cc) [ "$(uname -s)" = Darwin ] || links ;; # the race detector needs no C compiler on macOS
+	/*) matches "$1" ;;
 	*) PATH=$PATH:/usr/sbin:/usr/local/sbin command -v "$1" >/dev/null ;;
 	esac
 }

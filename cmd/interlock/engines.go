@@ -2,7 +2,9 @@ package main
 
 // The engines of this command. Each registers its URL schemes.
 import (
+	_ "github.com/interlock-go/interlock/etcdlock"
 	_ "github.com/interlock-go/interlock/filelock"
 	_ "github.com/interlock-go/interlock/memlock"
 	_ "github.com/interlock-go/interlock/redislock"
+	_ "github.com/interlock-go/interlock/zklock"
 )

@@ -1,0 +1,57 @@
+package servers
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestZooKeeperServer_ServesAndComesBack(t *testing.T) {
+	t.Parallel()
+	n := ZooKeeperServer(t, nil)
+	for range 2 {
+		answer, err := n.Ask(bounded(t), "srvr")
+		if err != nil || !strings.Contains(answer, "Mode: standalone") {
+			t.Fatalf("srvr: %q, %v", answer, err)
+		}
+		n.Restart()
+	}
+}
+
+func TestZooKeeperServer_TakesConfigAndProperties(t *testing.T) {
+	t.Parallel()
+	n := ZooKeeperServer(t, &ZooKeeperOptions{
+		Config:     map[string]string{"maxSessionTimeout": "1234"},
+		Properties: map[string]string{"interlock.test": "here"},
+	})
+	for word, want := range map[string]string{"conf": "maxSessionTimeout=1234", "envi": "java.version"} {
+		if answer, err := n.Ask(bounded(t), word); err != nil || !strings.Contains(answer, want) {
+			t.Errorf("%s says %q, %v, want %q", word, answer, err, want)
+		}
+	}
+}
+
+func TestZooKeeperEnsemble_ElectsAnotherLeader(t *testing.T) {
+	t.Parallel()
+	e := NewZooKeeperEnsemble(t, nil)
+	if n := len(e.Followers()); n != ensembleSize-1 {
+		t.Errorf("%d followers", n)
+	}
+	old := e.KillLeader()
+	if now := e.Leader(); now == old || e.At(now.Addr()) != now {
+		t.Errorf("%s leads after it was killed", now.Addr())
+	}
+	old.Restart()
+	e.AwaitReady()
+	if n := len(e.Followers()); n != ensembleSize-1 {
+		t.Errorf("%d followers after the killed node has come back", n)
+	}
+}
+
+func TestMissingZooKeeper_IsNamed(t *testing.T) {
+	spec := zooSpec(nil, nil, nil)
+	spec.Binaries = []string{zooJars[0] + ".missing"}
+	w := witnessed(t, func(w *witness) { Start(w, spec) })
+	if said := w.skipped + w.failed; !strings.Contains(said, "install zookeeper") {
+		t.Errorf("skipped %q, failed %q", w.skipped, w.failed)
+	}
+}

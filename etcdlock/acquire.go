@@ -1,0 +1,183 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// attempt is one Acquire, Begin or Requeue under way. It has the entry's turn.
+type attempt struct {
+	d      *Driver
+	e      *entry
+	r      *driver.Request
+	begins bool   // it ends when the request is queued
+	give   *entry // a hold to be given back in the same step; nil if none
+	unsure bool   // some request of this attempt was left without an answer
+	told   string // the key of the holder that Waiting was told of
+}
+
+// Acquire puts a key into the lock's queue, and waits until no key is before it that is in its way. A wait survives
+// broken connections and changes of the leader. When the session ends, the wait does, with an error that matches
+// driver.ErrLost: its place is gone.
+//
+// It costs one transaction if nobody is in the way; otherwise two reads more: one when the watch has begun, and one after
+// the wake-up, which sees whether the session still lives and the lock is ours.
+func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	g, _, err := d.acquire(ctx, r, false, nil)
+	return g, err
+}
+
+// Begin is Acquire up to the point at which the request is queued; see [driver.Starter].
+func (d *Driver) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
+	return d.acquire(ctx, r, true, nil)
+}
+
+func (d *Driver) acquire(ctx context.Context, r *driver.Request, begins bool, give *entry) (
+	driver.Grant, bool, error,
+) {
+	if err := servable(r); err != nil {
+		return driver.Grant{}, false, err
+	}
+	bounded, leave, err := d.enterCall(ctx)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	defer leave()
+	e, err := d.enter(r)
+	if err != nil {
+		return driver.Grant{}, false, err
+	}
+	if err := e.take(bounded); err != nil {
+		return driver.Grant{}, false, d.failure(ctx, err)
+	}
+	defer e.yield()
+	a := &attempt{d: d, e: e, r: r, begins: begins, give: give}
+	waits, err := a.run(bounded)
+	switch {
+	case err != nil:
+		d.drop(e)
+		return driver.Grant{}, false, a.explain(ctx, err)
+	case waits:
+		return driver.Grant{}, true, nil
+	}
+	return e.grant(), false, nil
+}
+
+// maxName is the longest name of a lock.
+const maxName = 512
+
+// servable refuses what can never be granted.
+func servable(r *driver.Request) error {
+	switch {
+	case !slices.Contains(kinds, r.Kind):
+		return fmt.Errorf("etcd: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
+	case r.Named:
+		return fmt.Errorf("etcd: named owners: a key belongs to one lease: %w", driver.ErrUnsupported)
+	case r.Mode > driver.Upgradeable,
+		r.Kind == driver.KindMutex && r.Mode != driver.Exclusive,
+		r.Kind == driver.KindSemaphore && r.Mode == driver.Upgradeable:
+		return fmt.Errorf("etcd: mode %d of a %s: %w", r.Mode, r.Kind, driver.ErrUnsupported)
+	case r.Kind == driver.KindSemaphore && (r.Limit < 1 || r.Mode == driver.Shared && (r.Weight < 1 || r.Weight > r.Limit)):
+		return fmt.Errorf("etcd: %d permits of %d: %w", r.Weight, r.Limit, driver.ErrUnsupported)
+	case r.Name == "" || len(r.Name) > maxName:
+		return fmt.Errorf("etcd: a lock's name has 1 to %d bytes, not %d: %w", maxName, len(r.Name), driver.ErrUnsupported)
+	}
+	return nil
+}
+
+// run takes one step after the other until the request is granted or refused, or queued if that is all it is to do.
+func (a *attempt) run(ctx context.Context) (waits bool, err error) {
+	e := a.e
+	for {
+		if err := e.whyOver(); err != nil {
+			return false, err
+		}
+		switch {
+		case e.isGranted():
+			return false, nil
+		case e.revision == 0:
+			err = a.enqueue(ctx)
+		case e.view.revision == 0:
+			err = a.look(ctx)
+		case e.view.granted:
+			err = a.hold(ctx)
+		default:
+			a.tell()
+			if a.begins {
+				return true, nil
+			}
+			err = a.await(ctx)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+func (e *entry) isGranted() bool {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	return e.granted
+}
+
+// grant describes the hold. The caller has the turn, and e is granted.
+func (e *entry) grant() driver.Grant {
+	return driver.Grant{
+		Token: e.token(), Tokens: recordOf(e.r).Tokens, Nonce: e.r.ID,
+		Lease: e.session.timeout, Session: e.session,
+	}
+}
+
+// hold makes the request, which nobody is in the way of any more, a hold. The session must still be trusted now: this
+// process may have stood still since the servers said so.
+func (a *attempt) hold(ctx context.Context) error {
+	e, d := a.e, a.d
+	if e.revision > lastRevision {
+		return fmt.Errorf("etcd: revision %d makes no token below 2^63: %w", e.revision, driver.ErrUnavailable)
+	}
+	if e.r.Kind == driver.KindSemaphore && e.waited {
+		if err := a.announce(ctx); err != nil {
+			return err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := e.session
+	switch {
+	case s.lost != nil || !time.Now().Before(s.end()):
+		e.end(driver.LostSession)
+	case e.ended == "" && !e.released && !d.closed:
+		e.granted = true
+		s.holds[e] = struct{}{}
+	}
+	return nil // run looks at what it has become
+}
+
+// tell says who is in the way, if that has changed.
+func (a *attempt) tell() {
+	holder := &a.e.view.holder
+	if a.r.Waiting != nil && a.told != holder.key {
+		a.told = holder.key
+		a.r.Waiting(holder.heldError(a.r.Key))
+	}
+}
+
+// explain returns what the caller is to know of err.
+func (a *attempt) explain(ctx context.Context, err error) error {
+	switch {
+	case a.unsure && driver.IsDefinite(err) && !errors.Is(err, driver.ErrClosed):
+		// Another copy of the request may have been granted, or may be yet.
+		return errors.Join(&driver.UnavailableError{Op: "lock", Name: a.r.Name, Err: errCopies}, err)
+	case errors.Is(err, driver.ErrLost), driver.IsDefinite(err):
+		return err
+	}
+	return a.d.unavailable(ctx, "lock", a.r.Name, err)
+}
+
+// errCopies says why a refusal is not the last word.
+var errCopies = errors.New("etcd: the request was sent more than once")

@@ -1,0 +1,113 @@
+package etcdlock
+
+import (
+	"context"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+const (
+	// beats and tries are how often in a timeout a sign of life is sent, and how many can be without an answer at the same
+	// distance: each is given up after timeout/tries, and the next goes to another member if there is one.
+	beats = 3
+	tries = 6
+)
+
+// pacemaker sends the signs of life of one session. It has a request of its own for each, instead of the client library's
+// KeepAlive, which does not say when the request was sent that was answered: only from then on may a session be trusted.
+type pacemaker struct {
+	s      *session
+	stream pb.Lease_LeaseKeepAliveClient // nil if there is none
+	cut    context.CancelFunc            // of the stream
+}
+
+// beat sends the signs of life until the session is lost or the driver is closed.
+func (s *session) beat(ctx context.Context) {
+	p := &pacemaker{s: s}
+	defer p.drop()
+	next := s.Confirmed().Add(s.timeout / beats)
+	for p.pause(ctx, time.Until(next)) {
+		sent := time.Now()
+		if !sent.Before(s.end()) { // this process stood still, or nobody has answered
+			s.lose(errUnanswered)
+			return
+		}
+		err := p.ping(ctx, min(s.timeout/tries, time.Until(s.end())))
+		switch {
+		case err == nil:
+			s.confirm(sent)
+			s.check()
+			next = sent.Add(s.timeout / beats)
+		case isGone(err):
+			s.lose(rpctypes.ErrLeaseNotFound)
+			return
+		default:
+			// A server that refuses at once is not asked without a pause.
+			next = time.Now().Add(min(s.timeout/(4*tries), longestPause/4))
+			if end := s.end(); next.After(end) {
+				next = end
+			}
+		}
+	}
+}
+
+// pause lets d go by, unless ctx or the session ends before.
+func (p *pacemaker) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-p.s.done:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// ping asks once for the lease to go on. The stream is kept: with users and passwords each new one costs the server the
+// check of a password. One that has failed is dropped, so no late answer is ever taken for that of a later request.
+func (p *pacemaker) ping(ctx context.Context, limit time.Duration) (err error) {
+	if p.stream == nil {
+		ctx, p.cut = context.WithCancel(ctx)
+	}
+	late := time.AfterFunc(limit, p.cut)
+	defer func() {
+		if !late.Stop() || err != nil {
+			p.drop()
+		}
+	}()
+	if p.stream == nil {
+		if p.stream, err = p.s.d.leases.LeaseKeepAlive(ctx); err != nil {
+			return err
+		}
+	}
+	if err := p.stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(p.s.id)}); err != nil {
+		return err
+	}
+	answer, err := p.stream.Recv()
+	if err != nil {
+		return err
+	}
+	if answer.TTL <= 0 { // how the servers say that they do not know it
+		return rpctypes.ErrLeaseNotFound
+	}
+	return nil
+}
+
+// drop ends the stream.
+func (p *pacemaker) drop() {
+	if p.cut != nil {
+		p.cut()
+	}
+	p.stream, p.cut = nil, nil
+}
+
+// check has the holds looked at.
+func (s *session) check() {
+	select {
+	case s.look <- struct{}{}:
+	default: // they are about to be
+	}
+}

@@ -1,0 +1,80 @@
+package etcdlock
+
+import (
+	"context"
+
+	"github.com/interlock-go/interlock/driver"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Break deletes the hold's key and leaves a notice for its holder, in one transaction.
+func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
+	bounded, leave, err := d.enterCall(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for {
+		again, err := d.breakHold(bounded, key, token)
+		switch {
+		case err != nil:
+			return d.sorted(ctx, "break", key.Name, err)
+		case !again:
+			return nil
+		}
+	}
+}
+
+// breakHold breaks what has the token. It reports that the lock has changed since it was read.
+func (d *Driver) breakHold(ctx context.Context, key driver.Key, token uint64) (again bool, err error) {
+	queue, err := d.queue(ctx, key)
+	if err != nil {
+		return false, err
+	}
+	holders, _ := split(key.Kind, queue, d.names.places(key))
+	if len(holders) == 0 {
+		return false, driver.ErrNotHeld
+	}
+	for _, p := range holders {
+		if !p.has(token) {
+			continue
+		}
+		answer, doubtful, err := d.commit(ctx, &transaction{
+			when: []clientv3.Cmp{isOf(p.key, p.revision)},
+			then: []clientv3.Op{
+				clientv3.OpDelete(p.key),
+				clientv3.OpPut(d.names.notice(p.session, p.revision), "", clientv3.WithLease(p.session)),
+			},
+		})
+		switch {
+		case isGone(err): // its session has ended meanwhile
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+		return !answer.Succeeded && !doubtful, nil
+	}
+	return false, holders[0].heldError(key)
+}
+
+// queue reads a lock.
+func (d *Driver) queue(ctx context.Context, key driver.Key) ([]place, error) {
+	found, err := d.get(ctx, d.names.places(key), clientv3.WithPrefix(),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	if err != nil {
+		return nil, err
+	}
+	return placesOf(found.Kvs)
+}
+
+// split tells who is in from who waits.
+func split(k driver.Kind, queue []place, places string) (holders, waiters []place) {
+	for i, p := range queue {
+		if judge(k, p.record, queue[:i], places).granted {
+			holders = append(holders, p)
+		} else {
+			waiters = append(waiters, p)
+		}
+	}
+	return holders, waiters
+}

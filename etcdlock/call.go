@@ -1,0 +1,80 @@
+package etcdlock
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// firstLimit is which part of its time the first attempt at a request gets if there are several members; each further one
+// gets twice as much. grpc takes members in turn and notices only after some ten seconds that one hangs, so meanwhile
+// every so many requests lose that time. Much less, and slow disks would look like it.
+const firstLimit = 8
+
+// ask sends a request until it is answered or refused, or its time is over. Each attempt goes to another member, if there
+// is one that is connected. It reports whether an attempt was left without an answer: then the request may have been
+// carried out, or may be later, whatever the answer to another attempt was.
+func (d *Driver) ask(ctx context.Context, send func(ctx context.Context) error) (doubtful bool, err error) {
+	end := time.Now().Add(d.opts.RequestTimeout)
+	limit := d.opts.RequestTimeout
+	if d.several {
+		limit /= firstLimit
+	}
+	var why error // what was said before an attempt that brought nothing
+	for pause := firstPause; ; pause, limit = min(2*pause, longestPause), 2*limit {
+		once, cancel := context.WithTimeout(ctx, min(limit, time.Until(end)))
+		err = send(once)
+		late := once.Err() != nil
+		cancel()
+		switch {
+		case err == nil, isRefusal(err):
+			return doubtful, err
+		case !isUnsent(err):
+			doubtful = true
+		}
+		if ctx.Err() != nil {
+			return doubtful, ctx.Err()
+		}
+		if !late {
+			why = err
+		}
+		if !isPassing(err) || !time.Now().Add(pause).Before(end) {
+			return doubtful, cmp.Or(why, err)
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// transaction is a request that is safe to send again: its comparisons see whether it was carried out before.
+type transaction struct {
+	when      []clientv3.Cmp
+	then, els []clientv3.Op
+}
+
+// commit sends t as ask does.
+func (d *Driver) commit(ctx context.Context, t *transaction) (answer *clientv3.TxnResponse, doubtful bool, err error) {
+	doubtful, err = d.ask(ctx, func(ctx context.Context) (err error) {
+		answer, err = d.client.Txn(ctx).If(t.when...).Then(t.then...).Else(t.els...).Commit()
+		return err
+	})
+	return answer, doubtful, err
+}
+
+// get reads, as ask does.
+func (d *Driver) get(ctx context.Context, key string, opts ...clientv3.OpOption) (answer *clientv3.GetResponse, err error) {
+	_, err = d.ask(ctx, func(ctx context.Context) (err error) {
+		answer, err = d.client.Get(ctx, key, opts...)
+		return err
+	})
+	return answer, err
+}
+
+// absent compares whether a key is not there.
+func absent(key string) clientv3.Cmp { return clientv3.Compare(clientv3.CreateRevision(key), "=", 0) }
+
+// isOf compares whether a key is the one that was created by a revision, and no later one of its name.
+func isOf(key string, revision int64) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(key), "=", revision)
+}

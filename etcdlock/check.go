@@ -1,0 +1,162 @@
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// diagnosisTime bounds Diagnose, and statusTime the question to one endpoint: servers that hang must not hang their clients.
+const diagnosisTime, statusTime = 5 * time.Second, 1500 * time.Millisecond
+
+// levels, the worst last.
+var levels = []driver.Level{driver.LevelOK, driver.LevelWarn, driver.LevelFail}
+
+// Diagnose asks every endpoint for its state, and the cluster for its members and alarms, and judges what locks depend on:
+// who answers, version, leader, alarms, the number of members, the session's timeout, rights, and how long a round trip
+// takes. What fails comes first. It changes nothing, and ends after 5 seconds with servers that hang.
+func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
+	bounded, leave, err := d.enterCall(ctx)
+	if err != nil {
+		return []driver.Finding{{
+			Check: "servers", Level: driver.LevelFail, Detail: err.Error(), Advice: "open it again",
+		}}
+	}
+	defer leave()
+	bounded, cancel := context.WithTimeout(bounded, diagnosisTime)
+	defer cancel()
+	findings := d.gather(bounded).judge()
+	slices.SortStableFunc(findings, func(a, b driver.Finding) int {
+		return slices.Index(levels, b.Level) - slices.Index(levels, a.Level)
+	})
+	return findings
+}
+
+// facts are what the servers have said. What they have not said is nil or zero, with an error that says why.
+type facts struct {
+	endpoints []*endpointFacts
+	members   *clientv3.MemberListResponse
+	alarms    *clientv3.AlarmResponse
+	readErr   error
+	trips     []time.Duration // of reads, the shortest first
+	asked     time.Duration   // the session's timeout
+	granted   time.Duration
+	prefix    string
+}
+
+// endpointFacts are what one endpoint has said.
+type endpointFacts struct {
+	addr   string
+	status *clientv3.StatusResponse
+	err    error
+}
+
+// ask connects to the endpoint alone, and asks for its state.
+func (e *endpointFacts) ask(ctx context.Context, client *clientv3.Client) {
+	once, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	if e.status, e.err = client.Status(once, e.addr); e.err == nil {
+		return
+	}
+	host := e.addr
+	if _, rest, has := strings.Cut(host, "://"); has {
+		host = rest
+	}
+	if why := probeOne(ctx, host, nil); why != nil { // the client library says only that the time is over
+		e.err = why
+	}
+}
+
+// tripsTaken is how often the time of a round trip is taken.
+const tripsTaken = 5
+
+// gather asks everybody at once.
+func (d *Driver) gather(ctx context.Context) *facts {
+	f := &facts{asked: time.Duration(seconds(d.opts.Session)) * time.Second, granted: d.timeout, prefix: d.opts.Prefix}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var endpoints, all sync.WaitGroup
+	for _, addr := range d.client.Endpoints() {
+		e := &endpointFacts{addr: addr}
+		f.endpoints = append(f.endpoints, e)
+		endpoints.Go(func() { e.ask(ctx, d.client) })
+	}
+	// What users without the role root may not see is left out.
+	all.Go(func() { f.members, _ = d.client.MemberList(ctx) })
+	all.Go(func() { f.alarms, _ = d.client.AlarmList(ctx) })
+	all.Go(func() {
+		for range tripsTaken {
+			sent := time.Now()
+			if _, f.readErr = d.client.Get(ctx, d.opts.Prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()); f.readErr != nil {
+				return
+			}
+			f.trips = append(f.trips, time.Since(sent))
+		}
+		slices.Sort(f.trips)
+	})
+	endpoints.Wait()
+	if len(f.answered()) == 0 {
+		cancel() // nobody will answer the rest either
+	}
+	all.Wait()
+	return f
+}
+
+func fine(check, detail string, args ...any) driver.Finding {
+	return driver.Finding{Check: check, Level: driver.LevelOK, Detail: fmt.Sprintf(detail, args...)}
+}
+
+func warn(check, advice, detail string, args ...any) driver.Finding {
+	return driver.Finding{Check: check, Level: driver.LevelWarn, Detail: fmt.Sprintf(detail, args...), Advice: advice}
+}
+
+func fail(check, advice, detail string, args ...any) driver.Finding {
+	return driver.Finding{Check: check, Level: driver.LevelFail, Detail: fmt.Sprintf(detail, args...), Advice: advice}
+}
+
+// judge runs all checks, those whose failure explains others first.
+func (f *facts) judge() (findings []driver.Finding) {
+	for _, check := range []func() (driver.Finding, bool){
+		f.checkServers, f.checkVersion, f.checkLeader, f.checkAlarms, f.checkRights, f.checkMembers, f.checkSession, f.checkLatency,
+	} {
+		if finding, known := check(); known {
+			findings = append(findings, finding)
+		}
+	}
+	return findings
+}
+
+// checkServers says who answers.
+func (f *facts) checkServers() (driver.Finding, bool) {
+	var silent []string
+	for _, e := range f.endpoints {
+		if e.status == nil {
+			silent = append(silent, fmt.Sprintf("%s (%v)", e.addr, e.err))
+		}
+	}
+	const advice = "check the address, the network and the server"
+	switch n := len(f.endpoints); {
+	case len(silent) == n:
+		return fail("servers", advice, "no endpoint answers: %s", strings.Join(silent, ", ")), true
+	case len(silent) > 0:
+		return warn("servers", advice, "%d of %d endpoints do not answer: %s", len(silent), n, strings.Join(silent, ", ")), true
+	default:
+		return fine("servers", "all %d endpoints answer", n), true
+	}
+}
+
+// answered are the states of those who answer.
+func (f *facts) answered() (all []*clientv3.StatusResponse) {
+	for _, e := range f.endpoints {
+		if e.status != nil {
+			all = append(all, e.status)
+		}
+	}
+	return all
+}

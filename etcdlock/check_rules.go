@@ -1,0 +1,133 @@
+package etcdlock
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// oldestMinor is of the first version 3 that lets clients choose the numbers of watches.
+const oldestMinor = 4
+
+func (f *facts) checkVersion() (driver.Finding, bool) {
+	var versions []string
+	old := false
+	for _, s := range f.answered() {
+		versions = append(versions, s.Version)
+		major, rest, _ := strings.Cut(s.Version, ".")
+		minor, _, _ := strings.Cut(rest, ".")
+		m, err := strconv.Atoi(minor)
+		old = old || err != nil || major != "3" || m < oldestMinor
+	}
+	slices.Sort(versions)
+	all := strings.Join(slices.Compact(versions), ", ")
+	switch {
+	case all == "":
+		return driver.Finding{}, false
+	case old:
+		return fail("version", "run etcd 3.4 or later", "the servers are of version %s, of which waiting is not known to work", all), true
+	}
+	return fine("version", "the servers are of version %s", all), true
+}
+
+// checkLeader: without a leader that most members follow nothing is granted and no session kept.
+func (f *facts) checkLeader() (driver.Finding, bool) {
+	leaders := map[uint64]bool{}
+	for _, s := range f.answered() {
+		leaders[s.Leader] = true
+	}
+	switch {
+	case len(leaders) == 0:
+		return driver.Finding{}, false
+	case leaders[0]:
+		return fail("leader", "see whether most members run and reach each other", "an endpoint knows no leader"), true
+	case len(leaders) > 1:
+		return warn("leader", "ask again; if it stays so, see whether the endpoints are of one cluster",
+			"the endpoints name %d leaders", len(leaders)), true
+	}
+	return fine("leader", "all who answer follow one leader"), true
+}
+
+func (f *facts) checkAlarms() (driver.Finding, bool) {
+	if f.alarms == nil {
+		return driver.Finding{}, false
+	}
+	var names []string
+	for _, a := range f.alarms.Alarms {
+		names = append(names, fmt.Sprintf("%s of member %x", a.Alarm, a.MemberID))
+	}
+	for _, a := range f.alarms.Alarms {
+		if a.Alarm == pb.AlarmType_NOSPACE {
+			return fail("alarms", "compact and defragment, or raise --quota-backend-bytes; then etcdctl alarm disarm",
+				"the database is full, so no lock can be taken: %s", strings.Join(names, ", ")), true
+		}
+	}
+	if len(names) > 0 {
+		return fail("alarms", "see etcd's documentation on alarms", "there are alarms: %s", strings.Join(names, ", ")), true
+	}
+	return fine("alarms", "there is no alarm"), true
+}
+
+func (f *facts) checkRights() (driver.Finding, bool) {
+	switch {
+	case f.readErr == nil:
+		return fine("rights", "keys that begin with %q can be read", f.prefix), true
+	case strings.Contains(f.readErr.Error(), "permission denied"), strings.Contains(f.readErr.Error(), "user name is empty"):
+		return fail("rights", fmt.Sprintf("let the user read and write the keys that begin with %q", f.prefix),
+			"keys that begin with %q cannot be read: %v", f.prefix, f.readErr), true
+	}
+	return fail("rights", "see the other findings", "keys that begin with %q cannot be read: %v", f.prefix, f.readErr), true
+}
+
+// checkMembers says what may fail without anybody noticing.
+func (f *facts) checkMembers() (driver.Finding, bool) {
+	if f.members == nil {
+		return driver.Finding{}, false
+	}
+	voters := 0
+	for _, m := range f.members.Members {
+		if !m.IsLearner {
+			voters++
+		}
+	}
+	switch {
+	case voters == 1:
+		return warn("members", "run three", "there is one member: while it is away no lock is granted, and sessions end"), true
+	case voters%2 == 0:
+		return warn("members", fmt.Sprintf("run %d", voters+1),
+			"there are %d members, which survive the loss of no more than %d would", voters, voters-1), true
+	case len(f.endpoints) < voters:
+		return warn("members", "name all members in the URL",
+			"there are %d members, of which the client knows %d: if those are away, so are its locks", voters, len(f.endpoints)), true
+	}
+	return fine("members", "there are %d members, of which %d may be away", voters, (voters-1)/2), true
+}
+
+// checkSession: servers have a least timeout of their own.
+func (f *facts) checkSession() (driver.Finding, bool) {
+	if f.granted > f.asked {
+		return warn("session", "lower the servers' --election-timeout, or ask for no less",
+			"the servers have made %v of a session of %v: so long others wait for the dead", f.granted, f.asked), true
+	}
+	return fine("session", "sessions last %v", f.granted), true
+}
+
+// slowPart is the part of a session's timeout beyond which a round trip is slow: each sign of life has a sixth of it.
+const slowPart = 20
+
+func (f *facts) checkLatency() (driver.Finding, bool) {
+	if len(f.trips) == 0 {
+		return driver.Finding{}, false
+	}
+	median, longest := f.trips[len(f.trips)/2].Round(10*time.Microsecond), f.trips[len(f.trips)-1].Round(10*time.Microsecond)
+	if longest > f.granted/slowPart {
+		return warn("latency", "ask for longer leases, or bring client and servers closer",
+			"a read takes %v (longest %v), much of a session of %v", median, longest, f.granted), true
+	}
+	return fine("latency", "a read takes %v (longest %v)", median, longest), true
+}

@@ -1,0 +1,130 @@
+package etcdlock
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/servers"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// finds fails unless the findings have one of that check and level that says the text.
+func finds(t *testing.T, findings []driver.Finding, check string, level driver.Level, says string) {
+	t.Helper()
+	for _, f := range findings {
+		if f.Check == check {
+			if f.Level != level || !strings.Contains(f.Detail, says) || level != driver.LevelOK && f.Advice == "" {
+				t.Errorf("%s is %+v, want %s and %q", check, f, level, says)
+			}
+			return
+		}
+	}
+	t.Errorf("there is no finding %q in %+v", check, findings)
+}
+
+func TestDiagnose_OfAServer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	d := s.opens(s.node.Addr()+",127.0.0.1:1", time.Minute)
+	findings := d.Diagnose(s.ctx())
+	finds(t, findings, "servers", driver.LevelWarn, "1 of 2 endpoints do not answer: 127.0.0.1:1")
+	finds(t, findings, "version", driver.LevelOK, "3.")
+	finds(t, findings, "leader", driver.LevelOK, "one leader")
+	finds(t, findings, "alarms", driver.LevelOK, "no alarm")
+	finds(t, findings, "rights", driver.LevelOK, "interlock/")
+	finds(t, findings, "members", driver.LevelWarn, "there is one member")
+	finds(t, findings, "session", driver.LevelOK, "1m0s")
+	if last := findings[len(findings)-1]; last.Level != driver.LevelOK {
+		t.Errorf("the last finding is %+v, want the worst first", last)
+	}
+	s.node.Kill()
+	finds(t, d.Diagnose(s.ctx()), "servers", driver.LevelFail, "no endpoint answers")
+	_ = d.Close()
+	finds(t, d.Diagnose(s.ctx()), "servers", driver.LevelFail, "closed")
+}
+
+func TestDiagnose_Rules(t *testing.T) {
+	t.Parallel()
+	sound := func() *facts {
+		members := &clientv3.MemberListResponse{Members: []*pb.Member{{}, {}, {}}}
+		status := func() *endpointFacts {
+			return &endpointFacts{status: &clientv3.StatusResponse{Version: "3.6.1", Leader: 7}}
+		}
+		return &facts{
+			endpoints: []*endpointFacts{status(), status(), status()}, members: members, alarms: new(clientv3.AlarmResponse),
+			trips: []time.Duration{time.Millisecond}, asked: 30 * time.Second, granted: 30 * time.Second, prefix: "p/",
+		}
+	}
+	for _, f := range sound().judge() {
+		if f.Level != driver.LevelOK {
+			t.Errorf("of a sound cluster: %+v", f)
+		}
+	}
+	for _, row := range []struct {
+		check string
+		level driver.Level
+		says  string
+		spoil func(f *facts)
+	}{
+		{"version", driver.LevelFail, "3.3.1, 3.6.1", func(f *facts) { f.endpoints[1].status.Version = "3.3.1" }},
+		{"leader", driver.LevelFail, "no leader", func(f *facts) { f.endpoints[1].status.Leader = 0 }},
+		{"leader", driver.LevelWarn, "2 leaders", func(f *facts) { f.endpoints[1].status.Leader = 8 }},
+		{"alarms", driver.LevelFail, "full", func(f *facts) { f.alarms.Alarms = []*pb.AlarmMember{{Alarm: pb.AlarmType_NOSPACE}} }},
+		{"alarms", driver.LevelFail, "CORRUPT", func(f *facts) { f.alarms.Alarms = []*pb.AlarmMember{{Alarm: pb.AlarmType_CORRUPT}} }},
+		{"rights", driver.LevelFail, "permission denied", func(f *facts) { f.readErr = errors.New("etcdserver: permission denied") }},
+		{"members", driver.LevelWarn, "2 members", func(f *facts) { f.members.Members = f.members.Members[1:] }},
+		{"members", driver.LevelWarn, "knows 2", func(f *facts) { f.endpoints = f.endpoints[1:] }},
+		{"session", driver.LevelWarn, "1m0s of a session of 30s", func(f *facts) { f.granted = time.Minute }},
+		{"latency", driver.LevelWarn, "much of a session", func(f *facts) { f.trips = []time.Duration{2 * time.Second} }},
+		{"servers", driver.LevelFail, "no endpoint", func(f *facts) {
+			for _, e := range f.endpoints {
+				e.status, e.err = nil, errors.New("refused")
+			}
+		}},
+	} {
+		f := sound()
+		row.spoil(f)
+		finds(t, f.judge(), row.check, row.level, row.says)
+	}
+}
+
+func TestDiagnose_WithoutRights_SaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	s := &stage{t: t, node: servers.EtcdServer(t, &servers.EtcdOptions{Password: "s3cret"})}
+	for path, body := range map[string]map[string]any{
+		"auth/user/add": {"name": "app", "password": "pw"}, "auth/role/add": {"name": "app"},
+	} {
+		if _, err := s.node.Do(s.ctx(), path, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.node.Do(s.ctx(), "auth/user/grant", map[string]any{"user": "app", "role": "app"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := driver.DefaultMux.Open(s.ctx(), "etcd://app:pw@"+s.node.Addr(), driver.Config{})
+	if err == nil || !strings.Contains(err.Error(), "read and write the keys that begin with the prefix") {
+		t.Errorf("without rights: %v", err)
+	}
+	grant := map[string]any{"name": "app", "perm": map[string]any{
+		"permType": "READWRITE", "key": "aW50ZXJsb2NrLw==", "range_end": "aW50ZXJsb2NrMA==", // interlock/ to interlock0
+	}}
+	if _, err := s.node.Do(s.ctx(), "auth/role/grant", grant); err != nil {
+		t.Fatal(err)
+	}
+	d := s.openAs("app:pw")
+	held := s.ask("lock")
+	s.take(held, d)
+	w := s.waits(d, s.ask("lock"))
+	if err := s.release(d, held); err != nil {
+		t.Error(err)
+	}
+	s.ends(w, rulesPatience)
+	if w.err != nil {
+		t.Error(w.err)
+	}
+	finds(t, d.Diagnose(s.ctx()), "rights", driver.LevelOK, "interlock/")
+}

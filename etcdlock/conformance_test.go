@@ -1,0 +1,105 @@
+package etcdlock
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// sessionTime is the sessions' timeout in the suite: short, because crashes are waited for, but longer than the pauses of a
+// busy machine.
+const sessionTime = 2 * time.Second
+
+// suiteEtcd is what the suite is run on. Each driver reaches each server through a proxy of its own, so that it can be cut
+// off.
+type suiteEtcd struct {
+	nodes   []*servers.EtcdNode
+	proxies map[driver.Driver][]*servers.Proxy
+}
+
+func (s *suiteEtcd) harness() drivertest.Harness {
+	s.proxies = make(map[driver.Driver][]*servers.Proxy)
+	return drivertest.Harness{
+		Open: func(ctx context.Context, t *testing.T) driver.Driver { return s.open(ctx, t) },
+		Crash: func(_ *testing.T, d driver.Driver) {
+			d.(*Driver).vanish()
+		},
+		Pause: func(_ *testing.T, d driver.Driver) func() {
+			for _, p := range s.proxies[d] {
+				p.BlackHole(servers.BothWays)
+			}
+			return func() {
+				for _, p := range s.proxies[d] {
+					p.Pass()
+				}
+			}
+		},
+		Hang: func(_ *testing.T) func() {
+			for _, n := range s.nodes {
+				n.Stop()
+			}
+			return func() {
+				for _, n := range s.nodes {
+					n.Cont()
+				}
+			}
+		},
+	}
+}
+
+func (s *suiteEtcd) open(ctx context.Context, t *testing.T) driver.Driver {
+	t.Helper()
+	var addrs []string
+	var proxies []*servers.Proxy
+	for _, n := range s.nodes {
+		p := servers.NewProxy(t, n.Addr())
+		proxies, addrs = append(proxies, p), append(addrs, p.Addr())
+	}
+	d := openAt(ctx, t, strings.Join(addrs, ","))
+	s.proxies[d] = proxies
+	return d
+}
+
+func openAt(ctx context.Context, t *testing.T, hosts string) *Driver {
+	t.Helper()
+	u := "etcd://" + hosts + "?prefix=" + url.QueryEscape(t.Name()+"/")
+	d, err := driver.DefaultMux.Open(ctx, u, driver.Config{Lease: sessionTime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.(*Driver)
+}
+
+// vanish does as kill -9: nothing is given back, and what is under way ends.
+func (d *Driver) vanish() {
+	d.mu.Lock()
+	d.closed = true
+	d.current = nil
+	clear(d.entries)
+	d.mu.Unlock()
+	d.stop()
+	d.calls.Wait()
+	d.background.Wait()
+	_ = d.closeClient()
+}
+
+func TestConformance(t *testing.T) {
+	s := &suiteEtcd{nodes: []*servers.EtcdNode{servers.EtcdServer(t, nil)}}
+	drivertest.Run(t, s.harness())
+}
+
+func TestConformance_ThreeNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute; the suite on one server is not skipped")
+	}
+	s := &suiteEtcd{nodes: servers.EtcdCluster(t, 3, nil).Nodes()}
+	h := s.harness()
+	h.Unlisted = true
+	drivertest.Run(t, h)
+}

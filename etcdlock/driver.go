@@ -1,0 +1,161 @@
+package etcdlock
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+var (
+	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Starter   = (*Driver)(nil)
+	_ driver.Requeuer  = (*Driver)(nil)
+	_ driver.Inspector = (*Driver)(nil)
+	_ driver.Breaker   = (*Driver)(nil)
+	_ driver.Diagnoser = (*Driver)(nil)
+)
+
+var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore}
+
+// Driver is one client's access to the locks of an etcd cluster. It has one session (an etcd lease) at a time, whose end
+// ends its holds; it then makes another, and can be used as before. It is safe for concurrent use and must not be copied.
+type Driver struct {
+	client  *clientv3.Client
+	owns    bool // the client is closed with the driver
+	several bool // servers
+	leases  pb.LeaseClient
+	opts    Options
+	names   names
+	ear     *ear
+	timeout time.Duration // of the first session, as negotiated
+	born    time.Time     // from which sessions count
+
+	life       context.Context //nolint:containedctx // ends with Close
+	stop       context.CancelFunc
+	background sync.WaitGroup // what ends with life, or with a request; joined only under mu while life goes on
+	calls      sync.WaitGroup // likewise, but users' calls
+
+	mu      sync.Mutex // guards what follows, and what says so elsewhere; nothing blocks under it
+	closed  bool
+	current *session // nil if there is none, or none that counts
+	making  *making  // nil if none is being made
+	entries map[holdID]*entry
+	gone    tombstones
+	tombs   []tomb // on the server, to be taken away
+	sweeps  bool   // somebody takes them away
+}
+
+// New returns a driver over client, with a session of its own. ctx bounds the making of the session and nothing else.
+// Close leaves the client open. A nil opts means the defaults.
+//
+// What client was told about retries, timeouts and keepalive matters little: the driver bounds each of its requests. But
+// with grpc's own backoff it may take up to two minutes to notice that a server has come back; [grpc.WithConnectParams]
+// sets that.
+//
+// [grpc.WithConnectParams]: https://pkg.go.dev/google.golang.org/grpc#WithConnectParams
+func New(ctx context.Context, client *clientv3.Client, opts *Options) (*Driver, error) {
+	return start(ctx, client, opts, false)
+}
+
+// start makes a driver over client. If it owns the client, it closes it with itself, and also if it fails.
+func start(ctx context.Context, client *clientv3.Client, opts *Options, owns bool) (*Driver, error) {
+	d := &Driver{
+		client: client, owns: owns, several: len(client.Endpoints()) > 1, leases: pb.NewLeaseClient(client.ActiveConnection()),
+		born: time.Now(), entries: make(map[holdID]*entry),
+	}
+	d.life, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	var err error
+	if d.opts, err = opts.withDefaults(); err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	d.names = names{d.opts.Prefix}
+	d.ear = newEar(pb.NewWatchClient(client.ActiveConnection()), pulseFor(d.opts.Session))
+	d.background.Go(func() { d.ear.run(d.life) })
+	s, err := d.session(ctx)
+	if err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	d.timeout = s.timeout
+	return d, nil
+}
+
+// Traits describes the engine.
+func (d *Driver) Traits() driver.Traits {
+	return driver.Traits{
+		Engine: "etcd", Ends: driver.Sessions, Timeout: d.timeout, Kinds: slices.Clone(kinds),
+		Lacks: []driver.Lack{{
+			Ability: driver.NamedOwners,
+			Reason:  "a key belongs to one lease, so a hold cannot be shared with another process",
+		}},
+	}
+}
+
+// closingTime bounds the revocation of the session's lease by Close.
+const closingTime = 500 * time.Millisecond
+
+// Close ends all waits with driver.ErrClosed, and revokes the session's lease: what it holds becomes free at once, or when
+// the lease ends if the servers do not answer within half a second.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	first, s := !d.closed, d.current
+	d.closed = true
+	clear(d.entries) // nobody is told anything any more
+	d.mu.Unlock()
+	if !first {
+		return nil
+	}
+	d.stop()
+	d.calls.Wait()
+	d.background.Wait()
+	if s != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), closingTime)
+		_, _ = d.client.Revoke(ctx, s.id) // it runs out by itself
+		cancel()
+	}
+	return d.closeClient()
+}
+
+// closeClient closes the client, if it is the driver's.
+func (d *Driver) closeClient() error {
+	if !d.owns {
+		return nil
+	}
+	_ = d.client.Close() // its only error is that of its own context, which it has ended itself
+	return nil
+}
+
+func (d *Driver) isClosed() bool { return d.life.Err() != nil }
+
+// spawn runs f in a goroutine that Close waits for, unless the driver is closed. The caller holds Driver.mu.
+func (d *Driver) spawn(f func()) {
+	if !d.closed {
+		d.background.Go(f)
+	}
+}
+
+// enterCall returns a context that ends with ctx and with the driver, and must be left by leave.
+func (d *Driver) enterCall(ctx context.Context) (bounded context.Context, leave func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, nil, driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	d.calls.Add(1)
+	bounded, cancel := context.WithCancel(ctx)
+	forget := context.AfterFunc(d.life, cancel)
+	return bounded, func() {
+		forget()
+		cancel()
+		d.calls.Done()
+	}, nil
+}

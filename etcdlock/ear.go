@@ -1,0 +1,232 @@
+package etcdlock
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// ear has all watches of a driver on one stream. The client library's own watcher would do, but it notices a server that
+// is silent only after its keepalive time, which cannot be less than ten seconds; and a goroutine for each watch is not
+// needed for hints. While the stream is down nothing is lost: on the next one every watch begins anew, and who has it is
+// told at which revision, and reads.
+type ear struct {
+	remote pb.WatchClient
+	pulse  time.Duration // between two requests for a sign of life while somebody waits
+
+	wakes atomic.Int64 // hints about changes; for tests
+
+	mu      sync.Mutex // guards what follows; nothing blocks under it
+	last    int64      // ID of a watch
+	watches map[int64]*watch
+	outbox  []*pb.WatchRequest
+	post    chan struct{} // has one place; something is in the outbox
+	open    bool          // there is a stream: before, requests need not be written, since each watch is begun with it
+	silent  int           // requests for a sign of life since the last message
+	mute    int           // streams in a row on which nothing has come
+}
+
+const (
+	// silences is how many signs of life may be missing before a stream is dropped.
+	silences = 3
+
+	// idlePulses is how many pulses are left out while nobody waits for a lock.
+	idlePulses = 5
+)
+
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = time.Second
+)
+
+func newEar(remote pb.WatchClient, pulse time.Duration) *ear {
+	return &ear{remote: remote, pulse: pulse, watches: make(map[int64]*watch), post: make(chan struct{}, 1)}
+}
+
+// watch begins to watch.
+func (e *ear) watch(o *outlook) *watch {
+	w := newWatch(o)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last++
+	w.id = e.last
+	e.watches[w.id] = w
+	e.send(w.request())
+	return w
+}
+
+// unwatch ends a watch.
+func (e *ear) unwatch(w *watch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, known := e.watches[w.id]; known {
+		delete(e.watches, w.id)
+		e.send(w.cancelRequest())
+	}
+}
+
+// send has a request written, if there is a stream. The caller holds mu.
+func (e *ear) send(r *pb.WatchRequest) {
+	if !e.open {
+		return
+	}
+	e.outbox = append(e.outbox, r)
+	select {
+	case e.post <- struct{}{}:
+	default: // the writer has been told already
+	}
+}
+
+// news returns and forgets what is new about w: the revision at which the server began to watch, or 0, and whether
+// something has changed since.
+func (e *ear) news(w *watch) (created int64, changed bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	created, changed, err = w.created, w.changed, w.err
+	w.created, w.changed = 0, false
+	return created, changed, err
+}
+
+// run keeps a stream open until ctx ends.
+func (e *ear) run(ctx context.Context) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		begun := time.Now()
+		_ = e.listen(ctx) // it has ended, which is all that matters
+		if time.Since(begun) > longestPause {
+			pause = firstPause
+		}
+		sleep(ctx, pause)
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// listen opens a stream, begins all watches on it, and takes in what comes until it ends.
+func (e *ear) listen(parent context.Context) error {
+	// Without a leader a member would keep the stream open and be silent: this makes it close it.
+	ctx, cut := context.WithCancel(clientv3.WithRequireLeader(parent))
+	var writer sync.WaitGroup
+	defer writer.Wait() // it ends with ctx
+	defer cut()
+	stream, err := e.remote.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	e.begin()
+	defer e.end()
+	writer.Go(func() {
+		defer cut() // a stream that cannot be written to is of no use
+		e.write(ctx, stream)
+	})
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		e.heard(r)
+	}
+}
+
+// begin has every watch begun on a new stream.
+func (e *ear) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open, e.outbox = true, nil
+	// The answers to the watches come at once. Where none comes within a pulse is a member that hangs, and the next stream
+	// may be to another; more time is given from one to the next, for all may be slow.
+	e.silent = max(0, silences-e.mute)
+	e.mute++
+	for _, w := range e.watches {
+		e.send(w.request())
+	}
+}
+
+func (e *ear) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open, e.outbox = false, nil
+}
+
+// write sends what is in the outbox, and asks for signs of life, until ctx ends, the stream breaks, or nobody answers.
+func (e *ear) write(ctx context.Context, stream pb.Watch_WatchClient) {
+	pulse := time.NewTicker(e.pulse)
+	defer pulse.Stop()
+	for beat := 1; ; {
+		for _, r := range e.collect() {
+			if stream.Send(r) != nil { // what broke it, the reader learns too
+				return
+			}
+		}
+		select {
+		case <-e.post:
+		case <-pulse.C:
+			asks, deaf := e.pulsate(beat)
+			if deaf {
+				return
+			}
+			if asks && stream.Send(progressRequest()) != nil {
+				return
+			}
+			beat++
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// pulsate reports whether it is time to ask for a sign of life, and whether so many were missing that the stream is dead.
+func (e *ear) pulsate(beat int) (asks, deaf bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch waiting := len(e.watches) - 1; { // one is the session's own
+	case e.silent >= silences:
+		return false, true
+	case waiting < 0, waiting == 0 && e.silent == 0 && beat%idlePulses != 0: // without a watch servers may not answer
+		return false, false
+	}
+	e.silent++
+	return true, false
+}
+
+// collect empties the outbox.
+func (e *ear) collect() []*pb.WatchRequest {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := e.outbox
+	e.outbox = nil
+	return out
+}
+
+// heard takes in one message.
+func (e *ear) heard(r *pb.WatchResponse) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.silent, e.mute = 0, 0
+	w := e.watches[r.WatchId]
+	if w == nil {
+		return // it was given up meanwhile, or this is a sign of life
+	}
+	if len(r.Events) > 0 {
+		e.wakes.Add(1)
+	}
+	w.heard(r)
+	if r.Canceled && r.CompactRevision != 0 { // it lagged behind until its history was gone
+		e.send(w.request())
+	}
+}
+
+// sleep pauses unless ctx ends before. It reports whether it did.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,217 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/interlock-go/interlock/driver"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// enqueue puts the request's key into the queue, or refuses a try. In the same transaction it reads who is before it.
+func (a *attempt) enqueue(ctx context.Context) error {
+	s, err := a.join(ctx)
+	if err != nil {
+		return err
+	}
+	if a.r.Try && a.r.Kind != driver.KindMutex {
+		return a.tryShared(ctx, s)
+	}
+	places := a.d.names.places(a.r.Key)
+	t := a.creation(s)
+	if a.r.Try { // a copy of itself is found first
+		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(places).WithPrefix(), "=", 0))
+		t.els = append(t.els, clientv3.OpGet(places, clientv3.WithFirstCreate()...))
+	}
+	ahead := queueReads(a.r.Kind, places, 0)
+	t.then = append(ahead, t.then...) // before the key is there, so that it is not read
+	if a.give != nil {
+		t.when = append(t.when, isOf(a.give.place, a.give.revision))
+		t.then = append([]clientv3.Op{clientv3.OpDelete(a.give.place)}, t.then...)
+	}
+	answer, err := a.create(ctx, s, t)
+	if err != nil || answer == nil {
+		return err
+	}
+	if !answer.Succeeded {
+		return a.refused(s, answer)
+	}
+	reads := answer.Responses
+	if a.give != nil {
+		reads = reads[1:]
+		a.given()
+	}
+	return a.queued(ctx, answer.Header.Revision, reads[:len(ahead)])
+}
+
+// creation is the part of the transaction that all requests have.
+func (a *attempt) creation(s *session) *transaction {
+	tomb := a.d.names.tomb(a.r.Key, a.r.ID)
+	return &transaction{
+		when: []clientv3.Cmp{absent(a.e.place), absent(tomb)},
+		then: []clientv3.Op{clientv3.OpPut(a.e.place, recordOf(a.r).text(), clientv3.WithLease(s.id))},
+		els:  []clientv3.Op{clientv3.OpGet(a.e.place), clientv3.OpGet(tomb)},
+	}
+}
+
+// queueReads read who is in the queue, before the key created by the given revision if it is not 0. For a mutex the
+// last and the first are enough; the first is read to say who holds it.
+func queueReads(k driver.Kind, places string, before int64) []clientv3.Op {
+	var limit []clientv3.OpOption
+	if before != 0 {
+		limit = []clientv3.OpOption{clientv3.WithMaxCreateRev(before - 1)}
+	}
+	if k != driver.KindMutex {
+		all := clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)
+		return []clientv3.Op{clientv3.OpGet(places, append(limit, clientv3.WithPrefix(), all)...)}
+	}
+	last := clientv3.OpGet(places, append(clientv3.WithLastCreate(), limit...)...)
+	if before != 0 {
+		return []clientv3.Op{last} // mostly nobody
+	}
+	return []clientv3.Op{clientv3.OpGet(places, clientv3.WithFirstCreate()...), last}
+}
+
+// join returns the session that the request belongs to.
+func (a *attempt) join(ctx context.Context) (*session, error) {
+	s, err := a.d.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := a.e
+	a.d.mu.Lock()
+	defer a.d.mu.Unlock()
+	if e.session != nil && e.session != s && e.open > 0 {
+		e.end(driver.LostSession) // it may have a key in the old one
+		return nil, lost(e.r.Key, 0, driver.LostSession, nil)
+	}
+	if e.session != s || e.vacated {
+		e.vacate()
+		s.occupy(e)
+	}
+	return s, nil
+}
+
+// given takes in that the hold to be given back has ended.
+func (a *attempt) given() {
+	if a.give != nil {
+		id := holdID{a.give.r.Key, a.give.r.ID}
+		a.d.leave(id)
+		a.d.forget(id)
+		a.give = nil
+	}
+}
+
+// create sends a transaction that may create the request's key. Without an error and an answer the session has turned out
+// to be lost, with nothing created in it.
+func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clientv3.TxnResponse, error) {
+	e, d := a.e, a.d
+	d.mu.Lock()
+	if e.released || e.ended != "" {
+		d.mu.Unlock()
+		return nil, nil //nolint:nilnil // run looks at what it has become
+	}
+	e.open++ // from now on an undo does not rely on what it sees
+	d.mu.Unlock()
+	answer, doubtful, err := d.commit(ctx, t)
+	a.unsure = a.unsure || doubtful
+	if !doubtful {
+		d.mu.Lock()
+		e.open--
+		d.mu.Unlock()
+	}
+	if err != nil && isGone(err) && !doubtful {
+		s.lose(err)
+		return nil, nil //nolint:nilnil // the next session is tried
+	}
+	return answer, err
+}
+
+// refused says why the transaction has not created the key.
+func (a *attempt) refused(s *session, answer *clientv3.TxnResponse) error {
+	e := a.e
+	if kvs := kvsOf(answer.Responses[0]); len(kvs) > 0 { // an earlier copy has
+		p, err := placeOf(kvs[0])
+		switch {
+		case err != nil:
+			return err
+		case p.session != s.id: // of an earlier session, with which it ends
+			return lost(e.r.Key, p.token(), driver.LostSession, nil)
+		}
+		a.given() // in the same step
+		a.own(p.revision, outlook{})
+		return nil
+	}
+	if len(kvsOf(answer.Responses[1])) > 0 {
+		return errReleased(e.r.Key)
+	}
+	if a.r.Try {
+		first, err := placesOf(kvsOf(answer.Responses[2]))
+		if err != nil {
+			return err
+		}
+		if len(first) > 0 {
+			return first[0].heldError(e.r.Key)
+		}
+	}
+	if a.give != nil {
+		return lost(e.r.Key, 0, driver.LostExpired, errNothingToGive)
+	}
+	return errors.New("etcd: a transaction failed although all its conditions hold")
+}
+
+var errNothingToGive = errors.New("etcd: the hold to be given back is over")
+
+// queued takes in that the key was created, and what was read of the queue.
+func (a *attempt) queued(ctx context.Context, revision int64, reads []*pb.ResponseOp) error {
+	a.own(revision, outlook{})
+	return a.judge(ctx, reads, revision)
+}
+
+// own takes in that the request has a key.
+func (a *attempt) own(revision int64, view outlook) {
+	a.d.mu.Lock()
+	defer a.d.mu.Unlock()
+	a.e.revision, a.e.view = revision, view
+}
+
+// judge takes in what was read of the queue.
+func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64) error {
+	var ahead []place
+	for _, read := range reads {
+		places, err := placesOf(kvsOf(read))
+		if err != nil {
+			return err // the caller undoes it
+		}
+		for _, p := range places {
+			if len(ahead) == 0 || ahead[len(ahead)-1].key != p.key { // the first may be the last
+				ahead = append(ahead, p)
+			}
+		}
+	}
+	view := judge(a.r.Kind, recordOf(a.r), ahead, a.d.names.places(a.r.Key))
+	view.revision = asOf
+	if view.conflict != 0 {
+		return a.conflict(ctx, view.conflict)
+	}
+	a.own(a.e.revision, view)
+	return nil
+}
+
+// conflict takes the key away, and says that the semaphore has another limit.
+func (a *attempt) conflict(ctx context.Context, limit int) error {
+	e := a.e
+	t := &transaction{when: []clientv3.Cmp{isOf(e.place, e.revision)}, then: []clientv3.Op{clientv3.OpDelete(e.place)}}
+	if _, _, err := a.d.commit(ctx, t); err != nil {
+		return err
+	}
+	a.own(0, outlook{})
+	return errConflict(e.r.Key, limit)
+}
+
+// kvsOf returns what one operation of a transaction has read.
+func kvsOf(r *pb.ResponseOp) []*mvccpb.KeyValue {
+	return r.GetResponseRange().GetKvs()
+}

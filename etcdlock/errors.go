@@ -1,0 +1,110 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// errUnanswered says that a session was given up because the servers were silent.
+var errUnanswered = errors.New("etcd: no answer to the session's signs of life within its timeout")
+
+// codeOf returns what kind of failure err is. The client library wraps what the servers say.
+func codeOf(err error) codes.Code {
+	var said rpctypes.EtcdError
+	if errors.As(err, &said) {
+		return said.Code()
+	}
+	return status.Code(err)
+}
+
+// isGone reports that the session is not known to the servers.
+func isGone(err error) bool {
+	return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
+}
+
+// isRefusal reports that the servers have said no, so that nothing was changed. After any other error nobody knows.
+func isRefusal(err error) bool {
+	switch codeOf(err) {
+	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition,
+		codes.ResourceExhausted, codes.OutOfRange, codes.Unimplemented:
+		return true
+	default:
+		return false
+	}
+}
+
+// isPassing reports that the same request may well succeed if it is sent again: a connection was cut, a member was silent
+// for too long, or there is no leader.
+func isPassing(err error) bool {
+	switch codeOf(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted:
+		return true
+	case codes.Unknown: // what raft says without a leader
+		return errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "proposal dropped")
+	default:
+		return errors.Is(err, context.DeadlineExceeded)
+	}
+}
+
+// isUnsent reports that a request has not left this process, because there was no connection to send it over.
+func isUnsent(err error) bool {
+	if codeOf(err) != codes.Unavailable {
+		return false
+	}
+	text := err.Error() // grpc has no other way to tell
+	return strings.Contains(text, "Error while dialing") || strings.Contains(text, "there is no address available") ||
+		strings.Contains(text, "there is no connection available")
+}
+
+// failure is what a call returns after err: the context's error if that has ended.
+func (d *Driver) failure(ctx context.Context, err error) error {
+	switch {
+	case d.isClosed():
+		return driver.ErrClosed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	default:
+		return err
+	}
+}
+
+// unavailable is failure for calls whose errors the portable layer does not wrap.
+func (d *Driver) unavailable(ctx context.Context, op, name string, err error) error {
+	err = d.failure(ctx, err)
+	if errors.Is(err, driver.ErrClosed) {
+		return err
+	}
+	return &driver.UnavailableError{Op: op, Name: name, Err: err}
+}
+
+// sorted is unavailable for calls that also have answers of their own.
+func (d *Driver) sorted(ctx context.Context, op, name string, err error) error {
+	for _, known := range []error{driver.ErrHeld, driver.ErrNotHeld, driver.ErrConflict, driver.ErrClosed} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return d.unavailable(ctx, op, name, err)
+}
+
+// lost says how a hold ended.
+func lost(key driver.Key, token uint64, reason driver.LostReason, cause error) error {
+	return &driver.LostError{Kind: key.Kind, Name: key.Name, Token: token, Reason: reason, Cause: cause}
+}
+
+// errReleased refuses a request that has been released or undone.
+func errReleased(key driver.Key) error {
+	return fmt.Errorf("etcd: the request for %s %q has been released or undone: %w", key.Kind, key.Name, driver.ErrLost)
+}
+
+// errConflict refuses a semaphore with another limit than the one in use.
+func errConflict(key driver.Key, limit int) error {
+	return fmt.Errorf("etcd: the %s %q is in use with a limit of %d: %w", key.Kind, key.Name, limit, driver.ErrConflict)
+}

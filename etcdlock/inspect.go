@@ -1,0 +1,121 @@
+package etcdlock
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// pageSize is how many keys are read at once.
+const pageSize = 500
+
+// Locks reads all keys of the locks whose names start with prefix, in pages, as of one revision. etcd keeps no instants, so
+// there is no Since and no Until.
+func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	return func(yield func(driver.LockInfo, error) bool) {
+		bounded, leave, err := d.enterCall(ctx)
+		if err != nil {
+			yield(driver.LockInfo{}, d.sorted(ctx, "list", prefix, err))
+			return
+		}
+		defer leave()
+		for _, kind := range kinds {
+			l := &listing{d: d, kind: kind, yield: yield}
+			more, err := l.run(bounded, prefix)
+			if err != nil {
+				yield(driver.LockInfo{}, d.sorted(ctx, "list", prefix, err))
+				return
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// listing yields the locks of one kind.
+type listing struct {
+	d     *Driver
+	kind  driver.Kind
+	yield func(driver.LockInfo, error) bool
+
+	name  string // of the lock whose places are being gathered
+	queue []place
+}
+
+// run reports whether to go on.
+func (l *listing) run(ctx context.Context, prefix string) (more bool, err error) {
+	key := l.d.names.kind(l.kind) + escape(prefix)
+	end := clientv3.GetPrefixRangeEnd(key)
+	for revision := int64(0); ; {
+		page, err := l.d.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(revision))
+		if err != nil {
+			return false, err
+		}
+		for _, kv := range page.Kvs {
+			if more, err := l.take(kv); err != nil || !more {
+				return more, err
+			}
+		}
+		if !page.More {
+			return l.flush(), nil
+		}
+		revision = page.Header.Revision
+		key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// take takes in one key. Those of one lock come one after the other.
+func (l *listing) take(kv *mvccpb.KeyValue) (more bool, err error) {
+	name, err := l.d.names.parse(l.kind, string(kv.Key))
+	if err != nil {
+		return false, err
+	}
+	p, err := placeOf(kv)
+	if err != nil {
+		return false, err
+	}
+	if name != l.name && !l.flush() {
+		return false, nil
+	}
+	l.name, l.queue = name, append(l.queue, p)
+	return true, nil
+}
+
+// flush yields the lock that is complete, and reports whether to go on.
+func (l *listing) flush() (more bool) {
+	if len(l.queue) == 0 {
+		return true
+	}
+	slices.SortFunc(l.queue, func(a, b place) int { return cmp.Compare(a.revision, b.revision) })
+	key := driver.Key{Kind: l.kind, Name: strings.Clone(l.name)}
+	info := driver.LockInfo{Kind: l.kind, Name: key.Name}
+	holders, waiters := split(l.kind, l.queue, l.d.names.places(key))
+	switch l.kind {
+	case driver.KindMutex:
+		info.Limit = 1
+	case driver.KindSemaphore:
+		info.Limit = l.queue[0].record.Limit
+	default:
+	}
+	for _, p := range holders {
+		info.Holders = append(info.Holders, driver.Holder{
+			Owner: p.record.Owner, Client: p.record.Client, Label: p.record.Label,
+			Token: p.token(), Weight: p.weight(), Shared: p.record.Mode != "x",
+		})
+	}
+	for i, p := range waiters {
+		info.Waiters = append(info.Waiters, driver.Waiter{
+			Owner: p.record.Owner, Client: p.record.Client, Label: p.record.Label,
+			Weight: p.weight(), Shared: p.record.Mode != "x", Position: i + 1,
+		})
+	}
+	l.queue = nil
+	return l.yield(info, nil)
+}

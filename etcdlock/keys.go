@@ -1,0 +1,111 @@
+package etcdlock
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// names makes the keys of one set of locks; wire.md lists them.
+type names struct{ prefix string }
+
+// places is in front of the keys of all that hold or want the lock.
+func (n names) places(key driver.Key) string {
+	return n.kind(key.Kind) + escape(key.Name) + "/"
+}
+
+// kind is in front of the keys of all locks of a kind.
+func (n names) kind(k driver.Kind) string { return n.prefix + string(k) + "/" }
+
+// place is the key of one request at a time. Keys are used again: etcd remembers every key that there was until its
+// history is compacted, and goes through all of a prefix when it is asked for those that there are. With a key for each
+// acquisition a lock would become slower with each.
+func (n names) place(key driver.Key, session clientv3.LeaseID, slot int) string {
+	return fmt.Sprintf("%s%x-%d", n.places(key), int64(session), slot)
+}
+
+// tomb is the key that refuses late copies of a request.
+func (n names) tomb(key driver.Key, id string) string {
+	return n.prefix + "gone/" + string(key.Kind) + "/" + escape(key.Name) + "/" + escape(id)
+}
+
+// presence is in front of the keys that belong to a session itself.
+func (n names) presence(session clientv3.LeaseID) string {
+	return fmt.Sprintf("%ssession/%x/", n.prefix, int64(session))
+}
+
+// alive is the key that is there for as long as the session is. The end of the session, for whatever reason, deletes it,
+// so a watch on it tells.
+func (n names) alive(session clientv3.LeaseID) string { return n.presence(session) + "alive" }
+
+// notice is the key that tells a session that the hold whose key was created by the given revision was broken.
+func (n names) notice(session clientv3.LeaseID, revision int64) string {
+	return fmt.Sprintf("%sbroken/%d", n.presence(session), revision)
+}
+
+// noticed returns the revision that a notice is about, and false if the key is no notice.
+func (n names) noticed(session clientv3.LeaseID, notice string) (revision int64, is bool) {
+	rest, is := strings.CutPrefix(notice, n.presence(session)+"broken/")
+	if !is {
+		return 0, false
+	}
+	revision, err := strconv.ParseInt(rest, 10, 64)
+	return revision, err == nil
+}
+
+// parse returns the lock's name in the key of a place.
+func (n names) parse(k driver.Kind, place string) (name string, err error) {
+	rest, ours := strings.CutPrefix(place, n.kind(k))
+	name, _, both := strings.Cut(rest, "/")
+	if !ours || !both {
+		return "", fmt.Errorf("etcd: the key %q is not one of interlock's", place)
+	}
+	if name, err = unescape(name); err != nil {
+		return "", fmt.Errorf("etcd: the key %q is not one of interlock's: %w", place, err)
+	}
+	return name, nil
+}
+
+const hex = "0123456789ABCDEF"
+
+// mustEscape reports whether b may not stand in a key as it is: the separator, the escape itself, and what would upset a
+// terminal. All else, also every byte of a character beyond ASCII, stands for itself.
+func mustEscape(b byte) bool { return b == '/' || b == '%' || b < ' ' || b == 0x7f }
+
+// escape writes s as one part of a key, byte by byte, so that a prefix of a name becomes a prefix of its key.
+func escape(s string) string {
+	var out strings.Builder
+	for i := range len(s) {
+		if b := s[i]; mustEscape(b) {
+			out.WriteByte('%')
+			out.WriteByte(hex[b>>4])
+			out.WriteByte(hex[b&15])
+		} else {
+			out.WriteByte(b)
+		}
+	}
+	return out.String()
+}
+
+// unescape is the inverse of escape. It accepts nothing else, so that two keys never mean one name.
+func unescape(s string) (string, error) {
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		b := s[i]
+		if b == '%' && i+2 < len(s) {
+			high, low := strings.IndexByte(hex, s[i+1]), strings.IndexByte(hex, s[i+2])
+			b = byte(high<<4 | low)
+			i += 2
+			if high < 0 || low < 0 || !mustEscape(b) {
+				return "", fmt.Errorf("a bad escape in %q", s)
+			}
+		} else if mustEscape(b) {
+			return "", fmt.Errorf("a byte in %q should be escaped", s)
+		}
+		out.WriteByte(b)
+	}
+	return out.String(), nil
+}

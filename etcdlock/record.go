@@ -1,0 +1,115 @@
+package etcdlock
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// format is the version of what is stored. A client refuses what a newer one has written: it cannot judge it.
+	format = 1
+
+	// blockSize is how many tokens a revision makes room for: token = create revision x 64 + pass.
+	blockSize = 64
+
+	// lastRevision is the largest of which tokens can be made, which are less than 1<<63.
+	lastRevision = 1<<57 - 1
+)
+
+// record is the value of a place's key, as JSON.
+type record struct {
+	Version int    `json:"v"`
+	ID      string `json:"id"`   // of the request
+	Mode    string `json:"mode"` // x exclusive, s shared, u upgradeable
+	Weight  int    `json:"weight,omitempty"`
+	Limit   int    `json:"limit,omitempty"`
+	Tokens  int    `json:"tokens"`
+	Owner   string `json:"owner,omitempty"`
+	Client  string `json:"client,omitempty"`
+	Label   string `json:"label,omitempty"`
+
+	// Granted is set when a semaphore's waiter has been let in, so that who watches its key learns of it.
+	Granted bool `json:"granted,omitempty"`
+}
+
+// modes are the words for driver.Exclusive, Shared and Upgradeable.
+var modes = [...]string{"x", "s", "u"}
+
+// recordOf describes a request.
+func recordOf(r *driver.Request) record {
+	rec := record{
+		Version: format, ID: r.ID, Mode: modes[r.Mode], Tokens: min(max(r.Tokens, 1), blockSize),
+		Owner: r.Owner, Client: r.Client, Label: r.Label,
+	}
+	if r.Kind == driver.KindSemaphore {
+		rec.Weight, rec.Limit = r.Weight, r.Limit
+		if r.Mode == driver.Exclusive {
+			rec.Weight = r.Limit
+		}
+	}
+	return rec
+}
+
+// text is how the record is stored.
+func (rec record) text() string {
+	text, err := json.Marshal(rec)
+	if err != nil {
+		return "" // a struct of strings and numbers has no error
+	}
+	return string(text)
+}
+
+// place is a request in the engine: who holds or waits.
+type place struct {
+	key      string
+	revision int64 // that created it, which orders the queue
+	session  clientv3.LeaseID
+	record   record
+}
+
+// placeOf reads a place.
+func placeOf(kv *mvccpb.KeyValue) (place, error) {
+	p := place{key: string(kv.Key), revision: kv.CreateRevision, session: clientv3.LeaseID(kv.Lease)}
+	if err := json.Unmarshal(kv.Value, &p.record); err != nil {
+		return p, fmt.Errorf("etcd: the value of the key %q cannot be read: %w", p.key, err)
+	}
+	if p.record.Version != format {
+		return p, fmt.Errorf("etcd: the key %q has format %d, and this version of interlock understands %d: update it",
+			p.key, p.record.Version, format)
+	}
+	return p, nil
+}
+
+// placesOf reads places in the order in which the server gives them.
+func placesOf(kvs []*mvccpb.KeyValue) ([]place, error) {
+	all := make([]place, len(kvs))
+	for i, kv := range kvs {
+		var err error
+		if all[i], err = placeOf(kv); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// token is the first of the place's block.
+func (p *place) token() uint64 { return uint64(p.revision) * blockSize }
+
+// has reports whether token is one of the place's block.
+func (p *place) has(token uint64) bool {
+	return token >= p.token() && token-p.token() < uint64(p.record.Tokens)
+}
+
+// weight is how many permits it is about; outside of semaphores one.
+func (p *place) weight() int { return max(p.record.Weight, 1) }
+
+// heldError says that p is in the way. etcd keeps no time at which a key was made.
+func (p *place) heldError(key driver.Key) *driver.HeldError {
+	return &driver.HeldError{
+		Kind: key.Kind, Name: key.Name, Owner: p.record.Owner, Client: p.record.Client, Token: p.token(),
+	}
+}

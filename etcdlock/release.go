@@ -1,0 +1,254 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Release ends a hold and lets in who waits, in one transaction, which compares the key's revision: a key is deleted only
+// if it is the one that was granted.
+func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
+	if r.Keep > 0 && !r.Undo {
+		return fmt.Errorf("etcd: a hold cannot be kept after its release: %w", driver.ErrUnsupported)
+	}
+	bounded, leave, err := d.enterCall(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	id := holdID{r.Key, r.ID}
+	e := d.leave(id)
+	switch {
+	case r.Undo && e != nil:
+		err = d.undo(bounded, r, e)
+	case r.Undo:
+		err = d.undoUnknown(bounded, r)
+	case e != nil:
+		err = d.free(bounded, r, e)
+	default:
+		err = d.freeUnknown(bounded, r)
+	}
+	switch {
+	case err == nil, errors.Is(err, driver.ErrLost):
+		d.forget(id)
+		return err
+	case errors.Is(err, errUnsure):
+		return &driver.UnavailableError{Op: "release", Name: r.Name, Err: err}
+	}
+	return d.unavailable(ctx, "release", r.Name, err)
+}
+
+// errUnsure says that nobody knows which copy of a release has ended the hold, or whether it had ended before.
+var errUnsure = errors.New("etcd: the release was sent more than once, and the hold is over")
+
+// sight is what a release needs to know of an entry.
+type sight struct {
+	session  *session
+	place    string
+	revision int64
+	open     bool
+	ended    driver.LostReason
+}
+
+func (e *entry) see() sight {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	return sight{e.session, e.place, e.revision, e.open > 0, e.ended}
+}
+
+// created compares whether the request's key is there.
+func (s *sight) created() clientv3.Cmp {
+	if s.revision == 0 { // its key is nobody else's as long as nobody knows
+		return clientv3.Compare(clientv3.CreateRevision(s.place), ">", 0)
+	}
+	return isOf(s.place, s.revision)
+}
+
+// free ends the hold.
+func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
+	was := e.see()
+	switch {
+	case was.ended != "":
+		return lost(r.Key, uint64(was.revision)*blockSize, was.ended, nil)
+	case was.place == "":
+		return lost(r.Key, 0, driver.LostExpired, nil) // it was not asked for yet
+	}
+	notice := clientv3.OpGet(d.names.notice(was.session.id, was.revision), clientv3.WithKeysOnly())
+	t := &transaction{
+		when: []clientv3.Cmp{was.created()},
+		then: []clientv3.Op{clientv3.OpDelete(was.place)},
+		els:  []clientv3.Op{notice},
+	}
+	tomb := ""
+	if was.open {
+		tomb = d.names.tomb(r.Key, r.ID)
+		t.then = append(t.then, clientv3.OpPut(tomb, "", clientv3.WithLease(was.session.id)))
+	}
+	answer, doubtful, err := d.commit(ctx, t)
+	switch {
+	case err != nil && isGone(err): // the tomb's session is over, and so is the hold
+		return lost(r.Key, 0, driver.LostSession, err)
+	case err != nil:
+		return err
+	case answer.Succeeded:
+		d.buried(tomb, r.Horizon)
+		return nil
+	}
+	reason := d.brokenMeanwhile(e, len(kvsOf(answer.Responses[0])) > 0)
+	if doubtful && reason == driver.LostExpired {
+		return errUnsure
+	}
+	return lost(r.Key, uint64(was.revision)*blockSize, reason, nil)
+}
+
+// freeUnknown ends a hold that was not acquired here, or long ago.
+func (d *Driver) freeUnknown(ctx context.Context, r *driver.Release) error {
+	queue, err := d.queue(ctx, r.Key)
+	if err != nil {
+		return err
+	}
+	for _, p := range queue {
+		if p.record.ID != r.ID {
+			continue
+		}
+		t := &transaction{when: []clientv3.Cmp{isOf(p.key, p.revision)}, then: []clientv3.Op{clientv3.OpDelete(p.key)}}
+		answer, doubtful, err := d.commit(ctx, t)
+		switch {
+		case err != nil:
+			return err
+		case answer.Succeeded:
+			return nil
+		case doubtful:
+			return errUnsure
+		}
+	}
+	return lost(r.Key, 0, driver.LostExpired, nil)
+}
+
+// brokenMeanwhile says why a hold was gone when it was to be released. If it was broken, and the notice had not been taken
+// in before, the caller is told now.
+func (d *Driver) brokenMeanwhile(e *entry, notice bool) driver.LostReason {
+	d.mu.Lock()
+	reason := e.noticed
+	if notice {
+		reason = driver.LostBroken
+	}
+	if reason == "" {
+		d.mu.Unlock()
+		return driver.LostExpired
+	}
+	tell := e.inform()
+	d.mu.Unlock()
+	tell(reason, nil)
+	return reason
+}
+
+// undo takes away what a request may have left. If a copy of it may still be under way, a tomb refuses it.
+func (d *Driver) undo(ctx context.Context, r *driver.Release, e *entry) error {
+	was := e.see()
+	t := &transaction{then: []clientv3.Op{clientv3.OpDelete(was.place)}}
+	switch {
+	case !was.open && was.revision == 0:
+		return nil // nothing was sent, or it was refused
+	case !was.open:
+		t.when = []clientv3.Cmp{was.created()}
+		_, _, err := d.commit(ctx, t)
+		return err
+	}
+	tomb := d.names.tomb(r.Key, r.ID)
+	t.then = append(t.then, clientv3.OpPut(tomb, "", clientv3.WithLease(was.session.id)))
+	_, _, err := d.commit(ctx, t)
+	switch {
+	case err != nil && isGone(err):
+		was.session.lose(err) // so whatever is under way for it comes too late
+		return nil
+	case err == nil:
+		d.buried(tomb, r.Horizon)
+	}
+	return err
+}
+
+// undoUnknown does so for a request of which this driver does not know.
+func (d *Driver) undoUnknown(ctx context.Context, r *driver.Release) error {
+	s, err := d.session(ctx)
+	if err != nil {
+		return err
+	}
+	tomb := d.names.tomb(r.Key, r.ID)
+	put := clientv3.OpPut(tomb, "", clientv3.WithLease(s.id))
+	if _, _, err := d.commit(ctx, &transaction{then: []clientv3.Op{put}}); err != nil {
+		return err
+	}
+	d.buried(tomb, r.Horizon)
+	err = d.freeUnknown(ctx, r)
+	if errors.Is(err, driver.ErrLost) || errors.Is(err, errUnsure) {
+		return nil // nothing is left
+	}
+	return err
+}
+
+// tomb is a key that refuses late copies of a request. It belongs to the request's session: without that no copy can be
+// carried out either.
+type tomb struct {
+	key string
+	due time.Time // when it may be taken away
+}
+
+const (
+	// shortestTomb is for how long a tomb refuses at least.
+	shortestTomb = 10 * time.Second
+
+	// sweepPause is how often tombs are taken away that are due, and sweepMost how many in one transaction.
+	sweepPause = 5 * time.Second
+	sweepMost  = 64
+)
+
+// buried has a tomb taken away when its time is over.
+func (d *Driver) buried(key string, horizon time.Duration) {
+	if key == "" {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tombs = append(d.tombs, tomb{key, time.Now().Add(max(horizon, shortestTomb))})
+	if !d.sweeps && !d.closed {
+		d.sweeps = true
+		d.spawn(d.sweep) // ends when no tomb is left
+	}
+}
+
+func (d *Driver) sweep() {
+	for sleep(d.life, sweepPause) {
+		due, more := d.dueTombs()
+		if len(due) > 0 {
+			// Should it fail, they stay until the session ends, which is all that they cost.
+			_, _, _ = d.commit(d.life, &transaction{then: due})
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// dueTombs removes some that are due from the list.
+func (d *Driver) dueTombs() (due []clientv3.Op, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	left := d.tombs[:0]
+	for _, t := range d.tombs {
+		if len(due) < sweepMost && now.After(t.due) {
+			due = append(due, clientv3.OpDelete(t.key))
+		} else {
+			left = append(left, t)
+		}
+	}
+	d.tombs = left
+	d.sweeps = len(left) > 0
+	return due, d.sweeps
+}

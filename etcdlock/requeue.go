@@ -1,0 +1,57 @@
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Requeue deletes the hold's key and puts another at the end of the queue, in one transaction.
+func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
+	if err := requeueable(give, r); err != nil {
+		return driver.Grant{}, err
+	}
+	old := d.heldAs(holdID{give.Key, give.ID})
+	if old == nil {
+		return d.requeueAgain(ctx, r)
+	}
+	g, _, err := d.acquire(ctx, r, false, old)
+	return g, err
+}
+
+// heldAs returns the entry of a hold, or nil.
+func (d *Driver) heldAs(id holdID) *entry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e := d.entries[id]; e != nil && e.granted && e.ended == "" && !e.released {
+		return e
+	}
+	return nil
+}
+
+// requeueAgain is a requeue without a hold to give back. That has happened already if the request is known.
+func (d *Driver) requeueAgain(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	id := holdID{r.Key, r.ID}
+	d.mu.Lock()
+	e, closed := d.entries[id], d.closed
+	known := e != nil && e.revision != 0 || d.gone.has(id)
+	d.mu.Unlock()
+	switch {
+	case closed:
+		return driver.Grant{}, driver.ErrClosed
+	case !known:
+		return driver.Grant{}, lost(r.Key, 0, driver.LostExpired, errNothingToGive)
+	}
+	return d.Acquire(ctx, r)
+}
+
+func requeueable(give *driver.Release, r *driver.Request) error {
+	switch {
+	case give.Key != r.Key:
+		return fmt.Errorf("etcd: a requeue for another lock: %w", driver.ErrUnsupported)
+	case give.Undo || give.Keep > 0 || r.Try || r.Mode != driver.Exclusive:
+		return fmt.Errorf("etcd: such a requeue: %w", driver.ErrUnsupported)
+	}
+	return servable(r)
+}

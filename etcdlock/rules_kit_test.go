@@ -1,0 +1,133 @@
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// rulesPatience bounds everything that must happen.
+const rulesPatience = 20 * time.Second
+
+// stage is a server with some drivers.
+type stage struct {
+	t    *testing.T
+	node *servers.EtcdNode
+	last int
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	return &stage{t: t, node: servers.EtcdServer(t, nil)}
+}
+
+// opens opens a driver whose sessions have the given timeout.
+func (s *stage) opens(hosts string, session time.Duration) *Driver {
+	s.t.Helper()
+	d, err := driver.DefaultMux.Open(s.ctx(), "etcd://"+hosts, driver.Config{Lease: session})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = d.Close() })
+	return d.(*Driver)
+}
+
+func (s *stage) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), rulesPatience)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+func (s *stage) ask(name string) *driver.Request {
+	s.last++
+	return &driver.Request{
+		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: fmt.Sprintf("id-%d", s.last),
+		Owner: "owner", Client: "client", Weight: 1, Tokens: 1,
+	}
+}
+
+func (s *stage) take(d *driver.Request, by *Driver) driver.Grant {
+	s.t.Helper()
+	g, err := by.Acquire(s.ctx(), d)
+	if err != nil {
+		s.t.Fatalf("acquire: %v", err)
+	}
+	return g
+}
+
+func (s *stage) release(d *Driver, r *driver.Request) error {
+	return d.Release(s.ctx(), &driver.Release{Key: r.Key, ID: r.ID})
+}
+
+// placeAs is the key of a request of d.
+func placeAs(d *Driver, r *driver.Request) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.entries[holdID{r.Key, r.ID}].place
+}
+
+// waiting is an acquire under way.
+type waiting struct {
+	r    *driver.Request
+	done chan struct{}
+	g    driver.Grant
+	err  error
+}
+
+// waits returns when r is queued.
+func (s *stage) waits(d *Driver, r *driver.Request) *waiting {
+	s.t.Helper()
+	w := &waiting{r: r, done: make(chan struct{})}
+	queued := make(chan struct{})
+	told := sync.OnceFunc(func() { close(queued) })
+	r.Waiting = func(*driver.HeldError) { told() }
+	ctx := s.ctx()
+	go func() { // ends with the acquire
+		defer close(w.done)
+		w.g, w.err = d.Acquire(ctx, r)
+	}()
+	select {
+	case <-queued:
+	case <-w.done:
+		s.t.Fatalf("it does not wait: %+v, %v", w.g, w.err)
+	}
+	return w
+}
+
+func (s *stage) ends(w *waiting, within time.Duration) {
+	s.t.Helper()
+	select {
+	case <-w.done:
+	case <-time.After(within):
+		s.t.Fatalf("a wait has not ended within %v", within)
+	}
+}
+
+// watched returns when d has begun to watch for n waiters, beside its session.
+func (s *stage) watched(d *Driver, n int) {
+	s.t.Helper()
+	for end := time.Now().Add(rulesPatience); ; <-time.After(time.Millisecond) {
+		d.ear.mu.Lock()
+		begun := 0
+		for _, w := range d.ear.watches {
+			if w.begun {
+				begun++
+			}
+		}
+		d.ear.mu.Unlock()
+		if begun == n+1 {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("%d watches have begun, want %d", begun, n+1)
+		}
+	}
+}
+
+// openAs is opens with a user.
+func (s *stage) openAs(user string) *Driver { return s.opens(user+"@"+s.node.Addr(), time.Minute) }

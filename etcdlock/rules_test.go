@@ -1,0 +1,234 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/servers"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// What others got wrong, each with the issue that tells of it, and the rules of the protocol that only this engine can show.
+
+// etcd #11456: a waiter whose lease had ended was told that it had the lock, because only the predecessor was looked at.
+func TestWakeUp_OfAWaiterWhoseKeyIsGone_GrantsNothing(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	held := s.ask("lock")
+	s.take(held, a)
+	w := s.waits(b, s.ask("lock"))
+	s.watched(b, 1)
+	if _, err := a.client.Delete(s.ctx(), placeAs(b, w.r)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.release(a, held); err != nil {
+		t.Fatal(err)
+	}
+	s.ends(w, rulesPatience)
+	if !errors.Is(w.err, driver.ErrLost) {
+		t.Errorf("a waiter whose key was gone got %+v, %v", w.g, w.err)
+	}
+}
+
+// etcd #22082: a retried Unlock deleted a newer lock, because it deleted by key and not by revision.
+func TestRelease_OfAKeyThatWasCreatedAnew_LeavesIt(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	a := s.opens(s.node.Addr(), time.Minute)
+	held := s.ask("lock")
+	s.take(held, a)
+	place := placeAs(a, held)
+	for _, op := range []clientv3.Op{clientv3.OpDelete(place), clientv3.OpPut(place, "somebody else's")} {
+		if _, err := a.client.Do(s.ctx(), op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.release(a, held); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("the release says %v", err)
+	}
+	found, err := a.client.Get(s.ctx(), place)
+	if err != nil || len(found.Kvs) != 1 {
+		t.Errorf("the newer key is %v, %v", found, err)
+	}
+}
+
+// etcd #19597: a waiter whose session had died went on waiting.
+func TestWait_WhoseSessionDies_Ends(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	const session = 2 * time.Second
+	p := servers.NewProxy(t, s.node.Addr())
+	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(p.Addr(), session)
+	s.take(s.ask("lock"), a)
+	w := s.waits(b, s.ask("lock"))
+	p.BlackHole(servers.BothWays)
+	s.ends(w, session+time.Second)
+	if !errors.Is(w.err, driver.ErrLost) {
+		t.Errorf("the wait ended with %v", w.err)
+	}
+	p.Pass()
+}
+
+// The session does not end with the context of the request that it was made for.
+func TestSession_OutlivesTheContextOfTheRequest(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	a := s.opens(s.node.Addr(), 2*time.Second)
+	ctx, cancel := context.WithCancel(context.Background())
+	r := s.ask("lock")
+	lost := make(chan driver.LostReason, 1)
+	r.Lost = func(reason driver.LostReason, _ error) { lost <- reason }
+	g, err := a.Acquire(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	select {
+	case reason := <-lost:
+		t.Errorf("the hold was lost: %v", reason)
+	case <-time.After(3 * time.Second):
+	}
+	if since := time.Since(g.Session.Confirmed()); since > 2*time.Second {
+		t.Errorf("the session was confirmed %v ago", since)
+	}
+	if err := s.release(a, r); err != nil {
+		t.Error(err)
+	}
+}
+
+// A release wakes one waiter, whatever their number, and lets them in in turn. All are of one process, which has one
+// session: they exclude each other all the same.
+func TestHundredWaiters_OneWakeUpForEachRelease(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	const n = 100
+	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	held := s.ask("lock")
+	last := s.take(held, a).Token
+	var all []*waiting
+	for range n {
+		all = append(all, s.waits(b, s.ask("lock")))
+	}
+	s.watched(b, n)
+	before := b.ear.wakes.Load()
+	if err := s.release(a, held); err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range all {
+		s.ends(w, rulesPatience)
+		if w.err != nil || w.g.Token <= last {
+			t.Fatalf("waiter %d: %+v, %v, after token %d", i, w.g, w.err, last)
+		}
+		last = w.g.Token
+		for _, later := range all[i+1:] {
+			select {
+			case <-later.done:
+				t.Fatalf("two are in")
+			default:
+			}
+		}
+		if woken := b.ear.wakes.Load() - before; woken != int64(i+1) {
+			t.Fatalf("%d releases have woken %d times", i+1, woken)
+		}
+		if err := s.release(b, w.r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A late copy of an acquire that was given up finds a tomb, and takes nothing. The tomb does not stay.
+func TestUndo_OfARequestWithoutAnAnswer_RefusesALateCopyUntilItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	p := servers.NewProxy(t, s.node.Addr())
+	a := s.opens(p.Addr(), time.Minute)
+	p.BlackHole(servers.ToServer)
+	ctx, cancel := context.WithTimeout(s.ctx(), 50*time.Millisecond)
+	defer cancel()
+	r := s.ask("lock")
+	if _, err := a.Acquire(ctx, r); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("an acquire without an answer says %v", err)
+	}
+	p.Pass()
+	if err := a.Release(s.ctx(), &driver.Release{Key: r.Key, ID: r.ID, Undo: true}); err != nil {
+		t.Fatal(err)
+	}
+	tomb := a.names.tomb(r.Key, r.ID)
+	if found, err := a.client.Get(s.ctx(), tomb); err != nil || len(found.Kvs) != 1 {
+		t.Errorf("the tomb is %v, %v", found, err)
+	}
+	b := s.opens(s.node.Addr(), time.Minute) // knows nothing of it, as a server does of a late copy
+	if _, err := b.Acquire(s.ctx(), r); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("a late copy says %v", err)
+	}
+	a.mu.Lock()
+	for i := range a.tombs {
+		a.tombs[i].due = time.Now()
+	}
+	a.mu.Unlock()
+	if due, more := a.dueTombs(); len(due) != 1 || more {
+		t.Errorf("%d tombs are due, and there are more: %v", len(due), more)
+	}
+}
+
+// A hold that was broken is told so, also if its release comes before the notice.
+func TestBreak_WhoseNoticeIsNotHeard_IsToldByTheRelease(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	held := s.ask("lock")
+	told := make(chan driver.LostReason, 2)
+	held.Lost = func(reason driver.LostReason, _ error) { told <- reason }
+	g := s.take(held, a)
+	a.ear.mu.Lock()
+	clear(a.ear.watches) // it is deaf from now on
+	a.ear.mu.Unlock()
+	if err := b.Break(s.ctx(), held.Key, g.Token); err != nil {
+		t.Fatal(err)
+	}
+	var why *driver.LostError
+	if err := s.release(a, held); !errors.As(err, &why) || why.Reason != driver.LostBroken {
+		t.Errorf("the release says %v", err)
+	}
+	select {
+	case reason := <-told:
+		if reason != driver.LostBroken || len(told) != 0 {
+			t.Errorf("the loss is told as %q, and %d times more", reason, len(told))
+		}
+	default:
+		t.Error("the loss is not told")
+	}
+}
+
+// A lock that is taken again and again has two keys in turn: etcd goes through all that there ever were.
+func TestKeys_AreUsedAgain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	a := s.opens(s.node.Addr(), time.Minute)
+	seen := map[string]bool{}
+	held := s.ask("lock")
+	s.take(held, a)
+	for range 10 {
+		next := s.ask("lock")
+		if _, err := a.Requeue(s.ctx(), &driver.Release{Key: held.Key, ID: held.ID}, next); err != nil {
+			t.Fatal(err)
+		}
+		seen[placeAs(a, next)] = true
+		held = next
+	}
+	for range 10 {
+		if err := s.release(a, held); err != nil {
+			t.Fatal(err)
+		}
+		held = s.ask("lock")
+		s.take(held, a)
+		seen[placeAs(a, held)] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("20 acquisitions have used %d keys: %v", len(seen), seen)
+	}
+}

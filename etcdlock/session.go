@@ -1,0 +1,170 @@
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// session is an etcd lease with our own bookkeeping: everything that this driver holds or waits for is attached to it. A
+// driver has one at a time, and makes another when it is lost. It does not depend on the context of any request.
+type session struct {
+	d       *Driver
+	id      clientv3.LeaseID
+	timeout time.Duration
+	began   int64 // the revision that created its key; see names.alive
+
+	confirmed atomic.Int64  // when the last answered sign of life was sent, since Driver.born
+	done      chan struct{} // closed when it is lost, and with the driver
+	look      chan struct{} // has one place; the holds are to be checked
+
+	// Guarded by Driver.mu.
+	lost  error // why it is over; nil if it is not
+	holds map[*entry]struct{}
+	slots map[driver.Key]*slots
+}
+
+var _ driver.Session = (*session)(nil)
+
+// Confirmed returns when the last answered sign of life was sent.
+func (s *session) Confirmed() time.Time { return s.d.born.Add(time.Duration(s.confirmed.Load())) }
+
+// confirm takes in that a sign of life that was sent at sent has been answered.
+func (s *session) confirm(sent time.Time) { s.confirmed.Store(int64(sent.Sub(s.d.born))) }
+
+// end is when the servers may give away what the session holds.
+func (s *session) end() time.Time { return s.Confirmed().Add(s.timeout) }
+
+// session returns the driver's session, and makes one if there is none.
+func (d *Driver) session(ctx context.Context) (*session, error) {
+	for {
+		s, making, err := d.currentSession()
+		if s != nil || err != nil {
+			return s, err
+		}
+		select {
+		case <-making.done:
+			if making.err != nil {
+				return nil, d.failure(ctx, making.err)
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// making is the making of a session, for which several requests may wait.
+type making struct {
+	done chan struct{}
+	err  error // constant once done is closed
+}
+
+func (d *Driver) currentSession() (*session, *making, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, nil, driver.ErrClosed
+	}
+	if s := d.current; s != nil && s.lost == nil && time.Now().Before(s.end()) {
+		return s, nil, nil
+	}
+	if d.making == nil {
+		m := &making{done: make(chan struct{})}
+		d.making = m
+		d.spawn(func() { // ends with the request, which is bounded
+			s, err := d.makeSession()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if err == nil && d.closed {
+				err = driver.ErrClosed // its lease runs out
+			}
+			if err == nil {
+				d.current = s
+				d.spawn(func() { s.beat(d.life) })
+				d.spawn(func() { s.hear(d.life) })
+			}
+			m.err, d.making = err, nil
+			close(m.done)
+		})
+	}
+	return nil, d.making, nil
+}
+
+// makeSession asks for a lease, and attaches the key to it that tells of its end. If an answer gets lost, a lease is left
+// that runs out.
+func (d *Driver) makeSession() (*session, error) {
+	var sent time.Time
+	var granted *clientv3.LeaseGrantResponse
+	if _, err := d.ask(d.life, func(ctx context.Context) (err error) {
+		sent = time.Now()
+		granted, err = d.client.Grant(ctx, seconds(d.opts.Session))
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	s := &session{
+		d: d, id: granted.ID, timeout: time.Duration(granted.TTL) * time.Second,
+		done: make(chan struct{}), look: make(chan struct{}, 1), holds: make(map[*entry]struct{}),
+		slots: make(map[driver.Key]*slots),
+	}
+	s.confirm(sent)
+	put := clientv3.OpPut(d.names.alive(s.id), "", clientv3.WithLease(s.id))
+	answer, _, err := d.commit(d.life, &transaction{then: []clientv3.Op{put}})
+	if err != nil {
+		return nil, err
+	}
+	s.began = answer.Header.Revision
+	return s, nil
+}
+
+// lose ends the session: nothing of what it held can be trusted any more. All holds are told before the servers are asked
+// to forget them. It may be called more than once.
+func (s *session) lose(cause error) {
+	d := s.d
+	d.mu.Lock()
+	if s.lost != nil {
+		d.mu.Unlock()
+		return
+	}
+	s.lost = cause
+	close(s.done)
+	if d.current == s {
+		d.current = nil
+	}
+	var tell []func(driver.LostReason, error)
+	for e := range s.holds {
+		tell = append(tell, e.inform())
+		e.end(driver.LostSession)
+	}
+	clear(s.holds)
+	if d.closed {
+		tell = nil
+	}
+	d.spawn(s.revoke)
+	d.mu.Unlock()
+	d.opts.Logger.Warn("etcd: the session is lost", "session", s.String(), "err", cause, "holds", len(tell))
+	for _, f := range tell {
+		f(driver.LostSession, cause)
+	}
+}
+
+// revoke ends the lease, so that nobody waits for what this client no longer believes to have. A lease whose end cannot be
+// told to the servers runs out by itself.
+func (s *session) revoke() {
+	end := time.Now().Add(s.timeout)
+	for pause := firstPause; time.Now().Before(end); pause = min(2*pause, longestPause) {
+		ctx, cancel := context.WithTimeout(s.d.life, s.d.opts.RequestTimeout)
+		_, err := s.d.client.Revoke(ctx, s.id)
+		cancel()
+		if err == nil || isRefusal(err) || !sleep(s.d.life, pause) {
+			return
+		}
+	}
+}
+
+// String names the session as etcdctl does.
+func (s *session) String() string { return fmt.Sprintf("%x", int64(s.id)) }

@@ -1,0 +1,42 @@
+package etcdlock
+
+// slots are the numbers in the keys that a session has for one lock. A mutex needs two, since a hold can be given back and
+// asked for again in one step; more are for requests that wait at the same time.
+type slots struct {
+	free []int
+	next int
+	used int // among them those that are not given back any more
+}
+
+// occupy gives e a key of s that nobody else has. The caller holds Driver.mu.
+func (s *session) occupy(e *entry) {
+	all := s.slots[e.r.Key]
+	if all == nil {
+		all = new(slots)
+		s.slots[e.r.Key] = all
+	}
+	all.used++
+	if n := len(all.free); n > 0 {
+		e.slot, all.free = all.free[n-1], all.free[:n-1]
+	} else {
+		e.slot = all.next
+		all.next++
+	}
+	e.session, e.place, e.vacated = s, s.d.names.place(e.r.Key, s.id, e.slot), false
+}
+
+// vacate gives e's key back, if it has one. Should a request to create it be under way still, it is kept from others until
+// the session ends: the tomb refuses that request, but not for ever. The caller holds Driver.mu.
+func (e *entry) vacate() {
+	s := e.session
+	if s == nil || e.vacated || e.open > 0 {
+		return
+	}
+	e.vacated = true // its name stays, for who still waits behind it and learns that it is over
+	all := s.slots[e.r.Key]
+	all.used--
+	all.free = append(all.free, e.slot)
+	if all.used == 0 {
+		delete(s.slots, e.r.Key)
+	}
+}

@@ -1,0 +1,68 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// openError says that no lock can be taken through a URL: the servers cannot be reached or do not let us in. It matches
+// driver.ErrUnavailable.
+type openError struct {
+	url *driver.URL
+	err error
+}
+
+// Error names the servers and what is wrong, and what to do about it if that is known.
+func (e *openError) Error() string {
+	s := fmt.Sprintf("etcd: cannot use %s: %v", strings.Join(e.url.Hosts, ","), e.err)
+	if advice := e.advice(); advice != "" {
+		s += " (" + advice + ")"
+	}
+	return s
+}
+
+// Is matches driver.ErrUnavailable.
+func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable }
+
+// Unwrap returns what is wrong.
+func (e *openError) Unwrap() error { return e.err }
+
+// advice explains what servers and clients say in their own words.
+func (e *openError) advice() string {
+	text := e.err.Error()
+	says := func(part string) bool { return strings.Contains(text, part) }
+	switch {
+	case says("user name is empty"):
+		return "the server wants a user: write etcd://user:password@host"
+	case says("authentication failed"):
+		return "user or password is wrong; in a URL, special characters are written as %-escapes"
+	case says("authentication is not enabled"):
+		return "the server has no users: leave user and password out of the URL"
+	case says("permission denied"):
+		return "the user needs to read and write the keys that begin with the prefix"
+	case says("unknown authority"):
+		return "name the file with the authority's certificate: ca=/path/ca.crt"
+	case says("certificate required"), says("bad certificate"):
+		return "the server wants a client's certificate: cert=/path/client.crt and key=/path/client.key"
+	case says("does not look like a TLS"), says("wrong version number"):
+		return "the server does not speak TLS there: leave tls=true out of the URL"
+	case says("connection refused"), says("no such host"):
+		return "is the address right, and does the server run?"
+	case says("error reading server preface"), says("EOF"), says("connection reset"):
+		return e.perhapsTLS()
+	case errors.Is(e.err, context.DeadlineExceeded), says("context deadline exceeded"):
+		return "no server has answered in time; " + e.perhapsTLS()
+	}
+	return ""
+}
+
+func (e *openError) perhapsTLS() string {
+	if e.url.Query.Has("tls") {
+		return "does the server speak TLS on this port, and does it want a client's certificate (cert and key)?"
+	}
+	return "if the server speaks TLS on this port, write tls=true"
+}

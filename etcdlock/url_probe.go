@@ -1,0 +1,70 @@
+package etcdlock
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// The client library waits for a connection and says only that the time is over when there is none. So what is wrong with
+// the way to the servers is found by walking it.
+
+// probeTime bounds the look at one server, and refusalTime how long it may take to refuse a certificate.
+const probeTime, refusalTime = time.Second, 200 * time.Millisecond
+
+// probe returns what keeps a client from connecting, or nil if that is not known. It tries the servers in turn.
+func probe(ctx context.Context, config *clientv3.Config) error {
+	for _, endpoint := range config.Endpoints {
+		if err := probeOne(ctx, endpoint, config.TLS); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func probeOne(ctx context.Context, endpoint string, config *tls.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", endpoint)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if config == nil {
+		return nil // whether it speaks TLS, it does not say
+	}
+	host, _, err := net.SplitHostPort(endpoint)
+	if err != nil {
+		return err
+	}
+	config = config.Clone()
+	config.ServerName, config.NextProtos = host, []string{"h2"}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	// A server that refuses our certificate, or the lack of one, says so after the handshake.
+	if err := secure.SetReadDeadline(time.Now().Add(refusalTime)); err != nil {
+		return err
+	}
+	if _, err := secure.Read(make([]byte, 1)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// explained replaces an error that says only that the time is over.
+func explained(ctx context.Context, config *clientv3.Config, err error) error {
+	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if why := probe(ctx, config); why != nil {
+		return why
+	}
+	return err
+}

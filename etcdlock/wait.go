@@ -1,0 +1,160 @@
+package etcdlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// await watches the key that is in the way, and looks again when it has ended. A wake-up alone grants nothing.
+func (a *attempt) await(ctx context.Context) error {
+	e := a.e
+	e.waited = true
+	w := a.d.ear.watch(&e.view)
+	defer a.d.ear.unwatch(w)
+	seldom := time.NewTicker(max(e.session.timeout, shortestFloor))
+	defer seldom.Stop()
+	for seen, watched := e.view.revision, e.view.watch; ; {
+		look := false
+		select {
+		case <-w.hint:
+			created, changed, err := a.d.ear.news(w)
+			if err != nil {
+				return err
+			}
+			// What happened between our reading and the beginning of the watch nobody tells.
+			look = changed || created > seen
+		case <-seldom.C: // should a hint ever be missing
+			look = true
+		case <-e.session.done: // the place is gone with it
+			a.d.mu.Lock()
+			e.end(driver.LostSession)
+			a.d.mu.Unlock()
+			return nil
+		case <-e.over: // released, undone or broken meanwhile
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if !look {
+			continue
+		}
+		if err := a.look(ctx); err != nil {
+			return err
+		}
+		if e.view.granted || e.view.watch != watched {
+			return nil
+		}
+		seen = e.view.revision
+		a.tell()
+	}
+}
+
+// shortestFloor is how often at most a waiter looks without having been told anything.
+const shortestFloor = 10 * time.Second
+
+// look reads whether the request's key is there still, which says that the session lives, and who is before it.
+func (a *attempt) look(ctx context.Context) error {
+	e := a.e
+	reads := queueReads(e.r.Kind, a.d.names.places(e.r.Key), e.revision)
+	answer, _, err := a.d.commit(ctx, &transaction{when: []clientv3.Cmp{isOf(e.place, e.revision)}, then: reads})
+	if err != nil {
+		return err
+	}
+	if !answer.Succeeded {
+		a.d.mu.Lock()
+		defer a.d.mu.Unlock()
+		e.end(a.whyGone())
+		return nil
+	}
+	asOf, found := answer.Header.Revision, answer.Responses
+	if e.r.Kind == driver.KindMutex && len(kvsOf(found[0])) > 0 {
+		// Somebody has left who waited before it: it is still to be said who holds the lock.
+		places := a.d.names.places(e.r.Key)
+		first, err := a.d.get(ctx, places, append(clientv3.WithFirstCreate(), clientv3.WithRev(asOf))...)
+		if err == nil {
+			found = append([]*pb.ResponseOp{rangeOp(first)}, found...)
+		}
+	}
+	return a.judge(ctx, found, asOf)
+}
+
+// rangeOp makes one of a read what it would be as a part of a transaction.
+func rangeOp(r *clientv3.GetResponse) *pb.ResponseOp {
+	return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: (*pb.RangeResponse)(r)}}
+}
+
+// whyGone guesses why the key of a living session is not there. The caller holds Driver.mu.
+func (a *attempt) whyGone() driver.LostReason {
+	if s := a.e.session; s.lost != nil || !time.Now().Before(s.end()) {
+		return driver.LostSession
+	}
+	return driver.LostTaken
+}
+
+// announce rewrites the key of a semaphore's waiter that gets in, so that who watches it looks whether it fits as well.
+func (a *attempt) announce(ctx context.Context) error {
+	e := a.e
+	rec := recordOf(e.r)
+	rec.Granted = true
+	answer, _, err := a.d.commit(ctx, &transaction{
+		when: []clientv3.Cmp{isOf(e.place, e.revision)},
+		then: []clientv3.Op{clientv3.OpPut(e.place, rec.text(), clientv3.WithLease(e.session.id))},
+	})
+	if err == nil && !answer.Succeeded {
+		a.d.mu.Lock()
+		defer a.d.mu.Unlock()
+		e.end(a.whyGone())
+	}
+	return err
+}
+
+// tryShared tries to get in beside others. It reads the queue first, and creates its key only if it fits and nobody has
+// come since: a key that is taken away again would be in the way of others for a moment.
+func (a *attempt) tryShared(ctx context.Context, s *session) error {
+	places := a.d.names.places(a.r.Key)
+	for {
+		found, err := a.d.get(ctx, places, clientv3.WithPrefix(),
+			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+		if err != nil {
+			return err
+		}
+		all, err := placesOf(found.Kvs)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			if all[i].key == a.e.place && all[i].session == s.id { // an earlier copy of the request
+				a.own(all[i].revision, outlook{})
+				return nil
+			}
+		}
+		view := judge(a.r.Kind, recordOf(a.r), all, places)
+		switch {
+		case view.conflict != 0:
+			return errConflict(a.r.Key, view.conflict)
+		case !view.granted:
+			return view.holder.heldError(a.r.Key)
+		}
+		t := a.creation(s)
+		unchanged := clientv3.Compare(clientv3.ModRevision(places), "<", found.Header.Revision+1).WithPrefix()
+		t.when = append(t.when, unchanged)
+		answer, err := a.create(ctx, s, t)
+		switch {
+		case err != nil || answer == nil:
+			return err
+		case answer.Succeeded:
+			view.revision = answer.Header.Revision
+			a.own(answer.Header.Revision, view)
+			return nil
+		case len(kvsOf(answer.Responses[0])) > 0 || len(kvsOf(answer.Responses[1])) > 0:
+			return a.refused(s, answer)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}

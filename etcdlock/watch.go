@@ -1,0 +1,82 @@
+package etcdlock
+
+import (
+	"errors"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// watch is an interest in a key or a prefix. It gives hints and no events: who gets one reads what is so.
+type watch struct {
+	hint chan struct{} // has one place; something below is new
+	id   int64
+	key  string
+	end  string // of the range; empty for one key
+	puts bool   // also when a key is written, not only when it ends
+
+	// Guarded by ear.mu.
+	created int64 // the server's revision when it began to watch, or 0 if it has not, or that is not new
+	begun   bool
+	changed bool  // something has happened to the key
+	err     error // why the server does not watch
+}
+
+// newWatch returns a watch for what o says.
+func newWatch(o *outlook) *watch {
+	w := &watch{hint: make(chan struct{}, 1), key: o.watch, puts: o.puts}
+	if o.wide {
+		w.end = clientv3.GetPrefixRangeEnd(o.watch)
+	}
+	return w
+}
+
+// tell hints that something is new. The caller holds ear.mu.
+func (w *watch) tell() {
+	select {
+	case w.hint <- struct{}{}:
+	default: // it has been told already and will see this too
+	}
+}
+
+// request makes the server watch from its present revision on. A watch from an older one is served by a loop that comes
+// around ten times a second (etcd's "unsynced watchers"), which is why concurrency.Mutex of etcd takes 70 to 100 ms to pass
+// a lock on. What happened before the server began to watch is found by reading: it tells at which revision it began.
+func (w *watch) request() *pb.WatchRequest {
+	create := &pb.WatchCreateRequest{WatchId: w.id, Key: []byte(w.key)}
+	if w.end != "" {
+		create.RangeEnd = []byte(w.end)
+	}
+	if !w.puts {
+		create.Filters = []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NOPUT}
+	}
+	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}
+}
+
+// cancelRequest ends the watch.
+func (w *watch) cancelRequest() *pb.WatchRequest {
+	cancel := &pb.WatchCancelRequest{WatchId: w.id}
+	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: cancel}}
+}
+
+// progressRequest asks for a sign of life.
+func progressRequest() *pb.WatchRequest {
+	return &pb.WatchRequest{
+		RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: new(pb.WatchProgressRequest)},
+	}
+}
+
+// heard takes in what the server says about w. The caller holds ear.mu.
+func (w *watch) heard(r *pb.WatchResponse) {
+	switch {
+	case r.Canceled && r.CompactRevision == 0:
+		w.err = errors.New("etcd: the server refuses to watch: " + r.CancelReason)
+	case r.Created:
+		w.created, w.begun = r.Header.Revision, true
+	case len(r.Events) > 0:
+		w.changed = true
+	default:
+		return
+	}
+	w.tell()
+}

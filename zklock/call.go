@@ -1,0 +1,137 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// errNoAnswer is what a request ends with whose connection broke: whether it was carried out is unknown.
+var errNoAnswer = errors.New("zk: the connection broke before the server had answered")
+
+// ask reads something over l: the server that the connection leads to answers what it knows by itself.
+func ask[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, error)) (T, error) {
+	return call(ctx, l, false, request)
+}
+
+// tell makes a request over l that the leader of the ensemble has to hear, so that its answer also confirms the session.
+func tell[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, error)) (T, error) {
+	return call(ctx, l, true, request)
+}
+
+// call makes a request over l in a goroutine of its own, because the library knows no contexts: when ctx or the session
+// ends first, nobody waits for the answer any more. The goroutine ends with the answer, or with the connection.
+func call[T any](ctx context.Context, l *link, led bool, request func(c *zk.Conn) (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	var none T
+	said := make(chan answer, 1)
+	if !l.s.d.spawn(func() {
+		value, err := now(l, led, request)
+		said <- answer{value, err}
+	}) {
+		return none, errOver
+	}
+	select {
+	case a := <-said:
+		return a.value, a.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	case <-l.s.over:
+		return none, errOver
+	}
+}
+
+// now makes a request in the caller's goroutine, and returns when it has been answered or the connection has broken.
+func now[T any](l *link, led bool, request func(c *zk.Conn) (T, error)) (T, error) {
+	sent := time.Now()
+	value, err := request(l.s.conn)
+	if err = l.took(err); led && !errors.Is(err, errNoAnswer) {
+		l.s.confirm(sent)
+	}
+	return value, err
+}
+
+// took takes in how a request ended.
+func (l *link) took(err error) error {
+	if answered(err) {
+		return err
+	}
+	l.broken()
+	return errNoAnswer
+}
+
+// answered reports whether err comes from a server that has dealt with the request.
+func answered(err error) bool {
+	if err == nil {
+		return true
+	}
+	for _, refusal := range []error{
+		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrInvalidACL,
+		zk.ErrBadArguments, zk.ErrNoChildrenForEphemerals, zk.ErrInvalidPath, zk.ErrAPIError,
+	} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return isUnimplemented(err)
+}
+
+// isUnimplemented reports whether a server does not know the kind of request. The library has no name for that.
+func isUnimplemented(err error) bool { return err != nil && err.Error() == "unknown error: -6" }
+
+// listing is an answer to Children.
+type listing struct {
+	names []string
+	stat  *zk.Stat
+}
+
+func (l *link) children(ctx context.Context, path string) (listing, error) {
+	return ask(ctx, l, func(c *zk.Conn) (listing, error) {
+		names, stat, err := c.Children(path)
+		return listing{names, stat}, err
+	})
+}
+
+// content is an answer to Get.
+type content struct {
+	data []byte
+	stat *zk.Stat
+}
+
+func (l *link) get(ctx context.Context, path string) (content, error) {
+	return ask(ctx, l, func(c *zk.Conn) (content, error) {
+		data, stat, err := c.Get(path)
+		return content{data, stat}, err
+	})
+}
+
+func (l *link) delete(ctx context.Context, path string) error {
+	_, err := tell(ctx, l, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// sync makes what is read over l from now on at least as new as now, for the whole ensemble.
+func (l *link) sync(ctx context.Context) error {
+	_, err := tell(ctx, l, func(c *zk.Conn) (string, error) { return c.Sync(l.node) })
+	return err
+}
+
+// read reads a place of the lock at path, or returns nil if it is gone.
+func (l *link) read(ctx context.Context, lock string, p place) (*seen, error) {
+	got, err := l.get(ctx, lock+"/"+p.name)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &seen{place: p, note: parseNote(got.data), stat: got.stat}, nil
+}

@@ -1,0 +1,101 @@
+package zklock
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// serverFacts are what one server says of itself.
+type serverFacts struct {
+	addr    string
+	mode    string // leader, follower, observer or standalone; empty if it may not say
+	version string
+	err     error
+}
+
+// factTime bounds the question to one server.
+const factTime = 3 * time.Second
+
+// askServers asks all servers of the list at once. A slow one delays nobody for long.
+func (d *Driver) askServers(ctx context.Context) []serverFacts {
+	facts := make([]serverFacts, len(d.hosts))
+	var all sync.WaitGroup
+	for i, addr := range d.hosts {
+		all.Go(func() { // ends with the answer, or after factTime
+			facts[i] = d.askServer(ctx, addr)
+		})
+	}
+	all.Wait()
+	return facts
+}
+
+func (d *Driver) askServer(ctx context.Context, addr string) serverFacts {
+	ctx, cancel := context.WithTimeout(ctx, factTime)
+	defer cancel()
+	f := serverFacts{addr: addr}
+	var answer string
+	if answer, f.err = d.srvr(ctx, addr); f.err == nil {
+		f.mode, f.version = field(answer, "Mode: "), version(field(answer, "Zookeeper version: "))
+	}
+	return f
+}
+
+// srvr sends the command of that name over a connection of its own.
+func (d *Driver) srvr(ctx context.Context, addr string) (string, error) {
+	conn, err := openConn(ctx, d.opts.TLS, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // ends what waits for it
+	defer stop()
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "srvr"); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(io.LimitReader(conn, 1<<16))
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if len(answer) > 0 { // TLS ends without a word of parting
+		err = nil
+	}
+	return string(answer), err
+}
+
+// field returns the rest of the line that begins with name.
+func field(answer, name string) string {
+	for line := range strings.Lines(answer) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
+}
+
+// version cuts 3.8.0 out of 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on 2022-02-25 08:49 UTC.
+func version(text string) string {
+	if end := strings.IndexAny(text, "-, "); end >= 0 {
+		return text[:end]
+	}
+	return text
+}
+
+// olderThan compares versions, number by number.
+func olderThan(a, b string) bool {
+	one, two := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(one), len(two)) {
+		x, errX := strconv.Atoi(one[i])
+		y, errY := strconv.Atoi(two[i])
+		if errX != nil || errY != nil {
+			return false
+		}
+		if x != y {
+			return x < y
+		}
+	}
+	return false
+}

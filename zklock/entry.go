@@ -1,0 +1,225 @@
+package zklock
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// entry is what a driver knows of one request: while it is being acquired, and then as long as it is held.
+type entry struct {
+	key  driver.Key
+	id   string
+	turn chan struct{} // has one place, taken by whoever works on the request; only they use wait
+
+	// Guarded by Driver.mu; s, path and czxid change only in the turn, too.
+	phase  phase
+	lost   func(driver.LostReason, error)
+	s      *session // in which its node is; nil if it was never sent
+	path   string   // of its node; empty if it is not known to have one
+	czxid  int64
+	tokens int
+	since  time.Time // of the hold
+	ending bool      // it is being released: its node goes by our own doing
+	unsure bool      // an earlier release may have been carried out
+	wait   *wait     // nil for a hold
+}
+
+// phase is how far a request has come.
+type phase uint8
+
+const (
+	asking phase = iota
+	held
+	ended
+)
+
+// wait is the part of an entry that lasts until it is granted.
+type wait struct {
+	gone chan struct{} // closed when the request is taken back
+	news chan struct{} // has one place; signs are new
+	told signs         // guarded by Driver.mu
+
+	// Used in the turn.
+	making  *making           // the latest attempt to make its node; nil if there was none in this session
+	blocker string            // the node that is in the way and watched; empty if none
+	held    *driver.HeldError // who has the lock, as far as was seen when the blocker was
+	first   bool              // the blocker is the first of the queue
+	sure    bool              // nobody is before it if it was a hold
+}
+
+// enter returns the entry of a request, or says why it must not be asked.
+func (d *Driver) enter(r *driver.Request) (*entry, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, driver.ErrClosed
+	}
+	if reason, has := d.gone.has(r.ID); has {
+		return nil, lostError(r.Key, reason)
+	}
+	e := d.entries[r.ID]
+	if e == nil {
+		e = &entry{
+			key: r.Key, id: r.ID, turn: make(chan struct{}, 1),
+			wait: &wait{gone: make(chan struct{}), news: make(chan struct{}, 1)},
+		}
+		d.entries[r.ID] = e
+	}
+	if e.key != r.Key {
+		return nil, driver.ErrConflict
+	}
+	if e.phase == asking {
+		e.lost, e.tokens = r.Lost, tokensFor(r)
+	}
+	return e, nil
+}
+
+// take waits for the turn to work on e.
+func (e *entry) take(ctx context.Context) error {
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *entry) give() { <-e.turn }
+
+// wake tells e, which waits, what happened. The caller holds Driver.mu.
+func (e *entry) wake(sign signs) {
+	if e.wait == nil {
+		return
+	}
+	e.wait.told |= sign
+	select {
+	case e.wait.news <- struct{}{}:
+	default: // it has not looked yet
+	}
+}
+
+// heard returns what e was told since it last asked.
+func (d *Driver) heard(e *entry) signs {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	told := e.wait.told
+	e.wait.told = 0
+	return told
+}
+
+// hold turns e into a hold of session s, and reports how that went: it may have been taken back, and the session may have
+// ended in the meantime.
+func (d *Driver) hold(e *entry, s *session) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.closed:
+		return driver.ErrClosed
+	case e.phase == ended:
+		reason, _ := d.gone.has(e.id)
+		return lostError(e.key, reason)
+	case s.cause != nil:
+		return errOver
+	}
+	e.phase, e.wait, e.since = held, nil, time.Now()
+	s.holds[e] = struct{}{}
+	if s.young = append(s.young, e); len(s.young) == 1 {
+		s.poke()
+	}
+	return nil
+}
+
+// over ends e for good: copies of its requests are refused from now on, with the reason if it was lost.
+func (d *Driver) over(e *entry, reason driver.LostReason) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forget(e, reason)
+}
+
+// forget is over. The caller holds Driver.mu.
+func (d *Driver) forget(e *entry, reason driver.LostReason) {
+	if e.s != nil {
+		delete(e.s.holds, e)
+	}
+	if e.phase != ended {
+		e.phase = ended
+		d.gone.add(e.id, reason)
+	}
+	delete(d.entries, e.id)
+}
+
+// drop forgets a request that was refused: the same may be asked again.
+func (d *Driver) drop(e *entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.entries[e.id] == e {
+		delete(d.entries, e.id)
+	}
+}
+
+// lose ends holds that somebody has taken away, and returns what tells their owners. The caller holds Driver.mu, and
+// calls that when it does not.
+func (d *Driver) lose(lost []*entry, reason driver.LostReason, cause error) (tell func()) {
+	var calls []func(driver.LostReason, error)
+	for _, e := range lost {
+		if e.phase != held || d.closed {
+			continue
+		}
+		if e.lost != nil {
+			calls = append(calls, e.lost)
+		}
+		d.forget(e, reason)
+	}
+	return func() {
+		for _, call := range calls {
+			call(reason, cause)
+		}
+	}
+}
+
+// broke ends a hold that somebody else has ended.
+func (d *Driver) broke(e *entry) {
+	d.mu.Lock()
+	tell := d.lose([]*entry{e}, driver.LostBroken, nil)
+	d.mu.Unlock()
+	tell()
+}
+
+// lostError says how a hold ended that is not there.
+func lostError(key driver.Key, reason driver.LostReason) error {
+	if reason == "" {
+		reason = driver.LostExpired
+	}
+	return &driver.LostError{Kind: key.Kind, Name: key.Name, Reason: reason}
+}
+
+// remembered is how many ended requests a driver refuses copies of. Whatever the driver itself has sent is settled before
+// a request ends, so these are for callers that ask once more.
+const remembered = 1024
+
+// tombstones remembers the latest requests that have ended, and how.
+type tombstones struct {
+	ids  [remembered]string
+	next int
+	set  map[string]driver.LostReason
+}
+
+func (t *tombstones) has(id string) (driver.LostReason, bool) {
+	reason, has := t.set[id]
+	return reason, has
+}
+
+func (t *tombstones) add(id string, reason driver.LostReason) {
+	if t.set == nil {
+		t.set = make(map[string]driver.LostReason, remembered)
+	}
+	if _, has := t.set[id]; has {
+		return
+	}
+	delete(t.set, t.ids[t.next])
+	t.ids[t.next] = id
+	t.next = (t.next + 1) % remembered
+	t.set[id] = reason
+}

@@ -1,0 +1,139 @@
+package zklock
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+)
+
+// The faults go through the whole library, as a program's own.
+
+// urlOf is the address of servers, with a root of its own.
+func urlOf(root string, addrs ...string) string { return "zk://" + strings.Join(addrs, ",") + root }
+
+// openLocks opens a client as users do. It is closed with the test.
+func openLocks(t testing.TB, url string, o *interlock.Options) *interlock.Client {
+	t.Helper()
+	c, err := interlock.Open(bounded(t), url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // what was not confirmed is the test's own business
+	return c
+}
+
+// leased are options with a short lease.
+func leased(lease time.Duration) *interlock.Options { return &interlock.Options{Lease: lease} }
+
+func mustLock(t testing.TB, c *interlock.Client, name string) *interlock.Lease {
+	t.Helper()
+	l, err := c.Lock(bounded(t), name)
+	if err != nil {
+		t.Fatalf("Lock %q: %v", name, err)
+	}
+	return l
+}
+
+func mustUnlock(t testing.TB, l *interlock.Lease) {
+	t.Helper()
+	if err := l.Unlock(bounded(t)); err != nil {
+		t.Fatalf("Unlock %q: %v", l.Name(), err)
+	}
+}
+
+// locking is a Lock under way.
+type locking struct {
+	t    testing.TB
+	done chan locked
+}
+
+type locked struct {
+	l   *interlock.Lease
+	err error
+	at  time.Time
+}
+
+// startLock locks in the background, and returns when the request is in the engine's queue.
+func startLock(t testing.TB, url string, o *interlock.Options, name string) *locking {
+	t.Helper()
+	queued := make(chan struct{}, 64)
+	if o == nil {
+		o = &interlock.Options{}
+	}
+	mine := *o
+	mine.Observer = &interlock.Observer{Waiting: func(context.Context, interlock.Event) { queued <- struct{}{} }}
+	w := lockWith(t, openLocks(t, url, &mine), name)
+	receive(t, "a wait to be queued", queued)
+	return w
+}
+
+func lockWith(t testing.TB, c *interlock.Client, name string) *locking {
+	w := &locking{t: t, done: make(chan locked, 1)}
+	ctx := bounded(t)
+	go func() { // ends with ctx
+		l, err := c.Lock(ctx, name)
+		w.done <- locked{l, err, time.Now()}
+	}()
+	return w
+}
+
+func (w *locking) granted(what string) locked {
+	w.t.Helper()
+	got := receive(w.t, what, w.done)
+	if got.err != nil {
+		w.t.Fatalf("%s: %v", what, got.err)
+	}
+	return got
+}
+
+func (w *locking) stillWaits(what string) {
+	w.t.Helper()
+	select {
+	case got := <-w.done:
+		w.t.Fatalf("%s: the wait has ended: %v", what, got.err)
+	case <-time.After(20 * time.Millisecond):
+	}
+}
+
+// inside sees whether two are inside one lock at once, by what their leases say themselves, and whether tokens grow.
+type inside struct {
+	t testing.TB
+
+	mu      sync.Mutex // guards what follows
+	last    *interlock.Lease
+	token   uint64
+	entries int
+}
+
+// enter notes that l is held. Both leases are asked after l's Lock has returned.
+func (w *inside) enter(l *interlock.Lease) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	other, otherErr := w.last, error(nil)
+	if other != nil {
+		otherErr = other.Err()
+	}
+	if l.Err() != nil {
+		return // it stood still for too long on its way here
+	}
+	if other != nil && otherErr == nil {
+		w.t.Errorf("%q: tokens %d and %d are both held", l.Name(), other.Token(), l.Token())
+	}
+	if l.Token() <= w.token {
+		w.t.Errorf("%q: token %d after %d", l.Name(), l.Token(), w.token)
+	}
+	w.last, w.token = l, l.Token()
+	w.entries++
+}
+
+// gone waits for the end of l, and returns when it was told.
+func gone(t testing.TB, l *interlock.Lease) time.Time {
+	t.Helper()
+	receive(t, "the loss to be told", l.Lost())
+	return time.Now()
+}

@@ -1,0 +1,132 @@
+package zklock
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// A server that restarts knows its sessions again.
+func TestServerRestart_KeepsHoldsAndPlaces(t *testing.T) {
+	n, root := servers.ZooKeeperServer(t, nil), freshRoot()
+	c := openLocks(t, urlOf(root, n.Addr()), leased(30*time.Second))
+	w := inside{t: t}
+	l := mustLock(t, c, "lock")
+	w.enter(l)
+	first := startLock(t, urlOf(root, n.Addr()), leased(30*time.Second), "lock")
+	second := startLock(t, urlOf(root, n.Addr()), leased(30*time.Second), "lock")
+	n.Restart()
+	if err := l.Err(); err != nil {
+		t.Fatalf("the hold was lost in a restart: %v", err)
+	}
+	first.stillWaits("after the restart")
+	mustUnlock(t, l)
+	for _, next := range []*locking{first, second} {
+		got := next.granted("in the old order")
+		w.enter(got.l)
+		mustUnlock(t, got.l)
+	}
+}
+
+// The leader dies with the lock held: the ensemble goes on, the hold and the queue with it.
+func TestLeaderKilled_KeepsHoldsAndPlaces(t *testing.T) {
+	e, root := sharedEnsemble(t), freshRoot()
+	url := urlOf(root, e.Addrs()...)
+	w := inside{t: t}
+	o := leased(20 * time.Second)
+	l := mustLock(t, openLocks(t, url, o), "lock")
+	w.enter(l)
+	first := startLock(t, url, o, "lock")
+	second := startLock(t, url, o, "lock")
+	killed := time.Now()
+	dead := e.KillLeader()
+	t.Logf("the others had a leader after %v", time.Since(killed))
+	t.Cleanup(func() {
+		dead.Restart()
+		e.AwaitReady()
+	})
+	if err := l.Err(); err != nil {
+		t.Fatalf("the hold was lost with the leader: %v", err)
+	}
+	first.stillWaits("after the leader has died")
+	mustUnlock(t, l)
+	for _, next := range []*locking{first, second} {
+		got := next.granted("in the old order")
+		w.enter(got.l)
+		mustUnlock(t, got.l)
+	}
+}
+
+// A leader that hangs is replaced too, and what it says when it goes on counts no more.
+func TestLeaderHangs_NoTwoHolders(t *testing.T) {
+	e, root := sharedEnsemble(t), freshRoot()
+	url := urlOf(root, e.Addrs()...)
+	const lease = 2 * time.Second
+	w := inside{t: t}
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	for range 3 {
+		c := openLocks(t, url, leased(lease))
+		all.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				l, err := c.Lock(bounded(t), "lock")
+				if err != nil {
+					if !errors.Is(err, interlock.ErrUnavailable) {
+						t.Errorf("Lock: %v", err)
+					}
+					continue
+				}
+				w.enter(l)
+				<-time.After(time.Millisecond)
+				_ = l.Unlock(bounded(t)) // it may have been lost
+			}
+		})
+	}
+	<-time.After(100 * time.Millisecond)
+	old := e.Leader()
+	old.Stop()
+	defer old.Cont()
+	soon(t, "the others to elect another", func() bool { return e.Leader() != old })
+	before := w.count()
+	soon(t, "locks to be taken from the new leader", func() bool { return w.count() > before+20 })
+	old.Cont()
+	e.AwaitReady()
+	before = w.count()
+	soon(t, "locks to be taken with all servers", func() bool { return w.count() > before+20 })
+	close(stop)
+	all.Wait()
+	t.Logf("%d were inside", w.count())
+}
+
+// A minority grants nothing.
+func TestMinority_GrantsNothing(t *testing.T) {
+	e, root := sharedEnsemble(t), freshRoot()
+	c := openLocks(t, urlOf(root, e.Addrs()...), leased(faultLease))
+	l := mustLock(t, c, "lock")
+	nodes := e.Nodes()
+	nodes[0].Kill()
+	nodes[1].Kill()
+	gone(t, l)
+	if _, err := c.TryLock(short(t), "another"); err == nil || errors.Is(err, interlock.ErrHeld) {
+		t.Errorf("a try with one server of three says %v", err)
+	}
+	nodes[0].Restart()
+	nodes[1].Restart()
+	e.AwaitReady()
+	mustUnlock(t, mustLock(t, c, "lock"))
+}
+
+func (w *inside) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.entries
+}

@@ -1,0 +1,206 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// faultLease is the lease of clients that are to lose it.
+const faultLease = 1500 * time.Millisecond
+
+// A holder that is cut off believes for less long than the servers do, and is as good as new when the network is back.
+func TestBlackHole_TheHolderIsToldBeforeAnotherGetsIn(t *testing.T) {
+	n, root := sharedServer(t), freshRoot()
+	p := servers.NewProxy(t, n.Addr())
+	c := openLocks(t, urlOf(root, p.Addr()), leased(faultLease))
+	l := mustLock(t, c, "lock")
+	w := startLock(t, urlOf(root, n.Addr()), nil, "lock")
+	p.BlackHole(servers.BothWays)
+	told := gone(t, l)
+	var lost *interlock.LostError
+	if !errors.As(l.Err(), &lost) || lost.Reason != interlock.LostReason("unconfirmed") {
+		t.Errorf("the lease says %v, want that no renewal was confirmed", l.Err())
+	}
+	next := w.granted("after the session of the holder has ended")
+	if early := told.Sub(next.at); early > 0 {
+		t.Errorf("the next was in %v before the holder was told", early)
+	}
+	if next.l.Token() <= l.Token() {
+		t.Errorf("token %d after %d", next.l.Token(), l.Token())
+	}
+	p.Pass()
+	if err := l.Unlock(bounded(t)); !errors.Is(err, interlock.ErrLost) {
+		t.Errorf("Unlock of a lost hold says %v", err)
+	}
+	mustUnlock(t, next.l)
+	mustUnlock(t, mustLock(t, c, "lock")) // in the next session
+}
+
+// Signs of life keep a hold that nobody uses trusted, also of a short session.
+func TestIdleHold_StaysTrusted(t *testing.T) {
+	l := mustLock(t, openLocks(t, urlOf(freshRoot(), sharedServer(t).Addr()), leased(time.Second)), "lock")
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+		if err := l.Err(); err != nil || time.Now().After(l.Deadline()) {
+			t.Fatalf("the lease ends although all is well: %v, deadline %v", err, time.Until(l.Deadline()))
+		}
+	}
+	mustUnlock(t, l)
+}
+
+// A connection that breaks is not a session that ends: nothing is lost.
+func TestBrokenConnections_LoseNeitherHoldsNorPlaces(t *testing.T) {
+	n, root := sharedServer(t), freshRoot()
+	holding, waitingFor := servers.NewProxy(t, n.Addr()), servers.NewProxy(t, n.Addr())
+	c := openLocks(t, urlOf(root, holding.Addr()), leased(10*time.Second))
+	l := mustLock(t, c, "lock")
+	first := startLock(t, urlOf(root, waitingFor.Addr()), leased(10*time.Second), "lock")
+	second := startLock(t, urlOf(root, n.Addr()), nil, "lock")
+	for range 4 {
+		_, before := waitingFor.Connections()
+		holding.Reset()
+		waitingFor.Reset()
+		soon(t, "the next connection", func() bool { _, all := waitingFor.Connections(); return all > before })
+		<-time.After(10 * time.Millisecond) // so that some are cut while they are young, and others later
+	}
+	if err := l.Err(); err != nil {
+		t.Fatalf("the lease was lost with a connection: %v", err)
+	}
+	first.stillWaits("after its connection was cut")
+	mustUnlock(t, l)
+	next := first.granted("the first who waited, although its connection was cut")
+	second.stillWaits("behind the first")
+	mustUnlock(t, next.l)
+	mustUnlock(t, second.granted("the second").l)
+}
+
+// An event that a broken connection has swallowed is made up for.
+func TestReleaseDuringADisconnection_IsNoticedAfterwards(t *testing.T) {
+	n, root := sharedServer(t), freshRoot()
+	c := openLocks(t, urlOf(root, n.Addr()), nil)
+	for range 5 {
+		p := servers.NewProxy(t, n.Addr())
+		l := mustLock(t, c, "lock")
+		w := startLock(t, urlOf(root, p.Addr()), leased(20*time.Second), "lock")
+		p.BlackHole(servers.BothWays)
+		mustUnlock(t, l)
+		p.Reset()
+		p.Pass()
+		mustUnlock(t, w.granted("what was released while it was cut off").l)
+	}
+}
+
+// A waiter whose session ends begins again in the next one.
+func TestExpiredWaiter_WaitsOnInTheNextSession(t *testing.T) {
+	n, root := sharedServer(t), freshRoot()
+	a := newAdmin(t, n.Addr())
+	p := servers.NewProxy(t, n.Addr())
+	l := mustLock(t, openLocks(t, urlOf(root, n.Addr()), nil), "lock")
+	w := startLock(t, urlOf(root, p.Addr()), leased(500*time.Millisecond), "lock")
+	p.BlackHole(servers.BothWays)
+	soon(t, "the servers to end the waiter's session", func() bool { return len(a.nodes(root+"/mutex/lock")) == 1 })
+	p.Pass()
+	soon(t, "the waiter to be queued again", func() bool { return len(a.nodes(root+"/mutex/lock")) == 2 })
+	w.stillWaits("in its next session")
+	mustUnlock(t, l)
+	mustUnlock(t, w.granted("after the holder has left").l)
+}
+
+// Expired sessions follow one another; the client makes a new one each time.
+func TestManyExpiries_LeaveTheClientUsable(t *testing.T) {
+	n, root := sharedServer(t), freshRoot()
+	p := servers.NewProxy(t, n.Addr())
+	c := openLocks(t, urlOf(root, p.Addr()), leased(400*time.Millisecond))
+	w := inside{t: t}
+	for range 3 {
+		l := mustLock(t, c, "lock")
+		w.enter(l)
+		p.BlackHole(servers.BothWays)
+		gone(t, l)
+		<-time.After(400 * time.Millisecond)
+		p.Pass()
+	}
+	l := mustLock(t, c, "lock")
+	w.enter(l)
+	mustUnlock(t, l)
+	if w.entries != 4 {
+		t.Errorf("%d of 4 were inside", w.entries)
+	}
+}
+
+// A server that hangs for longer than the lease frees what it cannot answer for, and so does the client.
+func TestHungServer_LongerThanTheLease(t *testing.T) {
+	n, root := sharedServer(t), freshRoot()
+	c := openLocks(t, urlOf(root, n.Addr()), leased(faultLease))
+	l := mustLock(t, c, "lock")
+	w := inside{t: t}
+	w.enter(l)
+	other := startLock(t, urlOf(root, n.Addr()), leased(faultLease), "lock")
+	n.Stop()
+	defer n.Cont()
+	stopped := time.Now()
+	if told := gone(t, l).Sub(stopped); told > faultLease {
+		t.Errorf("the holder was told after %v, want within the lease of %v", told, faultLease)
+	}
+	<-time.After(faultLease) // so that the servers see the end of all sessions when they go on
+	n.Cont()
+	if err := l.Unlock(bounded(t)); !errors.Is(err, interlock.ErrLost) {
+		t.Errorf("Unlock says %v", err)
+	}
+	got := other.granted("after the server goes on")
+	w.enter(got.l)
+	mustUnlock(t, got.l)
+	again := mustLock(t, c, "lock")
+	w.enter(again)
+	mustUnlock(t, again)
+}
+
+// Nobody waits for a server that hangs for longer than his context.
+func TestHungServer_CallsReturnWithTheirContext(t *testing.T) {
+	n, root := sharedServer(t), freshRoot()
+	c := openLocks(t, urlOf(root, n.Addr()), leased(20*time.Second))
+	held := mustLock(t, c, "held")
+	calls := map[string]func(ctx context.Context) error{
+		"Lock":    func(ctx context.Context) error { return errOf(c.Lock(ctx, "one")) },
+		"TryLock": func(ctx context.Context) error { return errOf(c.TryLock(ctx, "two")) },
+		"Unlock":  held.Unlock,
+		"Break":   func(ctx context.Context) error { return c.Break(ctx, "mutex", "three", 1) },
+		"Locks": func(ctx context.Context) error {
+			for _, err := range c.Locks(ctx, "") {
+				return err
+			}
+			return nil
+		},
+	}
+	n.Stop()
+	defer n.Cont()
+	for name, call := range calls {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		begin := time.Now()
+		err := call(ctx)
+		took := time.Since(begin) - 100*time.Millisecond
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, interlock.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took > 50*time.Millisecond {
+			t.Errorf("%s returned %v after its context had ended", name, took)
+		}
+	}
+	n.Cont()
+	for _, name := range []string{"one", "two", "held"} { // what became of the calls is settled in the background
+		soon(t, "the lock to be free", func() bool {
+			l, err := c.TryLock(bounded(t), name)
+			if err == nil {
+				mustUnlock(t, l)
+			}
+			return err == nil
+		})
+	}
+}
+
+func errOf(_ *interlock.Lease, err error) error { return err }

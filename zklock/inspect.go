@@ -1,0 +1,131 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Locks lists the locks in the order of their kinds and names. It reads the names of all locks first, which is one round
+// trip for each kind, and then each lock that has the prefix: one for its queue, and one for each node in it, of which
+// some are under way at a time.
+//
+// Since and the rest of what is shown come from the servers. A hold that was passed on inside a process is shown as it
+// began.
+func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	return func(yield func(driver.LockInfo, error) bool) {
+		if err := d.list(ctx, prefix, yield); err != nil {
+			yield(driver.LockInfo{}, d.explainOperator(ctx, "list", prefix, err))
+		}
+	}
+}
+
+// list yields locks until all are told or nobody wants more.
+func (d *Driver) list(ctx context.Context, prefix string, yield func(driver.LockInfo, error) bool) error {
+	l, err := d.ready(ctx, nil, reach, false)
+	if err != nil {
+		return err
+	}
+	if err := l.sync(ctx); err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		found, err := l.children(ctx, d.tree.kind(kind))
+		if errors.Is(err, zk.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		slices.Sort(found.names)
+		for _, component := range found.names {
+			name, ours := decode(component)
+			if !ours || !strings.HasPrefix(name, prefix) {
+				continue
+			}
+			key := driver.Key{Kind: kind, Name: name}
+			nodes, err := l.queue(ctx, d.tree.lock(key))
+			if err != nil {
+				return err
+			}
+			if len(nodes) > 0 && !yield(infoOf(key, nodes), nil) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// infoOf describes a lock whose queue is given.
+func infoOf(key driver.Key, nodes []*seen) driver.LockInfo {
+	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
+	if key.Kind == driver.KindMutex {
+		info.Limit = 1
+	}
+	all := placesOf(nodes)
+	for i, n := range nodes {
+		if blocker(all, i) < 0 {
+			info.Holders = append(info.Holders, n.holder())
+		} else {
+			info.Waiters = append(info.Waiters, n.waiter(len(info.Waiters)+1))
+		}
+	}
+	return info
+}
+
+// holdersOf returns the nodes that nobody is in the way of.
+func holdersOf(nodes []*seen) []*seen {
+	var holders []*seen
+	all := placesOf(nodes)
+	for i, n := range nodes {
+		if blocker(all, i) < 0 {
+			holders = append(holders, n)
+		}
+	}
+	return holders
+}
+
+func placesOf(nodes []*seen) []place {
+	all := make([]place, len(nodes))
+	for i, n := range nodes {
+		all[i] = n.place
+	}
+	return all
+}
+
+// readers is how many nodes are read at a time.
+const readers = 16
+
+// queue reads all nodes of a lock's queue that are still there, in their order.
+func (l *link) queue(ctx context.Context, lock string) ([]*seen, error) {
+	found, err := l.children(ctx, lock)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := inOrder(found.names)
+	nodes, errs := make([]*seen, len(all)), make([]error, len(all))
+	var group sync.WaitGroup
+	for worker := range min(readers, len(all)) {
+		group.Go(func() { // ends with its last answer, or with ctx
+			for i := worker; i < len(all) && ctx.Err() == nil; i += readers {
+				if nodes[i], errs[i] = l.read(ctx, lock, all[i]); errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(nodes, func(n *seen) bool { return n == nil }), nil
+}

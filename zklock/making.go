@@ -1,0 +1,171 @@
+package zklock
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/driver"
+)
+
+var (
+	// errStale says that a transaction was refused because of the session's own node; see link.stale.
+	errStale = errors.New("zk: the connection is not the session's latest")
+
+	// errNothingToGive says that a transaction was refused because the hold to be given back in it is not there.
+	errNothingToGive = errors.New("zk: the hold that was to be given back is gone")
+)
+
+// making is one attempt to put a node into a lock's queue. It goes on by itself when nobody waits for it any more.
+type making struct {
+	l    *link
+	lock string // the path of the lock's node
+	name string // of the node, up to the number that the server adds
+	mode driver.Mode
+	note []byte
+	give string // path of a hold that is given back in the same step; empty if none
+
+	done chan struct{}
+
+	// Set when done is closed.
+	path  string
+	seq   int32
+	czxid int64
+	alone bool // nobody else is in the queue
+	err   error
+}
+
+// insertTries is how often the lock's node is made. The servers may remove an empty one again at any time.
+const insertTries = 8
+
+func (m *making) run() {
+	defer close(m.done)
+	for range insertTries {
+		m.err = m.insert()
+		if !errors.Is(m.err, zk.ErrNoNode) {
+			return
+		}
+		if m.err = m.makeLock(); m.err != nil {
+			return
+		}
+	}
+	m.err = zk.ErrNoNode
+}
+
+// inserted is what a transaction tells that has put a node into a queue.
+type inserted struct {
+	path string
+	lock *zk.Stat
+}
+
+// insert is the transaction. Writing to the lock's node in it tells at no cost what the library does not tell otherwise:
+// the number of the transaction, which is that of the new node's making, and how many are in the queue now.
+func (m *making) insert() error {
+	ops := make([]any, 0, 5)
+	if m.give != "" {
+		ops = append(ops, leaving(m.give)...)
+	}
+	check := len(ops)
+	acl := m.l.s.d.opts.ACL
+	ops = append(ops,
+		&zk.CheckVersionRequest{Path: m.l.node, Version: m.l.epoch},
+		&zk.CreateRequest{Path: m.lock + "/" + m.name, Data: m.note, Acl: acl, Flags: zk.FlagEphemeralSequential},
+		&zk.SetDataRequest{Path: m.lock, Data: nothing, Version: -1})
+	failed := -1
+	in, err := now(m.l, true, func(c *zk.Conn) (in inserted, err error) {
+		var results []zk.MultiResponse
+		if results, failed, err = multi(c, ops...); err == nil {
+			in = inserted{results[check+1].String, results[check+2].Stat}
+		}
+		return in, err
+	})
+	switch {
+	case err == nil:
+		return m.took(in)
+	case failed == check:
+		m.l.stale()
+		return errStale
+	case failed >= 0 && failed < check && errors.Is(err, zk.ErrNoNode):
+		return errNothingToGive
+	}
+	return err
+}
+
+var nothing = []byte{}
+
+func (m *making) took(in inserted) error {
+	p, ok := parsePlace(in.path[strings.LastIndexByte(in.path, '/')+1:])
+	if !ok {
+		return errors.New("zk: the server has made a node of another name: " + in.path)
+	}
+	m.path, m.seq, m.czxid = in.path, p.seq, in.lock.Mzxid
+	m.alone = in.lock.NumChildren == 1
+	return nil
+}
+
+// makeLock makes the lock's node. The servers remove it some time after the last node below it has gone. Servers before
+// 3.5 do not know such nodes, so the driver does that itself; see tidy.
+func (m *making) makeLock() error {
+	err := m.container()
+	if errors.Is(err, zk.ErrNoNode) {
+		if err = m.l.makeFolder(m.l.s.d.life, parent(m.lock)); err == nil {
+			err = m.container()
+		}
+	}
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+func (m *making) container() error {
+	d := m.l.s.d
+	d.mu.Lock()
+	plain := d.plain
+	d.mu.Unlock()
+	if !plain {
+		_, err := now(m.l, true, func(c *zk.Conn) (string, error) {
+			return c.CreateContainer(m.lock, nothing, zk.FlagContainer, d.opts.ACL)
+		})
+		if !isUnimplemented(err) {
+			return err
+		}
+		d.mu.Lock()
+		d.plain = true
+		d.mu.Unlock()
+	}
+	_, err := now(m.l, true, func(c *zk.Conn) (string, error) { return c.Create(m.lock, nothing, 0, d.opts.ACL) })
+	return err
+}
+
+// tidy removes the node of a lock in the background if nobody needs it, where the servers do not do that by themselves.
+func (l *link) tidy(lock string) {
+	d := l.s.d
+	d.mu.Lock()
+	plain := d.plain
+	d.mu.Unlock()
+	if plain {
+		d.spawn(func() { _ = l.delete(d.life, lock) }) // it is in use, or another is quicker, or the next release does it
+	}
+}
+
+// leaving is what ends a hold: the write tells who is next that it was one; see signs.
+func leaving(path string) []any {
+	return []any{
+		&zk.SetDataRequest{Path: path, Data: nothing, Version: -1}, &zk.DeleteRequest{Path: path, Version: -1},
+	}
+}
+
+// multi makes one transaction. If it was refused, failed is the index of the operation because of which.
+func multi(c *zk.Conn, ops ...any) (results []zk.MultiResponse, failed int, err error) {
+	results, err = c.Multi(ops...)
+	if err == nil {
+		return results, -1, nil
+	}
+	for i := range results {
+		if results[i].Error != nil {
+			return results, i, err
+		}
+	}
+	return nil, -1, err
+}

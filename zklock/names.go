@@ -1,0 +1,78 @@
+package zklock
+
+import (
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// What the nodes are called; wire.md has the whole.
+
+const upperHex = "0123456789ABCDEF"
+
+// encode makes one component of a path of a lock's name: letters and digits of ASCII, "-", "_" and "." stay, every other
+// byte is written as %XX, and so is a dot in front, because "." and ".." are no names. No two names meet. What stays is
+// fixed for ever and does not depend on tables of Unicode, which grow: two programs must always write the same.
+func encode(name string) string {
+	clean := true
+	for i := range len(name) {
+		clean = clean && stays(name, i)
+	}
+	if clean {
+		return name
+	}
+	var b strings.Builder
+	b.Grow(3 * len(name))
+	for i := range len(name) {
+		c := name[i]
+		if stays(name, i) {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', upperHex[c>>4], upperHex[c&15]})
+		}
+	}
+	return b.String()
+}
+
+func stays(name string, i int) bool {
+	c := name[i]
+	switch {
+	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		return true
+	case c == '.':
+		return i > 0
+	}
+	return false
+}
+
+// decode is the reverse of encode. It reports false for what encode never writes: the node is not a lock of ours.
+func decode(component string) (name string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(component); i++ {
+		c := component[i]
+		if c != '%' {
+			b.WriteByte(c)
+			continue
+		}
+		if i+2 >= len(component) {
+			return "", false
+		}
+		high, low := strings.IndexByte(upperHex, component[i+1]), strings.IndexByte(upperHex, component[i+2])
+		if high < 0 || low < 0 {
+			return "", false
+		}
+		b.WriteByte(byte(high<<4 | low))
+		i += 2
+	}
+	name = b.String()
+	return name, name != "" && encode(name) == component
+}
+
+// tree says where the nodes are.
+type tree struct{ root string } // "" or "/a/b", without a slash at its end
+
+func (t tree) kind(k driver.Kind) string { return t.root + "/" + string(k) }
+
+func (t tree) lock(key driver.Key) string { return t.kind(key.Kind) + "/" + encode(key.Name) }
+
+func (t tree) sessions() string { return t.root + "/sessions" }

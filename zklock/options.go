@@ -1,0 +1,116 @@
+package zklock
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Options configures a driver. The zero value and nil mean the same.
+type Options struct {
+	// Timeout is the session's timeout to ask for: how long a client that has vanished keeps its locks. The servers
+	// have bounds for it, by default 2 and 20 of their ticks (4 s and 40 s), and the driver works with what they allow.
+	// Shorter loses locks to a slow network, longer keeps others waiting for the dead. The default is 30 s. A driver that
+	// is opened by URL asks for the client's Lease.
+	Timeout time.Duration
+
+	// Root is the node below which everything is kept. It is made if it is missing. All clients of one set of locks need
+	// the same. The default is "/interlock".
+	Root string
+
+	// User and Password are shown to the servers (scheme "digest").
+	User, Password string
+
+	// ACL is that of every node that is made. The default lets only the same user in if there is one, and everybody
+	// otherwise.
+	ACL []zk.ACL
+
+	// TLS encrypts the connection. The default is plain text.
+	TLS *tls.Config
+
+	// Client is shown to operators as the session's. The default is "host:pid".
+	Client string
+
+	// Logger gets the changes of the session's state. The default discards.
+	Logger *slog.Logger
+
+	_ struct{}
+}
+
+const (
+	defaultRoot    = "/interlock"
+	defaultTimeout = 30 * time.Second
+	maxRoot        = 256
+
+	// leastTimeout is what makes sense: a third of it is between two signs of life.
+	leastTimeout = 100 * time.Millisecond
+)
+
+// withDefaults returns a checked copy of o.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.Root == "" {
+		c.Root = defaultRoot
+	}
+	c.Root = strings.TrimSuffix(c.Root, "/")
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Client == "" {
+		host, _ := os.Hostname() // a name is missing then, and nothing else
+		c.Client = fmt.Sprintf("%s:%d", host, os.Getpid())
+	}
+	if c.ACL == nil {
+		c.ACL = zk.WorldACL(zk.PermAll)
+		if c.User != "" {
+			c.ACL = zk.AuthACL(zk.PermAll)
+		}
+	}
+	switch {
+	case c.Timeout < leastTimeout:
+		return c, fmt.Errorf("zk: a session's timeout must be at least %v, not %v", leastTimeout, c.Timeout)
+	case c.Password != "" && c.User == "":
+		return c, errors.New("zk: there is a password but no user")
+	case strings.Contains(c.User, ":"):
+		return c, errors.New("zk: a user must not have a colon: it ends the name in ZooKeeper's scheme digest")
+	case len(c.ACL) == 0:
+		return c, errors.New("zk: an empty ACL would let nobody in")
+	}
+	return c, checkRoot(c.Root)
+}
+
+// checkRoot refuses what ZooKeeper would, and what it keeps for itself.
+func checkRoot(root string) error {
+	if root == "" { // the root of the whole tree
+		return nil
+	}
+	if !strings.HasPrefix(root, "/") || len(root) > maxRoot {
+		return fmt.Errorf("zk: the root begins with a slash and has at most %d bytes", maxRoot)
+	}
+	for _, part := range strings.Split(root[1:], "/") {
+		if part == "" || part == "." || part == ".." {
+			return errors.New(`zk: the root must not have empty parts, "." or ".."`)
+		}
+	}
+	for _, r := range root {
+		if r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
+			return fmt.Errorf("zk: ZooKeeper allows no %q in the root", r)
+		}
+	}
+	if root == "/zookeeper" || strings.HasPrefix(root, "/zookeeper/") {
+		return errors.New("zk: /zookeeper is ZooKeeper's own")
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// look reads the queue and reports whether nobody is in the way. Otherwise the nearest node that is gets watched, and the
+// caller is told who has the lock; a try is refused.
+func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
+	e := a.e
+	lock := a.d.tree.lock(e.key)
+	found, err := l.children(ctx, lock)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return false, err
+	}
+	all := inOrder(found.names)
+	name := strings.TrimPrefix(e.path, lock+"/")
+	mine := slices.IndexFunc(all, func(p place) bool { return p.name == name })
+	if mine < 0 { // somebody has removed it, so it begins again
+		a.own("", 0)
+		return false, errAgain
+	}
+	in := blocker(all, mine)
+	if in < 0 {
+		return true, nil
+	}
+	if a.r.Try {
+		return false, a.refuse(ctx, l, all[0])
+	}
+	return false, a.queueBehind(ctx, l, all, in)
+}
+
+// queueBehind watches the node at index in, and tells who has the lock.
+func (a *attempt) queueBehind(ctx context.Context, l *link, all []place, in int) error {
+	e, w := a.e, a.e.wait
+	lock := a.d.tree.lock(e.key)
+	path := lock + "/" + all[in].name
+	before, err := l.watchFor(ctx, e, path)
+	if err != nil {
+		return err
+	}
+	if before == nil {
+		return errAgain // it has gone since
+	}
+	holder := &seen{place: all[in], note: parseNote(before.data), stat: before.stat}
+	if in > 0 {
+		if holder, err = l.read(ctx, lock, all[0]); err != nil {
+			l.s.unwatch(e, path)
+			return err
+		}
+	}
+	w.blocker, w.first = path, in == 0
+	w.sure = all[in].mode == driver.Exclusive || a.r.Mode != driver.Exclusive
+	w.held = heldBy(e.key, holder)
+	if a.r.Waiting != nil {
+		a.r.Waiting(w.held)
+	}
+	return nil
+}
+
+// await returns nil when the node that was in the way is gone and no other can be, and errAgain when that has to be looked
+// at. A request that gives up stays in the queue, and keeps its watch, until it is undone or asked again.
+//
+// Nobody else can be in the way if the node was the first of the queue, or if its hold has been released: it was a hold
+// because nobody was in its own way. Of a writer behind a reader that is not so, since there may be other readers.
+func (a *attempt) await(ctx context.Context, l *link) error {
+	e, w := a.e, a.e.wait
+	select {
+	case <-w.news:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w.gone:
+		return driver.ErrLost
+	case <-l.s.over:
+		return errOver
+	case <-a.d.life.Done():
+		return driver.ErrClosed
+	}
+	told, path := a.d.heard(e), w.blocker
+	switch {
+	case told&released != 0 && w.sure, told&(released|removed) != 0 && w.first:
+		return nil
+	case told == 0: // of a watch before
+		return errAgain
+	}
+	w.blocker = ""
+	l.s.unwatch(e, path)
+	return errAgain
+}
+
+// refuse ends a try: it names the holder, and takes the node away at the same time.
+func (a *attempt) refuse(ctx context.Context, l *link, first place) error {
+	lock, e := a.d.tree.lock(a.e.key), a.e
+	removed := make(chan error, 1)
+	path := e.path
+	if !a.d.spawn(func() { removed <- l.delete(ctx, path) }) {
+		return driver.ErrClosed
+	}
+	holder, err := l.read(ctx, lock, first)
+	if gone := <-removed; gone != nil {
+		return gone
+	}
+	a.own("", 0)
+	l.tidy(lock)
+	if err != nil {
+		return err
+	}
+	return heldBy(e.key, holder)
+}

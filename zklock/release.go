@@ -1,0 +1,188 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Release removes the hold's node in one round trip; the server then wakes who is next, and nobody else. It is sent once.
+// While no server can be reached it waits for one as long as ctx lasts.
+func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
+	if r.Undo {
+		return d.undo(ctx, r)
+	}
+	if r.Keep > 0 {
+		return fmt.Errorf("zk: a hold that is kept ends with its session: %w", driver.ErrUnsupported)
+	}
+	e, err := d.holdOf(r)
+	if err != nil {
+		return err
+	}
+	if err := e.take(ctx); err != nil {
+		return err
+	}
+	defer e.give()
+	if _, err := d.holdOf(r); err != nil { // another release was quicker
+		return err
+	}
+	l, err := d.linkOf(ctx, e.s)
+	if err == nil {
+		err = d.leave(ctx, l, e)
+	}
+	return d.releaseError(ctx, e, err)
+}
+
+// holdOf returns the entry of the hold that r is about, or an error matching ErrLost.
+func (d *Driver) holdOf(r *driver.Release) (*entry, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, driver.ErrClosed
+	}
+	e := d.entries[r.ID]
+	if e == nil || e.key != r.Key || e.phase != held {
+		reason, _ := d.gone.has(r.ID)
+		return nil, lostError(r.Key, reason)
+	}
+	return e, nil
+}
+
+// leave ends a hold. The caller has its turn.
+func (d *Driver) leave(ctx context.Context, l *link, e *entry) error {
+	d.mu.Lock()
+	unsure := e.unsure
+	e.ending, e.unsure = true, true
+	d.mu.Unlock()
+	_, err := tell(ctx, l, func(c *zk.Conn) (struct{}, error) {
+		_, _, err := multi(c, leaving(e.path)...)
+		return struct{}{}, err
+	})
+	switch {
+	case err == nil:
+		d.over(e, "")
+		l.tidy(d.tree.lock(e.key))
+	case errors.Is(err, zk.ErrNoNode):
+		if !unsure {
+			d.broke(e)
+			return lostError(e.key, driver.LostBroken)
+		}
+		d.over(e, "") // an earlier release has done it, or somebody else: nobody knows
+		return lostError(e.key, "")
+	}
+	return err
+}
+
+// releaseError says what an error means to who releases.
+func (d *Driver) releaseError(ctx context.Context, e *entry, err error) error {
+	switch {
+	case err == nil, errors.Is(err, driver.ErrLost), errors.Is(err, driver.ErrClosed):
+		return err
+	case errors.Is(err, errOver):
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.closed {
+			return driver.ErrClosed
+		}
+		d.forget(e, driver.LostSession)
+		return lostError(e.key, driver.LostSession)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return &driver.UnavailableError{Op: "unlock", Name: e.key.Name, Err: err}
+}
+
+// undo takes away whatever a request has left: its wait, its node, and a node that is still being made.
+func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
+	e, err := d.takeBack(r)
+	if e == nil {
+		return err
+	}
+	if err := e.take(ctx); err != nil {
+		return err
+	}
+	defer e.give()
+	err = d.erase(ctx, e)
+	if err == nil || errors.Is(err, errOver) || errors.Is(err, driver.ErrLost) { // the session took it along, or an operator
+		d.over(e, "")
+		return nil
+	}
+	return d.releaseError(ctx, e, err)
+}
+
+// takeBack has copies of the request refused from now on and ends its wait. It returns nil if there is nothing to erase.
+func (d *Driver) takeBack(r *driver.Release) (*entry, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, driver.ErrClosed
+	}
+	e := d.entries[r.ID]
+	if e == nil {
+		d.gone.add(r.ID, "")
+		return nil, nil //nolint:nilnil // there is nothing, and that is no error
+	}
+	if e.phase == asking {
+		e.phase = ended
+		d.gone.add(e.id, "")
+		close(e.wait.gone)
+	}
+	return e, nil
+}
+
+// erase removes the node of e, which is known, being made, or not there. The caller has the turn of e.
+func (d *Driver) erase(ctx context.Context, e *entry) error {
+	if e.s == nil {
+		return nil
+	}
+	if e.wait == nil { // a hold
+		l, err := d.linkOf(ctx, e.s)
+		if err != nil {
+			return err
+		}
+		return d.leave(ctx, l, e)
+	}
+	path, err := d.whatIsLeft(ctx, e)
+	if err != nil || path == "" {
+		return err
+	}
+	l, err := d.linkOf(ctx, e.s)
+	if err != nil {
+		return err
+	}
+	if err := l.delete(ctx, path); err != nil {
+		return err
+	}
+	if e.wait.blocker != "" {
+		e.s.unwatch(e, e.wait.blocker)
+	}
+	l.tidy(d.tree.lock(e.key))
+	return nil
+}
+
+// whatIsLeft returns the path of the node of e when it is certain that there is no other, or nothing.
+func (d *Driver) whatIsLeft(ctx context.Context, e *entry) (string, error) {
+	m := e.wait.making
+	if m == nil {
+		return e.path, nil
+	}
+	select {
+	case <-m.done:
+	case <-e.s.over:
+		return "", errOver
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if !errors.Is(m.err, errNoAnswer) {
+		return m.path, nil
+	}
+	l, err := d.linkOf(ctx, e.s) // a later connection: the one that m was sent over is broken
+	if err != nil {
+		return "", err
+	}
+	path, _, err := l.find(ctx, m)
+	return path, err
+}

@@ -1,0 +1,64 @@
+package zklock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Requeue releases give and acquires r, behind everybody who waits, in one transaction and one round trip.
+func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
+	if err := requeueable(give, r); err != nil {
+		return driver.Grant{}, err
+	}
+	e, err := d.holdOf(give)
+	if err != nil {
+		if d.knows(r.ID) { // it is asked once more, and has given the hold back already
+			return d.Acquire(ctx, r)
+		}
+		return driver.Grant{}, err
+	}
+	if err := e.take(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	if _, err := d.holdOf(give); err != nil { // somebody was quicker
+		e.give()
+		return driver.Grant{}, err
+	}
+	g, _, err := d.acquire(ctx, r, false, e)
+	return g, err
+}
+
+// knows reports whether a request was begun and is not over.
+func (d *Driver) knows(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.entries[id] != nil
+}
+
+// requeueable refuses what is not one hold for another of the same lock.
+func requeueable(give *driver.Release, r *driver.Request) error {
+	switch {
+	case give.Undo, give.Keep > 0, r.Try, give.Key != r.Key:
+		return fmt.Errorf("zk: this requeue is none of one hold for a wait for the same lock: %w", driver.ErrUnsupported)
+	}
+	return servable(r)
+}
+
+// given takes in that the hold to be given back has ended.
+func (a *attempt) given() {
+	if a.give == nil {
+		return
+	}
+	a.d.over(a.give, "")
+	a.keep()
+}
+
+// keep ends the work on the hold that was to be given back. Whether it was is unknown unless it is over.
+func (a *attempt) keep() {
+	if a.give != nil {
+		a.give.give()
+		a.give = nil
+	}
+}

@@ -1,0 +1,235 @@
+package zklock
+
+import (
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// session is one session with the servers, over as many connections as it lasts. Each has a client of the library for
+// itself, so that no request of one session can be carried out in the next: the nodes of a session are its own.
+//
+// A session is suspended while no server can be reached. It may live on there, so its holds are neither lost nor given
+// back; how long they may be believed is what Confirmed says. It is over, and its holds are lost, when a server says so.
+type session struct {
+	d    *Driver
+	line *line
+	conn *zk.Conn
+	over chan struct{} // closed by end
+	news chan struct{} // has one place; wakes the keeper
+
+	shown bool // the user and password were; used by the keeper only
+
+	confirmed atomic.Int64 // see Confirmed; nanoseconds since Driver.born
+	beating   atomic.Bool  // a sign of life is under way
+
+	// Set by the first connection.
+	id      int64
+	timeout time.Duration
+
+	// Guarded by Driver.mu.
+	turn    int    // counts connections
+	linked  bool   // there is a connection
+	fresh   bool   // the connection is not fenced yet; see link
+	node    string // this session's own; empty until it was made
+	nodes   int    // how many were made
+	link    *link  // nil while it is suspended
+	watches map[string]*watch
+	holds   map[*entry]struct{}
+	young   []*entry // holds that are not watched yet
+	cause   error    // why it is over
+}
+
+// link is a connection that is ready for requests.
+//
+// What was sent over an earlier connection may arrive after what is sent over this one: a server, or the network, may
+// have kept it. So each session has a node of its own whose version is raised before a new connection is used, and each
+// transaction that puts a node into a queue checks the version. After the raise a request whose reply was lost has either
+// been carried out or never will be, and one look at the queue tells which.
+type link struct {
+	s     *session
+	turn  int
+	node  string
+	epoch int32
+}
+
+var errOver = errors.New("zk: the session is over")
+
+// start makes a session. The library connects in the background.
+func (d *Driver) start() (*session, error) {
+	s := &session{
+		d: d, line: newLine(d.life, d.hosts, &d.opts),
+		over: make(chan struct{}), news: make(chan struct{}, 1),
+		watches: make(map[string]*watch), holds: make(map[*entry]struct{}),
+	}
+	conn, _, err := zk.Connect(d.hosts, d.opts.Timeout,
+		zk.WithDialer(s.line.dial), zk.WithHostProvider(s.line), zk.WithEventCallback(s.heard),
+		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithMaxConnBufferSize(sendBuffer))
+	if err != nil {
+		return nil, err
+	}
+	s.conn = conn
+	return s, nil
+}
+
+// sendBuffer is what the library sends at most at once: after a reconnection 128 KiB of watches.
+const sendBuffer = 256 << 10
+
+// silent is the library's logger. What matters of what it says comes as an event or an error.
+type silent struct{}
+
+// Printf discards.
+func (silent) Printf(string, ...any) {}
+
+// heard takes in what the library tells, in the order in which it happened. It is called by the library's goroutines and
+// must not block.
+func (s *session) heard(ev zk.Event) {
+	if ev.Type != zk.EventSession {
+		s.fired(ev)
+		return
+	}
+	switch ev.State {
+	case zk.StateHasSession:
+		s.connected()
+	case zk.StateDisconnected, zk.StateConnecting:
+		s.suspended()
+	case zk.StateExpired:
+		s.end(zk.ErrSessionExpired)
+	}
+}
+
+// connected takes in that a server has accepted a connection. The session is used when the keeper has made it ready.
+func (s *session) connected() {
+	g := s.line.greeted()
+	s.d.mu.Lock()
+	if s.turn == 0 {
+		s.id, s.timeout = g.id, g.timeout
+	}
+	s.turn++
+	s.linked, s.fresh = true, true
+	s.d.mu.Unlock()
+	s.confirm(g.began)
+	s.poke()
+}
+
+// suspended takes in that there is no connection any more.
+func (s *session) suspended() {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if s.linked {
+		s.d.opts.Logger.Info("zk: connection lost, session suspended", "session", s.name(), "holds", len(s.holds))
+	}
+	s.linked, s.fresh, s.link = false, false, nil
+	s.d.changed()
+}
+
+// broken takes in that a request over l ended without an answer. The library has closed the connection, or is about to.
+func (l *link) broken() {
+	l.s.d.mu.Lock()
+	was := l.s.link == l
+	if was {
+		l.s.link = nil
+		l.s.d.changed()
+	}
+	l.s.d.mu.Unlock()
+	if was {
+		l.s.line.cut()
+	}
+}
+
+// stale takes in that the version that l knows is not the session's any more: a late raise of an earlier connection has
+// arrived, or an operator was at work. The keeper raises it again.
+func (l *link) stale() {
+	l.s.d.mu.Lock()
+	if l.s.link == l {
+		l.s.link, l.s.fresh = nil, true
+		l.s.d.changed()
+	}
+	l.s.d.mu.Unlock()
+	l.s.poke()
+}
+
+// end ends the session: its holds are lost, and who waits in it begins again in the next.
+func (s *session) end(cause error) {
+	s.d.mu.Lock()
+	if s.cause != nil {
+		s.d.mu.Unlock()
+		return
+	}
+	s.cause = cause
+	s.linked, s.link = false, nil
+	if !s.d.closed {
+		s.d.opts.Logger.Warn("zk: session lost", "session", s.name(), "holds", len(s.holds), "err", cause)
+	}
+	close(s.over)
+	lost := make([]*entry, 0, len(s.holds))
+	for e := range s.holds {
+		lost = append(lost, e)
+	}
+	tell := s.d.lose(lost, driver.LostSession, cause)
+	s.d.changed()
+	s.d.mu.Unlock()
+	s.line.hangUp()
+	tell()
+}
+
+// close takes leave of the servers, which remove the session's nodes at once, and waits at most for farewell. After that,
+// and if the session is over anyway, it cuts the connection: the library then ends by itself.
+func (s *session) close() {
+	said := make(chan struct{})
+	s.d.calls.Go(func() { // the library waits for a second or two
+		s.conn.Close()
+		close(said)
+	})
+	timer := time.NewTimer(farewell)
+	defer timer.Stop()
+	select {
+	case <-said:
+	case <-timer.C:
+	case <-s.over:
+	}
+	s.line.hangUp()
+	s.line.cut()
+}
+
+// farewell bounds the leave-taking: servers that do not answer end the session by its timeout.
+const farewell = 500 * time.Millisecond
+
+// poke wakes the keeper.
+func (s *session) poke() {
+	select {
+	case s.news <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// confirm takes in that a request which was sent at the instant sent has been answered.
+func (s *session) confirm(sent time.Time) {
+	at := int64(sent.Sub(s.d.born))
+	for {
+		known := s.confirmed.Load()
+		if at <= known || s.confirmed.CompareAndSwap(known, at) {
+			return
+		}
+	}
+}
+
+// reportLag is how much later than a follower the leader of an ensemble may learn that a session lives: followers report
+// it when the leader asks, each half tick. Sessions last two ticks at least, so that is a quarter of the timeout at most,
+// and the longest tick in use is 3 s.
+func reportLag(timeout time.Duration) time.Duration {
+	return min(timeout/4, 1500*time.Millisecond)
+}
+
+// Confirmed returns the instant from which the session may be trusted for its timeout: when the last answered request
+// was sent, less the time that the leader of an ensemble may not know of it.
+func (s *session) Confirmed() time.Time {
+	return s.d.born.Add(time.Duration(s.confirmed.Load())).Add(-reportLag(s.timeout))
+}
+
+// name is the session's id as ZooKeeper's tools write it.
+func (s *session) name() string { return strconv.FormatUint(uint64(s.id), 16) }

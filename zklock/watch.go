@@ -1,0 +1,244 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// watch is one on a node's data in a session: set once, for all who want it, and used up by its first event. The library
+// sets it again after a reconnection, and the server tells what was missed. The library has a channel for each watch,
+// which nobody reads: events come through session.heard, without a goroutine for each.
+//
+// Guarded by Driver.mu.
+type watch struct {
+	armed   bool // the server has said yes
+	data    []byte
+	stat    *zk.Stat
+	waiters map[*entry]struct{} // whom the node is in the way of
+	hold    *entry              // whose own node it is
+}
+
+// signs are what a waiter has been told. A released hold is written to in the transaction that removes its node, so that
+// the next in line knows that it was a hold, and that it has the lock now; any other end of a node says only that the
+// queue has to be looked at. Nobody but a node's owner and Break writes to it.
+type signs uint8
+
+const (
+	released signs = 1 << iota
+	removed
+	stirred
+)
+
+// fired takes in the event of a watch.
+func (s *session) fired(ev zk.Event) {
+	var sign signs
+	switch ev.Type {
+	case zk.EventNodeDataChanged:
+		sign = released
+	case zk.EventNodeDeleted:
+		sign = removed
+	default: // the library tells of watches that end with the session; so does over
+		return
+	}
+	d := s.d
+	d.mu.Lock()
+	w := s.watches[ev.Path]
+	delete(s.watches, ev.Path)
+	tell := func() {}
+	var lost *entry
+	if w != nil && s.cause == nil {
+		for e := range w.waiters {
+			d.woken++
+			e.wake(sign)
+		}
+		if e := w.hold; e != nil && e.phase == held && !e.ending {
+			tell, lost = d.lose([]*entry{e}, driver.LostBroken, nil), e
+		}
+	}
+	d.mu.Unlock()
+	tell()
+	if lost != nil && sign == released {
+		s.sweep(lost)
+	}
+}
+
+// sweep removes the node of a hold that somebody has written to: who was next has taken that for its release.
+func (s *session) sweep(e *entry) {
+	s.d.mu.Lock()
+	l := s.link
+	s.d.mu.Unlock()
+	if l != nil { // otherwise the node ends with the session
+		s.d.spawn(func() { _ = l.delete(s.d.life, e.path) })
+	}
+}
+
+// rearm has every watch set anew and all waiters look at the queue: after a reconnection nothing may depend on what the
+// library has made of the watches. The caller holds Driver.mu.
+func (s *session) rearm() {
+	for path, w := range s.watches {
+		w.armed = false
+		for e := range w.waiters {
+			e.wake(stirred)
+		}
+		switch {
+		case w.hold == nil:
+		case w.hold.phase == held:
+			s.young = append(s.young, w.hold)
+		default:
+			w.hold = nil
+		}
+		if len(w.waiters) == 0 && w.hold == nil {
+			delete(s.watches, path)
+		}
+	}
+}
+
+// watchFor sets a watch for e, which waits, on the node at path, and returns what is there, or nil if there is nothing. It
+// costs a round trip, or none if the session has such a watch.
+func (l *link) watchFor(ctx context.Context, e *entry, path string) (*content, error) {
+	d := l.s.d
+	d.mu.Lock()
+	w := l.s.watched(path)
+	w.waiters[e] = struct{}{}
+	e.wait.told = 0 // it is in no other watch, so what it was told before is over
+	if w.armed {
+		defer d.mu.Unlock()
+		return &content{w.data, w.stat}, nil
+	}
+	d.mu.Unlock()
+	got, err := l.arm(ctx, path, w)
+	if err != nil {
+		l.s.unwatch(e, path)
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	return got, err
+}
+
+// watched returns the watch on path, which may have to be armed. The caller holds Driver.mu.
+func (s *session) watched(path string) *watch {
+	w := s.watches[path]
+	if w == nil {
+		w = &watch{waiters: make(map[*entry]struct{})}
+		s.watches[path] = w
+	}
+	return w
+}
+
+// arm sets the watch in the server. The event may come before this has returned: it then has taken the watch away.
+func (l *link) arm(ctx context.Context, path string, w *watch) (*content, error) {
+	return ask(ctx, l, func(c *zk.Conn) (*content, error) {
+		data, stat, _, err := c.GetW(path)
+		if err != nil {
+			return nil, err
+		}
+		l.s.d.mu.Lock()
+		defer l.s.d.mu.Unlock()
+		if l.s.link != l { // all watches are set anew over the next connection, or were already
+			return nil, zk.ErrConnectionClosed
+		}
+		w.armed, w.data, w.stat = true, data, stat
+		return &content{data, stat}, nil
+	})
+}
+
+// unwatch takes e, which waits no more, from the watch on path. One that is armed stays: the library cannot take it back,
+// and it serves whoever waits there next.
+func (s *session) unwatch(e *entry, path string) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	w := s.watches[path]
+	if w == nil {
+		return
+	}
+	delete(w.waiters, e)
+	if !w.armed && len(w.waiters) == 0 && w.hold == nil {
+		delete(s.watches, path)
+	}
+}
+
+// guardAfter is how long a hold lasts before its own node is watched, so that short ones do not pay the round trip. A
+// hold whose node was removed by somebody else learns of it so much later at most.
+const guardAfter = 100 * time.Millisecond
+
+// hasYoung reports whether holds are not watched yet.
+func (s *session) hasYoung() bool {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	return len(s.young) > 0
+}
+
+// guard has the nodes of holds watched that are old enough, one after the other in the background.
+func (s *session) guard() {
+	s.d.mu.Lock()
+	l := s.link
+	if l == nil {
+		s.d.mu.Unlock()
+		return
+	}
+	now := time.Now()
+	var old, young []*entry
+	for _, e := range s.young {
+		switch {
+		case e.phase != held || e.s != s:
+		case now.Sub(e.since) < guardAfter:
+			young = append(young, e)
+		default:
+			old = append(old, e)
+		}
+	}
+	s.young = young
+	s.d.mu.Unlock()
+	if len(old) == 0 {
+		return
+	}
+	s.d.spawn(func() { // ends with the last answer, or with the connection
+		for i, e := range old {
+			if err := l.guard(e); err != nil {
+				s.remain(old[i:])
+				return
+			}
+		}
+	})
+}
+
+// remain puts back what could not be watched.
+func (s *session) remain(old []*entry) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	s.young = append(s.young, old...)
+}
+
+// guard watches the node of a hold. One whose node is gone, or was written to, is lost.
+func (l *link) guard(e *entry) error {
+	d := l.s.d
+	d.mu.Lock()
+	if e.phase != held || e.ending {
+		d.mu.Unlock()
+		return nil
+	}
+	w := l.s.watched(e.path)
+	w.hold = e
+	armed, stat := w.armed, w.stat
+	d.mu.Unlock()
+	if !armed {
+		got, err := l.arm(d.life, e.path, w)
+		if errors.Is(err, zk.ErrNoNode) {
+			l.s.fired(zk.Event{Type: zk.EventNodeDeleted, Path: e.path})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		stat = got.stat
+	}
+	if stat.Version > 0 {
+		l.s.fired(zk.Event{Type: zk.EventNodeDataChanged, Path: e.path})
+	}
+	return nil
+}
