@@ -39,8 +39,9 @@ type Requeuer interface {
 	Requeue(ctx context.Context, give *Release, r *Request) (Grant, error)
 }
 
-// Starter is implemented by engines behind a network whose first answer to a request comes in one round trip. It lets the
-// portable layer ask in the caller's own goroutine; a wait then goes on in another.
+// Starter is implemented by engines behind a network whose waits can be left and taken up again. It lets the portable layer
+// ask, and wait, in the caller's own goroutine: when the caller's context ends another goroutine goes on with the wait. So
+// here an Acquire whose context has ended keeps its place too, until it is asked again or undone.
 type Starter interface {
 	// Begin sends r and returns with the engine's first answer: the grant, or an error as Acquire would return it, or
 	// waits, which says that r is queued. Then, and also after an error that is not definite, Acquire of the same request
