@@ -100,13 +100,13 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	}
 	waitCtx, done := signals.endWait(ctx)
 	defer done()
-	err = a.acquireHandle(waitCtx, e.driver, renewer, o, o.request(name, true))
+	err = a.acquireHandle(waitCtx, e.driver, renewer, o, o.request(name, true), nil)
 	var held *interlock.HeldError
 	if !errors.As(err, &held) || o.noWait || (o.waitGiven && o.wait == 0) {
 		return err
 	}
 	a.tellWaiting(false, held)
-	return a.acquireHandle(waitCtx, e.driver, renewer, o, o.request(name, false))
+	return a.acquireHandle(waitCtx, e.driver, renewer, o, o.request(name, false), held)
 }
 
 // request is what the driver is asked for: first a try, which tells at once if the engine is out of reach or who is in the
@@ -123,9 +123,12 @@ func (o *acquireOptions) request(name string, try bool) *driver.Request {
 	}
 }
 
-// acquireHandle takes the lock and prints the handle. If anything goes wrong, nothing stays behind.
-func (a *app) acquireHandle(ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request) error {
-	grant, err := a.ask(ctx, d, o, r)
+// acquireHandle takes the lock and prints the handle. If anything goes wrong, nothing stays behind. known is who was in
+// the way before, or nil.
+func (a *app) acquireHandle(
+	ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request, known *interlock.HeldError,
+) error {
+	grant, err := a.ask(ctx, d, o, r, known)
 	if err == nil {
 		h := &handle{schemaVersion, r.Kind, r.Name, r.ID, grant.Token, o.lease, r.Owner, r.Label}
 		if err = a.confirm(ctx, renewer, grant, h); err == nil {
@@ -148,7 +151,9 @@ func (a *app) acquireHandle(ctx context.Context, d driver.Driver, renewer driver
 }
 
 // ask waits for the grant, and finds out whether a wait that is over met a holder or silence.
-func (a *app) ask(ctx context.Context, d driver.Driver, o *acquireOptions, r *driver.Request) (driver.Grant, error) {
+func (a *app) ask(
+	ctx context.Context, d driver.Driver, o *acquireOptions, r *driver.Request, known *interlock.HeldError,
+) (driver.Grant, error) {
 	var holder atomic.Pointer[driver.HeldError] // the latest
 	r.Waiting = holder.Store
 	cancel := context.CancelFunc(func() {})
@@ -159,6 +164,7 @@ func (a *app) ask(ctx context.Context, d driver.Driver, o *acquireOptions, r *dr
 		ctx, cancel = context.WithTimeout(ctx, o.wait)
 	}
 	defer cancel()
+	asked := time.Now()
 	grant, err := d.Acquire(ctx, r)
 	if err == nil || driver.IsDefinite(err) {
 		return grant, err
@@ -168,7 +174,12 @@ func (a *app) ask(ctx context.Context, d driver.Driver, o *acquireOptions, r *dr
 		held.Kind, held.Name, held.Cause = r.Kind, r.Name, ctx.Err()
 		return grant, &waitedError{&held, o.wait}
 	}
-	return grant, engineError("acquire", r.Name, err)
+	if known != nil {
+		if err := a.lastKnown(ctx, known, asked, err); errors.Is(err, interlock.ErrHeld) {
+			return grant, &waitedError{err, o.wait}
+		}
+	}
+	return grant, explained(ctx, engineError("acquire", r.Name, err))
 }
 
 // confirm claims the whole lease if the engine has granted a shorter one at first.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -58,7 +59,7 @@ user's state folder: no server is needed.`,
 	root.SetVersionTemplate("interlock {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.url, "url", "", "engine, such as file:///var/lib/app/locks (default $INTERLOCK_URL, else files in the user's state folder)")
+	flags.StringVar(&a.url, "url", "", "engine, such as file:///var/lib/app/locks or redis://host:6379 (default $INTERLOCK_URL, else files in the user's state folder)")
 	flags.VarP(&a.output, "output", "o", "how to print results and errors: text or json")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long the engine may take for one answer; not the wait for a lock")
 
@@ -119,6 +120,17 @@ func completeTopics(cmd *cobra.Command, args []string, _ string) ([]string, cobr
 // within bounds one exchange with the engine.
 func (a *app) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, a.timeout, fmt.Errorf("no answer within %v (--timeout)", a.timeout))
+}
+
+// explained adds to err that it was our time limit that ended ctx, and how to have another.
+func explained(ctx context.Context, err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
+		return err
+	}
+	if why := context.Cause(ctx); why != ctx.Err() {
+		return fmt.Errorf("%w: %w", err, why)
+	}
+	return err
 }
 
 // say writes a message for people to stderr.

@@ -70,7 +70,11 @@ func (a *app) breakLock(ctx context.Context, o *breakOptions, name string) error
 	if a.output == asJSON {
 		return a.printJSON(brokenObject{schemaVersion, driver.Kind(o.kind), name, holder.Token, true})
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s is broken: it was held by %s, token %d\n", printable(name), who(holder.Client, holder.Owner, holder.Label), holder.Token)
+	by := ""
+	if holder.Client != "" {
+		by = " by " + who(holder.Client, holder.Owner, holder.Label)
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s is broken: it was held%s, token %d\n", printable(name), by, holder.Token)
 	return err
 }
 
@@ -86,6 +90,9 @@ type brokenObject struct {
 // holderToBreak finds the holder that is meant. A token that is not a holder's first one may be a later one of its block,
 // which only the engine can tell: it is passed on as it is.
 func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, name string) (driver.Holder, error) {
+	if _, lacks := e.driver.Traits().Lacking(driver.Breaking); o.token != 0 && o.yes && !lacks {
+		return driver.Holder{Token: o.token}, nil // nobody has to be shown; finding it may mean to look at all locks
+	}
 	found, err := a.findLock(ctx, e, driver.Kind(o.kind), name)
 	if errors.Is(err, interlock.ErrUnsupported) && o.token != 0 {
 		return driver.Holder{Token: o.token}, nil

@@ -8,11 +8,13 @@
 //
 // # Exit codes
 //
-//	0-63   of run: the job's own; of the other commands: 0 is success, 1 "there is no such lock"
+//	0-63   of run: the job's own; of the other commands: 0 is success, 1 "there is no such lock", or break was answered no;
+//	       of doctor: 0 ok, 1 warnings, 2 failures
 //	64     wrong use: a flag, an argument, a URL, or something that this engine cannot do
-//	69     the engine cannot be reached or did not answer
+//	69     the engine cannot be reached, did not answer or lets nobody in
 //	75     held by another owner, and waiting was not wanted or is over (-E sets another)
-//	79     the lock was lost while the job ran, and the job was killed for that
+//	79     the lock was lost while the job ran, and the job was killed for that (--lost-exit-code sets another); of renew
+//	       and release: the lock is gone
 //	125    interlock itself failed
 //	126    the job's command is not executable
 //	127    the job's command was not found

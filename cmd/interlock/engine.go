@@ -48,7 +48,7 @@ func (a *app) openURL(ctx context.Context, raw string, opts *interlock.Options) 
 	defer cancel()
 	d, err := driver.DefaultMux.Open(ctx, raw, driver.Config{Lease: leaseOf(opts), Client: clientName(os.Getpid())})
 	if err != nil {
-		return nil, openError(u, err)
+		return nil, openError(u, explained(ctx, err))
 	}
 	c, err := interlock.New(d, opts)
 	if err != nil {

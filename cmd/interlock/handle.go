@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -83,12 +84,13 @@ func renewHandle(ctx context.Context, r driver.Renewer, h *handle, lease time.Du
 	return engineError("renew", h.Name, <-result)
 }
 
-// engineError adds to a driver's raw error what the portable layer would.
+// engineError adds to a driver's raw error what the portable layer would, unless the driver has done so.
 func engineError(op, name string, err error) error {
+	var complete *interlock.UnavailableError
 	switch {
 	case err == nil:
 		return nil
-	case driver.IsDefinite(err) || isLost(err):
+	case driver.IsDefinite(err) || isLost(err) || errors.As(err, &complete):
 		return err
 	}
 	return &interlock.UnavailableError{Op: op, Name: name, Err: err}

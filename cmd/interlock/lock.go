@@ -52,14 +52,16 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	if a.tellWaiting(o.verbose, held) {
 		a.tellOrphaned(e, held)
 	}
+	waitCtx, cancel := ctx, context.CancelFunc(func() {})
 	if o.waitGiven {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.wait-time.Since(began))
-		defer cancel()
+		waitCtx, cancel = context.WithTimeout(ctx, o.wait-time.Since(began))
 	}
-	lease, err = m.Lock(ctx)
-	if err == nil {
-		lease, err = a.claimed(ctx, lease, cmp.Or(o.lease, defaultLease))
+	defer cancel()
+	asked := time.Now()
+	if lease, err = m.Lock(waitCtx); err == nil {
+		lease, err = a.claimed(ctx, lease, cmp.Or(o.lease, defaultLease)) // granted in time: the wait is over
+	} else {
+		err = a.lastKnown(waitCtx, held, asked, err)
 	}
 	if err == nil {
 		a.tellAcquired(o, lease, began)
@@ -69,12 +71,25 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	return lease, err
 }
 
+// lastKnown is the error of a wait that ended. If it was over before the engine had had its time for an answer, nothing is
+// wrong with the engine: what it said last counts, which is that the lock is held.
+func (a *app) lastKnown(ctx context.Context, held *interlock.HeldError, asked time.Time, err error) error {
+	if errors.Is(err, interlock.ErrHeld) || !errors.Is(ctx.Err(), context.DeadlineExceeded) || time.Since(asked) >= a.timeout {
+		return err
+	}
+	last := *held
+	last.Cause = ctx.Err()
+	return &last
+}
+
 // claimed has a lease that came by a push, and so is short, renewed: the job's time limits are reckoned from a full one.
 func (a *app) claimed(ctx context.Context, lease *interlock.Lease, full time.Duration) (*interlock.Lease, error) {
 	if end := lease.Deadline(); end.IsZero() || time.Until(end) > full*3/4 {
 		return lease, nil
 	}
-	err := lease.Extend(ctx, full*9/10)
+	asking, done := a.within(ctx)
+	defer done()
+	err := lease.Extend(asking, full*9/10)
 	if err == nil {
 		return lease, nil
 	}
@@ -86,7 +101,8 @@ func (a *app) claimed(ctx context.Context, lease *interlock.Lease, full time.Dur
 func (a *app) tryLock(ctx context.Context, m *interlock.Mutex) (*interlock.Lease, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
-	return m.TryLock(ctx)
+	lease, err := m.TryLock(ctx)
+	return lease, explained(ctx, err)
 }
 
 // tellWaiting says whom the wait is for: to a person at a terminal, on request, and whenever the wait cannot end because

@@ -69,7 +69,7 @@ func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interl
 	var failed error
 	for l, err := range e.client.Locks(ctx, prefix) {
 		if err != nil {
-			failed = err
+			failed = explained(ctx, err)
 			break
 		}
 		locks = append(locks, l)

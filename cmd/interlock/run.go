@@ -155,21 +155,23 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 	if err != nil {
 		return err
 	}
-	defer func() { _ = e.client.Close(); _ = e.driver.Close() }() // what matters was released and reported before
+	defer func() { _ = e.driver.Close() }() // what matters was released and reported before
 	b, err := e.budget(o)
 	if err != nil {
 		return err
 	}
 	lease, err := a.takeLock(ctx, e, o, name, signals)
 	if err != nil {
+		_ = e.client.Close() // takes back what was asked for and not answered
 		return o.conflict(err)
 	}
+	// From here on the client is not closed: that would only go on trying a release that giveBack has given up.
 	j := &job{
 		hold: lease, budget: b, ignoreLoss: o.onLost == "ignore", signals: signals.ch, say: a.say,
 		path: path, argv: argv, env: jobEnvironment(lease), lends: e.lends(name),
 	}
 	end, err := j.run(a.stdin, a.stdout, a.stderr)
-	return a.giveBack(ctx, o, lease, end, err)
+	return a.giveBack(ctx, o, lease, a.releaseTime(lease.Deadline(), b), end, err)
 }
 
 // conflict gives the error of an acquisition its exit code.
@@ -188,10 +190,25 @@ func jobEnvironment(l *interlock.Lease) []string {
 		"INTERLOCK_OWNER="+l.Owner())
 }
 
+// releaseTime is how long it is tried to give the lock back: to the end of its lease, which frees it too, and not for
+// longer than the engine may take for an answer. Whoever waits for the exit code of a job should not wait for a server
+// that is gone.
+func (a *app) releaseTime(deadline time.Time, b budget) time.Duration {
+	if deadline.IsZero() { // it does not end by itself
+		return a.timeout
+	}
+	return min(a.timeout, max(time.Until(deadline)+b.drift, minReleaseTime))
+}
+
+// minReleaseTime is for holds that have ended already: the engine may not know that yet.
+const minReleaseTime = time.Second
+
 // giveBack releases the lock after the job and finds the exit code. Whatever the job did counts for more than what
 // happened to a lock that it no longer needs, except when the lock was gone while it ran.
-func (a *app) giveBack(ctx context.Context, o *runOptions, lease *interlock.Lease, end jobEnd, failed error) error {
-	ctx, cancel := a.within(context.WithoutCancel(ctx))
+func (a *app) giveBack(
+	ctx context.Context, o *runOptions, lease *interlock.Lease, within time.Duration, end jobEnd, failed error,
+) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	lost := lease.Err()
 	released := lease.Unlock(ctx)

@@ -30,26 +30,34 @@ func TestMain(m *testing.M) {
 //	finish NAME CODE          waits for a started process, which must end with CODE (128+n if a signal ended it)
 //	waitfile FILE...          waits until the files are there
 //	waitgrep PATTERN FILE     waits until a file contains the text
+//	waitout TEXT CMD [ARG...] runs CMD again and again until its stdout contains the text
 //	waitgone FILE             waits until no process has the id that the file holds
 //	running FILE              fails unless a process has the id that the file holds
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+	testscript.Run(t, scripts("testdata/script", func(env *testscript.Env) error {
+		locks := filepath.Join(env.WorkDir, "locks")
+		env.Setenv("INTERLOCK_URL", "file://"+locks)
+		env.Setenv("LOCKS", locks)
+		return nil
+	}))
+}
+
+// scripts returns how to run the scripts of a folder, each after setup.
+func scripts(dir string, setup func(env *testscript.Env) error) testscript.Params {
+	return testscript.Params{
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
-			locks := filepath.Join(env.WorkDir, "locks")
-			env.Setenv("INTERLOCK_URL", "file://"+locks)
-			env.Setenv("LOCKS", locks)
 			env.Setenv("HOME", env.WorkDir)
 			// A binary with the race detector sleeps for a second before it exits, unless told otherwise.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Values[processes{}] = &started{byName: map[string]*exec.Cmd{}}
-			return nil
+			return setup(env)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "start": start, "signal": sendSignal, "finish": finish,
-			"waitfile": waitFile, "waitgrep": waitGrep, "waitgone": waitGone, "running": isRunning,
+			"exits": exits, "start": start, "signal": sendSignal, "finish": finish, "waitfile": waitFile, "waitgrep": waitGrep,
+			"waitout": waitOut, "waitgone": waitGone, "running": isRunning,
 		},
-	})
+	}
 }
 
 // patience is how long a script waits for something that should come at once.
@@ -91,16 +99,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: start NAME CMD [ARG...]")
 	}
-	path := args[1]
-	if !strings.Contains(path, "/") {
-		path = look(ts, path)
-	}
-	cmd := exec.Command(path, args[2:]...)
-	cmd.Args[0] = args[1]
-	cmd.Dir = ts.Getenv("WORK")
-	for _, name := range []string{"PATH", "HOME", "WORK", "LOCKS", "INTERLOCK_URL", "INTERLOCK_HANDLE", "GORACE", "TESTSCRIPT_COMMAND"} {
-		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
-	}
+	cmd := commandOf(ts, args[1:])
 	stdout, err := os.Create(ts.MkAbs(args[0] + ".out"))
 	ts.Check(err)
 	defer stdout.Close() // the process has its own
@@ -111,6 +110,21 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(cmd.Start())
 	ts.Value(processes{}).(*started).put(args[0], cmd)
 	ts.Defer(func() { _ = cmd.Process.Kill() })
+}
+
+// commandOf returns a process that does not run yet, with the script's folder and environment.
+func commandOf(ts *testscript.TestScript, args []string) *exec.Cmd {
+	path := args[0]
+	if !strings.Contains(path, "/") {
+		path = look(ts, path)
+	}
+	cmd := exec.Command(path, args[1:]...)
+	cmd.Args[0] = args[0]
+	cmd.Dir = ts.Getenv("WORK")
+	for _, name := range []string{"PATH", "HOME", "WORK", "LOCKS", "INTERLOCK_URL", "INTERLOCK_HANDLE", "GORACE", "TESTSCRIPT_COMMAND"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	return cmd
 }
 
 // look finds a program on the script's PATH, where testscript has put interlock.
@@ -194,6 +208,18 @@ func waitGrep(ts *testscript.TestScript, neg bool, args []string) {
 	waitUntil(ts, args[0]+" in "+args[1], func() bool {
 		content, err := os.ReadFile(ts.MkAbs(args[1]))
 		return err == nil && bytes.Contains(content, []byte(args[0]))
+	})
+}
+
+func waitOut(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: waitout TEXT CMD [ARG...]")
+	}
+	var last []byte
+	defer func() { ts.Logf("[last stdout]\n%s", last) }()
+	waitUntil(ts, args[0]+" from "+strings.Join(args[1:], " "), func() bool {
+		last, _ = commandOf(ts, args[1:]).Output() // get ends with 1 while the lock is free
+		return bytes.Contains(last, []byte(args[0]))
 	})
 }
 

@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"os"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +63,60 @@ func TestJudge_SaysWhatIsMostCertain(t *testing.T) {
 	} {
 		if got := judge(row.err); got.exit != row.exit || got.word != row.word {
 			t.Errorf("%s: got %d %s, want %d %s", name, got.exit, got.word, row.exit, row.word)
+		}
+	}
+}
+
+func TestReleaseTime_EndsWithTheLease(t *testing.T) {
+	b := budget{drift: 100 * time.Millisecond}
+	for name, row := range map[string]struct {
+		timeout  time.Duration
+		deadline time.Time
+		least    time.Duration
+		most     time.Duration
+	}{
+		"no lease":             {10 * time.Second, time.Time{}, 10 * time.Second, 10 * time.Second},
+		"much is left":         {10 * time.Second, time.Now().Add(time.Minute), 10 * time.Second, 10 * time.Second},
+		"less is left":         {10 * time.Second, time.Now().Add(5 * time.Second), 2 * time.Second, 5100 * time.Millisecond},
+		"nothing is left":      {10 * time.Second, time.Now().Add(-time.Minute), minReleaseTime, minReleaseTime},
+		"answers come at once": {time.Millisecond, time.Now().Add(-time.Minute), time.Millisecond, time.Millisecond},
+	} {
+		a := &app{timeout: row.timeout}
+		if got := a.releaseTime(row.deadline, b); got < row.least || got > row.most {
+			t.Errorf("%s: got %v, want %v to %v", name, got, row.least, row.most)
+		}
+	}
+}
+
+func TestEngineError_SaysWhatFailedOnce(t *testing.T) {
+	want := &interlock.UnavailableError{Op: "acquire", Name: "nightly", Err: errors.New("broken")}
+	for name, err := range map[string]error{"bare": want.Err, "by the driver": want} {
+		if got := engineError("acquire", "nightly", err); got.Error() != want.Error() {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestExitCodes_TablesHaveEveryCode(t *testing.T) {
+	source, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"0-63"}
+	for _, code := range []int{exitUsage, exitUnavailable, exitHeld, exitLost, exitFailed, exitNotExecutable, exitNotFound} {
+		want = append(want, itoa(code))
+	}
+	want = append(want, itoa(exitSignal)+"+n")
+	for text, lines := range map[string]*regexp.Regexp{
+		string(source): regexp.MustCompile(`(?m)^//\t([0-9]\S*)  `),
+		exitCodesText:  regexp.MustCompile(`(?m)^  ([0-9]\S*)  `),
+	} {
+		var got []string
+		for _, line := range lines.FindAllStringSubmatch(text, -1) {
+			got = append(got, line[1])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v, in:\n%s", got, want, text)
 		}
 	}
 }

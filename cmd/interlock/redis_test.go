@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// redisTopologies start a deployment and return its URL, which has a query already.
+var redisTopologies = []struct {
+	name  string
+	start func(t *testing.T) string
+}{
+	{"standalone", func(t *testing.T) string {
+		return "redis://" + servers.Redis(t) + "/3?check=warn"
+	}},
+	{"encrypted", func(t *testing.T) string {
+		n := servers.RedisServer(t, &servers.RedisOptions{TLS: true, Password: redisPassword})
+		return "rediss://:" + redisPassword + "@" + n.Addr() + "?ca=" + n.CAFile()
+	}},
+	{"sentinel", func(t *testing.T) string {
+		return sentinelURL(servers.RedisSentinel(t, 1, nil), 0, 1, 2) + "?check=warn"
+	}},
+	{"replicas", func(t *testing.T) string {
+		return sentinelURL(servers.RedisSentinel(t, 1, nil), 2, 0) + "?replicas=1"
+	}},
+	{"cluster", func(t *testing.T) string {
+		c := servers.RedisCluster(t, 3, 1, nil)
+		return "redis+cluster://" + strings.Join(c.Addrs()[1:3], ",") + "?check=warn"
+	}},
+}
+
+// redisPassword must not be seen in any output.
+const redisPassword = "sesame"
+
+// sentinelURL names a deployment by some of its Sentinels.
+func sentinelURL(s *servers.SentinelRedis, which ...int) string {
+	var hosts []string
+	for _, i := range which {
+		hosts = append(hosts, s.Sentinels()[i])
+	}
+	return "redis+sentinel://" + strings.Join(hosts, ",") + "/" + s.Name()
+}
+
+// TestScripts_OnRedis runs testdata/redis on each topology: the same commands, the same words. Each script has a prefix of
+// its own, so that it sees no locks of others.
+func TestScripts_OnRedis(t *testing.T) {
+	for _, topology := range redisTopologies {
+		t.Run(topology.name, func(t *testing.T) {
+			t.Parallel()
+			url := topology.start(t)
+			p := scripts("testdata/redis", func(env *testscript.Env) error {
+				env.Setenv("INTERLOCK_URL", fmt.Sprintf("%s&prefix=%s:", url, scriptName(env)))
+				return nil
+			})
+			p.Condition = func(word string) (bool, error) {
+				return word == topology.name, nil
+			}
+			testscript.Run(t, p)
+		})
+	}
+}
+
+// scriptName is the name of the script that env is for.
+func scriptName(env *testscript.Env) string {
+	name := env.T().(testing.TB).Name()
+	return name[strings.LastIndexByte(name, '/')+1:]
+}
+
+// TestScripts_OnBadRedis runs testdata/refused: what a user reads when a URL is wrong, or a server does not let locks be
+// taken. The scripts know addresses of servers by names in the environment. Beside the commands of TestScripts they use:
+//
+//	hang   stops the server $HUNG
+//	heal   lets it go on
+func TestScripts_OnBadRedis(t *testing.T) {
+	t.Parallel()
+	locked := servers.RedisServer(t, &servers.RedisOptions{Password: redisPassword})
+	pair := servers.RedisReplicated(t, 1, nil)
+	cluster := servers.RedisCluster(t, 3, 0, nil)
+	hung := servers.RedisServer(t, nil)
+	gone := servers.RedisServer(t, nil)
+	gone.Kill()
+	p := scripts("testdata/refused", func(env *testscript.Env) error {
+		for name, n := range map[string]*servers.RedisNode{
+			"LOCKED": locked, "PRIMARY": pair.Primary, "REPLICA": pair.Replicas[0], "NODE": cluster.Nodes()[0],
+			"HUNG": hung, "GONE": gone,
+		} {
+			env.Setenv(name, n.Addr())
+		}
+		return nil
+	})
+	p.Cmds["hang"] = func(*testscript.TestScript, bool, []string) { hung.Stop() }
+	p.Cmds["heal"] = func(*testscript.TestScript, bool, []string) { hung.Cont() }
+	testscript.Run(t, p)
+}
