@@ -124,8 +124,17 @@ func TestDiagnose_OfACluster(t *testing.T) {
 	c := servers.RedisCluster(t, 3, 0, nil)
 	node := c.Owner(0)
 	option := soloOption(node.Addr())
-	alone := byCheck(t, open(t, option, nil).Diagnose(t.Context()))
-	wantFinding(t, alone, "cluster", driver.LevelFail, "redis+cluster://")
+	if _, err := start(t.Context(), newRueidisConn(dial(t, option), true), nil); !errors.Is(err, errClusterNode) {
+		t.Errorf("a client for a server that stands alone is told: %v", err)
+	}
+	alone, err := start(t.Context(), newPlainConn(dial(t, option)), nil) // another client's Conn, which does not ask
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFinding(t, byCheck(t, alone.Diagnose(t.Context())), "cluster", driver.LevelFail, "redis+cluster://")
+	if err := alone.Close(); err != nil {
+		t.Error(err)
+	}
 
 	option.ForceSingleClient = false
 	d := open(t, option, nil)

@@ -10,10 +10,12 @@ import (
 )
 
 var (
-	errReplica  = errors.New("the server is a replica or a sentinel")
-	errNoOwner  = errors.New("no node of the Cluster owns the slot")
-	errStranger = errors.New("no node of the Cluster has named it")
-	errHangs    = errors.New("the server does not answer")
+	errReplica = errors.New("the server is a replica or a sentinel")
+	// errClusterNode is for a client that is none for a Cluster.
+	errClusterNode = errors.New("the server is a node of a Cluster, and the client takes it for a server that stands alone")
+	errNoOwner     = errors.New("no node of the Cluster owns the slot")
+	errStranger    = errors.New("no node of the Cluster has named it")
+	errHangs       = errors.New("the server does not answer")
 )
 
 // verdict says what an error means for a call.

@@ -77,8 +77,8 @@ func (l *rueidisLink) open(ctx context.Context, client rueidis.DedicatedClient) 
 	if err != nil {
 		return err
 	}
-	if g.replica && !l.node.conn.cluster { // a replica in a Cluster sends its callers on
-		return errReplica
+	if err := l.node.conn.suits(g); err != nil {
+		return err
 	}
 	if g.resp3 {
 		l.number = Link(l.node.conn.links.Add(1))
@@ -250,7 +250,21 @@ func (l *rueidisLink) suspect(settled <-chan struct{}) {
 type greeting struct {
 	resp3   bool
 	replica bool
+	cluster bool // it is a node of a Cluster
 	major   int // of its version; 0 if unknown
+}
+
+// suits reports what is wrong with a server that says g of itself.
+func (c *rueidisConn) suits(g greeting) error {
+	switch {
+	case c.cluster: // a replica in a Cluster sends its callers on
+		return nil
+	case g.cluster: // it would refuse the locks of other nodes' slots
+		return &RefusedError{errClusterNode}
+	case g.replica:
+		return errReplica
+	}
+	return nil
 }
 
 // greet asks a server about itself and about the connection. One that does not know HELLO is taken for an old primary.
@@ -282,6 +296,7 @@ func readGreeting(said map[string]rueidis.RedisMessage) (g greeting) {
 		case "mode": // a sentinel tells no role
 			mode, err := value.ToString()
 			g.replica = g.replica || err == nil && mode == "sentinel"
+			g.cluster = err == nil && mode == "cluster"
 		case "version":
 			version, err := value.ToString()
 			major, _, _ := strings.Cut(version, ".")

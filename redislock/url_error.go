@@ -39,6 +39,12 @@ func (e *openError) advice() string {
 	text := e.err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }
 	switch {
+	case errors.Is(e.err, errReplica):
+		return "name the primary, or let Sentinels find it: redis+sentinel://host1,host2,host3/NAME"
+	case errors.Is(e.err, errClusterNode):
+		return "write redis+cluster://" + strings.Join(e.url.Hosts, ",")
+	case says("unknown command 'SENTINEL'"):
+		return "these are servers, not Sentinels: write redis://host, or name the Sentinels"
 	case says("NOAUTH") && e.url.Scheme == "redis+sentinel":
 		return "user and password in front of the hosts are for the servers; for Sentinels set sentinel-user and sentinel-password"
 	case says("NOAUTH"):

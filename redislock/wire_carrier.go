@@ -42,9 +42,9 @@ func (n *rueidisNode) openWire(ctx context.Context) (*rueidisLink, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.replica && !c.cluster { // a replica in a Cluster sends its callers on
+	if err := c.suits(g); err != nil {
 		w.Close()
-		return nil, errReplica
+		return nil, err
 	}
 	if c.cluster { // for what goes over the client: WAIT, and the list of nodes
 		c.spawn(func() { _, _ = c.introduce(c.base, addr, uint16(n.slot.Load())) }) // ends when rueidis has asked

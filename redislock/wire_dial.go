@@ -124,6 +124,7 @@ func readHello(said any) (g greeting, err error) {
 			g.replica = g.replica || list[i+1] != "master"
 		case "mode": // a sentinel tells no role
 			g.replica = g.replica || list[i+1] == "sentinel"
+			g.cluster = list[i+1] == "cluster"
 		case "version":
 			version, _ := list[i+1].(string)
 			major, _, _ := strings.Cut(version, ".")

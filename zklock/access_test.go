@@ -58,6 +58,7 @@ func TestUser_KeepsOthersOut(t *testing.T) {
 
 // The user is shown again to each server that the client connects to, and in each session.
 func TestUser_IsShownAgainAfterAReconnection(t *testing.T) {
+	t.Parallel()
 	n, root := sharedServer(t), freshRoot()
 	p := servers.NewProxy(t, n.Addr())
 	d := open(t, []string{p.Addr()}, &Options{Root: root, User: "me", Password: "secret", Timeout: 500 * time.Millisecond})
@@ -102,6 +103,7 @@ func TestForbiddenLock_IsAnErrorThatSaysSo(t *testing.T) {
 }
 
 func TestTLS_ByURL(t *testing.T) {
+	t.Parallel()
 	n, root := sharedServer(t), freshRoot()
 	addr, ca := secured(t, n.Addr())
 	d, err := driver.DefaultMux.Open(bounded(t), "zk://"+addr+root+"?tls=true&ca="+ca, driver.Config{})

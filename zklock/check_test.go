@@ -51,6 +51,7 @@ func TestDiagnose_OfAnEnsemble_NamesTheServerThatIsDown(t *testing.T) {
 }
 
 func TestDiagnose_SeesWhatDiffersFromTheSetUp(t *testing.T) {
+	t.Parallel()
 	n := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{
 		Config: map[string]string{"maxSessionTimeout": "3000", "4lw.commands.whitelist": "ruok,srvr"},
 	})

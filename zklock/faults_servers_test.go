@@ -12,6 +12,7 @@ import (
 
 // A server that restarts knows its sessions again.
 func TestServerRestart_KeepsHoldsAndPlaces(t *testing.T) {
+	t.Parallel()
 	n, root := servers.ZooKeeperServer(t, nil), freshRoot()
 	c := openLocks(t, urlOf(root, n.Addr()), leased(30*time.Second))
 	w := inside{t: t}

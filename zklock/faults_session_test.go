@@ -15,6 +15,7 @@ const faultLease = 1500 * time.Millisecond
 
 // A holder that is cut off believes for less long than the servers do, and is as good as new when the network is back.
 func TestBlackHole_TheHolderIsToldBeforeAnotherGetsIn(t *testing.T) {
+	t.Parallel()
 	n, root := sharedServer(t), freshRoot()
 	p := servers.NewProxy(t, n.Addr())
 	c := openLocks(t, urlOf(root, p.Addr()), leased(faultLease))
@@ -43,8 +44,9 @@ func TestBlackHole_TheHolderIsToldBeforeAnotherGetsIn(t *testing.T) {
 
 // Signs of life keep a hold that nobody uses trusted, also of a short session.
 func TestIdleHold_StaysTrusted(t *testing.T) {
-	l := mustLock(t, openLocks(t, urlOf(freshRoot(), sharedServer(t).Addr()), leased(time.Second)), "lock")
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+	t.Parallel()
+	l := mustLock(t, openLocks(t, urlOf(freshRoot(), sharedServer(t).Addr()), leased(1500*time.Millisecond)), "lock")
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		if err := l.Err(); err != nil || time.Now().After(l.Deadline()) {
 			t.Fatalf("the lease ends although all is well: %v, deadline %v", err, time.Until(l.Deadline()))
 		}
@@ -96,6 +98,7 @@ func TestReleaseDuringADisconnection_IsNoticedAfterwards(t *testing.T) {
 
 // A waiter whose session ends begins again in the next one.
 func TestExpiredWaiter_WaitsOnInTheNextSession(t *testing.T) {
+	t.Parallel()
 	n, root := sharedServer(t), freshRoot()
 	a := newAdmin(t, n.Addr())
 	p := servers.NewProxy(t, n.Addr())
@@ -112,6 +115,7 @@ func TestExpiredWaiter_WaitsOnInTheNextSession(t *testing.T) {
 
 // Expired sessions follow one another; the client makes a new one each time.
 func TestManyExpiries_LeaveTheClientUsable(t *testing.T) {
+	t.Parallel()
 	n, root := sharedServer(t), freshRoot()
 	p := servers.NewProxy(t, n.Addr())
 	c := openLocks(t, urlOf(root, p.Addr()), leased(400*time.Millisecond))

@@ -78,6 +78,7 @@ func TestURL_ThatIsWrong_IsRefusedWithoutShowingThePassword(t *testing.T) {
 }
 
 func TestURL_OfNoServer_SaysThatItCannotBeReached(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	begin := time.Now()

@@ -72,6 +72,7 @@ func TestConfirmed_IsWhenTheLastAnsweredRequestWasSent(t *testing.T) {
 
 // The end of a session is told for each of its holds, and the next session is another.
 func TestSessionEnd_IsToldForEachHold(t *testing.T) {
+	t.Parallel()
 	n := sharedServer(t)
 	p := servers.NewProxy(t, n.Addr())
 	d := open(t, []string{p.Addr()}, &Options{Root: freshRoot(), Timeout: 300 * time.Millisecond})
