@@ -22,10 +22,6 @@ func beginning() []behaviour {
 			wants: begins, needs: needing(driver.Order),
 		},
 		able("the end of begin's context does not end a wait that has begun", beginsContextMayEnd),
-		{
-			sentence: "an acquire whose context has ended keeps its place for the next one", run: acquireAgainKeepsItsPlace,
-			wants: begins, needs: needing(driver.Order),
-		},
 		able("a grant that comes between begin and acquire waits for the acquire", grantBetweenBeginAndAcquire),
 		able("what has begun and is not gone on with is undone", abandonedBeginIsUndone),
 		able("begin whose context has ended can be undone", beginWithEndedContext),
@@ -172,22 +168,6 @@ func beginsContextMayEnd(tr *trial) {
 	c.findsHeld(tr.mutex(), "after the release, with a wait that has begun")
 	b.goesOn(r).granted("after the context of begin has ended").release()
 	c.findsFree(tr.mutex(), "in the end")
-}
-
-func acquireAgainKeepsItsPlace(tr *trial) {
-	a, b, c := tr.client(), tr.client(), tr.client()
-	h := a.take(a.ask(tr.mutex()))
-	r := b.ask(tr.mutex())
-	b.queue(copyOf(r)).stop()
-	behind := c.queue(c.ask(tr.mutex()))
-	w := b.goesOn(r)
-	tr.pass(settle)
-	h.release()
-	first := w.granted("before who came while nobody acquired")
-	behind.stillWaits("behind who had come before")
-	first.release()
-	behind.granted("after who had come before").release()
-	a.findsFree(tr.mutex(), "in the end")
 }
 
 func grantBetweenBeginAndAcquire(tr *trial) {

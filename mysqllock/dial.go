@@ -1,0 +1,166 @@
+package mysqllock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// dialTimeout bounds the attempt to open a session.
+const dialTimeout = 5 * time.Second
+
+// socket remembers the connection below TLS.
+type socket struct {
+	mu   sync.Mutex // guards conn
+	conn net.Conn
+}
+
+// dialer returns how the socket of a session is made: as the program says, or in the usual way with signs of life that
+// the system sends, which find out about a peer that has gone while a statement waits.
+func (s *socket) dialer(own func(ctx context.Context, network, addr string) (net.Conn, error), timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if own == nil {
+		third := max(timeout/3, time.Second)
+		d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: third, Interval: third, Count: 3}}
+		own = d.DialContext
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := own(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.conn = conn
+		return conn, nil
+	}
+}
+
+// configure returns a configuration that sessions can be opened with. What would break a session that has to last, or
+// change the meaning of an answer, is set here whatever the program says.
+func configure(config *mysql.Config) (*mysql.Config, error) {
+	if config == nil {
+		return nil, errors.New("mysql: there is no configuration")
+	}
+	c := config.Clone()
+	c.MultiStatements = true // a wait is two statements
+	c.ReadTimeout, c.WriteTimeout = 0, 0
+	c.ClientFoundRows, c.ColumnsWithAlias, c.InterpolateParams, c.ParseTime, c.RejectReadOnly = false, false, false, false, false
+	c.Logger = &mysql.NopLogger{}
+	if c.DBName == "" {
+		return nil, errors.New("mysql: name the database in which the tokens are kept, as in mysql://host/database")
+	}
+	return c, nil
+}
+
+// dial opens a session and makes it one that ends in bounded time when this client vanishes. waits says that it is to wait.
+func (d *Driver) dial(ctx context.Context, waits bool) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	config, s := d.config.Clone(), new(socket)
+	config.DialFunc = s.dialer(d.config.DialFunc, d.opts.Timeout)
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	my, ok := opened.(session)
+	if !ok {
+		_ = opened.Close() // nothing was asked of it
+		return nil, errors.New("the client library's connections lack what is needed")
+	}
+	c := &conn{
+		d: d, my: my, raw: s.conn, mark: markPrefix + strings.ToLower(rand.Text()), waits: waits,
+		wake: make(chan struct{}, 1), done: make(chan struct{}), holds: make(map[*entry]struct{}),
+	}
+	if err := c.setUp(ctx); err != nil {
+		_ = c.raw.SetDeadline(time.Now().Add(goodbye)) // the error that matters is the other one
+		_ = my.Close()
+		_ = c.raw.Close()
+		return nil, err
+	}
+	if err := d.adopt(c); err != nil {
+		_ = my.Close() // it holds nothing but its mark
+		return nil, err
+	}
+	return c, nil
+}
+
+// serverOf tells servers apart.
+func serverOf(settings map[string]string) string {
+	var names []string
+	for _, name := range []string{"hostname", "port", "server_id", "server_uid", "server_uuid"} {
+		names = append(names, settings[name])
+	}
+	return strings.Join(names, " ")
+}
+
+// settingNames are those that decide whether and how locks are kept.
+var settingNames = []string{
+	"version", "version_comment", "wsrep_on", "wsrep_provider", "group_replication_group_name",
+	"group_replication_single_primary_mode", "log_bin", "binlog_format", "sync_binlog", "read_only", "super_read_only", "innodb_read_only",
+	"innodb_flush_log_at_trx_commit", "hostname", "port", "server_id", "server_uid", "server_uuid", "max_connections", "max_user_connections", "thread_handling", "lower_case_table_names",
+}
+
+// setUp learns who the session is, and sets what it needs. It costs two round trips.
+func (c *conn) setUp(ctx context.Context) error {
+	sent := c.d.clock()
+	rows, err := queryAll(c.my.QueryContext(ctx,
+		"SELECT CONNECTION_ID(), IF(@@lower_case_table_names = 0, DATABASE(), LOWER(DATABASE()));"+settingsQuery(), nil))
+	if err == nil && len(rows) == 0 {
+		err = errSwapped
+	}
+	if err != nil {
+		return err
+	}
+	settings := settingsOf(rows[1:])
+	if err := refusal(settings); err != nil {
+		return err
+	}
+	c.id = rows[0].uint(0)
+	c.server = serverOf(settings)
+	c.d.learn(rows[0].text(1), settings)
+	rows, err = queryAll(c.my.QueryContext(ctx, c.d.settingsText(settings)+"; SELECT GET_LOCK('"+c.mark+"', 0), CONNECTION_ID()", nil))
+	switch {
+	case err != nil:
+		return advise(err)
+	case len(rows) != 1 || rows[0].uint(0) != 1 || rows[0].uint(1) != c.id:
+		return errSwapped
+	}
+	c.confirmed.Store(int64(sent))
+	return ctx.Err()
+}
+
+// settingsText sets what a session needs. A vanished client is noticed by wait_timeout while its session has nothing to
+// do; net_read_timeout and net_write_timeout are for the moments in which it vanishes. What the server's configuration
+// sets for other programs must not end a wait (max_statement_time) or a session that is in nobody's way, nor keep a
+// token from being committed (autocommit). Statements wait for rows and tables only for so long that the session's signs
+// of life do not stop. With READ COMMITTED, tokens of new names do not wait for each other's gaps.
+func (d *Driver) settingsText(settings map[string]string) string {
+	timeout := strconv.Itoa(int(d.opts.Timeout / time.Second))
+	third := strconv.Itoa(max(int(d.opts.Timeout/time.Second)/3, 1))
+	set := []string{
+		"wait_timeout = " + timeout, "net_read_timeout = " + timeout, "net_write_timeout = " + timeout,
+		"lock_wait_timeout = " + third, "innodb_lock_wait_timeout = " + third,
+		"autocommit = 1", "time_zone = '+00:00'", "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
+	}
+	if isMariaDB(settings) {
+		set = append(set, "max_statement_time = 0", "idle_transaction_timeout = 0")
+	} else {
+		set = append(set, "max_execution_time = 0")
+	}
+	return "SET SESSION " + strings.Join(set, ", SESSION ") + "; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+}
+
+func isMariaDB(settings map[string]string) bool {
+	return strings.Contains(strings.ToLower(settings["version"]+settings["version_comment"]), "mariadb")
+}

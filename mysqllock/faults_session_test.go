@@ -1,0 +1,234 @@
+package mysqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// short is the lease of tests that wait for its end.
+const short = time.Second
+
+// wantLost fails unless a loss comes for the reason.
+func wantLost(t *testing.T, watch *waits, l *interlock.Lease, reason interlock.LostReason) {
+	t.Helper()
+	receive(t, "the holder to be told", l.Lost())
+	if lost := receive(t, "the observer to be told", watch.lost); lost.Reason != reason || lost.Token != l.Token() {
+		t.Errorf("lost is %+v, want reason %q and token %d", lost, reason, l.Token())
+	}
+	if err := l.Unlock(patient(t)); !errors.Is(err, interlock.ErrLost) {
+		t.Errorf("Unlock of the lost hold says %v", err)
+	}
+}
+
+func TestKill_OfTheHoldersConnection_IsToldAtOnceAndLeavesTheClientUsable(t *testing.T) {
+	n := sharedServer(t)
+	a, watch := newAdmin(t, n), newWaits()
+	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.observer()})
+	l := mustLock(t, c, "killed")
+	begin := time.Now()
+	a.exec(fmt.Sprint("KILL ", a.holder("killed")))
+	wantLost(t, watch, l, "session")
+	if took := time.Since(begin); took > 2*time.Second { // of a lease of 30 s
+		t.Errorf("it took %v until the holder knew", took)
+	}
+	next := mustLock(t, c, "killed")
+	if next.Token() <= l.Token() {
+		t.Errorf("token %d after %d", next.Token(), l.Token())
+	}
+	mustUnlock(t, next)
+}
+
+// Holds share connections, but only those of the connection that ends are lost. Waiters are on their own.
+func TestKill_OfOneConnection_LeavesTheOthersAlone(t *testing.T) {
+	n := sharedServer(t)
+	a, watch := newAdmin(t, n), newWaits()
+	holds := openLocks(t, urlOf(n.Addr()), nil)
+	waits := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.observer()})
+	first := mustLock(t, holds, "contended")
+	in := make(chan *interlock.Lease, 1)
+	go func() { // ends with the wait
+		l, err := waits.Lock(context.Background(), "contended")
+		if err != nil {
+			t.Errorf("the waiter: %v", err)
+		}
+		in <- l
+	}()
+	receive(t, "the wait to begin", watch.queued)
+	mustUnlock(t, first)
+	won := receive(t, "the waiter to get in", in)
+	kept := mustLock(t, waits, "alone")
+	if a.holder("contended") == a.holder("alone") {
+		t.Fatal("a lock that was waited for is held on a shared connection")
+	}
+	a.exec(fmt.Sprint("KILL ", a.holder("contended")))
+	receive(t, "the holder to be told", won.Lost())
+	if err := kept.Err(); err != nil {
+		t.Errorf("the hold on another connection: %v", err)
+	}
+	mustUnlock(t, kept)
+}
+
+// A waiter whose connection is killed asks again; only its place is lost.
+func TestKill_OfAWaitersConnection_DoesNotEndTheWait(t *testing.T) {
+	n := sharedServer(t)
+	a, watch := newAdmin(t, n), newWaits()
+	holds := openLocks(t, urlOf(n.Addr()), nil)
+	waits := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.observer()})
+	for _, how := range []string{"KILL", "KILL QUERY"} {
+		held := mustLock(t, holds, "waited for")
+		in := make(chan error, 1)
+		go func() { // ends with the wait
+			l, err := waits.Lock(context.Background(), "waited for")
+			if err == nil {
+				err = l.Unlock(context.Background())
+			}
+			in <- err
+		}()
+		receive(t, "the wait to begin", watch.queued)
+		soon(t, "the wait to be in the server", func() bool { return a.waiting() == 1 })
+		id := a.number("SELECT ID FROM information_schema.PROCESSLIST WHERE STATE = 'User lock'")
+		a.exec(fmt.Sprint(how, " ", id))
+		soon(t, "the wait to be in the server again", func() bool { return a.waiting() == 1 })
+		mustUnlock(t, held)
+		if err := receive(t, "the waiter to get in", in); err != nil {
+			t.Errorf("after %s: %v", how, err)
+		}
+	}
+}
+
+func TestServerRestart_HoldersAreTold_AndTokensGoOnGrowing(t *testing.T) {
+	n := servers.MariaDBServer(t, nil)
+	watch := newWaits()
+	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: watch.observer()})
+	other := openLocks(t, urlOf(n.Addr()), nil)
+	l := mustLock(t, c, "a")
+	n.Kill()
+	receive(t, "the holder to be told", l.Lost())
+	n.Restart()
+	next := mustLock(t, other, "a")
+	if next.Token() <= l.Token() {
+		t.Errorf("token %d after %d", next.Token(), l.Token())
+	}
+	if err := l.Unlock(patient(t)); !errors.Is(err, interlock.ErrLost) {
+		t.Errorf("Unlock of the lost hold says %v", err)
+	}
+	if _, err := c.TryLock(patient(t), "a"); !errors.Is(err, interlock.ErrHeld) {
+		t.Errorf("a try while another holds it says %v", err)
+	}
+	mustUnlock(t, next)
+	mustUnlock(t, mustLock(t, c, "a"))
+}
+
+// While the server is away a Lock says so, and when it is back the client goes on.
+func TestServerAway_IsUnavailable(t *testing.T) {
+	n := servers.MariaDBServer(t, nil)
+	c := openLocks(t, urlOf(n.Addr()), nil)
+	n.Kill()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := c.Lock(ctx, "a"); !errors.Is(err, interlock.ErrUnavailable) || errors.Is(err, interlock.ErrHeld) {
+		t.Errorf("Lock without a server says %v", err)
+	}
+	n.Restart()
+	mustUnlock(t, mustLock(t, c, "a"))
+}
+
+// partitioned cuts a holder off, and watches that nobody gets in before it has been told.
+func partitioned(t *testing.T, cut func(p *servers.Proxy, n *servers.MariaDBNode) (heal func()), n *servers.MariaDBNode) {
+	p := servers.NewProxy(t, n.Addr())
+	watch, in := newWaits(), newInside(t, t.Name())
+	c := openLocks(t, urlOf(p.Addr()), &interlock.Options{Lease: short, Observer: watch.observer()})
+	other := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: short})
+	for range 2 {
+		l := mustLock(t, c, t.Name())
+		in.enter(l)
+		begin := time.Now()
+		heal := cut(p, n)
+		next := mustLock(t, other, t.Name())
+		in.enter(next)
+		took := time.Since(begin)
+		t.Logf("the next was in after %v", took)
+		if took > 5*short {
+			t.Errorf("the next was in after %v, with sessions of %v", took, short)
+		}
+		receive(t, "the holder to be told", l.Lost())
+		lost := receive(t, "the observer to be told", watch.lost)
+		t.Logf("lost: %s after %v at most", lost.Reason, time.Since(begin))
+		heal()
+		mustUnlock(t, next)
+		l = mustLock(t, c, t.Name())
+		in.enter(l)
+		mustUnlock(t, l)
+	}
+}
+
+func TestBlackHole_EndsTheHoldAfterItsTimeout_AndNotBeforeTheHolderIsTold(t *testing.T) {
+	partitioned(t, func(p *servers.Proxy, _ *servers.MariaDBNode) func() {
+		p.BlackHole(servers.BothWays)
+		return p.Pass
+	}, sharedServer(t))
+}
+
+func TestLostReplies_EndTheHoldAfterItsTimeout(t *testing.T) {
+	// The server hears the holder's signs of life, so the session goes on until the holder has given the connection up.
+	partitioned(t, func(p *servers.Proxy, _ *servers.MariaDBNode) func() {
+		p.DropReplies()
+		return func() {
+			p.Pass()
+			p.Reset() // connections that have lost bytes stay mute
+		}
+	}, sharedServer(t))
+}
+
+// A connection that is cut ends the hold in the server at once, and the holder is told as soon as its machine knows: for
+// that moment another may be inside, which only a fence can do something about.
+func TestReset_EndsTheHoldAtOnce_AndIsToldAtOnce(t *testing.T) {
+	n := sharedServer(t)
+	p := servers.NewProxy(t, n.Addr())
+	watch := newWaits()
+	c := openLocks(t, urlOf(p.Addr()), &interlock.Options{Observer: watch.observer()})
+	other := openLocks(t, urlOf(n.Addr()), nil)
+	var worst time.Duration
+	for i := range 40 {
+		l := mustLock(t, c, "reset")
+		<-time.After(time.Duration(i%20) * 500 * time.Microsecond) // before and after the connection begins to be watched
+		begin := time.Now()
+		p.Reset()
+		receive(t, "the holder to be told", l.Lost())
+		worst = max(worst, time.Since(begin))
+		wantLost(t, watch, l, "session")
+		mustUnlock(t, mustLock(t, other, "reset"))
+	}
+	t.Logf("the worst took %v", worst)
+	if worst > time.Second { // of a lease of 30 s
+		t.Errorf("the holder was told %v after the reset", worst)
+	}
+}
+
+// A server that hangs keeps its locks, so the holder is told by the client alone. When it goes on, nobody is in twice.
+func TestHungServer_EndsTheHoldersTrust(t *testing.T) {
+	n := servers.MariaDBServer(t, nil)
+	watch, in := newWaits(), newInside(t, "hung")
+	c := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: short, Observer: watch.observer()})
+	other := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: short})
+	l := mustLock(t, c, "hung")
+	in.enter(l)
+	begin := time.Now()
+	stand(t, n)
+	receive(t, "the holder to be told", l.Lost())
+	if took := time.Since(begin); took > short+200*time.Millisecond {
+		t.Errorf("the holder was told after %v", took)
+	}
+	n.Cont()
+	for _, who := range []*interlock.Client{other, c} {
+		next := mustLock(t, who, "hung")
+		in.enter(next)
+		mustUnlock(t, next)
+	}
+}

@@ -1,0 +1,196 @@
+package mysqllock
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// record is a row of the table, and which session has its lock at the moment.
+type record struct {
+	key                  driver.Key
+	token, last          uint64
+	owner, client, label string
+	since                time.Time
+	session, heldBy      uint64
+}
+
+// readRecord reads a row of columns and the session that has the lock.
+func readRecord(r row) record {
+	return record{
+		key:   driver.Key{Kind: driver.Kind(r.text(0)), Name: r.text(1)},
+		token: r.uint(2), last: r.uint(3), owner: r.text(4), client: r.text(5), label: r.text(6),
+		since: time.UnixMicro(int64(r.uint(7))), session: r.uint(8), heldBy: r.uint(9),
+	}
+}
+
+// holder is what operators see of who has the lock. A session that has it and has not written so is on its way to do it.
+func (r *record) holder() driver.Holder {
+	if r.heldBy != r.session {
+		return driver.Holder{Client: "connection " + uintText(r.heldBy)}
+	}
+	return driver.Holder{Owner: r.owner, Client: r.client, Label: r.label, Token: r.token, Weight: 1, Since: r.since}
+}
+
+// note is what a statement that waits says about itself in a comment, which the server shows in its list of processes.
+// It costs nothing, and goes with the statement.
+type note struct {
+	Kind   driver.Kind `json:"k"`
+	Name   []byte      `json:"n"`
+	Owner  []byte      `json:"o,omitempty"`
+	Client []byte      `json:"c,omitempty"`
+	Label  []byte      `json:"l,omitempty"`
+}
+
+// waitMark begins the comment. What follows is hexadecimal, so nothing in it can end the comment.
+const waitMark = "il1 "
+
+func noteOf(r *driver.Request) []byte {
+	n := note{r.Kind, []byte(r.Name), []byte(clip(r.Owner)), []byte(clip(r.Client)), []byte(clip(r.Label))}
+	text, _ := json.Marshal(n) // it cannot fail
+	return text
+}
+
+// readNote reads the comment of a statement, and reports whether it has one and waits for this driver's kind of lock.
+func readNote(statement string) (n note, lock string, ok bool) {
+	_, rest, found := strings.Cut(statement, "/*"+waitMark)
+	digits, rest, closed := strings.Cut(rest, "*/")
+	text, err := hex.DecodeString(digits)
+	if !found || !closed || err != nil || json.Unmarshal(text, &n) != nil {
+		return n, "", false
+	}
+	_, rest, _ = strings.Cut(rest, "GET_LOCK('")
+	lock, _, ok = strings.Cut(rest, "'")
+	return n, lock, ok
+}
+
+// chunk is how many rows of the table one statement looks at.
+const chunk = 1000
+
+// Locks reads the table of tokens in steps, and asks the server of each lock who has it; those that nobody has are left
+// out. Who waits is in the server's list of processes. A user without the right PROCESS sees only the waits of clients
+// with the same user.
+func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	return func(yield func(driver.LockInfo, error) bool) {
+		waits, err := d.listWaits(ctx)
+		if err != nil {
+			yield(driver.LockInfo{}, d.listError(ctx, prefix, err))
+			return
+		}
+		for after := ""; ; {
+			found, next, err := d.listChunk(ctx, prefix, after)
+			if err != nil {
+				yield(driver.LockInfo{}, d.listError(ctx, prefix, err))
+				return
+			}
+			for _, r := range found {
+				info := driver.LockInfo{Kind: r.key.Kind, Name: r.key.Name, Limit: 1, Holders: []driver.Holder{r.holder()}}
+				info.Waiters = waits[d.idOf(r.key).lock()]
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			after = next
+		}
+	}
+}
+
+func (d *Driver) listError(ctx context.Context, prefix string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return unavailable("list", prefix, err)
+}
+
+// ask runs a text on a shared connection and waits for the answer as long as ctx lasts.
+func (d *Driver) ask(ctx context.Context, text string) ([]row, error) {
+	type answer struct {
+		rows []row
+		err  error
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	word := make(chan answer, 1)
+	d.onShared(job{
+		run: func(c *conn) {
+			rows, err := c.query(text)
+			word <- answer{rows, err}
+		},
+		dead: func(err error) { word <- answer{nil, err} },
+	})
+	select {
+	case a := <-word:
+		return a.rows, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// listChunk returns the locks in use among the next rows, and up to where it has looked, or "" at the end.
+func (d *Driver) listChunk(ctx context.Context, prefix, after string) (found []record, next string, err error) {
+	where := "id > x'" + after + "'"
+	if after == "" {
+		where = "TRUE"
+	}
+	rows, err := d.ask(ctx, fmt.Sprintf("SELECT LOWER(HEX(id)) FROM %s WHERE %s ORDER BY id LIMIT 1 OFFSET %d", d.opts.Table, where, chunk-1))
+	if err != nil {
+		return nil, "", err
+	}
+	if len(rows) == 1 {
+		next = rows[0].text(0)
+		where += " AND id <= x'" + next + "'"
+	}
+	if prefix != "" {
+		where += fmt.Sprintf(" AND LEFT(name, %d) = x'%x'", len(prefix), prefix)
+	}
+	rows, err = d.ask(ctx, fmt.Sprintf("SELECT %[1]s, IS_USED_LOCK(CONCAT('%[2]s', LOWER(HEX(id)))) AS held FROM %[3]s WHERE %[4]s HAVING held IS NOT NULL",
+		columns, lockPrefix, d.opts.Table, where))
+	if err != nil {
+		return nil, "", err
+	}
+	for _, r := range rows {
+		found = append(found, readRecord(r))
+	}
+	return found, next, nil
+}
+
+// listWaits returns who waits for which lock, who came first at the beginning.
+func (d *Driver) listWaits(ctx context.Context) (map[string][]driver.Waiter, error) {
+	elapsed := "TIME * 1000"
+	d.mu.Lock()
+	if isMariaDB(d.settings) {
+		elapsed = "TIME_MS"
+	}
+	d.mu.Unlock()
+	rows, err := d.ask(ctx, fmt.Sprintf("SELECT INFO, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 - %s * 1000 AS SIGNED) AS began "+
+		"FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT /*%s%%' ORDER BY began, ID", elapsed, waitMark))
+	if err != nil {
+		return nil, err
+	}
+	waits := make(map[string][]driver.Waiter)
+	for _, r := range rows {
+		n, lock, ok := readNote(r.text(0))
+		if !ok {
+			continue
+		}
+		waits[lock] = append(waits[lock], driver.Waiter{
+			Owner: string(n.Owner), Client: string(n.Client), Label: string(n.Label), Weight: 1,
+			Since: time.UnixMicro(int64(r.uint(1))), Position: len(waits[lock]) + 1,
+		})
+	}
+	for lock := range waits {
+		waits[lock] = slices.Clip(waits[lock])
+	}
+	return waits, nil
+}

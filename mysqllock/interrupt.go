@@ -1,0 +1,66 @@
+package mysqllock
+
+import "time"
+
+const (
+	// interruptFirst and interruptMost are the pauses between interruptions of a wait: one that arrives before the wait has
+	// begun does nothing.
+	interruptFirst = 3 * time.Millisecond
+	interruptMost  = 100 * time.Millisecond
+
+	// interruptTime is after how long the connection is given up instead.
+	interruptTime = time.Second
+)
+
+// interrupt ends a wait in the server, over another connection, and returns its verdict.
+func (e *entry) interrupt(c *conn, answer <-chan verdict) verdict {
+	end := time.NewTimer(interruptTime)
+	defer end.Stop()
+	for pause := interruptFirst; ; pause = min(2*pause, interruptMost) {
+		word := make(chan error, 1)
+		e.d.onShared(job{
+			run:  func(shared *conn) { word <- shared.interrupt(c) },
+			dead: func(error) { word <- nil }, // nothing was sent
+		})
+		select {
+		case err := <-word:
+			if err != nil {
+				e.d.taint(c)
+			}
+		case <-end.C:
+			e.d.taint(c)
+			c.kill()
+			return <-answer
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case v := <-answer:
+			timer.Stop()
+			return v
+		case <-timer.C:
+		case <-end.C:
+			timer.Stop()
+			c.kill()
+			return <-answer
+		}
+	}
+}
+
+// interrupt ends the statement that another connection waits for. An error says that it may do so later.
+func (c *conn) interrupt(other *conn) error {
+	err := c.run("KILL QUERY " + uintText(other.id))
+	if numberOf(err) == errUnknownThread { // it has ended, and its numbers are used again only after a restart
+		return nil
+	}
+	if isBroken(err) {
+		return err
+	}
+	return nil
+}
+
+// taint says that c must not be used again, because an interruption may hit it at any time.
+func (d *Driver) taint(c *conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.tainted = true
+}

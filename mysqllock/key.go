@@ -1,0 +1,39 @@
+package mysqllock
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// lockID is what the server knows a lock by: the first 30 bytes of the SHA-256 sum of scope, kind and name with a zero byte
+// between them. Names of GET_LOCK have at most 64 characters and do not tell upper from lower case, so a lock's own name
+// cannot be used; 30 bytes in hexadecimal digits and the prefix are 64 characters.
+type lockID [30]byte
+
+const (
+	// lockPrefix begins the name that GET_LOCK is asked for. The 1 is the version of this format; see wire.md.
+	lockPrefix = "il1:"
+
+	// markPrefix begins the name of the lock that each session takes for itself; see conn.mark.
+	markPrefix = "il1s:"
+)
+
+// idOf returns the identity of a lock. The scope is the database and the table: GET_LOCK knows one set of names for the
+// whole server, and locks of two tables must not meet. Neither of the first two parts has a zero byte, so no two locks
+// have the same text.
+func idOf(scope string, key driver.Key) lockID {
+	b := make([]byte, 0, 640)
+	b = append(append(b, scope...), 0)
+	b = append(append(b, key.Kind...), 0)
+	b = append(b, key.Name...)
+	sum := sha256.Sum256(b)
+	return lockID(sum[:len(lockID{})])
+}
+
+// hex is the identity in digits, as it stands in statements and names.
+func (id lockID) hex() string { return hex.EncodeToString(id[:]) }
+
+// lock is the name for GET_LOCK.
+func (id lockID) lock() string { return lockPrefix + id.hex() }

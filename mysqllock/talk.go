@@ -1,0 +1,215 @@
+package mysqllock
+
+import (
+	sqldriver "database/sql/driver"
+	"errors"
+	"io"
+	"strconv"
+	"time"
+)
+
+// What a connection's goroutine says to the server. Nothing here is for other goroutines.
+
+// owes notes that a statement is sent, which the server may take so long for.
+func (c *conn) owes(allowed time.Duration) (sent time.Duration) {
+	sent = c.d.clock()
+	c.allowed.Store(int64(allowed))
+	c.busy.Store(int64(sent))
+	return sent
+}
+
+// answered takes in the end of a statement. A refusal is a sign of life too, unless it ends the session.
+func (c *conn) answered(sent time.Duration, err error) error {
+	c.busy.Store(0)
+	switch {
+	case !isBroken(err):
+		c.confirmed.Store(int64(sent))
+	case c.broken == nil:
+		c.broken = err
+	}
+	return err
+}
+
+// prepare returns a prepared statement. It costs a round trip when a connection first needs it.
+func (c *conn) prepare(s statement) (sqldriver.Stmt, error) {
+	if c.stmts[s] != nil {
+		return c.stmts[s], nil
+	}
+	sent := c.owes(c.d.opts.Timeout)
+	stmt, err := c.my.PrepareContext(background, c.d.texts[s])
+	if err := c.answered(sent, err); err != nil {
+		return nil, err
+	}
+	c.stmts[s] = stmt
+	return stmt, nil
+}
+
+// exec runs a prepared statement that returns no rows.
+func (c *conn) exec(s statement, args []sqldriver.NamedValue) (affected, id int64, err error) {
+	stmt, err := c.prepare(s)
+	if err != nil {
+		return 0, 0, err
+	}
+	sent := c.owes(c.d.opts.Timeout)
+	result, err := stmt.(sqldriver.StmtExecContext).ExecContext(background, args)
+	if err := c.answered(sent, err); err != nil {
+		return 0, 0, err
+	}
+	affected, err = result.RowsAffected()
+	if err != nil {
+		return 0, 0, err
+	}
+	id, err = result.LastInsertId()
+	return affected, id, err
+}
+
+// run runs a text without rows.
+func (c *conn) run(text string) error {
+	sent := c.owes(c.d.opts.Timeout)
+	_, err := c.my.ExecContext(background, text, nil)
+	return c.answered(sent, err)
+}
+
+// query runs a text and returns the rows of all its statements.
+func (c *conn) query(text string) ([]row, error) {
+	sent := c.owes(c.d.opts.Timeout)
+	rows, err := queryAll(c.my.QueryContext(background, text, nil))
+	return rows, c.answered(sent, err)
+}
+
+// unlock gives a lock back, and reports whether the session had it. An interruption that was meant for a statement before
+// may hit this one, so it is asked again.
+func (c *conn) unlock(lock string) (had bool, err error) {
+	for range interruptions {
+		if had, err = c.unlockOnce(lock); !isPassing(err) {
+			return had, err
+		}
+	}
+	return had, err
+}
+
+// interruptions is how many may hit one statement.
+const interruptions = 5
+
+func (c *conn) unlockOnce(lock string) (bool, error) {
+	stmt, err := c.prepare(stmtUnlock)
+	if err != nil {
+		return false, err
+	}
+	sent := c.owes(c.d.opts.Timeout)
+	rows, err := queryAll(stmt.(sqldriver.StmtQueryContext).QueryContext(background, named(lock)))
+	if err := c.answered(sent, err); err != nil {
+		return false, err
+	}
+	return len(rows) == 1 && rows[0].uint(0) == 1, nil
+}
+
+// ping is a sign of life. It also makes sure that it is this session that answers.
+func (c *conn) ping() {
+	rows, err := c.query("SELECT IS_USED_LOCK('" + c.mark + "')")
+	if err == nil && (len(rows) != 1 || rows[0].uint(0) != c.id) {
+		c.broken = errSwapped
+	}
+}
+
+// named makes arguments of a statement.
+func named(args ...sqldriver.Value) []sqldriver.NamedValue {
+	values := make([]sqldriver.NamedValue, len(args))
+	for i, arg := range args {
+		values[i] = sqldriver.NamedValue{Ordinal: i + 1, Value: arg}
+	}
+	return values
+}
+
+// row is one row of an answer.
+type row []sqldriver.Value
+
+// uint is a column as a number, 0 if it is NULL.
+func (r row) uint(i int) uint64 {
+	if i >= len(r) {
+		return 0
+	}
+	switch v := r[i].(type) {
+	case int64:
+		return uint64(v)
+	case uint64:
+		return v
+	case float64:
+		return uint64(v)
+	case float32:
+		return uint64(v)
+	case string:
+		if n, err := strconv.ParseUint(v, 10, 64); err == nil {
+			return n
+		}
+		if f, err := strconv.ParseFloat(v, 64); err == nil {
+			return uint64(f)
+		}
+	}
+	return 0
+}
+
+// text is a column as text, empty if it is NULL.
+func (r row) text(i int) string {
+	if i >= len(r) {
+		return ""
+	}
+	switch v := r[i].(type) {
+	case string:
+		return v
+	case nil:
+		return ""
+	default:
+		return strconv.FormatUint(r.uint(i), 10)
+	}
+}
+
+// queryAll reads all rows of all statements.
+func queryAll(rows sqldriver.Rows, err error) ([]row, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []row
+	for {
+		some, err := readRows(rows)
+		all = append(all, some...)
+		if err != nil {
+			return all, err
+		}
+		if err := nextSet(rows); errors.Is(err, io.EOF) {
+			return all, rows.Close()
+		} else if err != nil {
+			return all, err
+		}
+	}
+}
+
+// readRows reads the rows of one statement.
+func readRows(rows sqldriver.Rows) ([]row, error) {
+	var all []row
+	for {
+		r := make(row, len(rows.Columns()))
+		switch err := rows.Next(r); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return all, err
+		}
+		for i, v := range r {
+			if b, ok := v.([]byte); ok { // the next row is read into the same bytes
+				r[i] = string(b)
+			}
+		}
+		all = append(all, r)
+	}
+}
+
+// nextSet goes on to the rows of the next statement. It returns io.EOF after the last.
+func nextSet(rows sqldriver.Rows) error {
+	sets, ok := rows.(sqldriver.RowsNextResultSet)
+	if !ok {
+		return io.EOF
+	}
+	return sets.NextResultSet()
+}

@@ -1,0 +1,148 @@
+package mysqllock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/interlock-go/interlock/driver"
+)
+
+func TestIdOf_TellsAllLocksApart_InNamesThatGetLockTakes(t *testing.T) {
+	seen := make(map[string]string)
+	for _, scope := range []string{"db.interlock", "db.other", "db2.interlock"} {
+		for _, kind := range []driver.Kind{driver.KindMutex, driver.KindRWMutex} {
+			for _, name := range []string{"a", "A", "a ", "a\x00", "", strings.Repeat("n", 512), strings.Repeat("n", 511) + "m"} {
+				lock := idOf(scope, driver.Key{Kind: kind, Name: name}).lock()
+				what := fmt.Sprintf("%s %s %q", scope, kind, name)
+				if other, taken := seen[strings.ToLower(lock)]; taken {
+					t.Errorf("%s and %s are one lock", what, other)
+				}
+				seen[strings.ToLower(lock)] = what
+				if len(lock) != 64 {
+					t.Errorf("%s: the name has %d characters, and GET_LOCK takes 64", what, len(lock))
+				}
+			}
+		}
+	}
+}
+
+// Other languages and versions must find the same lock; wire.md has this example.
+func TestIdOf_IsAsDocumented(t *testing.T) {
+	const want = "il1:c1ac03dcefcd8803a0e68625547b6262d52d44e3daf580458291a2677f31"
+	if got := idOf("app.interlock", driver.Key{Kind: driver.KindMutex, Name: "stock:42"}).lock(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestNote_SurvivesTheList(t *testing.T) {
+	r := &driver.Request{
+		Key: driver.Key{Kind: driver.KindMutex, Name: "a*/ b\x00'\xff锁"}, Owner: "o", Client: "host:1", Label: "*/; DROP TABLE x",
+	}
+	d := &Driver{opts: Options{Table: "interlock", Slice: 30 * time.Second}, scope: "db.interlock"}
+	e := d.newEntry(r)
+	n, lock, ok := readNote(d.waitText(e))
+	if !ok || lock != e.lock || string(n.Name) != r.Name || string(n.Client) != r.Client || string(n.Label) != r.Label || string(n.Owner) != r.Owner {
+		t.Errorf("%v: lock %q, note %+v", ok, lock, n)
+	}
+	for _, text := range []string{
+		"", "SELECT 1", "SELECT /*il1 zz*/ GET_LOCK('x', 1)", "SELECT /*il1 7b", "SELECT /*il1 7b7d*/ 1", "SELECT /*il1 5b5d*/ GET_LOCK('x', 1)",
+	} {
+		if n, lock, ok := readNote(text); ok {
+			t.Errorf("%q is read as %+v of %q", text, n, lock)
+		}
+	}
+}
+
+func FuzzReadNote(f *testing.F) {
+	f.Add("SELECT /*il1 7b226b223a226d75746578222c226e223a2259513d3d227d*/ IFNULL(0), GET_LOCK('x', 30)")
+	f.Add("/*il1 */GET_LOCK('")
+	f.Fuzz(func(_ *testing.T, text string) { readNote(text) }) // it must not panic: other programs' statements are in the list
+}
+
+func TestClip_DoesNotCutCharacters(t *testing.T) {
+	for _, s := range []string{"", "short", strings.Repeat("a", 255), strings.Repeat("a", 300), strings.Repeat("锁", 100), strings.Repeat("\xbf", 300)} {
+		got := clip(s)
+		if len(got) > mostText || !strings.HasPrefix(s, got) || utf8.ValidString(s) && !utf8.ValidString(got) {
+			t.Errorf("%d bytes are clipped to %q", len(s), got)
+		}
+	}
+}
+
+func TestTombstones_RememberTheLastAndTheUndoneUntilTheirHorizon(t *testing.T) {
+	var g tombstones
+	g.bury("lost", epitaph{reason: driver.LostBroken, token: 7})
+	var lost *driver.LostError
+	if err := g.of(&driver.Release{ID: "lost"}); !errors.As(err, &lost) || lost.Reason != driver.LostBroken || lost.Token != 7 {
+		t.Errorf("of a broken one: %v", err)
+	}
+	g.bury("undone", epitaph{undone: true, until: time.Now().Add(time.Hour)})
+	g.bury("long ago", epitaph{undone: true, until: time.Now().Add(-time.Second)})
+	if !g.has("undone") || g.has("long ago") || g.has("never") {
+		t.Error("undone IDs are not remembered until their horizon")
+	}
+	for i := range releasedKept {
+		g.bury(fmt.Sprint(i), epitaph{released: true})
+	}
+	if g.has("lost") || !g.has("0") || len(g.ended) != releasedKept {
+		t.Errorf("%d are remembered, want the last %d", len(g.ended), releasedKept)
+	}
+	for i := range 1000 {
+		g.bury(fmt.Sprint("u", i), epitaph{undone: true, until: time.Now().Add(-time.Second)})
+	}
+	if len(g.undone) > 2*sweepLeast+2 {
+		t.Errorf("%d undone IDs are kept whose horizon has passed", len(g.undone))
+	}
+}
+
+func TestErrors_AreSorted(t *testing.T) {
+	said := func(number uint16) error { return fmt.Errorf("x: %w", &mysql.MySQLError{Number: number}) }
+	for _, row := range []struct {
+		err                           error
+		broken, full, passing, advice bool
+	}{
+		{err: nil},
+		{err: mysql.ErrInvalidConn, broken: true},
+		{err: said(errShutdown), broken: true},
+		{err: said(errKilled), broken: true},
+		{err: said(errIdleMySQL), broken: true},
+		{err: said(errTooManyConnections), full: true, advice: true},
+		{err: said(errTooManyOfUser), full: true, advice: true},
+		{err: said(errDeadlock), passing: true},
+		{err: said(errInterrupted), passing: true},
+		{err: said(errNoRight), advice: true},
+		{err: said(errReadOnlyOption), advice: true},
+	} {
+		if isBroken(row.err) != row.broken || isFull(row.err) != row.full || isPassing(row.err) != row.passing {
+			t.Errorf("%v: broken %v, full %v, passing %v", row.err, isBroken(row.err), isFull(row.err), isPassing(row.err))
+		}
+		if row.err != nil && (advise(row.err).Error() != row.err.Error()) != row.advice {
+			t.Errorf("%v: advice %v", row.err, advise(row.err))
+		}
+	}
+}
+
+func TestOptions_AreChecked(t *testing.T) {
+	o, err := (&Options{Timeout: 1200 * time.Millisecond}).withDefaults()
+	if err != nil || o.Timeout != 2*time.Second || o.Table != "interlock" || o.Shared != 4 || o.Waits != 16 || o.Slice != time.Minute {
+		t.Errorf("defaults: %+v, %v", o, err)
+	}
+	for says, o := range map[string]*Options{
+		"the table":              {Table: "Locks"},
+		"lower-case letters":     {Table: "x; drop"},
+		"timeout must":           {Timeout: -time.Second},
+		"shared connections":     {Shared: -1},
+		"connections for waits":  {Waits: 5000},
+		"the slice":              {Slice: time.Millisecond},
+		"unknown check policy":   {Check: 9},
+		"session's timeout must": {Timeout: 100 * 24 * time.Hour},
+	} {
+		if _, err := o.withDefaults(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want an error with %q", o, err, says)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package pglock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// facts are what the server tells about itself.
+type facts struct {
+	version          string
+	standby          bool
+	readOnly         bool
+	fsync            bool
+	commit           string // synchronous_commit as the role has it, before a session is set up
+	replicates       bool   // commits wait for standbys
+	mostSessions     int64
+	sessions         int64
+	lockRoom         int64 // how many locks the server's table has room for, of all sessions
+	locks            int64
+	mayDelayDeadlock bool
+}
+
+const factsText = `SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('transaction_read_only')::bool,
+	current_setting('fsync')::bool, (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
+	current_setting('synchronous_standby_names') <> '',
+	current_setting('max_connections')::bigint, (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+	current_setting('max_locks_per_transaction')::bigint * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
+	(SELECT count(*) FROM pg_locks),
+	(SELECT context <> 'superuser' FROM pg_settings WHERE name = 'deadlock_timeout') OR current_setting('is_superuser')::bool`
+
+// mayText is asked of servers that know rights on parameters.
+const mayText = `SELECT has_parameter_privilege('deadlock_timeout', 'SET')`
+
+func (d *Driver) facts(ctx context.Context) (f facts, err error) {
+	found, err := d.query(ctx, factsText)
+	if err != nil {
+		return f, err
+	}
+	if len(found) != 1 {
+		return f, errSwapped
+	}
+	r := found[0]
+	f = facts{
+		version: string(r[0]), standby: boolOf(r[1]), readOnly: boolOf(r[2]), fsync: boolOf(r[3]), commit: string(r[4]),
+		replicates: boolOf(r[5]), mostSessions: int64Of(r[6]), sessions: int64Of(r[7]), lockRoom: int64Of(r[8]), locks: int64Of(r[9]),
+		mayDelayDeadlock: boolOf(r[10]),
+	}
+	if !f.mayDelayDeadlock {
+		if found, err := d.query(ctx, mayText); err == nil && len(found) == 1 { // an old server does not know the function
+			f.mayDelayDeadlock = boolOf(found[0][0])
+		}
+	}
+	return f, nil
+}
+
+// judge says what follows from the facts.
+func (d *Driver) judge(f facts) []driver.Finding {
+	return []driver.Finding{
+		{Check: "version", Level: driver.LevelOK, Detail: "PostgreSQL " + f.version},
+		d.pooler, judgeRole(f), judgeTokens(f), d.judgeRoom(f), judgeLocks(f), judgeDeadlock(f),
+	}
+}
+
+func judgeRole(f facts) driver.Finding {
+	const advice = "name the primary, or add target_session_attrs to the servers' names in your configuration"
+	switch {
+	case f.standby:
+		return driver.Finding{
+			Check: "role", Level: driver.LevelFail, Advice: advice,
+			Detail: "the server is a standby: its advisory locks are its own, and tokens cannot be written",
+		}
+	case f.readOnly:
+		return driver.Finding{Check: "role", Level: driver.LevelFail, Detail: "nothing may be written, so tokens cannot be", Advice: advice}
+	}
+	return driver.Finding{Check: "role", Level: driver.LevelOK, Detail: "it can be written to"}
+}
+
+// judgeTokens looks whether a token that was granted survives a crash of the server, and of the server's machine.
+func judgeTokens(f facts) driver.Finding {
+	r := driver.Finding{Check: "tokens", Level: driver.LevelOK, Detail: "they are on disk before a grant counts"}
+	switch {
+	case !f.fsync:
+		r.Level, r.Advice = driver.LevelWarn, "set fsync to on"
+		r.Detail = "fsync is off: a loss of power may destroy the database, and forget tokens"
+	case f.commit == "off":
+		r.Detail += "; for that, sessions of this engine set synchronous_commit to on"
+	case f.replicates:
+		r.Detail += ", and on the standbys that synchronous_standby_names wants"
+	}
+	return r
+}
+
+// judgeRoom compares the connections that there are with those that there may be.
+func (d *Driver) judgeRoom(f facts) driver.Finding {
+	most := int64(d.opts.Shared + d.opts.Waits)
+	r := driver.Finding{
+		Check: "connections", Level: driver.LevelOK,
+		Detail: fmt.Sprintf("%d of %d are in use; this client opens up to %d", f.sessions, f.mostSessions, most),
+	}
+	if f.sessions+most > f.mostSessions {
+		r.Level, r.Advice = driver.LevelWarn, "raise max_connections, or set fewer waits: beyond that, waits ask again and again"
+	}
+	return r
+}
+
+// judgeLocks looks at the server's table of locks, which all sessions share and whose size is fixed.
+func judgeLocks(f facts) driver.Finding {
+	r := driver.Finding{
+		Check: "locks", Level: driver.LevelOK,
+		Detail: fmt.Sprintf("%d in use; the server has room for some %d of all sorts", f.locks, f.lockRoom),
+	}
+	if f.locks > f.lockRoom*3/4 {
+		r.Level, r.Advice = driver.LevelWarn, "raise max_locks_per_transaction"
+	}
+	return r
+}
+
+// judgeDeadlock is about crowds: each wait that lasts longer than deadlock_timeout makes the server look through all that
+// wait for the same lock, and what that costs grows with the square of their number, and stops everybody meanwhile.
+func judgeDeadlock(f facts) driver.Finding {
+	if f.mayDelayDeadlock {
+		return driver.Finding{Check: "crowds", Level: driver.LevelOK, Detail: "waits are left out of the search for deadlocks, in which they cannot be"}
+	}
+	return driver.Finding{
+		Check: "crowds", Level: driver.LevelWarn,
+		Detail: "the role may not set deadlock_timeout: with hundreds of clients waiting for one lock, the server's search for deadlocks slows down all locks",
+		Advice: "GRANT SET ON PARAMETER deadlock_timeout TO the role (PostgreSQL 15 and later)",
+	}
+}

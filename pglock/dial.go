@@ -1,0 +1,198 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// dialTimeout bounds the attempt to open a session.
+const dialTimeout = 5 * time.Second
+
+// socket remembers the connection below TLS, and refuses to make another: after a broken read the client library dials
+// once more to cancel the statement, for up to 15 s, which the driver does better.
+type socket struct {
+	mu   sync.Mutex
+	conn net.Conn
+	done bool
+}
+
+// dialer returns how the sockets of a session are made.
+func (s *socket) dialer(timeout time.Duration) pgconn.DialFunc {
+	third := max(timeout/3, time.Second)
+	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: third, Interval: third, Count: 3}}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		s.mu.Lock()
+		done := s.done
+		s.mu.Unlock()
+		if done {
+			return nil, errLost
+		}
+		conn, err := dialer.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.conn = conn
+		return conn, nil
+	}
+}
+
+func (s *socket) settled() net.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done = true
+	return s.conn
+}
+
+// dial opens a session and makes it one that ends in bounded time when this client vanishes. waits says that it is to wait.
+func (d *Driver) dial(ctx context.Context, waits bool) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	c, err := d.connect(ctx, waits)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.start(ctx)
+}
+
+// start sets a session up and makes it one of the driver's. After an error it has ended.
+func (c *conn) start(ctx context.Context) error {
+	if err := c.setUp(ctx); err != nil {
+		c.discard() // the error that matters is the other one
+		return err
+	}
+	if !c.d.adopt(c) {
+		c.discard()
+		return errClosed
+	}
+	return nil
+}
+
+// connect opens a session as the server gives it.
+func (d *Driver) connect(ctx context.Context, waits bool) (*conn, error) {
+	config, s := d.config.Copy(), new(socket)
+	config.DialFunc = s.dialer(d.opts.Timeout)
+	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { d.heardOfBreak() }
+	pg, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{
+		d: d, pg: pg, raw: s.settled(), waits: waits,
+		wake: make(chan struct{}, 1), done: make(chan struct{}), holds: make(map[*entry]struct{}),
+	}, nil
+}
+
+// discard ends a connection that is nobody's yet.
+func (c *conn) discard() {
+	_ = c.raw.SetDeadline(time.Now().Add(goodbye)) // fails only if the connection is closed
+	_ = c.pg.Close(background)                     // it holds nothing
+	_ = c.raw.Close()
+	<-c.pg.CleanupDone()
+}
+
+// parameter is one of the session's.
+type parameter struct{ name, value string }
+
+// settings are what a session needs. A vanished client is noticed by idle_session_timeout while its session holds locks,
+// and by client_connection_check_interval and the TCP settings while it waits. What roles and databases set for other
+// programs must not end a wait (statement_timeout), nor keep the token's row from being read anew (the isolation level).
+func (d *Driver) settings(waits bool) []parameter {
+	timeout := d.opts.Timeout
+	millis := func(t time.Duration) string { return strconv.FormatInt(max(t.Milliseconds(), 1), 10) }
+	seconds := func(t time.Duration) string { return strconv.FormatInt(max(int64(t/time.Second), 1), 10) }
+	slice := millis(timeout / 3) // of shared connections: they wait for rows alone, and must give signs of life
+	if waits {
+		slice = millis(d.opts.Slice)
+	}
+	return []parameter{
+		{"idle_session_timeout", millis(timeout)},
+		{"lock_timeout", slice},
+		{"statement_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"tcp_keepalives_idle", seconds(timeout / 3)},
+		{"tcp_keepalives_interval", seconds(timeout / 6)},
+		{"tcp_keepalives_count", "3"},
+		{"tcp_user_timeout", millis(timeout)},
+		{"plan_cache_mode", "force_generic_plan"},
+		{"jit", "off"},
+	}
+}
+
+// setUp makes the settings, and learns how the session is called. It costs two round trips.
+func (c *conn) setUp(ctx context.Context) error {
+	if err := checkVersion(c.pg.ParameterStatus("server_version")); err != nil {
+		return err
+	}
+	query := "SELECT pid, backend_start, set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
+		"WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
+	for _, s := range c.d.settings(c.waits) {
+		query += fmt.Sprintf(", set_config('%s', '%s', false)", s.name, s.value)
+	}
+	query += " FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+	sent := c.d.clock()
+	answer := c.pg.ExecParams(ctx, query, nil, nil, nil, binaryFormat).Read()
+	switch {
+	case answer.Err != nil:
+		return advise(answer.Err)
+	case len(answer.Rows) != 1:
+		return errors.New("the server does not tell about this session in pg_stat_activity")
+	}
+	c.pid, c.started = int32Of(answer.Rows[0][0]), answer.Rows[0][1]
+	if err := c.setFurther(ctx); err != nil {
+		return err
+	}
+	c.confirmed.Store(int64(sent))
+	return ctx.Err()
+}
+
+// setFurther makes the settings that not every server and role can, all in one packet, and has shared connections listen
+// for breaks. What fails is left as it is: client_connection_check_interval on servers on Windows, deadlock_timeout for
+// roles without the right.
+func (c *conn) setFurther(ctx context.Context) error {
+	p := c.pg.StartPipeline(ctx)
+	say := func(text string) {
+		p.SendQueryParams(text, nil, nil, nil, nil)
+		p.SendPipelineSync()
+	}
+	say(fmt.Sprintf("SELECT set_config('client_connection_check_interval', '%d', false)", max(c.d.opts.Timeout/3, time.Second).Milliseconds()))
+	if c.waits {
+		say("SELECT set_config('deadlock_timeout', '2147483647', false)")
+	} else {
+		say("LISTEN " + c.d.channel)
+	}
+	if err := p.Flush(); err != nil {
+		return err
+	}
+	if err := p.Close(); err != nil && isBroken(err) {
+		return err
+	}
+	return nil
+}
+
+// leastVersion is the first that ends idle sessions by itself.
+const leastVersion = 14
+
+// checkVersion reads "15.4 (Debian ...)" or "17beta1".
+func checkVersion(version string) error {
+	digits := 0
+	for digits < len(version) && version[digits] >= '0' && version[digits] <= '9' {
+		digits++
+	}
+	major, err := strconv.Atoi(version[:digits])
+	if err == nil && major < leastVersion {
+		return fmt.Errorf("the server is PostgreSQL %s; %d or later is needed, whose idle_session_timeout frees the locks of a client that has vanished",
+			version, leastVersion)
+	}
+	return nil // a pooler may not tell
+}

@@ -1,0 +1,95 @@
+package pglock
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// SQLSTATEs that mean something here.
+const (
+	stateLockTimeout   = "55P03"
+	stateCancelled     = "57014"
+	stateDeadlock      = "40P01"
+	stateSerialization = "40001"
+	stateNoRight       = "42501"
+	stateDuplicate     = "42P07"
+	stateUnique        = "23505"
+	stateReadOnly      = "25006"
+	stateTooMany       = "53300"
+	stateOutOfMemory   = "53200"
+	stateIdle          = "57P05"
+	stateWrongPassword = "28P01"
+	stateNotAllowed    = "28000"
+	stateNoDatabase    = "3D000"
+	stateNoColumn      = "42703"
+)
+
+var (
+	// errLost says that the connection is no more.
+	errLost = errors.New("the connection to the server was lost")
+
+	// errSwapped says that statements do not reach the session that they should.
+	errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its locks: a pooler that shares sessions cannot be used for locks")
+
+	errClosed = driver.ErrClosed
+)
+
+// stateOf is the SQLSTATE of an error that the server has sent, or "".
+func stateOf(err error) string {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return said.Code
+	}
+	return ""
+}
+
+// isGoodbye reports whether the server says that it ends the session.
+func isGoodbye(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && (said.SeverityUnlocalized == "FATAL" || said.SeverityUnlocalized == "PANIC")
+}
+
+// isBroken reports whether err leaves open what the server has done, after which the connection is not used any more.
+func isBroken(err error) bool { return err != nil && (stateOf(err) == "" || isGoodbye(err)) }
+
+// isPassing reports whether the same statement may succeed if it is run again at once.
+func isPassing(err error) bool {
+	switch stateOf(err) {
+	case stateCancelled, stateDeadlock, stateSerialization:
+		return true
+	}
+	return false
+}
+
+// unavailable is the error of something whose outcome is unknown.
+func unavailable(op, name string, err error) error {
+	if errors.Is(err, errClosed) {
+		return err
+	}
+	return &driver.UnavailableError{Op: op, Name: name, Err: advise(err)}
+}
+
+// advise adds what to do about an error that people meet.
+func advise(err error) error {
+	switch stateOf(err) {
+	case stateOutOfMemory:
+		return fmt.Errorf("%w (the server has no room for more locks: raise max_locks_per_transaction, which all sessions share)", err)
+	case stateTooMany:
+		return fmt.Errorf("%w (raise max_connections, or set fewer waits)", err)
+	case stateNoRight:
+		return fmt.Errorf("%w (see the package documentation of pglock for the rights that locking needs)", err)
+	case stateReadOnly:
+		return fmt.Errorf("%w (this is a standby, or set read-only: name the primary)", err)
+	case stateLockTimeout:
+		return fmt.Errorf("%w (somebody keeps rows of the table of tokens locked)", err)
+	}
+	return err
+}
+
+// gone is the error of a request whose ID has been released or undone.
+func gone(key driver.Key) error {
+	return fmt.Errorf("%s %q: there is no such hold: %w", key.Kind, key.Name, driver.ErrLost)
+}

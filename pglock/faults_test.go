@@ -1,0 +1,226 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// What the library makes of a server and a network that fail. The session's timeout is a second or two, and what is told
+// must be told within little more.
+
+func TestHolder_WhoseSessionIsTerminated_IsToldAtOnce(t *testing.T) {
+	n := sharedServer(t)
+	table := ownTable()
+	a, b := client(t, n.Addr(), "&table="+table, 30*time.Second), client(t, n.Addr(), "&table="+table, 30*time.Second)
+	ops := newAdmin(t, n)
+	l := lock(t, a, "x")
+	ops.query("SELECT pg_terminate_backend(pid) FROM %s WHERE name = 'x'", table)
+	lost := isLost(t, l, 5*time.Second)
+	if lost.Reason != "session" {
+		t.Errorf("the reason is %q, want session: %v", lost.Reason, lost)
+	}
+	next := lock(t, b, "x")
+	if next.Token() <= l.Token() {
+		t.Errorf("the next token is %d, want more than %d", next.Token(), l.Token())
+	}
+	if err := l.Unlock(t.Context()); !errors.Is(err, interlock.ErrLost) {
+		t.Errorf("unlock of a lost hold says %v", err)
+	}
+	unlock(t, next)
+	unlock(t, lock(t, a, "x")) // the client goes on with another session
+}
+
+func TestWaiter_WhoseSessionIsTerminated_WaitsOn(t *testing.T) {
+	n := sharedServer(t)
+	table := ownTable()
+	a, b := client(t, n.Addr(), "&table="+table, 30*time.Second), client(t, n.Addr(), "&table="+table, 30*time.Second)
+	ops := newAdmin(t, n)
+	l := lock(t, a, "x")
+	got := make(chan error, 1)
+	go func() { // ends when the lock is released, or with the test's context
+		next, err := b.Lock(t.Context(), "x")
+		if err == nil {
+			err = next.Unlock(t.Context())
+		}
+		got <- err
+	}()
+	waiting := fmt.Sprintf("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = 'advisory' AND NOT l.granted", table)
+	until(t, patience, func() error { return want(ops.one("%s", waiting), "1") })
+	first := ops.one("SELECT pid FROM %s_waits", table)
+	ops.query("SELECT pg_terminate_backend(%s)", first)
+	until(t, patience, func() error {
+		return want(ops.one("%s AND pid <> %s", waiting, first), "1")
+	})
+	unlock(t, l)
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServer_ThatStartsAgain_EndsHoldsAndTokensGoOn(t *testing.T) {
+	n := servers.PostgresServer(t, nil)
+	a := client(t, n.Addr(), "", 2*time.Second)
+	l := lock(t, a, "x")
+	n.Kill()
+	isLost(t, l, 5*time.Second)
+	n.Restart()
+	var next *interlock.Lease
+	until(t, patience, func() (err error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		next, err = a.Lock(ctx, "x")
+		return err
+	})
+	if next.Token() <= l.Token() {
+		t.Errorf("after the restart the token is %d, want more than %d", next.Token(), l.Token())
+	}
+	unlock(t, next)
+}
+
+func TestServer_ThatHangs_HoldersAreToldWithinTheTimeout(t *testing.T) {
+	n := servers.PostgresServer(t, nil)
+	const timeout = 2 * time.Second
+	a, b := client(t, n.Addr(), "", timeout), client(t, n.Addr(), "", timeout)
+	l := lock(t, a, "x")
+	n.Stop()
+	begin := time.Now()
+	isLost(t, l, 2*timeout)
+	if took := time.Since(begin); took > timeout+time.Second {
+		t.Errorf("the holder was told after %v, with a timeout of %v", took, timeout)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := b.Lock(ctx, "y"); !errors.Is(err, interlock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a lock that nobody answers for says %v, want unavailable and the context's error", err)
+	}
+	n.Cont()
+	unlock(t, lock(t, b, "x"))
+	unlock(t, lock(t, a, "y"))
+}
+
+func TestClient_ThatVanishes_FreesItsLockWithinTheTimeout(t *testing.T) {
+	n := sharedServer(t)
+	table := ownTable()
+	const timeout = 2 * time.Second
+	p := servers.NewProxy(t, n.Addr())
+	a, b := client(t, p.Addr(), "&table="+table, timeout), client(t, n.Addr(), "&table="+table, timeout)
+	l := lock(t, a, "x")
+	p.BlackHole(servers.BothWays)
+	begin := time.Now()
+	next := lock(t, b, "x")
+	if l.Err() == nil {
+		t.Error("another has the lock, and its old holder has not been told")
+	}
+	if took := time.Since(begin); took > timeout+2*time.Second {
+		t.Errorf("the lock was free after %v, with a timeout of %v", took, timeout)
+	}
+	unlock(t, next)
+	p.Pass()
+}
+
+func TestUnlock_WhoseReplyIsLost_EndsInTheBackground(t *testing.T) {
+	n := sharedServer(t)
+	table := ownTable()
+	const timeout = 2 * time.Second
+	p := servers.NewProxy(t, n.Addr())
+	a, b := client(t, p.Addr(), "&table="+table, timeout), client(t, n.Addr(), "&table="+table, timeout)
+	l := lock(t, a, "x")
+	p.DropReplies()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	if err := l.Unlock(ctx); !errors.Is(err, interlock.ErrUnavailable) {
+		t.Errorf("an unlock without an answer says %v, want unavailable", err)
+	}
+	if took := time.Since(begin); took > 500*time.Millisecond {
+		t.Errorf("it returned after %v, with a limit of 100 ms", took)
+	}
+	unlock(t, lock(t, b, "x"))
+	p.Pass()
+	unlock(t, lock(t, a, "x")) // over new connections
+}
+
+func TestLock_WhoseReplyIsLost_LeavesNothing(t *testing.T) {
+	n := sharedServer(t)
+	table := ownTable()
+	p := servers.NewProxy(t, n.Addr())
+	a, b := client(t, p.Addr(), "&table="+table, 2*time.Second), client(t, n.Addr(), "&table="+table, 2*time.Second)
+	unlock(t, lock(t, a, "x"))
+	p.DropReplies()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := a.Lock(ctx, "x"); !errors.Is(err, interlock.ErrUnavailable) {
+		t.Errorf("a lock without an answer says %v, want unavailable", err)
+	}
+	p.Pass()
+	unlock(t, lock(t, b, "x"))
+}
+
+func TestConnections_ThatAreReset_EndHoldsAtOnceAndFreeTheLock(t *testing.T) {
+	n := sharedServer(t)
+	table := ownTable()
+	p := servers.NewProxy(t, n.Addr())
+	a, b := client(t, p.Addr(), "&table="+table, 30*time.Second), client(t, n.Addr(), "&table="+table, 30*time.Second)
+	l := lock(t, a, "x")
+	p.Reset()
+	isLost(t, l, 5*time.Second)
+	unlock(t, lock(t, b, "x"))
+}
+
+// One connection of several goes mute. What needs another is not kept waiting for the timeout.
+func TestSharedConnection_ThatGoesMute_IsPassedBy(t *testing.T) {
+	n := sharedServer(t)
+	p := servers.NewProxy(t, n.Addr())
+	d := open(t.Context(), t, p.Addr(), Options{Table: ownTable(), Timeout: 20 * time.Second})
+	defer func() { _ = d.Close() }()
+	p.DropReplies()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	lost := request("x", "1")
+	if _, err := d.Acquire(ctx, lost); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("without an answer an acquire says %v", err)
+	}
+	p.Pass() // the old connection stays mute
+	begin := time.Now()
+	until(t, patience, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r := request("y", fmt.Sprint(time.Since(begin)))
+		_, err := d.Acquire(ctx, r)
+		if err != nil { // as the library does
+			undone, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			_ = d.Release(undone, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: time.Minute})
+		}
+		return err
+	})
+	if took := time.Since(begin); took > suspicion+3*time.Second {
+		t.Errorf("another lock was got after %v", took)
+	}
+}
+
+func TestRelease_ThatKeeps_KeepsForThatLong(t *testing.T) {
+	n := sharedServer(t)
+	table := ownTable()
+	a, b := open(t.Context(), t, n.Addr(), Options{Table: table}), open(t.Context(), t, n.Addr(), Options{Table: table})
+	defer func() { _, _ = a.Close(), b.Close() }()
+	r := request("x", "1")
+	acquire(t, a, r)
+	begin := time.Now()
+	if err := a.Release(t.Context(), &driver.Release{Key: r.Key, ID: r.ID, Keep: 300 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	next := request("x", "2")
+	acquire(t, b, next)
+	if kept := time.Since(begin); kept < 300*time.Millisecond {
+		t.Errorf("it was kept for %v only", kept)
+	}
+	release(t, b, next)
+}

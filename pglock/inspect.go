@@ -1,0 +1,68 @@
+package pglock
+
+import (
+	"context"
+	"iter"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// locksText lists what the server's own table of locks has of ours, holders before waiters, and these in the order of their
+// coming. A session that has a lock and has not written its row yet is on its way to do it.
+const locksText = `SELECT t.kind, t.name, l.granted, t.pid = l.pid, t.token, l.pid,
+	CASE WHEN l.granted THEN t.owner ELSE w.owner END,
+	CASE WHEN l.granted THEN t.client ELSE w.client END,
+	CASE WHEN l.granted THEN t.label ELSE w.label END,
+	CASE WHEN l.granted THEN t.since ELSE l.waitstart END
+FROM pg_locks l JOIN {T} t ON t.key = ` + number + ` LEFT JOIN {T}_waits w ON w.pid = l.pid AND w.key = t.key
+WHERE ` + ours + ` AND substring(t.name FROM 1 FOR length($1::bytea)) = $1::bytea
+ORDER BY t.key, l.granted DESC, l.waitstart, l.pid`
+
+// Locks asks the server once, for all locks in one statement, so the list is a snapshot, but for the microseconds in which a
+// lock changes hands. Waits that ask again and again, because the pool has no connection for them, are not in it.
+func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
+	return func(yield func(driver.LockInfo, error) bool) {
+		found, err := d.query(ctx, d.text(locksText), textValue(prefix))
+		if err != nil {
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			} else {
+				err = unavailable("list", prefix, err)
+			}
+			yield(driver.LockInfo{}, err)
+			return
+		}
+		for len(found) > 0 {
+			n := 1
+			for n < len(found) && string(found[n][0]) == string(found[0][0]) && string(found[n][1]) == string(found[0][1]) {
+				n++
+			}
+			if !yield(infoOf(found[:n]), nil) {
+				return
+			}
+			found = found[n:]
+		}
+	}
+}
+
+// infoOf reads the rows of one lock.
+func infoOf(found rows) driver.LockInfo {
+	info := driver.LockInfo{Kind: driver.Kind(found[0][0]), Name: string(found[0][1]), Limit: 1}
+	for _, r := range found {
+		switch {
+		case !boolOf(r[2]):
+			info.Waiters = append(info.Waiters, driver.Waiter{
+				Owner: string(r[6]), Client: string(r[7]), Label: string(r[8]), Weight: 1, Since: timeOf(r[9]),
+				Position: len(info.Waiters) + 1,
+			})
+		case boolOf(r[3]):
+			info.Holders = append(info.Holders, driver.Holder{
+				Owner: string(r[6]), Client: string(r[7]), Label: string(r[8]), Weight: 1,
+				Token: uint64(int64Of(r[4])), Since: timeOf(r[9]),
+			})
+		default:
+			info.Holders = append(info.Holders, driver.Holder{Client: "process " + pidText(r[5]), Weight: 1})
+		}
+	}
+	return info
+}

@@ -1,0 +1,28 @@
+package pglock
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strconv"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// hasher makes the number of an advisory lock of a lock's key. Tests put in one whose numbers collide.
+type hasher func(table string, key driver.Key, probe int) int64
+
+// hash is the number under which PostgreSQL knows a lock: the first eight bytes, big endian, of the SHA-256 sum of
+// table, kind, name and probe with a zero byte between them. The table is in it so that two sets of locks in one
+// database do not meet, and neither table nor kind has a zero byte, so no two locks have the same text.
+//
+// Two names with the same number are found out by the row of that number, which carries the name; the later one moves on
+// to its next probe. See collision.go.
+func hash(table string, key driver.Key, probe int) int64 {
+	b := make([]byte, 0, 640)
+	b = append(append(b, table...), 0)
+	b = append(append(b, key.Kind...), 0)
+	b = append(append(b, strconv.Itoa(probe)...), 0)
+	b = append(b, key.Name...)
+	sum := sha256.Sum256(b)
+	return int64(binary.BigEndian.Uint64(sum[:]))
+}

@@ -1,0 +1,116 @@
+package pglock
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+)
+
+// Options configures a driver. The zero value and nil mean the same.
+type Options struct {
+	// Table holds the tokens, one row for each lock; two more tables are named after it, with _waits and _breaks at the
+	// end. It may be written schema.table. All clients of one set of locks need the same. The default is "interlock".
+	Table string
+
+	// Timeout is how long a session lasts without a sign of life: after that the server ends it, and its holds. It is
+	// raised to a second if it is less. A URL takes it from the client's Lease. The default is 30 s.
+	Timeout time.Duration
+
+	// Shared is how many connections hold the locks that were free when they were asked for. Each runs one statement at a
+	// time, so too few make many goroutines wait for each other; they are opened as they are needed. The default is 4.
+	Shared int
+
+	// Waits is how many connections wait in the server, one for each lock that is waited for or was got by waiting. Beyond
+	// that number a wait asks again and again instead, and the order of coming is lost. The default is 16.
+	Waits int
+
+	// Slice is how long one statement waits. Then the wait begins anew, at the end of the server's queue. Every statement
+	// that waits keeps the whole database from removing old row versions, so a long slice makes tables grow; a short one
+	// loses the order of coming more often. The default is 30 s.
+	Slice time.Duration
+
+	// Check says what to do with what the start-up check finds. The default is CheckWarn.
+	Check CheckPolicy
+
+	// Logger gets the findings of the start-up check. The default discards.
+	Logger *slog.Logger
+
+	_ struct{}
+}
+
+// CheckPolicy says what New does with a server that is not set up for locks.
+type CheckPolicy uint8
+
+const (
+	// CheckWarn logs findings. A pooler that shares server sessions among clients is refused nevertheless: two clients
+	// would hold one lock.
+	CheckWarn CheckPolicy = iota
+	// CheckRefuse makes New fail if a finding says that locks would not keep their guarantees.
+	CheckRefuse
+	// CheckNone asks nothing.
+	CheckNone
+)
+
+const (
+	defaultTable   = "interlock"
+	defaultTimeout = 30 * time.Second
+	defaultShared  = 4
+	defaultWaits   = 16
+	defaultSlice   = 30 * time.Second
+
+	// shortestTimeout is the unit in which TCP keep-alives are set.
+	shortestTimeout = time.Second
+	longestTimeout  = 20 * 24 * time.Hour // the server counts milliseconds in 31 bits
+	mostConnections = 1000
+)
+
+// tableName is what needs no quotes, so that it is the same in the program, in psql and in the hash.
+var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,62}\.)?[a-z_][a-z0-9_]{0,49}$`)
+
+// withDefaults returns a checked copy of o.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Table == "" {
+		c.Table = defaultTable
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.Shared == 0 {
+		c.Shared = defaultShared
+	}
+	if c.Waits == 0 {
+		c.Waits = defaultWaits
+	}
+	if c.Slice == 0 {
+		c.Slice = defaultSlice
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, c.validate()
+}
+
+func (o *Options) validate() error {
+	switch {
+	case !tableName.MatchString(o.Table):
+		return fmt.Errorf("postgres: the table %q must be lower-case letters, digits and _ (at most 50), with a schema and a point in front if need be", o.Table)
+	case o.Timeout < 0 || o.Timeout > longestTimeout:
+		return fmt.Errorf("postgres: the session's timeout must be at most %v, not %v", longestTimeout, o.Timeout)
+	case o.Shared < 1 || o.Shared > mostConnections:
+		return fmt.Errorf("postgres: there must be 1 to %d shared connections, not %d", mostConnections, o.Shared)
+	case o.Waits < 1 || o.Waits > mostConnections:
+		return fmt.Errorf("postgres: there must be 1 to %d connections for waits, not %d", mostConnections, o.Waits)
+	case o.Slice < 10*time.Millisecond || o.Slice > longestTimeout:
+		return fmt.Errorf("postgres: the slice of a wait must be between 10 ms and %v, not %v", longestTimeout, o.Slice)
+	case o.Check > CheckNone:
+		return errors.New("postgres: unknown check policy")
+	}
+	o.Timeout = max(o.Timeout, shortestTimeout)
+	return nil
+}

@@ -1,0 +1,90 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+const (
+	poolerCheck  = "pooler"
+	poolerAdvice = "connect to the server itself, or through a pooler that keeps one session for each client (pool_mode = session)"
+)
+
+// errShares is the refusal of a pooler that shares sessions among clients.
+var errShares = errors.New("postgres: a pooler between here and the server gives one session to several clients in turn: " +
+	"an advisory lock belongs to a session, so two clients would hold one lock (" + poolerAdvice + ", or set check to none at your own risk)")
+
+// checkPooler finds out whether the server's sessions are our own, over a connection that is not set up yet. A server tells
+// each client the number of the process that serves it; a pooler tells one of its own making. Behind one, two connections
+// show whether they share a session. It costs a round trip, and behind a pooler a connection and some round trips more.
+func (d *Driver) checkPooler(ctx context.Context, a *conn) (driver.Finding, error) {
+	f := driver.Finding{Check: poolerCheck, Level: driver.LevelOK, Detail: "not looked for"}
+	if d.opts.Check == CheckNone {
+		return f, nil
+	}
+	pid, err := a.served(ctx)
+	if err != nil {
+		return f, err
+	}
+	if pid == int32(a.pg.PID()) {
+		f.Detail = "none between here and the server"
+		return f, nil
+	}
+	b, err := d.connect(ctx, false)
+	if err != nil {
+		return f, err
+	}
+	defer b.discard()
+	shares, err := sharing(ctx, a, b, pid)
+	switch {
+	case err != nil:
+		return f, err
+	case shares:
+		return f, errShares
+	}
+	return driver.Finding{
+		Check: poolerCheck, Level: driver.LevelWarn,
+		Detail: "there is one between here and the server; it seems to keep one session for each client, as locks need it",
+		Advice: poolerAdvice + "; a pooler needs room for all connections of all clients, and must not end those that it thinks idle",
+	}, nil
+}
+
+// sharingRounds is how often both connections are asked. Poolers give the session used last to the next who asks, so two
+// rounds are enough for most.
+const sharingRounds = 8
+
+// sharing reports whether two connections are served by one session, or one by several.
+func sharing(ctx context.Context, a, b *conn, first int32) (bool, error) {
+	var second int32
+	for round := range sharingRounds {
+		pidB, err := b.served(ctx)
+		if err != nil {
+			return false, err
+		}
+		pidA, err := a.served(ctx)
+		if err != nil {
+			return false, err
+		}
+		if round == 0 {
+			second = pidB
+		}
+		if pidA != first || pidB != second || pidA == pidB {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// served is the number of the process that serves a statement.
+func (c *conn) served(ctx context.Context) (int32, error) {
+	answer := c.pg.ExecParams(ctx, "SELECT pg_backend_pid()", nil, nil, nil, binaryFormat).Read()
+	if answer.Err != nil {
+		return 0, answer.Err
+	}
+	if len(answer.Rows) != 1 {
+		return 0, errSwapped
+	}
+	return int32Of(answer.Rows[0][0]), nil
+}

@@ -1,0 +1,138 @@
+package pglock
+
+import (
+	"fmt"
+	"strings"
+)
+
+// statement names one of the statements that a connection prepares when it first needs it. They are prepared once for
+// each connection, so running one costs a round trip and no parsing.
+type statement int
+
+const (
+	stmtTry statement = iota
+	stmtNote
+	stmtLock
+	stmtUnlock
+	stmtUnlockIfHeld
+	stmtPing
+	stmtCancel
+	stmtTerminate
+	stmtLook
+	stmtPin
+	statements
+)
+
+// grantColumns are the columns of the table that a grant writes, and their values: $1 to $8 are key, kind, name, how many
+// tokens, nonce, owner, client and label; c.us is the server's clock after the lock was given, in microseconds.
+const grantColumns = `(key, kind, name, token, last, nonce, owner, client, label, since, pid)
+	SELECT $1::bigint, $2::text, $3::bytea, c.us, c.us + $4::bigint - 1, $5::bytea, $6::bytea, $7::bytea, $8::bytea, c.at, pg_backend_pid()`
+
+// clock is the server's. It refers to l, so it is read when l's function has returned and not before; OFFSET 0 keeps the
+// planner from taking the subqueries apart.
+const clock = `LATERAL (SELECT x.at, (extract(epoch FROM x.at) * 1000000)::bigint AS us
+	FROM (SELECT clock_timestamp() AS at WHERE l.ok OFFSET 0) x OFFSET 0) c`
+
+// grantUpdate mints the token. ON CONFLICT takes the newest version of the row, whatever the statement's snapshot says,
+// which is older than the lock when the statement had to wait. A block of tokens is given only while the clock is ahead of
+// what was given before: otherwise tokens would run away from the clock, and could repeat after a failover. A row of
+// another name, which has the same number by accident, is left alone.
+const grantUpdate = `ON CONFLICT (key) DO UPDATE SET
+	token = greatest(t.last + 1, excluded.token),
+	last = CASE WHEN excluded.token > t.last THEN excluded.last ELSE t.last + 1 END,
+	nonce = excluded.nonce, owner = excluded.owner, client = excluded.client, label = excluded.label,
+	since = excluded.since, pid = excluded.pid
+	WHERE t.name = excluded.name AND t.kind = excluded.kind
+	RETURNING t.token, t.last`
+
+// ours selects the advisory locks of this database that have one 64-bit number, and their numbers.
+const ours = `l.locktype = 'advisory' AND l.objsubid = 1 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+
+const number = `((l.classid::bigint << 32) | l.objid::bigint)`
+
+// texts are the statements over {T}, which stands for the table's name.
+var texts = [statements]string{
+	// One statement takes the lock if it is free and mints the token, or says who has it. Its columns: was the lock taken;
+	// was a token minted; and of the row token, last, kind, name, owner, client and since.
+	stmtTry: `WITH l AS MATERIALIZED (SELECT pg_try_advisory_lock($1) AS ok),
+	g AS (INSERT INTO {T} AS t ` + grantColumns + ` FROM l, ` + clock + ` ` + grantUpdate + `)
+	SELECT true, true, g.token, g.last, NULL::text, NULL::bytea, NULL::bytea, NULL::bytea, NULL::timestamptz FROM g
+	UNION ALL
+	SELECT l.ok, false, t.token, t.last, t.kind, t.name, t.owner, t.client, t.since
+		FROM l LEFT JOIN {T} t ON t.key = $1 WHERE NOT EXISTS (SELECT FROM g)`,
+
+	// Notes who waits in a session, so that operators see it. One row for each session. It tells who has the lock: the
+	// columns of the table token, kind, name, owner, client and since.
+	stmtNote: `WITH n AS (INSERT INTO {T}_waits (pid, key, owner, client, label)
+		VALUES ($5::int, $1::bigint, $2::bytea, $3::bytea, $4::bytea)
+		ON CONFLICT (pid) DO UPDATE SET key = excluded.key, owner = excluded.owner, client = excluded.client, label = excluded.label)
+	SELECT t.token, t.kind, t.name, t.owner, t.client, t.since FROM {T} t WHERE t.key = $1::bigint`,
+
+	// The same as stmtTry, waiting. No row comes back if the number belongs to another name; the lock is taken then.
+	stmtLock: `INSERT INTO {T} AS t ` + grantColumns + `
+	FROM (SELECT pg_advisory_lock($1) IS NOT NULL AS ok OFFSET 0) l, ` + clock + ` ` + grantUpdate,
+
+	stmtUnlock: `SELECT pg_advisory_unlock($1::bigint)`,
+
+	stmtUnlockIfHeld: `SELECT pg_advisory_unlock($1::bigint) FROM pg_locks l WHERE l.pid = pg_backend_pid() AND l.granted AND ` + ours + ` AND ` + number + ` = $1::bigint`,
+
+	// A sign of life.
+	stmtPing: `SELECT`,
+
+	// Both name a session by its process and when that began, because numbers of processes come again.
+	stmtCancel:    `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND backend_start = $2::timestamptz`,
+	stmtTerminate: `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND backend_start = $2::timestamptz`,
+
+	// One row and which session has its lock: NULL if none has, and not the one in the row if another has just got it.
+	stmtLook: `SELECT t.kind, t.name, t.token, t.last, t.owner, t.client, t.label, t.since, t.pid, t.collided,
+		(SELECT l.pid FROM pg_locks l WHERE l.granted AND ` + ours + ` AND ` + number + ` = t.key LIMIT 1)
+	FROM {T} t WHERE t.key = $1::bigint`,
+
+	// A row whose number is shared must stay for ever: the other name has moved on because of it.
+	stmtPin: `UPDATE {T} SET collided = true WHERE key = $1::bigint AND (kind <> $2::text OR name <> $3::bytea) RETURNING key`,
+}
+
+// textsFor returns the statements over a table, whose name is one that needs no quotes.
+func textsFor(table string) *[statements]string {
+	own := texts
+	for i := range own {
+		own[i] = strings.ReplaceAll(own[i], "{T}", table)
+	}
+	return &own
+}
+
+func (s statement) String() string { return fmt.Sprintf("interlock_%d", int(s)) }
+
+// createTexts make the tables. Names and what is shown to people are bytes, because the database's encoding may not have
+// all characters. What is of the moment only is not written to the log. The token's table leaves room in its pages, so
+// that a grant changes no index.
+var createTexts = []string{
+	`CREATE TABLE IF NOT EXISTS {T} (
+		key bigint PRIMARY KEY,
+		kind text NOT NULL,
+		name bytea NOT NULL,
+		token bigint NOT NULL,
+		last bigint NOT NULL,
+		nonce bytea NOT NULL,
+		owner bytea NOT NULL,
+		client bytea NOT NULL,
+		label bytea NOT NULL,
+		since timestamptz NOT NULL,
+		pid int NOT NULL,
+		collided boolean NOT NULL DEFAULT false
+	) WITH (fillfactor = 50)`,
+	`CREATE UNLOGGED TABLE IF NOT EXISTS {T}_waits (
+		pid int PRIMARY KEY,
+		key bigint NOT NULL,
+		owner bytea NOT NULL,
+		client bytea NOT NULL,
+		label bytea NOT NULL
+	) WITH (fillfactor = 50)`,
+	`CREATE UNLOGGED TABLE IF NOT EXISTS {T}_breaks (
+		key bigint NOT NULL,
+		pid int NOT NULL,
+		token bigint NOT NULL,
+		asked timestamptz NOT NULL DEFAULT now(),
+		PRIMARY KEY (pid, key)
+	)`,
+}

@@ -1,0 +1,208 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func init() { driver.DefaultMux.Register("postgres", openURL) }
+
+const defaultPort = 5432
+
+// openURL returns a driver for u, with connections of its own.
+func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver, error) {
+	config, opts, err := fromURL(u, c)
+	if err != nil {
+		return nil, err
+	}
+	d, err := New(ctx, config, opts)
+	var badlySetUp *setupError
+	switch {
+	case err == nil:
+		return d, nil
+	case errors.As(err, &badlySetUp), strings.HasPrefix(err.Error(), "postgres: "):
+		return nil, err
+	}
+	return nil, &openError{config, err}
+}
+
+// misplaced finds the rest of a password whose / has ended it. Later errors would show it as a database.
+func misplaced(u *driver.URL) error {
+	if strings.Contains(u.Path, "@") {
+		return errors.New("postgres: there is an @ in the path; write a / inside a user or password as %2F")
+	}
+	return nil
+}
+
+// readQuery returns the error of the query. One that shows a key or value must not show the rest of a password whose ?
+// has ended it: then the @ that follows it is in the query, and nothing is in front of the hosts.
+func readQuery(u *driver.URL, p *driver.Params) error {
+	err := p.Err()
+	if err == nil || u.User+u.Password != "" {
+		return err
+	}
+	for key, values := range u.Query {
+		if strings.Contains(key+strings.Join(values, ""), "@") {
+			return errors.New("postgres: there is an @ in the query; write a ? inside a user or password as %3F")
+		}
+	}
+	return err
+}
+
+// policies are the values of the query key check.
+var policies = map[string]CheckPolicy{"warn": CheckWarn, "refuse": CheckRefuse, "none": CheckNone}
+
+// encryption are the values of the query key sslmode, as everywhere with PostgreSQL.
+var encryption = []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
+
+// tlsQuery is what the query says about encryption.
+type tlsQuery struct{ mode, ca, cert, key string }
+
+// fromURL reads what the package doc describes under URL.
+func fromURL(u *driver.URL, c driver.Config) (*pgconn.Config, *Options, error) {
+	if err := misplaced(u); err != nil {
+		return nil, nil, err
+	}
+	p := u.Params()
+	opts := &Options{
+		Table: p.String("table", ""), Timeout: c.Lease, Shared: p.Int("shared", 0, 1), Waits: p.Int("waits", 0, 1),
+		Slice: p.Duration("slice", 0), Logger: c.Logger,
+	}
+	check := p.String("check", "warn")
+	t := tlsQuery{
+		mode: p.String("sslmode", ""), ca: p.String("sslrootcert", ""), cert: p.String("sslcert", ""), key: p.String("sslkey", ""),
+	}
+	if err := readQuery(u, p); err != nil {
+		return nil, nil, err
+	}
+	policy, known := policies[check]
+	if !known {
+		return nil, nil, errors.New("postgres: check is warn, refuse or none")
+	}
+	opts.Check = policy
+	if _, err := opts.withDefaults(); err != nil {
+		return nil, nil, err
+	}
+	database := strings.TrimPrefix(u.Path, "/")
+	if strings.Contains(database, "/") {
+		return nil, nil, errors.New("postgres: the path names the database in which the tokens are kept, as in postgres://host/database")
+	}
+	config, err := configFor(u, database, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	config.RuntimeParams["application_name"] = applicationName(c.Client)
+	return config, opts, nil
+}
+
+// applicationName is what the server's own views show of a client.
+func applicationName(client string) string {
+	const most = 63 // bytes that the server keeps
+	name := "interlock " + client
+	if client == "" {
+		name = "interlock"
+	}
+	clean := func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}
+	name = strings.Map(clean, name)
+	return name[:min(len(name), most)]
+}
+
+// configFor makes the client library's configuration. What the URL leaves out comes from where PostgreSQL's programs look:
+// the environment (PGHOST, PGUSER, PGPASSWORD, ...) and the file with passwords. The password of the URL is not in the text
+// that the library reads, whose errors show it.
+func configFor(u *driver.URL, database string, t tlsQuery) (*pgconn.Config, error) {
+	words := map[string]string{
+		"user": u.User, "dbname": database, "sslmode": t.mode, "sslrootcert": t.ca, "sslcert": t.cert, "sslkey": t.key,
+	}
+	var hosts, ports []string
+	for _, h := range u.Hosts {
+		host, port, err := splitHost(h)
+		if err != nil {
+			return nil, err
+		}
+		hosts, ports = append(hosts, host), append(ports, strconv.Itoa(port))
+	}
+	words["host"], words["port"] = strings.Join(hosts, ","), strings.Join(ports, ",")
+	if len(hosts) > 1 { // one of them is the primary
+		words["target_session_attrs"] = "read-write"
+	}
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	var text strings.Builder
+	for key, value := range words {
+		if value != "" {
+			fmt.Fprintf(&text, "%s='%s' ", key, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value))
+		}
+	}
+	config, err := pgconn.ParseConfig(text.String())
+	if err != nil {
+		return nil, fmt.Errorf("postgres: the settings cannot be used: %w", errors.Unwrap(err))
+	}
+	if u.Password != "" {
+		config.Password = u.Password
+	}
+	return config, nil
+}
+
+// check says what is wrong with the settings of encryption.
+func (t *tlsQuery) check() error {
+	known := t.mode == ""
+	for _, mode := range encryption {
+		known = known || t.mode == mode
+	}
+	if !known {
+		return errors.New("postgres: sslmode is one of " + strings.Join(encryption, ", "))
+	}
+	if (t.cert == "") != (t.key == "") {
+		return errors.New("postgres: sslcert and sslkey go together")
+	}
+	for _, path := range []string{t.ca, t.cert, t.key} {
+		if path == "" || path == "system" {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("postgres: %w", err)
+		}
+	}
+	return nil
+}
+
+// splitHost reads a host, which is the folder of a socket if it begins with a slash.
+func splitHost(h string) (host string, port int, err error) {
+	if filepath.IsAbs(h) {
+		return h, defaultPort, nil
+	}
+	if strings.HasPrefix(h, "[") && strings.HasSuffix(h, "]") && len(h) > len("[]") {
+		return h[1 : len(h)-1], defaultPort, nil
+	}
+	name, digits, err := net.SplitHostPort(h)
+	if err != nil {
+		if strings.ContainsAny(h, ":[]") {
+			return "", 0, errors.New("postgres: a host cannot be read; write an IPv6 address in brackets, as in [::1]:5432")
+		}
+		return h, defaultPort, nil
+	}
+	port, err = strconv.Atoi(digits)
+	switch {
+	case name == "":
+		return "", 0, errors.New("postgres: a host is empty; write for instance localhost:5432")
+	case err != nil || port < 1 || port > 65535:
+		return "", 0, fmt.Errorf("postgres: the port of %s is not a number from 1 to 65535", name)
+	}
+	return name, port, nil
+}

@@ -1,0 +1,111 @@
+package pglock
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+func parse(t *testing.T, raw string) *driver.URL {
+	t.Helper()
+	u, err := driver.ParseURL(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestURL_IsReadCompletely(t *testing.T) {
+	socket, _, err := fromURL(parse(t, "postgres://%2Frun%2Fpostgresql/locks"), driver.Config{})
+	if err != nil || socket.Host != "/run/postgresql" || socket.Database != "locks" {
+		t.Errorf("the folder of a socket is read as %+v, %v", socket, err)
+	}
+	config, o, err := fromURL(parse(t, "postgres://me:p%27%5C%20w@h1:6000,[::1]/locks?table=app.locks&shared=2&waits=3&slice=5s&check=refuse&sslmode=disable"),
+		driver.Config{Lease: 7 * time.Second, Client: "host:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Host != "h1" || config.Port != 6000 || config.User != "me" || config.Password != `p'\ w` || config.Database != "locks" {
+		t.Errorf("got %s:%d as %s with %q, database %s", config.Host, config.Port, config.User, config.Password, config.Database)
+	}
+	if len(config.Fallbacks) != 1 || config.Fallbacks[0].Host != "::1" || config.Fallbacks[0].Port != defaultPort || config.ValidateConnect == nil {
+		t.Errorf("the second host is %+v", config.Fallbacks)
+	}
+	if config.RuntimeParams["application_name"] != "interlock host:1" {
+		t.Errorf("the application is called %q", config.RuntimeParams["application_name"])
+	}
+	if o.Table != "app.locks" || o.Shared != 2 || o.Waits != 3 || o.Slice != 5*time.Second || o.Check != CheckRefuse || o.Timeout != 7*time.Second {
+		t.Errorf("the options are %+v", o)
+	}
+}
+
+func TestURL_ErrorsSayWhatIsWrongAndShowNoPassword(t *testing.T) {
+	for raw, says := range map[string]string{
+		"postgres://me:hunter2@h/db?tabel=x":                "this engine takes check, shared, slice",
+		"postgres://me:hunter2@h/db?check=perhaps":          "warn, refuse or none",
+		"postgres://me:hunter2@h/db?table=Locks":            "lower-case",
+		"postgres://me:hunter2@h/db?slice=1ms":              "slice",
+		"postgres://me:hunter2@h/db?waits=0":                "at least 1",
+		"postgres://me:hunter2@h/db?shared=5000":            "shared",
+		"postgres://me:hunter2@h:x/db":                      "port",
+		"postgres://me:hunter2@a:b:c/db":                    "brackets",
+		"postgres://me:hunter2@:5432/db":                    "empty",
+		"postgres://me:hunter2@h/a/b":                       "path",
+		"postgres://me:hun/ter2@h/db":                       "%2F",
+		"postgres://me:hun?ter2@h/db":                       "%3F",
+		"postgres://me:hunter2@h/db?sslmode=perhaps":        "sslmode",
+		"postgres://me:hunter2@h/db?sslcert=/x":             "go together",
+		"postgres://me:hunter2@h/db?sslrootcert=/not/there": "/not/there",
+	} {
+		_, _, err := fromURL(parse(t, raw), driver.Config{})
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want an error that says %q", raw, err, says)
+			continue
+		}
+		if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "ter2") {
+			t.Errorf("%s: the error shows the password: %v", raw, err)
+		}
+	}
+}
+
+func TestURL_WithPasswordAndTLS(t *testing.T) {
+	o := &servers.PostgresOptions{Password: "s3cr3t/%", TLS: true}
+	n := servers.PostgresServer(t, o)
+	ca, cert, key := n.CertificateFiles()
+	base := "postgres://postgres:s3cr3t%2F%25@" + n.Addr() + "/postgres?check=none"
+	for query, says := range map[string]string{
+		"&sslmode=verify-full&sslrootcert=" + ca:                                         "",
+		"&sslmode=verify-full&sslrootcert=" + ca + "&sslcert=" + cert + "&sslkey=" + key: "",
+		"&sslmode=require":     "",
+		"&sslmode=disable":     "sslmode=require",
+		"&sslmode=verify-full": "sslrootcert=",
+	} {
+		d, err := driver.DefaultMux.Open(t.Context(), base+query, driver.Config{})
+		if err == nil {
+			r := request("x", "1")
+			acquire(t, d.(*Driver), r)
+			release(t, d.(*Driver), r)
+			_ = d.Close()
+		}
+		if says == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want an error that says %q", query, err, says)
+		}
+		if err != nil && strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%s: the error shows the password: %v", query, err)
+		}
+	}
+	for raw, says := range map[string]string{
+		"postgres://postgres:wrong@" + n.Addr() + "/postgres?sslmode=require":       "user or password is wrong",
+		"postgres://postgres:s3cr3t%2F%25@" + n.Addr() + "/missing?sslmode=require": "must exist",
+		"postgres://postgres@127.0.0.1:1/postgres":                                  "127.0.0.1",
+	} {
+		_, err := driver.DefaultMux.Open(t.Context(), raw, driver.Config{})
+		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v, want an error on one line that says %q", raw, err, says)
+		}
+	}
+}
