@@ -14,7 +14,7 @@ import (
 type call struct {
 	user  context.Context //nolint:containedctx // it is a context; nil if there is no user's
 	base  context.Context //nolint:containedctx // the client's
-	limit time.Duration   // if positive, how long from when it has become a context
+	until time.Time       // its own end, if it has one
 
 	mu    sync.Mutex      // guards what follows
 	real  context.Context //nolint:containedctx // what it has become
@@ -36,6 +36,8 @@ func (x *call) Err() error {
 		return context.Canceled
 	case x.user != nil && x.user.Err() != nil:
 		return x.user.Err()
+	case !x.until.IsZero() && !time.Now().Before(x.until):
+		return context.DeadlineExceeded
 	}
 	return x.base.Err()
 }
@@ -43,8 +45,9 @@ func (x *call) Err() error {
 // Done is closed when it has ended.
 func (x *call) Done() <-chan struct{} { return x.become().Done() }
 
-// Deadline is the earlier one of the user's and its own.
-func (x *call) Deadline() (time.Time, bool) { return x.become().Deadline() }
+// Deadline tells none, although there may be one: a client library that kept to it by itself would give up an instant before
+// Err says why, and what ends because this call has ended must be known from everything else.
+func (x *call) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Value is the user's.
 func (x *call) Value(key any) any { return x.become().Value(key) }
@@ -61,8 +64,8 @@ func (x *call) become() context.Context {
 		parent = x.base
 	}
 	var cancel context.CancelFunc
-	if x.limit > 0 {
-		x.real, cancel = context.WithTimeout(parent, x.limit)
+	if !x.until.IsZero() {
+		x.real, cancel = context.WithDeadline(parent, x.until)
 	} else {
 		x.real, cancel = context.WithCancel(parent)
 	}

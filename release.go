@@ -166,7 +166,7 @@ func (w word) there(ctx context.Context) error {
 	l, c := w.l, w.l.m.c
 	r, attempts, grace := l.g.release(), 0, unlockGrace
 	if ctx.Err() == nil {
-		bounded := call{user: ctx, base: c.hard, limit: settleAttempt}
+		bounded := call{user: ctx, base: c.hard, until: time.Now().Add(settleAttempt)}
 		err := c.d.Release(&bounded, r)
 		bounded.end()
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {

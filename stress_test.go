@@ -34,14 +34,16 @@ func stress(t *testing.T, breaking bool) {
 	remote := newHooks(d.Peer())
 	defer remote.Close()
 	opts := &Options{Lease: 60 * time.Millisecond, LocalTime: time.Millisecond, CloseTimeout: 10 * time.Second}
-	clients := []*Client{mustNew(t, d, opts), mustNew(t, remote, opts)}
+	far := newHooks(d.Peer())
+	defer far.Close()
+	clients := []*Client{mustNew(t, d, opts), mustNew(t, remote, opts), mustNew(t, leading{far}, opts)}
 	names := make([]register, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range 32 {
 		all.Go(func() {
-			s := stressor{t: t, rand: rand.New(rand.NewPCG(seed, uint64(i))), c: clients[i%2], names: names, breaking: breaking}
+			s := stressor{t: t, rand: rand.New(rand.NewPCG(seed, uint64(i))), c: clients[i%len(clients)], names: names, breaking: breaking}
 			for ctx.Err() == nil {
 				s.act(ctx)
 			}

@@ -314,7 +314,7 @@ func (a *attempt) explain(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrLost):
 		return err
-	case driver.IsDefinite(err) && !a.unknown && !(a.waited && errors.Is(err, driver.ErrClosed)):
+	case driver.IsDefinite(err) && !a.unknown && !a.d.hasOpened(a.e) && !(a.waited && errors.Is(err, driver.ErrClosed)):
 		return err
 	case driver.IsDefinite(err): // but another copy of the request may still be granted, or its place in the queue is left
 		return errors.Join(err, &driver.UnavailableError{Op: "acquire", Name: a.r.Name})

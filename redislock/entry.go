@@ -130,6 +130,13 @@ func (d *Driver) opened(e *entry) {
 	e.open = true
 }
 
+// hasOpened reports whether an earlier attempt, or this one, has left a call whose outcome is unknown.
+func (d *Driver) hasOpened(e *entry) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return e.open
+}
+
 // news waits until something is pushed to the attempt, after at most t, and returns it, or nil if it is time to ask.
 func (a *attempt) news(ctx context.Context, t time.Duration) (*push, error) {
 	d, until := a.d, time.Now().Add(t)

@@ -251,7 +251,7 @@ type greeting struct {
 	resp3   bool
 	replica bool
 	cluster bool // it is a node of a Cluster
-	major   int // of its version; 0 if unknown
+	major   int  // of its version; 0 if unknown
 }
 
 // suits reports what is wrong with a server that says g of itself.

@@ -50,17 +50,18 @@ type wire struct {
 	owed       int           // how many answers these are
 	room       chan struct{} // if somebody waits to send: closed when owed has gone down
 
-	reader   *waiter
-	ticks    bool      // the reader stops at the next tick at the latest
-	trusting int       // how many are parked who trust in that
-	tick     time.Time // when the next one is due
-	deadline time.Time // of conn, for reading
-	stale    bool      // the deadline was reached, or set to interrupt the reader: it is not what deadline says
-	reads    uint64    // how often somebody took the role
-	received uint64    // how often something came
-	answered uint64    // how many requests were
-	awaiters waiterList
-	resting  waiter // the wire itself, when it reads, or writes for nobody
+	reader        *waiter
+	ticks         bool      // the reader stops at the next tick at the latest
+	trusting      int       // how many are parked who trust in that
+	tick          time.Time // when the next one is due
+	deadline      time.Time // of conn, for reading
+	writeDeadline time.Time // of conn, for writing
+	stale         bool      // the deadline was reached, or set to interrupt the reader: it is not what deadline says
+	reads         uint64    // how often somebody took the role
+	received      uint64    // how often something came
+	answered      uint64    // how many requests were
+	awaiters      waiterList
+	resting       waiter // the wire itself, when it reads, or writes for nobody
 
 	idling, pulsing wireTimer
 	idleReads       uint64 // reads, when idling was set

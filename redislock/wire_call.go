@@ -148,7 +148,7 @@ func (w *wire) finish(ctx context.Context, p *request) error {
 				return nil
 			}
 		case mine:
-			w.flush(&p.waiter)
+			w.flush(ctx, &p.waiter)
 		default:
 			w.read(&p.waiter, time.Time{}, true)
 		}

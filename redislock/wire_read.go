@@ -62,7 +62,6 @@ func (w *wire) keepTime() {
 		return
 	}
 	w.tick = now.Add(wireTick)
-	_ = w.raw.SetWriteDeadline(w.tick) // fails only when the connection has ended
 	for i := range w.queue.n {
 		if p := w.queue.at(i); p.trusts && p.ctx.Err() != nil {
 			p.rouse()

@@ -1,6 +1,9 @@
 package redislock
 
-import "runtime"
+import (
+	"context"
+	"runtime"
+)
 
 const (
 	// wireRounds is how often one goroutine writes before another takes over: meanwhile its own answer may have come.
@@ -13,9 +16,9 @@ const (
 	wireKeep = 64 << 10
 )
 
-// flush writes what there is to be written: until the next tick at the latest, unless x is the wire itself. It is called
-// under mu.
-func (w *wire) flush(x *waiter) {
+// flush writes what there is to be written: until the next tick or the end of ctx at the latest, unless x is the wire
+// itself. It is called under mu.
+func (w *wire) flush(ctx context.Context, x *waiter) {
 	aside := x == &w.resting
 	w.flusher = x
 	for size, i := 0, 0; w.crowd && i < wireYields && len(w.out) > size; i++ {
@@ -28,7 +31,7 @@ func (w *wire) flush(x *waiter) {
 	}
 	w.crowd = false
 	for round := 0; w.isBehind() && w.err == nil; round++ {
-		if !aside && round >= wireRounds && w.summon() {
+		if !aside && (round >= wireRounds && w.summon() || ctx.Err() != nil) {
 			break
 		}
 		if !w.write() && !aside {
@@ -44,6 +47,10 @@ func (w *wire) isBehind() bool { return w.behind || len(w.out) > 0 }
 // write writes once. It reports false if the server did not take everything by the next tick. It is called under mu.
 func (w *wire) write() bool {
 	w.keepTime()
+	if !w.tick.Equal(w.writeDeadline) { // set by nobody else: a deadline that moves on does not end a write under way
+		w.writeDeadline = w.tick
+		_ = w.raw.SetWriteDeadline(w.tick) // fails only when the connection has ended
+	}
 	b := w.out
 	w.out, w.spare = w.spare[:0], nil
 	w.sent += uint64(len(b)) // in case that somebody finds the connection broken meanwhile
@@ -71,6 +78,6 @@ func (w *wire) flushAside() {
 	defer w.work.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.flush(&w.resting)
+	w.flush(context.Background(), &w.resting)
 	w.handOn()
 }

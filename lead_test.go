@@ -1,0 +1,74 @@
+package interlock
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// leading is an engine whose waits can be left and taken up again, so that callers ask it in their own goroutines.
+type leading struct{ *hooks }
+
+func (leading) Begin(context.Context, *driver.Request) (driver.Grant, bool, error) { panic("not used") }
+
+// Client libraries put the deadline of a context on their sockets, and say that it is over an instant before the context
+// does. That is nothing to those who wait behind, so no driver is shown it.
+func TestLeader_WhoseTimeIsOver_EndsItsOwnWaitOnly(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		c := mustNew(t, leading{h}, nil)
+		defer c.Close()
+		held := mustLock(t, t.Context(), c, "a")
+		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+			if deadline, has := ctx.Deadline(); has {
+				time.Sleep(time.Until(deadline) - time.Nanosecond)
+				return driver.Grant{}, context.DeadlineExceeded
+			}
+			return h.Driver.Acquire(ctx, r)
+		})
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		leader := lockLater(short, c, "a")
+		synctest.Wait()
+		other := lockLater(t.Context(), c, "a")
+		if got := <-leader; got.err == nil {
+			t.Error("the leader got the lock beside its holder")
+		}
+		synctest.Wait()
+		mustUnlock(t, held)
+		got := <-other
+		if got.err != nil {
+			t.Fatalf("the other, whose context goes on: %v", got.err)
+		}
+		mustUnlock(t, got.lease)
+	})
+}
+
+func TestUnlock_OfADriverThatLooksOnlyAtErr_TriesAgainInTime(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		l := mustLock(t, t.Context(), c, "a")
+		first := true
+		on(h, &h.release, func(ctx context.Context, r *driver.Release) error {
+			if !first {
+				return h.Driver.Release(ctx, r)
+			}
+			first = false
+			for range 1000 {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			return context.DeadlineExceeded
+		})
+		begin := time.Now()
+		if err := l.Unlock(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > settleAttempt+time.Second {
+			t.Errorf("the first attempt to release took %v", took)
+		}
+	})
+}
