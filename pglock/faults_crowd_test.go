@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -44,6 +45,10 @@ func TestLock_WhoseContextEnds_ReturnsAtOnceAndNothingStaysQueued(t *testing.T) 
 		until(t, patience, func() error {
 			return want(ops.one("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = 'advisory' AND NOT l.granted", table), "0")
 		})
+	}
+	// Each wait was cancelled, and not ended with its session. The next one may come before that of the last is free again.
+	if n, err := strconv.Atoi(ops.one("SELECT count(*) FROM %s_waits", table)); err != nil || n < 1 || n > 4 {
+		t.Errorf("20 waits were in %d sessions (%v), want a few", n, err)
 	}
 	unlock(t, l)
 	unlock(t, lock(t, b, "x"))
