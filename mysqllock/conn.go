@@ -4,6 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -229,8 +230,8 @@ func (c *conn) bequeath() {
 		c.broken = errLost
 	}
 	c.d.died(c)
-	close(c.done) // not before: who waits for it looks at what died has decided
-	for _, j := range left {
-		j.dead(c.broken)
+	close(c.done)            // not before: who waits for it looks at what died has decided
+	for _, j := range left { // nothing of them was sent, whatever ended the connection
+		j.dead(fmt.Errorf("%w: %w", errLost, c.broken))
 	}
 }
