@@ -146,7 +146,7 @@ func BenchmarkCrowd(b *testing.B) {
 				until(b, time.Minute, func() error {
 					return want(ops.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), fmt.Sprint(n))
 				})
-				time.Sleep(1200 * time.Millisecond)
+				time.Sleep(1200 * time.Millisecond) // real: past deadlock_timeout, a second
 				begin := time.Now()
 				release(b, d, first)
 				all.Wait()

@@ -66,7 +66,7 @@ func (a *admin) one(text string, args ...any) string {
 // until asks again and again until there is no error.
 func until(t testing.TB, within time.Duration, missing func() error) {
 	t.Helper()
-	for end := time.Now().Add(within); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(within); ; time.Sleep(5 * time.Millisecond) { // real: the server tells nobody
 		err := missing()
 		if err == nil {
 			return

@@ -148,7 +148,7 @@ func (w *wire) finish(ctx context.Context, p *request) error {
 				return nil
 			}
 		case mine:
-			w.flush(ctx, &p.waiter)
+			w.flush(&p.waiter, ctx.Err)
 		default:
 			w.read(&p.waiter, time.Time{}, true)
 		}

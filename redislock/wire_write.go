@@ -1,9 +1,6 @@
 package redislock
 
-import (
-	"context"
-	"runtime"
-)
+import "runtime"
 
 const (
 	// wireRounds is how often one goroutine writes before another takes over: meanwhile its own answer may have come.
@@ -16,10 +13,10 @@ const (
 	wireKeep = 64 << 10
 )
 
-// flush writes what there is to be written: until the next tick or the end of ctx at the latest, unless x is the wire
-// itself. It is called under mu.
-func (w *wire) flush(ctx context.Context, x *waiter) {
-	aside := x == &w.resting
+// flush writes what there is to be written: until the next tick at the latest, and no longer than ended returns nil. Without
+// ended it is the wire itself that writes, until nothing is left. It is called under mu.
+func (w *wire) flush(x *waiter, ended func() error) {
+	aside := ended == nil
 	w.flusher = x
 	for size, i := 0, 0; w.crowd && i < wireYields && len(w.out) > size; i++ {
 		// Those who were roused together soon have more to send. They are let go first, as long as they bring something: one
@@ -31,7 +28,7 @@ func (w *wire) flush(ctx context.Context, x *waiter) {
 	}
 	w.crowd = false
 	for round := 0; w.isBehind() && w.err == nil; round++ {
-		if !aside && (round >= wireRounds && w.summon() || ctx.Err() != nil) {
+		if !aside && (round >= wireRounds && w.summon() || ended() != nil) {
 			break
 		}
 		if !w.write() && !aside {
@@ -78,6 +75,6 @@ func (w *wire) flushAside() {
 	defer w.work.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.flush(context.Background(), &w.resting)
+	w.flush(&w.resting, nil)
 	w.handOn()
 }

@@ -59,7 +59,7 @@ user's state folder: no server is needed.`,
 	root.SetVersionTemplate("interlock {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.url, "url", "", "engine, such as file:///var/lib/app/locks or redis://host:6379 (default $INTERLOCK_URL, else files in the user's state folder)")
+	flags.StringVar(&a.url, "url", "", "engine, such as redis://host:6379; see \"interlock help engines\" (default $INTERLOCK_URL, else files in the user's state folder)")
 	flags.VarP(&a.output, "output", "o", "how to print results and errors: text or json")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long the engine may take for one answer; not the wait for a lock")
 
@@ -68,7 +68,7 @@ user's state folder: no server is needed.`,
 	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"}, &cobra.Group{ID: "look", Title: "Looking and repairing:"})
 	root.AddCommand(a.runCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand())
 	root.AddCommand(a.lsCommand(), a.getCommand(), a.watchCommand(), a.breakCommand(), a.doctorCommand())
-	root.AddCommand(a.versionCommand(), exitCodesTopic(), environmentTopic())
+	root.AddCommand(a.versionCommand(), exitCodesTopic(), environmentTopic(), enginesTopic())
 	root.AddCommand(a.toolCommands()...)
 	root.SetHelpCommand(helpCommand())
 	return root
@@ -127,7 +127,7 @@ func explained(ctx context.Context, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
 		return err
 	}
-	if why := context.Cause(ctx); why != ctx.Err() {
+	if why := context.Cause(ctx); !errors.Is(why, ctx.Err()) {
 		return fmt.Errorf("%w: %w", err, why)
 	}
 	return err
