@@ -17,8 +17,8 @@ import (
 const acquireLong = `Take the lock NAME and keep it after this command has ended, for scripts that cannot use "interlock run".
 
 Nothing renews the lock: it ends after --lease unless the script calls "interlock renew HANDLE" before, or
-"interlock release HANDLE" when it is done. Works on engines whose holds end by a lease; on the others, such as files,
-use "interlock run".`
+"interlock release HANDLE" when it is done. Works on engines whose holds end by a lease, such as Redis; on the others
+(files, ZooKeeper, etcd, MySQL, PostgreSQL) use "interlock run".`
 
 // acquireOptions are the flags of acquire.
 type acquireOptions struct {

@@ -123,7 +123,7 @@ func (a *app) confirmBreak(o *breakOptions, name string, h driver.Holder) error 
 	if !isTerminal(a.stdin) || !isTerminal(a.stderr) {
 		return usage("break %q: there is no terminal to ask at; if you are sure, give --yes", name)
 	}
-	fmt.Fprintf(a.stderr, "%s is held by %s for %s, token %d.\nBreak it? [y/N] ", printable(name), who(h.Client, h.Owner, h.Label), age(h.Since, time.Now()), h.Token)
+	fmt.Fprintf(a.stderr, "%s is held by %s%s, token %d.\nBreak it? [y/N] ", printable(name), who(h.Client, h.Owner, h.Label), forAge(h.Since, time.Now()), h.Token)
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if s := strings.ToLower(strings.TrimSpace(answer)); err != nil || (s != "y" && s != "yes") {
 		return exitWith(exitNone, fmt.Errorf("%q was not broken", name))

@@ -45,6 +45,7 @@ func TestHelp_IsAsReviewed(t *testing.T) {
 		"help-run":         {"run", "--help"},
 		"help-exit-codes":  {"help", "exit-codes"},
 		"help-environment": {"help", "environment"},
+		"help-engines":     {"help", "engines"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := command(t, nil, args...)

@@ -4,7 +4,8 @@
 //
 // runs the job when nobody else holds the lock "nightly", keeps the lock while the job runs, gives it back when the job
 // has ended, and ends with the job's exit code. Without --url and INTERLOCK_URL the locks are files in the user's state
-// folder, so that it works on one machine with no server at all.
+// folder, so that it works on one machine with no server at all. With them they are in Redis or Valkey, ZooKeeper, etcd, MySQL
+// or MariaDB, or PostgreSQL; "interlock help engines" lists the URLs.
 //
 // # Exit codes
 //

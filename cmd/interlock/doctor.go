@@ -73,7 +73,7 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 		a.examine(ctx, e, d, lease)
 		_ = e.close()
 	case judge(err).exit == exitUnavailable:
-		d.add(driver.Finding{Check: "reach", Level: driver.LevelFail, Detail: message(err), Advice: "check the address, the network and the server"})
+		d.add(driver.Finding{Check: "reach", Level: driver.LevelFail, Detail: message(err), Advice: "check the address, user and password, the network and the server"})
 	default:
 		return err
 	}

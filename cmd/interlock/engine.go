@@ -94,9 +94,21 @@ func parseEngineURL(raw string) (*driver.URL, error) {
 		return nil, usage("%v", err)
 	}
 	if known := driver.DefaultMux.Schemes(); !slices.Contains(known, u.Scheme) {
-		return nil, usage("no engine answers to %s:// URLs; this command knows %s", u.Scheme, strings.Join(known, ", "))
+		return nil, usage("no engine answers to %s:// URLs; this command knows %s%s", u.Scheme, strings.Join(known, ", "), inOurWords(u.Scheme))
 	}
 	return u, nil
+}
+
+// ourWords are the schemes of engines that other programs call otherwise.
+var ourWords = map[string]string{
+	"zookeeper": "zk", "mariadb": "mysql", "postgresql": "postgres", "valkey": "redis", "valkeys": "rediss",
+}
+
+func inOurWords(scheme string) string {
+	if ours, ok := ourWords[scheme]; ok {
+		return "; write " + ours + "://"
+	}
+	return ""
 }
 
 // openError tells an engine that is out of reach from a URL that it does not understand.
@@ -118,7 +130,16 @@ type openFailedError struct {
 	err error
 }
 
-func (e *openFailedError) Error() string { return "open " + e.url.String() + ": " + e.err.Error() }
+// Error adds what to do where nobody listens, unless the engine has said so.
+func (e *openFailedError) Error() string {
+	s := "open " + e.url.String() + ": " + e.err.Error()
+	if errors.Is(e.err, syscall.ECONNREFUSED) && !strings.Contains(s, hintRefused) {
+		s += " (" + hintRefused + ")"
+	}
+	return s
+}
+
+const hintRefused = "is the address right, and does the server run?"
 
 // Unwrap returns interlock.ErrUnavailable beside the cause, because that is what an engine that cannot be opened is.
 func (e *openFailedError) Unwrap() []error { return []error{interlock.ErrUnavailable, e.err} }

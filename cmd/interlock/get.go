@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,14 +61,17 @@ func (a *app) printDetails(e *engine, name string, found []interlock.LockInfo) e
 		fmt.Fprintf(&b, "%s (%s)\n", printable(l.Name), l.Kind)
 		for _, h := range l.Holders {
 			fmt.Fprintf(&b, "  held by  %s\n", who(h.Client, h.Owner, h.Label))
-			fmt.Fprintf(&b, "           for %s, token %s", age(h.Since, now), tokenOrDash(h.Token))
-			if !h.Until.IsZero() { // engines without leases have no such instant
-				fmt.Fprintf(&b, ", lease ends in %s unless renewed", short(h.Until.Sub(now)))
+			details := []string{"token " + tokenOrDash(h.Token)}
+			if !h.Since.IsZero() { // some engines have neither this instant nor the next
+				details = slices.Insert(details, 0, "for "+age(h.Since, now))
 			}
-			b.WriteByte('\n')
+			if !h.Until.IsZero() {
+				details = append(details, fmt.Sprintf("lease ends in %s unless renewed", short(h.Until.Sub(now))))
+			}
+			fmt.Fprintf(&b, "           %s\n", strings.Join(details, ", "))
 		}
 		for _, w := range l.Waiters {
-			fmt.Fprintf(&b, "  waiting  %s for %s\n", who(w.Client, w.Owner, w.Label), age(w.Since, now))
+			fmt.Fprintf(&b, "  waiting  %s%s\n", who(w.Client, w.Owner, w.Label), forAge(w.Since, now))
 		}
 		if !e.waitersKnown() {
 			b.WriteString("  waiting  not told by this engine\n")

@@ -41,6 +41,9 @@ func (a *app) ls(ctx context.Context, prefix string, olderThan time.Duration) er
 	}
 	if olderThan > 0 {
 		limit := time.Now().Add(-olderThan)
+		if a.output == text && slices.ContainsFunc(locks, ageUnknown) {
+			a.say("warning: --older-than leaves out locks of which this engine does not tell since when they are held")
+		}
 		locks = slices.DeleteFunc(locks, func(l interlock.LockInfo) bool { return !heldSince(l, limit) })
 	}
 	if err := a.printLocks(e, locks, failed != nil); err != nil {
@@ -52,6 +55,11 @@ func (a *app) ls(ctx context.Context, prefix string, olderThan time.Duration) er
 // heldSince reports whether somebody has held l since limit or longer.
 func heldSince(l interlock.LockInfo, limit time.Time) bool {
 	return slices.ContainsFunc(l.Holders, func(h driver.Holder) bool { return !h.Since.IsZero() && h.Since.Before(limit) })
+}
+
+// ageUnknown reports whether it cannot be told for how long somebody has held l.
+func ageUnknown(l interlock.LockInfo) bool {
+	return slices.ContainsFunc(l.Holders, func(h driver.Holder) bool { return h.Since.IsZero() })
 }
 
 func firstOr(args []string, otherwise string) string {

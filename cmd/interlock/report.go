@@ -76,9 +76,10 @@ func (a *app) tellError(err error) {
 	fmt.Fprintf(a.stderr, "%s\n", line)
 }
 
-// message is err's text without the package's own prefix, which the command adds anyway, and with times as people read them.
+// message is err's text on one line, without the package's own prefix, which the command adds anyway, and with times as
+// people read them. Errors that are joined have a line each: between two of them a semicolon reads better.
 func message(err error) string {
-	return strings.TrimPrefix(describe(err), "interlock: ")
+	return strings.ReplaceAll(strings.TrimPrefix(describe(err), "interlock: "), "\n", "; ")
 }
 
 // printJSON writes v as one line on stdout. A write that fails (a full disk, a closed pipe) must not look like success.

@@ -60,6 +60,14 @@ func age(since, now time.Time) string {
 	return short(now.Sub(since))
 }
 
+// forAge says how long something has lasted, or nothing where the engine does not tell.
+func forAge(since, now time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return " for " + age(since, now)
+}
+
 func rest(until, now time.Time) string {
 	if until.IsZero() {
 		return "-"

@@ -57,3 +57,32 @@ func exitCodesTopic() *cobra.Command {
 func environmentTopic() *cobra.Command {
 	return &cobra.Command{Use: "environment", Short: "Variables that are read, and that jobs get", Long: environmentText}
 }
+
+// enginesText names every scheme of engines.go.
+const enginesText = `Engines, as --url and INTERLOCK_URL name them:
+
+  file:///var/lib/app/locks               files of this machine; no server
+  mem://                                  memory of one command, for trials
+  redis://user:password@host:6379/0       Redis, Valkey; rediss:// for TLS
+  redis+sentinel://s1,s2,s3/NAME          the primary that Sentinels watch
+  redis+cluster://h1,h2,h3                a Cluster of Redis or Valkey
+  zk://user:password@h1,h2,h3/chroot      ZooKeeper
+  etcd://user:password@h1,h2,h3           etcd
+  mysql://user:password@host/database     MySQL, MariaDB
+  postgres://user:password@host/database  PostgreSQL
+
+User, password and port may be left out. Inside a user or password the
+characters / ? # and % are written as %2F %3F %23 and %25. What else can be
+set stands behind a question mark, as in ?tls=true; a word that the engine
+does not know is refused, and the refusal lists those that it knows.
+
+On Redis a lock ends with its lease, so it can outlive the command that took
+it: acquire works. In files it ends with its process, and on ZooKeeper, etcd,
+MySQL and PostgreSQL with its session: there use run.
+
+"interlock doctor URL" tells whether an engine is set up well.
+`
+
+func enginesTopic() *cobra.Command {
+	return &cobra.Command{Use: "engines", Short: "The engines that there are, and their URLs", Long: enginesText}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 )
 
 func TestDescribeHeld_SaysWhatTheEngineTells(t *testing.T) {
@@ -117,6 +118,19 @@ func TestExitCodes_TablesHaveEveryCode(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v, in:\n%s", got, want, text)
+		}
+	}
+}
+
+func TestEngines_HelpHasEveryScheme(t *testing.T) {
+	for _, scheme := range driver.DefaultMux.Schemes() {
+		if scheme != "faulty" && !regexp.MustCompile(`[^+a-z]`+regexp.QuoteMeta(scheme)+`://`).MatchString(enginesText) {
+			t.Errorf("%s:// is not in:\n%s", scheme, enginesText)
+		}
+	}
+	for other, scheme := range ourWords {
+		if known := driver.DefaultMux.Schemes(); slices.Contains(known, other) || !slices.Contains(known, scheme) {
+			t.Errorf("%s:// should be unknown, and %s:// an engine's", other, scheme)
 		}
 	}
 }
