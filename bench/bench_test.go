@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/bench/compare"
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/workload"
 )
 
 func TestMain(m *testing.M) {
+	compare.ServeIfChild()
 	workload.ServeIfChild(peer.All())
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // or each of very many processes takes a second to end under -race

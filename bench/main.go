@@ -3,7 +3,9 @@
 //
 //	GOWORK=off go run . [-rounds N] [-time D] [-scenario NAME] [-write]
 //
-// Scenarios whose names begin with "redis" start a Redis of their own, and run only if -scenario asks for them.
+// Scenarios whose names begin with "redis", and with the names of other engines that have servers (zk, etcd, mysql,
+// postgres; all of these together are "engines"), start servers of their own, and run only if -scenario asks for them.
+// So does "comparison", which measures interlock on every engine and is not of peers.
 package main
 
 import (
@@ -19,12 +21,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/interlock-go/interlock/bench/compare"
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/workload"
 )
 
 func main() {
+	compare.ServeIfChild()
 	workload.ServeIfChild(peer.All())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -45,7 +49,8 @@ type settings struct {
 	raw      string
 	write    bool
 
-	redis string // host:port of the server, while there is one
+	redis   string            // host:port of the server, while there is one
+	servers map[string]string // the same by engine, of the other engines
 }
 
 // The files that -write writes.
@@ -53,8 +58,19 @@ const (
 	readme   = "README.md"
 	baseline = "baseline/rounds.txt"
 
-	redisBaseline = "baseline/redis.txt"
+	redisBaseline  = "baseline/redis.txt"
+	engineBaseline = "baseline/engines.txt"
 )
+
+// tables says where -write puts the tables of a value of -scenario, and the rounds.
+var tables = map[string]struct {
+	marks marks
+	raw   string
+}{
+	"":        {ofFiles, baseline},
+	onRedis:   {ofRedis, redisBaseline},
+	onEngines: {ofEngines, engineBaseline},
+}
 
 func parse(args []string, words io.Writer) (*settings, error) {
 	var s settings
@@ -71,20 +87,25 @@ func parse(args []string, words io.Writer) (*settings, error) {
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
+	all, writable := tables[s.scenario]
 	switch {
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case s.rounds < 1 || s.time <= 0:
 		return nil, errors.New("-rounds and -time must be positive")
-	case s.write && s.scenario != "" && s.scenario != onRedis:
-		return nil, fmt.Errorf("-write replaces all tables, so of -scenario it takes only %q, which has tables of its own", onRedis)
+	case s.write && s.scenario == onComparison:
+	case s.write && !writable:
+		return nil, fmt.Errorf("-write replaces all tables, so of -scenario it takes only %q, %q and %q, which have tables of their own",
+			onRedis, onEngines, onComparison)
 	case s.write && s.raw == "":
-		s.raw = baseline
-		if s.scenario == onRedis {
-			s.raw = redisBaseline
-		}
+		s.raw = all.raw
 	}
 	return &s, nil
+}
+
+// compares reports whether engines are compared with each other.
+func (s *settings) compares() bool {
+	return s.scenario == onComparison || strings.HasPrefix(s.scenario, onComparison+"/")
 }
 
 // run measures, prints the tables on stdout, and says on stderr where it is.
@@ -92,6 +113,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	s, err := parse(args, stderr)
 	if err != nil {
 		return err
+	}
+	if s.compares() {
+		return runComparison(ctx, s, stdout, stderr)
 	}
 	chosen, err := chosenBy(s)
 	if err != nil {
@@ -107,21 +131,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		s.redis = server.Addr
 		r.machine += " Redis " + server.Version + " on the same machine, over loopback."
 	}
+	on := &onServers{settings: s, machine: &r.machine}
+	defer func() { err = errors.Join(err, on.close()) }()
 	for _, sc := range chosen {
 		fmt.Fprintf(stderr, "bench: %s\n", sc.name)
+		if err := on.change(ctx, sc.engine); err != nil {
+			return err
+		}
 		m, err := measure(ctx, sc, s, func(round int) { fmt.Fprintf(stderr, "  round %d of %d\n", round+1, s.rounds) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", sc.name, err)
 		}
-		if sc.redis {
+		if sc.redis || sc.engine != "" {
 			alone := *s
 			alone.scenario = sc.name
 			m.command = command(&alone)
 		}
 		r.measured = append(r.measured, m)
 	}
-	tables := r.markdown()
-	fmt.Fprint(stdout, tables)
+	text := r.markdown()
+	fmt.Fprint(stdout, text)
 	if s.raw != "" {
 		if err := os.MkdirAll(filepath.Dir(s.raw), 0o755); err != nil {
 			return err
@@ -133,10 +162,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if !s.write {
 		return nil
 	}
-	if s.scenario == onRedis {
-		return ofRedis.write(readme, tables)
-	}
-	return ofFiles.write(readme, tables)
+	return tables[s.scenario].marks.write(readme, text)
 }
 
 // chosenBy returns the scenarios that the flags ask for.
@@ -144,12 +170,20 @@ func chosenBy(s *settings) ([]scenario, error) {
 	if s.scenario == "" {
 		return scenarios(), nil
 	}
-	all := append(scenarios(), redisScenarios()...)
+	if s.scenario == onEngines {
+		return engineScenarios(), nil
+	}
+	all := allScenarios()
 	chosen := choose(all, s.scenario)
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("no scenario starts with %q; there are %s", s.scenario, names(all))
 	}
 	return chosen, nil
+}
+
+// allScenarios returns those of all tables.
+func allScenarios() []scenario {
+	return slices.Concat(scenarios(), redisScenarios(), engineScenarios())
 }
 
 // command is what repeats the run. The folder is left out: it is this machine's.

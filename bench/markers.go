@@ -21,6 +21,10 @@ var (
 		"<!-- measured on Redis: begin; written by GOWORK=off go run . -scenario redis -write -->\n",
 		"<!-- measured on Redis: end -->\n",
 	}
+	ofEngines = marks{
+		"<!-- measured on engines: begin; written by GOWORK=off go run . -scenario engines -write -->\n",
+		"<!-- measured on engines: end -->\n",
+	}
 )
 
 // write replaces what stands between the markers of the file.

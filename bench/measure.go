@@ -45,6 +45,10 @@ func measure(ctx context.Context, sc scenario, s *settings, progress func(round 
 				j.Redis = s.redis
 				j.Warm = s.time / 2 // hundreds of connections are made
 			}
+			if sc.engine != "" {
+				j.Server = s.servers[sc.engine]
+				j.Warm = s.time / 2
+			}
 			r, err := workload.Run(ctx, peer.All(), j)
 			if err != nil {
 				return nil, fmt.Errorf("round %d: %w", round+1, err)
@@ -58,7 +62,8 @@ func measure(ctx context.Context, sc scenario, s *settings, progress func(round 
 // turns runs a round in which one process has all peers, which takes as long as one after the other.
 func (m *measured) turns(ctx context.Context, s *settings, round int) error {
 	j := m.job
-	j.Peers, j.Dir, j.Redis, j.Time, j.Seed = m.peers, s.dir, s.redis, s.time, s.seed+uint64(round)
+	j.Peers, j.Dir, j.Redis, j.Seed = m.peers, s.dir, s.redis, s.seed+uint64(round)
+	j.Server, j.Time = s.servers[m.engine], s.time*time.Duration(max(m.longer, 1))
 	j.Warm = min(max(s.time/10, leastWarm), mostWarm)
 	r, err := workload.Run(ctx, peer.All(), j)
 	for name, ns := range r.Turns {

@@ -55,7 +55,10 @@ func (m *measured) contendMetrics(r *workload.Result) string {
 	text := fmt.Sprintf(" %.1f locks/s %.0f p50-ns %.0f p99-ns %.0f longest-ns %.4f jain %.4f worst",
 		r.Rate, waited(0.5)(r), waited(0.99)(r), waited(1)(r), jain(r), worst(r))
 	if m.redis {
-		text += fmt.Sprintf(" %.4f commands/lock %d hung", r.Commands, r.Cut)
+		text += fmt.Sprintf(" %.4f commands/lock", r.Commands)
+	}
+	if m.redis || m.engine != "" {
+		text += fmt.Sprintf(" %d hung", r.Cut)
 	}
 	return text
 }

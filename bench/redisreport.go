@@ -12,7 +12,10 @@ func (m *measured) handoff() string {
 	heads = append(heads, m.ofBases("p50 of ")...)
 	heads = append(heads, "p99")
 	heads = append(heads, m.ofBases("p99 of ")...)
-	heads = append(heads, "hand-offs", "hung", "commands/s while one waits", "pings/s")
+	heads = append(heads, "hand-offs", "hung")
+	if m.redis {
+		heads = append(heads, "commands/s while one waits", "pings/s")
+	}
 	var rows [][]string
 	for _, p := range m.peers {
 		row := []string{p, duration(m.median(p, latency(0.5)))}
@@ -21,9 +24,11 @@ func (m *measured) handoff() string {
 		row = append(row, m.ratiosOf(p, latency(0.99))...)
 		row = append(row,
 			thousands(m.sum(p, func(r *workload.Result) float64 { return float64(len(r.Handoff.Latencies)) })),
-			thousands(m.sum(p, func(r *workload.Result) float64 { return float64(r.Handoff.Hung) })),
-			few(m.median(p, func(r *workload.Result) float64 { return r.Handoff.Quiet })),
-			few(m.median(p, func(r *workload.Result) float64 { return r.Handoff.Pings })))
+			thousands(m.sum(p, func(r *workload.Result) float64 { return float64(r.Handoff.Hung) })))
+		if m.redis {
+			row = append(row, few(m.median(p, func(r *workload.Result) float64 { return r.Handoff.Quiet })),
+				few(m.median(p, func(r *workload.Result) float64 { return r.Handoff.Pings })))
+		}
 		rows = append(rows, row)
 	}
 	return table(heads, rows)
@@ -32,7 +37,11 @@ func (m *measured) handoff() string {
 // herd is the table of very many who wait.
 func (m *measured) herd() string {
 	heads := append([]string{"peer", "all served after"}, m.ofBases("of ")...)
-	heads = append(heads, "commands a grant", "of them after the release", "not served")
+	heads = append(heads, "for each")
+	if m.redis {
+		heads = append(heads, "commands a grant", "of them after the release")
+	}
+	heads = append(heads, "not served")
 	var rows [][]string
 	for _, p := range m.peers {
 		row := append([]string{p, duration(m.median(p, m.value))}, m.ratios(p)...)
@@ -41,9 +50,11 @@ func (m *measured) herd() string {
 				row[i+1] = "more than " + row[i+1]
 			}
 		}
-		row = append(row, few(m.median(p, perGrant)),
-			few(m.median(p, func(r *workload.Result) float64 { return r.Herd.After })), thousands(m.median(p, unserved)))
-		rows = append(rows, row)
+		row = append(row, duration(m.median(p, m.perWaiter)))
+		if m.redis {
+			row = append(row, few(m.median(p, perGrant)), few(m.median(p, func(r *workload.Result) float64 { return r.Herd.After })))
+		}
+		rows = append(rows, append(row, thousands(m.median(p, unserved))))
 	}
 	return table(heads, rows)
 }

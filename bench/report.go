@@ -62,7 +62,7 @@ func (r *report) wants() [][]string {
 			rows = append(rows, m.heldWants()...)
 		}
 	}
-	return rows
+	return append(rows, r.herdWants()...)
 }
 
 // wanted returns the number that a want is about, and writes it.
@@ -114,7 +114,10 @@ func (m *measured) contended() string {
 	}
 	heads = append(heads, "wait p50", "p99", "longest", "Jain", "worst share")
 	if m.redis {
-		heads = append(heads, "commands a lock", "hung")
+		heads = append(heads, "commands a lock")
+	}
+	if m.redis || m.engine != "" {
+		heads = append(heads, "hung")
 	}
 	var rows [][]string
 	for _, p := range m.peers {
@@ -123,8 +126,10 @@ func (m *measured) contended() string {
 			duration(m.median(p, waited(0.5))), duration(m.median(p, waited(0.99))), duration(m.median(p, waited(1))),
 			fmt.Sprintf("%.3f", m.median(p, jain)), fmt.Sprintf("%.2f", m.median(p, worst)))
 		if m.redis {
-			hung := m.sum(p, func(r *workload.Result) float64 { return float64(r.Cut) })
-			row = append(row, few(m.median(p, commands)), thousands(hung))
+			row = append(row, few(m.median(p, commands)))
+		}
+		if m.redis || m.engine != "" {
+			row = append(row, thousands(m.sum(p, func(r *workload.Result) float64 { return float64(r.Cut) })))
 		}
 		rows = append(rows, row)
 	}

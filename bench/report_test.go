@@ -28,7 +28,7 @@ func TestScenarios_NamePeersThatExist_AndCompareOnlyWhatTheyMeasure(t *testing.T
 	for _, p := range peer.All() {
 		known = append(known, p.Name)
 	}
-	for _, sc := range append(scenarios(), redisScenarios()...) {
+	for _, sc := range allScenarios() {
 		if sc.job.Kind != workload.Held {
 			for _, p := range sc.peers {
 				if !slices.Contains(known, p) {

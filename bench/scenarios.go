@@ -17,9 +17,10 @@ type scenario struct {
 	bases []string // the peers that the others are compared with
 	wants []want
 
-	redis  bool // it needs a server
-	longer int  // measured for so many times as long as the flag says; 0 is 1
-	most   int  // rounds at most; 0 is as many as the flag says
+	redis  bool   // it needs a Redis
+	engine string // whose server it needs, if not Redis; "" if none
+	longer int    // measured for so many times as long as the flag says; 0 is 1
+	most   int    // rounds at most; 0 is as many as the flag says
 }
 
 // want is what interlock demands of itself: a ratio of one peer to another. Without a bound it is for the reader to judge.

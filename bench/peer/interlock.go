@@ -15,6 +15,7 @@ const lockName = "bench"
 type locks struct {
 	client *interlock.Client
 	engine driver.Driver // nil if the client has opened it itself
+	space  string        // what the names of its locks begin with
 }
 
 func onEngine(d driver.Driver) (Peer, error) {
@@ -30,12 +31,12 @@ func (l *locks) Worker() (Worker, error) { return l.WorkerOn(lockName) }
 
 // WorkerOn is Worker on another lock.
 func (l *locks) WorkerOn(name string) (Worker, error) {
-	return &lease{mutex: l.client.Mutex(name, nil)}, nil
+	return &lease{mutex: l.client.Mutex(l.space+name, nil)}, nil
 }
 
 // Hold takes a lock, which the client renews.
 func (l *locks) Hold(ctx context.Context, name string) (Hold, error) {
-	held, err := l.client.Lock(ctx, name)
+	held, err := l.client.Lock(ctx, l.space+name)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/interlock-go/interlock/bench/engined"
 )
 
 // Place is where a peer finds the lock.
@@ -18,6 +20,9 @@ type Place struct {
 
 	// Redis is the host:port of the server, which is empty at first; "" for peers that need none.
 	Redis string
+
+	// Server is the host:port of the server of another engine, for peers that have one.
+	Server string
 
 	// Lease is that of the locks, where there are leases. Zero is what the peer gives to a user who sets none.
 	Lease time.Duration
@@ -64,8 +69,10 @@ type Spec struct {
 	Does string // what one acquisition and its release do, for readers of the table
 	// Alone says that it excludes nobody outside of its process.
 	Alone bool
-	// Redis says that it needs a server.
+	// Redis says that it needs a Redis.
 	Redis bool
+	// Engine is that of package engined, other than Redis, whose server it needs; "" if there is none.
+	Engine string
 	// Sends are the commands, in lower case, that its clients send although scripts might run them, and that its own scripts
 	// do not run. The counts need to know them; see redisd.Meter.
 	Sends []string
@@ -84,5 +91,9 @@ func All() []Spec {
 		interlockFile(), filelockDriver(), interlockMem(), flockOpened(), flockKept(), syncMutex(),
 		interlockOnRedis(),
 		setNX(), setNXPool(), blpop(), redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(),
+		interlockOn(engined.ZK), zkLock(),
+		interlockOn(engined.Etcd), etcdMutex(),
+		interlockOn(engined.MySQL), getLock(), getLockToken(),
+		interlockOn(engined.Postgres), advisory(), advisoryToken(),
 	}
 }

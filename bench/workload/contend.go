@@ -25,7 +25,7 @@ const grace = time.Second
 
 // bounds reports whether waits are ended that do not end by themselves. On a server there are libraries whose waiters sleep
 // on; the kernel's do not, and know no context.
-func bounds(j *Job) bool { return j.Redis != "" && !j.Distinct }
+func bounds(j *Job) bool { return (j.Redis != "" || j.Server != "") && !j.Distinct }
 
 func workersOf(p peer.Peer, j *Job) ([]peer.Worker, error) {
 	keyed, ok := p.(peer.Keyed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -74,7 +75,7 @@ func herd(ctx context.Context, spec *peer.Spec, j *Job) (result *part, err error
 	for i, m := range members {
 		all.Go(func() {
 			var at int64
-			at, errs[i] = queue(ctx, m, j, b, w)
+			at, errs[i] = queue(ctx, m, j, time.Duration(i*j.Processes+j.Index)*j.Stagger, b, w)
 			mu.Lock()
 			defer mu.Unlock()
 			sum.Herd.Last = max(sum.Herd.Last, at)
@@ -89,16 +90,43 @@ func herd(ctx context.Context, spec *peer.Spec, j *Job) (result *part, err error
 	if j.Index == 0 {
 		sum.All++ // the leader's
 	}
-	return sum, errors.Join(errs...) // the clients end with the process
+	return sum, someOf(errs) // the clients end with the process
 }
 
 // openHerd opens the clients. Each takes and releases a lock that it has for itself until its connections are made.
 func openHerd(ctx context.Context, spec *peer.Spec, j *Job) ([]member, error) {
 	members, errs := make([]member, j.Goroutines), make([]error, j.Goroutines)
+	if j.Shared {
+		return sharers(ctx, spec, j)
+	}
 	inParallel(opening, j.Goroutines, func(i int) {
 		members[i], errs[i] = join(ctx, spec, j, fmt.Sprintf("warm:%d:%d", j.Index, i))
 	})
-	return members, errors.Join(errs...)
+	return members, someOf(errs)
+}
+
+// someOf joins the first few errors: a thousand clients would say the same a thousand times.
+func someOf(errs []error) error {
+	const shown = 3
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	return errors.Join(errs[:min(shown, len(errs))]...)
+}
+
+// sharers opens one client, of which all are workers.
+func sharers(ctx context.Context, spec *peer.Spec, j *Job) ([]member, error) {
+	one, err := join(ctx, spec, j, fmt.Sprintf("warm:%d", j.Index))
+	if err != nil {
+		return nil, err
+	}
+	members := []member{one}
+	for len(members) < j.Goroutines {
+		worker, err := one.Peer.Worker()
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, member{one.Peer, worker})
+	}
+	return members, nil
 }
 
 func join(ctx context.Context, spec *peer.Spec, j *Job, own string) (member, error) {
@@ -129,12 +157,14 @@ func join(ctx context.Context, spec *peer.Spec, j *Job, own string) (member, err
 	return member{p, worker}, err
 }
 
-// queue waits for the lock and gives it on at once. It returns when it had it, or zero if it did not get it.
-func queue(ctx context.Context, m member, j *Job, b *board, w *witness) (at int64, err error) {
+// queue waits for the lock, beginning after its place in the order of all, and gives it on at once. It returns when it had
+// it, or zero if it did not get it.
+func queue(ctx context.Context, m member, j *Job, place time.Duration, b *board, w *witness) (at int64, err error) {
 	defer b.done.Add(1)
 	if err := until(alone, func() bool { return b.held.Load() > 0 }); err != nil {
 		return 0, err
 	}
+	time.Sleep(place)
 	b.asked.Add(1)
 	bounded, err := lockWithin(ctx, m, j.Limit)
 	if err != nil || bounded.hung {
@@ -164,12 +194,14 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	}
 	defer end()
 	w.step(0)
-	before, err := calm(ctx, meter)
-	if err != nil {
-		return err
+	var before redisd.Count
+	if meter != nil {
+		if before, err = calm(ctx, meter); err != nil {
+			return err
+		}
 	}
 	b.held.Store(1)
-	if err := until(alone, func() bool { return b.asked.Load() == n }); err != nil {
+	if err := until(alone+time.Duration(n)*j.Stagger, func() bool { return b.asked.Load() == n }); err != nil {
 		return err
 	}
 	waiting, err := calm(ctx, meter)
@@ -193,8 +225,13 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	return err
 }
 
-// calm waits until nothing is sent any more, if that happens, and returns the count.
+// calm waits until nothing is sent any more, if that happens, and returns the count. Where nobody counts it waits for as
+// long as it would for those who never rest.
 func calm(ctx context.Context, m *redisd.Meter) (redisd.Count, error) {
+	if m == nil {
+		time.Sleep(calmAtMost)
+		return redisd.Count{}, nil
+	}
 	c, err := m.Count(ctx)
 	for begin := time.Now(); err == nil && time.Since(begin) < calmAtMost; {
 		time.Sleep(calmFor)

@@ -36,8 +36,10 @@ type Job struct {
 	Time time.Duration // how long is measured
 	Warm time.Duration // how long the same goes on before and after that
 
-	Redis string // host:port of the server, which the run empties first; "" if there is none
-	Index int    // which of the job's processes this is; Run sets it
+	Redis  string // host:port of the server, which the run empties first; "" if there is none
+	Server string // host:port of the server of another engine, for peers that have one
+
+	Index int // which of the job's processes this is; Run sets it
 
 	// Of Contend.
 	Processes  int
@@ -55,7 +57,9 @@ type Job struct {
 	Quiet time.Duration // how long is listened to one who holds and one who waits
 
 	// Of Herd, which has Processes with as many clients each as Goroutines says.
-	Limit time.Duration // of each wait
+	Limit   time.Duration // of each wait
+	Shared  bool          // the waiters of a process share a client
+	Stagger time.Duration // between the calls of two clients, which open connections for a wait with some engines
 
 	// Of Held and Keep.
 	Locks    int
@@ -64,7 +68,9 @@ type Job struct {
 }
 
 // place is where the job's peers find their lock.
-func (j *Job) place() peer.Place { return peer.Place{Dir: j.Dir, Redis: j.Redis, Lease: j.Lease} }
+func (j *Job) place() peer.Place {
+	return peer.Place{Dir: j.Dir, Redis: j.Redis, Server: j.Server, Lease: j.Lease}
+}
 
 // Result is what a Job has measured.
 type Result struct {
@@ -103,7 +109,7 @@ func (j *Job) check(p *peer.Spec) error {
 	if j.Processes > 1 && p.Alone {
 		return fmt.Errorf("peer %s excludes nobody outside of its process, so it cannot run in %d", j.Peer, j.Processes)
 	}
-	if p.Redis && j.Redis == "" {
+	if p.Redis && j.Redis == "" || p.Engine != "" && j.Server == "" {
 		return fmt.Errorf("peer %s needs a server", j.Peer)
 	}
 	if j.Kind == Keep && j.Processes > 1 {

@@ -1,0 +1,185 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// patience is how many leases the others wait for a lock that does not become free.
+const patience = 3
+
+// faults lets three holders fail at once in each round, each in its own way; nearly all of it is waiting.
+func (s *subject) faults(ctx context.Context, row *Row) error {
+	if s.engine == "mem" {
+		const why = "who holds and who waits are one process"
+		row.Killed, row.Cut, row.Stopped = isNone(why), isNone(why), isNone(why)
+		return nil
+	}
+	if s.server == nil {
+		row.Cut = isNone("there is no connection")
+	}
+	for round := range s.Rounds {
+		s.Say(fmt.Sprintf("  %s: faults, round %d of %d", s.label, round+1, s.Rounds))
+		var all sync.WaitGroup
+		errs := make([]error, 3)
+		all.Go(func() { errs[0] = s.kill(ctx, round, row) })
+		all.Go(func() { errs[1] = s.stop(ctx, round, row) })
+		if s.server != nil {
+			all.Go(func() { errs[2] = s.cut(ctx, round, row) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kill ends the holder as nothing can be caught.
+func (s *subject) kill(ctx context.Context, round int, row *Row) error {
+	name := fmt.Sprintf("kill-%d", round)
+	h, err := hold(ctx, order{s.url(s.addr()), name, s.Lease}, false)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	free, _, err := s.freeAfter(ctx, name, round, h.cmd.Process.Kill)
+	if err == nil {
+		row.Killed.take(free, s)
+	}
+	return err
+}
+
+// cut lets nothing pass any more between the holder and the server, and tells neither.
+func (s *subject) cut(ctx context.Context, round int, row *Row) error {
+	name := fmt.Sprintf("cut-%d", round)
+	p, err := s.server.Proxy()
+	if err != nil {
+		return err
+	}
+	h, err := hold(ctx, order{s.url(p.Addr()), name, s.Lease}, false)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	free, cut, err := s.freeAfter(ctx, name, round, func() error {
+		p.BlackHole(servers.BothWays)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	row.Cut.take(free, s)
+	told, err := h.next(patience * s.Lease)
+	if errors.Is(err, errSilent) {
+		row.CutTold.Why = "the holder was not told"
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	row.CutTold.add(told.Sub(cut))
+	if late := told.Sub(cut.Add(free)); free > 0 && late > 0 {
+		row.CutTold.Why = fmt.Sprintf("in one round or more the holder knew only after the lock was free (by %v the last time)",
+			late.Round(time.Microsecond))
+	}
+	return nil
+}
+
+// stop stops the holder for longer than its lease, and lets it go on when another has the lock.
+func (s *subject) stop(ctx context.Context, round int, row *Row) error {
+	name := fmt.Sprintf("stop-%d", round)
+	h, err := hold(ctx, order{s.url(s.addr()), name, s.Lease}, false)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	free, _, err := s.freeAfter(ctx, name, round, func() error { return h.cmd.Process.Signal(syscall.SIGSTOP) })
+	if err != nil {
+		return err
+	}
+	row.Stopped.take(free, s)
+	resumed := time.Now()
+	if err := h.cmd.Process.Signal(syscall.SIGCONT); err != nil || free == 0 {
+		return err
+	}
+	told, err := h.next(patience * s.Lease)
+	if errors.Is(err, errSilent) {
+		row.ContTold.Why = "the holder was not told"
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	row.ContTold.add(max(0, told.Sub(resumed)))
+	return nil
+}
+
+// take adds a time, or says that the lock did not become free.
+func (c *Cell) take(free time.Duration, s *subject) {
+	if free == 0 {
+		c.Why = fmt.Sprintf("not within %v", patience*s.Lease)
+		return
+	}
+	c.add(free)
+}
+
+// freeAfter has another client wait for the lock, lets the fault happen, and returns how long after that the other has it,
+// or 0 if it does not get it, and when the fault was.
+func (s *subject) freeAfter(
+	ctx context.Context, name string, round int, fault func() error,
+) (d time.Duration, at time.Time, err error) {
+	other, err := s.open(ctx, s.addr(), s.Lease)
+	if err != nil {
+		return 0, at, err
+	}
+	defer func() { err = errors.Join(err, other.Close()) }()
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	type outcome struct {
+		at  time.Time
+		err error
+	}
+	got := make(chan outcome, 1)
+	go func() { // ends with the lock, or with waiting
+		held, err := other.Lock(waiting, name)
+		o := outcome{time.Now(), err}
+		if err == nil {
+			o.err = held.Unlock(ctx)
+		}
+		got <- o
+	}()
+	// It waits in the engine by then, and the holder has renewed at least once. It does so three times in a lease, and each
+	// round has its own moment in between.
+	if err := pause(ctx, s.Lease/2+time.Duration(round)*s.Lease/time.Duration(3*s.Rounds)); err != nil {
+		return 0, at, err
+	}
+	at = time.Now()
+	if err := fault(); err != nil {
+		return 0, at, err
+	}
+	timer := time.AfterFunc(patience*s.Lease, stop)
+	defer timer.Stop()
+	o := <-got
+	if errors.Is(o.err, context.Canceled) && ctx.Err() == nil {
+		return 0, at, nil
+	}
+	return o.at.Sub(at), at, o.err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,150 @@
+package compare
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/interlock-go/interlock"
+)
+
+// holderVar marks a process as a holder that a run has started; its value is an order.
+const holderVar = "INTERLOCK_BENCH_HOLDER"
+
+// order is what a holder is to hold.
+type order struct {
+	URL   string
+	Name  string
+	Lease time.Duration
+}
+
+// news is what a holder says: that it has the lock, and then that it has lost it.
+type news struct {
+	Err string `json:",omitempty"`
+	At  int64  // by the wall clock, which all processes of a machine share, in nanoseconds
+}
+
+// ServeIfChild holds a lock and ends the process if a run has started it; otherwise it does nothing. A program that calls
+// [Run] calls it first.
+func ServeIfChild() {
+	text := os.Getenv(holderVar)
+	if text == "" {
+		return
+	}
+	go func() { // the run keeps its end open for as long as it wants the holder
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(3)
+	}()
+	if err := serve(context.Background(), text, json.NewEncoder(os.Stdout)); err != nil {
+		_ = json.NewEncoder(os.Stdout).Encode(news{Err: err.Error()}) // nobody may be there any more
+		os.Exit(1)
+	}
+	select {} // the run ends the process
+}
+
+func serve(ctx context.Context, text string, out *json.Encoder) error {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	c, err := interlock.Open(ctx, o.URL, &interlock.Options{Lease: o.Lease})
+	if err != nil {
+		return err
+	}
+	held, err := c.Lock(ctx, o.Name)
+	if err != nil {
+		return err
+	}
+	if err := out.Encode(news{At: time.Now().UnixNano()}); err != nil {
+		return err
+	}
+	<-held.Lost()
+	return out.Encode(news{At: time.Now().UnixNano()})
+}
+
+// holder is such a process.
+type holder struct {
+	cmd  *exec.Cmd
+	news chan news // closed at the end of what it says
+}
+
+// hold starts a process, and returns when it has the lock, or at once if it is to wait for it.
+func hold(ctx context.Context, o order, waits bool) (*holder, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	h := &holder{cmd: exec.CommandContext(ctx, self), news: make(chan news, 2)}
+	h.cmd.Env = append(os.Environ(), holderVar+"="+string(text))
+	h.cmd.Stderr = os.Stderr
+	if _, err = h.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := h.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := h.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { // ends with the process
+		defer close(h.news)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var n news
+			if json.Unmarshal(lines.Bytes(), &n) != nil {
+				return
+			}
+			h.news <- n
+		}
+	}()
+	if waits {
+		return h, nil
+	}
+	if _, err := h.next(startTime); err != nil {
+		h.end()
+		return nil, fmt.Errorf("a holder did not get its lock: %w", err)
+	}
+	return h, nil
+}
+
+// startTime bounds the start of a process and its first lock.
+const startTime = 30 * time.Second
+
+// errSilent says that a holder said nothing in time.
+var errSilent = errors.New("it says nothing")
+
+// next returns when the holder says the next thing.
+func (h *holder) next(atMost time.Duration) (time.Time, error) {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case n, ok := <-h.news:
+		switch {
+		case !ok:
+			return time.Time{}, errors.New("it has ended")
+		case n.Err != "":
+			return time.Time{}, errors.New(n.Err)
+		}
+		return time.Unix(0, n.At), nil
+	case <-timer.C:
+		return time.Time{}, errSilent
+	}
+}
+
+// end kills the process, also one that is stopped.
+func (h *holder) end() {
+	_ = h.cmd.Process.Kill() // it may have ended
+	for range h.news {
+	}
+	_ = h.cmd.Wait() // it was killed
+}

@@ -1,0 +1,108 @@
+package compare
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// tap stands between clients and a server, lets everything pass, and counts.
+type tap struct {
+	listener net.Listener
+	target   string
+
+	turns atomic.Int64 // how often a client sent something after it had heard something, and the first time
+	heard atomic.Int64 // how often something came from the server
+
+	mu    sync.Mutex // guards conns and ended
+	conns []net.Conn
+	ended bool
+	all   sync.WaitGroup
+}
+
+func newTap(target string) (*tap, error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	t := &tap{listener: l, target: target}
+	t.all.Go(t.accept) // ends when the listener is closed
+	return t, nil
+}
+
+func (t *tap) addr() string { return t.listener.Addr().String() }
+
+func (t *tap) accept() {
+	for {
+		client, err := t.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := new(net.Dialer).DialContext(context.Background(), "tcp", t.target)
+		if err != nil {
+			_ = client.Close() // it sees what it would have seen without a tap
+			continue
+		}
+		if !t.keep(client, server) {
+			return
+		}
+		var asked atomic.Bool // the client was the last to send
+		t.all.Go(func() {
+			pass(server, client, func() {
+				if !asked.Swap(true) {
+					t.turns.Add(1)
+				}
+			})
+		})
+		t.all.Go(func() {
+			pass(client, server, func() {
+				asked.Store(false)
+				t.heard.Add(1)
+			})
+		})
+	}
+}
+
+// keep has close close them, and does so itself if that was called already.
+func (t *tap) keep(conns ...net.Conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conns = append(t.conns, conns...)
+	if t.ended {
+		for _, c := range conns {
+			_ = c.Close() // nothing was sent yet
+		}
+	}
+	return !t.ended
+}
+
+// pass forwards until one side has ended, which ends the other.
+func pass(to, from net.Conn, each func()) {
+	defer to.Close()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			each()
+			if _, err := to.Write(buffer[:n]); err != nil {
+				_ = from.Close()
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (t *tap) close() {
+	_ = t.listener.Close()
+	t.mu.Lock()
+	t.ended = true
+	for _, c := range t.conns {
+		_ = c.Close()
+	}
+	t.mu.Unlock()
+	t.all.Wait()
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/engined"
+	"github.com/interlock-go/interlock/bench/workload"
+)
+
+// onEngines chooses the scenarios of the engines other than Redis, all of them. Those of one begin with its name.
+const onEngines = "engines"
+
+// rival is what interlock is measured against on an engine.
+type rival struct {
+	engine  string
+	product string
+	peers   []string // that are compared with
+	base    string   // of the demands
+	alone   float64  // what an uncontended acquisition with its release may cost, of the base's
+	handoff float64  // likewise a hand-off
+	herds   bool     // clients by the hundred are measured
+}
+
+// rivals returns those of each engine, in the order of tables.
+func rivals() []rival {
+	return []rival{
+		{
+			engine: engined.ZK, product: "ZooKeeper", peers: []string{"zk.Lock"}, base: "zk.Lock",
+			alone: 1, handoff: 1,
+		},
+		{
+			engine: engined.Etcd, product: "etcd", peers: []string{"concurrency.Mutex"}, base: "concurrency.Mutex",
+			handoff: 0.1,
+		},
+		{
+			engine: engined.MySQL, product: "MariaDB", peers: []string{"get-lock", "get-lock-token"}, base: "get-lock-token",
+			alone: 1.15, handoff: 1.15, herds: true,
+		},
+		{
+			engine: engined.Postgres, product: "PostgreSQL", peers: []string{"advisory", "advisory-token"}, base: "advisory-token",
+			alone: 1.15, handoff: 1.15, herds: true,
+		},
+	}
+}
+
+const (
+	fewGoroutines = 16 // of one process, on one key
+	engineRounds  = 3  // at most, of herds: a thousand connections are opened each time
+
+	// herdStagger leaves the time to open a connection for each wait.
+	herdStagger = 6 * time.Millisecond
+
+	// Alternate turns of several milliseconds need time: some locks take one millisecond or two.
+	engineTimes = 2
+)
+
+// herdSizes are numbers of waiters, of which the time for each must not grow.
+var herdSizes = []int{100, 300, 1000}
+
+// engineScenarios returns those on engines other than Redis, in the order of the tables.
+func engineScenarios() []scenario {
+	var all []scenario
+	for _, r := range rivals() {
+		all = append(all, r.uncontended(), r.passed(), r.oneProcess())
+		if !r.herds {
+			continue
+		}
+		for _, shared := range []bool{false, true} {
+			for _, n := range herdSizes {
+				all = append(all, r.herd(n, shared))
+			}
+		}
+	}
+	return all
+}
+
+func (r *rival) own() string { return "interlock-" + r.engine }
+
+func (r *rival) scenario(name, title string, job workload.Job) scenario {
+	return scenario{
+		name: r.engine + "-" + name, title: r.product + ": " + title, job: job, engine: r.engine,
+		peers: append([]string{r.own()}, r.peers...), bases: r.peers,
+	}
+}
+
+func (r *rival) uncontended() scenario {
+	s := r.scenario("alone", "one acquisition and its release by one goroutine that nobody disturbs", workload.Job{Kind: workload.Turns})
+	s.longer = engineTimes
+	s.wants = []want{{
+		peer: r.own(), base: r.base, atMost: r.alone,
+		says: fmt.Sprintf("%s: time of an uncontended acquisition and release, against %s", r.product, r.base),
+	}}
+	return s
+}
+
+func (r *rival) passed() scenario {
+	s := r.scenario("handoff", "from one process's call of Unlock to the return of Lock in another one, which waited",
+		workload.Job{Kind: workload.Handoff, Processes: 2})
+	s.longer = handoffTimes
+	s.wants = []want{{
+		peer: r.own(), base: r.base, of: latency(0.5), atMost: r.handoff,
+		says: fmt.Sprintf("%s: hand-off between two processes, p50, against %s", r.product, r.base),
+	}}
+	return s
+}
+
+// oneProcess is what local passes are for.
+func (r *rival) oneProcess() scenario {
+	who := fmt.Sprintf("%d goroutines of one process on one key", fewGoroutines)
+	s := r.scenario("one-process", who, workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: fewGoroutines})
+	s.longer = engineTimes
+	s.wants = []want{{peer: r.own(), base: r.base, says: fmt.Sprintf("%s: %s, against %s", r.product, who, r.base)}}
+	return s
+}
+
+// herd is many waiters in a few processes: as many clients, each with connections of its own; or, if they share, one client
+// for each process.
+func (r *rival) herd(n int, shared bool) scenario {
+	name, who := "herd", fmt.Sprintf("%d clients of %d processes", n, herdIn)
+	if shared {
+		name, who = "crowd", fmt.Sprintf("%d goroutines of %d processes with one client each", n, herdIn)
+	}
+	s := r.scenario(fmt.Sprintf("%s/%d", name, n), who+" wait for one key, and each gets it once", workload.Job{
+		Kind: workload.Herd, Processes: herdIn, Goroutines: n / herdIn, Limit: 6 * herdLimit,
+		Stagger: herdStagger, Shared: shared,
+	})
+	s.most = engineRounds
+	s.wants = []want{{peer: r.own(), of: unserved, none: true, says: r.product + ": " + who + ", not served"}}
+	return s
+}
+
+// growth is how much the time for one waiter may grow from the smallest herd to the largest: 1 is a straight line.
+const growth = 1.25
+
+// herdWants compares herds of different sizes.
+func (r *report) herdWants() [][]string {
+	var rows [][]string
+	for _, v := range rivals() {
+		for _, shared := range []bool{false, true} {
+			if row := r.growthOf(&v, shared); row != nil {
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows
+}
+
+// growthOf is the row of the herds of an engine, or nil if there are not two of them.
+func (r *report) growthOf(v *rival, shared bool) []string {
+	var first, last *measured
+	for _, m := range r.measured {
+		if m.engine != v.engine || m.job.Kind != workload.Herd || m.job.Shared != shared {
+			continue
+		}
+		if first == nil {
+			first = m
+		}
+		last = m
+	}
+	if first == last {
+		return nil
+	}
+	who := "clients"
+	if shared {
+		who = "goroutines that share clients"
+	}
+	q := last.median(v.own(), last.perWaiter) / first.median(v.own(), first.perWaiter)
+	return []string{
+		fmt.Sprintf("%s: time for each of %d waiting %s, of that for each of %d", v.product, last.waiters(), who, first.waiters()),
+		fmt.Sprintf("at most %.3g", growth), times(q), yes(q <= growth),
+	}
+}
+
+func (m *measured) waiters() int { return m.job.Processes * m.job.Goroutines }
+
+func (m *measured) perWaiter(r *workload.Result) float64 { return r.Herd.Total / float64(m.waiters()) }

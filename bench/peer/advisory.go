@@ -1,0 +1,123 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+
+	"github.com/interlock-go/interlock/bench/engined"
+	"github.com/jackc/pgx/v5"
+)
+
+// advisory is the floor on PostgreSQL: pg_advisory_lock and nothing else.
+func advisory() Spec {
+	return Spec{
+		Name: "advisory",
+		Does: "by hand: pg_advisory_lock and pg_advisory_unlock through pgx, prepared, on a connection that each goroutine " +
+			"keeps; no token, and a connection that dies takes the lock with it unnoticed",
+		Engine: engined.Postgres,
+		Open:   func(ctx context.Context, at Place) (Peer, error) { return openAdvisory(ctx, at, false) },
+	}
+}
+
+// advisoryToken is what a careful user writes.
+func advisoryToken() Spec {
+	return Spec{
+		Name: "advisory-token",
+		Does: "the same, and after pg_advisory_lock one INSERT ... ON CONFLICT DO UPDATE ... RETURNING, committed by itself, " +
+			"that writes greatest(previous + 1, the server's clock in µs) into a row",
+		Engine: engined.Postgres,
+		Open:   func(ctx context.Context, at Place) (Peer, error) { return openAdvisory(ctx, at, true) },
+	}
+}
+
+const (
+	pgTable = "CREATE TABLE IF NOT EXISTS bench_tokens (key bigint PRIMARY KEY, token bigint NOT NULL) WITH (fillfactor = 50)"
+
+	pgMint = "INSERT INTO bench_tokens AS t (key, token) " +
+		"VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) " +
+		"ON CONFLICT (key) DO UPDATE SET token = greatest(t.token + 1, excluded.token) RETURNING token"
+
+	// pgTableLock is held while the table is made: two who do so at once are told of each other by an error.
+	pgTableLock = 1
+)
+
+// advisories are connections that are pinned.
+type advisories struct {
+	at     Place
+	tokens bool
+
+	mu    sync.Mutex // guards conns
+	conns []*pgx.Conn
+}
+
+func openAdvisory(ctx context.Context, at Place, tokens bool) (Peer, error) {
+	a := &advisories{at: at, tokens: tokens}
+	if !tokens {
+		return a, nil
+	}
+	c, err := pgx.Connect(ctx, engined.PostgresURL(at.Server))
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.Exec(ctx, "SELECT pg_advisory_lock($1)", pgTableLock)
+	if err == nil {
+		_, err = c.Exec(ctx, pgTable)
+	}
+	return a, errors.Join(err, c.Close(ctx))
+}
+
+// Worker returns a worker with a connection of its own.
+func (a *advisories) Worker() (Worker, error) { return a.WorkerOn(lockName) }
+
+// WorkerOn is Worker on another lock.
+func (a *advisories) WorkerOn(name string) (Worker, error) {
+	c, err := pgx.Connect(context.Background(), engined.PostgresURL(a.at.Server))
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.conns = append(a.conns, c)
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(a.at.run() + name)) // it cannot fail
+	return &advisoryWorker{conn: c, key: int64(h.Sum64()), tokens: a.tokens}, nil
+}
+
+// Close closes the connections.
+func (a *advisories) Close() error {
+	var errs []error
+	for _, c := range a.conns {
+		errs = append(errs, c.Close(context.Background()))
+	}
+	return errors.Join(errs...)
+}
+
+type advisoryWorker struct {
+	conn   *pgx.Conn
+	key    int64
+	tokens bool
+	token  int64
+}
+
+// Lock waits in the server, and mints. The end of ctx breaks the connection.
+func (w *advisoryWorker) Lock(ctx context.Context) error {
+	if _, err := w.conn.Exec(ctx, "SELECT pg_advisory_lock($1)", w.key); err != nil || !w.tokens {
+		return err
+	}
+	return w.conn.QueryRow(ctx, pgMint, w.key).Scan(&w.token)
+}
+
+// Unlock releases.
+func (w *advisoryWorker) Unlock(ctx context.Context) error {
+	var released bool
+	if err := w.conn.QueryRow(ctx, "SELECT pg_advisory_unlock($1)", w.key).Scan(&released); err != nil {
+		return err
+	}
+	if !released {
+		return fmt.Errorf("pg_advisory_unlock: %w", ErrLost)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package peer
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	_ "github.com/go-sql-driver/mysql" // registers mysql
+	"github.com/interlock-go/interlock/bench/engined"
+)
+
+// getLock is the floor on MySQL: GET_LOCK and nothing else.
+func getLock() Spec {
+	return Spec{
+		Name: "get-lock",
+		Does: "by hand: GET_LOCK and RELEASE_LOCK through database/sql, on a connection that each goroutine keeps; no token, " +
+			"and a connection that dies takes the lock with it unnoticed",
+		Engine: engined.MySQL,
+		Open:   func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, false) },
+	}
+}
+
+// getLockToken is what a careful user writes.
+func getLockToken() Spec {
+	return Spec{
+		Name: "get-lock-token",
+		Does: "the same, and after GET_LOCK one INSERT ... ON DUPLICATE KEY UPDATE, committed by itself, that writes " +
+			"greatest(previous + 1, the server's clock in µs) into a row and returns it as LAST_INSERT_ID",
+		Engine: engined.MySQL,
+		Open:   func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, true) },
+	}
+}
+
+const (
+	mysqlTable = "CREATE TABLE IF NOT EXISTS bench_tokens " +
+		"(name VARBINARY(200) PRIMARY KEY, token BIGINT UNSIGNED NOT NULL) ENGINE=InnoDB"
+
+	mysqlMint = "INSERT INTO bench_tokens (name, token) VALUES (?, LAST_INSERT_ID(" + mysqlClock + ")) " +
+		"ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(GREATEST(token + 1, VALUES(token)))"
+	mysqlClock = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
+
+	// longWait is in seconds: what is negative for "ever" means other things in MariaDB.
+	longWait = 3600
+)
+
+// sqlLocks are connections that are pinned.
+type sqlLocks struct {
+	db     *sql.DB
+	space  string
+	tokens bool
+	conns  []*sql.Conn
+}
+
+func openSQLLocks(ctx context.Context, at Place, tokens bool) (Peer, error) {
+	db, err := sql.Open("mysql", engined.MySQLDSN(at.Server))
+	if err != nil {
+		return nil, err
+	}
+	if tokens {
+		if _, err := db.ExecContext(ctx, mysqlTable); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	return &sqlLocks{db: db, space: at.run(), tokens: tokens}, nil
+}
+
+// Worker returns a worker with a connection of its own.
+func (s *sqlLocks) Worker() (Worker, error) { return s.WorkerOn(lockName) }
+
+// WorkerOn is Worker on another lock.
+func (s *sqlLocks) WorkerOn(name string) (Worker, error) {
+	c, err := s.db.Conn(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	s.conns = append(s.conns, c)
+	return &sqlWorker{conn: c, name: s.space + name, tokens: s.tokens}, nil
+}
+
+// Close closes the connections.
+func (s *sqlLocks) Close() error {
+	var errs []error
+	for _, c := range s.conns {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(append(errs, s.db.Close())...)
+}
+
+type sqlWorker struct {
+	conn   *sql.Conn
+	name   string
+	tokens bool
+	token  int64
+}
+
+// Lock waits in the server, and mints. The end of ctx breaks the connection.
+func (w *sqlWorker) Lock(ctx context.Context) error {
+	if err := w.one(ctx, "SELECT GET_LOCK(?, ?)", w.name, longWait); err != nil || !w.tokens {
+		return err
+	}
+	result, err := w.conn.ExecContext(ctx, mysqlMint, w.name)
+	if err != nil {
+		return err
+	}
+	w.token, err = result.LastInsertId()
+	return err
+}
+
+// Unlock releases.
+func (w *sqlWorker) Unlock(ctx context.Context) error {
+	return w.one(ctx, "SELECT RELEASE_LOCK(?)", w.name)
+}
+
+// one asks for what is 1 if all is well.
+func (w *sqlWorker) one(ctx context.Context, query string, args ...any) error {
+	var n sql.NullInt64
+	if err := w.conn.QueryRowContext(ctx, query, args...).Scan(&n); err != nil {
+		return err
+	}
+	if n.Int64 != 1 {
+		return fmt.Errorf("%s: %v, not 1", query, n)
+	}
+	return nil
+}
