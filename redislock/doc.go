@@ -67,7 +67,7 @@
 //   - Acquire, Release: one round trip each, one script. Two to four commands run in it if nobody is in the way.
 //   - A wait: the round trip that queues it, and the push. While it lasts, a heartbeat every second. The first wait in
 //     a slot of a Cluster costs two round trips more, to be queued and to subscribe (SSUBSCRIBE).
-//   - Renewals travel together: one script for 200 holds, in one pipeline for each server; in a Cluster one script for
+//   - Renewals travel together: one script for 250 holds, in one pipeline for each server; in a Cluster one script for
 //     each hold.
 //   - Requeue, which ends a process's turn: one round trip.
 //   - Replicas: each acquisition and renewal waits for the slowest replica, on a connection that nobody else uses

@@ -9,9 +9,9 @@ import (
 )
 
 // batchSize is how many holds one script renews: about half a millisecond of the server's time.
-const batchSize = 200
+const batchSize = 250
 
-// Renew renews the batch with one script for each 200 holds, or for each hold in a Cluster, and sends them as one pipeline
+// Renew renews the batch with one script for each 250 holds, or for each hold in a Cluster, and sends them as one pipeline
 // to each node.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	if d.isClosed() {
