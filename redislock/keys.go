@@ -17,41 +17,48 @@ type names struct{ prefix string }
 
 // lock returns the key of a lock and its slot.
 func (n names) lock(key driver.Key) (name string, slot uint16) {
-	name = n.prefix + string(key.Kind) + ":" + key.Name
+	name = string(n.appendLock(nil, key))
 	return name, slotOf(name)
 }
+
+// floor returns the key under which a slot keeps the largest token of all locks in it.
+func (n names) floor(slot uint16) string { return string(n.appendFloor(nil, slot)) }
+
+// tomb returns the key that refuses a request that is over.
+func (n names) tomb(slot uint16, id string) string { return string(n.appendTomb(nil, slot, id)) }
 
 // request returns the keys that the script of one request needs: of the lock, of the slot's floor, and of the tombstone of
 // that ID. They are cut from one string, because there is a set of them for each acquisition and each release.
 func (n names) request(key driver.Key, id string) (keys [3]string, slot uint16) {
-	b := make([]byte, 0, 256)
-	b = append(b, n.prefix...)
-	b = append(b, key.Kind...)
-	b = append(b, ':')
-	b = append(b, key.Name...)
+	b := n.appendLock(make([]byte, 0, 256), key)
 	first := len(b)
 	slot = slotOf(string(b))
-	tag := tags()[slot]
-	b = append(b, n.prefix...)
-	b = append(b, "floor:{"...)
-	b = append(b, tag...)
-	b = append(b, '}')
+	b = n.appendFloor(b, slot)
 	second := len(b)
-	b = append(b, n.prefix...)
-	b = append(b, "gone:{"...)
-	b = append(b, tag...)
-	b = append(b, "}:"...)
-	b = append(b, id...)
-	all := string(b)
+	all := string(n.appendTomb(b, slot, id))
 	return [3]string{all[:first], all[first:second], all[second:]}, slot
 }
 
-// floor returns the key under which a slot keeps the largest token of all locks in it.
-func (n names) floor(slot uint16) string { return n.prefix + "floor:{" + tags()[slot] + "}" }
+func (n names) appendLock(b []byte, key driver.Key) []byte {
+	b = append(b, n.prefix...)
+	b = append(b, key.Kind...)
+	b = append(b, ':')
+	return append(b, key.Name...)
+}
 
-// tomb returns the key that refuses a request that is over.
-func (n names) tomb(slot uint16, id string) string {
-	return n.prefix + "gone:{" + tags()[slot] + "}:" + id
+func (n names) appendFloor(b []byte, slot uint16) []byte {
+	b = append(b, n.prefix...)
+	b = append(b, "floor:{"...)
+	b = append(b, tags()[slot]...)
+	return append(b, '}')
+}
+
+func (n names) appendTomb(b []byte, slot uint16, id string) []byte {
+	b = append(b, n.prefix...)
+	b = append(b, "gone:{"...)
+	b = append(b, tags()[slot]...)
+	b = append(b, "}:"...)
+	return append(b, id...)
 }
 
 // channel returns the channel of a process, on which it is told of grants and breaks.

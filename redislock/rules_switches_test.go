@@ -49,7 +49,10 @@ var levers = []lever{
 		"if err := unless(\"listen\", a.listen, func(context.Context) error { return nil })(ctx); err != nil {\n" +
 			"\t\treturn err\n\t}\n\ta.setWay('s')",
 	},
-	{"slot", "keys.go", "\"floor:{\"...)\n\tb = append(b, tag...)", "\"floor:{\"...)\n\tb = append(b, unless(\"slot\", tag, tags()[0])...)"},
+	{
+		"slot", "keys.go", "\"floor:{\"...)\n\tb = append(b, tags()[slot]...)",
+		"\"floor:{\"...)\n\tb = append(b, unless(\"slot\", tags()[slot], tags()[0])...)",
+	},
 }
 
 // The files that the levers need, and the one that gives the test its hand on them.

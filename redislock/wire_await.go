@@ -54,8 +54,8 @@ type awaiting struct {
 	timer  *time.Timer
 }
 
-// arm has the end of ctx interrupt a, who does not look at it at every tick any more. It reports false if it was done before. It is called under mu, and unlocks it
-// meanwhile.
+// arm has the end of ctx interrupt a, who does not look at it at every tick any more. It reports false if it was done
+// before. It is called under mu, and unlocks it meanwhile.
 func (a *awaiting) arm(ctx context.Context) bool {
 	if a.disarm != nil || ctx.Done() == nil {
 		return false
