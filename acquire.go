@@ -14,7 +14,7 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 		return nil, wrap("lock", m.key, ErrClosed)
 	}
 	if g := c.liveGrant(o, m.key); g != nil { // another goroutine of the same owner was quicker
-		g.admit(w.lease, w.waited(), true)
+		g.admit(w.lease, w.since, c.now(), true)
 		c.unlock()
 		return w.lease, nil
 	}
@@ -41,8 +41,7 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 	return f.lead(ctx, w)
 }
 
-// askAlone asks the engine for w and nobody else: a try, or a named owner, whom the engine itself has to tell apart. With a
-// local engine a try is made in the caller's goroutine, which nearly always has the answer then.
+// askAlone asks the engine for w and nobody else: a try, or a named owner, whom the engine itself has to tell apart.
 func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	c.lock()
 	if c.closed {
@@ -54,21 +53,9 @@ func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, err
 	w.announce = c.announcement(ctx, w)
 	c.alone[w] = struct{}{}
 	c.background.Add(1)
-	if !try || !c.traits.Local {
-		w.ready = make(chan struct{})
-		c.unlock()
-		return f.lead(ctx, w)
-	}
+	w.ready = make(chan struct{})
 	c.unlock()
-	f.runInBackground()
-	c.lock()
-	if w.answered {
-		c.unlock()
-		return w.said()
-	}
-	w.ready = make(chan struct{}) // what it got had ended before it was taken in: another goroutine asks again
-	c.unlock()
-	return w.wait(ctx)
+	return f.lead(ctx, w)
 }
 
 // announcement returns what tells the Observer that w has to wait.
@@ -123,12 +110,18 @@ func (c *Client) liveGrant(o *owner, key driver.Key) *grant {
 }
 
 // tryBeside turns the refusal of a try into re-entry if another goroutine of the same owner was quicker.
-func (c *Client) tryBeside(w *waiter, err error) (*Lease, error) {
+func (m *Mutex) tryBeside(o *owner, start instant, err error) (*Lease, error) {
+	if o == nil {
+		return nil, err
+	}
+	c := m.c
 	c.lock()
 	defer c.unlock()
-	if g := c.liveGrant(w.lease.owner, w.lease.m.key); g != nil {
-		g.admit(w.lease, w.waited(), true)
-		return w.lease, nil
+	g := c.liveGrant(o, m.key)
+	if g == nil {
+		return nil, err
 	}
-	return nil, err
+	l := m.newLease(o)
+	g.admit(l, start, c.now(), true)
+	return l, nil
 }

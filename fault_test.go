@@ -24,8 +24,7 @@ func TestAnOwner_NeverWaitsForItself(t *testing.T) {
 		if err != nil || beside.Token() != l.Token() {
 			t.Fatalf("join: %v, %v", beside, err)
 		}
-		w = c.Mutex("a", nil).newWaiter(l.owner, c.reading())
-		tried, err := c.tryBeside(w, ErrHeld)
+		tried, err := c.Mutex("a", nil).tryBeside(l.owner, c.reading(), ErrHeld)
 		if err != nil {
 			t.Fatalf("try: %v", err)
 		}

@@ -32,25 +32,22 @@ type fetch struct {
 // newID returns a request id: unique for ever, because the client's part is random.
 func (c *Client) newID() string {
 	var space [40]byte // more than any, so that there is one allocation and not three
-	return string(strconv.AppendUint(append(append(space[:0], c.id...), '.'), c.lastID.Add(1), 36))
+	return string(strconv.AppendUint(append(append(space[:0], c.id...), '.'), c.lastID.Add(1), 32))
 }
 
 // newFetch prepares a request as w wants it. What operators see of a line is its first waiter, until a renewal refreshes
 // it. The caller holds Client.mu.
 func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	m := w.lease.m
-	f := &fetch{c: c, r: w.request(w.requestID())}
+	f := &fetch{c: c, r: m.request(w.requestID(), w.lease.owner)}
 	f.g = &grant{m: m, id: f.r.ID, asked: m.p.lease, index: -1}
 	f.r.Try, f.r.Waiting, f.r.Lost = try, f.waiting, f.g.lostByEngine
-	switch {
-	case try && c.traits.Local && w.own == nil: // a first try, which does not wait: there is nothing to cancel
-		f.ctx, f.cancel = c.base, func() {}
-	case c.starter != nil:
-		f.first.base = c.base
-		f.ctx, f.cancel = &f.first, f.first.end
-	default:
+	if c.starter == nil {
 		f.ctx, f.cancel = context.WithCancel(c.base)
+		return f
 	}
+	f.first.base = c.base
+	f.ctx, f.cancel = &f.first, f.first.end
 	return f
 }
 
@@ -140,7 +137,7 @@ func (f *fetch) done(answer driver.Grant, err error) {
 	switch {
 	case err != nil && !refused:
 		f.failed(err, wanted)
-	case wanted && !refused && f.g.phase != revoked && !f.tooLate(answer):
+	case wanted && !refused && f.g.phase != revoked && !f.g.tooLate(answer, f.c.now()):
 		f.granted(answer)
 		f.c.unlock()
 	default:
@@ -149,13 +146,13 @@ func (f *fetch) done(answer driver.Grant, err error) {
 }
 
 // tooLate reports that the trust window of answer is over before anybody got it. The caller holds Client.mu.
-func (f *fetch) tooLate(answer driver.Grant) bool {
-	if f.c.traits.Ends != driver.Leases {
+func (g *grant) tooLate(answer driver.Grant, now instant) bool {
+	c := g.m.c
+	if c.traits.Ends != driver.Leases {
 		return false
 	}
-	c := f.c
 	sent := c.at(answer.Sent)
-	return c.now() >= trustEnd(sent, answer.Lease).plus(-c.sleep.since(sent))
+	return now >= trustEnd(sent, answer.Lease).plus(-c.sleep.since(sent))
 }
 
 // ask makes the request, together with the release that precedes it if there is one.
@@ -189,7 +186,7 @@ func (f *fetch) stillWanted() bool {
 func (f *fetch) granted(answer driver.Grant) {
 	g := f.g
 	old := f.c.passing(g.m)
-	g.taken(answer)
+	g.taken(answer, f.c.now())
 	if f.only == nil {
 		if old != nil {
 			old.alone = true // the engine gave the lock to g, so that one is over although nobody has told us yet

@@ -54,15 +54,18 @@ const (
 	gone                   // given back or lost: nothing may happen to it any more
 )
 
-// taken takes in the engine's answer. The caller holds Client.mu.
-func (g *grant) taken(a driver.Grant) {
+// taken takes in the engine's answer, at the instant now. The caller holds Client.mu.
+func (g *grant) taken(a driver.Grant, now instant) {
 	c := g.m.c
 	g.phase = live
 	g.token, g.tokens, g.nonce = a.Token, int32(min(max(a.Tokens, 1), mostPasses+1)), a.Nonce
 	if g.nonce == g.id {
 		g.nonce = g.id // one string for both, and nothing of the reply that it was cut from
 	}
-	g.since, g.sent, g.lease, g.session = c.now(), c.at(a.Sent), a.Lease, a.Session
+	g.since, g.lease, g.session = now, a.Lease, a.Session
+	if c.traits.Ends == driver.Leases {
+		g.sent = c.at(a.Sent)
+	}
 	g.renewed = g.sent
 	g.next = c.grants[g.m.key.Name]
 	c.grants[g.m.key.Name] = g
@@ -78,11 +81,11 @@ func (c *Client) passing(m *Mutex) *grant {
 	return nil
 }
 
-// admit makes l a hold on g. The caller holds Client.mu.
-func (g *grant) admit(l *Lease, waited time.Duration, local bool) {
+// admit makes l, which was asked for at the instant asked, a hold on g from now on. The caller holds Client.mu.
+func (g *grant) admit(l *Lease, asked, now instant, local bool) {
 	c, p := g.m.c, l.m.p
-	l.g, l.pass, l.waited, l.local = g, g.pass, waited, local
-	l.since, l.end = c.now(), never
+	l.g, l.pass, l.waited, l.local = g, g.pass, now.since(asked), local
+	l.since, l.end = now, never
 	if p.noRenew {
 		l.end = g.fixedEnd(l.since, p.lease)
 	}

@@ -169,8 +169,8 @@ func (c *Client) dropAll() []*driver.Release {
 	for len(c.grants) > 0 { // dropping takes them out
 		for _, g := range c.grants {
 			for l := range g.holds.all(ofGrant) {
-				l.release()
-				c.after(func() { l.owner.remove(l); c.opts.Observer.released(l.event()) })
+				l.release(c.now())
+				c.after(func() { l.owner.remove(l); l.tellReleased(nil) })
 			}
 			releases = append(releases, g.release())
 			g.drop()

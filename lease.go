@@ -191,9 +191,9 @@ func (l *Lease) forget(w *work) {
 }
 
 // release ends the hold because its owner, or Close, gives it up. The caller holds Client.mu.
-func (l *Lease) release() {
+func (l *Lease) release(now instant) {
 	l.released = true
-	l.finish()
+	l.finish(now)
 }
 
 // lose ends the hold as a loss. The caller holds Client.mu.
@@ -201,7 +201,7 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	c := l.m.c
 	lost := l.lostError(reason, cause)
 	l.loss = lost
-	l.finish()
+	l.finish(c.now())
 	c.after(func() {
 		e := l.event()
 		e.Err = lost
@@ -218,9 +218,9 @@ func (l *Lease) lostError(reason LostReason, cause error) *LostError {
 
 // finish tells whoever waits for the end of the hold, and takes it out of its grant. What calls foreign code happens after
 // Client.mu is given up. The caller holds Client.mu.
-func (l *Lease) finish() {
+func (l *Lease) finish(now instant) {
 	c := l.m.c
-	l.end = c.now()
+	l.end = now
 	l.g.holds.remove(ofGrant, l)
 	if l.g.holds.first == nil {
 		l.g.last = l
@@ -235,6 +235,17 @@ func (l *Lease) finish() {
 		c.cancelAfter(l.heirs.works, l.ended())
 		l.heirs.works = nil
 	}
+}
+
+// tellReleased tells the Observer that the hold was given up; err says what the engine has not confirmed.
+func (l *Lease) tellReleased(err error) {
+	told := l.m.c.opts.Observer.Released
+	if told == nil {
+		return
+	}
+	e := l.event()
+	e.Err = err
+	told(e)
 }
 
 // event describes the hold to an Observer.

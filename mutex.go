@@ -133,7 +133,9 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 		obs.failed(ctx, e)
 		return nil, err
 	}
-	obs.acquired(ctx, lease.event())
+	if obs.Acquired != nil {
+		obs.Acquired(ctx, lease.event())
+	}
 	if log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key.Name),
 			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()), slog.String("owner", lease.owner.id))
@@ -198,12 +200,13 @@ func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Leas
 	}
 	c.lock()
 	defer c.unlock()
-	c.expire(g, c.now())
+	now := c.now()
+	c.expire(g, now)
 	if g.phase == gone || g.holds.first == nil || g.holder().owner != o { // unlocked by another goroutine of o meanwhile
 		return nil, nil //nolint:nilnil // says "not held", see reenter
 	}
 	l := m.newLease(o)
-	g.admit(l, 0, true)
+	g.admit(l, now, now, true)
 	return l, nil
 }
 
@@ -216,31 +219,41 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 	if err := c.checkOwner(o); err != nil {
 		return nil, err
 	}
-	w := m.newWaiter(o, start)
-	if o != nil && o.named {
-		return c.askAlone(ctx, w, try)
-	}
 	c.lock()
-	q := c.queues[m.place()]
-	busy := q != nil || c.passing(m) != nil
+	if o != nil && o.named {
+		if try {
+			return m.tryOnce(ctx, o, start)
+		}
+		c.unlock()
+		return c.askAlone(ctx, m.newWaiter(o, start), false)
+	}
+	busy := c.queues[m.place()] != nil || c.passing(m) != nil
 	switch {
 	case busy && try:
 		err := c.inTheWay(m)
 		c.unlock()
-		return c.tryBeside(w, err)
+		return m.tryBeside(o, start, err)
 	case busy || !try && !c.traits.Local:
-		return c.join(ctx, w)
+		return c.join(ctx, m.newWaiter(o, start))
 	}
-	c.unlock()
-	lease, err := c.askAlone(ctx, w, true)
+	lease, err := m.tryOnce(ctx, o, start)
 	switch {
 	case !errors.Is(err, ErrHeld):
 		return lease, err
 	case try:
-		return c.tryBeside(w, err)
+		return m.tryBeside(o, start, err)
 	}
 	c.lock()
-	return c.join(ctx, w.again())
+	return c.join(ctx, m.newWaiter(o, start))
+}
+
+// tryOnce asks the engine for m without waiting. The caller holds Client.mu, which tryOnce gives up.
+func (m *Mutex) tryOnce(ctx context.Context, o *owner, start instant) (*Lease, error) {
+	if m.c.traits.Local {
+		return m.tryHere(ctx, o, start)
+	}
+	m.c.unlock()
+	return m.c.askAlone(ctx, m.newWaiter(o, start), true)
 }
 
 // checkOwner refuses owner names that no engine has to take.

@@ -41,12 +41,6 @@ func (o *Observer) waiting(ctx context.Context, e Event) {
 	}
 }
 
-func (o *Observer) acquired(ctx context.Context, e Event) {
-	if o.Acquired != nil {
-		o.Acquired(ctx, e)
-	}
-}
-
 func (o *Observer) failed(ctx context.Context, e Event) {
 	if o.Failed != nil {
 		o.Failed(ctx, e)
@@ -62,11 +56,5 @@ func (o *Observer) renewed(e Event) {
 func (o *Observer) lost(e Event) {
 	if o.Lost != nil {
 		o.Lost(e)
-	}
-}
-
-func (o *Observer) released(e Event) {
-	if o.Released != nil {
-		o.Released(e)
 	}
 }

@@ -32,19 +32,18 @@ const (
 func (l *Lease) Unlock(ctx context.Context) error {
 	c := l.m.c
 	c.lock()
-	l.check(c.now())
+	now := c.now()
+	l.check(now)
 	if err := l.ended(); err != nil {
 		c.unlock()
 		l.owner.remove(l) // a lost hold stays with its owner until here
 		return err
 	}
-	word := l.giveUp()
+	word := l.giveUp(now)
 	c.unlock()
 	l.owner.remove(l)
 	err := word.await(ctx)
-	e := l.event()
-	e.Err = err
-	c.opts.Observer.released(e)
+	l.tellReleased(err)
 	return err
 }
 
@@ -58,15 +57,15 @@ func (w word) given() bool { return w.l == nil }
 
 // giveUp ends the hold and gives the lock to whom it belongs next: the owner's other holds, the next in this process, or
 // the engine. The caller holds Client.mu and, when it has given it up, awaits the engine's word exactly once.
-func (l *Lease) giveUp() word {
+func (l *Lease) giveUp(now instant) word {
 	g := l.g
 	c := g.m.c
-	l.release()
+	l.release(now)
 	if g.holds.first != nil {
 		c.reschedule(g)
 		return word{}
 	}
-	if g.passOn() {
+	if g.passOn(now) {
 		return word{}
 	}
 	w := word{l: l, until: g.deadline()}
@@ -81,12 +80,11 @@ func (l *Lease) giveUp() word {
 
 // passOn gives g, which nobody holds any more, to the next in this process, or back to the engine together with the next
 // request. It reports false when g has to be released. The caller holds Client.mu.
-func (g *grant) passOn() bool {
+func (g *grant) passOn(now instant) bool {
 	q := g.line()
 	if q == nil {
 		return false
 	}
-	now := g.m.c.now()
 	switch {
 	case !g.passable(now):
 		return g.requeue()
@@ -149,7 +147,7 @@ func (g *grant) renewAndPass() {
 func (w word) here() error {
 	l, c := w.l, w.l.m.c
 	defer c.background.Done() // added by giveUp
-	err := c.d.Release(c.hard, l.g.release())
+	err := l.g.giveBackHere()
 	c.lock()
 	defer c.unlock()
 	c.askFor(l.g.m) // not before: a local engine has no queue in which a place could be kept

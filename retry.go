@@ -12,7 +12,7 @@ import (
 // returned gives back what nobody wants or what ended before it was taken in, and asks again for those who still wait. The
 // caller holds Client.mu, which returned gives up. It does not wait.
 func (f *fetch) returned(refused, wanted bool) {
-	f.settle(refused)
+	f.g.settle(refused)
 	if f.only == nil && !refused {
 		f.q.startFetch(nil)
 	}
@@ -66,7 +66,7 @@ func (f *fetch) failed(err error, wanted bool) {
 		q.tidy()
 	}
 	if !definite {
-		f.settle(true)
+		f.g.settle(true)
 	}
 	c.unlock()
 	if !again {
@@ -91,7 +91,7 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 			w.broken, again = err, true
 			return
 		}
-		w.answer(f.explain(err, definite))
+		w.answer(explain(f.r.Key, err))
 		if f.q != nil {
 			f.q.remove(w)
 		}
@@ -104,14 +104,15 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 	return again
 }
 
-func (f *fetch) explain(err error, definite bool) error {
-	if definite {
-		return wrap("lock", f.r.Key, err)
+// explain says to the user what the engine's err means.
+func explain(key driver.Key, err error) error {
+	if driver.IsDefinite(err) {
+		return wrap("lock", key, err)
 	}
 	if errors.Is(err, ErrHeld) { // of a request that was repeated: it says nothing, and must not match ErrHeld
 		err = errors.New(err.Error())
 	}
-	return unavailable("lock", f.r.Key, err)
+	return unavailable("lock", key, err)
 }
 
 // retryPause is between two requests of a wait that survives errors: short enough that a server that has come back is
@@ -129,8 +130,8 @@ func (q *queue) fetchAgain() {
 }
 
 // settle gives back what may have been granted. The caller holds Client.mu.
-func (f *fetch) settle(undo bool) {
-	give := f.g.release()
+func (g *grant) settle(undo bool) {
+	give := g.release()
 	give.Undo = undo
-	f.c.settle(give)
+	g.m.c.settle(give)
 }

@@ -3,7 +3,6 @@ package interlock
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -37,9 +36,6 @@ func (m *Mutex) newWaiter(o *owner, start instant) *waiter {
 	return &waiter{lease: m.newLease(o), since: start, fresh: o == nil}
 }
 
-// again is w before it was refused.
-func (w *waiter) again() *waiter { return &waiter{lease: w.lease, since: w.since} }
-
 // answer ends the wait of w. The caller holds Client.mu.
 func (w *waiter) answer(err error) {
 	w.answered, w.err = true, err
@@ -53,11 +49,9 @@ func (w *waiter) answer(err error) {
 
 // grant ends the wait of w with a hold on g. The caller holds Client.mu.
 func (w *waiter) grant(g *grant, local bool) {
-	g.admit(w.lease, w.waited(), local)
+	g.admit(w.lease, w.since, w.lease.m.c.now(), local)
 	w.answer(nil)
 }
-
-func (w *waiter) waited() time.Duration { return w.lease.m.c.reading().since(w.since) }
 
 // said is what the caller of Lock or TryLock gets. It is for when w has been answered.
 func (w *waiter) said() (*Lease, error) {
@@ -98,7 +92,7 @@ func (w *waiter) decline() {
 	if l.ended() != nil {
 		return
 	}
-	if word := l.giveUp(); !word.given() {
+	if word := l.giveUp(w.lease.m.c.now()); !word.given() {
 		go func() { _ = word.await(l.m.c.hard) }() // counted as background by giveUp
 	}
 }
@@ -175,9 +169,8 @@ func (w *waiter) requestID() string {
 	return w.lease.owner.id
 }
 
-// request describes to the engine what w wants.
-func (w *waiter) request(id string) driver.Request {
-	m, o := w.lease.m, w.lease.owner
+// request describes to the engine a hold on m for o.
+func (m *Mutex) request(id string, o *owner) driver.Request {
 	c := m.c
 	r := driver.Request{
 		Key: m.key, ID: id, Owner: o.id, Named: o.named,

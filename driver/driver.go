@@ -28,13 +28,17 @@ type Driver interface {
 	// atomic step. The same ID asked again answers the same grant (a retry after a lost reply takes nothing twice),
 	// unless the ID has been released or undone: then it is refused with an error matching ErrLost and takes nothing. A
 	// hold that ended before Acquire could return it is reported in the same way.
+	//
+	// When Acquire has returned, r is the caller's again, who may make another request of it; what was called Waiting and
+	// Lost may be kept. Only an engine that keeps the request's place (see [Starter]) is asked again with the same one.
 	Acquire(ctx context.Context, r *Request) (Grant, error)
 
 	// Release ends the hold with r's ID, and only that one. It returns nil when it ended the hold, and an error matching
 	// ErrLost when there is no such hold (it ended earlier, or was never granted). Any other error means that the outcome
 	// is unknown and that the caller will ask again. A released ID stays refused for as long as a copy of its Acquire may
 	// be under way. A driver that repeats a release by itself and then finds nothing does not know which copy ended the
-	// hold: it returns an error that does not match ErrLost, and is asked again. With Undo see [Release].
+	// hold: it returns an error that does not match ErrLost, and is asked again. With Undo see [Release]. r is the caller's
+	// again when Release has returned.
 	Release(ctx context.Context, r *Release) error
 
 	// Close gives back what the driver holds of the machine: connections, goroutines, descriptors. Holds of a session or
