@@ -15,10 +15,16 @@ const (
 	defaultLease        = 30 * time.Second
 	defaultCloseTimeout = 5 * time.Second
 
-	// defaultLocalPasses and defaultLocalTime bound how long one process may keep a lock that others wait for. 63 passes
-	// make a block of 64 tokens, which is as many as ZooKeeper and etcd tokens have room for.
-	defaultLocalPasses = 63
+	// defaultLocalPasses and defaultLocalTime bound how long one process may keep a lock that others wait for. Handing over
+	// to another process takes about as long as a hundred passes with nothing done inside, so 63 of them left most of the
+	// time to that; and where something is done, defaultLocalTime is over first.
+	defaultLocalPasses = 255
 	defaultLocalTime   = 10 * time.Millisecond
+
+	// firstPasses is how many passes are asked for at first; who has used them up, and has others waiting, asks for all of
+	// LocalPasses the next time. Tokens of a block that are not used are ahead of the engine's clock, and until that has
+	// caught up, a microsecond for each, acquisitions get a single token.
+	firstPasses = 63
 
 	// minLease leaves room for the drift allowance; see trustEnd. minRenewal keeps a slip from becoming a flood.
 	minLease   = 10 * time.Millisecond
@@ -48,7 +54,7 @@ type Options struct {
 	// LocalPasses is how often a hold may pass on inside this process, without a message to the engine, before it goes
 	// back to the engine's queue. Each pass has a larger token of its own. More passes are faster when many goroutines
 	// want the same lock, and let other processes wait for longer. 0 means the default, negative means never. The default
-	// is 63; an engine may allow fewer.
+	// is 255; an engine may allow fewer (ZooKeeper and etcd 63).
 	LocalPasses int
 
 	// LocalTime is for how long a hold may pass on inside this process, counted from the engine's grant. The default is

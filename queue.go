@@ -129,6 +129,9 @@ func (q *queue) prepareFetch(give *driver.Release) *fetch {
 	}
 	f := c.newFetch(q.waiters.first, false)
 	f.q, f.give = q, give
+	if give != nil && f.r.Tokens > 1 {
+		f.r.Tokens = c.opts.LocalPasses + 1
+	}
 	q.fetch = f
 	return f
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +76,31 @@ func TestLocalPasses_EndAfterTheirNumber_InFavourOfOtherProcesses(t *testing.T) 
 			if got := <-order; got != want {
 				t.Errorf("number %d is %q, want %q", i, got, want)
 			}
+		}
+	})
+}
+
+func TestLocalPasses_ThatWereUsedUp_AreAskedForInFullTheNextTime(t *testing.T) {
+	bubble(t, &Options{LocalPasses: 100, LocalTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
+		var asked []int
+		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+			asked = append(asked, r.Tokens)
+			return h.Driver.Acquire(ctx, r)
+		})
+		on(h, &h.requeue, func(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
+			asked = append(asked, r.Tokens)
+			return h.Driver.Requeue(ctx, give, r)
+		})
+		var all sync.WaitGroup
+		l := mustLock(t, t.Context(), c, "a")
+		for range 70 {
+			all.Go(func() { mustUnlock(t, mustLock(t, t.Context(), c, "a")) })
+		}
+		synctest.Wait()
+		mustUnlock(t, l)
+		all.Wait()
+		if want := []int{64, 101}; len(asked) < 2 || !slices.Equal(asked[:2], want) { // time stands still, so later blocks are of one
+			t.Errorf("asked for blocks of %v tokens, want %v first", asked, want)
 		}
 	})
 }

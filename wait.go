@@ -178,7 +178,7 @@ func (m *Mutex) request(id string, o *owner) driver.Request {
 		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, Tokens: 1,
 	}
 	if !o.named && !m.p.noRenew && c.opts.LocalPasses > 0 {
-		r.Tokens = c.opts.LocalPasses + 1
+		r.Tokens = min(c.opts.LocalPasses, firstPasses) + 1
 	}
 	return r
 }
