@@ -228,6 +228,35 @@ func TestFormat_OfWhatIsStored(t *testing.T) {
 	}
 }
 
+// A floor ahead of the clock is common where holds are shorter than their block of tokens: the lock is thin all the same.
+func TestFormat_OfALockWhoseFloorIsAhead(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	d := open(t, soloOption(s.Addr()), nil)
+	r := lockRequest("ahead", "x")
+	r.Tokens = 8
+	key, slot := d.names.lock(r.Key)
+	const floor = "4000000000000000"
+	if _, err := s.Do(t.Context(), "SET", d.names.floor(slot), floor); err != nil {
+		t.Fatal(err)
+	}
+	g, err := d.Acquire(t.Context(), r)
+	if err != nil || g.Token != 4000000000000001 || g.Tokens != 1 {
+		t.Fatalf("got %+v, %v", g, err)
+	}
+	stored, err := s.Do(t.Context(), "GET", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thin := words(t, "thin", stored.(string))
+	if thin["TOKEN"] != "4000000000000001" || thin["TOKENS"] != "1" || thin["ID"] != "ahead" || thin["SINCE"] >= floor {
+		t.Errorf("stored as %v", thin)
+	}
+	next, err := s.Do(t.Context(), "GET", d.names.floor(slot))
+	if err != nil || next != "4000000000000001" {
+		t.Errorf("the floor is %v, %v", next, err)
+	}
+}
+
 func TestFormat_OfWhatIsPushed(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	d := open(t, soloOption(s.Addr()), nil)

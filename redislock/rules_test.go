@@ -182,7 +182,7 @@ var tokenRules = []rule{
 			s.want("tokens of a push with a floor ahead", s.push().tokens, 1)
 		}),
 		mutants: []mutant{
-			{"the one, in the quick part", "if not (known[2] and known[2] >= now) then", "if true then"},
+			{"the one, in the quick part", "if known[2] and known[2] >= now then -- as mint", "if false then --"},
 			{"the one, in the general part", "\t\treturn floor, 1\n", "\t\treturn floor, n\n"},
 			{"the one, in the quick part of a release", "known[2] + 1), '1'\n", "known[2] + 1), want\n"},
 		},
@@ -205,7 +205,7 @@ var tokenRules = []rule{
 			s.must(next.token >= g.token+60000, "token %d after a push of a block from %d", next.token, g.token)
 		}),
 		mutants: []mutant{
-			{"the end, in the quick part", "ARGV[3] == '1' and now or string.format('%.0f', now + ARGV[3] - 1)", "now"},
+			{"the end, in the quick part", "tokens == '1' and token or string.format('%.0f', token + tokens - 1)", "now"},
 			{"the end, in the general part", "floor = n == 1 and now or string.format('%.0f', now + n - 1)", "floor = now"},
 			{"the end, in the quick part of a release", "last = string.format('%.0f', now + want - 1)", "last = now"},
 		},

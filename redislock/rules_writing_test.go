@@ -85,7 +85,7 @@ var writingRules = []rule{
 		check: checkWithoutMemory,
 		mutants: []mutant{
 			{"the first write of a renewal", "\tcall('PEXPIRE', key, math.max(lease, call('PTTL', key)))\n", ""},
-			{"the free way to the general part", "redis.pcall('SET', KEYS[1], lock", "call('SET', KEYS[1], lock"},
+			{"the free way to the general part", "redis.pcall('SET', KEYS[1], '1 '", "call('SET', KEYS[1], '1 '"},
 			{"the first write of a release", "\t\telseif form == 'hash' then\n\t\t\tcall('PEXPIREAT', KEYS[1], last())\n", ""},
 		},
 	},

@@ -27,15 +27,17 @@ if known[3] then
 	return known[3]
 end
 if not known[1] and ARGV[5] == 'X' then
-	if not (known[2] and known[2] >= now) then
-		local lock = '1 ' .. ARGV[1] .. ' ' .. now .. ' ' .. now .. ' 0 ' .. ARGV[4]
-		-- NX: it may be a hash, which MGET does not show. pcall: a server without memory refuses this also when it is one, and
-		-- then the other parts know what may be done.
-		local set = redis.pcall('SET', KEYS[1], lock, 'PX', ARGV[2], 'NX')
-		if set and set.ok then
-			call('SET', KEYS[2], ARGV[3] == '1' and now or string.format('%.0f', now + ARGV[3] - 1))
-			return 'G ' .. now .. ' ' .. now .. ' ' .. ARGV[3] .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]
-		end
+	local token, tokens, tail = now, ARGV[3], ARGV[4]
+	if known[2] and known[2] >= now then -- as mint of rules; often so with short holds, whose blocks are not used up
+		token, tokens = string.format('%.0f', known[2] + 1), '1'
+		tail = string.gsub(tail, '^(%a %d+ %d+ %d+) %d+', '%1 1', 1)
+	end
+	-- NX: it may be a hash, which MGET does not show. pcall: a server without memory refuses this also when it is one, and
+	-- then the other parts know what may be done.
+	local set = redis.pcall('SET', KEYS[1], '1 ' .. ARGV[1] .. ' ' .. token .. ' ' .. now .. ' 0 ' .. tail, 'PX', ARGV[2], 'NX')
+	if set and set.ok then
+		call('SET', KEYS[2], tokens == '1' and token or string.format('%.0f', token + tokens - 1))
+		return 'G ' .. now .. ' ' .. token .. ' ' .. tokens .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]
 	end
 	local f = call('HMGET', KEYS[1], 'h', 'a', 'z', 'w:' .. ARGV[1])
 	local h, ms = f[1], string.sub(now, 1, 13)
