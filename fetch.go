@@ -42,7 +42,7 @@ func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	f := &fetch{c: c, r: m.request(w.requestID(), w.lease.owner)}
 	f.g = &grant{m: m, id: f.r.ID, asked: m.p.lease, index: -1}
 	f.r.Try, f.r.Waiting, f.r.Lost = try, f.waiting, f.g.lostByEngine
-	if c.starter == nil {
+	if !c.traits.Resumes {
 		f.ctx, f.cancel = context.WithCancel(c.base)
 		return f
 	}
@@ -83,7 +83,7 @@ func (g *grant) lostByEngine(reason LostReason, cause error) {
 // goroutines would cost as much as the engine's own work. What w leaves unfinished goes on in another goroutine if others
 // stand in the line, because f belongs to the line and not to w. The caller has counted f as background under Client.mu.
 func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
-	if f.c.starter == nil {
+	if !f.c.traits.Resumes {
 		go f.runInBackground()
 		return w.wait(ctx)
 	}

@@ -19,7 +19,6 @@ type Client struct {
 	traits   driver.Traits
 	renewer  driver.Renewer  // nil unless the engine has leases
 	requeuer driver.Requeuer // nil if the engine cannot
-	starter  driver.Starter  // nil if the engine is none
 	opts     Options
 	defaults params    // of a lock without options
 	born     time.Time // where instants are counted from
@@ -86,7 +85,6 @@ func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client
 	c.sched.wake, c.sched.armed = make(chan struct{}, 1), never
 	c.watching = c.traits.Ends != driver.Process
 	c.requeuer, _ = d.(driver.Requeuer)
-	c.starter, _ = d.(driver.Starter)
 	if c.traits.Ends == driver.Leases {
 		renewer, ok := d.(driver.Renewer)
 		if !ok {

@@ -12,7 +12,11 @@ import (
 // leading is an engine whose waits can be left and taken up again, so that callers ask it in their own goroutines.
 type leading struct{ *hooks }
 
-func (leading) Begin(context.Context, *driver.Request) (driver.Grant, bool, error) { panic("not used") }
+func (l leading) Traits() driver.Traits {
+	t := l.hooks.Traits()
+	t.Resumes = true
+	return t
+}
 
 // Client libraries put the deadline of a context on their sockets, and say that it is over an instant before the context
 // does. That is nothing to those who wait behind, so no driver is shown it.

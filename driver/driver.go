@@ -30,7 +30,7 @@ type Driver interface {
 	// hold that ended before Acquire could return it is reported in the same way.
 	//
 	// When Acquire has returned, r is the caller's again, who may make another request of it; what was called Waiting and
-	// Lost may be kept. Only an engine that keeps the request's place (see [Starter]) is asked again with the same one.
+	// Lost may be kept. Only an engine that keeps the request's place (see [Traits].Resumes) is asked again with the same one.
 	Acquire(ctx context.Context, r *Request) (Grant, error)
 
 	// Release ends the hold with r's ID, and only that one. It returns nil when it ended the hold, and an error matching

@@ -39,17 +39,6 @@ type Requeuer interface {
 	Requeue(ctx context.Context, give *Release, r *Request) (Grant, error)
 }
 
-// Starter is implemented by engines behind a network whose waits can be left and taken up again. It lets the portable layer
-// ask, and wait, in the caller's own goroutine: when the caller's context ends another goroutine goes on with the wait. So
-// here an Acquire whose context has ended keeps its place too, until it is asked again or undone.
-type Starter interface {
-	// Begin sends r and returns with the engine's first answer: the grant, or an error as Acquire would return it, or
-	// waits, which says that r is queued. Then, and also after an error that is not definite, Acquire of the same request
-	// goes on from there, and r keeps its place; or else Release with Undo takes it away. r.Waiting has been called before
-	// Begin returns with waits.
-	Begin(ctx context.Context, r *Request) (g Grant, waits bool, err error)
-}
-
 // Inspector is implemented by engines that can list their locks.
 type Inspector interface {
 	// Locks yields the locks that are held or waited for and whose name starts with prefix, in no promised order. The

@@ -67,6 +67,12 @@ type Traits struct {
 	// call them in the caller's goroutine.
 	Local bool
 
+	// Resumes says that a wait can be left and taken up again: an Acquire whose context has ended keeps its place, and
+	// what it is granted meanwhile, until the same ID is asked again or undone. The portable layer then asks, and waits, in
+	// the caller's own goroutine; when the caller's context ends another goroutine goes on with the wait for who stands
+	// behind. An engine whose requests travel should have it, because each change of goroutines costs as much as the engine.
+	Resumes bool
+
 	Kinds []Kind // the kinds that Acquire understands
 	Lacks []Lack
 }

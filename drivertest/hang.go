@@ -65,7 +65,7 @@ func (p *hungPlace) asks(suffix string) *driver.Request {
 // calls are all that the driver can be asked.
 func (p *hungPlace) calls() []hungCall {
 	d, tr := p.c.d, p.c.tr
-	fresh, tried, begun, again := p.asks("-acquired"), p.asks("-tried"), p.asks("-begun"), p.c.ask(p.passed.r.Key)
+	fresh, tried, again := p.asks("-acquired"), p.asks("-tried"), p.c.ask(p.passed.r.Key)
 	tried.Try = true
 	calls := []hungCall{
 		{"acquire", func(ctx context.Context) error { return errorOf(d.Acquire(ctx, fresh)) }},
@@ -75,15 +75,6 @@ func (p *hungPlace) calls() []hungCall {
 	if renewer, has := d.(driver.Renewer); has && tr.traits.Ends == driver.Leases {
 		calls = append(calls, hungCall{"renewal", func(ctx context.Context) error {
 			return renewOne(ctx, renewer, driver.Renewal{Key: p.renewed.r.Key, ID: p.renewed.r.ID, Lease: longLease})
-		}})
-	}
-	if starter, has := d.(driver.Starter); has {
-		calls = append(calls, hungCall{"begin", func(ctx context.Context) error {
-			_, waits, err := starter.Begin(ctx, begun)
-			if waits && err == nil {
-				return errors.New("begin says that the request waits")
-			}
-			return err
 		}})
 	}
 	if _, has := d.(driver.Requeuer); has {

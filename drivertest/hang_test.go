@@ -45,7 +45,7 @@ func TestEnginesBehindANetworkThatHangs_AreAccepted(t *testing.T) {
 			store := memlock.New(nil)
 			return func() driver.Driver { return openSession(store.Peer()) }, func() { _ = store.Close() }
 		},
-		"with begin and requeue": func() (func() driver.Driver, func()) {
+		"with requeue": func() (func() driver.Driver, func()) {
 			store := broken.NewStore(broken.None)
 			return func() driver.Driver { return store.Client() }, func() {}
 		},

@@ -17,7 +17,6 @@ func idempotence() []behaviour {
 		{sentence: "a copy of a release that arrives late frees nothing", run: lateCopyOfRelease},
 		{sentence: "an acquire after a requeue whose reply was lost is the same grant", run: requeueAfterLostReply, wants: requeues},
 		{sentence: "a copy of a requeue that arrives late takes nothing", run: lateCopyOfRequeue, wants: requeues},
-		{sentence: "a copy of a begin that arrives after the release takes nothing", run: lateCopyOfBegin, wants: begins},
 		{sentence: "permits asked for twice are taken once", run: permitsAskedTwice, kinds: []driver.Kind{driver.KindSemaphore}},
 	}
 }
@@ -151,19 +150,6 @@ func lateCopyOfRequeue(tr *trial) {
 	tr.pass(2 * settle)
 	next.release()
 	b.findsFree(tr.mutex(), "after a late copy of the requeue")
-}
-
-func lateCopyOfBegin(tr *trial) {
-	a, b := tr.behind(faulty.Rule{Op: faulty.Begin, Copy: settle}), tr.client()
-	ctx, cancel := tr.bound()
-	defer cancel()
-	h, waits, err := a.begin(ctx, a.ask(tr.mutex()))
-	if err != nil || waits {
-		tr.Fatalf("begin of a free lock: waits is %v, %s, want the grant", waits, text(err))
-	}
-	h.release()
-	tr.pass(2 * settle)
-	b.findsFree(tr.mutex(), "after a late copy of the begin")
 }
 
 func permitsAskedTwice(tr *trial) {

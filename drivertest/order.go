@@ -16,10 +16,6 @@ func order() []behaviour {
 		{sentence: "every waiter is served", run: everyWaiterIsServed},
 		{sentence: "waiters are served first come, first served", run: waitersAreServedInOrder, needs: inOrder},
 		{sentence: "a try never gets in before those who wait", run: tryNeverOvertakes, needs: inOrder},
-		{
-			sentence: "an acquire whose context has ended keeps its place for the next one", run: acquireAgainKeepsItsPlace,
-			wants: begins, needs: inOrder,
-		},
 	}
 }
 
@@ -131,21 +127,4 @@ func tryNeverOvertakes(tr *trial) {
 	}
 	end()
 	h.release()
-}
-
-// acquireAgainKeepsItsPlace is for engines whose waits can be left and taken up again; see driver.Starter.
-func acquireAgainKeepsItsPlace(tr *trial) {
-	a, b, c := tr.client(), tr.client(), tr.client()
-	h := a.take(a.ask(tr.mutex()))
-	r := b.ask(tr.mutex())
-	b.queue(copyOf(r)).stop()
-	behind := c.queue(c.ask(tr.mutex()))
-	w := b.goesOn(r)
-	tr.pass(settle)
-	h.release()
-	first := w.granted("before who came while nobody acquired")
-	behind.stillWaits("behind who had come before")
-	first.release()
-	behind.granted("after who had come before").release()
-	a.findsFree(tr.mutex(), "in the end")
 }

@@ -20,7 +20,7 @@ const (
 	Breaking     Promise = "breaking"
 	Sharing      Promise = "sharing"
 	Requeueing   Promise = "requeueing"
-	Beginning    Promise = "beginning"
+	Resuming     Promise = "resuming"
 	Hanging      Promise = "hanging"
 )
 
@@ -50,7 +50,7 @@ func promises() []promised {
 		{Breaking, "an operator can end a hold", "Breaker, Request.Lost", breaking()},
 		{Sharing, "readers, writers and permits share one fair queue", "Mode, Request.Limit", sharing()},
 		{Requeueing, "a hold is given back and asked for again in one step", "Requeuer", requeueing()},
-		{Beginning, "the first answer comes by itself, and the wait goes on from there", "Starter", beginning()},
+		{Resuming, "a wait can be left and taken up again", "Traits.Resumes", resuming()},
 		{Hanging, "a server that hangs keeps nobody longer than the context", "Driver", hanging()},
 	}
 }

@@ -151,7 +151,7 @@ func TestASessionsEngine_IsAccepted(t *testing.T) {
 			t.Errorf("%s: %s:\n\t%s", b.Promise, b.Behaviour, b.Reason)
 		}
 	}
-	optional := []drivertest.Promise{drivertest.Requeueing, drivertest.Beginning, drivertest.Hanging} // this engine has none
+	optional := []drivertest.Promise{drivertest.Requeueing, drivertest.Resuming, drivertest.Hanging} // this engine has none
 	for _, v := range report.Promises {
 		want := drivertest.Kept
 		if slices.Contains(optional, v.Promise) {

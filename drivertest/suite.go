@@ -29,7 +29,7 @@ type offer string
 
 const (
 	requeues offer = "the driver has no Requeue"
-	begins   offer = "the driver has no Begin"
+	resumes  offer = "the driver has no Traits.Resumes"
 	hangs    offer = "the Harness has no Hang"
 )
 
@@ -96,8 +96,8 @@ func offersOf(d driver.Driver, h Harness) (offers []offer) {
 	if _, has := d.(driver.Requeuer); has {
 		offers = append(offers, requeues)
 	}
-	if _, has := d.(driver.Starter); has {
-		offers = append(offers, begins)
+	if d.Traits().Resumes {
+		offers = append(offers, resumes)
 	}
 	if h.Hang != nil {
 		offers = append(offers, hangs)

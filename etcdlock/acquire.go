@@ -10,12 +10,11 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// attempt is one Acquire, Begin or Requeue under way. It has the entry's turn.
+// attempt is one Acquire or Requeue under way. It has the entry's turn.
 type attempt struct {
 	d      *Driver
 	e      *entry
 	r      *driver.Request
-	begins bool   // it ends when the request is queued
 	give   *entry // a hold to be given back in the same step; nil if none
 	unsure bool   // some request of this attempt was left without an answer
 	told   string // the key of the holder that Waiting was told of
@@ -28,44 +27,32 @@ type attempt struct {
 // It costs one transaction if nobody is in the way; otherwise two reads more: one when the watch has begun, and one after
 // the wake-up, which sees whether the session still lives and the lock is ours.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	g, _, err := d.acquire(ctx, r, false, nil)
-	return g, err
+	return d.acquire(ctx, r, nil)
 }
 
-// Begin is Acquire up to the point at which the request is queued; see [driver.Starter].
-func (d *Driver) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
-	return d.acquire(ctx, r, true, nil)
-}
-
-func (d *Driver) acquire(ctx context.Context, r *driver.Request, begins bool, give *entry) (
-	driver.Grant, bool, error,
-) {
+func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *entry) (driver.Grant, error) {
 	if err := servable(r); err != nil {
-		return driver.Grant{}, false, err
+		return driver.Grant{}, err
 	}
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {
-		return driver.Grant{}, false, err
+		return driver.Grant{}, err
 	}
 	defer leave()
 	e, err := d.enter(r)
 	if err != nil {
-		return driver.Grant{}, false, err
+		return driver.Grant{}, err
 	}
 	if err := e.take(bounded); err != nil {
-		return driver.Grant{}, false, d.failure(ctx, err)
+		return driver.Grant{}, d.failure(ctx, err)
 	}
 	defer e.yield()
-	a := &attempt{d: d, e: e, r: r, begins: begins, give: give}
-	waits, err := a.run(bounded)
-	switch {
-	case err != nil:
+	a := &attempt{d: d, e: e, r: r, give: give}
+	if err := a.run(bounded); err != nil {
 		d.drop(e)
-		return driver.Grant{}, false, a.explain(ctx, err)
-	case waits:
-		return driver.Grant{}, true, nil
+		return driver.Grant{}, a.explain(ctx, err)
 	}
-	return e.grant(), false, nil
+	return e.grant(), nil
 }
 
 // maxName is the longest name of a lock.
@@ -90,16 +77,17 @@ func servable(r *driver.Request) error {
 	return nil
 }
 
-// run takes one step after the other until the request is granted or refused, or queued if that is all it is to do.
-func (a *attempt) run(ctx context.Context) (waits bool, err error) {
+// run takes one step after the other until the request is granted or refused.
+func (a *attempt) run(ctx context.Context) error {
 	e := a.e
 	for {
-		if err := e.whyOver(); err != nil {
-			return false, err
+		err := e.whyOver()
+		if err != nil {
+			return err
 		}
 		switch {
 		case e.isGranted():
-			return false, nil
+			return nil
 		case e.revision == 0:
 			err = a.enqueue(ctx)
 		case e.view.revision == 0:
@@ -108,13 +96,10 @@ func (a *attempt) run(ctx context.Context) (waits bool, err error) {
 			err = a.hold(ctx)
 		default:
 			a.tell()
-			if a.begins {
-				return true, nil
-			}
 			err = a.await(ctx)
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 var (
 	_ driver.Driver    = (*Driver)(nil)
-	_ driver.Starter   = (*Driver)(nil)
 	_ driver.Requeuer  = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
@@ -89,7 +88,7 @@ func start(ctx context.Context, client *clientv3.Client, opts *Options, owns boo
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Engine: "etcd", Ends: driver.Sessions, Timeout: d.timeout, Kinds: slices.Clone(kinds),
+		Engine: "etcd", Ends: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Lacks: []driver.Lack{{
 			Ability: driver.NamedOwners,
 			Reason:  "a key belongs to one lease, so a hold cannot be shared with another process",

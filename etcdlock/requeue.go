@@ -16,8 +16,7 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 	if old == nil {
 		return d.requeueAgain(ctx, r)
 	}
-	g, _, err := d.acquire(ctx, r, false, old)
-	return g, err
+	return d.acquire(ctx, r, old)
 }
 
 // heldAs returns the entry of a hold, or nil.

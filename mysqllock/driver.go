@@ -12,7 +12,6 @@ import (
 
 var (
 	_ driver.Driver    = (*Driver)(nil)
-	_ driver.Starter   = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
 	_ driver.Diagnoser = (*Driver)(nil)
@@ -107,7 +106,7 @@ func (d *Driver) learn(database string, settings map[string]string) {
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Engine: "mysql", Ends: driver.Sessions, Timeout: d.opts.Timeout, Kinds: slices.Clone(kinds),
+		Engine: "mysql", Ends: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Lacks: []driver.Lack{
 			{Ability: driver.NamedOwners, Reason: "a lock of GET_LOCK belongs to one session of one process"},
 		},

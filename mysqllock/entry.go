@@ -37,12 +37,11 @@ type entry struct {
 	tokens   int
 	err      error             // why it was not granted, once settled
 	told     *driver.HeldError // who was in the way, as last told
-	inQueue  bool              // queued is closed
+	looked   bool              // the wait has seen and told who is in the way
 	credited bool              // a Release has returned that it ended the hold
 	epitaph  epitaph
 
 	settled chan struct{} // closed when it has been granted or refused
-	queued  chan struct{} // closed when the caller has been told that it waits in the server
 	over    chan struct{} // closed when nothing is left of it
 }
 
@@ -50,7 +49,7 @@ func (d *Driver) newEntry(r *driver.Request) *entry {
 	id := idOf(d.scope, r.Key)
 	return &entry{
 		d: d, r: *r, id: id, lock: id.lock(), stop: make(chan struct{}),
-		settled: make(chan struct{}), queued: make(chan struct{}), over: make(chan struct{}),
+		settled: make(chan struct{}), over: make(chan struct{}),
 	}
 }
 
@@ -79,14 +78,12 @@ func (e *entry) tell(h *driver.HeldError) {
 	}
 }
 
-// isQueued says to the caller that the wait has begun in the server. tell has been called before.
-func (e *entry) isQueued() {
+// tellSeen is tell of what a look at the server has found.
+func (e *entry) tellSeen(h *driver.HeldError) {
+	e.tell(h)
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
-	if !e.inQueue {
-		e.inQueue = true
-		close(e.queued)
-	}
+	e.looked = true
 }
 
 // grant is what the caller gets.
@@ -142,23 +139,6 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 		return d.answer(e)
 	case <-ctx.Done():
 		return driver.Grant{}, ctx.Err()
-	}
-}
-
-// Begin does what Acquire does until the server has answered for the first time.
-func (d *Driver) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
-	e, err := d.enter(ctx, r)
-	if err != nil {
-		return g, false, err
-	}
-	select {
-	case <-e.settled:
-		g, err = d.answer(e)
-		return g, false, err
-	case <-e.queued:
-		return g, true, nil
-	case <-ctx.Done():
-		return g, false, ctx.Err()
 	}
 }
 

@@ -14,8 +14,7 @@ func (e *entry) poll() (done bool) {
 	if !e.hasTold() {
 		held, _, ok := e.lookOnce()
 		if ok {
-			e.tell(held)
-			e.isQueued()
+			e.tellSeen(held)
 		}
 	}
 	d.mu.Lock()

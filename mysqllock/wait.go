@@ -88,7 +88,7 @@ func (e *entry) waitOn(c *conn) verdict {
 func (e *entry) hasTold() bool {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
-	return e.inQueue
+	return e.looked
 }
 
 // lookFor tells the caller who is in the way of c's wait, which the server does not say before it is over. It reports
@@ -98,8 +98,7 @@ func (e *entry) lookFor(c *conn) (nobody bool) {
 	if !ok || heldBy == 0 || heldBy == c.id {
 		return true // c's answer is on its way, or nobody answers
 	}
-	e.tell(held)
-	e.isQueued()
+	e.tellSeen(held)
 	return false
 }
 

@@ -12,7 +12,6 @@ import (
 
 var (
 	_ driver.Driver    = (*Driver)(nil)
-	_ driver.Starter   = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
 	_ driver.Diagnoser = (*Driver)(nil)
@@ -113,7 +112,7 @@ func (d *Driver) begin(ctx context.Context) error {
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Engine: "postgres", Ends: driver.Sessions, Timeout: d.opts.Timeout, Kinds: slices.Clone(kinds),
+		Engine: "postgres", Ends: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Lacks: []driver.Lack{
 			{Ability: driver.NamedOwners, Reason: "an advisory lock belongs to one session of one process"},
 		},

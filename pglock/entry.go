@@ -42,14 +42,13 @@ type entry struct {
 	epitaph  epitaph
 
 	settled chan struct{} // closed when it has been granted or refused
-	queued  chan struct{} // closed when the caller has been told that it waits
 	over    chan struct{} // closed when nothing is left of it
 }
 
 func (d *Driver) newEntry(r *driver.Request) *entry {
 	return &entry{
 		d: d, r: *r, num: d.hash(d.opts.Table, r.Key, 0), stop: make(chan struct{}),
-		settled: make(chan struct{}), queued: make(chan struct{}), over: make(chan struct{}),
+		settled: make(chan struct{}), over: make(chan struct{}),
 	}
 }
 
@@ -66,8 +65,7 @@ func (e *entry) settle(err error) {
 // tell says to the caller who is in the way. It is called without Driver.mu.
 func (e *entry) tell(h *driver.HeldError) {
 	e.d.mu.Lock()
-	first := e.told == nil
-	if !first && *e.told == *h || e.ending {
+	if e.told != nil && *e.told == *h || e.ending {
 		e.d.mu.Unlock()
 		return
 	}
@@ -76,9 +74,6 @@ func (e *entry) tell(h *driver.HeldError) {
 	e.d.mu.Unlock()
 	if waiting != nil {
 		waiting(h)
-	}
-	if first {
-		close(e.queued)
 	}
 }
 
@@ -120,24 +115,6 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 	case <-ctx.Done():
 		e.tellIfHot()
 		return driver.Grant{}, ctx.Err()
-	}
-}
-
-// Begin does what Acquire does until the server has answered for the first time.
-func (d *Driver) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
-	e, err := d.enter(ctx, r)
-	if err != nil {
-		return g, false, err
-	}
-	select {
-	case <-e.settled:
-		g, err = d.answer(e)
-		return g, false, err
-	case <-e.queued:
-		return g, true, nil
-	case <-ctx.Done():
-		e.tellIfHot()
-		return g, false, ctx.Err()
 	}
 }
 

@@ -66,51 +66,18 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 }
 
 func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *driver.Release) (driver.Grant, error) {
-	a, begun, err := d.attempt(ctx, r)
+	if err := check(r); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	e, err := d.enter(r)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	if !begun {
-		err = a.askFirst(ctx, give)
-	}
-	return a.end(a.run(ctx, err))
-}
-
-// Begin is Acquire up to the server's first answer; see [driver.Starter].
-func (d *Driver) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
-	a, begun, err := d.attempt(ctx, r)
-	if err != nil {
-		return driver.Grant{}, false, err
-	}
-	if !begun {
-		err = a.askFirst(ctx, nil)
-	}
-	if err == nil && a.answer.verdict == queued {
-		a.waits()
-		d.park(a)
-		return driver.Grant{}, true, nil
-	}
-	g, err = a.end(a.run(ctx, err))
-	return g, false, err
-}
-
-// attempt starts an attempt, or returns the one that has begun.
-func (d *Driver) attempt(ctx context.Context, r *driver.Request) (a *attempt, begun bool, err error) {
-	if err := check(r); err != nil {
-		return nil, false, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, false, err
-	}
-	e, a, err := d.enter(r)
-	if err != nil {
-		return nil, false, err
-	}
-	if a != nil {
-		a.r = r
-		return a, true, nil
-	}
-	return d.newAttempt(r, e), false, nil
+	a := d.newAttempt(r, e)
+	return a.end(a.run(ctx, a.askFirst(ctx, give)))
 }
 
 // end takes in how the attempt ended.

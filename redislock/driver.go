@@ -15,7 +15,6 @@ var (
 	_ driver.Driver    = (*Driver)(nil)
 	_ driver.Renewer   = (*Driver)(nil)
 	_ driver.Requeuer  = (*Driver)(nil)
-	_ driver.Starter   = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
 	_ driver.Diagnoser = (*Driver)(nil)
@@ -78,7 +77,7 @@ func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
-	return driver.Traits{Engine: "redis", Ends: driver.Leases, Kinds: slices.Clone(kinds)}
+	return driver.Traits{Engine: "redis", Ends: driver.Leases, Resumes: true, Kinds: slices.Clone(kinds)}
 }
 
 // Close ends all waits with driver.ErrClosed and gives the connections back. Holds end with their leases.

@@ -32,7 +32,6 @@ type wait struct {
 	wake  chan struct{} // has one place; something below is new
 	push  *push         // the latest grant or refusal that was pushed
 	again bool          // pushes may have been lost: ask
-	begun *attempt      // what Begin has left for Acquire to go on with
 }
 
 // push is a message that ends a wait.
@@ -41,16 +40,16 @@ type push struct {
 	received time.Time
 }
 
-// enter returns the entry of a request, and the attempt that Begin has left, or says why the request must not be asked. A
-// copy of a request that is under way or held gets an entry of its own that hears no pushes: it learns by asking.
-func (d *Driver) enter(r *driver.Request) (*entry, *attempt, error) {
+// enter returns the entry of a request, or says why the request must not be asked. A copy of a request that is under way
+// or held gets an entry of its own that hears no pushes: it learns by asking.
+func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.isClosed() {
-		return nil, nil, driver.ErrClosed
+		return nil, driver.ErrClosed
 	}
 	if d.gone.has(r.ID) {
-		return nil, nil, errGone(r.Key)
+		return nil, errGone(r.Key)
 	}
 	d.client = r.Client
 	e := d.entries[r.ID]
@@ -59,15 +58,10 @@ func (d *Driver) enter(r *driver.Request) (*entry, *attempt, error) {
 		e = &entry{busy: true}
 		d.entries[r.ID] = e
 	case e.busy || e.held:
-		return &entry{lost: r.Lost, busy: true}, nil, nil
+		return &entry{lost: r.Lost, busy: true}, nil
 	}
 	e.lost, e.busy = r.Lost, true
-	if e.wait == nil || e.wait.begun == nil {
-		return e, nil, nil
-	}
-	begun := e.wait.begun
-	e.wait.begun = nil
-	return e, begun, nil
+	return e, nil
 }
 
 // hold turns e into a hold's.
@@ -84,14 +78,6 @@ func (d *Driver) hold(id string, e *entry) error {
 	return nil
 }
 
-// park leaves a, which waits, to the next Acquire of its request.
-func (d *Driver) park(a *attempt) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	a.e.busy = false
-	a.e.waiting().begun = a
-}
-
 // leave ends an attempt without a hold. Unless that is for good, the request is asked again or undone.
 func (d *Driver) leave(id string, e *entry, forGood bool) {
 	d.mu.Lock()
@@ -105,13 +91,9 @@ func (d *Driver) leave(id string, e *entry, forGood bool) {
 // over forgets the entry of a request that has been released, and refuses copies of it.
 func (d *Driver) over(id string) {
 	d.mu.Lock()
-	e := d.entries[id]
+	defer d.mu.Unlock()
 	delete(d.entries, id)
 	d.gone.add(id)
-	d.mu.Unlock()
-	if e != nil && e.wait != nil && e.wait.begun != nil {
-		e.wait.begun.stopListening()
-	}
 }
 
 // isOpen reports whether a copy of the request may be under way. A request that this driver does not know is another's,

@@ -10,13 +10,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// attempt is one Acquire, Begin or Requeue under way. It has the entry's turn.
+// attempt is one Acquire or Requeue under way. It has the entry's turn.
 type attempt struct {
-	d      *Driver
-	e      *entry
-	r      *driver.Request
-	begins bool   // it ends when the request is queued
-	give   *entry // a hold, whose turn it has too, to be given back in the same step; nil if none
+	d    *Driver
+	e    *entry
+	r    *driver.Request
+	give *entry // a hold, whose turn it has too, to be given back in the same step; nil if none
 }
 
 // Acquire puts a node into the lock's queue, and waits until no node is before it that is in its way. A wait survives
@@ -26,38 +25,32 @@ type attempt struct {
 // it, one more to learn who that is. The hand-over costs none: the server's message that the hold before has been
 // released is enough.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	g, _, err := d.acquire(ctx, r, false, nil)
-	return g, err
+	return d.acquire(ctx, r, nil)
 }
 
-// Begin is Acquire up to the point at which the request is queued; see [driver.Starter].
-func (d *Driver) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
-	return d.acquire(ctx, r, true, nil)
-}
-
-func (d *Driver) acquire(ctx context.Context, r *driver.Request, begins bool, give *entry) (driver.Grant, bool, error) {
-	a := &attempt{d: d, r: r, begins: begins, give: give}
+func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *entry) (driver.Grant, error) {
+	a := &attempt{d: d, r: r, give: give}
 	defer a.keep()
 	if err := servable(r); err != nil {
-		return driver.Grant{}, false, err
+		return driver.Grant{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return driver.Grant{}, false, err
+		return driver.Grant{}, err
 	}
 	e, err := d.enter(r)
 	if err != nil {
-		return driver.Grant{}, false, err
+		return driver.Grant{}, err
 	}
 	if err := e.take(ctx); err != nil {
-		return driver.Grant{}, false, err
+		return driver.Grant{}, err
 	}
 	defer e.give()
 	a.e = e
-	g, waits, err := a.run(ctx)
+	g, err := a.run(ctx)
 	if err != nil && driver.IsDefinite(err) {
 		d.drop(e)
 	}
-	return g, waits, err
+	return g, err
 }
 
 // servable refuses what can never be granted.
@@ -81,27 +74,23 @@ const maxName = 512
 // errAgain says that the situation has changed, and has to be looked at again.
 var errAgain = errors.New("zk: look again")
 
-// run takes one step after the other until the request is granted, refused, or queued if that is all it is to do.
-func (a *attempt) run(ctx context.Context) (driver.Grant, bool, error) {
+// run takes one step after the other until the request is granted or refused.
+func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	a.remind()
 	for {
 		if g, done, err := a.ended(); done {
-			return g, false, err
+			return g, err
 		}
 		l, err := a.d.ready(ctx, a.e.wait.gone, a.reach(), false)
 		if err != nil {
-			return driver.Grant{}, false, a.explain(ctx, err)
+			return driver.Grant{}, a.explain(ctx, err)
 		}
 		a.join(l.s)
-		waits, err := a.advance(ctx, l)
-		switch {
-		case err == nil && waits:
-			return driver.Grant{}, true, nil
-		case err == nil:
+		if err = a.advance(ctx, l); err == nil {
 			err = a.grant(ctx, l)
 		}
 		if err != nil && !isPassing(err) {
-			return driver.Grant{}, false, a.explain(ctx, err)
+			return driver.Grant{}, a.explain(ctx, err)
 		}
 	}
 }
@@ -115,7 +104,7 @@ func (a *attempt) reach() time.Duration {
 	return reach
 }
 
-// remind tells who asks again for a wait that has begun who is in the way.
+// remind tells who takes up a wait again who is in the way.
 func (a *attempt) remind() {
 	if w := a.e.wait; w != nil && w.blocker != "" && a.r.Waiting != nil {
 		a.r.Waiting(w.held)
@@ -158,28 +147,25 @@ func (a *attempt) join(s *session) {
 	e.wait.making, e.wait.blocker = nil, ""
 }
 
-// advance returns when nobody is in the way any more, or with waits if the attempt is only to begin and somebody is.
-func (a *attempt) advance(ctx context.Context, l *link) (waits bool, err error) {
+// advance returns when nobody is in the way any more.
+func (a *attempt) advance(ctx context.Context, l *link) error {
 	w := a.e.wait
 	if err := a.trust(ctx, l); err != nil {
-		return false, err
+		return err
 	}
 	if a.e.path == "" {
 		alone, err := a.put(ctx, l)
 		if err != nil || alone {
-			return false, err
+			return err
 		}
 	}
 	if w.blocker == "" {
 		free, err := a.look(ctx, l)
 		if err != nil || free {
-			return false, err
+			return err
 		}
 	}
-	if a.begins {
-		return true, nil
-	}
-	return false, a.await(ctx, l)
+	return a.await(ctx, l)
 }
 
 // trust has the session confirmed if that was long ago: this process may have stood still, and found a message that was

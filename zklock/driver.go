@@ -15,7 +15,6 @@ import (
 
 var (
 	_ driver.Driver    = (*Driver)(nil)
-	_ driver.Starter   = (*Driver)(nil)
 	_ driver.Requeuer  = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
@@ -103,7 +102,7 @@ func (d *Driver) whyNot(ctx context.Context, err error) error {
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Engine: "zookeeper", Ends: driver.Sessions, Timeout: d.timeout, Kinds: slices.Clone(kinds),
+		Engine: "zookeeper", Ends: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Lacks: []driver.Lack{{
 			Ability: driver.NamedOwners,
 			Reason:  "a node belongs to one session, so a hold cannot be shared with another process",

@@ -26,11 +26,10 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 		e.give()
 		return driver.Grant{}, err
 	}
-	g, _, err := d.acquire(ctx, r, false, e)
-	return g, err
+	return d.acquire(ctx, r, e)
 }
 
-// knows reports whether a request was begun and is not over.
+// knows reports whether a request was asked for and is not over.
 func (d *Driver) knows(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -47,12 +47,10 @@ var (
 	RequeueTakesAnew    = Defect{"a requeue asks although what it gives back is over", drivertest.Requeueing}
 	RequeueComesBack    = Defect{"a requeue that is cancelled takes the old hold again", drivertest.Requeueing}
 	RequeueStaysQueued  = Defect{"undo does not find what a requeue has queued", drivertest.Requeueing}
-	BeginWaits          = Defect{"begin returns when the wait is over", drivertest.Beginning}
-	BeginIsSilent       = Defect{"begin does not say who is in the way", drivertest.Beginning}
-	BeginLosesPlace     = Defect{"acquire after begin goes to the end of the queue", drivertest.Beginning}
-	BeginsContextCounts = Defect{"the place in the queue goes with begin's context", drivertest.Beginning}
-	BeginForgetsGrant   = Defect{"a grant that comes between begin and acquire is overlooked", drivertest.Beginning}
-	BeginStaysQueued    = Defect{"undo does not find what has begun", drivertest.Beginning}
+	LeftLosesPlace      = Defect{"the place in the queue goes with the context of the wait", drivertest.Resuming}
+	ResumedGoesToTheEnd = Defect{"a wait that is taken up again goes to the end of the queue", drivertest.Resuming}
+	ResumeForgetsGrant  = Defect{"a grant that comes while nobody acquires is overlooked", drivertest.Resuming}
+	ResumedStaysQueued  = Defect{"undo does not find a wait that was taken up again", drivertest.Resuming}
 	IgnoresContexts     = Defect{"a call waits for the server, whatever its context says", drivertest.Hanging}
 	SilenceIsLoss       = Defect{"a renewal without an answer says that the hold is lost", drivertest.Hanging}
 	SilenceIsForGood    = Defect{"a connection that has missed an answer is not replaced", drivertest.Hanging}
@@ -66,7 +64,7 @@ func All() []Defect {
 		UndoLeavesQueued, UndoIsForgotten, CancelEndsHolds, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RetryIsNewRequest,
 		ReleasedComesBack, BreakIgnoresToken, BreakIsSilent, SmallOvertakesBig, ReadersGetInBeside,
 		RequeueKeepsToken, RequeueOvertakes, RequeueWakesNobody, RequeueKeepsID, RequeueGivesFirst, RequeueTakesAnew,
-		RequeueComesBack, RequeueStaysQueued, BeginWaits, BeginIsSilent, BeginLosesPlace, BeginsContextCounts,
-		BeginForgetsGrant, BeginStaysQueued, IgnoresContexts, SilenceIsLoss, SilenceIsForGood,
+		RequeueComesBack, RequeueStaysQueued, LeftLosesPlace, ResumedGoesToTheEnd, ResumeForgetsGrant, ResumedStaysQueued,
+		IgnoresContexts, SilenceIsLoss, SilenceIsForGood,
 	}
 }

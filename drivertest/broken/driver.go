@@ -21,7 +21,6 @@ var (
 	_ driver.Driver    = (*Driver)(nil)
 	_ driver.Renewer   = (*Driver)(nil)
 	_ driver.Requeuer  = (*Driver)(nil)
-	_ driver.Starter   = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
 )
@@ -29,7 +28,7 @@ var (
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Engine: "broken", Ends: driver.Leases, Local: true,
+		Engine: "broken", Ends: driver.Leases, Local: true, Resumes: true,
 		Kinds: []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore},
 	}
 }
@@ -60,6 +59,7 @@ func (d *Driver) await(ctx context.Context, e *entry, held *driver.HeldError, r 
 	case <-ctx.Done():
 	}
 	d.heed(e)
+	d.s.isLeft(e)
 	if d.s.defect == CancelEndsHolds {
 		d.s.endAllOf(d)
 	}
@@ -91,7 +91,7 @@ func (s *Store) known(l *lock, r *driver.Request) (e *entry, held *driver.HeldEr
 		return e, nil, nil
 	}
 	if e := find(l.waiters, r.ID); e != nil {
-		s.goesOn(l, e)
+		s.resumes(l, e)
 		return e, l.held(r.Key), nil
 	}
 	return nil, nil, nil
@@ -99,8 +99,8 @@ func (s *Store) known(l *lock, r *driver.Request) (e *entry, held *driver.HeldEr
 
 // forgets reports whether a copy of the request of e, who holds, is taken for another request.
 func (s *Store) forgets(e *entry) bool {
-	if e.by == begin {
-		return s.defect == BeginForgetsGrant
+	if e.left {
+		return s.defect == ResumeForgetsGrant
 	}
 	return s.defect == RetryIsNewRequest
 }
@@ -187,11 +187,11 @@ func (d *Driver) undo(l *lock, r *driver.Release, h *entry) {
 
 // leavesQueued reports whether undo overlooks w.
 func (s *Store) leavesQueued(w *entry) bool {
-	switch w.by {
-	case requeue:
+	switch {
+	case w.by == requeue:
 		return s.defect == RequeueStaysQueued
-	case begin:
-		return s.defect == BeginStaysQueued
+	case w.resumed:
+		return s.defect == ResumedStaysQueued
 	}
 	return s.defect == UndoLeavesQueued && !w.hung
 }

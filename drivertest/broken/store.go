@@ -47,6 +47,8 @@ type entry struct {
 	until   time.Time // of a holder
 	kept    bool      // released, but in the way until then
 	by      call
+	left    bool          // its context has ended while it waited
+	resumed bool          // and it was asked for again while it waited
 	hung    bool          // its wait was given up while the store hung
 	granted chan struct{} // closed when it becomes a holder
 }
@@ -57,7 +59,6 @@ type call uint8
 const (
 	acquire call = iota
 	requeue
-	begin
 )
 
 // reenters reports whether two entries are of one owner who may re-enter. Permits are never re-entered.
@@ -165,9 +166,9 @@ func (s *Store) isNext(l *lock, i int) bool {
 	return i == 0
 }
 
-// lastCome is who of a queue came last, or the first if not all of them came by Acquire.
+// lastCome is who of a queue came last, or the first if not all of them came by one Acquire.
 func (l *lock) lastCome() int {
-	if slices.ContainsFunc(l.waiters, func(e *entry) bool { return e.by != acquire }) {
+	if slices.ContainsFunc(l.waiters, func(e *entry) bool { return e.by != acquire || e.left }) {
 		return 0
 	}
 	return len(l.waiters) - 1

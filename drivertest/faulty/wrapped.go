@@ -79,18 +79,6 @@ func (w *wrapped) Requeue(ctx context.Context, give *driver.Release, r *driver.R
 	})
 }
 
-func (w *wrapped) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
-	first := true
-	g, err = w.grant(ctx, Begin, r, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-		g, queued, err := w.d.Begin(ctx, r)
-		if first { // a copy, whose answer nobody sees, may come when this call has returned
-			first, waits = false, queued
-		}
-		return g, err
-	})
-	return g, waits && err == nil, err
-}
-
 func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
 	ask func(context.Context, *driver.Request) (driver.Grant, error),
 ) (driver.Grant, error) {

@@ -31,32 +31,26 @@ func (c *client) Close() (err error) {
 }
 
 func (c *client) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	g, _, err := c.grant(ctx, &message{Op: "acquire", Request: r})
-	return g, err
-}
-
-func (c *client) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
-	return c.grant(ctx, &message{Op: "begin", Request: r})
+	return c.grant(ctx, &message{Op: "acquire", Request: r})
 }
 
 func (c *client) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
-	g, _, err := c.grant(ctx, &message{Op: "requeue", Release: give, Request: r})
-	return g, err
+	return c.grant(ctx, &message{Op: "requeue", Release: give, Request: r})
 }
 
-func (c *client) grant(ctx context.Context, m *message) (g driver.Grant, waits bool, err error) {
+func (c *client) grant(ctx context.Context, m *message) (driver.Grant, error) {
 	sent := time.Now()
 	answer, err := c.p.ask(ctx, m, &call{r: m.Request})
 	if err == nil {
 		err = answer.Err.unpack()
 	}
 	if err != nil {
-		return driver.Grant{}, false, err
+		return driver.Grant{}, err
 	}
 	if !answer.Grant.Sent.IsZero() {
 		answer.Grant.Sent = sent // the child's monotonic clock means nothing here, and this instant is earlier than its own
 	}
-	return answer.Grant, answer.Waits, nil
+	return answer.Grant, nil
 }
 
 func (c *client) Release(ctx context.Context, r *driver.Release) error {

@@ -30,7 +30,7 @@ func Main(open func(arg string) (driver.Driver, error)) {
 	hello := &message{Op: opHello, Err: pack(err)}
 	if err == nil {
 		s.d = optional.Complete(d)
-		hello.Traits, hello.Optional = d.Traits(), optional.Of(d)
+		hello.Traits, hello.Requeues = d.Traits(), optional.Requeues(d)
 	}
 	s.send(hello)
 	if err != nil {
@@ -96,11 +96,6 @@ func (s *server) call(ctx context.Context, m *message) *message {
 		return granted(s.d.Acquire(ctx, s.hearing(m)))
 	case "requeue":
 		return granted(s.d.Requeue(ctx, m.Release, s.hearing(m)))
-	case "begin":
-		g, waits, err := s.d.Begin(ctx, s.hearing(m))
-		answer := granted(g, err)
-		answer.Waits = waits
-		return answer
 	case "release":
 		return failed(s.d.Release(ctx, m.Release))
 	case "renew":

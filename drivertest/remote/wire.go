@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/internal/optional"
 )
 
 // message is what the two processes send each other, as gob, which leaves out the functions of a Request by itself.
@@ -22,9 +21,8 @@ type message struct {
 	Prefix  string
 
 	Traits   driver.Traits
-	Optional optional.Set
+	Requeues bool // the driver is a Requeuer
 	Grant    driver.Grant
-	Waits    bool     // of a Begin
 	Err      *failure // nil if none
 	Index    int      // of the hold of a batch that this answers
 	Locks    []driver.LockInfo

@@ -1,8 +1,8 @@
 // Package optional helps drivers that wrap others: what the inner driver does not have, the wrapper does not offer.
 //
 // There are two sorts of optional interfaces. Whoever finds no Renewer, Inspector, Breaker or Diagnoser says
-// driver.ErrUnsupported, so a wrapper may have them always and say so itself, see [Complete]. But a Requeuer or a Starter
-// is asked in place of something else as soon as it is there, so a wrapper must not have them in vain, see [Show].
+// driver.ErrUnsupported, so a wrapper may have them always and say so itself, see [Complete]. But a Requeuer is asked in
+// place of something else as soon as it is there, so a wrapper must not be one in vain, see [Show].
 package optional
 
 import (
@@ -12,59 +12,28 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Set says which of the interfaces a driver has that are asked in place of something else.
-type Set uint8
-
-const (
-	requeue Set = 1 << iota
-	start
-)
-
 // All is a driver with every optional interface.
 type All interface {
 	driver.Driver
 	driver.Renewer
 	driver.Requeuer
-	driver.Starter
 	driver.Inspector
 	driver.Breaker
 	driver.Diagnoser
 }
 
-// Of returns the set of d.
-func Of(d driver.Driver) (set Set) {
-	if _, has := d.(driver.Requeuer); has {
-		set |= requeue
-	}
-	if _, has := d.(driver.Starter); has {
-		set |= start
-	}
-	return set
+// Requeues reports whether d is a driver.Requeuer.
+func Requeues(d driver.Driver) bool {
+	_, has := d.(driver.Requeuer)
+	return has
 }
 
-// Show returns w without the interfaces that are not in set. A method set is fixed when a type is compiled, so each
-// combination needs a type of its own; this is the whole table.
-func Show(w All, set Set) driver.Driver {
-	type (
-		q = driver.Requeuer
-		s = driver.Starter
-	)
-	always := common{w, w, w, w, w}
-	switch set {
-	case requeue:
-		return struct {
-			common
-			q
-		}{always, w}
-	case start:
-		return struct {
-			common
-			s
-		}{always, w}
-	case requeue | start:
+// Show returns w, as a driver.Requeuer only if it requeues.
+func Show(w All, requeues bool) driver.Driver {
+	if requeues {
 		return w
 	}
-	return always
+	return common{w, w, w, w, w}
 }
 
 // common is what every wrapper has.
@@ -97,13 +66,6 @@ func (c complete) Requeue(ctx context.Context, give *driver.Release, r *driver.R
 		return inner.Requeue(ctx, give, r)
 	}
 	return driver.Grant{}, driver.ErrUnsupported
-}
-
-func (c complete) Begin(ctx context.Context, r *driver.Request) (g driver.Grant, waits bool, err error) {
-	if inner, has := c.Driver.(driver.Starter); has {
-		return inner.Begin(ctx, r)
-	}
-	return driver.Grant{}, false, driver.ErrUnsupported
 }
 
 func (c complete) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {

@@ -12,10 +12,10 @@ import (
 // bare has no optional interface.
 type bare struct{ driver.Driver }
 
-func TestShow_HasTheInterfacesOfEachSetAndNoOthers(t *testing.T) {
-	for set := range Set(1 << 2) {
-		if got := Of(Show(Complete(bare{}), set)); got != set {
-			t.Errorf("shown with the set %02b, a driver has %02b", set, got)
+func TestShow_RequeuesOnlyIfTold(t *testing.T) {
+	for _, want := range []bool{false, true} {
+		if got := Requeues(Show(Complete(bare{}), want)); got != want {
+			t.Errorf("shown as one that requeues or not (%v), a driver does: %v", want, got)
 		}
 	}
 }
@@ -25,12 +25,11 @@ func TestComplete_SaysUnsupportedForWhatIsMissing(t *testing.T) {
 	said := make(map[string]error)
 	d.Renew(t.Context(), make([]driver.Renewal, 1), func(_ int, err error) { said["renew"] = err })
 	_, said["requeue"] = d.Requeue(t.Context(), &driver.Release{}, &driver.Request{})
-	_, _, said["begin"] = d.Begin(t.Context(), &driver.Request{})
 	said["break"] = d.Break(t.Context(), key, 1)
 	for _, err := range d.Locks(t.Context(), "") {
 		said["locks"] = err
 	}
-	for _, call := range []string{"renew", "requeue", "begin", "break", "locks"} {
+	for _, call := range []string{"renew", "requeue", "break", "locks"} {
 		if !errors.Is(said[call], driver.ErrUnsupported) {
 			t.Errorf("%s says %v, want ErrUnsupported", call, said[call])
 		}
@@ -53,11 +52,6 @@ func (c *counting) Requeue(context.Context, *driver.Release, *driver.Request) (g
 	return g, nil
 }
 
-func (c *counting) Begin(context.Context, *driver.Request) (g driver.Grant, waits bool, err error) {
-	c.calls++
-	return g, true, nil
-}
-
 func (c *counting) Locks(context.Context, string) iter.Seq2[driver.LockInfo, error] {
 	c.calls++
 	return func(func(driver.LockInfo, error) bool) {}
@@ -78,13 +72,12 @@ func TestComplete_AsksTheInnerDriverForWhatItHas(t *testing.T) {
 	d := Complete(inner)
 	d.Renew(t.Context(), nil, nil)
 	_, _ = d.Requeue(t.Context(), nil, nil)
-	_, _, _ = d.Begin(t.Context(), nil)
 	for range d.Locks(t.Context(), "") {
 		t.Error("there is nothing to list")
 	}
 	_ = d.Break(t.Context(), driver.Key{}, 0)
 	_ = d.Diagnose(t.Context())
-	if inner.calls != 6 {
-		t.Errorf("%d of 6 calls came through", inner.calls)
+	if inner.calls != 5 {
+		t.Errorf("%d of 5 calls came through", inner.calls)
 	}
 }
