@@ -65,7 +65,7 @@ func redisPair(apart bool) scenario {
 		name:  name,
 		title: "Redis: one acquisition and its release by one goroutine that nobody disturbs, " + where,
 		job:   workload.Job{Kind: workload.Turns, Apart: apart},
-		peers: []string{floorAlone, "set-nx-pool", redsync, "bsm-1ms", rueidislock},
+		peers: []string{floorAlone, "set-nx-pool", "set-nx-fenced", redsync, "bsm-1ms", rueidislock},
 		bases: []string{floorAlone},
 		wants: []want{{
 			peer: interlockRedis, base: floorAlone, atMost: 1.10,
@@ -79,7 +79,7 @@ func redisKeys() scenario {
 		name:  "redis-keys",
 		title: fmt.Sprintf("Redis: %d goroutines of one process, each with a lock of its own", ownLocks),
 		job:   workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: ownLocks, Distinct: true},
-		peers: []string{floorAlone, "set-nx-pool", redsync, "bsm-1ms", rueidislock},
+		peers: []string{floorAlone, "set-nx-pool", "set-nx-fenced", redsync, "bsm-1ms", rueidislock},
 		bases: []string{floorAlone, redsync},
 		wants: []want{
 			{

@@ -90,7 +90,7 @@ func All() []Spec {
 	return []Spec{
 		interlockFile(), filelockDriver(), interlockMem(), flockOpened(), flockKept(), syncMutex(),
 		interlockOnRedis(),
-		setNX(), setNXPool(), blpop(), redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(),
+		setNX(), setNXPool(), setNXFenced(), blpop(), redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(),
 		interlockOn(engined.ZK), zkLock(),
 		interlockOn(engined.Etcd), etcdMutex(),
 		interlockOn(engined.MySQL), getLock(), getLockToken(),
