@@ -1,14 +1,137 @@
-// Package fence is the resource's side of fencing: what a holder shows to the thing that its lock protects, so that the
-// thing can refuse a holder that was overtaken. It imports nothing but the standard library.
+// Package fence is the resource's side of fencing: it lets the thing that a lock protects refuse a holder that was
+// overtaken. It imports nothing but the standard library, so a resource that has no locks of its own can use it.
+//
+// No lock with a lease can keep a process that stands still from going on after its lease has ended. So every acquisition
+// comes with a [Stamp] (Lease.Stamp), the holder shows it to the resource, and the resource remembers the newest that it
+// has seen and refuses what is older. That needs no clock and no assumption about time.
+//
+// # The rule
+//
+// A guard keeps two marks for each resource: the newest writer and the newest reader that have touched it.
+//
+//   - A reader passes if it is newer than the writer's mark, or is the marked writer itself.
+//   - A writer passes if that is true of it, and it is newer than the reader's mark too, or is the marked reader itself.
+//   - Who passes raises its own mark. Everybody else gets a [*StaleError].
+//
+// Newer is a larger token; itself is the same token with the same nonce, as with a re-entry, or with the read that a
+// downgraded write goes on as.
+//
+// # How to use one
+//
+//   - Check on the first touch of the resource, reads included, and before anything is read from it. A fence on writes only
+//     loses updates: the old holder's write comes before the new one's and after its read.
+//   - Check again with every write, in one atomic step with the write. [SQLGuard] does that in the transaction of the write,
+//     [MemoryGuard.Do] under a lock of the process, Guard of package redislock in one script.
+//
+// # What it promises
+//
+// With growing tokens: once a holder has passed, no write of an older one takes effect on that resource, and no reader
+// sees a write of an older holder between two reads of its own. A holder that the engine still counts as one is never
+// refused.
+//
+// If an engine loses its memory and tokens go back, updates that read before they write are still never lost; but a new
+// holder may be refused until the tokens are larger again, and writes that read nothing may be applied in another order
+// than the locks were held.
+//
+// It does not put one holder's own requests in order: who sends a write, gives up waiting for the answer and goes on has to
+// expect it to arrive later.
+//
+// All of this is checked for every reachable state of a model with up to four acquisitions, see internal/fencemodel.
 package fence
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
 
 // Stamp is what a holder shows to a resource.
 //
 // Token grows with every acquisition of the same lock. Nonce is unique to one acquisition (also to one pass of the lock
 // inside a process) and the same on re-entry: it tells two holders apart even where an engine lost its memory and granted
-// a token twice.
+// a token twice. Tokens of another source that are never given twice may do without a nonce.
 type Stamp struct {
 	Token  uint64
 	Nonce  string
 	Shared bool // a reader's stamp
 }
+
+// String is for messages: "writer 42 (nonce abc)".
+func (s Stamp) String() string {
+	role := "writer"
+	if s.Shared {
+		role = "reader"
+	}
+	return fmt.Sprintf("%s %d (nonce %s)", role, s.Token, s.Nonce)
+}
+
+const (
+	mostName  = 512 // bytes of a resource, as of a lock's name
+	mostNonce = 255 // bytes of a nonce
+)
+
+// errZeroStamp is what a hold that has ended shows: Lease.Stamp says false then.
+var errZeroStamp = errors.New("the stamp is zero: take it from Lease.Stamp while the lock is held, and look at its ok")
+
+// valid reports what is wrong with s itself.
+func (s Stamp) valid() error {
+	switch {
+	case s.Token == 0:
+		return errZeroStamp
+	case s.Token > math.MaxInt64:
+		return fmt.Errorf("the token %d is 2^63 or more, which no lock grants", s.Token)
+	case len(s.Nonce) > mostNonce:
+		return fmt.Errorf("the nonce has %d bytes; it may have at most %d", len(s.Nonce), mostNonce)
+	case !plain(s.Nonce):
+		return errors.New("the nonce is not UTF-8, or has a zero byte")
+	}
+	return nil
+}
+
+// validResource reports what is wrong with the name of a resource.
+func validResource(resource string) error {
+	switch {
+	case resource == "":
+		return errors.New("the name of the resource is empty: name what the lock protects, for instance by the lock's name")
+	case len(resource) > mostName:
+		return fmt.Errorf("the name of the resource has %d bytes; it may have at most %d", len(resource), mostName)
+	case !plain(resource):
+		return errors.New("the name of the resource is not UTF-8, or has a zero byte")
+	}
+	return nil
+}
+
+// plain reports whether every store can keep s as a text.
+func plain(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
+// validate is what every guard asks before it looks at its marks.
+func validate(resource string, s Stamp) error {
+	if err := validResource(resource); err != nil {
+		return fmt.Errorf("fence: %w", err)
+	}
+	if err := s.valid(); err != nil {
+		return fmt.Errorf("fence: check %q: %w", resource, err)
+	}
+	return nil
+}
+
+// ErrStale says that the resource has seen a newer holder. See [StaleError].
+var ErrStale = errors.New("overtaken by a newer holder")
+
+// StaleError says that a resource refuses a stamp because it has seen a newer one. The holder has lost its lock, whatever it
+// believes: it should give up what it does, roll back its transaction, and not try again with this stamp.
+type StaleError struct {
+	Resource string
+	Have     Stamp // who was refused
+	Seen     Stamp // the newest that is in its way
+}
+
+// Error names the resource and both stamps.
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("fence: %q refuses %v: %v was there", e.Resource, e.Have, e.Seen)
+}
+
+// Is matches ErrStale.
+func (e *StaleError) Is(target error) bool { return target == ErrStale }

@@ -1,0 +1,49 @@
+package fence
+
+// marks are the newest writer and the newest reader that have touched a resource.
+type marks struct{ writer, reader mark }
+
+// mark is a stamp without its role. The zero mark is older than every stamp.
+type mark struct {
+	token uint64
+	nonce string
+}
+
+func (s Stamp) mark() mark { return mark{token: s.Token, nonce: s.Nonce} }
+
+// stamp is m as a StaleError shows it.
+func (m mark) stamp(shared bool) Stamp { return Stamp{Token: m.token, Nonce: m.nonce, Shared: shared} }
+
+// notBefore reports whether m is newer than other or is other itself.
+func (m mark) notBefore(other mark) bool { return m.token > other.token || m == other }
+
+// blocker returns the newest mark that s may not pass, and false if there is none.
+func (k marks) blocker(s Stamp) (seen Stamp, blocked bool) {
+	own := s.mark()
+	if !own.notBefore(k.writer) {
+		seen, blocked = k.writer.stamp(false), true
+	}
+	if !s.Shared && !own.notBefore(k.reader) && (!blocked || k.reader.token > seen.Token) {
+		seen, blocked = k.reader.stamp(true), true
+	}
+	return seen, blocked
+}
+
+// raised returns the marks after s has passed.
+func (k marks) raised(s Stamp) marks {
+	switch {
+	case !s.Shared:
+		k.writer = s.mark()
+	case s.Token > k.reader.token:
+		k.reader = s.mark()
+	}
+	return k
+}
+
+// admit returns the marks after s has touched resource, or the error that refuses it.
+func (k marks) admit(resource string, s Stamp) (marks, error) {
+	if seen, blocked := k.blocker(s); blocked {
+		return k, &StaleError{Resource: resource, Have: s, Seen: seen}
+	}
+	return k.raised(s), nil
+}

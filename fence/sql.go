@@ -1,0 +1,194 @@
+package fence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// Dialect is a family of SQL databases.
+type Dialect int
+
+// The databases that a SQLGuard knows.
+const (
+	MySQL      Dialect = iota + 1 // MySQL 5.7 and later, MariaDB 10.2 and later; tables of InnoDB
+	PostgreSQL                    // PostgreSQL 9.5 and later
+	SQLite                        // SQLite 3.35 and later
+)
+
+// String is the database's name.
+func (d Dialect) String() string {
+	switch d {
+	case MySQL:
+		return "MySQL"
+	case PostgreSQL:
+		return "PostgreSQL"
+	case SQLite:
+		return "SQLite"
+	}
+	return fmt.Sprintf("Dialect(%d)", int(d))
+}
+
+// SQLGuard is a fence for data in a SQL database. Its marks are rows of a table beside the data, one for each resource, and
+// are checked in the transaction that reads or writes the data. It is made by [NewSQLGuard], is safe for concurrent use, and
+// keeps nothing itself: all programs that use the same table are one fence.
+//
+// A row stays for ever, with some hundred bytes. When a resource is gone for good its row can be deleted.
+type SQLGuard struct {
+	dialect Dialect
+	table   string
+	text    statements
+	err     error // what is wrong with the arguments of NewSQLGuard
+}
+
+// NewSQLGuard returns a guard that keeps its marks in the given table, as in "fence" or "shop.fence": one or two names of
+// letters, digits and underscores. The database takes them exactly as they are written, with upper and lower case. It asks
+// no database; a wrong dialect or name is reported by the first call.
+func NewSQLGuard(d Dialect, table string) *SQLGuard {
+	g := &SQLGuard{dialect: d, table: table}
+	quoted, err := quote(d, table)
+	if err != nil {
+		g.err = fmt.Errorf("fence: %w", err)
+		return g
+	}
+	g.text = statementsFor(d, quoted)
+	return g
+}
+
+// CreateTable creates the table unless it is there, and looks whether it has the columns that it should have. Several
+// programs may do it at once. It costs two statements. Where programs may not create tables, the statement to put among the
+// migrations is [SQLGuard.Schema].
+func (g *SQLGuard) CreateTable(ctx context.Context, db *sql.DB) error {
+	if err := g.usable(); err != nil {
+		return err
+	}
+	if db == nil {
+		return errors.New("fence: CreateTable needs a database, and db is nil")
+	}
+	_, created := db.ExecContext(ctx, g.text.create)
+	rows, err := db.QueryContext(ctx, g.text.probe)
+	if err == nil {
+		err = errors.Join(rows.Close(), rows.Err())
+	}
+	switch {
+	case err == nil:
+		return nil // also if creating failed: PostgreSQL says so to the later of two that do it at once
+	case created != nil:
+		return fmt.Errorf("fence: create table %s: %w", g.table, created)
+	default:
+		return fmt.Errorf("fence: table %s is not what Schema says: %w", g.table, err)
+	}
+}
+
+// Schema returns the statement by which CreateTable creates the table, or "" if the arguments of NewSQLGuard were wrong.
+func (g *SQLGuard) Schema() string { return g.text.create }
+
+// Check lets s touch the resource within tx, or returns a [*StaleError]; then roll tx back. Call it before the transaction
+// reads anything of the resource, also if it only reads, and in every transaction.
+//
+// Check locks the resource's row until tx has ended. So check and effect are one step: a newer holder's Check waits until
+// then, and everything that tx writes is there, or not there, when it goes on. It follows that transactions on one resource
+// run one after the other, those of readers too: keep them short. A mark that was raised counts when tx has been committed.
+//
+// It costs one statement on PostgreSQL and SQLite, two on MySQL and MariaDB, and one more if s is refused.
+//
+// # Isolation levels
+//
+// READ COMMITTED is enough. What protects the data is the lock on the row and that every statement after Check sees what was
+// committed before Check returned. That also holds
+//
+//   - at REPEATABLE READ of MySQL and MariaDB if Check is the transaction's first statement that reads: the snapshot is made by
+//     the first ordinary SELECT, and Check makes none. After an earlier SELECT, or START TRANSACTION WITH CONSISTENT SNAPSHOT,
+//     the data read may be older than the mark. (MariaDB with innodb_snapshot_isolation, the default from 11.6, ends such a
+//     transaction with error 1020 instead.)
+//   - at SERIALIZABLE of MySQL and MariaDB, where every SELECT locks.
+//   - at REPEATABLE READ and SERIALIZABLE of PostgreSQL, which end a transaction whose snapshot is older than the mark with
+//     SQLSTATE 40001: Check returns that error, and the whole transaction has to be repeated, as always at these levels.
+//   - in SQLite, which has one writer at a time: Check takes the database's write lock, or fails with SQLITE_BUSY as any write
+//     does. Set a busy timeout.
+//
+// At READ UNCOMMITTED nothing can be promised about what is read. Transactions that check several resources should do so in
+// one order, or the database may have to end one of two that wait for each other (a deadlock).
+//
+// An error that is no *StaleError is the database's, wrapped: nothing is known then, and tx should be rolled back.
+func (g *SQLGuard) Check(ctx context.Context, tx *sql.Tx, resource string, s Stamp) error {
+	if err := g.usable(); err != nil {
+		return err
+	}
+	if tx == nil {
+		return errors.New("fence: Check needs the transaction that reads or writes the resource, and tx is nil")
+	}
+	if err := validate(resource, s); err != nil {
+		return err
+	}
+	err := g.touch(ctx, tx, resource, s)
+	if err != nil && !errors.Is(err, ErrStale) {
+		return fmt.Errorf("fence: check %q in table %s: %w", resource, g.table, err)
+	}
+	return err
+}
+
+// touch raises the mark of s, or says who is in the way.
+func (g *SQLGuard) touch(ctx context.Context, tx *sql.Tx, resource string, s Stamp) error {
+	if g.dialect == MySQL {
+		return g.raiseAndLook(ctx, tx, resource, s)
+	}
+	raise := g.text.raiseWriter
+	if s.Shared {
+		raise = g.text.raiseReader
+	}
+	var passed int
+	err := tx.QueryRowContext(ctx, raise, resource, int64(s.Token), s.Nonce).Scan(&passed)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	// The row is locked although it was not changed, so what is read now is what refused s.
+	k, err := g.look(ctx, tx, resource)
+	if err != nil {
+		return err
+	}
+	if _, err := k.admit(resource, s); err != nil {
+		return err
+	}
+	return errors.New("the row changed under its lock: is something else writing to the table?")
+}
+
+// raiseAndLook is touch where a statement cannot return the row that it changed: afterwards the marks say what happened.
+func (g *SQLGuard) raiseAndLook(ctx context.Context, tx *sql.Tx, resource string, s Stamp) error {
+	token, nonce := int64(s.Token), s.Nonce
+	var err error
+	if s.Shared {
+		_, err = tx.ExecContext(ctx, g.text.raiseReader, resource, token, nonce,
+			token, token, nonce, token, nonce, token, token, nonce, token, token)
+	} else {
+		_, err = tx.ExecContext(ctx, g.text.raiseWriter, resource, token, nonce,
+			token, token, nonce, token, token, nonce, nonce, token, token, nonce, token, token, nonce, token)
+	}
+	if err != nil {
+		return err
+	}
+	k, err := g.look(ctx, tx, resource)
+	if err != nil {
+		return err
+	}
+	_, err = k.admit(resource, s)
+	return err
+}
+
+// look reads the marks of a resource whose row tx has locked.
+func (g *SQLGuard) look(ctx context.Context, tx *sql.Tx, resource string) (marks, error) {
+	var k marks
+	var writer, reader int64
+	err := tx.QueryRowContext(ctx, g.text.look, resource).Scan(&writer, &k.writer.nonce, &reader, &k.reader.nonce)
+	k.writer.token, k.reader.token = uint64(writer), uint64(reader)
+	return k, err
+}
+
+// usable reports what was wrong when g was made.
+func (g *SQLGuard) usable() error {
+	if g.err == nil && g.table == "" {
+		return errors.New("fence: an SQLGuard is made by NewSQLGuard")
+	}
+	return g.err
+}
