@@ -1,14 +1,14 @@
 // Package engined starts the servers of the engines other than Redis for a run: those of the test kit
-// (drivertest/servers), which is written for tests, so that a stage plays the test here.
+// (drivertest/servers), on a stage of its own for each.
 package engined
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
@@ -29,7 +29,7 @@ const Database = servers.MariaDBDatabase
 const connections = "4000"
 
 // ErrMissing says that a server is not installed.
-var ErrMissing = errors.New("a server is missing")
+var ErrMissing = servers.ErrMissing
 
 // Server is one that runs.
 type Server struct {
@@ -37,7 +37,7 @@ type Server struct {
 	Addr    string // host:port
 	Version string // product and version
 
-	stage *stage
+	stage *servers.Stage
 }
 
 // All returns the engines, in the order of tables.
@@ -49,12 +49,12 @@ func Start(ctx context.Context, engine string) (*Server, error) {
 	if !slices.Contains(All(), engine) {
 		return nil, fmt.Errorf("there is no engine %q with a server; there are %s", engine, strings.Join(All(), ", "))
 	}
-	base, err := os.MkdirTemp("", "interlock-bench-"+engine+"-")
+	stage, err := servers.NewStage()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Engine: engine, stage: &stage{base: base}}
-	err = s.stage.play(func() { s.Addr = start(s.stage, engine) })
+	s := &Server{Engine: engine, stage: stage}
+	err = stage.Play(func(t testing.TB) { s.Addr = start(t, engine) })
 	if err == nil {
 		s.Version, err = version(ctx, engine, s.Addr)
 	}
@@ -65,7 +65,7 @@ func Start(ctx context.Context, engine string) (*Server, error) {
 }
 
 // start returns the server's address.
-func start(t *stage, engine string) string {
+func start(t testing.TB, engine string) string {
 	switch engine {
 	case Redis:
 		return servers.RedisServer(t, nil).Addr()
@@ -88,7 +88,7 @@ func start(t *stage, engine string) string {
 func (s *Server) Proxy() (p *servers.Proxy, err error) {
 	const attempts = 5 // another process may take the port that was found free
 	for range attempts {
-		if err = s.stage.play(func() { p = servers.NewProxy(s.stage, s.Addr) }); err == nil {
+		if err = s.stage.Play(func(t testing.TB) { p = servers.NewProxy(t, s.Addr) }); err == nil {
 			return p, nil
 		}
 	}
@@ -96,4 +96,4 @@ func (s *Server) Proxy() (p *servers.Proxy, err error) {
 }
 
 // Close kills the server and removes its data.
-func (s *Server) Close() error { return s.stage.end() }
+func (s *Server) Close() error { return s.stage.Close() }
