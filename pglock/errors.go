@@ -17,6 +17,7 @@ const (
 	stateNoRight       = "42501"
 	stateDuplicate     = "42P07"
 	stateUnique        = "23505"
+	stateSameType      = "42710" // each table has a type of its name
 	stateReadOnly      = "25006"
 	stateTooMany       = "53300"
 	stateOutOfMemory   = "53200"

@@ -29,7 +29,7 @@ func (d *Driver) createTable(ctx context.Context, text string) error {
 	for {
 		_, err := d.query(ctx, d.text(text))
 		switch stateOf(err) {
-		case stateUnique, stateDuplicate:
+		case stateUnique, stateDuplicate, stateSameType:
 			continue
 		}
 		return err
