@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/examples/internal/host"
+	"github.com/redis/rueidis"
+)
+
+func TestMarket_InEveryWay_LosesAndMakesNothing(t *testing.T) {
+	addr := host.Addr(t, host.Redis)
+	for _, separate := range []bool{false, true} {
+		s := settings{duration: 150 * time.Millisecond, separate: separate, ways: ways, crowds: []crowd{{1, 1}, {5, 5}}}
+		var out bytes.Buffer
+		if err := trade(t.Context(), addr, s, &out); err != nil {
+			t.Fatalf("separate=%t: %v", separate, err)
+		}
+		for _, w := range ways {
+			if strings.Count(out.String(), w.name) < len(s.crowds) {
+				t.Errorf("not every row of %q is in the table:\n%s", w.name, &out)
+			}
+		}
+	}
+}
+
+// TestCount_NoticesWhatIsWrong is why a way that is not correct would be noticed.
+func TestCount_NoticesWhatIsWrong(t *testing.T) {
+	addr := host.Addr(t, host.Redis)
+	client, err := connect(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	tests := map[string]struct {
+		command string
+		args    func(o offer) []string
+	}{
+		"money made":            {"INCRBY", func(offer) []string { return []string{fundsKey("seller0"), "1"} }},
+		"money lost":            {"DECRBY", func(offer) []string { return []string{fundsKey("buyer0"), "1"} }},
+		"an item lost":          {"ZREM", func(o offer) []string { return []string{marketKey, o.member()} }},
+		"an item in two places": {"SADD", func(o offer) []string { return []string{storeKey("buyer0"), o.item} }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := crowd{1, 1}
+			day := &traders{
+				settings: settings{duration: 30 * time.Millisecond}, way: wayOf(byOneLock), crowd: c, b: book{client}, produced: crate,
+			}
+			if err := errors.Join(open(t.Context(), client, c), day.trade(t.Context(), addr), day.count(t.Context(), client)); err != nil {
+				t.Fatal(err)
+			}
+			o, found, err := day.b.pick(t.Context())
+			if !found || err != nil {
+				t.Fatalf("nothing is for sale (%v)", err)
+			}
+			if err := client.Do(t.Context(), client.B().Arbitrary(test.command).Args(test.args(o)...).Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+			if err := day.count(t.Context(), client); !errors.Is(err, errWrong) {
+				t.Errorf("the count says %v, not what is wrong", err)
+			}
+		})
+	}
+}
+
+// TestPurchase_OfAnOfferThatIsGone_ChangesNothing: the second of two who picked the same offer.
+func TestPurchase_OfAnOfferThatIsGone_ChangesNothing(t *testing.T) {
+	addr := host.Addr(t, host.Redis)
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) { testGone(t, addr, w) })
+	}
+}
+
+func testGone(t *testing.T, addr string, w way) {
+	ctx := t.Context()
+	client, err := connect(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := open(ctx, client, crowd{1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	h, err := w.open(ctx, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	first, second := h.desk(), h.desk()
+	defer first.close()
+	defer second.close()
+	o := newItem("seller0", 7)
+	if bought, _, err := first.buy(ctx, "buyer0", o); !bought || err != nil {
+		t.Fatalf("the first buyer: %t, %v", bought, err)
+	}
+	if bought, _, err := second.buy(ctx, "buyer1", o); bought || err != nil {
+		t.Errorf("the second buyer: %t, %v; want false", bought, err)
+	}
+	has, err := client.Do(ctx, client.B().Get().Key(fundsKey("buyer1")).Build()).AsInt64()
+	if err != nil || has != purse {
+		t.Errorf("the second buyer has %d of %d (%v)", has, purse, err)
+	}
+}
+
+// TestWatch_ARivalBetweenReadAndChange_IsARetry makes happen what the others do by chance.
+func TestWatch_ARivalBetweenReadAndChange_IsARetry(t *testing.T) {
+	addr := host.Addr(t, host.Redis)
+	client, err := connect(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := open(t.Context(), client, crowd{1, 1}); err != nil {
+		t.Fatal(err)
+	}
+	c, hangUp := client.Dedicate()
+	d := watchDesk{b: book{c}, c: c, hangUp: hangUp}
+	defer d.close()
+	o, rivals := newItem("seller0", 1), 0
+	may := func(ctx context.Context) (bool, error) {
+		if rivals++; rivals < 3 { // somebody lists something, twice
+			zadd := client.B().Zadd().Key(marketKey).ScoreMember().ScoreMember(1, "x"+strings.Repeat("x", rivals)+".y").Build()
+			if err := client.Do(ctx, zadd).Error(); err != nil {
+				return false, err
+			}
+		}
+		return d.b.canBuy(ctx, "buyer0", o)
+	}
+	done, retries, err := d.optimistic(t.Context(), []string{marketKey, fundsKey("buyer0")}, d.b.purchase("buyer0", o), may)
+	if !done || retries != 2 || err != nil {
+		t.Errorf("done %t with %d retries (%v); want done with 2", done, retries, err)
+	}
+}
+
+func TestSetnx_UnlockOfALockThatIsNotOurs_LeavesIt(t *testing.T) {
+	client, err := connect(host.Addr(t, host.Redis))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	l := setnx{client}
+	_, unlock, err := l.lock(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Do(t.Context(), client.B().Set().Key(setnxKey).Value("another").Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+	if v, err := client.Do(t.Context(), client.B().Get().Key(setnxKey).Build()).ToString(); v != "another" || rueidis.IsRedisNil(err) {
+		t.Errorf("the lock of another is %q now (%v)", v, err)
+	}
+}
+
+func TestPicture_IsWellFormed(t *testing.T) {
+	for _, rows := range [][]row{nil, {{way: byWatch, crowd: crowd{1, 1}, took: time.Second, bought: 12345}, {way: byItem, crowd: crowd{5, 5}, took: time.Second}}} {
+		d := xml.NewDecoder(bytes.NewReader(draw(rows)))
+		for {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestRun_RefusesWhatItCannotDo(t *testing.T) {
+	for _, args := range [][]string{{"-crowds", "5"}, {"-crowds", "0/1"}, {"-ways", "hope"}, {"-duration", "-1s"}, {"-nosuch"}} {
+		var out, words bytes.Buffer
+		if code := run(t.Context(), args, &out, &words); code != exitUsage || words.Len() == 0 {
+			t.Errorf("%q: exit code %d, words %q; want %d and what is wrong", args, code, &words, exitUsage)
+		}
+	}
+}
