@@ -1,0 +1,3 @@
+// Package itest holds tests that need more than one module, or a real SQL database, which the packages that they are about
+// must not require: package fence and package locktx. Nothing imports it, and it is never released.
+package itest
