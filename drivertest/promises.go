@@ -21,6 +21,7 @@ const (
 	Sharing      Promise = "sharing"
 	Requeueing   Promise = "requeueing"
 	Resuming     Promise = "resuming"
+	Conversion   Promise = "conversion"
 	Hanging      Promise = "hanging"
 )
 
@@ -51,6 +52,7 @@ func promises() []promised {
 		{Sharing, "readers, writers and permits share one fair queue", "Mode, Request.Limit", sharing()},
 		{Requeueing, "a hold is given back and asked for again in one step", "Requeuer", requeueing()},
 		{Resuming, "a wait can be left and taken up again", "Traits.Resumes", resuming()},
+		{Conversion, "a holder takes another mode without giving up what it has", "Converter", conversion()},
 		{Hanging, "a server that hangs keeps nobody longer than the context", "Driver", hanging()},
 	}
 }

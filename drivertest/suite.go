@@ -30,6 +30,7 @@ type offer string
 const (
 	requeues offer = "the driver has no Requeue"
 	resumes  offer = "the driver has no Traits.Resumes"
+	converts offer = "the driver has no Convert"
 	hangs    offer = "the Harness has no Hang"
 )
 
@@ -98,6 +99,9 @@ func offersOf(d driver.Driver, h Harness) (offers []offer) {
 	}
 	if d.Traits().Resumes {
 		offers = append(offers, resumes)
+	}
+	if _, has := d.(driver.Converter); has {
+		offers = append(offers, converts)
 	}
 	if h.Hang != nil {
 		offers = append(offers, hangs)

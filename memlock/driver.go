@@ -9,9 +9,10 @@ import (
 )
 
 var (
-	_ driver.Driver   = (*Driver)(nil)
-	_ driver.Renewer  = (*Driver)(nil)
-	_ driver.Requeuer = (*Driver)(nil)
+	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Renewer   = (*Driver)(nil)
+	_ driver.Requeuer  = (*Driver)(nil)
+	_ driver.Converter = (*Driver)(nil)
 )
 
 // Options are the options of a store. The zero value and nil mean the same.

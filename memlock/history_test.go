@@ -111,9 +111,13 @@ func (h *history) acquire(before map[driver.Key][]*record) string {
 		return h.repeat()
 	}
 	r := h.request(h.keys[h.draw(len(h.keys))])
-	rec, err := h.s.acquire(h.now, r)
-	what := fmt.Sprintf("acquire %s %s mode %d named %v owner %q try %v %d of %d: %s",
-		r.Kind, r.ID, r.Mode, r.Named, r.Owner, r.Try, r.Weight, r.Limit, entered(rec, err))
+	beside := h.beside(r)
+	rec, err := h.s.enter(h.now, demand{Request: r, beside: beside})
+	what := fmt.Sprintf("acquire %s %s mode %d named %v owner %q try %v %d of %d beside %q: %s",
+		r.Kind, r.ID, r.Mode, r.Named, r.Owner, r.Try, r.Weight, r.Limit, beside, entered(rec, err))
+	if base := h.s.records[ref{r.Key, beside}]; beside != "" && err == nil && (base == nil || base.phase != held) {
+		h.fail("%s\nthe hold beside which it was asked for is over", what)
+	}
 	if err == nil && rec.phase == held && len(before[r.Key]) > 0 && rec.block.nonce == r.ID && !h.upgraded(rec) {
 		h.fail("%s\nit overtook %d waiters", what, len(before[r.Key]))
 	}
@@ -121,6 +125,20 @@ func (h *history) acquire(before map[driver.Key][]*record) string {
 		h.fail("%s\na Try waits", what)
 	}
 	return what
+}
+
+// beside is a hold of r's lock beside which r is asked for, or mostly none. A named owner asks beside its own.
+func (h *history) beside(r *driver.Request) string {
+	if r.Kind != driver.KindRWMutex || h.draw(2) == 0 {
+		return ""
+	}
+	at := h.pick()
+	rec := h.s.records[at]
+	if at.key != r.Key || rec == nil {
+		return ""
+	}
+	r.Owner, r.Named = rec.req.Owner, rec.req.Named
+	return at.id
 }
 
 // repeat sends a copy of an earlier request.

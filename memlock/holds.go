@@ -93,10 +93,11 @@ func (s *state) end(now time.Time, rec *record, reason driver.LostReason, horizo
 
 // fell ends a hold and leaves its lock as it is.
 func (s *state) fell(now time.Time, rec *record, reason driver.LostReason, horizon time.Duration) {
+	group := rec.group
 	s.locks[rec.ref.key].drop(rec)
 	s.leases.remove(&rec.entry)
 	delete(s.records, rec.ref)
-	t := tomb{entry: entry{ref: rec.ref}, reason: reason, token: rec.block.first, shared: rec.req.Mode != driver.Exclusive}
+	t := tomb{entry: entry{ref: rec.ref}, group: group, reason: reason, token: rec.block.first, shared: rec.req.Mode != driver.Exclusive}
 	if rec.req.Named {
 		t.owner = rec.req.Owner
 	}
@@ -125,7 +126,7 @@ func (s *state) breakHolds(now time.Time, key driver.Key, token uint64) ([]func(
 	}
 	at := slices.IndexFunc(l.groups, func(g *group) bool { return g.contains(token) })
 	if at < 0 {
-		return nil, l.heldBy(nil)
+		return nil, l.heldBy(demand{})
 	}
 	var lost []func(driver.LostReason, error)
 	for _, rec := range slices.Clone(l.groups[at].holds) {

@@ -212,7 +212,7 @@ func TestRenewal_RefreshesWhatOperatorsSee(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := s.records[ref{key, "a"}].block.first
-	if e := s.locks[key].heldBy(nil); e.Owner != "third" || e.Token != first+2 || e.Until != epoch.Add(time.Minute) {
+	if e := s.locks[key].heldBy(demand{}); e.Owner != "third" || e.Token != first+2 || e.Until != epoch.Add(time.Minute) {
 		t.Errorf("the holder is described as %+v, want owner third, token %d", e, first+2)
 	}
 	if h := s.locks[key].info().Holders[0]; h.Owner != "third" || h.Label != "l" || h.Token != first {

@@ -25,12 +25,13 @@ const (
 // record is a request that waits or holds.
 type record struct {
 	entry
-	req   driver.Request
-	phase phase
-	since time.Time // of asking while it waits, then of granting
-	block block     // what the grant answered
-	pass  int       // local passes, as the last renewal told
-	group *group    // nil while it waits
+	req    driver.Request
+	beside string // the ID of the hold beside which it was asked for; empty if it is on its own
+	phase  phase
+	since  time.Time // of asking while it waits, then of granting
+	block  block     // what the grant answered
+	pass   int       // local passes, as the last renewal told
+	group  *group    // nil while it waits
 }
 
 // tomb remembers a request that is over, so that a late copy of it takes nothing.
@@ -39,6 +40,7 @@ type tomb struct {
 	reason driver.LostReason // empty: released or undone
 	token  uint64
 	owner  string // empty: anonymous
+	group  *group // of which it was
 	shared bool
 }
 

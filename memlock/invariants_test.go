@@ -94,6 +94,9 @@ func (h *history) checkHead(l *lock) {
 		if head.Named && g.holds[0].phase == held && g.holds[0].req.Named && g.holds[0].req.Owner == head.Owner && head.Limit == 0 {
 			continue
 		}
+		if slices.ContainsFunc(g.holds, func(hold *record) bool { return hold.ref.id == l.queue[0].beside }) {
+			continue
+		}
 		others++
 		for _, hold := range g.holds {
 			switch hold.req.Mode {

@@ -33,6 +33,7 @@ const (
 	reenters                // it is in already
 	upgrades                // it is in with an upgradeable read and wants to write: front of the queue, new token
 	stuck                   // it would wait for its own owner, for ever
+	orphaned                // the hold beside which it was asked for is over
 )
 
 // mode returns the strongest mode of g's holds.
@@ -74,13 +75,16 @@ func (g *group) belongs(owner string, without *record) bool {
 }
 
 // judge says how r stands to the holds of its owner, and which group it joins. It leaves the hold without out of account.
-func (l *lock) judge(r *driver.Request, without *record) (verdict, *group) {
-	if !r.Named {
+func (l *lock) judge(r demand, without *record) (verdict, *group) {
+	if !r.Named && r.beside == "" {
 		return apart, nil
+	}
+	if r.beside != "" && !slices.ContainsFunc(l.groups, func(g *group) bool { return g.has(r.beside) }) {
+		return orphaned, nil
 	}
 	var upgradeable, reading *group
 	for _, g := range l.groups {
-		if !g.belongs(r.Owner, without) {
+		if !r.owns(g, without) {
 			continue
 		}
 		switch g.liveMode(without) {
@@ -199,7 +203,7 @@ func (l *lock) unused(without *record) bool {
 // takenFrom reports whether somebody is in who could not have been beside the hold under t.
 func (l *lock) takenFrom(t *tomb) bool {
 	return slices.ContainsFunc(l.groups, func(g *group) bool {
-		if t.owner != "" && g.belongs(t.owner, nil) {
+		if g == t.group || t.owner != "" && g.belongs(t.owner, nil) {
 			return false
 		}
 		return !t.shared || g.mode() == driver.Exclusive
@@ -209,13 +213,13 @@ func (l *lock) takenFrom(t *tomb) bool {
 // enqueue puts rec at the end of the queue, an upgrade before everybody who does not upgrade: the others wait for its
 // owner's read to end, so behind them it would wait for ever.
 func (l *lock) enqueue(rec *record) {
-	v, _ := l.judge(&rec.req, nil)
+	v, _ := l.judge(rec.demand(), nil)
 	if v != upgrades {
 		l.queue = append(l.queue, rec)
 		return
 	}
 	at := slices.IndexFunc(l.queue, func(w *record) bool {
-		v, _ := l.judge(&w.req, nil)
+		v, _ := l.judge(w.demand(), nil)
 		return v != upgrades
 	})
 	if at < 0 {
@@ -246,13 +250,13 @@ func (l *lock) drop(rec *record) {
 }
 
 // heldBy describes a holder that is in r's way, or any holder.
-func (l *lock) heldBy(r *driver.Request) *driver.HeldError {
+func (l *lock) heldBy(r demand) *driver.HeldError {
 	if len(l.groups) == 0 {
 		return nil
 	}
 	g := l.groups[0]
 	for _, other := range l.groups {
-		if r != nil && !(r.Named && other.belongs(r.Owner, nil)) {
+		if r.Request != nil && !r.owns(other, nil) {
 			g = other
 			break
 		}

@@ -45,6 +45,11 @@ func newState(floor uint64) *state {
 
 // acquire grants r, queues it, or refuses it. The phase of the record tells which of the first two.
 func (s *state) acquire(now time.Time, r *driver.Request) (*record, error) {
+	return s.enter(now, demand{Request: r})
+}
+
+// enter is acquire, also beside a hold.
+func (s *state) enter(now time.Time, r demand) (*record, error) {
 	s.advance(now)
 	at := ref{r.Key, r.ID}
 	if rec := s.records[at]; rec != nil {
@@ -57,7 +62,7 @@ func (s *state) acquire(now time.Time, r *driver.Request) (*record, error) {
 }
 
 // again answers a copy of a request that is known.
-func (s *state) again(now time.Time, rec *record, r *driver.Request) (*record, error) {
+func (s *state) again(now time.Time, rec *record, r demand) (*record, error) {
 	switch {
 	case rec.phase == kept:
 		return nil, errGone
@@ -75,7 +80,7 @@ func (s *state) requeue(now time.Time, give *driver.Release, r *driver.Request) 
 	s.advance(now)
 	if rec := s.records[ref{r.Key, r.ID}]; rec != nil {
 		_ = s.release(now, give) // a copy of a step that was done: that give is gone by now is no news
-		return s.again(now, rec, r)
+		return s.again(now, rec, demand{Request: r})
 	}
 	if r.Try {
 		return nil, fmt.Errorf("a Try that queues: %w", driver.ErrUnsupported)
@@ -87,7 +92,7 @@ func (s *state) requeue(now time.Time, give *driver.Release, r *driver.Request) 
 	if give.Keep > 0 && !give.Undo {
 		holding = nil // it goes on being in the way
 	}
-	if err := s.refuse(r, holding); err != nil {
+	if err := s.refuse(demand{Request: r}, holding); err != nil {
 		return nil, err
 	}
 	if l := s.locks[r.Key]; l != nil && l.entangles(r) {
@@ -96,16 +101,21 @@ func (s *state) requeue(now time.Time, give *driver.Release, r *driver.Request) 
 	if err := s.release(now, give); err != nil {
 		return nil, err
 	}
-	return s.admit(now, r)
+	return s.admit(now, demand{Request: r})
 }
 
 // refuse says what is wrong with r for good. The hold without, if not nil, is about to be released.
-func (s *state) refuse(r *driver.Request, without *record) error {
+func (s *state) refuse(r demand, without *record) error {
 	if t := s.graves.tombs[ref{r.Key, r.ID}]; t != nil {
 		return s.lost(t)
 	}
-	if err := check(r); err != nil {
+	if err := check(r.Request); err != nil {
 		return err
+	}
+	if r.beside != "" {
+		if err := s.checkBeside(r); err != nil {
+			return err
+		}
 	}
 	l := s.locks[r.Key]
 	if l == nil || l.unused(without) {
@@ -115,7 +125,7 @@ func (s *state) refuse(r *driver.Request, without *record) error {
 		return fmt.Errorf("the limit is %d while it is in use, not %d: %w", l.limit, r.Limit, driver.ErrConflict)
 	}
 	if v, _ := l.judge(r, without); v == stuck {
-		return errStuck(r)
+		return errStuck(r.Request)
 	}
 	return nil
 }
@@ -150,21 +160,21 @@ func errStuck(r *driver.Request) error {
 }
 
 // admit lets r in or queues it. A request that is not a re-entry never overtakes one that waits.
-func (s *state) admit(now time.Time, r *driver.Request) (*record, error) {
+func (s *state) admit(now time.Time, r demand) (*record, error) {
 	l := s.locks[r.Key]
 	if l == nil {
 		l = &lock{key: r.Key, last: s.floor}
 		s.locks[r.Key] = l
 	}
 	v, own := l.judge(r, nil)
-	free := v == reenters || (v == upgrades || len(l.queue) == 0) && l.fits(r, own)
+	free := v == reenters || (v == upgrades || len(l.queue) == 0) && l.fits(r.Request, own)
 	if !free && r.Try {
 		return nil, l.heldBy(r) // the lock has a holder, or it would have had no queue and let r in
 	}
-	rec := &record{entry: entry{ref: ref{r.Key, r.ID}}, req: *r, since: now}
+	rec := &record{entry: entry{ref: ref{r.Key, r.ID}}, req: *r.Request, beside: r.beside, since: now}
 	rec.req.Waiting = nil // the driver calls it, and a long hold must not keep alive what it refers to
 	s.records[rec.ref] = rec
-	l.size(r)
+	l.size(r.Request)
 	if free {
 		s.grant(now, l, rec)
 		return rec, nil
@@ -176,7 +186,7 @@ func (s *state) admit(now time.Time, r *driver.Request) (*record, error) {
 
 // grant makes rec a holder. The token is minted here, in the step that grants.
 func (s *state) grant(now time.Time, l *lock, rec *record) {
-	v, g := l.judge(&rec.req, nil)
+	v, g := l.judge(rec.demand(), nil)
 	if v == apart {
 		g = &group{since: now}
 		l.groups = append(l.groups, g)
@@ -195,9 +205,11 @@ func (s *state) grant(now time.Time, l *lock, rec *record) {
 func (s *state) drain(now time.Time, l *lock) {
 	for len(l.queue) > 0 {
 		head := l.queue[0]
-		switch v, own := l.judge(&head.req, nil); {
+		switch v, own := l.judge(head.demand(), nil); {
 		case v == stuck:
-			s.refuseWaiting(l, head) // it was to upgrade, and its upgradeable read has been released
+			s.refuseWaiting(l, head, errStuck(&head.req)) // it was to upgrade, and its upgradeable read has been released
+		case v == orphaned:
+			s.refuseWaiting(l, head, s.howEnded(head.demand()))
 		case v == reenters || l.fits(&head.req, own):
 			s.grantWaiting(now, l, head)
 			s.follow(now, l, head)
@@ -221,15 +233,15 @@ func (s *state) follow(now time.Time, l *lock, first *record) {
 		if !rec.req.Named || rec.req.Owner != first.req.Owner {
 			continue
 		}
-		switch v, _ := l.judge(&rec.req, nil); v {
+		switch v, _ := l.judge(rec.demand(), nil); v {
 		case reenters:
 			s.grantWaiting(now, l, rec)
 		case upgrades:
 			l.dequeue(rec)
 			l.enqueue(rec)
 		case stuck:
-			s.refuseWaiting(l, rec)
-		case apart:
+			s.refuseWaiting(l, rec, errStuck(&rec.req))
+		case apart, orphaned:
 		}
 	}
 }
@@ -240,10 +252,10 @@ func (s *state) grantWaiting(now time.Time, l *lock, rec *record) {
 	s.settled = append(s.settled, settlement{ref: rec.ref, rec: rec})
 }
 
-func (s *state) refuseWaiting(l *lock, rec *record) {
+func (s *state) refuseWaiting(l *lock, rec *record, err error) {
 	s.leave(l, rec)
 	delete(s.records, rec.ref)
-	s.settled = append(s.settled, settlement{ref: rec.ref, err: errStuck(&rec.req)})
+	s.settled = append(s.settled, settlement{ref: rec.ref, err: err})
 }
 
 // leave takes rec out of its queue.

@@ -62,7 +62,7 @@ func (st *stage) outcome(t *testing.T, verb string, args []string) string {
 	t.Helper()
 	switch verb {
 	case "X", "R", "U", "S":
-		return entered(st.state.acquire(st.now, request(t, verb, args)))
+		return entered(st.state.enter(st.now, demand{Request: request(t, verb, args), beside: beside(args)}))
 	case "requeue":
 		give := &driver.Release{Key: key, ID: args[0]}
 		return entered(st.state.requeue(st.now, give, request(t, args[1], args[2:])))
@@ -114,11 +114,22 @@ func request(t *testing.T, verb string, args []string) *driver.Request {
 			w, limit, _ := strings.Cut(value, "/")
 			r.Weight, _ = strconv.Atoi(w)
 			r.Limit, _ = strconv.Atoi(limit)
+		case "beside": // see there
 		default:
 			t.Fatalf("no request has %q", arg)
 		}
 	}
 	return r
+}
+
+// beside is the hold beside which a step asks, if it names one.
+func beside(args []string) string {
+	for _, arg := range args {
+		if id, is := strings.CutPrefix(arg, "beside="); is {
+			return id
+		}
+	}
+	return ""
 }
 
 func span(t *testing.T, s string) time.Duration {

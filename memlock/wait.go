@@ -88,7 +88,7 @@ func (d *Driver) begin(
 		c.moved = make(chan *driver.HeldError, 1)
 	}
 	s.calls[rec.ref] = append(s.calls[rec.ref], c)
-	inTheWay := s.q.locks[r.Key].heldBy(r)
+	inTheWay := s.q.locks[r.Key].heldBy(rec.demand())
 	s.finish()
 	s.mu.Unlock()
 	if r.Waiting != nil {

@@ -12,48 +12,53 @@ type Defect struct {
 var (
 	None = Defect{}
 
-	CrowdGetsIn         = Defect{"a crowd gets in", drivertest.Exclusion}
-	CaseIsFolded        = Defect{"upper and lower case are one name", drivertest.Isolation}
-	KindsShareNames     = Defect{"kinds share one name space", drivertest.Isolation}
-	ReleaseIgnoresID    = Defect{"a release frees whatever its client holds", drivertest.Atomicity}
-	RenewRevives        = Defect{"a renewal revives an ended hold", drivertest.Expiry}
-	EndsEarly           = Defect{"a grant is trusted for longer than the engine keeps it", drivertest.Expiry}
-	ReentryIsNewGrant   = Defect{"re-entry has a token of its own", drivertest.Reentry}
-	FirstReleaseFrees   = Defect{"the first release of an owner frees the lock", drivertest.Reentry}
-	RenewDoesNothing    = Defect{"a renewal says yes and does nothing", drivertest.Renewal}
-	RenewShortens       = Defect{"a renewal sets the lease although it was longer", drivertest.Renewal}
-	BlocksOverlap       = Defect{"a block is granted but not kept", drivertest.Fencing}
-	NonceRepeats        = Defect{"the nonce is the lock's, not the grant's", drivertest.Fencing}
-	TokensAreRandom     = Defect{"the token is a random number", drivertest.Fencing}
-	LastComeFirstServed = Defect{"the last to come is the first served", drivertest.Order}
-	TryOvertakes        = Defect{"a try gets in between a release and the next waiter", drivertest.Order}
-	UndoLeavesQueued    = Defect{"undo does not look in the queue", drivertest.Cancellation}
-	UndoIsForgotten     = Defect{"undo does not stop a request that arrives later", drivertest.Cancellation}
-	CancelEndsHolds     = Defect{"a wait is cancelled by closing the client's connection, and its holds go with it", drivertest.Cancellation}
-	DeadWakeNobody      = Defect{"the end of a lease wakes nobody who waits", drivertest.Crash}
-	PrefixIsIgnored     = Defect{"the listing ignores the prefix", drivertest.Inspection}
-	FreeStaysListed     = Defect{"a lock stays listed when it is free", drivertest.Inspection}
-	RetryIsNewRequest   = Defect{"a request asked again waits behind itself", drivertest.Idempotence}
-	ReleasedComesBack   = Defect{"a late copy of a request takes the lock", drivertest.Idempotence}
-	BreakIgnoresToken   = Defect{"any token breaks the hold", drivertest.Breaking}
-	BreakIsSilent       = Defect{"a break is not told to the holder", drivertest.Breaking}
-	SmallOvertakesBig   = Defect{"a small request overtakes a big one", drivertest.Sharing}
-	ReadersGetInBeside  = Defect{"readers get in beside a writer", drivertest.Sharing}
-	RequeueKeepsToken   = Defect{"a requeue is granted the token that it had", drivertest.Fencing}
-	RequeueOvertakes    = Defect{"a requeue goes before those who wait", drivertest.Requeueing}
-	RequeueWakesNobody  = Defect{"a requeue wakes nobody who waits", drivertest.Requeueing}
-	RequeueKeepsID      = Defect{"the hold that a requeue gave back can be asked for again", drivertest.Requeueing}
-	RequeueGivesFirst   = Defect{"a requeue that is refused has given the hold back", drivertest.Requeueing}
-	RequeueTakesAnew    = Defect{"a requeue asks although what it gives back is over", drivertest.Requeueing}
-	RequeueComesBack    = Defect{"a requeue that is cancelled takes the old hold again", drivertest.Requeueing}
-	RequeueStaysQueued  = Defect{"undo does not find what a requeue has queued", drivertest.Requeueing}
-	LeftLosesPlace      = Defect{"the place in the queue goes with the context of the wait", drivertest.Resuming}
-	ResumedGoesToTheEnd = Defect{"a wait that is taken up again goes to the end of the queue", drivertest.Resuming}
-	ResumeForgetsGrant  = Defect{"a grant that comes while nobody acquires is overlooked", drivertest.Resuming}
-	ResumedStaysQueued  = Defect{"undo does not find a wait that was taken up again", drivertest.Resuming}
-	IgnoresContexts     = Defect{"a call waits for the server, whatever its context says", drivertest.Hanging}
-	SilenceIsLoss       = Defect{"a renewal without an answer says that the hold is lost", drivertest.Hanging}
-	SilenceIsForGood    = Defect{"a connection that has missed an answer is not replaced", drivertest.Hanging}
+	CrowdGetsIn           = Defect{"a crowd gets in", drivertest.Exclusion}
+	CaseIsFolded          = Defect{"upper and lower case are one name", drivertest.Isolation}
+	KindsShareNames       = Defect{"kinds share one name space", drivertest.Isolation}
+	ReleaseIgnoresID      = Defect{"a release frees whatever its client holds", drivertest.Atomicity}
+	RenewRevives          = Defect{"a renewal revives an ended hold", drivertest.Expiry}
+	EndsEarly             = Defect{"a grant is trusted for longer than the engine keeps it", drivertest.Expiry}
+	ReentryIsNewGrant     = Defect{"re-entry has a token of its own", drivertest.Reentry}
+	FirstReleaseFrees     = Defect{"the first release of an owner frees the lock", drivertest.Reentry}
+	RenewDoesNothing      = Defect{"a renewal says yes and does nothing", drivertest.Renewal}
+	RenewShortens         = Defect{"a renewal sets the lease although it was longer", drivertest.Renewal}
+	BlocksOverlap         = Defect{"a block is granted but not kept", drivertest.Fencing}
+	NonceRepeats          = Defect{"the nonce is the lock's, not the grant's", drivertest.Fencing}
+	TokensAreRandom       = Defect{"the token is a random number", drivertest.Fencing}
+	LastComeFirstServed   = Defect{"the last to come is the first served", drivertest.Order}
+	TryOvertakes          = Defect{"a try gets in between a release and the next waiter", drivertest.Order}
+	UndoLeavesQueued      = Defect{"undo does not look in the queue", drivertest.Cancellation}
+	UndoIsForgotten       = Defect{"undo does not stop a request that arrives later", drivertest.Cancellation}
+	CancelEndsHolds       = Defect{"a wait is cancelled by closing the client's connection, and its holds go with it", drivertest.Cancellation}
+	DeadWakeNobody        = Defect{"the end of a lease wakes nobody who waits", drivertest.Crash}
+	PrefixIsIgnored       = Defect{"the listing ignores the prefix", drivertest.Inspection}
+	FreeStaysListed       = Defect{"a lock stays listed when it is free", drivertest.Inspection}
+	RetryIsNewRequest     = Defect{"a request asked again waits behind itself", drivertest.Idempotence}
+	ReleasedComesBack     = Defect{"a late copy of a request takes the lock", drivertest.Idempotence}
+	BreakIgnoresToken     = Defect{"any token breaks the hold", drivertest.Breaking}
+	BreakIsSilent         = Defect{"a break is not told to the holder", drivertest.Breaking}
+	SmallOvertakesBig     = Defect{"a small request overtakes a big one", drivertest.Sharing}
+	ReadersGetInBeside    = Defect{"readers get in beside a writer", drivertest.Sharing}
+	RequeueKeepsToken     = Defect{"a requeue is granted the token that it had", drivertest.Fencing}
+	RequeueOvertakes      = Defect{"a requeue goes before those who wait", drivertest.Requeueing}
+	RequeueWakesNobody    = Defect{"a requeue wakes nobody who waits", drivertest.Requeueing}
+	RequeueKeepsID        = Defect{"the hold that a requeue gave back can be asked for again", drivertest.Requeueing}
+	RequeueGivesFirst     = Defect{"a requeue that is refused has given the hold back", drivertest.Requeueing}
+	RequeueTakesAnew      = Defect{"a requeue asks although what it gives back is over", drivertest.Requeueing}
+	RequeueComesBack      = Defect{"a requeue that is cancelled takes the old hold again", drivertest.Requeueing}
+	RequeueStaysQueued    = Defect{"undo does not find what a requeue has queued", drivertest.Requeueing}
+	LeftLosesPlace        = Defect{"the place in the queue goes with the context of the wait", drivertest.Resuming}
+	ResumedGoesToTheEnd   = Defect{"a wait that is taken up again goes to the end of the queue", drivertest.Resuming}
+	ResumeForgetsGrant    = Defect{"a grant that comes while nobody acquires is overlooked", drivertest.Resuming}
+	ResumedStaysQueued    = Defect{"undo does not find a wait that was taken up again", drivertest.Resuming}
+	UpgradeIgnoresReaders = Defect{"an upgrade does not wait for the other readers", drivertest.Conversion}
+	UpgradeGoesLast       = Defect{"an upgrade waits behind those who wait for its read to end", drivertest.Conversion}
+	UpgradeKeepsToken     = Defect{"an upgrade has the token of the read", drivertest.Conversion}
+	UpgradeOutlivesRead   = Defect{"an upgrade is granted although its read is over", drivertest.Conversion}
+	ReaderUpgrades        = Defect{"a plain reader that asks to write waits for itself", drivertest.Conversion}
+	IgnoresContexts       = Defect{"a call waits for the server, whatever its context says", drivertest.Hanging}
+	SilenceIsLoss         = Defect{"a renewal without an answer says that the hold is lost", drivertest.Hanging}
+	SilenceIsForGood      = Defect{"a connection that has missed an answer is not replaced", drivertest.Hanging}
 )
 
 // All returns every defect.
@@ -65,6 +70,7 @@ func All() []Defect {
 		ReleasedComesBack, BreakIgnoresToken, BreakIsSilent, SmallOvertakesBig, ReadersGetInBeside,
 		RequeueKeepsToken, RequeueOvertakes, RequeueWakesNobody, RequeueKeepsID, RequeueGivesFirst, RequeueTakesAnew,
 		RequeueComesBack, RequeueStaysQueued, LeftLosesPlace, ResumedGoesToTheEnd, ResumeForgetsGrant, ResumedStaysQueued,
-		IgnoresContexts, SilenceIsLoss, SilenceIsForGood,
+		UpgradeIgnoresReaders, UpgradeGoesLast, UpgradeKeepsToken, UpgradeOutlivesRead,
+		ReaderUpgrades, IgnoresContexts, SilenceIsLoss, SilenceIsForGood,
 	}
 }

@@ -21,6 +21,7 @@ var (
 	_ driver.Driver    = (*Driver)(nil)
 	_ driver.Renewer   = (*Driver)(nil)
 	_ driver.Requeuer  = (*Driver)(nil)
+	_ driver.Converter = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
 )
@@ -55,12 +56,12 @@ func (d *Driver) await(ctx context.Context, e *entry, held *driver.HeldError, r 
 	}
 	select {
 	case <-e.granted:
-		return e.grant, nil
+		return e.grant, e.refused
 	case <-ctx.Done():
 	}
 	d.heed(e)
 	d.s.isLeft(e)
-	if d.s.defect == CancelEndsHolds {
+	if d.s.defect == CancelEndsHolds && e.beside == "" {
 		d.s.endAllOf(d)
 	}
 	return driver.Grant{}, ctx.Err() // its place in the queue stays: only Undo takes it away
@@ -193,7 +194,7 @@ func (s *Store) leavesQueued(w *entry) bool {
 	case w.resumed:
 		return s.defect == ResumedStaysQueued
 	}
-	return s.defect == UndoLeavesQueued && !w.hung
+	return s.defect == UndoLeavesQueued && !w.hung && w.beside == ""
 }
 
 // Renew makes the holds of the batch last longer.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest"
 )
 
 // Store is an engine: a set of locks that several drivers share.
@@ -36,6 +37,8 @@ type lock struct {
 	waiters []*entry // first come first
 	expired []*entry // those whose lease was over
 	timer   *time.Timer
+
+	converted bool // there has been a Convert, which has defects of its own
 }
 
 // entry is a request on its way from the queue to its end.
@@ -50,7 +53,11 @@ type entry struct {
 	left    bool          // its context has ended while it waited
 	resumed bool          // and it was asked for again while it waited
 	hung    bool          // its wait was given up while the store hung
-	granted chan struct{} // closed when it becomes a holder
+	beside  string        // the hold beside which it was asked for; empty if it is on its own
+	family  string        // the ID of the first hold of its owner's; empty if it is itself
+	upgrade bool          // of a read to a write
+	refused error         // why it was not granted in the end
+	granted chan struct{} // closed when it becomes a holder, or is refused
 }
 
 // call is how a request came. Each way has defects of its own, so those of one leave requests of the others alone.
@@ -63,6 +70,9 @@ const (
 
 // reenters reports whether two entries are of one owner who may re-enter. Permits are never re-entered.
 func (e *entry) reenters(h *entry) bool {
+	if e.beside != "" {
+		return !e.upgrade && e.related(h)
+	}
 	return e.r.Named && h.r.Named && e.r.Owner == h.r.Owner && e.r.Kind != driver.KindSemaphore
 }
 
@@ -90,10 +100,13 @@ func (s *Store) fits(l *lock, e *entry) bool {
 	}
 	used := 0
 	for _, h := range l.holders {
+		if e.beside != "" && (e.related(h) || e.upgrade && s.defect == UpgradeIgnoresReaders) {
+			continue
+		}
 		used += h.r.Weight
 		switch {
 		case e.r.Mode == driver.Exclusive,
-			h.r.Mode == driver.Exclusive && (s.defect != ReadersGetInBeside || e.r.Mode != driver.Shared),
+			h.r.Mode == driver.Exclusive && (s.defect != ReadersGetInBeside || e.r.Mode != driver.Shared || l.converted),
 			e.r.Mode == driver.Upgradeable && h.r.Mode == driver.Upgradeable:
 			return false
 		}
@@ -116,24 +129,28 @@ func (s *Store) admit(l *lock, e *entry) {
 
 // mint makes the token and the nonce, in the step that grants.
 func (s *Store) mint(l *lock, e *entry) driver.Grant {
+	defect := s.defect
+	if l.converted && defect.Promise != drivertest.Conversion { // what converts has defects of its own
+		defect = None
+	}
 	g := driver.Grant{Tokens: max(e.r.Tokens, 1), Sent: time.Now(), Lease: e.r.Lease}
-	for _, h := range l.holders {
-		if e.reenters(h) && s.defect != ReentryIsNewGrant {
+	for _, h := range slices.Backward(l.holders) { // the newest first: an upgrade has a token of its own
+		if (e.reenters(h) || defect == UpgradeKeepsToken && e.beside != "" && e.related(h)) && defect != ReentryIsNewGrant {
 			g.Token, g.Tokens, g.Nonce = h.grant.Token, h.grant.Tokens, h.grant.Nonce
 			return g
 		}
 	}
-	if s.defect == TokensAreRandom {
+	if defect == TokensAreRandom {
 		l.token = rand.Uint64() >> 2
 	}
 	g.Token = l.token + 1
 	l.token += uint64(g.Tokens)
-	if s.defect == BlocksOverlap {
+	if defect == BlocksOverlap {
 		l.token = g.Token
 	}
 	s.grants++
 	g.Nonce = fmt.Sprintf("nonce-%d", s.grants)
-	if s.defect == NonceRepeats {
+	if defect == NonceRepeats {
 		g.Nonce = fmt.Sprintf("nonce of %p", l)
 	}
 	return g
@@ -186,6 +203,7 @@ func (s *Store) end(l *lock, h *entry) {
 		l.holders = slices.DeleteFunc(l.holders, h.reenters)
 	}
 	s.arm(l)
+	s.refuseOrphans(l)
 	if s.defect != TryOvertakes {
 		s.serve(l)
 		return

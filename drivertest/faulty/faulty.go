@@ -1,6 +1,6 @@
 // Package faulty makes the way to an engine bad: it wraps any driver, and delays, loses, fails, repeats or holds up what
 // goes through, as a network and a server under stress do. The optional interfaces of the wrapped driver stay; of those that
-// it has not, the wrapper lacks Requeuer, and answers driver.ErrUnsupported for the others.
+// it has not, the wrapper lacks Requeuer and Converter, and answers driver.ErrUnsupported for the others.
 //
 //	d, control := faulty.Wrap(inner, seed, faulty.Rule{Op: faulty.Renew, From: 3, Drop: faulty.Reply})
 //	control.Pause() // from now on the server hangs
@@ -25,6 +25,7 @@ const (
 	Release Op = "release"
 	Renew   Op = "renew" // a batch is one operation: all its answers suffer alike
 	Requeue Op = "requeue"
+	Convert Op = "convert"
 	Locks   Op = "locks"
 	Break   Op = "break"
 )
@@ -64,5 +65,5 @@ type Rule struct {
 // rule that covers a call decides. Closing the driver ends copies that are under way and closes d.
 func Wrap(d driver.Driver, seed uint64, rules ...Rule) (driver.Driver, *Control) {
 	c := newControl(seed, rules)
-	return optional.Show(&wrapped{d: optional.Complete(d), c: c}, optional.Requeues(d)), c
+	return optional.Show(&wrapped{d: optional.Complete(d), c: c}, optional.Of(d)), c
 }

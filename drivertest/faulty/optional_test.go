@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// bare has no optional interface; requeuer has the one that a wrapper must not have in vain.
+// bare has no optional interface; the others have those that a wrapper must not have in vain.
 type bare struct{ driver.Driver }
 
 type requeuer struct {
@@ -18,13 +18,24 @@ type requeuer struct {
 	driver.Requeuer
 }
 
-func TestWrap_HasRequeueIfTheInnerDriverHas(t *testing.T) {
-	for _, inner := range []driver.Driver{bare{}, requeuer{}, memlock.New(nil)} {
+type converter struct {
+	driver.Driver
+	driver.Converter
+}
+
+func TestWrap_HasRequeueAndConvertIfTheInnerDriverHas(t *testing.T) {
+	for _, inner := range []driver.Driver{bare{}, requeuer{}, converter{}, memlock.New(nil)} {
 		d, _ := faulty.Wrap(inner, 1)
-		_, want := inner.(driver.Requeuer)
-		if _, got := d.(driver.Requeuer); got != want {
-			t.Errorf("%T has Requeue: %v; wrapped: %v", inner, want, got)
-		}
+		same[driver.Requeuer](t, inner, d)
+		same[driver.Converter](t, inner, d)
+	}
+}
+
+func same[T any](t *testing.T, inner, wrapped driver.Driver) {
+	t.Helper()
+	_, want := inner.(T)
+	if _, got := wrapped.(T); got != want {
+		t.Errorf("%T has %T: %v; wrapped: %v", inner, (*T)(nil), want, got)
 	}
 }
 

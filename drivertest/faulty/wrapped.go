@@ -79,6 +79,12 @@ func (w *wrapped) Requeue(ctx context.Context, give *driver.Release, r *driver.R
 	})
 }
 
+func (w *wrapped) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
+	return w.grant(ctx, Convert, r, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+		return w.d.Convert(ctx, beside, r)
+	})
+}
+
 func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
 	ask func(context.Context, *driver.Request) (driver.Grant, error),
 ) (driver.Grant, error) {

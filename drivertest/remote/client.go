@@ -38,6 +38,10 @@ func (c *client) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 	return c.grant(ctx, &message{Op: "requeue", Release: give, Request: r})
 }
 
+func (c *client) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
+	return c.grant(ctx, &message{Op: "convert", Beside: beside, Request: r})
+}
+
 func (c *client) grant(ctx context.Context, m *message) (driver.Grant, error) {
 	sent := time.Now()
 	answer, err := c.p.ask(ctx, m, &call{r: m.Request})

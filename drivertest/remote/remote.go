@@ -82,7 +82,7 @@ func Open(arg string) (driver.Driver, *Process, error) {
 	case hello.Traits.Ends == driver.Sessions:
 		err = fmt.Errorf("remote: %s has sessions: %w", hello.Traits.Engine, driver.ErrUnsupported)
 	default:
-		return optional.Show(&client{p: p, traits: hello.Traits}, hello.Requeues), p, nil
+		return optional.Show(&client{p: p, traits: hello.Traits}, hello.Optional), p, nil
 	}
 	p.Kill()
 	return nil, nil, err

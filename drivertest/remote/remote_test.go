@@ -55,6 +55,7 @@ type one struct {
 	driver.Driver
 	driver.Renewer
 	driver.Requeuer
+	driver.Converter
 	driver.Inspector
 	driver.Breaker
 }
@@ -66,7 +67,7 @@ func TestARemoteDriver_KeepsThePromisesOfTheOneBehindIt(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Unlisted: true,
 		Open: func(context.Context, *testing.T) driver.Driver {
-			return one{d, d.(driver.Renewer), d.(driver.Requeuer), d.(driver.Inspector), d.(driver.Breaker)}
+			return one{d, d.(driver.Renewer), d.(driver.Requeuer), d.(driver.Converter), d.(driver.Inspector), d.(driver.Breaker)}
 		},
 	})
 }

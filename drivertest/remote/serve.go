@@ -30,7 +30,7 @@ func Main(open func(arg string) (driver.Driver, error)) {
 	hello := &message{Op: opHello, Err: pack(err)}
 	if err == nil {
 		s.d = optional.Complete(d)
-		hello.Traits, hello.Requeues = d.Traits(), optional.Requeues(d)
+		hello.Traits, hello.Optional = d.Traits(), optional.Of(d)
 	}
 	s.send(hello)
 	if err != nil {
@@ -96,6 +96,8 @@ func (s *server) call(ctx context.Context, m *message) *message {
 		return granted(s.d.Acquire(ctx, s.hearing(m)))
 	case "requeue":
 		return granted(s.d.Requeue(ctx, m.Release, s.hearing(m)))
+	case "convert":
+		return granted(s.d.Convert(ctx, m.Beside, s.hearing(m)))
 	case "release":
 		return failed(s.d.Release(ctx, m.Release))
 	case "renew":

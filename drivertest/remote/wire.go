@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/internal/optional"
 )
 
 // message is what the two processes send each other, as gob, which leaves out the functions of a Request by itself.
@@ -15,13 +16,14 @@ type message struct {
 
 	Request *driver.Request
 	Release *driver.Release
+	Beside  string // of a Convert
 	Batch   []driver.Renewal
 	Key     driver.Key
 	Token   uint64
 	Prefix  string
 
 	Traits   driver.Traits
-	Requeues bool // the driver is a Requeuer
+	Optional optional.Set
 	Grant    driver.Grant
 	Err      *failure // nil if none
 	Index    int      // of the hold of a batch that this answers

@@ -2,7 +2,8 @@
 //
 // There are two sorts of optional interfaces. Whoever finds no Renewer, Inspector, Breaker or Diagnoser says
 // driver.ErrUnsupported, so a wrapper may have them always and say so itself, see [Complete]. But a Requeuer is asked in
-// place of something else as soon as it is there, so a wrapper must not be one in vain, see [Show].
+// place of something else as soon as it is there, and with a Converter more is offered to users, so a wrapper must not be one
+// of them in vain, see [Show].
 package optional
 
 import (
@@ -12,28 +13,55 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// Set says which of the interfaces a driver has that a wrapper must not have in vain.
+type Set uint8
+
+const (
+	requeue Set = 1 << iota
+	convert
+)
+
 // All is a driver with every optional interface.
 type All interface {
 	driver.Driver
 	driver.Renewer
 	driver.Requeuer
+	driver.Converter
 	driver.Inspector
 	driver.Breaker
 	driver.Diagnoser
 }
 
-// Requeues reports whether d is a driver.Requeuer.
-func Requeues(d driver.Driver) bool {
-	_, has := d.(driver.Requeuer)
-	return has
+// Of returns the set of d.
+func Of(d driver.Driver) (set Set) {
+	if _, has := d.(driver.Requeuer); has {
+		set |= requeue
+	}
+	if _, has := d.(driver.Converter); has {
+		set |= convert
+	}
+	return set
 }
 
-// Show returns w, as a driver.Requeuer only if it requeues.
-func Show(w All, requeues bool) driver.Driver {
-	if requeues {
+// Show returns w without the interfaces that are not in set. A method set is fixed when a type is compiled, so each
+// combination needs a type of its own; this is the whole table.
+func Show(w All, set Set) driver.Driver {
+	always := common{w, w, w, w, w}
+	switch set {
+	case requeue:
+		return struct {
+			common
+			driver.Requeuer
+		}{always, w}
+	case convert:
+		return struct {
+			common
+			driver.Converter
+		}{always, w}
+	case requeue | convert:
 		return w
 	}
-	return common{w, w, w, w, w}
+	return always
 }
 
 // common is what every wrapper has.
@@ -64,6 +92,13 @@ func (c complete) Renew(ctx context.Context, batch []driver.Renewal, done func(i
 func (c complete) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	if inner, has := c.Driver.(driver.Requeuer); has {
 		return inner.Requeue(ctx, give, r)
+	}
+	return driver.Grant{}, driver.ErrUnsupported
+}
+
+func (c complete) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
+	if inner, has := c.Driver.(driver.Converter); has {
+		return inner.Convert(ctx, beside, r)
 	}
 	return driver.Grant{}, driver.ErrUnsupported
 }

@@ -12,10 +12,10 @@ import (
 // bare has no optional interface.
 type bare struct{ driver.Driver }
 
-func TestShow_RequeuesOnlyIfTold(t *testing.T) {
-	for _, want := range []bool{false, true} {
-		if got := Requeues(Show(Complete(bare{}), want)); got != want {
-			t.Errorf("shown as one that requeues or not (%v), a driver does: %v", want, got)
+func TestShow_HasTheInterfacesOfEachSetAndNoOthers(t *testing.T) {
+	for set := range Set(1 << 2) {
+		if got := Of(Show(Complete(bare{}), set)); got != set {
+			t.Errorf("shown with the set %02b, a driver has %02b", set, got)
 		}
 	}
 }
@@ -25,11 +25,12 @@ func TestComplete_SaysUnsupportedForWhatIsMissing(t *testing.T) {
 	said := make(map[string]error)
 	d.Renew(t.Context(), make([]driver.Renewal, 1), func(_ int, err error) { said["renew"] = err })
 	_, said["requeue"] = d.Requeue(t.Context(), &driver.Release{}, &driver.Request{})
+	_, said["convert"] = d.Convert(t.Context(), "", &driver.Request{})
 	said["break"] = d.Break(t.Context(), key, 1)
 	for _, err := range d.Locks(t.Context(), "") {
 		said["locks"] = err
 	}
-	for _, call := range []string{"renew", "requeue", "break", "locks"} {
+	for _, call := range []string{"renew", "requeue", "convert", "break", "locks"} {
 		if !errors.Is(said[call], driver.ErrUnsupported) {
 			t.Errorf("%s says %v, want ErrUnsupported", call, said[call])
 		}
@@ -48,6 +49,11 @@ type counting struct {
 func (c *counting) Renew(context.Context, []driver.Renewal, func(int, error)) { c.calls++ }
 
 func (c *counting) Requeue(context.Context, *driver.Release, *driver.Request) (g driver.Grant, err error) {
+	c.calls++
+	return g, nil
+}
+
+func (c *counting) Convert(context.Context, string, *driver.Request) (g driver.Grant, err error) {
 	c.calls++
 	return g, nil
 }
@@ -72,12 +78,13 @@ func TestComplete_AsksTheInnerDriverForWhatItHas(t *testing.T) {
 	d := Complete(inner)
 	d.Renew(t.Context(), nil, nil)
 	_, _ = d.Requeue(t.Context(), nil, nil)
+	_, _ = d.Convert(t.Context(), "", nil)
 	for range d.Locks(t.Context(), "") {
 		t.Error("there is nothing to list")
 	}
 	_ = d.Break(t.Context(), driver.Key{}, 0)
 	_ = d.Diagnose(t.Context())
-	if inner.calls != 5 {
-		t.Errorf("%d of 5 calls came through", inner.calls)
+	if inner.calls != 6 {
+		t.Errorf("%d of 6 calls came through", inner.calls)
 	}
 }

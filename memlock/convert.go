@@ -1,0 +1,59 @@
+package memlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Convert takes another mode of a read/write lock beside a hold; see [driver.Converter].
+func (d *Driver) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
+	own := d.own(r)
+	return d.enter(ctx, own, func(now time.Time, q *state) (*record, error) {
+		if beside == "" {
+			return nil, errGone // no hold has this ID
+		}
+		return q.enter(now, demand{Request: own, beside: beside})
+	})
+}
+
+// demand is a request, and the ID of the hold beside which it is made; that is empty if it is on its own.
+type demand struct {
+	*driver.Request
+	beside string
+}
+
+func (rec *record) demand() demand { return demand{Request: &rec.req, beside: rec.beside} }
+
+// owns reports whether g, without one of its holds, is that of who asks.
+func (r demand) owns(g *group, without *record) bool {
+	if r.beside != "" {
+		return g.has(r.beside)
+	}
+	return r.Named && g.belongs(r.Owner, without)
+}
+
+// has reports whether the hold with this ID is one of g's, and live; see belongs.
+func (g *group) has(id string) bool {
+	return slices.ContainsFunc(g.holds, func(h *record) bool { return h.ref.id == id && h.phase == held })
+}
+
+// checkBeside refuses what cannot be beside a hold, because of what it is or because there is none.
+func (s *state) checkBeside(r demand) error {
+	if r.Kind != driver.KindRWMutex {
+		return fmt.Errorf("another mode of a lock of kind %q: %w", r.Kind, driver.ErrUnsupported)
+	}
+	_, err := s.live(ref{r.Key, r.beside})
+	return err
+}
+
+// howEnded says how the hold ended beside which r was asked for.
+func (s *state) howEnded(r demand) error {
+	if _, err := s.live(ref{r.Key, r.beside}); err != nil {
+		return err
+	}
+	return errGone
+}
