@@ -36,6 +36,8 @@ type attempt struct {
 	args [5]string
 	call Call
 
+	beside string // the ID of the hold beside which it asks; empty if none
+
 	claim   time.Duration
 	listens bool // to the slot's pushes, in a Cluster
 	told    holder
@@ -53,7 +55,7 @@ type attempt struct {
 // It costs one round trip, and one more with Options.Replicas, or when a push could not be trusted by itself, or for the
 // first wait in a slot of a Cluster.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	return d.acquire(ctx, r, nil)
+	return d.acquire(ctx, r, nil, "")
 }
 
 // Requeue releases give and acquires r, behind everybody who waits, in one round trip. It is for requests of one exclusive
@@ -62,10 +64,11 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 	if r.Named || r.Try || r.Mode != driver.Exclusive || give.Undo || give.Keep > 0 || give.Key != r.Key {
 		return driver.Grant{}, fmt.Errorf("redis: requeue is for plain exclusive holds: %w", driver.ErrUnsupported)
 	}
-	return d.acquire(ctx, r, give)
+	return d.acquire(ctx, r, give, "")
 }
 
-func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *driver.Release) (driver.Grant, error) {
+// acquire acquires r, after giving back give, if not nil, or beside the hold with that ID, if not empty.
+func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *driver.Release, beside string) (driver.Grant, error) {
 	if err := check(r); err != nil {
 		return driver.Grant{}, err
 	}
@@ -76,7 +79,7 @@ func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *driver.Re
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	a := d.newAttempt(r, e)
+	a := d.newAttempt(r, e, beside)
 	return a.end(a.run(ctx, a.askFirst(ctx, give)))
 }
 
@@ -121,8 +124,8 @@ func check(r *driver.Request) error {
 	return nil
 }
 
-func (d *Driver) newAttempt(r *driver.Request, e *entry) *attempt {
-	a := &attempt{d: d, r: r, e: e, claim: min(r.Lease, mostClaim)}
+func (d *Driver) newAttempt(r *driver.Request, e *entry, beside string) *attempt {
+	a := &attempt{d: d, r: r, e: e, beside: beside, claim: min(r.Lease, mostClaim)}
 	a.keys, a.slot = d.names.request(r.Key, r.ID)
 	a.args = [5]string{r.ID, leaseMillis(r.Lease), strconv.Itoa(min(max(r.Tokens, 1), mostTokens)), "", a.how()}
 	return a
@@ -134,7 +137,7 @@ const modes = "xsu"
 // how is what the script is to know of the request, beyond the tail.
 func (a *attempt) how() string {
 	r := a.r
-	if r.Mode == driver.Exclusive && !r.Named {
+	if r.Mode == driver.Exclusive && !r.Named && a.beside == "" {
 		return "X"
 	}
 	weight, limit, owner := max(r.Weight, 1), r.Limit, ""
@@ -144,7 +147,7 @@ func (a *attempt) how() string {
 	if r.Named {
 		owner = r.Owner
 	}
-	return modes[r.Mode:r.Mode+1] + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + owner
+	return modes[r.Mode:r.Mode+1] + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside + " " + owner
 }
 
 // setWay sets the tail, and in it how the request is to wait; see acquire_fast.lua.
@@ -179,7 +182,7 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 		case p.grant.verdict == stuck && p.grant.now >= a.answer.now: // out of the queue; asked again it could get a new place
 			return driver.Grant{}, p.grant.refusal(a.r)
 		case p.grant.verdict != granted || !a.trusts(p):
-			err = a.beat(ctx) // rather ask: it answers what the push said, and claims
+			err = a.beat(ctx) // rather ask: it answers what the push said, and why, and claims
 		default:
 			return a.pushed(p), nil
 		}
@@ -240,6 +243,9 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 		call.Script = requeueScript
 		call.Keys = append(slices.Clone(call.Keys), a.d.names.tomb(a.slot, give.ID))
 		call.Args = append(slices.Clone(call.Args), give.ID, a.d.releaseKind(give), inMillis(give.Horizon))
+	}
+	if a.beside != "" {
+		call.Keys = append(slices.Clone(call.Keys), a.d.names.tomb(a.slot, a.beside))
 	}
 	call.Replicas, call.ReplicaTimeout = a.d.opts.Replicas, a.d.opts.ReplicaTimeout
 	sent := time.Now() // before the request, so not later than the server's own instant

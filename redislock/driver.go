@@ -15,6 +15,7 @@ var (
 	_ driver.Driver    = (*Driver)(nil)
 	_ driver.Renewer   = (*Driver)(nil)
 	_ driver.Requeuer  = (*Driver)(nil)
+	_ driver.Converter = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
 	_ driver.Diagnoser = (*Driver)(nil)

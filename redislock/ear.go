@@ -11,7 +11,7 @@ import (
 type ear Driver
 
 // Pushed takes a message: G ID NOW TOKEN TOKENS NONCE LEASE (a grant that must be claimed), X ID NOW stuck (the wait has
-// become one for the owner itself), or B ID NOW (broken). What is for a request that is not known any more is dropped: its
+// become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), or B ID NOW (broken). What is for a request that is not known any more is dropped: its
 // owner has given up, and what it left is being undone.
 func (d *ear) Pushed(l Link, _, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
@@ -20,8 +20,12 @@ func (d *ear) Pushed(l Link, _, message string) {
 	case "G":
 		d.wake(id, parseReply(Reply{Text: "G " + rest, Link: l}))
 	case "X":
-		now, _, _ := strings.Cut(rest, " ")
-		d.wake(id, reply{verdict: stuck, now: micros(now), link: l})
+		now, why, _ := strings.Cut(rest, " ")
+		refused := reply{verdict: stuck, now: micros(now), link: l}
+		if why == "lost" {
+			refused.verdict = orphaned
+		}
+		d.wake(id, refused)
 	case "B":
 		d.broken(id)
 	}

@@ -15,6 +15,7 @@ type twin struct {
 	req    driver.Request
 	client int
 	give   *driver.Release // of a Requeue
+	beside string          // of a Convert
 	sides  [sides]*call
 }
 
@@ -63,8 +64,8 @@ func (l *losses) of(side int, id string) int {
 }
 
 // begin makes a call on both sides, one after the other, and returns when each has been answered or put into the queue.
-func (h *history) begin(r driver.Request, client int, give *driver.Release) *twin {
-	w := &twin{req: r, client: client, give: give}
+func (h *history) begin(r driver.Request, client int, give *driver.Release, beside string) *twin {
+	w := &twin{req: r, client: client, give: give, beside: beside}
 	for side := range w.sides {
 		c := h.launch(side, w)
 		w.sides[side] = c
@@ -93,9 +94,12 @@ func (h *history) launch(side int, w *twin) *call {
 	e := h.engines[side][w.client]
 	go func() { // ends with ctx, at the latest when the test does
 		defer close(c.done)
-		if w.give != nil {
+		switch {
+		case w.give != nil:
 			c.grant, c.err = e.Requeue(ctx, w.give, &r)
-		} else {
+		case w.beside != "":
+			c.grant, c.err = e.Convert(ctx, w.beside, &r)
+		default:
 			c.grant, c.err = e.Acquire(ctx, &r)
 		}
 		if c.err == nil && c.grant.Lease < r.Lease { // a push, which the portable layer claims by a renewal at once

@@ -72,7 +72,7 @@ func (h *history) shortPart() {
 		}
 		r := h.request(h.key())
 		r.Try, r.Lease = true, firstShort+time.Duration(i)*betweenShorts
-		short = append(short, h.ask(r, nil))
+		short = append(short, h.ask(r, nil, ""))
 		h.settle()
 	}
 	if time.Since(begin) > slack {

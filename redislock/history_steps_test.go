@@ -30,8 +30,10 @@ func soon(ctx context.Context, is func() bool) {
 // step does one thing on both sides.
 func (h *history) step() {
 	switch n := h.draw(100); {
-	case n < 44:
+	case n < 36:
 		h.acquire()
+	case n < 44:
+		h.convert()
 	case n < 64:
 		h.release()
 	case n < 70:
@@ -70,12 +72,12 @@ func (h *history) request(key driver.Key) driver.Request {
 }
 
 // ask begins the first call of a request.
-func (h *history) ask(r driver.Request, give *driver.Release) *twin {
+func (h *history) ask(r driver.Request, give *driver.Release, beside string) *twin {
 	client := h.draw(clients)
 	r.Client = fmt.Sprint("client ", client)
-	h.note("acquire %s %q %s: mode %d, owner %q named %v, try %v, %d of %d, by client %d, giving %v",
-		r.Kind, r.Name, r.ID, r.Mode, r.Owner, r.Named, r.Try, r.Weight, r.Limit, client, given(give))
-	w := h.begin(r, client, give)
+	h.note("acquire %s %q %s: mode %d, owner %q named %v, try %v, %d of %d, by client %d, giving %v, beside %q",
+		r.Kind, r.Name, r.ID, r.Mode, r.Owner, r.Named, r.Try, r.Weight, r.Limit, client, given(give), beside)
+	w := h.begin(r, client, give, beside)
 	h.ids = append(h.ids, w)
 	return w
 }
@@ -87,7 +89,21 @@ func given(give *driver.Release) string {
 	return give.ID
 }
 
-func (h *history) acquire() { h.ask(h.request(h.key()), nil) }
+func (h *history) acquire() { h.ask(h.request(h.key()), nil, "") }
+
+// convert asks beside a hold, mostly a live one, and mostly for a write.
+func (h *history) convert() {
+	w := h.pick()
+	if w == nil {
+		return
+	}
+	r := h.request(w.req.Key)
+	if h.draw(2) == 0 {
+		r.Mode, r.Limit, r.Weight = driver.Exclusive, 0, 1
+	}
+	r.Owner, r.Named = w.req.Owner, w.req.Named
+	h.ask(r, nil, w.req.ID)
+}
 
 // key is mostly the one that is crowded in this chapter.
 func (h *history) key() driver.Key {
@@ -187,7 +203,7 @@ func (h *history) undo() {
 	}
 	r := h.request(h.key())
 	h.releaseBoth(undoOf(&r), h.draw(clients))
-	h.ask(r, nil)
+	h.ask(r, nil, "")
 }
 
 // giveUp ends a wait: the context ends and the request is undone. Sometimes it is undone while it still waits.
@@ -252,7 +268,7 @@ func (h *history) requeue() {
 	}
 	r := h.request(w.req.Key)
 	r.Mode, r.Named, r.Owner, r.Try, r.Limit, r.Weight = driver.Exclusive, false, "process "+r.ID, false, 0, 1
-	h.ask(r, releaseOf(&w.req))
+	h.ask(r, releaseOf(&w.req), "")
 }
 
 // copy sends a request again that waits or was granted once. A copy of one that is over is sent by the client that knows
@@ -274,7 +290,7 @@ func (h *history) copy() {
 	r.Try = h.draw(3) > 0
 	client := w.client
 	h.note("copy of %s, try %v, by client %d", r.ID, r.Try, client)
-	h.begin(r, client, nil)
+	h.begin(r, client, nil, w.beside)
 }
 
 // giveAllBack ends everything. Nothing must be left on the server but floors of tokens, and tombstones that end.

@@ -38,6 +38,7 @@ type engine interface {
 	driver.Driver
 	driver.Renewer
 	driver.Requeuer
+	driver.Converter
 	driver.Inspector
 	driver.Breaker
 }

@@ -205,8 +205,8 @@ func (f record) number(n int) int64 {
 func (f record) holder() driver.Holder {
 	m := parseMeta(f.text(8))
 	return driver.Holder{
-		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: uint64(f.number(16)), Weight: int(f.number(4)),
-		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(22)), Until: time.UnixMilli(f.number(19)),
+		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: uint64(f.number(17)), Weight: int(f.number(4)),
+		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(23)), Until: time.UnixMilli(f.number(20)),
 	}
 }
 

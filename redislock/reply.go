@@ -22,6 +22,7 @@ const (
 	over      // the request was released or undone
 	broken    // by an operator
 	stuck     // it would wait for its own owner
+	orphaned  // the hold beside which it was asked for is over
 	conflict  // with the limit in use
 	newer     // the lock is of a format that a later version wrote
 )
@@ -77,6 +78,8 @@ func parseReply(r Reply) reply {
 		a.verdict = broken
 	case "stuck":
 		a.verdict = stuck
+	case "lost":
+		a.verdict, a.detail = orphaned, rest
 	case "conflict":
 		a.verdict, a.detail = conflict, rest
 	case "newer":
@@ -186,6 +189,8 @@ func (a *reply) refusal(r *driver.Request) error {
 		return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostBroken}
 	case stuck:
 		return fmt.Errorf("the owner %q would wait for a hold of its own: %w", r.Owner, driver.ErrDeadlock)
+	case orphaned:
+		return lostError(r.Key, a.detail)
 	case conflict:
 		return fmt.Errorf("the limit is %s while it is in use, not %d: %w", a.detail, r.Limit, driver.ErrConflict)
 	case newer:

@@ -84,7 +84,10 @@ var identityRules = []rule{
 			s.want("a try of the same client", s.acquire(ask{id: "c", way: "t"}).verdict, held)
 			s.want("a named owner", s.acquire(ask{id: "d", mode: "x", owner: "A", way: "t"}).verdict, held)
 		},
-		mutants: []mutant{{"it", "\tif r[OWNER] == '' then\n\t\treturn 'apart'\n\tend\n", ""}},
+		mutants: []mutant{{
+			"it", "\tif r[OWNER] == '' and r[BESIDE] == '' then\n\t\treturn 'apart'\n\tend\n\tlocal own = kin(r)\n",
+			"\tlocal own = function(h) return h[OWNER] == r[OWNER] end\n",
+		}},
 	},
 	{
 		name: "2 a grant admits the owner's other requests",

@@ -104,6 +104,7 @@ func (s *stage) tries(f func()) (refusal error) {
 // ask is a request. The zero value of a field is the default.
 type ask struct {
 	id, mode, way, owner, channel string
+	beside                        string // the hold beside which it asks
 	weight, limit, tokens         int
 	lease, claim, place           time.Duration // place is for how long one in the queue counts
 }
@@ -120,7 +121,7 @@ func (s *stage) args(a ask) []string {
 	tokens := or(strconv.Itoa(a.tokens), "1")
 	how := "X"
 	if a.mode != "" {
-		how = fmt.Sprintf("%s %s %d %s", a.mode, or(strconv.Itoa(a.weight), "1"), a.limit, a.owner)
+		how = fmt.Sprintf("%s %s %d %s %s", a.mode, or(strconv.Itoa(a.weight), "1"), a.limit, a.beside, a.owner)
 	}
 	tail := fmt.Sprintf(`%s %s %s %s %s %s {"o":"%s","c":"host 7","l":"%s"}`, or(a.way, "p"), or(inMillis(a.claim), "2000"),
 		or(inMillis(a.place), "5000"), lease, tokens, s.prefix+or(a.channel, heard), a.owner, a.id)
@@ -130,7 +131,11 @@ func (s *stage) args(a ask) []string {
 func (s *stage) keys(id string) []string { return []string{s.lock(), s.floor(), s.tomb(id)} }
 
 func (s *stage) acquire(a ask) reply {
-	return parseReply(Reply{Text: s.run(s.book.acquire, s.keys(a.id), s.args(a)...)})
+	keys := s.keys(a.id)
+	if a.beside != "" {
+		keys = append(keys, s.tomb(a.beside))
+	}
+	return parseReply(Reply{Text: s.run(s.book.acquire, keys, s.args(a)...)})
 }
 
 func (s *stage) requeue(give string, a ask) reply {

@@ -17,6 +17,7 @@ func TestRules_OfTheScripts_AreKeptAndNecessary(t *testing.T) {
 	t.Run("tokens", func(t *testing.T) { testRules(t, server, tokenRules) })
 	t.Run("writing", func(t *testing.T) { testRules(t, server, writingRules) })
 	t.Run("queue", func(t *testing.T) { testRules(t, server, queueRules) })
+	t.Run("conversion", func(t *testing.T) { testRules(t, server, convertRules) })
 }
 
 // blink is a claim that a test waits for.

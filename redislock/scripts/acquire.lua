@@ -1,9 +1,9 @@
 -- acquire, the general part: what acquire_fast could not answer, and the second half of requeue.
-local how = ARGV[5] == 'X' and {'x', 1, '0', ''} or split(ARGV[5], 4)
+local how = ARGV[5] == 'X' and {'x', 1, '0', '', ''} or split(ARGV[5], 5)
 local tail = split(ARGV[4], 7)
 local lease, way, ttl = tonumber(ARGV[2]), tail[1], tonumber(tail[3])
-local me = {ARGV[1], how[4], how[1], tonumber(how[2]), tonumber(ARGV[3]), lease, tail[6], tail[7], now, way, tonumber(tail[2]),
-	ttl, 0, ms + ttl}
+local me = {ARGV[1], how[5], how[1], tonumber(how[2]), tonumber(ARGV[3]), lease, tail[6], tail[7], now, way, tonumber(tail[2]),
+	ttl, 0, ms + ttl, how[4]}
 local tries = way == 't' or way == 'l'
 self, asked = ARGV[1], how[3]
 
@@ -49,8 +49,10 @@ local function join()
 	local free = verdict == 'reenters' or ((verdict == 'upgrades' or first >= after) and fits(me, own))
 	if verdict == 'stuck' then
 		return 'stuck'
+	elseif verdict == 'lost' then
+		return 'lost ' .. (call('GET', KEYS[4]) or 'expired')
 	elseif not free and tries then
-		return (way == 'l' and 'L ' or 'H ') .. now .. ' 0 0 ' .. describe(me[OWNER])
+		return (way == 'l' and 'L ' or 'H ') .. now .. ' 0 0 ' .. describe(me)
 	end
 	if me[MODE] ~= 'x' then
 		limit = asked
@@ -68,7 +70,7 @@ end
 
 local refused
 if queued and tries and not granted then
-	refused = 'H ' .. now .. ' 0 0 ' .. describe(me[OWNER])
+	refused = 'H ' .. now .. ' 0 0 ' .. describe(me)
 elseif not queued and not granted then
 	refused = join()
 end
@@ -81,4 +83,4 @@ for _, h in ipairs(holds) do
 	soonest = math.min(soonest, h[UNTIL] - ms)
 end
 return 'Q ' .. now .. ' ' .. placeOf(self) - first + 1 .. ' ' .. (soonest < math.huge and soonest or 0) .. ' ' ..
-	describe(me[OWNER])
+	describe(me)

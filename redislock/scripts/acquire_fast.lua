@@ -1,13 +1,13 @@
 -- acquire: takes a lock, or queues for it, or says who is in the way. It is also a waiter's heartbeat and the claim of a
 -- pushed grant, because the same ID asked again answers the same, refreshes its lease or its place, and ends what is over.
 --
--- KEYS  1 the lock   2 the floor of tokens of the slot   3 the tombstone of this ID
+-- KEYS  1 the lock   2 the floor of tokens of the slot   3 the tombstone of this ID   4 that of the hold beside, if BESIDE
 -- ARGV  1 the ID   2 the lease in ms   3 how many tokens
 --       4 tail: WAY CLAIM TTL LEASE TOKENS CHANNEL META, as it is stored (META is JSON and may have spaces). WAY is t (a
 --         try), l (as a try, but say that it would queue), p or s (queue, and be told by PUBLISH or SPUBLISH). CLAIM is how
 --         many ms a pushed grant lasts unclaimed, TTL how many ms a place in the queue lasts without a heartbeat.
---       5 how: X (exclusive, anonymous), or MODE WEIGHT LIMIT OWNER: x, s, u (exclusive, shared, upgradeable), and the
---         owner's name, empty if it has none
+--       5 how: X (exclusive, anonymous, on its own), or MODE WEIGHT LIMIT BESIDE OWNER: x, s, u (exclusive, shared,
+--         upgradeable); the ID of the hold beside which it asks, empty if none; the owner's name, empty if it has none
 -- Returns  G NOW TOKEN TOKENS NONCE LEASE          granted
 --          Q NOW PLACE NEXT UNTIL TOKEN SINCE META queued; something may change NEXT ms from now; who is in the way
 --          W NOW FIRST NUMBER HOLD                 queued as that number, the head is FIRST; the hold as text stores it
@@ -15,6 +15,7 @@
 --          L as H, to WAY l
 --          gone | broken                           this ID is over
 --          stuck | conflict LIMIT | newer VERSION  refused for good
+--          lost REASON                             the hold beside which it asks is over
 -- Atomic, because taking, minting the token and queueing are one step: nobody can be granted in between, and no waiter
 -- is left out of the queue while the lock becomes free.
 --

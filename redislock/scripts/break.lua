@@ -35,4 +35,4 @@ end
 if group then
 	return 'ok'
 end
-return #holds == 0 and 'free' or 'H ' .. now .. ' 0 0 ' .. describe('')
+return #holds == 0 and 'free' or 'H ' .. now .. ' 0 0 ' .. describe()

@@ -9,13 +9,14 @@ local VERSION = '1'
 local ms = math.floor(tonumber(now) / 1000)
 
 -- Fields of a waiter. SINCE is when it asked, ALIVE is until when its last heartbeat counts, WAY how it is pushed to, CLAIM how many ms a pushed
--- grant lasts unclaimed, TTL how many ms a heartbeat counts, MISSED how many pushed grants it has let pass.
+-- grant lasts unclaimed, TTL how many ms a heartbeat counts, MISSED how many pushed grants it has let pass, BESIDE the ID of
+-- the hold beside which it asks, or empty.
 local ID, OWNER, MODE, WEIGHT, WANT, LEASE, CHANNEL, META, SINCE = 1, 2, 3, 4, 5, 6, 7, 8, 9
-local WAY, CLAIM, TTL, MISSED, ALIVE = 10, 11, 12, 13, 14
+local WAY, CLAIM, TTL, MISSED, ALIVE, BESIDE = 10, 11, 12, 13, 14, 15
 -- Fields of a hold, beyond those of the waiter that it was. GROUP is the ID of the first hold of its owner's, GRANTED
 -- the instant of the grant. NEWEST, if there, is TOKEN, TOKENS and NONCE of a later grant to the same owner, an upgrade:
 -- they are the lock's, also when that hold has ended.
-local GROUP, TOKEN, TOKENS, NONCE, UNTIL, PASS, STATE, GRANTED, NEWEST = 15, 16, 17, 18, 19, 20, 21, 22, 23
+local GROUP, TOKEN, TOKENS, NONCE, UNTIL, PASS, STATE, GRANTED, NEWEST = 16, 17, 18, 19, 20, 21, 22, 23, 24
 -- States of a hold: held, pushed and not yet claimed, released but kept from others for a while.
 local HELD, CLAIMED, KEPT = 0, 1, 2
 
@@ -45,7 +46,7 @@ local function load()
 		local lasts, read = call('PTTL', KEYS[1]), call('TIME')
 		local ends = read[1] * 1000 + math.floor(read[2] / 1000) + 1 + lasts
 		holds[1] = {p[2], '', 'x', 1, tonumber(p[10]), tonumber(p[9]), p[11], p[12], p[4], p[6], tonumber(p[7]), tonumber(p[8]),
-			0, 0, p[2], p[3], tonumber(p[10]), p[2], ends, tonumber(p[5]), HELD, p[4]}
+			0, 0, '', p[2], p[3], tonumber(p[10]), p[2], ends, tonumber(p[5]), HELD, p[4]}
 		return
 	end
 	local f = call('HMGET', KEYS[1], 'v', 'h', 'l', 'a', 'z', 'k')
@@ -62,7 +63,7 @@ end
 
 -- plain reports whether a waiter or hold can be stored as text.
 local function plain(w)
-	return w[OWNER] == '' and w[MODE] == 'x' and w[MISSED] == 0
+	return w[OWNER] == '' and w[MODE] == 'x' and w[MISSED] == 0 and w[BESIDE] == ''
 end
 
 -- instant gives a number of milliseconds the width that text needs.

@@ -6,7 +6,7 @@
 -- Returns  one letter for each lock: k (kept), l (there is no such hold), n (a newer format)
 -- Atomic, because comparing the ID and lengthening are one step for each lock.
 local call = redis.call
-local HOLD_ID, HOLD_META, HOLD_UNTIL, HOLD_PASS, HOLD_STATE = 1, 8, 19, 20, 21
+local HOLD_ID, HOLD_META, HOLD_UNTIL, HOLD_PASS, HOLD_STATE = 1, 8, 20, 21, 22
 
 -- lengthen writes first what a server without memory does not refuse, and always writes, so that a WAIT after it waits.
 local function lengthen(key, lease)

@@ -6,22 +6,46 @@ local function live(h)
 	return h[STATE] ~= KEPT
 end
 
+local function find(id)
+	for i, h in ipairs(holds) do
+		if h[ID] == id then
+			return h, i
+		end
+	end
+end
+
+-- kin returns what tells whether a hold is of r's owner; or nothing if r asks beside a hold that is over.
+local function kin(r)
+	if r[BESIDE] == '' then
+		return function(h) return r[OWNER] ~= '' and h[OWNER] == r[OWNER] end
+	end
+	local beside = find(r[BESIDE])
+	if beside and live(beside) then
+		return function(h) return h[GROUP] == beside[GROUP] end
+	end
+end
+
 -- capacity is how many permits there are; 0 is any number.
 local function capacity()
 	return tonumber(limit ~= '' and limit or asked) or 0
 end
 
--- judge says how r stands to what its owner has: apart, reenters, upgrades, or stuck (it would wait for its own owner, for
--- ever); and which group it joins. Owners without a name have nothing but the one hold.
+-- judge says how r stands to what its owner has: apart, reenters, upgrades, stuck (it would wait for its own owner, for
+-- ever), or lost (what it asks beside is over); and which group it joins. An owner without a name has but one hold, and what
+-- was asked for beside that.
 local function judge(r)
-	if r[OWNER] == '' then
+	if r[OWNER] == '' and r[BESIDE] == '' then
 		return 'apart'
+	end
+	local own = kin(r)
+	if not own then
+		return 'lost'
 	end
 	local modes, permits, upgradeable, reading, others = {}, {}, nil, nil, false
 	for _, h in ipairs(holds) do
 		local g = h[GROUP]
 		permits[g] = (permits[g] or 0) + (h[MODE] == 's' and h[WEIGHT] or 0)
-		if h[OWNER] == r[OWNER] and live(h) then
+		if own(h) and live(h) then
 			if h[MODE] == 'x' or not modes[g] or (h[MODE] == 'u' and modes[g] == 's') then
 				modes[g] = h[MODE]
 			end
@@ -128,10 +152,10 @@ local function admit(n, w)
 	pushes[#pushes + 1] = {n, w}
 end
 
--- refuse tells w, which waited with number n, that it would wait for its own owner.
-local function refuse(n, w)
+-- refuse tells w, which waited with number n, that it would wait for its own owner, or that what it asks beside is over.
+local function refuse(n, w, verdict)
 	leave(n, w)
-	pushes[#pushes + 1] = {n, w, 'X ' .. w[ID] .. ' ' .. now .. ' stuck'}
+	pushes[#pushes + 1] = {n, w, 'X ' .. w[ID] .. ' ' .. now .. ' ' .. verdict}
 end
 
 -- front puts w before everybody who does not upgrade: they wait for its owner's read to end, so behind them it would wait
@@ -144,7 +168,10 @@ local function front(w)
 	for i = first, n - 1 do
 		put(i - 1, at(i))
 	end
-	first, named = first - 1, named + 1 -- only named owners upgrade
+	first = first - 1
+	if w[OWNER] ~= '' then
+		named = named + 1
+	end
 	put(n - 1, w)
 end
 
@@ -161,7 +188,7 @@ local function follow(owner)
 				leave(n, w)
 				upgrading[#upgrading + 1] = w
 			elseif verdict == 'stuck' then
-				refuse(n, w)
+				refuse(n, w, verdict)
 			end
 		end
 		n = n + 1
@@ -181,8 +208,8 @@ local function drain(skip)
 			leave(n, w)
 		elseif w and not skip[w[ID]] then
 			local verdict, own = judge(w)
-			if verdict == 'stuck' then
-				refuse(n, w)
+			if verdict == 'stuck' or verdict == 'lost' then
+				refuse(n, w, verdict)
 			elseif verdict == 'reenters' or fits(w, own) then
 				admit(n, w)
 				follow(w[OWNER])
@@ -211,7 +238,7 @@ local function evict()
 			table.remove(holds, i)
 			changed, ended = true, true
 			if h[STATE] == CLAIMED and h[ALIVE] > ms then
-				h[MISSED] = h[MISSED] + 1
+				h[MISSED] = judge(h) == 'upgrades' and 1 or h[MISSED] + 1 -- at the end an upgrade would wait for itself
 				back(h[MISSED] <= PATIENCE and first - 1 or after, h)
 			end
 		end
@@ -256,19 +283,11 @@ local function finish()
 	end
 end
 
-local function find(id)
-	for i, h in ipairs(holds) do
-		if h[ID] == id then
-			return h, i
-		end
-	end
-end
-
--- describe tells who is in the way of owner: UNTIL TOKEN SINCE META, zeros if nobody holds.
-local function describe(owner)
-	local h = holds[1]
+-- describe tells who is in the way of r, or of anybody: UNTIL TOKEN SINCE META, zeros if nobody holds.
+local function describe(r)
+	local h, own = holds[1], r and kin(r)
 	for _, other in ipairs(holds) do
-		if owner == '' or other[OWNER] ~= owner then
+		if not own or not own(other) then
 			h = other
 			break
 		end

@@ -1,0 +1,21 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Convert takes another mode of a read/write lock beside a hold, in one round trip and, for an upgrade that has to wait, one
+// message; see [driver.Converter].
+func (d *Driver) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
+	switch {
+	case r.Kind != driver.KindRWMutex:
+		return driver.Grant{}, fmt.Errorf("redis: another mode of a lock of kind %q: %w", r.Kind, driver.ErrUnsupported)
+	case beside == "" || strings.ContainsAny(beside, " \r\n"):
+		return driver.Grant{}, errGone(r.Key) // no hold has this ID
+	}
+	return d.acquire(ctx, r, nil, beside)
+}
