@@ -29,14 +29,14 @@
 // sees a write of an older holder between two reads of its own. A holder that the engine still counts as one is never
 // refused.
 //
-// If an engine loses its memory and tokens go back, updates that read before they write are still never lost; but a new
-// holder may be refused until the tokens are larger again, and writes that read nothing may be applied in another order
-// than the locks were held.
+// If an engine loses its memory and tokens go back, updates that read before they write are still never lost, as long as both
+// are done with the same stamp (so read again after an upgrade); but a new holder may be refused until the tokens are larger
+// again, and writes that read nothing may be applied in another order than the locks were held.
 //
 // It does not put one holder's own requests in order: who sends a write, gives up waiting for the answer and goes on has to
 // expect it to arrive later.
 //
-// All of this is checked for every reachable state of a model with up to four acquisitions, see internal/fencemodel.
+// All of this is checked for every reachable state of a model with up to three acquisitions, see internal/fencemodel.
 package fence
 
 import (
