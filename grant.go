@@ -51,6 +51,7 @@ const (
 	requested phase = iota // the answer has not been taken in
 	revoked                // the engine took it back before its answer had been taken in
 	live                   // somebody holds it
+	abandoned              // somebody holds it, and when nobody does any more it is left to run out; see Lease.Abandon
 	gone                   // given back or lost: nothing may happen to it any more
 )
 

@@ -170,7 +170,9 @@ func (c *Client) dropAll() []*driver.Release {
 				l.release(c.now())
 				c.after(func() { l.owner.remove(l); l.tellReleased(nil) })
 			}
-			releases = append(releases, g.release())
+			if g.phase != abandoned || c.traits.Ends != driver.Leases {
+				releases = append(releases, g.release())
+			}
 			g.drop()
 		}
 	}

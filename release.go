@@ -65,6 +65,10 @@ func (l *Lease) giveUp(now instant) word {
 		c.reschedule(g)
 		return word{}
 	}
+	if g.phase == abandoned {
+		g.leave()
+		return word{}
+	}
 	if g.passOn(now) {
 		return word{}
 	}

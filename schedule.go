@@ -241,8 +241,12 @@ func (g *grant) reason(now, end instant) LostReason {
 //
 // The release begins after the holder's contexts have been cancelled: nobody is to get in before the holder is told.
 func (c *Client) end(g *grant, reason LostReason) {
-	give := g.release()
+	give, left := g.release(), g.phase == abandoned
 	c.lose(g, reason, nil)
+	if left {
+		g.runOut()
+		return
+	}
 	c.background.Add(1)
 	c.todo.cancels = append(c.todo.cancels, func() {
 		go func() { // ends with the engine's word, or with c.hard
