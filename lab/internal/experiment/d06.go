@@ -1,0 +1,135 @@
+package experiment
+
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/lab/exhibit/d06getset"
+	"github.com/interlock-go/interlock/lab/internal/play"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+func d06() *Experiment {
+	return &Experiment{
+		ID: "D6", Title: story.T("an instant as the value, SETNX, GET, GETSET", "以到期时刻为值：SETNX、GET、GETSET"), Needs: []string{"redis"},
+		About: story.T("The value is the instant at which the lock ends, by the clock of who took it; whoever finds it over takes the "+
+			"lock. With DEL and SETNX two get in; GETSET mends that. What stays: all clocks must agree, a loser overwrites the "+
+			"winner's value, so that the winner cannot release, and two who write the same instant are one owner.",
+			"值是锁的到期时刻，用的是加锁者自己的时钟；谁发现它过期了，谁就来抢。用 DEL 再 SETNX 会放进两个人，GETSET 修好了这一点。"+
+				"剩下的问题：所有人的时钟必须一致；输家会覆盖赢家的值，赢家因此无法释放；写下同一时刻的两个人会被当成同一个所有者。"),
+		run: func(p *play.Play) {
+			server := p.Redis()
+			d06del(p, server)
+			d06overwritten(p, server)
+			d06clocks(p, server)
+			d06same(p, server)
+			p.Sound("the holder dies, two wait for its lease to end", "持有者崩溃，两个人等租约到期")
+			d06sound(p, server)
+		},
+	}
+}
+
+// d06cast are the clients of an act. Their clocks stand, so that the story is the same in every run: at 1000000 ms.
+func d06cast(p *play.Play, server *play.Redis, names ...string) ([]*play.Actor, []*d06getset.Lock) {
+	p.Helper()
+	server.Ask("DEL", key)
+	p.Watch("Redis", server.Value(key))
+	var actors []*play.Actor
+	var locks []*d06getset.Lock
+	for _, name := range names {
+		a := p.Actor(name)
+		actors = append(actors, a)
+		locks = append(locks, &d06getset.Lock{
+			Conn: a.Dial(server.Addr(), ""), Key: key, Lease: 10 * time.Second, Now: at(1_000_000),
+		})
+	}
+	return actors, locks
+}
+
+func at(ms int64) func() time.Time { return func() time.Time { return time.UnixMilli(ms) } }
+
+func d06del(p *play.Play, server *play.Redis) {
+	p.Act("an old lock is removed with DEL", "用 DEL 删掉过期的锁")
+	actors, locks := d06cast(p, server, "P1", "P2", "P3")
+	p1, p2, p3 := actors[0], actors[1], actors[2]
+	got, err := locks[0].TryLockByDel(p.Context())
+	p1.Got(true, got, err)
+	p1.Kill()
+	p.Fate("P1 dies. 20 s pass, by everybody's clock.", "P1 崩溃。按所有人的时钟，20 秒过去了。")
+	locks[1].Now, locks[2].Now = at(1_020_001), at(1_020_002)
+	pause := p3.Until("DEL", func() { got, err = locks[2].TryLockByDel(p.Context()) })
+	p3.Says("has found the lock over, and is about to delete it.", "发现锁已过期，正要删它。")
+	gotP2, errP2 := locks[1].TryLockByDel(p.Context())
+	p2.Got(true, gotP2, errP2)
+	pause.Resume()
+	p3.Got(true, got, err)
+	p.ShowClash("P3 has deleted the lock that P2 had just taken.", "P3 删掉的是 P2 刚拿到的锁。")
+}
+
+func d06overwritten(p *play.Play, server *play.Redis) {
+	p.Act("GETSET instead; the loser overwrites the winner's value", "换成 GETSET；输家覆盖了赢家的值")
+	actors, locks := d06cast(p, server, "P1", "P2", "P3")
+	p1, p2, p3 := actors[0], actors[1], actors[2]
+	got, err := locks[0].TryLock(p.Context())
+	p1.Got(true, got, err)
+	p1.Kill()
+	p.Fate("P1 dies. 20 s pass, by everybody's clock.", "P1 崩溃。按所有人的时钟，20 秒过去了。")
+	locks[1].Now, locks[2].Now = at(1_020_001), at(1_020_002)
+	pause := p3.Until("GETSET", func() { got, err = locks[2].TryLock(p.Context()) })
+	p3.Says("has found the lock over, and is about to replace it.", "发现锁已过期，正要替换。")
+	gotP2, errP2 := locks[1].TryLock(p.Context())
+	p2.Got(true, gotP2, errP2)
+	pause.Resume()
+	p3.Got(false, got, err)
+	p.ShowAlone("Only one of the two got it: who gets back by GETSET what it had seen before.",
+		"两个人里只有一个拿到：GETSET 拿回的值和之前看到的一样的那个。")
+	freed, err := locks[1].Unlock(p.Context())
+	p2.Believes(false, "cannot release: the value is no longer its own.", "无法释放：值已经不是它写的了。")
+	p.Show(err == nil && !freed && server.Value(key)() == "1030002",
+		"P3, the loser, has overwritten the instant. The lock stays until that has passed, although nobody holds it.",
+		"输家 P3 覆盖了时刻。没有人持有锁，锁却要一直留到那个时刻过去。")
+}
+
+func d06clocks(p *play.Play, server *play.Redis) {
+	p.Act("one clock is a minute ahead", "有一台机器的时钟快一分钟")
+	actors, locks := d06cast(p, server, "A", "B")
+	got, err := locks[0].TryLock(p.Context())
+	actors[0].Got(true, got, err)
+	locks[1].Now = at(1_060_000)
+	actors[1].Says("has a clock that is 60 s ahead: to B the lock ended 50 s ago.", "的时钟快 60 秒：在 B 看来，锁 50 秒前就过期了。")
+	got, err = locks[1].TryLock(p.Context())
+	actors[1].Got(true, got, err)
+	p.ShowClash("No lease has ended, and two are inside.", "没有任何租约到期，却有两个人在里面。")
+}
+
+func d06same(p *play.Play, server *play.Redis) {
+	p.Act("two clients come in the same millisecond", "两个客户端在同一毫秒到来")
+	actors, locks := d06cast(p, server, "A", "B", "C")
+	a, b, c := actors[0], actors[1], actors[2]
+	got, err := locks[0].TryLock(p.Context())
+	a.Got(true, got, err)
+	got, err = locks[1].TryLock(p.Context())
+	b.Got(false, got, err)
+	freed, err := locks[1].Unlock(p.Context())
+	b.Says("releases in its finally block, as code does that always cleans up.", "在 finally 里释放：总是清理的代码就是这样写的。")
+	p.Show(err == nil && freed, "B computed the same instant as A, so the value says that the lock is B's.",
+		"B 算出的时刻和 A 一样，所以按值判断，锁就是 B 的。")
+	got, err = locks[2].TryLock(p.Context())
+	c.Got(true, got, err)
+	p.ShowClash("B, who never had the lock, has let C in beside A.", "从没拿到锁的 B，把 C 放进来和 A 在一起。")
+}
+
+func d06sound(p *play.Play, server *play.Redis) {
+	server.Ask("DEL", key)
+	p.WatchLock("Redis", server.URL(), key)
+	p1, p2, p3 := p.Process("P1", server.URL(), key, lease), p.Process("P2", server.URL(), key, lease), p.Process("P3", server.URL(), key, lease)
+	p1.Lock(lease)
+	p2.BeginLock()
+	p3.BeginLock()
+	p1.Kill()
+	p.Show(p2.Granted(), "The server's clock alone decides when the lease has ended, and the lock goes to the first in the queue.",
+		"租约何时到期只由服务器的时钟决定，锁交给队列里的第一个。")
+	p.Show(p2.Unlock(), "P2's release is its own: every request has an id of its own.", "P2 释放的是自己的锁：每个请求都有自己的编号。")
+	p.Show(p3.Granted(), "Then P3 gets in.", "然后 P3 才进来。")
+	p3.Unlock()
+	p.ShowAlone("Never were two inside.", "任何时刻都没有两个人同时在里面。")
+}

@@ -1,0 +1,62 @@
+package experiment
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/interlock-go/interlock/lab/internal/play"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestMain(m *testing.M) {
+	play.ServeIfProcess()
+	flag.Parse()
+	// Experiments wait most of the time, so more of them run at once than there are processors.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func TestExperiments_ShowTheirFlaws_AndTellTheStoryOfTheGoldenFile(t *testing.T) {
+	for _, e := range All() {
+		t.Run(e.ID, func(t *testing.T) {
+			t.Parallel()
+			s := e.Run(t)
+			if !s.OK() {
+				t.Error("not everything was shown")
+			}
+			for _, lang := range []story.Lang{story.EN, story.ZH} {
+				var got bytes.Buffer
+				if err := s.Print(&got, story.Style{Lang: lang, Golden: true}); err != nil {
+					t.Fatal(err)
+				}
+				compare(t, e.ID+"."+string(lang)+".golden", got.Bytes())
+			}
+		})
+	}
+}
+
+// compare holds what was told against the golden file.
+func compare(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update && !t.Failed() {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what happened; if this is what should happen, run the test with -update.\n--- got\n%s\n--- want\n%s", file, got, want)
+	}
+}

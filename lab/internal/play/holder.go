@@ -1,0 +1,71 @@
+package play
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// glance bounds a look at who holds the lock: a server that is away shows nobody.
+const glance = time.Second
+
+// looker returns the lab's own client of an engine, with which it looks at locks.
+func (p *Play) looker(url string) *interlock.Client {
+	p.Helper()
+	if p.lookers[url] == nil {
+		locks, err := interlock.Open(p.Context(), url, &interlock.Options{ClientName: "lab", CloseTimeout: glance})
+		if err != nil {
+			p.Fatal(err)
+		}
+		p.Cleanup(func() { _ = locks.Close() }) // it holds nothing
+		p.lookers[url] = locks
+	}
+	return p.lookers[url]
+}
+
+// look returns what the engine says about a lock.
+func (p *Play) look(locks *interlock.Client, name string) (driver.LockInfo, bool) {
+	ctx, cancel := context.WithTimeout(p.Context(), glance)
+	defer cancel()
+	for info, err := range locks.Locks(ctx, name) {
+		if err == nil && info.Name == name {
+			return info, true
+		}
+	}
+	return driver.LockInfo{}, false
+}
+
+// WatchLock has the picture show who holds an interlock lock, as its engine says.
+func (p *Play) WatchLock(server, url, name string) {
+	p.Helper()
+	locks := p.looker(url)
+	p.Watch(server, func() string {
+		info, ok := p.look(locks, name)
+		if !ok || len(info.Holders) == 0 {
+			return ""
+		}
+		return info.Holders[0].Client
+	})
+}
+
+// awaitQueued returns when the engine knows that a client wants the lock, or has it: who asks next comes after it.
+func (p *Play) awaitQueued(url, name, client string) {
+	p.Helper()
+	locks := p.looker(url)
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		info, _ := p.look(locks, name)
+		for _, w := range info.Waiters {
+			if w.Client == client {
+				return
+			}
+		}
+		for _, h := range info.Holders {
+			if h.Client == client {
+				return
+			}
+		}
+	}
+	p.Fatalf("%s never came into the queue", client)
+}

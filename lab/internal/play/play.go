@@ -1,0 +1,164 @@
+// Package play directs an experiment: it starts what acts in it, makes it stand still, go on and die at the scripted
+// steps, and writes the story down. Nothing happens by luck: an act goes on only when the step before is over.
+package play
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+// Play is one experiment under way. What goes wrong with the machinery ends it, as it ends a test; what was to be shown
+// and was not is a step of the story, and an error.
+type Play struct {
+	testing.TB
+	story *story.Story
+	began time.Time
+
+	lookers map[string]*interlock.Client // the lab's own, by URL
+
+	mu     sync.Mutex // guards what follows: an actor that stands still wrote its steps in a goroutine of its own
+	act    *story.Act
+	states map[string]story.State
+	keys   []func() string // who holds the lock, as each of the servers says
+	clash  bool            // was told of already
+	tokens map[uint64]int
+}
+
+// New begins an experiment.
+func New(t testing.TB, id string, title, about story.Text) *Play {
+	return &Play{
+		TB: t, story: &story.Story{ID: id, Title: title, About: about}, began: time.Now(),
+		tokens: map[uint64]int{}, lookers: map[string]*interlock.Client{},
+	}
+}
+
+// Story returns what has happened.
+func (p *Play) Story() *story.Story {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.story
+}
+
+// Act begins an act of the exhibit.
+func (p *Play) Act(en, zh string) { p.begin(&story.Act{Title: story.Text{EN: en, ZH: zh}}) }
+
+// Sound begins an act of the sound lock.
+func (p *Play) Sound(en, zh string) {
+	p.begin(&story.Act{Title: story.Text{EN: en, ZH: zh}, Sound: true})
+}
+
+func (p *Play) begin(a *story.Act) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.act, p.keys, p.states, p.clash = a, nil, map[string]story.State{}, false
+	p.story.Acts = append(p.story.Acts, a)
+}
+
+// Watch has the picture show who holds the lock as a server says. It is asked after each step.
+func (p *Play) Watch(server string, holder func() string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.act.Keys = append(p.act.Keys, server)
+	p.keys = append(p.keys, holder)
+}
+
+// Say tells what the audience should know.
+func (p *Play) Say(en, zh string, args ...any) { p.step("", story.Says, story.T(en, zh, args...)) }
+
+// Fate tells what befalls the actors: a crash, a cut cable, time that passes.
+func (p *Play) Fate(en, zh string, args ...any) { p.step("", story.Fate, story.T(en, zh, args...)) }
+
+// Show tells what was to be shown, if ok; otherwise the experiment has failed.
+func (p *Play) Show(ok bool, en, zh string, args ...any) {
+	p.Helper()
+	kind := story.Shown
+	if !ok {
+		kind = story.Missing
+		p.Errorf("%s: not as expected: %s", p.story.ID, story.T(en, zh, args...).In(story.EN))
+	}
+	p.step("", kind, story.T(en, zh, args...))
+}
+
+// ShowClash shows that two believed to hold the lock in this act.
+func (p *Play) ShowClash(en, zh string, args ...any) {
+	p.Helper()
+	p.Show(p.act.Clashed(), en, zh, args...)
+}
+
+// ShowAlone shows that no two believed so at any step.
+func (p *Play) ShowAlone(en, zh string, args ...any) {
+	p.Helper()
+	p.Show(!p.act.Clashed(), en, zh, args...)
+}
+
+// cast makes name one whose belief the picture shows.
+func (p *Play) cast(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.act.Cast, name) {
+		p.act.Cast = append(p.act.Cast, name)
+	}
+}
+
+// set changes an actor's state; the next step shows it.
+func (p *Play) set(name string, s story.State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.states[name] = s
+}
+
+// state returns an actor's state.
+func (p *Play) state(name string) story.State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.states[name]
+}
+
+// step writes one step down, and another one when two believe to hold the lock since then.
+func (p *Play) step(who string, kind story.Kind, text story.Text) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.write(who, kind, text)
+	believers := p.act.Steps[len(p.act.Steps)-1].Believers()
+	clash := len(believers) > 1
+	if clash && !p.clash {
+		p.write("", story.Clash, story.T("%s believe at the same time that they hold it.", "%s 同时认为自己持有锁。",
+			strings.Join(believers, ", ")))
+		if p.act.Sound {
+			p.Errorf("%s: two believe to hold the sound lock: %s", p.story.ID, strings.Join(believers, ", "))
+		}
+	}
+	p.clash = clash
+}
+
+// write appends a step with the state of things after it.
+func (p *Play) write(who string, kind story.Kind, text story.Text) {
+	s := story.Step{At: time.Since(p.began), Who: who, Kind: kind, Text: text, States: map[string]story.State{}}
+	for name, state := range p.states {
+		if state != story.Idle {
+			s.States[name] = state
+		}
+	}
+	for _, holder := range p.keys {
+		s.Held = append(s.Held, holder())
+	}
+	p.act.Steps = append(p.act.Steps, s)
+}
+
+// Token returns a token as the story tells it: in golden files by its rank of appearance.
+func (p *Play) Token(token uint64) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, known := p.tokens[token]
+	if !known {
+		n = len(p.tokens) + 1
+		p.tokens[token] = n
+	}
+	return story.Volatile(token, "token "+string(rune('0'+n)))
+}

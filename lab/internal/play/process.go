@@ -1,0 +1,345 @@
+package play
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+// Process is a client that uses the sound lock, in a process of its own, so that kill -9 and SIGSTOP are the real ones.
+type Process struct {
+	p    *Play
+	name string
+	url  string
+	lock string
+
+	cmd     *exec.Cmd
+	in      *json.Encoder
+	answers chan *report
+	lost    chan struct{}
+	exited  chan struct{}
+
+	stamp fence.Stamp // what it shows to a resource, as of its last grant
+}
+
+// Process starts a process that opens the engine at url; "" opens none. Its locks all have the same name.
+func (p *Play) Process(name, url, lock string, lease time.Duration) *Process {
+	p.Helper()
+	p.cast(name)
+	c := &Process{
+		p: p, name: name, url: url, lock: lock,
+		answers: make(chan *report, 1), lost: make(chan struct{}, 1), exited: make(chan struct{}),
+	}
+	if err := c.start(); err != nil {
+		p.Fatalf("a process for %s: %v", name, err)
+	}
+	if url != "" {
+		c.must(&order{Do: "open", URL: url, Lease: lease.Milliseconds(), Wait: patience.Milliseconds()})
+	}
+	return c
+}
+
+func (c *Process) start() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c.cmd = exec.CommandContext(c.p.Context(), self)
+	c.cmd.Env = append(os.Environ(), env+"="+c.name)
+	c.cmd.Stderr = os.Stderr
+	in, err := c.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	c.in = json.NewEncoder(in)
+	started := make(chan error)
+	go func() { // ends with the process, which the clean-up kills at the latest
+		runtime.LockOSThread() // what dieWithUs asks for is tied to the thread
+		defer runtime.UnlockOSThread()
+		dieWithUs(c.cmd)
+		err := c.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		c.read(out)
+		_ = c.cmd.Wait() // it was killed
+		close(c.exited)
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	c.p.Cleanup(func() {
+		_ = c.cmd.Process.Kill() // an error says that it has ended
+		<-c.exited
+	})
+	return nil
+}
+
+// read hands out what the process says until it ends.
+func (c *Process) read(out io.Reader) {
+	for from := json.NewDecoder(out); ; {
+		r := new(report)
+		if from.Decode(r) != nil {
+			return
+		}
+		if r.Lost {
+			select {
+			case c.lost <- struct{}{}:
+			default: // told before
+			}
+			continue
+		}
+		c.answers <- r
+	}
+}
+
+// send gives an order; answer waits for its report.
+func (c *Process) send(o *order) {
+	c.p.Helper()
+	o.Name = c.lock
+	if err := c.in.Encode(o); err != nil {
+		c.p.Fatalf("%s: %v", c.name, err)
+	}
+}
+
+func (c *Process) answer() *report {
+	c.p.Helper()
+	select {
+	case r := <-c.answers:
+		return r
+	case <-c.exited:
+		c.p.Fatalf("%s has ended", c.name)
+	case <-time.After(patience):
+		c.p.Fatalf("%s does not answer", c.name)
+	}
+	return nil
+}
+
+func (c *Process) ask(o *order) *report {
+	c.p.Helper()
+	c.send(o)
+	return c.answer()
+}
+
+// must gives an order that has to succeed.
+func (c *Process) must(o *order) *report {
+	c.p.Helper()
+	r := c.ask(o)
+	if !r.OK {
+		c.p.Fatalf("%s: %s: %s", c.name, o.Do, r.Why)
+	}
+	return r
+}
+
+// Says tells what the process does or thinks.
+func (c *Process) Says(en, zh string, args ...any) {
+	c.p.step(c.name, story.Says, story.T(en, zh, args...))
+}
+
+// Lock takes the lock, waiting at most that long, and reports whether it got it.
+func (c *Process) Lock(wait time.Duration) bool {
+	c.p.Helper()
+	c.send(&order{Do: "lock", Wait: wait.Milliseconds()})
+	return c.got("Lock")
+}
+
+// BeginLock begins to wait for the lock; Granted waits for the grant.
+func (c *Process) BeginLock() {
+	c.p.Helper()
+	c.send(&order{Do: "lock", Wait: patience.Milliseconds()})
+	c.p.awaitQueued(c.url, c.lock, c.name)
+	c.Says("Lock: waits in the queue.", "Lock：排队等待。")
+}
+
+// Granted waits for what BeginLock asked for.
+func (c *Process) Granted() bool {
+	c.p.Helper()
+	return c.got("Lock")
+}
+
+// TryLock takes the lock if it is free, and reports whether it did.
+func (c *Process) TryLock() bool {
+	c.p.Helper()
+	c.send(&order{Do: "try"})
+	return c.got("TryLock")
+}
+
+// got tells the answer to an acquisition.
+func (c *Process) got(call string) bool {
+	c.p.Helper()
+	r := c.answer()
+	if !r.OK {
+		c.p.step(c.name, story.Asks, c.refusal(call, r.Why))
+		return false
+	}
+	c.stamp = fence.Stamp{Token: r.Token, Nonce: r.Nonce}
+	c.p.set(c.name, story.Holds)
+	c.p.step(c.name, story.Asks, story.T("%s  →  held, token %s", "%s  →  拿到锁，令牌 %s", call, c.p.Token(r.Token)))
+	return true
+}
+
+func (c *Process) refusal(call, why string) story.Text {
+	switch why {
+	case "held":
+		return story.T("%s  →  ErrHeld: another owner holds it", "%s  →  ErrHeld：锁在别人手里", call)
+	case "lost":
+		return story.T("%s  →  ErrLost: you had it, and another may be inside", "%s  →  ErrLost：你曾持有它，现在可能已有别人", call)
+	case "unavailable":
+		return story.T("%s  →  ErrUnavailable: not confirmed, so it does not count", "%s  →  ErrUnavailable：没有得到确认，不算拿到", call)
+	case "deadline":
+		return story.T("%s  →  the time to wait is over", "%s  →  等待的时间到了", call)
+	default:
+		c.p.Fatalf("%s: %s: %s", c.name, call, why)
+		return story.Text{}
+	}
+}
+
+// Unlock releases the lock. It reports false if the process is told that it had lost it.
+func (c *Process) Unlock() bool {
+	c.p.Helper()
+	r := c.ask(&order{Do: "unlock"})
+	c.p.set(c.name, story.Idle)
+	if !r.OK {
+		c.p.step(c.name, story.Asks, c.refusal("Unlock", r.Why))
+		return false
+	}
+	c.p.step(c.name, story.Asks, story.T("Unlock  →  nil: released", "Unlock  →  nil：已释放"))
+	return true
+}
+
+// Reenter takes the lock once more in the context of the hold, and reports whether it could.
+func (c *Process) Reenter() bool {
+	c.p.Helper()
+	r := c.ask(&order{Do: "again", Wait: patience.Milliseconds()})
+	if !r.OK {
+		c.p.step(c.name, story.Asks, c.refusal("Lock(lease.Context)", r.Why))
+		return false
+	}
+	c.p.step(c.name, story.Asks, story.T("Lock(lease.Context)  →  held again, the same token %s",
+		"Lock(lease.Context)  →  重入，令牌不变，仍是 %s", c.p.Token(r.Token)))
+	return true
+}
+
+// Leave ends what Reenter began.
+func (c *Process) Leave() {
+	c.p.Helper()
+	c.must(&order{Do: "leave"})
+	c.Says("Unlock of the inner hold: the outer one stays.", "释放内层：外层仍然持有。")
+}
+
+// Renewed waits until the lease was renewed n times more.
+func (c *Process) Renewed(n int) {
+	c.p.Helper()
+	c.must(&order{Do: "renewals", N: n})
+}
+
+// Told waits until the process is told that its lock is lost.
+func (c *Process) Told() {
+	c.p.Helper()
+	select {
+	case <-c.lost:
+		c.p.set(c.name, story.Idle)
+		c.p.step(c.name, story.Says, story.T("lease.Lost fires, its context is cancelled: it stops working.",
+			"lease.Lost 触发，context 被取消：停止工作。"))
+	case <-time.After(patience):
+		c.p.Fatalf("%s was never told of its loss", c.name)
+	}
+}
+
+// Stop makes the process stand still, as SIGSTOP, a swapped-out machine or a long garbage collection do.
+func (c *Process) Stop() {
+	c.p.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		c.p.Fatalf("%s: SIGSTOP: %v", c.name, err)
+	}
+	if c.p.state(c.name) == story.Holds {
+		c.p.set(c.name, story.Still)
+	}
+	c.p.step(c.name, story.Fate, story.T("stands still (SIGSTOP), as in a long garbage collection.", "停住了（SIGSTOP），就像一次很长的 GC。"))
+}
+
+// Continue lets it go on. It believes what its lease tells it, before it does anything else.
+func (c *Process) Continue() {
+	c.p.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		c.p.Fatalf("%s: SIGCONT: %v", c.name, err)
+	}
+	r := c.ask(&order{Do: "err"})
+	if r.OK {
+		c.p.set(c.name, story.Holds)
+		c.p.step(c.name, story.Fate, story.T("goes on. lease.Err: nil, the lock is still held.", "继续运行。lease.Err：nil，锁仍在手里。"))
+		return
+	}
+	c.p.set(c.name, story.Idle)
+	c.p.step(c.name, story.Fate, story.T("goes on (SIGCONT). The first look at lease.Err says ErrLost, without asking anyone.",
+		"继续运行（SIGCONT）。第一次查看 lease.Err 就是 ErrLost，不用问任何人。"))
+}
+
+// Kill ends the process with kill -9.
+func (c *Process) Kill() {
+	c.p.Helper()
+	if err := c.cmd.Process.Kill(); err != nil {
+		c.p.Fatalf("%s: SIGKILL: %v", c.name, err)
+	}
+	<-c.exited
+	c.p.set(c.name, story.Dead)
+	c.p.step(c.name, story.Fate, story.T("is killed (kill -9).", "被杀死（kill -9）。"))
+}
+
+// Mutex takes the process's own sync.Mutex, if it is free.
+func (c *Process) Mutex() bool {
+	c.p.Helper()
+	ok := c.ask(&order{Do: "mutex"}).OK
+	if ok {
+		c.p.set(c.name, story.Holds)
+	}
+	return ok
+}
+
+// Unmutex releases it.
+func (c *Process) Unmutex() {
+	c.p.Helper()
+	c.must(&order{Do: "unmutex"})
+	c.p.set(c.name, story.Idle)
+	c.Says("mutex.Unlock", "mutex.Unlock")
+}
+
+// Warm takes and releases the lock once, of which the story does not tell.
+func (c *Process) Warm() {
+	c.p.Helper()
+	c.must(&order{Do: "lock", Wait: patience.Milliseconds()})
+	c.must(&order{Do: "unlock"})
+}
+
+// Database opens the database with the table of goods.
+func (c *Process) Database(dsn string) {
+	c.p.Helper()
+	c.must(&order{Do: "database", URL: dsn})
+}
+
+// Read returns the stock.
+func (c *Process) Read() int {
+	c.p.Helper()
+	n := int(c.must(&order{Do: "read"}).N)
+	c.p.step(c.name, story.Asks, story.Same("SELECT number  →  "+Answer(int64(n), nil)))
+	return n
+}
+
+// Write sets the stock.
+func (c *Process) Write(n int) {
+	c.p.Helper()
+	c.must(&order{Do: "write", N: n})
+	c.p.step(c.name, story.Asks, story.Same("UPDATE goods SET number = "+Answer(int64(n), nil)))
+}

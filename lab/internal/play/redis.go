@@ -1,0 +1,121 @@
+package play
+
+import (
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+// Redis is a server of a play, with the lab's own connection to it, of which stories tell only what matters.
+type Redis struct {
+	*servers.RedisNode
+	p    *Play
+	conn *servers.RedisConn
+}
+
+// Redis starts a Redis.
+func (p *Play) Redis() *Redis {
+	p.Helper()
+	return p.OnRedis(servers.RedisServer(p, nil))
+}
+
+// OnRedis returns a server that was started otherwise.
+func (p *Play) OnRedis(node *servers.RedisNode) *Redis {
+	p.Helper()
+	r := &Redis{RedisNode: node, p: p}
+	r.Connect()
+	return r
+}
+
+// Connect connects the lab, again after a restart of the server.
+func (r *Redis) Connect() {
+	r.p.Helper()
+	conn, err := r.Dial(r.p.Context())
+	if err != nil {
+		r.p.Fatal(err)
+	}
+	r.conn = conn
+	r.p.Cleanup(func() { _ = conn.Close() })
+}
+
+// URL returns the server as interlock opens it.
+func (r *Redis) URL() string { return "redis://" + r.Addr() }
+
+// Ask sends a command of the lab's own.
+func (r *Redis) Ask(args ...string) any {
+	r.p.Helper()
+	reply, err := r.conn.Do(r.p.Context(), args...)
+	if err != nil {
+		r.p.Fatalf("redis: %s: %v", strings.Join(args, " "), err)
+	}
+	return reply
+}
+
+// Look sends a command of the lab's own and tells its answer, as one does who looks at the server with redis-cli.
+func (r *Redis) Look(args ...string) any {
+	r.p.Helper()
+	reply := r.Ask(args...)
+	answer := Answer(reply, nil)
+	if left, ok := reply.(int64); ok && left > 0 && strings.EqualFold(args[0], "TTL") {
+		answer = story.Volatile(left, "seconds left") // one less if the machine was busy
+	}
+	r.p.step("redis-cli", story.Asks, story.Same(Command(args)+"  →  "+answer))
+	return reply
+}
+
+// Value returns a function for Watch: the value of a key is who holds it.
+func (r *Redis) Value(key string) func() string {
+	return func() string {
+		reply, err := r.conn.Do(r.p.Context(), "GET", key)
+		if err != nil { // it does not run any more
+			return ""
+		}
+		s, _ := reply.(string)
+		return s
+	}
+}
+
+// TimePasses ends the lease of a key, as time would: nobody wants to wait for it.
+func (r *Redis) TimePasses(key, en, zh string) {
+	r.p.Helper()
+	r.Ask("PEXPIRE", key, "1")
+	for r.Ask("EXISTS", key) != int64(0) { // within a millisecond, by the server's clock
+		time.Sleep(time.Millisecond)
+	}
+	r.p.step("", story.Fate, story.Text{EN: en, ZH: zh})
+}
+
+// Calls returns how often a command was called since the server began, also in scripts.
+func (r *Redis) Calls(command string) int {
+	r.p.Helper()
+	info, err := r.Info(r.p.Context(), "commandstats")
+	if err != nil {
+		r.p.Fatal(err)
+	}
+	for _, field := range strings.Split(info["cmdstat_"+command], ",") {
+		if n, ok := strings.CutPrefix(field, "calls="); ok {
+			return number(n)
+		}
+	}
+	return 0
+}
+
+// number returns what stands in a server's answer; what is no number is 0.
+func number(text string) int {
+	n := 0
+	for _, r := range text {
+		if r < '0' || r > '9' {
+			return 0
+		}
+		n = n*10 + int(r-'0')
+	}
+	return n
+}
+
+// Scripts returns how many scripts clients have had the server run.
+func (r *Redis) Scripts() int {
+	r.p.Helper()
+	return r.Calls("eval") + r.Calls("evalsha")
+}

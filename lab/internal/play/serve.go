@@ -1,0 +1,164 @@
+package play
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	_ "github.com/interlock-go/interlock/mysqllock" // mysql://
+	_ "github.com/interlock-go/interlock/redislock" // redis://
+	_ "github.com/interlock-go/interlock/zklock"    // zk://
+)
+
+// env tells a process that it is one of a play.
+const env = "INTERLOCK_LAB_PROCESS"
+
+// ServeIfProcess plays a process of a play, if this process is one, and does not return then. Call it first in main and
+// in TestMain: the processes are the program once more.
+func ServeIfProcess() {
+	if os.Getenv(env) == "" {
+		return
+	}
+	s := &server{name: os.Getenv(env), out: json.NewEncoder(os.Stdout), renewed: make(chan struct{}, 1)}
+	in := json.NewDecoder(os.Stdin)
+	for {
+		var o order
+		if in.Decode(&o) != nil {
+			os.Exit(0) // the director is gone, and with it the play
+		}
+		s.send(s.obey(&o))
+	}
+}
+
+// server is the side of a process that obeys.
+type server struct {
+	name    string
+	locks   *interlock.Client
+	lease   *interlock.Lease
+	again   *interlock.Lease // of a re-entry
+	renewed chan struct{}
+
+	language sync.Mutex // the lock of the language: one process long
+	db       stock
+
+	mu  sync.Mutex // guards out: a loss is told while an order is obeyed
+	out *json.Encoder
+}
+
+func (s *server) send(r *report) {
+	s.mu.Lock()
+	err := s.out.Encode(r)
+	s.mu.Unlock()
+	if err != nil {
+		os.Exit(1) // the director is gone
+	}
+}
+
+// obey carries out one order. An error is in the report: the director judges it.
+func (s *server) obey(o *order) *report {
+	ctx := context.Background()
+	if o.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(o.Wait)*time.Millisecond)
+		defer cancel()
+	}
+	switch o.Do {
+	case "open":
+		return s.open(ctx, o)
+	case "lock", "try":
+		return s.lock(ctx, o)
+	case "again":
+		return s.reenter(ctx, o)
+	case "leave":
+		return said(s.again.Unlock(ctx))
+	case "unlock":
+		return said(s.lease.Unlock(ctx))
+	case "err":
+		return said(s.lease.Err())
+	case "renewals":
+		for range o.N {
+			<-s.renewed
+		}
+		return &report{OK: true}
+	case "mutex":
+		return &report{OK: s.language.TryLock()}
+	case "unmutex":
+		s.language.Unlock()
+		return &report{OK: true}
+	default:
+		return s.db.obey(ctx, o)
+	}
+}
+
+func (s *server) open(ctx context.Context, o *order) *report {
+	var err error
+	s.locks, err = interlock.Open(ctx, o.URL, &interlock.Options{
+		ClientName: s.name, Lease: time.Duration(o.Lease) * time.Millisecond,
+		Observer: &interlock.Observer{Renewed: func(interlock.Event) {
+			select {
+			case s.renewed <- struct{}{}:
+			default: // nobody counts
+			}
+		}},
+	})
+	return said(err)
+}
+
+func (s *server) lock(ctx context.Context, o *order) *report {
+	take := s.locks.Lock
+	if o.Do == "try" {
+		take = s.locks.TryLock
+	}
+	l, err := take(ctx, o.Name)
+	if err != nil {
+		return said(err)
+	}
+	s.lease = l
+	go func() { // ends with the hold, or with the process
+		<-l.Context(context.Background()).Done()
+		if errors.Is(l.Err(), interlock.ErrLost) {
+			s.send(&report{Lost: true})
+		}
+	}()
+	return granted(l)
+}
+
+// reenter takes the lock that is held once more, as code does that is called under it.
+func (s *server) reenter(ctx context.Context, o *order) *report {
+	l, err := s.locks.Lock(s.lease.Context(ctx), o.Name)
+	if err != nil {
+		return said(err)
+	}
+	s.again = l
+	return granted(l)
+}
+
+func granted(l *interlock.Lease) *report {
+	stamp, _ := l.Stamp() // none for a hold that has ended already, which the director will be told
+	return &report{OK: true, Token: l.Token(), Nonce: stamp.Nonce}
+}
+
+// said puts an error into the one word that a story needs.
+func said(err error) *report {
+	switch {
+	case err == nil:
+		return &report{OK: true}
+	case errors.Is(err, interlock.ErrHeld):
+		return &report{Why: "held"}
+	case errors.Is(err, interlock.ErrLost):
+		return &report{Why: "lost"}
+	case errors.Is(err, interlock.ErrReleased):
+		return &report{Why: "released"}
+	case errors.Is(err, interlock.ErrUnavailable):
+		return &report{Why: "unavailable"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &report{Why: "deadline"}
+	default:
+		return &report{Why: fmt.Sprint(err)}
+	}
+}

@@ -1,0 +1,131 @@
+package story
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Style is how a story is printed.
+type Style struct {
+	Lang   Lang
+	Golden bool // without what differs from run to run
+	Width  int  // lines of words are broken after it; 0 is 100
+}
+
+// words of the frame, in both languages.
+var (
+	soundLock = T("the sound lock in the same events", "同样的事件，换成可靠的锁")
+	asExpect  = T("shown as expected", "如预期重现")
+	notExpect = T("NOT as expected", "与预期不符")
+)
+
+// marks stand before the words of a step.
+var marks = map[Kind]string{Says: " ", Asks: ">", Fate: "~", Clash: "!!", Shown: "=", Missing: "??"}
+
+// Print writes the story in words.
+func (s *Story) Print(w io.Writer, style Style) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n\n", s.ID, s.Title.In(style.Lang))
+	b.WriteString(fold(style.say(s.About), "  ", "  ", style.width()))
+	for i, a := range s.Acts {
+		s.printAct(&b, i, a, style)
+	}
+	verdict := asExpect
+	if !s.OK() {
+		verdict = notExpect
+	}
+	fmt.Fprintf(&b, "\n%s: %s\n", s.ID, verdict.In(style.Lang))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (s *Story) printAct(b *strings.Builder, i int, a *Act, style Style) {
+	fmt.Fprintf(b, "\n%s.%d  %s", s.ID, i+1, a.Title.In(style.Lang))
+	if a.Sound {
+		fmt.Fprintf(b, " (%s)", soundLock.In(style.Lang))
+	}
+	b.WriteString("\n\n")
+	for n, step := range a.Steps {
+		at := fmt.Sprintf("%7.3f s", step.At.Seconds())
+		if style.Golden {
+			at = ""
+		}
+		head := fmt.Sprintf("%3d %s %-2s %s", n+1, at, marks[step.Kind], who(step.Who))
+		b.WriteString(fold(style.say(step.Text), head, strings.Repeat(" ", len(head)), style.width()))
+	}
+}
+
+func who(name string) string {
+	if name == "" {
+		return ""
+	}
+	return name + ": "
+}
+
+// say returns a text as the style wants it.
+func (s Style) say(t Text) string {
+	if s.Golden {
+		return t.golden(s.Lang)
+	}
+	return t.In(s.Lang)
+}
+
+func (s Style) width() int {
+	if s.Width == 0 {
+		return 100
+	}
+	return s.Width
+}
+
+// fold breaks text into lines, of which the first begins with head and the others with indent. Chinese is broken
+// anywhere, everything else at spaces.
+func fold(text, head, indent string, width int) string {
+	var b strings.Builder
+	b.WriteString(head)
+	column := columns(head)
+	for i, word := range pieces(text) {
+		if n := columns(strings.TrimRight(word, " ")); i > 0 && column+n > width {
+			b.WriteString("\n" + indent)
+			column = columns(indent)
+		}
+		b.WriteString(word)
+		column += columns(word)
+	}
+	lines := strings.Split(b.String(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// pieces splits text where a line may be broken: after spaces, and before a Chinese character.
+func pieces(text string) []string {
+	var all []string
+	begin := 0
+	for i, r := range text {
+		switch {
+		case i == begin:
+		case r >= 0x2e80 && !strings.ContainsRune("，。；：、！？）》」”’", r), strings.HasSuffix(text[begin:i], " ") && r != ' ':
+			all = append(all, text[begin:i])
+			begin = i
+		}
+	}
+	return append(all, text[begin:])
+}
+
+// columns is the width of text on a terminal, where a Chinese character takes two.
+func columns(text string) int {
+	n := utf8.RuneCountInString(text)
+	for _, r := range text {
+		if r >= 0x2e80 {
+			n++
+		}
+	}
+	return n
+}
+
+// Seconds is a duration in words that need no translation.
+func Seconds(d time.Duration) string { return fmt.Sprintf("%g s", d.Round(time.Millisecond).Seconds()) }
