@@ -80,12 +80,20 @@ func (l *Link) Do(ctx context.Context, args ...string) (any, error) {
 	if a.quiet {
 		return reply, err
 	}
-	text := Command(args) + "  →  " + Answer(reply, err)
+	a.p.step(a.name, story.Asks, l.said(args, reply, err))
+	return reply, err
+}
+
+// said is a command and its answer. That none came is told in words: what the system calls it differs.
+func (l *Link) said(args []string, reply any, err error) story.Text {
+	text := Command(args) + "  →  "
 	if l.label != "" {
 		text = l.label + ": " + text
 	}
-	a.p.step(a.name, story.Asks, story.Same(text))
-	return reply, err
+	if refused := servers.RedisError(""); err != nil && !errors.As(err, &refused) {
+		return story.Join(story.Same(text), story.T("no answer", "没有回答"))
+	}
+	return story.Same(text + Answer(reply, err))
 }
 
 // Command is a command as a story tells it. Scripts are cut: the exhibit's own text shows them.
@@ -284,4 +292,16 @@ func (a *Actor) Quietly(f func() error) error {
 	a.quiet = true
 	defer func() { a.quiet = false }()
 	return f()
+}
+
+// StandStill makes the client stand still while it is in no call.
+func (a *Actor) StandStill() {
+	a.p.set(a.name, story.Still)
+	a.p.step(a.name, story.Fate, story.T("stands still, as in a long garbage collection.", "停住了，就像一次很长的 GC。"))
+}
+
+// GoOn ends it.
+func (a *Actor) GoOn() {
+	a.p.set(a.name, story.Holds)
+	a.p.step(a.name, story.Fate, story.T("goes on with its work, as a holder.", "继续干活，还以为自己持有锁。"))
 }

@@ -80,11 +80,17 @@ func (r *Redis) Value(key string) func() string {
 // TimePasses ends the lease of a key, as time would: nobody wants to wait for it.
 func (r *Redis) TimePasses(key, en, zh string) {
 	r.p.Helper()
+	r.EndKey(key)
+	r.p.step("", story.Fate, story.Text{EN: en, ZH: zh})
+}
+
+// EndKey ends the lease of a key, without a word.
+func (r *Redis) EndKey(key string) {
+	r.p.Helper()
 	r.Ask("PEXPIRE", key, "1")
 	for r.Ask("EXISTS", key) != int64(0) { // within a millisecond, by the server's clock
 		time.Sleep(time.Millisecond)
 	}
-	r.p.step("", story.Fate, story.Text{EN: en, ZH: zh})
 }
 
 // Calls returns how often a command was called since the server began, also in scripts.
@@ -118,4 +124,13 @@ func number(text string) int {
 func (r *Redis) Scripts() int {
 	r.p.Helper()
 	return r.Calls("eval") + r.Calls("evalsha")
+}
+
+// Field returns the first field of a hash, which is the owner in some exhibits.
+func (r *Redis) Field(key string) string {
+	reply, err := r.conn.Do(r.p.Context(), "HKEYS", key)
+	if fields, ok := reply.([]any); err == nil && ok && len(fields) > 0 {
+		return Answer(fields[0], nil)
+	}
+	return ""
 }

@@ -77,6 +77,9 @@ func (s *server) obey(o *order) *report {
 	case "leave":
 		return said(s.again.Unlock(ctx))
 	case "unlock":
+		if s.lease == nil {
+			return &report{Why: "it never had the lock"}
+		}
 		return said(s.lease.Unlock(ctx))
 	case "err":
 		return said(s.lease.Err())

@@ -58,3 +58,13 @@ func (t Text) MarshalJSON() ([]byte, error) {
 		ZH string `json:"zh"`
 	}{t.In(EN), t.In(ZH)})
 }
+
+// Join returns texts as one.
+func Join(texts ...Text) Text {
+	var all Text
+	for _, t := range texts {
+		all.EN += t.EN
+		all.ZH += t.ZH
+	}
+	return all
+}

@@ -1,0 +1,126 @@
+package experiment
+
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/lab/exhibit"
+	"github.com/interlock-go/interlock/lab/exhibit/d10redlock"
+	"github.com/interlock-go/interlock/lab/internal/play"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+func d10() *Experiment {
+	return &Experiment{
+		ID: "D10", Title: story.T("Redlock: a clock that jumps, a long pause, a node that forgets", "Redlock：时钟跳变、长时间停顿、节点失忆"),
+		Needs: []string{"redis"},
+		About: story.T("Redlock asks five independent servers and needs three. It holds when one of them dies (D9). It rests on three "+
+			"assumptions: no clock jumps, nobody stands still for longer than the lease, no server forgets. Each act breaks one "+
+			"of them. The textbook's lock has no token, so no resource could tell the two holders apart.",
+			"Redlock 向五台独立的服务器加锁，三台同意才算。死掉一台没问题（D9）。它依赖三个假设：时钟不跳变，没有人停顿超过租约，"+
+				"没有服务器失忆。下面每一幕打破其中一个。教科书版的 Redlock 没有令牌，资源没法分辨两个持有者。"),
+		run: func(p *play.Play) {
+			d10jump(p)
+			d10pause(p)
+			d10restart(p)
+			d10sound(p)
+		},
+	}
+}
+
+// d10cast are two clients and five nodes: A reaches nodes 1 to 3 only, B nodes 3 to 5.
+func d10cast(p *play.Play) (a, b *play.Actor, lockA, lockB *d10redlock.Lock, all []*play.Redis) {
+	p.Helper()
+	all = fiveNodes(p)
+	a, b = p.Actor("A"), p.Actor("B")
+	lockA, lockB = &d10redlock.Lock{Key: key}, &d10redlock.Lock{Key: key}
+	for i, node := range all {
+		lockA.Nodes = append(lockA.Nodes, reach(p, a, node, i, i < 3))
+		lockB.Nodes = append(lockB.Nodes, reach(p, b, node, i, i >= 2))
+	}
+	p.Fate("The network is cut: A reaches nodes 1, 2, 3 only, B nodes 3, 4, 5.", "网络被切断：A 只连得到节点 1、2、3，B 只连得到节点 3、4、5。")
+	return a, b, lockA, lockB, all
+}
+
+// reach connects an actor to a node, over a cable that is cut if the node is not to be reached.
+func reach(p *play.Play, a *play.Actor, node *play.Redis, i int, reachable bool) exhibit.Conn {
+	p.Helper()
+	if reachable {
+		return a.Dial(node.Addr(), label(i))
+	}
+	cable := servers.NewProxy(p, node.Addr())
+	link := a.Dial(cable.Addr(), label(i))
+	cable.Refuse()
+	cable.Reset()
+	return link
+}
+
+func d10jump(p *play.Play) {
+	p.Act("a clock jumps", "时钟跳变")
+	a, b, lockA, lockB, all := d10cast(p)
+	_, ok := lockA.TryLock(p.Context(), "A", 30*time.Second)
+	a.Got(true, ok, nil)
+	all[2].TimePasses(key, "Node 3's clock jumps forward by 30 s, and A's key there ends (the lab ends it: PEXPIRE 1).",
+		"节点 3 的时钟向前跳了 30 秒，A 在那里的键随之到期（实验用 PEXPIRE 1 让它到期）。")
+	_, ok = lockB.TryLock(p.Context(), "B", 30*time.Second)
+	b.Got(true, ok, nil)
+	p.ShowClash("Each has a majority: one clock was enough.", "两个人都有多数：一个时钟就够了。")
+}
+
+func d10pause(p *play.Play) {
+	p.Act("the holder stands still", "持有者停住")
+	all := fiveNodes(p)
+	a, b := p.Actor("A"), p.Actor("B")
+	lockA := &d10redlock.Lock{Nodes: toAll(a, all), Key: key}
+	lockB := &d10redlock.Lock{Nodes: toAll(b, all), Key: key}
+	_, ok := lockA.TryLock(p.Context(), "A", 30*time.Second)
+	a.Got(true, ok, nil)
+	a.StandStill()
+	for _, node := range all {
+		node.EndKey(key)
+	}
+	p.Fate("30 s pass (the lab ends the keys: PEXPIRE 1). A's lease is over on all nodes.", "30 秒过去了（实验用 PEXPIRE 1 让键到期）。A 的租约在所有节点上都到期了。")
+	_, ok = lockB.TryLock(p.Context(), "B", 30*time.Second)
+	b.Got(true, ok, nil)
+	a.GoOn()
+	p.ShowClash("A measured its validity before it stood still, and cannot know how long that was.", "A 在停住之前算过有效期，但它无从知道自己停了多久。")
+}
+
+func d10restart(p *play.Play) {
+	p.Act("a node is started again, and empty", "节点重启后是空的")
+	a, b, lockA, lockB, all := d10cast(p)
+	_, ok := lockA.TryLock(p.Context(), "A", 30*time.Second)
+	a.Got(true, ok, nil)
+	all[2].Restart()
+	all[2].Connect()
+	lockB.Nodes[2] = b.Dial(all[2].Addr(), label(2))
+	p.Fate("Node 3 crashes and is started again. It writes nothing to disk, so it has forgotten A.", "节点 3 崩溃后重启。它没有落盘，忘了 A。")
+	_, ok = lockB.TryLock(p.Context(), "B", 30*time.Second)
+	b.Got(true, ok, nil)
+	p.ShowClash("Each has a majority: one memory was enough.", "两个人都有多数：一个节点失忆就够了。")
+}
+
+func d10sound(p *play.Play) {
+	p.Sound("the holder stands still; the resource checks tokens", "持有者停住；资源检查令牌")
+	fenced(p, p.Redis())
+	p.Fenced("the server is started again, and empty; the resource checks tokens", "服务器重启后是空的；资源检查令牌")
+	d10forgets(p)
+}
+
+// d10forgets is a server that forgets a lock while it is held.
+func d10forgets(p *play.Play) {
+	server, goods := p.Redis(), p.Guarded()
+	a := p.Process("A", server.URL(), key, 4*lease) // renewed each 2.7 s: that much time B has to be inside beside it
+	a.Lock(lease)
+	server.Restart()
+	server.Connect()
+	p.Fate("The server crashes and is started again. It has forgotten A.", "服务器崩溃后重启，忘了 A。")
+	b := p.Process("B", server.URL(), key, lease)
+	p.Show(b.Lock(lease), "B gets the lock.", "B 拿到锁。")
+	p.Show(goods.Write(b), "B's token is larger, although the server remembers none: it is made of its clock.",
+		"服务器什么都不记得，B 的令牌仍然更大：令牌来自服务器的时钟。")
+	p.Show(!goods.Write(a), "Should A write before it is told, it is refused.", "A 如果在得知之前写数据，会被拒绝。")
+	a.Told()
+	p.Show(true, "And its next renewal tells A.", "而 A 在下一次续期时得知。")
+	b.Unlock()
+}
