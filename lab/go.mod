@@ -12,6 +12,7 @@ replace github.com/interlock-go/interlock/mysqllock => ../mysqllock
 
 require (
 	github.com/go-sql-driver/mysql v1.10.1
+	github.com/go-zookeeper/zk v1.0.4
 	github.com/interlock-go/interlock v0.0.0
 	github.com/interlock-go/interlock/mysqllock v0.0.0
 	github.com/interlock-go/interlock/redislock v0.0.0
@@ -20,7 +21,6 @@ require (
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
-	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/redis/rueidis v1.0.79 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 )

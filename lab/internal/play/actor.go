@@ -68,13 +68,8 @@ func (a *Actor) Dial(addr, label string) *Link {
 // Do sends one command and writes it down, with its answer. This is where a client stands still or dies.
 func (l *Link) Do(ctx context.Context, args ...string) (any, error) {
 	a := l.actor
-	if a.stop != nil && a.stop(args) {
-		a.stop = nil
-		a.stopped <- struct{}{}
-		a.dead = !<-a.resume
-	}
-	if a.dead {
-		return nil, errDead
+	if err := a.gate(args); err != nil {
+		return nil, err
 	}
 	reply, err := l.conn.Do(ctx, args...)
 	if a.quiet {
@@ -82,6 +77,19 @@ func (l *Link) Do(ctx context.Context, args ...string) (any, error) {
 	}
 	a.p.step(a.name, story.Asks, l.said(args, reply, err))
 	return reply, err
+}
+
+// gate is passed before each command. The client stands still here if it is to, and does not pass when it is dead.
+func (a *Actor) gate(args []string) error {
+	if a.stop != nil && a.stop(args) {
+		a.stop = nil
+		a.stopped <- struct{}{}
+		a.dead = !<-a.resume
+	}
+	if a.dead {
+		return errDead
+	}
+	return nil
 }
 
 // said is a command and its answer. That none came is told in words: what the system calls it differs.

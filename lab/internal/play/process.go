@@ -298,13 +298,19 @@ func (c *Process) Kill() {
 	c.p.step(c.name, story.Fate, story.T("is killed (kill -9).", "被杀死（kill -9）。"))
 }
 
-// Mutex takes the process's own sync.Mutex, if it is free.
-func (c *Process) Mutex() bool {
+// Mutex takes the process's own sync.Mutex, which nobody else in it has.
+func (c *Process) Mutex() {
+	c.p.Helper()
+	c.must(&order{Do: "mutex"})
+	c.p.set(c.name, story.Holds)
+	c.p.step(c.name, story.Asks, story.T("mutex.Lock  →  got it", "mutex.Lock  →  拿到了"))
+}
+
+// TryMutex is another goroutine of the process that tries to take it.
+func (c *Process) TryMutex() bool {
 	c.p.Helper()
 	ok := c.ask(&order{Do: "mutex"}).OK
-	if ok {
-		c.p.set(c.name, story.Holds)
-	}
+	c.p.step(c.name, story.Asks, story.T("mutex.TryLock by another goroutine  →  %v", "另一个 goroutine 的 mutex.TryLock  →  %v", ok))
 	return ok
 }
 

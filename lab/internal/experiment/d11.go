@@ -1,0 +1,148 @@
+package experiment
+
+import (
+	"context"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/lab/exhibit/d11fixed"
+	"github.com/interlock-go/interlock/lab/internal/play"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+// waiters is how many wait for the lock in D11.
+const waiters = 10
+
+func d11() *Experiment {
+	return &Experiment{
+		ID: "D11", Title: story.T("ZooKeeper: one fixed node", "ZooKeeper：一个固定节点"), Needs: []string{"zookeeper"},
+		About: story.T("Whoever creates the ephemeral node has the lock; all others watch it. Two are never inside. But each release "+
+			"wakes everybody who waits, and all but one go back to sleep: the herd.",
+			"谁建成临时节点谁拿到锁，其他人都监视它。不会有两个人同时在里面。但每次释放都会叫醒所有等待者，除了一个，其余白醒一次：惊群。"),
+		run: func(p *play.Play) {
+			server := p.ZooKeeper()
+			p.Act("ten wait for one node", "十个人等同一个节点")
+			d11herd(p, server)
+			p.Sound("ten wait in a queue of sequential nodes", "十个人在顺序节点组成的队列里等")
+			d11queue(p, server)
+		},
+	}
+}
+
+// taker is one who takes a lock and gives it back.
+type taker struct {
+	lock   func(ctx context.Context) error
+	unlock func(ctx context.Context) error
+}
+
+// crowd has all of them wait at once, and returns who has got it, one after the other.
+func crowd(p *play.Play, all []*taker, ready func(waiting int)) <-chan *taker {
+	p.Helper()
+	got := make(chan *taker, len(all))
+	for i, w := range all {
+		go func() { // ends when it has the lock
+			if err := w.lock(p.Context()); err != nil {
+				p.Errorf("waiter %d: %v", i+1, err)
+				close(got)
+				return
+			}
+			got <- w
+		}()
+		ready(i + 1)
+	}
+	return got
+}
+
+func d11herd(p *play.Play, server *play.ZooKeeper) {
+	a := p.Actor("A")
+	holder := &d11fixed.Lock{Conn: server.Session(), Path: "/lock"}
+	err := holder.Lock(p.Context())
+	a.Got(true, err == nil, err)
+	var all []*taker
+	for range waiters {
+		l := &d11fixed.Lock{Conn: server.Session(), Path: "/lock"}
+		all = append(all, &taker{l.Lock, func(context.Context) error { return l.Unlock() }})
+	}
+	got := crowd(p, all, server.AwaitWatches)
+	p.Say("%d clients wait. Each watches the node /lock.", "%d 个客户端在等，每个都监视节点 /lock。", waiters)
+	begin := server.Woken()
+	a.Freed(holder.Unlock())
+	winner := next(p, got)
+	woken := server.Woken() - begin
+	p.Show(woken == waiters, "One release has woken %d clients. One has got the lock, the others have come for nothing.",
+		"一次释放叫醒了 %d 个客户端。一个拿到锁，其余白跑一趟。", woken)
+	for left := waiters - 1; left > 0; left-- {
+		server.AwaitWatches(left) // the losers watch again
+		release(p, winner)
+		winner = next(p, got)
+	}
+	release(p, winner)
+	all10 := server.Woken() - begin
+	p.Show(all10 == waiters*(waiters+1)/2, "Until all %d had their turn, there were %d wake-ups: it grows with the square.",
+		"%d 个人全部轮到一遍，一共叫醒 %d 次：按平方增长。", waiters, all10)
+}
+
+func d11queue(p *play.Play, server *play.ZooKeeper) {
+	var all []*taker
+	for range waiters + 1 {
+		all = append(all, d11taker(p, server))
+	}
+	holder := all[0]
+	if err := holder.lock(p.Context()); err != nil {
+		p.Fatal(err)
+	}
+	p.Say("A holds the lock, and watches its own node, so that it learns when an operator takes the lock away.",
+		"A 持有锁，并监视自己的节点，好知道运维人员是否收走了锁。")
+	server.AwaitWatches(1)
+	got := crowd(p, all[1:], func(waiting int) { server.AwaitWatches(waiting + 1) })
+	p.Say("%d clients wait. Each watches the one node before its own.", "%d 个客户端在等，每个只监视自己前面的那一个节点。", waiters)
+	begin := server.Woken()
+	release(p, holder)
+	winner := next(p, got)
+	woken := server.Woken() - begin
+	p.Show(woken == 2, "One release: %d messages, one to the next in line, and one to A about its own node.",
+		"一次释放：%d 条消息，一条给队列里的下一个，一条给 A，说它自己的节点没了。", woken)
+	p.Show(winner == all[1], "The lock went to who came first.", "锁交给最先来的人。")
+	inOrder := true
+	for _, expected := range all[2:] {
+		release(p, winner)
+		winner = next(p, got)
+		inOrder = inOrder && winner == expected
+	}
+	release(p, winner)
+	p.Show(inOrder, "All %d had their turn, in the order in which they came, and each release woke one waiter.", "%d 个人按到来的顺序全部轮到，每次释放只叫醒一个等待者。", waiters)
+}
+
+// d11taker is a client of interlock.
+func d11taker(p *play.Play, server *play.ZooKeeper) *taker {
+	p.Helper()
+	locks, err := interlock.Open(p.Context(), server.URL(), nil)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { _ = locks.Close() }) // all is released
+	var lease *interlock.Lease
+	return &taker{
+		func(ctx context.Context) (err error) {
+			lease, err = locks.Lock(ctx, key)
+			return err
+		},
+		func(ctx context.Context) error { return lease.Unlock(ctx) },
+	}
+}
+
+// next returns who has got the lock.
+func next(p *play.Play, got <-chan *taker) *taker {
+	p.Helper()
+	w := <-got
+	if w == nil {
+		p.Fatal("a waiter has failed")
+	}
+	return w
+}
+
+func release(p *play.Play, w *taker) {
+	p.Helper()
+	if err := w.unlock(p.Context()); err != nil {
+		p.Fatal(err)
+	}
+}

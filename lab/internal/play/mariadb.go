@@ -1,0 +1,108 @@
+package play
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/lab/exhibit"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+// MariaDB is a server of a play, with a table of goods.
+type MariaDB struct {
+	p    *Play
+	addr string
+	db   *sql.DB
+}
+
+// MariaDB starts a server, and makes the table.
+func (p *Play) MariaDB() *MariaDB {
+	p.Helper()
+	m := &MariaDB{p: p, addr: servers.MariaDB(p)}
+	db, err := sql.Open("mysql", m.DSN())
+	if err != nil {
+		p.Fatal(err)
+	}
+	m.db = db
+	p.Cleanup(func() { _ = db.Close() })
+	m.Exec(Goods)
+	m.Exec("INSERT INTO goods VALUES (1, 0)")
+	return m
+}
+
+// DSN returns the server as database/sql opens it. Statements count the rows that they find, as the Java driver of the
+// articles does; Go's would count only those that it changes, and 0 instead of 0 is no change.
+func (m *MariaDB) DSN() string {
+	return "root@tcp(" + m.addr + ")/" + servers.MariaDBDatabase + "?clientFoundRows=true"
+}
+
+// URL returns the server as interlock opens it.
+func (m *MariaDB) URL() string { return "mysql://root@" + m.addr + "/" + servers.MariaDBDatabase }
+
+// Exec runs a statement of the lab's own.
+func (m *MariaDB) Exec(query string, args ...any) {
+	m.p.Helper()
+	if _, err := m.db.ExecContext(m.p.Context(), query, args...); err != nil {
+		m.p.Fatalf("%s: %v", query, err)
+	}
+}
+
+// Stock sets the stock at the beginning of an act, and has the picture show it.
+func (m *MariaDB) Stock(n int) {
+	m.p.Helper()
+	m.Exec("UPDATE goods SET number = ? WHERE id = 1", n)
+	m.p.Watch("stock", func() string { return fmt.Sprint(m.Number()) })
+	m.p.Say("In stock: %d.", "库存：%d。", n)
+}
+
+// Number returns the stock.
+func (m *MariaDB) Number() int {
+	m.p.Helper()
+	var n int
+	if err := m.db.QueryRowContext(m.p.Context(), "SELECT number FROM goods WHERE id = 1").Scan(&n); err != nil {
+		m.p.Fatal(err)
+	}
+	return n
+}
+
+// Client returns the database as an actor uses it.
+func (m *MariaDB) Client(a *Actor) exhibit.SQL { return &statements{a, m.db} }
+
+// statements is an actor's connection to a database. It stands still and dies like a [Link].
+type statements struct {
+	a  *Actor
+	db *sql.DB
+}
+
+func (s *statements) Number(ctx context.Context, query string, args ...any) (int64, error) {
+	if err := s.a.gate(strings.Fields(query)); err != nil {
+		return 0, err
+	}
+	var n int64
+	err := s.db.QueryRowContext(ctx, query, args...).Scan(&n)
+	s.tell(query, args, fmt.Sprint(n), err)
+	return n, err
+}
+
+func (s *statements) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	if err := s.a.gate(strings.Fields(query)); err != nil {
+		return 0, err
+	}
+	result, err := s.db.ExecContext(ctx, query, args...)
+	var rows int64
+	if err == nil {
+		rows, err = result.RowsAffected()
+	}
+	s.tell(query, args, fmt.Sprintf("rows: %d", rows), err)
+	return rows, err
+}
+
+func (s *statements) tell(query string, args []any, answer string, err error) {
+	for _, arg := range args {
+		query = strings.Replace(query, "?", fmt.Sprint(arg), 1)
+	}
+	s.a.p.step(s.a.name, story.Asks, story.Same(query+"  →  "+Answer(answer, err)))
+}
