@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/interlock-go/interlock/lab/internal/play"
@@ -56,7 +57,22 @@ func compare(t *testing.T, name string, got []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what happened; if this is what should happen, run the test with -update.\n--- got\n%s\n--- want\n%s", file, got, want)
+	if bytes.Equal(got, want) {
+		return
 	}
+	is, was := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(is), len(was)) {
+		if a, b := lineAt(is, i), lineAt(was, i); a != b {
+			t.Errorf("line %d of %s is not what happened; run the test with -update if this is what should happen:\ngot  %s\nwant %s", i+1, file, a, b)
+			return
+		}
+	}
+}
+
+// lineAt returns a line, or nothing behind the last.
+func lineAt(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return ""
 }

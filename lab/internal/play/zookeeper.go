@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
