@@ -3,6 +3,7 @@
 package experiment
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +38,8 @@ func Find(id string) *Experiment {
 }
 
 // Run runs the experiment. What was to be shown and was not is in the story, and an error of t.
-func (e *Experiment) Run(t testing.TB) *story.Story {
-	p := play.New(t, e.ID, e.Title, e.About)
+func (e *Experiment) Run(ctx context.Context, t testing.TB) *story.Story {
+	p := play.New(ctx, t, e.ID, e.Title, e.About)
 	e.run(p)
 	return p.Story()
 }

@@ -28,7 +28,7 @@ func TestExperiments_ShowTheirFlaws_AndTellTheStoryOfTheGoldenFile(t *testing.T)
 	for _, e := range All() {
 		t.Run(e.ID, func(t *testing.T) {
 			t.Parallel()
-			s := e.Run(t)
+			s := e.Run(t.Context(), t)
 			if !s.OK() {
 				t.Error("not everything was shown")
 			}

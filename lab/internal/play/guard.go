@@ -1,45 +1,36 @@
 package play
 
 import (
-	"fmt"
-	"sync"
+	"errors"
 
 	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
-// Guarded is a resource that checks stamps: it remembers the newest writer that touched it and refuses older ones.
+// Guarded is a resource that checks stamps.
 type Guarded struct {
-	p  *Play
-	mu sync.Mutex
-	at fence.Stamp
+	p     *Play
+	guard fence.MemoryGuard
 }
 
 // Guarded returns a resource of the play.
 func (p *Play) Guarded() *Guarded { return &Guarded{p: p} }
 
-// check passes a stamp that is the newest, or newer.
-func (g *Guarded) check(s fence.Stamp) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if s.Token < g.at.Token || s.Token == g.at.Token && s.Nonce != g.at.Nonce {
-		return fmt.Errorf("stale: %d after %d", s.Token, g.at.Token)
-	}
-	g.at = s
-	return nil
-}
-
 // Write has a process write to the resource with the stamp of its last grant, whatever became of that, as code does that
 // has not looked at its lease again. It reports whether the resource took it.
 func (g *Guarded) Write(c *Process) bool {
-	c.p.Helper()
-	err := g.check(c.stamp)
-	token := c.p.Token(c.stamp.Token)
-	if err != nil {
-		c.p.step(c.name, story.Asks, story.T("writes to the resource with token %s  →  refused: a newer token was here (%s)",
-			"带着令牌 %s 写资源  →  被拒绝：资源见过更新的令牌（%s）", token, c.p.Token(g.at.Token)))
-		return false
+	g.p.Helper()
+	err := g.guard.Do("goods", c.stamp, func() error { return nil })
+	token := g.p.Token(c.stamp.Token)
+	var stale *fence.StaleError
+	switch {
+	case errors.As(err, &stale):
+		g.p.step(c.name, story.Asks, story.T("writes to the resource with token %s  →  refused: a newer token was here (%s)",
+			"带着令牌 %s 写资源  →  被拒绝：资源见过更新的令牌（%s）", token, g.p.Token(stale.Seen.Token)))
+	case err != nil:
+		g.p.Fatal(err)
+	default:
+		g.p.step(c.name, story.Asks, story.T("writes to the resource with token %s  →  done", "带着令牌 %s 写资源  →  成功", token))
 	}
-	c.p.step(c.name, story.Asks, story.T("writes to the resource with token %s  →  done", "带着令牌 %s 写资源  →  成功", token))
-	return true
+	return err == nil
 }

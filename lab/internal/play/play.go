@@ -3,6 +3,7 @@
 package play
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 // and was not is a step of the story, and an error.
 type Play struct {
 	testing.TB
+	ctx   context.Context //nolint:containedctx // stands for the test's, which a program has not
 	story *story.Story
 	began time.Time
 
@@ -30,13 +32,16 @@ type Play struct {
 	tokens map[uint64]int
 }
 
-// New begins an experiment.
-func New(t testing.TB, id string, title, about story.Text) *Play {
+// New begins an experiment, which ends with ctx.
+func New(ctx context.Context, t testing.TB, id string, title, about story.Text) *Play {
 	return &Play{
-		TB: t, story: &story.Story{ID: id, Title: title, About: about}, began: time.Now(),
+		TB: t, ctx: ctx, story: &story.Story{ID: id, Title: title, About: about}, began: time.Now(),
 		tokens: map[uint64]int{}, lookers: map[string]*interlock.Client{},
 	}
 }
+
+// Context ends when the experiment is to end.
+func (p *Play) Context() context.Context { return p.ctx }
 
 // Story returns what has happened.
 func (p *Play) Story() *story.Story {
