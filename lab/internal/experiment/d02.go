@@ -88,7 +88,8 @@ func d02sound(p *play.Play, server *play.Redis) {
 	before = server.Scripts()
 	a.Renewed(3)
 	sent := server.Scripts() - before
-	p.Show(sent < 30, "While A held the lock for three renewals, renewing and waiting took %s scripts together: B stands in a queue and is told.",
+	p.Show(sent < 30, "While A held the lock for three renewals, renewing and waiting took %s scripts together: B stands in a queue "+
+		"and is told.",
 		"A 续期三次的时间里，续期和等待一共只用了 %s 个脚本：B 在队列里等通知，不轮询。", story.Volatile(sent, "few"))
 	a.Kill()
 	p.Show(b.Granted(), "A is dead, its lease runs out, B is given the lock.", "A 死了，租约到期，B 拿到锁。")

@@ -73,7 +73,8 @@ func d03renewed(p *play.Play, server *play.Redis) {
 func overrun(p *play.Play, server *play.Redis) {
 	p.Helper()
 	p.WatchLock("Redis", server.URL(), key)
-	a, b, c := p.Process("A", server.URL(), key, lease), p.Process("B", server.URL(), key, lease), p.Process("C", server.URL(), key, lease)
+	a := p.Process("A", server.URL(), key, lease)
+	b, c := p.Process("B", server.URL(), key, lease), p.Process("C", server.URL(), key, lease)
 	a.Lock(lease)
 	a.Stop()
 	b.BeginLock()

@@ -121,7 +121,8 @@ func d06same(p *play.Play, server *play.Redis) {
 func d06sound(p *play.Play, server *play.Redis) {
 	server.Ask("DEL", key)
 	p.WatchLock("Redis", server.URL(), key)
-	p1, p2, p3 := p.Process("P1", server.URL(), key, lease), p.Process("P2", server.URL(), key, lease), p.Process("P3", server.URL(), key, lease)
+	p1 := p.Process("P1", server.URL(), key, lease)
+	p2, p3 := p.Process("P2", server.URL(), key, lease), p.Process("P3", server.URL(), key, lease)
 	p1.Lock(lease)
 	p2.BeginLock()
 	p3.BeginLock()

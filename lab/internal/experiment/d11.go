@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/lab/exhibit/d11fixed"
@@ -28,8 +29,18 @@ func d11() *Experiment {
 	}
 }
 
+// names are those of the crowd in the picture.
+func names() []string {
+	var all []string
+	for i := range waiters {
+		all = append(all, fmt.Sprintf("W%d", i+1))
+	}
+	return all
+}
+
 // taker is one who takes a lock and gives it back.
 type taker struct {
+	name   string
 	lock   func(ctx context.Context) error
 	unlock func(ctx context.Context) error
 }
@@ -58,9 +69,10 @@ func d11herd(p *play.Play, server *play.ZooKeeper) {
 	err := holder.Lock(p.Context())
 	a.Got(true, err == nil, err)
 	var all []*taker
-	for range waiters {
+	p.Crowd(names())
+	for _, name := range names() {
 		l := &d11fixed.Lock{Conn: server.Session(), Path: "/lock"}
-		all = append(all, &taker{l.Lock, func(context.Context) error { return l.Unlock() }})
+		all = append(all, &taker{name, l.Lock, func(context.Context) error { return l.Unlock() }})
 	}
 	got := crowd(p, all, server.AwaitWatches)
 	p.Say("%d clients wait. Each watches the node /lock.", "%d 个客户端在等，每个都监视节点 /lock。", waiters)
@@ -68,6 +80,8 @@ func d11herd(p *play.Play, server *play.ZooKeeper) {
 	a.Freed(holder.Unlock())
 	winner := next(p, got)
 	woken := server.Woken() - begin
+	p.Mark(story.Woken, names()...)
+	p.Mark(story.Holds, winner.name)
 	p.Show(woken == waiters, "One release has woken %d clients. One has got the lock, the others have come for nothing.",
 		"一次释放叫醒了 %d 个客户端。一个拿到锁，其余白跑一趟。", woken)
 	for left := waiters - 1; left > 0; left-- {
@@ -76,6 +90,7 @@ func d11herd(p *play.Play, server *play.ZooKeeper) {
 		winner = next(p, got)
 	}
 	release(p, winner)
+	p.Mark(story.Idle, names()...)
 	all10 := server.Woken() - begin
 	p.Show(all10 == waiters*(waiters+1)/2, "Until all %d had their turn, there were %d wake-ups: it grows with the square.",
 		"%d 个人全部轮到一遍，一共叫醒 %d 次：按平方增长。", waiters, all10)
@@ -83,10 +98,12 @@ func d11herd(p *play.Play, server *play.ZooKeeper) {
 
 func d11queue(p *play.Play, server *play.ZooKeeper) {
 	var all []*taker
-	for range waiters + 1 {
-		all = append(all, d11taker(p, server))
+	for _, name := range append([]string{"A"}, names()...) {
+		all = append(all, d11taker(p, server, name))
 	}
 	holder := all[0]
+	p.Crowd(append([]string{"A"}, names()...))
+	p.Mark(story.Holds, holder.name)
 	if err := holder.lock(p.Context()); err != nil {
 		p.Fatal(err)
 	}
@@ -98,6 +115,8 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 	begin := server.Woken()
 	release(p, holder)
 	winner := next(p, got)
+	p.Mark(story.Idle, holder.name)
+	p.Mark(story.Holds, winner.name)
 	woken := server.Woken() - begin
 	p.Show(woken == 2, "One release: %d messages, one to the next in line, and one to A about its own node.",
 		"一次释放：%d 条消息，一条给队列里的下一个，一条给 A，说它自己的节点没了。", woken)
@@ -109,11 +128,13 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 		inOrder = inOrder && winner == expected
 	}
 	release(p, winner)
-	p.Show(inOrder, "All %d had their turn, in the order in which they came, and each release woke one waiter.", "%d 个人按到来的顺序全部轮到，每次释放只叫醒一个等待者。", waiters)
+	p.Mark(story.Idle, names()...)
+	p.Show(inOrder, "All %d had their turn, in the order in which they came, and each release woke one waiter.",
+		"%d 个人按到来的顺序全部轮到，每次释放只叫醒一个等待者。", waiters)
 }
 
 // d11taker is a client of interlock.
-func d11taker(p *play.Play, server *play.ZooKeeper) *taker {
+func d11taker(p *play.Play, server *play.ZooKeeper, name string) *taker {
 	p.Helper()
 	locks, err := interlock.Open(p.Context(), server.URL(), nil)
 	if err != nil {
@@ -122,6 +143,7 @@ func d11taker(p *play.Play, server *play.ZooKeeper) *taker {
 	p.Cleanup(func() { _ = locks.Close() }) // all is released
 	var lease *interlock.Lease
 	return &taker{
+		name,
 		func(ctx context.Context) (err error) {
 			lease, err = locks.Lock(ctx, key)
 			return err

@@ -123,6 +123,20 @@ func (p *Play) set(name string, s story.State) {
 	p.states[name] = s
 }
 
+// Crowd makes clients of one sort members of the cast, which act together.
+func (p *Play) Crowd(names []string) {
+	for _, name := range names {
+		p.cast(name)
+	}
+}
+
+// Mark changes the state of members of a crowd; the next step shows it.
+func (p *Play) Mark(s story.State, names ...string) {
+	for _, name := range names {
+		p.set(name, s)
+	}
+}
+
 // state returns an actor's state.
 func (p *Play) state(name string) story.State {
 	p.mu.Lock()

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/interlock-go/interlock/fence"
@@ -258,94 +257,9 @@ func (c *Process) Told() {
 	}
 }
 
-// Stop makes the process stand still, as SIGSTOP, a swapped-out machine or a long garbage collection do.
-func (c *Process) Stop() {
-	c.p.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		c.p.Fatalf("%s: SIGSTOP: %v", c.name, err)
-	}
-	if c.p.state(c.name) == story.Holds {
-		c.p.set(c.name, story.Still)
-	}
-	c.p.step(c.name, story.Fate, story.T("stands still (SIGSTOP), as in a long garbage collection.", "停住了（SIGSTOP），就像一次很长的 GC。"))
-}
-
-// Continue lets it go on. It believes what its lease tells it, before it does anything else.
-func (c *Process) Continue() {
-	c.p.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		c.p.Fatalf("%s: SIGCONT: %v", c.name, err)
-	}
-	r := c.ask(&order{Do: "err"})
-	if r.OK {
-		c.p.set(c.name, story.Holds)
-		c.p.step(c.name, story.Fate, story.T("goes on. lease.Err: nil, the lock is still held.", "继续运行。lease.Err：nil，锁仍在手里。"))
-		return
-	}
-	c.p.set(c.name, story.Idle)
-	c.p.step(c.name, story.Fate, story.T("goes on (SIGCONT). The first look at lease.Err says ErrLost, without asking anyone.",
-		"继续运行（SIGCONT）。第一次查看 lease.Err 就是 ErrLost，不用问任何人。"))
-}
-
-// Kill ends the process with kill -9.
-func (c *Process) Kill() {
-	c.p.Helper()
-	if err := c.cmd.Process.Kill(); err != nil {
-		c.p.Fatalf("%s: SIGKILL: %v", c.name, err)
-	}
-	<-c.exited
-	c.p.set(c.name, story.Dead)
-	c.p.step(c.name, story.Fate, story.T("is killed (kill -9).", "被杀死（kill -9）。"))
-}
-
-// Mutex takes the process's own sync.Mutex, which nobody else in it has.
-func (c *Process) Mutex() {
-	c.p.Helper()
-	c.must(&order{Do: "mutex"})
-	c.p.set(c.name, story.Holds)
-	c.p.step(c.name, story.Asks, story.T("mutex.Lock  →  got it", "mutex.Lock  →  拿到了"))
-}
-
-// TryMutex is another goroutine of the process that tries to take it.
-func (c *Process) TryMutex() bool {
-	c.p.Helper()
-	ok := c.ask(&order{Do: "mutex"}).OK
-	c.p.step(c.name, story.Asks, story.T("mutex.TryLock by another goroutine  →  %v", "另一个 goroutine 的 mutex.TryLock  →  %v", ok))
-	return ok
-}
-
-// Unmutex releases it.
-func (c *Process) Unmutex() {
-	c.p.Helper()
-	c.must(&order{Do: "unmutex"})
-	c.p.set(c.name, story.Idle)
-	c.Says("mutex.Unlock", "mutex.Unlock")
-}
-
 // Warm takes and releases the lock once, of which the story does not tell.
 func (c *Process) Warm() {
 	c.p.Helper()
 	c.must(&order{Do: "lock", Wait: patience.Milliseconds()})
 	c.must(&order{Do: "unlock"})
-}
-
-// Database opens the database with the table of goods.
-func (c *Process) Database(dsn string) {
-	c.p.Helper()
-	c.must(&order{Do: "database", URL: dsn})
-}
-
-// Read returns the stock.
-func (c *Process) Read() int {
-	c.p.Helper()
-	n := int(c.must(&order{Do: "read"}).N)
-	c.p.step(c.name, story.Asks, story.Same("SELECT number  →  "+Answer(int64(n), nil)))
-	return n
-}
-
-// Write sets the stock.
-func (c *Process) Write(n int) {
-	c.p.Helper()
-	c.must(&order{Do: "write", N: n})
-	c.p.step(c.name, story.Asks, story.Same("UPDATE goods SET number = "+Answer(int64(n), nil)))
 }

@@ -33,13 +33,17 @@ func (s *Story) Print(w io.Writer, style Style) error {
 	for i, a := range s.Acts {
 		s.printAct(&b, i, a, style)
 	}
-	verdict := asExpect
-	if !s.OK() {
-		verdict = notExpect
-	}
-	fmt.Fprintf(&b, "\n%s: %s\n", s.ID, verdict.In(style.Lang))
+	fmt.Fprintf(&b, "\n%s: %s\n", s.ID, s.Verdict().In(style.Lang))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// Verdict says whether the story is as expected.
+func (s *Story) Verdict() Text {
+	if s.OK() {
+		return asExpect
+	}
+	return notExpect
 }
 
 func (s *Story) printAct(b *strings.Builder, i int, a *Act, style Style) {

@@ -47,6 +47,7 @@ const (
 	Holds State = "holds"
 	Still State = "still" // stands still, and believed that it holds the lock when it stopped
 	Dead  State = "dead"
+	Woken State = "woken" // for nothing: another has the lock
 )
 
 // Step is one line of the story, and how things stand after it.

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/interlock-go/interlock/lab/internal/experiment"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+// settings are what the arguments say.
+type settings struct {
+	chosen []*experiment.Experiment
+	list   bool
+	lang   story.Lang
+	json   bool
+	report string
+}
+
+const usage = `usage: interlock lab                          list the experiments
+       interlock lab D3 [D10 ...]             run some
+       interlock lab --all [--report FILE]    run all; with --report write one page of HTML
+flags: --lang en|zh   -o text|json   --report FILE   --all
+`
+
+func parse(args []string, getenv func(string) string, words io.Writer) (*settings, error) {
+	s := &settings{}
+	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
+	flags.SetOutput(words)
+	flags.Usage = func() { fmt.Fprint(words, usage) }
+	all := flags.Bool("all", false, "run all experiments")
+	lang := flags.String("lang", languageOf(getenv), "en or zh")
+	form := flags.String("o", "text", "text or json")
+	flags.StringVar(&s.report, "report", "", "write a page of HTML to this file")
+	var ids []string
+	for len(args) > 0 { // flags may stand before and after what they are for
+		if err := flags.Parse(args); err != nil {
+			return nil, err
+		}
+		if args = flags.Args(); len(args) > 0 {
+			ids = append(ids, args[0])
+			args = args[1:]
+		}
+	}
+	s.lang, s.json = story.Lang(*lang), *form == "json"
+	switch {
+	case s.lang != story.EN && s.lang != story.ZH:
+		return nil, fmt.Errorf("there is no language %q; there are en and zh", *lang)
+	case !s.json && *form != "text":
+		return nil, fmt.Errorf("-o is text or json, not %q", *form)
+	case *all && len(ids) > 0:
+		return nil, fmt.Errorf("--all runs every experiment; leave out %s", strings.Join(ids, " "))
+	case s.report != "" && !*all && len(ids) == 0:
+		return nil, errors.New("--report wants experiments to run: name some, or say --all")
+	}
+	s.list = !*all && len(ids) == 0
+	return s, s.choose(ids)
+}
+
+// choose finds the experiments; no ids are all of them.
+func (s *settings) choose(ids []string) error {
+	if len(ids) == 0 {
+		s.chosen = experiment.All()
+	}
+	for _, id := range ids {
+		e := experiment.Find(id)
+		if e == nil {
+			return fmt.Errorf("there is no experiment %q; \"interlock lab\" lists them", id)
+		}
+		s.chosen = append(s.chosen, e)
+	}
+	return nil
+}
+
+// languageOf is the language of the environment, if it is one of the lab's.
+func languageOf(getenv func(string) string) string {
+	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
+		if value := getenv(name); value != "" {
+			if strings.HasPrefix(value, "zh") {
+				return string(story.ZH)
+			}
+			return string(story.EN)
+		}
+	}
+	return string(story.EN)
+}

@@ -1,0 +1,44 @@
+// Command interlock-lab shows how locks of articles about distributed locks fail, and interlock in the same events. It is
+// what "interlock lab" starts, and starts the servers that it needs itself.
+//
+//	interlock lab                             lists the experiments
+//	interlock lab D3                          runs one, or several: D3 D10
+//	interlock lab --all --report lab.html     runs all and writes a page with pictures
+//
+// Flags: --lang en or zh (the default is the environment's, otherwise en), -o json, --report FILE, --all.
+//
+// Exit codes: 0 all flaws were shown as expected; 1 one was not; 64 usage; 69 a server is not installed (the message says
+// what to install; the other experiments were run); 125 the lab itself failed; 130 it was interrupted.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/interlock-go/interlock/lab/internal/play"
+)
+
+// The exit codes, which are those of the command interlock where it has the same.
+const (
+	exitOK          = 0
+	exitUnexpected  = 1
+	exitUsage       = 64
+	exitMissing     = 69
+	exitFailed      = 125
+	exitInterrupted = 130
+)
+
+func main() {
+	play.ServeIfProcess()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv)
+	if ctx.Err() != nil {
+		fmt.Fprintln(os.Stderr, "interlock lab: interrupted")
+		code = exitInterrupted
+	}
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/lab/internal/experiment"
+	"github.com/interlock-go/interlock/lab/internal/play"
+	"github.com/interlock-go/interlock/lab/internal/report"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+// atOnce is how many experiments run at the same time. They wait most of the time.
+const atOnce = 4
+
+// result is what became of one experiment.
+type result struct {
+	of    *experiment.Experiment
+	story *story.Story // nil if it did not come to its end
+	err   error
+}
+
+// code is the exit code that the result asks for.
+func (r *result) code() int {
+	switch {
+	case errors.Is(r.err, servers.ErrMissing):
+		return exitMissing
+	case r.story == nil:
+		return exitFailed
+	case !r.story.OK() || r.err != nil:
+		return exitUnexpected
+	default:
+		return exitOK
+	}
+}
+
+// run does what the arguments say and returns the exit code: stories on stdout, everything else on stderr.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
+	s, err := parse(args, getenv, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintln(stderr, "interlock lab:", err)
+		return exitUsage
+	case s.list:
+		return s.print(stdout, stderr)
+	}
+	var stories []*story.Story
+	worst := exitOK
+	for r := range s.runAll(ctx) {
+		if r.story != nil {
+			stories = append(stories, r.story)
+		}
+		worst = max(worst, r.code())
+		if err := s.tell(r, stdout, stderr); err != nil {
+			fmt.Fprintln(stderr, "interlock lab:", err)
+			return exitFailed
+		}
+	}
+	if err := s.finish(stories, stdout, stderr); err != nil {
+		fmt.Fprintln(stderr, "interlock lab:", err)
+		return exitFailed
+	}
+	return worst
+}
+
+// runAll runs the experiments, some of them at the same time, and yields what became of them in their order.
+func (s *settings) runAll(ctx context.Context) func(yield func(*result) bool) {
+	return func(yield func(*result) bool) {
+		slots := make(chan struct{}, atOnce)
+		results := make([]chan *result, len(s.chosen))
+		for i := range results {
+			results[i] = make(chan *result, 1) // an experiment ends whether anybody looks or not
+		}
+		go func() { // ends when the last experiment has begun
+			for i, e := range s.chosen {
+				slots <- struct{}{}
+				go func() {
+					results[i] <- runOne(ctx, e)
+					<-slots
+				}()
+			}
+		}()
+		for _, c := range results {
+			if !yield(<-c) {
+				return
+			}
+		}
+	}
+}
+
+func runOne(ctx context.Context, e *experiment.Experiment) *result {
+	r := &result{of: e}
+	r.err = play.Alone(func(t testing.TB) { r.story = e.Run(ctx, t) })
+	return r
+}
+
+// tell prints one result.
+func (s *settings) tell(r *result, stdout, stderr io.Writer) error {
+	if r.err != nil {
+		fmt.Fprintf(stderr, "interlock lab: %s: %v\n", r.of.ID, r.err)
+	}
+	switch {
+	case r.story == nil || s.json:
+		return nil
+	case s.report != "": // the page has the stories
+		_, err := fmt.Fprintf(stdout, "%-4s %s: %s\n", r.of.ID, r.of.Title.In(s.lang), r.story.Verdict().In(s.lang))
+		return err
+	default:
+		if err := r.story.Print(stdout, story.Style{Lang: s.lang}); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(stdout)
+		return err
+	}
+}
+
+// finish writes what is written when all have run.
+func (s *settings) finish(stories []*story.Story, stdout, stderr io.Writer) error {
+	if s.json {
+		if err := encode(stdout, stories); err != nil {
+			return err
+		}
+	}
+	if s.report == "" {
+		return nil
+	}
+	file, err := os.Create(s.report)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(report.Write(file, stories, s.lang), file.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "interlock lab: wrote %s\n", s.report)
+	return nil
+}
+
+// print lists the experiments.
+func (s *settings) print(stdout, stderr io.Writer) int {
+	if s.json {
+		type entry struct {
+			ID    string     `json:"id"`
+			Title story.Text `json:"title"`
+			About story.Text `json:"about"`
+			Needs []string   `json:"needs"`
+		}
+		var all []entry
+		for _, e := range s.chosen {
+			all = append(all, entry{e.ID, e.Title, e.About, e.Needs})
+		}
+		if err := encode(stdout, all); err != nil {
+			fmt.Fprintln(stderr, "interlock lab:", err)
+			return exitFailed
+		}
+		return exitOK
+	}
+	for _, e := range s.chosen {
+		fmt.Fprintf(stdout, "%-4s %s\n", e.ID, e.Title.In(s.lang))
+	}
+	fmt.Fprint(stderr, "\n", usage)
+	return exitOK
+}
+
+func encode(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(value)
+}

@@ -1,0 +1,139 @@
+package play
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/lab/exhibit"
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+// Link is an actor's connection to one server.
+type Link struct {
+	actor *Actor
+	conn  *servers.RedisConn
+	addr  string
+	label string // of the server, where there are several
+}
+
+var _ exhibit.Conn = (*Link)(nil)
+
+// Dial connects the client to a Redis. The label tells which, where there are several.
+func (a *Actor) Dial(addr, label string) *Link {
+	a.p.Helper()
+	conn, err := servers.DialRedis(a.p.Context(), addr, nil)
+	if err != nil {
+		a.p.Fatalf("%s cannot connect to %s: %v", a.name, addr, err)
+	}
+	l := &Link{actor: a, conn: conn, addr: addr, label: label}
+	a.links = append(a.links, l)
+	a.p.Cleanup(func() { _ = conn.Close() })
+	return l
+}
+
+// Do sends one command and writes it down, with its answer. This is where a client stands still or dies.
+func (l *Link) Do(ctx context.Context, args ...string) (any, error) {
+	a := l.actor
+	if err := a.gate(args); err != nil {
+		return nil, err
+	}
+	reply, err := l.conn.Do(ctx, args...)
+	if a.quiet {
+		return reply, err
+	}
+	a.p.step(a.name, story.Asks, l.said(args, reply, err))
+	return reply, err
+}
+
+// said is a command and its answer. That none came is told in words: what the system calls it differs.
+func (l *Link) said(args []string, reply any, err error) story.Text {
+	text := Command(args) + "  →  "
+	if l.label != "" {
+		text = l.label + ": " + text
+	}
+	if refused := servers.RedisError(""); err != nil && !errors.As(err, &refused) {
+		return story.Join(story.Same(text), story.T("no answer", "没有回答"))
+	}
+	return story.Same(text + Answer(reply, err))
+}
+
+// Command is a command as a story tells it. Scripts are cut: the exhibit's own text shows them.
+func Command(args []string) string {
+	words := slices.Clone(args)
+	for i, word := range words {
+		switch {
+		case i == 1 && strings.EqualFold(words[0], "EVAL"):
+			words[i] = "<script>"
+		case word == "" || strings.ContainsAny(word, " \n"):
+			words[i] = fmt.Sprintf("%q", word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Answer is a reply as a story tells it.
+func Answer(reply any, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	switch reply := reply.(type) {
+	case nil:
+		return "(nil)"
+	case string:
+		return reply
+	case []any:
+		var all []string
+		for _, r := range reply {
+			all = append(all, Answer(r, nil))
+		}
+		return "[" + strings.Join(all, ", ") + "]"
+	default:
+		return fmt.Sprint(reply)
+	}
+}
+
+// Must sends a command of the client's own work.
+func (l *Link) Must(args ...string) any {
+	l.actor.p.Helper()
+	reply, err := l.Do(l.actor.p.Context(), args...)
+	if err != nil {
+		l.actor.p.Fatalf("%s: %s: %v", l.actor.name, Command(args), err)
+	}
+	return reply
+}
+
+// Counted is a link that writes nothing down and counts.
+type Counted struct {
+	link  *Link
+	limit int
+	sent  int
+	full  func()
+}
+
+// Quietly returns a new connection of the same client to the same server whose commands are counted, not told. After the
+// limit it calls full.
+func (l *Link) Quietly(limit int, full func()) *Counted {
+	l.actor.p.Helper()
+	fresh := l.actor.p.Actor(l.actor.name).Dial(l.addr, l.label)
+	return &Counted{link: fresh, limit: limit, full: full}
+}
+
+// Sent returns how many commands were sent.
+func (c *Counted) Sent() int { return c.sent }
+
+// Do sends one command.
+func (c *Counted) Do(ctx context.Context, args ...string) (any, error) {
+	reply, err := c.link.conn.Do(ctx, args...)
+	if c.sent++; c.sent == c.limit {
+		c.full()
+	}
+	return reply, err
+}
+
+// Short is a duration as a story tells it.
+func Short(d time.Duration) string { return d.Round(time.Millisecond).String() }

@@ -1,0 +1,114 @@
+package play
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/lab/internal/story"
+)
+
+func TestMain(m *testing.M) {
+	ServeIfProcess()
+	os.Exit(m.Run())
+}
+
+// direct runs a play of its own and returns what it failed with.
+func direct(ctx context.Context, f func(p *Play)) (*story.Story, error) {
+	var p *Play
+	err := Alone(func(t testing.TB) {
+		p = New(ctx, t, "T", story.Same("title"), story.Same("about"))
+		f(p)
+	})
+	return p.Story(), err
+}
+
+func TestTwoBelievers_OfTheSoundLock_FailTheExperiment(t *testing.T) {
+	both := func(p *Play) {
+		p.Actor("A").Believes(true, "in", "in")
+		p.Actor("B").Believes(true, "in", "in")
+	}
+	for name, c := range map[string]struct {
+		begin func(p *Play)
+		ok    bool
+	}{
+		"exhibit":   {func(p *Play) { p.Act("x", "x") }, true},
+		"sound":     {func(p *Play) { p.Sound("x", "x") }, false},
+		"and fence": {func(p *Play) { p.Fenced("x", "x") }, true},
+	} {
+		s, err := direct(t.Context(), func(p *Play) {
+			c.begin(p)
+			both(p)
+		})
+		if s.OK() != c.ok || (err == nil) != c.ok {
+			t.Errorf("%s: OK is %v and the error %v, want %v", name, s.OK(), err, c.ok)
+		}
+		if last := s.Acts[0].Steps[2]; last.Kind != story.Clash {
+			t.Errorf("%s: the clash is not told but %+v", name, last)
+		}
+	}
+}
+
+func TestShow_OfWhatDidNotHappen_FailsTheExperiment(t *testing.T) {
+	s, err := direct(t.Context(), func(p *Play) {
+		p.Act("x", "x")
+		p.Actor("A").Believes(true, "in", "in")
+		p.ShowClash("two were inside", "x")
+	})
+	if s.OK() || err == nil || !strings.Contains(err.Error(), "two were inside") {
+		t.Errorf("OK is %v, the error %v", s.OK(), err)
+	}
+}
+
+func TestActor_StandsStillBeforeACommand_AndGoesOnOrDies(t *testing.T) {
+	p := New(t.Context(), t, "T", story.Same(""), story.Same(""))
+	p.Act("x", "x")
+	server := p.Redis()
+	a := p.Actor("A")
+	link := a.Dial(server.Addr(), "")
+	var err error
+	pause := a.UntilNth("SET", 2, func() {
+		for _, value := range []string{"1", "2"} {
+			if _, err = link.Do(p.Context(), "SET", "k", value); err != nil {
+				return
+			}
+		}
+	})
+	if got := server.Ask("GET", "k"); got != "1" {
+		t.Errorf("before the second SET the value is %v", got)
+	}
+	pause.Resume()
+	if got := server.Ask("GET", "k"); got != "2" || err != nil {
+		t.Errorf("after it the value is %v, the error %v", got, err)
+	}
+	a.Until("SET", func() { _, err = link.Do(p.Context(), "SET", "k", "3") }).Kill()
+	if got := server.Ask("GET", "k"); got != "2" || !errors.Is(err, errDead) {
+		t.Errorf("the dead has written: the value is %v, the error %v", got, err)
+	}
+}
+
+func TestProcess_ThatStandsStill_IsOvertakenAndTold(t *testing.T) {
+	p := New(t.Context(), t, "T", story.Same(""), story.Same(""))
+	p.Sound("x", "x")
+	server, goods := p.Redis(), p.Guarded()
+	a, b := p.Process("A", server.URL(), "k", time.Second), p.Process("B", server.URL(), "k", time.Second)
+	if !a.TryLock() || b.TryLock() || !goods.Write(a) {
+		t.Fatal("A has not got the lock alone")
+	}
+	a.Stop()
+	b.BeginLock()
+	if !b.Granted() || !goods.Write(b) {
+		t.Fatal("B has not got it after A's lease")
+	}
+	a.Continue()
+	if goods.Write(a) || a.Reenter() || a.Unlock() {
+		t.Error("A goes on as if it had the lock")
+	}
+	b.Kill()
+	if p.state("B") != story.Dead {
+		t.Error("B is not dead")
+	}
+}
