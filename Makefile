@@ -53,6 +53,10 @@ build: ## build bin/interlock
 tools: build ## build the command and the programs that it starts (interlock bench) into bin/
 	scripts/programs.sh
 
+.PHONY: lab
+lab: ## run every experiment of the lab and write lab.html
+	cd lab && go run ./cmd/interlock-lab --all --report ../lab.html
+
 .PHONY: isolate
 isolate: ## show that each engine brings only its own dependencies (testdata/deps)
 	scripts/isolate.sh
