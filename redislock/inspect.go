@@ -90,9 +90,10 @@ func globQuote(s string) string {
 
 // sight is what look found of one lock.
 type sight struct {
-	info  driver.LockInfo
-	inUse bool
-	err   error
+	info   driver.LockInfo
+	tokens []int // how many each holder has
+	inUse  bool
+	err    error
 }
 
 // look reads locks, each by itself.
@@ -111,6 +112,16 @@ func (d *Driver) look(ctx context.Context, keys []driver.Key) []sight {
 		sights[i] = seen(keys[i], r.Text)
 	})
 	return sights
+}
+
+// Look reads one lock, in one round trip. It reports whether the lock is held or waited for, and how many tokens the block of
+// each holder has.
+func (d *Driver) Look(ctx context.Context, key driver.Key) (info driver.LockInfo, tokens []int, inUse bool, err error) {
+	if d.isClosed() {
+		return driver.LockInfo{}, nil, false, driver.ErrClosed
+	}
+	s := d.look(ctx, []driver.Key{key})[0]
+	return s.info, s.tokens, s.inUse, s.err
 }
 
 // stored is a lock as look.lua tells it.
@@ -144,11 +155,15 @@ func seen(key driver.Key, text string) sight {
 	}
 	if l.Thin != "" {
 		info.Holders = []driver.Holder{thinHolder(l.Thin, now, l.Lasts)}
-		return sight{info: info, inUse: true}
+		f := strings.SplitN(l.Thin, " ", 11)
+		tokens, _ := strconv.Atoi(f[min(9, len(f)-1)])
+		return sight{info: info, tokens: []int{max(tokens, 1)}, inUse: true}
 	}
+	var tokens []int
 	for _, f := range records(l.Holds) {
 		if h := f.holder(); h.Until.After(time.UnixMicro(now)) {
 			info.Holders = append(info.Holders, h)
+			tokens = append(tokens, int(max(f.number(17), 1)))
 		}
 	}
 	for _, f := range records(l.Waiters) {
@@ -158,7 +173,7 @@ func seen(key driver.Key, text string) sight {
 			info.Waiters = append(info.Waiters, w)
 		}
 	}
-	return sight{info: info, inUse: len(info.Holders)+len(info.Waiters) > 0}
+	return sight{info: info, tokens: tokens, inUse: len(info.Holders)+len(info.Waiters) > 0}
 }
 
 // thinHolder reads 1 ID TOKEN SINCE PASS WAY CLAIM TTL LEASE TOKENS CHANNEL META.

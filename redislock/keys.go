@@ -80,6 +80,9 @@ func slotOf(key string) uint16 {
 	return crc16(key) % slots
 }
 
+// SlotOf returns the slot of a key, for a [Call] of a package that builds on this one.
+func SlotOf(key string) uint16 { return slotOf(key) }
+
 // crc16 is CRC-16/XMODEM: polynomial 0x1021, no reflection, starting from 0.
 func crc16(s string) uint16 {
 	table := crcTable()

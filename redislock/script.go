@@ -19,6 +19,12 @@ func (s *Script) Source() string { return s.source }
 // SHA is what EVALSHA takes.
 func (s *Script) SHA() string { return s.sha }
 
+// NewScript returns a script for [Conn.Call], for packages that build on this one. It answers with one string.
+func NewScript(source string) *Script {
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
+	return &Script{source: source, sha: hex.EncodeToString(sum[:])}
+}
+
 //go:embed scripts/*.lua
 var scriptFiles embed.FS
 
@@ -32,6 +38,5 @@ func newScript(names ...string) *Script {
 		}
 		source += string(text)
 	}
-	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
-	return &Script{source: source, sha: hex.EncodeToString(sum[:])}
+	return NewScript(source)
 }

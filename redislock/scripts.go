@@ -6,6 +6,7 @@ var (
 	releaseScript = newScript("release_fast", "clock", "begin", "text", "lock", "rules", "open", "end", "release")
 	requeueScript = newScript("clock", "begin", "text", "lock", "rules", "open", "end", "requeue", "acquire")
 	breakScript   = newScript("clock", "begin", "text", "lock", "rules", "open", "end", "break")
+	confirmScript = newScript("clock", "begin", "text", "lock", "rules", "open", "end", "confirm")
 	renewScript   = newScript("renew")
 	lookScript    = newScript("clock", "text", "look")
 )

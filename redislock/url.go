@@ -22,16 +22,14 @@ const dialTimeout = 5 * time.Second
 
 // openURL returns a driver for u, with a client of its own.
 func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver, error) {
-	o, opts, err := fromURL(u, c)
+	dial, opts, err := Dialer(u, c)
 	if err != nil {
 		return nil, err
 	}
-	client, err := connect(ctx, o)
+	conn, err := dial(ctx)
 	if err != nil {
-		return nil, &openError{u, err}
+		return nil, err
 	}
-	conn := newRueidisConn(client, true)
-	conn.wires = wireOptionsOf(&o)
 	d, err := start(ctx, conn, opts)
 	var badlySetUp *setupError
 	switch {
@@ -42,6 +40,27 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	}
 	return nil, &openError{u, err}
 }
+
+// Dialer reads a URL, as the package doc describes them, and returns what connects to the servers that it names, and the options
+// in it. It is for packages that put something between a Conn and its driver, which takes the Conn over: see [StartConn].
+func Dialer(u *driver.URL, c driver.Config) (dial func(ctx context.Context) (Conn, error), opts *Options, err error) {
+	o, opts, err := fromURL(u, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context) (Conn, error) {
+		client, err := connect(ctx, o)
+		if err != nil {
+			return nil, &openError{u, err}
+		}
+		conn := newRueidisConn(client, true)
+		conn.wires = wireOptionsOf(&o)
+		return conn, nil
+	}, opts, nil
+}
+
+// RueidisConn is the Conn that [New] uses. Its Close leaves the client open.
+func RueidisConn(client rueidis.Client) Conn { return newRueidisConn(client, false) }
 
 // connect makes a client. rueidis connects at once and knows no context, so it is left to itself when ctx ends, and what
 // it brings then is closed.

@@ -1,0 +1,61 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Confirmation is what [Driver.Confirm] sets.
+type Confirmation struct {
+	driver.Key
+	ID     string
+	Lease  time.Duration
+	Token  uint64
+	Tokens int // at least 1
+}
+
+// Confirm makes a hold last for its lease from now, as Renew does, and gives it tokens that were minted elsewhere, so that
+// this server's later ones are greater; smaller ones than it has minted itself are set all the same. It costs one round
+// trip. It is for locks that several servers keep together; see package redlock. An error that matches driver.ErrLost says
+// that there is no such hold; after every other one the outcome is unknown.
+func (d *Driver) Confirm(ctx context.Context, c *Confirmation) error {
+	if d.isClosed() {
+		return driver.ErrClosed
+	}
+	keys, slot := d.names.request(c.Key, c.ID)
+	last := c.Token + uint64(max(c.Tokens, 1)) - 1
+	answer := d.conn.Call(ctx, &Call{
+		Script: confirmScript, Slot: slot, Keys: keys[:],
+		Args:     []string{c.ID, leaseMillis(c.Lease), digits(c.Token), digits(last)},
+		Replicas: d.opts.Replicas, ReplicaTimeout: d.opts.ReplicaTimeout,
+	})
+	if answer.Err != nil {
+		return d.unavailable(ctx, "confirm", c.Name, answer.Err)
+	}
+	word, reason, _ := strings.Cut(answer.Text, " ")
+	switch {
+	case word == "lost":
+		return lostError(c.Key, reason)
+	case word == "newer":
+		return errNewer(reason)
+	case word != "ok":
+		return fmt.Errorf("redis: the answer %q to a confirmation cannot be read", answer.Text)
+	case answer.Acked < d.opts.Replicas:
+		return &driver.UnavailableError{
+			Op: "confirm", Name: c.Name,
+			Err: fmt.Errorf("only %d of %d replicas have acknowledged", answer.Acked, d.opts.Replicas),
+		}
+	}
+	return nil
+}
+
+// digits writes a token as scripts compare them: as strings of one width.
+func digits(token uint64) string {
+	s := strconv.FormatUint(token, 10)
+	return strings.Repeat("0", max(16-len(s), 0)) + s
+}

@@ -1,0 +1,290 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+const (
+	// The bounds of a round's patience with votes that are no majority. The longest is well below the 2 s after which a node
+	// takes back a vote that it has pushed.
+	shortestPatience = 4 * time.Millisecond
+	longestPatience  = 400 * time.Millisecond
+
+	// mostTries is how many rounds a try makes at most, if others try at the same time and nobody gets a majority.
+	mostTries = 8
+
+	// beat is the longest pause between two heartbeats of a wait; see redislock.
+	beat = time.Second
+)
+
+// errSplit ends a round without a majority for anybody, or so late that the majority is worth nothing.
+var errSplit = errors.New("the votes are split")
+
+// Acquire asks all nodes at once, and returns as soon as a majority has granted: after one round trip if all have, after two
+// if not. A node that is in use puts the request into its queue and pushes its vote when it is its turn.
+func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	if err := d.check(r); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	c, fresh, err := d.enter(r)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if !fresh && !c.resume(r) {
+		return c.again(ctx, r)
+	}
+	g, err := c.acquire(ctx, fresh)
+	c.mu.Lock()
+	c.busy = false
+	c.mu.Unlock()
+	if driver.IsDefinite(err) {
+		d.forget(c)
+	}
+	return g, err
+}
+
+// check refuses what can never be granted, beyond what each node refuses.
+func (d *Driver) check(r *driver.Request) error {
+	switch {
+	case !slices.Contains(traits.Kinds, r.Kind):
+		return fmt.Errorf("redlock: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
+	case r.Named:
+		return fmt.Errorf("redlock: named owners: %s: %w", traits.Lacks[0].Reason, driver.ErrUnsupported)
+	case r.Limit != 0 && r.Mode != driver.Exclusive:
+		return fmt.Errorf("redlock: a limit: two majorities may have only one node in common, so they do not count permits: %w",
+			driver.ErrUnsupported)
+	case r.Lease > d.opts.LongestLease:
+		return fmt.Errorf("redlock: a lease of %v is longer than the longest, %v; set LongestLease (longest-lease in the URL) "+
+			"in all clients: %w", r.Lease, d.opts.LongestLease, driver.ErrUnsupported)
+	case r.ID == "" || strings.ContainsAny(r.ID, " \r\n"):
+		return fmt.Errorf("redlock: a request whose ID is empty or has spaces: %w", driver.ErrUnsupported)
+	}
+	return nil
+}
+
+// enter returns the claim of a request, and whether it is new.
+func (d *Driver) enter(r *driver.Request) (c *claim, fresh bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, false, driver.ErrClosed
+	}
+	at := place{r.Key, r.ID}
+	if c := d.current[at]; c != nil {
+		return c, false, nil
+	}
+	c = &claim{d: d, r: *r, lease: r.Lease, busy: true}
+	d.current[at] = c
+	return c, true, nil
+}
+
+func (d *Driver) forget(c *claim) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at := (place{c.r.Key, c.r.ID}); d.current[at] == c {
+		delete(d.current, at)
+	}
+}
+
+// resume makes r go on where an Acquire of the same request was ended by its context, if one was.
+func (c *claim) resume(r *driver.Request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy || c.held || c.ending != nil || c.rd == nil {
+		return false
+	}
+	c.r, c.busy = *r, true
+	return true
+}
+
+// acquire runs rounds until one brings a majority, or an error.
+func (c *claim) acquire(ctx context.Context, fresh bool) (driver.Grant, error) {
+	for splits := 0; ; splits++ {
+		rd, err := c.next(splits, fresh || splits > 0)
+		if err == nil {
+			err = rd.run(ctx)
+		}
+		if err == nil {
+			return c.take(rd)
+		}
+		if rd == nil || !errors.Is(err, errSplit) && !driver.IsDefinite(err) {
+			c.halt()
+			return driver.Grant{}, err
+		}
+		// Nobody else takes this round back: either there is another one, or the error says that nothing is left.
+		rd.abandon(ctx)
+		if driver.IsDefinite(err) {
+			return driver.Grant{}, err
+		}
+		if err := c.rest(ctx, rd.patience); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+}
+
+// next begins a round. Each is more patient than the one before, so that of several which take the votes from each other one
+// keeps them until the others have given up.
+func (c *claim) next(splits int, fresh bool) (*round, error) {
+	trip := time.Duration(c.d.trip.Load())
+	patience := min(max(4*trip, shortestPatience)<<min(splits, 6), longestPatience, max(c.r.Lease/8, time.Millisecond))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending != nil {
+		return nil, c.gone()
+	}
+	if !fresh {
+		c.rd = c.copied(c.r.Waiting)
+		return c.rd, nil
+	}
+	return c.begin(patience), nil
+}
+
+// rest lets others have the votes, for a random time.
+func (c *claim) rest(ctx context.Context, patience time.Duration) error {
+	select {
+	case <-time.After(rand.N(patience)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.d.base.Done():
+		return driver.ErrClosed
+	}
+}
+
+// halt ends what the latest round has under way. The caller of Acquire has it undone.
+func (c *claim) halt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rd != nil {
+		c.rd.stop()
+	}
+}
+
+// take makes the claim a hold.
+func (c *claim) take(rd *round) (driver.Grant, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending != nil {
+		return driver.Grant{}, c.gone()
+	}
+	c.held = true
+	return c.answer, nil
+}
+
+// again answers a copy of the request: it takes nothing that the first has not.
+func (c *claim) again(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	c.mu.Lock()
+	if c.ending != nil || c.rd == nil {
+		defer c.mu.Unlock()
+		return driver.Grant{}, c.gone()
+	}
+	rd := c.copied(r.Waiting)
+	c.mu.Unlock()
+	err := rd.run(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rd.stop()
+	switch {
+	case errors.Is(err, errSplit):
+		err = rd.unreachable("acquire")
+	case err == nil && c.ending != nil:
+		err = c.gone()
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return c.answer, nil
+}
+
+func (c *claim) gone() error {
+	return fmt.Errorf("%s %q: this request was released or undone: %w", c.r.Kind, c.r.Name, driver.ErrLost)
+}
+
+// run waits until the round has a majority, or cannot have one.
+func (rd *round) run(ctx context.Context) error {
+	for {
+		rd.c.mu.Lock()
+		do, wait := rd.judge(time.Now())
+		rd.c.mu.Unlock()
+		switch {
+		case do == nil:
+		case errors.Is(do, errMajority):
+			if done, err := rd.decide(ctx); done || err != nil {
+				return err
+			}
+			continue
+		default:
+			return do
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-rd.news: // a vote has changed
+		case <-timer.C: // nothing came, and that says something
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-rd.c.d.base.Done():
+			timer.Stop()
+			return driver.ErrClosed
+		}
+		timer.Stop()
+	}
+}
+
+// decide makes a hold of the votes. It reports false if more are needed.
+func (rd *round) decide(ctx context.Context) (done bool, err error) {
+	c := rd.c
+	c.mu.Lock()
+	votes, blocks := rd.granted(time.Now())
+	known := c.answer // if another copy of the request was granted before: the tokens are those that it has
+	c.mu.Unlock()
+	if len(votes) < c.d.quorum {
+		return false, nil
+	}
+	tokens := common(blocks, c.d.quorum)
+	if len(votes) < len(rd.votes) {
+		tokens = largest(blocks)
+		if known.Nonce == rd.id {
+			tokens = blockOf(known.Token, known.Tokens)
+		}
+		votes, err = rd.confirm(ctx, tokens)
+		if err != nil || len(votes) < c.d.quorum {
+			return false, err
+		}
+	}
+	sent, lease := window(votes, c.d.quorum)
+	if left(sent, lease) <= 0 {
+		return false, errSplit // it took too long
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := driver.Grant{Token: tokens.first, Tokens: tokens.tokens(), Nonce: rd.id, Sent: sent, Lease: lease}
+	if c.answer.Nonce == rd.id {
+		g.Token, g.Tokens = c.answer.Token, c.answer.Tokens
+	}
+	c.answer = g
+	return true, nil
+}
+
+// granted returns the votes that last, and the tokens that each node has minted. The caller holds claim.mu.
+func (rd *round) granted(now time.Time) (votes []driver.Grant, blocks []block) {
+	blocks = make([]block, len(rd.votes))
+	for i := range rd.votes {
+		if v := &rd.votes[i]; v.state == granted && v.ends().After(now) {
+			votes = append(votes, v.grant)
+			blocks[i] = blockOf(v.grant.Token, v.grant.Tokens)
+		}
+	}
+	return votes, blocks
+}

@@ -1,0 +1,114 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock"
+)
+
+// Break takes a lock from the owner one of whose tokens is given: it looks at all nodes, and breaks the hold on each by the
+// token that it has there. It costs two round trips, and succeeds when so many have confirmed that the others are no majority.
+// The holder is told by push, when too few votes are left.
+func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
+	views := make([]map[driver.Key]driver.LockInfo, len(d.nodes))
+	counts := make([][]int, len(d.nodes))
+	err := d.survey(ctx, "break", key.Name, func(ctx context.Context, i int, n *redislock.Driver) (func(), error) {
+		info, tokens, _, err := n.Look(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return func() { views[i], counts[i] = map[driver.Key]driver.LockInfo{key: info}, tokens }, nil
+	})
+	if err != nil {
+		return err
+	}
+	holds, unheard := d.holdsOf(key, views)
+	for i, view := range views {
+		for at, h := range view[key].Holders {
+			id, _ := hidden(h.Owner)
+			for _, o := range holds {
+				if o.id == id {
+					o.blocks[i] = blockOf(h.Token, counts[i][at])
+				}
+			}
+		}
+	}
+	var other *hold
+	for _, h := range holds {
+		switch {
+		case h.votes+unheard < d.quorum: // it holds nothing yet
+		case h.current(d.quorum, unheard).has(token):
+			return d.breakHold(ctx, key, h)
+		default:
+			other = h
+		}
+	}
+	if other == nil {
+		return driver.ErrNotHeld
+	}
+	return &driver.HeldError{
+		Kind: key.Kind, Name: key.Name, Owner: other.shown.Owner, Client: other.shown.Client,
+		Token: common(other.blocks, d.quorum).first, Since: other.shown.Since, Until: other.shown.Until,
+	}
+}
+
+// current are the tokens of h, as far as that is known: nodes that have not answered may have larger ones, and so raise those
+// that count.
+func (h *hold) current(quorum, unheard int) block {
+	b := common(h.blocks, quorum)
+	blocks := make([]block, 0, len(h.blocks))
+	for _, o := range h.blocks {
+		if o == (block{}) && unheard > 0 {
+			unheard--
+			o = block{^uint64(0), ^uint64(0)}
+		}
+		blocks = append(blocks, o)
+	}
+	if up := common(blocks, quorum).last; up != ^uint64(0) {
+		b.last = max(b.last, up)
+	}
+	return b
+}
+
+// breakHold ends h on every node.
+func (d *Driver) breakHold(ctx context.Context, key driver.Key, h *hold) error {
+	ctx, cancel := context.WithTimeout(ctx, d.opts.NodeTimeout)
+	defer cancel()
+	said := make(chan error, len(d.nodes))
+	for i, n := range d.nodes {
+		started := d.spawn(func() { // ends with ctx
+			said <- n.call(func(nd *redislock.Driver) error {
+				if h.blocks[i] == (block{}) { // it has no vote there, or the node has not answered
+					_, _, _, err := nd.Look(ctx, key)
+					return err
+				}
+				return nd.Break(ctx, key, h.blocks[i].first)
+			})
+		})
+		if !started {
+			return driver.ErrClosed
+		}
+	}
+	without := 0
+	var errs []error
+	for left := len(d.nodes); left > 0; left-- {
+		select {
+		case err := <-said:
+			if err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, driver.ErrHeld) {
+				without++
+			} else {
+				errs = append(errs, err)
+			}
+		case <-d.base.Done():
+			return driver.ErrClosed
+		}
+	}
+	if without > len(d.nodes)-d.quorum {
+		return nil
+	}
+	return &driver.UnavailableError{Op: "break", Name: key.Name, Err: fmt.Errorf("%d of %d nodes have answered, and %d are needed: %w",
+		without, len(d.nodes), len(d.nodes)-d.quorum+1, errors.Join(errs...))}
+}

@@ -1,0 +1,226 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock"
+	"github.com/redis/rueidis"
+)
+
+var (
+	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Renewer   = (*Driver)(nil)
+	_ driver.Inspector = (*Driver)(nil)
+	_ driver.Breaker   = (*Driver)(nil)
+	_ driver.Diagnoser = (*Driver)(nil)
+)
+
+var traits = driver.Traits{
+	Engine: "redlock", Ends: driver.Leases,
+	Kinds: []driver.Kind{driver.KindMutex, driver.KindRWMutex},
+	Lacks: []driver.Lack{
+		{Ability: driver.NamedOwners, Reason: "two nodes may know different holds of an owner, so the holds have no token in common"},
+		{Ability: driver.Order, Reason: "each node has a queue of its own, and requests that come at once may stand in a different order on each"},
+	},
+}
+
+// fewest is how few nodes make sense: two have the same majority as one more would, and each is needed.
+const fewest = 3
+
+// Driver is one client's access to locks that a majority of independent Redis servers keeps. It is safe for concurrent use
+// and must not be copied.
+type Driver struct {
+	opts   Options
+	nodes  []*node
+	quorum int
+
+	base    context.Context //nolint:containedctx // ended by Close: what runs in the background ends with it
+	stop    context.CancelFunc
+	tasks   sync.WaitGroup // what spawn runs
+	trip    atomic.Int64   // how long a majority takes to answer, in nanoseconds; smoothed
+	mu      sync.Mutex     // guards what follows; nothing is waited for under it
+	closed  bool
+	current map[place]*claim // acquisitions under way, holds, and what is being released
+}
+
+// New returns a driver over clients of independent servers: none is a replica of another, none is named twice. There must be
+// at least three, and there should be an odd number, of which a warning to the logger says why. It returns when all nodes
+// have answered, or a majority has and the others are late; the others are connected to as they come. Close leaves the
+// clients open. A nil opts means the defaults.
+func New(nodes []rueidis.Client, opts *Options) (*Driver, error) {
+	dials := make([]dialer, len(nodes))
+	for i, client := range nodes {
+		if client == nil {
+			return nil, fmt.Errorf("redlock: the client of node %d is nil", i+1)
+		}
+		dials[i] = dialer{"node " + strconv.Itoa(i+1), func(context.Context) (redislock.Conn, error) {
+			return redislock.RueidisConn(client), nil
+		}}
+	}
+	return open(context.Background(), dials, opts) //nolint:forbidigo // as sql.OpenDB, it takes none
+}
+
+// open connects to the nodes and returns a driver over them.
+func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
+	o, err := opts.withDefaults()
+	if err == nil {
+		err = checkNodes(dials)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(dials)%2 == 0 {
+		o.Logger.Warn("redlock: nodes: "+evenAdvice(len(dials)), "check", "nodes")
+	}
+	d := &Driver{opts: o, quorum: len(dials)/2 + 1, current: make(map[place]*claim)}
+	d.base, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for _, dial := range dials {
+		n := newNode(dial, &d.opts)
+		d.nodes = append(d.nodes, n)
+		d.spawn(func() { n.connect(d.base) })
+	}
+	err = d.awaitNodes(ctx)
+	if err == nil {
+		err = d.begin(ctx)
+	}
+	if err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// checkNodes refuses what cannot be meant.
+func checkNodes(dials []dialer) error {
+	if len(dials) < fewest {
+		return fmt.Errorf("redlock: %d nodes cannot outvote a node that fails; name at least %d, better 5, independent servers, "+
+			"or use redis:// for one", len(dials), fewest)
+	}
+	for i, dial := range dials {
+		if slices.ContainsFunc(dials[:i], func(o dialer) bool { return o.name == dial.name }) {
+			return fmt.Errorf("redlock: %s is named twice, so that it would have two votes", dial.name)
+		}
+	}
+	return nil
+}
+
+func evenAdvice(n int) string {
+	return fmt.Sprintf("%d nodes survive no more failures than %d would, and split votes are likelier; use an odd number", n, n-1)
+}
+
+// late is for how long open waits for further nodes when it has a majority.
+const late = 250 * time.Millisecond
+
+// awaitNodes returns when all nodes have been tried, or a majority is there and the others are late.
+func (d *Driver) awaitNodes(ctx context.Context) error {
+	all := make(chan struct{})
+	d.spawn(func() { // ends with the nodes' first attempts, or with d
+		defer close(all)
+		for _, n := range d.nodes {
+			select {
+			case <-n.tried:
+			case <-d.base.Done():
+				return
+			}
+		}
+	})
+	for wait := late; ; {
+		timer := time.NewTimer(wait)
+		select {
+		case <-all:
+			timer.Stop()
+			return d.enough()
+		case <-timer.C:
+			if d.enough() == nil {
+				return nil
+			}
+			wait = late / 10
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(d.enough(), ctx.Err())
+		}
+	}
+}
+
+// enough returns nil if a majority of the nodes is connected.
+func (d *Driver) enough() error {
+	connected, errs := 0, make([]error, 0, len(d.nodes))
+	for _, n := range d.nodes {
+		if n.driver() != nil {
+			connected++
+		} else {
+			errs = append(errs, n.failure())
+		}
+	}
+	if connected >= d.quorum {
+		return nil
+	}
+	return &driver.UnavailableError{Op: "open", Err: fmt.Errorf("%d of %d nodes can be used, and %d are needed: %w",
+		connected, len(d.nodes), d.quorum, errors.Join(errs...))}
+}
+
+// Traits describes the engine.
+func (d *Driver) Traits() driver.Traits {
+	t := traits
+	t.Kinds, t.Lacks = slices.Clone(t.Kinds), slices.Clone(t.Lacks)
+	return t
+}
+
+// Close ends all waits with driver.ErrClosed and gives the connections back. Holds end with their leases.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	d.closed = true
+	clear(d.current)
+	d.mu.Unlock()
+	d.stop()
+	var mu sync.Mutex
+	var errs []error
+	var all sync.WaitGroup
+	for _, n := range d.nodes {
+		all.Go(func() {
+			if err := n.close(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	all.Wait()
+	d.tasks.Wait()
+	return errors.Join(errs...)
+}
+
+// spawn runs f in a goroutine that Close waits for, so f must end soon after d.base has. It reports false, and does not run
+// it, if d is closed.
+func (d *Driver) spawn(f func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	d.tasks.Go(f)
+	return true
+}
+
+// measured takes in how long a majority has taken to answer.
+func (d *Driver) measured(t time.Duration) {
+	old := d.trip.Load()
+	if old == 0 {
+		old = int64(t)
+	}
+	d.trip.Store(old + (int64(t)-old)/8) // of two that come at once one is lost, which does no harm
+}
+
+// grace is for how long nodes that are not late as a rule are waited for when a majority has answered: asking once more, as
+// is necessary without them, would cost about as much. A node that lets it pass is not waited for until it answers again.
+func (d *Driver) grace() time.Duration {
+	return min(max(2*time.Duration(d.trip.Load()), 500*time.Microsecond), 10*time.Millisecond)
+}

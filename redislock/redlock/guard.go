@@ -1,0 +1,228 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/redislock"
+)
+
+// A node that was restarted without its data must not vote as long as a hold may live that it has forgotten: with its vote
+// a second owner could get a majority. So each node carries a mark. One that has the mark has its data. One that has none
+// votes when it has run for the longest lease, and gets the mark then. Only when a driver is opened, and all nodes are there,
+// and none has the mark, they are new, and get it at once.
+//
+// The question is asked once for each connection, since a connection does not outlive its server; a grant over a connection
+// for which it was not answered does not count.
+
+// guardScript looks for the mark, and makes it if it may.
+//
+// KEYS  1 the mark
+// ARGV  1 how many seconds the server must have run   2 new, if all nodes are
+// Returns  ok, or rest and for how many seconds.
+var guardScript = redislock.NewScript(`
+if redis.call('EXISTS', KEYS[1]) == 1 then
+	return 'ok'
+end
+local ran = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
+if ARGV[2] == 'new' or ran >= tonumber(ARGV[1]) then
+	redis.call('SET', KEYS[1], '1')
+	return 'ok'
+end
+return 'rest ' .. ARGV[1] - ran
+`)
+
+// mark is the key of the mark, behind the prefix.
+const mark = "redlock"
+
+// askAgain bounds for how long a node that rests is not asked: another client may be giving it the mark.
+const askAgain = time.Second
+
+// errRests matches the error of a node that must not vote yet.
+var errRests = errors.New("the node has come back without its data and does not vote until the longest lease has passed")
+
+// errNoLink says that a server does not tell over which connection it answers.
+var errNoLink = errors.New("replies and pushes come over different connections, so a restart between them could not be told: " +
+	"redlock needs RESP3 (Redis 6 or later, and not turned off in the client)")
+
+// guard is a Conn that lets no grant through that a node has no right to.
+type guard struct {
+	redislock.Conn
+	opts *Options
+
+	mu        sync.Mutex // guards what follows
+	fit       map[redislock.Link]bool
+	restUntil time.Time // not asked again before
+	restFor   time.Duration
+	heard     time.Time // when the node has answered last
+}
+
+var _ redislock.Conn = (*guard)(nil)
+
+func newGuard(conn redislock.Conn, opts *Options) *guard {
+	return &guard{Conn: conn, opts: opts, fit: make(map[redislock.Link]bool)}
+}
+
+// Start has the guard hear what is pushed.
+func (g *guard) Start(ctx context.Context, channel string, h redislock.Handler) error {
+	return g.Conn.Start(ctx, channel, &guardedEar{g, h})
+}
+
+// Call runs a script. A grant counts if its connection is known to be to a node that may vote.
+func (g *guard) Call(ctx context.Context, c *redislock.Call) redislock.Reply {
+	r := g.Conn.Call(ctx, c)
+	if r.Err == nil {
+		g.hear()
+	}
+	if r.Err != nil || !grants(r.Text) || g.isFit(r.Link) {
+		return r
+	}
+	if err := g.look(ctx, false); err != nil {
+		r.Err = err
+	} else if !g.isFit(r.Link) {
+		r.Err = errors.New("the connection broke between the answer and the question whether the node may vote")
+	}
+	return r
+}
+
+// grants reports whether a script's answer, or a push, is a grant.
+func grants(text string) bool { return strings.HasPrefix(text, "G ") }
+
+// look asks the node whether it may vote. If all are new, it may.
+func (g *guard) look(ctx context.Context, allNew bool) error {
+	need := int64((g.opts.LongestLease+time.Second-1)/time.Second) + 1 // the server counts whole seconds
+	args := []string{strconv.FormatInt(need, 10), ""}
+	if allNew {
+		args[1] = "new"
+	}
+	key := g.opts.Prefix + mark
+	r := g.Conn.Call(ctx, &redislock.Call{Script: guardScript, Slot: redislock.SlotOf(key), Keys: []string{key}, Args: args})
+	if r.Err != nil {
+		return r.Err
+	}
+	if r.Link == 0 {
+		return errNoLink
+	}
+	word, rest, _ := strings.Cut(r.Text, " ")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if word == "ok" {
+		g.fit[r.Link] = true
+		g.restUntil = time.Time{}
+		return nil
+	}
+	seconds, err := strconv.Atoi(rest)
+	if err != nil {
+		return fmt.Errorf("the answer %q whether the node may vote cannot be read", r.Text)
+	}
+	g.restFor = time.Duration(seconds) * time.Second
+	g.restUntil = time.Now().Add(min(g.restFor, askAgain))
+	return g.resting()
+}
+
+func (g *guard) resting() error { return fmt.Errorf("%w: for another %v", errRests, g.restFor) }
+
+// rests returns an error if the node was found resting a moment ago.
+func (g *guard) rests() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if time.Now().Before(g.restUntil) {
+		return g.resting()
+	}
+	return nil
+}
+
+// blank reports that the node had no mark when it was asked last.
+func (g *guard) blank() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.restUntil.IsZero()
+}
+
+func (g *guard) hear() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.heard = time.Now()
+}
+
+// silence is for how long the node has not answered.
+func (g *guard) silence() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Since(g.heard)
+}
+
+func (g *guard) isFit(l redislock.Link) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.fit[l]
+}
+
+// guardedEar keeps grants from a driver that are pushed over a connection which is not known to be to a node that may vote:
+// the waiter's next heartbeat asks.
+type guardedEar struct {
+	g *guard
+	redislock.Handler
+}
+
+// Pushed passes on a message.
+func (e *guardedEar) Pushed(l redislock.Link, channel, message string) {
+	if !grants(message) || e.g.isFit(l) {
+		e.Handler.Pushed(l, channel, message)
+	}
+}
+
+// Dropped forgets a connection.
+func (e *guardedEar) Dropped(l redislock.Link) {
+	e.g.mu.Lock()
+	delete(e.g.fit, l)
+	e.g.mu.Unlock()
+	e.Handler.Dropped(l)
+}
+
+// begin gives new nodes their mark. If some have it, another client may be about to give it to the others: that is waited
+// for, but not for long.
+func (d *Driver) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askAgain)
+	defer cancel()
+	for {
+		blank := 0
+		for _, n := range d.nodes {
+			if n.driver() != nil && n.guard.blank() {
+				blank++
+			}
+		}
+		switch {
+		case blank == len(d.nodes):
+			return d.lookAt(ctx, true)
+		case len(d.nodes)-blank >= d.quorum: // what is not connected has not voted before either
+			return nil
+		}
+		select {
+		case <-time.After(askAgain / 20):
+		case <-ctx.Done(): // the nodes say themselves why they do not vote
+			return nil
+		}
+		if err := d.lookAt(ctx, false); err != nil {
+			return err
+		}
+	}
+}
+
+// lookAt asks the nodes without a mark once more.
+func (d *Driver) lookAt(ctx context.Context, allNew bool) error {
+	for _, n := range d.nodes {
+		if n.driver() == nil || !n.guard.blank() {
+			continue
+		}
+		if err := n.guard.look(ctx, allNew); err != nil && !errors.Is(err, errRests) && ctx.Err() == nil {
+			return fmt.Errorf("redlock: %s: %w", n.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package redlock
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// errMajority says that the votes are enough.
+var errMajority = errors.New("a majority has voted")
+
+// tally is a round's votes, counted.
+type tally struct {
+	granted, queued, refused, failed, ended, asked int
+
+	pending  int   // of those asked or queued: how many may answer soon
+	expired  bool  // a vote is over that was not used
+	silent   bool  // nodes that have not answered in time count as failed
+	definite error // a node will never grant this
+	gone     error // of a node that knows that the request is over
+}
+
+// count counts the votes. The caller holds claim.mu.
+func (rd *round) tally(now time.Time) (t tally) {
+	t.silent = now.Sub(rd.began) >= rd.c.d.opts.NodeTimeout
+	for i := range rd.votes {
+		v := &rd.votes[i]
+		switch v.state {
+		case asked:
+			if t.silent {
+				t.failed++
+				continue
+			}
+			t.asked++
+			if !rd.c.d.nodes[i].late.Load() {
+				t.pending++
+			}
+		case queued:
+			if t.silent && rd.isSilent(i) {
+				t.failed++
+				continue
+			}
+			t.queued++
+			if rd.waits && !rd.c.d.nodes[i].late.Load() { // else it has just said that it will take its time
+				t.pending++
+			}
+		case granted:
+			if !v.ends().After(now) {
+				t.expired = true
+				continue
+			}
+			t.granted++
+		case refused:
+			t.refused++
+		case failed:
+			t.failed++
+			if t.definite == nil && driver.IsDefinite(v.err) {
+				t.definite = v.err
+			}
+		case ended:
+			t.ended++
+			t.gone = v.err
+		case yielded:
+		}
+	}
+	return t
+}
+
+// isSilent reports whether a node in whose queue we are has missed a heartbeat.
+func (rd *round) isSilent(i int) bool {
+	n := rd.c.d.nodes[i]
+	return n.driver() == nil || n.guard.silence() > beat+rd.c.d.opts.NodeTimeout
+}
+
+// judge says how the round ends: errMajority, or another error, or nil if it goes on until a vote changes or the time is
+// over that it returns. The caller holds claim.mu.
+func (rd *round) judge(now time.Time) (error, time.Duration) { //nolint:revive // the error is what is judged, not how that went
+	c := rd.c
+	t := rd.tally(now)
+	spare := len(rd.votes) - c.d.quorum // how many votes a majority can do without
+	if !rd.timed && t.granted+t.queued+t.refused >= c.d.quorum {
+		rd.timed = true
+		c.d.measured(now.Sub(rd.began))
+	}
+	switch {
+	case c.ending != nil:
+		return c.gone(), 0
+	case t.definite != nil:
+		return t.definite, 0
+	case t.granted >= c.d.quorum:
+		if wait := rd.patient(&rd.enough, now, t.pending); wait > 0 {
+			return nil, wait
+		}
+		return errMajority, 0
+	case t.ended > spare:
+		return t.gone, 0
+	case t.expired:
+		return errSplit, 0
+	case t.failed+t.ended > spare && !c.r.Try:
+		return rd.unreachable("acquire"), 0
+	case t.refused+t.failed+t.ended > spare && c.r.Try:
+		if wait := rd.patient(&rd.settled, now, t.pending); wait > 0 {
+			return nil, wait
+		}
+		if t.granted+t.refused+t.ended < c.d.quorum {
+			return rd.whenSilent(now, t)
+		}
+		if _, named := rd.inTheWay(); named+t.failed < c.d.quorum && c.rounds < mostTries {
+			return errSplit, 0 // several who try have taken votes from each other, and nobody has the lock
+		}
+		return rd.refusal(), 0
+	case t.granted+t.queued+t.asked < c.d.quorum:
+		return errSplit, 0
+	}
+	rd.announce(t)
+	return rd.keep(now, t)
+}
+
+// whenSilent waits for nodes that may still say that somebody is in the way: until then it is not known whether there is a
+// majority.
+func (rd *round) whenSilent(now time.Time, t tally) (error, time.Duration) { //nolint:revive // as judge
+	if t.asked > 0 {
+		return nil, rd.began.Add(rd.c.d.opts.NodeTimeout).Sub(now)
+	}
+	return rd.unreachable("acquire"), 0
+}
+
+// patient gives nodes that may answer soon a moment from the instant in which the rest of them was enough: it returns how
+// much of that is left. Who lets it pass is not waited for again until he answers.
+func (rd *round) patient(since *time.Time, now time.Time, pending int) time.Duration {
+	if pending == 0 {
+		return 0
+	}
+	if since.IsZero() {
+		*since = now
+	}
+	if wait := since.Add(rd.c.d.grace()).Sub(now); wait > 0 {
+		return wait
+	}
+	for i := range rd.votes {
+		if rd.votes[i].state == asked {
+			rd.c.d.nodes[i].late.Store(true)
+		}
+	}
+	return 0
+}
+
+// announce tells the caller who is in the way, when a majority has answered and no longer can be had at once, and again
+// when that changes.
+func (rd *round) announce(t tally) {
+	c := rd.c
+	answered := t.granted + t.queued + t.ended
+	if c.r.Try || answered < c.d.quorum || t.queued+t.failed+t.ended <= len(rd.votes)-c.d.quorum {
+		return
+	}
+	held, _ := rd.inTheWay()
+	if rd.waits && held == rd.told {
+		return
+	}
+	rd.waits, rd.told = true, held
+	if rd.waiting != nil {
+		rd.waiting(&held)
+	}
+}
+
+// keep says for how long the round goes on as it is. Votes that are no majority are kept only for a while: several rounds
+// may have some, and none would ever get the rest. The fewer they are the sooner they are given back, and chance decides
+// between those who have the same.
+func (rd *round) keep(now time.Time, t tally) (error, time.Duration) { //nolint:revive // as judge
+	wait := beat
+	if t.asked > 0 && !t.silent {
+		wait = min(wait, rd.began.Add(rd.c.d.opts.NodeTimeout).Sub(now))
+	}
+	if t.granted == 0 || t.granted+t.queued+t.refused+t.ended < rd.c.d.quorum { // the others have not answered yet
+		rd.voted = 0
+		return nil, wait
+	}
+	if t.granted != rd.voted {
+		rd.voted = t.granted
+		rd.yieldAt = now.Add(time.Duration((float64(t.granted) + rand.Float64()) * float64(rd.patience)))
+	}
+	if left := rd.yieldAt.Sub(now); left > 0 {
+		return nil, min(wait, left)
+	}
+	if _, named := rd.inTheWay(); named < rd.c.d.quorum {
+		return errSplit, 0
+	}
+	rd.yield()
+	return nil, wait
+}
+
+// yield gives back the votes of a round while somebody else has a majority: he is in the queue for them, and needs them if
+// another node fails. The places in the queues of the other nodes are kept. The caller holds claim.mu.
+func (rd *round) yield() {
+	for i := range rd.votes {
+		if rd.votes[i].state == granted {
+			rd.votes[i].state = yielded
+			rd.votes[i].cancel()
+			rd.undo(i)
+		}
+	}
+}

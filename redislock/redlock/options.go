@@ -1,0 +1,77 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/redislock"
+)
+
+// Options configures a driver. The zero value and nil mean the same.
+type Options struct {
+	// Prefix begins every key and channel, as in [redislock.Options]. The default is "interlock:".
+	Prefix string
+
+	// LongestLease is the longest lease that may be asked for, and for how long a node that has come back empty does not
+	// vote. All clients of one set of nodes need the same, or one of them may still trust a hold that a node has forgotten.
+	// Too short, and leases are refused; too long, and a node that was restarted without its data is missing for as long. The
+	// default is 1 minute, twice the default lease.
+	LongestLease time.Duration
+
+	// NodeTimeout is for how long a node may say nothing until it counts as not reachable. It is waited for only while a
+	// majority has not answered, so one node that hangs does not cost it. Too short, and a majority that is slow is taken for
+	// dead; too long, and it takes as long to learn that there is none. The default is 1 s.
+	NodeTimeout time.Duration
+
+	// Check says what to do with what the start-up check of a node finds. With CheckRefuse such a node is not used. The
+	// default is [redislock.CheckWarn].
+	Check redislock.CheckPolicy
+
+	// Logger gets what the start-up checks find, and which nodes cannot be used. The default discards.
+	Logger *slog.Logger
+
+	_ struct{}
+}
+
+const (
+	defaultPrefix       = "interlock:"
+	defaultLongestLease = time.Minute
+	defaultNodeTimeout  = time.Second
+)
+
+// withDefaults returns a checked copy of o.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Prefix == "" {
+		c.Prefix = defaultPrefix
+	}
+	if c.LongestLease == 0 {
+		c.LongestLease = defaultLongestLease
+	}
+	if c.NodeTimeout == 0 {
+		c.NodeTimeout = defaultNodeTimeout
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case strings.ContainsAny(c.Prefix, "{} \t\r\n"):
+		return c, errors.New("redlock: the prefix must not have spaces or braces")
+	case c.LongestLease < time.Millisecond:
+		return c, fmt.Errorf("redlock: the longest lease must be at least 1 ms, not %v", c.LongestLease)
+	case c.NodeTimeout < time.Millisecond:
+		return c, fmt.Errorf("redlock: the node timeout must be at least 1 ms, not %v", c.NodeTimeout)
+	}
+	return c, nil
+}
+
+// node returns the options of one node's driver.
+func (o *Options) node() *redislock.Options {
+	return &redislock.Options{Prefix: o.Prefix, Check: o.Check, Logger: o.Logger}
+}

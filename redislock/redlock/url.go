@@ -1,0 +1,75 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock"
+)
+
+func init() { driver.DefaultMux.Register("redlock", openURL) }
+
+// keys are the query keys of a redlock:// URL.
+var keys = []string{"ca", "cert", "check", "db", "key", "longest-lease", "node-timeout", "prefix", "tls"}
+
+// openURL returns a driver for u, with clients of its own.
+func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver, error) {
+	dials, opts, err := fromURL(u, c)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, dials, opts)
+}
+
+// dialer connects to one node.
+type dialer struct {
+	name string // as the user has written it
+	dial func(ctx context.Context) (redislock.Conn, error)
+}
+
+// fromURL reads what the package doc describes under URL: a URL of redislock for each host, with the same credentials.
+func fromURL(u *driver.URL, c driver.Config) ([]dialer, *Options, error) {
+	if strings.Contains(u.Path, "@") || strings.ContainsAny(u.Path, ",:") {
+		return nil, nil, fmt.Errorf("redlock: there is an @, a comma or a colon in the path; write a / inside a user or password as %%2F")
+	}
+	if len(u.Hosts) == 0 {
+		return nil, nil, fmt.Errorf("redlock: the URL names no server; write for instance redlock://h1,h2,h3,h4,h5")
+	}
+	for key, values := range u.Query {
+		if strings.Contains(key+strings.Join(values, ""), "@") && u.User+u.Password == "" {
+			return nil, nil, fmt.Errorf("redlock: there is an @ in the query; write a ? inside a user or password as %%3F")
+		}
+		if !slices.Contains(keys, key) {
+			return nil, nil, fmt.Errorf("redlock: unknown query key %q: this engine takes %s", key, strings.Join(keys, ", "))
+		}
+	}
+	p := u.Params()
+	opts := &Options{
+		LongestLease: p.Duration("longest-lease", 0), NodeTimeout: p.Duration("node-timeout", 0),
+		Prefix: p.String("prefix", ""), Logger: c.Logger,
+	}
+	for _, key := range keys {
+		p.String(key, "")
+	}
+	if err := p.Err(); err != nil {
+		return nil, nil, err
+	}
+	var dials []dialer
+	for _, host := range u.Hosts {
+		node := *u
+		node.Scheme, node.Hosts, node.Query = "redis", []string{host}, maps.Clone(u.Query)
+		delete(node.Query, "longest-lease")
+		delete(node.Query, "node-timeout")
+		dial, read, err := redislock.Dialer(&node, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		opts.Check = read.Check
+		dials = append(dials, dialer{host, dial})
+	}
+	return dials, opts, nil
+}

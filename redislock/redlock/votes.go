@@ -1,0 +1,175 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// What votes amount to. Nothing here asks anybody.
+
+// stateOf says what a node's answer is.
+func stateOf(err error) (voteState, *driver.HeldError) {
+	var held *driver.HeldError
+	switch {
+	case err == nil:
+		return granted, nil
+	case errors.As(err, &held) && driver.IsDefinite(err):
+		return refused, held
+	case errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrUnavailable):
+		return ended, nil
+	}
+	return failed, nil
+}
+
+// ends is until when a vote is ours, if it is not renewed.
+func (v *vote) ends() time.Time { return v.grant.Sent.Add(v.grant.Lease) }
+
+// window is the trust window that a majority of the votes gives: it begins before the first of them was asked for, and ends
+// when the first of them does, so that the time which the majority took is not in it.
+func window(votes []driver.Grant, quorum int) (sent time.Time, lease time.Duration) {
+	byEnd := slices.Clone(votes)
+	slices.SortFunc(byEnd, func(a, b driver.Grant) int { return b.Sent.Add(b.Lease).Compare(a.Sent.Add(a.Lease)) })
+	byEnd = byEnd[:quorum]
+	sent = byEnd[0].Sent
+	for _, g := range byEnd {
+		if g.Sent.Before(sent) {
+			sent = g.Sent
+		}
+	}
+	last := byEnd[quorum-1]
+	return sent, last.Sent.Add(last.Lease).Sub(sent)
+}
+
+// drift is how much earlier than a node we believe a lease to end: 1 % for clocks of different rates, and the rounding of
+// the server's clock.
+func drift(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
+
+// left is how much of a trust window is left.
+func left(sent time.Time, lease time.Duration) time.Duration {
+	return lease - drift(lease) - time.Since(sent)
+}
+
+// block is a number of consecutive tokens.
+type block struct{ first, last uint64 }
+
+func (b block) tokens() int { return int(b.last-b.first) + 1 }
+
+func (b block) has(token uint64) bool { return token >= b.first && token <= b.last }
+
+// blockOf are the tokens that a node has minted, or was given.
+func blockOf(token uint64, tokens int) block { return block{token, token + uint64(max(tokens, 1)) - 1} }
+
+// common are the tokens of a hold, given what all nodes know of it; a node that knows nothing is the zero block. They are
+// the largest that a majority has reached: the q-th largest of the firsts, to the q-th largest of the lasts.
+//
+// If every node has voted, no node has to be told: a majority will mint larger ones only, and of the tokens of a later hold
+// at least a majority are larger, so its q-th largest is too. If a majority was told (see [Driver.confirm]), it is what they
+// were told, because fewer than a majority can have larger ones.
+func common(blocks []block, quorum int) block {
+	firsts, lasts := make([]uint64, len(blocks)), make([]uint64, len(blocks))
+	for i, b := range blocks {
+		firsts[i], lasts[i] = b.first, b.last
+	}
+	slices.Sort(firsts)
+	slices.Sort(lasts)
+	at := len(blocks) - quorum
+	return block{firsts[at], lasts[at]}
+}
+
+// largest are the tokens of a hold for which not every node has voted: larger than those of all earlier holds, since one of
+// the nodes that were told of the latest has voted. They count when a majority has been told.
+func largest(blocks []block) block {
+	return slices.MaxFunc(blocks, func(a, b block) int {
+		if a.first < b.first {
+			return -1
+		}
+		return 1
+	})
+}
+
+// shown is the owner as the nodes keep it: with the ID of the round, by which the parts of one hold are found on several
+// nodes. Renewals change the owner behind it.
+func shown(id, owner string) string { return id + " " + owner }
+
+// hidden takes that apart.
+func hidden(shown string) (id, owner string) {
+	id, owner, ok := strings.Cut(shown, " ")
+	if !ok {
+		return "", shown // of redislock, on the same server and with the same prefix
+	}
+	return id, owner
+}
+
+// inTheWay describes who holds the lock as far as the nodes have said: whom most of them name. It also returns how many.
+func (rd *round) inTheWay() (driver.HeldError, int) {
+	named := make(map[string][]*driver.HeldError)
+	best, most := "", 0
+	for i := range rd.votes {
+		held := rd.votes[i].held
+		if held == nil {
+			continue
+		}
+		id, _ := hidden(held.Owner)
+		named[id] = append(named[id], held)
+		if n := len(named[id]); n > most || n == most && id < best {
+			best, most = id, n
+		}
+	}
+	e := driver.HeldError{Kind: rd.c.r.Kind, Name: rd.c.r.Name}
+	if most == 0 {
+		return e, 0
+	}
+	e = *named[best][0]
+	_, e.Owner = hidden(e.Owner)
+	e.Token = tokenOf(named[best], len(rd.votes), rd.c.d.quorum)
+	return e, most
+}
+
+// tokenOf is the token of a holder as the nodes name it, or 0 if they are too few to tell.
+func tokenOf(named []*driver.HeldError, nodes, quorum int) uint64 {
+	blocks := make([]block, nodes)
+	for i, held := range named {
+		blocks[i] = block{held.Token, held.Token}
+	}
+	low := common(blocks, quorum).first
+	if len(named) < nodes { // the others may know larger ones
+		for i := len(named); i < nodes; i++ {
+			blocks[i] = block{^uint64(0), ^uint64(0)}
+		}
+		if common(blocks, quorum).first != low {
+			return 0
+		}
+	}
+	return low
+}
+
+// refusal is the error of a round that cannot succeed because others are in the way.
+func (rd *round) refusal() error {
+	held, _ := rd.inTheWay()
+	return &held
+}
+
+// unreachable is the error of a round to which too few nodes have answered.
+func (rd *round) unreachable(op string) error {
+	d, c := rd.c.d, rd.c
+	var errs []error
+	answer := 0
+	for i := range rd.votes {
+		v := &rd.votes[i]
+		switch {
+		case v.state == failed:
+			errs = append(errs, fmt.Errorf("%s: %w", d.nodes[i].name, v.err))
+		case v.state == asked || v.state == queued && rd.isSilent(i):
+			errs = append(errs, fmt.Errorf("%s: it does not answer", d.nodes[i].name))
+		default:
+			answer++
+		}
+	}
+	return &driver.UnavailableError{Op: op, Name: c.r.Name, Err: fmt.Errorf("%d of %d nodes answer, and %d are needed: %w",
+		answer, len(d.nodes), d.quorum, errors.Join(errs...))}
+}
