@@ -21,12 +21,19 @@ const (
 	// mostTries is how many rounds a try makes at most, if others try at the same time and nobody gets a majority.
 	mostTries = 8
 
+	// mostSlow is how many rounds that took too long make an acquisition fail.
+	mostSlow = 3
+
 	// beat is the longest pause between two heartbeats of a wait; see redislock.
 	beat = time.Second
 )
 
-// errSplit ends a round without a majority for anybody, or so late that the majority is worth nothing.
-var errSplit = errors.New("the votes are split")
+var (
+	// errSplit ends a round without a majority for anybody.
+	errSplit = errors.New("the votes are split")
+	// errSlow ends one whose majority came so late that nothing of the lease is left.
+	errSlow = errors.New("a majority has voted, but only when the lease was over")
+)
 
 // Acquire asks all nodes at once, and returns as soon as a majority has granted: after one round trip if all have, after two
 // if not. A node that is in use puts the request into its queue and pushes its vote when it is its turn.
@@ -110,13 +117,16 @@ func (c *claim) resume(r *driver.Request) bool {
 
 // acquire runs rounds until one brings a majority, or an error.
 func (c *claim) acquire(ctx context.Context, fresh bool) (driver.Grant, error) {
-	for splits := 0; ; splits++ {
+	for splits, slow := 0, 0; ; splits++ {
 		rd, err := c.next(splits, fresh || splits > 0)
 		if err == nil {
 			err = rd.run(ctx)
 		}
 		if err == nil {
 			return c.take(rd)
+		}
+		if errors.Is(err, errSlow) {
+			err = c.slow(&slow)
 		}
 		if rd == nil || !errors.Is(err, errSplit) && !driver.IsDefinite(err) {
 			c.halt()
@@ -162,6 +172,15 @@ func (c *claim) rest(ctx context.Context, patience time.Duration) error {
 	}
 }
 
+// slow says what becomes of a round that took too long: a vote that was pushed is short, and may be over for no other reason
+// than that others have it, so that is tried again.
+func (c *claim) slow(times *int) error {
+	if *times++; *times < mostSlow && !c.r.Try {
+		return errSplit
+	}
+	return &driver.UnavailableError{Op: "acquire", Name: c.r.Name, Err: fmt.Errorf("%w, which is %v", errSlow, c.r.Lease)}
+}
+
 // halt ends what the latest round has under way. The caller of Acquire has it undone.
 func (c *claim) halt() {
 	c.mu.Lock()
@@ -196,7 +215,7 @@ func (c *claim) again(ctx context.Context, r *driver.Request) (driver.Grant, err
 	defer c.mu.Unlock()
 	rd.stop()
 	switch {
-	case errors.Is(err, errSplit):
+	case errors.Is(err, errSplit), errors.Is(err, errSlow):
 		err = rd.unreachable("acquire")
 	case err == nil && c.ending != nil:
 		err = c.gone()
@@ -265,7 +284,7 @@ func (rd *round) decide(ctx context.Context) (done bool, err error) {
 	}
 	sent, lease := window(votes, c.d.quorum)
 	if left(sent, lease) <= 0 {
-		return false, errSplit // it took too long
+		return false, errSlow
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

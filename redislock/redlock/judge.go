@@ -97,7 +97,7 @@ func (rd *round) judge(now time.Time) (error, time.Duration) { //nolint:revive /
 	case t.ended > spare:
 		return t.gone, 0
 	case t.expired:
-		return errSplit, 0
+		return errSlow, 0
 	case t.failed+t.ended > spare && !c.r.Try:
 		return rd.unreachable("acquire"), 0
 	case t.refused+t.failed+t.ended > spare && c.r.Try:
