@@ -69,7 +69,7 @@ type round struct {
 	patience time.Duration // for how long it keeps votes that are no majority
 	yieldAt  time.Time     // when that is over; zero if there are none
 	voted    int           // how many votes there were when yieldAt was set
-	timed    bool // a majority has answered
+	timed    bool          // a majority has answered
 	told     driver.HeldError
 	waits    bool // the caller was told that somebody is in the way
 	waiting  func(*driver.HeldError)

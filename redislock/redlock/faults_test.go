@@ -1,0 +1,309 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/fence"
+)
+
+// TestFaults plays faults to real servers, and looks at what users see of them.
+func TestFaults(t *testing.T) {
+	f := newFleet(t)
+	for name, check := range map[string]func(s *stage){
+		"two nodes of five are killed, and all goes on":                         twoKilled,
+		"three nodes of five are killed, and locks are unavailable, not held":   threeKilled,
+		"a majority that dies ends a wait as unavailable":                       majorityDiesDuringAWait,
+		"a node that hung has nothing left when it goes on":                     hungNodeIsCleaned,
+		"replies are lost while many contend, and in the end nothing is left":   lostReplies,
+		"a holder that stood still longer than its lease is fenced off":         staleHolderIsFenced,
+		"eight clients whose requests meet are all served":                      eightContend,
+		"a thousand goroutines of four clients are all served, one at a time":   thousand,
+		"a hold gets the vote of a node that was away, with its next renewal":   voteIsTakenLater,
+		"a hold is lost when a majority was broken, and its votes are given up": brokenByNodes,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := f.play(check); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// client opens a client of the stage's servers.
+func (s *stage) client(o *interlock.Options) *interlock.Client {
+	c, err := interlock.New(s.open(), o)
+	s.must(err == nil, "%v", err)
+	s.defers = append(s.defers, func() { _ = c.Close() })
+	return c
+}
+
+func (s *stage) kill(nodes ...int) {
+	for _, i := range nodes {
+		s.nodes[i].Kill()
+	}
+}
+
+// lock locks.
+func (s *stage) lock(c *interlock.Client) *interlock.Lease {
+	l, err := c.Lock(s.within(patience), s.name)
+	s.must(err == nil, "lock: %v", err)
+	return l
+}
+
+func (s *stage) unlock(l *interlock.Lease) {
+	err := l.Unlock(s.within(patience))
+	s.must(err == nil, "unlock: %v", err)
+}
+
+// renewals returns options with a short lease, and a signal of each renewal.
+func renewals() (*interlock.Options, <-chan struct{}) {
+	renewed := make(chan struct{}, 1000)
+	return &interlock.Options{
+		Lease: 1500 * time.Millisecond, Renewal: 150 * time.Millisecond,
+		Observer: &interlock.Observer{Renewed: func(interlock.Event) { renewed <- struct{}{} }},
+	}, renewed
+}
+
+// receive waits for a signal.
+func receive[T any](s *stage, what string, signal <-chan T) (got T) {
+	select {
+	case got = <-signal:
+	case <-time.After(patience):
+		s.must(false, "not after %v: %s", patience, what)
+	}
+	return got
+}
+
+func twoKilled(s *stage) {
+	o, renewed := renewals()
+	a, b := s.client(o), s.client(nil)
+	l := s.lock(a)
+	receive(s, "a renewal", renewed)
+	s.kill(1, 3)
+	for len(renewed) > 0 {
+		<-renewed
+	}
+	for range 3 {
+		receive(s, "a renewal by three nodes", renewed)
+	}
+	s.must(l.Err() == nil, "with three of five nodes the hold was lost: %v", l.Err())
+	_, err := b.TryLock(s.within(patience), s.name)
+	s.must(errors.Is(err, interlock.ErrHeld), "try of a lock that is held by three nodes: %v", err)
+	token := l.Token()
+	s.unlock(l)
+	next := s.lock(b)
+	s.must(next.Token() > token, "token %d after %d", next.Token(), token)
+	s.unlock(next)
+}
+
+func threeKilled(s *stage) {
+	o, _ := renewals()
+	a, b := s.client(o), s.client(nil)
+	l := s.lock(a)
+	s.kill(0, 2, 4)
+	_, err := b.TryLock(s.within(patience), s.name)
+	s.isUnavailable(err)
+	_, err = b.Lock(s.within(4*nodeTimeout), s.name)
+	s.must(errors.Is(err, interlock.ErrUnavailable) && !errors.Is(err, interlock.ErrHeld), "lock without a majority: %v", err)
+	receive(s, "the loss of the hold", l.Lost())
+	for _, i := range []int{0, 2, 4} {
+		s.nodes[i].Restart()
+		s.marked(i)
+	}
+	s.unlock(s.lock(b))
+}
+
+func majorityDiesDuringAWait(s *stage) {
+	a, b := s.open(), s.open()
+	s.take(a, s.ask())
+	r := s.ask()
+	waits := make(chan *driver.HeldError, 100)
+	r.Waiting = func(h *driver.HeldError) { waits <- h }
+	ended := make(chan error, 1)
+	ctx := s.within(patience)
+	go func() { // ends with Acquire
+		_, err := b.Acquire(ctx, r)
+		ended <- err
+	}()
+	receive(s, "the wait", waits)
+	s.kill(0, 1, 2)
+	s.isUnavailable(receive(s, "the end of the wait", ended))
+}
+
+func hungNodeIsCleaned(s *stage) {
+	a := s.client(nil)
+	l := s.lock(a)
+	s.must(s.has(2), "a node has nothing of a lock that is held")
+	s.nodes[2].Stop()
+	s.unlock(l)
+	b, err := interlock.New(s.openBeside(), nil)
+	s.must(err == nil, "%v", err)
+	s.unlock(s.lock(b))
+	s.nodes[2].Cont()
+	s.soon("the node that hung has nothing of the lock", func() bool { return !s.has(2) })
+}
+
+func lostReplies(s *stage) {
+	var all sync.WaitGroup
+	errs := make(chan error, 100)
+	half := make(chan struct{}, 100)
+	for range 3 {
+		c := s.client(nil)
+		all.Go(func() {
+			for range 10 {
+				if err := c.Do(s.t.Context(), s.name, func(context.Context) error { return nil }); err != nil {
+					errs <- err
+				}
+				half <- struct{}{}
+			}
+		})
+	}
+	for range 5 {
+		receive(s, "a hold", half)
+	}
+	s.proxies[0].DropReplies()
+	s.proxies[3].DropReplies()
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		s.must(false, "with the replies of two nodes lost: %v", err)
+	}
+	for _, i := range []int{0, 3} {
+		s.proxies[i].Pass()
+		s.proxies[i].Reset()
+	}
+	s.soon("no node has anything of the lock", func() bool {
+		for i := range s.nodes {
+			if s.has(i) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// resource is what the lock is for: it lets nobody write who is older than the newest that did.
+type resource struct{ newest fence.Stamp }
+
+func (r *resource) passes(s fence.Stamp) bool {
+	if s.Token < r.newest.Token || s.Token == r.newest.Token && s.Nonce != r.newest.Nonce {
+		return false
+	}
+	r.newest = s
+	return true
+}
+
+func staleHolderIsFenced(s *stage) {
+	a, b := s.client(nil), s.client(nil)
+	var guard resource
+	l, err := a.Mutex(s.name, &interlock.LockOptions{NoRenew: true, Lease: 300 * time.Millisecond}).Lock(s.within(patience))
+	s.must(err == nil, "%v", err)
+	old, ok := l.Stamp()
+	s.must(ok && guard.passes(old), "the holder's stamp is refused")
+	next := s.lock(b) // when the lease of a, which stands still, is over
+	stamp, ok := next.Stamp()
+	s.must(ok && guard.passes(stamp), "the next holder's stamp is refused")
+	s.must(!guard.passes(old), "the first holder writes after the second")
+	s.unlock(next)
+}
+
+func eightContend(s *stage) {
+	const clients, rounds = 8, 10
+	var all sync.WaitGroup
+	errs := make(chan error, clients*rounds)
+	inside, in := 0, make(chan struct{}, 1)
+	for range clients {
+		c := s.client(nil)
+		all.Go(func() {
+			for range rounds {
+				errs <- c.Do(s.t.Context(), s.name, func(context.Context) error {
+					select {
+					case in <- struct{}{}:
+					default:
+						return errors.New("two are inside")
+					}
+					inside++
+					<-in
+					return nil
+				})
+			}
+		})
+	}
+	all.Wait()
+	for range clients * rounds {
+		err := <-errs
+		s.must(err == nil, "%v", err)
+	}
+	s.must(inside == clients*rounds, "%d were inside", inside)
+}
+
+func thousand(s *stage) {
+	const clients, goroutines = 4, 250
+	var all sync.WaitGroup
+	errs := make(chan error, clients*goroutines)
+	count, last := 0, uint64(0)
+	for range clients {
+		c := s.client(nil)
+		for range goroutines {
+			all.Go(func() {
+				l, err := c.Lock(s.t.Context(), s.name)
+				if err != nil {
+					errs <- err
+					return
+				}
+				if count++; l.Token() <= last { // guarded by the lock, which the race detector checks
+					err = fmt.Errorf("token %d after %d", l.Token(), last)
+				}
+				last = l.Token()
+				errs <- errors.Join(err, l.Unlock(s.t.Context()))
+			})
+		}
+	}
+	all.Wait()
+	for range clients * goroutines {
+		err := <-errs
+		s.must(err == nil, "%v", err)
+	}
+	s.must(count == clients*goroutines, "%d were inside", count)
+}
+
+func voteIsTakenLater(s *stage) {
+	d := s.open()
+	s.nodes[4].Stop()
+	r := s.ask()
+	s.take(d, r)
+	s.nodes[4].Cont()
+	s.soon("the node has the hold too", func() bool {
+		err := s.renew(d, r)
+		s.must(err == nil, "renewal: %v", err)
+		return s.has(4)
+	})
+	s.give(d, r)
+	s.soon("the node is free", func() bool { return !s.has(4) })
+}
+
+func brokenByNodes(s *stage) {
+	d := s.open()
+	r := s.ask()
+	lost := make(chan driver.LostReason, 1)
+	r.Lost = func(reason driver.LostReason, _ error) { lost <- reason }
+	s.take(d, r)
+	for i := range 3 {
+		n := s.on(i)
+		info, _, _, err := n.Look(s.within(patience), s.key())
+		s.must(err == nil && len(info.Holders) == 1, "node %d shows %+v, %v", i, info, err)
+		s.must(len(lost) == 0, "the hold is lost with a majority left")
+		err = n.Break(s.within(patience), s.key(), info.Holders[0].Token)
+		s.must(err == nil, "%v", err)
+	}
+	reason := receive(s, "the loss", lost)
+	s.must(reason == interlock.LostReason("broken"), "lost: %s", reason)
+	s.soon("the others are free", func() bool { return !s.has(3) && !s.has(4) })
+}
