@@ -28,7 +28,7 @@ var traits = driver.Traits{
 	Kinds: []driver.Kind{driver.KindMutex, driver.KindRWMutex},
 	Lacks: []driver.Lack{
 		{Ability: driver.NamedOwners, Reason: "two nodes may know different holds of an owner, so the holds have no token in common"},
-		{Ability: driver.Order, Reason: "each node has a queue of its own, and requests that come at once may stand in a different order on each"},
+		{Ability: driver.Order, Reason: "each node has a queue of its own, and requests that come at once may stand in another order on each"},
 	},
 }
 

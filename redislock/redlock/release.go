@@ -218,7 +218,7 @@ func (c *claim) await(ctx context.Context, e *ending, r *driver.Release) error {
 
 // outcome says how the release has ended, if that is known, or for how long to wait for nodes that may answer soon. The
 // caller holds c.mu.
-func (c *claim) outcome(e *ending, r *driver.Release, now time.Time) (known bool, err error, wait time.Duration) { //nolint:revive // see judge
+func (c *claim) outcome(e *ending, r *driver.Release, now time.Time) (known bool, err error, wait time.Duration) {
 	spare := len(c.d.nodes) - c.d.quorum
 	switch {
 	case r.Undo && len(c.d.nodes)-e.unknown >= c.d.quorum:

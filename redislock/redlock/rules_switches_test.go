@@ -43,7 +43,10 @@ var levers = []lever{
 		"\t\tif !off(\"write back\") {\n\t\t\tvotes, err = rd.confirm(ctx, tokens)\n\t\t}\n",
 	},
 	{"acquire.go", "tokens := common(blocks, c.d.quorum)\n", "tokens := common(blocks, unless(\"median\", c.d.quorum, 1))\n"},
-	{"claim.go", "= rd.id, shown(rd.id, r.Owner), try\n", "= rd.id+unless(\"same value\", \"\", time.Now().String()[20:29]), shown(rd.id, r.Owner), try\n"},
+	{
+		"claim.go", "= rd.id, shown(rd.id, r.Owner), try\n",
+		"= rd.id+unless(\"same value\", \"\", time.Now().String()[20:29]), shown(rd.id, r.Owner), try\n",
+	},
 	{"guard.go", `if word == "ok" {`, `if word == "ok" || off("rest") {`},
 	{"judge.go", "if left := rd.yieldAt.Sub(now); left > 0 {", `if left := rd.yieldAt.Sub(now); left > 0 || off("yield") {`},
 }

@@ -72,11 +72,11 @@ func TestOpen_WithPasswordOfAllServers_Locks(t *testing.T) {
 // request is for a lock of that name.
 func request(name string) *driver.Request {
 	return &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: name + "-1", Owner: "o", Client: "c", Weight: 1, Tokens: 1, Lease: defaultLongestLease,
+		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: name + "-1", Owner: "o", Client: "c", Weight: 1, Tokens: 1,
+		Lease: defaultLongestLease,
 	}
 }
 
-// TestNew_ClientsThatAreThere is also about what Diagnose finds: two of the clients are of one server.
 func TestNew_OneServerTwice_IsFoundByDiagnose(t *testing.T) {
 	nodes := startNodes(t, 3)
 	var clients []rueidis.Client
