@@ -53,7 +53,9 @@ func NewConn(conn Conn, opts *Options) (*Driver, error) {
 }
 
 // StartConn is NewConn for as long as ctx lasts: when it ends before the server has answered, it returns ctx's error.
-func StartConn(ctx context.Context, conn Conn, opts *Options) (*Driver, error) { return start(ctx, conn, opts) }
+func StartConn(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
+	return start(ctx, conn, opts)
+}
 
 // start makes a driver over conn, and closes conn if it cannot.
 func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {

@@ -123,7 +123,7 @@ func (c *claim) acquire(ctx context.Context, fresh bool) (driver.Grant, error) {
 			err = rd.run(ctx)
 		}
 		if err == nil {
-			return c.take(rd)
+			return c.take()
 		}
 		if errors.Is(err, errSlow) {
 			err = c.slow(&slow)
@@ -191,7 +191,7 @@ func (c *claim) halt() {
 }
 
 // take makes the claim a hold.
-func (c *claim) take(rd *round) (driver.Grant, error) {
+func (c *claim) take() (driver.Grant, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending != nil {
@@ -234,7 +234,7 @@ func (c *claim) gone() error {
 func (rd *round) run(ctx context.Context) error {
 	for {
 		rd.c.mu.Lock()
-		do, wait := rd.judge(time.Now())
+		wait, do := rd.judge(time.Now())
 		rd.c.mu.Unlock()
 		switch {
 		case do == nil:

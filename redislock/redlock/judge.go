@@ -76,7 +76,7 @@ func (rd *round) isSilent(i int) bool {
 
 // judge says how the round ends: errMajority, or another error, or nil if it goes on until a vote changes or the time is
 // over that it returns. The caller holds claim.mu.
-func (rd *round) judge(now time.Time) (error, time.Duration) { //nolint:revive // the error is what is judged, not how that went
+func (rd *round) judge(now time.Time) (time.Duration, error) {
 	c := rd.c
 	t := rd.tally(now)
 	spare := len(rd.votes) - c.d.quorum // how many votes a majority can do without
@@ -86,33 +86,33 @@ func (rd *round) judge(now time.Time) (error, time.Duration) { //nolint:revive /
 	}
 	switch {
 	case c.ending != nil:
-		return c.gone(), 0
+		return 0, c.gone()
 	case t.definite != nil:
-		return t.definite, 0
+		return 0, t.definite
 	case t.granted >= c.d.quorum:
 		if wait := rd.patient(&rd.enough, now, t.pending); wait > 0 {
-			return nil, wait
+			return wait, nil
 		}
-		return errMajority, 0
+		return 0, errMajority
 	case t.ended > spare:
-		return t.gone, 0
+		return 0, t.gone
 	case t.expired:
-		return errSlow, 0
+		return 0, errSlow
 	case t.failed+t.ended > spare && !c.r.Try:
-		return rd.unreachable("acquire"), 0
+		return 0, rd.unreachable("acquire")
 	case t.refused+t.failed+t.ended > spare && c.r.Try:
 		if wait := rd.patient(&rd.settled, now, t.pending); wait > 0 {
-			return nil, wait
+			return wait, nil
 		}
 		if t.granted+t.refused+t.ended < c.d.quorum {
 			return rd.whenSilent(now, t)
 		}
 		if _, named := rd.inTheWay(); named+t.failed < c.d.quorum && c.rounds < mostTries {
-			return errSplit, 0 // several who try have taken votes from each other, and nobody has the lock
+			return 0, errSplit // several who try have taken votes from each other, and nobody has the lock
 		}
-		return rd.refusal(), 0
+		return 0, rd.refusal()
 	case t.granted+t.queued+t.asked < c.d.quorum:
-		return errSplit, 0
+		return 0, errSplit
 	}
 	rd.announce(t)
 	return rd.keep(now, t)
@@ -120,11 +120,11 @@ func (rd *round) judge(now time.Time) (error, time.Duration) { //nolint:revive /
 
 // whenSilent waits for nodes that may still say that somebody is in the way: until then it is not known whether there is a
 // majority.
-func (rd *round) whenSilent(now time.Time, t tally) (error, time.Duration) { //nolint:revive // as judge
+func (rd *round) whenSilent(now time.Time, t tally) (time.Duration, error) {
 	if t.asked > 0 {
-		return nil, rd.began.Add(rd.c.d.opts.NodeTimeout).Sub(now)
+		return rd.began.Add(rd.c.d.opts.NodeTimeout).Sub(now), nil
 	}
-	return rd.unreachable("acquire"), 0
+	return 0, rd.unreachable("acquire")
 }
 
 // patient gives nodes that may answer soon a moment from the instant in which the rest of them was enough: it returns how
@@ -168,27 +168,27 @@ func (rd *round) announce(t tally) {
 // keep says for how long the round goes on as it is. Votes that are no majority are kept only for a while: several rounds
 // may have some, and none would ever get the rest. The fewer they are the sooner they are given back, and chance decides
 // between those who have the same.
-func (rd *round) keep(now time.Time, t tally) (error, time.Duration) { //nolint:revive // as judge
+func (rd *round) keep(now time.Time, t tally) (time.Duration, error) {
 	wait := beat
 	if t.asked > 0 && !t.silent {
 		wait = min(wait, rd.began.Add(rd.c.d.opts.NodeTimeout).Sub(now))
 	}
 	if t.granted == 0 || t.granted+t.queued+t.refused+t.ended < rd.c.d.quorum { // the others have not answered yet
 		rd.voted = 0
-		return nil, wait
+		return wait, nil
 	}
 	if t.granted != rd.voted {
 		rd.voted = t.granted
 		rd.yieldAt = now.Add(time.Duration((float64(t.granted) + rand.Float64()) * float64(rd.patience)))
 	}
 	if left := rd.yieldAt.Sub(now); left > 0 {
-		return nil, min(wait, left)
+		return min(wait, left), nil
 	}
 	if _, named := rd.inTheWay(); named < rd.c.d.quorum {
-		return errSplit, 0
+		return 0, errSplit
 	}
 	rd.yield()
-	return nil, wait
+	return wait, nil
 }
 
 // yield gives back the votes of a round while somebody else has a majority: he is in the queue for them, and needs them if

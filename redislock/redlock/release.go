@@ -192,7 +192,7 @@ func (c *claim) await(ctx context.Context, e *ending, r *driver.Release) error {
 	defer deadline.Stop()
 	for {
 		c.mu.Lock()
-		known, err, wait := c.outcome(e, r, time.Now())
+		wait, known, err := c.outcome(e, r, time.Now())
 		news := e.news
 		c.mu.Unlock()
 		if known {
@@ -218,7 +218,7 @@ func (c *claim) await(ctx context.Context, e *ending, r *driver.Release) error {
 
 // outcome says how the release has ended, if that is known, or for how long to wait for nodes that may answer soon. The
 // caller holds c.mu.
-func (c *claim) outcome(e *ending, r *driver.Release, now time.Time) (known bool, err error, wait time.Duration) {
+func (c *claim) outcome(e *ending, r *driver.Release, now time.Time) (wait time.Duration, known bool, err error) {
 	spare := len(c.d.nodes) - c.d.quorum
 	switch {
 	case r.Undo && len(c.d.nodes)-e.unknown >= c.d.quorum:
@@ -229,23 +229,23 @@ func (c *claim) outcome(e *ending, r *driver.Release, now time.Time) (known bool
 			err = c.gone()
 		}
 	case e.unknown == 0:
-		return true, &driver.UnavailableError{Op: "release", Name: c.r.Name, Err: errEither}, 0
+		return 0, true, &driver.UnavailableError{Op: "release", Name: c.r.Name, Err: errEither}
 	default:
-		return false, nil, time.Hour // until there is news
+		return time.Hour, false, nil // until there is news
 	}
 	if e.known.IsZero() {
 		e.known = now
 	}
 	if wait = e.known.Add(c.d.grace()).Sub(now); wait > 0 && e.unknown > e.slow {
-		return false, nil, wait
+		return wait, false, nil
 	}
 	if err == nil && !r.Undo {
 		if e.told {
-			return true, c.gone(), 0
+			return 0, true, c.gone()
 		}
 		e.told = true
 	}
-	return true, err, 0
+	return 0, true, err
 }
 
 // unconfirmed is the error of a release to which no majority has answered.
