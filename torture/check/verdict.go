@@ -1,0 +1,87 @@
+// Package check judges what a run has recorded. It reads nothing but the folder, so an old run can be judged again.
+package check
+
+import (
+	"fmt"
+	"time"
+)
+
+// Verdict is what one check found.
+type Verdict struct {
+	Check  string // "K1", as in the list of checks
+	Claim  string // what is to hold
+	Of     int    // how many cases were looked at
+	Faults []string
+	// Excused says why faults are possible here, if they are: then they are counted and do not fail the run.
+	Excused string
+	// Vacuous says why the check could not have found anything.
+	Vacuous string
+}
+
+// OK reports whether the claim was kept, as far as it was made.
+func (v *Verdict) OK() bool { return len(v.Faults) == 0 || v.Excused != "" }
+
+// String is one line.
+func (v *Verdict) String() string {
+	switch {
+	case v.Vacuous != "":
+		return fmt.Sprintf("%-4s INCONCLUSIVE  %s: %s", v.Check, v.Claim, v.Vacuous)
+	case v.OK() && len(v.Faults) > 0:
+		return fmt.Sprintf("%-4s expected      %s: %d of %d, because %s", v.Check, v.Claim, len(v.Faults), v.Of, v.Excused)
+	case v.OK():
+		return fmt.Sprintf("%-4s kept          %s: 0 of %d against it%s", v.Check, v.Claim, v.Of, bound(v.Of))
+	}
+	return fmt.Sprintf("%-4s BROKEN        %s: %d of %d; first: %s", v.Check, v.Claim, len(v.Faults), v.Of, v.Faults[0])
+}
+
+// bound is what 0 of n proves: with 95 % certainty the share is below three nths.
+func bound(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (below %.2g %% with 95 %% certainty)", min(100, 300/float64(n)))
+}
+
+func (v *Verdict) fault(format string, args ...any) {
+	v.Faults = append(v.Faults, fmt.Sprintf(format, args...))
+}
+
+// Figures are what a run was worth.
+type Figures struct {
+	Grants       int // acquisitions that succeeded
+	Increments   int // accepted writes of the fenced numbers
+	Stale        int // requests that the fence refused
+	PlainWrites  int // writes of the numbers without a fence
+	PlainLost    int // updates of those that were lost
+	Blows        int
+	HolderBlows  int // that hit who had touched a number last
+	Losses       int // holds that were lost
+	LongestWait  time.Duration
+	SlowestAfter time.Duration // the longest time from the end of a fault to the next grant
+}
+
+// Add adds those of another run.
+func (f *Figures) Add(o Figures) {
+	f.Grants += o.Grants
+	f.Increments += o.Increments
+	f.Stale += o.Stale
+	f.PlainWrites += o.PlainWrites
+	f.PlainLost += o.PlainLost
+	f.Blows += o.Blows
+	f.HolderBlows += o.HolderBlows
+	f.Losses += o.Losses
+	f.LongestWait = max(f.LongestWait, o.LongestWait)
+	f.SlowestAfter = max(f.SlowestAfter, o.SlowestAfter)
+}
+
+// String is one line.
+func (f Figures) String() string {
+	share := 0.0
+	if f.PlainWrites > 0 {
+		share = 100 * float64(f.PlainLost) / float64(f.PlainWrites)
+	}
+	return fmt.Sprintf("%d grants, %d fenced increments, %d stale requests refused; without the fence %d of %d updates lost (%.2g %%); "+
+		"%d faults, %d at a holder; %d holds lost; longest wait %v, %v from a fault's end to the next grant",
+		f.Grants, f.Increments, f.Stale, f.PlainLost, f.PlainWrites, share, f.Blows, f.HolderBlows, f.Losses,
+		f.LongestWait.Round(time.Millisecond), f.SlowestAfter.Round(time.Millisecond))
+}

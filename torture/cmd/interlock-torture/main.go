@@ -1,0 +1,88 @@
+// Command interlock-torture puts an engine of interlock under faults and judges what happened: "interlock torture".
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	_ "github.com/interlock-go/interlock/etcdlock"
+	_ "github.com/interlock-go/interlock/filelock"
+	_ "github.com/interlock-go/interlock/mysqllock"
+	_ "github.com/interlock-go/interlock/pglock"
+	_ "github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/torture/worker"
+	_ "github.com/interlock-go/interlock/zklock"
+)
+
+const usage = `interlock-torture: faults for an engine, and a verdict
+
+  run    torture one engine: -engine redis -faults stop,cut -workers 4x2 -duration 20s -seed 1
+  t1     a few minutes over all engines; what CI runs
+  check  DIR: judge a run again
+  list   the engines, and the faults that each can have
+
+"interlock-torture run -h" lists the flags. Exit codes: 0 all kept, 1 a claim is broken, 2 usage, 3 the run could not be made,
+4 inconclusive: too little happened.
+`
+
+// workerWord makes this program a client process.
+const workerWord = "worker"
+
+// errBroken and errVacuous say that a run was made and how it went.
+var (
+	errBroken  = errors.New("a claim is broken")
+	errVacuous = errors.New("inconclusive")
+	errUsage   = errors.New("usage")
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(ctx, os.Args[1:])
+	stop()
+	switch {
+	case err == nil:
+		return
+	case errors.Is(err, errBroken):
+		fail(1, err)
+	case errors.Is(err, errUsage):
+		fail(2, err)
+	case errors.Is(err, errVacuous):
+		fail(4, err)
+	default:
+		fail(3, err)
+	}
+}
+
+func fail(code int, err error) {
+	fmt.Fprintln(os.Stderr, "interlock-torture:", err)
+	os.Exit(code)
+}
+
+func command(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		fmt.Fprint(os.Stderr, usage)
+		return errUsage
+	}
+	switch args[0] {
+	case workerWord:
+		return worker.Run(ctx, os.Stdin)
+	case "run":
+		return runOne(ctx, args[1:])
+	case "t1":
+		return runT1(ctx, args[1:])
+	case "check":
+		return checkAgain(args[1:])
+	case "list":
+		list()
+		return nil
+	case "help", "-h", "--help":
+		fmt.Print(usage)
+		return nil
+	}
+	fmt.Fprint(os.Stderr, usage)
+	return fmt.Errorf("%w: there is no command %q", errUsage, args[0])
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/torture/check"
+	"github.com/interlock-go/interlock/torture/worker"
+)
+
+// TestMain makes the test's program a client process if a run starts it as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == workerWord {
+		if err := worker.Run(context.Background(), os.Stdin); err != nil {
+			fail(3, err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// A run leaves a folder that can be judged again, with the same verdicts.
+func TestRun_IsJudgedAndJudgedAgain(t *testing.T) {
+	for _, args := range []string{
+		"-engine file -faults kill,stop -workers 2x2 -names 1 -duration 3s -seed 1",
+		"-engine redis -faults kill,stop,cut,slow -workers 2x2 -names 1 -duration 3s -seed 1",
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		if err := command(t.Context(), append([]string{"run", "-dir", dir}, strings.Fields(args)...)); err != nil {
+			t.Fatalf("%s: %v", args, err)
+		}
+		if err := command(t.Context(), []string{"check", dir}); err != nil {
+			t.Errorf("%s: judged again: %v", args, err)
+		}
+		rep, err := check.Dir(dir)
+		if err != nil || rep.Figures.Grants == 0 || rep.Figures.Blows == 0 {
+			t.Errorf("%s: %+v, %v", args, rep, err)
+		}
+		if err := command(t.Context(), append([]string{"run", "-dir", dir}, strings.Fields(args)...)); err == nil {
+			t.Errorf("a folder that is there was overwritten")
+		}
+	}
+}
+
+func TestCommand_BadInput_IsUsage(t *testing.T) {
+	for _, args := range []string{
+		"", "nothing", "run -engine nothing", "run -workers 4", "run -nothing", "check", "t1 -nothing",
+	} {
+		if err := command(t.Context(), strings.Fields(args)); !errors.Is(err, errUsage) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	for args, says := range map[string]string{
+		"run -engine file -faults cut":       "cannot be done to file",
+		"run -faults nothing":                `no fault "nothing"`,
+		"run -workers 0x1":                   "at least one process",
+		"run -duration -1s":                  "not positive",
+		"check " + t.TempDir():               "a run that has ended",
+		"run -engine file -dir /dev/null/no": "not a directory",
+	} {
+		if err := command(t.Context(), strings.Fields(args)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/torture/check"
+	"github.com/interlock-go/interlock/torture/run"
+	"github.com/interlock-go/interlock/torture/target"
+)
+
+func runOne(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	engine := flags.String("engine", "redis", "the engine; see list")
+	faults := flags.String("faults", "none", "faults, separated by commas; or all that the engine can have")
+	workers := flags.String("workers", "4x2", "processes x goroutines of each")
+	names := flags.Int("names", 2, "how many locks")
+	duration := flags.Duration("duration", 20*time.Second, "how long the faults go on")
+	hold := flags.Duration("hold", 50*time.Millisecond, "how long a lock is held, on average")
+	cancels := flags.Float64("cancel", 0.05, "share of the calls whose context ends at random")
+	seed := flags.Uint64("seed", 0, "decides the faults and the choices of the workers; 0 draws one")
+	dir := flags.String("dir", "", "keep the histories in this folder; by default only those of broken runs are kept")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	c := &run.Config{Names: *names, Duration: *duration, Hold: *hold, Cancel: *cancels, Seed: *seed, Dir: *dir}
+	if _, err := fmt.Sscanf(*workers, "%dx%d", &c.Processes, &c.Goroutines); err != nil {
+		return fmt.Errorf("%w: -workers %q is not processes x goroutines, as in 4x2", errUsage, *workers)
+	}
+	g, err := target.Find(*engine)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	c.Target = g
+	if *faults == "all" {
+		c.Faults = g.Faults
+	} else {
+		for f := range strings.SplitSeq(*faults, ",") {
+			c.Faults = append(c.Faults, target.Fault(f))
+		}
+	}
+	_, err = torture(ctx, os.Stdout, c)
+	return err
+}
+
+// torture makes one run, prints what was found, and keeps the folder if the run is broken.
+func torture(ctx context.Context, out io.Writer, c *run.Config) (*check.Report, error) {
+	if c.Seed == 0 {
+		c.Seed = rand.Uint64()
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c.Worker = []string{self, workerWord}
+	keep := c.Dir != ""
+	if keep {
+		err = os.Mkdir(c.Dir, 0o700)
+	} else {
+		c.Dir, err = os.MkdirTemp("", "interlock-torture-")
+	}
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "%s under %v for %v, %dx%d on %d names, seed %d\n", c.Target.Name, c.Faults, c.Duration, c.Processes, c.Goroutines, c.Names, c.Seed)
+	if _, err := run.Do(ctx, c); err != nil {
+		fmt.Fprintln(out, "the histories are in", c.Dir)
+		return nil, err
+	}
+	rep, err := judge(out, c.Dir)
+	if err == nil && !keep {
+		return rep, os.RemoveAll(c.Dir)
+	}
+	fmt.Fprintln(out, "the histories are in", c.Dir)
+	return rep, err
+}
+
+// judge prints the verdicts on a folder.
+func judge(out io.Writer, dir string) (*check.Report, error) {
+	rep, err := check.Dir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range rep.Verdicts {
+		fmt.Fprintln(out, " ", v)
+	}
+	fmt.Fprintln(out, " ", rep.Figures)
+	if !rep.OK() {
+		return rep, errBroken
+	}
+	return rep, nil
+}
+
+func checkAgain(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%w: check needs the folder of a run", errUsage)
+	}
+	_, err := judge(os.Stdout, args[0])
+	return err
+}
+
+func list() {
+	for _, g := range target.Targets() {
+		fmt.Printf("%-10s lease %v, faults:", g.Name, g.Lease)
+		for _, f := range g.Faults {
+			fmt.Printf(" %s", f)
+			if g.Broken[f] != "" {
+				fmt.Print(" (two holders possible)")
+			}
+		}
+		fmt.Println()
+	}
+}
+
+// isMissing reports whether the run could not be made because a server is not installed.
+func isMissing(err error) bool { return errors.Is(err, servers.ErrMissing) }

@@ -1,0 +1,72 @@
+// Package history records what the processes of a run did and saw, one file for each process, and reads it back. A record
+// is written before the next thing happens and is never changed, so what a killed process did up to its end is there too,
+// and an old run can be judged again by newer checks.
+package history
+
+import "time"
+
+// Op is what a process does.
+type Op string
+
+// The operations.
+const (
+	Acquire Op = "acquire" // Lock
+	Release Op = "release" // Unlock
+	Read    Op = "read"    // of the register
+	Write   Op = "write"
+	Lost    Op = "lost"  // the lease told that it was lost
+	Start   Op = "start" // of the process
+	End     Op = "end"   // in order: what is missing then is a leak
+)
+
+// Phase is how far it has come. Call is written before the request is sent; what has only a Call when the history ends may
+// have happened at any time since.
+type Phase string
+
+// The phases.
+const (
+	Call    Phase = "call"
+	OK      Phase = "ok"
+	Fail    Phase = "fail"    // it has not happened
+	Unknown Phase = "unknown" // it may have happened, or may happen yet
+)
+
+// Event is one line.
+type Event struct {
+	At    Instant `json:"t"`
+	Proc  int     `json:"proc"`
+	Gor   int     `json:"gor"`
+	Seq   int     `json:"seq"` // of the acquisition that it belongs to, within the goroutine
+	Op    Op      `json:"op"`
+	Phase Phase   `json:"phase,omitempty"`
+
+	Name     string        `json:"name,omitempty"`
+	Token    uint64        `json:"token,omitempty"`
+	Nonce    string        `json:"nonce,omitempty"`
+	Deadline Instant       `json:"deadline,omitempty"` // of the lease, as its holder knew it then; 0 if it has none
+	Fixed    bool          `json:"fixed,omitempty"`    // the lease is not renewed, and is meant to be overrun
+	Took     time.Duration `json:"took,omitempty"`
+	Late     time.Duration `json:"late,omitempty"` // how long after the end of its context a call returned
+	Err      string        `json:"err,omitempty"`
+
+	// Of an End: what the process still had.
+	Goroutines int `json:"goroutines,omitempty"`
+	Files      int `json:"files,omitempty"`
+}
+
+// Instant is a reading of CLOCK_MONOTONIC in nanoseconds: one clock for all processes of a machine, which nobody sets.
+type Instant int64
+
+// Sub is how much later i is than other.
+func (i Instant) Sub(other Instant) time.Duration { return time.Duration(i - other) }
+
+// Add is the instant d later.
+func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
+
+// At turns a time of this process into an instant. The zero time is the zero instant.
+func At(t time.Time) Instant {
+	if t.IsZero() {
+		return 0
+	}
+	return Now().Add(time.Until(t))
+}

@@ -1,0 +1,171 @@
+package register
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/torture/history"
+)
+
+// Server is the register.
+type Server struct {
+	l     net.Listener
+	conns sync.WaitGroup // one for each connection, and for the listener
+
+	mu      sync.Mutex // guards what follows; the order in which it is taken is the order of the log
+	log     *json.Encoder
+	file    *os.File
+	numbers map[number]int
+	guard   fence.MemoryGuard
+	latest  map[string]int // by name: which process touched it last
+	delay   time.Duration
+	dice    *rand.Rand
+	open    map[net.Conn]struct{}
+	closed  bool
+	err     error // of the log
+}
+
+// number is one of the numbers.
+type number struct {
+	name   string
+	fenced bool
+}
+
+// Listen starts a register that logs into dir.
+func Listen(ctx context.Context, dir string, seed uint64) (*Server, error) {
+	file, err := os.Create(filepath.Join(dir, LogFile))
+	if err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	s := &Server{
+		l: l, log: json.NewEncoder(file), file: file, numbers: make(map[number]int), latest: make(map[string]int),
+		dice: rand.New(rand.NewPCG(seed, 1)), open: make(map[net.Conn]struct{}),
+	}
+	s.conns.Go(s.accept)
+	return s, nil
+}
+
+// Addr is where clients connect to.
+func (s *Server) Addr() string { return s.l.Addr().String() }
+
+// Latest returns the process that touched the name last, and false if none has.
+func (s *Server) Latest(name string) (proc int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	proc, ok = s.latest[name]
+	return proc, ok
+}
+
+// Delay makes each request take effect after up to d, as on a slow way to the resource: a write is then under way while its
+// lock ends, with no process standing still.
+func (s *Server) Delay(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = d
+}
+
+// Close ends all connections and the log.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	err := s.l.Close()
+	for c := range s.open {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.conns.Wait()
+	return errors.Join(err, s.err, s.file.Close())
+}
+
+func (s *Server) accept() {
+	for {
+		c, err := s.l.Accept()
+		if err != nil {
+			return // closed
+		}
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			_ = c.Close()
+			return
+		}
+		s.open[c] = struct{}{}
+		s.conns.Go(func() { s.serve(c) })
+		s.mu.Unlock()
+	}
+}
+
+func (s *Server) serve(c net.Conn) {
+	defer func() {
+		s.mu.Lock()
+		delete(s.open, c)
+		s.mu.Unlock()
+		_ = c.Close()
+	}()
+	in, out := json.NewDecoder(bufio.NewReader(c)), json.NewEncoder(c)
+	for {
+		var r request
+		if in.Decode(&r) != nil {
+			return // the client has gone, perhaps in the middle of a line
+		}
+		time.Sleep(s.underWay())
+		if out.Encode(s.do(&r.Entry)) != nil {
+			return
+		}
+	}
+}
+
+// underWay is how long this request still takes to arrive.
+func (s *Server) underWay() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.delay <= 0 {
+		return 0
+	}
+	return time.Duration(s.dice.Int64N(int64(s.delay)))
+}
+
+// do lets one request take effect.
+func (s *Server) do(e *Entry) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.At = history.Now()
+	at := number{e.Name, e.Fenced}
+	e.Before = s.numbers[at]
+	var err error
+	if e.Fenced {
+		err = s.guard.Check(e.Name, fence.Stamp{Token: e.Token, Nonce: e.Nonce})
+	}
+	e.Stale = errors.Is(err, fence.ErrStale)
+	if err != nil && !e.Stale {
+		return answer{Err: err.Error()}
+	}
+	switch {
+	case e.Stale:
+	case e.Write:
+		s.numbers[at] = e.Value
+	default:
+		e.Value = e.Before
+	}
+	if !e.Stale {
+		s.latest[e.Name] = e.Proc
+	}
+	if err := s.log.Encode(e); err != nil && s.err == nil {
+		s.err = err
+	}
+	return answer{Value: s.numbers[at], Stale: e.Stale}
+}

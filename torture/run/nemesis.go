@@ -1,0 +1,175 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/target"
+)
+
+// FaultsFile is the name of the log of what the nemesis did, in a run's folder.
+const FaultsFile = "faults.jsonl"
+
+// Blow is one fault as it was done: a line of that log.
+type Blow struct {
+	From   history.Instant `json:"from"`
+	To     history.Instant `json:"to"`
+	Fault  target.Fault    `json:"fault"`
+	Proc   int             `json:"proc"`             // who was hit; -1 for the server
+	Holder bool            `json:"holder,omitempty"` // who was hit had touched a number last
+	Err    string          `json:"err,omitempty"`
+}
+
+// nemesis does faults one after the other, as its dice say. The seed decides which, to whom and for how long; when exactly
+// each process is in which line of its code is for the machine to decide.
+type nemesis struct {
+	*run
+	dice *rand.Rand
+	log  *json.Encoder
+	file *os.File
+}
+
+func newNemesis(r *run) (*nemesis, error) {
+	file, err := os.Create(filepath.Join(r.Dir, FaultsFile))
+	if err != nil {
+		return nil, err
+	}
+	return &nemesis{run: r, dice: rand.New(rand.NewPCG(r.Seed, 2)), log: json.NewEncoder(file), file: file}, nil
+}
+
+// rage goes on until ctx ends. After each fault there is a quiet time in which everybody has to get on again.
+func (n *nemesis) rage(ctx context.Context) error {
+	for ctx.Err() == nil {
+		fault := n.Faults[n.dice.IntN(len(n.Faults))]
+		if n.dice.IntN(3) == 0 && slices.Contains(n.Faults, target.Stop) {
+			fault = target.Stop // more often than others: it is what makes holders stale
+		}
+		lasts := n.lease/2 + time.Duration(n.dice.Int64N(int64(5*n.lease/2)))
+		victim, holder := n.victim()
+		if fault == target.None {
+			sleep(ctx, lasts)
+			continue
+		}
+		if err := n.strike(ctx, fault, lasts, victim, holder); err != nil {
+			return err
+		}
+		sleep(ctx, time.Duration(n.dice.Int64N(int64(n.lease/2))))
+	}
+	return n.file.Close()
+}
+
+// victim chooses a process: mostly the one that touched a name last, which most likely holds its lock.
+func (n *nemesis) victim() (victim *mate, holder bool) {
+	aimed, name := n.dice.IntN(6) > 0, n.names[n.dice.IntN(len(n.names))]
+	victim = n.crew[n.dice.IntN(len(n.crew))]
+	latest, known := n.register.Latest(name)
+	if aimed && known {
+		victim = n.crew[latest]
+	}
+	return victim, known && latest == victim.job.Proc
+}
+
+// strike does one fault, heals it, and records it.
+func (n *nemesis) strike(ctx context.Context, fault target.Fault, lasts time.Duration, victim *mate, holder bool) error {
+	b := Blow{Fault: fault, Proc: victim.job.Proc, Holder: holder, From: history.Now()}
+	var err error
+	switch fault {
+	case target.Kill:
+		victim.kill()
+		sleep(ctx, lasts/4)
+		b.To = history.Now()
+		err = victim.again()
+	case target.Stop:
+		victim.signal(syscall.SIGSTOP)
+		sleep(ctx, lasts)
+		victim.signal(syscall.SIGCONT)
+	case target.Cut, target.LateRequests, target.LoseReplies, target.Reset:
+		n.disturb(ctx, victim.proxy, fault, lasts)
+	default:
+		b.Proc, b.Holder = -1, false
+		err = n.harm(ctx, fault, lasts)
+	}
+	if b.To == 0 {
+		b.To = history.Now()
+	}
+	if err != nil {
+		b.Err = err.Error()
+	}
+	return errors.Join(err, n.log.Encode(b))
+}
+
+// disturb does something to the way between one process and the server.
+func (n *nemesis) disturb(ctx context.Context, p *servers.Proxy, fault target.Fault, lasts time.Duration) {
+	defer p.Pass()
+	switch fault {
+	case target.Cut:
+		p.BlackHole(servers.BothWays)
+	case target.LateRequests:
+		p.BlackHole(servers.ToServer)
+	case target.LoseReplies:
+		p.DropReplies()
+	case target.Reset:
+		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; {
+			p.Reset()
+			sleep(ctx, time.Duration(n.dice.Int64N(int64(lasts/8)+1)))
+		}
+		return
+	}
+	sleep(ctx, lasts)
+	if fault == target.LoseReplies {
+		p.Reset() // a connection that has lost replies never answers again
+	}
+}
+
+// harm does something to the server, or to everybody.
+func (n *nemesis) harm(ctx context.Context, fault target.Fault, lasts time.Duration) error {
+	s := n.engine.Server
+	switch fault {
+	case target.ServerStop:
+		s.Stop()
+		sleep(ctx, lasts)
+		s.Cont()
+	case target.ServerKill:
+		s.Kill()
+		sleep(ctx, lasts/4)
+		return n.stage.Play(func(testing.TB) { s.Restart() })
+	case target.Slow:
+		by := time.Duration(n.dice.Int64N(int64(3 * n.lease / 2)))
+		n.register.Delay(by)
+		for _, m := range n.crew {
+			m.proxy.Delay(servers.BothWays, by/4)
+		}
+		sleep(ctx, lasts)
+		for _, m := range n.crew {
+			m.proxy.Delay(servers.BothWays, 0)
+		}
+		n.register.Delay(0)
+	default:
+		poke := n.engine.Pokes[fault]
+		if poke == nil {
+			return fmt.Errorf("the fault %s cannot be done to %s", fault, n.Target.Name)
+		}
+		return poke(ctx)
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

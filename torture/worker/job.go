@@ -1,0 +1,49 @@
+// Package worker is one client process of a run: goroutines that take locks of interlock through its public API, count in
+// the register under them, and record all of that. It is meant to be killed, stopped and cut off at any instant.
+package worker
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Job is what a process is told on its standard input, as one line of JSON. When the input ends, it ends in order.
+type Job struct {
+	URL      string
+	Register string // address
+	Dir      string // of the histories
+	Proc     int    // number of the process
+	Life     int    // how often it was started before; the history's file is named by both
+	Seed     uint64
+
+	Goroutines int
+	Names      []string
+	Lease      time.Duration
+	Hold       time.Duration // the mean; each hold lasts up to twice this, at random
+	Patience   time.Duration // how long a Lock may wait
+	Cancel     float64       // share of the Locks whose context ends at random before that
+	MaxCycles  int           // for each goroutine; 0 is no bound
+}
+
+// ReadJob reads a Job.
+func ReadJob(in *bufio.Reader) (*Job, error) {
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return nil, fmt.Errorf("a worker is started by a run, which tells it what to do: %w", err)
+	}
+	j := &Job{}
+	return j, json.Unmarshal(line, j)
+}
+
+// WriteTo writes what ReadJob reads.
+func (j *Job) WriteTo(out io.Writer) (int64, error) {
+	line, err := json.Marshal(j)
+	if err != nil {
+		return 0, err
+	}
+	n, err := out.Write(append(line, '\n'))
+	return int64(n), err
+}

@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/torture/history"
+)
+
+// Run is the process: it works until its input ends.
+func Run(ctx context.Context, input io.Reader) error {
+	in := bufio.NewReader(input)
+	j, err := ReadJob(in)
+	if err != nil {
+		return err
+	}
+	log, err := history.Create(j.Dir, fmt.Sprintf("proc-%02d-%02d", j.Proc, j.Life))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	before := residue()
+	log.Write(history.Event{Proc: j.Proc, Op: history.Start, Goroutines: before.goroutines, Files: before.files})
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the input
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	if err := work(ctx, j, log); err != nil {
+		return err
+	}
+	after := settled(before)
+	log.Write(history.Event{Proc: j.Proc, Op: history.End, Goroutines: after.goroutines - before.goroutines, Files: after.files - before.files})
+	return nil
+}
+
+func work(ctx context.Context, j *Job, log *history.Writer) error {
+	locks, err := openPatiently(ctx, j)
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	for g := range j.Goroutines {
+		all.Go(func() { newHand(j, log, locks, g).work(ctx) })
+	}
+	all.Wait()
+	_ = locks.Close() // what it could not confirm ends with its lease, and the checks see it if not
+	return nil
+}
+
+// openPatiently opens the engine, also while a fault lasts.
+func openPatiently(ctx context.Context, j *Job) (*interlock.Client, error) {
+	opts := &interlock.Options{Lease: j.Lease, ClientName: fmt.Sprintf("proc-%d", j.Proc), CloseTimeout: 2 * time.Second}
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
+		locks, err := interlock.Open(attempt, j.URL, opts)
+		cancel()
+		if err == nil {
+			return locks, nil
+		}
+		fmt.Fprintf(os.Stderr, "proc %d: open: %v\n", j.Proc, err)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// had is what a process has of what can leak.
+type had struct{ goroutines, files int }
+
+func residue() had {
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		files = nil
+	}
+	return had{runtime.NumGoroutine(), len(files)}
+}
+
+// settled is residue once what is ending has ended, or has had a second for that.
+func settled(before had) had {
+	var now had
+	for range 100 {
+		now = residue()
+		if now.goroutines <= before.goroutines+1 && now.files <= before.files { // one waits for the input
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	now.goroutines--
+	return now
+}
