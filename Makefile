@@ -57,6 +57,10 @@ tools: build ## build the command and the programs that it starts (interlock ben
 lab: ## run every experiment of the lab and write lab.html
 	cd lab && go run ./cmd/interlock-lab --all --report ../lab.html
 
+.PHONY: torture
+torture: ## put every engine under faults and judge what happened (two minutes); SEED= repeats a run's shape
+	go run ./torture/cmd/interlock-torture t1 -seed $(or $(SEED),0)
+
 .PHONY: isolate
 isolate: ## show that each engine brings only its own dependencies (testdata/deps)
 	scripts/isolate.sh
