@@ -25,6 +25,11 @@ func (l *Lease) Abandon() error {
 		l.owner.remove(l) // as in Unlock
 		return err
 	}
+	if l.pair != nil {
+		read := l.part()
+		read.g.phase = abandoned
+		read.giveUp(now)
+	}
 	l.g.phase = abandoned
 	l.giveUp(now) // there is no word of the engine to await: nothing is asked
 	c.unlock()

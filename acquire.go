@@ -48,6 +48,11 @@ func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, err
 		c.unlock()
 		return nil, wrap("lock", w.lease.m.key, ErrClosed)
 	}
+	return c.ask(ctx, w, try)
+}
+
+// ask is askAlone for who holds Client.mu, which ask gives up, and has seen that the client is open.
+func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	f := c.newFetch(w, try)
 	f.only, w.own = w, f
 	w.announce = c.announcement(ctx, w)

@@ -24,7 +24,9 @@ type (
 
 // The kinds of locks and the ways to lose one, see package driver.
 const (
-	KindMutex = driver.KindMutex
+	KindMutex     = driver.KindMutex
+	KindRWMutex   = driver.KindRWMutex
+	KindSemaphore = driver.KindSemaphore
 
 	LostUnconfirmed = driver.LostUnconfirmed
 	LostExpired     = driver.LostExpired

@@ -18,7 +18,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	c.lock()
 	now := c.now()
 	l.check(now)
-	ended, end := l.ended(), now.plus(d)
+	ended, end, grants := l.ended(), now.plus(d), l.grants()
 	c.unlock()
 	if ended != nil {
 		return ended
@@ -27,8 +27,10 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		return fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Name(), d, last.since(now).Round(time.Millisecond))
 	}
 	if c.renewer != nil {
-		if err := c.renewNow(ctx, l.g, leaseFor(d)); err != nil {
-			return err
+		for _, g := range grants {
+			if err := c.renewNow(ctx, g, leaseFor(d)); err != nil {
+				return err
+			}
 		}
 	}
 	return l.moveEnd(end)
@@ -47,5 +49,9 @@ func (l *Lease) moveEnd(end instant) error {
 		l.end = end
 	}
 	c.reschedule(l.g)
+	if l.pair != nil {
+		l.pair.end = l.end
+		c.reschedule(l.pair.g)
+	}
 	return nil
 }

@@ -17,6 +17,7 @@ type fetch struct {
 	q      *queue  // whose line it is for; nil if it is for one alone
 	only   *waiter // whom it is for; nil for the line
 	leader *waiter // in whose goroutine it is asked first; nil if in none's; guarded by Client.mu
+	beside *grant  // beside which it is asked; nil if it is on its own
 	r      driver.Request
 	g      *grant          // what the engine's answer will make of it
 	ctx    context.Context //nolint:containedctx // belongs to the request, whichever goroutine runs it
@@ -39,7 +40,7 @@ func (c *Client) newID() string {
 // it. The caller holds Client.mu.
 func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	m := w.lease.m
-	f := &fetch{c: c, r: m.request(w.requestID(), w.lease.owner)}
+	f := &fetch{c: c, beside: w.beside, r: m.request(w.requestID(), w.lease.owner)}
 	f.g = &grant{m: m, id: f.r.ID, asked: m.p.lease, index: -1}
 	f.r.Try, f.r.Waiting, f.r.Lost = try, f.waiting, f.g.lostByEngine
 	if !c.traits.Resumes {
@@ -88,7 +89,7 @@ func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 		return w.wait(ctx)
 	}
 	f.first.of(ctx)
-	answer, err := f.c.d.Acquire(&f.first, &f.r)
+	answer, err := f.acquire(&f.first)
 	if err != nil && f.first.Err() != nil && !driver.IsDefinite(err) {
 		defer f.goOn(err) // once w has left the line
 		return w.wait(ctx)
@@ -137,6 +138,8 @@ func (f *fetch) done(answer driver.Grant, err error) {
 	switch {
 	case err != nil && !refused:
 		f.failed(err, wanted)
+	case refused && f.beside != nil:
+		f.orphaned(err, wanted)
 	case wanted && !refused && f.g.phase != revoked && !f.g.tooLate(answer, f.c.now()):
 		f.granted(answer)
 		f.c.unlock()
@@ -158,7 +161,7 @@ func (g *grant) tooLate(answer driver.Grant, now instant) bool {
 // ask makes the request, together with the release that precedes it if there is one.
 func (f *fetch) ask() (driver.Grant, error) {
 	if f.give == nil {
-		return f.c.d.Acquire(f.ctx, &f.r)
+		return f.acquire(f.ctx)
 	}
 	answer, err := f.c.requeuer.Requeue(f.ctx, f.give, &f.r)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // Client.mu guards what may change. There is one for each lock that is held, so it is small: 160 bytes.
 type grant struct {
 	m    *Mutex // by which it was asked for
-	next *grant // in Client.grants, of the same name
+	next *grant // in Client.grants, of the same chain
 	id   string // what release and renewal match in the engine
 
 	nonce  string // the engine's; see noncePass
@@ -68,8 +68,8 @@ func (g *grant) taken(a driver.Grant, now instant) {
 		g.sent = c.at(a.Sent)
 	}
 	g.renewed = g.sent
-	g.next = c.grants[g.m.key.Name]
-	c.grants[g.m.key.Name] = g
+	g.next = c.grants[g.chain()]
+	c.grants[g.chain()] = g
 }
 
 // passing returns the grant that waiters for m will get without the engine, or nil. The caller holds Client.mu.
@@ -183,7 +183,7 @@ func (g *grant) release() *driver.Release {
 
 // drop ends g in this process: nothing is renewed, passed or watched any more. The caller holds Client.mu.
 func (g *grant) drop() {
-	c, name := g.m.c, g.m.key.Name
+	c, name := g.m.c, g.chain()
 	g.phase = gone
 	c.unschedule(g)
 	if first := c.grants[name]; first != g {

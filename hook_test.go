@@ -18,18 +18,20 @@ import (
 // local, as if there were a network in between.
 type hooks struct {
 	*memlock.Driver
-	mu      sync.Mutex // guards the four functions
+	mu      sync.Mutex // guards the functions
 	acquire func(ctx context.Context, r *driver.Request) (driver.Grant, error)
 	release func(ctx context.Context, r *driver.Release) error
 	renew   func(ctx context.Context, batch []driver.Renewal, done func(int, error))
 	requeue func(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error)
 
-	acquires, releases, renewals, requeues, batches atomic.Int64
+	convert func(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error)
+
+	acquires, releases, renewals, requeues, converts, batches atomic.Int64
 }
 
 func newHooks(d *memlock.Driver) *hooks {
 	h := &hooks{Driver: d}
-	h.acquire, h.release, h.renew, h.requeue = d.Acquire, d.Release, d.Renew, d.Requeue
+	h.acquire, h.release, h.renew, h.requeue, h.convert = d.Acquire, d.Release, d.Renew, d.Requeue, d.Convert
 	return h
 }
 
@@ -58,6 +60,11 @@ func (h *hooks) Renew(ctx context.Context, batch []driver.Renewal, done func(int
 func (h *hooks) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	h.requeues.Add(1)
 	return get(h, &h.requeue)(ctx, give, r)
+}
+
+func (h *hooks) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
+	h.converts.Add(1)
+	return get(h, &h.convert)(ctx, beside, r)
 }
 
 func get[F any](h *hooks, f *F) F {

@@ -17,8 +17,9 @@ import (
 type Client struct {
 	d        driver.Driver
 	traits   driver.Traits
-	renewer  driver.Renewer  // nil unless the engine has leases
-	requeuer driver.Requeuer // nil if the engine cannot
+	renewer  driver.Renewer   // nil unless the engine has leases
+	requeuer driver.Requeuer  // nil if the engine cannot
+	convert  driver.Converter // nil if the engine cannot
 	opts     Options
 	defaults params    // of a lock without options
 	born     time.Time // where instants are counted from
@@ -37,7 +38,7 @@ type Client struct {
 	todo   afterwards // see after
 	closed bool
 	queues map[place]*queue
-	grants map[string]*grant    // by lock's name, the first of each; all that the engine gave and that is not given back or lost
+	grants map[string]*grant    // by grant.chain, the first of each; all that the engine gave and that is not given back or lost
 	alone  map[*waiter]struct{} // who waits without standing in a queue
 	sched  scheduler
 	sleep  sleepWatch
@@ -85,6 +86,7 @@ func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client
 	c.sched.wake, c.sched.armed = make(chan struct{}, 1), never
 	c.watching = c.traits.Ends != driver.Process
 	c.requeuer, _ = d.(driver.Requeuer)
+	c.convert, _ = d.(driver.Converter)
 	if c.traits.Ends == driver.Leases {
 		renewer, ok := d.(driver.Renewer)
 		if !ok {
@@ -168,6 +170,9 @@ func (c *Client) dropAll() []*driver.Release {
 		for _, g := range c.grants {
 			for l := range g.holds.all(ofGrant) {
 				l.release(c.now())
+				if l.inner {
+					continue
+				}
 				c.after(func() { l.owner.remove(l); l.tellReleased(nil) })
 			}
 			if g.phase != abandoned || c.traits.Ends != driver.Leases {

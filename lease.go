@@ -26,18 +26,21 @@ type Lease struct {
 	waited time.Duration
 	pass   int32 // of the grant: whose token and nonce these are
 	local  bool
+	inner  bool // keeps the upgradeable read of pair, which is upgraded; see there
 
 	// Guarded by Client.mu.
 	released bool       // it ended by Unlock or Close
 	loss     *LostError // how it was lost, if it was
 	end      instant    // own end, by NoRenew or MaxHold, or never; once it has ended, the instant at which it did
 	heirs    *heirs     // nil if nobody wants to hear of its end
+	pair     *Lease     // of an upgraded hold the one that keeps its read, and the other way round; see convert.go
 }
 
 // heirs are whom a lease tells that it has ended.
 type heirs struct {
 	lost  chan struct{} // made when asked for
 	works []*work
+	turns *waiter // that asks for the hold's other mode; see convert.go
 }
 
 // work is a context made by Lease.Context.
@@ -72,14 +75,30 @@ func (l *Lease) Owner() string { return l.owner.id }
 // Token returns the fencing number of this acquisition. It is below 2^63, is minted by the engine in the step that grants
 // the lock, and is larger than that of every earlier acquisition of this lock; what that rests on is in the engine's
 // Guarantees. Re-entry does not change it. Give resources the whole [Lease.Stamp].
-func (l *Lease) Token() uint64 { return l.g.token + uint64(l.pass) }
+//
+// An upgrade brings a new one, which all holds of its owner on this lock have from then on.
+func (l *Lease) Token() uint64 {
+	if l.m.p.share.apart { // of a mutex it never changes
+		l.m.c.lock()
+		defer l.m.c.unlock()
+	}
+	return l.token()
+}
 
-// Stamp returns what a fence at the resource checks. It reports false after the hold has ended.
+// token is Token for who holds Client.mu, or knows that nothing changes any more.
+func (l *Lease) token() uint64 { return l.g.token + uint64(l.pass) }
+
+// Stamp returns what a fence at the resource checks. It reports false after the hold has ended, and for a semaphore with a
+// limit above 1: its holders are inside together, in no order that a fence could check.
 func (l *Lease) Stamp() (s fence.Stamp, ok bool) {
-	if l.Err() != nil {
+	c := l.m.c
+	c.lock()
+	defer c.unlock()
+	l.check(c.now())
+	if l.ended() != nil || l.m.p.share.limit > 1 {
 		return fence.Stamp{}, false
 	}
-	return fence.Stamp{Token: l.Token(), Nonce: l.g.noncePass(l.pass)}, true
+	return fence.Stamp{Token: l.token(), Nonce: l.g.noncePass(l.pass), Shared: l.reads()}, true
 }
 
 // Err returns nil while the hold may be trusted, a *LostError after it was lost, and ErrReleased after it was released. It
@@ -114,7 +133,7 @@ func (l *Lease) Deadline() time.Time {
 	if l.ended() != nil {
 		return c.time(l.end)
 	}
-	return c.time(min(l.end, l.g.deadline()))
+	return c.time(min(l.end, l.trusted()))
 }
 
 // last is the end of MaxHold, which Extend cannot move.
@@ -199,11 +218,18 @@ func (l *Lease) release(now instant) {
 // lose ends the hold as a loss. The caller holds Client.mu.
 func (l *Lease) lose(reason LostReason, cause error) {
 	c := l.m.c
+	var other *grant
+	if l.pair != nil {
+		l, other = l.whole()
+	}
 	lost := l.lostError(reason, cause)
 	l.loss = lost
 	l.finish(c.now())
+	if other != nil {
+		c.vacate(other)
+	}
 	c.after(func() {
-		e := l.event()
+		e := l.eventNow()
 		e.Err = lost
 		c.opts.Observer.lost(e)
 		c.opts.Logger.Error("interlock: lock lost", "lock", l.Name(), "engine", c.traits.Engine,
@@ -213,7 +239,7 @@ func (l *Lease) lose(reason LostReason, cause error) {
 
 // lostError says that l was lost.
 func (l *Lease) lostError(reason LostReason, cause error) *LostError {
-	return &LostError{Kind: l.Kind(), Name: l.Name(), Token: l.Token(), Reason: reason, Cause: cause}
+	return &LostError{Kind: l.Kind(), Name: l.Name(), Token: l.token(), Reason: reason, Cause: cause}
 }
 
 // finish tells whoever waits for the end of the hold, and takes it out of its grant. What calls foreign code happens after
@@ -231,6 +257,10 @@ func (l *Lease) finish(now instant) {
 	if l.heirs.lost != nil && l.loss != nil {
 		close(l.heirs.lost)
 	}
+	if w := l.heirs.turns; w != nil && !w.answered {
+		w.leave()
+		w.answer(l.ended())
+	}
 	if len(l.heirs.works) > 0 {
 		c.cancelAfter(l.heirs.works, l.ended())
 		l.heirs.works = nil
@@ -243,15 +273,22 @@ func (l *Lease) tellReleased(err error) {
 	if told == nil {
 		return
 	}
-	e := l.event()
+	e := l.eventNow()
 	e.Err = err
 	told(e)
 }
 
-// event describes the hold to an Observer.
+// eventNow is event for who does not hold Client.mu.
+func (l *Lease) eventNow() Event {
+	l.m.c.lock()
+	defer l.m.c.unlock()
+	return l.event()
+}
+
+// event describes the hold to an Observer. The caller holds Client.mu.
 func (l *Lease) event() Event {
 	return Event{
-		Kind: l.Kind(), Name: l.Name(), Class: l.m.p.class, Owner: l.owner.id, Token: l.Token(),
+		Kind: l.Kind(), Name: l.Name(), Class: l.m.p.class, Owner: l.owner.id, Token: l.token(),
 		Waited: l.waited, Held: l.m.c.reading().since(l.since), Local: l.local,
 	}
 }

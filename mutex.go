@@ -134,7 +134,7 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 		return nil, err
 	}
 	if obs.Acquired != nil {
-		obs.Acquired(ctx, lease.event())
+		obs.Acquired(ctx, lease.eventNow())
 	}
 	if log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key.Name),
@@ -146,6 +146,9 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {
 	if m.p.err != nil {
 		return nil, m.p.err
+	}
+	if m.p.share.apart {
+		return m.attemptApart(ctx, o, try, start)
 	}
 	lease, err := m.reenter(ctx, o)
 	if lease == nil && err == nil {

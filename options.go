@@ -203,6 +203,7 @@ type params struct {
 	noRenew                 bool
 	label, class            string
 	err                     error // a bad name or bad options, reported by the first call
+	share                   share
 }
 
 // params resolves o against the client's options and the engine's traits. All locks without options share one.

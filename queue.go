@@ -88,6 +88,10 @@ func (g *grant) admitOthers() {
 	if o.waits.Load() == 0 { // as nearly always, and lines may be long
 		return
 	}
+	if g.m.p.share.apart {
+		g.m.recall(o)
+		return
+	}
 	for _, q := range g.m.c.queues {
 		if q.m.key != g.m.key {
 			continue

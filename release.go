@@ -39,10 +39,17 @@ func (l *Lease) Unlock(ctx context.Context) error {
 		l.owner.remove(l) // a lost hold stays with its owner until here
 		return err
 	}
+	var read word // of an upgraded hold
+	if l.pair != nil {
+		read = l.part().giveUp(now)
+	}
 	word := l.giveUp(now)
 	c.unlock()
 	l.owner.remove(l)
 	err := word.await(ctx)
+	if !read.given() {
+		err = errors.Join(err, read.await(ctx))
+	}
 	l.tellReleased(err)
 	return err
 }

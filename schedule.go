@@ -248,6 +248,12 @@ func (c *Client) end(g *grant, reason LostReason) {
 		return
 	}
 	c.background.Add(1)
+	c.settleAfter(give)
+}
+
+// settleAfter gives back in the background, once the contexts that are to be cancelled have been. The caller holds Client.mu,
+// and has counted it as background.
+func (c *Client) settleAfter(give *driver.Release) {
 	c.todo.cancels = append(c.todo.cancels, func() {
 		go func() { // ends with the engine's word, or with c.hard
 			defer c.background.Done()

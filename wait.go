@@ -22,6 +22,10 @@ type waiter struct {
 
 	announce func() // tells the Observer that w has to wait; nil when it has or nobody listens; guarded by Client.mu
 
+	beside *grant // what its owner has, beside which it asks; nil if it asks on its own
+	turns  *Lease // the hold that is to have what it asks for; nil if it gets one of its own
+	left   *grant // what turns had and nobody holds now, to be given back; guarded by Client.mu
+
 	blocker *Lease     // the hold of this process that was in the way when w came; nil if none; guarded by Client.mu
 	told    *HeldError // who is in the way, as the engine last said; nil if it has not; guarded by Client.mu
 	broken  error      // why the engine has not been heard since; guarded by Client.mu
@@ -49,6 +53,11 @@ func (w *waiter) answer(err error) {
 
 // grant ends the wait of w with a hold on g. The caller holds Client.mu.
 func (w *waiter) grant(g *grant, local bool) {
+	if w.turns != nil {
+		w.left = w.turns.turnTo(g)
+		w.answer(nil)
+		return
+	}
 	g.admit(w.lease, w.since, w.lease.m.c.now(), local)
 	w.answer(nil)
 }
@@ -88,6 +97,9 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 // not wait for the engine's word on that. The caller holds Client.mu.
 func (w *waiter) decline() {
 	l := w.lease
+	if w.turns != nil { // who asked sees that it was granted
+		return
+	}
 	l.owner.remove(l)
 	if l.ended() != nil {
 		return
@@ -153,7 +165,7 @@ func (w *waiter) hasBegun() bool { return w.told != nil || w.blocker != nil }
 func (l *Lease) heldError() *HeldError {
 	c := l.m.c
 	return &HeldError{
-		Kind: l.Kind(), Name: l.Name(), Owner: l.owner.id, Client: c.opts.ClientName, Token: l.Token(),
+		Kind: l.Kind(), Name: l.Name(), Owner: l.owner.id, Client: c.opts.ClientName, Token: l.token(),
 		Since: c.time(l.since).Round(0), // the wall clock's part only: it is for people
 		Until: c.time(l.g.deadline()).Round(0),
 	}
@@ -176,6 +188,10 @@ func (m *Mutex) request(id string, o *owner) driver.Request {
 		Key: m.key, ID: id, Owner: o.id, Named: o.named,
 		Client: c.opts.ClientName, Label: m.p.label,
 		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, Tokens: 1,
+	}
+	if m.p.share.apart {
+		r.Mode, r.Limit, r.Weight = m.p.share.mode, m.p.share.limit, m.p.share.weight
+		return r
 	}
 	if !o.named && !m.p.noRenew && c.opts.LocalPasses > 0 {
 		r.Tokens = min(c.opts.LocalPasses, firstPasses) + 1

@@ -47,6 +47,9 @@ const (
 	Waiters Ability = "waiters"
 	// Expiry: a client that stands still longer than its lease or session loses its holds.
 	Expiry Ability = "expiry"
+	// Conversion: a holder of a read/write lock takes another mode beside what it has; see [Converter]. It means something
+	// only of engines with locks of [KindRWMutex].
+	Conversion Ability = "conversion"
 )
 
 // Lack is an ability that an engine does not have, and why.
@@ -74,6 +77,9 @@ type Traits struct {
 	Resumes bool
 
 	Kinds []Kind // the kinds that Acquire understands
+
+	// Lacks gives the reasons for what is missing. An Ability that is the name of a Kind says why the engine has no locks of
+	// that kind.
 	Lacks []Lack
 }
 
@@ -89,3 +95,14 @@ func (t Traits) Lacking(a Ability) (reason string, lacks bool) {
 
 // Supports reports whether Acquire understands locks of kind k.
 func (t Traits) Supports(k Kind) bool { return slices.Contains(t.Kinds, k) }
+
+// LackingKind returns the reason why the engine has no locks of kind k, and false if it has.
+func (t Traits) LackingKind(k Kind) (reason string, lacks bool) {
+	if t.Supports(k) {
+		return "", false
+	}
+	if reason, lacks := t.Lacking(Ability(k)); lacks {
+		return reason, true
+	}
+	return fmt.Sprintf("it has no locks of kind %s, only of %v", k, t.Kinds), true
+}

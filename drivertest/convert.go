@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/faulty"
 )
 
 func conversion() []behaviour {
@@ -25,6 +26,8 @@ func conversion() []behaviour {
 		able("a writer reads beside its write, and nobody gets in between", writerDowngrades),
 		able("a read beside a read does not queue", readBesideRead),
 		able("nothing is granted beside a hold that is over", besideNothing),
+		able("a conversion asked again after a lost reply is the same grant", conversionAfterLostReply),
+		able("a copy of a conversion that arrives late takes nothing", lateCopyOfConversion),
 		able("only locks of readers and writers are converted", onlyRWIsConverted),
 	}
 }
@@ -264,6 +267,32 @@ func besideNothing(tr *trial) {
 	next := b.take(b.reader())
 	h.isDenied(a.reader(), driver.ErrLost, "a read beside a hold that was released, with others inside")
 	next.release()
+	b.fits(b.writer(), "a writer in the end")
+}
+
+func conversionAfterLostReply(tr *trial) {
+	a, b := tr.behind(faulty.Rule{Op: faulty.Convert, Count: 1, Drop: faulty.Reply}), tr.client()
+	read := a.take(a.upgradeable())
+	r := a.writer()
+	_, err := read.beside(r)
+	tr.mustMatch(err, driver.ErrUnavailable, "an upgrade whose reply is lost")
+	b.isRefused(b.reader(), "after an upgrade whose reply is lost")
+	write := read.take(copyOf(r), "the same upgrade once more")
+	again := read.take(copyOf(r), "the same upgrade a third time")
+	write.isSame(again)
+	write.release()
+	b.fits(b.reader(), "a reader after one release of the write")
+	read.isDenied(copyOf(r), driver.ErrLost, "an upgrade that was released")
+	read.release()
+}
+
+func lateCopyOfConversion(tr *trial) {
+	a, b := tr.behind(faulty.Rule{Op: faulty.Convert, Copy: settle}), tr.client()
+	read := a.take(a.upgradeable())
+	read.take(a.writer(), "an upgrade").release()
+	tr.pass(2 * settle)
+	b.fits(b.reader(), "a reader after a late copy of the upgrade")
+	read.release()
 	b.fits(b.writer(), "a writer in the end")
 }
 

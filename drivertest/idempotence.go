@@ -17,8 +17,6 @@ func idempotence() []behaviour {
 		{sentence: "a copy of a release that arrives late frees nothing", run: lateCopyOfRelease},
 		{sentence: "an acquire after a requeue whose reply was lost is the same grant", run: requeueAfterLostReply, wants: requeues},
 		{sentence: "a copy of a requeue that arrives late takes nothing", run: lateCopyOfRequeue, wants: requeues},
-		{sentence: "a conversion asked again after a lost reply is the same grant", run: conversionAfterLostReply, wants: converts},
-		{sentence: "a copy of a conversion that arrives late takes nothing", run: lateCopyOfConversion, wants: converts},
 		{sentence: "permits asked for twice are taken once", run: permitsAskedTwice, kinds: []driver.Kind{driver.KindSemaphore}},
 	}
 }
@@ -152,32 +150,6 @@ func lateCopyOfRequeue(tr *trial) {
 	tr.pass(2 * settle)
 	next.release()
 	b.findsFree(tr.mutex(), "after a late copy of the requeue")
-}
-
-func conversionAfterLostReply(tr *trial) {
-	a, b := tr.behind(faulty.Rule{Op: faulty.Convert, Count: 1, Drop: faulty.Reply}), tr.client()
-	read := a.take(a.upgradeable())
-	r := a.writer()
-	_, err := read.beside(r)
-	tr.mustMatch(err, driver.ErrUnavailable, "an upgrade whose reply is lost")
-	b.isRefused(b.reader(), "after an upgrade whose reply is lost")
-	write := read.take(copyOf(r), "the same upgrade once more")
-	again := read.take(copyOf(r), "the same upgrade a third time")
-	write.isSame(again)
-	write.release()
-	b.fits(b.reader(), "a reader after one release of the write")
-	read.isDenied(copyOf(r), driver.ErrLost, "an upgrade that was released")
-	read.release()
-}
-
-func lateCopyOfConversion(tr *trial) {
-	a, b := tr.behind(faulty.Rule{Op: faulty.Convert, Copy: settle}), tr.client()
-	read := a.take(a.upgradeable())
-	read.take(a.writer(), "an upgrade").release()
-	tr.pass(2 * settle)
-	b.fits(b.reader(), "a reader after a late copy of the upgrade")
-	read.release()
-	b.fits(b.writer(), "a writer in the end")
 }
 
 func permitsAskedTwice(tr *trial) {

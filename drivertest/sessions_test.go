@@ -94,6 +94,7 @@ func (s *session) pause() (resume func()) {
 func (s *session) Traits() driver.Traits {
 	t := s.memory.Traits()
 	t.Engine, t.Ends, t.Timeout = "sessions", driver.Sessions, timeout
+	t.Lacks = []driver.Lack{{Ability: driver.Conversion, Reason: "a place in the queue cannot be changed"}}
 	return t
 }
 
@@ -151,12 +152,14 @@ func TestASessionsEngine_IsAccepted(t *testing.T) {
 			t.Errorf("%s: %s:\n\t%s", b.Promise, b.Behaviour, b.Reason)
 		}
 	}
-	// This engine has none of these.
-	optional := []drivertest.Promise{drivertest.Requeueing, drivertest.Resuming, drivertest.Conversion, drivertest.Hanging}
+	optional := []drivertest.Promise{drivertest.Requeueing, drivertest.Resuming, drivertest.Hanging} // this engine has none
 	for _, v := range report.Promises {
 		want := drivertest.Kept
 		if slices.Contains(optional, v.Promise) {
 			want = drivertest.NotApplicable
+		}
+		if v.Promise == drivertest.Conversion {
+			want = drivertest.Lacking // and it says so
 		}
 		if v.Status != want {
 			t.Errorf("%s is %s (%s), want it %s", v.Promise, v.Status, v.Reason, want)

@@ -114,6 +114,12 @@ func (s *suite) checkTraits(t *testing.T) {
 	t.Helper()
 	known := []driver.Ability{
 		driver.NamedOwners, driver.Order, driver.Breaking, driver.Holders, driver.Waiters, driver.Expiry,
+		driver.Conversion,
+	}
+	for _, k := range []driver.Kind{driver.KindRWMutex, driver.KindSemaphore, driver.KindLatch, driver.KindCond, driver.KindElection} {
+		if !s.traits.Supports(k) {
+			known = append(known, driver.Ability(k))
+		}
 	}
 	tr := s.traits
 	if tr.Engine == "" {
@@ -124,6 +130,9 @@ func (s *suite) checkTraits(t *testing.T) {
 	}
 	if !tr.Supports(driver.KindMutex) {
 		t.Error("Traits: Kinds does not have the mutex, which every engine offers")
+	}
+	if _, told := tr.Lacking(driver.Conversion); tr.Supports(driver.KindRWMutex) && !told && !slices.Contains(s.offers, converts) {
+		t.Error("Traits: Kinds has rw, but the driver has no Convert, and Lacks gives no reason for the lack of conversion")
 	}
 	for _, l := range tr.Lacks {
 		if !slices.Contains(known, l.Ability) {
@@ -149,16 +158,19 @@ func (s *suite) size() int {
 
 // applies returns an empty status if b is to be run, and otherwise why it is not.
 func (s *suite) applies(b behaviour) (Status, string) {
+	for _, k := range b.kinds {
+		if !slices.Contains(s.h.Kinds, k) {
+			return NotApplicable, fmt.Sprintf("the engine has no locks of kind %s", k)
+		}
+	}
+	if reason, lacks := s.traits.Lacking(driver.Conversion); lacks && b.wants == converts {
+		return Lacking, fmt.Sprintf("%s: %s", driver.Conversion, reason)
+	}
 	if b.wants != "" && !slices.Contains(s.offers, b.wants) {
 		if b.wants == hangs && !s.traits.Local {
 			return Unchecked, string(b.wants)
 		}
 		return NotApplicable, string(b.wants)
-	}
-	for _, k := range b.kinds {
-		if !slices.Contains(s.h.Kinds, k) {
-			return NotApplicable, fmt.Sprintf("the engine has no locks of kind %s", k)
-		}
 	}
 	// What the engine declares comes before how its holds end, so that its reason is shown wherever there is one.
 	for _, a := range b.needs {

@@ -89,10 +89,10 @@ func start(ctx context.Context, client *clientv3.Client, opts *Options, owns boo
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "etcd", Ends: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
-		Lacks: []driver.Lack{{
-			Ability: driver.NamedOwners,
-			Reason:  "a key belongs to one lease, so a hold cannot be shared with another process",
-		}},
+		Lacks: []driver.Lack{
+			{Ability: driver.NamedOwners, Reason: "a key belongs to one lease, so a hold cannot be shared with another process"},
+			{Ability: driver.Conversion, Reason: "the revision of a key is its place in the queue, so an upgrade cannot go to the front"},
+		},
 	}
 }
 

@@ -34,6 +34,8 @@ func traits(tellsHolders bool) driver.Traits {
 			{Ability: driver.Breaking, Reason: "the kernel cannot take a lock from a process; kill the process"},
 			{Ability: driver.Waiters, Reason: "the kernel knows that somebody waits, not who"},
 			{Ability: driver.Expiry, Reason: "a stopped process keeps its lock"},
+			{Ability: driver.Ability(driver.KindRWMutex), Reason: "flock knows shared locks, but no fair queue of them and no tokens"},
+			{Ability: driver.Ability(driver.KindSemaphore), Reason: "flock counts nothing"},
 		},
 	}
 	if !tellsHolders {

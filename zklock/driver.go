@@ -103,10 +103,11 @@ func (d *Driver) whyNot(ctx context.Context, err error) error {
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "zookeeper", Ends: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
-		Lacks: []driver.Lack{{
-			Ability: driver.NamedOwners,
-			Reason:  "a node belongs to one session, so a hold cannot be shared with another process",
-		}},
+		Lacks: []driver.Lack{
+			{Ability: driver.NamedOwners, Reason: "a node belongs to one session, so a hold cannot be shared with another process"},
+			{Ability: driver.Conversion, Reason: "the number of a node is its place in the queue, so an upgrade cannot go to the front"},
+			{Ability: driver.Ability(driver.KindSemaphore), Reason: "the recipe waits for the nearest node in the way, it does not count"},
+		},
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *Store) forgets(e *entry) bool {
 	if e.left {
 		return s.defect == ResumeForgetsGrant
 	}
-	return s.defect == RetryIsNewRequest
+	return s.defect == RetryIsNewRequest && e.beside == ""
 }
 
 // enter admits e or queues it. A Try that would have to wait is refused.
@@ -167,7 +167,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 		return nil
 	}
 	s.end(l, h)
-	if s.defect == ReleasedComesBack {
+	if s.defect == ReleasedComesBack && h.beside == "" {
 		delete(s.gone, r.ID)
 	}
 	return nil

@@ -1,0 +1,175 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Readers, writers and holders of permits: locks of which a process may have several holds side by side. Each request goes
+// to the engine by itself, and nothing passes on inside the process: whose turn it is among readers and writers, and whether
+// the permits that are left are enough, only the engine knows.
+
+// share is how a lock is asked for that may be shared. The zero value is a mutex's.
+type share struct {
+	apart         bool // each request goes to the engine by itself
+	mode          driver.Mode
+	limit, weight int
+	of            *RWMutex // nil of a semaphore
+}
+
+// errAgain ends the wait of an owner who got in by another request meanwhile: it asks again, beside that.
+var errAgain = errors.New("the owner has got in meanwhile")
+
+// attemptApart is attempt for such a lock.
+func (m *Mutex) attemptApart(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {
+	for {
+		lease, beside, err := m.reenterApart(ctx, o)
+		if lease != nil || err != nil {
+			return lease, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, wrap("lock", m.key, err)
+		}
+		if err := m.c.checkOwner(o); err != nil {
+			return nil, err
+		}
+		lease, err = m.takeApart(ctx, o, beside, try, start)
+		switch {
+		case errors.Is(err, errAgain):
+		case err != nil && errors.Is(err, ErrHeld) && m.hasGotIn(o, beside):
+		default:
+			return lease, err
+		}
+	}
+}
+
+// hasGotIn reports whether o has a hold now which it had not when it asked, and beside which it may ask again.
+func (m *Mutex) hasGotIn(o *owner, beside *grant) bool {
+	if o == nil || o.named || beside != nil || m.p.share.of == nil {
+		return false
+	}
+	m.c.lock()
+	defer m.c.unlock()
+	return m.c.liveGrant(o, m.key) != nil
+}
+
+// takeApart asks the engine, beside a hold of o's if that is not nil.
+func (m *Mutex) takeApart(ctx context.Context, o *owner, beside *grant, try bool, start instant) (*Lease, error) {
+	c := m.c
+	if c.traits.Local && beside == nil { // nearly always free, and then it costs the least
+		c.lock()
+		lease, err := m.tryHere(ctx, o, start)
+		if try || !errors.Is(err, ErrHeld) {
+			return lease, err
+		}
+	}
+	w := m.newWaiter(o, start)
+	w.beside = beside
+	if o != nil && !o.named {
+		o.waits.Add(1)
+		defer o.waits.Add(-1)
+	}
+	return c.askAlone(ctx, w, try)
+}
+
+// reenterApart returns another hold if o has one of this mode already, or what o has of another mode, beside which to ask.
+// Permits are taken each time.
+func (m *Mutex) reenterApart(ctx context.Context, o *owner) (*Lease, *grant, error) {
+	if o == nil || m.p.share.of == nil {
+		return nil, nil, nil
+	}
+	held := m.c.heldBy(o, m.key)
+	if held == nil {
+		return nil, nil, nil
+	}
+	if err := held.Err(); errors.Is(err, ErrLost) {
+		return nil, nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, wrap("lock", m.key, err)
+	}
+	if o.named { // the engine itself re-enters named owners
+		return nil, nil, nil
+	}
+	has := m.best(o)
+	switch {
+	case has == nil: // it has been unlocked by another goroutine meanwhile
+		return nil, nil, nil
+	case m.p.share.mode == driver.Exclusive && has.m.p.share.mode == driver.Shared:
+		return nil, nil, wrap("lock", m.key, errReader)
+	case has.m.p.share.mode == m.p.share.mode || m.c.convert == nil:
+		lease, err := m.c.share(ctx, has, o, m) // nothing, if it was unlocked meanwhile
+		return lease, nil, err
+	}
+	return nil, has, nil
+}
+
+var errReader = fmt.Errorf("it only reads, and would wait for itself; take ULock to upgrade: %w", ErrDeadlock)
+
+// best returns the grant of o's which a request of m's mode can share, or else the strongest that it has.
+func (m *Mutex) best(o *owner) (best *grant) {
+	c := m.c
+	c.lock()
+	defer c.unlock()
+	for _, l := range o.snapshot() {
+		if l.m.c != c || l.m.key != m.key || l.ended() != nil {
+			continue
+		}
+		switch g := l.g; {
+		case g.m.p.share.mode == m.p.share.mode:
+			return g
+		case best == nil || rank(g.m.p.share.mode) > rank(best.m.p.share.mode):
+			best = g
+		}
+	}
+	return best
+}
+
+// rank orders modes by what they allow.
+func rank(mode driver.Mode) int {
+	switch mode {
+	case driver.Exclusive:
+		return 2
+	case driver.Upgradeable:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// recall has o's other requests for m ask again, beside what o has now: on their own they would wait for it. The caller
+// holds Client.mu.
+func (m *Mutex) recall(o *owner) {
+	if o.named { // the engine does so
+		return
+	}
+	for w := range m.c.alone {
+		if w.lease.owner == o && w.lease.m.key == m.key && w.beside == nil && m.p.share.of != nil {
+			w.leave()
+			w.answer(errAgain)
+		}
+	}
+}
+
+// chain is the list of Client.grants in which g is: one for all of a mutex, and one for each of those that never meet in
+// this process, of which there may be many.
+func (g *grant) chain() string {
+	if g.m.p.share.apart {
+		return g.id
+	}
+	return g.m.key.Name
+}
+
+// paramsApart returns the options of a lock that may be shared.
+func (c *Client) paramsApart(key driver.Key, opts *LockOptions) params {
+	if err := validateName("name of the lock", key.Name); err != nil {
+		return params{err: err}
+	}
+	if reason, lacks := c.traits.LackingKind(key.Kind); lacks {
+		return params{err: wrap("lock", key, unsupported(c.traits, reason))}
+	}
+	return *c.params(opts)
+}

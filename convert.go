@@ -1,0 +1,321 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// How a hold turns into one of another mode. The engine grants the other mode beside what the hold has, so that nobody gets
+// in between, and the hold moves there: from then on its token, trust and end are those of the new grant. What it had is
+// given back by a downgrade. An upgrade keeps it, because a downgrade returns to it: another lease, the inner one of a pair,
+// holds the upgradeable read meanwhile, and is lost and released together with the hold.
+
+// Upgrade turns an upgradeable read into the write, before everybody who waits: no other writer gets in between, so what was
+// read still is. It waits until the other readers have left, and keeps new ones out meanwhile. The hold gets a new token and
+// nonce, and so have all holds that its owner has on this lock.
+//
+// ctx bounds the waiting. When it ends first the error is as for [Mutex.Lock], and the upgradeable read is held as before; so
+// it is after every other error that does not match ErrLost. If the engine did not answer (ErrUnavailable) the write may
+// have been granted: it is given back in the background, and Upgrade may be called again. If the hold is lost while it waits,
+// Upgrade returns the *LostError; if it is unlocked, ErrReleased.
+//
+// A plain read gets ErrDeadlock: two readers that both wait to write would wait for each other. A second Upgrade, also while
+// the first one waits, and one of a hold that writes already get ErrConflict. Other locks have no modes: ErrUnsupported.
+//
+// It costs one round trip, and one message when it has to wait. The hold has two leases in the engine until it is downgraded
+// or unlocked.
+func (l *Lease) Upgrade(ctx context.Context) error {
+	c, start := l.m.c, l.m.c.reading()
+	err := l.upgrade(ctx, start)
+	e := l.eventNow()
+	e.Waited, e.Local, e.Err = c.reading().since(start), false, err
+	if err != nil {
+		c.opts.Observer.failed(ctx, e)
+		return err
+	}
+	if acquired := c.opts.Observer.Acquired; acquired != nil {
+		acquired(ctx, e)
+	}
+	return nil
+}
+
+func (l *Lease) upgrade(ctx context.Context, start instant) error {
+	if err := ctx.Err(); err != nil {
+		return wrap("upgrade", l.m.key, err)
+	}
+	c := l.m.c
+	c.lock()
+	if err := l.mayTurn(driver.Exclusive); err != nil {
+		c.unlock()
+		return wrap("upgrade", l.m.key, err)
+	}
+	w, err := l.turn(ctx, driver.Exclusive, start) // gives up Client.mu
+	if w.err == nil && w.answered {
+		return nil
+	}
+	return err
+}
+
+// Downgrade turns the write into a read, and nobody gets in between. The token stays. A hold that was upgraded has the
+// upgradeable read again; any other has a plain read, which cannot be upgraded. When Downgrade has returned nil other readers
+// can get in, unless the owner has further holds that write.
+//
+// If the engine does not answer, the error matches ErrUnavailable: either nothing has changed, or, if Stamp says Shared by
+// then, the hold reads, and the write is being given back in the background. If it turns out that the write had been lost,
+// the hold is, and Downgrade returns the *LostError. A hold that reads already, or is being upgraded, gets ErrConflict; locks
+// without modes ErrUnsupported, like engines that cannot convert, with the reason.
+//
+// It costs one round trip for a hold that was upgraded, and two for any other.
+func (l *Lease) Downgrade(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return wrap("downgrade", l.m.key, err)
+	}
+	c := l.m.c
+	c.lock()
+	if err := l.mayTurn(driver.Shared); err != nil {
+		c.unlock()
+		return wrap("downgrade", l.m.key, err)
+	}
+	var left *grant
+	if l.pair != nil {
+		left = l.goBack()
+		c.unlock()
+	} else {
+		w, err := l.turn(ctx, driver.Shared, c.reading()) // gives up Client.mu
+		if w.err != nil || !w.answered {
+			return err
+		}
+		left = w.left
+	}
+	return l.giveLeft(ctx, left)
+}
+
+// mayTurn says why l cannot be turned into that mode. The caller holds Client.mu.
+func (l *Lease) mayTurn(mode driver.Mode) error {
+	c := l.m.c
+	l.check(c.now())
+	switch is := l.mode(); {
+	case l.m.p.share.of == nil:
+		return fmt.Errorf("only a hold of an RWMutex has modes: %w", ErrUnsupported)
+	case l.ended() != nil:
+		return l.ended()
+	case c.closed:
+		return ErrClosed
+	case l.heirs != nil && l.heirs.turns != nil:
+		return fmt.Errorf("it is being done already: %w", ErrConflict)
+	case mode == driver.Exclusive && is == driver.Exclusive:
+		return fmt.Errorf("the hold writes already: %w", ErrConflict)
+	case mode == driver.Exclusive && is == driver.Shared:
+		return errReader
+	case mode == driver.Shared && is != driver.Exclusive:
+		return fmt.Errorf("the hold reads already: %w", ErrConflict)
+	case c.convert == nil:
+		return c.noConversion()
+	}
+	return nil
+}
+
+// noConversion is why this engine converts nothing.
+func (c *Client) noConversion() error {
+	reason, lacks := c.traits.Lacking(driver.Conversion)
+	if !lacks {
+		reason = "a hold cannot be turned into another mode"
+	}
+	return unsupported(c.traits, reason)
+}
+
+// mode is what l may do now. The caller holds Client.mu.
+func (l *Lease) mode() driver.Mode {
+	if l.m.p.share.mode == driver.Shared { // also on the grant of a write, see reenterApart
+		return driver.Shared
+	}
+	return l.g.m.p.share.mode
+}
+
+// reads reports whether l is a reader's. The caller holds Client.mu.
+func (l *Lease) reads() bool { return l.m.p.share.of != nil && l.mode() != driver.Exclusive }
+
+// turn asks for the other mode beside what l has, and returns when that is answered: then w.err says how, and l has turned if
+// it is nil; or when ctx has ended and nothing was answered. The caller holds Client.mu, which turn gives up.
+func (l *Lease) turn(ctx context.Context, mode driver.Mode, start instant) (w *waiter, err error) {
+	c, m := l.m.c, &l.m.p.share.of.modes[mode]
+	w = &waiter{lease: &Lease{m: m, owner: l.owner}, since: start, beside: l.g, turns: l}
+	heirs := l.inherit()
+	heirs.turns = w
+	_, err = c.ask(ctx, w, false) // gives up Client.mu
+	c.lock()
+	defer c.unlock()
+	heirs.turns = nil
+	return w, err
+}
+
+// turnTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be given back.
+// The caller holds Client.mu.
+func (l *Lease) turnTo(g *grant) (left *grant) {
+	had := l.g
+	if g.m.p.share.mode == driver.Exclusive {
+		stays := &Lease{m: had.m, owner: l.owner, g: had, pass: l.pass, since: l.since, end: l.end, inner: true, pair: l}
+		l.pair = stays
+		l.moveTo(g)
+		had.holds.add(ofGrant, stays)
+		l.spread(g)
+		return nil
+	}
+	l.moveTo(g)
+	return l.m.c.vacated(had)
+}
+
+// goBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and is to be given
+// back. The caller holds Client.mu.
+func (l *Lease) goBack() (left *grant) {
+	had, stays := l.g, l.part()
+	stays.g.holds.remove(ofGrant, stays)
+	l.moveTo(stays.g)
+	return l.m.c.vacated(had)
+}
+
+// moveTo makes l a hold on g instead of the one that it was on. The caller holds Client.mu.
+func (l *Lease) moveTo(g *grant) {
+	c := l.m.c
+	l.g.holds.remove(ofGrant, l)
+	l.g, l.pass, l.local = g, g.pass, false
+	g.last = nil
+	g.holds.add(ofGrant, l)
+	if p := l.m.p; p.noRenew {
+		l.end = min(l.end, g.fixedEnd(c.now(), p.lease))
+	}
+	c.reschedule(g)
+}
+
+// vacated ends g in this process if nobody holds it any more, and returns it then: it is to be given back, which counts as
+// background from now on. The caller holds Client.mu.
+func (c *Client) vacated(g *grant) *grant {
+	switch {
+	case g.phase == gone:
+		return nil
+	case g.holds.first != nil:
+		c.reschedule(g)
+		return nil
+	case g.phase == abandoned:
+		g.leave()
+		return nil
+	}
+	g.drop()
+	c.background.Add(1)
+	return g
+}
+
+// spread gives the token of g, an upgrade, to all that its owner has of this lock: a fence that has seen the write would
+// refuse what was read with an older one. The caller holds Client.mu.
+func (l *Lease) spread(g *grant) {
+	newest := func(old *grant) { old.token, old.tokens, old.pass, old.nonce = g.token, g.tokens, 0, g.nonce }
+	newest(l.pair.g)
+	l.pair.pass = 0
+	for _, other := range l.owner.snapshot() {
+		if other.m.c == l.m.c && other.m.key == l.m.key && other.ended() == nil {
+			newest(other.g)
+			other.pass = 0
+		}
+	}
+}
+
+// giveLeft gives back what a downgrade has left, and waits for the engine's word.
+func (l *Lease) giveLeft(ctx context.Context, left *grant) error {
+	if left == nil {
+		return nil
+	}
+	c := l.m.c
+	c.lock()
+	until := left.deadline()
+	c.unlock()
+	gives := word{l: &Lease{m: left.m, g: left, owner: l.owner}, until: until}
+	err := gives.await(ctx)
+	var lost *LostError
+	if !errors.As(err, &lost) {
+		return err
+	}
+	c.lock()
+	defer c.unlock()
+	if l.check(c.now()); l.ended() == nil {
+		c.end(l.g, lost.Reason)
+	}
+	return l.ended()
+}
+
+// part takes the pair of an upgraded hold apart, and returns the inner one. The caller holds Client.mu.
+func (l *Lease) part() *Lease {
+	inner := l.pair
+	l.pair, inner.pair = nil, nil
+	return inner
+}
+
+// whole takes the pair apart of which l is one: it is lost. It returns the user's hold, and the grant of the other one, which
+// is to be vacated when that has ended. The caller holds Client.mu.
+func (l *Lease) whole() (outer *Lease, other *grant) {
+	if l.inner {
+		outer = l.pair
+		outer.part()
+		l.release(l.m.c.now())
+		return outer, outer.g
+	}
+	inner := l.part()
+	inner.release(l.m.c.now())
+	return l, inner.g
+}
+
+// vacate gives back g, if nobody holds it any more, once the contexts of the holders have been cancelled. The caller holds
+// Client.mu.
+func (c *Client) vacate(g *grant) {
+	if left := c.vacated(g); left != nil {
+		c.settleAfter(left.release())
+	}
+}
+
+// grants are what l rests on. The caller holds Client.mu.
+func (l *Lease) grants() []*grant {
+	if l.pair != nil {
+		return []*grant{l.g, l.pair.g}
+	}
+	return []*grant{l.g}
+}
+
+// trusted is the end of the trust in all that l rests on. The caller holds Client.mu.
+func (l *Lease) trusted() instant {
+	if l.pair != nil {
+		return min(l.g.deadline(), l.pair.g.deadline())
+	}
+	return l.g.deadline()
+}
+
+// acquire asks the engine for f.
+func (f *fetch) acquire(ctx context.Context) (driver.Grant, error) {
+	if f.beside != nil {
+		return f.c.convert.Convert(ctx, f.beside.id, &f.r)
+	}
+	return f.c.d.Acquire(ctx, &f.r)
+}
+
+// orphaned takes in that the hold beside which f asks is over, as the engine says: so it is lost, unless it was given back
+// meanwhile, and then its owner asks anew. The caller holds Client.mu.
+func (f *fetch) orphaned(err error, wanted bool) {
+	c, g := f.c, f.beside
+	f.g.settle(true)
+	if g.phase != gone {
+		reason := driver.LostExpired
+		if told := (*LostError)(nil); errors.As(err, &told) {
+			reason = told.Reason
+		}
+		c.end(g, reason)
+	}
+	if w := f.only; wanted && !w.answered {
+		if err := g.goneError(); errors.Is(err, ErrLost) {
+			w.answer(err)
+		} else {
+			w.answer(errAgain)
+		}
+	}
+	c.unlock()
+}

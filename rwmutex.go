@@ -1,0 +1,83 @@
+package interlock
+
+import (
+	"context"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// RWMutex is a lock that any number of readers, or one writer, hold at a time. Requests are served first come, first
+// served: a writer that waits keeps out the readers that come after it, and is not kept out by them, so neither starves.
+// Readers that stand next to each other in the queue get in together.
+//
+// Every hold has a lease of its own, so a reader that crashes frees only what it held. Every call goes to the engine by
+// itself: unlike a Mutex, an RWMutex does not pass on inside the process.
+//
+// It is re-entrant by owner, see [Lease.Context] and [WithOwner]: a writer may read and write again, a reader may read again,
+// and that never waits. A reader that asks to write would wait for itself: it gets ErrDeadlock at once. Whoever may have to
+// write after reading takes the upgradeable read, see [RWMutex.ULock]. The lock is the owner's until its last hold ends, in the
+// strongest mode of what is left: a write that ends while a read of the same owner goes on lets other readers in, and nobody
+// in between.
+//
+// An RWMutex is safe for concurrent use. All of one client with the same name are the same lock.
+type RWMutex struct {
+	modes  [3]Mutex // by driver.Mode: how each is asked for
+	params [3]params
+}
+
+// RWMutex returns the read/write lock of that name with the given options. It asks no engine; an invalid name, invalid
+// options, and an engine without such locks (ErrUnsupported, with the reason) are reported by its first call.
+func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
+	key := driver.Key{Kind: driver.KindRWMutex, Name: name}
+	p := c.paramsApart(key, opts)
+	m := &RWMutex{}
+	for i := range m.modes {
+		m.params[i] = p
+		m.params[i].share = share{apart: true, mode: driver.Mode(i), weight: 1, of: m}
+		m.modes[i] = Mutex{c: c, key: key, p: &m.params[i]}
+	}
+	if up := &m.params[driver.Upgradeable]; up.err == nil && c.convert == nil {
+		up.err = wrap("lock", key, c.noConversion())
+	}
+	return m
+}
+
+// Lock waits until the lock is held for writing, and returns the hold. Everything that [Mutex.Lock] says about ctx, errors
+// and what is left behind holds here too.
+//
+// An owner that has the upgradeable read gets a second hold by an upgrade, see [Lease.Upgrade]; one that only reads gets
+// ErrDeadlock at once. It costs one round trip, and one message when it has to wait.
+func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
+	return m.modes[driver.Exclusive].acquire(ctx, false)
+}
+
+// TryLock is Lock without waiting: if another owner holds the lock, or waits for it, the error is a *HeldError.
+func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
+	return m.modes[driver.Exclusive].acquire(ctx, true)
+}
+
+// RLock waits until the lock is held for reading, beside other readers, and returns the hold. Its Stamp says Shared. See
+// [RWMutex.Lock] for the rest.
+func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
+	return m.modes[driver.Shared].acquire(ctx, false)
+}
+
+// TryRLock is RLock without waiting: if another owner writes, or anybody waits, the error is a *HeldError.
+func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
+	return m.modes[driver.Shared].acquire(ctx, true)
+}
+
+// ULock waits for the upgradeable read, and returns the hold: a read beside other readers, but only one at a time, which
+// [Lease.Upgrade] turns into the write without letting another writer in between. So it is what a read that may be followed
+// by a write takes. A plain reader may take it too, unless another owner has it: then ErrDeadlock, because the other may
+// upgrade and wait for this reader. Engines that cannot upgrade refuse it with ErrUnsupported and the reason. See
+// [RWMutex.Lock] for the rest.
+func (m *RWMutex) ULock(ctx context.Context) (*Lease, error) {
+	return m.modes[driver.Upgradeable].acquire(ctx, false)
+}
+
+// TryULock is ULock without waiting: if another owner writes or has the upgradeable read, or anybody waits, the error is a
+// *HeldError.
+func (m *RWMutex) TryULock(ctx context.Context) (*Lease, error) {
+	return m.modes[driver.Upgradeable].acquire(ctx, true)
+}
