@@ -140,18 +140,51 @@ func rank(mode driver.Mode) int {
 	}
 }
 
-// recall has o's other requests for m ask again, beside what o has now: on their own they would wait for it. The caller
-// holds Client.mu.
-func (m *Mutex) recall(o *owner) {
-	if o.named { // the engine does so
+// admittedApart has the other requests of o, who holds g now, ask again beside it: on their own they would wait for it. The
+// engine does so itself for named owners. The caller holds Client.mu.
+func (g *grant) admittedApart(o *owner) {
+	if g.m.p.share.of == nil { // permits are nobody's twice
 		return
 	}
-	for w := range m.c.alone {
-		if w.lease.owner == o && w.lease.m.key == m.key && w.beside == nil && m.p.share.of != nil {
+	if o.several() {
+		g.spread(o)
+	}
+	if o.named || o.waits.Load() == 0 {
+		return
+	}
+	for w := range g.m.c.alone {
+		if w.lease.owner == o && w.lease.m.key == g.m.key && w.beside == nil {
 			w.leave()
 			w.answer(errAgain)
 		}
 	}
+}
+
+// spread gives the token of g, if it is an upgrade, to all that o has of this lock: a fence that has seen the write would
+// refuse what reads with an older one. The caller holds Client.mu.
+func (g *grant) spread(o *owner) {
+	for _, l := range o.snapshot() {
+		if l.m.c != g.m.c || l.m.key != g.m.key || l.ended() != nil {
+			continue
+		}
+		if l.g.inherit(g); l.pair != nil {
+			l.pair.g.inherit(g)
+		}
+	}
+}
+
+// inherit takes over the token of a later grant to the same owner. The caller holds Client.mu.
+func (g *grant) inherit(from *grant) {
+	if g.token < from.token {
+		g.token, g.nonce = from.token, from.nonce
+	}
+}
+
+// several reports whether o has more than one hold, of whatever.
+func (o *owner) several() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.holds.first != nil && o.holds.first.next[ofOwner] != nil
 }
 
 // chain is the list of Client.grants in which g is: one for all of a mutex, and one for each of those that never meet in

@@ -161,7 +161,7 @@ func (l *Lease) turnTo(g *grant) (left *grant) {
 		l.pair = stays
 		l.moveTo(g)
 		had.holds.add(ofGrant, stays)
-		l.spread(g)
+		had.inherit(g)
 		return nil
 	}
 	l.moveTo(g)
@@ -206,20 +206,6 @@ func (c *Client) vacated(g *grant) *grant {
 	g.drop()
 	c.background.Add(1)
 	return g
-}
-
-// spread gives the token of g, an upgrade, to all that its owner has of this lock: a fence that has seen the write would
-// refuse what was read with an older one. The caller holds Client.mu.
-func (l *Lease) spread(g *grant) {
-	newest := func(old *grant) { old.token, old.tokens, old.pass, old.nonce = g.token, g.tokens, 0, g.nonce }
-	newest(l.pair.g)
-	l.pair.pass = 0
-	for _, other := range l.owner.snapshot() {
-		if other.m.c == l.m.c && other.m.key == l.m.key && other.ended() == nil {
-			newest(other.g)
-			other.pass = 0
-		}
-	}
 }
 
 // giveLeft gives back what a downgrade has left, and waits for the engine's word.

@@ -85,11 +85,11 @@ func (q *queue) serve(g *grant, local bool) {
 // caller holds Client.mu.
 func (g *grant) admitOthers() {
 	o := g.holder().owner
-	if o.waits.Load() == 0 { // as nearly always, and lines may be long
+	if g.m.p.share.apart {
+		g.admittedApart(o)
 		return
 	}
-	if g.m.p.share.apart {
-		g.m.recall(o)
+	if o.waits.Load() == 0 { // as nearly always, and lines may be long
 		return
 	}
 	for _, q := range g.m.c.queues {
