@@ -142,7 +142,10 @@ func (s *sharing) compare() {
 			if token, seen := tokens[h.who]; ok && seen && token != stamp.Token && s.actors[h.who].name == "" {
 				s.fail("%d has the tokens %d and %d of lock %d", h.who, token, stamp.Token, i)
 			}
-			tokens[h.who] = stamp.Token
+			if l.Token() < h.token {
+				s.fail("%d has token %d of lock %d after %d", h.who, l.Token(), i, h.token)
+			}
+			tokens[h.who], h.token = stamp.Token, l.Token()
 		}
 		got, waits := s.listed(i)
 		if want := m.entries(); !maps.Equal(got, want) || waits != len(m.queue) {

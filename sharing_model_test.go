@@ -20,6 +20,7 @@ type modelHold struct {
 	weight int
 	of     *modelHold // the upgradeable read that an Upgrade turns into a write
 	again  bool       // it was granted beside what its actor had, so with the same token
+	token  uint64     // when it was last looked at
 }
 
 // verdict is what becomes of a request.
