@@ -2,15 +2,21 @@ package mysqllock
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sqllock"
 )
 
 const (
 	breakFirst = 5 * time.Millisecond
 	breakMost  = 100 * time.Millisecond
+
+	// breakPause is how long a break may go unseen.
+	breakPause = time.Second
 )
 
 // Break leaves a row for the holder, which he finds within a second and a half if he lives: he tells it to whom it
@@ -36,7 +42,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		d.opts.Table, id, r.token, r.session, clock)); err != nil {
 		return d.breakError(ctx, key, err)
 	}
-	d.askForBreaks() // the holder may be this client
+	d.core.Knock() // the holder may be this client
 	for pause := breakFirst; ; pause = min(2*pause, breakMost) {
 		now, err := d.current(ctx, key)
 		if err != nil {
@@ -50,7 +56,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return unavailable("break", key.Name, ctx.Err())
+			return d.core.Unavailable("break", key.Name, ctx.Err())
 		}
 	}
 }
@@ -59,7 +65,7 @@ func (d *Driver) breakError(ctx context.Context, key driver.Key, err error) erro
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return unavailable("break", key.Name, err)
+	return d.core.Unavailable("break", key.Name, err)
 }
 
 func (d *Driver) idOf(key driver.Key) lockID {
@@ -80,57 +86,31 @@ func (d *Driver) current(ctx context.Context, key driver.Key) (record, error) {
 	return readRecord(rows[0]), nil
 }
 
-// askForBreaks reads what operators want of the sessions of this driver, in one statement for all.
-func (d *Driver) askForBreaks() {
+// ReadBreaks reads what operators want of the sessions of this driver, in one statement for all.
+func (x dialect) ReadBreaks(holding []*sqllock.Conn) {
 	sessions := ""
-	d.mu.Lock()
-	for c := range d.all {
-		if c.holdsAny() {
-			sessions += "," + uintText(c.id)
-		}
+	for _, c := range holding {
+		sessions += "," + uintText(session(c).id)
 	}
-	d.mu.Unlock()
-	if sessions == "" {
-		return
-	}
-	text := fmt.Sprintf("SELECT LOWER(HEX(id)), token FROM %s_breaks WHERE session IN (%s)", d.opts.Table, sessions[1:])
-	d.onShared(job{
-		run: func(c *conn) {
-			rows, err := c.query(text)
-			if err != nil {
-				return // another time
-			}
-			for _, r := range rows {
-				d.broken(r.text(0), r.uint(1))
-				if c.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE id = x'%s' AND token = %d", d.opts.Table, r.text(0), r.uint(1))) != nil {
-					return // it does no harm: the token is nobody's any more
-				}
-			}
-		},
-		dead: func(error) {}, // another time
+	x.d.core.OnShared(sqllock.Job{
+		Run:  func(c *sqllock.Conn) { session(c).readBreaks(sessions[1:]) },
+		Dead: func(error) {}, // another time
 	})
 }
 
-// broken ends a hold on behalf of an operator. Who holds it is told before the lock is given back, so that nobody gets in
-// before.
-func (d *Driver) broken(id string, token uint64) {
-	d.mu.Lock()
-	var e *entry
-	for _, other := range d.entries {
-		if other.phase == held && other.token == token && other.id.hex() == id {
-			e = other
+func (s *speaker) readBreaks(sessions string) {
+	rows, err := s.query(fmt.Sprintf("SELECT LOWER(HEX(id)), token FROM %s_breaks WHERE session IN (%s)", s.d.opts.Table, sessions))
+	if err != nil {
+		return // another time
+	}
+	for _, r := range rows {
+		if id, err := hex.DecodeString(r.text(0)); err == nil && len(id) == len(lockID{}) {
+			s.d.core.Break(lockID(id).core(), r.uint(1))
+		}
+		if s.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE id = x'%s' AND token = %d", s.d.opts.Table, r.text(0), r.uint(1))) != nil {
+			return // it does no harm: the token is nobody's any more
 		}
 	}
-	if e == nil { // it has been released, or the row is an old one
-		d.mu.Unlock()
-		return
-	}
-	e.epitaph = epitaph{reason: driver.LostBroken, token: e.token}
-	e.phase = releasing
-	c, lost := e.c, e.r.Lost
-	d.mu.Unlock()
-	if lost != nil {
-		lost(driver.LostBroken, nil)
-	}
-	c.submit(job{run: e.giveBack, dead: func(error) {}}) // if it has ended, the server has given it back
 }
+
+func uintText(n uint64) string { return strconv.FormatUint(n, 10) }

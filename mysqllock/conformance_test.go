@@ -46,7 +46,7 @@ func conformance(n *servers.MariaDBNode, o Options) drivertest.Harness {
 			networks[d] = p
 			return d
 		},
-		Crash: func(_ *testing.T, d driver.Driver) { d.(*Driver).crash() },
+		Crash: func(_ *testing.T, d driver.Driver) { d.(*Driver).core.Crash() },
 		Pause: func(_ *testing.T, d driver.Driver) func() {
 			of(d).BlackHole(servers.BothWays)
 			return of(d).Pass

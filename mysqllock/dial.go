@@ -59,12 +59,10 @@ func configure(config *mysql.Config) (*mysql.Config, error) {
 	return c, nil
 }
 
-// dial opens a session and makes it one that ends in bounded time when this client vanishes. waits says that it is to wait.
-func (d *Driver) dial(ctx context.Context, waits bool) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	config, s := d.config.Clone(), new(socket)
-	config.DialFunc = s.dialer(d.config.DialFunc, d.opts.Timeout)
+// connect opens a session as the server gives it.
+func (d *Driver) connect(ctx context.Context, waits bool) (*speaker, error) {
+	config, k := d.config.Clone(), new(socket)
+	config.DialFunc = k.dialer(d.config.DialFunc, d.opts.Timeout)
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, err
@@ -73,26 +71,14 @@ func (d *Driver) dial(ctx context.Context, waits bool) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	my, ok := opened.(session)
+	my, ok := opened.(clientConn)
 	if !ok {
 		_ = opened.Close() // nothing was asked of it
 		return nil, errors.New("the client library's connections lack what is needed")
 	}
-	c := &conn{
-		d: d, my: my, raw: s.conn, mark: markPrefix + strings.ToLower(rand.Text()), waits: waits,
-		wake: make(chan struct{}, 1), done: make(chan struct{}), holds: make(map[*entry]struct{}),
-	}
-	if err := c.setUp(ctx); err != nil {
-		_ = c.raw.SetDeadline(time.Now().Add(goodbye)) // the error that matters is the other one
-		_ = my.Close()
-		_ = c.raw.Close()
-		return nil, err
-	}
-	if err := d.adopt(c); err != nil {
-		_ = my.Close() // it holds nothing but its mark
-		return nil, err
-	}
-	return c, nil
+	s := &speaker{d: d, my: my, mark: markPrefix + strings.ToLower(rand.Text())}
+	s.c = d.core.NewConn(k.conn, waits, s)
+	return s, nil
 }
 
 // serverOf tells servers apart.
@@ -112,9 +98,9 @@ var settingNames = []string{
 }
 
 // setUp learns who the session is, and sets what it needs. It costs two round trips.
-func (c *conn) setUp(ctx context.Context) error {
-	sent := c.d.clock()
-	rows, err := queryAll(c.my.QueryContext(ctx,
+func (s *speaker) setUp(ctx context.Context) error {
+	sent := s.d.core.Clock()
+	rows, err := queryAll(s.my.QueryContext(ctx,
 		"SELECT CONNECTION_ID(), IF(@@lower_case_table_names = 0, DATABASE(), LOWER(DATABASE()));"+settingsQuery(), nil))
 	if err == nil && len(rows) == 0 {
 		err = errSwapped
@@ -126,17 +112,17 @@ func (c *conn) setUp(ctx context.Context) error {
 	if err := refusal(settings); err != nil {
 		return err
 	}
-	c.id = rows[0].uint(0)
-	c.server = serverOf(settings)
-	c.d.learn(rows[0].text(1), settings)
-	rows, err = queryAll(c.my.QueryContext(ctx, c.d.settingsText(settings)+"; SELECT GET_LOCK('"+c.mark+"', 0), CONNECTION_ID()", nil))
+	s.id = rows[0].uint(0)
+	s.server = serverOf(settings)
+	s.d.learn(rows[0].text(1), settings)
+	rows, err = queryAll(s.my.QueryContext(ctx, s.d.settingsText(settings)+"; SELECT GET_LOCK('"+s.mark+"', 0), CONNECTION_ID()", nil))
 	switch {
 	case err != nil:
 		return advise(err)
-	case len(rows) != 1 || rows[0].uint(0) != 1 || rows[0].uint(1) != c.id:
+	case len(rows) != 1 || rows[0].uint(0) != 1 || rows[0].uint(1) != s.id:
 		return errSwapped
 	}
-	c.confirmed.Store(int64(sent))
+	s.c.Confirm(sent)
 	return ctx.Err()
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/interlock-go/interlock/driver"
 )
 
 // Numbers of errors that mean something here.
@@ -35,16 +34,11 @@ const (
 )
 
 var (
-	// errLost says that the connection is no more.
-	errLost = errors.New("the connection to the server was lost")
-
 	// errSwapped says that statements do not reach the session that they should.
 	errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its locks: a proxy that shares sessions cannot be used for locks")
 
 	// errOtherServer says that one address leads to several servers.
 	errOtherServer = errors.New("the address leads to another server than before: GET_LOCK is a lock of one server, so a load balancer in front of several cannot be used for locks")
-
-	errClosed = driver.ErrClosed
 )
 
 // numberOf is the number of an error that the server has sent, or 0.
@@ -86,14 +80,6 @@ func isPassing(err error) bool {
 	return false
 }
 
-// unavailable is the error of something whose outcome is unknown.
-func unavailable(op, name string, err error) error {
-	if errors.Is(err, errClosed) {
-		return err
-	}
-	return &driver.UnavailableError{Op: op, Name: name, Err: advise(err)}
-}
-
 // advise adds what to do about an error that people meet.
 func advise(err error) error {
 	switch numberOf(err) {
@@ -111,9 +97,4 @@ func advise(err error) error {
 		return fmt.Errorf("%w (%s)", err, galeraReason)
 	}
 	return err
-}
-
-// gone is the error of a request whose ID has been released or undone.
-func gone(key driver.Key) error {
-	return fmt.Errorf("%s %q: there is no such hold: %w", key.Kind, key.Name, driver.ErrLost)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/sqllock"
 )
 
 // mutex is a key.
@@ -55,7 +56,7 @@ func TestBrokenConnection_ItsSessionIsEndedInTheServer(t *testing.T) {
 	}
 	p.BlackHole(servers.ToServer)
 	direct.Store(true)
-	g.Session.(*conn).kill()
+	g.Session.(*sqllock.Conn).Kill()
 	begin := time.Now()
 	receive(t, "the holder to be told", told)
 	err = d.Release(patient(t), &driver.Release{Key: mutex("doubt"), ID: "doubt 1"})
@@ -183,8 +184,11 @@ func TestSwappedSession_LosesItsHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := g.Session.(*conn)
-	c.submit(job{run: func(c *conn) { _, _ = c.query("SELECT RELEASE_ALL_LOCKS()") }, dead: func(err error) { t.Error(err) }})
+	c := g.Session.(*sqllock.Conn)
+	c.Submit(sqllock.Job{
+		Run:  func(c *sqllock.Conn) { _, _ = session(c).query("SELECT RELEASE_ALL_LOCKS()") },
+		Dead: func(err error) { t.Error(err) },
+	})
 	if cause := receive(t, "the holder to be told", lost); !errors.Is(cause, errSwapped) {
 		t.Errorf("the cause is %v", cause)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/sqllock"
 )
 
 const (
@@ -86,7 +87,7 @@ func TestHungServer_CloseIsBounded(t *testing.T) {
 	stand(t, n)
 	begin := time.Now()
 	err := c.Close()
-	if took := time.Since(begin); took > hungTime+closeTime+2*time.Second {
+	if took := time.Since(begin); took > hungTime+sqllock.CloseTime+2*time.Second {
 		t.Errorf("Close took %v", took)
 	}
 	t.Logf("Close says %v", err)

@@ -109,32 +109,7 @@ func (d *Driver) listError(ctx context.Context, prefix string, err error) error 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return unavailable("list", prefix, err)
-}
-
-// ask runs a text on a shared connection and waits for the answer as long as ctx lasts.
-func (d *Driver) ask(ctx context.Context, text string) ([]row, error) {
-	type answer struct {
-		rows []row
-		err  error
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	word := make(chan answer, 1)
-	d.onShared(job{
-		run: func(c *conn) {
-			rows, err := c.query(text)
-			word <- answer{rows, err}
-		},
-		dead: func(err error) { word <- answer{nil, err} },
-	})
-	select {
-	case a := <-word:
-		return a.rows, a.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return d.core.Unavailable("list", prefix, err)
 }
 
 // listChunk returns the locks in use among the next rows, and up to where it has looked, or "" at the end.

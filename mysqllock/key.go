@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sqllock"
 )
 
 // lockID is what the server knows a lock by: the first 30 bytes of the SHA-256 sum of scope, kind and name with a zero byte
@@ -16,7 +17,7 @@ const (
 	// lockPrefix begins the name that GET_LOCK is asked for. The 1 is the version of this format; see wire.md.
 	lockPrefix = "il1:"
 
-	// markPrefix begins the name of the lock that each session takes for itself; see conn.mark.
+	// markPrefix begins the name of the lock that each session takes for itself; see speaker.mark.
 	markPrefix = "il1s:"
 )
 
@@ -37,3 +38,15 @@ func (id lockID) hex() string { return hex.EncodeToString(id[:]) }
 
 // lock is the name for GET_LOCK.
 func (id lockID) lock() string { return lockPrefix + id.hex() }
+
+// core is the identity as the core knows it.
+func (id lockID) core() (c sqllock.LockID) {
+	copy(c[:], id[:])
+	return c
+}
+
+// lockOf is the identity of the lock of e.
+func lockOf(e *sqllock.Entry) lockID {
+	c := e.Lock()
+	return lockID(c[:len(lockID{})])
+}

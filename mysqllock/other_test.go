@@ -29,14 +29,12 @@ func TestSecondServer_BehindTheSameAddress_IsRefusedUntilTheFirstIsGone(t *testi
 	defer d.Close()
 	before := grantOf(t, d, "failover", 1)
 	failedOver.Store(true)
-	if c, err := d.dial(patient(t), true); !errors.Is(err, errOtherServer) {
+	if c, err := (dialect{d}).Dial(patient(t), true); !errors.Is(err, errOtherServer) {
 		t.Errorf("a connection to another server: %v, %v", c, err)
 	}
 	first.Kill()
 	soon(t, "the connection to end", func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return len(d.all) == 0
+		return d.core.Connections() == 0
 	})
 	openLocks(t, urlOf(second.Addr()), nil) // makes the tables, which a replica has
 	if after := grantOf(t, d, "failover", 1); after.Token <= before.Token {

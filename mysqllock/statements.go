@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // statement names one of the statements that a connection prepares when it first needs it.
@@ -76,8 +78,8 @@ func (d *Driver) lookText(id lockID) string {
 // waitText waits for a lock. Its first column says who had it before, or 0; the second is 1 if this session has it now, 0
 // if the time is over and NULL after an interruption. The comment is for those who look at the server's list of processes;
 // see inspect.go.
-func (d *Driver) waitText(e *entry) string {
-	return fmt.Sprintf("SELECT /*%s%x*/ IFNULL(IS_USED_LOCK('%s'), 0), GET_LOCK('%s', %s)", waitMark, noteOf(&e.r), e.lock, e.lock, seconds(d.opts.Slice))
+func (d *Driver) waitText(r *driver.Request, id lockID) string {
+	return fmt.Sprintf("SELECT /*%s%x*/ IFNULL(IS_USED_LOCK('%s'), 0), GET_LOCK('%s', %s)", waitMark, noteOf(r), id.lock(), id.lock(), seconds(d.opts.Slice))
 }
 
 // seconds writes a duration as the server reads it.

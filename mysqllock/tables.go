@@ -46,15 +46,13 @@ func (d *Driver) checkFormat(ctx context.Context) error {
 }
 
 const (
-	// prunePause is the pause between two looks at rows that nobody needs any more.
-	prunePause = 10 * time.Minute
-
 	// pruneAge is how old a row must be, on the server's clock. The next token of the lock is larger without it, by as much.
 	pruneAge = 24 * time.Hour
 )
 
-// prune removes rows of locks that nobody has used for a day, in a part of the table, on a shared connection.
-func (d *Driver) prune(c *conn) {
+// Prune removes rows of locks that nobody has used for a day, in a part of the table.
+func (s *speaker) Prune() {
+	d := s.d
 	d.mu.Lock()
 	after := d.cursor
 	d.mu.Unlock()
@@ -62,7 +60,7 @@ func (d *Driver) prune(c *conn) {
 	if after != "" {
 		where = "id > x'" + after + "'"
 	}
-	rows, err := c.query(fmt.Sprintf("SELECT LOWER(HEX(id)), last, last < %s - %d AND IS_FREE_LOCK(CONCAT('%s', LOWER(HEX(id)))) FROM %s WHERE %s ORDER BY id LIMIT %d",
+	rows, err := s.query(fmt.Sprintf("SELECT LOWER(HEX(id)), last, last < %s - %d AND IS_FREE_LOCK(CONCAT('%s', LOWER(HEX(id)))) FROM %s WHERE %s ORDER BY id LIMIT %d",
 		clock, pruneAge.Microseconds(), lockPrefix, d.opts.Table, where, chunk))
 	if err != nil {
 		return // another time
@@ -76,12 +74,12 @@ func (d *Driver) prune(c *conn) {
 			continue
 		}
 		// Who has got the lock meanwhile has written a new last token, or finds no row and takes the clock.
-		if c.run(fmt.Sprintf("DELETE FROM %s WHERE id = x'%s' AND last = %s", d.opts.Table, r.text(0), r.text(1))) != nil {
+		if s.run(fmt.Sprintf("DELETE FROM %s WHERE id = x'%s' AND last = %s", d.opts.Table, r.text(0), r.text(1))) != nil {
 			return
 		}
 	}
 	if next == "" {
-		_ = c.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE asked < %s - %d", d.opts.Table, clock, pruneAge.Microseconds())) // another time
+		_ = s.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE asked < %s - %d", d.opts.Table, clock, pruneAge.Microseconds())) // another time
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

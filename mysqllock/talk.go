@@ -1,6 +1,7 @@
 package mysqllock
 
 import (
+	"context"
 	sqldriver "database/sql/driver"
 	"errors"
 	"io"
@@ -8,51 +9,37 @@ import (
 	"time"
 )
 
-// What a connection's goroutine says to the server. Nothing here is for other goroutines.
+// background is the context of every statement; see sqllock.Conn. For others the client library starts to watch them.
+var background = context.Background() //nolint:forbidigo // statements never carry a caller's context
 
-// owes notes that a statement is sent, which the server may take so long for.
-func (c *conn) owes(allowed time.Duration) (sent time.Duration) {
-	sent = c.d.clock()
-	c.allowed.Store(int64(allowed))
-	c.busy.Store(int64(sent))
-	return sent
-}
-
-// answered takes in the end of a statement. A refusal is a sign of life too, unless it ends the session.
-func (c *conn) answered(sent time.Duration, err error) error {
-	c.busy.Store(0)
-	switch {
-	case !isBroken(err):
-		c.confirmed.Store(int64(sent))
-	case c.broken == nil:
-		c.broken = err
-	}
-	return err
+// answered takes in the end of a statement.
+func (s *speaker) answered(sent time.Duration, err error) error {
+	return s.c.Answered(sent, err, isBroken(err))
 }
 
 // prepare returns a prepared statement. It costs a round trip when a connection first needs it.
-func (c *conn) prepare(s statement) (sqldriver.Stmt, error) {
-	if c.stmts[s] != nil {
-		return c.stmts[s], nil
+func (s *speaker) prepare(st statement) (sqldriver.Stmt, error) {
+	if s.stmts[st] != nil {
+		return s.stmts[st], nil
 	}
-	sent := c.owes(c.d.opts.Timeout)
-	stmt, err := c.my.PrepareContext(background, c.d.texts[s])
-	if err := c.answered(sent, err); err != nil {
+	sent := s.c.Owes(s.d.opts.Timeout)
+	stmt, err := s.my.PrepareContext(background, s.d.texts[st])
+	if err := s.answered(sent, err); err != nil {
 		return nil, err
 	}
-	c.stmts[s] = stmt
+	s.stmts[st] = stmt
 	return stmt, nil
 }
 
 // exec runs a prepared statement that returns no rows.
-func (c *conn) exec(s statement, args []sqldriver.NamedValue) (affected, id int64, err error) {
-	stmt, err := c.prepare(s)
+func (s *speaker) exec(st statement, args []sqldriver.NamedValue) (affected, id int64, err error) {
+	stmt, err := s.prepare(st)
 	if err != nil {
 		return 0, 0, err
 	}
-	sent := c.owes(c.d.opts.Timeout)
+	sent := s.c.Owes(s.d.opts.Timeout)
 	result, err := stmt.(sqldriver.StmtExecContext).ExecContext(background, args)
-	if err := c.answered(sent, err); err != nil {
+	if err := s.answered(sent, err); err != nil {
 		return 0, 0, err
 	}
 	affected, err = result.RowsAffected()
@@ -64,24 +51,24 @@ func (c *conn) exec(s statement, args []sqldriver.NamedValue) (affected, id int6
 }
 
 // run runs a text without rows.
-func (c *conn) run(text string) error {
-	sent := c.owes(c.d.opts.Timeout)
-	_, err := c.my.ExecContext(background, text, nil)
-	return c.answered(sent, err)
+func (s *speaker) run(text string) error {
+	sent := s.c.Owes(s.d.opts.Timeout)
+	_, err := s.my.ExecContext(background, text, nil)
+	return s.answered(sent, err)
 }
 
-// query runs a text and returns the rows of all its statements.
-func (c *conn) query(text string) ([]row, error) {
-	sent := c.owes(c.d.opts.Timeout)
-	rows, err := queryAll(c.my.QueryContext(background, text, nil))
-	return rows, c.answered(sent, err)
+// query runs a text and returns the rows of all itst statements.
+func (s *speaker) query(text string) ([]row, error) {
+	sent := s.c.Owes(s.d.opts.Timeout)
+	rows, err := queryAll(s.my.QueryContext(background, text, nil))
+	return rows, s.answered(sent, err)
 }
 
 // unlock gives a lock back, and reports whether the session had it. An interruption that was meant for a statement before
 // may hit this one, so it is asked again.
-func (c *conn) unlock(lock string) (had bool, err error) {
+func (s *speaker) unlock(lock string) (had bool, err error) {
 	for range interruptions {
-		if had, err = c.unlockOnce(lock); !isPassing(err) {
+		if had, err = s.unlockOnce(lock); !isPassing(err) {
 			return had, err
 		}
 	}
@@ -91,25 +78,17 @@ func (c *conn) unlock(lock string) (had bool, err error) {
 // interruptions is how many may hit one statement.
 const interruptions = 5
 
-func (c *conn) unlockOnce(lock string) (bool, error) {
-	stmt, err := c.prepare(stmtUnlock)
+func (s *speaker) unlockOnce(lock string) (bool, error) {
+	stmt, err := s.prepare(stmtUnlock)
 	if err != nil {
 		return false, err
 	}
-	sent := c.owes(c.d.opts.Timeout)
+	sent := s.c.Owes(s.d.opts.Timeout)
 	rows, err := queryAll(stmt.(sqldriver.StmtQueryContext).QueryContext(background, named(lock)))
-	if err := c.answered(sent, err); err != nil {
+	if err := s.answered(sent, err); err != nil {
 		return false, err
 	}
 	return len(rows) == 1 && rows[0].uint(0) == 1, nil
-}
-
-// ping is a sign of life. It also makes sure that it is this session that answers.
-func (c *conn) ping() {
-	rows, err := c.query("SELECT IS_USED_LOCK('" + c.mark + "')")
-	if err == nil && (len(rows) != 1 || rows[0].uint(0) != c.id) {
-		c.broken = errSwapped
-	}
 }
 
 // named makes arguments of a statement.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/sqllock"
 )
 
 const tokenTable = servers.MariaDBDatabase + ".interlock"
@@ -108,7 +109,10 @@ func TestPrune_RemovesRowsThatNobodyHasUsedForADay_AndNoOthers(t *testing.T) {
 	a.exec("UPDATE " + table + " SET last = 5 WHERE name = 'held'")
 	for range 3 {
 		pruned := make(chan struct{})
-		d.onShared(job{run: func(c *conn) { d.prune(c); close(pruned) }, dead: func(err error) { t.Error(err); close(pruned) }})
+		d.core.OnShared(sqllock.Job{
+			Run:  func(c *sqllock.Conn) { session(c).Prune(); close(pruned) },
+			Dead: func(err error) { t.Error(err); close(pruned) },
+		})
 		receive(t, "the rows to be looked at", pruned)
 	}
 	if left := a.number("SELECT COUNT(*) FROM " + table); left != 2 {

@@ -1,7 +1,6 @@
 package mysqllock
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -44,9 +43,9 @@ func TestNote_SurvivesTheList(t *testing.T) {
 		Key: driver.Key{Kind: driver.KindMutex, Name: "a*/ b\x00'\xff锁"}, Owner: "o", Client: "host:1", Label: "*/; DROP TABLE x",
 	}
 	d := &Driver{opts: Options{Table: "interlock", Slice: 30 * time.Second}, scope: "db.interlock"}
-	e := d.newEntry(r)
-	n, lock, ok := readNote(d.waitText(e))
-	if !ok || lock != e.lock || string(n.Name) != r.Name || string(n.Client) != r.Client || string(n.Label) != r.Label || string(n.Owner) != r.Owner {
+	id := d.idOf(r.Key)
+	n, lock, ok := readNote(d.waitText(r, id))
+	if !ok || lock != id.lock() || string(n.Name) != r.Name || string(n.Client) != r.Client || string(n.Label) != r.Label || string(n.Owner) != r.Owner {
 		t.Errorf("%v: lock %q, note %+v", ok, lock, n)
 	}
 	for _, text := range []string{
@@ -70,32 +69,6 @@ func TestClip_DoesNotCutCharacters(t *testing.T) {
 		if len(got) > mostText || !strings.HasPrefix(s, got) || utf8.ValidString(s) && !utf8.ValidString(got) {
 			t.Errorf("%d bytes are clipped to %q", len(s), got)
 		}
-	}
-}
-
-func TestTombstones_RememberTheLastAndTheUndoneUntilTheirHorizon(t *testing.T) {
-	var g tombstones
-	g.bury("lost", epitaph{reason: driver.LostBroken, token: 7})
-	var lost *driver.LostError
-	if err := g.of(&driver.Release{ID: "lost"}); !errors.As(err, &lost) || lost.Reason != driver.LostBroken || lost.Token != 7 {
-		t.Errorf("of a broken one: %v", err)
-	}
-	g.bury("undone", epitaph{undone: true, until: time.Now().Add(time.Hour)})
-	g.bury("long ago", epitaph{undone: true, until: time.Now().Add(-time.Second)})
-	if !g.has("undone") || g.has("long ago") || g.has("never") {
-		t.Error("undone IDs are not remembered until their horizon")
-	}
-	for i := range releasedKept {
-		g.bury(fmt.Sprint(i), epitaph{released: true})
-	}
-	if g.has("lost") || !g.has("0") || len(g.ended) != releasedKept {
-		t.Errorf("%d are remembered, want the last %d", len(g.ended), releasedKept)
-	}
-	for i := range 1000 {
-		g.bury(fmt.Sprint("u", i), epitaph{undone: true, until: time.Now().Add(-time.Second)})
-	}
-	if len(g.undone) > 2*sweepLeast+2 {
-		t.Errorf("%d undone IDs are kept whose horizon has passed", len(g.undone))
 	}
 }
 

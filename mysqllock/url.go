@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sqllock"
 )
 
 func init() { driver.DefaultMux.Register("mysql", openURL) }
@@ -26,11 +27,10 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 		return nil, err
 	}
 	d, err := New(ctx, config, opts)
-	var badlySetUp *setupError
 	switch {
 	case err == nil:
 		return d, nil
-	case errors.As(err, &badlySetUp), strings.HasPrefix(err.Error(), "mysql: "):
+	case errors.Is(err, sqllock.ErrSetUp), strings.HasPrefix(err.Error(), "mysql: "):
 		return nil, err
 	}
 	return nil, &openError{config, err}

@@ -8,11 +8,15 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sqllock"
 )
 
 const (
 	breakFirst = 2 * time.Millisecond
 	breakMost  = 100 * time.Millisecond
+
+	// breakPause is how long a break may go unseen if its notification was not heard.
+	breakPause = 10 * time.Second
 )
 
 // channelOf is the channel on which breaks are announced. Its name is short, whatever the table's is.
@@ -42,7 +46,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		now, num, err := d.current(ctx, key)
 		switch {
 		case err != nil:
-			return breakError(ctx, key, err)
+			return d.breakError(ctx, key, err)
 		case r.pid != 0: // asked for before
 			if now.heldBy != r.pid || now.token != r.token {
 				return nil
@@ -55,7 +59,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		default:
 			r = now
 			if _, err := d.query(ctx, d.text(breakText), int8Value(num), int4Value(r.pid), int8Value(int64(r.token)), []byte(d.channel)); err != nil {
-				return breakError(ctx, key, err)
+				return d.breakError(ctx, key, err)
 			}
 		}
 		timer := time.NewTimer(pause)
@@ -63,78 +67,39 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return unavailable("break", key.Name, ctx.Err())
+			return d.core.Unavailable("break", key.Name, ctx.Err())
 		}
 	}
 }
 
-func breakError(ctx context.Context, key driver.Key, err error) error {
+func (d *Driver) breakError(ctx context.Context, key driver.Key, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return unavailable("break", key.Name, err)
+	return d.core.Unavailable("break", key.Name, err)
 }
 
-// heardOfBreak has beat look for what is to be broken. It does not block.
-func (d *Driver) heardOfBreak() {
-	select {
-	case d.knock <- struct{}{}:
-	default: // it will look
-	}
-}
-
-// askForBreaks reads what operators want of the sessions of this driver, in one statement for all.
-func (d *Driver) askForBreaks() {
+// ReadBreaks reads what operators want of the sessions of this driver, in one statement for all.
+func (x dialect) ReadBreaks(holding []*sqllock.Conn) {
 	var pids []int32
-	d.mu.Lock()
-	for c := range d.all {
-		if len(c.holds) > 0 {
-			pids = append(pids, c.pid)
-		}
+	for _, c := range holding {
+		pids = append(pids, session(c).pid)
 	}
-	d.mu.Unlock()
-	if len(pids) == 0 {
-		return
-	}
-	d.onShared(job{
-		run: func(c *conn) {
-			found, err := c.query(d.text(breaksText), int4Array(pids))
-			if err != nil {
-				return // another time
-			}
-			for _, r := range found {
-				d.broken(int64Of(r[0]), uint64(int64Of(r[2])))
-				if _, err := c.query(d.text(brokenText), r[0], r[1], r[2]); err != nil {
-					return // it does no harm: the token is nobody's any more
-				}
-			}
-		},
-		dead: func(error) {}, // another time
+	x.d.core.OnShared(sqllock.Job{
+		Run:  func(c *sqllock.Conn) { session(c).readBreaks(pids) },
+		Dead: func(error) {}, // another time
 	})
 }
 
-// broken ends a hold on behalf of an operator. Who holds it is told before the lock is given back, so that nobody gets in
-// before.
-func (d *Driver) broken(num int64, token uint64) {
-	d.mu.Lock()
-	var e *entry
-	if p := d.places[num]; p != nil {
-		for _, other := range p.owners {
-			if other.phase == held && other.token == token {
-				e = other
-			}
+func (s *speaker) readBreaks(pids []int32) {
+	found, err := s.query(s.d.text(breaksText), int4Array(pids))
+	if err != nil {
+		return // another time
+	}
+	for _, r := range found {
+		s.d.core.Break(lockOf(int64Of(r[0])), uint64(int64Of(r[2])))
+		if _, err := s.query(s.d.text(brokenText), r[0], r[1], r[2]); err != nil {
+			return // it does no harm: the token is nobody's any more
 		}
 	}
-	if e == nil { // it has been released, or the row is an old one
-		d.mu.Unlock()
-		return
-	}
-	e.epitaph = epitaph{reason: driver.LostBroken, token: e.token}
-	e.phase = releasing
-	c, lost := e.c, e.r.Lost
-	d.mu.Unlock()
-	if lost != nil {
-		lost(driver.LostBroken, nil)
-	}
-	c.submit(job{run: e.giveBack, dead: func(error) {}}) // if it has ended, the server has given it back
 }

@@ -60,7 +60,7 @@ func (s *setting) network(d driver.Driver) *servers.Proxy {
 func (s *setting) harness(unlisted bool) drivertest.Harness {
 	return drivertest.Harness{
 		Open:  s.open,
-		Crash: func(_ *testing.T, d driver.Driver) { d.(*Driver).crash() },
+		Crash: func(_ *testing.T, d driver.Driver) { d.(*Driver).core.Crash() },
 		Pause: func(_ *testing.T, d driver.Driver) func() {
 			p := s.network(d)
 			p.BlackHole(servers.BothWays)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/sqllock"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -32,7 +33,7 @@ func (s *socket) dialer(timeout time.Duration) pgconn.DialFunc {
 		done := s.done
 		s.mu.Unlock()
 		if done {
-			return nil, errLost
+			return nil, sqllock.ErrLost
 		}
 		conn, err := dialer.DialContext(ctx, network, addr)
 		if err != nil {
@@ -52,52 +53,34 @@ func (s *socket) settled() net.Conn {
 	return s.conn
 }
 
-// dial opens a session and makes it one that ends in bounded time when this client vanishes. waits says that it is to wait.
-func (d *Driver) dial(ctx context.Context, waits bool) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	c, err := d.connect(ctx, waits)
-	if err != nil {
-		return nil, err
-	}
-	return c, c.start(ctx)
-}
-
 // start sets a session up and makes it one of the driver's. After an error it has ended.
-func (c *conn) start(ctx context.Context) error {
-	if err := c.setUp(ctx); err != nil {
-		c.discard() // the error that matters is the other one
-		return err
+func (s *speaker) start(ctx context.Context) error {
+	err := s.setUp(ctx)
+	if err == nil {
+		err = s.d.core.Adopt(s.c, nil)
 	}
-	if !c.d.adopt(c) {
-		c.discard()
-		return errClosed
+	if err != nil {
+		s.discard() // the error that matters is this one
 	}
-	return nil
+	return err
 }
 
 // connect opens a session as the server gives it.
-func (d *Driver) connect(ctx context.Context, waits bool) (*conn, error) {
-	config, s := d.config.Copy(), new(socket)
-	config.DialFunc = s.dialer(d.opts.Timeout)
-	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { d.heardOfBreak() }
+func (d *Driver) connect(ctx context.Context, waits bool) (*speaker, error) {
+	config, k := d.config.Copy(), new(socket)
+	config.DialFunc = k.dialer(d.opts.Timeout)
+	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { d.core.Knock() }
 	pg, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{
-		d: d, pg: pg, raw: s.settled(), waits: waits,
-		wake: make(chan struct{}, 1), done: make(chan struct{}), holds: make(map[*entry]struct{}),
-	}, nil
+	s := &speaker{d: d, pg: pg, raw: k.settled()}
+	s.c = d.core.NewConn(s.raw, waits, s)
+	return s, nil
 }
 
 // discard ends a connection that is nobody's yet.
-func (c *conn) discard() {
-	_ = c.raw.SetDeadline(time.Now().Add(goodbye)) // fails only if the connection is closed
-	_ = c.pg.Close(background)                     // it holds nothing
-	_ = c.raw.Close()
-	<-c.pg.CleanupDone()
-}
+func (s *speaker) discard() { s.c.Discard() }
 
 // parameter is one of the session's.
 type parameter struct{ name, value string }
@@ -130,46 +113,46 @@ func (d *Driver) settings(waits bool) []parameter {
 }
 
 // setUp makes the settings, and learns how the session is called. It costs two round trips.
-func (c *conn) setUp(ctx context.Context) error {
-	if err := checkVersion(c.pg.ParameterStatus("server_version")); err != nil {
+func (s *speaker) setUp(ctx context.Context) error {
+	if err := checkVersion(s.pg.ParameterStatus("server_version")); err != nil {
 		return err
 	}
 	query := "SELECT pid, backend_start, set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
 		"WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
-	for _, s := range c.d.settings(c.waits) {
-		query += fmt.Sprintf(", set_config('%s', '%s', false)", s.name, s.value)
+	for _, p := range s.d.settings(s.c.Waits()) {
+		query += fmt.Sprintf(", set_config('%s', '%s', false)", p.name, p.value)
 	}
 	query += " FROM pg_stat_activity WHERE pid = pg_backend_pid()"
-	sent := c.d.clock()
-	answer := c.pg.ExecParams(ctx, query, nil, nil, nil, binaryFormat).Read()
+	sent := s.d.core.Clock()
+	answer := s.pg.ExecParams(ctx, query, nil, nil, nil, binaryFormat).Read()
 	switch {
 	case answer.Err != nil:
 		return advise(answer.Err)
 	case len(answer.Rows) != 1:
 		return errors.New("the server does not tell about this session in pg_stat_activity")
 	}
-	c.pid, c.started = int32Of(answer.Rows[0][0]), answer.Rows[0][1]
-	if err := c.setFurther(ctx); err != nil {
+	s.pid, s.started = int32Of(answer.Rows[0][0]), answer.Rows[0][1]
+	if err := s.setFurther(ctx); err != nil {
 		return err
 	}
-	c.confirmed.Store(int64(sent))
+	s.c.Confirm(sent)
 	return ctx.Err()
 }
 
 // setFurther makes the settings that not every server and role can, all in one packet, and has shared connections listen
 // for breaks. What fails is left as it is: client_connection_check_interval on servers on Windows, deadlock_timeout for
 // roles without the right.
-func (c *conn) setFurther(ctx context.Context) error {
-	p := c.pg.StartPipeline(ctx)
+func (s *speaker) setFurther(ctx context.Context) error {
+	p := s.pg.StartPipeline(ctx)
 	say := func(text string) {
 		p.SendQueryParams(text, nil, nil, nil, nil)
 		p.SendPipelineSync()
 	}
-	say(fmt.Sprintf("SELECT set_config('client_connection_check_interval', '%d', false)", max(c.d.opts.Timeout/3, time.Second).Milliseconds()))
-	if c.waits {
+	say(fmt.Sprintf("SELECT set_config('client_connection_check_interval', '%d', false)", max(s.d.opts.Timeout/3, time.Second).Milliseconds()))
+	if s.c.Waits() {
 		say("SELECT set_config('deadlock_timeout', '2147483647', false)")
 	} else {
-		say("LISTEN " + c.d.channel)
+		say("LISTEN " + s.d.channel)
 	}
 	if err := p.Flush(); err != nil {
 		return err

@@ -3,10 +3,10 @@ package pglock
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sqllock"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -15,7 +15,6 @@ var (
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
 	_ driver.Diagnoser = (*Driver)(nil)
-	_ driver.Session   = (*conn)(nil)
 )
 
 var kinds = []driver.Kind{driver.KindMutex}
@@ -23,35 +22,14 @@ var kinds = []driver.Kind{driver.KindMutex}
 // Driver is one client's access to the locks of a PostgreSQL database. It is safe for concurrent use and must not be
 // copied.
 type Driver struct {
+	core    *sqllock.Core
 	config  *pgconn.Config
 	opts    Options
 	texts   *[statements]string
 	hash    hasher
-	channel string    // on which breaks are announced
-	born    time.Time // where instants are counted from
-
-	base  context.Context //nolint:containedctx // ended by Close: what opens connections ends with it
-	stop  context.CancelFunc
-	work  sync.WaitGroup // every goroutine of the driver
-	knock chan struct{}  // has one place; somebody wants a hold broken
+	channel string // on which breaks are announced
 
 	pooler driver.Finding // of the start
-
-	mu      sync.Mutex        // guards what follows; nothing blocks under it
-	closed  bool              // nothing is asked for any more
-	ended   bool              // nothing is done any more
-	entries map[string]*entry // by request ID
-	places  map[int64]*place
-	hot     map[int64]time.Duration // until when a number is waited for without being tried for
-	gone    tombstones
-	shared  []*conn
-	dialing bool  // a shared connection is being opened
-	wanting []job // what waits for a shared connection
-	pool    pool  // of connections that wait
-	all     map[*conn]struct{}
-	polling int           // waits for which the pool has no connection
-	looked  time.Duration // when breaks were last asked for
-	pruned  time.Duration // when old rows were last looked for
 }
 
 // New returns a driver over connections of its own to the database that config names. It opens the first one, creates
@@ -66,12 +44,12 @@ func New(ctx context.Context, config *pgconn.Config, opts *Options) (*Driver, er
 }
 
 func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Driver, error) {
-	d := &Driver{
-		config: config.Copy(), opts: o, texts: textsFor(o.Table), hash: h, channel: channelOf(o.Table), born: time.Now().Add(-time.Second),
-		knock: make(chan struct{}, 1), entries: make(map[string]*entry), places: make(map[int64]*place), hot: make(map[int64]time.Duration), all: make(map[*conn]struct{}),
-	}
-	d.pool.freed, d.pool.dials = make(chan struct{}, 1), make(chan struct{}, mostDials)
-	d.base, d.stop = context.WithCancel(background)
+	d := &Driver{config: config.Copy(), opts: o, texts: textsFor(o.Table), hash: h, channel: channelOf(o.Table)}
+	d.core = sqllock.New(sqllock.Config{
+		Timeout: o.Timeout, Shared: o.Shared, Waits: o.Waits,
+		Quiet: 2 * time.Millisecond, BreakPause: breakPause, Recent: hotKnown,
+		Warn: func(what, lock string, err error) { o.Logger.Warn("postgres: "+what, "lock", lock, "err", err) },
+	}, dialect{d})
 	if err := d.begin(ctx); err != nil {
 		_ = d.Close() // nothing is held yet
 		return nil, err
@@ -83,21 +61,19 @@ func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Dr
 func (d *Driver) begin(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	c, err := d.connect(bounded, false)
+	s, err := d.connect(bounded, false)
 	if err != nil {
 		return err
 	}
-	pooler, err := d.checkPooler(bounded, c)
+	pooler, err := d.checkPooler(bounded, s)
 	if err != nil {
-		c.discard() // the error that matters is the other one
+		s.discard() // the error that matters is the other one
 		return err
 	}
-	if err := c.start(bounded); err != nil {
+	if err := s.start(bounded); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	d.shared = append(d.shared, c)
-	d.mu.Unlock()
+	d.core.Share(s.c)
 	if err := d.createTables(ctx); err != nil {
 		return err
 	}
@@ -105,7 +81,7 @@ func (d *Driver) begin(ctx context.Context) error {
 	if err := d.checkAtStart(ctx); err != nil {
 		return err
 	}
-	d.spawn(d.beat) // ends with Close
+	d.core.Begin()
 	return nil
 }
 
@@ -119,105 +95,29 @@ func (d *Driver) Traits() driver.Traits {
 	}
 }
 
-// clock is the monotonic time since the driver was born. It is never 0.
-func (d *Driver) clock() time.Duration { return time.Since(d.born) }
-
-// spawn runs f in a goroutine that Close waits for, unless the driver has ended.
-func (d *Driver) spawn(f func()) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ended {
-		return false
-	}
-	d.work.Go(f)
-	return true
+// Acquire asks for the lock on a shared connection, and if it is held waits for it in the server on a connection of the
+// pool. See the package documentation for what that costs.
+func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	return d.core.Acquire(ctx, r)
 }
 
-// adopt makes c one of the driver's connections, unless the driver has ended.
-func (d *Driver) adopt(c *conn) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ended {
-		return false
-	}
-	d.all[c] = struct{}{}
-	d.work.Go(c.loop) // ends with the connection, which Close ends
-	return true
-}
-
-// closeTime bounds the cancelling of waits in Close.
-const closeTime = time.Second
+// Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks meanwhile,
+// it is given up, and the driver sees to it that the server ends the session; until that is known the outcome is unknown.
+func (d *Driver) Release(ctx context.Context, r *driver.Release) error { return d.core.Release(ctx, r) }
 
 // Close ends all waits with driver.ErrClosed, in the server as well, and closes the connections, which frees what they
 // hold. It takes little more than a second, also when the server hangs.
-func (d *Driver) Close() error {
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
-		return nil
-	}
-	d.closed = true
-	var waits []*entry
-	for _, e := range d.entries {
-		if e.phase == waiting {
-			waits = append(waits, e)
-		}
-		d.cancel(e, errClosed)
-	}
-	d.mu.Unlock()
-	patience := time.NewTimer(closeTime)
-	defer patience.Stop()
-	for _, e := range waits { // their goroutines have them interrupted in the server, over shared connections
-		select {
-		case <-e.over:
-			continue
-		case <-patience.C:
-		}
-		break
-	}
-	d.stop()
-	d.endConnections()
-	d.work.Wait()
-	return nil
+func (d *Driver) Close() error { return d.core.Close() }
+
+// session returns what speaks for c.
+func session(c *sqllock.Conn) *speaker { return c.Session().(*speaker) }
+
+// ask has f run on a shared connection and waits for it as long as ctx lasts.
+func ask[T any](ctx context.Context, d *Driver, f func(s *speaker) (T, error)) (T, error) {
+	return sqllock.Ask(ctx, d.core, func(c *sqllock.Conn) (T, error) { return f(session(c)) })
 }
 
-// endConnections closes all that are left: in the usual way what has nothing to do, and at once what waits for the server.
-func (d *Driver) endConnections() {
-	d.mu.Lock()
-	d.ended = true
-	all := make([]*conn, 0, len(d.all))
-	for c := range d.all {
-		all = append(all, c)
-	}
-	wanting := d.wanting
-	d.wanting = nil
-	d.mu.Unlock()
-	for _, j := range wanting {
-		j.dead(errClosed)
-	}
-	for _, c := range all {
-		c.end()
-	}
-	patience := time.NewTimer(goodbye)
-	defer patience.Stop()
-	for _, c := range all {
-		select {
-		case <-c.done:
-			continue
-		case <-patience.C:
-			patience.Reset(0) // for the others as well
-		}
-		c.kill()
-	}
-}
-
-// crash ends the connections without a word, as the end of the process would. It is for tests.
-func (d *Driver) crash() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.ended = true // so that nothing is buried, and no connection opened
-	d.stop()
-	for c := range d.all {
-		_ = c.raw.Close()
-	}
+// query has a statement run on a shared connection.
+func (d *Driver) query(ctx context.Context, text string, params ...[]byte) (rows, error) {
+	return ask(ctx, d, func(s *speaker) (rows, error) { return s.query(text, params...) })
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/interlock-go/interlock/driver"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -28,15 +27,8 @@ const (
 	stateNoColumn      = "42703"
 )
 
-var (
-	// errLost says that the connection is no more.
-	errLost = errors.New("the connection to the server was lost")
-
-	// errSwapped says that statements do not reach the session that they should.
-	errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its locks: a pooler that shares sessions cannot be used for locks")
-
-	errClosed = driver.ErrClosed
-)
+// errSwapped says that statements do not reach the session that they should.
+var errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its locks: a pooler that shares sessions cannot be used for locks")
 
 // stateOf is the SQLSTATE of an error that the server has sent, or "".
 func stateOf(err error) string {
@@ -65,14 +57,6 @@ func isPassing(err error) bool {
 	return false
 }
 
-// unavailable is the error of something whose outcome is unknown.
-func unavailable(op, name string, err error) error {
-	if errors.Is(err, errClosed) {
-		return err
-	}
-	return &driver.UnavailableError{Op: op, Name: name, Err: advise(err)}
-}
-
 // advise adds what to do about an error that people meet.
 func advise(err error) error {
 	switch stateOf(err) {
@@ -88,9 +72,4 @@ func advise(err error) error {
 		return fmt.Errorf("%w (somebody keeps rows of the table of tokens locked)", err)
 	}
 	return err
-}
-
-// gone is the error of a request whose ID has been released or undone.
-func gone(key driver.Key) error {
-	return fmt.Errorf("%s %q: there is no such hold: %w", key.Kind, key.Name, driver.ErrLost)
 }

@@ -178,11 +178,9 @@ func TestCrowd_BeyondTheConnections_IsServed(t *testing.T) {
 		})
 	}
 	until(t, patience, func() error { return want(fmt.Sprint(told.Load()), fmt.Sprint(crowd)) })
-	d.mu.Lock()
-	if open := len(d.all); open > o.Shared+o.Waits {
+	if open := d.core.Connections(); open > o.Shared+o.Waits {
 		t.Errorf("%d connections, want %d at most", open, o.Shared+o.Waits)
 	}
-	d.mu.Unlock()
 	release(t, d, first)
 	all.Wait()
 }

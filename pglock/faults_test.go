@@ -10,6 +10,7 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/sqllock"
 )
 
 // What the library makes of a server and a network that fail. The session's timeout is a second or two, and what is told
@@ -201,7 +202,7 @@ func TestSharedConnection_ThatGoesMute_IsPassedBy(t *testing.T) {
 		}
 		return err
 	})
-	if took := time.Since(begin); took > suspicion+3*time.Second {
+	if took := time.Since(begin); took > sqllock.Suspicion+3*time.Second {
 		t.Errorf("another lock was got after %v", took)
 	}
 }

@@ -27,7 +27,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			} else {
-				err = unavailable("list", prefix, err)
+				err = d.core.Unavailable("list", prefix, err)
 			}
 			yield(driver.LockInfo{}, err)
 			return

@@ -164,7 +164,7 @@ func release(t testing.TB, d *Driver, r *driver.Request) {
 // prune has old rows removed now.
 func prune(t testing.TB, d *Driver) {
 	t.Helper()
-	if _, err := ask(t.Context(), d, func(c *conn) (bool, error) { d.prune(c); return true, nil }); err != nil {
+	if _, err := ask(t.Context(), d, func(s *speaker) (bool, error) { s.Prune(); return true, nil }); err != nil {
 		t.Fatal(err)
 	}
 }

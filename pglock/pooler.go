@@ -19,7 +19,7 @@ var errShares = errors.New("postgres: a pooler between here and the server gives
 // checkPooler finds out whether the server's sessions are our own, over a connection that is not set up yet. A server tells
 // each client the number of the process that serves it; a pooler tells one of its own making. Behind one, two connections
 // show whether they share a session. It costs a round trip, and behind a pooler a connection and some round trips more.
-func (d *Driver) checkPooler(ctx context.Context, a *conn) (driver.Finding, error) {
+func (d *Driver) checkPooler(ctx context.Context, a *speaker) (driver.Finding, error) {
 	f := driver.Finding{Check: poolerCheck, Level: driver.LevelOK, Detail: "not looked for"}
 	if d.opts.Check == CheckNone {
 		return f, nil
@@ -56,7 +56,7 @@ func (d *Driver) checkPooler(ctx context.Context, a *conn) (driver.Finding, erro
 const sharingRounds = 8
 
 // sharing reports whether two connections are served by one session, or one by several.
-func sharing(ctx context.Context, a, b *conn, first int32) (bool, error) {
+func sharing(ctx context.Context, a, b *speaker, first int32) (bool, error) {
 	var second int32
 	for round := range sharingRounds {
 		pidB, err := b.served(ctx)
@@ -78,8 +78,8 @@ func sharing(ctx context.Context, a, b *conn, first int32) (bool, error) {
 }
 
 // served is the number of the process that serves a statement.
-func (c *conn) served(ctx context.Context) (int32, error) {
-	answer := c.pg.ExecParams(ctx, "SELECT pg_backend_pid()", nil, nil, nil, binaryFormat).Read()
+func (s *speaker) served(ctx context.Context) (int32, error) {
+	answer := s.pg.ExecParams(ctx, "SELECT pg_backend_pid()", nil, nil, nil, binaryFormat).Read()
 	if answer.Err != nil {
 		return 0, answer.Err
 	}

@@ -39,9 +39,9 @@ func (r *record) heldError(key driver.Key) *driver.HeldError {
 	return held
 }
 
-// look reads one number. It is for the connection's goroutine.
-func (c *conn) look(num int64) (r record, err error) {
-	found, err := c.exec(stmtLook, int8Value(num))
+// look reads one number.
+func (s *speaker) look(num int64) (r record, err error) {
+	found, err := s.exec(stmtLook, int8Value(num))
 	if err == nil && len(found) == 1 {
 		r = readRecord(found[0])
 	}
@@ -55,7 +55,7 @@ const mostProbes = 64
 func (d *Driver) current(ctx context.Context, key driver.Key) (r record, num int64, err error) {
 	for probe := range mostProbes {
 		num = d.hash(d.opts.Table, key, probe)
-		r, err = ask(ctx, d, func(c *conn) (record, error) { return c.look(num) })
+		r, err = ask(ctx, d, func(s *speaker) (record, error) { return s.look(num) })
 		if err != nil || r.key == key || !r.collided {
 			if r.key != key {
 				r = record{}
@@ -64,34 +64,4 @@ func (d *Driver) current(ctx context.Context, key driver.Key) (r record, num int
 		}
 	}
 	return record{}, 0, errors.New("too many names have the same number")
-}
-
-// ask has f run on a shared connection and waits for it as long as ctx lasts.
-func ask[T any](ctx context.Context, d *Driver, f func(c *conn) (T, error)) (found T, err error) {
-	type answer struct {
-		found T
-		err   error
-	}
-	if err := ctx.Err(); err != nil {
-		return found, err
-	}
-	word := make(chan answer, 1)
-	d.onShared(job{
-		run: func(c *conn) {
-			found, err := f(c)
-			word <- answer{found, err}
-		},
-		dead: func(err error) { word <- answer{err: err} },
-	})
-	select {
-	case a := <-word:
-		return a.found, a.err
-	case <-ctx.Done():
-		return found, ctx.Err()
-	}
-}
-
-// query has a statement run on a shared connection.
-func (d *Driver) query(ctx context.Context, text string, params ...[]byte) (rows, error) {
-	return ask(ctx, d, func(c *conn) (rows, error) { return c.query(text, params...) })
 }

@@ -3,7 +3,6 @@ package pglock
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // createTables makes the tables that are missing. A role that may not do that can lock all the same when they are there.
@@ -46,9 +45,6 @@ func (d *Driver) checkFormat(ctx context.Context) error {
 }
 
 const (
-	// prunePause is the pause between two looks at rows that nobody needs any more.
-	prunePause = 10 * time.Minute
-
 	// pruneText removes rows of locks that nobody has used for a day. Their tokens are so far behind the clock that the next is
 	// larger without them. Who has got such a lock meanwhile has written a new last token, or finds no row and takes the
 	// clock; and a lock that has been held for longer than a day is in the server's list.
@@ -61,10 +57,10 @@ const (
 	pruneBreaksText = `DELETE FROM {T}_breaks WHERE asked < now() - interval '1 day'`
 )
 
-// prune removes rows that nobody needs any more, on a shared connection.
-func (d *Driver) prune(c *conn) {
+// Prune removes rows that nobody needs any more.
+func (s *speaker) Prune() {
 	for _, text := range []string{pruneText, pruneWaitsText, pruneBreaksText} {
-		if _, err := c.query(d.text(text)); err != nil {
+		if _, err := s.query(s.d.text(text)); err != nil {
 			return // another time
 		}
 	}

@@ -1,128 +1,80 @@
 package pglock
 
 import (
+	"context"
 	"errors"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/sqllock"
 	"github.com/jackc/pgx/v5/pgconn"
 )
-
-// What a connection's goroutine says to the server. Nothing here is for other goroutines.
 
 // rows are the rows of an answer, in the binary format.
 type rows = [][][]byte
 
-// owes notes that a statement is sent, which the server may take so long for.
-func (c *conn) owes(allowed time.Duration) (sent time.Duration) {
-	sent = c.d.clock()
-	c.allowed.Store(int64(allowed))
-	c.busy.Store(int64(sent))
-	return sent
-}
+// background is the context of every statement; see sqllock.Conn. It must be this very one: for others the client library
+// starts a goroutine for each statement.
+var background = context.Background() //nolint:forbidigo // statements never carry a caller's context
 
-// answered takes in the end of a statement. A refusal is a sign of life too, unless it ends the session.
-func (c *conn) answered(sent time.Duration, err error) error {
-	c.busy.Store(0)
-	switch {
-	case !isBroken(err) && !c.pg.IsClosed():
-		c.confirmed.Store(int64(sent))
-	case c.broken == nil:
-		if c.broken = err; err == nil {
-			c.broken = errLost
-		}
-	}
-	return err
+// answered takes in the end of a statement.
+func (s *speaker) answered(sent time.Duration, err error) error {
+	return s.c.Answered(sent, err, isBroken(err) || s.pg.IsClosed())
 }
 
 // prepare has the server read a statement once for the connection. It costs a round trip when it is first needed.
-func (c *conn) prepare(s statement) error {
-	if c.prepared[s] {
+func (s *speaker) prepare(st statement) error {
+	if s.prepared[st] {
 		return nil
 	}
-	sent := c.owes(c.d.opts.Timeout)
-	_, err := c.pg.Prepare(background, s.String(), c.d.texts[s], nil)
-	c.prepared[s] = err == nil
-	return c.answered(sent, err)
+	sent := s.c.Owes(s.d.opts.Timeout)
+	_, err := s.pg.Prepare(background, st.String(), s.d.texts[st], nil)
+	s.prepared[st] = err == nil
+	return s.answered(sent, err)
 }
 
 // exec runs a prepared statement.
-func (c *conn) exec(s statement, params ...[]byte) (rows, error) {
-	return c.execFor(c.d.opts.Timeout, s, params...)
+func (s *speaker) exec(st statement, params ...[]byte) (rows, error) {
+	return s.execFor(s.d.opts.Timeout, st, params...)
 }
 
 // execFor runs one that may take as long as allowed.
-func (c *conn) execFor(allowed time.Duration, s statement, params ...[]byte) (rows, error) {
-	if err := c.prepare(s); err != nil {
+func (s *speaker) execFor(allowed time.Duration, st statement, params ...[]byte) (rows, error) {
+	if err := s.prepare(st); err != nil {
 		return nil, err
 	}
-	sent := c.owes(allowed)
-	answer := c.pg.ExecPrepared(background, s.String(), params, binaryFormat, binaryFormat).Read()
-	return answer.Rows, c.answered(sent, answer.Err)
+	sent := s.c.Owes(allowed)
+	answer := s.pg.ExecPrepared(background, st.String(), params, binaryFormat, binaryFormat).Read()
+	return answer.Rows, s.answered(sent, answer.Err)
 }
 
 // query runs a statement that is not worth preparing.
-func (c *conn) query(text string, params ...[]byte) (rows, error) {
-	sent := c.owes(c.d.opts.Timeout)
-	answer := c.pg.ExecParams(background, text, params, nil, binaryFormat, binaryFormat).Read()
-	return answer.Rows, c.answered(sent, answer.Err)
+func (s *speaker) query(text string, params ...[]byte) (rows, error) {
+	sent := s.c.Owes(s.d.opts.Timeout)
+	answer := s.pg.ExecParams(background, text, params, nil, binaryFormat, binaryFormat).Read()
+	return answer.Rows, s.answered(sent, answer.Err)
 }
-
-// ping is a sign of life.
-func (c *conn) ping() {
-	_, _ = c.exec(stmtPing) // if it fails, the connection has ended, and died tells everybody
-}
-
-// unlock gives a lock back, and reports whether the session had it.
-func (c *conn) unlock(num int64) (had bool, err error) {
-	for range interruptions {
-		var r rows
-		r, err = c.exec(stmtUnlock, int8Value(num))
-		if err == nil {
-			return len(r) == 1 && boolOf(r[0][0]), nil
-		}
-		if c.broken != nil || !isPassing(err) {
-			break
-		}
-	}
-	return false, err
-}
-
-// unlockIfHeld gives a lock back that the session may have. The server would complain in its log about one that it has not.
-func (c *conn) unlockIfHeld(num int64) error {
-	var err error
-	for range interruptions {
-		if _, err = c.exec(stmtUnlockIfHeld, int8Value(num)); err == nil || c.broken != nil || !isPassing(err) {
-			break
-		}
-	}
-	return err
-}
-
-// interruptions is how often a statement is run again that was cancelled. One cancellation may hit it that was meant for
-// the one before, and an operator may send another.
-const interruptions = 3
 
 // conversation is two statements that go to the server in one packet. The first is answered while the second waits.
 type conversation struct {
-	c    *conn
+	s    *speaker
 	p    *pgconn.Pipeline
 	sent time.Duration
 }
 
 // say sends two prepared statements. The second may take as long as allowed. Each is a transaction of its own.
-func (c *conn) say(allowed time.Duration, first, second statement, a, b [][]byte) (*conversation, error) {
-	for _, s := range []statement{first, second} {
-		if err := c.prepare(s); err != nil {
+func (s *speaker) say(allowed time.Duration, first, second statement, a, b [][]byte) (*conversation, error) {
+	for _, st := range []statement{first, second} {
+		if err := s.prepare(st); err != nil {
 			return nil, err
 		}
 	}
-	x := &conversation{c: c, sent: c.owes(allowed), p: c.pg.StartPipeline(background)}
+	x := &conversation{s: s, sent: s.c.Owes(allowed), p: s.pg.StartPipeline(background)}
 	x.p.SendQueryPrepared(first.String(), a, binaryFormat, binaryFormat)
 	x.p.SendPipelineSync()
 	x.p.SendQueryPrepared(second.String(), b, binaryFormat, binaryFormat)
 	x.p.SendPipelineSync()
 	if err := x.p.Flush(); err != nil {
-		return nil, c.answered(x.sent, err)
+		return nil, s.answered(x.sent, err)
 	}
 	return x, nil
 }
@@ -141,7 +93,7 @@ func (x *conversation) hear() (rows, error) {
 			case *pgconn.PipelineSync:
 				return found, refused
 			default:
-				err = errLost
+				err = sqllock.ErrLost
 			}
 		}
 		var said *pgconn.PgError
@@ -160,5 +112,5 @@ func (x *conversation) end(err error) error {
 	if closed := x.p.Close(); closed != nil && isBroken(closed) && err == nil {
 		err = closed
 	}
-	return x.c.answered(x.sent, err)
+	return x.s.answered(x.sent, err)
 }

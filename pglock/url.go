@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sqllock"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -25,11 +26,10 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 		return nil, err
 	}
 	d, err := New(ctx, config, opts)
-	var badlySetUp *setupError
 	switch {
 	case err == nil:
 		return d, nil
-	case errors.As(err, &badlySetUp), strings.HasPrefix(err.Error(), "postgres: "):
+	case errors.Is(err, sqllock.ErrSetUp), strings.HasPrefix(err.Error(), "postgres: "):
 		return nil, err
 	}
 	return nil, &openError{config, err}

@@ -1,8 +1,7 @@
-package pglock
+package sqllock
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -10,14 +9,14 @@ import (
 
 // Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks meanwhile,
 // it is given up, and the driver sees to it that the server ends the session; until that is known the outcome is unknown.
-func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
+func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	if err := ctx.Err(); err != nil && !r.Undo {
 		return err
 	}
 	d.mu.Lock()
 	e := d.entries[r.ID]
 	switch {
-	case e != nil && e.r.Key != r.Key, e == nil && !r.Undo:
+	case e != nil && e.Request.Key != r.Key, e == nil && !r.Undo:
 		defer d.mu.Unlock()
 		return d.gone.of(r)
 	case e == nil:
@@ -30,8 +29,8 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	} else if !e.epitaph.is() {
 		e.epitaph = epitaph{released: true}
 	}
-	d.cancel(e, gone(e.r.Key))
-	var c *conn
+	d.cancel(e, gone(e.Request.Key))
+	var c *Conn
 	if e.phase == held {
 		e.phase, c = releasing, e.c
 	}
@@ -41,28 +40,28 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	}
 	d.mu.Unlock()
 	if c != nil {
-		c.submit(job{run: e.giveBack, dead: func(error) {}}) // if it has ended, died has taken e over
+		c.Submit(Job{Run: e.giveBack, Dead: func(error) {}}) // if it has ended, died has taken e over
 	}
 	return d.awaitOver(ctx, e, r.Undo)
 }
 
 // cancel ends a request that is not granted yet, as far as the caller is concerned; what is under way in the server ends
-// soon after. The caller holds Driver.mu.
-func (d *Driver) cancel(e *entry, err error) {
+// soon after. The caller holds Core.mu.
+func (d *Core) cancel(e *Entry, err error) {
 	if e.ending || e.phase != asking && e.phase != waiting {
 		return
 	}
 	e.ending = true
 	e.settle(err)
 	close(e.stop)
-	if p := d.place(e.num); e.phase == asking && p.asker != e {
+	if p := d.place(e.lock); e.phase == asking && p.asker != e {
 		d.drop(e) // it has not been asked for
 	}
-	d.tidy(e.num)
+	d.tidy(e.lock)
 }
 
 // awaitOver waits until nothing is left of e.
-func (d *Driver) awaitOver(ctx context.Context, e *entry, undo bool) error {
+func (d *Core) awaitOver(ctx context.Context, e *Entry, undo bool) error {
 	d.mu.Lock()
 	c, unsure := e.c, e.phase == releasing
 	d.mu.Unlock()
@@ -93,33 +92,27 @@ func (d *Driver) awaitOver(ctx context.Context, e *entry, undo bool) error {
 		e.credited = true // of several at once one has ended it
 		return nil
 	case e.phase == over:
-		return d.gone.of(&driver.Release{Key: e.r.Key, ID: e.r.ID})
+		return d.gone.of(&driver.Release{Key: e.Request.Key, ID: e.Request.ID})
 	case d.ended:
-		return errClosed
+		return driver.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return unavailable("release", e.r.Name, errLost)
+	return d.Unavailable("release", e.Request.Name, ErrLost)
 }
 
 // hasLost reports whether a hold was lost, by release or not.
-func (d *Driver) hasLost(e *entry) bool {
+func (d *Core) hasLost(e *Entry) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return e.epitaph.reason != ""
 }
 
 // giveBack releases e on c, in c's goroutine.
-func (e *entry) giveBack(c *conn) {
+func (e *Entry) giveBack(c *Conn) {
 	d := e.d
-	had, err := c.unlock(e.num)
-	if c.broken == nil {
-		switch {
-		case err != nil:
-			c.broken = err // it may be held, and nobody would know
-		case !had:
-			c.broken = errSwapped
-		}
+	if err := c.session.Unlock(e); err != nil {
+		c.Break(err) // it may be held, and nobody would know; or the session has lost it
 	}
 	if c.broken != nil {
 		return // died goes on with it
@@ -132,20 +125,20 @@ func (e *entry) giveBack(c *conn) {
 	}
 }
 
-// keep gives e back after a while. It is as good as released for everybody but the server. The caller holds Driver.mu.
-func (d *Driver) keep(e *entry, kept time.Duration) error {
+// keep gives e back after a while. It is as good as released for everybody but the server. The caller holds Core.mu.
+func (d *Core) keep(e *Entry, kept time.Duration) error {
 	if d.ended {
-		return errClosed
+		return driver.ErrClosed
 	}
-	delete(d.entries, e.r.ID)
-	d.gone.bury(e.r.ID, epitaph{released: true})
+	delete(d.entries, e.Request.ID)
+	d.gone.bury(e.Request.ID, epitaph{released: true})
 	c := e.c
 	d.work.Go(func() { // ends with the time, or by Close, which gives everything back
 		timer := time.NewTimer(kept)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			c.submit(job{run: e.giveBack, dead: func(error) {}})
+			c.Submit(Job{Run: e.giveBack, Dead: func(error) {}})
 		case <-d.base.Done():
 		}
 	})
@@ -153,39 +146,37 @@ func (d *Driver) keep(e *entry, kept time.Duration) error {
 }
 
 // lostError says how a hold of this driver ended.
-func (e *entry) lostError() error {
+func (e *Entry) lostError() error {
 	if e.epitaph.reason == "" {
-		return gone(e.r.Key)
+		return gone(e.Request.Key)
 	}
-	return &driver.LostError{Kind: e.r.Kind, Name: e.r.Name, Token: e.token, Reason: e.epitaph.reason, Cause: e.epitaph.cause}
+	return &driver.LostError{Kind: e.Request.Kind, Name: e.Request.Name, Token: e.token, Reason: e.epitaph.reason, Cause: e.epitaph.cause}
 }
 
 // died takes in that a connection has ended. Its goroutine calls it.
-func (d *Driver) died(c *conn) {
+func (d *Core) died(c *Conn) {
 	var next []func()
 	d.mu.Lock()
 	d.leave(c)
 	for e := range c.holds {
 		switch e.phase {
 		case asking, waiting:
-			e.settle(unavailable("acquire", e.r.Name, c.broken))
+			e.settle(d.Unavailable("acquire", e.Request.Name, c.broken))
 			next = append(next, d.asked(e)...)
 		case held:
 			e.epitaph = epitaph{reason: driver.LostSession, cause: c.broken, token: e.token}
-			if lost := e.r.Lost; lost != nil && !d.closed {
+			if lost := e.Request.Lost; lost != nil && !d.closed {
 				next = append(next, func() { lost(driver.LostSession, c.broken) })
 			}
 		case releasing:
 			e.credited = true // nobody knows whether it was by the release
-			if !e.epitaph.undone && e.epitaph.reason == "" && d.clock()-c.lastSign() >= d.opts.Timeout {
+			if !e.epitaph.undone && e.epitaph.reason == "" && d.Clock()-c.lastSign() >= d.config.Timeout {
 				e.epitaph = epitaph{reason: driver.LostSession, cause: c.broken, token: e.token}
 			}
 		case doubt, over:
 		}
 		e.phase = doubt
-		p := d.place(e.num)
-		p.owners = slices.DeleteFunc(p.owners, func(other *entry) bool { return other == e })
-		d.tidy(e.num)
+		d.disown(e)
 	}
 	if len(c.holds) > 0 && !d.ended {
 		d.work.Go(func() { d.bury(c) }) // ends when the server has no such session, or by Close

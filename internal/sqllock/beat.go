@@ -1,4 +1,4 @@
-package pglock
+package sqllock
 
 import (
 	"maps"
@@ -11,22 +11,22 @@ const (
 	beatLeast = 50 * time.Millisecond
 	beatMost  = time.Second
 
-	// breakPause is how long an operator's break may go unseen if its notification was not heard.
-	breakPause = 10 * time.Second
+	// prunePause is the pause between two looks at rows that nobody needs any more.
+	prunePause = 10 * time.Minute
 )
 
 // beat looks after the connections until the driver is closed: it sends signs of life in time, ends connections that do
 // not answer, asks what operators have broken, and has old rows removed.
-func (d *Driver) beat() {
-	pause := min(max(d.opts.Timeout/8, beatLeast), beatMost)
+func (d *Core) beat() {
+	pause := min(max(d.config.Timeout/8, beatLeast), beatMost)
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			d.look(d.clock())
+			d.look(d.Clock())
 		case <-d.knock:
-			d.askForBreaks()
+			d.readBreaks()
 		case <-d.base.Done():
 			return
 		}
@@ -34,9 +34,9 @@ func (d *Driver) beat() {
 }
 
 // look is one round of beat.
-func (d *Driver) look(now time.Duration) {
-	var ping, end []*conn
-	timeout := d.opts.Timeout
+func (d *Core) look(now time.Duration) {
+	var ping, end []*Conn
+	timeout := d.config.Timeout
 	d.mu.Lock()
 	for c := range d.all {
 		switch {
@@ -52,14 +52,14 @@ func (d *Driver) look(now time.Duration) {
 			next = append(next, d.passBy(c)...)
 		}
 	}
-	maps.DeleteFunc(d.hot, func(_ int64, until time.Duration) bool { return until < now })
+	maps.DeleteFunc(d.hints, func(_ LockID, until time.Duration) bool { return until < now })
 	for _, c := range d.pool.idle { // those that a crowd has left
 		if now-c.freed > max(timeout, time.Minute) {
 			c.end()
 		}
 	}
-	d.pool.idle = slices.DeleteFunc(d.pool.idle, func(c *conn) bool { return !c.goesOn() })
-	breaks := len(d.entries) > 0 && now-d.looked >= min(breakPause, timeout/3)
+	d.pool.idle = slices.DeleteFunc(d.pool.idle, func(c *Conn) bool { return !c.GoesOn() })
+	breaks := len(d.entries) > 0 && now-d.looked >= min(d.config.BreakPause, timeout/3)
 	if breaks {
 		d.looked = now
 	}
@@ -70,26 +70,26 @@ func (d *Driver) look(now time.Duration) {
 	d.mu.Unlock()
 	runAll(next)
 	for _, c := range end {
-		c.kill()
+		c.Kill()
 	}
 	for _, c := range ping {
-		c.submit(job{run: (*conn).ping, dead: func(error) {}}) // if it has ended, died has told everybody
+		c.Submit(Job{Run: func(c *Conn) { c.session.Ping() }, Dead: func(error) {}}) // if it has ended, died has told everybody
 	}
 	if breaks {
-		d.askForBreaks()
+		d.readBreaks()
 	}
 	if prune {
-		d.onShared(job{run: d.prune, dead: func(error) {}}) // another time
+		d.OnShared(Job{Run: func(c *Conn) { c.session.Prune() }, Dead: func(error) {}}) // another time
 	}
 }
 
 // isLate reports that the server owes an answer for too long: it may have ended the session, whatever the network says.
-func (c *conn) isLate(now time.Duration) bool {
+func (c *Conn) isLate(now time.Duration) bool {
 	since := time.Duration(c.busy.Load())
 	return since != 0 && now-since > time.Duration(c.allowed.Load())
 }
 
 // isStale reports that a sign of life is due. A connection with something to do gives one by itself.
-func (c *conn) isStale(now time.Duration) bool {
-	return now-c.lastSign() >= c.d.opts.Timeout/3 && c.load() == 0
+func (c *Conn) isStale(now time.Duration) bool {
+	return now-c.lastSign() >= c.d.config.Timeout/3 && c.load() == 0
 }

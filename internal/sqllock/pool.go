@@ -1,4 +1,4 @@
-package pglock
+package sqllock
 
 import (
 	"context"
@@ -16,10 +16,10 @@ const (
 	dialRest = time.Second
 )
 
-// pool is of the connections that wait. One that got the lock keeps it until it is released. Guarded by Driver.mu, but for
+// pool is of the connections that wait. One that got the lock keeps it until it is released. Guarded by Core.mu, but for
 // the channels.
 type pool struct {
-	idle  []*conn       // the one used last at the end
+	idle  []*Conn       // the one used last at the end
 	count int           // all, those that are being opened too
 	rests time.Duration // until when none is opened
 	freed chan struct{} // has one place; there may be room
@@ -34,44 +34,44 @@ func (p *pool) signal() {
 	}
 }
 
-// fromPool returns a connection that holds nothing, or nil if there is no room for one.
-func (e *entry) fromPool() *conn {
+// fromPool returns a connection that holds nothing, or nil if there is no room for one. An error is one that time does not mend.
+func (e *Entry) fromPool() (*Conn, error) {
 	d := e.d
 	d.mu.Lock()
 	p := &d.pool
 	for len(p.idle) > 0 {
 		c := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		if c.goesOn() {
+		if c.GoesOn() {
 			d.mu.Unlock()
-			return c
+			return c, nil
 		}
 	}
-	if p.count >= d.opts.Waits || e.ending || p.rests > d.clock() {
+	if p.count >= d.config.Waits || e.ending || p.rests > d.Clock() {
 		d.mu.Unlock()
-		return nil
+		return nil, nil //nolint:nilnil // the caller polls instead
 	}
 	p.count++
 	d.mu.Unlock()
-	c := e.dial()
+	c, err := e.dial()
 	if c != nil {
-		return c
+		return c, nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p.count--
 	p.signal()
-	return nil
+	return nil, err
 }
 
 // dial opens a connection for waits when it is its turn, unless e does not want one any more by then.
-func (e *entry) dial() *conn {
+func (e *Entry) dial() (*Conn, error) {
 	d := e.d
 	select {
 	case d.pool.dials <- struct{}{}:
 		defer func() { <-d.pool.dials }()
 	case <-e.stop:
-		return nil
+		return nil, nil //nolint:nilnil // the caller finds out
 	}
 	ctx, cancel := context.WithCancel(d.base)
 	defer cancel()
@@ -82,36 +82,39 @@ func (e *entry) dial() *conn {
 		case <-ctx.Done():
 		}
 	}()
-	c, err := d.dial(ctx, true)
-	if err == nil {
-		return c
+	c, err := d.dialect.Dial(ctx, true)
+	switch {
+	case err == nil:
+		return c, nil
+	case e.Stopped():
+		return nil, nil //nolint:nilnil // the caller finds out
+	case d.dialect.IsForGood(err):
+		return nil, err
 	}
-	if !e.isStopped() {
-		d.opts.Logger.Warn("postgres: a wait has no connection of its own and asks again and again instead", "lock", e.r.Name, "err", advise(err))
-		d.mu.Lock()
-		d.pool.rests = d.clock() + dialRest
-		d.mu.Unlock()
-	}
-	return nil
+	d.config.Warn("a wait has no connection of its own and asks again and again instead", e.Request.Name, d.dialect.Advise(err))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pool.rests = d.Clock() + dialRest
+	return nil, nil //nolint:nilnil // the caller polls instead
 }
 
 // toPool takes back a connection that holds nothing.
-func (d *Driver) toPool(c *conn) {
+func (d *Core) toPool(c *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c.tainted || d.closed {
 		c.end() // died takes it out
 		return
 	}
-	c.freed = d.clock()
+	c.freed = d.Clock()
 	d.pool.idle = append(d.pool.idle, c)
 	d.pool.signal()
 }
 
-// leave takes a connection that has ended out of the lists. The caller holds Driver.mu.
-func (d *Driver) leave(c *conn) {
+// leave takes a connection that has ended out of the lists. The caller holds Core.mu.
+func (d *Core) leave(c *Conn) {
 	delete(d.all, c)
-	same := func(other *conn) bool { return other == c }
+	same := func(other *Conn) bool { return other == c }
 	if !c.waits {
 		d.shared = slices.DeleteFunc(d.shared, same)
 		return

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pglock
+package sqllock
 
 import (
 	"errors"

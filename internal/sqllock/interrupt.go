@@ -1,4 +1,4 @@
-package mysqllock
+package sqllock
 
 import "time"
 
@@ -13,14 +13,14 @@ const (
 )
 
 // interrupt ends a wait in the server, over another connection, and returns its verdict.
-func (e *entry) interrupt(c *conn, answer <-chan verdict) verdict {
+func (e *Entry) interrupt(c *Conn, answer <-chan verdict) verdict {
 	end := time.NewTimer(interruptTime)
 	defer end.Stop()
 	for pause := interruptFirst; ; pause = min(2*pause, interruptMost) {
 		word := make(chan error, 1)
-		e.d.onShared(job{
-			run:  func(shared *conn) { word <- shared.interrupt(c) },
-			dead: func(error) { word <- nil }, // nothing was sent
+		e.d.OnShared(Job{
+			Run:  func(shared *Conn) { word <- shared.session.Interrupt(c) },
+			Dead: func(error) { word <- nil }, // nothing was sent
 		})
 		select {
 		case err := <-word:
@@ -29,7 +29,7 @@ func (e *entry) interrupt(c *conn, answer <-chan verdict) verdict {
 			}
 		case <-end.C:
 			e.d.taint(c)
-			c.kill()
+			c.Kill()
 			return <-answer
 		}
 		timer := time.NewTimer(pause)
@@ -40,26 +40,14 @@ func (e *entry) interrupt(c *conn, answer <-chan verdict) verdict {
 		case <-timer.C:
 		case <-end.C:
 			timer.Stop()
-			c.kill()
+			c.Kill()
 			return <-answer
 		}
 	}
 }
 
-// interrupt ends the statement that another connection waits for. An error says that it may do so later.
-func (c *conn) interrupt(other *conn) error {
-	err := c.run("KILL QUERY " + uintText(other.id))
-	if numberOf(err) == errUnknownThread { // it has ended, and its numbers are used again only after a restart
-		return nil
-	}
-	if isBroken(err) {
-		return err
-	}
-	return nil
-}
-
 // taint says that c must not be used again, because an interruption may hit it at any time.
-func (d *Driver) taint(c *conn) {
+func (d *Core) taint(c *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c.tainted = true

@@ -1,4 +1,4 @@
-package pglock
+package sqllock
 
 import (
 	"time"
@@ -28,7 +28,7 @@ type epitaph struct {
 
 func (p epitaph) is() bool { return p.released || p.undone || p.reason != "" }
 
-// tombstones remembers the IDs that must not be granted again. The zero value is empty. Guarded by Driver.mu.
+// tombstones remembers the IDs that must not be granted again. The zero value is empty. Guarded by Core.mu.
 type tombstones struct {
 	ended map[string]epitaph // released or lost
 	ring  []string           // the IDs in ended, the oldest at next

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package pglock
+package sqllock
 
 // readable returns what tells whether there is something to be read from a socket: the second call comes when there is.
 // What came before the first is found by the next sign of life.

@@ -1,14 +1,15 @@
-package pglock
+package sqllock
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 )
 
 // poll is a wait without a connection of its own: after a pause it tries once. It reports whether the request is settled.
-func (e *entry) poll() (done bool) {
+func (e *Entry) poll() (done bool) {
 	d := e.d
-	if e.told == nil && e.lookAndTell() {
+	if !e.HasSeen() && !e.look() {
 		return false
 	}
 	d.mu.Lock()
@@ -38,70 +39,67 @@ func pollPause(crowd int) time.Duration {
 	return mean/2 + rand.N(mean)
 }
 
-// lookAndTell asks who is in the way, so that the caller is told before he waits. It reports that the wait is stopped.
-func (e *entry) lookAndTell() bool {
+// look asks who is in the way, so that the caller is told before he waits. It returns false if the wait is stopped.
+func (e *Entry) look() bool {
 	word := make(chan struct{})
-	e.d.onShared(job{
-		run: func(c *conn) {
+	e.d.OnShared(Job{
+		Run: func(c *Conn) {
 			defer close(word)
-			r, err := c.look(e.number())
-			if err == nil {
-				e.tell(r.heldError(e.r.Key))
-			}
+			c.session.Look(e)
 		},
-		dead: func(error) { close(word) }, // the try will find out
+		Dead: func(error) { close(word) }, // the try will find out
 	})
 	select {
 	case <-word:
-		return false
-	case <-e.stop:
 		return true
+	case <-e.stop:
+		return false
 	}
 }
 
 // pollOnce tries once over a shared connection, unless the lock is this driver's or being asked for by it.
-func (e *entry) pollOnce() (done bool) {
+func (e *Entry) pollOnce() (done bool) {
 	d := e.d
 	d.mu.Lock()
-	p := d.place(e.num)
-	if p.asker != nil || len(p.owners) > 0 || e.ending {
-		d.tidy(e.num)
+	p := d.place(e.lock)
+	if p.asker != nil || p.keepOut(e) || e.ending {
+		d.tidy(e.lock)
 		d.mu.Unlock()
 		return false
 	}
 	p.asker = e
 	d.mu.Unlock()
 	word := make(chan bool, 1)
-	d.onShared(job{
-		run:  func(c *conn) { word <- e.pollTry(c) },
-		dead: func(err error) { word <- e.polled(err) },
+	d.onSharedBeside(e, Job{
+		Run:  func(c *Conn) { word <- e.pollTry(c) },
+		Dead: func(err error) { word <- e.polled(err) },
 	})
 	return <-word // a statement that is not answered ends with its connection
 }
 
-func (e *entry) pollTry(c *conn) (done bool) {
+func (e *Entry) pollTry(c *Conn) (done bool) {
 	if !e.begins(c) {
 		return false
 	}
-	a, err := e.take(c)
+	a, err := c.session.Try(e)
 	switch {
 	case c.broken != nil:
 		return true // died settles it
 	case err != nil:
 		return e.polled(err)
-	case a.granted:
-		e.granted(c, a.token, a.last)
+	case a.Granted:
+		e.granted(c, a)
 		return true
-	case a.foreign:
-		e.moveOn(c)
+	case a.Foreign:
+		e.moveOnOver(c)
 		return true
 	}
 	return e.polled(nil)
 }
 
 // polled ends a turn that brought nothing.
-func (e *entry) polled(err error) (done bool) {
-	if err != nil {
+func (e *Entry) polled(err error) (done bool) {
+	if err != nil && !errors.Is(err, ErrLost) { // of a connection that has ended, which was not asked
 		e.fail(err)
 		return true
 	}

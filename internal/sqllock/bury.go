@@ -1,4 +1,4 @@
-package pglock
+package sqllock
 
 import "time"
 
@@ -8,8 +8,8 @@ const (
 )
 
 // bury sees to it that the server ends the session of a connection that has ended here: it may not have heard of that,
-// and would keep its locks until idle_session_timeout, or wait for one on behalf of nobody.
-func (d *Driver) bury(c *conn) {
+// and would keep its locks until the server misses its signs of life, or wait for one on behalf of nobody.
+func (d *Core) bury(c *Conn) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for pause := buryFirst; ; pause = min(2*pause, buryMost) {
@@ -31,11 +31,11 @@ func (d *Driver) bury(c *conn) {
 }
 
 // isBuried reports whether the server is known to have no such session, and otherwise has it ended.
-func (d *Driver) isBuried(c *conn) bool {
+func (d *Core) isBuried(c *Conn) bool {
 	word := make(chan bool, 1)
-	d.onShared(job{
-		run:  func(shared *conn) { word <- shared.buries(c) },
-		dead: func(error) { word <- false },
+	d.OnShared(Job{
+		Run:  func(shared *Conn) { word <- shared.session.Bury(c) },
+		Dead: func(error) { word <- false },
 	})
 	select {
 	case buried := <-word:
@@ -43,11 +43,4 @@ func (d *Driver) isBuried(c *conn) bool {
 	case <-d.base.Done():
 		return false
 	}
-}
-
-// buries ends another session, and reports whether it had ended before. It has given its locks back when it is not
-// listed any more. A role without the right to end it waits until it is gone.
-func (c *conn) buries(other *conn) bool {
-	found, err := c.exec(stmtTerminate, int4Value(other.pid), other.started)
-	return err == nil && len(found) == 0
 }

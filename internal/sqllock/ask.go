@@ -1,0 +1,138 @@
+package sqllock
+
+import "errors"
+
+// mostAsks is how often a request goes on to another connection because the one before had ended without being asked.
+const mostAsks = 3
+
+// startAsking tries for the lock over a shared connection. The caller of route has made e the asker.
+func (e *Entry) startAsking() { e.ask(mostAsks) }
+
+func (e *Entry) ask(left int) {
+	e.d.onSharedBeside(e, Job{
+		Run: e.try,
+		Dead: func(err error) {
+			if errors.Is(err, ErrLost) && left > 1 {
+				e.ask(left - 1)
+				return
+			}
+			e.fail(err)
+		},
+	})
+}
+
+// try is the first question to the server, in the goroutine of a connection.
+func (e *Entry) try(c *Conn) {
+	if !e.begins(c) {
+		return
+	}
+	a, err := c.session.Try(e)
+	switch {
+	case c.broken != nil && errors.Is(err, ErrUnasked):
+		e.d.mu.Lock()
+		e.leaves()
+		e.d.mu.Unlock()
+		e.startAsking()
+	case c.broken != nil: // died settles it
+	case err != nil:
+		e.fail(err)
+	case a.Granted:
+		e.granted(c, a)
+	case a.Foreign:
+		e.moveOnOver(c)
+	case e.Request.Try:
+		e.end(a.Held)
+	default:
+		e.contend(true)
+	}
+}
+
+// begins notes that c asks for e, unless that is not wanted any more, or c has got a part in the lock since it was chosen:
+// the answer to an earlier request may come late.
+func (e *Entry) begins(c *Conn) bool {
+	d := e.d
+	d.mu.Lock()
+	partakes := d.place(e.lock).isOn(c)
+	if !partakes && !e.ending {
+		e.c = c
+		c.holds[e] = struct{}{}
+		d.mu.Unlock()
+		return true
+	}
+	next := d.asked(e)
+	switch {
+	case e.phase != asking: // its wait goes on
+	case e.ending:
+		d.drop(e)
+	default:
+		if f := d.route(e); f != nil {
+			next = append(next, f)
+		}
+	}
+	d.tidy(e.lock)
+	d.mu.Unlock()
+	runAll(next)
+	return false
+}
+
+// granted takes in that the lock is held on c, in c's goroutine. If nobody wants it any more it is given back.
+func (e *Entry) granted(c *Conn, a Answer) {
+	d := e.d
+	d.mu.Lock()
+	e.token, e.tokens = a.Token, a.Tokens
+	e.c = c
+	c.holds[e] = struct{}{}
+	d.own(e) // before the others go on, who must not ask on c
+	next := d.asked(e)
+	unwanted := e.ending
+	if unwanted {
+		e.phase = releasing
+	} else {
+		e.phase = held
+		e.settle(nil)
+	}
+	d.mu.Unlock()
+	runAll(next)
+	if unwanted {
+		e.giveBack(c)
+	}
+}
+
+// leaves notes that the connection has nothing to do with e any more. The caller holds Core.mu.
+func (e *Entry) leaves() {
+	if e.c != nil {
+		delete(e.c.holds, e)
+		e.c = nil
+	}
+}
+
+// fail ends a request that the server could not decide, or was not asked. Nothing is left of it there.
+func (e *Entry) fail(err error) { e.end(e.d.Unavailable("acquire", e.Request.Name, err)) }
+
+// end ends a request of which nothing is left in the server.
+func (e *Entry) end(err error) {
+	d := e.d
+	d.mu.Lock()
+	e.leaves()
+	next := d.asked(e)
+	e.settle(err) // unless a cancel has done it, with its own reason
+	d.drop(e)
+	d.mu.Unlock()
+	runAll(next)
+}
+
+// contend lets a request wait that was refused, or that could not be asked.
+func (e *Entry) contend(refused bool) {
+	d := e.d
+	d.mu.Lock()
+	e.leaves()
+	next := d.asked(e)
+	if e.ending {
+		d.drop(e)
+	} else {
+		e.refused = refused
+		next = append(next, d.toWait(e))
+	}
+	d.mu.Unlock()
+	runAll(next)
+}

@@ -1,0 +1,129 @@
+package sqllock
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+)
+
+// loop runs the jobs until the connection ends.
+func (c *Conn) loop() {
+	defer c.bequeath()
+	timer := time.NewTimer(c.d.config.Quiet)
+	defer timer.Stop()
+	for c.broken == nil {
+		j, ok := c.take()
+		switch {
+		case ok:
+			j.Run(c)
+		case !c.idle(timer):
+			return
+		}
+	}
+}
+
+func (c *Conn) take() (j Job, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		return j, false
+	}
+	j = c.queue[0]
+	c.queue[0] = Job{}
+	if c.queue = c.queue[1:]; len(c.queue) == 0 {
+		c.queue = nil
+	}
+	return j, true
+}
+
+// idle waits for a job or for the socket. It returns false when the connection is to end.
+func (c *Conn) idle(timer *time.Timer) bool {
+	timer.Reset(c.d.config.Quiet)
+	select {
+	case <-c.wake:
+		return c.GoesOn()
+	case <-timer.C:
+	}
+	if !c.watch() {
+		return c.GoesOn()
+	}
+	// The server has said something without being asked, most likely goodbye. A statement finds out what.
+	c.session.Ping()
+	return true
+}
+
+// watch waits until there is something to be read from the socket, and reports true, or until the goroutine is roused.
+// It takes nothing from the socket.
+func (c *Conn) watch() (spoken bool) {
+	s, ok := c.raw.(syscall.Conn)
+	if !ok { // not a socket of the system's: wait for jobs alone
+		<-c.wake
+		return false
+	}
+	socket, err := s.SyscallConn()
+	if err != nil {
+		return true
+	}
+	c.mu.Lock()
+	if len(c.queue) > 0 || c.ended {
+		c.mu.Unlock()
+		return false
+	}
+	c.armed = true
+	c.mu.Unlock()
+	err = socket.Read(readable())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.armed = false
+	_ = c.raw.SetReadDeadline(time.Time{}) // fails only if the connection is closed
+	return err == nil || !isTimeout(err)
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// GoesOn reports that the connection is not to end.
+func (c *Conn) GoesOn() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.ended
+}
+
+// end makes the goroutine end after the jobs that it has begun. It says goodbye to the server.
+func (c *Conn) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	c.rouse()
+}
+
+// Kill ends the connection at once, whatever it is doing.
+func (c *Conn) Kill() {
+	_ = c.raw.Close() // the goroutine finds out
+	c.end()
+}
+
+// goodbye bounds the last message to the server.
+const goodbye = 100 * time.Millisecond
+
+// bequeath ends the connection and tells everybody who still wanted something of it.
+func (c *Conn) bequeath() {
+	c.hangUp()
+	c.mu.Lock()
+	c.ended = true
+	left := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	if c.broken == nil {
+		c.broken = ErrLost
+	}
+	c.d.died(c)
+	close(c.done)            // not before: who waits for it looks at what died has decided
+	for _, j := range left { // nothing of them was sent, whatever ended the connection
+		j.Dead(fmt.Errorf("%w: %w", ErrLost, c.broken))
+	}
+}

@@ -1,0 +1,238 @@
+package mysqllock
+
+import (
+	sqldriver "database/sql/driver"
+	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sqllock"
+)
+
+// speaker says to one session of the server what its connection is to say. It is for the connection's goroutine.
+type speaker struct {
+	d      *Driver
+	c      *sqllock.Conn
+	my     clientConn
+	id     uint64 // CONNECTION_ID(), which the server uses again after a restart
+	server string // which server it is; see serverOf
+	mark   string // the lock that the session has taken for itself: it tells sessions apart for ever
+
+	stmts [statements]sqldriver.Stmt
+}
+
+var _ sqllock.Session = (*speaker)(nil)
+
+// clientConn is what is needed of the client library's connection.
+type clientConn interface {
+	sqldriver.Conn
+	sqldriver.ConnPrepareContext
+	sqldriver.ExecerContext
+	sqldriver.QueryerContext
+}
+
+const (
+	// mostTokens bounds a block: a second's worth of the clock.
+	mostTokens = 1_000_000
+
+	// mostText is what the columns for owner, client and label take.
+	mostText = 255
+)
+
+// grantArgs are the arguments of stmtTry and stmtMint.
+func grantArgs(e *sqllock.Entry, id lockID) []sqldriver.NamedValue {
+	r := &e.Request
+	return named(id[:], string(r.Kind), []byte(r.Name), int64(tokensOf(r)-1),
+		[]byte(clip(r.Owner)), []byte(clip(r.Client)), []byte(clip(r.Label)), id.lock())
+}
+
+func tokensOf(r *driver.Request) int { return min(max(r.Tokens, 1), mostTokens) }
+
+// clip shortens what only people read to what its column takes, without cutting a character in two.
+func clip(s string) string {
+	if len(s) <= mostText {
+		return s
+	}
+	end := mostText
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
+
+// Try runs stmtTry.
+func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
+	if a, err = s.take(e, stmtTry); err != nil || a.Granted {
+		return a, err
+	}
+	a.Held = e.HeldBySomebody()
+	if e.Request.Try {
+		if held, _, err := s.look(e.Request.Key, lockOf(e)); err == nil { // otherwise it is refused all the same
+			a.Held = held
+		}
+	}
+	return a, nil
+}
+
+// take runs the statement that mints the token. After an error of stmtTry, which the server may have raised when the lock
+// was taken already, the lock is given back.
+func (s *speaker) take(e *sqllock.Entry, st statement) (a sqllock.Answer, err error) {
+	args := grantArgs(e, lockOf(e))
+	for range interruptions {
+		var affected, value int64
+		affected, value, err = s.exec(st, args)
+		if err == nil && affected > 0 {
+			return mintedFor(&e.Request, value), nil
+		}
+		if err == nil || s.c.Broken() != nil {
+			return a, err
+		}
+		if st == stmtTry {
+			if failed := s.Leave(e); failed != nil {
+				s.c.Break(failed) // it may be held, and nobody would know
+				return a, failed
+			}
+		}
+		if !isPassing(err) || e.Stopped() {
+			break
+		}
+	}
+	return a, err
+}
+
+// mintedFor reads what has come back with a token.
+func mintedFor(r *driver.Request, value int64) sqllock.Answer {
+	a := sqllock.Answer{Granted: true, Token: uint64(value) &^ blockFlag, Tokens: 1}
+	if value&blockFlag != 0 {
+		a.Tokens = tokensOf(r)
+	}
+	return a
+}
+
+// Wait runs the statement that waits, and then stmtMint. The answer to the wait says nothing about when the lock was given:
+// the server may have ended the session since. The second statement finds out.
+func (s *speaker) Wait(e *sqllock.Entry) (a sqllock.Answer, err error) {
+	id := lockOf(e)
+	if e.Refused() {
+		e.Tell(e.HeldBySomebody()) // by whom is told if the wait lasts
+	}
+	sent := s.c.Owes(s.d.opts.Slice + s.d.opts.Timeout)
+	rows, err := queryAll(s.my.QueryContext(background, s.d.waitText(&e.Request, id), nil))
+	err = s.answered(sent, err)
+	switch {
+	case isPassing(err):
+		return a, nil
+	case err != nil || len(rows) != 1:
+		return a, err
+	}
+	lasts := hinted
+	if rows[0].uint(0) == 0 {
+		lasts = 0
+	}
+	s.d.core.Hint(id.core(), lasts)
+	if rows[0].uint(1) != 1 || e.Stopped() {
+		return a, nil
+	}
+	a, err = s.take(e, stmtMint)
+	if numberOf(err) == errNull {
+		s.c.Break(errSwapped)
+	}
+	return a, err
+}
+
+// Look tells who has the lock.
+func (s *speaker) Look(e *sqllock.Entry) {
+	if held, _, err := s.look(e.Request.Key, lockOf(e)); err == nil {
+		e.Seen(held)
+	}
+}
+
+// LookBeside tells who is in the way of a wait on another connection.
+func (s *speaker) LookBeside(e *sqllock.Entry, waits *sqllock.Conn) (again bool) {
+	held, heldBy, err := s.look(e.Request.Key, lockOf(e))
+	if err != nil || heldBy == 0 || heldBy == session(waits).id {
+		return true // the answer is on its way, or nobody answers
+	}
+	e.Seen(held)
+	return false
+}
+
+// look asks who has a lock. heldBy is the session that has it, or 0.
+func (s *speaker) look(key driver.Key, id lockID) (held *driver.HeldError, heldBy uint64, err error) {
+	rows, err := s.query(s.d.lookText(id))
+	if err != nil {
+		return nil, 0, err
+	}
+	held, heldBy = heldOf(key, rows)
+	return held, heldBy, nil
+}
+
+// heldOf reads the answer to lookText. What the row says counts only if the session that wrote it has the lock: another
+// may have got it just now, and not have written yet.
+func heldOf(key driver.Key, rows []row) (held *driver.HeldError, heldBy uint64) {
+	held = &driver.HeldError{Kind: key.Kind, Name: key.Name}
+	if len(rows) == 0 {
+		return held, 0
+	}
+	r := readRecord(rows[0])
+	if r.heldBy == 0 || r.heldBy != r.session {
+		return held, r.heldBy
+	}
+	held.Owner, held.Client, held.Token, held.Since = r.owner, r.client, r.token, r.since
+	return held, r.heldBy
+}
+
+// Unlock gives the lock back.
+func (s *speaker) Unlock(e *sqllock.Entry) error {
+	had, err := s.unlock(lockOf(e).lock())
+	if err == nil && !had {
+		return errSwapped
+	}
+	return err
+}
+
+// Leave gives back what the session may have.
+func (s *speaker) Leave(e *sqllock.Entry) error {
+	_, err := s.unlock(lockOf(e).lock())
+	return err
+}
+
+// Pin is for numbers that two locks share, which there are none.
+func (s *speaker) Pin(*sqllock.Entry) (bool, error) { return false, nil }
+
+// Interrupt ends the statement that another session waits for.
+func (s *speaker) Interrupt(other *sqllock.Conn) error {
+	err := s.run("KILL QUERY " + uintText(session(other).id))
+	if isBroken(err) {
+		return err
+	}
+	return nil // a session that has ended is none any more: its number is used again only after a restart
+}
+
+// Bury ends another session. It is known by its mark, because its number may be another session's after a restart.
+func (s *speaker) Bury(other *sqllock.Conn) (buried bool) {
+	rows, err := s.query("SELECT IS_USED_LOCK('" + session(other).mark + "')")
+	if err != nil || len(rows) != 1 {
+		return false
+	}
+	id := rows[0].uint(0)
+	if id == 0 {
+		return true
+	}
+	// If it ends just now there is no such session, which the next look finds. Its number is used again only by a server
+	// that has started again, and that does not hear of this.
+	_ = s.run("KILL " + uintText(id))
+	return false
+}
+
+// Ping is a sign of life. It also makes sure that it is this session that answers.
+func (s *speaker) Ping() {
+	rows, err := s.query("SELECT IS_USED_LOCK('" + s.mark + "')")
+	if err == nil && (len(rows) != 1 || rows[0].uint(0) != s.id) {
+		s.c.Break(errSwapped)
+	}
+}
+
+// Close says goodbye.
+func (s *speaker) Close() {
+	_ = s.my.Close() // an error says that the server hears no goodbye, but it hears the end
+}
