@@ -73,8 +73,8 @@ func (c *Client) announcement(ctx context.Context, w *waiter) func() {
 
 // inTheWay says to a try who of this process holds m, or is about to. The caller holds Client.mu.
 func (c *Client) inTheWay(m *Mutex) *HeldError {
-	if g := c.passing(m); g != nil && g.holds.first != nil {
-		return g.holds.first.heldError()
+	if g := c.passing(m); g != nil && (g.holds.first != nil || g.stays() < never) {
+		return g.holder().heldError()
 	}
 	if q := c.queues[m.place()]; q != nil && q.inTheWay() != nil {
 		held := *q.inTheWay()

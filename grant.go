@@ -91,6 +91,9 @@ func (g *grant) admit(l *Lease, asked, now instant, local bool) {
 		l.end = g.fixedEnd(l.since, p.lease)
 	}
 	l.end = min(l.end, l.last())
+	if p.minHold > 0 {
+		g.close(l.since.plus(p.minHold))
+	}
 	g.last = nil
 	g.holds.add(ofGrant, l)
 	l.owner.add(l)
@@ -186,6 +189,7 @@ func (g *grant) drop() {
 	c, name := g.m.c, g.chain()
 	g.phase = gone
 	c.unschedule(g)
+	delete(c.rests, g)
 	if first := c.grants[name]; first != g {
 		for first.next != g {
 			first = first.next

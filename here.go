@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -92,10 +93,11 @@ func (g *grant) ask(o *owner) (driver.Grant, error) {
 	return answer, err
 }
 
-// giveBackHere gives g back to a local engine.
-func (g *grant) giveBackHere() error {
+// giveBackHere gives g back to a local engine, which is to keep it closed for that long.
+func (g *grant) giveBackHere(keep time.Duration) error {
 	r := releases.Get().(*driver.Release)
 	*r = *g.release()
+	r.Keep = keep
 	err := g.m.c.d.Release(g.m.c.hard, r)
 	*r = driver.Release{}
 	releases.Put(r)

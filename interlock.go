@@ -40,6 +40,7 @@ type Client struct {
 	queues map[place]*queue
 	grants map[string]*grant    // by grant.chain, the first of each; all that the engine gave and that is not given back or lost
 	alone  map[*waiter]struct{} // who waits without standing in a queue
+	rests  map[*grant]*rest     // what is kept from others for a while, whether held or not; nil until there is any
 	sched  scheduler
 	sleep  sleepWatch
 }
@@ -129,6 +130,9 @@ func (c *Client) spawn(f func()) bool {
 // Close ends the client. Waiting calls return ErrClosed, everything held is released (its leases then say ErrReleased),
 // and no goroutine is left. It waits for the engine's confirmations at most Options.CloseTimeout and returns nil, or what
 // could not be confirmed by then: that ends with its lease. A second Close does nothing.
+//
+// What has a [LockOptions] MinHold that is not over stays closed for the rest. Where the engine cannot do that by itself,
+// one goroutine and the engine's connections outlive Close until then.
 func (c *Client) Close() error {
 	c.lock()
 	if c.closed {
@@ -137,6 +141,7 @@ func (c *Client) Close() error {
 	}
 	c.closed = true
 	c.endWaits()
+	later := c.takeLater()
 	releases := c.dropAll()
 	c.unlock()
 	c.stop()
@@ -146,7 +151,10 @@ func (c *Client) Close() error {
 	err := c.releaseAll(releases)
 	c.background.Wait()
 	c.stopHard()
-	if c.owned {
+	switch {
+	case len(later) > 0:
+		go c.outlive(later) // ends when the last MinHold is over
+	case c.owned:
 		err = errors.Join(err, c.d.Close())
 	}
 	return err
@@ -168,20 +176,27 @@ func (c *Client) dropAll() []*driver.Release {
 	var releases []*driver.Release
 	for len(c.grants) > 0 { // dropping takes them out
 		for _, g := range c.grants {
-			for l := range g.holds.all(ofGrant) {
-				l.release(c.now())
-				if l.inner {
-					continue
-				}
-				c.after(func() { l.owner.remove(l); l.tellReleased(nil) })
-			}
 			if g.phase != abandoned || c.traits.Ends != driver.Leases {
-				releases = append(releases, g.release())
+				r := g.release()
+				r.Keep = g.keep()
+				releases = append(releases, r)
 			}
-			g.drop()
+			c.dropGrant(g)
 		}
 	}
 	return releases
+}
+
+// dropGrant ends g and its holds as released. The caller holds Client.mu.
+func (c *Client) dropGrant(g *grant) {
+	for l := range g.holds.all(ofGrant) {
+		l.release(c.now())
+		if l.inner {
+			continue
+		}
+		c.after(func() { l.owner.remove(l); l.tellReleased(nil) })
+	}
+	g.drop()
 }
 
 // closers is how many releases Close has under way at once: enough to fill a connection, too few to burden anything.

@@ -92,12 +92,20 @@ type LockOptions struct {
 	// Class is the low-cardinality name under which metrics count this lock, such as "order:{id}". The default is "other".
 	Class string
 
-	// MinHold would keep the lock for at least this much time since the grant. No engine of this version can: a value is
-	// refused with ErrUnsupported.
+	// MinHold is for how long at least since the grant the lock is not given on, however early it is unlocked: for jobs that
+	// many hosts start at about the same time and that one is to run. Unlock returns at once and ends the hold; engines with
+	// leases then keep the lock closed for the rest, also when this process ends. Elsewhere (sessions, files) this process
+	// keeps it in the background, after [Client.Close] too, and the lock becomes free when the process ends. A holder
+	// that crashes keeps others out for its lease, and not for MinHold. Break ends the rest. Too long, and the next run of
+	// the job finds the lock held. The default is none.
 	MinHold time.Duration
 
-	// LossDelay would keep a lost lock from everybody for this much time. No engine of this version can: a value is
-	// refused with ErrUnsupported.
+	// LossDelay is for how long nobody gets the lock after the hold was lost (not after it was released): for resources that
+	// cannot check a fence, so that what the loser has sent can arrive first. It begins when the engine ends the lease,
+	// so a crash of the holder keeps the others out for Lease and LossDelay together; when the holder tells the engine of the
+	// loss; or with Break, and a second Break with the same token ends it. Holds that re-enter have the LossDelay of the first. Too long,
+	// and each crash blocks for long. Engines that cannot remember it refuse it with ErrUnsupported: all but Redis and
+	// memory. The default is none.
 	LossDelay time.Duration
 
 	_ struct{}
@@ -200,6 +208,7 @@ func defaultClientName() string {
 // params is a lock's options with the client's filled in.
 type params struct {
 	lease, renewal, maxHold time.Duration
+	minHold, lossDelay      time.Duration
 	noRenew                 bool
 	label, class            string
 	err                     error // a bad name or bad options, reported by the first call
@@ -218,8 +227,8 @@ func (c *Client) params(o *LockOptions) *params {
 
 // resolve takes what o says into p, or says what is wrong with it.
 func (p *params) resolve(c *Client, o *LockOptions) error {
-	if o.MinHold != 0 || o.LossDelay != 0 {
-		return fmt.Errorf("interlock: LockOptions: MinHold and LossDelay: %w", ErrUnsupported)
+	if err := p.resolveRests(c, o); err != nil {
+		return err
 	}
 	if o.MaxHold < 0 || o.MaxHold > longest {
 		return fmt.Errorf("interlock: LockOptions: MaxHold %v must be between 0 and %v", o.MaxHold, longest)

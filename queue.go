@@ -24,10 +24,13 @@ type queue struct {
 type place struct {
 	driver.Key
 	lease   time.Duration
+	delay   time.Duration // after a loss, which the engine knows from the request
 	noRenew bool
 }
 
-func (m *Mutex) place() place { return place{Key: m.key, lease: m.p.lease, noRenew: m.p.noRenew} }
+func (m *Mutex) place() place {
+	return place{Key: m.key, lease: m.p.lease, delay: m.p.lossDelay, noRenew: m.p.noRenew}
+}
 
 // queueFor returns the queue of this process for m. The caller holds Client.mu.
 func (c *Client) queueFor(m *Mutex) *queue {

@@ -57,10 +57,17 @@ func (l *Lease) Unlock(ctx context.Context) error {
 // word is what the engine will say on a release. The zero word has been given: there is nothing to say.
 type word struct {
 	l     *Lease
-	until instant // when the trust window would have ended
+	until instant       // when the trust window would have ended
+	keep  time.Duration // for how long the engine is to keep the lock closed
 }
 
 func (w word) given() bool { return w.l == nil }
+
+func (w word) release() *driver.Release {
+	r := w.l.g.release()
+	r.Keep = w.keep
+	return r
+}
 
 // giveUp ends the hold and gives the lock to whom it belongs next: the owner's other holds, the next in this process, or
 // the engine. The caller holds Client.mu and, when it has given it up, awaits the engine's word exactly once.
@@ -79,7 +86,7 @@ func (l *Lease) giveUp(now instant) word {
 	if g.passOn(now) {
 		return word{}
 	}
-	w := word{l: l, until: g.deadline()}
+	w := word{l: l, until: g.deadline(), keep: g.keep()}
 	g.drop()
 	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
 	if c.traits.Local {
@@ -92,6 +99,9 @@ func (l *Lease) giveUp(now instant) word {
 // passOn gives g, which nobody holds any more, to the next in this process, or back to the engine together with the next
 // request. It reports false when g has to be released. The caller holds Client.mu.
 func (g *grant) passOn(now instant) bool {
+	if g.rest() > 0 {
+		return g.stay()
+	}
 	q := g.line()
 	if q == nil {
 		return false
@@ -158,12 +168,12 @@ func (g *grant) renewAndPass() {
 func (w word) here() error {
 	l, c := w.l, w.l.m.c
 	defer c.background.Done() // added by giveUp
-	err := l.g.giveBackHere()
+	err := l.g.giveBackHere(w.keep)
 	c.lock()
 	defer c.unlock()
 	c.askFor(l.g.m) // not before: a local engine has no queue in which a place could be kept
 	if err != nil && !errors.Is(err, ErrLost) {
-		c.settle(l.g.release())
+		c.settle(w.release())
 		return unavailable("unlock", l.m.key, err)
 	}
 	return l.confirmed(err, 1, w.until)
@@ -173,7 +183,7 @@ func (w word) here() error {
 // none at all, in the background until it is known.
 func (w word) there(ctx context.Context) error {
 	l, c := w.l, w.l.m.c
-	r, attempts, grace := l.g.release(), 0, unlockGrace
+	r, attempts, grace := w.release(), 0, unlockGrace
 	if ctx.Err() == nil {
 		bounded := call{user: ctx, base: c.hard, until: time.Now().Add(settleAttempt)}
 		err := c.d.Release(&bounded, r)

@@ -87,6 +87,9 @@ func (g *grant) nextLook() instant {
 	if g.m.c.renewer != nil && g.renewing() {
 		next = min(next, g.renewalDue())
 	}
+	if g.between {
+		next = min(next, g.stays())
+	}
 	return next
 }
 
@@ -177,7 +180,7 @@ func (c *Client) collect(now instant) []renewal {
 		}
 		heap.Pop(&c.sched.grants)
 		c.expire(g, now)
-		if g.phase == gone {
+		if g.phase == gone || g.between && g.reopen(now) {
 			continue
 		}
 		if g.renewable(now) {
@@ -212,10 +215,11 @@ func (c *Client) expire(g *grant, now instant) {
 	}
 	for l := range g.holds.all(ofGrant) {
 		if now >= l.end {
+			g.delay(l, now)
 			l.lose(driver.LostExpired, nil)
 		}
 	}
-	if g.holds.first == nil && !g.between {
+	if g.holds.first == nil && !g.between && !g.stay() {
 		c.end(g, driver.LostExpired)
 	}
 }
@@ -241,7 +245,11 @@ func (g *grant) reason(now, end instant) LostReason {
 //
 // The release begins after the holder's contexts have been cancelled: nobody is to get in before the holder is told.
 func (c *Client) end(g *grant, reason LostReason) {
+	for l := range g.holds.all(ofGrant) {
+		g.delay(l, c.reading())
+	}
 	give, left := g.release(), g.phase == abandoned
+	give.Keep = g.keep()
 	c.lose(g, reason, nil)
 	if left {
 		g.runOut()

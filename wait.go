@@ -104,6 +104,7 @@ func (w *waiter) decline() {
 	if l.ended() != nil {
 		return
 	}
+	l.forgo()
 	if word := l.giveUp(w.lease.m.c.now()); !word.given() {
 		go func() { _ = word.await(l.m.c.hard) }() // counted as background by giveUp
 	}
@@ -136,8 +137,8 @@ func (w *waiter) leave() {
 func (w *waiter) timeout(cause error) error {
 	f, m := w.own, w.lease.m
 	if f == nil {
-		if g := m.c.passing(m); g != nil && g.holds.first != nil {
-			held := g.holds.first.heldError()
+		if g := m.c.passing(m); g != nil && (g.holds.first != nil || g.stays() < never) {
+			held := g.holder().heldError()
 			held.Cause = cause
 			return held
 		}
@@ -187,7 +188,7 @@ func (m *Mutex) request(id string, o *owner) driver.Request {
 	r := driver.Request{
 		Key: m.key, ID: id, Owner: o.id, Named: o.named,
 		Client: c.opts.ClientName, Label: m.p.label,
-		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, Tokens: 1,
+		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, LossDelay: m.p.lossDelay, Tokens: 1,
 	}
 	if m.p.share.apart {
 		r.Mode, r.Limit, r.Weight = m.p.share.mode, m.p.share.limit, m.p.share.weight

@@ -87,6 +87,12 @@ type Request struct {
 	// Lease is how long the hold lasts without renewal, on Leases engines; others ignore it.
 	Lease time.Duration
 
+	// LossDelay, if positive, is for how long the lock stays closed to everybody after the hold was lost: after its lease
+	// has ended, from then, and after Break, from then. Within that time the hold is over for its owner, a named one too,
+	// and Break ends the delay. A grant that Acquire has not returned when its time ended was nobody's, so that is no loss. Zero
+	// if the engine lacks LossDelays.
+	LossDelay time.Duration
+
 	// Try refuses with a *HeldError instead of waiting, also when the lock is free but others wait for it.
 	Try bool
 
@@ -142,6 +148,7 @@ type Release struct {
 	Undo    bool
 	Horizon time.Duration
 
-	// Keep, if positive, does not free the lock now but lets its lease run out after Keep (MinHold).
+	// Keep, if positive, does not free the lock now but lets its lease run out after Keep (MinHold, LossDelay). It is for
+	// Leases engines only; on others the portable layer keeps the hold and releases it later.
 	Keep time.Duration
 }

@@ -50,6 +50,9 @@ const (
 	// Conversion: a holder of a read/write lock takes another mode beside what it has; see [Converter]. It means something
 	// only of engines with locks of [KindRWMutex].
 	Conversion Ability = "conversion"
+	// LossDelays: a lock can be kept from everybody for a while after a loss; see Request.LossDelay. Only engines with
+	// leases can have it, because after a crash nobody but the engine is there to do it.
+	LossDelays Ability = "loss delay"
 )
 
 // Lack is an ability that an engine does not have, and why.

@@ -16,7 +16,7 @@ func expiry() []behaviour {
 		leased("an ended hold does not come back although nobody else wants the lock", endedHoldDoesNotComeBack),
 		leased("nobody gets in while an earlier hold is still trusted", nobodyGetsInEarly),
 		leased("nobody who waits gets in while an earlier hold is still trusted", nobodyWhoWaitsGetsInEarly),
-		{sentence: "a release that keeps lets the lease run out", run: releaseThatKeeps, ends: on(driver.Leases, driver.Process)},
+		{sentence: "a release that keeps lets the lease run out", run: releaseThatKeeps, ends: on(driver.Leases)},
 		{
 			sentence: "a client that stands still loses its holds", run: pausedClientLosesItsHolds,
 			ends: on(driver.Sessions, driver.Process), needs: needing(driver.Expiry),
@@ -93,9 +93,7 @@ func releaseThatKeeps(tr *trial) {
 	defer cancel()
 	kept := time.Now().Add(tr.h.Lease)
 	tr.must(a.d.Release(ctx, &driver.Release{Key: tr.mutex(), ID: h.r.ID, Keep: tr.h.Lease}), "release that keeps")
-	if tr.traits.Ends == driver.Leases {
-		tr.mustMatch(a.renew(tr.mutex(), h.r.ID, longLease), driver.ErrLost, "renewal of a hold that was released but kept")
-	}
+	tr.mustMatch(a.renew(tr.mutex(), h.r.ID, longLease), driver.ErrLost, "renewal of a hold that was released but kept")
 	next := b.getsIn(tr.mutex(), tr.afterlife(), "after the time for which it was kept")
 	next.notBefore(kept, "the successor of a kept hold")
 	next.release()

@@ -23,6 +23,7 @@ const (
 	Resuming     Promise = "resuming"
 	Conversion   Promise = "conversion"
 	Hanging      Promise = "hanging"
+	Delaying     Promise = "loss delay"
 )
 
 // promised is a promise and what it consists of.
@@ -53,6 +54,7 @@ func promises() []promised {
 		{Requeueing, "a hold is given back and asked for again in one step", "Requeuer", requeueing()},
 		{Resuming, "a wait can be left and taken up again", "Traits.Resumes", resuming()},
 		{Conversion, "a holder takes another mode without giving up what it has", "Converter", conversion()},
+		{Delaying, "a lost lock stays closed for a while", "Request.LossDelay", delaying()},
 		{Hanging, "a server that hangs keeps nobody longer than the context", "Driver", hanging()},
 	}
 }

@@ -152,7 +152,8 @@ func TestASessionsEngine_IsAccepted(t *testing.T) {
 			t.Errorf("%s: %s:\n\t%s", b.Promise, b.Behaviour, b.Reason)
 		}
 	}
-	optional := []drivertest.Promise{drivertest.Requeueing, drivertest.Resuming, drivertest.Hanging} // this engine has none
+	// This engine has none of these.
+	optional := []drivertest.Promise{drivertest.Requeueing, drivertest.Resuming, drivertest.Hanging, drivertest.Delaying}
 	for _, v := range report.Promises {
 		want := drivertest.Kept
 		if slices.Contains(optional, v.Promise) {

@@ -92,6 +92,7 @@ func (d *Driver) Traits() driver.Traits {
 		Lacks: []driver.Lack{
 			{Ability: driver.NamedOwners, Reason: "a key belongs to one lease, so a hold cannot be shared with another process"},
 			{Ability: driver.Conversion, Reason: "the revision of a key is its place in the queue, so an upgrade cannot go to the front"},
+			{Ability: driver.LossDelays, Reason: "a key is deleted with its session, and nothing stays that could keep others out"},
 		},
 	}
 }

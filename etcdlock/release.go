@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -13,9 +12,6 @@ import (
 // Release ends a hold and lets in who waits, in one transaction, which compares the key's revision: a key is deleted only
 // if it is the one that was granted.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
-	if r.Keep > 0 && !r.Undo {
-		return fmt.Errorf("etcd: a hold cannot be kept after its release: %w", driver.ErrUnsupported)
-	}
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func requeueable(give *driver.Release, r *driver.Request) error {
 	switch {
 	case give.Key != r.Key:
 		return fmt.Errorf("etcd: a requeue for another lock: %w", driver.ErrUnsupported)
-	case give.Undo || give.Keep > 0 || r.Try || r.Mode != driver.Exclusive:
+	case give.Undo || r.Try || r.Mode != driver.Exclusive:
 		return fmt.Errorf("etcd: such a requeue: %w", driver.ErrUnsupported)
 	}
 	return servable(r)

@@ -41,8 +41,8 @@
 //
 // So that no waiter gets in between, a process that came back at once the last time keeps the flock for up to 0.1
 // milliseconds after a release in its turn, if others wait: the lock lingers. The next hold takes it over with a token
-// and record of its own. If none comes, a timer frees it. Nothing lingers when nobody waits, when the turn is over, after a
-// release that keeps the lock for a while, after [Driver.File] or after Close, and the kernel ends it with the process.
+// and record of its own. If none comes, a timer frees it. Nothing lingers when nobody waits, when the turn is over, after
+// [Driver.File] or after Close, and the kernel ends it with the process.
 //
 // An uncontended Acquire and Release together cost about twice a bare open, flock, unlock, close (bench/README.md).
 //
@@ -62,7 +62,8 @@
 //     given up may still make a Try fail for 0.15 milliseconds.
 //   - Breaking. The kernel cannot take a lock from a process; kill the process.
 //   - Waiters are not listed: the kernel knows that somebody waits, not who.
-//   - A release that keeps the lock for a while keeps it at most as long as the process.
+//   - MinHold beyond the life of the process: the client keeps the hold in the background, and the kernel ends it.
+//   - LossDelay: after the end of a process nothing is left that could keep others out.
 //   - Outside Linux waiters poll (every 1 to 25 ms) and form no line, a Try does not see them, and holders are not
 //     listed.
 //

@@ -36,7 +36,6 @@ type Driver struct {
 	mu       sync.Mutex // guards what follows; no system call that may wait is made under it
 	closed   bool
 	attempts map[string]*attempt // by request ID: Acquires under way, and holds
-	kept     map[*lockFile]*time.Timer
 	gone     tombstones
 	idle     idleFiles
 }
@@ -55,7 +54,6 @@ func New(dir string, opts *Options) (*Driver, error) {
 		pace:        usualPace(),
 		interrupter: sync.OnceValue(newInterrupter),
 		attempts:    make(map[string]*attempt),
-		kept:        make(map[*lockFile]*time.Timer),
 	}, nil
 }
 
@@ -89,11 +87,6 @@ func (d *Driver) takeAll() []*lockFile {
 	for id, a := range d.attempts {
 		files = append(files, a.file)
 		delete(d.attempts, id)
-	}
-	for f, timer := range d.kept {
-		timer.Stop()
-		files = append(files, f)
-		delete(d.kept, f)
 	}
 	return files
 }

@@ -164,17 +164,6 @@ func TestLinger_IsOnlyForWhoComesBackWhileOthersWait(t *testing.T) {
 	}
 }
 
-func TestLinger_AfterMinHold_DoesNotComeOnTop(t *testing.T) {
-	l := newLooper(t, t.TempDir())
-	l.linger()
-	l.take()
-	r := driver.Release{Key: mutex("x"), ID: l.id, Keep: time.Millisecond}
-	if err := l.d.Release(context.Background(), &r); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the lock is free", l.free)
-}
-
 func TestLinger_LeavesNothingAfterClose(t *testing.T) {
 	goroutines, files := runtime.NumGoroutine(), descriptors(t)
 	dir := t.TempDir()

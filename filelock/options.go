@@ -36,6 +36,7 @@ func traits(tellsHolders bool) driver.Traits {
 			{Ability: driver.Expiry, Reason: "a stopped process keeps its lock"},
 			{Ability: driver.Ability(driver.KindRWMutex), Reason: "flock knows shared locks, but no fair queue of them and no tokens"},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "flock counts nothing"},
+			{Ability: driver.LossDelays, Reason: "the kernel frees a lock with its process, and cannot keep others out after that"},
 		},
 	}
 	if !tellsHolders {

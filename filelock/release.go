@@ -13,8 +13,6 @@ import (
 
 // Release ends the hold with r's ID. It does so also if ctx has ended: nothing is waited for, except that an Undo waits
 // for the Acquire of the same ID to leave.
-//
-// With Keep the file stays locked that much longer, at most as long as this process and this driver last.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if r.Undo {
 		return d.undo(ctx, r)
@@ -23,16 +21,12 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if f == nil {
 		return fmt.Errorf("%s %q: there is no such hold: %w", r.Kind, r.Name, driver.ErrLost)
 	}
-	if r.Keep > 0 {
-		d.keep(f, r.Keep)
-		return nil
-	}
 	d.giveBack(f)
 	return nil
 }
 
 // takeHold removes the hold with r's ID from the table, and returns its file, or nil if there is none. The caller must
-// pass the file to end or keep, for which Close waits. The holds of a closed driver are Close's.
+// pass the file to giveBack or end, for which Close waits. The holds of a closed driver are Close's.
 func (d *Driver) takeHold(r *driver.Release) *lockFile {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,27 +98,6 @@ func (d *Driver) lay(f *lockFile) {
 	if spare != nil {
 		spare.close()
 	}
-}
-
-// keep ends f later. Close stops the timer and ends f itself.
-func (d *Driver) keep(f *lockFile, t time.Duration) {
-	defer d.running.Done()
-	f.turn = turn{}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.kept[f] = time.AfterFunc(t, func() {
-		d.mu.Lock()
-		_, still := d.kept[f]
-		still = still && !d.closed
-		if still {
-			delete(d.kept, f)
-			d.running.Add(1)
-		}
-		d.mu.Unlock()
-		if still {
-			d.end(f)
-		}
-	})
 }
 
 // File returns a duplicate of the descriptor with which this driver holds the lock key. A process that inherits it (see

@@ -156,23 +156,6 @@ func TestTombstones_ForgetWhatIsOver(t *testing.T) {
 	}
 }
 
-func TestRelease_WithKeep_FreesLater(t *testing.T) {
-	d := open(t, t.TempDir())
-	id := newID()
-	mustTry(t, d, id, "x")
-	const keep = 30 * time.Millisecond
-	start := time.Now()
-	if err := d.Release(context.Background(), &driver.Release{Key: mutex("x"), ID: id, Keep: keep}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Acquire(context.Background(), request(newID(), "x")); err != nil {
-		t.Fatal(err)
-	}
-	if kept := time.Since(start); kept < keep {
-		t.Errorf("the lock was kept for %v", kept)
-	}
-}
-
 func TestAcquire_OfWhatFilesCannotDo_IsUnsupported(t *testing.T) {
 	d := open(t, t.TempDir())
 	for name, change := range map[string]func(*driver.Request){

@@ -90,6 +90,9 @@ func (h *history) request(key driver.Key) *driver.Request {
 		Key: key, ID: fmt.Sprint("id", len(h.ids)), Weight: 1, Tokens: 1 + h.draw(4),
 		Lease: time.Duration(1+h.draw(10)) * time.Second, Try: h.draw(5) == 0,
 	}
+	if h.draw(4) == 0 {
+		r.LossDelay = time.Duration(1+h.draw(5)) * time.Second
+	}
 	if h.draw(2) == 0 {
 		r.Owner, r.Named = string(rune('A'+h.draw(3))), true
 	}
@@ -204,7 +207,7 @@ func (h *history) breakOne() string {
 	_, err := h.s.breakHolds(h.now, at.key, rec.block.end())
 	what := fmt.Sprintf("break %s %s: %s", at.key.Kind, at.id, name(err))
 	for _, hold := range holds {
-		if h.s.records[hold.ref] != nil {
+		if rec := h.s.records[hold.ref]; rec != nil && (rec.phase != kept || rec.lost != driver.LostBroken) {
 			h.fail("%s\n%s is still held", what, hold.ref.id)
 		}
 	}

@@ -1,6 +1,7 @@
 package memlock
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -109,12 +110,22 @@ func (s *state) advance(now time.Time) {
 	s.graves.forget(now)
 	for e, ok := s.leases.due(now); ok; e, ok = s.leases.due(now) {
 		rec := s.records[e.ref]
-		if rec.phase == kept {
-			s.end(now, rec, "", 0)
-			continue
+		switch {
+		case rec.phase == kept:
+			s.end(now, rec, rec.lost, 0)
+		case rec.req.LossDelay > 0:
+			s.delay(now, rec, driver.LostExpired, rec.at)
+		default:
+			s.end(now, rec, driver.LostExpired, 0)
 		}
-		s.end(now, rec, driver.LostExpired, 0)
 	}
+}
+
+// delay keeps rec, which was lost at that instant, from everybody for its LossDelay.
+func (s *state) delay(now time.Time, rec *record, reason driver.LostReason, at time.Time) {
+	rec.phase, rec.lost = kept, reason
+	s.leases.move(&rec.entry, at.Add(rec.req.LossDelay))
+	s.drain(now, s.locks[rec.ref.key]) // as after a release with Keep
 }
 
 // breakHolds ends all holds of the owner whose tokens contain token, and returns what tells their holders.
@@ -133,7 +144,12 @@ func (s *state) breakHolds(now time.Time, key driver.Key, token uint64) ([]func(
 		if rec.phase == held && rec.req.Lost != nil { // who released with Keep has lost nothing
 			lost = append(lost, rec.req.Lost)
 		}
-		s.fell(now, rec, driver.LostBroken, 0)
+		if rec.phase == held && rec.req.LossDelay > 0 {
+			rec.phase, rec.lost = kept, driver.LostBroken
+			s.leases.move(&rec.entry, now.Add(rec.req.LossDelay))
+			continue
+		}
+		s.fell(now, rec, cmp.Or(rec.lost, driver.LostBroken), 0)
 	}
 	s.drain(now, l) // only now: what is left of the owner in between must not let its waiting requests in
 	return lost, nil
@@ -147,10 +163,18 @@ func (s *state) live(at ref) (*record, error) {
 	if t := s.graves.tombs[at]; t != nil {
 		return nil, s.lost(t)
 	}
-	if s.records[at] != nil {
-		return nil, errGone // kept, or not yet granted
+	if rec := s.records[at]; rec != nil {
+		return nil, rec.over()
 	}
 	return nil, s.lost(&tomb{entry: entry{ref: at}, reason: driver.LostExpired})
+}
+
+// over says why rec, which is kept or not yet granted, is not to be had.
+func (rec *record) over() error {
+	if rec.lost == "" {
+		return errGone
+	}
+	return &driver.LostError{Kind: rec.ref.key.Kind, Name: rec.ref.key.Name, Token: rec.block.first, Reason: rec.lost}
 }
 
 // lost says how the hold under t ended. Who expired and finds another inside is told so.

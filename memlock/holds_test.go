@@ -132,6 +132,51 @@ func TestHolds(t *testing.T) {
 			keep a 2s: ok
 			wait 2s: ok
 			X b: granted`},
+		{"LossDelay_AfterTheEndOfTheLease_KeepsEverybodyOut", `
+			X a owner=A lease=5s delay=3s: granted
+			X b: queued
+			wait 5s: ok
+			X c owner=A try: held
+			renew a 5s: expired
+			release a: expired
+			X a owner=A: expired
+			wait 2999ms: ok
+			wait 1ms: ok; b granted
+			renew a 5s: taken`},
+		{"LossDelay_OfOneHold_LeavesTheOwnersOtherHolds", `
+			X a owner=A lease=5s delay=3s: granted
+			X b owner=A lease=20s: granted
+			wait 6s: ok
+			X c owner=A lease=1s: granted
+			release b: ok
+			X d owner=B: queued
+			wait 2s: ok; d granted`},
+		{"LossDelay_IsNotForAReleaseNorForAnUndo", `
+			X a delay=60s: granted
+			X b delay=60s: queued
+			release a: ok; b granted
+			undo b: ok
+			X c: granted`},
+		{"LossDelay_AfterABreak_EndsWithTheSecond", `
+			X a delay=60s: granted
+			X b: queued
+			break a: ok
+			renew a 5s: broken
+			release a: broken
+			break a: ok; b granted
+			renew a 5s: broken`},
+		{"LossDelay_IsOverridenByAnUndo", `
+			X a lease=5s delay=60s: granted
+			wait 5s: ok
+			X b: queued
+			undo a: ok; b granted`},
+		{"LossDelay_OfARead_LetsReadersIn", `
+			R a lease=5s delay=3s: granted
+			wait 5s: ok
+			R b: granted
+			X c: queued
+			release b: ok
+			wait 3s: ok; c granted`},
 		{"Break_EndsAllHoldsOfTheOwner_AndOfNobodyElse", `
 			R a owner=A: granted
 			R b owner=A: granted

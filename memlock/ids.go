@@ -19,7 +19,7 @@ type phase uint8
 const (
 	waiting phase = iota // in its lock's queue
 	held                 // granted, renewable
-	kept                 // released with Keep: holds the lock until its lease ends, and answers to nobody
+	kept                 // released with Keep, or lost with a LossDelay: holds the lock until its lease ends, and answers to nobody
 )
 
 // record is a request that waits or holds.
@@ -28,10 +28,11 @@ type record struct {
 	req    driver.Request
 	beside string // the ID of the hold beside which it was asked for; empty if it is on its own
 	phase  phase
-	since  time.Time // of asking while it waits, then of granting
-	block  block     // what the grant answered
-	pass   int       // local passes, as the last renewal told
-	group  *group    // nil while it waits
+	since  time.Time         // of asking while it waits, then of granting
+	block  block             // what the grant answered
+	pass   int               // local passes, as the last renewal told
+	group  *group            // nil while it waits
+	lost   driver.LostReason // why it is kept; empty if it was released
 }
 
 // tomb remembers a request that is over, so that a late copy of it takes nothing.

@@ -65,7 +65,7 @@ func (s *state) enter(now time.Time, r demand) (*record, error) {
 func (s *state) again(now time.Time, rec *record, r demand) (*record, error) {
 	switch {
 	case rec.phase == kept:
-		return nil, errGone
+		return nil, rec.over()
 	case rec.phase == held:
 		s.extend(rec, now.Add(r.Lease))
 	case r.Try:

@@ -110,6 +110,8 @@ func request(t *testing.T, verb string, args []string) *driver.Request {
 			r.Owner, r.Named = value, true
 		case "lease":
 			r.Lease = span(t, value)
+		case "delay":
+			r.LossDelay = span(t, value)
 		case "w":
 			w, limit, _ := strings.Cut(value, "/")
 			r.Weight, _ = strconv.Atoi(w)

@@ -91,6 +91,7 @@ func (d *Driver) Traits() driver.Traits {
 		Engine: "postgres", Ends: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Lacks: []driver.Lack{
 			{Ability: driver.NamedOwners, Reason: "an advisory lock belongs to one session of one process"},
+			{Ability: driver.LossDelays, Reason: "the server frees a lock with its session, and cannot keep others out after that"},
 		},
 	}
 }

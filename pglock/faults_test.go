@@ -206,22 +206,3 @@ func TestSharedConnection_ThatGoesMute_IsPassedBy(t *testing.T) {
 		t.Errorf("another lock was got after %v", took)
 	}
 }
-
-func TestRelease_ThatKeeps_KeepsForThatLong(t *testing.T) {
-	n := sharedServer(t)
-	table := ownTable()
-	a, b := open(t.Context(), t, n.Addr(), Options{Table: table}), open(t.Context(), t, n.Addr(), Options{Table: table})
-	defer func() { _, _ = a.Close(), b.Close() }()
-	r := request("x", "1")
-	acquire(t, a, r)
-	begin := time.Now()
-	if err := a.Release(t.Context(), &driver.Release{Key: r.Key, ID: r.ID, Keep: 300 * time.Millisecond}); err != nil {
-		t.Fatal(err)
-	}
-	next := request("x", "2")
-	acquire(t, b, next)
-	if kept := time.Since(begin); kept < 300*time.Millisecond {
-		t.Errorf("it was kept for %v only", kept)
-	}
-	release(t, b, next)
-}

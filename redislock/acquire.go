@@ -137,7 +137,7 @@ const modes = "xsu"
 // how is what the script is to know of the request, beyond the tail.
 func (a *attempt) how() string {
 	r := a.r
-	if r.Mode == driver.Exclusive && !r.Named && a.beside == "" {
+	if r.Mode == driver.Exclusive && !r.Named && a.beside == "" && r.LossDelay <= 0 {
 		return "X"
 	}
 	weight, limit, owner := max(r.Weight, 1), r.Limit, ""
@@ -147,7 +147,11 @@ func (a *attempt) how() string {
 	if r.Named {
 		owner = r.Owner
 	}
-	return modes[r.Mode:r.Mode+1] + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside + " " + owner
+	delay := ""
+	if r.LossDelay > 0 {
+		delay = inMillis(r.LossDelay + time.Millisecond - 1) // rounded up: for so long at least
+	}
+	return modes[r.Mode:r.Mode+1] + delay + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside + " " + owner
 }
 
 // setWay sets the tail, and in it how the request is to wait; see acquire_fast.lua.
@@ -323,9 +327,10 @@ func (a *attempt) grant() driver.Grant {
 
 // trusts reports whether the instant of p can be told on our clock: by the difference between two instants of the same
 // server, which came over the same connection. The server's clock may have been set meanwhile: if the instant is before
-// our own request, or after the push arrived, it has been. With Replicas a push is only a hint.
+// our own request, or after the push arrived, it has been. With Replicas a push is only a hint, and with a LossDelay too: a push
+// that ends unclaimed goes back to the queue without a delay, so nobody may have acted on it.
 func (a *attempt) trusts(p *push) bool {
-	return a.d.opts.Replicas == 0 && p.grant.link != 0 && p.grant.link == a.answer.link &&
+	return a.d.opts.Replicas == 0 && a.r.LossDelay == 0 && p.grant.link != 0 && p.grant.link == a.answer.link &&
 		p.grant.now >= a.answer.now && !a.granted(p).After(p.received)
 }
 

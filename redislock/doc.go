@@ -72,6 +72,8 @@
 //   - Requeue, which ends a process's turn: one round trip.
 //   - Replicas: each acquisition and renewal waits for the slowest replica, on a connection that nobody else uses
 //     meanwhile; and a wait costs one round trip more, because the push is only a hint then.
+//   - A lock with a LossDelay is not stored in the short form that others have, and a wait for it costs one round trip more, as
+//     with Replicas: a pushed grant that nobody claimed is nobody's loss, so nobody may act on it before.
 //   - Connections: one to each server for calls and pushes, beside those that the client has for itself.
 //   - Memory: a lock that is free has no key. Each of at most 16,384 slots keeps the largest token of its locks, some
 //     100 bytes, for ever.

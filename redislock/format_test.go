@@ -141,7 +141,7 @@ func TestFormat_IsReadByInspectionAsItIsNumbered(t *testing.T) {
 		Owner: "owner", Client: "client", Label: "label", Token: 1700000000000002, Weight: 3, Shared: true,
 		Since: time.UnixMicro(1700000000000004), Until: time.UnixMilli(1700000000003),
 	}
-	if got := r.holder(); got != want {
+	if got := r.holder(0); got != want {
 		t.Errorf("a hold is read as %+v, want %+v", got, want)
 	}
 	wait := driver.Waiter{Owner: "owner", Client: "client", Label: "label", Weight: 3, Shared: true, Since: time.UnixMicro(1700000000000001)}

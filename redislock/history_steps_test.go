@@ -59,6 +59,9 @@ func (h *history) request(key driver.Key) driver.Request {
 	if h.draw(10) < h.named {
 		r.Owner, r.Named = string(rune('A'+h.draw(3))), true
 	}
+	if h.draw(4) == 0 {
+		r.LossDelay = longLease // after a break, or after a short lease
+	}
 	switch key.Kind {
 	case driver.KindRWMutex:
 		r.Mode = driver.Mode(h.draw(3))

@@ -161,7 +161,7 @@ func seen(key driver.Key, text string) sight {
 	}
 	var tokens []int
 	for _, f := range records(l.Holds) {
-		if h := f.holder(); h.Until.After(time.UnixMicro(now)) {
+		if h := f.holder(now); h.Until.After(time.UnixMicro(now)) {
 			info.Holders = append(info.Holders, h)
 			tokens = append(tokens, int(max(f.number(17), 1)))
 		}
@@ -217,11 +217,16 @@ func (f record) number(n int) int64 {
 	return int64(v)
 }
 
-func (f record) holder() driver.Holder {
+// holder reads a hold. One whose lease has ended is in the way until its delay has, whether a script has noticed or not.
+func (f record) holder(now int64) driver.Holder {
 	m := parseMeta(f.text(8))
+	until := time.UnixMilli(f.number(21))
+	if f.number(23) == 0 && !until.After(time.UnixMicro(now)) {
+		until = until.Add(time.Duration(f.number(16)) * time.Millisecond)
+	}
 	return driver.Holder{
-		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: uint64(f.number(17)), Weight: int(f.number(4)),
-		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(23)), Until: time.UnixMilli(f.number(20)),
+		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: uint64(f.number(18)), Weight: int(f.number(4)),
+		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(24)), Until: until,
 	}
 }
 

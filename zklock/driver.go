@@ -106,6 +106,7 @@ func (d *Driver) Traits() driver.Traits {
 		Lacks: []driver.Lack{
 			{Ability: driver.NamedOwners, Reason: "a node belongs to one session, so a hold cannot be shared with another process"},
 			{Ability: driver.Conversion, Reason: "the number of a node is its place in the queue, so an upgrade cannot go to the front"},
+			{Ability: driver.LossDelays, Reason: "a node is removed with its session, and nothing stays that could keep others out"},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "the recipe waits for the nearest node in the way, it does not count"},
 		},
 	}

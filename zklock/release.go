@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
@@ -14,9 +13,6 @@ import (
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if r.Undo {
 		return d.undo(ctx, r)
-	}
-	if r.Keep > 0 {
-		return fmt.Errorf("zk: a hold that is kept ends with its session: %w", driver.ErrUnsupported)
 	}
 	e, err := d.holdOf(r)
 	if err != nil {

@@ -39,7 +39,7 @@ func (d *Driver) knows(id string) bool {
 // requeueable refuses what is not one hold for another of the same lock.
 func requeueable(give *driver.Release, r *driver.Request) error {
 	switch {
-	case give.Undo, give.Keep > 0, r.Try, give.Key != r.Key:
+	case give.Undo, r.Try, give.Key != r.Key:
 		return fmt.Errorf("zk: this requeue is none of one hold for a wait for the same lock: %w", driver.ErrUnsupported)
 	}
 	return servable(r)

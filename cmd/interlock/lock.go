@@ -35,7 +35,7 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	if o.owner != "" {
 		ctx = interlock.WithOwner(ctx, o.owner)
 	}
-	m := e.client.Mutex(name, &interlock.LockOptions{Label: o.label})
+	m := e.client.Mutex(name, &interlock.LockOptions{Label: o.label, MinHold: o.minHold, LossDelay: o.lossDelay})
 	began := time.Now()
 	lease, err := a.tryLock(ctx, m)
 	var held *interlock.HeldError

@@ -20,7 +20,9 @@ USR2, WINCH, TSTP, CONT) are forwarded to all of the group. After INT or TERM th
 at a second INT or TERM, it is killed.
 
 The lock is given back when the command has ended. What it left in its process group is killed first; a daemon that should
-live on has to start a session of its own (setsid).
+live on has to start a session of its own (setsid). With --min-hold a command that ends early leaves the lock closed for
+the rest. On Redis the server does that, and run ends at once; elsewhere a lock ends with its process, so run stays until
+the time is over, or until INT or TERM.
 
 If the lock cannot be kept, the group gets TERM early enough to have --kill-grace, and is killed before anybody else can
 get the lock; the exit code is 79. This needs 2 x renewal + kill-grace + drift + margin <= lease, or run refuses to start.
@@ -34,6 +36,7 @@ const runExample = `  interlock run nightly -- ./backup.sh --full
 // runOptions are the flags of run.
 type runOptions struct {
 	wait, lease, grace         time.Duration
+	minHold, lossDelay         time.Duration
 	waitGiven, graceGiven      bool
 	noWait, verbose, strict    bool
 	label, owner, shell        string
@@ -61,6 +64,8 @@ func (a *app) runCommand() *cobra.Command {
 	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost, "exit code when the lock was lost while the command ran")
 	flags.DurationVar(&o.lease, "lease", defaultLease, "how long the others wait if this machine vanishes")
 	flags.DurationVar(&o.grace, "kill-grace", 0, "time between TERM and KILL (default: 5s, or a sixth of the lease if that is less)")
+	flags.DurationVar(&o.minHold, "min-hold", 0, "keep others out for so long at least, however soon the command ends (jobs on many hosts)")
+	flags.DurationVar(&o.lossDelay, "loss-delay", 0, "after a loss, keep everybody out for so long (Redis only)")
 	flags.StringVar(&o.onLost, "on-lost", "kill", "what happens to the command when the lock is lost: kill or ignore")
 	flags.StringVar(&o.label, "label", "", "shown to operators beside the holder")
 	flags.StringVar(&o.owner, "owner", "", "name of the owner: the same name re-enters, also from another process")
@@ -127,6 +132,10 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 		return nil, usage("--lease %v must be positive", o.lease)
 	case o.grace < 0:
 		return nil, usage("--kill-grace %v is negative", o.grace)
+	case o.minHold < 0:
+		return nil, usage("--min-hold %v is negative", o.minHold)
+	case o.lossDelay < 0:
+		return nil, usage("--loss-delay %v is negative", o.lossDelay)
 	case o.onLost != "kill" && o.onLost != "ignore":
 		return nil, usage("--on-lost must be kill or ignore, not %q", o.onLost)
 	case o.conflictExit < 0 || o.conflictExit > 255:
@@ -170,8 +179,32 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 		hold: lease, budget: b, ignoreLoss: o.onLost == "ignore", signals: signals.ch, say: a.say,
 		path: path, argv: argv, env: jobEnvironment(lease), lends: e.lends(name),
 	}
+	got := time.Now() // a little later than the grant, so the lock stays closed for a little longer
 	end, err := j.run(a.stdin, a.stdout, a.stderr)
+	if err == nil && !end.lost && e.driver.Traits().Ends != driver.Leases {
+		a.sitOut(ctx, o, lease, signals, got.Add(o.minHold))
+	}
 	return a.giveBack(ctx, o, lease, a.releaseTime(lease.Deadline(), b), end, err)
+}
+
+// sitOut waits, where nobody else can keep the lock closed, until its --min-hold is over, a signal comes, or it is lost.
+func (a *app) sitOut(ctx context.Context, o *runOptions, lease *interlock.Lease, signals *signals, until time.Time) {
+	rest := time.Until(until)
+	if rest <= 0 {
+		return
+	}
+	if o.verbose {
+		a.say("the command has ended; %q stays held for %s more", lease.Name(), short(rest))
+	}
+	ctx, done := signals.endWait(ctx)
+	defer done()
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-lease.Lost():
+	}
 }
 
 // conflict gives the error of an acquisition its exit code.

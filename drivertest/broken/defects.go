@@ -58,6 +58,7 @@ var (
 	ReaderUpgrades        = Defect{"a plain reader that asks to write waits for itself", drivertest.Conversion}
 	IgnoresContexts       = Defect{"a call waits for the server, whatever its context says", drivertest.Hanging}
 	SilenceIsLoss         = Defect{"a renewal without an answer says that the hold is lost", drivertest.Hanging}
+	LossIsForgotten       = Defect{"a lock is free at once when its holder has lost it", drivertest.Delaying}
 	SilenceIsForGood      = Defect{"a connection that has missed an answer is not replaced", drivertest.Hanging}
 )
 
@@ -71,6 +72,6 @@ func All() []Defect {
 		RequeueKeepsToken, RequeueOvertakes, RequeueWakesNobody, RequeueKeepsID, RequeueGivesFirst, RequeueTakesAnew,
 		RequeueComesBack, RequeueStaysQueued, LeftLosesPlace, ResumedGoesToTheEnd, ResumeForgetsGrant, ResumedStaysQueued,
 		UpgradeIgnoresReaders, UpgradeGoesLast, UpgradeKeepsToken, UpgradeOutlivesRead,
-		ReaderUpgrades, IgnoresContexts, SilenceIsLoss, SilenceIsForGood,
+		ReaderUpgrades, IgnoresContexts, SilenceIsLoss, SilenceIsForGood, LossIsForgotten,
 	}
 }

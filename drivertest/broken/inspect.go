@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -44,8 +45,12 @@ func (s *Store) takeAway(key driver.Key, token uint64) (broken []*entry, err err
 	target := l.holders[i]
 	for _, h := range slices.Clone(l.holders) {
 		if h == target || h.reenters(target) {
-			broken = append(broken, h)
-			s.end(l, h)
+			if !h.kept {
+				broken = append(broken, h)
+			}
+			if !s.delays(l, h, time.Now()) {
+				s.end(l, h)
+			}
 		}
 	}
 	return broken, nil

@@ -73,7 +73,7 @@ func (e *entry) reenters(h *entry) bool {
 	if e.beside != "" {
 		return !e.upgrade && e.related(h)
 	}
-	return e.r.Named && h.r.Named && e.r.Owner == h.r.Owner && e.r.Kind != driver.KindSemaphore
+	return e.r.Named && h.r.Named && !h.kept && e.r.Owner == h.r.Owner && e.r.Kind != driver.KindSemaphore
 }
 
 // lock returns the lock that key means.
@@ -119,7 +119,7 @@ func (s *Store) admit(l *lock, e *entry) {
 	e.grant = s.mint(l, e)
 	e.since = time.Now()
 	e.until = e.since.Add(e.r.Lease)
-	if s.defect == EndsEarly && e.r.Lease < time.Minute {
+	if s.defect == EndsEarly && e.r.Lease < time.Minute && e.r.LossDelay == 0 {
 		e.grant.Lease *= 2
 	}
 	l.holders = append(l.holders, e)
@@ -232,6 +232,9 @@ func (s *Store) endAllOf(d *Driver) {
 func (s *Store) evict(l *lock) {
 	now := time.Now()
 	for _, h := range slices.Clone(l.holders) {
+		if !now.Before(h.until) && s.delays(l, h, h.until) {
+			continue
+		}
 		if !now.Before(h.until) {
 			l.expired = append(l.expired, h)
 			s.end(l, h)
@@ -239,12 +242,22 @@ func (s *Store) evict(l *lock) {
 	}
 }
 
+// delays keeps l closed after h was lost at that instant. It reports false if h has no delay, or if that is over.
+func (s *Store) delays(l *lock, h *entry, lost time.Time) bool {
+	if h.kept || h.r.LossDelay <= 0 || s.defect == LossIsForgotten {
+		return false
+	}
+	h.kept, h.until = true, lost.Add(h.r.LossDelay)
+	s.arm(l)
+	return time.Now().Before(h.until)
+}
+
 // arm sets the alarm for the next lease that runs out.
 func (s *Store) arm(l *lock) {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	if len(l.holders) == 0 || s.defect == DeadWakeNobody {
+	if len(l.holders) == 0 || s.defect == DeadWakeNobody && l.holders[0].r.LossDelay == 0 {
 		return
 	}
 	next := slices.MinFunc(l.holders, func(a, b *entry) int { return cmp.Compare(a.until.UnixNano(), b.until.UnixNano()) })

@@ -34,10 +34,6 @@ func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	if e.phase == held {
 		e.phase, c = releasing, e.c
 	}
-	if r.Keep > 0 && c != nil {
-		defer d.mu.Unlock()
-		return d.keep(e, r.Keep)
-	}
 	d.mu.Unlock()
 	if c != nil {
 		c.Submit(Job{Run: e.giveBack, Dead: func(error) {}}) // if it has ended, died has taken e over
@@ -123,26 +119,6 @@ func (e *Entry) giveBack(c *Conn) {
 	if c.waits {
 		d.toPool(c)
 	}
-}
-
-// keep gives e back after a while. It is as good as released for everybody but the server. The caller holds Core.mu.
-func (d *Core) keep(e *Entry, kept time.Duration) error {
-	if d.ended {
-		return driver.ErrClosed
-	}
-	delete(d.entries, e.Request.ID)
-	d.gone.bury(e.Request.ID, epitaph{released: true})
-	c := e.c
-	d.work.Go(func() { // ends with the time, or by Close, which gives everything back
-		timer := time.NewTimer(kept)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			c.Submit(Job{Run: e.giveBack, Dead: func(error) {}})
-		case <-d.base.Done():
-		}
-	})
-	return nil
 }
 
 // lostError says how a hold of this driver ended.

@@ -2,8 +2,8 @@
 local how = ARGV[5] == 'X' and {'x', 1, '0', '', ''} or split(ARGV[5], 5)
 local tail = split(ARGV[4], 7)
 local lease, way, ttl = tonumber(ARGV[2]), tail[1], tonumber(tail[3])
-local me = {ARGV[1], how[5], how[1], tonumber(how[2]), tonumber(ARGV[3]), lease, tail[6], tail[7], now, way, tonumber(tail[2]),
-	ttl, 0, ms + ttl, how[4]}
+local me = {ARGV[1], how[5], string.sub(how[1], 1, 1), tonumber(how[2]), tonumber(ARGV[3]), lease, tail[6], tail[7], now, way,
+	tonumber(tail[2]), ttl, 0, ms + ttl, how[4], tonumber(string.sub(how[1], 2)) or 0}
 local tries = way == 't' or way == 'l'
 self, asked = ARGV[1], how[3]
 
@@ -13,7 +13,7 @@ end
 
 local hold = find(self)
 if hold then
-	if hold[STATE] ~= KEPT then
+	if live(hold) then
 		hold[UNTIL], hold[STATE] = math.max(hold[UNTIL], ms + lease), HELD
 		changed = true
 	end
@@ -21,7 +21,7 @@ if hold then
 		drain({})
 	end
 	finish()
-	return hold[STATE] == KEPT and 'gone' or yours(hold)
+	return live(hold) and yours(hold) or 'gone'
 end
 
 local place = placeOf(self)

@@ -6,8 +6,9 @@
 --       4 tail: WAY CLAIM TTL LEASE TOKENS CHANNEL META, as it is stored (META is JSON and may have spaces). WAY is t (a
 --         try), l (as a try, but say that it would queue), p or s (queue, and be told by PUBLISH or SPUBLISH). CLAIM is how
 --         many ms a pushed grant lasts unclaimed, TTL how many ms a place in the queue lasts without a heartbeat.
---       5 how: X (exclusive, anonymous, on its own), or MODE WEIGHT LIMIT BESIDE OWNER: x, s, u (exclusive, shared,
---         upgradeable); the ID of the hold beside which it asks, empty if none; the owner's name, empty if it has none
+--       5 how: X (exclusive, anonymous, on its own, no delay), or MODE WEIGHT LIMIT BESIDE OWNER: x, s, u (exclusive, shared,
+--         upgradeable), in the same word for how many ms nobody gets in after a loss, if so; the ID of the hold beside which it
+--         asks, empty if none; the owner's name, empty if it has none
 -- Returns  G NOW TOKEN TOKENS NONCE LEASE          granted
 --          Q NOW PLACE NEXT UNTIL TOKEN SINCE META queued; something may change NEXT ms from now; who is in the way
 --          W NOW FIRST NUMBER HOLD                 queued as that number, the head is FIRST; the hold as text stores it

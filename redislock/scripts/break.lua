@@ -17,9 +17,13 @@ if group then
 	for i = #holds, 1, -1 do
 		local h = holds[i]
 		if h[GROUP] == group then
-			drop(i)
 			if live(h) then -- who kept it closed after a release has lost nothing
 				told[#told + 1] = h
+			end
+			drop(i)
+			if h[STATE] == HELD and h[DELAY] > 0 then
+				h[STATE], h[UNTIL] = DELAYED, ms + h[DELAY]
+				table.insert(holds, i, h)
 			end
 		end
 	end

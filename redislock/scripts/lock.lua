@@ -10,15 +10,15 @@ local ms = math.floor(tonumber(now) / 1000)
 
 -- Fields of a waiter. SINCE is when it asked, ALIVE is until when its last heartbeat counts, WAY how it is pushed to, CLAIM how many ms a pushed
 -- grant lasts unclaimed, TTL how many ms a heartbeat counts, MISSED how many pushed grants it has let pass, BESIDE the ID of
--- the hold beside which it asks, or empty.
+-- the hold beside which it asks, or empty, DELAY how many ms nobody gets in after a loss.
 local ID, OWNER, MODE, WEIGHT, WANT, LEASE, CHANNEL, META, SINCE = 1, 2, 3, 4, 5, 6, 7, 8, 9
-local WAY, CLAIM, TTL, MISSED, ALIVE, BESIDE = 10, 11, 12, 13, 14, 15
+local WAY, CLAIM, TTL, MISSED, ALIVE, BESIDE, DELAY = 10, 11, 12, 13, 14, 15, 16
 -- Fields of a hold, beyond those of the waiter that it was. GROUP is the ID of the first hold of its owner's, GRANTED
 -- the instant of the grant. NEWEST, if there, is TOKEN, TOKENS and NONCE of a later grant to the same owner, an upgrade:
 -- they are the lock's, also when that hold has ended.
-local GROUP, TOKEN, TOKENS, NONCE, UNTIL, PASS, STATE, GRANTED, NEWEST = 16, 17, 18, 19, 20, 21, 22, 23, 24
--- States of a hold: held, pushed and not yet claimed, released but kept from others for a while.
-local HELD, CLAIMED, KEPT = 0, 1, 2
+local GROUP, TOKEN, TOKENS, NONCE, UNTIL, PASS, STATE, GRANTED, NEWEST = 17, 18, 19, 20, 21, 22, 23, 24, 25
+-- States of a hold: held, pushed and not yet claimed, released but kept from others for a while, and lost but kept from them.
+local HELD, CLAIMED, KEPT, DELAYED = 0, 1, 2, 3
 
 -- A queue's key lasts this long without any call: more than a heartbeat counts.
 local QUEUE_LASTS = 15000
@@ -46,7 +46,7 @@ local function load()
 		local lasts, read = call('PTTL', KEYS[1]), call('TIME')
 		local ends = read[1] * 1000 + math.floor(read[2] / 1000) + 1 + lasts
 		holds[1] = {p[2], '', 'x', 1, tonumber(p[10]), tonumber(p[9]), p[11], p[12], p[4], p[6], tonumber(p[7]), tonumber(p[8]),
-			0, 0, '', p[2], p[3], tonumber(p[10]), p[2], ends, tonumber(p[5]), HELD, p[4]}
+			0, 0, '', 0, p[2], p[3], tonumber(p[10]), p[2], ends, tonumber(p[5]), HELD, p[4]}
 		return
 	end
 	local f = call('HMGET', KEYS[1], 'v', 'h', 'l', 'a', 'z', 'k')
@@ -63,7 +63,7 @@ end
 
 -- plain reports whether a waiter or hold can be stored as text.
 local function plain(w)
-	return w[OWNER] == '' and w[MODE] == 'x' and w[MISSED] == 0 and w[BESIDE] == ''
+	return w[OWNER] == '' and w[MODE] == 'x' and w[MISSED] == 0 and w[BESIDE] == '' and w[DELAY] == 0
 end
 
 -- instant gives a number of milliseconds the width that text needs.
@@ -94,7 +94,7 @@ end
 local function last()
 	local t = first < after and ms + QUEUE_LASTS or 0
 	for _, h in ipairs(holds) do
-		t = math.max(t, h[UNTIL], h[STATE] == CLAIMED and h[ALIVE] or 0)
+		t = math.max(t, h[UNTIL] + (h[STATE] == HELD and h[DELAY] or 0), h[STATE] == CLAIMED and h[ALIVE] or 0)
 	end
 	return t
 end

@@ -4,8 +4,8 @@ local hold, i = find(id)
 local place = undo and not hold and placeOf(id)
 local queued = place and at(place)
 local answer = 'ok'
-if hold and hold[STATE] == KEPT and not undo then
-	answer = 'lost gone'
+if hold and not live(hold) and not undo then
+	answer = 'lost ' .. (hold[STATE] == KEPT and 'gone' or known[3] or 'expired')
 elseif hold and tonumber(ARGV[4]) > 0 and not undo then
 	hold[STATE], hold[UNTIL], changed, ended = KEPT, ms + ARGV[4], true, true
 elseif hold then

@@ -6,7 +6,7 @@
 -- Returns  one letter for each lock: k (kept), l (there is no such hold), n (a newer format)
 -- Atomic, because comparing the ID and lengthening are one step for each lock.
 local call = redis.call
-local HOLD_ID, HOLD_META, HOLD_UNTIL, HOLD_PASS, HOLD_STATE = 1, 8, 20, 21, 22
+local HOLD_ID, HOLD_META, HOLD_DELAY, HOLD_UNTIL, HOLD_PASS, HOLD_STATE = 1, 8, 16, 21, 22, 23
 
 -- lengthen writes first what a server without memory does not refuse, and always writes, so that a WAIT after it waits.
 local function lengthen(key, lease)
@@ -59,10 +59,10 @@ local function renewHash(key, id, lease, pass, meta)
 	local holds = cmsgpack.unpack(f[2])
 	for _, h in ipairs(holds) do
 		if h[HOLD_ID] == id then
-			if h[HOLD_STATE] == 2 or h[HOLD_UNTIL] <= clock() then -- kept from others, or over
+			if h[HOLD_STATE] >= 2 or h[HOLD_UNTIL] <= clock() then -- kept from others, or over
 				return 'l'
 			end
-			lengthen(key, lease)
+			lengthen(key, lease + h[HOLD_DELAY])
 			h[HOLD_UNTIL], h[HOLD_STATE] = math.max(h[HOLD_UNTIL], clock() + lease), 0
 			h[HOLD_PASS], h[HOLD_META] = pass, meta
 			call('HSET', key, 'h', cmsgpack.pack(holds))

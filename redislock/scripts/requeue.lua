@@ -9,7 +9,7 @@ if known[3] then
 	return known[3]
 end
 local given, position = find(ARGV[6])
-if given and given[STATE] ~= KEPT then
+if given and live(given) then
 	drop(position)
 	drain({})
 	if ARGV[7] ~= '' then

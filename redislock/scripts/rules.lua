@@ -3,7 +3,7 @@
 local asked = '' -- the limit that self has brought
 
 local function live(h)
-	return h[STATE] ~= KEPT
+	return h[STATE] < KEPT
 end
 
 local function find(id)
@@ -234,6 +234,9 @@ end
 local function evict()
 	for i = #holds, 1, -1 do
 		local h = holds[i]
+		if h[UNTIL] <= ms and h[STATE] == HELD and h[DELAY] > 0 then -- lost, and nobody gets in yet
+			h[STATE], h[UNTIL], changed, ended = DELAYED, h[UNTIL] + h[DELAY], true, true
+		end
 		if h[UNTIL] <= ms then
 			table.remove(holds, i)
 			changed, ended = true, true

@@ -22,7 +22,7 @@ local function readWaiter(packed)
 	end
 	local p = split(packed, 11)
 	return {p[4], '', 'x', 1, tonumber(p[9]), tonumber(p[8]), p[10], p[11], p[3], p[5], tonumber(p[6]), tonumber(p[7]), 0,
-		tonumber(p[2]), ''}
+		tonumber(p[2]), '', 0}
 end
 
 local function readHolds(packed)
@@ -31,5 +31,5 @@ local function readHolds(packed)
 	end
 	local p = split(packed, 17)
 	return {{p[4], '', 'x', 1, tonumber(p[15]), tonumber(p[14]), p[16], p[17], p[6], p[11], tonumber(p[12]), tonumber(p[13]),
-		0, tonumber(p[5]), '', p[4], p[8], tonumber(p[9]), p[4], tonumber(p[2]), tonumber(p[10]), tonumber(p[3]), p[7]}}
+		0, tonumber(p[5]), '', 0, p[4], p[8], tonumber(p[9]), p[4], tonumber(p[2]), tonumber(p[10]), tonumber(p[3]), p[7]}}
 end

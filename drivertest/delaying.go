@@ -1,0 +1,97 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func delaying() []behaviour {
+	delayed := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
+		return behaviour{sentence: sentence, run: run, ends: on(driver.Leases), needs: append(needing(driver.LossDelays), more...)}
+	}
+	return []behaviour{
+		delayed("after the end of a lease nobody gets in before the delay is over", expiryDelays),
+		delayed("after the end of a lease nobody who waits gets in before the delay is over", expiryDelaysWaiters),
+		delayed("after a wait a hold has the delay too", delayAfterAWait),
+		delayed("after a release there is no delay", releaseDoesNotDelay),
+		delayed("a break delays, and a second one ends the delay", breakDelays, driver.Breaking),
+		delayed("within the delay a named owner does not re-enter", delayedOwnerDoesNotReenter, driver.NamedOwners),
+	}
+}
+
+// delayed is briefly with a delay of as much again.
+func (c *client) delayed(key driver.Key) *driver.Request {
+	r := c.briefly(key)
+	r.LossDelay = c.tr.h.Lease
+	return r
+}
+
+// reopens is the instant before which nobody may get in after h was left to run out.
+func (h *hold) reopens() time.Time { return h.trustedUntil().Add(h.r.LossDelay) }
+
+func expiryDelays(tr *trial) {
+	a, b := tr.client(), tr.client()
+	h := a.take(a.delayed(tr.mutex()))
+	tr.pass(time.Until(h.trustedUntil()) + 2*settle)
+	h.isGone("within the delay")
+	next := b.getsIn(tr.mutex(), tr.afterlife(), "after the delay")
+	next.notBefore(h.reopens(), "the successor")
+	h.isGone("with a successor inside")
+	b.findsHeld(tr.mutex(), "after the ended hold was released")
+	next.release()
+}
+
+func expiryDelaysWaiters(tr *trial) {
+	a, b := tr.client(), tr.client()
+	h := a.take(a.delayed(tr.mutex()))
+	next := b.take(b.ask(tr.mutex()))
+	next.notBefore(h.reopens(), "a waiter")
+	next.release()
+}
+
+// delayAfterAWait is about engines that grant provisionally to those who wait: that hold must have the delay as well.
+func delayAfterAWait(tr *trial) {
+	a, b, c := tr.client(), tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	w := b.queue(b.delayed(tr.mutex()))
+	h.release()
+	second := w.granted("after the release")
+	next := c.getsIn(tr.mutex(), tr.afterlife(), "after the delay")
+	next.notBefore(second.reopens(), "the successor")
+	next.release()
+}
+
+func releaseDoesNotDelay(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r := a.ask(tr.mutex())
+	r.LossDelay = longLease
+	h := a.take(r)
+	w := b.queue(b.ask(tr.mutex()))
+	h.release()
+	w.granted("after the release").release()
+	b.findsFree(tr.mutex(), "after the releases")
+}
+
+func breakDelays(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r := a.ask(tr.mutex())
+	r.LossDelay = longLease
+	h := a.take(r)
+	tr.must(b.breaks(tr.mutex(), h.g.Token), "break")
+	b.findsHeld(tr.mutex(), "within the delay after a break")
+	h.isGone("within the delay after a break")
+	tr.must(b.breaks(tr.mutex(), h.g.Token), "a second break")
+	b.findsFree(tr.mutex(), "after a second break")
+}
+
+func delayedOwnerDoesNotReenter(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r := a.asOwner("order-7", tr.mutex())
+	r.Lease, r.LossDelay = tr.h.Lease, longLease
+	h := a.take(r)
+	tr.pass(time.Until(h.trustedUntil()) + 2*settle)
+	b.isRefused(b.asOwner("order-7", tr.mutex()), "within the delay, to the owner who lost it")
+	a.undo(h.r)
+	b.findsFree(tr.mutex(), "after the hold was undone")
+}

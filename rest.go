@@ -1,0 +1,168 @@
+package interlock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// rest is for how long a grant is not given on: to the end of a MinHold, or of a LossDelay after one of its holds was lost.
+// Few grants have one, so they are kept beside them. Guarded by Client.mu.
+//
+// When such a grant is released early, an engine with leases keeps the lock closed for the rest (Release.Keep), which
+// outlasts this process. What a session or a process holds ends with it in any case, so on those engines the grant stays in
+// this process, held by nobody, and is given on at the end of the rest.
+type rest struct {
+	until instant
+	stays bool // nobody holds the grant any more, and it stays here
+}
+
+// resolveRests takes MinHold and LossDelay into p, or says what is wrong with them.
+func (p *params) resolveRests(c *Client, o *LockOptions) error {
+	if o.MinHold < 0 || o.MinHold > longest {
+		return fmt.Errorf("interlock: LockOptions: MinHold %v must be between 0 and %v", o.MinHold, longest)
+	}
+	if o.LossDelay < 0 || o.LossDelay > longest {
+		return fmt.Errorf("interlock: LockOptions: LossDelay %v must be between 0 and %v", o.LossDelay, longest)
+	}
+	if o.LossDelay > 0 {
+		reason, lacks := c.traits.Lacking(driver.LossDelays)
+		if c.traits.Ends != driver.Leases {
+			lacks, reason = true, cmp.Or(reason, "after a crash nothing is left that could keep others out")
+		}
+		if lacks {
+			return fmt.Errorf("interlock: LockOptions: LossDelay: %w", unsupported(c.traits, reason))
+		}
+	}
+	p.minHold, p.lossDelay = o.MinHold, o.LossDelay
+	return nil
+}
+
+// close keeps g from others until that instant at least. The caller holds Client.mu.
+func (g *grant) close(until instant) {
+	c := g.m.c
+	r := c.rests[g]
+	switch {
+	case r != nil:
+		r.until = max(r.until, until)
+		return
+	case c.rests == nil:
+		c.rests = make(map[*grant]*rest)
+	}
+	c.rests[g] = &rest{until: until}
+}
+
+// delay keeps g from others because l, one of its holds, is being lost. The caller holds Client.mu.
+func (g *grant) delay(l *Lease, now instant) {
+	if l.m.p.lossDelay > 0 {
+		g.close(now.plus(l.m.p.lossDelay))
+	}
+}
+
+// rest is for how much longer g is not to be given on. The caller holds Client.mu.
+func (g *grant) rest() time.Duration {
+	c := g.m.c
+	if len(c.rests) == 0 || c.rests[g] == nil {
+		return 0
+	}
+	return max(0, c.rests[g].until.since(c.now()))
+}
+
+// keep is for how long the engine is to keep g closed when it is released now: no time if that is this process's part. The
+// caller holds Client.mu.
+func (g *grant) keep() time.Duration {
+	if g.m.c.traits.Ends != driver.Leases {
+		return 0
+	}
+	return g.rest()
+}
+
+// stay keeps g, which nobody holds any more, in this process for the rest. It reports false if there is none, or if that is
+// the engine's part. The caller holds Client.mu.
+func (g *grant) stay() bool {
+	if g.m.c.traits.Ends == driver.Leases || g.rest() == 0 {
+		return false
+	}
+	g.between, g.m.c.rests[g].stays = true, true
+	g.m.c.reschedule(g)
+	return true
+}
+
+// stays is when g, which nobody holds, is to be given on; never if it is not for a rest that nobody holds it. The caller
+// holds Client.mu.
+func (g *grant) stays() instant {
+	if r := g.m.c.rests[g]; r != nil && r.stays {
+		return r.until
+	}
+	return never
+}
+
+// reopen gives g on if its rest is over. It reports whether the scheduler is done with it. The caller holds Client.mu.
+func (g *grant) reopen(now instant) bool {
+	if g.stays() > now {
+		return false
+	}
+	c := g.m.c
+	delete(c.rests, g)
+	g.between = false
+	if g.passOn(now) {
+		return true
+	}
+	g.drop()
+	c.settle(g.release())
+	c.askFor(g.m)
+	return true
+}
+
+// forgo takes the MinHold off a hold that its owner never got to know: nothing was done under it. The caller holds
+// Client.mu.
+func (l *Lease) forgo() {
+	if first := l.g.holds.first; first == l && l.next[ofGrant] == nil {
+		delete(l.g.m.c.rests, l.g)
+	}
+}
+
+// reopening is a release that is to be sent when its rest is over.
+type reopening struct {
+	r  *driver.Release
+	at instant
+}
+
+// takeLater ends, for Close, every hold that this process has to keep for a rest, and returns what is to be released when
+// that is over. The caller holds Client.mu.
+func (c *Client) takeLater() []reopening {
+	var all []reopening
+	for g, r := range c.rests {
+		if c.traits.Ends == driver.Leases || g.rest() == 0 {
+			continue
+		}
+		all = append(all, reopening{g.release(), r.until})
+		c.dropGrant(g)
+	}
+	slices.SortFunc(all, func(a, b reopening) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// outlive releases what Close could not yet, and then closes what Open has opened. Nobody is left to be told of an error,
+// and the end of the session or process frees what is not confirmed.
+func (c *Client) outlive(all []reopening) {
+	ctx := context.Background() //nolint:forbidigo // the client's have ended
+	for _, next := range all {
+		pause(ctx, next.at.since(c.reading()))
+		bounded, cancel := context.WithTimeout(ctx, settleAttempt)
+		if err := c.d.Release(bounded, next.r); err != nil {
+			c.opts.Logger.Warn("interlock: release after MinHold", "lock", next.r.Name, "engine", c.traits.Engine, "err", err)
+		}
+		cancel()
+	}
+	if !c.owned {
+		return
+	}
+	if err := c.d.Close(); err != nil {
+		c.opts.Logger.Warn("interlock: close after MinHold", "engine", c.traits.Engine, "err", err)
+	}
+}
