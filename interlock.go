@@ -57,7 +57,10 @@ func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("interlock: open: %w", err)
 	}
-	c, err := New(d, opts)
+	if o.Store == "" {
+		o.Store = storeOf(url)
+	}
+	c, err := New(d, &o)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

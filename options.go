@@ -68,6 +68,11 @@ type Options struct {
 	// discards.
 	Logger *slog.Logger
 
+	// Store names the store in which the locks are, for [MultiOf] over several clients: locks of the same name are taken in the
+	// order of their stores, so each store must have the same name in all processes. The default is made of the URL that Open
+	// was given (its scheme, hosts and path, and what divides a server: db, prefix, table), and is empty for New.
+	Store string
+
 	// Observer is told of every wait, acquisition, renewal, loss and release. The default is none.
 	Observer *Observer
 

@@ -1,0 +1,153 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Multi is several mutexes that are taken together: all of them or none. Make one with [Client.Multi] or [MultiOf]. It is
+// safe for concurrent use.
+//
+// They are taken one after the other in an order that is the same in every process (by name; see Options.Store for several
+// stores), so that two who take locks by Multi never wait for each other. An owner who holds a lock already, and now wants
+// one that comes before it in that order, could: it takes what is free, but instead of waiting it gets an error that matches
+// ErrDeadlock.
+type Multi struct {
+	locks []*Mutex // distinct, in the order given
+	order []*Mutex // the same, in the order of taking
+	err   error    // reported by the first call
+}
+
+// Multi returns the mutexes of those names with the given options, to be taken together. A name that is given twice counts
+// once. It asks no engine; invalid names and options are reported by the first call.
+func (c *Client) Multi(names []string, opts *LockOptions) *Multi {
+	locks := make([]*Mutex, len(names))
+	for i, name := range names {
+		locks[i] = c.Mutex(name, opts)
+	}
+	return MultiOf(locks...)
+}
+
+// MultiOf returns the given mutexes, to be taken together. They may be of several clients, and of several engines. Of a lock
+// that is given twice the first counts, with its options. Locks of the same name of two clients must be in two stores: see
+// Options.Store.
+func MultiOf(locks ...*Mutex) *Multi {
+	m := &Multi{}
+	for _, l := range locks {
+		if l == nil {
+			m.err = errors.New("interlock: MultiOf: a mutex is nil")
+			return m
+		}
+		if m.err = l.p.err; m.err != nil {
+			return m
+		}
+		if !slices.ContainsFunc(m.locks, func(other *Mutex) bool { return other.c == l.c && other.key == l.key }) {
+			m.locks = append(m.locks, l)
+		}
+	}
+	if len(m.locks) == 0 {
+		m.err = errors.New("interlock: Multi: there are no names: give at least one")
+		return m
+	}
+	m.order = slices.Clone(m.locks)
+	slices.SortFunc(m.order, compare)
+	for i, l := range m.order[1:] {
+		if compare(m.order[i], l) == 0 {
+			m.err = fmt.Errorf("interlock: MultiOf: %q is given by two clients that cannot be told apart: "+
+				"use one client, or give their Options.Store two values if these are two stores", l.key.Name)
+		}
+	}
+	return m
+}
+
+// Lock waits until all the mutexes are held, and returns the holds, which have one owner: that of ctx, or a new one. ctx
+// bounds the waiting for all of them together. If one of them cannot be had, or if one that was taken is lost meanwhile,
+// those taken are given back and the error says which it was; errors are as for [Mutex.Lock], and ErrDeadlock as above.
+//
+// It costs the round trips of as many Locks, one after the other.
+func (m *Multi) Lock(ctx context.Context) (*MultiLease, error) { return m.acquire(ctx, false) }
+
+// TryLock takes all the mutexes if they are free, and otherwise none: the error is then a *HeldError for one that is not.
+func (m *Multi) TryLock(ctx context.Context) (*MultiLease, error) { return m.acquire(ctx, true) }
+
+// Do calls fn while it holds all the mutexes, and releases them whatever fn does; see [Mutex.Do].
+func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	l, err := m.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.unlockInTime(ctx)) }()
+	return fn(l.Context(ctx))
+}
+
+func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	o := ownerFrom(ctx)
+	if o == nil {
+		o = &owner{id: m.order[0].c.newID()}
+	}
+	all := newMultiLease(o, len(m.locks))
+	// A wait for the next one ends when one that was taken is lost.
+	waiting, stop := all.context(ctx)
+	defer stop(nil)
+	for _, l := range m.order {
+		lease, err := m.take(waiting, l, o, try)
+		if err == nil {
+			err = all.add(slices.Index(m.locks, l), lease)
+		}
+		if err == nil {
+			continue
+		}
+		if lost := all.lostError(); lost != nil { // that is why, whatever the wait says of its end
+			err = lost
+		}
+		all.giveBack(ctx)
+		return nil, err
+	}
+	return all, nil
+}
+
+// take takes one of the mutexes. It does not wait for one that comes before another which o holds.
+func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease, error) {
+	if try {
+		return l.TryLock(ctx)
+	}
+	above := o.above(l)
+	if above == nil || l.c.heldBy(o, l.key) != nil {
+		return l.Lock(ctx)
+	}
+	lease, err := l.TryLock(ctx)
+	var held *HeldError
+	if !errors.As(err, &held) {
+		return lease, err
+	}
+	return nil, fmt.Errorf("interlock: lock %q: %w: its owner holds %q, which comes after it, so it must not wait for it: %s; "+
+		"take them together, or in the order of their names", l.key.Name, ErrDeadlock, above.Name(), held.Error())
+}
+
+// above returns a live hold of o on a lock that comes after m in the order of taking, or nil.
+func (o *owner) above(m *Mutex) *Lease {
+	for _, l := range o.snapshot() {
+		if compare(l.m, m) > 0 && l.Err() == nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// together calls f for each of the leases, side by side if there are several, and returns their errors in order.
+func together(leases []*Lease, f func(*Lease) error) error {
+	errs := make([]error, len(leases))
+	var all sync.WaitGroup
+	for i, l := range leases[1:] {
+		all.Go(func() { errs[i+1] = f(l) })
+	}
+	errs[0] = f(leases[0])
+	all.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,175 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// MultiLease is the holds that a [Multi] has taken together. It is safe for concurrent use.
+//
+// When one of them is lost, the owner has lost what it took them for: Lost is closed and contexts made by Context are
+// cancelled. The others stay held until Unlock, so that nobody sees half of the work meanwhile.
+type MultiLease struct {
+	leases []*Lease // in the order given
+	owner  *owner
+
+	mu       sync.Mutex // guards what follows; a leaf, except that it is never held while Client.mu is taken
+	lost     chan struct{}
+	loss     error // the *LostError of the first that was lost
+	released bool
+	works    []*work
+}
+
+func newMultiLease(o *owner, n int) *MultiLease {
+	return &MultiLease{leases: make([]*Lease, n), owner: o, lost: make(chan struct{})}
+}
+
+// add takes in the hold at place i, or says why it has ended already.
+func (l *MultiLease) add(i int, lease *Lease) error {
+	l.leases[i] = lease
+	return lease.watch(&work{cancel: l.ended})
+}
+
+// watch has w cancelled when the hold ends, or says how it has ended.
+func (l *Lease) watch(w *work) error {
+	c := l.m.c
+	c.lock()
+	defer c.unlock()
+	l.check(c.now())
+	if err := l.ended(); err != nil {
+		return err
+	}
+	heirs := l.inherit()
+	heirs.works = append(heirs.works, w)
+	return nil
+}
+
+// ended takes in that one of the holds has ended.
+func (l *MultiLease) ended(cause error) {
+	l.mu.Lock()
+	if errors.Is(cause, ErrLost) && l.loss == nil {
+		l.loss = cause
+		close(l.lost)
+	}
+	works := l.works
+	l.works = nil
+	l.mu.Unlock()
+	for _, w := range works {
+		w.cancel(cause)
+	}
+}
+
+func (l *MultiLease) lostError() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.loss
+}
+
+// Leases returns the holds, one for each distinct lock, in the order in which the locks were given. Each has a token and a
+// stamp of its own.
+func (l *MultiLease) Leases() []*Lease { return slices.Clone(l.leases) }
+
+// Err returns nil while all of the holds may be trusted, and otherwise the *LostError or ErrReleased of one that may not.
+// It looks at the clock itself.
+func (l *MultiLease) Err() error {
+	for _, lease := range l.leases {
+		if err := lease.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Lost returns a channel that is closed when one of the holds is lost. It is not closed by a release.
+func (l *MultiLease) Lost() <-chan struct{} { return l.lost }
+
+// Context returns a context for the work under the locks. It is cancelled when parent is, and when one of the holds ends,
+// with its cause; see [Lease.Context]. It carries the owner of all of them.
+func (l *MultiLease) Context(parent context.Context) context.Context {
+	ctx, cancel := l.context(parent)
+	if err := l.Err(); err != nil {
+		cancel(err)
+	}
+	return ctx
+}
+
+// context is Context, also while not all of the holds are there.
+func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, ownerKey{}, l.owner))
+	w := &work{cancel: cancel}
+	l.mu.Lock()
+	l.works = append(l.works, w)
+	l.mu.Unlock()
+	context.AfterFunc(ctx, func() { l.forget(w) })
+	return ctx, cancel
+}
+
+func (l *MultiLease) forget(w *work) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.works, w); i >= 0 {
+		l.works = slices.Delete(l.works, i, i+1)
+	}
+}
+
+// taken returns the holds that there are by now.
+func (l *MultiLease) taken() []*Lease {
+	return slices.DeleteFunc(slices.Clone(l.leases), func(lease *Lease) bool { return lease == nil })
+}
+
+// Unlock ends all of the holds, side by side. It tries every one, whatever becomes of the others, and returns the errors of
+// those that could not be released, joined; see [Lease.Unlock]. A second Unlock returns ErrReleased. It costs one round trip
+// for each lock, but no more time than the slowest of them.
+func (l *MultiLease) Unlock(ctx context.Context) error {
+	if !l.release() {
+		return ErrReleased
+	}
+	return together(l.leases, func(lease *Lease) error { return lease.Unlock(ctx) })
+}
+
+// unlockInTime is Unlock for who has no patience of its own; see Lease.unlockInTime.
+func (l *MultiLease) unlockInTime(ctx context.Context) error {
+	if !l.release() {
+		return ErrReleased
+	}
+	return together(l.leases, func(lease *Lease) error { return lease.unlockInTime(ctx) })
+}
+
+// release reports whether this is the first time.
+func (l *MultiLease) release() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := !l.released
+	l.released = true
+	return first
+}
+
+// giveBack ends what was taken of a Multi that cannot be had whole: nothing was done under it, so it has no MinHold. What the
+// engine does not confirm by the end of ctx goes on in the background.
+func (l *MultiLease) giveBack(ctx context.Context) {
+	l.ended(ErrReleased)
+	taken := l.taken()
+	if len(taken) == 0 {
+		return
+	}
+	_ = together(taken, func(lease *Lease) error { return lease.giveBack(ctx) }) // it tries again by itself, and Observers are told
+}
+
+// giveBack is Unlock of what nobody got to know.
+func (l *Lease) giveBack(ctx context.Context) error {
+	c := l.m.c
+	c.lock()
+	if l.ended() == nil {
+		l.forgo()
+	}
+	c.unlock()
+	if ctx.Err() == nil {
+		return l.Unlock(ctx)
+	}
+	if !c.spawn(func() { _ = l.Unlock(c.hard) }) {
+		return ErrClosed // Close has given it back
+	}
+	return nil
+}
