@@ -29,6 +29,7 @@ var traits = driver.Traits{
 	Lacks: []driver.Lack{
 		{Ability: driver.NamedOwners, Reason: "two nodes may know different holds of an owner, so the holds have no token in common"},
 		{Ability: driver.Order, Reason: "each node has a queue of its own, and requests that come at once may stand in another order on each"},
+		{Ability: driver.LossDelays, Reason: "a node cannot tell the end of a hold that a majority had from that of one that never came about"},
 	},
 }
 
