@@ -1,0 +1,165 @@
+package locktx
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// probeTime bounds the question whether a connection still answers after a COMMIT that failed.
+const probeTime = time.Second
+
+// Commit commits the transaction and completes it. It returns nil if it was committed and all its locks were released, and an
+// [*OutcomeError] if it was sent and anything is not as it should be. After the end of Begin's context it rolls back instead
+// and returns why. It is waited for until a moment after that context ends; then the outcome is Unknown. A second Commit, or one
+// after Rollback, returns sql.ErrTxDone.
+//
+// A database that answers a COMMIT with an error has rolled back. If the connection does not answer any more, or the database
+// itself says that it cannot tell, the outcome is Unknown. A call of the driver that hangs is left behind in a goroutine,
+// which ends with the driver: give the driver a time limit for reading (as go-sql-driver/mysql's readTimeout).
+func (t *Tx) Commit() error {
+	if !t.claim() {
+		return sql.ErrTxDone
+	}
+	if t.ctx.Err() != nil {
+		_, lost := t.rollback()
+		return errors.Join(fmt.Errorf("locktx: rolled back instead of committed: %w", context.Cause(t.ctx)), lost)
+	}
+	return t.commit()
+}
+
+// Rollback rolls the transaction back and completes it. It is waited for until a moment after the end of Begin's context, and
+// for five seconds at most; if the database has not answered by then it is completed in the background, when it answers or
+// after five seconds, and in the latter case its locks are left to run out. After Commit or Rollback it returns sql.ErrTxDone
+// and changes nothing, so it can be deferred.
+func (t *Tx) Rollback() error {
+	if !t.claim() {
+		return sql.ErrTxDone
+	}
+	return errors.Join(t.rollback())
+}
+
+// answer is what the database has said, as far as it can be known.
+type answer struct {
+	outcome Outcome
+	err     error
+}
+
+// ask has a call of database/sql that takes no context done in a goroutine, which also gives the connection back.
+func (t *Tx) ask(call func() answer) <-chan answer {
+	said := make(chan answer, 1)
+	go func() { // ends with the call, which nobody can end but the driver
+		a := call()
+		t.stop()
+		_ = t.conn.Close() // to the pool; if the connection is broken, a has said so
+		said <- a
+	}()
+	return said
+}
+
+// commit is Commit for who may.
+func (t *Tx) commit() error {
+	bounded, cancel := graceful(t.ctx)
+	defer cancel()
+	var a answer
+	select {
+	case a = <-t.ask(t.commitNow):
+	case <-bounded.Done():
+		t.stop() // some drivers end the call with it
+		a = answer{Unknown, fmt.Errorf("the database did not answer the COMMIT in time: %w", context.Cause(t.ctx))}
+	}
+	lost := t.complete(bounded, a.outcome, a.outcome != Unknown)
+	if err := errors.Join(a.err, lost); err != nil {
+		return &OutcomeError{Outcome: a.outcome, Err: err}
+	}
+	return nil
+}
+
+// commitNow sends the COMMIT and finds out what became of it.
+func (t *Tx) commitNow() answer {
+	err := t.Tx.Commit()
+	switch {
+	case err == nil:
+		return answer{Committed, nil}
+	case errors.Is(err, sql.ErrTxDone):
+		return answer{Unknown, fmt.Errorf("something else has ended the transaction: %w", err)}
+	case undetermined(err) || !t.answers():
+		return answer{Unknown, err}
+	}
+	return answer{RolledBack, err}
+}
+
+// answers reports whether the transaction's connection still answers. Answers come in the order of the questions, so the
+// COMMIT was answered then: what the driver has returned is the database's own error.
+func (t *Tx) answers() bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), probeTime)
+	defer cancel()
+	// SQLite keeps a transaction open that it could not commit. Where there is none any more this is a warning, or an error.
+	_, _ = t.conn.ExecContext(ctx, "ROLLBACK")
+	var one int
+	return t.conn.QueryRowContext(ctx, "SELECT 1").Scan(&one) == nil
+}
+
+// undetermined reports whether err says itself that nobody knows: it is about the connection, or the SQLSTATE is that of a
+// connection, of an operator who ended it, or of a statement whose completion is unknown.
+func undetermined(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		return true
+	}
+	var told interface{ SQLState() string }
+	if !errors.As(err, &told) {
+		return false
+	}
+	state := told.SQLState()
+	return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == "40003"
+}
+
+// rollback is Rollback for who may. It returns what the database said and, apart from that, what was wrong with the locks.
+func (t *Tx) rollback() (err, lost error) {
+	bounded, cancel := graceful(t.ctx)
+	defer cancel()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	said := t.ask(t.rollbackNow)
+	select {
+	case a := <-said:
+		return a.err, t.complete(bounded, a.outcome, a.outcome != Unknown)
+	case <-limit.C:
+		return t.unanswered(), t.complete(bounded, RolledBack, false)
+	case <-bounded.Done():
+		go t.rollbackLater(said) // ends with the answer, or after patience
+		return t.unanswered(), nil
+	}
+}
+
+// rollbackNow sends the ROLLBACK. If the connection is broken it cannot, and need not: without a COMMIT the database rolls
+// back by itself.
+func (t *Tx) rollbackNow() answer {
+	err := t.Tx.Rollback()
+	if errors.Is(err, sql.ErrTxDone) {
+		return answer{Unknown, fmt.Errorf("something else has ended the transaction: %w", err)}
+	}
+	return answer{RolledBack, err}
+}
+
+// rollbackLater completes a transaction whose ROLLBACK was not answered in the caller's time.
+func (t *Tx) rollbackLater(said <-chan answer) {
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 2*patience)
+	defer cancel()
+	select {
+	case a := <-said:
+		_ = t.complete(bounded, a.outcome, a.outcome != Unknown) // there is nobody left to tell
+	case <-limit.C:
+		_ = t.complete(bounded, RolledBack, false)
+	}
+}
+
+func (t *Tx) unanswered() error {
+	return errors.Join(errors.New("locktx: the database did not answer the ROLLBACK in time"), context.Cause(t.ctx))
+}

@@ -1,0 +1,56 @@
+package locktx
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock"
+)
+
+const (
+	// grace is how long Commit and Rollback go on waiting after their context has ended. Both wait for the database and then for
+	// the engine, and all of it is over 50 ms after the end.
+	grace = 40 * time.Millisecond
+
+	// patience is how long a ROLLBACK and the release of locks are waited for if the context never ends.
+	patience = 5 * time.Second
+)
+
+// graceful returns a context that ends a moment after ctx.
+func graceful(ctx context.Context) (context.Context, context.CancelFunc) {
+	bounded, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return bounded, func() {
+		forget()
+		cancel()
+	}
+}
+
+// letGo unlocks leases, or leaves them to run out. It waits until bounded ends, and for at most patience, for the engine's word.
+// That it has not come is no error: the release goes on in the background.
+func letGo(bounded context.Context, leases []*interlock.Lease, leave bool) error {
+	said := make(chan error, len(leases))
+	limit, cancel := context.WithTimeout(bounded, patience)
+	defer cancel()
+	var all error
+	for _, l := range leases {
+		if leave {
+			all = errors.Join(all, l.Abandon())
+			said <- nil
+			continue
+		}
+		go func() { said <- l.Unlock(limit) }() // ends soon after limit
+	}
+	for range leases {
+		select {
+		case err := <-said:
+			if !errors.Is(err, interlock.ErrUnavailable) {
+				all = errors.Join(all, err)
+			}
+		case <-limit.Done():
+			return all
+		}
+	}
+	return all
+}

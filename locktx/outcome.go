@@ -1,0 +1,58 @@
+package locktx
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Outcome is how a transaction ended.
+type Outcome int
+
+const (
+	// Committed: the database has said so.
+	Committed Outcome = iota + 1
+	// RolledBack: nothing of it is there or will be. If the connection broke before a COMMIT was sent, or the database does not
+	// answer the ROLLBACK, it may still be undoing it.
+	RolledBack
+	// Unknown: a COMMIT was sent and not answered, or something else than this package ended the transaction.
+	Unknown
+)
+
+// String is for messages.
+func (o Outcome) String() string {
+	switch o {
+	case Committed:
+		return "committed"
+	case RolledBack:
+		return "rolled back"
+	case Unknown:
+		return "outcome unknown"
+	}
+	return fmt.Sprintf("Outcome(%d)", int(o))
+}
+
+// OutcomeError says what became of a transaction whose COMMIT was sent: an error alone would not tell. With Committed, all that
+// failed is the lock: it was lost while the database committed, so another owner may have been inside before the end.
+type OutcomeError struct {
+	Outcome Outcome
+	Err     error
+}
+
+// Error begins with the outcome.
+func (e *OutcomeError) Error() string { return fmt.Sprintf("locktx: %v: %v", e.Outcome, e.Err) }
+
+// Unwrap returns what went wrong.
+func (e *OutcomeError) Unwrap() error { return e.Err }
+
+// OutcomeOf returns the outcome that an error of Run or Commit stands for: Committed for nil, that of an [*OutcomeError], and
+// RolledBack for every other, because then no COMMIT was sent.
+func OutcomeOf(err error) Outcome {
+	var told *OutcomeError
+	switch {
+	case err == nil:
+		return Committed
+	case errors.As(err, &told):
+		return told.Outcome
+	}
+	return RolledBack
+}

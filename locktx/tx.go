@@ -1,0 +1,143 @@
+package locktx
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/interlock-go/interlock"
+)
+
+// Tx is a transaction that tells of its completion. It is made by [Begin], and ended by its own Commit or Rollback; those of the
+// embedded sql.Tx would end it behind its back. All else is as with sql.Tx, except that the end of Begin's context does not roll
+// it back by itself. It is safe for concurrent use as far as sql.Tx is.
+type Tx struct {
+	*sql.Tx
+
+	ctx  context.Context    //nolint:containedctx // the caller's: Commit and Rollback have no parameter for it
+	conn *sql.Conn          // the transaction's, to ask it something after a failed COMMIT
+	stop context.CancelFunc // ends the context that database/sql has of the transaction
+
+	mu        sync.Mutex // guards what follows; nothing is called under it
+	ending    bool       // Commit or Rollback has been called
+	outcome   Outcome    // 0 until it is complete
+	abandoned bool       // and its locks were left to run out
+	todo      []func(Outcome)
+	holds     []*interlock.Lease
+}
+
+// Begin starts a transaction. ctx bounds the start, and later the waiting in Commit and Rollback, but it does not roll back by
+// itself: database/sql would do that in a goroutine of its own, and nobody could tell when it is done. So end the transaction
+// yourself, as in "defer tx.Rollback()". A Commit after the end of ctx rolls back. Statements take contexts of their own.
+//
+// It costs what BeginTx costs. The transaction has a connection of db's pool until it is complete, as always.
+func Begin(ctx context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, error) {
+	if db == nil {
+		return nil, errors.New("locktx: begin: the database is nil")
+	}
+	return begin(ctx, ctx, db, opts)
+}
+
+// begin starts a transaction until start ends, whose ending waits for ctx.
+func begin(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, error) {
+	if start.Err() != nil {
+		return nil, fmt.Errorf("locktx: begin: %w", context.Cause(start))
+	}
+	// A connection of the pool may have broken while it was idle. database/sql hides that in DB.BeginTx, but not in Conn.BeginTx.
+	for left := db.Stats().Idle + 1; ; left-- {
+		t, err := beginOnce(ctx, start, db, opts)
+		if err == nil {
+			return t, nil
+		}
+		if left == 0 || !errors.Is(err, driver.ErrBadConn) {
+			return nil, fmt.Errorf("locktx: begin: %w", err)
+		}
+	}
+}
+
+func beginOnce(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, error) {
+	conn, err := db.Conn(start)
+	if err != nil {
+		return nil, err
+	}
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(start, stop)
+	tx, err := conn.BeginTx(inner, opts)
+	if !forget() && err == nil { // start ended, so database/sql is rolling back
+		_ = tx.Rollback() // whichever comes first; nothing has been done in it
+		err = context.Cause(start)
+	}
+	if err != nil {
+		stop()
+		_ = conn.Close() // the error before says more
+		return nil, err
+	}
+	return &Tx{Tx: tx, ctx: ctx, conn: conn, stop: stop}, nil
+}
+
+// OnCompletion has fn called with the outcome once the transaction is complete, in the order of registration, while the leases
+// of Hold are still held. It is called in the goroutine that calls Commit or Rollback; if that one gave up waiting for the
+// database, in another one. It is called at once if the transaction is complete already. It should be short, must not use the
+// transaction any more, and may look for one outcome only.
+func (t *Tx) OnCompletion(fn func(Outcome)) {
+	if fn == nil {
+		return
+	}
+	t.mu.Lock()
+	done := t.outcome
+	if done == 0 {
+		t.todo = append(t.todo, fn)
+	}
+	t.mu.Unlock()
+	if done != 0 {
+		fn(done)
+	}
+}
+
+// Hold binds l to the transaction: it is unlocked when the transaction is complete, whatever the outcome, and left to run out if
+// that is unknown. Do not unlock it yourself. Leases are unlocked at once if the transaction is complete already.
+func (t *Tx) Hold(l *interlock.Lease) {
+	if l == nil {
+		return
+	}
+	t.mu.Lock()
+	done, left := t.outcome != 0, t.abandoned
+	if !done {
+		t.holds = append(t.holds, l)
+	}
+	t.mu.Unlock()
+	if done {
+		bounded, cancel := graceful(t.ctx)
+		defer cancel()
+		_ = letGo(bounded, []*interlock.Lease{l}, left) // there is nobody to tell
+	}
+}
+
+// claim makes the caller the one who ends the transaction.
+func (t *Tx) claim() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.ending
+	t.ending = true
+	return first
+}
+
+// complete calls what was registered and lets the locks go: it gives them back if the database has answered, and else leaves
+// them to run out. It returns what was wrong with them.
+func (t *Tx) complete(bounded context.Context, o Outcome, answered bool) (err error) {
+	t.mu.Lock()
+	t.outcome, t.abandoned = o, !answered
+	todo, holds := t.todo, t.holds
+	t.todo, t.holds = nil, nil
+	t.mu.Unlock()
+	// Deferred, so that one that panics keeps neither the others from being called nor the locks from being let go.
+	defer func() { err = letGo(bounded, holds, !answered) }()
+	for _, fn := range slices.Backward(todo) {
+		defer fn(o)
+	}
+	return nil
+}
