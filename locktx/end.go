@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,8 +15,8 @@ import (
 const probeTime = time.Second
 
 // Commit commits the transaction and completes it. It returns nil if it was committed and all its locks were released, and an
-// [*OutcomeError] if it was sent and anything is not as it should be. After the end of Begin's context it rolls back instead
-// and returns why. It is waited for until a moment after that context ends; then the outcome is Unknown. A second Commit, or one
+// [*OutcomeError] if it was sent and anything is not as it should be. After the end of Begin's context, or when a lease of Hold
+// was lost or released meanwhile, it rolls back instead and returns why. It is waited for until a moment after that context ends; then the outcome is Unknown. A second Commit, or one
 // after Rollback, returns sql.ErrTxDone.
 //
 // A database that answers a COMMIT with an error has rolled back. If the connection does not answer any more, or the database
@@ -25,11 +26,27 @@ func (t *Tx) Commit() error {
 	if !t.claim() {
 		return sql.ErrTxDone
 	}
-	if t.ctx.Err() != nil {
+	if why := t.unfit(); why != nil {
 		_, lost := t.rollback()
-		return errors.Join(fmt.Errorf("locktx: rolled back instead of committed: %w", context.Cause(t.ctx)), lost)
+		return errors.Join(fmt.Errorf("locktx: rolled back instead of committed: %w", why), other(why, lost))
 	}
 	return t.commit()
+}
+
+// unfit says why t must not be committed, or nil.
+func (t *Tx) unfit() error {
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	t.mu.Lock()
+	holds := slices.Clone(t.holds)
+	t.mu.Unlock()
+	for _, l := range holds {
+		if err := l.Err(); err != nil {
+			return fmt.Errorf("the lock %q: %w", l.Name(), err)
+		}
+	}
+	return nil
 }
 
 // Rollback rolls the transaction back and completes it. It is waited for until a moment after the end of Begin's context, and

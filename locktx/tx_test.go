@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/interlock-go/interlock"
 )
@@ -219,5 +220,28 @@ func TestOutcome_IsReadable(t *testing.T) {
 	}
 	if Outcome(9).String() != "Outcome(9)" || OutcomeOf(errOfWork) != RolledBack {
 		t.Error("an outcome is not what it should be")
+	}
+}
+
+func TestTx_WhoseLockHasEnded_IsRolledBackInsteadOfCommitted(t *testing.T) {
+	for want, end := range map[error]func(l *interlock.Lease){
+		interlock.ErrLost:     func(l *interlock.Lease) { <-l.Lost() },
+		interlock.ErrReleased: func(l *interlock.Lease) { _ = l.Unlock(context.Background()) },
+	} {
+		staged(t, func(t *testing.T, s *stage) {
+			tx, err := Begin(t.Context(), s.db, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := s.locks.Mutex("b", &interlock.LockOptions{MaxHold: time.Minute}).Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			tx.Hold(l)
+			end(l)
+			if err := tx.Commit(); !errors.Is(err, want) || OutcomeOf(err) != RolledBack || s.f.count("commit") != 0 {
+				t.Errorf("got %v, asked %v", err, s.f.asked)
+			}
+		})
 	}
 }
