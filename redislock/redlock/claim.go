@@ -42,6 +42,7 @@ const (
 	failed            // it did not answer; it may have voted for us all the same
 	ended             // it knows that the request is over, or the hold
 	yielded           // we have given the vote back
+	absent            // it was not asked, so nothing can be left there
 )
 
 // vote is what a round knows of one node.
@@ -51,6 +52,7 @@ type vote struct {
 	held   *driver.HeldError // who is in the way there
 	err    error
 	broken bool // the node said that the hold had been ended from outside
+	before bool // it was asked before, in this round, and what came of that is not known
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the node's answer has been taken in
 }
@@ -109,6 +111,7 @@ func (rd *round) ask(i int, try bool, after <-chan struct{}) {
 	d, v := rd.c.d, &rd.votes[i]
 	ctx, cancel := context.WithCancel(d.base)
 	done := make(chan struct{})
+	v.before = v.before || after != nil && v.state != absent
 	v.state, v.cancel, v.done = asked, cancel, done
 	started := d.spawn(func() { // ends with the node's answer, or v.cancel, or Close
 		defer close(done)
@@ -161,8 +164,12 @@ func (rd *round) answered(i int, g driver.Grant, err error) {
 	rd.c.mu.Lock()
 	defer rd.c.mu.Unlock()
 	v := &rd.votes[i]
+	untouched := v.state == asked && !v.before && unsent(err)
 	v.grant, v.err = g, err
 	v.state, v.held = stateOf(err)
+	if untouched {
+		v.state = absent
+	}
 	if v.broken && err == nil {
 		v.state = ended
 	}

@@ -25,6 +25,8 @@ func TestFaults(t *testing.T) {
 		"a holder that stood still longer than its lease is fenced off":         staleHolderIsFenced,
 		"eight clients whose requests meet are all served":                      eightContend,
 		"a thousand goroutines of four clients are all served, one at a time":   thousand,
+		"a node that is away leaves little to do":                               awayIsCheap,
+		"a hold that took several rounds is known to other drivers too":         roundsAreFound,
 		"a hold gets the vote of a node that was away, with its next renewal":   voteIsTakenLater,
 		"a hold is lost when a majority was broken, and its votes are given up": brokenByNodes,
 	} {
@@ -272,6 +274,59 @@ func thousand(s *stage) {
 		s.must(err == nil, "%v", err)
 	}
 	s.must(count == clients*goroutines, "%d were inside", count)
+}
+
+func roundsAreFound(s *stage) {
+	end := s.split()
+	a, b, r := s.open(), s.open(), s.ask()
+	granted := make(chan driver.Grant, 1)
+	ctx := s.within(patience)
+	go func() { // ends with Acquire
+		if g, err := a.Acquire(ctx, r); err == nil {
+			granted <- g
+		}
+	}()
+	c := func() *claim { return a.holder(place{r.Key, r.ID}) }
+	s.soon("the request takes several rounds", func() bool {
+		known := c()
+		if known == nil {
+			return false
+		}
+		known.mu.Lock()
+		defer known.mu.Unlock()
+		return known.rounds > 2
+	})
+	end()
+	g := receive(s, "the grant", granted)
+	s.must(g.Nonce != r.ID, "it took one round")
+	err := s.renew(b, r)
+	s.must(err == nil, "renewal by another driver: %v", err)
+	s.give(b, r)
+	s.soon("no node has anything left", func() bool { return !s.has(0) && !s.has(1) && !s.has(2) && !s.has(3) && !s.has(4) })
+}
+
+func awayIsCheap(s *stage) {
+	d := s.open()
+	cycles := func() {
+		for range 3 * mostOwed {
+			r := s.ask()
+			s.take(d, r)
+			s.give(d, r)
+		}
+	}
+	left := func() int {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.current)
+	}
+	s.nodes[1].Stop()
+	cycles()
+	s.must(left() <= mostOwed+1, "%d requests are still to be undone at a node that hangs", left())
+	s.nodes[1].Cont()
+	s.soon("it has been told all", func() bool { return left() == 0 && !s.has(1) })
+	s.kill(1)
+	cycles()
+	s.soon("nothing is left to tell a node that is dead", func() bool { return left() <= 1 })
 }
 
 func voteIsTakenLater(s *stage) {

@@ -68,6 +68,25 @@ func newGuard(conn redislock.Conn, opts *Options) *guard {
 	return &guard{Conn: conn, opts: opts, fit: make(map[redislock.Link]bool)}
 }
 
+// awaitingGuard is a guard over a Conn whose waiting goroutines read for it: without that, a push is read a tick later.
+type awaitingGuard struct {
+	*guard
+	awaiter redislock.Awaiter
+}
+
+// Await is the Conn's.
+func (g awaitingGuard) Await(ctx context.Context, slot uint16, news <-chan struct{}, until time.Time) (bool, error) {
+	return g.awaiter.Await(ctx, slot, news, until)
+}
+
+// conn returns g as redislock is to see it.
+func (g *guard) conn() redislock.Conn {
+	if a, awaits := g.Conn.(redislock.Awaiter); awaits {
+		return awaitingGuard{g, a}
+	}
+	return g
+}
+
 // Start has the guard hear what is pushed.
 func (g *guard) Start(ctx context.Context, channel string, h redislock.Handler) error {
 	return g.Conn.Start(ctx, channel, &guardedEar{g, h})

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -100,6 +102,32 @@ func (d *Driver) survey(ctx context.Context, op, name string,
 			good, len(d.nodes), d.quorum, errors.Join(errs...))}
 	}
 	return nil
+}
+
+// roundOf returns under which ID the nodes know a hold: that of its request, unless the request took several rounds. Only
+// the driver that has acquired it knows that by itself; for another one it costs a round trip.
+func (d *Driver) roundOf(ctx context.Context, key driver.Key, id string) string {
+	if d.holder(place{key, id}) != nil {
+		return id
+	}
+	var mu sync.Mutex
+	ctx, cancel := context.WithTimeout(ctx, d.opts.NodeTimeout)
+	defer cancel()
+	found := id
+	_ = d.survey(ctx, "find", key.Name, func(ctx context.Context, _ int, n *redislock.Driver) (func(), error) {
+		info, _, _, err := n.Look(ctx, key)
+		for _, h := range info.Holders {
+			if known, _ := hidden(h.Owner); strings.HasPrefix(known, id+"/") {
+				mu.Lock()
+				found = known
+				mu.Unlock()
+			}
+		}
+		return func() {}, err
+	}) // without a majority it is asked for under its own ID, and is not found either
+	mu.Lock()
+	defer mu.Unlock()
+	return found
 }
 
 // hold is what the nodes know of one holder, by node; a zero block where they do not know it.

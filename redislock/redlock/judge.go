@@ -62,6 +62,8 @@ func (rd *round) tally(now time.Time) (t tally) {
 		case ended:
 			t.ended++
 			t.gone = v.err
+		case absent:
+			t.failed++
 		case yielded:
 		}
 	}

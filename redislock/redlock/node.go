@@ -22,6 +22,7 @@ type node struct {
 	opts  *Options
 	tried chan struct{} // closed when the first attempt to connect is over
 	late  atomic.Bool   // it let somebody wait in vain, and has not answered since
+	busy  atomic.Int64  // how many requests and releases are under way
 
 	mu    sync.Mutex // guards what follows
 	d     *redislock.Driver
@@ -55,7 +56,7 @@ func (n *node) connectOnce(ctx context.Context) bool {
 	var g *guard
 	if err == nil {
 		g = newGuard(conn, n.opts)
-		d, err = redislock.StartConn(ctx, g, n.opts.node())
+		d, err = redislock.StartConn(ctx, g.conn(), n.opts.node())
 	}
 	if err == nil {
 		if err = g.look(ctx, false); err != nil && !errors.Is(err, errRests) {
@@ -66,6 +67,10 @@ func (n *node) connectOnce(ctx context.Context) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err == nil && ctx.Err() != nil { // nobody else would close it
+		_ = d.Close()
+		return false
+	}
 	if err != nil {
 		if n.err.Error() != err.Error() {
 			n.opts.Logger.WarnContext(ctx, "redlock: a node cannot be used", "node", n.name, "error", err)
@@ -88,7 +93,7 @@ func (n *node) driver() *redislock.Driver {
 func (n *node) failure() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return fmt.Errorf("%s: %w", n.name, n.err)
+	return fmt.Errorf("%s: %w: %w", n.name, errAway, n.err)
 }
 
 func (n *node) close() error {
@@ -111,11 +116,22 @@ func (n *node) call(f func(d *redislock.Driver) error) error {
 	return err
 }
 
-// acquire asks for a vote. A node that rests is not asked, because it would have to be undone.
+// mostOwed is how many requests and releases may be under way at a node that does not answer. Each has to be undone.
+const mostOwed = 64
+
+// errAway says that a node was not asked.
+var errAway = errors.New("it cannot be used")
+
+// acquire asks for a vote. A node that rests, or owes many answers, is not asked, because that would have to be undone.
 func (n *node) acquire(ctx context.Context, r *driver.Request) (g driver.Grant, err error) {
+	owed := n.busy.Add(1)
+	defer n.busy.Add(-1)
 	err = n.call(func(d *redislock.Driver) error {
 		if err := n.guard.rests(); err != nil {
-			return fmt.Errorf("%s: %w", n.name, err)
+			return fmt.Errorf("%s: %w: %w", n.name, errAway, err)
+		}
+		if owed > mostOwed && n.late.Load() {
+			return fmt.Errorf("%s: %w: it owes %d answers", n.name, errAway, owed)
 		}
 		g, err = d.Acquire(ctx, r)
 		return err

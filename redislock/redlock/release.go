@@ -37,7 +37,11 @@ type ending struct {
 // Release ends a hold on all nodes at once, and returns when a majority has confirmed that. Nodes that have not answered are
 // asked again in the background until they have, or until the lease is over.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
-	c, err := d.claimOf(r)
+	id := r.ID
+	if !r.Undo {
+		id = d.roundOf(ctx, r.Key, r.ID)
+	}
+	c, err := d.claimOf(r, id)
 	if err != nil {
 		return err
 	}
@@ -51,8 +55,8 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 }
 
 // claimOf returns the claim of a request, or one of a request that this driver does not know: another's, or one that was
-// ended before.
-func (d *Driver) claimOf(r *driver.Release) (*claim, error) {
+// ended before: then id is what the nodes know it by.
+func (d *Driver) claimOf(r *driver.Release, id string) (*claim, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -62,7 +66,7 @@ func (d *Driver) claimOf(r *driver.Release) (*claim, error) {
 	c := d.current[at]
 	if c == nil {
 		c = &claim{d: d, r: driver.Request{Key: r.Key, ID: r.ID}}
-		c.rd = &round{c: c, id: r.ID, news: make(chan struct{}, 1), votes: make([]vote, len(d.nodes))}
+		c.rd = &round{c: c, id: id, news: make(chan struct{}, 1), votes: make([]vote, len(d.nodes))}
 		state := granted // as far as anybody knows
 		if r.Undo {
 			state = failed
@@ -92,6 +96,11 @@ func (c *claim) end(r *driver.Release) {
 	rd.changed()
 	until := time.Now().Add(max(c.lease, r.Horizon, shortestHorizon))
 	for i := range rd.votes {
+		if rd.votes[i].state == absent {
+			e.unknown--
+			e.without++
+			continue
+		}
 		slow := c.d.nodes[i].late.Load()
 		if slow {
 			e.slow++
@@ -110,6 +119,9 @@ func (c *claim) end(r *driver.Release) {
 			e.errs = append(e.errs, driver.ErrClosed)
 		}
 	}
+	if e.unknown == 0 {
+		c.d.forget(c)
+	}
 }
 
 // errFreed says that a node had not voted, or nobody knew, and that nothing is left there now.
@@ -126,8 +138,11 @@ func (rd *round) free(i int, r *driver.Release, until time.Time) error {
 	c.mu.Unlock()
 	<-done // a release must not overtake its acquire
 	c.mu.Lock()
-	voted := rd.votes[i].state == granted
+	voted, unasked := rd.votes[i].state == granted, rd.votes[i].state == absent
 	c.mu.Unlock()
+	if unasked {
+		return errFreed
+	}
 	give := &driver.Release{Key: c.r.Key, ID: rd.id, Keep: r.Keep, Horizon: max(r.Horizon, c.lease)}
 	give.Undo = r.Undo || !voted
 	err := c.d.insist(i, give, until)
@@ -139,6 +154,8 @@ func (rd *round) free(i int, r *driver.Release, until time.Time) error {
 
 // insist releases on one node until it is known what came of it, or until then.
 func (d *Driver) insist(i int, r *driver.Release, until time.Time) error {
+	d.nodes[i].busy.Add(1)
+	defer d.nodes[i].busy.Add(-1)
 	for pause, first := shortestRetry, true; ; pause, first = min(2*pause, longestRetry), false {
 		bounded, cancel := context.WithTimeout(d.base, d.opts.NodeTimeout)
 		err := d.nodes[i].release(bounded, r)
@@ -265,7 +282,7 @@ func (rd *round) abandon(ctx context.Context) {
 	left := make(chan struct{}, len(rd.votes))
 	waits := 0
 	for i := range rd.votes {
-		if v := &rd.votes[i]; v.state == refused {
+		if v := &rd.votes[i]; v.state == refused || v.state == absent {
 			continue // it was not queued, and nothing was taken
 		}
 		late := c.d.nodes[i].late.Load()
@@ -302,6 +319,12 @@ func (rd *round) undo(i int) (undone chan struct{}) {
 	started := c.d.spawn(func() { // ends when the node has understood, or at until
 		defer close(undone)
 		<-before
+		c.mu.Lock()
+		unasked := v.state == absent
+		c.mu.Unlock()
+		if unasked {
+			return
+		}
 		_ = c.d.insist(i, give, until) // what it could not tell the node, the lease ends
 	})
 	if !started {

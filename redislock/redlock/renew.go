@@ -17,7 +17,7 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 	if r.left == 0 {
 		return
 	}
-	plans := r.plan()
+	plans := r.plan(ctx)
 	for n := range plans {
 		r.start(n, &plans[n])
 	}
@@ -67,7 +67,7 @@ type plan struct {
 }
 
 // plan says which node is asked for what. Nobody else has r yet.
-func (r *renewing) plan() []plan {
+func (r *renewing) plan(ctx context.Context) []plan {
 	plans := make([]plan, len(r.d.nodes))
 	for i := range r.batch {
 		h, b := &r.holds[i], r.batch[i]
@@ -75,6 +75,9 @@ func (r *renewing) plan() []plan {
 		if longest := r.d.opts.LongestLease; b.Lease > longest {
 			r.finish(i, fmt.Errorf("redlock: a lease of %v is longer than the longest, %v: %w", b.Lease, longest, driver.ErrUnsupported))
 			continue
+		}
+		if h.claim == nil {
+			b.ID = r.d.roundOf(ctx, b.Key, b.ID)
 		}
 		owner := b.Owner
 		for _, n := range h.voters(len(plans), &b) {
@@ -109,7 +112,7 @@ func (h *renewed) voters(nodes int, b *driver.Renewal) (which []int) {
 		switch c.rd.votes[n].state {
 		case granted:
 			which = append(which, n)
-		case failed, refused:
+		case failed, refused, absent:
 			c.rd.ask(n, true, c.rd.votes[n].done)
 		case asked, queued, ended, yielded:
 		}

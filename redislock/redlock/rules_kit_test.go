@@ -232,6 +232,23 @@ func (s *stage) isUnavailable(err error) {
 		"without a majority: %v", err)
 }
 
+// split gives the votes of three nodes to two who wait, so that nobody has a majority or can get one, until they are taken
+// away.
+func (s *stage) split() (end func()) {
+	var ends []func()
+	for i, id := range []string{"x", "x", "y"} {
+		d, r := s.on(i), s.ask()
+		r.Owner = shown(id, "other")
+		s.take(d, r)
+		ends = append(ends, func() { s.give(d, r) })
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
 // renew renews a hold.
 func (s *stage) renew(d *Driver, r *driver.Request) (err error) {
 	d.Renew(s.within(patience), []driver.Renewal{{Key: r.Key, ID: r.ID, Lease: r.Lease}}, func(_ int, e error) { err = e })

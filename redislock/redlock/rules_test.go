@@ -149,12 +149,7 @@ var rules = []rule{
 	{
 		name: "votes that are no majority are given back", switches: []string{"yield"},
 		check: func(s *stage) {
-			for i, id := range []string{"x", "x", "y"} { // nobody has a majority
-				r := s.ask()
-				r.ID += id
-				r.Owner = shown(id, "other")
-				s.take(s.on(i), r)
-			}
+			s.split()
 			d := s.open()
 			done := s.inBackground(d, s.ask())
 			other := s.on(4)

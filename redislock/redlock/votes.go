@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock"
 )
 
 // What votes amount to. Nothing here asks anybody.
@@ -24,6 +25,12 @@ func stateOf(err error) (voteState, *driver.HeldError) {
 		return ended, nil
 	}
 	return failed, nil
+}
+
+// unsent reports whether a request has not reached the node.
+func unsent(err error) bool {
+	var refused *redislock.RefusedError
+	return errors.As(err, &refused) || errors.Is(err, errAway)
 }
 
 // ends is until when a vote is ours, if it is not renewed.
@@ -162,7 +169,7 @@ func (rd *round) unreachable(op string) error {
 	for i := range rd.votes {
 		v := &rd.votes[i]
 		switch {
-		case v.state == failed:
+		case v.state == failed || v.state == absent:
 			errs = append(errs, fmt.Errorf("%s: %w", d.nodes[i].name, v.err))
 		case v.state == asked || v.state == queued && rd.isSilent(i):
 			errs = append(errs, fmt.Errorf("%s: it does not answer", d.nodes[i].name))
