@@ -8,5 +8,6 @@ import (
 	_ "github.com/interlock-go/interlock/mysqllock"
 	_ "github.com/interlock-go/interlock/pglock"
 	_ "github.com/interlock-go/interlock/redislock"
+	_ "github.com/interlock-go/interlock/redislock/redlock"
 	_ "github.com/interlock-go/interlock/zklock"
 )

@@ -31,6 +31,13 @@ var redisTopologies = []struct {
 		c := servers.RedisCluster(t, 3, 1, nil)
 		return "redis+cluster://" + strings.Join(c.Addrs()[1:3], ",") + "?check=warn"
 	}},
+	{"redlock", func(t *testing.T) string {
+		var addrs []string
+		for range 5 {
+			addrs = append(addrs, servers.RedisServer(t, &servers.RedisOptions{Password: redisPassword}).Addr())
+		}
+		return "redlock://:" + redisPassword + "@" + strings.Join(addrs, ",") + "?check=warn"
+	}},
 }
 
 // redisPassword must not be seen in any output.

@@ -66,6 +66,7 @@ const enginesText = `Engines, as --url and INTERLOCK_URL name them:
   redis://user:password@host:6379/0       Redis, Valkey; rediss:// for TLS
   redis+sentinel://s1,s2,s3/NAME          the primary that Sentinels watch
   redis+cluster://h1,h2,h3                a Cluster of Redis or Valkey
+  redlock://h1,h2,h3,h4,h5                the majority of independent Redis
   zk://user:password@h1,h2,h3/chroot      ZooKeeper
   etcd://user:password@h1,h2,h3           etcd
   mysql://user:password@host/database     MySQL, MariaDB
