@@ -20,6 +20,7 @@ type rival struct {
 	alone   float64  // what an uncontended acquisition with its release may cost, of the base's
 	handoff float64  // likewise a hand-off
 	herds   bool     // clients by the hundred are measured
+	crowded bool     // so are processes that want one key
 }
 
 // rivals returns those of each engine, in the order of tables.
@@ -40,6 +41,10 @@ func rivals() []rival {
 		{
 			engine: engined.Postgres, product: "PostgreSQL", peers: []string{"advisory", "advisory-token"}, base: "advisory-token",
 			alone: 1.15, handoff: 1.15, herds: true,
+		},
+		{
+			engine: engined.Redlock, product: "Redlock, five Redis", peers: []string{"redsync-five"}, base: "redsync-five",
+			alone: 1.5, handoff: 0.1, crowded: true,
 		},
 	}
 }
@@ -63,6 +68,9 @@ func engineScenarios() []scenario {
 	var all []scenario
 	for _, r := range rivals() {
 		all = append(all, r.uncontended(), r.passed(), r.oneProcess())
+		if r.crowded {
+			all = append(all, r.severalProcesses())
+		}
 		if !r.herds {
 			continue
 		}
@@ -111,6 +119,17 @@ func (r *rival) oneProcess() scenario {
 	s := r.scenario("one-process", who, workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: fewGoroutines})
 	s.longer = engineTimes
 	s.wants = []want{{peer: r.own(), base: r.base, says: fmt.Sprintf("%s: %s, against %s", r.product, who, r.base)}}
+	return s
+}
+
+// severalProcesses is where nodes are asked by many at once.
+func (r *rival) severalProcesses() scenario {
+	who := fmt.Sprintf("%d processes on one key", processes)
+	s := r.scenario("processes", who, workload.Job{Kind: workload.Contend, Processes: processes, Goroutines: 1})
+	s.longer = engineTimes
+	s.wants = []want{{
+		peer: r.own(), of: worst, atLeast: 0.9, says: fmt.Sprintf("%s: %s, smallest share of a process, of a fair one", r.product, who),
+	}}
 	return s
 }
 

@@ -4,7 +4,7 @@
 //	GOWORK=off go run . [-rounds N] [-time D] [-scenario NAME] [-write]
 //
 // Scenarios whose names begin with "redis", and with the names of other engines that have servers (zk, etcd, mysql,
-// postgres; all of these together are "engines"), start servers of their own, and run only if -scenario asks for them.
+// postgres, redlock; all of these together are "engines"), start servers of their own, and run only if -scenario asks for them.
 // So does "comparison", which measures interlock on every engine and is not of peers.
 package main
 

@@ -20,7 +20,11 @@ const (
 	Etcd     = "etcd"
 	MySQL    = "mysql"
 	Postgres = "postgres"
+	Redlock  = "redlock" // five servers of Redis
 )
+
+// redlockNodes is how many servers Redlock has.
+const redlockNodes = 5
 
 // Database is the one in which peers keep their tables on MySQL.
 const Database = servers.MariaDBDatabase
@@ -34,20 +38,20 @@ var ErrMissing = servers.ErrMissing
 // Server is one that runs.
 type Server struct {
 	Engine  string
-	Addr    string // host:port
+	Addr    string // host:port; of Redlock several, with commas between them
 	Version string // product and version
 
 	stage *servers.Stage
 }
 
-// All returns the engines, in the order of tables.
+// All returns the engines that have one server, in the order of tables.
 func All() []string { return []string{Redis, ZK, Etcd, MySQL, Postgres} }
 
 // Start starts the server of an engine, which waits for the disk before it says that something is written, where it
 // writes at all. On Linux it ends at the latest with this process.
 func Start(ctx context.Context, engine string) (*Server, error) {
-	if !slices.Contains(All(), engine) {
-		return nil, fmt.Errorf("there is no engine %q with a server; there are %s", engine, strings.Join(All(), ", "))
+	if all := append(All(), Redlock); !slices.Contains(all, engine) {
+		return nil, fmt.Errorf("there is no engine %q with a server; there are %s", engine, strings.Join(all, ", "))
 	}
 	stage, err := servers.NewStage()
 	if err != nil {
@@ -69,6 +73,12 @@ func start(t testing.TB, engine string) string {
 	switch engine {
 	case Redis:
 		return servers.RedisServer(t, nil).Addr()
+	case Redlock:
+		var addrs []string
+		for range redlockNodes {
+			addrs = append(addrs, servers.RedisServer(t, nil).Addr())
+		}
+		return strings.Join(addrs, ",")
 	case ZK:
 		return servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{
 			Properties: map[string]string{"zookeeper.forceSync": "yes"},

@@ -21,7 +21,8 @@ func version(ctx context.Context, engine, addr string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	switch engine {
-	case Redis:
+	case Redis, Redlock:
+		addr, _, _ = strings.Cut(addr, ",")
 		c := goredis.NewClient(&goredis.Options{Addr: addr})
 		defer c.Close()
 		info, err := c.InfoMap(ctx, "server").Result()

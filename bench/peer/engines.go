@@ -6,10 +6,11 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/bench/engined"
-	_ "github.com/interlock-go/interlock/etcdlock"  // registers the scheme
-	_ "github.com/interlock-go/interlock/mysqllock" // registers the scheme
-	_ "github.com/interlock-go/interlock/pglock"    // registers the scheme
-	_ "github.com/interlock-go/interlock/zklock"    // registers the scheme
+	_ "github.com/interlock-go/interlock/etcdlock"          // registers the scheme
+	_ "github.com/interlock-go/interlock/mysqllock"         // registers the scheme
+	_ "github.com/interlock-go/interlock/pglock"            // registers the scheme
+	_ "github.com/interlock-go/interlock/redislock/redlock" // registers the scheme
+	_ "github.com/interlock-go/interlock/zklock"            // registers the scheme
 )
 
 // interlockOn is interlock on the server of an engine.
@@ -31,6 +32,7 @@ func interlockOn(engine string) Spec {
 // lockOf are the packages of the engines.
 var lockOf = map[string]string{
 	engined.ZK: "zklock", engined.Etcd: "etcdlock", engined.MySQL: "mysqllock", engined.Postgres: "pglock",
+	engined.Redlock: "redlock",
 }
 
 // URL is how interlock names the server of an engine.

@@ -95,5 +95,6 @@ func All() []Spec {
 		interlockOn(engined.Etcd), etcdMutex(),
 		interlockOn(engined.MySQL), getLock(), getLockToken(),
 		interlockOn(engined.Postgres), advisory(), advisoryToken(),
+		interlockOn(engined.Redlock), redsyncFive(),
 	}
 }
