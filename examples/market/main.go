@@ -135,5 +135,5 @@ func trade(ctx context.Context, addr string, s settings, w io.Writer) error {
 	if s.svg == "" {
 		return nil
 	}
-	return os.WriteFile(s.svg, draw(rows), 0o644) //nolint:gosec // a picture to look at
+	return os.WriteFile(s.svg, draw(rows), 0o644)
 }
