@@ -120,13 +120,14 @@ func (d *database) connect(t testing.TB) *sql.DB {
 	return d.open(t, d.addr(t))
 }
 
-// table returns a name for a table of this test, which is dropped after it.
-func (d *database) table(t testing.TB, db *sql.DB) string {
+// table returns a name for a table of this test, which is dropped after it. The suffix tells several apart.
+func (d *database) table(t testing.TB, db *sql.DB, suffix string) string {
 	t.Helper()
 	name := "t_" + strings.ToLower(strings.NewReplacer("/", "_", " ", "_", "-", "_").Replace(t.Name()))
 	if len(name) > 50 {
 		name = name[:20] + name[len(name)-30:]
 	}
+	name += suffix
 	drop := func() { _, _ = db.ExecContext(context.Background(), "DROP TABLE IF EXISTS "+name) } // at worst it stays
 	drop()
 	t.Cleanup(drop)
@@ -136,10 +137,7 @@ func (d *database) table(t testing.TB, db *sql.DB) string {
 // guard returns a fence in a table of its own.
 func (d *database) guard(t testing.TB, db *sql.DB) *fence.SQLGuard {
 	t.Helper()
-	g := fence.NewSQLGuard(d.dialect, d.table(t, db)+"_fence")
-	t.Cleanup(func() {
-		_, _ = db.ExecContext(context.Background(), "DROP TABLE IF EXISTS "+d.table(t, db)+"_fence")
-	})
+	g := fence.NewSQLGuard(d.dialect, d.table(t, db, "_fence"))
 	if err := g.CreateTable(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}

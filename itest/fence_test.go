@@ -149,7 +149,7 @@ func TestSQLGuard_ANewerHolder_WaitsForTheEndOfTheOldersTransaction_AndSeesWhatI
 	each(t, onServers, func(t *testing.T, d *database) {
 		d.each(t, func(t *testing.T, level sql.IsolationLevel) {
 			db := d.connect(t)
-			g, table := d.guard(t, db), d.table(t, db)
+			g, table := d.guard(t, db), d.table(t, db, "")
 			d.exec(t, db, "CREATE TABLE "+table+" (n INT NOT NULL)")
 			d.exec(t, db, "INSERT INTO "+table+" VALUES (10)")
 			one, two := d.connection(t, db), d.connection(t, db)
@@ -202,7 +202,7 @@ func TestSQLGuard_AfterAnEarlierRead_StillRefusesWhoWasOvertaken(t *testing.T) {
 	each(t, onServers, func(t *testing.T, d *database) {
 		d.each(t, func(t *testing.T, level sql.IsolationLevel) {
 			db := d.connect(t)
-			g, table := d.guard(t, db), d.table(t, db)
+			g, table := d.guard(t, db), d.table(t, db, "")
 			d.exec(t, db, "CREATE TABLE "+table+" (n INT NOT NULL)")
 			touch := func(s fence.Stamp) {
 				tx := d.connection(t, db).begin(t, level)
@@ -230,7 +230,7 @@ func TestSQLGuard_ManyHoldersAtOnce_LoseNoUpdate(t *testing.T) {
 	each(t, everywhere, func(t *testing.T, d *database) {
 		d.each(t, func(t *testing.T, level sql.IsolationLevel) {
 			db := d.connect(t)
-			g, table := d.guard(t, db), d.table(t, db)
+			g, table := d.guard(t, db), d.table(t, db, "")
 			d.exec(t, db, "CREATE TABLE "+table+" (n INT NOT NULL)")
 			d.exec(t, db, "INSERT INTO "+table+" VALUES (0)")
 			const holders, updates = 6, 8
@@ -294,7 +294,7 @@ func updateOnce(ctx context.Context, g *fence.SQLGuard, db *sql.DB, table string
 func TestSQLGuard_CreateTable_ByManyAtOnce_AndOnATableOfAnotherShape(t *testing.T) {
 	each(t, everywhere, func(t *testing.T, d *database) {
 		db := d.connect(t)
-		table := d.table(t, db)
+		table := d.table(t, db, "")
 		g := fence.NewSQLGuard(d.dialect, table)
 		var wg sync.WaitGroup
 		for range 8 {
