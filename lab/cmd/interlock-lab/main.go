@@ -35,9 +35,8 @@ func main() {
 	play.ServeIfProcess()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv)
-	if ctx.Err() != nil {
+	if code == exitInterrupted {
 		fmt.Fprintln(os.Stderr, "interlock lab: interrupted")
-		code = exitInterrupted
 	}
 	stop()
 	os.Exit(code)

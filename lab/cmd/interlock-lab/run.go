@@ -53,9 +53,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 	case s.list:
 		return s.print(stdout, stderr)
 	}
+	if err := s.prepare(); err != nil { // before a long run, not after it
+		fmt.Fprintln(stderr, "interlock lab:", err)
+		return exitFailed
+	}
 	var stories []*story.Story
 	worst := exitOK
 	for r := range s.runAll(ctx) {
+		if ctx.Err() != nil {
+			continue // only until what runs has ended its servers
+		}
 		if r.story != nil {
 			stories = append(stories, r.story)
 		}
@@ -64,6 +71,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 			fmt.Fprintln(stderr, "interlock lab:", err)
 			return exitFailed
 		}
+	}
+	if ctx.Err() != nil {
+		return exitInterrupted
 	}
 	if err := s.finish(stories, stdout, stderr); err != nil {
 		fmt.Fprintln(stderr, "interlock lab:", err)
@@ -121,6 +131,18 @@ func (s *settings) tell(r *result, stdout, stderr io.Writer) error {
 		_, err := fmt.Fprintln(stdout)
 		return err
 	}
+}
+
+// prepare finds out whether the report can be written.
+func (s *settings) prepare() error {
+	if s.report == "" {
+		return nil
+	}
+	file, err := os.OpenFile(s.report, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // finish writes what is written when all have run.

@@ -53,8 +53,7 @@ func crowd(p *play.Play, all []*taker, ready func(waiting int)) <-chan *taker {
 		go func() { // ends when it has the lock
 			if err := w.lock(p.Context()); err != nil {
 				p.Errorf("waiter %d: %v", i+1, err)
-				close(got)
-				return
+				w = nil
 			}
 			got <- w
 		}()

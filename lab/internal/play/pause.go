@@ -38,6 +38,8 @@ func (a *Actor) UntilNth(command string, n int, f func()) *Pause {
 	case <-a.stopped:
 	case <-pause.done:
 		a.p.Fatalf("%s never sent %s", a.name, command)
+	case <-a.p.Context().Done():
+		a.p.Fatal(a.p.Context().Err())
 	case <-time.After(patience):
 		a.p.Fatalf("%s neither sent %s nor ended", a.name, command)
 	}

@@ -252,6 +252,8 @@ func (c *Process) Told() {
 		c.p.set(c.name, story.Idle)
 		c.p.step(c.name, story.Says, story.T("lease.Lost fires, its context is cancelled: it stops working.",
 			"lease.Lost 触发，context 被取消：停止工作。"))
+	case <-c.p.Context().Done():
+		c.p.Fatal(c.p.Context().Err())
 	case <-time.After(patience):
 		c.p.Fatalf("%s was never told of its loss", c.name)
 	}

@@ -42,6 +42,8 @@ func (z *ZooKeeper) Session() *zk.Conn {
 			if e.State == zk.StateHasSession {
 				return conn
 			}
+		case <-z.p.Context().Done():
+			z.p.Fatal(z.p.Context().Err())
 		case <-end:
 			z.p.Fatal("there is no session with ZooKeeper")
 		}

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
@@ -48,6 +50,7 @@ func (s span) LabelX() int { return s.X + 4 }
 type pictureStep struct {
 	Number, X, Middle int
 	Class             string // the step's kind
+	At                string // since the experiment began
 	EN, ZH            string
 }
 
@@ -57,7 +60,7 @@ func draw(a *story.Act) *picture {
 	for i := range a.Steps {
 		s := &a.Steps[i]
 		p.Steps = append(p.Steps, pictureStep{
-			Number: i + 1, X: x(i), Middle: x(i) + column/2, Class: string(s.Kind), EN: named(s).In(story.EN), ZH: named(s).In(story.ZH),
+			Number: i + 1, X: x(i), Middle: x(i) + column/2, Class: string(s.Kind), At: since(s.At), EN: named(s).In(story.EN), ZH: named(s).In(story.ZH),
 		})
 	}
 	for _, name := range a.Cast {
@@ -105,6 +108,9 @@ func runs(steps []story.Step, of func(*story.Step) (class, label string)) []span
 }
 
 func x(step int) int { return left + column*step }
+
+// since is a time as the page shows it.
+func since(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
 
 // named is a step's text with who did it.
 func named(s *story.Step) story.Text {

@@ -14,7 +14,7 @@ import (
 var text string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"both": both, "draw": draw,
+	"both": both, "draw": draw, "since": since,
 	"number": func(i int) int { return i + 1 },
 	"style":  func(k story.Kind) string { return string(k) },
 	"named":  func(s story.Step) story.Text { return named(&s) },
