@@ -79,7 +79,7 @@ func fenced(p *play.Play, server *play.Redis) {
 	p.WatchLock("Redis", server.URL(), key)
 	goods := p.Guarded()
 	a, b := p.Process("A", server.URL(), key, lease), p.Process("B", server.URL(), key, lease)
-	a.Lock(lease)
+	a.Lock()
 	a.Stop()
 	b.BeginLock()
 	b.Granted()

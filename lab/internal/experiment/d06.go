@@ -123,7 +123,7 @@ func d06sound(p *play.Play, server *play.Redis) {
 	p.WatchLock("Redis", server.URL(), key)
 	p1 := p.Process("P1", server.URL(), key, lease)
 	p2, p3 := p.Process("P2", server.URL(), key, lease), p.Process("P3", server.URL(), key, lease)
-	p1.Lock(lease)
+	p1.Lock()
 	p2.BeginLock()
 	p3.BeginLock()
 	p1.Kill()

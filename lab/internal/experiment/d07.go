@@ -83,7 +83,7 @@ func d07failed(p *play.Play, server *play.Redis) {
 func d07sound(p *play.Play, server *play.Redis) {
 	p.WatchLock("Redis", server.URL(), key)
 	a, b := p.Process("A", server.URL(), key, lease), p.Process("B", server.URL(), key, lease)
-	a.Lock(lease)
+	a.Lock()
 	p.Show(a.Reenter(), "The owner travels in the lease's context; there is one hold more.", "所有者随租约的 context 传递；多了一层持有。")
 	a.Leave()
 	p.Show(!b.TryLock(), "A refused try changes nothing for A.", "被拒绝的尝试对 A 没有任何影响。")

@@ -83,7 +83,7 @@ func d09fence(p *play.Play) {
 	goods := p.Guarded()
 	a := p.Process("A", pair.Primary.URL(), key, 2*lease)
 	pair.Cut()
-	a.Lock(lease)
+	a.Lock()
 	pair.FailOver()
 	b := p.Process("B", pair.Replica.URL(), key, 2*lease)
 	p.Show(b.TryLock(), "The new primary has never heard of A. Until A's lease runs out, two believe to hold the lock.",

@@ -110,13 +110,13 @@ func d10sound(p *play.Play) {
 // d10forgets is a server that forgets a lock while it is held.
 func d10forgets(p *play.Play) {
 	server, goods := p.Redis(), p.Guarded()
-	a := p.Process("A", server.URL(), key, 4*lease) // renewed each 2.7 s: that much time B has to be inside beside it
-	a.Lock(lease)
+	a := p.Process("A", server.URL(), key, 4*lease) // renewed each 4 s: that much time B has to be inside beside it
+	a.Lock()
 	server.Restart()
 	server.Connect()
 	p.Fate("The server crashes and is started again. It has forgotten A.", "服务器崩溃后重启，忘了 A。")
 	b := p.Process("B", server.URL(), key, lease)
-	p.Show(b.Lock(lease), "B gets the lock.", "B 拿到锁。")
+	b.Lock()
 	p.Show(goods.Write(b), "B's token is larger, although the server remembers none: it is made of its clock.",
 		"服务器什么都不记得，B 的令牌仍然更大：令牌来自服务器的时钟。")
 	p.Show(!goods.Write(a), "Should A write before it is told, it is refused.", "A 如果在得知之前写数据，会被拒绝。")

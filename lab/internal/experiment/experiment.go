@@ -49,5 +49,5 @@ const (
 
 	// lease is that of the sound lock where it is to be lost or outlasted in an experiment: short, because the audience
 	// waits for it, and long enough for a machine that is busy with something else.
-	lease = 2 * time.Second
+	lease = 3 * time.Second
 )

@@ -147,8 +147,16 @@ func (c *Process) Says(en, zh string, args ...any) {
 	c.p.step(c.name, story.Says, story.T(en, zh, args...))
 }
 
-// Lock takes the lock, waiting at most that long, and reports whether it got it.
-func (c *Process) Lock(wait time.Duration) bool {
+// Lock takes the lock, which is free or about to be.
+func (c *Process) Lock() {
+	c.p.Helper()
+	if !c.LockFor(patience) {
+		c.p.Fatalf("%s cannot take the lock", c.name)
+	}
+}
+
+// LockFor takes the lock, waiting at most that long, and reports whether it got it.
+func (c *Process) LockFor(wait time.Duration) bool {
 	c.p.Helper()
 	c.send(&order{Do: "lock", Wait: wait.Milliseconds()})
 	return c.got("Lock")

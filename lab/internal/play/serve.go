@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,6 +60,9 @@ func (s *server) send(r *report) {
 	}
 }
 
+// ofHold are the orders that are about a hold.
+var ofHold = []string{"again", "leave", "unlock", "err"}
+
 // obey carries out one order. An error is in the report: the director judges it.
 func (s *server) obey(o *order) *report {
 	ctx := context.Background()
@@ -66,6 +70,9 @@ func (s *server) obey(o *order) *report {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(o.Wait)*time.Millisecond)
 		defer cancel()
+	}
+	if s.lease == nil && slices.Contains(ofHold, o.Do) {
+		return &report{Why: "it never had the lock"}
 	}
 	switch o.Do {
 	case "open":
@@ -77,9 +84,6 @@ func (s *server) obey(o *order) *report {
 	case "leave":
 		return said(s.again.Unlock(ctx))
 	case "unlock":
-		if s.lease == nil {
-			return &report{Why: "it never had the lock"}
-		}
 		return said(s.lease.Unlock(ctx))
 	case "err":
 		return said(s.lease.Err())
