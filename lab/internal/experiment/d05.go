@@ -78,7 +78,12 @@ func fenced(p *play.Play, server *play.Redis) {
 	p.Helper()
 	p.WatchLock("Redis", server.URL(), key)
 	goods := p.Guarded()
-	a, b := p.Process("A", server.URL(), key, lease), p.Process("B", server.URL(), key, lease)
+	overtaken(p, goods, p.Process("A", server.URL(), key, lease), p.Process("B", server.URL(), key, lease))
+}
+
+// overtaken is A, who stands still, and B, who gets the lock meanwhile.
+func overtaken(p *play.Play, goods *play.Guarded, a, b *play.Process) {
+	p.Helper()
 	a.Lock()
 	a.Stop()
 	b.BeginLock()

@@ -20,6 +20,8 @@ func d09() *Experiment {
 		run: func(p *play.Play) {
 			d09lost(p)
 			d09redlock(p)
+			p.Sound("interlock's Redlock: one of five dies", "interlock 的 Redlock：五个节点死掉一个")
+			d09quorum(p)
 			p.Sound("wait for the replica before the grant counts (?replicas=1)", "等副本确认之后才算拿到（?replicas=1）")
 			d09wait(p)
 			p.Fenced("without waiting: the fence refuses the old holder", "不等副本：由围栏拒绝旧的持有者")
@@ -61,6 +63,21 @@ func d09redlock(p *play.Play) {
 	b.Got(false, ok, nil)
 	p.ShowAlone("Four nodes still know A, and B needs three. No single server's memory decides.",
 		"还有四个节点知道 A，而 B 需要三个。不由任何一台服务器的记忆说了算。")
+}
+
+func d09quorum(p *play.Play) {
+	all := fiveMore(p)
+	url := redlock(addrs(all))
+	a, b := p.Process("A", url, key, 2*lease), p.Process("B", url, key, 2*lease)
+	a.Lock()
+	all[0].Kill()
+	p.Fate("Node 1 is killed (kill -9).", "节点 1 被杀死（kill -9）。")
+	p.Show(!b.TryLock(), "A majority knows A.", "多数节点知道 A。")
+	a.Renewed(2)
+	p.Show(a.Unlock(), "A's lease was renewed by four nodes, and its release confirmed.", "四个节点给 A 续了期，释放也得到了确认。")
+	b.Lock()
+	p.Show(b.Unlock(), "Then B gets in.", "然后 B 才进来。")
+	p.ShowAlone("Never were two inside, and nobody waited for node 1.", "任何时刻都没有两个人同时在里面，也没有人等节点 1。")
 }
 
 func d09wait(p *play.Play) {

@@ -16,14 +16,20 @@ func d10() *Experiment {
 		Needs: []string{"redis"},
 		About: story.T("Redlock asks five independent servers and needs three. It holds when one of them dies (D9). It rests on three "+
 			"assumptions: no clock jumps, nobody stands still for longer than the lease, no server forgets. Each act breaks one "+
-			"of them. The textbook's lock has no token, so no resource could tell the two holders apart.",
+			"of them. The textbook's lock has no token, so no resource could tell the two holders apart; interlock's has, and a node "+
+			"that has forgotten does not vote until all leases of before are over.",
 			"Redlock 向五台独立的服务器加锁，三台同意才算。死掉一台没问题（D9）。它依赖三个假设：时钟不跳变，没有人停顿超过租约，"+
 				"没有服务器失忆。下面每一幕打破其中一个。教科书版的 Redlock 没有令牌，资源没法分辨两个持有者。"),
 		run: func(p *play.Play) {
 			d10jump(p)
 			d10pause(p)
 			d10restart(p)
-			d10sound(p)
+			p.Sound("a node is started again, and empty", "节点重启后是空的")
+			d10rests(p)
+			p.Fenced("a clock jumps; the resource checks tokens", "时钟跳变；资源检查令牌")
+			d10refused(p)
+			p.Sound("the holder stands still; the resource checks tokens", "持有者停住；资源检查令牌")
+			d10still(p)
 		},
 	}
 }
@@ -98,29 +104,4 @@ func d10restart(p *play.Play) {
 	_, ok = lockB.TryLock(p.Context(), "B", 30*time.Second)
 	b.Got(true, ok, nil)
 	p.ShowClash("Each has a majority: one memory was enough.", "两个人都有多数：一个节点失忆就够了。")
-}
-
-func d10sound(p *play.Play) {
-	p.Sound("the holder stands still; the resource checks tokens", "持有者停住；资源检查令牌")
-	fenced(p, p.Redis())
-	p.Fenced("the server is started again, and empty; the resource checks tokens", "服务器重启后是空的；资源检查令牌")
-	d10forgets(p)
-}
-
-// d10forgets is a server that forgets a lock while it is held.
-func d10forgets(p *play.Play) {
-	server, goods := p.Redis(), p.Guarded()
-	a := p.Process("A", server.URL(), key, 4*lease) // renewed each 4 s: that much time B has to be inside beside it
-	a.Lock()
-	server.Restart()
-	server.Connect()
-	p.Fate("The server crashes and is started again. It has forgotten A.", "服务器崩溃后重启，忘了 A。")
-	b := p.Process("B", server.URL(), key, lease)
-	b.Lock()
-	p.Show(goods.Write(b), "B's token is larger, although the server remembers none: it is made of its clock.",
-		"服务器什么都不记得，B 的令牌仍然更大：令牌来自服务器的时钟。")
-	p.Show(!goods.Write(a), "Should A write before it is told, it is refused.", "A 如果在得知之前写数据，会被拒绝。")
-	a.Told()
-	p.Show(true, "And its next renewal tells A.", "而 A 在下一次续期时得知。")
-	b.Unlock()
 }

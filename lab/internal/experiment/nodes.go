@@ -1,8 +1,11 @@
 package experiment
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/lab/exhibit"
 	"github.com/interlock-go/interlock/lab/internal/play"
 )
@@ -19,6 +22,49 @@ func fiveNodes(p *play.Play) []*play.Redis {
 		p.Watch(label(i), all[i].Value(key))
 	}
 	return all
+}
+
+// fiveMore starts five servers for interlock's Redlock.
+func fiveMore(p *play.Play) []*play.Redis {
+	p.Helper()
+	all := make([]*play.Redis, nodes)
+	for i := range all {
+		all[i] = p.Redis()
+		p.WatchNode(label(i), all[i], key)
+	}
+	return all
+}
+
+// redlock is the address of servers as interlock opens them.
+func redlock(addrs []string) string { return "redlock://" + strings.Join(addrs, ",") }
+
+// addrs are the addresses of servers.
+func addrs(nodes []*play.Redis) []string {
+	var all []string
+	for _, node := range nodes {
+		all = append(all, node.Addr())
+	}
+	return all
+}
+
+// behind puts cables before those servers that reachable does not name, and returns all addresses and what cuts the cables.
+func behind(p *play.Play, nodes []*play.Redis, reachable ...int) (all []string, cut func()) {
+	p.Helper()
+	var cables []*servers.Proxy
+	all = addrs(nodes)
+	for i := range all {
+		if !slices.Contains(reachable, i+1) {
+			cable := servers.NewProxy(p, all[i])
+			all[i] = cable.Addr()
+			cables = append(cables, cable)
+		}
+	}
+	return all, func() {
+		for _, cable := range cables {
+			cable.Refuse()
+			cable.Reset()
+		}
+	}
 }
 
 func label(i int) string { return "node " + strconv.Itoa(i+1) }

@@ -37,17 +37,32 @@ func (p *Play) look(locks *interlock.Client, name string) (driver.LockInfo, bool
 	return driver.LockInfo{}, false
 }
 
+// WatchNode has the picture show who holds an interlock lock as one Redis says, as long as that runs.
+func (p *Play) WatchNode(label string, node *Redis, name string) {
+	p.Helper()
+	locks := p.looker(node.URL())
+	p.Watch(label, func() string {
+		if !node.Alive() {
+			return ""
+		}
+		return p.holder(locks, name)
+	})
+}
+
 // WatchLock has the picture show who holds an interlock lock, as its engine says.
 func (p *Play) WatchLock(server, url, name string) {
 	p.Helper()
 	locks := p.looker(url)
-	p.Watch(server, func() string {
-		info, ok := p.look(locks, name)
-		if !ok || len(info.Holders) == 0 {
-			return ""
-		}
-		return info.Holders[0].Client
-	})
+	p.Watch(server, func() string { return p.holder(locks, name) })
+}
+
+// holder returns who holds a lock as its engine says, or "".
+func (p *Play) holder(locks *interlock.Client, name string) string {
+	info, ok := p.look(locks, name)
+	if !ok || len(info.Holders) == 0 {
+		return ""
+	}
+	return info.Holders[0].Client
 }
 
 // awaitQueued returns when the engine knows that a client wants the lock, or has it: who asks next comes after it.

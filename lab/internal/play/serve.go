@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	_ "github.com/interlock-go/interlock/mysqllock" // mysql://
-	_ "github.com/interlock-go/interlock/redislock" // redis://
-	_ "github.com/interlock-go/interlock/zklock"    // zk://
+	_ "github.com/interlock-go/interlock/mysqllock"         // mysql://
+	_ "github.com/interlock-go/interlock/redislock"         // redis://
+	_ "github.com/interlock-go/interlock/redislock/redlock" // redlock://
+	_ "github.com/interlock-go/interlock/zklock"            // zk://
 )
 
 // env tells a process that it is one of a play.
