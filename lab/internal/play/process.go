@@ -150,9 +150,12 @@ func (c *Process) Says(en, zh string, args ...any) {
 // Lock takes the lock, which is free or about to be.
 func (c *Process) Lock() {
 	c.p.Helper()
-	if !c.LockFor(patience) {
-		c.p.Fatalf("%s cannot take the lock", c.name)
+	c.send(&order{Do: "lock", Wait: patience.Milliseconds()})
+	r := c.answer()
+	if !r.OK {
+		c.p.Fatalf("%s cannot take the lock: %s", c.name, r.Why)
 	}
+	c.granted("Lock", r)
 }
 
 // LockFor takes the lock, waiting at most that long, and reports whether it got it.
@@ -191,10 +194,15 @@ func (c *Process) got(call string) bool {
 		c.p.step(c.name, story.Asks, c.refusal(call, r.Why))
 		return false
 	}
+	c.granted(call, r)
+	return true
+}
+
+// granted tells of a grant.
+func (c *Process) granted(call string, r *report) {
 	c.stamp = fence.Stamp{Token: r.Token, Nonce: r.Nonce}
 	c.p.set(c.name, story.Holds)
 	c.p.step(c.name, story.Asks, story.T("%s  →  held, token %s", "%s  →  拿到锁，令牌 %s", call, c.p.Token(r.Token)))
-	return true
 }
 
 func (c *Process) refusal(call, why string) story.Text {

@@ -52,7 +52,7 @@ const (
 
 // Step is one line of the story, and how things stand after it.
 type Step struct {
-	At     time.Duration    `json:"at"` // since the story began
+	At     time.Duration    `json:"at_ns"` // since the story began
 	Who    string           `json:"who,omitempty"`
 	Kind   Kind             `json:"kind"`
 	Text   Text             `json:"text"`
