@@ -95,7 +95,7 @@ func d06clocks(p *play.Play, server *play.Redis) {
 	got, err := locks[0].TryLock(p.Context())
 	actors[0].Got(true, got, err)
 	locks[1].Now = at(1_060_000)
-	actors[1].Says("has a clock that is 60 s ahead: to B the lock ended 50 s ago.", "的时钟快 60 秒：在 B 看来，锁 50 秒前就过期了。")
+	actors[1].Says("has a clock that is 60 s ahead: to B the lock ended 50 s ago.", "时钟快了 60 秒：在 B 看来，锁 50 秒前就过期了。")
 	got, err = locks[1].TryLock(p.Context())
 	actors[1].Got(true, got, err)
 	p.ShowClash("No lease has ended, and two are inside.", "没有任何租约到期，却有两个人在里面。")

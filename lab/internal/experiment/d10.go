@@ -19,7 +19,8 @@ func d10() *Experiment {
 			"of them. The textbook's lock has no token, so no resource could tell the two holders apart; interlock's has, and a node "+
 			"that has forgotten does not vote until all leases of before are over.",
 			"Redlock 向五台独立的服务器加锁，三台同意才算。死掉一台没问题（D9）。它依赖三个假设：时钟不跳变，没有人停顿超过租约，"+
-				"没有服务器失忆。下面每一幕打破其中一个。教科书版的 Redlock 没有令牌，资源没法分辨两个持有者。"),
+				"没有服务器失忆。下面每一幕打破其中一个。教科书版的 Redlock 没有令牌，资源没法分辨两个持有者；"+
+				"interlock 的有令牌，而且失忆的节点在旧租约全部到期之前不投票。"),
 		run: func(p *play.Play) {
 			d10jump(p)
 			d10pause(p)

@@ -71,6 +71,10 @@ func (a *Actor) Got(want, got bool, err error) {
 	if err != nil || got != want {
 		a.p.Fatalf("%s: the exhibit returned %v, %v instead of %v", a.name, got, err, want)
 	}
+	if got && a.p.state(a.name) == story.Holds {
+		a.Says("is told that it has the lock once more.", "被告知又拿到了一次锁。")
+		return
+	}
 	if got {
 		a.Believes(true, "has got it, and begins to work.", "拿到了锁，开始干活。")
 		return
@@ -84,7 +88,7 @@ func (a *Actor) Freed(err error) {
 	if err != nil {
 		a.p.Fatalf("%s: the exhibit's release: %v", a.name, err)
 	}
-	a.Believes(false, "believes that it has released its own lock.", "以为自己释放的是自己的锁。")
+	a.Believes(false, "is done, and believes that it has released its lock.", "干完了，认为自己的锁已经释放。")
 }
 
 // Kill ends a client that is in no call.
