@@ -147,7 +147,9 @@ func d08sound(p *play.Play, server *play.Redis) {
 	a, b := p.Process("A", server.URL(), key, lease), p.Process("B", server.URL(), key, lease)
 	a.Lock()
 	p.Show(!b.TryLock(), "A try says no, at once.", "尝试失败，立即返回。")
-	p.Show(!b.LockFor(500*time.Millisecond),
+	refused := !b.LockFor(500 * time.Millisecond)
+	p.AwaitNoWaiters(server.URL(), key)
+	p.Show(refused,
 		"A wait of 500 ms says no after 500 ms, and leaves nothing behind. It has nothing to do with the lease.",
 		"等 500 毫秒就在 500 毫秒后返回失败，什么都不留下。它和租约无关。")
 	p.Show(a.Reenter(), "A re-enters.", "A 重入。")

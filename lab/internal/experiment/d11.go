@@ -128,7 +128,8 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 	}
 	release(p, winner)
 	p.Mark(story.Idle, names()...)
-	p.Show(inOrder, "All %d had their turn, in the order in which they came, and each release woke one waiter.",
+	woken = server.Woken() - begin
+	p.Show(inOrder && woken <= 2*(waiters+1), "All %d had their turn, in the order in which they came, and each release woke one waiter.",
 		"%d 个人按到来的顺序全部轮到，每次释放只叫醒一个等待者。", waiters)
 }
 

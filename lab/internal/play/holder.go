@@ -65,6 +65,18 @@ func (p *Play) holder(locks *interlock.Client, name string) string {
 	return info.Holders[0].Client
 }
 
+// AwaitNoWaiters returns when nobody waits for the lock any more.
+func (p *Play) AwaitNoWaiters(url, name string) {
+	p.Helper()
+	locks := p.looker(url)
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if info, _ := p.look(locks, name); len(info.Waiters) == 0 {
+			return
+		}
+	}
+	p.Fatal("somebody waits still")
+}
+
 // awaitQueued returns when the engine knows that a client wants the lock, or has it: who asks next comes after it.
 func (p *Play) awaitQueued(url, name, client string) {
 	p.Helper()

@@ -94,7 +94,9 @@ func (s *server) obey(o *order) *report {
 		}
 		return &report{OK: true}
 	case "mutex":
-		return &report{OK: s.language.TryLock()}
+		got := make(chan bool)
+		go func() { got <- s.language.TryLock() }() // another goroutine each time, as the story says
+		return &report{OK: <-got}
 	case "unmutex":
 		s.language.Unlock()
 		return &report{OK: true}
