@@ -65,12 +65,12 @@ func (p *Play) holder(locks *interlock.Client, name string) string {
 	return info.Holders[0].Client
 }
 
-// AwaitNoWaiters returns when nobody waits for the lock any more.
+// AwaitNoWaiters returns when nobody waits any more for the lock, which somebody holds.
 func (p *Play) AwaitNoWaiters(url, name string) {
 	p.Helper()
 	locks := p.looker(url)
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if info, _ := p.look(locks, name); len(info.Waiters) == 0 {
+		if info, ok := p.look(locks, name); ok && len(info.Waiters) == 0 {
 			return
 		}
 	}
