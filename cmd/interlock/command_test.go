@@ -43,6 +43,7 @@ func TestHelp_IsAsReviewed(t *testing.T) {
 	for name, args := range map[string][]string{
 		"help":             {"--help"},
 		"help-run":         {"run", "--help"},
+		"help-sem":         {"sem", "--help"},
 		"help-exit-codes":  {"help", "exit-codes"},
 		"help-environment": {"help", "environment"},
 		"help-engines":     {"help", "engines"},

@@ -86,6 +86,8 @@ func judge(err error) outcome {
 		o = outcome{exitLost, "lost", false}
 	case errors.Is(err, interlock.ErrUnsupported):
 		o = outcome{exitUsage, "unsupported", false}
+	case errors.Is(err, interlock.ErrConflict):
+		o = outcome{exitUsage, "conflict", false}
 	case errors.Is(err, interlock.ErrNotHeld):
 		o = outcome{exitNone, "not_held", false}
 	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):

@@ -35,7 +35,7 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	if o.owner != "" {
 		ctx = interlock.WithOwner(ctx, o.owner)
 	}
-	m := e.client.Mutex(name, &interlock.LockOptions{Label: o.label, MinHold: o.minHold, LossDelay: o.lossDelay})
+	m := o.locker(e.client, name)
 	began := time.Now()
 	lease, err := a.tryLock(ctx, m)
 	var held *interlock.HeldError
@@ -98,7 +98,7 @@ func (a *app) claimed(ctx context.Context, lease *interlock.Lease, full time.Dur
 	return nil, errors.Join(err, lease.Unlock(undo))
 }
 
-func (a *app) tryLock(ctx context.Context, m *interlock.Mutex) (*interlock.Lease, error) {
+func (a *app) tryLock(ctx context.Context, m locker) (*interlock.Lease, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
 	lease, err := m.TryLock(ctx)

@@ -33,8 +33,10 @@ const runExample = `  interlock run nightly -- ./backup.sh --full
   interlock run nightly --no-wait -E 0 -- ./backup.sh     # in cron: skip quietly if it still runs
   interlock run deploy --wait 5m -c 'make build && make push'`
 
-// runOptions are the flags of run.
+// runOptions are the flags of run, and of sem.
 type runOptions struct {
+	command                    string // run or sem
+	limit, permits             int    // of sem
 	wait, lease, grace         time.Duration
 	minHold, lossDelay         time.Duration
 	waitGiven, graceGiven      bool
@@ -45,7 +47,7 @@ type runOptions struct {
 }
 
 func (a *app) runCommand() *cobra.Command {
-	var o runOptions
+	o := runOptions{command: "run"}
 	cmd := &cobra.Command{
 		Use:     "run NAME [flags] -- CMD [ARG...]",
 		Short:   "Run a command while holding a lock",
@@ -56,6 +58,12 @@ func (a *app) runCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     a.completeFirstName,
 	}
+	a.addJob(cmd, &o)
+	return cmd
+}
+
+// addJob gives cmd the flags of a command that runs a job, and what it does.
+func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what stands behind the command is the command's
 	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the lock; 0 means not at all (default: for ever)")
@@ -85,16 +93,15 @@ func (a *app) runCommand() *cobra.Command {
 		if argv, err = o.resolve(name, argv); err != nil {
 			return err
 		}
-		return a.runUnderLock(cmd.Context(), &o, name, argv)
+		return a.runUnderLock(cmd.Context(), o, name, argv)
 	}
-	return cmd
 }
 
 // splitRunArgs finds the name and the command, or that help is wanted. Flags may stand before and behind the name, so what
 // stops at the name is parsed a second time.
 func splitRunArgs(cmd *cobra.Command, args []string) (name string, argv []string, help bool, err error) {
 	if len(args) == 0 {
-		return "", nil, false, usage("run wants the name of a lock and a command")
+		return "", nil, false, usage("%s wants the name of a lock and a command", cmd.Name())
 	}
 	if err := cmd.Flags().Parse(args[1:]); err != nil {
 		return "", nil, false, usage("%v", err)
@@ -119,9 +126,14 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 		}
 		argv = []string{"/bin/sh", "-c", o.shell}
 	}
+	if o.command == "sem" {
+		if err := o.checkPermits(); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case len(argv) == 0:
-		return nil, usage("run wants a command after the name of the lock: interlock run %s -- CMD", name)
+		return nil, usage("%s wants a command after the name of the lock: interlock %[1]s %s -- CMD", o.command, name)
 	case argv[0] == "":
 		return nil, usage("the command is empty")
 	case o.wait < 0:

@@ -5,11 +5,11 @@ import "github.com/spf13/cobra"
 // exitCodesText is the table of the package documentation, for people who read help instead.
 const exitCodesText = `Exit codes of interlock:
 
-  0-63   of run: the job's own; of the other commands: 0 is success,
+  0-63   of run and sem: the job's own; of the others: 0 is success,
          1 "there is no such lock", or break was answered no; doctor: 0 ok,
          1 warnings, 2 failures
-  64     wrong use: a flag, an argument, a URL, or something that this
-         engine cannot do
+  64     wrong use: a flag, an argument, a URL, another limit than the one
+         in use, or something that this engine cannot do
   69     the engine cannot be reached, did not answer or lets nobody in
   75     held by another owner, and waiting was not wanted or is over
          (-E sets another code, 0 included)
@@ -23,7 +23,7 @@ const exitCodesText = `Exit codes of interlock:
 
 With -o json an error is one JSON object on stderr:
   {"schemaVersion":1,"code":"held","message":"...","retryable":true}
-Its codes: usage, unsupported, unavailable, held, lost, not_held,
+Its codes: usage, unsupported, conflict, unavailable, held, lost, not_held,
 not_executable, not_found, interrupted, failed.
 `
 
@@ -36,14 +36,15 @@ const environmentText = `Environment that interlock reads:
   XDG_STATE_HOME     where the default engine keeps its files, in
                      interlock/locks (default ~/.local/state)
 
-Environment that a job started by "interlock run" gets, beside all that
-interlock was given:
+Environment that a job started by "interlock run" or "interlock sem" gets,
+beside all that interlock was given:
 
   INTERLOCK_NAME     the name of the lock
   INTERLOCK_TOKEN    the fencing token. It grows with every acquisition:
                      let the resource refuse a smaller one than it has
                      seen. No lock can stop a job on a machine that stood
-                     still, but this can.
+                     still, but this can. (Not with permits of a semaphore:
+                     their holders are inside together.)
   INTERLOCK_OWNER    who holds the lock, as operators see it. After
                      "run --owner NAME" a command inside the job re-enters
                      the lock with --owner "$INTERLOCK_OWNER", on engines

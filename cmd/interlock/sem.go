@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+
+	"github.com/interlock-go/interlock"
+	"github.com/spf13/cobra"
+)
+
+const semLong = `Run a command while holding permits of the semaphore NAME, and end with its exit code.
+
+At most --limit permits are out at a time, over all machines, so that many commands run side by side; each takes
+--permits of them. They are served in the order in which they came: a command that wants many is not overtaken by those
+that want few. The permits of a machine that vanishes come back when its lease has ended. All that use a semaphore at
+the same time must give it the same limit: another one is refused.
+
+Everything else is as with "interlock run": waiting, signals, what happens when the permits cannot be kept, exit codes.
+Semaphores have names of their own: sem NAME and run NAME are different locks. Not every engine has them; files have not.`
+
+const semExample = `  interlock sem transcode --limit 4 -- ffmpeg -i in.mov out.mp4
+  interlock sem memory --limit 64 --permits 16 -- ./big-job      # gigabytes
+  find . -name '*.raw' | xargs -P 0 -I{} interlock sem convert --limit 8 -- ./convert {}`
+
+func (a *app) semCommand() *cobra.Command {
+	o := runOptions{command: "sem"}
+	cmd := &cobra.Command{
+		Use:                   "sem NAME --limit N [--permits K] [flags] -- CMD [ARG...]",
+		Short:                 "Run a command while holding permits of a semaphore",
+		Long:                  semLong + "\n\n" + exitCodesText,
+		Example:               semExample,
+		GroupID:               "jobs",
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeFirstName,
+	}
+	cmd.Flags().IntVar(&o.limit, "limit", 0, "how many permits there are; required")
+	cmd.Flags().IntVar(&o.permits, "permits", 1, "how many of them the command takes")
+	a.addJob(cmd, &o)
+	return cmd
+}
+
+// checkPermits checks the flags that only sem has.
+func (o *runOptions) checkPermits() error {
+	switch {
+	case o.limit == 0:
+		return usage("sem wants --limit: how many permits there are")
+	case o.limit < 0:
+		return usage("--limit %d must be at least 1", o.limit)
+	case o.permits < 1:
+		return usage("--permits %d must be at least 1", o.permits)
+	case o.permits > o.limit:
+		return usage("--permits %d is more than there are: --limit %d", o.permits, o.limit)
+	}
+	return nil
+}
+
+// locker is what a job runs under.
+type locker interface {
+	Lock(ctx context.Context) (*interlock.Lease, error)
+	TryLock(ctx context.Context) (*interlock.Lease, error)
+}
+
+// locker is the lock that the flags mean.
+func (o *runOptions) locker(c *interlock.Client, name string) locker {
+	opts := &interlock.LockOptions{Label: o.label, MinHold: o.minHold, LossDelay: o.lossDelay}
+	if o.command == "sem" {
+		return permits{c.Semaphore(name, o.limit, opts), o.permits}
+	}
+	return c.Mutex(name, opts)
+}
+
+// permits are so many of a semaphore, as a lock.
+type permits struct {
+	of *interlock.Semaphore
+	n  int
+}
+
+func (p permits) Lock(ctx context.Context) (*interlock.Lease, error) { return p.of.Acquire(ctx, p.n) }
+
+func (p permits) TryLock(ctx context.Context) (*interlock.Lease, error) {
+	return p.of.TryAcquire(ctx, p.n)
+}
