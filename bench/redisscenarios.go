@@ -16,6 +16,8 @@ const onRedis = "redis"
 // The peers that are compared with, and interlock, which is left out of a build that does not know it.
 const (
 	interlockRedis = "interlock-redis"
+	interlockRW    = "interlock-redis-rw"
+	interlockSem   = "interlock-redis-sem"
 	floorAlone     = "set-nx"
 	floorHandoff   = "blpop"
 	rueidislock    = "rueidislock"
@@ -34,6 +36,9 @@ const (
 	herdLimit    = 10 * time.Second
 	herdRounds   = 3 // at most: with some peers everybody waits until the limit
 	quietFor     = 500 * time.Millisecond
+	sharing      = 64 // goroutines that want to be inside together
+	sharers      = 4  // processes that they are of
+	sharedHold   = time.Millisecond
 	handoffTimes = 4 // a hand-off is measured for so many times as long: there are few in a second
 )
 
@@ -41,7 +46,7 @@ const (
 func redisScenarios() []scenario {
 	all := []scenario{
 		redisPair(false), redisPair(true), redisKeys(), redisOneProcess(), redisProcesses(1), redisProcesses(manyEach), redisHandoff(), redisHerd(),
-		redisHolds(),
+		redisHolds(), redisReaders(), redisPermits(),
 	}
 	for i := range all {
 		all[i].redis = true
@@ -185,6 +190,43 @@ func redisHolds() scenario {
 			{peer: interlockRedis, of: kept(bytesEach), atMost: mostBytes, says: what + "bytes for each"},
 			{peer: interlockRedis, of: kept(goroutinesEach), atMost: mostGoroutines, says: what + "goroutines for each"},
 			{peer: interlockRedis, of: kept(gone), none: true, says: what + "lost or never taken"},
+		},
+	}
+}
+
+// redisReaders and redisPermits are about what may be shared: the mutex, which lets in one at a time, is what both are
+// compared with. No Go library on Redis that could be measured here has either.
+func redisReaders() scenario {
+	who := fmt.Sprintf("%d processes x %d on one key, 95 %% reads, %v inside", sharers, sharing/sharers, sharedHold)
+	return scenario{
+		name:  "redis-rw",
+		title: "Redis: " + who,
+		job: workload.Job{
+			Kind: workload.Contend, Processes: sharers, Goroutines: sharing / sharers, Hold: sharedHold, Sharing: workload.Readers,
+		},
+		peers: []string{interlockRW},
+		bases: []string{interlockRedis},
+		wants: []want{
+			{peer: interlockRW, base: interlockRedis, atLeast: 2, says: who + ": RWMutex against Mutex"},
+			{peer: interlockRW, of: worst, atLeast: 0.8, says: who + ": smallest share of a process, of a fair one"},
+		},
+	}
+}
+
+func redisPermits() scenario {
+	who := fmt.Sprintf("%d processes x %d on one key, %d may be inside, for %v", sharers, sharing/sharers, peer.Permits, sharedHold)
+	return scenario{
+		name:  "redis-sem",
+		title: "Redis: " + who,
+		job: workload.Job{
+			Kind: workload.Contend, Processes: sharers, Goroutines: sharing / sharers, Hold: sharedHold, Sharing: workload.Several,
+		},
+		peers: []string{interlockSem, "blpop-8"},
+		bases: []string{interlockRedis, "blpop-8"},
+		wants: []want{
+			{peer: interlockSem, base: interlockRedis, atLeast: 3, says: who + ": Semaphore against Mutex"},
+			{peer: interlockSem, base: "blpop-8", says: who + ": Semaphore against BLPOP on a list of permits"},
+			{peer: interlockSem, of: worst, atLeast: 0.8, says: who + ": smallest share of a process, of a fair one"},
 		},
 	}
 }

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/redis/rueidis"
 )
@@ -24,20 +25,41 @@ func blpop() Spec {
 	}
 }
 
+// blpopPermits is the floor of a semaphore: as many elements as there are permits.
+func blpopPermits() Spec {
+	return Spec{
+		Name:  "blpop-8",
+		Does:  "the same with 8 elements, as permits of a semaphore",
+		Redis: true, Sends: []string{"lpush"},
+		Open: func(_ context.Context, at Place) (Peer, error) {
+			c, err := newRueidis(at)
+			if err != nil {
+				return nil, err
+			}
+			return &baton{client: c, more: Permits - 1}, nil
+		},
+	}
+}
+
 // blpopSeconds bounds one BLPOP, after which another one follows. The bound is the server's and not a context's, because
 // with a context that can end rueidis needs two more goroutines for a call, and the floor would be higher.
 const blpopSeconds = 5
 
-// seed puts the element into a list, once.
+// seed puts the element into a list, and so many more of them, once.
 //
-// KEYS[1] is the list, KEYS[2] the key that says that it was done. It returns nothing of interest.
+// KEYS[1] is the list, KEYS[2] the key that says that it was done, ARGV[1] how many more. It returns nothing of interest.
 var seed = rueidis.NewLuaScript(`
 if redis.call('SETNX', KEYS[2], '1') == 1 then
-	redis.call('LPUSH', KEYS[1], 'token')
+	for _ = 0, tonumber(ARGV[1]) do
+		redis.call('LPUSH', KEYS[1], 'token')
+	end
 end
 return 1`)
 
-type baton struct{ client rueidis.Client }
+type baton struct {
+	client rueidis.Client
+	more   int // elements, beside the first
+}
 
 // Worker returns a worker on the list, which has its element then.
 func (b *baton) Worker() (Worker, error) { return b.WorkerOn(lockName) }
@@ -45,7 +67,7 @@ func (b *baton) Worker() (Worker, error) { return b.WorkerOn(lockName) }
 // WorkerOn is Worker on another list.
 func (b *baton) WorkerOn(name string) (Worker, error) {
 	key := "list:" + name
-	err := seed.Exec(context.Background(), b.client, []string{key, "seeded:" + name}, nil).Error()
+	err := seed.Exec(context.Background(), b.client, []string{key, "seeded:" + name}, []string{strconv.Itoa(b.more)}).Error()
 	return &batonWorker{client: b.client, key: key}, err
 }
 

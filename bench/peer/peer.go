@@ -89,8 +89,8 @@ func Known(name string) bool {
 func All() []Spec {
 	return []Spec{
 		interlockFile(), filelockDriver(), interlockMem(), flockOpened(), flockKept(), syncMutex(),
-		interlockOnRedis(),
-		setNX(), setNXPool(), setNXFenced(), blpop(), redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(),
+		interlockOnRedis(), interlockRWOnRedis(), interlockSemOnRedis(),
+		setNX(), setNXPool(), setNXFenced(), blpop(), redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(), blpopPermits(),
 		interlockOn(engined.ZK), zkLock(),
 		interlockOn(engined.Etcd), etcdMutex(),
 		interlockOn(engined.MySQL), getLock(), getLockToken(),

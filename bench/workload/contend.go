@@ -113,7 +113,9 @@ func drive(ctx, waiting context.Context, worker peer.Worker, j *Job, win *window
 			t.counted++
 		}
 		t.all++
-		w.step(j.Hold)
+		if err := w.inside(worker, j); err != nil {
+			return t, err
+		}
 		if err := worker.Unlock(ctx); err != nil {
 			return t, err
 		}

@@ -44,9 +44,10 @@ type Job struct {
 	// Of Contend.
 	Processes  int
 	Goroutines int           // of each process
-	Hold       time.Duration // busy work inside
+	Hold       time.Duration // busy work inside, or idle time if Sharing
 	Every      int           // of how many acquisitions one is timed; 0 means every one
 	Distinct   bool          // each goroutine has a lock of its own
+	Sharing    Sharing       // who may be inside together
 
 	// Of Turns.
 	Peers []string // in place of Peer
