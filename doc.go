@@ -16,7 +16,8 @@
 //
 // # Guarantees
 //
-// At any time at most one owner holds a mutex, as its engine sees it. A holder believes in its hold only inside the trust
+// At any time at most one owner holds a mutex, as its engine sees it; one writes or any number read under a read/write lock;
+// and no more permits of a semaphore are out than there are. A holder believes in its hold only inside the trust
 // window: from before the request was sent, for the lease less an allowance for drifting clocks. When the window ends
 // unrenewed, the hold is lost in this process before the engine can give the lock to another. So holders that stop when
 // they are told never overlap, as long as clocks run at rates that differ by less than 1 % and the assumptions in the
@@ -31,6 +32,12 @@
 // Locks are re-entrant by owner. Each Lock at the top level makes a new, anonymous owner; [Lease.Context] carries it into
 // the work, and every Lock with that context re-enters, in whichever goroutine. [WithOwner] names an owner, which may then
 // re-enter from another process too. The lock is free when the owner's last hold ends.
+//
+// # Readers, writers, permits
+//
+// [Client.RWMutex] is a lock for many readers or one writer, with an upgradeable read that turns into the write without
+// letting another writer in between, and writes that turn into reads. [Client.Semaphore] is one with a number of permits.
+// Both are fair, and each hold has a lease of its own. Engines that lack them say why: ErrUnsupported.
 //
 // # Losing a lock
 //

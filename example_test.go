@@ -176,3 +176,59 @@ func ExampleClient_Locks() {
 	}
 	// Output: mutex shop/7 web-1 0
 }
+
+// A read that may be followed by a write takes the upgradeable read: nobody else writes in between.
+func ExampleLease_Upgrade() {
+	ctx := context.Background()
+	locks, err := interlock.Open(ctx, "mem://upgrade", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+	catalogue := locks.RWMutex("catalogue", nil)
+
+	reader, err := catalogue.RLock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := catalogue.ULock(ctx) // beside the reader
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("read, and found out of date")
+	_ = reader.Unlock(ctx) // Upgrade would wait for it
+	if err := lease.Upgrade(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("written, and still what was read")
+	if err := lease.Downgrade(ctx); err != nil { // lets readers in
+		log.Fatal(err)
+	}
+	fmt.Println(lease.Unlock(ctx))
+	// Output:
+	// read, and found out of date
+	// written, and still what was read
+	// <nil>
+}
+
+// At most eight conversions at a time, over all machines; a big one counts for four.
+func ExampleSemaphore_Acquire() {
+	ctx := context.Background()
+	locks, err := interlock.Open(ctx, "mem://semaphore", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+	conversions := locks.Semaphore("conversions", 8, nil)
+
+	big, err := conversions.Acquire(ctx, 4)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = conversions.TryAcquire(ctx, 5)
+	fmt.Println("five more are too many:", errors.Is(err, interlock.ErrHeld))
+	fmt.Println(big.Unlock(ctx)) // all four
+	// Output:
+	// five more are too many: true
+	// <nil>
+}

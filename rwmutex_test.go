@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/fence"
 )
 
 // must fails unless a call of an RWMutex or Semaphore has brought a hold.
@@ -680,5 +681,48 @@ func TestUpgraded_Abandoned_IsLeftToRunOutAsAWhole(t *testing.T) {
 		if waited := time.Since(start); waited < defaultLease*9/10 {
 			t.Errorf("a reader got in after %v", waited)
 		}
+	})
+}
+
+func TestStamps_OfAnUpgradeAndItsDowngrade_PassTheFence_AndOthersOfBeforeDoNot(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+		ctx, m := t.Context(), c.RWMutex("x", nil)
+		var guard fence.MemoryGuard
+		passes := func(l *Lease, when string) {
+			t.Helper()
+			s, _ := l.Stamp()
+			if err := guard.Check("x", s); err != nil {
+				t.Errorf("%s: %v", when, err)
+			}
+		}
+		old := must(t)(m.RLock(ctx))
+		stale, _ := old.Stamp()
+		mustUnlock(t, old)
+		up := must(t)(m.ULock(ctx))
+		beside := must(t)(m.RLock(up.Context(ctx)))
+		passes(up, "the upgradeable read")
+		passes(beside, "a read beside it")
+		if err := up.Upgrade(ctx); err != nil {
+			t.Fatal(err)
+		}
+		passes(up, "the upgrade")
+		passes(beside, "the read beside it, after the write")
+		passes(up, "the upgrade again")
+		if err := up.Downgrade(ctx); err != nil {
+			t.Fatal(err)
+		}
+		passes(up, "the downgrade")
+		if err := guard.Check("x", stale); err == nil {
+			t.Error("a read from before the write passes")
+		}
+		mustUnlock(t, beside)
+		mustUnlock(t, up)
+		write := must(t)(m.Lock(ctx))
+		passes(write, "another write")
+		if err := write.Downgrade(ctx); err != nil {
+			t.Fatal(err)
+		}
+		passes(write, "what is left of it")
+		mustUnlock(t, write)
 	})
 }
