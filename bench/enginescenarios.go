@@ -21,6 +21,7 @@ type rival struct {
 	handoff float64  // likewise a hand-off
 	herds   bool     // clients by the hundred are measured
 	crowded bool     // so are processes that want one key
+	readers string   // that has a read/write lock; "" if none
 }
 
 // rivals returns those of each engine, in the order of tables.
@@ -32,7 +33,7 @@ func rivals() []rival {
 		},
 		{
 			engine: engined.Etcd, product: "etcd", peers: []string{"concurrency.Mutex"}, base: "concurrency.Mutex",
-			handoff: 0.1,
+			handoff: 0.1, readers: "recipe.RWMutex",
 		},
 		{
 			engine: engined.MySQL, product: "MariaDB", peers: []string{"get-lock", "get-lock-token"}, base: "get-lock-token",
@@ -70,6 +71,9 @@ func engineScenarios() []scenario {
 		all = append(all, r.uncontended(), r.passed(), r.oneProcess())
 		if r.crowded {
 			all = append(all, r.severalProcesses())
+		}
+		if r.readers != "" {
+			all = append(all, r.reading())
 		}
 		if !r.herds {
 			continue
@@ -130,6 +134,22 @@ func (r *rival) severalProcesses() scenario {
 	s.wants = []want{{
 		peer: r.own(), of: worst, atLeast: 0.9, says: fmt.Sprintf("%s: %s, smallest share of a process, of a fair one", r.product, who),
 	}}
+	return s
+}
+
+// reading is as redis-rw.
+func (r *rival) reading() scenario {
+	who := fmt.Sprintf("%d processes x %d on one key, 95 %% reads, %v inside", sharers, sharing/sharers, sharedHold)
+	s := r.scenario("rw", who, workload.Job{
+		Kind: workload.Contend, Processes: sharers, Goroutines: sharing / sharers, Hold: sharedHold, Sharing: workload.Readers,
+	})
+	own := r.own() + "-rw"
+	s.peers, s.bases = []string{own, r.own(), r.readers}, []string{r.own(), r.readers}
+	s.longer = engineTimes
+	s.wants = []want{
+		{peer: own, base: r.readers, says: fmt.Sprintf("%s: %s, against %s", r.product, who, r.readers)},
+		{peer: own, base: r.own(), says: fmt.Sprintf("%s: %s, RWMutex against Mutex", r.product, who)},
+	}
 	return s
 }
 

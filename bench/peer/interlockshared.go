@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/bench/engined"
 )
 
 // Permits is how many may be inside at once with the peers that are semaphores.
@@ -34,36 +35,71 @@ func interlockRWOnRedis() Spec {
 			if err != nil {
 				return nil, err
 			}
-			return &readWrite{client: c}, nil
+			return &readWrite{client: c, name: lockName}, nil
+		},
+	}
+}
+
+func interlockRWOnEtcd() Spec {
+	return Spec{
+		Name:   "interlock-etcd-rw",
+		Does:   "interlock on etcdlock with RWMutex: RLock for 95 % of the acquisitions, chosen at random, and Lock for the others",
+		Engine: engined.Etcd,
+		Open: func(ctx context.Context, at Place) (Peer, error) {
+			c, err := interlock.Open(ctx, URL(engined.Etcd, at.Server), &interlock.Options{Lease: at.Lease})
+			if err != nil {
+				return nil, err
+			}
+			return &readWrite{client: c, name: at.run() + lockName}, nil
 		},
 	}
 }
 
 // readWrite is interlock's RWMutex.
 type readWrite struct {
-	client  *interlock.Client
-	workers atomic.Uint64
+	client *interlock.Client
+	name   string
+	mix    mix
 }
 
-// Worker returns a worker with a sequence of its own of reads and writes, the same in each run.
+// mix makes for each worker a sequence of its own of reads and writes, the same in each run.
+type mix struct{ workers atomic.Uint64 }
+
+func (m *mix) next() *chance {
+	return &chance{random: rand.New(rand.NewPCG(m.workers.Add(1), 0))}
+}
+
+// chance says for one worker what comes next.
+type chance struct {
+	random *rand.Rand
+	reads  bool
+}
+
+func (c *chance) draw() (reads bool) {
+	c.reads = c.random.IntN(ReadsIn) < ReadsOf
+	return c.reads
+}
+
+// Reads says which it was.
+func (c *chance) Reads() bool { return c.reads }
+
+// Worker returns a worker that reads and writes.
 func (p *readWrite) Worker() (Worker, error) {
-	r := rand.New(rand.NewPCG(p.workers.Add(1), 0))
-	return &readWriteWorker{lock: p.client.RWMutex(lockName, nil), random: r}, nil
+	return &readWriteWorker{lock: p.client.RWMutex(p.name, nil), chance: p.mix.next()}, nil
 }
 
 // Close closes the client.
 func (p *readWrite) Close() error { return p.client.Close() }
 
 type readWriteWorker struct {
-	lock   *interlock.RWMutex
-	random *rand.Rand
-	reads  bool
-	held   *interlock.Lease
+	*chance
+	lock *interlock.RWMutex
+	held *interlock.Lease
 }
 
 // Lock is RLock or Lock.
 func (w *readWriteWorker) Lock(ctx context.Context) (err error) {
-	if w.reads = w.random.IntN(ReadsIn) < ReadsOf; w.reads {
+	if w.draw() {
 		w.held, err = w.lock.RLock(ctx)
 	} else {
 		w.held, err = w.lock.Lock(ctx)
@@ -73,9 +109,6 @@ func (w *readWriteWorker) Lock(ctx context.Context) (err error) {
 
 // Unlock is Lease.Unlock.
 func (w *readWriteWorker) Unlock(ctx context.Context) error { return w.held.Unlock(ctx) }
-
-// Reads says which it was.
-func (w *readWriteWorker) Reads() bool { return w.reads }
 
 func interlockSemOnRedis() Spec {
 	return Spec{

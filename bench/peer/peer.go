@@ -92,7 +92,7 @@ func All() []Spec {
 		interlockOnRedis(), interlockRWOnRedis(), interlockSemOnRedis(),
 		setNX(), setNXPool(), setNXFenced(), blpop(), redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(), blpopPermits(),
 		interlockOn(engined.ZK), zkLock(),
-		interlockOn(engined.Etcd), etcdMutex(),
+		interlockOn(engined.Etcd), etcdMutex(), interlockRWOnEtcd(), etcdRWMutex(),
 		interlockOn(engined.MySQL), getLock(), getLockToken(),
 		interlockOn(engined.Postgres), advisory(), advisoryToken(),
 		interlockOn(engined.Redlock), redsyncFive(),
