@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/bench/engined"
+	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/workload"
 )
 
@@ -141,7 +142,7 @@ func (r *rival) severalProcesses() scenario {
 func (r *rival) reading() scenario {
 	who := fmt.Sprintf("%d processes x %d on one key, 95 %% reads, %v inside", sharers, sharing/sharers, sharedHold)
 	s := r.scenario("rw", who, workload.Job{
-		Kind: workload.Contend, Processes: sharers, Goroutines: sharing / sharers, Hold: sharedHold, Sharing: workload.Readers,
+		Kind: workload.Contend, Processes: sharers, Goroutines: sharing / sharers, Hold: sharedHold, Sharing: peer.Readers,
 	})
 	own := r.own() + "-rw"
 	s.peers, s.bases = []string{own, r.own(), r.readers}, []string{r.own(), r.readers}

@@ -202,7 +202,7 @@ func redisReaders() scenario {
 		name:  "redis-rw",
 		title: "Redis: " + who,
 		job: workload.Job{
-			Kind: workload.Contend, Processes: sharers, Goroutines: sharing / sharers, Hold: sharedHold, Sharing: workload.Readers,
+			Kind: workload.Contend, Processes: sharers, Goroutines: sharing / sharers, Hold: sharedHold, Sharing: peer.Readers,
 		},
 		peers: []string{interlockRW},
 		bases: []string{interlockRedis},
@@ -219,7 +219,7 @@ func redisPermits() scenario {
 		name:  "redis-sem",
 		title: "Redis: " + who,
 		job: workload.Job{
-			Kind: workload.Contend, Processes: sharers, Goroutines: sharing / sharers, Hold: sharedHold, Sharing: workload.Several,
+			Kind: workload.Contend, Processes: sharers, Goroutines: sharing / sharers, Hold: sharedHold, Sharing: peer.Several,
 		},
 		peers: []string{interlockSem, "blpop-8"},
 		bases: []string{interlockRedis, "blpop-8"},

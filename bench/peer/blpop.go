@@ -30,7 +30,7 @@ func blpopPermits() Spec {
 	return Spec{
 		Name:  "blpop-8",
 		Does:  "the same with 8 elements, as permits of a semaphore",
-		Redis: true, Sends: []string{"lpush"},
+		Redis: true, Shares: Several, Sends: []string{"lpush"},
 		Open: func(_ context.Context, at Place) (Peer, error) {
 			c, err := newRueidis(at)
 			if err != nil {

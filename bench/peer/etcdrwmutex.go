@@ -17,7 +17,7 @@ func etcdRWMutex() Spec {
 		Does: "RWMutex of the experimental recipes of etcd's client, with reads and writes as interlock's and a default session for " +
 			"each goroutine: a key of the session's lease, a read of the nearest key in the way, a watch on that, and a key deleted; " +
 			"a wait cannot be ended",
-		Engine: engined.Etcd,
+		Engine: engined.Etcd, Shares: Readers,
 		Open: func(_ context.Context, at Place) (Peer, error) {
 			c, err := clientv3.New(clientv3.Config{Endpoints: []string{at.Server}, Logger: zap.NewNop()})
 			if err != nil {

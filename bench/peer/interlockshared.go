@@ -18,6 +18,16 @@ const (
 	ReadsIn = 20
 )
 
+// Sharing says who may be inside together.
+type Sharing string
+
+// The ways.
+const (
+	Nobody  Sharing = ""
+	Readers Sharing = "readers" // and one writer alone
+	Several Sharing = "several" // as many as Permits
+)
+
 // Shared is a worker that others may be inside with.
 type Shared interface {
 	Worker
@@ -29,7 +39,7 @@ func interlockRWOnRedis() Spec {
 	return Spec{
 		Name:  "interlock-redis-rw",
 		Does:  "the same with RWMutex: RLock for 95 % of the acquisitions, chosen at random, and Lock for the others",
-		Redis: true,
+		Redis: true, Shares: Readers,
 		Open: func(ctx context.Context, at Place) (Peer, error) {
 			c, err := interlock.Open(ctx, "redis://"+at.Redis, &interlock.Options{Lease: at.Lease})
 			if err != nil {
@@ -44,7 +54,7 @@ func interlockRWOnEtcd() Spec {
 	return Spec{
 		Name:   "interlock-etcd-rw",
 		Does:   "interlock on etcdlock with RWMutex: RLock for 95 % of the acquisitions, chosen at random, and Lock for the others",
-		Engine: engined.Etcd,
+		Engine: engined.Etcd, Shares: Readers,
 		Open: func(ctx context.Context, at Place) (Peer, error) {
 			c, err := interlock.Open(ctx, URL(engined.Etcd, at.Server), &interlock.Options{Lease: at.Lease})
 			if err != nil {
@@ -114,7 +124,7 @@ func interlockSemOnRedis() Spec {
 	return Spec{
 		Name:  "interlock-redis-sem",
 		Does:  "the same with a Semaphore of 8 permits, one for each acquisition",
-		Redis: true,
+		Redis: true, Shares: Several,
 		Open: func(ctx context.Context, at Place) (Peer, error) {
 			c, err := interlock.Open(ctx, "redis://"+at.Redis, &interlock.Options{Lease: at.Lease})
 			if err != nil {

@@ -69,6 +69,8 @@ type Spec struct {
 	Does string // what one acquisition and its release do, for readers of the table
 	// Alone says that it excludes nobody outside of its process.
 	Alone bool
+	// Shares says who it lets in together.
+	Shares Sharing
 	// Redis says that it needs a Redis.
 	Redis bool
 	// Engine is that of package engined, other than Redis, whose server it needs; "" if there is none.

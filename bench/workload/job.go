@@ -47,7 +47,7 @@ type Job struct {
 	Hold       time.Duration // busy work inside, or idle time if Sharing
 	Every      int           // of how many acquisitions one is timed; 0 means every one
 	Distinct   bool          // each goroutine has a lock of its own
-	Sharing    Sharing       // who may be inside together
+	Sharing    peer.Sharing  // who may be inside together
 
 	// Of Turns.
 	Peers []string // in place of Peer
@@ -106,6 +106,9 @@ var ErrOverlap = errors.New("two held the lock at once")
 func (j *Job) check(p *peer.Spec) error {
 	if j.Kind == Contend && (j.Processes < 1 || j.Goroutines < 1) {
 		return fmt.Errorf("%d processes with %d goroutines each cannot contend", j.Processes, j.Goroutines)
+	}
+	if j.Kind == Contend && p.Shares != peer.Nobody && p.Shares != j.Sharing {
+		return fmt.Errorf("peer %s lets %s in together, and the job wants another lock", j.Peer, p.Shares)
 	}
 	if j.Processes > 1 && p.Alone {
 		return fmt.Errorf("peer %s excludes nobody outside of its process, so it cannot run in %d", j.Peer, j.Processes)

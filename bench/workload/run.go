@@ -174,7 +174,7 @@ func merge(parts []*part, seen int64, j *Job) (Result, error) {
 	}
 	r.mergeHandoff(parts)
 	r.mergeHerd(parts, j.Limit)
-	if !j.Distinct && j.Sharing == Nobody && all != seen {
+	if !j.Distinct && j.Sharing == peer.Nobody && all != seen {
 		return r, fmt.Errorf("%w: of %d steps inside, %d were lost", ErrOverlap, all, all-seen)
 	}
 	return r, nil

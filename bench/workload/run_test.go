@@ -113,6 +113,11 @@ func brief(t *testing.T, name string, processes, goroutines int) workload.Job {
 		Kind: workload.Contend, Peer: name, Dir: t.TempDir(), Time: 20 * time.Millisecond, Warm: 2 * time.Millisecond,
 		Redis: serverOf(name), Processes: processes, Goroutines: goroutines, Hold: 20 * time.Microsecond,
 	}
+	for _, p := range peers() {
+		if p.Name == name && p.Shares != peer.Nobody {
+			j.Sharing = p.Shares
+		}
+	}
 	if j.Redis != "" { // connections are made
 		j.Time, j.Warm = 100*time.Millisecond, 50*time.Millisecond
 	}
@@ -244,6 +249,21 @@ func TestChild_EndsWithItsParent(t *testing.T) {
 	_ = in.Close() // as when the parent has died
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
 		t.Errorf("the worker ended with %v, want exit status 3", err)
+	}
+}
+
+func TestSharing_SeesWhoIsInsideAndMayNotBe(t *testing.T) {
+	for _, sharing := range []peer.Sharing{peer.Nobody, peer.Readers, peer.Several} {
+		j := brief(t, "none", 2, peer.Permits)
+		j.Sharing = sharing
+		if _, err := workload.Run(t.Context(), peers(), j); !errors.Is(err, workload.ErrOverlap) && !strings.Contains(fmt.Sprint(err), workload.ErrOverlap.Error()) {
+			t.Errorf("%q: a lock that lets everybody in: %v", sharing, err)
+		}
+	}
+	j := brief(t, "interlock-redis-rw", 1, 1)
+	j.Sharing, j.Redis = peer.Nobody, "localhost:1"
+	if _, err := workload.Run(t.Context(), peers(), j); err == nil || !strings.Contains(err.Error(), "lets readers in together") {
+		t.Errorf("readers where nobody is to be together: %v", err)
 	}
 }
 

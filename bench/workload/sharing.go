@@ -6,24 +6,14 @@ import (
 	"github.com/interlock-go/interlock/bench/peer"
 )
 
-// Sharing says who may be inside together.
-type Sharing string
-
-// The ways.
-const (
-	Nobody  Sharing = ""
-	Readers Sharing = "readers" // of those peers that know them
-	Several Sharing = "several" // as many as peer.Permits, of those peers that know permits
-)
-
 // inside is what is done under the lock, and sees whether those are inside who may be. The time of a job that shares is
 // spent idle, as one who waits for a disk or another server spends it: there are fewer processors than may be inside.
 func (w *witness) inside(worker peer.Worker, j *Job) error {
 	switch shared, is := worker.(peer.Shared); {
-	case j.Sharing == Nobody:
+	case j.Sharing == peer.Nobody:
 		w.step(j.Hold)
 		return nil
-	case j.Sharing == Several:
+	case j.Sharing == peer.Several:
 		return w.count(j.Hold)
 	case is && shared.Reads():
 		return w.read(j.Hold)
