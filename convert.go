@@ -184,14 +184,18 @@ func (l *Lease) moveTo(g *grant) {
 	l.g, l.pass, l.local = g, g.pass, false
 	g.last = nil
 	g.holds.add(ofGrant, l)
-	if p := l.m.p; p.noRenew {
+	p := l.m.p
+	if p.noRenew {
 		l.end = min(l.end, g.fixedEnd(c.now(), p.lease))
+	}
+	if p.minHold > 0 {
+		g.close(l.since.plus(p.minHold))
 	}
 	c.reschedule(g)
 }
 
 // vacated ends g in this process if nobody holds it any more, and returns it then: it is to be given back, which counts as
-// background from now on. The caller holds Client.mu.
+// background from now on. Its MinHold goes on with what its holder has now. The caller holds Client.mu.
 func (c *Client) vacated(g *grant) *grant {
 	switch {
 	case g.phase == gone:
@@ -252,11 +256,15 @@ func (l *Lease) whole() (outer *Lease, other *grant) {
 	return l, inner.g
 }
 
-// vacate gives back g, if nobody holds it any more, once the contexts of the holders have been cancelled. The caller holds
-// Client.mu.
-func (c *Client) vacate(g *grant) {
+// vacate gives back g, on which lost rested too, if nobody holds it any more, once the contexts of the holders have been
+// cancelled. The caller holds Client.mu.
+func (c *Client) vacate(g *grant, lost *Lease) {
+	g.delay(lost, c.now())
+	keep := g.keep()
 	if left := c.vacated(g); left != nil {
-		c.settleAfter(left.release())
+		give := left.release()
+		give.Keep = keep
+		c.settleAfter(give)
 	}
 }
 

@@ -226,7 +226,7 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	l.loss = lost
 	l.finish(c.now())
 	if other != nil {
-		c.vacate(other)
+		c.vacate(other, l)
 	}
 	c.after(func() {
 		e := l.eventNow()

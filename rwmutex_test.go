@@ -726,3 +726,58 @@ func TestStamps_OfAnUpgradeAndItsDowngrade_PassTheFence_AndOthersOfBeforeDoNot(t
 		mustUnlock(t, write)
 	})
 }
+
+func TestUpgraded_WithMinHold_StaysClosedForTheRest(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		ctx, m, other := t.Context(), c.RWMutex("x", &LockOptions{MinHold: time.Minute}), peer(t, h, nil).RWMutex("x", nil)
+		start := time.Now()
+		up := must(t)(m.ULock(ctx))
+		if err := up.Upgrade(ctx); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		mustUnlock(t, up)
+		mustUnlock(t, must(t)(other.RLock(ctx)))
+		if waited := time.Since(start); waited < time.Minute || waited > time.Minute+time.Second {
+			t.Errorf("a reader got in after %v", waited)
+		}
+		start = time.Now()
+		write := must(t)(m.Lock(ctx))
+		if err := write.Downgrade(ctx); err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, must(t)(other.TryRLock(ctx))) // the owner still reads
+		mustUnlock(t, write)
+		mustUnlock(t, must(t)(other.Lock(ctx)))
+		if waited := time.Since(start); waited < time.Minute || waited > time.Minute+time.Second {
+			t.Errorf("a writer got in after %v", waited)
+		}
+	})
+}
+
+func TestUpgraded_WithLossDelay_IsClosedAfterALoss(t *testing.T) {
+	for name, whose := range map[string]func(l *Lease) *grant{
+		"the write": func(l *Lease) *grant { return l.g },
+		"the read":  func(l *Lease) *grant { return l.pair.g },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+				ctx, m := t.Context(), c.RWMutex("x", &LockOptions{LossDelay: time.Hour})
+				other := peer(t, h, nil).RWMutex("x", nil)
+				up := must(t)(m.ULock(ctx))
+				if err := up.Upgrade(ctx); err != nil {
+					t.Fatal(err)
+				}
+				c.lock()
+				c.end(whose(up), LostUnconfirmed) // as at the end of its trust
+				c.unlock()
+				start := time.Now()
+				mustUnlock(t, must(t)(other.RLock(ctx)))
+				if waited := time.Since(start); waited < time.Hour || waited > time.Hour+time.Minute {
+					t.Errorf("a reader got in after %v", waited)
+				}
+				wantErr(t, "Unlock", up.Unlock(ctx), ErrLost)
+			})
+		})
+	}
+}
