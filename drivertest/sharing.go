@@ -1,6 +1,10 @@
 package drivertest
 
-import "github.com/interlock-go/interlock/driver"
+import (
+	"errors"
+
+	"github.com/interlock-go/interlock/driver"
+)
 
 func sharing() []behaviour {
 	rw, sem := []driver.Kind{driver.KindRWMutex}, []driver.Kind{driver.KindSemaphore}
@@ -10,7 +14,7 @@ func sharing() []behaviour {
 		{sentence: "a writer keeps everybody out", run: writerExcludes, kinds: rw},
 		{sentence: "readers do not overtake a writer that waits", run: readersDoNotOvertakeAWriter, kinds: rw, needs: inOrder},
 		{sentence: "readers that wait are let in together", run: waitingReadersEnterTogether, kinds: rw},
-		{sentence: "one upgradeable reader is beside readers", run: oneUpgradeableBesideReaders, kinds: rw},
+		{sentence: "one upgradeable reader is beside readers, or the engine refuses it for good", run: oneUpgradeableBesideReaders, kinds: rw},
 		{sentence: "permits are granted up to the limit", run: permitsUpToTheLimit, kinds: sem},
 		{sentence: "a request takes all its permits or none", run: allPermitsOrNone, kinds: sem},
 		{sentence: "a small request does not overtake a big one that waits", run: smallDoesNotOvertakeBig, kinds: sem, needs: inOrder},
@@ -52,10 +56,11 @@ func readersShare(tr *trial) {
 	a, b := tr.client(), tr.client()
 	one, two, three := a.take(a.reader()), a.take(a.reader()), b.take(b.reader())
 	b.isRefused(b.writer(), "with three readers inside")
-	one.release()
-	two.release()
-	b.isRefused(b.writer(), "with one reader inside")
 	three.release()
+	a.isRefused(a.writer(), "with two readers of its own client inside")
+	one.release()
+	b.isRefused(b.writer(), "with one reader inside")
+	two.release()
 	b.fits(b.writer(), "a writer after the last reader")
 }
 
@@ -63,7 +68,9 @@ func writerExcludes(tr *trial) {
 	a, b := tr.client(), tr.client()
 	w := a.take(a.writer())
 	b.isRefused(b.reader(), "with a writer inside")
-	b.isRefused(b.upgradeable(), "with a writer inside")
+	if !b.lacksUpgradeable() {
+		b.isRefused(b.upgradeable(), "with a writer inside")
+	}
 	b.isRefused(b.writer(), "with a writer inside")
 	w.release()
 	b.fits(b.reader(), "a reader after the writer")
@@ -74,6 +81,7 @@ func readersDoNotOvertakeAWriter(tr *trial) {
 	inside := a.take(a.reader())
 	writer := b.queue(b.writer())
 	c.isRefused(c.reader(), "with a writer waiting")
+	a.isRefused(a.reader(), "with a writer waiting, by the client that reads")
 	reader := c.queue(c.reader())
 	reader.stillWaits("behind a writer that waits")
 	inside.release()
@@ -94,8 +102,25 @@ func waitingReadersEnterTogether(tr *trial) {
 	}
 }
 
+// lacksUpgradeable reports whether the engine, which then lacks conversion, refuses the upgradeable read for good.
+func (c *client) lacksUpgradeable() bool {
+	c.tr.Helper()
+	if _, lacks := c.tr.traits.Lacking(driver.Conversion); !lacks {
+		return false
+	}
+	h, err := c.tryFor(c.upgradeable())
+	if err == nil {
+		h.release()
+	}
+	return errors.Is(err, driver.ErrUnsupported) && driver.IsDefinite(err)
+}
+
 func oneUpgradeableBesideReaders(tr *trial) {
 	a, b := tr.client(), tr.client()
+	if a.lacksUpgradeable() {
+		b.fits(b.writer(), "a writer after an upgradeable read was refused for good")
+		return
+	}
 	reader, upgradeable := a.take(a.reader()), a.take(a.upgradeable())
 	second := b.take(b.reader())
 	b.isRefused(b.upgradeable(), "with another upgradeable reader inside")

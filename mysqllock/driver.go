@@ -90,6 +90,8 @@ func (d *Driver) Traits() driver.Traits {
 		Lacks: []driver.Lack{
 			{Ability: driver.NamedOwners, Reason: "a lock of GET_LOCK belongs to one session of one process"},
 			{Ability: driver.LossDelays, Reason: "the server frees a lock with its session, and cannot keep others out after that"},
+			{Ability: driver.Ability(driver.KindRWMutex), Reason: "GET_LOCK has no shared mode"},
+			{Ability: driver.Ability(driver.KindSemaphore), Reason: "GET_LOCK counts nothing"},
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,24 +42,20 @@ func (d *Driver) text(s string) string { return strings.ReplaceAll(s, "{T}", d.o
 // concerns, gives the lock back, and Break returns. The lock of a holder that does not answer becomes free when the server
 // ends its session, and Break returns then. To end the session at once would end the other holds on it as well.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
-	var r record
+	var asked *record
 	for pause := breakFirst; ; pause = min(2*pause, breakMost) {
-		now, num, err := d.current(ctx, key)
-		switch {
-		case err != nil:
+		holders, num, err := d.holders(ctx, key)
+		if err != nil {
 			return d.breakError(ctx, key, err)
-		case r.pid != 0: // asked for before
-			if now.heldBy != r.pid || now.token != r.token {
+		}
+		if asked != nil {
+			if !slices.ContainsFunc(holders, func(r record) bool { return r.heldBy == asked.pid && r.token == asked.token }) {
 				return nil
 			}
-		case now.heldBy == 0:
-			return driver.ErrNotHeld
-		case !now.isHolders(): // it writes its row just now, and has a token then
-		case token < now.token || token > now.last:
-			return now.heldError(key)
-		default:
-			r = now
-			if _, err := d.query(ctx, d.text(breakText), int8Value(num), int4Value(r.pid), int8Value(int64(r.token)), []byte(d.channel)); err != nil {
+		} else if asked, err = whom(key, holders, token); err != nil {
+			return err
+		} else if asked != nil {
+			if _, err := d.query(ctx, d.text(breakText), int8Value(num), int4Value(asked.pid), int8Value(int64(asked.token)), []byte(d.channel)); err != nil {
 				return d.breakError(ctx, key, err)
 			}
 		}
@@ -70,6 +67,24 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 			return d.core.Unavailable("break", key.Name, ctx.Err())
 		}
 	}
+}
+
+// whom returns who of the holders has the token. It is nobody yet while one of them is about to write which he has.
+func whom(key driver.Key, holders []record, token uint64) (*record, error) {
+	if len(holders) == 0 {
+		return nil, driver.ErrNotHeld
+	}
+	all := true
+	for _, r := range holders {
+		if r.isHolders() && r.token <= token && token <= r.last {
+			return &r, nil
+		}
+		all = all && r.isHolders()
+	}
+	if all {
+		return nil, heldError(key, holders)
+	}
+	return nil, nil //nolint:nilnil // it is looked again
 }
 
 func (d *Driver) breakError(ctx context.Context, key driver.Key, err error) error {

@@ -3,6 +3,7 @@ package pglock
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -30,15 +31,20 @@ var _ sqllock.Dialect = dialect{}
 // Supports says whether the engine understands r.
 func (dialect) Supports(r *driver.Request) error {
 	switch {
-	case r.Kind != driver.KindMutex:
+	case !slices.Contains(kinds, r.Kind):
 		return unsupported("it has no locks of kind " + string(r.Kind))
 	case r.Named:
 		return unsupported("an advisory lock belongs to one session, so no other process can re-enter it")
-	case r.Mode != driver.Exclusive:
+	case r.Kind == driver.KindMutex && r.Mode != driver.Exclusive:
 		return unsupported("its mutexes are exclusive")
+	case r.Mode > driver.Shared:
+		return unsupported("no upgradeable reads: " + noConversion)
 	}
 	return nil
 }
+
+// noConversion is why.
+const noConversion = "the server's queue has no place at the front for a reader that wants to write, so two of them would wait for each other"
 
 // unsupported is the error of what the engine cannot do.
 type unsupported string

@@ -24,7 +24,7 @@
 //
 // One server never has two holders of a lock at once. Waiters are served first come, first served, across processes, for as
 // long as a wait lasts no longer than [Options.Slice] and has a connection (see Costs); then it stands at the end again.
-// A try never overtakes who waits.
+// A try never overtakes who waits, and readers do not overtake a writer that waits.
 //
 // A hold lasts as long as its session. The client gives a sign of life each third of the timeout, and trusts its holds
 // from when the last one that was answered was sent. The server ends a session that gives none (idle_session_timeout), so
@@ -48,8 +48,13 @@
 //
 // # What it cannot do
 //
-// Owners named by the caller do not re-enter from other processes: an advisory lock belongs to one session. The kind of lock
-// is the mutex.
+// Owners named by the caller do not re-enter from other processes: an advisory lock belongs to one session. The kinds of locks
+// are the mutex and the read/write lock. The latter has no upgradeable read, no upgrade and no downgrade: the server's queue
+// has no place at the front for a reader that wants to write, so two of them would wait for each other.
+//
+// A client reads one lock at most Shared + Waits (20) times at once: each of its readers needs a session that has no part in
+// the lock, because the server lets a session in that has it, past those who wait, and even to write. A further reader
+// waits, although the lock is free to be read, and a try says [driver.ErrUnavailable]. Readers of different locks share sessions.
 //
 // # Names
 //
@@ -70,6 +75,7 @@
 //     way has one connection.
 //   - Signs of life: a statement for each connection in each third of the timeout, if it has nothing else to do.
 //   - Locks of the server's table: one for each hold and wait. It has room for max_locks_per_transaction x max_connections.
+//   - A reader costs what a writer does, and one row more, which is not written to the log of the server.
 //   - Rows: one of some 200 bytes for each lock; they are removed a day after the last use.
 //   - A statement that waits keeps VACUUM from removing what has been deleted since in the whole database, for Slice at most.
 //   - With a thousand clients waiting for one lock, the server's search for deadlocks, one for each wait of more than a second,
@@ -79,8 +85,8 @@
 // # Servers
 //
 // PostgreSQL 14 or later, which ends idle sessions. Tested with 15. The role needs SELECT, INSERT, UPDATE and DELETE on the
-// tables interlock, interlock_waits and interlock_breaks (or as Table says), and for the first start the right to create
-// them; beside that nothing but the right to connect. Tables and statements are described in wire.md.
+// tables interlock, interlock_waits, interlock_breaks and interlock_readers (or as Table says), and for the first start the
+// right to create them; beside that nothing but the right to connect. Tables and statements are described in wire.md.
 //
 // A pooler that shares sessions among clients (pool_mode transaction or statement of PgBouncer) is refused, because two clients
 // would hold one lock. One that keeps a session for each client works, and is warned of: it needs room for all

@@ -17,7 +17,7 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
-var kinds = []driver.Kind{driver.KindMutex}
+var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex}
 
 // Driver is one client's access to the locks of a PostgreSQL database. It is safe for concurrent use and must not be
 // copied.
@@ -92,6 +92,8 @@ func (d *Driver) Traits() driver.Traits {
 		Lacks: []driver.Lack{
 			{Ability: driver.NamedOwners, Reason: "an advisory lock belongs to one session of one process"},
 			{Ability: driver.LossDelays, Reason: "the server frees a lock with its session, and cannot keep others out after that"},
+			{Ability: driver.Conversion, Reason: noConversion},
+			{Ability: driver.Ability(driver.KindSemaphore), Reason: "an advisory lock has one holder or any number, and no limit in between"},
 		},
 	}
 }

@@ -9,12 +9,14 @@ import (
 
 // locksText lists what the server's own table of locks has of ours, holders before waiters, and these in the order of their
 // coming. A session that has a lock and has not written its row yet is on its way to do it.
-const locksText = `SELECT t.kind, t.name, l.granted, t.pid = l.pid, t.token, l.pid,
-	CASE WHEN l.granted THEN t.owner ELSE w.owner END,
-	CASE WHEN l.granted THEN t.client ELSE w.client END,
-	CASE WHEN l.granted THEN t.label ELSE w.label END,
-	CASE WHEN l.granted THEN t.since ELSE l.waitstart END
+const locksText = `SELECT t.kind, t.name, l.granted, CASE WHEN l.mode = 'ShareLock' THEN r.pid IS NOT NULL ELSE t.pid = l.pid END,
+	coalesce(r.token, t.token), l.pid,
+	CASE WHEN l.granted THEN coalesce(r.owner, t.owner) ELSE w.owner END,
+	CASE WHEN l.granted THEN coalesce(r.client, t.client) ELSE w.client END,
+	CASE WHEN l.granted THEN coalesce(r.label, t.label) ELSE w.label END,
+	CASE WHEN l.granted THEN coalesce(r.since, t.since) ELSE l.waitstart END, l.mode = 'ShareLock'
 FROM pg_locks l JOIN {T} t ON t.key = ` + number + ` LEFT JOIN {T}_waits w ON w.pid = l.pid AND w.key = t.key
+LEFT JOIN {T}_readers r ON l.mode = 'ShareLock' AND r.pid = l.pid AND r.key = t.key
 WHERE ` + ours + ` AND substring(t.name FROM 1 FOR length($1::bytea)) = $1::bytea
 ORDER BY t.key, l.granted DESC, l.waitstart, l.pid`
 
@@ -52,16 +54,16 @@ func infoOf(found rows) driver.LockInfo {
 		switch {
 		case !boolOf(r[2]):
 			info.Waiters = append(info.Waiters, driver.Waiter{
-				Owner: string(r[6]), Client: string(r[7]), Label: string(r[8]), Weight: 1, Since: timeOf(r[9]),
+				Owner: string(r[6]), Client: string(r[7]), Label: string(r[8]), Weight: 1, Shared: boolOf(r[10]), Since: timeOf(r[9]),
 				Position: len(info.Waiters) + 1,
 			})
 		case boolOf(r[3]):
 			info.Holders = append(info.Holders, driver.Holder{
-				Owner: string(r[6]), Client: string(r[7]), Label: string(r[8]), Weight: 1,
+				Owner: string(r[6]), Client: string(r[7]), Label: string(r[8]), Weight: 1, Shared: boolOf(r[10]),
 				Token: uint64(int64Of(r[4])), Since: timeOf(r[9]),
 			})
 		default:
-			info.Holders = append(info.Holders, driver.Holder{Client: "process " + pidText(r[5]), Weight: 1})
+			info.Holders = append(info.Holders, driver.Holder{Client: "process " + pidText(r[5]), Weight: 1, Shared: boolOf(r[10])})
 		}
 	}
 	return info

@@ -10,8 +10,8 @@ import (
 
 // Options configures a driver. The zero value and nil mean the same.
 type Options struct {
-	// Table holds the tokens, one row for each lock; two more tables are named after it, with _waits and _breaks at the
-	// end. It may be written schema.table. All clients of one set of locks need the same. The default is "interlock".
+	// Table holds the tokens, one row for each lock; more tables are named after it, with _waits, _breaks and _readers at
+	// the end. It may be written schema.table. All clients of one set of locks need the same. The default is "interlock".
 	Table string
 
 	// Timeout is how long a session lasts without a sign of life: after that the server ends it, and its holds. It is

@@ -27,7 +27,15 @@ var _ sqllock.Session = (*speaker)(nil)
 // mostTokens bounds a block: a second's worth of the clock.
 const mostTokens = 1_000_000
 
-// grantParams are the parameters of stmtTry and stmtLock.
+// inMode returns the statement for the mode of e.
+func inMode(e *sqllock.Entry, exclusive, shared statement) statement {
+	if e.Request.Mode == driver.Shared {
+		return shared
+	}
+	return exclusive
+}
+
+// grantParams are the parameters of the statements that take a lock.
 func grantParams(e *sqllock.Entry, num int64) [][]byte {
 	r := &e.Request
 	return [][]byte{
@@ -41,7 +49,7 @@ func grantParams(e *sqllock.Entry, num int64) [][]byte {
 func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
 	num := numberOf(e)
 	for range interruptions {
-		found, err := s.exec(stmtTry, grantParams(e, num)...)
+		found, err := s.exec(inMode(e, stmtTry, stmtTryShared), grantParams(e, num)...)
 		if err == nil && len(found) == 1 {
 			return s.read(e, num, found[0])
 		}
@@ -84,12 +92,28 @@ func (s *speaker) read(e *sqllock.Entry, num int64, r [][]byte) (a sqllock.Answe
 		}
 	default:
 		a.Foreign = r[4] != nil && (string(r[4]) != string(e.Request.Kind) || string(r[5]) != e.Request.Name)
-		a.Held = heldOf(e.Request.Key, r[4], r[5], token, r[6], r[7], r[8])
+		a.Held = s.inTheWayOf(e, num, r[4], r[5], token, r[6], r[7], r[8])
 		if !a.Foreign && !e.Request.Try {
 			s.d.core.Hint(lockOf(num), hotFor)
 		}
 	}
 	return a, nil
+}
+
+// inTheWayOf says who is in the way of e, as far as the row of the lock tells. That is the one who was granted it last: of
+// readers he may have left before the others, so who only tries has it looked up.
+func (s *speaker) inTheWayOf(
+	e *sqllock.Entry, num int64, kind, name []byte, token uint64, owner, client, since []byte,
+) *driver.HeldError {
+	switch {
+	case e.Request.Kind == driver.KindMutex:
+		return heldOf(e.Request.Key, kind, name, token, owner, client, since)
+	case e.Request.Try:
+		if holders, err := s.look(num); err == nil {
+			return heldError(e.Request.Key, holders)
+		}
+	}
+	return e.HeldBySomebody()
 }
 
 func grantOf(token, last uint64) sqllock.Answer {
@@ -129,9 +153,9 @@ func (s *speaker) Wait(e *sqllock.Entry) (a sqllock.Answer, err error) {
 func (s *speaker) lock(e *sqllock.Entry, num int64) (rows, error) {
 	allowed := s.d.opts.Slice + s.d.opts.Timeout
 	if e.Untried() {
-		return s.execFor(allowed, stmtLock, grantParams(e, num)...)
+		return s.execFor(allowed, inMode(e, stmtLock, stmtLockShared), grantParams(e, num)...)
 	}
-	x, err := s.say(allowed, stmtNote, stmtLock, noteParams(e, num, s.pid), grantParams(e, num))
+	x, err := s.say(allowed, stmtNote, inMode(e, stmtLock, stmtLockShared), noteParams(e, num, s.pid), grantParams(e, num))
 	if err != nil {
 		return nil, err
 	}
@@ -150,18 +174,17 @@ func noteParams(e *sqllock.Entry, num int64, pid int32) [][]byte {
 
 // inTheWay reads the answer to stmtNote.
 func inTheWay(e *sqllock.Entry, found rows) *driver.HeldError {
-	key := e.Request.Key
-	if len(found) != 1 {
-		return &driver.HeldError{Kind: key.Kind, Name: key.Name}
+	if len(found) != 1 || e.Request.Kind != driver.KindMutex { // see inTheWayOf
+		return e.HeldBySomebody()
 	}
 	r := found[0]
-	return heldOf(key, r[1], r[2], uint64(int64Of(r[0])), r[3], r[4], r[5])
+	return heldOf(e.Request.Key, r[1], r[2], uint64(int64Of(r[0])), r[3], r[4], r[5])
 }
 
 // Look asks who is in the way.
 func (s *speaker) Look(e *sqllock.Entry) {
-	if r, err := s.look(numberOf(e)); err == nil {
-		e.Seen(r.heldError(e.Request.Key))
+	if holders, err := s.look(numberOf(e)); err == nil {
+		e.Seen(heldError(e.Request.Key, holders))
 	}
 }
 
@@ -179,7 +202,7 @@ func (s *speaker) Unlock(e *sqllock.Entry) (err error) {
 	num := numberOf(e)
 	for range interruptions {
 		var r rows
-		if r, err = s.exec(stmtUnlock, int8Value(num)); err == nil {
+		if r, err = s.exec(inMode(e, stmtUnlock, stmtUnlockShared), int8Value(num)); err == nil {
 			if len(r) != 1 || !boolOf(r[0][0]) {
 				return errSwapped
 			}

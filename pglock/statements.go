@@ -11,9 +11,12 @@ type statement int
 
 const (
 	stmtTry statement = iota
+	stmtTryShared
 	stmtNote
 	stmtLock
+	stmtLockShared
 	stmtUnlock
+	stmtUnlockShared
 	stmtUnlockIfHeld
 	stmtPing
 	stmtCancel
@@ -45,21 +48,35 @@ const grantUpdate = `ON CONFLICT (key) DO UPDATE SET
 	WHERE t.name = excluded.name AND t.kind = excluded.kind
 	RETURNING t.token, t.last`
 
+// noteReader notes a reader, of whom there may be several beside each other, with the token of g. A session has one of each lock.
+const noteReader = `r AS (INSERT INTO {T}_readers (pid, key, token, last, owner, client, label, since)
+	SELECT pg_backend_pid(), $1::bigint, g.token, g.last, $6::bytea, $7::bytea, $8::bytea, clock_timestamp() FROM g
+	ON CONFLICT (pid, key) DO UPDATE SET token = excluded.token, last = excluded.last, owner = excluded.owner,
+		client = excluded.client, label = excluded.label, since = excluded.since)`
+
 // ours selects the advisory locks of this database that have one 64-bit number, and their numbers.
 const ours = `l.locktype = 'advisory' AND l.objsubid = 1 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 
 const number = `((l.classid::bigint << 32) | l.objid::bigint)`
+
+// tried is the answer of a try.
+const tried = `
+	SELECT true, true, g.token, g.last, NULL::text, NULL::bytea, NULL::bytea, NULL::bytea, NULL::timestamptz FROM g
+	UNION ALL
+	SELECT l.ok, false, t.token, t.last, t.kind, t.name, t.owner, t.client, t.since
+		FROM l LEFT JOIN {T} t ON t.key = $1 WHERE NOT EXISTS (SELECT FROM g)`
 
 // texts are the statements over {T}, which stands for the table's name.
 var texts = [statements]string{
 	// One statement takes the lock if it is free and mints the token, or says who has it. Its columns: was the lock taken;
 	// was a token minted; and of the row token, last, kind, name, owner, client and since.
 	stmtTry: `WITH l AS MATERIALIZED (SELECT pg_try_advisory_lock($1) AS ok),
-	g AS (INSERT INTO {T} AS t ` + grantColumns + ` FROM l, ` + clock + ` ` + grantUpdate + `)
-	SELECT true, true, g.token, g.last, NULL::text, NULL::bytea, NULL::bytea, NULL::bytea, NULL::timestamptz FROM g
-	UNION ALL
-	SELECT l.ok, false, t.token, t.last, t.kind, t.name, t.owner, t.client, t.since
-		FROM l LEFT JOIN {T} t ON t.key = $1 WHERE NOT EXISTS (SELECT FROM g)`,
+	g AS (INSERT INTO {T} AS t ` + grantColumns + ` FROM l, ` + clock + ` ` + grantUpdate + `)` + tried,
+
+	// The same for a reader. It is refused, too, if somebody waits who is to write.
+	stmtTryShared: `WITH l AS MATERIALIZED (SELECT pg_try_advisory_lock_shared($1) AS ok),
+	g AS (INSERT INTO {T} AS t ` + grantColumns + ` FROM l, ` + clock + ` ` + grantUpdate + `),
+	` + noteReader + tried,
 
 	// Notes who waits in a session, so that operators see it. One row for each session. It tells who has the lock: the
 	// columns of the table token, kind, name, owner, client and since.
@@ -72,9 +89,15 @@ var texts = [statements]string{
 	stmtLock: `INSERT INTO {T} AS t ` + grantColumns + `
 	FROM (SELECT pg_advisory_lock($1) IS NOT NULL AS ok OFFSET 0) l, ` + clock + ` ` + grantUpdate,
 
-	stmtUnlock: `SELECT pg_advisory_unlock($1::bigint)`,
+	stmtLockShared: `WITH g AS (INSERT INTO {T} AS t ` + grantColumns + `
+	FROM (SELECT pg_advisory_lock_shared($1) IS NOT NULL AS ok OFFSET 0) l, ` + clock + ` ` + grantUpdate + `),
+	` + noteReader + ` SELECT token, last FROM g`,
 
-	stmtUnlockIfHeld: `SELECT pg_advisory_unlock($1::bigint) FROM pg_locks l WHERE l.pid = pg_backend_pid() AND l.granted AND ` + ours + ` AND ` + number + ` = $1::bigint`,
+	stmtUnlock:       `SELECT pg_advisory_unlock($1::bigint)`,
+	stmtUnlockShared: `SELECT pg_advisory_unlock_shared($1::bigint)`,
+
+	stmtUnlockIfHeld: `SELECT CASE l.mode WHEN 'ShareLock' THEN pg_advisory_unlock_shared($1::bigint) ELSE pg_advisory_unlock($1::bigint) END
+	FROM pg_locks l WHERE l.pid = pg_backend_pid() AND l.granted AND ` + ours + ` AND ` + number + ` = $1::bigint`,
 
 	// A sign of life.
 	stmtPing: `SELECT`,
@@ -83,10 +106,14 @@ var texts = [statements]string{
 	stmtCancel:    `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND backend_start = $2::timestamptz`,
 	stmtTerminate: `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND backend_start = $2::timestamptz`,
 
-	// One row and which session has its lock: NULL if none has, and not the one in the row if another has just got it.
-	stmtLook: `SELECT t.kind, t.name, t.token, t.last, t.owner, t.client, t.label, t.since, t.pid, t.collided,
-		(SELECT l.pid FROM pg_locks l WHERE l.granted AND ` + ours + ` AND ` + number + ` = t.key LIMIT 1)
-	FROM {T} t WHERE t.key = $1::bigint`,
+	// Which sessions have the lock of a number, one in each row, and what each has written: pid is NULL or another's if it has
+	// just got the lock. If none has it the row is there with NULL for the session.
+	stmtLook: `SELECT t.kind, t.name, coalesce(r.token, t.token), coalesce(r.last, t.last), coalesce(r.owner, t.owner),
+		coalesce(r.client, t.client), coalesce(r.label, t.label), coalesce(r.since, t.since),
+		CASE WHEN l.mode = 'ShareLock' THEN r.pid ELSE t.pid END, t.collided, l.pid
+	FROM {T} t LEFT JOIN pg_locks l ON l.granted AND ` + ours + ` AND ` + number + ` = t.key
+	LEFT JOIN {T}_readers r ON l.mode = 'ShareLock' AND r.pid = l.pid AND r.key = t.key
+	WHERE t.key = $1::bigint`,
 
 	// A row whose number is shared must stay for ever: the other name has moved on because of it.
 	stmtPin: `UPDATE {T} SET collided = true WHERE key = $1::bigint AND (kind <> $2::text OR name <> $3::bytea) RETURNING key`,
@@ -135,4 +162,15 @@ var createTexts = []string{
 		asked timestamptz NOT NULL DEFAULT now(),
 		PRIMARY KEY (pid, key)
 	)`,
+	`CREATE UNLOGGED TABLE IF NOT EXISTS {T}_readers (
+		pid int NOT NULL,
+		key bigint NOT NULL,
+		token bigint NOT NULL,
+		last bigint NOT NULL,
+		owner bytea NOT NULL,
+		client bytea NOT NULL,
+		label bytea NOT NULL,
+		since timestamptz NOT NULL,
+		PRIMARY KEY (pid, key)
+	) WITH (fillfactor = 50)`,
 }

@@ -7,7 +7,7 @@ import (
 
 // createTables makes the tables that are missing. A role that may not do that can lock all the same when they are there.
 func (d *Driver) createTables(ctx context.Context) error {
-	for i, suffix := range []string{"", "_waits", "_breaks"} {
+	for i, suffix := range []string{"", "_waits", "_breaks", "_readers"} {
 		found, err := d.query(ctx, "SELECT to_regclass($1::text) IS NOT NULL", []byte(d.opts.Table+suffix))
 		if err == nil && len(found) == 1 && boolOf(found[0][0]) {
 			continue
@@ -55,11 +55,15 @@ const (
 
 	pruneWaitsText  = `DELETE FROM {T}_waits WHERE pid NOT IN (SELECT pid FROM pg_stat_activity WHERE pid IS NOT NULL)`
 	pruneBreaksText = `DELETE FROM {T}_breaks WHERE asked < now() - interval '1 day'`
+
+	// pruneReadersText looks at the age as well: a reader may have come since the list of locks was read.
+	pruneReadersText = `DELETE FROM {T}_readers r WHERE since < now() - interval '1 day' AND NOT EXISTS (
+		SELECT FROM pg_locks l WHERE l.pid = r.pid AND ` + ours + ` AND ` + number + ` = r.key)`
 )
 
 // Prune removes rows that nobody needs any more.
 func (s *speaker) Prune() {
-	for _, text := range []string{pruneText, pruneWaitsText, pruneBreaksText} {
+	for _, text := range []string{pruneText, pruneWaitsText, pruneBreaksText, pruneReadersText} {
 		if _, err := s.query(s.d.text(text)); err != nil {
 			return // another time
 		}

@@ -119,7 +119,7 @@ func TestRole_WithFewRights_CanLock(t *testing.T) {
 	first := open(t.Context(), t, n.Addr(), Options{Table: table}) // makes the tables
 	_ = first.Close()
 	ops := newAdmin(t, n)
-	ops.query("CREATE ROLE few LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s, %[1]s_waits, %[1]s_breaks TO few", table)
+	ops.query("CREATE ROLE few LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO few", table)
 	config := configOf(t, n.Addr())
 	config.User = "few"
 	a, err := New(t.Context(), config, &Options{Table: table, Timeout: 2 * time.Second})

@@ -39,6 +39,7 @@ var (
 	BreakIsSilent         = Defect{"a break is not told to the holder", drivertest.Breaking}
 	SmallOvertakesBig     = Defect{"a small request overtakes a big one", drivertest.Sharing}
 	ReadersGetInBeside    = Defect{"readers get in beside a writer", drivertest.Sharing}
+	SessionLetsInAgain    = Defect{"a session that reads gets to write beside itself", drivertest.Sharing}
 	RequeueKeepsToken     = Defect{"a requeue is granted the token that it had", drivertest.Fencing}
 	RequeueOvertakes      = Defect{"a requeue goes before those who wait", drivertest.Requeueing}
 	RequeueWakesNobody    = Defect{"a requeue wakes nobody who waits", drivertest.Requeueing}
@@ -68,7 +69,7 @@ func All() []Defect {
 		CrowdGetsIn, CaseIsFolded, KindsShareNames, ReleaseIgnoresID, RenewRevives, EndsEarly, ReentryIsNewGrant, FirstReleaseFrees,
 		RenewDoesNothing, RenewShortens, BlocksOverlap, NonceRepeats, TokensAreRandom, LastComeFirstServed, TryOvertakes,
 		UndoLeavesQueued, UndoIsForgotten, CancelEndsHolds, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RetryIsNewRequest,
-		ReleasedComesBack, BreakIgnoresToken, BreakIsSilent, SmallOvertakesBig, ReadersGetInBeside,
+		ReleasedComesBack, BreakIgnoresToken, BreakIsSilent, SmallOvertakesBig, ReadersGetInBeside, SessionLetsInAgain,
 		RequeueKeepsToken, RequeueOvertakes, RequeueWakesNobody, RequeueKeepsID, RequeueGivesFirst, RequeueTakesAnew,
 		RequeueComesBack, RequeueStaysQueued, LeftLosesPlace, ResumedGoesToTheEnd, ResumeForgetsGrant, ResumedStaysQueued,
 		UpgradeIgnoresReaders, UpgradeGoesLast, UpgradeKeepsToken, UpgradeOutlivesRead,

@@ -192,7 +192,14 @@ func (l *lock) lastCome() int {
 }
 
 func (s *Store) reentersAny(l *lock, e *entry) bool {
-	return slices.ContainsFunc(l.holders, e.reenters)
+	return slices.ContainsFunc(l.holders, e.reenters) || s.defect == SessionLetsInAgain && l.isReadBy(e)
+}
+
+// isReadBy reports whether all readers are of the client of e, who is to write.
+func (l *lock) isReadBy(e *entry) bool {
+	other := func(h *entry) bool { return h.client != e.client || h.r.Mode != driver.Shared }
+	return e.r.Kind == driver.KindRWMutex && e.r.Mode == driver.Exclusive && e.beside == "" &&
+		len(l.holders) > 0 && !slices.ContainsFunc(l.holders, other)
 }
 
 // end takes a holder away.
