@@ -16,6 +16,7 @@ func cancellation() []behaviour {
 		{sentence: "a wait whose deadline passes returns, with the context's error", run: expiredWaitReturns},
 		{sentence: "an acquire whose context has ended takes nothing", run: endedContextTakesNothing},
 		{sentence: "a cancelled wait leaves nothing queued once it is undone", run: undoneWaitLeavesNothing},
+		{sentence: "who waits behind a wait that is undone is not let in beside the holder", run: waitBehindAnUndoneOneGoesOn},
 		{sentence: "a cancelled wait leaves the other holds of its client alone", run: cancelLeavesOtherHolds},
 		{sentence: "undo ends a wait that still goes on", run: undoEndsARunningWait},
 		{sentence: "undo frees what was granted", run: undoFreesAGrant},
@@ -77,6 +78,23 @@ func undoneWaitLeavesNothing(tr *trial) {
 	h.release()
 	second.granted("behind a wait that was undone").release()
 	a.findsFree(tr.mutex(), "in the end")
+}
+
+// waitBehindAnUndoneOneGoesOn is about engines whose waiters watch the one before them: its end is not the holder's.
+func waitBehindAnUndoneOneGoesOn(tr *trial) {
+	a, b, c := tr.client(), tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	for range 2 {
+		first := b.queue(b.ask(tr.mutex()))
+		behind := c.queue(c.ask(tr.mutex()))
+		first.stop()
+		b.undo(first.r)
+		behind.stillWaits("behind a wait that was undone, with the lock held")
+		b.findsHeld(tr.mutex(), "after a wait was undone")
+		h.release()
+		h = behind.granted("after the holder")
+	}
+	h.release()
 }
 
 // cancelLeavesOtherHolds is about clients that can end a wait only with their connection.

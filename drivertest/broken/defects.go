@@ -28,6 +28,7 @@ var (
 	LastComeFirstServed   = Defect{"the last to come is the first served", drivertest.Order}
 	TryOvertakes          = Defect{"a try gets in between a release and the next waiter", drivertest.Order}
 	UndoLeavesQueued      = Defect{"undo does not look in the queue", drivertest.Cancellation}
+	UndoLetsInNext        = Defect{"who stands behind a waiter that gives up is let in beside the holder", drivertest.Cancellation}
 	UndoIsForgotten       = Defect{"undo does not stop a request that arrives later", drivertest.Cancellation}
 	CancelEndsHolds       = Defect{"a wait is cancelled by closing the client's connection, and its holds go with it", drivertest.Cancellation}
 	DeadWakeNobody        = Defect{"the end of a lease wakes nobody who waits", drivertest.Crash}
@@ -68,7 +69,7 @@ func All() []Defect {
 	return []Defect{
 		CrowdGetsIn, CaseIsFolded, KindsShareNames, ReleaseIgnoresID, RenewRevives, EndsEarly, ReentryIsNewGrant, FirstReleaseFrees,
 		RenewDoesNothing, RenewShortens, BlocksOverlap, NonceRepeats, TokensAreRandom, LastComeFirstServed, TryOvertakes,
-		UndoLeavesQueued, UndoIsForgotten, CancelEndsHolds, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RetryIsNewRequest,
+		UndoLeavesQueued, UndoLetsInNext, UndoIsForgotten, CancelEndsHolds, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RetryIsNewRequest,
 		ReleasedComesBack, BreakIgnoresToken, BreakIsSilent, SmallOvertakesBig, ReadersGetInBeside, SessionLetsInAgain,
 		RequeueKeepsToken, RequeueOvertakes, RequeueWakesNobody, RequeueKeepsID, RequeueGivesFirst, RequeueTakesAnew,
 		RequeueComesBack, RequeueStaysQueued, LeftLosesPlace, ResumedGoesToTheEnd, ResumeForgetsGrant, ResumedStaysQueued,

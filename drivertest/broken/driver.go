@@ -178,11 +178,21 @@ func (d *Driver) undo(l *lock, r *driver.Release, h *entry) {
 	s := d.s
 	s.gone[r.ID] = s.defect != UndoIsForgotten
 	if w := find(l.waiters, r.ID); w != nil && !s.leavesQueued(w) {
+		s.letInBehind(l, w)
 		l.waiters = remove(l.waiters, w)
 		s.serve(l)
 	}
 	if h != nil {
 		s.end(l, h)
+	}
+}
+
+// letInBehind is the defect of that name: w, who is undone, was what the next one waited for.
+func (s *Store) letInBehind(l *lock, w *entry) {
+	if i := slices.Index(l.waiters, w) + 1; s.defect == UndoLetsInNext && i < len(l.waiters) && w.by == acquire && !w.resumed {
+		next := l.waiters[i]
+		l.waiters = remove(l.waiters, next)
+		s.admit(l, next)
 	}
 }
 
