@@ -32,7 +32,7 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	case errors.Is(err, sqllock.ErrSetUp), strings.HasPrefix(err.Error(), "postgres: "):
 		return nil, err
 	}
-	return nil, &openError{config, err}
+	return nil, &openError{config, err, u.User != ""}
 }
 
 // misplaced finds the rest of a password whose / has ended it. Later errors would show it as a database.

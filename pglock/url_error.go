@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
@@ -17,15 +19,34 @@ import (
 type openError struct {
 	config *pgconn.Config
 	err    error
+	named  bool // the URL names the user
 }
 
 // Error names the server and what is wrong, and what to do about it if that is known.
 func (e *openError) Error() string {
-	s := fmt.Sprintf("postgres: cannot use %s: %v", e.config.Host, e.reason())
+	s := fmt.Sprintf("postgres: cannot use %s: %v", e.servers(), e.reason())
 	if advice := e.advice(); advice != "" {
 		s += " (" + advice + ")"
 	}
 	return s
+}
+
+// servers are the addresses, or the folder of a socket.
+func (e *openError) servers() string {
+	var all []string
+	add := func(host string, port uint16) {
+		if !strings.HasPrefix(host, "/") {
+			host = net.JoinHostPort(host, strconv.Itoa(int(port)))
+		}
+		if !slices.Contains(all, host) { // there is one of each way to encrypt
+			all = append(all, host)
+		}
+	}
+	add(e.config.Host, e.config.Port)
+	for _, f := range e.config.Fallbacks {
+		add(f.Host, f.Port)
+	}
+	return strings.Join(all, ",")
 }
 
 // reason is the cause without the client library's description of the configuration.
@@ -42,9 +63,21 @@ type lineError struct{ error }
 
 var spread = regexp.MustCompile(`\s*\n\s*`)
 
-// Error is the text on one line.
+// refusedTLS is what the client library says of an attempt after which it tries without encryption, unless it must not.
+const refusedTLS = "server refused TLS"
+
+// Error is the text on one line. What several attempts have met is said once, and what was tried otherwise afterwards not at all.
 func (e lineError) Error() string {
-	return spread.ReplaceAllString(strings.TrimSpace(e.error.Error()), "; ")
+	var all []string
+	for _, attempt := range spread.Split(strings.TrimSpace(e.error.Error()), -1) {
+		if n := len(all); n > 0 && strings.Contains(all[n-1], refusedTLS) {
+			all = all[:n-1]
+		}
+		if !slices.Contains(all, attempt) {
+			all = append(all, attempt)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // Is matches driver.ErrUnavailable.
@@ -58,6 +91,10 @@ func (e *openError) advice() string {
 	says := func(part string) bool { return strings.Contains(e.err.Error(), part) }
 	var slow net.Error
 	switch {
+	case (stateOf(e.err) == stateWrongPassword || stateOf(e.err) == stateNotAllowed) && !e.named && !says("no encryption"):
+		return "the URL names no user, so it is " + e.config.User + "; write postgres://user:password@host/database"
+	case stateOf(e.err) == stateWrongPassword && e.config.Password == "":
+		return "the server wants a password; write postgres://user:password@host/database"
 	case stateOf(e.err) == stateWrongPassword:
 		return "user or password is wrong; in a URL, special characters are written as %-escapes"
 	case stateOf(e.err) == stateNoDatabase:
@@ -66,10 +103,12 @@ func (e *openError) advice() string {
 		return "the server wants encrypted connections: write sslmode=require or better"
 	case stateOf(e.err) == stateTooMany:
 		return "raise max_connections"
-	case says("server refused TLS"):
+	case strings.Contains(e.reason().Error(), refusedTLS):
 		return "the server does not speak TLS: write sslmode=disable"
 	case says("x509: certificate signed by unknown authority"):
 		return "name the file with the authority's certificate: sslrootcert=/path/ca.crt"
+	case says("connection refused"), says("no such host"), says("no such file or directory"):
+		return "is the address right, and does the server run?"
 	case errors.Is(e.err, context.DeadlineExceeded), errors.As(e.err, &slow) && slow.Timeout():
 		return "nobody answers in time: is this the address of a PostgreSQL server?"
 	}

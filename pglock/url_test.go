@@ -98,14 +98,39 @@ func TestURL_WithPasswordAndTLS(t *testing.T) {
 			t.Errorf("%s: the error shows the password: %v", query, err)
 		}
 	}
+	addr := n.Addr()
 	for raw, says := range map[string]string{
-		"postgres://postgres:wrong@" + n.Addr() + "/postgres?sslmode=require":       "user or password is wrong",
-		"postgres://postgres:s3cr3t%2F%25@" + n.Addr() + "/missing?sslmode=require": "must exist",
-		"postgres://postgres@127.0.0.1:1/postgres":                                  "127.0.0.1",
+		"postgres://postgres:wrong@" + addr + "/postgres":                 "user or password is wrong",
+		"postgres://postgres@" + addr + "/postgres":                       "wants a password",
+		"postgres://" + addr + "/postgres":                                "the URL names no user",
+		"postgres://postgres:s3cr3t%2F%25@" + addr + "/missing":           "must exist",
+		"postgres://postgres@127.0.0.1:1,127.0.0.1:2/postgres":            "cannot use 127.0.0.1:1,127.0.0.1:2: ",
+		"postgres://postgres@127.0.0.1:1/postgres":                        "is the address right",
+		"postgres://postgres@%2Fnot%2Fthere/postgres":                     "cannot use /not/there: ",
+		"postgres://postgres:s3cr3t%2F%25@[::1]:1/postgres?sslmode=allow": "cannot use [::1]:1: ",
 	} {
 		_, err := driver.DefaultMux.Open(t.Context(), raw, driver.Config{})
 		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want an error on one line that says %q", raw, err, says)
+			continue
+		}
+		seen := make(map[string]bool)
+		for _, attempt := range strings.Split(err.Error(), "; ") {
+			if seen[attempt] {
+				t.Errorf("%s: the error says %q twice", raw, attempt)
+			}
+			seen[attempt] = true
+		}
+	}
+}
+
+// A server that does not encrypt is asked without encryption in the next attempt, which is what matters.
+func TestOpenError_DoesNotSpeakOfAttemptsThatWereMadeAgain(t *testing.T) {
+	n := servers.PostgresServer(t, &servers.PostgresOptions{Password: "s3cr3t"})
+	for query, tls := range map[string]bool{"": false, "?sslmode=prefer": false, "?sslmode=require": true} {
+		_, err := driver.DefaultMux.Open(t.Context(), "postgres://postgres:wrong@"+n.Addr()+"/postgres"+query, driver.Config{})
+		if err == nil || strings.Contains(err.Error(), "TLS") != tls || strings.Contains(err.Error(), "password is wrong") == tls {
+			t.Errorf("%q: %v", query, err)
 		}
 	}
 }
