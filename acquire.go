@@ -23,6 +23,7 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 	w.announce = c.announcement(ctx, w)
 	q.waiters.push(w)
 	o.waits.Add(1)
+	c.suspects(o)
 	switch g := c.passing(m); {
 	case g != nil:
 		w.blocker = g.holder()
@@ -59,6 +60,9 @@ func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	c.alone[w] = struct{}{}
 	c.background.Add(1)
 	w.ready = make(chan struct{})
+	if !try {
+		c.suspects(w.lease.owner)
+	}
 	c.unlock()
 	return f.lead(ctx, w)
 }

@@ -42,6 +42,7 @@ type Client struct {
 	alone  map[*waiter]struct{} // who waits without standing in a queue
 	rests  map[*grant]*rest     // what is kept from others for a while, whether held or not; nil until there is any
 	sched  scheduler
+	seek   seeker
 	sleep  sleepWatch
 }
 
@@ -88,6 +89,7 @@ func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client
 		sleep: newSleepWatch(asleep),
 	}
 	c.sched.wake, c.sched.armed = make(chan struct{}, 1), never
+	c.seek.at = never
 	c.watching = c.traits.Ends != driver.Process
 	c.requeuer, _ = d.(driver.Requeuer)
 	c.convert, _ = d.(driver.Converter)

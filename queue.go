@@ -95,6 +95,7 @@ func (g *grant) admitOthers() {
 	if o.waits.Load() == 0 { // as nearly always, and lines may be long
 		return
 	}
+	g.m.c.suspects(o)
 	for _, q := range g.m.c.queues {
 		if q.m.key != g.m.key {
 			continue

@@ -62,12 +62,19 @@ func (c *Client) reschedule(g *grant) {
 	}
 	// The timer is only ever set earlier from here. A grant that has left leaves it set, and the goroutine wakes once for
 	// nothing: cheaper than waking it for every lock and unlock of an idle client.
-	if due < s.armed {
-		s.armed = due
-		select {
-		case s.wake <- struct{}{}:
-		default: // it has been woken already and will see this
-		}
+	c.wakeBy(due)
+}
+
+// wakeBy makes sure that the goroutine looks at that instant. The caller holds Client.mu.
+func (c *Client) wakeBy(due instant) {
+	s := &c.sched
+	if due >= s.armed {
+		return
+	}
+	s.armed = due
+	select {
+	case s.wake <- struct{}{}:
+	default: // it has been woken already and will see this
 	}
 }
 
@@ -121,7 +128,7 @@ func (c *Client) watch() {
 		now := c.now()
 		c.heedNaps()
 		batch := c.collect(now)
-		next := c.sched.next(now)
+		next := min(c.seek.look(c, now), c.sched.next(now))
 		c.sched.armed = next
 		if len(batch) > 0 {
 			c.background.Go(func() { c.renewBatch(batch) })
