@@ -68,6 +68,8 @@ func (d *Driver) check(r *driver.Request) error {
 		return fmt.Errorf("redlock: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
 	case r.Named:
 		return fmt.Errorf("redlock: named owners: %s: %w", traits.Lacks[0].Reason, driver.ErrUnsupported)
+	case r.LossDelay > 0:
+		return fmt.Errorf("redlock: a delay after a loss: %s: %w", traits.Lacks[2].Reason, driver.ErrUnsupported)
 	case r.Limit != 0 && r.Mode != driver.Exclusive:
 		return fmt.Errorf("redlock: a limit: two majorities may have only one node in common, so they do not count permits: %w",
 			driver.ErrUnsupported)
@@ -91,7 +93,7 @@ func (d *Driver) enter(r *driver.Request) (c *claim, fresh bool, err error) {
 	if c := d.current[at]; c != nil {
 		return c, false, nil
 	}
-	c = &claim{d: d, r: *r, lease: r.Lease, busy: true}
+	c = &claim{d: d, r: *r, lease: r.Lease, busy: true, waits: r.Waiting, loss: r.Lost}
 	d.current[at] = c
 	return c, true, nil
 }
@@ -111,7 +113,7 @@ func (c *claim) resume(r *driver.Request) bool {
 	if c.busy || c.held || c.ending != nil || c.rd == nil {
 		return false
 	}
-	c.r, c.busy = *r, true
+	c.busy, c.waits, c.loss = true, r.Waiting, r.Lost
 	return true
 }
 
@@ -154,7 +156,7 @@ func (c *claim) next(splits int, fresh bool) (*round, error) {
 		return nil, c.gone()
 	}
 	if !fresh {
-		c.rd = c.copied(c.r.Waiting)
+		c.rd = c.copied(c.waits)
 		return c.rd, nil
 	}
 	return c.begin(patience), nil

@@ -18,12 +18,14 @@ type place struct {
 // claim is one request: while it is being acquired, as long as it is held, and until its release has reached every node.
 type claim struct {
 	d *Driver
-	r driver.Request // as it was asked first; nothing of the caller's
+	r driver.Request // as it was asked first, but for whom to tell; constant
 
-	mu     sync.Mutex // guards what follows, and the votes of its rounds
-	busy   bool       // an Acquire is under way
-	rounds int        // how many there were
-	rd     *round     // the latest
+	mu     sync.Mutex                     // guards what follows, and the votes of its rounds
+	busy   bool                           // an Acquire is under way
+	waits  func(*driver.HeldError)        // Request.Waiting of the latest Acquire
+	loss   func(driver.LostReason, error) // its Request.Lost
+	rounds int                            // how many there were
+	rd     *round                         // the latest
 	held   bool
 	told   bool          // that it was lost
 	answer driver.Grant  // once held
@@ -81,7 +83,7 @@ type round struct {
 func (c *claim) begin(patience time.Duration) *round {
 	rd := &round{
 		c: c, id: c.r.ID, began: time.Now(), news: make(chan struct{}, 1),
-		votes: make([]vote, len(c.d.nodes)), patience: patience, waiting: c.r.Waiting,
+		votes: make([]vote, len(c.d.nodes)), patience: patience, waiting: c.waits,
 	}
 	if c.rounds > 0 {
 		rd.id += "/" + strconv.Itoa(c.rounds)
@@ -111,6 +113,7 @@ func (rd *round) ask(i int, try bool, after <-chan struct{}) {
 	d, v := rd.c.d, &rd.votes[i]
 	ctx, cancel := context.WithCancel(d.base)
 	done := make(chan struct{})
+	r := rd.request(i, try)
 	v.before = v.before || after != nil && v.state != absent
 	v.state, v.cancel, v.done = asked, cancel, done
 	started := d.spawn(func() { // ends with the node's answer, or v.cancel, or Close
@@ -122,7 +125,7 @@ func (rd *round) ask(i int, try bool, after <-chan struct{}) {
 			case <-ctx.Done(): // the node is asked all the same: it says so
 			}
 		}
-		g, err := d.nodes[i].acquire(ctx, rd.request(i, try))
+		g, err := d.nodes[i].acquire(ctx, r)
 		rd.answered(i, g, err)
 	})
 	if !started {
@@ -132,7 +135,7 @@ func (rd *round) ask(i int, try bool, after <-chan struct{}) {
 	}
 }
 
-// request is what a node is asked.
+// request is what a node is asked. The caller holds claim.mu.
 func (rd *round) request(i int, try bool) *driver.Request {
 	r := rd.c.r
 	r.ID, r.Owner, r.Try = rd.id, shown(rd.id, r.Owner), try
@@ -201,10 +204,10 @@ func (c *claim) loses(rd *round) (tell func(driver.LostReason, error)) {
 	}
 	c.told = true
 	c.end(&driver.Release{Key: c.r.Key, ID: c.r.ID})
-	if c.r.Lost == nil {
+	if c.loss == nil {
 		return func(driver.LostReason, error) {}
 	}
-	return c.r.Lost
+	return c.loss
 }
 
 // count returns how many votes are in a state. The caller holds claim.mu.

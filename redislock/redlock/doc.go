@@ -68,6 +68,10 @@
 // after its start. With appendonly yes and appendfsync always nothing is forgotten, and nothing rests. Leases above
 // LongestLease are refused.
 //
+// A hold does not get back the vote of a node that has forgotten it, so three restarts without data during one hold of five
+// nodes end it, also one after the other. It does get, with its next renewal, the vote of a node that could not be reached
+// when it was acquired.
+//
 // # Waiting
 //
 // A request stands in the queue of every node, and gets each vote by a push when it is its turn there. Requests that come
@@ -92,6 +96,7 @@
 //
 // # What it cannot do
 //
+//   - Conversion: a holder of a read lock that also wants to write would need all nodes to answer alike.
 //   - Semaphores: two majorities may have only one node in common, so five nodes with two permits each would let three in.
 //   - Named owners: two nodes may know different holds of an owner, so that they have no token in common. Without them no owner
 //     upgrades a read.

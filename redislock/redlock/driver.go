@@ -25,11 +25,17 @@ var (
 
 var traits = driver.Traits{
 	Engine: "redlock", Ends: driver.Leases,
-	Kinds: []driver.Kind{driver.KindMutex, driver.KindRWMutex},
+	Kinds:   []driver.Kind{driver.KindMutex, driver.KindRWMutex},
+	Resumes: true,
 	Lacks: []driver.Lack{
 		{Ability: driver.NamedOwners, Reason: "two nodes may know different holds of an owner, so the holds have no token in common"},
 		{Ability: driver.Order, Reason: "each node has a queue of its own, and requests that come at once may stand in another order on each"},
 		{Ability: driver.LossDelays, Reason: "a node cannot tell the end of a hold that a majority had from that of one that never came about"},
+		{Ability: driver.Conversion, Reason: "two nodes may answer differently to two holders who ask at once, and then neither could go back"},
+		{
+			Ability: driver.Ability(driver.KindSemaphore),
+			Reason:  "two majorities may have one node in common, so more would be let in than there are permits",
+		},
 	},
 }
 

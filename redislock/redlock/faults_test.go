@@ -112,7 +112,7 @@ func threeKilled(s *stage) {
 	s.kill(0, 2, 4)
 	_, err := b.TryLock(s.within(patience), s.name)
 	s.isUnavailable(err)
-	_, err = b.Lock(s.within(4*nodeTimeout), s.name)
+	_, err = b.Lock(s.within(4*shortTimeout), s.name)
 	s.must(errors.Is(err, interlock.ErrUnavailable) && !errors.Is(err, interlock.ErrHeld), "lock without a majority: %v", err)
 	receive(s, "the loss of the hold", l.Lost())
 	for _, i := range []int{0, 2, 4} {
@@ -123,7 +123,7 @@ func threeKilled(s *stage) {
 }
 
 func majorityDiesDuringAWait(s *stage) {
-	a, b := s.open(), s.open()
+	a, b := s.open(), s.open("node-timeout="+shortTimeout.String())
 	s.take(a, s.ask())
 	r := s.ask()
 	waits := make(chan *driver.HeldError, 100)
