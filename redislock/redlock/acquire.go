@@ -67,12 +67,11 @@ func (d *Driver) check(r *driver.Request) error {
 	case !slices.Contains(traits.Kinds, r.Kind):
 		return fmt.Errorf("redlock: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
 	case r.Named:
-		return fmt.Errorf("redlock: named owners: %s: %w", traits.Lacks[0].Reason, driver.ErrUnsupported)
+		return lacks("named owners", driver.NamedOwners)
 	case r.LossDelay > 0:
-		return fmt.Errorf("redlock: a delay after a loss: %s: %w", traits.Lacks[2].Reason, driver.ErrUnsupported)
+		return lacks("a delay after a loss", driver.LossDelays)
 	case r.Limit != 0 && r.Mode != driver.Exclusive:
-		return fmt.Errorf("redlock: a limit: two majorities may have only one node in common, so they do not count permits: %w",
-			driver.ErrUnsupported)
+		return lacks("a limit", driver.Ability(driver.KindSemaphore))
 	case r.Lease > d.opts.LongestLease:
 		return fmt.Errorf("redlock: a lease of %v is longer than the longest, %v; set LongestLease (longest-lease in the URL) "+
 			"in all clients: %w", r.Lease, d.opts.LongestLease, driver.ErrUnsupported)
@@ -80,6 +79,12 @@ func (d *Driver) check(r *driver.Request) error {
 		return fmt.Errorf("redlock: a request whose ID is empty or has spaces: %w", driver.ErrUnsupported)
 	}
 	return nil
+}
+
+// lacks refuses what needs an ability that the engine has not.
+func lacks(what string, a driver.Ability) error {
+	reason, _ := traits.Lacking(a)
+	return fmt.Errorf("redlock: %s: %s: %w", what, reason, driver.ErrUnsupported)
 }
 
 // enter returns the claim of a request, and whether it is new.

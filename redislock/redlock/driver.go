@@ -68,6 +68,10 @@ func New(nodes []rueidis.Client, opts *Options) (*Driver, error) {
 		if client == nil {
 			return nil, fmt.Errorf("redlock: the client of node %d is nil", i+1)
 		}
+		if client.Mode() != rueidis.ClientModeStandalone {
+			return nil, fmt.Errorf("redlock: the client of node %d is of %s; a node is one server alone, because a failover forgets votes: "+
+				"set ForceSingleClient, or use redislock", i+1, client.Mode())
+		}
 		dials[i] = dialer{"node " + strconv.Itoa(i+1), func(context.Context) (redislock.Conn, error) {
 			return redislock.RueidisConn(client), nil
 		}}

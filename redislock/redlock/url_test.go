@@ -123,6 +123,14 @@ func TestNew_OptionsThatCannotBeMeant_AreRefused(t *testing.T) {
 	if _, err := New(make([]rueidis.Client, 3), nil); err == nil || !strings.Contains(err.Error(), "node 1 is nil") {
 		t.Errorf("nil clients: %v", err)
 	}
+	cluster, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: servers.RedisCluster(t, 3, 0, nil).Addrs(), DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	if _, err := New([]rueidis.Client{cluster, cluster, cluster}, nil); err == nil || !strings.Contains(err.Error(), "one server alone") {
+		t.Errorf("clients of a Cluster: %v", err)
+	}
 	for _, o := range []Options{{Prefix: "{a}"}, {LongestLease: -1}, {NodeTimeout: -1}} {
 		if _, err := o.withDefaults(); err == nil {
 			t.Errorf("%+v is taken", o)
