@@ -30,7 +30,7 @@ type ending struct {
 	slow                    int       // of the unknown: those that are late as a rule
 	lost                    error     // of a node that says how the hold ended
 	known                   time.Time // since when it is known how the release has ended; zero if it is not
-	told                    bool      // somebody was told that his release has ended the hold
+	told                    bool      // somebody was told that his release, or undo, has ended the hold
 	errs                    []error
 }
 
@@ -256,12 +256,10 @@ func (c *claim) outcome(e *ending, r *driver.Release, now time.Time) (wait time.
 	if wait = e.known.Add(c.d.grace()).Sub(now); wait > 0 && e.unknown > e.slow {
 		return wait, false, nil
 	}
-	if err == nil && !r.Undo {
-		if e.told {
-			return 0, true, c.gone()
-		}
-		e.told = true
+	if err == nil && !r.Undo && e.told {
+		return 0, true, c.gone()
 	}
+	e.told = e.told || err == nil
 	return 0, true, err
 }
 
