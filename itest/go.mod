@@ -5,7 +5,11 @@ go 1.25.0
 require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/interlock-go/interlock v0.0.0
+	github.com/interlock-go/interlock/adapters/gormlock v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
+	gorm.io/driver/mysql v1.6.0
+	gorm.io/driver/postgres v1.6.0
+	gorm.io/gorm v1.31.2
 	modernc.org/sqlite v1.38.2
 )
 
@@ -16,6 +20,8 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/jinzhu/inflection v1.0.0 // indirect
+	github.com/jinzhu/now v1.1.5 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/ncruces/go-strftime v0.1.9 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
@@ -29,3 +35,5 @@ require (
 )
 
 replace github.com/interlock-go/interlock => ../
+
+replace github.com/interlock-go/interlock/adapters/gormlock => ../adapters/gormlock
