@@ -225,6 +225,38 @@ func TestSQLGuard_AfterAnEarlierRead_StillRefusesWhoWasOvertaken(t *testing.T) {
 	})
 }
 
+// The default from MariaDB 11.6 on.
+func TestSQLGuard_OnMariaDBWithSnapshotIsolation_EndsATransactionWhoseSnapshotIsOlder(t *testing.T) {
+	d := mariaDB
+	db := d.connect(t)
+	g, table := d.guard(t, db), d.table(t, db, "")
+	d.exec(t, db, "CREATE TABLE "+table+" (n INT NOT NULL) ENGINE=InnoDB")
+	touch := func(tx *sql.Tx, s fence.Stamp) error { return g.Check(t.Context(), tx, "r", s) }
+	first := d.connection(t, db).begin(t, sql.LevelReadCommitted)
+	if err := errors.Join(touch(first, stamp(1)), first.Commit()); err != nil {
+		t.Fatal(err)
+	}
+	s := d.connection(t, db)
+	if _, err := s.ExecContext(t.Context(), "SET SESSION innodb_snapshot_isolation=ON"); err != nil {
+		if strings.Contains(err.Error(), "Unknown system variable") {
+			t.Skip("this MariaDB, or MySQL, does not have it")
+		}
+		t.Fatal(err)
+	}
+	tx := s.begin(t, sql.LevelRepeatableRead)
+	d.count(t.Context(), t, tx, table)
+	second := d.connection(t, db).begin(t, sql.LevelReadCommitted)
+	if err := errors.Join(touch(second, stamp(2)), second.Commit()); err != nil {
+		t.Fatal(err)
+	}
+	if err := touch(tx, stamp(3)); !again(err) {
+		t.Errorf("got %v", err)
+	}
+	if err := touch(s.begin(t, sql.LevelRepeatableRead), stamp(3)); err != nil {
+		t.Errorf("the next try: %v", err)
+	}
+}
+
 // Holders that believe to hold the lock, all at once: what passes the fence is never lost.
 func TestSQLGuard_ManyHoldersAtOnce_LoseNoUpdate(t *testing.T) {
 	each(t, everywhere, func(t *testing.T, d *database) {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest/faulty"
+	"github.com/interlock-go/interlock/memlock"
 )
 
 var errOfWork = errors.New("out of stock")
@@ -292,6 +294,30 @@ func TestRun_ThatCannotBegin_UnlocksAtOnce(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		s.wantFree(true, "afterwards")
+	})
+}
+
+func TestRun_WhoseEngineHangsAtTheUnlock_ReturnsWithItsContext(t *testing.T) {
+	staged(t, func(t *testing.T, s *stage) {
+		d, control := faulty.Wrap(memlock.New(nil), 1)
+		locks, err := interlock.New(d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			control.Resume()
+			_, _ = locks.Close(), d.Close()
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		err = Run(ctx, s.db, locks.Mutex("a", nil), nil, func(context.Context, *sql.Tx) error {
+			control.Pause()
+			return nil
+		})
+		if got := time.Since(start) - time.Second; err != nil || got > 50*time.Millisecond {
+			t.Errorf("%v, %v after its context; it was committed, and the release goes on in the background", err, got)
+		}
 	})
 }
 
