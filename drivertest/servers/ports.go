@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"time"
 )
 
 const (
@@ -19,6 +20,20 @@ const (
 	// portTries is how many ports are looked at for each that is needed.
 	portTries = 200
 )
+
+// again does f once more, after a moment, if it fails: who looks for free ports has each of those it tries for an instant, also
+// one that is to be used again just now.
+func again(f func() error) (err error) {
+	for i := range attempts {
+		if i > 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err = f(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
 
 // freePorts returns ports of loopback that nobody listened on a moment ago, nor on those busOffset above them.
 func freePorts(n int) ([]int, error) {

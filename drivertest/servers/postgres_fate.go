@@ -111,7 +111,10 @@ func (n *PostgresNode) Stop() {
 	n.t.Helper()
 	n.Server.Stop()
 	for _, p := range n.family()[1:] {
-		_ = (&process{cmd: &exec.Cmd{Process: p}}).pause(true) // an error says that it has ended
+		child := &process{cmd: &exec.Cmd{Process: p}}
+		if child.pause(true) == nil { // an error says that it has ended
+			child.awaitStill()
+		}
 	}
 }
 

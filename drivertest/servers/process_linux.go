@@ -1,11 +1,47 @@
 package servers
 
 import (
+	"bytes"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // dieWithUs has the server killed when the test's process ends without its cleanups, as after its time limit.
 func dieWithUs(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
+// stillTime bounds awaitStill. A thread that waits for a disk stands still when the disk has answered.
+const stillTime = 5 * time.Second
+
+// awaitStill returns when a process that was told to stop has stopped: the signal reaches one thread after the other, and
+// those that run go on for a moment.
+func (p *process) awaitStill() {
+	for end := time.Now().Add(stillTime); !stands(p.cmd.Process.Pid) && time.Now().Before(end); {
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// stands reports whether no thread of a process runs, or there is no such process.
+func stands(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return true
+	}
+	for _, path := range threads {
+		stat, err := os.ReadFile(path)
+		if err != nil { // it has ended
+			continue
+		}
+		// The state is behind the name, which is in parentheses and may have some itself.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) == 0 || !bytes.ContainsAny(fields[0], "TtZX") {
+			return false
+		}
+	}
+	return true
 }

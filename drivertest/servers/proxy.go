@@ -62,19 +62,26 @@ type rule struct {
 // NewProxy starts a proxy before the server at target, as host:port. It lets everything pass, and ends with t.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
+	p := &Proxy{t: t, target: target, changed: make(chan struct{}), links: map[*link]bool{}}
+	var err error
+	for range attempts {
+		if err = p.settle(); err == nil {
+			t.Cleanup(p.close)
+			return p
+		}
+	}
+	t.Fatalf("proxy: %v", err)
+	return nil
+}
+
+// settle chooses the proxy's port. Another process may take it before it is listened on.
+func (p *Proxy) settle() error {
 	ports, err := freePorts(1)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	p := &Proxy{
-		t: t, addr: (&Site{Host: host, Ports: ports}).addr(0), target: target,
-		changed: make(chan struct{}), links: map[*link]bool{},
-	}
-	if err := p.listen(); err != nil {
-		t.Fatalf("proxy: %v", err)
-	}
-	t.Cleanup(p.close)
-	return p
+	p.addr = (&Site{Host: host, Ports: ports}).addr(0)
+	return p.listen()
 }
 
 // Addr returns the host:port that clients connect to.
@@ -85,7 +92,7 @@ func (p *Proxy) Addr() string { return p.addr }
 func (p *Proxy) Pass() {
 	p.t.Helper()
 	p.change(func() { p.rules = [len(ways)]rule{} })
-	if err := p.listen(); err != nil {
+	if err := again(p.listen); err != nil {
 		p.t.Errorf("proxy: %v", err)
 	}
 }

@@ -73,6 +73,7 @@ func (s *Server) Kill() { s.current().kill() }
 func (s *Server) Alive() bool { return !s.current().ended() }
 
 // Stop makes the server hang: it keeps its connections and accepts more of them, and answers nothing until [Server.Cont].
+// It returns when all of the server's threads stand still, on Linux; elsewhere some may still be on the way.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.pause(true)
@@ -90,6 +91,9 @@ func (s *Server) pause(stop bool) {
 	if err := p.pause(stop); err != nil {
 		s.t.Fatalf("%s: stop or continue: %v", s.spec.Name, err)
 	}
+	if stop {
+		p.awaitStill()
+	}
 	p.stopped.Store(stop)
 }
 
@@ -100,7 +104,7 @@ func (s *Server) Restart() {
 	s.Kill()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	if err := s.launch(ctx); err != nil {
+	if err := again(func() error { return s.launch(ctx) }); err != nil {
 		s.t.Fatalf("%s does not start again: %v", s.spec.Name, err)
 	}
 }
