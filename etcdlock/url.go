@@ -38,17 +38,28 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, opts.RequestTimeout)
+	limited, cancel := context.WithTimeout(ctx, timeToOpen(ctx, opts.RequestTimeout))
 	defer cancel()
+	if err := nobodyListens(limited, config.Endpoints); err != nil {
+		return nil, &openError{u, err}
+	}
 	client, err := connect(limited, config)
 	if err != nil {
 		return nil, &openError{u, explained(ctx, config, err)}
 	}
-	d, err := start(ctx, client, opts, true)
+	d, err := start(limited, client, opts, true)
 	if err != nil {
 		return nil, &openError{u, explained(ctx, config, err)}
 	}
 	return d, nil
+}
+
+// timeToOpen leaves a quarter of the caller's time to find out why there was no answer, see explained.
+func timeToOpen(ctx context.Context, most time.Duration) time.Duration {
+	if deadline, has := ctx.Deadline(); has {
+		return min(most, time.Until(deadline)*3/4)
+	}
+	return most
 }
 
 // connect makes a client. With a password that is a request, of which only the client's own context bounds the time; it
@@ -124,10 +135,10 @@ func misplaced(u *driver.URL) error {
 		return errors.New("etcd: there is an @ in the path; write a / inside a user or password as %2F")
 	case inQuery && u.User+u.Password == "":
 		return errors.New("etcd: there is an @ in the query; write a ? inside a user or password as %3F")
-	case strings.Trim(u.Path, "/") != "":
-		return errors.New("etcd: the URL has a path, which means nothing; for keys of your own write ?prefix=app/")
 	case len(u.Hosts) == 0:
 		return errors.New("etcd: the URL names no server; write for instance etcd://localhost or etcd://host1,host2,host3")
+	case strings.Trim(u.Path, "/") != "":
+		return errors.New("etcd: the URL has a path, which means nothing; for keys of your own write ?prefix=app/")
 	case u.Password != "" && u.User == "":
 		return errors.New("etcd: the URL has a password but no user; write etcd://user:password@host")
 	case u.User != "" && u.Password == "":

@@ -58,6 +58,22 @@ func probeOne(ctx context.Context, endpoint string, config *tls.Config) error {
 	return nil
 }
 
+// nobodyListens returns an error if each server refuses connections, or has no address: that will hardly change while the
+// client library tries until the time is over, so it is told at once.
+func nobodyListens(ctx context.Context, endpoints []string) (refused error) {
+	for _, endpoint := range endpoints {
+		err := probeOne(ctx, endpoint, nil)
+		var slow net.Error
+		switch {
+		case err == nil, ctx.Err() != nil, errors.As(err, &slow) && slow.Timeout():
+			return nil //nolint:nilerr // the library says how that goes on
+		case refused == nil:
+			refused = err
+		}
+	}
+	return refused
+}
+
 // explained replaces an error that says only that the time is over.
 func explained(ctx context.Context, config *clientv3.Config, err error) error {
 	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {

@@ -46,6 +46,7 @@ func TestURL_FaultsAreExplained_WithoutThePassword(t *testing.T) {
 		"etcd://h:port":                             "not a number",
 		"etcd://::1":                                "in brackets",
 		"etcd://:2379":                              "a host is empty",
+		"etcd:///x":                                 "names no server",
 		"etcd://me@h":                               "no password",
 		"etcd://:hunter2@h":                         "no user",
 		"etcd://me:a?hunter2@h":                     "write a ? inside a user or password as %3F",
@@ -76,7 +77,8 @@ func TestURL_UsersAndTLS(t *testing.T) {
 		"etcd://" + s.Addr() + "?request-timeout=500ms&tls=true":              "ca=/path/ca.crt",
 		"etcd://" + s.Addr() + "?tls=true&ca=" + ca:                           "etcd://user:password@host",
 		"etcd://root:wr0ng@" + s.Addr() + "?tls=true&ca=" + ca:                "user or password is wrong",
-		"etcd://127.0.0.1:1?request-timeout=300ms":                            "is the address right",
+		"etcd://127.0.0.1:1?request-timeout=10m":                              "is the address right",
+		"etcd://127.0.0.1:1,127.0.0.1:2?request-timeout=10m":                  "is the address right",
 		"etcd://root:s3cret@" + s.Addr() + "?request-timeout=500ms&prefix=a/": "write tls=true",
 
 		"etcd://" + strict.Addr() + "?request-timeout=500ms&tls=true&ca=" + strictCA: "cert=/path/client.crt and key=",
@@ -87,6 +89,12 @@ func TestURL_UsersAndTLS(t *testing.T) {
 		} else if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "wr0ng") {
 			t.Errorf("%s: the error shows the password: %v", raw, err)
 		}
+	}
+	short, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_, err := driver.DefaultMux.Open(short, "etcd://"+s.Addr()+"?tls=true", driver.Config{})
+	if err == nil || !strings.Contains(err.Error(), "ca=/path/ca.crt") {
+		t.Errorf("with little time the error is %v, want its reason", err)
 	}
 	if d, err := open("etcd://" + strict.Addr() + "?tls=true&ca=" + strictCA + "&cert=" + cert + "&key=" + key); err != nil {
 		t.Error(err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
@@ -29,11 +30,38 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	if err != nil {
 		return nil, err
 	}
-	d, err := New(ctx, hosts, opts)
+	var d *Driver
+	if err = nobodyListens(ctx, hosts); err == nil {
+		d, err = New(ctx, hosts, opts)
+	}
 	if err != nil {
-		return nil, &openError{hosts: hosts, secure: opts.TLS != nil, err: err}
+		return nil, &openError{hosts: hosts, user: opts.User, secure: opts.TLS != nil, err: err}
 	}
 	return d, nil
+}
+
+// lookTime bounds the look at one server before the first session.
+const lookTime = time.Second
+
+// nobodyListens returns an error if each server refuses connections, or has no address: that will hardly change while New
+// tries for ten seconds, so it is told at once. Servers that are silent, or close the connection, may be about to come.
+func nobodyListens(ctx context.Context, hosts []string) (refused error) {
+	for _, host := range hosts {
+		bounded, cancel := context.WithTimeout(ctx, lookTime)
+		conn, err := new(net.Dialer).DialContext(bounded, "tcp", host)
+		cancel()
+		var slow net.Error
+		switch {
+		case err == nil:
+			_ = conn.Close() // it was for nothing else
+			return nil
+		case ctx.Err() != nil, errors.As(err, &slow) && slow.Timeout():
+			return nil //nolint:nilerr // New says how that goes on
+		case refused == nil:
+			refused = err
+		}
+	}
+	return refused
 }
 
 // acls are the values of the query key acl.
@@ -165,6 +193,7 @@ func encryption(encrypted bool, ca, cert, key string) (*tls.Config, error) {
 // driver.ErrUnavailable.
 type openError struct {
 	hosts  []string
+	user   string
 	secure bool
 	err    error
 }
@@ -188,8 +217,11 @@ func (e *openError) advice() string {
 	text := e.err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }
 	switch {
+	case errors.Is(e.err, zk.ErrNoAuth) && e.user == "":
+		return "the root is not open to everybody: write zk://user:password@host, or see the ACL of the root and the node above it"
 	case errors.Is(e.err, zk.ErrNoAuth):
-		return "the user may not make nodes below the root; see the ACL of the node above it"
+		return "the root is closed to this user with this password, which the servers do not check in any other way; " +
+			"see the ACL of the root and the node above it"
 	case errors.Is(e.err, zk.ErrInvalidACL):
 		return "the servers do not take this ACL; acl=creator needs a user"
 	case says("first record does not look like a TLS"):
@@ -198,6 +230,8 @@ func (e *openError) advice() string {
 		return "name the file with the authority's certificate: ca=/path/ca.crt"
 	case says("certificate required"):
 		return "the server wants a client's certificate: cert=/path/client.crt and key=/path/client.key"
+	case says("connection refused"), says("no such host"):
+		return "is the address right, and does the server run?"
 	case says("EOF") && e.secure:
 		return "does the server speak TLS on this port?"
 	case says("EOF"):
