@@ -89,7 +89,8 @@
 // # Costs
 //
 //   - Acquire: one round trip, to all nodes at once, if all vote; two if not. A node that did not answer in time is not waited
-//     for again until it does. The first time it costs twice an ordinary round trip, 10 ms at most.
+//     for again until it does. The first time it costs twice an ordinary round trip, 10 ms at most; a try that is
+//     refused, 100 ms, because only all nodes together tell the holder's token for certain.
 //   - Release, renewals: one round trip to all nodes at once, which a majority ends. Break: two.
 //   - A wait: as with redislock, on each node.
 //   - A request is a goroutine for each node, until all have answered. A connection to each node.

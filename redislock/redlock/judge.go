@@ -8,6 +8,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+// refusalGrace is for how long a try that is refused waits for nodes that may name the holder too: his token is certain only
+// when all have.
+const refusalGrace = 100 * time.Millisecond
+
 // errMajority says that the votes are enough.
 var errMajority = errors.New("a majority has voted")
 
@@ -92,7 +96,7 @@ func (rd *round) judge(now time.Time) (time.Duration, error) {
 	case t.definite != nil:
 		return 0, t.definite
 	case t.granted >= c.d.quorum:
-		if wait := rd.patient(&rd.enough, now, t.pending); wait > 0 {
+		if wait := rd.patient(&rd.enough, now, t.pending, c.d.grace()); wait > 0 {
 			return wait, nil
 		}
 		return 0, errMajority
@@ -103,7 +107,7 @@ func (rd *round) judge(now time.Time) (time.Duration, error) {
 	case t.failed+t.ended > spare && !c.r.Try:
 		return 0, rd.unreachable("acquire")
 	case t.refused+t.failed+t.ended > spare && c.r.Try:
-		if wait := rd.patient(&rd.settled, now, t.pending); wait > 0 {
+		if wait := rd.patient(&rd.settled, now, t.pending, refusalGrace); wait > 0 {
 			return wait, nil
 		}
 		if t.granted+t.refused+t.ended < c.d.quorum {
@@ -131,14 +135,14 @@ func (rd *round) whenSilent(now time.Time, t tally) (time.Duration, error) {
 
 // patient gives nodes that may answer soon a moment from the instant in which the rest of them was enough: it returns how
 // much of that is left. Who lets it pass is not waited for again until he answers.
-func (rd *round) patient(since *time.Time, now time.Time, pending int) time.Duration {
+func (rd *round) patient(since *time.Time, now time.Time, pending int, grace time.Duration) time.Duration {
 	if pending == 0 {
 		return 0
 	}
 	if since.IsZero() {
 		*since = now
 	}
-	if wait := since.Add(rd.c.d.grace()).Sub(now); wait > 0 {
+	if wait := since.Add(grace).Sub(now); wait > 0 {
 		return wait
 	}
 	for i := range rd.votes {

@@ -33,10 +33,10 @@ var levers = []lever{
 		"\t\t\terr := errFreed\n\t\t\tc.mu.Lock()\n\t\t\thas := rd.votes[i].state == granted\n\t\t\tc.mu.Unlock()\n" +
 			"\t\t\tif has || !off(\"everywhere\") {\n\t\t\t\terr = rd.free(i, r, until)\n\t\t\t}\n",
 	},
-	{"renew.go", "case h.kept >= q:", `case h.kept >= unless("renewal", q, 1):`},
+	{"renew.go", "h, q := &r.holds[i], r.d.quorum", `h, q := &r.holds[i], unless("renewal", r.d.quorum, 1)`},
 	{
-		"judge.go", "if wait := since.Add(rd.c.d.grace()).Sub(now); wait > 0 {",
-		`if wait := since.Add(unless("grace", rd.c.d.grace(), patienceOfATest)).Sub(now); wait > 0 {`,
+		"judge.go", "if wait := since.Add(grace).Sub(now); wait > 0 {",
+		`if wait := since.Add(unless("grace", grace, patienceOfATest)).Sub(now); wait > 0 {`,
 	},
 	{
 		"acquire.go", "\t\tvotes, err = rd.confirm(ctx, tokens)\n",
