@@ -29,6 +29,7 @@ var direction = []struct {
 	{"drivertest", []string{".", "driver", "fence"}, "engines of third parties run it, without any engine of ours"},
 	{"locktx", []string{".", "driver", "fence"}, "it works on every engine"},
 	{"console", []string{".", "driver", "fence"}, "it works on every engine"},
+	{"adapters", []string{"."}, "they work on every engine; what needs a dependency is a module of its own"},
 	{".", []string{"driver", "fence"}, "the core knows no engine; a user's program imports the ones that it opens"},
 }
 

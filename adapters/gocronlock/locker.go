@@ -1,0 +1,58 @@
+// Package gocronlock has interlock's locks for the scheduler github.com/go-co-op/gocron: a [Locker], with which each run of a
+// job happens on one of the schedulers that have it, and an [Elector], with which one scheduler runs all jobs as long as it
+// lives.
+//
+//	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(gocronlock.NewLocker(locks, nil)))
+//
+// # Which one
+//
+// With a Locker the work spreads over the schedulers, whoever is first. A job that is shorter than the clocks of the hosts
+// differ may run twice: the lock is free again when the late one comes. Give the lock a LockOptions.MinHold longer than that,
+// where the engine can, or take the Elector: its leader runs each job once by its own clock.
+//
+// # What they do not do
+//
+// gocron has no way to hear that a lock was lost while a job runs. A job that must not go on then takes a lock itself, with
+// interlock.Client.Do, whose context ends with the lock.
+package gocronlock
+
+import (
+	"context"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/interlock-go/interlock"
+)
+
+// prefix begins the names of the locks, so that a job's name is no other lock's.
+const prefix = "gocron:"
+
+// Locker is a gocron.Locker. It is safe for concurrent use, and may be shared by schedulers of one process.
+type Locker struct {
+	c    *interlock.Client
+	opts *interlock.LockOptions
+}
+
+var (
+	_ gocron.Locker  = (*Locker)(nil)
+	_ gocron.Lock    = (*interlock.Lease)(nil)
+	_ gocron.Elector = (*Elector)(nil)
+)
+
+// NewLocker returns a Locker whose locks are named "gocron:" and the name of the job: give jobs names of their own
+// (gocron.WithName), since the default is the function's. opts are those of each lock, nil for the client's. The client is
+// the caller's to close, after the scheduler's shutdown.
+func NewLocker(c *interlock.Client, opts *interlock.LockOptions) *Locker {
+	return &Locker{c: c, opts: opts}
+}
+
+// Lock takes the job's lock if it is free: gocron skips the run after an error, and tells the job's AfterLockError. The error
+// of a job that runs elsewhere matches interlock.ErrHeld; another one means that the lock could not be asked for, or that the
+// name or the options are wrong. The lock is held, and renewed, until gocron unlocks it after the run, also if the run's
+// context ends before. It costs a round trip, and the release another.
+func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
+	lease, err := l.c.Mutex(prefix+key, l.opts).TryLock(ctx)
+	if err != nil {
+		return nil, err // not the nil *Lease as a gocron.Lock that is not nil
+	}
+	return lease, nil
+}

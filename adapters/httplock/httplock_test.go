@@ -1,0 +1,180 @@
+package httplock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/adapters/httplock"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+func client(t *testing.T) *interlock.Client {
+	t.Helper()
+	c, err := interlock.Open(t.Context(), "mem://"+t.Name(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// byPath has a lock for each path.
+func byPath(c *interlock.Client) func(r *http.Request) *interlock.Mutex {
+	return func(r *http.Request) *interlock.Mutex { return c.Mutex(r.URL.Path, nil) }
+}
+
+func get(h http.Handler, ctx context.Context, path string) *http.Response { //nolint:revive // the handler comes first, as in ServeHTTP
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+	return w.Result()
+}
+
+var nothing = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+
+func TestMiddleware_ServesOneRequestPerKeyAtATime(t *testing.T) {
+	c := client(t)
+	serve := httplock.Middleware(byPath(c), &httplock.Options{RetryAfter: 1500 * time.Millisecond})
+	inner := serve(nothing)
+	outer := serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		second := get(inner, t.Context(), "/a")
+		if second.StatusCode != http.StatusConflict || second.Header.Get("Retry-After") != "2" {
+			t.Errorf("a second request is answered %d, Retry-After %q; want 409 and 2", second.StatusCode, second.Header.Get("Retry-After"))
+		}
+		if other := get(inner, t.Context(), "/b"); other.StatusCode != http.StatusOK {
+			t.Errorf("a request with another key is answered %d", other.StatusCode)
+		}
+		if again := get(inner, r.Context(), "/a"); again.StatusCode != http.StatusOK {
+			t.Errorf("a request of the same owner is answered %d; want that it re-enters", again.StatusCode)
+		}
+		interlock.AssertHeld(r.Context(), "/a")
+		if lease, ok := httplock.Lease(r.Context()); !ok || lease.Name() != "/a" {
+			t.Error("the handler does not find its lease")
+		}
+	}))
+	if first := get(outer, t.Context(), "/a"); first.StatusCode != http.StatusOK {
+		t.Errorf("the first request is answered %d", first.StatusCode)
+	}
+	if after := get(inner, t.Context(), "/a"); after.StatusCode != http.StatusOK {
+		t.Errorf("after the response the lock is still held: %d", after.StatusCode)
+	}
+	if _, ok := httplock.Lease(t.Context()); ok {
+		t.Error("there is a lease outside of a handler")
+	}
+}
+
+func TestMiddleware_WithWait_WaitsAndThenRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := memlock.New(nil)
+		c, err := interlock.New(d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		h := httplock.Middleware(byPath(c), &httplock.Options{Wait: time.Second, HeldStatus: http.StatusLocked})(nothing)
+		lease, err := c.Lock(t.Context(), "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if r := get(h, t.Context(), "/a"); r.StatusCode != http.StatusLocked || time.Since(begin) != time.Second {
+			t.Errorf("answered %d after %v; want 423 after 1s", r.StatusCode, time.Since(begin))
+		}
+		time.AfterFunc(500*time.Millisecond, func() { _ = lease.Unlock(t.Context()) })
+		begin = time.Now()
+		if r := get(h, t.Context(), "/a"); r.StatusCode != http.StatusOK || time.Since(begin) != 500*time.Millisecond {
+			t.Errorf("answered %d after %v; want 200 after 500ms", r.StatusCode, time.Since(begin))
+		}
+	})
+}
+
+func TestMiddleware_EndsTheRequestsContext_AndTells_WhenTheLockIsLost(t *testing.T) {
+	c := client(t)
+	var told error
+	opts := &httplock.Options{Lost: func(_ *http.Request, err error) { told = err }}
+	h := httplock.Middleware(byPath(c), opts)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		lease, _ := httplock.Lease(r.Context())
+		if err := c.Break(r.Context(), interlock.Kind("mutex"), "/a", lease.Token()); err != nil {
+			t.Error(err)
+		}
+		<-r.Context().Done()
+		if cause := context.Cause(r.Context()); !errors.Is(cause, interlock.ErrLost) {
+			t.Errorf("the context's cause is %v; want the loss", cause)
+		}
+	}))
+	get(h, t.Context(), "/a")
+	if !errors.Is(told, interlock.ErrLost) {
+		t.Errorf("Lost was told %v", told)
+	}
+}
+
+func TestMiddleware_WithoutTheEngine_Says503_AndABadName500(t *testing.T) {
+	c := client(t)
+	h := httplock.Middleware(func(r *http.Request) *interlock.Mutex { return c.Mutex(r.URL.Query().Get("lock"), nil) }, nil)(nothing)
+	if r := get(h, t.Context(), "/"); r.StatusCode != http.StatusInternalServerError || r.Header.Get("Retry-After") != "" {
+		t.Errorf("a lock without a name is answered %d, Retry-After %q; want 500 and none", r.StatusCode, r.Header.Get("Retry-After"))
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r := get(h, ended, "/?lock=a"); r.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a client that has gone is answered %d; want 503", r.StatusCode)
+	}
+	_ = c.Close()
+	if r := get(h, t.Context(), "/?lock=a"); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") != "1" {
+		t.Errorf("after Close: %d, Retry-After %q; want 503 and 1", r.StatusCode, r.Header.Get("Retry-After"))
+	}
+}
+
+func TestMiddleware_OfAHandlerThatPanics_ReleasesTheLock(t *testing.T) {
+	c := client(t)
+	h := httplock.Middleware(byPath(c), nil)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	func() {
+		defer func() {
+			if got := recover(); got != http.ErrAbortHandler { //nolint:errorlint // a panic's value, not an error that was wrapped
+				t.Errorf("the server sees the panic %v", got)
+			}
+		}()
+		get(h, t.Context(), "/a")
+	}()
+	if r := get(httplock.Middleware(byPath(c), nil)(nothing), t.Context(), "/a"); r.StatusCode != http.StatusOK {
+		t.Errorf("the lock is still held: %d", r.StatusCode)
+	}
+}
+
+func TestMiddleware_WithoutAMutex_LocksNothing_AndRefuseAnswersInItsOwnWay(t *testing.T) {
+	c := client(t)
+	lease, err := c.Lock(t.Context(), "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lease.Unlock(t.Context()) }()
+	free := httplock.Middleware(func(*http.Request) *interlock.Mutex { return nil }, nil)(nothing)
+	if r := get(free, t.Context(), "/a"); r.StatusCode != http.StatusOK {
+		t.Errorf("a request that needs no lock is answered %d", r.StatusCode)
+	}
+	own := httplock.Middleware(byPath(c), &httplock.Options{Refuse: func(w http.ResponseWriter, _ *http.Request, status int, err error) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, errors.Is(err, interlock.ErrHeld))
+	}})(nothing)
+	r := get(own, t.Context(), "/a")
+	body, err := io.ReadAll(r.Body)
+	if r.StatusCode != http.StatusConflict || string(body) != "true" || err != nil {
+		t.Errorf("answered %d %q (%v)", r.StatusCode, body, err)
+	}
+}
+
+func TestMiddleware_WithAStatusThatIsNoRefusal_Panics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a refusal with 200 is accepted")
+		}
+	}()
+	httplock.Middleware(nil, &httplock.Options{HeldStatus: http.StatusOK})
+}
