@@ -1,15 +1,16 @@
 // Package cronlock runs scheduled jobs on one host of many: the job runs where its lock is free, and is skipped elsewhere. It
 // fits every scheduler that takes a function, such as the package github.com/robfig/cron:
 //
-//	c.AddFunc("0 3 * * *", cronlock.Func(ctx, locks.Mutex("nightly", nil), nightly, nil))
+//	m := locks.Mutex("nightly", &interlock.LockOptions{MinHold: time.Minute})
+//	c.AddFunc("0 3 * * *", cronlock.Func(ctx, m, nightly, nil))
 //
 // It needs the standard library only. For gocron see the module adapters/gocronlock.
 //
 // # Clocks
 //
-// The lock keeps two runs from overlapping. It does not keep a host whose clock is late from running a short job again after
-// another has finished it. Give the mutex a LockOptions.MinHold longer than the clocks may differ, where the engine can;
-// otherwise let the job see for itself whether its work is done.
+// The lock keeps two runs from overlapping. By itself it does not keep a host whose clock is late from running a short job
+// again after another has finished it: give the mutex a MinHold (interlock.LockOptions) longer than the clocks may differ, and
+// shorter than the time between two runs.
 package cronlock
 
 import (

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/adapters/cronlock"
-	_ "github.com/interlock-go/interlock/memlock"
+	"github.com/interlock-go/interlock/memlock"
 )
 
 func open(t *testing.T, url string) *interlock.Client {
@@ -51,6 +53,33 @@ func TestFunc_RunsOnOneHostAndSkipsOnTheOthers(t *testing.T) {
 	if !again {
 		t.Error("the lock was not released after the run")
 	}
+}
+
+// TestFunc_WithMinHold_SkipsTheRunOfAHostWhoseClockIsLate: the job takes no time, and the other host comes a second later.
+func TestFunc_WithMinHold_SkipsTheRunOfAHostWhoseClockIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := interlock.New(memlock.New(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		runs := 0
+		m := c.Mutex("job", &interlock.LockOptions{MinHold: 10 * time.Second})
+		run := cronlock.Func(t.Context(), m, func(context.Context) error { runs++; return nil }, func(_ bool, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		run()
+		time.Sleep(time.Second)
+		if run(); runs != 1 {
+			t.Errorf("the job has run %d times within its MinHold", runs)
+		}
+		time.Sleep(10 * time.Second)
+		if run(); runs != 2 {
+			t.Errorf("the job has run %d times, not again when the MinHold was over", runs)
+		}
+	})
 }
 
 func TestFunc_TellsTheJobsError_AndThatTheLockCannotBeAskedFor(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/interlock-go/interlock"
@@ -20,7 +21,8 @@ func ExampleNewLocker() {
 	defer locks.Close()
 
 	done := make(chan struct{})
-	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(gocronlock.NewLocker(locks, nil)))
+	locker := gocronlock.NewLocker(locks, &interlock.LockOptions{MinHold: time.Minute}) // longer than the clocks may differ
+	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 	if err != nil {
 		log.Fatal(err)
 	}

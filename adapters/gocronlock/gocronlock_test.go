@@ -90,6 +90,22 @@ func TestLocker_RunsAJobOnOneSchedulerAtATime(t *testing.T) {
 	}
 }
 
+// TestLocker_WithMinHold_RefusesASchedulerWhoseClockIsLate: the first run is over when the second is due.
+func TestLocker_WithMinHold_RefusesASchedulerWhoseClockIsLate(t *testing.T) {
+	opts := &interlock.LockOptions{MinHold: time.Hour}
+	first, second := gocronlock.NewLocker(client(t), opts), gocronlock.NewLocker(client(t), opts)
+	lock, err := first.Lock(t.Context(), "nightly")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if lock, err := second.Lock(t.Context(), "nightly"); !errors.Is(err, interlock.ErrHeld) || lock != nil {
+		t.Errorf("the late one: %v, %v; want ErrHeld", lock, err)
+	}
+}
+
 func TestLocker_OfALockThatCannotBeTaken_SaysWhy(t *testing.T) {
 	l := gocronlock.NewLocker(client(t), &interlock.LockOptions{Lease: -time.Second})
 	if lock, err := l.Lock(t.Context(), "nightly"); err == nil || errors.Is(err, interlock.ErrHeld) || lock != nil {

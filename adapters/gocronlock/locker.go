@@ -2,13 +2,15 @@
 // job happens on one of the schedulers that have it, and an [Elector], with which one scheduler runs all jobs as long as it
 // lives.
 //
-//	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(gocronlock.NewLocker(locks, nil)))
+//	locker := gocronlock.NewLocker(locks, &interlock.LockOptions{MinHold: time.Minute})
+//	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 //
 // # Which one
 //
-// With a Locker the work spreads over the schedulers, whoever is first. A job that is shorter than the clocks of the hosts
-// differ may run twice: the lock is free again when the late one comes. Give the lock a LockOptions.MinHold longer than that,
-// where the engine can, or take the Elector: its leader runs each job once by its own clock.
+// With a Locker the work spreads over the schedulers, whoever is first. A job that takes less time than the clocks of the hosts
+// differ by would run again when the late one comes, since the lock is free by then: give the locks a MinHold longer than that
+// (interlock.LockOptions), and shorter than the time between two runs. With an Elector the leader runs each job by its own
+// clock.
 //
 // # What they do not do
 //
