@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/adapters/httplock"
+	"github.com/interlock-go/interlock/drivertest/faulty"
 	"github.com/interlock-go/interlock/memlock"
 )
 
@@ -129,6 +130,38 @@ func TestMiddleware_WithoutTheEngine_Says503_AndABadName500(t *testing.T) {
 	_ = c.Close()
 	if r := get(h, t.Context(), "/?lock=a"); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") != "1" {
 		t.Errorf("after Close: %d, Retry-After %q; want 503 and 1", r.StatusCode, r.Header.Get("Retry-After"))
+	}
+}
+
+func TestMiddleware_OnAHungEngine_Says503_NotThatSomebodyHasIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, control := faulty.Wrap(memlock.New(nil), 1)
+		c, err := interlock.New(d, &interlock.Options{Lease: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		control.Pause()
+		h := httplock.Middleware(byPath(c), &httplock.Options{Wait: time.Second})(nothing)
+		begin := time.Now()
+		r := get(h, t.Context(), "/a")
+		if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") != "1" || time.Since(begin) != time.Second {
+			t.Errorf("answered %d, Retry-After %q, after %v; want 503, 1 and 1s", r.StatusCode, r.Header.Get("Retry-After"), time.Since(begin))
+		}
+		control.Resume()
+		_ = c.Close() // undoes what the hung engine may have done
+	})
+}
+
+func TestMiddleware_WithoutAConnection_Says503AtOnce(t *testing.T) {
+	d, _ := faulty.Wrap(memlock.New(nil), 1, faulty.Rule{Op: faulty.Acquire, Count: 1, Drop: faulty.Request})
+	c, err := interlock.New(d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	h := httplock.Middleware(byPath(c), nil)(nothing)
+	if r := get(h, t.Context(), "/a"); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") != "1" {
+		t.Errorf("answered %d, Retry-After %q; want 503 and 1", r.StatusCode, r.Header.Get("Retry-After"))
 	}
 }
 

@@ -175,6 +175,9 @@ func (s *scene) want(sold int) {
 	if r.exitCode() != verifyFine || r.Sold != sold {
 		s.t.Errorf("%d sold, exit code %d; want %d and 0: %+v", r.Sold, r.exitCode(), sold, r)
 	}
+	if due, err := s.office.stock.dueRequests(s.t.Context()); len(due) > 0 || err != nil {
+		s.t.Errorf("nothing is open, and the sweeper would still come to %q (%v)", due, err)
+	}
 }
 
 func (s *scene) verify() *result {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,6 +31,7 @@ func TestSale(t *testing.T) {
 			t.Run(name+"/"+q, func(t *testing.T) { test(t, w, q) })
 		}
 	}
+	t.Run("SentButNotAcknowledged_StaysWithTheConsumer", func(t *testing.T) { testLateAnswer(t, w) })
 	t.Run("VerifyCommand", func(t *testing.T) { testVerifyCommand(t, w) })
 }
 
@@ -223,6 +225,35 @@ func testTaken(t *testing.T, w *town, q string) {
 	}
 	if code := s.verify().exitCode(); code != verifyUnknown {
 		t.Errorf("verify ends with %d while an order is under way; want %d", code, verifyUnknown)
+	}
+	s.settle(1)
+}
+
+// deaf is a queue whose word that it has the order is lost, and comes too late: a consumer has taken the order.
+type deaf struct {
+	queue
+	taken func()
+}
+
+func (q deaf) send(ctx context.Context, o order) error {
+	if err := q.queue.send(ctx, o); err != nil {
+		return err
+	}
+	q.taken()
+	return context.DeadlineExceeded
+}
+
+// testLateAnswer: what a consumer is about to book must not be given back because the gate believes that it was not sent.
+func testLateAnswer(t *testing.T, w *town) {
+	s := w.open(t, "nats", usual)
+	g := s.gate()
+	g.queue = deaf{g.queue, func() {
+		if state, err := s.office.stock.take(t.Context(), s.receive().order); state != isTaken || err != nil {
+			t.Errorf("the consumer gets %q, %v; want that it has taken the order", state, err)
+		}
+	}}
+	if a, err := g.order(t.Context(), orderOf("a")); a != reserved || err != nil {
+		t.Errorf("the user is told %q, %v; want reserved", a, err)
 	}
 	s.settle(1)
 }
