@@ -248,6 +248,29 @@ func TestRun_WhoseConnectionBreaksBeforeTheCommit_IsRolledBack_AndUnlocks(t *tes
 	})
 }
 
+func TestRun_OnADatabaseThatHangs_ReturnsWithItsContext_AndUnlocks(t *testing.T) {
+	each(t, onServers, func(t *testing.T, d *database) {
+		for name, idle := range map[string]bool{"with an idle connection": true, "with none": false} {
+			t.Run(name, func(t *testing.T) {
+				w := d.wires(t)
+				if idle {
+					if err := w.db.PingContext(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.proxy.BlackHole(servers.BothWays)
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				err := w.run(ctx, func() {})
+				if !errors.Is(err, context.DeadlineExceeded) || locktx.OutcomeOf(err) != locktx.RolledBack {
+					t.Errorf("got %v", err)
+				}
+				w.wantFree(t)
+			})
+		}
+	})
+}
+
 func TestRun_WhoseContextEndsDuringAStatement_IsRolledBack_AndUnlocks(t *testing.T) {
 	pause := map[*database]string{mariaDB: "SELECT SLEEP(1)", postgreSQL: "SELECT pg_sleep(1)"}
 	each(t, onServers, func(t *testing.T, d *database) {
@@ -286,6 +309,28 @@ func TestRun_WhoseCommitIsRefused_IsRolledBack_AndUnlocks(t *testing.T) {
 	}
 	if _, err := w.other.TryLock(t.Context(), "a"); err != nil {
 		t.Errorf("the lock was not released: %v", err)
+	}
+}
+
+// PostgreSQL answers such a COMMIT with a ROLLBACK, which is an answer.
+func TestRun_WhoseFunctionIgnoresAFailedStatement_IsRolledBack_AndUnlocks(t *testing.T) {
+	w := postgreSQL.wires(t)
+	err := locktx.Run(t.Context(), w.db, w.locks.Mutex("a", nil), nil, func(ctx context.Context, tx *sql.Tx) error {
+		_, first := tx.ExecContext(ctx, "INSERT INTO "+w.table+" VALUES ('ann')")
+		_, second := tx.ExecContext(ctx, "SELECT 1 / 0")
+		if second == nil {
+			t.Error("the database divides by zero")
+		}
+		return first
+	})
+	if err == nil || locktx.OutcomeOf(err) != locktx.RolledBack {
+		t.Errorf("got %v", err)
+	}
+	if _, err := w.other.TryLock(t.Context(), "a"); err != nil {
+		t.Errorf("the lock was not released: %v", err)
+	}
+	if n := w.rows(t); n != 0 {
+		t.Errorf("%d rows", n)
 	}
 }
 

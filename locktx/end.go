@@ -36,7 +36,7 @@ func (t *Tx) Commit() error {
 // unfit says why t must not be committed, or nil.
 func (t *Tx) unfit() error {
 	if t.ctx.Err() != nil {
-		return context.Cause(t.ctx)
+		return whyEnded(t.ctx)
 	}
 	t.mu.Lock()
 	holds := slices.Clone(t.holds)
@@ -87,7 +87,7 @@ func (t *Tx) commit() error {
 	case a = <-t.ask(t.commitNow):
 	case <-bounded.Done():
 		t.stop() // some drivers end the call with it
-		a = answer{Unknown, fmt.Errorf("the database did not answer the COMMIT in time: %w", context.Cause(t.ctx))}
+		a = answer{Unknown, fmt.Errorf("the database did not answer the COMMIT in time: %w", whyEnded(t.ctx))}
 	}
 	lost := t.complete(bounded, a.outcome, a.outcome != Unknown)
 	if err := errors.Join(a.err, lost); err != nil {
@@ -178,5 +178,5 @@ func (t *Tx) rollbackLater(said <-chan answer) {
 }
 
 func (t *Tx) unanswered() error {
-	return errors.Join(errors.New("locktx: the database did not answer the ROLLBACK in time"), context.Cause(t.ctx))
+	return errors.Join(errors.New("locktx: the database did not answer the ROLLBACK in time"), whyEnded(t.ctx))
 }

@@ -3,6 +3,7 @@ package locktx
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/interlock-go/interlock"
@@ -25,6 +26,15 @@ func graceful(ctx context.Context) (context.Context, context.CancelFunc) {
 		forget()
 		cancel()
 	}
+}
+
+// whyEnded returns an error that matches both what ctx says and its cause, or nil if it has not ended.
+func whyEnded(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // letGo unlocks leases, or leaves them to run out. It waits until bounded ends, and for at most patience, for the engine's word.

@@ -112,7 +112,7 @@ func (r *run) work(work context.Context, tx *Tx) error {
 // check asks whether the lock is held, and the guard whether nobody newer was there.
 func (r *run) check(work context.Context, tx *Tx) error {
 	if work.Err() != nil {
-		return fmt.Errorf("locktx: rolled back: %w", context.Cause(work))
+		return fmt.Errorf("locktx: rolled back: %w", whyEnded(work))
 	}
 	stamp, held := r.lease.Stamp()
 	if !held {

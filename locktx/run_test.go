@@ -86,7 +86,7 @@ func TestRun_WhoseContextEnds_RollsBackAndUnlocks(t *testing.T) {
 					}
 					return nil
 				})
-				if !errors.Is(err, context.Canceled) && !errors.Is(err, why) || OutcomeOf(err) != RolledBack {
+				if !errors.Is(err, context.Canceled) || !heeds && !errors.Is(err, why) || OutcomeOf(err) != RolledBack {
 					t.Errorf("got %v", err)
 				}
 				if s.f.count("commit") != 0 || s.f.count("rollback") != 1 {

@@ -45,7 +45,7 @@ func Begin(ctx context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, error) {
 // begin starts a transaction until start ends, whose ending waits for ctx.
 func begin(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, error) {
 	if start.Err() != nil {
-		return nil, fmt.Errorf("locktx: begin: %w", context.Cause(start))
+		return nil, fmt.Errorf("locktx: begin: %w", whyEnded(start))
 	}
 	// A connection of the pool may have broken while it was idle. database/sql hides that in DB.BeginTx, but not in Conn.BeginTx.
 	for left := db.Stats().Idle + 1; ; left-- {
@@ -67,9 +67,11 @@ func beginOnce(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(start, stop)
 	tx, err := conn.BeginTx(inner, opts)
-	if !forget() && err == nil { // start ended, so database/sql is rolling back
-		_ = tx.Rollback() // whichever comes first; nothing has been done in it
-		err = context.Cause(start)
+	if !forget() { // start ended, so database/sql is rolling back if it has begun
+		if err == nil {
+			_ = tx.Rollback() // whichever comes first; nothing has been done in it
+		}
+		err = whyEnded(start) // what the driver says is only that it was told to stop
 	}
 	if err != nil {
 		stop()

@@ -179,7 +179,7 @@ func TestBegin_OverConnectionsThatHaveBroken_TakesAnother(t *testing.T) {
 func TestBegin_WhoseContextEndsMeanwhile_LeavesNothing(t *testing.T) {
 	staged(t, func(t *testing.T, s *stage) {
 		ctx, cancel := context.WithCancel(t.Context())
-		s.f.begin = func() error { cancel(); return nil }
+		s.f.begin = func() error { cancel(); synctest.Wait(); return nil }
 		tx, err := Begin(ctx, s.db, nil)
 		if tx != nil || !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, %v", tx, err)

@@ -27,6 +27,9 @@ import (
 // Eviction could remove the marks alone, so the server must not evict (maxmemory-policy noeviction). A write whose mark was
 // raised but which failed in the middle of a script stays half done: Redis does not roll back.
 //
+// A user of its own needs the rights +eval +evalsha +hmget +hset, for Get and Set +get and +set, for Forget +del, those of the
+// caller's scripts, and the keys of the data beside ~interlock:fence:*.
+//
 // Every method costs one round trip, and one more when the server does not know the script. An error that is no
 // *fence.StaleError is the server's or the network's; after the latter it is unknown whether the script ran. It is not sent again.
 type Guard struct {

@@ -203,3 +203,35 @@ func TestGuard_InACluster_KeepsMarksInTheSlotOfTheData(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestGuard_NeedsNoMoreRightsThanItSays(t *testing.T) {
+	addr := servers.Redis(t)
+	_, admin := newGuard(t, addr)
+	set := admin.B().Arbitrary("ACL", "SETUSER", "shop", "on", ">secret", "~interlock:fence:*", "~stock")
+	for right := range strings.FieldsSeq("+eval +evalsha +hmget +hset +get +set +del") {
+		set = set.Args(right)
+	}
+	if err := admin.Do(t.Context(), set.Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{addr}, DisableCache: true, Username: "shop", Password: "secret",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	g, s := NewGuard(client), fence.Stamp{Token: 1}
+	_, _, read := g.Get(t.Context(), "stock", s)
+	for what, err := range map[string]error{
+		"Check": g.Check(t.Context(), "stock", s), "Set": g.Set(t.Context(), "stock", "1", s), "Get": read,
+		"Forget": g.Forget(t.Context(), "stock"),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := g.Set(t.Context(), "other", "1", s); err == nil || errors.Is(err, fence.ErrStale) {
+		t.Errorf("a key without the right: got %v", err)
+	}
+}
