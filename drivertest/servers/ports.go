@@ -35,11 +35,15 @@ func again(f func() error) (err error) {
 	return err
 }
 
-// freePorts returns ports of loopback that nobody listened on a moment ago, nor on those busOffset above them.
+// freePorts returns ports of loopback that nobody listened on a moment ago, nor on those busOffset above them, and that
+// hardly any other process chooses as long as this one lives.
 func freePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range n * portTries {
 		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		if !reserve(port) {
+			continue
+		}
 		for _, p := range []int{port, port + busOffset} {
 			l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort(host, strconv.Itoa(p)))
 			if err != nil {

@@ -23,3 +23,19 @@ func TestAgain_TriesMoreThanOnceAndSaysWhyAtLast(t *testing.T) {
 		}
 	}
 }
+
+func TestFreePorts_AreChosenOnceOnly(t *testing.T) {
+	chosen := make(map[int]bool)
+	for range 20 {
+		ports, err := freePorts(5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, port := range ports {
+			if chosen[port] {
+				t.Errorf("port %d was chosen twice", port)
+			}
+			chosen[port] = true
+		}
+	}
+}
