@@ -46,12 +46,17 @@ const (
 	exitFailed  = 1
 	exitUsage   = 64
 	exitMissing = 69
+
+	exitInterrupted = 130 // as shells have it
 )
 
 func main() {
 	part.Play(parts)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if ctx.Err() != nil {
+		code = exitInterrupted
+	}
 	stop()
 	os.Exit(code)
 }

@@ -37,6 +37,8 @@ const (
 	exitWrong   = 1
 	exitUsage   = 64
 	exitMissing = 69
+
+	exitInterrupted = 130 // as shells have it
 )
 
 // settings say what is run.
@@ -56,6 +58,9 @@ func (c crowd) String() string { return fmt.Sprintf("%d/%d", c.sellers, c.buyers
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if ctx.Err() != nil {
+		code = exitInterrupted
+	}
 	stop()
 	os.Exit(code)
 }

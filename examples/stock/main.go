@@ -42,6 +42,8 @@ const (
 	exitWrong   = 1
 	exitUsage   = 64
 	exitMissing = 69
+
+	exitInterrupted = 130 // as shells have it
 )
 
 // size says how much is sold by how many.
@@ -55,6 +57,9 @@ func main() {
 	part.Play(map[string]func(context.Context, *part.Stage) error{sellerPart: sell})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if ctx.Err() != nil {
+		code = exitInterrupted
+	}
 	stop()
 	os.Exit(code)
 }
