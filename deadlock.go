@@ -18,7 +18,7 @@ import (
 // An owner counts as stuck only if all of its waits do: if one of them can end well, that goroutine may give back what the
 // others wait for. What else an owner does is not known: one whose goroutines share it, and of which one waits while another
 // works and would give back the lock in time, looks like one that only waits. Reads, writes and permits are not looked at, nor
-// waits for what another client holds: those who wait so count as free.
+// waits for what another client holds: those who wait so count as free. For these see farSeeker.
 
 const (
 	// seekAfter is how long a wait lasts before anybody looks, and then between two looks. Nearly all are over by then.
@@ -29,6 +29,7 @@ const (
 type seeker struct {
 	at   instant // when to look next; never if there is no need
 	seen []knot  // what the last look found
+	far  farSeeker
 }
 
 // knot is one owner of a cycle: what it waits for, and what it holds that is in the way of the one before.
@@ -74,11 +75,12 @@ func (k *seeker) look(c *Client, now instant) instant {
 	if now < k.at {
 		return k.at
 	}
-	parties, suspicious := c.parties()
+	parties, suspicious, named := c.parties()
 	k.at = never
 	if suspicious {
 		k.at = now.plus(seekAfter)
 	}
+	k.far.look(c, now, named)
 	found := cycle(parties)
 	if len(found) == 0 || !slices.Equal(found, k.seen) {
 		k.seen = found
@@ -90,8 +92,9 @@ func (k *seeker) look(c *Client, now instant) instant {
 	return k.at
 }
 
-// parties returns everybody who waits, and whether any of them holds something. The caller holds Client.mu.
-func (c *Client) parties() (all map[ownerID]*party, suspicious bool) {
+// parties returns everybody who waits, and whether any of them, or any with a name, holds something. The caller holds
+// Client.mu.
+func (c *Client) parties() (all map[ownerID]*party, suspicious, named bool) {
 	all = make(map[ownerID]*party)
 	of := func(o *owner) *party {
 		p := all[o.ident()]
@@ -124,9 +127,11 @@ func (c *Client) parties() (all map[ownerID]*party, suspicious bool) {
 		if o.waits.Load() > n { // it waits by another client too
 			of(o).free = true
 		}
-		suspicious = suspicious || o.named || n > 1 || o.holdsAny()
+		holds := o.holdsAny()
+		suspicious = suspicious || o.named || n > 1 || holds
+		named = named || o.named && holds
 	}
-	return all, suspicious
+	return all, suspicious, named
 }
 
 // holderFor returns what w waits for, if another owner of this client holds it. The caller holds Client.mu.
@@ -205,9 +210,13 @@ func describeCycle(found []knot, victim *waiter) string {
 		} else {
 			fmt.Fprintf(&b, "owner %s ", k.w.lease.owner.id)
 		}
-		fmt.Fprintf(&b, "waits for %q, held by owner %s", k.w.lease.Name(), k.by.holder().owner.id)
+		b.WriteString(waitsForText(k.w.lease.Name(), k.by.holder().owner.id))
 	}
 	return b.String()
+}
+
+func waitsForText(name, holder string) string {
+	return fmt.Sprintf("waits for %q, held by owner %s", name, holder)
 }
 
 // deadlockError says who waits for whom.

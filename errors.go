@@ -50,7 +50,7 @@ var (
 	ErrUnsupported = driver.ErrUnsupported
 	// ErrClosed: the client is closed.
 	ErrClosed = driver.ErrClosed
-	// ErrDeadlock: waiting would never end, because owners of this client wait for each other (the error says who for what),
+	// ErrDeadlock: waiting would never end, because owners wait for each other (the error says who for what),
 	// or an owner would wait for itself. Give back what you hold before you try again.
 	ErrDeadlock = driver.ErrDeadlock
 	// ErrNested: the owner has further holds on this lock.

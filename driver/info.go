@@ -22,6 +22,7 @@ type Holder struct {
 	Weight               int
 	Shared               bool
 	Since, Until         time.Time // engine clock; zero if the engine does not tell
+	Named                bool      // Owner is a named owner's; see [Request]
 }
 
 // Waiter is an entry of a lock's queue, as the engine sees it. Goroutines that wait behind another one of their own
@@ -31,7 +32,8 @@ type Waiter struct {
 	Weight               int
 	Shared               bool
 	Since                time.Time
-	Position             int // 1 = next; 0 if the engine does not tell
+	Position             int  // 1 = next; 0 if the engine does not tell
+	Named                bool // as of a Holder
 }
 
 // LockInfo is what an engine tells about one lock.

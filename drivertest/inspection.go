@@ -22,6 +22,10 @@ func inspection() []behaviour {
 			needs: needing(driver.Holders, driver.NamedOwners),
 		},
 		{
+			sentence: "it is listed which owners are named", run: namedOwnersAreMarked,
+			needs: needing(driver.Holders, driver.Waiters, driver.NamedOwners),
+		},
+		{
 			sentence: "a renewal refreshes what is shown", run: renewalRefreshesWhatIsShown,
 			needs: holders, ends: on(driver.Leases),
 		},
@@ -224,4 +228,26 @@ func renewalRefreshesWhatIsShown(tr *trial) {
 		tr.Errorf("after the renewal the holder is listed as %+v, want the new owner and label", got)
 	}
 	h.release()
+}
+
+// namedOwnersAreMarked is what the search for deadlocks over several clients rests on.
+func namedOwnersAreMarked(tr *trial) {
+	a, b := tr.client(), tr.client()
+	for _, named := range []bool{true, false} {
+		ask := (*client).ask
+		if named {
+			ask = func(c *client, key driver.Key) *driver.Request { return c.asOwner("owner of "+c.name, key) }
+		}
+		h := a.take(ask(a, tr.mutex()))
+		w := b.queue(ask(b, tr.mutex()))
+		info, listed := b.shows(tr.mutex())
+		if !listed || len(info.Holders) != 1 || len(info.Waiters) != 1 {
+			tr.Fatalf("listed %v: %+v, want one holder and one who waits", listed, info)
+		}
+		if info.Holders[0].Named != named || info.Waiters[0].Named != named {
+			tr.Fatalf("the holder is listed as named %v, who waits as named %v; want %v", info.Holders[0].Named, info.Waiters[0].Named, named)
+		}
+		h.release()
+		w.granted("after the release").release()
+	}
 }

@@ -24,7 +24,7 @@
 // # What it cannot do
 //
 // It excludes nobody outside this process, and nothing survives the process. Locks are of the kinds mutex, read/write and
-// semaphore. Deadlocks are found only where an owner would wait for itself, not between owners of several clients. Of a new holder only the
+// semaphore. Deadlocks between owners of several clients are found only if these are named. Of a new holder only the
 // first 16 waiters of a lock hear; one further back knows the holder at the time when its wait began.
 //
 // # Servers

@@ -280,14 +280,14 @@ func (l *lock) info() driver.LockInfo {
 		for _, h := range g.holds {
 			i.Holders = append(i.Holders, driver.Holder{
 				Owner: h.req.Owner, Client: h.req.Client, Label: h.req.Label, Token: h.block.first, Weight: weight(&h.req),
-				Shared: h.req.Mode != driver.Exclusive, Since: h.since, Until: h.at,
+				Shared: h.req.Mode != driver.Exclusive, Since: h.since, Until: h.at, Named: h.req.Named,
 			})
 		}
 	}
 	for n, w := range l.queue {
 		i.Waiters = append(i.Waiters, driver.Waiter{
 			Owner: w.req.Owner, Client: w.req.Client, Label: w.req.Label, Weight: weight(&w.req),
-			Shared: w.req.Mode != driver.Exclusive, Since: w.since, Position: n + 1,
+			Shared: w.req.Mode != driver.Exclusive, Since: w.since, Position: n + 1, Named: w.req.Named,
 		})
 	}
 	return i

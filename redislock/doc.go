@@ -98,7 +98,7 @@
 // # What it cannot do
 //
 //   - More than one server's word. There is no quorum: a lock is as safe as the primary that has it.
-//   - Deadlocks are found only where an owner would wait for itself, not between owners of several clients.
+//   - Deadlocks between owners of several clients are found only if these are named, by listing the locks now and then.
 //   - A break reaches its holder by push. A holder whose connection is broken at that moment learns of it by its next
 //     renewal.
 //   - A wait survives broken connections and failovers. If the server is away for longer than 5 seconds, or the new

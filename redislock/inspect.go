@@ -227,6 +227,7 @@ func (f record) holder(now int64) driver.Holder {
 	return driver.Holder{
 		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: uint64(f.number(18)), Weight: int(f.number(4)),
 		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(24)), Until: until,
+		Named: f.text(2) != "",
 	}
 }
 
@@ -234,6 +235,6 @@ func (f record) waiter() driver.Waiter {
 	m := parseMeta(f.text(8))
 	return driver.Waiter{
 		Owner: m.Owner, Client: m.Client, Label: m.Label, Weight: int(f.number(4)),
-		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(9)),
+		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(9)), Named: f.text(2) != "",
 	}
 }

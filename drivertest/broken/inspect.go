@@ -94,13 +94,13 @@ func (l *lock) info() driver.LockInfo {
 	for _, h := range l.holders {
 		info.Holders = append(info.Holders, driver.Holder{
 			Owner: h.r.Owner, Client: h.r.Client, Label: h.r.Label, Token: h.grant.Token, Weight: h.r.Weight,
-			Shared: h.r.Mode != driver.Exclusive, Since: h.since, Until: h.until,
+			Shared: h.r.Mode != driver.Exclusive, Since: h.since, Until: h.until, Named: h.r.Named,
 		})
 	}
 	for i, w := range l.waiters {
 		info.Waiters = append(info.Waiters, driver.Waiter{
 			Owner: w.r.Owner, Client: w.r.Client, Label: w.r.Label, Weight: w.r.Weight,
-			Shared: w.r.Mode != driver.Exclusive, Since: w.since, Position: i + 1,
+			Shared: w.r.Mode != driver.Exclusive, Since: w.since, Position: i + 1, Named: w.r.Named,
 		})
 	}
 	return info
