@@ -39,7 +39,8 @@ func resting(t *testing.T, f func(t *testing.T, c, other *Client)) {
 				c := mustNew(t, d, nil)
 				defer func() {
 					_ = c.Close()
-					time.Sleep(time.Minute) // virtual: what outlives Close ends
+					// What outlives Close ends meanwhile.
+					time.Sleep(time.Minute) // virtual
 				}()
 				f(t, c, peer(t, h, nil))
 			})
