@@ -69,7 +69,9 @@ func TestTryLock_OfAHeldLock_IsFalse_AndOfAFreeOneTrue(t *testing.T) {
 	if got, err := b.TryLock(t.Context(), "x"); !got || err != nil {
 		t.Errorf("TryLock after Unlock: %t, %v", got, err)
 	}
-	for what, err := range map[string]error{"Unlock": a.Unlock(t.Context(), "x"), "RenewLockLease": a.RenewLockLease(t.Context(), "x", time.Minute)} {
+	for what, err := range map[string]error{
+		"Unlock": a.Unlock(t.Context(), "x"), "RenewLockLease": a.RenewLockLease(t.Context(), "x", time.Minute),
+	} {
 		if !errors.Is(err, interlock.ErrNotHeld) {
 			t.Errorf("%s of a lock that this server does not hold: %v", what, err)
 		}

@@ -25,7 +25,8 @@ type natsQueue struct {
 const sendTimeout = 3 * time.Second
 
 func openNATS(ctx context.Context, url, item string, again time.Duration) (*natsQueue, error) {
-	conn, err := nats.Connect(url, nats.Timeout(10*time.Second), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.ReconnectBufSize(-1))
+	conn, err := nats.Connect(url, nats.Timeout(10*time.Second),
+		nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.ReconnectBufSize(-1))
 	if err != nil {
 		return nil, err
 	}

@@ -164,7 +164,8 @@ func (r *result) add(wrong bool, format string, args ...any) {
 }
 
 func (r *result) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %d at the beginning, %d left, %d open, %d sold; %d orders in the queue\n", r.Item, r.Initial, r.Left, r.Open, r.Sold, r.Pending)
+	fmt.Fprintf(w, "%s: %d at the beginning, %d left, %d open, %d sold; %d orders in the queue\n",
+		r.Item, r.Initial, r.Left, r.Open, r.Sold, r.Pending)
 	for _, f := range r.Found {
 		if f.Wrong == nil {
 			fmt.Fprintf(w, "  %s  holds  %s\n", f.Name, f.Says)

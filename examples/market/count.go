@@ -59,7 +59,9 @@ func (t *traders) countSellers(ctx context.Context, c rueidis.Client, note func(
 	return earned, nil
 }
 
-func (t *traders) countBuyers(ctx context.Context, c rueidis.Client, note func(item, place string) error) (bought int, spent int64, err error) {
+func (t *traders) countBuyers(ctx context.Context, c rueidis.Client, note func(item, place string) error) (
+	bought int, spent int64, err error,
+) {
 	for i := range t.crowd.buyers {
 		items, err := store(ctx, c, buyerName(i), note)
 		if err != nil {

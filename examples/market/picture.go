@@ -42,7 +42,8 @@ func draw(rows []row) []byte {
 	}
 	width := max(x+groupGap/2, 480)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="10">`+"\n", width, pictureHeight)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="10">`+"\n",
+		width, pictureHeight)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, pictureHeight)
 	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="14">Bought in a second, by sellers/buyers (logarithmic)</text>`+"\n", plotLeft)
 	for n := 1.0; n <= top; n *= 10 {
