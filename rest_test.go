@@ -342,3 +342,56 @@ func maxTime(a, b time.Time) time.Time {
 	}
 	return b
 }
+
+func TestRests_OfSharedLocksToo(t *testing.T) {
+	resting(t, func(t *testing.T, c, other *Client) {
+		kept := &LockOptions{MinHold: 20 * second}
+		for name, lock := range map[string]func(c *Client, o *LockOptions) (*Lease, error){
+			"write":   func(c *Client, o *LockOptions) (*Lease, error) { return c.RWMutex("rw", o).Lock(t.Context()) },
+			"permits": func(c *Client, o *LockOptions) (*Lease, error) { return c.Semaphore("sem", 2, o).Acquire(t.Context(), 2) },
+		} {
+			l, err := lock(c, kept)
+			if err != nil {
+				t.Fatal(err)
+			}
+			end := time.Now().Add(20 * second)
+			mustUnlock(t, l)
+			next, err := lock(other, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantAt(t, end, name)
+			mustUnlock(t, next)
+			if c.traits.Ends != driver.Leases {
+				continue
+			}
+			if l, err = lock(c, &LockOptions{LossDelay: 20 * second, MaxHold: second}); err != nil {
+				t.Fatal(err)
+			}
+			<-l.Lost()
+			end = time.Now().Add(20 * second)
+			if next, err = lock(other, nil); err != nil {
+				t.Fatal(err)
+			}
+			wantAt(t, end, name+" after a loss")
+			mustUnlock(t, next)
+		}
+		// A read that is kept lets other readers in.
+		l, err := c.RWMutex("reads", kept).RLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		mustUnlock(t, l)
+		if l, err = other.RWMutex("reads", nil).RLock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantAt(t, start, "another reader")
+		mustUnlock(t, l)
+		if l, err = other.RWMutex("reads", nil).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantAt(t, start.Add(20*second), "a writer")
+		mustUnlock(t, l)
+	})
+}
