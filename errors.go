@@ -27,6 +27,9 @@ const (
 	KindMutex     = driver.KindMutex
 	KindRWMutex   = driver.KindRWMutex
 	KindSemaphore = driver.KindSemaphore
+	KindElection  = driver.KindElection
+	KindLatch     = driver.KindLatch
+	KindCond      = driver.KindCond
 
 	LostUnconfirmed = driver.LostUnconfirmed
 	LostExpired     = driver.LostExpired

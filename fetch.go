@@ -197,7 +197,7 @@ func (f *fetch) granted(answer driver.Grant) {
 		f.q.serve(g, false)
 		return
 	}
-	g.alone = f.r.Named || old != nil
+	g.alone = f.r.Named || g.m.p.single || old != nil
 	f.only.grant(g, false)
 	g.admitOthers()
 }

@@ -223,7 +223,7 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 		return nil, err
 	}
 	c.lock()
-	if o != nil && o.named {
+	if o != nil && o.named || m.p.single {
 		if try {
 			return m.tryOnce(ctx, o, start)
 		}

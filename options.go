@@ -215,6 +215,7 @@ type params struct {
 	lease, renewal, maxHold time.Duration
 	minHold, lossDelay      time.Duration
 	noRenew                 bool
+	single                  bool // each request goes to the engine by itself, and what it gets never passes on
 	label, class            string
 	err                     error // a bad name or bad options, reported by the first call
 	share                   share

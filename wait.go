@@ -194,7 +194,7 @@ func (m *Mutex) request(id string, o *owner) driver.Request {
 		r.Mode, r.Limit, r.Weight = m.p.share.mode, m.p.share.limit, m.p.share.weight
 		return r
 	}
-	if !o.named && !m.p.noRenew && c.opts.LocalPasses > 0 {
+	if !o.named && !m.p.noRenew && !m.p.single && c.opts.LocalPasses > 0 {
 		r.Tokens = min(c.opts.LocalPasses, firstPasses) + 1
 	}
 	return r

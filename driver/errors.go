@@ -161,7 +161,7 @@ func IsDefinite(err error) bool {
 	if errors.As(err, &held) {
 		return held.Cause == nil
 	}
-	for _, definite := range []error{ErrHeld, ErrUnsupported, ErrConflict, ErrDeadlock, ErrClosed} {
+	for _, definite := range []error{ErrHeld, ErrUnsupported, ErrConflict, ErrDeadlock, ErrNested, ErrClosed} {
 		if errors.Is(err, definite) {
 			return true
 		}

@@ -79,7 +79,7 @@ type Traits struct {
 	// behind. An engine whose requests travel should have it, because each change of goroutines costs as much as the engine.
 	Resumes bool
 
-	Kinds []Kind // the kinds that Acquire understands
+	Kinds []Kind // the kinds that the engine knows: KindLatch by Latcher, KindCond by Conder, the others by Acquire
 
 	// Lacks gives the reasons for what is missing. An Ability that is the name of a Kind says why the engine has no locks of
 	// that kind.
@@ -96,7 +96,7 @@ func (t Traits) Lacking(a Ability) (reason string, lacks bool) {
 	return "", false
 }
 
-// Supports reports whether Acquire understands locks of kind k.
+// Supports reports whether the engine knows locks of kind k.
 func (t Traits) Supports(k Kind) bool { return slices.Contains(t.Kinds, k) }
 
 // LackingKind returns the reason why the engine has no locks of kind k, and false if it has.

@@ -10,7 +10,7 @@ import (
 
 func inspection() []behaviour {
 	holders, waiters := needing(driver.Holders), needing(driver.Waiters)
-	return []behaviour{
+	return append([]behaviour{
 		{sentence: "a held lock is listed with its holder", run: heldLockIsListed, needs: holders},
 		{sentence: "a refused try names the holder", run: refusalNamesTheHolder, needs: holders},
 		{sentence: "those who wait are listed in their order", run: waitersAreListed, needs: waiters},
@@ -29,7 +29,7 @@ func inspection() []behaviour {
 			sentence: "a renewal refreshes what is shown", run: renewalRefreshesWhatIsShown,
 			needs: holders, ends: on(driver.Leases),
 		},
-	}
+	}, looking()...)
 }
 
 // inspector returns the driver's Inspector, which it must have unless it lacks both Holders and Waiters.

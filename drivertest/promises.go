@@ -22,6 +22,9 @@ const (
 	Requeueing   Promise = "requeueing"
 	Resuming     Promise = "resuming"
 	Conversion   Promise = "conversion"
+	Electing     Promise = "electing"
+	Latching     Promise = "latching"
+	Conditions   Promise = "conditions"
 	Hanging      Promise = "hanging"
 	Delaying     Promise = "loss delay"
 )
@@ -47,7 +50,7 @@ func promises() []promised {
 		{Order, "waiters are told, served, and in turn", "Request.Waiting, Request.Try", order()},
 		{Cancellation, "a wait can be given up, and leaves nothing", "Driver, Release.Undo", cancellation()},
 		{Crash, "a dead client keeps nobody out for ever", "Ends", crash()},
-		{Inspection, "operators see who holds and who waits", "Inspector, HeldError", inspection()},
+		{Inspection, "operators see who holds and who waits", "Inspector, Looker, HeldError", inspection()},
 		{Idempotence, "a repeated request takes and frees once", "Driver.Acquire, Driver.Release", idempotence()},
 		{Breaking, "an operator can end a hold", "Breaker, Request.Lost", breaking()},
 		{Sharing, "readers, writers and permits share one fair queue", "Mode, Request.Limit", sharing()},
@@ -55,6 +58,9 @@ func promises() []promised {
 		{Resuming, "a wait can be left and taken up again", "Traits.Resumes", resuming()},
 		{Conversion, "a holder takes another mode without giving up what it has", "Converter", conversion()},
 		{Delaying, "a lost lock stays closed for a while", "Request.LossDelay", delaying()},
+		{Electing, "a leader has a value that everybody can see", "KindElection, Looker, Watcher", electing()},
+		{Latching, "a latch counts each once, and comes to zero once a round", "Latcher, Watcher", latching()},
+		{Conditions, "who gives a lock up for a signal misses none, and each wakes one", "Conder", conditions()},
 		{Hanging, "a server that hangs keeps nobody longer than the context", "Driver", hanging()},
 	}
 }

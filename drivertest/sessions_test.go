@@ -95,6 +95,7 @@ func (s *session) Traits() driver.Traits {
 	t := s.memory.Traits()
 	t.Engine, t.Ends, t.Timeout = "sessions", driver.Sessions, timeout
 	t.Lacks = []driver.Lack{{Ability: driver.Conversion, Reason: "a place in the queue cannot be changed"}}
+	t.Kinds = slices.DeleteFunc(t.Kinds, func(k driver.Kind) bool { return k == driver.KindLatch || k == driver.KindCond })
 	return t
 }
 
@@ -153,7 +154,9 @@ func TestASessionsEngine_IsAccepted(t *testing.T) {
 		}
 	}
 	// This engine has none of these.
-	optional := []drivertest.Promise{drivertest.Requeueing, drivertest.Resuming, drivertest.Hanging, drivertest.Delaying}
+	optional := []drivertest.Promise{
+		drivertest.Requeueing, drivertest.Resuming, drivertest.Latching, drivertest.Conditions, drivertest.Hanging, drivertest.Delaying,
+	}
 	for _, v := range report.Promises {
 		want := drivertest.Kept
 		if slices.Contains(optional, v.Promise) {

@@ -21,6 +21,7 @@ type behaviour struct {
 	kinds []driver.Kind    // kinds it needs
 	needs []driver.Ability // abilities it needs
 	lacks driver.Ability   // it is about engines that lack this
+	about driver.Ability   // all of it is about this; who lacks it is shown with the reason
 	wants offer            // what else it is about
 }
 
@@ -32,6 +33,12 @@ const (
 	resumes  offer = "the driver has no Traits.Resumes"
 	converts offer = "the driver has no Convert"
 	hangs    offer = "the Harness has no Hang"
+	looks    offer = "the driver has no Look"
+	watches  offer = "the driver has no Watch"
+	latches  offer = "the driver has no latches"
+	conds    offer = "the driver has no conditions"
+
+	watchesLatches offer = "the driver has no Watch of latches"
 )
 
 // on limits a behaviour to engines whose holds end in one of the given ways.
@@ -103,6 +110,22 @@ func offersOf(d driver.Driver, h Harness) (offers []offer) {
 	if _, has := d.(driver.Converter); has {
 		offers = append(offers, converts)
 	}
+	if _, has := d.(driver.Looker); has {
+		offers = append(offers, looks)
+	}
+	_, watched := d.(driver.Watcher)
+	if watched {
+		offers = append(offers, watches)
+	}
+	if d.Traits().Supports(driver.KindLatch) { // a wrapper has the methods in any case
+		offers = append(offers, latches)
+		if watched {
+			offers = append(offers, watchesLatches)
+		}
+	}
+	if d.Traits().Supports(driver.KindCond) {
+		offers = append(offers, conds)
+	}
 	if h.Hang != nil {
 		offers = append(offers, hangs)
 	}
@@ -158,6 +181,9 @@ func (s *suite) size() int {
 
 // applies returns an empty status if b is to be run, and otherwise why it is not.
 func (s *suite) applies(b behaviour) (Status, string) {
+	if reason, lacks := s.traits.Lacking(b.about); lacks && b.about != "" {
+		return Lacking, fmt.Sprintf("%s: %s", b.about, reason)
+	}
 	for _, k := range b.kinds {
 		if !slices.Contains(s.h.Kinds, k) {
 			return NotApplicable, fmt.Sprintf("the engine has no locks of kind %s", k)

@@ -66,7 +66,7 @@ func servable(r *driver.Request) error {
 	case r.Named:
 		return fmt.Errorf("etcd: named owners: a key belongs to one lease: %w", driver.ErrUnsupported)
 	case r.Mode > driver.Upgradeable,
-		r.Kind == driver.KindMutex && r.Mode != driver.Exclusive,
+		onlyOne(r.Kind) && r.Mode != driver.Exclusive,
 		r.Kind == driver.KindSemaphore && r.Mode == driver.Upgradeable:
 		return fmt.Errorf("etcd: mode %d of a %s: %w", r.Mode, r.Kind, driver.ErrUnsupported)
 	case r.Kind == driver.KindSemaphore && (r.Limit < 1 || r.Mode == driver.Shared && (r.Weight < 1 || r.Weight > r.Limit)):

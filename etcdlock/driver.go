@@ -19,7 +19,10 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
-var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore}
+var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection}
+
+// onlyOne reports whether locks of kind k have one holder, whatever the mode.
+func onlyOne(k driver.Kind) bool { return k == driver.KindMutex || k == driver.KindElection }
 
 // Driver is one client's access to the locks of an etcd cluster. It has one session (an etcd lease) at a time, whose end
 // ends its holds; it then makes another, and can be used as before. It is safe for concurrent use and must not be copied.
@@ -93,6 +96,8 @@ func (d *Driver) Traits() driver.Traits {
 			{Ability: driver.NamedOwners, Reason: "a key belongs to one lease, so a hold cannot be shared with another process"},
 			{Ability: driver.Conversion, Reason: "the revision of a key is its place in the queue, so an upgrade cannot go to the front"},
 			{Ability: driver.LossDelays, Reason: "a key is deleted with its session, and nothing stays that could keep others out"},
+			{Ability: driver.Ability(driver.KindLatch), Reason: "what it keeps belongs to a session, and a latch to nobody"},
+			{Ability: driver.Ability(driver.KindCond), Reason: "a key stands in one queue, and cannot be moved to another in one step"},
 		},
 	}
 }

@@ -16,7 +16,7 @@ func (a *attempt) enqueue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.r.Try && a.r.Kind != driver.KindMutex {
+	if a.r.Try && !onlyOne(a.r.Kind) {
 		return a.tryShared(ctx, s)
 	}
 	places := a.d.names.places(a.r.Key)
@@ -63,7 +63,7 @@ func queueReads(k driver.Kind, places string, before int64) []clientv3.Op {
 	if before != 0 {
 		limit = []clientv3.OpOption{clientv3.WithMaxCreateRev(before - 1)}
 	}
-	if k != driver.KindMutex {
+	if !onlyOne(k) {
 		all := clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)
 		return []clientv3.Op{clientv3.OpGet(places, append(limit, clientv3.WithPrefix(), all)...)}
 	}

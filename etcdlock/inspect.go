@@ -27,7 +27,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 		defer leave()
 		for _, kind := range kinds {
 			l := &listing{d: d, kind: kind, yield: yield}
-			more, err := l.run(bounded, prefix)
+			more, err := l.run(bounded, d.names.kind(kind)+escape(prefix))
 			if err != nil {
 				yield(driver.LockInfo{}, d.sorted(ctx, "list", prefix, err))
 				return
@@ -49,9 +49,8 @@ type listing struct {
 	queue []place
 }
 
-// run reports whether to go on.
-func (l *listing) run(ctx context.Context, prefix string) (more bool, err error) {
-	key := l.d.names.kind(l.kind) + escape(prefix)
+// run takes in all keys that begin with key, and reports whether to go on.
+func (l *listing) run(ctx context.Context, key string) (more bool, err error) {
 	end := clientv3.GetPrefixRangeEnd(key)
 	for revision := int64(0); ; {
 		page, err := l.d.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(revision))
@@ -98,7 +97,7 @@ func (l *listing) flush() (more bool) {
 	info := driver.LockInfo{Kind: l.kind, Name: key.Name}
 	holders, waiters := split(l.kind, l.queue, l.d.names.places(key))
 	switch l.kind {
-	case driver.KindMutex:
+	case driver.KindMutex, driver.KindElection:
 		info.Limit = 1
 	case driver.KindSemaphore:
 		info.Limit = l.queue[0].record.Limit

@@ -24,7 +24,7 @@ func judge(k driver.Kind, mine record, ahead []place, places string) outlook {
 		return judgePermits(mine, ahead, places)
 	}
 	for i := len(ahead) - 1; i >= 0; i-- {
-		if k == driver.KindMutex || conflicts(mine.Mode, ahead[i].record.Mode) {
+		if onlyOne(k) || conflicts(mine.Mode, ahead[i].record.Mode) {
 			return outlook{holder: ahead[0], watch: ahead[i].key}
 		}
 	}

@@ -71,7 +71,7 @@ func (a *attempt) look(ctx context.Context) error {
 		return nil
 	}
 	asOf, found := answer.Header.Revision, answer.Responses
-	if e.r.Kind == driver.KindMutex && len(kvsOf(found[0])) > 0 {
+	if onlyOne(e.r.Kind) && len(kvsOf(found[0])) > 0 {
 		// Somebody has left who waited before it: it is still to be said who holds the lock.
 		places := a.d.names.places(e.r.Key)
 		first, err := a.d.get(ctx, places, append(clientv3.WithFirstCreate(), clientv3.WithRev(asOf))...)

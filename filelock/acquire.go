@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -38,7 +39,7 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 
 func servable(r *driver.Request) error {
 	switch {
-	case r.Kind != driver.KindMutex:
+	case !slices.Contains(kinds, r.Kind):
 		return fmt.Errorf("file: locks of kind %s: %w", r.Kind, driver.ErrUnsupported)
 	case r.Mode != driver.Exclusive:
 		return fmt.Errorf("file: only exclusive holds: %w", driver.ErrUnsupported)

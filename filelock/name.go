@@ -3,6 +3,7 @@ package filelock
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
@@ -70,11 +71,11 @@ type parsedName struct {
 
 // parseFileName is the inverse of fileName. It returns false for files that are not lock files.
 func parseFileName(file string) (parsedName, bool) {
-	stem, isMutex := strings.CutSuffix(file, "."+string(driver.KindMutex))
-	if !isMutex || len(file) > maxFileName {
+	at := strings.LastIndexByte(file, '.')
+	if at < 0 || len(file) > maxFileName || !slices.Contains(kinds, driver.Kind(file[at+1:])) {
 		return parsedName{}, false
 	}
-	p := parsedName{kind: driver.KindMutex}
+	stem, p := file[:at], parsedName{kind: driver.Kind(file[at+1:])}
 	encoded, hash, hashed := strings.Cut(stem, hashMark)
 	if hashed {
 		sum, err := hex.DecodeString(hash)

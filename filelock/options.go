@@ -2,9 +2,13 @@ package filelock
 
 import (
 	"log/slog"
+	"slices"
 
 	"github.com/interlock-go/interlock/driver"
 )
+
+// kinds are the locks that there are, each with its own ending of the file's name.
+var kinds = []driver.Kind{driver.KindMutex, driver.KindElection}
 
 // Options configures a [Driver]. A nil *Options means all defaults.
 type Options struct {
@@ -27,7 +31,7 @@ func traits(tellsHolders bool) driver.Traits {
 		Engine: "file",
 		Ends:   driver.Process,
 		Local:  true,
-		Kinds:  []driver.Kind{driver.KindMutex},
+		Kinds:  slices.Clone(kinds),
 		Lacks: []driver.Lack{
 			{Ability: driver.NamedOwners, Reason: "the kernel knows descriptors, not owners"},
 			{Ability: driver.Order, Reason: "the kernel's order is only nearly first come, first served"},
@@ -37,6 +41,8 @@ func traits(tellsHolders bool) driver.Traits {
 			{Ability: driver.Ability(driver.KindRWMutex), Reason: "flock knows shared locks, but no fair queue of them and no tokens"},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "flock counts nothing"},
 			{Ability: driver.LossDelays, Reason: "the kernel frees a lock with its process, and cannot keep others out after that"},
+			{Ability: driver.Ability(driver.KindLatch), Reason: "the kernel keeps locks of living processes, not counts"},
+			{Ability: driver.Ability(driver.KindCond), Reason: "the kernel cannot give up a lock and wait for something else in one step"},
 		},
 	}
 	if !tellsHolders {

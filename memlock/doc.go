@@ -23,8 +23,9 @@
 //
 // # What it cannot do
 //
-// It excludes nobody outside this process, and nothing survives the process. Locks are of the kinds mutex, read/write and
-// semaphore. Deadlocks between owners of several clients are found only if these are named. Of a new holder only the
+// It excludes nobody outside this process, and nothing survives the process. Locks are of the kinds mutex, read/write,
+// semaphore and election, and there are latches and conditions. Deadlocks between owners of several clients are found only if
+// these are named. Of a new holder only the
 // first 16 waiters of a lock hear; one further back knows the holder at the time when its wait began.
 //
 // # Servers

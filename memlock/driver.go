@@ -41,7 +41,7 @@ func (d *Driver) Traits() driver.Traits {
 		Engine: "memory",
 		Ends:   driver.Leases,
 		Local:  true,
-		Kinds:  slices.Clone(kinds),
+		Kinds:  append(slices.Clone(kinds), driver.KindLatch, driver.KindCond),
 	}
 }
 

@@ -23,6 +23,7 @@ func (s *state) renew(now time.Time, r *driver.Renewal) error {
 		return err
 	}
 	s.extend(rec, now.Add(r.Lease))
+	rec.signalled = false // it has heard of its grant
 	rec.req.Lease = max(r.Lease, rec.req.Lease)
 	rec.req.Label = r.Label
 	rec.pass = min(max(r.Pass, 0), rec.block.n-1)
@@ -63,12 +64,13 @@ func (s *state) undo(now time.Time, at ref, horizon time.Duration) {
 		if horizon > 0 {
 			s.graves.bury(tomb{entry: entry{ref: at}}, now.Add(horizon))
 		}
-	case rec.phase == waiting:
+	case rec.phase == waiting, rec.phase == parked:
 		s.settled = append(s.settled, settlement{ref: at, err: errGone})
 		s.graves.bury(tomb{entry: entry{ref: at}}, now.Add(max(rec.req.Lease, horizon)))
 		s.withdraw(now, rec)
 	default:
 		s.end(now, rec, "", horizon)
+		s.passSignal(now, rec)
 	}
 }
 
@@ -76,13 +78,20 @@ func (s *state) undo(now time.Time, at ref, horizon time.Duration) {
 // together, so none of them may be granted for the sake of another.
 func (s *state) withdraw(now time.Time, recs ...*record) {
 	for _, rec := range recs {
-		s.leave(s.locks[rec.ref.key], rec)
+		if rec.phase == parked {
+			s.unpark(rec)
+		} else {
+			s.leave(s.locks[rec.ref.key], rec)
+		}
 		delete(s.records, rec.ref)
 	}
 	for _, rec := range recs {
 		if l := s.locks[rec.ref.key]; l != nil {
 			s.drain(now, l)
 		}
+	}
+	for _, rec := range recs {
+		s.passSignal(now, rec)
 	}
 }
 
@@ -98,6 +107,7 @@ func (s *state) fell(now time.Time, rec *record, reason driver.LostReason, horiz
 	s.locks[rec.ref.key].drop(rec)
 	s.leases.remove(&rec.entry)
 	delete(s.records, rec.ref)
+	s.change(rec.ref.key)
 	t := tomb{entry: entry{ref: rec.ref}, group: group, reason: reason, token: rec.block.first, shared: rec.req.Mode != driver.Exclusive}
 	if rec.req.Named {
 		t.owner = rec.req.Owner

@@ -20,19 +20,21 @@ const (
 	waiting phase = iota // in its lock's queue
 	held                 // granted, renewable
 	kept                 // released with Keep, or lost with a LossDelay: holds the lock until its lease ends, and answers to nobody
+	parked               // waits for the signal of a condition
 )
 
 // record is a request that waits or holds.
 type record struct {
 	entry
-	req    driver.Request
-	beside string // the ID of the hold beside which it was asked for; empty if it is on its own
-	phase  phase
-	since  time.Time         // of asking while it waits, then of granting
-	block  block             // what the grant answered
-	pass   int               // local passes, as the last renewal told
-	group  *group            // nil while it waits
-	lost   driver.LostReason // why it is kept; empty if it was released
+	req       driver.Request
+	beside    string // the ID of the hold beside which it was asked for; empty if it is on its own
+	phase     phase
+	since     time.Time         // of asking while it waits, then of granting
+	block     block             // what the grant answered
+	pass      int               // local passes, as the last renewal told
+	group     *group            // nil while it waits
+	lost      driver.LostReason // why it is kept; empty if it was released
+	signalled bool              // it has waited for a condition, and nobody knows yet whether it has taken the lock after that
 }
 
 // tomb remembers a request that is over, so that a late copy of it takes nothing.

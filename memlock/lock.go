@@ -251,7 +251,7 @@ func (l *lock) drop(rec *record) {
 
 // heldBy describes a holder that is in r's way, or any holder.
 func (l *lock) heldBy(r demand) *driver.HeldError {
-	if len(l.groups) == 0 {
+	if l == nil || len(l.groups) == 0 {
 		return nil
 	}
 	g := l.groups[0]
@@ -273,7 +273,7 @@ func (l *lock) heldBy(r demand) *driver.HeldError {
 // info describes l to operators. A hold is listed by itself, also that of an owner who re-entered.
 func (l *lock) info() driver.LockInfo {
 	i := driver.LockInfo{Kind: l.key.Kind, Name: l.key.Name, Limit: l.limit}
-	if l.key.Kind == driver.KindMutex && !l.sized {
+	if (l.key.Kind == driver.KindMutex || l.key.Kind == driver.KindElection) && !l.sized {
 		i.Limit = 1
 	}
 	for _, g := range l.groups {

@@ -12,7 +12,7 @@ import (
 var errGone = fmt.Errorf("the request has been released or undone: %w", driver.ErrLost)
 
 // kinds are the locks that acquire understands.
-var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore}
+var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection}
 
 // state is the reference model: all locks of one store as a pure state machine. It has no clock, no goroutine and no
 // mutex; every method that depends on time is told what time it is, and first ends the leases that are over by then.
@@ -25,6 +25,12 @@ type state struct {
 	floor   uint64 // no token of a lock that is gone was larger
 	queued  int
 	settled []settlement
+
+	latches latches
+	conds   map[driver.Key][]*record // who waits for the condition of a lock, who came first at the beginning
+
+	watched map[driver.Key]int      // how many want to know of changes of its holders
+	changed map[driver.Key]struct{} // of these, those that have changed
 }
 
 // settlement is the answer to a request that had been waiting.
@@ -40,6 +46,10 @@ func newState(floor uint64) *state {
 		records: make(map[ref]*record),
 		graves:  graveyard{tombs: make(map[ref]*tomb)},
 		floor:   floor,
+		latches: newLatches(),
+		conds:   make(map[driver.Key][]*record),
+		watched: make(map[driver.Key]int),
+		changed: make(map[driver.Key]struct{}),
 	}
 }
 
@@ -199,6 +209,14 @@ func (s *state) grant(now time.Time, l *lock, rec *record) {
 	g.holds = append(g.holds, rec)
 	rec.phase, rec.since, rec.block, rec.group = held, now, g.block, g
 	s.leases.add(&rec.entry, now.Add(rec.req.Lease))
+	s.change(l.key)
+}
+
+// change notes that who holds key has changed.
+func (s *state) change(key driver.Key) {
+	if s.watched[key] > 0 {
+		s.changed[key] = struct{}{}
+	}
 }
 
 // drain grants from the head of the queue for as long as the head fits, and drops the lock when nobody uses it any more.

@@ -13,6 +13,7 @@ type store struct {
 	mu      sync.Mutex
 	q       *state
 	calls   map[ref][]*call
+	watches map[*watch]struct{}
 	clients int
 
 	// timer ends the lease on which somebody may be waiting. There is one for the whole store, and only while somebody
@@ -24,7 +25,7 @@ type store struct {
 }
 
 func newStore(floor uint64) *store {
-	return &store{q: newState(floor), calls: make(map[ref][]*call)}
+	return &store{q: newState(floor), calls: make(map[ref][]*call), watches: make(map[*watch]struct{})}
 }
 
 // open returns a new client.
@@ -46,6 +47,7 @@ func (s *store) close(d *Driver) {
 	s.clients--
 	last := s.clients == 0
 	s.hangUp(d)
+	s.closeWatches(d)
 	s.mu.Unlock()
 	if last && s.empty != nil {
 		s.empty()
@@ -87,6 +89,7 @@ func (s *store) finish() {
 			s.spread(done.ref.key)
 		}
 	}
+	s.tellWatches()
 	s.arm()
 }
 

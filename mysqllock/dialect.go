@@ -2,6 +2,7 @@ package mysqllock
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -25,7 +26,7 @@ var _ sqllock.Dialect = dialect{}
 // Supports says whether the engine understands r.
 func (dialect) Supports(r *driver.Request) error {
 	switch {
-	case r.Kind != driver.KindMutex:
+	case !slices.Contains(kinds, r.Kind):
 		return unsupported("it has no locks of kind " + string(r.Kind))
 	case r.Named:
 		return unsupported("a lock of GET_LOCK belongs to one session, so no other process can re-enter it")

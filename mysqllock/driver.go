@@ -18,7 +18,7 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
-var kinds = []driver.Kind{driver.KindMutex}
+var kinds = []driver.Kind{driver.KindMutex, driver.KindElection}
 
 // Driver is one client's access to the locks of a MySQL or MariaDB server. It is safe for concurrent use and must not be
 // copied.
@@ -92,6 +92,8 @@ func (d *Driver) Traits() driver.Traits {
 			{Ability: driver.LossDelays, Reason: "the server frees a lock with its session, and cannot keep others out after that"},
 			{Ability: driver.Ability(driver.KindRWMutex), Reason: "GET_LOCK has no shared mode"},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "GET_LOCK counts nothing"},
+			{Ability: driver.Ability(driver.KindLatch), Reason: "the server's locks belong to sessions, and a latch to nobody; a row and a query do better"},
+			{Ability: driver.Ability(driver.KindCond), Reason: "a session cannot give up a lock and wait for something else in one step"},
 		},
 	}
 }

@@ -39,6 +39,11 @@ func (r *record) holder() driver.Holder {
 	return driver.Holder{Owner: r.owner, Client: r.client, Label: r.label, Token: r.token, Weight: 1, Since: r.since}
 }
 
+// info is what operators see of a lock that somebody has.
+func (r *record) info(waiters []driver.Waiter) driver.LockInfo {
+	return driver.LockInfo{Kind: r.key.Kind, Name: r.key.Name, Limit: 1, Holders: []driver.Holder{r.holder()}, Waiters: waiters}
+}
+
 // note is what a statement that waits says about itself in a comment, which the server shows in its list of processes.
 // It costs nothing, and goes with the statement.
 type note struct {
@@ -91,9 +96,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 				return
 			}
 			for _, r := range found {
-				info := driver.LockInfo{Kind: r.key.Kind, Name: r.key.Name, Limit: 1, Holders: []driver.Holder{r.holder()}}
-				info.Waiters = waits[d.idOf(r.key).lock()]
-				if !yield(info, nil) {
+				if !yield(r.info(waits[d.idOf(r.key).lock()]), nil) {
 					return
 				}
 			}
@@ -129,15 +132,21 @@ func (d *Driver) listChunk(ctx context.Context, prefix, after string) (found []r
 	if prefix != "" {
 		where += fmt.Sprintf(" AND LEFT(name, %d) = x'%x'", len(prefix), prefix)
 	}
-	rows, err = d.ask(ctx, fmt.Sprintf("SELECT %[1]s, IS_USED_LOCK(CONCAT('%[2]s', LOWER(HEX(id)))) AS held FROM %[3]s WHERE %[4]s HAVING held IS NOT NULL",
+	found, err = d.listHeld(ctx, where)
+	return found, next, err
+}
+
+// listHeld returns the locks in use among some rows of the table.
+func (d *Driver) listHeld(ctx context.Context, where string) (found []record, err error) {
+	rows, err := d.ask(ctx, fmt.Sprintf("SELECT %[1]s, IS_USED_LOCK(CONCAT('%[2]s', LOWER(HEX(id)))) AS held FROM %[3]s WHERE %[4]s HAVING held IS NOT NULL",
 		columns, lockPrefix, d.opts.Table, where))
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	for _, r := range rows {
 		found = append(found, readRecord(r))
 	}
-	return found, next, nil
+	return found, nil
 }
 
 // listWaits returns who waits for which lock, who came first at the beginning.

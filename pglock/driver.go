@@ -17,7 +17,7 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
-var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex}
+var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElection}
 
 // Driver is one client's access to the locks of a PostgreSQL database. It is safe for concurrent use and must not be
 // copied.
@@ -94,6 +94,8 @@ func (d *Driver) Traits() driver.Traits {
 			{Ability: driver.LossDelays, Reason: "the server frees a lock with its session, and cannot keep others out after that"},
 			{Ability: driver.Conversion, Reason: noConversion},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "an advisory lock has one holder or any number, and no limit in between"},
+			{Ability: driver.Ability(driver.KindLatch), Reason: "the server's locks belong to sessions, and a latch to nobody; a row and a query do better"},
+			{Ability: driver.Ability(driver.KindCond), Reason: "a session cannot give up a lock and wait for something else in one step"},
 		},
 	}
 }

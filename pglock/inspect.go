@@ -9,7 +9,14 @@ import (
 
 // locksText lists what the server's own table of locks has of ours, holders before waiters, and these in the order of their
 // coming. A session that has a lock and has not written its row yet is on its way to do it.
-const locksText = `SELECT t.kind, t.name, l.granted, CASE WHEN l.mode = 'ShareLock' THEN r.pid IS NOT NULL ELSE t.pid = l.pid END,
+const locksText = locksHead + ` AND substring(t.name FROM 1 FOR length($1::bytea)) = $1::bytea
+ORDER BY t.key, l.granted DESC, l.waitstart, l.pid`
+
+// lookText lists the same of one lock.
+const lookText = locksHead + ` AND t.name = $1::bytea AND t.kind = $2::text
+ORDER BY l.granted DESC, l.waitstart, l.pid`
+
+const locksHead = `SELECT t.kind, t.name, l.granted, CASE WHEN l.mode = 'ShareLock' THEN r.pid IS NOT NULL ELSE t.pid = l.pid END,
 	coalesce(r.token, t.token), l.pid,
 	CASE WHEN l.granted THEN coalesce(r.owner, t.owner) ELSE w.owner END,
 	CASE WHEN l.granted THEN coalesce(r.client, t.client) ELSE w.client END,
@@ -17,8 +24,7 @@ const locksText = `SELECT t.kind, t.name, l.granted, CASE WHEN l.mode = 'ShareLo
 	CASE WHEN l.granted THEN coalesce(r.since, t.since) ELSE l.waitstart END, l.mode = 'ShareLock'
 FROM pg_locks l JOIN {T} t ON t.key = ` + number + ` LEFT JOIN {T}_waits w ON w.pid = l.pid AND w.key = t.key
 LEFT JOIN {T}_readers r ON l.mode = 'ShareLock' AND r.pid = l.pid AND r.key = t.key
-WHERE ` + ours + ` AND substring(t.name FROM 1 FOR length($1::bytea)) = $1::bytea
-ORDER BY t.key, l.granted DESC, l.waitstart, l.pid`
+WHERE ` + ours
 
 // Locks asks the server once, for all locks in one statement, so the list is a snapshot, but for the microseconds in which a
 // lock changes hands. Waits that ask again and again, because the pool has no connection for them, are not in it.

@@ -36,7 +36,8 @@ type attempt struct {
 	args [5]string
 	call Call
 
-	beside string // the ID of the hold beside which it asks; empty if none
+	cond   *condWait // it waits for the signal of a condition; nil if it does not
+	beside string    // the ID of the hold beside which it asks; empty if none
 
 	claim   time.Duration
 	listens bool // to the slot's pushes, in a Cluster
@@ -173,10 +174,11 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 		case granted:
 			return a.grant(), nil
 		case queued:
+			a.waits()
+		case parked:
 		default:
 			return driver.Grant{}, a.answer.refusal(a.r)
 		}
-		a.waits()
 		var p *push
 		p, err = a.news(ctx, a.pause())
 		switch {
@@ -200,7 +202,7 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	switch {
 	case a.r.Try:
 		way = 't'
-	case a.d.conn.Sharded() && give == nil && !a.d.listens(a.slot):
+	case a.d.conn.Sharded() && give == nil && a.cond == nil && !a.d.listens(a.slot):
 		way = 'l'
 	case a.d.conn.Sharded():
 		way = 's'
@@ -243,14 +245,19 @@ func (a *attempt) beat(ctx context.Context) error {
 func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	call := &a.call
 	*call = Call{Script: acquireScript, Slot: a.slot, Keys: a.keys[:], Args: a.args[:]}
+	telling := watchedAcquireScript
 	if give != nil {
-		call.Script = requeueScript
+		call.Script, telling = requeueScript, watchedRequeueScript
 		call.Keys = append(slices.Clone(call.Keys), a.d.names.tomb(a.slot, give.ID))
 		call.Args = append(slices.Clone(call.Args), give.ID, a.d.releaseKind(give), inMillis(give.Horizon))
+	}
+	if a.cond != nil {
+		a.cond.fill(a, call)
 	}
 	if a.beside != "" {
 		call.Keys = append(slices.Clone(call.Keys), a.d.names.tomb(a.slot, a.beside))
 	}
+	a.d.mayBeWatched(call, a.r.Key, telling)
 	call.Replicas, call.ReplicaTimeout = a.d.opts.Replicas, a.d.opts.ReplicaTimeout
 	sent := time.Now() // before the request, so not later than the server's own instant
 	answer := a.d.conn.Call(ctx, call)
@@ -260,6 +267,11 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	if give != nil {
 		if word, reason, _ := strings.Cut(answer.Text, " "); word == "lost" {
 			return lostError(give.Key, reason)
+		}
+	}
+	if a.cond != nil {
+		if err := a.cond.answered(a, answer.Text); err != nil {
+			return err
 		}
 	}
 	a.sent, a.answer = sent, parseReply(answer)

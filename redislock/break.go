@@ -17,11 +17,13 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		return driver.ErrClosed
 	}
 	name, slot := d.names.lock(key)
-	answer := d.conn.Call(ctx, &Call{
+	call := &Call{
 		Script: breakScript, Slot: slot,
 		Keys: []string{name, d.names.floor(slot), d.names.tomb(slot, "")},
 		Args: []string{strconv.FormatUint(token, 10)},
-	})
+	}
+	d.mayBeWatched(call, key, watchedBreakScript)
+	answer := d.conn.Call(ctx, call)
 	if answer.Err != nil {
 		return d.unavailable(ctx, "break", key.Name, answer.Err)
 	}

@@ -55,7 +55,7 @@ func TestConfirm(t *testing.T) {
 		if err := c.confirm("a", token, 7); err != nil {
 			t.Fatal(err)
 		}
-		info, tokens, inUse, err := c.d.Look(t.Context(), c.request("a").Key)
+		info, tokens, inUse, err := c.d.LookTokens(t.Context(), c.request("a").Key)
 		if err != nil || !inUse || len(info.Holders) != 1 || info.Holders[0].Token != token || tokens[0] != 7 {
 			t.Fatalf("after the confirmation it is %+v with %v tokens, %v", info, tokens, err)
 		}

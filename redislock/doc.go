@@ -74,6 +74,11 @@
 //     meanwhile; and a wait costs one round trip more, because the push is only a hint then.
 //   - A lock with a LossDelay is not stored in the short form that others have, and a wait for it costs one round trip more, as
 //     with Replicas: a pushed grant that nobody claimed is nobody's loss, so nobody may act on it before.
+//   - Elections: as a lock, and two short commands more in the script of each change. Each observer costs a round trip every
+//     five seconds, and a message and a round trip for each new leader.
+//   - Latches: one round trip each to set, count down and count. Who waits costs two, one every five seconds, and a message.
+//   - Conditions: one round trip to give the lock up and wait, one each second while the wait lasts, one to signal, and the
+//     push. A script goes through those who have given up between the first and the last who waits.
 //   - Connections: one to each server for calls and pushes, beside those that the client has for itself.
 //   - Memory: a lock that is free has no key. Each of at most 16,384 slots keeps the largest token of its locks, some
 //     100 bytes, for ever.

@@ -21,7 +21,8 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
-var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore}
+// kinds are those that Acquire understands.
+var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection}
 
 // Driver is one client's access to the locks of a Redis deployment. It is safe for concurrent use and must not be copied.
 type Driver struct {
@@ -38,7 +39,8 @@ type Driver struct {
 	entries map[string]*entry // by request ID: acquisitions under way, and holds
 	client  string            // as operators see it: who asked last
 	gone    tombstones
-	slots   slotsInUse // where we listen, in a Cluster
+	watches map[string]map[*watch]struct{} // by KIND:NAME
+	slots   slotsInUse                     // where we listen, in a Cluster
 }
 
 // New returns a driver over client, which may be of any topology. It subscribes to a channel of its own, and checks the
@@ -83,7 +85,7 @@ func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
-	return driver.Traits{Engine: "redis", Ends: driver.Leases, Resumes: true, Kinds: slices.Clone(kinds)}
+	return driver.Traits{Engine: "redis", Ends: driver.Leases, Resumes: true, Kinds: append(slices.Clone(kinds), driver.KindLatch, driver.KindCond)}
 }
 
 // Close ends all waits with driver.ErrClosed and gives the connections back. Holds end with their leases.

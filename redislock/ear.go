@@ -11,10 +11,14 @@ import (
 type ear Driver
 
 // Pushed takes a message: G ID NOW TOKEN TOKENS NONCE LEASE (a grant that must be claimed), X ID NOW stuck (the wait has
-// become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), or B ID NOW (broken). What is for a request that is not known any more is dropped: its
+// become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), B ID NOW (broken), or C KIND:NAME (something that is watched has changed). What is for a request that is not known any more is dropped: its
 // owner has given up, and what it left is being undone.
 func (d *ear) Pushed(l Link, _, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
+	if kind == "C" {
+		d.changed(rest)
+		return
+	}
 	id, rest, _ := strings.Cut(rest, " ")
 	switch kind {
 	case "G":
@@ -57,6 +61,11 @@ func (d *ear) broken(id string) {
 func (d *ear) Dropped(Link) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for _, watches := range d.watches {
+		for w := range watches {
+			w.stir(true)
+		}
+	}
 	for _, e := range d.entries {
 		if !e.held {
 			w := e.waiting()

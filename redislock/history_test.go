@@ -119,6 +119,7 @@ func newHistoryUnder(t *testing.T, addr string, open opener, seed uint64, prefix
 			{Kind: driver.KindRWMutex, Name: "x"},
 			{Kind: driver.KindRWMutex, Name: "{x}y"},
 			{Kind: driver.KindSemaphore, Name: "x"},
+			{Kind: driver.KindElection, Name: "x"},
 		},
 		lease:   func() time.Duration { return longLease },
 		renamed: make(map[string]bool), tokens: make(map[driver.Key]*pairs), losses: newLosses(),

@@ -23,23 +23,21 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 		}
 		seen := make(map[string]bool) // SCAN may return a key twice
 		for _, node := range nodes {
-			for _, kind := range kinds {
-				if !d.scan(ctx, node, kind, prefix, seen, yield) {
-					return
-				}
+			if !d.scan(ctx, node, prefix, seen, yield) {
+				return
 			}
 		}
 	}
 }
 
-// scan yields the locks of one kind on one node. It reports whether to go on.
-func (d *Driver) scan(ctx context.Context, node Node, kind driver.Kind, prefix string, seen map[string]bool,
+// scan yields the locks on one node. It reports whether to go on.
+func (d *Driver) scan(ctx context.Context, node Node, prefix string, seen map[string]bool,
 	yield func(driver.LockInfo, error) bool,
 ) bool {
-	head := d.names.prefix + string(kind) + ":"
+	pattern := globQuote(d.names.prefix) + "*:" + globQuote(prefix) + "*"
 	cursor := "0"
 	for {
-		page, err := node.Do(ctx, "SCAN", cursor, "MATCH", globQuote(head+prefix)+"*", "COUNT", "500")
+		page, err := node.Do(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", "500")
 		next, names, ok := scanned(page)
 		if err == nil && !ok {
 			err = fmt.Errorf("the answer to SCAN cannot be read")
@@ -50,9 +48,9 @@ func (d *Driver) scan(ctx context.Context, node Node, kind driver.Kind, prefix s
 		}
 		var keys []driver.Key
 		for _, name := range names {
-			if !seen[name] {
+			if key, is := d.names.lockOf(name); is && strings.HasPrefix(key.Name, prefix) && !seen[name] {
 				seen[name] = true
-				keys = append(keys, driver.Key{Kind: kind, Name: strings.TrimPrefix(name, head)})
+				keys = append(keys, key)
 			}
 		}
 		for _, found := range d.look(ctx, keys) {
@@ -114,9 +112,9 @@ func (d *Driver) look(ctx context.Context, keys []driver.Key) []sight {
 	return sights
 }
 
-// Look reads one lock, in one round trip. It reports whether the lock is held or waited for, and how many tokens the block of
+// LookTokens reads one lock, in one round trip. It reports whether the lock is held or waited for, and how many tokens the block of
 // each holder has.
-func (d *Driver) Look(ctx context.Context, key driver.Key) (info driver.LockInfo, tokens []int, inUse bool, err error) {
+func (d *Driver) LookTokens(ctx context.Context, key driver.Key) (info driver.LockInfo, tokens []int, inUse bool, err error) {
 	if d.isClosed() {
 		return driver.LockInfo{}, nil, false, driver.ErrClosed
 	}
@@ -150,7 +148,7 @@ func seen(key driver.Key, text string) sight {
 	now := micros(l.Now)
 	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	info.Limit, _ = strconv.Atoi(l.Limit)
-	if key.Kind == driver.KindMutex {
+	if key.Kind == driver.KindMutex || key.Kind == driver.KindElection {
 		info.Limit = 1
 	}
 	if l.Thin != "" {

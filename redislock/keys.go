@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,6 +20,13 @@ type names struct{ prefix string }
 func (n names) lock(key driver.Key) (name string, slot uint16) {
 	name = string(n.appendLock(nil, key))
 	return name, slotOf(name)
+}
+
+// lockOf is the reverse of lock. It reports false for what is no lock.
+func (n names) lockOf(name string) (key driver.Key, is bool) {
+	rest, ours := strings.CutPrefix(name, n.prefix)
+	kind, lock, cut := strings.Cut(rest, ":")
+	return driver.Key{Kind: driver.Kind(kind), Name: lock}, ours && cut && slices.Contains(kinds, driver.Kind(kind))
 }
 
 // floor returns the key under which a slot keeps the largest token of all locks in it.
@@ -59,6 +67,11 @@ func (n names) appendTomb(b []byte, slot uint16, id string) []byte {
 	b = append(b, tags()[slot]...)
 	b = append(b, "}:"...)
 	return append(b, id...)
+}
+
+// watchers returns the key that lists who watches a lock or latch of that slot.
+func (n names) watchers(slot uint16, key driver.Key) string {
+	return n.prefix + "watch:{" + tags()[slot] + "}:" + string(key.Kind) + ":" + key.Name
 }
 
 // channel returns the channel of a process, on which it is told of grants and breaks.

@@ -21,6 +21,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	q := releasing{args: [4]string{r.ID, d.releaseKind(r), inMillis(max(r.Horizon, shortestTomb)), keepFor(r)}}
 	q.keys, q.call.Slot = d.names.request(r.Key, r.ID)
 	q.call.Script, q.call.Keys, q.call.Args = releaseScript, q.keys[:], q.args[:]
+	d.mayBeWatched(&q.call, r.Key, watchedReleaseScript)
 	answer := d.conn.Call(ctx, &q.call)
 	if answer.Err != nil {
 		return d.unavailable(ctx, "release", r.Name, answer.Err)

@@ -17,6 +17,7 @@ const (
 	unreadable outcome = iota
 	granted
 	queued
+	parked    // waits for a signal
 	held      // by another, and not queued
 	wouldWait // as held, of a request that would queue
 	over      // the request was released or undone
@@ -66,6 +67,9 @@ func parseReply(r Reply) reply {
 	case "W":
 		a.verdict = queued
 		a.parseHold(rest)
+	case "C":
+		a.verdict = parked
+		a.parseHolder(rest)
 	case "H":
 		a.verdict = held
 		a.parseHolder(rest)

@@ -2,11 +2,25 @@ package redislock
 
 // The scripts. Each is made of parts: quick answers first, so that what is not needed is not even set up.
 var (
-	acquireScript = newScript("clock", "acquire_fast", "text", "lock", "rules", "open", "acquire")
-	releaseScript = newScript("release_fast", "clock", "begin", "text", "lock", "rules", "open", "end", "release")
-	requeueScript = newScript("clock", "begin", "text", "lock", "rules", "open", "end", "requeue", "acquire")
-	breakScript   = newScript("clock", "begin", "text", "lock", "rules", "open", "end", "break")
-	confirmScript = newScript("clock", "begin", "text", "lock", "rules", "open", "end", "confirm")
+	acquireScript = newScript("clock", "acquire_fast", "text", "lock", "cond", "rules", "open", "acquire")
+	releaseScript = newScript("release_fast", "clock", "begin", "text", "lock", "cond", "rules", "open", "end", "release")
+	requeueScript = newScript("clock", "begin", "text", "lock", "cond", "rules", "open", "end", "requeue", "acquire")
+	breakScript   = newScript("clock", "begin", "text", "lock", "cond", "rules", "open", "end", "break")
+	confirmScript = newScript("clock", "begin", "text", "lock", "cond", "rules", "open", "end", "confirm")
 	renewScript   = newScript("renew")
 	lookScript    = newScript("clock", "text", "look")
+	watchScript   = newScript("clock", "watch")
+
+	condWaitScript   = newScript("clock", "begin", "text", "lock", "cond", "rules", "open", "end", "cond_wait", "acquire")
+	condSignalScript = newScript("clock", "begin", "text", "lock", "cond", "rules", "open", "end", "cond_signal")
+
+	latchSetScript   = newScript("clock", "latch_set")
+	latchDownScript  = newScript("clock", "tell", "latch_down")
+	latchCountScript = newScript("latch_count")
+
+	// These are for locks that may be watched, which are those of elections.
+	watchedAcquireScript = newScript("clock", "tell", "watched", "acquire_fast", "text", "lock", "cond", "rules", "open", "acquire", "watched_end")
+	watchedReleaseScript = newScript("clock", "tell", "watched", "release_fast", "begin", "text", "lock", "cond", "rules", "open", "end", "release", "watched_end")
+	watchedRequeueScript = newScript("clock", "tell", "watched", "begin", "text", "lock", "cond", "rules", "open", "end", "requeue", "acquire", "watched_end")
+	watchedBreakScript   = newScript("clock", "tell", "watched", "begin", "text", "lock", "cond", "rules", "open", "end", "break", "watched_end")
 )

@@ -60,7 +60,7 @@ func servable(r *driver.Request) error {
 		return fmt.Errorf("zk: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
 	case r.Named:
 		return fmt.Errorf("zk: named owners: a node belongs to one session: %w", driver.ErrUnsupported)
-	case r.Mode > driver.Upgradeable || r.Kind == driver.KindMutex && r.Mode != driver.Exclusive:
+	case r.Mode > driver.Upgradeable || r.Kind != driver.KindRWMutex && r.Mode != driver.Exclusive:
 		return fmt.Errorf("zk: mode %d of a %s: %w", r.Mode, r.Kind, driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > maxName:
 		return fmt.Errorf("zk: a lock's name has 1 to %d bytes, not %d: %w", maxName, len(r.Name), driver.ErrUnsupported)

@@ -21,7 +21,7 @@ var (
 	_ driver.Diagnoser = (*Driver)(nil)
 )
 
-var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex}
+var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElection}
 
 // Driver is one client's access to the locks of a ZooKeeper ensemble. It has one session at a time, whose end ends its
 // holds; it then makes another, and can be used as before. It is safe for concurrent use and must not be copied.
@@ -108,6 +108,8 @@ func (d *Driver) Traits() driver.Traits {
 			{Ability: driver.Conversion, Reason: "the number of a node is its place in the queue, so an upgrade cannot go to the front"},
 			{Ability: driver.LossDelays, Reason: "a node is removed with its session, and nothing stays that could keep others out"},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "the recipe waits for the nearest node in the way, it does not count"},
+			{Ability: driver.Ability(driver.KindLatch), Reason: "what it keeps belongs to a session, and a latch to nobody"},
+			{Ability: driver.Ability(driver.KindCond), Reason: "a node stands in one queue, and cannot be moved to another in one step"},
 		},
 	}
 }

@@ -65,7 +65,7 @@ func (d *Driver) list(ctx context.Context, prefix string, yield func(driver.Lock
 // infoOf describes a lock whose queue is given.
 func infoOf(key driver.Key, nodes []*seen) driver.LockInfo {
 	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
-	if key.Kind == driver.KindMutex {
+	if key.Kind != driver.KindRWMutex {
 		info.Limit = 1
 	}
 	all := placesOf(nodes)

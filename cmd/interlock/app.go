@@ -66,7 +66,7 @@ user's state folder: no server is needed.`,
 	completeFlag(root, "output", string(text), string(asJSON))
 
 	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"}, &cobra.Group{ID: "look", Title: "Looking and repairing:"})
-	root.AddCommand(a.runCommand(), a.semCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand())
+	root.AddCommand(a.runCommand(), a.semCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand())
 	root.AddCommand(a.lsCommand(), a.getCommand(), a.watchCommand(), a.graphCommand(), a.breakCommand(), a.doctorCommand())
 	root.AddCommand(a.versionCommand(), exitCodesTopic(), environmentTopic(), enginesTopic())
 	root.AddCommand(a.toolCommands()...)

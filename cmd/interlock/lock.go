@@ -132,10 +132,10 @@ type lender interface {
 }
 
 // lends returns how to get that descriptor, or nil on engines without.
-func (e *engine) lends(name string) func() (*os.File, error) {
+func (e *engine) lends(key driver.Key) func() (*os.File, error) {
 	l, ok := e.driver.(lender)
 	if !ok {
 		return nil
 	}
-	return func() (*os.File, error) { return l.File(driver.Key{Kind: driver.KindMutex, Name: name}) }
+	return func() (*os.File, error) { return l.File(key) }
 }

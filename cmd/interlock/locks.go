@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"time"
 
@@ -83,15 +84,23 @@ func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interl
 	return locks, failed
 }
 
-// findLock returns the locks of exactly this name, of every kind if kind is empty.
+// findLock returns the locks of exactly this name, of every kind if kind is empty, sorted by kind. It costs a look for each
+// kind that the engine has.
 func (a *app) findLock(ctx context.Context, e *engine, kind driver.Kind, name string) ([]interlock.LockInfo, error) {
-	all, err := a.listLocks(ctx, e, name)
-	if err != nil {
-		return nil, err
-	}
+	ctx, cancel := a.within(ctx)
+	defer cancel()
 	var found []interlock.LockInfo
-	for _, l := range all {
-		if l.Name == name && (kind == "" || l.Kind == kind) {
+	known := e.driver.Traits().Kinds
+	slices.Sort(known)
+	for _, k := range known {
+		if kind != "" && kind != k || k == driver.KindLatch || k == driver.KindCond { // these have no holders
+			continue
+		}
+		l, err := e.client.Look(ctx, k, name)
+		if err != nil {
+			return nil, explained(ctx, err)
+		}
+		if len(l.Holders)+len(l.Waiters) > 0 {
 			found = append(found, l)
 		}
 	}

@@ -189,7 +189,7 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 	// From here on the client is not closed: that would only go on trying a release that giveBack has given up.
 	j := &job{
 		hold: lease, budget: b, ignoreLoss: o.onLost == "ignore", signals: signals.ch, say: a.say,
-		path: path, argv: argv, env: jobEnvironment(lease), lends: e.lends(name),
+		path: path, argv: argv, env: jobEnvironment(lease), lends: e.lends(driver.Key{Kind: driver.KindMutex, Name: name}),
 	}
 	got := time.Now() // a little later than the grant, so the lock stays closed for a little longer
 	end, err := j.run(a.stdin, a.stdout, a.stderr)

@@ -36,8 +36,8 @@ const environmentText = `Environment that interlock reads:
   XDG_STATE_HOME     where the default engine keeps its files, in
                      interlock/locks (default ~/.local/state)
 
-Environment that a job started by "interlock run" or "interlock sem" gets,
-beside all that interlock was given:
+Environment that a job started by "interlock run", "interlock sem" or
+"interlock elect" gets, beside all that interlock was given:
 
   INTERLOCK_NAME     the name of the lock
   INTERLOCK_TOKEN    the fencing token. It grows with every acquisition:
@@ -49,6 +49,7 @@ beside all that interlock was given:
                      "run --owner NAME" a command inside the job re-enters
                      the lock with --owner "$INTERLOCK_OWNER", on engines
                      that know owners.
+  INTERLOCK_VALUE    the leader's value, of "interlock elect"
 `
 
 func exitCodesTopic() *cobra.Command {

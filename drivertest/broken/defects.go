@@ -66,7 +66,7 @@ var (
 
 // All returns every defect.
 func All() []Defect {
-	return []Defect{
+	return append(synchronizers(), []Defect{
 		CrowdGetsIn, CaseIsFolded, KindsShareNames, ReleaseIgnoresID, RenewRevives, EndsEarly, ReentryIsNewGrant, FirstReleaseFrees,
 		RenewDoesNothing, RenewShortens, BlocksOverlap, NonceRepeats, TokensAreRandom, LastComeFirstServed, TryOvertakes,
 		UndoLeavesQueued, UndoLetsInNext, UndoIsForgotten, CancelEndsHolds, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RetryIsNewRequest,
@@ -75,5 +75,5 @@ func All() []Defect {
 		RequeueComesBack, RequeueStaysQueued, LeftLosesPlace, ResumedGoesToTheEnd, ResumeForgetsGrant, ResumedStaysQueued,
 		UpgradeIgnoresReaders, UpgradeGoesLast, UpgradeKeepsToken, UpgradeOutlivesRead,
 		ReaderUpgrades, IgnoresContexts, SilenceIsLoss, SilenceIsForGood, LossIsForgotten,
-	}
+	}...)
 }

@@ -30,7 +30,7 @@ var (
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "broken", Ends: driver.Leases, Local: true, Resumes: true,
-		Kinds: []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore},
+		Kinds: []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection, driver.KindLatch, driver.KindCond},
 	}
 }
 
@@ -103,7 +103,7 @@ func (s *Store) forgets(e *entry) bool {
 	if e.left {
 		return s.defect == ResumeForgetsGrant
 	}
-	return s.defect == RetryIsNewRequest && e.beside == ""
+	return s.defect == RetryIsNewRequest && e.beside == "" && e.by != condWait
 }
 
 // enter admits e or queues it. A Try that would have to wait is refused.
@@ -177,6 +177,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 func (d *Driver) undo(l *lock, r *driver.Release, h *entry) {
 	s := d.s
 	s.gone[r.ID] = s.defect != UndoIsForgotten
+	s.undoCond(l, r.ID)
 	if w := find(l.waiters, r.ID); w != nil && !s.leavesQueued(w) {
 		s.letInBehind(l, w)
 		l.waiters = remove(l.waiters, w)
@@ -199,6 +200,8 @@ func (s *Store) letInBehind(l *lock, w *entry) {
 // leavesQueued reports whether undo overlooks w.
 func (s *Store) leavesQueued(w *entry) bool {
 	switch {
+	case w.by == condWait:
+		return false
 	case w.by == requeue:
 		return s.defect == RequeueStaysQueued
 	case w.resumed:
@@ -237,6 +240,7 @@ func (d *Driver) renew(r driver.Renewal) error {
 	if h == nil || h.kept {
 		return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
 	}
+	h.woken = false // it knows of its grant
 	if r.Owner != "" {
 		h.r.Owner, h.r.Label = r.Owner, r.Label
 	}

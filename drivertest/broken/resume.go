@@ -5,7 +5,7 @@ func (s *Store) isLeft(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.left = true
-	if s.defect == LeftLosesPlace && e.beside == "" {
+	if s.defect == LeftLosesPlace && e.beside == "" && e.by != condWait {
 		l := s.lock(e.r.Key)
 		l.waiters = remove(l.waiters, e)
 	}

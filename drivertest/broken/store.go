@@ -15,24 +15,32 @@ import (
 
 // Store is an engine: a set of locks that several drivers share.
 type Store struct {
-	defect Defect
-	mu     sync.Mutex // guards everything below, the locks and their entries; Waiting and Lost are not called under it
-	locks  map[driver.Key]*lock
-	gone   map[string]bool // IDs that were released, undone or broken; a small store needs not forget them
-	grants int             // so many grants were made; their nonces count them
-	hung   chan struct{}   // closed when it answers again; nil if it does
+	defect  Defect
+	mu      sync.Mutex // guards everything below, the locks and their entries; Waiting and Lost are not called under it
+	locks   map[driver.Key]*lock
+	gone    map[string]bool // IDs that were released, undone or broken; a small store needs not forget them
+	grants  int             // so many grants were made; their nonces count them
+	latches map[driver.Key]*latch
+	parked  map[driver.Key][]*entry // who waits for a signal
+	sent    map[string]bool         // the signals that have come
+	undone  map[string]bool         // the requests that were undone
+	watches map[*watch]struct{}
+	hung    chan struct{} // closed when it answers again; nil if it does
 }
 
 // NewStore returns an empty engine with a defect, or None.
 func NewStore(d Defect) *Store {
-	return &Store{defect: d, locks: make(map[driver.Key]*lock), gone: make(map[string]bool)}
+	return &Store{defect: d, locks: make(map[driver.Key]*lock), gone: make(map[string]bool), watches: make(map[*watch]struct{}), latches: make(map[driver.Key]*latch),
+		parked: make(map[driver.Key][]*entry), sent: make(map[string]bool), undone: make(map[string]bool)}
 }
 
 // lock is one named lock. It stays in the store when it is free, which keeps its token.
 type lock struct {
 	key     driver.Key
 	limit   int
+	value   string // the label of who held it before
 	token   uint64 // the last that was handed out
+	waited  bool   // for a signal
 	holders []*entry
 	waiters []*entry // first come first
 	expired []*entry // those whose lease was over
@@ -52,6 +60,7 @@ type entry struct {
 	by      call
 	left    bool          // its context has ended while it waited
 	resumed bool          // and it was asked for again while it waited
+	woken   bool          // has waited for a signal, and nobody knows whether it has taken the lock
 	hung    bool          // its wait was given up while the store hung
 	beside  string        // the hold beside which it was asked for; empty if it is on its own
 	family  string        // the ID of the first hold of its owner's; empty if it is itself
@@ -66,6 +75,7 @@ type call uint8
 const (
 	acquire call = iota
 	requeue
+	condWait
 )
 
 // reenters reports whether two entries are of one owner who may re-enter. Permits are never re-entered.
@@ -123,6 +133,7 @@ func (s *Store) admit(l *lock, e *entry) {
 		e.grant.Lease *= 2
 	}
 	l.holders = append(l.holders, e)
+	s.tell(l)
 	s.arm(l)
 	close(e.granted)
 }
@@ -130,7 +141,7 @@ func (s *Store) admit(l *lock, e *entry) {
 // mint makes the token and the nonce, in the step that grants.
 func (s *Store) mint(l *lock, e *entry) driver.Grant {
 	defect := s.defect
-	if l.converted && defect.Promise != drivertest.Conversion { // what converts has defects of its own
+	if l.converted && defect.Promise != drivertest.Conversion || l.waited && defect.Promise != drivertest.Conditions { // what converts has defects of its own
 		defect = None
 	}
 	g := driver.Grant{Tokens: max(e.r.Tokens, 1), Sent: time.Now(), Lease: e.r.Lease}
@@ -206,6 +217,8 @@ func (l *lock) isReadBy(e *entry) bool {
 func (s *Store) end(l *lock, h *entry) {
 	l.holders = remove(l.holders, h)
 	s.gone[h.r.ID] = true
+	l.value = h.r.Label
+	s.tell(l)
 	if s.defect == FirstReleaseFrees {
 		l.holders = slices.DeleteFunc(l.holders, h.reenters)
 	}
@@ -244,6 +257,9 @@ func (s *Store) evict(l *lock) {
 		}
 		if !now.Before(h.until) {
 			l.expired = append(l.expired, h)
+			if h.woken && s.defect != DeadTakeSignals {
+				s.wake(l)
+			}
 			s.end(l, h)
 		}
 	}
@@ -264,7 +280,7 @@ func (s *Store) arm(l *lock) {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	if len(l.holders) == 0 || s.defect == DeadWakeNobody && l.holders[0].r.LossDelay == 0 {
+	if len(l.holders) == 0 || s.defect == DeadWakeNobody && l.holders[0].r.LossDelay == 0 && !l.waited {
 		return
 	}
 	next := slices.MinFunc(l.holders, func(a, b *entry) int { return cmp.Compare(a.until.UnixNano(), b.until.UnixNano()) })

@@ -1,6 +1,6 @@
 // Package faulty makes the way to an engine bad: it wraps any driver, and delays, loses, fails, repeats or holds up what
 // goes through, as a network and a server under stress do. The optional interfaces of the wrapped driver stay; of those that
-// it has not, the wrapper lacks Requeuer and Converter, and answers driver.ErrUnsupported for the others.
+// it has not, the wrapper lacks Requeuer, Converter and Watcher, and answers driver.ErrUnsupported for the others.
 //
 //	d, control := faulty.Wrap(inner, seed, faulty.Rule{Op: faulty.Renew, From: 3, Drop: faulty.Reply})
 //	control.Pause() // from now on the server hangs
@@ -28,6 +28,14 @@ const (
 	Convert Op = "convert"
 	Locks   Op = "locks"
 	Break   Op = "break"
+	Look    Op = "look"
+
+	Watch      Op = "watch" // each change that is told, of which Drop counts and nothing else
+	SetLatch   Op = "set latch"
+	CountDown  Op = "count down"
+	LatchCount Op = "latch count"
+	CondWait   Op = "cond wait"
+	CondSignal Op = "cond signal"
 )
 
 // Part is a half of an operation.

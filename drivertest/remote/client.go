@@ -43,8 +43,12 @@ func (c *client) Convert(ctx context.Context, beside string, r *driver.Request) 
 }
 
 func (c *client) grant(ctx context.Context, m *message) (driver.Grant, error) {
+	return c.granted(ctx, m, &call{r: m.Request})
+}
+
+func (c *client) granted(ctx context.Context, m *message, about *call) (driver.Grant, error) {
 	sent := time.Now()
-	answer, err := c.p.ask(ctx, m, &call{r: m.Request})
+	answer, err := c.p.ask(ctx, m, about)
 	if err == nil {
 		err = answer.Err.unpack()
 	}

@@ -48,6 +48,7 @@ type Process struct {
 type call struct {
 	r      *driver.Request
 	done   func(int, error) // of a batch
+	hint   func()           // of a watch, or of a wait for a condition
 	answer chan *message    // holds the answer until it is fetched, so that read never blocks
 }
 
@@ -127,6 +128,8 @@ func (p *Process) hear(m *message) {
 		}
 	case opRenewed:
 		c.done(m.Index, err)
+	case opHint:
+		c.hint()
 	case opAnswer:
 		c.answer <- m
 	}

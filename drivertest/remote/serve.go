@@ -117,12 +117,35 @@ func (s *server) call(ctx context.Context, m *message) *message {
 		return answer
 	case "break":
 		return failed(s.d.Break(ctx, m.Key, m.Token))
+	case "look":
+		info, err := s.d.Look(ctx, m.Key)
+		return &message{Locks: []driver.LockInfo{info}, Err: pack(err)}
+	case "watch":
+		return failed(s.d.Watch(ctx, m.Key, s.hints(m)))
+	case "set latch":
+		set, err := s.d.SetLatch(ctx, m.Latch)
+		return &message{Set: set, Err: pack(err)}
+	case "count down":
+		left, err := s.d.CountDown(ctx, m.Latch)
+		return &message{Count: left, Err: pack(err)}
+	case "latch count":
+		left, err := s.d.LatchCount(ctx, m.Key)
+		return &message{Count: left, Err: pack(err)}
+	case "cond wait":
+		return granted(s.d.CondWait(ctx, m.Release, s.hearing(m), s.hints(m)))
+	case "cond signal":
+		return failed(s.d.CondSignal(ctx, m.Signal))
 	case "diagnose":
 		return &message{Findings: s.d.Diagnose(ctx)}
 	case "close":
 		return failed(s.d.Close())
 	}
 	return failed(fmt.Errorf("remote: unknown operation %q", m.Op))
+}
+
+// hints returns what tells the other end that something has happened.
+func (s *server) hints(m *message) func() {
+	return func() { s.send(&message{Call: m.Call, Op: opHint}) }
 }
 
 func failed(err error) *message { return &message{Err: pack(err)} }

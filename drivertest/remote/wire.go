@@ -21,6 +21,8 @@ type message struct {
 	Key     driver.Key
 	Token   uint64
 	Prefix  string
+	Latch   *driver.LatchCall
+	Signal  *driver.Signal
 
 	Traits   driver.Traits
 	Optional optional.Set
@@ -28,6 +30,8 @@ type message struct {
 	Err      *failure // nil if none
 	Index    int      // of the hold of a batch that this answers
 	Locks    []driver.LockInfo
+	Count    int64
+	Set      bool
 	Findings []driver.Finding
 	Reason   driver.LostReason
 }
@@ -40,6 +44,7 @@ const (
 	opWaiting = "waiting" // Request.Waiting was called
 	opLost    = "lost"    // Request.Lost was called
 	opRenewed = "renewed" // done was called, for one hold of a batch
+	opHint    = "hint"    // a watch has told of a change, or a condition's wait that it has begun
 )
 
 // known are the errors that keep their identity on the way.

@@ -16,7 +16,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	views := make([]map[driver.Key]driver.LockInfo, len(d.nodes))
 	counts := make([][]int, len(d.nodes))
 	err := d.survey(ctx, "break", key.Name, func(ctx context.Context, i int, n *redislock.Driver) (func(), error) {
-		info, tokens, _, err := n.Look(ctx, key)
+		info, tokens, _, err := n.LookTokens(ctx, key)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, h *hold) error {
 		started := d.spawn(func() { // ends with ctx
 			said <- n.call(func(nd *redislock.Driver) error {
 				if h.blocks[i] == (block{}) { // it has no vote there, or the node has not answered
-					_, _, _, err := nd.Look(ctx, key)
+					_, _, _, err := nd.LookTokens(ctx, key)
 					return err
 				}
 				return nd.Break(ctx, key, h.blocks[i].first)

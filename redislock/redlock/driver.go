@@ -25,7 +25,7 @@ var (
 
 var traits = driver.Traits{
 	Engine: "redlock", Ends: driver.Leases,
-	Kinds:   []driver.Kind{driver.KindMutex, driver.KindRWMutex},
+	Kinds:   []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElection},
 	Resumes: true,
 	Lacks: []driver.Lack{
 		{Ability: driver.NamedOwners, Reason: "two nodes may know different holds of an owner, so the holds have no token in common"},
@@ -36,6 +36,8 @@ var traits = driver.Traits{
 			Ability: driver.Ability(driver.KindSemaphore),
 			Reason:  "two majorities may have one node in common, so more would be let in than there are permits",
 		},
+		{Ability: driver.Ability(driver.KindLatch), Reason: "counts on nodes that each miss some of them have no sum"},
+		{Ability: driver.Ability(driver.KindCond), Reason: "each node has a queue of its own, so a signal would wake another on each"},
 	},
 }
 

@@ -352,7 +352,7 @@ func brokenByNodes(s *stage) {
 	s.take(d, r)
 	for i := range 3 {
 		n := s.on(i)
-		info, _, _, err := n.Look(s.within(patience), s.key())
+		info, _, _, err := n.LookTokens(s.within(patience), s.key())
 		s.must(err == nil && len(info.Holders) == 1, "node %d shows %+v, %v", i, info, err)
 		s.must(len(lost) == 0, "the hold is lost with a majority left")
 		err = n.Break(s.within(patience), s.key(), info.Holders[0].Token)

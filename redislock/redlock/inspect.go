@@ -115,7 +115,7 @@ func (d *Driver) roundOf(ctx context.Context, key driver.Key, id string) string 
 	defer cancel()
 	found := id
 	_ = d.survey(ctx, "find", key.Name, func(ctx context.Context, _ int, n *redislock.Driver) (func(), error) {
-		info, _, _, err := n.Look(ctx, key)
+		info, _, _, err := n.LookTokens(ctx, key)
 		for _, h := range info.Holders {
 			if known, _ := hidden(h.Owner); strings.HasPrefix(known, id+"/") {
 				mu.Lock()

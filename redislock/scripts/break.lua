@@ -17,6 +17,9 @@ if group then
 	for i = #holds, 1, -1 do
 		local h = holds[i]
 		if h[GROUP] == group then
+			if h[STATE] == CLAIMED then
+				passOn(h)
+			end
 			if live(h) then -- who kept it closed after a release has lost nothing
 				told[#told + 1] = h
 			end

@@ -95,6 +95,9 @@ local function last()
 	local t = first < after and ms + QUEUE_LASTS or 0
 	for _, h in ipairs(holds) do
 		t = math.max(t, h[UNTIL] + (h[STATE] == HELD and h[DELAY] or 0), h[STATE] == CLAIMED and h[ALIVE] or 0)
+		if h[STATE] == CLAIMED and h[MISSED] % 1 ~= 0 then -- its signal is to be found by those who wait for the next; see cond
+			t = math.max(t, ms + QUEUE_LASTS)
+		end
 	end
 	return t
 end

@@ -10,10 +10,16 @@ elseif hold and tonumber(ARGV[4]) > 0 and not undo then
 	hold[STATE], hold[UNTIL], changed, ended = KEPT, ms + ARGV[4], true, true
 elseif hold then
 	drop(i)
+	if undo then
+		passOn(hold)
+	end
 elseif queued then
 	leave(place, queued)
+	passOn(queued)
 	ended = true
-elseif not undo then
+elseif undo then
+	unpark(id)
+else
 	answer = 'lost ' .. why(known[3])
 end
 if ended then

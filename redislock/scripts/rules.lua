@@ -206,6 +206,7 @@ local function drain(skip)
 		local w = at(n)
 		if w and w[ALIVE] <= ms then
 			leave(n, w)
+			passOn(w)
 		elseif w and not skip[w[ID]] then
 			local verdict, own = judge(w)
 			if verdict == 'stuck' or verdict == 'lost' then
@@ -243,6 +244,8 @@ local function evict()
 			if h[STATE] == CLAIMED and h[ALIVE] > ms then
 				h[MISSED] = judge(h) == 'upgrades' and 1 or h[MISSED] + 1 -- at the end an upgrade would wait for itself
 				back(h[MISSED] <= PATIENCE and first - 1 or after, h)
+			elseif h[STATE] == CLAIMED then
+				passOn(h)
 			end
 		end
 	end

@@ -1,8 +1,8 @@
 // Package optional helps drivers that wrap others: what the inner driver does not have, the wrapper does not offer.
 //
-// There are two sorts of optional interfaces. Whoever finds no Renewer, Inspector, Breaker or Diagnoser says
-// driver.ErrUnsupported, so a wrapper may have them always and say so itself, see [Complete]. But a Requeuer is asked in
-// place of something else as soon as it is there, and with a Converter more is offered to users, so a wrapper must not be one
+// There are two sorts of optional interfaces. Whoever finds no Renewer, Inspector, Breaker, Diagnoser and so on says
+// driver.ErrUnsupported, so a wrapper may have them always and say so itself, see [Complete]. But a Requeuer or Watcher is asked
+// in place of something else as soon as it is there, and with a Converter more is offered to users, so a wrapper must not be one
 // of them in vain, see [Show].
 package optional
 
@@ -19,6 +19,7 @@ type Set uint8
 const (
 	requeue Set = 1 << iota
 	convert
+	watch
 )
 
 // All is a driver with every optional interface.
@@ -28,7 +29,11 @@ type All interface {
 	driver.Requeuer
 	driver.Converter
 	driver.Inspector
+	driver.Looker
+	driver.Watcher
 	driver.Breaker
+	driver.Latcher
+	driver.Conder
 	driver.Diagnoser
 }
 
@@ -40,25 +45,56 @@ func Of(d driver.Driver) (set Set) {
 	if _, has := d.(driver.Converter); has {
 		set |= convert
 	}
+	if _, has := d.(driver.Watcher); has {
+		set |= watch
+	}
 	return set
 }
 
 // Show returns w without the interfaces that are not in set. A method set is fixed when a type is compiled, so each
 // combination needs a type of its own; this is the whole table.
 func Show(w All, set Set) driver.Driver {
-	always := common{w, w, w, w, w}
+	type (
+		q = driver.Requeuer
+		x = driver.Converter
+		o = driver.Watcher
+	)
+	always := common{w, w, w, w, w, w, w, w}
 	switch set {
 	case requeue:
 		return struct {
 			common
-			driver.Requeuer
+			q
 		}{always, w}
 	case convert:
 		return struct {
 			common
-			driver.Converter
+			x
+		}{always, w}
+	case watch:
+		return struct {
+			common
+			o
 		}{always, w}
 	case requeue | convert:
+		return struct {
+			common
+			q
+			x
+		}{always, w, w}
+	case requeue | watch:
+		return struct {
+			common
+			q
+			o
+		}{always, w, w}
+	case convert | watch:
+		return struct {
+			common
+			x
+			o
+		}{always, w, w}
+	case requeue | convert | watch:
 		return w
 	}
 	return always
@@ -69,7 +105,10 @@ type common struct {
 	driver.Driver
 	driver.Renewer
 	driver.Inspector
+	driver.Looker
 	driver.Breaker
+	driver.Latcher
+	driver.Conder
 	driver.Diagnoser
 }
 

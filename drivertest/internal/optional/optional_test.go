@@ -12,10 +12,12 @@ import (
 // bare has no optional interface.
 type bare struct{ driver.Driver }
 
+func (bare) Traits() driver.Traits { return driver.Traits{} }
+
 func TestShow_HasTheInterfacesOfEachSetAndNoOthers(t *testing.T) {
-	for set := range Set(1 << 2) {
+	for set := range Set(1 << 3) {
 		if got := Of(Show(Complete(bare{}), set)); got != set {
-			t.Errorf("shown with the set %02b, a driver has %02b", set, got)
+			t.Errorf("shown with the set %03b, a driver has %03b", set, got)
 		}
 	}
 }
@@ -30,7 +32,17 @@ func TestComplete_SaysUnsupportedForWhatIsMissing(t *testing.T) {
 	for _, err := range d.Locks(t.Context(), "") {
 		said["locks"] = err
 	}
-	for _, call := range []string{"renew", "requeue", "convert", "break", "locks"} {
+	_, said["look"] = d.Look(t.Context(), key)
+	said["watch"] = d.Watch(t.Context(), key, func() {})
+	_, said["set latch"] = d.SetLatch(t.Context(), &driver.LatchCall{})
+	_, said["count down"] = d.CountDown(t.Context(), &driver.LatchCall{})
+	_, said["latch count"] = d.LatchCount(t.Context(), key)
+	_, said["cond wait"] = d.CondWait(t.Context(), nil, nil, nil)
+	said["cond signal"] = d.CondSignal(t.Context(), nil)
+	if len(said) != 12 {
+		t.Errorf("%d calls were made", len(said))
+	}
+	for call := range said {
 		if !errors.Is(said[call], driver.ErrUnsupported) {
 			t.Errorf("%s says %v, want ErrUnsupported", call, said[call])
 		}
@@ -68,6 +80,41 @@ func (c *counting) Break(context.Context, driver.Key, uint64) error {
 	return nil
 }
 
+func (c *counting) Look(context.Context, driver.Key) (info driver.LockInfo, err error) {
+	c.calls++
+	return info, nil
+}
+
+func (c *counting) Watch(context.Context, driver.Key, func()) error {
+	c.calls++
+	return nil
+}
+
+func (c *counting) SetLatch(context.Context, *driver.LatchCall) (bool, error) {
+	c.calls++
+	return true, nil
+}
+
+func (c *counting) CountDown(context.Context, *driver.LatchCall) (int64, error) {
+	c.calls++
+	return 0, nil
+}
+
+func (c *counting) LatchCount(context.Context, driver.Key) (int64, error) {
+	c.calls++
+	return 0, nil
+}
+
+func (c *counting) CondWait(context.Context, *driver.Release, *driver.Request, func()) (g driver.Grant, err error) {
+	c.calls++
+	return g, nil
+}
+
+func (c *counting) CondSignal(context.Context, *driver.Signal) error {
+	c.calls++
+	return nil
+}
+
 func (c *counting) Diagnose(context.Context) []driver.Finding {
 	c.calls++
 	return nil
@@ -84,7 +131,14 @@ func TestComplete_AsksTheInnerDriverForWhatItHas(t *testing.T) {
 	}
 	_ = d.Break(t.Context(), driver.Key{}, 0)
 	_ = d.Diagnose(t.Context())
-	if inner.calls != 6 {
-		t.Errorf("%d of 6 calls came through", inner.calls)
+	_, _ = d.Look(t.Context(), driver.Key{})
+	_ = d.Watch(t.Context(), driver.Key{}, nil)
+	_, _ = d.SetLatch(t.Context(), nil)
+	_, _ = d.CountDown(t.Context(), nil)
+	_, _ = d.LatchCount(t.Context(), driver.Key{})
+	_, _ = d.CondWait(t.Context(), nil, nil, nil)
+	_ = d.CondSignal(t.Context(), nil)
+	if inner.calls != 13 {
+		t.Errorf("%d of 13 calls came through", inner.calls)
 	}
 }

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/spf13/cobra"
+)
+
+const electLong = `Campaign in the election NAME, and run a command while leading; end with its exit code.
+
+Waits until this process leads, for as long as --wait says, without it for ever. Then it is as with interlock run: the
+command runs in a process group of its own, and if the leadership is lost the group is ended before another can lead; the
+exit code is 79 then, for whoever watches over the service to start it anew. With --again it campaigns anew by itself. When
+the command ends, the leadership ends with it.
+
+Everybody can read the leader's --value, for instance with --observe: that prints who leads, and each change.`
+
+const electExample = `  interlock elect scheduler --value $HOSTNAME:8080 -- ./scheduler
+  interlock elect scheduler --observe`
+
+// electOptions are the flags of elect, beyond those that run has too.
+type electOptions struct {
+	runOptions
+	value          string
+	observe, again bool
+}
+
+func (a *app) electCommand() *cobra.Command {
+	var o electOptions
+	cmd := &cobra.Command{
+		Use:     "elect NAME [flags] -- CMD [ARG...]",
+		Short:   "Run a command while leading, or observe who leads",
+		Long:    electLong,
+		Example: electExample,
+		GroupID: "jobs",
+		// The line of Use is complete; cobra would add a second [flags].
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeFirstName,
+	}
+	o.onLost, o.command = "kill", "elect"
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // what stands behind the command is the command's
+	flags.StringVar(&o.value, "value", "", "what everybody can read of the leader, at most 255 bytes (default: host:pid)")
+	flags.BoolVar(&o.observe, "observe", false, "print who leads and each change, instead of campaigning")
+	flags.BoolVar(&o.again, "again", false, "campaign again when the leadership was lost")
+	flags.DurationVar(&o.wait, "wait", 0, "how long to campaign (default: for ever)")
+	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld, "exit code when another leads for as long as --wait")
+	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost, "exit code when the leadership was lost while the command ran")
+	flags.DurationVar(&o.lease, "lease", defaultLease, "how long nobody leads if this machine vanishes")
+	flags.DurationVar(&o.grace, "kill-grace", 0, "time between TERM and KILL (default: 5s, or a sixth of the lease if that is less)")
+	flags.StringVarP(&o.shell, "command", "c", "", "run this with /bin/sh -c, instead of CMD")
+	flags.BoolVar(&o.strict, "strict-release", false, "exit with 125 if the leadership could not be given back")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "say when it leads")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name, argv, help, err := splitRunArgs(cmd, args)
+		switch {
+		case err != nil:
+			return err
+		case help:
+			return cmd.Help()
+		case o.observe && (len(argv) > 0 || o.shell != ""):
+			return usage("--observe runs no command")
+		case o.observe:
+			return a.observeElection(cmd.Context(), name)
+		case len(o.value) > interlock.MaxElectionValue:
+			return usage("--value has %d bytes, and at most %d are allowed", len(o.value), interlock.MaxElectionValue)
+		}
+		o.waitGiven, o.graceGiven = cmd.Flags().Changed("wait"), cmd.Flags().Changed("kill-grace")
+		if o.waitGiven && o.wait <= 0 {
+			return usage("--wait %v must be positive", o.wait)
+		}
+		if argv, err = o.resolve(name, argv); err != nil {
+			return err
+		}
+		return a.elect(cmd.Context(), &o, name, argv)
+	}
+	return cmd
+}
+
+// elect campaigns, runs the command while it leads, and resigns, once or again and again.
+func (a *app) elect(ctx context.Context, o *electOptions, name string, argv []string) error {
+	path, err := lookCommand(argv[0]) // before any waiting: a typing error shows at once
+	if err != nil {
+		return err
+	}
+	signals := catchSignals()
+	defer signals.stop()
+	e, err := a.open(ctx, &interlock.Options{Lease: o.lease})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.driver.Close() }() // what matters was released and reported before
+	b, err := e.budget(&o.runOptions)
+	if err != nil {
+		return err
+	}
+	for {
+		lease, err := a.lead(ctx, e, o, name, signals)
+		if err != nil {
+			_ = e.client.Close() // takes back what was asked for and not answered
+			return o.conflict(err)
+		}
+		j := &job{
+			hold: lease, budget: b, signals: signals.ch, say: a.say,
+			path: path, argv: argv, env: append(jobEnvironment(lease), "INTERLOCK_VALUE="+o.value),
+			lends: e.lends(driver.Key{Kind: driver.KindElection, Name: name}),
+		}
+		end, err := j.run(a.stdin, a.stdout, a.stderr)
+		err = a.giveBack(ctx, &o.runOptions, lease, a.releaseTime(lease.Deadline(), b), end, err)
+		if !o.again || !end.lost || j.asked > 0 {
+			return err
+		}
+		a.say("campaigning again: %s", message(err))
+	}
+}
+
+// lead waits until this process leads. A signal ends the wait with a *signalError.
+func (a *app) lead(ctx context.Context, e *engine, o *electOptions, name string, signals *signals) (*interlock.Lease, error) {
+	ctx, done := signals.endWait(ctx)
+	defer done()
+	waitCtx, cancel := ctx, context.CancelFunc(func() {})
+	if o.waitGiven {
+		waitCtx, cancel = context.WithTimeout(ctx, o.wait)
+	}
+	defer cancel()
+	if o.value == "" {
+		o.value = clientName(os.Getpid())
+	}
+	began := time.Now()
+	lease, err := e.client.Election(name, nil).Campaign(waitCtx, o.value)
+	if err == nil {
+		lease, err = a.claimed(ctx, lease, o.lease)
+	}
+	if stopped := (*signalError)(nil); errors.As(context.Cause(ctx), &stopped) {
+		if lease != nil { // in the very moment
+			undo, cancel := a.within(context.WithoutCancel(ctx))
+			defer cancel()
+			_ = lease.Unlock(undo) // it ends with its lease otherwise
+		}
+		return nil, stopped
+	}
+	switch {
+	case errors.Is(err, interlock.ErrHeld):
+		return nil, &waitedError{err, o.wait}
+	case err == nil:
+		a.tellAcquired(&o.runOptions, lease, began)
+	}
+	return lease, err
+}
+
+// leaderObject is a change that elect --observe prints for programs.
+type leaderObject struct {
+	SchemaVersion int       `json:"schemaVersion"`
+	Time          time.Time `json:"time"`
+	Name          string    `json:"name"`
+	Leads         bool      `json:"leads"` // false: nobody does
+	Value         string    `json:"value,omitempty"`
+	Client        string    `json:"client,omitempty"`
+	Token         uint64    `json:"token,string,omitempty"`
+}
+
+// observeElection prints who leads, and each change, until ctx ends. An engine that does not answer the first time is an
+// error; later it is only told.
+func (a *app) observeElection(ctx context.Context, name string) error {
+	e, err := a.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.close() }()
+	seen := false
+	for l, err := range e.client.Election(name, nil).Observe(ctx) {
+		switch {
+		case err != nil && !seen:
+			return err
+		case err != nil:
+			a.tellError(err)
+			continue
+		}
+		seen = true
+		if err := a.printLeader(name, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) printLeader(name string, l interlock.Leader) error {
+	now := time.Now()
+	if a.output == asJSON {
+		return a.printJSON(leaderObject{schemaVersion, now, name, l.Token != 0, l.Value, l.Client, l.Token})
+	}
+	line := now.Format(time.TimeOnly) + "  nobody leads\n"
+	if l.Token != 0 {
+		line = now.Format(time.TimeOnly) + "  leader  " + orDash(printable(l.Value)) + "  " + orDash(l.Client) + ", token " + utoa(l.Token) + "\n"
+	}
+	_, err := a.stdout.Write([]byte(line))
+	return err
+}

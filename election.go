@@ -1,0 +1,109 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// ErrNoLeader says that nobody leads at the moment.
+var ErrNoLeader = errors.New("no leader")
+
+// MaxElectionValue is how long the value of a leader may be, in bytes.
+const MaxElectionValue = 255
+
+// Leader is who leads an election.
+type Leader struct {
+	Value  string // what it campaigned with, for instance the address under which it is reached
+	Token  uint64 // the term: it grows with each leader, and resources can check it as a fence
+	Client string // its client's name as operators see it
+}
+
+// Election is a lock whose holder, the leader, has a value that everybody can read. It promises what a lock does, and no
+// more: there is at most one leader that may trust its lease, and one that stands still for longer than that may go on
+// for a moment beside the next. The leader's context ends when it has lost the election, and its token is what resources
+// check.
+//
+// All Elections of one client with the same name are the same. It is safe for concurrent use.
+type Election struct {
+	c   *Client
+	key driver.Key
+	p   *params
+}
+
+// Election returns the election of that name. It asks no engine; an invalid name or invalid options are reported by its
+// first call. The leader's value takes the place of LockOptions.Label, so that is refused.
+func (c *Client) Election(name string, opts *LockOptions) *Election {
+	e := &Election{c: c, key: driver.Key{Kind: driver.KindElection, Name: name}}
+	p := *c.params(opts)
+	switch err := validateName("name of the election", name); {
+	case err != nil:
+		p.err = err
+	case p.err != nil:
+	case opts != nil && opts.Label != "":
+		p.err = fmt.Errorf("interlock: election %q: LockOptions.Label, which shows the leader's value: %w", name, ErrUnsupported)
+	default:
+		if reason, lacks := c.traits.LackingKind(driver.KindElection); lacks {
+			p.err = wrap("election", e.key, unsupported(c.traits, reason))
+		}
+	}
+	p.single = true // each candidate has a value of its own, so none can stand in line for another
+	e.p = &p
+	return e
+}
+
+// Campaign waits until the caller leads, and returns the leadership as a lease: its Context ends when the leadership is
+// lost, Token is the term, and Unlock resigns. Candidates lead in the order in which they came, where the engine keeps one.
+// value is public; it has at most 255 bytes of valid UTF-8 and may be empty. It cannot be changed during a term.
+//
+// ctx bounds the waiting, and errors are those of [Mutex.Lock]: a *HeldError names the leader. A ctx that carries an owner
+// who leads already adds a hold to its term, whose value stays.
+//
+// It costs one round trip, and one message when it has to wait.
+func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
+	if e.p.err == nil && (len(value) > MaxElectionValue || !utf8.ValidString(value)) {
+		return nil, fmt.Errorf("interlock: election %q: the value must be at most %d bytes of valid UTF-8; publish a longer one elsewhere, under the token",
+			e.key.Name, MaxElectionValue)
+	}
+	p := *e.p
+	p.label = value
+	m := &Mutex{c: e.c, key: e.key, p: &p}
+	lease, err := m.acquire(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	e.c.lock()
+	defer e.c.unlock()
+	lease.m = lease.g.m // of a term that was there before, so that renewals go on to show its value
+	return lease, nil
+}
+
+// Leader returns who leads, or an error matching ErrNoLeader. It is the engine's word of a moment ago: by now another may
+// lead. It costs one look, see [Client.Look].
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	l, err := e.look(ctx)
+	if err == nil && l == (Leader{}) {
+		err = wrap("leader of", e.key, ErrNoLeader)
+	}
+	return l, err
+}
+
+// look returns who leads, or the zero Leader.
+func (e *Election) look(ctx context.Context) (Leader, error) {
+	if e.p.err != nil {
+		return Leader{}, e.p.err
+	}
+	info, err := e.c.Look(ctx, e.key.Kind, e.key.Name)
+	if err != nil {
+		return Leader{}, err
+	}
+	for _, h := range info.Holders {
+		if h.Token != 0 { // else it is just becoming one, and has no term yet
+			return Leader{Value: h.Label, Token: h.Token, Client: h.Client}, nil
+		}
+	}
+	return Leader{}, nil
+}

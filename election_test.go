@@ -1,0 +1,266 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// candidate campaigns in a goroutine.
+func candidate(ctx context.Context, c *Client, value string) <-chan outcome {
+	out := make(chan outcome, 1)
+	go func() {
+		l, err := c.Election("boss", nil).Campaign(ctx, value)
+		out <- outcome{l, err}
+	}()
+	return out
+}
+
+func mustLead(t *testing.T, c *Client, value string) *Lease {
+	t.Helper()
+	l, err := c.Election("boss", nil).Campaign(t.Context(), value)
+	if err != nil {
+		t.Fatalf("Campaign(%q): %v", value, err)
+	}
+	return l
+}
+
+func wantLeader(t *testing.T, c *Client, want *Lease, value string) {
+	t.Helper()
+	got, err := c.Election("boss", nil).Leader(t.Context())
+	if err != nil || got.Value != value || got.Token != want.Token() || got.Client != want.m.c.opts.ClientName {
+		t.Errorf("the leader is %+v, %v; want %q with token %d", got, err, value, want.Token())
+	}
+}
+
+func TestCampaign_OneLeads_WithItsValue_AndTheNextFollows(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, &Options{ClientName: "other:1"})
+		if _, err := c.Election("boss", nil).Leader(t.Context()); !errors.Is(err, ErrNoLeader) {
+			t.Errorf("before anybody has campaigned: %v", err)
+		}
+		first := mustLead(t, c, "host-1")
+		// Two candidates of one process have values of their own, so neither may stand in line for the other.
+		second := candidate(t.Context(), other, "host-2")
+		synctest.Wait()
+		third := candidate(t.Context(), other, "host-3")
+		synctest.Wait()
+		wantLeader(t, other, first, "host-1")
+		mustUnlock(t, first)
+		next := <-second
+		if next.err != nil || next.lease.Token() <= first.Token() || next.lease.Kind() != KindElection {
+			t.Fatalf("the second term: %+v", next)
+		}
+		wantLeader(t, c, next.lease, "host-2")
+		mustUnlock(t, next.lease)
+		last := <-third
+		wantLeader(t, c, last.lease, "host-3")
+		mustUnlock(t, last.lease)
+	})
+}
+
+func TestCampaign_WhoGivesUp_LeavesTheNextItsOwnValue(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, &Options{ClientName: "other:1"})
+		first := mustLead(t, c, "host-1")
+		ctx, cancel := context.WithCancel(t.Context())
+		second := candidate(ctx, other, "host-2")
+		synctest.Wait()
+		third := candidate(t.Context(), other, "host-3")
+		synctest.Wait()
+		cancel()
+		if got := <-second; !errors.Is(got.err, context.Canceled) || !errors.Is(got.err, ErrHeld) {
+			t.Errorf("who gave up: %v", got.err)
+		}
+		mustUnlock(t, first)
+		last := <-third
+		wantLeader(t, c, last.lease, "host-3")
+		mustUnlock(t, last.lease)
+	})
+}
+
+func TestCampaign_TheTermStaysWithTheValue_AlsoWhenRenewed(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+		lease := mustLead(t, c, "host-1")
+		again, err := c.Election("boss", nil).Campaign(lease.Context(t.Context()), "host-2")
+		if err != nil || again.Token() != lease.Token() {
+			t.Fatalf("the leader campaigns again: %v", err)
+		}
+		time.Sleep(time.Minute)
+		wantLeader(t, c, lease, "host-1")
+		mustUnlock(t, lease)
+		time.Sleep(time.Minute)
+		wantLeader(t, c, again, "host-1")
+		mustUnlock(t, again)
+	})
+}
+
+func TestCampaign_RefusesWhatCannotBe(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+		for value, says := range map[string]string{strings.Repeat("x", MaxElectionValue+1): "at most 255 bytes", "\xff": "UTF-8"} {
+			if _, err := c.Election("boss", nil).Campaign(t.Context(), value); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%.5q: %v", value, err)
+			}
+		}
+		_, err := c.Election("boss", &LockOptions{Label: "x"}).Campaign(t.Context(), "v")
+		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "Label") {
+			t.Errorf("with a label: %v", err)
+		}
+		if _, err := c.Election("", nil).Leader(t.Context()); err == nil || !strings.Contains(err.Error(), "is empty") {
+			t.Errorf("without a name: %v", err)
+		}
+		mustUnlock(t, mustLead(t, c, strings.Repeat("x", MaxElectionValue)))
+	})
+}
+
+func TestCampaign_ALostTermEndsItsContext(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+		lease := mustLead(t, c, "host-1")
+		work := lease.Context(t.Context())
+		if err := c.Break(t.Context(), KindElection, "boss", lease.Token()); err != nil {
+			t.Fatal(err)
+		}
+		<-work.Done()
+		wantLost(t, context.Cause(work), LostBroken)
+		_ = lease.Unlock(t.Context())
+	})
+}
+
+// observer reads what Observe yields.
+type observer struct {
+	t    *testing.T
+	seen chan observed
+	stop context.CancelFunc
+}
+
+type observed struct {
+	leader Leader
+	err    error
+}
+
+func observe(t *testing.T, c *Client) *observer {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &observer{t: t, seen: make(chan observed), stop: cancel}
+	go func() {
+		defer close(o.seen)
+		for l, err := range c.Election("boss", nil).Observe(ctx) {
+			o.seen <- observed{l, err}
+		}
+	}()
+	return o
+}
+
+// next fails unless the next that comes is value, within d.
+func (o *observer) next(value string, within time.Duration) {
+	o.t.Helper()
+	start := time.Now()
+	got, more := <-o.seen
+	if !more || got.err != nil || got.leader.Value != value || time.Since(start) > within {
+		o.t.Fatalf("after %v: %+v (%v), want %q within %v", time.Since(start), got, more, value, within)
+	}
+}
+
+// ends stops the observer and waits for its end.
+func (o *observer) ends() {
+	o.t.Helper()
+	o.stop()
+	for got := range o.seen {
+		o.t.Errorf("after its end: %+v", got)
+	}
+}
+
+func TestObserve_YieldsEachLeaderAndNone(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		o := observe(t, peer(t, h, nil))
+		o.next("", 0)
+		first := mustLead(t, c, "host-1")
+		o.next("host-1", 0)
+		second := candidate(t.Context(), c, "host-2")
+		synctest.Wait()
+		mustUnlock(t, first)
+		next := <-second
+		o.next("host-2", 0)
+		mustUnlock(t, next.lease)
+		o.next("", 0)
+		o.ends()
+	})
+}
+
+func TestObserve_SeesADeadLeadersEnd_AlthoughNobodyTellsIt(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		o := observe(t, peer(t, h, nil))
+		o.next("", 0)
+		lease := mustLead(t, c, "host-1")
+		o.next("host-1", 0)
+		on(h, &h.renew, noRenewals)
+		on(h, &h.release, h.hung)
+		o.next("", defaultLease+lookSeldom)
+		o.ends()
+		wantLost(t, lease.Err(), LostUnconfirmed)
+		on(h, &h.release, h.Driver.Release)
+		_ = lease.Unlock(t.Context())
+	})
+}
+
+func TestObserve_WhoIsSlow_MissesSome_ButNeverTheLast(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		o := observe(t, peer(t, h, nil))
+		o.next("", 0)
+		for range 10 {
+			mustUnlock(t, mustLead(t, c, "short"))
+		}
+		lease := mustLead(t, c, "last")
+		synctest.Wait()
+		for got := range o.seen {
+			if got.leader.Value == "last" {
+				break
+			}
+		}
+		o.ends()
+		mustUnlock(t, lease)
+	})
+}
+
+func TestObserve_ThroughAnOutage_SaysSoOnceAndGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newBlinkers(t)
+		c := mustNew(t, d, nil)
+		o := observe(t, c)
+		o.next("", 0)
+		d.set(true)
+		got := <-o.seen
+		if !errors.Is(got.err, ErrUnavailable) {
+			t.Errorf("in an outage: %+v", got)
+		}
+		time.Sleep(10 * lookSeldom)
+		d.set(false)
+		o.next("", lookSeldom)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-o.seen; !errors.Is(got.err, ErrClosed) {
+			t.Errorf("after Close: %+v", got)
+		}
+		o.ends()
+	})
+}
+
+func TestObserve_OnAnEngineThatTellsNothing_LooksEverySecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newBlinkers(t)
+		c := mustNew(t, d, nil)
+		o := observe(t, c)
+		o.next("", 0)
+		lease := mustLead(t, c, "host-1")
+		o.next("host-1", lookOften)
+		mustUnlock(t, lease)
+		o.next("", lookOften)
+		o.ends()
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

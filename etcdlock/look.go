@@ -1,0 +1,32 @@
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var _ driver.Looker = (*Driver)(nil)
+
+// Look reads the keys of one lock as of one revision, in one round trip unless there are more than 500.
+func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+	found := driver.LockInfo{Kind: key.Kind, Name: key.Name}
+	if !slices.Contains(kinds, key.Kind) {
+		return found, fmt.Errorf("etcd: locks of kind %q: %w", key.Kind, driver.ErrUnsupported)
+	}
+	bounded, leave, err := d.enterCall(ctx)
+	if err != nil {
+		return found, d.sorted(ctx, "look at", key.Name, err)
+	}
+	defer leave()
+	l := &listing{d: d, kind: key.Kind, yield: func(info driver.LockInfo, _ error) bool {
+		found = info
+		return true
+	}}
+	if _, err := l.run(bounded, d.names.places(key)); err != nil {
+		return found, d.sorted(ctx, "look at", key.Name, err)
+	}
+	return found, nil
+}

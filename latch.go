@@ -1,0 +1,164 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// maxCount bounds the count of a latch to what every engine counts exactly.
+const maxCount = 1 << 53
+
+// Latch is a count that goes down to zero, and on which any number may wait: a distributed CountDownLatch. It belongs to
+// nobody: it stays when who has set it is gone, until its count is zero, so one that is given up has to be counted down by
+// hand. A latch that was never set is at zero.
+//
+// All Latches of one name are the same. It is safe for concurrent use.
+type Latch struct {
+	c   *Client
+	key driver.Key
+	err error // a bad name, or an engine without latches; reported by the first call
+}
+
+// Latch returns the latch of that name. It asks no engine; an invalid name, or an engine that keeps no latches, is reported
+// by its first call.
+func (c *Client) Latch(name string) *Latch {
+	l := &Latch{c: c, key: driver.Key{Kind: driver.KindLatch, Name: name}}
+	if l.err = validateName("name of the latch", name); l.err != nil {
+		return l
+	}
+	if reason, lacks := c.traits.LackingKind(driver.KindLatch); lacks {
+		l.err = wrap("latch", l.key, unsupported(c.traits, reason))
+	} else if _, can := c.d.(driver.Latcher); !can {
+		l.err = wrap("latch", l.key, unsupported(c.traits, "its driver is no driver.Latcher"))
+	}
+	return l
+}
+
+// Set sets the count to n, from 1 to 2^53, and reports true; or it reports false and changes nothing, because the latch
+// counts already. When its count has come to zero it may be set again: waits that were under way then end or go on, as they
+// come to see the zero in between or not, so give each round a name of its own if that matters.
+//
+// Set and CountDown are asked again until the engine has answered, and count once however often they are; when it has not
+// by the end of ctx, or within Options.Lease, the error is an *UnavailableError and the outcome unknown. They cost one
+// round trip.
+func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
+	if n < 1 || n > maxCount {
+		return false, fmt.Errorf("interlock: latch %q: the count %d must be from 1 to 2^53", l.key.Name, n)
+	}
+	set := false
+	err := l.change(ctx, "set latch", func(ctx context.Context, latcher driver.Latcher, call *driver.LatchCall) (err error) {
+		call.Count = n
+		set, err = latcher.SetLatch(ctx, call)
+		return err
+	})
+	return set && err == nil, err
+}
+
+// CountDown takes one from the count and returns what is left. The one that leaves zero wakes everybody who waits. At zero
+// it does nothing and returns 0. See [Latch.Set] for repetitions and errors.
+func (l *Latch) CountDown(ctx context.Context) (left int64, err error) {
+	err = l.change(ctx, "count down", func(ctx context.Context, latcher driver.Latcher, call *driver.LatchCall) (err error) {
+		left, err = latcher.CountDown(ctx, call)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return left, nil
+}
+
+// Count returns the count of a moment ago. It costs one round trip.
+func (l *Latch) Count(ctx context.Context) (int64, error) {
+	if l.err != nil {
+		return 0, l.err
+	}
+	if err := l.c.checkOpen(); err != nil {
+		return 0, err
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, wrap("count of", l.key, err)
+	}
+	left, err := l.c.d.(driver.Latcher).LatchCount(ctx, l.key)
+	if err != nil {
+		return 0, wrap("count of", l.key, err)
+	}
+	return left, nil
+}
+
+// Wait returns nil when the count is zero, at once if it is already. Who waits is told of zero by the engine where it can,
+// and looks every few seconds besides. The wait goes on while the engine cannot be reached; it ends with ctx, whose error
+// it then matches, or with the client (ErrClosed).
+//
+// It costs two round trips, and one every five seconds.
+func (l *Latch) Wait(ctx context.Context) error {
+	left, err := l.Count(ctx) // most who wait late need no watch
+	if err == nil && left == 0 || err != nil && stays(err) {
+		return err
+	}
+	c := l.c
+	bounded := call{user: ctx, base: c.base}
+	defer bounded.end()
+	changes := c.watchFor(&bounded, l.key)
+	defer changes.stop()
+	for changes.next(&bounded) {
+		left, err = l.Count(&bounded)
+		if err == nil && left == 0 {
+			return nil
+		}
+		if err != nil && stays(err) && bounded.Err() == nil {
+			return err
+		}
+	}
+	switch {
+	case ctx.Err() == nil:
+		return wrap("wait for latch", l.key, ErrClosed)
+	case err != nil && !errors.Is(err, ctx.Err()):
+		return unavailable("wait for latch", l.key, errors.Join(ctx.Err(), err))
+	}
+	return wrap("wait for latch", l.key, ctx.Err())
+}
+
+// change asks for a change until the engine has answered.
+func (l *Latch) change(ctx context.Context, op string, ask func(context.Context, driver.Latcher, *driver.LatchCall) error) error {
+	if l.err != nil {
+		return l.err
+	}
+	call := &driver.LatchCall{Key: l.key, ID: l.c.newID(), Horizon: 2 * l.c.opts.Lease} // longer than it is repeated
+	return l.c.persist(ctx, op, l.key, func(ctx context.Context) error { return ask(ctx, l.c.d.(driver.Latcher), call) })
+}
+
+// persist makes a call that may be repeated until the engine has answered, ctx has ended, or the client's lease is over: so
+// long a call may be repeated and be known for the same.
+func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask func(context.Context) error) error {
+	if err := c.checkOpen(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return wrap(op, key, err)
+	}
+	end := time.Now().Add(c.opts.Lease)
+	for wait := settleFirst; ; wait = min(2*wait, settleMost) {
+		attempt := call{user: ctx, base: c.base, until: time.Now().Add(settleAttempt)}
+		err := ask(&attempt)
+		attempt.end()
+		switch {
+		case err == nil:
+			return nil
+		case c.base.Err() != nil && ctx.Err() == nil:
+			return wrap(op, key, ErrClosed)
+		case ctx.Err() != nil:
+			return unavailable(op, key, errors.Join(ctx.Err(), err))
+		case stays(err) && !errors.Is(err, context.Canceled):
+			return wrap(op, key, err)
+		case !time.Now().Before(end):
+			return unavailable(op, key, err)
+		}
+		pausing := call{user: ctx, base: c.base}
+		pause(&pausing, wait) // if it ends early, the next attempt does too, and says why
+		pausing.end()
+	}
+}

@@ -1,0 +1,135 @@
+package memlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var _ driver.Latcher = (*Driver)(nil)
+
+// latch is one that counts. At zero there is none.
+type latch struct {
+	count   int64
+	set     string           // the ID that has set it
+	counted map[string]int64 // what was left after the count-down of each ID
+}
+
+// latches are all of a store, and what was answered to whom of late.
+type latches struct {
+	counting map[driver.Key]*latch
+	answers  map[ref]*answer
+	agenda   agenda // of the answers
+}
+
+// answer is remembered for a repetition.
+type answer struct {
+	entry
+	set  bool
+	left int64
+}
+
+func newLatches() latches {
+	return latches{counting: make(map[driver.Key]*latch), answers: make(map[ref]*answer)}
+}
+
+// SetLatch sets a latch whose count is zero.
+func (d *Driver) SetLatch(ctx context.Context, c *driver.LatchCall) (set bool, err error) {
+	err = d.onLatch(ctx, c.Key, func(now time.Time, q *state) { set = q.setLatch(now, c) })
+	return set, err
+}
+
+// CountDown takes one from the count.
+func (d *Driver) CountDown(ctx context.Context, c *driver.LatchCall) (left int64, err error) {
+	err = d.onLatch(ctx, c.Key, func(now time.Time, q *state) { left = q.countDown(now, c) })
+	return left, err
+}
+
+// LatchCount tells the count.
+func (d *Driver) LatchCount(ctx context.Context, key driver.Key) (left int64, err error) {
+	err = d.onLatch(ctx, key, func(_ time.Time, q *state) {
+		if l := q.latches.counting[key]; l != nil {
+			left = l.count
+		}
+	})
+	return left, err
+}
+
+func (d *Driver) onLatch(ctx context.Context, key driver.Key, step func(now time.Time, q *state)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if key.Kind != driver.KindLatch {
+		return fmt.Errorf("a latch of kind %q: %w", key.Kind, driver.ErrUnsupported)
+	}
+	return d.do(func(now time.Time, q *state) error {
+		step(now, q)
+		return nil
+	})
+}
+
+func (s *state) setLatch(now time.Time, c *driver.LatchCall) bool {
+	a := s.latches.told(now, c)
+	if a != nil {
+		return a.set
+	}
+	l := s.latches.counting[c.Key]
+	if l == nil {
+		l = &latch{count: c.Count, set: c.ID, counted: make(map[string]int64)}
+		s.latches.counting[c.Key] = l
+	}
+	set := l.set == c.ID // also of a call that was answered longer ago
+	s.latches.remember(now, c, answer{set: set})
+	return set
+}
+
+func (s *state) countDown(now time.Time, c *driver.LatchCall) int64 {
+	a := s.latches.told(now, c)
+	if a != nil {
+		return a.left
+	}
+	var left int64
+	if l := s.latches.counting[c.Key]; l != nil {
+		left = s.take(l, c)
+	}
+	s.latches.remember(now, c, answer{left: left})
+	return left
+}
+
+// take counts down once for each ID.
+func (s *state) take(l *latch, c *driver.LatchCall) int64 {
+	if left, counted := l.counted[c.ID]; counted {
+		return left
+	}
+	l.count--
+	l.counted[c.ID] = l.count
+	if l.count == 0 {
+		delete(s.latches.counting, c.Key)
+		s.change(c.Key)
+	}
+	return l.count
+}
+
+// told returns what was answered to this call before, and remembers it anew.
+func (l *latches) told(now time.Time, c *driver.LatchCall) *answer {
+	for e, ok := l.agenda.due(now); ok; e, ok = l.agenda.due(now) {
+		l.agenda.remove(e)
+		delete(l.answers, e.ref)
+	}
+	a := l.answers[ref{c.Key, c.ID}]
+	if a != nil && now.Add(c.Horizon).After(a.at) {
+		l.agenda.move(&a.entry, now.Add(c.Horizon))
+	}
+	return a
+}
+
+func (l *latches) remember(now time.Time, c *driver.LatchCall, a answer) {
+	if c.Horizon <= 0 {
+		return
+	}
+	a.ref = ref{c.Key, c.ID}
+	l.answers[a.ref] = &a
+	l.agenda.add(&a.entry, now.Add(c.Horizon))
+}

@@ -1,0 +1,24 @@
+package memlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var _ driver.Looker = (*Driver)(nil)
+
+// Look tells about one lock.
+func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
+	if !slices.Contains(kinds, key.Kind) {
+		return none, fmt.Errorf("locks of kind %q: %w", key.Kind, driver.ErrUnsupported)
+	}
+	info, inUse, err := d.look(ctx, key)
+	if err != nil || !inUse {
+		return none, err
+	}
+	return info, nil
+}

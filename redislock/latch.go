@@ -1,0 +1,68 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var _ driver.Latcher = (*Driver)(nil)
+
+// SetLatch sets a latch, in one round trip.
+func (d *Driver) SetLatch(ctx context.Context, c *driver.LatchCall) (bool, error) {
+	word, _, err := d.latch(ctx, "set latch", latchSetScript, c, c.ID, strconv.FormatInt(c.Count, 10), inMillis(max(c.Horizon, shortestTomb)))
+	return word == "set", err
+}
+
+// CountDown counts, in one round trip, and tells who watches when nothing is left.
+func (d *Driver) CountDown(ctx context.Context, c *driver.LatchCall) (int64, error) {
+	_, left, err := d.latch(ctx, "count down", latchDownScript, c, c.ID, inMillis(max(c.Horizon, shortestTomb)))
+	return left, err
+}
+
+// LatchCount reads the count, in one round trip.
+func (d *Driver) LatchCount(ctx context.Context, key driver.Key) (int64, error) {
+	_, left, err := d.latch(ctx, "look at latch", latchCountScript, &driver.LatchCall{Key: key})
+	return left, err
+}
+
+// latch runs one of the scripts of latches, and takes its answer apart.
+func (d *Driver) latch(ctx context.Context, op string, script *Script, c *driver.LatchCall, args ...string) (word string, left int64, err error) {
+	switch {
+	case c.Kind != driver.KindLatch:
+		return "", 0, fmt.Errorf("redis: a latch of kind %q: %w", c.Kind, driver.ErrUnsupported)
+	case d.isClosed():
+		return "", 0, driver.ErrClosed
+	}
+	name, slot := d.names.lock(c.Key)
+	call := &Call{Script: script, Slot: slot, Keys: []string{name}, Args: args}
+	if c.ID != "" { // it changes something
+		call.Keys = append(call.Keys, d.names.tomb(slot, c.ID), d.names.watchers(slot, c.Key))
+		call.Replicas, call.ReplicaTimeout = d.opts.Replicas, d.opts.ReplicaTimeout
+	}
+	answer := d.conn.Call(ctx, call)
+	if answer.Err == nil && answer.Acked < call.Replicas {
+		answer.Err = fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, call.Replicas, call.ReplicaTimeout)
+	}
+	if answer.Err != nil {
+		return "", 0, d.unavailable(ctx, op, c.Name, answer.Err)
+	}
+	word, rest, _ := strings.Cut(answer.Text, " ")
+	switch word {
+	case "set", "counting":
+		return word, 0, nil
+	case "left":
+		left, err = strconv.ParseInt(rest, 10, 64)
+	case "newer":
+		return word, 0, errNewer(rest)
+	default:
+		err = fmt.Errorf("an unknown word")
+	}
+	if err != nil {
+		err = fmt.Errorf("redis: the answer %q of a latch cannot be read: %w", answer.Text, err)
+	}
+	return word, left, err
+}

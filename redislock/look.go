@@ -1,0 +1,31 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var _ driver.Looker = (*Driver)(nil)
+
+// Look reads one lock, in one round trip.
+func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
+	if !slices.Contains(kinds, key.Kind) {
+		return none, fmt.Errorf("redis: locks of kind %q: %w", key.Kind, driver.ErrUnsupported)
+	}
+	if d.isClosed() {
+		return none, driver.ErrClosed
+	}
+	name, slot := d.names.lock(key)
+	answer := d.conn.Call(ctx, &Call{Script: lookScript, Slot: slot, Keys: []string{name}})
+	if answer.Err != nil {
+		return none, d.unavailable(ctx, "look at", key.Name, answer.Err)
+	}
+	if found := seen(key, answer.Text); found.err != nil || found.inUse {
+		return found.info, found.err
+	}
+	return none, nil
+}

@@ -1,0 +1,28 @@
+-- latch_down: takes one from the count of a latch, and tells those who watch when nothing is left.
+--
+-- KEYS  1 the latch   2 what was answered to this ID   3 the watchers of the latch
+-- ARGV  1 the ID   2 for how many ms the answer is remembered
+-- Returns  left COUNT | newer VERSION
+-- Atomic, because the count and the ID that has counted are one: asked again, it counts once.
+--
+-- It begins with a write that a server without memory does not refuse, so that latches come down on one too.
+if call('PEXPIRE', KEYS[2], ARGV[2]) == 1 then
+	return call('GET', KEYS[2])
+end
+local f = call('HMGET', KEYS[1], 'v', 'n', 'd:' .. ARGV[1])
+if f[1] and f[1] ~= '1' then
+	return 'newer ' .. f[1]
+end
+local left = f[3]
+if not left and f[2] then
+	left = string.format('%.0f', f[2] - 1)
+	if left == '0' then
+		call('DEL', KEYS[1])
+		tell(KEYS[3], call('GET', KEYS[3]))
+	else
+		call('HSET', KEYS[1], 'n', left, 'd:' .. ARGV[1], left)
+	end
+end
+local answer = 'left ' .. (left or '0')
+call('SET', KEYS[2], answer, 'PX', ARGV[2])
+return answer

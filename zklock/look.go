@@ -1,0 +1,39 @@
+package zklock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var _ driver.Looker = (*Driver)(nil)
+
+// Look reads the queue of one lock: a round trip to have what was written before, one for the list, and one for each node
+// in it, of which some are under way at a time.
+func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
+	if !slices.Contains(kinds, key.Kind) {
+		return none, fmt.Errorf("zk: locks of kind %q: %w", key.Kind, driver.ErrUnsupported)
+	}
+	nodes, err := d.nodesOf(ctx, key)
+	if err != nil {
+		return none, d.explainOperator(ctx, "look at", key.Name, err)
+	}
+	if len(nodes) == 0 {
+		return none, nil
+	}
+	return infoOf(key, nodes), nil
+}
+
+func (d *Driver) nodesOf(ctx context.Context, key driver.Key) ([]*seen, error) {
+	l, err := d.ready(ctx, nil, reach, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.sync(ctx); err != nil {
+		return nil, err
+	}
+	return l.queue(ctx, d.tree.lock(key))
+}
