@@ -26,7 +26,9 @@ func (c *confirmedLock) request(id string) *driver.Request {
 
 func (c *confirmedLock) take(id string) driver.Grant {
 	c.t.Helper()
-	g, err := c.d.Acquire(c.t.Context(), c.request(id))
+	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
+	defer cancel()
+	g, err := c.d.Acquire(ctx, c.request(id))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -161,7 +161,7 @@ func seen(key driver.Key, text string) sight {
 	for _, f := range records(l.Holds) {
 		if h := f.holder(now); h.Until.After(time.UnixMicro(now)) {
 			info.Holders = append(info.Holders, h)
-			tokens = append(tokens, int(max(f.number(17), 1)))
+			tokens = append(tokens, int(max(f.number(19), 1)))
 		}
 	}
 	for _, f := range records(l.Waiters) {
