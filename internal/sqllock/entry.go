@@ -68,7 +68,7 @@ func (e *Entry) settle(err error) {
 // Tell says to the caller that somebody is in the way. It is called without Core.mu.
 func (e *Entry) Tell(h *driver.HeldError) {
 	e.d.mu.Lock()
-	if e.told != nil && *e.told == *h || e.ending {
+	if e.told != nil && *e.told == *h || e.ending || e.phase > waiting { // the latter: a look came too late
 		e.d.mu.Unlock()
 		return
 	}

@@ -68,6 +68,9 @@ func (e *Entry) wait() {
 	}
 }
 
+// lookLater is the pause after a look for which there was no connection.
+const lookLater = time.Second
+
 // waitOn waits for one slice on c, which holds nothing.
 func (e *Entry) waitOn(c *Conn) verdict {
 	var look <-chan time.Time // nil, which is never
@@ -77,7 +80,7 @@ func (e *Entry) waitOn(c *Conn) verdict {
 	if pause > 0 {
 		look = timer.C
 	}
-	answer, looked := make(chan verdict, 1), make(chan bool, 1)
+	answer, looked := make(chan verdict, 1), make(chan time.Duration, 1) // the latter: when to look again, 0 is never
 	c.Submit(Job{
 		Run:  func(c *Conn) { answer <- e.slice(c) },
 		Dead: func(error) { answer <- unused },
@@ -88,12 +91,18 @@ func (e *Entry) waitOn(c *Conn) verdict {
 			return v
 		case <-look:
 			e.d.OnShared(Job{
-				Run:  func(shared *Conn) { looked <- shared.session.LookBeside(e, c) },
-				Dead: func(error) {}, // he is not told then
+				Run: func(shared *Conn) {
+					if shared.session.LookBeside(e, c) {
+						looked <- pause
+						return
+					}
+					looked <- 0
+				},
+				Dead: func(error) { looked <- lookLater },
 			})
-		case again := <-looked:
-			if again {
-				timer.Reset(pause)
+		case later := <-looked:
+			if later > 0 {
+				timer.Reset(later)
 			}
 		case <-e.stop:
 			return e.interrupt(c, answer)
