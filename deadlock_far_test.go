@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 func TestDeadlock_OfNamedOwnersOfTwoClients_IsTold(t *testing.T) {
@@ -110,4 +114,82 @@ func TestDeadlock_OverClients_InRandomHistories(t *testing.T) {
 			})
 		}
 	}
+}
+
+// listing is an engine that lists what it is told to.
+type listing []driver.LockInfo
+
+func (l listing) Locks(context.Context, string) iter.Seq2[driver.LockInfo, error] {
+	return func(yield func(driver.LockInfo, error) bool) {
+		for _, info := range l {
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+// row is a lock that one holds and others wait for.
+func row(kind Kind, name, holder string, named bool, waiters ...string) driver.LockInfo {
+	info := driver.LockInfo{Kind: kind, Name: name, Holders: []driver.Holder{{Owner: holder, Named: named, Token: 7}}}
+	for _, w := range waiters {
+		info.Waiters = append(info.Waiters, driver.Waiter{Owner: w, Named: true})
+	}
+	return info
+}
+
+func TestFarCycle_IsOfNamedOwnersThatOnlyWait(t *testing.T) {
+	a, b := row(KindMutex, "a", "A", true, "B"), row(KindMutex, "b", "B", true, "A")
+	for what, tc := range map[string]struct {
+		list listing
+		want int
+	}{
+		"two":                               {listing{a, b}, 2},
+		"two, and who waits for them":       {listing{row(KindMutex, "a", "A", true, "B", "0"), b, row(KindMutex, "0", "0", true)}, 2},
+		"no cycle":                          {listing{a, row(KindMutex, "c", "C", true, "B")}, 0},
+		"one is not named":                  {listing{a, row(KindMutex, "b", "B", false, "A")}, 0},
+		"one may get on elsewhere":          {listing{a, b, row(KindMutex, "c", "C", true, "A")}, 0},
+		"one waits for permits too":         {listing{a, b, row(driver.KindSemaphore, "a", "A", true, "B")}, 0},
+		"one waits for what nobody has":     {listing{a, b, {Kind: KindMutex, Name: "c", Waiters: []driver.Waiter{{Owner: "A", Named: true}}}}, 0},
+		"the other wait is within it too":   {listing{a, b, row(KindMutex, "c", "B", true, "A")}, 2},
+		"an anonymous owner of the same id": {listing{a, {Kind: KindMutex, Name: "b", Holders: b.Holders, Waiters: []driver.Waiter{{Owner: "A"}}}}, 0},
+	} {
+		found, err := farCycle(t.Context(), tc.list)
+		if err != nil || len(found) != tc.want || tc.want > 0 && found[0].owner != "A" {
+			t.Errorf("%s: %+v, %v", what, found, err)
+		}
+	}
+}
+
+func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		l := mustLock(t, t.Context(), peer(t, h, nil), "a")
+		waits := lockLater(WithOwner(t.Context(), "A"), c, "a")
+		synctest.Wait()
+		begin := time.Now()
+		knots := func(token uint64, since time.Time) []farKnot {
+			return []farKnot{
+				{"A", driver.Key{Kind: KindMutex, Name: "a"}, since, "B", token}, {"B", driver.Key{Kind: KindMutex, Name: "b"}, begin, "A", 2},
+			}
+		}
+		for _, found := range [][]farKnot{
+			knots(1, begin.Add(1)), knots(3, begin.Add(1)), knots(3, begin.Add(2)), nil, knots(3, begin.Add(2)),
+		} {
+			c.lock()
+			c.seek.far.took(c, found, nil)
+			c.unlock()
+			select {
+			case o := <-waits:
+				t.Fatalf("told %v after %+v", o.err, found)
+			default:
+			}
+		}
+		c.lock()
+		c.seek.far.took(c, knots(3, begin.Add(2)), nil)
+		c.unlock()
+		if o := <-waits; !errors.Is(o.err, ErrDeadlock) {
+			t.Errorf("got %v", o.err)
+		}
+		mustUnlock(t, l)
+	})
 }

@@ -347,8 +347,10 @@ func TestRests_OfSharedLocksToo(t *testing.T) {
 	resting(t, func(t *testing.T, c, other *Client) {
 		kept := &LockOptions{MinHold: 20 * second}
 		for name, lock := range map[string]func(c *Client, o *LockOptions) (*Lease, error){
-			"write":   func(c *Client, o *LockOptions) (*Lease, error) { return c.RWMutex("rw", o).Lock(t.Context()) },
-			"permits": func(c *Client, o *LockOptions) (*Lease, error) { return c.Semaphore("sem", 2, o).Acquire(t.Context(), 2) },
+			"write": func(c *Client, o *LockOptions) (*Lease, error) { return c.RWMutex("rw", o).Lock(t.Context()) },
+			"permits": func(c *Client, o *LockOptions) (*Lease, error) {
+				return c.Semaphore("sem", 2, o).Acquire(t.Context(), 2)
+			},
 		} {
 			l, err := lock(c, kept)
 			if err != nil {
