@@ -30,8 +30,11 @@ type Store struct {
 
 // NewStore returns an empty engine with a defect, or None.
 func NewStore(d Defect) *Store {
-	return &Store{defect: d, locks: make(map[driver.Key]*lock), gone: make(map[string]bool), watches: make(map[*watch]struct{}), latches: make(map[driver.Key]*latch),
-		parked: make(map[driver.Key][]*entry), sent: make(map[string]bool), undone: make(map[string]bool)}
+	return &Store{
+		defect: d, locks: make(map[driver.Key]*lock), gone: make(map[string]bool),
+		watches: make(map[*watch]struct{}), latches: make(map[driver.Key]*latch),
+		parked: make(map[driver.Key][]*entry), sent: make(map[string]bool), undone: make(map[string]bool),
+	}
 }
 
 // lock is one named lock. It stays in the store when it is free, which keeps its token.
