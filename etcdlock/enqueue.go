@@ -208,7 +208,7 @@ func (a *attempt) conflict(ctx context.Context, limit int) error {
 		return err
 	}
 	a.own(0, outlook{})
-	return errConflict(e.r.Key, limit)
+	return errConflict(e.r, limit)
 }
 
 // kvsOf returns what one operation of a transaction has read.

@@ -135,7 +135,7 @@ func (a *attempt) tryShared(ctx context.Context, s *session) error {
 		view := judge(a.r.Kind, recordOf(a.r), all, places)
 		switch {
 		case view.conflict != 0:
-			return errConflict(a.r.Key, view.conflict)
+			return errConflict(a.r, view.conflict)
 		case !view.granted:
 			return view.holder.heldError(a.r.Key)
 		}

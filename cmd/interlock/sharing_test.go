@@ -40,7 +40,9 @@ func TestSharing_OnEveryEngine(t *testing.T) {
 				s.upgrade()
 				s.crowd()
 			}
-			if s.has(func(ctx context.Context) (*interlock.Lease, error) { return s.one.Semaphore("probe", 2, nil).TryAcquire(ctx, 2) }) {
+			if s.has(func(ctx context.Context) (*interlock.Lease, error) {
+				return s.one.Semaphore("probe", 2, nil).TryAcquire(ctx, 2)
+			}) {
 				s.permits()
 			}
 		})
@@ -114,7 +116,7 @@ func (s *sharers) later(name string, take func() (*interlock.Lease, error)) <-ch
 		}
 		out <- l
 	}()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // asks an engine
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		for info, err := range s.one.Locks(s.t.Context(), name) {
 			if err == nil && len(info.Waiters) > 0 {
 				return out
