@@ -94,6 +94,16 @@ func (rep *Report) OK() bool {
 	return true
 }
 
+// Find returns the verdict of a check, or nil if it was not made.
+func (rep *Report) Find(check string) *Verdict {
+	for _, v := range rep.Verdicts {
+		if v.Check == check {
+			return v
+		}
+	}
+	return nil
+}
+
 // Least is what several runs together must have seen for their verdicts to mean anything (K12).
 type Least struct{ HolderBlows, PlainLost, Stale int }
 

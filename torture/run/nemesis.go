@@ -160,7 +160,12 @@ func (n *nemesis) harm(ctx context.Context, fault target.Fault, lasts time.Durat
 		if poke == nil {
 			return fmt.Errorf("the fault %s cannot be done to %s", fault, n.Target.Name)
 		}
-		return poke(ctx)
+		var poked error
+		played := n.stage.Play(func(testing.TB) { poked = poke(ctx, n.dice, lasts) }) // servers tell the stage what they fail with
+		if ctx.Err() != nil {
+			poked = nil // it was cut short, and has healed
+		}
+		return errors.Join(played, poked)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package target
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -29,11 +30,14 @@ const (
 	Reset        Fault = "reset"         // N12: connections are reset, again and again
 	Forget       Fault = "forget"        // N13: the server forgets its scripts (Redis)
 	Wipe         Fault = "wipe"          // N16: an operator deletes everything in the engine
+	Failover     Fault = "failover"      // N5: kill -9 of a primary; a replica takes over, and it comes back as one
+	NodeKill     Fault = "node-kill"     // N3: kill -9 of one of several servers, which is started again
+	NodeStop     Fault = "node-stop"     // N4: SIGSTOP of one of several servers
 )
 
 // All lists the faults.
 func All() []Fault {
-	return []Fault{None, Kill, Stop, ServerKill, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Forget, Wipe}
+	return []Fault{None, Kill, Stop, ServerKill, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Forget, Wipe, Failover, NodeKill, NodeStop}
 }
 
 // Target is one engine with one set-up.
@@ -54,7 +58,9 @@ type Instance struct {
 	Server Server                   // nil if it has none
 	Addr   string                   // of the server
 	URL    func(addr string) string // for a client that comes through a proxy at addr
-	Pokes  map[Fault]func(ctx context.Context) error
+	// Pokes are the faults that are this engine's own. They last as long as they are told to, or end at once, and have healed
+	// when they return.
+	Pokes map[Fault]func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error
 }
 
 // Server is one that can be treated badly.
@@ -91,7 +97,10 @@ func clientFaults(more ...Fault) []Fault {
 	return append([]Fault{Kill, Stop, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, ServerKill}, more...)
 }
 
-func targets() []*Target {
+func targets() []*Target { return append(alone(), several()...) }
+
+// alone are the engines with one server, or none.
+func alone() []*Target {
 	const forgets = "the server comes back without the lock, and its holder has not been told yet"
 	return []*Target{
 		{
@@ -147,14 +156,14 @@ func targets() []*Target {
 }
 
 func redis(s *servers.RedisNode) *Instance {
-	do := func(args ...string) func(context.Context) error {
-		return func(ctx context.Context) error {
+	do := func(args ...string) func(context.Context, *rand.Rand, time.Duration) error {
+		return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
 			_, err := s.Do(ctx, args...)
 			return err
 		}
 	}
 	return &Instance{
 		Server: s, Addr: s.Addr(), URL: func(a string) string { return "redis://" + a },
-		Pokes: map[Fault]func(context.Context) error{Forget: do("SCRIPT", "FLUSH"), Wipe: do("FLUSHALL")},
+		Pokes: map[Fault]func(context.Context, *rand.Rand, time.Duration) error{Forget: do("SCRIPT", "FLUSH"), Wipe: do("FLUSHALL")},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	_ "github.com/interlock-go/interlock/mysqllock"
 	_ "github.com/interlock-go/interlock/pglock"
 	_ "github.com/interlock-go/interlock/redislock"
+	_ "github.com/interlock-go/interlock/redislock/redlock"
 	"github.com/interlock-go/interlock/torture/worker"
 	_ "github.com/interlock-go/interlock/zklock"
 )
@@ -21,7 +22,8 @@ import (
 const usage = `interlock-torture: faults for an engine, and a verdict
 
   run    torture one engine: -engine redis -faults stop,cut -workers 4x2 -duration 20s -seed 1
-  t1     a few minutes over all engines; what CI runs
+  t1     two minutes over all engines; what CI runs
+  t2     every engine under each fault by itself, some 20 minutes; -o FILE writes docs/guarantees.md
   check  DIR: judge a run again
   list   the engines, and the faults that each can have
 
@@ -74,6 +76,8 @@ func command(ctx context.Context, args []string) error {
 		return runOne(ctx, args[1:])
 	case "t1":
 		return runT1(ctx, args[1:])
+	case "t2":
+		return runT2(ctx, args[1:])
 	case "check":
 		return checkAgain(args[1:])
 	case "list":
