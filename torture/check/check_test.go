@@ -193,6 +193,8 @@ func TestWhatIsExcused(t *testing.T) {
 			e.Deadline, e.At = e.At, e.At+500*ms
 		}
 	}
+	s.add(1, 70*ms, history.Event{Seq: 2, Op: history.Acquire, Phase: history.Fail, Late: 60 * time.Millisecond})
+	s.add(1, 60*ms, history.Event{Op: history.Lag, Took: 30 * time.Millisecond})
 	s.blows = []run.Blow{{From: 5 * ms, To: 450 * ms, Fault: target.Stop, Proc: 0, Holder: true}}
 	rep := s.judge(t)
 	for _, v := range rep.Verdicts {

@@ -20,6 +20,7 @@ type record struct {
 	log    []register.Entry
 	blows  []run.Blow
 	holds  []*hold
+	lags   []history.Event
 }
 
 func load(dir string) (*record, error) {
@@ -44,6 +45,11 @@ func load(dir string) (*record, error) {
 		return nil, err
 	}
 	r.holds = holdsOf(r.events)
+	for _, e := range r.events {
+		if e.Op == history.Lag {
+			r.lags = append(r.lags, e)
+		}
+	}
 	return r, nil
 }
 
@@ -112,8 +118,13 @@ func (h *hold) saw(e history.Event) {
 	}
 }
 
-// stood reports whether the process stood still at some time between the two instants.
+// stood reports whether the process stood still, or was not run, at some time between the two instants.
 func (r *record) stood(proc int, from, to history.Instant) bool {
+	for _, e := range r.lags {
+		if e.Proc == proc && e.At.Add(-e.Took) < to && from < e.At {
+			return true
+		}
+	}
 	for _, b := range r.blows {
 		hit := b.Proc == proc && (b.Fault == target.Stop || b.Fault == target.Kill)
 		if hit && b.From < to && from < b.To.Add(settles) {

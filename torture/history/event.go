@@ -16,6 +16,7 @@ const (
 	Write   Op = "write"
 	Lost    Op = "lost"  // the lease told that it was lost
 	Start   Op = "start" // of the process
+	Lag     Op = "lag"   // the process did not get the processor for so long: Took, until now
 	End     Op = "end"   // in order: what is missing then is a leak
 )
 

@@ -155,7 +155,8 @@ func (r *run) torture(ctx context.Context, a *About) error {
 	cancel()
 	a.Quiet = history.Now()
 	if err == nil {
-		sleep(ctx, r.Target.Heal+2*r.lease)
+		everybody := r.Hold * time.Duration(r.Processes*r.Goroutines) // one after the other
+		sleep(ctx, r.Target.Heal+2*r.lease+everybody)
 	}
 	a.End = history.Now()
 	for _, m := range r.crew {

@@ -35,7 +35,15 @@ func Run(ctx context.Context, input io.Reader) error {
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
-	if err := work(ctx, j, log); err != nil {
+	watched := make(chan struct{})
+	go func() { // ends with the input
+		defer close(watched)
+		watchLag(ctx, j, log)
+	}()
+	err = work(ctx, j, log)
+	cancel()
+	<-watched
+	if err != nil {
 		return err
 	}
 	after := settled(before)
@@ -44,9 +52,9 @@ func Run(ctx context.Context, input io.Reader) error {
 }
 
 func work(ctx context.Context, j *Job, log *history.Writer) error {
-	locks, err := openPatiently(ctx, j)
-	if err != nil {
-		return err
+	locks := openPatiently(ctx, j)
+	if locks == nil {
+		return nil
 	}
 	var all sync.WaitGroup
 	for g := range j.Goroutines {
@@ -57,20 +65,36 @@ func work(ctx context.Context, j *Job, log *history.Writer) error {
 	return nil
 }
 
-// openPatiently opens the engine, also while a fault lasts.
-func openPatiently(ctx context.Context, j *Job) (*interlock.Client, error) {
+const (
+	pulse = 10 * time.Millisecond // between two looks at the clock
+	late  = 20 * time.Millisecond // from when on it is recorded
+)
+
+// watchLag records when this process was not run although it was to: what it does late then is the machine's fault.
+func watchLag(ctx context.Context, j *Job, log *history.Writer) {
+	for ctx.Err() == nil {
+		due := time.Now().Add(pulse)
+		pause(ctx, pulse)
+		if lag := time.Since(due); lag > late {
+			log.Write(history.Event{Proc: j.Proc, Op: history.Lag, Took: lag})
+		}
+	}
+}
+
+// openPatiently opens the engine, also while a fault lasts. It returns nil when ctx has ended.
+func openPatiently(ctx context.Context, j *Job) *interlock.Client {
 	opts := &interlock.Options{Lease: j.Lease, ClientName: fmt.Sprintf("proc-%d", j.Proc), CloseTimeout: 2 * time.Second}
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 		locks, err := interlock.Open(attempt, j.URL, opts)
 		cancel()
 		if err == nil {
-			return locks, nil
+			return locks
 		}
 		fmt.Fprintf(os.Stderr, "proc %d: open: %v\n", j.Proc, err)
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
