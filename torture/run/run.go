@@ -150,6 +150,10 @@ func (r *run) torture(ctx context.Context, a *About) error {
 	if err != nil {
 		return errors.Join(err, r.endAll())
 	}
+	if err := r.warmUp(ctx); err != nil {
+		return errors.Join(err, r.endAll())
+	}
+	a.Begin = history.Now()
 	raging, cancel := context.WithTimeout(ctx, r.Duration)
 	err = n.rage(raging)
 	cancel()
@@ -168,6 +172,22 @@ func (r *run) torture(ctx context.Context, a *About) error {
 		a.Residue, err = r.residue(ctx)
 	}
 	return errors.Join(err, ctx.Err())
+}
+
+// warmUp returns when somebody has had a lock: a deployment that never worked cannot be judged by how it fails.
+func (r *run) warmUp(ctx context.Context) error {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		for _, name := range r.names {
+			if _, ok := r.register.Latest(name); ok {
+				return nil
+			}
+		}
+		sleep(ctx, 20*time.Millisecond)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return errors.New("without any fault nobody got a lock within 30 s; see the files *.stderr of the run")
 }
 
 // residue lists what is left when all that ends by itself has ended.
