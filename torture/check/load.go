@@ -118,10 +118,11 @@ func (h *hold) saw(e history.Event) {
 	}
 }
 
-// stood reports whether the process stood still, or was not run, at some time between the two instants.
+// stood reports whether the process stood still at some time between the two instants, or the machine was too busy: then some
+// process, not always this one, has noticed that it was not run.
 func (r *record) stood(proc int, from, to history.Instant) bool {
 	for _, e := range r.lags {
-		if e.Proc == proc && e.At.Add(-e.Took) < to && from < e.At {
+		if e.At.Add(-e.Took-settles) < to && from < e.At.Add(settles) {
 			return true
 		}
 	}
