@@ -178,6 +178,7 @@ func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) 
 			c.lock()
 			c.seek.far.took(c, found, nil)
 			c.unlock()
+			synctest.Wait()
 			select {
 			case o := <-waits:
 				t.Fatalf("told %v after %+v", o.err, found)
