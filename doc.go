@@ -39,6 +39,11 @@
 // letting another writer in between, and writes that turn into reads. [Client.Semaphore] is one with a number of permits.
 // Both are fair, and each hold has a lease of its own. Engines that lack them say why: ErrUnsupported.
 //
+// # Elections, latches, conditions
+//
+// [Client.Election] is a lock whose holder has a value that everybody can read and observe. [Client.Latch] is a count on whose
+// end any number may wait. [Client.Cond] lets who holds a mutex give it up until another signals.
+//
 // # Losing a lock
 //
 // A lease is renewed in the background until it is unlocked. [Lease.Lost] is closed, contexts of [Lease.Context] are
