@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/drivertest/internal/optional"
 	"github.com/interlock-go/interlock/drivertest/remote"
 	"github.com/interlock-go/interlock/memlock"
 )
@@ -51,14 +52,7 @@ func TestOpen_ReportsTheErrorOfTheProcess(t *testing.T) {
 }
 
 // one is a driver that closes nothing, so that a single remote client can play all clients of its store.
-type one struct {
-	driver.Driver
-	driver.Renewer
-	driver.Requeuer
-	driver.Converter
-	driver.Inspector
-	driver.Breaker
-}
+type one struct{ optional.All }
 
 func (one) Close() error { return nil }
 
@@ -67,7 +61,7 @@ func TestARemoteDriver_KeepsThePromisesOfTheOneBehindIt(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Unlisted: true,
 		Open: func(context.Context, *testing.T) driver.Driver {
-			return one{d, d.(driver.Renewer), d.(driver.Requeuer), d.(driver.Converter), d.(driver.Inspector), d.(driver.Breaker)}
+			return one{d.(optional.All)}
 		},
 	})
 }
