@@ -190,9 +190,12 @@ func (r *run) warmUp(ctx context.Context) error {
 	return errors.New("without any fault nobody got a lock within 30 s; see the files *.stderr of the run")
 }
 
+// heartbeat is for how long the place of a waiter counts that is heard of no more, and a bit.
+const heartbeat = 6 * time.Second
+
 // residue lists what is left when all that ends by itself has ended.
 func (r *run) residue(ctx context.Context) ([]string, error) {
-	sleep(ctx, r.lease+r.lease/2)
+	sleep(ctx, max(r.lease+r.lease/2, heartbeat))
 	locks, err := interlock.Open(ctx, r.engine.URL(r.engine.Addr), &interlock.Options{Lease: r.lease, ClientName: "coordinator"})
 	if err != nil {
 		return nil, err

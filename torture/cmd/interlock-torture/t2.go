@@ -124,7 +124,7 @@ engine's row hold; the table says which fault breaks it.*
 What is below was found by `+"`interlock torture t2 -each %v -seed %d`"+`: for each cell four processes with two goroutines each
 want three locks while that one fault is done again and again; see [torture](../torture/README.md) for what the faults
 are and what is checked. "0 of n" means that n acquisitions were looked at and no two holders were sure of a lock at once; the
-share in brackets is what n cases exclude with 95 %% certainty. "Two holders" are cells in which that is possible by the nature of
+share in brackets is what n cases exclude with 95 %% certainty. "Two holders possible" are cells in which that is possible by the nature of
 the engine: they are counted. A dash: the fault cannot be done to the engine, or not by this program.
 
 ## Exclusion: no two holders are sure of a lock at once
@@ -167,9 +167,9 @@ func (c *cell) exclusion() string {
 	v := c.rep.Find("K4")
 	switch broken := c.Target.Broken[c.fault] != ""; {
 	case !c.rep.OK():
-		return "**BROKEN**"
+		return "**BROKEN**, see the report"
 	case broken:
-		return fmt.Sprintf("**two holders**: %d of %d", len(v.Faults), v.Of)
+		return fmt.Sprintf("**two holders possible**: %d of %d", len(v.Faults), v.Of)
 	}
 	return fmt.Sprintf("kept: 0 of %d (%.2g %%)", v.Of, min(100, 300/float64(max(1, v.Of))))
 }
