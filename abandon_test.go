@@ -152,3 +152,22 @@ func TestClose_OfAClientThatHasAbandoned_FreesWhatDoesNotEndByItself(t *testing.
 		}
 	})
 }
+
+func TestAbandon_AFurtherHoldHearsOfABreakAtOnce(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		outer := mustLock(t, t.Context(), c, "a")
+		inner := mustLock(t, outer.Context(t.Context()), c, "a")
+		if err := outer.Abandon(); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Break(t.Context(), KindMutex, "a", inner.Token()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if !isClosed(inner.Lost()) {
+			t.Error("the hold that went on was not told")
+		}
+		wantLost(t, inner.Unlock(t.Context()), LostBroken)
+	})
+}

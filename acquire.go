@@ -49,6 +49,10 @@ func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, err
 		c.unlock()
 		return nil, wrap("lock", w.lease.m.key, ErrClosed)
 	}
+	if w.mayReenter() && c.liveGrant(w.lease.owner, w.lease.m.key) != nil { // another goroutine of the same owner was quicker
+		c.unlock()
+		return nil, errAgain
+	}
 	return c.ask(ctx, w, try)
 }
 

@@ -46,6 +46,11 @@ func (m *Mutex) attemptApart(ctx context.Context, o *owner, try bool, start inst
 	}
 }
 
+// mayReenter reports whether w would wait for its own owner if that had a hold of the lock.
+func (w *waiter) mayReenter() bool {
+	return w.lease.m.p.share.of != nil && w.beside == nil && !w.lease.owner.named
+}
+
 // hasGotIn reports whether o has a hold now which it had not when it asked, and beside which it may ask again.
 func (m *Mutex) hasGotIn(o *owner, beside *grant) bool {
 	if o == nil || o.named || beside != nil || m.p.share.of == nil {

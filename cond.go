@@ -129,7 +129,9 @@ func (w *condWait) giveUp(now instant) {
 		w.old.release(now)
 		w.old.g.drop()
 		w.c.after(func() { w.old.owner.remove(w.old); w.old.tellReleased(nil) })
+		return
 	}
+	w.old.owner.remove(w.old) // it ended while the engine was asked, and nobody will unlock it
 }
 
 // parked takes in that the engine has ended the old hold: those who wait for it in this process ask now.

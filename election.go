@@ -71,14 +71,7 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 	p := *e.p
 	p.label = value
 	m := &Mutex{c: e.c, key: e.key, p: &p}
-	lease, err := m.acquire(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	e.c.lock()
-	defer e.c.unlock()
-	lease.m = lease.g.m // of a term that was there before, so that renewals go on to show its value
-	return lease, nil
+	return m.acquire(ctx, false)
 }
 
 // Leader returns who leads, or an error matching ErrNoLeader. It is the engine's word of a moment ago: by now another may

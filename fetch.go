@@ -75,7 +75,7 @@ func (g *grant) lostByEngine(reason LostReason, cause error) {
 	switch g.phase {
 	case requested:
 		g.phase = revoked
-	case live:
+	case live, abandoned: // of which further holds may go on
 		c.lose(g, reason, cause)
 	}
 }

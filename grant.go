@@ -86,6 +86,7 @@ func (c *Client) passing(m *Mutex) *grant {
 func (g *grant) admit(l *Lease, asked, now instant, local bool) {
 	c, p := g.m.c, l.m.p
 	l.g, l.pass, l.waited, l.local = g, g.pass, now.since(asked), local
+	l.joined = g.holds.first != nil
 	l.since, l.end = now, never
 	if p.noRenew {
 		l.end = g.fixedEnd(l.since, p.lease)

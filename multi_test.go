@@ -303,3 +303,32 @@ func multiOnce(t *testing.T, random *rand.Rand, clients [2][2]*Client, inside *s
 		t.Error(err)
 	}
 }
+
+func TestMulti_ThatGivesBackAReentry_LeavesTheMinHoldOfTheOtherHold(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		b := mustLock(t, t.Context(), other, "b")
+		a, err := c.Mutex("a", &LockOptions{MinHold: 10 * second}).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(a.Context(t.Context()), 2*second)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.Multi([]string{"a", "b"}, nil).Lock(ctx)
+			done <- err
+		}()
+		synctest.Wait()
+		start := time.Now()
+		mustUnlock(t, a)
+		if err := <-done; err == nil {
+			t.Fatal("it got both")
+		}
+		mustUnlock(t, mustLock(t, t.Context(), other, "a"))
+		if waited := time.Since(start); waited < 9*second {
+			t.Errorf("another had it after %v, although the MinHold was 10 s", waited)
+		}
+		mustUnlock(t, b)
+	})
+}

@@ -28,6 +28,9 @@ func (g *grant) renewalFor(lease time.Duration, now instant) renewal {
 	r := driver.Renewal{
 		Key: g.m.key, ID: g.id, Lease: lease, Owner: l.owner.id, Pass: int(g.pass), Label: l.m.p.label,
 	}
+	if r.Kind == driver.KindElection { // whoever shares the term, its value is that of who campaigned for it
+		r.Label = g.m.p.label
+	}
 	return renewal{g: g, sent: now, r: r}
 }
 

@@ -121,7 +121,7 @@ func (g *grant) reopen(now instant) bool {
 // forgo takes the MinHold off a hold that its owner never got to know: nothing was done under it. The caller holds
 // Client.mu.
 func (l *Lease) forgo() {
-	if first := l.g.holds.first; first == l && l.next[ofGrant] == nil {
+	if first := l.g.holds.first; first == l && l.next[ofGrant] == nil && !l.joined { // else it is another hold's too
 		delete(l.g.m.c.rests, l.g)
 	}
 }

@@ -285,3 +285,18 @@ func TestKindsThatAnEngineHasNot_AreRefusedWithTheReason(t *testing.T) {
 		t.Error("a bad option is accepted")
 	}
 }
+
+// A goroutine that had looked before its owner got in is answered beside that hold, and does not wait for it.
+func TestRWMutex_AnOwner_NeverWaitsForItself(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+		rw := c.RWMutex("a", nil)
+		l := must(t)(rw.Lock(t.Context()))
+		m := &rw.modes[driver.Exclusive]
+		if _, err := c.askAlone(t.Context(), m.newWaiter(l.owner, c.reading()), false); !errors.Is(err, errAgain) {
+			t.Errorf("got %v", err)
+		}
+		beside := must(t)(m.attemptApart(t.Context(), l.owner, false, c.reading()))
+		mustUnlock(t, beside)
+		mustUnlock(t, l)
+	})
+}

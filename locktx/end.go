@@ -146,6 +146,7 @@ func (t *Tx) rollback() (err, lost error) {
 	case a := <-said:
 		return a.err, t.complete(bounded, a.outcome, a.outcome != Unknown)
 	case <-limit.C:
+		t.stop() // as for a COMMIT: what nobody waits for is not to keep a connection
 		return t.unanswered(), t.complete(bounded, RolledBack, false)
 	case <-bounded.Done():
 		go t.rollbackLater(said) // ends with the answer, or after patience
@@ -173,6 +174,7 @@ func (t *Tx) rollbackLater(said <-chan answer) {
 	case a := <-said:
 		_ = t.complete(bounded, a.outcome, a.outcome != Unknown) // there is nobody left to tell
 	case <-limit.C:
+		t.stop()
 		_ = t.complete(bounded, RolledBack, false)
 	}
 }

@@ -108,7 +108,7 @@ func (t *Tx) Hold(l *interlock.Lease) {
 	}
 	t.mu.Lock()
 	done, left := t.outcome != 0, t.abandoned
-	if !done {
+	if !done && !slices.Contains(t.holds, l) {
 		t.holds = append(t.holds, l)
 	}
 	t.mu.Unlock()

@@ -45,7 +45,7 @@ local function waits()
 end
 local parked = waits()
 if parked then
-	if ended then
+	if ended or not exclusive() then -- as in acquire: a lock that is free, and a queue of the dead, are seen by nobody else
 		drain({})
 	end
 	finish()

@@ -92,14 +92,16 @@ end
 
 -- last is until when anybody in the lock may be.
 local function last()
-	local t = first < after and ms + QUEUE_LASTS or 0
+	local t = 0
 	for _, h in ipairs(holds) do
 		t = math.max(t, h[UNTIL] + (h[STATE] == HELD and h[DELAY] or 0), h[STATE] == CLAIMED and h[ALIVE] or 0)
 		if h[STATE] == CLAIMED and h[MISSED] % 1 ~= 0 then -- its signal is to be found by those who wait for the next; see cond
 			t = math.max(t, ms + QUEUE_LASTS)
 		end
 	end
-	return t
+	-- A queue outlives the holds: who waits finds it when they have ended, and with it what a waiter that has died had been
+	-- signalled.
+	return first < after and math.max(t, ms) + QUEUE_LASTS or t
 end
 
 -- write writes back what has changed of the queue.

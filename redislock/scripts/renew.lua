@@ -8,6 +8,9 @@
 local call = redis.call
 local HOLD_ID, HOLD_META, HOLD_DELAY, HOLD_UNTIL, HOLD_PASS, HOLD_STATE = 1, 8, 16, 21, 22, 23
 
+-- A hash may have a queue, which outlives the hold by this much: see last in lock.
+local QUEUE_LASTS = 15000
+
 -- lengthen writes first what a server without memory does not refuse, and always writes, so that a WAIT after it waits.
 local function lengthen(key, lease)
 	call('PEXPIRE', key, math.max(lease, call('PTTL', key)))
@@ -41,7 +44,7 @@ local function renewText(key, h, id, lease, pass, meta)
 	if string.sub(h, 20, 20 + #id) ~= id .. ' ' or tonumber(string.sub(h, 4, 16)) <= clock() then
 		return 'l'
 	end
-	lengthen(key, lease)
+	lengthen(key, lease + QUEUE_LASTS)
 	local head, rest = string.match(h, '^(%S+ %S+ %S+ %S+ %S+ %S+) %S+ (%S+ %S+ %S+ %S+ %S+ %S+) ', 20)
 	local ends = string.format('%.0f', math.max(string.sub(h, 4, 16), clock() + lease))
 	call('HSET', key, 'h', 'P1 ' .. ends .. ' 0 ' .. head .. ' ' .. pass .. ' ' .. rest .. ' ' .. meta)
@@ -62,7 +65,7 @@ local function renewHash(key, id, lease, pass, meta)
 			if h[HOLD_STATE] >= 2 or h[HOLD_UNTIL] <= clock() then -- kept from others, or over
 				return 'l'
 			end
-			lengthen(key, lease + h[HOLD_DELAY])
+			lengthen(key, lease + h[HOLD_DELAY] + QUEUE_LASTS)
 			h[HOLD_UNTIL], h[HOLD_STATE] = math.max(h[HOLD_UNTIL], clock() + lease), 0
 			h[HOLD_PASS], h[HOLD_META] = pass, meta
 			call('HSET', key, 'h', cmsgpack.pack(holds))
