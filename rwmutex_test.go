@@ -292,7 +292,9 @@ func TestRWMutex_AnOwner_NeverWaitsForItself(t *testing.T) {
 		rw := c.RWMutex("a", nil)
 		l := must(t)(rw.Lock(t.Context()))
 		m := &rw.modes[driver.Exclusive]
-		if _, err := c.askAlone(t.Context(), m.newWaiter(l.owner, c.reading()), false); !errors.Is(err, errAgain) {
+		ctx, cancel := context.WithTimeout(t.Context(), second) // who waits after all is told so
+		defer cancel()
+		if _, err := c.askAlone(ctx, m.newWaiter(l.owner, c.reading()), false); !errors.Is(err, errAgain) {
 			t.Errorf("got %v", err)
 		}
 		beside := must(t)(m.attemptApart(t.Context(), l.owner, false, c.reading()))
