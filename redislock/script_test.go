@@ -135,10 +135,12 @@ func checkAcquireWithoutMemory(s *stage) {
 }
 
 func checkKeysEnd(s *stage) {
+	// A minute is the longest lease here, and a queue lasts 15 seconds more. Whether there is one when "c" has its lock depends
+	// on the machine's pace: "b" is waiting again when its claim has run out first.
 	ends := func(when string) {
 		for _, key := range s.all() {
 			lasts := s.number("PTTL", key)
-			s.must(lasts > 0 && lasts <= 61000 || key == s.floor(), "%s: %s lasts %d ms", when, key, lasts)
+			s.must(lasts > 0 && lasts <= 76000 || key == s.floor(), "%s: %s lasts %d ms", when, key, lasts)
 		}
 	}
 	s.acquire(ask{id: "a", lease: 30 * time.Millisecond})
