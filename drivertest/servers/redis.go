@@ -33,6 +33,9 @@ type RedisOptions struct {
 	// Config holds directives of redis.conf with their values as they stand there, as in "maxmemory": "1mb".
 	Config map[string]string
 
+	// Clock, if not nil, is the wall clock that the servers see.
+	Clock *Clock
+
 	_ struct{}
 }
 
@@ -74,6 +77,7 @@ func (m *redisMaker) start(further redisSettings) *RedisNode {
 	m.t.Helper()
 	n := m.node()
 	spec := n.redisSpec("redis")
+	spec.Env = m.opts.Clock.env()
 	spec.Args = func(Site) []string { return []string{redisConf} }
 	spec.Prepare = func(_ context.Context, s Site) error {
 		set := m.opts.settings(s, m.certs)

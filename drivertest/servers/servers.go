@@ -65,10 +65,15 @@ func (spec *Spec) find(t testing.TB) string {
 			return path
 		}
 	}
-	names := strings.Join(spec.Binaries, " nor ")
-	if spec.required() {
-		t.Fatalf("%s is not installed (no %s on PATH), and INTERLOCK_REQUIRE wants it: install %s", spec.Name, names, spec.Install)
-	}
-	t.Skipf("%s is not installed (no %s on PATH): install %s", spec.Name, names, spec.Install)
+	spec.missing(t, "no "+strings.Join(spec.Binaries, " nor ")+" on PATH")
 	return ""
+}
+
+// missing skips or fails t.
+func (spec *Spec) missing(t testing.TB, what string) {
+	t.Helper()
+	if spec.required() {
+		t.Fatalf("%s is not installed (%s), and INTERLOCK_REQUIRE wants it: install %s", spec.Name, what, spec.Install)
+	}
+	t.Skipf("%s is not installed (%s): install %s", spec.Name, what, spec.Install)
 }

@@ -72,6 +72,12 @@ func (m *mate) signal(s syscall.Signal) {
 	_ = m.cmd.Process.Signal(s)
 }
 
+func (m *mate) pid() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cmd.Process.Pid
+}
+
 // kill ends this life as kill -9 does.
 func (m *mate) kill() {
 	m.signal(syscall.SIGKILL)

@@ -94,6 +94,8 @@ func (n *nemesis) strike(ctx context.Context, fault target.Fault, lasts time.Dur
 		victim.signal(syscall.SIGSTOP)
 		sleep(ctx, lasts)
 		victim.signal(syscall.SIGCONT)
+	case target.NoFiles:
+		err = n.closeFiles(ctx, victim, lasts)
 	case target.Cut, target.LateRequests, target.LoseReplies, target.Reset:
 		n.disturb(ctx, victim.proxy, fault, lasts)
 	default:

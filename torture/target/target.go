@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
 // Fault is what a nemesis does.
@@ -29,15 +27,24 @@ const (
 	Slow         Fault = "slow"          // N11: up to one and a half leases on the way to the server and to the register
 	Reset        Fault = "reset"         // N12: connections are reset, again and again
 	Forget       Fault = "forget"        // N13: the server forgets its scripts (Redis)
-	Wipe         Fault = "wipe"          // N16: an operator deletes everything in the engine
+	Wipe         Fault = "wipe"          // N16, N20: an operator deletes everything in the engine
+	Sessions     Fault = "sessions"      // N14, N16: an operator ends all sessions, or closes all connections
+	Memory       Fault = "memory"        // N15: the server refuses to store anything more (Redis)
+	Clock        Fault = "clock"         // N10: the wall clock of a server jumps by up to two leases, or an hour, and back
+	NoFiles      Fault = "no-files"      // N19: a client can open nothing more, and its connections are reset
 	Failover     Fault = "failover"      // N5: kill -9 of a primary; a replica takes over, and it comes back as one
+	CutFailover  Fault = "cut-failover"  // N5: a replica takes over that has not heard of its primary for a while
+	SlotMove     Fault = "slot-move"     // N17: a slot of a Cluster moves to another primary, with its locks
 	NodeKill     Fault = "node-kill"     // N3: kill -9 of one of several servers, which is started again
 	NodeStop     Fault = "node-stop"     // N4: SIGSTOP of one of several servers
 )
 
 // All lists the faults.
 func All() []Fault {
-	return []Fault{None, Kill, Stop, ServerKill, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Forget, Wipe, Failover, NodeKill, NodeStop}
+	return []Fault{
+		None, Kill, Stop, ServerKill, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, NoFiles, Sessions, Forget, Memory, Clock, Wipe,
+		Failover, CutFailover, SlotMove, NodeKill, NodeStop,
+	}
 }
 
 // Target is one engine with one set-up.
@@ -58,10 +65,11 @@ type Instance struct {
 	Server Server                   // nil if it has none
 	Addr   string                   // of the server
 	URL    func(addr string) string // for a client that comes through a proxy at addr
-	// Pokes are the faults that are this engine's own. They last as long as they are told to, or end at once, and have healed
-	// when they return.
-	Pokes map[Fault]func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error
+	Pokes  map[Fault]Poke           // the faults that are this engine's own
 }
+
+// Poke does a fault that lasts about as long as it is told to, or ends at once, and has healed when it returns.
+type Poke func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error
 
 // Server is one that can be treated badly.
 type Server interface {
@@ -92,78 +100,4 @@ func Find(name string) (*Target, error) {
 // Targets returns all.
 func Targets() []*Target { return targets() }
 
-// clientFaults can be done to the clients of every server.
-func clientFaults(more ...Fault) []Fault {
-	return append([]Fault{Kill, Stop, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, ServerKill}, more...)
-}
-
 func targets() []*Target { return append(alone(), several()...) }
-
-// alone are the engines with one server, or none.
-func alone() []*Target {
-	const forgets = "the server comes back without the lock, and its holder has not been told yet"
-	return []*Target{
-		{
-			Name: "file", Lease: time.Second, Heal: 2 * time.Second, Faults: []Fault{Kill, Stop},
-			start: func(t testing.TB) *Instance {
-				dir := t.TempDir()
-				return &Instance{URL: func(string) string { return "file://" + dir }}
-			},
-		},
-		{
-			Name: "redis", Lease: time.Second, Heal: 5 * time.Second, Faults: clientFaults(Forget, Wipe),
-			Broken: map[Fault]string{ServerKill: forgets, Wipe: "the lock is deleted while it is held"},
-			start:  func(t testing.TB) *Instance { return redis(servers.RedisServer(t, nil)) },
-		},
-		{
-			Name: "redis-aof", Lease: time.Second, Heal: 5 * time.Second, Faults: clientFaults(Forget, Wipe),
-			Broken: map[Fault]string{Wipe: "the lock is deleted while it is held"},
-			start: func(t testing.TB) *Instance {
-				return redis(servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"appendonly": "yes", "appendfsync": "always"}}))
-			},
-		},
-		{
-			Name: "zookeeper", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(),
-			start: func(t testing.TB) *Instance {
-				s := servers.ZooKeeperServer(t, nil)
-				return &Instance{Server: s, Addr: s.Addr(), URL: func(a string) string { return "zk://" + a + "/torture" }}
-			},
-		},
-		{
-			Name: "etcd", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(),
-			start: func(t testing.TB) *Instance {
-				s := servers.EtcdServer(t, nil)
-				return &Instance{Server: s, Addr: s.Addr(), URL: func(a string) string { return "etcd://" + a }}
-			},
-		},
-		{
-			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(),
-			Broken: map[Fault]string{ServerKill: "a session ends with the server, and its holder learns of that by its next sign of life"},
-			start: func(t testing.TB) *Instance {
-				s := servers.PostgresServer(t, nil)
-				return &Instance{Server: s, Addr: s.Addr(), URL: func(a string) string { return "postgres://postgres@" + a + "/postgres?sslmode=disable" }}
-			},
-		},
-		{
-			Name: "mariadb", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(),
-			Broken: map[Fault]string{ServerKill: "a session ends with the server, and its holder learns of that by its next sign of life"},
-			start: func(t testing.TB) *Instance {
-				s := servers.MariaDBServer(t, nil)
-				return &Instance{Server: s, Addr: s.Addr(), URL: func(a string) string { return "mysql://root@" + a + "/" + servers.MariaDBDatabase }}
-			},
-		},
-	}
-}
-
-func redis(s *servers.RedisNode) *Instance {
-	do := func(args ...string) func(context.Context, *rand.Rand, time.Duration) error {
-		return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
-			_, err := s.Do(ctx, args...)
-			return err
-		}
-	}
-	return &Instance{
-		Server: s, Addr: s.Addr(), URL: func(a string) string { return "redis://" + a },
-		Pokes: map[Fault]func(context.Context, *rand.Rand, time.Duration) error{Forget: do("SCRIPT", "FLUSH"), Wipe: do("FLUSHALL")},
-	}
-}
