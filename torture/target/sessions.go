@@ -9,9 +9,8 @@ import (
 	"time"
 
 	_ "github.com/go-sql-driver/mysql" // the database/sql driver
-	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver
-
 	"github.com/interlock-go/interlock/drivertest/servers"
+	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver
 )
 
 // endPostgresSessions ends everybody else's sessions, as an operator who restarts an application does.
