@@ -111,4 +111,26 @@ func TestConfirm(t *testing.T) {
 		}
 		c.give("h")
 	})
+
+	t.Run("DoesNotReviveAHoldThatIsLost_AndKeptFromOthers", func(t *testing.T) {
+		r := c.request("i")
+		r.Lease, r.LossDelay = 30*time.Millisecond, time.Minute
+		if _, err := c.d.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		try := c.request("j")
+		try.Try = true
+		until := time.Now().Add(20 * time.Second)
+		for {
+			var held *driver.HeldError // the end of the lease makes room for the delay, which is longer
+			if _, err := c.d.Acquire(t.Context(), try); errors.As(err, &held) && held.Until.Sub(held.Since) > 30*time.Second {
+				break
+			} else if time.Now().After(until) {
+				t.Fatalf("a hold that is over: %v", err)
+			}
+		}
+		if err := c.confirm("i", 1, 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("confirmation of a hold that is lost: %v", err)
+		}
+	})
 }

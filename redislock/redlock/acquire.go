@@ -130,7 +130,10 @@ func (c *claim) acquire(ctx context.Context, fresh bool) (driver.Grant, error) {
 			err = rd.run(ctx)
 		}
 		if err == nil {
-			return c.take()
+			var g driver.Grant
+			if g, err = c.take(); err == nil {
+				return g, nil
+			}
 		}
 		if errors.Is(err, errSlow) {
 			err = c.slow(&slow)
@@ -197,12 +200,15 @@ func (c *claim) halt() {
 	}
 }
 
-// take makes the claim a hold.
+// take makes the claim a hold, unless what it has won was taken away meanwhile: nobody is told of that before there is a hold.
 func (c *claim) take() (driver.Grant, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending != nil {
 		return driver.Grant{}, c.gone()
+	}
+	if why := c.rd.tally(time.Now()).gone; why != nil && c.rd.count(granted) < c.d.quorum {
+		return driver.Grant{}, why
 	}
 	c.held = true
 	return c.answer, nil
@@ -248,6 +254,9 @@ func (rd *round) run(ctx context.Context) error {
 		case errors.Is(do, errMajority):
 			if done, err := rd.decide(ctx); done || err != nil {
 				return err
+			}
+			if rd.c.d.base.Err() != nil { // nobody can be asked any more, so the votes would stay as they are
+				return driver.ErrClosed
 			}
 			continue
 		default:

@@ -80,13 +80,7 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, h *hold) error {
 	said := make(chan error, len(d.nodes))
 	for i, n := range d.nodes {
 		started := d.spawn(func() { // ends with ctx
-			said <- n.call(func(nd *redislock.Driver) error {
-				if h.blocks[i] == (block{}) { // it has no vote there, or the node has not answered
-					_, _, _, err := nd.LookTokens(ctx, key)
-					return err
-				}
-				return nd.Break(ctx, key, h.blocks[i].first)
-			})
+			said <- n.call(func(nd *redislock.Driver) error { return breakAt(ctx, nd, key, h.id, h.blocks[i]) })
 		})
 		if !started {
 			return driver.ErrClosed
@@ -97,7 +91,7 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, h *hold) error {
 	for left := len(d.nodes); left > 0; left-- {
 		select {
 		case err := <-said:
-			if err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, driver.ErrHeld) {
+			if err == nil || errors.Is(err, driver.ErrNotHeld) {
 				without++
 			} else {
 				errs = append(errs, err)
@@ -111,4 +105,39 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, h *hold) error {
 	}
 	return &driver.UnavailableError{Op: "break", Name: key.Name, Err: fmt.Errorf("%d of %d nodes have answered, and %d are needed: %w",
 		without, len(d.nodes), len(d.nodes)-d.quorum+1, errors.Join(errs...))}
+}
+
+// mostBreaks is how often breakAt tries: a vote can come between two looks, and tokens change once, when the votes are confirmed.
+const mostBreaks = 3
+
+// breakAt ends the hold with that ID on one node, where it had these tokens; none if it had no vote there, or the node had not
+// answered.
+func breakAt(ctx context.Context, nd *redislock.Driver, key driver.Key, id string, tokens block) error {
+	for range mostBreaks {
+		if tokens != (block{}) {
+			if err := nd.Break(ctx, key, tokens.first); !errors.Is(err, driver.ErrHeld) {
+				return err
+			}
+		}
+		now, err := blockAt(ctx, nd, key, id)
+		if err != nil {
+			return err
+		}
+		if now == (block{}) {
+			return driver.ErrNotHeld
+		}
+		tokens = now
+	}
+	return errors.New("the tokens of the hold have changed after each look")
+}
+
+// blockAt returns the tokens that a hold has on a node; none if it has no vote there.
+func blockAt(ctx context.Context, nd *redislock.Driver, key driver.Key, id string) (b block, err error) {
+	info, counts, _, err := nd.LookTokens(ctx, key)
+	for at, h := range info.Holders {
+		if known, _ := hidden(h.Owner); known == id {
+			b = blockOf(h.Token, counts[at])
+		}
+	}
+	return b, err
 }

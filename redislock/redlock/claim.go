@@ -179,21 +179,32 @@ func (rd *round) answered(i int, g driver.Grant, err error) {
 	rd.changed()
 }
 
-// lost takes in that a node has ended the hold by itself. What is left may be no majority.
+// lost takes in that a node has ended the hold by itself. What is left may be no majority. The node tells the round that was
+// first to ask it; if another has gone on with that one's request, its votes are those that count.
 func (rd *round) lost(i int, reason driver.LostReason, cause error) {
 	c := rd.c
 	c.mu.Lock()
-	rd.votes[i].broken = true
-	if rd.votes[i].state == granted {
-		rd.votes[i].state = ended
+	why := &driver.LostError{Kind: c.r.Kind, Name: c.r.Name, Reason: reason, Cause: cause}
+	rd.breaks(i, why)
+	if rd != c.rd && rd.id == c.rd.id {
+		rd = c.rd
+		rd.breaks(i, why)
 	}
-	rd.votes[i].err = &driver.LostError{Kind: c.r.Kind, Name: c.r.Name, Reason: reason, Cause: cause}
-	rd.changed()
 	tell := c.loses(rd)
 	c.mu.Unlock()
 	if tell != nil {
 		tell(reason, cause)
 	}
+}
+
+// breaks takes a vote away, also one that is still to be answered. The caller holds claim.mu.
+func (rd *round) breaks(i int, why error) {
+	v := &rd.votes[i]
+	v.broken, v.err = true, why
+	if v.state == granted {
+		v.state = ended
+	}
+	rd.changed()
 }
 
 // loses reports whether the hold has no majority any more, for the first time: then it returns whom to tell, and has the

@@ -47,8 +47,8 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	for _, f := range found {
 		for _, one := range f.findings {
 			if one.Check == "persistence" && one.Level == driver.LevelWarn {
-				one.Advice = fmt.Sprintf("set appendonly yes and appendfsync always; a node that has forgotten its locks does not vote for %v, "+
-					"but if a majority forget at once nothing helps but tokens", d.opts.LongestLease)
+				one.Advice = fmt.Sprintf("set appendonly yes and appendfsync always; a node that was restarted without an append-only file "+
+					"does not vote for %v, but if a majority forget at once nothing helps but tokens", d.opts.LongestLease)
 			}
 			one.Detail = f.name + ": " + one.Detail
 			findings = append(findings, one)

@@ -58,15 +58,20 @@
 // # A node that comes back empty
 //
 // A node that was restarted without its data must not vote until the longest lease has passed ([Options.LongestLease]): with
-// its vote a second owner could get a majority. So each node carries a mark (the key PREFIXredlock), and for each connection
-// it is asked whether it has it; a vote over a connection for which that is not known does not count. A node without a mark
-// rests until it has run for the longest lease, by uptime_in_seconds of its INFO, and gets the mark then. Only if all nodes
-// are there when a driver is opened, and none has it, they are taken for new and get it at once.
+// its vote a second owner could get a majority. So each node carries a mark, the run ID of its server (the key PREFIXredlock),
+// and for each connection it is asked whether it has it; a vote over a connection for which that is not known does not count.
+// A node without a mark rests until it has run for the longest lease, by uptime_in_seconds of its INFO, and gets the mark then.
+// So does one whose mark is of an earlier run, unless it writes an append-only file: the mark, and what else it has, is from a
+// snapshot, and the votes since then are forgotten. Those that the snapshot brought back keep others out until they end.
 //
-// What that cannot see: a node that lost only its last writes (appendfsync everysec and a loss of power); FLUSHALL and
-// eviction on a node that goes on running; a restart of all nodes at once without data; a node's clock that is set forward
-// after its start. With appendonly yes and appendfsync always nothing is forgotten, and nothing rests. Leases above
-// LongestLease are refused.
+// Only if all nodes are there when a driver is opened, and none has a mark, they are taken for new and get it at once. A
+// majority is not enough for that: they may have come back empty while the others, which are away, know of a hold. So new
+// nodes of which some are missing vote when they have run for the longest lease.
+//
+// What that cannot see: a node that lost only its last writes (appendfsync everysec and a loss of power; appendonly that was
+// switched on after a start from a snapshot); FLUSHALL and eviction on a node that goes on running; a restart of all nodes at
+// once without data; a node's clock that is set forward after its start. With appendonly yes and appendfsync always nothing is
+// forgotten, and nothing rests. Leases above LongestLease are refused.
 //
 // A hold does not get back the vote of a node that has forgotten it, so three restarts without data during one hold of five
 // nodes end it, also one after the other. It does get, with its next renewal, the vote of a node that could not be reached

@@ -13,9 +13,11 @@ import (
 )
 
 // A node that was restarted without its data must not vote as long as a hold may live that it has forgotten: with its vote
-// a second owner could get a majority. So each node carries a mark. One that has the mark has its data. One that has none
-// votes when it has run for the longest lease, and gets the mark then. Only when a driver is opened, and all nodes are there,
-// and none has the mark, they are new, and get it at once.
+// a second owner could get a majority. So each node carries a mark: the run ID of the server. One whose mark is that of this
+// run has its data. So has one with an older mark if it writes an append-only file; without that, the mark is from a snapshot,
+// and what was granted after it is forgotten. Any other votes when it has run for the longest lease, and gets the mark then.
+// Only when a driver is opened, and all nodes are there, and none has a mark, they are new, and get it at once. A majority that
+// has none would not do: it may be nodes that have all come back empty, while the others, which are away, know of a hold.
 //
 // The question is asked once for each connection, since a connection does not outlive its server; a grant over a connection
 // for which it was not answered does not count.
@@ -26,12 +28,18 @@ import (
 // ARGV  1 how many seconds the server must have run   2 new, if all nodes are
 // Returns  ok, or rest and for how many seconds.
 var guardScript = redislock.NewScript(`
-if redis.call('EXISTS', KEYS[1]) == 1 then
+local mark, server = redis.call('GET', KEYS[1]), redis.call('INFO', 'server')
+local run = string.match(server, 'run_id:(%w+)')
+if mark == run then
 	return 'ok'
 end
-local ran = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
-if ARGV[2] == 'new' or ran >= tonumber(ARGV[1]) then
-	redis.call('SET', KEYS[1], '1')
+local ran = tonumber(string.match(server, 'uptime_in_seconds:(%d+)'))
+if not mark and (ARGV[2] == 'new' or ran >= tonumber(ARGV[1])) then
+	redis.call('SET', KEYS[1], run)
+	return 'ok'
+end
+if mark and (ran >= tonumber(ARGV[1]) or string.find(redis.call('INFO', 'persistence'), 'aof_enabled:1', 1, true)) then
+	redis.pcall('SET', KEYS[1], run) -- a server without memory refuses; then the next who asks sees the same
 	return 'ok'
 end
 return 'rest ' .. ARGV[1] - ran
@@ -44,7 +52,7 @@ const mark = "redlock"
 const askAgain = time.Second
 
 // errRests matches the error of a node that must not vote yet.
-var errRests = errors.New("the node has come back without its data and does not vote until the longest lease has passed")
+var errRests = errors.New("the node has come back without its data, or with a snapshot of it, and does not vote until the longest lease has passed")
 
 // errNoLink says that a server does not tell over which connection it answers.
 var errNoLink = errors.New("replies and pushes come over different connections, so a restart between them could not be told: " +

@@ -1,8 +1,11 @@
 package redlock
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/rueidis"
@@ -23,5 +26,56 @@ func TestGuard_LetsWaitingGoroutinesReadForTheConnection(t *testing.T) {
 	}
 	if _, awaits := newGuard(conn, &Options{}).conn().(redislock.Awaiter); !awaits {
 		t.Error("behind the guard it does not")
+	}
+}
+
+// TestGuard_AfterARestart plays restarts of a majority, of which each node has the mark that it was given at first.
+func TestGuard_AfterARestart(t *testing.T) {
+	for name, test := range map[string]struct {
+		config map[string]string
+		votes  bool
+	}{
+		"with a snapshot of before the hold they do not vote": {map[string]string{"save": "3600 1000000"}, false},
+		"with an append-only file they vote, and know the hold": {
+			map[string]string{"appendonly": "yes", "appendfsync": "always"}, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var nodes []*servers.RedisNode
+			for range 3 {
+				nodes = append(nodes, servers.RedisServer(t, &servers.RedisOptions{Config: test.config}))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			a := openAt(ctx, t, addrs(nodes))
+			defer a.Close()
+			for _, n := range nodes {
+				if _, err := n.Do(ctx, "SAVE"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := &stage{fleet: &fleet{t: t, nodes: nodes}, name: "held"}
+			if _, err := a.Acquire(ctx, s.ask()); err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range nodes[1:] {
+				n.Kill()
+				n.Restart()
+			}
+			b := openAt(ctx, t, addrs(nodes))
+			defer b.Close()
+			_, err := b.Acquire(ctx, s.try())
+			switch {
+			case test.votes && !errors.Is(err, driver.ErrHeld):
+				t.Errorf("a try of a lock that is held: %v", err)
+			case !test.votes && (err == nil || !errors.Is(err, driver.ErrUnavailable)):
+				t.Errorf("a try, when two nodes of three have forgotten who holds the lock: %v", err)
+			}
+			s.name = "free"
+			if _, err := b.Acquire(ctx, s.try()); (err == nil) != test.votes {
+				t.Errorf("a try of a lock that is free: %v", err)
+			}
+		})
 	}
 }

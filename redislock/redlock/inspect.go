@@ -169,6 +169,11 @@ func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) d
 			waiting[id].place += w.Position
 		}
 	}
+	for id, w := range waiting { // a majority knows who waits; what fewer know is left of a wait that they were not told the end of
+		if w.seen+unheard < d.quorum {
+			delete(waiting, id)
+		}
+	}
 	info.Waiters = inOrder(waiting)
 	return info
 }

@@ -75,7 +75,7 @@ func (f *fleet) heal() {
 // marked makes a node one that has its data, as far as drivers can tell.
 func (f *fleet) marked(i int) {
 	f.t.Helper()
-	f.do(i, "SET", "interlock:"+mark, "1")
+	f.do(i, "EVAL", `return redis.call('SET', KEYS[1], string.match(redis.call('INFO', 'server'), 'run_id:(%w+)'))`, "1", "interlock:"+mark)
 }
 
 // do sends an operator's command to one node.
@@ -261,7 +261,7 @@ func (s *stage) renew(d *Driver, r *driver.Request) (err error) {
 }
 
 // inBackground acquires until it is told to end.
-func (s *stage) inBackground(d *Driver, r *driver.Request) (end func()) {
+func (s *stage) inBackground(d driver.Driver, r *driver.Request) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { // ends with ctx

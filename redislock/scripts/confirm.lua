@@ -8,7 +8,8 @@
 -- Atomic, because the hold must be there when its tokens become the slot's: another one granted in between would have
 -- smaller ones.
 local hold = find(ARGV[1])
-if hold and hold[STATE] ~= KEPT then
+local lasts = hold and live(hold)
+if lasts then
 	hold[UNTIL], hold[STATE] = math.max(hold[UNTIL], ms + ARGV[2]), HELD
 	hold[TOKEN], hold[TOKENS] = ARGV[3], ARGV[4] - ARGV[3] + 1
 	changed = true
@@ -20,4 +21,4 @@ if ended then
 	drain({})
 end
 finish()
-return hold and hold[STATE] ~= KEPT and 'ok' or 'lost ' .. why(known[3])
+return lasts and 'ok' or 'lost ' .. why(known[3])
