@@ -41,9 +41,13 @@ type Client struct {
 	grants map[string]*grant    // by grant.chain, the first of each; all that the engine gave and that is not given back or lost
 	alone  map[*waiter]struct{} // who waits without standing in a queue
 	rests  map[*grant]*rest     // what is kept from others for a while, whether held or not; nil until there is any
-	sched  scheduler
-	seek   seeker
-	sleep  sleepWatch
+
+	pending int           // calls of Lease.Pending that are not over
+	quiet   chan struct{} // closed when there is none any more; nil unless Close waits for that
+
+	sched scheduler
+	seek  seeker
+	sleep sleepWatch
 }
 
 // Open opens the engine that url names and returns a client of it. The scheme picks the engine, whose package must be
@@ -137,22 +141,25 @@ func (c *Client) spawn(f func()) bool {
 // could not be confirmed by then: that ends with its lease. A second Close does nothing.
 //
 // What has a [LockOptions] MinHold that is not over stays closed for the rest. Where the engine cannot do that by itself,
-// one goroutine and the engine's connections outlive Close until then.
+// one goroutine and the engine's connections outlive Close until then. Where a COMMIT is under way (see [Lease.Pending]) Close
+// waits for its end, for half of CloseTimeout; after that the lock is not released either but runs out.
 func (c *Client) Close() error {
 	c.lock()
 	if c.closed {
 		c.unlock()
 		return nil
 	}
+	timer := time.AfterFunc(c.opts.CloseTimeout, c.stopHard)
+	defer timer.Stop()
 	c.closed = true
 	c.endWaits()
+	c.awaitPending(c.opts.CloseTimeout / 2)
+	c.leavePending()
 	later := c.takeLater()
 	releases := c.dropAll()
 	c.unlock()
 	c.stop()
 
-	timer := time.AfterFunc(c.opts.CloseTimeout, c.stopHard)
-	defer timer.Stop()
 	err := c.releaseAll(releases)
 	c.background.Wait()
 	c.stopHard()

@@ -31,6 +31,7 @@ type Lease struct {
 
 	// Guarded by Client.mu.
 	released bool       // it ended by Unlock or Close
+	pending  int32      // calls of Pending that are not over
 	loss     *LostError // how it was lost, if it was
 	end      instant    // own end, by NoRenew or MaxHold, or never; once it has ended, the instant at which it did
 	heirs    *heirs     // nil if nobody wants to hear of its end
@@ -222,6 +223,9 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	var other *grant
 	if l.pair != nil {
 		l, other = l.whole()
+	}
+	if l.pending > 0 {
+		l.g.phase = abandoned
 	}
 	lost := l.lostError(reason, cause)
 	l.loss = lost

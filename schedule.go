@@ -255,7 +255,7 @@ func (c *Client) end(g *grant, reason LostReason) {
 	for l := range g.holds.all(ofGrant) {
 		g.delay(l, c.reading())
 	}
-	give, left := g.release(), g.phase == abandoned
+	give, left := g.release(), g.phase == abandoned || g.isPending()
 	give.Keep = g.keep()
 	c.lose(g, reason, nil)
 	if left {

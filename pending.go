@@ -1,0 +1,96 @@
+package interlock
+
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Pending says that something is under way under this hold which nobody can stop and whose outcome is not known yet, such as
+// the COMMIT of a transaction: until over is called, only the holder gives the lock back before its time. Whatever else would do
+// so leaves it to run out instead, as [Lease.Abandon] does: the end of MaxHold or of a lease that is not renewed, the end of
+// trust, and [Client.Close], which first waits for half of its CloseTimeout for over to be called. Package locktx uses it.
+//
+// Nothing else changes: the hold is renewed as before and is lost as before, Unlock gives it back, and Break by an operator takes
+// it away. Pending asks no engine. It fails like Err when the hold has ended, and with ErrClosed when the client is being closed:
+// then begin nothing. over must be called in the end, once the holder has unlocked or abandoned the hold; more calls do nothing.
+func (l *Lease) Pending() (over func(), err error) {
+	c := l.m.c
+	c.lock()
+	defer c.unlock()
+	l.check(c.now())
+	if err := l.ended(); err != nil {
+		return nil, err
+	}
+	if c.closed {
+		return nil, wrap("use", l.m.key, ErrClosed)
+	}
+	l.pending++
+	c.pending++
+	done := false
+	return func() {
+		c.lock()
+		defer c.unlock()
+		if done {
+			return
+		}
+		done = true
+		l.pending--
+		c.pending--
+		if c.pending == 0 && c.quiet != nil {
+			close(c.quiet)
+			c.quiet = nil
+		}
+	}, nil
+}
+
+// isPending reports whether l, or the hold that it is a part of, must not be given back by anybody but its holder. The caller
+// holds Client.mu.
+func (l *Lease) isPending() bool { return l.pending > 0 || l.pair != nil && l.pair.pending > 0 }
+
+// isPending reports that of any hold on g. The caller holds Client.mu.
+func (g *grant) isPending() bool {
+	for l := range g.holds.all(ofGrant) {
+		if l.isPending() {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitPending waits, in Close, until nothing is pending any more, or for that long. The caller holds Client.mu, which is given up
+// meanwhile: renewals go on.
+func (c *Client) awaitPending(most time.Duration) {
+	if c.pending == 0 {
+		return
+	}
+	quiet, limit := make(chan struct{}), time.NewTimer(most)
+	defer limit.Stop()
+	c.quiet = quiet
+	c.unlock()
+	select {
+	case <-quiet:
+	case <-limit.C:
+	}
+	c.lock()
+}
+
+// leavePending makes Close leave to run out what is pending still. Where nothing runs out by itself the grant is kept closed for a
+// lease, by what outlives Close. The caller holds Client.mu.
+func (c *Client) leavePending() {
+	if c.pending == 0 {
+		return
+	}
+	now := c.now()
+	for _, g := range c.grants {
+		for ; g != nil; g = g.next {
+			switch {
+			case !g.isPending():
+			case c.traits.Ends == driver.Leases:
+				g.phase = abandoned
+			default:
+				g.close(now.plus(max(g.asked, g.m.p.lease)))
+			}
+		}
+	}
+}
