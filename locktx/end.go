@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/interlock-go/interlock"
 )
 
 // probeTime bounds the question whether a connection still answers after a COMMIT that failed.
@@ -16,8 +18,14 @@ const probeTime = time.Second
 
 // Commit commits the transaction and completes it. It returns nil if it was committed and all its locks were released, and an
 // [*OutcomeError] if it was sent and anything is not as it should be. After the end of Begin's context, or when a lease of Hold
-// was lost or released meanwhile, it rolls back instead and returns why. It is waited for until a moment after that context ends; then the outcome is Unknown. A second Commit, or one
+// was lost or released meanwhile or its client is being closed, it rolls back instead and returns why. A second Commit, or one
 // after Rollback, returns sql.ErrTxDone.
+//
+// The database is waited for until a moment after that context ends, and where locks are bound to the transaction for as long
+// as they would last without another renewal, but for five seconds at least: nobody is kept waiting for a database that hangs.
+// The outcome is Unknown then, and the locks run out. For COMMITs that may take longer than a lease, take the locks with a longer
+// one. While the COMMIT is under way, neither the end of MaxHold nor Client.Close gives the locks back
+// ([interlock.Lease.Pending]).
 //
 // A database that answers a COMMIT with an error has rolled back. If the connection does not answer any more, or the database
 // itself says that it cannot tell, the outcome is Unknown. A call of the driver that hangs is left behind in a goroutine,
@@ -26,27 +34,48 @@ func (t *Tx) Commit() error {
 	if !t.claim() {
 		return sql.ErrTxDone
 	}
-	if why := t.unfit(); why != nil {
+	limit, over, why := t.embark()
+	defer over()
+	if why != nil {
 		_, lost := t.rollback()
 		return errors.Join(fmt.Errorf("locktx: rolled back instead of committed: %w", why), other(why, lost))
 	}
-	return t.commit()
+	return t.commit(limit)
 }
 
-// unfit says why t must not be committed, or nil.
-func (t *Tx) unfit() error {
-	if t.ctx.Err() != nil {
-		return whyEnded(t.ctx)
-	}
+// embark makes sure that nobody gives t's locks back until over is called, or says why t must not be committed. limit is how long
+// the COMMIT may take: 0 for as long as it likes, because it keeps nobody waiting.
+func (t *Tx) embark() (limit time.Duration, over func(), why error) {
 	t.mu.Lock()
 	holds := slices.Clone(t.holds)
 	t.mu.Unlock()
-	for _, l := range holds {
-		if err := l.Err(); err != nil {
-			return fmt.Errorf("the lock %q: %w", l.Name(), err)
+	var overs []func()
+	over = func() {
+		for _, each := range overs {
+			each()
 		}
 	}
-	return nil
+	if t.ctx.Err() != nil {
+		return 0, over, whyEnded(t.ctx)
+	}
+	for _, l := range holds {
+		limit = max(limit, patience, lasts(l))
+		each, err := l.Pending()
+		if err != nil {
+			return 0, over, fmt.Errorf("the lock %q: %w", l.Name(), err)
+		}
+		overs = append(overs, each)
+	}
+	return limit, over, nil
+}
+
+// lasts is for how long l is held without another renewal.
+func lasts(l *interlock.Lease) time.Duration {
+	end := l.Deadline()
+	if end.IsZero() {
+		return unleased
+	}
+	return time.Until(end)
 }
 
 // Rollback rolls the transaction back and completes it. It is waited for until a moment after the end of Begin's context, and
@@ -78,16 +107,25 @@ func (t *Tx) ask(call func() answer) <-chan answer {
 	return said
 }
 
-// commit is Commit for who may.
-func (t *Tx) commit() error {
+// commit is Commit for who may. 0 is no limit.
+func (t *Tx) commit(limit time.Duration) error {
 	bounded, cancel := graceful(t.ctx)
 	defer cancel()
+	var late <-chan time.Time
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		late = timer.C
+	}
 	var a answer
 	select {
 	case a = <-t.ask(t.commitNow):
 	case <-bounded.Done():
 		t.stop() // some drivers end the call with it
 		a = answer{Unknown, fmt.Errorf("the database did not answer the COMMIT in time: %w", whyEnded(t.ctx))}
+	case <-late: // the locks are held still, and others wait for them
+		t.stop()
+		a = answer{Unknown, fmt.Errorf("the database did not answer the COMMIT in %v, for which its locks last", limit.Round(time.Millisecond))}
 	}
 	lost := t.complete(bounded, a.outcome, a.outcome != Unknown)
 	if err := errors.Join(a.err, lost); err != nil {

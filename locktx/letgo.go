@@ -14,8 +14,11 @@ const (
 	// the engine, and all of it is over 50 ms after the end.
 	grace = 40 * time.Millisecond
 
-	// patience is how long a ROLLBACK and the release of locks are waited for if the context never ends.
+	// patience is how long a ROLLBACK and the release of locks are waited for if the context never ends, and a COMMIT at least.
 	patience = 5 * time.Second
+
+	// unleased is how long a COMMIT is waited for under a lock that ends with its process only: the default lease.
+	unleased = 30 * time.Second
 )
 
 // graceful returns a context that ends a moment after ctx.

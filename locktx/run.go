@@ -40,7 +40,7 @@ type Options struct {
 // Guard it is nil, because the guard kept everybody else out to the end.
 //
 // When the outcome is Unknown the lock is not released: it runs out with its lease. Run returns at most 50 ms after the end of
-// ctx and of fn, also when the database hangs.
+// ctx and of fn, also when the database hangs; see [Tx.Commit] for how long a COMMIT is waited for if ctx does not end.
 func Run(
 	ctx context.Context, db *sql.DB, m *interlock.Mutex, opts *Options, fn func(ctx context.Context, tx *sql.Tx) error,
 ) error {
@@ -65,13 +65,10 @@ func Run(
 		r.opts.Resource = lease.Name()
 	}
 	work := lease.Context(ctx)
-	tx, err := begin(ctx, work, db, r.opts.TxOptions)
-	if err != nil { // nothing was done, so there is nothing to wait for
-		bounded, cancel := graceful(ctx)
-		defer cancel()
-		return errors.Join(err, letGo(bounded, []*interlock.Lease{lease}, false))
+	tx, err := r.begin(ctx, work, db)
+	if err != nil {
+		return err
 	}
-	tx.Hold(lease)
 	return r.within(work, tx)
 }
 
@@ -80,6 +77,23 @@ type run struct {
 	opts  Options
 	lease *interlock.Lease
 	fn    func(ctx context.Context, tx *sql.Tx) error
+}
+
+// begin starts the transaction and binds the lock to it. If it does not come to that, also because the driver panics, the lock is
+// given back: nothing was done, so there is nothing to wait for.
+func (r *run) begin(ctx, work context.Context, db *sql.DB) (tx *Tx, err error) {
+	defer func() {
+		if tx == nil {
+			bounded, cancel := graceful(ctx)
+			defer cancel()
+			err = errors.Join(err, letGo(bounded, []*interlock.Lease{r.lease}, false))
+		}
+	}()
+	tx, err = begin(ctx, work, db, r.opts.TxOptions)
+	if err == nil {
+		tx.Hold(r.lease)
+	}
+	return tx, err
 }
 
 // within does the work in a transaction that has begun, and ends it.

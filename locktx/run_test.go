@@ -3,9 +3,7 @@ package locktx
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -118,96 +116,21 @@ func TestRun_WhoseLockIsLost_RollsBack_AndSaysSo(t *testing.T) {
 	})
 }
 
-func TestRun_WhoseLockIsLostDuringTheCommit_SaysThatItWasCommitted(t *testing.T) {
+func TestRun_WhoseDriverPanicsAtTheBeginning_UnlocksAndClosesTheConnection(t *testing.T) {
 	staged(t, func(t *testing.T, s *stage) {
-		m := s.locks.Mutex("a", &interlock.LockOptions{MaxHold: time.Minute})
-		s.f.commit = func() error {
-			time.Sleep(2 * time.Minute) // virtual
-			return nil
-		}
-		err := Run(t.Context(), s.db, m, nil, func(context.Context, *sql.Tx) error { return nil })
-		if !errors.Is(err, interlock.ErrLost) || OutcomeOf(err) != Committed {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
-// sqlError is an error as drivers of PostgreSQL have it.
-type sqlError string
-
-func (e sqlError) Error() string    { return "SQLSTATE " + string(e) }
-func (e sqlError) SQLState() string { return string(e) }
-
-func TestRun_WhoseCommitFails_UnlocksOnlyIfTheDatabaseHasAnswered(t *testing.T) {
-	tests := map[string]struct {
-		err  error
-		cut  bool
-		want Outcome
-	}{
-		"refused":                         {sqlError("40001"), false, RolledBack},
-		"an error of its own":             {errors.New("commit unexpectedly resulted in rollback"), false, RolledBack},
-		"bad connection":                  {driver.ErrBadConn, false, Unknown},
-		"broken, as another error":        {errors.New("unexpected EOF"), true, Unknown},
-		"the server cannot tell":          {sqlError("40003"), false, Unknown},
-		"the connection failed":           {fmt.Errorf("commit: %w", sqlError("08006")), false, Unknown},
-		"an operator ended it":            {sqlError("57P01"), false, Unknown},
-		"refused, and the session broke":  {sqlError("40001"), true, Unknown},
-		"something else has ended before": {sql.ErrTxDone, false, Unknown},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			staged(t, func(t *testing.T, s *stage) {
-				s.f.commit = func() error {
-					if test.cut {
-						s.f.cut()
-					}
-					return test.err
+		s.f.begin = func() error { panic("a bug of the driver") }
+		func() {
+			defer func() {
+				if r := recover(); r != "a bug of the driver" {
+					t.Errorf("recovered %v", r)
 				}
-				start := time.Now()
-				err := s.run(t.Context(), fine)
-				if OutcomeOf(err) != test.want || !errors.Is(err, test.err) {
-					t.Errorf("got %v", err)
-				}
-				if test.want == RolledBack {
-					s.wantFree(true, "afterwards")
-					return
-				}
-				s.wantRunsOut(start)
-			})
-		})
-	}
-}
-
-// wantRunsOut fails unless the lock, which was taken at the instant since, becomes free with its lease and not before.
-func (s *stage) wantRunsOut(since time.Time) {
-	s.t.Helper()
-	l, err := s.other.Lock(context.Background(), "a")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if got := time.Since(since); got < 29*time.Second || got > 31*time.Second {
-		s.t.Errorf("the lock was free after %v, want its lease of 30 s", got)
-	}
-	_ = l.Unlock(context.Background())
-}
-
-func TestRun_WhoseCommitHangs_ReturnsWithItsContext_AndTheLockRunsOut(t *testing.T) {
-	staged(t, func(t *testing.T, s *stage) {
-		proceed := make(chan struct{})
-		defer close(proceed)
-		s.f.commit = func() error { <-proceed; return nil }
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		start := time.Now()
-		err := s.run(ctx, fine)
-		if OutcomeOf(err) != Unknown || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
+			}()
+			_ = s.run(t.Context(), fine)
+		}()
+		s.wantFree(true, "afterwards")
+		if n := s.f.count("close"); n != 1 {
+			t.Errorf("closed %d connections, want the one", n)
 		}
-		if got := time.Since(start) - time.Minute; got > 50*time.Millisecond {
-			t.Errorf("it returned %v after its context", got)
-		}
-		s.wantFree(false, "afterwards")
-		s.wantRunsOut(start.Add(time.Minute)) // it was renewed until then
 	})
 }
 

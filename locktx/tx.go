@@ -66,7 +66,16 @@ func beginOnce(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx
 	}
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(start, stop)
+	returned := false
+	defer func() {
+		if !returned {
+			forget()
+			stop()
+			discard(conn)
+		}
+	}()
 	tx, err := conn.BeginTx(inner, opts)
+	returned = true
 	if !forget() { // start ended, so database/sql is rolling back if it has begun
 		if err == nil {
 			_ = tx.Rollback() // whichever comes first; nothing has been done in it
@@ -79,6 +88,17 @@ func beginOnce(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx
 		return nil, err
 	}
 	return &Tx{Tx: tx, ctx: ctx, conn: conn, stop: stop}, nil
+}
+
+// discard closes the driver's own connection after the driver has panicked in it. database/sql counts it as in use for ever then,
+// and its Conn.Close would wait for ever; but the server is not to keep a session that nobody ends.
+func discard(conn *sql.Conn) {
+	_ = conn.Raw(func(of any) error { // what it says is of no use: the panic goes on
+		if c, is := of.(driver.Conn); is {
+			_ = c.Close()
+		}
+		return nil
+	})
 }
 
 // OnCompletion has fn called with the outcome once the transaction is complete, in the order of registration, while the leases
