@@ -25,7 +25,8 @@
 // # What it cannot do
 //
 // Transactions that were begun outside of GORM, or before Use, are unknown to it. The pool must be a *sql.DB: with plugins that put
-// pools of their own there, Use fails.
+// pools of their own there, Use fails. At a deadline that only the transaction has (Config.DefaultTransactionTimeout) the waiting in
+// Lock ends, and nothing is committed after it; a statement that is under way ends with the context of its own.
 package gormlock
 
 import (
@@ -34,6 +35,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/locktx"
@@ -95,7 +97,9 @@ func (p *pool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool,
 	if err != nil {
 		return nil, err
 	}
-	return &transaction{Tx: tx, db: p.DB}, nil
+	t := &transaction{Tx: tx, db: p.DB}
+	t.end, t.ends = ctx.Deadline()
+	return t, nil
 }
 
 // GetDBConn is what gorm.DB.DB returns.
@@ -105,6 +109,9 @@ func (p *pool) GetDBConn() (*sql.DB, error) { return p.DB, nil }
 type transaction struct {
 	*locktx.Tx
 	db *sql.DB
+
+	end  time.Time // the deadline that it was begun with, if it ends so
+	ends bool
 
 	mu    sync.Mutex       // guards owner; held while a lock is waited for, as the statements of a transaction follow each other
 	owner *interlock.Lease // whose owner is the transaction's; nil before its first lock
@@ -134,9 +141,20 @@ func of(tx *gorm.DB) (*transaction, error) {
 	return t, nil
 }
 
+// inTime returns ctx with the transaction's deadline, of which a statement's context knows nothing if GORM has set it
+// (Config.DefaultTransactionTimeout).
+func (t *transaction) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !t.ends {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, t.end)
+}
+
 // Lock waits until m is held, and keeps it until the transaction of tx has completed. The waiting ends with the context of tx
-// (gorm.DB.WithContext); the error is then as that of Mutex.Lock, and the transaction should be rolled back. All locks of one
-// transaction have one owner, so one that it holds already is held once more at once. Do not unlock the lease yourself.
+// (gorm.DB.WithContext) and at the deadline with which the transaction was begun; the error is then as that of Mutex.Lock, and the
+// transaction should be rolled back. If the transaction has completed meanwhile, the lock is released and the error matches
+// sql.ErrTxDone. All locks of one transaction have one owner, so one that it holds already is held once more at once. Do not
+// unlock the lease yourself.
 func Lock(tx *gorm.DB, m *interlock.Mutex) (*interlock.Lease, error) {
 	t, err := of(tx)
 	switch {
@@ -147,7 +165,8 @@ func Lock(tx *gorm.DB, m *interlock.Mutex) (*interlock.Lease, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ctx := tx.Statement.Context
+	ctx, cancel := t.inTime(tx.Statement.Context)
+	defer cancel()
 	if t.owner != nil {
 		ctx = t.owner.Context(ctx)
 	}
@@ -155,11 +174,22 @@ func Lock(tx *gorm.DB, m *interlock.Mutex) (*interlock.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Hold(l)
+	if err := l.Err(); err != nil { // the transaction had completed, or the lock is lost already
+		return nil, notHeld(l, err)
+	}
 	if t.owner == nil {
 		t.owner = l
 	}
-	t.Hold(l)
 	return l, nil
+}
+
+// notHeld says why a lock that was got is not held any more.
+func notHeld(l *interlock.Lease, err error) error {
+	if errors.Is(err, interlock.ErrReleased) {
+		err = sql.ErrTxDone
+	}
+	return fmt.Errorf("gormlock: lock %q: %w", l.Name(), err)
 }
 
 // Hold binds a lease that was taken before to the transaction of tx, as locktx.Tx.Hold does.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/locktx"
@@ -41,9 +42,12 @@ func open(t *testing.T, config *gorm.Config) (db *gorm.DB, locks, other *interlo
 	return db, client(t), client(t)
 }
 
+// url is of the lock engine that the clients of one test share.
+func url(t *testing.T) string { return "mem://" + strings.ReplaceAll(t.Name(), "/", "_") }
+
 func client(t *testing.T) *interlock.Client {
 	t.Helper()
-	c, err := interlock.Open(t.Context(), "mem://"+strings.ReplaceAll(t.Name(), "/", "_"), nil)
+	c, err := interlock.Open(t.Context(), url(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +123,72 @@ func TestLock_OfATransactionThatPanics_IsReleased(t *testing.T) {
 	}()
 	if !free(t, other) {
 		t.Error("the lock is still held")
+	}
+}
+
+func TestLock_OfATransactionThatEndsMeanwhile_IsReleased_AndSaysSo(t *testing.T) {
+	db, locks, other := open(t, &gorm.Config{})
+	if err := db.Use(New()); err != nil {
+		t.Fatal(err)
+	}
+	held, err := other.Lock(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := db.Begin()
+	watched, waits := waiting(t)
+	got := make(chan error, 1)
+	go func() { // ends when held does
+		l, err := Lock(tx, watched.Mutex("a", nil))
+		if l != nil {
+			t.Errorf("the lease is %v", l.Err())
+		}
+		got <- err
+	}()
+	<-waits
+	if err := tx.Commit().Error; err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; !errors.Is(err, sql.ErrTxDone) {
+		t.Errorf("got %v", err)
+	}
+	if !free(t, locks) {
+		t.Error("the lock is still held")
+	}
+}
+
+// waiting opens one more client, and a channel that is closed when it begins to wait.
+func waiting(t *testing.T) (*interlock.Client, <-chan struct{}) {
+	t.Helper()
+	begun := make(chan struct{})
+	opts := &interlock.Options{Observer: &interlock.Observer{
+		Waiting: func(context.Context, interlock.Event) { close(begun) },
+	}}
+	c, err := interlock.Open(t.Context(), url(t), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c, begun
+}
+
+func TestLock_EndsItsWaitAtTheDeadlineOfTheTransaction(t *testing.T) {
+	db, locks, other := open(t, &gorm.Config{DefaultTransactionTimeout: 10 * time.Millisecond})
+	if err := db.Use(New()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Lock(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	tx := db.Begin()
+	if _, err := Lock(tx, locks.Mutex("a", nil)); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, interlock.ErrHeld) {
+		t.Errorf("got %v", err)
+	}
+	if err := tx.Rollback().Error; err != nil {
+		t.Error(err)
 	}
 }
 
