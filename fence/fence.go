@@ -23,6 +23,17 @@
 //   - Check again with every write, in one atomic step with the write. [SQLGuard] does that in the transaction of the write,
 //     [MemoryGuard.Do] under a lock of the process, Guard of package redislock in one script.
 //
+// # Savepoints, and databases with several primaries
+//
+// A check in SQL goes with what it is in: ROLLBACK TO a savepoint that is older than the check undoes the mark and frees the row, so
+// that a newer holder may come while the transaction goes on. Check outside of every savepoint, nested transactions of a mapper
+// (GORM) included, or check again after each ROLLBACK TO, and give up if that is refused.
+//
+// A row lock is that of one server. Where several servers take writes at once (Galera, group replication with several primaries,
+// bidirectional replication) two holders can pass on two of them, and each reads what the other has not sent yet; the conflict is
+// found at the COMMIT at best, and only if both have changed the same row. Send every transaction that checks to one and the same
+// primary. A primary that was promoted without the last transactions has lost their marks and their data alike.
+//
 // # What it promises
 //
 // With growing tokens: once a holder has passed, no write of an older one takes effect on that resource, and no reader

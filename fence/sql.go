@@ -111,6 +111,9 @@ func (g *SQLGuard) Schema() string { return g.text.create }
 // At READ UNCOMMITTED nothing can be promised about what is read. Transactions that check several resources should do so in
 // one order, or the database may have to end one of two that wait for each other (a deadlock).
 //
+// Within a savepoint a check lasts only as long as that is not rolled back; on several primaries at once it does not protect. See
+// the package documentation.
+//
 // An error that is no *StaleError is the database's, wrapped: nothing is known then, and tx should be rolled back.
 func (g *SQLGuard) Check(ctx context.Context, tx *sql.Tx, resource string, s Stamp) error {
 	if err := g.usable(); err != nil {

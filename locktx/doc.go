@@ -14,9 +14,10 @@
 // # What is promised
 //
 // A lock is released only after the database has answered the COMMIT or the ROLLBACK, also on a panic, on runtime.Goexit and
-// when the context ends. When nobody can know whether the COMMIT was done (the connection broke, or the database did not answer
-// in time) the lock is not released: it is renewed no more and runs out ([interlock.Lease.Abandon]), so that whatever is
-// still under way has the rest of the lease to end in. When the connection breaks before a COMMIT was sent the transaction can
+// when the context ends. Neither [interlock.Client.Close] nor the end of MaxHold gives it back while a COMMIT is under way. When
+// nobody can know whether the COMMIT was done (the connection broke, or the database did not answer in time, see [Tx.Commit]) the
+// lock is not released: it is renewed no more and runs out ([interlock.Lease.Abandon]), so that whatever is still under way has
+// the rest of the lease to end in. When the connection breaks before a COMMIT was sent the transaction can
 // only be rolled back, and the lock is released; the database may need a moment longer to undo it, in which its own row locks
 // keep others out.
 //

@@ -66,7 +66,7 @@ var (
 )
 
 func (c *fakeConn) Prepare(string) (driver.Stmt, error) { return nil, errors.New("not in this fake") }
-func (c *fakeConn) Close() error                        { var none func() error; return c.f.note("close", &none) }
+func (c *fakeConn) Close() error                        { return c.f.note("close", new(func() error)) }
 func (c *fakeConn) Begin() (driver.Tx, error)           { return nil, errors.New("not in this fake") }
 func (c *fakeConn) Commit() error                       { return c.f.note("commit", &c.f.commit) }
 func (c *fakeConn) Rollback() error                     { return c.f.note("rollback", &c.f.rollback) }
