@@ -66,10 +66,12 @@ var (
 )
 
 func (c *fakeConn) Prepare(string) (driver.Stmt, error) { return nil, errors.New("not in this fake") }
-func (c *fakeConn) Close() error                        { return c.f.note("close", new(func() error)) }
-func (c *fakeConn) Begin() (driver.Tx, error)           { return nil, errors.New("not in this fake") }
-func (c *fakeConn) Commit() error                       { return c.f.note("commit", &c.f.commit) }
-func (c *fakeConn) Rollback() error                     { return c.f.note("rollback", &c.f.rollback) }
+
+func (c *fakeConn) Close() error { return c.f.note("close", new(func() error)) }
+
+func (c *fakeConn) Begin() (driver.Tx, error) { return nil, errors.New("not in this fake") }
+func (c *fakeConn) Commit() error             { return c.f.note("commit", &c.f.commit) }
+func (c *fakeConn) Rollback() error           { return c.f.note("rollback", &c.f.rollback) }
 
 func (c *fakeConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
 	if err := c.f.note("begin", &c.f.begin); err != nil {
