@@ -61,7 +61,8 @@ func (l *Lease) upgrade(ctx context.Context, start instant) error {
 
 // Downgrade turns the write into a read, and nobody gets in between. The token stays. A hold that was upgraded has the
 // upgradeable read again; any other has a plain read, which cannot be upgraded. When Downgrade has returned nil other readers
-// can get in, unless the owner has further holds that write.
+// can get in, unless the owner has further holds that write, or had one with a LossDelay that was lost: they stay out until
+// that is over. A MinHold goes on with the read.
 //
 // If the engine does not answer, the error matches ErrUnavailable: either nothing has changed, or, if Stamp says Shared by
 // then, the hold reads, and the write is being given back in the background. If it turns out that the write had been lost,
@@ -79,7 +80,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 		c.unlock()
 		return wrap("downgrade", l.m.key, err)
 	}
-	var left *grant
+	var left *word
 	if l.pair != nil {
 		left = l.goBack()
 		c.unlock()
@@ -154,7 +155,7 @@ func (l *Lease) turn(ctx context.Context, mode driver.Mode, start instant) (w *w
 
 // turnTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be given back.
 // The caller holds Client.mu.
-func (l *Lease) turnTo(g *grant) (left *grant) {
+func (l *Lease) turnTo(g *grant) (left *word) {
 	had := l.g
 	if g.m.p.share.mode == driver.Exclusive {
 		stays := &Lease{m: had.m, owner: l.owner, g: had, pass: l.pass, since: l.since, end: l.end, inner: true, pair: l}
@@ -165,16 +166,16 @@ func (l *Lease) turnTo(g *grant) (left *grant) {
 		return nil
 	}
 	l.moveTo(g)
-	return l.m.c.vacated(had)
+	return l.leaves(had)
 }
 
 // goBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and is to be given
 // back. The caller holds Client.mu.
-func (l *Lease) goBack() (left *grant) {
+func (l *Lease) goBack() (left *word) {
 	had, stays := l.g, l.part()
 	stays.g.holds.remove(ofGrant, stays)
 	l.moveTo(stays.g)
-	return l.m.c.vacated(had)
+	return l.leaves(had)
 }
 
 // moveTo makes l a hold on g instead of the one that it was on. The caller holds Client.mu.
@@ -194,94 +195,58 @@ func (l *Lease) moveTo(g *grant) {
 	c.reschedule(g)
 }
 
-// vacated ends g in this process if nobody holds it any more, and returns it then: it is to be given back, which counts as
-// background from now on. Its MinHold goes on with what its holder has now. The caller holds Client.mu.
-func (c *Client) vacated(g *grant) *grant {
+// leaves has what becomes of had, which l was on before a downgrade: nothing as long as another hold is on it, and otherwise
+// what is to be awaited, for it is to be given back. Its MinHold, also that of a hold which has ended, goes on with what l has
+// now. A LossDelay stays with had, which is closed to readers too until that is over. The caller holds Client.mu.
+func (l *Lease) leaves(had *grant) (left *word) {
+	c := l.m.c
+	r, now := c.rests[had], c.now()
+	w := &word{l: &Lease{m: had.m, g: had, owner: l.owner}, until: had.deadline()}
+	if !c.vacated(had) {
+		return nil
+	}
+	if r != nil && r.until > now {
+		l.g.close(r.until)
+		w.keep = max(0, r.delay.since(now))
+	}
+	return w
+}
+
+// vacated ends g in this process if nobody holds it any more, and reports whether it is to be given back, which counts as
+// background from now on. The caller holds Client.mu.
+func (c *Client) vacated(g *grant) bool {
 	switch {
 	case g.phase == gone:
-		return nil
+		return false
 	case g.holds.first != nil:
 		c.reschedule(g)
-		return nil
+		return false
 	case g.phase == abandoned:
 		g.leave()
-		return nil
+		return false
 	}
 	g.drop()
 	c.background.Add(1)
-	return g
+	return true
 }
 
 // giveLeft gives back what a downgrade has left, and waits for the engine's word.
-func (l *Lease) giveLeft(ctx context.Context, left *grant) error {
+func (l *Lease) giveLeft(ctx context.Context, left *word) error {
 	if left == nil {
 		return nil
 	}
-	c := l.m.c
-	c.lock()
-	until := left.deadline()
-	c.unlock()
-	gives := word{l: &Lease{m: left.m, g: left, owner: l.owner}, until: until}
-	err := gives.await(ctx)
+	err := left.await(ctx)
 	var lost *LostError
 	if !errors.As(err, &lost) {
 		return err
 	}
+	c := l.m.c
 	c.lock()
 	defer c.unlock()
 	if l.check(c.now()); l.ended() == nil {
 		c.end(l.g, lost.Reason)
 	}
 	return l.ended()
-}
-
-// part takes the pair of an upgraded hold apart, and returns the inner one. The caller holds Client.mu.
-func (l *Lease) part() *Lease {
-	inner := l.pair
-	l.pair, inner.pair = nil, nil
-	return inner
-}
-
-// whole takes the pair apart of which l is one: it is lost. It returns the user's hold, and the grant of the other one, which
-// is to be vacated when that has ended. The caller holds Client.mu.
-func (l *Lease) whole() (outer *Lease, other *grant) {
-	if l.inner {
-		outer = l.pair
-		outer.part()
-		l.release(l.m.c.now())
-		return outer, outer.g
-	}
-	inner := l.part()
-	inner.release(l.m.c.now())
-	return l, inner.g
-}
-
-// vacate gives back g, on which lost rested too, if nobody holds it any more, once the contexts of the holders have been
-// cancelled. The caller holds Client.mu.
-func (c *Client) vacate(g *grant, lost *Lease) {
-	g.delay(lost, c.now())
-	keep := g.keep()
-	if left := c.vacated(g); left != nil {
-		give := left.release()
-		give.Keep = keep
-		c.settleAfter(give)
-	}
-}
-
-// grants are what l rests on. The caller holds Client.mu.
-func (l *Lease) grants() []*grant {
-	if l.pair != nil {
-		return []*grant{l.g, l.pair.g}
-	}
-	return []*grant{l.g}
-}
-
-// trusted is the end of the trust in all that l rests on. The caller holds Client.mu.
-func (l *Lease) trusted() instant {
-	if l.pair != nil {
-		return min(l.g.deadline(), l.pair.g.deadline())
-	}
-	return l.g.deadline()
 }
 
 // acquire asks the engine for f.

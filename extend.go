@@ -3,47 +3,77 @@ package interlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // Extend makes sure that the hold lasts at least d from now: that Deadline is no earlier, once it has returned nil. On a
 // hold with NoRenew this moves its end; beyond the MaxHold nothing goes. It costs one round trip on engines with leases,
 // and none elsewhere: there a renewed hold lasts as long as its session or process anyway. An error that matches
-// ErrUnavailable changes nothing that was known.
+// ErrUnavailable changes nothing that was known. If an upgrade or a downgrade comes in between, what the hold has after it is
+// extended, at the cost of further round trips.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if d <= 0 || d > longest {
 		return fmt.Errorf("interlock: extend %q: the duration %v must be more than 0 and at most %v", l.Name(), d, longest)
 	}
 	c := l.m.c
-	c.lock()
-	now := c.now()
-	l.check(now)
-	ended, end, grants := l.ended(), now.plus(d), l.grants()
-	c.unlock()
-	if ended != nil {
-		return ended
-	}
-	if last := l.last(); end > last {
-		return fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Name(), d, last.since(now).Round(time.Millisecond))
-	}
-	if c.renewer != nil {
-		for _, g := range grants {
-			if err := c.renewNow(ctx, g, leaseFor(d)); err != nil {
-				return err
-			}
+	end := c.reading().plus(d)
+	for {
+		grants, err := l.mayLast(d, end)
+		if err != nil {
+			return err
+		}
+		err = c.renewAll(ctx, grants, leaseFor(d))
+		if last, ended := l.extended(grants, end, err); last {
+			return ended
 		}
 	}
-	return l.moveEnd(end)
 }
 
-// moveEnd lengthens a fixed lease to end, if the hold still lives.
-func (l *Lease) moveEnd(end instant) error {
+// mayLast returns what l rests on, or says why it cannot last until end, which was d away.
+func (l *Lease) mayLast(d time.Duration, end instant) ([]*grant, error) {
+	c := l.m.c
+	c.lock()
+	defer c.unlock()
+	now := c.now()
+	l.check(now)
+	if err := l.ended(); err != nil {
+		return nil, err
+	}
+	if last := l.last(); end > last {
+		return nil, fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Name(), d, last.since(now).Round(time.Millisecond))
+	}
+	return l.grants(), nil
+}
+
+// renewAll renews each of the grants for at least lease, where the engine has leases.
+func (c *Client) renewAll(ctx context.Context, grants []*grant, lease time.Duration) error {
+	if c.renewer == nil {
+		return nil
+	}
+	for _, g := range grants {
+		if err := c.renewNow(ctx, g, lease); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extended takes in what came of renewing grants: nothing counts if an upgrade or a downgrade has come in between, because the
+// hold rests on others then; otherwise that was all. A fixed lease is lengthened to end, if the hold still lives.
+func (l *Lease) extended(grants []*grant, end instant, err error) (last bool, ended error) {
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
-	if err := l.ended(); err != nil {
-		return err
+	now := l.ended()
+	switch {
+	case now == nil && !slices.Equal(grants, l.grants()):
+		return false, nil
+	case err != nil:
+		return true, err
+	case now != nil:
+		return true, now
 	}
 	if l.m.p.noRenew && end > l.end {
 		l.end = end
@@ -53,5 +83,5 @@ func (l *Lease) moveEnd(end instant) error {
 		l.pair.end = l.end
 		c.reschedule(l.pair.g)
 	}
-	return nil
+	return true, nil
 }

@@ -148,6 +148,9 @@ func (l *Lease) last() instant {
 
 // check notices that the hold's time is over. The caller holds Client.mu.
 func (l *Lease) check(now instant) {
+	if l.pair != nil { // the read below an upgrade may end first
+		l.m.c.expire(l.pair.g, now)
+	}
 	if l.ended() == nil {
 		l.m.c.expire(l.g, now)
 	}
@@ -220,14 +223,19 @@ func (l *Lease) release(now instant) {
 // lose ends the hold as a loss. The caller holds Client.mu.
 func (l *Lease) lose(reason LostReason, cause error) {
 	c := l.m.c
+	var inner *Lease
 	var other *grant
 	if l.pair != nil {
-		l, other = l.whole()
+		l, inner, other = l.whole()
 	}
 	if l.pending > 0 {
 		l.g.phase = abandoned
 	}
 	lost := l.lostError(reason, cause)
+	if inner != nil {
+		inner.loss = lost // for who is just asking for more time on its grant
+		inner.finish(c.now())
+	}
 	l.loss = lost
 	l.finish(c.now())
 	if other != nil {

@@ -18,7 +18,8 @@ import (
 // this process, held by nobody, and is given on at the end of the rest.
 type rest struct {
 	until instant
-	stays bool // nobody holds the grant any more, and it stays here
+	delay instant // the part of it that follows a loss
+	stays bool    // nobody holds the grant any more, and it stays here
 }
 
 // resolveRests takes MinHold and LossDelay into p, or says what is wrong with them.
@@ -59,7 +60,10 @@ func (g *grant) close(until instant) {
 // delay keeps g from others because l, one of its holds, is being lost. The caller holds Client.mu.
 func (g *grant) delay(l *Lease, now instant) {
 	if l.m.p.lossDelay > 0 {
-		g.close(now.plus(l.m.p.lossDelay))
+		until := now.plus(l.m.p.lossDelay)
+		g.close(until)
+		r := g.m.c.rests[g]
+		r.delay = max(r.delay, until)
 	}
 }
 

@@ -24,7 +24,7 @@ type waiter struct {
 
 	beside *grant // what its owner has, beside which it asks; nil if it asks on its own
 	turns  *Lease // the hold that is to have what it asks for; nil if it gets one of its own
-	left   *grant // what turns had and nobody holds now, to be given back; guarded by Client.mu
+	left   *word  // on what turns had and nobody holds now, which is to be given back; guarded by Client.mu
 
 	blocker *Lease     // the hold of this process that was in the way when w came; nil if none; guarded by Client.mu
 	told    *HeldError // who is in the way, as the engine last said; nil if it has not; guarded by Client.mu
