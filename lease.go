@@ -42,7 +42,8 @@ type Lease struct {
 type heirs struct {
 	lost  chan struct{} // made when asked for
 	works []*work
-	turns *waiter // that asks for the hold's other mode; see convert.go
+	turns *waiter   // that asks for the hold's other mode; see convert.go
+	gives *condWait // that gives it up, when the engine has said that it may; see condwait.go
 }
 
 // work is a context made by Lease.Context.
@@ -211,97 +212,5 @@ func (l *Lease) forget(w *work) {
 	heirs := l.inherit()
 	if i := slices.Index(heirs.works, w); i >= 0 {
 		heirs.works = slices.Delete(heirs.works, i, i+1)
-	}
-}
-
-// release ends the hold because its owner, or Close, gives it up. The caller holds Client.mu.
-func (l *Lease) release(now instant) {
-	l.released = true
-	l.finish(now)
-}
-
-// lose ends the hold as a loss. The caller holds Client.mu.
-func (l *Lease) lose(reason LostReason, cause error) {
-	c := l.m.c
-	var inner *Lease
-	var other *grant
-	if l.pair != nil {
-		l, inner, other = l.whole()
-	}
-	if l.pending > 0 {
-		l.g.phase = abandoned
-	}
-	lost := l.lostError(reason, cause)
-	if inner != nil {
-		inner.loss = lost // for who is just asking for more time on its grant
-		inner.finish(c.now())
-	}
-	l.loss = lost
-	l.finish(c.now())
-	if other != nil {
-		c.vacate(other, l)
-	}
-	c.after(func() {
-		e := l.eventNow()
-		e.Err = lost
-		c.opts.Observer.lost(e)
-		c.opts.Logger.Error("interlock: lock lost", "lock", l.Name(), "engine", c.traits.Engine,
-			"token", l.Token(), "owner", l.owner.id, "reason", string(reason), "err", cause)
-	})
-}
-
-// lostError says that l was lost.
-func (l *Lease) lostError(reason LostReason, cause error) *LostError {
-	return &LostError{Kind: l.Kind(), Name: l.Name(), Token: l.token(), Reason: reason, Cause: cause}
-}
-
-// finish tells whoever waits for the end of the hold, and takes it out of its grant. What calls foreign code happens after
-// Client.mu is given up. The caller holds Client.mu.
-func (l *Lease) finish(now instant) {
-	c := l.m.c
-	l.end = now
-	l.g.holds.remove(ofGrant, l)
-	if l.g.holds.first == nil {
-		l.g.last = l
-	}
-	if l.heirs == nil {
-		return
-	}
-	if l.heirs.lost != nil && l.loss != nil {
-		close(l.heirs.lost)
-	}
-	if w := l.heirs.turns; w != nil && !w.answered {
-		w.leave()
-		w.answer(l.ended())
-	}
-	if len(l.heirs.works) > 0 {
-		c.cancelAfter(l.heirs.works, l.ended())
-		l.heirs.works = nil
-	}
-}
-
-// tellReleased tells the Observer that the hold was given up; err says what the engine has not confirmed.
-func (l *Lease) tellReleased(err error) {
-	told := l.m.c.opts.Observer.Released
-	if told == nil {
-		return
-	}
-	e := l.eventNow()
-	e.Err = err
-	told(e)
-}
-
-// eventNow is event for who does not hold Client.mu.
-func (l *Lease) eventNow() Event {
-	l.m.c.lock()
-	defer l.m.c.unlock()
-	return l.event()
-}
-
-// event describes the hold to an Observer. The caller holds Client.mu.
-func (l *Lease) event() Event {
-	return Event{
-		Kind: l.Kind(), Name: l.Name(), Class: l.m.p.class, Owner: l.owner.id, Token: l.token(),
-		Waited: l.waited, Held: l.m.c.reading().since(l.since), Local: l.local,
 	}
 }
