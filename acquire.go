@@ -13,8 +13,7 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 		c.unlock()
 		return nil, wrap("lock", m.key, ErrClosed)
 	}
-	if g := c.liveGrant(o, m.key); g != nil { // another goroutine of the same owner was quicker
-		g.admit(w.lease, w.since, c.now(), true)
+	if c.overtaken(w) {
 		c.unlock()
 		return w.lease, nil
 	}
@@ -42,6 +41,16 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 	return f.lead(ctx, w)
 }
 
+// overtaken gives w a hold on what its owner has by now, if another goroutine of that was quicker. The caller holds Client.mu.
+func (c *Client) overtaken(w *waiter) bool {
+	g := c.liveGrant(w.lease.owner, w.lease.m.key)
+	if g == nil {
+		return false
+	}
+	g.admit(w.lease, w.since, c.now(), true)
+	return true
+}
+
 // askAlone asks the engine for w and nobody else: a try, or a named owner, whom the engine itself has to tell apart.
 func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	c.lock()
@@ -56,6 +65,19 @@ func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, err
 	return c.ask(ctx, w, try)
 }
 
+// joinAlone asks the engine for w alone, and waits there. The caller holds Client.mu, which joinAlone gives up.
+func (c *Client) joinAlone(ctx context.Context, w *waiter) (*Lease, error) {
+	switch {
+	case c.closed:
+		c.unlock()
+		return nil, wrap("lock", w.lease.m.key, ErrClosed)
+	case c.overtaken(w):
+		c.unlock()
+		return w.lease, nil
+	}
+	return c.ask(ctx, w, false)
+}
+
 // ask is askAlone for who holds Client.mu, which ask gives up, and has seen that the client is open.
 func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	f := c.newFetch(w, try)
@@ -64,6 +86,8 @@ func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	c.alone[w] = struct{}{}
 	c.background.Add(1)
 	w.ready = make(chan struct{})
+	w.lease.owner.waits.Add(1)
+	defer w.lease.owner.waits.Add(-1)
 	if !try {
 		c.suspects(w.lease.owner)
 	}

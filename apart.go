@@ -73,10 +73,6 @@ func (m *Mutex) takeApart(ctx context.Context, o *owner, beside *grant, try bool
 	}
 	w := m.newWaiter(o, start)
 	w.beside = beside
-	if o != nil && !o.named {
-		o.waits.Add(1)
-		defer o.waits.Add(-1)
-	}
 	return c.askAlone(ctx, w, try)
 }
 

@@ -106,6 +106,29 @@ func TestDeadlock_IsNotTold_WhileOneWaitOfAnOwnerMayEnd(t *testing.T) {
 	})
 }
 
+// The same with an owner who has a name, and whose other wait is by another client.
+func TestDeadlock_IsNotTold_WhileAWaitByAnotherClientMayEnd(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		busy := mustLock(t, t.Context(), other, "busy")
+		mine := WithOwner(t.Context(), "A")
+		a := mustLock(t, mine, c, "a")
+		two := holdThen(t, t.Context(), c, "b", "a", 0)
+		synctest.Wait()
+		stuck, works := lockLater(mine, c, "b"), lockLater(mine, other, "busy")
+		time.Sleep(time.Hour) // virtual
+		stillWaits(t, stuck, "while its owner may get on")
+		stillWaits(t, two, "while the other may get on")
+		mustUnlock(t, busy)
+		mustUnlock(t, (<-works).lease)
+		mustUnlock(t, a)
+		if err := <-two; err != nil {
+			t.Error(err)
+		}
+		mustUnlock(t, (<-stuck).lease)
+	})
+}
+
 func TestDeadlock_IsNotTold_OfALongLine(t *testing.T) {
 	resting(t, func(t *testing.T, c, other *Client) {
 		last := mustLock(t, t.Context(), c, "4")

@@ -60,7 +60,8 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 // value is public; it has at most 255 bytes of valid UTF-8 and may be empty. It cannot be changed during a term.
 //
 // ctx bounds the waiting, and errors are those of [Mutex.Lock]: a *HeldError names the leader. A ctx that carries an owner
-// who leads already adds a hold to its term, whose value stays.
+// who leads already adds a hold to its term, whose value stays; so does a Campaign whose owner comes to lead by another one
+// while it waits.
 //
 // It costs one round trip, and one message when it has to wait.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {

@@ -264,3 +264,38 @@ func TestObserve_OnAnEngineThatTellsNothing_LooksEverySecond(t *testing.T) {
 		}
 	})
 }
+
+func TestCampaign_OfAnOwnerWhoLeadsByThen_AddsAHoldToItsTerm(t *testing.T) {
+	for name, in := range map[string]func(t *testing.T, c *Client) context.Context{
+		"anonymous": func(t *testing.T, c *Client) context.Context {
+			return mustLock(t, t.Context(), c, "a").Context(t.Context())
+		},
+		"named": func(t *testing.T, _ *Client) context.Context { return WithOwner(t.Context(), "host-1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+				other := peer(t, h, nil)
+				owner, cancel := context.WithTimeout(in(t, c), time.Hour) // virtual
+				defer cancel()
+				leader := mustLead(t, other, "other")
+				one := candidate(owner, c, "host-1")
+				synctest.Wait()
+				two := candidate(owner, c, "host-2")
+				synctest.Wait()
+				stranger := candidate(t.Context(), other, "other")
+				synctest.Wait()
+				mustUnlock(t, leader)
+				first, second := <-one, <-two // neither waits for the other to resign
+				if first.err != nil || second.err != nil || first.lease.Token() != second.lease.Token() {
+					t.Fatalf("the owner's two candidates: %+v, %+v", first, second)
+				}
+				wantLeader(t, other, first.lease, "host-1")
+				mustUnlock(t, first.lease)
+				synctest.Wait()
+				stillWaits(t, stranger, "while the owner has the other hold")
+				mustUnlock(t, second.lease)
+				mustUnlock(t, woken(t, "the stranger", stranger))
+			})
+		})
+	}
+}

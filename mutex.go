@@ -227,8 +227,7 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 		if try {
 			return m.tryOnce(ctx, o, start)
 		}
-		c.unlock()
-		return c.askAlone(ctx, m.newWaiter(o, start), false)
+		return c.joinAlone(ctx, m.newWaiter(o, start))
 	}
 	busy := c.queues[m.place()] != nil || c.passing(m) != nil
 	switch {

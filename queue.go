@@ -107,6 +107,22 @@ func (g *grant) admitOthers() {
 			}
 		})
 	}
+	g.admitAlone(o)
+}
+
+// admitAlone gives g to whoever else asks for it alone as the same owner: a candidate, who has a value of its own, but leads
+// already. What it asks for is undone. A named owner is let in by the engine, and a try does not wait. The caller holds
+// Client.mu.
+func (g *grant) admitAlone(o *owner) {
+	if o.named {
+		return
+	}
+	for w := range g.m.c.alone {
+		if w.lease.owner == o && w.lease.m.key == g.m.key && !w.own.r.Try {
+			w.leave()
+			w.grant(g, true)
+		}
+	}
 }
 
 // fail answers everybody in line with err. The caller holds Client.mu.
