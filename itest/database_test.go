@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -38,7 +37,7 @@ var (
 	mariaDB = &database{
 		name: "MariaDB", dialect: fence.MySQL,
 		levels: []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable},
-		addr:   once(func(t testing.TB) string { return servers.MariaDB(lasting{t}) }),
+		addr:   servers.Share(&lasting, servers.MariaDB),
 		open:   openMariaDB,
 		// INNODB_TRX would tell sessions apart, but shows what it was when nobody had asked for a tenth of a second.
 		waits: `SELECT CAST(VARIABLE_VALUE AS INT) FROM information_schema.GLOBAL_STATUS
@@ -48,7 +47,7 @@ var (
 	postgreSQL = &database{
 		name: "PostgreSQL", dialect: fence.PostgreSQL,
 		levels: []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable},
-		addr:   once(func(t testing.TB) string { return servers.Postgres(lasting{t}) }),
+		addr:   servers.Share(&lasting, servers.Postgres),
 		open:   openPostgreSQL,
 		waits: `SELECT COUNT(*) FROM pg_stat_activity
 			WHERE wait_event_type = 'Lock' AND pid = $1`,
@@ -62,21 +61,6 @@ var (
 	everywhere = []*database{mariaDB, postgreSQL, sqLite}
 	onServers  = []*database{mariaDB, postgreSQL}
 )
-
-// once makes what start returns the first time good for all tests.
-func once(start func(t testing.TB) string) func(t testing.TB) string {
-	var mu sync.Mutex
-	var addr string
-	return func(t testing.TB) string {
-		t.Helper()
-		mu.Lock()
-		defer mu.Unlock()
-		if addr == "" {
-			addr = start(t)
-		}
-		return addr
-	}
-}
 
 func openMariaDB(t testing.TB, addr string) *sql.DB {
 	t.Helper()

@@ -2,53 +2,14 @@ package mysqllock
 
 import (
 	"os"
-	"slices"
-	"sync"
 	"testing"
 
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
-// A server takes a second to start, so tests that do it no harm share one.
+var lasting servers.Lasting
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	for _, cleanup := range slices.Backward(cleanups) {
-		cleanup()
-	}
-	os.Exit(code)
-}
-
-var cleanups []func() // of what lasts for all tests
-
-// lasting is a test whose cleanups are for when all tests have ended.
-type lasting struct{ testing.TB }
-
-func (lasting) Cleanup(f func()) { cleanups = append(cleanups, f) }
-
-func (lasting) Failed() bool { return false }
-
-func (l lasting) TempDir() string {
-	dir, err := os.MkdirTemp("", "mysqllock")
-	if err != nil {
-		l.Fatal(err)
-	}
-	cleanups = append(cleanups, func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
-var shared struct {
-	mu     sync.Mutex
-	server *servers.MariaDBNode
-}
+func TestMain(m *testing.M) { os.Exit(lasting.Run(m)) }
 
 // sharedServer returns a server that must be left running.
-func sharedServer(t testing.TB) *servers.MariaDBNode {
-	t.Helper()
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if shared.server == nil {
-		shared.server = servers.MariaDBServer(lasting{t}, nil)
-	}
-	return shared.server
-}
+var sharedServer = servers.Share(&lasting, func(t testing.TB) *servers.MariaDBNode { return servers.MariaDBServer(t, nil) })

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/examples/internal/command"
 	"github.com/interlock-go/interlock/examples/internal/part"
 )
 
@@ -48,21 +49,21 @@ func (s *settings) onServers(ctx context.Context, stdout, stderr io.Writer) int 
 	stage, err := servers.NewStage()
 	if err != nil {
 		fmt.Fprintln(stderr, "flashsale:", err)
-		return exitFailed
+		return command.Failed
 	}
 	defer stage.Close()
 	at, stop, err := s.start(stage)
 	if err != nil {
 		fmt.Fprintln(stderr, "flashsale:", err)
 		if errors.Is(err, servers.ErrMissing) {
-			return exitMissing
+			return command.Missing
 		}
-		return exitFailed
+		return command.Failed
 	}
 	defer stop()
 	if err := s.run(ctx, at, stdout); err != nil {
 		fmt.Fprintln(stderr, "flashsale:", err)
-		return exitFailed
+		return command.Failed
 	}
 	return verifyByCommand(ctx, at, stdout, stderr)
 }
@@ -182,7 +183,7 @@ func verifyByCommand(ctx context.Context, at site, stdout, stderr io.Writer) int
 	exe, err := os.Executable()
 	if err != nil {
 		fmt.Fprintln(stderr, "flashsale:", err)
-		return exitFailed
+		return command.Failed
 	}
 	args := []string{"verify", "-item", at.Item, "-redis", at.Redis, "-mariadb", at.MariaDB, "-nats", at.NATS}
 	cmd := exec.CommandContext(ctx, exe, args...)
@@ -193,7 +194,7 @@ func verifyByCommand(ctx context.Context, at site, stdout, stderr io.Writer) int
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "flashsale:", err)
-		return exitFailed
+		return command.Failed
 	}
 	return 0
 }

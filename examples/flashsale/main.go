@@ -30,35 +30,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
+	"github.com/interlock-go/interlock/examples/internal/command"
 	"github.com/interlock-go/interlock/examples/internal/part"
-)
-
-// Exit codes: those of sysexits where there is one. Those of verify are its own.
-const (
-	exitFailed  = 1
-	exitUsage   = 64
-	exitMissing = 69
-
-	exitInterrupted = 130 // as shells have it
 )
 
 func main() {
 	part.Play(parts)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if ctx.Err() != nil {
-		code = exitInterrupted
-	}
-	stop()
-	os.Exit(code)
+	command.Main(run)
 }
 
 // run is the program. It returns its exit code.
@@ -66,8 +48,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "verify" {
 		return runVerify(ctx, args[1:], stdout, stderr)
 	}
-	flags := flag.NewFlagSet("flashsale", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("flashsale", stderr)
 	var s settings
 	flags.IntVar(&s.stock, "stock", 300, "items that there are")
 	flags.IntVar(&s.limit, "limit", 1, "items for each user")
@@ -77,22 +58,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.IntVar(&s.consumers, "consumers", 2, "processes that book orders")
 	flags.StringVar(&s.queue, "queue", "stream", "stream (of Redis) or nats")
 	flags.Uint64Var(&s.seed, "seed", 1, "of the crowd")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return exitUsage
+	if code, ok := command.Parse(flags, args); !ok {
+		return code
 	}
-	if err := s.check(flags.Args()); err != nil {
+	if err := s.check(); err != nil {
 		fmt.Fprintln(stderr, "flashsale:", err)
-		return exitUsage
+		return command.Usage
 	}
 	return s.onServers(ctx, stdout, stderr)
 }
 
-func (s *settings) check(rest []string) error {
+func (s *settings) check() error {
 	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("%q is not known; there is verify, and -h lists what can be changed", rest[0])
 	case s.queue != "stream" && s.queue != "nats":
 		return fmt.Errorf("the queue %q is neither stream nor nats", s.queue)
 	case s.users < 1 || s.rate <= 0 || s.rate > 100_000 || s.length <= 0 || s.consumers < 1 || s.consumers > 64:
@@ -102,22 +79,19 @@ func (s *settings) check(rest []string) error {
 }
 
 func runVerify(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("flashsale verify", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("flashsale verify", stderr)
 	at := site{Again: again}
 	flags.StringVar(&at.Item, "item", item, "what is sold")
 	flags.StringVar(&at.Redis, "redis", "", "host:port")
 	flags.StringVar(&at.MariaDB, "mariadb", "", "host:port")
 	flags.StringVar(&at.NATS, "nats", "", "URL, if NATS is the queue")
 	asJSON := flags.Bool("json", false, "print JSON")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return exitUsage
+	if code, ok := command.Parse(flags, args); !ok {
+		return code
 	}
-	if at.Redis == "" || at.MariaDB == "" || flags.NArg() > 0 {
+	if at.Redis == "" || at.MariaDB == "" {
 		fmt.Fprintln(stderr, "flashsale verify: -redis and -mariadb must say where the sale is, as in -redis 127.0.0.1:6379")
-		return exitUsage
+		return command.Usage
 	}
 	r, err := verifyAt(ctx, at)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/examples/internal/command"
 )
 
 // testVerify is why a violation would be noticed: each is made, and must be found under its name.
@@ -68,14 +70,14 @@ func testVerifyCommand(t *testing.T, w *town) {
 	args[2] = "nosuch"
 	check(verifyUnknown, "nosuch")
 	args = []string{"verify"}
-	check(exitUsage, "-redis")
+	check(command.Usage, "-redis")
 }
 
 func TestRun_RefusesWhatItCannotDo(t *testing.T) {
 	for _, args := range [][]string{{"-queue", "pigeons"}, {"-rate", "0"}, {"-limit", "0"}, {"check"}, {"-consumers", "0"}} {
 		var out, words bytes.Buffer
-		if code := run(t.Context(), args, &out, &words); code != exitUsage || words.Len() == 0 {
-			t.Errorf("%q: exit code %d, words %q; want %d and what is wrong", args, code, &words, exitUsage)
+		if code := run(t.Context(), args, &out, &words); code != command.Usage || words.Len() == 0 {
+			t.Errorf("%q: exit code %d, words %q; want %d and what is wrong", args, code, &words, command.Usage)
 		}
 	}
 }

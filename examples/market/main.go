@@ -14,31 +14,25 @@
 //
 // Each way is run with 1 seller and 1 buyer, 5 and 1, 5 and 5, as the article did (60 s each; -duration 60s does that too).
 // Its figures are printed beside ours. After each run all money and all items are counted: nothing may have been lost or
-// made. If anything was, the program ends with 1. -svg FILE draws a picture.
+// made. If anything was, the program ends with 1. -svg FILE draws a picture, beside the table:
+//
+//	go run ./market -svg market/market.svg
+//
+// How much each way buys depends on the machine and on what else it does, so a goal that is missed is printed and changes
+// nothing.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/interlock-go/interlock/examples/internal/command"
 	"github.com/interlock-go/interlock/examples/internal/host"
-)
-
-// Exit codes: those of sysexits where there is one.
-const (
-	exitWrong   = 1
-	exitUsage   = 64
-	exitMissing = 69
-
-	exitInterrupted = 130 // as shells have it
 )
 
 // settings say what is run.
@@ -56,33 +50,24 @@ type crowd struct{ sellers, buyers int }
 func (c crowd) String() string { return fmt.Sprintf("%d/%d", c.sellers, c.buyers) }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if ctx.Err() != nil {
-		code = exitInterrupted
-	}
-	stop()
-	os.Exit(code)
+	command.Main(run)
 }
 
 // run is the program. It returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("market", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("market", stderr)
 	var s settings
 	flags.DurationVar(&s.duration, "duration", 3*time.Second, "of each row; 60s is the article's")
 	flags.BoolVar(&s.separate, "separate", false, "clients of its own for each seller and buyer, as if each were a process")
 	flags.StringVar(&s.svg, "svg", "", "file to draw a picture into")
 	crowds := flags.String("crowds", "1/1,5/1,5/5", "sellers/buyers of the rows")
 	names := flags.String("ways", strings.Join(wayNames(), ","), "what keeps the market correct")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return exitUsage
+	if code, ok := command.Parse(flags, args); !ok {
+		return code
 	}
 	if err := s.read(*crowds, *names); err != nil {
 		fmt.Fprintln(stderr, "market:", err)
-		return exitUsage
+		return command.Usage
 	}
 	return onServer(ctx, s, stdout, stderr)
 }
@@ -110,16 +95,16 @@ func onServer(ctx context.Context, s settings, stdout, stderr io.Writer) int {
 	running, missing, err := host.Start(host.Redis)
 	if err != nil {
 		fmt.Fprintln(stderr, "market:", err)
-		return exitWrong
+		return command.Failed
 	}
 	defer running.Close()
 	if missing != nil {
 		fmt.Fprintln(stderr, "market:", missing)
-		return exitMissing
+		return command.Missing
 	}
 	if err := trade(ctx, running.Addrs[host.Redis], s, stdout); err != nil {
 		fmt.Fprintln(stderr, "market:", err)
-		return exitWrong
+		return command.Failed
 	}
 	return 0
 }

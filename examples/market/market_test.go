@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/examples/internal/command"
 	"github.com/interlock-go/interlock/examples/internal/host"
 	"github.com/redis/rueidis"
 )
@@ -161,6 +162,22 @@ func TestSetnx_UnlockOfALockThatIsNotOurs_LeavesIt(t *testing.T) {
 	}
 }
 
+func TestRatios_SayWhetherAGoalIsMet(t *testing.T) {
+	of := func(way string, bought, retries int) row {
+		return row{way: way, crowd: crowd{5, 5}, took: time.Second, bought: bought, retries: retries}
+	}
+	for want, rows := range map[string][]row{
+		"20.0 times what WATCH buys, without a retry; the goal is 20":                       {of(byWatch, 10, 9), of(byItem, 200, 0)},
+		"19.9 times what WATCH buys; the goal of 20 is MISSED":                              {of(byWatch, 10, 9), of(byItem, 199, 0)},
+		"20.0 times what WATCH buys; the goal of 20 without a retry is MISSED by 1 retries": {of(byWatch, 10, 9), of(byItem, 200, 1)},
+		"1.4 times what SETNX buys; the goal of 1.5 is MISSED":                              {of(bySetnx, 10, 0), of(byOneLock, 14, 0)},
+	} {
+		if got := ratios(rows); !strings.Contains(got, want+"\n") {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestPicture_IsWellFormed(t *testing.T) {
 	some := []row{
 		{way: byWatch, crowd: crowd{1, 1}, took: time.Second, bought: 12345},
@@ -179,10 +196,10 @@ func TestPicture_IsWellFormed(t *testing.T) {
 }
 
 func TestRun_RefusesWhatItCannotDo(t *testing.T) {
-	for _, args := range [][]string{{"-crowds", "5"}, {"-crowds", "0/1"}, {"-ways", "hope"}, {"-duration", "-1s"}, {"-nosuch"}} {
+	for _, args := range [][]string{{"-crowds", "5"}, {"-crowds", "0/1"}, {"-ways", "hope"}, {"-duration", "-1s"}, {"-nosuch"}, {"everything"}} {
 		var out, words bytes.Buffer
-		if code := run(t.Context(), args, &out, &words); code != exitUsage || words.Len() == 0 {
-			t.Errorf("%q: exit code %d, words %q; want %d and what is wrong", args, code, &words, exitUsage)
+		if code := run(t.Context(), args, &out, &words); code != command.Usage || words.Len() == 0 {
+			t.Errorf("%q: exit code %d, words %q; want %d and what is wrong", args, code, &words, command.Usage)
 		}
 	}
 }

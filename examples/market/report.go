@@ -71,13 +71,37 @@ func ratios(rows []row) string {
 			if r.way != pair[0] || !found || other.bought == 0 {
 				continue
 			}
-			fmt.Fprintf(&b, "\n%v: %s buys %.1f times what %s buys", r.crowd, r.way, r.perSecond(r.bought)/other.perSecond(other.bought), other.way)
+			times := r.perSecond(r.bought) / other.perSecond(other.bought)
+			fmt.Fprintf(&b, "\n%v: %s buys %.1f times what %s buys%s", r.crowd, r.way, times, other.way, goalOf(r, times))
 		}
 	}
 	if b.Len() > 0 {
 		b.WriteString("\n\n")
 	}
 	return b.String()
+}
+
+// goals are how many times as much a way is to buy as what it replaces, without a retry, where the article's table shows the
+// largest difference (a lock per item), or with every crowd.
+var goals = []struct {
+	way, crowd string // crowd "" is every one
+	times      float64
+}{{byItem, "5/5", 20}, {byOneLock, "", 1.5}}
+
+// goalOf says whether the goal for r is met, if there is one.
+func goalOf(r row, times float64) string {
+	for _, g := range goals {
+		switch {
+		case g.way != r.way || g.crowd != "" && g.crowd != r.crowd.String():
+		case times < g.times:
+			return fmt.Sprintf("; the goal of %v is MISSED", g.times)
+		case r.retries > 0:
+			return fmt.Sprintf("; the goal of %v without a retry is MISSED by %d retries", g.times, r.retries)
+		default:
+			return fmt.Sprintf(", without a retry; the goal is %v", g.times)
+		}
+	}
+	return ""
 }
 
 func find(rows []row, way string, c crowd) (row, bool) {

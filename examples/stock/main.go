@@ -26,24 +26,12 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
+	"github.com/interlock-go/interlock/examples/internal/command"
 	"github.com/interlock-go/interlock/examples/internal/host"
 	"github.com/interlock-go/interlock/examples/internal/part"
-)
-
-// Exit codes: those of sysexits where there is one.
-const (
-	exitWrong   = 1
-	exitUsage   = 64
-	exitMissing = 69
-
-	exitInterrupted = 130 // as shells have it
 )
 
 // size says how much is sold by how many.
@@ -55,28 +43,19 @@ type size struct {
 
 func main() {
 	part.Play(map[string]func(context.Context, *part.Stage) error{sellerPart: sell})
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if ctx.Err() != nil {
-		code = exitInterrupted
-	}
-	stop()
-	os.Exit(code)
+	command.Main(run)
 }
 
 // run is the program. It returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("stock", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := command.Flags("stock", stderr)
 	var n size
 	flags.IntVar(&n.processes, "processes", 4, "selling processes")
 	flags.IntVar(&n.goroutines, "goroutines", 4, "goroutines in each")
 	flags.IntVar(&n.stock, "stock", 400, "items that there are")
 	names := flags.String("servers", "mariadb,postgres,redis", "where the stock is kept")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return exitUsage
+	if code, ok := command.Parse(flags, args); !ok {
+		return code
 	}
 	picked, err := host.Pick(*names, host.MariaDB, host.Postgres, host.Redis)
 	if err == nil {
@@ -84,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "stock:", err)
-		return exitUsage
+		return command.Usage
 	}
 	return onServers(ctx, picked, n, stdout, stderr)
 }
@@ -100,14 +79,14 @@ func onServers(ctx context.Context, names []string, n size, stdout, stderr io.Wr
 	running, missing, err := host.Start(names...)
 	if err != nil {
 		fmt.Fprintln(stderr, "stock:", err)
-		return exitWrong
+		return command.Failed
 	}
 	defer running.Close()
 	if missing != nil {
 		fmt.Fprintln(stderr, "stock: left out:", missing)
 	}
 	if len(running.Addrs) == 0 {
-		return exitMissing
+		return command.Missing
 	}
 	table := newTable(stdout, n)
 	defer table.flush()
@@ -118,11 +97,11 @@ func onServers(ctx context.Context, names []string, n size, stdout, stderr io.Wr
 		}
 		if err := table.fill(ctx, place{Server: name, Addr: addr}, n); err != nil {
 			fmt.Fprintln(stderr, "stock:", err)
-			return exitWrong
+			return command.Failed
 		}
 	}
 	if !table.fine() {
-		return exitWrong
+		return command.Failed
 	}
 	return 0
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlock-go/interlock/examples/internal/command"
 	"github.com/interlock-go/interlock/examples/internal/host"
 	"github.com/interlock-go/interlock/examples/internal/part"
 )
@@ -65,10 +66,10 @@ func TestTrade_WithASellerThatFails_EndsWithAnError(t *testing.T) {
 }
 
 func TestRun_RefusesWhatItCannotDo(t *testing.T) {
-	for _, args := range [][]string{{"-processes", "1"}, {"-servers", "oracle"}, {"-stock", "many"}} {
+	for _, args := range [][]string{{"-processes", "1"}, {"-servers", "oracle"}, {"-stock", "many"}, {"everything"}} {
 		var out, words bytes.Buffer
-		if code := run(t.Context(), args, &out, &words); code != exitUsage || words.Len() == 0 {
-			t.Errorf("%q: exit code %d, words %q; want %d and what is wrong", args, code, &words, exitUsage)
+		if code := run(t.Context(), args, &out, &words); code != command.Usage || words.Len() == 0 {
+			t.Errorf("%q: exit code %d, words %q; want %d and what is wrong", args, code, &words, command.Usage)
 		}
 	}
 }
