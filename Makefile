@@ -1,12 +1,12 @@
 # Every target is a line of shell or a script of scripts/, so all of it can be run without make.
-# Variables: ENGINE= (conformance), T= PKG= N= TIME= (stress, fuzz), BENCHTIME= COUNT= (bench), ARGS= (more for go test).
+# Variables: ENGINE= (conformance), T= PKG= N= TIME= (stress, fuzz), BENCHTIME= COUNT= (bench-check), TABLES= (bench), ARGS= (more for go test).
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
 export INTERLOCK_REQUIRE
 LINTER := bin/golangci-lint
-BENCHTIME ?= 1s
+BENCHTIME ?= 1x
 COUNT ?= 1
 N ?= 200
 T ?= .
@@ -70,7 +70,11 @@ alone: ## build and vet every module outside of the workspace
 	scripts/alone.sh
 
 .PHONY: bench
-bench: ## run the benchmarks; BENCHTIME=, COUNT=
+bench: ## measure everything and write all tables and pictures (an hour and a half); TABLES="redis growth" for some
+	scripts/measure.sh $(TABLES)
+
+.PHONY: bench-check
+bench-check: ## run every benchmark for a moment, so that none can rot; BENCHTIME=, COUNT=
 	scripts/bench.sh -benchtime=$(BENCHTIME) -count=$(COUNT) $(ARGS)
 
 .PHONY: lint

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock/bench/compare"
+	"github.com/interlock-go/interlock/bench/distance"
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/workload"
@@ -17,6 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	compare.ServeIfChild()
+	distance.ServeIfChild()
 	workload.ServeIfChild(peer.All())
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // or each of very many processes takes a second to end under -race
@@ -24,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Each benchmark runs rounds of a scenario that are far too short to learn much from: it is for "make bench BENCHTIME=1x",
+// Each benchmark runs rounds of a scenario that are far too short to learn much from: it is for "make bench-check",
 // which shows that every one still works. The tables come from "go run .".
 
 func BenchmarkGoroutines(b *testing.B) { benchmark(b, "goroutines") }
@@ -35,8 +38,20 @@ func BenchmarkUncontended(b *testing.B) { benchmark(b, "uncontended") }
 
 func BenchmarkHeld(b *testing.B) { benchmark(b, "held") }
 
-func BenchmarkRedis(b *testing.B) {
-	for _, sc := range redisScenarios() {
+func BenchmarkRedis(b *testing.B) { benchmarkOnRedis(b, redisScenarios()) }
+
+func BenchmarkDistance(b *testing.B) { benchmarkOnRedis(b, onePerFamily(distanceScenarios())) }
+
+func BenchmarkGrowth(b *testing.B) { benchmarkOnRedis(b, onePerFamily(growthScenarios())) }
+
+// onePerFamily leaves the first scenario of each table.
+func onePerFamily(all []scenario) []scenario {
+	return slices.CompactFunc(all, func(a, b scenario) bool { return a.family == b.family })
+}
+
+func benchmarkOnRedis(b *testing.B, all []scenario) {
+	b.Helper()
+	for _, sc := range all {
 		_, rest, _ := strings.Cut(sc.name, "-")
 		b.Run(rest, func(b *testing.B) {
 			s := &settings{rounds: b.N, time: 20 * time.Millisecond, dir: b.TempDir(), seed: 1, redis: startRedis(b)}
@@ -70,7 +85,7 @@ func startRedis(t testing.TB) string {
 // small is a scenario that takes a moment.
 func small(sc scenario) scenario {
 	sc.job.Locks, sc.job.Lease, sc.job.Renewals = min(sc.job.Locks, 50), min(sc.job.Lease, 600*time.Millisecond), 1
-	sc.job.Quiet = 10 * time.Millisecond
+	sc.job.Quiet, sc.job.Settle = min(sc.job.Quiet, 10*time.Millisecond), min(sc.job.Settle, 50*time.Millisecond)
 	if sc.job.Kind == workload.Herd {
 		sc.job.Processes, sc.job.Goroutines, sc.job.Limit = 2, 4, 500*time.Millisecond
 	}

@@ -148,8 +148,12 @@ func TestParse_WriteOfEngines_KeepsItsRoundsElsewhere(t *testing.T) {
 	}
 }
 
-func TestFiles_HaveTheMarkersOfEngines(t *testing.T) {
-	for file, m := range map[string]marks{readme: ofEngines, comparisonFile: ofComparison} {
+func TestFiles_HaveTheMarkersOfEveryTable(t *testing.T) {
+	files := map[marks]string{ofComparison: comparisonFile}
+	for _, of := range tables {
+		files[of.marks] = readme
+	}
+	for m, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -2,8 +2,9 @@
 // README.md.
 //
 //	GOWORK=off go run . [-rounds N] [-time D] [-scenario NAME] [-write]
+//	GOWORK=off go run . -draw
 //
-// Scenarios whose names begin with "redis", and with the names of other engines that have servers (zk, etcd, mysql,
+// Scenarios whose names begin with "redis", "distance" or "growth", and with the names of other engines that have servers (zk, etcd, mysql,
 // postgres, redlock; all of these together are "engines"), start servers of their own, and run only if -scenario asks for them.
 // So does "comparison", which measures interlock on every engine and is not of peers.
 package main
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/bench/compare"
+	"github.com/interlock-go/interlock/bench/distance"
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/workload"
@@ -29,6 +31,7 @@ import (
 
 func main() {
 	compare.ServeIfChild()
+	distance.ServeIfChild()
 	workload.ServeIfChild(peer.All())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -48,6 +51,7 @@ type settings struct {
 	seed     uint64
 	raw      string
 	write    bool
+	draw     bool
 
 	redis   string            // host:port of the server, while there is one
 	servers map[string]string // the same by engine, of the other engines
@@ -60,6 +64,9 @@ const (
 
 	redisBaseline  = "baseline/redis.txt"
 	engineBaseline = "baseline/engines.txt"
+
+	distanceBaseline = "baseline/distance.txt"
+	growthBaseline   = "baseline/growth.txt"
 )
 
 // tables says where -write puts the tables of a value of -scenario, and the rounds.
@@ -70,6 +77,9 @@ var tables = map[string]struct {
 	"":        {ofFiles, baseline},
 	onRedis:   {ofRedis, redisBaseline},
 	onEngines: {ofEngines, engineBaseline},
+
+	onDistance: {ofDistance, distanceBaseline},
+	onGrowth:   {ofGrowth, growthBaseline},
 }
 
 func parse(args []string, words io.Writer) (*settings, error) {
@@ -84,6 +94,7 @@ func parse(args []string, words io.Writer) (*settings, error) {
 	flags.Uint64Var(&s.seed, "seed", 1, "of the order of peers in each round")
 	flags.StringVar(&s.raw, "raw", "", "also write every round to this file, for benchstat")
 	flags.BoolVar(&s.write, "write", false, "put the tables into "+readme+" and the rounds into "+baseline)
+	flags.BoolVar(&s.draw, "draw", false, "measure nothing: draw the pictures again from the rounds that -write has stored")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -95,8 +106,8 @@ func parse(args []string, words io.Writer) (*settings, error) {
 		return nil, errors.New("-rounds and -time must be positive")
 	case s.write && s.scenario == onComparison:
 	case s.write && !writable:
-		return nil, fmt.Errorf("-write replaces all tables, so of -scenario it takes only %q, %q and %q, which have tables of their own",
-			onRedis, onEngines, onComparison)
+		return nil, fmt.Errorf("-write replaces all tables, so of -scenario it takes only %q, %q, %q, %q and %q, which have tables of their own",
+			onRedis, onDistance, onGrowth, onEngines, onComparison)
 	case s.write && s.raw == "":
 		s.raw = all.raw
 	}
@@ -113,6 +124,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	s, err := parse(args, stderr)
 	if err != nil {
 		return err
+	}
+	if s.draw {
+		return redraw(stdout)
 	}
 	if s.compares() {
 		return runComparison(ctx, s, stdout, stderr)
@@ -145,6 +159,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		if sc.redis || sc.engine != "" {
 			alone := *s
 			alone.scenario = sc.name
+			if sc.family != "" {
+				alone.scenario = sc.family
+			}
 			m.command = command(&alone)
 		}
 		r.measured = append(r.measured, m)
@@ -162,7 +179,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if !s.write {
 		return nil
 	}
-	return tables[s.scenario].marks.write(readme, text)
+	if _, err := draw(".", tables[s.scenario].raw); err != nil {
+		return err
+	}
+	return tables[s.scenario].marks.write(readme, shown(tables[s.scenario].raw)+text)
+}
+
+// redraw draws all pictures of which there are rounds.
+func redraw(stdout io.Writer) error {
+	drawn, err := draw(".", "")
+	for _, file := range drawn {
+		fmt.Fprintln(stdout, file)
+	}
+	return err
 }
 
 // chosenBy returns the scenarios that the flags ask for.
@@ -183,7 +212,7 @@ func chosenBy(s *settings) ([]scenario, error) {
 
 // allScenarios returns those of all tables.
 func allScenarios() []scenario {
-	return slices.Concat(scenarios(), redisScenarios(), engineScenarios())
+	return slices.Concat(scenarios(), redisScenarios(), distanceScenarios(), growthScenarios(), engineScenarios())
 }
 
 // command is what repeats the run. The folder is left out: it is this machine's.

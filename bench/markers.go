@@ -21,6 +21,14 @@ var (
 		"<!-- measured on Redis: begin; written by GOWORK=off go run . -scenario redis -write -->\n",
 		"<!-- measured on Redis: end -->\n",
 	}
+	ofDistance = marks{
+		"<!-- measured far away: begin; written by GOWORK=off go run . -scenario distance -write -->\n",
+		"<!-- measured far away: end -->\n",
+	}
+	ofGrowth = marks{
+		"<!-- measured growing: begin; written by GOWORK=off go run . -scenario growth -write -->\n",
+		"<!-- measured growing: end -->\n",
+	}
 	ofEngines = marks{
 		"<!-- measured on engines: begin; written by GOWORK=off go run . -scenario engines -write -->\n",
 		"<!-- measured on engines: end -->\n",

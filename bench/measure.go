@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/interlock-go/interlock/bench/distance"
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/stats"
 	"github.com/interlock-go/interlock/bench/workload"
@@ -29,6 +30,14 @@ const (
 // predecessor.
 func measure(ctx context.Context, sc scenario, s *settings, progress func(round int)) (*measured, error) {
 	m := &measured{scenario: sc, results: map[string][]workload.Result{}}
+	if sc.far > 0 {
+		way, err := distance.Start(ctx, s.redis, sc.far)
+		if err != nil {
+			return nil, err
+		}
+		defer way.Close()
+		m.job.Far, m.job.Arrives = way.Addr, sc.far
+	}
 	for round := range sc.rounds(s) {
 		progress(round)
 		if sc.job.Kind == workload.Turns {
@@ -38,7 +47,7 @@ func measure(ctx context.Context, sc scenario, s *settings, progress func(round 
 			continue
 		}
 		for _, i := range order(s, round, len(sc.peers)) {
-			j := sc.job
+			j := m.job
 			j.Peer, j.Dir, j.Time = sc.peers[i], s.dir, s.time*time.Duration(max(sc.longer, 1))
 			j.Warm = min(max(s.time/10, leastWarm), mostWarm)
 			if sc.redis {
@@ -66,8 +75,9 @@ func (m *measured) turns(ctx context.Context, s *settings, round int) error {
 	j.Server, j.Time = s.servers[m.engine], s.time*time.Duration(max(m.longer, 1))
 	j.Warm = min(max(s.time/10, leastWarm), mostWarm)
 	r, err := workload.Run(ctx, peer.All(), j)
-	for name, ns := range r.Turns {
-		m.results[name] = append(m.results[name], workload.Result{PerOp: ns})
+	for name, t := range r.Turns {
+		m.results[name] = append(m.results[name],
+			workload.Result{PerOp: t.PerOp, CPU: t.CPU, ServerCPU: t.ServerCPU, RoundTrip: r.RoundTrip})
 	}
 	return err
 }
@@ -120,6 +130,9 @@ func (m *measured) ratio(name, base string) stats.Ratio { return m.ratioOf(name,
 func (m *measured) ratioOf(name, base string, number func(*workload.Result) float64) stats.Ratio {
 	return stats.Compare(m.each(name, number), m.each(base, number))
 }
+
+func clientCPU(r *workload.Result) float64 { return r.CPU }
+func serverCPU(r *workload.Result) float64 { return r.ServerCPU }
 
 func jain(r *workload.Result) float64  { return stats.Jain(r.Shares) }
 func worst(r *workload.Result) float64 { return stats.Worst(r.Shares) }

@@ -29,7 +29,7 @@ func (r *report) benchfmt() string {
 func (m *measured) metrics(r *workload.Result) string {
 	switch m.job.Kind {
 	case workload.Serial, workload.Turns:
-		return fmt.Sprintf(" %.1f ns/op", r.PerOp)
+		return fmt.Sprintf(" %.1f ns/op", r.PerOp) + m.cpuMetrics(r) + m.tripMetrics(r, trips)
 	case workload.Held:
 		h := r.Held
 		return fmt.Sprintf(" %.1f B/lock %.4f goroutines/lock %d renewals %d batches %d lost",
@@ -37,23 +37,40 @@ func (m *measured) metrics(r *workload.Result) string {
 	case workload.Handoff:
 		h := r.Handoff
 		return fmt.Sprintf(" %.0f p50-ns %.0f p99-ns %d handoffs %d hung %.2f waiting-commands/s %.2f pings/s",
-			latency(0.5)(r), latency(0.99)(r), len(h.Latencies), h.Hung, h.Quiet, h.Pings)
+			latency(0.5)(r), latency(0.99)(r), len(h.Latencies), h.Hung, h.Quiet, h.Pings) + m.tripMetrics(r, handoffTrips)
 	case workload.Herd:
 		h := r.Herd
-		return fmt.Sprintf(" %.0f ns/herd %.4f commands/grant %.4f after-release/grant %d unserved",
-			h.Total, h.Commands, h.After, h.Unserved)
+		return fmt.Sprintf(" %.0f ns/herd %.0f ns/grant %.4f commands/grant %.4f after-release/grant %d unserved %.0f server-cpu-ns/grant",
+			h.Total, m.perWaiter(r), h.Commands, h.After, h.Unserved, h.ServerCPU)
 	case workload.Keep:
 		k := r.Keep
-		return fmt.Sprintf(" %.1f commands/s %.1f B/hold %.4f goroutines/hold %d lost %d missing",
-			k.Commands, k.Bytes, k.Goroutines, k.Lost, k.Missing)
+		return fmt.Sprintf(" %.1f commands/s %.1f B/hold %.4f goroutines/hold %d lost %d missing %.6f cpu-share %.6f server-cpu-share",
+			k.Commands, k.Bytes, k.Goroutines, k.Lost, k.Missing, k.CPU, k.ServerCPU)
 	default:
 		return m.contendMetrics(r)
 	}
 }
 
+// cpuMetrics are of the clients and, on Redis, of the server.
+func (m *measured) cpuMetrics(r *workload.Result) string {
+	text := fmt.Sprintf(" %.0f cpu-ns/lock", r.CPU)
+	if m.redis {
+		text += fmt.Sprintf(" %.0f server-cpu-ns/lock", r.ServerCPU)
+	}
+	return text
+}
+
+func (m *measured) tripMetrics(r *workload.Result, of func(*workload.Result) float64) string {
+	if m.far == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %.0f round-trip-ns %.4f round-trips", r.RoundTrip, of(r))
+}
+
 func (m *measured) contendMetrics(r *workload.Result) string {
 	text := fmt.Sprintf(" %.1f locks/s %.0f p50-ns %.0f p99-ns %.0f longest-ns %.4f jain %.4f worst",
 		r.Rate, waited(0.5)(r), waited(0.99)(r), waited(1)(r), jain(r), worst(r))
+	text += m.cpuMetrics(r)
 	if m.redis {
 		text += fmt.Sprintf(" %.4f commands/lock", r.Commands)
 	}

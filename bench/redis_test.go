@@ -13,8 +13,13 @@ import (
 	"github.com/interlock-go/interlock/bench/workload"
 )
 
+// onAnyRedis are the scenarios on Redis, of families one.
+func onAnyRedis() []scenario {
+	return slices.Concat(redisScenarios(), onePerFamily(distanceScenarios()), onePerFamily(growthScenarios()))
+}
+
 func TestRedisScenarios_EachMeasuresAllOfItsPeers_AndMakesATable(t *testing.T) {
-	for _, sc := range redisScenarios() {
+	for _, sc := range onAnyRedis() {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel() // most of it waits, and each has its own server
 			s := &settings{rounds: 1, time: 20 * time.Millisecond, dir: t.TempDir(), seed: 1, redis: startRedis(t)}
@@ -38,7 +43,7 @@ func TestRedisScenarios_EachMeasuresAllOfItsPeers_AndMakesATable(t *testing.T) {
 
 func TestRedisScenarios_TogetherHaveEveryPeerThatNeedsAServer(t *testing.T) {
 	var measured []string
-	for _, sc := range redisScenarios() {
+	for _, sc := range onAnyRedis() {
 		measured = append(measured, sc.peers...)
 	}
 	for _, p := range peer.All() {

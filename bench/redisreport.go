@@ -7,39 +7,48 @@ import (
 )
 
 // handoff is the table of two processes that pass a lock to each other.
-func (m *measured) handoff() string {
+func (m *measured) handoff() sheet {
 	heads := []string{"peer", "p50"}
+	if m.far > 0 {
+		heads = append(heads, aTrip, inTrips)
+	}
 	heads = append(heads, m.ofBases("p50 of ")...)
 	heads = append(heads, "p99")
 	heads = append(heads, m.ofBases("p99 of ")...)
 	heads = append(heads, "hand-offs", "hung")
-	if m.redis {
+	if m.listened() {
 		heads = append(heads, "commands/s while one waits", "pings/s")
 	}
 	var rows [][]string
 	for _, p := range m.peers {
 		row := []string{p, duration(m.median(p, latency(0.5)))}
+		if m.far > 0 {
+			row = append(row, duration(m.median(p, roundTrip)), few(m.median(p, handoffTrips)))
+		}
 		row = append(row, m.ratiosOf(p, latency(0.5))...)
 		row = append(row, duration(m.median(p, latency(0.99))))
 		row = append(row, m.ratiosOf(p, latency(0.99))...)
 		row = append(row,
 			thousands(m.sum(p, func(r *workload.Result) float64 { return float64(len(r.Handoff.Latencies)) })),
 			thousands(m.sum(p, func(r *workload.Result) float64 { return float64(r.Handoff.Hung) })))
-		if m.redis {
+		if m.listened() {
 			row = append(row, few(m.median(p, func(r *workload.Result) float64 { return r.Handoff.Quiet })),
 				few(m.median(p, func(r *workload.Result) float64 { return r.Handoff.Pings })))
 		}
 		rows = append(rows, row)
 	}
-	return table(heads, rows)
+	return sheet{heads, rows}
 }
 
+// listened reports whether it was counted what is sent while one waits.
+func (m *measured) listened() bool { return m.redis && m.job.Quiet > 0 }
+
 // herd is the table of very many who wait.
-func (m *measured) herd() string {
+func (m *measured) herd() sheet {
 	heads := append([]string{"peer", "all served after"}, m.ofBases("of ")...)
 	heads = append(heads, "for each")
 	if m.redis {
-		heads = append(heads, "commands a grant", "of them after the release")
+		heads = append(heads, "commands a grant", "of them after the release", "CPU of the server a grant")
 	}
 	heads = append(heads, "not served")
 	var rows [][]string
@@ -52,26 +61,27 @@ func (m *measured) herd() string {
 		}
 		row = append(row, duration(m.median(p, m.perWaiter)))
 		if m.redis {
-			row = append(row, few(m.median(p, perGrant)), few(m.median(p, func(r *workload.Result) float64 { return r.Herd.After })))
+			row = append(row, few(m.median(p, perGrant)), few(m.median(p, func(r *workload.Result) float64 { return r.Herd.After })),
+				cost(m.median(p, func(r *workload.Result) float64 { return r.Herd.ServerCPU })))
 		}
 		rows = append(rows, append(row, thousands(m.median(p, unserved))))
 	}
-	return table(heads, rows)
+	return sheet{heads, rows}
 }
 
 // keep is the table of many holds.
-func (m *measured) keep() string {
+func (m *measured) keep() sheet {
 	var rows [][]string
 	for _, p := range m.peers {
 		for _, r := range m.results[p] {
 			k := r.Keep
 			rows = append(rows, []string{
-				p, thousands(k.Commands), thousands(k.Bytes), few(k.Goroutines),
+				p, few(k.Commands), thousands(k.Bytes), few(k.Goroutines), percent(k.CPU), percent(k.ServerCPU),
 				thousands(float64(k.Lost)), thousands(float64(k.Missing)),
 			})
 		}
 	}
-	return table([]string{"peer", "commands/s", "bytes a hold", "goroutines a hold", "lost", "never taken"}, rows)
+	return sheet{[]string{"peer", "commands/s", "bytes a hold", "goroutines a hold", ofCPU, ofServerCPU, "lost", "never taken"}, rows}
 }
 
 // ofBases are the heads of the columns that ratios fills.

@@ -45,7 +45,9 @@ const (
 // redisScenarios returns those that need a server, in the order of the tables.
 func redisScenarios() []scenario {
 	all := []scenario{
-		redisPair(false), redisPair(true), redisKeys(), redisOneProcess(), redisProcesses(1), redisProcesses(manyEach), redisHandoff(), redisHerd(),
+		redisPair(false), redisPair(true), redisKeys(),
+		redisOneProcess(fewerGoroutines[0]), redisOneProcess(fewerGoroutines[1]), redisOneProcess(goroutines),
+		redisProcesses(1), redisProcesses(manyEach), redisHandoff(), redisHerd(),
 		redisHolds(), redisReaders(), redisPermits(),
 	}
 	for i := range all {
@@ -99,22 +101,25 @@ func redisKeys() scenario {
 	}
 }
 
-func redisOneProcess() scenario {
-	who := fmt.Sprintf("%d goroutines of one process on one key", goroutines)
-	return scenario{
-		name:  "redis-one-process",
+func redisOneProcess(n int) scenario {
+	who := fmt.Sprintf("%d goroutines of one process on one key", n)
+	s := scenario{
+		name:  fmt.Sprintf("redis-one-process/%d", n),
 		title: "Redis: " + who,
-		job:   workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: goroutines, Every: sampling},
+		job:   workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: n, Every: sampling},
 		peers: []string{floorHandoff, rueidislock, redsync, "redsync-1ms", "bsm-1ms", "bsm-10ms"},
 		bases: []string{floorHandoff, rueidislock},
-		wants: []want{
+	}
+	if n == goroutines {
+		s.wants = []want{
 			{peer: interlockRedis, base: floorHandoff, atLeast: 20, says: who + ", against BLPOP"},
 			{peer: interlockRedis, base: rueidislock, atLeast: 50, says: who + ", against rueidislock"},
 			{peer: interlockRedis, of: milliseconds(waited(0.99)), atMost: 5, says: who + ": milliseconds waited, p99"},
 			{peer: interlockRedis, of: jain, atLeast: 0.99, says: who + ": Jain index of the goroutines' shares"},
 			{peer: interlockRedis, of: commands, atMost: 0.05, says: who + ": commands for each acquisition"},
-		},
+		}
 	}
+	return s
 }
 
 func redisProcesses(each int) scenario {

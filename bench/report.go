@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,29 +26,88 @@ func (r *report) markdown() string {
 	if rows := r.wants(); len(rows) > 0 {
 		fmt.Fprintf(&b, "### What was demanded\n\n%s\n", table([]string{"what", "demanded", "measured", "kept"}, rows))
 	}
-	for _, m := range r.measured {
-		fmt.Fprintf(&b, "### %s\n\n", m.title)
-		if m.command != "" {
-			fmt.Fprintf(&b, "`%s`\n\n", m.command)
-		}
-		switch m.job.Kind {
-		case workload.Contend:
-			b.WriteString(m.contended())
-		case workload.Serial, workload.Turns:
-			b.WriteString(m.serial())
-		case workload.Held:
-			b.WriteString(m.held())
-		case workload.Handoff:
-			b.WriteString(m.handoff())
-		case workload.Herd:
-			b.WriteString(m.herd())
-		case workload.Keep:
-			b.WriteString(m.keep())
-		}
-		b.WriteString("\n")
+	for i := 0; i < len(r.measured); {
+		n := r.family(i)
+		r.section(&b, r.measured[i:i+n])
+		i += n
 	}
 	fmt.Fprintf(&b, "### The peers\n\n%s", r.legend())
 	return b.String()
+}
+
+// family is how many scenarios from i on make one table.
+func (r *report) family(i int) int {
+	n := 1
+	for ; r.measured[i].family != "" && i+n < len(r.measured) && r.measured[i+n].family == r.measured[i].family; n++ {
+	}
+	return n
+}
+
+// section is a table with its title, and with the command that repeats it.
+func (r *report) section(b *strings.Builder, all []*measured) {
+	fmt.Fprintf(b, "### %s\n\n", all[0].title)
+	if all[0].command != "" {
+		fmt.Fprintf(b, "`%s`\n\n", all[0].command)
+	}
+	sum := all[0].sheet()
+	if all[0].family == "" {
+		fmt.Fprintf(b, "%s\n", table(sum.heads, sum.rows))
+		return
+	}
+	heads, rows := widest(all), [][]string(nil)
+	for _, m := range all {
+		one := m.sheet()
+		for _, row := range one.rows {
+			rows = append(rows, append([]string{m.point}, one.under(heads, row)...))
+		}
+	}
+	fmt.Fprintf(b, "%s\n", table(append([]string{all[0].of}, heads...), rows))
+}
+
+// sheet is a table before it is written.
+type sheet struct {
+	heads []string
+	rows  [][]string
+}
+
+// widest are the heads of the scenario that has most of them: another one may lack whom the others are compared with.
+func widest(all []*measured) []string {
+	var heads []string
+	for _, m := range all {
+		if h := m.sheet().heads; len(h) > len(heads) {
+			heads = h
+		}
+	}
+	return heads
+}
+
+// under puts a row of s under the heads given.
+func (s *sheet) under(heads, row []string) []string {
+	cells := make([]string, len(heads))
+	for i, h := range heads {
+		cells[i] = "-"
+		if at := slices.Index(s.heads, h); at >= 0 {
+			cells[i] = row[at]
+		}
+	}
+	return cells
+}
+
+func (m *measured) sheet() sheet {
+	switch m.job.Kind {
+	case workload.Contend:
+		return m.contended()
+	case workload.Serial, workload.Turns:
+		return m.serial()
+	case workload.Held:
+		return m.held()
+	case workload.Handoff:
+		return m.handoff()
+	case workload.Herd:
+		return m.herd()
+	default:
+		return m.keep()
+	}
 }
 
 // wants compares what was measured with what interlock demands of itself.
@@ -62,7 +122,7 @@ func (r *report) wants() [][]string {
 			rows = append(rows, m.heldWants()...)
 		}
 	}
-	return append(rows, r.herdWants()...)
+	return slices.Concat(rows, r.herdWants(), r.waiterWants())
 }
 
 // wanted returns the number that a want is about, and writes it.
@@ -89,6 +149,9 @@ func (w *want) bound() string {
 	if w.atLeast > 0 {
 		return fmt.Sprintf("at least %.3g", w.atLeast)
 	}
+	if w.base == "" {
+		return "few"
+	}
 	return "a large factor"
 }
 
@@ -107,14 +170,15 @@ func (w *want) kept(q float64) bool {
 }
 
 // contended is the table of many who want one lock.
-func (m *measured) contended() string {
+func (m *measured) contended() sheet {
 	heads := []string{"peer", "locks/s"}
 	for _, base := range m.bases {
 		heads = append(heads, "of "+base)
 	}
 	heads = append(heads, "wait p50", "p99", "longest", "Jain", "worst share")
+	heads = append(heads, ofCPU)
 	if m.redis {
-		heads = append(heads, "commands a lock")
+		heads = append(heads, ofServerCPU, "commands a lock")
 	}
 	if m.redis || m.engine != "" {
 		heads = append(heads, "hung")
@@ -125,29 +189,53 @@ func (m *measured) contended() string {
 		row = append(row,
 			duration(m.median(p, waited(0.5))), duration(m.median(p, waited(0.99))), duration(m.median(p, waited(1))),
 			fmt.Sprintf("%.3f", m.median(p, jain)), fmt.Sprintf("%.2f", m.median(p, worst)))
+		row = append(row, cost(m.median(p, clientCPU)))
 		if m.redis {
-			row = append(row, few(m.median(p, commands)))
+			row = append(row, cost(m.median(p, serverCPU)), few(m.median(p, commands)))
 		}
 		if m.redis || m.engine != "" {
 			row = append(row, thousands(m.sum(p, func(r *workload.Result) float64 { return float64(r.Cut) })))
 		}
 		rows = append(rows, row)
 	}
-	return table(heads, rows)
+	return sheet{heads, rows}
 }
 
 // serial is the table of one who is alone.
-func (m *measured) serial() string {
+func (m *measured) serial() sheet {
 	heads := []string{"peer", "time"}
+	if m.far > 0 {
+		heads = append(heads, aTrip, inTrips)
+	}
 	for _, base := range m.bases {
 		heads = append(heads, "of "+base)
 	}
+	heads = append(heads, ofCPU)
+	if m.redis {
+		heads = append(heads, ofServerCPU)
+	}
 	var rows [][]string
 	for _, p := range m.peers {
-		rows = append(rows, append([]string{p, duration(m.median(p, m.value))}, m.ratios(p)...))
+		row := []string{p, duration(m.median(p, m.value))}
+		if m.far > 0 {
+			row = append(row, duration(m.median(p, roundTrip)), few(m.median(p, trips)))
+		}
+		row = append(append(row, m.ratios(p)...), cost(m.median(p, clientCPU)))
+		if m.redis {
+			row = append(row, cost(m.median(p, serverCPU)))
+		}
+		rows = append(rows, row)
 	}
-	return table(heads, rows)
+	return sheet{heads, rows}
 }
+
+// What heads are called that several tables have.
+const (
+	ofCPU       = "CPU of clients"
+	ofServerCPU = "of the server"
+	aTrip       = "round trip"
+	inTrips     = "in round trips"
+)
 
 func (m *measured) ratios(name string) []string { return m.ratiosOf(name, m.value) }
 
@@ -164,7 +252,7 @@ func (m *measured) ratiosOf(name string, number func(*workload.Result) float64) 
 }
 
 // held is the table of many locks at once.
-func (m *measured) held() string {
+func (m *measured) held() sheet {
 	var rows [][]string
 	for _, p := range m.peers {
 		for _, r := range m.results[p] {
@@ -175,7 +263,7 @@ func (m *measured) held() string {
 			})
 		}
 	}
-	return table([]string{"engine", "bytes a lock", "goroutines a lock", "renewals", "in batches", "lost"}, rows)
+	return sheet{[]string{"engine", "bytes a lock", "goroutines a lock", "renewals", "in batches", "lost"}, rows}
 }
 
 // What a held lock may cost.
@@ -275,6 +363,22 @@ func duration(ns float64) string {
 	default:
 		return fmt.Sprintf("%.3g s", ns/1e9)
 	}
+}
+
+// cost writes nanoseconds on processors, which are zero where the system does not tell.
+func cost(ns float64) string {
+	if ns == 0 {
+		return "-"
+	}
+	return duration(ns)
+}
+
+// percent writes a part of one processor's time, which is zero where the system does not tell.
+func percent(x float64) string {
+	if x == 0 {
+		return "-"
+	}
+	return few(100*x) + " %"
 }
 
 func yes(kept bool) string {

@@ -19,8 +19,12 @@ type scenario struct {
 
 	redis  bool   // it needs a Redis
 	engine string // whose server it needs, if not Redis; "" if none
-	longer int    // measured for so many times as long as the flag says; 0 is 1
-	most   int    // rounds at most; 0 is as many as the flag says
+	// Scenarios of one family that follow each other make one table. Its first column, with this head, says the point of each.
+	family, point, of string
+
+	far    time.Duration // how much longer a round trip to the server takes than it does on this machine
+	longer int           // measured for so many times as long as the flag says; 0 is 1
+	most   int           // rounds at most; 0 is as many as the flag says
 }
 
 // want is what interlock demands of itself: a ratio of one peer to another. Without a bound it is for the reader to judge.
@@ -44,9 +48,15 @@ const (
 	sampling = 17
 )
 
+// fewerGoroutines are further numbers of them, with nothing done inside.
+var fewerGoroutines = []int{2, 16}
+
 // scenarios returns all of them, in the order of the tables.
 func scenarios() []scenario {
-	all := []scenario{oneProcess(0), oneProcess(20 * time.Microsecond)}
+	all := []scenario{oneProcess(goroutines, 0), oneProcess(goroutines, 20*time.Microsecond)}
+	for _, n := range fewerGoroutines {
+		all = append(all, oneProcess(n, 0))
+	}
 	for _, hold := range []time.Duration{0, 20 * time.Microsecond, 200 * time.Microsecond} {
 		all = append(all, manyProcesses(hold))
 	}
@@ -54,13 +64,18 @@ func scenarios() []scenario {
 }
 
 // oneProcess is what local passes are for.
-func oneProcess(hold time.Duration) scenario {
+func oneProcess(n int, hold time.Duration) scenario {
 	s := scenario{
 		name:  fmt.Sprintf("goroutines/hold=%v", hold),
-		title: fmt.Sprintf("%d goroutines of one process, one lock, %s inside", goroutines, inside(hold)),
-		job:   workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: goroutines, Hold: hold},
+		title: fmt.Sprintf("%d goroutines of one process, one lock, %s inside", n, inside(hold)),
+		job:   workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: n, Hold: hold},
 		peers: []string{"interlock-file", "flock", "flock-kept", "interlock-mem", "sync.Mutex"},
 		bases: []string{"flock", "sync.Mutex"},
+	}
+	if n < goroutines {
+		s.name = fmt.Sprintf("goroutines/%d", n)
+		s.job.Every = sampling
+		return s
 	}
 	if hold == 0 {
 		s.job.Every = sampling

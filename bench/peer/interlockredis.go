@@ -8,12 +8,21 @@ import (
 )
 
 func interlockOnRedis() Spec {
+	return onRedis("interlock-redis", "interlock on redislock, default options", interlock.Options{})
+}
+
+func interlockQueueOnRedis() Spec {
+	return onRedis("interlock-redis-queue",
+		"interlock on redislock, where a hold never passes on inside a process (LocalPasses: -1): every hand-over is the server's",
+		interlock.Options{LocalPasses: -1})
+}
+
+func onRedis(name, does string, options interlock.Options) Spec {
 	return Spec{
-		Name:  "interlock-redis",
-		Does:  "interlock on redislock, default options",
-		Redis: true,
+		Name: name, Does: does, Redis: true,
 		Open: func(ctx context.Context, at Place) (Peer, error) {
-			c, err := interlock.Open(ctx, "redis://"+at.Redis, &interlock.Options{Lease: at.Lease})
+			options.Lease = at.Lease
+			c, err := interlock.Open(ctx, "redis://"+at.Redis, &options)
 			if err != nil {
 				return nil, err
 			}

@@ -91,8 +91,9 @@ func Known(name string) bool {
 func All() []Spec {
 	return []Spec{
 		interlockFile(), filelockDriver(), interlockMem(), flockOpened(), flockKept(), syncMutex(),
-		interlockOnRedis(), interlockRWOnRedis(), interlockSemOnRedis(),
-		setNX(), setNXPool(), setNXFenced(), blpop(), redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(), blpopPermits(),
+		interlockOnRedis(), interlockQueueOnRedis(), interlockRWOnRedis(), interlockSemOnRedis(),
+		setNX(), setNXPool(), setNXFenced(), blpop(),
+		redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(), blpopPermits(),
 		interlockOn(engined.ZK), zkLock(),
 		interlockOn(engined.Etcd), etcdMutex(), interlockRWOnEtcd(), etcdRWMutex(),
 		interlockOn(engined.MySQL), getLock(), getLockToken(),

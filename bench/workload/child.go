@@ -32,6 +32,7 @@ type reply struct {
 type part struct {
 	Seconds float64 // how long its window was
 	Counts  []int64 // acquisitions in the window, by goroutine
+	CPU     float64 // nanoseconds on processors in the window; of Serial, for each acquisition
 	Cut     int
 	All     int64 // acquisitions at any time
 	Wait    stats.Histogram
@@ -40,7 +41,9 @@ type part struct {
 	Handoff *HandoffResult
 	Herd    *herdPart
 	Keep    *KeepResult
-	Turns   map[string]float64
+	Turns   map[string]Turn
+
+	RoundTrip float64 // of Turns
 }
 
 // ServeIfChild does a child's work and ends the process if a run has started it; otherwise it does nothing. A program

@@ -75,7 +75,7 @@ func contend(ctx context.Context, p peer.Peer, j *Job, w *witness, start time.Ti
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	sum := &part{Seconds: win.lasted().Seconds()}
+	sum := &part{Seconds: win.lasted().Seconds(), CPU: win.cpu}
 	for i := range tallies {
 		sum.Counts = append(sum.Counts, tallies[i].counted)
 		sum.All += tallies[i].all

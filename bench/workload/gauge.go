@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/interlock-go/interlock/bench/distance"
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/redisd"
 )
@@ -15,8 +16,11 @@ import (
 type gauge struct {
 	job       *Job
 	meter     *redisd.Meter // nil without a server
-	perSecond float64
-	server    int // its process, while it is pinned
+	perSecond float64       // commands
+	server    int           // its process, if there is one and the system tells of its time on processors
+	cpu       float64       // of it, as a part of one processor's time
+	pinned    bool
+	roundTrip float64
 }
 
 // openGauge also empties the server: what the peer before has left is nothing to this one.
@@ -34,8 +38,14 @@ func openGauge(ctx context.Context, spec *peer.Spec, j *Job) (*gauge, error) {
 	if err == nil {
 		_, err = g.meter.Count(ctx) // asks about commands, which takes longer than later
 	}
+	if err == nil {
+		g.server, err = g.meter.Process(ctx)
+	}
 	if err == nil && j.Apart {
-		err = g.pin(ctx)
+		err = g.pin()
+	}
+	if err == nil && j.Far != "" && j.Kind != Turns { // that one does it itself
+		g.roundTrip, err = distance.RoundTrip(ctx, j.Far)
 	}
 	if err != nil {
 		g.close() // what failed says more
@@ -45,13 +55,11 @@ func openGauge(ctx context.Context, spec *peer.Spec, j *Job) (*gauge, error) {
 }
 
 // pin keeps the server on its processor until close.
-func (g *gauge) pin(ctx context.Context) (err error) {
+func (g *gauge) pin() error {
 	if runtime.NumCPU() < 2 {
 		return errors.New("client and server cannot be apart on one processor")
 	}
-	if g.server, err = g.meter.Process(ctx); err != nil {
-		return err
-	}
+	g.pinned = true
 	return pin(g.server, serverProcessor)
 }
 
@@ -61,12 +69,14 @@ func (g *gauge) measure(ctx context.Context, begins time.Time) (err error) {
 		return nil
 	}
 	time.Sleep(time.Until(begins))
+	b := beginBurning(g.server)
 	g.perSecond, _, err = rate(ctx, g.meter, g.job.Time)
+	_, g.cpu = b.shares()
 	return err
 }
 
 func (g *gauge) close() {
-	if g.server != 0 {
+	if g.pinned {
 		_ = unpin(g.server) // it was pinned, so it can be
 	}
 	if g.meter != nil {

@@ -119,7 +119,7 @@ func (r *relay) hold(ctx context.Context, n int64, over time.Time) (last bool, e
 	if err := until(alone, func() bool { return r.board.asked.Load() >= n+2 }); err != nil {
 		return false, err
 	}
-	time.Sleep(settle + time.Duration(r.random.Int64N(int64(settle))))
+	time.Sleep(r.job.Arrives + settle + time.Duration(r.random.Int64N(int64(settle))))
 	if r.job.Index > 0 || time.Now().Before(over) {
 		return false, nil
 	}
@@ -129,7 +129,7 @@ func (r *relay) hold(ctx context.Context, n int64, over time.Time) (last bool, e
 
 // listen counts what is sent while one holds and one waits.
 func (r *relay) listen(ctx context.Context) error {
-	if r.meter == nil {
+	if r.meter == nil || r.job.Quiet == 0 {
 		return nil
 	}
 	if _, err := r.meter.Count(ctx); err != nil { // opens its connection

@@ -20,6 +20,8 @@ type HerdResult struct {
 	// What clients sent for each of them: in all, beginning before the first one asked, and of that after the release.
 	Commands float64
 	After    float64
+
+	ServerCPU float64 // nanoseconds for each of them, after the release; zero if it is not known
 }
 
 // herdPart is a process's part of a HerdResult.
@@ -65,16 +67,22 @@ func herd(ctx context.Context, spec *peer.Spec, j *Job) (result *part, err error
 		return nil, err
 	}
 	sum := &part{Herd: &herdPart{}}
-	errs := make([]error, len(members)+1)
+	errs := make([]error, len(members)+2)
 	var all sync.WaitGroup
 	if j.Index == 0 {
 		all.Go(func() { errs[len(members)] = lead(ctx, spec, j, b, w, sum.Herd) })
 	}
+	begun := make(chan struct{})
+	all.Go(func() { // one looks for all: ten thousand tickers would be all that the processor does
+		defer close(begun)
+		errs[len(members)+1] = until(alone, func() bool { return b.held.Load() > 0 })
+	})
 	b.ready.Add(int64(len(members)))
 	var mu sync.Mutex // guards sum's numbers
 	for i, m := range members {
 		all.Go(func() {
 			var at int64
+			<-begun
 			at, errs[i] = queue(ctx, m, j, time.Duration(i*j.Processes+j.Index)*j.Stagger, b, w)
 			mu.Lock()
 			defer mu.Unlock()
@@ -95,10 +103,10 @@ func herd(ctx context.Context, spec *peer.Spec, j *Job) (result *part, err error
 
 // openHerd opens the clients. Each takes and releases a lock that it has for itself until its connections are made.
 func openHerd(ctx context.Context, spec *peer.Spec, j *Job) ([]member, error) {
-	members, errs := make([]member, j.Goroutines), make([]error, j.Goroutines)
 	if j.Shared {
 		return sharers(ctx, spec, j)
 	}
+	members, errs := make([]member, j.Goroutines), make([]error, j.Goroutines)
 	inParallel(opening, j.Goroutines, func(i int) {
 		members[i], errs[i] = join(ctx, spec, j, fmt.Sprintf("warm:%d:%d", j.Index, i))
 	})
@@ -112,19 +120,23 @@ func someOf(errs []error) error {
 	return errors.Join(errs[:min(shown, len(errs))]...)
 }
 
-// sharers opens one client, of which all are workers.
+// sharers opens as many clients as the job says, of which all are workers, as evenly as possible.
 func sharers(ctx context.Context, spec *peer.Spec, j *Job) ([]member, error) {
-	one, err := join(ctx, spec, j, fmt.Sprintf("warm:%d", j.Index))
-	if err != nil {
+	clients := min(max(j.Clients, 1), j.Goroutines)
+	members, errs := make([]member, j.Goroutines), make([]error, clients)
+	inParallel(opening, clients, func(i int) {
+		members[i], errs[i] = join(ctx, spec, j, fmt.Sprintf("warm:%d:%d", j.Index, i))
+	})
+	if err := someOf(errs); err != nil {
 		return nil, err
 	}
-	members := []member{one}
-	for len(members) < j.Goroutines {
-		worker, err := one.Peer.Worker()
+	for i := clients; i < j.Goroutines; i++ {
+		p := members[i%clients].Peer
+		worker, err := p.Worker()
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, member{one.Peer, worker})
+		members[i] = member{p, worker}
 	}
 	return members, nil
 }
@@ -161,8 +173,8 @@ func join(ctx context.Context, spec *peer.Spec, j *Job, own string) (member, err
 // it, or zero if it did not get it.
 func queue(ctx context.Context, m member, j *Job, place time.Duration, b *board, w *witness) (at int64, err error) {
 	defer b.done.Add(1)
-	if err := until(alone, func() bool { return b.held.Load() > 0 }); err != nil {
-		return 0, err
+	if b.held.Load() == 0 {
+		return 0, errAlone
 	}
 	time.Sleep(place)
 	b.asked.Add(1)
@@ -208,6 +220,7 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	if err != nil {
 		return err
 	}
+	burning := beginBurning(j.PID)
 	released, err := monotonic()
 	if err != nil {
 		return err
@@ -218,8 +231,10 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	if err := until(j.Limit+alone, func() bool { return b.done.Load() == n }); err != nil {
 		return err
 	}
+	_, its := burning.spent()
 	after, err := meter.Count(ctx)
 	sum.Released = released
+	sum.ServerCPU = its / float64(n)
 	sum.Commands = float64(after.Sub(before).Commands) / float64(n)
 	sum.After = float64(after.Sub(waiting).Commands) / float64(n)
 	return err

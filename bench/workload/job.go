@@ -37,9 +37,11 @@ type Job struct {
 	Warm time.Duration // how long the same goes on before and after that
 
 	Redis  string // host:port of the server, which the run empties first; "" if there is none
+	Far    string // host:port of the way by which peers reach that server, if it is another one
 	Server string // host:port of the server of another engine, for peers that have one
 
 	Index int // which of the job's processes this is; Run sets it
+	PID   int // the server's process, whose time on processors counts; 0 if that cannot be told; Run sets it
 
 	// Of Contend.
 	Processes  int
@@ -55,22 +57,29 @@ type Job struct {
 	Apart bool     // client and server each stay on a processor of their own
 
 	// Of Handoff.
-	Quiet time.Duration // how long is listened to one who holds and one who waits
+	Quiet   time.Duration // how long is listened to one who holds and one who waits
+	Arrives time.Duration // how long a request is on its way to Far, at most: until then nobody waits who has asked
 
 	// Of Herd, which has Processes with as many clients each as Goroutines says.
 	Limit   time.Duration // of each wait
-	Shared  bool          // the waiters of a process share a client
+	Shared  bool          // the waiters of a process share clients
+	Clients int           // how many of them; 0 is one
 	Stagger time.Duration // between the calls of two clients, which open connections for a wait with some engines
 
 	// Of Held and Keep.
 	Locks    int
 	Lease    time.Duration
-	Renewals int // how often each is renewed; for Keep, how many leases long it is counted
+	Renewals int           // how often each is renewed; for Keep, how many leases long it is counted
+	Settle   time.Duration // of Keep: from the last acquisition until it is counted; 0 is a lease
 }
 
 // place is where the job's peers find their lock.
 func (j *Job) place() peer.Place {
-	return peer.Place{Dir: j.Dir, Redis: j.Redis, Server: j.Server, Lease: j.Lease}
+	at := peer.Place{Dir: j.Dir, Redis: j.Redis, Server: j.Server, Lease: j.Lease}
+	if j.Far != "" {
+		at.Redis = j.Far
+	}
+	return at
 }
 
 // Result is what a Job has measured.
@@ -87,11 +96,17 @@ type Result struct {
 	// Of Serial.
 	PerOp float64 // nanoseconds of one acquisition with its release
 
+	// Of Contend and Serial: nanoseconds of one acquisition with its release on processors, in the clients' processes and in the
+	// server's; zero if it is not known.
+	CPU, ServerCPU float64
+
+	// RoundTrip is how many nanoseconds a bare request through Far takes, with its answer; zero without Far.
+	RoundTrip float64
+
 	// Of Held.
 	Held *HeldResult
 
-	// Of Turns: nanoseconds as PerOp, by peer.
-	Turns map[string]float64
+	Turns map[string]Turn // by peer
 
 	// Of the kinds of that name.
 	Handoff *HandoffResult

@@ -18,6 +18,8 @@ type KeepResult struct {
 	Commands   float64 // that clients sent in a second, without pings
 	Bytes      float64 // of heap and stacks for each hold, after a collection
 	Goroutines float64 // for each hold
+	CPU        float64 // of this process, as a part of one processor's time
+	ServerCPU  float64 // of the server, likewise; zero if it is not known
 	Lost       int
 	Missing    int // holds that were not to be had
 }
@@ -50,10 +52,16 @@ func keep(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part
 		return nil, err
 	}
 	r := &KeepResult{Missing: int(holds.missing.Load())}
-	time.Sleep(j.Lease) // until all are renewed at their usual times
+	settled := j.Settle
+	if settled == 0 {
+		settled = j.Lease
+	}
+	time.Sleep(settled) // until all are renewed at their usual times
+	b := beginBurning(j.PID)
 	if r.Commands, _, err = rate(ctx, meter, time.Duration(j.Renewals)*j.Lease); err != nil {
 		return nil, err
 	}
+	r.CPU, r.ServerCPU = b.shares()
 	bytesAfter, goroutinesAfter := withStacks()
 	r.Bytes = (bytesAfter - bytes) / float64(j.Locks)
 	r.Goroutines = (goroutinesAfter - goroutines) / float64(j.Locks)

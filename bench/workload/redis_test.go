@@ -5,11 +5,13 @@ import (
 	"errors"
 	"math"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/bench/distance"
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/workload"
@@ -106,7 +108,7 @@ func TestKeep_SeesHoldsAndTheirLoss(t *testing.T) {
 			continue // nothing renews the first four, and the others keep as their like
 		}
 		k := run(t, onServer(t, workload.Keep, p.Name)).Keep
-		if k.Lost > 0 || k.Missing > 0 || k.Commands <= 0 || k.Bytes <= 0 {
+		if k.Lost > 0 || k.Missing > 0 || k.Commands <= 0 || k.Bytes <= 0 || k.CPU <= 0 {
 			t.Errorf("%s: %+v", p.Name, *k)
 		}
 	}
@@ -129,9 +131,58 @@ func TestTurns_MeasuresSeveralPeersAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range j.Peers {
-			if ns := r.Turns[name]; !(ns > 0) || math.IsInf(ns, 0) {
+			if ns := r.Turns[name].PerOp; !(ns > 0) || math.IsInf(ns, 0) {
 				t.Errorf("%s: %v ns", name, ns)
 			}
+		}
+	}
+}
+
+func TestTurns_SeeTimeOnProcessors_OfClientAndServer(t *testing.T) {
+	j := onServer(t, workload.Turns, "")
+	j.Peers = []string{"set-nx", "redsync"}
+	for name, turn := range run(t, j).Turns {
+		if turn.CPU <= 0 || runtime.GOOS == "linux" && turn.ServerCPU <= 0 {
+			t.Errorf("%s: %+v", name, turn)
+		}
+	}
+}
+
+func TestFar_EveryRequestTakesTheWay_AndTheRoundTripIsMeasured(t *testing.T) {
+	needsServer(t)
+	const far = 5 * time.Millisecond
+	way, err := distance.Start(t.Context(), server, far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer way.Close()
+	j := onServer(t, workload.Turns, "")
+	j.Peers, j.Far = []string{"set-nx", "interlock-redis"}, way.Addr
+	r := run(t, j)
+	for name, turn := range r.Turns {
+		if turn.PerOp < 2*float64(far) || r.RoundTrip < float64(far) {
+			t.Errorf("%s takes %v ns although it asks twice through %v; a round trip is %v ns", name, turn.PerOp, far, r.RoundTrip)
+		}
+	}
+	j = onServer(t, workload.Handoff, "blpop")
+	j.Far, j.Arrives, j.Time = way.Addr, far, 300*time.Millisecond
+	r = run(t, j)
+	if r.RoundTrip < float64(far) || len(r.Handoff.Latencies) == 0 {
+		t.Fatalf("a round trip of %v ns, %d hand-offs", r.RoundTrip, len(r.Handoff.Latencies))
+	}
+	for _, ns := range r.Handoff.Latencies {
+		if ns < float64(far) {
+			t.Errorf("a hand-off took %v ns, half of %v out and half of it back", ns, far)
+		}
+	}
+}
+
+func TestHerd_OfWhomSeveralShareAClient_ServesEverybody(t *testing.T) {
+	for _, clients := range []int{0, 2, 9} { // 0 is one
+		j := onServer(t, workload.Herd, "interlock-redis")
+		j.Goroutines, j.Shared, j.Clients = 5, true, clients
+		if h := run(t, j).Herd; h.Unserved > 0 || h.Total <= 0 {
+			t.Errorf("%d clients: %+v", clients, *h)
 		}
 	}
 }

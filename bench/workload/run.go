@@ -45,6 +45,7 @@ func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 		return r, err
 	}
 	defer g.close()
+	j.PID = g.server
 	parts, err := together(ctx, &j, g)
 	if err != nil {
 		return r, fmt.Errorf("%s of %s%s: %w", j.Kind, j.Peer, strings.Join(j.Peers, ", "), errors.Join(err, ctx.Err()))
@@ -52,6 +53,10 @@ func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 	r, err = merge(parts, w.seen(), &j)
 	if r.Rate > 0 {
 		r.Commands = g.perSecond / r.Rate
+		r.ServerCPU = g.cpu * float64(time.Second) / r.Rate
+	}
+	if r.RoundTrip == 0 {
+		r.RoundTrip = g.roundTrip
 	}
 	return r, err
 }
@@ -152,8 +157,8 @@ func (c *child) receive() (*part, error) {
 
 // merge makes one result of what the processes returned. seen is how many steps the witness has counted.
 func merge(parts []*part, seen int64, j *Job) (Result, error) {
-	r := Result{PerOp: parts[0].PerOp, Held: parts[0].Held, Keep: parts[0].Keep, Turns: parts[0].Turns}
-	var all int64
+	r := Result{PerOp: parts[0].PerOp, Held: parts[0].Held, Keep: parts[0].Keep, Turns: parts[0].Turns, RoundTrip: parts[0].RoundTrip}
+	var all, counted int64
 	for _, p := range parts {
 		var sum int64
 		for _, n := range p.Counts {
@@ -170,7 +175,12 @@ func merge(parts []*part, seen int64, j *Job) (Result, error) {
 		}
 		r.Wait.Merge(&p.Wait)
 		r.Cut += p.Cut
+		r.CPU += p.CPU
 		all += p.All
+		counted += sum
+	}
+	if counted > 0 {
+		r.CPU /= float64(counted)
 	}
 	r.mergeHandoff(parts)
 	r.mergeHerd(parts, j.Limit)

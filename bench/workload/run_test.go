@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/bench/distance"
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/stats"
@@ -19,6 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	distance.ServeIfChild()
 	workload.ServeIfChild(peers())
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // or each of very many processes takes a second to end under -race

@@ -30,6 +30,7 @@ func serial(ctx context.Context, p peer.Peer, j *Job) (*part, error) {
 		}
 	}
 	var each []float64
+	before := ownCPU()
 	for begin := time.Now(); len(each) == 0 || time.Since(begin) < j.Time; {
 		ns, err := batch(ctx, worker, n)
 		if err != nil {
@@ -37,7 +38,7 @@ func serial(ctx context.Context, p peer.Peer, j *Job) (*part, error) {
 		}
 		each = append(each, ns)
 	}
-	return &part{PerOp: stats.Median(each)}, nil
+	return &part{PerOp: stats.Median(each), CPU: (ownCPU() - before) / float64(n*len(each))}, nil
 }
 
 // batch returns the nanoseconds of one of n acquisitions with its release.

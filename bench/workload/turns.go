@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/interlock-go/interlock/bench/distance"
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/stats"
 )
@@ -15,6 +16,10 @@ import (
 // processor makes more of a difference than any library does, and lasts for a good while. So all peers have their turns
 // within such a while.
 const turn = 5 * time.Millisecond
+
+// Turn is what one peer's turns have brought, each in nanoseconds of one acquisition with its release: the median of the time, and
+// the means of the time on processors, as in a Result.
+type Turn struct{ PerOp, CPU, ServerCPU float64 }
 
 // turns measures several peers in one process, in turns, in another order each time. Of each it returns the median of its
 // turns.
@@ -39,22 +44,85 @@ func turns(ctx context.Context, peers []peer.Spec, j *Job) (*part, error) {
 			return nil, err
 		}
 	}
-	each := make([][]float64, len(workers))
+	all := make([]taken, len(workers))
+	p, err := openProbe(ctx, j)
+	if err != nil {
+		return nil, err
+	}
 	random := rand.New(rand.NewPCG(j.Seed, 0))
-	for end := time.Now().Add(j.Time * time.Duration(len(workers))); len(each[0]) == 0 || time.Now().Before(end); {
+	for end := time.Now().Add(j.Time * time.Duration(len(workers))); all[0].each == nil || time.Now().Before(end); {
+		if err := p.turn(); err != nil {
+			return nil, err
+		}
 		for _, i := range random.Perm(len(workers)) {
-			ns, err := oneTurn(ctx, workers[i])
-			if err != nil {
+			if err := all[i].turn(ctx, workers[i], j.PID); err != nil {
 				return nil, fmt.Errorf("%s: %w", j.Peers[i], err)
 			}
-			each[i] = append(each[i], ns)
 		}
 	}
-	sum := &part{Turns: map[string]float64{}}
+	sum := &part{Turns: map[string]Turn{}, RoundTrip: p.roundTrip()}
 	for i, name := range j.Peers {
-		sum.Turns[name] = stats.Median(each[i])
+		sum.Turns[name] = all[i].sum()
 	}
 	return sum, nil // the peers end with the process
+}
+
+// taken are the turns of a peer.
+type taken struct {
+	each     []float64 // nanoseconds of one acquisition
+	own, its float64   // on processors, in all
+	times    int
+}
+
+func (t *taken) turn(ctx context.Context, worker peer.Worker, server int) error {
+	b := beginBurning(server)
+	ns, times, err := oneTurn(ctx, worker)
+	own, its := b.spent()
+	t.each = append(t.each, ns)
+	t.own, t.its, t.times = t.own+own, t.its+its, t.times+times
+	return err
+}
+
+func (t *taken) sum() Turn {
+	n := float64(t.times)
+	return Turn{PerOp: stats.Median(t.each), CPU: t.own / n, ServerCPU: t.its / n}
+}
+
+// probing measures round trips among the turns of the peers, as long as one of these: what else the machine does meets both.
+type probing struct {
+	probe *distance.Probe // nil if nobody is far away
+	each  []float64
+}
+
+func openProbe(ctx context.Context, j *Job) (p probing, err error) {
+	if j.Far != "" {
+		p.probe, err = distance.Dial(ctx, j.Far)
+	}
+	return p, err
+}
+
+func (p *probing) turn() error {
+	if p.probe == nil {
+		return nil
+	}
+	for begin := time.Now(); ; {
+		ns, err := p.probe.Trip()
+		if err != nil {
+			return err
+		}
+		p.each = append(p.each, ns)
+		if time.Since(begin) >= turn {
+			return nil
+		}
+	}
+}
+
+// roundTrip is the median; zero if nobody is far away.
+func (p *probing) roundTrip() float64 {
+	if p.probe == nil {
+		return 0
+	}
+	return stats.Median(p.each)
 }
 
 // openOne opens a peer with a lock of its own: the turns of one must not find what another one has left.
@@ -86,25 +154,25 @@ func (a alias) Worker() (peer.Worker, error) { return a.keyed.WorkerOn(a.name) }
 
 func firstTurns(ctx context.Context, worker peer.Worker, warm time.Duration) error {
 	for begin := time.Now(); time.Since(begin) < warm; {
-		if _, err := oneTurn(ctx, worker); err != nil {
+		if _, _, err := oneTurn(ctx, worker); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// oneTurn returns the nanoseconds of an acquisition with its release.
-func oneTurn(ctx context.Context, worker peer.Worker) (float64, error) {
+// oneTurn returns the nanoseconds of an acquisition with its release, and how many there were.
+func oneTurn(ctx context.Context, worker peer.Worker) (ns float64, n int, err error) {
 	begin := time.Now()
-	for n := 1; ; n++ {
+	for n = 1; ; n++ {
 		if err := worker.Lock(ctx); err != nil {
-			return 0, err
+			return 0, n, err
 		}
 		if err := worker.Unlock(ctx); err != nil {
-			return 0, err
+			return 0, n, err
 		}
 		if spent := time.Since(begin); spent >= turn {
-			return float64(spent.Nanoseconds()) / float64(n), nil
+			return float64(spent.Nanoseconds()) / float64(n), n, nil
 		}
 	}
 }

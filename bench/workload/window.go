@@ -18,15 +18,18 @@ const (
 type window struct {
 	phase      atomic.Int32
 	began, end time.Time // written before the phase that follows is stored
+	cpu        float64   // nanoseconds that this process was running in between
 }
 
 // run goes through the phases, with counting from start on.
 func (w *window) run(start time.Time, d, cool time.Duration) {
 	time.Sleep(time.Until(start))
+	before := ownCPU()
 	w.began = time.Now()
 	w.phase.Store(counting)
 	time.Sleep(d)
 	w.end = time.Now()
+	w.cpu = ownCPU() - before
 	w.phase.Store(cooling)
 	time.Sleep(cool)
 	w.phase.Store(over)
