@@ -32,6 +32,7 @@ type stage struct {
 	ears   *servers.RedisConn // subscribed to heard
 	book   *book
 	prefix string
+	name   string // of the lock's key, behind the prefix
 	err    error
 }
 
@@ -46,7 +47,7 @@ var stages atomic.Int64
 // newStage returns a lock that nobody uses.
 func newStage(t *testing.T, server *servers.RedisNode, b *book) *stage {
 	t.Helper()
-	s := &stage{ctx: t.Context(), server: server, book: b, prefix: fmt.Sprintf("stage%d:", stages.Add(1))}
+	s := &stage{ctx: t.Context(), server: server, book: b, prefix: fmt.Sprintf("stage%d:", stages.Add(1)), name: "lock"}
 	var err error
 	if s.conn, err = server.Dial(s.ctx); err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func newStage(t *testing.T, server *servers.RedisNode, b *book) *stage {
 	return s
 }
 
-func (s *stage) lock() string          { return s.prefix + "lock" }
+func (s *stage) lock() string          { return s.prefix + s.name }
 func (s *stage) floor() string         { return s.prefix + "floor:{a}" }
 func (s *stage) tomb(id string) string { return s.prefix + "gone:{a}:" + id }
 

@@ -1,7 +1,7 @@
 -- cond: who waits for the condition of a mutex. Included after lock, before rules.
 --
 -- They stand in a key of their own, which is a hash: v the version of this format, a and z the first and the next number,
--- q:N the waiter with number N as in a lock's queue, w:ID that number. A signal moves the first who lives to the lock's
+-- q:N the waiter with number N as in a lock's queue, w:ID that number. Numbers whose waiter has left are missing. A signal moves the first who lives to the lock's
 -- queue, where half of MISSED says that it carries a signal: if it is dropped before it has the lock, the signal goes on.
 local SIGNAL = 0.5
 
@@ -27,28 +27,50 @@ local function park(w)
 	call('PEXPIRE', key, QUEUE_LASTS)
 end
 
--- unpark takes the waiter with that ID away. It reports whether it was there.
+-- later returns the version of a condition whose format this script does not know, or nothing.
+local function later()
+	local version = call('HGET', condition(), 'v')
+	return version and version ~= VERSION and version or nil
+end
+
+-- skip says that the numbers from a on are waited for, of which the first have left; without any, there is no condition.
+local function skip(key, a, z)
+	local n = a
+	while n < z and call('HEXISTS', key, 'q:' .. n) == 0 do
+		n = n + 1
+	end
+	if n < z then
+		call('HSET', key, 'a', n)
+	else
+		call('DEL', key)
+	end
+end
+
+-- unpark takes the waiter with that ID away, if it is there.
 local function unpark(id)
 	local key = condition()
-	local n = key and call('HGET', key, 'w:' .. id)
-	return n and call('HDEL', key, 'q:' .. n, 'w:' .. id) > 0
+	local f = key and call('HMGET', key, 'v', 'a', 'z', 'w:' .. id)
+	if f and f[1] == VERSION and f[4] then
+		call('HDEL', key, 'q:' .. f[4], 'w:' .. id)
+		skip(key, tonumber(f[2]), tonumber(f[3]))
+	end
 end
 
 -- wake moves the first who lives to the end of the lock's queue. It reports whether there was one.
 local function wake()
 	local key = condition()
-	local f = call('HMGET', key, 'a', 'z')
-	if not f[1] then
+	local f = call('HMGET', key, 'v', 'a', 'z')
+	if f[1] ~= VERSION then
 		return false
 	end
-	for n = tonumber(f[1]), f[2] - 1 do
+	for n = tonumber(f[2]), f[3] - 1 do
 		local packed = call('HGET', key, 'q:' .. n)
 		local w = packed and readWaiter(packed)
 		if w then
 			call('HDEL', key, 'q:' .. n, 'w:' .. w[ID])
 		end
 		if w and w[ALIVE] > ms then
-			call('HSET', key, 'a', n + 1)
+			skip(key, n + 1, tonumber(f[3]))
 			w[MISSED], w[SINCE] = SIGNAL, now
 			enter(after, w)
 			return true

@@ -6,6 +6,7 @@
 -- Returns  as acquire, or lost REASON if there is no hold to give
 -- Atomic, because a lock given back and asked for in two steps would cost a round trip more, and a place.
 if known[3] then
+	finish() -- what has ended is written: a signal may have gone on
 	return known[3]
 end
 local given, position = find(ARGV[6])
