@@ -73,6 +73,7 @@ func Dir(dir string) (*Report, error) {
 			f.HolderBlows++
 		}
 	}
+	r.takeTimes(f)
 	for _, v := range []*Verdict{
 		r.checkUpdates(f), r.checkFence(), r.checkTokens(), r.checkExclusion(), r.checkBelief(), r.checkLosses(f),
 		r.checkProgress(f), r.checkCalls(f), r.checkResidue(), r.checkLeaks(),

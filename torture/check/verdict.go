@@ -58,6 +58,9 @@ type Figures struct {
 	Losses       int // holds that were lost
 	LongestWait  time.Duration
 	SlowestAfter time.Duration // the longest time from the end of a fault to the next grant
+	AfterDeath   Delays        // from a holder's kill -9 to the next grant of its lock
+	Outages      Delays        // the longest time without any grant in a fault of the servers
+	LossTold     Delays        // from the begin of a fault to when those were told that lost their hold to it
 }
 
 // Add adds those of another run.
@@ -72,6 +75,9 @@ func (f *Figures) Add(o Figures) {
 	f.Losses += o.Losses
 	f.LongestWait = max(f.LongestWait, o.LongestWait)
 	f.SlowestAfter = max(f.SlowestAfter, o.SlowestAfter)
+	f.AfterDeath = append(f.AfterDeath, o.AfterDeath...)
+	f.Outages = append(f.Outages, o.Outages...)
+	f.LossTold = append(f.LossTold, o.LossTold...)
 }
 
 // String is one line.

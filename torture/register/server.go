@@ -27,6 +27,9 @@ type Server struct {
 	numbers map[number]int
 	guard   fence.MemoryGuard
 	latest  map[string]int // by name: which process touched it last
+	updates int            // of fenced numbers
+	enough  int            // when updates reaches it, reached is called
+	reached func()
 	delay   time.Duration
 	dice    *rand.Rand
 	open    map[net.Conn]struct{}
@@ -76,6 +79,13 @@ func (s *Server) Delay(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delay = d
+}
+
+// Await has reached called, once, when so many updates were made behind the fence.
+func (s *Server) Await(updates int, reached func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enough, s.reached = updates, reached
 }
 
 // Close ends all connections and the log.
@@ -158,6 +168,9 @@ func (s *Server) do(e *Entry) answer {
 	case e.Stale:
 	case e.Write:
 		s.numbers[at] = e.Value
+		if e.Fenced {
+			s.count()
+		}
 	default:
 		e.Value = e.Before
 	}
@@ -168,4 +181,12 @@ func (s *Server) do(e *Entry) answer {
 		s.err = err
 	}
 	return answer{Value: s.numbers[at], Stale: e.Stale}
+}
+
+// count counts an update behind the fence.
+func (s *Server) count() {
+	if s.updates++; s.updates >= s.enough && s.reached != nil {
+		s.reached()
+		s.reached = nil
+	}
 }

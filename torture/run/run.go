@@ -33,6 +33,7 @@ type Config struct {
 	Goroutines int // of each
 	Names      int // of locks
 	Duration   time.Duration
+	Increments int // if not 0, it ends sooner, when so many updates were made behind the fence
 	Hold       time.Duration
 	Cancel     float64
 	Seed       uint64
@@ -155,6 +156,9 @@ func (r *run) torture(ctx context.Context, a *About) error {
 	}
 	a.Begin = history.Now()
 	raging, cancel := context.WithTimeout(ctx, r.Duration)
+	if r.Increments > 0 {
+		r.register.Await(r.Increments, cancel)
+	}
 	err = n.rage(raging)
 	cancel()
 	a.Quiet = history.Now()

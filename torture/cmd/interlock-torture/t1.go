@@ -55,13 +55,17 @@ func runT1(ctx context.Context, args []string) error {
 func t1Cells() []*cell {
 	var cells []*cell
 	for _, g := range target.Targets() {
-		var kept []target.Fault
-		for _, f := range g.Faults {
-			if g.Broken[f] == "" {
-				kept = append(kept, f)
-			}
-		}
-		cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept}})
+		cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept(g)}})
 	}
 	return cells
+}
+
+// kept are the faults under which the engine keeps its locks apart.
+func kept(g *target.Target) (faults []target.Fault) {
+	for _, f := range g.Faults {
+		if g.Broken[f] == "" {
+			faults = append(faults, f)
+		}
+	}
+	return faults
 }

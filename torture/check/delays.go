@@ -1,0 +1,86 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/target"
+)
+
+// Delays are times of one kind.
+type Delays []time.Duration
+
+// String is the median, what 99 of 100 do not exceed, and the longest; and how many there were.
+func (d Delays) String() string {
+	if len(d) == 0 {
+		return "–"
+	}
+	sorted := slices.Sorted(slices.Values(d))
+	at := func(share float64) time.Duration {
+		return sorted[int(share*float64(len(sorted)-1)+0.5)].Round(time.Millisecond)
+	}
+	return fmt.Sprintf("%v / %v / %v of %d", at(0.5), at(0.99), at(1), len(d))
+}
+
+// takeTimes measures how long what went wrong was felt.
+func (r *record) takeTimes(f *Figures) {
+	for _, b := range r.blows {
+		switch b.Fault {
+		case target.Kill:
+			f.AfterDeath = append(f.AfterDeath, r.afterDeath(b.Proc, b.From)...)
+		case target.Failover, target.CutFailover, target.NodeKill, target.NodeStop, target.ServerKill, target.ServerStop:
+			f.Outages = append(f.Outages, r.outage(b.From, b.To))
+		}
+	}
+	f.LossTold = r.lossTold()
+}
+
+// afterDeath is, for each lock that a process held when it was killed, how long after that somebody else was granted it.
+func (r *record) afterDeath(proc int, at history.Instant) (delays Delays) {
+	for _, h := range r.holds {
+		if h.proc != proc || h.from >= at || h.released != 0 && h.released < at || h.lost {
+			continue
+		}
+		next := slices.IndexFunc(r.holds, func(n *hold) bool { return n.name == h.name && n.from > at })
+		// Who was granted it before the kill had lost it, whatever it knew.
+		taken := slices.ContainsFunc(r.holds, func(n *hold) bool { return n.name == h.name && n.from > h.from && n.from <= at })
+		if next >= 0 && !taken {
+			delays = append(delays, r.holds[next].from.Sub(at))
+		}
+	}
+	return delays
+}
+
+// outage is the longest time without any grant that a fault of the servers has caused.
+func (r *record) outage(from, to history.Instant) (longest time.Duration) {
+	i, _ := slices.BinarySearchFunc(r.holds, from, func(h *hold, at history.Instant) int { return cmp.Compare(h.from, at) })
+	for last := from; i < len(r.holds) && last < to; i++ {
+		longest = max(longest, r.holds[i].from.Sub(last))
+		last = r.holds[i].from
+	}
+	return longest
+}
+
+// lossTold is how long after a fault began those were told that lost their hold to it, and were running.
+func (r *record) lossTold() (delays Delays) {
+	for _, e := range r.events {
+		if e.Op != history.Lost || r.stood(e.Proc, e.At-1, e.At) {
+			continue
+		}
+		h := slices.IndexFunc(r.holds, func(h *hold) bool { return h.proc == e.Proc && h.name == e.Name && h.token == e.Token })
+		if h < 0 || r.holds[h].fixed {
+			continue
+		}
+		for i := len(r.blows) - 1; i >= 0; i-- {
+			b := r.blows[i]
+			if b.From < e.At && b.To > r.holds[h].from && (b.Proc == e.Proc || b.Proc < 0) {
+				delays = append(delays, e.At.Sub(max(b.From, r.holds[h].from)))
+				break
+			}
+		}
+	}
+	return delays
+}
