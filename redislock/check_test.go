@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
@@ -121,6 +122,9 @@ func TestDiagnose_OfAReplication_ComparesWithWhatIsWaitedFor(t *testing.T) {
 }
 
 func TestDiagnose_OfACluster(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	c := servers.RedisCluster(t, 3, 0, nil)
 	node := c.Owner(0)
 	option := soloOption(node.Addr())

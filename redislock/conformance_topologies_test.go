@@ -11,6 +11,9 @@ import (
 )
 
 func TestConformance_Sentinel(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	s := servers.RedisSentinel(t, 1, nil)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(_ context.Context, t *testing.T) driver.Driver {
@@ -24,6 +27,9 @@ func TestConformance_Sentinel(t *testing.T) {
 }
 
 func TestConformance_Cluster(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	c := servers.RedisCluster(t, 3, 0, nil)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(_ context.Context, t *testing.T) driver.Driver {
@@ -35,6 +41,9 @@ func TestConformance_Cluster(t *testing.T) {
 }
 
 func TestConformance_WaitingForReplicas(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	r := servers.RedisReplicated(t, 1, nil)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(_ context.Context, t *testing.T) driver.Driver {

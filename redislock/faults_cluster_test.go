@@ -10,10 +10,14 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
 func TestCluster_Faults(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	c := servers.RedisCluster(t, 3, 1, &servers.RedisOptions{
 		// Without it no slot is served while one has no owner.
 		Config: map[string]string{"cluster-require-full-coverage": "no"},

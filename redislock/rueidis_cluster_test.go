@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/redis/rueidis"
 )
@@ -48,6 +49,9 @@ func another(t *testing.T, cluster *servers.ClusterRedis, slot int) *servers.Red
 }
 
 func TestCluster(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	cluster := servers.RedisCluster(t, 3, 1, nil)
 	// At the end of all, because rueidis closes some of a Cluster's connections only after 5 s.
 	noLeaks(t)

@@ -6,11 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/redis/rueidis"
 )
 
 func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	s := servers.RedisSentinel(t, 1, nil)
 	h := newTeller()
 	c := startRueidis(t, rueidis.ClientOption{

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/go-redis/v9"
@@ -53,6 +54,9 @@ func another(cluster *servers.ClusterRedis, slot int) *servers.RedisNode {
 }
 
 func TestCluster(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	cluster := servers.RedisCluster(t, 3, 1, nil)
 	for _, test := range []struct {
 		name string

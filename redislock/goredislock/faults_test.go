@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/go-redis/v9"
@@ -112,6 +113,9 @@ func TestCall_WithoutAServer_IsRefusedSoon(t *testing.T) {
 }
 
 func TestEverything_WhileTheServerHangs_EndsWithItsContext(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	for _, enabled := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ContextTimeoutEnabled=%v", enabled), func(t *testing.T) {
 			s := servers.RedisServer(t, nil)

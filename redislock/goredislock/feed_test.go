@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/redis/go-redis/v9"
 )
@@ -46,6 +47,9 @@ func TestFeed_ThatIsKilled_IsMadeAnewUnasked(t *testing.T) {
 
 // Nothing tells of a machine that is gone: only that nothing is heard.
 func TestFeed_ThatFallsSilent_IsMadeAnew(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	addr := servers.Redis(t)
 	proxy := servers.NewProxy(t, addr)
 	h := newTeller()
@@ -64,6 +68,9 @@ func TestFeed_ThatFallsSilent_IsMadeAnew(t *testing.T) {
 
 // A feed on which nothing happens is asked whether it is there, and goes on.
 func TestFeed_WithoutMessages_Goes_On(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	addr := servers.Redis(t)
 	h := newTeller()
 	begin(t, solo(addr), h)

@@ -6,12 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/go-redis/v9"
 )
 
 func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	s := servers.RedisSentinel(t, 1, nil)
 	h := newTeller()
 	c := begin(t, redis.NewFailoverClient(&redis.FailoverOptions{

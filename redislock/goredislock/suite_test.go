@@ -15,11 +15,17 @@ import (
 // conformance_test.go, by which engines are found.)
 
 func TestConformance(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	addr := servers.Redis(t)
 	conforms(t, nil, func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: addr}) })
 }
 
 func TestConformance_Sentinel(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	s := servers.RedisSentinel(t, 1, nil)
 	conforms(t, nil, func() redis.UniversalClient {
 		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: s.Name(), SentinelAddrs: s.Sentinels()})
@@ -27,6 +33,9 @@ func TestConformance_Sentinel(t *testing.T) {
 }
 
 func TestConformance_Cluster(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	c := servers.RedisCluster(t, 3, 0, nil)
 	conforms(t, nil, func() redis.UniversalClient {
 		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
@@ -34,6 +43,9 @@ func TestConformance_Cluster(t *testing.T) {
 }
 
 func TestConformance_WaitingForReplicas(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	r := servers.RedisReplicated(t, 1, nil)
 	conforms(t, &redislock.Options{Replicas: 1}, func() redis.UniversalClient {
 		return redis.NewClient(&redis.Options{Addr: r.Primary.Addr()})

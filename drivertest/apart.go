@@ -1,0 +1,93 @@
+package drivertest
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// apartEnv names the test that a process was started for.
+const apartEnv = "INTERLOCK_DRIVERTEST_APART"
+
+// Apart has the test t run in a process of its own, beside other tests, and reports whether it has: then t has nothing left to
+// do. [Run] waits for most of its time, and two of them cannot be in one process at once, because each counts goroutines.
+//
+//	func TestConformance_Cluster(t *testing.T) {
+//		if drivertest.Apart(t) {
+//			return
+//		}
+//		...
+//	}
+//
+// It marks t as parallel, and fails or skips t as the process does. The process gets the flags of this one, so it runs what -run
+// has chosen of t. How many run at once is for [AtOnce] to say.
+func Apart(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(apartEnv) == t.Name() {
+		return false
+	}
+	t.Parallel()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := time.Duration(0) // none
+	if deadline, has := t.Deadline(); has {
+		limit = max(time.Until(deadline)-time.Second, time.Second) // it says where it stood, so it has to end first
+	}
+	cmd := exec.CommandContext(t.Context(), program, apartFlags(t.Name(), limit)...)
+	cmd.Env = append(os.Environ(), apartEnv+"="+t.Name())
+	said, err := cmd.CombinedOutput()
+	switch out := string(said); {
+	case err != nil:
+		t.Fatalf("%v\n%s", err, out)
+	case strings.Contains(out, "--- SKIP: "+t.Name()+" "):
+		t.Skip(out)
+	case !strings.Contains(out, "--- PASS: "+t.Name()+" "):
+		t.Fatalf("the process did not run the test:\n%s", out)
+	case testing.Verbose():
+		t.Log(out)
+	}
+	return true
+}
+
+// apartFlags are those of this process, but for files that two would write to, and so that they are about this test alone.
+func apartFlags(test string, limit time.Duration) []string {
+	own := map[string]string{
+		"v": "true", "count": "1", "timeout": limit.String(), "run": "^" + regexp.QuoteMeta(test) + "$", "skip": "",
+		"testlogfile": "", "coverprofile": "", "cpuprofile": "", "memprofile": "", "blockprofile": "", "mutexprofile": "", "trace": "",
+	}
+	var flags []string
+	flag.Visit(func(f *flag.Flag) {
+		name, _ := strings.CutPrefix(f.Name, "test.")
+		if name == "run" {
+			if _, parts, has := strings.Cut(f.Value.String(), "/"); has {
+				own["run"] += "/" + parts
+			}
+		} else if _, is := own[name]; !is {
+			flags = append(flags, "-"+f.Name+"="+f.Value.String())
+		}
+	})
+	for name, value := range own {
+		flags = append(flags, "-test."+name+"="+value)
+	}
+	return flags
+}
+
+// AtOnce lets so many tests that are marked as parallel run at once, unless the flag -parallel says how many; without it they
+// are as many as there are processors, which is too few for tests that wait. It is for TestMain, before it runs the tests.
+func AtOnce(tests int) {
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(tests)) // it fails only for what is no number
+	}
+}

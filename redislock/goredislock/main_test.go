@@ -1,0 +1,13 @@
+package goredislock
+
+import (
+	"os"
+	"testing"
+
+	"github.com/interlock-go/interlock/drivertest"
+)
+
+func TestMain(m *testing.M) {
+	drivertest.AtOnce(6)
+	os.Exit(m.Run())
+}
