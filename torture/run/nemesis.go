@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -157,6 +159,8 @@ func (n *nemesis) harm(ctx context.Context, fault target.Fault, lasts time.Durat
 			m.proxy.Delay(servers.BothWays, 0)
 		}
 		n.register.Delay(0)
+	case target.Starve:
+		return starve(ctx, lasts)
 	default:
 		poke := n.engine.Pokes[fault]
 		if poke == nil {
@@ -170,6 +174,27 @@ func (n *nemesis) harm(ctx context.Context, fault target.Fault, lasts time.Durat
 		return errors.Join(played, poked)
 	}
 	return nil
+}
+
+// starve has twice as many processes as there are processors calculate, and lets everybody else have what they leave.
+func starve(ctx context.Context, lasts time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, lasts)
+	defer cancel()
+	var all []*exec.Cmd
+	var err error
+	for range 2 * runtime.NumCPU() {
+		hog := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done") // is killed when ctx ends
+		hog.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // also if this process is killed
+		if err = hog.Start(); err != nil {
+			cancel()
+			break
+		}
+		all = append(all, hog)
+	}
+	for _, hog := range all {
+		_ = hog.Wait() // it was killed
+	}
+	return err
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -22,14 +22,14 @@ const (
 
 // clientFaults can be done to the clients of every single server.
 func clientFaults(more ...Fault) []Fault {
-	return append([]Fault{Kill, Stop, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, NoFiles, ServerKill}, more...)
+	return append([]Fault{Kill, Stop, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Starve, NoFiles, ServerKill}, more...)
 }
 
 // alone are the engines with one server, or none.
 func alone() []*Target {
 	return []*Target{
 		{
-			Name: "file", Lease: time.Second, Heal: 2 * time.Second, Faults: []Fault{Kill, Stop, NoFiles, Wipe},
+			Name: "file", Lease: time.Second, Heal: 2 * time.Second, Faults: []Fault{Kill, Stop, Starve, NoFiles, Wipe},
 			Broken: map[Fault]string{Wipe: deleted},
 			start:  file,
 		},
