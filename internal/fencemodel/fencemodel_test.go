@@ -49,6 +49,8 @@ func TestWithoutARule_AFaultIsFound(t *testing.T) {
 		{"ReadersDoNotCount", growing, func(r *Rules) { r.ReadersCount = false }, UnstableRead},
 		{"MarkOfTheLastReader", growing, func(r *Rules) { r.MarkGrows = false }, UnstableRead},
 		{"MarkedWriterAlwaysPasses", growing, func(r *Rules) { r.WriterHeedsReaders = false }, UnstableRead},
+		{"MarkedWriterAlwaysPasses", growing, func(r *Rules) { r.WriterHeedsReaders = false }, StaleEffect},
+		{"MarkedWriterAlwaysPasses", growing, func(r *Rules) { r.WriterHeedsReaders = false }, LostUpdate},
 		{"DowngradedWriterMayNotRead", growing, func(r *Rules) { r.WriterMayRead = false }, WrongRefusal},
 		{"BareTokensThatGoBack", forgetful, func(r *Rules) { r.Nonces = false }, LostUpdate},
 		{"EachPassesOnce", growing, func(r *Rules) { r.Itself = false }, WrongRefusal},

@@ -29,7 +29,7 @@ flags: --lang en|zh   -o text|json   --report FILE   --all
 func parse(args []string, getenv func(string) string, words io.Writer) (*settings, error) {
 	s := &settings{}
 	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
-	flags.SetOutput(words)
+	flags.SetOutput(io.Discard) // the caller prints the error
 	flags.Usage = func() { fmt.Fprint(words, usage) }
 	all := flags.Bool("all", false, "run all experiments")
 	lang := flags.String("lang", languageOf(getenv), "en or zh")
