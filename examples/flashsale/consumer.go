@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ type consumer struct {
 	queue  queue
 	at     passing
 	log    *slog.Logger
+	most   int // instead of mostDeliveries, if not 0
 }
 
 const (
@@ -102,7 +104,7 @@ func (c *consumer) book(ctx context.Context, d delivery) error {
 // in the database, so that no transaction that is still under way can book it, then in Redis, then in the queue, where it is
 // kept for people to look at. As long as the database does not answer, nothing is given up.
 func (c *consumer) orGiveUp(ctx context.Context, d delivery, err error) error {
-	if d.times < mostDeliveries {
+	if d.times < cmp.Or(c.most, mostDeliveries) {
 		return err
 	}
 	v, errVoid := c.ledger.void(ctx, d.order)
@@ -116,7 +118,7 @@ func (c *consumer) orGiveUp(ctx context.Context, d delivery, err error) error {
 	if _, errRelease := c.stock.release(ctx, d.Request, isTaken, "given up"); errRelease != nil {
 		return errors.Join(err, errRelease)
 	}
-	c.at(afterBuried)
+	c.at(beforeBury)
 	return d.bury(ctx, err.Error())
 }
 

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/interlock-go/interlock/examples/internal/part"
@@ -15,6 +18,7 @@ func TestKill9_AtEveryArrow(t *testing.T) {
 		for _, q := range queues {
 			killGates(t, w, q)
 			killConsumers(t, w, q)
+			killGivingUp(t, w, q)
 			killSweepers(t, w, q)
 		}
 	})
@@ -80,6 +84,58 @@ func killConsumers(t *testing.T, w *town, q string) {
 				t.Errorf("the database has refused both orders, and this is left: %+v", r)
 			}
 		})
+	}
+}
+
+// killGivingUp kills a consumer that gives an order up, because the database fails whatever it tries. Whoever comes next finds the
+// order voided, or given back.
+func killGivingUp(t *testing.T, w *town, q string) {
+	for _, p := range []point{afterVoid, beforeBury} {
+		aside(t, q, p, "", func(t *testing.T) {
+			s := w.open(t, q, usual)
+			s.order("a")
+			mend := s.breakSales()
+			s.killAt(consumerPart, role{Most: 1}, p)
+			mend()
+			s.settle(0)
+			if left, err := s.office.stock.left(t.Context()); left != usual.Stock || err != nil {
+				t.Errorf("%d are left (%v), not %d", left, err, usual.Stock)
+			}
+		})
+	}
+}
+
+// breakSales makes the database refuse, with an error, to take anything from this sale's stock, until mend is called.
+func (s *scene) breakSales() (mend func()) {
+	s.t.Helper()
+	exec := func(statement string) {
+		s.t.Helper()
+		if _, err := s.office.ledger.db.ExecContext(s.t.Context(), statement); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	name := "`broken " + s.Item + "`"
+	exec("CREATE TRIGGER " + name + " BEFORE UPDATE ON sales FOR EACH ROW IF NEW.item = '" + s.Item +
+		"' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'it fails, for a test'; END IF")
+	return func() { exec("DROP TRIGGER " + name) }
+}
+
+func TestEveryPoint_IsOneAtWhichSomethingIsKilled(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	points, kills := regexp.MustCompile(`(?m)^\t(\w+) +point = `).FindAllStringSubmatch(read("points.go"), -1), read("kill_test.go")
+	for _, p := range points {
+		if !strings.Contains(kills, p[1]) {
+			t.Errorf("nothing is killed at %s, so nobody knows what that does", p[1])
+		}
+	}
+	if len(points) < 10 {
+		t.Errorf("points.go has %d points; is this still how to find them?", len(points))
 	}
 }
 

@@ -28,6 +28,7 @@ type role struct {
 	Name  string        // of a consumer
 	Drain bool          // end when nothing is left
 	Later time.Duration // what the sweeper sweeps: what will be overdue by then
+	Most  int           // how often a consumer tries an order; 0 is mostDeliveries
 	Stop  point         // where to stop once, say so, and wait to be told to go on, or to be killed
 }
 
@@ -96,7 +97,7 @@ func playConsumer(ctx context.Context, s *part.Stage) error {
 		return err
 	}
 	defer o.close()
-	c := &consumer{stock: o.stock, ledger: o.ledger, queue: o.queue, at: r.halt(s), log: quiet()}
+	c := &consumer{stock: o.stock, ledger: o.ledger, queue: o.queue, at: r.halt(s), log: quiet(), most: r.Most}
 	if err := c.run(ctx, r.Drain); err != nil || ctx.Err() != nil {
 		return err
 	}

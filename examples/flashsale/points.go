@@ -21,7 +21,7 @@ const (
 	beforeSweep   point = "sweeper: found, not given back"
 	afterSweep    point = "sweeper: given back"
 	afterVoid     point = "consumer: given up, not given back"
-	afterBuried   point = "consumer: buried, not acknowledged"
+	beforeBury    point = "consumer: given up and given back, not buried"
 )
 
 // passing is called by components at each point. In the program it does nothing.
