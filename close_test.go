@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -252,4 +253,65 @@ func TestEngineTakesTheHoldBackBeforeTheAnswer_IsNotHeld(t *testing.T) {
 		}
 		mustUnlock(t, l)
 	})
+}
+
+// mute is an engine that answers no question.
+type mute struct{ *hooks }
+
+func (mute) Look(ctx context.Context, _ driver.Key) (LockInfo, error) {
+	<-ctx.Done()
+	return LockInfo{}, ctx.Err()
+}
+
+func (mute) Locks(ctx context.Context, _ string) iter.Seq2[LockInfo, error] {
+	return func(yield func(LockInfo, error) bool) {
+		<-ctx.Done()
+		yield(LockInfo{}, ctx.Err())
+	}
+}
+
+func (mute) Break(ctx context.Context, _ driver.Key, _ uint64) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (mute) LatchCount(ctx context.Context, _ driver.Key) (int64, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func TestClose_EndsQuestionsThatAreNotAnswered(t *testing.T) {
+	for name, ask := range map[string]func(ctx context.Context, c *Client) error{
+		"Look":   func(ctx context.Context, c *Client) error { _, err := c.Look(ctx, KindMutex, "a"); return err },
+		"Leader": func(ctx context.Context, c *Client) error { _, err := c.Election("a", nil).Leader(ctx); return err },
+		"Count":  func(ctx context.Context, c *Client) error { _, err := c.Latch("a").Count(ctx); return err },
+		"Wait":   func(ctx context.Context, c *Client) error { return c.Latch("a").Wait(ctx) },
+		"Break":  func(ctx context.Context, c *Client) error { return c.Break(ctx, KindMutex, "a", 1) },
+		"Locks": func(ctx context.Context, c *Client) (last error) {
+			for _, err := range c.Locks(ctx, "") {
+				last = err
+			}
+			return last
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+				c := mustNew(t, mute{h}, nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				said := make(chan error, 1)
+				go func() { said <- ask(ctx, c) }()
+				stillWaits(t, said, "before anything ends it")
+				cancel()
+				wantErr(t, "when its context has ended", <-said, context.Canceled)
+				ctx, cancel = context.WithTimeout(t.Context(), time.Hour) // virtual
+				defer cancel()
+				go func() { said <- ask(ctx, c) }()
+				stillWaits(t, said, "before Close")
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				wantErr(t, "after Close", <-said, ErrClosed)
+			})
+		})
+	}
 }

@@ -60,7 +60,7 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 	if err != nil {
 		return nil, wrap("wait for the condition of", c.m.key, err)
 	}
-	defer c.m.c.background.Done() // added by prepare
+	defer w.over()
 	bounded := call{user: ctx, base: c.m.c.base}
 	answer, err := c.m.c.d.(driver.Conder).CondWait(&bounded, w.give, &w.r, w.parked)
 	ended := bounded.Err() != nil

@@ -42,7 +42,7 @@ func (c *Cond) begin(ctx context.Context, l *Lease) (*condWait, error) {
 }
 
 // prepare ends l in this process, unless only the engine can say whether it may be given up: then l ends when it has. It
-// counts the wait as background. If l is to be kept from others for a rest, it says so and does nothing else.
+// counts the wait as background and as one of its owner's. If l is to be kept from others for a rest, it says so and does nothing else.
 func (c *Cond) prepare(l *Lease) (w *condWait, rest time.Duration, err error) {
 	cl := c.m.c
 	cl.lock()
@@ -63,12 +63,19 @@ func (c *Cond) prepare(l *Lease) (w *condWait, rest time.Duration, err error) {
 	w.g = &grant{m: l.m, id: w.r.ID, asked: l.m.p.lease, index: -1}
 	w.r.Lost = w.g.lostByEngine
 	cl.background.Add(1)
+	l.owner.waits.Add(1)
 	if l.owner.named {
 		l.inherit().gives = w
 	} else {
 		w.giveUp(now)
 	}
 	return w, 0, nil
+}
+
+// over takes back what prepare has counted.
+func (w *condWait) over() {
+	w.old.owner.waits.Add(-1)
+	w.c.background.Done()
 }
 
 // mayWait says why l cannot be given up for a wait. The caller holds Client.mu.
@@ -174,9 +181,13 @@ func (w *condWait) granted(ctx context.Context, answer driver.Grant) (*Lease, er
 	if old := c.passing(w.new.m); old != nil {
 		old.alone = true // the engine gave the lock to us, so that one is over although nobody has told us yet
 	}
+	if !w.gone { // the engine has not said so, but then it has
+		w.giveUp(now)
+	}
 	w.g.taken(answer, now)
 	w.g.alone = true // who stands in line here is in the engine's queue already
 	w.g.admit(w.new, w.at, now, false)
+	w.g.admitOthers()
 	c.unlock()
 	if told := c.opts.Observer.Acquired; told != nil {
 		told(ctx, w.new.eventNow())

@@ -209,3 +209,48 @@ func TestCond_OfANamedOwner_WhoLosesItsHoldMeanwhile_IsToldByWait(t *testing.T) 
 		mustUnlock(t, mustLock(t, WithOwner(t.Context(), "order-7"), c, "a")) // nothing is left of it
 	})
 }
+
+func TestCond_WhoIsWoken_LetsInTheOthersOfItsOwner(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		l := mustLock(t, t.Context(), c, "a")
+		owner, cancel := context.WithTimeout(context.WithoutCancel(l.Context(t.Context())), time.Hour) // virtual
+		defer cancel()
+		out := waitLater(owner, c, l)
+		synctest.Wait()
+		inside := mustLock(t, t.Context(), other, "a")
+		mustSignal(t, c)
+		second := lockLater(owner, c, "a") // behind who was woken, as the engine sees it
+		synctest.Wait()
+		mustUnlock(t, inside)
+		next := woken(t, "who waited for the condition", out)
+		again := woken(t, "another goroutine of its owner", second)
+		if again.Token() != next.Token() {
+			t.Errorf("tokens %d and %d", next.Token(), again.Token())
+		}
+		mustUnlock(t, next)
+		mustUnlock(t, again)
+		mustUnlock(t, mustLock(t, t.Context(), other, "a"))
+	})
+}
+
+func TestDeadlock_IsNotTold_WhileAWaitForAConditionMayEnd(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+		b := mustLock(t, t.Context(), c, "b")
+		mine := b.Context(t.Context())
+		waits := waitLater(t.Context(), c, mustLock(t, mine, c, "a"))
+		two := holdThen(t, t.Context(), c, "x", "b", 0)
+		synctest.Wait()
+		stuck := lockLater(context.WithoutCancel(mine), c, "x")
+		time.Sleep(time.Hour) // virtual
+		stillWaits(t, stuck, "while its owner may be woken")
+		stillWaits(t, two, "while the other may get on")
+		mustSignal(t, c)
+		mustUnlock(t, woken(t, "who waits for the condition", waits))
+		mustUnlock(t, b)
+		if err := <-two; err != nil {
+			t.Error(err)
+		}
+		mustUnlock(t, woken(t, "who was stuck", stuck))
+	})
+}

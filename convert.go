@@ -185,11 +185,7 @@ func (l *Lease) moveTo(g *grant) {
 	l.g, l.pass, l.local = g, g.pass, false
 	g.last = nil
 	g.holds.add(ofGrant, l)
-	p := l.m.p
-	if p.noRenew {
-		l.end = min(l.end, g.fixedEnd(c.now(), p.lease))
-	}
-	if p.minHold > 0 {
+	if p := l.m.p; p.minHold > 0 {
 		g.close(l.since.plus(p.minHold))
 	}
 	c.reschedule(g)
@@ -243,6 +239,9 @@ func (l *Lease) giveLeft(ctx context.Context, left *word) error {
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
+	if lost.Reason == driver.LostExpired && c.now() >= left.until {
+		return nil // it has run out meanwhile, because it was renewed no more
+	}
 	if l.check(c.now()); l.ended() == nil {
 		c.end(l.g, lost.Reason)
 	}

@@ -19,14 +19,19 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 			yield(LockInfo{}, err)
 			return
 		}
-		for info, err := range c.d.(driver.Inspector).Locks(ctx, prefix) {
-			if err != nil {
-				yield(LockInfo{}, fmt.Errorf("interlock: list %q: %w", prefix, err))
-				return
+		err := c.asking(ctx, func(ctx context.Context) error {
+			for info, err := range c.d.(driver.Inspector).Locks(ctx, prefix) {
+				if err != nil {
+					return err
+				}
+				if !yield(info, nil) {
+					return nil
+				}
 			}
-			if !yield(info, nil) {
-				return
-			}
+			return nil
+		})
+		if err != nil {
+			yield(LockInfo{}, fmt.Errorf("interlock: list %q: %w", prefix, err))
 		}
 	}
 }
@@ -63,7 +68,18 @@ func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64
 		reason, _ := c.traits.Lacking(driver.Breaking)
 		return wrap("break", key, unsupported(c.traits, reason))
 	}
-	return wrap("break", key, breaker.Break(ctx, key, token))
+	return wrap("break", key, c.asking(ctx, func(ctx context.Context) error { return breaker.Break(ctx, key, token) }))
+}
+
+// asking asks the engine something once. Close ends that, and then it is ErrClosed.
+func (c *Client) asking(ctx context.Context, ask func(ctx context.Context) error) error {
+	bounded := call{user: ctx, base: c.base}
+	defer bounded.end()
+	err := ask(&bounded)
+	if err != nil && c.base.Err() != nil && ctx.Err() == nil {
+		return ErrClosed
+	}
+	return err
 }
 
 func (c *Client) checkOpen() error {

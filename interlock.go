@@ -136,9 +136,9 @@ func (c *Client) spawn(f func()) bool {
 	return true
 }
 
-// Close ends the client. Waiting calls return ErrClosed, everything held is released (its leases then say ErrReleased),
-// and no goroutine is left. It waits for the engine's confirmations at most Options.CloseTimeout and returns nil, or what
-// could not be confirmed by then: that ends with its lease. A second Close does nothing.
+// Close ends the client. Calls that wait or ask the engine return ErrClosed, everything held is released (its leases then say
+// ErrReleased), and no goroutine is left. It waits for the engine's confirmations at most Options.CloseTimeout and returns nil,
+// or what could not be confirmed by then: that ends with its lease. A second Close does nothing.
 //
 // What has a [LockOptions] MinHold that is not over stays closed for the rest. Where the engine cannot do that by itself,
 // one goroutine and the engine's connections outlive Close until then. Where a COMMIT is under way (see [Lease.Pending]) Close

@@ -82,7 +82,11 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, wrap("count of", l.key, err)
 	}
-	left, err := l.c.d.(driver.Latcher).LatchCount(ctx, l.key)
+	var left int64
+	err := l.c.asking(ctx, func(ctx context.Context) (err error) {
+		left, err = l.c.d.(driver.Latcher).LatchCount(ctx, l.key)
+		return err
+	})
 	if err != nil {
 		return 0, wrap("count of", l.key, err)
 	}

@@ -21,6 +21,10 @@ func (c *Client) Look(ctx context.Context, kind Kind, name string) (LockInfo, er
 	if reason, lacks := c.traits.LackingKind(kind); lacks {
 		return none, wrap("look at", key, unsupported(c.traits, reason))
 	}
-	info, err := driver.Look(ctx, c.d, key)
+	info := none
+	err := c.asking(ctx, func(ctx context.Context) (err error) {
+		info, err = driver.Look(ctx, c.d, key)
+		return err
+	})
 	return info, wrap("look at", key, err)
 }

@@ -36,15 +36,7 @@ func TestExtend_WhileTheHoldChangesItsMode_ExtendsWhatItHasThen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 				ctx, m := t.Context(), c.RWMutex("x", nil)
-				l := must(t)(m.ULock(ctx))
-				if upgraded {
-					if err := l.Upgrade(ctx); err != nil {
-						t.Fatal(err)
-					}
-				} else {
-					mustUnlock(t, l)
-					l = must(t)(m.Lock(ctx))
-				}
+				l := takeWrite(t, m, upgraded)
 				asked, goOn := holdUp(h, l.g.id)
 				start, said := time.Now(), make(chan error, 1)
 				go func() { said <- l.Extend(ctx, time.Hour) }()
@@ -121,18 +113,7 @@ func TestDowngrade_KeepsTheRestThatAnotherHoldHasAskedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 				ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
-				take := func() *Lease {
-					if !upgraded {
-						return must(t)(m.Lock(ctx))
-					}
-					l := must(t)(m.ULock(ctx))
-					if err := l.Upgrade(ctx); err != nil {
-						t.Fatal(err)
-					}
-					return l
-				}
-
-				l, end := take(), time.Now().Add(20*second)
+				l, end := takeWrite(t, m, upgraded), time.Now().Add(20*second)
 				mustUnlock(t, must(t)(c.RWMutex("x", &LockOptions{MinHold: 20 * second}).Lock(l.Context(ctx))))
 				if err := l.Downgrade(ctx); err != nil {
 					t.Fatal(err)
@@ -142,7 +123,7 @@ func TestDowngrade_KeepsTheRestThatAnotherHoldHasAskedFor(t *testing.T) {
 				mustUnlock(t, must(t)(other.Lock(ctx)))
 				wantAt(t, end, "a writer after a MinHold")
 
-				l = take()
+				l = takeWrite(t, m, upgraded)
 				lost := must(t)(c.RWMutex("x", &LockOptions{MaxHold: second, LossDelay: 20 * second}).Lock(l.Context(ctx)))
 				<-lost.Lost()
 				end = time.Now().Add(20 * second)
@@ -159,4 +140,81 @@ func TestDowngrade_KeepsTheRestThatAnotherHoldHasAskedFor(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestDowngrade_WhoseReleaseIsNotHeardForALease_IsNoLoss(t *testing.T) {
+	for name, upgraded := range map[string]bool{"upgraded": true, "plain": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+				ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
+				l := takeWrite(t, m, upgraded)
+				on(h, &h.release, h.hung)
+				said := make(chan error, 1)
+				go func() { said <- l.Downgrade(ctx) }()
+				mustUnlock(t, must(t)(other.RLock(ctx))) // when the write has run out
+				on(h, &h.release, h.Driver.Release)
+				if err := <-said; err != nil {
+					t.Errorf("Downgrade: %v", err)
+				}
+				if l.Err() != nil || !isShared(t, l) {
+					t.Fatalf("the hold says %v", l.Err())
+				}
+				_, err := other.TryLock(ctx)
+				wantErr(t, "a writer", err, ErrHeld)
+				mustUnlock(t, l)
+			})
+		})
+	}
+}
+
+func TestExtend_OfAFixedLease_OutlastsAChangeOfMode(t *testing.T) {
+	for name, upgraded := range map[string]bool{"upgraded": true, "plain": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+				ctx, m := t.Context(), c.RWMutex("x", &LockOptions{Lease: time.Minute, NoRenew: true})
+				other := peer(t, h, nil).RWMutex("x", nil)
+				l := must(t)(m.ULock(ctx))
+				if !upgraded {
+					mustUnlock(t, l)
+					l = must(t)(m.Lock(ctx))
+				}
+				end := time.Now().Add(time.Hour)
+				if err := l.Extend(ctx, time.Hour); err != nil {
+					t.Fatal(err)
+				}
+				if upgraded {
+					if err := l.Upgrade(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(10 * time.Minute) // virtual
+				if err := l.Downgrade(ctx); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Until(end.Add(-second))) // virtual
+				if l.Err() != nil {
+					t.Fatalf("it was to last for an hour: %v", l.Err())
+				}
+				_, err := other.TryLock(ctx)
+				wantErr(t, "a writer", err, ErrHeld)
+				<-l.Lost()
+				wantLost(t, l.Err(), LostExpired)
+				wantAt(t, end, "its end")
+				mustUnlock(t, must(t)(other.Lock(ctx)))
+			})
+		})
+	}
+}
+
+// takeWrite takes m for writing, by an upgrade or not.
+func takeWrite(t *testing.T, m *RWMutex, upgraded bool) *Lease {
+	t.Helper()
+	if !upgraded {
+		return must(t)(m.Lock(t.Context()))
+	}
+	l := must(t)(m.ULock(t.Context()))
+	if err := l.Upgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
