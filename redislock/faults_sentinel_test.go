@@ -15,7 +15,7 @@ import (
 	"github.com/interlock-go/interlock/fence"
 )
 
-// failoverLease is longer than a failover takes: half a second until the primary counts as down, and the election.
+// failoverLease is longer than a failover takes: a second until the primary counts as down, and the election.
 const failoverLease = 8 * time.Second
 
 // afterFailover is the bound for who waits: the failover itself, a heartbeat of at most a second and a renewal of the

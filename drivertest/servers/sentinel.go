@@ -2,12 +2,14 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -25,7 +27,7 @@ type SentinelRedis struct {
 }
 
 // RedisSentinel starts a primary, n replicas and three Sentinels, and returns when the Sentinels know everybody and each
-// other. A primary that is silent for half a second is replaced.
+// other. A primary that is silent for a second is replaced.
 func RedisSentinel(t testing.TB, n int, o *RedisOptions) *SentinelRedis {
 	t.Helper()
 	m := newRedisMaker(t, o)
@@ -73,26 +75,41 @@ func (s *SentinelRedis) KillPrimary() *RedisNode {
 func (s *SentinelRedis) Failover() *RedisNode {
 	s.t.Helper()
 	old := s.Primary()
-	s.await("a Sentinel to begin the failover", func(ctx context.Context) error {
-		_, err := up(s.sentinels)[0].Do(ctx, "SENTINEL", "FAILOVER", sentinelName)
-		return err // another failover is not over yet, or no replica has been seen lately
-	})
+	s.await("a Sentinel to begin the failover", s.begin)
 	s.AwaitFailover(old)
 	s.AwaitReady()
 	return s.Primary()
 }
 
-// AwaitFailover returns the new primary when the Sentinels have put one in the place of old, and it agrees.
+// undecided is after how long AwaitFailover has a Sentinel begin a failover without having been elected. On a machine under
+// load Sentinels may come to nothing again and again: the votes are split, or no replica has been heard lately enough, and each
+// time they wait for twice the failover-timeout.
+const undecided = 8 * time.Second
+
+// AwaitFailover returns the new primary when the Sentinels have put one in the place of old, and it agrees. If they cannot
+// decide on one, it decides for them.
 func (s *SentinelRedis) AwaitFailover(old *RedisNode) *RedisNode {
 	s.t.Helper()
 	var primary *RedisNode
+	pushed := time.Now()
 	s.await("a new primary", func(ctx context.Context) (err error) {
-		if primary, err = s.agreed(ctx); err == nil && primary == old {
+		primary, err = s.agreed(ctx)
+		if err == nil && primary == old {
 			err = errStill(old)
+		}
+		if err != nil && time.Since(pushed) > undecided {
+			pushed = time.Now()
+			err = errors.Join(err, s.begin(ctx))
 		}
 		return err
 	})
 	return primary
+}
+
+// begin has a Sentinel begin a failover. An error says that one is not over yet, or that no replica has been seen lately.
+func (s *SentinelRedis) begin(ctx context.Context) error {
+	_, err := up(s.sentinels)[0].Do(ctx, "SENTINEL", "FAILOVER", sentinelName)
+	return err
 }
 
 // RestartDead starts again what does not run, and returns when everybody is in place: what was the primary is a replica
@@ -129,8 +146,9 @@ func (m *redisMaker) sentinel(primary *RedisNode) *RedisNode {
 		}
 		lines := []string{fmt.Sprintf("sentinel monitor %s %s %s %d", sentinelName, of, port, sentinelQuorum)}
 		for _, line := range [][2]string{
-			{"down-after-milliseconds", "500"},
-			// After one that came to nothing the next begins twice this later.
+			{"down-after-milliseconds", "1000"}, // a loaded machine runs nobody for half a second
+			// An election has so long, and so has the one who is promoted, of whom the Sentinel hears once a second. After one that
+			// came to nothing the next begins twice this later.
 			{"failover-timeout", "2000"},
 			{"parallel-syncs", "10"},
 			{"auth-user", primary.user},

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"strconv"
 	"testing"
 	"time"
 )
@@ -44,6 +45,18 @@ func TestRedisSentinel_ReplacesThePrimaryOncePerCause(t *testing.T) {
 		if epoch := table[0]["config-epoch"]; epoch != "2" {
 			t.Errorf("%s has counted %s failovers, want the 2 that were asked for", n.Addr(), epoch)
 		}
+	}
+}
+
+// Sentinels that need more votes than they are decide on nobody.
+func TestRedisSentinel_WhoseSentinelsDecideNothing_ReplacesThePrimaryAllTheSame(t *testing.T) {
+	t.Parallel()
+	s := RedisSentinel(t, 1, nil)
+	for _, n := range s.SentinelNodes() {
+		want(t, n, "OK", "SENTINEL", "SET", sentinelName, "quorum", strconv.Itoa(sentinelCount+1))
+	}
+	if old := s.Primary(); s.KillPrimary() == old {
+		t.Error("the primary is the one that was killed")
 	}
 }
 

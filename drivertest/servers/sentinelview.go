@@ -20,7 +20,7 @@ func (s *SentinelRedis) quicken() {
 			"info-period", "300",
 			// It must be shorter than the time after which silence is death: that begins when a Sentinel first hears of a
 			// server, and so does this. With both alike, a new primary would be replaced at once (seen with Redis 7.0).
-			"ping-period", "300",
+			"ping-period", "600",
 			"publish-period", "200", "ask-period", "100",
 			// On a machine that stalls, Sentinels distrust their clock for half a minute and do nothing.
 			"tilt-period", "1000",

@@ -3,6 +3,7 @@ package goredislock
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
@@ -47,7 +48,7 @@ func TestConformance_WaitingForReplicas(t *testing.T) {
 		return
 	}
 	r := servers.RedisReplicated(t, 1, nil)
-	conforms(t, &redislock.Options{Replicas: 1}, func() redis.UniversalClient {
+	conforms(t, &redislock.Options{Replicas: 1, ReplicaTimeout: 10 * time.Second}, func() redis.UniversalClient {
 		return redis.NewClient(&redis.Options{Addr: r.Primary.Addr()})
 	})
 }
