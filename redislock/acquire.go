@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,14 +13,8 @@ import (
 )
 
 const (
-	// mostClaim is how long a pushed grant lasts unless it is claimed. A waiter that died unnoticed costs as much.
-	mostClaim = 2 * time.Second
-	// beats is how many claim times a heartbeat counts, so one may be lost. QUEUE_LASTS in lock.lua must be longer.
-	beats = 2.5
 	// retry is between two attempts to reach a server that a wait has lost.
 	retry = 100 * time.Millisecond
-	// mostTokens is the largest block, MOST_TOKENS of lock.lua.
-	mostTokens = 65536
 	// apart spreads the waiters of a lock whose holder may have died: the first is to find it first.
 	apart = 2 * time.Millisecond
 )
@@ -96,75 +89,6 @@ func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
 	err = a.explain(err)
 	a.d.leave(a.r.ID, a.e, driver.IsDefinite(err))
 	return driver.Grant{}, err
-}
-
-// check refuses what can never be granted.
-func check(r *driver.Request) error {
-	switch {
-	case !slices.Contains(kinds, r.Kind):
-		return fmt.Errorf("redis: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
-	case r.ID == "" || strings.ContainsAny(r.ID, " \r\n"):
-		return fmt.Errorf("redis: a request whose ID is empty or has spaces: %w", driver.ErrUnsupported)
-	case r.Name == "" || len(r.Name) > 512:
-		return fmt.Errorf("redis: a lock's name has 1 to 512 bytes, not %d: %w", len(r.Name), driver.ErrUnsupported)
-	case r.Lease < time.Millisecond:
-		return fmt.Errorf("redis: a lease of %v: %w", r.Lease, driver.ErrUnsupported)
-	case r.Mode > driver.Upgradeable:
-		return fmt.Errorf("redis: mode %d: %w", r.Mode, driver.ErrUnsupported)
-	case r.Mode == driver.Exclusive:
-		return nil // whatever Limit and Weight are
-	case r.Mode == driver.Upgradeable && r.Limit != 0:
-		return fmt.Errorf("redis: an upgradeable read of a lock with a limit: %w", driver.ErrUnsupported)
-	case r.Limit < 0:
-		return fmt.Errorf("redis: the limit %d is below zero: %w", r.Limit, driver.ErrConflict)
-	case r.Weight < 1:
-		return fmt.Errorf("redis: the weight %d is below one: %w", r.Weight, driver.ErrConflict)
-	case r.Limit > 0 && r.Weight > r.Limit:
-		return fmt.Errorf("redis: the weight %d is above the limit %d: %w", r.Weight, r.Limit, driver.ErrConflict)
-	}
-	return nil
-}
-
-func (d *Driver) newAttempt(r *driver.Request, e *entry, beside string) *attempt {
-	a := &attempt{d: d, r: r, e: e, beside: beside, claim: min(r.Lease, mostClaim)}
-	a.keys, a.slot = d.names.request(r.Key, r.ID)
-	a.args = [5]string{r.ID, leaseMillis(r.Lease), strconv.Itoa(min(max(r.Tokens, 1), mostTokens)), "", a.how()}
-	return a
-}
-
-// modes are the letters of driver.Mode in a script.
-const modes = "xsu"
-
-// how is what the script is to know of the request, beyond the tail.
-func (a *attempt) how() string {
-	r := a.r
-	if r.Mode == driver.Exclusive && !r.Named && a.beside == "" && r.LossDelay <= 0 {
-		return "X"
-	}
-	weight, limit, owner := max(r.Weight, 1), r.Limit, ""
-	if r.Mode == driver.Exclusive {
-		weight, limit = 1, 0
-	}
-	if r.Named {
-		owner = r.Owner
-	}
-	delay := ""
-	if r.LossDelay > 0 {
-		delay = inMillis(r.LossDelay + time.Millisecond - 1) // rounded up: for so long at least
-	}
-	return modes[r.Mode:r.Mode+1] + delay + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside + " " + owner
-}
-
-// setWay sets the tail, and in it how the request is to wait; see acquire_fast.lua.
-func (a *attempt) setWay(way byte) {
-	claim := a.claim.Milliseconds()
-	b := append(make([]byte, 0, 192), way, ' ')
-	b = append(strconv.AppendInt(b, claim, 10), ' ')
-	b = append(strconv.AppendInt(b, int64(beats*float64(claim)), 10), ' ')
-	b = append(append(b, a.args[1]...), ' ')
-	b = append(append(b, a.args[2]...), ' ')
-	b = append(append(b, a.d.channel...), ' ')
-	a.args[3] = string(appendMeta(b, meta{a.r.Owner, a.r.Client, a.r.Label}))
 }
 
 // run goes on from the first answer, or its error, until there is a grant or an error.
@@ -328,42 +252,3 @@ func (a *attempt) waits() {
 	}
 	a.waited = true
 }
-
-// grant is what the server answered itself.
-func (a *attempt) grant() driver.Grant {
-	return driver.Grant{
-		Token: a.answer.token, Tokens: a.answer.tokens, Nonce: a.answer.nonce,
-		Sent: a.sent, Lease: a.r.Lease,
-	}
-}
-
-// trusts reports whether the instant of p can be told on our clock: by the difference between two instants of the same
-// server, which came over the same connection. The server's clock may have been set meanwhile: if the instant is before
-// our own request, or after the push arrived, it has been. With Replicas a push is only a hint, and with a LossDelay too: a push
-// that ends unclaimed goes back to the queue without a delay, so nobody may have acted on it.
-func (a *attempt) trusts(p *push) bool {
-	return a.d.opts.Replicas == 0 && a.r.LossDelay == 0 && p.grant.link != 0 && p.grant.link == a.answer.link &&
-		p.grant.now >= a.answer.now && !a.granted(p).After(p.received)
-}
-
-// granted is when p was granted, on our clock, or a little before.
-func (a *attempt) granted(p *push) time.Time {
-	return a.sent.Add(time.Duration(p.grant.now-a.answer.now) * time.Microsecond)
-}
-
-// pushed is the grant of p: of a short lease, counted from when the server granted it. The renewal that follows at once
-// claims the full one.
-func (a *attempt) pushed(p *push) driver.Grant {
-	elapsed := time.Duration(p.grant.now-a.answer.now) * time.Microsecond
-	return driver.Grant{
-		Token: p.grant.token, Tokens: p.grant.tokens, Nonce: p.grant.nonce,
-		Sent: a.sent.Add(elapsed - elapsed/100 - 2*time.Millisecond), Lease: p.grant.lease,
-	}
-}
-
-// leaseMillis is what the server is asked for: it counts in milliseconds, rounds its clock down, and must not end a lease
-// before we do.
-func leaseMillis(t time.Duration) string { return inMillis(t + 2*time.Millisecond - 1) }
-
-// inMillis is how the server counts.
-func inMillis(t time.Duration) string { return strconv.FormatInt(t.Milliseconds(), 10) }

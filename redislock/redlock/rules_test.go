@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/redislock/internal/switches"
 )
 
 // rule is one of the rules of the algorithm, as something that can be checked, and the switches that take it out.
@@ -220,6 +221,8 @@ func TestRules_AreKeptAndNecessary(t *testing.T) {
 		}
 	}
 	if setOff == nil {
-		t.Run("without them", runWithSwitches)
+		t.Run("without them", func(t *testing.T) {
+			switches.Run(t, "redlock", "TestRules_AreKeptAndNecessary", levers)
+		})
 	}
 }

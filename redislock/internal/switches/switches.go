@@ -1,0 +1,104 @@
+// Package switches shows that the rules which Go code carries are necessary: it takes out one after the other, and the check
+// of the rule must notice. It is for tests.
+//
+// A rule is taken out by a switch, which is put into a copy of the source. The copy is given to the compiler instead of the
+// file, and the test runs itself again.
+package switches
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Lever is where a switch goes: the name of a file, a text, which is at one place of it, and what that becomes. It may call
+// off(name), which tells whether the rule of that name is out, and unless(name, on, out), which is out then, and else on.
+type Lever [3]string
+
+// The files that the levers need, and the one that gives the test its hand on them: it sets the variable setOff of the
+// package's tests, which is nil otherwise.
+const (
+	switchboard = `package PACKAGE
+
+import "sync/atomic"
+
+var offNow atomic.Value
+
+func off(name string) bool { now, _ := offNow.Load().(string); return now == name }
+
+func unless[T any](name string, on, out T) T {
+	if off(name) {
+		return out
+	}
+	return on
+}
+`
+	handle = `package PACKAGE
+
+func init() { setOff = func(name string) { offNow.Store(name) } }
+`
+)
+
+// Run runs a test of the package in the working directory again, with the switches put in, and fails t if that fails. A check
+// that has noticed what is missing logs "noticed: " and what.
+func Run(t *testing.T, pkg, test string, levers []Lever) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it builds the package once more")
+	}
+	sources := map[string]string{
+		"switchboard.go":      strings.Replace(switchboard, "PACKAGE", pkg, 1),
+		"switchboard_test.go": strings.Replace(handle, "PACKAGE", pkg, 1),
+	}
+	for _, l := range levers {
+		file, was, is := l[0], l[1], l[2]
+		if sources[file] == "" {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources[file] = string(text)
+		}
+		if n := strings.Count(sources[file], was); n != 1 {
+			t.Fatalf("%q is at %d places of %s", was, n, file)
+		}
+		sources[file] = strings.Replace(sources[file], was, is, 1)
+	}
+	args := []string{"test", "-overlay", overlay(t, sources), "-v", "-count=1", "-run", "^" + test + "$", "."}
+	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "noticed: ") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// overlay writes what the compiler is to take for the files, and returns the path of the list.
+func overlay(t *testing.T, sources map[string]string) (path string) {
+	t.Helper()
+	dir, here := t.TempDir(), ""
+	var err error
+	write := func(name, text string) string {
+		at := filepath.Join(dir, name)
+		if err == nil {
+			err = os.WriteFile(at, []byte(text), 0o600)
+		}
+		return at
+	}
+	here, err = os.Getwd()
+	list := struct{ Replace map[string]string }{make(map[string]string)}
+	for name, text := range sources {
+		list.Replace[filepath.Join(here, name)] = write(name, text)
+	}
+	text, fault := json.Marshal(list)
+	if err == nil {
+		err = fault
+	}
+	path = write("overlay.json", string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

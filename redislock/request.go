@@ -1,0 +1,96 @@
+package redislock
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+const (
+	// mostClaim is how long a pushed grant lasts unless it is claimed. A waiter that died unnoticed costs as much.
+	mostClaim = 2 * time.Second
+	// beats is how many claim times a heartbeat counts, so one may be lost. QUEUE_LASTS in lock.lua must be longer.
+	beats = 2.5
+	// mostTokens is the largest block, MOST_TOKENS of lock.lua.
+	mostTokens = 65536
+)
+
+// check refuses what can never be granted.
+func check(r *driver.Request) error {
+	switch {
+	case !slices.Contains(kinds, r.Kind):
+		return fmt.Errorf("redis: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
+	case r.ID == "" || strings.ContainsAny(r.ID, " \r\n"):
+		return fmt.Errorf("redis: a request whose ID is empty or has spaces: %w", driver.ErrUnsupported)
+	case r.Name == "" || len(r.Name) > 512:
+		return fmt.Errorf("redis: a lock's name has 1 to 512 bytes, not %d: %w", len(r.Name), driver.ErrUnsupported)
+	case r.Lease < time.Millisecond:
+		return fmt.Errorf("redis: a lease of %v: %w", r.Lease, driver.ErrUnsupported)
+	case r.Mode > driver.Upgradeable:
+		return fmt.Errorf("redis: mode %d: %w", r.Mode, driver.ErrUnsupported)
+	case r.Mode == driver.Exclusive:
+		return nil // whatever Limit and Weight are
+	case r.Mode == driver.Upgradeable && r.Limit != 0:
+		return fmt.Errorf("redis: an upgradeable read of a lock with a limit: %w", driver.ErrUnsupported)
+	case r.Limit < 0:
+		return fmt.Errorf("redis: the limit %d is below zero: %w", r.Limit, driver.ErrConflict)
+	case r.Weight < 1:
+		return fmt.Errorf("redis: the weight %d is below one: %w", r.Weight, driver.ErrConflict)
+	case r.Limit > 0 && r.Weight > r.Limit:
+		return fmt.Errorf("redis: the weight %d is above the limit %d: %w", r.Weight, r.Limit, driver.ErrConflict)
+	}
+	return nil
+}
+
+func (d *Driver) newAttempt(r *driver.Request, e *entry, beside string) *attempt {
+	a := &attempt{d: d, r: r, e: e, beside: beside, claim: min(r.Lease, mostClaim)}
+	a.keys, a.slot = d.names.request(r.Key, r.ID)
+	a.args = [5]string{r.ID, leaseMillis(r.Lease), strconv.Itoa(min(max(r.Tokens, 1), mostTokens)), "", a.how()}
+	return a
+}
+
+// modes are the letters of driver.Mode in a script.
+const modes = "xsu"
+
+// how is what the script is to know of the request, beyond the tail.
+func (a *attempt) how() string {
+	r := a.r
+	if r.Mode == driver.Exclusive && !r.Named && a.beside == "" && r.LossDelay <= 0 {
+		return "X"
+	}
+	weight, limit, owner := max(r.Weight, 1), r.Limit, ""
+	if r.Mode == driver.Exclusive {
+		weight, limit = 1, 0
+	}
+	if r.Named {
+		owner = r.Owner
+	}
+	delay := ""
+	if r.LossDelay > 0 {
+		delay = inMillis(r.LossDelay + time.Millisecond - 1) // rounded up: for so long at least
+	}
+	return modes[r.Mode:r.Mode+1] + delay + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside + " " + owner
+}
+
+// setWay sets the tail, and in it how the request is to wait; see acquire_fast.lua.
+func (a *attempt) setWay(way byte) {
+	claim := a.claim.Milliseconds()
+	b := append(make([]byte, 0, 192), way, ' ')
+	b = append(strconv.AppendInt(b, claim, 10), ' ')
+	b = append(strconv.AppendInt(b, int64(beats*float64(claim)), 10), ' ')
+	b = append(append(b, a.args[1]...), ' ')
+	b = append(append(b, a.args[2]...), ' ')
+	b = append(append(b, a.d.channel...), ' ')
+	a.args[3] = string(appendMeta(b, meta{a.r.Owner, a.r.Client, a.r.Label}))
+}
+
+// leaseMillis is what the server is asked for: it counts in milliseconds, rounds its clock down, and must not end a lease
+// before we do.
+func leaseMillis(t time.Duration) string { return inMillis(t + 2*time.Millisecond - 1) }
+
+// inMillis is how the server counts.
+func inMillis(t time.Duration) string { return strconv.FormatInt(t.Milliseconds(), 10) }
