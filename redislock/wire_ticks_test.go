@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -64,7 +65,10 @@ func TestWire_NobodyMovesTheDeadlineOfAWriteUnderWay(t *testing.T) {
 // In virtual time nobody is late by more than a tick or two, whatever the others do.
 func TestWire_WithManyAtRandom_NobodyIsLateByMoreThanATick(t *testing.T) {
 	for seed := range uint64(60) {
-		synctest.Test(t, func(t *testing.T) { ticks(t, seed) })
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { ticks(t, seed) })
+		})
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	nodes := startNodes(t, 5)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context, t *testing.T) driver.Driver { return openAt(ctx, t, addrs(nodes)) },
