@@ -84,13 +84,23 @@ func (c *Client) leavePending() {
 	now := c.now()
 	for _, g := range c.grants {
 		for ; g != nil; g = g.next {
-			switch {
-			case !g.isPending():
-			case c.traits.Ends == driver.Leases:
-				g.phase = abandoned
-			default:
-				g.close(now.plus(max(g.asked, g.m.p.lease)))
+			if g.isPending() {
+				g.leaveAtClose(now)
 			}
 		}
 	}
+}
+
+// leaveAtClose is leavePending for one grant.
+func (g *grant) leaveAtClose(now instant) {
+	c := g.m.c
+	if c.traits.Ends == driver.Leases {
+		g.phase = abandoned
+	} else {
+		g.close(now.plus(max(g.asked, g.m.p.lease)))
+	}
+	c.after(func() {
+		c.opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
+			"lock", g.m.key.Name, "engine", c.traits.Engine, "token", g.token)
+	})
 }
