@@ -24,6 +24,7 @@ func TestKill9_AtEveryArrow(t *testing.T) {
 	})
 	t.Run("servers", func(t *testing.T) { killServers(t, w) })
 	t.Run("queue", func(t *testing.T) { killQueue(t, w) })
+	t.Run("lost answers", func(t *testing.T) { loseAnswers(t, w) })
 }
 
 // aside runs a scene beside others.
