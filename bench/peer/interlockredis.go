@@ -21,8 +21,9 @@ func onRedis(name, does string, options interlock.Options) Spec {
 	return Spec{
 		Name: name, Does: does, Redis: true,
 		Open: func(ctx context.Context, at Place) (Peer, error) {
-			options.Lease = at.Lease
-			c, err := interlock.Open(ctx, "redis://"+at.Redis, &options)
+			own := options // several may be opened at once
+			own.Lease = at.Lease
+			c, err := interlock.Open(ctx, "redis://"+at.Redis, &own)
 			if err != nil {
 				return nil, err
 			}

@@ -108,7 +108,8 @@ func TestKeep_SeesHoldsAndTheirLoss(t *testing.T) {
 			continue // nothing renews the first four, and the others keep as their like
 		}
 		k := run(t, onServer(t, workload.Keep, p.Name)).Keep
-		if k.Lost > 0 || k.Missing > 0 || k.Commands <= 0 || k.Bytes <= 0 || k.CPU <= 0 {
+		// Of so few holds the bytes may be fewer than what the stacks of goroutines that rest gave back meanwhile.
+		if k.Lost > 0 || k.Missing > 0 || k.Commands <= 0 || k.Bytes == 0 || k.CPU <= 0 {
 			t.Errorf("%s: %+v", p.Name, *k)
 		}
 	}
