@@ -109,7 +109,13 @@ func TestLostCreate_DoesNotTakeAForeignNodeForItsOwn(t *testing.T) {
 		return x.d.entries[r.ID] != nil && x.d.last > 1
 	})
 	x.reconnect()
-	receive(t, "the wait behind the foreign node", w.queued)
+	select {
+	case <-w.queued:
+	case got := <-w.done:
+		t.Fatalf("instead of waiting behind the foreign node it got %+v, %v", got.g, got.err)
+	case <-time.After(patience):
+		t.Fatal("it does not wait behind the foreign node")
+	}
 	if names := x.a.nodes(x.lock); len(names) != 2 {
 		t.Fatalf("the nodes are %v, want the foreign one and ours", names)
 	}

@@ -1,6 +1,9 @@
 package handoff
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // twoInQueue has time enough for every fault that a broken rule causes between two clients.
 func twoInQueue(r Rules) *queues {
@@ -24,6 +27,18 @@ func TestSoundProtocol_HasNoTwoHoldersNoOrphanAndNoLostWaiter_ThreeInTheQueue(t 
 		return &queues{rules: Sound(), clients: 3, crashes: crashes, lease: lease, claim: claim, beat: beat, room: 2}
 	}
 	requireSound(t, 400_000, bounds(2, 3, 2, 1), bounds(2, 2, 1, 1), bounds(2, 3, 2, 2))
+}
+
+// What is at fault without a rule must be sound with it in the same bounds, or the fault says nothing of the rule.
+func TestSoundProtocol_InTheBoundsThatShowARuleMissing_HasNoFault(t *testing.T) {
+	for _, m := range []*queues{twoInQueue(Sound()), threeInQueue(Sound())} {
+		t.Run(fmt.Sprint(m.clients), func(t *testing.T) {
+			if underRace {
+				m.room = 1
+			}
+			requireSound(t, 1_000, m, m, m)
+		})
+	}
 }
 
 func TestRule_3a_UndoneWaitersAreTombstoned_WithoutIt_ALateHeartbeatLeavesAnOrphan(t *testing.T) {

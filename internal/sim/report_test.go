@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // checker is a property that every run must have.
@@ -31,6 +32,7 @@ type report struct {
 	counts     map[string]int
 	log        []string
 	hash       uint64
+	lasted     time.Duration // simulated
 }
 
 // String tells what was wrong, the first few at most.

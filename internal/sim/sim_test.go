@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -11,6 +12,9 @@ import (
 var (
 	seeds = flag.Int("sim.seeds", defaultSeeds, "how many runs the simulation makes")
 	only  = flag.Uint64("sim.seed", 0, "replay the run of this seed; with -v its log is printed")
+	hunt  = flag.Uint64("sim.hunt", 1, "which of the rows of seeds: the second begins where the first has ended")
+	stop  = flag.Bool("sim.stop", false, "make no more runs after one that is at fault")
+	lossy = flag.Bool("sim.lossy", false, "let nothing happen but that single messages are lost and repeated")
 )
 
 // usual is the run that the simulation makes of each seed.
@@ -46,21 +50,33 @@ func TestSimulation(t *testing.T) {
 		}
 		return
 	}
+	conf := usual
+	if *lossy {
+		conf = config{lossy: true, trouble: usual.trouble}
+	}
 	var all tally
+	var found atomic.Bool
+	var lasted atomic.Int64
 	t.Run("Seed", func(t *testing.T) { // returns after its parallel subtests
-		for seed := range uint64(*seeds) {
-			t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
+		for i := range uint64(*seeds) {
+			seed := (*hunt-1)*uint64(*seeds) + i + 1
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				r := simulate(t, seed+1, usual)
+				if *stop && found.Load() {
+					return
+				}
+				r := simulate(t, seed, conf)
 				all.take(r.counts)
+				lasted.Add(int64(r.lasted))
 				if len(r.violations) > 0 {
+					found.Store(true)
 					t.Error(r)
 				}
 			})
 		}
 	})
-	t.Logf("what happened in %d runs:%v", *seeds, &all)
-	if *seeds < defaultSeeds {
+	t.Logf("%d runs, %v simulated; what happened:%v", *seeds, time.Duration(lasted.Load()).Round(time.Second), &all)
+	if *seeds < defaultSeeds || *lossy {
 		return // too few to expect everything
 	}
 	for _, what := range happens {

@@ -115,7 +115,7 @@ func (w *world) report() *report {
 	slices.SortFunc(w.events, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.text, b.text))
 	})
-	r := &report{seed: w.seed, violations: w.violations, red: w.red, counts: w.counts.by}
+	r := &report{seed: w.seed, violations: w.violations, red: w.red, counts: w.counts.by, lasted: w.now()}
 	h := fnv.New64a()
 	for _, e := range w.events {
 		line := fmt.Sprintf("%14d %s", e.at, e.text)

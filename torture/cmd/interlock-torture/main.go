@@ -22,8 +22,11 @@ import (
 const usage = `interlock-torture: faults for an engine, and a verdict
 
   run    torture one engine: -engine redis -faults stop,cut -workers 4x2 -duration 20s -seed 1
+  t0     the simulation and the searches of all states, without servers: seconds; in a clone, with Go
   t1     two minutes over all engines; what CI runs
   t2     every engine under each fault by itself, some 20 minutes; -o FILE writes docs/guarantees.md
+  mutants
+         known bugs put into copies of interlock: each must be noticed; -o FILE writes the table; in a clone, with Go
   check  DIR: judge a run again
   list   the engines, and the faults that each can have
 
@@ -74,10 +77,14 @@ func command(ctx context.Context, args []string) error {
 		return worker.Run(ctx, os.Stdin)
 	case "run":
 		return runOne(ctx, args[1:])
+	case "t0":
+		return runT0(ctx, args[1:])
 	case "t1":
 		return runT1(ctx, args[1:])
 	case "t2":
 		return runT2(ctx, args[1:])
+	case "mutants":
+		return runMutants(ctx, args[1:])
 	case "check":
 		return checkAgain(args[1:])
 	case "list":

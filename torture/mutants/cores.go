@@ -1,0 +1,136 @@
+package mutants
+
+// cores are bugs of the portable core and of the reference engine. They are simulated.
+func cores() []Mutant {
+	return []Mutant{
+		{
+			ID: "M1", Bug: "a release frees whoever holds the lock, not the hold that it names", Known: "SET NX with DEL",
+			Edits: []Edit{
+				{
+					For: Simulation, File: "memlock/holds.go", Old: "\trec, err := s.live(at)\n\tif err != nil {\n\t\treturn err\n\t}\n\tif r.Keep > 0 {",
+					New: "\trec, err := s.live(at)\n\tif err != nil && isMutant(\"M1\") {\n\t\trec, err = s.anyHold(r.Key, err)\n\t}\n" +
+						"\tif err != nil {\n\t\treturn err\n\t}\n\tif r.Keep > 0 {",
+				},
+				{
+					For: Torture, File: "redislock/scripts/release.lua", Old: "local hold, i = find(id)\n",
+					New: "local hold, i = find(id)\nif not hold and holds[1] then\n\thold, i = holds[1], 1\nend\n",
+				},
+			},
+			Checks: []Check{simulated("exclusion"), tortured("K4", "redis", "late-requests")},
+		},
+		{
+			ID: "M2", Bug: "the lease is counted from the reply, not from before the request",
+			Edits: []Edit{
+				{File: "fetch.go", Old: "\tdefer f.cancel()\n\trefused :=", New: "\tdefer f.cancel()\n\tanswer.Sent = sentOf(answer.Sent)\n\trefused :="},
+				{File: "renew.go", Old: "\t\tg.confirm(b.sent,", New: "\t\tif isMutant(\"M2\") {\n\t\t\tb.sent = now\n\t\t}\n\t\tg.confirm(b.sent,"},
+			},
+			Checks: []Check{simulated("exclusion")},
+		},
+		{
+			ID: "M3", Bug: "deadlines are on the wall clock, which is set back",
+			Edits: []Edit{
+				{File: "instant.go", Old: "instant(time.Since(c.born)) }", New: "instant(time.Since(c.born) + step()) }"},
+				{File: "instant.go", Old: "instant(t.Sub(c.born)) }", New: "instant(t.Sub(c.born) + step()) }"},
+			},
+			Checks: []Check{simulated("exclusion")},
+		},
+		{
+			ID: "M4", Bug: "a renewal that comes after the end makes the hold anew", Known: "redsync #149",
+			Edits: []Edit{{
+				File: "memlock/holds.go", Old: "\tif err != nil {\n\t\treturn err\n\t}\n\ts.extend(rec, now.Add(r.Lease))",
+				New: "\tif err != nil && isMutant(\"M4\") {\n\t\treturn s.makeAnew(now, r)\n\t}\n" +
+					"\tif err != nil {\n\t\treturn err\n\t}\n\ts.extend(rec, now.Add(r.Lease))",
+			}},
+			Checks: []Check{simulated("truthful")},
+		},
+		{
+			ID: "M5", Bug: "renewals do not go on after one that failed", Known: "Redisson #3194",
+			Edits: []Edit{{
+				File: "renew.go", Old: "\t\tif g.holds.first != nil {\n\t\t\tg.notBefore =",
+				New: "\t\tif isMutant(\"M5\") {\n\t\t\tg.notBefore = never\n\t\t} else if g.holds.first != nil {\n\t\t\tg.notBefore =",
+			}},
+			Checks: []Check{simulated("steady", lossy)},
+		},
+		{
+			ID: "M9", Bug: "what was refused or not answered, as by too few replicas, is not undone and stays counted", Known: "Redisson #4706",
+			Edits:  []Edit{{File: "retry.go", Old: "\tif !definite {\n\t\tf.g.settle", New: "\tif !definite && !isMutant(\"M9\") {\n\t\tf.g.settle"}},
+			Checks: []Check{simulated("residue", lossy)},
+		},
+		{
+			ID: "M10", Bug: "tokens are a counter that ends with its key",
+			Edits: []Edit{
+				{For: Simulation, File: "memlock/tokens.go", Old: "if clock <= last {", New: "if clock <= last || isMutant(\"M10\") {"},
+				{
+					For: Simulation, File: "memlock/queue.go", Old: "\t\ts.locks[r.Key] = l\n", New: "\t\ts.locks[r.Key] = l\n\t\tif isMutant(\"M10\") {\n\t\t\tl.last = 0\n\t\t}\n",
+				},
+				{
+					For: Torture, File: "redislock/scripts/acquire_fast.lua", Old: "\tlocal token, tokens, tail = now, ARGV[3], ARGV[4]\n\tif known[2] and known[2] >= now then",
+					New: "\tlocal token, tokens, tail = string.format('1%015.0f', call('INCR', KEYS[2] .. ':n')), '1', ARGV[4]\n" +
+						"\tcall('PEXPIRE', KEYS[2] .. ':n', 300)\n\tif false then",
+				},
+			},
+			Checks: []Check{simulated("tokens"), tortured("K3", "redis", "none")},
+		},
+	}
+}
+
+// helpers are functions that edits call, in files of their own.
+var helpers = map[string]string{
+	"helpers_of_mutants.go": `package interlock
+
+import "time"
+
+// sentOf is M2.
+func sentOf(sent time.Time) time.Time {
+	if isMutant("M2") {
+		return time.Now()
+	}
+	return sent
+}
+
+// step is M3: how far the wall clock is ahead. It is set forth and back by two seconds, as nobody can do to that of a bubble.
+func step() time.Duration {
+	if isMutant("M3") && time.Now().Unix()/7%2 == 0 {
+		return 2 * time.Second
+	}
+	return 0
+}
+`,
+	"memlock/helpers_of_mutants.go": `package memlock
+
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// anyHold is M1.
+func (s *state) anyHold(key driver.Key, err error) (*record, error) {
+	if l := s.locks[key]; l != nil {
+		for _, g := range l.groups {
+			for _, h := range g.holds {
+				if h.phase == held {
+					return h, nil
+				}
+			}
+		}
+	}
+	return nil, err
+}
+
+// makeAnew is M4.
+func (s *state) makeAnew(now time.Time, r *driver.Renewal) error {
+	l := s.locks[r.Key]
+	if l == nil {
+		l = &lock{key: r.Key, last: s.floor}
+		s.locks[r.Key] = l
+	}
+	rec := &record{entry: entry{ref: ref{r.Key, r.ID}}, since: now, req: driver.Request{
+		Key: r.Key, ID: r.ID, Owner: r.Owner, Weight: 1, Limit: 1, Tokens: 1, Lease: r.Lease,
+	}}
+	s.records[rec.ref] = rec
+	s.grant(now, l, rec)
+	return nil
+}
+`,
+}

@@ -1,0 +1,120 @@
+package mutants
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Each mutant is noticed, on one seed, by the checks that are quick; interlock torture mutants makes them all, with five.
+func TestMutants_AreNoticed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the programs of eight packages")
+	}
+	h := &Hunt{Root: root(t), Seeds: 1, Quick: true, Log: t.Output()}
+	found, err := h.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, f := range found {
+		if f.Green[0].Skipped != "" {
+			t.Logf("%s: SKIPPED: %s", f.Mutant.ID, f.Green[0].Skipped)
+		}
+		ids = append(ids, f.Mutant.ID)
+	}
+	for i := range 18 {
+		if id := fmt.Sprint("M", i+1); !slices.Contains(ids, id) {
+			t.Errorf("no quick check looks for %s", id)
+		}
+	}
+	if err := Err(found); err != nil {
+		t.Error(err)
+	}
+}
+
+// A hunt would be worth nothing if it found what is not there, or took any failure for the one that it is to find.
+func TestHunt_OfWhatIsNoMutant_FailsAndSaysWhy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds a program")
+	}
+	model := modelOfTheFence("TestSound_WithGrowingTokens_HasNoFault", "a stale effect", "stale effect: ")
+	otherwise, never := model, model
+	otherwise.Says = "says nothing like that"
+	never.Test = "^TestThatIsNotThere$"
+	for says, c := range map[string]Check{"does not notice it": withSwitch("no mutant", model), "does not say": otherwise, "without the mutant": never} {
+		m := Mutant{ID: "M11", Checks: []Check{c}}
+		h := &Hunt{Root: root(t), Seeds: 1, Log: t.Output()}
+		found, err := h.hunt(t.Context(), []Mutant{m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Err(found); found[0].OK() || err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", says, err)
+		}
+	}
+}
+
+func TestEdited_TextsThatHaveGone_AreToldWithTheirFile(t *testing.T) {
+	_, err := edited(root(t), []Mutant{{ID: "M0", Edits: []Edit{{File: "renew.go", Old: "no such text"}}}})
+	if err == nil || !strings.Contains(err.Error(), `M0: "no such text" is at 0 places of renew.go`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRoot_OutsideOfAClone_SaysWhatIsNeeded(t *testing.T) {
+	if _, err := Root(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not in a clone of interlock") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Nothing of the mutants may be in what is released: they are texts here, and files of a folder that is removed.
+func TestEdits_ChangeNoFileOfTheClone(t *testing.T) {
+	dir, top := t.TempDir(), root(t)
+	before := modified(t, top)
+	if _, err := writeOverlay(top, dir); err != nil {
+		t.Fatal(err)
+	}
+	if after := modified(t, top); after != before {
+		t.Errorf("it has written into the clone")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*switch_of_mutants.go"))
+	if err != nil || len(files) < 8 {
+		t.Errorf("%d packages are edited, %v", len(files), err)
+	}
+}
+
+// modified lists the files of the edits with their times.
+func modified(t *testing.T, top string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, m := range All() {
+		for _, e := range m.Edits {
+			dir := filepath.Dir(filepath.Join(top, filepath.FromSlash(e.File)))
+			all, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range all {
+				info, err := f.Info()
+				if err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintln(&b, dir, f.Name(), info.ModTime())
+			}
+		}
+	}
+	return b.String()
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	top, err := Root(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return top
+}
