@@ -61,6 +61,14 @@ lab: ## run every experiment of the lab and write lab.html
 torture: ## put every engine under faults and judge what happened (two minutes); SEED= repeats a run's shape
 	go run ./torture/cmd/interlock-torture t1 -seed $(or $(SEED),0)
 
+.PHONY: simulate
+simulate: ## simulate with many seeds and search all states of the models, without servers (some 20 seconds); ROW= other seeds
+	go run ./torture/cmd/interlock-torture t0 -row $(or $(ROW),1)
+
+.PHONY: mutants
+mutants: ## put known bugs into copies of interlock, see which check notices, and write torture/mutants.md (some minutes)
+	go run ./torture/cmd/interlock-torture mutants -o torture/mutants.md
+
 .PHONY: isolate
 isolate: ## show that each engine brings only its own dependencies (testdata/deps)
 	scripts/isolate.sh

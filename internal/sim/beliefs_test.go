@@ -97,7 +97,7 @@ func (o *order) mark(name string) uint64 {
 
 // given checks the token of an acquisition that was asked for when the largest was mark.
 func (o *order) given(name string, s fence.Stamp, mark uint64) {
-	broken := o.w.truth.isBroken(name, s.Token)
+	broken, anew := o.w.truth.isBroken(name, s.Token), o.w.truth.isAnew(s.Token)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := name + strconv.FormatUint(s.Token, 10)
@@ -108,7 +108,7 @@ func (o *order) given(name string, s fence.Stamp, mark uint64) {
 	case !again && s.Token <= mark && !broken:
 		o.w.violate(tokens, "%s: token %d was given after %d", name, s.Token, mark)
 	}
-	if token, used := o.of[s.Nonce]; used && token != s.Token {
+	if token, used := o.of[s.Nonce]; used && token != s.Token && (s.Token < token || !anew) {
 		o.w.violate(tokens, "%s: tokens %d and %d have the same nonce", name, token, s.Token)
 	}
 	o.seen[key], o.of[s.Nonce] = s.Nonce, s.Token

@@ -9,6 +9,7 @@
 //	go test ./internal/sim                             # the default number of seeds
 //	go test ./internal/sim -sim.seeds=2000             # more of them
 //	go test ./internal/sim -run 'Simulation$' -v -sim.seed=7   # one, with its log
+//	interlock torture t0 -row 2                        # other seeds, together with the models
 //
 // # What makes a run exact
 //

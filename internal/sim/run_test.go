@@ -112,11 +112,12 @@ func (w *world) mustBeEmpty() {
 }
 
 // mustBeGivenBack checks that processes which did not crash gave everything back instead of letting it run out:
-// always if no message was lost, nearly always if one in twenty-five was and had to be sent again.
+// always if no message was lost, nearly always if one in twenty-five was and had to be sent again: then up to 2.5 % have run
+// out in 200 runs, and without any undo 5 to 20 %.
 func (w *world) mustBeGivenBack() {
 	out, all := w.truth.ranOut()
 	w.counts.add("ran out", len(out))
-	if !w.conf.faults && len(out) > 0 && (!w.conf.lossy || len(out)*50 > all) {
+	if !w.conf.faults && len(out) > 0 && (!w.conf.lossy || len(out)*25 > all) {
 		w.violate(residue, "%d of %d holds were not given back, %s among them", len(out), all, slices.Min(out))
 	}
 }

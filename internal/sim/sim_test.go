@@ -13,7 +13,7 @@ var (
 	seeds = flag.Int("sim.seeds", defaultSeeds, "how many runs the simulation makes")
 	only  = flag.Uint64("sim.seed", 0, "replay the run of this seed; with -v its log is printed")
 	hunt  = flag.Uint64("sim.hunt", 1, "which of the rows of seeds: the second begins where the first has ended")
-	stop  = flag.Bool("sim.stop", false, "make no more runs after one that is at fault")
+	stop  = flag.String("sim.stop", "", "make no more runs after one in which this checker is red")
 	lossy = flag.Bool("sim.lossy", false, "let nothing happen but that single messages are lost and repeated")
 )
 
@@ -62,15 +62,17 @@ func TestSimulation(t *testing.T) {
 			seed := (*hunt-1)*uint64(*seeds) + i + 1
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				if *stop && found.Load() {
+				if found.Load() {
 					return
 				}
 				r := simulate(t, seed, conf)
 				all.take(r.counts)
 				lasted.Add(int64(r.lasted))
 				if len(r.violations) > 0 {
-					found.Store(true)
 					t.Error(r)
+				}
+				if r.red[checker(*stop)] > 0 {
+					found.Store(true)
 				}
 			})
 		}

@@ -16,6 +16,7 @@ type truth struct {
 	holds map[string]*hold     // by label, also those that are over
 	names map[string][]*hold   // by lock: what may be live, and what was broken
 	dead  map[string]time.Time // until when a request must not be granted any more
+	anew  map[uint64]bool      // tokens of copies that came when their request was over and forgotten
 }
 
 // hold is a grant as the engine has given it.
@@ -40,6 +41,7 @@ func (h *hold) has(token uint64) bool {
 func newTruth(w *world) *truth {
 	return &truth{
 		w: w, holds: make(map[string]*hold), names: make(map[string][]*hold), dead: make(map[string]time.Time),
+		anew: make(map[uint64]bool),
 	}
 }
 
@@ -58,8 +60,11 @@ func (t *truth) granted(l *link, id string, r *driver.Request, g driver.Grant) {
 		}
 		return
 	}
-	// A copy that arrives after its hold has expired and is forgotten is granted anew, with another token: to nobody's
-	// use, because the request was sent too long ago.
+	// A copy that arrives after its hold is over and forgotten is granted anew, with another token: to nobody's use, because
+	// the request was sent too long ago, unless its owner is named and re-enters.
+	if t.holds[id] != nil {
+		t.anew[g.Token] = true
+	}
 	for _, other := range t.names[r.Name] {
 		if other.live(now) && other.grant.Nonce != g.Nonce {
 			t.w.violate(truthful, "%s is granted %s, which %s has", id, r.Name, other.l.label(other.id))
@@ -137,6 +142,14 @@ func (t *truth) isLive(id string) bool {
 	defer t.mu.Unlock()
 	h := t.holds[id]
 	return h != nil && h.live(time.Now())
+}
+
+// isAnew reports whether the token is that of a copy that had outlived its request. Its nonce is the request's, so it was
+// given before; a fence compares nonces of equal tokens only, and the tokens differ.
+func (t *truth) isAnew(token uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.anew[token]
 }
 
 // isDead reports whether a request is over for good.

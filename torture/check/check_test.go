@@ -158,6 +158,24 @@ func TestAFault_IsFoundByItsCheck(t *testing.T) {
 		{"K9", "one holder", func(s *story) { s.about.Residue = []string{"a: one holder"} }},
 		{"K10", "3 goroutines", func(s *story) { s.events[len(s.events)-1].Goroutines = 3 }},
 		{"K10", "did not end", func(s *story) { s.about.Problems = []string{"proc 1 did not end"} }},
+		{"K11", "writes beside", func(s *story) {
+			s.share(0, 5*ms, history.Reads, 0)
+			s.share(1, 7*ms, history.Writes, 0)
+		}},
+		{"K11", "reads beside", func(s *story) {
+			s.share(0, 5*ms, history.Writes, 0)
+			s.share(1, 7*ms, history.Reads, 0)
+		}},
+		{"K11", "4 permits of 3", func(s *story) {
+			s.share(0, 5*ms, history.Permits, 2)
+			s.share(1, 7*ms, history.Permits, 2)
+		}},
+		{"K11", "re-entry has token 102", func(s *story) {
+			s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Reenter, Phase: history.OK, Name: "a", Token: 102, Nonce: "n"})
+		}},
+		{"K11", "given back with another", func(s *story) {
+			s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Reenter, Phase: history.Fail, Name: "a", Err: "given back with another"})
+		}},
 	} {
 		s := sound()
 		c.spoil(s)
@@ -170,6 +188,48 @@ func TestAFault_IsFoundByItsCheck(t *testing.T) {
 			case v.Check != c.check && !v.OK():
 				t.Errorf("a fault for %s (%s) is found by another: %v", c.check, c.says, v)
 			}
+		}
+	}
+}
+
+// share adds a hold of 10 ms that may be beside others.
+func (s *story) share(proc int, at history.Instant, how history.Share, weight int) {
+	e := history.Event{Seq: 50, Name: string(how), Share: how, Weight: weight, Token: 500, Deadline: at + 900*ms}
+	if how != history.Permits {
+		e.Name = "rw"
+	} else {
+		e.Limit = 3
+	}
+	for i, phase := range []history.Phase{history.Call, history.OK, history.Call} {
+		e.Op, e.Phase = history.Acquire, phase
+		if i == 2 {
+			e.Op = history.Read
+		}
+		s.add(proc, at+history.Instant(5*i)*ms, e)
+	}
+}
+
+// What may be beside each other is.
+func TestSharesAsTheyMayBe_AreKept(t *testing.T) {
+	s := sound()
+	s.share(0, 5*ms, history.Reads, 0)
+	s.share(1, 6*ms, history.Reads, 0)
+	s.share(0, 30*ms, history.Permits, 2)
+	s.share(1, 31*ms, history.Permits, 1)
+	s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Reenter, Phase: history.OK, Name: "a", Token: 101, Nonce: "n"})
+	if v := s.judge(t).Find("K11"); !v.OK() || len(v.Faults) > 0 || v.Of != 5 || v.Vacuous != "" {
+		t.Error(v)
+	}
+}
+
+// A hold that is lost because the machine did not run its process for long is not lost by interlock.
+func TestALoss_OfAStarvedProcess_IsNoFault(t *testing.T) {
+	for took, faults := range map[time.Duration]int{300 * time.Millisecond: 0, 200 * time.Millisecond: 1} {
+		s := sound()
+		s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 101})
+		s.add(0, 34*ms, history.Event{Op: history.Lag, Took: took})
+		if v := s.judge(t).Find("K6"); len(v.Faults) != faults {
+			t.Errorf("after %v without the processor: %v", took, v)
 		}
 	}
 }

@@ -21,12 +21,13 @@ const (
 // before the other was asked for.
 func (r *record) checkTokens() *Verdict {
 	v := &Verdict{Check: "K3", Claim: "tokens grow with each acquisition and are never given twice"}
-	byCall := slices.Clone(r.holds)
+	alone := r.alone() // readers and permits come beside each other
+	byCall := slices.Clone(alone)
 	slices.SortFunc(byCall, func(a, b *hold) int { return int(a.call - b.call) })
 	newest, seen, next := map[string]*hold{}, map[string]map[uint64]*hold{}, 0
 	for _, h := range byCall {
-		for ; next < len(r.holds) && r.holds[next].from < h.call; next++ {
-			if g := r.holds[next]; newest[g.name] == nil || g.token > newest[g.name].token {
+		for ; next < len(alone) && alone[next].from < h.call; next++ {
+			if g := alone[next]; newest[g.name] == nil || g.token > newest[g.name].token {
 				newest[g.name] = g
 			}
 		}
@@ -49,7 +50,7 @@ func (r *record) checkTokens() *Verdict {
 // until it last looked whether the hold lasts and found that it does.
 func (r *record) checkExclusion() *Verdict {
 	v := &Verdict{Check: "K4", Claim: "no two holders are sure of a lock at once", Excused: r.excuse()}
-	byStart := slices.Clone(r.holds)
+	byStart := r.alone()
 	slices.SortFunc(byStart, func(a, b *hold) int { return int(a.from - b.from) })
 	latest := map[string]*hold{}
 	for _, h := range byStart {
@@ -63,6 +64,11 @@ func (r *record) checkExclusion() *Verdict {
 		}
 	}
 	return v
+}
+
+// alone returns the holds of mutexes.
+func (r *record) alone() []*hold {
+	return slices.DeleteFunc(slices.Clone(r.holds), func(h *hold) bool { return h.share != "" })
 }
 
 // excuse says why two holders are possible, if they are under a fault of this run.
@@ -101,7 +107,7 @@ func (r *record) checkLosses(f *Figures) *Verdict {
 			continue
 		}
 		v.Of++
-		if h.lost {
+		if h.lost && !r.starved(h) {
 			v.fault("%v", h)
 		}
 	}

@@ -64,6 +64,11 @@ type hold struct {
 	sure      history.Instant // the last instant at which its holder made sure that it lasted
 	released  history.Instant // the call of Unlock; 0 if it was not
 	lost      bool
+	lostAt    history.Instant
+	share     history.Share // empty: alone
+	weight    int
+	limit     int
+	again     []history.Event // re-entries
 	fixed     bool            // it was not to be renewed, so its loss is as it should be
 	late      []history.Event // requests that began after the deadline
 }
@@ -89,7 +94,7 @@ func holdsOf(events []history.Event) []*hold {
 		case e.Op == history.Acquire && e.Phase == history.Call:
 			calls[at] = e.At
 		case e.Op == history.Acquire && e.Phase == history.OK:
-			h := &hold{name: e.Name, proc: e.Proc, gor: e.Gor, token: e.Token, nonce: e.Nonce, fixed: e.Fixed, call: calls[at], from: e.At, sure: e.At}
+			h := &hold{name: e.Name, proc: e.Proc, gor: e.Gor, token: e.Token, nonce: e.Nonce, fixed: e.Fixed, call: calls[at], from: e.At, sure: e.At, share: e.Share, weight: e.Weight, limit: e.Limit}
 			if e.Deadline != 0 && e.Deadline < e.At { // it was over when it was recorded: a stop came in between
 				h.from, h.sure = e.Deadline, e.Deadline
 			}
@@ -106,7 +111,9 @@ func holdsOf(events []history.Event) []*hold {
 func (h *hold) saw(e history.Event) {
 	switch {
 	case e.Op == history.Lost:
-		h.lost = true
+		h.lost, h.lostAt = true, e.At
+	case e.Op == history.Reenter:
+		h.again = append(h.again, e)
 	case e.Op == history.Release && e.Phase == history.Call:
 		h.released = e.At
 	case e.Phase == history.Call: // of a read or a write: it had just looked whether the hold lasts
@@ -116,6 +123,17 @@ func (h *hold) saw(e history.Event) {
 			h.late = append(h.late, e)
 		}
 	}
+}
+
+// starved reports whether a process was not run for a quarter of the lease before h was lost: a renewal cannot be sent, or
+// answered by the server, which has no better machine.
+func (r *record) starved(h *hold) bool {
+	for _, e := range r.lags {
+		if e.Took > r.about.Lease/4 && e.At > h.lostAt.Add(-r.about.Lease) && e.At.Add(-e.Took) < h.lostAt {
+			return true
+		}
+	}
+	return false
 }
 
 // stood reports whether the process stood still at some time between the two instants, or the machine was too busy: then some

@@ -76,7 +76,7 @@ func Dir(dir string) (*Report, error) {
 	r.takeTimes(f)
 	for _, v := range []*Verdict{
 		r.checkUpdates(f), r.checkFence(), r.checkTokens(), r.checkExclusion(), r.checkBelief(), r.checkLosses(f),
-		r.checkProgress(f), r.checkCalls(f), r.checkResidue(), r.checkLeaks(),
+		r.checkProgress(f), r.checkCalls(f), r.checkResidue(), r.checkLeaks(), r.checkShares(),
 	} {
 		if v != nil {
 			rep.Verdicts = append(rep.Verdicts, v)

@@ -14,10 +14,11 @@ const (
 	Release Op = "release" // Unlock
 	Read    Op = "read"    // of the register
 	Write   Op = "write"
-	Lost    Op = "lost"  // the lease told that it was lost
-	Start   Op = "start" // of the process
-	Lag     Op = "lag"   // the process did not get the processor for so long: Took, until now
-	End     Op = "end"   // in order: what is missing then is a leak
+	Reenter Op = "reenter" // Lock by who has the lock: OK has the token and the nonce that it got
+	Lost    Op = "lost"    // the lease told that it was lost
+	Start   Op = "start"   // of the process
+	Lag     Op = "lag"     // the process did not get the processor for so long: Took, until now
+	End     Op = "end"     // in order: what is missing then is a leak
 )
 
 // Phase is how far it has come. Call is written before the request is sent; what has only a Call when the history ends may
@@ -30,6 +31,16 @@ const (
 	OK      Phase = "ok"
 	Fail    Phase = "fail"    // it has not happened
 	Unknown Phase = "unknown" // it may have happened, or may happen yet
+)
+
+// Share is how a lock that is not a mutex is held.
+type Share string
+
+// The ways.
+const (
+	Reads   Share = "reads"   // a read-write lock, beside other readers
+	Writes  Share = "writes"  // a read-write lock, alone
+	Permits Share = "permits" // some of a semaphore's
 )
 
 // Event is one line.
@@ -46,6 +57,9 @@ type Event struct {
 	Nonce    string        `json:"nonce,omitempty"`
 	Deadline Instant       `json:"deadline,omitempty"` // of the lease, as its holder knew it then; 0 if it has none
 	Fixed    bool          `json:"fixed,omitempty"`    // the lease is not renewed, and is meant to be overrun
+	Share    Share         `json:"share,omitempty"`    // how the lock is shared with others; empty if it is not
+	Weight   int           `json:"weight,omitempty"`   // permits of a semaphore
+	Limit    int           `json:"limit,omitempty"`    // of the semaphore
 	Took     time.Duration `json:"took,omitempty"`
 	Late     time.Duration `json:"late,omitempty"` // how long after the end of its context a call returned
 	Err      string        `json:"err,omitempty"`

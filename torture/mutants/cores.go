@@ -7,9 +7,7 @@ func cores() []Mutant {
 			ID: "M1", Bug: "a release frees whoever holds the lock, not the hold that it names", Known: "SET NX with DEL",
 			Edits: []Edit{
 				{
-					For: Simulation, File: "memlock/holds.go", Old: "\trec, err := s.live(at)\n\tif err != nil {\n\t\treturn err\n\t}\n\tif r.Keep > 0 {",
-					New: "\trec, err := s.live(at)\n\tif err != nil && isMutant(\"M1\") {\n\t\trec, err = s.anyHold(r.Key, err)\n\t}\n" +
-						"\tif err != nil {\n\t\treturn err\n\t}\n\tif r.Keep > 0 {",
+					For: Simulation, File: "memlock/driver.go", Old: "error { return q.release(now, r) })", New: "error { return q.releaseAny(now, r) })",
 				},
 				{
 					For: Torture, File: "redislock/scripts/release.lua", Old: "local hold, i = find(id)\n",
@@ -104,18 +102,23 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// anyHold is M1.
-func (s *state) anyHold(key driver.Key, err error) (*record, error) {
-	if l := s.locks[key]; l != nil {
-		for _, g := range l.groups {
-			for _, h := range g.holds {
-				if h.phase == held {
-					return h, nil
-				}
+// releaseAny is M1.
+func (s *state) releaseAny(now time.Time, r *driver.Release) error {
+	err := s.release(now, r)
+	l := s.locks[r.Key]
+	if err == nil || l == nil || !isMutant("M1") {
+		return err
+	}
+	for _, g := range l.groups {
+		for _, h := range g.holds {
+			if h.phase == held {
+				other := *r
+				other.ID = h.ref.id
+				return s.release(now, &other)
 			}
 		}
 	}
-	return nil, err
+	return err
 }
 
 // makeAnew is M4.

@@ -1,6 +1,9 @@
 package mutants
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Variable names the environment's variable that says which mutant a program is.
 const Variable = "INTERLOCK_MUTANT"
@@ -56,15 +59,21 @@ const (
 	Torture    Where = "torture/cmd/interlock-torture" // a command: real processes, and K1 to K10
 )
 
-// All lists the mutants.
-func All() []Mutant { return slices.Concat(cores(), engines(), fences()) }
+// All lists the mutants, in order.
+func All() []Mutant {
+	all := slices.Concat(cores(), engines(), fences())
+	slices.SortFunc(all, func(a, b Mutant) int {
+		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) // M2 before M10
+	})
+	return all
+}
 
 // runsOfASeed is how many runs of the simulation one seed of a hunt is at most. It ends at the first that is red.
 const runsOfASeed = "30"
 
 // simulated is a check of the simulation: processes, network and engine in virtual time, no server.
 func simulated(checker string, more ...string) Check {
-	args := append([]string{"-sim.stop", "-sim.seeds=" + runsOfASeed, "-sim.hunt=SEED"}, more...)
+	args := append([]string{"-sim.stop=" + checker, "-sim.seeds=" + runsOfASeed, "-sim.hunt=SEED"}, more...)
 	return Check{
 		Name: "simulation: " + checker, Where: Simulation, Test: "^TestSimulation$", Args: args, Says: ` ` + checker + `: `,
 	}
@@ -74,10 +83,12 @@ func simulated(checker string, more ...string) Check {
 const lossy = "-sim.lossy"
 
 // tortured is a check of a run with real processes.
-func tortured(check, engine, faults string, more ...string) Check {
-	args := []string{"run", "-engine", engine, "-faults", faults, "-seed", "SEED", "-duration", "6s", "-workers", "4x2"}
+func tortured(check, engine, faults string) Check {
+	args := []string{
+		"run", "-engine", engine, "-faults", faults, "-seed", "SEED", "-duration", "6s", "-workers", "4x2",
+	}
 	return Check{
-		Name: "torture: " + check + " (" + engine + ", " + faults + ")", Where: Torture, Args: append(args, more...),
+		Name: "torture: " + check + " (" + engine + ", " + faults + ")", Where: Torture, Args: args,
 		Says: check + " +BROKEN",
 	}
 }

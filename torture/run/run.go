@@ -128,6 +128,7 @@ func (r *run) setUp() error {
 		m := &mate{self: r.Worker, job: worker.Job{
 			Register: r.register.Addr(), Dir: r.Dir, Proc: i, Seed: r.Seed, Goroutines: r.Goroutines, Names: r.names,
 			Lease: r.lease, Hold: r.Hold, Patience: 4*r.lease + r.Target.Heal, Cancel: r.Cancel,
+			Shares: r.Target.Shares(),
 		}}
 		addr := r.engine.Addr
 		if addr != "" {

@@ -39,7 +39,22 @@ func (h *hand) work(ctx context.Context) {
 	defer func() { _ = reg.Close() }()
 	for ctx.Err() == nil && (h.j.MaxCycles == 0 || h.seq < h.j.MaxCycles) {
 		h.seq++
-		h.cycle(ctx, h.j.Names[h.dice.IntN(len(h.j.Names))])
+		h.cycle(ctx)
+	}
+}
+
+// cycle does one piece of work. Most of it counts under a mutex.
+func (h *hand) cycle(ctx context.Context) {
+	name := h.j.Names[h.dice.IntN(len(h.j.Names))]
+	switch n := h.dice.IntN(20); {
+	case n < 2:
+		h.reenter(ctx, name)
+	case n < 4 && len(h.j.Names) > 1:
+		h.takeSeveral(ctx)
+	case n < 7 && len(h.j.Shares) > 0:
+		h.share(ctx, h.j.Shares[h.dice.IntN(len(h.j.Shares))])
+	default:
+		h.countUnder(ctx, name)
 	}
 }
 
@@ -63,63 +78,20 @@ func (h *hand) manner() manner {
 	return overrun
 }
 
-// cycle is one acquisition: read, hold, write one more, release.
-func (h *hand) cycle(ctx context.Context, name string) {
+// countUnder is one acquisition: read, hold, write one more, release.
+func (h *hand) countUnder(ctx context.Context, name string) {
 	how := h.manner()
-	lease := h.acquire(ctx, name, how)
+	a := &attempt{Event: history.Event{Name: name, Fixed: how == overrun}, lock: h.locks.Mutex(name, nil).Lock}
+	if how == overrun {
+		a.lock = h.locks.Mutex(name, &interlock.LockOptions{Lease: h.j.Lease / 4, NoRenew: true}).Lock
+	}
+	lease := h.acquire(ctx, a)
 	if lease == nil {
 		return
 	}
-	gone := make(chan struct{})
-	done := make(chan struct{})
-	go func() { // ends with the hold
-		defer close(done)
-		select {
-		case <-lease.Lost():
-			h.write(lease, history.Lost, history.OK, nil)
-		case <-gone:
-		}
-	}()
+	defer h.watch(lease)()
 	h.count(ctx, lease, how)
 	h.release(ctx, lease)
-	close(gone)
-	<-done
-}
-
-func (h *hand) acquire(ctx context.Context, name string, how manner) *interlock.Lease {
-	m := h.locks.Mutex(name, nil)
-	if how == overrun {
-		m = h.locks.Mutex(name, &interlock.LockOptions{Lease: h.j.Lease / 4, NoRenew: true})
-	}
-	patience := h.j.Patience
-	if h.dice.Float64() < h.j.Cancel {
-		patience = time.Duration(h.dice.Int64N(int64(h.j.Patience / 4)))
-	}
-	wait, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	h.log.Write(history.Event{Proc: h.j.Proc, Gor: h.gor, Seq: h.seq, Op: history.Acquire, Phase: history.Call, Name: name})
-	begun := time.Now()
-	lease, err := m.Lock(wait)
-	e := history.Event{Proc: h.j.Proc, Gor: h.gor, Seq: h.seq, Op: history.Acquire, Name: name, Took: time.Since(begun), Fixed: how == overrun}
-	if end, _ := wait.Deadline(); wait.Err() != nil && ctx.Err() == nil {
-		e.Late = time.Since(end)
-	}
-	if err != nil {
-		e.Phase, e.Err = history.Fail, err.Error()
-		if errors.Is(err, interlock.ErrUnavailable) {
-			e.Phase = history.Unknown
-			pause(ctx, 10*time.Millisecond)
-		}
-		h.log.Write(e)
-		return nil
-	}
-	stamp, ok := lease.Stamp()
-	e.Phase, e.Token, e.Nonce, e.Deadline = history.OK, lease.Token(), stamp.Nonce, history.At(lease.Deadline())
-	if !ok {
-		e.Err = "lost before it was recorded"
-	}
-	h.log.Write(e)
-	return lease
 }
 
 // mostRounds is how often a holder counts at most.
@@ -185,14 +157,18 @@ func (h *hand) release(ctx context.Context, lease *interlock.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	err := lease.Unlock(ctx)
 	cancel()
-	phase := history.OK
+	h.write(lease, history.Release, phaseOf(err), err)
+}
+
+// phaseOf is how far a release has come that ended with err.
+func phaseOf(err error) history.Phase {
 	switch {
+	case err == nil:
+		return history.OK
 	case errors.Is(err, interlock.ErrLost):
-		phase = history.Fail
-	case err != nil:
-		phase = history.Unknown
+		return history.Fail
 	}
-	h.write(lease, history.Release, phase, err)
+	return history.Unknown
 }
 
 // write records something about a hold.

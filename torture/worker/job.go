@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/interlock-go/interlock/torture/history"
 )
 
 // Job is what a process is told on its standard input, as one line of JSON. When the input ends, it ends in order.
@@ -22,10 +24,11 @@ type Job struct {
 	Goroutines int
 	Names      []string
 	Lease      time.Duration
-	Hold       time.Duration // the mean; each hold lasts up to twice this, at random
-	Patience   time.Duration // how long a Lock may wait
-	Cancel     float64       // share of the Locks whose context ends at random before that
-	MaxCycles  int           // for each goroutine; 0 is no bound
+	Hold       time.Duration   // the mean; each hold lasts up to twice this, at random
+	Patience   time.Duration   // how long a Lock may wait
+	Cancel     float64         // share of the Locks whose context ends at random before that
+	MaxCycles  int             // for each goroutine; 0 is no bound
+	Shares     []history.Share // how locks may be shared on this engine
 }
 
 // ReadJob reads a Job.

@@ -20,7 +20,7 @@ import (
 // runT0 does what needs no server: the simulation with many seeds, and the searches of all states of the models.
 func runT0(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("t0", flag.ContinueOnError)
-	seeds := flags.Int("seeds", 200, "how many runs the simulation makes")
+	seeds := flags.Int("seeds", 150, "how many runs the simulation makes")
 	row := flags.Uint64("row", 1, "which of the rows of seeds: the second begins where the first has ended")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -34,8 +34,9 @@ func runT0(ctx context.Context, args []string) error {
 	}
 	begun := time.Now()
 	parts := []*part{
-		{what: "simulation", args: []string{"./internal/sim", "-run", "^TestSimulation",
-			"-sim.seeds=" + strconv.Itoa(*seeds), "-sim.hunt=" + strconv.FormatUint(*row, 10)}},
+		{what: "simulation", args: []string{
+			"./internal/sim", "-run", "^TestSimulation", "-sim.seeds=" + strconv.Itoa(*seeds), "-sim.hunt=" + strconv.FormatUint(*row, 10),
+		}},
 		{what: "models", args: []string{"./internal/handoff", "./internal/fencemodel"}},
 	}
 	var done sync.WaitGroup
@@ -71,6 +72,7 @@ func (p *part) run(ctx context.Context, root string) {
 var (
 	searched = regexp.MustCompile(`(\d+) states, (\d+) transitions`)
 	lived    = regexp.MustCompile(`(\d+) runs, (\S+) simulated`)
+	wrong    = regexp.MustCompile(`(?m)^.*(FAIL|_test\.go:\d+: .*(violations|fault|happened)|panic:).*$(\n    .*)?`)
 	verdict  = regexp.MustCompile(`(?m)^--- (PASS|FAIL): (\w+)`)
 )
 
@@ -78,7 +80,7 @@ var (
 func (p *part) tell(out io.Writer) bool {
 	text := p.out.String()
 	if p.err != nil {
-		fmt.Fprintf(out, "%s: BROKEN: %v\n%s\n", p.what, p.err, text)
+		fmt.Fprintf(out, "%s: BROKEN: %v\n%s\n", p.what, p.err, strings.Join(wrong.FindAllString(text, -1), "\n"))
 		return false
 	}
 	tests, states := len(verdict.FindAllString(text, -1)), 0
@@ -86,10 +88,7 @@ func (p *part) tell(out io.Writer) bool {
 		n, _ := strconv.Atoi(m[1]) // digits, as the expression says
 		states += n
 	}
-	var lines []string
-	for _, m := range lived.FindAllString(text, -1) {
-		lines = append(lines, m)
-	}
+	lines := lived.FindAllString(text, -1)
 	if states > 0 {
 		lines = append(lines, fmt.Sprintf("%d states searched, and each rule of the protocol and of the fence found to be needed", states))
 	}

@@ -1,0 +1,19 @@
+package target
+
+import (
+	"strings"
+
+	"github.com/interlock-go/interlock/torture/history"
+)
+
+// Shares are the ways in which the target's locks can be shared.
+func (g *Target) Shares() []history.Share {
+	rw := []history.Share{history.Reads, history.Writes}
+	switch {
+	case g.Name == "file", g.Name == "mariadb":
+		return nil
+	case g.Name == "postgres", g.Name == "redlock", strings.HasPrefix(g.Name, "zookeeper"):
+		return rw
+	}
+	return append(rw, history.Permits)
+}

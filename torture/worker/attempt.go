@@ -1,0 +1,101 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/torture/history"
+)
+
+// attempt is one acquisition: what is recorded of it, and how it is done.
+type attempt struct {
+	history.Event
+	lock func(ctx context.Context) (*interlock.Lease, error)
+}
+
+// acquire makes the attempt, and returns nil if it fails.
+func (h *hand) acquire(ctx context.Context, a *attempt) *interlock.Lease {
+	wait, cancel := h.patience(ctx)
+	defer cancel()
+	h.asks(&a.Event)
+	begun := time.Now()
+	lease, err := a.lock(wait)
+	a.Took, a.Late = time.Since(begun), lateness(ctx, wait)
+	h.answered(ctx, &a.Event, lease, err)
+	if err != nil {
+		return nil
+	}
+	return lease
+}
+
+// patience bounds a wait, at random sometimes.
+func (h *hand) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := h.j.Patience
+	if h.dice.Float64() < h.j.Cancel {
+		d = time.Duration(h.dice.Int64N(int64(h.j.Patience / 4)))
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// lateness is how long ago wait has ended, unless that was because ctx has.
+func lateness(ctx, wait context.Context) time.Duration {
+	if end, _ := wait.Deadline(); wait.Err() != nil && ctx.Err() == nil {
+		return time.Since(end)
+	}
+	return 0
+}
+
+// asks records the call of an acquisition.
+func (h *hand) asks(e *history.Event) {
+	e.Proc, e.Gor, e.Seq, e.Op, e.Phase = h.j.Proc, h.gor, h.seq, history.Acquire, history.Call
+	h.log.Write(*e)
+}
+
+// answered records what became of it.
+func (h *hand) answered(ctx context.Context, e *history.Event, lease *interlock.Lease, err error) {
+	if err != nil {
+		e.Phase, e.Err = history.Fail, err.Error()
+		if errors.Is(err, interlock.ErrUnavailable) {
+			e.Phase = history.Unknown
+			pause(ctx, 10*time.Millisecond)
+		}
+		h.log.Write(*e)
+		return
+	}
+	stamp, ok := lease.Stamp()
+	e.Phase, e.Token, e.Nonce, e.Deadline = history.OK, lease.Token(), stamp.Nonce, history.At(lease.Deadline())
+	if !ok && e.Share != history.Permits { // which have no stamps
+		e.Err = "lost before it was recorded"
+	}
+	h.log.Write(*e)
+}
+
+// watch records if the hold is lost, until what it returns is called.
+func (h *hand) watch(lease *interlock.Lease) (end func()) {
+	gone, done := make(chan struct{}), make(chan struct{})
+	go func() { // ends with the hold
+		defer close(done)
+		select {
+		case <-lease.Lost():
+			h.write(lease, history.Lost, history.OK, nil)
+		case <-gone:
+		}
+	}()
+	return func() { close(gone); <-done }
+}
+
+// stay holds for a while, and looks again and again whether that lasts: as long the holder is sure.
+func (h *hand) stay(ctx context.Context, leases []*interlock.Lease, as []*hand) {
+	rounds, all := 1+h.dice.IntN(mostRounds), time.Duration(h.dice.Int64N(int64(2*h.j.Hold)+1))
+	for range rounds {
+		pause(ctx, all/time.Duration(rounds))
+		for i, l := range leases {
+			if l.Err() != nil {
+				return
+			}
+			as[i].write(l, history.Read, history.Call, nil)
+		}
+	}
+}
