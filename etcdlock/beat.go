@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// beats and tries are how often in a timeout a sign of life is sent, and how many can be without an answer at the same
-	// distance: each is given up after timeout/tries, and the next goes to another member if there is one.
+	// beats is how often in a timeout a sign of life is sent. One is given up after timeout/tries at first, and the next goes
+	// to another member if there is one; see pacemaker.limit.
 	beats = 3
 	tries = 6
 )
@@ -21,11 +21,14 @@ type pacemaker struct {
 	s      *session
 	stream pb.Lease_LeaseKeepAliveClient // nil if there is none
 	cut    context.CancelFunc            // of the stream
+	// limit is how long an answer is waited for. It is twice as long after one that did not come: either the member hangs, and
+	// another answers in time, or all are far away, and none would ever be in time. Then it is twice what an answer takes.
+	limit time.Duration
 }
 
 // beat sends the signs of life until the session is lost or the driver is closed.
 func (s *session) beat(ctx context.Context) {
-	p := &pacemaker{s: s}
+	p := &pacemaker{s: s, limit: s.timeout / tries}
 	defer p.drop()
 	next := s.Confirmed().Add(s.timeout / beats)
 	for p.pause(ctx, time.Until(next)) {
@@ -34,7 +37,8 @@ func (s *session) beat(ctx context.Context) {
 			s.lose(errUnanswered)
 			return
 		}
-		err := p.ping(ctx, min(s.timeout/tries, time.Until(s.end())))
+		err := p.ping(ctx, min(p.limit, time.Until(s.end())))
+		p.learn(err, time.Since(sent))
 		switch {
 		case err == nil:
 			s.confirm(sent)
@@ -51,6 +55,17 @@ func (s *session) beat(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// learn takes in how long an answer took, or that it did not come.
+func (p *pacemaker) learn(err error, took time.Duration) {
+	switch {
+	case err == nil:
+		p.limit = 2 * took
+	case took >= p.limit: // and not one that was refused
+		p.limit *= 2
+	}
+	p.limit = min(max(p.limit, p.s.timeout/tries), p.s.timeout/2)
 }
 
 // pause lets d go by, unless ctx or the session ends before.

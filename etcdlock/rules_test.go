@@ -100,6 +100,48 @@ func TestSession_OutlivesTheContextOfTheRequest(t *testing.T) {
 	}
 }
 
+// Signs of life were given up after a sixth of the timeout: a server farther away than that lost every session.
+func TestSession_FarFromTheServer_GoesOn(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	const session = 2 * time.Second
+	p := servers.NewProxy(t, s.node.Addr())
+	a := s.opens(p.Addr(), session)
+	r := s.ask("lock")
+	lost := make(chan driver.LostReason, 1)
+	r.Lost = func(reason driver.LostReason, _ error) { lost <- reason }
+	g := s.take(r, a)
+	p.Delay(servers.BothWays, session/8)
+	for begun := time.Now(); g.Session.Confirmed().Before(begun.Add(session * 3 / 2)); {
+		select {
+		case reason := <-lost:
+			t.Fatalf("the hold was lost: %v", reason)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	p.Pass()
+}
+
+func TestPacemaker_WaitsForAnAnswerAsLongAsAnswersTake(t *testing.T) {
+	t.Parallel()
+	p := &pacemaker{s: &session{timeout: 6 * time.Second}, limit: time.Second}
+	none := errors.New("no answer")
+	for i, c := range []struct {
+		err        error
+		took, want time.Duration
+	}{
+		{none, time.Second, 2 * time.Second},
+		{none, 10 * time.Millisecond, 2 * time.Second}, // refused at once
+		{nil, 1400 * time.Millisecond, 2800 * time.Millisecond},
+		{none, 2800 * time.Millisecond, 3 * time.Second}, // half a timeout at most
+		{nil, 10 * time.Millisecond, time.Second},        // a sixth at least
+	} {
+		if p.learn(c.err, c.took); p.limit != c.want {
+			t.Errorf("step %d: the limit is %v, want %v", i, p.limit, c.want)
+		}
+	}
+}
+
 // A release wakes one waiter, whatever their number, and lets them in in turn. All are of one process, which has one
 // session: they exclude each other all the same.
 func TestHundredWaiters_OneWakeUpForEachRelease(t *testing.T) {

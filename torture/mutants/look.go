@@ -99,7 +99,7 @@ func (b *bench) run(ctx context.Context, c *Check, mutant string, seed int) Look
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.built[c.Where], c.arguments(seed)...)
 	cmd.Dir = filepath.Join(b.h.Root, filepath.FromSlash(string(c.Where)))
-	cmd.Env = append(os.Environ(), Variable+"="+mutant)
+	cmd.Env = append(os.Environ(), Variable+"="+mutant, "TMPDIR="+filepath.Dir(b.built[c.Where])) // histories of red runs stay there
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	var out bytes.Buffer

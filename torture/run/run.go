@@ -37,6 +37,7 @@ type Config struct {
 	Hold       time.Duration
 	Cancel     float64
 	Seed       uint64
+	Long       bool     // instead: each goroutine holds a lock of its own for 20 leases, and the server is far away
 	Dir        string   `json:"-"`
 	Worker     []string `json:"-"` // the command that makes this program a worker
 }
@@ -64,12 +65,21 @@ type run struct {
 	crew     []*mate
 }
 
+// longHold is for how many leases a long hold lasts, and far which part of a lease each way to the server and back takes then.
+const (
+	longHold = 20
+	far      = 0.15
+)
+
 // Do does it. Its error says that the run could not be made, not that a lock is broken: see package check for that.
 func Do(ctx context.Context, c *Config) (about *About, err error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	r := &run{Config: c, lease: c.Target.Lease}
+	if c.Long {
+		c.Names, c.Duration = c.Processes*c.Goroutines, longHold*r.lease+r.lease
+	}
 	for i := range c.Names {
 		r.names = append(r.names, fmt.Sprintf("lock-%d", i))
 	}
@@ -102,7 +112,9 @@ func (c *Config) validate() error {
 		return errors.New("no engine was chosen")
 	case c.Processes < 1 || c.Goroutines < 1 || c.Names < 1:
 		return errors.New("a run needs at least one process, one goroutine and one name")
-	case c.Duration <= 0:
+	case c.Long && len(c.Faults) > 0 && !slices.Equal(c.Faults, []target.Fault{target.None}):
+		return errors.New("long holds are for runs without faults")
+	case c.Duration <= 0 && !c.Long:
 		return fmt.Errorf("the duration %v is not positive", c.Duration)
 	case len(c.Faults) == 0:
 		c.Faults = []target.Fault{target.None}
@@ -128,7 +140,7 @@ func (r *run) setUp() error {
 		m := &mate{self: r.Worker, job: worker.Job{
 			Register: r.register.Addr(), Dir: r.Dir, Proc: i, Seed: r.Seed, Goroutines: r.Goroutines, Names: r.names,
 			Lease: r.lease, Hold: r.Hold, Patience: 4*r.lease + r.Target.Heal, Cancel: r.Cancel,
-			Shares: r.Target.Shares(),
+			Shares: r.Target.Shares(), Mixed: r.Increments == 0, Long: r.long(),
 		}}
 		addr := r.engine.Addr
 		if addr != "" {
@@ -155,6 +167,9 @@ func (r *run) torture(ctx context.Context, a *About) error {
 	if err := r.warmUp(ctx); err != nil {
 		return errors.Join(err, r.endAll())
 	}
+	if err := r.goAway(ctx); err != nil {
+		return errors.Join(err, r.endAll())
+	}
 	a.Begin = history.Now()
 	raging, cancel := context.WithTimeout(ctx, r.Duration)
 	if r.Increments > 0 {
@@ -163,7 +178,7 @@ func (r *run) torture(ctx context.Context, a *About) error {
 	err = n.rage(raging)
 	cancel()
 	a.Quiet = history.Now()
-	if err == nil {
+	if err == nil && !r.Long { // then nobody waits
 		everybody := r.Hold * time.Duration(r.Processes*r.Goroutines) // one after the other
 		sleep(ctx, r.Target.Heal+2*r.lease+everybody)
 	}
@@ -193,6 +208,37 @@ func (r *run) warmUp(ctx context.Context) error {
 		}
 	}
 	return errors.New("without any fault nobody got a lock within 30 s; see the files *.stderr of the run")
+}
+
+func (r *run) long() time.Duration {
+	if !r.Long {
+		return 0
+	}
+	return longHold * r.lease
+}
+
+// goAway puts the server far away if holds are to be long: when all have begun, because to connect takes many round trips.
+func (r *run) goAway(ctx context.Context) error {
+	if !r.Long {
+		return nil
+	}
+	for _, name := range r.names {
+		for end := time.Now().Add(30 * time.Second); ; sleep(ctx, 20*time.Millisecond) {
+			if _, ok := r.register.Latest(name); ok {
+				break
+			}
+			if time.Now().After(end) || ctx.Err() != nil {
+				return fmt.Errorf("%s was not taken within 30 s; see the files *.stderr of the run", name)
+			}
+		}
+	}
+	for _, m := range r.crew {
+		if m.proxy == nil {
+			return fmt.Errorf("there is no way to %s on which anything could be slow", r.Target.Name)
+		}
+		m.proxy.Delay(servers.BothWays, time.Duration(far*float64(r.lease)))
+	}
+	return nil
 }
 
 // heartbeat is for how long the place of a waiter counts that is heard of no more, and a bit.

@@ -17,3 +17,11 @@ func (g *Target) Shares() []history.Share {
 	}
 	return append(rw, history.Permits)
 }
+
+// Near says why a server that is far away loses holds without a fault, if it does.
+func (g *Target) Near() string {
+	if strings.HasPrefix(g.Name, "zookeeper") {
+		return "a session is trusted for three quarters of its timeout, which leaves a tenth for slow answers"
+	}
+	return ""
+}

@@ -99,3 +99,22 @@ func (h *hand) stay(ctx context.Context, leases []*interlock.Lease, as []*hand) 
 		}
 	}
 }
+
+// holdLong holds a lock that nobody else wants: W9.
+func (h *hand) holdLong(ctx context.Context) {
+	h.seq++
+	name := h.j.Names[h.j.Proc*h.j.Goroutines+h.gor]
+	lease := h.acquire(ctx, &attempt{Event: history.Event{Name: name}, lock: h.locks.Mutex(name, nil).Lock})
+	if lease == nil {
+		return
+	}
+	defer h.watch(lease)()
+	h.count(ctx, lease, careful) // which tells the run that it has begun
+	for end := time.Now().Add(h.j.Long); time.Now().Before(end) && lease.Err() == nil && ctx.Err() == nil; {
+		pause(ctx, h.j.Lease/5)
+		if lease.Err() == nil {
+			h.write(lease, history.Read, history.Call, nil)
+		}
+	}
+	h.release(ctx, lease)
+}

@@ -37,6 +37,10 @@ func (h *hand) work(ctx context.Context) {
 	}
 	h.reg = reg
 	defer func() { _ = reg.Close() }()
+	if h.j.Long > 0 {
+		h.holdLong(ctx)
+		return
+	}
 	for ctx.Err() == nil && (h.j.MaxCycles == 0 || h.seq < h.j.MaxCycles) {
 		h.seq++
 		h.cycle(ctx)
@@ -47,6 +51,8 @@ func (h *hand) work(ctx context.Context) {
 func (h *hand) cycle(ctx context.Context) {
 	name := h.j.Names[h.dice.IntN(len(h.j.Names))]
 	switch n := h.dice.IntN(20); {
+	case !h.j.Mixed:
+		h.countUnder(ctx, name)
 	case n < 2:
 		h.reenter(ctx, name)
 	case n < 4 && len(h.j.Names) > 1:

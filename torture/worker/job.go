@@ -28,6 +28,8 @@ type Job struct {
 	Patience   time.Duration   // how long a Lock may wait
 	Cancel     float64         // share of the Locks whose context ends at random before that
 	MaxCycles  int             // for each goroutine; 0 is no bound
+	Mixed      bool            // some of the work is more than to count under one lock
+	Long       time.Duration   // if not 0: each goroutine holds one lock of its own for so long, and ends
 	Shares     []history.Share // how locks may be shared on this engine
 }
 

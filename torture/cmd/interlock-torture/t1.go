@@ -32,6 +32,9 @@ func runT1(ctx context.Context, args []string) error {
 	for _, c := range cells {
 		c.Processes, c.Goroutines, c.Names, c.Duration, c.Hold, c.Cancel = 4, 2, 3, *each, c.Target.Lease/5, 0.05
 		c.Seed = *seed
+		if c.Long {
+			c.Cancel = 0
+		}
 	}
 	err := fill(ctx, cells, *beside)
 	var all check.Figures
@@ -53,11 +56,18 @@ func runT1(ctx context.Context, args []string) error {
 // t1Cells are the runs: for each engine what must be kept, together; what breaks exclusion has a run of its own, so that it
 // excuses nothing else.
 func t1Cells() []*cell {
-	var cells []*cell
+	var cells, long []*cell
 	for _, g := range target.Targets() {
 		cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept(g)}})
+		switch why := g.Near(); {
+		case !g.Can(target.Slow): // there is no proxy before its server
+		case why != "":
+			fmt.Printf("SKIPPED: long holds on %s, far from the server: %s\n", g.Name, why)
+		default:
+			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}, Long: true}})
+		}
 	}
-	return cells
+	return append(cells, long...)
 }
 
 // kept are the faults under which the engine keeps its locks apart.
