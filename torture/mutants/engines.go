@@ -39,7 +39,7 @@ func engines() []Mutant {
 			},
 			Checks: []Check{
 				{
-					Name: "model of the hand-off: a lost waiter", Where: HandOff,
+					Name: "model of the hand-off: who waits is lost", Where: HandOff,
 					Test: "^TestSoundProtocol_InTheBoundsThatShowARuleMissing_HasNoFault$", Says: "the sound protocol has a fault: .*",
 				},
 				ruleOfTheScripts("waiting", "5 a pushed grant is short until it is claimed", "want granted"),

@@ -7,6 +7,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	// What is edited: go test would else take its result from the cache when only that has changed.
+	_ "github.com/interlock-go/interlock"
+	_ "github.com/interlock-go/interlock/etcdlock"
+	_ "github.com/interlock-go/interlock/fence"
+	_ "github.com/interlock-go/interlock/internal/fencemodel"
+	_ "github.com/interlock-go/interlock/internal/handoff"
+	_ "github.com/interlock-go/interlock/memlock"
+	_ "github.com/interlock-go/interlock/redislock"
+	_ "github.com/interlock-go/interlock/redislock/redlock"
+	_ "github.com/interlock-go/interlock/torture/register"
+	_ "github.com/interlock-go/interlock/zklock"
 )
 
 // Each mutant is noticed, on one seed, by the checks that are quick; interlock torture mutants makes them all, with five.
