@@ -100,10 +100,10 @@ func (c *Client) renewed(b renewal, err error) error {
 		if g.holds.first != nil {
 			g.notBefore = min(g.notBefore, now.plus(g.retryIn(now)))
 		}
-		left := g.remaining(now)
+		left, token := g.remaining(now), g.token // which an upgrade changes
 		c.after(func() {
 			c.opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key.Name, "engine", c.traits.Engine,
-				"token", g.token, "remaining", left, "err", err)
+				"token", token, "remaining", left, "err", err)
 		})
 	}
 	c.reschedule(g)
