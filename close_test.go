@@ -315,3 +315,23 @@ func TestClose_EndsQuestionsThatAreNotAnswered(t *testing.T) {
 		})
 	}
 }
+
+func TestClose_SaysWhatOfAnEarlierCallIsNotConfirmed(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+			_, _ = h.Driver.Acquire(ctx, r)
+			<-ctx.Done() // granted, and the answer is lost
+			return driver.Grant{}, ctx.Err()
+		})
+		on(h, &h.release, h.hung)
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		_, err := c.Lock(ctx, "a")
+		wantErr(t, "Lock", err, ErrUnavailable)
+		start := time.Now()
+		wantErr(t, "Close", c.Close(), ErrUnavailable)
+		if took := time.Since(start); took > c.opts.CloseTimeout {
+			t.Errorf("it took %v", took)
+		}
+	})
+}

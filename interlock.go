@@ -42,8 +42,9 @@ type Client struct {
 	alone  map[*waiter]struct{} // who waits without standing in a queue
 	rests  map[*grant]*rest     // what is kept from others for a while, whether held or not; nil until there is any
 
-	pending int           // calls of Lease.Pending that are not over
-	quiet   chan struct{} // closed when there is none any more; nil unless Close waits for that
+	unconfirmed []error       // what the engine has not confirmed since Close began
+	pending     int           // calls of Lease.Pending that are not over
+	quiet       chan struct{} // closed when there is none any more; nil unless Close waits for that
 
 	sched scheduler
 	seek  seeker
@@ -160,9 +161,12 @@ func (c *Client) Close() error {
 	c.unlock()
 	c.stop()
 
-	err := c.releaseAll(releases)
-	c.background.Wait()
+	c.releaseAll(releases)
+	c.background.Wait() // also for what was to be given back before Close
 	c.stopHard()
+	c.lock()
+	err := errors.Join(c.unconfirmed...)
+	c.unlock()
 	switch {
 	case len(later) > 0:
 		go c.outlive(later) // ends when the last MinHold is over
@@ -214,27 +218,20 @@ func (c *Client) dropGrant(g *grant) {
 // closers is how many releases Close has under way at once: enough to fill a connection, too few to burden anything.
 const closers = 64
 
-// releaseAll gives everything back and returns what was not confirmed.
-func (c *Client) releaseAll(releases []*driver.Release) error {
+// releaseAll gives everything back.
+func (c *Client) releaseAll(releases []*driver.Release) {
 	work := make(chan *driver.Release, len(releases))
 	for _, r := range releases {
 		work <- r
 	}
 	close(work)
-	var mu sync.Mutex // guards errs
-	var errs []error
 	var all sync.WaitGroup
 	for range min(closers, len(releases)) {
 		all.Go(func() {
 			for r := range work {
-				if _, err := c.settleNow(r); errors.Is(err, ErrUnavailable) {
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
-				}
+				_, _ = c.settleNow(r) // which notes what is not confirmed
 			}
 		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package interlock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -151,22 +152,36 @@ func (c *Client) takeLater() []reopening {
 	return all
 }
 
-// outlive releases what Close could not yet, and then closes what Open has opened. Nobody is left to be told of an error,
-// and the end of the session or process frees what is not confirmed.
+// outlive releases what Close could not yet, and then closes what Open has opened. Nobody is left to be told of an error. What
+// is not confirmed within twice the client's lease is freed by the end of the session or process.
 func (c *Client) outlive(all []reopening) {
 	ctx := context.Background() //nolint:forbidigo // the client's have ended
 	for _, next := range all {
 		pause(ctx, next.at.since(c.reading()))
-		bounded, cancel := context.WithTimeout(ctx, settleAttempt)
-		if err := c.d.Release(bounded, next.r); err != nil {
-			c.opts.Logger.Warn("interlock: release after MinHold", "lock", next.r.Name, "engine", c.traits.Engine, "err", err)
-		}
-		cancel()
+		c.releaseLate(ctx, next.r)
 	}
 	if !c.owned {
 		return
 	}
 	if err := c.d.Close(); err != nil {
 		c.opts.Logger.Warn("interlock: close after MinHold", "engine", c.traits.Engine, "err", err)
+	}
+}
+
+// releaseLate is settleNow after Close.
+func (c *Client) releaseLate(ctx context.Context, r *driver.Release) {
+	patient, stop := context.WithTimeout(ctx, 2*c.opts.Lease)
+	defer stop()
+	for wait := settleFirst; ; wait = min(2*wait, settleMost) {
+		attempt, cancel := context.WithTimeout(patient, settleAttempt)
+		err := c.d.Release(attempt, r)
+		cancel()
+		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
+			return
+		}
+		if !pause(patient, wait) {
+			c.opts.Logger.Warn("interlock: release after MinHold", "lock", r.Name, "engine", c.traits.Engine, "err", err)
+			return
+		}
 	}
 }

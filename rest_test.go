@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,6 +148,30 @@ func TestMinHold_OutlivesClose(t *testing.T) {
 		for _, name := range []string{"held", "unlocked"} {
 			mustUnlock(t, mustLock(t, t.Context(), other, name))
 			wantAt(t, end, name)
+		}
+	})
+}
+
+func TestMinHold_OutlivesClose_AndIsGivenBackThoughTheEngineFailsThen(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		c, other := mustNew(t, &forever{h}, nil), peer(t, h, nil)
+		must(t)(c.Mutex("job", &LockOptions{MinHold: 20 * second}).Lock(t.Context()))
+		end := time.Now().Add(20 * second)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var failed atomic.Int64
+		on(h, &h.release, func(ctx context.Context, r *driver.Release) error {
+			if failed.Add(1) <= 3 {
+				return errors.New("connection reset")
+			}
+			return h.Driver.Release(ctx, r)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // virtual
+		defer cancel()
+		mustUnlock(t, mustLock(t, ctx, other, "job"))
+		if late := time.Since(end); late < 0 || late > second {
+			t.Errorf("given on %v after the end of the MinHold", late)
 		}
 	})
 }
