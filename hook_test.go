@@ -26,12 +26,15 @@ type hooks struct {
 
 	convert func(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error)
 
-	acquires, releases, renewals, requeues, converts, batches atomic.Int64
+	acquireAll func(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error)
+
+	acquires, releases, renewals, requeues, converts, batches, bundles atomic.Int64
 }
 
 func newHooks(d *memlock.Driver) *hooks {
 	h := &hooks{Driver: d}
 	h.acquire, h.release, h.renew, h.requeue, h.convert = d.Acquire, d.Release, d.Renew, d.Requeue, d.Convert
+	h.acquireAll = d.AcquireAll
 	return h
 }
 
@@ -65,6 +68,11 @@ func (h *hooks) Requeue(ctx context.Context, give *driver.Release, r *driver.Req
 func (h *hooks) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
 	h.converts.Add(1)
 	return get(h, &h.convert)(ctx, beside, r)
+}
+
+func (h *hooks) AcquireAll(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
+	h.bundles.Add(1)
+	return get(h, &h.acquireAll)(ctx, rs)
 }
 
 func get[F any](h *hooks, f *F) F {

@@ -17,9 +17,10 @@ import (
 type Client struct {
 	d        driver.Driver
 	traits   driver.Traits
-	renewer  driver.Renewer   // nil unless the engine has leases
-	requeuer driver.Requeuer  // nil if the engine cannot
-	convert  driver.Converter // nil if the engine cannot
+	renewer  driver.Renewer       // nil unless the engine has leases
+	requeuer driver.Requeuer      // nil if the engine cannot
+	multi    driver.MultiAcquirer // nil if the engine cannot
+	convert  driver.Converter     // nil if the engine cannot
 	opts     Options
 	defaults params    // of a lock without options
 	born     time.Time // where instants are counted from
@@ -97,6 +98,7 @@ func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client
 	c.seek.at = never
 	c.watching = c.traits.Ends != driver.Process
 	c.requeuer, _ = d.(driver.Requeuer)
+	c.multi, _ = d.(driver.MultiAcquirer)
 	c.convert, _ = d.(driver.Converter)
 	if c.traits.Ends == driver.Leases {
 		renewer, ok := d.(driver.Renewer)

@@ -92,24 +92,40 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 		o = &owner{id: m.order[0].c.newID()}
 	}
 	all := newMultiLease(o, len(m.locks))
+	leases, err := m.takeTogether(ctx, o, try)
+	if errors.Is(err, errApart) {
+		err = m.takeInOrder(ctx, all, try)
+	}
+	for i, lease := range leases {
+		if ended := all.add(slices.Index(m.locks, m.order[i]), lease); err == nil {
+			err = ended
+		}
+	}
+	if err == nil {
+		return all, nil
+	}
+	if lost := all.lostError(); lost != nil { // that is why, whatever a wait says of its end
+		err = lost
+	}
+	all.giveBack(ctx)
+	return nil, err
+}
+
+// takeInOrder takes the mutexes into all, one after the other, until one cannot be had.
+func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, try bool) error {
 	// A wait for the next one ends when one that was taken is lost.
 	waiting, stop := all.context(ctx)
 	defer stop(nil)
 	for _, l := range m.order {
-		lease, err := m.take(waiting, l, o, try)
+		lease, err := m.take(waiting, l, all.owner, try)
 		if err == nil {
 			err = all.add(slices.Index(m.locks, l), lease)
 		}
-		if err == nil {
-			continue
+		if err != nil {
+			return err
 		}
-		if lost := all.lostError(); lost != nil { // that is why, whatever the wait says of its end
-			err = lost
-		}
-		all.giveBack(ctx)
-		return nil, err
 	}
-	return all, nil
+	return nil
 }
 
 // take takes one of the mutexes. It does not wait for one that comes before another which o holds.

@@ -126,13 +126,17 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 	start := m.c.reading()
 	o := ownerFrom(ctx)
 	lease, err := m.attempt(ctx, o, try, start)
-	obs, log := m.c.opts.Observer, m.c.opts.Logger
 	if err != nil {
-		e := m.event(o)
-		e.Waited, e.Err = m.c.reading().since(start), err
-		obs.failed(ctx, e)
+		m.tellFailed(ctx, o, start, err)
 		return nil, err
 	}
+	m.tellAcquired(ctx, lease)
+	return lease, nil
+}
+
+// tellAcquired tells the Observer and the log that an attempt has brought lease.
+func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease) {
+	obs, log := m.c.opts.Observer, m.c.opts.Logger
 	if obs.Acquired != nil {
 		obs.Acquired(ctx, lease.eventNow())
 	}
@@ -140,7 +144,13 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key.Name),
 			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()), slog.String("owner", lease.owner.id))
 	}
-	return lease, nil
+}
+
+// tellFailed tells the Observer that an attempt of o, which began at start, has failed.
+func (m *Mutex) tellFailed(ctx context.Context, o *owner, start instant, err error) {
+	e := m.event(o)
+	e.Waited, e.Err = m.c.reading().since(start), err
+	m.c.opts.Observer.failed(ctx, e)
 }
 
 func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {

@@ -161,6 +161,12 @@ func (l *lock) fits(r *driver.Request, own *group) bool {
 	return r.Mode == driver.Exclusive || r.Limit == 0 || r.Weight <= r.Limit-used
 }
 
+// free reports whether r can be let in at once: it fits, and overtakes nobody whom it must not.
+func (l *lock) free(r demand) bool {
+	v, own := l.judge(r, nil)
+	return v == reenters || (v == upgrades || len(l.queue) == 0) && l.fits(r.Request, own)
+}
+
 // permits returns how much of a limit g's shared holds take.
 func (g *group) permits() int {
 	sum := 0

@@ -176,8 +176,7 @@ func (s *state) admit(now time.Time, r demand) (*record, error) {
 		l = &lock{key: r.Key, last: s.floor}
 		s.locks[r.Key] = l
 	}
-	v, own := l.judge(r, nil)
-	free := v == reenters || (v == upgrades || len(l.queue) == 0) && l.fits(r.Request, own)
+	free := l.free(r)
 	if !free && r.Try {
 		return nil, l.heldBy(r) // the lock has a holder, or it would have had no queue and let r in
 	}

@@ -30,6 +30,8 @@ const (
 	Break   Op = "break"
 	Look    Op = "look"
 
+	AcquireAll Op = "acquire all" // one operation, for the first of its locks as for the others
+
 	Watch      Op = "watch" // each change that is told, of which Drop counts and nothing else
 	SetLatch   Op = "set latch"
 	CountDown  Op = "count down"

@@ -110,6 +110,37 @@ func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
 	return g, nil
 }
 
+// AcquireAll is one operation, whichever of its locks a rule names.
+func (w *wrapped) AcquireAll(ctx context.Context, rs []*driver.Request) (gs []driver.Grant, err error) {
+	names, heard, copies := make([]string, len(rs)), make([]*driver.Request, len(rs)), make([]*driver.Request, len(rs))
+	for i, r := range rs {
+		copied := *r
+		copied.Lost = nil // nobody hears what a copy is told
+		names[i], heard[i], copies[i] = r.Name, w.hearing(r), &copied
+	}
+	name := ""
+	if len(names) > 0 {
+		name = names[0]
+	}
+	var answer error
+	first := true
+	err = w.suffer(ctx, AcquireAll, name, w.c.rule(AcquireAll, names...), func(ctx context.Context) {
+		if !first {
+			_, _ = w.d.AcquireAll(ctx, copies) // neither does anybody see its reply
+			return
+		}
+		first = false
+		gs, answer = w.d.AcquireAll(ctx, heard)
+	})
+	if err == nil {
+		err = answer
+	}
+	if err != nil {
+		return nil, err
+	}
+	return gs, nil
+}
+
 // hearing is r with callbacks that come through the same network.
 func (w *wrapped) hearing(r *driver.Request) *driver.Request {
 	heard := *r

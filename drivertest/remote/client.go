@@ -42,6 +42,20 @@ func (c *client) Convert(ctx context.Context, beside string, r *driver.Request) 
 	return c.grant(ctx, &message{Op: "convert", Beside: beside, Request: r})
 }
 
+func (c *client) AcquireAll(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
+	sent := time.Now()
+	answer, err := c.valued(ctx, &message{Op: "acquire all", All: rs}, &call{all: rs})
+	if err != nil {
+		return nil, err
+	}
+	for i := range answer.Grants {
+		if !answer.Grants[i].Sent.IsZero() {
+			answer.Grants[i].Sent = sent // as in granted
+		}
+	}
+	return answer.Grants, nil
+}
+
 func (c *client) grant(ctx context.Context, m *message) (driver.Grant, error) {
 	return c.granted(ctx, m, &call{r: m.Request})
 }

@@ -47,9 +47,10 @@ type Process struct {
 // call is one that is under way, or whose Lost may still be called.
 type call struct {
 	r      *driver.Request
-	done   func(int, error) // of a batch
-	hint   func()           // of a watch, or of a wait for a condition
-	answer chan *message    // holds the answer until it is fetched, so that read never blocks
+	all    []*driver.Request // of an AcquireAll, instead of r
+	done   func(int, error)  // of a batch
+	hint   func()            // of a watch, or of a wait for a condition
+	answer chan *message     // holds the answer until it is fetched, so that read never blocks
 }
 
 // Open starts a process and returns the driver that Main opens there for arg. It ends when the driver is closed.
@@ -123,8 +124,12 @@ func (p *Process) hear(m *message) {
 			c.r.Waiting(held)
 		}
 	case opLost:
-		if c.r.Lost != nil {
-			c.r.Lost(m.Reason, err)
+		r := c.r
+		if r == nil {
+			r = c.all[m.Index]
+		}
+		if r.Lost != nil {
+			r.Lost(m.Reason, err)
 		}
 	case opRenewed:
 		c.done(m.Index, err)
@@ -160,7 +165,7 @@ func (p *Process) ask(ctx context.Context, m *message, c *call) (*message, error
 	if err := p.begin(m, c); err != nil {
 		return nil, &driver.UnavailableError{Op: m.Op, Err: errDied}
 	}
-	if c.r == nil || c.r.Lost == nil {
+	if len(c.all) == 0 && (c.r == nil || c.r.Lost == nil) {
 		defer p.forget(m.Call)
 	}
 	select {

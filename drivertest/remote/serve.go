@@ -98,6 +98,8 @@ func (s *server) call(ctx context.Context, m *message) *message {
 		return granted(s.d.Requeue(ctx, m.Release, s.hearing(m)))
 	case "convert":
 		return granted(s.d.Convert(ctx, m.Beside, s.hearing(m)))
+	case "acquire all":
+		return s.grantedAll(ctx, m)
 	case "release":
 		return failed(s.d.Release(ctx, m.Release))
 	case "renew":
@@ -153,6 +155,20 @@ func failed(err error) *message { return &message{Err: pack(err)} }
 func granted(g driver.Grant, err error) *message {
 	g.Session = nil
 	return &message{Grant: g, Err: pack(err)}
+}
+
+// grantedAll makes a call of several requests.
+func (s *server) grantedAll(ctx context.Context, m *message) *message {
+	for i, r := range m.All {
+		r.Lost = func(reason driver.LostReason, cause error) {
+			s.send(&message{Call: m.Call, Op: opLost, Index: i, Reason: reason, Err: pack(cause)})
+		}
+	}
+	grants, err := s.d.AcquireAll(ctx, m.All)
+	for i := range grants {
+		grants[i].Session = nil
+	}
+	return &message{Grants: grants, Err: pack(err)}
 }
 
 // hearing is the request with callbacks that send messages.

@@ -15,6 +15,7 @@ type message struct {
 	Op   string // what is asked, or what this says about the call
 
 	Request *driver.Request
+	All     []*driver.Request // of an AcquireAll
 	Release *driver.Release
 	Beside  string // of a Convert
 	Batch   []driver.Renewal
@@ -27,8 +28,9 @@ type message struct {
 	Traits   driver.Traits
 	Optional optional.Set
 	Grant    driver.Grant
+	Grants   []driver.Grant
 	Err      *failure // nil if none
-	Index    int      // of the hold of a batch that this answers
+	Index    int      // of the hold of a batch, or the request of an AcquireAll, that this is about
 	Locks    []driver.LockInfo
 	Count    int64
 	Set      bool

@@ -6,6 +6,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+func (c complete) AcquireAll(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
+	if inner, has := c.Driver.(driver.MultiAcquirer); has {
+		return inner.AcquireAll(ctx, rs)
+	}
+	return nil, driver.ErrUnsupported
+}
+
 func (c complete) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	return driver.Look(ctx, c.Driver, key)
 }

@@ -1,7 +1,7 @@
 // Package optional helps drivers that wrap others: what the inner driver does not have, the wrapper does not offer.
 //
 // There are two sorts of optional interfaces. Whoever finds no Renewer, Inspector, Breaker, Diagnoser and so on says
-// driver.ErrUnsupported, so a wrapper may have them always and say so itself, see [Complete]. But a Requeuer or Watcher is asked
+// driver.ErrUnsupported, and a MultiAcquirer that says so is not asked for more, so a wrapper may have them always and say so itself, see [Complete]. But a Requeuer or Watcher is asked
 // in place of something else as soon as it is there, and with a Converter more is offered to users, so a wrapper must not be one
 // of them in vain, see [Show].
 package optional
@@ -27,6 +27,7 @@ type All interface {
 	driver.Driver
 	driver.Renewer
 	driver.Requeuer
+	driver.MultiAcquirer
 	driver.Converter
 	driver.Inspector
 	driver.Looker
@@ -59,7 +60,7 @@ func Show(w All, set Set) driver.Driver {
 		x = driver.Converter
 		o = driver.Watcher
 	)
-	always := common{w, w, w, w, w, w, w, w}
+	always := common{w, w, w, w, w, w, w, w, w}
 	switch set {
 	case requeue:
 		return struct {
@@ -104,6 +105,7 @@ func Show(w All, set Set) driver.Driver {
 type common struct {
 	driver.Driver
 	driver.Renewer
+	driver.MultiAcquirer
 	driver.Inspector
 	driver.Looker
 	driver.Breaker

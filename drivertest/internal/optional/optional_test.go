@@ -39,7 +39,8 @@ func TestComplete_SaysUnsupportedForWhatIsMissing(t *testing.T) {
 	_, said["latch count"] = d.LatchCount(t.Context(), key)
 	_, said["cond wait"] = d.CondWait(t.Context(), nil, nil, nil)
 	said["cond signal"] = d.CondSignal(t.Context(), nil)
-	if len(said) != 12 {
+	_, said["acquire all"] = d.AcquireAll(t.Context(), nil)
+	if len(said) != 13 {
 		t.Errorf("%d calls were made", len(said))
 	}
 	for call := range said {
@@ -115,6 +116,11 @@ func (c *counting) CondSignal(context.Context, *driver.Signal) error {
 	return nil
 }
 
+func (c *counting) AcquireAll(context.Context, []*driver.Request) (gs []driver.Grant, err error) {
+	c.calls++
+	return gs, nil
+}
+
 func (c *counting) Diagnose(context.Context) []driver.Finding {
 	c.calls++
 	return nil
@@ -138,7 +144,8 @@ func TestComplete_AsksTheInnerDriverForWhatItHas(t *testing.T) {
 	_, _ = d.LatchCount(t.Context(), driver.Key{})
 	_, _ = d.CondWait(t.Context(), nil, nil, nil)
 	_ = d.CondSignal(t.Context(), nil)
-	if inner.calls != 13 {
-		t.Errorf("%d of 13 calls came through", inner.calls)
+	_, _ = d.AcquireAll(t.Context(), nil)
+	if inner.calls != 14 {
+		t.Errorf("%d of 14 calls came through", inner.calls)
 	}
 }

@@ -1,0 +1,110 @@
+package memlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var _ driver.MultiAcquirer = (*Driver)(nil)
+
+// AcquireAll grants all requests at one instant, or none; see [driver.MultiAcquirer]. It takes whatever Acquire takes, and
+// does not wait.
+func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]driver.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	all := make([]demand, len(requests))
+	for i, r := range requests {
+		own := d.own(r)
+		own.Try = true
+		all[i] = demand{Request: own}
+	}
+	grants := make([]driver.Grant, len(all))
+	sent := time.Now() // before the step, so not later than its own clock
+	err := d.do(func(now time.Time, q *state) error {
+		recs, err := q.acquireAll(now, all)
+		for i, rec := range recs {
+			grants[i] = grantOf(rec, all[i].Lease, sent)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return grants, nil
+}
+
+// acquireAll grants all of the requests, or none. They are of different locks, so what is granted to one does not change what
+// another finds.
+func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
+	if err := differ(all); err != nil {
+		return nil, err
+	}
+	s.advance(now)
+	if recs, err := s.allAgain(now, all); recs != nil || err != nil {
+		return recs, err
+	}
+	for _, r := range all {
+		if err := s.refuse(r, nil); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range all {
+		if l := s.locks[r.Key]; l != nil && !l.free(r) {
+			return nil, l.heldBy(r)
+		}
+	}
+	recs := make([]*record, len(all))
+	for i, r := range all {
+		rec, err := s.admit(now, r)
+		if err != nil {
+			panic(fmt.Sprintf("memlock: %s %q was free in the same step: %v", r.Kind, r.Name, err)) // cannot be
+		}
+		recs[i] = rec
+	}
+	return recs, nil
+}
+
+// allAgain answers a copy of requests that are known, if any of them is: they were granted together, so unless all are held
+// they are over.
+func (s *state) allAgain(now time.Time, all []demand) ([]*record, error) {
+	var recs []*record
+	known := 0
+	for _, r := range all {
+		rec := s.records[ref{r.Key, r.ID}]
+		if rec != nil {
+			known++
+		}
+		if rec != nil && rec.phase == held {
+			recs = append(recs, rec)
+		}
+	}
+	switch {
+	case known == 0:
+		return nil, nil
+	case len(recs) < len(all):
+		return nil, errGone
+	}
+	for i, rec := range recs {
+		s.extend(rec, now.Add(all[i].Lease))
+		rec.req.Lost = all[i].Lost
+	}
+	return recs, nil
+}
+
+// differ refuses what is not one request for each of several locks.
+func differ(all []demand) error {
+	if len(all) == 0 {
+		return fmt.Errorf("no requests: %w", driver.ErrUnsupported)
+	}
+	for i, r := range all {
+		if slices.ContainsFunc(all[:i], func(other demand) bool { return other.Key == r.Key || other.ID == r.ID }) {
+			return fmt.Errorf("%s %q or its request is there twice: %w", r.Kind, r.Name, driver.ErrUnsupported)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// A Multi in one step: where all of its locks are one client's, and that one's engine can, they are tried together, before
+// anything else. Nothing is queued for that and nobody is overtaken, so who is refused has lost a round trip and nothing more,
+// and then stands in the lines of those locks one after the other, as if it had not tried.
+
+// errApart says that the locks are to be taken one after the other.
+var errApart = errors.New("not in one step")
+
+// bundle is the locks of a Multi while they are asked for in one step.
+type bundle struct {
+	c        *Client
+	locks    []*Mutex // in the order of taking
+	o        *owner
+	start    instant
+	grants   []*grant
+	requests []*driver.Request
+}
+
+// takeTogether takes all of the locks in one step, in the order of taking. It returns errApart if they are to be taken one
+// after the other: they cannot be had in one step, or not all of them are free and the caller wants to wait.
+func (m *Multi) takeTogether(ctx context.Context, o *owner, try bool) ([]*Lease, error) {
+	b := bundle{c: m.order[0].c, locks: m.order, o: o}
+	if !b.mayTry(ctx) {
+		return nil, errApart
+	}
+	b.start = b.c.reading()
+	leases, err := b.take(ctx)
+	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) && (!try || b.owned()) {
+		return nil, errApart
+	}
+	b.tell(ctx, leases, err)
+	return leases, err
+}
+
+// mayTry reports whether all locks are one client's whose engine can, and the owner has none of them yet: what it has it
+// re-enters, one by one.
+func (b *bundle) mayTry(ctx context.Context) bool {
+	if len(b.locks) < 2 || b.c.multi == nil || ctx.Err() != nil || b.c.checkOwner(b.o) != nil {
+		return false // what is wrong is reported by the first that is taken
+	}
+	if slices.ContainsFunc(b.locks, func(l *Mutex) bool { return l.c != b.c }) {
+		return false
+	}
+	return !b.owned()
+}
+
+// owned reports whether the owner has one of the locks, or has lost it and not unlocked it yet.
+func (b *bundle) owned() bool {
+	return slices.ContainsFunc(b.o.snapshot(), func(l *Lease) bool {
+		return slices.ContainsFunc(b.locks, func(m *Mutex) bool { return l.m.c == m.c && l.m.key == m.key })
+	})
+}
+
+// take asks the engine, unless this process knows the answer.
+func (b *bundle) take(ctx context.Context) ([]*Lease, error) {
+	c := b.c
+	c.lock()
+	if err := b.busy(); err != nil {
+		c.unlock()
+		return nil, err
+	}
+	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
+	defer c.background.Done()
+	c.unlock()
+	b.prepare()
+	bounded := call{user: ctx, base: c.base}
+	answers, err := c.multi.AcquireAll(&bounded, b.requests)
+	bounded.end()
+	c.lock()
+	defer c.unlock()
+	if err != nil {
+		return nil, b.refused(err)
+	}
+	return b.granted(answers)
+}
+
+// busy says why the engine need not be asked, or nil. The caller holds Client.mu.
+func (b *bundle) busy() error {
+	c := b.c
+	if c.closed {
+		return wrap("lock", b.locks[0].key, ErrClosed)
+	}
+	for _, l := range b.locks {
+		if b.alone(l) {
+			continue // the engine itself tells such owners apart
+		}
+		if c.queues[l.place()] != nil || c.passing(l) != nil {
+			return c.inTheWay(l)
+		}
+	}
+	return nil
+}
+
+// alone reports that the request for l has to do with nobody else's in this process; see Mutex.take.
+func (b *bundle) alone(l *Mutex) bool { return b.o.named || l.p.single }
+
+// prepare makes the requests.
+func (b *bundle) prepare() {
+	b.grants, b.requests = make([]*grant, len(b.locks)), make([]*driver.Request, len(b.locks))
+	for i, l := range b.locks {
+		g := &grant{m: l, id: b.c.newID(), asked: l.p.lease, index: -1}
+		r := l.request(g.id, b.o)
+		r.Try, r.Lost = true, g.lostByEngine
+		b.grants[i], b.requests[i] = g, &r
+	}
+}
+
+// refused decides what the engine's err means. The caller holds Client.mu.
+func (b *bundle) refused(err error) error {
+	var held *HeldError
+	definite := driver.IsDefinite(err)
+	switch {
+	case definite && errors.As(err, &held):
+		return held
+	case definite: // why, and which of them, is told by who takes them one by one
+		return errApart
+	}
+	b.settle(true)
+	switch {
+	case errors.Is(err, ErrLost): // an operator broke one in the same instant
+		return errApart
+	case b.c.closed:
+		return wrap("lock", b.locks[0].key, ErrClosed)
+	}
+	return explain(b.locks[0].key, err)
+}
+
+// granted takes in the engine's answers. The caller holds Client.mu.
+func (b *bundle) granted(answers []driver.Grant) ([]*Lease, error) {
+	c, now := b.c, b.c.now()
+	if c.closed {
+		b.settle(false)
+		return nil, wrap("lock", b.locks[0].key, ErrClosed)
+	}
+	for i, g := range b.grants {
+		if g.phase == revoked || g.tooLate(answers[i], now) { // it had ended before anybody got it
+			b.settle(true)
+			return nil, errApart
+		}
+	}
+	leases := make([]*Lease, len(b.grants))
+	for i, g := range b.grants {
+		old := c.passing(g.m)
+		g.taken(answers[i], now)
+		g.alone = b.alone(g.m) || old != nil
+		leases[i] = g.m.newLease(b.o)
+		g.admit(leases[i], b.start, now, false)
+		g.admitOthers()
+	}
+	return leases, nil
+}
+
+// settle gives back whatever the requests have left. The caller holds Client.mu.
+func (b *bundle) settle(undo bool) {
+	for _, g := range b.grants {
+		g.settle(undo)
+	}
+}
+
+// tell tells the Observer how it went, unless that goes on.
+func (b *bundle) tell(ctx context.Context, leases []*Lease, err error) {
+	for _, l := range leases {
+		l.m.tellAcquired(ctx, l)
+	}
+	if err == nil || errors.Is(err, errApart) {
+		return
+	}
+	at := 0
+	if held := (*HeldError)(nil); errors.As(err, &held) {
+		at = max(0, slices.IndexFunc(b.locks, func(l *Mutex) bool { return l.key.Name == held.Name }))
+	}
+	b.locks[at].tellFailed(ctx, b.o, b.start, err)
+}

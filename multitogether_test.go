@@ -1,0 +1,306 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/faulty"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+var abc = []string{"a", "b", "c"}
+
+func TestMulti_IsOneRequestWhereTheEngineCan(t *testing.T) {
+	var d diary
+	bubble(t, &Options{Observer: d.observer()}, func(t *testing.T, c *Client, h *hooks) {
+		l := mustMulti(t, c.Multi([]string{"h", "g", "f", "e", "d", "c", "b", "a"}, nil))
+		if n, apart := h.bundles.Load(), h.acquires.Load(); n != 1 || apart != 0 {
+			t.Errorf("%d requests for all and %d for single locks, want 1 and 0", n, apart)
+		}
+		names := ""
+		for _, lease := range l.Leases() {
+			names += lease.Name()
+			if s, ok := lease.Stamp(); !ok || s.Token == 0 || s.Nonce == "" || lease.Owner() != l.Leases()[0].Owner() {
+				t.Errorf("%q has the stamp %v, %v and the owner %s", lease.Name(), s, ok, lease.Owner())
+			}
+		}
+		if names != "hgfedcba" {
+			t.Errorf("leases of %q", names)
+		}
+		if told := d.take(); len(told) != 8 || told[0] != "acquired a/other waited 0s local false err false" {
+			t.Errorf("the Observer was told %q", told)
+		}
+		mustUnlock(t, mustLock(t, l.Context(t.Context()), c, "b")) // re-enters
+		later := lockLater(t.Context(), c, "c")
+		synctest.Wait()
+		if err := l.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		passed := (<-later).lease
+		if e := passed.eventNow(); !e.Local {
+			t.Error("a lock of a Multi does not pass on inside the process")
+		}
+		mustUnlock(t, passed)
+		wantFree(t, peer(t, h, nil), "a", "b", "c", "d", "e", "f", "g", "h")
+	})
+}
+
+func TestMulti_ThatIsRefusedInOneStep_HasLeftNothing(t *testing.T) {
+	var d diary
+	bubble(t, &Options{Observer: d.observer()}, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		b := mustLock(t, t.Context(), other, "b")
+		var held *HeldError
+		if _, err := c.Multi(abc, nil).TryLock(t.Context()); !errors.As(err, &held) || held.Name != "b" || held.Token != b.Token() {
+			t.Errorf("got %v", err)
+		}
+		if h.bundles.Load() != 1 || h.acquires.Load() != 0 || h.releases.Load() != 0 {
+			t.Errorf("%d, %d, %d requests", h.bundles.Load(), h.acquires.Load(), h.releases.Load())
+		}
+		if told := d.take(); !slices.Equal(told, []string{"failed b/other waited 0s local false err true"}) {
+			t.Errorf("the Observer was told %q", told)
+		}
+		for info, err := range other.Locks(t.Context(), "") {
+			if err != nil || info.Name != "b" || len(info.Holders) != 1 || len(info.Waiters) != 0 {
+				t.Errorf("left behind: %+v, %v", info, err)
+			}
+		}
+		mustUnlock(t, b)
+	})
+}
+
+// TestMulti_ThatIsRefusedInOneStep_WaitsInOrder: it holds what comes before what it waits for, and asks for nothing else.
+func TestMulti_ThatIsRefusedInOneStep_WaitsInOrder(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		b := mustLock(t, t.Context(), other, "b")
+		got := make(chan *MultiLease, 1)
+		go func() { got <- mustMulti(t, c.Multi([]string{"c", "b", "a"}, nil)) }()
+		synctest.Wait()
+		wantFree(t, other, "c")
+		if _, err := other.TryLock(t.Context(), "a"); !errors.Is(err, ErrHeld) {
+			t.Errorf("a is to be held while it waits for b: %v", err)
+		}
+		mustUnlock(t, b)
+		l := <-got
+		if n := h.bundles.Load(); n != 1 {
+			t.Errorf("asked %d times for all", n)
+		}
+		if err := l.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantFree(t, other, abc...)
+	})
+}
+
+func TestMulti_AsksNobodyForWhatThisProcessHolds(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		b := mustLock(t, t.Context(), c, "b")
+		var held *HeldError
+		if _, err := c.Multi(abc, nil).TryLock(t.Context()); !errors.As(err, &held) || held.Name != "b" || held.Token != b.Token() {
+			t.Errorf("got %v", err)
+		}
+		if h.bundles.Load() != 0 || h.acquires.Load() != 1 {
+			t.Errorf("%d and %d requests", h.bundles.Load(), h.acquires.Load())
+		}
+		l, err := c.Multi(abc, nil).TryLock(b.Context(t.Context())) // its own owner's
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Leases()[1].Token() != b.Token() {
+			t.Error("b was not re-entered")
+		}
+		if err := l.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		mustUnlock(t, b)
+		wantFree(t, peer(t, h, nil), abc...)
+	})
+}
+
+func TestMulti_OverSeveralClients_OrOfOneName_AsksForEachByItself(t *testing.T) {
+	bubble(t, &Options{Store: "one"}, func(t *testing.T, c *Client, h *hooks) {
+		d := memlock.New(nil)
+		defer d.Close()
+		far := mustNew(t, newHooks(d), &Options{Store: "two"})
+		defer far.Close()
+		for _, m := range []*Multi{MultiOf(c.Mutex("a", nil), far.Mutex("b", nil)), c.Multi([]string{"a", "a"}, nil)} {
+			if err := mustMulti(t, m).Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := h.bundles.Load(); n != 0 {
+			t.Errorf("asked %d times for all", n)
+		}
+	})
+}
+
+func TestMulti_OfANamedOwner_ReentersInOneStep(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		ctx := WithOwner(t.Context(), "order-7")
+		far := peer(t, h, nil)
+		b := mustLock(t, ctx, far, "b") // as in another process
+		l, err := c.Multi(abc, nil).Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.bundles.Load() != 1 || l.Leases()[1].Token() != b.Token() {
+			t.Errorf("%d requests for all; the tokens are %d and %d", h.bundles.Load(), l.Leases()[1].Token(), b.Token())
+		}
+		mustUnlock(t, b)
+		if _, err := far.TryLock(t.Context(), "b"); !errors.Is(err, ErrHeld) {
+			t.Errorf("b is to be held: %v", err)
+		}
+		if err := l.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantFree(t, far, abc...)
+	})
+}
+
+// TestMulti_WhoseAnswerIsLost_LeavesNothing: by a connection that breaks, by a context that ends, and by Close.
+func TestMulti_WhoseAnswerIsLost_LeavesNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		rule  faulty.Rule
+		close bool
+		want  error
+	}{
+		"TheRequestWasLost":  {rule: faulty.Rule{Drop: faulty.Request}, want: ErrUnavailable},
+		"TheReplyWasLost":    {rule: faulty.Rule{Drop: faulty.Reply}, want: ErrUnavailable},
+		"ACopyComesLate":     {rule: faulty.Rule{Drop: faulty.Reply, Copy: 5 * second}, want: ErrUnavailable},
+		"TheContextEnds":     {rule: faulty.Rule{Drop: faulty.Reply, Hang: true}, want: context.DeadlineExceeded},
+		"TheClientIsClosed":  {rule: faulty.Rule{Drop: faulty.Reply, Hang: true}, close: true, want: ErrClosed},
+		"TheServerHasNotGot": {rule: faulty.Rule{Drop: faulty.Request, Hang: true}, want: context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				row.rule.Op = faulty.AcquireAll
+				d, control := faulty.Wrap(store.Peer(), 1, row.rule)
+				c := mustNew(t, d, nil)
+				defer func() { _, _ = c.Close(), d.Close() }()
+				other := mustNew(t, store, nil)
+				defer func() { _, _ = other.Close(), store.Close() }()
+				ctx, cancel := context.WithTimeout(t.Context(), second)
+				defer cancel()
+				if row.close {
+					time.AfterFunc(second/2, func() { _ = c.Close() })
+				}
+				start := time.Now()
+				_, err := c.Multi(abc, nil).Lock(ctx)
+				if !errors.Is(err, row.want) || errors.Is(err, ErrHeld) {
+					t.Errorf("got %v, want %v", err, row.want)
+				}
+				if took := time.Since(start); took > second+50*time.Millisecond {
+					t.Errorf("it took %v", took)
+				}
+				if n := control.Calls(faulty.AcquireAll); n != 1 {
+					t.Errorf("asked %d times", n)
+				}
+				synctest.Wait()
+				wantFree(t, other, abc...)
+				time.Sleep(10 * second) // virtual: copies have come
+				wantFree(t, other, abc...)
+			})
+		})
+	}
+}
+
+// TestMulti_OfWhichOneEndedBeforeItWasTakenIn_IsTakenAnew: an operator broke it, or the process stood still.
+func TestMulti_OfWhichOneEndedBeforeItWasTakenIn_IsTakenAnew(t *testing.T) {
+	for name, spoil := range map[string]func(rs []*driver.Request, gs []driver.Grant){
+		"Broken":  func(rs []*driver.Request, _ []driver.Grant) { rs[1].Lost(LostBroken, nil) },
+		"TooLate": func(rs []*driver.Request, gs []driver.Grant) { gs[2].Sent = gs[2].Sent.Add(-rs[2].Lease) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+				on(h, &h.acquireAll, func(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
+					gs, err := h.Driver.AcquireAll(ctx, rs)
+					spoil(rs, gs)
+					return gs, err
+				})
+				l := mustMulti(t, c.Multi(abc, nil))
+				if err := l.Err(); err != nil {
+					t.Error(err)
+				}
+				if err := l.Unlock(t.Context()); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				wantFree(t, peer(t, h, nil), abc...)
+			})
+		})
+	}
+}
+
+// TestMulti_InOppositeOrders_IsNeverPartial: two clients, in real time and for the race detector.
+func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
+	d := memlock.New(nil)
+	defer d.Close()
+	one, two := mustNew(t, d.Peer(), nil), mustNew(t, newHooks(d.Peer()), nil)
+	defer func() { _, _ = one.Close(), two.Close() }()
+	oppositeOrders(t, one, two, 25)
+	wantFree(t, one, "a", "b", "c", "d")
+}
+
+// oppositeOrders has 16 goroutines take the same names in opposite orders, and tries beside them.
+func oppositeOrders(t *testing.T, one, two *Client, rounds int) {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	names := []string{"a", "b", "c", "d"}
+	inside := make(map[string]*atomic.Int64)
+	for _, name := range names {
+		inside[name] = new(atomic.Int64)
+	}
+	var all sync.WaitGroup
+	for n := range 16 {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(n)))
+			c, names := one, slices.Clone(names)
+			if n%2 == 1 {
+				c = two
+				slices.Reverse(names)
+			}
+			m := c.Multi(names, nil)
+			for range rounds {
+				take := m.Lock
+				if random.IntN(3) == 0 {
+					take = m.TryLock
+				}
+				l, err := take(t.Context())
+				if errors.Is(err, ErrHeld) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, lease := range l.Leases() {
+					if others := inside[lease.Name()].Add(1); others != 1 || lease.Err() != nil {
+						t.Errorf("%q: %d inside, %v", lease.Name(), others, lease.Err())
+					}
+				}
+				if len(l.Leases()) != len(names) {
+					t.Errorf("%d leases", len(l.Leases()))
+				}
+				for _, lease := range l.Leases() {
+					inside[lease.Name()].Add(-1)
+				}
+				if err := l.Unlock(t.Context()); err != nil {
+					t.Error(fmt.Errorf("unlock: %w", err))
+				}
+			}
+		})
+	}
+	all.Wait()
+}
