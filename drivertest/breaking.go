@@ -15,6 +15,7 @@ func breaking() []behaviour {
 		{sentence: "a token that is not current breaks nothing and learns the current one", run: staleTokenBreaksNothing, needs: able},
 		{sentence: "a free lock cannot be broken", run: freeLockCannotBeBroken, needs: able},
 		{sentence: "a released hold is not told that it was lost", run: releasedHoldIsNotToldLost, needs: able},
+		{sentence: "of several holds that were taken in one step one is broken, and told", run: oneOfSeveralIsBroken, needs: able, wants: bundles},
 		{
 			sentence: "all holds of a named owner are broken together", run: allHoldsOfAnOwnerAreBroken,
 			needs: needing(driver.Breaking, driver.NamedOwners),
@@ -145,4 +146,16 @@ func allHoldsOfAnOwnerAreBroken(tr *trial) {
 	first.isGone("after the break")
 	second.isGone("after the break")
 	c.findsFree(tr.mutex(), "after the break")
+}
+
+func oneOfSeveralIsBroken(tr *trial) {
+	a, b := tr.client(), tr.client()
+	rs := a.askAll(tr.several())
+	told, others := losses(rs[1]), losses(rs[2])
+	holds := a.takeAll(rs, "at first")
+	tr.must(b.breaks(rs[1].Key, holds[1].g.Token), "break of one of several")
+	tr.isTold(told, driver.LostBroken)
+	tr.isNotTold(others, "when another was broken")
+	b.findsFree(rs[1].Key, "after the break")
+	releaseAll([]*hold{holds[0], holds[2], holds[3]})
 }

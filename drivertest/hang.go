@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,6 +82,14 @@ func (p *hungPlace) calls() []hungCall {
 		p.asked = append(p.asked, again)
 		calls = append(calls, hungCall{"requeue", func(ctx context.Context) error {
 			return errorOf(p.passed.requeueIn(ctx, again))
+		}})
+	}
+	if all, has := d.(driver.MultiAcquirer); has && slices.Contains(tr.offers, bundles) {
+		several := p.c.askAll(tr.several())
+		p.asked = append(p.asked, several...)
+		calls = append(calls, hungCall{"acquire of several", func(ctx context.Context) error {
+			_, err := all.AcquireAll(ctx, several)
+			return err
 		}})
 	}
 	if inspector, has := d.(driver.Inspector); has && tr.lists() {

@@ -21,6 +21,7 @@ const (
 	Sharing      Promise = "sharing"
 	Requeueing   Promise = "requeueing"
 	Resuming     Promise = "resuming"
+	Bundling     Promise = "bundling"
 	Conversion   Promise = "conversion"
 	Electing     Promise = "electing"
 	Latching     Promise = "latching"
@@ -56,6 +57,7 @@ func promises() []promised {
 		{Sharing, "readers, writers and permits share one fair queue", "Mode, Request.Limit", sharing()},
 		{Requeueing, "a hold is given back and asked for again in one step", "Requeuer", requeueing()},
 		{Resuming, "a wait can be left and taken up again", "Traits.Resumes", resuming()},
+		{Bundling, "several locks are taken in one step, all or none", "MultiAcquirer", bundling()},
 		{Conversion, "a holder takes another mode without giving up what it has", "Converter", conversion()},
 		{Delaying, "a lost lock stays closed for a while", "Request.LossDelay", delaying()},
 		{Electing, "a leader has a value that everybody can see", "KindElection, Looker, Watcher", electing()},

@@ -155,7 +155,8 @@ func TestASessionsEngine_IsAccepted(t *testing.T) {
 	}
 	// This engine has none of these.
 	optional := []drivertest.Promise{
-		drivertest.Requeueing, drivertest.Resuming, drivertest.Latching, drivertest.Conditions, drivertest.Hanging, drivertest.Delaying,
+		drivertest.Requeueing, drivertest.Resuming, drivertest.Bundling,
+		drivertest.Latching, drivertest.Conditions, drivertest.Hanging, drivertest.Delaying,
 	}
 	for _, v := range report.Promises {
 		want := drivertest.Kept

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ type offer string
 const (
 	requeues offer = "the driver has no Requeue"
 	resumes  offer = "the driver has no Traits.Resumes"
+	bundles  offer = "the driver has no AcquireAll"
 	converts offer = "the driver has no Convert"
 	hangs    offer = "the Harness has no Hang"
 	looks    offer = "the driver has no Look"
@@ -85,7 +87,7 @@ func (s *suite) warmUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.h.Patience)
 	defer cancel()
 	d := s.h.Open(ctx, t)
-	s.traits, s.offers = d.Traits(), offersOf(d, s.h)
+	s.traits, s.offers = d.Traits(), offersOf(ctx, d, s.h)
 	key := driver.Key{Kind: driver.KindMutex, Name: freshName()}
 	r := &driver.Request{Key: key, ID: freshName(), Weight: 1, Tokens: 1, Lease: s.h.Lease}
 	if _, err := d.Acquire(ctx, r); err != nil {
@@ -100,9 +102,12 @@ func (s *suite) warmUp(t *testing.T) {
 }
 
 // offersOf returns what d and its harness have.
-func offersOf(d driver.Driver, h Harness) (offers []offer) {
+func offersOf(ctx context.Context, d driver.Driver, h Harness) (offers []offer) {
 	if _, has := d.(driver.Requeuer); has {
 		offers = append(offers, requeues)
+	}
+	if acquiresAll(ctx, d) {
+		offers = append(offers, bundles)
 	}
 	if d.Traits().Resumes {
 		offers = append(offers, resumes)
@@ -130,6 +135,27 @@ func offersOf(d driver.Driver, h Harness) (offers []offer) {
 		offers = append(offers, hangs)
 	}
 	return offers
+}
+
+// acquiresAll reports whether d can take locks in one step. A wrapper has the method in any case, so it is asked.
+func acquiresAll(ctx context.Context, d driver.Driver) bool {
+	all, has := d.(driver.MultiAcquirer)
+	if !has {
+		return false
+	}
+	keys := []driver.Key{{Kind: driver.KindMutex, Name: "{" + freshName() + "}:a"}}
+	keys = append(keys, driver.Key{Kind: driver.KindMutex, Name: keys[0].Name + "b"})
+	rs := make([]*driver.Request, len(keys))
+	for i, key := range keys {
+		rs[i] = &driver.Request{Key: key, ID: freshName(), Weight: 1, Tokens: 1, Lease: time.Second, Try: true}
+	}
+	if _, err := all.AcquireAll(ctx, rs); errors.Is(err, driver.ErrUnsupported) {
+		return false
+	}
+	for _, r := range rs {
+		_ = d.Release(ctx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: time.Second}) // or else the lease ends it
+	}
+	return true
 }
 
 // checkTraits refuses a driver that does not describe itself, because nothing could then be left out with a reason.

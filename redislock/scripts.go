@@ -7,6 +7,7 @@ var (
 	requeueScript = newScript("clock", "begin", "text", "lock", "cond", "rules", "open", "end", "requeue", "acquire")
 	breakScript   = newScript("clock", "begin", "text", "lock", "cond", "rules", "open", "end", "break")
 	confirmScript = newScript("clock", "begin", "text", "lock", "cond", "rules", "open", "end", "confirm")
+	multiScript   = newScript("clock", "text", "multi")
 	renewScript   = newScript("renew")
 	lookScript    = newScript("clock", "text", "look")
 	watchScript   = newScript("clock", "watch")

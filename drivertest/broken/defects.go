@@ -66,7 +66,7 @@ var (
 
 // All returns every defect.
 func All() []Defect {
-	return append(synchronizers(), []Defect{
+	return append(append(synchronizers(), bundles()...), []Defect{
 		CrowdGetsIn, CaseIsFolded, KindsShareNames, ReleaseIgnoresID, RenewRevives, EndsEarly, ReentryIsNewGrant, FirstReleaseFrees,
 		RenewDoesNothing, RenewShortens, BlocksOverlap, NonceRepeats, TokensAreRandom, LastComeFirstServed, TryOvertakes,
 		UndoLeavesQueued, UndoLetsInNext, UndoIsForgotten, CancelEndsHolds, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RetryIsNewRequest,

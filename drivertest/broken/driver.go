@@ -167,7 +167,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 		return nil
 	}
 	s.end(l, h)
-	if s.defect == ReleasedComesBack && h.beside == "" {
+	if s.defect == ReleasedComesBack && h.beside == "" && h.by != bundle {
 		delete(s.gone, r.ID)
 	}
 	return nil

@@ -79,6 +79,7 @@ const (
 	acquire call = iota
 	requeue
 	condWait
+	bundle
 )
 
 // reenters reports whether two entries are of one owner who may re-enter. Permits are never re-entered.

@@ -1,0 +1,226 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var _ driver.MultiAcquirer = (*Driver)(nil)
+
+// mostTogether is how many locks one script takes: about half a millisecond of the server's time, as for renewals.
+const mostTogether = 250
+
+// AcquireAll takes several locks in one script, or none of them: one round trip, as one lock costs. In a Cluster the names must
+// share a slot, which they do by a hash tag: {order-7}:stock and {order-7}:invoice. Elsewhere any names do. It is for mutexes of
+// owners without a name and without a LossDelay, at most 250; other lists are refused with an error matching
+// driver.ErrUnsupported. So is one with a lock of which a holder or a queue has died and nobody has cleared up yet.
+func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]driver.Grant, error) {
+	if err := d.checkAll(requests); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t := together{d: d, requests: requests}
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	grants, err := t.ask(ctx)
+	if err == nil {
+		err = t.hold()
+	}
+	if err != nil {
+		err = t.explain(err)
+		t.leave(driver.IsDefinite(err))
+		return nil, err
+	}
+	return grants, nil
+}
+
+// checkAll refuses what is not for one script.
+func (d *Driver) checkAll(requests []*driver.Request) error {
+	if len(requests) == 0 || len(requests) > mostTogether {
+		return fmt.Errorf("redis: %d locks in one step, want 1 to %d: %w", len(requests), mostTogether, driver.ErrUnsupported)
+	}
+	for i, r := range requests {
+		switch err := check(r); {
+		case err != nil:
+			return err
+		case r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Named || r.LossDelay > 0:
+			return fmt.Errorf("redis: %s %q in one step with others, for a named owner or with a delay: %w", r.Kind, r.Name, driver.ErrUnsupported)
+		case slices.ContainsFunc(requests[:i], func(other *driver.Request) bool { return other.Key == r.Key || other.ID == r.ID }):
+			return fmt.Errorf("redis: %s %q or its request is there twice: %w", r.Kind, r.Name, driver.ErrUnsupported)
+		}
+	}
+	if !d.conn.Sharded() {
+		return nil
+	}
+	_, slot := d.names.lock(requests[0].Key)
+	for _, r := range requests[1:] {
+		if _, other := d.names.lock(r.Key); other != slot {
+			return fmt.Errorf("redis: %q and %q are in different slots; names with the same {tag} are in one: %w",
+				requests[0].Name, r.Name, driver.ErrUnsupported)
+		}
+	}
+	return nil
+}
+
+// together is one AcquireAll under way.
+type together struct {
+	d        *Driver
+	requests []*driver.Request
+	entries  []*entry
+	unknown  bool // the outcome is unknown
+}
+
+// enter notes that the requests are under way, or says why they must not be asked.
+func (t *together) enter() error {
+	for _, r := range t.requests {
+		e, err := t.d.enter(r)
+		if err != nil {
+			t.leave(true)
+			return err
+		}
+		t.entries = append(t.entries, e)
+	}
+	return nil
+}
+
+// leave ends the attempt without a hold.
+func (t *together) leave(forGood bool) {
+	for i, e := range t.entries {
+		t.d.leave(t.requests[i].ID, e, forGood)
+	}
+}
+
+func (t *together) hold() error {
+	for i, e := range t.entries {
+		if err := t.d.hold(t.requests[i].ID, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask runs the script once.
+func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
+	d := t.d
+	call := Call{Script: multiScript, Replicas: d.opts.Replicas, ReplicaTimeout: d.opts.ReplicaTimeout}
+	for _, r := range t.requests {
+		a := d.newAttempt(r, nil, "")
+		a.setWay('t')
+		call.Slot = a.slot
+		call.Keys = append(call.Keys, a.keys[:]...)
+		call.Args = append(call.Args, a.args[:4]...)
+	}
+	sent := time.Now() // before the request, so not later than the server's own instant
+	answer := d.conn.Call(ctx, &call)
+	if answer.Err != nil {
+		return nil, t.failed(ctx, answer.Err)
+	}
+	word, rest, _ := strings.Cut(answer.Text, " ")
+	switch word {
+	case "G":
+		if answer.Acked < d.opts.Replicas {
+			t.unknown = true
+			return nil, fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, d.opts.Replicas, d.opts.ReplicaTimeout)
+		}
+		return t.granted(rest, sent)
+	case "K":
+		return t.again(ctx)
+	case "H":
+		return nil, t.heldBy(rest)
+	case "U":
+		return nil, fmt.Errorf("redis: one of the locks has to be asked for by itself: %w", driver.ErrUnsupported)
+	}
+	a := parseReply(answer) // gone, broken, newer
+	return nil, a.refusal(t.requests[0])
+}
+
+// failed takes in that there was no answer.
+func (t *together) failed(ctx context.Context, err error) error {
+	if t.d.isClosed() {
+		return driver.ErrClosed
+	}
+	var refused *RefusedError
+	if !errors.As(err, &refused) {
+		t.unknown = true
+		for _, e := range t.entries {
+			t.d.opened(e)
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// granted reads TOKEN and TOKENS of each, behind NOW.
+func (t *together) granted(rest string, sent time.Time) ([]driver.Grant, error) {
+	words := strings.Fields(rest)
+	grants := make([]driver.Grant, len(t.requests))
+	for i, r := range t.requests {
+		g := driver.Grant{Nonce: r.ID, Sent: sent, Lease: r.Lease}
+		if len(words) == 1+2*len(grants) {
+			g.Token, _ = strconv.ParseUint(words[1+2*i], 10, 64)
+			g.Tokens, _ = strconv.Atoi(words[2+2*i])
+		}
+		if g.Token == 0 || g.Tokens < 1 {
+			return nil, fmt.Errorf("the server's answer %q for %d locks cannot be read", rest, len(grants))
+		}
+		grants[i] = g
+	}
+	return grants, nil
+}
+
+// again asks for each by itself: all are held, so none is taken anew, and whatever form a lock has by now, acquire knows it.
+func (t *together) again(ctx context.Context) ([]driver.Grant, error) {
+	grants := make([]driver.Grant, len(t.requests))
+	for i, r := range t.requests {
+		same := *r
+		same.Try = true
+		g, err := t.d.Acquire(ctx, &same)
+		if errors.Is(err, driver.ErrHeld) {
+			err = errGone(r.Key) // it has just ended
+		}
+		if err != nil {
+			t.unknown = true
+			return nil, err
+		}
+		grants[i] = g
+	}
+	return grants, nil
+}
+
+// heldBy reads INDEX, and who is in the way as acquire tells it.
+func (t *together) heldBy(rest string) error {
+	index, rest, _ := strings.Cut(rest, " ")
+	a := reply{verdict: held}
+	a.parseHolder(rest)
+	i, err := strconv.Atoi(index)
+	if err != nil || i < 1 || i > len(t.requests) || a.verdict != held {
+		return fmt.Errorf("the server's answer %q for %d locks cannot be read", rest, len(t.requests))
+	}
+	return a.refusal(t.requests[i-1])
+}
+
+// explain makes an error one of the seam's; see attempt.explain.
+func (t *together) explain(err error) error {
+	name := t.requests[0].Name
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrLost):
+		return err
+	case !driver.IsDefinite(err):
+		return &driver.UnavailableError{Op: "acquire", Name: name, Err: err}
+	case t.unknown || slices.ContainsFunc(t.entries, t.d.hasOpened): // another copy of the requests may still be granted
+		return errors.Join(err, &driver.UnavailableError{Op: "acquire", Name: name})
+	}
+	return err
+}
