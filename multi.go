@@ -11,8 +11,13 @@ import (
 // Multi is several mutexes that are taken together: all of them or none. Make one with [Client.Multi] or [MultiOf]. It is
 // safe for concurrent use.
 //
-// They are taken one after the other in an order that is the same in every process (by name; see Options.Store for several
-// stores), so that two who take locks by Multi never wait for each other. An owner who holds a lock already, and now wants
+// If all of them are free they are taken in one step where the engine can: in memory, and on Redis if the names share a slot
+// (on one server all do; in a Cluster give them the same {tag}), the owner has no name and there is no LossDelay. They must be
+// of one client then, and the owner must hold none of them yet.
+//
+// Otherwise, and when somebody is in the way, they are taken one after the other in an order that is the same in every process
+// (by name; see Options.Store for several stores), so that two who take locks by Multi never wait for each other. Who waits
+// for one holds those before it. An owner who holds a lock already, and now wants
 // one that comes before it in that order, could: it takes what is free, but instead of waiting it gets an error that matches
 // ErrDeadlock.
 type Multi struct {
@@ -67,10 +72,12 @@ func MultiOf(locks ...*Mutex) *Multi {
 // bounds the waiting for all of them together. If one of them cannot be had, or if one that was taken is lost meanwhile,
 // those taken are given back and the error says which it was; errors are as for [Mutex.Lock], and ErrDeadlock as above.
 //
-// It costs the round trips of as many Locks, one after the other.
+// It costs one round trip if it takes all in one step; see [driver.MultiAcquirer] for which engines can. Otherwise it costs the
+// round trips of as many Locks, one after the other, and one more if it has tried all in one step before.
 func (m *Multi) Lock(ctx context.Context) (*MultiLease, error) { return m.acquire(ctx, false) }
 
-// TryLock takes all the mutexes if they are free, and otherwise none: the error is then a *HeldError for one that is not.
+// TryLock takes all the mutexes if they are free, and otherwise none: the error is then a *HeldError for one that is not. In one
+// step (see Multi) nobody sees some of them taken meanwhile, and it costs one round trip, whatever the answer is.
 func (m *Multi) TryLock(ctx context.Context) (*MultiLease, error) { return m.acquire(ctx, true) }
 
 // Do calls fn while it holds all the mutexes, and releases them whatever fn does; see [Mutex.Do].

@@ -120,8 +120,8 @@ func (l *MultiLease) taken() []*Lease {
 }
 
 // Unlock ends all of the holds, side by side. It tries every one, whatever becomes of the others, and returns the errors of
-// those that could not be released, joined; see [Lease.Unlock]. A second Unlock returns ErrReleased. It costs one round trip
-// for each lock, but no more time than the slowest of them.
+// those that could not be released, joined; see [Lease.Unlock]. A second Unlock returns ErrReleased. It costs one request
+// for each lock, all sent at once: the time of one round trip.
 func (l *MultiLease) Unlock(ctx context.Context) error {
 	if !l.release() {
 		return ErrReleased

@@ -69,6 +69,8 @@
 //     a slot of a Cluster costs two round trips more, to be queued and to subscribe (SSUBSCRIBE).
 //   - Renewals travel together: one script for 250 holds, in one pipeline for each server; in a Cluster one script for
 //     each hold.
+//   - AcquireAll, which a Multi uses: one round trip, one script, for up to 250 mutexes that are free. In a Cluster their names
+//     must share a hash tag: {order-7}:stock and {order-7}:invoice.
 //   - Requeue, which ends a process's turn: one round trip.
 //   - Replicas: each acquisition and renewal waits for the slowest replica, on a connection that nobody else uses
 //     meanwhile; and a wait costs one round trip more, because the push is only a hint then.

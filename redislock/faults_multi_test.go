@@ -34,16 +34,16 @@ func mustLockAll(t testing.TB, c *interlock.Client, names []string) *interlock.M
 // TestMulti_OfEightLocks_IsOneRequest, and eight, sent side by side, give them back.
 func TestMulti_OfEightLocks_IsOneRequest(t *testing.T) {
 	alone, cluster := servers.RedisServer(t, nil), servers.RedisCluster(t, 3, 0, nil)
-	any := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	letters := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for name, row := range map[string]struct {
 		url     string
 		nodes   []*servers.RedisNode
 		names   []string
 		scripts int
 	}{
-		"OnOneServer":               {redisURL("redis", alone.Addr()), []*servers.RedisNode{alone}, any, 1},
+		"OnOneServer":               {redisURL("redis", alone.Addr()), []*servers.RedisNode{alone}, letters, 1},
 		"OnACluster_WithAHashTag":   {clusterURL(cluster), cluster.Nodes(), eight(), 1},
-		"OnACluster_InSeveralSlots": {clusterURL(cluster), cluster.Nodes(), any, 8},
+		"OnACluster_InSeveralSlots": {clusterURL(cluster), cluster.Nodes(), letters, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := openLocks(t, row.url, nil)

@@ -48,8 +48,10 @@ func (v *vigil) failed() bool { return v.longest.Load() > int64(slack) }
 // quickStep does one thing that takes no time.
 func (h *history) quickStep() {
 	switch n := h.draw(10); {
-	case n < 6:
+	case n < 5:
 		h.acquire()
+	case n == 5:
+		h.acquireAll()
 	case n < 8:
 		h.release()
 	case n == 8:

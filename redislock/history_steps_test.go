@@ -30,8 +30,10 @@ func soon(ctx context.Context, is func() bool) {
 // step does one thing on both sides.
 func (h *history) step() {
 	switch n := h.draw(100); {
-	case n < 36:
+	case n < 32:
 		h.acquire()
+	case n < 36:
+		h.acquireAll()
 	case n < 44:
 		h.convert()
 	case n < 64:

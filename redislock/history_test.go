@@ -38,6 +38,7 @@ type engine interface {
 	driver.Driver
 	driver.Renewer
 	driver.Requeuer
+	driver.MultiAcquirer
 	driver.Converter
 	driver.Inspector
 	driver.Breaker
@@ -120,6 +121,8 @@ func newHistoryUnder(t *testing.T, addr string, open opener, seed uint64, prefix
 			{Kind: driver.KindRWMutex, Name: "{x}y"},
 			{Kind: driver.KindSemaphore, Name: "x"},
 			{Kind: driver.KindElection, Name: "x"},
+			{Kind: driver.KindMutex, Name: "{x}y"}, // of one slot with the next
+			{Kind: driver.KindMutex, Name: "{x}z"},
 		},
 		lease:   func() time.Duration { return longLease },
 		renamed: make(map[string]bool), tokens: make(map[driver.Key]*pairs), losses: newLosses(),

@@ -83,7 +83,7 @@ func locking(ctx context.Context, begin func() (*Driver, error)) error {
 	}
 	defer b.Close()
 	for _, step := range []func(ctx context.Context, a, b *Driver) error{
-		lockAlone, lockContended, lockTwice, lockAndRequeue, lockAndBreak,
+		lockAlone, lockTogether, lockContended, lockTwice, lockAndRequeue, lockAndBreak,
 	} {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err := step(ctx, a, b)
@@ -122,6 +122,23 @@ func lockAlone(ctx context.Context, a, b *Driver) error {
 		return err
 	}
 	return a.Release(ctx, &driver.Release{Key: kept.Key, ID: kept.ID, Keep: time.Millisecond})
+}
+
+// lockTogether takes two locks in one step, and finds them held.
+func lockTogether(ctx context.Context, a, b *Driver) error {
+	rs := []*driver.Request{lockRequest("first", "{t}1"), lockRequest("second", "{t}2")}
+	if _, err := a.AcquireAll(ctx, rs); err != nil {
+		return err
+	}
+	if _, err := b.AcquireAll(ctx, []*driver.Request{lockRequest("other", "{t}2"), lockRequest("more", "{t}3")}); !errors.Is(err, driver.ErrHeld) {
+		return fmt.Errorf("of two, one is held: %w", err)
+	}
+	for _, r := range rs {
+		if err := a.Release(ctx, &driver.Release{Key: r.Key, ID: r.ID}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func lengthen(ctx context.Context, d *Driver, r *driver.Request, lease time.Duration) error {
