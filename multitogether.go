@@ -73,7 +73,9 @@ func (b *bundle) take(ctx context.Context) ([]*Lease, error) {
 	c.unlock()
 	b.prepare()
 	bounded := call{user: ctx, base: c.base}
+	b.o.waits.Add(1) // so that nobody takes it for stuck meanwhile
 	answers, err := c.multi.AcquireAll(&bounded, b.requests)
+	b.o.waits.Add(-1)
 	bounded.end()
 	c.lock()
 	defer c.unlock()
