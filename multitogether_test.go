@@ -116,8 +116,8 @@ func TestMulti_AsksNobodyForWhatThisProcessHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Leases()[1].Token() != b.Token() {
-			t.Error("b was not re-entered")
+		if l.Leases()[1].Token() != b.Token() || h.bundles.Load() != 0 {
+			t.Errorf("b was not re-entered, or asked for with the others: %d requests for all", h.bundles.Load())
 		}
 		if err := l.Unlock(t.Context()); err != nil {
 			t.Error(err)
@@ -217,16 +217,20 @@ func TestMulti_WhoseAnswerIsLost_LeavesNothing(t *testing.T) {
 
 // TestMulti_OfWhichOneEndedBeforeItWasTakenIn_IsTakenAnew: an operator broke it, or the process stood still.
 func TestMulti_OfWhichOneEndedBeforeItWasTakenIn_IsTakenAnew(t *testing.T) {
-	for name, spoil := range map[string]func(rs []*driver.Request, gs []driver.Grant){
-		"Broken":  func(rs []*driver.Request, _ []driver.Grant) { rs[1].Lost(LostBroken, nil) },
-		"TooLate": func(rs []*driver.Request, gs []driver.Grant) { gs[2].Sent = gs[2].Sent.Add(-rs[2].Lease) },
+	for name, spoil := range map[string]func(h *hooks, rs []*driver.Request, gs []driver.Grant) error{
+		"Broken": func(h *hooks, rs []*driver.Request, gs []driver.Grant) error {
+			return h.Break(context.Background(), rs[1].Key, gs[1].Token)
+		},
+		"TooLate": func(_ *hooks, rs []*driver.Request, gs []driver.Grant) error {
+			gs[2].Sent = gs[2].Sent.Add(-rs[2].Lease)
+			return nil
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 				on(h, &h.acquireAll, func(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
 					gs, err := h.Driver.AcquireAll(ctx, rs)
-					spoil(rs, gs)
-					return gs, err
+					return gs, errors.Join(err, spoil(h, rs, gs))
 				})
 				l := mustMulti(t, c.Multi(abc, nil))
 				if err := l.Err(); err != nil {
@@ -240,6 +244,83 @@ func TestMulti_OfWhichOneEndedBeforeItWasTakenIn_IsTakenAnew(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestMulti_OfAnOwnerThatHasLostOne_SaysSo(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		b := mustLock(t, t.Context(), c, "b")
+		within := context.WithoutCancel(b.Context(t.Context()))
+		if err := peer(t, h, nil).Break(t.Context(), KindMutex, "b", b.Token()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.Multi(abc, nil).Lock(within)
+		wantLost(t, err, LostBroken)
+		wantLost(t, b.Unlock(t.Context()), LostBroken)
+		synctest.Wait()
+		wantFree(t, c, abc...)
+	})
+}
+
+// TestMulti_MeetsAnotherGoroutineOfItsOwner that asks for one of the locks in the same instant: before it, and after it.
+func TestMulti_MeetsAnotherGoroutineOfItsOwner(t *testing.T) {
+	t.Run("Before", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+			within := mustLock(t, t.Context(), c, "x").Context(t.Context())
+			var b *Lease
+			on(h, &h.acquireAll, func(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
+				b = mustLock(t, within, c, "b")
+				return h.Driver.AcquireAll(ctx, rs)
+			})
+			l, err := c.Multi(abc, nil).TryLock(within)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Leases()[1].Token() != b.Token() {
+				t.Error("b was not re-entered")
+			}
+		})
+	})
+	t.Run("After", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+			within := mustLock(t, t.Context(), c, "x").Context(t.Context())
+			var later <-chan outcome
+			on(h, &h.acquireAll, func(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
+				gs, err := h.Driver.AcquireAll(ctx, rs)
+				later = lockLater(within, c, "b")
+				synctest.Wait() // it stands in the line, behind its own owner
+				return gs, err
+			})
+			l, err := c.Multi(abc, nil).Lock(within)
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if len(later) == 0 {
+				t.Fatal("the other goroutine waits for its own owner")
+			}
+			if b := (<-later).lease; b.Token() != l.Leases()[1].Token() {
+				t.Errorf("tokens %d and %d", b.Token(), l.Leases()[1].Token())
+			}
+		})
+	})
+}
+
+func TestMulti_GrantedToAClientThatIsClosed_IsGivenBack(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		closed := make(chan error, 1)
+		on(h, &h.acquireAll, func(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
+			go func() { closed <- c.Close() }()
+			<-ctx.Done()
+			return h.Driver.AcquireAll(context.WithoutCancel(ctx), rs)
+		})
+		if _, err := c.Multi(abc, nil).Lock(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		wantFree(t, peer(t, h, nil), abc...)
+	})
 }
 
 // TestMulti_InOppositeOrders_IsNeverPartial: two clients, in real time and for the race detector.
