@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
@@ -33,6 +34,9 @@ func mustLockAll(t testing.TB, c *interlock.Client, names []string) *interlock.M
 
 // TestMulti_OfEightLocks_IsOneRequest, and eight, sent side by side, give them back.
 func TestMulti_OfEightLocks_IsOneRequest(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	alone, cluster := servers.RedisServer(t, nil), servers.RedisCluster(t, 3, 0, nil)
 	letters := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for name, row := range map[string]struct {

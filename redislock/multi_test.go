@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/redis/rueidis"
 )
@@ -106,6 +107,9 @@ func TestAcquireAll_MintsAsAcquireDoes(t *testing.T) {
 }
 
 func TestAcquireAll_IsForAnonymousMutexesOfOneSlot(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	addrs := servers.RedisCluster(t, 3, 0, nil).Addrs()
 	onCluster := open(t, rueidis.ClientOption{InitAddress: addrs}, nil)
 	s := servers.RedisServer(t, nil)
