@@ -33,7 +33,6 @@ type grant struct {
 
 	renewed   instant // when the last confirmed renewal, or the acquisition, was sent
 	notBefore instant // no renewal is sent before; see renewalDue
-	due       instant // when the scheduler looks at g next
 
 	index   int32 // in the scheduler's heap; -1 if not there
 	phase   phase

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -14,32 +15,44 @@ type scheduler struct {
 	armed  instant       // when the goroutine wakes next by itself; never if not at all
 	wake   chan struct{} // wakes it earlier; buffered for one
 	naps   int           // suspensions taken account of
+	batch  int           // how many renewals the last batch had: as many are likely to be due together again
+}
+
+// look is when a grant wants to be looked at. The instant stands here and not in the grant, because with very many grants
+// what it costs to compare two is to fetch them from memory.
+type look struct {
+	due instant
+	g   *grant
 }
 
 // grantHeap orders grants by when they want to be looked at.
-type grantHeap []*grant
+type grantHeap []look
 
 func (h grantHeap) Len() int           { return len(h) }
 func (h grantHeap) Less(i, j int) bool { return h[i].due < h[j].due }
 
 func (h grantHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = int32(i), int32(j)
+	h[i].g.index, h[j].g.index = int32(i), int32(j)
 }
 
-func (h *grantHeap) Push(x any) {
-	g := x.(*grant)
-	g.index = int32(len(*h))
-	*h = append(*h, g)
-}
+// Push leaves it to add, which has appended already: to hand a look over in an interface would allocate.
+func (h *grantHeap) Push(any) {}
 
 func (h *grantHeap) Pop() any {
 	old := *h
-	g := old[len(old)-1]
-	old[len(old)-1] = nil
+	g := old[len(old)-1].g
+	old[len(old)-1] = look{}
 	*h = old[:len(old)-1]
 	g.index = -1
 	return g
+}
+
+// add puts g in.
+func (h *grantHeap) add(g *grant, due instant) {
+	g.index = int32(len(*h))
+	*h = append(*h, look{due, g})
+	heap.Push(h, nil) // moves the last to its place
 }
 
 // reschedule puts g where its next instant says. The caller holds Client.mu.
@@ -54,10 +67,9 @@ func (c *Client) reschedule(g *grant) {
 		c.unschedule(g)
 		return
 	case g.index < 0:
-		g.due = due
-		heap.Push(&s.grants, g)
-	case due != g.due:
-		g.due = due
+		s.grants.add(g, due)
+	case due != s.grants[g.index].due:
+		s.grants[g.index].due = due
 		heap.Fix(&s.grants, int(g.index))
 	}
 	// The timer is only ever set earlier from here. A grant that has left leaves it set, and the goroutine wakes once for
@@ -169,8 +181,8 @@ func (c *Client) heedNaps() {
 		return
 	}
 	c.sched.naps = c.sleep.count
-	for _, g := range c.sched.grants {
-		g.due = g.nextLook()
+	for i := range c.sched.grants {
+		c.sched.grants[i].due = c.sched.grants[i].g.nextLook()
 	}
 	heap.Init(&c.sched.grants)
 }
@@ -180,9 +192,9 @@ func (c *Client) collect(now instant) []renewal {
 	var looked []*grant
 	var batch []renewal
 	for len(c.sched.grants) > 0 {
-		g := c.sched.grants[0]
+		g := c.sched.grants[0].g
 		early := len(batch) > 0 && g.renewable(now) // it travels with those that are due
-		if g.due > now && !early {
+		if c.sched.grants[0].due > now && !early {
 			break
 		}
 		heap.Pop(&c.sched.grants)
@@ -191,9 +203,16 @@ func (c *Client) collect(now instant) []renewal {
 			continue
 		}
 		if g.renewable(now) {
+			if batch == nil { // with very many holds, to grow step by step would copy megabytes again and again
+				room := min(c.sched.batch, len(c.sched.grants)) + 1
+				batch, looked = make([]renewal, 0, room), slices.Grow(looked, room)
+			}
 			batch = append(batch, g.renewal(now))
 		}
 		looked = append(looked, g)
+	}
+	if len(batch) > 0 {
+		c.sched.batch = len(batch)
 	}
 	for _, g := range looked { // put back only now, or a grant that is due again at once would hold the loop
 		c.reschedule(g)
