@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"slices"
 
 	"github.com/redis/rueidis"
 )
@@ -70,13 +71,15 @@ func (l *rueidisLink) heard(kind, channel, message string) {
 
 // pipeline runs jobs that nobody else's commands come between.
 func (w *wire) pipeline(ctx context.Context, jobs []*rueidisJob) []rueidisText {
-	asking := 0
+	asking, room := 0, 0
 	for _, j := range jobs {
+		room += callRoom(j.call)
 		if j.try.asking != "" {
 			asking++
 		}
 	}
 	answers, err := w.together(ctx, len(jobs)+asking, func(out []byte) []byte {
+		out = slices.Grow(out, room) // renewals of very many holds are megabytes, which to grow step by step would copy again and again
 		eachJob(jobs, func(j *rueidisJob, source bool) {
 			if j.try.asking != "" {
 				out = appendCommand(out, "ASKING")

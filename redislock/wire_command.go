@@ -23,6 +23,19 @@ func appendCall(b []byte, c *Call, source bool) []byte {
 	return b
 }
 
+// callRoom is about how many bytes appendCall appends: not fewer, unless it names the script by its source.
+func callRoom(c *Call) int {
+	const head, each = 96, 16 // of the command, and of each text: its length and the ends of two lines
+	n := head + each*(len(c.Keys)+len(c.Args))
+	for _, key := range c.Keys {
+		n += len(key)
+	}
+	for _, arg := range c.Args {
+		n += len(arg)
+	}
+	return n
+}
+
 // appendCommand appends a command.
 func appendCommand(b []byte, args ...string) []byte {
 	b = appendCount(b, '*', len(args))

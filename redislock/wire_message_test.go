@@ -134,6 +134,9 @@ func TestAppendCall_IsWhatTheServerReads(t *testing.T) {
 	if got := string(appendCall(nil, call, false)); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	if room := callRoom(call); room < len(want) {
+		t.Errorf("there is room for %d bytes of %d", room, len(want))
+	}
 	want = "*6\r\n$4\r\nEVAL\r\n$14\r\nreturn ARGV[1]\r\n" + tail
 	if got := string(appendCall(nil, call, true)); got != want {
 		t.Errorf("got %q, want %q", got, want)
