@@ -99,7 +99,12 @@ func scale(bars []bar, room float64, linear bool) func(v float64) float64 {
 		return func(v float64) float64 { return max(1, room*v/most) }
 	}
 	low := math.Floor(math.Log10(least)) - 0.3 // so that the shortest is a bar too
-	return func(v float64) float64 { return max(1, room*(math.Log10(max(v, 1))-low)/(math.Log10(most)-low)) }
+	return func(v float64) float64 {
+		if v <= 0 {
+			return 1
+		}
+		return max(1, room*(math.Log10(max(v, 1))-low)/(math.Log10(most)-low))
+	}
 }
 
 // colour is interlock's own, or that of others.

@@ -20,8 +20,9 @@ const (
 
 	rueidislockPatience = 20 * time.Millisecond
 
-	// judgedTo is the longest distance of which something is demanded.
-	judgedTo = 10 * time.Millisecond
+	// judgedFrom is the shortest distance of which something is demanded. Where a round trip takes less, what counts beside it is
+	// the time on processors: even the floors need more than the least number of round trips there.
+	judgedFrom = 10 * time.Millisecond
 )
 
 // distanceScenarios returns those on a server that is far away, in the order of the tables. What a distance shows is how often a
@@ -78,9 +79,9 @@ func distantHandoff(far time.Duration) scenario {
 	}
 }
 
-// distantWant leaves what is farther to the reader.
+// distantWant leaves what is nearer to the reader.
 func distantWant(far time.Duration, w want) []want {
-	if far > judgedTo {
+	if far < judgedFrom {
 		w.atMost = 0
 	}
 	return []want{w}
@@ -99,9 +100,9 @@ func distantPeers(far time.Duration, others ...string) []string {
 // longerWhen makes the time of a measurement enough for some dozens of acquisitions.
 func longerWhen(far time.Duration) int {
 	switch {
-	case far > judgedTo:
+	case far > 10*time.Millisecond:
 		return 4
-	case far == judgedTo:
+	case far > time.Millisecond:
 		return 2
 	default:
 		return 1

@@ -71,16 +71,30 @@ func TestWaiterWants_CompareTheMostWithTheFewest(t *testing.T) {
 }
 
 func TestDistance_IsJudgedInRoundTripsThatWereMeasured(t *testing.T) {
-	m := pretended(distantPair(time.Millisecond), func(string) workload.Result { return workload.Result{PerOp: 2.2e6, RoundTrip: 1.1e6} })
+	m := pretended(distantPair(10*time.Millisecond), func(string) workload.Result { return workload.Result{PerOp: 22e6, RoundTrip: 11e6} })
 	got := (&report{measured: []*measured{m}}).wants()
 	if len(got) != 1 || got[0][2] != "2.00" || got[0][3] != "yes" {
-		t.Errorf("2.2 ms through round trips of 1.1 ms: %q", got)
+		t.Errorf("22 ms through round trips of 11 ms: %q", got)
 	}
-	m = pretended(distantHandoff(time.Millisecond), func(string) workload.Result {
-		return workload.Result{RoundTrip: 1e6, Handoff: &workload.HandoffResult{Latencies: []float64{1.2e6}}}
+	m = pretended(distantHandoff(10*time.Millisecond), func(string) workload.Result {
+		return workload.Result{RoundTrip: 10e6, Handoff: &workload.HandoffResult{Latencies: []float64{12e6}}}
 	})
 	if got = (&report{measured: []*measured{m}}).wants(); len(got) != 1 || got[0][2] != "1.20" || got[0][3] != "**no**" {
-		t.Errorf("a hand-off in 1.2 ms through round trips of 1 ms: %q", got)
+		t.Errorf("a hand-off in 12 ms through round trips of 10 ms: %q", got)
+	}
+}
+
+func TestDistance_OfAShortWay_IsLeftToTheReader(t *testing.T) {
+	m := pretended(distantPair(time.Millisecond), func(string) workload.Result { return workload.Result{PerOp: 3e6, RoundTrip: 1e6} })
+	if got := (&report{measured: []*measured{m}}).wants(); len(got) != 1 || got[0][1] != "few" || got[0][3] != "judge" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestBars_OfNothing_HaveNoLength_OnALogarithmicScale(t *testing.T) {
+	length := scale([]bar{{value: 0}, {value: 3}, {value: 3000}}, 100, false)
+	if length(0) > 1 || length(3) <= 1 || length(3000) < 99 {
+		t.Errorf("bars of 0, 3 and 3000 are %v, %v and %v long", length(0), length(3), length(3000))
 	}
 }
 
