@@ -82,11 +82,11 @@ var waitingRules = []rule{
 		name: "5 a pushed grant is short until it is claimed",
 		check: inBothParts(func(s *stage, as func(a ask) ask) {
 			s.acquire(as(ask{id: "a"}))
-			s.acquire(as(ask{id: "dead", claim: blink, place: blink}))
+			s.acquire(as(ask{id: "dead", claim: 4 * blink, place: 4 * blink})) // which a busy machine does not outlast
 			s.acquire(as(ask{id: "c"}))
 			s.release("a")
 			s.want("pushed", s.pushes(), "G dead")
-			s.pass(blink)
+			s.pass(4 * blink)
 			s.want("c", s.acquire(as(ask{id: "c"})).verdict, granted)
 		}),
 		mutants: []mutant{

@@ -14,7 +14,7 @@ func cores() []Mutant {
 					New: "local hold, i = find(id)\nif not hold and holds[1] then\n\thold, i = holds[1], 1\nend\n",
 				},
 			},
-			Checks: []Check{simulated("exclusion"), tortured("K4", "redis", "late-requests")},
+			Checks: []Check{simulated("exclusion"), tortured("K4", "redis", "late-requests", "20s")},
 		},
 		{
 			ID: "M2", Bug: "the lease is counted from the reply, not from before the request",
@@ -67,7 +67,7 @@ func cores() []Mutant {
 						"\tcall('PEXPIRE', KEYS[2] .. ':n', 300)\n\tif false then",
 				},
 			},
-			Checks: []Check{simulated("tokens"), tortured("K3", "redis", "none")},
+			Checks: []Check{simulated("tokens"), tortured("K3", "redis", "none", "4s")},
 		},
 	}
 }

@@ -7,11 +7,11 @@ func fences() []Mutant {
 			ID: "M11", Bug: "the fence is on writes only",
 			Edits: []Edit{
 				{For: FenceModel, File: "internal/fencemodel/rules.go", Old: "CheckReads: true,", New: "CheckReads: !isMutant(\"M11\"),"},
-				{For: Torture, File: "torture/register/server.go", Old: "\tif e.Fenced {\n", New: "\tif e.Fenced && (e.Write || !isMutant(\"M11\")) {\n"},
+				{For: Torture, File: "torture/register/server.go", Old: "\tif e.Fenced {\n\t\terr =", New: "\tif e.Fenced && (e.Write || !isMutant(\"M11\")) {\n\t\terr ="},
 			},
 			Checks: []Check{
 				modelOfTheFence("TestSound_WithGrowingTokens_HasNoFault", "a stale effect", "stale effect: "),
-				tortured("K2", "redis", "stop"),
+				tortured("K2", "redis", "stop", "8s"),
 			},
 		},
 		{

@@ -83,9 +83,9 @@ func simulated(checker string, more ...string) Check {
 const lossy = "-sim.lossy"
 
 // tortured is a check of a run with real processes.
-func tortured(check, engine, faults string) Check {
+func tortured(check, engine, faults, duration string) Check {
 	args := []string{
-		"run", "-engine", engine, "-faults", faults, "-seed", "SEED", "-duration", "6s", "-workers", "4x2",
+		"run", "-engine", engine, "-faults", faults, "-seed", "SEED", "-duration", duration, "-workers", "4x2",
 	}
 	return Check{
 		Name: "torture: " + check + " (" + engine + ", " + faults + ")", Where: Torture, Args: args,
