@@ -45,7 +45,7 @@ func build(ctx context.Context, root, dir string, all []Mutant) (programs, error
 				continue
 			}
 			built[c.Where] = filepath.Join(dir, strings.ReplaceAll(string(c.Where), "/", "-")+".mutant")
-			args := []string{"test", "-c", "-overlay", overlay, "-o", built[c.Where], "."}
+			args := []string{"test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", built[c.Where], "."} // without what debuggers want
 			if c.Where == Torture {
 				args = append([]string{"build"}, args[2:]...)
 			}
