@@ -48,7 +48,7 @@ func TestRun_IsJudgedAndJudgedAgain(t *testing.T) {
 
 func TestCommand_BadInput_IsUsage(t *testing.T) {
 	for _, args := range []string{
-		"", "nothing", "run -engine nothing", "run -workers 4", "run -nothing", "check", "t1 -nothing",
+		"", "nothing", "run -engine nothing", "run -workers 4", "run -nothing", "check", "t1 -nothing", "t0 -seeds 0", "t0 -row 0", "mutants -seeds 0", "mutants -nothing",
 	} {
 		if err := command(t.Context(), strings.Fields(args)); !errors.Is(err, errUsage) {
 			t.Errorf("%q: %v", args, err)
@@ -57,6 +57,8 @@ func TestCommand_BadInput_IsUsage(t *testing.T) {
 	for args, says := range map[string]string{
 		"run -engine file -faults cut":       "cannot be done to file",
 		"run -faults nothing":                `no fault "nothing"`,
+		"run -long -faults kill":             "long holds are for runs without faults",
+		"mutants -only M99":                  `no mutant "M99"`,
 		"run -workers 0x1":                   "at least one process",
 		"run -duration -1s":                  "not positive",
 		"check " + t.TempDir():               "a run that has ended",
