@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
+	"strings"
 )
 
 // ask sends a command to the first node that runs.
@@ -83,6 +85,26 @@ func (c *ClusterRedis) sound(ctx context.Context) error {
 			if err := c.inSync(ctx, n, primary); err != nil {
 				return err
 			}
+		}
+		if err := c.lists(ctx, n, view); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lists returns an error unless the table of slots that n gives to clients has all replicas that run. It leaves out one that
+// has not told it yet how far it is, and a client that reads the table then does not know it when its primary hangs.
+func (c *ClusterRedis) lists(ctx context.Context, n *RedisNode, view clusterView) error {
+	reply, err := n.Do(ctx, "CLUSTER", "SLOTS")
+	if err != nil {
+		return err
+	}
+	table := fmt.Sprint(reply) // of ranges: first, last, and for each node a list that begins with its host and port
+	for _, replica := range up(c.nodes) {
+		host, port, _ := net.SplitHostPort(replica.Addr())
+		if view.primaryOf(c.ids[replica]) != "" && !strings.Contains(table, "["+host+" "+port+" ") {
+			return fmt.Errorf("%s does not tell clients of %s", n.Addr(), replica.Addr())
 		}
 	}
 	return nil
