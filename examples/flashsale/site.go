@@ -22,6 +22,10 @@ type site struct {
 
 	// Again is how long an order is left to the consumer to which it was delivered, before it is delivered to another.
 	Again time.Duration
+
+	// OneWire has all commands go over one connection, for tests that lose what comes over it: else rueidis opens more whenever
+	// it likes, and one that is opened then stays mute.
+	OneWire bool
 }
 
 // office is a site that was opened by one component.
@@ -43,7 +47,11 @@ func (s site) open(ctx context.Context, consumer string) (o *office, err error) 
 			o.close()
 		}
 	}()
-	if o.redis, err = rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Redis}, DisableCache: true}); err != nil {
+	option := rueidis.ClientOption{InitAddress: []string{s.Redis}, DisableCache: true}
+	if s.OneWire {
+		option.PipelineMultiplex = -1
+	}
+	if o.redis, err = rueidis.NewClient(option); err != nil {
 		return o, fmt.Errorf("redis: %w", err)
 	}
 	o.stock = &stock{c: o.redis, item: s.Item}
