@@ -63,7 +63,9 @@ func TestCond_WithMinHold_EndsBeforeThatIsOver(t *testing.T) {
 				t.Error(err)
 			}
 		}, []error{ErrNotHeld, ErrLost}},
-		"the hold is unlocked": {func(t *testing.T, _ *Client, l *Lease, _ context.CancelFunc) { mustUnlock(t, l) }, []error{ErrNotHeld, ErrReleased}},
+		"the hold is unlocked": {func(t *testing.T, _ *Client, l *Lease, _ context.CancelFunc) {
+			mustUnlock(t, l)
+		}, []error{ErrNotHeld, ErrReleased}},
 		"the hold is abandoned": {func(t *testing.T, _ *Client, l *Lease, _ context.CancelFunc) {
 			if err := l.Abandon(); err != nil {
 				t.Error(err)

@@ -208,24 +208,6 @@ func (l *Lease) leaves(had *grant) (left *word) {
 	return w
 }
 
-// vacated ends g in this process if nobody holds it any more, and reports whether it is to be given back, which counts as
-// background from now on. The caller holds Client.mu.
-func (c *Client) vacated(g *grant) bool {
-	switch {
-	case g.phase == gone:
-		return false
-	case g.holds.first != nil:
-		c.reschedule(g)
-		return false
-	case g.phase == abandoned:
-		g.leave()
-		return false
-	}
-	g.drop()
-	c.background.Add(1)
-	return true
-}
-
 // giveLeft gives back what a downgrade has left, and waits for the engine's word.
 func (l *Lease) giveLeft(ctx context.Context, left *word) error {
 	if left == nil {

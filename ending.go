@@ -16,7 +16,7 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	if l.pair != nil {
 		l, inner, other = l.whole()
 	}
-	if l.pending > 0 {
+	if l.pending > 0 { // so that nobody gives it back, neither here nor when the last hold beside it ends
 		l.g.phase = abandoned
 	}
 	lost := l.lostError(reason, cause)

@@ -33,6 +33,24 @@ func (c *Client) vacate(g *grant, lost *Lease) {
 	}
 }
 
+// vacated ends g in this process if nobody holds it any more, and reports whether it is to be given back, which counts as
+// background from now on. The caller holds Client.mu.
+func (c *Client) vacated(g *grant) bool {
+	switch {
+	case g.phase == gone:
+		return false
+	case g.holds.first != nil:
+		c.reschedule(g)
+		return false
+	case g.phase == abandoned:
+		g.leave()
+		return false
+	}
+	g.drop()
+	c.background.Add(1)
+	return true
+}
+
 // grants are what l rests on. The caller holds Client.mu.
 func (l *Lease) grants() []*grant {
 	if l.pair != nil {
