@@ -21,10 +21,10 @@ const probeTime = time.Second
 // was lost or released meanwhile or its client is being closed, it rolls back instead and returns why. A second Commit, or one
 // after Rollback, returns sql.ErrTxDone.
 //
-// The database is waited for until a moment after that context ends, and where locks are bound to the transaction for as long
-// as they would last without another renewal, but for five seconds at least: nobody is kept waiting for a database that hangs.
-// The outcome is Unknown then, and the locks run out. For COMMITs that may take longer than a lease, take the locks with a longer
-// one. While the COMMIT is under way, neither the end of MaxHold nor Client.Close gives the locks back
+// The database is waited for until a moment after that context ends. Where locks are bound to the transaction, it is not waited
+// for longer than they would last without another renewal, or five seconds if that is more: nobody is kept waiting for a database
+// that hangs. The outcome is Unknown then, and the locks run out. For COMMITs that may take longer than a lease, take the locks with
+// a longer one. While the COMMIT is under way, neither the end of MaxHold nor Client.Close gives the locks back
 // ([interlock.Lease.Pending]).
 //
 // A database that answers a COMMIT with an error has rolled back. If the connection does not answer any more, or the database
