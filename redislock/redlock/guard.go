@@ -52,7 +52,8 @@ const mark = "redlock"
 const askAgain = time.Second
 
 // errRests matches the error of a node that must not vote yet.
-var errRests = errors.New("the node has come back without its data, or with a snapshot of it, and does not vote until the longest lease has passed")
+var errRests = errors.New("the node has come back without its data, or with a snapshot of it, " +
+	"and does not vote until the longest lease has passed")
 
 // errNoLink says that a server does not tell over which connection it answers.
 var errNoLink = errors.New("replies and pushes come over different connections, so a restart between them could not be told: " +

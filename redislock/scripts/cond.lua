@@ -1,8 +1,9 @@
 -- cond: who waits for the condition of a mutex. Included after lock, before rules.
 --
 -- They stand in a key of their own, which is a hash: v the version of this format, a and z the first and the next number,
--- q:N the waiter with number N as in a lock's queue, w:ID that number. Numbers whose waiter has left are missing. A signal moves the first who lives to the lock's
--- queue, where half of MISSED says that it carries a signal: if it is dropped before it has the lock, the signal goes on.
+-- q:N the waiter with number N as in a lock's queue, w:ID that number. Numbers whose waiter has left are missing. A signal moves
+-- the first who lives to the lock's queue, where half of MISSED says that it carries a signal: if it is dropped before it has the
+-- lock, the signal goes on.
 local SIGNAL = 0.5
 
 -- condition is the name of that key, or nothing if the lock has no condition.

@@ -4,8 +4,8 @@
 -- KEYS  1 to 3 as for acquire, of the request   4 the tombstone of the hold to give
 -- ARGV  1 to 5 as for acquire   6 the ID of the hold to give   7 empty, or r (see release)   8 how many ms a tombstone lasts
 --       9 1 if the server has said before that it waits, 0 if not
--- Returns  as acquire (newer also of the condition), or C NOW 0 0 0 0 0 (waits for a signal), or nested (the owner has further holds), or lost REASON if
---          there is no hold to give
+-- Returns  as acquire (newer also of the condition), or C NOW 0 0 0 0 0 (waits for a signal), or nested (the owner has further
+--          holds), or lost REASON if there is no hold to give
 -- Atomic, because a signal must not fall between giving up and waiting.
 local version = later()
 local over = known[3] or version and 'newer ' .. version
