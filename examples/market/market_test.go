@@ -196,7 +196,9 @@ func TestPicture_IsWellFormed(t *testing.T) {
 }
 
 func TestRun_RefusesWhatItCannotDo(t *testing.T) {
-	for _, args := range [][]string{{"-crowds", "5"}, {"-crowds", "0/1"}, {"-ways", "hope"}, {"-duration", "-1s"}, {"-nosuch"}, {"everything"}} {
+	for _, args := range [][]string{
+		{"-crowds", "5"}, {"-crowds", "0/1"}, {"-ways", "hope"}, {"-duration", "-1s"}, {"-nosuch"}, {"everything"},
+	} {
 		var out, words bytes.Buffer
 		if code := run(t.Context(), args, &out, &words); code != command.Usage || words.Len() == 0 {
 			t.Errorf("%q: exit code %d, words %q; want %d and what is wrong", args, code, &words, command.Usage)
