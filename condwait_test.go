@@ -256,3 +256,29 @@ func TestDeadlock_IsNotTold_WhileAWaitForAConditionMayEnd(t *testing.T) {
 		mustUnlock(t, woken(t, "who was stuck", stuck))
 	})
 }
+
+// What docs/limits.md says: only the engine knows when a signal has come, and it does not know anonymous owners.
+func TestCond_WhoIsWoken_WaitsForAnotherGoroutineOfItsAnonymousOwner(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+			ctx := t.Context()
+			if named {
+				ctx = WithOwner(ctx, "order-7")
+			}
+			l := mustLock(t, ctx, c, "a")
+			owner := context.WithoutCancel(l.Context(ctx))
+			out := waitLater(owner, c, l)
+			synctest.Wait()
+			second := mustLock(t, owner, c, "a")
+			mustSignal(t, c)
+			if named {
+				mustUnlock(t, woken(t, "who was woken", out))
+				mustUnlock(t, second)
+				return
+			}
+			stillWaits(t, out, "while another goroutine of its owner is inside")
+			mustUnlock(t, second)
+			mustUnlock(t, woken(t, "who was woken", out))
+		})
+	}
+}
