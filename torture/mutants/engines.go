@@ -87,6 +87,16 @@ func engines() []Mutant {
 			}},
 		},
 		{
+			ID: "M19", Bug: "permits are not counted",
+			Edits: []Edit{{
+				File: "redislock/scripts/rules.lua", Old: "r[WEIGHT] <= capacity() - used", New: "r[WEIGHT] <= capacity()",
+			}},
+			Checks: []Check{
+				ruleOfTheScripts("queue", "12 a weight that does not fit waits, and nobody overtakes it", "a big one: got granted"),
+				tortured("K11", "redis", "none", "6s"),
+			},
+		},
+		{
 			ID: "M18", Bug: "a majority's token is not written back to it",
 			Edits: []Edit{{
 				File: "redislock/redlock/acquire.go", Old: "\t\tvotes, err = rd.confirm(ctx, tokens)\n",

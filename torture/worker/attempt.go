@@ -86,9 +86,9 @@ func (h *hand) watch(lease *interlock.Lease) (end func()) {
 	return func() { close(gone); <-done }
 }
 
-// stay holds for a while, and looks again and again whether that lasts: as long the holder is sure.
-func (h *hand) stay(ctx context.Context, leases []*interlock.Lease, as []*hand) {
-	rounds, all := 1+h.dice.IntN(mostRounds), time.Duration(h.dice.Int64N(int64(2*h.j.Hold)+1))
+// stay holds for a while, mean on average, and looks again and again whether that lasts: as long the holder is sure.
+func (h *hand) stay(ctx context.Context, mean time.Duration, leases []*interlock.Lease, as []*hand) {
+	rounds, all := 1+h.dice.IntN(mostRounds), time.Duration(h.dice.Int64N(int64(2*mean)+1))
 	for range rounds {
 		pause(ctx, all/time.Duration(rounds))
 		for i, l := range leases {

@@ -57,7 +57,7 @@ func (h *hand) cycle(ctx context.Context) {
 		h.reenter(ctx, name)
 	case n < 4 && len(h.j.Names) > 1:
 		h.takeSeveral(ctx)
-	case n < 7 && len(h.j.Shares) > 0:
+	case n < 9 && len(h.j.Shares) > 0:
 		h.share(ctx, h.j.Shares[h.dice.IntN(len(h.j.Shares))])
 	default:
 		h.countUnder(ctx, name)

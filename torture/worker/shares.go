@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/torture/history"
 )
 
-// permits is how many the semaphore has.
-const permits = 3
+// permits is how many the semaphore has: few, so that they are wanted by more than there are.
+const permits = 2
 
 // share holds a lock that others may hold beside it: W4 and W5.
 func (h *hand) share(ctx context.Context, how history.Share) {
@@ -30,7 +30,7 @@ func (h *hand) share(ctx context.Context, how history.Share) {
 		return
 	}
 	defer h.watch(lease)()
-	h.stay(ctx, []*interlock.Lease{lease}, []*hand{h})
+	h.stay(ctx, 4*h.j.Hold, []*interlock.Lease{lease}, []*hand{h}) // for long, so that others come
 	h.release(ctx, lease)
 }
 
@@ -68,7 +68,7 @@ func (h *hand) takeSeveral(ctx context.Context) {
 	for i, l := range leases {
 		defer as[i].watch(l)()
 	}
-	h.stay(ctx, leases, as)
+	h.stay(ctx, h.j.Hold, leases, as)
 	for i, l := range leases {
 		as[i].write(l, history.Release, history.Call, nil)
 	}
