@@ -72,7 +72,8 @@ func (s *settings) start(stage *servers.Stage) (at site, stop func(), err error)
 	at, stop = site{Item: item, Again: again}, func() {}
 	dir := ""
 	err = stage.Play(func(t testing.TB) {
-		// With its file Redis finds everything again after a kill -9. After a loss of power it may miss the last second.
+		// With its file Redis finds everything again after a kill -9, but for what it answers while its disk is slow, and after a
+		// loss of power but for the last second. Where that is too much, appendfsync always writes before each answer.
 		at.Redis = servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"appendonly": "yes"}}).Addr()
 		at.MariaDB = servers.MariaDB(t)
 		dir = t.TempDir()

@@ -26,11 +26,13 @@ type town struct {
 	items   atomic.Int64
 }
 
-// newTown starts servers that find their data again after a restart.
+// newTown starts servers that find their data again after a restart. Redis writes before it answers: with appendfsync everysec a
+// write waits while the second before it is on its way to a slow disk, and a kill -9 loses what was answered meanwhile.
 func newTown(t *testing.T) *town {
 	t.Helper()
+	safe := map[string]string{"appendonly": "yes", "appendfsync": "always"}
 	w := &town{
-		redis:   servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"appendonly": "yes"}}),
+		redis:   servers.RedisServer(t, &servers.RedisOptions{Config: safe}),
 		mariaDB: servers.MariaDBServer(t, nil),
 	}
 	var err error
