@@ -46,8 +46,8 @@ type RedisNode struct {
 	certs          *certificates
 }
 
-// RedisServer starts a Redis as o says; nil is the zero value. With "appendonly": "yes" in its Config it finds its data
-// again after [Server.Restart], otherwise it comes back empty.
+// RedisServer starts a Redis as o says; nil is the zero value. With "appendonly": "yes" and "appendfsync": "always" in its Config it
+// finds its data again after [Server.Restart], otherwise it comes back empty, or without the last it has answered.
 func RedisServer(t testing.TB, o *RedisOptions) *RedisNode {
 	t.Helper()
 	return newRedisMaker(t, o).start(nil)
