@@ -83,7 +83,7 @@ func locking(ctx context.Context, begin func() (*Driver, error)) error {
 	}
 	defer b.Close()
 	for _, step := range []func(ctx context.Context, a, b *Driver) error{
-		lockAlone, lockTogether, lockContended, lockTwice, lockAndRequeue, lockAndBreak,
+		lockAlone, lockTogether, lockContended, lockTwice, lockAndRequeue, lockAndBreak, waitForSignals,
 	} {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err := step(ctx, a, b)
@@ -139,6 +139,45 @@ func lockTogether(ctx context.Context, a, b *Driver) error {
 		}
 	}
 	return nil
+}
+
+// waitForSignals has three wait for a condition, of whom the first gives up.
+func waitForSignals(ctx context.Context, a, b *Driver) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var waits [3]*driver.Request
+	var ends [len(waits)]chan error
+	for i := range waits {
+		held, wait := lockRequest(fmt.Sprint("held", i), "signalled"), lockRequest(fmt.Sprint("wait", i), "signalled")
+		waits[i], ends[i] = wait, make(chan error, 1)
+		if _, err := a.Acquire(ctx, held); err != nil {
+			return err
+		}
+		parked := make(chan struct{})
+		go func() { // ends with ctx, or with the driver
+			_, err := a.CondWait(ctx, &driver.Release{Key: held.Key, ID: held.ID}, wait, func() { close(parked) })
+			ends[i] <- err
+		}()
+		select {
+		case <-parked:
+		case err := <-ends[i]:
+			return fmt.Errorf("a wait for a signal: %w", err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if err := a.Release(ctx, &driver.Release{Key: waits[0].Key, ID: waits[0].ID, Undo: true}); err != nil {
+		return err
+	}
+	if err := b.CondSignal(ctx, &driver.Signal{Key: waits[0].Key, ID: "signal"}); err != nil {
+		return err
+	}
+	select {
+	case err := <-ends[1]:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func lengthen(ctx context.Context, d *Driver, r *driver.Request, lease time.Duration) error {

@@ -37,7 +37,7 @@ end
 -- skip says that the numbers from a on are waited for, of which the first have left; without any, there is no condition.
 local function skip(key, a, z)
 	local n = a
-	while n < z and call('HEXISTS', key, 'q:' .. n) == 0 do
+	while n < z and not call('HGET', key, 'q:' .. n) do
 		n = n + 1
 	end
 	if n < z then
