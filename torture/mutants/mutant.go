@@ -56,7 +56,7 @@ const (
 	Redlock    Where = "redislock/redlock"
 	Etcd       Where = "etcdlock"
 	ZooKeeper  Where = "zklock"
-	Torture    Where = "torture/cmd/interlock-torture" // a command: real processes, and K1 to K10
+	Torture    Where = "torture/cmd/interlock-torture" // a command: real processes, and the checks K1 to K11
 )
 
 // All lists the mutants, in order.

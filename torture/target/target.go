@@ -30,7 +30,7 @@ const (
 	Wipe         Fault = "wipe"          // N16, N20: an operator deletes everything in the engine
 	Sessions     Fault = "sessions"      // N14, N16: an operator ends all sessions, or closes all connections
 	Memory       Fault = "memory"        // N15: the server refuses to store anything more (Redis)
-	Clock        Fault = "clock"         // N10: the wall clock of a server jumps by up to two leases, or an hour, and back
+	Clock        Fault = "clock"         // N10: the wall clock of a server jumps by some leases, or by an hour, and back
 	Starve       Fault = "starve"        // N18: others take the processors
 	NoFiles      Fault = "no-files"      // N19: a client can open nothing more, and its connections are reset
 	Failover     Fault = "failover"      // N5: kill -9 of a primary; a replica takes over, and it comes back as one
@@ -43,8 +43,8 @@ const (
 // All lists the faults.
 func All() []Fault {
 	return []Fault{
-		None, Kill, Stop, ServerKill, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Starve, NoFiles, Sessions, Forget, Memory, Clock, Wipe,
-		Failover, CutFailover, SlotMove, NodeKill, NodeStop,
+		None, Kill, Stop, ServerKill, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Starve, NoFiles,
+		Sessions, Forget, Memory, Clock, Wipe, Failover, CutFailover, SlotMove, NodeKill, NodeStop,
 	}
 }
 

@@ -100,7 +100,7 @@ func (h *hand) stay(ctx context.Context, mean time.Duration, leases []*interlock
 	}
 }
 
-// holdLong holds a lock that nobody else wants: W9.
+// holdLong holds a lock that nobody else wants, for a long time.
 func (h *hand) holdLong(ctx context.Context) {
 	h.seq++
 	name := h.j.Names[h.j.Proc*h.j.Goroutines+h.gor]

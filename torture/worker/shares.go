@@ -12,7 +12,7 @@ import (
 // permits is how many the semaphore has: few, so that they are wanted by more than there are.
 const permits = 2
 
-// share holds a lock that others may hold beside it: W4 and W5.
+// share holds a lock that others may hold beside it.
 func (h *hand) share(ctx context.Context, how history.Share) {
 	a := &attempt{Event: history.Event{Share: how, Name: "shared"}}
 	switch rw := h.locks.RWMutex(a.Name, nil); how {
@@ -34,7 +34,7 @@ func (h *hand) share(ctx context.Context, how history.Share) {
 	h.release(ctx, lease)
 }
 
-// takeSeveral holds two of the mutexes, in any order, both or none: W7.
+// takeSeveral holds two of the mutexes, in any order, both or none.
 func (h *hand) takeSeveral(ctx context.Context) {
 	first := h.dice.IntN(len(h.j.Names))
 	second := (first + 1 + h.dice.IntN(len(h.j.Names)-1)) % len(h.j.Names)
@@ -80,7 +80,7 @@ func (h *hand) takeSeveral(ctx context.Context) {
 	}
 }
 
-// reenter takes a mutex several times as the same owner, gives the holds back in any order, and counts under the last: W3.
+// reenter takes a mutex several times as the same owner, gives the holds back in any order, and counts under the last.
 func (h *hand) reenter(ctx context.Context, name string) {
 	m := h.locks.Mutex(name, nil)
 	outer := h.acquire(ctx, &attempt{Event: history.Event{Name: name}, lock: m.Lock})
