@@ -94,7 +94,10 @@ func holdsOf(events []history.Event) []*hold {
 		case e.Op == history.Acquire && e.Phase == history.Call:
 			calls[at] = e.At
 		case e.Op == history.Acquire && e.Phase == history.OK:
-			h := &hold{name: e.Name, proc: e.Proc, gor: e.Gor, token: e.Token, nonce: e.Nonce, fixed: e.Fixed, call: calls[at], from: e.At, sure: e.At, share: e.Share, weight: e.Weight, limit: e.Limit}
+			h := &hold{
+				name: e.Name, proc: e.Proc, gor: e.Gor, token: e.Token, nonce: e.Nonce, fixed: e.Fixed,
+				call: calls[at], from: e.At, sure: e.At, share: e.Share, weight: e.Weight, limit: e.Limit,
+			}
 			if e.Deadline != 0 && e.Deadline < e.At { // it was over when it was recorded: a stop came in between
 				h.from, h.sure = e.Deadline, e.Deadline
 			}

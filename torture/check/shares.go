@@ -12,7 +12,9 @@ func (r *record) checkShares() *Verdict {
 	if r.about.Long || r.about.Increments > 0 { // then all that is done is to count under one lock
 		return nil
 	}
-	v := &Verdict{Check: "K11", Claim: "no writer beside readers, no more permits than there are, re-entry has the same hold", Excused: r.excuse()}
+	v := &Verdict{
+		Check: "K11", Claim: "no writer beside readers, no more permits than there are, re-entry has the same hold", Excused: r.excuse(),
+	}
 	byStart := slices.Clone(r.holds)
 	slices.SortFunc(byStart, func(a, b *hold) int { return int(a.from - b.from) })
 	active := map[string][]*hold{}

@@ -1,6 +1,6 @@
 package mutants
 
-// cores are bugs of the portable core and of the reference engine. They are simulated.
+// cores are bugs of the portable core and of the reference engine: how long a hold lasts, and whose it is. They are simulated.
 func cores() []Mutant {
 	return []Mutant{
 		{
@@ -19,7 +19,10 @@ func cores() []Mutant {
 		{
 			ID: "M2", Bug: "the lease is counted from the reply, not from before the request",
 			Edits: []Edit{
-				{File: "fetch.go", Old: "\tdefer f.cancel()\n\trefused :=", New: "\tdefer f.cancel()\n\tanswer.Sent = sentOf(answer.Sent)\n\trefused :="},
+				{
+					File: "fetch.go", Old: "\tdefer f.cancel()\n\trefused :=",
+					New: "\tdefer f.cancel()\n\tanswer.Sent = sentOf(answer.Sent)\n\trefused :=",
+				},
 				{File: "renew.go", Old: "\t\tg.confirm(b.sent,", New: "\t\tif isMutant(\"M2\") {\n\t\t\tb.sent = now\n\t\t}\n\t\tg.confirm(b.sent,"},
 			},
 			Checks: []Check{simulated("exclusion")},
@@ -49,9 +52,17 @@ func cores() []Mutant {
 			}},
 			Checks: []Check{simulated("steady", lossy)},
 		},
+	}
+}
+
+// remains are bugs of what stays when a request or a hold is over: what was not undone, and the largest token.
+func remains() []Mutant {
+	return []Mutant{
 		{
 			ID: "M9", Bug: "what was refused or not answered, as by too few replicas, is not undone and stays counted", Known: "Redisson #4706",
-			Edits:  []Edit{{File: "retry.go", Old: "\tif !definite {\n\t\tf.g.settle", New: "\tif !definite && !isMutant(\"M9\") {\n\t\tf.g.settle"}},
+			Edits: []Edit{{
+				File: "retry.go", Old: "\tif !definite {\n\t\tf.g.settle", New: "\tif !definite && !isMutant(\"M9\") {\n\t\tf.g.settle",
+			}},
 			Checks: []Check{simulated("residue", lossy)},
 		},
 		{
@@ -59,7 +70,8 @@ func cores() []Mutant {
 			Edits: []Edit{
 				{For: Simulation, File: "memlock/tokens.go", Old: "if clock <= last {", New: "if clock <= last || isMutant(\"M10\") {"},
 				{
-					For: Simulation, File: "memlock/queue.go", Old: "\t\ts.locks[r.Key] = l\n", New: "\t\ts.locks[r.Key] = l\n\t\tif isMutant(\"M10\") {\n\t\t\tl.last = 0\n\t\t}\n",
+					For: Simulation, File: "memlock/queue.go", Old: "\t\ts.locks[r.Key] = l\n",
+					New: "\t\ts.locks[r.Key] = l\n\t\tif isMutant(\"M10\") {\n\t\t\tl.last = 0\n\t\t}\n",
 				},
 				{
 					For: Torture, File: "redislock/scripts/acquire_fast.lua", Old: "\tlocal token, tokens, tail = now, ARGV[3], ARGV[4]\n\tif known[2] and known[2] >= now then",

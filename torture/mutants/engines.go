@@ -1,20 +1,8 @@
 package mutants
 
-// engines are bugs of drivers and of scripts.
-func engines() []Mutant {
+// ofRedis are bugs of redislock and of its scripts.
+func ofRedis() []Mutant {
 	return []Mutant{
-		{
-			ID: "M6", Bug: "a wake-up grants, and nobody looks again", Known: "etcd #11456",
-			Edits: []Edit{{
-				File: "etcdlock/wait.go", Old: "\t\tif err := a.look(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif e.view.granted",
-				New: "\t\tif isMutant(\"M6\") {\n\t\t\ta.own(e.revision, outlook{revision: e.view.revision, granted: true})\n" +
-					"\t\t} else if err := a.look(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif e.view.granted",
-			}},
-			Checks: []Check{{
-				Name: "TestWakeUp_OfAWaiterWhoseKeyIsGone_GrantsNothing", Where: Etcd,
-				Test: "^TestWakeUp_OfAWaiterWhoseKeyIsGone_GrantsNothing$", Says: "a waiter whose key was gone got",
-			}},
-		},
 		{
 			ID: "M7", Bug: "a waiter listens for its wake-up only after it has looked", Known: "Redisson #1763",
 			Edits: []Edit{{
@@ -48,7 +36,8 @@ func engines() []Mutant {
 		{
 			ID: "M14", Bug: "a script that the server has forgotten is not sent again",
 			Edits: []Edit{{
-				File: "redislock/rueidis_call.go", Old: "refusedIf(t.evals > rueidisEvals, err)", New: "refusedIf(t.evals > rueidisEvals || isMutant(\"M14\"), err)",
+				File: "redislock/rueidis_call.go", Old: "refusedIf(t.evals > rueidisEvals, err)",
+				New: "refusedIf(t.evals > rueidisEvals || isMutant(\"M14\"), err)",
 			}},
 			Checks: []Check{
 				{
@@ -57,11 +46,30 @@ func engines() []Mutant {
 				},
 			},
 		},
+	}
+}
+
+// ofOthers are bugs of the other drivers.
+func ofOthers() []Mutant {
+	return []Mutant{
+		{
+			ID: "M6", Bug: "a wake-up grants, and nobody looks again", Known: "etcd #11456",
+			Edits: []Edit{{
+				File: "etcdlock/wait.go", Old: "\t\tif err := a.look(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif e.view.granted",
+				New: "\t\tif isMutant(\"M6\") {\n\t\t\ta.own(e.revision, outlook{revision: e.view.revision, granted: true})\n" +
+					"\t\t} else if err := a.look(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif e.view.granted",
+			}},
+			Checks: []Check{{
+				Name: "TestWakeUp_OfAWaiterWhoseKeyIsGone_GrantsNothing", Where: Etcd,
+				Test: "^TestWakeUp_OfAWaiterWhoseKeyIsGone_GrantsNothing$", Says: "a waiter whose key was gone got",
+			}},
+		},
 		{
 			ID: "M15", Bug: "a release deletes the key, whoever has made it", Known: "etcd #22082",
 			Edits: []Edit{{
 				File: "etcdlock/release.go", Old: "\treturn isOf(s.place, s.revision)\n",
-				New: "\tif isMutant(\"M15\") {\n\t\treturn clientv3.Compare(clientv3.CreateRevision(s.place), \">\", 0)\n\t}\n\treturn isOf(s.place, s.revision)\n",
+				New: "\tif isMutant(\"M15\") {\n\t\treturn clientv3.Compare(clientv3.CreateRevision(s.place), \">\", 0)\n\t}\n" +
+					"\treturn isOf(s.place, s.revision)\n",
 			}},
 			Checks: []Check{{
 				Name: "TestRelease_OfAKeyThatWasCreatedAnew_LeavesIt", Where: Etcd,
@@ -79,7 +87,8 @@ func engines() []Mutant {
 		{
 			ID: "M17", Bug: "after a lost reply a node of another session is taken for the own one", Known: "CURATOR-604",
 			Edits: []Edit{{
-				File: "zklock/put.go", Old: "case got.stat.EphemeralOwner == l.s.id:", New: "case got.stat.EphemeralOwner == l.s.id || isMutant(\"M17\"):",
+				File: "zklock/put.go", Old: "case got.stat.EphemeralOwner == l.s.id:",
+				New: "case got.stat.EphemeralOwner == l.s.id || isMutant(\"M17\"):",
 			}},
 			Checks: []Check{{
 				Name: "TestLostCreate_DoesNotTakeAForeignNodeForItsOwn", Where: ZooKeeper,

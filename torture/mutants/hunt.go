@@ -110,7 +110,8 @@ func Err(found []*Found) error {
 			case !red.Red:
 				errs = append(errs, fmt.Errorf("%s, seed %d: %s does not notice it", f.Mutant.ID, i+1, f.Check.Name))
 			case red.Said == "":
-				errs = append(errs, fmt.Errorf("%s, seed %d: %s is red and does not say %q:\n%s", f.Mutant.ID, i+1, f.Check.Name, f.Check.Says, tail(red.Whole)))
+				errs = append(errs, fmt.Errorf("%s, seed %d: %s is red and does not say %q:\n%s",
+					f.Mutant.ID, i+1, f.Check.Name, f.Check.Says, tail(red.Whole)))
 			}
 		}
 	}

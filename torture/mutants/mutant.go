@@ -61,7 +61,7 @@ const (
 
 // All lists the mutants, in order.
 func All() []Mutant {
-	all := slices.Concat(cores(), engines(), fences())
+	all := slices.Concat(cores(), remains(), ofRedis(), ofOthers(), fences())
 	slices.SortFunc(all, func(a, b Mutant) int {
 		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) // M2 before M10
 	})

@@ -17,7 +17,8 @@ import (
 func endPostgresSessions(url string) Poke {
 	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
 		return onDatabase("pgx", url, func(db *sql.DB) error {
-			_, err := db.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`)
+			_, err := db.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+				WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`)
 			return err
 		})
 	}

@@ -34,7 +34,8 @@ the engine: they are counted. A dash: the fault cannot be done to the engine, or
 	for _, g := range targetsOf(cells) {
 		fmt.Fprintf(&b, "| %s |%s\n", g.Name, joined(faults, func(f target.Fault) string { return " " + find(cells, g, f).exclusion() + " |" }))
 	}
-	b.WriteString("\n## Figures\n\nOver all of an engine's runs. Lost updates are those of the numbers without a fence, which are the control.\n\n")
+	b.WriteString("\n## Figures\n\nOver all of an engine's runs. " +
+		"Lost updates are those of the numbers without a fence, which are the control.\n\n")
 	b.WriteString("| engine | grants | updates behind the fence: lost | stale requests refused | updates without a fence: lost | " +
 		"faults that hit a holder | longest time from a fault's end to the next grant |\n|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, g := range targetsOf(cells) {
@@ -43,10 +44,12 @@ the engine: they are counted. A dash: the fault cannot be done to the engine, or
 			f.PlainLost, f.PlainWrites, 100*float64(f.PlainLost)/float64(max(1, f.PlainWrites)), f.HolderBlows,
 			f.SlowestAfter.Round(time.Millisecond))
 	}
-	b.WriteString("\nTimes, as p50 / p99 / longest of how many. A lock whose holder is killed comes free when its lease or session ends, which is at " +
-		"most the time in the second column later, or at once where the server sees the connection end. Without a grant: the longest such time while " +
-		"a server was killed or stopped, or a replica took over. Told: how long after a fault's begin those knew that lost their hold to it and were not stopped.\n\n" +
-		"| engine | lease | holder killed, to the next grant of its lock | without a grant | holder told of its loss |\n|---|---:|---:|---:|---:|\n")
+	b.WriteString("\nTimes, as p50 / p99 / longest of how many. A lock whose holder is killed comes free when its lease or session ends, " +
+		"which is at most the time in the second column later, or at once where the server sees the connection end. " +
+		"Without a grant: the longest such time while a server was killed or stopped, or a replica took over. " +
+		"Told: how long after a fault's begin those knew that lost their hold to it and were not stopped.\n\n" +
+		"| engine | lease | holder killed, to the next grant of its lock | without a grant | holder told of its loss |\n" +
+		"|---|---:|---:|---:|---:|\n")
 	for _, g := range targetsOf(cells) {
 		f, _ := figuresOf(cells, g)
 		fmt.Fprintf(&b, "| %s | %v | %v | %v | %v |\n", g.Name, g.Lease, f.AfterDeath, f.Outages, f.LossTold)

@@ -27,7 +27,8 @@ func runOne(ctx context.Context, args []string) error {
 	hold := flags.Duration("hold", 50*time.Millisecond, "how long a lock is held, on average")
 	cancels := flags.Float64("cancel", 0.05, "share of the calls whose context ends at random")
 	seed := flags.Uint64("seed", 0, "decides the faults and the choices of the workers; 0 draws one")
-	long := flags.Bool("long", false, "instead: each goroutine holds a lock of its own for 20 leases, with three tenths of a lease between it and the server")
+	long := flags.Bool("long", false,
+		"instead: each goroutine holds a lock of its own for 20 leases, with three tenths of a lease between it and the server")
 	dir := flags.String("dir", "", "keep the histories in this folder; by default only those of broken runs are kept")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -71,7 +72,8 @@ func torture(ctx context.Context, out io.Writer, c *run.Config) (*check.Report, 
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(out, "%s under %v for %v, %dx%d on %d names, seed %d\n", c.Target.Name, c.Faults, c.Duration, c.Processes, c.Goroutines, c.Names, c.Seed)
+	fmt.Fprintf(out, "%s under %v for %v, %dx%d on %d names, seed %d\n",
+		c.Target.Name, c.Faults, c.Duration, c.Processes, c.Goroutines, c.Names, c.Seed)
 	if c.Long {
 		fmt.Fprintln(out, "  long holds, far from the server")
 	}

@@ -32,7 +32,8 @@ func runT2(ctx context.Context, args []string) error {
 	seed := flags.Uint64("seed", 0, "0 draws one")
 	beside := flags.Int("beside", 3, "how many runs at once")
 	engines := flags.String("engines", "", "only these, separated by commas")
-	increments := flags.Int("increments", 0, "beside the table: for each engine a run of all faults that it keeps, until so many updates were made behind the fence")
+	increments := flags.Int("increments", 0,
+		"beside the table: for each engine a run of all faults that it keeps, until so many updates were made behind the fence")
 	out := flags.String("o", "", "write the table into this file; by default it is only printed")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
