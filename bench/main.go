@@ -4,9 +4,9 @@
 //	GOWORK=off go run . [-rounds N] [-time D] [-scenario NAME] [-write]
 //	GOWORK=off go run . -draw
 //
-// Scenarios whose names begin with "redis", "distance" or "growth", and with the names of other engines that have servers (zk, etcd, mysql,
-// postgres, redlock; all of these together are "engines"), start servers of their own, and run only if -scenario asks for them.
-// So does "comparison", which measures interlock on every engine and is not of peers.
+// Scenarios whose names begin with "redis", "distance" or "growth", and with the names of other engines that have servers (zk,
+// etcd, mysql, postgres, redlock; all of these together are "engines"), start servers of their own, and run only if -scenario asks
+// for them. So does "comparison", which measures interlock on every engine and is not of peers.
 package main
 
 import (
@@ -168,21 +168,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	text := r.markdown()
 	fmt.Fprint(stdout, text)
+	return s.store(r.benchfmt(), text)
+}
+
+// store keeps the rounds and the tables where the flags say, if they say so.
+func (s *settings) store(rounds, text string) error {
 	if s.raw != "" {
 		if err := os.MkdirAll(filepath.Dir(s.raw), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(s.raw, []byte(r.benchfmt()), 0o644); err != nil {
+		if err := os.WriteFile(s.raw, []byte(rounds), 0o644); err != nil {
 			return err
 		}
 	}
 	if !s.write {
 		return nil
 	}
-	if _, err := draw(".", tables[s.scenario].raw); err != nil {
+	of := tables[s.scenario]
+	if _, err := draw(".", of.raw); err != nil {
 		return err
 	}
-	return tables[s.scenario].marks.write(readme, shown(tables[s.scenario].raw)+text)
+	return of.marks.write(readme, shown(of.raw)+text)
 }
 
 // redraw draws all pictures of which there are rounds.

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"fmt"
-
-	"github.com/interlock-go/interlock/bench/workload"
-)
+import "github.com/interlock-go/interlock/bench/workload"
 
 // handoff is the table of two processes that pass a lock to each other.
 func (m *measured) handoff() sheet {
@@ -100,20 +96,4 @@ func (m *measured) sum(name string, number func(*workload.Result) float64) float
 		sum += x
 	}
 	return sum
-}
-
-// few writes a number that may be small, with two digits or more.
-func few(x float64) string {
-	switch {
-	case x >= 100:
-		return thousands(x)
-	case x >= 10:
-		return fmt.Sprintf("%.1f", x)
-	case x == 0:
-		return "0"
-	case x < 0.1:
-		return fmt.Sprintf("%.2g", x)
-	default:
-		return fmt.Sprintf("%.2f", x)
-	}
 }

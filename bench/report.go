@@ -2,13 +2,10 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/interlock-go/interlock/bench/peer"
-	"github.com/interlock-go/interlock/bench/stats"
 	"github.com/interlock-go/interlock/bench/workload"
 )
 
@@ -110,65 +107,6 @@ func (m *measured) sheet() sheet {
 	}
 }
 
-// wants compares what was measured with what interlock demands of itself.
-func (r *report) wants() [][]string {
-	var rows [][]string
-	for _, m := range r.measured {
-		for _, w := range m.wants {
-			x, words := m.wanted(&w)
-			rows = append(rows, []string{w.says, w.bound(), words, w.verdict(x)})
-		}
-		if m.job.Kind == workload.Held {
-			rows = append(rows, m.heldWants()...)
-		}
-	}
-	return slices.Concat(rows, r.herdWants(), r.waiterWants())
-}
-
-// wanted returns the number that a want is about, and writes it.
-func (m *measured) wanted(w *want) (x float64, words string) {
-	of := w.of
-	if of == nil {
-		of = m.value
-	}
-	if w.base == "" {
-		x = m.median(w.peer, of)
-		return x, few(x)
-	}
-	q := m.ratioOf(w.peer, w.base, of)
-	return q.Of, ratio(q)
-}
-
-func (w *want) bound() string {
-	if w.none {
-		return "0"
-	}
-	if w.atMost > 0 {
-		return fmt.Sprintf("at most %.3g", w.atMost)
-	}
-	if w.atLeast > 0 {
-		return fmt.Sprintf("at least %.3g", w.atLeast)
-	}
-	if w.base == "" {
-		return "few"
-	}
-	return "a large factor"
-}
-
-func (w *want) verdict(q float64) string {
-	if w.atLeast == 0 && w.atMost == 0 && !w.none {
-		return "judge"
-	}
-	return yes(w.kept(q))
-}
-
-func (w *want) kept(q float64) bool {
-	if w.none {
-		return q == 0
-	}
-	return q >= w.atLeast && (w.atMost == 0 || q <= w.atMost)
-}
-
 // contended is the table of many who want one lock.
 func (m *measured) contended() sheet {
 	heads := []string{"peer", "locks/s"}
@@ -266,27 +204,6 @@ func (m *measured) held() sheet {
 	return sheet{[]string{"engine", "bytes a lock", "goroutines a lock", "renewals", "in batches", "lost"}, rows}
 }
 
-// What a held lock may cost.
-const (
-	mostBytes      = 600
-	mostGoroutines = 0.01 // for each of very many locks: a handful for the whole client
-)
-
-// heldWants are for memlock. What a held lock may weigh is demanded on Redis, where the engine keeps nothing in this heap.
-func (m *measured) heldWants() [][]string {
-	var rows [][]string
-	for _, h := range m.results[workload.EngineMem] {
-		r := h.Held
-		rows = append(rows,
-			[]string{
-				"goroutines for each held lock", "0",
-				fmt.Sprintf("%.4f", r.Goroutines), yes(r.Goroutines < mostGoroutines),
-			},
-			[]string{"held locks lost while being renewed", "0", fmt.Sprint(r.Lost), yes(r.Lost == 0)})
-	}
-	return rows
-}
-
 // legend says what each peer that appears does.
 func (r *report) legend() string {
 	seen := map[string]bool{}
@@ -322,68 +239,4 @@ func table(heads []string, rows [][]string) string {
 		line(row)
 	}
 	return b.String()
-}
-
-func ratio(q stats.Ratio) string {
-	return fmt.Sprintf("%s (%s to %s)", times(q.Of), times(q.Min), times(q.Max))
-}
-
-// times writes a ratio with two digits or more.
-func times(q float64) string {
-	switch {
-	case q >= 10:
-		return thousands(q)
-	case q >= 0.095:
-		return fmt.Sprintf("%.2f", q)
-	default:
-		return fmt.Sprintf("%.2g", q)
-	}
-}
-
-// thousands writes a number with its groups apart.
-func thousands(x float64) string {
-	digits := fmt.Sprintf("%.0f", x)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
-// duration writes nanoseconds with three digits.
-func duration(ns float64) string {
-	switch d := time.Duration(ns); {
-	case math.IsNaN(ns): // of nothing that was measured
-		return "-"
-	case d < time.Microsecond:
-		return fmt.Sprintf("%.3g ns", ns)
-	case d < time.Millisecond:
-		return fmt.Sprintf("%.3g µs", ns/1e3)
-	case d < time.Second:
-		return fmt.Sprintf("%.3g ms", ns/1e6)
-	default:
-		return fmt.Sprintf("%.3g s", ns/1e9)
-	}
-}
-
-// cost writes nanoseconds on processors, which are zero where the system does not tell.
-func cost(ns float64) string {
-	if ns == 0 {
-		return "-"
-	}
-	return duration(ns)
-}
-
-// percent writes a part of one processor's time, which is zero where the system does not tell.
-func percent(x float64) string {
-	if x == 0 {
-		return "-"
-	}
-	return few(100*x) + " %"
-}
-
-func yes(kept bool) string {
-	if kept {
-		return "yes"
-	}
-	return "**no**"
 }

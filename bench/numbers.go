@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/stats"
+)
+
+func ratio(q stats.Ratio) string {
+	return fmt.Sprintf("%s (%s to %s)", times(q.Of), times(q.Min), times(q.Max))
+}
+
+// times writes a ratio with two digits or more.
+func times(q float64) string {
+	switch {
+	case q >= 10:
+		return thousands(q)
+	case q >= 0.095:
+		return fmt.Sprintf("%.2f", q)
+	default:
+		return fmt.Sprintf("%.2g", q)
+	}
+}
+
+// thousands writes a number with its groups apart.
+func thousands(x float64) string {
+	digits := fmt.Sprintf("%.0f", x)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// duration writes nanoseconds with three digits.
+func duration(ns float64) string {
+	switch d := time.Duration(ns); {
+	case math.IsNaN(ns): // of nothing that was measured
+		return "-"
+	case d < time.Microsecond:
+		return fmt.Sprintf("%.3g ns", ns)
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.3g µs", ns/1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", ns/1e6)
+	default:
+		return fmt.Sprintf("%.3g s", ns/1e9)
+	}
+}
+
+// cost writes nanoseconds on processors, which are zero where the system does not tell.
+func cost(ns float64) string {
+	if ns == 0 {
+		return "-"
+	}
+	return duration(ns)
+}
+
+// percent writes a part of one processor's time, which is zero where the system does not tell.
+func percent(x float64) string {
+	if x == 0 {
+		return "-"
+	}
+	return few(100*x) + " %"
+}
+
+func yes(kept bool) string {
+	if kept {
+		return "yes"
+	}
+	return "**no**"
+}
+
+// few writes a number that may be small, with two digits or more.
+func few(x float64) string {
+	switch {
+	case x >= 100:
+		return thousands(x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	case x == 0:
+		return "0"
+	case x < 0.1:
+		return fmt.Sprintf("%.2g", x)
+	default:
+		return fmt.Sprintf("%.2f", x)
+	}
+}
