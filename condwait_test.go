@@ -212,6 +212,25 @@ func TestCond_OfANamedOwner_WhoLosesItsHoldMeanwhile_IsToldByWait(t *testing.T) 
 	})
 }
 
+func TestCond_OfANamedOwner_WhoIsRefused_GoesOnWithItsHold(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		r := &refusing{h, make(chan error, 1)}
+		c := mustNew(t, r, nil)
+		defer c.Close()
+		l := mustLock(t, WithOwner(t.Context(), "order-7"), c, "a")
+		for range 2 { // the second is not told that the first is still under way
+			r.answer <- ErrNested
+			_, err := condOf(c).Wait(t.Context(), l)
+			wantErr(t, "Wait", err, ErrNested)
+		}
+		if err := c.Break(t.Context(), KindMutex, "a", l.Token()); err != nil {
+			t.Fatal(err)
+		}
+		<-l.Lost() // it is not being given up, so it is lost as any other
+		wantLost(t, l.Err(), LostBroken)
+	})
+}
+
 func TestCond_WhoIsWoken_LetsInTheOthersOfItsOwner(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
