@@ -139,7 +139,7 @@ func brokenByASecondLook(s *stage) {
 func closedWithAMajority(s *stage) {
 	d := s.open()
 	r := s.ask()
-	s.stop(4)
+	s.kill(4) // so that the votes are to be confirmed; of a node that hangs Close says something itself
 	c, _, err := d.enter(r)
 	s.must(err == nil, "%v", err)
 	rd, err := c.next(0, true)
