@@ -173,6 +173,9 @@ func TestAFault_IsFoundByItsCheck(t *testing.T) {
 		{"K11", "re-entry has token 102", func(s *story) {
 			s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Reenter, Phase: history.OK, Name: "a", Token: 102, Nonce: "n"})
 		}},
+		{"K11", "let go after 2 of 3", func(s *story) { s.latch(history.OK, 2, 1) }},
+		{"K11", "0 left after 2 of 3", func(s *story) { s.latch(history.Unknown, 2, 0) }},
+		{"K11", "nobody was let go", func(s *story) { s.latch(history.Unknown, 2, 1, 0) }},
 		{"K11", "given back with another", func(s *story) {
 			s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Reenter, Phase: history.Fail, Name: "a", Err: "given back with another"})
 		}},
@@ -209,6 +212,22 @@ func (s *story) share(proc int, at history.Instant, how history.Share, weight in
 	}
 }
 
+// latch adds one that is counted down and leaves what it leaves, and then what becomes of who waits for it.
+func (s *story) latch(waited history.Phase, left ...int) {
+	e := history.Event{Seq: 60, Name: "latch"}
+	for i, n := range append(left, 0) {
+		e.Op, e.Phase, e.Weight = history.CountDown, history.Call, 0
+		if i == len(left) {
+			e.Op, e.Phase = history.Await, waited
+		}
+		s.add(0, history.Instant(70+2*i)*ms, e)
+		if e.Op == history.CountDown {
+			e.Phase, e.Weight = history.OK, n
+			s.add(0, history.Instant(71+2*i)*ms, e)
+		}
+	}
+}
+
 // What may be beside each other is.
 func TestSharesAsTheyMayBe_AreKept(t *testing.T) {
 	s := sound()
@@ -216,8 +235,9 @@ func TestSharesAsTheyMayBe_AreKept(t *testing.T) {
 	s.share(1, 6*ms, history.Reads, 0)
 	s.share(0, 30*ms, history.Permits, 2)
 	s.share(1, 31*ms, history.Permits, 1)
+	s.latch(history.OK, 2, 1, 0)
 	s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Reenter, Phase: history.OK, Name: "a", Token: 101, Nonce: "n"})
-	if v := s.judge(t).Find("K11"); !v.OK() || len(v.Faults) > 0 || v.Of != 5 || v.Vacuous != "" {
+	if v := s.judge(t).Find("K11"); !v.OK() || len(v.Faults) > 0 || v.Of != 8 || v.Vacuous != "" {
 		t.Error(v)
 	}
 }

@@ -13,7 +13,7 @@ func (r *record) checkShares() *Verdict {
 		return nil
 	}
 	v := &Verdict{
-		Check: "K11", Claim: "no writer beside readers, no more permits than there are, re-entry has the same hold", Excused: r.excuse(),
+		Check: "K11", Claim: "no writer beside readers, no more permits than there are, re-entry has the same hold, a latch counts each once", Excused: r.excuse(),
 	}
 	byStart := slices.Clone(r.holds)
 	slices.SortFunc(byStart, func(a, b *hold) int { return int(a.from - b.from) })
@@ -37,6 +37,7 @@ func (r *record) checkShares() *Verdict {
 		}
 		active[h.name] = append(beside, h)
 	}
+	r.checkLatches(v)
 	if v.Of == 0 {
 		v.Vacuous = "nothing was shared, and nobody re-entered"
 	}

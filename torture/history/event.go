@@ -10,15 +10,17 @@ type Op string
 
 // The operations.
 const (
-	Acquire Op = "acquire" // Lock
-	Release Op = "release" // Unlock
-	Read    Op = "read"    // of the register
-	Write   Op = "write"
-	Reenter Op = "reenter" // Lock by who has the lock: OK has the token and the nonce that it got
-	Lost    Op = "lost"    // the lease told that it was lost
-	Start   Op = "start"   // of the process
-	Lag     Op = "lag"     // the process did not get the processor for so long: Took, until now
-	End     Op = "end"     // in order: what is missing then is a leak
+	Acquire   Op = "acquire" // Lock
+	Release   Op = "release" // Unlock
+	Read      Op = "read"    // of the register
+	Write     Op = "write"
+	Reenter   Op = "reenter"   // Lock by who has the lock: OK has the token and the nonce that it got
+	CountDown Op = "countdown" // of a latch: OK has what is left as Weight
+	Await     Op = "await"     // of a latch
+	Lost      Op = "lost"      // the lease told that it was lost
+	Start     Op = "start"     // of the process
+	Lag       Op = "lag"       // the process did not get the processor for so long: Took, until now
+	End       Op = "end"       // in order: what is missing then is a leak
 )
 
 // Phase is how far it has come. Call is written before the request is sent; what has only a Call when the history ends may
@@ -41,6 +43,7 @@ const (
 	Reads   Share = "reads"   // a read-write lock, beside other readers
 	Writes  Share = "writes"  // a read-write lock, alone
 	Permits Share = "permits" // some of a semaphore's
+	Latch   Share = "latch"   // is not held at all: it is counted down, and waited for
 )
 
 // Event is one line.

@@ -14,6 +14,8 @@ func (g *Target) Shares() []history.Share {
 		return nil
 	case g.Name == "postgres", g.Name == "redlock", strings.HasPrefix(g.Name, "zookeeper"):
 		return rw
+	case strings.HasPrefix(g.Name, "redis"):
+		return append(rw, history.Permits, history.Latch)
 	}
 	return append(rw, history.Permits)
 }

@@ -58,7 +58,11 @@ func (h *hand) cycle(ctx context.Context) {
 	case n < 4 && len(h.j.Names) > 1:
 		h.takeSeveral(ctx)
 	case n < 9 && len(h.j.Shares) > 0:
-		h.share(ctx, h.j.Shares[h.dice.IntN(len(h.j.Shares))])
+		if how := h.j.Shares[h.dice.IntN(len(h.j.Shares))]; how == history.Latch {
+			h.countDown(ctx)
+		} else {
+			h.share(ctx, how)
+		}
 	default:
 		h.countUnder(ctx, name)
 	}
