@@ -66,7 +66,8 @@
 //
 // Only if all nodes are there when a driver is opened, and none has a mark, they are taken for new and get it at once. A
 // majority is not enough for that: they may have come back empty while the others, which are away, know of a hold. So new
-// nodes of which some are missing vote when they have run for the longest lease.
+// nodes of which some are missing vote when they have run for the longest lease. Nor is any node new beside one that has a mark
+// of an earlier run.
 //
 // What that cannot see: a node that lost only its last writes (appendfsync everysec and a loss of power; appendonly that was
 // switched on after a start from a snapshot); FLUSHALL and eviction on a node that goes on running; a restart of all nodes at

@@ -17,7 +17,8 @@ import (
 // run has its data. So has one with an older mark if it writes an append-only file; without that, the mark is from a snapshot,
 // and what was granted after it is forgotten. Any other votes when it has run for the longest lease, and gets the mark then.
 // Only when a driver is opened, and all nodes are there, and none has a mark, they are new, and get it at once. A majority that
-// has none would not do: it may be nodes that have all come back empty, while the others, which are away, know of a hold.
+// has none would not do: it may be nodes that have all come back empty, while the others, which are away, know of a hold. Nor
+// does a mark of an earlier run, on any of them, go with new nodes: the others have had theirs, and what they granted.
 //
 // The question is asked once for each connection, since a connection does not outlive its server; a grant over a connection
 // for which it was not answered does not count.
@@ -26,7 +27,7 @@ import (
 //
 // KEYS  1 the mark
 // ARGV  1 how many seconds the server must have run   2 new, if all nodes are
-// Returns  ok, or rest and for how many seconds.
+// Returns  ok; or for how many seconds it must not vote yet, behind old if it has a mark of an earlier run, and rest if it has none.
 var guardScript = redislock.NewScript(`
 local mark, server = redis.call('GET', KEYS[1]), redis.call('INFO', 'server')
 local run = string.match(server, 'run_id:(%w+)')
@@ -42,7 +43,7 @@ if mark and (ran >= tonumber(ARGV[1]) or string.find(redis.call('INFO', 'persist
 	redis.pcall('SET', KEYS[1], run) -- a server without memory refuses; then the next who asks sees the same
 	return 'ok'
 end
-return 'rest ' .. ARGV[1] - ran
+return (mark and 'old ' or 'rest ') .. ARGV[1] - ran
 `)
 
 // mark is the key of the mark, behind the prefix.
@@ -68,6 +69,7 @@ type guard struct {
 	fit       map[redislock.Link]bool
 	restUntil time.Time // not asked again before
 	restFor   time.Duration
+	old       bool      // it rests with a mark of an earlier run
 	heard     time.Time // when the node has answered last
 }
 
@@ -141,13 +143,14 @@ func (g *guard) look(ctx context.Context, allNew bool) error {
 	defer g.mu.Unlock()
 	if word == "ok" {
 		g.fit[r.Link] = true
-		g.restUntil = time.Time{}
+		g.restUntil, g.old = time.Time{}, false
 		return nil
 	}
 	seconds, err := strconv.Atoi(rest)
 	if err != nil {
 		return fmt.Errorf("the answer %q whether the node may vote cannot be read", r.Text)
 	}
+	g.old = word == "old"
 	g.restFor = time.Duration(seconds) * time.Second
 	g.restUntil = time.Now().Add(min(g.restFor, askAgain))
 	return g.resting()
@@ -165,11 +168,11 @@ func (g *guard) rests() error {
 	return nil
 }
 
-// blank reports that the node had no mark when it was asked last.
-func (g *guard) blank() bool {
+// standing reports whether the node had to rest when it was asked last, and whether it had a mark of an earlier run.
+func (g *guard) standing() (rested, old bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return !g.restUntil.IsZero()
+	return !g.restUntil.IsZero(), g.old
 }
 
 func (g *guard) hear() {
@@ -219,16 +222,13 @@ func (d *Driver) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askAgain)
 	defer cancel()
 	for {
-		blank := 0
-		for _, n := range d.nodes {
-			if n.driver() != nil && n.guard.blank() {
-				blank++
-			}
-		}
+		resting, old := d.resting()
 		switch {
-		case blank == len(d.nodes):
+		case old > 0: // they are not new, so nobody gives the others a mark
+			return nil
+		case resting == len(d.nodes):
 			return d.lookAt(ctx, true)
-		case len(d.nodes)-blank >= d.quorum: // what is not connected has not voted before either
+		case len(d.nodes)-resting >= d.quorum: // what is not connected has not voted before either
 			return nil
 		}
 		select {
@@ -242,10 +242,30 @@ func (d *Driver) begin(ctx context.Context) error {
 	}
 }
 
-// lookAt asks the nodes without a mark once more.
+// resting counts the nodes that rest, and those of them which have a mark of an earlier run.
+func (d *Driver) resting() (all, old int) {
+	for _, n := range d.nodes {
+		if n.driver() == nil {
+			continue
+		}
+		rested, marked := n.guard.standing()
+		if rested {
+			all++
+		}
+		if marked {
+			old++
+		}
+	}
+	return all, old
+}
+
+// lookAt asks the nodes that rest once more.
 func (d *Driver) lookAt(ctx context.Context, allNew bool) error {
 	for _, n := range d.nodes {
-		if n.driver() == nil || !n.guard.blank() {
+		if n.driver() == nil {
+			continue
+		}
+		if rested, _ := n.guard.standing(); !rested {
 			continue
 		}
 		if err := n.guard.look(ctx, allNew); err != nil && !errors.Is(err, errRests) && ctx.Err() == nil {

@@ -29,6 +29,13 @@ func TestGuard_LetsWaitingGoroutinesReadForTheConnection(t *testing.T) {
 	}
 }
 
+func threeNodes(t *testing.T, config map[string]string) (nodes []*servers.RedisNode) {
+	for range 3 {
+		nodes = append(nodes, servers.RedisServer(t, &servers.RedisOptions{Config: config}))
+	}
+	return nodes
+}
+
 // TestGuard_AfterARestart plays restarts of a majority, of which each node has the mark that it was given at first.
 func TestGuard_AfterARestart(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -42,10 +49,7 @@ func TestGuard_AfterARestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var nodes []*servers.RedisNode
-			for range 3 {
-				nodes = append(nodes, servers.RedisServer(t, &servers.RedisOptions{Config: test.config}))
-			}
+			nodes := threeNodes(t, test.config)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			a := openAt(ctx, t, addrs(nodes))
@@ -77,5 +81,31 @@ func TestGuard_AfterARestart(t *testing.T) {
 				t.Errorf("a try of a lock that is free: %v", err)
 			}
 		})
+	}
+}
+
+// All nodes rest, and two have no mark; but the third's says that those two have lost it, and with it who holds the lock.
+func TestGuard_NodesThatCameBackEmpty_AreNotNew_BesideOneWithASnapshot(t *testing.T) {
+	t.Parallel()
+	nodes := threeNodes(t, map[string]string{"save": "3600 1000000"})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	a := openAt(ctx, t, addrs(nodes))
+	defer a.Close()
+	if _, err := nodes[0].Do(ctx, "SAVE"); err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{fleet: &fleet{t: t, nodes: nodes}, name: "held"}
+	if _, err := a.Acquire(ctx, s.ask()); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		n.Kill()
+		n.Restart()
+	}
+	b := openAt(ctx, t, addrs(nodes))
+	defer b.Close()
+	if _, err := b.Acquire(ctx, s.try()); err == nil || !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("a try, when two nodes are empty and one has the mark of before: %v", err)
 	}
 }
