@@ -80,14 +80,17 @@ func (c *Client) joinAlone(ctx context.Context, w *waiter) (*Lease, error) {
 
 // ask is askAlone for who holds Client.mu, which ask gives up, and has seen that the client is open.
 func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
+	shared := !w.fresh // else nobody but w can wait as this owner, and each grant would look for others among all who wait
 	f := c.newFetch(w, try)
 	f.only, w.own = w, f
 	w.announce = c.announcement(ctx, w)
 	c.alone[w] = struct{}{}
 	c.background.Add(1)
 	w.ready = make(chan struct{})
-	w.lease.owner.waits.Add(1)
-	defer w.lease.owner.waits.Add(-1)
+	if shared {
+		w.lease.owner.waits.Add(1)
+		defer w.lease.owner.waits.Add(-1)
+	}
 	if !try {
 		c.suspects(w.lease.owner)
 	}

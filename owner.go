@@ -18,7 +18,7 @@ type owner struct {
 	mu    sync.Mutex // guards holds; a leaf: taken under Client.mu, and nothing is called under it
 	holds list       // not yet unlocked, ofOwner; of all clients
 
-	waits atomic.Int32 // how many goroutines stand in a line as this owner; of all clients
+	waits atomic.Int32 // how many goroutines wait as this owner, or 0 if there is one that nobody can have joined; of all clients
 	named bool
 }
 

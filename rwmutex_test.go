@@ -42,6 +42,30 @@ func TestRWMutex_ReadersShareAndAWriterExcludes(t *testing.T) {
 	})
 }
 
+// TestRWMutex_OnlyWhoMayHaveOthersBesideItself_IsLookedForAmongAllWhoWait: each grant would walk the whole crowd else.
+func TestRWMutex_OnlyWhoMayHaveOthersBesideItself_IsLookedForAmongAllWhoWait(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+		m, base := c.RWMutex("x", nil), mustLock(t, t.Context(), c, "base")
+		write := must(t)(m.Lock(t.Context()))
+		fresh := later(func() (*Lease, error) { return m.RLock(t.Context()) })
+		shared := later(func() (*Lease, error) { return m.RLock(base.Context(t.Context())) })
+		synctest.Wait()
+		counted := make(map[bool]int32)
+		c.lock()
+		for w := range c.alone {
+			counted[w.lease.owner == base.owner] += w.lease.owner.waits.Load()
+		}
+		c.unlock()
+		if counted[false] != 0 || counted[true] != 1 {
+			t.Errorf("waits that count: %d of a new owner and %d of one that others share, want 0 and 1", counted[false], counted[true])
+		}
+		mustUnlock(t, write)
+		mustUnlock(t, must(t)((<-fresh).lease, nil))
+		mustUnlock(t, must(t)((<-shared).lease, nil))
+		mustUnlock(t, base)
+	})
+}
+
 func TestRWMutex_OwnersReenterBothWays(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		m, other := c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
