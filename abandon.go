@@ -1,6 +1,10 @@
 package interlock
 
-import "github.com/interlock-go/interlock/driver"
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
 
 // Abandon ends this hold without giving the lock back: it is renewed no more, and the lock becomes free when its lease has run
 // out, as after a crash of this process. It is for work whose outcome is unknown, such as a transaction whose COMMIT was not
@@ -14,8 +18,8 @@ import "github.com/interlock-go/interlock/driver"
 //
 // On engines with leases the lock is free one lease (the longest that was asked for, as by Extend) after the last renewal, also
 // if the process ends or the client is closed meanwhile. Where a hold lasts as long as a session or a process, this client keeps
-// it for one lease from now, and then gives it back in the background; [Client.Close] gives it back at once, as the end of the
-// session would.
+// it for one lease from now, or for the rest of its MinHold if that is longer, and then gives it back in the background, also if
+// the client is closed meanwhile; the end of the process, or of the session, ends it at once.
 func (l *Lease) Abandon() error {
 	c := l.m.c
 	c.lock()
@@ -43,18 +47,63 @@ func (l *Lease) Abandon() error {
 
 // leave ends g in this process and lets it run out. The caller holds Client.mu.
 func (g *grant) leave() {
+	after := g.leftFor()
 	g.drop()
-	g.runOut()
+	g.runOut(after)
 	g.m.c.askFor(g.m) // those who wait here stand in the engine's line now
 }
 
-// runOut gives g back when its lease is over, also if a renewal was under way. On engines with leases that does nothing any
-// more but clear up, because it names this one hold. The caller holds Client.mu, and has dropped g.
-func (g *grant) runOut() {
-	c, r, lease := g.m.c, g.release(), max(g.asked, g.m.p.lease)
-	c.background.Go(func() { // ends soon after the lease, or with Close
-		if pause(c.base, lease) || c.traits.Ends != driver.Leases {
-			_, _ = c.settleNow(r)
+// leftFor is for how long g is kept when it is left to run out: for a lease, as after a crash, and for its rest. The caller
+// holds Client.mu.
+func (g *grant) leftFor() time.Duration { return max(g.asked, g.m.p.lease, g.rest()) }
+
+// runOut gives g back when that time is over, also if a renewal was under way. On engines with leases that does nothing any
+// more but clear up, because it names this one hold; on others Close hands it to what outlives it. The caller holds Client.mu,
+// and has dropped g.
+func (g *grant) runOut(after time.Duration) {
+	c := g.m.c
+	own := &reopening{g.release(), c.now().plus(after)}
+	if c.left == nil {
+		c.left = make(map[*reopening]struct{})
+	}
+	c.left[own] = struct{}{}
+	c.background.Go(func() { // ends soon after that time, or with Close
+		pause(c.base, after)
+		if c.takeLeft(own) {
+			_, _ = c.settleNow(own.r)
 		}
 	})
+}
+
+// takeLeft takes own over, to give it back. It reports false if Close has.
+func (c *Client) takeLeft(own *reopening) bool {
+	c.lock()
+	defer c.unlock()
+	_, here := c.left[own]
+	delete(c.left, own)
+	return here
+}
+
+// takeAllLeft is takeLeft for Close, of all that is left to run out, held or not. On engines with leases that does so by itself.
+// The caller holds Client.mu.
+func (c *Client) takeAllLeft() (all []reopening) {
+	left := c.left
+	c.left = nil
+	if c.traits.Ends == driver.Leases {
+		return nil
+	}
+	for own := range left {
+		all = append(all, *own)
+	}
+	for _, g := range c.grants {
+		for g != nil {
+			next := g.next
+			if g.phase == abandoned {
+				all = append(all, reopening{g.release(), c.now().plus(g.leftFor())})
+				c.dropGrant(g)
+			}
+			g = next
+		}
+	}
+	return all
 }

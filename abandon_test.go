@@ -138,17 +138,32 @@ func TestClose_OfAClientThatHasAbandoned_FreesNoLease(t *testing.T) {
 	})
 }
 
-func TestClose_OfAClientThatHasAbandoned_FreesWhatDoesNotEndByItself(t *testing.T) {
+func TestClose_OfAClientThatHasAbandoned_KeepsForALeaseWhatDoesNotEndByItself(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
 		c, other := mustNew(t, &forever{h}, nil), peer(t, h, nil)
 		if err := mustLock(t, t.Context(), c, "a").Abandon(); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
+		time.Sleep(12 * second)
+		start := time.Now()
+		if err := c.Close(); err != nil || time.Since(start) > second {
+			t.Errorf("Close: %v after %v", err, time.Since(start))
 		}
-		if got := heldFor(t, other); got > second {
-			t.Errorf("another got it after %v", got)
+		if got := heldFor(t, other); got < 17*second || got > 19*second {
+			t.Errorf("another got it after %v, want the rest of a lease", got)
+		}
+	})
+}
+
+func TestAbandon_WithinAMinHoldThatNoLeaseCovers_KeepsItToItsEnd(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		c, other := mustNew(t, &forever{h}, nil), peer(t, h, nil)
+		defer c.Close()
+		if err := must(t)(c.Mutex("a", &LockOptions{MinHold: time.Minute}).Lock(t.Context())).Abandon(); err != nil {
+			t.Fatal(err)
+		}
+		if got := heldFor(t, other); got < 59*second || got > 61*second {
+			t.Errorf("another got it after %v, want the MinHold", got)
 		}
 	})
 }

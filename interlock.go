@@ -39,9 +39,10 @@ type Client struct {
 	todo   afterwards // see after
 	closed bool
 	queues map[place]*queue
-	grants map[string]*grant    // by grant.chain, the first of each; all that the engine gave and that is not given back or lost
-	alone  map[*waiter]struct{} // who waits without standing in a queue
-	rests  map[*grant]*rest     // what is kept from others for a while, whether held or not; nil until there is any
+	grants map[string]*grant       // by grant.chain, the first of each; all that the engine gave and that is not given back or lost
+	alone  map[*waiter]struct{}    // who waits without standing in a queue
+	rests  map[*grant]*rest        // what is kept from others for a while, whether held or not; nil until there is any
+	left   map[*reopening]struct{} // what was left to run out, by those who will give it back; nil until there is any
 
 	unconfirmed []error       // what the engine has not confirmed since Close began
 	pending     int           // calls of Lease.Pending that are not over
@@ -143,9 +144,10 @@ func (c *Client) spawn(f func()) bool {
 // ErrReleased), and no goroutine is left. It waits for the engine's confirmations at most Options.CloseTimeout and returns nil,
 // or what could not be confirmed by then: that ends with its lease. A second Close does nothing.
 //
-// What has a [LockOptions] MinHold that is not over stays closed for the rest. Where the engine cannot do that by itself,
-// one goroutine and the engine's connections outlive Close until then. Where a COMMIT is under way (see [Lease.Pending]) Close
-// waits for its end, for half of CloseTimeout; after that the lock is not released either but runs out.
+// What has a [LockOptions] MinHold that is not over stays closed for the rest, and what was abandoned ([Lease.Abandon]) for its
+// lease. Where the engine cannot do that by itself, one goroutine and the engine's connections outlive Close until then. Where a
+// COMMIT is under way (see [Lease.Pending]) Close waits for its end, for half of CloseTimeout; after that the lock is not released
+// either but runs out.
 func (c *Client) Close() error {
 	c.lock()
 	if c.closed {
@@ -171,7 +173,7 @@ func (c *Client) Close() error {
 	c.unlock()
 	switch {
 	case len(later) > 0:
-		go c.outlive(later) // ends when the last MinHold is over
+		go c.outlive(later) // ends when the last of them is over
 	case c.owned:
 		err = errors.Join(err, c.d.Close())
 	}
@@ -194,7 +196,7 @@ func (c *Client) dropAll() []*driver.Release {
 	var releases []*driver.Release
 	for len(c.grants) > 0 { // dropping takes them out
 		for _, g := range c.grants {
-			if g.phase != abandoned || c.traits.Ends != driver.Leases {
+			if g.phase != abandoned { // else the engine's lease ends it
 				r := g.release()
 				r.Keep = g.keep()
 				releases = append(releases, r)

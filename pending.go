@@ -1,10 +1,6 @@
 package interlock
 
-import (
-	"time"
-
-	"github.com/interlock-go/interlock/driver"
-)
+import "time"
 
 // Pending says that something is under way under this hold which nobody can stop and whose outcome is not known yet, such as
 // the COMMIT of a transaction: until over is called, only the holder gives the lock back before its time. Whatever else would do
@@ -75,30 +71,25 @@ func (c *Client) awaitPending(most time.Duration) {
 	c.lock()
 }
 
-// leavePending makes Close leave to run out what is pending still. Where nothing runs out by itself the grant is kept closed for a
-// lease, by what outlives Close. The caller holds Client.mu.
+// leavePending makes Close leave to run out what is pending still. Where nothing runs out by itself, what outlives Close keeps it
+// for a lease. The caller holds Client.mu.
 func (c *Client) leavePending() {
 	if c.pending == 0 {
 		return
 	}
-	now := c.now()
 	for _, g := range c.grants {
 		for ; g != nil; g = g.next {
 			if g.isPending() {
-				g.leaveAtClose(now)
+				g.leaveAtClose()
 			}
 		}
 	}
 }
 
 // leaveAtClose is leavePending for one grant.
-func (g *grant) leaveAtClose(now instant) {
+func (g *grant) leaveAtClose() {
 	c := g.m.c
-	if c.traits.Ends == driver.Leases {
-		g.phase = abandoned
-	} else {
-		g.close(now.plus(max(g.asked, g.m.p.lease)))
-	}
+	g.phase = abandoned
 	c.after(func() {
 		c.opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
 			"lock", g.m.key.Name, "engine", c.traits.Engine, "token", g.token)

@@ -47,6 +47,36 @@ func TestPending_AtTheEndOfMaxHold_TheLockRunsOutInsteadOfBeingGivenBack(t *test
 	})
 }
 
+func TestPending_AtTheEndOfMaxHoldWithinAMinHold_TheLockRunsOut(t *testing.T) {
+	onEach(t, func(t *testing.T, c, other *Client) {
+		l := must(t)(c.Mutex("a", &LockOptions{MaxHold: time.Minute, MinHold: 65 * second}).Lock(t.Context()))
+		defer pend(t, l)()
+		<-l.Lost()
+		if got := heldFor(t, other); got < 15*second || got > 31*second {
+			t.Errorf("another got it %v after the end, want the rest of a lease", got)
+		}
+	})
+}
+
+func TestClose_AfterTheEndOfMaxHold_LeavesWhatIsPendingToRunOut(t *testing.T) {
+	for name, others := range map[string]int{"alone": 0, "beside another hold": 1} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, c, other *Client) {
+				l := must(t)(c.Mutex("a", &LockOptions{MaxHold: time.Minute}).Lock(t.Context()))
+				for range others {
+					mustLock(t, l.Context(t.Context()), c, "a")
+				}
+				defer pend(t, l)()
+				<-l.Lost()
+				go c.Close() // ends long before the lock does
+				if got := heldFor(t, other); got < 15*second || got > 35*second {
+					t.Errorf("another got it %v after the end, want the rest of a lease", got)
+				}
+			})
+		})
+	}
+}
+
 func TestPending_AtTheEndOfTrust_NothingIsGivenBack(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), c, "a")

@@ -131,16 +131,16 @@ func (l *Lease) forgo() {
 	}
 }
 
-// reopening is a release that is to be sent when its rest is over.
+// reopening is a release that is to be sent when its rest, or the time for which it was left to run out, is over.
 type reopening struct {
 	r  *driver.Release
 	at instant
 }
 
-// takeLater ends, for Close, every hold that this process has to keep for a rest, and returns what is to be released when
-// that is over. The caller holds Client.mu.
+// takeLater ends, for Close, every hold that this process has to keep for a rest or is to leave to run out, and returns what is
+// to be released when that is over. The caller holds Client.mu.
 func (c *Client) takeLater() []reopening {
-	var all []reopening
+	all := c.takeAllLeft()
 	for g, r := range c.rests {
 		if c.traits.Ends == driver.Leases || g.rest() == 0 {
 			continue
@@ -164,7 +164,7 @@ func (c *Client) outlive(all []reopening) {
 		return
 	}
 	if err := c.d.Close(); err != nil {
-		c.opts.Logger.Warn("interlock: close after MinHold", "engine", c.traits.Engine, "err", err)
+		c.opts.Logger.Warn("interlock: close after what outlived Close", "engine", c.traits.Engine, "err", err)
 	}
 }
 
@@ -180,7 +180,7 @@ func (c *Client) releaseLate(ctx context.Context, r *driver.Release) {
 			return
 		}
 		if !pause(patient, wait) {
-			c.opts.Logger.Warn("interlock: release after MinHold", "lock", r.Name, "engine", c.traits.Engine, "err", err)
+			c.opts.Logger.Warn("interlock: release after Close", "lock", r.Name, "engine", c.traits.Engine, "err", err)
 			return
 		}
 	}

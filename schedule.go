@@ -245,7 +245,7 @@ func (c *Client) expire(g *grant, now instant) {
 			l.lose(driver.LostExpired, nil)
 		}
 	}
-	if g.holds.first == nil && !g.between && !g.stay() {
+	if g.holds.first == nil && !g.between && (g.phase == abandoned || !g.stay()) {
 		c.end(g, driver.LostExpired)
 	}
 }
@@ -276,9 +276,10 @@ func (c *Client) end(g *grant, reason LostReason) {
 	}
 	give, left := g.release(), g.phase == abandoned || g.isPending()
 	give.Keep = g.keep()
+	after := g.leftFor()
 	c.lose(g, reason, nil)
 	if left {
-		g.runOut()
+		g.runOut(after)
 		return
 	}
 	c.background.Add(1)
