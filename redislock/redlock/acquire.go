@@ -207,8 +207,9 @@ func (c *claim) take() (driver.Grant, error) {
 	if c.ending != nil {
 		return driver.Grant{}, c.gone()
 	}
-	if why := c.rd.tally(time.Now()).gone; why != nil && c.rd.count(granted) < c.d.quorum {
-		return driver.Grant{}, why
+	if c.rd.count(granted) < c.d.quorum {
+		t := c.rd.tally(time.Now())
+		return driver.Grant{}, c.overruled(&t)
 	}
 	c.held = true
 	return c.answer, nil
@@ -241,6 +242,14 @@ func (c *claim) again(ctx context.Context, r *driver.Request) (driver.Grant, err
 
 func (c *claim) gone() error {
 	return fmt.Errorf("%s %q: this request was released or undone: %w", c.r.Kind, c.r.Name, driver.ErrLost)
+}
+
+// overruled is the error of a request that so many nodes have ended that what is left is no majority.
+func (c *claim) overruled(t *tally) error {
+	if t.gone != nil {
+		return t.gone
+	}
+	return fmt.Errorf("%s %q: too many nodes have ended this request: %w", c.r.Kind, c.r.Name, driver.ErrLost)
 }
 
 // run waits until the round has a majority, or cannot have one.

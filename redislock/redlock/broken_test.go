@@ -15,6 +15,7 @@ func TestBroken(t *testing.T) {
 		"a hold is lost when a majority was broken, and its votes are given up":        brokenByNodes,
 		"also by votes that were won before the wait was resumed":                      brokenAfterAResume,
 		"a hold that is broken before Acquire returns is refused":                      brokenBeforeItIsHeld,
+		"a Break that is read before the answer ends the wait":                         brokenBeforeTheAnswer,
 		"Break ends votes that came, or were confirmed, after it had looked":           brokenByASecondLook,
 		"a round that has its votes ends when the driver is closed, and does not spin": closedWithAMajority,
 	} {
@@ -116,6 +117,30 @@ func brokenBeforeItIsHeld(s *stage) {
 	s.votes(d, r, 2)
 	_, err = c.take()
 	var why *driver.LostError
+	s.must(errors.As(err, &why) && why.Reason == driver.LostBroken, "a hold of which two votes are left: %v", err)
+	s.must(len(lost) == 0, "of what was never held the loss is told")
+	rd.abandon(s.within(patience))
+}
+
+func brokenBeforeTheAnswer(s *stage) {
+	d := s.open()
+	r, lost := s.askTold()
+	s.stop(0, 1, 2, 3, 4) // so no answer is there yet
+	c, _, err := d.enter(r)
+	s.must(err == nil, "%v", err)
+	rd, err := c.next(0, true)
+	s.must(err == nil, "%v", err)
+	for i := range 3 {
+		rd.lost(i, driver.LostBroken, nil)
+	}
+	for _, n := range s.nodes {
+		n.Cont()
+	}
+	s.votes(d, r, 2)
+	var why *driver.LostError
+	err = rd.run(s.within(patience))
+	s.must(errors.As(err, &why) && why.Reason == driver.LostBroken, "a wait of which two votes are left: %v", err)
+	_, err = c.take()
 	s.must(errors.As(err, &why) && why.Reason == driver.LostBroken, "a hold of which two votes are left: %v", err)
 	s.must(len(lost) == 0, "of what was never held the loss is told")
 	rd.abandon(s.within(patience))

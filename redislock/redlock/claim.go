@@ -168,7 +168,10 @@ func (rd *round) answered(i int, g driver.Grant, err error) {
 	defer rd.c.mu.Unlock()
 	v := &rd.votes[i]
 	untouched := v.state == asked && !v.before && unsent(err)
-	v.grant, v.err = g, err
+	v.grant = g
+	if err != nil || !v.broken { // else why it ended is known already
+		v.err = err
+	}
 	v.state, v.held = stateOf(err)
 	if untouched {
 		v.state = absent

@@ -23,7 +23,7 @@ type tally struct {
 	expired  bool  // a vote is over that was not used
 	silent   bool  // nodes that have not answered in time count as failed
 	definite error // a node will never grant this
-	gone     error // of a node that knows that the request is over
+	gone     error // why, of a node that knows that the request is over; nil if none has said it
 }
 
 // count counts the votes. The caller holds claim.mu.
@@ -65,7 +65,9 @@ func (rd *round) tally(now time.Time) (t tally) {
 			}
 		case ended:
 			t.ended++
-			t.gone = v.err
+			if v.err != nil {
+				t.gone = v.err
+			}
 		case absent:
 			t.failed++
 		case yielded:
@@ -101,7 +103,7 @@ func (rd *round) judge(now time.Time) (time.Duration, error) {
 		}
 		return 0, errMajority
 	case t.ended > spare:
-		return 0, t.gone
+		return 0, c.overruled(&t)
 	case t.expired:
 		return 0, errSlow
 	case t.failed+t.ended > spare && !c.r.Try:
