@@ -23,6 +23,8 @@ func TestScripts_OfConditions_InStatesThatAreHardToReach(t *testing.T) {
 		{"a signal outlives a lease and who died with it", checkSignalOutlivesHold},
 		{"a signal whose receiver hears nothing goes on to who waits for the next", checkSignalUnheard},
 		{"a request that is over takes no signal along", checkSignalBesideATombstone},
+		{"who is woken by its own heartbeat waits once", checkWokenByItsHeartbeat},
+		{"a signal that comes in the instant of an undo goes on", checkWokenByItsUndo},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t, server, scriptsAsTheyAre())
@@ -152,4 +154,27 @@ func checkSignalBesideATombstone(s *stage) {
 		s.acquire(ask{id: "b"})
 		s.release("b")
 	}
+}
+
+// diesSignalled has the first of those who wait die with its signal, which nobody has seen yet: it will go on to b.
+func (s *stage) diesSignalled() {
+	s.parks(ask{id: "a", place: 150 * time.Millisecond, claim: 50 * time.Millisecond})
+	s.parks(ask{id: "b"})
+	s.parks(ask{id: "c"})
+	s.want("a signal", s.signal("s"), "ok")
+	s.acquire(ask{id: "w"})
+	s.want("the lock", s.show(), "a < w")
+	s.pass(200 * time.Millisecond)
+}
+
+func checkWokenByItsHeartbeat(s *stage) {
+	s.diesSignalled()
+	s.want("the heartbeat of who is signalled by it", s.waits("before-b", ask{id: "b"}, true), "Q")
+	s.want("the lock", s.show(), "w < b")
+}
+
+func checkWokenByItsUndo(s *stage) {
+	s.diesSignalled()
+	s.want("the undo of who is signalled by it", s.undo("b"), "ok")
+	s.want("the lock", s.show(), "w < c")
 }

@@ -23,6 +23,8 @@ func TestScripts_InStatesThatAreHardToReach(t *testing.T) {
 		{"every key ends by itself but the floor", checkKeysEnd},
 		{"gaps in the queue leave no lock behind", checkGaps},
 		{"who heard no push does not push an upgrade out of the queue", checkTakenPlace},
+		{"who lets all pushes pass goes to the end, once", checkSlow},
+		{"who gives up when its push has lapsed leaves nothing", checkUndoOfALapsedPush},
 		{"an upgrade that lost its read is told that it is stuck", checkStuckWaiter},
 		{"a requeue goes behind everybody, and happens once", checkRequeue},
 		{"a hold kept after its release keeps others out and answers to nobody", checkKept},
@@ -203,6 +205,32 @@ func checkTakenPlace(s *stage) {
 	s.pushes()
 	s.release("r")
 	s.want("pushed", s.pushes(), "G u, G x")
+}
+
+func checkSlow(s *stage) {
+	x := ask{id: "x", claim: 50 * time.Millisecond}
+	s.acquire(ask{id: "h"})
+	s.acquire(x)
+	s.acquire(ask{id: "y"})
+	s.release("h")
+	for range 2 {
+		s.pass(60 * time.Millisecond)
+		s.acquire(ask{id: "y"})
+	}
+	s.want("pushed", s.pushes(), "G x, G x, G x")
+	s.pass(60 * time.Millisecond)
+	s.acquire(x)
+	s.want("the lock", s.show(), "y < x")
+}
+
+func checkUndoOfALapsedPush(s *stage) {
+	s.acquire(ask{id: "h"})
+	s.acquire(ask{id: "x", claim: 50 * time.Millisecond})
+	s.release("h")
+	s.want("pushed", s.pushes(), "G x")
+	s.pass(60 * time.Millisecond)
+	s.want("undo", s.undo("x"), "ok")
+	s.want("the lock", s.show(), "<")
 }
 
 func checkStuckWaiter(s *stage) {

@@ -164,6 +164,10 @@ end
 
 -- placeOf returns the number of the waiter with that ID, or nil.
 local function placeOf(id)
+	local n = dirty['w:' .. id] -- of this run: its push was too long unclaimed, or a signal has gone on to it
+	if n ~= nil then
+		return n or nil
+	end
 	return form == 'hash' and tonumber(call('HGET', KEYS[1], 'w:' .. id) or nil) or nil
 end
 
