@@ -38,7 +38,7 @@ func (s *session) beat(ctx context.Context) {
 			return
 		}
 		err := p.ping(ctx, min(p.limit, time.Until(s.end())))
-		p.learn(err, time.Since(sent))
+		pause := p.learn(err, time.Since(sent))
 		switch {
 		case err == nil:
 			s.confirm(sent)
@@ -48,8 +48,7 @@ func (s *session) beat(ctx context.Context) {
 			s.lose(rpctypes.ErrLeaseNotFound)
 			return
 		default:
-			// A server that refuses at once is not asked without a pause.
-			next = time.Now().Add(min(s.timeout/(4*tries), longestPause/4))
+			next = time.Now().Add(pause)
 			if end := s.end(); next.After(end) {
 				next = end
 			}
@@ -57,15 +56,20 @@ func (s *session) beat(ctx context.Context) {
 	}
 }
 
-// learn takes in how long an answer took, or that it did not come.
-func (p *pacemaker) learn(err error, took time.Duration) {
+// learn takes in how long an answer took, or that it did not come. It returns how long to wait after one that is none: a server
+// that refuses at once is not asked without a pause, but one that did not answer has had its time, and with a pause as well
+// hardly any of the timeout would be left for a third try.
+func (p *pacemaker) learn(err error, took time.Duration) (pause time.Duration) {
 	switch {
 	case err == nil:
 		p.limit = 2 * took
-	case took >= p.limit: // and not one that was refused
+	case took >= p.limit:
 		p.limit *= 2
+	default:
+		pause = min(p.s.timeout/(4*tries), longestPause/4)
 	}
 	p.limit = min(max(p.limit, p.s.timeout/tries), p.s.timeout/2)
+	return pause
 }
 
 // pause lets d go by, unless ctx or the session ends before.

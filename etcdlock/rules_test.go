@@ -142,6 +142,25 @@ func TestPacemaker_WaitsForAnAnswerAsLongAsAnswersTake(t *testing.T) {
 	}
 }
 
+// Two members may hang, so the third try must have as long as the first.
+func TestPacemaker_WhenNobodyAnswers_TriesThreeTimes(t *testing.T) {
+	t.Parallel()
+	const timeout = 6 * time.Second
+	p := &pacemaker{s: &session{timeout: timeout}, limit: timeout / tries}
+	none := errors.New("no answer")
+	since := timeout / beats
+	for range 2 {
+		took := p.limit
+		since += took + p.learn(none, took)
+	}
+	if left := timeout - since; left < timeout/tries {
+		t.Errorf("the third try has %v of %v", left, timeout)
+	}
+	if p.learn(none, 0) == 0 {
+		t.Error("a server that refuses at once is asked again without a pause")
+	}
+}
+
 // A release wakes one waiter, whatever their number, and lets them in in turn. All are of one process, which has one
 // session: they exclude each other all the same.
 func TestHundredWaiters_OneWakeUpForEachRelease(t *testing.T) {
