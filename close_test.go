@@ -280,20 +280,23 @@ func (mute) LatchCount(ctx context.Context, _ driver.Key) (int64, error) {
 	return 0, ctx.Err()
 }
 
+// questions are calls that the engine is asked by once.
+var questions = map[string]func(ctx context.Context, c *Client) error{
+	"Look":   func(ctx context.Context, c *Client) error { _, err := c.Look(ctx, KindMutex, "a"); return err },
+	"Leader": func(ctx context.Context, c *Client) error { _, err := c.Election("a", nil).Leader(ctx); return err },
+	"Count":  func(ctx context.Context, c *Client) error { _, err := c.Latch("a").Count(ctx); return err },
+	"Wait":   func(ctx context.Context, c *Client) error { return c.Latch("a").Wait(ctx) },
+	"Break":  func(ctx context.Context, c *Client) error { return c.Break(ctx, KindMutex, "a", 1) },
+	"Locks": func(ctx context.Context, c *Client) (last error) {
+		for _, err := range c.Locks(ctx, "") {
+			last = err
+		}
+		return last
+	},
+}
+
 func TestClose_EndsQuestionsThatAreNotAnswered(t *testing.T) {
-	for name, ask := range map[string]func(ctx context.Context, c *Client) error{
-		"Look":   func(ctx context.Context, c *Client) error { _, err := c.Look(ctx, KindMutex, "a"); return err },
-		"Leader": func(ctx context.Context, c *Client) error { _, err := c.Election("a", nil).Leader(ctx); return err },
-		"Count":  func(ctx context.Context, c *Client) error { _, err := c.Latch("a").Count(ctx); return err },
-		"Wait":   func(ctx context.Context, c *Client) error { return c.Latch("a").Wait(ctx) },
-		"Break":  func(ctx context.Context, c *Client) error { return c.Break(ctx, KindMutex, "a", 1) },
-		"Locks": func(ctx context.Context, c *Client) (last error) {
-			for _, err := range c.Locks(ctx, "") {
-				last = err
-			}
-			return last
-		},
-	} {
+	for name, ask := range questions {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
 				c := mustNew(t, mute{h}, nil)

@@ -33,7 +33,9 @@ func (c *Cond) begin(ctx context.Context, l *Lease) (*condWait, error) {
 			return w, err
 		}
 		bounded, cancel := context.WithCancel(ctx)
-		over := pause(l.Context(bounded), rest) // or l has ended, which prepare sees
+		forget := context.AfterFunc(c.m.c.asks, cancel)
+		over := pause(l.Context(bounded), rest) // or l has ended, or the client, which prepare sees
+		forget()
 		cancel()
 		if !over && ctx.Err() != nil {
 			return nil, errors.Join(ctx.Err(), l.Unlock(ctx))

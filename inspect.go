@@ -73,10 +73,10 @@ func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64
 
 // asking asks the engine something once. Close ends that, and then it is ErrClosed.
 func (c *Client) asking(ctx context.Context, ask func(ctx context.Context) error) error {
-	bounded := call{user: ctx, base: c.base}
+	bounded := call{user: ctx, base: c.asks}
 	defer bounded.end()
 	err := ask(&bounded)
-	if err != nil && c.base.Err() != nil && ctx.Err() == nil {
+	if err != nil && c.asks.Err() != nil && ctx.Err() == nil {
 		return ErrClosed
 	}
 	return err

@@ -29,8 +29,10 @@ type Client struct {
 	lastID   atomic.Uint64
 	watching bool // the engine's holds have a trust window, so suspensions matter
 
-	base       context.Context //nolint:containedctx // ended when Close begins: waits and renewals end with it
+	base       context.Context //nolint:containedctx // ended by Close once nothing is pending: renewals end with it
 	stop       context.CancelFunc
+	asks       context.Context //nolint:containedctx // ended when Close begins: waits and questions end with it
+	stopAsking context.CancelFunc
 	hard       context.Context //nolint:containedctx // ended when Close gives up: releases end with it
 	stopHard   context.CancelFunc
 	background sync.WaitGroup // every goroutine of the client
@@ -108,7 +110,8 @@ func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client
 		}
 		c.renewer = renewer
 	}
-	c.base, c.stop = context.WithCancel(context.Background())     //nolint:forbidigo // lives as long as the client
+	c.base, c.stop = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
+	c.asks, c.stopAsking = context.WithCancel(c.base)
 	c.hard, c.stopHard = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client
 	c.background.Go(c.watch)
 	return c, nil
@@ -158,6 +161,7 @@ func (c *Client) Close() error {
 	defer timer.Stop()
 	c.closed = true
 	c.endWaits()
+	c.stopAsking()
 	c.awaitPending(c.opts.CloseTimeout / 2)
 	c.leavePending()
 	later := c.takeLater()

@@ -104,7 +104,7 @@ func (l *Latch) Wait(ctx context.Context) error {
 		return err
 	}
 	c := l.c
-	bounded := call{user: ctx, base: c.base}
+	bounded := call{user: ctx, base: c.asks}
 	defer bounded.end()
 	changes := c.watchFor(&bounded, l.key)
 	defer changes.stop()
@@ -146,13 +146,13 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 	}
 	end := time.Now().Add(c.opts.Lease)
 	for wait := settleFirst; ; wait = min(2*wait, settleMost) {
-		attempt := call{user: ctx, base: c.base, until: time.Now().Add(settleAttempt)}
+		attempt := call{user: ctx, base: c.asks, until: time.Now().Add(settleAttempt)}
 		err := ask(&attempt)
 		attempt.end()
 		switch {
 		case err == nil:
 			return nil
-		case c.base.Err() != nil && ctx.Err() == nil:
+		case c.asks.Err() != nil && ctx.Err() == nil:
 			return wrap(op, key, ErrClosed)
 		case ctx.Err() != nil:
 			return unavailable(op, key, errors.Join(ctx.Err(), err))
@@ -161,7 +161,7 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 		case !time.Now().Before(end):
 			return unavailable(op, key, err)
 		}
-		pausing := call{user: ctx, base: c.base}
+		pausing := call{user: ctx, base: c.asks}
 		pause(&pausing, wait) // if it ends early, the next attempt does too, and says why
 		pausing.end()
 	}

@@ -72,7 +72,7 @@ func (b *bundle) take(ctx context.Context) ([]*Lease, error) {
 	defer c.background.Done()
 	c.unlock()
 	b.prepare()
-	bounded := call{user: ctx, base: c.base}
+	bounded := call{user: ctx, base: c.asks}
 	b.o.waits.Add(1) // so that nobody takes it for stuck meanwhile
 	answers, err := c.multi.AcquireAll(&bounded, b.requests)
 	b.o.waits.Add(-1)

@@ -29,14 +29,14 @@ const (
 // be reached it yields the *UnavailableError once and goes on: the leader is unknown until the next pair without an error.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		bounded := call{user: ctx, base: e.c.base}
+		bounded := call{user: ctx, base: e.c.asks}
 		defer bounded.end()
 		o := observation{e: e, changes: e.c.watchFor(&bounded, e.key)}
 		defer o.changes.stop()
 		for more := true; more; {
 			more = o.look(ctx, &bounded, yield) && o.changes.next(&bounded)
 		}
-		if e.c.base.Err() != nil && ctx.Err() == nil && !o.closed {
+		if e.c.asks.Err() != nil && ctx.Err() == nil && !o.closed {
 			yield(Leader{}, wrap("observe", e.key, ErrClosed))
 		}
 	}

@@ -1,7 +1,9 @@
 package interlock
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,6 +160,45 @@ func TestClose_WaitsForWhatIsPending_AndLetsNothingNewBegin(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestClose_WhileSomethingIsPending_EndsWaitsAndQuestionsAtOnce(t *testing.T) {
+	calls := maps.Clone(questions)
+	calls["Observe"] = func(ctx context.Context, c *Client) (last error) {
+		for _, err := range c.Election("e", nil).Observe(ctx) {
+			last = err
+		}
+		return last
+	}
+	for name, held := range map[string]time.Duration{"Cond.Wait": 0, "Cond.Wait within a MinHold": time.Minute} {
+		calls[name] = func(ctx context.Context, c *Client) error {
+			l, err := c.Mutex("a", &LockOptions{MinHold: held}).Lock(ctx)
+			if err == nil {
+				_, err = condOf(c).Wait(ctx, l)
+			}
+			return err
+		}
+	}
+	for name, ask := range calls {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+				c, said, closed := mustNew(t, mute{h}, nil), make(chan error, 1), make(chan error, 1)
+				over := pend(t, mustLock(t, t.Context(), c, "pending"))
+				go func() { said <- ask(t.Context(), c) }()
+				stillWaits(t, said, "before Close")
+				start := time.Now()
+				go func() { closed <- c.Close() }() // ends with over
+				wantErr(t, "during Close", <-said, ErrClosed)
+				if got := time.Since(start); got != 0 {
+					t.Errorf("it said so after %v", got)
+				}
+				over()
+				if err := <-closed; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 func TestClose_WhileSomethingStaysPending_LeavesTheLockToRunOut(t *testing.T) {
