@@ -213,7 +213,7 @@ func (l *Lease) giveLeft(ctx context.Context, left *word) error {
 	if left == nil {
 		return nil
 	}
-	err := left.await(ctx)
+	err := left.await(ctx, unlockGrace)
 	var lost *LostError
 	if !errors.As(err, &lost) {
 		return err

@@ -46,12 +46,22 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	word := l.giveUp(now)
 	c.unlock()
 	l.owner.remove(l)
-	err := word.await(ctx)
-	if !read.given() {
-		err = errors.Join(err, read.await(ctx))
-	}
+	err := awaitBoth(ctx, word, read)
 	l.tellReleased(err)
 	return err
+}
+
+// awaitBoth awaits the words on the write of an upgraded hold and on its read, which is given if there is none, within one grace.
+func awaitBoth(ctx context.Context, write, read word) error {
+	if read.given() {
+		return write.await(ctx, unlockGrace)
+	}
+	start, grace, ended := time.Now(), unlockGrace, ctx.Err() != nil
+	err := write.await(ctx, grace)
+	if ended { // else the grace has not begun before
+		grace -= time.Since(start)
+	}
+	return errors.Join(err, read.await(ctx, grace))
 }
 
 // word is what the engine will say on a release. The zero word has been given: there is nothing to say.
@@ -180,10 +190,10 @@ func (w word) here() error {
 }
 
 // there gives the hold back over a network: once in the caller's goroutine, and if there is no word by the end of ctx, or
-// none at all, in the background until it is known.
-func (w word) there(ctx context.Context) error {
+// none at all, in the background until it is known. If ctx has ended before, it is waited for that grace.
+func (w word) there(ctx context.Context, grace time.Duration) error {
 	l, c := w.l, w.l.m.c
-	r, attempts, grace := w.release(), 0, unlockGrace
+	r, attempts := w.release(), 0
 	if ctx.Err() == nil {
 		bounded := call{user: ctx, base: c.hard, until: time.Now().Add(settleAttempt)}
 		err := c.d.Release(&bounded, r)
@@ -203,15 +213,15 @@ func (w word) there(ctx context.Context) error {
 	return l.await(ctx, said, grace)
 }
 
-// await asks the engine and waits for its word as long as ctx allows, and a moment longer.
-func (w word) await(ctx context.Context) error {
+// await asks the engine and waits for its word as long as ctx allows, or for the grace if ctx has ended before.
+func (w word) await(ctx context.Context, grace time.Duration) error {
 	switch {
 	case w.given():
 		return nil
 	case w.l.m.c.traits.Local:
 		return w.here()
 	default:
-		return w.there(ctx)
+		return w.there(ctx, grace)
 	}
 }
 

@@ -62,6 +62,28 @@ func TestUpgraded_IsLostAsAWhole(t *testing.T) {
 	}
 }
 
+func TestUpgraded_UnlockOnAHungEngine_ReturnsSoonAfterTheEndOfItsContext(t *testing.T) {
+	for name, after := range map[string]time.Duration{"that ended before": 0, "that ends meanwhile": second} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+				up := must(t)(c.RWMutex("x", nil).ULock(t.Context()))
+				if err := up.Upgrade(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				on(h, &h.release, func(ctx context.Context, _ *driver.Release) error { <-ctx.Done(); return ctx.Err() })
+				defer on(h, &h.release, h.Driver.Release)
+				ctx, cancel := context.WithTimeout(t.Context(), after)
+				defer cancel()
+				start := time.Now()
+				wantErr(t, "Unlock", up.Unlock(ctx), ErrUnavailable)
+				if late := time.Since(start) - after; late > 50*time.Millisecond {
+					t.Errorf("returned %v after the end of its context", late)
+				}
+			})
+		})
+	}
+}
+
 func TestUpgraded_WithAnEndOfItsOwn_EndsAsAWhole(t *testing.T) {
 	for name, o := range map[string]*LockOptions{
 		"NoRenew": {Lease: time.Minute, NoRenew: true},

@@ -106,7 +106,7 @@ func (w *waiter) decline() {
 	}
 	l.forgo()
 	if word := l.giveUp(w.lease.m.c.now()); !word.given() {
-		go func() { _ = word.await(l.m.c.hard) }() // counted as background by giveUp
+		go func() { _ = word.await(l.m.c.hard, unlockGrace) }() // counted as background by giveUp
 	}
 }
 
