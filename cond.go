@@ -46,8 +46,9 @@ func (c *Client) Cond(m *Mutex) *Cond {
 // is ErrNotHeld; both change nothing. After every other error nothing is held.
 //
 // A MinHold is kept: Wait goes on holding l until it is over, renewed as before, and gives it up and begins to wait then. So
-// who wants to say that something has changed, under the mutex, still comes after that. A hold beside which another was
-// abandoned cannot be given up, because the lock is to run out by itself: that is ErrNested too; see [Lease.Abandon].
+// who wants to say that something has changed, under the mutex, still comes after that. The LossDelay of a hold that the caller had
+// beside l and has lost is kept in the same way. A hold beside which another was abandoned cannot be given up, because the lock is
+// to run out by itself: that is ErrNested too; see [Lease.Abandon].
 //
 // ctx bounds all of this. When it ends, the error matches its error, and a signal that had come goes on to the next who
 // waits. Wait survives broken connections; if the engine has lost its place, it goes on as though a signal had come. It

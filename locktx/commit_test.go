@@ -142,6 +142,55 @@ func TestRun_WhoseCommitHangs_AndWhoseContextNeverEnds_WaitsForALease(t *testing
 	}
 }
 
+func TestTx_WithSeveralLocks_WaitsForItsCommitAsLongAsTheFirstOfThemLasts(t *testing.T) {
+	for name, test := range map[string]struct {
+		leases []time.Duration
+		want   time.Duration
+	}{
+		"the shorter first": {[]time.Duration{10 * time.Second, 10 * time.Minute}, 9 * time.Second},
+		"the longer first":  {[]time.Duration{10 * time.Minute, 10 * time.Second}, 9 * time.Second},
+		"a very short one":  {[]time.Duration{time.Second, time.Minute}, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			staged(t, func(t *testing.T, s *stage) {
+				tx, err := Begin(context.Background(), s.db, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, lease := range test.leases {
+					l, err := s.locks.Mutex(fmt.Sprint(i), &interlock.LockOptions{Lease: lease}).Lock(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					tx.Hold(l)
+				}
+				proceed := make(chan struct{})
+				defer close(proceed)
+				s.f.commit = func() error { <-proceed; return nil }
+				start := time.Now()
+				if err := tx.Commit(); OutcomeOf(err) != Unknown {
+					t.Errorf("got %v", err)
+				}
+				if got := time.Since(start); got < test.want || got > test.want+time.Second {
+					t.Errorf("it returned after %v, want %v", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestAwait_OfAnAnswerThatComesTogetherWithTheEnd_TakesTheAnswer(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 { // a select would take either
+		said := make(chan answer, 1)
+		said <- answer{Committed, nil}
+		if a, came := await(said, ended.Done(), nil); !came || a.outcome != Committed {
+			t.Fatalf("got %v, %v", a, came)
+		}
+	}
+}
+
 func TestTx_WithoutALock_WaitsForItsCommitAsLongAsItTakes(t *testing.T) {
 	staged(t, func(t *testing.T, s *stage) {
 		s.f.commit = func() error { time.Sleep(time.Hour); return nil } // virtual

@@ -22,8 +22,8 @@ const probeTime = time.Second
 // after Rollback, returns sql.ErrTxDone.
 //
 // The database is waited for until a moment after that context ends. Where locks are bound to the transaction, it is not waited
-// for longer than they would last without another renewal, or five seconds if that is more: nobody is kept waiting for a database
-// that hangs. The outcome is Unknown then, and the locks run out. For COMMITs that may take longer than a lease, take the locks with
+// for longer than the first of them would last without another renewal, or five seconds if that is more: nobody is kept waiting
+// for a database that hangs. The outcome is Unknown then, and the locks run out. For COMMITs that may take longer than a lease, take the locks with
 // a longer one. While the COMMIT is under way, neither the end of MaxHold nor Client.Close gives the locks back
 // ([interlock.Lease.Pending]).
 //
@@ -58,8 +58,10 @@ func (t *Tx) embark() (limit time.Duration, over func(), why error) {
 	if t.ctx.Err() != nil {
 		return 0, over, whyEnded(t.ctx)
 	}
-	for _, l := range holds {
-		limit = max(limit, patience, lasts(l))
+	for i, l := range holds {
+		if left := max(patience, lasts(l)); i == 0 || left < limit { // whoever waits for one of them waits that long
+			limit = left
+		}
 		each, err := l.Pending()
 		if err != nil {
 			return 0, over, fmt.Errorf("the lock %q: %w", l.Name(), err)
@@ -117,21 +119,36 @@ func (t *Tx) commit(limit time.Duration) error {
 		defer timer.Stop()
 		late = timer.C
 	}
-	var a answer
-	select {
-	case a = <-t.ask(t.commitNow):
-	case <-bounded.Done():
+	a, came := await(t.ask(t.commitNow), bounded.Done(), late)
+	if !came {
 		t.stop() // some drivers end the call with it
-		a = answer{Unknown, fmt.Errorf("the database did not answer the COMMIT in time: %w", whyEnded(t.ctx))}
-	case <-late: // the locks are held still, and others wait for them
-		t.stop()
 		a = answer{Unknown, fmt.Errorf("the database did not answer the COMMIT in %v, for which its locks last", limit.Round(time.Millisecond))}
+		if bounded.Err() != nil {
+			a.err = fmt.Errorf("the database did not answer the COMMIT in time: %w", whyEnded(t.ctx))
+		}
 	}
 	lost := t.complete(bounded, a.outcome, a.outcome != Unknown)
 	if err := errors.Join(a.err, lost); err != nil {
 		return &OutcomeError{Outcome: a.outcome, Err: err}
 	}
 	return nil
+}
+
+// await returns what the database has said, unless it has not by the first of these ends. late is nil if nobody else waits for the
+// locks.
+func await(said <-chan answer, end <-chan struct{}, late <-chan time.Time) (a answer, came bool) {
+	select {
+	case a = <-said:
+		return a, true
+	case <-end:
+	case <-late:
+	}
+	select {
+	case a = <-said: // in the same instant: an answer is worth more
+		return a, true
+	default:
+		return a, false
+	}
 }
 
 // commitNow sends the COMMIT and finds out what became of it.

@@ -35,6 +35,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock"
@@ -175,7 +176,12 @@ func Lock(tx *gorm.DB, m *interlock.Mutex) (*interlock.Lease, error) {
 		return nil, err
 	}
 	t.Hold(l)
-	if err := l.Err(); err != nil { // the transaction had completed, or the lock is lost already
+	var completed atomic.Bool
+	t.OnCompletion(func(locktx.Outcome) { completed.Store(true) }) // called at once if it has, or else when nobody looks any more
+	if completed.Load() {
+		return nil, notHeld(l, sql.ErrTxDone)
+	}
+	if err := l.Err(); err != nil { // the lock is lost already, or the transaction has completed just now
 		return nil, notHeld(l, err)
 	}
 	if t.owner == nil {
