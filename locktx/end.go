@@ -23,9 +23,9 @@ const probeTime = time.Second
 //
 // The database is waited for until a moment after that context ends. Where locks are bound to the transaction, it is not waited
 // for longer than the first of them would last without another renewal, or five seconds if that is more: nobody is kept waiting
-// for a database that hangs. The outcome is Unknown then, and the locks run out. For COMMITs that may take longer than a lease, take the locks with
-// a longer one. While the COMMIT is under way, neither the end of MaxHold nor Client.Close gives the locks back
-// ([interlock.Lease.Pending]).
+// for a database that hangs. The outcome is Unknown then, and the locks run out. For COMMITs that may take longer than a lease,
+// take the locks with a longer one. While the COMMIT is under way, neither the end of MaxHold nor Client.Close gives the locks
+// back ([interlock.Lease.Pending]).
 //
 // A database that answers a COMMIT with an error has rolled back. If the connection does not answer any more, or the database
 // itself says that it cannot tell, the outcome is Unknown. A call of the driver that hangs is left behind in a goroutine,
