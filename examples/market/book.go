@@ -61,15 +61,27 @@ func (b book) canBuy(ctx context.Context, buyer string, o offer) (bool, error) {
 	replies := b.c.DoMulti(ctx,
 		b.c.B().Zscore().Key(marketKey).Member(o.member()).Build(),
 		b.c.B().Get().Key(fundsKey(buyer)).Build())
-	price, err := replies[0].AsFloat64()
+	return o.fits(replies[0], replies[1])
+}
+
+// canBuyStepwise asks the same one after the other, as the article's buyers do that watch: its client has each command answered at
+// once between WATCH and MULTI, and sends several together only under a lock.
+func (b book) canBuyStepwise(ctx context.Context, buyer string, o offer) (bool, error) {
+	price := b.c.Do(ctx, b.c.B().Zscore().Key(marketKey).Member(o.member()).Build())
+	return o.fits(price, b.c.Do(ctx, b.c.B().Get().Key(fundsKey(buyer)).Build()))
+}
+
+// fits reports whether the offer stands at its price, and the funds are enough.
+func (o offer) fits(price, funds rueidis.RedisResult) (bool, error) {
+	asked, err := price.AsFloat64()
 	if rueidis.IsRedisNil(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	funds, err := replies[1].AsInt64()
-	return err == nil && int64(price) == o.price && funds >= o.price, err
+	has, err := funds.AsInt64()
+	return err == nil && int64(asked) == o.price && has >= o.price, err
 }
 
 // exec runs commands from MULTI to EXEC, and reports whether they were done: a change of what is watched prevents it.

@@ -32,7 +32,7 @@ func (d watchDesk) list(ctx context.Context, seller string, o offer) (retries in
 
 func (d watchDesk) buy(ctx context.Context, buyer string, o offer) (bool, int, error) {
 	return d.optimistic(ctx, []string{marketKey, fundsKey(buyer)}, d.b.purchase(buyer, o),
-		func(ctx context.Context) (bool, error) { return d.b.canBuy(ctx, buyer, o) })
+		func(ctx context.Context) (bool, error) { return d.b.canBuyStepwise(ctx, buyer, o) })
 }
 
 // optimistic makes a change if may still says so, until nothing that it watches changes meanwhile or ctx ends. What is under
