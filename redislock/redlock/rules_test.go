@@ -205,6 +205,7 @@ func TestRules_AreKeptAndNecessary(t *testing.T) {
 	if drivertest.Apart(t) {
 		return
 	}
+	const tries = 5
 	f := newFleet(t)
 	for _, r := range rules {
 		if setOff == nil {
@@ -219,11 +220,13 @@ func TestRules_AreKeptAndNecessary(t *testing.T) {
 			t.Run(r.name+"/"+name, func(t *testing.T) {
 				setOff(name)
 				defer setOff("")
-				if err := f.play(r.check); err == nil {
-					t.Fatal("the check does not notice that the rule is missing")
-				} else {
-					t.Logf("noticed: %v", err)
+				for range tries { // which servers answer first is the machine's to decide, and may hide it
+					if err := f.play(r.check); err != nil {
+						t.Logf("noticed: %v", err)
+						return
+					}
 				}
+				t.Fatal("the check does not notice that the rule is missing")
 			})
 		}
 	}
