@@ -1,5 +1,6 @@
 # Every target is a line of shell or a script of scripts/, so all of it can be run without make.
-# Variables: ENGINE= (conformance), T= PKG= N= TIME= (stress, fuzz), BENCHTIME= COUNT= (bench-check), TABLES= (bench), ARGS= (more for go test).
+# Variables: ENGINE= (conformance), T= PKG= N= TIME= (stress, fuzz), SEED= (faults, torture), ROW= (simulate), BENCHTIME= COUNT= (bench-check), TABLES= (bench),
+# ARGS= (more for go test).
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -57,9 +58,13 @@ tools: build ## build the command and the programs that it starts (interlock ben
 lab: ## run every experiment of the lab and write lab.html
 	cd lab && go run ./cmd/interlock-lab --all --report ../lab.html
 
-.PHONY: torture
-torture: ## put every engine under faults and judge what happened (three minutes); SEED= repeats a run's shape
+.PHONY: faults
+faults: ## put every engine under faults and judge what happened (three minutes); SEED= repeats a run's shape
 	go run ./torture/cmd/interlock-torture t1 -seed $(or $(SEED),0)
+
+.PHONY: torture
+torture: ## put every engine under each fault, as root, and write docs/guarantees.md (50 minutes); SEED= repeats it
+	go run ./torture/cmd/interlock-torture t2 -each 10s -seed $(or $(SEED),1) -beside 5 -increments 100000 -o docs/guarantees.md
 
 .PHONY: simulate
 simulate: ## simulate with many seeds and search all states of the models, without servers (some 20 seconds); ROW= other seeds

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
@@ -25,6 +26,9 @@ type Cond struct {
 // Cond returns the condition of m, which must be a mutex of this client. It asks no engine; an engine without conditions is
 // reported by its first call.
 func (c *Client) Cond(m *Mutex) *Cond {
+	if m == nil {
+		return &Cond{err: errors.New("interlock: condition: the mutex is nil")}
+	}
 	cond := &Cond{m: m, err: m.p.err}
 	reason, lacks := c.traits.LackingKind(driver.KindCond)
 	_, can := c.d.(driver.Conder)
@@ -56,6 +60,9 @@ func (c *Client) Cond(m *Mutex) *Cond {
 func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 	if c.err != nil {
 		return nil, c.err
+	}
+	if l == nil {
+		return nil, wrap("wait for the condition of", c.m.key, fmt.Errorf("the lease is nil: %w", ErrNotHeld))
 	}
 	w, err := c.begin(ctx, l)
 	if err != nil {

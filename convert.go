@@ -186,7 +186,7 @@ func (l *Lease) moveTo(g *grant) {
 	g.last = nil
 	g.holds.add(ofGrant, l)
 	if p := l.m.p; p.minHold > 0 {
-		g.close(l.since.plus(p.minHold))
+		g.close(l.since.plus(p.minHold), l)
 	}
 	c.reschedule(g)
 }
@@ -202,7 +202,7 @@ func (l *Lease) leaves(had *grant) (left *word) {
 		return nil
 	}
 	if r != nil && r.until > now {
-		l.g.close(r.until)
+		l.g.close(r.until, r.by)
 		w.keep = max(0, r.delay.since(now))
 	}
 	return w

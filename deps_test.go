@@ -23,6 +23,7 @@ var direction = []struct {
 	{"driver", nil, "it is the seam: whatever it imported, every engine would carry"},
 	{"fence", nil, "it is what a resource imports, which has no lock of its own"},
 	{"internal/sqllock", []string{"driver"}, "it is a part of engines"},
+	{"internal/address", []string{"driver"}, "it is a part of engines"},
 	{"internal", []string{".", "driver", "fence", "drivertest"}, "models and checks of ours work on every engine"},
 	{"memlock", []string{"driver", "fence"}, "an engine knows neither the core nor another engine"},
 	{"filelock", []string{"driver", "fence"}, "an engine knows neither the core nor another engine"},

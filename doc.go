@@ -64,6 +64,13 @@
 // # Engines
 //
 // Package memlock (mem://) keeps locks in this process, for tests. Package filelock (file://) keeps them in files on one
-// machine and needs no server. An engine is linked in by importing its package, for its side effect if it is opened by
-// URL. docs/engines.md in the repository shows what each engine promises, as measured by package drivertest.
+// machine and needs no server. Those with a server are modules of their own below this one, which bring their client library:
+// redislock (redis://, rediss://, redis+sentinel://, redis+cluster://) with redislock/redlock (redlock://), zklock (zk://), etcdlock
+// (etcd://), mysqllock (mysql://) and pglock (postgres://).
+//
+// An engine is linked in by importing its package, for its side effect if it is opened by URL:
+//
+//	import _ "github.com/interlock-go/interlock/redislock"
+//
+// docs/engines.md in the repository shows what each engine promises, as measured by package drivertest.
 package interlock

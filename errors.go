@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
@@ -63,6 +64,9 @@ var (
 	// ErrNotHeld: nobody holds the lock.
 	ErrNotHeld = driver.ErrNotHeld
 )
+
+// errNoFunction is for Do and its like, before anything is taken.
+var errNoFunction = errors.New("the function is nil")
 
 // wrap adds the operation, the lock and nothing else to an error that does not name them yet.
 func wrap(op string, key driver.Key, err error) error {

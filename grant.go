@@ -85,14 +85,13 @@ func (c *Client) passing(m *Mutex) *grant {
 func (g *grant) admit(l *Lease, asked, now instant, local bool) {
 	c, p := g.m.c, l.m.p
 	l.g, l.pass, l.waited, l.local = g, g.pass, now.since(asked), local
-	l.joined = g.holds.first != nil
 	l.since, l.end = now, never
 	if p.noRenew {
 		l.end = g.fixedEnd(l.since, p.lease)
 	}
 	l.end = min(l.end, l.last())
 	if p.minHold > 0 {
-		g.close(l.since.plus(p.minHold))
+		g.close(l.since.plus(p.minHold), l)
 	}
 	g.last = nil
 	g.holds.add(ofGrant, l)

@@ -31,7 +31,7 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 			return nil
 		})
 		if err != nil {
-			yield(LockInfo{}, fmt.Errorf("interlock: list %q: %w", prefix, err))
+			yield(LockInfo{}, wrap("list", driver.Key{Name: prefix}, err))
 		}
 	}
 }
@@ -52,7 +52,8 @@ func (c *Client) mayInspect(prefix string) error {
 
 // Break takes the lock from its holder, who learns of it as a loss (LostBroken), and gives it to the next in line. It does
 // so only while the holder's token, or its block of tokens under local passes, is token: look it up with Locks. On a free
-// lock it returns ErrNotHeld, and if the token is not a current one a *HeldError with the one that is.
+// lock it returns ErrNotHeld, and if the token is not a current one a *HeldError with the one that is. Latches and conditions have
+// no holder: ErrUnsupported.
 //
 // The holder may be working still. Break is for operators who know that it is not, or that the resource checks a fence.
 func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64) error {
@@ -62,6 +63,13 @@ func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64
 	}
 	if err := c.checkOpen(); err != nil {
 		return err
+	}
+	switch kind {
+	case KindMutex, KindRWMutex, KindSemaphore, KindElection:
+	case KindLatch, KindCond:
+		return wrap("break", key, fmt.Errorf("nobody holds a lock of kind %s: %w", kind, ErrUnsupported))
+	default:
+		return wrap("break", key, fmt.Errorf("there is no kind of lock %q: give KindMutex, KindRWMutex, KindSemaphore or KindElection", kind))
 	}
 	breaker, ok := c.d.(driver.Breaker)
 	if !ok {

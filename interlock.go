@@ -56,7 +56,8 @@ type Client struct {
 }
 
 // Open opens the engine that url names and returns a client of it. The scheme picks the engine, whose package must be
-// imported for its side effect: mem:// (memlock) and file:// (filelock) come with this module. ctx bounds the opening.
+// imported for its side effect: mem:// (memlock) and file:// (filelock) come with this module, the others with modules of their
+// own; see Engines in the package documentation. ctx bounds the opening.
 // Close also closes the engine's connections.
 func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	o, err := opts.withDefaults()
@@ -97,7 +98,7 @@ func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client
 		queues: make(map[place]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
 		sleep: newSleepWatch(asleep),
 	}
-	c.sched.wake, c.sched.armed = make(chan struct{}, 1), never
+	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), never // the scheduler sets it anew when it begins
 	c.seek.at = never
 	c.watching = c.traits.Ends != driver.Process
 	c.requeuer, _ = d.(driver.Requeuer)

@@ -26,7 +26,6 @@ type Lease struct {
 	waited time.Duration
 	pass   int32 // of the grant: whose token and nonce these are
 	local  bool
-	joined bool // a grant that somebody held already
 	inner  bool // keeps the upgradeable read of pair, which is upgraded; see there
 
 	// Guarded by Client.mu.

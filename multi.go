@@ -82,6 +82,9 @@ func (m *Multi) TryLock(ctx context.Context) (*MultiLease, error) { return m.acq
 
 // Do calls fn while it holds all the mutexes, and releases them whatever fn does; see [Mutex.Do].
 func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	if fn == nil {
+		return fmt.Errorf("interlock: Multi: %w", errNoFunction)
+	}
 	l, err := m.Lock(ctx)
 	if err != nil {
 		return err

@@ -51,6 +51,9 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(
 // Options.CloseTimeout: fn's work was protected, so a release that is not confirmed by then goes on in the background and
 // is no error of Do; Observer.Released is told.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	if fn == nil {
+		return wrap("do under", m.key, errNoFunction)
+	}
 	lease, err := m.Lock(ctx)
 	if err != nil {
 		return err
@@ -66,6 +69,9 @@ func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (
 	}
 	if err != nil {
 		return false, err
+	}
+	if fn == nil { // who only asks whether the work would be skipped has been answered before
+		return false, errors.Join(wrap("do under", m.key, errNoFunction), lease.unlockInTime(ctx))
 	}
 	return true, lease.do(ctx, fn)
 }

@@ -81,8 +81,8 @@ type Options struct {
 
 // LockOptions configures one lock. nil, or a zero field, means the client's.
 type LockOptions struct {
-	// Lease and Renewal are as in Options; a Lease without a Renewal is renewed every third of it. On engines with sessions, and on files, a Lease that differs from the client's
-	// is refused with ErrUnsupported, except beside NoRenew or MaxHold.
+	// Lease and Renewal are as in Options; a Lease without a Renewal is renewed every third of it. On engines with sessions, and
+	// on files, a Lease that differs from the client's is refused with ErrUnsupported, except beside NoRenew or MaxHold.
 	Lease, Renewal time.Duration
 
 	// NoRenew makes the lease fixed: the hold ends, as a loss, after Lease unless it is extended.
@@ -109,8 +109,8 @@ type LockOptions struct {
 	// cannot check a fence, so that what the loser has sent can arrive first. It begins when the engine ends the lease,
 	// so a crash of the holder keeps the others out for Lease and LossDelay together; when the holder tells the engine of the
 	// loss; or with Break, and a second Break with the same token ends it. Holds that re-enter have the LossDelay of the first. Too long,
-	// and each crash blocks for long. Engines that cannot remember it refuse it with ErrUnsupported: all but Redis and
-	// memory. The default is none.
+	// and each crash blocks for long. Engines that cannot remember it refuse it with ErrUnsupported: all but Redis (not
+	// Redlock) and memory. The default is none.
 	LossDelay time.Duration
 
 	_ struct{}

@@ -20,6 +20,7 @@ import (
 type rest struct {
 	until instant
 	delay instant // the part of it that follows a loss
+	by    *Lease  // the only hold whose MinHold it is; nil if there are others, or a loss
 	stays bool    // nobody holds the grant any more, and it stays here
 }
 
@@ -44,25 +45,29 @@ func (p *params) resolveRests(c *Client, o *LockOptions) error {
 	return nil
 }
 
-// close keeps g from others until that instant at least. The caller holds Client.mu.
-func (g *grant) close(until instant) {
+// close keeps g from others until that instant at least: for the MinHold of by, or if that is nil for more than one hold. The
+// caller holds Client.mu.
+func (g *grant) close(until instant, by *Lease) {
 	c := g.m.c
 	r := c.rests[g]
 	switch {
 	case r != nil:
-		r.until = max(r.until, until)
+		if r.by != by && r.until > c.now() {
+			by = nil
+		}
+		r.until, r.by = max(r.until, until), by
 		return
 	case c.rests == nil:
 		c.rests = make(map[*grant]*rest)
 	}
-	c.rests[g] = &rest{until: until}
+	c.rests[g] = &rest{until: until, by: by}
 }
 
 // delay keeps g from others because l, one of its holds, is being lost. The caller holds Client.mu.
 func (g *grant) delay(l *Lease, now instant) {
 	if l.m.p.lossDelay > 0 {
 		until := now.plus(l.m.p.lossDelay)
-		g.close(until)
+		g.close(until, nil)
 		r := g.m.c.rests[g]
 		r.delay = max(r.delay, until)
 	}
@@ -123,10 +128,10 @@ func (g *grant) reopen(now instant) bool {
 	return true
 }
 
-// forgo takes the MinHold off a hold that its owner never got to know: nothing was done under it. The caller holds
-// Client.mu.
+// forgo takes the MinHold off a hold that its owner never got to know: nothing was done under it. What others have asked for,
+// also those that have ended, stays. The caller holds Client.mu.
 func (l *Lease) forgo() {
-	if first := l.g.holds.first; first == l && l.next[ofGrant] == nil && !l.joined { // else it is another hold's too
+	if r := l.g.m.c.rests[l.g]; r != nil && r.by == l {
 		delete(l.g.m.c.rests, l.g)
 	}
 }

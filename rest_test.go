@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -236,6 +235,54 @@ func TestMinHold_OfWhatNobodyGotToKnow_DoesNotCount(t *testing.T) {
 	})
 }
 
+// A Multi gives back what it had taken when it cannot have all. Another goroutine of its owner had a hold of the same lock
+// meanwhile.
+func TestMinHold_OfWhatNobodyGotToKnow_IsOnlyItsOwn(t *testing.T) {
+	for name, test := range map[string]struct {
+		multi, other time.Duration // their MinHold
+		before       bool          // the other has its hold when the Multi begins
+	}{
+		"the other's counts":                 {0, 20 * second, false},
+		"the other's, which was first":       {0, 20 * second, true},
+		"that of both":                       {20 * second, 20 * second, false},
+		"the Multi's does not":               {20 * second, 0, false},
+		"the Multi's on what was held, also": {20 * second, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resting(t, func(t *testing.T, c, other *Client) {
+				apart := mustLock(t, t.Context(), other, "b")
+				owner := mustLock(t, t.Context(), c, "a")
+				same := owner.Context(t.Context())
+				job := c.Mutex("a job", &LockOptions{MinHold: test.other})
+				end := time.Now().Add(test.other)
+				var hold *Lease
+				if test.before {
+					hold = must(t)(job.Lock(same))
+				}
+				giveUp, cancel := context.WithCancel(same)
+				gaveUp := make(chan error, 1)
+				go func() { // ends with its context
+					_, err := c.Multi([]string{"a job", "b"}, &LockOptions{MinHold: test.multi}).Lock(giveUp)
+					gaveUp <- err
+				}()
+				synctest.Wait() // it has the first, and waits for the second
+				if !test.before {
+					hold = must(t)(job.Lock(same))
+				}
+				mustUnlock(t, hold)
+				cancel()
+				if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+					t.Fatalf("the Multi: %v", err)
+				}
+				mustUnlock(t, mustLock(t, t.Context(), other, "a job"))
+				wantAt(t, end, "the next")
+				mustUnlock(t, owner)
+				mustUnlock(t, apart)
+			})
+		})
+	}
+}
+
 func TestLossDelay_OfALossThatTheHolderSees(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -304,121 +351,5 @@ func TestLossDelay_WhereNothingRemembers_IsUnsupported(t *testing.T) {
 		if _, err := c.Mutex("a", &LockOptions{LossDelay: second}).Lock(t.Context()); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("got %v", err)
 		}
-	})
-}
-
-// TestRests_InRandomHistories: several clients take one lock with random MinHold and LossDelay, and release or lose it.
-// Nobody is to get in before what the one before has asked for is over.
-func TestRests_InRandomHistories(t *testing.T) {
-	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			resting(t, func(t *testing.T, c, other *Client) {
-				random := rand.New(rand.NewPCG(seed, 0))
-				var closed time.Time // until then nobody may get in; written by who is inside
-				var all sync.WaitGroup
-				for i := range 6 {
-					own, by := rand.New(rand.NewPCG(seed, random.Uint64())), []*Client{c, other}[i%2]
-					all.Go(func() {
-						for range 15 {
-							restOnce(t, by, own, &closed)
-						}
-					})
-				}
-				all.Wait()
-			})
-		})
-	}
-}
-
-func restOnce(t *testing.T, c *Client, random *rand.Rand, closed *time.Time) {
-	seconds := func(n int) time.Duration { return time.Duration(random.IntN(n)) * second }
-	o := &LockOptions{MinHold: seconds(4)}
-	if c.traits.Ends == driver.Leases {
-		o.LossDelay = seconds(4)
-	}
-	loses := random.IntN(3) == 0
-	if loses {
-		o.MaxHold = second + seconds(2)
-	}
-	l, err := c.Mutex("a", o).Lock(t.Context())
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	now := time.Now()
-	if now.Before(*closed) {
-		t.Errorf("let in %v early", closed.Sub(now))
-	}
-	*closed = now.Add(o.MinHold)
-	if loses {
-		*closed = maxTime(*closed, now.Add(o.MaxHold+o.LossDelay))
-		<-l.Lost()
-		return
-	}
-	time.Sleep(seconds(3)) // virtual
-	if err := l.Unlock(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func TestRests_OfSharedLocksToo(t *testing.T) {
-	resting(t, func(t *testing.T, c, other *Client) {
-		kept := &LockOptions{MinHold: 20 * second}
-		for name, lock := range map[string]func(c *Client, o *LockOptions) (*Lease, error){
-			"write": func(c *Client, o *LockOptions) (*Lease, error) { return c.RWMutex("rw", o).Lock(t.Context()) },
-			"permits": func(c *Client, o *LockOptions) (*Lease, error) {
-				return c.Semaphore("sem", 2, o).Acquire(t.Context(), 2)
-			},
-		} {
-			l, err := lock(c, kept)
-			if err != nil {
-				t.Fatal(err)
-			}
-			end := time.Now().Add(20 * second)
-			mustUnlock(t, l)
-			next, err := lock(other, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantAt(t, end, name)
-			mustUnlock(t, next)
-			if c.traits.Ends != driver.Leases {
-				continue
-			}
-			if l, err = lock(c, &LockOptions{LossDelay: 20 * second, MaxHold: second}); err != nil {
-				t.Fatal(err)
-			}
-			<-l.Lost()
-			end = time.Now().Add(20 * second)
-			if next, err = lock(other, nil); err != nil {
-				t.Fatal(err)
-			}
-			wantAt(t, end, name+" after a loss")
-			mustUnlock(t, next)
-		}
-		// A read that is kept lets other readers in.
-		l, err := c.RWMutex("reads", kept).RLock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		mustUnlock(t, l)
-		if l, err = other.RWMutex("reads", nil).RLock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		wantAt(t, start, "another reader")
-		mustUnlock(t, l)
-		if l, err = other.RWMutex("reads", nil).Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		wantAt(t, start.Add(20*second), "a writer")
-		mustUnlock(t, l)
 	})
 }

@@ -4,18 +4,16 @@ import (
 	"container/heap"
 	"slices"
 	"time"
-
-	"github.com/interlock-go/interlock/driver"
 )
 
 // scheduler watches all grants of a client with one goroutine and one timer: it sends their renewals, those due together
 // in one batch, and ends them in time. Guarded by Client.mu.
 type scheduler struct {
 	grants grantHeap
-	armed  instant       // when the goroutine wakes next by itself; never if not at all
-	wake   chan struct{} // wakes it earlier; buffered for one
-	naps   int           // suspensions taken account of
-	batch  int           // how many renewals the last batch had: as many are likely to be due together again
+	armed  instant // when the goroutine wakes next; never if not at all
+	timer  *time.Timer
+	naps   int // suspensions taken account of
+	batch  int // how many renewals the last batch had: as many are likely to be due together again
 }
 
 // look is when a grant wants to be looked at. The instant stands here and not in the grant, because with very many grants
@@ -79,15 +77,25 @@ func (c *Client) reschedule(g *grant) {
 
 // wakeBy makes sure that the goroutine looks at that instant. The caller holds Client.mu.
 func (c *Client) wakeBy(due instant) {
+	if due < c.sched.armed {
+		c.arm(due)
+	}
+}
+
+// arm has the goroutine wake at that instant, without waking it now: that would cost each hand-over more than its other work
+// in this process, and the goroutine would want Client.mu while the caller still has it. The caller holds Client.mu.
+func (c *Client) arm(at instant) {
 	s := &c.sched
-	if due >= s.armed {
+	s.armed = at
+	if at == never {
+		s.timer.Stop()
 		return
 	}
-	s.armed = due
-	select {
-	case s.wake <- struct{}{}:
-	default: // it has been woken already and will see this
+	pause := at.since(c.reading())
+	if c.watching {
+		pause = min(pause, napCheck)
 	}
+	s.timer.Reset(pause)
 }
 
 // unschedule takes g out. The caller holds Client.mu.
@@ -133,30 +141,19 @@ const napCheck = time.Second
 
 // watch is the scheduler's goroutine. It ends with Close.
 func (c *Client) watch() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+	defer c.sched.timer.Stop()
 	for {
 		c.lock()
 		now := c.now()
 		c.heedNaps()
 		batch := c.collect(now)
-		next := min(c.seek.look(c, now), c.sched.next(now))
-		c.sched.armed = next
+		c.arm(min(c.seek.look(c, now), c.sched.next(now)))
 		if len(batch) > 0 {
 			c.background.Go(func() { c.renewBatch(batch) })
 		}
 		c.unlockHere()
-		switch {
-		case next == never:
-			timer.Stop()
-		case c.watching:
-			timer.Reset(min(next.since(c.reading()), napCheck))
-		default:
-			timer.Reset(next.since(c.reading()))
-		}
 		select {
-		case <-timer.C:
-		case <-c.sched.wake:
+		case <-c.sched.timer.C:
 		case <-c.base.Done():
 			return
 		}
@@ -228,84 +225,4 @@ func (g *grant) renewable(now instant) bool {
 	}
 	_, pause := g.wanted()
 	return g.renewalDue() <= now.plus(pause/10)
-}
-
-// expire ends g if its trust window is over, and those of its holds whose own end has come. The caller holds Client.mu.
-func (c *Client) expire(g *grant, now instant) {
-	if g.phase == gone {
-		return
-	}
-	if end := g.deadline(); now >= end {
-		c.end(g, g.reason(now, end))
-		return
-	}
-	for l := range g.holds.all(ofGrant) {
-		if now >= l.end {
-			g.delay(l, now)
-			l.lose(driver.LostExpired, nil)
-		}
-	}
-	if g.holds.first == nil && !g.between && (g.phase == abandoned || !g.stay()) {
-		c.end(g, driver.LostExpired)
-	}
-}
-
-// reason says why the trust window of g ended at end.
-func (g *grant) reason(now, end instant) LostReason {
-	c, from := g.m.c, g.sent
-	if g.session != nil {
-		from = c.at(g.session.Confirmed())
-	}
-	switch {
-	case now < end.plus(c.sleep.since(from)):
-		return driver.LostSuspended // without the nap there would be time left
-	case g.session == nil && !g.renewing():
-		return driver.LostExpired
-	default:
-		return driver.LostUnconfirmed
-	}
-}
-
-// end loses g on this process's own judgement. The engine may still count it as held, so it is given back as soon as the
-// engine can be reached: it must not block others for longer than it protects anybody. The caller holds Client.mu.
-//
-// The release begins after the holder's contexts have been cancelled: nobody is to get in before the holder is told.
-func (c *Client) end(g *grant, reason LostReason) {
-	for l := range g.holds.all(ofGrant) {
-		g.delay(l, c.reading())
-	}
-	give, left := g.release(), g.phase == abandoned || g.isPending()
-	give.Keep = g.keep()
-	after := g.leftFor()
-	c.lose(g, reason, nil)
-	if left {
-		g.runOut(after)
-		return
-	}
-	c.background.Add(1)
-	c.settleAfter(give)
-}
-
-// settleAfter gives back in the background, once the contexts that are to be cancelled have been. The caller holds Client.mu,
-// and has counted it as background.
-func (c *Client) settleAfter(give *driver.Release) {
-	c.todo.cancels = append(c.todo.cancels, func() {
-		go func() { // ends with the engine's word, or with c.hard
-			defer c.background.Done()
-			_, _ = c.settleNow(give)
-		}()
-	})
-}
-
-// lose ends g and all its holds as a loss, and sends those who wait behind it to the engine: they must not wait for the
-// loser's Unlock. The caller holds Client.mu.
-func (c *Client) lose(g *grant, reason LostReason, cause error) {
-	if g.phase == gone {
-		return
-	}
-	for l := range g.holds.all(ofGrant) {
-		l.lose(reason, cause)
-	}
-	g.drop()
-	c.askFor(g.m)
 }

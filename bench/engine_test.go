@@ -63,6 +63,78 @@ func TestEngineScenarios_EachMeasuresAllOfItsPeers_AndMakesATable(t *testing.T) 
 	}
 }
 
+// The herds are let go when all of them wait in the server, which is what it is asked.
+func TestQueue_IsOfThoseWhoWait(t *testing.T) {
+	peers := map[string]func(peer.Spec) bool{
+		engined.MySQL:    func(s peer.Spec) bool { return s.Name == "get-lock" },
+		engined.Postgres: func(s peer.Spec) bool { return s.Name == "advisory" },
+	}
+	for engine, is := range peers {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel() // most of it waits
+			addr := startEngine(t, engine)
+			q, err := engined.OpenQueue(t.Context(), engine, addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer q.Close()
+			all := peer.All()
+			p, err := all[slices.IndexFunc(all, is)].Open(t.Context(), peer.Place{Server: addr})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			holder := workerOf(t, p)
+			if err := holder.Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			length(t, q, 0)
+			const herd = 3
+			got := make(chan error, herd)
+			for range herd {
+				w := workerOf(t, p)
+				go func() { got <- errors.Join(w.Lock(t.Context()), w.Unlock(t.Context())) }() // ends when the holder's turn does
+			}
+			length(t, q, herd)
+			if err := holder.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+			for range herd {
+				if err := <-got; err != nil {
+					t.Error(err)
+				}
+			}
+			length(t, q, 0)
+		})
+	}
+}
+
+func workerOf(t *testing.T, p peer.Peer) peer.Worker {
+	t.Helper()
+	w, err := p.Worker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// length waits until so many are in the queue.
+func length(t *testing.T, q *engined.Queue, want int) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) { // real: the server tells nobody
+		n, err := q.Len(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == want {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d wait, want %d", n, want)
+		}
+	}
+}
+
 // briefly makes the scenarios take a moment. Of the herds it leaves one of each sort.
 func briefly(all []scenario) []scenario {
 	var some []scenario

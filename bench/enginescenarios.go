@@ -53,7 +53,7 @@ func rivals() []rival {
 
 const (
 	fewGoroutines = 16 // of one process, on one key
-	engineRounds  = 2  // at most, of herds: a thousand connections are opened each time
+	engineRounds  = 3  // at most, of herds: a thousand connections are opened each time
 
 	// herdStagger leaves the time to open a connection for each wait.
 	herdStagger = 6 * time.Millisecond

@@ -128,7 +128,7 @@ func redisProcesses(each int) scenario {
 		name:  fmt.Sprintf("redis-processes/%dx%d", processes, each),
 		title: fmt.Sprintf("Redis: %d processes on one key, goroutines in each: %d", processes, each),
 		job:   workload.Job{Kind: workload.Contend, Processes: processes, Goroutines: each},
-		peers: []string{floorHandoff, rueidislock, redsync, "redsync-1ms", "bsm-1ms", "bsm-10ms"},
+		peers: []string{floorHandoff, "blpop-fenced", rueidislock, redsync, "redsync-1ms", "bsm-1ms", "bsm-10ms"},
 		bases: []string{floorHandoff},
 	}
 	if each == 1 {
@@ -151,7 +151,7 @@ func redisHandoff() scenario {
 		title:  "Redis: from one process's call of Unlock to the return of Lock in another one, which waited",
 		job:    workload.Job{Kind: workload.Handoff, Processes: 2, Quiet: quietFor},
 		longer: handoffTimes,
-		peers:  []string{floorHandoff, rueidislock, redsync, "redsync-1ms", "bsm-1ms", "bsm-10ms"},
+		peers:  []string{floorHandoff, "blpop-fenced", rueidislock, redsync, "redsync-1ms", "bsm-1ms", "bsm-10ms"},
 		bases:  []string{floorHandoff},
 		wants: []want{
 			{
@@ -173,7 +173,7 @@ func redisHerd() scenario {
 		title: fmt.Sprintf("Redis: %d clients of %d processes wait for one key, and each gets it once", herdOf, herdIn),
 		job:   workload.Job{Kind: workload.Herd, Processes: herdIn, Goroutines: herdOf / herdIn, Limit: herdLimit},
 		most:  herdRounds,
-		peers: []string{floorHandoff, rueidislock, redsync, "bsm-1ms", "bsm-10ms"},
+		peers: []string{floorHandoff, "blpop-fenced", rueidislock, redsync, "bsm-1ms", "bsm-10ms"},
 		bases: []string{floorHandoff},
 		wants: []want{
 			{peer: interlockRedis, base: floorHandoff, atMost: 1.2, says: who + "time until all are served, against BLPOP"},

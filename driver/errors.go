@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -40,10 +41,10 @@ func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %q is held", e.Kind, e.Name)
 	if e.Client != "" {
-		fmt.Fprintf(&b, " by %s", e.Client)
+		fmt.Fprintf(&b, " by %s", inOneLine(e.Client))
 	}
 	if e.Owner != "" {
-		fmt.Fprintf(&b, " (owner %s)", e.Owner)
+		fmt.Fprintf(&b, " (owner %s)", inOneLine(e.Owner))
 	}
 	if !e.Since.IsZero() {
 		fmt.Fprintf(&b, " since %s", e.Since.Format(time.RFC3339))
@@ -58,6 +59,14 @@ func (e *HeldError) Error() string {
 		fmt.Fprintf(&b, ": %v", e.Cause)
 	}
 	return b.String()
+}
+
+// inOneLine quotes what another process has chosen if it would break a line, or hide in it.
+func inOneLine(s string) string {
+	if q := strconv.Quote(s); q != `"`+s+`"` {
+		return q
+	}
+	return s
 }
 
 // Is matches ErrHeld.
@@ -136,8 +145,11 @@ type UnavailableError struct {
 // Error names the operation and what went wrong.
 func (e *UnavailableError) Error() string {
 	s := "the engine did not answer, so the outcome is unknown"
-	if e.Op != "" {
+	switch {
+	case e.Op != "" && e.Name != "":
 		s = fmt.Sprintf("%s %q: %s", e.Op, e.Name, s)
+	case e.Op != "":
+		s = e.Op + ": " + s
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()

@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -61,6 +62,9 @@ type Driver struct {
 //
 // [grpc.WithConnectParams]: https://pkg.go.dev/google.golang.org/grpc#WithConnectParams
 func New(ctx context.Context, client *clientv3.Client, opts *Options) (*Driver, error) {
+	if client == nil {
+		return nil, errors.New("etcd: there is no client: make one with clientv3.New")
+	}
 	return start(ctx, client, opts, false)
 }
 

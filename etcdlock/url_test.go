@@ -41,8 +41,8 @@ func TestURL_FaultsAreExplained_WithoutThePassword(t *testing.T) {
 		"etcd://h?request-timeout=1ms":              "at least 10 ms",
 		"etcd://h?ca=/nowhere":                      "write tls=true",
 		"etcd://h?tls=true&ca=/nowhere":             "authority's file",
-		"etcd://h?tls=true&cert=/x":                 "belong together",
-		"etcd://me:hunter2@h?tls=true&cert=/x&key=": "belong together",
+		"etcd://h?tls=true&cert=/x":                 "go together",
+		"etcd://me:hunter2@h?tls=true&cert=/x&key=": "go together",
 		"etcd://h:port":                             "not a number",
 		"etcd://::1":                                "in brackets",
 		"etcd://:2379":                              "a host is empty",
@@ -150,4 +150,10 @@ func TestNew_LeavesTheClientOpen_AndBoundsItsTime(t *testing.T) {
 		t.Errorf("New took %v", took)
 	}
 	s.node.Cont()
+}
+
+func TestNew_WithoutAClient_SaysSo(t *testing.T) {
+	if _, err := New(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "etcd: there is no client") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -91,7 +91,7 @@ func (g *SQLGuard) Schema() string { return g.text.create }
 // then, and everything that tx writes is there, or not there, when it goes on. It follows that transactions on one resource
 // run one after the other, those of readers too: keep them short. A mark that was raised counts when tx has been committed.
 //
-// It costs one statement on PostgreSQL and SQLite, two on MySQL and MariaDB, and one more if s is refused.
+// It costs one statement on PostgreSQL and SQLite, and one more if s is refused; on MySQL and MariaDB two.
 //
 // # Isolation levels
 //

@@ -134,8 +134,8 @@ func (t *Tx) commit(limit time.Duration) error {
 	return nil
 }
 
-// await returns what the database has said, unless it has not by the first of these ends. late is nil if nobody else waits for the
-// locks.
+// await returns what the database has said, unless it has not by the first of these ends. Either may be nil: a COMMIT has no late
+// if nobody else waits for its locks.
 func await(said <-chan answer, end <-chan struct{}, late <-chan time.Time) (a answer, came bool) {
 	select {
 	case a = <-said:
@@ -196,17 +196,21 @@ func (t *Tx) rollback() (err, lost error) {
 	defer cancel()
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
-	said := t.ask(t.rollbackNow)
-	select {
-	case a := <-said:
+	return t.rolledBack(bounded, t.ask(t.rollbackNow), limit.C)
+}
+
+// rolledBack waits for the answer to a ROLLBACK, and completes the transaction.
+func (t *Tx) rolledBack(bounded context.Context, said <-chan answer, late <-chan time.Time) (err, lost error) {
+	a, came := await(said, bounded.Done(), late)
+	switch {
+	case came:
 		return a.err, t.complete(bounded, a.outcome, a.outcome != Unknown)
-	case <-limit.C:
-		t.stop() // as for a COMMIT: what nobody waits for is not to keep a connection
-		return t.unanswered(), t.complete(bounded, RolledBack, false)
-	case <-bounded.Done():
+	case bounded.Err() != nil:
 		go t.rollbackLater(said) // ends with the answer, or after patience
 		return t.unanswered(), nil
 	}
+	t.stop() // as for a COMMIT: what nobody waits for is not to keep a connection
+	return t.unanswered(), t.complete(bounded, RolledBack, false)
 }
 
 // rollbackNow sends the ROLLBACK. If the connection is broken it cannot, and need not: without a COMMIT the database rolls
@@ -225,13 +229,12 @@ func (t *Tx) rollbackLater(said <-chan answer) {
 	defer limit.Stop()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 2*patience)
 	defer cancel()
-	select {
-	case a := <-said:
-		_ = t.complete(bounded, a.outcome, a.outcome != Unknown) // there is nobody left to tell
-	case <-limit.C:
+	a, came := await(said, nil, limit.C)
+	if !came {
 		t.stop()
-		_ = t.complete(bounded, RolledBack, false)
+		a.outcome = RolledBack
 	}
+	_ = t.complete(bounded, a.outcome, came && a.outcome != Unknown) // there is nobody left to tell
 }
 
 func (t *Tx) unanswered() error {

@@ -2,7 +2,6 @@ package memlock
 
 import (
 	"slices"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -17,14 +16,6 @@ type lock struct {
 	queue  []*record
 }
 
-// group is what one owner has of a lock: several holds of a named owner that re-entered, one of anybody else. The lock is
-// held by it while any of its holds lives.
-type group struct {
-	since time.Time // of the first of its holds
-	block block     // of the newest acquisition: an upgrade mints a new one
-	holds []*record
-}
-
 // verdict says how a request stands to what its owner has already.
 type verdict uint8
 
@@ -35,44 +26,6 @@ const (
 	stuck                   // it would wait for its own owner, for ever
 	orphaned                // the hold beside which it was asked for is over
 )
-
-// mode returns the strongest mode of g's holds.
-func (g *group) mode() driver.Mode {
-	mode := driver.Shared
-	for _, h := range g.holds {
-		if h.req.Mode == driver.Exclusive {
-			return driver.Exclusive
-		}
-		if h.req.Mode == driver.Upgradeable {
-			mode = driver.Upgradeable
-		}
-	}
-	return mode
-}
-
-// until returns the end of the lease that lasts longest.
-func (g *group) until() time.Time {
-	var end time.Time
-	for _, h := range g.holds {
-		if h.at.After(end) {
-			end = h.at
-		}
-	}
-	return end
-}
-
-// contains reports whether token names any of g's holds.
-func (g *group) contains(token uint64) bool {
-	return g.block.contains(token) || slices.ContainsFunc(g.holds, func(h *record) bool { return h.block.contains(token) })
-}
-
-// belongs reports whether g is the named owner's, and live: a hold released with Keep admits nobody, because the point of
-// Keep is that the lock stays closed.
-func (g *group) belongs(owner string, without *record) bool {
-	return slices.ContainsFunc(g.holds, func(h *record) bool {
-		return h != without && h.phase == held && h.req.Named && h.req.Owner == owner
-	})
-}
 
 // judge says how r stands to the holds of its owner, and which group it joins. It leaves the hold without out of account.
 func (l *lock) judge(r demand, without *record) (verdict, *group) {
@@ -131,17 +84,6 @@ func (l *lock) entangles(r *driver.Request) bool {
 	})
 }
 
-// liveMode is mode without the holds that were released with Keep, and without one more.
-func (g *group) liveMode(without *record) driver.Mode {
-	live := group{}
-	for _, h := range g.holds {
-		if h != without && h.phase == held {
-			live.holds = append(live.holds, h)
-		}
-	}
-	return live.mode()
-}
-
 // fits reports whether r is compatible with everybody who holds l, own excepted.
 func (l *lock) fits(r *driver.Request, own *group) bool {
 	used := 0
@@ -165,17 +107,6 @@ func (l *lock) fits(r *driver.Request, own *group) bool {
 func (l *lock) free(r demand) bool {
 	v, own := l.judge(r, nil)
 	return v == reenters || (v == upgrades || len(l.queue) == 0) && l.fits(r.Request, own)
-}
-
-// permits returns how much of a limit g's shared holds take.
-func (g *group) permits() int {
-	sum := 0
-	for _, h := range g.holds {
-		if h.req.Mode == driver.Shared {
-			sum += h.req.Weight
-		}
-	}
-	return sum
 }
 
 // has reports whether anybody holds l in mode.

@@ -97,7 +97,7 @@ var settingNames = []string{
 	"innodb_flush_log_at_trx_commit", "hostname", "port", "server_id", "server_uid", "server_uuid", "max_connections", "max_user_connections", "thread_handling", "lower_case_table_names",
 }
 
-// setUp learns who the session is, and sets what it needs. It costs two round trips.
+// setUp learns who the session is, and sets what it needs. It costs two round trips, and two more if it is to wait.
 func (s *speaker) setUp(ctx context.Context) error {
 	sent := s.d.core.Clock()
 	rows, err := queryAll(s.my.QueryContext(ctx,
@@ -123,7 +123,24 @@ func (s *speaker) setUp(ctx context.Context) error {
 		return errSwapped
 	}
 	s.c.Confirm(sent)
+	if err := s.prepareAhead(ctx); err != nil {
+		return err
+	}
 	return ctx.Err()
+}
+
+// prepareAhead has a session that is to wait prepare what it says once it has the lock, when others wait for its end.
+func (s *speaker) prepareAhead(ctx context.Context) (err error) {
+	if !s.c.Waits() {
+		return nil
+	}
+	for _, st := range []statement{stmtMint, stmtUnlock} {
+		if s.stmts[st], err = s.my.PrepareContext(ctx, s.d.texts[st]); err != nil {
+			s.stmts[st] = nil // what comes with an error need not be nil
+			return advise(err)
+		}
+	}
+	return nil
 }
 
 // settingsText sets what a session needs. A vanished client is noticed by wait_timeout while its session has nothing to

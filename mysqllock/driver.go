@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/closing"
 	"github.com/interlock-go/interlock/internal/sqllock"
 )
 
@@ -53,7 +54,7 @@ func New(ctx context.Context, config *mysql.Config, opts *Options) (*Driver, err
 		Warn: func(what, lock string, err error) { o.Logger.Warn("mysql: "+what, "lock", lock, "err", err) },
 	}, dialect{d})
 	if err := d.begin(ctx); err != nil {
-		_ = d.Close() // nothing is held yet
+		closing.Within(ctx, d.core.Close) // nothing is held yet
 		return nil, err
 	}
 	return d, nil

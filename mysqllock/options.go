@@ -100,7 +100,7 @@ func (o *Options) validate() error {
 	case !tableName.MatchString(o.Table):
 		return fmt.Errorf("mysql: the table %q must be lower-case letters, digits and _, at most 50, and begin with no digit", o.Table)
 	case o.Timeout < 0 || o.Timeout > longestTimeout:
-		return fmt.Errorf("mysql: the session's timeout must be at most %v, not %v", longestTimeout, o.Timeout)
+		return fmt.Errorf("mysql: the session's timeout must be from 0 to %v, not %v", longestTimeout, o.Timeout)
 	case o.Shared < 1 || o.Shared > mostConnections:
 		return fmt.Errorf("mysql: there must be 1 to %d shared connections, not %d", mostConnections, o.Shared)
 	case o.Waits < 1 || o.Waits > mostConnections:

@@ -57,7 +57,7 @@ func TestURL_IsRefusedWithAReason_AndWithoutThePassword(t *testing.T) {
 		"mysql://me:hunter2@h/db?tls=true&cert=x":      "go together",
 		"mysql://me:hunter2@h:x/db":                    "number from 1 to 65535",
 		"mysql://me:hunter2@h:1:2/db":                  "IPv6",
-		"mysql://me:hunter2@:3306/db":                  "the host is empty",
+		"mysql://me:hunter2@:3306/db":                  "a host is empty",
 		"mysql://me:hunt/er2@h/db":                     "write a / inside a user or password as %2F",
 		"mysql://me:hunt?er2@h/db":                     "",
 	} {

@@ -112,24 +112,30 @@ func (d *Driver) settings(waits bool) []parameter {
 	}
 }
 
+// setUpText makes the settings, and tells how the session is called. The function is asked and not the view over it: a
+// condition on the view has the server look through all sessions for each of them, which with some thousands takes longer
+// than all else in opening one.
+func (d *Driver) setUpText(waits bool) string {
+	text := "SELECT pid, backend_start, set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
+		"WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
+	for _, p := range d.settings(waits) {
+		text += fmt.Sprintf(", set_config('%s', '%s', false)", p.name, p.value)
+	}
+	return text + " FROM pg_stat_get_activity(pg_backend_pid())"
+}
+
 // setUp makes the settings, and learns how the session is called. It costs two round trips.
 func (s *speaker) setUp(ctx context.Context) error {
 	if err := checkVersion(s.pg.ParameterStatus("server_version")); err != nil {
 		return err
 	}
-	query := "SELECT pid, backend_start, set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
-		"WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
-	for _, p := range s.d.settings(s.c.Waits()) {
-		query += fmt.Sprintf(", set_config('%s', '%s', false)", p.name, p.value)
-	}
-	query += " FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 	sent := s.d.core.Clock()
-	answer := s.pg.ExecParams(ctx, query, nil, nil, nil, binaryFormat).Read()
+	answer := s.pg.ExecParams(ctx, s.d.setUpText(s.c.Waits()), nil, nil, nil, binaryFormat).Read()
 	switch {
 	case answer.Err != nil:
 		return advise(answer.Err)
 	case len(answer.Rows) != 1:
-		return errors.New("the server does not tell about this session in pg_stat_activity")
+		return errors.New("the server does not tell about this session in pg_stat_get_activity")
 	}
 	s.pid, s.started = int32Of(answer.Rows[0][0]), answer.Rows[0][1]
 	if err := s.setFurther(ctx); err != nil {
@@ -139,28 +145,48 @@ func (s *speaker) setUp(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// waitsNeed are the statements that every session which waits comes to need. The last one is asked for while others wait
+// for its end.
+var waitsNeed = []statement{stmtNote, stmtLock, stmtUnlock}
+
 // setFurther makes the settings that not every server and role can, all in one packet, and has shared connections listen
-// for breaks. What fails is left as it is: client_connection_check_interval on servers on Windows, deadlock_timeout for
-// roles without the right.
+// for breaks, and others prepare what they will say. What fails is left as it is: client_connection_check_interval on servers
+// on Windows, deadlock_timeout for roles without the right. A statement that could not be prepared is so when it is needed.
 func (s *speaker) setFurther(ctx context.Context) error {
-	p := s.pg.StartPipeline(ctx)
+	x := &conversation{s: s, p: s.pg.StartPipeline(ctx)}
 	say := func(text string) {
-		p.SendQueryParams(text, nil, nil, nil, nil)
-		p.SendPipelineSync()
+		x.p.SendQueryParams(text, nil, nil, nil, nil)
+		x.p.SendPipelineSync()
 	}
 	say(fmt.Sprintf("SELECT set_config('client_connection_check_interval', '%d', false)", max(s.d.opts.Timeout/3, time.Second).Milliseconds()))
-	if s.c.Waits() {
-		say("SELECT set_config('deadlock_timeout', '2147483647', false)")
-	} else {
+	if !s.c.Waits() {
 		say("LISTEN " + s.d.channel)
+		return s.concluded(x, nil)
 	}
-	if err := p.Flush(); err != nil {
-		return err
+	say("SELECT set_config('deadlock_timeout', '2147483647', false)")
+	for _, st := range waitsNeed {
+		x.p.SendPrepare(st.String(), s.d.texts[st], nil)
+		x.p.SendPipelineSync()
 	}
-	if err := p.Close(); err != nil && isBroken(err) {
-		return err
+	return s.concluded(x, waitsNeed)
+}
+
+// concluded hears what the server says to setFurther, in which two settings come before the statements that are prepared.
+func (s *speaker) concluded(x *conversation, prepares []statement) error {
+	err := x.p.Flush()
+	for i := 0; err == nil && i < 2+len(prepares); i++ {
+		_, refused := x.hear()
+		switch {
+		case isBroken(refused):
+			err = refused
+		case i >= 2:
+			s.prepared[prepares[i-2]] = refused == nil
+		}
 	}
-	return nil
+	if closed := x.p.Close(); err == nil && isBroken(closed) {
+		err = closed
+	}
+	return err
 }
 
 // leastVersion is the first that ends idle sessions by itself.

@@ -71,8 +71,8 @@
 //     contended a moment ago is waited for without a try.
 //   - Connections: up to Shared (4) hold all locks that were free when they were asked for, thousands of them. Each lock that
 //     is waited for, or was got by waiting, has one of up to Waits (16) others, until its release. Beyond that a wait asks
-//     again and again, about each 20 ms and in a crowd less often, and the order is lost. A client that is never in anybody's
-//     way has one connection.
+//     again and again, about each 20 ms and in a crowd less often, and the order is lost. So it does, up to a second apart,
+//     while the server takes more than 5 s to open its connection. A client that is never in anybody's way has one connection.
 //   - Signs of life: a statement for each connection in each third of the timeout, if it has nothing else to do.
 //   - Locks of the server's table: one for each hold and wait. It has room for max_locks_per_transaction x max_connections.
 //   - A reader costs what a writer does, and one row more, which is not written to the log of the server.

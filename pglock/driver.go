@@ -2,10 +2,12 @@ package pglock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/closing"
 	"github.com/interlock-go/interlock/internal/sqllock"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -36,6 +38,9 @@ type Driver struct {
 // the tables if there are none, and checks the set-up as opts say. Close closes the connections. A nil opts means the
 // defaults. The configuration's DialFunc and OnNotification are not used.
 func New(ctx context.Context, config *pgconn.Config, opts *Options) (*Driver, error) {
+	if config == nil {
+		return nil, errors.New("postgres: there is no configuration: make one with pgconn.ParseConfig")
+	}
 	o, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
@@ -51,7 +56,7 @@ func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Dr
 		Warn: func(what, lock string, err error) { o.Logger.Warn("postgres: "+what, "lock", lock, "err", err) },
 	}, dialect{d})
 	if err := d.begin(ctx); err != nil {
-		_ = d.Close() // nothing is held yet
+		closing.Within(ctx, d.core.Close) // nothing is held yet
 		return nil, err
 	}
 	return d, nil

@@ -101,7 +101,7 @@ func (o *Options) validate() error {
 	case !tableName.MatchString(o.Table):
 		return fmt.Errorf("postgres: the table %q must be lower-case letters, digits and _ (at most 50), with a schema and a point in front if need be", o.Table)
 	case o.Timeout < 0 || o.Timeout > longestTimeout:
-		return fmt.Errorf("postgres: the session's timeout must be at most %v, not %v", longestTimeout, o.Timeout)
+		return fmt.Errorf("postgres: the session's timeout must be from 0 to %v, not %v", longestTimeout, o.Timeout)
 	case o.Shared < 1 || o.Shared > mostConnections:
 		return fmt.Errorf("postgres: there must be 1 to %d shared connections, not %d", mostConnections, o.Shared)
 	case o.Waits < 1 || o.Waits > mostConnections:

@@ -102,9 +102,11 @@ var texts = [statements]string{
 	// A sign of life.
 	stmtPing: `SELECT`,
 
-	// Both name a session by its process and when that began, because numbers of processes come again.
-	stmtCancel:    `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND backend_start = $2::timestamptz`,
-	stmtTerminate: `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND backend_start = $2::timestamptz`,
+	// Both name a session by its process and when that began, because numbers of processes come again. A role that acts as another
+	// is not shown when its sessions began: then one of whom that is hidden is taken for the one that is asked about, but not ended.
+	stmtCancel: `SELECT pg_cancel_backend(pid) FROM pg_stat_get_activity($1::int) WHERE backend_start = $2::timestamptz`,
+	stmtTerminate: `SELECT CASE WHEN backend_start = $2::timestamptz THEN pg_terminate_backend(pid) END
+	FROM pg_stat_get_activity($1::int) WHERE backend_start IS NOT DISTINCT FROM $2::timestamptz`,
 
 	// Which sessions have the lock of a number, one in each row, and what each has written: pid is NULL or another's if it has
 	// just got the lock. If none has it the row is there with NULL for the session.

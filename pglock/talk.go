@@ -54,7 +54,7 @@ func (s *speaker) query(text string, params ...[]byte) (rows, error) {
 	return answer.Rows, s.answered(sent, answer.Err)
 }
 
-// conversation is two statements that go to the server in one packet. The first is answered while the second waits.
+// conversation is statements that go to the server in one packet. The first is answered while the second waits.
 type conversation struct {
 	s    *speaker
 	p    *pgconn.Pipeline
@@ -90,6 +90,7 @@ func (x *conversation) hear() (rows, error) {
 			case *pgconn.ResultReader:
 				answer := r.Read()
 				found, err = answer.Rows, answer.Err
+			case *pgconn.StatementDescription: // it is prepared
 			case *pgconn.PipelineSync:
 				return found, refused
 			default:

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/address"
 	"github.com/interlock-go/interlock/internal/sqllock"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -35,29 +36,6 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	return nil, &openError{config, err, u.User != ""}
 }
 
-// misplaced finds the rest of a password whose / has ended it. Later errors would show it as a database.
-func misplaced(u *driver.URL) error {
-	if strings.Contains(u.Path, "@") {
-		return errors.New("postgres: there is an @ in the path; write a / inside a user or password as %2F")
-	}
-	return nil
-}
-
-// readQuery returns the error of the query. One that shows a key or value must not show the rest of a password whose ?
-// has ended it: then the @ that follows it is in the query, and nothing is in front of the hosts.
-func readQuery(u *driver.URL, p *driver.Params) error {
-	err := p.Err()
-	if err == nil || u.User+u.Password != "" {
-		return err
-	}
-	for key, values := range u.Query {
-		if strings.Contains(key+strings.Join(values, ""), "@") {
-			return errors.New("postgres: there is an @ in the query; write a ? inside a user or password as %3F")
-		}
-	}
-	return err
-}
-
 // policies are the values of the query key check.
 var policies = map[string]CheckPolicy{"warn": CheckWarn, "refuse": CheckRefuse, "none": CheckNone}
 
@@ -69,7 +47,7 @@ type tlsQuery struct{ mode, ca, cert, key string }
 
 // fromURL reads what the package doc describes under URL.
 func fromURL(u *driver.URL, c driver.Config) (*pgconn.Config, *Options, error) {
-	if err := misplaced(u); err != nil {
+	if err := address.CheckPath("postgres", u); err != nil {
 		return nil, nil, err
 	}
 	p := u.Params()
@@ -81,7 +59,7 @@ func fromURL(u *driver.URL, c driver.Config) (*pgconn.Config, *Options, error) {
 	t := tlsQuery{
 		mode: p.String("sslmode", ""), ca: p.String("sslrootcert", ""), cert: p.String("sslcert", ""), key: p.String("sslkey", ""),
 	}
-	if err := readQuery(u, p); err != nil {
+	if err := address.CheckQuery("postgres", u, p); err != nil {
 		return nil, nil, err
 	}
 	policy, known := policies[check]
@@ -134,7 +112,7 @@ func configFor(u *driver.URL, database string, t tlsQuery) (*pgconn.Config, erro
 		if err != nil {
 			return nil, err
 		}
-		hosts, ports = append(hosts, host), append(ports, strconv.Itoa(port))
+		hosts, ports = append(hosts, host), append(ports, port)
 	}
 	words["host"], words["port"] = strings.Join(hosts, ","), strings.Join(ports, ",")
 	if len(hosts) > 1 { // one of them is the primary
@@ -183,26 +161,13 @@ func (t *tlsQuery) check() error {
 }
 
 // splitHost reads a host, which is the folder of a socket if it begins with a slash.
-func splitHost(h string) (host string, port int, err error) {
+func splitHost(h string) (host, port string, err error) {
 	if filepath.IsAbs(h) {
-		return h, defaultPort, nil
+		return h, strconv.Itoa(defaultPort), nil
 	}
-	if strings.HasPrefix(h, "[") && strings.HasSuffix(h, "]") && len(h) > len("[]") {
-		return h[1 : len(h)-1], defaultPort, nil
-	}
-	name, digits, err := net.SplitHostPort(h)
+	at, err := address.WithPort("postgres", h, strconv.Itoa(defaultPort))
 	if err != nil {
-		if strings.ContainsAny(h, ":[]") {
-			return "", 0, errors.New("postgres: a host cannot be read; write an IPv6 address in brackets, as in [::1]:5432")
-		}
-		return h, defaultPort, nil
+		return "", "", err
 	}
-	port, err = strconv.Atoi(digits)
-	switch {
-	case name == "":
-		return "", 0, errors.New("postgres: a host is empty; write for instance localhost:5432")
-	case err != nil || port < 1 || port > 65535:
-		return "", 0, fmt.Errorf("postgres: the port of %s is not a number from 1 to 65535", name)
-	}
-	return name, port, nil
+	return net.SplitHostPort(at)
 }

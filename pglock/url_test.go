@@ -134,3 +134,9 @@ func TestOpenError_DoesNotSpeakOfAttemptsThatWereMadeAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestNew_WithoutAConfiguration_SaysSo(t *testing.T) {
+	if _, err := New(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "postgres: there is no configuration") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -169,6 +169,9 @@ func (a *attempt) beat(ctx context.Context) error {
 func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	call := &a.call
 	*call = Call{Script: acquireScript, Slot: a.slot, Keys: a.keys[:], Args: a.args[:]}
+	if give == nil && a.cond == nil && a.args[4] == plainRequest {
+		call.Args = a.args[:4] // which is how most are, and costs the server less
+	}
 	telling := watchedAcquireScript
 	if give != nil {
 		call.Script, telling = requeueScript, watchedRequeueScript
@@ -199,6 +202,7 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 		}
 	}
 	a.sent, a.answer = sent, parseReply(answer)
+	a.answer.asAsked(a.tokens(), a.r.ID, a.r.Lease)
 	if give != nil && (a.answer.verdict == granted || a.answer.verdict == queued) {
 		a.d.over(give.ID)
 	}

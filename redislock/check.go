@@ -47,8 +47,8 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, startCheckTime)
 	defer cancel()
 	found, err := d.askServers(bounded, false)
-	if ctx.Err() != nil { // whoever opens the driver has given up
-		return ctx.Err()
+	if over := ended(ctx); over != nil { // whoever opens the driver has given up
+		return over
 	}
 	var findings []driver.Finding
 	if err != nil {

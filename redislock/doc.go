@@ -4,7 +4,8 @@
 //
 //	locks, err := interlock.Open(ctx, "redis://localhost:6379", nil)
 //
-// [New] takes a rueidis client that the program has already, [NewConn] any other client through a small interface.
+// [New] takes a rueidis client that the program has already ([Start] also a context), [NewConn] any other client through a small
+// interface.
 //
 // # URL
 //
@@ -64,7 +65,8 @@
 //
 // # Costs
 //
-//   - Acquire, Release: one round trip each, one script. Two to four commands run in it if nobody is in the way.
+//   - Acquire, Release: one round trip each, one script. Two to four commands run in it if nobody is in the way. What goroutines
+//     ask at the same time shares runs of a script, if the driver was opened by a URL, and not in a Cluster.
 //   - A wait: the round trip that queues it, and the push. While it lasts, a heartbeat every second. The first wait in
 //     a slot of a Cluster costs two round trips more, to be queued and to subscribe (SSUBSCRIBE).
 //   - Renewals travel together: one script for 250 holds, in one pipeline for each server; in a Cluster one script for
@@ -97,10 +99,12 @@
 // apart.
 //
 // A waiter that died is noticed when it is its turn. Its subscription has ended with its connection, so outside of a
-// Cluster the server passes over it at once. Otherwise (a Cluster, or a machine that has vanished without a word) it is
-// granted what it does not claim, for 2 seconds; several dead waiters in a row cost as much each, but their heartbeats
-// stop to count 5 seconds after they died. So a lock that is free is in use again after at most 5 + 2 + 1 seconds, the
-// last being the heartbeat of who is alive. With leases under 2 seconds all of these are in proportion.
+// Cluster the server passes over it at once. Otherwise (a Cluster, or a machine that has vanished without a word) it may be
+// granted what it does not claim, for 2 seconds. That happens once, however many have died: who waits gives a sign of life
+// each second, and of whom the server has heard nothing for 2 seconds is passed over. It keeps its place for 5 seconds, and is in
+// line again with its next sign of life. So a lock whose holder has died is in use again when its lease has run out, and at
+// most 2 seconds later if waiters have died in the last 2 seconds of it. With leases under 2 seconds all of these are in
+// proportion.
 //
 // # What it cannot do
 //
@@ -131,17 +135,19 @@
 //
 // SCRIPT FLUSH and restarts do no harm: a server that does not know a script is sent its text.
 //
-// Rights: a user of its own needs the first line, and the next ones where they apply. (The lines are tested, right by
-// right. Without +ping everything works too, but what the client asks an idle server to see whether it is there fills
-// the server's ACL LOG. Without the last line the start-up check says that it could not look.)
+// Rights: a user of its own needs the first line, with its prefix if that is another one, and the next ones where they apply.
+// (The lines are tested, right by right. Without +ping everything works too, but what the client asks an idle server to see
+// whether it is there fills the server's ACL LOG. Without the last line the start-up check says that it could not look.)
 //
 //	ACL SETUSER app on >PASSWORD resetchannels ~interlock:* &interlock:* +eval +evalsha +subscribe +scan +time +get +mget +set +del +hset +hget +hmget +hdel +pttl +pexpire +pexpireat +publish +ping # locking
 //	ACL SETUSER app +wait # with replicas
+//	ACL SETUSER app +role # under Sentinel
 //	ACL SETUSER app +cluster|slots +ssubscribe +sunsubscribe +spublish +asking # in a Cluster
 //	ACL SETUSER app +info +config|get +cluster|info # for the checks
 //
 // A database other than 0 also needs +select. A replica must have the same users as its primary: they are not
-// replicated.
+// replicated. A [Guard] keeps its marks in keys that begin with interlock:fence: whatever the prefix, and its scripts need the
+// rights for what they do with the data.
 //
 // What is stored and sent is described in wire.md, beside this file, for other languages and for versions of interlock
 // that share a deployment.

@@ -3,11 +3,15 @@ package redislock
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/closing"
 	"github.com/redis/rueidis"
 )
 
@@ -43,10 +47,36 @@ type Driver struct {
 	slots   slotsInUse                     // where we listen, in a Cluster
 }
 
+// startTime is how long New waits for a server that hangs.
+const startTime = 5 * time.Second
+
 // New returns a driver over client, which may be of any topology. It subscribes to a channel of its own, and checks the
-// server's set-up as opts say. Close leaves the client open. A nil opts means the defaults.
+// server's set-up as opts say. It waits 5 seconds at most; [Start] takes a context for that. Close leaves the client open. A nil
+// opts means the defaults.
 func New(client rueidis.Client, opts *Options) (*Driver, error) {
-	return start(context.Background(), newRueidisConn(client, false), opts) //nolint:forbidigo // as sql.OpenDB, it takes none
+	ctx, cancel := context.WithTimeout(context.Background(), startTime) //nolint:forbidigo // as sql.OpenDB, it takes none
+	defer cancel()
+	return Start(ctx, client, opts)
+}
+
+// Start is New for as long as ctx lasts. An error that matches ctx's says that the server has not answered by then.
+func Start(ctx context.Context, client rueidis.Client, opts *Options) (*Driver, error) {
+	if client == nil {
+		return nil, errors.New("redis: the client is nil: make one with rueidis.NewClient")
+	}
+	d, err := start(ctx, newRueidisConn(client, false), opts)
+	if over := ended(ctx); over != nil && errors.Is(err, over) {
+		return nil, fmt.Errorf("redis: the server did not answer in time: %w", err)
+	}
+	return d, err
+}
+
+// ended returns how ctx has ended, or nil. What has waited for its deadline on a socket can be back before ctx knows of that.
+func ended(ctx context.Context) error {
+	if end, has := ctx.Deadline(); ctx.Err() == nil && has && !time.Now().Before(end) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // NewConn is New over another client library.
@@ -59,8 +89,11 @@ func StartConn(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 	return start(ctx, conn, opts)
 }
 
-// start makes a driver over conn, and closes conn if it cannot.
+// start makes a driver over conn, and closes conn if it cannot: in the background when ctx has ended.
 func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
+	if conn == nil {
+		return nil, errors.New("redis: the connection is nil")
+	}
 	o, err := opts.withDefaults()
 	if err != nil {
 		_ = conn.Close()
@@ -77,7 +110,7 @@ func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 		err = d.checkAtStart(ctx)
 	}
 	if err != nil {
-		_ = conn.Close()
+		closing.Within(ctx, conn.Close)
 		return nil, err
 	}
 	return d, nil

@@ -185,7 +185,7 @@ func (t *tombstones) add(id string) {
 		return
 	}
 	if t.set == nil {
-		t.set = make(map[string]struct{}, remembered)
+		t.set = make(map[string]struct{}) // it grows: room for all costs more than a release, and most clients are short of that
 	}
 	delete(t.set, t.ids[t.next])
 	t.ids[t.next] = id

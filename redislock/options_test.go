@@ -48,6 +48,15 @@ func TestOptions_ThatContradict_AreRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
+func TestNew_WithoutAClient_SaysSo(t *testing.T) {
+	if d, err := New(nil, nil); d != nil || err == nil || !strings.Contains(err.Error(), "the client is nil") {
+		t.Errorf("New: %v", err)
+	}
+	if d, err := NewConn(nil, nil); d != nil || err == nil || !strings.Contains(err.Error(), "the connection is nil") {
+		t.Errorf("NewConn: %v", err)
+	}
+}
+
 // closedConn is a Conn that notes what is done to it first and last.
 type closedConn struct {
 	scriptedConn

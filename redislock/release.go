@@ -18,9 +18,13 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if d.isClosed() {
 		return driver.ErrClosed
 	}
-	q := releasing{args: [4]string{r.ID, d.releaseKind(r), inMillis(max(r.Horizon, shortestTomb)), keepFor(r)}}
+	q := releasing{args: [4]string{r.ID, d.releaseKind(r), "", keepFor(r)}}
 	q.keys, q.call.Slot = d.names.request(r.Key, r.ID)
-	q.call.Script, q.call.Keys, q.call.Args = releaseScript, q.keys[:], q.args[:]
+	q.call.Script, q.call.Keys, q.call.Args = releaseScript, q.keys[:], q.args[:1]
+	if q.args[1] != "" || q.args[3] != "0" { // most are plain, and what is not sent costs the server nothing
+		q.args[2] = inMillis(max(r.Horizon, shortestTomb))
+		q.call.Args = q.args[:]
+	}
 	d.mayBeWatched(&q.call, r.Key, watchedReleaseScript)
 	answer := d.conn.Call(ctx, &q.call)
 	if answer.Err != nil {

@@ -94,9 +94,20 @@ func parseReply(r Reply) reply {
 	return a
 }
 
-// parseGrant reads NOW TOKEN TOKENS NONCE LEASE.
+// asAsked completes a grant of what was asked for: the server does not repeat that.
+func (a *reply) asAsked(tokens int, id string, lease time.Duration) {
+	if a.verdict == granted && a.tokens == 0 {
+		a.tokens, a.nonce, a.lease = tokens, id, lease
+	}
+}
+
+// parseGrant reads NOW TOKEN TOKENS NONCE LEASE, or NOW alone: then that is the token, and asAsked knows the rest.
 func (a *reply) parseGrant(s string) {
-	now, s, _ := strings.Cut(s, " ")
+	now, s, more := strings.Cut(s, " ")
+	if n := micros(now); !more && n > 0 {
+		a.now, a.token = n, uint64(n)
+		return
+	}
 	token, s, _ := strings.Cut(s, " ")
 	tokens, s, _ := strings.Cut(s, " ")
 	nonce, lease, _ := strings.Cut(s, " ")

@@ -3,6 +3,7 @@ package redislock
 import (
 	"encoding/json"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -37,4 +38,23 @@ func FuzzMeta_IsReadAsJSON(f *testing.F) {
 			t.Errorf("%q is read as %+v, and as JSON it is %+v (%v)", s, m, want, err)
 		}
 	})
+}
+
+func TestReply_GrantedAsAsked(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want reply
+	}{
+		{"G 1700000000000001", reply{verdict: granted, now: 1700000000000001, token: 1700000000000001, tokens: 64, nonce: "a", lease: time.Second}},
+		{"G 5 7 1 b 2000", reply{verdict: granted, now: 5, token: 7, tokens: 1, nonce: "b", lease: 2 * time.Second}},
+		{"G x", reply{verdict: unreadable}},
+		{"G 0", reply{verdict: unreadable}},
+		{"gone", reply{verdict: over}},
+	} {
+		got := parseReply(Reply{Text: c.text})
+		got.asAsked(64, "a", time.Second)
+		if got.detail = ""; got != c.want {
+			t.Errorf("%q is read as %+v, want %+v", c.text, got, c.want)
+		}
+	}
 }

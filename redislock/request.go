@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// mostClaim is how long a pushed grant lasts unless it is claimed. A waiter that died unnoticed costs as much.
+	// mostClaim is how long a pushed grant lasts unless it is claimed. Waiters that died unnoticed cost as much, however many.
 	mostClaim = 2 * time.Second
 	// beats is how many claim times a heartbeat counts, so one may be lost. QUEUE_LASTS in lock.lua must be longer.
 	beats = 2.5
@@ -49,9 +49,15 @@ func check(r *driver.Request) error {
 func (d *Driver) newAttempt(r *driver.Request, e *entry, beside string) *attempt {
 	a := &attempt{d: d, r: r, e: e, beside: beside, claim: min(r.Lease, mostClaim)}
 	a.keys, a.slot = d.names.request(r.Key, r.ID)
-	a.args = [5]string{r.ID, leaseMillis(r.Lease), strconv.Itoa(min(max(r.Tokens, 1), mostTokens)), "", a.how()}
+	a.args = [5]string{r.ID, leaseMillis(r.Lease), strconv.Itoa(a.tokens()), "", a.how()}
 	return a
 }
+
+// tokens is how many it asks for.
+func (a *attempt) tokens() int { return min(max(a.r.Tokens, 1), mostTokens) }
+
+// plainRequest says that a request is exclusive, anonymous, on its own, and without a delay.
+const plainRequest = "X"
 
 // modes are the letters of driver.Mode in a script.
 const modes = "xsu"
@@ -60,7 +66,7 @@ const modes = "xsu"
 func (a *attempt) how() string {
 	r := a.r
 	if r.Mode == driver.Exclusive && !r.Named && a.beside == "" && r.LossDelay <= 0 {
-		return "X"
+		return plainRequest
 	}
 	weight, limit, owner := max(r.Weight, 1), r.Limit, ""
 	if r.Mode == driver.Exclusive {

@@ -351,6 +351,19 @@ func TestRights_ForAnotherDatabase(t *testing.T) {
 	}
 }
 
+func TestRights_UnderSentinel(t *testing.T) {
+	s := servers.RedisSentinel(t, 1, &servers.RedisOptions{Users: []string{"nobody off"}})
+	option := rueidis.ClientOption{InitAddress: s.Sentinels(), Sentinel: rueidis.SentinelOption{MasterSet: s.Name()}}
+	rights := userRights(t, "locking")
+	if err := locking(t.Context(), asUser(t, option, nil, s.Nodes(), rights)); err == nil {
+		t.Error("+role is not needed")
+	}
+	rights = userRights(t, "locking", "under Sentinel")
+	if err := locking(t.Context(), asUser(t, option, nil, s.Nodes(), rights)); err != nil {
+		t.Errorf("under Sentinel with %v: %v", rights, err)
+	}
+}
+
 func TestRights_WithReplicasAndInACluster(t *testing.T) {
 	users := &servers.RedisOptions{Users: []string{"nobody off"}}
 	r := servers.RedisReplicated(t, 1, users)

@@ -25,6 +25,7 @@ const rueidisFarewell = 500 * time.Millisecond
 type rueidisConn struct {
 	client  rueidis.Client
 	own     bool         // Close closes the client
+	sockets *sockets     // of the client, for Close; nil if they are not known
 	wires   *wireOptions // how links connect by themselves; nil if they are connections of the client
 	cluster bool
 
@@ -117,6 +118,9 @@ func (c *rueidisConn) closeClient() {
 	select {
 	case <-closed:
 	case <-timer.C:
+	}
+	if c.sockets != nil {
+		c.sockets.close()
 	}
 }
 

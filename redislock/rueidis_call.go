@@ -41,6 +41,7 @@ func (c *rueidisConn) Call(ctx context.Context, call *Call) Reply {
 // rueidisTry is what a call has been told so far by servers that did not run it. The zero value is a new call's.
 type rueidisTry struct {
 	asking    string    // where to ask this time only, after ASK
+	alone     bool      // a bundle it was in was not run
 	evals     int       // how often a server did not know the script
 	redirects int       // MOVED and ASK
 	primaries int       // how often a server was not the primary any more
@@ -50,11 +51,21 @@ type rueidisTry struct {
 // over runs the call once.
 func (t *rueidisTry) over(ctx context.Context, l *rueidisLink, call *Call) (string, error) {
 	if t.asking == "" {
-		return l.call(ctx, call, t.evals > 0)
+		return l.call(ctx, call, t.how())
 	}
 	// Together, because ASKING holds for the next command on the connection, whoever's it is.
 	r := l.pipeline(ctx, []*rueidisJob{{call: call, try: *t}})[0]
 	return r.text, r.err
+}
+
+func (t *rueidisTry) how() sending {
+	switch {
+	case t.evals > 0:
+		return inSource
+	case t.alone:
+		return alone
+	}
+	return byName
 }
 
 // next takes the error of one try at node n, over l if it was over a link. It returns an error if that was the last
@@ -66,6 +77,9 @@ func (t *rueidisTry) next(n *rueidisNode, l *rueidisLink, slot uint16, err error
 	case unknown:
 		return false, err
 	case unsent:
+		return false, nil
+	case byItself:
+		t.alone = true
 		return false, nil
 	case noScript:
 		t.evals++

@@ -13,7 +13,7 @@ import (
 // server or one that matches errNoText, or an error that says that the connection failed or ctx ended.
 type rueidisCarrier interface {
 	// call runs a script, by its source or by its name.
-	call(ctx context.Context, c *Call, source bool) (string, error)
+	call(ctx context.Context, c *Call, how sending) (string, error)
 	// pipeline runs jobs that nobody else's commands come between.
 	pipeline(ctx context.Context, jobs []*rueidisJob) []rueidisText
 	// subscribe runs SSUBSCRIBE and the like for one channel.
@@ -60,8 +60,8 @@ type rueidisDedicated struct {
 	rueidis.DedicatedClient
 }
 
-func (d rueidisDedicated) call(ctx context.Context, c *Call, source bool) (string, error) {
-	return textOf(d.Do(ctx, command(d.B(), c, source)))
+func (d rueidisDedicated) call(ctx context.Context, c *Call, how sending) (string, error) {
+	return textOf(d.Do(ctx, command(d.B(), c, how == inSource)))
 }
 
 func (d rueidisDedicated) pipeline(ctx context.Context, jobs []*rueidisJob) []rueidisText {

@@ -26,6 +26,7 @@ const (
 	refused                  // it has not run, and asking again does not help
 	later                    // it has not run, and may in a moment
 	noScript                 // it has not run: the server wants the source
+	byItself                 // it has not run: the bundle it was in was refused
 	moved                    // it has not run: another node has the slot
 	asked                    // it has not run: another node has the key, for this time only
 	elsewhere                // it has not run: this server is not the primary any more
@@ -43,6 +44,8 @@ type judgement struct {
 var codes = map[string]verdict{
 	"NOSCRIPT": noScript,
 	"LOADING":  later, "TRYAGAIN": later, "CLUSTERDOWN": later, "MASTERDOWN": later, "BUSY": later,
+
+	"ALONE": byItself,
 
 	"NOAUTH": refused, "WRONGPASS": refused, "NOPERM": refused, "DENIED": refused,
 }
@@ -65,11 +68,16 @@ func judge(err error, addr string) judgement {
 	case "READONLY":
 		return judgement{verdict: elsewhere}
 	}
-	// Since Redis 7 an error of a command in a script keeps its code. The commands before it have run.
-	if strings.Contains(rest, " script: ") && strings.Contains(rest, "@user_script") {
+	if inScript(message) {
 		return judgement{verdict: unknown}
 	}
 	return judgement{verdict: codes[code]}
+}
+
+// inScript says that it is a command in a script that has failed. Since Redis 7 such an error keeps its code. The commands before
+// it have run.
+func inScript(message string) bool {
+	return strings.Contains(message, " script: ") && strings.Contains(message, "@user_script")
 }
 
 // judgeTransport judges what is not a server's answer. rueidis does not tell whether it had begun to send, except that

@@ -116,11 +116,11 @@ func (l *rueidisLink) fail(err error) {
 }
 
 // call runs a script. An error that says that nothing was sent is a *RefusedError or errUnsent.
-func (l *rueidisLink) call(ctx context.Context, c *Call, source bool) (string, error) {
+func (l *rueidisLink) call(ctx context.Context, c *Call, how sending) (string, error) {
 	if err := l.enter(ctx); err != nil {
 		return "", err
 	}
-	text, err := l.carrier.call(ctx, c, source)
+	text, err := l.carrier.call(ctx, c, how)
 	l.leave(ctx, err)
 	return text, err
 }

@@ -1,6 +1,9 @@
 package redislock
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 var convertRules = []rule{
 	{
@@ -91,17 +94,19 @@ var convertRules = []rule{
 	{
 		name: "12 an upgrade that lets its push pass goes to the front again, however often",
 		check: func(s *stage) {
+			x := ask{id: "x", mode: "x", beside: "u", claim: 4 * blink, place: time.Minute}
 			s.acquire(ask{id: "u", mode: "u"})
-			s.acquire(ask{id: "r", mode: "s"})
-			s.acquire(ask{id: "x", mode: "x", beside: "u", claim: 2 * blink, place: time.Minute})
-			s.acquire(ask{id: "w"})
-			s.release("r")
-			for range 4 {
+			s.acquire(ask{id: "r0", mode: "s"})
+			s.acquire(x)
+			s.acquire(ask{id: "silent", claim: blink})
+			for i := range 4 { // in between readers get in, because nobody is heard of
+				s.want("its heartbeat", s.acquire(x).place, 1)
+				s.release(fmt.Sprint("r", i))
 				s.want("pushed", s.pushes(), "G x")
-				s.pass(2 * blink)
-				s.want("another", s.acquire(ask{id: "t", way: "t"}).verdict, held)
+				s.pass(4 * blink)
+				s.want("a reader", s.acquire(ask{id: fmt.Sprint("r", i+1), mode: "s"}).verdict, granted)
 			}
-			s.want("the lock", s.show(), "u x < w")
+			s.want("the lock", s.show(), "u r4 < x silent")
 		},
 		mutants: []mutant{{"it", "judge(h) == 'upgrades' and 1 or h[MISSED] + 1", "h[MISSED] + 1"}},
 	},

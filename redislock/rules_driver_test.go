@@ -154,8 +154,8 @@ var driverRules = []driverRule{
 			if err := d.Release(context.Background(), releaseOf(puppetRequest())); err != nil {
 				return err
 			}
-			if how := p.calls[len(p.calls)-1].Args[1]; how != "r" {
-				return fmt.Errorf("it is released as %q", how)
+			if args := p.calls[len(p.calls)-1].Args; len(args) < 2 || args[1] != "r" {
+				return fmt.Errorf("it is released with %q", args)
 			}
 			return nil
 		},

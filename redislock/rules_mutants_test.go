@@ -47,11 +47,7 @@ func testRules(t *testing.T, server *servers.RedisNode, rules []rule) {
 	t.Helper()
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, server, scriptsAsTheyAre())
-			r.check(s)
-			if s.err != nil {
-				t.Fatal(s.err)
-			}
+			eachWay(t, server, r.check)
 			for _, m := range r.mutants {
 				t.Run("without "+m.name, func(t *testing.T) { testMutant(t, server, r, m) })
 			}

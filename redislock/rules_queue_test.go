@@ -157,7 +157,7 @@ var queueRules = []rule{
 			s.acquire(ask{id: "b"})
 			s.want("re-entry", s.acquire(ask{id: "c", mode: "x", owner: "A"}).verdict, granted)
 		},
-		mutants: []mutant{{"it", "local free = verdict == 'reenters' or (", "local free = ("}},
+		mutants: []mutant{{"it", "local free = verdict == 'reenters' or fits", "local free = fits"}},
 	},
 	{
 		name: "12 an upgrade goes to the front, and keeps new readers out",
@@ -173,7 +173,7 @@ var queueRules = []rule{
 		},
 		mutants: []mutant{
 			{"the front", "\t\tfront(me)\n", "\t\tenter(after, me)\n"},
-			{"the closed door", "(verdict == 'upgrades' or first >= after)", "(true)"},
+			{"the closed door", "(verdict == 'upgrades' or deserted())", "(true)"},
 		},
 	},
 	{
@@ -211,7 +211,7 @@ var queueRules = []rule{
 		},
 		mutants: []mutant{
 			{"the weight", "r[WEIGHT] <= capacity() - used", "true"},
-			{"the order", "(verdict == 'upgrades' or first >= after)", "(true)"},
+			{"the order", "(verdict == 'upgrades' or deserted())", "(true)"},
 		},
 	},
 	{
@@ -225,7 +225,7 @@ var queueRules = []rule{
 		},
 		mutants: []mutant{
 			{"the refusal", "elseif not free and tries then", "elseif false then"},
-			{"the order", "(verdict == 'upgrades' or first >= after)", "(true)"},
+			{"the order", "(verdict == 'upgrades' or deserted())", "(true)"},
 		},
 	},
 }

@@ -34,6 +34,8 @@ type stage struct {
 	prefix string
 	name   string // of the lock's key, behind the prefix
 	err    error
+
+	bundles bool // plain requests are run in a bundle with others
 }
 
 // The channels of requests.
@@ -43,6 +45,19 @@ const (
 )
 
 var stages atomic.Int64
+
+// eachWay checks something with requests that are run by themselves, and then with plain ones in bundles.
+func eachWay(t *testing.T, server *servers.RedisNode, check func(s *stage)) {
+	t.Helper()
+	for _, bundles := range []bool{false, true} {
+		s := newStage(t, server, scriptsAsTheyAre())
+		s.bundles = bundles
+		check(s)
+		if s.err != nil {
+			t.Fatalf("in bundles: %v: %v", bundles, s.err)
+		}
+	}
+}
 
 // newStage returns a lock that nobody uses.
 func newStage(t *testing.T, server *servers.RedisNode, b *book) *stage {
@@ -89,8 +104,31 @@ func (s *stage) number(args ...string) int64 {
 
 // run runs a script and returns its answer.
 func (s *stage) run(script *Script, keys []string, args ...string) string {
+	if s.bundles {
+		b := wireBundle{on: true}
+		if kind := b.kindOf(&Call{Script: script, Keys: keys, Args: args}, byName); kind != 0 {
+			return s.inBundle(string(kind), keys, args)
+		}
+	}
 	all := append([]string{"EVAL", script.Source(), strconv.Itoa(len(keys))}, keys...)
 	return s.text(append(all, args...)...)
+}
+
+// inBundle runs a plain request between two others, of a lock in another slot.
+func (s *stage) inBundle(kind string, keys, args []string) string {
+	other := ask{id: "other"}
+	its := []string{s.prefix + "other", s.prefix + "floor:{b}", s.prefix + "gone:{b}:other"}
+	all := append([]string{"EVAL", bundleScript.Source(), "9"}, its...)
+	all = append(append(append(all, keys...), its...), "a"+kind+"r")
+	all = append(append(append(all, s.args(other)[:4]...), args...), "other")
+	answers, _ := s.do(all...).([]any)
+	if s.err != nil {
+		return ""
+	}
+	if err, failed := answers[1].(error); failed {
+		s.err = fmt.Errorf("EVAL: %w", err)
+	}
+	return fmt.Sprint(answers[1])
 }
 
 // tries runs a script that may be refused, and returns its answer or the error.
@@ -121,7 +159,7 @@ func (s *stage) args(a ask) []string {
 	lease := or(inMillis(a.lease), "60000")
 	tokens := or(strconv.Itoa(a.tokens), "1")
 	how := "X"
-	if a.mode != "" {
+	if a.mode != "" && a.mode != how {
 		how = fmt.Sprintf("%s %s %d %s %s", a.mode, or(strconv.Itoa(a.weight), "1"), a.limit, a.beside, a.owner)
 	}
 	tail := fmt.Sprintf(`%s %s %s %s %s %s {"o":"%s","c":"host 7","l":"%s"}`, or(a.way, "p"), or(inMillis(a.claim), "2000"),
@@ -136,7 +174,13 @@ func (s *stage) acquire(a ask) reply {
 	if a.beside != "" {
 		keys = append(keys, s.tomb(a.beside))
 	}
-	return parseReply(Reply{Text: s.run(s.book.acquire, keys, s.args(a)...)})
+	args := s.args(a)
+	if args[4] == plainRequest {
+		args = args[:4]
+	}
+	got := parseReply(Reply{Text: s.run(s.book.acquire, keys, args...)})
+	got.asAsked(max(a.tokens, 1), a.id, a.lease)
+	return got
 }
 
 func (s *stage) requeue(give string, a ask) reply {
@@ -147,7 +191,11 @@ func (s *stage) release(id string) string { return s.end(id, "", 0) }
 func (s *stage) undo(id string) string    { return s.end(id, "u", 0) }
 
 func (s *stage) end(id, how string, keep time.Duration) string {
-	return s.run(s.book.release, s.keys(id), id, how, "10000", inMillis(keep))
+	args := []string{id, how, "10000", inMillis(keep)}
+	if how == "" && keep == 0 {
+		args = args[:1]
+	}
+	return s.run(s.book.release, s.keys(id), args...)
 }
 
 func (s *stage) renew(id string, lease time.Duration) string {

@@ -21,7 +21,7 @@ func TestRules_OfTheScripts_AreKeptAndNecessary(t *testing.T) {
 }
 
 // blink is a claim that a test waits for.
-const blink = 40 * time.Millisecond
+const blink = 100 * time.Millisecond
 
 var waitingRules = []rule{
 	{
@@ -140,6 +140,52 @@ var waitingRules = []rule{
 		},
 	},
 	{
+		name: "5 who was not heard of for the time of a claim is passed over, and keeps the place",
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.acquire(as(ask{id: "a"}))
+			s.acquire(as(ask{id: "b", claim: blink}))
+			s.acquire(as(ask{id: "c"}))
+			s.pass(blink)
+			s.release("a")
+			s.want("pushed", s.pushes(), "G c")
+			s.want("the lock", s.show(), "c < b")
+			s.want("b's place", s.acquire(as(ask{id: "b"})).place, 1)
+		}),
+		mutants: []mutant{
+			{"it", "return w[ALIVE] - w[TTL] + w[CLAIM] > ms", "return true"},
+			{"it, in the quick part", "string.sub(w, 4, 16) - ttl + claim > tonumber(ms)", "true"},
+		},
+	},
+	{
+		name: "5 of many who died together one at most is granted the lock",
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.acquire(as(ask{id: "a"}))
+			for i := range 5 {
+				s.acquire(as(ask{id: fmt.Sprint("dead", i), claim: 4 * blink}))
+			}
+			s.release("a")
+			s.want("pushed", s.pushes(), "G dead0")
+			s.pass(4 * blink)
+			s.want("who lives", s.acquire(as(ask{id: "c"})).verdict, granted)
+			s.want("pushed", s.pushes(), "")
+		}),
+		mutants: []mutant{{"the passing over", "return w[ALIVE] - w[TTL] + w[CLAIM] > ms", "return true"}},
+	},
+	{
+		name: "5 who comes while nobody is heard of does not stand behind them",
+		check: func(s *stage) {
+			for _, way := range []string{"t", "p"} {
+				s.acquire(ask{id: "a", lease: blink})
+				s.acquire(ask{id: "b", claim: blink})
+				s.pass(blink)
+				s.want("who comes", s.acquire(ask{id: "c", way: way}).verdict, granted)
+				s.want("the lock", s.show(), "c < b")
+				s.do("DEL", s.lock())
+			}
+		},
+		mutants: []mutant{{"it", "(verdict == 'upgrades' or deserted())", "(verdict == 'upgrades' or first >= after)"}},
+	},
+	{
 		name: "5 the push tells of the short life",
 		check: inBothParts(func(s *stage, as func(a ask) ask) {
 			s.acquire(as(ask{id: "a"}))
@@ -154,22 +200,21 @@ var waitingRules = []rule{
 	},
 }
 
-// checkPatience lets a pushed grant pass as often as it comes.
+// checkPatience lets a pushed grant pass as often as it comes. Who does that is passed over until it is heard of again.
 func checkPatience(s *stage) {
+	b := ask{id: "b", claim: 4 * blink} // which a busy machine does not outlast
 	s.acquire(ask{id: "a"})
-	s.acquire(ask{id: "b", claim: blink})
-	s.acquire(ask{id: "c", claim: 50 * blink})
+	s.acquire(b)
+	s.acquire(ask{id: "silent", claim: blink})
 	s.release("a")
-	want := "G b"
-	for range 2 {
-		s.want("pushed", s.pushes(), want)
-		s.pass(blink)
-		s.want("c", s.acquire(ask{id: "c", claim: 50 * blink}).verdict, queued)
+	for i, place := range []int{1, 1, 2} {
+		next := fmt.Sprint("c", i)
+		s.want("pushed", s.pushes(), "G b")
+		s.pass(4 * blink)
+		s.want(next, s.acquire(ask{id: next}).verdict, granted)
+		s.want("b's place", s.acquire(b).place, place)
+		s.release(next)
 	}
-	s.want("pushed again", s.pushes(), want)
-	s.pass(blink)
-	s.want("c in the end", s.acquire(ask{id: "c"}).verdict, granted)
-	s.want("the lock", s.show(), "c < b")
 }
 
 var tokenRules = []rule{

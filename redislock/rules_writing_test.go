@@ -125,8 +125,7 @@ func (s *stage) current() uint64 {
 	return info.Holders[0].Token
 }
 
-// checkOneClock counts how often the server's clock is read. (A release that its quick part does not answer begins again,
-// and reads it again.)
+// checkOneClock counts how often the server's clock is read.
 func checkOneClock(s *stage) {
 	once := func(what string, f func()) {
 		s.do("CONFIG", "RESETSTAT")
@@ -139,6 +138,7 @@ func checkOneClock(s *stage) {
 	once("queueing behind another", func() { s.acquire(ask{id: "c"}) })
 	once("a renewal", func() { s.renew("a", time.Minute) })
 	once("a release", func() { s.release("a") })
+	once("a release that finds nothing", func() { s.release("nobody") })
 	once("a requeue", func() { s.requeue("b", ask{id: "e"}) })
 	once("a named owner's queueing", func() { s.acquire(ask{id: "d", mode: "x", owner: "A"}) })
 	once("a look", func() { s.show() })

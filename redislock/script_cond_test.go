@@ -27,12 +27,10 @@ func TestScripts_OfConditions_InStatesThatAreHardToReach(t *testing.T) {
 		{"a signal that comes in the instant of an undo goes on", checkWokenByItsUndo},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStage(t, server, scriptsAsTheyAre())
-			s.name = "mutex:x"
-			c.check(s)
-			if s.err != nil {
-				t.Fatal(s.err)
-			}
+			eachWay(t, server, func(s *stage) {
+				s.name = "mutex:x"
+				c.check(s)
+			})
 		})
 	}
 }

@@ -20,7 +20,7 @@ func TestScripts_AtRandom_KeepEverybodyOnce(t *testing.T) {
 	t.Logf("seed %d", seed)
 	for i := range uint64(40) {
 		r := &randomCrowd{stage: newStage(t, server, scriptsAsTheyAre()), random: rand.New(rand.NewPCG(seed, i))}
-		r.name = "mutex:x"
+		r.name, r.bundles = "mutex:x", i%2 == 1
 		for range 40 {
 			r.step()
 			r.check()

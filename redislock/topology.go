@@ -1,16 +1,13 @@
 package redislock
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/address"
 	"github.com/redis/rueidis"
 )
 
@@ -62,12 +59,9 @@ func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 		q.db = db
 	}
 	o.SelectDB = q.db
-	for _, host := range u.Hosts {
-		address, err := withPort(host, port)
-		if err != nil {
-			return err
-		}
-		o.InitAddress = append(o.InitAddress, address)
+	var err error
+	if o.InitAddress, err = address.WithPorts("redis", u.Hosts, port); err != nil {
+		return err
 	}
 	return encrypt(o, u, q)
 }
@@ -78,58 +72,14 @@ func notInName(r rune) bool {
 	return !letter && !(r >= '0' && r <= '9') && !strings.ContainsRune(".-_", r)
 }
 
-// withPort adds the port to a host that has none. An IPv6 address is written in brackets.
-func withPort(host, port string) (string, error) {
-	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") && len(host) > len("[]") {
-		return net.JoinHostPort(host[1:len(host)-1], port), nil
-	}
-	name, given, err := net.SplitHostPort(host)
-	if err != nil {
-		if strings.ContainsAny(host, ":[]") {
-			return "", errors.New("redis: a host cannot be read; write an IPv6 address in brackets, as in [::1]:6379")
-		}
-		return net.JoinHostPort(host, port), nil
-	}
-	if name == "" {
-		return "", errors.New("redis: a host is empty; write for instance localhost:6379")
-	}
-	if n, err := strconv.Atoi(given); err != nil || n < 1 || n > 65535 {
-		return "", fmt.Errorf("redis: the port of %s is not a number from 1 to 65535", name)
-	}
-	return host, nil
-}
-
 // encrypt sets TLS up, if the URL asks for it.
 func encrypt(o *rueidis.ClientOption, u *driver.URL, q *query) error {
-	if u.Scheme != "rediss" && !q.tls {
-		if q.ca != "" || q.cert != "" || q.key != "" {
-			return errors.New("redis: ca, cert and key are for encrypted connections; write rediss:// or tls=true")
-		}
-		return nil
-	}
 	if u.Scheme == "rediss" && u.Query.Has("tls") && !q.tls {
 		return errors.New("redis: rediss:// and tls=false contradict each other")
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if q.ca != "" {
-		pem, err := os.ReadFile(q.ca)
-		if err != nil {
-			return fmt.Errorf("redis: the certificate authority's file: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("redis: %s has no certificate in PEM form", q.ca)
-		}
-	}
-	if (q.cert == "") != (q.key == "") {
-		return errors.New("redis: cert and key go together")
-	}
-	if q.cert != "" {
-		pair, err := tls.LoadX509KeyPair(q.cert, q.key)
-		if err != nil {
-			return fmt.Errorf("redis: the client's certificate: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
+	c, err := q.files.Config("redis", u.Scheme == "rediss" || q.tls, "rediss:// or tls=true")
+	if err != nil {
+		return err
 	}
 	o.TLSConfig = c
 	if u.Scheme == "redis+sentinel" {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/address"
 	"github.com/redis/rueidis"
 )
 
@@ -49,12 +49,13 @@ func Dialer(u *driver.URL, c driver.Config) (dial func(ctx context.Context) (Con
 		return nil, nil, err
 	}
 	return func(ctx context.Context) (Conn, error) {
-		client, err := connect(ctx, o)
+		made := new(sockets)
+		client, err := connect(ctx, o, made)
 		if err != nil {
 			return nil, &openError{u, err}
 		}
 		conn := newRueidisConn(client, true)
-		conn.wires = wireOptionsOf(&o)
+		conn.wires, conn.sockets = wireOptionsOf(&o), made
 		return conn, nil
 	}, opts, nil
 }
@@ -63,8 +64,9 @@ func Dialer(u *driver.URL, c driver.Config) (dial func(ctx context.Context) (Con
 func RueidisConn(client rueidis.Client) Conn { return newRueidisConn(client, false) }
 
 // connect makes a client. rueidis connects at once and knows no context, so it is left to itself when ctx ends, and what
-// it brings then is closed.
-func connect(ctx context.Context, o rueidis.ClientOption) (rueidis.Client, error) {
+// it brings then is closed. So is what it forgets when it fails.
+func connect(ctx context.Context, o rueidis.ClientOption, made *sockets) (rueidis.Client, error) {
+	o.DialCtxFn = made.dial
 	type answer struct {
 		client rueidis.Client
 		err    error
@@ -76,8 +78,12 @@ func connect(ctx context.Context, o rueidis.ClientOption) (rueidis.Client, error
 	}()
 	select {
 	case a := <-word:
+		if a.err != nil {
+			made.close()
+		}
 		return a.client, a.err
 	case <-ctx.Done():
+		made.close()
 		go func() {
 			if a := <-word; a.client != nil {
 				a.client.Close()
@@ -91,31 +97,8 @@ func connect(ctx context.Context, o rueidis.ClientOption) (rueidis.Client, error
 type query struct {
 	db                             int
 	tls                            bool
-	ca, cert, key                  string
+	files                          address.Encryption
 	sentinelUser, sentinelPassword string
-}
-
-// misplaced finds the rest of a password whose / has ended it. Later errors would show it as a path.
-func misplaced(u *driver.URL) error {
-	if strings.Contains(u.Path, "@") {
-		return errors.New("redis: there is an @ in the path; write a / inside a user or password as %2F")
-	}
-	return nil
-}
-
-// readQuery returns the error of the query. One that shows a key or value must not show the rest of a password whose ?
-// has ended it: then the @ that follows it is in the query, and nothing is in front of the hosts.
-func readQuery(u *driver.URL, p *driver.Params) error {
-	err := p.Err()
-	if err == nil || u.User+u.Password != "" {
-		return err
-	}
-	for key, values := range u.Query {
-		if strings.Contains(key+strings.Join(values, ""), "@") {
-			return errors.New("redis: there is an @ in the query; write a ? inside a user or password as %3F")
-		}
-	}
-	return err
 }
 
 // policies are the values of the query key check.
@@ -127,7 +110,7 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 		Username: u.User, Password: u.Password, ClientName: "interlock", DisableCache: true,
 		Dialer: net.Dialer{Timeout: dialTimeout},
 	}
-	if err := misplaced(u); err != nil {
+	if err := address.CheckPath("redis", u); err != nil {
 		return o, nil, err
 	}
 	p := u.Params()
@@ -138,10 +121,10 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 	check := p.String("check", "warn")
 	q := &query{
 		db: p.Int("db", 0, 0), tls: p.Bool("tls", false),
-		ca: p.String("ca", ""), cert: p.String("cert", ""), key: p.String("key", ""),
+		files:        address.Encryption{CA: p.String("ca", ""), Cert: p.String("cert", ""), Key: p.String("key", "")},
 		sentinelUser: p.String("sentinel-user", ""), sentinelPassword: p.String("sentinel-password", ""),
 	}
-	if err := readQuery(u, p); err != nil {
+	if err := address.CheckQuery("redis", u, p); err != nil {
 		return o, nil, err
 	}
 	policy, known := policies[check]

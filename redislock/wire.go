@@ -46,6 +46,9 @@ type wire struct {
 	flusher    *waiter       // who writes,
 	behind     bool          // raw has kept something
 	crowd      bool          // several have got their answers at once
+	gathering  bool          // somebody lets them go first, to write after them
+	full       bool          // a bundle in out is not to wait for that
+	gathered   wireBundle    // requests that are to be sent after out
 	queue      wireQueue     // requests whose answers have not come yet, in the order of out
 	owed       int           // how many answers these are
 	room       chan struct{} // if somebody waits to send: closed when owed has gone down
@@ -120,17 +123,22 @@ func (w *wire) handOn() {
 	if w.err != nil {
 		return
 	}
-	if w.flusher == nil && w.isBehind() && !w.summon() {
-		w.work.Add(1)
-		w.flusher = &w.resting // at once, so that nobody newly come writes what others have left
-		go w.flushAside()      // ends with the write, or with the connection
-	}
+	w.handOnWriting()
 	switch {
 	case w.reader != nil, w.summon():
 	case w.awaiters.first != nil:
 		w.awaiters.first.rouse()
 	default:
 		w.rest()
+	}
+}
+
+// handOnWriting is handOn for what there is to be written. It is called under mu.
+func (w *wire) handOnWriting() {
+	if w.err == nil && w.flusher == nil && !w.gathering && w.isBehind() && !w.summon() {
+		w.work.Add(1)
+		w.flusher = &w.resting // at once, so that nobody newly come writes what others have left
+		go w.flushAside()      // ends with the write, or with the connection
 	}
 }
 

@@ -38,6 +38,7 @@ func (w *wire) await(ctx context.Context, news <-chan struct{}, until time.Time)
 		case a.long && a.arm(ctx): // mu was unlocked
 		default:
 			w.read(x, until, !a.long)
+			w.handOnWriting() // an answer may be what others have waited for to send more
 			a.long = w.stale
 		}
 	}

@@ -23,7 +23,7 @@ func BenchmarkWire(b *testing.B) {
 	}
 	defer link.Close()
 	call := echoCall("x")
-	if _, err := w.call(b.Context(), &call, true); err != nil {
+	if _, err := w.call(b.Context(), &call, inSource); err != nil {
 		b.Fatal(err)
 	}
 	evalsha := func(ctx context.Context, c rueidis.CoreClient) error {
@@ -37,8 +37,8 @@ func BenchmarkWire(b *testing.B) {
 		ctx  context.Context //nolint:containedctx // of one benchmark
 		run  func(ctx context.Context) error
 	}{
-		{"wire", true, context.Background(), func(ctx context.Context) error { _, err := w.call(ctx, &call, false); return err }},
-		{"wire with cancellation", true, ended, func(ctx context.Context) error { _, err := w.call(ctx, &call, false); return err }},
+		{"wire", true, context.Background(), func(ctx context.Context) error { _, err := w.call(ctx, &call, byName); return err }},
+		{"wire with cancellation", true, ended, func(ctx context.Context) error { _, err := w.call(ctx, &call, byName); return err }},
 		{"rueidis sync", false, context.Background(), func(ctx context.Context) error { return evalsha(ctx, dedicated) }},
 		{"rueidis link", true, ended, func(ctx context.Context) error { return link.Call(ctx, &call).Err }},
 		{"rueidis shared", true, context.Background(), func(ctx context.Context) error { return evalsha(ctx, client) }},

@@ -10,13 +10,19 @@ import (
 
 // call runs a script and returns its answer. An error of the server is a serverError. One that says that nothing was sent
 // is a *RefusedError or errUnsent.
-func (w *wire) call(ctx context.Context, c *Call, source bool) (string, error) {
+func (w *wire) call(ctx context.Context, c *Call, how sending) (string, error) {
 	if err := w.enter(ctx); err != nil {
 		return "", err
 	}
-	p := w.newRequest()
-	w.out = appendCall(w.out, c, source)
-	w.add(p, w.sent+uint64(len(w.out)))
+	var p *request
+	if kind := w.gathered.kindOf(c, how); kind != 0 {
+		p = w.bundle(kind, c)
+	} else {
+		w.seal()
+		p = w.newRequest()
+		w.out = appendCall(w.out, c, how == inSource)
+		w.add(p, w.sent+uint64(len(w.out)))
+	}
 	if err := w.finish(ctx, p); err != nil {
 		return "", err
 	}
@@ -70,6 +76,7 @@ func (w *wire) together(ctx context.Context, n int, write func([]byte) []byte) (
 	}
 	p := w.newRequest()
 	p.left, p.listed, p.list = n, true, make([]wireAnswer, 0, n)
+	w.seal()
 	first := w.sent + uint64(len(w.out)) + 1 // with the first byte of all, to be on the safe side
 	w.out = write(w.out)
 	w.add(p, first)
@@ -89,6 +96,7 @@ func (w *wire) subscribe(ctx context.Context, kind, channel string) error {
 	}
 	p := w.newRequest()
 	p.confirm, p.channel = kind, channel
+	w.seal()
 	w.out = appendCommand(w.out, kind, channel)
 	w.add(p, w.sent+uint64(len(w.out)))
 	if err := w.finish(ctx, p); err != nil {
@@ -142,7 +150,7 @@ func (w *wire) add(p *request, first uint64) {
 func (w *wire) finish(ctx context.Context, p *request) error {
 	p.ctx = ctx
 	for !p.done.Load() && ctx.Err() == nil {
-		switch mine := w.flusher == nil && w.isBehind(); {
+		switch mine := w.flusher == nil && w.isBehind() && (!w.gathering || w.full); {
 		case !mine && w.reader != nil:
 			if w.park(ctx, p) {
 				return nil

@@ -50,6 +50,7 @@ func (n *rueidisNode) openWire(ctx context.Context) (*rueidisLink, error) {
 	if c.cluster { // for what goes over the client: WAIT, and the list of nodes
 		c.spawn(func() { _, _ = c.introduce(c.base, addr, uint16(n.slot.Load())) }) // ends when rueidis has asked
 	}
+	w.gathered.on = !c.cluster // before anybody else knows the wire
 	l.number = Link(c.links.Add(1))
 	l.wire, l.carrier, l.broken = w, w, w.closed
 	if err := w.subscribe(ctx, "subscribe", c.channel); err != nil {

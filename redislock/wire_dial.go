@@ -47,7 +47,7 @@ func connectWire(
 	if err != nil {
 		return nil, err
 	}
-	raw := &wireSocket{Conn: tcp}
+	raw := &wireSocket{Conn: tcp, raw: newRawIO(tcp)}
 	if o.TLS == nil {
 		return newWire(raw, raw, heard), nil
 	}

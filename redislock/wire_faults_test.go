@@ -21,13 +21,13 @@ func TestWire_WhileTheServerHangs_EverythingEndsWithItsContext(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	w := startWire(t, s.Addr(), nil)
 	call := echoCall("x")
-	if _, err := w.call(t.Context(), &call, true); err != nil {
+	if _, err := w.call(t.Context(), &call, inSource); err != nil {
 		t.Fatal(err)
 	}
 	s.Stop()
 	defer s.Cont()
 	ways := map[string]func(ctx context.Context) error{
-		"call": func(ctx context.Context) error { _, err := w.call(ctx, &call, false); return err },
+		"call": func(ctx context.Context) error { _, err := w.call(ctx, &call, byName); return err },
 		"do":   func(ctx context.Context) error { _, err := w.do(ctx, "PING"); return err },
 		"multi": func(ctx context.Context) error {
 			_, err := w.multi(ctx, []string{"PING"}, []string{"PING"})
@@ -164,7 +164,7 @@ func TestWire_ThatIsReset_FailsEverythingAndTellsWhatWasNotSent(t *testing.T) {
 		for range 32 {
 			callers.Go(func() {
 				for {
-					_, err := w.call(t.Context(), &call, true)
+					_, err := w.call(t.Context(), &call, inSource)
 					switch {
 					case err == nil:
 						ok.Add(1)

@@ -98,64 +98,68 @@ func (w *wire) drain() error {
 		if m == nil {
 			return err
 		}
-		var p *request
 		if m[0] == '>' {
-			p, err = w.pushed(m)
+			ready, err = w.pushed(m, ready)
 		} else {
-			p, err = w.answer(m)
+			ready, err = w.answer(m, ready)
 		}
 		if err != nil {
 			return err
-		}
-		if p != nil && &p.waiter != w.reader {
-			ready = append(ready, p)
 		}
 	}
 	return nil
 }
 
-// answer gives an answer to whom it is for, and returns the request if that is done.
-func (w *wire) answer(m []byte) (*request, error) {
+// answer gives an answer to whom it is for. Requests that are done by it are appended to ready.
+func (w *wire) answer(m []byte, ready []*request) ([]*request, error) {
 	p := w.queue.front()
-	if p == nil {
-		return nil, errUninvited
+	if p == nil || p.first > w.sent {
+		return ready, errUninvited
 	}
-	if p.given {
-		return w.count(p), nil
+	if p.bundled > 0 {
+		w.gathered.isAnswered(p.sealed)
 	}
-	if p.listed {
+	switch {
+	case p.bundled > 1:
+		return w.unbundle(p.bundled, m, ready)
+	case p.given:
+	case p.listed:
 		value, err := decode(m)
 		if errors.Is(err, errProtocol) {
-			return nil, err
+			return ready, err
 		}
 		p.list = append(p.list, wireAnswer{value, err})
-		return w.count(p), nil
+	default:
+		p.text, p.err = decodeText(m)
+		if errors.Is(p.err, errProtocol) {
+			return ready, p.err
+		}
 	}
-	p.text, p.err = decodeText(m)
-	if errors.Is(p.err, errProtocol) {
-		return nil, p.err
-	}
-	return w.count(p), nil
+	return w.count(p, ready), nil
 }
 
-// count counts an answer of the first request of the queue. It returns the request if that was its last.
-func (w *wire) count(p *request) *request {
+// count counts an answer of the first request of the queue, and appends that to ready if it was its last, unless it is that of
+// who reads, who sees that anyway.
+func (w *wire) count(p *request, ready []*request) []*request {
 	w.owed--
 	if w.room != nil && w.owed < wireOwed*3/4 {
 		close(w.room)
 		w.room = nil
 	}
 	if p.left--; p.left > 0 {
-		return nil
+		return ready
 	}
 	w.queue.pop()
 	w.answered++
 	p.finish()
-	return p
+	if &p.waiter == w.reader {
+		return ready
+	}
+	return append(ready, p)
 }
 
-// pushed takes a push. If it confirms a subscription it returns the request that was for that.
-func (w *wire) pushed(m []byte) (*request, error) {
+// pushed takes a push. If it confirms a subscription the request that was for that is appended to ready.
+func (w *wire) pushed(m []byte, ready []*request) ([]*request, error) {
 	w.mu.Unlock()
 	kind, channel, message, err := w.input.push(m)
 	if err == nil {
@@ -163,9 +167,9 @@ func (w *wire) pushed(m []byte) (*request, error) {
 	}
 	w.mu.Lock()
 	if p := w.queue.front(); err == nil && p != nil && p.confirm != "" && p.confirm == kind && p.channel == channel {
-		return w.count(p), nil
+		return w.count(p, ready), nil
 	}
-	return nil, err
+	return ready, err
 }
 
 // rest has the wire read by itself in a moment. It is called under mu.
@@ -188,6 +192,7 @@ func (w *wire) idle() {
 	}
 	for answered := w.answered; w.err == nil && w.answered == answered && w.awaiters.first == nil; {
 		w.read(&w.resting, time.Time{}, false)
+		w.handOnWriting()
 	}
 	w.handOn()
 }

@@ -11,6 +11,7 @@ import (
 // caller knows, and what was not sent is kept: TLS could not go on after half a record, nor a command after half of it.
 type wireSocket struct {
 	net.Conn
+	raw *rawIO // how to read and write Conn faster; nil if there is no such way
 
 	mu   sync.Mutex // guards what follows, and orders writes: TLS has some of its own to send
 	rest []byte     // what is to be sent before everything else
@@ -26,7 +27,7 @@ func (s *wireSocket) Write(b []byte) (int, error) {
 	n := 0
 	if len(s.rest) == 0 {
 		var err error
-		if n, err = s.Conn.Write(b); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		if n, err = s.send(b); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
 	}
@@ -45,7 +46,7 @@ func (s *wireSocket) sendRest() error {
 	if len(s.rest) == 0 {
 		return nil
 	}
-	n, err := s.Conn.Write(s.rest)
+	n, err := s.send(s.rest)
 	if s.rest = s.rest[n:]; len(s.rest) == 0 {
 		s.rest = nil
 	}
@@ -60,4 +61,20 @@ func (s *wireSocket) isBehind() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.rest) > 0
+}
+
+// send writes, until the deadline.
+func (s *wireSocket) send(b []byte) (int, error) {
+	if s.raw != nil {
+		return s.raw.write(b)
+	}
+	return s.Conn.Write(b)
+}
+
+// Read reads, until the deadline.
+func (s *wireSocket) Read(b []byte) (int, error) {
+	if s.raw != nil {
+		return s.raw.read(b)
+	}
+	return s.Conn.Read(b)
 }

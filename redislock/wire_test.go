@@ -21,19 +21,19 @@ func TestWire_AnswersScriptsAndCommands(t *testing.T) {
 	ctx := t.Context()
 	call := echoCall("x\r\n")
 	var refusal serverError
-	if _, err := w.call(ctx, &call, false); !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Error(), "NOSCRIPT ") {
+	if _, err := w.call(ctx, &call, byName); !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Error(), "NOSCRIPT ") {
 		t.Errorf("a script that is not known: %v", err)
 	}
 	for range 2 {
-		if text, err := w.call(ctx, &call, true); text != "x\r\n" || err != nil {
+		if text, err := w.call(ctx, &call, inSource); text != "x\r\n" || err != nil {
 			t.Errorf("got %q, %v", text, err)
 		}
 	}
-	if text, err := w.call(ctx, &call, false); text != "x\r\n" || err != nil {
+	if text, err := w.call(ctx, &call, byName); text != "x\r\n" || err != nil {
 		t.Errorf("got %q, %v", text, err)
 	}
 	none := Call{Script: testScript(`return false`)}
-	if _, err := w.call(ctx, &none, true); !errors.Is(err, errNil) {
+	if _, err := w.call(ctx, &none, inSource); !errors.Is(err, errNil) {
 		t.Errorf("a script that returns nil: %v", err)
 	}
 	if value, err := w.do(ctx, "CONFIG", "GET", "databases"); !reflect.DeepEqual(value, []any{"databases", "16"}) || err != nil {
@@ -154,7 +154,7 @@ func callSomehow(t *testing.T, w *wire, text string) error {
 		got = text
 	default:
 		call := echoCall(text)
-		got, err = w.call(ctx, &call, true)
+		got, err = w.call(ctx, &call, inSource)
 	}
 	if err == nil && got != text {
 		t.Errorf("%q is answered %q", text, got)
@@ -184,7 +184,7 @@ func TestWire_Pushes_ComeInOrderAndBeforeTheAnswersThatFollow(t *testing.T) {
 	for range 32 {
 		callers.Go(func() {
 			for range 100 {
-				text, err := w.call(t.Context(), &push, true)
+				text, err := w.call(t.Context(), &push, inSource)
 				if n, _ := strconv.ParseInt(text, 10, 64); err != nil || next.Load() < n {
 					t.Errorf("after call %s (%v) %d pushes have come", text, err, next.Load())
 				}

@@ -57,11 +57,13 @@ type request struct {
 	ctx    context.Context //nolint:containedctx // for who keeps the time, while the owner is parked
 	trusts bool            // it is counted in trusting
 
-	first    uint64 // the server can have run something of it only if the wire has sent so much
-	left     int    // answers that have not come yet
-	listed   bool   // the answers go to list, else the only one to text
-	summoned bool   // it was woken to do something
-	given    bool   // up: nobody waits any more
+	first    uint64    // the server can have run something of it only if the wire has sent so much
+	left     int       // answers that have not come yet
+	bundled  int       // if it is the first of a bundle that was sent: how many these are
+	sealed   time.Time // and when
+	listed   bool      // the answers go to list, else the only one to text
+	summoned bool      // it was woken to do something
+	given    bool      // up: nobody waits any more
 
 	// What a subscription is confirmed with, if it is one: a push, not an answer.
 	confirm, channel string
@@ -89,7 +91,7 @@ func (w *wire) newRequest() *request {
 
 // recycle gives p back. There may still be something in wake, or come soon: whoever is roused must expect nothing.
 func (p *request) recycle() {
-	p.first, p.listed, p.summoned, p.ctx = 0, false, false, nil
+	p.first, p.bundled, p.listed, p.summoned, p.ctx = 0, 0, false, false, nil
 	p.confirm, p.channel = "", ""
 	p.text, p.list, p.err = "", nil, nil
 	p.done.Store(false)

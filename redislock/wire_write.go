@@ -17,16 +17,10 @@ const (
 // ended it is the wire itself that writes, until nothing is left. It is called under mu.
 func (w *wire) flush(x *waiter, ended func() error) {
 	aside := ended == nil
-	w.flusher = x
-	for size, i := 0, 0; w.crowd && i < wireYields && len(w.out) > size; i++ {
-		// Those who were roused together soon have more to send. They are let go first, as long as they bring something: one
-		// write costs as much as ten small scripts.
-		size = len(w.out)
-		w.mu.Unlock()
-		runtime.Gosched()
-		w.mu.Lock()
+	if w.crowd && !aside && !w.gathering && !w.gather() {
+		return
 	}
-	w.crowd = false
+	w.flusher = x
 	for round := 0; w.isBehind() && w.err == nil; round++ {
 		if !aside && (round >= wireRounds && w.summon() || ended() != nil) {
 			break
@@ -38,8 +32,28 @@ func (w *wire) flush(x *waiter, ended func() error) {
 	w.flusher = nil
 }
 
+// gather lets those who were roused together go first, as they soon have more to send, as long as they bring something: one write
+// costs as much as ten small scripts. It reports false if one of them writes: a bundle that is full is sent at once, so that the server
+// has something to do while the next is gathered. It is called under mu, and unlocks it meanwhile.
+func (w *wire) gather() bool {
+	w.gathering = true
+	for size, i := 0, 0; i < wireYields && w.flusher == nil && w.unsealed() > size; i++ {
+		size = w.unsealed()
+		w.mu.Unlock()
+		runtime.Gosched()
+		w.mu.Lock()
+	}
+	w.gathering, w.crowd = false, false
+	return w.flusher == nil
+}
+
 // isBehind reports whether there is something to be written. It is called under mu.
-func (w *wire) isBehind() bool { return w.behind || len(w.out) > 0 }
+func (w *wire) isBehind() bool {
+	return w.behind || len(w.out) > 0 || w.gathered.n > 0 && !w.gathered.waits()
+}
+
+// unsealed grows with what there is to be written. It is called under mu.
+func (w *wire) unsealed() int { return len(w.out) + w.gathered.n }
 
 // write writes once. It reports false if the server did not take everything by the next tick. It is called under mu.
 func (w *wire) write() bool {
@@ -48,6 +62,8 @@ func (w *wire) write() bool {
 		w.writeDeadline = w.tick
 		_ = w.raw.SetWriteDeadline(w.tick) // fails only when the connection has ended
 	}
+	w.seal()
+	w.full = false
 	b := w.out
 	w.out, w.spare = w.spare[:0], nil
 	w.sent += uint64(len(b)) // in case that somebody finds the connection broken meanwhile

@@ -41,8 +41,8 @@
 //   - A session that could not be confirmed in time. A hold is trusted from when the last answered request was sent, for
 //     the timeout less a quarter (at most 1.5 s, because a follower reports to its leader only now and then which of its
 //     clients live) and a drift allowance. Then it counts as lost (LostUnconfirmed), before the servers can end it. Each
-//     third of the timeout a request goes to the leader to confirm it; a follower that has lost its leader confirms
-//     nothing.
+//     third of the timeout a request goes to the leader to confirm it, and each ninth while one is not answered; a follower
+//     that has lost its leader confirms nothing.
 //   - A session that the servers have ended (LostSession), of which they tell when the client reaches them again. The
 //     driver makes another session at once and can be used as before. Waits go on in it, at the end of the queue.
 //

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/closing"
 )
 
 var (
@@ -62,6 +63,9 @@ func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("zk: there is no server to connect to")
 	}
+	if slices.Contains(hosts, "") {
+		return nil, errors.New("zk: a host is empty; write for instance localhost:2181")
+	}
 	d := &Driver{
 		hosts: slices.Clone(hosts), opts: o, tree: tree{o.Root}, born: time.Now(),
 		process: strings.ToLower(rand.Text()[:16]), spentAt: spent, zxidEnd: lastZxid,
@@ -73,7 +77,7 @@ func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	defer cancel()
 	if _, err := d.ready(bounded, nil, openTimeout, true); err != nil {
 		err = d.whyNot(ctx, err) // before Close, which fails what is under way
-		_ = d.Close()
+		closing.Within(ctx, d.Close)
 		return nil, err
 	}
 	return d, nil

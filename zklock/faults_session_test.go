@@ -54,6 +54,22 @@ func TestIdleHold_StaysTrusted(t *testing.T) {
 	mustUnlock(t, l)
 }
 
+// Signs of life follow each other more closely than their answers: far from the server each takes more than a third of the timeout.
+func TestIdleHold_FarFromTheServer_StaysTrusted(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	p := servers.NewProxy(t, sharedServer(t).Addr())
+	l := mustLock(t, openLocks(t, urlOf(freshRoot(), p.Addr()), leased(lease)), "lock")
+	p.Delay(servers.BothWays, lease*35/200)
+	select {
+	case <-l.Lost():
+		t.Fatalf("the lease ends although all is well: %v", l.Err())
+	case <-time.After(2 * lease):
+	}
+	p.Delay(servers.BothWays, 0)
+	mustUnlock(t, l)
+}
+
 // A connection that breaks is not a session that ends: nothing is lost.
 func TestBrokenConnections_LoseNeitherHoldsNorPlaces(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()

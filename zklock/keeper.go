@@ -34,7 +34,7 @@ func (s *session) keep() {
 	defer beat.Stop()
 	defer guard.Stop()
 	defer again.Stop()
-	guards := false
+	guards, ticks := false, 0
 	for {
 		select {
 		case <-s.over:
@@ -42,7 +42,9 @@ func (s *session) keep() {
 		case <-s.d.life.Done():
 			return
 		case <-beat.C:
-			s.beat()
+			if ticks++; ticks%eachTick == 0 || s.unanswered.Load() > 0 {
+				s.beat()
+			}
 			beat.Reset(s.pause())
 		case <-guard.C:
 			guards = false
@@ -68,8 +70,16 @@ func (s *session) keep() {
 // retryPause is between two attempts to make a connection ready that a server has refused.
 const retryPause = 500 * time.Millisecond
 
-// pause is between two signs of life.
-func (s *session) pause() time.Duration { return s.timeout / 3 }
+// Signs of life are given each third of the timeout, and each ninth while one is under way: the session is trusted from when the last
+// answered one was sent, and far from the servers the answer takes its part of that. There are no more of them than the library
+// waits for: it ends a connection over which nothing came for two thirds of the timeout.
+const (
+	eachTick  = 3
+	mostBeats = 6
+)
+
+// pause is between two looks whether a sign of life is to be given.
+func (s *session) pause() time.Duration { return s.timeout / (3 * eachTick) }
 
 // beat gives a sign of life. It goes to the leader of an ensemble, because a follower that has lost its leader goes on
 // answering what it knows by itself, while the leader ends its sessions.
@@ -77,14 +87,15 @@ func (s *session) beat() {
 	s.d.mu.Lock()
 	l := s.link
 	s.d.mu.Unlock()
-	if l == nil || !s.beating.CompareAndSwap(false, true) {
+	if l == nil || s.unanswered.Load() >= mostBeats {
 		return
 	}
+	s.unanswered.Add(1)
 	if !s.d.spawn(func() { // ends with the answer or the connection
-		defer s.beating.Store(false)
+		defer s.unanswered.Add(-1)
 		_ = l.sync(s.d.life) // its answer confirms the session; that there is none is what the library notices
 	}) {
-		s.beating.Store(false)
+		s.unanswered.Add(-1)
 	}
 }
 

@@ -24,8 +24,8 @@ type session struct {
 
 	shown bool // the user and password were; used by the keeper only
 
-	confirmed atomic.Int64 // see Confirmed; nanoseconds since Driver.born
-	beating   atomic.Bool  // a sign of life is under way
+	confirmed  atomic.Int64 // see Confirmed; nanoseconds since Driver.born
+	unanswered atomic.Int32 // signs of life that are under way
 
 	// Set by the first connection.
 	id      int64

@@ -2,18 +2,15 @@ package zklock
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/address"
 )
 
 func init() { driver.DefaultMux.Register("zk", openURL) }
@@ -73,14 +70,14 @@ var acls = map[string][]zk.ACL{
 
 // fromURL reads what the package doc describes under URL.
 func fromURL(u *driver.URL, c driver.Config) (hosts []string, opts *Options, err error) {
-	if strings.Contains(u.Path, "@") { // later errors would show the rest of a password as a path
-		return nil, nil, errors.New("zk: there is an @ in the path; write a / inside a user or password as %2F")
+	if err := address.CheckPath("zk", u); err != nil {
+		return nil, nil, err
 	}
 	p := u.Params()
 	encrypted := p.Bool("tls", false)
-	ca, cert, key := p.String("ca", ""), p.String("cert", ""), p.String("key", "")
+	files := address.Encryption{CA: p.String("ca", ""), Cert: p.String("cert", ""), Key: p.String("key", "")}
 	acl := p.String("acl", "")
-	if err := readQuery(u, p); err != nil {
+	if err := address.CheckQuery("zk", u, p); err != nil {
 		return nil, nil, err
 	}
 	opts = &Options{
@@ -93,7 +90,7 @@ func fromURL(u *driver.URL, c driver.Config) (hosts []string, opts *Options, err
 	if acl == "creator" && u.User == "" {
 		return nil, nil, errors.New("zk: acl=creator needs a user: write zk://user:password@host")
 	}
-	if opts.TLS, err = encryption(encrypted, ca, cert, key); err != nil {
+	if opts.TLS, err = files.Config("zk", encrypted, "tls=true"); err != nil {
 		return nil, nil, err
 	}
 	if hosts, err = addresses(u.Hosts, encrypted); err != nil {
@@ -101,21 +98,6 @@ func fromURL(u *driver.URL, c driver.Config) (hosts []string, opts *Options, err
 	}
 	_, err = opts.withDefaults()
 	return hosts, opts, err
-}
-
-// readQuery returns the error of the query. It must not show the rest of a password whose ? has ended it: then the @ that
-// follows it is in the query, and nothing is in front of the hosts.
-func readQuery(u *driver.URL, p *driver.Params) error {
-	err := p.Err()
-	if err == nil || u.User+u.Password != "" {
-		return err
-	}
-	for key, values := range u.Query {
-		if strings.Contains(key+strings.Join(values, ""), "@") {
-			return errors.New("zk: there is an @ in the query; write a ? inside a user or password as %3F")
-		}
-	}
-	return err
 }
 
 // addresses adds the port to hosts that have none. An IPv6 address is written in brackets.
@@ -127,66 +109,7 @@ func addresses(hosts []string, encrypted bool) ([]string, error) {
 	if encrypted {
 		port = securePort
 	}
-	all := make([]string, 0, len(hosts))
-	for _, host := range hosts {
-		address, err := withPort(host, port)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, address)
-	}
-	return all, nil
-}
-
-func withPort(host, port string) (string, error) {
-	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") && len(host) > len("[]") {
-		return net.JoinHostPort(host[1:len(host)-1], port), nil
-	}
-	name, given, err := net.SplitHostPort(host)
-	if err != nil {
-		if strings.ContainsAny(host, ":[]") {
-			return "", errors.New("zk: a host cannot be read; write an IPv6 address in brackets, as in [::1]:2181")
-		}
-		return net.JoinHostPort(host, port), nil
-	}
-	if name == "" {
-		return "", errors.New("zk: a host is empty; write for instance localhost:2181")
-	}
-	if n, err := strconv.Atoi(given); err != nil || n < 1 || n > 65535 {
-		return "", fmt.Errorf("zk: the port of %s is not a number from 1 to 65535", name)
-	}
-	return host, nil
-}
-
-// encryption returns what TLS needs, or nil for plain connections.
-func encryption(encrypted bool, ca, cert, key string) (*tls.Config, error) {
-	switch {
-	case !encrypted && ca+cert+key != "":
-		return nil, errors.New("zk: ca, cert and key are for encrypted connections; write tls=true")
-	case !encrypted:
-		return nil, nil //nolint:nilnil // none, and that is no error
-	case (cert == "") != (key == ""):
-		return nil, errors.New("zk: cert and key go together")
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, fmt.Errorf("zk: ca: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("zk: ca: there is no certificate in %s", ca)
-		}
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("zk: cert and key: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
+	return address.WithPorts("zk", hosts, port)
 }
 
 // openError says that no lock can be taken through a URL: no server can be reached, or they do not let us in. It matches

@@ -52,7 +52,7 @@ func TestURL_ThatIsWrong_IsRefusedWithoutShowingThePassword(t *testing.T) {
 		"zk://:hidden@a":                     "no user",
 		"zk://a?ca=/x":                       "tls=true",
 		"zk://a?tls=true&cert=/x":            "go together",
-		"zk://a?tls=true&ca=/missing":        "ca:",
+		"zk://a?tls=true&ca=/missing":        "certificate authority",
 		"zk://a?tls=maybe":                   "true or false",
 		"zk://a:port":                        "port",
 		"zk://::1":                           "brackets",
@@ -117,5 +117,11 @@ func TestURL_OfAUserWithoutRights_SaysWhatToLookAt(t *testing.T) {
 		if !errors.Is(err, zk.ErrNoAuth) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "wr0ng") {
 			t.Errorf("user %q: %v, want %q", user, err, says)
 		}
+	}
+}
+
+func TestNew_WithoutAHost_SaysSo(t *testing.T) {
+	if _, err := New(t.Context(), []string{""}, nil); err == nil || !strings.Contains(err.Error(), "zk: a host is empty") {
+		t.Errorf("got %v", err)
 	}
 }

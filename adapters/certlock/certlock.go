@@ -44,8 +44,12 @@ type Locker struct {
 const DefaultPrefix = "certmagic:"
 
 // New returns a Locker whose locks are named prefix and the name that CertMagic gives. The prefix "" is [DefaultPrefix]. A
-// name and its prefix have at most 512 bytes. The client is the caller's to close, after CertMagic has ended.
+// name and its prefix have at most 512 bytes. The client is the caller's to close, after CertMagic has ended; a nil
+// one panics.
 func New(c *interlock.Client, prefix string) *Locker {
+	if c == nil {
+		panic("certlock: New needs a client")
+	}
 	if prefix == "" {
 		prefix = DefaultPrefix
 	}

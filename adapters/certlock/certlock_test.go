@@ -3,6 +3,7 @@ package certlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -130,5 +131,20 @@ func TestLock_ByAnOwnerThatHoldsItAlready_IsRefusedAndChangesNothing(t *testing.
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func TestNew_WithoutWhatItNeeds_PanicsAtOnce(t *testing.T) {
+	for what, construct := range map[string]func(){
+		"needs a client": func() { certlock.New(nil, "") },
+	} {
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, what) {
+					t.Errorf("it said %q, want %q", said, what)
+				}
+			}()
+			construct()
+		}()
 	}
 }

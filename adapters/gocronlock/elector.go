@@ -23,8 +23,11 @@ type Elector struct {
 }
 
 // NewElector returns an Elector that leads while it holds m. Schedulers that elect one of them have a mutex of the same name.
-// Its lease is how long the jobs rest after a crash of the leader.
+// Its lease is how long the jobs rest after a crash of the leader. A nil m panics.
 func NewElector(m *interlock.Mutex) *Elector {
+	if m == nil {
+		panic("gocronlock: NewElector needs a mutex")
+	}
 	return &Elector{m: m, turn: make(chan struct{}, 1)}
 }
 

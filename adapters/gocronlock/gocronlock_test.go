@@ -3,6 +3,7 @@ package gocronlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,4 +222,20 @@ func (e told) IsLeader(ctx context.Context) error {
 	default:
 	}
 	return err
+}
+
+func TestNew_WithoutWhatItNeeds_PanicsAtOnce(t *testing.T) {
+	for what, construct := range map[string]func(){
+		"needs a mutex":  func() { gocronlock.NewElector(nil) },
+		"needs a client": func() { gocronlock.NewLocker(nil, nil) },
+	} {
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, what) {
+					t.Errorf("it said %q, want %q", said, what)
+				}
+			}()
+			construct()
+		}()
+	}
 }

@@ -42,8 +42,11 @@ var (
 
 // NewLocker returns a Locker whose locks are named "gocron:" and the name of the job: give jobs names of their own
 // (gocron.WithName), since the default is the function's. opts are those of each lock, nil for the client's. The client is
-// the caller's to close, after the scheduler's shutdown.
+// the caller's to close, after the scheduler's shutdown; a nil one panics.
 func NewLocker(c *interlock.Client, opts *interlock.LockOptions) *Locker {
+	if c == nil {
+		panic("gocronlock: NewLocker needs a client")
+	}
 	return &Locker{c: c, opts: opts}
 }
 

@@ -101,8 +101,11 @@ func text(status int) string {
 // carries the owner: a Lock with it re-enters. The lock is released when the handler has returned or panicked, before the
 // response is complete, so whoever has read the response finds it free.
 //
-// It panics on options that contradict themselves. A request costs two round trips to the engine, and one if it is refused.
+// It panics if mutex is nil, and on options that contradict themselves. A request costs two round trips to the engine, and one if it is refused.
 func Middleware(mutex func(r *http.Request) *interlock.Mutex, opts *Options) func(http.Handler) http.Handler {
+	if mutex == nil {
+		panic("httplock: Middleware needs the function that names a request's mutex")
+	}
 	o := opts.withDefaults()
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

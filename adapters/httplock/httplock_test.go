@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,4 +211,19 @@ func TestMiddleware_WithAStatusThatIsNoRefusal_Panics(t *testing.T) {
 		}
 	}()
 	httplock.Middleware(nil, &httplock.Options{HeldStatus: http.StatusOK})
+}
+
+func TestNew_WithoutWhatItNeeds_PanicsAtOnce(t *testing.T) {
+	for what, construct := range map[string]func(){
+		"needs the function": func() { httplock.Middleware(nil, nil) },
+	} {
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, what) {
+					t.Errorf("it said %q, want %q", said, what)
+				}
+			}()
+			construct()
+		}()
+	}
 }

@@ -82,16 +82,22 @@ type batonWorker struct {
 	key    string
 }
 
-// Lock takes the element. It looks at ctx every few seconds.
+// Lock takes the element.
 func (w *batonWorker) Lock(ctx context.Context) error {
+	_, err := pop(ctx, w.client, w.key)
+	return err
+}
+
+// pop takes an element of a list. It looks at ctx every few seconds.
+func pop(ctx context.Context, c rueidis.Client, list string) (rueidis.RedisResult, error) {
 	for {
-		pop := w.client.B().Blpop().Key(w.key).Timeout(blpopSeconds).Build()
-		err := w.client.Do(context.WithoutCancel(ctx), pop).Error()
+		got := c.Do(context.WithoutCancel(ctx), c.B().Blpop().Key(list).Timeout(blpopSeconds).Build())
+		err := got.Error()
 		if !rueidis.IsRedisNil(err) {
-			return err
+			return got, err
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return got, ctx.Err()
 		}
 	}
 }

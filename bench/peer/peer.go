@@ -92,7 +92,7 @@ func All() []Spec {
 	return []Spec{
 		interlockFile(), filelockDriver(), interlockMem(), flockOpened(), flockKept(), syncMutex(),
 		interlockOnRedis(), interlockQueueOnRedis(), interlockRWOnRedis(), interlockSemOnRedis(),
-		setNX(), setNXPool(), setNXFenced(), blpop(),
+		setNX(), setNXPool(), setNXFenced(), blpop(), blpopFenced(),
 		redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(), blpopPermits(),
 		interlockOn(engined.ZK), zkLock(),
 		interlockOn(engined.Etcd), etcdMutex(), interlockRWOnEtcd(), etcdRWMutex(),

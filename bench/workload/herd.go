@@ -3,11 +3,10 @@ package workload
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/redisd"
 )
@@ -31,24 +30,15 @@ type herdPart struct {
 }
 
 const (
-	// opening is how many clients a process opens at a time.
-	opening = 16
-
-	// warmUps is how often each has a lock before it counts: rueidis spreads its calls at random over connections that it
-	// makes at their first use.
-	warmUps = 8
-
 	// Before the release it must have become calm: nothing is sent for calmFor. Those who poll never rest, so it is not
 	// waited for longer than calmAtMost.
 	calmFor    = 30 * time.Millisecond
 	calmAtMost = time.Second
-)
 
-// member is a client of the herd and its worker.
-type member struct {
-	peer.Peer
-	peer.Worker
-}
+	// On databases all must wait in the server, where each has opened a connection for that, or the time of the herd would be
+	// that of opening connections. Who gets there no more is not waited for longer than comingAtMost.
+	comingAtMost = 20 * time.Second
+)
 
 // herd lets each goroutine of each process wait as a client of its own, and then releases the lock. The first process has
 // one client more, which holds it before.
@@ -101,74 +91,6 @@ func herd(ctx context.Context, spec *peer.Spec, j *Job) (result *part, err error
 	return sum, someOf(errs) // the clients end with the process
 }
 
-// openHerd opens the clients. Each takes and releases a lock that it has for itself until its connections are made.
-func openHerd(ctx context.Context, spec *peer.Spec, j *Job) ([]member, error) {
-	if j.Shared {
-		return sharers(ctx, spec, j)
-	}
-	members, errs := make([]member, j.Goroutines), make([]error, j.Goroutines)
-	inParallel(opening, j.Goroutines, func(i int) {
-		members[i], errs[i] = join(ctx, spec, j, fmt.Sprintf("warm:%d:%d", j.Index, i))
-	})
-	return members, someOf(errs)
-}
-
-// someOf joins the first few errors: a thousand clients would say the same a thousand times.
-func someOf(errs []error) error {
-	const shown = 3
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	return errors.Join(errs[:min(shown, len(errs))]...)
-}
-
-// sharers opens as many clients as the job says, of which all are workers, as evenly as possible.
-func sharers(ctx context.Context, spec *peer.Spec, j *Job) ([]member, error) {
-	clients := min(max(j.Clients, 1), j.Goroutines)
-	members, errs := make([]member, j.Goroutines), make([]error, clients)
-	inParallel(opening, clients, func(i int) {
-		members[i], errs[i] = join(ctx, spec, j, fmt.Sprintf("warm:%d:%d", j.Index, i))
-	})
-	if err := someOf(errs); err != nil {
-		return nil, err
-	}
-	for i := clients; i < j.Goroutines; i++ {
-		p := members[i%clients].Peer
-		worker, err := p.Worker()
-		if err != nil {
-			return nil, err
-		}
-		members[i] = member{p, worker}
-	}
-	return members, nil
-}
-
-func join(ctx context.Context, spec *peer.Spec, j *Job, own string) (member, error) {
-	p, err := spec.Open(ctx, j.place())
-	if err != nil {
-		return member{}, err
-	}
-	keyed, ok := p.(peer.Keyed)
-	if !ok {
-		return member{}, fmt.Errorf("%s knows only one lock", spec.Name)
-	}
-	warm, err := keyed.WorkerOn(own)
-	if err != nil {
-		return member{}, err
-	}
-	for range warmUps {
-		end, err := lockAtLast(ctx, warm)
-		if err != nil {
-			return member{}, err
-		}
-		err = warm.Unlock(ctx)
-		end()
-		if err != nil {
-			return member{}, err
-		}
-	}
-	worker, err := p.Worker()
-	return member{p, worker}, err
-}
-
 // queue waits for the lock, beginning after its place in the order of all, and gives it on at once. It returns when it had
 // it, or zero if it did not get it.
 func queue(ctx context.Context, m member, j *Job, place time.Duration, b *board, w *witness) (at int64, err error) {
@@ -216,6 +138,9 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	if err := until(alone+time.Duration(n)*j.Stagger, func() bool { return b.asked.Load() == n }); err != nil {
 		return err
 	}
+	if err := allCome(ctx, spec, j); err != nil {
+		return err
+	}
 	waiting, err := calm(ctx, meter)
 	if err != nil {
 		return err
@@ -238,6 +163,34 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	sum.Commands = float64(after.Sub(before).Commands) / float64(n)
 	sum.After = float64(after.Sub(waiting).Commands) / float64(n)
 	return err
+}
+
+// allCome waits until the server says that all of them wait, if it tells. Of clients that are shared, whose goroutines do not
+// all wait in the server, it waits until no more have come for a while.
+func allCome(ctx context.Context, spec *peer.Spec, j *Job) (err error) {
+	q, err := engined.OpenQueue(ctx, spec.Engine, j.Server)
+	if errors.Is(err, engined.ErrNoQueue) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	all := j.Processes * j.Goroutines
+	last, since := -1, time.Now()
+	for begin := since; time.Since(begin) < comingAtMost; time.Sleep(calmFor) {
+		n, err := q.Len(ctx)
+		if err != nil || n >= all {
+			return err
+		}
+		if n != last {
+			last, since = n, time.Now()
+		}
+		if j.Shared && time.Since(since) > calmAtMost {
+			break
+		}
+	}
+	return nil
 }
 
 // calm waits until nothing is sent any more, if that happens, and returns the count. Where nobody counts it waits for as

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,16 +69,14 @@ func (a *app) acquireCommand() *cobra.Command {
 
 func (o *acquireOptions) check() error {
 	switch {
-	case o.lease <= 0:
-		return usage("--lease %v must be positive", o.lease)
 	case o.wait < 0:
 		return usage("--wait %v is negative", o.wait)
 	case o.noWait && o.wait > 0:
 		return usage("--no-wait and --wait %v contradict each other", o.wait)
 	case o.owner != "":
-		return checkName("owner", o.owner)
+		return cmp.Or(checkName("owner", o.owner), checkLeaseFlag(o.lease), checkLabel(o.label))
 	}
-	return nil
+	return cmp.Or(checkLeaseFlag(o.lease), checkLabel(o.label))
 }
 
 func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
@@ -46,6 +47,28 @@ func checkName(what, name string) error {
 		return usage("the %s has %d bytes: at most 512 are allowed", what, len(name))
 	case !utf8.ValidString(name):
 		return usage("the %s %q is not valid UTF-8", what, name)
+	}
+	return nil
+}
+
+// The leases that package interlock takes.
+const (
+	shortestLease = 10 * time.Millisecond
+	longestLease  = 50 * 365 * 24 * time.Hour
+)
+
+// checkLeaseFlag is the rule for leases: one that is over before its holder hears of it protects nothing.
+func checkLeaseFlag(lease time.Duration) error {
+	if lease < shortestLease || lease > longestLease {
+		return usage("--lease %v must be from %v to %v", lease, shortestLease, longestLease)
+	}
+	return nil
+}
+
+// checkLabel is the rule for what is stored for operators to read.
+func checkLabel(label string) error {
+	if len(label) > 256 || !utf8.ValidString(label) {
+		return usage("--label must be at most 256 bytes of valid UTF-8")
 	}
 	return nil
 }

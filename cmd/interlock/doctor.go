@@ -28,8 +28,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		GroupID: "look",
 		Args:    atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if lease <= 0 {
-				return usage("--lease %v must be positive", lease)
+			if err := checkLeaseFlag(lease); err != nil {
+				return err
 			}
 			if len(args) > 0 {
 				a.url = args[0]

@@ -84,34 +84,20 @@ func (a *app) electCommand() *cobra.Command {
 
 // elect campaigns, runs the command while it leads, and resigns, once or again and again.
 func (a *app) elect(ctx context.Context, o *electOptions, name string, argv []string) error {
-	path, err := lookCommand(argv[0]) // before any waiting: a typing error shows at once
+	s, err := a.prepare(ctx, &o.runOptions, argv[0])
 	if err != nil {
 		return err
 	}
-	signals := catchSignals()
-	defer signals.stop()
-	e, err := a.open(ctx, &interlock.Options{Lease: o.lease})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = e.driver.Close() }() // what matters was released and reported before
-	b, err := e.budget(&o.runOptions)
-	if err != nil {
-		return err
-	}
+	defer s.close()
 	for {
-		lease, err := a.lead(ctx, e, o, name, signals)
+		lease, err := a.lead(ctx, s.e, o, name, s.signals)
 		if err != nil {
-			_ = e.client.Close() // takes back what was asked for and not answered
-			return o.conflict(err)
+			return s.refused(&o.runOptions, err)
 		}
-		j := &job{
-			hold: lease, budget: b, signals: signals.ch, say: a.say,
-			path: path, argv: argv, env: append(jobEnvironment(lease), "INTERLOCK_VALUE="+o.value),
-			lends: e.lends(driver.Key{Kind: driver.KindElection, Name: name}),
-		}
+		j := s.job(lease, driver.Key{Kind: driver.KindElection, Name: name}, argv)
+		j.env = append(j.env, "INTERLOCK_VALUE="+o.value)
 		end, err := j.run(a.stdin, a.stdout, a.stderr)
-		err = a.giveBack(ctx, &o.runOptions, lease, a.releaseTime(lease.Deadline(), b), end, err)
+		err = a.giveBack(ctx, &o.runOptions, lease, a.releaseTime(lease.Deadline(), s.budget), end, err)
 		if !o.again || !end.lost || j.asked > 0 {
 			return err
 		}
@@ -196,7 +182,7 @@ func (a *app) printLeader(name string, l interlock.Leader) error {
 	}
 	line := now.Format(time.TimeOnly) + "  nobody leads\n"
 	if l.Token != 0 {
-		line = now.Format(time.TimeOnly) + "  leader  " + orDash(printable(l.Value)) + "  " + orDash(l.Client) + ", token " + utoa(l.Token) + "\n"
+		line = now.Format(time.TimeOnly) + "  leader  " + orDash(l.Value) + "  " + orDash(l.Client) + ", token " + utoa(l.Token) + "\n"
 	}
 	_, err := a.stdout.Write([]byte(line))
 	return err

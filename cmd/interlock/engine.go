@@ -52,7 +52,7 @@ func (a *app) openURL(ctx context.Context, raw string, opts *interlock.Options) 
 	}
 	c, err := interlock.New(d, opts)
 	if err != nil {
-		return nil, errors.Join(err, d.Close())
+		return nil, errors.Join(usage("%s", message(err)), d.Close()) // only options can be wrong
 	}
 	return &engine{url: u, driver: d, client: c}, nil
 }

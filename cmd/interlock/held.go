@@ -45,10 +45,10 @@ func describeHeld(h *interlock.HeldError, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q is held", h.Name)
 	if h.Client != "" {
-		fmt.Fprintf(&b, " by %s", h.Client)
+		fmt.Fprintf(&b, " by %s", printable(h.Client))
 	}
 	if h.Owner != "" {
-		fmt.Fprintf(&b, " (owner %s)", h.Owner)
+		fmt.Fprintf(&b, " (owner %s)", printable(h.Owner))
 	}
 	if !h.Since.IsZero() {
 		fmt.Fprintf(&b, " since %s (%s ago)", clock(h.Since, now), short(now.Sub(h.Since)))

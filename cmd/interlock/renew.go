@@ -26,9 +26,10 @@ Ends with 79 if the lock is gone: another may hold it by now, so the script has 
 				return err
 			}
 			if cmd.Flags().Changed("lease") {
-				if h.Lease = lease; lease <= 0 {
-					return usage("--lease %v must be positive", lease)
+				if err := checkLeaseFlag(lease); err != nil {
+					return err
 				}
+				h.Lease = lease
 			}
 			return a.renew(cmd.Context(), h)
 		},

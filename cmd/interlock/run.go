@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,6 +121,9 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 			return nil, err
 		}
 	}
+	if err := cmp.Or(checkLeaseFlag(o.lease), checkLabel(o.label)); err != nil {
+		return nil, err
+	}
 	if o.shell != "" {
 		if len(argv) > 0 {
 			return nil, usage("give -c or a command, not both")
@@ -140,8 +144,6 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 		return nil, usage("--wait %v is negative", o.wait)
 	case o.noWait && o.wait > 0:
 		return nil, usage("--no-wait and --wait %v contradict each other", o.wait)
-	case o.lease <= 0:
-		return nil, usage("--lease %v must be positive", o.lease)
 	case o.grace < 0:
 		return nil, usage("--kill-grace %v is negative", o.grace)
 	case o.minHold < 0:
@@ -166,37 +168,24 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 
 // runUnderLock takes the lock, runs the command, gives the lock back.
 func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv []string) error {
-	path, err := lookCommand(argv[0]) // before any waiting: a typing error shows at once
+	s, err := a.prepare(ctx, o, argv[0])
 	if err != nil {
 		return err
 	}
-	signals := catchSignals()
-	defer signals.stop()
-	e, err := a.open(ctx, &interlock.Options{Lease: o.lease})
+	defer s.close()
+	lease, err := a.takeLock(ctx, s.e, o, name, s.signals)
 	if err != nil {
-		return err
-	}
-	defer func() { _ = e.driver.Close() }() // what matters was released and reported before
-	b, err := e.budget(o)
-	if err != nil {
-		return err
-	}
-	lease, err := a.takeLock(ctx, e, o, name, signals)
-	if err != nil {
-		_ = e.client.Close() // takes back what was asked for and not answered
-		return o.conflict(err)
+		return s.refused(o, err)
 	}
 	// From here on the client is not closed: that would only go on trying a release that giveBack has given up.
-	j := &job{
-		hold: lease, budget: b, ignoreLoss: o.onLost == "ignore", signals: signals.ch, say: a.say,
-		path: path, argv: argv, env: jobEnvironment(lease), lends: e.lends(driver.Key{Kind: driver.KindMutex, Name: name}),
-	}
+	j := s.job(lease, driver.Key{Kind: driver.KindMutex, Name: name}, argv)
+	j.ignoreLoss = o.onLost == "ignore"
 	got := time.Now() // a little later than the grant, so the lock stays closed for a little longer
 	end, err := j.run(a.stdin, a.stdout, a.stderr)
-	if err == nil && !end.lost && e.driver.Traits().Ends != driver.Leases {
-		a.sitOut(ctx, o, lease, signals, got.Add(o.minHold))
+	if err == nil && !end.lost && s.e.driver.Traits().Ends != driver.Leases {
+		a.sitOut(ctx, o, lease, s.signals, got.Add(o.minHold))
 	}
-	return a.giveBack(ctx, o, lease, a.releaseTime(lease.Deadline(), b), end, err)
+	return a.giveBack(ctx, o, lease, a.releaseTime(lease.Deadline(), s.budget), end, err)
 }
 
 // sitOut waits, where nobody else can keep the lock closed, until its --min-hold is over, a signal comes, or it is lost.

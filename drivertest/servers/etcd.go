@@ -35,6 +35,12 @@ type EtcdOptions struct {
 	// Args are further arguments of the program, as in "--auto-compaction-retention=1h".
 	Args []string
 
+	// Network, if not nil, is where the nodes are, each a member of its own.
+	Network *Network
+
+	// Disk, if not nil, is where the nodes keep their data.
+	Disk *Disk
+
 	_ struct{}
 }
 
@@ -82,6 +88,7 @@ func (n *EtcdNode) etcdSpec() Spec {
 		Install:  "etcd-server (Debian, Ubuntu) or etcd (Homebrew)",
 		Ports:    2,
 		Ready:    func(ctx context.Context, s Site) error { return n.healthy(ctx, s) },
+		Disk:     n.opts.Disk,
 	}
 }
 

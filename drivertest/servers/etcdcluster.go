@@ -45,8 +45,12 @@ func (c *EtcdNodes) start(t testing.TB, binary string) error {
 	}
 	var members []string
 	for i, n := range c.nodes {
-		site := Site{Binary: binary, Dir: t.TempDir(), Host: host, Ports: ports[2*i : 2*i+2]}
-		n.Server = &Server{Site: site, t: t, spec: n.etcdSpec(), log: new(capture)}
+		spec := n.etcdSpec()
+		if n.opts.Network != nil {
+			spec.At = n.opts.Network.Join(t)
+		}
+		site := Site{Binary: binary, Dir: spec.Disk.folder(t), Host: spec.address(), Ports: ports[2*i : 2*i+2]}
+		n.Server = &Server{Site: site, t: t, spec: spec, log: new(capture)}
 		members = append(members, fmt.Sprintf("node%d=%s", i, n.peerURL(site)))
 	}
 	errs := make([]error, len(c.nodes))

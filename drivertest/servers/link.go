@@ -24,6 +24,8 @@ type link struct {
 	proxy *Proxy
 	cut   context.CancelFunc // ends what works for the connection
 
+	said int // bytes of the server since the proxy was told to count them; of who forwards these, or of who has the proxy's mu
+
 	mu    sync.Mutex     // guards conns
 	conns []*net.TCPConn // the client's, and the server's once there is one
 }
@@ -155,7 +157,7 @@ func (l *link) pass(ctx context.Context, way int, c chunk, to *net.TCPConn, mute
 func (l *link) await(ctx context.Context, r rule, changed <-chan struct{}, at time.Time) error {
 	var due <-chan time.Time
 	if !r.hold {
-		timer := time.NewTimer(time.Until(at.Add(r.delay)))
+		timer := time.NewTimer(max(time.Until(at.Add(r.delay)), r.slice))
 		defer timer.Stop()
 		due = timer.C
 	}
@@ -185,13 +187,34 @@ func (l *link) try(way int, c *chunk, to *net.TCPConn, mute bool) (bool, rule, <
 	if err := to.SetWriteDeadline(time.Now().Add(chunkTime)); err != nil {
 		return false, r, nil, err
 	}
-	n, err := to.Write(c.bytes)
+	n, err := to.Write(l.allowed(c.bytes, r))
 	p.passed[way].Add(int64(n))
+	p.writes[way].Add(1)
 	c.bytes = c.bytes[n:]
+	if r.most > 0 {
+		if l.said += n; l.said >= r.most {
+			l.reset()
+			return false, r, nil, errCutOff
+		}
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = nil // a change may come in between
 	}
 	return len(c.bytes) == 0, r, p.changed, err
+}
+
+// errCutOff says that a connection has carried what it may.
+var errCutOff = errors.New("cut off by the proxy")
+
+// allowed is what may be written at once.
+func (l *link) allowed(b []byte, r rule) []byte {
+	if r.slice > 0 {
+		b = b[:1]
+	}
+	if r.most > 0 {
+		b = b[:min(len(b), max(r.most-l.said, 1))]
+	}
+	return b
 }
 
 func (l *link) rule(way int) (rule, <-chan struct{}) {

@@ -38,6 +38,9 @@ type MariaDBOptions struct {
 	// Args are further arguments of the program, as in "--wait-timeout=60".
 	Args []string
 
+	// Disk, if not nil, is where the server keeps its data.
+	Disk *Disk
+
 	_ struct{}
 }
 
@@ -68,6 +71,7 @@ func MariaDBServer(t testing.TB, o *MariaDBOptions) *MariaDBNode {
 		Args:     func(s Site) []string { return append(n.args(s), o.Args...) },
 		Ready:    func(ctx context.Context, s Site) error { return mariaDBServes(ctx, s.addr(0)) },
 		Prepare:  func(ctx context.Context, s Site) error { return mariaDBPrepare(ctx, s, o.SQL) },
+		Disk:     o.Disk,
 	}
 	if o.Galera {
 		library := firstThatExists(galeraLibraries)

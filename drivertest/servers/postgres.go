@@ -31,6 +31,9 @@ type PostgresOptions struct {
 	// Config holds parameters of postgresql.conf, as in "max_connections": "50".
 	Config map[string]string
 
+	// Disk, if not nil, is where the server keeps its data.
+	Disk *Disk
+
 	_ struct{}
 }
 
@@ -64,7 +67,7 @@ func PostgresServer(t testing.TB, o *PostgresOptions) *PostgresNode {
 	}
 	spec := Spec{
 		Name: "postgres", Binaries: postgresBinaries(), Install: "postgresql (Debian, Ubuntu, Homebrew)",
-		Ready: func(ctx context.Context, s Site) error { return postgresServes(ctx, s.addr(0)) },
+		Ready: func(ctx context.Context, s Site) error { return postgresServes(ctx, s.addr(0)) }, Disk: o.Disk,
 	}
 	as := postgresRunner()
 	binary := spec.find(t)

@@ -106,6 +106,14 @@ func (n *PostgresNode) Restart() {
 	n.Server.Restart()
 }
 
+// Revive starts a server again that has ended by itself, as [Server.Revive] does.
+func (n *PostgresNode) Revive() {
+	n.t.Helper()
+	if n.fails() {
+		n.Restart()
+	}
+}
+
 // Stop makes the server hang: connections stay, new ones are accepted, and nothing is answered until [PostgresNode.Cont].
 func (n *PostgresNode) Stop() {
 	n.t.Helper()

@@ -14,8 +14,8 @@ type process struct {
 	stopped atomic.Bool // it hangs because it was told to
 }
 
-// run starts cmd.
-func run(cmd *exec.Cmd) (*process, error) {
+// run starts cmd in the room, if there is one.
+func run(cmd *exec.Cmd, in *room) (*process, error) {
 	dieWithUs(cmd)
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error)
@@ -24,7 +24,7 @@ func run(cmd *exec.Cmd) (*process, error) {
 		// has locked. So the thread is kept, which costs nothing: one waits for the process anyway.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		err := in.start(cmd) // the thread of a room lasts as long
 		started <- err
 		if err == nil {
 			_ = cmd.Wait() // the log says why it ended

@@ -47,9 +47,11 @@ type Proxy struct {
 	listener *listener     // nil while connections are refused
 	ended    bool          // with the test
 	links    map[*link]bool
+	most     int // connections at once; 0 is any number
 
 	accepted atomic.Int64
-	passed   [len(ways)]atomic.Int64
+	passed   [len(ways)]atomic.Int64 // bytes
+	writes   [len(ways)]atomic.Int64
 }
 
 // rule says what happens in one direction.
@@ -57,6 +59,8 @@ type rule struct {
 	hold  bool
 	drop  bool
 	delay time.Duration
+	slice time.Duration // if not 0: bytes pass one by one, with so long between them
+	most  int           // if not 0: so many bytes pass on each connection, then it is reset
 }
 
 // NewProxy starts a proxy before the server at target, as host:port. It lets everything pass, and ends with t.
@@ -91,7 +95,7 @@ func (p *Proxy) Addr() string { return p.addr }
 // by [Proxy.DropReplies] stays mute in that direction: a stream with a gap would be nonsense.
 func (p *Proxy) Pass() {
 	p.t.Helper()
-	p.change(func() { p.rules = [len(ways)]rule{} })
+	p.change(func() { p.rules, p.most = [len(ways)]rule{}, 0 })
 	if err := again(p.listen); err != nil {
 		p.t.Errorf("proxy: %v", err)
 	}
@@ -108,6 +112,29 @@ func (p *Proxy) Delay(d Direction, by time.Duration) { p.rule(d, func(r *rule) {
 
 // DropReplies loses what the server says from now on, while requests arrive. See Pass for how it ends.
 func (p *Proxy) DropReplies() { p.rule(ToClient, func(r *rule) { r.drop = true }) }
+
+// Slice has what passes in the given directions arrive byte by byte, with a pause between two.
+func (p *Proxy) Slice(d Direction, pause time.Duration) { p.rule(d, func(r *rule) { r.slice = pause }) }
+
+// HalfReplies resets each connection, also those to come, when the server has said so many more bytes on it, which are let pass.
+func (p *Proxy) HalfReplies(after int) {
+	p.change(func() {
+		p.rules[1].most = after
+		for l := range p.links {
+			l.said = 0
+		}
+	})
+}
+
+// Limit resets all connections, and lets no more than so many be open at once from now on: a further one is reset.
+func (p *Proxy) Limit(connections int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.most = connections
+	for l := range p.links {
+		l.reset()
+	}
+}
 
 // Refuse refuses new connections until [Proxy.Pass]. Those that exist stay; one so young that the proxy has not accepted
 // it yet is reset.
@@ -211,7 +238,7 @@ func (p *Proxy) join(from *listener, client *net.TCPConn) {
 	defer p.mu.Unlock()
 	ctx, cut := context.WithCancel(context.Background())
 	l := &link{proxy: p, cut: cut, conns: []*net.TCPConn{client}}
-	if p.listener != from { // closed since it accepted
+	if p.listener != from || p.most > 0 && len(p.links) >= p.most { // closed since it accepted, or one too many
 		l.reset()
 		return
 	}

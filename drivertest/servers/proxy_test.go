@@ -2,6 +2,7 @@ package servers
 
 import (
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"syscall"
@@ -244,4 +245,75 @@ func TestProxy_EndsWithTheTest(t *testing.T) {
 	if open, _ := p.Connections(); open != 0 {
 		t.Errorf("%d connections are open after the end", open)
 	}
+}
+
+func TestProxy_Slice_PassesOneByteAtATime(t *testing.T) {
+	t.Parallel()
+	p := NewProxy(t, newFar(t).addr)
+	c := newNear(t, p)
+	c.say("1")
+	c.hear("1")
+	p.Slice(ToClient, time.Millisecond)
+	c.say("0123456789")
+	for got := ""; len(got) < 10; {
+		b := make([]byte, 10)
+		n, err := c.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got += string(b[:n]); got != "0123456789"[:len(got)] {
+			t.Fatalf("heard %q", got)
+		}
+	}
+	p.Pass() // waits until the last step is counted
+	if n := p.writes[1].Load(); n < 11 {
+		t.Errorf("11 bytes came in %d steps", n)
+	}
+	c.say("2")
+	c.hear("2")
+}
+
+func TestProxy_HalfReplies_ResetsEachConnectionAfterSoMuch(t *testing.T) {
+	t.Parallel()
+	p := NewProxy(t, newFar(t).addr)
+	old := newNear(t, p)
+	old.say("123")
+	old.hear("123")
+	p.HalfReplies(4)
+	for _, c := range []near{old, newNear(t, p)} {
+		c.say("abc")
+		c.hear("abc")
+		c.say("def")
+		if got, err := io.ReadAll(c); len(got) > 1 || !errors.Is(err, syscall.ECONNRESET) { // the byte may be lost with the rest
+			t.Errorf("after three bytes of six: %q, %v", got, err)
+		}
+	}
+	p.Pass()
+	c := newNear(t, p)
+	c.say("abcdef")
+	c.hear("abcdef")
+}
+
+func TestProxy_Limit_ResetsWhatIsTooMuch(t *testing.T) {
+	t.Parallel()
+	p := NewProxy(t, newFar(t).addr)
+	old := newNear(t, p)
+	old.say("1")
+	old.hear("1")
+	p.Limit(1)
+	old.hear("reset")
+	settle(t, p, 0)
+	one := newNear(t, p)
+	one.say("2")
+	one.hear("2")
+	if conn, err := net.Dial("tcp", p.Addr()); err == nil { // the client may hear of the reset before it knows that it was accepted
+		near{t, conn.(*net.TCPConn)}.hear("reset")
+		_ = conn.Close()
+	}
+	one.say("3")
+	one.hear("3")
+	p.Pass()
+	further := newNear(t, p)
+	further.say("4")
+	further.hear("4")
 }

@@ -36,6 +36,12 @@ type RedisOptions struct {
 	// Clock, if not nil, is the wall clock that the servers see.
 	Clock *Clock
 
+	// Network, if not nil, is where the servers are, each a member of its own.
+	Network *Network
+
+	// Disk, if not nil, is where the servers keep their data.
+	Disk *Disk
+
 	_ struct{}
 }
 
@@ -77,7 +83,7 @@ func (m *redisMaker) start(further redisSettings) *RedisNode {
 	m.t.Helper()
 	n := m.node()
 	spec := n.redisSpec("redis")
-	spec.Env = m.opts.Clock.env()
+	spec.Env, spec.At, spec.Disk = m.opts.Clock.env(), m.join(), m.opts.Disk
 	spec.Args = func(Site) []string { return []string{redisConf} }
 	spec.Prepare = func(_ context.Context, s Site) error {
 		set := m.opts.settings(s, m.certs)
@@ -90,6 +96,15 @@ func (m *redisMaker) start(further redisSettings) *RedisNode {
 	}
 	n.Server = Start(m.t, spec)
 	return n
+}
+
+// join returns a place for the next server, or nil if there is no network of their own.
+func (m *redisMaker) join() *Member {
+	m.t.Helper()
+	if m.opts.Network == nil {
+		return nil
+	}
+	return m.opts.Network.Join(m.t)
 }
 
 // node returns a node that is not started yet.

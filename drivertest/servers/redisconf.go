@@ -26,6 +26,9 @@ func (o *RedisOptions) settings(s Site, certs *certificates) redisSettings {
 	set := redisSettings{
 		"bind": s.Host, "dir": s.Dir, "port": strconv.Itoa(s.Ports[0]), "daemonize": "no", "save": "", "appendonly": "no",
 	}
+	if s.Host != host { // others than those of this machine's loopback are refused otherwise, but only members come there
+		set["protected-mode"] = "no"
+	}
 	if certs != nil {
 		maps.Copy(set, certs.settings(s.Ports[0]))
 	}

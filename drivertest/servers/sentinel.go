@@ -134,6 +134,7 @@ func (m *redisMaker) sentinel(primary *RedisNode) *RedisNode {
 	m.t.Helper()
 	n := &RedisNode{certs: m.certs}
 	spec := n.redisSpec("redis")
+	spec.At = m.join()
 	spec.Args = func(Site) []string { return []string{redisConf, "--sentinel"} }
 	spec.Prepare = func(_ context.Context, s Site) error {
 		plain := RedisOptions{}

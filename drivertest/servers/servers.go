@@ -6,7 +6,8 @@
 // # Servers that are not installed
 //
 // A test whose server is missing is skipped, and says what to install. It fails instead if INTERLOCK_REQUIRE is "all" or
-// lists the server's name, as in INTERLOCK_REQUIRE=redis,etcd: then nothing is skipped unnoticed.
+// lists the server's name, as in INTERLOCK_REQUIRE=redis,etcd: then nothing is skipped unnoticed. What a [Network] and a [Disk] need is
+// a right and cannot be installed, so it must be listed by its name, [Namespaces].
 //
 // # A further server
 //
@@ -41,20 +42,42 @@ type Spec struct {
 
 	// Ready asks the server whether it serves, and returns nil if so. It is called until it does.
 	Ready func(ctx context.Context, s Site) error
+
+	// At is the place in a [Network] where the server is, or nil for this process's own network.
+	At *Member
+
+	// Disk is where the server has its folder, or nil for the file system of temporary files.
+	Disk *Disk
+}
+
+// room is where the server's processes are. A server has a place of its own or a disk of its own, not both.
+func (spec *Spec) room() *room {
+	if spec.Disk != nil {
+		return spec.Disk.room
+	}
+	return spec.At.inside()
+}
+
+// address is where the server listens.
+func (spec *Spec) address() string {
+	if spec.At != nil {
+		return spec.At.addr
+	}
+	return host
 }
 
 // Site is where a server lives.
 type Site struct {
 	Binary string // full path
 	Dir    string // empty folder of its own
-	Host   string // an address of loopback
+	Host   string // an address of loopback, or of a member of a Network
 	Ports  []int
 }
 
-// required reports whether the environment forbids to skip the server.
-func (spec *Spec) required() bool {
+// Required reports whether INTERLOCK_REQUIRE lists the name, and so forbids to skip what needs it.
+func Required(name string) bool {
 	names := strings.FieldsFunc(os.Getenv("INTERLOCK_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' })
-	return slices.Contains(names, "all") || slices.Contains(names, spec.Name)
+	return slices.Contains(names, name)
 }
 
 // find returns the path of the server's binary, or skips or fails t.
@@ -72,7 +95,7 @@ func (spec *Spec) find(t testing.TB) string {
 // missing skips or fails t.
 func (spec *Spec) missing(t testing.TB, what string) {
 	t.Helper()
-	if spec.required() {
+	if Required("all") || Required(spec.Name) {
 		t.Fatalf("%s is not installed (%s), and INTERLOCK_REQUIRE wants it: install %s", spec.Name, what, spec.Install)
 	}
 	t.Skipf("%s is not installed (%s): install %s", spec.Name, what, spec.Install)

@@ -58,7 +58,7 @@ func answerPings() {
 func leaveAServer() {
 	cmd := exec.Command(os.Args[0], os.Args[1])
 	cmd.Env = append(os.Environ(), role+"=answers")
-	if _, err := run(cmd); err != nil {
+	if _, err := run(cmd, nil); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}

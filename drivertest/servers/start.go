@@ -61,6 +61,9 @@ func Start(t testing.TB, spec Spec) *Server {
 	return nil
 }
 
+// Member returns the server's place in a [Network], or nil.
+func (s *Server) Member() *Member { return s.spec.At }
+
 // Addr returns host:port of the server's first port.
 func (s *Server) Addr() string { return s.addr(0) }
 
@@ -109,6 +112,31 @@ func (s *Server) Restart() {
 	}
 }
 
+// hurt is how long a server may need to end by itself that was hurt.
+const hurt = time.Second
+
+// Revive starts a server again that has ended by itself, or is about to, because of what was done to it, and returns when it
+// serves. One that runs on is left alone. Call it from the test's own goroutine, as Restart.
+func (s *Server) Revive() {
+	s.t.Helper()
+	if s.fails() {
+		s.Restart()
+	}
+}
+
+// fails reports whether the server has ended, or does within a moment, or does not serve in time.
+func (s *Server) fails() bool {
+	p := s.current()
+	select {
+	case <-p.exited:
+		return true
+	case <-time.After(hurt):
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout/6)
+	defer cancel()
+	return s.await(ctx, p) != nil
+}
+
 // answers reports whether the server runs and is not stopped.
 func (s *Server) answers() bool {
 	p := s.current()
@@ -130,11 +158,12 @@ func (spec *Spec) start(t testing.TB, binary string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		Site: Site{Binary: binary, Dir: t.TempDir(), Host: host, Ports: ports},
+		Site: Site{Binary: binary, Dir: spec.Disk.folder(t), Host: spec.address(), Ports: ports},
 		t:    t, spec: *spec, log: new(capture),
 	}
 	if spec.Prepare != nil {
-		if err := spec.Prepare(ctx, s.Site); err != nil {
+		spec.room().within(func() { err = spec.Prepare(ctx, s.Site) })
+		if err != nil {
 			return nil, fmt.Errorf("preparing its folder: %w", err)
 		}
 	}
@@ -152,7 +181,7 @@ func (s *Server) launch(ctx context.Context) error {
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	// A child that the server left behind must not keep Wait from returning through the inherited output.
 	cmd.WaitDelay = time.Second
-	p, err := run(cmd)
+	p, err := run(cmd, s.spec.room())
 	if err != nil {
 		return err
 	}

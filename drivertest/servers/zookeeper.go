@@ -34,6 +34,12 @@ type ZooKeeperOptions struct {
 	// Properties are Java's, as in "znode.container.checkIntervalMs": "500".
 	Properties map[string]string
 
+	// Network, if not nil, is where the nodes are, each a member of its own.
+	Network *Network
+
+	// Disk, if not nil, is where the nodes keep their data.
+	Disk *Disk
+
 	_ struct{}
 }
 
@@ -70,7 +76,7 @@ func zooSpec(o *ZooKeeperOptions, others []string, ready func(ctx context.Contex
 	spec := Spec{
 		Name: "zookeeper", Binaries: []string{"java"}, Install: "zookeeper (Debian, Ubuntu), or set ZOOKEEPER_HOME",
 		Args:  func(Site) []string { return zooArgs(o, classes) },
-		Ready: ready,
+		Ready: ready, Disk: o.Disk,
 		Prepare: func(_ context.Context, s Site) error {
 			return zooPrepare(o, others, s)
 		},
@@ -151,6 +157,39 @@ func zooPrepare(o *ZooKeeperOptions, others []string, s Site) error {
 // Ask sends one of ZooKeeper's words of four letters, as in "srvr" or "dump", and returns what the server says.
 func (n *ZooKeeperNode) Ask(ctx context.Context, word string) (string, error) {
 	return askZooKeeper(ctx, n.Addr(), word)
+}
+
+// zooHeader is how many bytes the beginning of a log of transactions has.
+const zooHeader = 16
+
+// Revive starts a server again that has ended by itself, as [Server.Revive] does. One whose disk was full may have begun a log without
+// having written its first bytes, and then refuses to start (ZOOKEEPER-1621): such a log, in which there is nothing, is removed before,
+// as an operator has to.
+func (n *ZooKeeperNode) Revive() {
+	n.t.Helper()
+	if !n.fails() {
+		return
+	}
+	n.Kill()
+	if err := n.removeEmptyLogs(); err != nil {
+		n.t.Fatalf("zookeeper: %v", err)
+	}
+	n.Restart()
+}
+
+// removeEmptyLogs looks where the server sees its folder.
+func (n *ZooKeeperNode) removeEmptyLogs() (err error) {
+	n.spec.room().within(func() {
+		logs, _ := filepath.Glob(filepath.Join(n.Dir, zooData, "version-*", "log.*")) // the pattern is well formed
+		for _, log := range logs {
+			if about, failed := os.Stat(log); failed != nil {
+				err = errors.Join(err, failed)
+			} else if about.Size() < zooHeader {
+				err = errors.Join(err, os.Remove(log))
+			}
+		}
+	})
+	return err
 }
 
 func askZooKeeper(ctx context.Context, addr, word string) (string, error) {

@@ -29,8 +29,12 @@ func NewZooKeeperEnsemble(t testing.TB, o *ZooKeeperOptions) *ZooKeeperEnsemble 
 		t.Fatal(err)
 	}
 	var others []string
-	for i := range ensembleSize {
-		others = append(others, fmt.Sprintf("server.%d=%s:%d:%d", i+1, host, ports[2*i], ports[2*i+1]))
+	places := make([]Spec, ensembleSize)
+	for i := range places {
+		if o != nil && o.Network != nil {
+			places[i].At = o.Network.Join(t)
+		}
+		others = append(others, fmt.Sprintf("server.%d=%s:%d:%d", i+1, places[i].address(), ports[2*i], ports[2*i+1]))
 	}
 	e := &ZooKeeperEnsemble{t: t}
 	for i := range ensembleSize {
@@ -42,6 +46,7 @@ func NewZooKeeperEnsemble(t testing.TB, o *ZooKeeperOptions) *ZooKeeperEnsemble 
 			}
 			return err
 		})
+		spec.At = places[i].At
 		prepare := spec.Prepare
 		spec.Prepare = func(ctx context.Context, s Site) error {
 			if err := prepare(ctx, s); err != nil {

@@ -1,6 +1,8 @@
 package servers
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -53,5 +55,24 @@ func TestMissingZooKeeper_IsNamed(t *testing.T) {
 	w := witnessed(t, func(w *witness) { Start(w, spec) })
 	if said := w.skipped + w.failed; !strings.Contains(said, "install zookeeper") {
 		t.Errorf("skipped %q, failed %q", w.skipped, w.failed)
+	}
+}
+
+// What a full disk leaves of a log that was to be begun keeps a server from starting.
+func TestZooKeeperServer_WithAnEmptyLog_IsRevived(t *testing.T) {
+	t.Parallel()
+	n := ZooKeeperServer(t, nil)
+	n.Revive() // one that serves is left alone
+	pid := n.current().cmd.Process.Pid
+	n.Kill()
+	if err := os.WriteFile(filepath.Join(n.Dir, zooData, "version-2", "log.ffff"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.Revive()
+	if answer, err := n.Ask(bounded(t), "srvr"); err != nil || !strings.Contains(answer, "Mode: standalone") {
+		t.Errorf("srvr: %q, %v", answer, err)
+	}
+	if n.current().cmd.Process.Pid == pid {
+		t.Error("the server that was killed is said to run")
 	}
 }

@@ -46,7 +46,7 @@
 //   - 3d: an acquire that was cancelled, or refused after it had been sent more than once, is undone; undo and release are
 //     sent until they are confirmed.
 //   - 4: a heartbeat is the acquire script: it evicts the expired and grants the head.
-//   - 5: a pushed grant is a claim of short life.
+//   - 5: a pushed grant is a claim of short life, and goes only to who was heard of within the time of a claim.
 //   - 6: its deadline is the claim time after the engine's instant of granting, and the engine's clock is compared by the
 //     sending of an earlier request.
 //   - 7: a block of tokens is granted only if the last token is behind the clock, and its end is stored.

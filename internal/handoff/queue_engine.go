@@ -24,7 +24,7 @@ func (m *queues) serve(s *queueState, q msg) bool {
 	if !slices.Contains(s.line[:], id) {
 		s.join(id, false)
 	}
-	next := m.head(s)
+	next := m.next(s)
 	switch {
 	case s.holder != 0 || next == 0:
 		return s.wire.put(m.queuedAnswer(q), len(s.wire))
@@ -62,7 +62,7 @@ func (m *queues) end(s *queueState, id uint8) bool {
 	}
 	m.evict(s)
 	if s.holder == 0 {
-		if next := m.head(s); next != 0 && !m.grant(s, next) {
+		if next := m.next(s); next != 0 && !m.grant(s, next) {
 			return false
 		}
 	}
@@ -84,12 +84,20 @@ func (m *queues) evict(s *queueState) {
 	s.put[id-1] = true
 }
 
-// head drops the waiters that no longer live from the front, and returns the first that does, or 0.
-func (m *queues) head(s *queueState) uint8 {
-	for s.line[0] != 0 && s.beats[s.line[0]-1] == 0 {
-		s.leave(s.line[0])
+// next returns the first waiter of whom the engine has heard within the time of a claim, or 0. It drops those before it that no
+// longer live, and passes over the others, who keep their places.
+func (m *queues) next(s *queueState) uint8 {
+	for i := 0; i < len(s.line) && s.line[i] != 0; {
+		switch id := s.line[i]; {
+		case s.beats[id-1] == 0:
+			s.leave(id)
+		case m.rules.PassOverSilent && s.beats[id-1]+m.claim <= m.beat:
+			i++
+		default:
+			return id
+		}
 	}
-	return s.line[0]
+	return 0
 }
 
 // grant makes the waiter the holder and tells it by a push.

@@ -15,6 +15,11 @@ func threeInQueue(r Rules) *queues {
 	return &queues{rules: r, clients: 3, crashes: 1, lease: 3, claim: 1, beat: 1, room: 2}
 }
 
+// silentInQueue has places that outlast a claim.
+func silentInQueue(r Rules) *queues {
+	return &queues{rules: r, clients: 2, crashes: 1, lease: 2, claim: 1, beat: 3, room: 2}
+}
+
 func TestSoundProtocol_HasNoTwoHoldersNoOrphanAndNoLostWaiter_TwoInTheQueue(t *testing.T) {
 	bounds := func(lease uint8, room int) *queues {
 		return &queues{rules: Sound(), clients: 2, crashes: 2, lease: lease, claim: 2, beat: 2, room: room}
@@ -29,10 +34,18 @@ func TestSoundProtocol_HasNoTwoHoldersNoOrphanAndNoLostWaiter_ThreeInTheQueue(t 
 	requireSound(t, 400_000, bounds(2, 3, 2, 1), bounds(2, 2, 1, 1), bounds(2, 3, 2, 2))
 }
 
+// Places outlast a claim, as they do on the servers, and two of three die: the third is served within one claim all the same.
+func TestSoundProtocol_OfManyDead_GrantsToOneAtMost_ThreeInTheQueue(t *testing.T) {
+	bounds := func(crashes int, beat uint8) *queues {
+		return &queues{rules: Sound(), clients: 3, crashes: crashes, lease: 2, claim: 1, beat: beat, room: 2}
+	}
+	requireSound(t, 300_000, bounds(2, 2), bounds(1, 2), bounds(2, 3))
+}
+
 // What is at fault without a rule must be sound with it in the same bounds, or the fault says nothing of the rule.
 func TestSoundProtocol_InTheBoundsThatShowARuleMissing_HasNoFault(t *testing.T) {
-	for _, m := range []*queues{twoInQueue(Sound()), threeInQueue(Sound())} {
-		t.Run(fmt.Sprint(m.clients), func(t *testing.T) {
+	for _, m := range []*queues{twoInQueue(Sound()), threeInQueue(Sound()), silentInQueue(Sound())} {
+		t.Run(fmt.Sprint(m.clients, m.beat), func(t *testing.T) {
 			if underRace {
 				m.room = 1
 			}
@@ -69,6 +82,12 @@ func TestRule_5_APushedGrantIsAShortClaim_WithoutIt_ADeadWaiterKeepsTheOthersWai
 	r := Sound()
 	r.ShortClaim = false
 	requireFault(t, threeInQueue(r), LostWaiter)
+}
+
+func TestRule_5_ASilentWaiterIsPassedOver_WithoutIt_TheDeadKeepTheOthersWaitingOneAfterTheOther(t *testing.T) {
+	r := Sound()
+	r.PassOverSilent = false
+	requireFault(t, silentInQueue(r), LostWaiter)
 }
 
 func TestRule_6_APushedGrantIsTrustedForTheClaimTime_WithoutIt_AWholeLeaseMakesTwoHolders(t *testing.T) {

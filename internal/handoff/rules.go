@@ -28,6 +28,9 @@ type Rules struct {
 	RepairingBeat bool
 	// ShortClaim (5): a pushed grant lasts for the claim time until it is claimed. Off: for the whole lease.
 	ShortClaim bool
+	// PassOverSilent (5): a waiter of whom the engine has not heard for the claim time is granted nothing. Off: it is, for as
+	// long as it has a place.
+	PassOverSilent bool
 	// TrustClaim (6): a pushed grant is trusted for the claim time. Off: for the whole lease.
 	TrustClaim bool
 	// TrustGrant (6): a pushed grant is trusted from the engine's instant of granting. Off: from its receipt.
@@ -58,7 +61,7 @@ func Sound() Rules {
 	return Rules{
 		HoldIDs: true, NoReentry: true, NamedStay: true, Tombstones: true, LongTombstones: true, FreshIDs: true,
 		IgnoreStale: true, RetryUntilKnown: true, UndoCancelled: true, UndoRetried: true, RepairingBeat: true, ShortClaim: true,
-		TrustClaim: true, TrustGrant: true, TrustOffset: true, BlockIfBehind: true, StoreBlockEnd: true,
+		PassOverSilent: true, TrustClaim: true, TrustGrant: true, TrustOffset: true, BlockIfBehind: true, StoreBlockEnd: true,
 		PassDeadline: true, NoPassAfterLoss: true, LossDetaches: true, TrustSent: true, LossIsFinal: true,
 	}
 }

@@ -14,14 +14,14 @@ func (e *Entry) poll() (done bool) {
 	}
 	d.mu.Lock()
 	d.polling++
-	crowd := d.polling
+	pause := pollPause(d.polling, d.pool.slow)
 	d.mu.Unlock()
 	defer func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.polling--
 	}()
-	timer := time.NewTimer(pollPause(crowd))
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -33,9 +33,15 @@ func (e *Entry) poll() (done bool) {
 	return e.pollOnce()
 }
 
-// pollPause is about 20 ms, and longer in a crowd, which together asks at most some 500 times a second.
-func pollPause(crowd int) time.Duration {
+// slowPoll is how far apart one polls a server that was too slow to open connections at least mostSlow times.
+const slowPoll = 20 * time.Millisecond << (2 * mostSlow)
+
+// pollPause is about 20 ms, and longer in a crowd, which together asks at most some 500 times a second, and for a server that
+// is too slow to open connections: up to 1.3 s. That is also for a crowd, whose pauses would else be minutes: nothing ends them
+// when the server has recovered, or the lock is free.
+func pollPause(crowd, slow int) time.Duration {
 	mean := max(20*time.Millisecond, time.Duration(crowd)*2*time.Millisecond)
+	mean = max(mean, min(mean<<(2*slow), slowPoll))
 	return mean/2 + rand.N(mean)
 }
 

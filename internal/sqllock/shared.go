@@ -145,9 +145,20 @@ func (d *Core) leastLoaded(p *place) (best *Conn, least, sound int) {
 	return best, least, sound
 }
 
+// dialShared opens a connection. One that is cut off while it is opened is opened again, once: nothing was asked of it, and those
+// who wait for it would have to be told that the outcome is not known. A server that lets people wait is not asked twice.
+func (d *Core) dialShared() (*Conn, error) {
+	begun := d.Clock()
+	c, err := d.dialect.Dial(d.base, false)
+	if err == nil || d.base.Err() != nil || d.dialect.IsForGood(err) || d.Clock()-begun >= Suspicion {
+		return c, err
+	}
+	return d.dialect.Dial(d.base, false)
+}
+
 // growShared opens a shared connection.
 func (d *Core) growShared() {
-	c, err := d.dialect.Dial(d.base, false)
+	c, err := d.dialShared()
 	d.mu.Lock()
 	d.dialing = false
 	if err == nil {

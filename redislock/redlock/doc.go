@@ -89,8 +89,8 @@
 // who met. If somebody else has a majority, a waiter gives back only its votes, which the holder may need when a node fails,
 // and keeps its places.
 //
-// A try that meets other tries, so that nobody gets a majority, is made again, eight times at most, before it says that the
-// lock is held.
+// A try that meets other tries, so that nobody gets a majority, is made eight times at most before it says that the lock is
+// held.
 //
 // # Costs
 //
@@ -109,7 +109,8 @@
 //     upgrades a read.
 //   - LossDelay: a node cannot tell the end of a hold that a majority had from that of one that never came about.
 //   - First come, first served: see Waiting. Nearly so, in practice.
-//   - Giving back and asking again in one step, conditions, latches, elections with a value, and several locks in one step.
+//   - Giving back and asking again in one step, conditions, latches, and several locks in one step.
+//   - Elections are there, but nobody is pushed a change of leader: who observes looks every second.
 //   - Listing is kept in memory until the last node has answered.
 //   - Grant anything while a majority is away. With five nodes two may be.
 //

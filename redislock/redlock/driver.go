@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/closing"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/rueidis"
 )
@@ -105,7 +106,7 @@ func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 		err = d.begin(ctx)
 	}
 	if err != nil {
-		_ = d.Close()
+		closing.Within(ctx, d.Close)
 		return nil, err
 	}
 	return d, nil
@@ -114,8 +115,8 @@ func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 // checkNodes refuses what cannot be meant.
 func checkNodes(dials []dialer) error {
 	if len(dials) < fewest {
-		return fmt.Errorf("redlock: %d nodes cannot outvote a node that fails; name at least %d, better 5, independent servers, "+
-			"or use redis:// for one", len(dials), fewest)
+		return fmt.Errorf("redlock: there are %d nodes, and a node that fails must be outvoted; name at least %d, better 5, independent "+
+			"servers, or use redis:// for one", len(dials), fewest)
 	}
 	for i, dial := range dials {
 		if slices.ContainsFunc(dials[:i], func(o dialer) bool { return o.name == dial.name }) {

@@ -1,5 +1,5 @@
 -- acquire, the general part: what acquire_fast could not answer, and the second half of requeue.
-local how = ARGV[5] == 'X' and {'x', 1, '0', '', ''} or split(ARGV[5], 5)
+local how = (ARGV[5] or 'X') == 'X' and {'x', 1, '0', '', ''} or split(ARGV[5], 5)
 local tail = split(ARGV[4], 7)
 local lease, way, ttl = tonumber(ARGV[2]), tail[1], tonumber(tail[3])
 local me = {ARGV[1], how[5], string.sub(how[1], 1, 1), tonumber(how[2]), tonumber(ARGV[3]), lease, tail[6], tail[7], now, way,
@@ -46,7 +46,7 @@ local function join()
 		return 'conflict ' .. limit
 	end
 	local verdict, own = judge(me)
-	local free = verdict == 'reenters' or ((verdict == 'upgrades' or first >= after) and fits(me, own))
+	local free = verdict == 'reenters' or fits(me, own) and (verdict == 'upgrades' or deserted())
 	if verdict == 'stuck' then
 		return 'stuck'
 	elseif verdict == 'lost' then

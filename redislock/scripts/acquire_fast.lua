@@ -6,10 +6,11 @@
 --       4 tail: WAY CLAIM TTL LEASE TOKENS CHANNEL META, as it is stored (META is JSON and may have spaces). WAY is t (a
 --         try), l (as a try, but say that it would queue), p or s (queue, and be told by PUBLISH or SPUBLISH). CLAIM is how
 --         many ms a pushed grant lasts unclaimed, TTL how many ms a place in the queue lasts without a heartbeat.
---       5 how: X (exclusive, anonymous, on its own, no delay), or MODE WEIGHT LIMIT BESIDE OWNER: x, s, u (exclusive, shared,
---         upgradeable), in the same word for how many ms nobody gets in after a loss, if so; the ID of the hold beside which it
---         asks, empty if none; the owner's name, empty if it has none
+--       5 how: none, or X where others follow (exclusive, anonymous, on its own, no delay), or MODE WEIGHT LIMIT BESIDE OWNER:
+--         x, s, u (exclusive, shared, upgradeable), in the same word for how many ms nobody gets in after a loss, if so; the
+--         ID of the hold beside which it asks, empty if none; the owner's name, empty if it has none
 -- Returns  G NOW TOKEN TOKENS NONCE LEASE          granted
+--          G NOW                                   granted: the token is NOW, and the rest as was asked for
 --          Q NOW PLACE NEXT UNTIL TOKEN SINCE META queued; something may change NEXT ms from now; who is in the way
 --          W NOW FIRST NUMBER HOLD                 queued as that number, the head is FIRST; the hold as text stores it
 --          H NOW 0 0 UNTIL TOKEN SINCE META        held by another, and not queued
@@ -24,11 +25,10 @@
 -- it a hash; see lock. Here are the two common answers, without setting up what the others need: the lock is free, or it
 -- is a hash with one exclusive holder whose lease lasts, and this request, which is anonymous and exclusive too, goes to
 -- the end of the queue.
-local known = call('MGET', KEYS[1], KEYS[2], KEYS[3])
 if known[3] then
 	return known[3]
 end
-if not known[1] and ARGV[5] == 'X' then
+if not known[1] and not ARGV[5] then
 	local token, tokens, tail = now, ARGV[3], ARGV[4]
 	if known[2] and known[2] >= now then -- as mint of rules; often so with short holds, whose blocks are not used up
 		token, tokens = string.format('%.0f', known[2] + 1), '1'
@@ -39,7 +39,7 @@ if not known[1] and ARGV[5] == 'X' then
 	local set = redis.pcall('SET', KEYS[1], '1 ' .. ARGV[1] .. ' ' .. token .. ' ' .. now .. ' 0 ' .. tail, 'PX', ARGV[2], 'NX')
 	if set and set.ok then
 		call('SET', KEYS[2], tokens == '1' and token or string.format('%.0f', token + tokens - 1))
-		return 'G ' .. now .. ' ' .. token .. ' ' .. tokens .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]
+		return token == now and 'G ' .. now or 'G ' .. now .. ' ' .. token .. ' ' .. tokens .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]
 	end
 	local f = call('HMGET', KEYS[1], 'h', 'a', 'z', 'w:' .. ARGV[1])
 	local h, ms = f[1], string.sub(now, 1, 13)

@@ -1,2 +1,2 @@
--- begin: what lock needs to know, for the scripts without a quick part.
-local known = call('MGET', KEYS[1], KEYS[2], KEYS[3])
+-- begin: what is looked at first. A lock that is a hash does not show in it.
+local known = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3])

@@ -2,4 +2,4 @@
 -- now is the time in microseconds, as 16 digits: numbers of this size are compared as strings, and printed without loss.
 local call = redis.call
 local time = call('TIME')
-local now = time[1] .. string.sub('00000' .. time[2], -6)
+local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. string.sub('00000' .. time[2], -6)

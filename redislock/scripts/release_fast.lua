@@ -1,24 +1,7 @@
-local call = redis.call
--- release: ends a hold, shortens it, or takes away whatever a request has left, and grants to who waits.
---
--- KEYS  1 the lock   2 the floor of tokens of the slot   3 the tombstone of this ID
--- ARGV  1 the ID   2 empty, or u (undo: also leave the queue, and refuse late copies), or r (a copy of the acquire may be
---         under way: refuse it)   3 how many ms a tombstone lasts   4 how many ms to keep others out, 0 for not at all
--- Returns  ok | lost REASON | newer VERSION. REASON is taken (another is in), broken, gone (released or undone), expired.
--- Atomic, because comparing the ID and freeing are one step, and so are freeing and granting to the next: nobody gets in
--- between, and no waiter is forgotten.
---
--- Here are the three common answers, without setting up what the others need: the lock is thin, or it is a hash with this
--- one holder stored as text, and nobody waits or so is the head of the queue. See text for the positions.
-if ARGV[2] == '' and ARGV[4] == '0' then
-	local known = call('MGET', KEYS[1], KEYS[2])
-	if known[1] and string.sub(known[1], 1, #ARGV[1] + 3) == '1 ' .. ARGV[1] .. ' ' then
-		call('DEL', KEYS[1])
-		return 'ok'
-	end
-	local f = known[1] and {} or call('HMGET', KEYS[1], 'h', 'a', 'z', 'k')
-	local time = call('TIME')
-	local now = time[1] .. string.sub('00000' .. time[2], -6)
+-- release, the two next common answers: the lock is a hash with this one holder stored as text, and nobody waits or so is the
+-- head of the queue. See text for the positions.
+if not ARGV[2] and not known[1] then
+	local f = call('HMGET', KEYS[1], 'h', 'a', 'z', 'k')
 	local h, ms = f[1], string.sub(now, 1, 13)
 	if h and string.sub(h, 1, 3) == 'P1 ' and string.sub(h, 20, 20 + #ARGV[1]) == ARGV[1] .. ' '
 		and string.sub(h, 4, 16) > ms and f[4] == '0' then
@@ -30,11 +13,14 @@ if ARGV[2] == '' and ARGV[4] == '0' then
 		local queue = call('HMGET', KEYS[1], place, 'q:' .. second)
 		local w = queue[1]
 		-- Behind the head there must be no gap: a is to be the number of a waiter, or z when nobody waits.
+		local id, tail, way, claim, ttl, want, channel
 		if w and string.sub(w, 1, 3) == 'P1 ' and string.sub(w, 4, 16) > ms and (queue[2] or tonumber(f[3]) == second) then
-			local id, tail, way, claim, want, channel = string.match(w, '^(%S+) ((%a) (%d+) %d+ %d+ (%d+) (%S+) .*)$', 35)
-			local token, last = now, now
-			if known[2] and known[2] >= now then
-				token, want = string.format('%.0f', known[2] + 1), '1'
+			id, tail, way, claim, ttl, want, channel = string.match(w, '^(%S+) ((%a) (%d+) (%d+) %d+ (%d+) (%S+) .*)$', 35)
+		end
+		if id and string.sub(w, 4, 16) - ttl + claim > tonumber(ms) then -- as heard of rules
+			local token, last, before = now, now, known[2]
+			if before and before >= now then
+				token, want = string.format('%.0f', before + 1), '1'
 				last = token
 			elseif want ~= '1' then
 				last = string.format('%.0f', now + want - 1)
@@ -56,6 +42,7 @@ if ARGV[2] == '' and ARGV[4] == '0' then
 			end
 			-- It has reached nobody: as it was, for the general part, which looks for another waiter.
 			call('HSET', KEYS[1], 'h', h, 'a', f[2], place, w, 'w:' .. id, f[2])
+			known[2] = last
 		end
 	end
 end

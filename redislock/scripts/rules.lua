@@ -14,6 +14,13 @@ local function find(id)
 	end
 end
 
+-- heard reports whether w has given a sign of life within the time in which it would have to claim a grant. It gives two in that
+-- time, so who has not is dead, or so far away that a push would do it no good: it keeps its place and is passed over, and however
+-- many died at about the same time, at most one of them is granted what nobody claims.
+local function heard(w)
+	return w[ALIVE] - w[TTL] + w[CLAIM] > ms
+end
+
 -- kin returns what tells whether a hold is of r's owner; or nothing if r asks beside a hold that is over.
 local function kin(r)
 	if r[BESIDE] == '' then
@@ -198,8 +205,8 @@ local function follow(owner)
 	end
 end
 
--- drain grants from the head of the queue for as long as the head fits. It passes over those of skip, who keep their
--- place, and drops those whose heartbeat has stopped.
+-- drain grants from the head of the queue for as long as the head fits. It passes over those of skip and those who were not heard
+-- of lately, who keep their place, and drops those whose heartbeat has stopped.
 local function drain(skip)
 	local n = first
 	while n < after do
@@ -207,7 +214,7 @@ local function drain(skip)
 		if w and w[ALIVE] <= ms then
 			leave(n, w)
 			passOn(w)
-		elseif w and not skip[w[ID]] then
+		elseif w and not skip[w[ID]] and heard(w) then
 			local verdict, own = judge(w)
 			if verdict == 'stuck' or verdict == 'lost' then
 				refuse(n, w, verdict)
@@ -221,6 +228,17 @@ local function drain(skip)
 		end
 		n = n + 1
 	end
+end
+
+-- deserted reports that nobody waits but those who are passed over.
+local function deserted()
+	for n = first, after - 1 do
+		local w = at(n)
+		if w and heard(w) then
+			return false
+		end
+	end
+	return true
 end
 
 -- back returns a pushed grant to the queue as number n, or to the head if an upgrade has taken that place meanwhile.

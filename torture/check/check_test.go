@@ -1,116 +1,14 @@
 package check
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock/torture/history"
-	"github.com/interlock-go/interlock/torture/register"
 	"github.com/interlock-go/interlock/torture/run"
 	"github.com/interlock-go/interlock/torture/target"
 )
-
-const ms = history.Instant(time.Millisecond)
-
-// story is what a run has left, made up.
-type story struct {
-	about  run.About
-	events []history.Event
-	log    []register.Entry
-	blows  []run.Blow
-}
-
-// sound is a run in which nothing is wrong: two processes hold one lock one after the other, and count.
-func sound() *story {
-	s := &story{about: run.About{
-		Config: run.Config{Engine: "redis", Faults: []target.Fault{target.None}, Processes: 2, Goroutines: 1, Names: 1},
-		Lease:  time.Second, Heal: time.Second, Quiet: 1, End: 100 * ms,
-	}}
-	for proc := range 2 {
-		s.add(proc, 0, history.Event{Op: history.Start})
-		s.hold(proc, 1, history.Instant(10+20*proc)*ms, uint64(100+proc))
-	}
-	for proc := range 2 {
-		s.add(proc, 90*ms, history.Event{Op: history.End})
-	}
-	return s
-}
-
-func (s *story) add(proc int, at history.Instant, e history.Event) {
-	e.Proc, e.At = proc, at+1
-	s.events = append(s.events, e)
-}
-
-// hold adds an acquisition of 10 ms with a read and a write of each number.
-func (s *story) hold(proc, seq int, at history.Instant, token uint64) {
-	e := func(after history.Instant, op history.Op, phase history.Phase) {
-		s.add(proc, at+after*ms, history.Event{
-			Seq: seq, Op: op, Phase: phase, Name: "a", Token: token, Deadline: at + 900*ms, Nonce: "n",
-		})
-	}
-	e(0, history.Acquire, history.Call)
-	e(1, history.Acquire, history.OK)
-	e(2, history.Read, history.Call)
-	e(8, history.Write, history.Call)
-	e(9, history.Release, history.Call)
-	e(10, history.Release, history.OK)
-	for _, fenced := range []bool{true, false} {
-		n := 0
-		for _, l := range s.log {
-			if l.Write && l.Fenced == fenced {
-				n = l.Value
-			}
-		}
-		entry := register.Entry{At: at + 2*ms, Proc: proc, Name: "a", Token: token, Nonce: "n", Fenced: fenced, Before: n, Value: n}
-		s.log = append(s.log, entry)
-		entry.Write, entry.Value = true, n+1
-		s.log = append(s.log, entry)
-	}
-}
-
-// judge writes the story into a folder and has it judged.
-func (s *story) judge(t *testing.T) *Report {
-	t.Helper()
-	dir := t.TempDir()
-	w, err := history.Create(dir, "all")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range s.events {
-		w.Write(e)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	lines(t, filepath.Join(dir, register.LogFile), s.log)
-	lines(t, filepath.Join(dir, run.FaultsFile), s.blows)
-	lines(t, filepath.Join(dir, run.AboutFile), []run.About{s.about})
-	rep, err := Dir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rep
-}
-
-func lines[T any](t *testing.T, path string, all []T) {
-	t.Helper()
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, one := range all {
-		if err := json.NewEncoder(f).Encode(one); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestASoundRun_IsKept(t *testing.T) {
 	rep := sound().judge(t)
@@ -124,12 +22,15 @@ func TestASoundRun_IsKept(t *testing.T) {
 	}
 }
 
+// spoiled is a fault in a sound run, the check that it turns red, and what that says.
+type spoiled struct {
+	check, says string
+	spoil       func(s *story)
+}
+
 // Each fault turns its own check red, and no other.
 func TestAFault_IsFoundByItsCheck(t *testing.T) {
-	for _, c := range []struct {
-		check, says string
-		spoil       func(s *story)
-	}{
+	findEach(t, []spoiled{
 		{"K1", "wrote 1 over 1", func(s *story) { s.log[5].Value = 1 }},
 		{"K2", "token 99 passed after", func(s *story) { s.log[4].Token, s.log[5].Token = 99, 99 }},
 		{"K2", "token 100 passed after", func(s *story) { s.log[4].Token, s.log[4].Nonce = 100, "other" }},
@@ -179,7 +80,12 @@ func TestAFault_IsFoundByItsCheck(t *testing.T) {
 		{"K11", "given back with another", func(s *story) {
 			s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Reenter, Phase: history.Fail, Name: "a", Err: "given back with another"})
 		}},
-	} {
+	})
+}
+
+func findEach(t *testing.T, all []spoiled) {
+	t.Helper()
+	for _, c := range all {
 		s := sound()
 		c.spoil(s)
 		for _, v := range s.judge(t).Verdicts {
@@ -191,39 +97,6 @@ func TestAFault_IsFoundByItsCheck(t *testing.T) {
 			case v.Check != c.check && !v.OK():
 				t.Errorf("a fault for %s (%s) is found by another: %v", c.check, c.says, v)
 			}
-		}
-	}
-}
-
-// share adds a hold of 10 ms that may be beside others.
-func (s *story) share(proc int, at history.Instant, how history.Share, weight int) {
-	e := history.Event{Seq: 50, Name: string(how), Share: how, Weight: weight, Token: 500, Deadline: at + 900*ms}
-	if how != history.Permits {
-		e.Name = "rw"
-	} else {
-		e.Limit = 3
-	}
-	for i, phase := range []history.Phase{history.Call, history.OK, history.Call} {
-		e.Op, e.Phase = history.Acquire, phase
-		if i == 2 {
-			e.Op = history.Read
-		}
-		s.add(proc, at+history.Instant(5*i)*ms, e)
-	}
-}
-
-// latch adds one that is counted down and leaves what it leaves, and then what becomes of who waits for it.
-func (s *story) latch(waited history.Phase, left ...int) {
-	e := history.Event{Seq: 60, Name: "latch"}
-	for i, n := range append(left, 0) {
-		e.Op, e.Phase, e.Weight = history.CountDown, history.Call, 0
-		if i == len(left) {
-			e.Op, e.Phase = history.Await, waited
-		}
-		s.add(0, history.Instant(70+2*i)*ms, e)
-		if e.Op == history.CountDown {
-			e.Phase, e.Weight = history.OK, n
-			s.add(0, history.Instant(71+2*i)*ms, e)
 		}
 	}
 }
@@ -242,23 +115,81 @@ func TestSharesAsTheyMayBe_AreKept(t *testing.T) {
 	}
 }
 
-// A hold that is lost because the machine did not run its process for long is not lost by interlock.
+// A hold that is lost because the machine did not run somebody who had to do with it is not lost by interlock, whether that was once or
+// several times, and in a client or in the process with the proxies.
 func TestALoss_OfAStarvedProcess_IsNoFault(t *testing.T) {
-	for took, faults := range map[time.Duration]int{300 * time.Millisecond: 0, 200 * time.Millisecond: 1} {
+	const lost = 2 * second
+	for _, c := range []struct {
+		name   string
+		lags   []history.Event
+		faults int
+	}{
+		{"never", nil, 1},
+		{"once", []history.Event{{Proc: 0, At: lost - 30*ms, Took: 170 * time.Millisecond}}, 0},
+		{"for too short a time", []history.Event{{Proc: 0, At: lost - 30*ms, Took: 150 * time.Millisecond}}, 1},
+		{"again and again", []history.Event{
+			{Proc: -1, At: lost - 30*ms, Took: 90 * time.Millisecond}, {Proc: -1, At: lost - 300*ms, Took: 90 * time.Millisecond},
+		}, 0},
+		{"once each", []history.Event{
+			{Proc: 1, At: lost - 30*ms, Took: 90 * time.Millisecond}, {Proc: -1, At: lost - 300*ms, Took: 90 * time.Millisecond},
+		}, 1},
+		{"long before", []history.Event{{Proc: 0, At: lost - second, Took: 300 * time.Millisecond}}, 1},
+	} {
 		s := sound()
-		s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 101})
-		s.add(0, 34*ms, history.Event{Op: history.Lag, Took: took})
-		if v := s.judge(t).Find("K6"); len(v.Faults) != faults {
-			t.Errorf("after %v without the processor: %v", took, v)
+		s.add(1, lost, history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 101})
+		for _, e := range c.lags {
+			e.Op = history.Lag
+			s.add(e.Proc, e.At, e)
+		}
+		if v := s.judge(t).Find("K6"); len(v.Faults) != c.faults {
+			t.Errorf("without the processor %s: %v", c.name, v)
 		}
 	}
 }
 
-// move shifts what a process did.
-func (s *story) move(proc int, by history.Instant) {
-	for i := range s.events {
-		if s.events[i].Proc == proc && s.events[i].Op != history.Start {
-			s.events[i].At += by
+// Who was stopped between the grant and the return of Lock, for longer than the lease, finds the hold over and was never sure of it;
+// unless it finds later that the hold lasts all the same.
+func TestWhoseHoldWasOverWhenLockReturned_HeldNothing(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		deadline history.Instant // at the grant
+		found    bool            // to last, later
+		faults   int
+	}{
+		{"it was over", 13 * ms, false, 0},
+		{"it was not over", 5 * second, false, 1},
+		{"it was over, and then it lasts", 13 * ms, true, 1},
+	} {
+		s := sound()
+		e := history.Event{Gor: 9, Seq: 1, Op: history.Acquire, Phase: history.OK, Name: "a", Token: 90, Nonce: "x", Deadline: c.deadline}
+		s.add(2, 13*ms+10, e)
+		if c.found {
+			e.Op, e.Phase, e.Deadline = history.Read, history.Call, 5*second
+			s.add(2, 15*ms, e)
+		}
+		if v := s.judge(t).Find("K4"); len(v.Faults) != c.faults {
+			t.Errorf("%s: %v", c.name, v)
+		}
+	}
+}
+
+// That a process noticed that it was stopped excuses itself alone.
+func TestTheLag_OfAStoppedProcess_ExcusesNobodyElse(t *testing.T) {
+	for _, c := range []struct {
+		late, stopped int
+		fault         bool
+	}{{0, 0, false}, {0, 1, true}} {
+		s := sound()
+		s.about.Faults = []target.Fault{target.Stop}
+		for i := range s.events {
+			if e := &s.events[i]; e.Proc == c.late && e.Op == history.Write {
+				e.Deadline, e.At = e.At, e.At+100*ms
+			}
+		}
+		s.add(c.stopped, 200*ms, history.Event{Op: history.Lag, Took: 190 * time.Millisecond})
+		s.blows = []run.Blow{{From: 5 * ms, To: 195 * ms, Fault: target.Stop, Proc: c.stopped}}
+		if v := s.judge(t).Find("K5"); (len(v.Faults) > 0) != c.fault {
+			t.Errorf("process %d is late while %d is stopped: %v", c.late, c.stopped, v)
 		}
 	}
 }

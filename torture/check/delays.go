@@ -27,31 +27,17 @@ func (d Delays) String() string {
 
 // takeTimes measures how long what went wrong was felt.
 func (r *record) takeTimes(f *Figures) {
+	for _, c := range r.deaths(waitsOf(r.events)) {
+		f.AfterDeath = append(f.AfterDeath, c.next.from.Sub(c.at))
+	}
 	for _, b := range r.blows {
 		switch b.Fault {
-		case target.Kill:
-			f.AfterDeath = append(f.AfterDeath, r.afterDeath(b.Proc, b.From)...)
-		case target.Failover, target.CutFailover, target.NodeKill, target.NodeStop, target.ServerKill, target.ServerStop:
+		case target.Failover, target.CutFailover, target.NodeKill, target.NodeStop, target.ServerKill, target.ServerStop,
+			target.Partition, target.DiskFull:
 			f.Outages = append(f.Outages, r.outage(b.From, b.To))
 		}
 	}
 	f.LossTold = r.lossTold()
-}
-
-// afterDeath is, for each lock that a process held when it was killed, how long after that somebody else was granted it.
-func (r *record) afterDeath(proc int, at history.Instant) (delays Delays) {
-	for _, h := range r.holds {
-		if h.proc != proc || h.from >= at || h.released != 0 && h.released < at || h.lost {
-			continue
-		}
-		next := slices.IndexFunc(r.holds, func(n *hold) bool { return n.name == h.name && n.from > at })
-		// Who was granted it before the kill had lost it, whatever it knew.
-		taken := slices.ContainsFunc(r.holds, func(n *hold) bool { return n.name == h.name && n.from > h.from && n.from <= at })
-		if next >= 0 && !taken {
-			delays = append(delays, r.holds[next].from.Sub(at))
-		}
-	}
-	return delays
 }
 
 // outage is the longest time without any grant that a fault of the servers has caused.

@@ -10,19 +10,6 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// The first process is killed while it holds the lock, which the second has 15 ms later.
-func TestTimes_AfterAHoldersDeath(t *testing.T) {
-	s := sound()
-	s.blows = []run.Blow{{Fault: target.Kill, Proc: 0, Holder: true, From: 16 * ms, To: 17 * ms}}
-	if got := s.judge(t).Figures.AfterDeath; !slices.Equal(got, Delays{15*time.Millisecond + 1}) {
-		t.Errorf("after the holder's death: %v", got)
-	}
-	s.blows[0].From, s.blows[0].To = 25*ms, 26*ms // it has released it
-	if got := s.judge(t).Figures.AfterDeath; len(got) != 0 {
-		t.Errorf("after the death of who holds nothing: %v", got)
-	}
-}
-
 func TestTimes_WithoutAGrant(t *testing.T) {
 	s := sound()
 	s.blows = []run.Blow{{Fault: target.ServerStop, Proc: -1, From: 12 * ms, To: 30 * ms}}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/target"
+	"github.com/interlock-go/interlock/torture/worker"
 )
 
 const (
@@ -19,8 +20,8 @@ const (
 
 // checkTokens is K3: a later acquisition has a larger token. Of two only those are compared of which one had returned
 // before the other was asked for.
-func (r *record) checkTokens() *Verdict {
-	v := &Verdict{Check: "K3", Claim: "tokens grow with each acquisition and are never given twice"}
+func (r *record) checkTokens(f *Figures) *Verdict {
+	v := &Verdict{Check: "K3", Claim: "tokens grow with each acquisition and are never given twice, also not to who comes back"}
 	alone := r.alone() // readers and permits come beside each other
 	byCall := slices.Clone(alone)
 	slices.SortFunc(byCall, func(a, b *hold) int { return int(a.call - b.call) })
@@ -34,11 +35,17 @@ func (r *record) checkTokens() *Verdict {
 		v.Of++
 		if g := newest[h.name]; g != nil && h.token <= g.token {
 			v.fault("%v was granted after %v", h, g)
+			f.TokensBack++
+			f.TokenStep = max(f.TokenStep, g.token-h.token)
 		}
 		if seen[h.name] == nil {
 			seen[h.name] = map[uint64]*hold{}
 		}
-		if g := seen[h.name][h.token]; g != nil {
+		switch g := seen[h.name][h.token]; {
+		case g == nil:
+		case g.proc == h.proc && g.life != h.life:
+			v.fault("%v came back, and has the hold of its life %d before it was killed", h, g.life)
+		default:
 			v.fault("%v and %v", h, g)
 		}
 		seen[h.name][h.token] = h
@@ -55,6 +62,9 @@ func (r *record) checkExclusion() *Verdict {
 	latest := map[string]*hold{}
 	for _, h := range byStart {
 		v.Of++
+		if h.never() {
+			continue
+		}
 		g := latest[h.name]
 		if g != nil && h.from < g.sure {
 			v.fault("%v from %v after the begin; %v was sure until %v later", h, h.from.Sub(r.about.Begin), g, g.sure.Sub(h.from))
@@ -81,11 +91,15 @@ func (r *record) excuse() string {
 	return ""
 }
 
-// checkBelief is K5: nobody begins a request under a lock after the deadline that it knows.
+// checkBelief is K5: nobody begins a request under a lock after the deadline that it knows, and who loses a hold is told when that is
+// over.
 func (r *record) checkBelief() *Verdict {
-	v := &Verdict{Check: "K5", Claim: "no request under a lock begins after its deadline"}
+	v := &Verdict{Check: "K5", Claim: "no request under a lock begins after its deadline, and a loss is told within 50 ms of it"}
 	for _, h := range r.holds {
 		v.Of++
+		if end, told := r.told(h); told.Sub(end) > lateness && !r.stood(h.proc, end, told) {
+			v.fault("%v: its end was told %v late, if at all", h, told.Sub(end))
+		}
 		for _, e := range h.late {
 			if late := e.At.Sub(e.Deadline); late > lateness && !r.stood(h.proc, e.Deadline, e.At) {
 				v.fault("%v: a %s began %v late", h, e.Op, late)
@@ -95,10 +109,42 @@ func (r *record) checkBelief() *Verdict {
 	return v
 }
 
+// told is when a hold ended that was not given back, and when its holder was told, or gave it back without a word; 0 and 0 if it
+// lasted.
+func (r *record) told(h *hold) (end, told history.Instant) {
+	fixed := r.fixedEnd(h)
+	switch {
+	case h.lost && fixed != 0:
+		return min(h.ended, fixed), h.lostAt
+	case h.lost:
+		return h.ended, h.lostAt
+	case fixed != 0 && fixed < h.released:
+		return fixed, h.released
+	}
+	return 0, 0
+}
+
+// fixedEnd is when a fixed lease ends, or 0. It is known from the grant on. But the deadline is then that of the session, if that has
+// not been heard of for so long that it would end first, and moves on with the session's next sign of life.
+func (r *record) fixedEnd(h *hold) history.Instant {
+	switch {
+	case !h.fixed || h.deadline == 0:
+		return 0
+	case r.about.Sessions:
+		return h.from.Add(worker.FixedLease(r.about.Lease))
+	}
+	return h.deadline
+}
+
+// calm reports whether nothing was done to anybody.
+func (r *record) calm() bool {
+	return !slices.ContainsFunc(r.about.Faults, func(f target.Fault) bool { return f != target.None })
+}
+
 // checkLosses is K6: without a fault nothing is lost.
 func (r *record) checkLosses(f *Figures) *Verdict {
 	v := &Verdict{Check: "K6", Claim: "without a fault no hold is lost"}
-	calm := !slices.ContainsFunc(r.about.Faults, func(f target.Fault) bool { return f != target.None })
+	calm := r.calm()
 	for _, h := range r.holds {
 		if h.lost {
 			f.Losses++
@@ -107,49 +153,14 @@ func (r *record) checkLosses(f *Figures) *Verdict {
 			continue
 		}
 		v.Of++
+		f.CalmHeld += max(0, h.sure.Sub(h.from))
 		if h.lost && !r.starved(h) {
 			v.fault("%v", h)
+			f.FalseLosses++
 		}
 	}
 	if !calm {
 		return nil
 	}
 	return v
-}
-
-// checkProgress is K7: when the faults are over everybody gets a lock again.
-func (r *record) checkProgress(f *Figures) *Verdict {
-	if r.about.Long { // then nobody comes back
-		return nil
-	}
-	v := &Verdict{Check: "K7", Claim: "after the last fault every goroutine gets a lock again"}
-	got := map[[2]int]bool{}
-	for _, h := range r.holds {
-		if h.from > r.about.Quiet {
-			got[[2]int{h.proc, h.gor}] = true
-		}
-	}
-	for proc := range r.about.Processes {
-		for gor := range r.about.Goroutines {
-			v.Of++
-			if !got[[2]int{proc, gor}] {
-				v.fault("process %d, goroutine %d", proc, gor)
-			}
-		}
-	}
-	for _, b := range r.blows {
-		if after, ok := r.nextGrant(b.To); ok {
-			f.SlowestAfter = max(f.SlowestAfter, after)
-		}
-	}
-	return v
-}
-
-// nextGrant is how long after an instant the next lock was granted to anybody.
-func (r *record) nextGrant(at history.Instant) (time.Duration, bool) {
-	i, _ := slices.BinarySearchFunc(r.holds, at, func(h *hold, at history.Instant) int { return int(h.from - at) })
-	if i == len(r.holds) {
-		return 0, false
-	}
-	return r.holds[i].from.Sub(at), true
 }

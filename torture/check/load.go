@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/register"
@@ -20,7 +22,7 @@ type record struct {
 	log    []register.Entry
 	blows  []run.Blow
 	holds  []*hold
-	lags   []history.Event
+	lags   []history.Event // that tell of the machine
 }
 
 func load(dir string) (*record, error) {
@@ -46,22 +48,31 @@ func load(dir string) (*record, error) {
 	}
 	r.holds = holdsOf(r.events)
 	for _, e := range r.events {
-		if e.Op == history.Lag {
+		if e.Op == history.Lag && !r.wasStopped(&e) {
 			r.lags = append(r.lags, e)
 		}
 	}
 	return r, nil
 }
 
+// wasStopped reports whether a process noticed that it was not run because it had been stopped, which says nothing of the machine and
+// excuses nobody else.
+func (r *record) wasStopped(lag *history.Event) bool {
+	return slices.ContainsFunc(r.blows, func(b run.Blow) bool {
+		return b.Fault == target.Stop && b.Proc == lag.Proc && b.From < lag.At && lag.At.Add(-lag.Took) < b.To.Add(settles)
+	})
+}
+
 // hold is one acquisition that succeeded, as its process saw it.
 type hold struct {
 	name      string
 	proc, gor int
+	life      int // of the process: how often it had been started by then
 	token     uint64
 	nonce     string
 	call      history.Instant // of Lock
 	from      history.Instant // its return
-	sure      history.Instant // the last instant at which its holder made sure that it lasted
+	sure      history.Instant // the last instant at which its holder made sure that it lasted; before from if it was over by then
 	released  history.Instant // the call of Unlock; 0 if it was not
 	lost      bool
 	lostAt    history.Instant
@@ -71,6 +82,22 @@ type hold struct {
 	again     []history.Event // re-entries
 	fixed     bool            // it was not to be renewed, so its loss is as it should be
 	late      []history.Event // requests that began after the deadline
+	ended     history.Instant // if it was lost: the instant at which its holder says that it had ended
+	deadline  history.Instant // as it was known at the grant
+	modes     []mode          // of a read-write lock: in which it was, one after the other
+	turns     []history.Event // what became of changes of the mode
+	several   bool            // it was taken together with others
+	woken     bool            // it came after a wait for a condition
+}
+
+// never reports whether its holder was never sure of h: it was over when Lock returned, and was not found to last after all.
+func (h *hold) never() bool { return h.sure < h.from }
+
+// mode is a time in which a hold of a read-write lock was of one kind, and its holder sure of it.
+type mode struct {
+	share      history.Share
+	token      uint64
+	from, sure history.Instant
 }
 
 func (h *hold) String() string {
@@ -91,16 +118,16 @@ func holdsOf(events []history.Event) []*hold {
 		}
 		at := place{e.Proc, life[e.Proc], e.Gor, e.Seq}
 		switch {
-		case e.Op == history.Acquire && e.Phase == history.Call:
+		case isGrant(e.Op) && e.Phase == history.Call:
 			calls[at] = e.At
-		case e.Op == history.Acquire && e.Phase == history.OK:
+		case isGrant(e.Op) && e.Phase == history.OK:
 			h := &hold{
-				name: e.Name, proc: e.Proc, gor: e.Gor, token: e.Token, nonce: e.Nonce, fixed: e.Fixed,
-				call: calls[at], from: e.At, sure: e.At, share: e.Share, weight: e.Weight, limit: e.Limit,
+				name: e.Name, proc: e.Proc, gor: e.Gor, life: life[e.Proc], token: e.Token, nonce: e.Nonce, fixed: e.Fixed,
+				call: calls[at], share: e.Share, weight: e.Weight, limit: e.Limit, deadline: e.Deadline, several: e.Several,
+				woken: e.Op == history.Wait,
 			}
-			if e.Deadline != 0 && e.Deadline < e.At { // it was over when it was recorded: a stop came in between
-				h.from, h.sure = e.Deadline, e.Deadline
-			}
+			h.from, h.sure = e.At, known(&e)
+			h.modes = []mode{{h.share, h.token, h.from, h.from}}
 			open[at] = h
 			all = append(all, h)
 		case open[at] != nil:
@@ -110,33 +137,68 @@ func holdsOf(events []history.Event) []*hold {
 	return all
 }
 
+// isGrant reports whether the operation makes a hold.
+func isGrant(op history.Op) bool { return op == history.Acquire || op == history.Wait }
+
+// known is when it was known what e says of a hold: if it was over when that was recorded, a stop came in between.
+func known(e *history.Event) history.Instant {
+	if e.Deadline != 0 {
+		return min(e.At, e.Deadline)
+	}
+	return e.At
+}
+
 // saw takes in what happened to h.
 func (h *hold) saw(e history.Event) {
 	switch {
 	case e.Op == history.Lost:
-		h.lost, h.lostAt = true, e.At
+		h.lost, h.lostAt, h.ended = true, e.At, e.Deadline
+	case e.Op == history.Turn:
+		h.turned(e)
 	case e.Op == history.Reenter:
 		h.again = append(h.again, e)
 	case e.Op == history.Release && e.Phase == history.Call:
 		h.released = e.At
-	case e.Phase == history.Call: // of a read or a write: it had just looked whether the hold lasts
-		h.sure = e.At
-		if e.Deadline != 0 && e.At > e.Deadline {
-			h.sure = e.Deadline
+	case (e.Op == history.Read || e.Op == history.Write) && e.Phase == history.Call: // it had just looked whether the hold lasts
+		h.sure = known(&e)
+		if h.sure < e.At {
 			h.late = append(h.late, e)
 		}
+		h.modes[len(h.modes)-1].sure = h.sure
 	}
 }
 
-// starved reports whether a process was not run for a quarter of the lease before h was lost: a renewal cannot be sent, or
-// answered by the server, which has no better machine.
-func (r *record) starved(h *hold) bool {
+// turned takes in what became of a change of the mode.
+func (h *hold) turned(e history.Event) {
+	if e.Phase == history.Call {
+		return
+	}
+	h.turns = append(h.turns, e)
+	if e.Phase == history.OK {
+		h.sure = max(h.sure, known(&e))
+	}
+	// A downgrade may have happened that was not confirmed: then others have been let in.
+	if e.Phase == history.OK || e.Phase == history.Unknown && e.Share != history.Writes {
+		h.modes = append(h.modes, mode{e.Share, e.Token, h.sure, h.sure})
+	}
+}
+
+// heldUp reports whether, between the two instants, some process was not run for a quarter of the lease at once, or for a sixth of the
+// time in all. What is done meanwhile takes several processes several times, and the server, which has no better machine.
+func (r *record) heldUp(from, to history.Instant) bool {
+	all := map[int]time.Duration{}
 	for _, e := range r.lags {
-		if e.Took > r.about.Lease/4 && e.At > h.lostAt.Add(-r.about.Lease) && e.At.Add(-e.Took) < h.lostAt {
+		within := max(0, min(e.At, to).Sub(max(e.At.Add(-e.Took), from)))
+		if all[e.Proc] += within; within > 0 && e.Took > r.about.Lease/4 || all[e.Proc] > to.Sub(from)/6 {
 			return true
 		}
 	}
 	return false
+}
+
+// starved reports whether the machine was too busy for a renewal of h, and its answer, before h was lost.
+func (r *record) starved(h *hold) bool {
+	return r.heldUp(h.lostAt.Add(-r.about.Lease), h.lostAt)
 }
 
 // stood reports whether the process stood still at some time between the two instants, or the machine was too busy: then some
@@ -148,7 +210,7 @@ func (r *record) stood(proc int, from, to history.Instant) bool {
 		}
 	}
 	for _, b := range r.blows {
-		hit := b.Proc == proc && (b.Fault == target.Stop || b.Fault == target.Kill)
+		hit := b.Proc == proc && (b.Fault == target.Stop || b.Fault.Kills())
 		if hit && b.From < to && from < b.To.Add(settles) {
 			return true
 		}

@@ -4,16 +4,19 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/run"
 )
 
 // checkCalls is K8: a call returns when its context ends.
 func (r *record) checkCalls(f *Figures) *Verdict {
-	v := &Verdict{Check: "K8", Claim: "a Lock returns within 50 ms of the end of its context"}
+	v := &Verdict{Check: "K8", Claim: "a Lock, Upgrade, Downgrade or Wait returns within 50 ms of the end of its context"}
 	for _, e := range r.events {
-		if e.Op != history.Acquire || e.Phase == history.Call {
+		if !isGrant(e.Op) && e.Op != history.Turn || e.Phase == history.Call {
 			continue
 		}
-		f.LongestWait = max(f.LongestWait, e.Took)
+		if e.Op == history.Acquire {
+			f.LongestWait = max(f.LongestWait, e.Took)
+		}
 		if e.Late == 0 {
 			continue
 		}
@@ -36,7 +39,7 @@ func (r *record) checkResidue() *Verdict {
 
 // checkLeaks is K10: a process that ends in order has nothing left that it did not have at first.
 func (r *record) checkLeaks() *Verdict {
-	v := &Verdict{Check: "K10", Claim: "a process that ends leaves no goroutine and no descriptor"}
+	v := &Verdict{Check: "K10", Claim: "a process that ends leaves no goroutine, no descriptor and no connection"}
 	for _, p := range r.about.Problems {
 		v.fault("%s", p)
 	}
@@ -45,8 +48,8 @@ func (r *record) checkLeaks() *Verdict {
 			continue
 		}
 		v.Of++
-		if e.Goroutines > 0 || e.Files > 0 {
-			v.fault("process %d: %d goroutines, %d descriptors", e.Proc, e.Goroutines, e.Files)
+		if e.Goroutines > 0 || e.Files > 0 || e.Sockets > 0 {
+			v.fault("process %d: %d goroutines, %d descriptors, %d of them connections", e.Proc, e.Goroutines, e.Files, e.Sockets)
 		}
 	}
 	return v
@@ -54,6 +57,7 @@ func (r *record) checkLeaks() *Verdict {
 
 // Report is what all checks found in one run, or in several.
 type Report struct {
+	About    run.About
 	Verdicts []*Verdict
 	Figures  Figures
 }
@@ -64,24 +68,28 @@ func Dir(dir string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep := &Report{}
+	rep := &Report{About: r.about}
 	f := &rep.Figures
-	f.Grants = len(r.holds)
+	f.Grants, f.Ran = len(r.holds), r.about.End.Sub(r.about.Begin)
 	for _, b := range r.blows {
 		f.Blows++
 		if b.Holder {
 			f.HolderBlows++
 		}
+		if b.Waits != "" {
+			f.WaiterBlows++
+		}
 	}
 	r.takeTimes(f)
 	for _, v := range []*Verdict{
-		r.checkUpdates(f), r.checkFence(), r.checkTokens(), r.checkExclusion(), r.checkBelief(), r.checkLosses(f),
-		r.checkProgress(f), r.checkCalls(f), r.checkResidue(), r.checkLeaks(), r.checkShares(),
+		r.checkUpdates(f), r.checkFence(), r.checkTokens(f), r.checkExclusion(), r.checkBelief(), r.checkLosses(f),
+		r.checkProgress(f), r.checkCalls(f), r.checkResidue(), r.checkLeaks(), r.checkShares(f),
 	} {
 		if v != nil {
 			rep.Verdicts = append(rep.Verdicts, v)
 		}
 	}
+	r.checkDeaths(rep.Find("K7"))
 	return rep, nil
 }
 
@@ -106,7 +114,7 @@ func (rep *Report) Find(check string) *Verdict {
 }
 
 // Least is what several runs together must have seen for their verdicts to mean anything (K12).
-type Least struct{ HolderBlows, PlainLost, Stale int }
+type Least struct{ HolderBlows, PlainLost, Stale, WaiterBlows, Turns, Wakes int }
 
 // Vacuity says what is missing of that, or nothing.
 func (f *Figures) Vacuity(l Least) []string {
@@ -118,6 +126,9 @@ func (f *Figures) Vacuity(l Least) []string {
 		{"faults that hit a holder", f.HolderBlows, l.HolderBlows},
 		{"updates lost without a fence", f.PlainLost, l.PlainLost},
 		{"stale requests refused", f.Stale, l.Stale},
+		{"faults that hit who was next in line", f.WaiterBlows, l.WaiterBlows},
+		{"upgrades and downgrades", f.Turns, l.Turns},
+		{"waits that a signal ended", f.Wakes, l.Wakes},
 	} {
 		if c.has < c.needs {
 			missing = append(missing, fmt.Sprintf("%d %s, and %d are needed", c.has, c.what, c.needs))

@@ -8,40 +8,83 @@ import (
 
 // checkShares is K11: what is shared, and what is held several times, is as often held as it may be. A holder counts for as
 // long as it was sure, as in K4.
-func (r *record) checkShares() *Verdict {
+func (r *record) checkShares(f *Figures) *Verdict {
 	if r.about.Long || r.about.Increments > 0 { // then all that is done is to count under one lock
 		return nil
 	}
 	v := &Verdict{
-		Check: "K11", Claim: "no writer beside readers, no more permits than there are, re-entry has the same hold, a latch counts each once", Excused: r.excuse(),
+		Check: "K11", Excused: r.excuse(),
+		Claim: "no writer beside readers, no more permits than there are, nobody in between when a hold changes its mode, " +
+			"re-entry has the same hold, a latch counts each once, a signal wakes one",
 	}
-	byStart := slices.Clone(r.holds)
-	slices.SortFunc(byStart, func(a, b *hold) int { return int(a.from - b.from) })
-	active := map[string][]*hold{}
-	for _, h := range byStart {
+	var claims []claim
+	for _, h := range r.holds {
 		h.checkAgain(v)
+		f.Turns += h.checkTurns(v)
 		if h.share == "" {
 			continue
 		}
 		v.Of++
-		beside := slices.DeleteFunc(active[h.name], func(g *hold) bool { return g.sure <= h.from })
-		used := h.weight
-		for _, g := range beside {
-			used += g.weight
-			if h.share == history.Writes || g.share == history.Writes {
-				v.fault("%v %s beside %v, which %s", h, h.share, g, g.share)
-			}
+		if !h.never() {
+			claims = append(claims, h.claims()...)
 		}
-		if used > h.limit {
-			v.fault("%v: %d permits of %d", h, used, h.limit)
-		}
-		active[h.name] = append(beside, h)
 	}
+	checkClaims(v, claims)
 	r.checkLatches(v)
+	r.checkConditions(v, f)
 	if v.Of == 0 {
 		v.Vacuous = "nothing was shared, and nobody re-entered"
 	}
 	return v
+}
+
+// claim is what a holder was sure to have, from one instant to another.
+type claim struct {
+	mode
+	of *hold
+}
+
+// claims are those of a hold that may be beside others. One that has changed its mode has had the weakest all the time, because
+// nobody may get in between, and the others beside that.
+func (h *hold) claims() []claim {
+	weakest := slices.MinFunc(h.modes, func(a, b mode) int { return strength[a.share] - strength[b.share] })
+	all := []claim{{mode{weakest.share, weakest.token, h.from, h.sure}, h}}
+	for _, m := range h.modes {
+		if m.share != weakest.share {
+			all = append(all, claim{m, h})
+		}
+	}
+	return all
+}
+
+var strength = map[history.Share]int{history.Reads: 1, history.Upgrades: 2, history.Writes: 3}
+
+// excludes reports whether two holds of a read-write lock may not be beside each other.
+func excludes(a, b history.Share) bool {
+	return a == history.Writes || b == history.Writes || a == history.Upgrades && b == history.Upgrades
+}
+
+func checkClaims(v *Verdict, claims []claim) {
+	slices.SortStableFunc(claims, func(a, b claim) int { return int(a.from - b.from) })
+	active := map[string][]claim{}
+	for _, c := range claims {
+		beside := slices.DeleteFunc(active[c.of.name], func(o claim) bool { return o.sure <= c.from })
+		used := map[*hold]int{c.of: c.of.weight}
+		for _, o := range beside {
+			used[o.of] = o.of.weight
+			if c.share != history.Permits && o.of != c.of && excludes(c.share, o.share) {
+				v.fault("%v %s beside %v, which %s", c.of, c.share, o.of, o.share)
+			}
+		}
+		sum := 0
+		for _, weight := range used {
+			sum += weight
+		}
+		if sum > c.of.limit {
+			v.fault("%v: %d permits of %d", c.of, sum, c.of.limit)
+		}
+		active[c.of.name] = append(beside, c)
+	}
 }
 
 // checkAgain looks at the re-entries of a hold.
@@ -55,4 +98,29 @@ func (h *hold) checkAgain(v *Verdict) {
 			v.fault("%v: re-entry has token %d, nonce %q and not %q", h, e.Token, e.Nonce, h.nonce)
 		}
 	}
+}
+
+// checkTurns looks at the changes of a hold's mode: an upgrade has a new token, a downgrade and what was refused keep it, and a
+// plain reader never comes to write. It returns how many changes there were.
+func (h *hold) checkTurns(v *Verdict) (done int) {
+	token, share := h.token, h.share
+	for _, e := range h.turns {
+		v.Of++
+		switch {
+		case e.Phase == history.Fail && e.Token != token:
+			v.fault("%v: it was refused that it %s (%s), and the token is %d", h, e.Share, e.Err, e.Token)
+		case e.Phase != history.OK:
+		case e.Share == history.Writes && share == history.Reads:
+			v.fault("%v: a plain reader came to write", h)
+		case e.Share == history.Writes && e.Token <= token:
+			v.fault("%v: it was upgraded and has token %d", h, e.Token)
+		case e.Share != history.Writes && e.Token != token:
+			v.fault("%v: it was downgraded and has token %d", h, e.Token)
+		}
+		if e.Phase == history.OK {
+			token, share = e.Token, e.Share
+			done++
+		}
+	}
+	return done
 }

@@ -34,12 +34,12 @@ func (v *Verdict) String() string {
 	return fmt.Sprintf("%-4s BROKEN        %s: %d of %d; first: %s", v.Check, v.Claim, len(v.Faults), v.Of, v.Faults[0])
 }
 
-// bound is what 0 of n proves: with 95 % certainty the share is below three nths.
+// bound is what 0 of n proves: with 95 % certainty the share is below three nths. Three and fewer prove nothing.
 func bound(n int) string {
-	if n == 0 {
+	if n <= 3 {
 		return ""
 	}
-	return fmt.Sprintf(" (below %.2g %% with 95 %% certainty)", min(100, 300/float64(n)))
+	return fmt.Sprintf(" (below %.2g %% with 95 %% certainty)", 300/float64(n))
 }
 
 func (v *Verdict) fault(format string, args ...any) {
@@ -54,11 +54,19 @@ type Figures struct {
 	PlainWrites  int // writes of the numbers without a fence
 	PlainLost    int // updates of those that were lost
 	Blows        int
-	HolderBlows  int // that hit who had touched a number last
-	Losses       int // holds that were lost
+	HolderBlows  int           // that hit who had touched a number last
+	WaiterBlows  int           // that hit who stood first in a line
+	Turns        int           // holds that changed their mode
+	Wakes        int           // waits for a condition that ended with a hold
+	Losses       int           // holds that were lost
+	FalseLosses  int           // of those, without a fault
+	TokensBack   int           // acquisitions whose token was not larger than an earlier one's
+	TokenStep    uint64        // the largest step back
+	CalmHeld     time.Duration // for how long all holds together were held without a fault
+	Ran          time.Duration // how long it went on
 	LongestWait  time.Duration
 	SlowestAfter time.Duration // the longest time from the end of a fault to the next grant
-	AfterDeath   Delays        // from a holder's kill -9 to the next grant of its lock
+	AfterDeath   Delays        // from a holder's kill -9 to the next grant of its lock; see deaths
 	Outages      Delays        // the longest time without any grant in a fault of the servers
 	LossTold     Delays        // from the begin of a fault to when those were told that lost their hold to it
 }
@@ -72,7 +80,15 @@ func (f *Figures) Add(o Figures) {
 	f.PlainLost += o.PlainLost
 	f.Blows += o.Blows
 	f.HolderBlows += o.HolderBlows
+	f.WaiterBlows += o.WaiterBlows
+	f.Turns += o.Turns
+	f.Wakes += o.Wakes
 	f.Losses += o.Losses
+	f.FalseLosses += o.FalseLosses
+	f.TokensBack += o.TokensBack
+	f.TokenStep = max(f.TokenStep, o.TokenStep)
+	f.CalmHeld += o.CalmHeld
+	f.Ran += o.Ran
 	f.LongestWait = max(f.LongestWait, o.LongestWait)
 	f.SlowestAfter = max(f.SlowestAfter, o.SlowestAfter)
 	f.AfterDeath = append(f.AfterDeath, o.AfterDeath...)
@@ -87,7 +103,8 @@ func (f Figures) String() string {
 		share = 100 * float64(f.PlainLost) / float64(f.PlainWrites)
 	}
 	return fmt.Sprintf("%d grants, %d fenced increments, %d stale requests refused; without the fence %d of %d updates lost (%.2g %%); "+
-		"%d faults, %d at a holder; %d holds lost; longest wait %v, %v from a fault's end to the next grant",
-		f.Grants, f.Increments, f.Stale, f.PlainLost, f.PlainWrites, share, f.Blows, f.HolderBlows, f.Losses,
-		f.LongestWait.Round(time.Millisecond), f.SlowestAfter.Round(time.Millisecond))
+		"%d faults, %d at a holder, %d at who was next; %d upgrades and downgrades, %d woken by signals; %d holds lost; "+
+		"longest wait %v, %v from a fault's end to the next grant; %.2f hours",
+		f.Grants, f.Increments, f.Stale, f.PlainLost, f.PlainWrites, share, f.Blows, f.HolderBlows, f.WaiterBlows, f.Turns, f.Wakes, f.Losses,
+		f.LongestWait.Round(time.Millisecond), f.SlowestAfter.Round(time.Millisecond), f.Ran.Hours())
 }

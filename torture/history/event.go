@@ -15,8 +15,12 @@ const (
 	Read      Op = "read"    // of the register
 	Write     Op = "write"
 	Reenter   Op = "reenter"   // Lock by who has the lock: OK has the token and the nonce that it got
+	Turn      Op = "turn"      // Upgrade or Downgrade to Share: OK, and a Fail, have the token of the hold after it
 	CountDown Op = "countdown" // of a latch: OK has what is left as Weight
 	Await     Op = "await"     // of a latch
+	Wait      Op = "wait"      // for a condition: a Call has the token of the hold that is given up, OK is a new hold
+	Signal    Op = "signal"    // of a condition, under its mutex, with the token of that hold
+	Broadcast Op = "broadcast" // likewise
 	Lost      Op = "lost"      // the lease told that it was lost
 	Start     Op = "start"     // of the process
 	Lag       Op = "lag"       // the process did not get the processor for so long: Took, until now
@@ -40,10 +44,12 @@ type Share string
 
 // The ways.
 const (
-	Reads   Share = "reads"   // a read-write lock, beside other readers
-	Writes  Share = "writes"  // a read-write lock, alone
-	Permits Share = "permits" // some of a semaphore's
-	Latch   Share = "latch"   // is not held at all: it is counted down, and waited for
+	Reads    Share = "reads"    // a read-write lock, beside other readers
+	Writes   Share = "writes"   // a read-write lock, alone
+	Upgrades Share = "upgrades" // a read-write lock, beside readers, to write later
+	Permits  Share = "permits"  // some of a semaphore's
+	Latch    Share = "latch"    // is not held at all: it is counted down, and waited for
+	Waits    Share = "waits"    // a mutex that is given up until somebody signals
 )
 
 // Event is one line.
@@ -61,6 +67,7 @@ type Event struct {
 	Deadline Instant       `json:"deadline,omitempty"` // of the lease, as its holder knew it then; 0 if it has none
 	Fixed    bool          `json:"fixed,omitempty"`    // the lease is not renewed, and is meant to be overrun
 	Share    Share         `json:"share,omitempty"`    // how the lock is shared with others; empty if it is not
+	Several  bool          `json:"several,omitempty"`  // it is one of several that are taken together
 	Weight   int           `json:"weight,omitempty"`   // permits of a semaphore
 	Limit    int           `json:"limit,omitempty"`    // of the semaphore
 	Took     time.Duration `json:"took,omitempty"`
@@ -70,6 +77,7 @@ type Event struct {
 	// Of an End: what the process still had.
 	Goroutines int `json:"goroutines,omitempty"`
 	Files      int `json:"files,omitempty"`
+	Sockets    int `json:"sockets,omitempty"` // of those
 }
 
 // Instant is a reading of CLOCK_MONOTONIC in nanoseconds: one clock for all processes of a machine, which nobody sets.

@@ -2,7 +2,6 @@ package mutants
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/interlock-go/interlock/internal/overlay"
 )
 
 // Root returns the root of the clone that dir is in: mutants are made of its source.
@@ -34,7 +35,7 @@ type programs map[Where]string
 
 // build builds the programs that have checks, all with all mutants, into dir.
 func build(ctx context.Context, root, dir string, all []Mutant) (programs, error) {
-	overlay, err := writeOverlay(root, dir)
+	list, err := writeOverlay(root, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func build(ctx context.Context, root, dir string, all []Mutant) (programs, error
 				continue
 			}
 			built[c.Where] = filepath.Join(dir, strings.ReplaceAll(string(c.Where), "/", "-")+".mutant")
-			args := []string{"test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", built[c.Where], "."} // without what debuggers want
+			args := []string{"test", "-c", "-ldflags=-s -w", "-overlay", list, "-o", built[c.Where], "."} // without what debuggers want
 			if c.Where == Torture {
 				args = append([]string{"build"}, args[2:]...)
 			}
@@ -65,20 +66,11 @@ func writeOverlay(root, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	list := struct{ Replace map[string]string }{map[string]string{}}
+	texts := make(map[string]string, len(sources))
 	for file, text := range sources {
-		at := filepath.Join(dir, strings.ReplaceAll(file, "/", "-"))
-		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
-			return "", err
-		}
-		list.Replace[filepath.Join(root, filepath.FromSlash(file))] = at
+		texts[filepath.Join(root, filepath.FromSlash(file))] = text
 	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return "", err
-	}
-	at := filepath.Join(dir, "overlay.json")
-	return at, os.WriteFile(at, text, 0o600)
+	return overlay.Write(dir, texts)
 }
 
 // edited returns the files with all edits, and those that the edits need.

@@ -38,7 +38,7 @@ func TestMutants_AreNoticed(t *testing.T) {
 		}
 		ids = append(ids, f.Mutant.ID)
 	}
-	for i := range 19 {
+	for i := range 23 {
 		if id := fmt.Sprint("M", i+1); !slices.Contains(ids, id) {
 			t.Errorf("no quick check looks for %s", id)
 		}

@@ -43,14 +43,14 @@ type number struct {
 	fenced bool
 }
 
-// Listen starts a register that logs into dir.
-func Listen(ctx context.Context, dir string, seed uint64) (*Server, error) {
+// Listen starts a register that logs into dir, at an address of this machine.
+func Listen(ctx context.Context, dir, host string, seed uint64) (*Server, error) {
 	file, err := os.Create(filepath.Join(dir, LogFile))
 	if err != nil {
 		return nil, err
 	}
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

@@ -21,15 +21,22 @@ type mate struct {
 	proxy *servers.Proxy // before the server; nil if there is none
 	self  []string       // the command that makes this program a worker
 
+	member *servers.Member // its place in a network that can be cut; nil if there is none
+
 	mu     sync.Mutex // guards what follows
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	exited chan struct{} // closed when cmd is over
 	failed error         // how it ended, if that was neither kill nor order
 	killed bool
+	born   time.Time // of this life
 }
 
-// start begins a life.
+// mostStart is how long a process may take until it records what it does.
+const mostStart = time.Minute
+
+// start begins a life, and returns when the process records: what is done to it before that is done to no client, and may leave a run
+// without its history.
 func (m *mate) start() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,14 +51,19 @@ func (m *mate) start() error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
 		return err
 	}
-	if _, err := m.job.WriteTo(stdin); err != nil {
-		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	if err := m.member.Start(cmd); err != nil {
+		return err
+	}
+	if err := m.begin(cmd, stdin, stdout); err != nil {
+		_ = cmd.Process.Kill() // it may have ended
+		return fmt.Errorf("proc %d, life %d, has not begun: %w; see its stderr", m.job.Proc, m.job.Life, errors.Join(err, cmd.Wait()))
 	}
 	exited := make(chan struct{})
-	m.cmd, m.stdin, m.exited, m.killed = cmd, stdin, exited, false
+	m.cmd, m.stdin, m.exited, m.killed, m.born = cmd, stdin, exited, false, time.Now()
 	go func() { // ends with the process
 		err := cmd.Wait()
 		m.mu.Lock()
@@ -64,12 +76,35 @@ func (m *mate) start() error {
 	return nil
 }
 
+// begin tells the process what to do, and waits until it records.
+func (m *mate) begin(cmd *exec.Cmd, stdin io.Writer, stdout io.Reader) error {
+	defer time.AfterFunc(mostStart, func() { _ = cmd.Process.Kill() }).Stop() // which ends its output
+	if _, err := m.job.WriteTo(stdin); err != nil {
+		return err
+	}
+	said := make([]byte, len(worker.Ready))
+	if _, err := io.ReadFull(stdout, said); err != nil {
+		return err
+	}
+	if string(said) != worker.Ready {
+		return fmt.Errorf("it said %q", said)
+	}
+	return nil
+}
+
 // signal sends the process a signal; one that has ended is left alone.
 func (m *mate) signal(s syscall.Signal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.killed = m.killed || s == syscall.SIGKILL
 	_ = m.cmd.Process.Signal(s)
+}
+
+// isOf reports whether what an engine has known since then, under the process's name, is of this life.
+func (m *mate) isOf(since time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return since.IsZero() || since.After(m.born)
 }
 
 func (m *mate) pid() int {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +30,7 @@ type Blow struct {
 	Fault  target.Fault    `json:"fault"`
 	Proc   int             `json:"proc"`             // who was hit; -1 for the server
 	Holder bool            `json:"holder,omitempty"` // who was hit had touched a number last
+	Waits  string          `json:"waits,omitempty"`  // who was hit stood first in the line for this lock
 	Err    string          `json:"err,omitempty"`
 }
 
@@ -38,8 +39,10 @@ type Blow struct {
 type nemesis struct {
 	*run
 	dice *rand.Rand
-	log  *json.Encoder
 	file *os.File
+
+	mu  sync.Mutex // guards log
+	log *json.Encoder
 }
 
 func newNemesis(r *run) (*nemesis, error) {
@@ -57,18 +60,31 @@ func (n *nemesis) rage(ctx context.Context) error {
 		if n.dice.IntN(3) == 0 && slices.Contains(n.Faults, target.Stop) {
 			fault = target.Stop // more often than others: it is what makes holders stale
 		}
+		if fault == target.Kill && slices.Contains(n.Faults, target.KillWaiter) && n.dice.IntN(2) == 0 {
+			fault = target.KillWaiter // so that each run of mixed faults has some
+		}
 		lasts := n.lease/2 + time.Duration(n.dice.Int64N(int64(5*n.lease/2)))
 		victim, holder := n.victim()
-		if fault == target.None {
+		waits := ""
+		if fault == target.KillWaiter {
+			victim, waits = n.firstInLine(ctx, lasts)
+			holder = false
+		}
+		if fault == target.None || victim == nil {
 			sleep(ctx, lasts)
 			continue
 		}
-		if err := n.strike(ctx, fault, lasts, victim, holder); err != nil {
+		beside := func() error { return nil }
+		if n.Pairs {
+			beside = n.also(ctx, lasts, victim)
+		}
+		b := Blow{Fault: fault, Proc: victim.job.Proc, Holder: holder, Waits: waits}
+		if err := errors.Join(n.strike(ctx, n.dice, b, lasts, victim), beside()); err != nil {
 			return err
 		}
 		sleep(ctx, time.Duration(n.dice.Int64N(int64(n.lease/2))))
 	}
-	return n.file.Close()
+	return nil
 }
 
 // victim chooses a process: mostly the one that touched a name last, which most likely holds its lock.
@@ -83,26 +99,26 @@ func (n *nemesis) victim() (victim *mate, holder bool) {
 }
 
 // strike does one fault, heals it, and records it.
-func (n *nemesis) strike(ctx context.Context, fault target.Fault, lasts time.Duration, victim *mate, holder bool) error {
-	b := Blow{Fault: fault, Proc: victim.job.Proc, Holder: holder, From: history.Now()}
+func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts time.Duration, victim *mate) error {
+	b.From = history.Now()
 	var err error
-	switch fault {
-	case target.Kill:
+	switch fault := b.Fault; fault {
+	case target.Kill, target.KillWaiter: // as Fault.Kills says
 		victim.kill()
 		sleep(ctx, lasts/4)
 		b.To = history.Now()
 		err = victim.again()
 	case target.Stop:
-		victim.signal(syscall.SIGSTOP)
+		victim.signal(standStill)
 		sleep(ctx, lasts)
-		victim.signal(syscall.SIGCONT)
+		victim.signal(goOn)
 	case target.NoFiles:
 		err = n.closeFiles(ctx, victim, lasts)
-	case target.Cut, target.LateRequests, target.LoseReplies, target.Reset:
-		n.disturb(ctx, victim.proxy, fault, lasts)
+	case target.Cut, target.LateRequests, target.LoseReplies, target.Reset, target.Slices, target.OneConn:
+		n.disturb(ctx, dice, victim.proxy, fault, lasts)
 	default:
 		b.Proc, b.Holder = -1, false
-		err = n.harm(ctx, fault, lasts)
+		err = n.harm(ctx, dice, fault, lasts)
 	}
 	if b.To == 0 {
 		b.To = history.Now()
@@ -110,11 +126,38 @@ func (n *nemesis) strike(ctx context.Context, fault target.Fault, lasts time.Dur
 	if err != nil {
 		b.Err = err.Error()
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	return errors.Join(err, n.log.Encode(b))
 }
 
+// single are the faults that a single client can have.
+var single = []target.Fault{
+	target.Kill, target.Stop, target.NoFiles, target.Cut, target.LateRequests, target.LoseReplies, target.Reset, target.Slices, target.OneConn,
+}
+
+// also begins a fault of another client, if there is any, and returns what waits for its end.
+func (n *nemesis) also(ctx context.Context, lasts time.Duration, but *mate) (wait func() error) {
+	can := slices.DeleteFunc(slices.Clone(single), func(f target.Fault) bool { return !slices.Contains(n.Faults, f) })
+	others := slices.DeleteFunc(slices.Clone(n.crew), func(m *mate) bool { return m == but })
+	dice := rand.New(rand.NewPCG(n.dice.Uint64(), 3))
+	if len(can) == 0 || len(others) == 0 {
+		return func() error { return nil }
+	}
+	fault, victim := can[dice.IntN(len(can))], others[dice.IntN(len(others))]
+	done := make(chan error, 1)
+	go func() { done <- n.strike(ctx, dice, Blow{Fault: fault, Proc: victim.job.Proc}, lasts, victim) }() // ends when the fault has healed
+	return func() error { return <-done }
+}
+
+const (
+	// between is how much later the next byte arrives under Slices, and longReply the most that arrives on a connection.
+	between   = 100 * time.Microsecond
+	longReply = 4096
+)
+
 // disturb does something to the way between one process and the server.
-func (n *nemesis) disturb(ctx context.Context, p *servers.Proxy, fault target.Fault, lasts time.Duration) {
+func (n *nemesis) disturb(ctx context.Context, dice *rand.Rand, p *servers.Proxy, fault target.Fault, lasts time.Duration) {
 	defer p.Pass()
 	switch fault {
 	case target.Cut:
@@ -123,10 +166,19 @@ func (n *nemesis) disturb(ctx context.Context, p *servers.Proxy, fault target.Fa
 		p.BlackHole(servers.ToServer)
 	case target.LoseReplies:
 		p.DropReplies()
+	case target.OneConn:
+		p.Limit(1)
+	case target.Slices:
+		p.Slice(servers.BothWays, between)
+		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; {
+			p.HalfReplies(1 + dice.IntN(longReply))
+			sleep(ctx, time.Duration(dice.Int64N(int64(lasts/4)+1)))
+		}
+		return
 	case target.Reset:
 		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; {
 			p.Reset()
-			sleep(ctx, time.Duration(n.dice.Int64N(int64(lasts/8)+1)))
+			sleep(ctx, time.Duration(dice.Int64N(int64(lasts/8)+1)))
 		}
 		return
 	}
@@ -137,7 +189,7 @@ func (n *nemesis) disturb(ctx context.Context, p *servers.Proxy, fault target.Fa
 }
 
 // harm does something to the server, or to everybody.
-func (n *nemesis) harm(ctx context.Context, fault target.Fault, lasts time.Duration) error {
+func (n *nemesis) harm(ctx context.Context, dice *rand.Rand, fault target.Fault, lasts time.Duration) error {
 	s := n.engine.Server
 	switch fault {
 	case target.ServerStop:
@@ -149,7 +201,7 @@ func (n *nemesis) harm(ctx context.Context, fault target.Fault, lasts time.Durat
 		sleep(ctx, lasts/4)
 		return n.stage.Play(func(testing.TB) { s.Restart() })
 	case target.Slow:
-		by := time.Duration(n.dice.Int64N(int64(3 * n.lease / 2)))
+		by := time.Duration(dice.Int64N(int64(3 * n.lease / 2)))
 		n.register.Delay(by)
 		for _, m := range n.crew {
 			m.proxy.Delay(servers.BothWays, by/4)
@@ -167,7 +219,7 @@ func (n *nemesis) harm(ctx context.Context, fault target.Fault, lasts time.Durat
 			return fmt.Errorf("the fault %s cannot be done to %s", fault, n.Target.Name)
 		}
 		var poked error
-		played := n.stage.Play(func(testing.TB) { poked = poke(ctx, n.dice, lasts) }) // servers tell the stage what they fail with
+		played := n.stage.Play(func(testing.TB) { poked = poke(ctx, dice, lasts) }) // servers tell the stage what they fail with
 		if ctx.Err() != nil {
 			poked = nil // it was cut short, and has healed
 		}
@@ -184,7 +236,7 @@ func starve(ctx context.Context, lasts time.Duration) error {
 	var err error
 	for range 2 * runtime.NumCPU() {
 		hog := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done") // is killed when ctx ends
-		hog.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // also if this process is killed
+		dieWithUs(hog)
 		if err = hog.Start(); err != nil {
 			cancel()
 			break

@@ -3,13 +3,13 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -24,24 +24,6 @@ import (
 // AboutFile is the name of the file that says what a folder is of.
 const AboutFile = "run.json"
 
-// Config says what to do.
-type Config struct {
-	Target     *target.Target `json:"-"`
-	Engine     string         // the name of Target
-	Faults     []target.Fault
-	Processes  int
-	Goroutines int // of each
-	Names      int // of locks
-	Duration   time.Duration
-	Increments int // if not 0, it ends sooner, when so many updates were made behind the fence
-	Hold       time.Duration
-	Cancel     float64
-	Seed       uint64
-	Long       bool     // instead: each goroutine holds a lock of its own for 20 leases, and the server is far away
-	Dir        string   `json:"-"`
-	Worker     []string `json:"-"` // the command that makes this program a worker
-}
-
 // About is what AboutFile holds: the configuration, and what the checks need to know of the run.
 type About struct {
 	Config
@@ -52,6 +34,10 @@ type About struct {
 	End      history.Instant
 	Problems []string // processes that did not end in order
 	Residue  []string // locks that were held or waited for when everybody had left
+	Server   string   // which product, and which version; empty if there is none
+	Commit   string   // of interlock
+	Ordered  bool     // the engine serves first come, first served
+	Sessions bool     // its holds are trusted while a session is
 }
 
 // run is a run under way.
@@ -60,6 +46,7 @@ type run struct {
 	lease    time.Duration
 	stage    *servers.Stage
 	engine   *target.Instance
+	can      *target.Abilities
 	register *register.Server
 	names    []string
 	crew     []*mate
@@ -73,7 +60,7 @@ const (
 
 // Do does it. Its error says that the run could not be made, not that a lock is broken: see package check for that.
 func Do(ctx context.Context, c *Config) (about *About, err error) {
-	if err := c.validate(); err != nil {
+	if err := cmp.Or(possible(), c.validate()); err != nil {
 		return nil, err
 	}
 	r := &run{Config: c, lease: c.Target.Lease}
@@ -87,15 +74,25 @@ func Do(ctx context.Context, c *Config) (about *About, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.stage.Close()) }()
-	if r.register, err = register.Listen(ctx, c.Dir, c.Seed); err != nil {
+	if err := r.stage.Play(func(t testing.TB) { r.engine = r.Target.Start(t, r.Faults) }); err != nil {
+		return nil, err
+	}
+	host := "127.0.0.1"
+	if r.engine.Network != nil {
+		host = r.engine.Network.Host()
+	}
+	if r.register, err = register.Listen(ctx, c.Dir, host, c.Seed); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.register.Close()) }()
-	if err := r.setUp(); err != nil {
+	if err := r.setUp(ctx); err != nil {
 		return nil, errors.Join(err, r.endAll())
 	}
 	a := &About{Config: *c, Lease: r.lease, Heal: c.Target.Heal, Begin: history.Now()}
-	a.Engine = c.Target.Name
+	a.Engine, a.Commit, a.Ordered, a.Sessions = c.Target.Name, Commit(ctx), r.can.Ordered, r.can.Sessions
+	if a.Server, err = r.engine.Version(ctx); err != nil {
+		return nil, errors.Join(err, r.endAll())
+	}
 	if err := r.torture(ctx, a); err != nil {
 		return nil, err
 	}
@@ -106,41 +103,16 @@ func Do(ctx context.Context, c *Config) (about *About, err error) {
 	return a, os.WriteFile(filepath.Join(c.Dir, AboutFile), append(text, '\n'), 0o600)
 }
 
-func (c *Config) validate() error {
-	switch {
-	case c.Target == nil:
-		return errors.New("no engine was chosen")
-	case c.Processes < 1 || c.Goroutines < 1 || c.Names < 1:
-		return errors.New("a run needs at least one process, one goroutine and one name")
-	case c.Long && len(c.Faults) > 0 && !slices.Equal(c.Faults, []target.Fault{target.None}):
-		return errors.New("long holds are for runs without faults")
-	case c.Duration <= 0 && !c.Long:
-		return fmt.Errorf("the duration %v is not positive", c.Duration)
-	case len(c.Faults) == 0:
-		c.Faults = []target.Fault{target.None}
-	}
-	for _, f := range c.Faults {
-		if !slices.Contains(target.All(), f) {
-			return fmt.Errorf("there is no fault %q: choose from %v", f, target.All())
-		}
-		if !c.Target.Can(f) {
-			return fmt.Errorf("the fault %s cannot be done to %s: choose from %v", f, c.Target.Name, c.Target.Faults)
-		}
-	}
-	return nil
-}
-
-// setUp starts the server, the proxies and the processes.
-func (r *run) setUp() error {
-	err := r.stage.Play(func(t testing.TB) { r.engine = r.Target.Start(t) })
-	if err != nil {
+// setUp starts the proxies and the processes.
+func (r *run) setUp(ctx context.Context) (err error) {
+	if r.can, err = target.Ask(ctx, r.engine.URL(r.engine.Addr), r.lease); err != nil {
 		return err
 	}
 	for i := range r.Processes {
 		m := &mate{self: r.Worker, job: worker.Job{
 			Register: r.register.Addr(), Dir: r.Dir, Proc: i, Seed: r.Seed, Goroutines: r.Goroutines, Names: r.names,
-			Lease: r.lease, Hold: r.Hold, Patience: 4*r.lease + r.Target.Heal, Cancel: r.Cancel,
-			Shares: r.Target.Shares(), Mixed: r.Increments == 0, Long: r.long(),
+			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal), Cancel: r.Cancel,
+			Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(),
 		}}
 		addr := r.engine.Addr
 		if addr != "" {
@@ -148,6 +120,12 @@ func (r *run) setUp() error {
 				return err
 			}
 			addr = m.proxy.Addr()
+		}
+		if network := r.engine.Network; network != nil {
+			if err := r.stage.Play(func(t testing.TB) { m.member = network.Join(t) }); err != nil {
+				return err
+			}
+			r.engine.Clients = append(r.engine.Clients, m.member)
 		}
 		m.job.URL = r.engine.URL(addr)
 		if err := m.start(); err != nil {
@@ -159,11 +137,17 @@ func (r *run) setUp() error {
 }
 
 // torture lets the nemesis rage, then gives everybody the time to recover, and ends the processes.
-func (r *run) torture(ctx context.Context, a *About) error {
+func (r *run) torture(ctx context.Context, a *About) (err error) {
+	end, err := r.watchLag(ctx)
+	if err != nil {
+		return errors.Join(err, r.endAll())
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	n, err := newNemesis(r)
 	if err != nil {
 		return errors.Join(err, r.endAll())
 	}
+	defer func() { err = errors.Join(err, n.file.Close()) }()
 	if err := r.warmUp(ctx); err != nil {
 		return errors.Join(err, r.endAll())
 	}
@@ -179,8 +163,7 @@ func (r *run) torture(ctx context.Context, a *About) error {
 	cancel()
 	a.Quiet = history.Now()
 	if err == nil && !r.Long { // then nobody waits
-		everybody := r.Hold * time.Duration(r.Processes*r.Goroutines) // one after the other
-		sleep(ctx, r.Target.Heal+2*r.lease+everybody)
+		sleep(ctx, r.Target.Heal+2*r.lease+r.OneByOne())
 	}
 	a.End = history.Now()
 	for _, m := range r.crew {
@@ -232,6 +215,9 @@ func (r *run) goAway(ctx context.Context) error {
 			}
 		}
 	}
+	// Each hold is renewed once before that: a server that does not have the script yet is asked twice, which would take six tenths of
+	// a lease and leave hardly anything.
+	sleep(ctx, r.lease/2)
 	for _, m := range r.crew {
 		if m.proxy == nil {
 			return fmt.Errorf("there is no way to %s on which anything could be slow", r.Target.Name)
@@ -258,7 +244,8 @@ func (r *run) residue(ctx context.Context) ([]string, error) {
 		}
 		left = append(left, fmt.Sprintf("%s: %d holders, %d waiters", info.Name, len(info.Holders), len(info.Waiters)))
 	}
-	return left, locks.Close()
+	raw, err := r.engine.Left(ctx)
+	return append(left, raw...), errors.Join(err, locks.Close())
 }
 
 func (r *run) endAll() error {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,70 +18,81 @@ const (
 	deleted  = "the lock is deleted while it is held"
 	unlocks  = "a session ends with the server, and its holder learns of that by its next sign of life"
 	killed   = "a session that is ended frees its locks, and its holder learns of that a moment later"
+	evicted  = "the server throws a lock away while it is held"
 	tooEarly = "a lease ends early when the server's clock jumps ahead"
 )
 
 // clientFaults can be done to the clients of every single server.
 func clientFaults(more ...Fault) []Fault {
-	return append([]Fault{Kill, Stop, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Starve, NoFiles, ServerKill}, more...)
+	return append([]Fault{
+		Kill, Stop, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles, ServerKill,
+	}, more...)
 }
 
 // alone are the engines with one server, or none.
 func alone() []*Target {
 	return []*Target{
 		{
-			Name: "file", Lease: time.Second, Heal: 2 * time.Second, Faults: []Fault{Kill, Stop, Starve, NoFiles, Wipe},
+			Name: "file", Lease: time.Second, Heal: 2 * time.Second, Faults: []Fault{Kill, Stop, Starve, NoFiles, DiskFull, Wipe},
 			Broken: map[Fault]string{Wipe: deleted},
 			start:  file,
 		},
 		{
-			Name: "redis", Lease: time.Second, Heal: 5 * time.Second, Faults: clientFaults(Sessions, Forget, Memory, Clock, Wipe),
-			Broken: map[Fault]string{ServerKill: forgets, Clock: tooEarly, Wipe: deleted},
-			start:  func(t testing.TB) *Instance { return redis(t, nil) },
+			Name: "redis", Lease: time.Second, Heal: 5 * time.Second, Faults: clientFaults(Sessions, Forget, Memory, Evict, Clock, Wipe),
+			Broken: map[Fault]string{ServerKill: forgets, Clock: tooEarly, Evict: evicted, Wipe: deleted},
+			start:  func(t testing.TB, on *ground) *Instance { return redis(t, on, nil) },
 		},
 		{
-			Name: "redis-aof", Lease: time.Second, Heal: 5 * time.Second, Faults: clientFaults(Sessions, Forget, Memory, Clock, Wipe),
-			Broken: map[Fault]string{Clock: tooEarly, Wipe: deleted},
-			start:  func(t testing.TB) *Instance { return redis(t, durably) },
+			Name: "redis-aof", Lease: time.Second, Heal: 5 * time.Second,
+			Faults: clientFaults(DiskFull, Sessions, Forget, Memory, Evict, Clock, Wipe),
+			Broken: map[Fault]string{Clock: tooEarly, Evict: evicted, Wipe: deleted},
+			start:  func(t testing.TB, on *ground) *Instance { return redis(t, on, durably) },
 		},
 		{
-			Name: "zookeeper", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(),
-			start: func(t testing.TB) *Instance {
-				s := servers.ZooKeeperServer(t, nil)
-				return &Instance{Server: s, Addr: s.Addr(), URL: func(a string) string { return "zk://" + a + "/torture" }}
-			},
-		},
-		{
-			Name: "etcd", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(Sessions, Wipe),
-			Broken: map[Fault]string{Sessions: killed, Wipe: deleted},
-			start: func(t testing.TB) *Instance {
-				s := servers.EtcdServer(t, nil)
+			Name: "zookeeper", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull),
+			start: func(t testing.TB, on *ground) *Instance {
+				s := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{Disk: on.disk})
 				return &Instance{
-					Server: s, Addr: s.Addr(), URL: func(a string) string { return "etcd://" + a },
-					Pokes: map[Fault]Poke{Sessions: revokeLeases(s), Wipe: deleteKeys(s)},
+					Server: s, Addr: s.Addr(), URL: func(a string) string { return "zk://" + a + "/torture" },
+					Pokes: map[Fault]Poke{DiskFull: fill(on.disk, s, nil)}, version: zooKeeperVersion(s),
 				}
 			},
 		},
 		{
-			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(Sessions),
-			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed},
-			start: func(t testing.TB) *Instance {
-				s := servers.PostgresServer(t, nil)
+			Name: "etcd", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions, Wipe),
+			Broken: map[Fault]string{Sessions: killed, Wipe: deleted},
+			start: func(t testing.TB, on *ground) *Instance {
+				s := servers.EtcdServer(t, &servers.EtcdOptions{Disk: on.disk})
+				return &Instance{
+					Server: s, Addr: s.Addr(), URL: func(a string) string { return "etcd://" + a },
+					Pokes:   map[Fault]Poke{Sessions: revokeLeases(s), Wipe: deleteKeys(s), DiskFull: fill(on.disk, s, nil)},
+					version: etcdVersion(s), left: etcdLeft(s),
+				}
+			},
+		},
+		{
+			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions),
+			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks},
+			start: func(t testing.TB, on *ground) *Instance {
+				s := servers.PostgresServer(t, &servers.PostgresOptions{Disk: on.disk})
 				url := func(a string) string { return "postgres://postgres@" + a + "/postgres?sslmode=disable" }
 				return &Instance{
 					Server: s, Addr: s.Addr(), URL: url,
-					Pokes: map[Fault]Poke{Sessions: endPostgresSessions(url(s.Addr()))},
+					Pokes:   map[Fault]Poke{Sessions: endPostgresSessions(url(s.Addr())), DiskFull: fill(on.disk, s, writeAhead(url(s.Addr())))},
+					version: sqlVersion("PostgreSQL", "pgx", url(s.Addr()), "SHOW server_version"),
 				}
 			},
 		},
 		{
-			Name: "mariadb", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(Sessions),
+			Name: "mariadb", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions),
 			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed},
-			start: func(t testing.TB) *Instance {
-				s := servers.MariaDBServer(t, nil)
+			start: func(t testing.TB, on *ground) *Instance {
+				s := servers.MariaDBServer(t, &servers.MariaDBOptions{Disk: on.disk})
+				dsn := "root@tcp(" + s.Addr() + ")/"
 				return &Instance{
 					Server: s, Addr: s.Addr(), URL: func(a string) string { return "mysql://root@" + a + "/" + servers.MariaDBDatabase },
-					Pokes: map[Fault]Poke{Sessions: endMariaDBSessions("root@tcp(" + s.Addr() + ")/")},
+					Pokes:   map[Fault]Poke{Sessions: endMariaDBSessions(dsn), DiskFull: fill(on.disk, s, storeJunk(dsn+servers.MariaDBDatabase))},
+					version: sqlVersion("MariaDB", "mysql", dsn, "SELECT version()"),
 				}
 			},
 		},
@@ -88,11 +100,16 @@ func alone() []*Target {
 }
 
 // file is a folder; its locks are deleted one by one, as a job that cleans up does.
-func file(t testing.TB) *Instance {
-	dir := t.TempDir()
+func file(t testing.TB, on *ground) *Instance {
+	var dir string
+	if on.disk != nil {
+		dir = on.disk.Folder(t)
+	} else {
+		dir = t.TempDir()
+	}
 	return &Instance{
 		URL: func(string) string { return "file://" + dir },
-		Pokes: map[Fault]Poke{Wipe: func(context.Context, *rand.Rand, time.Duration) error {
+		Pokes: map[Fault]Poke{DiskFull: fill(on.disk, nil, nil), Wipe: func(context.Context, *rand.Rand, time.Duration) error {
 			found, err := filepath.Glob(filepath.Join(dir, "*"))
 			if err != nil {
 				return err
@@ -110,9 +127,9 @@ func file(t testing.TB) *Instance {
 // durably has a Redis keep what it was told, also over kill -9.
 var durably = map[string]string{"appendonly": "yes", "appendfsync": "always"}
 
-func redis(t testing.TB, config map[string]string) *Instance {
+func redis(t testing.TB, on *ground, config map[string]string) *Instance {
 	clock := servers.NewClock(t)
-	s := servers.RedisServer(t, &servers.RedisOptions{Config: config, Clock: clock})
+	s := servers.RedisServer(t, &servers.RedisOptions{Config: config, Clock: clock, Disk: on.disk})
 	do := func(args ...string) Poke {
 		return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
 			_, err := s.Do(ctx, args...)
@@ -120,29 +137,31 @@ func redis(t testing.TB, config map[string]string) *Instance {
 		}
 	}
 	return &Instance{
-		Server: s, Addr: s.Addr(), URL: func(a string) string { return "redis://" + a },
+		Server: s, Addr: s.Addr(), URL: func(a string) string { return "redis://" + a }, version: redisVersion(s), left: redisLeft(s),
 		Pokes: map[Fault]Poke{
-			Forget: do("SCRIPT", "FLUSH"), Wipe: do("FLUSHALL"), Memory: fillMemory(s), Clock: jump(clock),
-			Sessions: func(ctx context.Context, dice *rand.Rand, _ time.Duration) error {
-				_, err := s.Do(ctx, "CLIENT", "KILL", "TYPE", []string{"normal", "pubsub"}[dice.IntN(2)])
-				return err
-			},
+			Forget: do("SCRIPT", "FLUSH"), Wipe: do("FLUSHALL"), Memory: fillMemory(s), Evict: evict(s), Clock: jump(clock),
+			DiskFull: fill(on.disk, s, nil),
+			Sessions: killClients(s),
 		},
 	}
 }
 
-// fillMemory has a Redis refuse for a while whatever needs memory.
-func fillMemory(s *servers.RedisNode) Poke {
-	return func(ctx context.Context, _ *rand.Rand, lasts time.Duration) error {
-		set := func(bytes string) error {
-			_, err := s.Do(context.WithoutCancel(ctx), "CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", bytes)
+// killClients has a Redis close all connections that are subscribed to nothing, or all that are, or one.
+func killClients(s *servers.RedisNode) Poke {
+	return func(ctx context.Context, dice *rand.Rand, _ time.Duration) error {
+		if kind := dice.IntN(3); kind > 0 {
+			_, err := s.Do(ctx, "CLIENT", "KILL", "TYPE", []string{"normal", "pubsub"}[kind-1])
 			return err
 		}
-		if err := set("1"); err != nil {
+		list, err := s.Do(ctx, "CLIENT", "LIST")
+		if err != nil {
 			return err
 		}
-		wait(ctx, lasts)
-		return set("0")
+		text, _ := list.(string)
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		id, _, _ := strings.Cut(strings.TrimPrefix(lines[dice.IntN(len(lines))], "id="), " ")
+		_, err = s.Do(ctx, "CLIENT", "KILL", "ID", id) // that answers how many it were
+		return err
 	}
 }
 

@@ -3,7 +3,6 @@ package target
 import (
 	"context"
 	"database/sql"
-	"encoding/base64"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -74,8 +73,10 @@ func revokeLeases(s *servers.EtcdNode) Poke {
 
 func deleteKeys(s *servers.EtcdNode) Poke {
 	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
-		all := base64.StdEncoding.EncodeToString([]byte{0}) // from the key of one zero byte, to the end
-		_, err := s.Do(ctx, "kv/deleterange", map[string]any{"key": all, "range_end": all})
+		_, err := s.Do(ctx, "kv/deleterange", allKeys)
 		return err
 	}
 }
+
+// allKeys is the range of all keys of an etcd: from that of one zero byte, which is AA== in base64, to the end.
+var allKeys = map[string]any{"key": "AA==", "range_end": "AA=="}

@@ -14,54 +14,59 @@ import (
 // several are the engines with several servers. Those tell clients their own addresses, so there is no proxy between.
 func several() []*Target {
 	const unreplicated = "the replica that takes over had not heard of the lock"
-	failovers := map[Fault]string{Failover: unreplicated, CutFailover: unreplicated}
+	failovers := map[Fault]string{Failover: unreplicated, CutFailover: unreplicated, Partition: unreplicated}
 	return []*Target{
 		{
-			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Failover, CutFailover},
+			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Failover, CutFailover, Partition},
 			Broken: failovers,
-			start:  func(t testing.TB) *Instance { return sentinel(t, "") },
+			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "") },
 		},
 		{
-			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Failover, CutFailover},
-			start: func(t testing.TB) *Instance { return sentinel(t, "?replicas=1") },
+			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Failover, CutFailover, Partition},
+			start: func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "?replicas=1") },
 		},
 		{
-			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Failover, CutFailover, SlotMove},
+			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Failover, CutFailover, SlotMove, Partition},
 			Broken: failovers,
 			start:  cluster,
 		},
 		{
-			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Clock, NodeKill, NodeStop},
+			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Clock, NodeKill, NodeStop, Partition},
 			start: redlock,
 		},
 		{
-			Name: "zookeeper-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Faults: []Fault{Kill, Stop, NodeKill, NodeStop},
-			start: func(t testing.TB) *Instance {
-				e := servers.NewZooKeeperEnsemble(t, nil)
-				return &Instance{
-					URL:   func(string) string { return "zk://" + e.Hosts() + "/torture" },
-					Pokes: nodeFaults(e.Nodes()),
-				}
+			Name: "zookeeper-3", Lease: 2 * time.Second, Heal: 12 * time.Second,
+			Faults: []Fault{Kill, Stop, NodeKill, NodeStop, Partition},
+			start: func(t testing.TB, on *ground) *Instance {
+				e := servers.NewZooKeeperEnsemble(t, &servers.ZooKeeperOptions{Network: on.network})
+				i := &Instance{URL: func(string) string { return "zk://" + e.Hosts() + "/torture" }, Pokes: nodeFaults(e.Nodes())}
+				i.version = zooKeeperVersion(e.Nodes()[0])
+				i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
+					return leaderAlone(members(e.Nodes()), e.Leader().Member(), dice)
+				}, e.AwaitReady)
+				return i
 			},
 		},
 		{
-			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Faults: []Fault{Kill, Stop, NodeKill, NodeStop},
-			start: func(t testing.TB) *Instance {
-				c := servers.EtcdCluster(t, 3, nil)
-				return &Instance{
-					URL:   func(string) string { return "etcd://" + strings.Join(c.Addrs(), ",") },
-					Pokes: nodeFaults(c.Nodes()),
-				}
+			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Faults: []Fault{Kill, Stop, NodeKill, NodeStop, Partition},
+			start: func(t testing.TB, on *ground) *Instance {
+				c := servers.EtcdCluster(t, 3, &servers.EtcdOptions{Network: on.network})
+				i := &Instance{URL: func(string) string { return "etcd://" + strings.Join(c.Addrs(), ",") }, Pokes: nodeFaults(c.Nodes())}
+				i.version = etcdVersion(c.Nodes()[0])
+				i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
+					return leaderAlone(members(c.Nodes()), c.Leader(t).Member(), dice)
+				}, func() { c.Leader(t) })
+				return i
 			},
 		},
 	}
 }
 
-func sentinel(t testing.TB, query string) *Instance {
-	s := servers.RedisSentinel(t, 1, nil)
+func sentinel(t testing.TB, on *ground, query string) *Instance {
+	s := servers.RedisSentinel(t, 1, &servers.RedisOptions{Network: on.network})
 	url := "redis+sentinel://" + strings.Join(s.Sentinels(), ",") + "/" + s.Name() + query
-	return &Instance{
-		URL: func(string) string { return url },
+	i := &Instance{
+		URL: func(string) string { return url }, version: redisVersion(s.Primary()),
 		Pokes: map[Fault]Poke{
 			Failover: func(context.Context, *rand.Rand, time.Duration) error {
 				s.KillPrimary()
@@ -78,16 +83,23 @@ func sentinel(t testing.TB, query string) *Instance {
 			},
 		},
 	}
+	i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
+		few, many = leaderAlone(members(s.Nodes()), s.Primary().Member(), dice)
+		sentinels := members(s.SentinelNodes())
+		least := dice.IntN(2) // a minority of them may be on the primary's side
+		return append(few, sentinels[:least]...), append(many, sentinels[least:]...)
+	}, s.AwaitReady)
+	return i
 }
 
-func cluster(t testing.TB) *Instance {
-	c := servers.RedisCluster(t, 3, 1, nil)
+func cluster(t testing.TB, on *ground) *Instance {
+	c := servers.RedisCluster(t, 3, 1, &servers.RedisOptions{Network: on.network})
 	kill := func(slot int) {
 		c.AwaitFailover(slot, c.KillOwner(slot))
 		c.RestartDead()
 	}
-	return &Instance{
-		URL: func(string) string { return "redis+cluster://" + strings.Join(c.Addrs(), ",") },
+	i := &Instance{
+		URL: func(string) string { return "redis+cluster://" + strings.Join(c.Addrs(), ",") }, version: redisVersion(c.Owner(0)),
 		Pokes: map[Fault]Poke{
 			Failover: func(_ context.Context, dice *rand.Rand, _ time.Duration) error {
 				kill(dice.IntN(slots))
@@ -106,6 +118,10 @@ func cluster(t testing.TB) *Instance {
 			},
 		},
 	}
+	i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
+		return leaderAlone(members(c.Nodes()), c.Owner(dice.IntN(slots)).Member(), dice)
+	}, c.AwaitReady)
+	return i
 }
 
 const slots = 16384 // of a Cluster
@@ -148,12 +164,12 @@ func moveSlot(ctx context.Context, c *servers.ClusterRedis, dice *rand.Rand, las
 }
 
 // redlock is five servers that keep what they were told. The clock of one of them can be wrong.
-func redlock(t testing.TB) *Instance {
+func redlock(t testing.TB, on *ground) *Instance {
 	clock := servers.NewClock(t)
 	var nodes []*servers.RedisNode
 	var addrs []string
 	for i := range 5 {
-		o := &servers.RedisOptions{Config: durably}
+		o := &servers.RedisOptions{Config: durably, Network: on.network}
 		if i == 0 {
 			o.Clock = clock
 		}
@@ -162,34 +178,8 @@ func redlock(t testing.TB) *Instance {
 	}
 	pokes := nodeFaults(nodes)
 	pokes[Clock] = jump(clock)
-	return &Instance{URL: func(string) string { return "redlock://" + strings.Join(addrs, ",") }, Pokes: pokes}
-}
-
-// nodeFaults kill and stop one of several servers.
-func nodeFaults[S Server](nodes []S) map[Fault]Poke {
-	return map[Fault]Poke{
-		NodeKill: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-			n := nodes[dice.IntN(len(nodes))]
-			n.Kill()
-			wait(ctx, lasts/2)
-			n.Restart()
-			return nil
-		},
-		NodeStop: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-			n := nodes[dice.IntN(len(nodes))]
-			n.Stop()
-			defer n.Cont()
-			wait(ctx, lasts)
-			return nil
-		},
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	url := func(string) string { return "redlock://" + strings.Join(addrs, ",") }
+	i := &Instance{URL: url, Pokes: pokes, version: redisVersion(nodes[0])}
+	pokes[Partition] = i.blind(members(nodes))
+	return i
 }

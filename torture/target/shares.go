@@ -1,29 +1,51 @@
 package target
 
 import (
-	"strings"
+	"context"
+	"time"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/torture/history"
 )
 
-// Shares are the ways in which the target's locks can be shared.
-func (g *Target) Shares() []history.Share {
-	rw := []history.Share{history.Reads, history.Writes}
-	switch {
-	case g.Name == "file", g.Name == "mariadb":
-		return nil
-	case g.Name == "postgres", g.Name == "redlock", strings.HasPrefix(g.Name, "zookeeper"):
-		return rw
-	case strings.HasPrefix(g.Name, "redis"):
-		return append(rw, history.Permits, history.Latch)
-	}
-	return append(rw, history.Permits)
+// Abilities are what an engine can do that others cannot.
+type Abilities struct {
+	Shares  []history.Share // how its locks can be shared
+	Ordered bool            // its waiters are served first come, first served, also those of other processes
+	// Sessions says that holds are trusted while a session is.
+	Sessions bool
 }
 
-// Near says why a server that is far away loses holds without a fault, if it does.
-func (g *Target) Near() string {
-	if strings.HasPrefix(g.Name, "zookeeper") {
-		return "a session is trusted for three quarters of its timeout, which leaves a tenth for slow answers"
+// Ask asks the engine at url.
+func Ask(ctx context.Context, url string, lease time.Duration) (*Abilities, error) {
+	d, err := driver.DefaultMux.Open(ctx, url, driver.Config{Lease: lease, Client: "coordinator"})
+	if err != nil {
+		return nil, err
 	}
-	return ""
+	t := d.Traits()
+	_, lacks := t.Lacking(driver.Order)
+	return &Abilities{Shares: sharesOf(t), Ordered: !lacks, Sessions: t.Ends == driver.Sessions}, d.Close()
 }
+
+func sharesOf(t driver.Traits) (all []history.Share) {
+	for _, of := range []struct {
+		kind   driver.Kind
+		shares []history.Share
+	}{
+		{driver.KindRWMutex, []history.Share{history.Reads, history.Writes}},
+		{driver.KindSemaphore, []history.Share{history.Permits}},
+		{driver.KindLatch, []history.Share{history.Latch}},
+		{driver.KindCond, []history.Share{history.Waits}},
+	} {
+		if t.Supports(of.kind) {
+			all = append(all, of.shares...)
+		}
+	}
+	if _, lacks := t.Lacking(driver.Conversion); !lacks && t.Supports(driver.KindRWMutex) {
+		all = append(all, history.Upgrades)
+	}
+	return all
+}
+
+// lists reports whether the target tells who waits for a lock. That is to be known before anything is started, so it cannot be asked.
+func (g *Target) lists() bool { return g.Name != "file" }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
 // Fault is what a nemesis does.
@@ -16,35 +18,44 @@ type Fault string
 
 // The faults, with their numbers among the nemeses N0 to N20.
 const (
-	None         Fault = "none"          // N0
-	Kill         Fault = "kill"          // N1: kill -9 of a client, which is started again
-	Stop         Fault = "stop"          // N2: SIGSTOP of a client for half to three leases
-	ServerKill   Fault = "server-kill"   // N3: kill -9 of the server, and a new start
-	ServerStop   Fault = "server-stop"   // N4: SIGSTOP of the server
-	Cut          Fault = "cut"           // N6: nothing passes between a client and the server
-	LateRequests Fault = "late-requests" // N7: what a client sends arrives when the fault is over
-	LoseReplies  Fault = "lose-replies"  // N8: requests arrive, answers are lost
-	Slow         Fault = "slow"          // N11: up to one and a half leases on the way to the server and to the register
-	Reset        Fault = "reset"         // N12: connections are reset, again and again
-	Forget       Fault = "forget"        // N13: the server forgets its scripts (Redis)
-	Wipe         Fault = "wipe"          // N16, N20: an operator deletes everything in the engine
-	Sessions     Fault = "sessions"      // N14, N16: an operator ends all sessions, or closes all connections
-	Memory       Fault = "memory"        // N15: the server refuses to store anything more (Redis)
-	Clock        Fault = "clock"         // N10: the wall clock of a server jumps by some leases, or by an hour, and back
-	Starve       Fault = "starve"        // N18: others take the processors
-	NoFiles      Fault = "no-files"      // N19: a client can open nothing more, and its connections are reset
-	Failover     Fault = "failover"      // N5: kill -9 of a primary; a replica takes over, and it comes back as one
-	CutFailover  Fault = "cut-failover"  // N5: a replica takes over that has not heard of its primary for a while
-	SlotMove     Fault = "slot-move"     // N17: a slot of a Cluster moves to another primary, with its locks
-	NodeKill     Fault = "node-kill"     // N3: kill -9 of one of several servers, which is started again
-	NodeStop     Fault = "node-stop"     // N4: SIGSTOP of one of several servers
+	None         Fault = "none"           // N0
+	Kill         Fault = "kill"           // N1: kill -9 of a client, which is started again
+	KillWaiter   Fault = "kill-waiter"    // N1: kill -9 of the client that stands first in the line for a lock
+	Stop         Fault = "stop"           // N2: SIGSTOP of a client for half to three leases
+	ServerKill   Fault = "server-kill"    // N3: kill -9 of the server, and a new start
+	ServerStop   Fault = "server-stop"    // N4: SIGSTOP of the server
+	Cut          Fault = "cut"            // N6: nothing passes between a client and the server
+	LateRequests Fault = "late-requests"  // N7: what a client sends arrives when the fault is over
+	LoseReplies  Fault = "lose-replies"   // N8: requests arrive, answers are lost
+	Slow         Fault = "slow"           // N11: up to one and a half leases on the way to the server and to the register
+	Reset        Fault = "reset"          // N12: connections are reset, again and again
+	Slices       Fault = "slices"         // N12: all arrives byte by byte, and connections end in the middle of a reply
+	Forget       Fault = "forget"         // N13: the server forgets its scripts (Redis)
+	Wipe         Fault = "wipe"           // N16, N20: an operator deletes everything in the engine
+	Sessions     Fault = "sessions"       // N14, N16: an operator ends all sessions, or closes all connections
+	Memory       Fault = "memory"         // N15: the server refuses to store anything more (Redis)
+	Clock        Fault = "clock"          // N10: the wall clock of a server jumps by some leases, or by an hour, and back
+	OneConn      Fault = "one-connection" // N19: a client can have one connection to the server, and its others are reset
+	Starve       Fault = "starve"         // N18: others take the processors
+	NoFiles      Fault = "no-files"       // N19: a client can open nothing more, and its connections are reset
+	Failover     Fault = "failover"       // N5: kill -9 of a primary; a replica takes over, and it comes back as one
+	CutFailover  Fault = "cut-failover"   // N5: a replica takes over that has not heard of its primary for a while
+	SlotMove     Fault = "slot-move"      // N17: a slot of a Cluster moves to another primary, with its locks
+	NodeKill     Fault = "node-kill"      // N3: kill -9 of one of several servers, which is started again
+	NodeStop     Fault = "node-stop"      // N4: SIGSTOP of one of several servers
+	Partition    Fault = "partition"      // N9: of several servers some, and some of the clients, cannot hear the others
+	DiskFull     Fault = "disk-full"      // N20: there is no room left where the engine keeps its data
+	Evict        Fault = "evict"          // N15: the server is out of memory, and throws away what it likes (Redis)
 )
+
+// Kills reports whether the fault is kill -9 of a client.
+func (f Fault) Kills() bool { return f == Kill || f == KillWaiter }
 
 // All lists the faults.
 func All() []Fault {
 	return []Fault{
-		None, Kill, Stop, ServerKill, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Starve, NoFiles,
-		Sessions, Forget, Memory, Clock, Wipe, Failover, CutFailover, SlotMove, NodeKill, NodeStop,
+		None, Kill, KillWaiter, Stop, ServerKill, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles,
+		Sessions, Forget, Memory, Evict, DiskFull, Clock, Wipe, Failover, CutFailover, SlotMove, NodeKill, NodeStop, Partition,
 	}
 }
 
@@ -58,7 +69,7 @@ type Target struct {
 	Broken map[Fault]string
 	// Heal is for how long after the end of a fault nobody may get a lock.
 	Heal  time.Duration
-	start func(t testing.TB) *Instance
+	start func(t testing.TB, g *ground) *Instance
 }
 
 // Instance is a target that was started.
@@ -67,6 +78,12 @@ type Instance struct {
 	Addr   string                   // of the server
 	URL    func(addr string) string // for a client that comes through a proxy at addr
 	Pokes  map[Fault]Poke           // the faults that are this engine's own
+
+	version version // nil if there is no server
+	left    left    // nil if nobody knows how to look
+	// Network is where the servers are, and the clients have to be, if it can be cut; otherwise nil.
+	Network *servers.Network
+	Clients []*servers.Member // of the network
 }
 
 // Poke does a fault that lasts about as long as it is told to, or ends at once, and has healed when it returns.
@@ -80,8 +97,35 @@ type Server interface {
 	Cont()
 }
 
-// Start starts the target for t.
-func (g *Target) Start(t testing.TB) *Instance { return g.start(t) }
+// Start starts the target for t, so that the faults can be done to it.
+func (g *Target) Start(t testing.TB, faults []Fault) *Instance {
+	t.Helper()
+	on := &ground{}
+	if slices.Contains(faults, Partition) {
+		on.network = servers.NewNetwork(t)
+	}
+	if slices.Contains(faults, DiskFull) {
+		on.disk = servers.NewDisk(t, diskSize)
+	}
+	i := g.start(t, on)
+	i.Network = on.network
+	return i
+}
+
+// ground is where the servers stand.
+type ground struct {
+	network *servers.Network // nil unless it is to be cut
+	disk    *servers.Disk    // nil unless it is to be full
+}
+
+// Withheld says why the fault cannot be done on this machine, if that is so. It is nil if INTERLOCK_REQUIRE wants what the fault needs:
+// then a run fails without it.
+func Withheld(f Fault) error {
+	if (f == Partition || f == DiskFull) && !servers.Required(servers.Namespaces) {
+		return servers.Apart()
+	}
+	return nil
+}
 
 // Can reports whether the fault can be done to the target.
 func (g *Target) Can(f Fault) bool { return f == None || slices.Contains(g.Faults, f) }
@@ -101,4 +145,12 @@ func Find(name string) (*Target, error) {
 // Targets returns all.
 func Targets() []*Target { return targets() }
 
-func targets() []*Target { return append(alone(), several()...) }
+func targets() []*Target {
+	all := append(alone(), several()...)
+	for _, g := range all {
+		if i := slices.Index(g.Faults, Kill); i >= 0 && g.lists() {
+			g.Faults = slices.Insert(g.Faults, i+1, KillWaiter)
+		}
+	}
+	return all
+}

@@ -30,9 +30,8 @@ func newHand(j *Job, log *history.Writer, locks *interlock.Client, gor int) *han
 
 // work takes locks until ctx ends.
 func (h *hand) work(ctx context.Context) {
-	reg, err := register.Dial(ctx, h.j.Register)
-	if err != nil {
-		h.event(history.Start, history.Fail, err)
+	reg := h.dialPatiently(ctx)
+	if reg == nil {
 		return
 	}
 	h.reg = reg
@@ -47,6 +46,19 @@ func (h *hand) work(ctx context.Context) {
 	}
 }
 
+// dialPatiently connects to the register, also while the process can open nothing. It returns nil when ctx has ended.
+func (h *hand) dialPatiently(ctx context.Context) *register.Client {
+	for ctx.Err() == nil {
+		reg, err := register.Dial(ctx, h.j.Register)
+		if err == nil {
+			return reg
+		}
+		h.event(history.Start, history.Fail, err)
+		pause(ctx, 100*time.Millisecond)
+	}
+	return nil
+}
+
 // cycle does one piece of work. Most of it counts under a mutex.
 func (h *hand) cycle(ctx context.Context) {
 	name := h.j.Names[h.dice.IntN(len(h.j.Names))]
@@ -58,9 +70,12 @@ func (h *hand) cycle(ctx context.Context) {
 	case n < 4 && len(h.j.Names) > 1:
 		h.takeSeveral(ctx)
 	case n < 9 && len(h.j.Shares) > 0:
-		if how := h.j.Shares[h.dice.IntN(len(h.j.Shares))]; how == history.Latch {
+		switch how := h.j.Shares[h.dice.IntN(len(h.j.Shares))]; how {
+		case history.Latch:
 			h.countDown(ctx)
-		} else {
+		case history.Waits:
+			h.waitAndSignal(ctx)
+		default:
 			h.share(ctx, how)
 		}
 	default:
@@ -93,7 +108,7 @@ func (h *hand) countUnder(ctx context.Context, name string) {
 	how := h.manner()
 	a := &attempt{Event: history.Event{Name: name, Fixed: how == overrun}, lock: h.locks.Mutex(name, nil).Lock}
 	if how == overrun {
-		a.lock = h.locks.Mutex(name, &interlock.LockOptions{Lease: h.j.Lease / 4, NoRenew: true}).Lock
+		a.lock = h.locks.Mutex(name, &interlock.LockOptions{Lease: FixedLease(h.j.Lease), NoRenew: true}).Lock
 	}
 	lease := h.acquire(ctx, a)
 	if lease == nil {

@@ -33,6 +33,16 @@ type Job struct {
 	Shares     []history.Share // how locks may be shared on this engine
 }
 
+// Patience is how long a Lock may wait, unless its context ends at random, for locks of that lease on an engine that may need so
+// long to heal.
+func Patience(lease, heal time.Duration) time.Duration { return 4*lease + heal }
+
+// FixedLease is how long a lease lasts that is meant to be overrun, where the others last for lease.
+func FixedLease(lease time.Duration) time.Duration { return lease / 4 }
+
+// ClientName is what operators see of the process. It comes back with the same when it was killed.
+func (j *Job) ClientName() string { return fmt.Sprintf("proc-%d", j.Proc) }
+
 // ReadJob reads a Job.
 func ReadJob(in *bufio.Reader) (*Job, error) {
 	line, err := in.ReadBytes('\n')

@@ -20,6 +20,8 @@ func (h *hand) share(ctx context.Context, how history.Share) {
 		a.lock = rw.RLock
 	case history.Writes:
 		a.lock = rw.Lock
+	case history.Upgrades:
+		a.lock = rw.ULock
 	case history.Permits:
 		a.Name, a.Weight, a.Limit = "permits", 1+h.dice.IntN(2), permits
 		s := h.locks.Semaphore(a.Name, permits, nil)
@@ -30,8 +32,16 @@ func (h *hand) share(ctx context.Context, how history.Share) {
 		return
 	}
 	defer h.watch(lease)()
-	h.stay(ctx, 4*h.j.Hold, []*interlock.Lease{lease}, []*hand{h}) // for long, so that others come
+	h.linger(ctx, lease)
+	if how != history.Permits {
+		h.turn(ctx, lease, how)
+	}
 	h.release(ctx, lease)
+}
+
+// linger holds for long, so that others come.
+func (h *hand) linger(ctx context.Context, lease *interlock.Lease) {
+	h.stay(ctx, 4*h.j.Hold, []*interlock.Lease{lease}, []*hand{h})
 }
 
 // takeSeveral holds two of the mutexes, in any order, both or none.
@@ -45,7 +55,7 @@ func (h *hand) takeSeveral(ctx context.Context) {
 		part := *h
 		part.seq += i
 		as = append(as, &part)
-		events = append(events, &history.Event{Name: h.j.Names[at]})
+		events = append(events, &history.Event{Name: h.j.Names[at], Several: true})
 		locks = append(locks, h.locks.Mutex(h.j.Names[at], nil))
 		part.asks(events[i])
 	}
@@ -89,6 +99,9 @@ func (h *hand) reenter(ctx context.Context, name string) {
 	}
 	holds := []*interlock.Lease{outer}
 	for range 1 + h.dice.IntN(4) {
+		if h.dice.IntN(5) == 0 {
+			h.failAgain(ctx, m, outer)
+		}
 		inner, err := h.lockAgain(ctx, m, outer)
 		if err != nil {
 			break
@@ -108,6 +121,15 @@ func (h *hand) reenter(ctx context.Context, name string) {
 	defer h.watch(last)()
 	h.count(ctx, last, careful)
 	h.release(ctx, last)
+}
+
+// failAgain is a re-entry whose context has ended: it must not count as a hold.
+func (h *hand) failAgain(ctx context.Context, m *interlock.Mutex, outer *interlock.Lease) {
+	over, cancel := context.WithCancel(outer.Context(ctx))
+	cancel()
+	if _, err := m.Lock(over); err == nil {
+		h.write(outer, history.Reenter, history.Fail, errors.New("it was entered again although the context had ended"))
+	}
 }
 
 // lockAgain is one re-entry, recorded with the token and the nonce that it got.

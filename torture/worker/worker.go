@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +15,11 @@ import (
 	"github.com/interlock-go/interlock/torture/history"
 )
 
+// Ready is what a process says on its output when it has begun to record.
+const Ready = "ready\n"
+
 // Run is the process: it works until its input ends.
-func Run(ctx context.Context, input io.Reader) error {
+func Run(ctx context.Context, input io.Reader, output io.Writer) error {
 	in := bufio.NewReader(input)
 	j, err := ReadJob(in)
 	if err != nil {
@@ -28,6 +32,9 @@ func Run(ctx context.Context, input io.Reader) error {
 	defer func() { _ = log.Close() }()
 	before := residue()
 	log.Write(history.Event{Proc: j.Proc, Op: history.Start, Goroutines: before.goroutines, Files: before.files})
+	if _, err := io.WriteString(output, Ready); err != nil {
+		return err
+	}
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -38,7 +45,7 @@ func Run(ctx context.Context, input io.Reader) error {
 	watched := make(chan struct{})
 	go func() { // ends with the input
 		defer close(watched)
-		watchLag(ctx, j, log)
+		WatchLag(ctx, j.Proc, log)
 	}()
 	err = work(ctx, j, log)
 	cancel()
@@ -47,7 +54,10 @@ func Run(ctx context.Context, input io.Reader) error {
 		return err
 	}
 	after := settled(before)
-	log.Write(history.Event{Proc: j.Proc, Op: history.End, Goroutines: after.goroutines - before.goroutines, Files: after.files - before.files})
+	log.Write(history.Event{
+		Proc: j.Proc, Op: history.End, Goroutines: after.goroutines - before.goroutines, Files: after.files - before.files,
+		Sockets: after.sockets - before.sockets,
+	})
 	return nil
 }
 
@@ -70,20 +80,20 @@ const (
 	late  = 20 * time.Millisecond // from when on it is recorded
 )
 
-// watchLag records when this process was not run although it was to: what it does late then is the machine's fault.
-func watchLag(ctx context.Context, j *Job, log *history.Writer) {
+// WatchLag records, until ctx ends, when this process was not run although it was to: what it does late then is the machine's fault.
+func WatchLag(ctx context.Context, proc int, log *history.Writer) {
 	for ctx.Err() == nil {
 		due := time.Now().Add(pulse)
 		pause(ctx, pulse)
 		if lag := time.Since(due); lag > late {
-			log.Write(history.Event{Proc: j.Proc, Op: history.Lag, Took: lag})
+			log.Write(history.Event{Proc: proc, Op: history.Lag, Took: lag})
 		}
 	}
 }
 
 // openPatiently opens the engine, also while a fault lasts. It returns nil when ctx has ended.
 func openPatiently(ctx context.Context, j *Job) *interlock.Client {
-	opts := &interlock.Options{Lease: j.Lease, ClientName: fmt.Sprintf("proc-%d", j.Proc), CloseTimeout: 2 * time.Second}
+	opts := &interlock.Options{Lease: j.Lease, ClientName: j.ClientName(), CloseTimeout: 2 * time.Second}
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 		locks, err := interlock.Open(attempt, j.URL, opts)
@@ -101,14 +111,21 @@ func openPatiently(ctx context.Context, j *Job) *interlock.Client {
 }
 
 // had is what a process has of what can leak.
-type had struct{ goroutines, files int }
+type had struct{ goroutines, files, sockets int }
 
 func residue() had {
-	files, err := os.ReadDir("/proc/self/fd")
+	const dir = "/proc/self/fd/"
+	files, err := os.ReadDir(dir)
 	if err != nil {
 		files = nil
 	}
-	return had{runtime.NumGoroutine(), len(files)}
+	now := had{goroutines: runtime.NumGoroutine(), files: len(files)}
+	for _, f := range files {
+		if to, err := os.Readlink(dir + f.Name()); err == nil && strings.HasPrefix(to, "socket:") {
+			now.sockets++
+		}
+	}
+	return now
 }
 
 // settled is residue once what is ending has ended, or has had a second for that.
@@ -116,7 +133,7 @@ func settled(before had) had {
 	var now had
 	for range 100 {
 		now = residue()
-		if now.goroutines <= before.goroutines+1 && now.files <= before.files { // one waits for the input
+		if now.goroutines <= before.goroutines+1 && now.files <= before.files && now.sockets <= before.sockets { // one waits for the input
 			break
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -6,12 +6,13 @@
 package switches
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/interlock-go/interlock/internal/overlay"
 )
 
 // Lever is where a switch goes: the name of a file, a text, which is at one place of it, and what that becomes. It may call
@@ -67,7 +68,11 @@ func Run(t *testing.T, pkg, test string, levers []Lever) {
 		}
 		sources[file] = strings.Replace(sources[file], was, is, 1)
 	}
-	args := []string{"test", "-overlay", overlay(t, sources), "-v", "-count=1", "-run", "^" + test + "$", "."}
+	list, err := overlay.Write(t.TempDir(), absolute(t, sources))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"test", "-overlay", list, "-v", "-count=1", "-run", "^" + test + "$", "."}
 	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "noticed: ") {
 		t.Fatalf("%v\n%s", err, out)
@@ -75,30 +80,16 @@ func Run(t *testing.T, pkg, test string, levers []Lever) {
 	t.Logf("%s", out)
 }
 
-// overlay writes what the compiler is to take for the files, and returns the path of the list.
-func overlay(t *testing.T, sources map[string]string) (path string) {
+// absolute returns the sources by their whole paths.
+func absolute(t *testing.T, sources map[string]string) map[string]string {
 	t.Helper()
-	dir, here := t.TempDir(), ""
-	var err error
-	write := func(name, text string) string {
-		at := filepath.Join(dir, name)
-		if err == nil {
-			err = os.WriteFile(at, []byte(text), 0o600)
-		}
-		return at
-	}
-	here, err = os.Getwd()
-	list := struct{ Replace map[string]string }{make(map[string]string)}
-	for name, text := range sources {
-		list.Replace[filepath.Join(here, name)] = write(name, text)
-	}
-	text, fault := json.Marshal(list)
-	if err == nil {
-		err = fault
-	}
-	path = write("overlay.json", string(text))
+	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	all := make(map[string]string, len(sources))
+	for name, text := range sources {
+		all[filepath.Join(here, name)] = text
+	}
+	return all
 }

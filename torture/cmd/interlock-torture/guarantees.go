@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,22 +20,20 @@ func guarantees(cells []*cell, how string) string {
 *interlock never lets a stale holder's write pass a fence. Mutual exclusion itself holds while the assumptions of your
 engine's row hold; the table says which fault breaks it.*
 
-What is below was found by `+"`interlock torture t2 %s`"+`: for each cell four processes with two goroutines each
+What is below was found by `+"`interlock torture t2 %s`"+` (commit %s): for each cell four processes with two goroutines each
 want three locks while that one fault is done again and again; see [torture](../torture/README.md) for what the faults
 are and what is checked. "0 of n" means that n acquisitions were looked at and no two holders were sure of a lock at once; the
 share in brackets is what n cases exclude with 95 %% certainty. "Two holders possible" are cells in which that is possible by the nature of
-the engine: they are counted. A dash: the fault cannot be done to the engine, or not by this program.
+the engine: they are counted. In the last row it is the faults that the engine keeps, at random, and at the same time one
+of another client. A dash: the fault cannot be done to the engine, or not by this program.
 
 ## Exclusion: no two holders are sure of a lock at once
 
-`, how)
-	faults := faultsOf(cells)
-	fmt.Fprintf(&b, "| engine |%s\n|---|%s\n", joined(faults, func(f target.Fault) string { return " " + string(f) + " |" }),
-		strings.Repeat("---|", len(faults)))
-	for _, g := range targetsOf(cells) {
-		fmt.Fprintf(&b, "| %s |%s\n", g.Name, joined(faults, func(f target.Fault) string { return " " + find(cells, g, f).exclusion() + " |" }))
+`, how, commitsOf(cells))
+	for few := range slices.Chunk(targetsOf(cells), 7) { // more columns are hard to read
+		b.WriteString(exclusions(cells, few))
 	}
-	b.WriteString("\n## Figures\n\nOver all of an engine's runs. " +
+	b.WriteString("## Figures\n\nOver all of an engine's runs. " +
 		"Lost updates are those of the numbers without a fence, which are the control.\n\n")
 	b.WriteString("| engine | grants | updates behind the fence: lost | stale requests refused | updates without a fence: lost | " +
 		"faults that hit a holder | longest time from a fault's end to the next grant |\n|---|---:|---:|---:|---:|---:|---:|\n")
@@ -46,6 +45,8 @@ the engine: they are counted. A dash: the fault cannot be done to the engine, or
 	}
 	b.WriteString("\nTimes, as p50 / p99 / longest of how many. A lock whose holder is killed comes free when its lease or session ends, " +
 		"which is at most the time in the second column later, or at once where the server sees the connection end. " +
+		"If others who wanted the lock were killed before the next grant, the time runs from the last of these deaths, because each of " +
+		"them may have had it; on Redis at most one is granted what it does not claim, for two seconds or the lease. " +
 		"Without a grant: the longest such time while a server was killed or stopped, or a replica took over. " +
 		"Told: how long after a fault's begin those knew that lost their hold to it and were not stopped.\n\n" +
 		"| engine | lease | holder killed, to the next grant of its lock | without a grant | holder told of its loss |\n" +
@@ -54,6 +55,7 @@ the engine: they are counted. A dash: the fault cannot be done to the engine, or
 		f, _ := figuresOf(cells, g)
 		fmt.Fprintf(&b, "| %s | %v | %v | %v | %v |\n", g.Name, g.Lease, f.AfterDeath, f.Outages, f.LossTold)
 	}
+	writeChecks(&b, cells)
 	b.WriteString("\n## Why two holders are possible\n\n| engine | fault | reason |\n|---|---|---|\n")
 	for _, c := range cells {
 		if why := c.Target.Broken[c.fault]; why != "" {
@@ -63,12 +65,40 @@ the engine: they are counted. A dash: the fault cannot be done to the engine, or
 	return b.String()
 }
 
+// exclusions is the table of some engines, with a row for each fault that can be done to one of them.
+func exclusions(cells []*cell, engines []*target.Target) string {
+	var b strings.Builder
+	b.WriteString("| fault |")
+	for _, g := range engines {
+		fmt.Fprintf(&b, " %s |", g.Name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(engines)) + "\n")
+	for _, f := range faultsOf(cells) {
+		row := make([]*cell, len(engines))
+		for i, g := range engines {
+			row[i] = find(cells, g, f)
+		}
+		if !slices.ContainsFunc(row, func(c *cell) bool { return c != nil }) {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s |", f)
+		for _, c := range row {
+			fmt.Fprintf(&b, " %s |", c.exclusion())
+		}
+		b.WriteString("\n")
+	}
+	return b.String() + "\n"
+}
+
 // exclusion is what the table says of a cell.
 func (c *cell) exclusion() string {
 	switch {
 	case c == nil:
 		return "–"
 	case isMissing(c.err):
+		if why := target.Withheld(c.fault); why != nil {
+			return "SKIPPED: " + why.Error()
+		}
 		return "SKIPPED: not installed"
 	case c.rep == nil:
 		return "SKIPPED: the run could not be made"
@@ -94,7 +124,7 @@ func find(cells []*cell, g *target.Target, f target.Fault) *cell {
 
 // faultsOf are the faults of any cell, in their usual order.
 func faultsOf(cells []*cell) (faults []target.Fault) {
-	for _, f := range target.All() {
+	for _, f := range append(target.All(), pairs) {
 		for _, c := range cells {
 			if c.fault == f {
 				faults = append(faults, f)
@@ -107,7 +137,7 @@ func faultsOf(cells []*cell) (faults []target.Fault) {
 
 func targetsOf(cells []*cell) (all []*target.Target) {
 	for _, c := range cells {
-		if len(all) == 0 || all[len(all)-1] != c.Target {
+		if !slices.Contains(all, c.Target) {
 			all = append(all, c.Target)
 		}
 	}
@@ -123,12 +153,4 @@ func figuresOf(cells []*cell, g *target.Target) (f check.Figures, lost int) {
 		}
 	}
 	return f, lost
-}
-
-func joined(faults []target.Fault, say func(target.Fault) string) string {
-	var b strings.Builder
-	for _, f := range faults {
-		b.WriteString(say(f))
-	}
-	return b.String()
 }

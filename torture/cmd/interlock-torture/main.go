@@ -74,7 +74,7 @@ func command(ctx context.Context, args []string) error {
 	}
 	switch args[0] {
 	case workerWord:
-		return worker.Run(ctx, os.Stdin)
+		return worker.Run(ctx, os.Stdin, os.Stdout)
 	case "run":
 		return runOne(ctx, args[1:])
 	case "t0":

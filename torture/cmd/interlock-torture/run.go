@@ -27,13 +27,14 @@ func runOne(ctx context.Context, args []string) error {
 	hold := flags.Duration("hold", 50*time.Millisecond, "how long a lock is held, on average")
 	cancels := flags.Float64("cancel", 0.05, "share of the calls whose context ends at random")
 	seed := flags.Uint64("seed", 0, "decides the faults and the choices of the workers; 0 draws one")
+	pairs := flags.Bool("pairs", false, "while a fault goes on, another client has one too")
 	long := flags.Bool("long", false,
 		"instead: each goroutine holds a lock of its own for 20 leases, with three tenths of a lease between it and the server")
 	dir := flags.String("dir", "", "keep the histories in this folder; by default only those of broken runs are kept")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	c := &run.Config{Names: *names, Duration: *duration, Hold: *hold, Cancel: *cancels, Seed: *seed, Dir: *dir, Long: *long}
+	c := &run.Config{Names: *names, Duration: *duration, Hold: *hold, Cancel: *cancels, Seed: *seed, Dir: *dir, Pairs: *pairs, Long: *long}
 	if _, err := fmt.Sscanf(*workers, "%dx%d", &c.Processes, &c.Goroutines); err != nil {
 		return fmt.Errorf("%w: -workers %q is not processes x goroutines, as in 4x2", errUsage, *workers)
 	}
@@ -74,11 +75,16 @@ func torture(ctx context.Context, out io.Writer, c *run.Config) (*check.Report, 
 	}
 	fmt.Fprintf(out, "%s under %v for %v, %dx%d on %d names, seed %d\n",
 		c.Target.Name, c.Faults, c.Duration, c.Processes, c.Goroutines, c.Names, c.Seed)
+	if c.Pairs {
+		fmt.Fprintln(out, "  two faults at once")
+	}
 	if c.Long {
 		fmt.Fprintln(out, "  long holds, far from the server")
 	}
 	if _, err := run.Do(ctx, c); err != nil {
-		fmt.Fprintln(out, "the histories are in", c.Dir)
+		if os.Remove(c.Dir) != nil { // it is not empty
+			fmt.Fprintln(out, "the histories are in", c.Dir)
+		}
 		return nil, err
 	}
 	rep, err := judge(out, c.Dir)

@@ -2,10 +2,25 @@ package run
 
 import (
 	"context"
+	"errors"
+	"os/exec"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// possible says why no run can be made on this system, or nil.
+func possible() error { return nil }
+
+// What a process is told that is to stand still, and to go on.
+const (
+	standStill = syscall.SIGSTOP
+	goOn       = syscall.SIGCONT
+)
+
+// dieWithUs has the process killed also if this one is.
+func dieWithUs(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // closeFiles keeps a process from opening anything more for a while, and resets its connections to the server.
 func (n *nemesis) closeFiles(ctx context.Context, victim *mate, lasts time.Duration) error {
@@ -23,5 +38,8 @@ func (n *nemesis) closeFiles(ctx context.Context, victim *mate, lasts time.Durat
 		victim.proxy.Reset()
 	}
 	sleep(ctx, lasts)
-	return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil)
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil); !errors.Is(err, unix.ESRCH) { // that says it was killed meanwhile
+		return err
+	}
+	return nil
 }

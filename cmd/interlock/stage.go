@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// stage is what a command that runs a job has before it asks for the lock.
+type stage struct {
+	*app
+	path    string // of the job's program
+	signals *signals
+	e       *engine
+	budget  budget
+}
+
+// prepare finds the job's program, begins to catch signals, and opens the engine. The stage is to be closed.
+func (a *app) prepare(ctx context.Context, o *runOptions, program string) (*stage, error) {
+	path, err := lookCommand(program) // before any waiting: a typing error shows at once
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{app: a, path: path, signals: catchSignals()}
+	if s.e, err = a.open(ctx, &interlock.Options{Lease: o.lease}); err != nil {
+		s.close()
+		return nil, err
+	}
+	if s.budget, err = s.e.budget(o); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// close gives the engine's connections back. What matters was released and reported before.
+func (s *stage) close() {
+	if s.e != nil {
+		_ = s.e.driver.Close()
+	}
+	s.signals.stop()
+}
+
+// refused returns the error of a lock that could not be had. What was asked for and not answered is taken back.
+func (s *stage) refused(o *runOptions, err error) error {
+	_ = s.e.client.Close()
+	return o.conflict(err)
+}
+
+// job is what runs under lease.
+func (s *stage) job(lease *interlock.Lease, key driver.Key, argv []string) *job {
+	return &job{
+		hold: lease, budget: s.budget, signals: s.signals.ch, say: s.say,
+		path: s.path, argv: argv, env: jobEnvironment(lease), lends: s.e.lends(key),
+	}
+}

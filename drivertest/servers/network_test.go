@@ -1,0 +1,177 @@
+package servers
+
+import (
+	"context"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asks reports whether one member gets an answer from the server of another within a moment.
+func asks(t *testing.T, from *Member, of *RedisNode) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var err error
+	from.room.do(func() { err = pingRedis(ctx, of.Addr()) })
+	return err == nil
+}
+
+func TestNetwork_PartsHearThemselvesAlone(t *testing.T) {
+	t.Parallel()
+	n := NewNetwork(t)
+	a, b := RedisServer(t, &RedisOptions{Network: n}), RedisServer(t, &RedisOptions{Network: n})
+	client := n.Join(t)
+	look := func(when string, toA, toB bool) {
+		t.Helper()
+		if got := asks(t, client, a); got != toA {
+			t.Errorf("%s the client gets an answer of a: %v", when, got)
+		}
+		if got := asks(t, client, b); got != toB {
+			t.Errorf("%s the client gets an answer of b: %v", when, got)
+		}
+		for _, s := range []*RedisNode{a, b} {
+			if err := pingRedis(bounded(t), s.Addr()); err != nil {
+				t.Errorf("%s this process: %v", when, err)
+			}
+		}
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	look("at first", true, true)
+	do(n.Split([]*Member{a.Member(), client}, []*Member{b.Member()}))
+	look("beside a", true, false)
+	do(n.Split([]*Member{a.Member(), client}, []*Member{b.Member()}))
+	look("beside a once more", true, false)
+	do(n.Split([]*Member{a.Member()}, []*Member{b.Member(), client}))
+	look("beside b", false, true)
+	do(n.Cut([]*Member{b.Member()}, []*Member{client}))
+	look("with answers lost", true, false)
+	do(n.Heal())
+	look("healed", true, true)
+}
+
+// What is sent into a cut is lost without a word, and arrives when it is sent again after it.
+func TestNetwork_ACutIsSilentAndConnectionsOutlastIt(t *testing.T) {
+	t.Parallel()
+	n := NewNetwork(t)
+	s := RedisServer(t, &RedisOptions{Network: n})
+	client := n.Join(t)
+	var c *RedisConn
+	var err error
+	client.room.do(func() { c, err = DialRedis(bounded(t), s.Addr(), nil) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := n.Split([]*Member{client}, []*Member{s.Member()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Send(bounded(t), "PING"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if answer, err := c.Receive(ctx); !timedOut(err) {
+		t.Fatalf("through the cut: %v, %v", answer, err)
+	}
+	if err := n.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := c.Receive(bounded(t)); err != nil || answer != "PONG" {
+		t.Errorf("after it: %v, %v", answer, err)
+	}
+}
+
+func timedOut(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "deadline exceeded")
+}
+
+// A member's processes hear this one, and nothing is left of a network that has ended.
+func TestNetwork_EndsWithTheTest(t *testing.T) {
+	t.Parallel()
+	var name, host string
+	t.Run("it", func(t *testing.T) {
+		n := NewNetwork(t)
+		host = n.Host()
+		name = strings.Replace(strings.TrimSuffix(host, ".2"), "198.18.", "il-", 1)
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", "echo hello >/dev/tcp/"+host+"/"+port)
+		if err := n.Join(t).Start(cmd); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if said, err := io.ReadAll(conn); err != nil || string(said) != "hello\n" {
+			t.Errorf("it said %q, %v", said, err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	if name == "" {
+		t.Skip("there can be no network here")
+	}
+	err := poll(bounded(t), func(context.Context) error {
+		if _, err := net.InterfaceByName(name); err == nil {
+			return staysError(name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+type staysError string
+
+func (e staysError) Error() string { return "the interface " + string(e) + " is still there" }
+
+func TestDisk_IsFullAndFreeAgain(t *testing.T) {
+	t.Parallel()
+	d := NewDisk(t, 8)
+	s := RedisServer(t, &RedisOptions{Disk: d, Config: map[string]string{"appendonly": "yes"}})
+	want(t, s, "OK", "SET", "k", "v")
+	if err := d.Fill(); err != nil {
+		t.Fatal(err)
+	}
+	err := poll(bounded(t), func(ctx context.Context) error {
+		if _, err := s.Do(ctx, "SET", "k", "w"); err == nil {
+			return staysError("room")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if err := d.Fill(); err != nil {
+		t.Error(err)
+	}
+	if err := d.Free(); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Alive() {
+		s.Restart()
+	}
+	if err := poll(bounded(t), func(ctx context.Context) error { _, err := s.Do(ctx, "SET", "k", "x"); return err }); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+	if err := d.Free(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package servers
+
+import "errors"
+
+func newNetRoom() (*room, error) { return nil, errors.ErrUnsupported }
+
+func newMountRoom() (*room, error) { return nil, errors.ErrUnsupported }
+
+func mountMemory(string, string) error { return errors.ErrUnsupported }

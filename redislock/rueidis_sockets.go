@@ -1,0 +1,77 @@
+package redislock
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+)
+
+// sockets are the connections that a rueidis client has made. A client of a Cluster connects to all nodes at once and goes on
+// with the first that answers; of one that answers when the client has failed or was closed, it takes no notice. So they are
+// closed here.
+type sockets struct {
+	mu     sync.Mutex // guards what follows
+	closed bool
+	open   map[*socket]struct{}
+}
+
+// socket is one of them.
+type socket struct {
+	net.Conn
+	of *sockets
+}
+
+// dial connects, as rueidis does by itself.
+func (s *sockets) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+	var conn net.Conn
+	var err error
+	if config == nil {
+		conn, err = d.DialContext(ctx, "tcp", addr)
+	} else {
+		conn, err = (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, "tcp", addr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	made := &socket{Conn: conn, of: s}
+	if !s.add(made) {
+		_ = conn.Close() // nothing was sent
+		return nil, net.ErrClosed
+	}
+	return made, nil
+}
+
+// add reports false if all are closed already.
+func (s *sockets) add(made *socket) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	if s.open == nil {
+		s.open = make(map[*socket]struct{})
+	}
+	s.open[made] = struct{}{}
+	return true
+}
+
+// Close closes the connection, and forgets it.
+func (c *socket) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// close closes all that are open, and all that are made later.
+func (s *sockets) close() {
+	s.mu.Lock()
+	s.closed = true
+	open := s.open
+	s.open = nil
+	s.mu.Unlock()
+	for c := range open {
+		_ = c.Conn.Close() // whoever used it has gone
+	}
+}

@@ -1,0 +1,2 @@
+end
+local function release(KEYS, ARGV, known)

@@ -1,0 +1,92 @@
+package redislock
+
+import (
+	"io"
+	"os"
+	"syscall"
+)
+
+// rawIO reads and writes a connection without telling Go's scheduler. The scheduler prepares for each system call to last:
+// if the process was idle it wakes a thread that watches over that, and whoever waits for an answer, or a push, is idle
+// before each. These calls never last, because the connection does not block. To wait, and to end a wait, is left to Go.
+type rawIO struct {
+	conn syscall.RawConn
+
+	// Of the one read and the one write that may be under way. The functions are kept, or each call would allocate them.
+	in, out          rawPiece
+	reading, writing func(fd uintptr) bool
+}
+
+// rawPiece is what there is to read or write, and what came of it.
+type rawPiece struct {
+	name string
+	call func(fd uintptr, b []byte) (int, error) // readNow or writeNow
+	b    []byte
+	n    int
+	err  error
+}
+
+// newRawIO returns nil if conn cannot be used in this way.
+func newRawIO(conn any) *rawIO {
+	c, is := conn.(syscall.Conn)
+	if !is {
+		return nil
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	r := &rawIO{conn: raw}
+	r.reading = func(fd uintptr) bool { return r.in.do(fd) }
+	r.writing = func(fd uintptr) bool {
+		for r.out.do(fd) {
+			if r.out.err != nil || len(r.out.b) == 0 {
+				return true
+			}
+		}
+		return false // the system is asked until it says that it can take no more: only then does it tell when it can
+	}
+	return r
+}
+
+// do makes the call. It reports false if it would block.
+func (p *rawPiece) do(fd uintptr) bool {
+	for {
+		n, err := p.call(fd, p.b)
+		switch err {
+		case nil:
+			p.n += n
+			p.b = p.b[n:]
+			return true
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return false
+		default:
+			p.err = os.NewSyscallError(p.name, err)
+			return true
+		}
+	}
+}
+
+// read is as that of a net.Conn.
+func (r *rawIO) read(b []byte) (int, error) {
+	r.in = rawPiece{name: "read", call: readNow, b: b}
+	err := r.conn.Read(r.reading)
+	switch {
+	case err != nil:
+		return r.in.n, err
+	case r.in.err == nil && r.in.n == 0 && len(b) > 0:
+		return 0, io.EOF
+	}
+	return r.in.n, r.in.err
+}
+
+// write is as that of a net.Conn.
+func (r *rawIO) write(b []byte) (int, error) {
+	r.out = rawPiece{name: "write", call: writeNow, b: b}
+	err := r.conn.Write(r.writing)
+	if err == nil {
+		err = r.out.err
+	}
+	return r.out.n, err
+}

@@ -1,0 +1,118 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/target"
+)
+
+// change is the time from the end of a hold to the next grant of its lock.
+type change struct {
+	held *hold
+	dead bool            // the holder was killed; otherwise it gave the lock back
+	at   history.Instant // when it ended, or the last of those was killed who had asked for the lock before the next grant
+	next *hold
+}
+
+// deaths finds, for each lock that a process held alone when it was killed, who was granted it next. If others who had asked for it
+// were killed meanwhile, the time runs from the last of these deaths, because each of them may have had it.
+func (r *record) deaths(waits []*wait) (all []change) {
+	for _, b := range r.blows {
+		if !b.Fault.Kills() {
+			continue
+		}
+		for _, h := range r.holds {
+			if h.proc != b.Proc || h.from >= b.From || h.released != 0 && h.released < b.From || h.lost || r.killed(b.Proc, h.from, b.From) {
+				continue
+			}
+			c, ok := r.changeOf(h, b.From, waits)
+			idle := ok && c.next.call.Sub(c.at) > r.about.Lease // nobody wanted it before it had come free
+			if c.dead = true; ok && !idle {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// releases finds, for each lock that was held alone and given back while somebody waited, who was granted it next.
+func (r *record) releases(waits []*wait) (all []change) {
+	for _, h := range r.holds {
+		if h.released == 0 || h.lost || h.fixed {
+			continue
+		}
+		if c, ok := r.changeOf(h, h.released, waits); ok && c.next.call < h.released {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// changeOf says who was granted the lock of h next when h had ended. It reports false if that says nothing.
+func (r *record) changeOf(h *hold, at history.Instant, waits []*wait) (c change, ok bool) {
+	next := slices.IndexFunc(r.holds, func(n *hold) bool { return n.name == h.name && n.from > at })
+	// Who was granted it before the end had lost it, whatever it knew; or the next did not want it, but waited for a signal; or it
+	// was shared.
+	taken := slices.ContainsFunc(r.holds, func(n *hold) bool { return n.name == h.name && n.from > h.from && n.from <= at })
+	if next < 0 || taken || r.holds[next].woken || !h.wasAlone() {
+		return c, false
+	}
+	c = change{held: h, next: r.holds[next]}
+	c.at = r.lastDeath(h.name, at, c.next.from, waits)
+	hidden := slices.ContainsFunc(waits, func(w *wait) bool {
+		return w.part && w.name == h.name && w.under(c.at, c.next.from) && !r.killed(w.proc, w.from, c.at+1)
+	})
+	return c, !hidden
+}
+
+// wasAlone reports whether nobody else could hold the lock while h lasted.
+func (h *hold) wasAlone() bool {
+	return h.share == "" || h.share == history.Writes && len(h.modes) == 1
+}
+
+// checkDeaths is a part of K7: a lock comes free with the lease of a holder that was killed, and goes on when it is given back,
+// however many of those who wanted it were killed. Under other faults it may take longer.
+func (r *record) checkDeaths(v *Verdict) {
+	if v == nil || slices.ContainsFunc(r.about.Faults, func(f target.Fault) bool { return !f.Kills() }) {
+		return
+	}
+	v.Claim += "; no lock stays free for long behind the dead"
+	waits := waitsOf(r.events)
+	for _, c := range append(r.deaths(waits), r.releases(waits)...) {
+		v.Of++
+		most, how := r.about.Lease+r.target.Again(), "killed"
+		if !c.dead {
+			how = "given back"
+			if c.at == c.held.released { // otherwise somebody had it who was killed
+				most = r.target.Behind()
+			}
+		}
+		if took := c.next.from.Sub(c.at); took > most+settles && !r.stood(-1, c.at, c.next.from) {
+			v.fault("%v was %s, and nobody was granted the lock for %v after that", c.held, how, took)
+		}
+	}
+}
+
+// killed reports whether the process was killed between two instants.
+func (r *record) killed(proc int, from, to history.Instant) bool {
+	for _, b := range r.blows {
+		if b.Fault.Kills() && b.Proc == proc && from < b.From && b.From < to {
+			return true
+		}
+	}
+	return false
+}
+
+// lastDeath is when the last of those was killed who had asked for a lock, from the instant at until its next grant; or at.
+func (r *record) lastDeath(name string, at, next history.Instant, waits []*wait) history.Instant {
+	last := at
+	for _, b := range r.blows {
+		if b.Fault.Kills() && last < b.From && b.From < next && slices.ContainsFunc(waits, func(w *wait) bool {
+			return w.name == name && w.proc == b.Proc && w.under(b.From, b.From+1) && !r.killed(w.proc, w.from, b.From)
+		}) {
+			last = b.From
+		}
+	}
+	return last
+}

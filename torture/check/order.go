@@ -1,0 +1,103 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/worker"
+)
+
+// span is a time in which a process wanted a lock, with at least one goroutine at each instant.
+type span struct{ from, to history.Instant }
+
+// with is what s and o have in common; it ends before it begins if that is nothing.
+func (s span) with(o span) span { return span{max(s.from, o.from), min(s.to, o.to)} }
+
+// line is who may stand in for whom: the goroutines of a process that want the same lock.
+type line struct {
+	proc int
+	name string
+}
+
+// checkOrder finds who was overtaken, in a run without faults. A process stands in an engine's queue once for each lock, when one of
+// its goroutines wants it and none has it, and who comes meanwhile may take the place of that one. So nobody goes before
+// others whose process did not want the lock when they began to wait; and within a process nobody goes before who came earlier.
+func (r *record) checkOrder(v *Verdict) {
+	wanted := wants(waitsOf(r.events))
+	byName := map[string][]*hold{}
+	for _, h := range r.alone() {
+		byName[h.name] = append(byName[h.name], h)
+	}
+	delete(byName, worker.Conditional) // who is signalled comes in by another way
+	for name, holds := range byName {
+		for i, h := range holds {
+			v.Of++
+			since := h.since(holds[:i])
+			for _, g := range slices.Backward(holds[:i]) { // in the order of their grants
+				if g.from <= h.call {
+					break
+				}
+				if !h.several && r.overtakes(g, h, since, wanted[line{g.proc, name}]) && !r.heldUp(since, h.from) {
+					v.fault("%v waited for %v while %v came later and went before", h, h.from.Sub(since), g)
+				}
+			}
+		}
+	}
+}
+
+// since is from when on h's process stood in line for it: from the call, or the end of what the process held by then.
+func (h *hold) since(before []*hold) history.Instant {
+	since := h.call
+	for _, g := range before {
+		if g.proc == h.proc {
+			since = max(since, g.sure, g.released, g.lostAt)
+		}
+	}
+	return since
+}
+
+// overtakes reports whether g, which was granted before h and after h's call, had come later. h's process stood in line since then: its
+// request may have been on the way for as long as a process may be away that heldUp lets pass.
+func (r *record) overtakes(g, h *hold, since history.Instant, wanted []span) bool {
+	slack := r.about.Lease / 4
+	if g.proc == h.proc {
+		return g.fixed == h.fixed && !g.several && g.call > h.call.Add(slack)
+	}
+	if g.from <= since {
+		return false
+	}
+	i, found := slices.BinarySearchFunc(wanted, g.call, func(s span, at history.Instant) int { return cmp.Compare(s.from, at) })
+	if !found {
+		i-- // the last that began before
+	}
+	return i >= 0 && wanted[i].from > since.Add(slack)
+}
+
+// wants lists when each process wanted which mutex.
+func wants(waits []*wait) map[line][]span {
+	all := map[line][]span{}
+	for _, w := range waits {
+		if w.share == "" && w.to != 0 {
+			of := line{w.proc, w.name}
+			all[of] = append(all[of], span{w.from, w.to})
+		}
+	}
+	for of, spans := range all {
+		all[of] = joined(spans)
+	}
+	return all
+}
+
+// joined makes one of those that overlap.
+func joined(spans []span) (all []span) {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range spans {
+		if n := len(all); n > 0 && s.from <= all[n-1].to {
+			all[n-1].to = max(all[n-1].to, s.to)
+		} else {
+			all = append(all, s)
+		}
+	}
+	return all
+}

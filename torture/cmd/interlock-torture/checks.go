@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/interlock-go/interlock/torture/check"
+	"github.com/interlock-go/interlock/torture/target"
+)
+
+// writeChecks writes what all checks but exclusion have looked at, and what they found.
+func writeChecks(b *strings.Builder, cells []*cell) {
+	fmt.Fprintf(b, `
+## Checks
+
+How many cases were against each claim, of how many that were looked at, over all of an engine's runs; those of cells in which two
+holders are possible are among them. The claims are in [torture](../torture/README.md#what-is-checked): K2 that nobody older passes
+the fence, K3 that tokens grow (with the largest step back, if there was one), K5 that nobody acts after a deadline or is told of it
+late, K6 that nothing is lost without a fault (with what that excludes for an hour in which a lock is held, at 95 %% certainty), K7
+that everybody gets on after faults and nobody waits in vain or is overtaken without them, K8 that calls end with their contexts, K9
+that no lock is left, K10 that processes leave no goroutine, descriptor or connection, K11 what is shared, changed in mode, entered
+again, counted down or signalled.
+
+| engine | server | hours | K2 | K3 | K5 | K6 | K7 | K8 | K9 | K10 | K11 |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+`)
+	for _, g := range targetsOf(cells) {
+		f, _ := figuresOf(cells, g)
+		of := func(name string) string { return sumOf(cells, g, name) }
+		step := ""
+		if f.TokensBack > 0 {
+			step = fmt.Sprintf(", by %d", f.TokenStep)
+		}
+		fmt.Fprintf(b, "| %s | %s | %.2f | %s | %s%s | %s | %s%s | %s | %s | %s | %s | %s |\n", g.Name, serverOf(cells, g), f.Ran.Hours(),
+			of("K2"), of("K3"), step, of("K5"), of("K6"), perHour(&f), of("K7"), of("K8"), of("K9"), of("K10"), of("K11"))
+	}
+}
+
+// perHour is how often holds are lost without a fault, while one lock is held for an hour.
+func perHour(f *check.Figures) string {
+	hours := f.CalmHeld.Hours()
+	switch {
+	case hours == 0:
+		return ""
+	case f.FalseLosses == 0:
+		return fmt.Sprintf(" in %.2f h (below %.2g/h)", hours, 3/hours)
+	}
+	return fmt.Sprintf(" in %.2f h (%.2g/h)", hours, float64(f.FalseLosses)/hours)
+}
+
+// sumOf adds up a check over an engine's runs.
+func sumOf(cells []*cell, g *target.Target, name string) string {
+	faults, of := 0, 0
+	for _, c := range cells {
+		if c.Target != g || c.rep == nil {
+			continue
+		}
+		if v := c.rep.Find(name); v != nil {
+			faults, of = faults+len(v.Faults), of+v.Of
+		}
+	}
+	if of == 0 && faults == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%d of %d", faults, of)
+}
+
+// serverOf is the version of an engine's servers.
+func serverOf(cells []*cell, g *target.Target) string {
+	for _, c := range cells {
+		if c.Target == g && c.rep != nil && c.rep.About.Server != "" {
+			return c.rep.About.Server
+		}
+	}
+	return "–"
+}
+
+// commitsOf are the commits of interlock that were tortured: one, unless somebody committed meanwhile.
+func commitsOf(cells []*cell) string {
+	var all []string
+	for _, c := range cells {
+		if c.rep != nil && c.rep.About.Commit != "" && !slices.Contains(all, c.rep.About.Commit) {
+			all = append(all, c.rep.About.Commit)
+		}
+	}
+	if len(all) == 0 {
+		return "not known"
+	}
+	return strings.Join(all, ", ")
+}

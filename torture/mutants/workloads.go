@@ -1,0 +1,70 @@
+package mutants
+
+// ofWorkloads are bugs that only the rarer uses of a lock show: a restart, an upgrade, a condition, a long queue.
+func ofWorkloads() []Mutant {
+	return []Mutant{
+		{
+			ID: "M20", Bug: "who comes back under its old name is taken for the one before, and has its hold",
+			Edits: []Edit{{
+				File: "wait.go", Old: "\tif m.p.share.apart {\n\t\tr.Mode, r.Limit",
+				New: "\tif isMutant(\"M20\") {\n\t\tr.Owner, r.Named = c.opts.ClientName, true\n\t}\n\tif m.p.share.apart {\n\t\tr.Mode, r.Limit",
+			}},
+			Checks: []Check{
+				{
+					Name: "TestWhoComesBackUnderItsName_DoesNotHaveItsOldHold", Where: Simulation,
+					Test: "^TestWhoComesBackUnderItsName_DoesNotHaveItsOldHold$", Says: "it came back and has the old hold",
+				},
+				tortured("K3", "redis", "kill", "15s"),
+			},
+		},
+		{
+			ID: "M21", Bug: "a signal for one wakes nobody",
+			Edits: []Edit{{
+				File: "redislock/scripts/cond_signal.lua", Old: "\twhile wake() and ARGV[2] == '1' do\n",
+				New: "\twhile ARGV[2] == '1' and wake() do\n",
+			}},
+			Checks: []Check{
+				{
+					Name: "TestScripts_OfConditions: without memory a signal arrives", Where: Redis,
+					Test: "^TestScripts_OfConditions_InStatesThatAreHardToReach$/^without_memory_a_signal_arrives$", Says: "who is woken: got <",
+				},
+				because("waited in vain", tortured("K11", "redis", "none", "20s")),
+			},
+		},
+		{
+			ID: "M22", Bug: "an upgrade does not wait for the other readers",
+			Edits: []Edit{{
+				File: "redislock/scripts/acquire.lua", Old: "local free = verdict == 'reenters' or fits(",
+				New: "local free = verdict == 'reenters' or verdict == 'upgrades' or fits(",
+			}},
+			Checks: []Check{
+				ruleOfTheScripts("queue", "12 an upgrade goes to the front, and keeps new readers out", "the upgrade: got granted"),
+				because("beside", tortured("K11", "redis", "none", "20s")),
+			},
+		},
+		{
+			ID: "M23", Bug: "who comes last is served first",
+			Edits: []Edit{
+				{For: Redis, File: "redislock/scripts/acquire.lua", Old: "\t\tenter(after, me)\n", New: "\t\tenter(first - 1, me)\n"},
+				{
+					For: Torture, File: "redislock/scripts/acquire_fast.lua",
+					Old: "\t\tcall('HSET', KEYS[1], 'q:' .. f[3], 'P1 ' .. ms + ttl .. ' ' .. now .. ' ' .. ARGV[1] .. ' ' .. ARGV[4],\n" +
+						"\t\t\t'w:' .. ARGV[1], f[3], 'z', f[3] + 1)\n",
+					New: "\t\tf[2] = string.format('%.0f', f[2] - 1)\n\t\tf[3] = f[2]\n" +
+						"\t\tcall('HSET', KEYS[1], 'q:' .. f[3], 'P1 ' .. ms + ttl .. ' ' .. now .. ' ' .. ARGV[1] .. ' ' .. ARGV[4],\n" +
+						"\t\t\t'w:' .. ARGV[1], f[3], 'a', f[3])\n",
+				},
+			},
+			Checks: []Check{
+				ruleOfTheScripts("queue", "12 a weight that does not fit waits, and nobody overtakes it", "pushed: got G c, G b"),
+				because("(came later|was not got)", tortured("K7", "redis", "none", "15s")),
+			},
+		},
+	}
+}
+
+// because wants a run's check to give that reason first.
+func because(says string, c Check) Check {
+	c.Says += ".*" + says
+	return c
+}

@@ -1,0 +1,58 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/torture/target"
+)
+
+// Config says what to do.
+type Config struct {
+	Target     *target.Target `json:"-"`
+	Engine     string         // the name of Target
+	Faults     []target.Fault
+	Processes  int
+	Goroutines int // of each
+	Names      int // of locks
+	Duration   time.Duration
+	Increments int // if not 0, it ends sooner, when so many updates were made behind the fence
+	Hold       time.Duration
+	Cancel     float64
+	Seed       uint64
+	Pairs      bool     // a client has a fault at the same time as something else
+	Long       bool     // instead: each goroutine holds a lock of its own for 20 leases, and the server is far away
+	Dir        string   `json:"-"`
+	Worker     []string `json:"-"` // the command that makes this program a worker
+}
+
+// OneByOne is how long it takes until each goroutine has held a lock once, one after the other.
+func (c *Config) OneByOne() time.Duration {
+	return c.Hold * time.Duration(c.Processes*c.Goroutines)
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Target == nil:
+		return errors.New("no engine was chosen")
+	case c.Processes < 1 || c.Goroutines < 1 || c.Names < 1:
+		return errors.New("a run needs at least one process, one goroutine and one name")
+	case c.Long && len(c.Faults) > 0 && !slices.Equal(c.Faults, []target.Fault{target.None}):
+		return errors.New("long holds are for runs without faults")
+	case c.Duration <= 0 && !c.Long:
+		return fmt.Errorf("the duration %v is not positive", c.Duration)
+	case len(c.Faults) == 0:
+		c.Faults = []target.Fault{target.None}
+	}
+	for _, f := range c.Faults {
+		if !slices.Contains(target.All(), f) {
+			return fmt.Errorf("there is no fault %q: choose from %v", f, target.All())
+		}
+		if !c.Target.Can(f) {
+			return fmt.Errorf("the fault %s cannot be done to %s: choose from %v", f, c.Target.Name, c.Target.Faults)
+		}
+	}
+	return nil
+}

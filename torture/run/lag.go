@@ -1,0 +1,30 @@
+package run
+
+import (
+	"context"
+
+	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/worker"
+)
+
+// watchLag has this process, which has the proxies, note when it was not run, as each client does, until end is called.
+func (r *run) watchLag(ctx context.Context) (end func() error, err error) {
+	log, err := history.Create(r.Dir, "coordinator")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { // ends with end
+		defer close(done)
+		worker.WatchLag(ctx, coordinator, log)
+	}()
+	return func() error {
+		cancel()
+		<-done
+		return log.Close()
+	}, nil
+}
+
+// coordinator is the number of this process, which is no client.
+const coordinator = -1

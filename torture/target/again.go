@@ -1,0 +1,28 @@
+package target
+
+import (
+	"strings"
+	"time"
+)
+
+// Again is for how long, at most, a lock whose holder was killed stays free when its lease has run out, although others want it and
+// whoever of them was killed too.
+func (g *Target) Again() time.Duration {
+	claim := min(g.Lease, 2*time.Second) // one of the dead may be granted what it does not claim
+	switch {
+	case strings.HasPrefix(g.Name, "redis"):
+		return claim
+	case g.Name == "redlock":
+		return claim + time.Second // those who live may split the votes
+	}
+	return time.Second // sessions end some ticks late
+}
+
+// Behind is for how long, at most, a lock that was given back stays free although others want it, because some of them were killed: on
+// Redis the dead are passed over, elsewhere their sessions have to end.
+func (g *Target) Behind() time.Duration {
+	if strings.HasPrefix(g.Name, "redis") || g.Name == "redlock" {
+		return g.Again()
+	}
+	return g.Lease + g.Again()
+}

@@ -1,0 +1,115 @@
+package target
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// diskSize is for how many megabytes a disk that can be full has room: etcd alone wants 64 of them for what it may write later.
+const diskSize = 192
+
+// fill leaves no room on the disk for a while, in which others, if not nil, write to it and are refused, again and again. A server that
+// ends because of that is started again when there is room, as an operator would; there is none if s is nil.
+func fill(disk *servers.Disk, s Reviver, others func(ctx context.Context)) Poke {
+	return func(ctx context.Context, _ *rand.Rand, lasts time.Duration) error {
+		err := disk.Fill()
+		full, cancel := context.WithTimeout(ctx, lasts)
+		defer cancel()
+		for full.Err() == nil {
+			if others != nil {
+				others(full)
+			}
+			wait(full, 100*time.Millisecond)
+		}
+		if err = errors.Join(err, disk.Free()); s != nil {
+			s.Revive()
+		}
+		return err
+	}
+}
+
+// runs does what it can of some SQL.
+func runs(driver, address string, statements ...string) func(ctx context.Context) {
+	return func(ctx context.Context) {
+		_ = onDatabase(driver, address, func(db *sql.DB) error {
+			for _, statement := range statements {
+				_, _ = db.ExecContext(ctx, statement) // that it fails is the point
+			}
+			return nil
+		})
+	}
+}
+
+// Reviver is a server that can be started again if it has ended.
+type Reviver interface{ Revive() }
+
+// fillMemory has a Redis refuse for a while whatever needs memory.
+func fillMemory(s *servers.RedisNode) Poke {
+	return func(ctx context.Context, _ *rand.Rand, lasts time.Duration) error {
+		set := func(bytes string) error {
+			_, err := s.Do(context.WithoutCancel(ctx), "CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", bytes)
+			return err
+		}
+		if err := set("1"); err != nil {
+			return err
+		}
+		wait(ctx, lasts)
+		return set("0")
+	}
+}
+
+// evict has a Redis take hardly more memory than it has just now, and throw away what its policy chooses for what others write.
+func evict(s *servers.RedisNode) Poke {
+	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+		rest := context.WithoutCancel(ctx)
+		policy := []string{"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl", "volatile-random"}[dice.IntN(6)]
+		info, err := s.Info(rest, "memory")
+		if err != nil {
+			return err
+		}
+		used, err := strconv.Atoi(info["used_memory"])
+		if err != nil {
+			return err
+		}
+		most := strconv.Itoa(used + 10*len(junk))
+		if _, err := s.Do(rest, "CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", most); err != nil {
+			return err
+		}
+		for i, end := 0, time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; i++ {
+			if _, err = s.Do(rest, "SET", "junk-"+strconv.Itoa(i), junk, "PX", "5000"); isRefusal(err) {
+				err = nil // there was nothing that the policy lets it throw away
+			} else if err != nil {
+				break
+			}
+			wait(ctx, 5*time.Millisecond)
+		}
+		_, healed := s.Do(rest, "CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction")
+		return errors.Join(err, healed)
+	}
+}
+
+// junk is what others write.
+var junk = strings.Repeat("x", 64<<10)
+
+func isRefusal(err error) bool {
+	var refusal servers.RedisError
+	return errors.As(err, &refusal)
+}
+
+// writeAhead has a PostgreSQL begin another file of its log, for which it needs room; without, it ends all its processes.
+func writeAhead(url string) func(ctx context.Context) {
+	return runs("pgx", url, "SELECT pg_switch_wal()")
+}
+
+// storeJunk has a MariaDB keep more and more.
+func storeJunk(dsn string) func(ctx context.Context) {
+	return runs("mysql", dsn, "CREATE TABLE IF NOT EXISTS junk (x LONGTEXT) ENGINE=InnoDB",
+		"INSERT INTO junk VALUES (REPEAT('x', 300000))", "INSERT INTO junk VALUES (REPEAT('x', 10000))")
+}

@@ -1,0 +1,95 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// nodeFaults kill and stop one of several servers.
+func nodeFaults[S Server](nodes []S) map[Fault]Poke {
+	return map[Fault]Poke{
+		NodeKill: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+			n := nodes[dice.IntN(len(nodes))]
+			n.Kill()
+			wait(ctx, lasts/2)
+			n.Restart()
+			return nil
+		},
+		NodeStop: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+			n := nodes[dice.IntN(len(nodes))]
+			n.Stop()
+			defer n.Cont()
+			wait(ctx, lasts)
+			return nil
+		},
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// members are the places of servers in a network, if they are in one.
+func members[S interface{ Member() *servers.Member }](nodes []S) (all []*servers.Member) {
+	for _, n := range nodes {
+		all = append(all, n.Member())
+	}
+	return all
+}
+
+// leaderAlone chooses who is cut off from the others: mostly the leader, and else anybody.
+func leaderAlone(nodes []*servers.Member, leader *servers.Member, dice *rand.Rand) (few, many []*servers.Member) {
+	alone := leader
+	if dice.IntN(4) == 0 {
+		alone = nodes[dice.IntN(len(nodes))]
+	}
+	return []*servers.Member{alone}, slices.DeleteFunc(slices.Clone(nodes), func(m *servers.Member) bool { return m == alone })
+}
+
+// settling is for how much longer than other faults the network is cut: what is cut off is missed after a second or three, and
+// then somebody else is elected.
+const settling = 3 * time.Second
+
+// cutOff cuts the network into the servers that choose returns first and those it returns then, with about half of the clients on either
+// side. It returns when the network has healed, and the servers with it.
+func (i *Instance) cutOff(choose func(dice *rand.Rand) (few, many []*servers.Member), healed func()) Poke {
+	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+		few, many := choose(dice)
+		clients := shuffled(i.Clients, dice)
+		half := len(clients) / 2
+		return i.split(ctx, settling+lasts, append(few, clients[:half]...), append(many, clients[half:]...), healed)
+	}
+}
+
+// blind keeps one or two of the clients from hearing two or three of the five nodes.
+func (i *Instance) blind(nodes []*servers.Member) Poke {
+	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+		clients, unheard := shuffled(i.Clients, dice), shuffled(nodes, dice)
+		return i.split(ctx, lasts, clients[:min(len(clients), 1+dice.IntN(2))], unheard[:2+dice.IntN(2)], func() {})
+	}
+}
+
+func (i *Instance) split(ctx context.Context, lasts time.Duration, few, many []*servers.Member, healed func()) (err error) {
+	err = i.Network.Split(few, many)
+	defer func() { err = errors.Join(err, i.Network.Heal()) }() // also if a server ends this goroutine
+	wait(ctx, lasts)
+	err = errors.Join(err, i.Network.Heal())
+	healed()
+	return err
+}
+
+func shuffled(all []*servers.Member, dice *rand.Rand) []*servers.Member {
+	all = slices.Clone(all)
+	dice.Shuffle(len(all), func(a, b int) { all[a], all[b] = all[b], all[a] })
+	return all
+}
