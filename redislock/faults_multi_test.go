@@ -32,7 +32,8 @@ func mustLockAll(t testing.TB, c *interlock.Client, names []string) *interlock.M
 	return l
 }
 
-// TestMulti_OfEightLocks_IsOneRequest, and eight, sent side by side, give them back.
+// TestMulti_OfEightLocks_IsOneRequest. They are given back side by side, by one request each at most: those that come together
+// share one, but in a Cluster.
 func TestMulti_OfEightLocks_IsOneRequest(t *testing.T) {
 	if drivertest.Apart(t) {
 		return
@@ -40,14 +41,15 @@ func TestMulti_OfEightLocks_IsOneRequest(t *testing.T) {
 	alone, cluster := servers.RedisServer(t, nil), servers.RedisCluster(t, 3, 0, nil)
 	letters := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for name, row := range map[string]struct {
-		url     string
-		nodes   []*servers.RedisNode
-		names   []string
-		scripts int
+		url       string
+		nodes     []*servers.RedisNode
+		names     []string
+		take      int
+		giveLeast int
 	}{
-		"OnOneServer":               {redisURL("redis", alone.Addr()), []*servers.RedisNode{alone}, letters, 1},
-		"OnACluster_WithAHashTag":   {clusterURL(cluster), cluster.Nodes(), eight(), 1},
-		"OnACluster_InSeveralSlots": {clusterURL(cluster), cluster.Nodes(), letters, 8},
+		"OnOneServer":               {redisURL("redis", alone.Addr()), []*servers.RedisNode{alone}, letters, 1, 1},
+		"OnACluster_WithAHashTag":   {clusterURL(cluster), cluster.Nodes(), eight(), 1, 8},
+		"OnACluster_InSeveralSlots": {clusterURL(cluster), cluster.Nodes(), letters, 8, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := openLocks(t, row.url, nil)
@@ -67,8 +69,8 @@ func TestMulti_OfEightLocks_IsOneRequest(t *testing.T) {
 				}
 				gave = count() - before - took
 			}
-			if took != row.scripts || gave != len(row.names) {
-				t.Errorf("%d scripts took %d locks and %d gave them back, want %d and %d", took, len(row.names), gave, row.scripts, len(row.names))
+			if took != row.take || gave < row.giveLeast || gave > 8 {
+				t.Errorf("%d scripts took 8 locks and %d gave them back, want %d, and %d to 8", took, gave, row.take, row.giveLeast)
 			}
 		})
 	}

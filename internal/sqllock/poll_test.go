@@ -150,6 +150,46 @@ func TestAcquire_OnAServerThatLetsPeopleWait_OpensNoSecondConnection(t *testing.
 	})
 }
 
+// The network is well again when the second comes, and only an attempt from before does not know.
+func TestAcquire_WhileAConnectionIsOpenedInVain_HasAnAttemptOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newEmpty(t)
+		s.free.Store(true)
+		s.dials = func(context.Context) error {
+			if s.dialled.Load() > 1 {
+				return nil
+			}
+			time.Sleep(Suspicion) // virtual
+			return context.DeadlineExceeded
+		}
+		first := s.beginFor("x")
+		time.Sleep(Suspicion / 2) // virtual
+		second := s.beginFor("y")
+		if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the first, for whom the attempt was made: %v", err)
+		}
+		if err := <-second; err != nil || s.dialled.Load() != 2 {
+			t.Errorf("the second: %v after %d attempts to open a connection", err, s.dialled.Load())
+		}
+	})
+}
+
+func TestAcquire_WhileAConnectionIsOpened_OnACoreThatCloses_IsErrClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newEmpty(t)
+		s.dials = func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		got := s.begin()
+		synctest.Wait()
+		_ = s.core.Close() // it never fails
+		if err := <-got; !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // busy is a server whose locks are held, with a core that asks it. Nothing of it is on a network.
 type busy struct {
 	Dialect // what is not asked for here

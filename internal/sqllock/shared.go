@@ -145,33 +145,51 @@ func (d *Core) leastLoaded(p *place) (best *Conn, least, sound int) {
 	return best, least, sound
 }
 
+// growShared opens a shared connection for those who want one. When it cannot be opened, that is the answer to those alone who
+// asked before the attempt began: what stood in its way may have been gone before the others came.
+func (d *Core) growShared() {
+	for {
+		asked := d.takeWanting()
+		c, err := d.dialShared()
+		d.mu.Lock()
+		if err == nil {
+			d.shared = append(d.shared, c)
+			asked, d.wanting = append(asked, d.wanting...), nil
+		}
+		d.dialing = err != nil && len(d.wanting) > 0
+		again := d.dialing
+		d.mu.Unlock()
+		for _, j := range asked {
+			if err == nil {
+				c.Submit(j)
+			} else {
+				j.Dead(fmt.Errorf("opening a connection: %w", err))
+			}
+		}
+		if !again {
+			return
+		}
+	}
+}
+
+func (d *Core) takeWanting() []Job {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	wanting := d.wanting
+	d.wanting = nil
+	return wanting
+}
+
 // dialShared opens a connection. One that is cut off while it is opened is opened again, once: nothing was asked of it, and those
 // who wait for it would have to be told that the outcome is not known. A server that lets people wait is not asked twice.
 func (d *Core) dialShared() (*Conn, error) {
 	begun := d.Clock()
 	c, err := d.dialect.Dial(d.base, false)
-	if err == nil || d.base.Err() != nil || d.dialect.IsForGood(err) || d.Clock()-begun >= Suspicion {
-		return c, err
+	if err != nil && d.base.Err() == nil && !d.dialect.IsForGood(err) && d.Clock()-begun < Suspicion {
+		c, err = d.dialect.Dial(d.base, false)
 	}
-	return d.dialect.Dial(d.base, false)
-}
-
-// growShared opens a shared connection.
-func (d *Core) growShared() {
-	c, err := d.dialShared()
-	d.mu.Lock()
-	d.dialing = false
-	if err == nil {
-		d.shared = append(d.shared, c)
+	if err != nil && d.base.Err() != nil {
+		return nil, driver.ErrClosed
 	}
-	wanting := d.wanting
-	d.wanting = nil
-	d.mu.Unlock()
-	for _, j := range wanting {
-		if err == nil {
-			c.Submit(j)
-		} else {
-			j.Dead(fmt.Errorf("opening a connection: %w", err))
-		}
-	}
+	return c, err
 }
