@@ -50,7 +50,7 @@ func runT2(ctx context.Context, args []string) error {
 		c.Processes, c.Goroutines, c.Names, c.Duration, c.Cancel, c.Seed = 4, 2, 3, *each, 0.05, *seed
 	}
 	cells, broken := fillT2(ctx, cells, *beside, *increments, *seed)
-	how := fmt.Sprintf("-each %v -seed %d", *each, *seed)
+	how := fmt.Sprintf("-each %v -seed %d -beside %d", *each, *seed, *beside)
 	if *increments > 0 {
 		how += fmt.Sprintf(" -increments %d", *increments)
 	}
