@@ -208,6 +208,26 @@ func TestHerds_OfWhichTheLargestNeedsMoreForEach_DoNotGrowLinearly(t *testing.T)
 	}
 }
 
+// A thousand sessions may cost the server more than ten times what a hundred cost: what they cost without a lock is its own.
+func TestHerds_OfSeparateClients_AreJudgedAgainstSessionsThatDoNotLock(t *testing.T) {
+	v := rivals()[2]
+	herd := func(n int, own, floor float64) *measured {
+		m := &measured{scenario: v.herd(n, false), results: map[string][]workload.Result{}}
+		m.results[v.own()] = []workload.Result{{Herd: &workload.HerdResult{Total: own}}}
+		m.results[v.herds] = []workload.Result{{Herd: &workload.HerdResult{Total: floor}}}
+		return m
+	}
+	for _, row := range []struct {
+		own, floor float64
+		kept       string
+	}{{12e6, 10e6, "yes"}, {18e6, 15e6, "yes"}, {18e6, 10e6, "**no**"}} {
+		got := (&report{measured: []*measured{herd(100, 1e6, 1e6), herd(1000, row.own, row.floor)}}).herdWants()
+		if len(got) != 1 || got[0][3] != row.kept {
+			t.Errorf("ten times as many in %v times the time, without a lock in %v times: %q, want %q", row.own/1e6, row.floor/1e6, got, row.kept)
+		}
+	}
+}
+
 func TestParse_WriteOfEngines_KeepsItsRoundsElsewhere(t *testing.T) {
 	s, err := parse([]string{"-write", "-scenario", onEngines}, new(bytes.Buffer))
 	if err != nil || s.raw != engineBaseline {

@@ -20,7 +20,7 @@ type rival struct {
 	base    string   // of the demands
 	alone   float64  // what an uncontended acquisition with its release may cost, of the base's
 	handoff float64  // likewise a hand-off
-	herds   bool     // clients by the hundred are measured
+	herds   string   // clients by the hundred are measured, also against this, which has no lock in the server; "" if not
 	crowded bool     // so are processes that want one key
 	readers string   // that has a read/write lock; "" if none
 }
@@ -38,11 +38,11 @@ func rivals() []rival {
 		},
 		{
 			engine: engined.MySQL, product: "MariaDB", peers: []string{"get-lock", "get-lock-token"}, base: "get-lock-token",
-			alone: 1.15, handoff: 1.15, herds: true,
+			alone: 1.15, handoff: 1.15, herds: "tokens-in-turn-my",
 		},
 		{
 			engine: engined.Postgres, product: "PostgreSQL", peers: []string{"advisory", "advisory-token"}, base: "advisory-token",
-			alone: 1.15, handoff: 1.15, herds: true,
+			alone: 1.15, handoff: 1.15, herds: "tokens-in-turn-pg",
 		},
 		{
 			engine: engined.Redlock, product: "Redlock, five Redis", peers: []string{"redsync-five"}, base: "redsync-five",
@@ -76,7 +76,7 @@ func engineScenarios() []scenario {
 		if r.readers != "" {
 			all = append(all, r.reading())
 		}
-		if !r.herds {
+		if r.herds == "" {
 			continue
 		}
 		for _, shared := range []bool{false, true} {
@@ -165,6 +165,9 @@ func (r *rival) herd(n int, shared bool) scenario {
 		Kind: workload.Herd, Processes: herdIn, Goroutines: n / herdIn, Limit: 6 * herdLimit,
 		Stagger: herdStagger, Shared: shared,
 	})
+	if !shared {
+		s.peers = append(s.peers, r.herds)
+	}
 	s.most = engineRounds
 	s.wants = []want{{peer: r.own(), of: unserved, none: true, says: r.product + ": " + who + ", not served"}}
 	return s
@@ -186,7 +189,8 @@ func (r *report) herdWants() [][]string {
 	return rows
 }
 
-// growthOf is the row of the herds of an engine, or nil if there are not two of them.
+// growthOf is the row of the herds of an engine, or nil if there are not two of them. What as many sessions cost that do not
+// lock is not the lock's.
 func (r *report) growthOf(v *rival, shared bool) []string {
 	var first, last *measured
 	for _, m := range r.measured {
@@ -201,13 +205,17 @@ func (r *report) growthOf(v *rival, shared bool) []string {
 	if first == last {
 		return nil
 	}
-	who := "clients"
-	if shared {
-		who = "goroutines that share clients"
+	grows := func(peer string) float64 {
+		return last.median(peer, last.perWaiter) / first.median(peer, first.perWaiter)
 	}
-	q := last.median(v.own(), last.perWaiter) / first.median(v.own(), first.perWaiter)
+	who, q, of := "goroutines that share clients", grows(v.own()), ""
+	if !shared {
+		floor := grows(v.herds)
+		of = fmt.Sprintf(" (%s), against %s (%s)", times(q), v.herds, times(floor))
+		who, q = "clients", q/floor
+	}
 	return []string{
-		fmt.Sprintf("%s: time for each of %d waiting %s, of that for each of %d", v.product, last.waiters(), who, first.waiters()),
+		fmt.Sprintf("%s: time for each of %d waiting %s, of that for each of %d%s", v.product, last.waiters(), who, first.waiters(), of),
 		fmt.Sprintf("at most %.3g", growth), times(q), yes(q <= growth),
 	}
 }

@@ -18,7 +18,7 @@ func advisory() Spec {
 		Does: "by hand: pg_advisory_lock and pg_advisory_unlock through pgx, prepared, on a connection that each goroutine " +
 			"keeps; no token, and a connection that dies takes the lock with it unnoticed",
 		Engine: engined.Postgres,
-		Open:   func(ctx context.Context, at Place) (Peer, error) { return openAdvisory(ctx, at, false) },
+		Open:   func(ctx context.Context, at Place) (Peer, error) { return openAdvisory(ctx, at, doesLock) },
 	}
 }
 
@@ -29,7 +29,18 @@ func advisoryToken() Spec {
 		Does: "the same, and after pg_advisory_lock one INSERT ... ON CONFLICT DO UPDATE ... RETURNING, committed by itself, " +
 			"that writes greatest(previous + 1, the server's clock in µs) into a row",
 		Engine: engined.Postgres,
-		Open:   func(ctx context.Context, at Place) (Peer, error) { return openAdvisory(ctx, at, true) },
+		Open:   func(ctx context.Context, at Place) (Peer, error) { return openAdvisory(ctx, at, doesLock|doesMint) },
+	}
+}
+
+// pgTurns is the floor of very many sessions.
+func pgTurns() Spec {
+	return Spec{
+		Name: "tokens-in-turn-pg",
+		Does: "no lock in PostgreSQL: that INSERT alone, on a connection that each goroutine keeps, whose turn comes by a file " +
+			"and a pipe, first come, first served: what the sessions cost the server whoever orders them",
+		Engine: engined.Postgres, Outside: true,
+		Open: func(ctx context.Context, at Place) (Peer, error) { return openAdvisory(ctx, at, doesMint) },
 	}
 }
 
@@ -46,16 +57,16 @@ const (
 
 // advisories are connections that are pinned.
 type advisories struct {
-	at     Place
-	tokens bool
+	at   Place
+	does parts
 
 	mu    sync.Mutex // guards conns
 	conns []*pgx.Conn
 }
 
-func openAdvisory(ctx context.Context, at Place, tokens bool) (Peer, error) {
-	a := &advisories{at: at, tokens: tokens}
-	if !tokens {
+func openAdvisory(ctx context.Context, at Place, does parts) (Peer, error) {
+	a := &advisories{at: at, does: does}
+	if does&doesMint == 0 {
 		return a, nil
 	}
 	c, err := pgx.Connect(ctx, engined.PostgresURL(at.Server))
@@ -83,7 +94,7 @@ func (a *advisories) WorkerOn(name string) (Worker, error) {
 	a.conns = append(a.conns, c)
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(a.at.run() + name)) // it cannot fail
-	return &advisoryWorker{conn: c, key: int64(h.Sum64()), tokens: a.tokens}, nil
+	return &advisoryWorker{conn: c, key: int64(h.Sum64()), does: a.does, turn: turnsOf(a.at, name)}, nil
 }
 
 // Close closes the connections.
@@ -96,22 +107,34 @@ func (a *advisories) Close() error {
 }
 
 type advisoryWorker struct {
-	conn   *pgx.Conn
-	key    int64
-	tokens bool
-	token  int64
+	conn  *pgx.Conn
+	key   int64
+	does  parts
+	turn  turns // if it does not lock
+	token int64
 }
 
 // Lock waits in the server, and mints. The end of ctx breaks the connection.
 func (w *advisoryWorker) Lock(ctx context.Context) error {
-	if _, err := w.conn.Exec(ctx, "SELECT pg_advisory_lock($1)", w.key); err != nil || !w.tokens {
+	if err := w.wait(ctx); err != nil || w.does&doesMint == 0 {
 		return err
 	}
 	return w.conn.QueryRow(ctx, pgMint, w.key).Scan(&w.token)
 }
 
+func (w *advisoryWorker) wait(ctx context.Context) error {
+	if w.does&doesLock == 0 {
+		return w.turn.lock(ctx)
+	}
+	_, err := w.conn.Exec(ctx, "SELECT pg_advisory_lock($1)", w.key)
+	return err
+}
+
 // Unlock releases.
 func (w *advisoryWorker) Unlock(ctx context.Context) error {
+	if w.does&doesLock == 0 {
+		return w.turn.unlock()
+	}
 	var released bool
 	if err := w.conn.QueryRow(ctx, "SELECT pg_advisory_unlock($1)", w.key).Scan(&released); err != nil {
 		return err

@@ -17,7 +17,7 @@ func getLock() Spec {
 		Does: "by hand: GET_LOCK and RELEASE_LOCK through database/sql, on a connection that each goroutine keeps; no token, " +
 			"and a connection that dies takes the lock with it unnoticed",
 		Engine: engined.MySQL,
-		Open:   func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, false) },
+		Open:   func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, doesLock) },
 	}
 }
 
@@ -28,9 +28,28 @@ func getLockToken() Spec {
 		Does: "the same, and after GET_LOCK one INSERT ... ON DUPLICATE KEY UPDATE, committed by itself, that writes " +
 			"greatest(previous + 1, the server's clock in µs) into a row and returns it as LAST_INSERT_ID",
 		Engine: engined.MySQL,
-		Open:   func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, true) },
+		Open:   func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, doesLock|doesMint) },
 	}
 }
+
+// mysqlTurns is the floor of very many sessions.
+func mysqlTurns() Spec {
+	return Spec{
+		Name: "tokens-in-turn-my",
+		Does: "no lock in MariaDB: that INSERT alone, on a connection that each goroutine keeps, whose turn comes by a file " +
+			"and a pipe, first come, first served: what the sessions cost the server whoever orders them",
+		Engine: engined.MySQL, Outside: true,
+		Open: func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, doesMint) },
+	}
+}
+
+// parts are what is done for one acquisition. Without locks the turns decide.
+type parts int
+
+const (
+	doesLock parts = 1 << iota
+	doesMint
+)
 
 const (
 	mysqlTable = "CREATE TABLE IF NOT EXISTS bench_tokens " +
@@ -46,23 +65,23 @@ const (
 
 // sqlLocks are connections that are pinned.
 type sqlLocks struct {
-	db     *sql.DB
-	space  string
-	tokens bool
-	conns  []*sql.Conn
+	db    *sql.DB
+	at    Place
+	does  parts
+	conns []*sql.Conn
 }
 
-func openSQLLocks(ctx context.Context, at Place, tokens bool) (Peer, error) {
+func openSQLLocks(ctx context.Context, at Place, does parts) (Peer, error) {
 	db, err := sql.Open("mysql", engined.MySQLDSN(at.Server))
 	if err != nil {
 		return nil, err
 	}
-	if tokens {
+	if does&doesMint != 0 {
 		if _, err := db.ExecContext(ctx, mysqlTable); err != nil {
 			return nil, errors.Join(err, db.Close())
 		}
 	}
-	return &sqlLocks{db: db, space: at.run(), tokens: tokens}, nil
+	return &sqlLocks{db: db, at: at, does: does}, nil
 }
 
 // Worker returns a worker with a connection of its own.
@@ -75,7 +94,7 @@ func (s *sqlLocks) WorkerOn(name string) (Worker, error) {
 		return nil, err
 	}
 	s.conns = append(s.conns, c)
-	return &sqlWorker{conn: c, name: s.space + name, tokens: s.tokens}, nil
+	return &sqlWorker{conn: c, name: s.at.run() + name, does: s.does, turn: turnsOf(s.at, name)}, nil
 }
 
 // Close closes the connections.
@@ -88,15 +107,16 @@ func (s *sqlLocks) Close() error {
 }
 
 type sqlWorker struct {
-	conn   *sql.Conn
-	name   string
-	tokens bool
-	token  int64
+	conn  *sql.Conn
+	name  string
+	does  parts
+	turn  turns // if it does not lock
+	token int64
 }
 
 // Lock waits in the server, and mints. The end of ctx breaks the connection.
 func (w *sqlWorker) Lock(ctx context.Context) error {
-	if err := w.one(ctx, "SELECT GET_LOCK(?, ?)", w.name, longWait); err != nil || !w.tokens {
+	if err := w.wait(ctx); err != nil || w.does&doesMint == 0 {
 		return err
 	}
 	result, err := w.conn.ExecContext(ctx, mysqlMint, w.name)
@@ -107,8 +127,18 @@ func (w *sqlWorker) Lock(ctx context.Context) error {
 	return err
 }
 
+func (w *sqlWorker) wait(ctx context.Context) error {
+	if w.does&doesLock == 0 {
+		return w.turn.lock(ctx)
+	}
+	return w.one(ctx, "SELECT GET_LOCK(?, ?)", w.name, longWait)
+}
+
 // Unlock releases.
 func (w *sqlWorker) Unlock(ctx context.Context) error {
+	if w.does&doesLock == 0 {
+		return w.turn.unlock()
+	}
 	return w.one(ctx, "SELECT RELEASE_LOCK(?)", w.name)
 }
 

@@ -75,6 +75,8 @@ type Spec struct {
 	Redis bool
 	// Engine is that of package engined, other than Redis, whose server it needs; "" if there is none.
 	Engine string
+	// Outside says that its workers wait elsewhere, so that the server sees nobody wait.
+	Outside bool
 	// Sends are the commands, in lower case, that its clients send although scripts might run them, and that its own scripts
 	// do not run. The counts need to know them; see redisd.Meter.
 	Sends []string
@@ -96,8 +98,8 @@ func All() []Spec {
 		redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(), blpopPermits(),
 		interlockOn(engined.ZK), zkLock(),
 		interlockOn(engined.Etcd), etcdMutex(), interlockRWOnEtcd(), etcdRWMutex(),
-		interlockOn(engined.MySQL), getLock(), getLockToken(),
-		interlockOn(engined.Postgres), advisory(), advisoryToken(),
+		interlockOn(engined.MySQL), getLock(), getLockToken(), mysqlTurns(),
+		interlockOn(engined.Postgres), advisory(), advisoryToken(), pgTurns(),
 		interlockOn(engined.Redlock), redsyncFive(),
 	}
 }

@@ -168,6 +168,9 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 // allCome waits until the server says that all of them wait, if it tells. Of clients that are shared, whose goroutines do not
 // all wait in the server, it waits until no more have come for a while.
 func allCome(ctx context.Context, spec *peer.Spec, j *Job) (err error) {
+	if spec.Outside {
+		return nil
+	}
 	q, err := engined.OpenQueue(ctx, spec.Engine, j.Server)
 	if errors.Is(err, engined.ErrNoQueue) {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strconv"
 	"sync/atomic"
@@ -127,10 +128,17 @@ func (k *keepers) drop(ctx context.Context) {
 	})
 }
 
-// withStacks is footprint with the memory of goroutines: some libraries keep one or more for each hold.
+// withStacks is footprint with the memory of goroutines: some libraries keep one or more for each hold. It is the least of some
+// looks: what is made for a renewal that is under way is not what a hold costs.
 func withStacks() (bytes, goroutines float64) {
-	bytes, goroutines = footprint()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return bytes + float64(m.StackInuse), goroutines
+	const looks, pause = 5, 100 * time.Millisecond
+	bytes = math.Inf(1)
+	for range looks {
+		time.Sleep(pause)
+		heap, n := footprint()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		bytes, goroutines = min(bytes, heap+float64(m.StackInuse)), n
+	}
+	return bytes, goroutines
 }
