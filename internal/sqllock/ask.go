@@ -2,15 +2,16 @@ package sqllock
 
 import "errors"
 
-// mostAsks is how often a request goes on to another connection because the one before had ended without being asked.
-const mostAsks = 3
+// moreAsks is how often a request goes on to another connection because the one before had ended without being asked, beside once for
+// each shared connection: all may have, as after the sleep of a machine.
+const moreAsks = 3
 
 // startAsking tries for the lock over a shared connection. The caller of route has made e the asker.
-func (e *Entry) startAsking() { e.ask(mostAsks) }
+func (e *Entry) startAsking() { e.ask(e.d.config.Shared + moreAsks) }
 
 func (e *Entry) ask(left int) {
 	e.d.onSharedBeside(e, Job{
-		Run: e.try,
+		Run: func(c *Conn) { e.try(c, left) },
 		Dead: func(err error) {
 			if errors.Is(err, ErrLost) && left > 1 {
 				e.ask(left - 1)
@@ -21,18 +22,19 @@ func (e *Entry) ask(left int) {
 	})
 }
 
-// try is the first question to the server, in the goroutine of a connection.
-func (e *Entry) try(c *Conn) {
+// try is the first question to the server, in the goroutine of a connection. So many are left, with this one.
+func (e *Entry) try(c *Conn, left int) {
 	if !e.begins(c) {
 		return
 	}
 	a, err := c.session.Try(e)
 	switch {
-	case c.broken != nil && errors.Is(err, ErrUnasked):
+	case c.broken != nil && errors.Is(err, ErrUnasked) && left > 1:
 		e.d.mu.Lock()
 		e.leaves()
+		e.d.retire(c) // before it is asked once more
 		e.d.mu.Unlock()
-		e.startAsking()
+		e.ask(left - 1)
 	case c.broken != nil: // died settles it
 	case err != nil:
 		e.fail(err)

@@ -11,8 +11,8 @@ var (
 	// ErrLost says that a connection is no more.
 	ErrLost = errors.New("the connection to the server was lost")
 
-	// ErrUnasked says that the server had ended the session before it got the question.
-	ErrUnasked = errors.New("the server had ended the session before")
+	// ErrUnasked says that the session had ended before the server got the question.
+	ErrUnasked = errors.New("the session had ended before")
 
 	// ErrSetUp is the refusal of a server that is not set up for locks.
 	ErrSetUp = errors.New("the server is not set up for locks")

@@ -190,13 +190,33 @@ func TestAcquire_WhileAConnectionIsOpened_OnACoreThatCloses_IsErrClosed(t *testi
 	})
 }
 
+// A session that is cut off unnoticed has not been asked, and another is asked instead, but not for ever.
+func TestAcquire_OverSessionsThatWereCutOff_AsksOthers_AFewTimes(t *testing.T) {
+	const most = 1 + moreAsks // with one shared connection
+	for _, row := range []struct {
+		cuts, asks int32
+		err        error
+	}{{0, 1, nil}, {most - 1, most, nil}, {1000, most, driver.ErrUnavailable}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newEmpty(t)
+			s.free.Store(true)
+			s.dials = func(context.Context) error { return nil }
+			s.cuts = row.cuts
+			if err := <-s.begin(); !errors.Is(err, row.err) || s.tries.Load() != row.asks {
+				t.Errorf("with %d sessions that are cut off: %v after %d of them were asked, want %v after %d", row.cuts, err, s.tries.Load(), row.err, row.asks)
+			}
+		})
+	}
+}
+
 // busy is a server whose locks are held, with a core that asks it. Nothing of it is on a network.
 type busy struct {
 	Dialect // what is not asked for here
 	Session
 	t     *testing.T
 	core  *Core
-	dials func(ctx context.Context) error // what becomes of an attempt to open a connection that waits
+	dials func(ctx context.Context) error // what becomes of an attempt to open a connection
+	cuts  int32                           // so many sessions are cut off before their first question arrives
 
 	free                   atomic.Bool
 	tries, dialled, waited atomic.Int32
@@ -252,6 +272,7 @@ func (s *busy) Ping()                             {}
 func (s *busy) Close()                            {}
 func (s *busy) LookBeside(e *Entry, _ *Conn) bool { return false }
 func (s *busy) Interrupt(*Conn) error             { return nil }
+func (s *busy) Bury(*Conn) bool                   { return true }
 func (s *busy) Dial(ctx context.Context, waits bool) (*Conn, error) {
 	s.dialled.Add(1)
 	if err := s.dials(ctx); err != nil {
@@ -260,8 +281,11 @@ func (s *busy) Dial(ctx context.Context, waits bool) (*Conn, error) {
 	return s.open(waits)
 }
 
-func (s *busy) Try(*Entry) (Answer, error) {
-	s.tries.Add(1)
+func (s *busy) Try(e *Entry) (Answer, error) {
+	if s.tries.Add(1) <= s.cuts {
+		e.c.Break(io.EOF)
+		return Answer{}, ErrUnasked
+	}
 	return Answer{Granted: s.free.Load(), Token: 1, Tokens: 1}, nil
 }
 

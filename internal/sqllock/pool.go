@@ -151,12 +151,16 @@ func (d *Core) toPool(c *Conn) {
 // leave takes a connection that has ended out of the lists. The caller holds Core.mu.
 func (d *Core) leave(c *Conn) {
 	delete(d.all, c)
-	same := func(other *Conn) bool { return other == c }
 	if !c.waits {
-		d.shared = slices.DeleteFunc(d.shared, same)
+		d.retire(c)
 		return
 	}
-	d.pool.idle = slices.DeleteFunc(d.pool.idle, same)
+	d.pool.idle = slices.DeleteFunc(d.pool.idle, func(other *Conn) bool { return other == c })
 	d.pool.count--
 	d.pool.signal()
+}
+
+// retire takes a connection that is about to end out of those that are shared. The caller holds Core.mu.
+func (d *Core) retire(c *Conn) {
+	d.shared = slices.DeleteFunc(d.shared, func(other *Conn) bool { return other == c })
 }
