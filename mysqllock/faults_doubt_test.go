@@ -2,13 +2,16 @@ package mysqllock
 
 import (
 	"context"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/internal/sqllock"
@@ -69,6 +72,66 @@ func TestBrokenConnection_ItsSessionIsEndedInTheServer(t *testing.T) {
 		t.Errorf("it took %v until the lock was free", took)
 	}
 	p.Pass()
+}
+
+// asked tells when somebody waits for its end.
+type asked struct {
+	context.Context
+	waits chan struct{}
+	once  sync.Once
+}
+
+func (a *asked) Done() <-chan struct{} {
+	a.once.Do(func() { close(a.waits) })
+	return a.Context.Done()
+}
+
+// A connection that was cut off while nobody looked has not been asked, and another is asked instead.
+func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
+	n := sharedServer(t)
+	p := servers.NewProxy(t, n.Addr())
+	d := open(context.Background(), t, p.Addr(), Options{Shared: 1})
+	defer d.Close()
+	busy, goOn := make(chan struct{}), make(chan struct{})
+	d.core.OnShared(sqllock.Job{Run: func(*sqllock.Conn) { close(busy); <-goOn }, Dead: func(err error) { t.Error(err) }})
+	receive(t, "the session to have something to do", busy)
+	ctx := &asked{Context: patient(t), waits: make(chan struct{})}
+	got := make(chan error, 1)
+	go func() { // ends with ctx
+		_, err := d.Acquire(ctx, &driver.Request{Key: mutex("cut off"), ID: "cut off 1", Tokens: 1})
+		got <- err
+	}()
+	receive(t, "the acquire to stand behind that", ctx.waits)
+	p.Reset()
+	close(goOn)
+	if err := receive(t, "the acquire to return", got); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Release(patient(t), &driver.Release{Key: mutex("cut off"), ID: "cut off 1"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was not written has not been asked; of anything else nobody knows.
+func TestUnasked_IsWhatDidNotLeaveThisProcess(t *testing.T) {
+	fresh, used := new(speaker), new(speaker)
+	used.stmts[stmtTry] = struct{ sqldriver.Stmt }{}
+	for _, row := range []struct {
+		s       *speaker
+		err     error
+		unasked bool
+	}{
+		{fresh, nil, false},
+		{used, nil, false},
+		{fresh, mysql.ErrInvalidConn, true},
+		{used, sqldriver.ErrBadConn, true},
+		{used, mysql.ErrInvalidConn, false},
+	} {
+		err := row.s.unasked(row.err)
+		if errors.Is(err, sqllock.ErrUnasked) != row.unasked || !errors.Is(err, row.err) {
+			t.Errorf("%v of a session that has prepared its try, %v, becomes %v", row.err, row.s == used, err)
+		}
+	}
 }
 
 // Trust counts from before the statement was sent, also after a wait, whenever its answer has come.

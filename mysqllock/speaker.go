@@ -2,6 +2,8 @@ package mysqllock
 
 import (
 	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
@@ -84,6 +86,9 @@ func (s *speaker) take(e *sqllock.Entry, st statement) (a sqllock.Answer, err er
 			return mintedFor(&e.Request, value), nil
 		}
 		if err == nil || s.c.Broken() != nil {
+			if st == stmtTry {
+				err = s.unasked(err)
+			}
 			return a, err
 		}
 		if st == stmtTry {
@@ -97,6 +102,15 @@ func (s *speaker) take(e *sqllock.Entry, st statement) (a sqllock.Answer, err er
 		}
 	}
 	return a, err
+}
+
+// unasked marks the error that has ended a session which the try did not reach: it was not even prepared, or nothing of it was
+// written.
+func (s *speaker) unasked(err error) error {
+	if err != nil && (s.stmts[stmtTry] == nil || errors.Is(err, sqldriver.ErrBadConn)) {
+		return fmt.Errorf("%w: %w", sqllock.ErrUnasked, err)
+	}
+	return err
 }
 
 // mintedFor reads what has come back with a token.
@@ -121,6 +135,8 @@ func (s *speaker) Wait(e *sqllock.Entry) (a sqllock.Answer, err error) {
 	switch {
 	case isPassing(err):
 		return a, nil
+	case errors.Is(err, sqldriver.ErrBadConn): // nothing was written
+		return a, fmt.Errorf("%w: %w", sqllock.ErrUnasked, err)
 	case err != nil || len(rows) != 1:
 		return a, err
 	}
