@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -173,6 +174,43 @@ func TestConnections_ThatAreReset_EndHoldsAtOnceAndFreeTheLock(t *testing.T) {
 	p.Reset()
 	isLost(t, l, 5*time.Second)
 	unlock(t, lock(t, b, "x"))
+}
+
+// asked tells when somebody waits for its end.
+type asked struct {
+	context.Context
+	waits chan struct{}
+	once  sync.Once
+}
+
+func (a *asked) Done() <-chan struct{} {
+	a.once.Do(func() { close(a.waits) })
+	return a.Context.Done()
+}
+
+// A connection that was cut off while nobody looked has not been asked, and another is asked instead.
+func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
+	n := sharedServer(t)
+	p := servers.NewProxy(t, n.Addr())
+	d := open(t.Context(), t, p.Addr(), Options{Table: ownTable(), Shared: 1})
+	defer func() { _ = d.Close() }()
+	busy, goOn := make(chan struct{}), make(chan struct{})
+	d.core.OnShared(sqllock.Job{Run: func(*sqllock.Conn) { close(busy); <-goOn }, Dead: func(err error) { t.Error(err) }})
+	<-busy
+	ctx := &asked{Context: t.Context(), waits: make(chan struct{})}
+	got := make(chan error, 1)
+	r := request("x", "1")
+	go func() { // ends with ctx
+		_, err := d.Acquire(ctx, r)
+		got <- err
+	}()
+	<-ctx.waits // it stands behind what the session does
+	p.Reset()
+	close(goOn)
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+	release(t, d, r)
 }
 
 // One connection of several goes mute. What needs another is not kept waiting for the timeout.

@@ -47,9 +47,9 @@ func grantParams(e *sqllock.Entry, num int64) [][]byte {
 // Try runs stmtTry. After an error, which the server may have raised when the lock was taken already, and when the number
 // belongs to another name, the lock is given back.
 func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
-	num := numberOf(e)
+	num, st := numberOf(e), inMode(e, stmtTry, stmtTryShared)
 	for range interruptions {
-		found, err := s.exec(inMode(e, stmtTry, stmtTryShared), grantParams(e, num)...)
+		found, err := s.exec(st, grantParams(e, num)...)
 		if err == nil && len(found) == 1 {
 			return s.read(e, num, found[0])
 		}
@@ -57,7 +57,7 @@ func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
 			err = errSwapped // it answers with one row
 		}
 		if s.c.Broken() != nil {
-			return a, unasked(err)
+			return a, s.unasked(st, err)
 		}
 		if failed := s.Leave(e); failed != nil {
 			s.c.Break(failed) // it may be held, and nobody would know
@@ -69,9 +69,10 @@ func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
 	return a, errInterrupted
 }
 
-// unasked marks the error of a statement that the session had ended before.
-func unasked(err error) error {
-	if stateOf(err) == stateIdle {
+// unasked marks the error that has ended a session which a statement did not reach: the server had ended it before, the statement was
+// not even prepared, or nothing of it was written.
+func (s *speaker) unasked(st statement, err error) error {
+	if !s.prepared[st] || stateOf(err) == stateIdle || pgconn.SafeToRetry(err) {
 		return fmt.Errorf("%w: %w", sqllock.ErrUnasked, err)
 	}
 	return err
@@ -137,7 +138,7 @@ func (s *speaker) Wait(e *sqllock.Entry) (a sqllock.Answer, err error) {
 	found, err := s.lock(e, numberOf(e))
 	switch {
 	case s.c.Broken() != nil:
-		return a, unasked(err)
+		return a, s.unasked(inMode(e, stmtLock, stmtLockShared), err)
 	case err == nil && len(found) == 1:
 		return grantOf(uint64(int64Of(found[0][0])), uint64(int64Of(found[0][1]))), nil
 	case err == nil:
