@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,6 +121,49 @@ func TestSession_FarFromTheServer_GoesOn(t *testing.T) {
 		}
 	}
 	p.Pass()
+}
+
+// asked tells when somebody waits for its end.
+type asked struct {
+	context.Context
+	waits chan struct{}
+	once  sync.Once
+}
+
+func (a *asked) Done() <-chan struct{} {
+	a.once.Do(func() { close(a.waits) })
+	return a.Context.Done()
+}
+
+// The servers answer again when the second comes, and only an attempt from before does not know.
+func TestSession_WhileOneIsMadeInVain_IsTriedAnew(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	d := s.opens(s.node.Addr()+"?request-timeout=3s", time.Minute)
+	d.mu.Lock()
+	first := d.current
+	d.mu.Unlock()
+	s.node.Stop()
+	defer s.node.Cont()
+	first.lose(errUnanswered)
+	ask := func() <-chan error {
+		ctx := &asked{Context: s.ctx(), waits: make(chan struct{})}
+		said := make(chan error, 1)
+		go func() { // ends with ctx
+			_, err := d.session(ctx)
+			said <- err
+		}()
+		<-ctx.waits
+		return said
+	}
+	one, other := ask(), ask()
+	if err := <-one; err == nil {
+		t.Error("a session was made although the server hangs")
+	}
+	s.node.Cont()
+	if err := <-other; err != nil {
+		t.Errorf("who came while it was made in vain: %v", err)
+	}
 }
 
 func TestPacemaker_WaitsForAnAnswerAsLongAsAnswersTake(t *testing.T) {

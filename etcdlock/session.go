@@ -39,16 +39,17 @@ func (s *session) confirm(sent time.Time) { s.confirmed.Store(int64(sent.Sub(s.d
 // end is when the servers may give away what the session holds.
 func (s *session) end() time.Time { return s.Confirmed().Add(s.timeout) }
 
-// session returns the driver's session, and makes one if there is none.
+// session returns the driver's session, and makes one if there is none. When that fails, it is the answer to those alone who asked
+// before it began: what stood in the way may have been gone before the others came.
 func (d *Driver) session(ctx context.Context) (*session, error) {
-	for {
-		s, making, err := d.currentSession()
+	for later := false; ; later = true {
+		s, making, begun, err := d.currentSession()
 		if s != nil || err != nil {
 			return s, err
 		}
 		select {
 		case <-making.done:
-			if making.err != nil {
+			if making.err != nil && (begun || later) {
 				return nil, d.failure(ctx, making.err)
 			}
 		case <-ctx.Done():
@@ -63,35 +64,37 @@ type making struct {
 	err  error // constant once done is closed
 }
 
-func (d *Driver) currentSession() (*session, *making, error) {
+// currentSession returns the session, or the making of the next one, and whether that has begun just now.
+func (d *Driver) currentSession() (s *session, m *making, begun bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, nil, driver.ErrClosed
+		return nil, nil, false, driver.ErrClosed
 	}
 	if s := d.current; s != nil && s.lost == nil && time.Now().Before(s.end()) {
-		return s, nil, nil
+		return s, nil, false, nil
 	}
-	if d.making == nil {
-		m := &making{done: make(chan struct{})}
-		d.making = m
-		d.spawn(func() { // ends with the request, which is bounded
-			s, err := d.makeSession()
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			if err == nil && d.closed {
-				err = driver.ErrClosed // its lease runs out
-			}
-			if err == nil {
-				d.current = s
-				d.spawn(func() { s.beat(d.life) })
-				d.spawn(func() { s.hear(d.life) })
-			}
-			m.err, d.making = err, nil
-			close(m.done)
-		})
+	if d.making != nil {
+		return nil, d.making, false, nil
 	}
-	return nil, d.making, nil
+	m = &making{done: make(chan struct{})}
+	d.making = m
+	d.spawn(func() { // ends with the request, which is bounded
+		s, err := d.makeSession()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if err == nil && d.closed {
+			err = driver.ErrClosed // its lease runs out
+		}
+		if err == nil {
+			d.current = s
+			d.spawn(func() { s.beat(d.life) })
+			d.spawn(func() { s.hear(d.life) })
+		}
+		m.err, d.making = err, nil
+		close(m.done)
+	})
+	return nil, m, true, nil
 }
 
 // makeSession asks for a lease, and attaches the key to it that tells of its end. If an answer gets lost, a lease is left
