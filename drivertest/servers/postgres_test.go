@@ -13,7 +13,7 @@ func TestPostgres_ServesHangsDiesAndComesBack(t *testing.T) {
 		defer cancel()
 		return postgresServes(ctx, n.Addr())
 	}
-	if err := serves(pollOnce); err != nil {
+	if err := serves(10 * time.Second); err != nil {
 		t.Fatalf("after its start: %v", err)
 	}
 	n.Stop()
@@ -29,7 +29,7 @@ func TestPostgres_ServesHangsDiesAndComesBack(t *testing.T) {
 		t.Error("it lives after it was killed")
 	}
 	n.Restart()
-	if err := serves(pollOnce); err != nil {
+	if err := serves(10 * time.Second); err != nil {
 		t.Errorf("after its restart: %v", err)
 	}
 }

@@ -27,6 +27,7 @@ func TestProxy_PassesAndCounts(t *testing.T) {
 	}
 	a.hear("EOF")
 	settle(t, p, 1)
+	p.Pass() // waits until the last step is counted
 	if n, m := p.Bytes(ToServer), p.Bytes(BothWays); n != 5 || m != 10 {
 		t.Errorf("%d bytes to the server, %d in all, want 5 and 10", n, m)
 	}
