@@ -181,7 +181,7 @@ func TestConfirmed_IsBeforeTheAnswer(t *testing.T) {
 func TestTokenThatCannotBeWritten_GivesTheLockBack(t *testing.T) {
 	n := sharedServer(t)
 	a := newAdmin(t, n)
-	d := open(context.Background(), t, n.Addr(), Options{Timeout: time.Second})
+	d := open(context.Background(), t, n.Addr(), Options{Timeout: short})
 	defer d.Close()
 	grantOf(t, d, "row", 1)
 	tx, err := a.db.BeginTx(context.Background(), nil)
@@ -212,7 +212,7 @@ func TestTokenThatCannotBeWritten_GivesTheLockBack(t *testing.T) {
 func TestStaleBreak_EndsNothing(t *testing.T) {
 	n := sharedServer(t)
 	a := newAdmin(t, n)
-	d := open(context.Background(), t, n.Addr(), Options{Timeout: time.Second})
+	d := open(context.Background(), t, n.Addr(), Options{})
 	defer d.Close()
 	old := grantOf(t, d, "stale", 1)
 	lost := make(chan driver.LostReason, 1)
@@ -238,7 +238,7 @@ func TestStaleBreak_EndsNothing(t *testing.T) {
 func TestSwappedSession_LosesItsHolds(t *testing.T) {
 	n := sharedServer(t)
 	a := newAdmin(t, n)
-	d := open(context.Background(), t, n.Addr(), Options{Timeout: time.Second, Shared: 1})
+	d := open(context.Background(), t, n.Addr(), Options{Timeout: short, Shared: 1})
 	defer d.Close()
 	lost := make(chan error, 1)
 	g, err := d.Acquire(patient(t), &driver.Request{

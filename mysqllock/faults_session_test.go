@@ -11,8 +11,12 @@ import (
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
-// short is the lease of tests that wait for its end.
-const short = time.Second
+// short is the lease of tests that wait for its end. It is longer than a loaded machine lets a process stand still, with the third
+// after which a sign of life is given.
+const short = 3 * time.Second
+
+// atOnce is how soon is told what is not found by a sign of life: of a lease of 30 s they are ten apart.
+const atOnce = 7 * time.Second
 
 // wantLost fails unless a loss comes for the reason.
 func wantLost(t *testing.T, watch *waits, l *interlock.Lease, reason interlock.LostReason) {
@@ -144,7 +148,7 @@ func partitioned(t *testing.T, cut func(p *servers.Proxy, n *servers.MariaDBNode
 	p := servers.NewProxy(t, n.Addr())
 	watch, in := newWaits(), newInside(t, t.Name())
 	c := openLocks(t, urlOf(p.Addr()), &interlock.Options{Lease: short, Observer: watch.observer()})
-	other := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: short})
+	other := openLocks(t, urlOf(n.Addr()), nil)
 	for range 2 {
 		l := mustLock(t, c, t.Name())
 		in.enter(l)
