@@ -122,7 +122,7 @@ func TestClose_WithWaitersAndHolds_LeavesNothing(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		if took := time.Since(begin); took > 3*time.Second {
+		if took := time.Since(begin); took > 10*time.Second { // it is little more than a second unless the machine stands still
 			t.Errorf("Close took %v", took)
 		}
 	}

@@ -38,7 +38,7 @@ func TestKill_OfTheHoldersConnection_IsToldAtOnceAndLeavesTheClientUsable(t *tes
 	begin := time.Now()
 	a.exec(fmt.Sprint("KILL ", a.holder("killed")))
 	wantLost(t, watch, l, "session")
-	if took := time.Since(begin); took > 2*time.Second { // of a lease of 30 s
+	if took := time.Since(begin); took > atOnce {
 		t.Errorf("it took %v until the holder knew", took)
 	}
 	next := mustLock(t, c, "killed")
@@ -210,7 +210,7 @@ func TestReset_EndsTheHoldAtOnce_AndIsToldAtOnce(t *testing.T) {
 		mustUnlock(t, mustLock(t, other, "reset"))
 	}
 	t.Logf("the worst took %v", worst)
-	if worst > time.Second { // of a lease of 30 s
+	if worst > atOnce {
 		t.Errorf("the holder was told %v after the reset", worst)
 	}
 }
@@ -223,11 +223,13 @@ func TestHungServer_EndsTheHoldersTrust(t *testing.T) {
 	other := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: short})
 	l := mustLock(t, c, "hung")
 	in.enter(l)
-	begin := time.Now()
+	over := make(chan time.Time, 1)
+	time.AfterFunc(short, func() { over <- time.Now() }) // is late as well if the machine stands still
 	stand(t, n)
 	receive(t, "the holder to be told", l.Lost())
-	if took := time.Since(begin); took > short+200*time.Millisecond {
-		t.Errorf("the holder was told after %v", took)
+	told := time.Now()
+	if late := told.Sub(receive(t, "the lease to be over", over)); late > 500*time.Millisecond {
+		t.Errorf("the holder was told %v after the end of its lease", late)
 	}
 	n.Cont()
 	for _, who := range []*interlock.Client{other, c} {
