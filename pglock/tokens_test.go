@@ -122,12 +122,12 @@ func TestRole_WithFewRights_CanLock(t *testing.T) {
 	ops.query("CREATE ROLE few LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO few", table)
 	config := configOf(t, n.Addr())
 	config.User = "few"
-	a, err := New(t.Context(), config, &Options{Table: table, Timeout: 2 * time.Second})
+	a, err := New(t.Context(), config, &Options{Table: table})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = a.Close() }()
-	b, err := New(t.Context(), config, &Options{Table: table, Timeout: 2 * time.Second})
+	b, err := New(t.Context(), config, &Options{Table: table})
 	if err != nil {
 		t.Fatal(err)
 	}
