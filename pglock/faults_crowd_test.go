@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -17,9 +18,14 @@ import (
 func TestLock_WhoseContextEnds_ReturnsAtOnceAndNothingStaysQueued(t *testing.T) {
 	n := sharedServer(t)
 	table := ownTable()
-	a, b := client(t, n.Addr(), "&table="+table, 30*time.Second), client(t, n.Addr(), "&table="+table, 30*time.Second)
+	a := client(t, n.Addr(), "&table="+table, calm)
+	told := make(chan struct{}, 100)
+	b := observed(t, n.Addr(), "&table="+table, calm, &interlock.Observer{
+		Waiting: func(context.Context, interlock.Event) { told <- struct{}{} },
+	})
 	ops := newAdmin(t, n)
 	l := lock(t, a, "x")
+	var times []time.Duration
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		got := make(chan error, 1)
@@ -30,21 +36,22 @@ func TestLock_WhoseContextEnds_ReturnsAtOnceAndNothingStaysQueued(t *testing.T) 
 		until(t, patience, func() error {
 			return want(ops.one("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = 'advisory' AND NOT l.granted", table), "1")
 		})
+		<-told
 		begin := time.Now()
 		cancel()
 		err := <-got
-		if took := time.Since(begin); took > 50*time.Millisecond {
-			t.Logf("a cancelled wait returned after %v", took) // the machine may be loaded
-			if took > time.Second {
-				t.Errorf("a cancelled wait returned after %v", took)
-			}
-		}
+		times = append(times, time.Since(begin))
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, interlock.ErrHeld) {
 			t.Fatalf("a cancelled wait says %v, want held and the context's error", err)
 		}
 		until(t, patience, func() error {
 			return want(ops.one("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = 'advisory' AND NOT l.granted", table), "0")
 		})
+	}
+	slices.Sort(times)
+	t.Logf("cancelled waits returned after: median %v, worst %v", times[len(times)/2], times[len(times)-1])
+	if times[len(times)/2] > 200*time.Millisecond { // the machine may stand still now and then
+		t.Errorf("half of the cancelled waits took longer than %v", times[len(times)/2])
 	}
 	// Each wait was cancelled, and not ended with its session. The next one may come before that of the last is free again.
 	if n, err := strconv.Atoi(ops.one("SELECT count(*) FROM %s_waits", table)); err != nil || n < 1 || n > 4 {
@@ -82,7 +89,7 @@ func TestClose_EndsWaitsAndLeavesNoSession(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > 10*time.Second { // it is little more than a second unless the machine stands still
 		t.Errorf("close took %v", took)
 	}
 	for range crowd {
@@ -208,9 +215,12 @@ func TestManyHeldLocks_NeedFewConnections(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if got := ops.one("SELECT count(DISTINCT pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"); got > fmt.Sprint(defaultShared) {
-		t.Errorf("%d locks are held by %s sessions, want %d at most", many, got, defaultShared)
-	}
+	until(t, patience, func() error { // sessions of the tests before may have been about to end
+		if got := ops.number("SELECT count(DISTINCT pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"); got > defaultShared {
+			return fmt.Errorf("%d locks are held by %d sessions, want %d at most", many, got, defaultShared)
+		}
+		return nil
+	})
 	for part := range 8 {
 		all.Go(func() {
 			for i := part; i < many; i += 8 {

@@ -93,7 +93,14 @@ func ownTable() string { return fmt.Sprintf("locks_%d", tables.Add(1)) }
 // client opens the library through a URL, with the session's timeout as its lease.
 func client(t testing.TB, addr, query string, lease time.Duration) *interlock.Client {
 	t.Helper()
-	c, err := interlock.Open(t.Context(), "postgres://postgres@"+addr+"/postgres?sslmode=disable"+query, &interlock.Options{Lease: lease, CloseTimeout: time.Second})
+	return observed(t, addr, query, lease, nil)
+}
+
+// observed is client with somebody who is told what happens.
+func observed(t testing.TB, addr, query string, lease time.Duration, o *interlock.Observer) *interlock.Client {
+	t.Helper()
+	c, err := interlock.Open(t.Context(), "postgres://postgres@"+addr+"/postgres?sslmode=disable"+query,
+		&interlock.Options{Lease: lease, CloseTimeout: time.Second, Observer: o})
 	if err != nil {
 		t.Fatal(err)
 	}
