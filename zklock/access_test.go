@@ -39,9 +39,7 @@ func TestUser_KeepsOthersOut(t *testing.T) {
 		{Root: root, User: "me", Password: "wrong"},
 		{Root: root, User: "you", Password: "secret"},
 	} {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		d, err := New(ctx, []string{n.Addr()}, o)
-		cancel()
+		d, err := New(bounded(t), []string{n.Addr()}, o)
 		if !errors.Is(err, zk.ErrNoAuth) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("user %q: %v, want that it has no rights", o.User, err)
 		}
@@ -61,14 +59,14 @@ func TestUser_IsShownAgainAfterAReconnection(t *testing.T) {
 	t.Parallel()
 	n, root := sharedServer(t), freshRoot()
 	p := servers.NewProxy(t, n.Addr())
-	d := open(t, []string{p.Addr()}, &Options{Root: root, User: "me", Password: "secret", Timeout: 500 * time.Millisecond})
+	d := open(t, []string{p.Addr()}, &Options{Root: root, User: "me", Password: "secret", Timeout: faultLease})
 	for _, long := range []bool{false, false, true} {
 		r := request("lock")
 		take(t, d, r)
 		give(t, d, r)
 		if long {
 			p.BlackHole(servers.BothWays)
-			<-time.After(time.Second)
+			<-time.After(faultLease * 3 / 2) // the session is over
 		}
 		p.Reset()
 		p.Pass()
@@ -126,7 +124,7 @@ func TestTLS_ByURL(t *testing.T) {
 		"zk://" + addr + root + "?tls=true":     "ca=",
 		"zk://" + n.Addr() + root + "?tls=true": "TLS",
 	} {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		_, err := driver.DefaultMux.Open(ctx, url, driver.Config{})
 		cancel()
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -225,7 +225,7 @@ func TestClose_WithWaiters(t *testing.T) {
 // Close does not wait for a server that hangs.
 func TestClose_WithAServerThatHangs(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
-	d, err := New(bounded(t), []string{n.Addr()}, &Options{Root: root, Timeout: time.Second})
+	d, err := New(bounded(t), []string{n.Addr()}, &Options{Root: root, Timeout: faultLease})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,12 +14,12 @@ import (
 func TestServerRestart_KeepsHoldsAndPlaces(t *testing.T) {
 	t.Parallel()
 	n, root := servers.ZooKeeperServer(t, nil), freshRoot()
-	c := openLocks(t, urlOf(root, n.Addr()), leased(30*time.Second))
+	c := openLocks(t, urlOf(root, n.Addr()), leased(time.Minute))
 	w := inside{t: t}
 	l := mustLock(t, c, "lock")
 	w.enter(l)
-	first := startLock(t, urlOf(root, n.Addr()), leased(30*time.Second), "lock")
-	second := startLock(t, urlOf(root, n.Addr()), leased(30*time.Second), "lock")
+	first := startLock(t, urlOf(root, n.Addr()), leased(time.Minute), "lock")
+	second := startLock(t, urlOf(root, n.Addr()), leased(time.Minute), "lock")
 	n.Restart()
 	if err := l.Err(); err != nil {
 		t.Fatalf("the hold was lost in a restart: %v", err)
@@ -38,7 +38,7 @@ func TestLeaderKilled_KeepsHoldsAndPlaces(t *testing.T) {
 	e, root := sharedEnsemble(t), freshRoot()
 	url := urlOf(root, e.Addrs()...)
 	w := inside{t: t}
-	o := leased(20 * time.Second)
+	o := leased(time.Minute)
 	l := mustLock(t, openLocks(t, url, o), "lock")
 	w.enter(l)
 	first := startLock(t, url, o, "lock")

@@ -73,9 +73,10 @@ func TestConfirmed_IsWhenTheLastAnsweredRequestWasSent(t *testing.T) {
 // The end of a session is told for each of its holds, and the next session is another.
 func TestSessionEnd_IsToldForEachHold(t *testing.T) {
 	t.Parallel()
-	n := sharedServer(t)
+	n, root := sharedServer(t), freshRoot()
+	a := newAdmin(t, n.Addr())
 	p := servers.NewProxy(t, n.Addr())
-	d := open(t, []string{p.Addr()}, &Options{Root: freshRoot(), Timeout: 300 * time.Millisecond})
+	d := open(t, []string{p.Addr()}, &Options{Root: root, Timeout: faultLease})
 	lost := make(chan driver.LostReason, 8)
 	var all []*driver.Request
 	for _, name := range []string{"a", "b", "c"} {
@@ -85,7 +86,7 @@ func TestSessionEnd_IsToldForEachHold(t *testing.T) {
 		all = append(all, r)
 	}
 	p.BlackHole(servers.BothWays)
-	<-time.After(time.Second)
+	soon(t, "the servers to end the session", func() bool { return len(a.nodes(root+"/sessions")) == 0 })
 	select {
 	case reason := <-lost:
 		t.Fatalf("nobody has said so, and the holds count as lost: %s", reason)
