@@ -54,7 +54,6 @@ type locking struct {
 type locked struct {
 	l   *interlock.Lease
 	err error
-	at  time.Time
 }
 
 // startLock locks in the background, and returns when the request is in the engine's queue.
@@ -76,7 +75,7 @@ func lockWith(t testing.TB, c *interlock.Client, name string) *locking {
 	ctx := bounded(t)
 	go func() { // ends with ctx
 		l, err := c.Lock(ctx, name)
-		w.done <- locked{l, err, time.Now()}
+		w.done <- locked{l, err}
 	}()
 	return w
 }
