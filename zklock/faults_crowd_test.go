@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -123,6 +124,7 @@ func TestCancel_AtAnyMoment_LeavesTheLockFreeAtOnce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
+	var free []time.Duration
 	for _, delay := range []time.Duration{0, 2 * time.Millisecond} {
 		p := servers.NewProxy(t, n.Addr())
 		p.Delay(servers.BothWays, delay)
@@ -157,20 +159,23 @@ func TestCancel_AtAnyMoment_LeavesTheLockFreeAtOnce(t *testing.T) {
 					t.Errorf("Unlock: %v", err)
 				}
 			}
-			soonFree(t, holds, name)
+			free = append(free, freeAfter(t, holds, name))
 			cancel()
 		}
 	}
+	slices.Sort(free)
+	if median := free[len(free)/2]; median > time.Second { // single ones are late when the machine stands still
+		t.Errorf("half of the locks were free only %v after a cancelled Lock had returned", median)
+	}
 	for i := range cancels {
 		path := root + "/mutex/lock-" + strconv.Itoa(i)
-		if names := a.nodes(path); len(names) > 0 {
-			t.Errorf("%s has %v", path, names)
-		}
+		soon(t, "nothing to be left of "+path, func() bool { return len(a.nodes(path)) == 0 })
 	}
 }
 
-// soonFree fails unless a lock is free soon after a Lock of it was cancelled.
-func soonFree(t testing.TB, c *interlock.Client, name string) {
+// freeAfter returns when a lock is free after a Lock of it was cancelled, and how long that has taken. It is less than the session,
+// which is not what frees it.
+func freeAfter(t testing.TB, c *interlock.Client, name string) time.Duration {
 	t.Helper()
 	begin := time.Now()
 	for {
@@ -178,9 +183,9 @@ func soonFree(t testing.TB, c *interlock.Client, name string) {
 		took := time.Since(begin)
 		if err == nil {
 			mustUnlock(t, l)
-			return
+			return took
 		}
-		if !errors.Is(err, interlock.ErrHeld) || took > time.Second {
+		if !errors.Is(err, interlock.ErrHeld) || took > patience {
 			t.Fatalf("%q is not free %v after a cancelled Lock had returned: %v", name, took, err)
 		}
 		<-time.After(200 * time.Microsecond)
@@ -200,12 +205,13 @@ func TestClose_WithWaiters(t *testing.T) {
 	own, foreign := lockWith(t, c, "one"), lockWith(t, c, "two")
 	soon(t, "the wait for another client", func() bool { return len(a.nodes(root+"/mutex/two")) == 2 })
 	behind := startLock(t, urlOf(root, n.Addr()), nil, "one")
-	begin := time.Now()
+	over := alarm(farewell)
 	if err := c.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if took := time.Since(begin); took > time.Second {
-		t.Errorf("Close took %v", took)
+	closed := time.Now()
+	if late := closed.Sub(<-over); late > farewell {
+		t.Errorf("Close took %v longer than the farewell may", late)
 	}
 	for _, w := range []*locking{own, foreign} {
 		if got := receive(t, "a wait to end with Close", w.done); !errors.Is(got.err, interlock.ErrClosed) {
@@ -216,9 +222,7 @@ func TestClose_WithWaiters(t *testing.T) {
 		t.Errorf("the lease says %v", err)
 	}
 	mustUnlock(t, behind.granted("who waited for the closed client").l)
-	if n := len(a.nodes(root + "/mutex/two")); n != 1 {
-		t.Errorf("%d nodes of a lock whose waiter has closed", n)
-	}
+	soon(t, "the node of the waiter that has closed to be gone", func() bool { return len(a.nodes(root+"/mutex/two")) == 1 })
 	mustUnlock(t, other)
 }
 
@@ -234,12 +238,13 @@ func TestClose_WithAServerThatHangs(t *testing.T) {
 	w := queue(t, d, request("lock"))
 	n.Stop()
 	defer n.Cont()
-	begin := time.Now()
+	over := alarm(farewell)
 	if err := d.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if took := time.Since(begin); took > farewell+500*time.Millisecond {
-		t.Errorf("Close took %v", took)
+	closed := time.Now()
+	if late := closed.Sub(<-over); late > farewell {
+		t.Errorf("Close took %v longer than the farewell may", late)
 	}
 	if got := receive(t, "the wait to end", w.done); !errors.Is(got.err, driver.ErrClosed) {
 		t.Errorf("a wait ended by Close says %v", got.err)

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -135,4 +136,31 @@ func gone(t testing.TB, l *interlock.Lease) time.Time {
 	t.Helper()
 	receive(t, "the loss to be told", l.Lost())
 	return time.Now()
+}
+
+// goesOn fails unless a client locks and unlocks in the end, although a server may be too slow at first, and a session too short.
+func goesOn(t testing.TB, c *interlock.Client, name string) {
+	t.Helper()
+	soon(t, "the client to go on", func() bool {
+		l, err := c.Lock(bounded(t), name)
+		if err != nil && !errors.Is(err, interlock.ErrUnavailable) {
+			t.Fatalf("Lock %q: %v", name, err)
+		}
+		return err == nil && l.Unlock(bounded(t)) == nil
+	})
+}
+
+// staysTrusted fails if a hold is lost although all is well, three times in a row: the machine may stand still.
+func staysTrusted(t *testing.T, lost func() error) {
+	t.Helper()
+	for range 2 {
+		err := lost()
+		if err == nil {
+			return
+		}
+		t.Logf("once more: %v", err)
+	}
+	if err := lost(); err != nil {
+		t.Error(err)
+	}
 }

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -22,9 +23,12 @@ func TestBlackHole_TheHolderIsToldBeforeAnotherGetsIn(t *testing.T) {
 	c := openLocks(t, urlOf(root, p.Addr()), leased(faultLease))
 	in := inside{t: t}
 	l := mustLock(t, c, "lock")
+	in.enter(l)
 	w := startLock(t, urlOf(root, n.Addr()), nil, "lock")
 	p.BlackHole(servers.BothWays)
-	told := gone(t, l)
+	next := w.granted("after the session of the holder has ended")
+	in.enter(next.l)
+	gone(t, l)
 	var lost *interlock.LostError
 	if !errors.As(l.Err(), &lost) || lost.Reason != interlock.LostReason("unconfirmed") {
 		t.Errorf("the lease says %v, want that no renewal was confirmed", l.Err())
@@ -40,29 +44,37 @@ func TestBlackHole_TheHolderIsToldBeforeAnotherGetsIn(t *testing.T) {
 // Signs of life keep a hold that nobody uses trusted, also of a short session.
 func TestIdleHold_StaysTrusted(t *testing.T) {
 	t.Parallel()
-	l := mustLock(t, openLocks(t, urlOf(freshRoot(), sharedServer(t).Addr()), leased(1500*time.Millisecond)), "lock")
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
-		if err := l.Err(); err != nil || time.Now().After(l.Deadline()) {
-			t.Fatalf("the lease ends although all is well: %v, deadline %v", err, time.Until(l.Deadline()))
+	staysTrusted(t, func() error {
+		c := openLocks(t, urlOf(freshRoot(), sharedServer(t).Addr()), leased(faultLease))
+		defer c.Close()
+		l := mustLock(t, c, "lock")
+		for end := time.Now().Add(2 * faultLease); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+			if err := l.Err(); err != nil || time.Now().After(l.Deadline()) {
+				return fmt.Errorf("the lease ends although all is well: %w, deadline %v", err, time.Until(l.Deadline()))
+			}
 		}
-	}
-	mustUnlock(t, l)
+		return l.Unlock(bounded(t))
+	})
 }
 
 // Signs of life follow each other more closely than their answers: far from the server each takes more than a third of the timeout.
 func TestIdleHold_FarFromTheServer_StaysTrusted(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
-	p := servers.NewProxy(t, sharedServer(t).Addr())
-	l := mustLock(t, openLocks(t, urlOf(freshRoot(), p.Addr()), leased(lease)), "lock")
-	p.Delay(servers.BothWays, lease*35/200)
-	select {
-	case <-l.Lost():
-		t.Fatalf("the lease ends although all is well: %v", l.Err())
-	case <-time.After(2 * lease):
-	}
-	p.Delay(servers.BothWays, 0)
-	mustUnlock(t, l)
+	const lease = 2 * faultLease
+	staysTrusted(t, func() error {
+		p := servers.NewProxy(t, sharedServer(t).Addr())
+		c := openLocks(t, urlOf(freshRoot(), p.Addr()), leased(lease))
+		defer c.Close()
+		l := mustLock(t, c, "lock")
+		p.Delay(servers.BothWays, lease*35/200)
+		defer p.Delay(servers.BothWays, 0)
+		select {
+		case <-l.Lost():
+			return fmt.Errorf("the lease ends although all is well: %w", l.Err())
+		case <-time.After(2 * lease):
+		}
+		return l.Unlock(bounded(t))
+	})
 }
 
 // A connection that breaks is not a session that ends: nothing is lost.
@@ -129,7 +141,8 @@ func TestManyExpiries_LeaveTheClientUsable(t *testing.T) {
 	t.Parallel()
 	n, root := sharedServer(t), freshRoot()
 	p := servers.NewProxy(t, n.Addr())
-	c := openLocks(t, urlOf(root, p.Addr()), leased(400*time.Millisecond))
+	a := newAdmin(t, n.Addr())
+	c := openLocks(t, urlOf(root, p.Addr()), leased(time.Second))
 	w := inside{t: t}
 	for range 3 {
 		l := mustLock(t, c, "lock")
@@ -139,12 +152,11 @@ func TestManyExpiries_LeaveTheClientUsable(t *testing.T) {
 		soon(t, "the servers to end the session", func() bool { return len(a.nodes(root+"/sessions")) == 0 })
 		p.Pass()
 	}
-	l := mustLock(t, c, "lock")
-	w.enter(l)
-	mustUnlock(t, l)
-	if w.entries != 4 {
-		t.Errorf("%d of 4 were inside", w.entries)
-	}
+	soon(t, "the client to be inside in the end", func() bool {
+		l, before := mustLock(t, c, "lock"), w.count()
+		w.enter(l)
+		return l.Unlock(bounded(t)) == nil && w.count() > before
+	})
 }
 
 // A server that hangs for longer than the lease frees what it cannot answer for, and so does the client.
@@ -157,9 +169,10 @@ func TestHungServer_LongerThanTheLease(t *testing.T) {
 	other := startLock(t, urlOf(root, n.Addr()), leased(faultLease), "lock")
 	n.Stop()
 	defer n.Cont()
-	stopped := time.Now()
-	if told := gone(t, l).Sub(stopped); told > faultLease {
-		t.Errorf("the holder was told after %v, want within the lease of %v", told, faultLease)
+	over := alarm(faultLease)
+	told := gone(t, l)
+	if late := told.Sub(<-over); late > 250*time.Millisecond {
+		t.Errorf("the holder was told %v after the end of its lease", late)
 	}
 	<-time.After(faultLease) // so that the servers see the end of all sessions when they go on
 	n.Cont()
@@ -178,12 +191,20 @@ func TestHungServer_LongerThanTheLease(t *testing.T) {
 func TestHungServer_CallsReturnWithTheirContext(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	c := openLocks(t, urlOf(root, n.Addr()), leased(20*time.Second))
-	held := mustLock(t, c, "held")
+	var held []*interlock.Lease
+	for i := range hungTries {
+		held = append(held, mustLock(t, c, fmt.Sprint("held ", i)))
+	}
+	free := []string{"one", "two"}
 	calls := map[string]func(ctx context.Context) error{
 		"Lock":    func(ctx context.Context) error { return errOf(c.Lock(ctx, "one")) },
 		"TryLock": func(ctx context.Context) error { return errOf(c.TryLock(ctx, "two")) },
-		"Unlock":  held.Unlock,
-		"Break":   func(ctx context.Context) error { return c.Break(ctx, "mutex", "three", 1) },
+		"Unlock": func(ctx context.Context) error {
+			l := held[0]
+			held, free = held[1:], append(free, l.Name())
+			return l.Unlock(ctx)
+		},
+		"Break": func(ctx context.Context) error { return c.Break(ctx, "mutex", "three", 1) },
 		"Locks": func(ctx context.Context) error {
 			for _, err := range c.Locks(ctx, "") {
 				return err
@@ -194,20 +215,10 @@ func TestHungServer_CallsReturnWithTheirContext(t *testing.T) {
 	n.Stop()
 	defer n.Cont()
 	for name, call := range calls {
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		begin := time.Now()
-		err := call(ctx)
-		took := time.Since(begin) - 100*time.Millisecond
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, interlock.ErrUnavailable) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if took > 50*time.Millisecond {
-			t.Errorf("%s returned %v after its context had ended", name, took)
-		}
+		promptly(t, name, call)
 	}
 	n.Cont()
-	for _, name := range []string{"one", "two", "held"} { // what became of the calls is settled in the background
+	for _, name := range free { // what became of the calls is settled in the background
 		soon(t, "the lock to be free", func() bool {
 			l, err := c.TryLock(bounded(t), name)
 			if err == nil {
@@ -216,6 +227,30 @@ func TestHungServer_CallsReturnWithTheirContext(t *testing.T) {
 			return err == nil
 		})
 	}
+}
+
+// hungTries is how often it is measured whether a call returns with its context until it does: the machine may be busy.
+const hungTries = 5
+
+// promptly fails unless call returns with its context at least once.
+func promptly(t *testing.T, what string, call func(ctx context.Context) error) {
+	t.Helper()
+	const limit = 100 * time.Millisecond
+	var late time.Duration
+	for range hungTries {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		begin := time.Now()
+		err := call(ctx)
+		late = time.Since(begin) - limit
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, interlock.ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if late <= 50*time.Millisecond {
+			return
+		}
+	}
+	t.Errorf("%s returned %v after its context had ended", what, late)
 }
 
 func errOf(_ *interlock.Lease, err error) error { return err }

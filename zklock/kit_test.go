@@ -162,6 +162,13 @@ func receive[T any](t testing.TB, what string, signal <-chan T) T {
 	}
 }
 
+// alarm tells when d is over. If the machine stands still it is late as well, so what has to come by then is measured against it.
+func alarm(d time.Duration) <-chan time.Time {
+	over := make(chan time.Time, 1)
+	time.AfterFunc(d, func() { over <- time.Now() })
+	return over
+}
+
 // soon waits until something is so.
 func soon(t testing.TB, what string, is func() bool) {
 	t.Helper()

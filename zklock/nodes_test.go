@@ -209,10 +209,9 @@ func TestCancelledWait_LeavesTheQueueWhenUndone(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := begin(ctx, d, request("lock"))
 	receive(t, "the wait to be queued", w.queued)
-	cancelled := time.Now()
 	cancel()
-	if got := receive(t, "the wait to end", w.done); !errors.Is(got.err, context.Canceled) || time.Since(cancelled) > time.Second {
-		t.Errorf("%v after %v", got.err, time.Since(cancelled))
+	if got := receive(t, "the wait to end", w.done); !errors.Is(got.err, context.Canceled) {
+		t.Errorf("a cancelled wait says %v", got.err)
 	}
 	if err := d.Release(bounded(t), &driver.Release{Key: w.r.Key, ID: w.r.ID, Undo: true}); err != nil {
 		t.Fatal(err)
