@@ -27,9 +27,16 @@ func TestChaos_OfConnections(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	a := newAdmin(t, n.Addr())
 	w := inside{t: t}
-	ctx, stop := context.WithTimeout(context.Background(), *chaosTime)
+	ctx, stop := context.WithTimeout(context.Background(), *chaosTime+patience)
 	defer stop()
 	var all sync.WaitGroup
+	all.Go(func() {
+		<-time.After(*chaosTime)
+		for ctx.Err() == nil && w.count() < 10 { // the machine may stand still
+			<-time.After(10 * time.Millisecond)
+		}
+		stop()
+	})
 	for i := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, i))
 		p := servers.NewProxy(t, n.Addr())
