@@ -12,9 +12,9 @@ import (
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
-// sessionTime is the sessions' timeout in the suite: short, because crashes are waited for, but longer than the pauses of a
-// busy machine.
-const sessionTime = 2 * time.Second
+// sessionTime is the sessions' timeout in the suite: short, because crashes are waited for, but longer than a busy machine lets a
+// process stand still, with the third after which a sign of life is given.
+const sessionTime = 3 * time.Second
 
 // suiteEtcd is what the suite is run on. Each driver reaches each server through a proxy of its own, so that it can be cut
 // off.

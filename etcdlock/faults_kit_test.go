@@ -18,8 +18,9 @@ const (
 	// faultsPatience bounds everything that must happen at some time.
 	faultsPatience = 30 * time.Second
 
-	// brief is a session's timeout that is waited for, and calm one that is not to end.
-	brief, calm = 2 * time.Second, 20 * time.Second
+	// brief is a session's timeout that is waited for, which is longer than a busy machine lets a process stand still, with the third
+	// after which a sign of life is given, and calm one that is not to end.
+	brief, calm = 3 * time.Second, 20 * time.Second
 )
 
 // etcdURL is the address of some servers.

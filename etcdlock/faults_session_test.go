@@ -43,7 +43,7 @@ func blackHole(t *testing.T, s *servers.EtcdNode, direction servers.Direction, n
 	watch := newWaits()
 	holder := openLocks(t, etcdURL(proxy.Addr()), &interlock.Options{Lease: brief, CloseTimeout: time.Millisecond})
 	defer holder.Close()
-	next := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: brief, Observer: watch.observer()})
+	next := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, Observer: watch.observer()})
 	defer next.Close()
 	held := mustLock(t, holder, name)
 	work, lost := held.Context(context.Background()), held.Lost()

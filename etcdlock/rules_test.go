@@ -61,7 +61,7 @@ func TestRelease_OfAKeyThatWasCreatedAnew_LeavesIt(t *testing.T) {
 func TestWait_WhoseSessionDies_Ends(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	const session = 2 * time.Second
+	const session = 3 * time.Second
 	p := servers.NewProxy(t, s.node.Addr())
 	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(p.Addr(), session)
 	s.take(s.ask("lock"), a)
@@ -78,7 +78,8 @@ func TestWait_WhoseSessionDies_Ends(t *testing.T) {
 func TestSession_OutlivesTheContextOfTheRequest(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a := s.opens(s.node.Addr(), 2*time.Second)
+	const session = 4 * time.Second
+	a := s.opens(s.node.Addr(), session)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := s.ask("lock")
 	lost := make(chan driver.LostReason, 1)
@@ -91,7 +92,7 @@ func TestSession_OutlivesTheContextOfTheRequest(t *testing.T) {
 	select {
 	case reason := <-lost:
 		t.Errorf("the hold was lost: %v", reason)
-	case <-time.After(3 * time.Second):
+	case <-time.After(session * 3 / 2):
 	}
 	if since := time.Since(g.Session.Confirmed()); since > 2*time.Second {
 		t.Errorf("the session was confirmed %v ago", since)
@@ -105,7 +106,7 @@ func TestSession_OutlivesTheContextOfTheRequest(t *testing.T) {
 func TestSession_FarFromTheServer_GoesOn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	const session = 2 * time.Second
+	const session = 6 * time.Second
 	p := servers.NewProxy(t, s.node.Addr())
 	a := s.opens(p.Addr(), session)
 	r := s.ask("lock")

@@ -67,10 +67,11 @@ func TestURL_UsersAndTLS(t *testing.T) {
 	ca, _, _ := s.Files()
 	strict := servers.EtcdServer(t, &servers.EtcdOptions{TLS: true, ClientCerts: true})
 	strictCA, cert, key := strict.Files()
+	const session = 4 * time.Second
 	open := func(raw string) (driver.Driver, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), rulesPatience)
 		defer cancel()
-		return driver.DefaultMux.Open(ctx, raw, driver.Config{Lease: 2 * time.Second})
+		return driver.DefaultMux.Open(ctx, raw, driver.Config{Lease: session})
 	}
 	for raw, says := range map[string]string{
 		"etcd://" + s.Addr() + "?request-timeout=500ms":                       "write tls=true",
@@ -110,8 +111,8 @@ func TestURL_UsersAndTLS(t *testing.T) {
 	held := st.ask("lock")
 	g := st.take(held, d.(*Driver))
 	w := st.waits(d.(*Driver), st.ask("lock"))
-	<-time.After(3 * time.Second) // over several signs of life
-	if since := time.Since(g.Session.Confirmed()); since > 2*time.Second {
+	<-time.After(session * 3 / 2) // over several signs of life
+	if since := time.Since(g.Session.Confirmed()); since > session {
 		t.Errorf("the session was confirmed %v ago", since)
 	}
 	if err := st.release(d.(*Driver), held); err != nil {
