@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,12 @@ func TestDiagnose_OfAServer(t *testing.T) {
 	s := newStage(t)
 	d := s.opens(s.node.Addr()+",127.0.0.1:1", time.Minute)
 	findings := d.Diagnose(s.ctx())
+	for range 2 { // an endpoint has a second and a half to answer, in which the machine may stand still
+		if slices.ContainsFunc(findings, func(f driver.Finding) bool { return f.Check == "servers" && f.Level == driver.LevelFail }) {
+			t.Logf("once more: %+v", findings)
+			findings = d.Diagnose(s.ctx())
+		}
+	}
 	finds(t, findings, "servers", driver.LevelWarn, "1 of 2 endpoints do not answer: 127.0.0.1:1")
 	finds(t, findings, "version", driver.LevelOK, "3.")
 	finds(t, findings, "leader", driver.LevelOK, "one leader")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -42,7 +43,8 @@ func prompt(t *testing.T, what string, call func(ctx context.Context) error) {
 func TestHungServer_CallsReturnWithTheirContexts_AndCloseIsBounded(t *testing.T) {
 	t.Parallel()
 	s := servers.EtcdServer(t, nil)
-	a := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, CloseTimeout: 100 * time.Millisecond})
+	const closes = 100 * time.Millisecond
+	a := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, CloseTimeout: closes})
 	held := make([]*interlock.Lease, hungTries)
 	for i := range held {
 		held[i] = mustLock(t, a, fmt.Sprint("held ", i))
@@ -59,10 +61,11 @@ func TestHungServer_CallsReturnWithTheirContexts_AndCloseIsBounded(t *testing.T)
 	})
 	i := 0
 	prompt(t, "Unlock", func(ctx context.Context) error { i++; return held[i-1].Unlock(ctx) })
-	begin := time.Now()
+	over := alarm(closes)
 	_ = a.Close() // that not everything was given back is what it says
-	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("Close took %v with a server that hangs", took)
+	closed := time.Now()
+	if late := closed.Sub(<-over); late > 2*time.Second {
+		t.Errorf("Close took %v longer than it was given, with a server that hangs", late)
 	}
 	s.Cont()
 }
@@ -77,7 +80,7 @@ func TestCancel_AtAnyMoment_LeavesTheLockFree(t *testing.T) {
 	watch := newWaits()
 	asks := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm, Observer: watch.observer()})
 	others := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm})
-	var worst time.Duration
+	var free []time.Duration
 	for i := range 80 {
 		name := fmt.Sprint("lock ", i)
 		contended := i%2 == 0
@@ -108,12 +111,14 @@ func TestCancel_AtAnyMoment_LeavesTheLockFree(t *testing.T) {
 		}
 		begin := time.Now()
 		mustUnlock(t, mustLock(t, others, name))
-		worst = max(worst, time.Since(begin))
+		free = append(free, time.Since(begin))
 		cancel()
 	}
-	t.Logf("free after %v at worst", worst)
-	if worst > 2*time.Second {
-		t.Errorf("a lock was free only %v after a cancelled Lock had returned", worst)
+	slices.Sort(free)
+	median, worst := free[len(free)/2], free[len(free)-1]
+	t.Logf("free after: median %v, worst %v", median, worst)
+	if median > time.Second || worst > calm/2 { // single ones are late when the machine stands still, but none is freed by its session's end
+		t.Errorf("a lock was free only %v after a cancelled Lock had returned, half of them %v", worst, median)
 	}
 	noneLeft(t, s)
 }
@@ -138,7 +143,7 @@ func TestClose_WithWaiters_TellsThemAndFreesWhatIsHeld(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if took := time.Since(begin); took > 2*time.Second {
+	if took := time.Since(begin); took > calm/2 { // the session's end is not what it waits for
 		t.Errorf("Close took %v", took)
 	}
 	if err := receive(t, "the waiter to be told", waiting); !errors.Is(err, interlock.ErrClosed) {

@@ -88,6 +88,13 @@ func receive[T any](t testing.TB, what string, signal <-chan T) T {
 	}
 }
 
+// alarm tells when d is over. If the machine stands still it is late as well, so what has to come by then is measured against it.
+func alarm(d time.Duration) <-chan time.Time {
+	over := make(chan time.Time, 1)
+	time.AfterFunc(d, func() { over <- time.Now() })
+	return over
+}
+
 // within reports whether something becomes so in time.
 func within(limit time.Duration, is func() bool) bool {
 	for end := time.Now().Add(limit); time.Now().Before(end); <-time.After(5 * time.Millisecond) {

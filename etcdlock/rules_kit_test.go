@@ -108,6 +108,16 @@ func (s *stage) ends(w *waiting, within time.Duration) {
 	}
 }
 
+// soon waits until something is so.
+func (s *stage) soon(what string, is func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(rulesPatience); !is(); <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("not after %v: %s", rulesPatience, what)
+		}
+	}
+}
+
 // watched returns when d has begun to watch for n waiters, beside its session.
 func (s *stage) watched(d *Driver, n int) {
 	s.t.Helper()

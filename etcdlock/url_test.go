@@ -85,13 +85,19 @@ func TestURL_UsersAndTLS(t *testing.T) {
 		"etcd://" + strict.Addr() + "?request-timeout=500ms&tls=true&ca=" + strictCA: "cert=/path/client.crt and key=",
 	} {
 		_, err := open(raw)
+		for range 2 { // what is wrong is looked for within a second, in which the machine may stand still
+			if err != nil && !strings.Contains(err.Error(), says) {
+				t.Logf("%s: once more, after %v", raw, err)
+				_, err = open(raw)
+			}
+		}
 		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("%s: the error is %v, want one that says %q", raw, err, says)
 		} else if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "wr0ng") {
 			t.Errorf("%s: the error shows the password: %v", raw, err)
 		}
 	}
-	short, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	short, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 	defer cancel()
 	_, err := driver.DefaultMux.Open(short, "etcd://"+s.Addr()+"?tls=true", driver.Config{})
 	if err == nil || !strings.Contains(err.Error(), "ca=/path/ca.crt") {
@@ -143,12 +149,15 @@ func TestNew_LeavesTheClientOpen_AndBoundsItsTime(t *testing.T) {
 	s.node.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
-	begin := time.Now()
-	if _, err := New(ctx, owner.client, nil); !errors.Is(err, context.DeadlineExceeded) {
+	ended := make(chan time.Time, 1)
+	context.AfterFunc(ctx, func() { ended <- time.Now() }) // is late as well if the machine stands still
+	_, err = New(ctx, owner.client, nil)
+	returned := time.Now()
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("New at a server that hangs says %v", err)
 	}
-	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("New took %v", took)
+	if late := returned.Sub(<-ended); late > 1800*time.Millisecond {
+		t.Errorf("New returned %v after its context had ended", late)
 	}
 	s.node.Cont()
 }
