@@ -11,6 +11,9 @@ import (
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
+// slowElection has requests wait as long as an election may take on a busy machine.
+const slowElection = "?request-timeout=8s"
+
 // survives has a lock held and waited for while a fault happens, and looks that neither is lost.
 func survives(t *testing.T, url string, fault func()) {
 	t.Helper()
@@ -63,7 +66,7 @@ func TestLeaderKilled_HoldsAndWaitsGoOn(t *testing.T) {
 	t.Parallel()
 	c := servers.EtcdCluster(t, 3, nil)
 	var leader *servers.EtcdNode
-	survives(t, etcdURL(c.Addrs()...), func() {
+	survives(t, etcdURL(c.Addrs()...)+slowElection, func() {
 		leader = c.Leader(t)
 		leader.Kill()
 	})
@@ -76,7 +79,7 @@ func TestLeaderHangs_HoldsAndWaitsGoOn(t *testing.T) {
 	t.Parallel()
 	c := servers.EtcdCluster(t, 3, nil)
 	leader := c.Leader(t)
-	survives(t, etcdURL(c.Addrs()...)+"?request-timeout=3s", leader.Stop)
+	survives(t, etcdURL(c.Addrs()...)+slowElection, leader.Stop)
 	leader.Cont()
 	noneLeft(t, c.Leader(t))
 }
@@ -86,7 +89,7 @@ func TestRepliesLost_NothingIsTakenTwiceAndNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	s := servers.EtcdServer(t, nil)
 	p := servers.NewProxy(t, s.Addr())
-	a := openLocks(t, etcdURL(p.Addr())+"?request-timeout=600ms", &interlock.Options{Lease: calm})
+	a := openLocks(t, etcdURL(p.Addr()), &interlock.Options{Lease: calm})
 	b := openLocks(t, etcdURL(s.Addr()), &interlock.Options{Lease: calm})
 	for i := range 4 {
 		name := fmt.Sprint("lock ", i)
