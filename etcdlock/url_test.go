@@ -67,7 +67,7 @@ func TestURL_UsersAndTLS(t *testing.T) {
 	ca, _, _ := s.Files()
 	strict := servers.EtcdServer(t, &servers.EtcdOptions{TLS: true, ClientCerts: true})
 	strictCA, cert, key := strict.Files()
-	const session = 4 * time.Second
+	const session = 8 * time.Second
 	open := func(raw string) (driver.Driver, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), rulesPatience)
 		defer cancel()
