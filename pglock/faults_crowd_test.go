@@ -215,9 +215,11 @@ func TestManyHeldLocks_NeedFewConnections(t *testing.T) {
 	if t.Failed() {
 		return
 	}
+	// One that has not answered for two seconds, in which the machine may stand still, has a successor.
+	const most = 2 * defaultShared
 	until(t, patience, func() error { // sessions of the tests before may have been about to end
-		if got := ops.number("SELECT count(DISTINCT pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"); got > defaultShared {
-			return fmt.Errorf("%d locks are held by %d sessions, want %d at most", many, got, defaultShared)
+		if got := ops.number("SELECT count(DISTINCT pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"); got > most {
+			return fmt.Errorf("%d locks are held by %d sessions, want %d at most", many, got, most)
 		}
 		return nil
 	})
