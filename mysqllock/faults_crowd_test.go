@@ -84,8 +84,9 @@ func TestManyHolds_ShareConnections(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if used := len(a.connections()) - before; used > 3 {
-		t.Errorf("%d holds use %d connections, want 3 at most", many, used)
+	// Of three. One that has not answered for two seconds, in which the machine may stand still, has a successor.
+	if used := len(a.connections()) - before; used > 6 {
+		t.Errorf("%d holds use %d connections, want 6 at most", many, used)
 	}
 	for _, i := range []int{0, 1, many / 2, many - 1} {
 		if a.holder(fmt.Sprint("many ", i)) == 0 {
