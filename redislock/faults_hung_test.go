@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/redislock/internal/pace"
 )
 
 const (
@@ -160,19 +161,21 @@ func everythingHung(t *testing.T, h *hung) {
 	}
 }
 
-// cancelledWaits begins to wait for what another holds. The function that it returns cancels that, and wants an end at once.
+// cancelledWaits begins to wait for what another holds. The function that it returns cancels that, and wants an end at once, by a
+// clock that stands still while this process does.
 func cancelledWaits(t *testing.T, c *interlock.Client) func() {
 	t.Helper()
 	type end struct {
 		err error
-		at  time.Time
+		at  time.Duration
 	}
+	clock := pace.Process()
 	ctx, cancel := context.WithCancel(context.Background())
 	ends := make(chan end, hungTries)
 	for range hungTries {
 		go func() { // ends with ctx
 			err := second(c.Lock(ctx, "busy"))
-			ends <- end{err, time.Now()}
+			ends <- end{err, clock.Now()}
 		}()
 	}
 	soon(t, "the wait to be queued", func() bool {
@@ -182,12 +185,12 @@ func cancelledWaits(t *testing.T, c *interlock.Client) func() {
 		return false
 	})
 	return func() {
-		begin := time.Now()
+		begin := clock.Now()
 		cancel()
 		soonest := time.Hour
 		for range hungTries {
 			e := receive(t, "a cancelled wait to end", ends)
-			soonest = min(soonest, e.at.Sub(begin))
+			soonest = min(soonest, e.at-begin)
 			if !errors.Is(e.err, context.Canceled) || !errors.Is(e.err, interlock.ErrHeld) {
 				t.Errorf("a cancelled wait ends with %v", e.err)
 			}
@@ -200,7 +203,7 @@ func cancelledWaits(t *testing.T, c *interlock.Client) func() {
 
 func second(_ *interlock.Lease, err error) error { return err }
 
-// endsInTime wants the call to say in time that it does not know.
+// endsInTime wants the call to say in time that it does not know. Time in which this process stands still does not count.
 func endsInTime(t *testing.T, c hungCall) {
 	t.Helper()
 	limit := hungTime + hungSlack
@@ -208,11 +211,12 @@ func endsInTime(t *testing.T, c hungCall) {
 		limit += hungClose
 	}
 	var took []time.Duration
+	clock := pace.Process()
 	for try := range hungTries {
 		ctx, cancel := context.WithTimeout(context.Background(), hungTime)
-		begin := time.Now()
+		begin := clock.Now()
 		err := c.call(ctx, try)
-		took = append(took, time.Since(begin))
+		took = append(took, clock.Now()-begin)
 		cancel()
 		if err == nil {
 			t.Errorf("%s: it has succeeded while everybody hangs", c.name)
