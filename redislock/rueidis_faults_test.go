@@ -132,10 +132,7 @@ func TestEverything_WhileTheServerHangs_EndsWithItsContext(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	c := startRueidis(t, soloOption(s.Addr()), newTeller())
 	fresh := openRueidis(t, soloOption(s.Addr()))
-	nodes, err := c.Nodes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodes := nodesOf(t, c, 1)
 	mustCall(t, c, echoCall("x"))
 	s.Stop()
 	defer s.Cont()

@@ -72,9 +72,8 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 			}
 			break
 		}
-		nodes, err := c.Nodes(t.Context())
-		if err != nil || len(nodes) != 1 || nodes[0].Addr() != primary.Addr() {
-			t.Errorf("%s: Nodes: %v, %v, want %s", name, nodes, err, primary.Addr())
+		if nodes := nodesOf(t, c, 1); nodes[0].Addr() != primary.Addr() {
+			t.Errorf("%s: Nodes: %v, want %s", name, nodes, primary.Addr())
 		}
 		s.RestartDead()
 	}
