@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/redislock/internal/pace"
 	"github.com/redis/rueidis"
 )
 
@@ -82,13 +83,14 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 // followsHung waits until calls succeed although the server that they went to before hangs.
 func followsHung(t *testing.T, c Conn, call Call) {
 	t.Helper()
-	begin := time.Now()
+	clock := pace.Process()
+	begin := clock.Now()
 	eventually(t, "a call to succeed while the old primary hangs", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		return c.Call(ctx, &call).Err == nil
 	})
-	if d := time.Since(begin); d > 5*time.Second { // rueidis gives the connection up after 11 s
+	if d := clock.Now() - begin; d > 5*time.Second { // rueidis gives the connection up after 11 s
 		t.Errorf("after the failover calls failed for %v more", d)
 	}
 }
