@@ -138,6 +138,30 @@ func newWaits() *waits {
 	return &waits{make(chan string, 4096), make(chan string, 1<<16), make(chan *interlock.LostError, 4096)}
 }
 
+// renewals returns when each of the holds has been renewed so often from now on.
+func (w *waits) renewals(t testing.TB, held []*interlock.Lease, times int) {
+	t.Helper()
+	for len(w.renewed) > 0 {
+		<-w.renewed
+	}
+	missing := map[string]int{}
+	for _, l := range held {
+		missing[l.Name()] = times
+	}
+	for len(missing) > 0 {
+		select {
+		case name := <-w.renewed:
+			if missing[name]--; missing[name] <= 0 {
+				delete(missing, name)
+			}
+		case lost := <-w.lost:
+			t.Fatalf("a hold was lost: %v", lost)
+		case <-time.After(faultsPatience):
+			t.Fatalf("not renewed so often within %v: %v", faultsPatience, missing)
+		}
+	}
+}
+
 func (w *waits) observer() *interlock.Observer {
 	return &interlock.Observer{
 		Waiting: func(_ context.Context, e interlock.Event) { w.queued <- e.Name },
