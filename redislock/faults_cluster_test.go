@@ -12,6 +12,7 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/redislock/internal/pace"
 )
 
 func TestCluster_Faults(t *testing.T) {
@@ -45,6 +46,7 @@ func elsewhere(c *servers.ClusterRedis, slot int) *servers.RedisNode {
 
 // traffic takes locks again and again until it is stopped.
 type traffic struct {
+	clock   *pace.Clock
 	stop    context.CancelFunc
 	all     sync.WaitGroup
 	mu      sync.Mutex // guards what follows
@@ -52,10 +54,10 @@ type traffic struct {
 	failed  []error
 }
 
-// startTraffic has each client take each lock in turn.
-func startTraffic(clients []*interlock.Client, locks ...*inside) *traffic {
+// startTraffic has each client take each lock in turn, and takes the time by the clock.
+func startTraffic(clock *pace.Clock, clients []*interlock.Client, locks ...*inside) *traffic {
 	ctx, stop := context.WithCancel(context.Background())
-	f := &traffic{stop: stop}
+	f := &traffic{clock: clock, stop: stop}
 	for _, c := range clients {
 		for _, w := range locks {
 			f.all.Go(func() { // ends with ctx
@@ -69,7 +71,7 @@ func startTraffic(clients []*interlock.Client, locks ...*inside) *traffic {
 }
 
 func (f *traffic) once(ctx context.Context, c *interlock.Client, w *inside) {
-	begin := time.Now()
+	begin := f.clock.Now()
 	l, err := c.Lock(ctx, w.name)
 	if err == nil {
 		w.enter(l)
@@ -77,7 +79,7 @@ func (f *traffic) once(ctx context.Context, c *interlock.Client, w *inside) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.longest = max(f.longest, time.Since(begin))
+	f.longest = max(f.longest, f.clock.Now()-begin)
 	if err != nil && ctx.Err() == nil {
 		f.failed = append(f.failed, err)
 	}
@@ -104,7 +106,7 @@ func slotMoves(t *testing.T, c *servers.ClusterRedis) {
 	slot := lockSlot(c, w.name)
 	still := newInside(t, "staying")
 	clients := several(t, 5, clusterURL(c), &interlock.Options{LocalPasses: -1})
-	f := startTraffic(clients, w, still)
+	f := startTraffic(pace.Process(), clients, w, still)
 	moreIn(t, w, 20)
 	for range 3 {
 		m := c.Migrate(slot, elsewhere(c, slot))
@@ -135,13 +137,13 @@ func primaries(c *servers.ClusterRedis) (all []*servers.RedisNode) {
 	return all
 }
 
-// Half of a slot's locks are here and half there for longer than their leases last: all are renewed, and who waits gets in
-// at last. What takes more than one key, acquisitions and releases, has to wait (the servers answer TRYAGAIN).
+// Half of a slot's locks are here and half there for long: all are renewed again and again, and who waits gets in at last. What takes
+// more than one key, acquisitions and releases, has to wait (the servers answer TRYAGAIN).
 func slotMovesSlowly(t *testing.T, c *servers.ClusterRedis) {
 	watch, waiting := newWaits(), newWaits()
-	o := &interlock.Options{Lease: 2 * time.Second, Renewal: 400 * time.Millisecond, Observer: watch.observer()}
+	o := &interlock.Options{Lease: faultsPatience, Renewal: 200 * time.Millisecond, Observer: watch.observer()}
 	client := openLocks(t, clusterURL(c), o)
-	other := openLocks(t, clusterURL(c), &interlock.Options{Lease: o.Lease, Observer: waiting.observer()})
+	other := openLocks(t, clusterURL(c), &interlock.Options{Observer: waiting.observer()})
 	var held []*interlock.Lease
 	for i := range 10 {
 		held = append(held, mustLock(t, client, fmt.Sprintf("{slow} %d", i)))
@@ -149,7 +151,7 @@ func slotMovesSlowly(t *testing.T, c *servers.ClusterRedis) {
 	in := make(chan *interlock.Lease, 2)
 	for _, l := range []*interlock.Lease{held[0], held[9]} { // of one that moves early and of one that moves late
 		go func() {
-			next, err := other.Lock(patient(t), l.Name())
+			next, err := other.Lock(veryPatient(t), l.Name())
 			if err != nil {
 				t.Errorf("a waiter: %v", err)
 			} else if l.Err() == nil || next.Token() <= l.Token() {
@@ -174,11 +176,8 @@ func slotMovesSlowly(t *testing.T, c *servers.ClusterRedis) {
 	if errors.Is(err, interlock.ErrHeld) {
 		t.Errorf("a try meanwhile says %v", err)
 	}
-	select {
-	case lost := <-watch.lost:
-		t.Errorf("a hold was lost %v after half of the keys had moved: %v", time.Since(half), lost)
-	case <-time.After(time.Until(half.Add(2 * o.Lease))):
-	}
+	watch.renewals(t, held, 5)
+	t.Logf("all were renewed five times within %v", time.Since(half))
 	unlocked := make(chan error, len(held))
 	for _, l := range held { // meanwhile too
 		go func() { unlocked <- l.Unlock(patient(t)) }()
@@ -213,7 +212,7 @@ func nodeDies(t *testing.T, c *servers.ClusterRedis) {
 	w.enter(held)
 	in := make(chan *interlock.Lease, 1)
 	go func() {
-		l, err := other.Lock(patient(t), w.name)
+		l, err := other.Lock(veryPatient(t), w.name)
 		if err != nil {
 			t.Errorf("the waiter: %v", err)
 		} else {
@@ -223,7 +222,7 @@ func nodeDies(t *testing.T, c *servers.ClusterRedis) {
 	}()
 	receive(t, "the waiter to be queued", watch.queued)
 	c.AwaitReady() // the replica has it all
-	f := startTraffic([]*interlock.Client{client, other}, apart)
+	f := startTraffic(pace.Of(t, c.Owner(lockSlot(c, apart.name))), []*interlock.Client{client, other}, apart)
 	moreIn(t, apart, 10)
 	begin := time.Now()
 	old := c.KillOwner(slot)

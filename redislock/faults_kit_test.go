@@ -69,6 +69,13 @@ func patient(t testing.TB) context.Context {
 	return ctx
 }
 
+// veryPatient returns a context for who waits while several things are to succeed.
+func veryPatient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*faultsPatience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // mustLock locks.
 func mustLock(t testing.TB, c *interlock.Client, name string) *interlock.Lease {
 	t.Helper()

@@ -15,12 +15,13 @@ import (
 	"github.com/interlock-go/interlock/fence"
 )
 
-// failoverLease is longer than a failover takes: a second until the primary counts as down, and the election.
-const failoverLease = 8 * time.Second
+// failoverLease is longer than a failover takes: a second until the primary counts as down, and the election, which on a machine
+// under load may come to nothing at first.
+const failoverLease = 40 * time.Second
 
-// afterFailover is the bound for who waits: the failover itself, a heartbeat of at most a second and a renewal of the
+// afterFailover is the bound for who waits when there is a new primary: a heartbeat of at most a second and a renewal of the
 // connection, on a machine that is busy.
-const afterFailover = 15 * time.Second
+const afterFailover = 12 * time.Second
 
 func TestSentinel_Failover(t *testing.T) {
 	t.Run("LocksThatWereReplicated_AreHeldAcross_AndWaitersGetIn", func(t *testing.T) {
@@ -59,7 +60,7 @@ func heldAcross(t *testing.T) {
 	w.enter(held[0])
 	in := make(chan *interlock.Lease, 1)
 	go func() {
-		l, err := other.Lock(patient(t), w.name)
+		l, err := other.Lock(veryPatient(t), w.name)
 		if err != nil {
 			t.Errorf("the waiter: %v", err)
 		} else {
@@ -148,9 +149,10 @@ func lostGrant(t *testing.T) {
 		t.Error("a fence refuses the first holder")
 	}
 	old.Kill()
-	begin := time.Now()
+	dead := time.Now()
 	s.AwaitFailover(old)
-	t.Logf("the new primary was in office after %v", time.Since(begin))
+	begin := time.Now()
+	t.Logf("the new primary was in office after %v", begin.Sub(dead))
 	lost := receive(t, "the holder to be told", watch.lost)
 	t.Logf("the holder was told after %v: %v", time.Since(begin), lost)
 	if !errors.Is(held.Err(), interlock.ErrLost) || lost.Reason == "" || lost.Token != held.Token() {
