@@ -18,10 +18,13 @@ const tick = 5 * time.Millisecond
 
 // Clock goes on by a tick whenever a goroutine of this process has waited for so long and each of its servers has answered. So it
 // is a bit slow at all times, and as slow as the machine when that is busy.
-type Clock struct{ ticks atomic.Int64 }
+type Clock struct{ ticks, longest atomic.Int64 }
 
 // Now is the time since the clock was started.
 func (c *Clock) Now() time.Duration { return time.Duration(c.ticks.Load()) * tick }
+
+// Longest is for how long at most it has stood still so far.
+func (c *Clock) Longest() time.Duration { return time.Duration(c.longest.Load()) }
 
 // Process is the clock of this process alone, which goes on until the process ends.
 var Process = sync.OnceValue(func() *Clock {
@@ -59,12 +62,15 @@ func Of(t testing.TB, nodes ...*servers.RedisNode) *Clock {
 }
 
 func (c *Clock) run(ctx context.Context, conns []*servers.RedisConn) {
-	for ctx.Err() == nil {
+	for last := time.Now(); ctx.Err() == nil; {
 		<-time.After(tick)
 		conns = slices.DeleteFunc(conns, func(conn *servers.RedisConn) bool {
 			_, err := conn.Do(ctx, "PING")
 			return err != nil
 		})
+		now := time.Now()
+		c.longest.Store(max(c.longest.Load(), int64(now.Sub(last))))
+		last = now
 		c.ticks.Add(1)
 	}
 }

@@ -28,6 +28,9 @@ func TestClock_GoesOnUnlessAServerStandsStill(t *testing.T) {
 	}
 	s.Cont()
 	goesOn()
+	if stood := c.Longest(); stood < 19*tick {
+		t.Errorf("it says that it has never stood still for longer than %v", stood)
+	}
 	s.Kill()
 	goesOn()
 }
