@@ -61,13 +61,12 @@ func testMutant(t *testing.T, server *servers.RedisNode, r rule, m mutant) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStage(t, server, b)
-	r.check(s)
-	if s.err == nil {
+	noticed := play(t, server, b, false, func(err error) bool { return err != nil }, r.check)
+	if noticed == nil {
 		t.Fatal("the check does not notice that the rule is missing")
 	}
-	if strings.Contains(s.err.Error(), "script") && strings.Contains(s.err.Error(), "ompil") {
-		t.Fatalf("the mutant does not run: %v", s.err)
+	if strings.Contains(noticed.Error(), "script") && strings.Contains(noticed.Error(), "ompil") {
+		t.Fatalf("the mutant does not run: %v", noticed)
 	}
-	t.Logf("noticed: %v", s.err)
+	t.Logf("noticed: %v", noticed)
 }

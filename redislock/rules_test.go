@@ -41,11 +41,11 @@ var waitingRules = []rule{
 		name: "4 a heartbeat keeps the place",
 		check: func(s *stage) {
 			s.acquire(ask{id: "a"})
-			s.acquire(ask{id: "b", place: 2 * blink})
+			s.acquire(ask{id: "b", place: 4 * blink})
 			s.acquire(ask{id: "c"})
-			s.pass(blink * 3 / 2)
-			s.acquire(ask{id: "b", place: 2 * blink})
-			s.pass(blink)
+			s.pass(5 * blink / 2)
+			s.acquire(ask{id: "b", place: 4 * blink})
+			s.pass(5 * blink / 2)
 			s.release("a")
 			s.want("pushed", s.pushes(), "G b")
 		},

@@ -121,12 +121,12 @@ func checkSignalOutlivesHold(s *stage) {
 // checkSignalUnheard signals somebody whose connection is closed: the push reaches nobody, so that the lock stays free and he
 // its first waiter. When he is dead, nobody is left but who waits for the next signal.
 func checkSignalUnheard(s *stage) {
-	dies := ask{id: "a", channel: deaf, place: 40 * time.Millisecond, claim: 20 * time.Millisecond}
+	dies := ask{id: "a", channel: deaf, place: blink, claim: blink / 2}
 	s.parks(dies)
 	s.parks(ask{id: "b"})
 	s.want("a signal", s.signal("s"), "ok")
 	s.want("a heartbeat", s.waits("before-b", ask{id: "b"}, true), "C")
-	s.pass(60 * time.Millisecond)
+	s.pass(blink)
 	s.want("a heartbeat when the first is dead", s.waits("before-b", ask{id: "b"}, true), "C")
 	s.want("pushed", s.pushes(), "G b")
 	s.want("the lock", s.show(), "b <")
@@ -141,12 +141,12 @@ func checkSignalBesideATombstone(s *stage) {
 		{"a wait", "gone", func() string { return s.waits("h", ask{id: "gone"}, false) }},
 		{"a requeue", fmt.Sprint(over), func() string { return fmt.Sprint(s.requeue("h", ask{id: "gone"}).verdict) }},
 	} {
-		s.parks(ask{id: "a", place: 20 * time.Millisecond, claim: 20 * time.Millisecond})
+		s.parks(ask{id: "a", place: blink, claim: blink})
 		s.parks(ask{id: "b"})
 		s.undo("gone")
 		s.signal("s-" + refused.says)
 		s.want("the lock", s.show(), "a <")
-		s.pass(30 * time.Millisecond)
+		s.pass(blink)
 		s.want(refused.what+" of what is over", refused.runs(), refused.says)
 		s.want("after "+refused.what+", the lock", s.show(), "< b")
 		s.acquire(ask{id: "b"})
@@ -156,13 +156,13 @@ func checkSignalBesideATombstone(s *stage) {
 
 // diesSignalled has the first of those who wait die with its signal, which nobody has seen yet: it will go on to b.
 func (s *stage) diesSignalled() {
-	s.parks(ask{id: "a", place: 150 * time.Millisecond, claim: 50 * time.Millisecond})
+	s.parks(ask{id: "a", place: 2 * blink, claim: blink})
 	s.parks(ask{id: "b"})
 	s.parks(ask{id: "c"})
 	s.want("a signal", s.signal("s"), "ok")
 	s.acquire(ask{id: "w"})
 	s.want("the lock", s.show(), "a < w")
-	s.pass(200 * time.Millisecond)
+	s.pass(2 * blink)
 }
 
 func checkWokenByItsHeartbeat(s *stage) {

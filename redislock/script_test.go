@@ -69,11 +69,13 @@ func checkThickening(s *stage) {
 	refused := s.acquire(ask{id: "b", way: "t"})
 	s.want("a try leaves it thin", s.text("TYPE", s.lock()), "string")
 	s.want("the token in use", refused.holder.token, g.token+2)
+	begin := time.Now()
 	q := s.acquire(ask{id: "b"})
+	took := time.Since(begin).Milliseconds() // within which the server may have stood still between two readings of its clock
 	s.want("the form with a waiter", s.text("TYPE", s.lock()), "hash")
 	s.want("the token in use", q.holder.token, g.token+2)
 	s.want("who holds", q.holder.meta, `{"o":"later","l":"a"}`)
-	s.must(q.holder.until >= ends-1 && q.holder.until <= ends+1, "it ends at %d, ended at %d", q.holder.until, ends)
+	s.must(q.holder.until >= ends-1 && q.holder.until <= ends+1+took, "it ends at %d, ended at %d", q.holder.until, ends)
 	again := s.acquire(ask{id: "a", lease: 30 * time.Second})
 	s.want("a copy", fmt.Sprint(again.verdict, again.token, again.tokens, again.nonce), fmt.Sprint(granted, g.token, 3, "a"))
 	s.want("break by the last token", s.breakLock(g.token+2), "ok")
@@ -138,7 +140,8 @@ func checkKeysEnd(s *stage) {
 	ends := func(when string) {
 		for _, key := range s.all() {
 			lasts := s.number("PTTL", key)
-			s.must(lasts > 0 && lasts <= 76000 || strings.Contains(key, "floor:"), "%s: %s lasts %d ms", when, key, lasts)
+			ended := lasts == -2 // since it was listed
+			s.must(ended || lasts > 0 && lasts <= 76000 || strings.Contains(key, "floor:"), "%s: %s lasts %d ms", when, key, lasts)
 		}
 	}
 	s.acquire(ask{id: "a", lease: 30 * time.Millisecond})
@@ -223,10 +226,10 @@ func checkSlow(s *stage) {
 
 func checkUndoOfALapsedPush(s *stage) {
 	s.acquire(ask{id: "h"})
-	s.acquire(ask{id: "x", claim: 50 * time.Millisecond})
+	s.acquire(ask{id: "x", claim: blink})
 	s.release("h")
 	s.want("pushed", s.pushes(), "G x")
-	s.pass(60 * time.Millisecond)
+	s.pass(blink)
 	s.want("undo", s.undo("x"), "ok")
 	s.want("the lock", s.show(), "<")
 }
@@ -258,7 +261,7 @@ func checkRequeue(s *stage) {
 
 func checkKept(s *stage) {
 	g := s.acquire(ask{id: "a", mode: "x", owner: "A"})
-	s.want("release", s.end("a", "", 300*time.Millisecond), "ok")
+	s.want("release", s.end("a", "", time.Minute), "ok")
 	s.want("release again", s.release("a"), "lost gone")
 	s.want("renewal", s.renew("a", time.Minute), "l")
 	s.want("a copy", s.acquire(ask{id: "a", mode: "x", owner: "A"}).verdict, over)
@@ -327,14 +330,33 @@ func checkManyWaiters(s *stage) {
 	s.want("the lock", s.show(), fmt.Sprintf("w20 < w%d named", crowd-1))
 }
 
+// busy is for how long a processor has worked for the server: also on a machine that has other things to do.
+func (s *stage) busy() time.Duration {
+	if s.err != nil {
+		return 0
+	}
+	info, err := s.server.Info(s.ctx, "cpu")
+	if err != nil {
+		s.err = err
+	}
+	var user, system float64
+	if _, err := fmt.Sscan(info["used_cpu_user"], &user); err != nil {
+		s.err = err
+	}
+	if _, err := fmt.Sscan(info["used_cpu_sys"], &system); err != nil {
+		s.err = err
+	}
+	return time.Duration((user + system) * float64(time.Second))
+}
+
 // checkManyDead bounds what a script does in one go: the arguments of a command, and the server's time.
 func checkManyDead(s *stage) {
 	s.crowd(time.Millisecond)
 	s.acquire(ask{id: "last"})
 	s.pass(time.Millisecond)
-	begin := time.Now()
+	before := s.busy()
 	s.release("holder")
-	took := time.Since(begin)
+	took := s.busy() - before
 	s.want("pushed", s.pushes(), "G last")
 	s.want("the lock", s.show(), "last <")
 	s.must(took < time.Second, "the server was busy for %v", took)
