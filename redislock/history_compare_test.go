@@ -45,6 +45,7 @@ func (h *history) pairsOf(key driver.Key) *pairs {
 // settle waits until both sides have answered the same calls, and compares all that can be seen.
 func (h *history) settle() {
 	h.t.Helper()
+	h.begun = time.Now()
 	waiting := make(map[string]bool)
 	for _, info := range h.locks(model) {
 		for _, w := range info.Waiters {

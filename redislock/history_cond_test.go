@@ -147,10 +147,10 @@ func (h *condHistory) step(holder string, signals *[]driver.Signal) {
 }
 
 func TestHistory_OfConditions_IsThatOfTheModel(t *testing.T) {
-	addr := servers.Redis(t)
+	s := servers.RedisServer(t, nil)
 	eachHistory(t, func(t *testing.T, seed uint64) {
 		h := &condHistory{
-			history: newHistoryUnder(t, addr, openPushed, seed, fmt.Sprintf("conditions-%d:", seed)),
+			history: newHistory(t, openPushed, seed, s),
 			key:     driver.Key{Kind: driver.KindMutex, Name: "x"}, waits: make(map[string]*condTwin),
 		}
 		var signals []driver.Signal

@@ -52,9 +52,9 @@ func (h *history) latch(steps *[]latchStep) {
 }
 
 func TestHistory_OfLatches_IsThatOfTheModel(t *testing.T) {
-	addr := servers.Redis(t)
+	s := servers.RedisServer(t, nil)
 	eachHistory(t, func(t *testing.T, seed uint64) {
-		h := newHistoryUnder(t, addr, openPlain, seed, fmt.Sprintf("latches-%d:", seed))
+		h := newHistory(t, openPlain, seed, s)
 		var steps []latchStep
 		for range 3 * *historySteps {
 			h.latch(&steps)

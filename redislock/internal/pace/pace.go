@@ -23,8 +23,13 @@ type Clock struct{ ticks, longest atomic.Int64 }
 // Now is the time since the clock was started.
 func (c *Clock) Now() time.Duration { return time.Duration(c.ticks.Load()) * tick }
 
-// Longest is for how long at most it has stood still so far.
-func (c *Clock) Longest() time.Duration { return time.Duration(c.longest.Load()) }
+// Longest is for how long at most it has stood still so far. It waits until the clock goes on.
+func (c *Clock) Longest() time.Duration {
+	for now := c.Now(); c.Now() == now; {
+		<-time.After(tick / 5)
+	}
+	return time.Duration(c.longest.Load())
+}
 
 // Process is the clock of this process alone, which goes on until the process ends.
 var Process = sync.OnceValue(func() *Clock {
