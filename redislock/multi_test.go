@@ -62,8 +62,9 @@ func wantNoLock(t *testing.T, s *servers.RedisNode, when string) {
 func TestAcquireAll_MintsAsAcquireDoes(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	d := open(t, soloOption(s.Addr()), nil)
-	for range 3 {
-		rs := requestsFor("first", 50_000, "{x}a", "{x}b", "c")
+	for round := range 3 {
+		x := fmt.Sprintf("{x%d}", round) // a slot whose floor is behind the clock
+		rs := requestsFor("first", 50_000, x+"a", x+"b", "c")
 		rs[1].Tokens = 1
 		for i, r := range rs {
 			r.ID += time.Now().Format("150405.000000") + fmt.Sprint(i)
@@ -74,7 +75,7 @@ func TestAcquireAll_MintsAsAcquireDoes(t *testing.T) {
 		}
 		mustRelease(t, d, rs...)
 		last := first[0].Token + uint64(first[0].Tokens) - 1
-		for i, name := range []string{"{x}b", "{x}a"} {
+		for i, name := range []string{x + "b", x + "a"} {
 			r := lockRequest(rs[i].ID+"-next", name)
 			g, err := d.Acquire(t.Context(), r)
 			if err != nil || g.Token <= last {
@@ -83,12 +84,17 @@ func TestAcquireAll_MintsAsAcquireDoes(t *testing.T) {
 			last = g.Token
 			mustRelease(t, d, r)
 		}
-		again := requestsFor(rs[0].ID+"again", 10, "{x}b", "{x}a")
-		second := mustTakeAll(t, d, again) // the block has run ahead of the clock
+		again := requestsFor(rs[0].ID+"again", 10, x+"b", x+"a")
+		_, slot := d.names.lock(again[0].Key)
+		last += 3_600_000_000 // as if blocks had run ahead of the clock, and the machine did not stand still until it is there
+		if _, err := s.Do(t.Context(), "SET", d.names.floor(slot), fmt.Sprint(last)); err != nil {
+			t.Fatal(err)
+		}
+		second := mustTakeAll(t, d, again)
 		if second[0].Token <= last || second[1].Token <= last || second[0].Tokens != 1 || second[1].Tokens != 1 {
 			t.Errorf("after token %d: granted %+v", last, second)
 		}
-		next := requestsFor(rs[0].ID+"next", 1, "{x}c")
+		next := requestsFor(rs[0].ID+"next", 1, x+"c")
 		if third := mustTakeAll(t, d, next); third[0].Token <= second[0].Token {
 			t.Errorf("token %d of the slot after %d", third[0].Token, second[0].Token)
 		}
@@ -96,7 +102,7 @@ func TestAcquireAll_MintsAsAcquireDoes(t *testing.T) {
 		if err := d.Break(t.Context(), again[1].Key, second[1].Token+1); !errors.As(err, &held) || held.Token != second[1].Token {
 			t.Errorf("a break with the token behind a block of one: %v", err)
 		}
-		for info, err := range d.Locks(t.Context(), "{x}a") {
+		for info, err := range d.Locks(t.Context(), x+"a") {
 			if err != nil || info.Holders[0].Token != second[1].Token || info.Holders[0].Owner != again[1].Owner {
 				t.Errorf("listed: %+v, %v", info, err)
 			}
@@ -159,7 +165,7 @@ func TestAcquireAll_LeavesToAcquireWhatItCannotJudge(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	a, b, dead := open(t, soloOption(s.Addr()), nil), open(t, soloOption(s.Addr()), nil), open(t, soloOption(s.Addr()), nil)
 	holder := lockRequest("holder", "b")
-	holder.Lease = 300 * time.Millisecond
+	holder.Lease = time.Second
 	if _, err := a.Acquire(t.Context(), holder); err != nil {
 		t.Fatal(err)
 	}

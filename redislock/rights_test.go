@@ -370,7 +370,7 @@ func TestRights_WithReplicasAndInACluster(t *testing.T) {
 	rights := userRights(t, "locking", "with replicas")
 	nodes := append([]*servers.RedisNode{r.Primary}, r.Replicas...)
 	// A push is a hint with replicas, and has to be confirmed.
-	if err := locking(t.Context(), asUser(t, soloOption(r.Primary.Addr()), &Options{Replicas: 1}, nodes, rights)); err != nil {
+	if err := locking(t.Context(), asUser(t, soloOption(r.Primary.Addr()), &Options{Replicas: 1, ReplicaTimeout: patience}, nodes, rights)); err != nil {
 		t.Errorf("with replicas: %v", err)
 	}
 

@@ -281,7 +281,7 @@ func TestOpen_OfEachTopology(t *testing.T) {
 	for _, raw := range []string{
 		"redis://" + login + servers.RedisServer(t, secret).Addr() + "/3",
 		"rediss://" + encrypted.Addr() + "?ca=" + encrypted.CAFile() + "&cert=" + dir + "/node.crt&key=" + dir + "/node.key",
-		"redis+sentinel://" + login + strings.Join(s.Sentinels(), ",") + "/" + s.Name() + "?replicas=1&db=2",
+		"redis+sentinel://" + login + strings.Join(s.Sentinels(), ",") + "/" + s.Name() + "?replicas=1&replica-timeout=10s&db=2",
 		"redis+cluster://" + login + cluster.Owner(0).Addr() + "," + cluster.Owner(slots-1).Addr(),
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
