@@ -66,7 +66,7 @@ func asUser(t *testing.T, option rueidis.ClientOption, opts *Options, nodes []*s
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		return start(ctx, newRueidisConn(client, true), opts)
+		return start(ctx, &overhearing{newRueidisConn(client, true), make(chan struct{}, 1)}, opts)
 	}
 }
 
@@ -186,37 +186,6 @@ func lengthen(ctx context.Context, d *Driver, r *driver.Request, lease time.Dura
 	return result
 }
 
-// waiting starts an Acquire and returns when the server has queued it.
-func waiting(ctx context.Context, d *Driver, r *driver.Request) (<-chan error, error) {
-	queued, done := make(chan struct{}, 64), make(chan error, 1)
-	r.Waiting = func(*driver.HeldError) {
-		select {
-		case queued <- struct{}{}:
-		default:
-		}
-	}
-	go func() { // ends with ctx
-		_, err := d.Acquire(ctx, r)
-		done <- err
-	}()
-	select {
-	case <-queued:
-		return done, nil
-	case err := <-done:
-		return nil, fmt.Errorf("no wait: %w", err)
-	}
-}
-
-// pushed returns an error unless the wait ends long before its next heartbeat.
-func pushed(done <-chan error) error {
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(600 * time.Millisecond): // a heartbeat comes after 900 ms at the earliest
-		return errors.New("no push")
-	}
-}
-
 func lockContended(ctx context.Context, a, b *Driver) error {
 	first, second, third := lockRequest("c1", "x"), lockRequest("c2", "x"), lockRequest("c3", "x")
 	if _, err := a.Acquire(ctx, first); err != nil {
@@ -251,7 +220,7 @@ func lockContended(ctx context.Context, a, b *Driver) error {
 	if err := a.Release(ctx, &driver.Release{Key: first.Key, ID: first.ID}); err != nil {
 		return err
 	}
-	if err := pushed(done); err != nil {
+	if err := pushed(ctx, b, done); err != nil {
 		return err
 	}
 	if err := lengthen(ctx, b, second, time.Minute); err != nil {
@@ -309,7 +278,7 @@ func lockAndBreak(ctx context.Context, a, b *Driver) error {
 	if err := b.Break(ctx, r.Key, g.Token); err != nil {
 		return err
 	}
-	return pushed(lost)
+	return pushed(ctx, a, lost)
 }
 
 func TestRights_OfTheDocumentation_AreEnoughAndNoneIsLeftOver(t *testing.T) {
