@@ -71,6 +71,21 @@ func TestCall_OfAScriptThatFails_IsNotCalledRefused(t *testing.T) {
 func TestCall_WhileTheServerIsBusy_WaitsForIt(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"lua-time-limit": "5"}})
 	c := startRueidis(t, soloOption(s.Addr()), newTeller())
+	for try := 1; ; try++ {
+		r, took := callWhileBusy(t, s, c)
+		if r.Err == nil && r.Text == "at last" {
+			return
+		}
+		if took < rueidisPatience/2 || try == 3 { // else the machine stood still, and the call has waited long enough
+			t.Fatalf("after the server was free again: %+v", r)
+		}
+	}
+}
+
+// callWhileBusy makes a call while the server runs a script, and ends that. It returns the answer, and how long the server was busy
+// with the call there.
+func callWhileBusy(t *testing.T, s *servers.RedisNode, c Conn) (Reply, time.Duration) {
+	t.Helper()
 	busy, err := s.Dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -85,18 +100,21 @@ func TestCall_WhileTheServerIsBusy_WaitsForIt(t *testing.T) {
 	})
 	answer := make(chan Reply, 1)
 	call := echoCall("at last")
+	begin := time.Now()
 	go func() { answer <- c.Call(t.Context(), &call) }()
 	select {
 	case r := <-answer:
-		t.Fatalf("answered by a busy server: %+v", r)
+		if r.Err == nil || !isRefused(r.Err) || time.Since(begin) < rueidisPatience {
+			t.Fatalf("answered by a busy server: %+v", r)
+		}
+		answer <- r
 	case <-time.After(100 * time.Millisecond): // long enough for several tries
 	}
 	if _, err := s.Do(t.Context(), "SCRIPT", "KILL"); err != nil {
 		t.Fatal(err)
 	}
-	if r := <-answer; r.Err != nil || r.Text != "at last" {
-		t.Errorf("after the server was free again: %+v", r)
-	}
+	took := time.Since(begin)
+	return <-answer, took
 }
 
 func TestCall_ThatMayNotRun_IsRefused(t *testing.T) {

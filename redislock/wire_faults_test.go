@@ -207,7 +207,7 @@ func TestWire_WhatIsNoAnswer_BreaksIt(t *testing.T) {
 		}
 		select {
 		case <-w.closed:
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			t.Errorf("%q has not broken the connection", nonsense)
 		}
 	}

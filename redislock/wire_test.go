@@ -239,7 +239,7 @@ func TestWire_ThatIsIdle_HearsPushesAndItsEnd(t *testing.T) {
 	adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
 	select {
 	case <-w.closed:
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Error("nobody noticed that the connection broke")
 	}
 	if _, err := w.do(t.Context(), "PING"); !errors.Is(err, errUnsent) {
@@ -259,7 +259,7 @@ func TestWire_Await_EndsWithNewsTimeContextNudgeOrTheConnection(t *testing.T) {
 		if got != heard || !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v", what, got, err)
 		}
-		if d := time.Since(begin); d > 5*time.Second {
+		if d := time.Since(begin); d > patience {
 			t.Errorf("%s took %v", what, d)
 		}
 	}
