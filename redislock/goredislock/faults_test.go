@@ -12,6 +12,7 @@ import (
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/internal/pace"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -71,7 +72,7 @@ func TestCalls_OverConnectionsThatAreReset_AreSentOnce(t *testing.T) {
 func TestCall_WhoseReplyIsLost_LeavesTheOutcomeOpen(t *testing.T) {
 	addr := servers.Redis(t)
 	proxy := servers.NewProxy(t, addr)
-	c := begin(t, redis.NewClient(&redis.Options{Addr: proxy.Addr(), ReadTimeout: 200 * time.Millisecond}), newTeller())
+	c := begin(t, redis.NewClient(&redis.Options{Addr: proxy.Addr(), ReadTimeout: time.Second}), newTeller())
 	mustCall(t, c, lockCall(t, "a"))
 	before := ran(t, addr, "evalsha")
 	proxy.DropReplies()
@@ -96,11 +97,12 @@ func TestCall_WithoutAServer_IsRefusedSoon(t *testing.T) {
 		return isRefused(c.Call(t.Context(), &call).Err)
 	})
 	for _, call := range []redislock.Call{lockCall(t, "a"), replicated(lockCall(t, "a"))} {
-		begin := time.Now()
+		clock := pace.Process()
+		begin := clock.Now()
 		if r := c.Call(t.Context(), &call); !isRefused(r.Err) {
 			t.Errorf("got %+v, want a refusal", r)
 		}
-		if d := time.Since(begin); d > time.Second {
+		if d := clock.Now() - begin; d > time.Second {
 			t.Errorf("the refusal took %v", d)
 		}
 	}
@@ -122,10 +124,7 @@ func TestEverything_WhileTheServerHangs_EndsWithItsContext(t *testing.T) {
 			option := redis.Options{Addr: s.Addr(), ContextTimeoutEnabled: enabled}
 			fresh, again := option, option
 			c := begin(t, redis.NewClient(&option), newTeller())
-			nodes, err := c.Nodes(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			nodes := nodesOf(t, c, 1)
 			call := lockCall(t, "a")
 			mustCall(t, c, call)
 			acked := replicated(call)
@@ -179,14 +178,15 @@ func TestClose_WhileTheServerHangs_TakesSecondsAtMost(t *testing.T) {
 	ended := make(chan redislock.Reply, 1)
 	go func() { ended <- c.Call(t.Context(), &call) }()
 	eventually(t, "the call to be under way", func() bool { return c.single.PoolStats().IdleConns == 0 })
-	begin := time.Now()
+	clock := pace.Process()
+	begin := clock.Now()
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
 	if r := <-ended; r.Err == nil || isRefused(r.Err) {
 		t.Errorf("got %+v, want an open outcome", r)
 	}
-	if d := time.Since(begin); d > 3*time.Second {
+	if d := clock.Now() - begin; d > 3*time.Second {
 		t.Errorf("Close took %v", d)
 	}
 }

@@ -300,6 +300,20 @@ func ran(t testing.TB, addr, command string) int {
 	return n
 }
 
+// nodesOf returns the n primaries. Those count that answer within a second, in which a machine under load may not run all.
+func nodesOf(t *testing.T, c *conn, n int) (nodes []redislock.Node) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d nodes to answer", n), func() bool {
+		var err error
+		nodes, err = c.Nodes(t.Context())
+		if len(nodes) > n {
+			t.Fatalf("%d nodes, want %d", len(nodes), n)
+		}
+		return err == nil && len(nodes) == n
+	})
+	return nodes
+}
+
 func isRefused(err error) bool {
 	var refusal *redislock.RefusedError
 	return errors.As(err, &refusal)

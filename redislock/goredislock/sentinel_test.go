@@ -65,8 +65,8 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 		all.Wait()
 		eventually(t, "a call at the new primary ("+test.name+")", func() bool { return c.Call(t.Context(), &call).Err == nil })
 		hears(t, h, now, "after "+test.name)
-		if nodes, err := c.Nodes(t.Context()); err != nil || len(nodes) != 1 || nodes[0].Addr() != "the primary" {
-			t.Errorf("%s: Nodes: %v, %v", test.name, nodes, err)
+		if nodes := nodesOf(t, c, 1); nodes[0].Addr() != "the primary" {
+			t.Errorf("%s: Nodes: %v", test.name, nodes)
 		}
 		s.RestartDead()
 	}
