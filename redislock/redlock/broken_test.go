@@ -52,8 +52,10 @@ func (s *stage) isBroken(lost <-chan driver.LostReason) {
 }
 
 func brokenByNodes(s *stage) {
+	d := s.open()
 	r, lost := s.askTold()
-	s.take(s.open(), r)
+	s.take(d, r)
+	s.votes(d, r, 5) // a majority was enough
 	for i := range 3 {
 		s.must(len(lost) == 0, "the hold is lost with a majority left")
 		s.breakNode(i)

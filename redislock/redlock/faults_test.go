@@ -63,11 +63,11 @@ func (s *stage) unlock(l *interlock.Lease) {
 	s.must(err == nil, "unlock: %v", err)
 }
 
-// renewals returns options with a short lease, and a signal of each renewal.
-func renewals() (*interlock.Options, <-chan struct{}) {
+// renewals returns options with a lease that is renewed often, and a signal of each renewal.
+func renewals(lease time.Duration) (*interlock.Options, <-chan struct{}) {
 	renewed := make(chan struct{}, 1000)
 	return &interlock.Options{
-		Lease: 1500 * time.Millisecond, Renewal: 150 * time.Millisecond,
+		Lease: lease, Renewal: 150 * time.Millisecond,
 		Observer: &interlock.Observer{Renewed: func(interlock.Event) { renewed <- struct{}{} }},
 	}, renewed
 }
@@ -83,7 +83,7 @@ func receive[T any](s *stage, what string, signal <-chan T) (got T) {
 }
 
 func twoKilled(s *stage) {
-	o, renewed := renewals()
+	o, renewed := renewals(long) // renewed by three nodes, however long the machine stands still
 	a, b := s.client(o), s.client(nil)
 	l := s.lock(a)
 	receive(s, "a renewal", renewed)
@@ -105,7 +105,7 @@ func twoKilled(s *stage) {
 }
 
 func threeKilled(s *stage) {
-	o, _ := renewals()
+	o, _ := renewals(1500 * time.Millisecond)
 	a, b := s.client(o), s.client(nil)
 	l := s.lock(a)
 	s.kill(0, 2, 4)
@@ -122,7 +122,7 @@ func threeKilled(s *stage) {
 }
 
 func majorityDiesDuringAWait(s *stage) {
-	a, b := s.open(), s.open("node-timeout="+shortTimeout.String())
+	a, b := s.open(), s.open("node-timeout=1s")
 	s.take(a, s.ask())
 	r := s.ask()
 	waits := make(chan *driver.HeldError, 100)
@@ -204,7 +204,7 @@ func (r *resource) passes(s fence.Stamp) bool {
 func staleHolderIsFenced(s *stage) {
 	a, b := s.client(nil), s.client(nil)
 	var guard resource
-	l, err := a.Mutex(s.name, &interlock.LockOptions{NoRenew: true, Lease: 300 * time.Millisecond}).Lock(s.within(patience))
+	l, err := a.Mutex(s.name, &interlock.LockOptions{NoRenew: true, Lease: 2 * time.Second}).Lock(s.within(patience))
 	s.must(err == nil, "%v", err)
 	old, ok := l.Stamp()
 	s.must(ok && guard.passes(old), "the holder's stamp is refused")
@@ -320,7 +320,8 @@ func awayIsCheap(s *stage) {
 	}
 	s.nodes[1].Stop()
 	cycles()
-	s.must(left() <= mostOwed+1, "%d requests are still to be undone at a node that hangs", left())
+	// Nodes that answer, but have been slow to, are told of the last ones meanwhile.
+	s.soon("no more requests are still to be undone at a node that hangs than it may owe", func() bool { return left() <= mostOwed+1 })
 	s.nodes[1].Cont()
 	s.soon("it has been told all", func() bool { return left() == 0 && !s.has(1) })
 	s.kill(1)

@@ -59,7 +59,7 @@ func TestOpen_WithPasswordOfAllServers_Locks(t *testing.T) {
 	for range 3 {
 		addrs = append(addrs, servers.RedisServer(t, &servers.RedisOptions{Password: "sesame"}).Addr())
 	}
-	d, err := driver.DefaultMux.Open(t.Context(), "redlock://default:sesame@"+strings.Join(addrs, ",")+"/0?check=none", driver.Config{})
+	d, err := driver.DefaultMux.Open(t.Context(), "redlock://default:sesame@"+strings.Join(addrs, ",")+"/0?check=none&node-timeout=5s", driver.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestNew_OneServerTwice_IsFoundByDiagnose(t *testing.T) {
 		defer client.Close()
 		clients = append(clients, client)
 	}
-	d, err := New(clients, nil)
+	d, err := New(clients, &Options{NodeTimeout: nodeTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
