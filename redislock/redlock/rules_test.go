@@ -84,6 +84,7 @@ var rules = []rule{
 			d := s.open()
 			r := s.ask()
 			s.take(d, r)
+			s.soon("all nodes have voted", func() bool { return s.has(0) && s.has(1) && s.has(2) && s.has(3) && s.has(4) })
 			for i := range 3 {
 				s.do(i, "DEL", "interlock:mutex:"+s.name)
 			}
