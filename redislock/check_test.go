@@ -142,7 +142,11 @@ func TestDiagnose_OfACluster(t *testing.T) {
 
 	option.ForceSingleClient = false
 	d := open(t, option, nil)
-	found := byCheck(t, d.Diagnose(t.Context()))
+	var found map[string]driver.Finding
+	eventually(t, "all primaries to answer within a second", func() bool {
+		found = byCheck(t, d.Diagnose(t.Context()))
+		return strings.Contains(found["cluster"].Detail, "3 primaries")
+	})
 	wantFinding(t, found, "cluster", driver.LevelOK, "3 primaries")
 	wantFinding(t, found, "eviction", driver.LevelOK, "all 3 primaries")
 	if _, err := node.Do(t.Context(), "CONFIG", "SET", "maxmemory", "50mb", "maxmemory-policy", "allkeys-lru"); err != nil {
