@@ -127,7 +127,9 @@ func (b *blackHole) once(name string) (late string) {
 		e.late += fmt.Sprintf("The loss was noticed %v after the next was in. ", ended.Sub(e.at))
 	}
 	var reason *interlock.LostError
-	if !errors.As(held.Err(), &reason) || reason.Reason != "unconfirmed" {
+	if is := errors.As(held.Err(), &reason); is && reason.Reason == "expired" { // the server has said so before the network was cut
+		e.late += "The lease was over before. "
+	} else if !is || reason.Reason != "unconfirmed" {
 		t.Errorf("the holder has lost it by %v", held.Err())
 	}
 	proxy.Pass() // what was held up arrives now
