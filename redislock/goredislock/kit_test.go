@@ -69,6 +69,21 @@ func (h *teller) wantAfterDrops(t *testing.T, want told) (drops int) {
 	}
 }
 
+// wantDrop waits for a drop, before which there may be pushes that nobody has waited for.
+func (h *teller) wantDrop(t *testing.T) {
+	t.Helper()
+	for {
+		select {
+		case got := <-h.all:
+			if got == (told{}) {
+				return
+			}
+		case <-time.After(15 * time.Second):
+			t.Fatal("the handler was not told of a drop within 15 s")
+		}
+	}
+}
+
 // none fails if there is something that was told.
 func (h *teller) none(t *testing.T) {
 	t.Helper()

@@ -38,8 +38,8 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 			old.Stop()
 			now := s.AwaitFailover(old)
 			followsHung(t, c, call)
-			h.want(t, told{})
-			h.want(t, told{})
+			h.wantDrop(t) // hears may have published more than once
+			h.wantDrop(t)
 			old.Cont()
 			return now
 		}},
