@@ -20,8 +20,9 @@ func TestCluster_Faults(t *testing.T) {
 		return
 	}
 	c := servers.RedisCluster(t, 3, 1, &servers.RedisOptions{
-		// Without it no slot is served while one has no owner.
-		Config: map[string]string{"cluster-require-full-coverage": "no"},
+		// Without the first no slot is served while one has no owner. By the second no replica takes over because the machine stands
+		// still for a second.
+		Config: map[string]string{"cluster-require-full-coverage": "no", "cluster-node-timeout": "3000"},
 	})
 	t.Run("Close_LeavesNothing", func(t *testing.T) { leavesNothing(t, clusterURL(c), c.Nodes(), primaries(c)...) })
 	t.Run("ASlotThatMovesUnderAContendedLock_LosesNobody", func(t *testing.T) { slotMoves(t, c) })
