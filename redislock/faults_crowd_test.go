@@ -67,7 +67,7 @@ type thousand struct {
 	all    sync.WaitGroup
 	served chan int
 	lost   atomic.Int64 // holds that were over before their Unlock
-	late   bool // the machine is too busy for heartbeats each second, or has stood still for nearly one
+	late   bool         // the machine is too busy for heartbeats each second, or has stood still for nearly one
 }
 
 // enqueue returns when the server has queued waiter i.
