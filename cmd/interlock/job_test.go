@@ -34,8 +34,9 @@ func runJob(t *testing.T, h hold, b budget, script string) jobEnd {
 
 func TestJob_IsDeadAMarginBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
-	deadline := time.Now().Add(2 * time.Second)
-	end := runJob(t, fixedHold{deadline}, budget{grace: 300 * time.Millisecond, margin: time.Second},
+	// TERM is due after 4 s, for the shell has its trap then, and KILL a second later: the rest is for busy machines.
+	deadline := time.Now().Add(15 * time.Second)
+	end := runJob(t, fixedHold{deadline}, budget{grace: time.Second, margin: 10 * time.Second},
 		`trap "" TERM; while :; do sleep 0.05; done`)
 	if left := time.Until(deadline); left <= 0 {
 		t.Errorf("the job ended %v after the deadline", -left)
@@ -47,10 +48,11 @@ func TestJob_IsDeadAMarginBeforeTheDeadline(t *testing.T) {
 
 func TestJob_GetsTermAGraceBeforeThat(t *testing.T) {
 	t.Parallel()
-	deadline := time.Now().Add(4 * time.Second)
-	end := runJob(t, fixedHold{deadline}, budget{grace: 3 * time.Second, margin: 500 * time.Millisecond},
+	// TERM is due after 4 s, for the shell has its trap then, and 15 s are left.
+	deadline := time.Now().Add(19 * time.Second)
+	end := runJob(t, fixedHold{deadline}, budget{grace: 10 * time.Second, margin: 5 * time.Second},
 		`trap "exit 5" TERM; while :; do sleep 0.05; done`)
-	if left := time.Until(deadline); left < time.Second {
+	if left := time.Until(deadline); left < 11*time.Second {
 		t.Errorf("TERM came so late that only %v were left", left)
 	}
 	if !end.lost || end.code() != 5 {
