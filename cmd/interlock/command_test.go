@@ -196,8 +196,8 @@ func TestCompletion_OfAnEngineThatHangs_IsCutShort(t *testing.T) {
 	w := newWorld(t)
 	w.control.Pause()
 	began := time.Now()
-	command(t, nil, "__complete", "--url", "faulty://"+w.name, "get", "").want(t, exitOK, ":4", "")
-	if took := time.Since(began); took > 2*time.Second { // the limit is 300 ms; the rest is for busy machines
+	command(t, nil, "__complete", "--timeout", "1h", "--url", "faulty://"+w.name, "get", "").want(t, exitOK, ":4", "")
+	if took := time.Since(began); took > patience { // the limit is 300 ms; the rest is for busy machines
 		t.Errorf("took %v", took)
 	}
 	w.control.Resume()
@@ -207,7 +207,7 @@ func TestDoctor_OfAnEngineThatDoesNotAnswer_Fails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.control.Rules(faulty.Rule{Err: &interlock.UnavailableError{}})
-	command(t, nil, "doctor", "faulty://"+w.name, "--timeout", "100ms").want(t, 2, "FAIL  lock", "")
+	command(t, nil, "doctor", "faulty://"+w.name, "--timeout", "2s").want(t, 2, "FAIL  lock", "")
 }
 
 func TestWatch_EndsWithItsContext(t *testing.T) {

@@ -108,15 +108,23 @@ func (w *world) file(name string) *os.File {
 // read waits until the job has written a file.
 func (w *world) read(name string) string {
 	w.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for time.Now().Before(deadline) {
-		if content, err := os.ReadFile(filepath.Join(w.dir, name)); err == nil {
-			return strings.TrimSpace(string(content))
+	var text string
+	w.await("the job to write "+name, func() bool {
+		content, err := os.ReadFile(filepath.Join(w.dir, name))
+		text = strings.TrimSpace(string(content))
+		return err == nil
+	})
+	return text
+}
+
+// await polls: what it waits for is done where nothing could wake us, as in a shell.
+func (w *world) await(what string, done func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); !done(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("waited in vain for %s; stderr: %s", what, w.peek("stderr"))
 		}
-		<-time.After(5 * time.Millisecond) // nothing in a shell could wake us
 	}
-	w.t.Fatalf("the job did not write %s; its stderr: %s", name, w.peek("stderr"))
-	return ""
 }
 
 // peek returns what is in a file now.
