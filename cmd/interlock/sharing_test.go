@@ -192,7 +192,7 @@ func (s *sharers) upgrade() {
 	l, read := s.must(a.ULock(ctx)), s.must(b.RLock(ctx))
 	token := l.Token()
 	writes := s.later("up", func() (*interlock.Lease, error) { return b.Lock(ctx) })
-	bounded, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	bounded, cancel := context.WithTimeout(ctx, 2*time.Second) // enough for a server to say who is in the way
 	defer cancel()
 	s.held(l.Upgrade(bounded), "an upgrade beside a reader")
 	upgraded := make(chan error, 1)
