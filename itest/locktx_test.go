@@ -144,9 +144,10 @@ func (d *database) wires(t testing.TB) *wires {
 	return w
 }
 
-// run inserts a row under a lock with a short lease. before is called when the row has been inserted.
+// run inserts a row under a lock with a lease that is short enough to be waited for, and long enough for a look before it ends.
+// before is called when the row has been inserted.
 func (w *wires) run(ctx context.Context, before func()) error {
-	m := w.locks.Mutex("a", &interlock.LockOptions{Lease: 2 * time.Second})
+	m := w.locks.Mutex("a", &interlock.LockOptions{Lease: 5 * time.Second})
 	return locktx.Run(ctx, w.db, m, nil, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO "+w.table+" VALUES ('ann')")
 		before()
@@ -212,13 +213,14 @@ func TestRun_WhoseConnectionBreaksAtTheCommit_DoesNotKnow_AndTheLockRunsOut(t *t
 			w := d.wires(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			hung := make(chan struct{})
-			go func() { // ends at once
-				<-hung
-				await(t, "the COMMIT to be under way", func() bool { return w.db.Stats().InUse == 1 })
-				time.AfterFunc(300*time.Millisecond, cancel)
+			inserted, said := make(chan struct{}), make(chan error, 1)
+			go func() { // ends with ctx
+				said <- w.run(ctx, func() { w.proxy.BlackHole(servers.ToClient); close(inserted) })
 			}()
-			w.wantUnknown(t, w.run(ctx, func() { w.proxy.BlackHole(servers.BothWays); close(hung) }))
+			<-inserted
+			await(t, "the COMMIT to arrive", func() bool { return w.rows(t) == 1 }) // so it is under way
+			cancel()
+			w.wantUnknown(t, <-said)
 		})
 	})
 }
@@ -272,7 +274,7 @@ func TestRun_OnADatabaseThatHangs_ReturnsWithItsContext_AndUnlocks(t *testing.T)
 }
 
 func TestRun_WhoseContextEndsDuringAStatement_IsRolledBack_AndUnlocks(t *testing.T) {
-	pause := map[*database]string{mariaDB: "SELECT SLEEP(1)", postgreSQL: "SELECT pg_sleep(1)"}
+	pause := map[*database]string{mariaDB: "SELECT SLEEP(4)", postgreSQL: "SELECT pg_sleep(4)"}
 	each(t, onServers, func(t *testing.T, d *database) {
 		w := d.wires(t)
 		ctx, cancel := context.WithCancel(t.Context())
