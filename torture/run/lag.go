@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"time"
 
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/worker"
@@ -24,6 +25,17 @@ func (r *run) watchLag(ctx context.Context) (end func() error, err error) {
 		<-done
 		return log.Close()
 	}, nil
+}
+
+// slice is how much of a rest is slept at once.
+const slice = 50 * time.Millisecond
+
+// rest sleeps for so long, without the time in which this process was not run: then the machine stood still, or had more to do than
+// processors, and nobody else got on either.
+func rest(ctx context.Context, d time.Duration) {
+	for ; d > 0 && ctx.Err() == nil; d -= slice {
+		sleep(ctx, min(d, slice))
+	}
 }
 
 // coordinator is the number of this process, which is no client.

@@ -163,7 +163,7 @@ func (r *run) torture(ctx context.Context, a *About) (err error) {
 	cancel()
 	a.Quiet = history.Now()
 	if err == nil && !r.Long { // then nobody waits
-		sleep(ctx, r.Target.Heal+2*r.lease+r.OneByOne())
+		rest(ctx, r.Target.Heal+2*r.lease+r.OneByOne())
 	}
 	a.End = history.Now()
 	for _, m := range r.crew {
@@ -232,7 +232,7 @@ const heartbeat = 6 * time.Second
 
 // residue lists what is left when all that ends by itself has ended.
 func (r *run) residue(ctx context.Context) ([]string, error) {
-	sleep(ctx, max(r.lease+r.lease/2, heartbeat))
+	rest(ctx, max(r.lease+r.lease/2, heartbeat))
 	locks, err := interlock.Open(ctx, r.engine.URL(r.engine.Addr), &interlock.Options{Lease: r.lease, ClientName: "coordinator"})
 	if err != nil {
 		return nil, err

@@ -128,10 +128,10 @@ func residue() had {
 	return now
 }
 
-// settled is residue once what is ending has ended, or has had a second for that.
+// settled is residue once what is ending has ended, or has had some seconds for that.
 func settled(before had) had {
 	var now had
-	for range 100 {
+	for range 400 {
 		now = residue()
 		if now.goroutines <= before.goroutines+1 && now.files <= before.files && now.sockets <= before.sockets { // one waits for the input
 			break
