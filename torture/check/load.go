@@ -196,6 +196,14 @@ func (r *record) heldUp(from, to history.Instant) bool {
 	return false
 }
 
+// lagged is for how long processes were not run between the two instants, all of them together.
+func (r *record) lagged(from, to history.Instant) (sum time.Duration) {
+	for _, e := range r.lags {
+		sum += max(0, min(e.At, to).Sub(max(e.At.Add(-e.Took), from)))
+	}
+	return sum
+}
+
 // starved reports whether the machine was too busy for a renewal of h, and its answer, before h was lost.
 func (r *record) starved(h *hold) bool {
 	return r.heldUp(h.lostAt.Add(-r.about.Lease), h.lostAt)

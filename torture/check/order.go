@@ -58,11 +58,11 @@ func (h *hold) since(before []*hold) history.Instant {
 }
 
 // overtakes reports whether g, which was granted before h and after h's call, had come later. h's process stood in line since then: its
-// request may have been on the way for as long as a process may be away that heldUp lets pass.
+// request may have been on the way for as long as a process may be away that heldUp lets pass, and while others on the way were not run.
 func (r *record) overtakes(g, h *hold, since history.Instant, wanted []span) bool {
 	slack := r.about.Lease / 4
 	if g.proc == h.proc {
-		return g.fixed == h.fixed && !g.several && g.call > h.call.Add(slack)
+		return g.fixed == h.fixed && !g.several && g.call > h.call.Add(slack+r.lagged(h.call, g.call))
 	}
 	if g.from <= since {
 		return false
@@ -71,7 +71,7 @@ func (r *record) overtakes(g, h *hold, since history.Instant, wanted []span) boo
 	if !found {
 		i-- // the last that began before
 	}
-	return i >= 0 && wanted[i].from > since.Add(slack)
+	return i >= 0 && wanted[i].from > since.Add(slack+r.lagged(since, wanted[i].from))
 }
 
 // wants lists when each process wanted which mutex.
