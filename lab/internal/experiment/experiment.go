@@ -48,6 +48,6 @@ const (
 	key = "stock" // the lock of all experiments
 
 	// lease is that of the sound lock where it is to be lost or outlasted in an experiment: short, because the audience
-	// waits for it, and long enough for a machine that is busy with something else.
-	lease = 3 * time.Second
+	// waits for it, and long enough for a machine that stands still for two seconds between two renewals.
+	lease = 4 * time.Second
 )

@@ -92,9 +92,10 @@ func TestActor_StandsStillBeforeACommand_AndGoesOnOrDies(t *testing.T) {
 
 func TestProcess_ThatStandsStill_IsOvertakenAndTold(t *testing.T) {
 	p := New(t.Context(), t, "T", story.Same(""), story.Same(""))
+	const lease = 4 * time.Second // which a busy machine renews in time
 	p.Sound("x", "x")
 	server, goods := p.Redis(), p.Guarded()
-	a, b := p.Process("A", server.URL(), "k", time.Second), p.Process("B", server.URL(), "k", time.Second)
+	a, b := p.Process("A", server.URL(), "k", lease), p.Process("B", server.URL(), "k", lease)
 	if !a.TryLock() || b.TryLock() || !goods.Write(a) {
 		t.Fatal("A has not got the lock alone")
 	}

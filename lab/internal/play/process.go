@@ -158,11 +158,18 @@ func (c *Process) Lock() {
 	c.granted("Lock", r)
 }
 
+// slowAnswers is how often a server may not have said within a wait who has the lock, because the machine was busy.
+const slowAnswers = 10
+
 // LockFor takes the lock, waiting at most that long, and reports whether it got it.
 func (c *Process) LockFor(wait time.Duration) bool {
 	c.p.Helper()
-	c.send(&order{Do: "lock", Wait: wait.Milliseconds()})
-	return c.got("Lock")
+	o := &order{Do: "lock", Wait: wait.Milliseconds()}
+	r := c.ask(o)
+	for n := 0; n < slowAnswers && (r.Why == "deadline" || r.Why == "unavailable"); n++ {
+		r = c.ask(o)
+	}
+	return c.takes("Lock", r)
 }
 
 // BeginLock begins to wait for the lock; Granted waits for the grant.
@@ -189,7 +196,12 @@ func (c *Process) TryLock() bool {
 // got tells the answer to an acquisition.
 func (c *Process) got(call string) bool {
 	c.p.Helper()
-	r := c.answer()
+	return c.takes(call, c.answer())
+}
+
+// takes tells an answer to an acquisition.
+func (c *Process) takes(call string, r *report) bool {
+	c.p.Helper()
 	if !r.OK {
 		c.p.step(c.name, story.Asks, c.refusal(call, r.Why))
 		return false
