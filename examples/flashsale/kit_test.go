@@ -93,8 +93,9 @@ func orderOf(request string) order {
 	return order{Request: request, User: "user of " + request, Quantity: 1}
 }
 
-// patience is how long a component may take: a test that waits for something that never comes fails then.
-const patience = 20 * time.Second
+// patience is how long a component may take, also while a database is started again on a busy machine: a test that waits for something
+// that never comes fails then.
+const patience = time.Minute
 
 // start starts a component in a process of its own.
 func (s *scene) start(name string, r role) *part.Actor {
