@@ -36,7 +36,7 @@ var redisTopologies = []struct {
 		for range 5 {
 			addrs = append(addrs, servers.RedisServer(t, &servers.RedisOptions{Password: redisPassword}).Addr())
 		}
-		return "redlock://:" + redisPassword + "@" + strings.Join(addrs, ",") + "?check=warn&node-timeout=10s"
+		return "redlock://:" + redisPassword + "@" + strings.Join(addrs, ",") + "?check=warn&node-timeout=5s"
 	}},
 }
 
