@@ -103,6 +103,16 @@ func (rep *Report) OK() bool {
 	return true
 }
 
+// Inconclusive says which checks could not have found anything, and why.
+func (rep *Report) Inconclusive() (why []string) {
+	for _, v := range rep.Verdicts {
+		if v.Vacuous != "" {
+			why = append(why, v.Check+": "+v.Vacuous)
+		}
+	}
+	return why
+}
+
 // Find returns the verdict of a check, or nil if it was not made.
 func (rep *Report) Find(check string) *Verdict {
 	for _, v := range rep.Verdicts {

@@ -34,7 +34,7 @@ func TestGuarantees_SayOfHowMany(t *testing.T) {
 		made(long, check.Figures{CalmHeld: 30 * time.Minute}),
 	}
 	cells[1].rep.Verdicts[2].Faults = []string{"a token"}
-	page := guarantees(cells, "-each 1s")
+	page := guarantees(cells, "-each 1s", nil)
 	for _, says := range []string{
 		"(commit abc)",
 		"| fault | redis | file |\n|---|---|---|\n| none |",

@@ -88,8 +88,8 @@ func torture(ctx context.Context, out io.Writer, c *run.Config) (*check.Report, 
 		return nil, err
 	}
 	rep, err := judge(out, c.Dir)
-	if err == nil && !keep {
-		return rep, os.RemoveAll(c.Dir)
+	if (err == nil || errors.Is(err, errVacuous)) && !keep {
+		return rep, errors.Join(err, os.RemoveAll(c.Dir))
 	}
 	fmt.Fprintln(out, "the histories are in", c.Dir)
 	return rep, err
@@ -108,7 +108,7 @@ func judge(out io.Writer, dir string) (*check.Report, error) {
 	if !rep.OK() {
 		return rep, errBroken
 	}
-	return rep, nil
+	return rep, inconclusive(rep.Inconclusive())
 }
 
 func checkAgain(args []string) error {

@@ -12,9 +12,6 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// enough is what T1 must have seen over all of its runs.
-var enough = check.Least{HolderBlows: 30, PlainLost: 1, Stale: 100, WaiterBlows: 1, Turns: 5, Wakes: 5}
-
 // runT1 tortures every engine under faults that are mixed, for a few seconds each.
 func runT1(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("t1", flag.ContinueOnError)
@@ -41,10 +38,7 @@ func runT1(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("%w: %v", errVacuous, missing)
-	}
-	return nil
+	return inconclusive(missing)
 }
 
 // mostMore is how often T1 makes some runs more while it has not seen enough: on a busy machine fewer faults have room in a run.

@@ -54,14 +54,18 @@ func runT2(ctx context.Context, args []string) error {
 	if *increments > 0 {
 		how += fmt.Sprintf(" -increments %d", *increments)
 	}
-	page := guarantees(cells, how)
+	lacks := vacuity(cells, *engines == "")
+	page := guarantees(cells, how, lacks)
 	fmt.Println(page)
 	if *out != "" {
 		if err := os.WriteFile(*out, []byte(page), 0o644); err != nil {
 			return err
 		}
 	}
-	return errors.Join(broken, ctx.Err())
+	if err := errors.Join(broken, ctx.Err()); err != nil {
+		return err
+	}
+	return inconclusive(lacks)
 }
 
 // fillT2 fills the cells of the table, and then those that are only in the figures. It returns all of them.
@@ -149,9 +153,13 @@ func fill(ctx context.Context, cells []*cell, beside int) error {
 		done.Go(func() {
 			defer func() { <-turns }()
 			var out bytes.Buffer
-			if c.err = ctx.Err(); c.err == nil {
-				c.rep, c.err = torture(ctx, &out, c.Config)
-			}
+			c.rep, c.err = conclusive(func() (*check.Report, error) {
+				if err := ctx.Err(); err != nil {
+					return nil, err
+				}
+				conf := *c.Config // a run changes it
+				return torture(ctx, &out, &conf)
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			_, _ = out.WriteTo(os.Stdout)

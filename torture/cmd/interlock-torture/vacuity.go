@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/interlock-go/interlock/torture/check"
+)
+
+// enough is what all runs of t1, or of t2, must have seen together (K12).
+var enough = check.Least{HolderBlows: 30, PlainLost: 1, Stale: 100, WaiterBlows: 1, Turns: 5, Wakes: 5}
+
+// vacuity says what the runs of t2 lack. All engines together must have seen enough; of some that were chosen it is not known which
+// have lines, modes and conditions. And on each engine the control must have lost something, or its row says nothing of the fence.
+func vacuity(cells []*cell, allEngines bool) (lacks []string) {
+	least := enough
+	if !allEngines {
+		least.WaiterBlows, least.Turns, least.Wakes = 0, 0, 0
+	}
+	var all check.Figures
+	for _, g := range targetsOf(cells) {
+		f, _ := figuresOf(cells, g)
+		all.Add(f)
+		if f.Grants == 0 {
+			continue // it was skipped
+		}
+		for _, lack := range f.Vacuity(check.Least{PlainLost: 1, Stale: 1}) {
+			lacks = append(lacks, g.Name+": "+lack)
+		}
+	}
+	for _, lack := range all.Vacuity(least) {
+		lacks = append(lacks, "all runs together: "+lack)
+	}
+	return lacks
+}
+
+// inconclusive is the error of runs that lack something, and nil if they lack nothing.
+func inconclusive(lacks []string) error {
+	if len(lacks) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w, so that nothing was broken proves nothing: %s", errVacuous, strings.Join(lacks, "; "))
+}
+
+// tries is how often one of many runs is made, at most, if it is inconclusive: in a few seconds there may by chance have been too little of
+// something, but hardly three times.
+const tries = 3
+
+func conclusive(run func() (*check.Report, error)) (rep *check.Report, err error) {
+	for range tries {
+		if rep, err = run(); !errors.Is(err, errVacuous) {
+			break
+		}
+	}
+	return rep, err
+}
