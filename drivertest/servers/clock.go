@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed" // the shim
 	"encoding/binary"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,14 +25,33 @@ type Clock struct {
 	file    *os.File // which the library has mapped: by how many nanoseconds to be wrong
 }
 
+// clockNeeds is the compiler.
+var clockNeeds = &Spec{Name: "clock", Binaries: []string{"cc", "gcc", "clang"}, Install: "a C compiler (gcc on Debian, Ubuntu)"}
+
+// clockCompiler returns the path of a compiler, or else what is missing.
+func clockCompiler() (path, lacks string) {
+	if runtime.GOOS != "linux" {
+		return "", "clocks can be set on Linux only"
+	}
+	return clockNeeds.lookUp()
+}
+
+// ClockWaived says why there can be no [Clock] here, if that is so and what needs one may be skipped.
+func ClockWaived() error {
+	compiler, lacks := clockCompiler()
+	if compiler != "" || Required("all", clockNeeds.Name) {
+		return nil
+	}
+	return fmt.Errorf("%s: install %s", lacks, clockNeeds.Install)
+}
+
 // NewClock returns a clock that is right, or skips or fails t as a missing server does: INTERLOCK_REQUIRE calls it clock.
 func NewClock(t testing.TB) *Clock {
 	t.Helper()
-	need := &Spec{Name: "clock", Binaries: []string{"cc", "gcc", "clang"}, Install: "a C compiler (gcc on Debian, Ubuntu)"}
-	if runtime.GOOS != "linux" {
-		need.missing(t, "clocks can be set on Linux only")
+	compiler, lacks := clockCompiler()
+	if compiler == "" {
+		clockNeeds.missing(t, lacks)
 	}
-	compiler := need.find(t)
 	dir := t.TempDir()
 	c := &Clock{t: t, library: filepath.Join(dir, "clock.so")}
 	source := filepath.Join(dir, "clock.c")

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -33,5 +34,25 @@ func TestClock_IsWhatARedisSees(t *testing.T) {
 	clock.Set(time.Hour)
 	if reply, err := n.Do(t.Context(), "EXISTS", "key"); err != nil || reply != int64(0) {
 		t.Errorf("an hour later a key of 1,000 s: %v, %v; want that it is gone", reply, err)
+	}
+}
+
+func TestClock_WithoutACompiler_IsWaivedUnlessItIsRequired(t *testing.T) {
+	t.Setenv("INTERLOCK_REQUIRE", "")
+	if err := ClockWaived(); err != nil {
+		t.Skip(err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if err := ClockWaived(); err == nil || !strings.Contains(err.Error(), "install a C compiler") {
+		t.Errorf("got %v", err)
+	}
+	for _, require := range []string{"all", "clock", "redis,clock"} {
+		t.Setenv("INTERLOCK_REQUIRE", require)
+		if err := ClockWaived(); err != nil {
+			t.Errorf("INTERLOCK_REQUIRE=%s: waived, because %v", require, err)
+		}
+		if w := witnessed(t, func(w *witness) { NewClock(w) }); !strings.Contains(w.failed, "install a C compiler") {
+			t.Errorf("INTERLOCK_REQUIRE=%s: skipped %q, failed %q", require, w.skipped, w.failed)
+		}
 	}
 }

@@ -7,7 +7,7 @@
 //
 // A test whose server is missing is skipped, and says what to install. It fails instead if INTERLOCK_REQUIRE is "all" or
 // lists the server's name, as in INTERLOCK_REQUIRE=redis,etcd: then nothing is skipped unnoticed. What a [Network] and a [Disk] need is
-// a right and cannot be installed, so it must be listed by its name, [Namespaces].
+// called [Namespaces].
 //
 // # A further server
 //
@@ -74,28 +74,36 @@ type Site struct {
 	Ports  []int
 }
 
-// Required reports whether INTERLOCK_REQUIRE lists the name, and so forbids to skip what needs it.
-func Required(name string) bool {
-	names := strings.FieldsFunc(os.Getenv("INTERLOCK_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' })
-	return slices.Contains(names, name)
+// Required reports whether INTERLOCK_REQUIRE lists one of the names, and so forbids to skip what needs it.
+func Required(names ...string) bool {
+	listed := strings.FieldsFunc(os.Getenv("INTERLOCK_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' })
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(listed, name) })
 }
 
 // find returns the path of the server's binary, or skips or fails t.
 func (spec *Spec) find(t testing.TB) string {
 	t.Helper()
+	path, lacks := spec.lookUp()
+	if path == "" {
+		spec.missing(t, lacks)
+	}
+	return path
+}
+
+// lookUp returns the path of the binary, or else what is missing.
+func (spec *Spec) lookUp() (path, lacks string) {
 	for _, name := range spec.Binaries {
 		if path, err := exec.LookPath(name); err == nil {
-			return path
+			return path, ""
 		}
 	}
-	spec.missing(t, "no "+strings.Join(spec.Binaries, " nor ")+" on PATH")
-	return ""
+	return "", "no " + strings.Join(spec.Binaries, " nor ") + " on PATH"
 }
 
 // missing skips or fails t.
 func (spec *Spec) missing(t testing.TB, what string) {
 	t.Helper()
-	if Required("all") || Required(spec.Name) {
+	if Required("all", spec.Name) {
 		t.Fatalf("%s is not installed (%s), and INTERLOCK_REQUIRE wants it: install %s", spec.Name, what, spec.Install)
 	}
 	t.Skipf("%s is not installed (%s): install %s", spec.Name, what, spec.Install)

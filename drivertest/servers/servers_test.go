@@ -143,6 +143,26 @@ func TestMissingServer_SkipsOrFailsAsRequired(t *testing.T) {
 	}
 }
 
+// "all" wants whatever somebody can install or do; what a machine withholds from root itself must be listed by its name.
+func TestNamespaces_AreWaivedUnlessTheyAreRequired(t *testing.T) {
+	noProgram := fmt.Errorf("no ip on PATH: %w", &exec.Error{Name: "ip", Err: exec.ErrNotFound})
+	for _, row := range []struct {
+		require string
+		missing error
+		root    bool
+		waived  bool
+	}{
+		{"", noProgram, true, true}, {"", syscall.EPERM, false, true}, {"", syscall.EPERM, true, true}, {"redis", syscall.EPERM, false, true},
+		{"all", noProgram, true, false}, {"all", noProgram, false, false}, {"all", syscall.EPERM, false, false}, {"all", syscall.EPERM, true, true},
+		{"all,namespaces", syscall.EPERM, true, false}, {"namespaces", syscall.EPERM, true, false}, {"namespaces", noProgram, false, false},
+	} {
+		t.Setenv("INTERLOCK_REQUIRE", row.require)
+		if got := waives(row.missing, row.root); got != row.waived {
+			t.Errorf("INTERLOCK_REQUIRE=%q, %v, root %v: waived %v, want %v", row.require, row.missing, row.root, got, row.waived)
+		}
+	}
+}
+
 func TestStart_ReturnsWhenTheServerIsReadyAndCleanupKillsIt(t *testing.T) {
 	spec := double(t, "answers")
 	spec.Ports = 2

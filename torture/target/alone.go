@@ -128,7 +128,7 @@ func file(t testing.TB, on *ground) *Instance {
 var durably = map[string]string{"appendonly": "yes", "appendfsync": "always"}
 
 func redis(t testing.TB, on *ground, config map[string]string) *Instance {
-	clock := servers.NewClock(t)
+	clock := on.clock(t)
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: config, Clock: clock, Disk: on.disk})
 	do := func(args ...string) Poke {
 		return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {

@@ -165,7 +165,7 @@ func moveSlot(ctx context.Context, c *servers.ClusterRedis, dice *rand.Rand, las
 
 // redlock is five servers that keep what they were told. The clock of one of them can be wrong.
 func redlock(t testing.TB, on *ground) *Instance {
-	clock := servers.NewClock(t)
+	clock := on.clock(t)
 	var nodes []*servers.RedisNode
 	var addrs []string
 	for i := range 5 {

@@ -100,7 +100,7 @@ type Server interface {
 // Start starts the target for t, so that the faults can be done to it.
 func (g *Target) Start(t testing.TB, faults []Fault) *Instance {
 	t.Helper()
-	on := &ground{}
+	on := &ground{clocks: slices.Contains(faults, Clock)}
 	if slices.Contains(faults, Partition) {
 		on.network = servers.NewNetwork(t)
 	}
@@ -116,13 +116,25 @@ func (g *Target) Start(t testing.TB, faults []Fault) *Instance {
 type ground struct {
 	network *servers.Network // nil unless it is to be cut
 	disk    *servers.Disk    // nil unless it is to be full
+	clocks  bool             // are to be wrong
+}
+
+// clock returns one that can be set, or nil if none is to be wrong: to make it takes a compiler, which nothing else needs.
+func (on *ground) clock(t testing.TB) *servers.Clock {
+	if !on.clocks {
+		return nil
+	}
+	return servers.NewClock(t)
 }
 
 // Withheld says why the fault cannot be done on this machine, if that is so. It is nil if INTERLOCK_REQUIRE wants what the fault needs:
 // then a run fails without it.
 func Withheld(f Fault) error {
-	if (f == Partition || f == DiskFull) && !servers.Required(servers.Namespaces) {
-		return servers.Apart()
+	switch f {
+	case Partition, DiskFull:
+		return servers.Waived()
+	case Clock:
+		return servers.ClockWaived()
 	}
 	return nil
 }

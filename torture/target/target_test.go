@@ -1,8 +1,15 @@
 package target
 
 import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
 // What is listed is known, once, and what breaks exclusion can be done.
@@ -20,6 +27,49 @@ func TestTargets_ListFaultsThatAreKnown(t *testing.T) {
 			if !g.Can(f) {
 				t.Errorf("%s is broken by %s, which cannot be done to it", g.Name, f)
 			}
+		}
+	}
+}
+
+// A clock that is wrong takes a C compiler. Where there is none, that fault is skipped and says so, and everything else is done.
+func TestWithoutACompiler_OnlyClocksAreWithheld(t *testing.T) {
+	server, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Setenv("INTERLOCK_REQUIRE", "")
+	bin := t.TempDir()
+	if err := os.Symlink(server, filepath.Join(bin, "redis-server")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	for _, f := range All() {
+		if why := Withheld(f); (why != nil) != (f == Clock) && f != Partition && f != DiskFull { // these need other things
+			t.Errorf("%s is withheld: %v", f, why)
+		}
+	}
+	if why := Withheld(Clock); why == nil || !strings.Contains(why.Error(), "C compiler") {
+		t.Errorf("clocks are withheld because of %v", why)
+	}
+	stage, err := servers.NewStage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stage.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, name := range []string{"redis", "redlock"} {
+		g, err := Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stage.Play(func(t testing.TB) { g.Start(t, []Fault{Kill, Stop}) }); err != nil {
+			t.Errorf("%s does not start: %v", name, err)
+		}
+		if err := stage.Play(func(t testing.TB) { g.Start(t, []Fault{Clock}) }); !errors.Is(err, servers.ErrMissing) {
+			t.Errorf("%s with a clock that is wrong: %v", name, err)
 		}
 	}
 }
