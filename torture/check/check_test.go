@@ -206,7 +206,7 @@ func TestWhatIsExcused(t *testing.T) {
 	}
 	s.add(1, 70*ms, history.Event{Seq: 2, Op: history.Acquire, Phase: history.Fail, Late: 60 * time.Millisecond})
 	s.add(1, 60*ms, history.Event{Op: history.Lag, Took: 30 * time.Millisecond})
-	s.blows = []run.Blow{{From: 5 * ms, To: 450 * ms, Fault: target.Stop, Proc: 0, Holder: true}}
+	s.blows = []run.Blow{{From: 12 * ms, To: 450 * ms, Fault: target.Stop, Proc: 0}}
 	rep := s.judge(t)
 	for _, v := range rep.Verdicts {
 		if !v.OK() {

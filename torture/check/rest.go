@@ -71,15 +71,7 @@ func Dir(dir string) (*Report, error) {
 	rep := &Report{About: r.about}
 	f := &rep.Figures
 	f.Grants, f.Ran = len(r.holds), r.about.End.Sub(r.about.Begin)
-	for _, b := range r.blows {
-		f.Blows++
-		if b.Holder {
-			f.HolderBlows++
-		}
-		if b.Waits != "" {
-			f.WaiterBlows++
-		}
-	}
+	r.countBlows(f)
 	r.takeTimes(f)
 	for _, v := range []*Verdict{
 		r.checkUpdates(f), r.checkFence(), r.checkTokens(f), r.checkExclusion(), r.checkBelief(), r.checkLosses(f),

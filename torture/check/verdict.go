@@ -4,6 +4,8 @@ package check
 import (
 	"fmt"
 	"time"
+
+	"github.com/interlock-go/interlock/torture/target"
 )
 
 // Verdict is what one check found.
@@ -54,8 +56,9 @@ type Figures struct {
 	PlainWrites  int // writes of the numbers without a fence
 	PlainLost    int // updates of those that were lost
 	Blows        int
-	HolderBlows  int           // that hit who had touched a number last
-	WaiterBlows  int           // that hit who stood first in a line
+	HolderBlows  int // that hit a client that held a lock
+	WaiterBlows  int // that hit who stood first in a line
+	ByFault      map[target.Fault]Hits
 	Turns        int           // holds that changed their mode
 	Wakes        int           // waits for a condition that ended with a hold
 	Losses       int           // holds that were lost
@@ -81,6 +84,7 @@ func (f *Figures) Add(o Figures) {
 	f.Blows += o.Blows
 	f.HolderBlows += o.HolderBlows
 	f.WaiterBlows += o.WaiterBlows
+	f.addHits(o.ByFault)
 	f.Turns += o.Turns
 	f.Wakes += o.Wakes
 	f.Losses += o.Losses

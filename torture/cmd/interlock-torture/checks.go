@@ -16,7 +16,7 @@ func writeChecks(b *strings.Builder, cells []*cell) {
 
 How many cases were against each claim, of how many that were looked at, over all of an engine's runs; those of cells in which two
 holders are possible are among them. The claims are in [torture](../torture/README.md#what-is-checked): K2 that nobody older passes
-the fence, K3 that tokens grow (with the largest step back, if there was one), K5 that nobody acts after a deadline or is told of it
+the fence (with the share that none of so many excludes with 95 %% certainty), K3 that tokens grow (with the largest step back, if there was one), K5 that nobody acts after a deadline or is told of it
 late, K6 that nothing is lost without a fault (with what that excludes for an hour in which a lock is held, at 95 %% certainty), K7
 that everybody gets on after faults and nobody waits in vain or is overtaken without them, K8 that calls end with their contexts, K9
 that no lock is left, K10 that processes leave no goroutine, descriptor or connection, K11 what is shared, changed in mode, entered
@@ -27,13 +27,14 @@ again, counted down or signalled.
 `)
 	for _, g := range targetsOf(cells) {
 		f, _ := figuresOf(cells, g)
+		passed, looks := countOf(cells, g, "K2")
 		of := func(name string) string { return sumOf(cells, g, name) }
 		step := ""
 		if f.TokensBack > 0 {
 			step = fmt.Sprintf(", by %d", f.TokenStep)
 		}
 		fmt.Fprintf(b, "| %s | %s | %.2f | %s | %s%s | %s | %s%s | %s | %s | %s | %s | %s |\n", g.Name, serverOf(cells, g), f.Ran.Hours(),
-			of("K2"), of("K3"), step, of("K5"), of("K6"), perHour(&f), of("K7"), of("K8"), of("K9"), of("K10"), of("K11"))
+			share(passed, looks), of("K3"), step, of("K5"), of("K6"), perHour(&f), of("K7"), of("K8"), of("K9"), of("K10"), of("K11"))
 	}
 }
 
@@ -51,7 +52,26 @@ func perHour(f *check.Figures) string {
 
 // sumOf adds up a check over an engine's runs.
 func sumOf(cells []*cell, g *target.Target, name string) string {
-	faults, of := 0, 0
+	faults, of := countOf(cells, g, name)
+	if of == 0 && faults == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%d of %d", faults, of)
+}
+
+// share is a count with what it proves: none of n excludes with 95 % certainty that the share is larger than three nths.
+func share(faults, of int) string {
+	switch {
+	case of == 0 && faults == 0:
+		return "–"
+	case faults > 0:
+		return fmt.Sprintf("%d of %d", faults, of)
+	}
+	return fmt.Sprintf("0 of %d (%.2g %%)", of, min(100, 300/float64(of)))
+}
+
+// countOf is how many cases were against a check's claim, and how many were looked at, in all of an engine's runs.
+func countOf(cells []*cell, g *target.Target, name string) (faults, of int) {
 	for _, c := range cells {
 		if c.Target != g || c.rep == nil {
 			continue
@@ -60,10 +80,7 @@ func sumOf(cells []*cell, g *target.Target, name string) string {
 			faults, of = faults+len(v.Faults), of+v.Of
 		}
 	}
-	if of == 0 && faults == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%d of %d", faults, of)
+	return faults, of
 }
 
 // serverOf is the version of an engine's servers.

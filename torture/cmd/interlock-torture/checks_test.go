@@ -38,7 +38,7 @@ func TestGuarantees_SayOfHowMany(t *testing.T) {
 	for _, says := range []string{
 		"(commit abc)",
 		"| fault | redis | file |\n|---|---|---|\n| none |",
-		"| redis | Redis 7.0 | 2.00 | 0 of 120 | 1 of 120, by 7 | – | – in 1.00 h (below 3/h) | 0 of 120 | – | – | 0 of 120 | – |\n",
+		"| redis | Redis 7.0 | 2.00 | 0 of 120 (2.5 %) | 1 of 120, by 7 | – | – in 1.00 h (below 3/h) | 0 of 120 | – | – | 0 of 120 | – |\n",
 		"| file | – | 0.00 | – | – | – | – | – | – | – | – | – |\n",
 	} {
 		if strings.Count(page, says) != 1 {

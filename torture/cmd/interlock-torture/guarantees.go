@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/interlock-go/interlock/torture/check"
 	"github.com/interlock-go/interlock/torture/target"
 )
 
@@ -28,6 +26,7 @@ the engine: they are counted. In the last row it is the faults that the engine k
 of another client. A dash: the fault cannot be done to the engine, or not by this program.
 
 `, how, commitsOf(cells))
+	b.WriteString(again(cells) + inMemory)
 	if err := inconclusive(lacks); err != nil {
 		fmt.Fprintf(&b, "**%v**\n\n", err)
 	}
@@ -35,46 +34,39 @@ of another client. A dash: the fault cannot be done to the engine, or not by thi
 	for few := range slices.Chunk(targetsOf(cells), 7) { // more columns are hard to read
 		b.WriteString(exclusions(cells, few))
 	}
-	b.WriteString("## Figures\n\nOver all of an engine's runs. " +
-		"Lost updates are those of the numbers without a fence, which are the control.\n\n")
-	b.WriteString("| engine | grants | updates behind the fence: lost | stale requests refused | updates without a fence: lost | " +
-		"faults that hit a holder | longest time from a fault's end to the next grant |\n|---|---:|---:|---:|---:|---:|---:|\n")
-	for _, g := range targetsOf(cells) {
-		f, lost := figuresOf(cells, g)
-		fmt.Fprintf(&b, "| %s | %d | %d of %d | %d | %d of %d (%.1f %%) | %d | %v |\n", g.Name, f.Grants, lost, f.Increments, f.Stale,
-			f.PlainLost, f.PlainWrites, 100*float64(f.PlainLost)/float64(max(1, f.PlainWrites)), f.HolderBlows,
-			f.SlowestAfter.Round(time.Millisecond))
-	}
-	b.WriteString("\nTimes, as p50 / p99 / longest of how many. A lock whose holder is killed comes free when its lease or session ends, " +
-		"which is at most the time in the second column later, or at once where the server sees the connection end. " +
-		"If others who wanted the lock were killed before the next grant, the time runs from the last of these deaths, because each of " +
-		"them may have had it; on Redis at most one is granted what it does not claim, for two seconds or the lease. " +
-		"Without a grant: the longest such time while a server was killed or stopped, or a replica took over. " +
-		"Told: how long after a fault's begin those knew that lost their hold to it and were not stopped.\n\n" +
-		"| engine | lease | holder killed, to the next grant of its lock | without a grant | holder told of its loss |\n" +
-		"|---|---:|---:|---:|---:|\n")
-	for _, g := range targetsOf(cells) {
-		f, _ := figuresOf(cells, g)
-		fmt.Fprintf(&b, "| %s | %v | %v | %v | %v |\n", g.Name, g.Lease, f.AfterDeath, f.Outages, f.LossTold)
-	}
+	writeFigures(&b, cells)
+	writeTimes(&b, cells)
+	writeFaults(&b, cells)
 	writeChecks(&b, cells)
-	b.WriteString("\n## Why two holders are possible\n\n| engine | fault | reason |\n|---|---|---|\n")
+	b.WriteString("\n## Why two holders are possible\n\n| engine | fault | reason | to make the run again |\n|---|---|---|---|\n")
 	for _, c := range cells {
 		if why := c.Target.Broken[c.fault]; why != "" {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.Target.Name, c.fault, why)
+			fmt.Fprintf(&b, "| %s | %s | %s | `%s` |\n", c.Target.Name, c.fault, why, c.command())
 		}
 	}
 	return b.String()
 }
 
+// again says how a cell is made again.
+func again(cells []*cell) string {
+	return fmt.Sprintf(`Each cell is one run, and can be made again by itself: `+"`interlock torture run -engine ENGINE -faults FAULT %s -hold HOLD -seed %d`"+`,
+where HOLD is a fifth of the engine's lease (see [Times](#times)), and the whole lease where two holders are possible; the last table has the
+commands of those. The last row is `+"`-faults kept -pairs`"+`. A seed repeats the shape of a run, not each of its steps.
+
+`, cells[0].shape(), cells[0].Seed)
+}
+
+// inMemory is why an engine is not in the tables.
+var inMemory = fmt.Sprintf(`Engine memory has no column: it is inside one process, so nothing of what is done here can be done to it. The simulation puts it, with the
+same client code, behind a network that loses, delays and repeats messages, and crashes and pauses clients: `+"`interlock torture t0`"+`, %d runs
+(seeds 1 to %d) of some %v of simulated time each, %.1f hours together, on each change.
+
+`, t0Seeds, t0Seeds, t0Lasts, (t0Seeds * t0Lasts).Hours())
+
 // exclusions is the table of some engines, with a row for each fault that can be done to one of them.
 func exclusions(cells []*cell, engines []*target.Target) string {
 	var b strings.Builder
-	b.WriteString("| fault |")
-	for _, g := range engines {
-		fmt.Fprintf(&b, " %s |", g.Name)
-	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(engines)) + "\n")
+	b.WriteString(heading(engines))
 	for _, f := range faultsOf(cells) {
 		row := make([]*cell, len(engines))
 		for i, g := range engines {
@@ -114,7 +106,7 @@ func (c *cell) exclusion() string {
 	case broken:
 		return fmt.Sprintf("**two holders possible**: %d of %d", len(v.Faults), v.Of)
 	}
-	return fmt.Sprintf("kept: 0 of %d (%.2g %%)", v.Of, min(100, 300/float64(max(1, v.Of))))
+	return "kept: " + share(0, v.Of)
 }
 
 func find(cells []*cell, g *target.Target, f target.Fault) *cell {
@@ -146,15 +138,4 @@ func targetsOf(cells []*cell) (all []*target.Target) {
 		}
 	}
 	return all
-}
-
-// figuresOf adds up an engine's runs, and counts the updates that were lost behind the fence.
-func figuresOf(cells []*cell, g *target.Target) (f check.Figures, lost int) {
-	for _, c := range cells {
-		if c.Target == g && c.rep != nil {
-			f.Add(c.rep.Figures)
-			lost += len(c.rep.Find("K1").Faults)
-		}
-	}
-	return f, lost
 }

@@ -18,9 +18,19 @@ import (
 )
 
 func runOne(ctx context.Context, args []string) error {
+	c, err := parseRun(args)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	_, err = torture(ctx, os.Stdout, c)
+	return err
+}
+
+// parseRun is the run that the flags describe.
+func parseRun(args []string) (*run.Config, error) {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	engine := flags.String("engine", "redis", "the engine; see list")
-	faults := flags.String("faults", "none", "faults, separated by commas; or all that the engine can have")
+	faults := flags.String("faults", "none", "faults, separated by commas; or all: those that the engine can have; or kept: those of them that it keeps")
 	workers := flags.String("workers", "4x2", "processes x goroutines of each")
 	names := flags.Int("names", 2, "how many locks")
 	duration := flags.Duration("duration", 20*time.Second, "how long the faults go on")
@@ -32,26 +42,42 @@ func runOne(ctx context.Context, args []string) error {
 		"instead: each goroutine holds a lock of its own for 20 leases, with three tenths of a lease between it and the server")
 	dir := flags.String("dir", "", "keep the histories in this folder; by default only those of broken runs are kept")
 	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return nil, err
 	}
 	c := &run.Config{Names: *names, Duration: *duration, Hold: *hold, Cancel: *cancels, Seed: *seed, Dir: *dir, Pairs: *pairs, Long: *long}
 	if _, err := fmt.Sscanf(*workers, "%dx%d", &c.Processes, &c.Goroutines); err != nil {
-		return fmt.Errorf("%w: -workers %q is not processes x goroutines, as in 4x2", errUsage, *workers)
+		return nil, fmt.Errorf("-workers %q is not processes x goroutines, as in 4x2", *workers)
 	}
 	g, err := target.Find(*engine)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return nil, err
 	}
 	c.Target = g
-	if *faults == "all" {
+	switch *faults {
+	case "all":
 		c.Faults = g.Faults
-	} else {
+	case "kept":
+		c.Faults = kept(g)
+	default:
 		for f := range strings.SplitSeq(*faults, ",") {
 			c.Faults = append(c.Faults, target.Fault(f))
 		}
 	}
-	_, err = torture(ctx, os.Stdout, c)
-	return err
+	return c, nil
+}
+
+// command is that which makes a cell's run again, by itself.
+func (c *cell) command() string {
+	which, more := string(c.fault), ""
+	if c.Pairs {
+		which, more = "kept", " -pairs"
+	}
+	return fmt.Sprintf("interlock torture run -engine %s -faults %s%s %s -hold %v -seed %d", c.Target.Name, which, more, c.shape(), c.Hold, c.Seed)
+}
+
+// shape are the flags that all cells of a table have in common.
+func (c *cell) shape() string {
+	return fmt.Sprintf("-workers %dx%d -names %d -duration %v", c.Processes, c.Goroutines, c.Names, c.Duration)
 }
 
 // torture makes one run, prints what was found, and keeps the folder if the run is broken.

@@ -17,10 +17,16 @@ import (
 	"github.com/interlock-go/interlock/torture/mutants"
 )
 
+// t0Seeds is how many runs the simulation makes, and t0Lasts about how long each is.
+const (
+	t0Seeds = 150
+	t0Lasts = 45 * time.Second
+)
+
 // runT0 does what needs no server: the simulation with many seeds, and the searches of all states of the models.
 func runT0(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("t0", flag.ContinueOnError)
-	seeds := flags.Int("seeds", 150, "how many runs the simulation makes")
+	seeds := flags.Int("seeds", t0Seeds, "how many runs the simulation makes")
 	row := flags.Uint64("row", 1, "which of the rows of seeds: the second begins where the first has ended")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/torture/check"
+	"github.com/interlock-go/interlock/torture/target"
+)
+
+// writeFigures writes what an engine's runs were worth.
+func writeFigures(b *strings.Builder, cells []*cell) {
+	b.WriteString("## Figures\n\nOver all of an engine's runs. Lost updates are those of the numbers without a fence, which are the control; " +
+		"behind the fence it is the share that none of so many excludes with 95 % certainty.\n\n")
+	b.WriteString("| engine | grants | updates behind the fence: lost | stale requests refused | updates without a fence: lost | " +
+		"faults that hit a client with a lock | longest time from a fault's end to the next grant |\n|---|---:|---:|---:|---:|---:|---:|\n")
+	for _, g := range targetsOf(cells) {
+		f, lost := figuresOf(cells, g)
+		fmt.Fprintf(b, "| %s | %d | %s | %d | %d of %d (%.1f %%) | %d | %v |\n", g.Name, f.Grants, share(lost, f.Increments), f.Stale,
+			f.PlainLost, f.PlainWrites, 100*float64(f.PlainLost)/float64(max(1, f.PlainWrites)), f.HolderBlows,
+			f.SlowestAfter.Round(time.Millisecond))
+	}
+}
+
+// writeTimes writes how long what went wrong was felt.
+func writeTimes(b *strings.Builder, cells []*cell) {
+	b.WriteString("\n## Times\n\nAs p50 / p99 / longest of how many. A lock whose holder is killed comes free when its lease or session ends, " +
+		"or at once where the server sees the connection end; then it is granted to who waits. " +
+		"The third column is of the runs in which clients are killed and nothing else is done. Where it is longer than the lease, the next in line " +
+		"was dead too and had to claim what it was granted (on Redis, two seconds or the lease), or a session ended some ticks late: see K7 in " +
+		"[torture](../torture/README.md#what-is-checked) for how long that may be. The fourth is of all other runs. There other faults overlap, so " +
+		"where it is longer than the lease a server was down or out of reach as well, and granted nothing to anybody. " +
+		"If others who wanted the lock were killed before the next grant, the time runs from the last of these deaths, because each of " +
+		"them may have had it. " +
+		"Without a grant: the longest such time while a server was killed or stopped, or a replica took over. " +
+		"Told: how long after a fault's begin those knew that lost their hold to it and were not stopped.\n\n" +
+		"| engine | lease | holder killed, to the next grant of its lock | the same beside other faults | without a grant | holder told of its loss |\n" +
+		"|---|---:|---:|---:|---:|---:|\n")
+	for _, g := range targetsOf(cells) {
+		f, _ := figuresOf(cells, g)
+		alone, beside := deathsOf(cells, g)
+		fmt.Fprintf(b, "| %s | %v | %v | %v | %v | %v |\n", g.Name, g.Lease, alone, beside, f.Outages, f.LossTold)
+	}
+}
+
+// deathsOf are the times from a holder's death to the next grant: in an engine's runs in which nothing else is done, and in the others.
+func deathsOf(cells []*cell, g *target.Target) (alone, beside check.Delays) {
+	for _, c := range cells {
+		switch {
+		case c.Target != g || c.rep == nil:
+		case c.fault.Kills():
+			alone = append(alone, c.rep.Figures.AfterDeath...)
+		default:
+			beside = append(beside, c.rep.Figures.AfterDeath...)
+		}
+	}
+	return alone, beside
+}
+
+// writeFaults writes how often each fault was done to each engine.
+func writeFaults(b *strings.Builder, cells []*cell) {
+	b.WriteString("\n## Faults\n\nHow often each was done over all of an engine's runs and, in brackets, how often to a holder: the client held a " +
+		"lock when it began or, if it was done to the servers or to everybody, some client did. `kill-waiter` is aimed at who waits.\n\n")
+	var tables []string
+	for few := range slices.Chunk(targetsOf(cells), 7) {
+		tables = append(tables, hits(cells, few))
+	}
+	b.WriteString(strings.Join(tables, "\n"))
+}
+
+// hits is the table of some engines, with a row for each fault that was done to one of them.
+func hits(cells []*cell, engines []*target.Target) string {
+	var b strings.Builder
+	b.WriteString(heading(engines))
+	for _, fault := range target.All() {
+		row, done := "", 0
+		for _, g := range engines {
+			f, _ := figuresOf(cells, g)
+			of := f.ByFault[fault]
+			if done += of.Done; of.Done == 0 {
+				row += " – |"
+				continue
+			}
+			row += fmt.Sprintf(" %d (%d) |", of.Done, of.Holder)
+		}
+		if done > 0 {
+			fmt.Fprintf(&b, "| %s |%s\n", fault, row)
+		}
+	}
+	return b.String()
+}
+
+// heading begins a table with a column for each of the engines.
+func heading(engines []*target.Target) string {
+	names := ""
+	for _, g := range engines {
+		names += " " + g.Name + " |"
+	}
+	return "| fault |" + names + "\n|---|" + strings.Repeat("---|", len(engines)) + "\n"
+}
+
+// figuresOf adds up an engine's runs, and counts the updates that were lost behind the fence.
+func figuresOf(cells []*cell, g *target.Target) (f check.Figures, lost int) {
+	for _, c := range cells {
+		if c.Target == g && c.rep != nil {
+			f.Add(c.rep.Figures)
+			lost += len(c.rep.Find("K1").Faults)
+		}
+	}
+	return f, lost
+}
