@@ -55,10 +55,11 @@ func (r *record) checkTokens(f *Figures) *Verdict {
 
 // checkExclusion is K4: no two holders of a lock were sure of it at the same time. A holder is sure from the return of Lock
 // until it last looked whether the hold lasts and found that it does.
-func (r *record) checkExclusion() *Verdict {
+func (r *record) checkExclusion(f *Figures) *Verdict {
 	v := &Verdict{Check: "K4", Claim: "no two holders are sure of a lock at once", Excused: r.excuse()}
 	byStart := r.alone()
 	slices.SortFunc(byStart, func(a, b *hold) int { return int(a.from - b.from) })
+	r.countDoubles(f)
 	latest := map[string]*hold{}
 	for _, h := range byStart {
 		v.Of++

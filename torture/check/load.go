@@ -84,6 +84,8 @@ type hold struct {
 	late      []history.Event // requests that began after the deadline
 	ended     history.Instant // if it was lost: the instant at which its holder says that it had ended
 	deadline  history.Instant // as it was known at the grant
+	due       history.Instant // the latest that is recorded before its end
+	over      history.Instant // when it was given back or its loss was told, or its lease had run out by then; 0 if it was killed
 	modes     []mode          // of a read-write lock: in which it was, one after the other
 	turns     []history.Event // what became of changes of the mode
 	several   bool            // it was taken together with others
@@ -124,7 +126,7 @@ func holdsOf(events []history.Event) []*hold {
 			h := &hold{
 				name: e.Name, proc: e.Proc, gor: e.Gor, life: life[e.Proc], token: e.Token, nonce: e.Nonce, fixed: e.Fixed,
 				call: calls[at], share: e.Share, weight: e.Weight, limit: e.Limit, deadline: e.Deadline, several: e.Several,
-				woken: e.Op == history.Wait,
+				woken: e.Op == history.Wait, due: e.Deadline,
 			}
 			h.from, h.sure = e.At, known(&e)
 			h.modes = []mode{{h.share, h.token, h.from, h.from}}
@@ -153,14 +155,16 @@ func (h *hold) saw(e history.Event) {
 	switch {
 	case e.Op == history.Lost:
 		h.lost, h.lostAt, h.ended = true, e.At, e.Deadline
+		h.ends(&e)
 	case e.Op == history.Turn:
 		h.turned(e)
 	case e.Op == history.Reenter:
 		h.again = append(h.again, e)
 	case e.Op == history.Release && e.Phase == history.Call:
 		h.released = e.At
+		h.ends(&e)
 	case (e.Op == history.Read || e.Op == history.Write) && e.Phase == history.Call: // it had just looked whether the hold lasts
-		h.sure = known(&e)
+		h.sure, h.due = known(&e), max(h.due, e.Deadline)
 		if h.sure < e.At {
 			h.late = append(h.late, e)
 		}

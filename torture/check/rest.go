@@ -74,7 +74,7 @@ func Dir(dir string) (*Report, error) {
 	r.countBlows(f)
 	r.takeTimes(f)
 	for _, v := range []*Verdict{
-		r.checkUpdates(f), r.checkFence(), r.checkTokens(f), r.checkExclusion(), r.checkBelief(), r.checkLosses(f),
+		r.checkUpdates(f), r.checkFence(), r.checkTokens(f), r.checkExclusion(f), r.checkBelief(), r.checkLosses(f),
 		r.checkProgress(f), r.checkCalls(f), r.checkResidue(), r.checkLeaks(), r.checkShares(f),
 	} {
 		if v != nil {

@@ -59,6 +59,7 @@ type Figures struct {
 	HolderBlows  int // that hit a client that held a lock
 	WaiterBlows  int // that hit who stood first in a line
 	ByFault      map[target.Fault]Hits
+	Doubles      int           // locks that were granted although another, by all that it could know, still had them
 	Turns        int           // holds that changed their mode
 	Wakes        int           // waits for a condition that ended with a hold
 	Losses       int           // holds that were lost
@@ -85,6 +86,7 @@ func (f *Figures) Add(o Figures) {
 	f.HolderBlows += o.HolderBlows
 	f.WaiterBlows += o.WaiterBlows
 	f.addHits(o.ByFault)
+	f.Doubles += o.Doubles
 	f.Turns += o.Turns
 	f.Wakes += o.Wakes
 	f.Losses += o.Losses
@@ -107,8 +109,8 @@ func (f Figures) String() string {
 		share = 100 * float64(f.PlainLost) / float64(f.PlainWrites)
 	}
 	return fmt.Sprintf("%d grants, %d fenced increments, %d stale requests refused; without the fence %d of %d updates lost (%.2g %%); "+
-		"%d faults, %d at a holder, %d at who was next; %d upgrades and downgrades, %d woken by signals; %d holds lost; "+
+		"%d faults, %d at a holder, %d at who was next; %d upgrades and downgrades, %d woken by signals; %d holds lost, %d double grants; "+
 		"longest wait %v, %v from a fault's end to the next grant; %.2f hours",
-		f.Grants, f.Increments, f.Stale, f.PlainLost, f.PlainWrites, share, f.Blows, f.HolderBlows, f.WaiterBlows, f.Turns, f.Wakes, f.Losses,
+		f.Grants, f.Increments, f.Stale, f.PlainLost, f.PlainWrites, share, f.Blows, f.HolderBlows, f.WaiterBlows, f.Turns, f.Wakes, f.Losses, f.Doubles,
 		f.LongestWait.Round(time.Millisecond), f.SlowestAfter.Round(time.Millisecond), f.Ran.Hours())
 }

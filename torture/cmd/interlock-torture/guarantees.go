@@ -21,9 +21,12 @@ engine's row hold; the table says which fault breaks it.*
 What is below was found by `+"`interlock torture t2 %s`"+` (commit %s): for each cell four processes with two goroutines each
 want three locks while that one fault is done again and again; see [torture](../torture/README.md) for what the faults
 are and what is checked. "0 of n" means that n acquisitions were looked at and no two holders were sure of a lock at once; the
-share in brackets is what n cases exclude with 95 %% certainty. "Two holders possible" are cells in which that is possible by the nature of
-the engine: they are counted. In the last row it is the faults that the engine keeps, at random, and at the same time one
-of another client. A dash: the fault cannot be done to the engine, or not by this program.
+share in brackets is what n cases exclude with 95 %% certainty. In the last row it is the faults that the engine keeps, at random, and at
+the same time one of another client. A dash: the fault cannot be done to the engine, or not by this program.
+
+"Two holders possible" are cells in which that is possible by the nature of the engine. The first number counts those of which both had
+looked meanwhile whether their holds last, and found that they do. "Double grants" are of locks that another had neither given back nor
+been told to have lost, and whose lease ran, whether it had looked or not.
 
 `, how, commitsOf(cells))
 	b.WriteString(again(cells) + inMemory)
@@ -104,7 +107,7 @@ func (c *cell) exclusion() string {
 	case len(c.rep.Inconclusive()) > 0:
 		return "INCONCLUSIVE: " + strings.Join(c.rep.Inconclusive(), "; ")
 	case broken:
-		return fmt.Sprintf("**two holders possible**: %d of %d", len(v.Faults), v.Of)
+		return fmt.Sprintf("**two holders possible**: %d of %d, double grants: %d", len(v.Faults), v.Of, c.rep.Figures.Doubles)
 	}
 	return "kept: " + share(0, v.Of)
 }

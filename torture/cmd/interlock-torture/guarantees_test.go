@@ -60,7 +60,7 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 			AfterDeath: check.Delays{time.Second},
 		}),
 		made("redis", target.Clock, check.Figures{
-			Increments: 200_000, HolderBlows: 2,
+			Increments: 200_000, HolderBlows: 2, Doubles: 5,
 			ByFault: map[target.Fault]check.Hits{target.Clock: {Done: 9, Holder: 8}, target.Kill: {Done: 2, Holder: 2}}, AfterDeath: check.Delays{3 * time.Second},
 		}),
 	}
@@ -71,7 +71,7 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 		"| redis | – | 0.00 | 0 of 6000 (0.05 %) |",
 		"| fault | redis |\n|---|---|\n| kill | 7 (6) |\n| clock | 9 (8) |\n\n## Checks\n",
 		"| redis | 1s | 1s / 1s / 1s of 1 | 3s / 3s / 3s of 1 | – | – |\n",
-		"other faults overlap",
+		"other faults overlap", "| clock | **two holders possible**: 0 of 1, double grants: 5 |",
 		"Engine memory has no column", "150 runs\n(seeds 1 to 150)",
 		"| redis | clock | a lease ends early when the server's clock jumps ahead | " +
 			"`interlock torture run -engine redis -faults clock -workers 0x0 -names 0 -duration 1s -hold 1s -seed 3` |\n",
