@@ -28,9 +28,9 @@ func (r *record) checkCalls(f *Figures) *Verdict {
 	return v
 }
 
-// checkResidue is K9: when everybody has left, no lock is held.
+// checkResidue is K9: when everybody has left, no lock is held, and no permit is missing.
 func (r *record) checkResidue() *Verdict {
-	v := &Verdict{Check: "K9", Claim: "when all have left no lock is held or waited for", Of: r.about.Names}
+	v := &Verdict{Check: "K9", Claim: "when all have left no lock is held or waited for, and all permits are there", Of: r.about.Names}
 	for _, s := range r.about.Residue {
 		v.fault("%s", s)
 	}

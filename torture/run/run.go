@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -245,7 +246,11 @@ func (r *run) residue(ctx context.Context) ([]string, error) {
 		left = append(left, fmt.Sprintf("%s: %d holders, %d waiters", info.Name, len(info.Holders), len(info.Waiters)))
 	}
 	raw, err := r.engine.Left(ctx)
-	return append(left, raw...), errors.Join(err, locks.Close())
+	left = append(left, raw...)
+	if slices.Contains(r.can.Shares, history.Permits) {
+		left = append(left, missingPermits(ctx, locks, 2*r.lease)...)
+	}
+	return left, errors.Join(err, locks.Close())
 }
 
 func (r *run) endAll() error {

@@ -65,11 +65,16 @@ func fillMemory(s *servers.RedisNode) Poke {
 	}
 }
 
+// policies are those by which a Redis that is full throws something away.
+var policies = []string{
+	"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-ttl", "volatile-random",
+}
+
 // evict has a Redis take hardly more memory than it has just now, and throw away what its policy chooses for what others write.
 func evict(s *servers.RedisNode) Poke {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		rest := context.WithoutCancel(ctx)
-		policy := []string{"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl", "volatile-random"}[dice.IntN(6)]
+		policy := policies[dice.IntN(len(policies))]
 		info, err := s.Info(rest, "memory")
 		if err != nil {
 			return err

@@ -9,8 +9,11 @@ import (
 	"github.com/interlock-go/interlock/torture/history"
 )
 
-// permits is how many the semaphore has: few, so that they are wanted by more than there are.
-const permits = 2
+// The semaphore of all processes has few permits, so that they are wanted by more than there are.
+const (
+	Semaphore = "permits"
+	Permits   = 2
+)
 
 // share holds a lock that others may hold beside it.
 func (h *hand) share(ctx context.Context, how history.Share) {
@@ -23,8 +26,8 @@ func (h *hand) share(ctx context.Context, how history.Share) {
 	case history.Upgrades:
 		a.lock = rw.ULock
 	case history.Permits:
-		a.Name, a.Weight, a.Limit = "permits", 1+h.dice.IntN(2), permits
-		s := h.locks.Semaphore(a.Name, permits, nil)
+		a.Name, a.Weight, a.Limit = Semaphore, 1+h.dice.IntN(2), Permits
+		s := h.locks.Semaphore(a.Name, Permits, nil)
 		a.lock = func(ctx context.Context) (*interlock.Lease, error) { return s.Acquire(ctx, a.Weight) }
 	}
 	lease := h.acquire(ctx, a)
