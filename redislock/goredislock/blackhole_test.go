@@ -1,0 +1,108 @@
+package goredislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/redislock"
+	"github.com/redis/go-redis/v9"
+)
+
+// The overlap is 0 ms: when the next owner's Lock returns, the holder has been told in every way that there is.
+func TestBlackHole_BeforeTheHolder_ItIsOutBeforeTheNextIsIn(t *testing.T) {
+	addr := servers.Redis(t)
+	for name, direction := range map[string]servers.Direction{
+		"BothWays": servers.BothWays, "RequestsOnly": servers.ToServer, "RepliesOnly": servers.ToClient,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for try := 0; ; try++ {
+				late := blackHole(t, addr, direction, fmt.Sprint(t.Name(), " ", try))
+				if late == "" {
+					return
+				}
+				if try == 3 { // this process may have stood still between two instants
+					t.Fatalf("four times in a row, the last time: %s", late)
+				}
+				t.Logf("once more: %s", late)
+			}
+		})
+	}
+}
+
+// locksAt returns a client of the server at addr, which is closed with the test.
+func locksAt(t *testing.T, addr string, o *interlock.Options) *interlock.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	d, err := New(client, &redislock.Options{Check: redislock.CheckNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := interlock.New(d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Close() // what was not confirmed is the test's own business
+		_ = d.Close()
+		awaitCommands()
+		_ = client.Close()
+	})
+	return c
+}
+
+// blackHole returns what the holder had not been told when the next was in.
+func blackHole(t *testing.T, addr string, direction servers.Direction, name string) (late string) {
+	proxy := servers.NewProxy(t, addr)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	queued := make(chan struct{}, 1024)
+	holder := locksAt(t, proxy.Addr(), &interlock.Options{Lease: 600 * time.Millisecond, CloseTimeout: time.Millisecond})
+	next := locksAt(t, addr, &interlock.Options{Observer: &interlock.Observer{
+		Waiting: func(context.Context, interlock.Event) { queued <- struct{}{} },
+	}})
+	held, err := holder.Lock(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, lost := held.Context(context.Background()), held.Lost()
+	go func() { // ends with the wait, which is queued soon
+		<-queued
+		proxy.BlackHole(direction)
+	}()
+	l, err := next.Lock(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lost:
+	default:
+		late = "Lost is open. "
+	}
+	if work.Err() == nil {
+		late += "The work's context goes on. "
+	}
+	if _, stamped := held.Stamp(); stamped || held.Err() == nil {
+		t.Error("two are in, by their own word")
+	}
+	if held.Token() >= l.Token() {
+		t.Errorf("token %d is in after %d", l.Token(), held.Token())
+	}
+	var reason *interlock.LostError
+	if !errors.As(held.Err(), &reason) {
+		t.Errorf("the holder has lost it by %v", held.Err())
+	}
+	proxy.Pass() // what was held up arrives now
+	if err := l.Unlock(ctx); err != nil {
+		t.Error(err)
+	}
+	again := holder.Mutex(name, &interlock.LockOptions{Lease: 30 * time.Second}) // which outlasts a busy machine
+	if err := again.Do(ctx, func(context.Context) error { return nil }); err != nil {
+		t.Errorf("the holder, when the network is back: %v", err)
+	}
+	return late
+}
