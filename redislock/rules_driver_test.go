@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -252,7 +253,7 @@ var driverRules = []driverRule{
 }
 
 func TestRules_OfTheDriver_AreKept(t *testing.T) {
-	for _, r := range driverRules {
+	for _, r := range slices.Concat(driverRules, clusterRules) {
 		t.Run(r.name, func(t *testing.T) {
 			if err := r.run(t); err != nil {
 				t.Fatal(err)

@@ -21,10 +21,11 @@ type puppet struct {
 	begin   time.Time
 	fast    float64 // how much faster the server's clock runs than ours, for instance 0.005
 
-	mu     sync.Mutex // guards what follows
-	calls  []Call
-	times  []time.Time
-	listen int // how many calls there were when the driver first listened; -1 if it has not
+	mu      sync.Mutex // guards what follows
+	calls   []Call
+	times   []time.Time
+	listen  int // how many calls there were when the driver first listened; -1 if it has not
+	listens int // how often it has
 }
 
 func (p *puppet) Start(_ context.Context, channel string, h Handler) error {
@@ -55,6 +56,7 @@ func (p *puppet) Listen(context.Context, uint16, string) error {
 	if p.listen < 0 {
 		p.listen = len(p.calls)
 	}
+	p.listens++
 	return nil
 }
 
@@ -74,6 +76,12 @@ func (p *puppet) asked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.calls)
+}
+
+func (p *puppet) listened() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listens
 }
 
 func (p *puppet) queue(l Link) Reply { return p.queueUntil(l, 1, 0) }

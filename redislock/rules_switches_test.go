@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/interlock-go/interlock/redislock/internal/switches"
@@ -44,6 +45,19 @@ var levers = []switches.Lever{
 		"keys.go", "\"floor:{\"...)\n\tb = append(b, tags()[slot]...)",
 		"\"floor:{\"...)\n\tb = append(b, unless(\"slot\", tags()[slot], tags()[0])...)",
 	},
+	{
+		"acquire.go", "err := a.listen(ctx)\n\t\tif err == nil {",
+		"err := unless(\"listen again\", a.listen, func(context.Context) error { return nil })(ctx)\n\t\tif err == nil {",
+	},
+	{"acquire.go", "call := &a.call\n", "call := &a.call\n\tif off(\"same ID\") {\n\t\ta.args[0] += \"'\"\n\t}\n"},
+	{"rueidis_listen.go", "if l.lostSubscription(channel) {", `if !off("sunsubscribe") && l.lostSubscription(channel) {`},
+	{"rueidis_call.go", "n.conn.moved(slot, j.addr)", `unless("moved", n.conn.moved, func(uint16, string) {})(slot, j.addr)`},
+	{"rueidis_call.go", "if j.verdict == moved {", `if j.verdict == moved || off("asked once") {`},
+	{"rueidis_call.go", "t.asking = j.addr", `t.asking = unless("asked", j.addr, "")`},
+	{
+		"rueidis_call.go", "case later:\n\t\treturn true, refusedIf(t.impatient(), err)",
+		"case later:\n\t\treturn true, refusedIf(off(\"later\") || t.impatient(), err)",
+	},
 }
 
 // TestRules_OfTheDriver_AreNecessary takes out one rule after the other, and its check must notice.
@@ -52,7 +66,7 @@ func TestRules_OfTheDriver_AreNecessary(t *testing.T) {
 		switches.Run(t, "redislock", t.Name(), levers)
 		return
 	}
-	for _, r := range driverRules {
+	for _, r := range slices.Concat(driverRules, clusterRules) {
 		for _, name := range r.switches {
 			t.Run(r.name+"/"+name, func(t *testing.T) {
 				setOff(name)

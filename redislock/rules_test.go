@@ -16,6 +16,7 @@ func TestRules_OfTheScripts_AreKeptAndNecessary(t *testing.T) {
 	t.Run("waiting", func(t *testing.T) { testRules(t, server, waitingRules) })
 	t.Run("tokens", func(t *testing.T) { testRules(t, server, tokenRules) })
 	t.Run("writing", func(t *testing.T) { testRules(t, server, writingRules) })
+	t.Run("publishing", func(t *testing.T) { testRules(t, server, publishRules) })
 	t.Run("queue", func(t *testing.T) { testRules(t, server, queueRules) })
 	t.Run("conversion", func(t *testing.T) { testRules(t, server, convertRules) })
 }
