@@ -63,7 +63,7 @@ faults: ## put every engine under faults and judge what happened (three minutes)
 	go run ./torture/cmd/interlock-torture t1 -seed $(or $(SEED),0)
 
 .PHONY: torture
-torture: ## put every engine under each fault, as root, and write docs/guarantees.md (50 minutes); SEED= repeats it
+torture: ## put every engine under each fault, as root, and write docs/guarantees.md (an hour); SEED= repeats it
 	go run ./torture/cmd/interlock-torture t2 -each 10s -seed $(or $(SEED),1) -beside 5 -increments 100000 -o docs/guarantees.md
 
 .PHONY: simulate

@@ -67,7 +67,7 @@ func (l *link) dial(ctx context.Context) *net.TCPConn {
 			return nil
 		}
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", l.proxy.target)
+	conn, err := l.proxy.at.dial(ctx, l.proxy.target)
 	if err != nil {
 		return nil
 	}

@@ -1,8 +1,10 @@
 package servers
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -215,6 +217,14 @@ func (m *Member) Start(cmd *exec.Cmd) error {
 		dieWithUs(cmd) // with the room's thread
 	}
 	return m.inside().start(cmd)
+}
+
+// dial connects from the member, or from anywhere if m is nil.
+func (m *Member) dial(ctx context.Context, addr string) (net.Conn, error) {
+	if m == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	return m.room.dial(addr)
 }
 
 // inside is the room of a member, and nil for nobody.

@@ -179,3 +179,50 @@ func TestDisk_IsFullAndFreeAgain(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A proxy at a member is for the member's processes, and behind the same cuts as they.
+func TestNetwork_AProxyAtAMemberIsCutOffWithIt(t *testing.T) {
+	t.Parallel()
+	n := NewNetwork(t)
+	s := RedisServer(t, &RedisOptions{Network: n})
+	client := n.Join(t)
+	p := NewProxyAt(t, client, s.Addr())
+	ping := func(from *Member) error {
+		c, err := from.dial(t.Context(), p.Addr())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
+			return err
+		}
+		_, err = io.WriteString(c, "PING\r\n")
+		if err == nil {
+			_, err = io.ReadFull(c, make([]byte, len("+PONG\r\n")))
+		}
+		return err
+	}
+	if err := ping(client); err != nil {
+		t.Fatal(err)
+	}
+	if ping(n.Join(t)) == nil {
+		t.Error("another member hears it")
+	}
+	if err := n.Split([]*Member{client}, []*Member{s.Member()}); err != nil {
+		t.Fatal(err)
+	}
+	if ping(client) == nil {
+		t.Error("it passes what the cut loses")
+	}
+	p.BlackHole(BothWays)
+	if err := n.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	if ping(client) == nil {
+		t.Error("it passes what it holds")
+	}
+	p.Pass()
+	if err := ping(client); err != nil {
+		t.Error(err)
+	}
+}

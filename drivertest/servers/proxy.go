@@ -1,8 +1,6 @@
 package servers
 
 import (
-	"context"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,9 +26,10 @@ var ways = [...]Direction{ToServer, ToClient}
 // passes any more that should not.
 //
 // The nodes of a Redis Cluster and of a Sentinel deployment tell clients their own addresses, so a Proxy is of use before
-// a server that stands alone.
+// a server that stands alone, and before each of several whose clients keep to the addresses that they were given.
 type Proxy struct {
 	t      testing.TB
+	at     *Member // where it is; nil is this process's own network
 	addr   string
 	target string
 	all    sync.WaitGroup // of the connections
@@ -66,7 +65,14 @@ type rule struct {
 // NewProxy starts a proxy before the server at target, as host:port. It lets everything pass, and ends with t.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	p := &Proxy{t: t, target: target, changed: make(chan struct{}), links: map[*link]bool{}}
+	return NewProxyAt(t, nil, target)
+}
+
+// NewProxyAt starts a proxy for the processes of a member of a [Network]: they alone can connect to it, and what it sends
+// comes from the member, so that a cut between that and the server is one for its connections as well. Nil is no member.
+func NewProxyAt(t testing.TB, at *Member, target string) *Proxy {
+	t.Helper()
+	p := &Proxy{t: t, at: at, target: target, changed: make(chan struct{}), links: map[*link]bool{}}
 	var err error
 	for range attempts {
 		if err = p.settle(); err == nil {
@@ -195,72 +201,4 @@ func (p *Proxy) change(f func()) {
 	f()
 	close(p.changed)
 	p.changed = make(chan struct{})
-}
-
-// listener is where connections arrive.
-type listener struct {
-	net.Listener
-	done chan struct{} // closed when nobody accepts from it any more
-}
-
-// listen accepts connections, if it is not done already.
-func (p *Proxy) listen() error {
-	p.door.Lock()
-	defer p.door.Unlock()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.listener != nil || p.ended {
-		return nil
-	}
-	socket, err := new(net.ListenConfig).Listen(context.Background(), "tcp", p.addr)
-	if err != nil {
-		return err
-	}
-	p.listener = &listener{socket, make(chan struct{})}
-	go p.accept(p.listener) // ends when the listener is closed, which waits for it
-	return nil
-}
-
-func (p *Proxy) accept(l *listener) {
-	defer close(l.done)
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		p.join(l, conn.(*net.TCPConn))
-	}
-}
-
-// join makes a connection that from has accepted one of the proxy's.
-func (p *Proxy) join(from *listener, client *net.TCPConn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ctx, cut := context.WithCancel(context.Background())
-	l := &link{proxy: p, cut: cut, conns: []*net.TCPConn{client}}
-	if p.listener != from || p.most > 0 && len(p.links) >= p.most { // closed since it accepted, or one too many
-		l.reset()
-		return
-	}
-	p.accepted.Add(1)
-	p.links[l] = true
-	p.all.Add(1)
-	go l.run(ctx) // ends when both ends of the connection have, or at a reset
-}
-
-// leave forgets a connection that has ended.
-func (p *Proxy) leave(l *link) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.links, l)
-}
-
-// close ends the proxy, and returns when nothing of it is left.
-func (p *Proxy) close() {
-	p.mu.Lock()
-	p.ended = true // so that no late Pass accepts connections again
-	p.mu.Unlock()
-	p.Refuse()
-	p.Reset()
-	p.all.Wait()
 }

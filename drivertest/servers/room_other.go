@@ -2,10 +2,15 @@
 
 package servers
 
-import "errors"
+import (
+	"errors"
+	"net"
+)
 
 func newNetRoom() (*room, error) { return nil, errors.ErrUnsupported }
 
 func newMountRoom() (*room, error) { return nil, errors.ErrUnsupported }
 
 func mountMemory(string, string) error { return errors.ErrUnsupported }
+
+func (*room) dial(string) (net.Conn, error) { return nil, errors.ErrUnsupported }

@@ -18,8 +18,8 @@ import (
 // mate is one client process, through all its lives.
 type mate struct {
 	job   worker.Job
-	proxy *servers.Proxy // before the server; nil if there is none
-	self  []string       // the command that makes this program a worker
+	links links    // to the servers; none if there are no proxies between
+	self  []string // the command that makes this program a worker
 
 	member *servers.Member // its place in a network that can be cut; nil if there is none
 

@@ -14,7 +14,7 @@ import (
 func (n *nemesis) firstInLine(ctx context.Context, patience time.Duration) (*mate, string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	locks, err := interlock.Open(ctx, n.engine.URL(n.engine.Addr), &interlock.Options{Lease: n.lease, ClientName: "nemesis"})
+	locks, err := interlock.Open(ctx, n.engine.Direct(), &interlock.Options{Lease: n.lease, ClientName: "nemesis"})
 	if err != nil {
 		return nil, "" // the engine has not recovered from the last fault
 	}

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/target"
 )
@@ -115,7 +114,7 @@ func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts tim
 	case target.NoFiles:
 		err = n.closeFiles(ctx, victim, lasts)
 	case target.Cut, target.LateRequests, target.LoseReplies, target.Reset, target.Slices, target.OneConn:
-		n.disturb(ctx, dice, victim.proxy, fault, lasts)
+		victim.links.some(dice).disturb(ctx, dice, fault, lasts)
 	default:
 		b.Proc, b.Holder = -1, false
 		err = n.harm(ctx, dice, fault, lasts)
@@ -150,44 +149,6 @@ func (n *nemesis) also(ctx context.Context, lasts time.Duration, but *mate) (wai
 	return func() error { return <-done }
 }
 
-const (
-	// between is how much later the next byte arrives under Slices, and longReply the most that arrives on a connection.
-	between   = 100 * time.Microsecond
-	longReply = 4096
-)
-
-// disturb does something to the way between one process and the server.
-func (n *nemesis) disturb(ctx context.Context, dice *rand.Rand, p *servers.Proxy, fault target.Fault, lasts time.Duration) {
-	defer p.Pass()
-	switch fault {
-	case target.Cut:
-		p.BlackHole(servers.BothWays)
-	case target.LateRequests:
-		p.BlackHole(servers.ToServer)
-	case target.LoseReplies:
-		p.DropReplies()
-	case target.OneConn:
-		p.Limit(1)
-	case target.Slices:
-		p.Slice(servers.BothWays, between)
-		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; {
-			p.HalfReplies(1 + dice.IntN(longReply))
-			sleep(ctx, time.Duration(dice.Int64N(int64(lasts/4)+1)))
-		}
-		return
-	case target.Reset:
-		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; {
-			p.Reset()
-			sleep(ctx, time.Duration(dice.Int64N(int64(lasts/8)+1)))
-		}
-		return
-	}
-	sleep(ctx, lasts)
-	if fault == target.LoseReplies {
-		p.Reset() // a connection that has lost replies never answers again
-	}
-}
-
 // harm does something to the server, or to everybody.
 func (n *nemesis) harm(ctx context.Context, dice *rand.Rand, fault target.Fault, lasts time.Duration) error {
 	s := n.engine.Server
@@ -204,11 +165,11 @@ func (n *nemesis) harm(ctx context.Context, dice *rand.Rand, fault target.Fault,
 		by := time.Duration(dice.Int64N(int64(3 * n.lease / 2)))
 		n.register.Delay(by)
 		for _, m := range n.crew {
-			m.proxy.Delay(servers.BothWays, by/4)
+			m.links.delay(by / 4)
 		}
 		sleep(ctx, lasts)
 		for _, m := range n.crew {
-			m.proxy.Delay(servers.BothWays, 0)
+			m.links.delay(0)
 		}
 		n.register.Delay(0)
 	case target.Starve:

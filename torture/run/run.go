@@ -106,7 +106,7 @@ func Do(ctx context.Context, c *Config) (about *About, err error) {
 
 // setUp starts the proxies and the processes.
 func (r *run) setUp(ctx context.Context) (err error) {
-	if r.can, err = target.Ask(ctx, r.engine.URL(r.engine.Addr), r.lease); err != nil {
+	if r.can, err = target.Ask(ctx, r.engine.Direct(), r.lease); err != nil {
 		return err
 	}
 	for i := range r.Processes {
@@ -115,26 +115,31 @@ func (r *run) setUp(ctx context.Context) (err error) {
 			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal), Cancel: r.Cancel,
 			Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(),
 		}}
-		addr := r.engine.Addr
-		if addr != "" {
-			if err := r.stage.Play(func(t testing.TB) { m.proxy = servers.NewProxy(t, addr) }); err != nil {
-				return err
-			}
-			addr = m.proxy.Addr()
-		}
 		if network := r.engine.Network; network != nil {
 			if err := r.stage.Play(func(t testing.TB) { m.member = network.Join(t) }); err != nil {
 				return err
 			}
 			r.engine.Clients = append(r.engine.Clients, m.member)
 		}
-		m.job.URL = r.engine.URL(addr)
+		m.job.URL = r.engine.Direct()
+		if r.proxied() {
+			if err := r.stage.Play(func(t testing.TB) { m.links = newLinks(t, m.member, r.engine.Addrs) }); err != nil {
+				return err
+			}
+			m.job.URL = r.engine.URL(m.links.addrs())
+		}
 		if err := m.start(); err != nil {
 			return err
 		}
 		r.crew = append(r.crew, m)
 	}
 	return nil
+}
+
+// proxied reports whether there are proxies between the clients and the servers. In a network there are none without need: what it
+// loses is then lost by the clients' own connections.
+func (r *run) proxied() bool {
+	return len(r.engine.Addrs) > 0 && (r.engine.Network == nil || slices.ContainsFunc(r.Faults, target.Fault.OnLinks))
 }
 
 // torture lets the nemesis rage, then gives everybody the time to recover, and ends the processes.
@@ -220,10 +225,10 @@ func (r *run) goAway(ctx context.Context) error {
 	// a lease and leave hardly anything.
 	sleep(ctx, r.lease/2)
 	for _, m := range r.crew {
-		if m.proxy == nil {
+		if len(m.links) == 0 {
 			return fmt.Errorf("there is no way to %s on which anything could be slow", r.Target.Name)
 		}
-		m.proxy.Delay(servers.BothWays, time.Duration(far*float64(r.lease)))
+		m.links.delay(time.Duration(far * float64(r.lease)))
 	}
 	return nil
 }
@@ -234,7 +239,7 @@ const heartbeat = 6 * time.Second
 // residue lists what is left when all that ends by itself has ended.
 func (r *run) residue(ctx context.Context) ([]string, error) {
 	rest(ctx, max(r.lease+r.lease/2, heartbeat))
-	locks, err := interlock.Open(ctx, r.engine.URL(r.engine.Addr), &interlock.Options{Lease: r.lease, ClientName: "coordinator"})
+	locks, err := interlock.Open(ctx, r.engine.Direct(), &interlock.Options{Lease: r.lease, ClientName: "coordinator"})
 	if err != nil {
 		return nil, err
 	}

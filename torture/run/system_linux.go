@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/interlock-go/interlock/drivertest/servers"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,9 +35,7 @@ func (n *nemesis) closeFiles(ctx context.Context, victim *mate, lasts time.Durat
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &none, nil); err != nil {
 		return err
 	}
-	if victim.proxy != nil {
-		victim.proxy.Reset()
-	}
+	victim.links.each((*servers.Proxy).Reset)
 	sleep(ctx, lasts)
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil); !errors.Is(err, unix.ESRCH) { // that says it was killed meanwhile
 		return err

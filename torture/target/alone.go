@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,9 +25,7 @@ const (
 
 // clientFaults can be done to the clients of every single server.
 func clientFaults(more ...Fault) []Fault {
-	return append([]Fault{
-		Kill, Stop, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles, ServerKill,
-	}, more...)
+	return slices.Concat([]Fault{Kill, Stop, ServerStop}, onLinks, []Fault{Starve, NoFiles, ServerKill}, more)
 }
 
 // alone are the engines with one server, or none.
@@ -53,7 +52,7 @@ func alone() []*Target {
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{Disk: on.disk})
 				return &Instance{
-					Server: s, Addr: s.Addr(), URL: func(a string) string { return "zk://" + a + "/torture" },
+					Server: s, Addrs: []string{s.Addr()}, URL: at("zk://", "/torture"),
 					Pokes: map[Fault]Poke{DiskFull: fill(on.disk, s, nil)}, version: zooKeeperVersion(s),
 				}
 			},
@@ -64,7 +63,7 @@ func alone() []*Target {
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.EtcdServer(t, &servers.EtcdOptions{Disk: on.disk})
 				return &Instance{
-					Server: s, Addr: s.Addr(), URL: func(a string) string { return "etcd://" + a },
+					Server: s, Addrs: []string{s.Addr()}, URL: at("etcd://", ""),
 					Pokes:   map[Fault]Poke{Sessions: revokeLeases(s), Wipe: deleteKeys(s), DiskFull: fill(on.disk, s, nil)},
 					version: etcdVersion(s), left: etcdLeft(s),
 				}
@@ -75,11 +74,12 @@ func alone() []*Target {
 			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks},
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.PostgresServer(t, &servers.PostgresOptions{Disk: on.disk})
-				url := func(a string) string { return "postgres://postgres@" + a + "/postgres?sslmode=disable" }
+				addrs, url := []string{s.Addr()}, at("postgres://postgres@", "/postgres?sslmode=disable")
+				direct := url(addrs)
 				return &Instance{
-					Server: s, Addr: s.Addr(), URL: url,
-					Pokes:   map[Fault]Poke{Sessions: endPostgresSessions(url(s.Addr())), DiskFull: fill(on.disk, s, writeAhead(url(s.Addr())))},
-					version: sqlVersion("PostgreSQL", "pgx", url(s.Addr()), "SHOW server_version"),
+					Server: s, Addrs: addrs, URL: url,
+					Pokes:   map[Fault]Poke{Sessions: endPostgresSessions(direct), DiskFull: fill(on.disk, s, writeAhead(direct))},
+					version: sqlVersion("PostgreSQL", "pgx", direct, "SHOW server_version"),
 				}
 			},
 		},
@@ -90,7 +90,7 @@ func alone() []*Target {
 				s := servers.MariaDBServer(t, &servers.MariaDBOptions{Disk: on.disk})
 				dsn := "root@tcp(" + s.Addr() + ")/"
 				return &Instance{
-					Server: s, Addr: s.Addr(), URL: func(a string) string { return "mysql://root@" + a + "/" + servers.MariaDBDatabase },
+					Server: s, Addrs: []string{s.Addr()}, URL: at("mysql://root@", "/"+servers.MariaDBDatabase),
 					Pokes:   map[Fault]Poke{Sessions: endMariaDBSessions(dsn), DiskFull: fill(on.disk, s, storeJunk(dsn+servers.MariaDBDatabase))},
 					version: sqlVersion("MariaDB", "mysql", dsn, "SELECT version()"),
 				}
@@ -108,7 +108,7 @@ func file(t testing.TB, on *ground) *Instance {
 		dir = t.TempDir()
 	}
 	return &Instance{
-		URL: func(string) string { return "file://" + dir },
+		URL: at("file://"+dir, ""),
 		Pokes: map[Fault]Poke{DiskFull: fill(on.disk, nil, nil), Wipe: func(context.Context, *rand.Rand, time.Duration) error {
 			found, err := filepath.Glob(filepath.Join(dir, "*"))
 			if err != nil {
@@ -137,7 +137,7 @@ func redis(t testing.TB, on *ground, config map[string]string) *Instance {
 		}
 	}
 	return &Instance{
-		Server: s, Addr: s.Addr(), URL: func(a string) string { return "redis://" + a }, version: redisVersion(s), left: redisLeft(s),
+		Server: s, Addrs: []string{s.Addr()}, URL: at("redis://", ""), version: redisVersion(s), left: redisLeft(s),
 		Pokes: map[Fault]Poke{
 			Forget: do("SCRIPT", "FLUSH"), Wipe: do("FLUSHALL"), Memory: fillMemory(s), Evict: evict(s), Clock: jump(clock),
 			DiskFull: fill(on.disk, s, nil),

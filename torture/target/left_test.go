@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	_ "github.com/interlock-go/interlock/etcdlock"
 	_ "github.com/interlock-go/interlock/redislock"
@@ -34,7 +33,7 @@ func TestLeft_FindsWhatNeverEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			i := g.Start(t, nil)
-			useOnce(t, i)
+			lock(t, open(t, i.Direct()), "x")
 			if left, err := i.Left(t.Context()); err != nil || len(left) > 0 {
 				t.Errorf("after use: %q, %v", left, err)
 			}
@@ -48,26 +47,5 @@ func TestLeft_FindsWhatNeverEnds(t *testing.T) {
 				t.Errorf("the version is %q, %v", v, err)
 			}
 		})
-	}
-}
-
-// useOnce takes a lock and gives it back.
-func useOnce(t *testing.T, i *Instance) {
-	t.Helper()
-	locks, err := interlock.Open(t.Context(), i.URL(i.Addr), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := locks.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	l, err := locks.Lock(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
 	}
 }

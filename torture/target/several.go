@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,35 +12,46 @@ import (
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
-// several are the engines with several servers. Those tell clients their own addresses, so there is no proxy between.
+// ensembleFaults can be done to every engine whose clients keep to the addresses of the servers that they are given, so that there is
+// a proxy on each way.
+func ensembleFaults(more ...Fault) []Fault {
+	return slices.Concat([]Fault{Kill, Stop}, onLinks, []Fault{Starve, NoFiles, NodeKill, NodeStop, Partition}, more)
+}
+
+// replicaFaults can be done to every engine whose servers tell clients their own addresses, where no proxy is of use.
+func replicaFaults(more ...Fault) []Fault {
+	return append([]Fault{Kill, Stop, Starve, NoFiles, Failover, CutFailover, Partition}, more...)
+}
+
+// several are the engines with several servers.
 func several() []*Target {
 	const unreplicated = "the replica that takes over had not heard of the lock"
 	failovers := map[Fault]string{Failover: unreplicated, CutFailover: unreplicated, Partition: unreplicated}
 	return []*Target{
 		{
-			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Failover, CutFailover, Partition},
+			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(),
 			Broken: failovers,
 			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "") },
 		},
 		{
-			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Failover, CutFailover, Partition},
+			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(),
 			start: func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "?replicas=1") },
 		},
 		{
-			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Failover, CutFailover, SlotMove, Partition},
+			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(SlotMove),
 			Broken: failovers,
 			start:  cluster,
 		},
 		{
-			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: []Fault{Kill, Stop, Clock, NodeKill, NodeStop, Partition},
+			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: ensembleFaults(Clock),
 			start: redlock,
 		},
 		{
 			Name: "zookeeper-3", Lease: 2 * time.Second, Heal: 12 * time.Second,
-			Faults: []Fault{Kill, Stop, NodeKill, NodeStop, Partition},
+			Faults: ensembleFaults(),
 			start: func(t testing.TB, on *ground) *Instance {
 				e := servers.NewZooKeeperEnsemble(t, &servers.ZooKeeperOptions{Network: on.network})
-				i := &Instance{URL: func(string) string { return "zk://" + e.Hosts() + "/torture" }, Pokes: nodeFaults(e.Nodes())}
+				i := &Instance{Addrs: e.Addrs(), URL: at("zk://", "/torture"), Pokes: nodeFaults(e.Nodes())}
 				i.version = zooKeeperVersion(e.Nodes()[0])
 				i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
 					return leaderAlone(members(e.Nodes()), e.Leader().Member(), dice)
@@ -48,10 +60,10 @@ func several() []*Target {
 			},
 		},
 		{
-			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Faults: []Fault{Kill, Stop, NodeKill, NodeStop, Partition},
+			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Faults: ensembleFaults(),
 			start: func(t testing.TB, on *ground) *Instance {
 				c := servers.EtcdCluster(t, 3, &servers.EtcdOptions{Network: on.network})
-				i := &Instance{URL: func(string) string { return "etcd://" + strings.Join(c.Addrs(), ",") }, Pokes: nodeFaults(c.Nodes())}
+				i := &Instance{Addrs: c.Addrs(), URL: at("etcd://", ""), Pokes: nodeFaults(c.Nodes())}
 				i.version = etcdVersion(c.Nodes()[0])
 				i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
 					return leaderAlone(members(c.Nodes()), c.Leader(t).Member(), dice)
@@ -64,9 +76,8 @@ func several() []*Target {
 
 func sentinel(t testing.TB, on *ground, query string) *Instance {
 	s := servers.RedisSentinel(t, 1, &servers.RedisOptions{Network: on.network})
-	url := "redis+sentinel://" + strings.Join(s.Sentinels(), ",") + "/" + s.Name() + query
 	i := &Instance{
-		URL: func(string) string { return url }, version: redisVersion(s.Primary()),
+		URL: at("redis+sentinel://"+strings.Join(s.Sentinels(), ",")+"/"+s.Name()+query, ""), version: redisVersion(s.Primary()),
 		Pokes: map[Fault]Poke{
 			Failover: func(context.Context, *rand.Rand, time.Duration) error {
 				s.KillPrimary()
@@ -99,7 +110,7 @@ func cluster(t testing.TB, on *ground) *Instance {
 		c.RestartDead()
 	}
 	i := &Instance{
-		URL: func(string) string { return "redis+cluster://" + strings.Join(c.Addrs(), ",") }, version: redisVersion(c.Owner(0)),
+		URL: at("redis+cluster://"+strings.Join(c.Addrs(), ","), ""), version: redisVersion(c.Owner(0)),
 		Pokes: map[Fault]Poke{
 			Failover: func(_ context.Context, dice *rand.Rand, _ time.Duration) error {
 				kill(dice.IntN(slots))
@@ -178,8 +189,7 @@ func redlock(t testing.TB, on *ground) *Instance {
 	}
 	pokes := nodeFaults(nodes)
 	pokes[Clock] = jump(clock)
-	url := func(string) string { return "redlock://" + strings.Join(addrs, ",") }
-	i := &Instance{URL: url, Pokes: pokes, version: redisVersion(nodes[0])}
+	i := &Instance{Addrs: addrs, URL: at("redlock://", ""), Pokes: pokes, version: redisVersion(nodes[0])}
 	pokes[Partition] = i.blind(members(nodes))
 	return i
 }

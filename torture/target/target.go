@@ -48,6 +48,12 @@ const (
 	Evict        Fault = "evict"          // N15: the server is out of memory, and throws away what it likes (Redis)
 )
 
+// onLinks can be done to the ways between a client and the servers.
+var onLinks = []Fault{Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn}
+
+// OnLinks reports whether the fault is one of the ways between a client and the servers, or also of them.
+func (f Fault) OnLinks() bool { return f == NoFiles || slices.Contains(onLinks, f) }
+
 // Kills reports whether the fault is kill -9 of a client.
 func (f Fault) Kills() bool { return f == Kill || f == KillWaiter }
 
@@ -74,16 +80,25 @@ type Target struct {
 
 // Instance is a target that was started.
 type Instance struct {
-	Server Server                   // nil if it has none
-	Addr   string                   // of the server
-	URL    func(addr string) string // for a client that comes through a proxy at addr
-	Pokes  map[Fault]Poke           // the faults that are this engine's own
+	Server Server // nil if it has none, or several
+	// Addrs is where the servers are; none if clients hear from the servers themselves where these are, so that a proxy is of no use.
+	Addrs []string
+	URL   func(addrs []string) string // for a client to which the servers are at other addresses, in the same order
+	Pokes map[Fault]Poke              // the faults that are this engine's own
 
 	version version // nil if there is no server
 	left    left    // nil if nobody knows how to look
 	// Network is where the servers are, and the clients have to be, if it can be cut; otherwise nil.
 	Network *servers.Network
 	Clients []*servers.Member // of the network
+}
+
+// Direct is the URL for those who come to the servers without a proxy.
+func (i *Instance) Direct() string { return i.URL(i.Addrs) }
+
+// at makes URLs of an engine that lists its servers' addresses between these two.
+func at(before, after string) func(addrs []string) string {
+	return func(addrs []string) string { return before + strings.Join(addrs, ",") + after }
 }
 
 // Poke does a fault that lasts about as long as it is told to, or ends at once, and has healed when it returns.

@@ -84,7 +84,7 @@ func t1Cells() []*cell {
 		if g.Name == "redis" { // has everything; and only without a fault is it known who is to be woken, and who to be next
 			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}}}) // when nobody starves any more
 		}
-		if g.Can(target.Slow) { // else there is no proxy before its server
+		if g.Can(target.Slow) && g.Can(target.ServerKill) { // a proxy before its one server; t2 has the time for those with several
 			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}, Long: true}})
 		}
 	}

@@ -1,0 +1,90 @@
+package run
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/torture/target"
+)
+
+// links are the ways between one client and the servers: a proxy before each server.
+type links []*servers.Proxy
+
+// newLinks starts proxies for a client, in the network that it is in if there is one.
+func newLinks(t testing.TB, at *servers.Member, addrs []string) (all links) {
+	for _, addr := range addrs {
+		all = append(all, servers.NewProxyAt(t, at, addr))
+	}
+	return all
+}
+
+// addrs are where the client finds the servers.
+func (l links) addrs() (all []string) {
+	for _, p := range l {
+		all = append(all, p.Addr())
+	}
+	return all
+}
+
+// some are those that a fault is on: all, and where there are several every other time only some, so that the client hears others.
+func (l links) some(dice *rand.Rand) links {
+	if len(l) < 2 || dice.IntN(2) == 0 {
+		return l
+	}
+	mixed := slices.Clone(l)
+	dice.Shuffle(len(mixed), func(a, b int) { mixed[a], mixed[b] = mixed[b], mixed[a] })
+	return mixed[:1+dice.IntN(len(mixed)-1)]
+}
+
+func (l links) each(do func(p *servers.Proxy)) {
+	for _, p := range l {
+		do(p)
+	}
+}
+
+// delay makes what passes in either direction arrive later.
+func (l links) delay(by time.Duration) {
+	l.each(func(p *servers.Proxy) { p.Delay(servers.BothWays, by) })
+}
+
+const (
+	// between is how much later the next byte arrives under Slices, and longReply the most that arrives on a connection.
+	between   = 100 * time.Microsecond
+	longReply = 4096
+)
+
+// disturb does something to the ways for a while.
+func (l links) disturb(ctx context.Context, dice *rand.Rand, fault target.Fault, lasts time.Duration) {
+	defer l.each((*servers.Proxy).Pass)
+	switch fault {
+	case target.Cut:
+		l.each(func(p *servers.Proxy) { p.BlackHole(servers.BothWays) })
+	case target.LateRequests:
+		l.each(func(p *servers.Proxy) { p.BlackHole(servers.ToServer) })
+	case target.LoseReplies:
+		l.each((*servers.Proxy).DropReplies)
+	case target.OneConn:
+		l.each(func(p *servers.Proxy) { p.Limit(1) })
+	case target.Slices:
+		l.each(func(p *servers.Proxy) { p.Slice(servers.BothWays, between) })
+		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; {
+			l.each(func(p *servers.Proxy) { p.HalfReplies(1 + dice.IntN(longReply)) })
+			sleep(ctx, time.Duration(dice.Int64N(int64(lasts/4)+1)))
+		}
+		return
+	case target.Reset:
+		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; {
+			l.each((*servers.Proxy).Reset)
+			sleep(ctx, time.Duration(dice.Int64N(int64(lasts/8)+1)))
+		}
+		return
+	}
+	sleep(ctx, lasts)
+	if fault == target.LoseReplies {
+		l.each((*servers.Proxy).Reset) // a connection that has lost replies never answers again
+	}
+}

@@ -1,0 +1,74 @@
+package target
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest/servers"
+	_ "github.com/interlock-go/interlock/redislock/redlock"
+	_ "github.com/interlock-go/interlock/zklock"
+)
+
+// A client that is given proxies in the place of several servers keeps to them: it hears nobody when they let nothing pass.
+func TestSeveral_ClientsKeepToTheirProxies(t *testing.T) {
+	for _, g := range several() {
+		if !g.Can(Cut) {
+			continue
+		}
+		t.Run(g.Name, func(t *testing.T) {
+			t.Parallel()
+			i := g.Start(t, nil)
+			var proxies []*servers.Proxy
+			var addrs []string
+			for _, addr := range i.Addrs {
+				p := servers.NewProxy(t, addr)
+				proxies, addrs = append(proxies, p), append(addrs, p.Addr())
+			}
+			near, far := open(t, i.Direct()), open(t, i.URL(addrs))
+			lock(t, far, "x")
+			for _, p := range proxies {
+				p.BlackHole(servers.BothWays)
+			}
+			lock(t, near, "y")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if l, err := far.Lock(ctx, "z"); err == nil {
+				t.Errorf("it got %v through the dark", l)
+			}
+			for _, p := range proxies {
+				p.Pass()
+			}
+			lock(t, far, "z")
+		})
+	}
+}
+
+func open(t *testing.T, url string) *interlock.Client {
+	t.Helper()
+	locks, err := interlock.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := locks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return locks
+}
+
+// lock takes a lock and gives it back.
+func lock(t *testing.T, locks *interlock.Client, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l, err := locks.Lock(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
