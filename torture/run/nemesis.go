@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,6 +120,9 @@ func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts tim
 		b.Proc, b.Holder = -1, false
 		err = n.harm(ctx, dice, fault, lasts)
 	}
+	if errors.Is(err, target.ErrNothing) {
+		return nil // so that nobody counts it
+	}
 	if b.To == 0 {
 		b.To = history.Now()
 	}
@@ -184,7 +188,7 @@ func (n *nemesis) harm(ctx context.Context, dice *rand.Rand, fault target.Fault,
 		if ctx.Err() != nil {
 			poked = nil // it was cut short, and has healed
 		}
-		return errors.Join(played, poked)
+		return cmp.Or(played, poked)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -23,6 +24,9 @@ const (
 	tooEarly = "a lease ends early when the server's clock jumps ahead"
 )
 
+// operated is what an operator breaks where a session is behind the holds.
+var operated = map[Fault]string{Sessions: killed, Wipe: deleted, Delete: deleted}
+
 // clientFaults can be done to the clients of every single server.
 func clientFaults(more ...Fault) []Fault {
 	return slices.Concat([]Fault{Kill, Stop, ServerStop}, onLinks, []Fault{Starve, NoFiles, ServerKill}, more)
@@ -37,34 +41,37 @@ func alone() []*Target {
 			start:  file,
 		},
 		{
-			Name: "redis", Lease: time.Second, Heal: 5 * time.Second, Faults: clientFaults(Sessions, Forget, Memory, Evict, Clock, Wipe),
-			Broken: map[Fault]string{ServerKill: forgets, Clock: tooEarly, Evict: evicted, Wipe: deleted},
+			Name: "redis", Lease: time.Second, Heal: 5 * time.Second, Faults: clientFaults(Sessions, Forget, Memory, Evict, Clock, Wipe, Delete),
+			Broken: map[Fault]string{ServerKill: forgets, Clock: tooEarly, Evict: evicted, Wipe: deleted, Delete: deleted},
 			start:  func(t testing.TB, on *ground) *Instance { return redis(t, on, nil) },
 		},
 		{
 			Name: "redis-aof", Lease: time.Second, Heal: 5 * time.Second,
-			Faults: clientFaults(DiskFull, Sessions, Forget, Memory, Evict, Clock, Wipe),
-			Broken: map[Fault]string{Clock: tooEarly, Evict: evicted, Wipe: deleted},
+			Faults: clientFaults(DiskFull, Sessions, Forget, Memory, Evict, Clock, Wipe, Delete),
+			Broken: map[Fault]string{Clock: tooEarly, Evict: evicted, Wipe: deleted, Delete: deleted},
 			start:  func(t testing.TB, on *ground) *Instance { return redis(t, on, durably) },
 		},
 		{
-			Name: "zookeeper", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull),
+			Name: "zookeeper", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions, Wipe, Delete),
+			Broken: operated,
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{Disk: on.disk})
-				return &Instance{
-					Server: s, Addrs: []string{s.Addr()}, URL: at("zk://", "/torture"),
-					Pokes: map[Fault]Poke{DiskFull: fill(on.disk, s, nil)}, version: zooKeeperVersion(s),
-				}
+				addrs := []string{s.Addr()}
+				pokes := zooOperator(addrs)
+				pokes[DiskFull] = fill(on.disk, s, nil)
+				return &Instance{Server: s, Addrs: addrs, URL: at("zk://", zooRoot), Pokes: pokes, version: zooKeeperVersion(s)}
 			},
 		},
 		{
-			Name: "etcd", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions, Wipe),
-			Broken: map[Fault]string{Sessions: killed, Wipe: deleted},
+			Name: "etcd", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions, Wipe, Delete),
+			Broken: operated,
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.EtcdServer(t, &servers.EtcdOptions{Disk: on.disk})
 				return &Instance{
 					Server: s, Addrs: []string{s.Addr()}, URL: at("etcd://", ""),
-					Pokes:   map[Fault]Poke{Sessions: revokeLeases(s), Wipe: deleteKeys(s), DiskFull: fill(on.disk, s, nil)},
+					Pokes: map[Fault]Poke{
+						Sessions: revokeLeases(s), Wipe: deleteKeys(s), Delete: deleteOneLock(s), DiskFull: fill(on.disk, s, nil),
+					},
 					version: etcdVersion(s), left: etcdLeft(s),
 				}
 			},
@@ -130,19 +137,10 @@ var durably = map[string]string{"appendonly": "yes", "appendfsync": "always"}
 func redis(t testing.TB, on *ground, config map[string]string) *Instance {
 	clock := on.clock(t)
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: config, Clock: clock, Disk: on.disk})
-	do := func(args ...string) Poke {
-		return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
-			_, err := s.Do(ctx, args...)
-			return err
-		}
-	}
+	pokes := redisOperator(func() []*servers.RedisNode { return []*servers.RedisNode{s} })
+	maps.Copy(pokes, map[Fault]Poke{Memory: fillMemory(s), Evict: evict(s), Clock: jump(clock), DiskFull: fill(on.disk, s, nil)})
 	return &Instance{
-		Server: s, Addrs: []string{s.Addr()}, URL: at("redis://", ""), version: redisVersion(s), left: redisLeft(s),
-		Pokes: map[Fault]Poke{
-			Forget: do("SCRIPT", "FLUSH"), Wipe: do("FLUSHALL"), Memory: fillMemory(s), Evict: evict(s), Clock: jump(clock),
-			DiskFull: fill(on.disk, s, nil),
-			Sessions: killClients(s),
-		},
+		Server: s, Addrs: []string{s.Addr()}, URL: at("redis://", ""), Pokes: pokes, version: redisVersion(s), left: redisLeft(s),
 	}
 }
 

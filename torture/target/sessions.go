@@ -70,13 +70,3 @@ func revokeLeases(s *servers.EtcdNode) Poke {
 		return nil
 	}
 }
-
-func deleteKeys(s *servers.EtcdNode) Poke {
-	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
-		_, err := s.Do(ctx, "kv/deleterange", allKeys)
-		return err
-	}
-}
-
-// allKeys is the range of all keys of an etcd: from that of one zero byte, which is AA== in base64, to the end.
-var allKeys = map[string]any{"key": "AA==", "range_end": "AA=="}

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -20,13 +21,16 @@ func ensembleFaults(more ...Fault) []Fault {
 
 // replicaFaults can be done to every engine whose servers tell clients their own addresses, where no proxy is of use.
 func replicaFaults(more ...Fault) []Fault {
-	return append([]Fault{Kill, Stop, Starve, NoFiles, Failover, CutFailover, Partition}, more...)
+	return append([]Fault{Kill, Stop, Starve, NoFiles, Sessions, Forget, Wipe, Delete, Failover, CutFailover, Partition}, more...)
 }
 
 // several are the engines with several servers.
 func several() []*Target {
 	const unreplicated = "the replica that takes over had not heard of the lock"
-	failovers := map[Fault]string{Failover: unreplicated, CutFailover: unreplicated, Partition: unreplicated}
+	removed := map[Fault]string{Wipe: deleted, Delete: deleted}
+	failovers := map[Fault]string{
+		Failover: unreplicated, CutFailover: unreplicated, Partition: unreplicated, Wipe: deleted, Delete: deleted,
+	}
 	return []*Target{
 		{
 			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(),
@@ -35,7 +39,8 @@ func several() []*Target {
 		},
 		{
 			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(),
-			start: func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "?replicas=1") },
+			Broken: removed,
+			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "?replicas=1") },
 		},
 		{
 			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(SlotMove),
@@ -43,15 +48,18 @@ func several() []*Target {
 			start:  cluster,
 		},
 		{
-			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: ensembleFaults(Clock),
-			start: redlock,
+			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: ensembleFaults(Sessions, Forget, Clock, Wipe, Delete),
+			Broken: removed,
+			start:  redlock,
 		},
 		{
 			Name: "zookeeper-3", Lease: 2 * time.Second, Heal: 12 * time.Second,
-			Faults: ensembleFaults(),
+			Faults: ensembleFaults(Sessions, Wipe, Delete),
+			Broken: operated,
 			start: func(t testing.TB, on *ground) *Instance {
 				e := servers.NewZooKeeperEnsemble(t, &servers.ZooKeeperOptions{Network: on.network})
-				i := &Instance{Addrs: e.Addrs(), URL: at("zk://", "/torture"), Pokes: nodeFaults(e.Nodes())}
+				i := &Instance{Addrs: e.Addrs(), URL: at("zk://", zooRoot), Pokes: nodeFaults(e.Nodes())}
+				maps.Copy(i.Pokes, zooOperator(e.Addrs()))
 				i.version = zooKeeperVersion(e.Nodes()[0])
 				i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
 					return leaderAlone(members(e.Nodes()), e.Leader().Member(), dice)
@@ -60,10 +68,13 @@ func several() []*Target {
 			},
 		},
 		{
-			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Faults: ensembleFaults(),
+			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Faults: ensembleFaults(Sessions, Wipe, Delete),
+			Broken: operated,
 			start: func(t testing.TB, on *ground) *Instance {
 				c := servers.EtcdCluster(t, 3, &servers.EtcdOptions{Network: on.network})
 				i := &Instance{Addrs: c.Addrs(), URL: at("etcd://", ""), Pokes: nodeFaults(c.Nodes())}
+				i.Pokes[Sessions], i.Pokes[Wipe] = atAnyOf(c.Nodes(), revokeLeases), atAnyOf(c.Nodes(), deleteKeys)
+				i.Pokes[Delete] = atAnyOf(c.Nodes(), deleteOneLock)
 				i.version = etcdVersion(c.Nodes()[0])
 				i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
 					return leaderAlone(members(c.Nodes()), c.Leader(t).Member(), dice)
@@ -94,6 +105,7 @@ func sentinel(t testing.TB, on *ground, query string) *Instance {
 			},
 		},
 	}
+	maps.Copy(i.Pokes, redisOperator(func() []*servers.RedisNode { return []*servers.RedisNode{s.Primary()} }))
 	i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
 		few, many = leaderAlone(members(s.Nodes()), s.Primary().Member(), dice)
 		sentinels := members(s.SentinelNodes())
@@ -129,6 +141,9 @@ func cluster(t testing.TB, on *ground) *Instance {
 			},
 		},
 	}
+	maps.Copy(i.Pokes, redisOperator(func() []*servers.RedisNode { // the primaries, who have these among their slots
+		return []*servers.RedisNode{c.Owner(0), c.Owner(slots / 2), c.Owner(slots - 1)}
+	}))
 	i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
 		return leaderAlone(members(c.Nodes()), c.Owner(dice.IntN(slots)).Member(), dice)
 	}, c.AwaitReady)
@@ -188,6 +203,7 @@ func redlock(t testing.TB, on *ground) *Instance {
 		nodes, addrs = append(nodes, n), append(addrs, n.Addr())
 	}
 	pokes := nodeFaults(nodes)
+	maps.Copy(pokes, redisOperator(func() []*servers.RedisNode { return nodes }))
 	pokes[Clock] = jump(clock)
 	i := &Instance{Addrs: addrs, URL: at("redlock://", ""), Pokes: pokes, version: redisVersion(nodes[0])}
 	pokes[Partition] = i.blind(members(nodes))

@@ -32,6 +32,7 @@ const (
 	Slices       Fault = "slices"         // N12: all arrives byte by byte, and connections end in the middle of a reply
 	Forget       Fault = "forget"         // N13: the server forgets its scripts (Redis)
 	Wipe         Fault = "wipe"           // N16, N20: an operator deletes everything in the engine
+	Delete       Fault = "delete"         // N16: an operator deletes one lock, with its holder and all who wait for it
 	Sessions     Fault = "sessions"       // N14, N16: an operator ends all sessions, or closes all connections
 	Memory       Fault = "memory"         // N15: the server refuses to store anything more (Redis)
 	Clock        Fault = "clock"          // N10: the wall clock of a server jumps by some leases, or by an hour, and back
@@ -61,7 +62,7 @@ func (f Fault) Kills() bool { return f == Kill || f == KillWaiter }
 func All() []Fault {
 	return []Fault{
 		None, Kill, KillWaiter, Stop, ServerKill, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles,
-		Sessions, Forget, Memory, Evict, DiskFull, Clock, Wipe, Failover, CutFailover, SlotMove, NodeKill, NodeStop, Partition,
+		Sessions, Forget, Memory, Evict, DiskFull, Clock, Wipe, Delete, Failover, CutFailover, SlotMove, NodeKill, NodeStop, Partition,
 	}
 }
 

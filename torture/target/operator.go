@@ -1,0 +1,128 @@
+package target
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// ErrNothing says that a fault has found nothing that it could be done to, so that nothing was done.
+var ErrNothing = errors.New("there was nothing to do it to")
+
+// once does something as soon as there is something to do it to.
+func once(do func(ctx context.Context, dice *rand.Rand) (done bool, err error)) Poke {
+	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 10*time.Millisecond) {
+			if done, err := do(ctx, dice); done || err != nil {
+				return err
+			}
+		}
+		return ErrNothing
+	}
+}
+
+// redisOperator are the faults that somebody does to all of the Redis servers that take writes, or to one of them.
+func redisOperator(stores func() []*servers.RedisNode) map[Fault]Poke {
+	return map[Fault]Poke{
+		Forget: command(stores, "SCRIPT", "FLUSH"), Wipe: command(stores, "FLUSHALL"), Delete: deleteOneKey(stores),
+		Sessions: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+			all := stores()
+			return killClients(all[dice.IntN(len(all))])(ctx, dice, lasts)
+		},
+	}
+}
+
+// command sends each of the servers a command.
+func command(stores func() []*servers.RedisNode, args ...string) Poke {
+	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
+		for _, s := range stores() {
+			if _, err := s.Do(ctx, args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// deleteOneKey deletes the key of one mutex, and with it its holder and all who wait, from all servers that have it.
+func deleteOneKey(stores func() []*servers.RedisNode) Poke {
+	return once(func(ctx context.Context, dice *rand.Rand) (bool, error) {
+		var keys []string
+		has := map[string][]*servers.RedisNode{}
+		for _, s := range stores() {
+			answer, err := s.Do(ctx, "KEYS", "interlock:mutex:*")
+			if err != nil {
+				return false, err
+			}
+			found, _ := answer.([]any)
+			for _, key := range found {
+				name := fmt.Sprint(key)
+				if has[name] == nil {
+					keys = append(keys, name)
+				}
+				has[name] = append(has[name], s)
+			}
+		}
+		if len(keys) == 0 {
+			return false, nil
+		}
+		key := keys[dice.IntN(len(keys))]
+		for _, s := range has[key] {
+			if _, err := s.Do(ctx, "DEL", key); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+// deleteKeys deletes all keys of an etcd.
+func deleteKeys(s *servers.EtcdNode) Poke {
+	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
+		_, err := s.Do(ctx, "kv/deleterange", allKeys)
+		return err
+	}
+}
+
+// deleteOneLock deletes the places of all who hold one mutex, or wait for it.
+func deleteOneLock(s *servers.EtcdNode) Poke {
+	return once(func(ctx context.Context, dice *rand.Rand) (bool, error) {
+		answer, err := s.Do(ctx, "kv/range", below("interlock/mutex/"))
+		if err != nil {
+			return false, err
+		}
+		found, _ := answer["kvs"].([]any)
+		if len(found) == 0 {
+			return false, nil
+		}
+		one, _ := found[dice.IntN(len(found))].(map[string]any)
+		place, err := base64.StdEncoding.DecodeString(fmt.Sprint(one["key"]))
+		if err != nil {
+			return false, err
+		}
+		_, err = s.Do(ctx, "kv/deleterange", below(string(place[:strings.LastIndexByte(string(place), '/')+1])))
+		return err == nil, err
+	})
+}
+
+// allKeys is the range of all keys of an etcd: from that of one zero byte, which is AA== in base64, to the end.
+var allKeys = map[string]any{"key": "AA==", "range_end": "AA=="}
+
+// below is the range of the keys that begin with a folder, which ends with a slash: a zero follows it in ASCII.
+func below(folder string) map[string]any {
+	in64 := base64.StdEncoding.EncodeToString
+	return map[string]any{"key": in64([]byte(folder)), "range_end": in64([]byte(strings.TrimSuffix(folder, "/") + "0"))}
+}
+
+// atAnyOf does to one of several servers what is done to one.
+func atAnyOf[S any](nodes []S, poke func(s S) Poke) Poke {
+	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+		return poke(nodes[dice.IntN(len(nodes))])(ctx, dice, lasts)
+	}
+}
