@@ -1,12 +1,14 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"net"
 	"strconv"
 	"testing"
+	"time"
 )
 
 const (
@@ -173,20 +175,41 @@ func (c *ClusterRedis) AwaitFailover(slot int, old *RedisNode) *RedisNode {
 func (c *ClusterRedis) Failover(slot int) *RedisNode {
 	c.t.Helper()
 	old := c.Owner(slot)
-	c.await("a replica to begin the failover", func(ctx context.Context) error {
-		view, err := c.view(ctx, old)
-		if err != nil {
-			return err
+	var begun time.Time
+	c.await("a replica to take over in order", func(ctx context.Context) error {
+		owner, err := c.agreed(ctx, slot)
+		if err == nil && owner != old {
+			return nil
 		}
-		for _, entry := range view {
-			if n := c.At(entry.addr); n != nil && n.answers() && entry.primary == c.ids[old] {
-				_, err := n.Do(ctx, "CLUSTER", "FAILOVER")
-				return err
-			}
+		if time.Since(begun) < inVain {
+			return cmp.Or(err, errStill(old))
 		}
-		return errors.New("it has no replica")
+		if err = c.begin(ctx, old); err == nil {
+			begun = time.Now()
+			err = errStill(old)
+		}
+		return err
 	})
 	return c.AwaitFailover(slot, old)
+}
+
+// inVain is after how long a failover that was begun has come to nothing. A node gives up after five seconds, and nobody votes twice for
+// a successor of one primary within two of cluster-node-timeout.
+const inVain = 6 * time.Second
+
+// begin has a replica ask to become the successor of its primary.
+func (c *ClusterRedis) begin(ctx context.Context, old *RedisNode) error {
+	view, err := c.view(ctx, old)
+	if err != nil {
+		return err
+	}
+	for _, entry := range view {
+		if n := c.At(entry.addr); n != nil && n.answers() && entry.primary == c.ids[old] {
+			_, err := n.Do(ctx, "CLUSTER", "FAILOVER")
+			return err
+		}
+	}
+	return errors.New("it has no replica")
 }
 
 // RestartDead starts again what does not run, and returns when every node is in place.

@@ -37,6 +37,18 @@ func TestEtcdCluster_GoesOnWithoutItsLeader(t *testing.T) {
 	defer cancel()
 	c := servers.EtcdCluster(t, 3, nil)
 	first := c.Leader(t)
+	for _, n := range c.Nodes() {
+		if n != first {
+			c.MoveLeader(t, n)
+			if got := c.Leader(t); got != n {
+				t.Errorf("%s leads, and %s was to", got.Addr(), n.Addr())
+			}
+			if err := etcdPut(ctx, first); err != nil {
+				t.Errorf("through a node that has handed its office over: %v", err)
+			}
+		}
+	}
+	first = c.Leader(t)
 	first.Kill()
 	second := c.Leader(t)
 	if second == first {

@@ -114,6 +114,36 @@ func (c *EtcdNodes) Leader(t testing.TB) *EtcdNode {
 	return leader
 }
 
+// MoveLeader has the leader hand its office to another node, and returns when all see that one lead.
+func (c *EtcdNodes) MoveLeader(t testing.TB, to *EtcdNode) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	err := poll(ctx, func(ctx context.Context) error {
+		leader, err := c.leader(ctx)
+		if err != nil || leader == to {
+			return err
+		}
+		status, err := to.Do(ctx, "maintenance/status", map[string]any{})
+		if err != nil {
+			return err
+		}
+		if _, err = leader.Do(ctx, "maintenance/transfer-leadership", map[string]any{"targetID": memberOf(status)}); err != nil {
+			return err
+		}
+		return fmt.Errorf("%s was to hand its office over", leader.Addr())
+	})
+	if err != nil {
+		t.Fatalf("etcd: %v", err)
+	}
+}
+
+// memberOf is the number of the node that has given the answer.
+func memberOf(answer map[string]any) string {
+	header, _ := answer["header"].(map[string]any)
+	return fmt.Sprint(header["member_id"])
+}
+
 func (c *EtcdNodes) leader(ctx context.Context) (*EtcdNode, error) {
 	ids, leads := map[string]*EtcdNode{}, map[string]int{}
 	for _, n := range c.nodes {
@@ -124,8 +154,7 @@ func (c *EtcdNodes) leader(ctx context.Context) (*EtcdNode, error) {
 		if err != nil {
 			return nil, err
 		}
-		header, _ := status["header"].(map[string]any)
-		ids[fmt.Sprint(header["member_id"])] = n
+		ids[memberOf(status)] = n
 		leads[fmt.Sprint(status["leader"])]++
 	}
 	for id, votes := range leads {

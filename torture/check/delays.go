@@ -32,7 +32,7 @@ func (r *record) takeTimes(f *Figures) {
 	}
 	for _, b := range r.blows {
 		switch b.Fault {
-		case target.Failover, target.CutFailover, target.NodeKill, target.NodeStop, target.ServerKill, target.ServerStop,
+		case target.Failover, target.CutFailover, target.LeaderMove, target.NodeKill, target.NodeStop, target.ServerKill, target.ServerStop,
 			target.Partition, target.DiskFull:
 			f.Outages = append(f.Outages, r.outage(b.From, b.To))
 		}

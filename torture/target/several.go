@@ -21,7 +21,7 @@ func ensembleFaults(more ...Fault) []Fault {
 
 // replicaFaults can be done to every engine whose servers tell clients their own addresses, where no proxy is of use.
 func replicaFaults(more ...Fault) []Fault {
-	return append([]Fault{Kill, Stop, Starve, NoFiles, Sessions, Forget, Wipe, Delete, Failover, CutFailover, Partition}, more...)
+	return append([]Fault{Kill, Stop, Starve, NoFiles, Sessions, Forget, Wipe, Delete, Failover, CutFailover, LeaderMove, Partition}, more...)
 }
 
 // several are the engines with several servers.
@@ -31,10 +31,12 @@ func several() []*Target {
 	failovers := map[Fault]string{
 		Failover: unreplicated, CutFailover: unreplicated, Partition: unreplicated, Wipe: deleted, Delete: deleted,
 	}
+	sentinels := maps.Clone(failovers)
+	sentinels[LeaderMove] = unreplicated // in a Cluster the old primary takes no writes until the new one has heard of all
 	return []*Target{
 		{
 			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(),
-			Broken: failovers,
+			Broken: sentinels,
 			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "") },
 		},
 		{
@@ -56,31 +58,12 @@ func several() []*Target {
 			Name: "zookeeper-3", Lease: 2 * time.Second, Heal: 12 * time.Second,
 			Faults: ensembleFaults(Sessions, Wipe, Delete),
 			Broken: operated,
-			start: func(t testing.TB, on *ground) *Instance {
-				e := servers.NewZooKeeperEnsemble(t, &servers.ZooKeeperOptions{Network: on.network})
-				i := &Instance{Addrs: e.Addrs(), URL: at("zk://", zooRoot), Pokes: nodeFaults(e.Nodes())}
-				maps.Copy(i.Pokes, zooOperator(e.Addrs()))
-				i.version = zooKeeperVersion(e.Nodes()[0])
-				i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
-					return leaderAlone(members(e.Nodes()), e.Leader().Member(), dice)
-				}, e.AwaitReady)
-				return i
-			},
+			start:  ensemble,
 		},
 		{
-			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Faults: ensembleFaults(Sessions, Wipe, Delete),
+			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Faults: ensembleFaults(Sessions, LeaderMove, Wipe, Delete),
 			Broken: operated,
-			start: func(t testing.TB, on *ground) *Instance {
-				c := servers.EtcdCluster(t, 3, &servers.EtcdOptions{Network: on.network})
-				i := &Instance{Addrs: c.Addrs(), URL: at("etcd://", ""), Pokes: nodeFaults(c.Nodes())}
-				i.Pokes[Sessions], i.Pokes[Wipe] = atAnyOf(c.Nodes(), revokeLeases), atAnyOf(c.Nodes(), deleteKeys)
-				i.Pokes[Delete] = atAnyOf(c.Nodes(), deleteOneLock)
-				i.version = etcdVersion(c.Nodes()[0])
-				i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
-					return leaderAlone(members(c.Nodes()), c.Leader(t).Member(), dice)
-				}, func() { c.Leader(t) })
-				return i
-			},
+			start:  etcdCluster,
 		},
 	}
 }
@@ -93,6 +76,10 @@ func sentinel(t testing.TB, on *ground, query string) *Instance {
 			Failover: func(context.Context, *rand.Rand, time.Duration) error {
 				s.KillPrimary()
 				s.RestartDead()
+				return nil
+			},
+			LeaderMove: func(context.Context, *rand.Rand, time.Duration) error {
+				s.Failover()
 				return nil
 			},
 			CutFailover: func(ctx context.Context, _ *rand.Rand, lasts time.Duration) error {
@@ -126,6 +113,12 @@ func cluster(t testing.TB, on *ground) *Instance {
 		Pokes: map[Fault]Poke{
 			Failover: func(_ context.Context, dice *rand.Rand, _ time.Duration) error {
 				kill(dice.IntN(slots))
+				return nil
+			},
+			LeaderMove: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+				c.Failover(dice.IntN(slots))
+				c.AwaitReady()
+				wait(ctx, lasts) // for a while nobody votes for this part of the slots again
 				return nil
 			},
 			CutFailover: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
@@ -187,25 +180,4 @@ func moveSlot(ctx context.Context, c *servers.ClusterRedis, dice *rand.Rand, las
 	m.MoveKeys() // those that were made in between
 	m.Finish()
 	return nil
-}
-
-// redlock is five servers that keep what they were told. The clock of one of them can be wrong.
-func redlock(t testing.TB, on *ground) *Instance {
-	clock := on.clock(t)
-	var nodes []*servers.RedisNode
-	var addrs []string
-	for i := range 5 {
-		o := &servers.RedisOptions{Config: durably, Network: on.network}
-		if i == 0 {
-			o.Clock = clock
-		}
-		n := servers.RedisServer(t, o)
-		nodes, addrs = append(nodes, n), append(addrs, n.Addr())
-	}
-	pokes := nodeFaults(nodes)
-	maps.Copy(pokes, redisOperator(func() []*servers.RedisNode { return nodes }))
-	pokes[Clock] = jump(clock)
-	i := &Instance{Addrs: addrs, URL: at("redlock://", ""), Pokes: pokes, version: redisVersion(nodes[0])}
-	pokes[Partition] = i.blind(members(nodes))
-	return i
 }

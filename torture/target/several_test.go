@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -45,9 +46,39 @@ func TestSeveral_ClientsKeepToTheirProxies(t *testing.T) {
 	}
 }
 
+// A leader or primary that hands its office over takes no lock with it, where the engine promises that.
+func TestSeveral_AHoldOutlastsALeaderThatMoves(t *testing.T) {
+	for _, g := range several() {
+		if !g.Can(LeaderMove) || g.Broken[LeaderMove] != "" {
+			continue
+		}
+		t.Run(g.Name, func(t *testing.T) {
+			t.Parallel()
+			i := g.Start(t, nil)
+			held, err := openWith(t, i.Direct(), time.Minute).Lock(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if err := i.Pokes[LeaderMove](t.Context(), rand.New(rand.NewPCG(1, 1)), time.Second); err != nil {
+					t.Error(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if l, err := open(t, i.Direct()).Lock(ctx, "x"); err == nil {
+				t.Errorf("%v is granted beside %v", l, held)
+			}
+			if err := held.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func open(t *testing.T, url string) *interlock.Client {
 	t.Helper()
-	locks, err := interlock.Open(t.Context(), url, nil)
+	locks, err := interlock.Open(t.Context(), url, &interlock.Options{Lease: 2 * time.Second}) // a session ends soon, and is tried anew
 	if err != nil {
 		t.Fatal(err)
 	}

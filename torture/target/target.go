@@ -42,6 +42,7 @@ const (
 	Failover     Fault = "failover"       // N5: kill -9 of a primary; a replica takes over, and it comes back as one
 	CutFailover  Fault = "cut-failover"   // N5: a replica takes over that has not heard of its primary for a while
 	SlotMove     Fault = "slot-move"      // N17: a slot of a Cluster moves to another primary, with its locks
+	LeaderMove   Fault = "leader-move"    // N17: a leader or primary hands its office to another, and stays
 	NodeKill     Fault = "node-kill"      // N3: kill -9 of one of several servers, which is started again
 	NodeStop     Fault = "node-stop"      // N4: SIGSTOP of one of several servers
 	Partition    Fault = "partition"      // N9: of several servers some, and some of the clients, cannot hear the others
@@ -62,7 +63,7 @@ func (f Fault) Kills() bool { return f == Kill || f == KillWaiter }
 func All() []Fault {
 	return []Fault{
 		None, Kill, KillWaiter, Stop, ServerKill, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles,
-		Sessions, Forget, Memory, Evict, DiskFull, Clock, Wipe, Delete, Failover, CutFailover, SlotMove, NodeKill, NodeStop, Partition,
+		Sessions, Forget, Memory, Evict, DiskFull, Clock, Wipe, Delete, Failover, CutFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
 	}
 }
 

@@ -1,0 +1,64 @@
+package target
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// redlock is five servers that keep what they were told. The clock of one of them can be wrong.
+func redlock(t testing.TB, on *ground) *Instance {
+	clock := on.clock(t)
+	var nodes []*servers.RedisNode
+	var addrs []string
+	for i := range 5 {
+		o := &servers.RedisOptions{Config: durably, Network: on.network}
+		if i == 0 {
+			o.Clock = clock
+		}
+		n := servers.RedisServer(t, o)
+		nodes, addrs = append(nodes, n), append(addrs, n.Addr())
+	}
+	pokes := nodeFaults(nodes)
+	maps.Copy(pokes, redisOperator(func() []*servers.RedisNode { return nodes }))
+	pokes[Clock] = jump(clock)
+	i := &Instance{Addrs: addrs, URL: at("redlock://", ""), Pokes: pokes, version: redisVersion(nodes[0])}
+	pokes[Partition] = i.blind(members(nodes))
+	return i
+}
+
+// ensemble is three ZooKeepers.
+func ensemble(t testing.TB, on *ground) *Instance {
+	e := servers.NewZooKeeperEnsemble(t, &servers.ZooKeeperOptions{Network: on.network})
+	i := &Instance{Addrs: e.Addrs(), URL: at("zk://", zooRoot), Pokes: nodeFaults(e.Nodes()), version: zooKeeperVersion(e.Nodes()[0])}
+	maps.Copy(i.Pokes, zooOperator(e.Addrs()))
+	i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
+		return leaderAlone(members(e.Nodes()), e.Leader().Member(), dice)
+	}, e.AwaitReady)
+	return i
+}
+
+// etcdCluster is three etcds.
+func etcdCluster(t testing.TB, on *ground) *Instance {
+	c := servers.EtcdCluster(t, 3, &servers.EtcdOptions{Network: on.network})
+	i := &Instance{Addrs: c.Addrs(), URL: at("etcd://", ""), Pokes: nodeFaults(c.Nodes()), version: etcdVersion(c.Nodes()[0])}
+	maps.Copy(i.Pokes, map[Fault]Poke{
+		Sessions: atAnyOf(c.Nodes(), revokeLeases), Wipe: atAnyOf(c.Nodes(), deleteKeys), Delete: atAnyOf(c.Nodes(), deleteOneLock),
+		LeaderMove: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+			leader := c.Leader(t)
+			others := slices.DeleteFunc(slices.Clone(c.Nodes()), func(n *servers.EtcdNode) bool { return n == leader })
+			c.MoveLeader(t, others[dice.IntN(len(others))])
+			wait(ctx, lasts/2)
+			return nil
+		},
+		Partition: i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
+			return leaderAlone(members(c.Nodes()), c.Leader(t).Member(), dice)
+		}, func() { c.Leader(t) }),
+	})
+	return i
+}
