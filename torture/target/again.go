@@ -12,7 +12,7 @@ func (g *Target) Again() time.Duration {
 	switch {
 	case strings.HasPrefix(g.Name, "redis"):
 		return claim
-	case g.Name == "redlock":
+	case strings.HasPrefix(g.Name, "redlock"):
 		return claim + time.Second // those who live may split the votes
 	}
 	return time.Second // sessions end some ticks late
@@ -21,7 +21,7 @@ func (g *Target) Again() time.Duration {
 // Behind is for how long, at most, a lock that was given back stays free although others want it, because some of them were killed: on
 // Redis the dead are passed over, elsewhere their sessions have to end.
 func (g *Target) Behind() time.Duration {
-	if strings.HasPrefix(g.Name, "redis") || g.Name == "redlock" {
+	if strings.HasPrefix(g.Name, "redis") || strings.HasPrefix(g.Name, "redlock") {
 		return g.Again()
 	}
 	return g.Lease + g.Again()

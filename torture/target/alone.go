@@ -21,6 +21,7 @@ const (
 	unlocks  = "a session ends with the server, and its holder learns of that by its next sign of life"
 	killed   = "a session that is ended frees its locks, and its holder learns of that a moment later"
 	evicted  = "the server throws a lock away while it is held"
+	lastPart = "the server comes back without the last second or two, and the holder has not been told yet"
 	tooEarly = "a lease ends early when the server's clock jumps ahead"
 )
 
@@ -50,6 +51,12 @@ func alone() []*Target {
 			Faults: clientFaults(DiskFull, Sessions, Forget, Memory, Evict, Clock, Wipe, Delete),
 			Broken: map[Fault]string{Clock: tooEarly, Evict: evicted, Wipe: deleted, Delete: deleted},
 			start:  func(t testing.TB, on *ground) *Instance { return redis(t, on, durably) },
+		},
+		{
+			Name: "redis-everysec", Lease: time.Second, Heal: 5 * time.Second, OnlyT2: true,
+			Faults: []Fault{Kill, Stop, ServerKill, PowerCut},
+			Broken: map[Fault]string{ServerKill: lastPart, PowerCut: lastPart},
+			start:  func(t testing.TB, on *ground) *Instance { return redis(t, on, eachSecond) },
 		},
 		{
 			Name: "zookeeper", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions, Wipe, Delete),
@@ -138,7 +145,7 @@ func redis(t testing.TB, on *ground, config map[string]string) *Instance {
 	clock := on.clock(t)
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: config, Clock: clock, Disk: on.disk})
 	pokes := redisOperator(func() []*servers.RedisNode { return []*servers.RedisNode{s} })
-	maps.Copy(pokes, map[Fault]Poke{Memory: fillMemory(s), Evict: evict(s), Clock: jump(clock), DiskFull: fill(on.disk, s, nil)})
+	maps.Copy(pokes, map[Fault]Poke{Memory: fillMemory(s), Evict: evict(s), Clock: jump(clock), DiskFull: fill(on.disk, s, nil), PowerCut: cutPower(s)})
 	return &Instance{
 		Server: s, Addrs: []string{s.Addr()}, URL: at("redis://", ""), Pokes: pokes, version: redisVersion(s), left: redisLeft(s),
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
-// redlock is five servers that keep what they were told. The clock of one of them can be wrong.
-func redlock(t testing.TB, on *ground) *Instance {
+// redlock is five servers. The clock of one of them can be wrong.
+func redlock(t testing.TB, on *ground, query string, config map[string]string) *Instance {
 	clock := on.clock(t)
 	var nodes []*servers.RedisNode
 	var addrs []string
 	for i := range 5 {
-		o := &servers.RedisOptions{Config: durably, Network: on.network}
+		o := &servers.RedisOptions{Config: config, Network: on.network}
 		if i == 0 {
 			o.Clock = clock
 		}
@@ -27,7 +27,7 @@ func redlock(t testing.TB, on *ground) *Instance {
 	pokes := nodeFaults(nodes)
 	maps.Copy(pokes, redisOperator(func() []*servers.RedisNode { return nodes }))
 	pokes[Clock] = jump(clock)
-	i := &Instance{Addrs: addrs, URL: at("redlock://", ""), Pokes: pokes, version: redisVersion(nodes[0])}
+	i := &Instance{Addrs: addrs, URL: at("redlock://", query), Pokes: pokes, version: redisVersion(nodes[0])}
 	pokes[Partition] = i.blind(members(nodes))
 	return i
 }

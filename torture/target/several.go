@@ -27,6 +27,7 @@ func replicaFaults(more ...Fault) []Fault {
 // several are the engines with several servers.
 func several() []*Target {
 	const unreplicated = "the replica that takes over had not heard of the lock"
+	const unmissed = unreplicated + ", and its primary had not missed it for min-replicas-max-lag yet"
 	removed := map[Fault]string{Wipe: deleted, Delete: deleted}
 	failovers := map[Fault]string{
 		Failover: unreplicated, CutFailover: unreplicated, Partition: unreplicated, Wipe: deleted, Delete: deleted,
@@ -37,12 +38,20 @@ func several() []*Target {
 		{
 			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(),
 			Broken: sentinels,
-			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "") },
+			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "", nil) },
 		},
 		{
 			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(),
 			Broken: removed,
-			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "?replicas=1") },
+			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "?replicas=1", nil) },
+		},
+		{
+			Name: "redis-sentinel-min", Lease: 2 * time.Second, Heal: 10 * time.Second, OnlyT2: true,
+			Faults: []Fault{Kill, Stop, Failover, CutFailover, Partition},
+			Broken: map[Fault]string{Failover: unmissed, CutFailover: unmissed, Partition: unmissed},
+			start: func(t testing.TB, on *ground) *Instance {
+				return sentinel(t, on, "", map[string]string{"min-replicas-to-write": "1", "min-replicas-max-lag": "2"})
+			},
 		},
 		{
 			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(SlotMove),
@@ -52,7 +61,11 @@ func several() []*Target {
 		{
 			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: ensembleFaults(Sessions, Forget, Clock, Wipe, Delete),
 			Broken: removed,
-			start:  redlock,
+			start:  func(t testing.TB, on *ground) *Instance { return redlock(t, on, "", durably) },
+		},
+		{
+			Name: "redlock-memory", Lease: 2 * time.Second, Heal: 10 * time.Second, OnlyT2: true, Faults: []Fault{Kill, Stop, NodeKill},
+			start: func(t testing.TB, on *ground) *Instance { return redlock(t, on, "?longest-lease=3s", nil) },
 		},
 		{
 			Name: "zookeeper-3", Lease: 2 * time.Second, Heal: 12 * time.Second,
@@ -68,8 +81,8 @@ func several() []*Target {
 	}
 }
 
-func sentinel(t testing.TB, on *ground, query string) *Instance {
-	s := servers.RedisSentinel(t, 1, &servers.RedisOptions{Network: on.network})
+func sentinel(t testing.TB, on *ground, query string, config map[string]string) *Instance {
+	s := servers.RedisSentinel(t, 1, &servers.RedisOptions{Network: on.network, Config: config})
 	i := &Instance{
 		URL: at("redis+sentinel://"+strings.Join(s.Sentinels(), ",")+"/"+s.Name()+query, ""), version: redisVersion(s.Primary()),
 		Pokes: map[Fault]Poke{
@@ -165,13 +178,16 @@ func cutReplicas(ctx context.Context, primary *servers.RedisNode, lasts time.Dur
 func moveSlot(ctx context.Context, c *servers.ClusterRedis, dice *rand.Rand, lasts time.Duration) error {
 	key, err := c.Owner(dice.IntN(slots)).Do(ctx, "RANDOMKEY")
 	name, found := key.(string)
-	if err != nil || !found {
+	if err == nil && !found {
+		err = ErrNothing
+	}
+	if err != nil {
 		return err
 	}
 	slot := c.Slot(name)
 	to := c.Owner(dice.IntN(slots))
 	if to == c.Owner(slot) {
-		return nil
+		return ErrNothing
 	}
 	m := c.Migrate(slot, to)
 	wait(ctx, lasts/4)

@@ -23,6 +23,7 @@ const (
 	KillWaiter   Fault = "kill-waiter"    // N1: kill -9 of the client that stands first in the line for a lock
 	Stop         Fault = "stop"           // N2: SIGSTOP of a client for half to three leases
 	ServerKill   Fault = "server-kill"    // N3: kill -9 of the server, and a new start
+	PowerCut     Fault = "power-cut"      // N3: the same, and what the disk need not have had yet is gone
 	ServerStop   Fault = "server-stop"    // N4: SIGSTOP of the server
 	Cut          Fault = "cut"            // N6: nothing passes between a client and the server
 	LateRequests Fault = "late-requests"  // N7: what a client sends arrives when the fault is over
@@ -62,7 +63,7 @@ func (f Fault) Kills() bool { return f == Kill || f == KillWaiter }
 // All lists the faults.
 func All() []Fault {
 	return []Fault{
-		None, Kill, KillWaiter, Stop, ServerKill, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles,
+		None, Kill, KillWaiter, Stop, ServerKill, PowerCut, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles,
 		Sessions, Forget, Memory, Evict, DiskFull, Clock, Wipe, Delete, Failover, CutFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
 	}
 }
@@ -76,8 +77,10 @@ type Target struct {
 	// Broken are those of Faults under which two processes may hold a lock at once, with the reason.
 	Broken map[Fault]string
 	// Heal is for how long after the end of a fault nobody may get a lock.
-	Heal  time.Duration
-	start func(t testing.TB, g *ground) *Instance
+	Heal time.Duration
+	// OnlyT2 says that T1 has no time for it.
+	OnlyT2 bool
+	start   func(t testing.TB, g *ground) *Instance
 }
 
 // Instance is a target that was started.

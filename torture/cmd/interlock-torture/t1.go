@@ -75,6 +75,9 @@ func fillT1(ctx context.Context, cells []*cell, each time.Duration, seed uint64,
 func t1Cells() []*cell {
 	var cells, long []*cell
 	for _, g := range target.Targets() {
+		if g.OnlyT2 {
+			continue
+		}
 		for _, f := range g.Faults {
 			if why := target.Withheld(f); why != nil {
 				fmt.Printf("SKIPPED: %s on %s: %v\n", f, g.Name, why)

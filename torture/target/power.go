@@ -1,0 +1,52 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// eachSecond has a Redis keep what it was told, but for the last second or two.
+var eachSecond = map[string]string{"appendonly": "yes", "appendfsync": "everysec"}
+
+// cutPower ends a Redis and takes from its append-only file what it has written there within the last second: with appendfsync
+// everysec the disk need not have had that yet, so a machine that loses its power comes back without it.
+func cutPower(s *servers.RedisNode) Poke {
+	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+		file, kept, err := appended(s.Dir)
+		if err != nil {
+			return err
+		}
+		wait(ctx, time.Duration(dice.Int64N(int64(time.Second))))
+		s.Kill()
+		if err := os.Truncate(file, kept); err != nil {
+			return err
+		}
+		wait(ctx, lasts/8)
+		s.Restart()
+		return nil
+	}
+}
+
+// appended is the file to which a Redis appends, and its size.
+func appended(dir string) (file string, size int64, err error) {
+	for _, pattern := range []string{"appendonlydir/*.incr.aof", "appendonly.aof"} { // the second is that of versions before 7.0
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return "", 0, err
+		}
+		if len(found) == 1 {
+			about, err := os.Stat(found[0])
+			if err != nil {
+				return "", 0, err
+			}
+			return found[0], about.Size(), nil
+		}
+	}
+	return "", 0, fmt.Errorf("there is no append-only file in %s", dir)
+}
