@@ -16,13 +16,14 @@ import (
 
 // What breaks exclusion, whatever a lock does.
 const (
-	forgets  = "the server comes back without the lock, and its holder has not been told yet"
-	deleted  = "the lock is deleted while it is held"
-	unlocks  = "a session ends with the server, and its holder learns of that by its next sign of life"
-	killed   = "a session that is ended frees its locks, and its holder learns of that a moment later"
-	evicted  = "the server throws a lock away while it is held"
-	lastPart = "the server comes back without the last second or two, and the holder has not been told yet"
-	tooEarly = "a lease ends early when the server's clock jumps ahead"
+	forgets         = "the server comes back without the lock, and its holder has not been told yet"
+	deleted         = "the lock is deleted while it is held"
+	unlocks         = "a session ends with the server, and its holder learns of that by its next sign of life"
+	killed          = "a session that is ended frees its locks, and its holder learns of that a moment later"
+	evicted         = "the server throws a lock away while it is held"
+	lastPart        = "the server comes back without the last second or two, and the holder has not been told yet"
+	tooEarlyForMost = "leases end early on most of the servers when their clocks jump ahead"
+	tooEarly        = "a lease ends early when the server's clock jumps ahead"
 )
 
 // operated is what an operator breaks where a session is behind the holds.
@@ -170,16 +171,20 @@ func killClients(s *servers.RedisNode) Poke {
 	}
 }
 
-// jump sets a clock ahead or back, by some leases or by an hour, and right again.
-func jump(clock *servers.Clock) Poke {
+// jump sets clocks ahead or back, all alike, by some leases or by an hour, and right again.
+func jump(clocks ...*servers.Clock) Poke {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		by := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, time.Hour}[dice.IntN(4)]
 		if dice.IntN(2) == 0 {
 			by = -by
 		}
-		clock.Set(by)
+		for _, c := range clocks {
+			c.Set(by)
+		}
 		wait(ctx, lasts)
-		clock.Set(0)
+		for _, c := range clocks {
+			c.Set(0)
+		}
 		return nil
 	}
 }

@@ -11,22 +11,25 @@ import (
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
-// redlock is five servers. The clock of one of them can be wrong.
+// redlock is five servers. The clock of one of them can be wrong, or those of three.
 func redlock(t testing.TB, on *ground, query string, config map[string]string) *Instance {
-	clock := on.clock(t)
+	one, two := on.clock(t), on.clock(t)
 	var nodes []*servers.RedisNode
 	var addrs []string
 	for i := range 5 {
 		o := &servers.RedisOptions{Config: config, Network: on.network}
-		if i == 0 {
-			o.Clock = clock
+		switch i {
+		case 0:
+			o.Clock = one
+		case 1, 2:
+			o.Clock = two
 		}
 		n := servers.RedisServer(t, o)
 		nodes, addrs = append(nodes, n), append(addrs, n.Addr())
 	}
 	pokes := nodeFaults(nodes)
 	maps.Copy(pokes, redisOperator(func() []*servers.RedisNode { return nodes }))
-	pokes[Clock] = jump(clock)
+	pokes[Clock], pokes[Clocks] = jump(one), jump(one, two)
 	i := &Instance{Addrs: addrs, URL: at("redlock://", query), Pokes: pokes, version: redisVersion(nodes[0])}
 	pokes[Partition] = i.blind(members(nodes))
 	return i

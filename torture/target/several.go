@@ -59,8 +59,8 @@ func several() []*Target {
 			start:  cluster,
 		},
 		{
-			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: ensembleFaults(Sessions, Forget, Clock, Wipe, Delete),
-			Broken: removed,
+			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: ensembleFaults(Sessions, Forget, Clock, Clocks, Wipe, Delete),
+			Broken: map[Fault]string{Clocks: tooEarlyForMost, Wipe: deleted, Delete: deleted},
 			start:  func(t testing.TB, on *ground) *Instance { return redlock(t, on, "", durably) },
 		},
 		{

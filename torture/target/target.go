@@ -37,6 +37,7 @@ const (
 	Sessions     Fault = "sessions"       // N14, N16: an operator ends all sessions, or closes all connections
 	Memory       Fault = "memory"         // N15: the server refuses to store anything more (Redis)
 	Clock        Fault = "clock"          // N10: the wall clock of a server jumps by some leases, or by an hour, and back
+	Clocks       Fault = "clocks"         // N10: those of most of several servers do, all alike
 	OneConn      Fault = "one-connection" // N19: a client can have one connection to the server, and its others are reset
 	Starve       Fault = "starve"         // N18: others take the processors
 	NoFiles      Fault = "no-files"       // N19: a client can open nothing more, and its connections are reset
@@ -64,7 +65,7 @@ func (f Fault) Kills() bool { return f == Kill || f == KillWaiter }
 func All() []Fault {
 	return []Fault{
 		None, Kill, KillWaiter, Stop, ServerKill, PowerCut, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles,
-		Sessions, Forget, Memory, Evict, DiskFull, Clock, Wipe, Delete, Failover, CutFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
+		Sessions, Forget, Memory, Evict, DiskFull, Clock, Clocks, Wipe, Delete, Failover, CutFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
 	}
 }
 
@@ -80,7 +81,7 @@ type Target struct {
 	Heal time.Duration
 	// OnlyT2 says that T1 has no time for it.
 	OnlyT2 bool
-	start   func(t testing.TB, g *ground) *Instance
+	start  func(t testing.TB, g *ground) *Instance
 }
 
 // Instance is a target that was started.
@@ -120,7 +121,7 @@ type Server interface {
 // Start starts the target for t, so that the faults can be done to it.
 func (g *Target) Start(t testing.TB, faults []Fault) *Instance {
 	t.Helper()
-	on := &ground{clocks: slices.Contains(faults, Clock)}
+	on := &ground{clocks: slices.Contains(faults, Clock) || slices.Contains(faults, Clocks)}
 	if slices.Contains(faults, Partition) {
 		on.network = servers.NewNetwork(t)
 	}
@@ -153,7 +154,7 @@ func Withheld(f Fault) error {
 	switch f {
 	case Partition, DiskFull:
 		return servers.Waived()
-	case Clock:
+	case Clock, Clocks:
 		return servers.ClockWaived()
 	}
 	return nil
