@@ -195,6 +195,22 @@ func TestTheLag_OfAStoppedProcess_ExcusesNobodyElse(t *testing.T) {
 }
 
 // What a process does late because it stood still is not its fault, and what the engine cannot keep under a fault is counted.
+// A process that is kept waiting for its processor again and again, each time for a moment, is late by the sum.
+func TestACall_IsLateByMore_WhileItsProcessIsKeptWaitingAgainAndAgain(t *testing.T) {
+	for _, c := range []struct {
+		proc, moments, faults int
+	}{{1, 0, 1}, {1, 1, 0}, {run.Coordinator, 1, 0}, {0, 3, 1}} {
+		s := sound()
+		s.add(1, 170*ms, history.Event{Seq: 2, Op: history.Acquire, Phase: history.Fail, Late: 60 * time.Millisecond})
+		for i := range c.moments {
+			s.add(c.proc, history.Instant(130+10*i)*ms, history.Event{Op: history.Lag, Took: 12 * time.Millisecond})
+		}
+		if v := s.judge(t).Find("K8"); len(v.Faults) != c.faults {
+			t.Errorf("60 ms late, %d times not run for 12 ms (process %d): %v, want %d", c.moments, c.proc, v, c.faults)
+		}
+	}
+}
+
 func TestWhatIsExcused(t *testing.T) {
 	s := sound()
 	s.about.Faults = []target.Fault{target.Stop, target.ServerKill}

@@ -16,6 +16,9 @@ const (
 	// lateness is how late a call may return after its context, and what a protected request may be late after its deadline
 	// because the processor was taken away between the look and the record.
 	lateness = 50 * time.Millisecond
+
+	// notable is how long a process must not have been run for that to count by itself.
+	notable = 20 * time.Millisecond
 )
 
 // checkTokens is K3: a later acquisition has a larger token. Of two only those are compared of which one had returned

@@ -22,7 +22,8 @@ type record struct {
 	log    []register.Entry
 	blows  []run.Blow
 	holds  []*hold
-	lags   []history.Event // that tell of the machine
+	lags   []history.Event // that tell of the machine: when a process was not run for longer than notable
+	short  []history.Event // when one was not run for less than that
 }
 
 func load(dir string) (*record, error) {
@@ -48,8 +49,12 @@ func load(dir string) (*record, error) {
 	}
 	r.holds = holdsOf(r.events)
 	for _, e := range r.events {
-		if e.Op == history.Lag && !r.wasStopped(&e) {
+		switch {
+		case e.Op != history.Lag || r.wasStopped(&e):
+		case e.Took > notable:
 			r.lags = append(r.lags, e)
+		default:
+			r.short = append(r.short, e)
 		}
 	}
 	return r, nil
@@ -198,6 +203,16 @@ func (r *record) heldUp(from, to history.Instant) bool {
 		}
 	}
 	return false
+}
+
+// briefly is for how long, between the two instants, the process or the coordinator was not run for moments that do not count by themselves.
+func (r *record) briefly(proc int, from, to history.Instant) (sum time.Duration) {
+	for _, e := range r.short {
+		if e.Proc == proc || e.Proc == run.Coordinator {
+			sum += max(0, min(e.At, to).Sub(max(e.At.Add(-e.Took), from)))
+		}
+	}
+	return sum
 }
 
 // lagged is for how long processes were not run between the two instants, all of them together.

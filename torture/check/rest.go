@@ -21,7 +21,8 @@ func (r *record) checkCalls(f *Figures) *Verdict {
 			continue
 		}
 		v.Of++
-		if e.Late > lateness && !r.stood(e.Proc, e.At.Add(-e.Late), e.At) {
+		since := e.At.Add(-e.Late)
+		if e.Late > lateness+r.briefly(e.Proc, since, e.At) && !r.stood(e.Proc, since, e.At) {
 			v.fault("process %d, goroutine %d: %v late", e.Proc, e.Gor, e.Late)
 		}
 	}

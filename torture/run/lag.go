@@ -18,7 +18,7 @@ func (r *run) watchLag(ctx context.Context) (end func() error, err error) {
 	done := make(chan struct{})
 	go func() { // ends with end
 		defer close(done)
-		worker.WatchLag(ctx, coordinator, log)
+		worker.WatchLag(ctx, Coordinator, log)
 	}()
 	return func() error {
 		cancel()
@@ -38,5 +38,5 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// coordinator is the number of this process, which is no client.
-const coordinator = -1
+// Coordinator is the number of this process, which is no client.
+const Coordinator = -1

@@ -77,7 +77,7 @@ func work(ctx context.Context, j *Job, log *history.Writer) error {
 
 const (
 	pulse = 10 * time.Millisecond // between two looks at the clock
-	late  = 20 * time.Millisecond // from when on it is recorded
+	late  = 5 * time.Millisecond  // from when on it is recorded
 )
 
 // WatchLag records, until ctx ends, when this process was not run although it was to: what it does late then is the machine's fault.
