@@ -3,11 +3,11 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -143,18 +143,6 @@ func (s *stage) lostFarAway() driver.LostReason {
 	return ""
 }
 
-// asked tells when somebody waits for its end.
-type asked struct {
-	context.Context
-	waits chan struct{}
-	once  sync.Once
-}
-
-func (a *asked) Done() <-chan struct{} {
-	a.once.Do(func() { close(a.waits) })
-	return a.Context.Done()
-}
-
 // The servers answer again when the second comes, and only an attempt from before does not know.
 func TestSession_WhileOneIsMadeInVain_IsTriedAnew(t *testing.T) {
 	t.Parallel()
@@ -167,13 +155,13 @@ func TestSession_WhileOneIsMadeInVain_IsTriedAnew(t *testing.T) {
 	defer s.node.Cont()
 	first.lose(errUnanswered)
 	ask := func() <-chan error {
-		ctx := &asked{Context: s.ctx(), waits: make(chan struct{})}
+		ctx, waits := drivertest.Awaited(s.ctx())
 		said := make(chan error, 1)
 		go func() { // ends with ctx
 			_, err := d.session(ctx)
 			said <- err
 		}()
-		<-ctx.waits
+		<-waits
 		return said
 	}
 	one, other := ask(), ask()

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/internal/sqllock"
 )
@@ -74,18 +74,6 @@ func TestBrokenConnection_ItsSessionIsEndedInTheServer(t *testing.T) {
 	p.Pass()
 }
 
-// asked tells when somebody waits for its end.
-type asked struct {
-	context.Context
-	waits chan struct{}
-	once  sync.Once
-}
-
-func (a *asked) Done() <-chan struct{} {
-	a.once.Do(func() { close(a.waits) })
-	return a.Context.Done()
-}
-
 // A connection that was cut off while nobody looked has not been asked, and another is asked instead.
 func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 	n := sharedServer(t)
@@ -95,13 +83,13 @@ func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 	busy, goOn := make(chan struct{}), make(chan struct{})
 	d.core.OnShared(sqllock.Job{Run: func(*sqllock.Conn) { close(busy); <-goOn }, Dead: func(err error) { t.Error(err) }})
 	receive(t, "the session to have something to do", busy)
-	ctx := &asked{Context: patient(t), waits: make(chan struct{})}
+	ctx, waits := drivertest.Awaited(patient(t))
 	got := make(chan error, 1)
 	go func() { // ends with ctx
 		_, err := d.Acquire(ctx, &driver.Request{Key: mutex("cut off"), ID: "cut off 1", Tokens: 1})
 		got <- err
 	}()
-	receive(t, "the acquire to stand behind that", ctx.waits)
+	receive(t, "the acquire to stand behind that", waits)
 	p.Reset()
 	close(goOn)
 	if err := receive(t, "the acquire to return", got); err != nil {

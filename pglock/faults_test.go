@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/internal/sqllock"
 )
@@ -198,18 +198,6 @@ func TestConnections_ThatAreReset_EndHoldsAtOnceAndFreeTheLock(t *testing.T) {
 	unlock(t, lock(t, b, "x"))
 }
 
-// asked tells when somebody waits for its end.
-type asked struct {
-	context.Context
-	waits chan struct{}
-	once  sync.Once
-}
-
-func (a *asked) Done() <-chan struct{} {
-	a.once.Do(func() { close(a.waits) })
-	return a.Context.Done()
-}
-
 // A connection that was cut off while nobody looked has not been asked, and another is asked instead.
 func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 	n := sharedServer(t)
@@ -219,14 +207,14 @@ func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 	busy, goOn := make(chan struct{}), make(chan struct{})
 	d.core.OnShared(sqllock.Job{Run: func(*sqllock.Conn) { close(busy); <-goOn }, Dead: func(err error) { t.Error(err) }})
 	<-busy
-	ctx := &asked{Context: t.Context(), waits: make(chan struct{})}
+	ctx, waits := drivertest.Awaited(t.Context())
 	got := make(chan error, 1)
 	r := request("x", "1")
 	go func() { // ends with ctx
 		_, err := d.Acquire(ctx, r)
 		got <- err
 	}()
-	<-ctx.waits // it stands behind what the session does
+	<-waits // it stands behind what the session does
 	p.Reset()
 	close(goOn)
 	if err := <-got; err != nil {

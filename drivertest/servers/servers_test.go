@@ -152,9 +152,17 @@ func TestNamespaces_AreWaivedUnlessTheyAreRequired(t *testing.T) {
 		root    bool
 		waived  bool
 	}{
-		{"", noProgram, true, true}, {"", syscall.EPERM, false, true}, {"", syscall.EPERM, true, true}, {"redis", syscall.EPERM, false, true},
-		{"all", noProgram, true, false}, {"all", noProgram, false, false}, {"all", syscall.EPERM, false, false}, {"all", syscall.EPERM, true, true},
-		{"all,namespaces", syscall.EPERM, true, false}, {"namespaces", syscall.EPERM, true, false}, {"namespaces", noProgram, false, false},
+		{"", noProgram, true, true},
+		{"", syscall.EPERM, false, true},
+		{"", syscall.EPERM, true, true},
+		{"redis", syscall.EPERM, false, true},
+		{"all", noProgram, true, false},
+		{"all", noProgram, false, false},
+		{"all", syscall.EPERM, false, false},
+		{"all", syscall.EPERM, true, true},
+		{"all,namespaces", syscall.EPERM, true, false},
+		{"namespaces", syscall.EPERM, true, false},
+		{"namespaces", noProgram, false, false},
 	} {
 		t.Setenv("INTERLOCK_REQUIRE", row.require)
 		if got := waives(row.missing, row.root); got != row.waived {
