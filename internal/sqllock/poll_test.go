@@ -190,6 +190,23 @@ func TestAcquire_WhileAConnectionIsOpened_OnACoreThatCloses_IsErrClosed(t *testi
 	})
 }
 
+// A connection that has been given up is asked for nothing, also before it is gone from the list.
+func TestAcquire_WhileAConnectionEnds_HasAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newEmpty(t)
+		s.free.Store(true)
+		s.dials = func(context.Context) error { return nil }
+		given := make(chan *Conn)
+		goOn := make(chan struct{})
+		s.core.OnShared(Job{Run: func(c *Conn) { given <- c; <-goOn }, Dead: func(err error) { t.Error(err) }})
+		(<-given).Kill()
+		if err := <-s.begin(); err != nil || s.dialled.Load() != 2 {
+			t.Errorf("%v after %d attempts to open a connection", err, s.dialled.Load())
+		}
+		close(goOn)
+	})
+}
+
 // A session that is cut off unnoticed has not been asked, and another is asked instead, but not for ever.
 func TestAcquire_OverSessionsThatWereCutOff_AsksOthers_AFewTimes(t *testing.T) {
 	const most = 1 + moreAsks // with one shared connection

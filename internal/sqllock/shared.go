@@ -131,7 +131,7 @@ func (d *Core) passBy(c *Conn) (next []func()) {
 func (d *Core) leastLoaded(p *place) (best *Conn, least, sound int) {
 	now := d.Clock()
 	for _, c := range d.shared {
-		if c.isSuspect(now) {
+		if c.isSuspect(now) || !c.GoesOn() { // one that is to end is in the list for another moment
 			continue
 		}
 		sound++
