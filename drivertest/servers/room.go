@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,9 @@ func Apart() error { return rights() }
 
 // rights tries it once, because rights do not change.
 var rights = sync.OnceValue(func() error {
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("namespaces need Linux: %w", errors.ErrUnsupported)
+	}
 	if _, err := exec.LookPath("ip"); err != nil {
 		return fmt.Errorf("no ip on PATH: install iproute2 (%w)", err)
 	}
@@ -47,7 +51,7 @@ func Waived() error {
 }
 
 func waives(missing error, root bool) bool {
-	withheld := root && !errors.Is(missing, exec.ErrNotFound)
+	withheld := root && !errors.Is(missing, exec.ErrNotFound) || errors.Is(missing, errors.ErrUnsupported)
 	return !Required(Namespaces) && (withheld || !Required("all"))
 }
 

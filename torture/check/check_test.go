@@ -194,7 +194,6 @@ func TestTheLag_OfAStoppedProcess_ExcusesNobodyElse(t *testing.T) {
 	}
 }
 
-// What a process does late because it stood still is not its fault, and what the engine cannot keep under a fault is counted.
 // A process that is kept waiting for its processor again and again, each time for a moment, is late by the sum.
 func TestACall_IsLateByMore_WhileItsProcessIsKeptWaitingAgainAndAgain(t *testing.T) {
 	for _, c := range []struct {
@@ -211,6 +210,7 @@ func TestACall_IsLateByMore_WhileItsProcessIsKeptWaitingAgainAndAgain(t *testing
 	}
 }
 
+// What a process does late because it stood still is not its fault, and what the engine cannot keep under a fault is counted.
 func TestWhatIsExcused(t *testing.T) {
 	s := sound()
 	s.about.Faults = []target.Fault{target.Stop, target.ServerKill}

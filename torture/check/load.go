@@ -205,14 +205,14 @@ func (r *record) heldUp(from, to history.Instant) bool {
 	return false
 }
 
-// briefly is for how long, between the two instants, the process or the coordinator was not run for moments that do not count by themselves.
-func (r *record) briefly(proc int, from, to history.Instant) (sum time.Duration) {
+// briefly is for how long, between the two instants, the process or the coordinator was not run for moments that do not count by themselves:
+// the larger sum, as the moments of both may be the same.
+func (r *record) briefly(proc int, from, to history.Instant) time.Duration {
+	sums := map[int]time.Duration{}
 	for _, e := range r.short {
-		if e.Proc == proc || e.Proc == run.Coordinator {
-			sum += max(0, min(e.At, to).Sub(max(e.At.Add(-e.Took), from)))
-		}
+		sums[e.Proc] += max(0, min(e.At, to).Sub(max(e.At.Add(-e.Took), from)))
 	}
-	return sum
+	return max(sums[proc], sums[run.Coordinator])
 }
 
 // lagged is for how long processes were not run between the two instants, all of them together.

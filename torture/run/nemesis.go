@@ -185,7 +185,7 @@ func (n *nemesis) harm(ctx context.Context, dice *rand.Rand, fault target.Fault,
 		}
 		var poked error
 		played := n.stage.Play(func(testing.TB) { poked = poke(ctx, dice, lasts) }) // servers tell the stage what they fail with
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !errors.Is(poked, target.ErrNothing) {
 			poked = nil // it was cut short, and has healed
 		}
 		return cmp.Or(played, poked)

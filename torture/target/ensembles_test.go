@@ -17,7 +17,7 @@ func TestRedlock_ClocksThatJump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := g.Start(t, nil)
+	i := g.Start(t, []Fault{Clock, Clocks})
 	for fault, want := range map[Fault]int{Clock: 1, Clocks: 3} {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
