@@ -207,6 +207,40 @@ func TestAcquire_WhileAConnectionEnds_HasAnother(t *testing.T) {
 	})
 }
 
+// A server that takes long to answer may have let the request in: who undoes it waits until it is given back.
+func TestUndo_WhileTheServerOwesTheAnswer_GivesBackWhatItSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBusy(t)
+		s.free.Store(true)
+		s.asked, s.answers = make(chan *Conn), make(chan struct{})
+		got := s.begin()
+		c := <-s.asked
+		s.core.mu.Lock()
+		next := s.core.passBy(c) // as when it has owed the answer for longer than Suspicion
+		s.core.mu.Unlock()
+		runAll(next)
+		undone := make(chan error, 1)
+		go func() { // ends with the give-back
+			undone <- s.core.Release(s.t.Context(), &driver.Release{
+				Key: driver.Key{Kind: driver.KindMutex, Name: "x"}, ID: "of x", Undo: true, Horizon: time.Minute,
+			})
+		}()
+		if err := <-got; err == nil {
+			t.Error("Acquire returned the lock although it was undone")
+		}
+		synctest.Wait()
+		select {
+		case err := <-undone:
+			t.Errorf("the undo has ended before the answer: %v", err)
+		default:
+		}
+		close(s.answers)
+		if err := <-undone; err != nil || s.unlocked.Load() != 1 {
+			t.Errorf("the undo: %v, given back %d times", err, s.unlocked.Load())
+		}
+	})
+}
+
 // A session that is cut off unnoticed has not been asked, and another is asked instead, but not for ever.
 func TestAcquire_OverSessionsThatWereCutOff_AsksOthers_AFewTimes(t *testing.T) {
 	const most = 1 + moreAsks // with one shared connection
@@ -235,6 +269,10 @@ type busy struct {
 	dials func(ctx context.Context) error // what becomes of an attempt to open a connection
 	cuts  int32                           // so many sessions are cut off before their first question arrives
 
+	asked   chan *Conn    // if there is one, a try says over which connection it is made,
+	answers chan struct{} // and is answered when this is closed
+
+	unlocked               atomic.Int32
 	free                   atomic.Bool
 	tries, dialled, waited atomic.Int32
 }
@@ -290,6 +328,7 @@ func (s *busy) Close()                            {}
 func (s *busy) LookBeside(e *Entry, _ *Conn) bool { return false }
 func (s *busy) Interrupt(*Conn) error             { return nil }
 func (s *busy) Bury(*Conn) bool                   { return true }
+func (s *busy) Unlock(*Entry) error               { s.unlocked.Add(1); return nil }
 func (s *busy) Dial(ctx context.Context, waits bool) (*Conn, error) {
 	s.dialled.Add(1)
 	if err := s.dials(ctx); err != nil {
@@ -302,6 +341,10 @@ func (s *busy) Try(e *Entry) (Answer, error) {
 	if s.tries.Add(1) <= s.cuts {
 		e.c.Break(io.EOF)
 		return Answer{}, ErrUnasked
+	}
+	if s.asked != nil {
+		s.asked <- e.c
+		<-s.answers
 	}
 	return Answer{Granted: s.free.Load(), Token: 1, Tokens: 1}, nil
 }

@@ -50,8 +50,8 @@ func (d *Core) cancel(e *Entry, err error) {
 	e.ending = true
 	e.settle(err)
 	close(e.stop)
-	if p := d.place(e.lock); e.phase == asking && p.asker != e {
-		d.drop(e) // it has not been asked for
+	if p := d.place(e.lock); e.phase == asking && p.asker != e && e.c == nil {
+		d.drop(e) // it has not been asked for; one that was passed by has been
 	}
 	d.tidy(e.lock)
 }
