@@ -17,9 +17,19 @@ const (
 	// because the processor was taken away between the look and the record.
 	lateness = 50 * time.Millisecond
 
+	// raceFactor is how much later that may be under the race detector.
+	raceFactor = 4
+
 	// notable is how long a process must not have been run for that to count by itself.
 	notable = 20 * time.Millisecond
 )
+
+func (r *record) lateness() time.Duration {
+	if r.about.Raced {
+		return raceFactor * lateness
+	}
+	return lateness
+}
 
 // checkTokens is K3: a later acquisition has a larger token. Of two only those are compared of which one had returned
 // before the other was asked for.
@@ -101,11 +111,11 @@ func (r *record) checkBelief() *Verdict {
 	v := &Verdict{Check: "K5", Claim: "no request under a lock begins after its deadline, and a loss is told within 50 ms of it"}
 	for _, h := range r.holds {
 		v.Of++
-		if end, told := r.told(h); told.Sub(end) > lateness && !r.stood(h.proc, end, told) {
+		if end, told := r.told(h); told.Sub(end) > r.lateness() && !r.stood(h.proc, end, told) {
 			v.fault("%v: its end was told %v late, if at all", h, told.Sub(end))
 		}
 		for _, e := range h.late {
-			if late := e.At.Sub(e.Deadline); late > lateness && !r.stood(h.proc, e.Deadline, e.At) {
+			if late := e.At.Sub(e.Deadline); late > r.lateness() && !r.stood(h.proc, e.Deadline, e.At) {
 				v.fault("%v: a %s began %v late", h, e.Op, late)
 			}
 		}

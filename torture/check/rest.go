@@ -22,7 +22,7 @@ func (r *record) checkCalls(f *Figures) *Verdict {
 		}
 		v.Of++
 		since := e.At.Add(-e.Late)
-		if e.Late > lateness+r.briefly(e.Proc, since, e.At) && !r.stood(e.Proc, since, e.At) {
+		if e.Late > r.lateness()+r.briefly(e.Proc, since, e.At) && !r.stood(e.Proc, since, e.At) {
 			v.fault("process %d, goroutine %d: %v late", e.Proc, e.Gor, e.Late)
 		}
 	}

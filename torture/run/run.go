@@ -39,6 +39,8 @@ type About struct {
 	Commit   string   // of interlock
 	Ordered  bool     // the engine serves first come, first served
 	Sessions bool     // its holds are trusted while a session is
+
+	Raced bool `json:",omitempty"` // under the race detector, which makes the processes several times slower
 }
 
 // run is a run under way.
@@ -89,7 +91,7 @@ func Do(ctx context.Context, c *Config) (about *About, err error) {
 	if err := r.setUp(ctx); err != nil {
 		return nil, errors.Join(err, r.endAll())
 	}
-	a := &About{Config: *c, Lease: r.lease, Heal: c.Target.Heal, Begin: history.Now()}
+	a := &About{Config: *c, Lease: r.lease, Heal: c.Target.Heal, Begin: history.Now(), Raced: raced}
 	a.Engine, a.Commit, a.Ordered, a.Sessions = c.Target.Name, Commit(ctx), r.can.Ordered, r.can.Sessions
 	if a.Server, err = r.engine.Version(ctx); err != nil {
 		return nil, errors.Join(err, r.endAll())
