@@ -21,7 +21,7 @@ const (
 )
 
 // stalled is the panic of a history whose failure may be due to a machine that stood still.
-type stalled struct{}
+type stalled struct{ differs string } // empty if it was not compared
 
 // vigil notices when the machine stands still for longer than a history bears: this process or a server.
 type vigil struct {
@@ -104,17 +104,19 @@ func (h *history) pause(d time.Duration) {
 	}
 }
 
-// unlessStalled runs a history. It reports false if the machine stood still.
-func unlessStalled(f func()) (complete bool) {
+// unlessStalled runs a history. It reports false if the machine stood still, and what differed then.
+func unlessStalled(f func()) (complete bool, differs string) {
 	defer func() {
 		if p := recover(); p != nil {
-			if _, is := p.(stalled); !is {
+			s, is := p.(stalled)
+			if !is {
 				panic(p)
 			}
+			differs = s.differs
 		}
 	}()
 	f()
-	return true
+	return true, ""
 }
 
 func TestHistory_WithLeasesThatEnd_IsThatOfTheModel(t *testing.T) {

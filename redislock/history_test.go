@@ -154,12 +154,13 @@ func (h *history) note(format string, args ...any) {
 
 func (h *history) fail(format string, args ...any) {
 	h.t.Helper()
+	differs := fmt.Sprintf("%s\n%s\nreplay it with: go test -run %s -seed %d",
+		strings.Join(h.trace, "\n"), fmt.Sprintf(format, args...), strings.Split(h.t.Name(), "/")[0], h.seed)
 	// What was compared just before a lease was to end may have been seen on one side before that and on the other after it.
 	if h.watch.failed() || !h.until.IsZero() && h.until.Sub(h.begun) < slack {
-		panic(stalled{})
+		panic(stalled{differs})
 	}
-	h.t.Fatalf("%s\n%s\nreplay it with: go test -run %s -seed %d",
-		strings.Join(h.trace, "\n"), fmt.Sprintf(format, args...), strings.Split(h.t.Name(), "/")[0], h.seed)
+	h.t.Fatal(differs)
 }
 
 // bounded is a context for what answers soon.
@@ -188,16 +189,22 @@ func (h *history) turn() {
 	h.note("crowded is %s %q, %d of ten owners are named", h.crowded.Kind, h.crowded.Name, h.named)
 }
 
-// eachHistory runs f for each seed, and again if the machine stood still.
+// eachHistory runs f for each seed, and again if the machine stood still. That is no excuse for a history that differs each time.
 func eachHistory(t *testing.T, f func(t *testing.T, seed uint64)) {
 	t.Helper()
 	run := func(t *testing.T, seed uint64) {
 		t.Helper()
+		always := true
 		for range 3 {
-			if unlessStalled(func() { f(t, seed) }) {
+			complete, differs := unlessStalled(func() { f(t, seed) })
+			if complete {
 				return
 			}
-			t.Logf("seed %d: the machine stood still", seed)
+			always = always && differs != ""
+			t.Logf("seed %d: the machine stood still\n%s", seed, differs)
+		}
+		if always {
+			t.Fatal("the machine stood still in all attempts, and the engines differed in all of them")
 		}
 		t.Skip("the machine stood still in all attempts")
 	}
