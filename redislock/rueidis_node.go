@@ -41,8 +41,10 @@ type rueidisNode struct {
 
 // rueidisAttempt is one try to make a link. Who waits for a link waits for the end of the attempt that is under way.
 type rueidisAttempt struct {
-	done chan struct{} // closed at the end
-	err  error         // set before that
+	begun bool          // guarded by the node's mu
+	done  chan struct{} // closed at the end
+	err   error         // set before that
+	last  bool          // so too: the keeper has ended with it
 }
 
 func newRueidisNode(c *rueidisConn, addr string) *rueidisNode {
@@ -51,10 +53,11 @@ func newRueidisNode(c *rueidisConn, addr string) *rueidisNode {
 
 func newRueidisAttempt() *rueidisAttempt { return &rueidisAttempt{done: make(chan struct{})} }
 
-// await returns the link when there is one, or an error when the next attempt to make it has failed.
+// await returns the link when there is one, or an error when an attempt to make it has failed that began later: one that was under way
+// may have begun while the server was out of reach.
 func (n *rueidisNode) await(ctx context.Context) (*rueidisLink, error) {
-	for {
-		a, err := n.attempt()
+	for first := true; ; first = false {
+		a, begun, err := n.attempt()
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +71,7 @@ func (n *rueidisNode) await(ctx context.Context) (*rueidisLink, error) {
 		}
 		select {
 		case <-a.done:
-			if a.err != nil {
+			if a.err != nil && (a.last || !first || !begun) {
 				return nil, a.err
 			}
 		case <-ctx.Done():
@@ -79,17 +82,24 @@ func (n *rueidisNode) await(ctx context.Context) (*rueidisLink, error) {
 	}
 }
 
-// attempt returns the attempt that is under way or comes next. It starts the keeper if there is none.
-func (n *rueidisNode) attempt() (*rueidisAttempt, error) {
+// attempt returns the attempt that is under way, as begun says, or comes next. It starts the keeper if there is none.
+func (n *rueidisNode) attempt() (a *rueidisAttempt, begun bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.kept {
 		if !n.conn.spawn(n.keep) {
-			return nil, driver.ErrClosed
+			return nil, false, driver.ErrClosed
 		}
 		n.kept = true
 	}
-	return n.next, nil
+	return n.next, n.next.begun, nil
+}
+
+// begin says that the next attempt is under way.
+func (n *rueidisNode) begin() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.next.begun = true
 }
 
 // ended ends the attempt that is under way.
@@ -105,7 +115,7 @@ func (n *rueidisNode) retire(err error) {
 	n.conn.forget(n)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.kept = false
+	n.kept, n.next.last = false, true
 	n.end(err)
 }
 
@@ -122,6 +132,7 @@ func (n *rueidisNode) keep() {
 	c := n.conn
 	var lost *rueidisLink // the last one that broke, until there is a new one
 	for failures := 0; c.base.Err() == nil; {
+		n.begin()
 		l, err := n.connect(c.base)
 		if err != nil {
 			if n.isGone() {

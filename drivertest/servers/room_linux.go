@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -66,19 +67,29 @@ func onOtherThread(f func()) {
 // dialTime bounds one try to connect from a room: who is behind a cut does not say that nobody is there.
 const dialTime = 3 * time.Second
 
-// dial connects from the room to an address of IPv4. The room's thread only makes the socket, which is then in its network: it has
-// more to do than to wait for an answer that a cut may have lost.
+// dial connects from the room to an address of IPv4. A signal ends the wait of a socket with a deadline: then it begins anew.
 func (r *room) dial(addr string) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return nil, err
 	}
+	for {
+		if conn, err := r.connect(to); !errors.Is(err, syscall.EINTR) {
+			return conn, err
+		}
+	}
+}
+
+// connect is one try. The room's thread only makes the socket, which is then in its network: it has more to do than to wait for an
+// answer that a cut may have lost.
+func (r *room) connect(to netip.AddrPort) (net.Conn, error) {
+	var err error
 	socket := -1
 	r.do(func() { socket, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0) })
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	file := os.NewFile(uintptr(socket), addr)
+	file := os.NewFile(uintptr(socket), to.String())
 	defer file.Close() // net has a copy
 	most := syscall.NsecToTimeval(dialTime.Nanoseconds())
 	if err := syscall.SetsockoptTimeval(socket, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &most); err != nil {

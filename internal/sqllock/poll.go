@@ -89,6 +89,8 @@ func (e *Entry) pollTry(c *Conn) (done bool) {
 	}
 	a, err := c.session.Try(e)
 	switch {
+	case c.broken != nil && errors.Is(err, ErrUnasked):
+		return e.polled(nil) // the next turn is on another connection
 	case c.broken != nil:
 		return true // died settles it
 	case err != nil:

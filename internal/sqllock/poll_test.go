@@ -121,6 +121,26 @@ func TestWait_OnAServerThatIsFull_AsksAsOftenAsEver(t *testing.T) {
 	})
 }
 
+// Who has no connection of its own and finds a shared one cut off has lost a turn, and not the wait.
+func TestWait_OverASharedSessionThatWasCutOff_GoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBusy(t)
+		s.cutAt = 3
+		s.dials = func(context.Context) error {
+			if s.tries.Load() < s.cutAt {
+				return errors.New("too many connections")
+			}
+			return nil
+		}
+		got := s.begin()
+		time.Sleep(time.Minute) // virtual
+		s.free.Store(true)
+		if err := <-got; err != nil || s.tries.Load() < s.cutAt {
+			t.Errorf("got %v after %d turns", err, s.tries.Load())
+		}
+	})
+}
+
 func TestAcquire_WhoseConnectionIsCutOffWhileItIsOpened_OpensAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEmpty(t)
@@ -267,7 +287,8 @@ type busy struct {
 	t     *testing.T
 	core  *Core
 	dials func(ctx context.Context) error // what becomes of an attempt to open a connection
-	cuts  int32                           // so many sessions are cut off before their first question arrives
+	cuts  int32                           // so many sessions are cut off before their first question arrives,
+	cutAt int32                           // and one before this question
 
 	asked   chan *Conn    // if there is one, a try says over which connection it is made,
 	answers chan struct{} // and is answered when this is closed
@@ -338,7 +359,7 @@ func (s *busy) Dial(ctx context.Context, waits bool) (*Conn, error) {
 }
 
 func (s *busy) Try(e *Entry) (Answer, error) {
-	if s.tries.Add(1) <= s.cuts {
+	if n := s.tries.Add(1); n <= s.cuts || n == s.cutAt {
 		e.c.Break(io.EOF)
 		return Answer{}, ErrUnasked
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/run"
+	"github.com/interlock-go/interlock/torture/target"
 )
 
 // checkCalls is K8: a call returns when its context ends.
@@ -96,8 +97,12 @@ func (rep *Report) OK() bool {
 	return true
 }
 
-// Inconclusive says which checks could not have found anything, and why.
+// Inconclusive says which checks could not have found anything, and why; and that the one fault of the run was never done, because it
+// found nothing to be done to.
 func (rep *Report) Inconclusive() (why []string) {
+	if of := rep.About.Faults; len(of) == 1 && of[0] != target.None && rep.Figures.Blows == 0 {
+		why = append(why, fmt.Sprintf("the fault %s was not done once", of[0]))
+	}
 	for _, v := range rep.Verdicts {
 		if v.Vacuous != "" {
 			why = append(why, v.Check+": "+v.Vacuous)

@@ -31,13 +31,23 @@ func (l links) addrs() (all []string) {
 }
 
 // some are those that a fault is on: all, and where there are several every other time only some, so that the client hears others.
+// Among these is one that the client uses, if it uses any: a client of ZooKeeper talks to one server, and would not notice that the way
+// to another is bad.
 func (l links) some(dice *rand.Rand) links {
 	if len(l) < 2 || dice.IntN(2) == 0 {
 		return l
 	}
 	mixed := slices.Clone(l)
 	dice.Shuffle(len(mixed), func(a, b int) { mixed[a], mixed[b] = mixed[b], mixed[a] })
+	if used := slices.IndexFunc(mixed, inUse); used > 0 {
+		mixed[0], mixed[used] = mixed[used], mixed[0]
+	}
 	return mixed[:1+dice.IntN(len(mixed)-1)]
+}
+
+func inUse(p *servers.Proxy) bool {
+	open, _ := p.Connections()
+	return open > 0
 }
 
 func (l links) each(do func(p *servers.Proxy)) {

@@ -2,11 +2,41 @@ package run
 
 import (
 	"math/rand/v2"
+	"net"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
+
+// A client of which all is on one way notices each fault.
+func TestLinks_AmongThemIsOneThatIsUsed(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // so that connections stay
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	used := servers.NewProxy(t, silent.Addr().String())
+	c, err := net.Dial("tcp", used.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	for open := 0; open == 0; open, _ = used.Connections() {
+		if t.Context().Err() != nil {
+			t.Fatal("the proxy has accepted nothing")
+		}
+		runtime.Gosched()
+	}
+	dice := rand.New(rand.NewPCG(1, 1))
+	all := links{{}, used, {}}
+	for range 100 {
+		if got := all.some(dice); !slices.Contains(got, used) {
+			t.Fatalf("%d ways, and none is used", len(got))
+		}
+	}
+}
 
 // A fault is on the one way that there is; of several it is on all, or on some, and on each of them sometimes.
 func TestLinks_SomeOrAllOfThem(t *testing.T) {

@@ -25,13 +25,12 @@ const FaultsFile = "faults.jsonl"
 
 // Blow is one fault as it was done: a line of that log.
 type Blow struct {
-	From   history.Instant `json:"from"`
-	To     history.Instant `json:"to"`
-	Fault  target.Fault    `json:"fault"`
-	Proc   int             `json:"proc"`             // who was hit; -1 for the server
-	Holder bool            `json:"holder,omitempty"` // who was hit had touched a number last
-	Waits  string          `json:"waits,omitempty"`  // who was hit stood first in the line for this lock
-	Err    string          `json:"err,omitempty"`
+	From  history.Instant `json:"from"`
+	To    history.Instant `json:"to"`
+	Fault target.Fault    `json:"fault"`
+	Proc  int             `json:"proc"`            // who was hit; -1 for the server
+	Waits string          `json:"waits,omitempty"` // who was hit stood first in the line for this lock
+	Err   string          `json:"err,omitempty"`
 }
 
 // nemesis does faults one after the other, as its dice say. The seed decides which, to whom and for how long; when exactly
@@ -64,11 +63,10 @@ func (n *nemesis) rage(ctx context.Context) error {
 			fault = target.KillWaiter // so that each run of mixed faults has some
 		}
 		lasts := n.lease/2 + time.Duration(n.dice.Int64N(int64(5*n.lease/2)))
-		victim, holder := n.victim()
+		victim := n.victim()
 		waits := ""
 		if fault == target.KillWaiter {
 			victim, waits = n.firstInLine(ctx, lasts)
-			holder = false
 		}
 		if fault == target.None || victim == nil {
 			sleep(ctx, lasts)
@@ -78,7 +76,7 @@ func (n *nemesis) rage(ctx context.Context) error {
 		if n.Pairs {
 			beside = n.also(ctx, lasts, victim)
 		}
-		b := Blow{Fault: fault, Proc: victim.job.Proc, Holder: holder, Waits: waits}
+		b := Blow{Fault: fault, Proc: victim.job.Proc, Waits: waits}
 		if err := errors.Join(n.strike(ctx, n.dice, b, lasts, victim), beside()); err != nil {
 			return err
 		}
@@ -88,14 +86,13 @@ func (n *nemesis) rage(ctx context.Context) error {
 }
 
 // victim chooses a process: mostly the one that touched a name last, which most likely holds its lock.
-func (n *nemesis) victim() (victim *mate, holder bool) {
+func (n *nemesis) victim() *mate {
 	aimed, name := n.dice.IntN(6) > 0, n.names[n.dice.IntN(len(n.names))]
-	victim = n.crew[n.dice.IntN(len(n.crew))]
-	latest, known := n.register.Latest(name)
-	if aimed && known {
-		victim = n.crew[latest]
+	victim := n.crew[n.dice.IntN(len(n.crew))]
+	if latest, known := n.register.Latest(name); aimed && known {
+		return n.crew[latest]
 	}
-	return victim, known && latest == victim.job.Proc
+	return victim
 }
 
 // strike does one fault, heals it, and records it.
@@ -117,7 +114,7 @@ func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts tim
 	case target.Cut, target.LateRequests, target.LoseReplies, target.Reset, target.Slices, target.OneConn:
 		victim.links.some(dice).disturb(ctx, dice, fault, lasts)
 	default:
-		b.Proc, b.Holder = -1, false
+		b.Proc = -1
 		err = n.harm(ctx, dice, fault, lasts)
 	}
 	if errors.Is(err, target.ErrNothing) {

@@ -24,12 +24,10 @@ func cutPower(s *servers.RedisNode) Poke {
 		}
 		wait(ctx, time.Duration(dice.Int64N(int64(time.Second))))
 		s.Kill()
-		if err := os.Truncate(file, kept); err != nil {
-			return err
-		}
+		err = os.Truncate(file, kept)
 		wait(ctx, lasts/8)
 		s.Restart()
-		return nil
+		return err
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,11 +53,13 @@ been told to have lost, and whose lease ran, whether it had looked or not.
 
 // again says how a cell is made again.
 func again(cells []*cell) string {
+	least := slices.MinFunc(cells, func(a, b *cell) int { return cmp.Compare(a.Seed, b.Seed) }).Seed
 	return fmt.Sprintf(`Each cell is one run, and can be made again by itself: `+"`interlock torture run -engine ENGINE -faults FAULT %s -hold HOLD -seed %d`"+`,
 where HOLD is a fifth of the engine's lease (see [Times](#times)), and the whole lease where two holders are possible; the last table has the
-commands of those. The last row is `+"`-faults kept -pairs`"+`. A seed repeats the shape of a run, not each of its steps.
+commands of those. The last row is `+"`-faults kept -pairs`"+`. A seed repeats the shape of a run, not each of its steps; a run in which too little
+happened was made again with the next seed, twice at most.
 
-`, cells[0].shape(), cells[0].Seed)
+`, cells[0].shape(), least)
 }
 
 // inMemory is why an engine is not in the tables.

@@ -153,10 +153,12 @@ func fill(ctx context.Context, cells []*cell, beside int) error {
 		done.Go(func() {
 			defer func() { <-turns }()
 			var out bytes.Buffer
-			c.rep, c.err = conclusive(func() (*check.Report, error) {
+			first := c.Seed
+			c.rep, c.err = conclusive(func(try uint64) (*check.Report, error) {
 				if err := ctx.Err(); err != nil {
 					return nil, err
 				}
+				c.Seed = first + try
 				conf := *c.Config // a run changes it
 				return torture(ctx, &out, &conf)
 			})

@@ -44,12 +44,12 @@ func inconclusive(lacks []string) error {
 }
 
 // tries is how often one of many runs is made, at most, if it is inconclusive: in a few seconds there may by chance have been too little of
-// something, but hardly three times.
+// something, but hardly three times, each with a seed of its own.
 const tries = 3
 
-func conclusive(run func() (*check.Report, error)) (rep *check.Report, err error) {
-	for range tries {
-		if rep, err = run(); !errors.Is(err, errVacuous) {
+func conclusive(run func(try uint64) (*check.Report, error)) (rep *check.Report, err error) {
+	for try := range uint64(tries) {
+		if rep, err = run(try); !errors.Is(err, errVacuous) {
 			break
 		}
 	}

@@ -99,7 +99,10 @@ func TestAnInconclusiveRun_IsMadeAgain(t *testing.T) {
 		{[]error{errVacuous, errVacuous, errVacuous}, 3},
 	} {
 		made := 0
-		rep, err := conclusive(func() (*check.Report, error) {
+		rep, err := conclusive(func(try uint64) (*check.Report, error) {
+			if try != uint64(made) {
+				t.Errorf("try %d after %d", try, made)
+			}
 			made++
 			return &check.Report{Figures: check.Figures{Grants: made}}, row.says[made-1]
 		})
@@ -120,5 +123,13 @@ func TestACell_ThatIsInconclusive_SaysWhy(t *testing.T) {
 	}}}
 	if got, want := c.exclusion(), "INCONCLUSIVE: K1: nothing was written"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	c.rep = &check.Report{About: run.About{Config: run.Config{Faults: []target.Fault{target.Kill}}}, Verdicts: []*check.Verdict{{Check: "K4", Of: 9}}}
+	if got, want := c.exclusion(), "INCONCLUSIVE: the fault kill was not done once"; got != want {
+		t.Errorf("nobody was killed: got %q, want %q", got, want)
+	}
+	c.rep.Figures.Blows = 1
+	if got, want := c.exclusion(), "kept: 0 of 9 (33 %)"; got != want {
+		t.Errorf("one was killed: got %q, want %q", got, want)
 	}
 }

@@ -1,0 +1,70 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// Who comes while a try to connect is under way that began when the server was out of reach does not fail with it: there is another one.
+func TestNode_ATryThatBeganInVainIsNotTheLastForWhoComesLater(t *testing.T) {
+	for name, wires := range map[string]bool{"rueidis": false, "wires": true} {
+		t.Run(name, func(t *testing.T) {
+			p := servers.NewProxy(t, servers.Redis(t))
+			option := soloOption(p.Addr())
+			c := openRueidis(t, option)
+			c.wires = nil
+			if wires {
+				c.wires = wireOptionsOf(&option)
+			}
+			if err := c.Start(t.Context(), testChannel, newBell()); err != nil {
+				t.Fatal(err)
+			}
+			n := c.only
+			mustCall(t, c, echoCall("x"))
+			p.BlackHole(servers.BothWays)
+			p.Reset()
+			for under := false; !under || n.link.Load() != nil; runtime.Gosched() {
+				var err error
+				if _, under, err = n.attempt(); err != nil || t.Context().Err() != nil {
+					t.Fatalf("nobody tries to connect: %v", err)
+				}
+			}
+			joined := make(chan error, 1)
+			go func() { // ends with the test's context
+				_, err := n.await(t.Context())
+				joined <- err
+			}()
+			select {
+			case <-n.wanted: // it has joined the try, which can only fail
+			case <-t.Context().Done():
+				t.Fatal("nobody waits for a connection")
+			}
+			p.Reset()
+			p.Pass()
+			if err := <-joined; err != nil {
+				t.Errorf("who came during a try that failed, and could have made another: %v", err)
+			}
+		})
+	}
+}
+
+// Nobody who comes when nothing is under way waits for more than one try.
+func TestNode_ATryThatBeganLaterIsFinal(t *testing.T) {
+	n := newRueidisNode(&rueidisConn{base: context.Background()}, "")
+	n.kept = true // by this test
+	got := make(chan error, 1)
+	go func() { // ends with the try
+		_, err := n.await(t.Context())
+		got <- err
+	}()
+	<-n.wanted
+	n.begin()
+	n.ended(errBroken)
+	if err := <-got; !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+}
