@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/target"
 )
@@ -105,6 +106,9 @@ func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts tim
 		sleep(ctx, lasts/4)
 		b.To = history.Now()
 		err = victim.again()
+	case target.KillAsking:
+		n.killAsking(ctx, dice, &b, lasts, victim)
+		err = victim.again()
 	case target.Stop:
 		victim.signal(standStill)
 		sleep(ctx, lasts)
@@ -131,9 +135,26 @@ func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts tim
 	return errors.Join(err, n.log.Encode(b))
 }
 
+// killAsking kills a client while its requests are under way, whatever they are: each of its goroutines has come to one of them by then.
+// Either the server has done them and nobody hears of it, or they arrive when their sender is dead: that is when the death counts.
+func (n *nemesis) killAsking(ctx context.Context, dice *rand.Rand, b *Blow, lasts time.Duration, victim *mate) {
+	if dice.IntN(2) == 0 {
+		victim.links.each((*servers.Proxy).DropReplies)
+	} else {
+		victim.links.each(func(p *servers.Proxy) { p.BlackHole(servers.ToServer) })
+	}
+	sleep(ctx, lasts/8)
+	victim.kill()
+	sleep(ctx, lasts/8)
+	b.From = history.Now()
+	victim.links.each((*servers.Proxy).Pass)
+	sleep(ctx, lasts/4)
+	b.To = history.Now()
+}
+
 // single are the faults that a single client can have.
 var single = []target.Fault{
-	target.Kill, target.Stop, target.NoFiles, target.Cut, target.LateRequests, target.LoseReplies, target.Reset, target.Slices, target.OneConn,
+	target.Kill, target.KillAsking, target.Stop, target.NoFiles, target.Cut, target.LateRequests, target.LoseReplies, target.Reset, target.Slices, target.OneConn,
 }
 
 // also begins a fault of another client, if there is any, and returns what waits for its end.

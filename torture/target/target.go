@@ -21,6 +21,7 @@ const (
 	None         Fault = "none"           // N0
 	Kill         Fault = "kill"           // N1: kill -9 of a client, which is started again
 	KillWaiter   Fault = "kill-waiter"    // N1: kill -9 of the client that stands first in the line for a lock
+	KillAsking   Fault = "kill-asking"    // N1: kill -9 of a client with requests under way that have not arrived, or answers
 	Stop         Fault = "stop"           // N2: SIGSTOP of a client for half to three leases
 	ServerKill   Fault = "server-kill"    // N3: kill -9 of the server, and a new start
 	PowerCut     Fault = "power-cut"      // N3: the same, and what the disk need not have had yet is gone
@@ -59,12 +60,12 @@ var onLinks = []Fault{Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneCo
 func (f Fault) OnLinks() bool { return f == NoFiles || slices.Contains(onLinks, f) }
 
 // Kills reports whether the fault is kill -9 of a client.
-func (f Fault) Kills() bool { return f == Kill || f == KillWaiter }
+func (f Fault) Kills() bool { return f == Kill || f == KillWaiter || f == KillAsking }
 
 // All lists the faults.
 func All() []Fault {
 	return []Fault{
-		None, Kill, KillWaiter, Stop, ServerKill, PowerCut, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles,
+		None, Kill, KillWaiter, KillAsking, Stop, ServerKill, PowerCut, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles,
 		Sessions, Forget, Memory, Evict, DiskFull, Clock, Clocks, Wipe, Delete, Failover, CutFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
 	}
 }
@@ -181,8 +182,12 @@ func Targets() []*Target { return targets() }
 func targets() []*Target {
 	all := append(alone(), several()...)
 	for _, g := range all {
-		if i := slices.Index(g.Faults, Kill); i >= 0 && g.lists() {
-			g.Faults = slices.Insert(g.Faults, i+1, KillWaiter)
+		i := slices.Index(g.Faults, Kill) + 1
+		if i > 0 && g.Can(LoseReplies) {
+			g.Faults = slices.Insert(g.Faults, i, KillAsking)
+		}
+		if i > 0 && g.lists() {
+			g.Faults = slices.Insert(g.Faults, i, KillWaiter)
 		}
 	}
 	return all
