@@ -42,11 +42,22 @@ func (r *record) releases(waits []*wait) (all []change) {
 		if h.released == 0 || h.lost || h.fixed {
 			continue
 		}
-		if c, ok := r.changeOf(h, h.released, waits); ok && c.next.call < h.released {
+		if c, ok := r.changeOf(h, r.gaveBack(h), waits); ok && c.next.call < h.released {
 			all = append(all, c)
 		}
 	}
 	return all
+}
+
+// gaveBack is when the server heard at the latest that h was given back: who was killed while it asked for that may not have been heard
+// before its death.
+func (r *record) gaveBack(h *hold) history.Instant {
+	for _, b := range r.blows {
+		if !h.returned && b.Fault.Kills() && b.Proc == h.proc && b.From > h.released {
+			return b.From
+		}
+	}
+	return h.released
 }
 
 // changeOf says who was granted the lock of h next when h had ended. It reports false if that says nothing.

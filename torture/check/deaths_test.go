@@ -105,6 +105,25 @@ func TestDeaths_AfterWhichALockStaysFreeForTooLong_BreakK7(t *testing.T) {
 	}
 }
 
+// Who was killed while it gave a lock back may not have been heard before.
+func TestWhoDiesInItsRelease_HasTheLockUntilThen(t *testing.T) {
+	for _, c := range []struct {
+		granted history.Instant
+		faults  int
+	}{{2700 * ms, 0}, {2750 * ms, 1}} {
+		s := killed(run.Blow{Proc: 0, From: 520 * ms})
+		s.about.Faults = []target.Fault{target.KillAsking}
+		s.events = slices.DeleteFunc(s.events, func(e history.Event) bool {
+			return e.Proc == 1 && e.Op != history.Start || e.Proc == 0 && e.Op == history.Release && e.Phase == history.OK
+		})
+		s.asks(1, 1, 12*ms, "a")
+		s.add(1, c.granted, history.Event{Seq: 1, Op: history.Acquire, Phase: history.OK, Name: "a", Token: 200, Nonce: "m"})
+		if v := s.judge(t).Find("K7"); len(v.Faults) != c.faults {
+			t.Errorf("granted at %v: %v", time.Duration(c.granted), v)
+		}
+	}
+}
+
 // That a parked waiter is granted the lock long after it was given back, when somebody signals, is as it should be: K7 holds no bound to
 // it under kills, which it does hold to who asked for the lock.
 func TestWhoIsWoken_DidNotWantTheLockBefore(t *testing.T) {

@@ -79,6 +79,7 @@ type hold struct {
 	from      history.Instant // its return
 	sure      history.Instant // the last instant at which its holder made sure that it lasted; before from if it was over by then
 	released  history.Instant // the call of Unlock; 0 if it was not
+	returned  bool            // that call has
 	lost      bool
 	lostAt    history.Instant
 	share     history.Share // empty: alone
@@ -168,6 +169,8 @@ func (h *hold) saw(e history.Event) {
 	case e.Op == history.Release && e.Phase == history.Call:
 		h.released = e.At
 		h.ends(&e)
+	case e.Op == history.Release:
+		h.returned = true
 	case (e.Op == history.Read || e.Op == history.Write) && e.Phase == history.Call: // it had just looked whether the hold lasts
 		h.sure, h.due = known(&e), max(h.due, e.Deadline)
 		if h.sure < e.At {
