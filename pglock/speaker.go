@@ -44,19 +44,19 @@ func grantParams(e *sqllock.Entry, num int64) [][]byte {
 	}
 }
 
-// Try runs stmtTry. After an error, which the server may have raised when the lock was taken already, and when the number
-// belongs to another name, the lock is given back.
+// Try runs stmtTry. After an error, which the server may have raised when the lock was taken already, the lock is given back.
 func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
 	num, st := numberOf(e), inMode(e, stmtTry, stmtTryShared)
 	for range interruptions {
-		found, err := s.exec(st, grantParams(e, num)...)
-		if err == nil && len(found) == 1 {
-			return s.read(e, num, found[0])
-		}
-		if err == nil {
-			err = errSwapped // it answers with one row
-		}
-		if s.c.Broken() != nil {
+		found, last, err := s.ask(e, st, num)
+		switch {
+		case err == nil && len(found) == 1:
+			return grantOf(uint64(int64Of(found[0][0])), uint64(int64Of(found[0][1]))), nil
+		case err == nil:
+			if a, err = s.refused(e, num, last); err == nil || s.c.Broken() != nil {
+				return a, err
+			}
+		case s.c.Broken() != nil:
 			return a, s.unasked(st, err)
 		}
 		if failed := s.Leave(e); failed != nil {
@@ -78,37 +78,57 @@ func (s *speaker) unasked(st statement, err error) error {
 	return err
 }
 
-// read takes the answer to stmtTry apart.
-func (s *speaker) read(e *sqllock.Entry, num int64, r [][]byte) (a sqllock.Answer, err error) {
-	taken, minted := boolOf(r[0]), boolOf(r[1])
-	token, last := uint64(int64Of(r[2])), uint64(int64Of(r[3]))
-	switch {
-	case taken && minted:
-		return grantOf(token, last), nil
-	case taken:
-		a.Foreign = true
-		if err := s.Unlock(e); err != nil {
-			s.c.Break(err) // it is held, and nobody would know
+// ask runs a try. Who does not wait hears who is in the way in the same round trip; who does wait can be told later, and a free lock
+// costs less without.
+func (s *speaker) ask(e *sqllock.Entry, st statement, num int64) (found, last rows, err error) {
+	if !e.Request.Try {
+		found, err = s.exec(st, grantParams(e, num)...)
+		return found, nil, err
+	}
+	x, err := s.say(s.d.opts.Timeout, st, stmtWho, grantParams(e, num), [][]byte{int8Value(num)})
+	if err != nil {
+		return nil, nil, err
+	}
+	if found, err = x.hear(); err == nil || !isBroken(err) {
+		var failed error
+		if last, failed = x.hear(); err == nil {
+			err = failed
+		}
+	}
+	return found, append(last, make([][]byte, 6)), x.end(err)
+}
+
+// refused finds out why a try has brought no token. If the lock's row is not its own, the lock may have been taken: then it is given
+// back. That there is none says that whoever has the lock has not written yet.
+func (s *speaker) refused(e *sqllock.Entry, num int64, found rows) (a sqllock.Answer, err error) {
+	if found == nil {
+		if found, err = s.exec(stmtWho, int8Value(num)); err != nil {
 			return a, err
 		}
-	default:
-		a.Foreign = r[4] != nil && (string(r[4]) != string(e.Request.Kind) || string(r[5]) != e.Request.Name)
-		a.Held = s.inTheWayOf(e, num, r[4], r[5], token, r[6], r[7], r[8])
-		if !a.Foreign && !e.Request.Try {
-			s.d.core.Hint(lockOf(num), hotFor)
+		found = append(found, make([][]byte, 6))
+	}
+	last := found[0]
+	own := last[0] != nil && string(last[1]) == string(e.Request.Kind) && string(last[2]) == e.Request.Name
+	if !own {
+		a.Foreign = last[0] != nil
+		if err := s.Leave(e); err != nil {
+			s.c.Break(err) // it may be held, and nobody would know
+			return a, err
 		}
+	}
+	a.Held = s.inTheWayOf(e, num, last)
+	if !a.Foreign && !e.Request.Try {
+		s.d.core.Hint(lockOf(num), hotFor)
 	}
 	return a, nil
 }
 
 // inTheWayOf says who is in the way of e, as far as the row of the lock tells. That is the one who was granted it last: of
 // readers he may have left before the others, so who only tries has it looked up.
-func (s *speaker) inTheWayOf(
-	e *sqllock.Entry, num int64, kind, name []byte, token uint64, owner, client, since []byte,
-) *driver.HeldError {
+func (s *speaker) inTheWayOf(e *sqllock.Entry, num int64, last [][]byte) *driver.HeldError {
 	switch {
 	case e.Request.Kind == driver.KindMutex:
-		return heldOf(e.Request.Key, kind, name, token, owner, client, since)
+		return heldBy(e.Request.Key, last)
 	case e.Request.Try:
 		if holders, err := s.look(num); err == nil {
 			return heldError(e.Request.Key, holders)
@@ -121,11 +141,11 @@ func grantOf(token, last uint64) sqllock.Answer {
 	return sqllock.Answer{Granted: true, Token: token, Tokens: int(last-token) + 1}
 }
 
-// heldOf says who is in the way, as far as the row of the lock tells.
-func heldOf(key driver.Key, kind, name []byte, token uint64, owner, client, since []byte) *driver.HeldError {
+// heldBy says who is in the way, as far as the row of the lock tells, which stmtWho or stmtNote has found.
+func heldBy(key driver.Key, r [][]byte) *driver.HeldError {
 	held := &driver.HeldError{Kind: key.Kind, Name: key.Name}
-	if string(kind) == string(key.Kind) && string(name) == key.Name && kind != nil {
-		held.Token, held.Owner, held.Client, held.Since = token, string(owner), string(client), timeOf(since)
+	if r[0] != nil && string(r[1]) == string(key.Kind) && string(r[2]) == key.Name {
+		held.Token, held.Owner, held.Client, held.Since = uint64(int64Of(r[0])), string(r[3]), string(r[4]), timeOf(r[5])
 	}
 	return held
 }
@@ -178,8 +198,7 @@ func inTheWay(e *sqllock.Entry, found rows) *driver.HeldError {
 	if len(found) != 1 || e.Request.Kind != driver.KindMutex { // see inTheWayOf
 		return e.HeldBySomebody()
 	}
-	r := found[0]
-	return heldOf(e.Request.Key, r[1], r[2], uint64(int64Of(r[0])), r[3], r[4], r[5])
+	return heldBy(e.Request.Key, found[0])
 }
 
 // Look asks who is in the way.
