@@ -66,7 +66,7 @@ func (m *Mutex) takeApart(ctx context.Context, o *owner, beside *grant, try bool
 	c := m.c
 	if c.traits.Local && beside == nil { // nearly always free, and then it costs the least
 		c.lock()
-		lease, err := m.tryHere(ctx, o, start)
+		lease, err := m.tryHere(ctx, o, !try, start)
 		if try || !errors.Is(err, ErrHeld) {
 			return lease, err
 		}

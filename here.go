@@ -13,8 +13,8 @@ import (
 // a wait needs (waiter, fetch, channel, context) is made for it. That is how most locks of such an engine are taken, and
 // the core's own work is a large part of what they cost.
 
-// tryHere asks a local engine for m, once. The caller holds Client.mu, which tryHere gives up.
-func (m *Mutex) tryHere(ctx context.Context, o *owner, start instant) (*Lease, error) {
+// tryHere asks a local engine for m, once. The caller holds Client.mu, which tryHere gives up. If a wait follows, who is in the way does not matter yet.
+func (m *Mutex) tryHere(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
 	c := m.c
 	if c.closed {
 		c.unlock()
@@ -24,7 +24,7 @@ func (m *Mutex) tryHere(ctx context.Context, o *owner, start instant) (*Lease, e
 	defer c.background.Done()
 	c.unlock()
 	g, l := m.newHold(o)
-	answer, err := g.ask(l.owner)
+	answer, err := g.ask(l.owner, waits)
 	c.lock()
 	now := c.now()
 	switch gone := errors.Is(err, ErrLost); {
@@ -82,11 +82,11 @@ var (
 	releases = sync.Pool{New: func() any { return new(driver.Release) }}
 )
 
-// ask tries to get g for o.
-func (g *grant) ask(o *owner) (driver.Grant, error) {
+// ask tries to get g for o, who waits if that is refused or does not.
+func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 	r := requests.Get().(*driver.Request)
 	*r = g.m.request(g.id, o)
-	r.Try, r.Lost = true, g.lostByEngine
+	r.Try, r.Brief, r.Lost = true, waits, g.lostByEngine
 	answer, err := g.m.c.d.Acquire(g.m.c.base, r)
 	*r = driver.Request{}
 	requests.Put(r)

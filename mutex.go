@@ -241,7 +241,7 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 	c.lock()
 	if o != nil && o.named || m.p.single {
 		if try {
-			return m.tryOnce(ctx, o, start)
+			return m.tryOnce(ctx, o, false, start)
 		}
 		return c.joinAlone(ctx, m.newWaiter(o, start))
 	}
@@ -254,7 +254,7 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 	case busy || !try && !c.traits.Local:
 		return c.join(ctx, m.newWaiter(o, start))
 	}
-	lease, err := m.tryOnce(ctx, o, start)
+	lease, err := m.tryOnce(ctx, o, !try, start)
 	switch {
 	case !errors.Is(err, ErrHeld):
 		return lease, err
@@ -265,10 +265,10 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 	return c.join(ctx, m.newWaiter(o, start))
 }
 
-// tryOnce asks the engine for m without waiting. The caller holds Client.mu, which tryOnce gives up.
-func (m *Mutex) tryOnce(ctx context.Context, o *owner, start instant) (*Lease, error) {
+// tryOnce asks the engine for m without waiting, which may follow. The caller holds Client.mu, which tryOnce gives up.
+func (m *Mutex) tryOnce(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
 	if m.c.traits.Local {
-		return m.tryHere(ctx, o, start)
+		return m.tryHere(ctx, o, waits, start)
 	}
 	m.c.unlock()
 	return m.c.askAlone(ctx, m.newWaiter(o, start), true)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/bench/engined"
@@ -52,8 +53,7 @@ func rivals() []rival {
 }
 
 const (
-	fewGoroutines = 16 // of one process, on one key
-	engineRounds  = 3  // at most, of herds: a thousand connections are opened each time
+	engineRounds = 3 // at most, of herds: a thousand connections are opened each time
 
 	// herdStagger leaves the time to open a connection for each wait.
 	herdStagger = 6 * time.Millisecond
@@ -69,7 +69,10 @@ var herdSizes = []int{100, 300, 1000}
 func engineScenarios() []scenario {
 	var all []scenario
 	for _, r := range rivals() {
-		all = append(all, r.uncontended(), r.passed(), r.oneProcess())
+		all = append(all, r.uncontended(), r.passed())
+		for _, n := range append(slices.Clone(fewerGoroutines), goroutines) {
+			all = append(all, r.oneProcess(n))
+		}
 		if r.crowded {
 			all = append(all, r.severalProcesses())
 		}
@@ -119,9 +122,9 @@ func (r *rival) passed() scenario {
 }
 
 // oneProcess is what local passes are for.
-func (r *rival) oneProcess() scenario {
-	who := fmt.Sprintf("%d goroutines of one process on one key", fewGoroutines)
-	s := r.scenario("one-process", who, workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: fewGoroutines})
+func (r *rival) oneProcess(n int) scenario {
+	who := fmt.Sprintf("%d goroutines of one process on one key", n)
+	s := r.scenario(fmt.Sprintf("one-process/%d", n), who, workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: n})
 	s.longer = engineTimes
 	s.wants = []want{{peer: r.own(), base: r.base, says: fmt.Sprintf("%s: %s, against %s", r.product, who, r.base)}}
 	return s

@@ -28,16 +28,18 @@ func (r *report) benchfmt() string {
 
 func (m *measured) metrics(r *workload.Result) string {
 	switch m.job.Kind {
-	case workload.Serial, workload.Turns:
-		return fmt.Sprintf(" %.1f ns/op", r.PerOp) + m.cpuMetrics(r) + m.tripMetrics(r, trips)
+	case workload.Serial:
+		return fmt.Sprintf(" %.1f ns/op", r.PerOp) + m.cpuMetrics(r)
+	case workload.Turns:
+		return fmt.Sprintf(" %.1f ns/op %.0f p50-ns %.0f p99-ns", r.PerOp, waited(0.5)(r), waited(0.99)(r)) + m.cpuMetrics(r) + m.tripMetrics(r, trips)
 	case workload.Held:
 		h := r.Held
 		return fmt.Sprintf(" %.1f B/lock %.4f goroutines/lock %d renewals %d batches %d lost",
 			h.Bytes, h.Goroutines, h.Renewed, h.Batches, h.Lost)
 	case workload.Handoff:
 		h := r.Handoff
-		return fmt.Sprintf(" %.0f p50-ns %.0f p99-ns %d handoffs %d hung %.2f waiting-commands/s %.2f pings/s",
-			latency(0.5)(r), latency(0.99)(r), len(h.Latencies), h.Hung, h.Quiet, h.Pings) + m.tripMetrics(r, handoffTrips)
+		return fmt.Sprintf(" %.0f p50-ns %.0f p99-ns %d handoffs %d hung %.2f waiting-commands/s %.2f pings/s %.0f server-cpu-ns/handoff",
+			latency(0.5)(r), latency(0.99)(r), len(h.Latencies), h.Hung, h.Quiet, h.Pings, h.ServerCPU) + m.tripMetrics(r, handoffTrips)
 	case workload.Herd:
 		h := r.Herd
 		return fmt.Sprintf(" %.0f ns/herd %.0f ns/grant %.4f commands/grant %.4f after-release/grant %d unserved %.0f server-cpu-ns/grant",

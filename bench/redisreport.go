@@ -12,6 +12,9 @@ func (m *measured) handoff() sheet {
 	heads = append(heads, "p99")
 	heads = append(heads, m.ofBases("p99 of ")...)
 	heads = append(heads, "hand-offs", "hung")
+	if m.redis {
+		heads = append(heads, "CPU of the server a hand-off")
+	}
 	if m.listened() {
 		heads = append(heads, "commands/s while one waits", "pings/s")
 	}
@@ -27,6 +30,9 @@ func (m *measured) handoff() sheet {
 		row = append(row,
 			thousands(m.sum(p, func(r *workload.Result) float64 { return float64(len(r.Handoff.Latencies)) })),
 			thousands(m.sum(p, func(r *workload.Result) float64 { return float64(r.Handoff.Hung) })))
+		if m.redis {
+			row = append(row, cost(m.median(p, func(r *workload.Result) float64 { return r.Handoff.ServerCPU })))
+		}
 		if m.listened() {
 			row = append(row, few(m.median(p, func(r *workload.Result) float64 { return r.Handoff.Quiet })),
 				few(m.median(p, func(r *workload.Result) float64 { return r.Handoff.Pings })))

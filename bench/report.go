@@ -148,6 +148,10 @@ func (m *measured) serial() sheet {
 	for _, base := range m.bases {
 		heads = append(heads, "of "+base)
 	}
+	single := m.job.Kind == workload.Turns
+	if single {
+		heads = append(heads, "p50", "p99")
+	}
 	heads = append(heads, ofCPU)
 	if m.redis {
 		heads = append(heads, ofServerCPU)
@@ -158,7 +162,11 @@ func (m *measured) serial() sheet {
 		if m.far > 0 {
 			row = append(row, duration(m.median(p, roundTrip)), few(m.median(p, trips)))
 		}
-		row = append(append(row, m.ratios(p)...), cost(m.median(p, clientCPU)))
+		row = append(row, m.ratios(p)...)
+		if single {
+			row = append(row, duration(m.median(p, waited(0.5))), duration(m.median(p, waited(0.99))))
+		}
+		row = append(row, cost(m.median(p, clientCPU)))
 		if m.redis {
 			row = append(row, cost(m.median(p, serverCPU)))
 		}

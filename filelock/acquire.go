@@ -116,9 +116,13 @@ func (d *Driver) flock(ctx context.Context, a *attempt, r *driver.Request, f *lo
 			return f.flockError(err)
 		}
 	}
+	if r.Try && r.Brief {
+		return &driver.HeldError{Kind: r.Kind, Name: r.Name}
+	}
 	if r.Try {
 		if others && now.Sub(f.turn.freed) < d.pace.turn { // the hand-over of a moment ago: no holder worth a search
-			return d.ourHolder(f, r.Key)
+			e, _ := ourHolder(f, r.Key)
+			return e
 		}
 		return d.heldError(f, r.Key)
 	}

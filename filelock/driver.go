@@ -32,6 +32,7 @@ type Driver struct {
 
 	interrupter func() *interrupter // made at the first wait; nil where waits poll
 	sleepers    atomic.Int32        // waits in the kernel, see maxSleepers
+	foreign     foreigners
 
 	mu       sync.Mutex // guards what follows; no system call that may wait is made under it
 	closed   bool
@@ -52,6 +53,7 @@ func New(dir string, opts *Options) (*Driver, error) {
 		logger:      opts.logger(),
 		pid:         uint32(os.Getpid()),
 		pace:        usualPace(),
+		foreign:     foreigners{list: flockHolders},
 		interrupter: sync.OnceValue(newInterrupter),
 		attempts:    make(map[string]*attempt),
 	}, nil

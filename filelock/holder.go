@@ -5,6 +5,8 @@ package filelock
 import (
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -15,24 +17,53 @@ const holderReads = 3
 // heldError tells what is known of the lock's holder. It is called when the lock was found taken or waited for; by the
 // time it reads the record, the holder may have changed, and then that one is told.
 func (d *Driver) heldError(f *lockFile, key driver.Key) *driver.HeldError {
-	e := d.ourHolder(f, key)
-	if e.Token == 0 && !isHeld(f.fd) {
-		if pid := flockHolders().of(f.id); pid != 0 {
-			e.Client = foreignClient(pid)
-		}
+	e, ours := ourHolder(f, key)
+	if !ours {
+		e.Client = d.foreign.client(f.id)
 	}
 	return e
 }
 
-// ourHolder is heldError as far as the lock's file itself tells. It knows no holder that is not of this package.
-func (d *Driver) ourHolder(f *lockFile, key driver.Key) *driver.HeldError {
-	e := &driver.HeldError{Kind: key.Kind, Name: key.Name}
-	if isHeld(f.fd) {
-		if r, err := stableRecord(f.fd); err == nil {
-			e.Owner, e.Client, e.Token, e.Since = r.Owner, r.Client, r.First, r.Since
-		}
+// ourHolder is heldError as far as the lock's file itself tells. It knows no holder that is not of this package, and reports
+// whether there is one that is.
+func ourHolder(f *lockFile, key driver.Key) (e *driver.HeldError, ours bool) {
+	e = &driver.HeldError{Kind: key.Kind, Name: key.Name}
+	if !isHeld(f.fd) {
+		return e, false
 	}
-	return e
+	if r, err := stableRecord(f.fd); err == nil {
+		e.Owner, e.Client, e.Token, e.Since = r.Owner, r.Client, r.First, r.Since
+	}
+	return e, true
+}
+
+// foreignFor is for how long a list of all flocks counts. To read it, Linux halts whoever takes or gives back a file lock anywhere
+// on the machine, for some milliseconds, and those who read it wait for each other. Under load calls took up to a second when
+// each of them read it that found a lock between two holders.
+const foreignFor = time.Second
+
+// foreigners are the holders that are not of this package, as they were foreignFor ago or later.
+type foreigners struct {
+	list func() flockers // reads it
+	mu   sync.Mutex      // held meanwhile; guards what follows
+	at   time.Time
+	all  flockers
+}
+
+// client stands for who holds the file's flock. It is "" if nobody was found, or another goroutine is just looking.
+func (k *foreigners) client(id fileID) string {
+	if !k.mu.TryLock() {
+		return ""
+	}
+	defer k.mu.Unlock()
+	if k.at.IsZero() || time.Since(k.at) >= foreignFor {
+		k.all = k.list()
+		k.at = time.Now()
+	}
+	if pid := k.all.of(id); pid != 0 {
+		return foreignClient(pid)
+	}
+	return ""
 }
 
 // foreignClient stands for a holder that is not of this package, such as flock(1).

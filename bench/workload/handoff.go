@@ -19,6 +19,8 @@ type HandoffResult struct {
 	// What clients sent in a second in which one held the lock and the other waited.
 	Quiet float64
 	Pings float64
+
+	ServerCPU float64 // nanoseconds for each hand-over, with the waits before them; zero if it is not known
 }
 
 const (
@@ -42,6 +44,9 @@ type relay struct {
 	meter  *redisd.Meter
 	random *rand.Rand
 	result HandoffResult
+
+	burning burnt // since the hold of the number first
+	first   int64 // 0: not yet
 }
 
 // handoff passes the lock between two processes until the time is over.
@@ -113,6 +118,7 @@ func (r *relay) take(ctx context.Context, n int64, counts bool) (end func(), err
 // ends the job, when the time is over; the other one then has one hold more.
 func (r *relay) hold(ctx context.Context, n int64, over time.Time) (last bool, err error) {
 	r.board.held.Store(n + 1)
+	r.burns(n, over)
 	if n > 0 && r.board.last.Load() == n {
 		return true, nil
 	}
@@ -124,7 +130,17 @@ func (r *relay) hold(ctx context.Context, n int64, over time.Time) (last bool, e
 		return false, nil
 	}
 	r.board.last.Store(n + 1)
+	if _, its := r.burning.spent(); n > r.first {
+		r.result.ServerCPU = its / float64(n-r.first)
+	}
 	return true, r.listen(ctx)
+}
+
+// burns begins to count the server's time on processors when what went before no longer counts. One of the two does it for both.
+func (r *relay) burns(n int64, over time.Time) {
+	if r.job.Index == 0 && r.first == 0 && n > 0 && time.Now().After(over.Add(-r.job.Time)) {
+		r.first, r.burning = n, beginBurning(r.job.PID)
+	}
 }
 
 // listen counts what is sent while one holds and one waits.

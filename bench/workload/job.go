@@ -87,8 +87,8 @@ type Result struct {
 	// Of Contend. A share is what one process got of the acquisitions, or one goroutine if there is one process.
 	Rate   float64 // acquisitions a second
 	Shares []float64
-	Wait   stats.Histogram
-	Cut    int // waits that went on a second after the end, and were ended then
+	Wait   stats.Histogram // of Turns: the times of single acquisitions with their releases
+	Cut    int             // waits that went on a second after the end, and were ended then
 
 	// Commands is what clients sent to the server for each acquisition, without pings.
 	Commands float64

@@ -18,8 +18,12 @@ import (
 const turn = 5 * time.Millisecond
 
 // Turn is what one peer's turns have brought, each in nanoseconds of one acquisition with its release: the median of the time, and
-// the means of the time on processors, as in a Result.
-type Turn struct{ PerOp, CPU, ServerCPU float64 }
+// the means of the time on processors, as in a Result; and the times of all of them.
+type Turn struct {
+	PerOp, CPU, ServerCPU float64
+
+	Each stats.Histogram
+}
 
 // turns measures several peers in one process, in turns, in another order each time. Of each it returns the median of its
 // turns.
@@ -69,14 +73,15 @@ func turns(ctx context.Context, peers []peer.Spec, j *Job) (*part, error) {
 
 // taken are the turns of a peer.
 type taken struct {
-	each     []float64 // nanoseconds of one acquisition
-	own, its float64   // on processors, in all
+	each     []float64 // nanoseconds of one acquisition, the mean of a turn
+	single   stats.Histogram
+	own, its float64 // on processors, in all
 	times    int
 }
 
 func (t *taken) turn(ctx context.Context, worker peer.Worker, server int) error {
 	b := beginBurning(server)
-	ns, times, err := oneTurn(ctx, worker)
+	ns, times, err := oneTurn(ctx, worker, &t.single)
 	own, its := b.spent()
 	t.each = append(t.each, ns)
 	t.own, t.its, t.times = t.own+own, t.its+its, t.times+times
@@ -85,7 +90,7 @@ func (t *taken) turn(ctx context.Context, worker peer.Worker, server int) error 
 
 func (t *taken) sum() Turn {
 	n := float64(t.times)
-	return Turn{PerOp: stats.Median(t.each), CPU: t.own / n, ServerCPU: t.its / n}
+	return Turn{PerOp: stats.Median(t.each), CPU: t.own / n, ServerCPU: t.its / n, Each: t.single}
 }
 
 // probing measures round trips among the turns of the peers, as long as one of these: what else the machine does meets both.
@@ -154,16 +159,17 @@ func (a alias) Worker() (peer.Worker, error) { return a.keyed.WorkerOn(a.name) }
 
 func firstTurns(ctx context.Context, worker peer.Worker, warm time.Duration) error {
 	for begin := time.Now(); time.Since(begin) < warm; {
-		if _, _, err := oneTurn(ctx, worker); err != nil {
+		if _, _, err := oneTurn(ctx, worker, &stats.Histogram{}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// oneTurn returns the nanoseconds of an acquisition with its release, and how many there were.
-func oneTurn(ctx context.Context, worker peer.Worker) (ns float64, n int, err error) {
+// oneTurn returns the nanoseconds of an acquisition with its release, and how many there were, and counts each of them.
+func oneTurn(ctx context.Context, worker peer.Worker, single *stats.Histogram) (ns float64, n int, err error) {
 	begin := time.Now()
+	last := time.Duration(0)
 	for n = 1; ; n++ {
 		if err := worker.Lock(ctx); err != nil {
 			return 0, n, err
@@ -171,7 +177,9 @@ func oneTurn(ctx context.Context, worker peer.Worker) (ns float64, n int, err er
 		if err := worker.Unlock(ctx); err != nil {
 			return 0, n, err
 		}
-		if spent := time.Since(begin); spent >= turn {
+		spent := time.Since(begin)
+		single.Add(spent - last)
+		if last = spent; spent >= turn {
 			return float64(spent.Nanoseconds()) / float64(n), n, nil
 		}
 	}

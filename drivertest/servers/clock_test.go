@@ -10,31 +10,44 @@ import (
 func TestClock_IsWhatARedisSees(t *testing.T) {
 	clock := NewClock(t)
 	n := RedisServer(t, &RedisOptions{Clock: clock})
-	wrong := func() time.Duration {
-		t.Helper()
-		reply, err := n.Do(t.Context(), "TIME")
-		if err != nil {
-			t.Fatal(err)
-		}
-		seconds, err := strconv.ParseInt(reply.([]any)[0].(string), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return time.Until(time.Unix(seconds, 0)).Round(10 * time.Second)
-	}
 	if _, err := n.Do(t.Context(), "SET", "key", "value", "EX", "1000"); err != nil {
 		t.Fatal(err)
 	}
-	for _, ahead := range []time.Duration{0, -time.Hour, time.Hour, 0} {
-		clock.Set(ahead)
-		if got := wrong(); got != ahead {
-			t.Errorf("the server's clock is %v ahead, want %v", got, ahead)
+	for _, want := range []time.Duration{0, -time.Hour, time.Hour, 0} {
+		clock.Set(want)
+		if got := ahead(t, n); got != want {
+			t.Errorf("the server's clock is %v ahead, want %v", got, want)
 		}
 	}
 	clock.Set(time.Hour)
 	if reply, err := n.Do(t.Context(), "EXISTS", "key"); err != nil || reply != int64(0) {
 		t.Errorf("an hour later a key of 1,000 s: %v, %v; want that it is gone", reply, err)
 	}
+}
+
+func TestClock_OfOneServerOfSeveral_IsWhatThatOneSees(t *testing.T) {
+	clock := NewClock(t)
+	s := RedisReplicated(t, 2, &RedisOptions{Clocks: []*Clock{nil, clock}})
+	clock.Set(time.Hour)
+	for i, want := range []time.Duration{0, time.Hour, 0} {
+		if got := ahead(t, s.Nodes()[i]); got != want {
+			t.Errorf("the clock of server %d is %v ahead, want %v", i, got, want)
+		}
+	}
+}
+
+// ahead is by how much a server's clock is wrong.
+func ahead(t *testing.T, n *RedisNode) time.Duration {
+	t.Helper()
+	reply, err := n.Do(t.Context(), "TIME")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds, err := strconv.ParseInt(reply.([]any)[0].(string), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Until(time.Unix(seconds, 0)).Round(10 * time.Second)
 }
 
 func TestClock_WithoutACompiler_IsWaivedUnlessItIsRequired(t *testing.T) {

@@ -36,6 +36,10 @@ type RedisOptions struct {
 	// Clock, if not nil, is the wall clock that the servers see.
 	Clock *Clock
 
+	// Clocks are the same of the single servers, Sentinels left out, in the order of the Nodes of what is started; those for which
+	// there is none see Clock.
+	Clocks []*Clock
+
 	// Network, if not nil, is where the servers are, each a member of its own.
 	Network *Network
 
@@ -64,6 +68,7 @@ type redisMaker struct {
 	t     testing.TB
 	opts  RedisOptions
 	certs *certificates // nil without TLS; shared, since the nodes talk to each other
+	made  int           // how many have been started
 }
 
 func newRedisMaker(t testing.TB, o *RedisOptions) *redisMaker {
@@ -83,7 +88,7 @@ func (m *redisMaker) start(further redisSettings) *RedisNode {
 	m.t.Helper()
 	n := m.node()
 	spec := n.redisSpec("redis")
-	spec.Env, spec.At, spec.Disk = m.opts.Clock.env(), m.join(), m.opts.Disk
+	spec.Env, spec.At, spec.Disk = m.clock().env(), m.join(), m.opts.Disk
 	spec.Args = func(Site) []string { return []string{redisConf} }
 	spec.Prepare = func(_ context.Context, s Site) error {
 		set := m.opts.settings(s, m.certs)
@@ -96,6 +101,15 @@ func (m *redisMaker) start(further redisSettings) *RedisNode {
 	}
 	n.Server = Start(m.t, spec)
 	return n
+}
+
+// clock returns that of the next server, or nil if it sees the right time.
+func (m *redisMaker) clock() *Clock {
+	m.made++
+	if m.made <= len(m.opts.Clocks) {
+		return m.opts.Clocks[m.made-1]
+	}
+	return m.opts.Clock
 }
 
 // join returns a place for the next server, or nil if there is no network of their own.

@@ -23,6 +23,7 @@ const (
 	evicted         = "the server throws a lock away while it is held"
 	lastPart        = "the server comes back without the last second or two, and the holder has not been told yet"
 	tooEarlyForMost = "leases end early on most of the servers when their clocks jump ahead"
+	tooEarlyThere   = "a lease ends early when a replica takes over whose clock is ahead"
 	tooEarly        = "a lease ends early when the server's clock jumps ahead"
 )
 
@@ -174,17 +175,24 @@ func killClients(s *servers.RedisNode) Poke {
 // jump sets clocks ahead or back, all alike, by some leases or by an hour, and right again.
 func jump(clocks ...*servers.Clock) Poke {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-		by := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, time.Hour}[dice.IntN(4)]
-		if dice.IntN(2) == 0 {
-			by = -by
-		}
-		for _, c := range clocks {
-			c.Set(by)
-		}
+		set(clocks, wrongBy(dice))
 		wait(ctx, lasts)
-		for _, c := range clocks {
-			c.Set(0)
-		}
+		set(clocks, 0)
 		return nil
+	}
+}
+
+// wrongBy is some leases or an hour, ahead or back.
+func wrongBy(dice *rand.Rand) time.Duration {
+	by := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, time.Hour}[dice.IntN(4)]
+	if dice.IntN(2) == 0 {
+		return -by
+	}
+	return by
+}
+
+func set(clocks []*servers.Clock, ahead time.Duration) {
+	for _, c := range clocks {
+		c.Set(ahead)
 	}
 }

@@ -28,21 +28,22 @@ func replicaFaults(more ...Fault) []Fault {
 func several() []*Target {
 	const unreplicated = "the replica that takes over had not heard of the lock"
 	const unmissed = unreplicated + ", and its primary had not missed it for min-replicas-max-lag yet"
-	removed := map[Fault]string{Wipe: deleted, Delete: deleted}
 	failovers := map[Fault]string{
 		Failover: unreplicated, CutFailover: unreplicated, Partition: unreplicated, Wipe: deleted, Delete: deleted,
 	}
 	sentinels := maps.Clone(failovers)
+	sentinels[ClockFailover] = unreplicated
+	acked := map[Fault]string{Wipe: deleted, Delete: deleted, ClockFailover: tooEarlyThere}
 	sentinels[LeaderMove] = unreplicated // in a Cluster the old primary takes no writes until the new one has heard of all
 	return []*Target{
 		{
-			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(),
+			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover),
 			Broken: sentinels,
 			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "", nil) },
 		},
 		{
-			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(),
-			Broken: removed,
+			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover),
+			Broken: acked,
 			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "?replicas=1", nil) },
 		},
 		{
@@ -82,7 +83,8 @@ func several() []*Target {
 }
 
 func sentinel(t testing.TB, on *ground, query string, config map[string]string) *Instance {
-	s := servers.RedisSentinel(t, 1, &servers.RedisOptions{Network: on.network, Config: config})
+	clocks := []*servers.Clock{on.clock(t), on.clock(t)}
+	s := servers.RedisSentinel(t, 1, &servers.RedisOptions{Network: on.network, Config: config, Clocks: clocks})
 	i := &Instance{
 		URL: at("redis+sentinel://"+strings.Join(s.Sentinels(), ",")+"/"+s.Name()+query, ""), version: redisVersion(s.Primary()),
 		Pokes: map[Fault]Poke{
@@ -103,6 +105,7 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 				s.RestartDead()
 				return nil
 			},
+			ClockFailover: wrongClocks(s, clocks),
 		},
 	}
 	maps.Copy(i.Pokes, redisOperator(func() []*servers.RedisNode { return []*servers.RedisNode{s.Primary()} }))
@@ -113,6 +116,29 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 		return append(few, sentinels[:least]...), append(many, sentinels[least:]...)
 	}, s.AwaitReady)
 	return i
+}
+
+// wrongClocks has a replica take over whose clock is wrong. The clocks are those of the nodes.
+func wrongClocks(s *servers.SentinelRedis, clocks []*servers.Clock) Poke {
+	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+		by, primary := wrongBy(dice), s.Primary()
+		defer set(clocks, 0)
+		for i, n := range s.Nodes() {
+			if n == primary {
+				continue
+			}
+			clocks[i].Set(by)
+			// With each command it looks at its clock. It must have done so before it misses its primary, or it would believe to have
+			// missed that for so long, and not be chosen.
+			if _, err := n.Do(ctx, "TIME"); err != nil {
+				return err
+			}
+		}
+		s.KillPrimary()
+		wait(ctx, lasts)
+		s.RestartDead()
+		return nil
+	}
 }
 
 func cluster(t testing.TB, on *ground) *Instance {

@@ -76,6 +76,54 @@ func TestSeveral_AHoldOutlastsALeaderThatMoves(t *testing.T) {
 	}
 }
 
+// A replica that takes over with a clock that is an hour ahead ends all leases; one that is behind ends none.
+func TestSentinel_AHold_WhenAReplicaTakesOverWhoseClockIsWrong(t *testing.T) {
+	if why := Withheld(ClockFailover); why != nil {
+		t.Skip(why)
+	}
+	for _, by := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			t.Parallel()
+			g, err := Find("redis-sentinel-acked")
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := g.Start(t, []Fault{ClockFailover})
+			held, err := openWith(t, i.Direct(), time.Minute).Lock(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := i.Pokes[ClockFailover](t.Context(), diceThat(by), time.Second); err != nil {
+				t.Fatal(err)
+			}
+			other := open(t, i.Direct())
+			lock(t, other, "y") // it has found the new primary
+			l, err := other.TryLock(t.Context(), "x")
+			if free := err == nil; free != (by > 0) {
+				t.Errorf("another one got %v, %v", l, err)
+			}
+			if err := held.Unlock(t.Context()); (err == nil) != (by < 0) {
+				t.Errorf("the hold of before: %v", err)
+			}
+			if l != nil {
+				lock(t, other, "y")
+				if err := l.Unlock(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// diceThat has a clock be wrong by so much.
+func diceThat(by time.Duration) *rand.Rand {
+	for seed := uint64(1); ; seed++ {
+		if wrongBy(rand.New(rand.NewPCG(seed, 0))) == by {
+			return rand.New(rand.NewPCG(seed, 0))
+		}
+	}
+}
+
 func open(t *testing.T, url string) *interlock.Client {
 	t.Helper()
 	locks, err := interlock.Open(t.Context(), url, &interlock.Options{Lease: 2 * time.Second}) // a session ends soon, and is tried anew

@@ -18,39 +18,40 @@ type Fault string
 
 // The faults, with their numbers among the nemeses N0 to N20.
 const (
-	None         Fault = "none"           // N0
-	Kill         Fault = "kill"           // N1: kill -9 of a client, which is started again
-	KillWaiter   Fault = "kill-waiter"    // N1: kill -9 of the client that stands first in the line for a lock
-	KillAsking   Fault = "kill-asking"    // N1: kill -9 of a client with requests under way that have not arrived, or answers
-	Stop         Fault = "stop"           // N2: SIGSTOP of a client for half to three leases
-	ServerKill   Fault = "server-kill"    // N3: kill -9 of the server, and a new start
-	PowerCut     Fault = "power-cut"      // N3: the same, and what the disk need not have had yet is gone
-	ServerStop   Fault = "server-stop"    // N4: SIGSTOP of the server
-	Cut          Fault = "cut"            // N6: nothing passes between a client and the server
-	LateRequests Fault = "late-requests"  // N7: what a client sends arrives when the fault is over
-	LoseReplies  Fault = "lose-replies"   // N8: requests arrive, answers are lost
-	Slow         Fault = "slow"           // N11: up to one and a half leases on the way to the server and to the register
-	Reset        Fault = "reset"          // N12: connections are reset, again and again
-	Slices       Fault = "slices"         // N12: all arrives byte by byte, and connections end in the middle of a reply
-	Forget       Fault = "forget"         // N13: the server forgets its scripts (Redis)
-	Wipe         Fault = "wipe"           // N16, N20: an operator deletes everything in the engine
-	Delete       Fault = "delete"         // N16: an operator deletes one lock, with its holder and all who wait for it
-	Sessions     Fault = "sessions"       // N14, N16: an operator ends all sessions, or closes all connections
-	Memory       Fault = "memory"         // N15: the server refuses to store anything more (Redis)
-	Clock        Fault = "clock"          // N10: the wall clock of a server jumps by some leases, or by an hour, and back
-	Clocks       Fault = "clocks"         // N10: those of most of several servers do, all alike
-	OneConn      Fault = "one-connection" // N19: a client can have one connection to the server, and its others are reset
-	Starve       Fault = "starve"         // N18: others take the processors
-	NoFiles      Fault = "no-files"       // N19: a client can open nothing more, and its connections are reset
-	Failover     Fault = "failover"       // N5: kill -9 of a primary; a replica takes over, and it comes back as one
-	CutFailover  Fault = "cut-failover"   // N5: a replica takes over that has not heard of its primary for a while
-	SlotMove     Fault = "slot-move"      // N17: a slot of a Cluster moves to another primary, with its locks
-	LeaderMove   Fault = "leader-move"    // N17: a leader or primary hands its office to another, and stays
-	NodeKill     Fault = "node-kill"      // N3: kill -9 of one of several servers, which is started again
-	NodeStop     Fault = "node-stop"      // N4: SIGSTOP of one of several servers
-	Partition    Fault = "partition"      // N9: of several servers some, and some of the clients, cannot hear the others
-	DiskFull     Fault = "disk-full"      // N20: there is no room left where the engine keeps its data
-	Evict        Fault = "evict"          // N15: the server is out of memory, and throws away what it likes (Redis)
+	None          Fault = "none"           // N0
+	Kill          Fault = "kill"           // N1: kill -9 of a client, which is started again
+	KillWaiter    Fault = "kill-waiter"    // N1: kill -9 of the client that stands first in the line for a lock
+	KillAsking    Fault = "kill-asking"    // N1: kill -9 of a client with requests under way that have not arrived, or answers
+	Stop          Fault = "stop"           // N2: SIGSTOP of a client for half to three leases
+	ServerKill    Fault = "server-kill"    // N3: kill -9 of the server, and a new start
+	PowerCut      Fault = "power-cut"      // N3: the same, and what the disk need not have had yet is gone
+	ServerStop    Fault = "server-stop"    // N4: SIGSTOP of the server
+	Cut           Fault = "cut"            // N6: nothing passes between a client and the server
+	LateRequests  Fault = "late-requests"  // N7: what a client sends arrives when the fault is over
+	LoseReplies   Fault = "lose-replies"   // N8: requests arrive, answers are lost
+	Slow          Fault = "slow"           // N11: up to one and a half leases on the way to the server and to the register
+	Reset         Fault = "reset"          // N12: connections are reset, again and again
+	Slices        Fault = "slices"         // N12: all arrives byte by byte, and connections end in the middle of a reply
+	Forget        Fault = "forget"         // N13: the server forgets its scripts (Redis)
+	Wipe          Fault = "wipe"           // N16, N20: an operator deletes everything in the engine
+	Delete        Fault = "delete"         // N16: an operator deletes one lock, with its holder and all who wait for it
+	Sessions      Fault = "sessions"       // N14, N16: an operator ends all sessions, or closes all connections
+	Memory        Fault = "memory"         // N15: the server refuses to store anything more (Redis)
+	Clock         Fault = "clock"          // N10: the wall clock of a server jumps by some leases, or by an hour, and back
+	Clocks        Fault = "clocks"         // N10: those of most of several servers do, all alike
+	OneConn       Fault = "one-connection" // N19: a client can have one connection to the server, and its others are reset
+	Starve        Fault = "starve"         // N18: others take the processors
+	NoFiles       Fault = "no-files"       // N19: a client can open nothing more, and its connections are reset
+	Failover      Fault = "failover"       // N5: kill -9 of a primary; a replica takes over, and it comes back as one
+	ClockFailover Fault = "clock-failover" // N5, N10: a replica takes over whose wall clock is wrong
+	CutFailover   Fault = "cut-failover"   // N5: a replica takes over that has not heard of its primary for a while
+	SlotMove      Fault = "slot-move"      // N17: a slot of a Cluster moves to another primary, with its locks
+	LeaderMove    Fault = "leader-move"    // N17: a leader or primary hands its office to another, and stays
+	NodeKill      Fault = "node-kill"      // N3: kill -9 of one of several servers, which is started again
+	NodeStop      Fault = "node-stop"      // N4: SIGSTOP of one of several servers
+	Partition     Fault = "partition"      // N9: of several servers some, and some of the clients, cannot hear the others
+	DiskFull      Fault = "disk-full"      // N20: there is no room left where the engine keeps its data
+	Evict         Fault = "evict"          // N15: the server is out of memory, and throws away what it likes (Redis)
 )
 
 // onLinks can be done to the ways between a client and the servers.
@@ -62,11 +63,14 @@ func (f Fault) OnLinks() bool { return f == NoFiles || slices.Contains(onLinks, 
 // Kills reports whether the fault is kill -9 of a client.
 func (f Fault) Kills() bool { return f == Kill || f == KillWaiter || f == KillAsking }
 
+// setsClocks reports whether the fault is one of wall clocks.
+func (f Fault) setsClocks() bool { return f == Clock || f == Clocks || f == ClockFailover }
+
 // All lists the faults.
 func All() []Fault {
 	return []Fault{
 		None, Kill, KillWaiter, KillAsking, Stop, ServerKill, PowerCut, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles,
-		Sessions, Forget, Memory, Evict, DiskFull, Clock, Clocks, Wipe, Delete, Failover, CutFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
+		Sessions, Forget, Memory, Evict, DiskFull, Clock, Clocks, Wipe, Delete, Failover, CutFailover, ClockFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
 	}
 }
 
@@ -122,7 +126,7 @@ type Server interface {
 // Start starts the target for t, so that the faults can be done to it.
 func (g *Target) Start(t testing.TB, faults []Fault) *Instance {
 	t.Helper()
-	on := &ground{clocks: slices.Contains(faults, Clock) || slices.Contains(faults, Clocks)}
+	on := &ground{clocks: slices.ContainsFunc(faults, Fault.setsClocks)}
 	if slices.Contains(faults, Partition) {
 		on.network = servers.NewNetwork(t)
 	}
@@ -152,10 +156,10 @@ func (on *ground) clock(t testing.TB) *servers.Clock {
 // Withheld says why the fault cannot be done on this machine, if that is so. It is nil if INTERLOCK_REQUIRE wants what the fault needs:
 // then a run fails without it.
 func Withheld(f Fault) error {
-	switch f {
-	case Partition, DiskFull:
+	switch {
+	case f == Partition || f == DiskFull:
 		return servers.Waived()
-	case Clock, Clocks:
+	case f.setsClocks():
 		return servers.ClockWaived()
 	}
 	return nil

@@ -22,7 +22,7 @@ func (h *hand) acquire(ctx context.Context, a *attempt) *interlock.Lease {
 	h.asks(&a.Event)
 	begun := time.Now()
 	lease, err := a.lock(wait)
-	a.Took, a.Late = time.Since(begun), lateness(ctx, wait)
+	a.Took, a.Late = time.Since(begun), wait.late()
 	h.answered(ctx, &a.Event, lease, err)
 	if err != nil {
 		return nil
@@ -31,20 +31,12 @@ func (h *hand) acquire(ctx context.Context, a *attempt) *interlock.Lease {
 }
 
 // patience bounds a wait, at random sometimes.
-func (h *hand) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+func (h *hand) patience(ctx context.Context) (*bound, context.CancelFunc) {
 	d := h.j.Patience
 	if h.dice.Float64() < h.j.Cancel {
 		d = time.Duration(h.dice.Int64N(int64(h.j.Patience / 4)))
 	}
-	return context.WithTimeout(ctx, d)
-}
-
-// lateness is how long ago wait has ended, unless that was because ctx has.
-func lateness(ctx, wait context.Context) time.Duration {
-	if end, _ := wait.Deadline(); wait.Err() != nil && ctx.Err() == nil {
-		return time.Since(end)
-	}
-	return 0
+	return within(ctx, d)
 }
 
 // asks records the call of an acquisition.

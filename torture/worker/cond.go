@@ -46,11 +46,11 @@ func (h *hand) awaitSignal(ctx context.Context) {
 		Proc: h.j.Proc, Gor: h.gor, Seq: h.seq, Op: history.Wait, Phase: history.Call, Name: Conditional, Token: old.Token(),
 	}
 	h.log.Write(e)
-	wait, cancel := context.WithTimeout(ctx, h.j.Lease+time.Duration(h.dice.Int64N(int64(3*h.j.Lease))))
+	wait, cancel := within(ctx, h.j.Lease+time.Duration(h.dice.Int64N(int64(3*h.j.Lease))))
 	defer cancel()
 	begun := time.Now()
 	lease, err := h.locks.Cond(m).Wait(wait, old)
-	e.Took, e.Late = time.Since(begun), lateness(ctx, wait)
+	e.Took, e.Late = time.Since(begun), wait.late()
 	h.answered(ctx, &e, lease, err)
 	if err != nil {
 		return

@@ -67,7 +67,7 @@ func (h *hand) takeSeveral(ctx context.Context) {
 	defer cancel()
 	begun := time.Now()
 	all, err := interlock.MultiOf(locks...).Lock(wait)
-	events[0].Took, events[0].Late = time.Since(begun), lateness(ctx, wait)
+	events[0].Took, events[0].Late = time.Since(begun), wait.late()
 	leases := make([]*interlock.Lease, len(events))
 	if err == nil {
 		leases = all.Leases()

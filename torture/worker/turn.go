@@ -33,7 +33,7 @@ func (h *hand) turnTo(ctx context.Context, lease *interlock.Lease, to history.Sh
 	defer cancel()
 	begun := time.Now()
 	err := turn(wait)
-	e.Took, e.Late = time.Since(begun), lateness(ctx, wait)
+	e.Took, e.Late = time.Since(begun), wait.late()
 	e.Phase, e.Token, e.Deadline = history.OK, lease.Token(), history.At(lease.Deadline())
 	if err != nil {
 		e.Phase, e.Err = history.Fail, err.Error()

@@ -1,0 +1,45 @@
+package worker
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// bound is the context of one call, and knows when it ended.
+//
+// A context whose time is over ends when the program gets to its timer, and a machine with more to do than processors may
+// leave the timer lying, or the goroutines that it wakes, while others of the same process get on. What counts is therefore
+// not the instant at which it was to end but that at which another goroutine, which waits for nothing else and uses nothing of
+// what is tested, was told.
+type bound struct {
+	context.Context
+	parent context.Context
+	told   atomic.Pointer[time.Time]
+}
+
+// within bounds a call by d. What it returns must be called when the call is over.
+func within(parent context.Context, d time.Duration) (*bound, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(parent, d)
+	b := &bound{Context: ctx, parent: parent}
+	stop := context.AfterFunc(ctx, func() {
+		now := time.Now()
+		b.told.Store(&now)
+	})
+	return b, func() {
+		stop()
+		cancel()
+	}
+}
+
+// late is how long ago the context has ended, unless that was because its parent has; zero if it has not. It is the least that
+// counts as late if the call was told before anybody else.
+func (b *bound) late() time.Duration {
+	if b.Err() == nil || b.parent.Err() != nil {
+		return 0
+	}
+	if told := b.told.Load(); told != nil {
+		return max(time.Since(*told), 1)
+	}
+	return 1
+}

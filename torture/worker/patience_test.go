@@ -1,0 +1,51 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestBound_SaysHowLongAgoItEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, end := within(t.Context(), time.Second)
+		defer end()
+		time.Sleep(time.Second - 1) // virtual
+		if late := b.late(); late != 0 {
+			t.Errorf("%v late before the end", late)
+		}
+		<-b.Done()
+		synctest.Wait()
+		time.Sleep(60 * time.Millisecond) // virtual
+		if late := b.late(); late != 60*time.Millisecond {
+			t.Errorf("%v late, want 60ms", late)
+		}
+	})
+}
+
+func TestBound_BeforeAnybodyElseWasTold_IsTheLeastThatCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, end := within(t.Context(), time.Second)
+		defer end()
+		<-b.Done()
+		b.told.Store(nil) // whether the other goroutine came first is chance
+		if late := b.late(); late != 1 {
+			t.Errorf("%v late, want 1ns", late)
+		}
+	})
+}
+
+func TestBound_ThatEndsWithItsParent_IsNotLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent, cancel := context.WithCancel(t.Context())
+		b, end := within(parent, time.Second)
+		defer end()
+		cancel()
+		synctest.Wait()
+		time.Sleep(60 * time.Millisecond) // virtual
+		if late := b.late(); late != 0 {
+			t.Errorf("%v late although everything ends", late)
+		}
+	})
+}
