@@ -173,6 +173,11 @@ func (r *rival) herd(n int, shared bool) scenario {
 	}
 	s.most = engineRounds
 	s.wants = []want{{peer: r.own(), of: unserved, none: true, says: r.product + ": " + who + ", not served"}}
+	if !shared && n == slices.Max(herdSizes) {
+		s.wants = append(s.wants, want{
+			peer: r.own(), base: r.herds, says: fmt.Sprintf("%s: %s, until all are served, against as many sessions that do not lock", r.product, who),
+		})
+	}
 	return s
 }
 

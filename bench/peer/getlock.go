@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	_ "github.com/go-sql-driver/mysql" // registers mysql
 	"github.com/interlock-go/interlock/bench/engined"
@@ -37,7 +38,7 @@ func mysqlTurns() Spec {
 	return Spec{
 		Name: "tokens-in-turn-my",
 		Does: "no lock in MariaDB: that INSERT alone, on a connection that each goroutine keeps, whose turn comes by a file " +
-			"and a pipe, first come, first served: what the sessions cost the server whoever orders them",
+			"and a pipe, first come, first served, and which has written once before it waits: what the sessions cost the server whoever orders them",
 		Engine: engined.MySQL, Outside: true,
 		Open: func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, doesMint) },
 	}
@@ -129,6 +130,9 @@ func (w *sqlWorker) Lock(ctx context.Context) error {
 
 func (w *sqlWorker) wait(ctx context.Context) error {
 	if w.does&doesLock == 0 {
+		if _, err := w.conn.ExecContext(ctx, mysqlMint, fmt.Sprint(rand.Uint64())); err != nil { // as on PostgreSQL
+			return err
+		}
 		return w.turn.lock(ctx)
 	}
 	return w.one(ctx, "SELECT GET_LOCK(?, ?)", w.name, longWait)

@@ -13,8 +13,8 @@ import (
 // not the instant at which it was to end but that at which another goroutine, which waits for nothing else and uses nothing of
 // what is tested, was told.
 type bound struct {
-	context.Context
-	parent context.Context
+	context.Context                 //nolint:containedctx // it is one
+	parent          context.Context //nolint:containedctx // whose end is another thing
 	told   atomic.Pointer[time.Time]
 }
 
