@@ -13,7 +13,8 @@ import (
 // a wait needs (waiter, fetch, channel, context) is made for it. That is how most locks of such an engine are taken, and
 // the core's own work is a large part of what they cost.
 
-// tryHere asks a local engine for m, once. The caller holds Client.mu, which tryHere gives up. If a wait follows, who is in the way does not matter yet.
+// tryHere asks a local engine for m, once. waits says that the caller waits if it is refused, so that who is in the way does not
+// matter yet. The caller holds Client.mu, which tryHere gives up.
 func (m *Mutex) tryHere(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
 	c := m.c
 	if c.closed {
@@ -82,7 +83,7 @@ var (
 	releases = sync.Pool{New: func() any { return new(driver.Release) }}
 )
 
-// ask tries to get g for o, who waits if that is refused or does not.
+// ask tries to get g for o. waits says whether o waits if that is refused.
 func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 	r := requests.Get().(*driver.Request)
 	*r = g.m.request(g.id, o)

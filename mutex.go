@@ -265,7 +265,8 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 	return c.join(ctx, m.newWaiter(o, start))
 }
 
-// tryOnce asks the engine for m without waiting, which may follow. The caller holds Client.mu, which tryOnce gives up.
+// tryOnce asks the engine for m once. waits says that the caller waits if it is refused, which is for a local engine to know. The
+// caller holds Client.mu, which tryOnce gives up.
 func (m *Mutex) tryOnce(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
 	if m.c.traits.Local {
 		return m.tryHere(ctx, o, waits, start)

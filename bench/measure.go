@@ -77,7 +77,7 @@ func (m *measured) turns(ctx context.Context, s *settings, round int) error {
 	r, err := workload.Run(ctx, peer.All(), j)
 	for name, t := range r.Turns {
 		m.results[name] = append(m.results[name],
-			workload.Result{PerOp: t.PerOp, Wait: t.Each, CPU: t.CPU, ServerCPU: t.ServerCPU, RoundTrip: r.RoundTrip})
+			workload.Result{PerOp: t.PerOp, Wait: t.Single, CPU: t.CPU, ServerCPU: t.ServerCPU, RoundTrip: r.RoundTrip})
 	}
 	return err
 }

@@ -31,7 +31,8 @@ func (m *measured) metrics(r *workload.Result) string {
 	case workload.Serial:
 		return fmt.Sprintf(" %.1f ns/op", r.PerOp) + m.cpuMetrics(r)
 	case workload.Turns:
-		return fmt.Sprintf(" %.1f ns/op %.0f p50-ns %.0f p99-ns", r.PerOp, waited(0.5)(r), waited(0.99)(r)) + m.cpuMetrics(r) + m.tripMetrics(r, trips)
+		return fmt.Sprintf(" %.1f ns/op %.0f p50-ns %.0f p99-ns", r.PerOp, waited(0.5)(r), waited(0.99)(r)) +
+			m.cpuMetrics(r) + m.tripMetrics(r, trips)
 	case workload.Held:
 		h := r.Held
 		return fmt.Sprintf(" %.1f B/lock %.4f goroutines/lock %d renewals %d batches %d lost",

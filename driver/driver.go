@@ -96,8 +96,8 @@ type Request struct {
 	// Try refuses with a *HeldError instead of waiting, also when the lock is free but others wait for it.
 	Try bool
 
-	// Brief says of a Try that a wait follows if it is refused. Who is in the way is told then, so the *HeldError need not say it,
-	// and finding out must not make the answer late.
+	// Brief says of a Try that a wait follows if it is refused. Who is in the way is told then, so the *HeldError need not say it.
+	// Engines to which the holder costs nothing ignore it.
 	Brief bool
 
 	// Tokens asks for this many consecutive tokens, so that the hold can pass on inside the process. At least 1.

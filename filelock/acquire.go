@@ -116,15 +116,8 @@ func (d *Driver) flock(ctx context.Context, a *attempt, r *driver.Request, f *lo
 			return f.flockError(err)
 		}
 	}
-	if r.Try && r.Brief {
-		return &driver.HeldError{Kind: r.Kind, Name: r.Name}
-	}
 	if r.Try {
-		if others && now.Sub(f.turn.freed) < d.pace.turn { // the hand-over of a moment ago: no holder worth a search
-			e, _ := ourHolder(f, r.Key)
-			return e
-		}
-		return d.heldError(f, r.Key)
+		return d.refuse(r, f, others && now.Sub(f.turn.freed) < d.pace.turn)
 	}
 	if err := d.queue(ctx, a, r, f, others); err != nil {
 		return err

@@ -48,6 +48,9 @@
 //
 // # What it cannot do
 //
+//   - Names of holders that are not of this package, such as flock(1), are found in /proc/locks (Linux). While it is read, everybody's file
+//     locks stand still, so a driver does it once a second at most: a try may name who held the lock up to a second ago, or
+//     nobody. A wait behind such a holder looks again now and then; that has no part in getting the lock.
 //   - Machines. flock works between the processes of one machine; on network file systems it depends on the server and
 //     on mount options. Diagnose warns about them.
 //   - Modes. Only the mutex: flock knows shared locks, but no fair queue of them.

@@ -61,10 +61,13 @@ func parseFlockedFile(s string) (flockedFile, bool) {
 }
 
 // of returns the process that has a flock on the file, or 0.
-func (f flockers) of(id fileID) int {
-	return f[flockedFile{
+func (f flockers) of(id fileID) int { return f[listed(id)] }
+
+// listed is a file as stat knows it, in the way of /proc/locks.
+func listed(id fileID) flockedFile {
+	return flockedFile{
 		major: id.dev>>8&0xfff | id.dev>>32&^uint64(0xfff),
 		minor: id.dev&0xff | id.dev>>12&^uint64(0xff),
 		ino:   id.ino,
-	}]
+	}
 }

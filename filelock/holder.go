@@ -14,8 +14,21 @@ import (
 // holderReads is how often a record is read that is just being written.
 const holderReads = 3
 
-// heldError tells what is known of the lock's holder. It is called when the lock was found taken or waited for; by the
-// time it reads the record, the holder may have changed, and then that one is told.
+// refuse says who is in the way of a Try, as far as that is worth its price. A lock that was handed over a moment ago has no holder
+// that is worth a search.
+func (d *Driver) refuse(r *driver.Request, f *lockFile, justPassed bool) *driver.HeldError {
+	switch {
+	case r.Brief: // the wait that follows tells
+		return &driver.HeldError{Kind: r.Kind, Name: r.Name}
+	case justPassed:
+		e, _ := ourHolder(f, r.Key)
+		return e
+	}
+	return d.heldError(f, r.Key)
+}
+
+// heldError tells what is known of the lock's holder. It is called when the lock was found taken; by the time it reads the
+// record, the holder may have changed, and then that one is told.
 func (d *Driver) heldError(f *lockFile, key driver.Key) *driver.HeldError {
 	e, ours := ourHolder(f, key)
 	if !ours {
@@ -24,8 +37,8 @@ func (d *Driver) heldError(f *lockFile, key driver.Key) *driver.HeldError {
 	return e
 }
 
-// ourHolder is heldError as far as the lock's file itself tells. It knows no holder that is not of this package, and reports
-// whether there is one that is.
+// ourHolder is heldError as far as the lock file tells. ours is false if no holder of this package has marked the file, so that it is
+// not known who holds it; where there are no marks it is always true.
 func ourHolder(f *lockFile, key driver.Key) (e *driver.HeldError, ours bool) {
 	e = &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if !isHeld(f.fd) {
@@ -42,12 +55,13 @@ func ourHolder(f *lockFile, key driver.Key) (e *driver.HeldError, ours bool) {
 // each of them read it that found a lock between two holders.
 const foreignFor = time.Second
 
-// foreigners are the holders that are not of this package, as they were foreignFor ago or later.
+// foreigners keeps the list of all flocks for that long, in which holders are found that are not of this package.
 type foreigners struct {
-	list func() flockers // reads it
-	mu   sync.Mutex      // held meanwhile; guards what follows
-	at   time.Time
-	all  flockers
+	list func() flockers // reads it; flockHolders but in tests
+
+	mu  sync.Mutex // held while it is read, so that one reads it for all; guards what follows
+	all flockers
+	at  time.Time // when all had been read
 }
 
 // client stands for who holds the file's flock. It is "" if nobody was found, or another goroutine is just looking.
@@ -56,7 +70,7 @@ func (k *foreigners) client(id fileID) string {
 		return ""
 	}
 	defer k.mu.Unlock()
-	if k.at.IsZero() || time.Since(k.at) >= foreignFor {
+	if time.Since(k.at) >= foreignFor {
 		k.all = k.list()
 		k.at = time.Now()
 	}

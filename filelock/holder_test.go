@@ -41,11 +41,7 @@ func listOf(t *testing.T, d *Driver, name string, pid int) flockers {
 		t.Fatal(err)
 	}
 	defer f.close()
-	l := flockers{flockedFile{f.id.dev>>8&0xfff | f.id.dev>>32&^uint64(0xfff), f.id.dev&0xff | f.id.dev>>12&^uint64(0xff), f.id.ino}: pid}
-	if l.of(f.id) != pid {
-		t.Fatal("the list does not have the file")
-	}
-	return l
+	return flockers{listed(f.id): pid}
 }
 
 func refusedBy(t *testing.T, d *Driver, r *driver.Request) string {
@@ -109,12 +105,15 @@ func TestAcquire_WhileTheListOfLocksIsRead_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A holder that has come since the list was read is named when it is read anew.
+// Who holds the lock in the moment of the list is named when it is read anew.
 func TestAcquire_BehindAnotherProgram_IsToldItsNameAtLast(t *testing.T) {
 	d := open(t, t.TempDir())
 	byHand(t, d, "x")
 	lists := []flockers{nil, listOf(t, d, "x", 7)}
-	listedAs(d, func() (l flockers) { l, lists = lists[0], lists[1:]; return l })
+	listedAs(d, func() (l flockers) {
+		l, lists = lists[0], lists[len(lists)-1:]
+		return l
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	r := request(newID(), "x")
 	told := make(chan string, 16)

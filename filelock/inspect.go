@@ -109,7 +109,7 @@ func (l *lister) holder(f *lockFile, name *parsedName) (driver.Holder, bool) {
 			Owner: r.Owner, Client: r.Client, Label: r.Label, Token: r.First, Weight: 1, Since: r.Since,
 		}, true
 	}
-	if l.foreign == nil {
+	if l.foreign == nil { // read now, as an answer must not be a second old; and once for all files
 		all := flockHolders()
 		l.foreign = &all
 	}

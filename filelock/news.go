@@ -9,96 +9,91 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// lookAgain is after how long a waiter looks for a holder that is not of this package. Most waits are over by then, and
-// finding such a holder means reading a list of all locks of the machine, which takes longer than a hand-over.
-const lookAgain = 20 * time.Millisecond
+// A waiter looks for a holder that is not of this package after lookAgain: most waits are over by then, and finding such a holder
+// means reading a list of all locks of the machine, which takes longer than a hand-over. As long as the holder is not known to be
+// of this package it looks again, in pauses that grow from foreignFor to lookSeldom.
+const (
+	lookAgain  = 20 * time.Millisecond
+	lookSeldom = time.Minute
+)
 
 // news tells a request's Waiting who holds the lock.
 type news struct {
 	d       *Driver
 	key     driver.Key
-	waiting func(*driver.HeldError) // nil if nobody wants to know
+	waiting func(*driver.HeldError)
 	f       *lockFile
 
-	mu    sync.Mutex // guards what follows; held while f is used, so that f is not closed meanwhile
+	mu    sync.Mutex // guards what follows; held while f is used but for its id, so that f is not closed meanwhile
 	timer *time.Timer
+	pause time.Duration // before the last look
 	told  *driver.HeldError
-	over  bool
+	over  bool // the wait is over, or nobody wants to know
 }
 
 // newNews returns news of f for r, with a later look already arranged. The caller must stop it before it closes f.
 func (d *Driver) newNews(r *driver.Request, f *lockFile) *news {
-	n := &news{d: d, key: r.Key, waiting: r.Waiting, f: f}
-	if n.waiting != nil {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.timer = time.AfterFunc(lookAgain, n.lookFurther)
-	}
+	n := &news{d: d, key: r.Key, waiting: r.Waiting, f: f, over: r.Waiting == nil}
+	n.lookIn(lookAgain)
 	return n
+}
+
+// lookIn arranges a further look.
+func (n *news) lookIn(pause time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.over {
+		n.pause = pause
+		n.timer = time.AfterFunc(pause, n.lookFurther)
+	}
 }
 
 // tell tells the holder if it is of this package. In the moments of a hand-over nobody is known.
 func (n *news) tell() {
-	if n.waiting == nil {
-		return
-	}
-	if h, _, ok := n.look(); ok {
+	if h, _ := n.look(); h != nil {
 		n.say(h)
 	}
 }
 
-// look returns the holder, and whether it is of this package; not ok if the wait is over.
-func (n *news) look() (h *driver.HeldError, ours, ok bool) {
+// look returns the holder as the lock file tells it, and whether it is of this package; nil if the wait is over.
+func (n *news) look() (h *driver.HeldError, ours bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.over {
-		return nil, false, false
+		return nil, false
 	}
-	h, ours = ourHolder(n.f, n.key)
-	return h, ours, true
+	return ourHolder(n.f, n.key)
 }
 
 // lookFurther also finds a holder that is not of this package. While it does, which may take long, the wait can end.
 func (n *news) lookFurther() {
-	h, ours, ok := n.look()
-	if !ok {
+	h, ours := n.look()
+	switch {
+	case h == nil:
 		return
-	}
-	if !ours {
+	case !ours:
 		h.Client = n.d.foreign.client(n.f.id)
+		n.lookIn(min(max(2*n.pause, foreignFor), lookSeldom))
 	}
 	n.say(h)
-	if !ours && h.Client == "" { // it has come since the list was read, or there was none in that moment
-		n.again()
-	}
-}
-
-func (n *news) again() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.over {
-		n.timer.Reset(foreignFor)
-	}
 }
 
 // say tells h unless that has been told, or the wait is over.
 func (n *news) say(h *driver.HeldError) {
 	n.mu.Lock()
-	same := n.told != nil && *h == *n.told
-	over := n.over
+	said := n.over || n.told != nil && *h == *n.told
 	n.told = h
 	n.mu.Unlock()
-	if !same && !over {
+	if !said {
 		n.waiting(h)
 	}
 }
 
 func (n *news) stop() {
-	if n.waiting == nil {
-		return
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.timer.Stop()
 	n.over = true
+	if n.timer != nil {
+		n.timer.Stop()
+	}
 }

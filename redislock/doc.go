@@ -45,7 +45,7 @@
 //     power forgets up to two seconds.
 //   - Eviction, FLUSHALL, or a program that deletes keys of the prefix.
 //   - A jump of the server's clock: Redis ends leases by the wall clock. A jump forward ends them early by as much, a
-//     jump back late.
+//     jump back late. So does a replica that takes over whose clock is ahead or behind, with Options.Replicas too.
 //
 // Whatever happens, the token tells a resource who is newer: it is the server's clock in microseconds, or one more than
 // the largest before, minted in the step that grants. After a failover it goes on growing, unless the clock of the new

@@ -130,7 +130,8 @@ func (r *relay) hold(ctx context.Context, n int64, over time.Time) (last bool, e
 		return false, nil
 	}
 	r.board.last.Store(n + 1)
-	if _, its := r.burning.spent(); n > r.first {
+	if r.first > 0 && n > r.first {
+		_, its := r.burning.spent()
 		r.result.ServerCPU = its / float64(n-r.first)
 	}
 	return true, r.listen(ctx)

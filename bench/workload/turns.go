@@ -18,11 +18,11 @@ import (
 const turn = 5 * time.Millisecond
 
 // Turn is what one peer's turns have brought, each in nanoseconds of one acquisition with its release: the median of the time, and
-// the means of the time on processors, as in a Result; and the times of all of them.
+// the means of the time on processors, as in a Result; and the times of the single ones.
 type Turn struct {
 	PerOp, CPU, ServerCPU float64
 
-	Each stats.Histogram
+	Single stats.Histogram
 }
 
 // turns measures several peers in one process, in turns, in another order each time. Of each it returns the median of its
@@ -90,7 +90,7 @@ func (t *taken) turn(ctx context.Context, worker peer.Worker, server int) error 
 
 func (t *taken) sum() Turn {
 	n := float64(t.times)
-	return Turn{PerOp: stats.Median(t.each), CPU: t.own / n, ServerCPU: t.its / n, Each: t.single}
+	return Turn{PerOp: stats.Median(t.each), CPU: t.own / n, ServerCPU: t.its / n, Single: t.single}
 }
 
 // probing measures round trips among the turns of the peers, as long as one of these: what else the machine does meets both.
@@ -166,7 +166,7 @@ func firstTurns(ctx context.Context, worker peer.Worker, warm time.Duration) err
 	return nil
 }
 
-// oneTurn returns the nanoseconds of an acquisition with its release, and how many there were, and counts each of them.
+// oneTurn returns the nanoseconds of an acquisition with its release, and how many there were, and adds the time of each to single.
 func oneTurn(ctx context.Context, worker peer.Worker, single *stats.Histogram) (ns float64, n int, err error) {
 	begin := time.Now()
 	last := time.Duration(0)

@@ -36,8 +36,8 @@ type RedisOptions struct {
 	// Clock, if not nil, is the wall clock that the servers see.
 	Clock *Clock
 
-	// Clocks are the same of the single servers, Sentinels left out, in the order of the Nodes of what is started; those for which
-	// there is none see Clock.
+	// Clocks are the wall clocks of the single servers, in the order of Nodes, of which Sentinels are none; nil is the right time.
+	// Servers beyond the list see Clock.
 	Clocks []*Clock
 
 	// Network, if not nil, is where the servers are, each a member of its own.
@@ -88,7 +88,7 @@ func (m *redisMaker) start(further redisSettings) *RedisNode {
 	m.t.Helper()
 	n := m.node()
 	spec := n.redisSpec("redis")
-	spec.Env, spec.At, spec.Disk = m.clock().env(), m.join(), m.opts.Disk
+	spec.Env, spec.At, spec.Disk = m.nextClock().env(), m.join(), m.opts.Disk
 	spec.Args = func(Site) []string { return []string{redisConf} }
 	spec.Prepare = func(_ context.Context, s Site) error {
 		set := m.opts.settings(s, m.certs)
@@ -103,8 +103,8 @@ func (m *redisMaker) start(further redisSettings) *RedisNode {
 	return n
 }
 
-// clock returns that of the next server, or nil if it sees the right time.
-func (m *redisMaker) clock() *Clock {
+// nextClock returns that of the next server, or nil if it sees the right time.
+func (m *redisMaker) nextClock() *Clock {
 	m.made++
 	if m.made <= len(m.opts.Clocks) {
 		return m.opts.Clocks[m.made-1]

@@ -32,7 +32,7 @@ func (r *record) takeTimes(f *Figures) {
 	}
 	for _, b := range r.blows {
 		switch b.Fault {
-		case target.Failover, target.CutFailover, target.LeaderMove, target.NodeKill, target.NodeStop, target.ServerKill, target.PowerCut,
+		case target.Failover, target.CutFailover, target.ClockFailover, target.LeaderMove, target.NodeKill, target.NodeStop, target.ServerKill, target.PowerCut,
 			target.ServerStop, target.Partition, target.DiskFull:
 			f.Outages = append(f.Outages, r.outage(b.From, b.To))
 		}

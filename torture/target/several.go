@@ -33,8 +33,8 @@ func several() []*Target {
 	}
 	sentinels := maps.Clone(failovers)
 	sentinels[ClockFailover] = unreplicated
-	acked := map[Fault]string{Wipe: deleted, Delete: deleted, ClockFailover: tooEarlyThere}
 	sentinels[LeaderMove] = unreplicated // in a Cluster the old primary takes no writes until the new one has heard of all
+	acked := map[Fault]string{Wipe: deleted, Delete: deleted, ClockFailover: tooEarlyThere}
 	return []*Target{
 		{
 			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover),
@@ -105,7 +105,7 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 				s.RestartDead()
 				return nil
 			},
-			ClockFailover: wrongClocks(s, clocks),
+			ClockFailover: failOverToWrongClock(s, clocks),
 		},
 	}
 	maps.Copy(i.Pokes, redisOperator(func() []*servers.RedisNode { return []*servers.RedisNode{s.Primary()} }))
@@ -118,8 +118,8 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 	return i
 }
 
-// wrongClocks has a replica take over whose clock is wrong. The clocks are those of the nodes.
-func wrongClocks(s *servers.SentinelRedis, clocks []*servers.Clock) Poke {
+// failOverToWrongClock has a replica take over whose clock is wrong. The clocks are those of the nodes, in their order.
+func failOverToWrongClock(s *servers.SentinelRedis, clocks []*servers.Clock) Poke {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		by, primary := wrongBy(dice), s.Primary()
 		defer set(clocks, 0)
@@ -128,8 +128,8 @@ func wrongClocks(s *servers.SentinelRedis, clocks []*servers.Clock) Poke {
 				continue
 			}
 			clocks[i].Set(by)
-			// With each command it looks at its clock. It must have done so before it misses its primary, or it would believe to have
-			// missed that for so long, and not be chosen.
+			// A Redis looks at its clock when it runs a command. If it saw the jump only after its primary's death it would take that for
+			// time without a primary, and not be chosen.
 			if _, err := n.Do(ctx, "TIME"); err != nil {
 				return err
 			}

@@ -43,8 +43,8 @@ const (
 	Starve        Fault = "starve"         // N18: others take the processors
 	NoFiles       Fault = "no-files"       // N19: a client can open nothing more, and its connections are reset
 	Failover      Fault = "failover"       // N5: kill -9 of a primary; a replica takes over, and it comes back as one
-	ClockFailover Fault = "clock-failover" // N5, N10: a replica takes over whose wall clock is wrong
 	CutFailover   Fault = "cut-failover"   // N5: a replica takes over that has not heard of its primary for a while
+	ClockFailover Fault = "clock-failover" // N5, N10: a replica takes over whose wall clock is wrong
 	SlotMove      Fault = "slot-move"      // N17: a slot of a Cluster moves to another primary, with its locks
 	LeaderMove    Fault = "leader-move"    // N17: a leader or primary hands its office to another, and stays
 	NodeKill      Fault = "node-kill"      // N3: kill -9 of one of several servers, which is started again

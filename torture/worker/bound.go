@@ -10,12 +10,13 @@ import (
 //
 // A context whose time is over ends when the program gets to its timer, and a machine with more to do than processors may
 // leave the timer lying, or the goroutines that it wakes, while others of the same process get on. What counts is therefore
-// not the instant at which it was to end but that at which another goroutine, which waits for nothing else and uses nothing of
-// what is tested, was told.
+// not the instant at which it was to end but that at which a goroutine ran that was started by its end for that alone, and uses
+// nothing of what is tested.
 type bound struct {
 	context.Context                 //nolint:containedctx // it is one
 	parent          context.Context //nolint:containedctx // whose end is another thing
-	told   atomic.Pointer[time.Time]
+
+	told atomic.Pointer[time.Time]
 }
 
 // within bounds a call by d. What it returns must be called when the call is over.
@@ -27,19 +28,21 @@ func within(parent context.Context, d time.Duration) (*bound, context.CancelFunc
 		b.told.Store(&now)
 	})
 	return b, func() {
-		stop()
+		stop() // first, or cancel would start the goroutine
 		cancel()
 	}
 }
 
-// late is how long ago the context has ended, unless that was because its parent has; zero if it has not. It is the least that
-// counts as late if the call was told before anybody else.
+// atOnce is how late a call is that was told before anybody else: 0 says that its context has not ended.
+const atOnce = 1
+
+// late is how long ago the context has ended; zero if it has not, or because its parent has.
 func (b *bound) late() time.Duration {
 	if b.Err() == nil || b.parent.Err() != nil {
 		return 0
 	}
 	if told := b.told.Load(); told != nil {
-		return max(time.Since(*told), 1)
+		return max(time.Since(*told), atOnce)
 	}
-	return 1
+	return atOnce
 }

@@ -24,14 +24,14 @@ func TestBound_SaysHowLongAgoItEnded(t *testing.T) {
 	})
 }
 
-func TestBound_BeforeAnybodyElseWasTold_IsTheLeastThatCounts(t *testing.T) {
+func TestBound_BeforeAnybodyElseWasTold_IsNotLateAndHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, end := within(t.Context(), time.Second)
 		defer end()
 		<-b.Done()
 		b.told.Store(nil) // whether the other goroutine came first is chance
-		if late := b.late(); late != 1 {
-			t.Errorf("%v late, want 1ns", late)
+		if late := b.late(); late != atOnce {
+			t.Errorf("%v late, want %v", late, time.Duration(atOnce))
 		}
 	})
 }
