@@ -39,8 +39,8 @@ func (m *measured) metrics(r *workload.Result) string {
 			h.Bytes, h.Goroutines, h.Renewed, h.Batches, h.Lost)
 	case workload.Handoff:
 		h := r.Handoff
-		return fmt.Sprintf(" %.0f p50-ns %.0f p99-ns %d handoffs %d hung %.2f waiting-commands/s %.2f pings/s %.0f server-cpu-ns/handoff",
-			latency(0.5)(r), latency(0.99)(r), len(h.Latencies), h.Hung, h.Quiet, h.Pings, h.ServerCPU) + m.tripMetrics(r, handoffTrips)
+		return fmt.Sprintf(" %.0f p50-ns %.0f p99-ns %d handoffs %d hung %.2f waiting-commands/s %.2f pings/s",
+			latency(0.5)(r), latency(0.99)(r), len(h.Latencies), h.Hung, h.Quiet, h.Pings) + m.serverMetrics(h) + m.tripMetrics(r, handoffTrips)
 	case workload.Herd:
 		h := r.Herd
 		return fmt.Sprintf(" %.0f ns/herd %.0f ns/grant %.4f commands/grant %.4f after-release/grant %d unserved %.0f server-cpu-ns/grant",
@@ -61,6 +61,13 @@ func (m *measured) cpuMetrics(r *workload.Result) string {
 		text += fmt.Sprintf(" %.0f server-cpu-ns/lock", r.ServerCPU)
 	}
 	return text
+}
+
+func (m *measured) serverMetrics(h *workload.HandoffResult) string {
+	if !m.redis {
+		return ""
+	}
+	return fmt.Sprintf(" %.0f server-cpu-ns/handoff", h.ServerCPU)
 }
 
 func (m *measured) tripMetrics(r *workload.Result, of func(*workload.Result) float64) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -31,8 +32,12 @@ func (d *Driver) refuse(r *driver.Request, f *lockFile, justPassed bool) *driver
 // record, the holder may have changed, and then that one is told.
 func (d *Driver) heldError(f *lockFile, key driver.Key) *driver.HeldError {
 	e, ours := ourHolder(f, key)
-	if !ours {
-		e.Client = d.foreign.client(f.id)
+	if ours {
+		return e
+	}
+	foreign := d.foreign.client(f.id)
+	if e, ours = ourHolder(f, key); !ours { // nobody has come meanwhile
+		e.Client = foreign
 	}
 	return e
 }
@@ -55,26 +60,31 @@ func ourHolder(f *lockFile, key driver.Key) (e *driver.HeldError, ours bool) {
 // each of them read it that found a lock between two holders.
 const foreignFor = time.Second
 
-// foreigners keeps the list of all flocks for that long, in which holders are found that are not of this package.
+// foreigners keeps the list of all flocks for that long, in which holders are found that have not marked their file.
 type foreigners struct {
-	list func() flockers // reads it; flockHolders but in tests
+	list    func() flockers // reads it; flockHolders but in tests
+	reading sync.Mutex
+	last    atomic.Pointer[listing]
+}
 
-	mu  sync.Mutex // held while it is read, so that one reads it for all; guards what follows
+type listing struct {
 	all flockers
 	at  time.Time // when all had been read
 }
 
-// client stands for who holds the file's flock. It is "" if nobody was found, or another goroutine is just looking.
+// client stands for who holds the file's flock. It is "" if nobody was found, or another goroutine is just reading the list.
 func (k *foreigners) client(id fileID) string {
-	if !k.mu.TryLock() {
-		return ""
+	l := k.last.Load()
+	if l == nil || time.Since(l.at) >= foreignFor {
+		if !k.reading.TryLock() {
+			return ""
+		}
+		defer k.reading.Unlock()
+		l = &listing{all: k.list()}
+		l.at = time.Now()
+		k.last.Store(l)
 	}
-	defer k.mu.Unlock()
-	if time.Since(k.at) >= foreignFor {
-		k.all = k.list()
-		k.at = time.Now()
-	}
-	if pid := k.all.of(id); pid != 0 {
+	if pid := l.all.of(id); pid != 0 {
 		return foreignClient(pid)
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func byHand(t *testing.T, d *Driver, name string) {
 }
 
 // listedAs has d find the holders that list says.
-func listedAs(d *Driver, list func() flockers) { d.foreign = foreigners{list: list} }
+func listedAs(d *Driver, list func() flockers) { d.foreign.list = list }
 
 // listOf is a list in which a process has the lock's file.
 func listOf(t *testing.T, d *Driver, name string, pid int) flockers {
@@ -72,15 +73,16 @@ func TestTry_AtALockOfAnotherProgram_NamesIt_AndReadsTheListOnceForAll(t *testin
 	byHand(t, d, "x")
 	list, reads := listOf(t, d, "x", 7), 0
 	listedAs(d, func() flockers { reads++; return list })
+	begun := time.Now()
 	for range 100 {
 		if client := refusedBy(t, d, request(newID(), "x")); client != "process 7" {
 			t.Fatalf("held by %q", client)
 		}
 	}
-	if reads != 1 && time.Since(d.foreign.at) < foreignFor {
+	if reads != 1 && time.Since(begun) < foreignFor {
 		t.Errorf("the list was read %d times", reads)
 	}
-	d.foreign.at = time.Now().Add(-foreignFor)
+	d.foreign.last.Store(&listing{all: list, at: time.Now().Add(-foreignFor)})
 	list = nil
 	if client := refusedBy(t, d, request(newID(), "x")); client != "" {
 		t.Errorf("held by %q, which it was a while ago", client)
@@ -133,5 +135,37 @@ func TestAcquire_BehindAnotherProgram_IsToldItsNameAtLast(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// A holder of this package that has come while the list was read is the one who is told, and not whom the list names.
+func TestNews_WhileTheListIsRead_ALaterHolderIsTold(t *testing.T) {
+	d := open(t, t.TempDir())
+	byHand(t, d, "x")
+	f, err := d.open(mutex("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	later, err := d.open(mutex("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer later.close()
+	list := listOf(t, d, "x", 7)
+	listedAs(d, func() flockers { // meanwhile one of this package takes the lock
+		later.markHeld()
+		return list
+	})
+	var told []string
+	n := &news{d: d, key: mutex("x"), f: f, waiting: func(h *driver.HeldError) { told = append(told, h.Client) }}
+	n.lookFurther()
+	n.stop()
+	r, err := stableRecord(f.fd)
+	if err != nil || r.Client == "" || !slices.Equal(told, []string{r.Client}) {
+		t.Errorf("told %q; the record is of %q, %v", told, r.Client, err)
+	}
+	if held := d.heldError(f, mutex("x")); held.Client != r.Client {
+		t.Errorf("held by %q", held.Client)
 	}
 }

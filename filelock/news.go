@@ -49,39 +49,39 @@ func (n *news) lookIn(pause time.Duration) {
 }
 
 // tell tells the holder if it is of this package. In the moments of a hand-over nobody is known.
-func (n *news) tell() {
-	if h, _ := n.look(); h != nil {
-		n.say(h)
-	}
-}
-
-// look returns the holder as the lock file tells it, and whether it is of this package; nil if the wait is over.
-func (n *news) look() (h *driver.HeldError, ours bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.over {
-		return nil, false
-	}
-	return ourHolder(n.f, n.key)
-}
+func (n *news) tell() { n.say("") }
 
 // lookFurther also finds a holder that is not of this package. While it does, which may take long, the wait can end.
 func (n *news) lookFurther() {
-	h, ours := n.look()
-	switch {
-	case h == nil:
-		return
-	case !ours:
-		h.Client = n.d.foreign.client(n.f.id)
+	foreign, more := "", n.isForeign()
+	if more {
+		foreign = n.d.foreign.client(n.f.id)
+	}
+	n.say(foreign)
+	if more {
 		n.lookIn(min(max(2*n.pause, foreignFor), lookSeldom))
 	}
-	n.say(h)
 }
 
-// say tells h unless that has been told, or the wait is over.
-func (n *news) say(h *driver.HeldError) {
+// isForeign reports whether the holder may be one that is not of this package.
+func (n *news) isForeign() bool {
 	n.mu.Lock()
-	said := n.over || n.told != nil && *h == *n.told
+	defer n.mu.Unlock()
+	return !n.over && !isHeld(n.f.fd)
+}
+
+// say tells who holds the lock now, who is foreign if nobody of this package does, unless that has been told, or the wait is over.
+func (n *news) say(foreign string) {
+	n.mu.Lock()
+	if n.over {
+		n.mu.Unlock()
+		return
+	}
+	h, ours := ourHolder(n.f, n.key)
+	if !ours {
+		h.Client = foreign
+	}
+	said := n.told != nil && *h == *n.told
 	n.told = h
 	n.mu.Unlock()
 	if !said {

@@ -23,7 +23,7 @@ const (
 	evicted         = "the server throws a lock away while it is held"
 	lastPart        = "the server comes back without the last second or two, and the holder has not been told yet"
 	tooEarlyForMost = "leases end early on most of the servers when their clocks jump ahead"
-	tooEarlyThere   = "a lease ends early when a replica takes over whose clock is ahead"
+	tooEarlyThere   = "a lease ends early when a replica takes over whose clock is ahead, or behind and set right"
 	tooEarly        = "a lease ends early when the server's clock jumps ahead"
 )
 

@@ -136,6 +136,7 @@ func failOverToWrongClock(s *servers.SentinelRedis, clocks []*servers.Clock) Pok
 		}
 		s.KillPrimary()
 		wait(ctx, lasts)
+		set(clocks, 0) // before it has replicas again, of which it would believe to have heard nothing for as long as its clock jumps
 		s.RestartDead()
 		return nil
 	}

@@ -89,7 +89,7 @@ func TestSentinel_AHold_WhenAReplicaTakesOverWhoseClockIsWrong(t *testing.T) {
 				t.Fatal(err)
 			}
 			i := g.Start(t, []Fault{ClockFailover})
-			held, err := openWith(t, i.Direct(), time.Minute).Lock(t.Context(), "x")
+			held, err := openWith(t, i.Direct(), 30*time.Minute).Lock(t.Context(), "x") // not renewed meanwhile
 			if err != nil {
 				t.Fatal(err)
 			}

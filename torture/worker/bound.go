@@ -11,7 +11,7 @@ import (
 // A context whose time is over ends when the program gets to its timer, and a machine with more to do than processors may
 // leave the timer lying, or the goroutines that it wakes, while others of the same process get on. What counts is therefore
 // not the instant at which it was to end but that at which a goroutine ran that was started by its end for that alone, and uses
-// nothing of what is tested.
+// nothing of what is tested. (So a library that kept all processors of its program busy would not be noticed here.)
 type bound struct {
 	context.Context                 //nolint:containedctx // it is one
 	parent          context.Context //nolint:containedctx // whose end is another thing

@@ -29,7 +29,9 @@ func TestBound_BeforeAnybodyElseWasTold_IsNotLateAndHasEnded(t *testing.T) {
 		b, end := within(t.Context(), time.Second)
 		defer end()
 		<-b.Done()
-		b.told.Store(nil) // whether the other goroutine came first is chance
+		synctest.Wait()
+		b.told.Store(nil)                 // as if the other goroutine had not run yet
+		time.Sleep(60 * time.Millisecond) // virtual
 		if late := b.late(); late != atOnce {
 			t.Errorf("%v late, want %v", late, time.Duration(atOnce))
 		}
