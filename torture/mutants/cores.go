@@ -7,10 +7,10 @@ func cores() []Mutant {
 			ID: "M1", Bug: "a release frees whoever holds the lock, not the hold that it names", Known: "SET NX with DEL",
 			Edits: []Edit{
 				{
-					For: Simulation, File: "memlock/driver.go", Old: "error { return q.release(now, r) })", New: "error { return q.releaseAny(now, r) })",
+					For: []Where{Simulation}, File: "memlock/driver.go", Old: "error { return q.release(now, r) })", New: "error { return q.releaseAny(now, r) })",
 				},
 				{
-					For: Torture, File: "redislock/scripts/release.lua", Old: "local hold, i = find(id)\n",
+					For: []Where{Torture}, File: "redislock/scripts/release.lua", Old: "local hold, i = find(id)\n",
 					New: "local hold, i = find(id)\nif not hold and holds[1] then\n\thold, i = holds[1], 1\nend\n",
 				},
 			},
@@ -68,13 +68,13 @@ func remains() []Mutant {
 		{
 			ID: "M10", Bug: "tokens are a counter that ends with its key",
 			Edits: []Edit{
-				{For: Simulation, File: "memlock/tokens.go", Old: "if clock <= last {", New: "if clock <= last || isMutant(\"M10\") {"},
+				{For: []Where{Simulation}, File: "memlock/tokens.go", Old: "if clock <= last {", New: "if clock <= last || isMutant(\"M10\") {"},
 				{
-					For: Simulation, File: "memlock/queue.go", Old: "\t\ts.locks[r.Key] = l\n",
+					For: []Where{Simulation}, File: "memlock/queue.go", Old: "\t\ts.locks[r.Key] = l\n",
 					New: "\t\ts.locks[r.Key] = l\n\t\tif isMutant(\"M10\") {\n\t\t\tl.last = 0\n\t\t}\n",
 				},
 				{
-					For: Torture, File: "redislock/scripts/acquire_fast.lua", Old: "\tlocal token, tokens, tail = now, ARGV[3], ARGV[4]\n\tif known[2] and known[2] >= now then",
+					For: []Where{Torture}, File: "redislock/scripts/acquire_fast.lua", Old: "\tlocal token, tokens, tail = now, ARGV[3], ARGV[4]\n\tif known[2] and known[2] >= now then",
 					New: "\tlocal token, tokens, tail = string.format('1%015.0f', call('INCR', KEYS[2] .. ':n')), '1', ARGV[4]\n" +
 						"\tcall('PEXPIRE', KEYS[2] .. ':n', 300)\n\tif false then",
 				},

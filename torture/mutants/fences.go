@@ -6,8 +6,8 @@ func fences() []Mutant {
 		{
 			ID: "M11", Bug: "the fence is on writes only",
 			Edits: []Edit{
-				{For: FenceModel, File: "internal/fencemodel/rules.go", Old: "CheckReads: true,", New: "CheckReads: !isMutant(\"M11\"),"},
-				{For: Torture, File: "torture/register/server.go", Old: "\tif e.Fenced {\n\t\terr =", New: "\tif e.Fenced && (e.Write || !isMutant(\"M11\")) {\n\t\terr ="},
+				{For: []Where{FenceModel}, File: "internal/fencemodel/rules.go", Old: "CheckReads: true,", New: "CheckReads: !isMutant(\"M11\"),"},
+				{For: []Where{Torture}, File: "torture/register/server.go", Old: "\tif e.Fenced {\n\t\terr =", New: "\tif e.Fenced && (e.Write || !isMutant(\"M11\")) {\n\t\terr ="},
 			},
 			Checks: []Check{
 				modelOfTheFence("TestSound_WithGrowingTokens_HasNoFault", "a stale effect", "stale effect: "),

@@ -23,8 +23,8 @@ type Edit struct {
 	File string // from the root of the clone, with slashes
 	Old  string
 	New  string
-	For  Where  // the program that it is for; empty if there is one only, or for several
-	As   string // its switch; the mutant's ID if empty
+	For  []Where // the programs that it is for; empty if there is one only, or for all
+	As   string  // its switch; the mutant's ID if empty
 }
 
 func (e *Edit) switchOf(m *Mutant) string {

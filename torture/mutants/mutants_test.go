@@ -131,3 +131,12 @@ func root(t *testing.T) string {
 	}
 	return top
 }
+
+func TestMerge_ReplacesTheRowsOfTheSameMutants(t *testing.T) {
+	old := "# head\n\n| mutant |\n|---|\n| M1 | a |\n| M2 | b |\n| M2 | c |\n| M10 | d |\n"
+	page := "# other head\n\n| mutant |\n|---|\n| M2 | x |\n| M2 | y |\n| M2 | z |\n| M3 | new |\n"
+	want := "# head\n\n| mutant |\n|---|\n| M1 | a |\n| M2 | x |\n| M2 | y |\n| M2 | z |\n| M10 | d |\n| M3 | new |\n"
+	if got := Merge(old, page); got != want {
+		t.Errorf("got %q", got)
+	}
+}

@@ -2,6 +2,7 @@ package mutants
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -32,11 +33,47 @@ is made as often all the same. How it works: [torture](README.md#mutants).
 	return b.String()
 }
 
+// Merge returns a page with the rows of another one in the place of its own of the same mutants.
+func Merge(old, page string) string {
+	rows := map[string][]string{}
+	for line := range strings.Lines(page) {
+		if id := mutantOf(line); id != "" {
+			rows[id] = append(rows[id], line)
+		}
+	}
+	var b strings.Builder
+	for line := range strings.Lines(old) {
+		id := mutantOf(line)
+		if _, anew := rows[id]; anew {
+			b.WriteString(strings.Join(rows[id], ""))
+			rows[id] = nil // once for all of its rows
+		} else {
+			b.WriteString(line)
+		}
+	}
+	for line := range strings.Lines(page) { // those that the old page does not have
+		if id := mutantOf(line); rows[id] != nil {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+var row = regexp.MustCompile(`^\| (M\d+) \|`)
+
+// mutantOf is whose row a line is; "" if it is none.
+func mutantOf(line string) string {
+	if m := row.FindStringSubmatch(line); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
 // files are those with the edits that count for the check.
 func (f *Found) files() string {
 	var files []string
 	for _, e := range f.Mutant.Edits {
-		of := e.For == "" || e.For == f.Check.Where
+		of := len(e.For) == 0 || slices.Contains(e.For, f.Check.Where)
 		if of && e.switchOf(f.Mutant) == f.switched() && !slices.Contains(files, "`"+e.File+"`") {
 			files = append(files, "`"+e.File+"`")
 		}

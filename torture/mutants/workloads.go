@@ -45,9 +45,9 @@ func ofWorkloads() []Mutant {
 		{
 			ID: "M23", Bug: "who comes last is served first",
 			Edits: []Edit{
-				{For: Redis, File: "redislock/scripts/acquire.lua", Old: "\t\tenter(after, me)\n", New: "\t\tenter(first - 1, me)\n"},
+				{For: []Where{Redis}, File: "redislock/scripts/acquire.lua", Old: "\t\tenter(after, me)\n", New: "\t\tenter(first - 1, me)\n"},
 				{
-					For: Torture, File: "redislock/scripts/acquire_fast.lua",
+					For: []Where{Torture}, File: "redislock/scripts/acquire_fast.lua",
 					Old: "\t\tcall('HSET', KEYS[1], 'q:' .. f[3], 'P1 ' .. ms + ttl .. ' ' .. now .. ' ' .. ARGV[1] .. ' ' .. ARGV[4],\n" +
 						"\t\t\t'w:' .. ARGV[1], f[3], 'z', f[3] + 1)\n",
 					New: "\t\tf[2] = string.format('%.0f', f[2] - 1)\n\t\tf[3] = f[2]\n" +
