@@ -84,10 +84,9 @@ func (h *hand) stay(ctx context.Context, mean time.Duration, leases []*interlock
 	for range rounds {
 		pause(ctx, all/time.Duration(rounds))
 		for i, l := range leases {
-			if l.Err() != nil {
+			if as[i].look(l, history.Read) != nil {
 				return
 			}
-			as[i].write(l, history.Read, history.Call, nil)
 		}
 	}
 }
@@ -104,9 +103,7 @@ func (h *hand) holdLong(ctx context.Context) {
 	h.count(ctx, lease, careful) // which tells the run that it has begun
 	for end := time.Now().Add(h.j.Long); time.Now().Before(end) && lease.Err() == nil && ctx.Err() == nil; {
 		pause(ctx, h.j.Lease/5)
-		if lease.Err() == nil {
-			h.write(lease, history.Read, history.Call, nil)
-		}
+		_ = h.look(lease, history.Read) // an end is told of otherwise
 	}
 	h.release(ctx, lease)
 }

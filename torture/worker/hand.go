@@ -169,12 +169,24 @@ func (h *hand) countOnce(ctx context.Context, lease *interlock.Lease, stamp fenc
 // touch makes one request of the register. To look before it can never be enough, because the request takes its time.
 func (h *hand) touch(lease *interlock.Lease, how manner, op history.Op, at register.Entry) (int, error) {
 	if how == careful {
-		if err := lease.Err(); err != nil {
+		if err := h.look(lease, op); err != nil {
 			return 0, err
 		}
-		h.write(lease, op, history.Call, nil)
 	}
 	return h.reg.Do(at)
+}
+
+// look records that the holder looked whether its hold lasts, and found that it does. The deadline that is recorded is that of before
+// the look: after a stop between the look and the record it would be the instant at which the loss was noticed.
+func (h *hand) look(lease *interlock.Lease, op history.Op) error {
+	deadline := lease.Deadline()
+	if err := lease.Err(); err != nil {
+		return err
+	}
+	e := h.of(lease, op, history.Call)
+	e.Deadline = history.At(deadline)
+	h.log.Write(e)
+	return nil
 }
 
 func (h *hand) release(ctx context.Context, lease *interlock.Lease) {
@@ -198,14 +210,19 @@ func phaseOf(err error) history.Phase {
 
 // write records something about a hold.
 func (h *hand) write(lease *interlock.Lease, op history.Op, phase history.Phase, err error) {
-	e := history.Event{
-		Proc: h.j.Proc, Gor: h.gor, Seq: h.seq, Op: op, Phase: phase, Name: lease.Name(), Token: lease.Token(),
-		Deadline: history.At(lease.Deadline()),
-	}
+	e := h.of(lease, op, phase)
+	e.Deadline = history.At(lease.Deadline())
 	if err != nil {
 		e.Err = err.Error()
 	}
 	h.log.Write(e)
+}
+
+// of is an event of a hold.
+func (h *hand) of(lease *interlock.Lease, op history.Op, phase history.Phase) history.Event {
+	return history.Event{
+		Proc: h.j.Proc, Gor: h.gor, Seq: h.seq, Op: op, Phase: phase, Name: lease.Name(), Token: lease.Token(),
+	}
 }
 
 func (h *hand) event(op history.Op, phase history.Phase, err error) {
