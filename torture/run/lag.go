@@ -38,5 +38,16 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
+// during ends after d. It has no deadline, or what dials with it might fail of that before it has ended, and for another reason, as
+// it seems, than that.
+func during(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(d, cancel)
+	return ctx, func() {
+		timer.Stop()
+		cancel()
+	}
+}
+
 // Coordinator is the number of this process, which is no client.
 const Coordinator = -1

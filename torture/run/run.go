@@ -163,7 +163,7 @@ func (r *run) torture(ctx context.Context, a *About) (err error) {
 		return errors.Join(err, r.endAll())
 	}
 	a.Begin = history.Now()
-	raging, cancel := context.WithTimeout(ctx, r.Duration)
+	raging, cancel := during(ctx, r.Duration)
 	if r.Increments > 0 {
 		r.register.Await(r.Increments, cancel)
 	}
