@@ -125,8 +125,8 @@ func (w *advisoryWorker) Lock(ctx context.Context) error {
 
 func (w *advisoryWorker) wait(ctx context.Context) error {
 	if w.does&doesLock == 0 {
-		// A session's first write makes the server read what it knows of the table, ten times as long as the write takes. What locks
-		// may have done that before its turn, so the floor has.
+		// A session's first write makes the server read what it knows of the table. What locks may have done that before its turn, so
+		// the floor has.
 		if err := w.conn.QueryRow(ctx, pgMint, rand.Int64()).Scan(&w.token); err != nil {
 			return err
 		}
