@@ -64,7 +64,7 @@ const number = `((l.classid::bigint << 32) | l.objid::bigint)`
 var texts = [statements]string{
 	// One statement takes the lock if it is free and mints the token, which it returns. No row comes back if the lock is held, or if the
 	// number belongs to another name; then the lock is taken. To say which, and who has it, in the same statement makes the server set up
-	// so much that a free lock costs a third more.
+	// so much that a free lock costs a sixth more.
 	stmtTry: `INSERT INTO {T} AS t ` + grantColumns + `
 	FROM (SELECT pg_try_advisory_lock($1) AS ok OFFSET 0) l, ` + clock + ` ` + grantUpdate,
 
