@@ -26,10 +26,10 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	}
 	if inner != nil {
 		inner.loss = lost // for who is just asking for more time on its grant
-		inner.finish(c.now())
+		inner.finish(inner.lasted())
 	}
 	l.loss = lost
-	l.finish(c.now())
+	l.finish(l.lasted())
 	if other != nil {
 		c.vacate(other, l)
 	}
@@ -42,16 +42,20 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	})
 }
 
+// lasted is until when a hold that is lost now was trusted: until its time was over, however late that is noticed, or until now,
+// if the engine says so before. The caller holds Client.mu.
+func (l *Lease) lasted() instant { return min(l.m.c.now(), l.end, l.trusted()) }
+
 // lostError says that l was lost.
 func (l *Lease) lostError(reason LostReason, cause error) *LostError {
 	return &LostError{Kind: l.Kind(), Name: l.Name(), Token: l.token(), Reason: reason, Cause: cause}
 }
 
-// finish tells whoever waits for the end of the hold, and takes it out of its grant. What calls foreign code happens after
+// finish tells whoever waits for the end of the hold at end, and takes it out of its grant. What calls foreign code happens after
 // Client.mu is given up. The caller holds Client.mu.
-func (l *Lease) finish(now instant) {
+func (l *Lease) finish(end instant) {
 	c := l.m.c
-	l.end = now
+	l.end = end
 	l.g.holds.remove(ofGrant, l)
 	if l.g.holds.first == nil {
 		l.g.last = l

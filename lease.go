@@ -126,7 +126,7 @@ func (l *Lease) ended() error {
 
 // Deadline returns the instant until which the hold is trusted without another renewal. It moves on with each one. On
 // engines whose holds last as long as the process it is the zero time, unless NoRenew or MaxHold set an end. After the
-// hold has ended it is the instant at which it did.
+// hold has ended it is the instant at which it did, which may be before that was noticed.
 func (l *Lease) Deadline() time.Time {
 	c := l.m.c
 	c.lock()

@@ -164,6 +164,9 @@ func TestSuspension_LongerThanTheWindow_IsALoss(t *testing.T) {
 			t.Error("a stamp after a nap longer than the lease")
 		}
 		wantLost(t, l.Err(), LostSuspended)
+		if since := time.Since(l.Deadline()); since < 10*second || since > 20*second {
+			t.Errorf("trusted until %v ago, when it is noticed after a nap that outlasted the lease by some 15 s", since)
+		}
 		l = mustLock(t, t.Context(), c, "b") // naps of the past do not count against new holds
 		if err := l.Err(); err != nil {
 			t.Error(err)
