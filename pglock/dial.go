@@ -69,12 +69,22 @@ func (s *speaker) start(ctx context.Context) error {
 func (d *Driver) connect(ctx context.Context, waits bool) (*speaker, error) {
 	config, k := d.config.Copy(), new(socket)
 	config.DialFunc = k.dialer(d.opts.Timeout)
+	own := config.AfterNetConnect
+	config.AfterNetConnect = func(ctx context.Context, config *pgconn.Config, conn net.Conn) (net.Conn, error) {
+		if own != nil {
+			var err error
+			if conn, err = own(ctx, config, conn); err != nil {
+				return nil, err
+			}
+		}
+		return &gate{Conn: conn}, nil
+	}
 	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { d.core.Knock() }
 	pg, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	s := &speaker{d: d, pg: pg, raw: k.settled()}
+	s := &speaker{d: d, pg: pg, raw: k.settled(), gate: pg.Conn().(*gate)}
 	s.c = d.core.NewConn(s.raw, waits, s)
 	return s, nil
 }

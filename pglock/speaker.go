@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/sqllock"
@@ -16,13 +17,18 @@ type speaker struct {
 	c       *sqllock.Conn
 	pg      *pgconn.PgConn
 	raw     net.Conn // below TLS
-	pid     int32    // of the server's process
-	started []byte   // when that began, as the server tells it: with the pid a name for ever
+	gate    *gate
+	pid     int32  // of the server's process
+	started []byte // when that began, as the server tells it: with the pid a name for ever
 
 	prepared [statements]bool
+	begun    *question // asked in another goroutine, and not decided there
 }
 
-var _ sqllock.Session = (*speaker)(nil)
+var (
+	_ sqllock.Session = (*speaker)(nil)
+	_ sqllock.Prompt  = (*speaker)(nil)
+)
 
 // mostTokens bounds a block: a second's worth of the clock.
 const mostTokens = 1_000_000
@@ -51,7 +57,7 @@ func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
 		found, last, err := s.ask(e, st, num)
 		switch {
 		case err == nil && len(found) == 1:
-			return grantOf(uint64(int64Of(found[0][0])), uint64(int64Of(found[0][1]))), nil
+			return grantIn(found), nil
 		case err == nil:
 			if a, err = s.refused(e, num, last); err == nil || s.c.Broken() != nil {
 				return a, err
@@ -78,24 +84,27 @@ func (s *speaker) unasked(st statement, err error) error {
 	return err
 }
 
-// ask runs a try. Who does not wait hears who is in the way in the same round trip; who does wait can be told later, and a free lock
-// costs less without.
+// ask runs a try, which may have been begun before. Who does not wait hears who is in the way.
 func (s *speaker) ask(e *sqllock.Entry, st statement, num int64) (found, last rows, err error) {
-	if !e.Request.Try {
-		found, err = s.exec(st, grantParams(e, num)...)
-		return found, nil, err
-	}
-	x, err := s.say(s.d.opts.Timeout, st, stmtWho, grantParams(e, num), [][]byte{int8Value(num)})
+	q, err := s.question(tryLines(e, st, num))
 	if err != nil {
 		return nil, nil, err
 	}
-	if found, err = x.hear(); err == nil || !isBroken(err) {
-		var failed error
-		if last, failed = x.hear(); err == nil {
-			err = failed
-		}
+	err = q.end(q.hear())
+	if !e.Request.Try {
+		return q.found[0], nil, err
 	}
-	return found, append(last, make([][]byte, 6)), x.end(err)
+	return q.found[0], slices.Concat(q.found[1], rows{make([][]byte, 6)}), err
+}
+
+// tryLines are what a try asks. Who does not wait hears who is in the way in the same round trip; who does wait can be told later, and
+// a free lock costs less without.
+func tryLines(e *sqllock.Entry, st statement, num int64) []line {
+	try := line{st, grantParams(e, num)}
+	if !e.Request.Try {
+		return []line{try}
+	}
+	return []line{try, {stmtWho, [][]byte{int8Value(num)}}}
 }
 
 // refused finds out why a try has brought no token. If the lock's row is not its own, the lock may have been taken: then it is given
@@ -137,7 +146,9 @@ func (s *speaker) inTheWayOf(e *sqllock.Entry, num int64, last [][]byte) *driver
 	return e.HeldBySomebody()
 }
 
-func grantOf(token, last uint64) sqllock.Answer {
+// grantIn reads the row of a statement that has taken the lock.
+func grantIn(found rows) sqllock.Answer {
+	token, last := uint64(int64Of(found[0][0])), uint64(int64Of(found[0][1]))
 	return sqllock.Answer{Granted: true, Token: token, Tokens: int(last-token) + 1}
 }
 
@@ -160,7 +171,7 @@ func (s *speaker) Wait(e *sqllock.Entry) (a sqllock.Answer, err error) {
 	case s.c.Broken() != nil:
 		return a, s.unasked(inMode(e, stmtLock, stmtLockShared), err)
 	case err == nil && len(found) == 1:
-		return grantOf(uint64(int64Of(found[0][0])), uint64(int64Of(found[0][1]))), nil
+		return grantIn(found), nil
 	case err == nil:
 		a.Foreign = true
 	case stateOf(err) == stateLockTimeout || isPassing(err):
@@ -176,7 +187,7 @@ func (s *speaker) lock(e *sqllock.Entry, num int64) (rows, error) {
 	if e.Untried() {
 		return s.execFor(allowed, inMode(e, stmtLock, stmtLockShared), grantParams(e, num)...)
 	}
-	x, err := s.say(allowed, stmtNote, inMode(e, stmtLock, stmtLockShared), noteParams(e, num, s.pid), grantParams(e, num))
+	x, err := s.say(allowed, line{stmtNote, noteParams(e, num, s.pid)}, line{inMode(e, stmtLock, stmtLockShared), grantParams(e, num)})
 	if err != nil {
 		return nil, err
 	}
@@ -219,20 +230,30 @@ func (s *speaker) LookBeside(e *sqllock.Entry, waits *sqllock.Conn) (again bool)
 
 // Unlock gives the lock back.
 func (s *speaker) Unlock(e *sqllock.Entry) (err error) {
-	num := numberOf(e)
 	for range interruptions {
-		var r rows
-		if r, err = s.exec(inMode(e, stmtUnlock, stmtUnlockShared), int8Value(num)); err == nil {
-			if len(r) != 1 || !boolOf(r[0][0]) {
-				return errSwapped
+		var q *question
+		if q, err = s.question(unlockLines(e)); err == nil {
+			if err = q.end(q.hear()); err == nil {
+				return unlocked(q.found[0])
 			}
-			return nil
 		}
 		if s.c.Broken() != nil || !isPassing(err) {
 			break
 		}
 	}
 	return err
+}
+
+func unlockLines(e *sqllock.Entry) []line {
+	return []line{{inMode(e, stmtUnlock, stmtUnlockShared), [][]byte{int8Value(numberOf(e))}}}
+}
+
+// unlocked reads the answer to unlockLines.
+func unlocked(found rows) error {
+	if len(found) != 1 || !boolOf(found[0][0]) {
+		return errSwapped
+	}
+	return nil
 }
 
 // Leave gives back what the session may have. The server would complain in its log about a lock that it has not.

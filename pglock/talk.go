@@ -54,33 +54,43 @@ func (s *speaker) query(text string, params ...[]byte) (rows, error) {
 	return answer.Rows, s.answered(sent, answer.Err)
 }
 
+// line is a prepared statement and its parameters.
+type line struct {
+	st     statement
+	params [][]byte
+}
+
 // conversation is statements that go to the server in one packet. The first is answered while the second waits.
 type conversation struct {
 	s    *speaker
 	p    *pgconn.Pipeline
 	sent time.Duration
+	took time.Duration // the sending
+	err  error         // why they were not sent
 }
 
-// say sends two prepared statements. The second may take as long as allowed. Each is a transaction of its own.
-func (s *speaker) say(allowed time.Duration, first, second statement, a, b [][]byte) (*conversation, error) {
-	for _, st := range []statement{first, second} {
-		if err := s.prepare(st); err != nil {
+// say sends prepared statements. The last one may take as long as allowed. Each is a transaction of its own.
+func (s *speaker) say(allowed time.Duration, lines ...line) (*conversation, error) {
+	for _, l := range lines {
+		if err := s.prepare(l.st); err != nil {
 			return nil, err
 		}
 	}
 	x := &conversation{s: s, sent: s.c.Owes(allowed), p: s.pg.StartPipeline(background)}
-	x.p.SendQueryPrepared(first.String(), a, binaryFormat, binaryFormat)
-	x.p.SendPipelineSync()
-	x.p.SendQueryPrepared(second.String(), b, binaryFormat, binaryFormat)
-	x.p.SendPipelineSync()
-	if err := x.p.Flush(); err != nil {
-		return nil, s.answered(x.sent, err)
+	for _, l := range lines {
+		x.p.SendQueryPrepared(l.st.String(), l.params, binaryFormat, binaryFormat)
+		x.p.SendPipelineSync()
 	}
+	x.err = x.p.Flush()
+	x.took = s.d.core.Clock() - x.sent
 	return x, nil
 }
 
 // hear returns the next answer. What the server refuses is the statement's own affair; everything else ends the connection.
 func (x *conversation) hear() (rows, error) {
+	if x.err != nil {
+		return nil, x.err
+	}
 	var found rows
 	var refused error
 	for {

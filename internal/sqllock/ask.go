@@ -9,8 +9,10 @@ const moreAsks = 3
 // startAsking tries for the lock over a shared connection. The caller of route has made e the asker.
 func (e *Entry) startAsking() { e.ask(e.d.config.Shared + moreAsks) }
 
-func (e *Entry) ask(left int) {
-	e.d.onSharedBeside(e, Job{
+func (e *Entry) ask(left int) { e.d.onSharedBeside(e, e.question(left)) }
+
+func (e *Entry) question(left int) Job {
+	return Job{
 		Run: func(c *Conn) { e.try(c, left) },
 		Dead: func(err error) {
 			if errors.Is(err, ErrLost) && left > 1 {
@@ -19,14 +21,18 @@ func (e *Entry) ask(left int) {
 			}
 			e.fail(err)
 		},
-	})
+	}
 }
 
 // try is the first question to the server, in the goroutine of a connection. So many are left, with this one.
 func (e *Entry) try(c *Conn, left int) {
-	if !e.begins(c) {
-		return
+	if e.begins(c) {
+		e.goOn(c, left)
 	}
+}
+
+// goOn is the rest of try, whose question may have been sent before. It is for the connection's goroutine.
+func (e *Entry) goOn(c *Conn, left int) {
 	a, err := c.session.Try(e)
 	switch {
 	case c.broken != nil && errors.Is(err, ErrUnasked) && left > 1:
@@ -39,7 +45,7 @@ func (e *Entry) try(c *Conn, left int) {
 	case err != nil:
 		e.fail(err)
 	case a.Granted:
-		e.granted(c, a)
+		e.accept(c, a)
 	case a.Foreign:
 		e.moveOnOver(c)
 	case e.Request.Try:
@@ -77,8 +83,15 @@ func (e *Entry) begins(c *Conn) bool {
 	return false
 }
 
-// granted takes in that the lock is held on c, in c's goroutine. If nobody wants it any more it is given back.
-func (e *Entry) granted(c *Conn, a Answer) {
+// accept takes in that the lock is held on c, in c's goroutine. If nobody wants it any more it is given back.
+func (e *Entry) accept(c *Conn, a Answer) {
+	if !e.granted(c, a) {
+		e.giveBack(c)
+	}
+}
+
+// granted takes in that the lock is held on c, and reports whether it still is wanted.
+func (e *Entry) granted(c *Conn, a Answer) (wanted bool) {
 	d := e.d
 	d.mu.Lock()
 	e.token, e.tokens = a.Token, a.Tokens
@@ -86,18 +99,16 @@ func (e *Entry) granted(c *Conn, a Answer) {
 	c.holds[e] = struct{}{}
 	d.own(e) // before the others go on, who must not ask on c
 	next := d.asked(e)
-	unwanted := e.ending
-	if unwanted {
-		e.phase = releasing
-	} else {
+	wanted = !e.ending
+	if wanted {
 		e.phase = held
 		e.settle(nil)
+	} else {
+		e.phase = releasing
 	}
 	d.mu.Unlock()
 	runAll(next)
-	if unwanted {
-		e.giveBack(c)
-	}
+	return wanted
 }
 
 // leaves notes that the connection has nothing to do with e any more. The caller holds Core.mu.

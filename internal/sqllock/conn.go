@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"context"
 	"net"
 	"slices"
 	"sync"
@@ -10,7 +11,7 @@ import (
 
 // Conn is one session of the server, pinned: it is never shared with anybody else, and its locks end with it. One
 // goroutine runs its statements, one after the other, and watches the socket in between, so that the end of a session
-// is noticed at once and not at its next statement.
+// is noticed at once and not at its next statement. While it rests another may run one; see lend.go.
 //
 // Statements never carry the caller's context: when that ends, the client library would close the connection, and every
 // hold of the session would be gone. Who no longer wants an answer leaves it to the goroutine. What bounds a statement is
@@ -19,7 +20,8 @@ type Conn struct {
 	d       *Core
 	raw     net.Conn // below TLS
 	session Session
-	broken  error // of the goroutine until done is closed: why the connection is not used any more
+	prompt  Prompt // session, if it is one
+	broken  error  // of who runs statements until done is closed: why the connection is not used any more
 
 	confirmed atomic.Int64 // when the last answered statement was sent, since Core.born
 	busy      atomic.Int64 // since when the server owes an answer, since Core.born; 0 if it owes none
@@ -27,8 +29,11 @@ type Conn struct {
 
 	mu    sync.Mutex // guards what follows; nothing blocks under it
 	queue []Job
-	armed bool // the goroutine watches the socket and must be roused by a deadline
-	ended bool // no job is taken any more
+	armed bool          // the goroutine watches the socket and must be roused by a deadline
+	rests bool          // the goroutine waits for something to do
+	lent  loan          // another goroutine runs a statement meanwhile; see lend.go
+	ended bool          // no job is taken any more
+	used  time.Duration // when it was last given back
 
 	wake chan struct{} // has one place; there is something in the queue, or the connection is to end
 	done chan struct{} // closed when the goroutine has ended
@@ -42,8 +47,9 @@ type Conn struct {
 
 // NewConn returns a connection around the socket raw, below TLS, for which s speaks. It is nobody's before Core.Adopt.
 func (d *Core) NewConn(raw net.Conn, waits bool, s Session) *Conn {
+	prompt, _ := s.(Prompt)
 	return &Conn{
-		d: d, raw: raw, waits: waits, session: s,
+		d: d, raw: raw, waits: waits, session: s, prompt: prompt,
 		wake: make(chan struct{}, 1), done: make(chan struct{}), holds: make(map[*Entry]struct{}),
 	}
 }
@@ -51,6 +57,8 @@ func (d *Core) NewConn(raw net.Conn, waits bool, s Session) *Conn {
 // Job is something to do with a connection.
 type Job struct {
 	Run  func(c *Conn)
+	lead func(c *Conn)   // called instead, in the goroutine of who submits it, if the connection can be lent to that
+	ctx  context.Context //nolint:containedctx // how long that stays; for lead
 	Dead func(err error) // called instead, without anything having been sent, if the connection has ended
 	any  bool            // any shared connection will do
 }
@@ -80,6 +88,11 @@ func (c *Conn) Waits() bool { return c.waits }
 // Submit has j run after all that was submitted before, by the connection's goroutine. Either j.Run or j.Dead is called;
 // the latter perhaps at once, so Core.mu must not be held.
 func (c *Conn) Submit(j Job) {
+	if j.lead != nil && c.lend(j.ctx) {
+		j.lead(c)
+		return
+	}
+	j.lead, j.ctx = nil, nil // whoever submits it again does so for others
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()

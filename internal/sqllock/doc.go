@@ -64,7 +64,7 @@ type Dialect interface {
 	ReadBreaks(holding []*Conn)
 }
 
-// Session is what is said to one session of the server. All is called in the goroutine of its connection. Whatever goes wrong so
+// Session is what is said to one session of the server. All is called in the goroutine of its connection; see [Prompt] for an exception. Whatever goes wrong so
 // that nobody knows what the server has done ends the connection, by Conn.Break or Conn.Answered; the error then matters to
 // people alone, unless it matches ErrUnasked.
 type Session interface {

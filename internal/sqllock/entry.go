@@ -165,6 +165,11 @@ func (d *Core) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	select {
+	case <-e.settled: // as it nearly always is if the question was asked here; and then nobody has to be told when ctx ends
+		return d.answer(e)
+	default:
+	}
+	select {
 	case <-e.settled:
 		return d.answer(e)
 	case <-ctx.Done():
@@ -195,7 +200,7 @@ func (d *Core) enter(ctx context.Context, r *driver.Request) (*Entry, error) {
 		return nil, err
 	}
 	d.mu.Lock()
-	e, next, err := d.join(r)
+	e, next, err := d.join(ctx, r)
 	var told *driver.HeldError
 	if e != nil {
 		told = e.told
@@ -210,7 +215,7 @@ func (d *Core) enter(ctx context.Context, r *driver.Request) (*Entry, error) {
 }
 
 // join is enter under Core.mu. It returns what is to be done without it.
-func (d *Core) join(r *driver.Request) (e *Entry, next func(), err error) {
+func (d *Core) join(ctx context.Context, r *driver.Request) (e *Entry, next func(), err error) {
 	if d.closed {
 		return nil, nil, driver.ErrClosed
 	}
@@ -234,5 +239,9 @@ func (d *Core) join(r *driver.Request) (e *Entry, next func(), err error) {
 	}
 	e = d.newEntry(r)
 	d.entries[r.ID] = e
-	return e, d.route(e), nil
+	next = d.route(e)
+	if p := d.places[e.lock]; p != nil && p.asker == e {
+		next = func() { e.askHere(ctx) }
+	}
+	return e, next, nil
 }

@@ -24,10 +24,12 @@ func (c *Conn) loop() {
 	}
 }
 
+// take returns the next job. If there is none the goroutine rests from then on.
 func (c *Conn) take() (j Job, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.queue) == 0 {
+		c.rests, c.used = true, c.d.Clock()
 		return j, false
 	}
 	j = c.queue[0]
@@ -40,19 +42,43 @@ func (c *Conn) take() (j Job, ok bool) {
 
 // idle waits for a job or for the socket. It returns false when the connection is to end.
 func (c *Conn) idle(timer *time.Timer) bool {
-	timer.Reset(c.d.config.Quiet)
-	select {
-	case <-c.wake:
-		return c.GoesOn()
-	case <-timer.C:
+	for c.resting() {
+		timer.Reset(c.d.config.Quiet)
+		select {
+		case <-c.wake:
+		case <-timer.C:
+		}
 	}
-	if !c.watch() {
+	if c.hasWork() || !c.watch() {
 		return c.GoesOn()
 	}
 	// The server has said something without being asked, most likely goodbye. A statement finds out what.
 	c.session.Ping()
 	return true
 }
+
+// resting reports that there is nothing to do but to wait: another goroutine runs a statement, or there is no job, and it is not for
+// long that there has been none. It ends the rest otherwise.
+func (c *Conn) resting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lent.ctx != nil {
+		c.callBack()
+		return true
+	}
+	c.rests = !c.works() && c.d.Clock()-c.used < c.d.config.Quiet
+	return c.rests
+}
+
+// hasWork reports whether the goroutine has to do something now.
+func (c *Conn) hasWork() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.works()
+}
+
+// works is hasWork for who holds Conn.mu.
+func (c *Conn) works() bool { return len(c.queue) > 0 || c.ended || c.broken != nil }
 
 // watch waits until there is something to be read from the socket, and reports true, or until the goroutine is roused.
 // It takes nothing from the socket.
@@ -67,7 +93,7 @@ func (c *Conn) watch() (spoken bool) {
 		return true
 	}
 	c.mu.Lock()
-	if len(c.queue) > 0 || c.ended {
+	if c.works() {
 		c.mu.Unlock()
 		return false
 	}

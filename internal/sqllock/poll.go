@@ -96,7 +96,7 @@ func (e *Entry) pollTry(c *Conn) (done bool) {
 	case err != nil:
 		return e.polled(err)
 	case a.Granted:
-		e.granted(c, a)
+		e.accept(c, a)
 		return true
 	case a.Foreign:
 		e.moveOnOver(c)

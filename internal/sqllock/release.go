@@ -36,7 +36,10 @@ func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	}
 	d.mu.Unlock()
 	if c != nil {
-		c.Submit(Job{Run: e.giveBack, Dead: func(error) {}}) // if it has ended, died has taken e over
+		c.Submit(Job{
+			lead: e.giveBackHere, ctx: ctx, Run: e.giveBack,
+			Dead: func(error) {}, // if it has ended, died has taken e over
+		})
 	}
 	return d.awaitOver(ctx, e, r.Undo)
 }
@@ -59,8 +62,11 @@ func (d *Core) cancel(e *Entry, err error) {
 // awaitOver waits until nothing is left of e.
 func (d *Core) awaitOver(ctx context.Context, e *Entry, undo bool) error {
 	d.mu.Lock()
-	c, unsure := e.c, e.phase == releasing
+	c, unsure, ended := e.c, e.phase == releasing, e.phase == over
 	d.mu.Unlock()
+	if ended {
+		return d.outcome(ctx, e, undo)
+	}
 	var torn <-chan struct{} // who waits for a release learns at once that it has become uncertain
 	if unsure && c != nil {
 		torn = c.done
@@ -79,6 +85,11 @@ func (d *Core) awaitOver(ctx context.Context, e *Entry, undo bool) error {
 	case <-ctx.Done():
 	case <-d.base.Done():
 	}
+	return d.outcome(ctx, e, undo)
+}
+
+// outcome is what is known of a release.
+func (d *Core) outcome(ctx context.Context, e *Entry, undo bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -106,19 +117,13 @@ func (d *Core) hasLost(e *Entry) bool {
 
 // giveBack releases e on c, in c's goroutine.
 func (e *Entry) giveBack(c *Conn) {
-	d := e.d
 	if err := c.session.Unlock(e); err != nil {
 		c.Break(err) // it may be held, and nobody would know; or the session has lost it
 	}
 	if c.broken != nil {
 		return // died goes on with it
 	}
-	d.mu.Lock()
-	d.drop(e)
-	d.mu.Unlock()
-	if c.waits {
-		d.toPool(c)
-	}
+	e.gaveBack(c)
 }
 
 // lostError says how a hold of this driver ended.

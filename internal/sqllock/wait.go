@@ -162,7 +162,7 @@ func (e *Entry) win(c *Conn, a Answer) verdict {
 		c.session.Ping()
 	}
 	if c.broken == nil {
-		e.granted(c, a)
+		e.accept(c, a)
 	}
 	return settled // by died, if the connection has ended
 }

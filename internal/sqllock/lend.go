@@ -1,0 +1,112 @@
+package sqllock
+
+import (
+	"context"
+	"time"
+)
+
+// A statement that goes through the connection's goroutine costs two changes of goroutines more than the server needs. So who wants
+// to know the answer sends it and reads it himself, if the connection has nothing else to do: it is lent to his goroutine. Its own
+// looks from time to time whether his context has ended, and has him leave then. Whatever is not decided by then, or needs a further
+// statement, is left to the connection's goroutine, which goes on from there.
+
+// Prompt is a [Session] that can be asked in the goroutine of who wants the answer. It waits there until the connection's socket has
+// a deadline that is over. What is not decided when a method returns false, was sent or not, is decided by the same question to the
+// Session afterwards, in the goroutine of the connection.
+type Prompt interface {
+	// TryHere is Session.Try. It reports true if the lock was granted.
+	TryHere(e *Entry) (a Answer, granted bool)
+
+	// UnlockHere is Session.Unlock. It reports true if the lock was given back.
+	UnlockHere(e *Entry) bool
+}
+
+// loan is who has the connection, guarded by Conn.mu. The zero value is nobody.
+type loan struct {
+	ctx    context.Context //nolint:containedctx // of the call that has it; nil if none has
+	called bool            // back, because ctx has ended
+}
+
+// lend gives the connection to the goroutine of the caller for as long as ctx lasts, if its own rests. The caller gives it back by back.
+func (c *Conn) lend(ctx context.Context) bool {
+	if c.prompt == nil || ctx.Err() != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.rests || c.lent.ctx != nil || c.works() {
+		return false
+	}
+	c.lent.ctx = ctx
+	return true
+}
+
+// callBack makes who has the connection leave if his context has ended. The caller holds Conn.mu.
+func (c *Conn) callBack() {
+	if !c.lent.called && c.lent.ctx.Err() != nil {
+		c.lent.called = true
+		_ = c.raw.SetReadDeadline(time.Unix(1, 0)) // fails if the connection is closed, which ends the read as well
+	}
+}
+
+// back gives the connection back to its goroutine, which runs first before everything else if that is not nil.
+func (c *Conn) back(first func(c *Conn)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lent.called {
+		_ = c.raw.SetReadDeadline(time.Time{}) // as above
+	}
+	c.lent, c.used = loan{}, c.d.Clock()
+	if first != nil { // if the connection ends before, died settles what it was about
+		c.queue = append([]Job{{Run: first, Dead: func(error) {}}}, c.queue...)
+	}
+	if c.works() {
+		c.rouse()
+	}
+}
+
+// askHere is startAsking in the goroutine of a call that lasts as long as ctx.
+func (e *Entry) askHere(ctx context.Context) {
+	left := e.d.config.Shared + moreAsks
+	j := e.question(left)
+	j.ctx, j.lead = ctx, func(c *Conn) { e.lead(c, left) }
+	e.d.onSharedBeside(e, j)
+}
+
+// lead is try on a connection that is lent.
+func (e *Entry) lead(c *Conn, left int) {
+	if !e.begins(c) {
+		c.back(nil)
+		return
+	}
+	a, granted := c.prompt.TryHere(e)
+	switch {
+	case !granted:
+		c.back(func(c *Conn) { e.goOn(c, left) })
+	case e.granted(c, a):
+		c.back(nil)
+	default:
+		c.back(e.giveBack)
+	}
+}
+
+// giveBackHere is giveBack on a connection that is lent.
+func (e *Entry) giveBackHere(c *Conn) {
+	if !c.prompt.UnlockHere(e) {
+		c.back(e.giveBack)
+		return
+	}
+	e.gaveBack(c)
+	c.back(nil)
+}
+
+// gaveBack takes in that the server has the lock back.
+func (e *Entry) gaveBack(c *Conn) {
+	d := e.d
+	d.mu.Lock()
+	d.drop(e)
+	d.mu.Unlock()
+	if c.waits {
+		d.toPool(c)
+	}
+}

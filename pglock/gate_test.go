@@ -1,0 +1,130 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// A wait that is broken off takes nothing away from who reads afterwards.
+func TestGate_AWaitThatIsBrokenOff_LosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer here.Close()
+		g := &gate{Conn: here}
+		said := "one" + string(ready) + "two" + string(ready)
+		for _, part := range []string{said[:5], said[5:12], said[12:]} {
+			if err := g.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			come := make(chan bool)
+			go func() { come <- g.await(2) }() // ends at the deadline
+			if _, err := io.WriteString(there, part); err != nil {
+				t.Fatal(err)
+			}
+			if all := part == said[12:]; <-come != all {
+				t.Errorf("after %q it says that all has come: %v", part, !all)
+			}
+		}
+		got := make([]byte, len(said))
+		if _, err := io.ReadFull(g, got); err != nil || string(got) != said {
+			t.Errorf("read %q, %v", got, err)
+		}
+	})
+}
+
+// What the server says last, and that it has hung up, is read by who comes afterwards.
+func TestGate_TheEndOfTheConnection_ComesAfterWhatWasSaid(t *testing.T) {
+	here, there := net.Pipe()
+	g := &gate{Conn: here}
+	go func() {
+		_, _ = io.WriteString(there, "goodbye") // as the test finds out
+		_ = there.Close()
+	}()
+	if !g.await(1) {
+		t.Error("it waits for a connection that has ended")
+	}
+	if got, err := io.ReadAll(g); string(got) != "goodbye" || err != nil {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+// An answer that there is no room for is left to the client library.
+func TestGate_AnAnswerThatIsTooLong_IsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer here.Close()
+		g := &gate{Conn: here}
+		long := make([]byte, 2*len(g.room))
+		go func() { _, _ = there.Write(long) }() // as the test finds out
+		if err := here.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if g.await(1) {
+			t.Error("it says that the end has come")
+		}
+		if _, err := io.ReadFull(g, long); err != nil {
+			t.Error(err)
+		}
+		if _, err := g.Read(long); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+// Who locks again and again asks in his own goroutine. A server that hangs meanwhile does not keep him, and costs no hold.
+func TestServer_ThatHangs_WhoAsksHimselfLeavesInTime(t *testing.T) {
+	n := servers.PostgresServer(t, nil)
+	c := client(t, n.Addr(), "", calm)
+	kept := lock(t, c, "kept")
+	pairs, failed := make(chan struct{}, 1), make(chan error, 1)
+	go func() { // ends when the server hangs
+		for {
+			if err := pair(t.Context(), c); err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case pairs <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	for range 20 {
+		<-pairs
+	}
+	n.Stop()
+	select {
+	case err := <-failed:
+		if !errors.Is(err, interlock.ErrUnavailable) {
+			t.Errorf("a call on a server that hangs says %v", err)
+		}
+	case <-time.After(patience): // which is shorter than the timeout of the sessions
+		t.Error("a call on a server that hangs does not return")
+	}
+	n.Cont()
+	unlock(t, lock(t, c, "x"))
+	if err := kept.Err(); err != nil {
+		t.Error(err)
+	}
+	unlock(t, kept)
+}
+
+// pair locks and unlocks, and waits for neither for long.
+func pair(ctx context.Context, c *interlock.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	l, err := c.Lock(ctx, "x")
+	if err != nil {
+		return err
+	}
+	return l.Unlock(ctx)
+}

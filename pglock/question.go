@@ -1,0 +1,93 @@
+package pglock
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/internal/sqllock"
+)
+
+// How a question is asked in the goroutine of who wants the answer; see sqllock.Prompt.
+
+// question is prepared statements that were sent, and their answers as far as they were heard.
+type question struct {
+	*conversation
+	found []rows
+	heard bool
+	err   error
+}
+
+// question returns what was begun, or else sends it.
+func (s *speaker) question(lines []line) (*question, error) {
+	if q := s.begun; q != nil {
+		s.begun = nil
+		return q, nil
+	}
+	x, err := s.say(s.d.opts.Timeout, lines...)
+	if err != nil {
+		return nil, err
+	}
+	return &question{conversation: x, found: make([]rows, len(lines))}, nil
+}
+
+// hear hears all answers, and returns the first error.
+func (q *question) hear() error {
+	for i := 0; !q.heard && i < len(q.found) && !isBroken(q.err); i++ {
+		var err error
+		if q.found[i], err = q.conversation.hear(); q.err == nil || isBroken(err) {
+			q.err = err
+		}
+	}
+	q.heard = true
+	return q.err
+}
+
+// slowSending is less than the time after which the client library reads in a goroutine of its own while it sends (15 ms). What that
+// reads does not come by the gate.
+const slowSending = 10 * time.Millisecond
+
+// over is a context that has ended. With it the client library says whether what it has received was read to the end, by itself too,
+// without asking the server.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	return ctx
+}()
+
+// here asks in a goroutine that leaves at the deadline of the socket. If it returns false the question is kept with the answer, as far
+// as that has come; or it was not asked, because statements are to be prepared for it or something is to be read before.
+func (s *speaker) here(lines []line, wanted func(found rows) bool) (*question, bool) {
+	for _, l := range lines {
+		if !s.prepared[l.st] {
+			return nil, false
+		}
+	}
+	if s.pg.SyncConn(over) != nil {
+		return nil, false
+	}
+	q, err := s.question(lines)
+	if err != nil {
+		return nil, false // nothing can fail but to prepare
+	}
+	if q.conversation.err != nil || q.took >= slowSending || !s.gate.await(len(lines)) || q.hear() != nil || !wanted(q.found[0]) {
+		s.begun = q
+		return nil, false
+	}
+	return q, q.end(nil) == nil
+}
+
+// TryHere runs a try, and leaves it to Try if the lock is not free.
+func (s *speaker) TryHere(e *sqllock.Entry) (a sqllock.Answer, granted bool) {
+	lines := tryLines(e, inMode(e, stmtTry, stmtTryShared), numberOf(e))
+	q, granted := s.here(lines, func(found rows) bool { return len(found) == 1 })
+	if granted {
+		a = grantIn(q.found[0])
+	}
+	return a, granted
+}
+
+// UnlockHere gives the lock back, and leaves to Unlock what goes wrong.
+func (s *speaker) UnlockHere(e *sqllock.Entry) bool {
+	_, done := s.here(unlockLines(e), func(found rows) bool { return unlocked(found) == nil })
+	return done
+}
