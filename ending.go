@@ -51,7 +51,7 @@ func (l *Lease) lostError(reason LostReason, cause error) *LostError {
 	return &LostError{Kind: l.Kind(), Name: l.Name(), Token: l.token(), Reason: reason, Cause: cause}
 }
 
-// finish tells whoever waits for the end of the hold at end, and takes it out of its grant. What calls foreign code happens after
+// finish ends the hold as of end: it tells whoever waits for that, and takes it out of its grant. What calls foreign code happens after
 // Client.mu is given up. The caller holds Client.mu.
 func (l *Lease) finish(end instant) {
 	c := l.m.c

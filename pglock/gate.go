@@ -1,9 +1,10 @@
 package pglock
 
 import (
-	"bytes"
+	"encoding/binary"
 	"errors"
 	"net"
+	"os"
 )
 
 // gate is the socket of a session, above TLS. It can wait for an answer to come without anything being lost when the wait ends early:
@@ -15,9 +16,6 @@ type gate struct {
 	err  error  // why nothing more comes
 	room [1 << 11]byte
 }
-
-// ready is how an answer ends outside of a transaction: the message ReadyForQuery.
-var ready = []byte{'Z', 0, 0, 0, 5, 'I'}
 
 // Read reads what has come.
 func (g *gate) Read(p []byte) (int, error) {
@@ -33,16 +31,13 @@ func (g *gate) Read(p []byte) (int, error) {
 }
 
 // await waits until so many answers have come, or the connection has ended, and reports true. It reports false at the deadline of the
-// socket, or if there is no room for so much. Nobody else may read meanwhile.
+// socket, or if there is no room for so much. What was answered before must have been read, and nobody else may read meanwhile.
 func (g *gate) await(answers int) bool {
 	g.got = g.room[:copy(g.room[:], g.got)]
-	for bytes.Count(g.got, ready) < answers {
-		if g.err != nil {
-			return true
-		}
+	for g.err == nil && complete(g.got) < answers {
 		n, err := g.Conn.Read(g.room[len(g.got):])
 		g.got = g.room[:len(g.got)+n]
-		if isTimeout(err) || len(g.got) == len(g.room) {
+		if errors.Is(err, os.ErrDeadlineExceeded) || len(g.got) == len(g.room) {
 			return false
 		}
 		g.err = err
@@ -50,7 +45,18 @@ func (g *gate) await(answers int) bool {
 	return true
 }
 
-func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
+// complete counts the answers in what has come. Each is some messages, of which the last is ReadyForQuery; and each of those has a
+// letter, its length without that, and what it says.
+func complete(got []byte) (answers int) {
+	for len(got) > 4 {
+		size := uint64(binary.BigEndian.Uint32(got[1:])) + 1
+		if size > uint64(len(got)) {
+			break
+		}
+		if got[0] == 'Z' {
+			answers++
+		}
+		got = got[max(size, 5):]
+	}
+	return answers
 }

@@ -20,8 +20,10 @@ func TestGate_AWaitThatIsBrokenOff_LosesNothing(t *testing.T) {
 		here, there := net.Pipe()
 		defer here.Close()
 		g := &gate{Conn: here}
-		said := "one" + string(ready) + "two" + string(ready)
-		for _, part := range []string{said[:5], said[5:12], said[12:]} {
+		const ready = "Z\x00\x00\x00\x05I"
+		answer := "D\x00\x00\x00\x0c" + ready + "vy" // in which a value looks like the end of an answer
+		said := answer + ready + answer + ready
+		for _, part := range []string{said[:3], said[3:12], said[12 : len(said)-7], said[len(said)-7:]} {
 			if err := g.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 				t.Fatal(err)
 			}
@@ -30,7 +32,7 @@ func TestGate_AWaitThatIsBrokenOff_LosesNothing(t *testing.T) {
 			if _, err := io.WriteString(there, part); err != nil {
 				t.Fatal(err)
 			}
-			if all := part == said[12:]; <-come != all {
+			if all := part == said[len(said)-7:]; <-come != all {
 				t.Errorf("after %q it says that all has come: %v", part, !all)
 			}
 		}
@@ -78,6 +80,24 @@ func TestGate_AnAnswerThatIsTooLong_IsNotWaitedFor(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A question is answered to who asks it, and not left to the connection's goroutine.
+func TestHere_AnswersWhatIsPrepared(t *testing.T) {
+	d := open(t.Context(), t, sharedServer(t).Addr(), Options{Table: ownTable()})
+	defer func() { _ = d.Close() }()
+	for _, prepared := range []bool{false, true} {
+		answered, err := ask(t.Context(), d, func(s *speaker) (bool, error) {
+			if prepared {
+				s.Ping()
+			}
+			_, answered := s.here([]line{{st: stmtPing}}, func(rows) bool { return true })
+			return answered, nil
+		})
+		if answered != prepared || err != nil {
+			t.Errorf("a question that is prepared (%v) is answered: %v, %v", prepared, answered, err)
+		}
+	}
 }
 
 // Who locks again and again asks in his own goroutine. A server that hangs meanwhile does not keep him, and costs no hold.

@@ -30,11 +30,21 @@ func (s *speaker) question(lines []line) (*question, error) {
 	return &question{conversation: x, found: make([]rows, len(lines))}, nil
 }
 
-// hear hears all answers, and returns the first error.
-func (q *question) hear() error {
+// answers asks and hears. It returns no rows at all if nothing was asked.
+func (s *speaker) answers(lines []line) ([]rows, error) {
+	q, err := s.question(lines)
+	if err != nil {
+		return nil, err
+	}
+	err = q.end(q.hearAll())
+	return q.found, err
+}
+
+// hearAll hears all answers, and returns the first error, or the one that has ended the session.
+func (q *question) hearAll() error {
 	for i := 0; !q.heard && i < len(q.found) && !isBroken(q.err); i++ {
 		var err error
-		if q.found[i], err = q.conversation.hear(); q.err == nil || isBroken(err) {
+		if q.found[i], err = q.hear(); q.err == nil || isBroken(err) {
 			q.err = err
 		}
 	}
@@ -43,7 +53,7 @@ func (q *question) hear() error {
 }
 
 // slowSending is less than the time after which the client library reads in a goroutine of its own while it sends (15 ms). What that
-// reads does not come by the gate.
+// has read is in the gate no more, and await would miss it.
 const slowSending = 10 * time.Millisecond
 
 // over is a context that has ended. With it the client library says whether what it has received was read to the end, by itself too,
@@ -69,7 +79,7 @@ func (s *speaker) here(lines []line, wanted func(found rows) bool) (*question, b
 	if err != nil {
 		return nil, false // nothing can fail but to prepare
 	}
-	if q.conversation.err != nil || q.took >= slowSending || !s.gate.await(len(lines)) || q.hear() != nil || !wanted(q.found[0]) {
+	if q.unsent != nil || q.took >= slowSending || !s.gate.await(len(lines)) || q.hearAll() != nil || !wanted(q.found[0]) {
 		s.begun = q
 		return nil, false
 	}
@@ -78,8 +88,7 @@ func (s *speaker) here(lines []line, wanted func(found rows) bool) (*question, b
 
 // TryHere runs a try, and leaves it to Try if the lock is not free.
 func (s *speaker) TryHere(e *sqllock.Entry) (a sqllock.Answer, granted bool) {
-	lines := tryLines(e, inMode(e, stmtTry, stmtTryShared), numberOf(e))
-	q, granted := s.here(lines, func(found rows) bool { return len(found) == 1 })
+	q, granted := s.here(tryLines(e), func(found rows) bool { return len(found) == 1 })
 	if granted {
 		a = grantIn(q.found[0])
 	}

@@ -2,16 +2,15 @@ package pglock
 
 import (
 	"errors"
-	"fmt"
 	"net"
-	"slices"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/sqllock"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// speaker says to one session of the server what its connection is to say. It is for the connection's goroutine.
+// speaker says to one session of the server what its connection is to say. It is for the goroutine that runs the connection's
+// statements.
 type speaker struct {
 	d       *Driver
 	c       *sqllock.Conn
@@ -48,108 +47,6 @@ func grantParams(e *sqllock.Entry, num int64) [][]byte {
 		int8Value(num), textValue(string(r.Kind)), textValue(r.Name), int8Value(int64(min(max(r.Tokens, 1), mostTokens))),
 		textValue(r.ID), textValue(r.Owner), textValue(r.Client), textValue(r.Label),
 	}
-}
-
-// Try runs stmtTry. After an error, which the server may have raised when the lock was taken already, the lock is given back.
-func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
-	num, st := numberOf(e), inMode(e, stmtTry, stmtTryShared)
-	for range interruptions {
-		found, last, err := s.ask(e, st, num)
-		switch {
-		case err == nil && len(found) == 1:
-			return grantIn(found), nil
-		case err == nil:
-			if a, err = s.refused(e, num, last); err == nil || s.c.Broken() != nil {
-				return a, err
-			}
-		case s.c.Broken() != nil:
-			return a, s.unasked(st, err)
-		}
-		if failed := s.Leave(e); failed != nil {
-			s.c.Break(failed) // it may be held, and nobody would know
-		}
-		if s.c.Broken() != nil || !isPassing(err) || e.Stopped() {
-			return a, err
-		}
-	}
-	return a, errInterrupted
-}
-
-// unasked marks the error that has ended a session which a statement did not reach: the server had ended it before, the statement was
-// not even prepared, or nothing of it was written.
-func (s *speaker) unasked(st statement, err error) error {
-	if !s.prepared[st] || stateOf(err) == stateIdle || pgconn.SafeToRetry(err) {
-		return fmt.Errorf("%w: %w", sqllock.ErrUnasked, err)
-	}
-	return err
-}
-
-// ask runs a try, which may have been begun before. Who does not wait hears who is in the way.
-func (s *speaker) ask(e *sqllock.Entry, st statement, num int64) (found, last rows, err error) {
-	q, err := s.question(tryLines(e, st, num))
-	if err != nil {
-		return nil, nil, err
-	}
-	err = q.end(q.hear())
-	if !e.Request.Try {
-		return q.found[0], nil, err
-	}
-	return q.found[0], slices.Concat(q.found[1], rows{make([][]byte, 6)}), err
-}
-
-// tryLines are what a try asks. Who does not wait hears who is in the way in the same round trip; who does wait can be told later, and
-// a free lock costs less without.
-func tryLines(e *sqllock.Entry, st statement, num int64) []line {
-	try := line{st, grantParams(e, num)}
-	if !e.Request.Try {
-		return []line{try}
-	}
-	return []line{try, {stmtWho, [][]byte{int8Value(num)}}}
-}
-
-// refused finds out why a try has brought no token. If the lock's row is not its own, the lock may have been taken: then it is given
-// back. That there is none says that whoever has the lock has not written yet.
-func (s *speaker) refused(e *sqllock.Entry, num int64, found rows) (a sqllock.Answer, err error) {
-	if found == nil {
-		if found, err = s.exec(stmtWho, int8Value(num)); err != nil {
-			return a, err
-		}
-		found = append(found, make([][]byte, 6))
-	}
-	last := found[0]
-	own := last[0] != nil && string(last[1]) == string(e.Request.Kind) && string(last[2]) == e.Request.Name
-	if !own {
-		a.Foreign = last[0] != nil
-		if err := s.Leave(e); err != nil {
-			s.c.Break(err) // it may be held, and nobody would know
-			return a, err
-		}
-	}
-	a.Held = s.inTheWayOf(e, num, last)
-	if !a.Foreign && !e.Request.Try {
-		s.d.core.Hint(lockOf(num), hotFor)
-	}
-	return a, nil
-}
-
-// inTheWayOf says who is in the way of e, as far as the row of the lock tells. That is the one who was granted it last: of
-// readers he may have left before the others, so who only tries has it looked up.
-func (s *speaker) inTheWayOf(e *sqllock.Entry, num int64, last [][]byte) *driver.HeldError {
-	switch {
-	case e.Request.Kind == driver.KindMutex:
-		return heldBy(e.Request.Key, last)
-	case e.Request.Try:
-		if holders, err := s.look(num); err == nil {
-			return heldError(e.Request.Key, holders)
-		}
-	}
-	return e.HeldBySomebody()
-}
-
-// grantIn reads the row of a statement that has taken the lock.
-func grantIn(found rows) sqllock.Answer {
-	token, last := uint64(int64Of(found[0][0])), uint64(int64Of(found[0][1]))
-	return sqllock.Answer{Granted: true, Token: token, Tokens: int(last-token) + 1}
 }
 
 // heldBy says who is in the way, as far as the row of the lock tells, which stmtWho or stmtNote has found.
@@ -231,11 +128,9 @@ func (s *speaker) LookBeside(e *sqllock.Entry, waits *sqllock.Conn) (again bool)
 // Unlock gives the lock back.
 func (s *speaker) Unlock(e *sqllock.Entry) (err error) {
 	for range interruptions {
-		var q *question
-		if q, err = s.question(unlockLines(e)); err == nil {
-			if err = q.end(q.hear()); err == nil {
-				return unlocked(q.found[0])
-			}
+		var all []rows
+		if all, err = s.answers(unlockLines(e)); err == nil {
+			return unlocked(all[0])
 		}
 		if s.c.Broken() != nil || !isPassing(err) {
 			break

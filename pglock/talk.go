@@ -62,11 +62,11 @@ type line struct {
 
 // conversation is statements that go to the server in one packet. The first is answered while the second waits.
 type conversation struct {
-	s    *speaker
-	p    *pgconn.Pipeline
-	sent time.Duration
-	took time.Duration // the sending
-	err  error         // why they were not sent
+	s      *speaker
+	p      *pgconn.Pipeline
+	sent   time.Duration
+	took   time.Duration // the sending
+	unsent error         // why nothing was sent
 }
 
 // say sends prepared statements. The last one may take as long as allowed. Each is a transaction of its own.
@@ -81,15 +81,15 @@ func (s *speaker) say(allowed time.Duration, lines ...line) (*conversation, erro
 		x.p.SendQueryPrepared(l.st.String(), l.params, binaryFormat, binaryFormat)
 		x.p.SendPipelineSync()
 	}
-	x.err = x.p.Flush()
+	x.unsent = x.p.Flush()
 	x.took = s.d.core.Clock() - x.sent
 	return x, nil
 }
 
 // hear returns the next answer. What the server refuses is the statement's own affair; everything else ends the connection.
 func (x *conversation) hear() (rows, error) {
-	if x.err != nil {
-		return nil, x.err
+	if x.unsent != nil {
+		return nil, x.unsent
 	}
 	var found rows
 	var refused error
@@ -118,7 +118,7 @@ func (x *conversation) hear() (rows, error) {
 	}
 }
 
-// end is for when both answers have been heard.
+// end is for when all answers have been heard.
 func (x *conversation) end(err error) error {
 	if closed := x.p.Close(); closed != nil && isBroken(closed) && err == nil {
 		err = closed

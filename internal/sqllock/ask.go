@@ -7,7 +7,10 @@ import "errors"
 const moreAsks = 3
 
 // startAsking tries for the lock over a shared connection. The caller of route has made e the asker.
-func (e *Entry) startAsking() { e.ask(e.d.config.Shared + moreAsks) }
+func (e *Entry) startAsking() { e.ask(e.d.asks()) }
+
+// asks is on how many connections a request is asked at most.
+func (d *Core) asks() int { return d.config.Shared + moreAsks }
 
 func (e *Entry) ask(left int) { e.d.onSharedBeside(e, e.question(left)) }
 
@@ -90,7 +93,7 @@ func (e *Entry) accept(c *Conn, a Answer) {
 	}
 }
 
-// granted takes in that the lock is held on c, and reports whether it still is wanted.
+// granted takes in that the lock is held on c, and reports whether it still is wanted. It is for who runs the statements of c.
 func (e *Entry) granted(c *Conn, a Answer) (wanted bool) {
 	d := e.d
 	d.mu.Lock()

@@ -1,7 +1,6 @@
 package sqllock
 
 import (
-	"context"
 	"net"
 	"slices"
 	"sync"
@@ -30,10 +29,10 @@ type Conn struct {
 	mu    sync.Mutex // guards what follows; nothing blocks under it
 	queue []Job
 	armed bool          // the goroutine watches the socket and must be roused by a deadline
-	rests bool          // the goroutine waits for something to do
+	rests bool          // the goroutine waits and does not watch the socket, so the connection can be lent
 	lent  loan          // another goroutine runs a statement meanwhile; see lend.go
 	ended bool          // no job is taken any more
-	used  time.Duration // when it was last given back
+	used  time.Duration // when it last had something to do
 
 	wake chan struct{} // has one place; there is something in the queue, or the connection is to end
 	done chan struct{} // closed when the goroutine has ended
@@ -57,10 +56,9 @@ func (d *Core) NewConn(raw net.Conn, waits bool, s Session) *Conn {
 // Job is something to do with a connection.
 type Job struct {
 	Run  func(c *Conn)
-	lead func(c *Conn)   // called instead, in the goroutine of who submits it, if the connection can be lent to that
-	ctx  context.Context //nolint:containedctx // how long that stays; for lead
-	Dead func(err error) // called instead, without anything having been sent, if the connection has ended
-	any  bool            // any shared connection will do
+	here func(c *Conn) bool // tried first, in the goroutine of who submits it; false if the connection cannot be lent to that
+	Dead func(err error)    // called instead, without anything having been sent, if the connection has ended
+	any  bool               // any shared connection will do
 }
 
 // Confirmed is when the last statement that was answered was sent. A session that answers has its timeout before it from
@@ -85,14 +83,13 @@ func (c *Conn) Session() Session { return c.session }
 // Waits reports whether c is one of those that wait.
 func (c *Conn) Waits() bool { return c.waits }
 
-// Submit has j run after all that was submitted before, by the connection's goroutine. Either j.Run or j.Dead is called;
-// the latter perhaps at once, so Core.mu must not be held.
+// Submit has j run after all that was submitted before, by the connection's goroutine, or by the caller's if j allows that and
+// nothing is before it. Either j.Run or j.Dead is called; the latter perhaps at once, so Core.mu must not be held.
 func (c *Conn) Submit(j Job) {
-	if j.lead != nil && c.lend(j.ctx) {
-		j.lead(c)
+	if j.here != nil && j.here(c) {
 		return
 	}
-	j.lead, j.ctx = nil, nil // whoever submits it again does so for others
+	j.here = nil // whoever submits it again does so for others
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()

@@ -27,7 +27,8 @@ type Config struct {
 	Waits   int           // connections that wait
 
 	// Quiet is how long a connection must have nothing to do before its socket is watched. Watching costs the next statement
-	// some microseconds, which a busy connection is spared.
+	// some microseconds, which a busy connection is spared. One that is watched is not lent, and who has one may leave so much later than
+	// his context ends.
 	Quiet time.Duration
 
 	// BreakPause is how long an operator's break may go unseen.
@@ -64,9 +65,9 @@ type Dialect interface {
 	ReadBreaks(holding []*Conn)
 }
 
-// Session is what is said to one session of the server. All is called in the goroutine of its connection; see [Prompt] for an exception. Whatever goes wrong so
-// that nobody knows what the server has done ends the connection, by Conn.Break or Conn.Answered; the error then matters to
-// people alone, unless it matches ErrUnasked.
+// Session is what is said to one session of the server. All is called in the goroutine of its connection, except what [Prompt] adds.
+// Whatever goes wrong so that nobody knows what the server has done ends the connection, by Conn.Break or Conn.Answered; the error then
+// matters to people alone, unless it matches ErrUnasked.
 type Session interface {
 	// Try takes the lock if it is free, and mints the token in the same step. After an error the session has not got it.
 	Try(e *Entry) (Answer, error)

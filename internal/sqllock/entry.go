@@ -240,7 +240,7 @@ func (d *Core) join(ctx context.Context, r *driver.Request) (e *Entry, next func
 	e = d.newEntry(r)
 	d.entries[r.ID] = e
 	next = d.route(e)
-	if p := d.places[e.lock]; p != nil && p.asker == e {
+	if p := d.places[e.lock]; p != nil && p.asker == e { // so next is startAsking
 		next = func() { e.askHere(ctx) }
 	}
 	return e, next, nil

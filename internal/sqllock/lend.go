@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -10,9 +11,9 @@ import (
 // looks from time to time whether his context has ended, and has him leave then. Whatever is not decided by then, or needs a further
 // statement, is left to the connection's goroutine, which goes on from there.
 
-// Prompt is a [Session] that can be asked in the goroutine of who wants the answer. It waits there until the connection's socket has
-// a deadline that is over. What is not decided when a method returns false, was sent or not, is decided by the same question to the
-// Session afterwards, in the goroutine of the connection.
+// Prompt is a [Session] that can be asked in the goroutine of who wants the answer. Its methods return false when the read deadline of the
+// connection's socket is over. What they have not decided, whether it was sent or not, is decided by the same question to the Session
+// afterwards, in the goroutine of the connection.
 type Prompt interface {
 	// TryHere is Session.Try. It reports true if the lock was granted.
 	TryHere(e *Entry) (a Answer, granted bool)
@@ -54,11 +55,11 @@ func (c *Conn) back(first func(c *Conn)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lent.called {
-		_ = c.raw.SetReadDeadline(time.Time{}) // as above
+		_ = c.raw.SetReadDeadline(time.Time{}) // fails only if the connection is closed
 	}
 	c.lent, c.used = loan{}, c.d.Clock()
 	if first != nil { // if the connection ends before, died settles what it was about
-		c.queue = append([]Job{{Run: first, Dead: func(error) {}}}, c.queue...)
+		c.queue = slices.Insert(c.queue, 0, Job{Run: first, Dead: func(error) {}})
 	}
 	if c.works() {
 		c.rouse()
@@ -67,17 +68,20 @@ func (c *Conn) back(first func(c *Conn)) {
 
 // askHere is startAsking in the goroutine of a call that lasts as long as ctx.
 func (e *Entry) askHere(ctx context.Context) {
-	left := e.d.config.Shared + moreAsks
+	left := e.d.asks()
 	j := e.question(left)
-	j.ctx, j.lead = ctx, func(c *Conn) { e.lead(c, left) }
+	j.here = func(c *Conn) bool { return e.tryHere(ctx, c, left) }
 	e.d.onSharedBeside(e, j)
 }
 
-// lead is try on a connection that is lent.
-func (e *Entry) lead(c *Conn, left int) {
+// tryHere is try in the goroutine of who asks. It returns false if c cannot be lent to that.
+func (e *Entry) tryHere(ctx context.Context, c *Conn, left int) bool {
+	if !c.lend(ctx) {
+		return false
+	}
 	if !e.begins(c) {
 		c.back(nil)
-		return
+		return true
 	}
 	a, granted := c.prompt.TryHere(e)
 	switch {
@@ -88,16 +92,21 @@ func (e *Entry) lead(c *Conn, left int) {
 	default:
 		c.back(e.giveBack)
 	}
+	return true
 }
 
-// giveBackHere is giveBack on a connection that is lent.
-func (e *Entry) giveBackHere(c *Conn) {
-	if !c.prompt.UnlockHere(e) {
+// giveBackHere is giveBack in the goroutine of who unlocks. It returns false if c cannot be lent to that.
+func (e *Entry) giveBackHere(ctx context.Context, c *Conn) bool {
+	switch {
+	case !c.lend(ctx):
+		return false
+	case c.prompt.UnlockHere(e):
+		e.gaveBack(c)
+		c.back(nil)
+	default:
 		c.back(e.giveBack)
-		return
 	}
-	e.gaveBack(c)
-	c.back(nil)
+	return true
 }
 
 // gaveBack takes in that the server has the lock back.

@@ -107,7 +107,7 @@ type lender struct {
 }
 
 func newLender(t *testing.T) *lender {
-	s := &lender{busy: busy{t: t}}
+	s := &lender{busy: busy{t: t, dials: func(context.Context) error { return io.ErrUnexpectedEOF }}}
 	s.core = New(Config{Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond, Warn: func(string, string, error) {}}, s)
 	t.Cleanup(func() { _ = s.core.Close() }) // it never fails
 	s.raw, s.there = net.Pipe()
@@ -172,7 +172,3 @@ func (s *lender) Unlock(*Entry) error {
 	s.unlocked.Add(1)
 	return s.hear()
 }
-
-func (s *lender) Bury(*Conn) bool { return true }
-
-func (s *lender) Dial(context.Context, bool) (*Conn, error) { return nil, io.ErrUnexpectedEOF }

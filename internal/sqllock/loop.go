@@ -24,12 +24,12 @@ func (c *Conn) loop() {
 	}
 }
 
-// take returns the next job. If there is none the goroutine rests from then on.
+// take returns the next job.
 func (c *Conn) take() (j Job, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.queue) == 0 {
-		c.rests, c.used = true, c.d.Clock()
+		c.used = c.d.Clock()
 		return j, false
 	}
 	j = c.queue[0]

@@ -324,7 +324,7 @@ func (s *busy) begin() <-chan error { return s.beginFor("x") }
 func (s *busy) beginFor(name string) <-chan error {
 	got := make(chan error, 1)
 	go func() { // ends with the grant
-		_, err := s.core.Acquire(s.t.Context(), &driver.Request{Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: "of " + name})
+		_, err := s.core.Acquire(s.t.Context(), request(name))
 		got <- err
 	}()
 	return got

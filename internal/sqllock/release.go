@@ -37,7 +37,7 @@ func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	d.mu.Unlock()
 	if c != nil {
 		c.Submit(Job{
-			lead: e.giveBackHere, ctx: ctx, Run: e.giveBack,
+			here: func(c *Conn) bool { return e.giveBackHere(ctx, c) }, Run: e.giveBack,
 			Dead: func(error) {}, // if it has ended, died has taken e over
 		})
 	}
@@ -64,7 +64,7 @@ func (d *Core) awaitOver(ctx context.Context, e *Entry, undo bool) error {
 	d.mu.Lock()
 	c, unsure, ended := e.c, e.phase == releasing, e.phase == over
 	d.mu.Unlock()
-	if ended {
+	if ended { // as it nearly always is if it was given back here; see Acquire
 		return d.outcome(ctx, e, undo)
 	}
 	var torn <-chan struct{} // who waits for a release learns at once that it has become uncertain

@@ -20,7 +20,7 @@ func (d *Core) OnShared(j Job) {
 	best, least, sound := d.leastLoaded(nil)
 	d.grow(best == nil || least > 0, sound)
 	if best == nil {
-		j.lead, j.ctx = nil, nil // it is not for the goroutine that opens the connection
+		j.here = nil // it is not for the goroutine that opens the connection
 		d.wanting = append(d.wanting, j)
 	}
 	d.mu.Unlock()

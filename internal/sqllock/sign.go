@@ -25,7 +25,7 @@ func (c *Conn) Answered(sent time.Duration, err error, broken bool) error {
 // Confirm notes that a statement was answered which was sent at that instant of Core.Clock.
 func (c *Conn) Confirm(sent time.Duration) { c.confirmed.Store(int64(sent)) }
 
-// Break ends the connection, which must not be used any more because of err. It is for the connection's goroutine.
+// Break ends the connection, which must not be used any more because of err. It is for who runs its statements.
 func (c *Conn) Break(err error) {
 	switch {
 	case c.broken != nil:
@@ -36,5 +36,5 @@ func (c *Conn) Break(err error) {
 	}
 }
 
-// Broken is why the connection is not used any more, or nil. It is for the connection's goroutine.
+// Broken is why the connection is not used any more, or nil. It is for who runs its statements.
 func (c *Conn) Broken() error { return c.broken }
