@@ -10,7 +10,7 @@ func (l *Lease) release(now instant) {
 
 // lose ends the hold as a loss. The caller holds Client.mu.
 func (l *Lease) lose(reason LostReason, cause error) {
-	c := l.m.c
+	c, end := l.m.c, l.lasted()
 	var inner *Lease
 	var other *grant
 	if l.pair != nil {
@@ -26,10 +26,10 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	}
 	if inner != nil {
 		inner.loss = lost // for who is just asking for more time on its grant
-		inner.finish(inner.lasted())
+		inner.finish(end)
 	}
 	l.loss = lost
-	l.finish(l.lasted())
+	l.finish(end)
 	if other != nil {
 		c.vacate(other, l)
 	}

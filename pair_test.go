@@ -102,6 +102,9 @@ func TestUpgraded_WhoseReadHasEnded_SaysSoAtOnce(t *testing.T) {
 		if _, ok := up.Stamp(); ok {
 			t.Error("it has a stamp although the read below it has ended")
 		}
+		if since := time.Since(up.Deadline()); since < 4*second {
+			t.Errorf("trusted until %v ago, when it is noticed after a nap that outlasted the read by some 5 s", since)
+		}
 		wantLost(t, up.Err(), LostSuspended)
 	})
 }

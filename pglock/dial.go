@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock/internal/sqllock"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // dialTimeout bounds the attempt to open a session.
@@ -69,22 +71,18 @@ func (s *speaker) start(ctx context.Context) error {
 func (d *Driver) connect(ctx context.Context, waits bool) (*speaker, error) {
 	config, k := d.config.Copy(), new(socket)
 	config.DialFunc = k.dialer(d.opts.Timeout)
-	own := config.AfterNetConnect
-	config.AfterNetConnect = func(ctx context.Context, config *pgconn.Config, conn net.Conn) (net.Conn, error) {
-		if own != nil {
-			var err error
-			if conn, err = own(ctx, config, conn); err != nil {
-				return nil, err
-			}
-		}
-		return &gate{Conn: conn}, nil
+	var g *gate // of the last connection that was tried, which is the one
+	own := config.BuildFrontend
+	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		g = &gate{from: r}
+		return own(g, w)
 	}
 	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { d.core.Knock() }
 	pg, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	s := &speaker{d: d, pg: pg, raw: k.settled(), gate: pg.Conn().(*gate)}
+	s := &speaker{d: d, pg: pg, raw: k.settled(), gate: g}
 	s.c = d.core.NewConn(s.raw, waits, s)
 	return s, nil
 }

@@ -52,7 +52,7 @@ func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Dr
 	d := &Driver{config: config.Copy(), opts: o, texts: textsFor(o.Table), hash: h, channel: channelOf(o.Table)}
 	d.core = sqllock.New(sqllock.Config{
 		Timeout: o.Timeout, Shared: o.Shared, Waits: o.Waits,
-		Quiet: 2 * time.Millisecond, BreakPause: breakPause, Recent: hotKnown,
+		Quiet: 10 * time.Millisecond, BreakPause: breakPause, Recent: hotKnown,
 		Warn: func(what, lock string, err error) { o.Logger.Warn("postgres: "+what, "lock", lock, "err", err) },
 	}, dialect{d})
 	if err := d.begin(ctx); err != nil {

@@ -3,16 +3,15 @@ package pglock
 import (
 	"encoding/binary"
 	"errors"
-	"net"
+	"io"
 	"os"
 )
 
-// gate is the socket of a session, above TLS. It can wait for an answer to come without anything being lost when the wait ends early:
-// the client library, which closes a connection whose read is broken off, reads what has come by then from here.
+// gate is what the client library reads a session's messages from. It can wait for an answer to come without anything being lost when
+// the wait ends early: the library, which closes a connection whose read is broken off, reads what has come by then from here.
 type gate struct {
-	net.Conn
-
-	got  []byte // received, and not read by the client library yet: a part of room
+	from io.Reader
+	got  []byte // received, and not read by the library yet: a part of room
 	err  error  // why nothing more comes
 	room [1 << 11]byte
 }
@@ -27,7 +26,7 @@ func (g *gate) Read(p []byte) (int, error) {
 	case g.err != nil:
 		return 0, g.err
 	}
-	return g.Conn.Read(p)
+	return g.from.Read(p)
 }
 
 // await waits until so many answers have come, or the connection has ended, and reports true. It reports false at the deadline of the
@@ -35,7 +34,7 @@ func (g *gate) Read(p []byte) (int, error) {
 func (g *gate) await(answers int) bool {
 	g.got = g.room[:copy(g.room[:], g.got)]
 	for g.err == nil && complete(g.got) < answers {
-		n, err := g.Conn.Read(g.room[len(g.got):])
+		n, err := g.from.Read(g.room[len(g.got):])
 		g.got = g.room[:len(g.got)+n]
 		if errors.Is(err, os.ErrDeadlineExceeded) || len(g.got) == len(g.room) {
 			return false

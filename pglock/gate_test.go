@@ -3,6 +3,7 @@ package pglock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // A wait that is broken off takes nothing away from who reads afterwards.
@@ -19,12 +21,12 @@ func TestGate_AWaitThatIsBrokenOff_LosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		defer here.Close()
-		g := &gate{Conn: here}
+		g := &gate{from: here}
 		const ready = "Z\x00\x00\x00\x05I"
 		answer := "D\x00\x00\x00\x0c" + ready + "vy" // in which a value looks like the end of an answer
 		said := answer + ready + answer + ready
 		for _, part := range []string{said[:3], said[3:12], said[12 : len(said)-7], said[len(said)-7:]} {
-			if err := g.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+			if err := here.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 				t.Fatal(err)
 			}
 			come := make(chan bool)
@@ -46,7 +48,7 @@ func TestGate_AWaitThatIsBrokenOff_LosesNothing(t *testing.T) {
 // What the server says last, and that it has hung up, is read by who comes afterwards.
 func TestGate_TheEndOfTheConnection_ComesAfterWhatWasSaid(t *testing.T) {
 	here, there := net.Pipe()
-	g := &gate{Conn: here}
+	g := &gate{from: here}
 	go func() {
 		_, _ = io.WriteString(there, "goodbye") // as the test finds out
 		_ = there.Close()
@@ -64,7 +66,7 @@ func TestGate_AnAnswerThatIsTooLong_IsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		defer here.Close()
-		g := &gate{Conn: here}
+		g := &gate{from: here}
 		long := make([]byte, 2*len(g.room))
 		go func() { _, _ = there.Write(long) }() // as the test finds out
 		if err := here.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
@@ -97,6 +99,30 @@ func TestHere_AnswersWhatIsPrepared(t *testing.T) {
 		if answered != prepared || err != nil {
 			t.Errorf("a question that is prepared (%v) is answered: %v, %v", prepared, answered, err)
 		}
+	}
+}
+
+// What the server is asked by way of a gate is as safe as it was: SCRAM is bound to the channel.
+func TestGate_LeavesTheChannelBound(t *testing.T) {
+	o := &servers.PostgresOptions{Password: "secret", TLS: true}
+	n := servers.PostgresServer(t, o)
+	config, err := pgconn.ParseConfig(n.URL(o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.TLSConfig, config.Fallbacks, config.ChannelBinding = n.TLS().Clone(), nil, "require"
+	config.TLSConfig.ServerName = config.Host
+	d, err := New(t.Context(), config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	for i := range 3 {
+		r := request("x", fmt.Sprint(i))
+		if _, err := d.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		release(t, d, r)
 	}
 }
 

@@ -2,7 +2,6 @@ package pglock
 
 import (
 	"context"
-	"time"
 
 	"github.com/interlock-go/interlock/internal/sqllock"
 )
@@ -52,12 +51,8 @@ func (q *question) hearAll() error {
 	return q.err
 }
 
-// slowSending is less than the time after which the client library reads in a goroutine of its own while it sends (15 ms). What that
-// has read is in the gate no more, and await would miss it.
-const slowSending = 10 * time.Millisecond
-
-// over is a context that has ended. With it the client library says whether what it has received was read to the end, by itself too,
-// without asking the server.
+// over is a context that has ended. With it the client library says whether all that it has received was read to the end, without
+// asking the server: then the next thing in the gate is the beginning of a message.
 var over = func() context.Context {
 	ctx, cancel := context.WithCancel(background)
 	cancel()
@@ -79,7 +74,7 @@ func (s *speaker) here(lines []line, wanted func(found rows) bool) (*question, b
 	if err != nil {
 		return nil, false // nothing can fail but to prepare
 	}
-	if q.unsent != nil || q.took >= slowSending || !s.gate.await(len(lines)) || q.hearAll() != nil || !wanted(q.found[0]) {
+	if q.unsent != nil || !s.gate.await(len(lines)) || q.hearAll() != nil || !wanted(q.found[0]) {
 		s.begun = q
 		return nil, false
 	}

@@ -65,8 +65,7 @@ type conversation struct {
 	s      *speaker
 	p      *pgconn.Pipeline
 	sent   time.Duration
-	took   time.Duration // the sending
-	unsent error         // why nothing was sent
+	unsent error // why nothing was sent
 }
 
 // say sends prepared statements. The last one may take as long as allowed. Each is a transaction of its own.
@@ -82,7 +81,6 @@ func (s *speaker) say(allowed time.Duration, lines ...line) (*conversation, erro
 		x.p.SendPipelineSync()
 	}
 	x.unsent = x.p.Flush()
-	x.took = s.d.core.Clock() - x.sent
 	return x, nil
 }
 

@@ -30,7 +30,8 @@ type Conn struct {
 	queue []Job
 	armed bool          // the goroutine watches the socket and must be roused by a deadline
 	rests bool          // the goroutine waits and does not watch the socket, so the connection can be lent
-	lent  loan          // another goroutine runs a statement meanwhile; see lend.go
+	lent  *loan         // to another goroutine, which runs a statement; see lend.go
+	begun bool          // the first in the queue goes on with what was begun there
 	ended bool          // no job is taken any more
 	used  time.Duration // when it last had something to do
 

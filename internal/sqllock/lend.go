@@ -22,10 +22,10 @@ type Prompt interface {
 	UnlockHere(e *Entry) bool
 }
 
-// loan is who has the connection, guarded by Conn.mu. The zero value is nobody.
+// loan is who has the connection.
 type loan struct {
-	ctx    context.Context //nolint:containedctx // of the call that has it; nil if none has
-	called bool            // back, because ctx has ended
+	ctx    context.Context //nolint:containedctx // of the call that has it
+	called bool            // back, because ctx has ended; guarded by Conn.mu
 }
 
 // lend gives the connection to the goroutine of the caller for as long as ctx lasts, if its own rests. The caller gives it back by back.
@@ -35,17 +35,25 @@ func (c *Conn) lend(ctx context.Context) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.rests || c.lent.ctx != nil || c.works() {
+	if !c.rests || c.lent != nil || c.works() {
 		return false
 	}
-	c.lent.ctx = ctx
+	c.lent = &loan{ctx: ctx}
 	return true
 }
 
-// callBack makes who has the connection leave if his context has ended. The caller holds Conn.mu.
+// callBack makes who has the connection leave if his context, which is not looked at under Conn.mu, has ended.
 func (c *Conn) callBack() {
-	if !c.lent.called && c.lent.ctx.Err() != nil {
-		c.lent.called = true
+	c.mu.Lock()
+	l := c.lent
+	c.mu.Unlock()
+	if l == nil || l.ctx.Err() == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lent == l && !l.called {
+		l.called = true
 		_ = c.raw.SetReadDeadline(time.Unix(1, 0)) // fails if the connection is closed, which ends the read as well
 	}
 }
@@ -57,8 +65,8 @@ func (c *Conn) back(first func(c *Conn)) {
 	if c.lent.called {
 		_ = c.raw.SetReadDeadline(time.Time{}) // fails only if the connection is closed
 	}
-	c.lent, c.used = loan{}, c.d.Clock()
-	if first != nil { // if the connection ends before, died settles what it was about
+	c.lent, c.used = nil, c.d.Clock()
+	if c.begun = first != nil; c.begun { // if the connection breaks before, died settles what it was about
 		c.queue = slices.Insert(c.queue, 0, Job{Run: first, Dead: func(error) {}})
 	}
 	if c.works() {

@@ -32,7 +32,7 @@ func (c *Conn) take() (j Job, ok bool) {
 		c.used = c.d.Clock()
 		return j, false
 	}
-	j = c.queue[0]
+	j, c.begun = c.queue[0], false
 	c.queue[0] = Job{}
 	if c.queue = c.queue[1:]; len(c.queue) == 0 {
 		c.queue = nil
@@ -48,9 +48,10 @@ func (c *Conn) idle(timer *time.Timer) bool {
 		case <-c.wake:
 		case <-timer.C:
 		}
+		c.callBack()
 	}
 	if c.hasWork() || !c.watch() {
-		return c.GoesOn()
+		return c.goesOn()
 	}
 	// The server has said something without being asked, most likely goodbye. A statement finds out what.
 	c.session.Ping()
@@ -62,11 +63,7 @@ func (c *Conn) idle(timer *time.Timer) bool {
 func (c *Conn) resting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lent.ctx != nil {
-		c.callBack()
-		return true
-	}
-	c.rests = !c.works() && c.d.Clock()-c.used < c.d.config.Quiet
+	c.rests = c.lent != nil || !c.works() && c.d.Clock()-c.used < c.d.config.Quiet
 	return c.rests
 }
 
@@ -117,6 +114,13 @@ func (c *Conn) GoesOn() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.ended
+}
+
+// goesOn is GoesOn for the goroutine: what was begun is brought to an end.
+func (c *Conn) goesOn() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.ended || c.begun
 }
 
 // end makes the goroutine end after the jobs that it has begun. It says goodbye to the server.
