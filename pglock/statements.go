@@ -1,7 +1,7 @@
 package pglock
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -127,7 +127,15 @@ func textsFor(table string) *[statements]string {
 	return &own
 }
 
-func (s statement) String() string { return fmt.Sprintf("interlock_%d", int(s)) }
+// names are what the statements are called in a session.
+var names = func() (all [statements]string) {
+	for i := range all {
+		all[i] = "interlock_" + strconv.Itoa(i)
+	}
+	return all
+}()
+
+func (s statement) String() string { return names[s] }
 
 // createTexts make the tables. Names and what is shown to people are bytes, because the database's encoding may not have
 // all characters. What is of the moment only is not written to the log. The token's table leaves room in its pages, so

@@ -57,11 +57,18 @@ func (d *Core) newEntry(r *driver.Request) *Entry {
 
 // settle says to the caller how it went. The caller of settle holds Core.mu.
 func (e *Entry) settle(err error) {
-	select {
-	case <-e.settled:
-	default:
+	if !e.isSettled() {
 		e.err = err
 		close(e.settled)
+	}
+}
+
+func (e *Entry) isSettled() bool {
+	select {
+	case <-e.settled:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -164,10 +171,8 @@ func (d *Core) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, er
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	select {
-	case <-e.settled: // as it nearly always is if the question was asked here; and then nobody has to be told when ctx ends
+	if e.isSettled() { // as it nearly always is if the question was asked here; and then nobody has to be told when ctx ends
 		return d.answer(e)
-	default:
 	}
 	select {
 	case <-e.settled:

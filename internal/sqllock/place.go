@@ -111,7 +111,9 @@ func (d *Core) drop(e *Entry) {
 	if e.epitaph.is() {
 		d.gone.bury(e.Request.ID, e.epitaph)
 	}
-	e.settle(gone(e.Request.Key))
+	if !e.isSettled() { // the error costs more than all else here
+		e.settle(gone(e.Request.Key))
+	}
 	close(e.over)
 }
 

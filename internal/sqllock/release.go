@@ -29,7 +29,9 @@ func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	} else if !e.epitaph.is() {
 		e.epitaph = epitaph{released: true}
 	}
-	d.cancel(e, gone(e.Request.Key))
+	if e.phase == asking || e.phase == waiting {
+		d.cancel(e, gone(e.Request.Key))
+	}
 	var c *Conn
 	if e.phase == held {
 		e.phase, c = releasing, e.c
