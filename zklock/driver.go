@@ -38,6 +38,7 @@ type Driver struct {
 	life context.Context //nolint:containedctx // ends with Close
 	stop context.CancelFunc
 	kept chan struct{} // closed when the keeper has ended
+	idle workers
 
 	mu      sync.Mutex // guards what follows, and what says so elsewhere; nothing blocks under it
 	calls   sync.WaitGroup
@@ -69,7 +70,7 @@ func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	d := &Driver{
 		hosts: slices.Clone(hosts), opts: o, tree: tree{o.Root}, born: time.Now(),
 		process: strings.ToLower(rand.Text()[:16]), spentAt: spent, zxidEnd: lastZxid,
-		kept: make(chan struct{}), stir: make(chan struct{}), entries: make(map[string]*entry),
+		kept: make(chan struct{}), idle: workers{next: make(chan func())}, stir: make(chan struct{}), entries: make(map[string]*entry),
 	}
 	d.life, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go d.keep() // ends with Close, which waits for it
@@ -133,17 +134,6 @@ func (d *Driver) Close() error {
 	<-d.kept
 	d.calls.Wait()
 	return nil
-}
-
-// spawn runs f in a goroutine that Close waits for, unless the driver is closed.
-func (d *Driver) spawn(f func()) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return false
-	}
-	d.calls.Go(f)
-	return true
 }
 
 // changed wakes those who wait for a session. The caller holds Driver.mu.
