@@ -18,17 +18,22 @@ var eachSecond = map[string]string{"appendonly": "yes", "appendfsync": "everysec
 // everysec the disk need not have had that yet, so a machine that loses its power comes back without it.
 func cutPower(s *servers.RedisNode) Poke {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-		file, kept, err := appended(s.Dir)
-		if err != nil {
-			return err
-		}
-		wait(ctx, time.Duration(dice.Int64N(int64(time.Second))))
-		s.Kill()
-		err = os.Truncate(file, kept)
-		wait(ctx, lasts/8)
-		s.Restart()
+		return loseWhatComes(ctx, s, lasts/8, func() { wait(ctx, time.Duration(dice.Int64N(int64(time.Second)))) })
+	}
+}
+
+// loseWhatComes ends a Redis and takes from its append-only file what it writes there meanwhile. It is down for a while.
+func loseWhatComes(ctx context.Context, s *servers.RedisNode, down time.Duration, meanwhile func()) error {
+	file, kept, err := appended(s.Dir)
+	if err != nil {
 		return err
 	}
+	meanwhile()
+	s.Kill()
+	err = os.Truncate(file, kept)
+	wait(ctx, down)
+	s.Restart()
+	return err
 }
 
 // appended is the file to which a Redis appends, and its size.
