@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ func runComparison(ctx context.Context, s *settings, stdout, stderr io.Writer) e
 	if _, list, some := strings.Cut(s.scenario, "/"); some {
 		engines = strings.Split(list, ",")
 	}
-	machine := describeMachine(ctx, s.dir)
+	machine, began := describeMachine(ctx, s.dir), readProcessors()
 	rows, err := compare.Run(ctx, engines, compare.Settings{
 		Rounds: min(s.rounds, compareRounds), Time: s.time, Lease: compareLease, Waiters: compareWaiters, Dir: s.dir,
 		Say: func(text string) { fmt.Fprintln(stderr, "bench: "+text) },
@@ -51,7 +52,7 @@ func runComparison(ctx context.Context, s *settings, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	text := comparisonText(rows, command(s), machine)
+	text := comparisonText(rows, command(s), machine+began.stolen(readProcessors()))
 	fmt.Fprint(stdout, text)
 	if !s.write {
 		return nil
@@ -131,7 +132,7 @@ func comparisonText(rows []compare.Row, command, machine string) string {
 func servers(rows []compare.Row) []string {
 	var all []string
 	for _, r := range rows {
-		if r.Server != "" {
+		if r.Server != "" && !slices.Contains(all, r.Server) {
 			all = append(all, r.Server)
 		}
 	}

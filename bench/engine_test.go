@@ -214,7 +214,7 @@ func TestHerds_OfSeparateClients_AreJudgedAgainstSessionsThatDoNotLock(t *testin
 	herd := func(n int, own, floor float64) *measured {
 		m := &measured{scenario: v.herd(n, false), results: map[string][]workload.Result{}}
 		m.results[v.own()] = []workload.Result{{Herd: &workload.HerdResult{Total: own}}}
-		m.results[v.herds] = []workload.Result{{Herd: &workload.HerdResult{Total: floor}}}
+		m.results[v.floor] = []workload.Result{{Herd: &workload.HerdResult{Total: floor}}}
 		return m
 	}
 	for _, row := range []struct {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/bench/peer"
@@ -21,8 +20,10 @@ type rival struct {
 	base    string   // of the demands
 	alone   float64  // what an uncontended acquisition with its release may cost, of the base's
 	handoff float64  // likewise a hand-off
-	herds   string   // clients by the hundred are measured, also against this, which has no lock in the server; "" if not
-	crowded bool     // so are processes that want one key
+	herds   []int    // numbers of waiters, of which the time for each must not grow
+	crowds  bool     // so that many goroutines that share a few clients are measured too
+	floor   string   // that has no lock in the server; what a herd costs is judged against it; "" if there is none
+	crowded bool     // processes that want one key are measured
 	readers string   // that has a read/write lock; "" if none
 }
 
@@ -31,19 +32,19 @@ func rivals() []rival {
 	return []rival{
 		{
 			engine: engined.ZK, product: "ZooKeeper", peers: []string{"zk.Lock"}, base: "zk.Lock",
-			alone: 1, handoff: 1,
+			alone: 1, handoff: 1, herds: []int{100, 1000},
 		},
 		{
 			engine: engined.Etcd, product: "etcd", peers: []string{"concurrency.Mutex"}, base: "concurrency.Mutex",
-			handoff: 0.1, readers: "recipe.RWMutex",
+			handoff: 0.1, readers: "recipe.RWMutex", herds: []int{100, 1000},
 		},
 		{
 			engine: engined.MySQL, product: "MariaDB", peers: []string{"get-lock", "get-lock-token"}, base: "get-lock-token",
-			alone: 1.15, handoff: 1.15, herds: "tokens-in-turn-my",
+			alone: 1.15, handoff: 1.15, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-my",
 		},
 		{
 			engine: engined.Postgres, product: "PostgreSQL", peers: []string{"advisory", "advisory-token"}, base: "advisory-token",
-			alone: 1.15, handoff: 1.15, herds: "tokens-in-turn-pg",
+			alone: 1.15, handoff: 1.15, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-pg",
 		},
 		{
 			engine: engined.Redlock, product: "Redlock, five Redis", peers: []string{"redsync-five"}, base: "redsync-five",
@@ -52,18 +53,8 @@ func rivals() []rival {
 	}
 }
 
-const (
-	engineRounds = 3 // at most, of herds: a thousand connections are opened each time
-
-	// herdStagger leaves the time to open a connection for each wait.
-	herdStagger = 6 * time.Millisecond
-
-	// Alternate turns of several milliseconds need time: some locks take one millisecond or two.
-	engineTimes = 2
-)
-
-// herdSizes are numbers of waiters, of which the time for each must not grow.
-var herdSizes = []int{100, 300, 1000}
+// engineTimes is how much longer is measured: alternate turns of several milliseconds need time, and some locks take one or two.
+const engineTimes = 2
 
 // engineScenarios returns those on engines other than Redis, in the order of the tables.
 func engineScenarios() []scenario {
@@ -79,14 +70,7 @@ func engineScenarios() []scenario {
 		if r.readers != "" {
 			all = append(all, r.reading())
 		}
-		if r.herds == "" {
-			continue
-		}
-		for _, shared := range []bool{false, true} {
-			for _, n := range herdSizes {
-				all = append(all, r.herd(n, shared))
-			}
-		}
+		all = append(all, r.herdScenarios()...)
 	}
 	return all
 }
@@ -156,78 +140,3 @@ func (r *rival) reading() scenario {
 	}
 	return s
 }
-
-// herd is many waiters in a few processes: as many clients, each with connections of its own; or, if they share, one client
-// for each process.
-func (r *rival) herd(n int, shared bool) scenario {
-	name, who := "herd", fmt.Sprintf("%d clients of %d processes", n, herdIn)
-	if shared {
-		name, who = "crowd", fmt.Sprintf("%d goroutines of %d processes with one client each", n, herdIn)
-	}
-	s := r.scenario(fmt.Sprintf("%s/%d", name, n), who+" wait for one key, and each gets it once", workload.Job{
-		Kind: workload.Herd, Processes: herdIn, Goroutines: n / herdIn, Limit: 6 * herdLimit,
-		Stagger: herdStagger, Shared: shared,
-	})
-	if !shared {
-		s.peers = append(s.peers, r.herds)
-	}
-	s.most = engineRounds
-	s.wants = []want{{peer: r.own(), of: unserved, none: true, says: r.product + ": " + who + ", not served"}}
-	if !shared && n == slices.Max(herdSizes) {
-		s.wants = append(s.wants, want{
-			peer: r.own(), base: r.herds, says: fmt.Sprintf("%s: %s, until all are served, against as many sessions that do not lock", r.product, who),
-		})
-	}
-	return s
-}
-
-// growth is how much the time for one waiter may grow from the smallest herd to the largest: 1 is a straight line.
-const growth = 1.25
-
-// herdWants compares herds of different sizes.
-func (r *report) herdWants() [][]string {
-	var rows [][]string
-	for _, v := range rivals() {
-		for _, shared := range []bool{false, true} {
-			if row := r.growthOf(&v, shared); row != nil {
-				rows = append(rows, row)
-			}
-		}
-	}
-	return rows
-}
-
-// growthOf is the row of the herds of an engine, or nil if there are not two of them. What as many sessions cost that do not
-// lock is not the lock's.
-func (r *report) growthOf(v *rival, shared bool) []string {
-	var first, last *measured
-	for _, m := range r.measured {
-		if m.engine != v.engine || m.job.Kind != workload.Herd || m.job.Shared != shared {
-			continue
-		}
-		if first == nil {
-			first = m
-		}
-		last = m
-	}
-	if first == last {
-		return nil
-	}
-	grows := func(peer string) float64 {
-		return last.median(peer, last.perWaiter) / first.median(peer, first.perWaiter)
-	}
-	who, q, of := "goroutines that share clients", grows(v.own()), ""
-	if !shared {
-		floor := grows(v.herds)
-		of = fmt.Sprintf(" (%s), against %s (%s)", times(q), v.herds, times(floor))
-		who, q = "clients", q/floor
-	}
-	return []string{
-		fmt.Sprintf("%s: time for each of %d waiting %s, of that for each of %d%s", v.product, last.waiters(), who, first.waiters(), of),
-		fmt.Sprintf("at most %.3g", growth), times(q), yes(q <= growth),
-	}
-}
-
-func (m *measured) waiters() int { return m.job.Processes * m.job.Goroutines }
-
-func (m *measured) perWaiter(r *workload.Result) float64 { return r.Herd.Total / float64(m.waiters()) }

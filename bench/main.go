@@ -136,6 +136,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	r := report{command: command(s), machine: describeMachine(ctx, s.dir)}
+	began := readProcessors()
 	if slices.ContainsFunc(chosen, func(sc scenario) bool { return sc.redis }) {
 		server, err := redisd.Start(ctx)
 		if err != nil {
@@ -166,6 +167,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		}
 		r.measured = append(r.measured, m)
 	}
+	r.machine += began.stolen(readProcessors())
 	text := r.markdown()
 	fmt.Fprint(stdout, text)
 	return s.store(r.benchfmt(), text)

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
 // patience is how many leases the others wait for a lock that does not become free.
@@ -56,10 +54,10 @@ func (s *subject) kill(ctx context.Context, round int, row *Row) error {
 	return err
 }
 
-// cut lets nothing pass any more between the holder and the server, and tells neither.
+// cut lets nothing pass any more between the holder and the servers, and tells neither side.
 func (s *subject) cut(ctx context.Context, round int, row *Row) error {
 	name := fmt.Sprintf("cut-%d", round)
-	p, err := s.server.Proxy()
+	p, err := s.server.Proxies()
 	if err != nil {
 		return err
 	}
@@ -69,7 +67,7 @@ func (s *subject) cut(ctx context.Context, round int, row *Row) error {
 	}
 	defer h.end()
 	free, cut, err := s.freeAfter(ctx, name, round, func() error {
-		p.BlackHole(servers.BothWays)
+		p.BlackHole()
 		return nil
 	})
 	if err != nil {

@@ -82,12 +82,12 @@ func (s *subject) refusal(ctx context.Context, row *Row) (err error) {
 
 // trips counts how often a client sends something and waits for each refusal.
 func (s *subject) trips(ctx context.Context, name string, row *Row) (err error) {
-	t, err := newTap(s.addr())
+	l, err := newLines(s.addr())
 	if err != nil {
 		return err
 	}
-	defer t.close()
-	c, err := s.open(ctx, t.addr(), 0)
+	defer l.close()
+	c, err := s.open(ctx, l.addr(), 0)
 	if err != nil {
 		return err
 	}
@@ -97,13 +97,13 @@ func (s *subject) trips(ctx context.Context, name string, row *Row) (err error) 
 			return err
 		}
 	}
-	before := t.turns.Load()
+	before := l.turns()
 	for range counted {
 		if err := refused(ctx, c, name); err != nil {
 			return err
 		}
 	}
-	row.Trips = Cell{Values: []float64{float64(t.turns.Load()-before) / counted}}
+	row.Trips = Cell{Values: []float64{float64(l.turns()-before) / counted}}
 	return nil
 }
 

@@ -3,9 +3,57 @@ package compare
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
+
+// lines are the taps between clients and the servers of an engine, one for each server.
+type lines []*tap
+
+// newLines puts taps before the servers at the addresses, which have commas between them.
+func newLines(addrs string) (lines, error) {
+	var l lines
+	for addr := range strings.SplitSeq(addrs, ",") {
+		t, err := newTap(addr)
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		l = append(l, t)
+	}
+	return l, nil
+}
+
+// addr is where clients reach the servers through the taps.
+func (l lines) addr() string {
+	addrs := make([]string, len(l))
+	for i, t := range l {
+		addrs[i] = t.addr()
+	}
+	return strings.Join(addrs, ",")
+}
+
+// turns are those of the server that was asked most often: what several are asked at the same time is waited for together.
+func (l lines) turns() (most int64) {
+	for _, t := range l {
+		most = max(most, t.turns.Load())
+	}
+	return most
+}
+
+func (l lines) heard() (sum int64) {
+	for _, t := range l {
+		sum += t.heard.Load()
+	}
+	return sum
+}
+
+func (l lines) close() {
+	for _, t := range l {
+		t.close()
+	}
+}
 
 // tap stands between clients and a server, lets everything pass, and counts.
 type tap struct {

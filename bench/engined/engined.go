@@ -44,14 +44,14 @@ type Server struct {
 	stage *servers.Stage
 }
 
-// All returns the engines that have one server, in the order of tables.
-func All() []string { return []string{Redis, ZK, Etcd, MySQL, Postgres} }
+// All returns the engines, in the order of tables.
+func All() []string { return []string{Redis, Redlock, ZK, Etcd, MySQL, Postgres} }
 
 // Start starts the server of an engine, which waits for the disk before it says that something is written, where it
 // writes at all. On Linux it ends at the latest with this process.
 func Start(ctx context.Context, engine string) (*Server, error) {
-	if all := append(All(), Redlock); !slices.Contains(all, engine) {
-		return nil, fmt.Errorf("there is no engine %q with a server; there are %s", engine, strings.Join(all, ", "))
+	if !slices.Contains(All(), engine) {
+		return nil, fmt.Errorf("there is no engine %q with a server; there are %s", engine, strings.Join(All(), ", "))
 	}
 	stage, err := servers.NewStage()
 	if err != nil {
@@ -95,15 +95,46 @@ func start(t testing.TB, engine string) string {
 	}
 }
 
-// Proxy returns one that stands before the server and ends with it.
-func (s *Server) Proxy() (p *servers.Proxy, err error) {
+// Proxies stand before the servers of an engine, one before each.
+type Proxies []*servers.Proxy
+
+// Proxies returns those that stand before what was started, and end with it.
+func (s *Server) Proxies() (Proxies, error) {
+	var all Proxies
+	for addr := range strings.SplitSeq(s.Addr, ",") {
+		p, err := s.proxy(addr)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func (s *Server) proxy(addr string) (p *servers.Proxy, err error) {
 	const attempts = 5 // another process may take the port that was found free
 	for range attempts {
-		if err = s.stage.Play(func(t testing.TB) { p = servers.NewProxy(t, s.Addr) }); err == nil {
+		if err = s.stage.Play(func(t testing.TB) { p = servers.NewProxy(t, addr) }); err == nil {
 			return p, nil
 		}
 	}
 	return nil, err
+}
+
+// Addr is where clients reach the servers through them.
+func (all Proxies) Addr() string {
+	addrs := make([]string, len(all))
+	for i, p := range all {
+		addrs[i] = p.Addr()
+	}
+	return strings.Join(addrs, ",")
+}
+
+// BlackHole lets nothing pass any more, and tells neither side.
+func (all Proxies) BlackHole() {
+	for _, p := range all {
+		p.BlackHole(servers.BothWays)
+	}
 }
 
 // Close kills the server and removes its data.

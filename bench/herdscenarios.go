@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/bench/workload"
+)
+
+const (
+	engineRounds = 3 // at most, of herds: a thousand connections are opened each time
+
+	// herdStagger leaves the time to open a connection for each wait.
+	herdStagger = 6 * time.Millisecond
+)
+
+// herdScenarios are those of an engine on which very many wait at once.
+func (r *rival) herdScenarios() []scenario {
+	var all []scenario
+	for _, n := range r.herds {
+		all = append(all, r.herd(n, false))
+	}
+	if r.crowds {
+		for _, n := range r.herds {
+			all = append(all, r.herd(n, true))
+		}
+	}
+	return all
+}
+
+// herd is many waiters in a few processes: as many clients, each with connections of its own; or, if they share, one client
+// for each process.
+func (r *rival) herd(n int, shared bool) scenario {
+	name, who := "herd", fmt.Sprintf("%d clients of %d processes", n, herdIn)
+	if shared {
+		name, who = "crowd", fmt.Sprintf("%d goroutines of %d processes with one client each", n, herdIn)
+	}
+	s := r.scenario(fmt.Sprintf("%s/%d", name, n), who+" wait for one key, and each gets it once", workload.Job{
+		Kind: workload.Herd, Processes: herdIn, Goroutines: n / herdIn, Limit: 6 * herdLimit,
+		Stagger: herdStagger, Shared: shared,
+	})
+	s.most = engineRounds
+	s.wants = []want{{peer: r.own(), of: unserved, none: true, says: r.product + ": " + who + ", not served"}}
+	if shared {
+		return s
+	}
+	against := want{
+		peer: r.own(), base: r.base, atMost: 1.05, says: fmt.Sprintf("%s: %s, until all are served, against %s", r.product, who, r.base),
+	}
+	if r.floor != "" {
+		s.peers = append(s.peers, r.floor)
+		against.base, against.atMost = r.floor, 0
+		against.says = fmt.Sprintf("%s: %s, until all are served, against as many sessions that do not lock", r.product, who)
+	}
+	if n == slices.Max(r.herds) {
+		s.wants = append(s.wants, against)
+	}
+	return s
+}
+
+// growth is how much the time for one waiter may grow from the smallest herd to the largest: 1 is a straight line.
+const growth = 1.25
+
+// herdWants compares herds of different sizes.
+func (r *report) herdWants() [][]string {
+	var rows [][]string
+	for _, v := range rivals() {
+		for _, shared := range []bool{false, true} {
+			if row := r.growthOf(&v, shared); row != nil {
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows
+}
+
+// growthOf is the row of the herds of an engine, or nil if there are not two of them. What as many sessions cost that do not
+// lock is not the lock's.
+func (r *report) growthOf(v *rival, shared bool) []string {
+	var first, last *measured
+	for _, m := range r.measured {
+		if m.engine != v.engine || m.job.Kind != workload.Herd || m.job.Shared != shared {
+			continue
+		}
+		if first == nil {
+			first = m
+		}
+		last = m
+	}
+	if first == last {
+		return nil
+	}
+	grows := func(peer string) float64 {
+		return last.median(peer, last.perWaiter) / first.median(peer, first.perWaiter)
+	}
+	who, q, of := "clients", grows(v.own()), ""
+	switch {
+	case shared:
+		who = "goroutines that share clients"
+	case v.floor != "":
+		floor := grows(v.floor)
+		of = fmt.Sprintf(" (%s), against %s (%s)", times(q), v.floor, times(floor))
+		q /= floor
+	default:
+		of = fmt.Sprintf(" (of %s %s)", v.base, times(grows(v.base)))
+	}
+	return []string{
+		fmt.Sprintf("%s: time for each of %d waiting %s, of that for each of %d%s", v.product, last.waiters(), who, first.waiters(), of),
+		fmt.Sprintf("at most %.3g", growth), times(q), yes(q <= growth),
+	}
+}
+
+func (m *measured) waiters() int { return m.job.Processes * m.job.Goroutines }
+
+func (m *measured) perWaiter(r *workload.Result) float64 { return r.Herd.Total / float64(m.waiters()) }
