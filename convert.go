@@ -147,11 +147,15 @@ func (l *Lease) turn(ctx context.Context, mode driver.Mode, start instant) (w *w
 	heirs := l.inherit()
 	heirs.turns = w
 	_, err = c.ask(ctx, w, false) // gives up Client.mu
+	err = called(turnings[mode], l.m.key, err)
 	c.lock()
 	defer c.unlock()
 	heirs.turns = nil
 	return w, err
 }
+
+// turnings are what users call the turn to a mode.
+var turnings = map[driver.Mode]string{driver.Exclusive: "upgrade", driver.Shared: "downgrade"}
 
 // turnTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be given back.
 // The caller holds Client.mu.
@@ -216,7 +220,7 @@ func (l *Lease) giveLeft(ctx context.Context, left *word) error {
 	err := left.await(ctx, unlockGrace)
 	var lost *LostError
 	if !errors.As(err, &lost) {
-		return err
+		return called(turnings[driver.Shared], l.m.key, err)
 	}
 	c := l.m.c
 	c.lock()

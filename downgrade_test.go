@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +43,7 @@ func TestDowngrade_WithoutAnAnswer_ChangesNothing(t *testing.T) {
 		})
 		bounded, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		wantErr(t, "Downgrade", l.Downgrade(bounded), ErrUnavailable)
+		wantUnanswered(t, "downgrade", l.Downgrade(bounded))
 		if l.Err() != nil || isShared(t, l) {
 			t.Errorf("the write: %v", l.Err())
 		}
@@ -52,6 +53,29 @@ func TestDowngrade_WithoutAnAnswer_ChangesNothing(t *testing.T) {
 		}
 		mustUnlock(t, must(t)(other.TryRLock(ctx)))
 		mustUnlock(t, l)
+	})
+}
+
+// wantUnanswered is for what an engine did not answer: the error says what was called.
+func wantUnanswered(t *testing.T, op string, err error) {
+	t.Helper()
+	var unavailable *UnavailableError
+	if !errors.As(err, &unavailable) || unavailable.Op != op {
+		t.Errorf("%v, want that it is not known what came of the %s", err, op)
+	}
+}
+
+func TestDowngrade_OfAnUpgradedHold_OnAHungEngine_SaysWhatWasCalled(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		up := must(t)(c.RWMutex("x", nil).ULock(t.Context()))
+		if err := up.Upgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		on(h, &h.release, func(ctx context.Context, _ *driver.Release) error { <-ctx.Done(); return ctx.Err() })
+		defer on(h, &h.release, h.Driver.Release)
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		wantUnanswered(t, "downgrade", up.Downgrade(ctx))
 	})
 }
 

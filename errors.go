@@ -79,6 +79,14 @@ func wrap(op string, key driver.Key, err error) error {
 	return fmt.Errorf("interlock: %s %q: %w", op, key.Name, err)
 }
 
+// called has an error of an engine that did not answer say what the user called; other errors stay.
+func called(op string, key driver.Key, err error) error {
+	if errors.Is(err, ErrUnavailable) {
+		return unavailable(op, key, err)
+	}
+	return err
+}
+
 // unavailable is the error for an operation whose outcome the engine did not tell.
 func unavailable(op string, key driver.Key, err error) error {
 	if own, is := err.(*UnavailableError); is { //nolint:errorlint // the engine's own, which would say the same twice

@@ -96,7 +96,7 @@ func TestUpgrade_WhoseReplyIsLost_IsUndoneAndCanBeMadeAgain(t *testing.T) {
 			}
 			return driver.Grant{}, &UnavailableError{Op: "convert", Name: r.Name, Err: errors.New("the reply was lost")}
 		})
-		wantErr(t, "Upgrade", up.Upgrade(ctx), ErrUnavailable)
+		wantUnanswered(t, "upgrade", up.Upgrade(ctx))
 		if up.Err() != nil || !isShared(t, up) {
 			t.Errorf("the upgradeable read: %v", up.Err())
 		}
