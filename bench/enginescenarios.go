@@ -20,10 +20,10 @@ type rival struct {
 	base    string   // of the demands
 	alone   float64  // what an uncontended acquisition with its release may cost, of the base's
 	handoff float64  // likewise a hand-off
+	rate    float64  // of locks a second that processes take in turn, of the base's; 0 if a rate without turns says nothing
 	herds   []int    // numbers of waiters, of which the time for each must not grow
 	crowds  bool     // so that many goroutines that share a few clients are measured too
 	floor   string   // that has no lock in the server; what a herd costs is judged against it; "" if there is none
-	crowded bool     // processes that want one key are measured
 	readers string   // that has a read/write lock; "" if none
 }
 
@@ -32,23 +32,23 @@ func rivals() []rival {
 	return []rival{
 		{
 			engine: engined.ZK, product: "ZooKeeper", peers: []string{"zk.Lock"}, base: "zk.Lock",
-			alone: 1, handoff: 1, herds: []int{100, 1000},
+			alone: 1, handoff: 1, rate: 0.95, herds: []int{100, 1000},
 		},
 		{
 			engine: engined.Etcd, product: "etcd", peers: []string{"concurrency.Mutex"}, base: "concurrency.Mutex",
-			handoff: 0.1, readers: "recipe.RWMutex", herds: []int{100, 1000},
+			handoff: 0.1, rate: 0.95, readers: "recipe.RWMutex", herds: []int{100, 1000},
 		},
 		{
 			engine: engined.MySQL, product: "MariaDB", peers: []string{"get-lock", "get-lock-token"}, base: "get-lock-token",
-			alone: 1.15, handoff: 1.15, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-my",
+			alone: 1.15, handoff: 1.15, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-my",
 		},
 		{
 			engine: engined.Postgres, product: "PostgreSQL", peers: []string{"advisory", "advisory-token"}, base: "advisory-token",
-			alone: 1.15, handoff: 1.15, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-pg",
+			alone: 1.15, handoff: 1.15, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-pg",
 		},
 		{
 			engine: engined.Redlock, product: "Redlock, five Redis", peers: []string{"redsync-five"}, base: "redsync-five",
-			alone: 1.5, handoff: 0.1, crowded: true,
+			alone: 1.5, handoff: 0.1, // redsync's processes take it again before others have asked
 		},
 	}
 }
@@ -64,8 +64,8 @@ func engineScenarios() []scenario {
 		for _, n := range append(slices.Clone(fewerGoroutines), goroutines) {
 			all = append(all, r.oneProcess(n))
 		}
-		if r.crowded {
-			all = append(all, r.severalProcesses())
+		for _, each := range []int{1, manyEach} {
+			all = append(all, r.severalProcesses(each))
 		}
 		if r.readers != "" {
 			all = append(all, r.reading())
@@ -114,14 +114,21 @@ func (r *rival) oneProcess(n int) scenario {
 	return s
 }
 
-// severalProcesses is where nodes are asked by many at once.
-func (r *rival) severalProcesses() scenario {
-	who := fmt.Sprintf("%d processes on one key", processes)
-	s := r.scenario("processes", who, workload.Job{Kind: workload.Contend, Processes: processes, Goroutines: 1})
+// severalProcesses is where servers are asked by many at once.
+func (r *rival) severalProcesses(each int) scenario {
+	who := fmt.Sprintf("%d processes x %d on one key", processes, each)
+	s := r.scenario(fmt.Sprintf("processes/%dx%d", processes, each), who, workload.Job{
+		Kind: workload.Contend, Processes: processes, Goroutines: each,
+	})
 	s.longer = engineTimes
 	s.wants = []want{{
 		peer: r.own(), of: worst, atLeast: 0.9, says: fmt.Sprintf("%s: %s, smallest share of a process, of a fair one", r.product, who),
 	}}
+	if r.rate > 0 {
+		s.wants = append(s.wants, want{
+			peer: r.own(), base: r.base, atLeast: r.rate, says: fmt.Sprintf("%s: %s, locks a second, against %s", r.product, who, r.base),
+		})
+	}
 	return s
 }
 
