@@ -56,7 +56,7 @@ func (l *Lease) upgrade(ctx context.Context, start instant) error {
 	if w.err == nil && w.answered {
 		return nil
 	}
-	return err
+	return called("upgrade", l.m.key, err)
 }
 
 // Downgrade turns the write into a read, and nobody gets in between. The token stays. A hold that was upgraded has the
@@ -87,11 +87,11 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	} else {
 		w, err := l.turn(ctx, driver.Shared, c.reading()) // gives up Client.mu
 		if w.err != nil || !w.answered {
-			return err
+			return called("downgrade", l.m.key, err)
 		}
 		left = w.left
 	}
-	return l.giveLeft(ctx, left)
+	return called("downgrade", l.m.key, l.giveLeft(ctx, left))
 }
 
 // mayTurn says why l cannot be turned into that mode. The caller holds Client.mu.
@@ -147,15 +147,11 @@ func (l *Lease) turn(ctx context.Context, mode driver.Mode, start instant) (w *w
 	heirs := l.inherit()
 	heirs.turns = w
 	_, err = c.ask(ctx, w, false) // gives up Client.mu
-	err = called(turnings[mode], l.m.key, err)
 	c.lock()
 	defer c.unlock()
 	heirs.turns = nil
 	return w, err
 }
-
-// turnings are what users call the turn to a mode.
-var turnings = map[driver.Mode]string{driver.Exclusive: "upgrade", driver.Shared: "downgrade"}
 
 // turnTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be given back.
 // The caller holds Client.mu.
@@ -220,7 +216,7 @@ func (l *Lease) giveLeft(ctx context.Context, left *word) error {
 	err := left.await(ctx, unlockGrace)
 	var lost *LostError
 	if !errors.As(err, &lost) {
-		return called(turnings[driver.Shared], l.m.key, err)
+		return err
 	}
 	c := l.m.c
 	c.lock()

@@ -2,7 +2,6 @@ package interlock
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,15 +53,6 @@ func TestDowngrade_WithoutAnAnswer_ChangesNothing(t *testing.T) {
 		mustUnlock(t, must(t)(other.TryRLock(ctx)))
 		mustUnlock(t, l)
 	})
-}
-
-// wantUnanswered is for what an engine did not answer: the error says what was called.
-func wantUnanswered(t *testing.T, op string, err error) {
-	t.Helper()
-	var unavailable *UnavailableError
-	if !errors.As(err, &unavailable) || unavailable.Op != op {
-		t.Errorf("%v, want that it is not known what came of the %s", err, op)
-	}
 }
 
 func TestDowngrade_OfAnUpgradedHold_OnAHungEngine_SaysWhatWasCalled(t *testing.T) {

@@ -79,9 +79,10 @@ func wrap(op string, key driver.Key, err error) error {
 	return fmt.Errorf("interlock: %s %q: %w", op, key.Name, err)
 }
 
-// called has an error of an engine that did not answer say what the user called; other errors stay.
+// called has an error of an engine that did not answer name op, for an operation that consists of others. Only of such an error
+// is the operation known to programs, as UnavailableError.Op.
 func called(op string, key driver.Key, err error) error {
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) { // which may have come of that
 		return unavailable(op, key, err)
 	}
 	return err

@@ -26,6 +26,15 @@ func wantErr(t *testing.T, what string, err, target error) {
 	}
 }
 
+// wantUnanswered is for what an engine did not answer: the error says what was called.
+func wantUnanswered(t *testing.T, op string, err error) {
+	t.Helper()
+	var unavailable *UnavailableError
+	if !errors.As(err, &unavailable) || unavailable.Op != op {
+		t.Fatalf("%s: %v, want that its outcome is unknown", op, err)
+	}
+}
+
 // later calls f in a goroutine and returns where the outcome will be.
 func later(f func() (*Lease, error)) <-chan outcome {
 	out := make(chan outcome, 1)

@@ -52,7 +52,7 @@ func runComparison(ctx context.Context, s *settings, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	text := comparisonText(rows, command(s), machine+began.stolen(readProcessors()))
+	text := comparisonText(rows, command(s), machine+began.stolenUntil(readProcessors()))
 	fmt.Fprint(stdout, text)
 	if !s.write {
 		return nil
@@ -118,7 +118,7 @@ func ends() []column {
 func comparisonText(rows []compare.Row, command, machine string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "`cd bench && %s`\n\n%s\n\n", command, machine)
-	fmt.Fprintf(&b, "Servers, each alone on the same machine while it was measured, over loopback: %s.\n\n", strings.Join(servers(rows), ", "))
+	fmt.Fprintf(&b, "Servers, those of each engine alone on the same machine while it was measured, over loopback: %s.\n\n", strings.Join(servers(rows), ", "))
 	n := &notes{}
 	fmt.Fprintf(&b, "### What it costs\n\n%s\n", n.table(rows, costs()))
 	fmt.Fprintf(&b, "### How long a lock stays taken\n\nLeases and the timeouts of sessions were %v. In brackets are the shortest and "+

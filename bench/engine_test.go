@@ -208,6 +208,28 @@ func TestHerds_OfWhichTheLargestNeedsMoreForEach_DoNotGrowLinearly(t *testing.T)
 	}
 }
 
+func TestHerds_WhereNothingElseIsJudgedAgainst_MayGrowNoFasterThanTheirNumber(t *testing.T) {
+	v := rivals()[0]
+	herd := func(n, unserved int, total float64) *measured {
+		return pretended(v.herd(n, false), func(string) workload.Result {
+			return workload.Result{Herd: &workload.HerdResult{Total: total, Unserved: unserved}}
+		})
+	}
+	for _, row := range []struct {
+		last     float64
+		unserved int
+		kept     string
+	}{{10e6, 0, "yes"}, {13e6, 0, "**no**"}, {10e6, 1, "**no**"}} {
+		got := (&report{measured: []*measured{herd(100, 0, 1e6), herd(1000, row.unserved, row.last)}}).herdWants()
+		if len(got) != 1 || got[0][3] != row.kept {
+			t.Errorf("ten times as many in %v times the time, %d not served: %q, want %q", row.last/1e6, row.unserved, got, row.kept)
+		}
+	}
+	if wants := herd(1000, 0, 1e6).wants; len(wants) != 2 || wants[1].base != v.base || wants[1].atMost == 0 {
+		t.Errorf("%+v, want that the largest herd is compared with %s", wants, v.base)
+	}
+}
+
 // A thousand sessions may cost the server more than ten times what a hundred cost: what they cost without a lock is its own.
 func TestHerds_OfSeparateClients_AreJudgedAgainstSessionsThatDoNotLock(t *testing.T) {
 	v := rivals()[2]

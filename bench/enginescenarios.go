@@ -20,10 +20,10 @@ type rival struct {
 	base    string   // of the demands
 	alone   float64  // what an uncontended acquisition with its release may cost, of the base's
 	handoff float64  // likewise a hand-off
-	rate    float64  // of locks a second that processes take in turn, of the base's; 0 if a rate without turns says nothing
+	rate    float64  // likewise how many locks a second processes take at least; 0 if the base's do not take turns
 	herds   []int    // numbers of waiters, of which the time for each must not grow
-	crowds  bool     // so that many goroutines that share a few clients are measured too
-	floor   string   // that has no lock in the server; what a herd costs is judged against it; "" if there is none
+	crowds  bool     // whether as many goroutines that share a few clients are measured too
+	floor   string   // a peer that does not lock, against which herds are judged; "" if there is none
 	readers string   // that has a read/write lock; "" if none
 }
 

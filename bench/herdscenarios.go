@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -13,17 +14,19 @@ const (
 
 	// herdStagger leaves the time to open a connection for each wait.
 	herdStagger = 6 * time.Millisecond
+
+	// noLoss is how much more time than a competitor with the same promises may be taken.
+	noLoss = 1.05
 )
 
 // herdScenarios are those of an engine on which very many wait at once.
 func (r *rival) herdScenarios() []scenario {
 	var all []scenario
-	for _, n := range r.herds {
-		all = append(all, r.herd(n, false))
-	}
-	if r.crowds {
+	for _, shared := range []bool{false, true} {
 		for _, n := range r.herds {
-			all = append(all, r.herd(n, true))
+			if r.crowds || !shared {
+				all = append(all, r.herd(n, shared))
+			}
 		}
 	}
 	return all
@@ -45,18 +48,26 @@ func (r *rival) herd(n int, shared bool) scenario {
 	if shared {
 		return s
 	}
-	against := want{
-		peer: r.own(), base: r.base, atMost: 1.05, says: fmt.Sprintf("%s: %s, until all are served, against %s", r.product, who, r.base),
-	}
 	if r.floor != "" {
 		s.peers = append(s.peers, r.floor)
-		against.base, against.atMost = r.floor, 0
-		against.says = fmt.Sprintf("%s: %s, until all are served, against as many sessions that do not lock", r.product, who)
 	}
 	if n == slices.Max(r.herds) {
-		s.wants = append(s.wants, against)
+		s.wants = append(s.wants, r.drained(who))
 	}
 	return s
+}
+
+// drained compares the time until the most of them are served: with what does not lock, if there is that.
+func (r *rival) drained(who string) want {
+	w := want{peer: r.own(), says: fmt.Sprintf("%s: %s, until all are served, against ", r.product, who)}
+	if r.floor != "" {
+		w.base = r.floor
+		w.says += "as many sessions that do not lock"
+		return w
+	}
+	w.base, w.atMost = r.base, noLoss
+	w.says += r.base
+	return w
 }
 
 // growth is how much the time for one waiter may grow from the smallest herd to the largest: 1 is a straight line.
@@ -92,7 +103,7 @@ func (r *report) growthOf(v *rival, shared bool) []string {
 		return nil
 	}
 	grows := func(peer string) float64 {
-		return last.median(peer, last.perWaiter) / first.median(peer, first.perWaiter)
+		return last.eachTook(peer) / first.eachTook(peer)
 	}
 	who, q, of := "clients", grows(v.own()), ""
 	switch {
@@ -114,3 +125,11 @@ func (r *report) growthOf(v *rival, shared bool) []string {
 func (m *measured) waiters() int { return m.job.Processes * m.job.Goroutines }
 
 func (m *measured) perWaiter(r *workload.Result) float64 { return r.Herd.Total / float64(m.waiters()) }
+
+// eachTook is the median of that for a peer; no number if it has not served all within the limit.
+func (m *measured) eachTook(peer string) float64 {
+	if m.median(peer, unserved) > 0 {
+		return math.NaN()
+	}
+	return m.median(peer, m.perWaiter)
+}

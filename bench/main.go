@@ -167,7 +167,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		}
 		r.measured = append(r.measured, m)
 	}
-	r.machine += began.stolen(readProcessors())
+	r.machine += began.stolenUntil(readProcessors())
 	text := r.markdown()
 	fmt.Fprint(stdout, text)
 	return s.store(r.benchfmt(), text)

@@ -28,7 +28,11 @@ func (o *onServers) change(ctx context.Context, engine string) error {
 	}
 	o.now = server
 	o.settings.servers = map[string]string{engine: server.Addr}
-	*o.machine += " " + server.Version + " on the same machine, over loopback, waiting for the disk."
+	*o.machine += " " + server.Version + " on the same machine, over loopback"
+	if engine != engined.Redlock { // whose servers write nothing
+		*o.machine += ", waiting for the disk"
+	}
+	*o.machine += "."
 	return nil
 }
 

@@ -6,34 +6,34 @@ import (
 	"strings"
 )
 
-// processors is what a virtual machine's processors have done since it began, in the system's ticks.
-type processors struct{ worked, lent float64 }
+// processorTime is what a virtual machine's processors have done since the machine started, in the system's ticks.
+type processorTime struct{ worked, stolen float64 }
 
 // Columns of the first line of /proc/stat; see proc_stat(5).
 const (
 	idleColumn   = 3
-	waitsColumn  = 4 // idle too
+	ioWaitColumn = 4 // idle too
 	stolenColumn = 7
 )
 
 // readProcessors returns zeros where the system does not tell.
-func readProcessors() processors { return parseProcessors(line("/proc/stat")) }
+func readProcessors() processorTime { return parseProcessors(line("/proc/stat")) }
 
-func parseProcessors(text string) (p processors) {
+func parseProcessors(text string) (p processorTime) {
 	name, rest, _ := strings.Cut(text, " ")
 	columns := strings.Fields(rest)
 	if name != "cpu" || len(columns) <= stolenColumn {
-		return processors{}
+		return processorTime{}
 	}
-	for i, c := range columns[:stolenColumn+1] { // the others are counted in these
+	for i, c := range columns[:stolenColumn+1] { // time of guests is counted in that of users
 		n, err := strconv.ParseFloat(c, 64)
 		if err != nil {
-			return processors{}
+			return processorTime{}
 		}
 		switch i {
-		case idleColumn, waitsColumn:
+		case idleColumn, ioWaitColumn:
 		case stolenColumn:
-			p.lent = n
+			p.stolen = n
 		default:
 			p.worked += n
 		}
@@ -41,12 +41,11 @@ func parseProcessors(text string) (p processors) {
 	return p
 }
 
-// stolen says how much of the time in which something was to run the machine's host gave to others, from p to now: numbers
-// from a machine of which much was stolen are worse than its own, above all those of two processes that take turns.
-func (p processors) stolen(now processors) string {
-	worked, stolen := now.worked-p.worked, now.lent-p.lent
-	if worked <= 0 {
+// stolenUntil says how much of the time in which something was to run the machine's host gave to others.
+func (p processorTime) stolenUntil(now processorTime) string {
+	worked, stolen := now.worked-p.worked, now.stolen-p.stolen
+	if worked <= 0 || stolen < 0 || now.stolen == 0 { // most hosts of virtual machines tell of some if they tell
 		return ""
 	}
-	return fmt.Sprintf(" Of the time of its processors that was wanted, others on its host had %.1f %%.", 100*stolen/(worked+stolen))
+	return fmt.Sprintf(" Steal: %.1f %% of the processor time that was wanted went to others on the host.", 100*stolen/(worked+stolen))
 }

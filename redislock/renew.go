@@ -62,24 +62,23 @@ func (d *Driver) group(batch []driver.Renewal) []group {
 	return groups
 }
 
-// renewal is the script that renews a group. Who holds very many locks sends megabytes of them again and again, so the texts
-// that are made for a group are cut from one string.
+// renewal is the script that renews a group.
 func (d *Driver) renewal(batch []driver.Renewal, g group) Call {
 	c := Call{
 		Script: renewScript, Slot: g.slot,
-		Keys: make([]string, 0, len(g.members)), Args: make([]string, 0, 4*len(g.members)),
+		Args:     make([]string, 0, 4*len(g.members)),
 		Replicas: d.opts.Replicas, ReplicaTimeout: d.opts.ReplicaTimeout,
 	}
-	texts := d.textsOf(batch, g)
 	var lease time.Duration
 	var millis string // of that lease, which is mostly that of all
+	keys, holders := d.textsOf(batch, g)
+	c.Keys = keys
 	for n, i := range g.members {
 		b := &batch[i]
 		if millis == "" || lease != b.Lease {
 			lease, millis = b.Lease, leaseMillis(b.Lease)
 		}
-		c.Keys = append(c.Keys, texts[2*n])
-		c.Args = append(c.Args, b.ID, millis, strconv.Itoa(b.Pass), texts[2*n+1])
+		c.Args = append(c.Args, b.ID, millis, strconv.Itoa(b.Pass), holders[n])
 	}
 	return c
 }
@@ -87,25 +86,28 @@ func (d *Driver) renewal(batch []driver.Renewal, g group) Call {
 // usualText is about how long a key and what is kept about its holder are together.
 const usualText = 128
 
-// textsOf returns the key of each member of a group, each followed by what the server is to keep about its holder.
-func (d *Driver) textsOf(batch []driver.Renewal, g group) []string {
+// textsOf returns the keys of a group, and what the server is to keep about their holders, cut from one string as in
+// names.request: who holds very many locks sends megabytes of them again and again.
+func (d *Driver) textsOf(batch []driver.Renewal, g group) (keys, holders []string) {
 	d.mu.Lock()
 	client := d.client
 	d.mu.Unlock()
-	all, ends := make([]byte, 0, usualText*len(g.members)), make([]int, 0, 2*len(g.members))
+	texts, ends := make([]byte, 0, usualText*len(g.members)), make([]int, 0, 2*len(g.members))
 	for _, i := range g.members {
 		b := &batch[i]
-		all = d.names.appendLock(all, b.Key)
-		ends = append(ends, len(all))
-		all = appendMeta(all, meta{b.Owner, client, b.Label})
-		ends = append(ends, len(all))
+		texts = d.names.appendLock(texts, b.Key)
+		ends = append(ends, len(texts))
+		texts = appendMeta(texts, meta{b.Owner, client, b.Label})
+		ends = append(ends, len(texts))
 	}
-	texts, text, begin := make([]string, len(ends)), string(all), 0
-	for i, end := range ends {
-		texts[i] = text[begin:end]
-		begin = end
+	keys, holders = make([]string, len(g.members)), make([]string, len(g.members))
+	all, begin := string(texts), 0
+	for n := range g.members {
+		key, holder := ends[2*n], ends[2*n+1]
+		keys[n], holders[n] = all[begin:key], all[key:holder]
+		begin = holder
 	}
-	return texts
+	return keys, holders
 }
 
 // renewed is what the answer r says of the renewal at that place of its script.

@@ -60,7 +60,8 @@ type subject struct {
 func Engines() []string { return append([]string{"mem", "file"}, engined.All()...) }
 
 var labels = map[string]string{
-	"mem": "memory", "file": "file", engined.Redis: "Redis", engined.Redlock: "Redlock, five Redis", engined.ZK: "ZooKeeper", engined.Etcd: "etcd",
+	"mem": "memory", "file": "file", engined.Redis: "Redis", engined.Redlock: "Redlock, five Redis",
+	engined.ZK: "ZooKeeper", engined.Etcd: "etcd",
 	engined.MySQL: "MySQL", engined.Postgres: "PostgreSQL",
 }
 

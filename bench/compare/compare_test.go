@@ -84,6 +84,21 @@ func TestRedis_WaitsForTheLease_AndTheHolderKnows(t *testing.T) {
 	}
 }
 
+// The five servers are asked at the same time, which is one round trip, and are cut off together.
+func TestRedlock_IsReachedAtAllItsServers(t *testing.T) {
+	const lease = time.Second
+	r := brief(t, "redlock", lease)
+	if trips := only(t, "round trips", r.Trips); trips < 1 || trips > 2 {
+		t.Errorf("%v round trips of a refused try", trips)
+	}
+	for what, c := range map[string]compare.Cell{"kill": r.Killed, "cut": r.Cut, "stop": r.Stopped} {
+		if after := only(t, what, c); after < float64(lease)/2 {
+			t.Errorf("%s: free after %v", what, time.Duration(after))
+		}
+	}
+	only(t, "the holder's knowledge", r.CutTold)
+}
+
 func TestPostgres_EndsTheLockOfAKilledClientWithItsConnection(t *testing.T) {
 	const lease = 2 * time.Second
 	r := brief(t, "postgres", lease)

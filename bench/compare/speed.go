@@ -82,28 +82,32 @@ func (s *subject) refusal(ctx context.Context, row *Row) (err error) {
 
 // trips counts how often a client sends something and waits for each refusal.
 func (s *subject) trips(ctx context.Context, name string, row *Row) (err error) {
-	l, err := newLines(s.addr())
+	t, err := newTaps(s.addr())
 	if err != nil {
 		return err
 	}
-	defer l.close()
-	c, err := s.open(ctx, l.addr(), 0)
+	defer t.close()
+	c, err := s.open(ctx, t.addr(), 0)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	for range counted { // also opens connections and loads what is loaded once
-		if err := refused(ctx, c, name); err != nil {
-			return err
+	several := func() error {
+		for range counted {
+			if err := refused(ctx, c, name); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	before := l.turns()
-	for range counted {
-		if err := refused(ctx, c, name); err != nil {
-			return err
-		}
+	if err := several(); err != nil { // opens connections and loads what is loaded once
+		return err
 	}
-	row.Trips = Cell{Values: []float64{float64(l.turns()-before) / counted}}
+	turns, err := t.turnsIn(several)
+	if err != nil {
+		return err
+	}
+	row.Trips = Cell{Values: []float64{float64(turns) / counted}}
 	return nil
 }
 

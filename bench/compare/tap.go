@@ -8,49 +8,55 @@ import (
 	"sync/atomic"
 )
 
-// lines are the taps between clients and the servers of an engine, one for each server.
-type lines []*tap
+// taps stand between clients and the servers of an engine, one before each server.
+type taps []*tap
 
-// newLines puts taps before the servers at the addresses, which have commas between them.
-func newLines(addrs string) (lines, error) {
-	var l lines
+// newTaps puts them before the servers at the addresses, which have commas between them.
+func newTaps(addrs string) (taps, error) {
+	var all taps
 	for addr := range strings.SplitSeq(addrs, ",") {
 		t, err := newTap(addr)
 		if err != nil {
-			l.close()
+			all.close()
 			return nil, err
 		}
-		l = append(l, t)
+		all = append(all, t)
 	}
-	return l, nil
+	return all, nil
 }
 
 // addr is where clients reach the servers through the taps.
-func (l lines) addr() string {
-	addrs := make([]string, len(l))
-	for i, t := range l {
+func (all taps) addr() string {
+	addrs := make([]string, len(all))
+	for i, t := range all {
 		addrs[i] = t.addr()
 	}
 	return strings.Join(addrs, ",")
 }
 
-// turns are those of the server that was asked most often: what several are asked at the same time is waited for together.
-func (l lines) turns() (most int64) {
-	for _, t := range l {
-		most = max(most, t.turns.Load())
+// turnsIn returns how often the server was asked that was asked most often by what is done: what several are asked at the same
+// time is waited for together.
+func (all taps) turnsIn(do func() error) (most int64, err error) {
+	before := make([]int64, len(all))
+	for i, t := range all {
+		before[i] = t.turns.Load()
 	}
-	return most
+	err = do()
+	for i, t := range all {
+		most = max(most, t.turns.Load()-before[i])
+	}
+	return most, err
 }
 
-func (l lines) heard() (sum int64) {
-	for _, t := range l {
+func (all taps) heard() (sum int64) {
+	for _, t := range all {
 		sum += t.heard.Load()
 	}
 	return sum
 }
 
-func (l lines) close() {
-	for _, t := range l {
+func (all taps) close() {
+	for _, t := range all {
 		t.close()
 	}
 }

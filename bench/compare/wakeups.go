@@ -42,7 +42,7 @@ func (s *subject) wakeups(ctx context.Context, row *Row) error {
 // crowd is clients that want one lock.
 type crowd struct {
 	*subject
-	lines   []lines // of each client its own
+	taps    []taps // of each client its own
 	clients []*interlock.Client
 	stop    context.CancelFunc
 	waits   sync.WaitGroup
@@ -110,12 +110,12 @@ func next(ctx context.Context, got <-chan turn) (turn, error) {
 
 // join adds a client that wants the lock, and says so when it has it. Whoever has it at the end loses it with its client.
 func (c *crowd) join(ctx context.Context, got chan<- turn) error {
-	l, err := newLines(c.addr())
+	t, err := newTaps(c.addr())
 	if err != nil {
 		return err
 	}
-	c.lines = append(c.lines, l)
-	client, err := c.open(ctx, l.addr(), 0)
+	c.taps = append(c.taps, t)
+	client, err := c.open(ctx, t.addr(), 0)
 	if err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func (c *crowd) join(ctx context.Context, got chan<- turn) error {
 
 // hear counts the clients other than one that hear something after what is done.
 func (c *crowd) hear(ctx context.Context, except int, do func() error) (int, error) {
-	before := make([]int64, len(c.lines))
-	for i, l := range c.lines {
-		before[i] = l.heard()
+	before := make([]int64, len(c.taps))
+	for i, t := range c.taps {
+		before[i] = t.heard()
 	}
 	if err := do(); err != nil {
 		return 0, err
@@ -147,8 +147,8 @@ func (c *crowd) hear(ctx context.Context, except int, do func() error) (int, err
 		return 0, err
 	}
 	n := 0
-	for i, l := range c.lines {
-		if i != except && l.heard() > before[i] {
+	for i, t := range c.taps {
+		if i != except && t.heard() > before[i] {
 			n++
 		}
 	}
@@ -167,8 +167,8 @@ func (c *crowd) close() error {
 		all.Go(func() { errs[i] = client.Close() })
 	}
 	all.Wait()
-	for _, l := range c.lines {
-		l.close()
+	for _, t := range c.taps {
+		t.close()
 	}
 	return errors.Join(errs...)
 }

@@ -1,5 +1,5 @@
-// Package engined starts the servers of the engines other than Redis for a run: those of the test kit
-// (drivertest/servers), on a stage of its own for each.
+// Package engined starts the servers of an engine for a run: those of the test kit (drivertest/servers), on a stage of its own
+// for each engine.
 package engined
 
 import (
@@ -44,7 +44,7 @@ type Server struct {
 	stage *servers.Stage
 }
 
-// All returns the engines, in the order of tables.
+// All returns the engines, in the order of docs/comparison.md.
 func All() []string { return []string{Redis, Redlock, ZK, Etcd, MySQL, Postgres} }
 
 // Start starts the server of an engine, which waits for the disk before it says that something is written, where it
@@ -98,7 +98,7 @@ func start(t testing.TB, engine string) string {
 // Proxies stand before the servers of an engine, one before each.
 type Proxies []*servers.Proxy
 
-// Proxies returns those that stand before what was started, and end with it.
+// Proxies starts a proxy before each server. They end with s.
 func (s *Server) Proxies() (Proxies, error) {
 	var all Proxies
 	for addr := range strings.SplitSeq(s.Addr, ",") {

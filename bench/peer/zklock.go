@@ -50,8 +50,26 @@ func (z *zkLocks) Close() error {
 
 type zkWorker struct{ lock *zk.Lock }
 
-// Lock waits; ctx does not end the wait. Several who make the parent at once are told so by an error in some versions.
-func (w zkWorker) Lock(context.Context) error { return w.lock.Lock() }
+// Lock waits. The end of ctx does not end zk.Lock, which gives back what it gets later. Several who make the parent at once are
+// told so by an error in some versions.
+func (w zkWorker) Lock(ctx context.Context) error {
+	if ctx.Done() == nil {
+		return w.lock.Lock()
+	}
+	got := make(chan error, 1)
+	go func() { got <- w.lock.Lock() }() // ends with its turn, or with the session
+	select {
+	case err := <-got:
+		return err
+	case <-ctx.Done():
+	}
+	go func() {
+		if <-got == nil {
+			_ = w.lock.Unlock() // nobody waits for that
+		}
+	}()
+	return ctx.Err()
+}
 
 // Unlock deletes the node.
 func (w zkWorker) Unlock(context.Context) error { return w.lock.Unlock() }

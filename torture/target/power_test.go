@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
-// A Redis whose power was cut comes back, with what it had heard before the last second.
-func TestPowerCut_TakesTheLastSecondAlone(t *testing.T) {
+// A Redis whose power was cut comes back with what it had heard before.
+func TestPowerCut_TakesAloneWhatCameMeanwhile(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: eachSecond})
 	if _, err := s.Do(t.Context(), "SET", "old", "1"); err != nil {
 		t.Fatal(err)
