@@ -12,7 +12,7 @@ import (
 const (
 	// lookAfter is how long a wait goes on before it is looked who is in the way, which most waits for a lock that is held
 	// for a moment are spared.
-	lookAfter = 10 * time.Millisecond
+	lookAfter = 25 * time.Millisecond
 
 	// hinted is how long a lock that was held when it was last waited for is waited for without a try.
 	hinted = time.Hour

@@ -50,7 +50,7 @@ func New(ctx context.Context, config *mysql.Config, opts *Options) (*Driver, err
 	d := &Driver{config: own, opts: o, texts: textsFor(o.Table)}
 	d.core = sqllock.New(sqllock.Config{
 		Timeout: o.Timeout, Shared: o.Shared, Waits: o.Waits,
-		Quiet: 5 * time.Millisecond, BreakPause: breakPause,
+		Quiet: 20 * time.Millisecond, BreakPause: breakPause,
 		Warn: func(what, lock string, err error) { o.Logger.Warn("mysql: "+what, "lock", lock, "err", err) },
 	}, dialect{d})
 	if err := d.begin(ctx); err != nil {

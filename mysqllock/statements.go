@@ -1,7 +1,9 @@
 package mysqllock
 
 import (
+	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -78,12 +80,20 @@ func (d *Driver) lookText(id lockID) string {
 // waitText waits for a lock. Its first column says who had it before, or 0; the second is 1 if this session has it now, 0
 // if the time is over and NULL after an interruption. The comment is for those who look at the server's list of processes;
 // see inspect.go.
+//
+// It is made for each wait, so it is put together by hand.
 func (d *Driver) waitText(r *driver.Request, id lockID) string {
-	return fmt.Sprintf("SELECT /*%s%x*/ IFNULL(IS_USED_LOCK('%s'), 0), GET_LOCK('%s', %s)", waitMark, noteOf(r), id.lock(), id.lock(), seconds(d.opts.Slice))
+	lock := id.lock()
+	b := make([]byte, 0, 640)
+	b = append(b, "SELECT /*"+waitMark...)
+	b = hex.AppendEncode(b, noteOf(r))
+	b = append(append(append(b, "*/ IFNULL(IS_USED_LOCK('"...), lock...), "'), 0), GET_LOCK('"...)
+	b = append(append(append(b, lock...), "', "...), seconds(d.opts.Slice)...)
+	return string(append(b, ')'))
 }
 
 // seconds writes a duration as the server reads it.
-func seconds(t time.Duration) string { return fmt.Sprintf("%.3f", t.Seconds()) }
+func seconds(t time.Duration) string { return strconv.FormatFloat(t.Seconds(), 'f', 3, 64) }
 
 // createTexts make the tables whose names are put in. The collation of text is binary, because names are compared byte by byte.
 var createTexts = []string{

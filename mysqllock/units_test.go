@@ -1,6 +1,7 @@
 package mysqllock
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -53,6 +54,19 @@ func TestNote_SurvivesTheList(t *testing.T) {
 	} {
 		if n, lock, ok := readNote(text); ok {
 			t.Errorf("%q is read as %+v of %q", text, n, lock)
+		}
+	}
+}
+
+func TestNote_IsAsTheLibraryWouldWriteIt(t *testing.T) {
+	for _, r := range []*driver.Request{
+		{Key: driver.Key{Kind: driver.KindMutex, Name: ""}},
+		{Key: driver.Key{Kind: driver.KindMutex, Name: "stock:42"}, Client: "host:1"},
+		{Key: driver.Key{Kind: driver.KindMutex, Name: "\x00\"锁\xff"}, Owner: "o\"", Client: strings.Repeat("c", 300), Label: "l"},
+	} {
+		want, err := json.Marshal(note{r.Kind, []byte(r.Name), []byte(clip(r.Owner)), []byte(clip(r.Client)), []byte(clip(r.Label))})
+		if got := noteOf(r); err != nil || string(got) != string(want) {
+			t.Errorf("%s instead of %s, %v", got, want, err)
 		}
 	}
 }

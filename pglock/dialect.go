@@ -17,7 +17,7 @@ const (
 	hotFor = 20 * time.Millisecond
 
 	// noteAfter is how long such a wait may go on unnoticed. By then it has long reached the server's queue.
-	noteAfter = 2 * time.Millisecond
+	noteAfter = 10 * time.Millisecond
 
 	// hotKnown is how long a caller who gives up before the note may be told that the lock is held.
 	hotKnown = 100 * time.Millisecond

@@ -28,7 +28,7 @@ type Config struct {
 
 	// Quiet is how long a connection must have nothing to do before its socket is watched. Watching costs the next statement
 	// some microseconds, which a busy connection is spared. One that is watched is not lent, and who has one may leave so much later than
-	// his context ends.
+	// his context ends. A pause shorter than those of a connection that waits for a lock again and again wakes the process up for each.
 	Quiet time.Duration
 
 	// BreakPause is how long an operator's break may go unseen.
