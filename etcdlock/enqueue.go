@@ -30,6 +30,8 @@ func (a *attempt) enqueue(ctx context.Context) error {
 	if a.give != nil {
 		t.when = append(t.when, isOf(a.give.place, a.give.revision))
 		t.then = append([]clientv3.Op{clientv3.OpDelete(a.give.place)}, t.then...)
+		was := a.give.see()
+		t.then = append(t.then, a.d.passed(&was)...)
 	}
 	answer, err := a.create(ctx, s, t)
 	if err != nil || answer == nil {
@@ -193,6 +195,7 @@ func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64)
 	}
 	view := judge(a.r.Kind, recordOf(a.r), ahead, a.d.names.places(a.r.Key))
 	view.revision = asOf
+	view.second = len(ahead) == 1 && len(reads) == 2 // one read alone is of the nearest
 	if view.conflict != 0 {
 		return a.conflict(ctx, view.conflict)
 	}

@@ -11,6 +11,10 @@ type outlook struct {
 	puts     bool   // it looks again also when that key is rewritten
 	wide     bool   // watch is a prefix instead
 	revision int64  // as of which all this holds
+
+	// Of a mutex; see lookNear.
+	before place // the one right before the request's own, which is watched
+	second bool  // and there was no other
 }
 
 // judge says what the places in front of a request mean for it. They are in the order of the queue; of a mutex, the first
@@ -24,7 +28,10 @@ func judge(k driver.Kind, mine record, ahead []place, places string) outlook {
 		return judgePermits(mine, ahead, places)
 	}
 	for i := len(ahead) - 1; i >= 0; i-- {
-		if onlyOne(k) || conflicts(mine.Mode, ahead[i].record.Mode) {
+		switch {
+		case onlyOne(k):
+			return outlook{holder: ahead[0], watch: ahead[i].key, before: ahead[i]}
+		case conflicts(mine.Mode, ahead[i].record.Mode):
 			return outlook{holder: ahead[0], watch: ahead[i].key}
 		}
 	}

@@ -48,13 +48,15 @@ type sight struct {
 	place    string
 	revision int64
 	open     bool
+	waited   bool // for its turn, as one of which only one is let in, and got it
 	ended    driver.LostReason
 }
 
 func (e *entry) see() sight {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
-	return sight{e.session, e.place, e.revision, e.open > 0, e.ended}
+	waited := e.granted && e.waited && onlyOne(e.r.Kind)
+	return sight{e.session, e.place, e.revision, e.open > 0, waited, e.ended}
 }
 
 // created compares whether the request's key is there.
@@ -85,6 +87,7 @@ func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
 		tomb = d.names.tomb(r.Key, r.ID)
 		t.then = append(t.then, clientv3.OpPut(tomb, "", clientv3.WithLease(was.session.id)))
 	}
+	t.then = append(t.then, d.passed(&was)...)
 	answer, doubtful, err := d.commit(ctx, t)
 	switch {
 	case err != nil && isGone(err): // the tomb's session is over, and so is the hold

@@ -12,23 +12,24 @@ import (
 // await watches the key that is in the way, and looks again when it has ended. A wake-up alone grants nothing.
 func (a *attempt) await(ctx context.Context) error {
 	e := a.e
-	e.waited = true
+	a.waits()
 	w := a.d.ear.watch(&e.view)
 	defer a.d.ear.unwatch(w)
 	seldom := time.NewTicker(max(e.session.timeout, shortestFloor))
 	defer seldom.Stop()
 	for seen, watched := e.view.revision, e.view.watch; ; {
-		look := false
+		var look func() error
 		select {
 		case <-w.hint:
 			created, changed, err := a.d.ear.news(w)
 			if err != nil {
 				return err
 			}
-			// What happened between our reading and the beginning of the watch nobody tells.
-			look = changed || created > seen
-		case <-seldom.C: // should a hint ever be missing
-			look = true
+			if changed || created > seen { // what happened between our reading and the beginning of the watch nobody tells
+				look = func() error { return a.lookNear(ctx, changed) }
+			}
+		case <-seldom.C: // should a hint ever be missing, and to say who holds the lock by now
+			look = func() error { return a.look(ctx) }
 		case <-e.session.done: // the place is gone with it
 			a.d.mu.Lock()
 			e.end(driver.LostSession)
@@ -39,10 +40,10 @@ func (a *attempt) await(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if !look {
+		if look == nil {
 			continue
 		}
-		if err := a.look(ctx); err != nil {
+		if err := look(); err != nil {
 			return err
 		}
 		if e.view.granted || e.view.watch != watched {
@@ -51,6 +52,12 @@ func (a *attempt) await(ctx context.Context) error {
 		seen = e.view.revision
 		a.tell()
 	}
+}
+
+func (a *attempt) waits() {
+	a.d.mu.Lock()
+	defer a.d.mu.Unlock()
+	a.e.waited = true
 }
 
 // shortestFloor is how often at most a waiter looks without having been told anything.
@@ -65,12 +72,15 @@ func (a *attempt) look(ctx context.Context) error {
 		return err
 	}
 	if !answer.Succeeded {
-		a.d.mu.Lock()
-		defer a.d.mu.Unlock()
-		e.end(a.whyGone())
+		a.isGone()
 		return nil
 	}
-	asOf, found := answer.Header.Revision, answer.Responses
+	return a.others(ctx, answer.Responses, answer.Header.Revision)
+}
+
+// others takes in who was found before the request.
+func (a *attempt) others(ctx context.Context, found []*pb.ResponseOp, asOf int64) error {
+	e := a.e
 	if onlyOne(e.r.Kind) && len(kvsOf(found[0])) > 0 {
 		// Somebody has left who waited before it: it is still to be said who holds the lock.
 		places := a.d.names.places(e.r.Key)
@@ -85,6 +95,13 @@ func (a *attempt) look(ctx context.Context) error {
 // rangeOp makes one of a read what it would be as a part of a transaction.
 func rangeOp(r *clientv3.GetResponse) *pb.ResponseOp {
 	return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: (*pb.RangeResponse)(r)}}
+}
+
+// isGone takes in that the request's key is not there.
+func (a *attempt) isGone() {
+	a.d.mu.Lock()
+	defer a.d.mu.Unlock()
+	a.e.end(a.whyGone())
 }
 
 // whyGone guesses why the key of a living session is not there. The caller holds Driver.mu.
@@ -105,9 +122,7 @@ func (a *attempt) announce(ctx context.Context) error {
 		then: []clientv3.Op{clientv3.OpPut(e.place, rec.text(), clientv3.WithLease(e.session.id))},
 	})
 	if err == nil && !answer.Succeeded {
-		a.d.mu.Lock()
-		defer a.d.mu.Unlock()
-		e.end(a.whyGone())
+		a.isGone()
 	}
 	return err
 }

@@ -1,0 +1,63 @@
+package etcdlock
+
+import (
+	"context"
+	"strconv"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// etcd knows keys by name and not by age: "who is the last before me" makes it go through every key of the lock, those that have been
+// deleted lately too. If each waiter of a long line asked so when its turn has come, the line would cost the square of its length. So a
+// waiter of a mutex asks about the place right before its own alone. Nobody gets between the two, because create revisions grow; and
+// nobody is before that place any more once it has had the lock, which its release writes down.
+
+// passed is what a release writes down: the session's latest hold that had waited for its turn, and was given back. A hold that found
+// the lock free writes nothing, so a lock that nobody wants costs nothing more; who is the second in line knows without it.
+func (d *Driver) passed(was *sight) []clientv3.Op {
+	if !was.waited {
+		return nil
+	}
+	return []clientv3.Op{clientv3.OpPut(d.names.passed(was.session.id), strconv.FormatInt(was.revision, 10), clientv3.WithLease(was.session.id))}
+}
+
+// lookNear looks whether the place before the request's own is in the way, which has gone if so it was heard. Only if that alone does
+// not tell, it reads who else is before the request; in the same round trip.
+func (a *attempt) lookNear(ctx context.Context, gone bool) error {
+	e := a.e
+	before := &e.view.before
+	if before.key == "" { // of another kind
+		return a.look(ctx)
+	}
+	var tells clientv3.Cmp
+	switch {
+	case !gone:
+		tells = isOf(before.key, before.revision)
+	case e.view.second:
+		tells = clientv3.Compare(clientv3.CreateRevision(before.key), "!=", before.revision)
+	default:
+		tells = clientv3.Compare(clientv3.Value(a.d.names.passed(before.session)), "=", strconv.FormatInt(before.revision, 10))
+	}
+	// Without operations of another kind than reads, also nested ones, servers do not write it to their disks.
+	others := queueReads(e.r.Kind, a.d.names.places(e.r.Key), e.revision)
+	answer, _, err := a.d.commit(ctx, &transaction{
+		when: []clientv3.Cmp{isOf(e.place, e.revision), tells},
+		els:  append([]clientv3.Op{clientv3.OpGet(e.place, clientv3.WithKeysOnly())}, others...),
+	})
+	if err != nil {
+		return err
+	}
+	asOf := answer.Header.Revision
+	if answer.Succeeded {
+		view := e.view
+		view.revision, view.granted = asOf, gone
+		a.own(e.revision, view)
+		return nil
+	}
+	own := kvsOf(answer.Responses[0])
+	if len(own) == 0 || own[0].CreateRevision != e.revision {
+		a.isGone()
+		return nil
+	}
+	return a.others(ctx, answer.Responses[1:], asOf)
+}
