@@ -147,7 +147,7 @@ const remembered = 1024
 
 // tombstones remembers the latest requests that are over.
 type tombstones struct {
-	ids  [remembered]holdID
+	ids  []holdID // the oldest at next once it is full
 	next int
 	set  map[holdID]struct{}
 }
@@ -162,10 +162,14 @@ func (t *tombstones) add(id holdID) {
 		return
 	}
 	if t.set == nil {
-		t.set = make(map[holdID]struct{}, remembered)
+		t.set = make(map[holdID]struct{}) // it grows: most clients hold little
 	}
-	delete(t.set, t.ids[t.next])
-	t.ids[t.next] = id
-	t.next = (t.next + 1) % remembered
+	if len(t.ids) < remembered {
+		t.ids = append(t.ids, id)
+	} else {
+		delete(t.set, t.ids[t.next])
+		t.ids[t.next] = id
+		t.next = (t.next + 1) % remembered
+	}
 	t.set[id] = struct{}{}
 }

@@ -201,7 +201,7 @@ const remembered = 1024
 
 // tombstones remembers the latest requests that have ended, and how.
 type tombstones struct {
-	ids  [remembered]string
+	ids  []string // the oldest at next once it is full
 	next int
 	set  map[string]driver.LostReason
 }
@@ -213,13 +213,17 @@ func (t *tombstones) has(id string) (driver.LostReason, bool) {
 
 func (t *tombstones) add(id string, reason driver.LostReason) {
 	if t.set == nil {
-		t.set = make(map[string]driver.LostReason, remembered)
+		t.set = make(map[string]driver.LostReason) // it grows: most clients hold little
 	}
 	if _, has := t.set[id]; has {
 		return
 	}
-	delete(t.set, t.ids[t.next])
-	t.ids[t.next] = id
-	t.next = (t.next + 1) % remembered
+	if len(t.ids) < remembered {
+		t.ids = append(t.ids, id)
+	} else {
+		delete(t.set, t.ids[t.next])
+		t.ids[t.next] = id
+		t.next = (t.next + 1) % remembered
+	}
 	t.set[id] = reason
 }

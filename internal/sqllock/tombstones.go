@@ -31,7 +31,7 @@ func (p epitaph) is() bool { return p.released || p.undone || p.reason != "" }
 // tombstones remembers the IDs that must not be granted again. The zero value is empty. Guarded by Core.mu.
 type tombstones struct {
 	ended map[string]epitaph // released or lost
-	ring  []string           // the IDs in ended, the oldest at next
+	ring  []string           // the IDs in ended, the oldest at next once it is full
 	next  int
 
 	undone map[string]time.Time // until when
@@ -61,13 +61,16 @@ func (t *tombstones) bury(id string, p epitaph) {
 		return
 	}
 	if t.ended == nil {
-		t.ended = make(map[string]epitaph, releasedKept)
-		t.ring = make([]string, releasedKept)
+		t.ended = make(map[string]epitaph) // it grows: most clients hold little, and room for all costs a quarter of a millisecond
 	}
-	delete(t.ended, t.ring[t.next])
-	t.ring[t.next] = id
+	if len(t.ring) < releasedKept {
+		t.ring = append(t.ring, id)
+	} else {
+		delete(t.ended, t.ring[t.next])
+		t.ring[t.next] = id
+		t.next = (t.next + 1) % releasedKept
+	}
 	t.ended[id] = p
-	t.next = (t.next + 1) % releasedKept
 }
 
 func (t *tombstones) buryUndone(id string, until time.Time) {
