@@ -118,6 +118,10 @@ func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clie
 	e.open++ // from now on an undo does not rely on what it sees
 	d.mu.Unlock()
 	answer, doubtful, err := d.commit(ctx, t)
+	if isFull(err) { // and may have carried it out all the same
+		_, _, left := d.commit(ctx, &transaction{then: []clientv3.Op{clientv3.OpDelete(e.place)}})
+		doubtful = doubtful || left != nil
+	}
 	a.unsure = a.unsure || doubtful
 	if !doubtful {
 		d.mu.Lock()

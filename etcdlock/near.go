@@ -12,8 +12,9 @@ import (
 // waiter of a mutex asks about the place right before its own alone. Nobody gets between the two, because create revisions grow; and
 // nobody is before that place any more once it has had the lock, which its release writes down.
 
-// passed is what a release writes down: the session's latest hold that had waited for its turn, and was given back. A hold that found
-// the lock free writes nothing, so a lock that nobody wants costs nothing more; who is the second in line knows without it.
+// passed is what a release writes down: the session's latest hold that had waited for its turn, and was given back. It must be in the
+// transaction that compares that hold's revision and deletes its key. A hold that found the lock free writes nothing, so a lock that
+// nobody wants costs nothing more; who is the second in line knows without it.
 func (d *Driver) passed(was *sight) []clientv3.Op {
 	if !was.waited {
 		return nil

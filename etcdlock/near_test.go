@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -32,8 +34,14 @@ func (s *stage) counting() (*Driver, *looks) {
 		}
 		return err
 	}
+	return s.through(count), n
+}
+
+// through opens a driver whose requests go through f.
+func (s *stage) through(f grpc.UnaryClientInterceptor) *Driver {
+	s.t.Helper()
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{s.node.Addr()}, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithUnaryInterceptor(count)},
+		Endpoints: []string{s.node.Addr()}, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithUnaryInterceptor(f)},
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -46,7 +54,7 @@ func (s *stage) counting() (*Driver, *looks) {
 		_ = d.Close()
 		_ = client.Close()
 	})
-	return d, n
+	return d
 }
 
 // watches returns when d watches the key, and the server has said so.
@@ -151,6 +159,63 @@ func TestLine_WhoLeavesBeforeItsTurn_LetsNobodyIn(t *testing.T) {
 	if w.err != nil {
 		t.Error(w.err)
 	}
+}
+
+// A server that has no room for another write still passes the lock down the line: to give back takes none.
+func TestLine_OnAServerThatIsFull_GoesOn(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	held := s.ask("lock")
+	s.take(held, a)
+	first := s.waits(b, s.ask("lock"))
+	second := s.waits(c, s.ask("lock"))
+	alarm := pb.NewMaintenanceClient(a.client.ActiveConnection())
+	if _, err := alarm.Alarm(s.ctx(), &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.client.Put(s.ctx(), "something", "else"); err == nil {
+		t.Fatal("the server is not full")
+	}
+	if err := s.release(a, held); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []struct {
+		*waiting
+		by *Driver
+	}{{first, b}, {second, c}} {
+		s.ends(w.waiting, rulesPatience)
+		if w.err != nil {
+			t.Fatal(w.err)
+		}
+		if err := s.release(w.by, w.r); err != nil {
+			t.Fatalf("a release on a server that is full: %v", err)
+		}
+	}
+}
+
+// etcd's quotaApplierV3 carries out the request that takes the last room, and says that there is none.
+func TestAcquire_ThatTookTheLastRoom_LeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	var full atomic.Bool
+	last := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if _, ok := req.(*pb.TxnRequest); ok && err == nil && full.CompareAndSwap(true, false) {
+			return rpctypes.ErrGRPCNoSpace
+		}
+		return err
+	}
+	a := s.through(last)
+	full.Store(true)
+	r := s.ask("lock")
+	if g, err := a.Acquire(s.ctx(), r); !errors.Is(err, driver.ErrUnavailable) {
+		t.Fatalf("on a server that is full: %+v, %v", g, err)
+	}
+	if full.Load() {
+		t.Fatal("nothing was asked")
+	}
+	s.take(s.ask("lock"), s.opens(s.node.Addr(), time.Minute)) // nobody is in the way
 }
 
 // What is written down ends with the session, and a lock for which nobody has waited writes nothing down.

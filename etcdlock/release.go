@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -87,8 +88,13 @@ func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
 		tomb = d.names.tomb(r.Key, r.ID)
 		t.then = append(t.then, clientv3.OpPut(tomb, "", clientv3.WithLease(was.session.id)))
 	}
-	t.then = append(t.then, d.passed(&was)...)
+	least := t.then
+	t.then = append(slices.Clip(least), d.passed(&was)...)
 	answer, doubtful, err := d.commit(ctx, t)
+	if len(t.then) > len(least) && isFull(err) { // to give back takes no room
+		t.then, doubtful = least, true
+		answer, _, err = d.commit(ctx, t)
+	}
 	switch {
 	case err != nil && isGone(err): // the tomb's session is over, and so is the hold
 		return lost(r.Key, 0, driver.LostSession, err)
