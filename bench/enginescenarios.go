@@ -56,7 +56,7 @@ func rivals() []rival {
 // engineTimes is how much longer is measured: alternate turns of several milliseconds need time, and some locks take one or two.
 const engineTimes = 2
 
-// processTimes is that of several processes, on databases whose disks and schedulers make what is shorter a matter of luck.
+// processTimes is the same for several processes: in less time it is luck how disks and schedulers fall.
 const processTimes = 5
 
 // engineScenarios returns those on engines other than Redis, in the order of the tables.

@@ -48,8 +48,9 @@
 //     Its number of locks makes no difference but for that list: some 100 bytes each.
 //   - Connections: one to each endpoint, with two streams.
 //   - A queue is read from the server's index with each acquisition, in time proportional to its length and to
-//     the number of sessions that have used the lock since the last compaction; and with the wake-up of a waiter of a mutex
-//     as a rule only if who was before it has left without having had the lock. Let etcd compact by itself, for instance with
+//     the number of sessions that have used the lock since the last compaction; and with the wake-up of a waiter of a mutex only
+//     if who was before it has left without having had the lock, or has given back another contended lock since. The release of
+//     a mutex that had waited writes one small key more for that, in the same transaction. Let etcd compact by itself, for instance with
 //     --auto-compaction-retention=1h: otherwise its history, to which every lock and unlock adds, fills its disk.
 //
 // # After a fault

@@ -31,7 +31,7 @@ func (a *attempt) enqueue(ctx context.Context) error {
 		t.when = append(t.when, isOf(a.give.place, a.give.revision))
 		t.then = append([]clientv3.Op{clientv3.OpDelete(a.give.place)}, t.then...)
 		was := a.give.see()
-		t.then = append(t.then, a.d.passed(&was)...)
+		t.then = append(t.then, a.d.servedOps(&was)...)
 	}
 	answer, err := a.create(ctx, s, t)
 	if err != nil || answer == nil {
@@ -118,7 +118,7 @@ func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clie
 	e.open++ // from now on an undo does not rely on what it sees
 	d.mu.Unlock()
 	answer, doubtful, err := d.commit(ctx, t)
-	if isFull(err) { // and may have carried it out all the same
+	if isFull(err) { // it may have been carried out; what an undo writes would find no room, and a delete needs none
 		_, _, left := d.commit(ctx, &transaction{then: []clientv3.Op{clientv3.OpDelete(e.place)}})
 		doubtful = doubtful || left != nil
 	}

@@ -162,7 +162,7 @@ func (t *tombstones) add(id holdID) {
 		return
 	}
 	if t.set == nil {
-		t.set = make(map[holdID]struct{}) // it grows: most clients hold little
+		t.set = make(map[holdID]struct{}) // it grows: room for all would be made at the first release
 	}
 	if len(t.ids) < remembered {
 		t.ids = append(t.ids, id)

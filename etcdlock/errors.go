@@ -29,7 +29,7 @@ func isGone(err error) bool {
 	return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
 }
 
-// isRefusal reports that the servers have said no, so that nothing was changed, but for what isFull says. After any other error nobody knows.
+// isRefusal reports that the servers have said no. Nothing was changed then, unless isFull; after any other error nobody knows.
 func isRefusal(err error) bool {
 	switch codeOf(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition,
@@ -41,7 +41,7 @@ func isRefusal(err error) bool {
 }
 
 // isFull reports that a server has no room. It says so too of the request that took the last of it, and was carried out.
-func isFull(err error) bool { return err != nil && codeOf(err) == codes.ResourceExhausted }
+func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
 
 // isPassing reports that the same request may well succeed if it is sent again: a connection was cut, a member was silent
 // for too long, or there is no leader.

@@ -41,9 +41,9 @@ func (n names) presence(session clientv3.LeaseID) string {
 // so a watch on it tells.
 func (n names) alive(session clientv3.LeaseID) string { return n.presence(session) + "alive" }
 
-// passed is the key in which a session writes which of its holds it has given back; see [Driver.passed].
-func (n names) passed(session clientv3.LeaseID) string {
-	return fmt.Sprintf("%spassed/%x", n.prefix, int64(session))
+// served is the key in which a session writes which hold it gave back last, of those that had waited; see [Driver.servedOps].
+func (n names) served(session clientv3.LeaseID) string {
+	return fmt.Sprintf("%sserved/%x", n.prefix, int64(session))
 }
 
 // notice is the key that tells a session that the hold whose key was created by the given revision was broken.

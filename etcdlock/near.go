@@ -12,22 +12,22 @@ import (
 // waiter of a mutex asks about the place right before its own alone. Nobody gets between the two, because create revisions grow; and
 // nobody is before that place any more once it has had the lock, which its release writes down.
 
-// passed is what a release writes down: the session's latest hold that had waited for its turn, and was given back. It must be in the
+// servedOps are what a release writes down: the session's latest hold that had waited for its turn, and was given back. It must be in the
 // transaction that compares that hold's revision and deletes its key. A hold that found the lock free writes nothing, so a lock that
 // nobody wants costs nothing more; who is the second in line knows without it.
-func (d *Driver) passed(was *sight) []clientv3.Op {
+func (d *Driver) servedOps(was *sight) []clientv3.Op {
 	if !was.waited {
 		return nil
 	}
-	return []clientv3.Op{clientv3.OpPut(d.names.passed(was.session.id), strconv.FormatInt(was.revision, 10), clientv3.WithLease(was.session.id))}
+	return []clientv3.Op{clientv3.OpPut(d.names.served(was.session.id), strconv.FormatInt(was.revision, 10), clientv3.WithLease(was.session.id))}
 }
 
-// lookNear looks whether the place before the request's own is in the way, which has gone if so it was heard. Only if that alone does
-// not tell, it reads who else is before the request; in the same round trip.
+// lookNear asks about the place before the request's own alone. gone is what the watch has told; it only chooses which question is asked,
+// and the servers' comparisons decide. If they do not settle it, the same round trip reads who else is before the request.
 func (a *attempt) lookNear(ctx context.Context, gone bool) error {
 	e := a.e
 	before := &e.view.before
-	if before.key == "" { // of another kind
+	if !onlyOne(e.r.Kind) {
 		return a.look(ctx)
 	}
 	var tells clientv3.Cmp
@@ -37,9 +37,9 @@ func (a *attempt) lookNear(ctx context.Context, gone bool) error {
 	case e.view.second:
 		tells = clientv3.Compare(clientv3.CreateRevision(before.key), "!=", before.revision)
 	default:
-		tells = clientv3.Compare(clientv3.Value(a.d.names.passed(before.session)), "=", strconv.FormatInt(before.revision, 10))
+		tells = clientv3.Compare(clientv3.Value(a.d.names.served(before.session)), "=", strconv.FormatInt(before.revision, 10))
 	}
-	// Without operations of another kind than reads, also nested ones, servers do not write it to their disks.
+	// It only reads, so servers do not write it to their disks.
 	others := queueReads(e.r.Kind, a.d.names.places(e.r.Key), e.revision)
 	answer, _, err := a.d.commit(ctx, &transaction{
 		when: []clientv3.Cmp{isOf(e.place, e.revision), tells},
@@ -57,7 +57,7 @@ func (a *attempt) lookNear(ctx context.Context, gone bool) error {
 	}
 	own := kvsOf(answer.Responses[0])
 	if len(own) == 0 || own[0].CreateRevision != e.revision {
-		a.isGone()
+		a.vanished()
 		return nil
 	}
 	return a.others(ctx, answer.Responses[1:], asOf)

@@ -13,7 +13,7 @@ type outlook struct {
 	revision int64  // as of which all this holds
 
 	// Of a mutex; see lookNear.
-	before place // the one right before the request's own, which is watched
+	before place // the one right before the request's own, whose key is watched
 	second bool  // and there was no other
 }
 
@@ -28,11 +28,8 @@ func judge(k driver.Kind, mine record, ahead []place, places string) outlook {
 		return judgePermits(mine, ahead, places)
 	}
 	for i := len(ahead) - 1; i >= 0; i-- {
-		switch {
-		case onlyOne(k):
+		if onlyOne(k) || conflicts(mine.Mode, ahead[i].record.Mode) {
 			return outlook{holder: ahead[0], watch: ahead[i].key, before: ahead[i]}
-		case conflicts(mine.Mode, ahead[i].record.Mode):
-			return outlook{holder: ahead[0], watch: ahead[i].key}
 		}
 	}
 	return outlook{granted: true}

@@ -88,15 +88,15 @@ func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
 		tomb = d.names.tomb(r.Key, r.ID)
 		t.then = append(t.then, clientv3.OpPut(tomb, "", clientv3.WithLease(was.session.id)))
 	}
-	least := t.then
-	t.then = append(slices.Clip(least), d.passed(&was)...)
-	answer, doubtful, err := d.commit(ctx, t)
-	if len(t.then) > len(least) && isFull(err) { // to give back takes no room
-		t.then, doubtful = least, true
+	whole := *t
+	whole.then = slices.Concat(t.then, d.servedOps(&was))
+	answer, doubtful, err := d.commit(ctx, &whole)
+	if was.waited && isFull(err) { // a delete alone needs no room
 		answer, _, err = d.commit(ctx, t)
+		doubtful = true // the first may have taken the last room, and been carried out
 	}
 	switch {
-	case err != nil && isGone(err): // the tomb's session is over, and so is the hold
+	case err != nil && isGone(err): // its session is over, and so is the hold
 		return lost(r.Key, 0, driver.LostSession, err)
 	case err != nil:
 		return err

@@ -82,6 +82,12 @@ type waiting struct {
 // waits returns when r is queued.
 func (s *stage) waits(d *Driver, r *driver.Request) *waiting {
 	s.t.Helper()
+	return s.queues(r, func(ctx context.Context) (driver.Grant, error) { return d.Acquire(ctx, r) })
+}
+
+// queues is waits for what asks for r.
+func (s *stage) queues(r *driver.Request, ask func(ctx context.Context) (driver.Grant, error)) *waiting {
+	s.t.Helper()
 	w := &waiting{r: r, done: make(chan struct{})}
 	queued := make(chan struct{})
 	told := sync.OnceFunc(func() { close(queued) })
@@ -89,7 +95,7 @@ func (s *stage) waits(d *Driver, r *driver.Request) *waiting {
 	ctx := s.ctx()
 	go func() { // ends with the acquire
 		defer close(w.done)
-		w.g, w.err = d.Acquire(ctx, r)
+		w.g, w.err = ask(ctx)
 	}()
 	select {
 	case <-queued:

@@ -18,18 +18,20 @@ func (a *attempt) await(ctx context.Context) error {
 	seldom := time.NewTicker(max(e.session.timeout, shortestFloor))
 	defer seldom.Stop()
 	for seen, watched := e.view.revision, e.view.watch; ; {
-		var look func() error
+		var err error
 		select {
 		case <-w.hint:
-			created, changed, err := a.d.ear.news(w)
-			if err != nil {
-				return err
+			created, changed, failed := a.d.ear.news(w)
+			switch {
+			case failed != nil:
+				return failed
+			case !changed && created <= seen:
+				continue
 			}
-			if changed || created > seen { // what happened between our reading and the beginning of the watch nobody tells
-				look = func() error { return a.lookNear(ctx, changed) }
-			}
+			// What happened between our reading and the beginning of the watch nobody tells.
+			err = a.lookNear(ctx, changed)
 		case <-seldom.C: // should a hint ever be missing, and to say who holds the lock by now
-			look = func() error { return a.look(ctx) }
+			err = a.look(ctx)
 		case <-e.session.done: // the place is gone with it
 			a.d.mu.Lock()
 			e.end(driver.LostSession)
@@ -40,10 +42,7 @@ func (a *attempt) await(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if look == nil {
-			continue
-		}
-		if err := look(); err != nil {
+		if err != nil {
 			return err
 		}
 		if e.view.granted || e.view.watch != watched {
@@ -54,6 +53,7 @@ func (a *attempt) await(ctx context.Context) error {
 	}
 }
 
+// waits notes that somebody was in the way, which a release reads.
 func (a *attempt) waits() {
 	a.d.mu.Lock()
 	defer a.d.mu.Unlock()
@@ -72,7 +72,7 @@ func (a *attempt) look(ctx context.Context) error {
 		return err
 	}
 	if !answer.Succeeded {
-		a.isGone()
+		a.vanished()
 		return nil
 	}
 	return a.others(ctx, answer.Responses, answer.Header.Revision)
@@ -97,8 +97,8 @@ func rangeOp(r *clientv3.GetResponse) *pb.ResponseOp {
 	return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: (*pb.RangeResponse)(r)}}
 }
 
-// isGone takes in that the request's key is not there.
-func (a *attempt) isGone() {
+// vanished ends the request, whose key is not there.
+func (a *attempt) vanished() {
 	a.d.mu.Lock()
 	defer a.d.mu.Unlock()
 	a.e.end(a.whyGone())
@@ -122,7 +122,7 @@ func (a *attempt) announce(ctx context.Context) error {
 		then: []clientv3.Op{clientv3.OpPut(e.place, rec.text(), clientv3.WithLease(e.session.id))},
 	})
 	if err == nil && !answer.Succeeded {
-		a.isGone()
+		a.vanished()
 	}
 	return err
 }

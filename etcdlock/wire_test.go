@@ -35,7 +35,7 @@ func TestWireFormat_IsDescribed(t *testing.T) {
 	for _, name := range []string{
 		n.places(key) + "LEASE-SLOT",
 		n.tomb(key, "ID"),
-		strings.Replace(n.passed(1), "/1", "/LEASE", 1),
+		strings.Replace(n.served(1), "/1", "/LEASE", 1),
 		strings.Replace(n.alive(1), "/1/", "/LEASE/", 1),
 		strings.Replace(strings.Replace(n.notice(1, 7), "/1/", "/LEASE/", 1), "/7", "/REVISION", 1),
 	} {

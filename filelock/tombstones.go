@@ -27,7 +27,7 @@ func (t *tombstones) has(id string) bool {
 
 func (t *tombstones) addReleased(id string) {
 	if t.released == nil {
-		t.released = make(map[string]struct{}, releasedKept)
+		t.released = make(map[string]struct{}) // it grows: room for all would be made at the first release
 		t.ring = make([]string, releasedKept)
 	}
 	delete(t.released, t.ring[t.next])

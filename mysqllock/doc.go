@@ -50,7 +50,7 @@
 //     time for one commit. Release: one round trip, without a write.
 //   - A refused try: two, of which the second says who has the lock.
 //   - A wait: the refused try (spared if the lock was held when it was last waited for), the statement that waits, and the
-//     statement that writes the token. After 25 ms of waiting one more looks who is in the way. A release wakes one waiter.
+//     statement that writes the token. After 10 ms of waiting one more looks who is in the way. A release wakes one waiter.
 //   - A cancelled wait: KILL QUERY over another connection, and a statement that makes sure.
 //   - Connections: up to [Options.Shared] that hold the locks that were free when they were asked for, thousands of them if
 //     need be; and one for each lock that this client waits for or holds because it has waited for it, up to

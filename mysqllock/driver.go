@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
@@ -50,7 +49,7 @@ func New(ctx context.Context, config *mysql.Config, opts *Options) (*Driver, err
 	d := &Driver{config: own, opts: o, texts: textsFor(o.Table)}
 	d.core = sqllock.New(sqllock.Config{
 		Timeout: o.Timeout, Shared: o.Shared, Waits: o.Waits,
-		Quiet: 20 * time.Millisecond, BreakPause: breakPause,
+		Quiet: quiet, BreakPause: breakPause,
 		Warn: func(what, lock string, err error) { o.Logger.Warn("mysql: "+what, "lock", lock, "err", err) },
 	}, dialect{d})
 	if err := d.begin(ctx); err != nil {

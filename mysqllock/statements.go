@@ -80,16 +80,10 @@ func (d *Driver) lookText(id lockID) string {
 // waitText waits for a lock. Its first column says who had it before, or 0; the second is 1 if this session has it now, 0
 // if the time is over and NULL after an interruption. The comment is for those who look at the server's list of processes;
 // see inspect.go.
-//
-// It is made for each wait, so it is put together by hand.
 func (d *Driver) waitText(r *driver.Request, id lockID) string {
 	lock := id.lock()
-	b := make([]byte, 0, 640)
-	b = append(b, "SELECT /*"+waitMark...)
-	b = hex.AppendEncode(b, noteOf(r))
-	b = append(append(append(b, "*/ IFNULL(IS_USED_LOCK('"...), lock...), "'), 0), GET_LOCK('"...)
-	b = append(append(append(b, lock...), "', "...), seconds(d.opts.Slice)...)
-	return string(append(b, ')'))
+	return "SELECT /*" + waitMark + hex.EncodeToString([]byte(noteOf(r))) + "*/ IFNULL(IS_USED_LOCK('" + lock + "'), 0), GET_LOCK('" +
+		lock + "', " + seconds(d.opts.Slice) + ")"
 }
 
 // seconds writes a duration as the server reads it.

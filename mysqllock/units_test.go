@@ -65,7 +65,7 @@ func TestNote_IsAsTheLibraryWouldWriteIt(t *testing.T) {
 		{Key: driver.Key{Kind: driver.KindMutex, Name: "\x00\"锁\xff"}, Owner: "o\"", Client: strings.Repeat("c", 300), Label: "l"},
 	} {
 		want, err := json.Marshal(note{r.Kind, []byte(r.Name), []byte(clip(r.Owner)), []byte(clip(r.Client)), []byte(clip(r.Label))})
-		if got := noteOf(r); err != nil || string(got) != string(want) {
+		if got := noteOf(r); err != nil || got != string(want) {
 			t.Errorf("%s instead of %s, %v", got, want, err)
 		}
 	}

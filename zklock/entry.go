@@ -213,7 +213,7 @@ func (t *tombstones) has(id string) (driver.LostReason, bool) {
 
 func (t *tombstones) add(id string, reason driver.LostReason) {
 	if t.set == nil {
-		t.set = make(map[string]driver.LostReason) // it grows: most clients hold little
+		t.set = make(map[string]driver.LostReason) // it grows: room for all would be made at the first release
 	}
 	if _, has := t.set[id]; has {
 		return

@@ -28,7 +28,8 @@ type Config struct {
 
 	// Quiet is how long a connection must have nothing to do before its socket is watched. Watching costs the next statement
 	// some microseconds, which a busy connection is spared. One that is watched is not lent, and who has one may leave so much later than
-	// his context ends. A pause shorter than those of a connection that waits for a lock again and again wakes the process up for each.
+	// his context ends. If it is shorter than the pauses between the statements of a connection that waits again and again, the process
+	// wakes up in each of them.
 	Quiet time.Duration
 
 	// BreakPause is how long an operator's break may go unseen.

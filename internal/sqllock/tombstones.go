@@ -61,7 +61,7 @@ func (t *tombstones) bury(id string, p epitaph) {
 		return
 	}
 	if t.ended == nil {
-		t.ended = make(map[string]epitaph) // it grows: most clients hold little, and room for all costs a quarter of a millisecond
+		t.ended = make(map[string]epitaph) // it grows: room for all would be made at the first release
 	}
 	if len(t.ring) < releasedKept {
 		t.ring = append(t.ring, id)

@@ -56,9 +56,9 @@ func ofOthers() []Mutant {
 		{
 			ID: "M6", Bug: "a wake-up grants, and nobody looks again", Known: "etcd #11456",
 			Edits: []Edit{{
-				File: "etcdlock/wait.go", Old: "\t\tif err := a.look(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif e.view.granted",
-				New: "\t\tif isMutant(\"M6\") {\n\t\t\ta.own(e.revision, outlook{revision: e.view.revision, granted: true})\n" +
-					"\t\t} else if err := a.look(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif e.view.granted",
+				File: "etcdlock/wait.go", Old: "\t\t\terr = a.lookNear(ctx, changed)\n",
+				New: "\t\t\tif isMutant(\"M6\") {\n\t\t\t\ta.own(e.revision, outlook{revision: e.view.revision, granted: true})\n" +
+					"\t\t\t} else {\n\t\t\t\terr = a.lookNear(ctx, changed)\n\t\t\t}\n",
 			}},
 			Checks: []Check{{
 				Name: "TestWakeUp_OfAWaiterWhoseKeyIsGone_GrantsNothing", Where: Etcd,
