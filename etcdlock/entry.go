@@ -147,7 +147,7 @@ const remembered = 1024
 
 // tombstones remembers the latest requests that are over.
 type tombstones struct {
-	ids  []holdID // the oldest at next once it is full
+	ids  [remembered]holdID
 	next int
 	set  map[holdID]struct{}
 }
@@ -164,12 +164,8 @@ func (t *tombstones) add(id holdID) {
 	if t.set == nil {
 		t.set = make(map[holdID]struct{}) // it grows: room for all would be made at the first release
 	}
-	if len(t.ids) < remembered {
-		t.ids = append(t.ids, id)
-	} else {
-		delete(t.set, t.ids[t.next])
-		t.ids[t.next] = id
-		t.next = (t.next + 1) % remembered
-	}
+	delete(t.set, t.ids[t.next])
+	t.ids[t.next] = id
+	t.next = (t.next + 1) % remembered
 	t.set[id] = struct{}{}
 }

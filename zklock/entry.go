@@ -201,7 +201,7 @@ const remembered = 1024
 
 // tombstones remembers the latest requests that have ended, and how.
 type tombstones struct {
-	ids  []string // the oldest at next once it is full
+	ids  [remembered]string
 	next int
 	set  map[string]driver.LostReason
 }
@@ -218,12 +218,8 @@ func (t *tombstones) add(id string, reason driver.LostReason) {
 	if _, has := t.set[id]; has {
 		return
 	}
-	if len(t.ids) < remembered {
-		t.ids = append(t.ids, id)
-	} else {
-		delete(t.set, t.ids[t.next])
-		t.ids[t.next] = id
-		t.next = (t.next + 1) % remembered
-	}
+	delete(t.set, t.ids[t.next])
+	t.ids[t.next] = id
+	t.next = (t.next + 1) % remembered
 	t.set[id] = reason
 }

@@ -31,7 +31,7 @@ func (p epitaph) is() bool { return p.released || p.undone || p.reason != "" }
 // tombstones remembers the IDs that must not be granted again. The zero value is empty. Guarded by Core.mu.
 type tombstones struct {
 	ended map[string]epitaph // released or lost
-	ring  []string           // the IDs in ended, the oldest at next once it is full
+	ring  []string           // the IDs in ended, the oldest at next
 	next  int
 
 	undone map[string]time.Time // until when
@@ -62,15 +62,12 @@ func (t *tombstones) bury(id string, p epitaph) {
 	}
 	if t.ended == nil {
 		t.ended = make(map[string]epitaph) // it grows: room for all would be made at the first release
+		t.ring = make([]string, releasedKept)
 	}
-	if len(t.ring) < releasedKept {
-		t.ring = append(t.ring, id)
-	} else {
-		delete(t.ended, t.ring[t.next])
-		t.ring[t.next] = id
-		t.next = (t.next + 1) % releasedKept
-	}
+	delete(t.ended, t.ring[t.next])
+	t.ring[t.next] = id
 	t.ended[id] = p
+	t.next = (t.next + 1) % releasedKept
 }
 
 func (t *tombstones) buryUndone(id string, until time.Time) {
