@@ -62,6 +62,8 @@
 //   - A member hangs without closing its connections: grpc takes the endpoints in turn and notices after some 13 seconds, so
 //     until then every so many requests take an eighth of RequestTimeout more, and a wake-up may come 4 seconds late.
 //   - The whole cluster is away for longer than the timeout: all holds are lost, and told so before anybody else can get them.
+//   - The servers have no room left (their quota): locks are given back and passed on, and nothing new is asked for. Older patch
+//     versions refuse transactions that only delete as well (etcd #13429); there locks stay until there is room.
 //   - An operator revokes the lease: told within milliseconds. An operator deletes a key: told with a sign of life.
 //
 // # What it cannot do

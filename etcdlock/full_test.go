@@ -69,3 +69,44 @@ func TestAcquire_ThatTookTheLastRoom_LeavesNothing(t *testing.T) {
 	}
 	s.take(s.ask("lock"), s.opens(s.node.Addr(), time.Minute)) // nobody is in the way
 }
+
+// Nor does a release that took it go on for ever: asked again, it says that the hold is over.
+func TestRelease_ThatTookTheLastRoom_ComesToAnEnd(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	full := make(chan struct{}, 1)
+	alarm := pb.NewMaintenanceClient(s.opens(s.node.Addr(), time.Minute).client.ActiveConnection())
+	last := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if txn, ok := req.(*pb.TxnRequest); !ok || err != nil || onlyReads(txn.Success) {
+			return err
+		}
+		select {
+		case <-full:
+			if _, err := alarm.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE}); err != nil {
+				return err
+			}
+			return rpctypes.ErrGRPCNoSpace
+		default:
+			return err
+		}
+	}
+	a, b := s.opens(s.node.Addr(), time.Minute), s.through(last)
+	held := s.ask("lock")
+	s.take(held, a)
+	w := s.waits(b, s.ask("lock"))
+	if err := s.release(a, held); err != nil {
+		t.Fatal(err)
+	}
+	s.ends(w, rulesPatience)
+	if w.err != nil {
+		t.Fatal(w.err)
+	}
+	full <- struct{}{}
+	if err := s.release(b, w.r); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("a release of which nobody knows whether it was carried out says %v", err)
+	}
+	if err := s.release(b, w.r); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("asked again it says %v", err)
+	}
+}

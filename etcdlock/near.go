@@ -22,6 +22,13 @@ func (d *Driver) servedOps(was *sight) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpPut(d.names.served(was.session.id), strconv.FormatInt(was.revision, 10), clientv3.WithLease(was.session.id))}
 }
 
+// saysNothing has a release of e leave out what servedOps are about.
+func (e *entry) saysNothing() {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	e.waited = false
+}
+
 // lookNear asks about the place before the request's own alone. gone is what the watch has told; it only chooses which question is asked,
 // and the servers' comparisons decide. If they do not settle it, the same round trip reads who else is before the request.
 func (a *attempt) lookNear(ctx context.Context, gone bool) error {
