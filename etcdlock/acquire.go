@@ -15,9 +15,9 @@ type attempt struct {
 	d      *Driver
 	e      *entry
 	r      *driver.Request
-	give   *entry // a hold to be given back in the same step; nil if none
-	unsure bool   // some request of this attempt was left without an answer
-	told   string // the key of the holder that Waiting was told of
+	give   *giving // a hold to be given back in the same step; nil if none
+	unsure bool    // some request of this attempt was left without an answer
+	told   string  // the key of the holder that Waiting was told of
 }
 
 // Acquire puts a key into the lock's queue, and waits until no key is before it that is in its way. A wait survives
@@ -30,7 +30,7 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 	return d.acquire(ctx, r, nil)
 }
 
-func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *entry) (driver.Grant, error) {
+func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *giving) (driver.Grant, error) {
 	if err := servable(r); err != nil {
 		return driver.Grant{}, err
 	}

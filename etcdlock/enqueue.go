@@ -30,8 +30,7 @@ func (a *attempt) enqueue(ctx context.Context) error {
 	if a.give != nil {
 		t.when = append(t.when, isOf(a.give.place, a.give.revision))
 		t.then = append([]clientv3.Op{clientv3.OpDelete(a.give.place)}, t.then...)
-		was := a.give.see()
-		t.then = append(t.then, a.d.servedOps(&was)...)
+		t.then = append(t.then, a.give.ops(s)...)
 	}
 	answer, err := a.create(ctx, s, t)
 	if err != nil || answer == nil {
@@ -100,6 +99,7 @@ func (a *attempt) join(ctx context.Context) (*session, error) {
 func (a *attempt) given() {
 	if a.give != nil {
 		id := holdID{a.give.r.Key, a.give.r.ID}
+		a.d.buried(a.give.tomb, a.give.horizon)
 		a.d.leave(id)
 		a.d.forget(id)
 		a.give = nil

@@ -3,8 +3,10 @@ package etcdlock
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Requeue deletes the hold's key and puts another at the end of the queue, in one transaction.
@@ -16,7 +18,25 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 	if old == nil {
 		return d.requeueAgain(ctx, r)
 	}
-	return d.acquire(ctx, r, old)
+	return d.acquire(ctx, r, &giving{old, give.Horizon, ""})
+}
+
+// giving is a hold that a requeue gives back.
+type giving struct {
+	*entry
+	horizon time.Duration // of its release
+	tomb    string        // that refuses late copies of its request; "" if none is under way
+}
+
+// ops are what gives it back, for a transaction in the session s that also compares its revision, and deletes its key before.
+func (g *giving) ops(s *session) []clientv3.Op {
+	was := g.see()
+	ops := g.d.servedOps(&was)
+	if was.open {
+		g.tomb = g.d.names.tomb(g.r.Key, g.r.ID)
+		ops = append(ops, clientv3.OpPut(g.tomb, "", clientv3.WithLease(s.id)))
+	}
+	return ops
 }
 
 // heldAs returns the entry of a hold, or nil.

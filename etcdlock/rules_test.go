@@ -300,6 +300,30 @@ func TestUndo_OfARequestWithoutAnAnswer_RefusesALateCopyUntilItsTimeIsOver(t *te
 	}
 }
 
+// So it is if the hold is given back by a requeue: torture found a place that a late copy had made after that, and nobody gave back.
+func TestRequeue_OfAHoldOfWhichACopyMayBeUnderWay_RefusesIt(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	held, next := s.ask("lock"), s.ask("lock")
+	s.take(held, a)
+	a.mu.Lock()
+	a.entries[holdID{held.Key, held.ID}].open++ // as if the first of two attempts had brought no answer
+	a.mu.Unlock()
+	if _, err := a.Requeue(s.ctx(), &driver.Release{Key: held.Key, ID: held.ID}, next); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Acquire(s.ctx(), held); !errors.Is(err, driver.ErrLost) { // b knows nothing of it, as a server does of a late copy
+		t.Errorf("a late copy says %v", err)
+	}
+	a.mu.Lock()
+	buried := len(a.tombs)
+	a.mu.Unlock()
+	if buried != 1 {
+		t.Errorf("%d tombs are to be taken away, want 1", buried)
+	}
+}
+
 // A hold that was broken is told so, also if its release comes before the notice.
 func TestBreak_WhoseNoticeIsNotHeard_IsToldByTheRelease(t *testing.T) {
 	t.Parallel()
