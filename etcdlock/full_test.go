@@ -92,21 +92,12 @@ func TestRelease_ThatTookTheLastRoom_ComesToAnEnd(t *testing.T) {
 		}
 	}
 	a, b := s.opens(s.node.Addr(), time.Minute), s.through(last)
-	held := s.ask("lock")
-	s.take(held, a)
-	w := s.waits(b, s.ask("lock"))
-	if err := s.release(a, held); err != nil {
-		t.Fatal(err)
-	}
-	s.ends(w, rulesPatience)
-	if w.err != nil {
-		t.Fatal(w.err)
-	}
+	r := s.handsOver(a, b)
 	full <- struct{}{}
-	if err := s.release(b, w.r); !errors.Is(err, driver.ErrUnavailable) {
+	if err := s.release(b, r); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("a release of which nobody knows whether it was carried out says %v", err)
 	}
-	if err := s.release(b, w.r); !errors.Is(err, driver.ErrLost) {
+	if err := s.release(b, r); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("asked again it says %v", err)
 	}
 }

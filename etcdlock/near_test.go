@@ -147,14 +147,7 @@ func TestLine_WhoLeavesBeforeItsTurn_LetsNobodyIn(t *testing.T) {
 	s := newStage(t)
 	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
 	c, seen := s.counting()
-	first := s.ask("lock")
-	s.take(first, a)
-	earlier := s.waits(b, s.ask("lock"))
-	if err := s.release(a, first); err != nil {
-		t.Fatal(err)
-	}
-	s.ends(earlier, rulesPatience)
-	if err := s.release(b, earlier.r); err != nil { // which writes it down
+	if err := s.release(b, s.handsOver(a, b)); err != nil { // which writes it down
 		t.Fatal(err)
 	}
 	found, err := a.client.Get(s.ctx(), b.names.served(b.current.id))
@@ -210,14 +203,7 @@ func TestLine_WhatIsWrittenDown_EndsWithTheSession(t *testing.T) {
 	if n := written(); n != 0 {
 		t.Errorf("%d keys are left of a lock for which nobody has waited", n)
 	}
-	held := s.ask("lock")
-	s.take(held, a)
-	w := s.waits(b, s.ask("lock"))
-	if err := s.release(a, held); err != nil {
-		t.Fatal(err)
-	}
-	s.ends(w, rulesPatience)
-	if err := s.release(b, w.r); err != nil {
+	if err := s.release(b, s.handsOver(a, b)); err != nil {
 		t.Fatal(err)
 	}
 	if n := written(); n != 1 {

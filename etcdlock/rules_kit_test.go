@@ -114,6 +114,22 @@ func (s *stage) ends(w *waiting, within time.Duration) {
 	}
 }
 
+// handsOver has b wait for a lock that a holds and gives back, and returns what b holds then.
+func (s *stage) handsOver(a, b *Driver) *driver.Request {
+	s.t.Helper()
+	held := s.ask("lock")
+	s.take(held, a)
+	w := s.waits(b, s.ask("lock"))
+	if err := s.release(a, held); err != nil {
+		s.t.Fatal(err)
+	}
+	s.ends(w, rulesPatience)
+	if w.err != nil {
+		s.t.Fatal(w.err)
+	}
+	return w.r
+}
+
 // soon waits until something is so.
 func (s *stage) soon(what string, is func() bool) {
 	s.t.Helper()

@@ -58,7 +58,8 @@ type note struct {
 // waitMark begins the comment. What follows is hexadecimal, so nothing in it can end the comment.
 const waitMark = "il1 "
 
-// noteOf writes the note of r by hand: json.Marshal takes longer than all else that a client does for a wait.
+// noteOf writes the note of r by hand: with json.Marshal and fmt the text of a wait took 7 % of what the client spent on processors for a lock
+// that others want too (by pprof).
 func noteOf(r *driver.Request) string {
 	text := `{"k":"` + string(r.Kind) + `"` + field("n", r.Name) // kinds are words
 	for _, f := range [...]struct{ name, value string }{{"o", r.Owner}, {"c", r.Client}, {"l", r.Label}} {
