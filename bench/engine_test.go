@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,11 @@ import (
 // startEngine returns the address of a server of the test's own, and skips the test where there is none.
 func startEngine(t testing.TB, engine string) string {
 	t.Helper()
+	return startServer(t, engine).Addr
+}
+
+func startServer(t testing.TB, engine string) *engined.Server {
+	t.Helper()
 	s, err := engined.Start(context.Background(), engine)
 	if errors.Is(err, engined.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
 		t.Skip(err)
@@ -32,16 +38,17 @@ func startEngine(t testing.TB, engine string) string {
 			t.Error(err)
 		}
 	})
-	return s.Addr
+	return s
 }
 
 func TestEngineScenarios_EachMeasuresAllOfItsPeers_AndMakesATable(t *testing.T) {
 	for _, v := range rivals() {
 		t.Run(v.engine, func(t *testing.T) {
 			t.Parallel() // most of it waits
+			server := startServer(t, v.engine)
 			s := &settings{
 				rounds: 1, time: 20 * time.Millisecond, dir: t.TempDir(), seed: 1,
-				servers: map[string]string{v.engine: startEngine(t, v.engine)},
+				servers: map[string]string{v.engine: server.Addr}, pids: map[string][]int{v.engine: server.PIDs},
 			}
 			for _, sc := range briefly(choose(engineScenarios(), v.engine+"-")) {
 				m, err := measure(t.Context(), sc, s, func(int) {})
@@ -51,6 +58,10 @@ func TestEngineScenarios_EachMeasuresAllOfItsPeers_AndMakesATable(t *testing.T) 
 				r := &report{measured: []*measured{m}}
 				tables, rounds := r.markdown(), r.benchfmt()
 				for _, p := range sc.peers {
+					if sc.job.Kind == workload.Turns && (m.median(p, askedTrips) < 2 || runtime.GOOS == "linux" && m.median(p, serverCPU) <= 0) {
+						t.Errorf("%s: %s is said to ask %v times for a lock with its release, at %v ns of the server",
+							sc.name, p, m.median(p, askedTrips), m.median(p, serverCPU))
+					}
 					if !strings.Contains(tables, "| "+p+" |") || !strings.Contains(rounds, "/peer="+p+"-") {
 						t.Errorf("%s: %s is missing:\n%s\n%s", sc.name, p, tables, rounds)
 					}

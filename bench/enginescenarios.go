@@ -36,15 +36,15 @@ func rivals() []rival {
 		},
 		{
 			engine: engined.Etcd, product: "etcd", peers: []string{"concurrency.Mutex"}, base: "concurrency.Mutex",
-			handoff: 0.1, rate: 0.95, readers: "recipe.RWMutex", herds: []int{100, 1000},
+			alone: noLoss, handoff: 0.1, rate: 0.95, readers: "recipe.RWMutex", herds: []int{100, 1000},
 		},
 		{
 			engine: engined.MySQL, product: "MariaDB", peers: []string{"get-lock", "get-lock-token"}, base: "get-lock-token",
-			alone: 1.15, handoff: 1.15, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-my",
+			alone: noLoss, handoff: noLoss, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-my",
 		},
 		{
 			engine: engined.Postgres, product: "PostgreSQL", peers: []string{"advisory", "advisory-token"}, base: "advisory-token",
-			alone: 1.15, handoff: 1.15, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-pg",
+			alone: noLoss, handoff: noLoss, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-pg",
 		},
 		{
 			engine: engined.Redlock, product: "Redlock, five Redis", peers: []string{"redsync-five"}, base: "redsync-five",

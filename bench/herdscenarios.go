@@ -52,22 +52,19 @@ func (r *rival) herd(n int, shared bool) scenario {
 		s.peers = append(s.peers, r.floor)
 	}
 	if n == slices.Max(r.herds) {
-		s.wants = append(s.wants, r.drained(who))
+		s.wants = append(s.wants, r.drained(who)...)
 	}
 	return s
 }
 
-// drained compares the time until the most of them are served: with what does not lock, if there is that.
-func (r *rival) drained(who string) want {
-	w := want{peer: r.own(), says: fmt.Sprintf("%s: %s, until all are served, against ", r.product, who)}
+// drained compares the time until the most of them are served: with who locks, and with what does not, if there is that.
+func (r *rival) drained(who string) []want {
+	says := fmt.Sprintf("%s: %s, until all are served, against ", r.product, who)
+	all := []want{{peer: r.own(), base: r.base, atMost: noLoss, says: says + r.base}}
 	if r.floor != "" {
-		w.base = r.floor
-		w.says += "as many sessions that do not lock"
-		return w
+		all = append(all, want{peer: r.own(), base: r.floor, says: says + "as many sessions that do not lock"})
 	}
-	w.base, w.atMost = r.base, noLoss
-	w.says += r.base
-	return w
+	return all
 }
 
 // growth is how much the time for one waiter may grow from the smallest herd to the largest: 1 is a straight line.

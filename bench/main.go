@@ -55,6 +55,7 @@ type settings struct {
 
 	redis   string            // host:port of the server, while there is one
 	servers map[string]string // the same by engine, of the other engines
+	pids    map[string][]int  // their processes
 }
 
 // The files that -write writes.

@@ -55,7 +55,7 @@ func measure(ctx context.Context, sc scenario, s *settings, progress func(round 
 				j.Warm = s.time / 2 // hundreds of connections are made
 			}
 			if sc.engine != "" {
-				j.Server = s.servers[sc.engine]
+				j.Server, j.PIDs = s.servers[sc.engine], s.pids[sc.engine]
 				j.Warm = s.time / 2
 			}
 			r, err := workload.Run(ctx, peer.All(), j)
@@ -72,12 +72,13 @@ func measure(ctx context.Context, sc scenario, s *settings, progress func(round 
 func (m *measured) turns(ctx context.Context, s *settings, round int) error {
 	j := m.job
 	j.Peers, j.Dir, j.Redis, j.Seed = m.peers, s.dir, s.redis, s.seed+uint64(round)
-	j.Server, j.Time = s.servers[m.engine], s.time*time.Duration(max(m.longer, 1))
+	j.Server, j.PIDs = s.servers[m.engine], s.pids[m.engine]
+	j.Time = s.time * time.Duration(max(m.longer, 1))
 	j.Warm = min(max(s.time/10, leastWarm), mostWarm)
 	r, err := workload.Run(ctx, peer.All(), j)
 	for name, t := range r.Turns {
 		m.results[name] = append(m.results[name],
-			workload.Result{PerOp: t.PerOp, Wait: t.Single, CPU: t.CPU, ServerCPU: t.ServerCPU, RoundTrip: r.RoundTrip})
+			workload.Result{PerOp: t.PerOp, Wait: t.Single, CPU: t.CPU, ServerCPU: t.ServerCPU, RoundTrip: r.RoundTrip, Trips: t.Trips})
 	}
 	return err
 }
@@ -130,6 +131,16 @@ func (m *measured) ratio(name, base string) stats.Ratio { return m.ratioOf(name,
 func (m *measured) ratioOf(name, base string, number func(*workload.Result) float64) stats.Ratio {
 	return stats.Compare(m.each(name, number), m.each(base, number))
 }
+
+// served reports whether there is a server, which costs something too.
+func (m *measured) served() bool { return m.redis || m.engine != "" }
+
+// tripsCounted reports whether it was counted how often a peer asks. On a server far away that shows in the time.
+func (m *measured) tripsCounted() bool {
+	return m.served() && m.far == 0 && m.job.Kind == workload.Turns
+}
+
+func askedTrips(r *workload.Result) float64 { return r.Trips }
 
 func clientCPU(r *workload.Result) float64 { return r.CPU }
 func serverCPU(r *workload.Result) float64 { return r.ServerCPU }

@@ -28,6 +28,7 @@ func (o *onServers) change(ctx context.Context, engine string) error {
 	}
 	o.now = server
 	o.settings.servers = map[string]string{engine: server.Addr}
+	o.settings.pids = map[string][]int{engine: server.PIDs}
 	*o.machine += " " + server.Version + " on the same machine, over loopback"
 	if engine != engined.Redlock { // whose servers write nothing
 		*o.machine += ", waiting for the disk"
@@ -41,6 +42,6 @@ func (o *onServers) close() error {
 		return nil
 	}
 	server := o.now
-	o.now, o.settings.servers = nil, nil
+	o.now, o.settings.servers, o.settings.pids = nil, nil, nil
 	return server.Close()
 }

@@ -32,7 +32,7 @@ func (m *measured) metrics(r *workload.Result) string {
 		return fmt.Sprintf(" %.1f ns/op", r.PerOp) + m.cpuMetrics(r)
 	case workload.Turns:
 		return fmt.Sprintf(" %.1f ns/op %.0f p50-ns %.0f p99-ns", r.PerOp, waited(0.5)(r), waited(0.99)(r)) +
-			m.cpuMetrics(r) + m.tripMetrics(r, trips)
+			m.cpuMetrics(r) + m.tripMetrics(r, trips) + m.askedMetrics(r)
 	case workload.Held:
 		h := r.Held
 		return fmt.Sprintf(" %.1f B/lock %.4f goroutines/lock %d renewals %d batches %d lost",
@@ -54,17 +54,17 @@ func (m *measured) metrics(r *workload.Result) string {
 	}
 }
 
-// cpuMetrics are of the clients and, on Redis, of the server.
+// cpuMetrics are of the clients and of the server, if there is one.
 func (m *measured) cpuMetrics(r *workload.Result) string {
 	text := fmt.Sprintf(" %.0f cpu-ns/lock", r.CPU)
-	if m.redis {
+	if m.served() {
 		text += fmt.Sprintf(" %.0f server-cpu-ns/lock", r.ServerCPU)
 	}
 	return text
 }
 
 func (m *measured) serverMetrics(h *workload.HandoffResult) string {
-	if !m.redis {
+	if !m.served() {
 		return ""
 	}
 	return fmt.Sprintf(" %.0f server-cpu-ns/handoff", h.ServerCPU)
@@ -77,6 +77,13 @@ func (m *measured) tripMetrics(r *workload.Result, of func(*workload.Result) flo
 	return fmt.Sprintf(" %.0f round-trip-ns %.4f round-trips", r.RoundTrip, of(r))
 }
 
+func (m *measured) askedMetrics(r *workload.Result) string {
+	if !m.tripsCounted() {
+		return ""
+	}
+	return fmt.Sprintf(" %.2f asked/lock", r.Trips)
+}
+
 func (m *measured) contendMetrics(r *workload.Result) string {
 	text := fmt.Sprintf(" %.1f locks/s %.0f p50-ns %.0f p99-ns %.0f longest-ns %.4f jain %.4f worst",
 		r.Rate, waited(0.5)(r), waited(0.99)(r), waited(1)(r), jain(r), worst(r))
@@ -84,7 +91,7 @@ func (m *measured) contendMetrics(r *workload.Result) string {
 	if m.redis {
 		text += fmt.Sprintf(" %.4f commands/lock", r.Commands)
 	}
-	if m.redis || m.engine != "" {
+	if m.served() {
 		text += fmt.Sprintf(" %d hung", r.Cut)
 	}
 	return text

@@ -12,7 +12,7 @@ func (m *measured) handoff() sheet {
 	heads = append(heads, "p99")
 	heads = append(heads, m.ofBases("p99 of ")...)
 	heads = append(heads, "hand-offs", "hung")
-	if m.redis {
+	if m.served() {
 		heads = append(heads, "CPU of the server a hand-off")
 	}
 	if m.listened() {
@@ -30,7 +30,7 @@ func (m *measured) handoff() sheet {
 		row = append(row,
 			thousands(m.sum(p, func(r *workload.Result) float64 { return float64(len(r.Handoff.Latencies)) })),
 			thousands(m.sum(p, func(r *workload.Result) float64 { return float64(r.Handoff.Hung) })))
-		if m.redis {
+		if m.served() {
 			row = append(row, cost(m.median(p, func(r *workload.Result) float64 { return r.Handoff.ServerCPU })))
 		}
 		if m.listened() {
@@ -50,7 +50,10 @@ func (m *measured) herd() sheet {
 	heads := append([]string{"peer", "all served after"}, m.ofBases("of ")...)
 	heads = append(heads, "for each")
 	if m.redis {
-		heads = append(heads, "commands a grant", "of them after the release", "CPU of the server a grant")
+		heads = append(heads, "commands a grant", "of them after the release")
+	}
+	if m.served() {
+		heads = append(heads, "CPU of the server a grant")
 	}
 	heads = append(heads, "not served")
 	var rows [][]string
@@ -63,8 +66,10 @@ func (m *measured) herd() sheet {
 		}
 		row = append(row, duration(m.median(p, m.perWaiter)))
 		if m.redis {
-			row = append(row, few(m.median(p, perGrant)), few(m.median(p, func(r *workload.Result) float64 { return r.Herd.After })),
-				cost(m.median(p, func(r *workload.Result) float64 { return r.Herd.ServerCPU })))
+			row = append(row, few(m.median(p, perGrant)), few(m.median(p, func(r *workload.Result) float64 { return r.Herd.After })))
+		}
+		if m.served() {
+			row = append(row, cost(m.median(p, func(r *workload.Result) float64 { return r.Herd.ServerCPU })))
 		}
 		rows = append(rows, append(row, thousands(m.median(p, unserved))))
 	}

@@ -115,10 +115,13 @@ func (m *measured) contended() sheet {
 	}
 	heads = append(heads, "wait p50", "p99", "longest", "Jain", "worst share")
 	heads = append(heads, ofCPU)
-	if m.redis {
-		heads = append(heads, ofServerCPU, "commands a lock")
+	if m.served() {
+		heads = append(heads, ofServerCPU)
 	}
-	if m.redis || m.engine != "" {
+	if m.redis {
+		heads = append(heads, "commands a lock")
+	}
+	if m.served() {
 		heads = append(heads, "hung")
 	}
 	var rows [][]string
@@ -128,10 +131,13 @@ func (m *measured) contended() sheet {
 			duration(m.median(p, waited(0.5))), duration(m.median(p, waited(0.99))), duration(m.median(p, waited(1))),
 			fmt.Sprintf("%.3f", m.median(p, jain)), fmt.Sprintf("%.2f", m.median(p, worst)))
 		row = append(row, cost(m.median(p, clientCPU)))
-		if m.redis {
-			row = append(row, cost(m.median(p, serverCPU)), few(m.median(p, commands)))
+		if m.served() {
+			row = append(row, cost(m.median(p, serverCPU)))
 		}
-		if m.redis || m.engine != "" {
+		if m.redis {
+			row = append(row, few(m.median(p, commands)))
+		}
+		if m.served() {
 			row = append(row, thousands(m.sum(p, func(r *workload.Result) float64 { return float64(r.Cut) })))
 		}
 		rows = append(rows, row)
@@ -153,8 +159,11 @@ func (m *measured) serial() sheet {
 		heads = append(heads, "p50", "p99")
 	}
 	heads = append(heads, ofCPU)
-	if m.redis {
+	if m.served() {
 		heads = append(heads, ofServerCPU)
+	}
+	if m.tripsCounted() {
+		heads = append(heads, "round trips")
 	}
 	var rows [][]string
 	for _, p := range m.peers {
@@ -167,8 +176,11 @@ func (m *measured) serial() sheet {
 			row = append(row, duration(m.median(p, waited(0.5))), duration(m.median(p, waited(0.99))))
 		}
 		row = append(row, cost(m.median(p, clientCPU)))
-		if m.redis {
+		if m.served() {
 			row = append(row, cost(m.median(p, serverCPU)))
+		}
+		if m.tripsCounted() {
+			row = append(row, few(m.median(p, askedTrips)))
 		}
 		rows = append(rows, row)
 	}

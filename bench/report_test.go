@@ -80,7 +80,7 @@ func TestWant_IsKeptUpToItsBounds(t *testing.T) {
 }
 
 func TestWant_WithoutABound_IsLeftToTheReader(t *testing.T) {
-	if got := new(want).verdict(99); got != "judge" {
+	if got := new(want).verdict(99); got != "–" {
 		t.Errorf("verdict %q although nothing was bounded", got)
 	}
 }

@@ -46,15 +46,12 @@ func (w *want) bound() string {
 	if w.atLeast > 0 {
 		return fmt.Sprintf("at least %.3g", w.atLeast)
 	}
-	if w.base == "" {
-		return "few"
-	}
-	return "a large factor"
+	return "no bound"
 }
 
 func (w *want) verdict(q float64) string {
 	if w.atLeast == 0 && w.atMost == 0 && !w.none {
-		return "judge"
+		return "–"
 	}
 	return yes(w.kept(q))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/stats"
+	"github.com/interlock-go/interlock/bench/tap"
 	"github.com/interlock-go/interlock/bench/workload"
 )
 
@@ -82,12 +83,12 @@ func (s *subject) refusal(ctx context.Context, row *Row) (err error) {
 
 // trips counts how often a client sends something and waits for each refusal.
 func (s *subject) trips(ctx context.Context, name string, row *Row) (err error) {
-	t, err := newTaps(s.addr())
+	t, err := tap.New(s.addr())
 	if err != nil {
 		return err
 	}
-	defer t.close()
-	c, err := s.open(ctx, t.addr(), 0)
+	defer t.Close()
+	c, err := s.open(ctx, t.Addr(), 0)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (s *subject) trips(ctx context.Context, name string, row *Row) (err error) 
 	if err := several(); err != nil { // opens connections and loads what is loaded once
 		return err
 	}
-	turns, err := t.turnsIn(several)
+	turns, err := t.TurnsIn(several)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/bench/tap"
 )
 
 const (
@@ -42,7 +43,7 @@ func (s *subject) wakeups(ctx context.Context, row *Row) error {
 // crowd is clients that want one lock.
 type crowd struct {
 	*subject
-	taps    []taps // of each client its own
+	taps    []tap.Taps // of each client its own
 	clients []*interlock.Client
 	stop    context.CancelFunc
 	waits   sync.WaitGroup
@@ -110,12 +111,12 @@ func next(ctx context.Context, got <-chan turn) (turn, error) {
 
 // join adds a client that wants the lock, and says so when it has it. Whoever has it at the end loses it with its client.
 func (c *crowd) join(ctx context.Context, got chan<- turn) error {
-	t, err := newTaps(c.addr())
+	t, err := tap.New(c.addr())
 	if err != nil {
 		return err
 	}
 	c.taps = append(c.taps, t)
-	client, err := c.open(ctx, t.addr(), 0)
+	client, err := c.open(ctx, t.Addr(), 0)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func (c *crowd) join(ctx context.Context, got chan<- turn) error {
 func (c *crowd) hear(ctx context.Context, except int, do func() error) (int, error) {
 	before := make([]int64, len(c.taps))
 	for i, t := range c.taps {
-		before[i] = t.heard()
+		before[i] = t.Heard()
 	}
 	if err := do(); err != nil {
 		return 0, err
@@ -148,7 +149,7 @@ func (c *crowd) hear(ctx context.Context, except int, do func() error) (int, err
 	}
 	n := 0
 	for i, t := range c.taps {
-		if i != except && t.heard() > before[i] {
+		if i != except && t.Heard() > before[i] {
 			n++
 		}
 	}
@@ -168,7 +169,7 @@ func (c *crowd) close() error {
 	}
 	all.Wait()
 	for _, t := range c.taps {
-		t.close()
+		t.Close()
 	}
 	return errors.Join(errs...)
 }

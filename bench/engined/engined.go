@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,7 @@ type Server struct {
 	Engine  string
 	Addr    string // host:port; of Redlock several, with commas between them
 	Version string // product and version
+	PIDs    []int  // its processes, where the system tells; they may have started others
 
 	stage *servers.Stage
 }
@@ -58,7 +60,9 @@ func Start(ctx context.Context, engine string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Engine: engine, stage: stage}
+	before := Children(os.Getpid())
 	err = stage.Play(func(t testing.TB) { s.Addr = start(t, engine) })
+	s.PIDs = slices.DeleteFunc(Children(os.Getpid()), func(pid int) bool { return slices.Contains(before, pid) })
 	if err == nil {
 		s.Version, err = version(ctx, engine, s.Addr)
 	}

@@ -19,14 +19,14 @@ func cpuClock(id int32) float64 {
 	return float64(t.Nano())
 }
 
-// burnt measures what a time cost this process and a server on processors. A server of 0 is none, or one that is elsewhere.
+// burnt measures what a time cost this process and the processes of a server on processors. Without any it is one that is elsewhere.
 type burnt struct {
-	server   int
+	server   []int
 	own, its float64
 	since    time.Time
 }
 
-func beginBurning(server int) burnt {
+func beginBurning(server []int) burnt {
 	return burnt{server: server, own: ownCPU(), its: cpuOf(server), since: time.Now()}
 }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/interlock-go/interlock/bench/redisd"
 )
 
-// gauge counts what a server gets while processes contend. Without a server, and for the other kinds of jobs, of which the
-// processes count themselves, it does nothing.
+// gauge counts what a server gets, of Redis, and what it costs on processors while processes contend. Without a server, and for
+// the other kinds of jobs, of which the processes count themselves, it does nothing.
 type gauge struct {
 	job       *Job
 	meter     *redisd.Meter // nil without a server
 	perSecond float64       // commands
-	server    int           // its process, if there is one and the system tells of its time on processors
+	server    []int         // its processes, if there is one and the system tells of their time on processors
 	cpu       float64       // of it, as a part of one processor's time
 	pinned    bool
 	roundTrip float64
@@ -25,7 +25,7 @@ type gauge struct {
 
 // openGauge also empties the server: what the peer before has left is nothing to this one.
 func openGauge(ctx context.Context, spec *peer.Spec, j *Job) (*gauge, error) {
-	g := &gauge{job: j}
+	g := &gauge{job: j, server: j.PIDs}
 	if j.Redis == "" {
 		return g, nil
 	}
@@ -39,7 +39,9 @@ func openGauge(ctx context.Context, spec *peer.Spec, j *Job) (*gauge, error) {
 		_, err = g.meter.Count(ctx) // asks about commands, which takes longer than later
 	}
 	if err == nil {
-		g.server, err = g.meter.Process(ctx)
+		var pid int
+		pid, err = g.meter.Process(ctx)
+		g.server = []int{pid}
 	}
 	if err == nil && j.Apart {
 		err = g.pin()
@@ -60,24 +62,28 @@ func (g *gauge) pin() error {
 		return errors.New("client and server cannot be apart on one processor")
 	}
 	g.pinned = true
-	return pin(g.server, serverProcessor)
+	return pin(g.server[0], serverProcessor)
 }
 
 // measure counts in the window that begins then.
 func (g *gauge) measure(ctx context.Context, begins time.Time) (err error) {
-	if g.meter == nil || g.job.Kind != Contend {
+	if g.job.Kind != Contend || g.meter == nil && len(g.server) == 0 {
 		return nil
 	}
 	time.Sleep(time.Until(begins))
 	b := beginBurning(g.server)
-	g.perSecond, _, err = rate(ctx, g.meter, g.job.Time)
+	if g.meter == nil {
+		time.Sleep(g.job.Time)
+	} else {
+		g.perSecond, _, err = rate(ctx, g.meter, g.job.Time)
+	}
 	_, g.cpu = b.shares()
 	return err
 }
 
 func (g *gauge) close() {
 	if g.pinned {
-		_ = unpin(g.server) // it was pinned, so it can be
+		_ = unpin(g.server[0]) // it was pinned, so it can be
 	}
 	if g.meter != nil {
 		_ = g.meter.Close() // nothing was written

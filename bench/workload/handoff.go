@@ -140,7 +140,7 @@ func (r *relay) hold(ctx context.Context, n int64, over time.Time) (last bool, e
 // burns begins to count the server's time on processors when what went before no longer counts. One of the two does it for both.
 func (r *relay) burns(n int64, over time.Time) {
 	if r.job.Index == 0 && r.first == 0 && n > 0 && time.Now().After(over.Add(-r.job.Time)) {
-		r.first, r.burning = n, beginBurning(r.job.PID)
+		r.first, r.burning = n, beginBurning(r.job.PIDs)
 	}
 }
 

@@ -145,7 +145,7 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	if err != nil {
 		return err
 	}
-	burning := beginBurning(j.PID)
+	burning := beginBurning(j.PIDs)
 	released, err := monotonic()
 	if err != nil {
 		return err

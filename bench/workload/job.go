@@ -39,9 +39,9 @@ type Job struct {
 	Redis  string // host:port of the server, which the run empties first; "" if there is none
 	Far    string // host:port of the way by which peers reach that server, if it is another one
 	Server string // host:port of the server of another engine, for peers that have one
+	PIDs   []int  // the server's processes, whose time on processors counts; none if that cannot be told; with Redis, Run sets it
 
 	Index int // which of the job's processes this is; Run sets it
-	PID   int // the server's process, whose time on processors counts; 0 if that cannot be told; Run sets it
 
 	// Of Contend.
 	Processes  int
@@ -99,6 +99,9 @@ type Result struct {
 	// Of Contend and Serial: nanoseconds of one acquisition with its release on processors, in the clients' processes and in the
 	// server's; zero if it is not known.
 	CPU, ServerCPU float64
+
+	// Trips is, of Turns, how often a client asks the server and waits for one acquisition with its release; zero with Far.
+	Trips float64
 
 	// RoundTrip is how many nanoseconds a bare request through Far takes, with its answer; zero without Far.
 	RoundTrip float64

@@ -158,6 +158,16 @@ func TestTurns_SeeTimeOnProcessors_OfClientAndServer(t *testing.T) {
 	}
 }
 
+func TestTurns_CountHowOftenIsAsked(t *testing.T) {
+	j := onServer(t, workload.Turns, "")
+	j.Peers = []string{"set-nx", "interlock-redis"}
+	for name, turn := range run(t, j).Turns {
+		if turn.Trips != 2 { // one to take it, one to give it back
+			t.Errorf("%s asks %v times for a lock with its release, want 2", name, turn.Trips)
+		}
+	}
+}
+
 func TestFar_EveryRequestTakesTheWay_AndTheRoundTripIsMeasured(t *testing.T) {
 	needsServer(t)
 	const far = 5 * time.Millisecond

@@ -45,7 +45,7 @@ func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 		return r, err
 	}
 	defer g.close()
-	j.PID = g.server
+	j.PIDs = g.server
 	parts, err := together(ctx, &j, g)
 	if err != nil {
 		return r, fmt.Errorf("%s of %s%s: %w", j.Kind, j.Peer, strings.Join(j.Peers, ", "), errors.Join(err, ctx.Err()))

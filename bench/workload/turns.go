@@ -22,6 +22,8 @@ const turn = 5 * time.Millisecond
 type Turn struct {
 	PerOp, CPU, ServerCPU float64
 
+	Trips float64 // how often it asks the server and waits
+
 	Single stats.Histogram
 }
 
@@ -59,14 +61,18 @@ func turns(ctx context.Context, peers []peer.Spec, j *Job) (*part, error) {
 			return nil, err
 		}
 		for _, i := range random.Perm(len(workers)) {
-			if err := all[i].turn(ctx, workers[i], j.PID); err != nil {
+			if err := all[i].turn(ctx, workers[i], j.PIDs); err != nil {
 				return nil, fmt.Errorf("%s: %w", j.Peers[i], err)
 			}
 		}
 	}
 	sum := &part{Turns: map[string]Turn{}, RoundTrip: p.roundTrip()}
 	for i, name := range j.Peers {
-		sum.Turns[name] = all[i].sum()
+		t := all[i].sum()
+		if t.Trips, err = trips(ctx, peers, name, j); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		sum.Turns[name] = t
 	}
 	return sum, nil // the peers end with the process
 }
@@ -79,7 +85,7 @@ type taken struct {
 	times    int
 }
 
-func (t *taken) turn(ctx context.Context, worker peer.Worker, server int) error {
+func (t *taken) turn(ctx context.Context, worker peer.Worker, server []int) error {
 	b := beginBurning(server)
 	ns, times, err := oneTurn(ctx, worker, &t.single)
 	own, its := b.spent()
@@ -140,11 +146,16 @@ func openOne(ctx context.Context, peers []peer.Spec, name string, j *Job) (peer.
 	if err != nil {
 		return nil, err
 	}
+	return onItsOwn(p, name, "turns:"+name)
+}
+
+// onItsOwn is a peer with a lock that nobody else has.
+func onItsOwn(p peer.Peer, name, lock string) (peer.Peer, error) {
 	keyed, ok := p.(peer.Keyed)
 	if !ok {
 		return nil, fmt.Errorf("%s knows only one lock", name)
 	}
-	return alias{p, keyed, "turns:" + name}, nil
+	return alias{p, keyed, lock}, nil
 }
 
 // alias is a peer with another lock.

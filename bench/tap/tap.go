@@ -1,4 +1,5 @@
-package compare
+// Package tap counts what passes between clients and servers.
+package tap
 
 import (
 	"context"
@@ -8,16 +9,16 @@ import (
 	"sync/atomic"
 )
 
-// taps stand between clients and the servers of an engine, one before each server.
-type taps []*tap
+// Taps stand between clients and the servers of an engine, one before each server.
+type Taps []*tap
 
-// newTaps puts them before the servers at the addresses, which have commas between them.
-func newTaps(addrs string) (taps, error) {
-	var all taps
+// New puts them before the servers at the addresses, which have commas between them.
+func New(addrs string) (Taps, error) {
+	var all Taps
 	for addr := range strings.SplitSeq(addrs, ",") {
 		t, err := newTap(addr)
 		if err != nil {
-			all.close()
+			all.Close()
 			return nil, err
 		}
 		all = append(all, t)
@@ -25,8 +26,8 @@ func newTaps(addrs string) (taps, error) {
 	return all, nil
 }
 
-// addr is where clients reach the servers through the taps.
-func (all taps) addr() string {
+// Addr is where clients reach the servers through the taps.
+func (all Taps) Addr() string {
 	addrs := make([]string, len(all))
 	for i, t := range all {
 		addrs[i] = t.addr()
@@ -34,9 +35,9 @@ func (all taps) addr() string {
 	return strings.Join(addrs, ",")
 }
 
-// turnsIn returns how often the server was asked that was asked most often by what is done: what several are asked at the same
+// TurnsIn returns how often the server was asked that was asked most often by what is done: what several are asked at the same
 // time is waited for together.
-func (all taps) turnsIn(do func() error) (most int64, err error) {
+func (all Taps) TurnsIn(do func() error) (most int64, err error) {
 	before := make([]int64, len(all))
 	for i, t := range all {
 		before[i] = t.turns.Load()
@@ -48,14 +49,16 @@ func (all taps) turnsIn(do func() error) (most int64, err error) {
 	return most, err
 }
 
-func (all taps) heard() (sum int64) {
+// Heard is how often something came from a server.
+func (all Taps) Heard() (sum int64) {
 	for _, t := range all {
 		sum += t.heard.Load()
 	}
 	return sum
 }
 
-func (all taps) close() {
+// Close ends all connections through them.
+func (all Taps) Close() {
 	for _, t := range all {
 		t.close()
 	}
