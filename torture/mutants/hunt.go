@@ -91,7 +91,7 @@ func chosen(only []string) ([]Mutant, error) {
 			}
 		}
 		if len(some) == before {
-			return nil, fmt.Errorf("there is no mutant %q: they are M1 to M23", id)
+			return nil, fmt.Errorf("there is no mutant %q: they are M1 to M28", id)
 		}
 	}
 	return some, nil

@@ -10,7 +10,7 @@ const Variable = "INTERLOCK_MUTANT"
 
 // Mutant is a known bug.
 type Mutant struct {
-	ID     string // M1 to M23
+	ID     string // M1 to M28
 	Bug    string
 	Known  string // who has had it; empty if it needs no witness
 	Edits  []Edit
@@ -61,7 +61,7 @@ const (
 
 // All lists the mutants, in order.
 func All() []Mutant {
-	all := slices.Concat(cores(), remains(), ofRedis(), ofOthers(), fences(), ofWorkloads())
+	all := slices.Concat(cores(), remains(), ofRedis(), ofOthers(), fences(), ofWorkloads(), ofTheHarness())
 	slices.SortFunc(all, func(a, b Mutant) int {
 		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) // M2 before M10
 	})

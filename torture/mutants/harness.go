@@ -1,0 +1,51 @@
+package mutants
+
+// ofTheHarness are bugs that are there for the checks of runs with real processes, each of which has to notice one.
+func ofTheHarness() []Mutant {
+	return []Mutant{
+		{
+			ID: "M24", Bug: "what a renewal was answered is not believed, so holds are lost without any fault",
+			Edits: []Edit{{
+				File: "renew.go", Old: "// an answer that comes after the end does not revive it\n",
+				New: "// an answer that comes after the end does not revive it\n\tif err == nil && isMutant(\"M24\") {\n\t\treturn nil\n\t}\n",
+			}},
+			Checks: []Check{simulated("steady", lossy), long(tortured("K6", "redis", "none", "12s"))},
+		},
+		{
+			ID: "M25", Bug: "the end of a lease is believed only when the engine says so", Known: "a watchdog without a deadline",
+			Edits:  []Edit{{File: "expire.go", Old: "now >= end {\n\t\tc.end(g,", New: "now >= end && !isMutant(\"M25\") {\n\t\tc.end(g,"}},
+			Checks: []Check{long(tortured("K5", "redis", "server-stop", "12s"))},
+		},
+		{
+			ID: "M26", Bug: "a wait goes on for a while when its context has ended",
+			Edits: []Edit{{
+				File: "wait.go", Old: "\tcase <-ctx.Done():\n\t}\n\tc := w.lease.m.c\n",
+				New: "\tcase <-ctx.Done():\n\t\tif isMutant(\"M26\") {\n\t\t\tdawdle()\n\t\t}\n\t}\n\tc := w.lease.m.c\n",
+			}},
+			Checks: []Check{tortured("K8", "redis", "none", "20s")},
+		},
+		{
+			ID: "M27", Bug: "a release leaves a key that never ends",
+			Edits: []Edit{{
+				File: "redislock/scripts/release_fast.lua", Old: "\t\t\tcall('DEL', KEYS[1])\n",
+				New: "\t\t\tcall('DEL', KEYS[1])\n\t\t\tcall('SET', 'was:' .. KEYS[1], now)\n",
+			}},
+			Checks: []Check{tortured("K9", "redis", "none", "20s")},
+		},
+		{
+			ID: "M28", Bug: "Close leaves the connection open",
+			Edits: []Edit{{
+				File: "redislock/driver.go", Old: "\t\terr = d.conn.Close()\n",
+				New: "\t\tif !isMutant(\"M28\") {\n\t\t\terr = d.conn.Close()\n\t\t}\n",
+			}},
+			Checks: []Check{tortured("K10", "redis", "none", "20s")},
+		},
+	}
+}
+
+// long makes holds of a run that outlast their leases, of so many locks that nobody waits for long.
+func long(c Check) Check {
+	c.Args = append(c.Args, "-hold", "2s", "-names", "6")
+	c.Name += ", 6 locks with holds of 2 s"
+	return c
+}
