@@ -5,21 +5,23 @@ import "github.com/interlock-go/interlock/torture/register"
 // checkUpdates is K1: what the register of the fence has at the end is what was added to it.
 func (r *record) checkUpdates(f *Figures) *Verdict {
 	v := &Verdict{Check: "K1", Claim: "no update of a fenced number is lost"}
-	for _, e := range r.log {
-		switch {
+	t := r.touches()
+	for i := range r.log {
+		switch e := &r.log[i]; {
 		case e.Stale:
-			f.Stale++
-		case !e.Write:
-		case e.Fenced:
+			f.Stale.add(t.overruns(e))
+		case !e.Fenced:
+			if e.Write {
+				f.PlainWrites++
+			}
+			if lost, overrun := t.plain(e); lost {
+				f.PlainLost.add(overrun)
+			}
+		case e.Write:
 			f.Increments++
 			v.Of++
 			if e.Value != e.Before+1 {
 				v.fault("%s: process %d with token %d wrote %d over %d", e.Name, e.Proc, e.Token, e.Value, e.Before)
-			}
-		default:
-			f.PlainWrites++
-			if e.Value != e.Before+1 {
-				f.PlainLost++
 			}
 		}
 	}

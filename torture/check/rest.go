@@ -121,8 +121,9 @@ func (rep *Report) Find(check string) *Verdict {
 	return nil
 }
 
-// Least is what several runs together must have seen for their verdicts to mean anything (K12).
-type Least struct{ HolderBlows, PlainLost, Stale, WaiterBlows, Turns, Wakes int }
+// Least is what several runs together must have seen for their verdicts to mean anything (K12). PlainLost and Stale are what faults did,
+// AnyLost and AnyStale also what overruns did.
+type Least struct{ HolderBlows, PlainLost, AnyLost, Stale, AnyStale, WaiterBlows, Turns, Wakes int }
 
 // Vacuity says what is missing of that, or nothing.
 func (f *Figures) Vacuity(l Least) []string {
@@ -132,8 +133,10 @@ func (f *Figures) Vacuity(l Least) []string {
 		has, needs int
 	}{
 		{"faults that hit a holder", f.HolderBlows, l.HolderBlows},
-		{"updates lost without a fence", f.PlainLost, l.PlainLost},
-		{"stale requests refused", f.Stale, l.Stale},
+		{"updates lost by faults without a fence", f.PlainLost.Faults, l.PlainLost},
+		{"updates lost without a fence", f.PlainLost.All(), l.AnyLost},
+		{"stale requests refused after faults", f.Stale.Faults, l.Stale},
+		{"stale requests refused", f.Stale.All(), l.AnyStale},
 		{"faults that hit who was next in line", f.WaiterBlows, l.WaiterBlows},
 		{"upgrades and downgrades", f.Turns, l.Turns},
 		{"waits that a signal ended", f.Wakes, l.Wakes},

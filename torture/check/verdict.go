@@ -50,11 +50,11 @@ func (v *Verdict) fault(format string, args ...any) {
 
 // Figures are what a run was worth.
 type Figures struct {
-	Grants       int // acquisitions that succeeded
-	Increments   int // accepted writes of the fenced numbers
-	Stale        int // requests that the fence refused
-	PlainWrites  int // writes of the numbers without a fence
-	PlainLost    int // updates of those that were lost
+	Grants       int    // acquisitions that succeeded
+	Increments   int    // accepted writes of the fenced numbers
+	Stale        Causes // requests that the fence refused
+	PlainWrites  int    // writes of the numbers without a fence
+	PlainLost    Causes // updates of those that were lost
 	Blows        int
 	HolderBlows  int // that hit a client that held a lock
 	WaiterBlows  int // that hit who stood first in a line
@@ -79,9 +79,9 @@ type Figures struct {
 func (f *Figures) Add(o Figures) {
 	f.Grants += o.Grants
 	f.Increments += o.Increments
-	f.Stale += o.Stale
+	f.Stale.addAll(o.Stale)
 	f.PlainWrites += o.PlainWrites
-	f.PlainLost += o.PlainLost
+	f.PlainLost.addAll(o.PlainLost)
 	f.Blows += o.Blows
 	f.HolderBlows += o.HolderBlows
 	f.WaiterBlows += o.WaiterBlows
@@ -106,11 +106,13 @@ func (f *Figures) Add(o Figures) {
 func (f Figures) String() string {
 	share := 0.0
 	if f.PlainWrites > 0 {
-		share = 100 * float64(f.PlainLost) / float64(f.PlainWrites)
+		share = 100 * float64(f.PlainLost.Faults) / float64(f.PlainWrites)
 	}
-	return fmt.Sprintf("%d grants, %d fenced increments, %d stale requests refused; without the fence %d of %d updates lost (%.2g %%); "+
+	return fmt.Sprintf("%d grants, %d fenced increments, %d stale requests refused after faults, %d of overruns; "+
+		"without the fence %d of %d updates lost by faults (%.2g %%), %d by overruns; "+
 		"%d faults, %d at a holder, %d at who was next; %d upgrades and downgrades, %d woken by signals; %d holds lost, %d double grants; "+
 		"longest wait %v, %v from a fault's end to the next grant; %.2f hours",
-		f.Grants, f.Increments, f.Stale, f.PlainLost, f.PlainWrites, share, f.Blows, f.HolderBlows, f.WaiterBlows, f.Turns, f.Wakes, f.Losses, f.Doubles,
+		f.Grants, f.Increments, f.Stale.Faults, f.Stale.Overruns, f.PlainLost.Faults, f.PlainWrites, share, f.PlainLost.Overruns,
+		f.Blows, f.HolderBlows, f.WaiterBlows, f.Turns, f.Wakes, f.Losses, f.Doubles,
 		f.LongestWait.Round(time.Millisecond), f.SlowestAfter.Round(time.Millisecond), f.Ran.Hours())
 }

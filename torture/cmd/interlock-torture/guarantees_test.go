@@ -57,7 +57,8 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 	cells := []*cell{
 		made("redis", target.Kill, check.Figures{
 			Increments: 100_000, HolderBlows: 4, ByFault: map[target.Fault]check.Hits{target.Kill: {Done: 5, Holder: 4}},
-			AfterDeath: check.Delays{time.Second},
+			AfterDeath: check.Delays{time.Second}, PlainWrites: 200,
+			Stale: check.Causes{Faults: 30, Overruns: 20}, PlainLost: check.Causes{Faults: 1, Overruns: 14},
 		}),
 		made("redis", target.Clock, check.Figures{
 			Increments: 200_000, HolderBlows: 2, Doubles: 5,
@@ -67,7 +68,7 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 	cells[1].Target = cells[0].Target
 	page := guarantees(cells, "", nil)
 	for _, says := range []string{
-		"| redis | 0 | 0 of 300000 (0.001 %) | 0 | 0 of 0 (0.0 %) | 6 | 0s |\n",
+		"| redis | 0 | 0 of 300000 (0.001 %) | 30 | 20 | 1 of 200 (0.50 %) | 14 (7.0 %) | 6 | 0s |\n",
 		"| redis | – | 0.00 | 0 of 6000 (0.05 %) |",
 		"| fault | redis |\n|---|---|\n| kill | 7 (6) |\n| clock | 9 (8) |\n\n## Checks\n",
 		"| redis | 1s | 1s / 1s / 1s of 1 | 3s / 3s / 3s of 1 | – | – |\n",
@@ -81,7 +82,7 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 		}
 	}
 	cells[1].rep.Verdicts[0].Faults = []string{"an update"}
-	if page := guarantees(cells, "", nil); !strings.Contains(page, "| redis | 0 | 1 of 300000 | 0 |") {
+	if page := guarantees(cells, "", nil); !strings.Contains(page, "| redis | 0 | 1 of 300000 | 30 |") {
 		t.Error("an update that is lost behind the fence is not on the page")
 	}
 }

@@ -51,8 +51,10 @@ func TestT2_IsInconclusive_IfItsControlsAre(t *testing.T) {
 			Figures: f, Verdicts: []*check.Verdict{{Check: "K1"}, {Check: "K4", Of: 1}},
 		}}
 	}
-	plenty := check.Figures{Grants: 1, HolderBlows: 29, PlainLost: 1, Stale: 99, WaiterBlows: 1, Turns: 5, Wakes: 4}
-	rest := check.Figures{Grants: 1, HolderBlows: 1, PlainLost: 1, Stale: 1, Wakes: 1}
+	plenty := check.Figures{
+		Grants: 1, HolderBlows: 29, PlainLost: check.Causes{Overruns: 9}, Stale: check.Causes{Faults: 29, Overruns: 70}, WaiterBlows: 1, Turns: 5, Wakes: 4,
+	}
+	rest := check.Figures{Grants: 1, HolderBlows: 1, PlainLost: check.Causes{Faults: 1}, Stale: check.Causes{Faults: 1}, Wakes: 1}
 	without := func(spoil func(f *check.Figures)) check.Figures {
 		f := rest
 		spoil(&f)
@@ -65,11 +67,18 @@ func TestT2_IsInconclusive_IfItsControlsAre(t *testing.T) {
 	}{
 		{of: rest},
 		{of: without(func(f *check.Figures) { f.HolderBlows = 0 }), lacking: []string{"all runs together: 29 faults that hit a holder, and 30 are needed"}},
-		{of: without(func(f *check.Figures) { f.PlainLost = 0 }), lacking: []string{"etcd: 0 updates lost without a fence, and 1 are needed"}},
-		{of: without(func(f *check.Figures) { f.Stale = 0 }), lacking: []string{"etcd: 0 stale", "all runs together: 99 stale"}},
+		{of: without(func(f *check.Figures) { f.PlainLost = check.Causes{} }), lacking: []string{
+			"etcd: 0 updates lost without a fence, and 1 are needed", "all runs together: 0 updates lost by faults without a fence, and 1 are needed",
+		}},
+		{of: without(func(f *check.Figures) { f.PlainLost = check.Causes{Overruns: 7} }), lacking: []string{"all runs together: 0 updates lost by faults"}},
+		{of: without(func(f *check.Figures) { f.Stale = check.Causes{} }), lacking: []string{
+			"etcd: 0 stale", "all runs together: 29 stale requests refused after faults", "all runs together: 99 stale requests refused,",
+		}},
+		{of: without(func(f *check.Figures) { f.Stale = check.Causes{Overruns: 9} }), lacking: []string{"29 stale requests refused after faults"}},
 		{of: without(func(f *check.Figures) { f.Wakes = 0 }), lacking: []string{"4 waits that a signal ended"}},
 		{of: without(func(f *check.Figures) { f.Wakes = 0 }), chosen: true},
-		{of: check.Figures{HolderBlows: 1, Stale: 1, Wakes: 1}}, // skipped: nobody was granted anything
+		// skipped: nobody was granted anything
+		{of: check.Figures{HolderBlows: 1, PlainLost: check.Causes{Faults: 1}, Stale: check.Causes{Faults: 1}, Wakes: 1}},
 	} {
 		cells := []*cell{made("redis", plenty), made("etcd", row.of)}
 		lacks := vacuity(cells, !row.chosen)
