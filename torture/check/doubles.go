@@ -1,26 +1,69 @@
 package check
 
 import (
+	"slices"
+
 	"github.com/interlock-go/interlock/torture/history"
 )
 
-// countDoubles counts the locks that were granted although another, by all that it could know, still had them. These are more than
-// K4 counts, for which both have to have looked in that time, and most holders do not look. It is no claim: on an engine that frees the
-// locks of a session that ends, the next may have one before the news of that has arrived.
-func (r *record) countDoubles(f *Figures) {
-	latest := map[string]*hold{}
+// checkExclusion is K4: no lock is granted while another has it, by all that it can know. Where two holders are possible only those are
+// against the claim of which both were sure, and the others are counted as double grants beside it: where an engine frees the locks of a
+// session that ends, the next may have one before the news of that has arrived. A holder is sure from the return of Lock until it last
+// looked whether the hold lasts and found that it does.
+func (r *record) checkExclusion(f *Figures) *Verdict {
+	v := &Verdict{Check: "K4", Claim: "no lock is granted while another has it", Excused: r.excuse()}
+	if v.Excused != "" {
+		v.Claim = "no two holders are sure of a lock at once"
+	}
+	surest, latest := map[string]*hold{}, map[string]*hold{}
 	for _, h := range r.alone() { // in the order of their grants
 		if h.never() {
 			continue
 		}
-		g := latest[h.name]
-		if g != nil && h.from < g.until() {
+		if h.until() > h.from { // who was killed before it looked holds for no time that anybody knows, and so proves nothing
+			v.Of++
+		}
+		s, g := surest[h.name], latest[h.name]
+		double := g != nil && h.from < g.until()
+		if double {
 			f.Doubles++
+		}
+		switch {
+		case s != nil && h.from < s.sure:
+			v.fault("%v from %v after the begin; %v was sure until %v later", h, h.from.Sub(r.about.Begin), s, s.sure.Sub(h.from))
+		case double && v.Excused == "" && !r.hears(g, h.from):
+			v.fault("%v from %v after the begin; %v had it until %v later", h, h.from.Sub(r.about.Begin), g, g.until().Sub(h.from))
+		}
+		if s == nil || h.sure > s.sure {
+			surest[h.name] = h
 		}
 		if g == nil || h.until() > g.until() {
 			latest[h.name] = h
 		}
 	}
+	return v
+}
+
+// hears reports whether the news was still under way, at that instant, that g had ended. That can only be where a session is behind the
+// holds: it may end with its connection, which the server and the holder notice at about the same time. What the engine itself says was
+// given back had not ended by then.
+func (r *record) hears(g *hold, at history.Instant) bool {
+	return r.about.Sessions && !g.gaveBack && (g.until().Sub(at) <= r.lateness() || r.stood(g.proc, at, g.until()))
+}
+
+// alone returns the holds of mutexes, in the order of their grants.
+func (r *record) alone() []*hold {
+	return slices.DeleteFunc(slices.Clone(r.holds), func(h *hold) bool { return h.share != "" })
+}
+
+// excuse says why two holders are possible, if they are under a fault of this run.
+func (r *record) excuse() string {
+	for _, f := range r.about.Faults {
+		if why, broken := r.target.Broken[f]; broken {
+			return why
+		}
+	}
+	return ""
 }
 
 // until is for how long h lasted by all that its holder could know. Of one that was killed that is as long as it was sure: some engines

@@ -66,45 +66,6 @@ func (r *record) checkTokens(f *Figures) *Verdict {
 	return v
 }
 
-// checkExclusion is K4: no two holders of a lock were sure of it at the same time. A holder is sure from the return of Lock
-// until it last looked whether the hold lasts and found that it does.
-func (r *record) checkExclusion(f *Figures) *Verdict {
-	v := &Verdict{Check: "K4", Claim: "no two holders are sure of a lock at once", Excused: r.excuse()}
-	byStart := r.alone()
-	slices.SortFunc(byStart, func(a, b *hold) int { return int(a.from - b.from) })
-	r.countDoubles(f)
-	latest := map[string]*hold{}
-	for _, h := range byStart {
-		v.Of++
-		if h.never() {
-			continue
-		}
-		g := latest[h.name]
-		if g != nil && h.from < g.sure {
-			v.fault("%v from %v after the begin; %v was sure until %v later", h, h.from.Sub(r.about.Begin), g, g.sure.Sub(h.from))
-		}
-		if g == nil || h.sure > g.sure {
-			latest[h.name] = h
-		}
-	}
-	return v
-}
-
-// alone returns the holds of mutexes.
-func (r *record) alone() []*hold {
-	return slices.DeleteFunc(slices.Clone(r.holds), func(h *hold) bool { return h.share != "" })
-}
-
-// excuse says why two holders are possible, if they are under a fault of this run.
-func (r *record) excuse() string {
-	for _, f := range r.about.Faults {
-		if why, broken := r.target.Broken[f]; broken {
-			return why
-		}
-	}
-	return ""
-}
-
 // checkBelief is K5: nobody begins a request under a lock after the deadline that it knows, and who loses a hold is told when that is
 // over.
 func (r *record) checkBelief() *Verdict {
