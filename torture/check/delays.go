@@ -13,7 +13,10 @@ import (
 // Delays are times of one kind.
 type Delays []time.Duration
 
-// String is the median, what 99 of 100 do not exceed, and the longest; and how many there were.
+// enoughForP99 is how many there must be for what 99 of 100 do not exceed to be anything but the longest.
+const enoughForP99 = 100
+
+// String is the median, what 99 of 100 do not exceed if there are so many, and the longest; and how many there were.
 func (d Delays) String() string {
 	if len(d) == 0 {
 		return "–"
@@ -21,6 +24,9 @@ func (d Delays) String() string {
 	sorted := slices.Sorted(slices.Values(d))
 	at := func(share float64) time.Duration {
 		return sorted[int(share*float64(len(sorted)-1)+0.5)].Round(time.Millisecond)
+	}
+	if len(d) < enoughForP99 {
+		return fmt.Sprintf("%v / longest %v of %d", at(0.5), at(1), len(d))
 	}
 	return fmt.Sprintf("%v / %v / %v of %d", at(0.5), at(0.99), at(1), len(d))
 }
@@ -37,7 +43,7 @@ func (r *record) takeTimes(f *Figures) {
 			f.Outages = append(f.Outages, r.outage(b.From, b.To))
 		}
 	}
-	f.LossTold = r.lossTold()
+	f.LossTold, f.FaultTold = r.lossTold(), r.faultTold()
 }
 
 // outage is the longest time without any grant that a fault of the servers has caused.
@@ -50,8 +56,20 @@ func (r *record) outage(from, to history.Instant) (longest time.Duration) {
 	return longest
 }
 
-// lossTold is how long after a fault began those were told that lost their hold to it, and were running.
+// lossTold is how long after the end of their hold those were told that lost one that was to be renewed, and were running. That is what K5
+// bounds.
 func (r *record) lossTold() (delays Delays) {
+	for _, h := range r.holds {
+		if end, told := r.told(h); h.lost && !h.fixed && end != 0 && !r.stood(h.proc, end, told) {
+			delays = append(delays, max(0, told.Sub(end)))
+		}
+	}
+	return delays
+}
+
+// faultTold is how long after a fault began those were told that lost their hold to it, and were running. It is longer: first the hold has
+// to end, mostly with its lease.
+func (r *record) faultTold() (delays Delays) {
 	for _, e := range r.events {
 		if e.Op != history.Lost || r.stood(e.Proc, e.At-1, e.At) {
 			continue

@@ -72,7 +72,8 @@ type Figures struct {
 	SlowestAfter time.Duration // the longest time from the end of a fault to the next grant
 	AfterDeath   Delays        // from a holder's kill -9 to the next grant of its lock; see deaths
 	Outages      Delays        // the longest time without any grant in a fault of the servers
-	LossTold     Delays        // from the begin of a fault to when those were told that lost their hold to it
+	LossTold     Delays        // from the end of a hold to when its holder was told that it was lost
+	FaultTold    Delays        // from the begin of a fault to when those were told that lost their hold to it
 }
 
 // Add adds those of another run.
@@ -100,6 +101,7 @@ func (f *Figures) Add(o Figures) {
 	f.AfterDeath = append(f.AfterDeath, o.AfterDeath...)
 	f.Outages = append(f.Outages, o.Outages...)
 	f.LossTold = append(f.LossTold, o.LossTold...)
+	f.FaultTold = append(f.FaultTold, o.FaultTold...)
 }
 
 // String is one line.

@@ -31,7 +31,7 @@ func writeFigures(b *strings.Builder, cells []*cell) {
 
 // writeTimes writes how long what went wrong was felt.
 func writeTimes(b *strings.Builder, cells []*cell) {
-	b.WriteString("\n## Times\n\nAs p50 / p99 / longest of how many. A lock whose holder is killed comes free when its lease or session ends, " +
+	b.WriteString("\n## Times\n\nAs p50 / p99 / longest of how many; of fewer than 100 there is no p99. A lock whose holder is killed comes free when its lease or session ends, " +
 		"or at once where the server sees the connection end; then it is granted to who waits. " +
 		"The third column is of the runs in which clients are killed and nothing else is done. Where it is longer than the lease, the next in line " +
 		"was dead too and had to claim what it was granted (on Redis, two seconds or the lease), or a session ended some ticks late: see K7 in " +
@@ -40,13 +40,15 @@ func writeTimes(b *strings.Builder, cells []*cell) {
 		"If others who wanted the lock were killed before the next grant, the time runs from the last of these deaths, because each of " +
 		"them may have had it. " +
 		"Without a grant: the longest such time while a server was killed or stopped, or a replica took over. " +
-		"Told: how long after a fault's begin those knew that lost their hold to it and were not stopped.\n\n" +
-		"| engine | lease | holder killed, to the next grant of its lock | the same beside other faults | without a grant | holder told of its loss |\n" +
-		"|---|---:|---:|---:|---:|---:|\n")
+		"Told: when those knew of it who had lost a hold that was to be renewed, if neither they nor the machine stood still: first how long after " +
+		"the hold's end, which is what K5 bounds, and then how long after the begin of the fault, with the rest of a lease in it.\n\n" +
+		"| engine | lease | holder killed, to the next grant of its lock | the same beside other faults | without a grant | " +
+		"holder told of its loss, after the hold's end | the same after the fault's begin |\n" +
+		"|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, g := range targetsOf(cells) {
 		f, _ := figuresOf(cells, g)
 		alone, beside := deathsOf(cells, g)
-		fmt.Fprintf(b, "| %s | %v | %v | %v | %v | %v |\n", g.Name, g.Lease, alone, beside, f.Outages, f.LossTold)
+		fmt.Fprintf(b, "| %s | %v | %v | %v | %v | %v | %v |\n", g.Name, g.Lease, alone, beside, f.Outages, f.LossTold, f.FaultTold)
 	}
 }
 

@@ -58,6 +58,7 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 		made("redis", target.Kill, check.Figures{
 			Increments: 100_000, HolderBlows: 4, ByFault: map[target.Fault]check.Hits{target.Kill: {Done: 5, Holder: 4}},
 			AfterDeath: check.Delays{time.Second}, PlainWrites: 200,
+			LossTold: check.Delays{2 * time.Millisecond}, FaultTold: check.Delays{700 * time.Millisecond},
 			Stale: check.Causes{Faults: 30, Overruns: 20}, PlainLost: check.Causes{Faults: 1, Overruns: 14},
 		}),
 		made("redis", target.Clock, check.Figures{
@@ -71,7 +72,7 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 		"| redis | 0 | 0 of 300000 (0.001 %) | 30 | 20 | 1 of 200 (0.50 %) | 14 (7.0 %) | 6 | 0s |\n",
 		"| redis | – | 0.00 | 0 of 6000 (0.05 %) |",
 		"| fault | redis |\n|---|---|\n| kill | 7 (6) |\n| clock | 9 (8) |\n\n## Checks\n",
-		"| redis | 1s | 1s / 1s / 1s of 1 | 3s / 3s / 3s of 1 | – | – |\n",
+		"| redis | 1s | 1s / longest 1s of 1 | 3s / longest 3s of 1 | – | 2ms / longest 2ms of 1 | 700ms / longest 700ms of 1 |\n",
 		"other faults overlap", "| clock | **two holders possible**: 0 of 1, double grants: 5 |",
 		"Engine memory has no column", "150 runs\n(seeds 1 to 150)",
 		"| redis | clock | a lease ends early when the server's clock jumps ahead | " +
