@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/torture/check"
+	"github.com/interlock-go/interlock/torture/target"
 )
 
 // enough is what all runs of t1, or of t2, must have seen together (K12). What holders do that overrun their lease on purpose happens
@@ -14,10 +15,20 @@ var enough = check.Least{HolderBlows: 30, PlainLost: 1, Stale: 30, AnyStale: 100
 
 // enoughOfEach is what the runs of t2 on one engine must have seen. There faults need not make anybody stale in a few short runs: a file
 // is kept by a process that stands still, and by no other. Overruns are the same on each.
-var enoughOfEach = check.Least{AnyLost: 1, AnyStale: 1}
+var enoughOfEach = check.Least{HolderBlows: 10, AnyLost: 1, AnyStale: 1}
+
+// enoughOf is what the runs of t2 on an engine must have seen. Where nothing can be done to a client no holder can be hit.
+func enoughOf(g *target.Target) check.Least {
+	least := enoughOfEach
+	if !g.Can(target.Kill) && !g.Can(target.Stop) {
+		least.HolderBlows = 0
+	}
+	return least
+}
 
 // vacuity says what the runs of t2 lack. All engines together must have seen enough; of some that were chosen it is not known which
-// have lines, modes and conditions. And on each engine the control must have lost something, or its row says nothing of the fence.
+// have lines, modes and conditions. And on each engine faults must have hit some holders and the control must have lost something, or its
+// column says nothing, however much the others saw.
 func vacuity(cells []*cell, allEngines bool) (lacks []string) {
 	least := enough
 	if !allEngines {
@@ -30,7 +41,7 @@ func vacuity(cells []*cell, allEngines bool) (lacks []string) {
 		if f.Grants == 0 {
 			continue // it was skipped
 		}
-		for _, lack := range f.Vacuity(enoughOfEach) {
+		for _, lack := range f.Vacuity(enoughOf(g)) {
 			lacks = append(lacks, g.Name+": "+lack)
 		}
 	}

@@ -52,9 +52,9 @@ func TestT2_IsInconclusive_IfItsControlsAre(t *testing.T) {
 		}}
 	}
 	plenty := check.Figures{
-		Grants: 1, HolderBlows: 29, PlainLost: check.Causes{Overruns: 9}, Stale: check.Causes{Faults: 29, Overruns: 70}, WaiterBlows: 1, Turns: 5, Wakes: 4,
+		Grants: 1, HolderBlows: 20, PlainLost: check.Causes{Overruns: 9}, Stale: check.Causes{Faults: 29, Overruns: 70}, WaiterBlows: 1, Turns: 5, Wakes: 4,
 	}
-	rest := check.Figures{Grants: 1, HolderBlows: 1, PlainLost: check.Causes{Faults: 1}, Stale: check.Causes{Faults: 1}, Wakes: 1}
+	rest := check.Figures{Grants: 1, HolderBlows: 10, PlainLost: check.Causes{Faults: 1}, Stale: check.Causes{Faults: 1}, Wakes: 1}
 	without := func(spoil func(f *check.Figures)) check.Figures {
 		f := rest
 		spoil(&f)
@@ -66,7 +66,9 @@ func TestT2_IsInconclusive_IfItsControlsAre(t *testing.T) {
 		lacking []string
 	}{
 		{of: rest},
-		{of: without(func(f *check.Figures) { f.HolderBlows = 0 }), lacking: []string{"all runs together: 29 faults that hit a holder, and 30 are needed"}},
+		{of: without(func(f *check.Figures) { f.HolderBlows = 9 }), lacking: []string{
+			"etcd: 9 faults that hit a holder, and 10 are needed", "all runs together: 29 faults that hit a holder, and 30 are needed",
+		}},
 		{of: without(func(f *check.Figures) { f.PlainLost = check.Causes{} }), lacking: []string{
 			"etcd: 0 updates lost without a fence, and 1 are needed", "all runs together: 0 updates lost by faults without a fence, and 1 are needed",
 		}},
@@ -78,7 +80,7 @@ func TestT2_IsInconclusive_IfItsControlsAre(t *testing.T) {
 		{of: without(func(f *check.Figures) { f.Wakes = 0 }), lacking: []string{"4 waits that a signal ended"}},
 		{of: without(func(f *check.Figures) { f.Wakes = 0 }), chosen: true},
 		// skipped: nobody was granted anything
-		{of: check.Figures{HolderBlows: 1, PlainLost: check.Causes{Faults: 1}, Stale: check.Causes{Faults: 1}, Wakes: 1}},
+		{of: check.Figures{HolderBlows: 10, PlainLost: check.Causes{Faults: 1}, Stale: check.Causes{Faults: 1}, Wakes: 1}},
 	} {
 		cells := []*cell{made("redis", plenty), made("etcd", row.of)}
 		lacks := vacuity(cells, !row.chosen)
@@ -92,6 +94,18 @@ func TestT2_IsInconclusive_IfItsControlsAre(t *testing.T) {
 				t.Errorf("%+v: got %q, want %q, and on the page", row.of, lacks[i], want)
 			}
 		}
+	}
+}
+
+// That another engine's holders were hit often says nothing of one whose holders were not.
+func TestEachEngine_NeedsHitsOfItsOwn(t *testing.T) {
+	for _, g := range target.Targets() {
+		if enoughOf(g).HolderBlows == 0 {
+			t.Errorf("%s needs none, and can have %v", g.Name, g.Faults)
+		}
+	}
+	if got := enoughOf(&target.Target{Faults: []target.Fault{target.ServerKill}}); got.HolderBlows != 0 || got.AnyLost == 0 {
+		t.Errorf("where no client can be hit: %+v", got)
 	}
 }
 
