@@ -189,8 +189,13 @@ func TestTheLag_OfAStoppedProcess_ExcusesNobodyElse(t *testing.T) {
 		}
 		s.add(c.stopped, 200*ms, history.Event{Op: history.Lag, Took: 190 * time.Millisecond})
 		s.blows = []run.Blow{{From: 5 * ms, To: 195 * ms, Fault: target.Stop, Proc: c.stopped}}
-		if v := s.judge(t).Find("K5"); (len(v.Faults) > 0) != c.fault {
+		v := s.judge(t).Find("K5")
+		if (len(v.Faults) > 0) != c.fault {
 			t.Errorf("process %d is late while %d is stopped: %v", c.late, c.stopped, v)
+		}
+		// What is excused is not among the cases that were judged.
+		if v.Of+v.Spared != 2 || (v.Spared == 1) == c.fault || strings.Contains(v.String(), "1 more not judged") == c.fault {
+			t.Errorf("process %d is late while %d is stopped: %v, %d of %d", c.late, c.stopped, v, v.Spared, v.Of)
 		}
 	}
 }
@@ -225,6 +230,9 @@ func TestWhatIsExcused(t *testing.T) {
 	s.add(1, 60*ms, history.Event{Op: history.Lag, Took: 30 * time.Millisecond})
 	s.blows = []run.Blow{{From: 12 * ms, To: 450 * ms, Fault: target.Stop, Proc: 0}}
 	rep := s.judge(t)
+	if k8 := rep.Find("K8"); k8.Of != 0 || k8.Spared != 1 {
+		t.Errorf("a late call of who stood still was judged: %v", k8)
+	}
 	for _, v := range rep.Verdicts {
 		if !v.OK() {
 			t.Error(v)

@@ -21,9 +21,10 @@ func (r *record) checkCalls(f *Figures) *Verdict {
 		if e.Late == 0 {
 			continue
 		}
-		v.Of++
 		since := e.At.Add(-e.Late)
-		if e.Late > r.lateness()+r.briefly(e.Proc, since, e.At) && !r.stood(e.Proc, since, e.At) {
+		late := e.Late > r.lateness()+r.briefly(e.Proc, since, e.At)
+		excused := late && r.stood(e.Proc, since, e.At)
+		if v.judged(excused); late && !excused {
 			v.fault("process %d, goroutine %d: %v late", e.Proc, e.Gor, e.Late)
 		}
 	}

@@ -12,8 +12,10 @@ import (
 type Verdict struct {
 	Check  string // "K1", as in the list of checks
 	Claim  string // what is to hold
-	Of     int    // how many cases were looked at
+	Of     int    // how many cases were judged
 	Faults []string
+	// Spared is how many more would have been faults, and were not judged because a process or the machine stood still.
+	Spared int
 	// Excused says why faults are possible here, if they are: then they are counted and do not fail the run.
 	Excused string
 	// Vacuous says why the check could not have found anything.
@@ -31,9 +33,26 @@ func (v *Verdict) String() string {
 	case v.OK() && len(v.Faults) > 0:
 		return fmt.Sprintf("%-4s expected      %s: %d of %d, because %s", v.Check, v.Claim, len(v.Faults), v.Of, v.Excused)
 	case v.OK():
-		return fmt.Sprintf("%-4s kept          %s: 0 of %d against it%s", v.Check, v.Claim, v.Of, bound(v.Of))
+		return fmt.Sprintf("%-4s kept          %s: 0 of %d against it%s%s", v.Check, v.Claim, v.Of, bound(v.Of), v.spared())
 	}
-	return fmt.Sprintf("%-4s BROKEN        %s: %d of %d; first: %s", v.Check, v.Claim, len(v.Faults), v.Of, v.Faults[0])
+	return fmt.Sprintf("%-4s BROKEN        %s: %d of %d%s; first: %s", v.Check, v.Claim, len(v.Faults), v.Of, v.spared(), v.Faults[0])
+}
+
+// spared says how many were not judged, if some were not.
+func (v *Verdict) spared() string {
+	if v.Spared == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d more not judged", v.Spared)
+}
+
+// judged counts a case. One that was late, but while somebody stood still, proves nothing either way.
+func (v *Verdict) judged(excused bool) {
+	if excused {
+		v.Spared++
+	} else {
+		v.Of++
+	}
 }
 
 // bound is what 0 of n proves: with 95 % certainty the share is below three nths. Three and fewer prove nothing.

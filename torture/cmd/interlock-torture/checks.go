@@ -20,7 +20,8 @@ the fence (with the share that none of so many excludes with 95 %% certainty), K
 was one), K5 that nobody acts after a deadline or is told of it late, K6 that nothing is lost without a fault (with what that excludes
 for an hour in which a lock is held, at 95 %% certainty), K7 that everybody gets on after faults and nobody waits in vain or is overtaken
 without them, K8 that calls end with their contexts, K9 that no lock is left and no permit is missing, K10 that processes leave no
-goroutine, descriptor or connection, K11 what is shared, changed in mode, entered again, counted down or signalled.
+goroutine, descriptor or connection, K11 what is shared, changed in mode, entered again, counted down or signalled. With K5 and K8, "(+7)"
+is how many more were late and were not judged, because their process or the machine stood still: they are not among the n.
 
 | engine | server | hours | K2 | K3 | K5 | K6 | K7 | K8 | K9 | K10 | K11 |
 |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
@@ -53,10 +54,27 @@ func perHour(f *check.Figures) string {
 // sumOf adds up a check over an engine's runs.
 func sumOf(cells []*cell, g *target.Target, name string) string {
 	faults, of := countOf(cells, g, name)
-	if of == 0 && faults == 0 {
-		return "–"
+	said := "–"
+	if of > 0 || faults > 0 {
+		said = fmt.Sprintf("%d of %d", faults, of)
 	}
-	return fmt.Sprintf("%d of %d", faults, of)
+	if n := sparedOf(cells, g, name); n > 0 {
+		said += fmt.Sprintf(" (+%d)", n)
+	}
+	return said
+}
+
+// sparedOf is how many cases of an engine's runs a check has not judged.
+func sparedOf(cells []*cell, g *target.Target, name string) (n int) {
+	for _, c := range cells {
+		if c.Target != g || c.rep == nil {
+			continue
+		}
+		if v := c.rep.Find(name); v != nil {
+			n += v.Spared
+		}
+	}
+	return n
 }
 
 // share is a count with what it proves: none of n excludes with 95 % certainty that the share is larger than three nths.
