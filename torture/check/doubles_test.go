@@ -91,6 +91,7 @@ func TestADoubleGrant_WhileTheEndOfASessionIsNews_IsNoFault(t *testing.T) {
 		faults  int
 	}{
 		{"and it is told soon", 25 * ms, false, func(s *story) { s.loses(70*ms, 70*ms) }, 0},
+		{"and it is told soon, but its holder had looked", 15 * ms, false, func(s *story) { s.loses(60*ms, 60*ms) }, 1},
 		{"and it is told late", 25 * ms, false, func(s *story) { s.loses(80*ms, 80*ms) }, 1},
 		{"and it is told soon, of a lease", 25 * ms, true, func(s *story) { s.loses(70*ms, 70*ms) }, 1},
 		{"and it stands still", 25 * ms, false, func(s *story) {

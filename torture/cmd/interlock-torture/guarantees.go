@@ -31,7 +31,8 @@ the same time one of another client. A dash: the fault cannot be done to the eng
 looked meanwhile whether their holds last, and found that they do. "Double grants" are of locks that another had neither given back nor
 been told to have lost, and whose lease ran, whether it had looked or not. In all other cells a single double grant would be a broken promise,
 and say BROKEN, so their number is not written there; but for one thing: on engines with sessions a hold may end with its connection,
-and for as long as its holder may be without news of that (50 ms, or while it stands still), a double grant is not held against the engine.
+and for as long as its holder may be without news of that (50 ms, or while it stands still), a double grant is not held against the engine,
+unless both had looked.
 
 `, how, commitsOf(cells))
 	b.WriteString(again(cells) + inMemory)
