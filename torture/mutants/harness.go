@@ -45,7 +45,7 @@ func ofTheHarness() []Mutant {
 
 // long makes holds of a run that outlast their leases, of so many locks that nobody waits for long.
 func long(c Check) Check {
-	c.Args = append(c.Args, "-hold", "2s", "-names", "6")
-	c.Name += ", 6 locks with holds of 2 s"
+	c.Args = append(c.Args, "-hold", "1s", "-names", "8")
+	c.Name += ", 8 locks with holds of 1 s"
 	return c
 }

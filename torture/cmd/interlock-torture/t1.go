@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/torture/check"
@@ -70,8 +71,8 @@ func fillT1(ctx context.Context, cells []*cell, each time.Duration, seed uint64,
 	return err
 }
 
-// t1Cells are the runs: for each engine what must be kept, together; what breaks exclusion has a run of its own, so that it
-// excuses nothing else.
+// t1Cells are the runs: for each engine what must be kept, together. What breaks exclusion has a run of its own, so that it excuses
+// nothing else; a fence keeps its promise there too. For that one engine with leases and one with sessions have to do.
 func t1Cells() []*cell {
 	var cells, long []*cell
 	for _, g := range target.Targets() {
@@ -84,6 +85,9 @@ func t1Cells() []*cell {
 			}
 		}
 		cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept(g)}})
+		if g.Name == "redis" || g.Name == "mariadb" {
+			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: broken(g)}})
+		}
 		if g.Name == "redis" { // has everything; and only without a fault is it known who is to be woken, and who to be next
 			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}}}) // when nobody starves any more
 		}
@@ -95,11 +99,15 @@ func t1Cells() []*cell {
 }
 
 // kept are the faults under which the engine keeps its locks apart, as far as they can be done on this machine.
-func kept(g *target.Target) (faults []target.Fault) {
-	for _, f := range g.Faults {
-		if g.Broken[f] == "" && target.Withheld(f) == nil {
-			faults = append(faults, f)
-		}
-	}
-	return faults
+func kept(g *target.Target) []target.Fault {
+	return slices.DeleteFunc(feasible(g), func(f target.Fault) bool { return g.Broken[f] != "" })
+}
+
+// broken are the others.
+func broken(g *target.Target) []target.Fault {
+	return slices.DeleteFunc(feasible(g), func(f target.Fault) bool { return g.Broken[f] == "" })
+}
+
+func feasible(g *target.Target) []target.Fault {
+	return slices.DeleteFunc(slices.Clone(g.Faults), func(f target.Fault) bool { return target.Withheld(f) != nil })
 }
