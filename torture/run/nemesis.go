@@ -34,11 +34,10 @@ type Blow struct {
 	Err   string          `json:"err,omitempty"`
 }
 
-// nemesis does faults one after the other, as its dice say. The seed decides which, to whom and for how long; when exactly
+// nemesis does faults one after the other, as their plans say. The seed decides which, to whom and for how long; when exactly
 // each process is in which line of its code is for the machine to decide.
 type nemesis struct {
 	*run
-	dice *rand.Rand
 	file *os.File
 
 	mu  sync.Mutex // guards log
@@ -50,50 +49,40 @@ func newNemesis(r *run) (*nemesis, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &nemesis{run: r, dice: rand.New(rand.NewPCG(r.Seed, 2)), log: json.NewEncoder(file), file: file}, nil
+	return &nemesis{run: r, log: json.NewEncoder(file), file: file}, nil
 }
 
 // rage goes on until ctx ends. After each fault there is a quiet time in which everybody has to get on again.
 func (n *nemesis) rage(ctx context.Context) error {
-	for ctx.Err() == nil {
-		fault := n.Faults[n.dice.IntN(len(n.Faults))]
-		if n.dice.IntN(3) == 0 && slices.Contains(n.Faults, target.Stop) {
-			fault = target.Stop // more often than others: it is what makes holders stale
+	for number := uint64(0); ctx.Err() == nil; number++ {
+		p := n.plan(number)
+		victim, waits := n.victim(p), ""
+		if p.fault == target.KillWaiter {
+			victim, waits = n.firstInLine(ctx, p.lasts)
 		}
-		if fault == target.Kill && slices.Contains(n.Faults, target.KillWaiter) && n.dice.IntN(2) == 0 {
-			fault = target.KillWaiter // so that each run of mixed faults has some
-		}
-		lasts := n.lease/2 + time.Duration(n.dice.Int64N(int64(5*n.lease/2)))
-		victim := n.victim()
-		waits := ""
-		if fault == target.KillWaiter {
-			victim, waits = n.firstInLine(ctx, lasts)
-		}
-		if fault == target.None || victim == nil {
-			sleep(ctx, lasts)
+		if p.fault == target.None || victim == nil {
+			sleep(ctx, p.lasts)
 			continue
 		}
 		beside := func() error { return nil }
 		if n.Pairs {
-			beside = n.also(ctx, lasts, victim)
+			beside = n.also(ctx, p, victim)
 		}
-		b := Blow{Fault: fault, Proc: victim.job.Proc, Waits: waits}
-		if err := errors.Join(n.strike(ctx, n.dice, b, lasts, victim), beside()); err != nil {
+		b := Blow{Fault: p.fault, Proc: victim.job.Proc, Waits: waits}
+		if err := errors.Join(n.strike(ctx, p.dice, b, p.lasts, victim), beside()); err != nil {
 			return err
 		}
-		sleep(ctx, time.Duration(n.dice.Int64N(int64(n.lease/2))))
+		sleep(ctx, p.quiet)
 	}
 	return nil
 }
 
-// victim chooses a process: mostly the one that touched a name last, which most likely holds its lock.
-func (n *nemesis) victim() *mate {
-	aimed, name := n.dice.IntN(6) > 0, n.names[n.dice.IntN(len(n.names))]
-	victim := n.crew[n.dice.IntN(len(n.crew))]
-	if latest, known := n.register.Latest(name); aimed && known {
+// victim is the process of the plan: mostly the one that touched a name last, which most likely holds its lock.
+func (n *nemesis) victim(p *plan) *mate {
+	if latest, known := n.register.Latest(p.name); p.aimed && known {
 		return n.crew[latest]
 	}
-	return victim
+	return n.crew[p.anybody]
 }
 
 // strike does one fault, heals it, and records it.
@@ -158,16 +147,16 @@ var single = []target.Fault{
 }
 
 // also begins a fault of another client, if there is any, and returns what waits for its end.
-func (n *nemesis) also(ctx context.Context, lasts time.Duration, but *mate) (wait func() error) {
+func (n *nemesis) also(ctx context.Context, p *plan, but *mate) (wait func() error) {
 	can := slices.DeleteFunc(slices.Clone(single), func(f target.Fault) bool { return !slices.Contains(n.Faults, f) })
 	others := slices.DeleteFunc(slices.Clone(n.crew), func(m *mate) bool { return m == but })
-	dice := rand.New(rand.NewPCG(n.dice.Uint64(), 3))
 	if len(can) == 0 || len(others) == 0 {
 		return func() error { return nil }
 	}
+	dice := p.another
 	fault, victim := can[dice.IntN(len(can))], others[dice.IntN(len(others))]
 	done := make(chan error, 1)
-	go func() { done <- n.strike(ctx, dice, Blow{Fault: fault, Proc: victim.job.Proc}, lasts, victim) }() // ends when the fault has healed
+	go func() { done <- n.strike(ctx, dice, Blow{Fault: fault, Proc: victim.job.Proc}, p.lasts, victim) }() // ends when the fault has healed
 	return func() error { return <-done }
 }
 
