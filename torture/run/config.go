@@ -20,6 +20,7 @@ type Config struct {
 	Duration   time.Duration
 	Increments int // if not 0, it ends sooner, when so many updates were made behind the fence
 	Hold       time.Duration
+	Lease      time.Duration `json:"-"` // instead of the target's own, which decides how long faults last also then; 0 is none
 	Cancel     float64
 	Seed       uint64
 	Pairs      bool     // a client has a fault at the same time as something else
@@ -41,6 +42,8 @@ func (c *Config) validate() error {
 		return errors.New("a run needs at least one process, one goroutine and one name")
 	case c.Long && len(c.Faults) > 0 && !slices.Equal(c.Faults, []target.Fault{target.None}):
 		return errors.New("long holds are for runs without faults")
+	case c.Lease < 0:
+		return fmt.Errorf("the lease %v is negative", c.Lease)
 	case c.Duration <= 0 && !c.Long:
 		return fmt.Errorf("the duration %v is not positive", c.Duration)
 	case len(c.Faults) == 0:

@@ -108,7 +108,7 @@ func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts tim
 		victim.links.some(dice).disturb(ctx, dice, fault, lasts)
 	default:
 		b.Proc = -1
-		err = n.harm(ctx, dice, fault, lasts)
+		err = n.untold(ctx, fault, lasts, victim, func(lasts time.Duration) error { return n.harm(ctx, dice, fault, lasts) })
 	}
 	if errors.Is(err, target.ErrNothing) {
 		return nil // so that nobody counts it

@@ -33,8 +33,9 @@ func (n *nemesis) plan(number uint64) *plan {
 	if p.fault == target.Kill && slices.Contains(n.Faults, target.KillWaiter) && dice.IntN(2) == 0 {
 		p.fault = target.KillWaiter // so that each run of mixed faults has some
 	}
-	p.lasts = n.lease/2 + time.Duration(dice.Int64N(int64(5*n.lease/2)))
+	usual := n.Target.Lease // one that was made longer is to outlast them
+	p.lasts = usual/2 + time.Duration(dice.Int64N(int64(5*usual/2)))
 	p.aimed, p.name, p.anybody = dice.IntN(6) > 0, n.names[dice.IntN(len(n.names))], dice.IntN(len(n.crew))
-	p.quiet = time.Duration(dice.Int64N(int64(n.lease / 2)))
+	p.quiet = time.Duration(dice.Int64N(int64(usual / 2)))
 	return p
 }

@@ -47,14 +47,14 @@ func TestPlan_HasEachFaultAndEachLength(t *testing.T) {
 		if p.aimed {
 			aimed++
 		}
-		if p.quiet < 0 || p.quiet >= n.lease/2 {
+		if p.quiet < 0 || p.quiet >= n.Target.Lease/2 {
 			t.Errorf("blow %d is followed by %v", number, p.quiet)
 		}
 	}
 	if len(faults) != 5 || len(names) != 3 || len(crew) != 4 || faults[target.Stop] < faults[target.Kill] {
 		t.Errorf("faults %v, names %v, processes %v", faults, names, crew)
 	}
-	if shortest < n.lease/2 || shortest > n.lease*6/10 || longest > 3*n.lease || longest < n.lease*29/10 || aimed < 750 || aimed > 900 {
+	if shortest < n.Target.Lease/2 || shortest > n.Target.Lease*6/10 || longest > 3*n.Target.Lease || longest < n.Target.Lease*29/10 || aimed < 750 || aimed > 900 {
 		t.Errorf("from %v to %v, %d of 1000 are aimed", shortest, longest, aimed)
 	}
 }
@@ -69,7 +69,10 @@ func decided(p *plan) plan {
 // planner is a nemesis that can only plan.
 func planner(seed uint64) *nemesis {
 	return &nemesis{run: &run{
-		Config: &Config{Seed: seed, Faults: []target.Fault{target.Kill, target.KillWaiter, target.Stop, target.Reset, target.Slices}},
-		lease:  time.Second, names: []string{"a", "b", "c"}, crew: make([]*mate, 4),
+		Config: &Config{
+			Seed: seed, Faults: []target.Fault{target.Kill, target.KillWaiter, target.Stop, target.Reset, target.Slices},
+			Target: &target.Target{Lease: time.Second},
+		},
+		names: []string{"a", "b", "c"}, crew: make([]*mate, 4),
 	}}
 }

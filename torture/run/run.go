@@ -66,7 +66,7 @@ func Do(ctx context.Context, c *Config) (about *About, err error) {
 	if err := cmp.Or(possible(), c.validate()); err != nil {
 		return nil, err
 	}
-	r := &run{Config: c, lease: c.Target.Lease}
+	r := &run{Config: c, lease: cmp.Or(c.Lease, c.Target.Lease)}
 	if c.Long {
 		c.Names, c.Duration = c.Processes*c.Goroutines, longHold*r.lease+r.lease
 	}

@@ -87,7 +87,8 @@ func alone() []*Target {
 		},
 		{
 			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions),
-			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks},
+			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks}, Untold: []Fault{ServerKill, Sessions, DiskFull},
+			Leases: outlasting(DiskFull),
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.PostgresServer(t, &servers.PostgresOptions{Disk: on.disk})
 				addrs, url := []string{s.Addr()}, at("postgres://postgres@", "/postgres?sslmode=disable")
@@ -101,7 +102,7 @@ func alone() []*Target {
 		},
 		{
 			Name: "mariadb", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions),
-			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed},
+			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed}, Untold: []Fault{ServerKill, Sessions},
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.MariaDBServer(t, &servers.MariaDBOptions{Disk: on.disk})
 				dsn := "root@tcp(" + s.Addr() + ")/"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"time"
 
@@ -69,6 +70,27 @@ func (i *Instance) cutOff(choose func(dice *rand.Rand) (few, many []*servers.Mem
 		half := len(clients) / 2
 		return i.split(ctx, settling+lasts, append(few, clients[:half]...), append(many, clients[half:]...), healed)
 	}
+}
+
+// unheardFor is for how long a primary's replicas hear nothing of it before the network is cut: long enough that locks change hands.
+const unheardFor = 2 * time.Second
+
+// unheard has those of the nodes that follow a primary hear nothing of it for a while, though it hears them and so does not miss them. What
+// it grants then nobody has but it, when the network is cut; without that only grants of the instant of the cut would be so.
+func (i *Instance) unheard(ctx context.Context, primary *servers.RedisNode, nodes []*servers.RedisNode) error {
+	var replicas []*servers.Member
+	for _, n := range nodes {
+		info, err := n.Info(ctx, "replication")
+		if err != nil {
+			return err
+		}
+		if info["role"] == "slave" && net.JoinHostPort(info["master_host"], info["master_port"]) == primary.Addr() {
+			replicas = append(replicas, n.Member())
+		}
+	}
+	err := i.Network.Cut([]*servers.Member{primary.Member()}, replicas)
+	wait(ctx, unheardFor)
+	return err
 }
 
 // blind keeps one or two of the clients from hearing two or three of the five nodes.

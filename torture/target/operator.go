@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,24 +55,9 @@ func command(stores func() []*servers.RedisNode, args ...string) Poke {
 // deleteOneKey deletes the key of one mutex, and with it its holder and all who wait, from all servers that have it.
 func deleteOneKey(stores func() []*servers.RedisNode) Poke {
 	return once(func(ctx context.Context, dice *rand.Rand) (bool, error) {
-		var keys []string
-		has := map[string][]*servers.RedisNode{}
-		for _, s := range stores() {
-			answer, err := s.Do(ctx, "KEYS", "interlock:mutex:*")
-			if err != nil {
-				return false, err
-			}
-			found, _ := answer.([]any)
-			for _, key := range found {
-				name := fmt.Sprint(key)
-				if has[name] == nil {
-					keys = append(keys, name)
-				}
-				has[name] = append(has[name], s)
-			}
-		}
-		if len(keys) == 0 {
-			return false, nil
+		keys, has, err := mutexKeys(ctx, stores())
+		if err != nil || len(keys) == 0 {
+			return false, err
 		}
 		key := keys[dice.IntN(len(keys))]
 		for _, s := range has[key] {
@@ -80,6 +67,23 @@ func deleteOneKey(stores func() []*servers.RedisNode) Poke {
 		}
 		return true, nil
 	})
+}
+
+// mutexKeys are the keys of all mutexes, in order, and which of the servers has each.
+func mutexKeys(ctx context.Context, stores []*servers.RedisNode) (keys []string, has map[string][]*servers.RedisNode, err error) {
+	has = map[string][]*servers.RedisNode{}
+	for _, s := range stores {
+		answer, err := s.Do(ctx, "KEYS", "interlock:mutex:*")
+		if err != nil {
+			return nil, nil, err
+		}
+		found, _ := answer.([]any)
+		for _, key := range found {
+			name := fmt.Sprint(key)
+			has[name] = append(has[name], s)
+		}
+	}
+	return slices.Sorted(maps.Keys(has)), has, nil
 }
 
 // deleteKeys deletes all keys of an etcd.

@@ -2,7 +2,7 @@ package target
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -38,13 +38,13 @@ func several() []*Target {
 	return []*Target{
 		{
 			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover),
-			Broken: sentinels,
-			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "", nil) },
+			Broken: sentinels, Leases: outlasting(CutFailover, ClockFailover),
+			start: func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "", nil) },
 		},
 		{
 			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover),
-			Broken: acked,
-			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "?replicas=1", nil) },
+			Broken: acked, Leases: map[Fault]time.Duration{ClockFailover: 10 * time.Second}, // it grants nothing before it has a replica again
+			start: func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "?replicas=1", nil) },
 		},
 		{
 			Name: "redis-sentinel-min", Lease: 2 * time.Second, Heal: 10 * time.Second, OnlyT2: true,
@@ -56,13 +56,13 @@ func several() []*Target {
 		},
 		{
 			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(SlotMove),
-			Broken: failovers,
-			start:  cluster,
+			Broken: failovers, Leases: outlasting(CutFailover, Partition),
+			start: cluster,
 		},
 		{
 			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: ensembleFaults(Sessions, Forget, Clock, Clocks, Wipe, Delete),
-			Broken: map[Fault]string{Clocks: tooEarlyForMost, Wipe: deleted, Delete: deleted},
-			start:  func(t testing.TB, on *ground) *Instance { return redlock(t, on, "", durably) },
+			Broken: map[Fault]string{Clocks: tooEarlyForMost, Wipe: deleted, Delete: deleted}, Leases: outlasting(Clocks),
+			start: func(t testing.TB, on *ground) *Instance { return redlock(t, on, "", durably) },
 		},
 		{
 			Name: "redlock-memory", Lease: 2 * time.Second, Heal: 10 * time.Second, OnlyT2: true, Faults: []Fault{Kill, Stop, NodeKill},
@@ -80,6 +80,15 @@ func several() []*Target {
 			start:  etcdCluster,
 		},
 	}
+}
+
+// outlasting are leases that still run when a replica has taken over, three seconds after it was needed.
+func outlasting(faults ...Fault) map[Fault]time.Duration {
+	all := map[Fault]time.Duration{}
+	for _, f := range faults {
+		all[f] = 6 * time.Second
+	}
+	return all
 }
 
 func sentinel(t testing.TB, on *ground, query string, config map[string]string) *Instance {
@@ -109,12 +118,16 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 		},
 	}
 	maps.Copy(i.Pokes, redisOperator(func() []*servers.RedisNode { return []*servers.RedisNode{s.Primary()} }))
-	i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
-		few, many = leaderAlone(members(s.Nodes()), s.Primary().Member(), dice)
-		sentinels := members(s.SentinelNodes())
-		least := dice.IntN(2) // a minority of them may be on the primary's side
-		return append(few, sentinels[:least]...), append(many, sentinels[least:]...)
-	}, s.AwaitReady)
+	i.Pokes[Partition] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+		primary := s.Primary()
+		choose := func(dice *rand.Rand) (few, many []*servers.Member) {
+			few, many = leaderAlone(members(s.Nodes()), primary.Member(), dice)
+			sentinels := members(s.SentinelNodes())
+			least := dice.IntN(2) // a minority of them may be on the primary's side
+			return append(few, sentinels[:least]...), append(many, sentinels[least:]...)
+		}
+		return errors.Join(i.unheard(ctx, primary, s.Nodes()), i.cutOff(choose, s.AwaitReady)(ctx, dice, lasts))
+	}
 	return i
 }
 
@@ -135,92 +148,9 @@ func failOverToWrongClock(s *servers.SentinelRedis, clocks []*servers.Clock) Pok
 			}
 		}
 		s.KillPrimary()
-		wait(ctx, lasts)
-		set(clocks, 0) // before it has replicas again, of which it would believe to have heard nothing for as long as its clock jumps
+		wait(ctx, min(lasts, time.Second)) // it has seen by then which leases are over
+		set(clocks, 0)                     // before it has replicas again, of which it would believe to have heard nothing for as long as its clock jumps
 		s.RestartDead()
 		return nil
 	}
-}
-
-func cluster(t testing.TB, on *ground) *Instance {
-	c := servers.RedisCluster(t, 3, 1, &servers.RedisOptions{Network: on.network})
-	kill := func(slot int) {
-		c.AwaitFailover(slot, c.KillOwner(slot))
-		c.RestartDead()
-	}
-	i := &Instance{
-		URL: at("redis+cluster://"+strings.Join(c.Addrs(), ","), ""), version: redisVersion(c.Owner(0)),
-		Pokes: map[Fault]Poke{
-			Failover: func(_ context.Context, dice *rand.Rand, _ time.Duration) error {
-				kill(dice.IntN(slots))
-				return nil
-			},
-			LeaderMove: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-				c.Failover(dice.IntN(slots))
-				c.AwaitReady()
-				wait(ctx, lasts) // for a while nobody votes for this part of the slots again
-				return nil
-			},
-			CutFailover: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-				slot := dice.IntN(slots)
-				if err := cutReplicas(ctx, c.Owner(slot), lasts); err != nil {
-					return err
-				}
-				kill(slot)
-				return nil
-			},
-			SlotMove: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-				return moveSlot(ctx, c, dice, lasts)
-			},
-		},
-	}
-	maps.Copy(i.Pokes, redisOperator(func() []*servers.RedisNode { // the primaries, who have these among their slots
-		return []*servers.RedisNode{c.Owner(0), c.Owner(slots / 2), c.Owner(slots - 1)}
-	}))
-	i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
-		return leaderAlone(members(c.Nodes()), c.Owner(dice.IntN(slots)).Member(), dice)
-	}, c.AwaitReady)
-	return i
-}
-
-const slots = 16384 // of a Cluster
-
-// cutReplicas keeps a primary's replicas from hearing of it for a while, though its clients do. That a replica stands still is
-// not enough: what was sent meanwhile lies in its socket. So it is not let in again.
-func cutReplicas(ctx context.Context, primary *servers.RedisNode, lasts time.Duration) error {
-	for _, command := range [][]string{{"ACL", "SETUSER", "default", "-psync", "-sync"}, {"CLIENT", "KILL", "TYPE", "replica"}} {
-		if _, err := primary.Do(context.WithoutCancel(ctx), command...); err != nil {
-			return err
-		}
-	}
-	wait(ctx, min(lasts, 3*time.Second)) // a replica that has been alone for longer may not take over
-	info, err := primary.Info(context.WithoutCancel(ctx), "replication")
-	if err == nil && info["connected_slaves"] != "0" {
-		err = fmt.Errorf("the primary still has %s replicas, and was to have none", info["connected_slaves"])
-	}
-	return err
-}
-
-// moveSlot moves a slot that has keys to another primary. In the middle of that each of the two knows some of them.
-func moveSlot(ctx context.Context, c *servers.ClusterRedis, dice *rand.Rand, lasts time.Duration) error {
-	key, err := c.Owner(dice.IntN(slots)).Do(ctx, "RANDOMKEY")
-	name, found := key.(string)
-	if err == nil && !found {
-		err = ErrNothing
-	}
-	if err != nil {
-		return err
-	}
-	slot := c.Slot(name)
-	to := c.Owner(dice.IntN(slots))
-	if to == c.Owner(slot) {
-		return ErrNothing
-	}
-	m := c.Migrate(slot, to)
-	wait(ctx, lasts/4)
-	m.MoveKeys()
-	wait(ctx, lasts/4)
-	m.MoveKeys() // those that were made in between
-	m.Finish()
-	return nil
 }

@@ -28,6 +28,16 @@ func TestTargets_ListFaultsThatAreKnown(t *testing.T) {
 				t.Errorf("%s is broken by %s, which cannot be done to it", g.Name, f)
 			}
 		}
+		for f, lease := range g.Leases {
+			if g.Broken[f] == "" || lease <= g.Lease {
+				t.Errorf("%s has leases of %v under %s, to show what cannot be", g.Name, lease, f)
+			}
+		}
+		for _, f := range g.Untold {
+			if g.Broken[f] == "" || !g.Can(Cut) {
+				t.Errorf("%s has clients that are not told of %s, to show what cannot be", g.Name, f)
+			}
+		}
 	}
 }
 

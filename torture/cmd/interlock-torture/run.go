@@ -35,6 +35,7 @@ func parseRun(args []string) (*run.Config, error) {
 	names := flags.Int("names", 2, "how many locks")
 	duration := flags.Duration("duration", 20*time.Second, "how long the faults go on")
 	hold := flags.Duration("hold", 50*time.Millisecond, "how long a lock is held, on average")
+	lease := flags.Duration("lease", 0, "how long leases last; 0 is as the engine's own, see list, which decides how long faults last in any case")
 	cancels := flags.Float64("cancel", 0.05, "share of the calls whose context ends at random")
 	seed := flags.Uint64("seed", 0, "decides the faults and the choices of the workers; 0 draws one")
 	pairs := flags.Bool("pairs", false, "while a fault goes on, another client has one too")
@@ -44,7 +45,7 @@ func parseRun(args []string) (*run.Config, error) {
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	c := &run.Config{Names: *names, Duration: *duration, Hold: *hold, Cancel: *cancels, Seed: *seed, Dir: *dir, Pairs: *pairs, Long: *long}
+	c := &run.Config{Names: *names, Duration: *duration, Hold: *hold, Lease: *lease, Cancel: *cancels, Seed: *seed, Dir: *dir, Pairs: *pairs, Long: *long}
 	if _, err := fmt.Sscanf(*workers, "%dx%d", &c.Processes, &c.Goroutines); err != nil {
 		return nil, fmt.Errorf("-workers %q is not processes x goroutines, as in 4x2", *workers)
 	}
@@ -72,7 +73,11 @@ func (c *cell) command() string {
 	if c.Pairs {
 		which, more = "kept", " -pairs"
 	}
-	return fmt.Sprintf("interlock torture run -engine %s -faults %s%s %s -hold %v -seed %d", c.Target.Name, which, more, c.shape(), c.Hold, c.Seed)
+	hold := fmt.Sprint("-hold ", c.Hold)
+	if c.Lease > 0 {
+		hold += fmt.Sprint(" -lease ", c.Lease)
+	}
+	return fmt.Sprintf("interlock torture run -engine %s -faults %s%s %s %s -seed %d", c.Target.Name, which, more, c.shape(), hold, c.Seed)
 }
 
 // shape are the flags that all cells of a table have in common.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -47,7 +48,7 @@ func runT2(ctx context.Context, args []string) error {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	for _, c := range cells {
-		c.Processes, c.Goroutines, c.Names, c.Duration, c.Cancel, c.Seed = 4, 2, 3, *each, 0.05, *seed
+		c.Processes, c.Goroutines, c.Names, c.Duration, c.Cancel, c.Seed = 4, 2, 3, c.duration(*each), 0.05, *seed
 	}
 	cells, broken := fillT2(ctx, cells, *beside, *increments, *seed)
 	how := fmt.Sprintf("-each %v -seed %d -beside %d", *each, *seed, *beside)
@@ -98,15 +99,26 @@ func t2Cells(engines string) ([]*cell, error) {
 	var cells []*cell
 	for _, g := range all {
 		for _, f := range append([]target.Fault{target.None}, g.Faults...) {
-			hold := g.Lease / 5
+			lease, hold := g.Leases[f], g.Lease/5
 			if g.Broken[f] != "" {
-				hold = g.Lease // long, so that the fault finds somebody inside
+				hold = cmp.Or(lease, g.Lease) // long, so that the fault finds somebody inside
 			}
-			cells = append(cells, &cell{fault: f, Config: &run.Config{Target: g, Faults: []target.Fault{f}, Hold: hold}})
+			cells = append(cells, &cell{fault: f, Config: &run.Config{Target: g, Faults: []target.Fault{f}, Hold: hold, Lease: lease}})
 		}
 		cells = append(cells, &cell{fault: pairs, Config: &run.Config{Target: g, Faults: kept(g), Hold: g.Lease / 5, Pairs: true}})
 	}
 	return cells, nil
+}
+
+// slow is how long runs with longer leases go on at least: in them few locks change hands, and each fault takes some ten seconds.
+const slow = 40 * time.Second
+
+// duration is how long the cell's run goes on, when others do for each.
+func (c *cell) duration(each time.Duration) time.Duration {
+	if c.Lease > 0 {
+		return max(each, slow)
+	}
+	return each
 }
 
 // longCells hold locks for long, far from the server and without a fault.

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock/torture/target"
+)
+
+// Where two holders are possible holds last for a lease, elsewhere for a fifth of one. Runs in which a lease has to outlast a failover
+// have leases for that, and go on for longer.
+func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
+	cells, err := t2Cells("redis-sentinel,redis-cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		engine                string
+		fault                 target.Fault
+		lease, hold, goes, at time.Duration
+	}{
+		{"redis-sentinel", target.Stop, 0, 2 * time.Second / 5, 10 * time.Second, 10 * time.Second},
+		{"redis-sentinel", target.Wipe, 0, 2 * time.Second, 10 * time.Second, 10 * time.Second},
+		{"redis-sentinel", target.CutFailover, 6 * time.Second, 6 * time.Second, 40 * time.Second, 10 * time.Second},
+		{"redis-sentinel", target.CutFailover, 6 * time.Second, 6 * time.Second, time.Minute, time.Minute},
+		{"redis-sentinel", pairs, 0, 2 * time.Second / 5, time.Minute, time.Minute},
+		{"redis-cluster", target.Partition, 6 * time.Second, 6 * time.Second, 40 * time.Second, 20 * time.Second},
+	} {
+		g, err := target.Find(want.engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, c := range cells {
+			if c.Target.Name != g.Name || c.fault != want.fault {
+				continue
+			}
+			found = true
+			if c.Lease != want.lease || c.Hold != want.hold || c.duration(want.at) != want.goes {
+				t.Errorf("%s under %s: leases of %v, holds of %v, for %v", g.Name, c.fault, c.Lease, c.Hold, c.duration(want.at))
+			}
+		}
+		if !found {
+			t.Errorf("there is no run of %s under %s", g.Name, want.fault)
+		}
+	}
+}
