@@ -68,7 +68,7 @@ func alone() []*Target {
 				addrs := []string{s.Addr()}
 				pokes := zooOperator(addrs)
 				pokes[DiskFull] = fill(on.disk, s, nil)
-				return &Instance{Server: s, Addrs: addrs, URL: at("zk://", zooRoot), Pokes: pokes, version: zooKeeperVersion(s)}
+				return &Instance{Server: s, Addrs: addrs, URL: at("zk://", zooRoot), Pokes: pokes, version: zooKeeperVersion(s), left: zooLeft(addrs)}
 			},
 		},
 		{
@@ -96,7 +96,7 @@ func alone() []*Target {
 				return &Instance{
 					Server: s, Addrs: addrs, URL: url,
 					Pokes:   map[Fault]Poke{Sessions: endPostgresSessions(direct), DiskFull: fill(on.disk, s, writeAhead(direct))},
-					version: sqlVersion("PostgreSQL", "pgx", direct, "SHOW server_version"),
+					version: sqlVersion("PostgreSQL", "pgx", direct, "SHOW server_version"), left: postgresLeft(direct),
 				}
 			},
 		},
@@ -109,7 +109,7 @@ func alone() []*Target {
 				return &Instance{
 					Server: s, Addrs: []string{s.Addr()}, URL: at("mysql://root@", "/"+servers.MariaDBDatabase),
 					Pokes:   map[Fault]Poke{Sessions: endMariaDBSessions(dsn), DiskFull: fill(on.disk, s, storeJunk(dsn+servers.MariaDBDatabase))},
-					version: sqlVersion("MariaDB", "mysql", dsn, "SELECT version()"),
+					version: sqlVersion("MariaDB", "mysql", dsn, "SELECT version()"), left: mariaDBLeft(dsn + servers.MariaDBDatabase),
 				}
 			},
 		},
@@ -147,10 +147,11 @@ var durably = map[string]string{"appendonly": "yes", "appendfsync": "always"}
 func redis(t testing.TB, on *ground, config map[string]string) *Instance {
 	clock := on.clock(t)
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: config, Clock: clock, Disk: on.disk})
-	pokes := redisOperator(func() []*servers.RedisNode { return []*servers.RedisNode{s} })
+	stores := func() []*servers.RedisNode { return []*servers.RedisNode{s} }
+	pokes := redisOperator(stores)
 	maps.Copy(pokes, map[Fault]Poke{Memory: fillMemory(s), Evict: evict(s), Clock: jump(clock), DiskFull: fill(on.disk, s, nil), PowerCut: cutPower(s)})
 	return &Instance{
-		Server: s, Addrs: []string{s.Addr()}, URL: at("redis://", ""), Pokes: pokes, version: redisVersion(s), left: redisLeft(s),
+		Server: s, Addrs: []string{s.Addr()}, URL: at("redis://", ""), Pokes: pokes, version: redisVersion(s), left: redisLeft(stores), stores: stores,
 	}
 }
 

@@ -19,7 +19,9 @@ func cluster(t testing.TB, on *ground) *Instance {
 		c.AwaitFailover(slot, c.KillOwner(slot))
 		c.RestartDead()
 	}
+	stores := func() []*servers.RedisNode { return primaries(c) }
 	i := &Instance{
+		left: redisLeft(stores), stores: stores,
 		URL: at("redis+cluster://"+strings.Join(c.Addrs(), ","), ""), version: redisVersion(c.Owner(0)),
 		Pokes: map[Fault]Poke{
 			Failover: func(ctx context.Context, dice *rand.Rand, _ time.Duration) error {
@@ -50,7 +52,7 @@ func cluster(t testing.TB, on *ground) *Instance {
 			},
 		},
 	}
-	maps.Copy(i.Pokes, redisOperator(func() []*servers.RedisNode { return primaries(c) }))
+	maps.Copy(i.Pokes, redisOperator(stores))
 	i.Pokes[Partition] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		slot, err := lockedSlot(ctx, c, dice)
 		if err != nil {

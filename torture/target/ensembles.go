@@ -28,9 +28,13 @@ func redlock(t testing.TB, on *ground, query string, config map[string]string) *
 		nodes, addrs = append(nodes, n), append(addrs, n.Addr())
 	}
 	pokes := nodeFaults(nodes)
-	maps.Copy(pokes, redisOperator(func() []*servers.RedisNode { return nodes }))
+	stores := func() []*servers.RedisNode { return nodes }
+	maps.Copy(pokes, redisOperator(stores))
 	pokes[Clock], pokes[Clocks] = jump(one), jump(one, two)
-	i := &Instance{Addrs: addrs, URL: at("redlock://", query), Pokes: pokes, version: redisVersion(nodes[0])}
+	i := &Instance{
+		Addrs: addrs, URL: at("redlock://", query), Pokes: pokes,
+		version: redisVersion(nodes[0]), left: redisLeft(stores), stores: stores,
+	}
 	pokes[Partition] = i.blind(members(nodes))
 	return i
 }
@@ -38,7 +42,10 @@ func redlock(t testing.TB, on *ground, query string, config map[string]string) *
 // ensemble is three ZooKeepers.
 func ensemble(t testing.TB, on *ground) *Instance {
 	e := servers.NewZooKeeperEnsemble(t, &servers.ZooKeeperOptions{Network: on.network})
-	i := &Instance{Addrs: e.Addrs(), URL: at("zk://", zooRoot), Pokes: nodeFaults(e.Nodes()), version: zooKeeperVersion(e.Nodes()[0])}
+	i := &Instance{
+		Addrs: e.Addrs(), URL: at("zk://", zooRoot), Pokes: nodeFaults(e.Nodes()),
+		version: zooKeeperVersion(e.Nodes()[0]), left: zooLeft(e.Addrs()),
+	}
 	maps.Copy(i.Pokes, zooOperator(e.Addrs()))
 	i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
 		return leaderAlone(members(e.Nodes()), e.Leader().Member(), dice)
@@ -49,7 +56,10 @@ func ensemble(t testing.TB, on *ground) *Instance {
 // etcdCluster is three etcds.
 func etcdCluster(t testing.TB, on *ground) *Instance {
 	c := servers.EtcdCluster(t, 3, &servers.EtcdOptions{Network: on.network})
-	i := &Instance{Addrs: c.Addrs(), URL: at("etcd://", ""), Pokes: nodeFaults(c.Nodes()), version: etcdVersion(c.Nodes()[0])}
+	i := &Instance{
+		Addrs: c.Addrs(), URL: at("etcd://", ""), Pokes: nodeFaults(c.Nodes()),
+		version: etcdVersion(c.Nodes()[0]), left: etcdLeft(c.Nodes()[0]),
+	}
 	maps.Copy(i.Pokes, map[Fault]Poke{
 		Sessions: atAnyOf(c.Nodes(), revokeLeases), Wipe: atAnyOf(c.Nodes(), deleteKeys), Delete: atAnyOf(c.Nodes(), deleteOneLock),
 		LeaderMove: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {

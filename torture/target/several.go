@@ -94,7 +94,9 @@ func outlasting(faults ...Fault) map[Fault]time.Duration {
 func sentinel(t testing.TB, on *ground, query string, config map[string]string) *Instance {
 	clocks := []*servers.Clock{on.clock(t), on.clock(t)}
 	s := servers.RedisSentinel(t, 1, &servers.RedisOptions{Network: on.network, Config: config, Clocks: clocks})
+	stores := func() []*servers.RedisNode { return []*servers.RedisNode{s.Primary()} }
 	i := &Instance{
+		left: redisLeft(stores), stores: stores,
 		URL: at("redis+sentinel://"+strings.Join(s.Sentinels(), ",")+"/"+s.Name()+query, ""), version: redisVersion(s.Primary()),
 		Pokes: map[Fault]Poke{
 			Failover: func(context.Context, *rand.Rand, time.Duration) error {
@@ -117,7 +119,7 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 			ClockFailover: failOverToWrongClock(s, clocks),
 		},
 	}
-	maps.Copy(i.Pokes, redisOperator(func() []*servers.RedisNode { return []*servers.RedisNode{s.Primary()} }))
+	maps.Copy(i.Pokes, redisOperator(stores))
 	i.Pokes[Partition] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		primary := s.Primary()
 		choose := func(dice *rand.Rand) (few, many []*servers.Member) {

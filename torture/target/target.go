@@ -101,8 +101,9 @@ type Instance struct {
 	URL   func(addrs []string) string // for a client to which the servers are at other addresses, in the same order
 	Pokes map[Fault]Poke              // the faults that are this engine's own
 
-	version version // nil if there is no server
-	left    left    // nil if nobody knows how to look
+	version version                     // nil if there is no server
+	left    left                        // nil if nobody knows how to look
+	stores  func() []*servers.RedisNode // those that take writes; nil of engines that are no Redis
 	// Network is where the servers are, and the clients have to be, if it can be cut; otherwise nil.
 	Network *servers.Network
 	Clients []*servers.Member // of the network
