@@ -72,11 +72,12 @@ func (i *Instance) cutOff(choose func(dice *rand.Rand) (few, many []*servers.Mem
 	}
 }
 
-// unheardFor is for how long a primary's replicas hear nothing of it before the network is cut: long enough that locks change hands.
-const unheardFor = 2 * time.Second
+// A primary's replicas hear nothing of it for leastUnheard before the network is cut, so that what they know gets old, and for mostUnheard if
+// it grants nothing by then.
+const leastUnheard, mostUnheard = 2 * time.Second, 5 * time.Second
 
-// unheard has those of the nodes that follow a primary hear nothing of it for a while, though it hears them and so does not miss them. What
-// it grants then nobody has but it, when the network is cut; without that only grants of the instant of the cut would be so.
+// unheard has those of the nodes that follow a primary hear nothing of it until it has granted a mutex, though it hears them and so does not
+// miss them. What it has granted then nobody has but it, when the network is cut; without that only grants of that instant would be so.
 func (i *Instance) unheard(ctx context.Context, primary *servers.RedisNode, nodes []*servers.RedisNode) error {
 	var replicas []*servers.Member
 	for _, n := range nodes {
@@ -88,8 +89,17 @@ func (i *Instance) unheard(ctx context.Context, primary *servers.RedisNode, node
 			replicas = append(replicas, n.Member())
 		}
 	}
-	err := i.Network.Cut([]*servers.Member{primary.Member()}, replicas)
-	wait(ctx, unheardFor)
+	if err := i.Network.Cut([]*servers.Member{primary.Member()}, replicas); err != nil {
+		return err
+	}
+	before, err := mutexHolders(ctx, primary)
+	wait(ctx, leastUnheard)
+	granted := false
+	for end := time.Now().Add(mostUnheard - leastUnheard); err == nil && !granted && time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 10*time.Millisecond) {
+		var now []string
+		now, err = mutexHolders(ctx, primary)
+		granted = slices.ContainsFunc(now, func(id string) bool { return !slices.Contains(before, id) })
+	}
 	return err
 }
 

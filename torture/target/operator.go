@@ -86,6 +86,30 @@ func mutexKeys(ctx context.Context, stores []*servers.RedisNode) (keys []string,
 	return slices.Sorted(maps.Keys(has)), has, nil
 }
 
+// mutexHolders are the requests that have mutexes, as they are known to a Redis server; without those of holds that are not alone or
+// not anonymous, which nobody can read here.
+func mutexHolders(ctx context.Context, s *servers.RedisNode) (ids []string, err error) {
+	keys, _, err := mutexKeys(ctx, []*servers.RedisNode{s})
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		at := 1 // in redislock/wire.md: the place of the ID in a thin lock
+		answer, err := s.Do(ctx, "GET", key)
+		if isRefusal(err) { // it is a hash, whose holds have theirs elsewhere
+			at = 3
+			answer, err = s.Do(ctx, "HGET", key, "h")
+		}
+		if err != nil && !isRefusal(err) { // it has become a string meanwhile
+			return nil, err
+		}
+		if words := strings.Fields(fmt.Sprint(answer)); len(words) > at {
+			ids = append(ids, words[at])
+		}
+	}
+	return ids, nil
+}
+
 // deleteKeys deletes all keys of an etcd.
 func deleteKeys(s *servers.EtcdNode) Poke {
 	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
