@@ -27,7 +27,7 @@
 //     without a word (its machine is lost, the network is cut) is given wait_timeout, which is set to the timeout for the
 //     session: after that without a sign of life the server ends it. The holder's own trust ends a little earlier: it
 //     counts from when the last answered statement was sent. Signs of life are sent each third of the timeout.
-//   - The server is restarted, fails over to another one, or an operator kills the connection. Then another may get in at
+//   - The server is restarted, fails over to another one, or an operator or the network ends the connection. Then another may get in at
 //     once, and the holder is told as soon as its machine hears of the end of the connection, usually within
 //     milliseconds. For that moment there are two. Resources that check tokens are not harmed; see package
 //     [github.com/interlock-go/interlock/fence].

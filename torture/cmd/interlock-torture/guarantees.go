@@ -29,7 +29,7 @@ the same time one of another client. A dash: the fault cannot be done to the eng
 
 "Two holders possible" are cells in which that is possible by the nature of the engine. The first number counts those of which both had
 looked meanwhile whether their holds last, and found that they do. "Double grants" are of locks that another had neither given back nor
-been told to have lost, and whose lease ran, whether it had looked or not. In all other cells a single double grant would be a broken promise,
+been told to have lost, and whose lease ran, whether it had looked or not. "Not seen" are cells in which it can happen, and did not in this run. In all other cells a single double grant would be a broken promise,
 and say BROKEN, so their number is not written there; but for one thing: on engines with sessions a hold may end with its connection,
 and for as long as its holder may be without news of that (50 ms, or while it stands still), a double grant is not held against the engine,
 unless both had looked.
@@ -114,6 +114,8 @@ func (c *cell) exclusion() string {
 		return "**BROKEN**, see the report"
 	case len(c.rep.Inconclusive()) > 0:
 		return "INCONCLUSIVE: " + strings.Join(c.rep.Inconclusive(), "; ")
+	case broken && len(v.Faults) == 0 && c.rep.Figures.Doubles == 0:
+		return fmt.Sprintf("two holders possible, not seen in %d", v.Of)
 	case broken:
 		return fmt.Sprintf("**two holders possible**: %d of %d, double grants: %d", len(v.Faults), v.Of, c.rep.Figures.Doubles)
 	}

@@ -82,6 +82,10 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 			t.Errorf("%q is there %d times in\n%s", says, strings.Count(page, says), page)
 		}
 	}
+	cells[1].rep.Figures.Doubles = 0
+	if page := guarantees(cells, "", nil); !strings.Contains(page, "| clock | two holders possible, not seen in 1 |") {
+		t.Error("two holders are possible, and it does not say that none were seen")
+	}
 	cells[1].rep.Verdicts[0].Faults = []string{"an update"}
 	if page := guarantees(cells, "", nil); !strings.Contains(page, "| redis | 0 | 1 of 300000 | 30 |") {
 		t.Error("an update that is lost behind the fence is not on the page")

@@ -72,7 +72,8 @@ func fillT1(ctx context.Context, cells []*cell, each time.Duration, seed uint64,
 }
 
 // t1Cells are the runs: for each engine what must be kept, together. What breaks exclusion has a run of its own, so that it excuses
-// nothing else; a fence keeps its promise there too. For that one engine with leases and one with sessions have to do.
+// nothing else; a fence keeps its promise there too. For that one engine with leases has to do, and those
+// whose sessions are connections, because it needs no more than the end of one there.
 func t1Cells() []*cell {
 	var cells, long []*cell
 	for _, g := range target.Targets() {
@@ -85,7 +86,7 @@ func t1Cells() []*cell {
 			}
 		}
 		cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept(g)}})
-		if g.Name == "redis" || g.Name == "mariadb" {
+		if g.Name == "redis" || g.Name == "mariadb" || g.Name == "postgres" {
 			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: broken(g)}})
 		}
 		if g.Name == "redis" { // has everything; and only without a fault is it known who is to be woken, and who to be next
