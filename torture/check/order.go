@@ -8,23 +8,28 @@ import (
 	"github.com/interlock-go/interlock/torture/worker"
 )
 
-// span is a time in which a process wanted a lock, with at least one goroutine at each instant.
+// span is a time in which a client wanted a lock, with at least one goroutine at each instant.
 type span struct{ from, to history.Instant }
 
 // with is what s and o have in common; it ends before it begins if that is nothing.
 func (s span) with(o span) span { return span{max(s.from, o.from), min(s.to, o.to)} }
 
-// line is who may stand in for whom: the goroutines of a process that want the same lock.
+// client is one of a process: its only one, or of an engine inside of the process one of several.
+type client struct{ proc, of int }
+
+func (r *record) client(proc, gor int) client { return client{proc, gor % max(1, r.about.Clients)} }
+
+// line is who may stand in for whom: the goroutines of a client that want the same lock.
 type line struct {
-	proc int
-	name string
+	client client
+	name   string
 }
 
-// checkOrder finds who was overtaken, in a run without faults. A process stands in an engine's queue once for each lock, when one of
+// checkOrder finds who was overtaken, in a run without faults. A client stands in an engine's queue once for each lock, when one of
 // its goroutines wants it and none has it, and who comes meanwhile may take the place of that one. So nobody goes before
-// others whose process did not want the lock when they began to wait; and within a process nobody goes before who came earlier.
+// others whose client did not want the lock when they began to wait; and of a client nobody goes before who came earlier.
 func (r *record) checkOrder(v *Verdict) {
-	wanted := wants(waitsOf(r.events))
+	wanted := r.wants(waitsOf(r.events))
 	byName := map[string][]*hold{}
 	for _, h := range r.alone() {
 		byName[h.name] = append(byName[h.name], h)
@@ -33,12 +38,12 @@ func (r *record) checkOrder(v *Verdict) {
 	for name, holds := range byName {
 		for i, h := range holds {
 			v.Of++
-			since := h.since(holds[:i])
+			since := r.since(h, holds[:i])
 			for _, g := range slices.Backward(holds[:i]) { // in the order of their grants
 				if g.from <= h.call {
 					break
 				}
-				if !h.several && r.overtakes(g, h, since, wanted[line{g.proc, name}]) && !r.heldUp(since, h.from) {
+				if !h.several && r.overtakes(g, h, since, wanted[line{r.client(g.proc, g.gor), name}]) && !r.heldUp(since, h.from) {
 					v.fault("%v waited for %v while %v came later and went before", h, h.from.Sub(since), g)
 				}
 			}
@@ -46,22 +51,22 @@ func (r *record) checkOrder(v *Verdict) {
 	}
 }
 
-// since is from when on h's process stood in line for it: from the call, or the end of what the process held by then.
-func (h *hold) since(before []*hold) history.Instant {
+// since is from when on h's client stood in line for it: from the call, or the end of what the client held by then.
+func (r *record) since(h *hold, before []*hold) history.Instant {
 	since := h.call
 	for _, g := range before {
-		if g.proc == h.proc {
+		if r.client(g.proc, g.gor) == r.client(h.proc, h.gor) {
 			since = max(since, g.sure, g.released, g.lostAt)
 		}
 	}
 	return since
 }
 
-// overtakes reports whether g, which was granted before h and after h's call, had come later. h's process stood in line since then: its
+// overtakes reports whether g, which was granted before h and after h's call, had come later. h's client stood in line since then: its
 // request may have been on the way for as long as a process may be away that heldUp lets pass, and while others on the way were not run.
 func (r *record) overtakes(g, h *hold, since history.Instant, wanted []span) bool {
 	slack := r.about.Lease / 4
-	if g.proc == h.proc {
+	if r.client(g.proc, g.gor) == r.client(h.proc, h.gor) {
 		return g.fixed == h.fixed && !g.several && g.call > h.call.Add(slack+r.lagged(h.call, g.call))
 	}
 	if g.from <= since {
@@ -74,12 +79,12 @@ func (r *record) overtakes(g, h *hold, since history.Instant, wanted []span) boo
 	return i >= 0 && wanted[i].from > since.Add(slack+r.lagged(since, wanted[i].from))
 }
 
-// wants lists when each process wanted which mutex.
-func wants(waits []*wait) map[line][]span {
+// wants lists when each client wanted which mutex.
+func (r *record) wants(waits []*wait) map[line][]span {
 	all := map[line][]span{}
 	for _, w := range waits {
 		if w.share == "" && w.to != 0 {
-			of := line{w.proc, w.name}
+			of := line{r.client(w.proc, w.gor), w.name}
 			all[of] = append(all[of], span{w.from, w.to})
 		}
 	}

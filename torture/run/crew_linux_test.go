@@ -9,6 +9,7 @@ import (
 	"time"
 
 	_ "github.com/interlock-go/interlock/filelock"
+	_ "github.com/interlock-go/interlock/memlock"
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/register"
 	"github.com/interlock-go/interlock/torture/worker"

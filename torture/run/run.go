@@ -40,6 +40,8 @@ type About struct {
 	Ordered  bool     // the engine serves first come, first served
 	Sessions bool     // its holds are trusted while a session is
 
+	Clients int `json:",omitempty"` // of each process; 0 is one
+
 	Raced bool `json:",omitempty"` // under the race detector, which makes the processes several times slower
 }
 
@@ -93,6 +95,7 @@ func Do(ctx context.Context, c *Config) (about *About, err error) {
 	}
 	a := &About{Config: *c, Lease: r.lease, Heal: c.Target.Heal, Begin: history.Now(), Raced: raced}
 	a.Engine, a.Commit, a.Ordered, a.Sessions = c.Target.Name, Commit(ctx), r.can.Ordered, r.can.Sessions
+	a.Clients = r.clients()
 	if a.Server, err = r.engine.Version(ctx); err != nil {
 		return nil, errors.Join(err, r.endAll())
 	}
@@ -106,6 +109,14 @@ func Do(ctx context.Context, c *Config) (about *About, err error) {
 	return a, os.WriteFile(filepath.Join(c.Dir, AboutFile), append(text, '\n'), 0o600)
 }
 
+// clients is how many a process has: several if the engine is inside of it.
+func (r *run) clients() int {
+	if r.Target.Inside {
+		return min(4, r.Goroutines)
+	}
+	return 1
+}
+
 // setUp starts the proxies and the processes.
 func (r *run) setUp(ctx context.Context) (err error) {
 	if r.can, err = target.Ask(ctx, r.engine.Direct(), r.lease); err != nil {
@@ -115,7 +126,7 @@ func (r *run) setUp(ctx context.Context) (err error) {
 		m := &mate{self: r.Worker, job: worker.Job{
 			Register: r.register.Addr(), Dir: r.Dir, Proc: i, Seed: r.Seed, Goroutines: r.Goroutines, Names: r.names,
 			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal), Cancel: r.Cancel,
-			Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(),
+			Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(), Clients: r.clients(),
 		}}
 		if network := r.engine.Network; network != nil {
 			if err := r.stage.Play(func(t testing.TB) { m.member = network.Join(t) }); err != nil {

@@ -48,6 +48,10 @@ func clientFaults(more ...Fault) []Fault {
 func alone() []*Target {
 	return []*Target{
 		{
+			Name: "memory", Lease: time.Second, Heal: 2 * time.Second, Faults: []Fault{Kill, Stop, Starve}, Inside: true,
+			start: func(testing.TB, *ground) *Instance { return &Instance{URL: at("mem://torture", "")} },
+		},
+		{
 			Name: "file", Lease: time.Second, Heal: 2 * time.Second, Faults: []Fault{Kill, Stop, Starve, NoFiles, DiskFull, Wipe},
 			Broken: map[Fault]string{Wipe: deleted},
 			start:  file,

@@ -48,4 +48,4 @@ func sharesOf(t driver.Traits) (all []history.Share) {
 }
 
 // lists reports whether the target tells who waits for a lock. That is to be known before anything is started, so it cannot be asked.
-func (g *Target) lists() bool { return g.Name != "file" }
+func (g *Target) lists() bool { return g.Name != "file" && !g.Inside }

@@ -7,6 +7,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	_ "github.com/interlock-go/interlock/filelock"
 	"github.com/interlock-go/interlock/memlock"
+	_ "github.com/interlock-go/interlock/memlock"
 	"github.com/interlock-go/interlock/torture/history"
 )
 

@@ -88,6 +88,8 @@ type Target struct {
 	Untold []Fault
 	// Heal is for how long after the end of a fault nobody may get a lock.
 	Heal time.Duration
+	// Inside says that it is inside of a process: who is in another one has other locks of the same names.
+	Inside bool
 	// OnlyT2 says that T1 has no time for it.
 	OnlyT2 bool
 	start  func(t testing.TB, g *ground) *Instance

@@ -22,6 +22,7 @@ type Job struct {
 	Seed     uint64
 
 	Goroutines int
+	Clients    int // among which the goroutines are, in turn; 0 is one
 	Names      []string
 	Lease      time.Duration
 	Hold       time.Duration   // the mean; each hold lasts up to twice this, at random
@@ -42,6 +43,14 @@ func FixedLease(lease time.Duration) time.Duration { return lease / 4 }
 
 // ClientName is what operators see of the process. It comes back with the same when it was killed.
 func (j *Job) ClientName() string { return fmt.Sprintf("proc-%d", j.Proc) }
+
+// nameOf is that of one of the process's clients.
+func (j *Job) nameOf(client int) string {
+	if j.Clients > 1 {
+		return fmt.Sprintf("%s.%d", j.ClientName(), client)
+	}
+	return j.ClientName()
+}
 
 // ReadJob reads a Job.
 func ReadJob(in *bufio.Reader) (*Job, error) {

@@ -62,16 +62,20 @@ func Run(ctx context.Context, input io.Reader, output io.Writer) error {
 }
 
 func work(ctx context.Context, j *Job, log *history.Writer) error {
-	locks := openPatiently(ctx, j)
-	if locks == nil {
-		return nil
+	clients := make([]*interlock.Client, max(1, j.Clients))
+	for i := range clients {
+		if clients[i] = openPatiently(ctx, j, i); clients[i] == nil {
+			return nil
+		}
 	}
 	var all sync.WaitGroup
 	for g := range j.Goroutines {
-		all.Go(func() { newHand(j, log, locks, g).work(ctx) })
+		all.Go(func() { newHand(j, log, clients[g%len(clients)], g).work(ctx) })
 	}
 	all.Wait()
-	_ = locks.Close() // what it could not confirm ends with its lease, and the checks see it if not
+	for _, locks := range clients {
+		_ = locks.Close() // what it could not confirm ends with its lease, and the checks see it if not
+	}
 	return nil
 }
 
@@ -92,8 +96,8 @@ func WatchLag(ctx context.Context, proc int, log *history.Writer) {
 }
 
 // openPatiently opens the engine, also while a fault lasts. It returns nil when ctx has ended.
-func openPatiently(ctx context.Context, j *Job) *interlock.Client {
-	opts := &interlock.Options{Lease: j.Lease, ClientName: j.ClientName(), CloseTimeout: 2 * time.Second}
+func openPatiently(ctx context.Context, j *Job, client int) *interlock.Client {
+	opts := &interlock.Options{Lease: j.Lease, ClientName: j.nameOf(client), CloseTimeout: 2 * time.Second}
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 		locks, err := interlock.Open(attempt, j.URL, opts)

@@ -58,18 +58,20 @@ unless both had looked.
 
 // again says how a cell is made again.
 func again(cells []*cell) string {
+	shape := cells[slices.IndexFunc(cells, func(c *cell) bool { return !c.Target.Inside || c == cells[len(cells)-1] })].shape()
 	least := slices.MinFunc(cells, func(a, b *cell) int { return cmp.Compare(a.Seed, b.Seed) }).Seed
 	return fmt.Sprintf(`Each cell is one run, and can be made again by itself: `+"`interlock torture run -engine ENGINE -faults FAULT %s -hold HOLD -seed %d`"+`,
-where HOLD is a fifth of the engine's lease (see [Times](#times)), and the whole lease where two holders are possible; the last table has the
-commands of those. The last row is `+"`-faults kept -pairs`"+`. A seed repeats the shape of a run, not each of its steps; a run in which too little
+where HOLD is a fifth of the engine's lease (see [Times](#times)), and a whole lease where two holders are possible; some of those have longer
+leases, and go on for longer, and the last table has their commands. The last row is `+"`-faults kept -pairs`"+`. A seed repeats the shape of a run, not each of its steps; a run in which too little
 happened was made again with the next seed, twice at most.
 
-`, cells[0].shape(), least)
+`, shape, least)
 }
 
-// inMemory is why an engine is not in the tables.
-var inMemory = fmt.Sprintf(`Engine memory has no column: it is inside one process, so nothing of what is done here can be done to it. The simulation puts it, with the
-same client code, behind a network that loses, delays and repeats messages, and crashes and pauses clients: `+"`interlock torture t0`"+`, %d runs
+// inMemory is what else is done to an engine to which little can be done here.
+var inMemory = fmt.Sprintf(`Engine memory is inside of one process, which has four clients with two goroutines each here (`+"`-workers 1x8`"+`): a fault that hits
+it hits all of them. So the simulation puts it, with the
+same client code, behind a network that loses, delays and repeats messages, and crashes and pauses clients too: `+"`interlock torture t0`"+`, %d runs
 (seeds 1 to %d) of some %v of simulated time each, %.1f hours together, on each change.
 
 `, t0Seeds, t0Seeds, t0Lasts, (t0Seeds * t0Lasts).Hours())

@@ -11,6 +11,7 @@ import (
 
 	_ "github.com/interlock-go/interlock/etcdlock"
 	_ "github.com/interlock-go/interlock/filelock"
+	_ "github.com/interlock-go/interlock/memlock"
 	_ "github.com/interlock-go/interlock/mysqllock"
 	_ "github.com/interlock-go/interlock/pglock"
 	_ "github.com/interlock-go/interlock/redislock"

@@ -56,8 +56,8 @@ func others(cells []*cell, beside int) (more []*cell) {
 // fillT1 makes the runs, and adds what they were worth to all.
 func fillT1(ctx context.Context, cells []*cell, each time.Duration, seed uint64, beside int, all *check.Figures) error {
 	for _, c := range cells {
-		c.Processes, c.Goroutines, c.Names, c.Duration, c.Hold, c.Cancel = 4, 2, 3, each, c.Target.Lease/5, 0.05
-		c.Seed = seed
+		c.staff(4, 2)
+		c.Names, c.Duration, c.Hold, c.Cancel, c.Seed = 3, each, c.Target.Lease/5, 0.05, seed
 		if c.Long {
 			c.Cancel = 0
 		}

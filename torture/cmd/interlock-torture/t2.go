@@ -48,7 +48,8 @@ func runT2(ctx context.Context, args []string) error {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	for _, c := range cells {
-		c.Processes, c.Goroutines, c.Names, c.Duration, c.Cancel, c.Seed = 4, 2, 3, c.duration(*each), 0.05, *seed
+		c.staff(4, 2)
+		c.Names, c.Duration, c.Cancel, c.Seed = 3, c.duration(*each), 0.05, *seed
 	}
 	cells, broken := fillT2(ctx, cells, *beside, *increments, *seed)
 	how := fmt.Sprintf("-each %v -seed %d -beside %d", *each, *seed, *beside)
@@ -110,6 +111,14 @@ func t2Cells(engines string) ([]*cell, error) {
 	return cells, nil
 }
 
+// staff gives the run so many processes with so many goroutines each; or all of them in one process, if the engine is inside of it.
+func (c *cell) staff(processes, goroutines int) {
+	if c.Target.Inside {
+		processes, goroutines = 1, processes*goroutines
+	}
+	c.Processes, c.Goroutines = processes, goroutines
+}
+
 // slow is how long runs with longer leases go on at least: in them few locks change hands, and each fault takes some ten seconds.
 const slow = 40 * time.Second
 
@@ -138,10 +147,11 @@ func longCells(targets []*target.Target, seed uint64) []*cell {
 func manyCells(targets []*target.Target, increments int, seed uint64) []*cell {
 	var cells []*cell
 	for _, g := range targets {
-		cells = append(cells, &cell{fault: many, Config: &run.Config{
-			Target: g, Faults: kept(g), Processes: 4, Goroutines: 16, Names: 64, Hold: time.Microsecond, Cancel: 0.01,
-			Increments: increments, Duration: time.Hour, Seed: seed,
-		}})
+		c := &cell{fault: many, Config: &run.Config{
+			Target: g, Faults: kept(g), Names: 64, Hold: time.Microsecond, Cancel: 0.01, Increments: increments, Duration: time.Hour, Seed: seed,
+		}}
+		c.staff(4, 16)
+		cells = append(cells, c)
 	}
 	return cells
 }
