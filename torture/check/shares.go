@@ -29,7 +29,7 @@ func (r *record) checkShares(f *Figures) *Verdict {
 			claims = append(claims, h.claims()...)
 		}
 	}
-	checkClaims(v, claims)
+	r.checkClaims(v, claims)
 	r.checkLatches(v)
 	r.checkConditions(v, f)
 	if v.Of == 0 {
@@ -64,7 +64,7 @@ func excludes(a, b history.Share) bool {
 	return a == history.Writes || b == history.Writes || a == history.Upgrades && b == history.Upgrades
 }
 
-func checkClaims(v *Verdict, claims []claim) {
+func (r *record) checkClaims(v *Verdict, claims []claim) {
 	slices.SortStableFunc(claims, func(a, b claim) int { return int(a.from - b.from) })
 	active := map[string][]claim{}
 	for _, c := range claims {
@@ -72,7 +72,7 @@ func checkClaims(v *Verdict, claims []claim) {
 		used := map[*hold]int{c.of: c.of.weight}
 		for _, o := range beside {
 			used[o.of] = o.of.weight
-			if c.share != history.Permits && o.of != c.of && excludes(c.share, o.share) {
+			if c.share != history.Permits && o.of != c.of && excludes(c.share, o.share) && !r.isNews(o.of, c.from, o.sure) {
 				v.fault("%v %s beside %v, which %s", c.of, c.share, o.of, o.share)
 			}
 		}

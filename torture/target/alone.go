@@ -20,7 +20,6 @@ const (
 	deleted         = "the lock is deleted while it is held"
 	unlocks         = "a session ends with the server, and its holder learns of that by its next sign of life"
 	killed          = "a session that is ended frees its locks, and its holder learns of that a moment later"
-	severed         = "a session ends with its connection, and its holder may learn of that some milliseconds later than the server"
 	evicted         = "the server throws a lock away while it is held"
 	lastPart        = "the server comes back without the last second or two, and the holder has not been told yet"
 	tooEarlyForMost = "leases end early on most of the servers when their clocks jump ahead"
@@ -30,14 +29,6 @@ const (
 
 // operated is what an operator breaks where a session is behind the holds.
 var operated = map[Fault]string{Sessions: killed, Wipe: deleted, Delete: deleted}
-
-// onConnections adds to what breaks exclusion whatever ends connections, where a session is one.
-func onConnections(broken map[Fault]string) map[Fault]string {
-	for _, f := range []Fault{Reset, Slices, LoseReplies} {
-		broken[f] = severed
-	}
-	return broken
-}
 
 // clientFaults can be done to the clients of every single server.
 func clientFaults(more ...Fault) []Fault {
@@ -99,8 +90,8 @@ func alone() []*Target {
 			},
 		},
 		{
-			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions),
-			Broken: onConnections(map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks}), Untold: []Fault{ServerKill, Sessions, DiskFull},
+			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Faults: clientFaults(DiskFull, Sessions),
+			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks}, Untold: []Fault{ServerKill, Sessions, DiskFull},
 			Leases: outlasting(DiskFull),
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.PostgresServer(t, &servers.PostgresOptions{Disk: on.disk})
@@ -114,8 +105,8 @@ func alone() []*Target {
 			},
 		},
 		{
-			Name: "mariadb", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions),
-			Broken: onConnections(map[Fault]string{ServerKill: unlocks, Sessions: killed}), Untold: []Fault{ServerKill, Sessions},
+			Name: "mariadb", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Faults: clientFaults(DiskFull, Sessions),
+			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed}, Untold: []Fault{ServerKill, Sessions},
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.MariaDBServer(t, &servers.MariaDBOptions{Disk: on.disk})
 				dsn := "root@tcp(" + s.Addr() + ")/"

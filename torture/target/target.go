@@ -86,6 +86,8 @@ type Target struct {
 	Leases map[Fault]time.Duration
 	// Untold are those of Broken of which clients know at once, because their connections end. One of them hears nothing meanwhile.
 	Untold []Fault
+	// Connected says that its sessions are connections: with one its locks end, whoever ends it, and both sides notice that by themselves.
+	Connected bool
 	// Heal is for how long after the end of a fault nobody may get a lock.
 	Heal time.Duration
 	// Inside says that it is inside of a process: who is in another one has other locks of the same names.
