@@ -23,23 +23,23 @@ What is below was found by `+"`interlock torture t2 %s`"+` (commit %s): for each
 want three locks while that one fault is done again and again; see [torture](../torture/README.md) for what the faults
 are and what is checked. "0 of n" means that in the time of none of n holds its lock was granted to another; the
 share in brackets is what n cases exclude with 95 %% certainty. A hold's time is from the return of Lock until it is given
-back, or is told to be lost, or its lease has run out by what its holder knew; of one that was killed, until it last looked whether it
-lasts. A hold without any such time is not among the n. In the last row it is the faults that the engine keeps, at random, and at
+back, or is told to be lost, or its lease has run out by the last deadline that was recorded; of one that was killed, until it last looked
+whether it lasts. A hold without any such time is not among the n. In the last row it is the faults that the engine keeps, at random, and at
 the same time one of another client. A dash: the fault cannot be done to the engine, or not by this program.
 
 "Two holders possible" are cells in which that is possible by the nature of the engine. The first number counts those of which both had
 looked meanwhile whether their holds last, and found that they do. "Double grants" are of locks that another had neither given back nor
-been told to have lost, and whose lease ran, whether it had looked or not. "Not seen" are cells in which it can happen, and did not in this run. In all other cells a single double grant would be a broken promise,
-and say BROKEN, so their number is not written there; but for one thing: on engines with sessions a hold may end with its connection,
-and for as long as its holder may be without news of that (50 ms, or while it stands still), a double grant is not held against the engine,
-unless both had looked.
+been told to have lost, and whose lease ran, whether it had looked or not. "Not seen" are cells in which it can happen, and did not in
+this run. In all other cells a single double grant breaks the promise: the cell says BROKEN. "For a moment" says how often two had a lock
+on PostgreSQL or MariaDB because a connection had ended, which the server noticed first; it is BROKEN too if the holder could not
+know of it for more than 50 ms in which it ran.
 
 `, how, commitsOf(cells))
 	b.WriteString(again(cells) + inMemory)
 	if err := inconclusive(lacks); err != nil {
 		fmt.Fprintf(&b, "**%v**\n\n", err)
 	}
-	b.WriteString("## Exclusion: no lock is granted while another has it\n\n")
+	b.WriteString("## Exclusion: no lock is granted while somebody else has it\n\n")
 	for few := range slices.Chunk(targetsOf(cells), 7) { // more columns are hard to read
 		b.WriteString(exclusions(cells, few))
 	}
@@ -120,6 +120,9 @@ func (c *cell) exclusion() string {
 		return fmt.Sprintf("two holders possible, not seen in %d", v.Of)
 	case broken:
 		return fmt.Sprintf("**two holders possible**: %d of %d, double grants: %d", len(v.Faults), v.Of, c.rep.Figures.Doubles)
+	}
+	if v.Spared > 0 {
+		return fmt.Sprintf("kept: %s, %d for a moment", share(0, v.Of), v.Spared)
 	}
 	return "kept: " + share(0, v.Of)
 }

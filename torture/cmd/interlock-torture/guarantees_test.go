@@ -82,6 +82,10 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 			t.Errorf("%q is there %d times in\n%s", says, strings.Count(page, says), page)
 		}
 	}
+	cells[0].rep.Find("K4").Spared = 2
+	if page := guarantees(cells, "", nil); !strings.Contains(page, ", 2 for a moment |") {
+		t.Error("two were told of the end of their connections after the server, and it does not say so")
+	}
 	cells[1].rep.Figures.Doubles = 0
 	if page := guarantees(cells, "", nil); !strings.Contains(page, "| clock | two holders possible, not seen in 1 |") {
 		t.Error("two holders are possible, and it does not say that none were seen")
