@@ -41,7 +41,8 @@ func writeTimes(b *strings.Builder, cells []*cell) {
 		"them may have had it. " +
 		"Without a grant: the longest such time while a server was killed or stopped, or a replica took over. " +
 		"Told: when those knew of it who had lost a hold that was to be renewed, if neither they nor the machine stood still: first how long after " +
-		"the hold's end, which is what K5 bounds, and then how long after the begin of the fault, with the rest of a lease in it.\n\n" +
+		"the hold's end, which is what K5 bounds, and then how long after the begin of the fault, with the rest of a lease in it. " +
+		"The lease is the engine's own. Some runs in which two holders are possible have leases of 5 or 6 s.\n\n" +
 		"| engine | lease | holder killed, to the next grant of its lock | the same beside other faults | without a grant | " +
 		"holder told of its loss, after the hold's end | the same after the fault's begin |\n" +
 		"|---|---:|---:|---:|---:|---:|---:|\n")

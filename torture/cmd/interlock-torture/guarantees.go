@@ -62,8 +62,8 @@ func again(cells []*cell) string {
 	least := slices.MinFunc(cells, func(a, b *cell) int { return cmp.Compare(a.Seed, b.Seed) }).Seed
 	return fmt.Sprintf(`Each cell is one run, and can be made again by itself: `+"`interlock torture run -engine ENGINE -faults FAULT %s -hold HOLD -seed %d`"+`,
 where HOLD is a fifth of the engine's lease (see [Times](#times)), and a whole lease where two holders are possible; some of those have longer
-leases, and go on for longer, and the last table has their commands. The last row is `+"`-faults kept -pairs`"+`. A seed repeats the shape of a run, not each of its steps; a run in which too little
-happened was made again with the next seed, twice at most.
+leases, and go on for longer, and the last table has their commands. The last row is `+"`-faults kept -pairs`"+`. A seed repeats the shape
+of a run, not each of its steps; a run in which too little happened was made again with the next seed, twice at most.
 
 `, shape, least)
 }
