@@ -92,7 +92,7 @@ func alone() []*Target {
 		{
 			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Faults: clientFaults(DiskFull, Sessions),
 			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks}, Untold: []Fault{ServerKill, Sessions, DiskFull},
-			Leases: outlasting(DiskFull),
+			Leases: map[Fault]time.Duration{DiskFull: 6 * time.Second},
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.PostgresServer(t, &servers.PostgresOptions{Disk: on.disk})
 				addrs, url := []string{s.Addr()}, at("postgres://postgres@", "/postgres?sslmode=disable")

@@ -35,10 +35,12 @@ func several() []*Target {
 	sentinels[ClockFailover] = unreplicated
 	sentinels[LeaderMove] = unreplicated // in a Cluster the old primary takes no writes until the new one has heard of all
 	acked := map[Fault]string{Wipe: deleted, Delete: deleted, ClockFailover: tooEarlyThere}
+	// A replica takes over three seconds after it is needed. Where it has not heard of a new holder it takes the one before for the holder, as
+	// long as that one's lease runs. So leases are 5 seconds there, and no longer.
 	return []*Target{
 		{
 			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover),
-			Broken: sentinels, Leases: outlasting(CutFailover, ClockFailover),
+			Broken: sentinels, Leases: map[Fault]time.Duration{CutFailover: 5 * time.Second, ClockFailover: 6 * time.Second},
 			start: func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "", nil) },
 		},
 		{
@@ -56,13 +58,14 @@ func several() []*Target {
 		},
 		{
 			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(SlotMove),
-			Broken: failovers, Leases: outlasting(CutFailover, Partition),
+			Broken: failovers, Leases: map[Fault]time.Duration{CutFailover: 5 * time.Second, Partition: 5 * time.Second},
 			start: cluster,
 		},
 		{
 			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: ensembleFaults(Sessions, Forget, Clock, Clocks, Wipe, Delete),
-			Broken: map[Fault]string{Clocks: tooEarlyForMost, Wipe: deleted, Delete: deleted}, Leases: outlasting(Clocks),
-			start: func(t testing.TB, on *ground) *Instance { return redlock(t, on, "", durably) },
+			Broken: map[Fault]string{Clocks: tooEarlyForMost, Wipe: deleted, Delete: deleted},
+			Leases: map[Fault]time.Duration{Clocks: 6 * time.Second},
+			start:  func(t testing.TB, on *ground) *Instance { return redlock(t, on, "", durably) },
 		},
 		{
 			Name: "redlock-memory", Lease: 2 * time.Second, Heal: 10 * time.Second, OnlyT2: true, Faults: []Fault{Kill, Stop, NodeKill},
@@ -80,19 +83,6 @@ func several() []*Target {
 			start:  etcdCluster,
 		},
 	}
-}
-
-// outlasting are leases that still run when a replica has taken over, three seconds after it was needed. Where it has not heard of a new
-// holder it takes the one before for the holder, as long as that one's lease runs, so they are no longer than that needs.
-func outlasting(faults ...Fault) map[Fault]time.Duration {
-	all := map[Fault]time.Duration{}
-	for _, f := range faults {
-		all[f] = 6 * time.Second
-		if f == CutFailover || f == Partition {
-			all[f] = 5 * time.Second
-		}
-	}
-	return all
 }
 
 func sentinel(t testing.TB, on *ground, query string, config map[string]string) *Instance {

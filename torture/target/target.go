@@ -82,7 +82,7 @@ type Target struct {
 	Faults []Fault
 	// Broken are those of Faults under which two processes may hold a lock at once, with the reason.
 	Broken map[Fault]string
-	// Leases are longer ones, for faults under which leases have to outlast a failover, or nobody would have a lock twice.
+	// Leases are longer ones, for faults that would otherwise outlast the lease, so that nobody had a lock twice.
 	Leases map[Fault]time.Duration
 	// Untold are those of Broken of which clients know at once, because their connections end. One of them hears nothing meanwhile.
 	Untold []Fault

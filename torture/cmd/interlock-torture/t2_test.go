@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// Where two holders are possible holds last for a lease, elsewhere for a fifth of one. Runs in which a lease has to outlast a failover
-// have leases for that, and go on for longer.
+// Where two holders are possible holds last for a lease, elsewhere for a fifth of one. Runs under faults that would otherwise outlast
+// the lease have longer ones, and go on for longer.
 func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
 	cells, err := t2Cells("redis-sentinel,redis-cluster")
 	if err != nil {
