@@ -2,7 +2,6 @@ package target
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -62,7 +61,7 @@ func cluster(t testing.TB, on *ground) *Instance {
 		choose := func(dice *rand.Rand) (few, many []*servers.Member) {
 			return leaderAlone(members(c.Nodes()), primary.Member(), dice)
 		}
-		return errors.Join(i.unheard(ctx, primary, c.Nodes()), i.cutOff(choose, c.AwaitReady)(ctx, dice, lasts))
+		return i.cutOffUnheard(primary, c.Nodes(), choose, c.AwaitReady)(ctx, dice, lasts)
 	}
 	return i
 }

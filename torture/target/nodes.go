@@ -72,12 +72,23 @@ func (i *Instance) cutOff(choose func(dice *rand.Rand) (few, many []*servers.Mem
 	}
 }
 
+// cutOffUnheard is cutOff when a primary has granted what those of the nodes that follow it have not heard. Also where that fails
+// the network has to be healed, which is for cutOff.
+func (i *Instance) cutOffUnheard(
+	primary *servers.RedisNode, nodes []*servers.RedisNode, choose func(dice *rand.Rand) (few, many []*servers.Member), healed func(),
+) Poke {
+	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+		return errors.Join(i.unheard(ctx, primary, nodes), i.cutOff(choose, healed)(ctx, dice, lasts))
+	}
+}
+
 // A primary's replicas hear nothing of it for leastUnheard before the network is cut, so that what they know gets old, and for mostUnheard if
 // it grants nothing by then.
 const leastUnheard, mostUnheard = 2 * time.Second, 5 * time.Second
 
 // unheard has those of the nodes that follow a primary hear nothing of it until it has granted a mutex, though it hears them and so does not
 // miss them. What it has granted then nobody has but it, when the network is cut; without that only grants of that instant would be so.
+// It leaves the network cut there.
 func (i *Instance) unheard(ctx context.Context, primary *servers.RedisNode, nodes []*servers.RedisNode) error {
 	var replicas []*servers.Member
 	for _, n := range nodes {
@@ -94,13 +105,16 @@ func (i *Instance) unheard(ctx context.Context, primary *servers.RedisNode, node
 	}
 	before, err := mutexHolders(ctx, primary)
 	wait(ctx, leastUnheard)
-	granted := false
-	for end := time.Now().Add(mostUnheard - leastUnheard); err == nil && !granted && time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 10*time.Millisecond) {
-		var now []string
-		now, err = mutexHolders(ctx, primary)
-		granted = slices.ContainsFunc(now, func(id string) bool { return !slices.Contains(before, id) })
+	if err != nil {
+		return err
 	}
-	return err
+	for end := time.Now().Add(mostUnheard - leastUnheard); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 10*time.Millisecond) {
+		now, err := mutexHolders(ctx, primary)
+		if err != nil || slices.ContainsFunc(now, func(id string) bool { return !slices.Contains(before, id) }) {
+			return err
+		}
+	}
+	return nil
 }
 
 // blind keeps one or two of the clients from hearing two or three of the five nodes.

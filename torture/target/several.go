@@ -2,7 +2,6 @@ package target
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -122,7 +121,7 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 			least := dice.IntN(2) // a minority of them may be on the primary's side
 			return append(few, sentinels[:least]...), append(many, sentinels[least:]...)
 		}
-		return errors.Join(i.unheard(ctx, primary, s.Nodes()), i.cutOff(choose, s.AwaitReady)(ctx, dice, lasts))
+		return i.cutOffUnheard(primary, s.Nodes(), choose, s.AwaitReady)(ctx, dice, lasts)
 	}
 	return i
 }
