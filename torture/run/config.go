@@ -20,7 +20,7 @@ type Config struct {
 	Duration   time.Duration
 	Increments int // if not 0, it ends sooner, when so many updates were made behind the fence
 	Hold       time.Duration
-	Lease      time.Duration `json:"-"` // instead of the target's own, which decides how long faults last also then; 0 is none
+	Lease      time.Duration `json:"-"` // 0: the target's own, by which faults last in any case
 	Cancel     float64
 	Seed       uint64
 	Pairs      bool     // a client has a fault at the same time as something else

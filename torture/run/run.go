@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/register"
@@ -244,33 +243,6 @@ func (r *run) goAway(ctx context.Context) error {
 		m.links.delay(time.Duration(far * float64(r.lease)))
 	}
 	return nil
-}
-
-// heartbeat is for how long the place of a waiter counts that is heard of no more, and a bit.
-const heartbeat = 6 * time.Second
-
-// residue lists what is left when all that ends by itself has ended.
-func (r *run) residue(ctx context.Context) ([]string, error) {
-	rest(ctx, max(r.lease+r.lease/2, heartbeat))
-	var left []string
-	var looked error // before we come as a client ourselves
-	if err := r.stage.Play(func(testing.TB) { left, looked = r.engine.Left(ctx) }); err != nil || looked != nil {
-		return nil, cmp.Or(err, looked)
-	}
-	locks, err := interlock.Open(ctx, r.engine.Direct(), &interlock.Options{Lease: r.lease, ClientName: "coordinator"})
-	if err != nil {
-		return nil, err
-	}
-	for info, err := range locks.Locks(ctx, "") {
-		if err != nil {
-			return nil, errors.Join(err, locks.Close())
-		}
-		left = append(left, fmt.Sprintf("%s: %d holders, %d waiters", info.Name, len(info.Holders), len(info.Waiters)))
-	}
-	if slices.Contains(r.can.Shares, history.Permits) {
-		left = append(left, missingPermits(ctx, locks, 2*r.lease)...)
-	}
-	return left, locks.Close()
 }
 
 func (r *run) endAll() error {
