@@ -84,14 +84,14 @@ func chosen(only []string) ([]Mutant, error) {
 	}
 	var some []Mutant
 	for _, id := range only {
-		before := len(some)
-		for _, m := range All() {
+		before, all := len(some), All()
+		for _, m := range all {
 			if m.ID == id {
 				some = append(some, m)
 			}
 		}
 		if len(some) == before {
-			return nil, fmt.Errorf("there is no mutant %q: they are M1 to M28", id)
+			return nil, fmt.Errorf("there is no mutant %q: they are %s to %s", id, all[0].ID, all[len(all)-1].ID)
 		}
 	}
 	return some, nil

@@ -10,7 +10,7 @@ const Variable = "INTERLOCK_MUTANT"
 
 // Mutant is a known bug.
 type Mutant struct {
-	ID     string // M1 to M28
+	ID     string // M1, M2 and so on
 	Bug    string
 	Known  string // who has had it; empty if it needs no witness
 	Edits  []Edit

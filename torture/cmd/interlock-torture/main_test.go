@@ -78,7 +78,7 @@ func TestCommand_BadInput_IsUsage(t *testing.T) {
 		"run -engine file -faults cut":       "cannot be done to file",
 		"run -faults nothing":                `no fault "nothing"`,
 		"run -long -faults kill":             "long holds are for runs without faults",
-		"mutants -only M99":                  `no mutant "M99"`,
+		"mutants -only M99":                  `no mutant "M99": they are M1 to M`,
 		"run -workers 0x1":                   "at least one process",
 		"run -duration -1s":                  "not positive",
 		"check " + t.TempDir():               "a run that has ended",
