@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/torture/check"
-	"github.com/interlock-go/interlock/torture/target"
 )
 
 // enough is what all runs of t1, or of t2, must have seen together (K12). What holders do that overrun their lease on purpose happens
@@ -19,15 +18,6 @@ const staleInT2 = 30
 // enoughOfEach is what the runs of t2 on one engine must have seen. There faults need not make anybody stale in a few short runs: a file
 // is kept by a process that stands still, and by no other. Overruns are the same on each.
 var enoughOfEach = check.Least{HolderBlows: 10, AnyLost: 1, AnyStale: 1}
-
-// enoughOf is what the runs of t2 on an engine must have seen. Where nothing can be done to a client no holder can be hit.
-func enoughOf(g *target.Target) check.Least {
-	least := enoughOfEach
-	if !g.Can(target.Kill) && !g.Can(target.Stop) {
-		least.HolderBlows = 0
-	}
-	return least
-}
 
 // vacuity says what the runs of t2 lack. All engines together must have seen enough; of some that were chosen it is not known which
 // have lines, modes and conditions. And on each engine faults must have hit some holders and the control must have lost something, or its
@@ -46,7 +36,7 @@ func vacuity(cells []*cell, allEngines bool) (lacks []string) {
 		if f.Grants == 0 {
 			continue // it was skipped
 		}
-		for _, lack := range f.Vacuity(enoughOf(g)) {
+		for _, lack := range f.Vacuity(enoughOfEach) {
 			lacks = append(lacks, g.Name+": "+lack)
 		}
 	}
