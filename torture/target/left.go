@@ -12,8 +12,8 @@ import (
 // left lists what a server still has that no clock will remove and that is not documented to stay.
 type left func(ctx context.Context) ([]string, error)
 
-// Left lists what is left in the servers when all holds, waits and leases are over and all clients have gone. Of the engine file it
-// knows nothing: its holds are locks of processes.
+// Left lists what is left in the servers when all holds, waits and leases are over and all clients have gone. The engines file
+// and memory have nothing to list: their locks end with their processes.
 func (i *Instance) Left(ctx context.Context) ([]string, error) {
 	if i.left == nil {
 		return nil, nil

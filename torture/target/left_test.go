@@ -38,10 +38,10 @@ func TestLeft_FindsWhatNeverEnds(t *testing.T) {
 			makeNode(t, i, "/mutex/x/w-0000000001")
 		}, []string{"the node /torture/mutex/x/w-0000000001 holds or waits"}},
 		{"postgres", "PostgreSQL ", func(t *testing.T, i *Instance) {
-			hold(t, "pgx", i.Direct(), "SELECT pg_advisory_lock(7)")
+			openSession(t, "pgx", i.Direct(), "SELECT pg_advisory_lock(7)")
 		}, []string{"has or wants the advisory lock 0/7", "the session of process "}},
 		{"mariadb", "MariaDB ", func(t *testing.T, i *Instance) {
-			hold(t, "mysql", "root@tcp("+i.Addrs[0]+")/"+servers.MariaDBDatabase,
+			openSession(t, "mysql", "root@tcp("+i.Addrs[0]+")/"+servers.MariaDBDatabase,
 				"SELECT GET_LOCK(CONCAT('il1:', LOWER(HEX(id))), 1) FROM interlock")
 		}, []string{"has the lock of the mutex x", "has not ended"}},
 	} {
@@ -144,8 +144,8 @@ func makeNode(t *testing.T, i *Instance, path string) {
 	}
 }
 
-// hold says something in a session that goes on.
-func hold(t *testing.T, driver, address, statement string) {
+// openSession says something in a session that goes on.
+func openSession(t *testing.T, driver, address, statement string) {
 	t.Helper()
 	db, err := sql.Open(driver, address)
 	if err != nil {

@@ -72,8 +72,8 @@ func fillT1(ctx context.Context, cells []*cell, each time.Duration, seed uint64,
 }
 
 // t1Cells are the runs: for each engine what must be kept, together. What breaks exclusion has a run of its own, so that it excuses
-// nothing else; a fence keeps its promise there too. For that one engine with leases has to do, and those
-// whose sessions are connections, because it needs no more than the end of one there.
+// nothing else; a fence keeps its promise there too. One engine with leases stands for all of these. The databases have runs too, because
+// there the end of a connection is enough.
 func t1Cells() []*cell {
 	var cells, long []*cell
 	for _, g := range target.Targets() {
@@ -87,7 +87,7 @@ func t1Cells() []*cell {
 		}
 		cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept(g)}})
 		if g.Name == "redis" || g.Name == "mariadb" || g.Name == "postgres" {
-			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: broken(g)}})
+			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: breaking(g)}})
 		}
 		if g.Name == "redis" { // has everything; and only without a fault is it known who is to be woken, and who to be next
 			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}}}) // when nobody starves any more
@@ -104,8 +104,8 @@ func kept(g *target.Target) []target.Fault {
 	return slices.DeleteFunc(feasible(g), func(f target.Fault) bool { return g.Broken[f] != "" })
 }
 
-// broken are the others, but for jumps of the clock: if a server forgets its tokens when its clock was set back, they cannot grow.
-func broken(g *target.Target) []target.Fault {
+// breaking are the others, but for jumps of the clock: if a server forgets its tokens when its clock was set back, they cannot grow.
+func breaking(g *target.Target) []target.Fault {
 	return slices.DeleteFunc(feasible(g), func(f target.Fault) bool { return g.Broken[f] == "" || f == target.Clock })
 }
 

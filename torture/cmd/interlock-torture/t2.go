@@ -49,7 +49,7 @@ func runT2(ctx context.Context, args []string) error {
 	}
 	for _, c := range cells {
 		c.staff(4, 2)
-		c.Names, c.Duration, c.Cancel, c.Seed = 3, c.duration(*each), 0.05, *seed
+		c.Names, c.Duration, c.Cancel, c.Seed = 3, c.lasts(*each), 0.05, *seed
 	}
 	cells, broken := fillT2(ctx, cells, *beside, *increments, *seed)
 	how := fmt.Sprintf("-each %v -seed %d -beside %d", *each, *seed, *beside)
@@ -119,13 +119,14 @@ func (c *cell) staff(processes, goroutines int) {
 	c.Processes, c.Goroutines = processes, goroutines
 }
 
-// slow is how long runs with longer leases go on at least: in them few locks change hands, and each fault takes some ten seconds.
-const slow = 40 * time.Second
+// leastWithLongLease is how long runs with longer leases go on at least: in them few locks change hands, and each fault takes some
+// ten seconds.
+const leastWithLongLease = 40 * time.Second
 
-// duration is how long the cell's run goes on, when others do for each.
-func (c *cell) duration(each time.Duration) time.Duration {
+// lasts is how long the cell's run goes on, when others do for each.
+func (c *cell) lasts(each time.Duration) time.Duration {
 	if c.Lease > 0 {
-		return max(each, slow)
+		return max(each, leastWithLongLease)
 	}
 	return each
 }

@@ -15,9 +15,9 @@ func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []struct {
-		engine                string
-		fault                 target.Fault
-		lease, hold, goes, at time.Duration
+		engine                  string
+		fault                   target.Fault
+		lease, hold, goes, each time.Duration
 	}{
 		{"redis-sentinel", target.Stop, 0, 2 * time.Second / 5, 10 * time.Second, 10 * time.Second},
 		{"redis-sentinel", target.Wipe, 0, 2 * time.Second, 10 * time.Second, 10 * time.Second},
@@ -36,8 +36,8 @@ func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
 				continue
 			}
 			found = true
-			if c.Lease != want.lease || c.Hold != want.hold || c.duration(want.at) != want.goes {
-				t.Errorf("%s under %s: leases of %v, holds of %v, for %v", g.Name, c.fault, c.Lease, c.Hold, c.duration(want.at))
+			if c.Lease != want.lease || c.Hold != want.hold || c.lasts(want.each) != want.goes {
+				t.Errorf("%s under %s: leases of %v, holds of %v, for %v", g.Name, c.fault, c.Lease, c.Hold, c.lasts(want.each))
 			}
 		}
 		if !found {
