@@ -32,7 +32,7 @@ func writeFigures(b *strings.Builder, cells []*cell) {
 // writeTimes writes how long what went wrong was felt.
 func writeTimes(b *strings.Builder, cells []*cell) {
 	b.WriteString("\n## Times\n\nAs p50 / p99 / longest of how many; of fewer than 100 there is no p99. A lock whose holder is killed comes free when its lease or session ends, " +
-		"or at once where the server sees the connection end; then it is granted to who waits. Some runs in which two holders are possible have leases of 5 or 6 s. " +
+		"or at once where the server sees the connection end; then it is granted to who waits. " +
 		"The third column is of the runs in which clients are killed and nothing else is done. Where it is longer than the lease, the next in line " +
 		"was dead too and had to claim what it was granted (on Redis, two seconds or the lease), or a session ended some ticks late: see K7 in " +
 		"[torture](../torture/README.md#what-is-checked) for how long that may be. The fourth is of all other runs. There other faults overlap, so " +
