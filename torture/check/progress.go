@@ -54,7 +54,7 @@ func (r *record) checkPatience(v *Verdict) {
 			continue
 		}
 		v.Of++
-		if e.Phase != history.OK && e.Took >= worker.Patience(r.about.Lease, r.about.Heal) && !r.heldUp(e.At.Add(-e.Took), e.At) {
+		if e.Phase != history.OK && e.Took >= worker.Patience(r.about.Lease, r.about.Heal, r.about.OneByOne()) && !r.heldUp(e.At.Add(-e.Took), e.At) {
 			v.fault("process %d, goroutine %d: %s was not got within %v: %s", e.Proc, e.Gor, e.Name, e.Took, e.Err)
 		}
 	}

@@ -124,7 +124,7 @@ func (r *run) setUp(ctx context.Context) (err error) {
 	for i := range r.Processes {
 		m := &mate{self: r.Worker, job: worker.Job{
 			Register: r.register.Addr(), Dir: r.Dir, Proc: i, Seed: r.Seed, Goroutines: r.Goroutines, Names: r.names,
-			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal), Cancel: r.Cancel,
+			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal, r.OneByOne()), Cancel: r.Cancel,
 			Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(), Clients: r.clients(),
 		}}
 		if network := r.engine.Network; network != nil {

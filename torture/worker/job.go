@@ -35,8 +35,10 @@ type Job struct {
 }
 
 // Patience is how long a Lock may wait, unless its context ends at random, for locks of that lease on an engine that may need so
-// long to heal.
-func Patience(lease, heal time.Duration) time.Duration { return 4*lease + heal }
+// long to heal: longer if everybody's holds, one after the other, take longer than some leases.
+func Patience(lease, heal, oneByOne time.Duration) time.Duration {
+	return heal + 2*lease + max(2*lease, oneByOne)
+}
 
 // FixedLease is how long a lease lasts that is meant to be overrun, where the others last for lease.
 func FixedLease(lease time.Duration) time.Duration { return lease / 4 }
