@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -50,7 +49,8 @@ type Server struct {
 func All() []string { return []string{Redis, Redlock, ZK, Etcd, MySQL, Postgres} }
 
 // Start starts the server of an engine, which waits for the disk before it says that something is written, where it
-// writes at all. On Linux it ends at the latest with this process.
+// writes at all. On Linux it ends at the latest with this process. The server's processes are those that this one starts
+// meanwhile: who wants to know them starts nothing else at the same time.
 func Start(ctx context.Context, engine string) (*Server, error) {
 	if !slices.Contains(All(), engine) {
 		return nil, fmt.Errorf("there is no engine %q with a server; there are %s", engine, strings.Join(All(), ", "))
@@ -60,9 +60,9 @@ func Start(ctx context.Context, engine string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Engine: engine, stage: stage}
-	before := Children(os.Getpid())
+	before := ownChildren()
 	err = stage.Play(func(t testing.TB) { s.Addr = start(t, engine) })
-	s.PIDs = slices.DeleteFunc(Children(os.Getpid()), func(pid int) bool { return slices.Contains(before, pid) })
+	s.PIDs = slices.DeleteFunc(ownChildren(), func(pid int) bool { return slices.Contains(before, pid) })
 	if err == nil {
 		s.Version, err = version(ctx, engine, s.Addr)
 	}

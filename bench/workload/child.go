@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/interlock-go/interlock/bench/peer"
@@ -21,6 +22,10 @@ const childVar = "INTERLOCK_BENCH_CHILD"
 type begin struct {
 	At int64 // when counting begins, in nanoseconds of the wall clock, which all processes of a machine share
 }
+
+// end is the third: everybody's result is there. Until then a child keeps its peer, because a server may end what it has for a
+// session together with it, and then nobody can tell any more what that has cost.
+type end struct{}
 
 // reply is a message from a child: first that it is ready, then its part of the result; or an error in place of either.
 type reply struct {
@@ -44,6 +49,8 @@ type part struct {
 	Turns   map[string]Turn
 
 	RoundTrip float64 // of Turns
+
+	members []member // of Herd, for as long as the process has its part: the collector closes connections that nobody has any more
 }
 
 // ServeIfChild does a child's work and ends the process if a run has started it; otherwise it does nothing. A program
@@ -59,7 +66,7 @@ func ServeIfChild(peers []peer.Spec) {
 	os.Exit(0)
 }
 
-// serve reads the job, says that it is ready, waits for the beginning, and sends the result.
+// serve reads the job, says that it is ready, waits for the beginning, sends the result, and waits for the end.
 func serve(ctx context.Context, peers []peer.Spec, in io.Reader, out *json.Encoder) error {
 	messages := json.NewDecoder(in)
 	var j Job
@@ -79,18 +86,28 @@ func serve(ctx context.Context, peers []peer.Spec, in io.Reader, out *json.Encod
 	}
 	// The parent never closes its end while it is alive and wants the result. The system does when it has died, and then
 	// nobody must go on holding the lock and the processor.
+	ended := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, io.MultiReader(messages.Buffered(), in))
-		os.Exit(3)
+		if messages.Decode(&end{}) != nil {
+			os.Exit(3)
+		}
+		close(ended)
 	}()
 	result, err := work(ctx, peers, spec, p, &j, time.Now().Add(time.Until(time.Unix(0, b.At))))
+	leave := func() error { return nil }
 	if p != nil {
-		err = errors.Join(err, p.Close())
+		leave = p.Close
 	}
 	if err != nil {
+		err = errors.Join(err, leave())
 		return errors.Join(err, out.Encode(reply{Err: err.Error()}))
 	}
-	return out.Encode(reply{Part: result})
+	if err := out.Encode(reply{Part: result}); err != nil {
+		return err
+	}
+	<-ended
+	runtime.KeepAlive(result)
+	return leave()
 }
 
 // open opens the job's peer. Held has none, and Herd and Turns open many by themselves.

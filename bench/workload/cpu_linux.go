@@ -2,17 +2,24 @@ package workload
 
 import "github.com/interlock-go/interlock/bench/engined"
 
-// cpuOf is as ownCPU for other processes of this machine and all that they have started: PostgreSQL has one for each session.
-// What those used that ended meanwhile is lost.
-func cpuOf(pids []int) (sum float64) {
+// clocksOf reads the clocks of other processes of this machine, and of those that they have started: PostgreSQL has one for each
+// session, all started by its first one.
+func clocksOf(pids []int) clocks {
+	all := clocks{}
 	for _, pid := range pids {
-		sum += cpuOfOne(pid) + cpuOf(engined.Children(pid))
+		all.read(pid)
+		for _, child := range engined.Children(pid) {
+			all.read(child)
+		}
 	}
-	return sum
+	return all
 }
 
-func cpuOfOne(pid int) float64 {
+// read reads the clock of a process, if it has not ended.
+func (c clocks) read(pid int) {
 	// As clock_getcpuclockid(3) makes it: the clock of all threads of the process, from the scheduler, to the nanosecond.
 	const allThreads = 2
-	return cpuClock(int32(^pid<<3 | allThreads))
+	if ns, ok := cpuClock(int32(^pid<<3 | allThreads)); ok {
+		c[pid] = ns
+	}
 }

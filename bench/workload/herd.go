@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -56,7 +57,7 @@ func herd(ctx context.Context, spec *peer.Spec, j *Job) (result *part, err error
 	if err != nil {
 		return nil, err
 	}
-	sum := &part{Herd: &herdPart{}}
+	sum := &part{Herd: &herdPart{}, members: members}
 	errs := make([]error, len(members)+2)
 	var all sync.WaitGroup
 	if j.Index == 0 {
@@ -88,7 +89,7 @@ func herd(ctx context.Context, spec *peer.Spec, j *Job) (result *part, err error
 	if j.Index == 0 {
 		sum.All++ // the leader's
 	}
-	return sum, someOf(errs) // the clients end with the process
+	return sum, someOf(errs) // the clients end with the process, which waits for all the others
 }
 
 // queue waits for the lock, beginning after its place in the order of all, and gives it on at once. It returns when it had
@@ -157,6 +158,7 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 		return err
 	}
 	_, its := burning.spent()
+	runtime.KeepAlive(m) // its connection too is there until then
 	after, err := meter.Count(ctx)
 	sum.Released = released
 	sum.ServerCPU = its / float64(n)

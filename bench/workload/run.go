@@ -61,7 +61,7 @@ func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 	return r, err
 }
 
-// together starts the processes, lets them begin at one instant, lets g count, and collects what they return.
+// together starts the processes, lets them begin at one instant, lets g count, collects what they return, and then ends them.
 func together(ctx context.Context, j *Job, g *gauge) (parts []*part, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var children []*child
@@ -105,6 +105,11 @@ func together(ctx context.Context, j *Job, g *gauge) (parts []*part, err error) 
 			return nil, err
 		}
 		parts = append(parts, p)
+	}
+	for _, c := range children {
+		if err := c.out.Encode(end{}); err != nil {
+			return nil, err
+		}
 	}
 	return parts, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,6 +63,7 @@ func peers() []peer.Spec {
 	return append(peer.All(),
 		peer.Spec{Name: "none", Open: func(context.Context, peer.Place) (peer.Peer, error) { return free{}, nil }},
 		peer.Spec{Name: "deaf", Open: openDeaf},
+		peer.Spec{Name: "leaving", Open: openLeaving},
 		peer.Spec{Name: "losing", Open: func(context.Context, peer.Place) (peer.Peer, error) { return losing{}, nil }},
 		peer.Spec{Name: "broken", Open: func(context.Context, peer.Place) (peer.Peer, error) { return nil, errBroken }},
 		peer.Spec{Name: "refusing", Open: func(context.Context, peer.Place) (peer.Peer, error) { return free{err: errBroken}, nil }},
@@ -219,6 +221,56 @@ func TestRun_KillsItsProcesses_WhenItsContextEnds(t *testing.T) {
 }
 
 func TestChild_EndsWithItsParent(t *testing.T) {
+	j := brief(t, "flock", 1, 2)
+	j.Time = time.Hour
+	c := startChild(t, j)
+	_ = c.in.Close() // as when the parent has died
+	if err := c.cmd.Wait(); c.cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("the worker ended with %v, want exit status 3", err)
+	}
+}
+
+// Until all have their results a server must not lose the processes that it has for the sessions of one: with them goes what they
+// have used.
+func TestChild_KeepsItsPeer_UntilAllAreReady(t *testing.T) {
+	c := startChild(t, brief(t, "leaving", 1, 1))
+	c.hear(t) // its part
+	if _, err := os.Stat(c.left); err == nil {
+		t.Error("the peer was closed before the end")
+	}
+	c.say(t, struct{}{})
+	if err := c.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(c.left); err != nil {
+		t.Errorf("the peer was not closed: %v", err)
+	}
+}
+
+// leaving leaves a file when it is closed.
+type leaving struct {
+	free
+	left string
+}
+
+func openLeaving(_ context.Context, at peer.Place) (peer.Peer, error) {
+	return leaving{left: leftIn(at.Dir)}, nil
+}
+
+func leftIn(dir string) string { return filepath.Join(dir, "left") }
+
+func (l leaving) Close() error { return os.WriteFile(l.left, nil, 0o600) }
+
+// theChild is a worker process of the test's own, which has begun.
+type theChild struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *json.Decoder
+	left string // of leaving
+}
+
+func startChild(t *testing.T, j workload.Job) *theChild {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -236,21 +288,25 @@ func TestChild_EndsWithItsParent(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	j := brief(t, "flock", 1, 2)
-	j.Time = time.Hour
-	messages := json.NewEncoder(in)
-	if err := messages.Encode(j); err != nil {
+	c := &theChild{cmd, in, json.NewDecoder(out), leftIn(j.Dir)}
+	c.say(t, j)
+	c.hear(t) // it is ready
+	c.say(t, map[string]int64{"At": time.Now().UnixNano()})
+	return c
+}
+
+func (c *theChild) say(t *testing.T, message any) {
+	t.Helper()
+	if err := json.NewEncoder(c.in).Encode(message); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.NewDecoder(out).Decode(new(struct{})); err != nil { // it is ready
-		t.Fatal(err)
-	}
-	if err := messages.Encode(map[string]int64{"At": time.Now().UnixNano()}); err != nil {
-		t.Fatal(err)
-	}
-	_ = in.Close() // as when the parent has died
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
-		t.Errorf("the worker ended with %v, want exit status 3", err)
+}
+
+func (c *theChild) hear(t *testing.T) {
+	t.Helper()
+	var reply struct{ Err string }
+	if err := c.out.Decode(&reply); err != nil || reply.Err != "" {
+		t.Fatal(err, reply.Err)
 	}
 }
 
