@@ -44,8 +44,8 @@ func startServer(t testing.TB, engine string) *engined.Server {
 func TestEngineScenarios_EachMeasuresAllOfItsPeers_AndMakesATable(t *testing.T) {
 	for _, v := range rivals() {
 		t.Run(v.engine, func(t *testing.T) {
-			t.Parallel() // most of it waits
-			server := startServer(t, v.engine)
+			server := startServer(t, v.engine) // one after the other, or the processes of one would be taken for another's
+			t.Parallel()                       // most of it waits
 			s := &settings{
 				rounds: 1, time: 20 * time.Millisecond, dir: t.TempDir(), seed: 1,
 				servers: map[string]string{v.engine: server.Addr}, pids: map[string][]int{v.engine: server.PIDs},

@@ -11,11 +11,11 @@ import (
 	"github.com/interlock-go/interlock/bench/redisd"
 )
 
-// gauge counts what a server gets, of Redis, and what it costs on processors while processes contend. Without a server, and for
-// the other kinds of jobs, of which the processes count themselves, it does nothing.
+// gauge measures, while processes contend, what their server costs on processors, and what a Redis is sent. Without a server, and
+// for the other kinds of jobs, of which the processes count themselves, it does nothing.
 type gauge struct {
 	job       *Job
-	meter     *redisd.Meter // nil without a server
+	meter     *redisd.Meter // nil without a Redis
 	perSecond float64       // commands
 	server    []int         // its processes, if there is one and the system tells of their time on processors
 	cpu       float64       // of it, as a part of one processor's time
