@@ -87,7 +87,7 @@ func costs() []column {
 			"refused try", "A try that is refused",
 			func(r *compare.Row) compare.Cell { return r.Refused }, duration, false,
 		},
-		{"its round trips", "", func(r *compare.Row) compare.Cell { return r.Trips }, few, false},
+		{"its round trips", "", func(r *compare.Row) compare.Cell { return r.RoundTrips }, few, false},
 		{
 			fmt.Sprintf("woken by a release, of %d", compareWaiters), "",
 			func(r *compare.Row) compare.Cell { return r.Woken }, few, false,

@@ -54,7 +54,7 @@ func distantPair(far time.Duration) scenario {
 		peers:  distantPeers(far, floorAlone, redsync, "bsm-1ms"),
 		bases:  []string{floorAlone},
 		wants: distantWant(far, want{
-			peer: interlockRedis, of: trips, atMost: mostTrips,
+			peer: interlockRedis, of: inRoundTrips, atMost: mostTrips,
 			says: fmt.Sprintf("one acquisition and its release through %v, in round trips", far),
 		}),
 	}
@@ -73,7 +73,7 @@ func distantHandoff(far time.Duration) scenario {
 		peers:  distantPeers(far, floorHandoff, redsync, "bsm-10ms"),
 		bases:  []string{floorHandoff},
 		wants: distantWant(far, want{
-			peer: interlockRedis, of: handoffTrips, atMost: mostHandoffTrips,
+			peer: interlockRedis, of: handoffInRoundTrips, atMost: mostHandoffTrips,
 			says: fmt.Sprintf("hand-off between two processes through %v, p50, in round trips", far),
 		}),
 	}
@@ -109,9 +109,9 @@ func longerWhen(far time.Duration) int {
 	}
 }
 
-// trips and handoffTrips count in round trips through the same way: what a request takes that does nothing, measured right before
+// inRoundTrips and handoffInRoundTrips are times, counted in round trips through the same way: what a request takes that does nothing, measured right before
 // by a program without any library.
 
-func trips(r *workload.Result) float64        { return r.PerOp / r.RoundTrip }
-func handoffTrips(r *workload.Result) float64 { return latency(0.5)(r) / r.RoundTrip }
-func roundTrip(r *workload.Result) float64    { return r.RoundTrip }
+func inRoundTrips(r *workload.Result) float64        { return r.PerOp / r.RoundTrip }
+func handoffInRoundTrips(r *workload.Result) float64 { return latency(0.5)(r) / r.RoundTrip }
+func roundTrip(r *workload.Result) float64           { return r.RoundTrip }

@@ -78,7 +78,7 @@ func (m *measured) turns(ctx context.Context, s *settings, round int) error {
 	r, err := workload.Run(ctx, peer.All(), j)
 	for name, t := range r.Turns {
 		m.results[name] = append(m.results[name],
-			workload.Result{PerOp: t.PerOp, Wait: t.Single, CPU: t.CPU, ServerCPU: t.ServerCPU, RoundTrip: r.RoundTrip, Trips: t.Trips})
+			workload.Result{PerOp: t.PerOp, Wait: t.Single, CPU: t.CPU, ServerCPU: t.ServerCPU, RoundTrip: r.RoundTrip, RoundTrips: t.RoundTrips})
 	}
 	return err
 }
@@ -135,12 +135,12 @@ func (m *measured) ratioOf(name, base string, number func(*workload.Result) floa
 // served reports whether there is a server, which costs something too.
 func (m *measured) served() bool { return m.redis || m.engine != "" }
 
-// tripsCounted reports whether it was counted how often a peer asks. On a server far away that shows in the time.
-func (m *measured) tripsCounted() bool {
+// roundTripsCounted reports whether the round trips of a peer were counted. With a server far away they show in the time.
+func (m *measured) roundTripsCounted() bool {
 	return m.served() && m.far == 0 && m.job.Kind == workload.Turns
 }
 
-func askedTrips(r *workload.Result) float64 { return r.Trips }
+func roundTrips(r *workload.Result) float64 { return r.RoundTrips }
 
 func clientCPU(r *workload.Result) float64 { return r.CPU }
 func serverCPU(r *workload.Result) float64 { return r.ServerCPU }

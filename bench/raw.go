@@ -32,7 +32,7 @@ func (m *measured) metrics(r *workload.Result) string {
 		return fmt.Sprintf(" %.1f ns/op", r.PerOp) + m.cpuMetrics(r)
 	case workload.Turns:
 		return fmt.Sprintf(" %.1f ns/op %.0f p50-ns %.0f p99-ns", r.PerOp, waited(0.5)(r), waited(0.99)(r)) +
-			m.cpuMetrics(r) + m.tripMetrics(r, trips) + m.askedMetrics(r)
+			m.cpuMetrics(r) + m.farMetrics(r, inRoundTrips) + m.roundTripMetrics(r)
 	case workload.Held:
 		h := r.Held
 		return fmt.Sprintf(" %.1f B/lock %.4f goroutines/lock %d renewals %d batches %d lost",
@@ -40,7 +40,7 @@ func (m *measured) metrics(r *workload.Result) string {
 	case workload.Handoff:
 		h := r.Handoff
 		return fmt.Sprintf(" %.0f p50-ns %.0f p99-ns %d handoffs %d hung %.2f waiting-commands/s %.2f pings/s",
-			latency(0.5)(r), latency(0.99)(r), len(h.Latencies), h.Hung, h.Quiet, h.Pings) + m.serverMetrics(h) + m.tripMetrics(r, handoffTrips)
+			latency(0.5)(r), latency(0.99)(r), len(h.Latencies), h.Hung, h.Quiet, h.Pings) + m.serverMetrics(h) + m.farMetrics(r, handoffInRoundTrips)
 	case workload.Herd:
 		h := r.Herd
 		return fmt.Sprintf(" %.0f ns/herd %.0f ns/grant %.4f commands/grant %.4f after-release/grant %d unserved %.0f server-cpu-ns/grant",
@@ -70,18 +70,18 @@ func (m *measured) serverMetrics(h *workload.HandoffResult) string {
 	return fmt.Sprintf(" %.0f server-cpu-ns/handoff", h.ServerCPU)
 }
 
-func (m *measured) tripMetrics(r *workload.Result, of func(*workload.Result) float64) string {
+func (m *measured) farMetrics(r *workload.Result, of func(*workload.Result) float64) string {
 	if m.far == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" %.0f round-trip-ns %.4f round-trips", r.RoundTrip, of(r))
 }
 
-func (m *measured) askedMetrics(r *workload.Result) string {
-	if !m.tripsCounted() {
+func (m *measured) roundTripMetrics(r *workload.Result) string {
+	if !m.roundTripsCounted() {
 		return ""
 	}
-	return fmt.Sprintf(" %.2f asked/lock", r.Trips)
+	return fmt.Sprintf(" %.2f round-trips/lock", r.RoundTrips)
 }
 
 func (m *measured) contendMetrics(r *workload.Result) string {

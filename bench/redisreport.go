@@ -22,7 +22,7 @@ func (m *measured) handoff() sheet {
 	for _, p := range m.peers {
 		row := []string{p, duration(m.median(p, latency(0.5)))}
 		if m.far > 0 {
-			row = append(row, duration(m.median(p, roundTrip)), few(m.median(p, handoffTrips)))
+			row = append(row, duration(m.median(p, roundTrip)), few(m.median(p, handoffInRoundTrips)))
 		}
 		row = append(row, m.ratiosOf(p, latency(0.5))...)
 		row = append(row, duration(m.median(p, latency(0.99))))

@@ -162,14 +162,14 @@ func (m *measured) serial() sheet {
 	if m.served() {
 		heads = append(heads, ofServerCPU)
 	}
-	if m.tripsCounted() {
+	if m.roundTripsCounted() {
 		heads = append(heads, "round trips")
 	}
 	var rows [][]string
 	for _, p := range m.peers {
 		row := []string{p, duration(m.median(p, m.value))}
 		if m.far > 0 {
-			row = append(row, duration(m.median(p, roundTrip)), few(m.median(p, trips)))
+			row = append(row, duration(m.median(p, roundTrip)), few(m.median(p, inRoundTrips)))
 		}
 		row = append(row, m.ratios(p)...)
 		if single {
@@ -179,8 +179,8 @@ func (m *measured) serial() sheet {
 		if m.served() {
 			row = append(row, cost(m.median(p, serverCPU)))
 		}
-		if m.tripsCounted() {
-			row = append(row, few(m.median(p, askedTrips)))
+		if m.roundTripsCounted() {
+			row = append(row, few(m.median(p, roundTrips)))
 		}
 		rows = append(rows, row)
 	}

@@ -36,10 +36,10 @@ type Row struct {
 	Label  string
 	Server string // product and version; "" without a server
 
-	Alone              Cell // an acquisition and its release by one whom nobody disturbs
-	Handoff, HandoffHi Cell // p50 and p99
-	Refused, Trips     Cell // a try at a held lock: time, and how often the client sent something and waited
-	Woken              Cell // waiters that a release wakes
+	Alone               Cell // an acquisition and its release by one whom nobody disturbs
+	Handoff, HandoffHi  Cell // p50 and p99
+	Refused, RoundTrips Cell // a try at a held lock: time, and how often the client sent something and waited
+	Woken               Cell // waiters that a release wakes
 
 	Killed            Cell // until the lock is free after its holder's kill -9
 	Cut, CutTold      Cell // after its connection is cut, and until the holder knows

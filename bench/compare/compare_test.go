@@ -79,7 +79,7 @@ func TestRedis_WaitsForTheLease_AndTheHolderKnows(t *testing.T) {
 		t.Errorf("the holder knew after %v, the lock was free after %v", time.Duration(told), time.Duration(r.Cut.Values[0]))
 	}
 	only(t, "the knowledge of who goes on", r.ContTold)
-	if trips := only(t, "round trips", r.Trips); trips < 1 || trips > 2 {
+	if trips := only(t, "round trips", r.RoundTrips); trips < 1 || trips > 2 {
 		t.Errorf("%v round trips of a refused try", trips)
 	}
 }
@@ -88,7 +88,7 @@ func TestRedis_WaitsForTheLease_AndTheHolderKnows(t *testing.T) {
 func TestRedlock_IsReachedAtAllItsServers(t *testing.T) {
 	const lease = time.Second
 	r := brief(t, "redlock", lease)
-	if trips := only(t, "round trips", r.Trips); trips < 1 || trips > 2 {
+	if trips := only(t, "round trips", r.RoundTrips); trips < 1 || trips > 2 {
 		t.Errorf("%v round trips of a refused try", trips)
 	}
 	for what, c := range map[string]compare.Cell{"kill": r.Killed, "cut": r.Cut, "stop": r.Stopped} {

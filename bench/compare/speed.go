@@ -75,14 +75,14 @@ func (s *subject) refusal(ctx context.Context, row *Row) (err error) {
 		row.Refused.add(time.Since(asked))
 	}
 	if s.server == nil {
-		row.Trips = isNone("there is no server")
+		row.RoundTrips = isNone("there is no server")
 		return nil
 	}
-	return s.trips(ctx, name, row)
+	return s.roundTrips(ctx, name, row)
 }
 
-// trips counts how often a client sends something and waits for each refusal.
-func (s *subject) trips(ctx context.Context, name string, row *Row) (err error) {
+// roundTrips counts how often a client sends something and waits for each refusal.
+func (s *subject) roundTrips(ctx context.Context, name string, row *Row) (err error) {
 	t, err := tap.New(s.addr())
 	if err != nil {
 		return err
@@ -93,23 +93,9 @@ func (s *subject) trips(ctx context.Context, name string, row *Row) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	several := func() error {
-		for range counted {
-			if err := refused(ctx, c, name); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := several(); err != nil { // opens connections and loads what is loaded once
-		return err
-	}
-	turns, err := t.TurnsIn(several)
-	if err != nil {
-		return err
-	}
-	row.Trips = Cell{Values: []float64{float64(turns) / counted}}
-	return nil
+	each, err := t.Each(counted, func() error { return refused(ctx, c, name) })
+	row.RoundTrips = Cell{Values: []float64{each}}
+	return err
 }
 
 // refused tries, and wants to be refused.

@@ -35,16 +35,36 @@ func (all Taps) Addr() string {
 	return strings.Join(addrs, ",")
 }
 
-// TurnsIn returns how often the server was asked that was asked most often by what is done: what several are asked at the same
-// time is waited for together.
-func (all Taps) TurnsIn(do func() error) (most int64, err error) {
+// warmUps is how often something is done before it counts: connections are made, and what is loaded once is loaded.
+const warmUps = 8
+
+// Each warms up, and then returns the round trips of one of n times that something is done. It is done that often because clients
+// also say now and then that they live.
+func (all Taps) Each(n int, do func() error) (float64, error) {
+	several := func(n int) (err error) {
+		for range n {
+			if err = do(); err != nil {
+				break
+			}
+		}
+		return err
+	}
+	if err := several(warmUps); err != nil {
+		return 0, err
+	}
+	sum, err := all.roundTripsIn(func() error { return several(n) })
+	return float64(sum) / float64(n), err
+}
+
+// roundTripsIn is of the server that was asked most often: what several are asked at the same time is waited for together.
+func (all Taps) roundTripsIn(do func() error) (most int64, err error) {
 	before := make([]int64, len(all))
 	for i, t := range all {
-		before[i] = t.turns.Load()
+		before[i] = t.roundTrips.Load()
 	}
 	err = do()
 	for i, t := range all {
-		most = max(most, t.turns.Load()-before[i])
+		most = max(most, t.roundTrips.Load()-before[i])
 	}
 	return most, err
 }
@@ -69,8 +89,8 @@ type tap struct {
 	listener net.Listener
 	target   string
 
-	turns atomic.Int64 // how often a client sent something after it had heard something, and the first time
-	heard atomic.Int64 // how often something came from the server
+	roundTrips atomic.Int64 // how often a client sent something after it had heard something, and the first time
+	heard      atomic.Int64 // how often something came from the server
 
 	mu    sync.Mutex // guards conns and ended
 	conns []net.Conn
@@ -108,7 +128,7 @@ func (t *tap) accept() {
 		t.all.Go(func() {
 			pass(server, client, func() {
 				if !asked.Swap(true) {
-					t.turns.Add(1)
+					t.roundTrips.Add(1)
 				}
 			})
 		})

@@ -100,8 +100,8 @@ type Result struct {
 	// server's; zero if it is not known.
 	CPU, ServerCPU float64
 
-	// Trips is, of Turns, how often a client asks the server and waits for one acquisition with its release; zero with Far.
-	Trips float64
+	// RoundTrips is, of Turns, how often a client asks the server and waits for one acquisition with its release; zero with Far.
+	RoundTrips float64
 
 	// RoundTrip is how many nanoseconds a bare request through Far takes, with its answer; zero without Far.
 	RoundTrip float64

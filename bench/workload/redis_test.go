@@ -158,12 +158,12 @@ func TestTurns_SeeTimeOnProcessors_OfClientAndServer(t *testing.T) {
 	}
 }
 
-func TestTurns_CountHowOftenIsAsked(t *testing.T) {
+func TestTurns_CountRoundTrips(t *testing.T) {
 	j := onServer(t, workload.Turns, "")
 	j.Peers = []string{"set-nx", "interlock-redis"}
 	for name, turn := range run(t, j).Turns {
-		if turn.Trips != 2 { // one to take it, one to give it back
-			t.Errorf("%s asks %v times for a lock with its release, want 2", name, turn.Trips)
+		if turn.RoundTrips != 2 { // one to take it, one to give it back
+			t.Errorf("%s needs %v round trips for a lock with its release, want 2", name, turn.RoundTrips)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -22,7 +23,7 @@ const turn = 5 * time.Millisecond
 type Turn struct {
 	PerOp, CPU, ServerCPU float64
 
-	Trips float64 // how often it asks the server and waits
+	RoundTrips float64 // how often it asks the server and waits
 
 	Single stats.Histogram
 }
@@ -38,7 +39,7 @@ func turns(ctx context.Context, peers []peer.Spec, j *Job) (*part, error) {
 	}
 	workers := make([]peer.Worker, len(j.Peers))
 	for i, name := range j.Peers {
-		p, err := openOne(ctx, peers, name, j)
+		p, err := openOne(ctx, peers, name, "turns:"+name, j.place())
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +70,7 @@ func turns(ctx context.Context, peers []peer.Spec, j *Job) (*part, error) {
 	sum := &part{Turns: map[string]Turn{}, RoundTrip: p.roundTrip()}
 	for i, name := range j.Peers {
 		t := all[i].sum()
-		if t.Trips, err = trips(ctx, peers, name, j); err != nil {
+		if t.RoundTrips, err = roundTrips(ctx, peers, name, j); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		sum.Turns[name] = t
@@ -137,23 +138,18 @@ func (p *probing) roundTrip() float64 {
 }
 
 // openOne opens a peer with a lock of its own: the turns of one must not find what another one has left.
-func openOne(ctx context.Context, peers []peer.Spec, name string, j *Job) (peer.Peer, error) {
+func openOne(ctx context.Context, peers []peer.Spec, name, lock string, at peer.Place) (peer.Peer, error) {
 	spec, err := find(peers, name)
 	if err != nil {
 		return nil, err
 	}
-	p, err := spec.Open(ctx, j.place())
+	p, err := spec.Open(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	return onItsOwn(p, name, "turns:"+name)
-}
-
-// onItsOwn is a peer with a lock that nobody else has.
-func onItsOwn(p peer.Peer, name, lock string) (peer.Peer, error) {
 	keyed, ok := p.(peer.Keyed)
 	if !ok {
-		return nil, fmt.Errorf("%s knows only one lock", name)
+		return nil, errors.Join(fmt.Errorf("%s knows only one lock", name), p.Close())
 	}
 	return alias{p, keyed, lock}, nil
 }
