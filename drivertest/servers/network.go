@@ -32,8 +32,12 @@ type Network struct {
 
 // Member is one place in a [Network].
 type Member struct {
-	room *room
-	addr string
+	room   *room
+	addr   string
+	router string
+
+	mu     sync.Mutex      // guards places
+	places map[string]bool // the addresses of servers in whose place it has proxies
 }
 
 const (
@@ -134,10 +138,10 @@ func (n *Network) Join(t testing.TB) *Member {
 	if err != nil {
 		t.Fatalf("a member of a network: %v", err)
 	}
-	m := &Member{room: r, addr: n.at(firstByte + n.members)}
+	m := &Member{room: r, addr: n.at(firstByte + n.members), router: n.at(routerByte)}
 	n.members++
 	n.t.Cleanup(r.close)
-	router, link := n.at(routerByte), fmt.Sprint("to", n.members)
+	router, link := m.router, fmt.Sprint("to", n.members)
 	err = n.router.ip("link add "+link+" type veth peer name eth0 netns "+r.number(), "link set "+link+" up")
 	if err == nil {
 		err = r.ip("link set lo up", "link set eth0 up", "address add "+m.addr+"/32 dev eth0",

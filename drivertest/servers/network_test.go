@@ -180,6 +180,22 @@ func TestDisk_IsFullAndFreeAgain(t *testing.T) {
 	}
 }
 
+// plainPing asks a Redis over a connection, and closes it.
+func plainPing(c net.Conn, err error) error {
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	_, err = io.WriteString(c, "PING\r\n")
+	if err == nil {
+		_, err = io.ReadFull(c, make([]byte, len("+PONG\r\n")))
+	}
+	return err
+}
+
 // A proxy at a member is for the member's processes, and behind the same cuts as they.
 func TestNetwork_AProxyAtAMemberIsCutOffWithIt(t *testing.T) {
 	t.Parallel()
@@ -187,21 +203,7 @@ func TestNetwork_AProxyAtAMemberIsCutOffWithIt(t *testing.T) {
 	s := RedisServer(t, &RedisOptions{Network: n})
 	client := n.Join(t)
 	p := NewProxyAt(t, client, s.Addr())
-	ping := func(from *Member) error {
-		c, err := from.dial(t.Context(), p.Addr())
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
-			return err
-		}
-		_, err = io.WriteString(c, "PING\r\n")
-		if err == nil {
-			_, err = io.ReadFull(c, make([]byte, len("+PONG\r\n")))
-		}
-		return err
-	}
+	ping := func(from *Member) error { return plainPing(from.dial(t.Context(), p.Addr())) }
 	if err := ping(client); err != nil {
 		t.Fatal(err)
 	}
@@ -225,4 +227,53 @@ func TestNetwork_AProxyAtAMemberIsCutOffWithIt(t *testing.T) {
 	if err := ping(client); err != nil {
 		t.Error(err)
 	}
+}
+
+// A proxy in a server's place has its connections without anybody being told of it, for the processes of one member alone.
+func TestNetwork_AProxyInPlaceIsFoundAtTheServersAddress(t *testing.T) {
+	t.Parallel()
+	n := NewNetwork(t)
+	s, other := RedisServer(t, &RedisOptions{Network: n}), RedisServer(t, &RedisOptions{Network: n})
+	client, beside := n.Join(t), n.Join(t)
+	proxies := []*Proxy{NewProxyInPlace(t, client, s.Addr()), NewProxyInPlace(t, client, other.Addr())}
+	if got := proxies[0].Addr(); got != s.Addr() {
+		t.Errorf("it is at %s, and the server at %s", got, s.Addr())
+	}
+	ping := func(from *Member, to *RedisNode) error {
+		var c net.Conn
+		var err error
+		from.room.do(func() { c, err = net.Dial("tcp", to.Addr()) }) // as a process of the member does
+		return plainPing(c, err)
+	}
+	want := func(when string, from *Member, to *RedisNode) {
+		t.Helper()
+		if err := ping(from, to); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	want("at first", client, s)
+	want("the other server", client, other)
+	want("who has no proxy", beside, s)
+	for _, p := range proxies {
+		if _, all := p.Connections(); all != 1 {
+			t.Errorf("%d connections, want one, which is the client's", all)
+		}
+	}
+	proxies[0].BlackHole(BothWays)
+	if ping(client, s) == nil {
+		t.Error("it passes what it holds")
+	}
+	want("the other server, when the first cannot be heard", client, other)
+	want("who has no proxy then", beside, s)
+	proxies[0].Pass()
+	if err := n.Split([]*Member{client}, []*Member{s.Member()}); err != nil {
+		t.Fatal(err)
+	}
+	if ping(client, s) == nil {
+		t.Error("it passes what the cut loses")
+	}
+	if err := n.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	want("after the cut", client, s)
 }

@@ -26,7 +26,8 @@ var ways = [...]Direction{ToServer, ToClient}
 // passes any more that should not.
 //
 // The nodes of a Redis Cluster and of a Sentinel deployment tell clients their own addresses, so a Proxy is of use before
-// a server that stands alone, and before each of several whose clients keep to the addresses that they were given.
+// a server that stands alone, and before each of several whose clients keep to the addresses that they were given; or, in a [Network],
+// in the place of each: see [NewProxyInPlace].
 type Proxy struct {
 	t      testing.TB
 	at     *Member // where it is; nil is this process's own network
@@ -72,7 +73,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 // comes from the member, so that a cut between that and the server is one for its connections as well. Nil is no member.
 func NewProxyAt(t testing.TB, at *Member, target string) *Proxy {
 	t.Helper()
-	p := &Proxy{t: t, at: at, target: target, changed: make(chan struct{}), links: map[*link]bool{}}
+	p := newProxy(t, at, target)
 	var err error
 	for range attempts {
 		if err = p.settle(); err == nil {
@@ -82,6 +83,10 @@ func NewProxyAt(t testing.TB, at *Member, target string) *Proxy {
 	}
 	t.Fatalf("proxy: %v", err)
 	return nil
+}
+
+func newProxy(t testing.TB, at *Member, target string) *Proxy {
+	return &Proxy{t: t, at: at, target: target, changed: make(chan struct{}), links: map[*link]bool{}}
 }
 
 // settle chooses the proxy's port. Another process may take it before it is listened on.

@@ -91,6 +91,9 @@ func (r *room) connect(to netip.AddrPort) (net.Conn, error) {
 	}
 	file := os.NewFile(uintptr(socket), to.String())
 	defer file.Close() // net has a copy
+	if err := syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_MARK, past); err != nil {
+		return nil, os.NewSyscallError("setsockopt", err)
+	}
 	most := syscall.NsecToTimeval(dialTime.Nanoseconds())
 	if err := syscall.SetsockoptTimeval(socket, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &most); err != nil {
 		return nil, os.NewSyscallError("setsockopt", err)

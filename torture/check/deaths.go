@@ -72,7 +72,9 @@ func (r *record) changeOf(h *hold, at history.Instant, waits []*wait) (c change,
 	c = change{held: h, next: r.holds[next]}
 	c.at = r.lastDeath(h.name, at, c.next.from, waits)
 	hidden := slices.ContainsFunc(waits, func(w *wait) bool {
-		return w.part && w.name == h.name && w.under(c.at, c.next.from) && !r.killed(w.proc, w.from, c.at+1)
+		held := w.part && w.under(c.at, c.next.from) && !r.killed(w.proc, w.from, c.at+1)
+		unwanted := w.last && w.to == c.next.from // until its first was had
+		return w.name == h.name && (held || unwanted)
 	})
 	return c, !hidden
 }

@@ -162,3 +162,26 @@ func TestWhoReadsOn_IsNotWaitedForAlone(t *testing.T) {
 		}
 	}
 }
+
+// Who wants two locks at once waits for the second when it has the first: until then nobody may have wanted that.
+func TestWhoWaitsForAnotherFirst_DoesNotWantTheLockYet(t *testing.T) {
+	for with, faults := range map[string]int{"A": 0, "": 1} {
+		s := sound()
+		s.about.Faults = []target.Fault{target.Kill}
+		hold := func(seq int, name string, from, to history.Instant) {
+			for i, phase := range []history.Phase{history.Call, history.OK} {
+				s.add(1, []history.Instant{from, to}[i], history.Event{
+					Seq: seq, Name: name, Op: history.Acquire, Phase: phase, Several: with != "", Token: 600, Nonce: "m", Deadline: 9 * second,
+				})
+			}
+		}
+		if with != "" {
+			hold(70, with, 12*ms, 4*second)
+		}
+		hold(71, "a", 12*ms, 4*second)
+		s.events = slices.DeleteFunc(s.events, func(e history.Event) bool { return e.Proc == 1 && e.Name == "a" && e.Seq < 70 })
+		if v := s.judge(t).Find("K7"); len(v.Faults) != faults {
+			t.Errorf("with %q: %v", with, v)
+		}
+	}
+}

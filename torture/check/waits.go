@@ -12,6 +12,8 @@ type wait struct {
 	// part says that it was asked for together with another, both or none, and is the one that is taken first: while the other is
 	// waited for it may be held, which nobody records.
 	part bool
+	// last says that it is the other one of these: what it waits for is asked for when the first is had, and nobody records when that is.
+	last bool
 }
 
 // under reports whether w lasted at some time between two instants.
@@ -36,6 +38,7 @@ func waitsOf(events []history.Event) []*wait {
 			at.seq--
 			if with := open[at]; with != nil && with.to == 0 { // a goroutine waits for one thing at a time
 				w.part, with.part = w.name < with.name, with.name < w.name
+				w.last, with.last = with.part, w.part
 			}
 		case open[at] != nil:
 			open[at].to = e.At

@@ -22,6 +22,14 @@ func newLinks(t testing.TB, at *servers.Member, addrs []string) (all links) {
 	return all
 }
 
+// newLinksInPlace starts them where the client looks for the servers.
+func newLinksInPlace(t testing.TB, at *servers.Member, addrs []string) (all links) {
+	for _, addr := range addrs {
+		all = append(all, servers.NewProxyInPlace(t, at, addr))
+	}
+	return all
+}
+
 // addrs are where the client finds the servers.
 func (l links) addrs() (all []string) {
 	for _, p := range l {

@@ -78,7 +78,7 @@ func Do(ctx context.Context, c *Config) (about *About, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.stage.Close()) }()
-	if err := r.stage.Play(func(t testing.TB) { r.engine = r.Target.Start(t, r.Faults) }); err != nil {
+	if err := r.stage.Play(func(t testing.TB) { r.engine = r.Target.Start(t, r.faults()) }); err != nil {
 		return nil, err
 	}
 	host := "127.0.0.1"
@@ -133,12 +133,8 @@ func (r *run) setUp(ctx context.Context) (err error) {
 			}
 			r.engine.Clients = append(r.engine.Clients, m.member)
 		}
-		m.job.URL = r.engine.Direct()
-		if r.proxied() {
-			if err := r.stage.Play(func(t testing.TB) { m.links = newLinks(t, m.member, r.engine.Addrs) }); err != nil {
-				return err
-			}
-			m.job.URL = r.engine.URL(m.links.addrs())
+		if err := r.stage.Play(func(t testing.TB) { r.link(t, m) }); err != nil {
+			return err
 		}
 		if err := m.start(); err != nil {
 			return err
@@ -148,10 +144,26 @@ func (r *run) setUp(ctx context.Context) (err error) {
 	return nil
 }
 
-// proxied reports whether there are proxies between the clients and the servers. In a network there are none without need: what it
-// loses is then lost by the clients' own connections.
-func (r *run) proxied() bool {
-	return len(r.engine.Addrs) > 0 && (r.engine.Network == nil || slices.ContainsFunc(r.Faults, target.Fault.OnLinks))
+// link says where the client finds the servers, and puts proxies between. In a network there are none without need: what it loses is
+// then lost by the clients' own connections.
+func (r *run) link(t testing.TB, m *mate) {
+	m.job.URL = r.engine.Direct()
+	switch need := slices.ContainsFunc(r.faults(), target.Fault.OnLinks); {
+	case r.engine.Network != nil && !need:
+	case r.engine.Network != nil && len(r.engine.Places) > 0:
+		m.links = newLinksInPlace(t, m.member, r.engine.Places)
+	case len(r.engine.Addrs) > 0:
+		m.links = newLinks(t, m.member, r.engine.Addrs)
+		m.job.URL = r.engine.URL(m.links.addrs())
+	}
+}
+
+// faults are those of the run, and that the server is far away if it is.
+func (r *run) faults() []target.Fault {
+	if r.Long {
+		return append(slices.Clone(r.Faults), target.Slow)
+	}
+	return r.Faults
 }
 
 // torture lets the nemesis rage, then gives everybody the time to recover, and ends the processes.

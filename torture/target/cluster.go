@@ -20,7 +20,7 @@ func cluster(t testing.TB, on *ground) *Instance {
 	}
 	stores := func() []*servers.RedisNode { return primaries(c) }
 	i := &Instance{
-		left: redisLeft(stores), stores: stores,
+		left: redisLeft(stores), stores: stores, Places: c.Addrs(),
 		URL: at("redis+cluster://"+strings.Join(c.Addrs(), ","), ""), version: redisVersion(c.Owner(0)),
 		Pokes: map[Fault]Poke{
 			Failover: func(ctx context.Context, dice *rand.Rand, _ time.Duration) error {
@@ -52,6 +52,7 @@ func cluster(t testing.TB, on *ground) *Instance {
 		},
 	}
 	maps.Copy(i.Pokes, redisOperator(stores))
+	maps.Copy(i.Pokes, replicaNodeFaults(c.Nodes(), c.AwaitReady))
 	i.Pokes[Partition] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		slot, err := lockedSlot(ctx, c, dice)
 		if err != nil {

@@ -31,6 +31,19 @@ func nodeFaults[S Server](nodes []S) map[Fault]Poke {
 	}
 }
 
+// replicaNodeFaults are those of nodes among which others may take an office over meanwhile. They have healed when all is in place.
+func replicaNodeFaults(nodes []*servers.RedisNode, ready func()) map[Fault]Poke {
+	all := nodeFaults(nodes)
+	for fault, poke := range all {
+		all[fault] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+			err := poke(ctx, dice, lasts)
+			ready()
+			return err
+		}
+	}
+	return all
+}
+
 func wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -18,37 +18,40 @@ func ensembleFaults(more ...Fault) []Fault {
 	return slices.Concat([]Fault{Kill, Stop}, onLinks, []Fault{Starve, NoFiles, NodeKill, NodeStop, Partition}, more)
 }
 
-// replicaFaults can be done to every engine whose servers tell clients their own addresses, where no proxy is of use.
+// replicaFaults can be done to every Redis with replicas.
 func replicaFaults(more ...Fault) []Fault {
-	return append([]Fault{Kill, Stop, Starve, NoFiles, Sessions, Forget, Wipe, Delete, Failover, CutFailover, LeaderMove, Partition}, more...)
+	return ensembleFaults(append([]Fault{Sessions, Forget, Wipe, Delete, Failover, CutFailover, LeaderMove}, more...)...)
 }
 
 // several are the engines with several servers.
 func several() []*Target {
 	const unreplicated = "the replica that takes over had not heard of the lock"
 	const unmissed = unreplicated + ", and its primary had not missed it for min-replicas-max-lag yet"
+	const served = "the primary that had stood still served on until it heard that it was replaced"
+	const forgotten = "a primary that writes nothing to disk came back before anybody missed it, with nothing, and its replica took that over"
 	failovers := map[Fault]string{
-		Failover: unreplicated, CutFailover: unreplicated, Partition: unreplicated, Wipe: deleted, Delete: deleted,
+		Failover: unreplicated, CutFailover: unreplicated, Partition: unreplicated, NodeStop: served, NodeKill: forgotten,
+		Wipe: deleted, Delete: deleted,
 	}
 	sentinels := maps.Clone(failovers)
 	sentinels[ClockFailover] = unreplicated
 	sentinels[LeaderMove] = unreplicated // in a Cluster the old primary takes no writes until the new one has heard of all
-	acked := map[Fault]string{Wipe: deleted, Delete: deleted, ClockFailover: tooEarlyThere}
+	acked := map[Fault]string{NodeKill: forgotten, Wipe: deleted, Delete: deleted, ClockFailover: tooEarlyThere}
 	// A replica takes over three seconds after it is needed. Where it has not heard of a new holder it takes the one before for the holder, as
 	// long as that one's lease runs. So leases are 5 seconds there, and no longer.
 	return []*Target{
 		{
-			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover),
+			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover), Tells: true,
 			Broken: sentinels, Leases: map[Fault]time.Duration{CutFailover: 5 * time.Second, ClockFailover: 6 * time.Second},
 			start: func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "", nil) },
 		},
 		{
-			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover),
+			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover), Tells: true,
 			Broken: acked,
 			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "?replicas=1", nil) },
 		},
 		{
-			Name: "redis-sentinel-min", Lease: 2 * time.Second, Heal: 10 * time.Second, OnlyT2: true,
+			Name: "redis-sentinel-min", Lease: 2 * time.Second, Heal: 10 * time.Second, OnlyT2: true, Tells: true,
 			Faults: []Fault{Kill, Stop, Failover, CutFailover, Partition},
 			Broken: map[Fault]string{Failover: unmissed, CutFailover: unmissed, Partition: unmissed},
 			start: func(t testing.TB, on *ground) *Instance {
@@ -56,7 +59,7 @@ func several() []*Target {
 			},
 		},
 		{
-			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(SlotMove),
+			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(SlotMove), Tells: true,
 			Broken: failovers, Leases: map[Fault]time.Duration{CutFailover: 5 * time.Second, Partition: 5 * time.Second},
 			start: cluster,
 		},
@@ -89,7 +92,7 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 	s := servers.RedisSentinel(t, 1, &servers.RedisOptions{Network: on.network, Config: config, Clocks: clocks})
 	stores := func() []*servers.RedisNode { return []*servers.RedisNode{s.Primary()} }
 	i := &Instance{
-		left: redisLeft(stores), stores: stores,
+		left: redisLeft(stores), stores: stores, Places: slices.Concat(s.Sentinels(), s.Addrs()),
 		URL: at("redis+sentinel://"+strings.Join(s.Sentinels(), ",")+"/"+s.Name()+query, ""), version: redisVersion(s.Primary()),
 		Pokes: map[Fault]Poke{
 			Failover: func(context.Context, *rand.Rand, time.Duration) error {
@@ -113,6 +116,7 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 		},
 	}
 	maps.Copy(i.Pokes, redisOperator(stores))
+	maps.Copy(i.Pokes, replicaNodeFaults(s.Nodes(), s.AwaitReady))
 	i.Pokes[Partition] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		primary := s.Primary()
 		choose := func(dice *rand.Rand) (few, many []*servers.Member) {

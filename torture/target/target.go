@@ -58,7 +58,10 @@ const (
 var onLinks = []Fault{Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn}
 
 // OnLinks reports whether the fault is one of the ways between a client and the servers, or also of them.
-func (f Fault) OnLinks() bool { return f == NoFiles || slices.Contains(onLinks, f) }
+func (f Fault) OnLinks() bool { return f == NoFiles || f.takesLinks() }
+
+// takesLinks reports whether it cannot be done without proxies on these ways.
+func (f Fault) takesLinks() bool { return f == KillAsking || slices.Contains(onLinks, f) }
 
 // Kills reports whether the fault is kill -9 of a client.
 func (f Fault) Kills() bool { return f == Kill || f == KillWaiter || f == KillAsking }
@@ -92,6 +95,8 @@ type Target struct {
 	Heal time.Duration
 	// Inside says that it is inside of a process: who is in another one has other locks of the same names.
 	Inside bool
+	// Tells says that its servers tell clients where they are. So proxies have to stand in the servers' places, which takes a network.
+	Tells bool
 	// OnlyT2 says that T1 has no time for it.
 	OnlyT2 bool
 	start  func(t testing.TB, g *ground) *Instance
@@ -100,10 +105,10 @@ type Target struct {
 // Instance is a target that was started.
 type Instance struct {
 	Server Server // nil if it has none, or several
-	// Addrs is where the servers are; none if clients hear from the servers themselves where these are, so that a proxy is of no use.
-	Addrs []string
-	URL   func(addrs []string) string // for a client to which the servers are at other addresses, in the same order
-	Pokes map[Fault]Poke              // the faults that are this engine's own
+	// Addrs is where the servers are that clients are told of by us. Places is where those are of which they hear from these.
+	Addrs, Places []string
+	URL           func(addrs []string) string // for a client to which the servers are at other addresses, in the same order
+	Pokes         map[Fault]Poke              // the faults that are this engine's own
 
 	version version                     // nil if there is no server
 	left    left                        // nil if nobody knows how to look
@@ -136,7 +141,7 @@ type Server interface {
 func (g *Target) Start(t testing.TB, faults []Fault) *Instance {
 	t.Helper()
 	on := &ground{clocks: slices.ContainsFunc(faults, Fault.setsClocks)}
-	if slices.Contains(faults, Partition) {
+	if slices.Contains(faults, Partition) || g.Tells && slices.ContainsFunc(faults, Fault.takesLinks) {
 		on.network = servers.NewNetwork(t)
 	}
 	if slices.Contains(faults, DiskFull) {
@@ -162,11 +167,11 @@ func (on *ground) clock(t testing.TB) *servers.Clock {
 	return servers.NewClock(t)
 }
 
-// Withheld says why the fault cannot be done on this machine, if that is so. It is nil if INTERLOCK_REQUIRE wants what the fault needs:
-// then a run fails without it.
-func Withheld(f Fault) error {
+// Withheld says why the fault cannot be done to the target on this machine, if that is so. It is nil if INTERLOCK_REQUIRE wants what the
+// fault needs: then a run fails without it.
+func (g *Target) Withheld(f Fault) error {
 	switch {
-	case f == Partition || f == DiskFull:
+	case f == Partition || f == DiskFull || g.Tells && f.takesLinks():
 		return servers.Waived()
 	case f.setsClocks():
 		return servers.ClockWaived()

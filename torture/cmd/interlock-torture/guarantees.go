@@ -103,7 +103,7 @@ func (c *cell) exclusion() string {
 	case c == nil:
 		return "–"
 	case isMissing(c.err):
-		if why := target.Withheld(c.fault); why != nil {
+		if why := c.Target.Withheld(c.fault); why != nil {
 			return "SKIPPED: " + why.Error()
 		}
 		return "SKIPPED: not installed"

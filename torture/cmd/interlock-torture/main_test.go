@@ -26,19 +26,26 @@ func TestMain(m *testing.M) {
 
 // A run leaves a folder that can be judged again, with the same verdicts.
 func TestRun_IsJudgedAndJudgedAgain(t *testing.T) {
-	for _, row := range []struct{ args, need string }{
-		{"-engine file -faults kill,stop -workers 2x2 -names 1 -duration 3s -seed 1", ""},
-		{"-engine redis -faults kill,stop,cut,slow -workers 2x2 -names 1 -duration 3s -seed 1", ""},
-		{"-engine redis -faults slices,one-connection,evict -pairs -workers 2x2 -names 1 -duration 3s -seed 1", ""},
-		{"-engine redis-aof -faults disk-full -workers 2x2 -names 1 -duration 3s -seed 1", "disk-full"},
-		{"-engine redlock -faults cut,partition -workers 2x2 -names 1 -duration 3s -seed 1", "partition"},
+	for _, row := range []struct{ engine, faults, more string }{
+		{"file", "kill,stop", ""},
+		{"redis", "kill,stop,cut,slow", ""},
+		{"redis", "slices,one-connection,evict", " -pairs"},
+		{"redis-aof", "disk-full", ""},
+		{"redlock", "cut,partition", ""},
+		{"redis-sentinel-acked", "lose-replies,reset", ""},
 	} {
-		t.Run(row.args, func(t *testing.T) {
+		t.Run(row.engine+" "+row.faults, func(t *testing.T) {
 			t.Parallel()
-			if why := target.Withheld(target.Fault(row.need)); why != nil {
-				t.Skip(why)
+			g, err := target.Find(row.engine)
+			if err != nil {
+				t.Fatal(err)
 			}
-			runs(t, row.args)
+			for f := range strings.SplitSeq(row.faults, ",") {
+				if why := g.Withheld(target.Fault(f)); why != nil {
+					t.Skip(why)
+				}
+			}
+			runs(t, "-engine "+row.engine+" -faults "+row.faults+row.more+" -workers 2x2 -names 1 -duration 3s -seed 1")
 		})
 	}
 }

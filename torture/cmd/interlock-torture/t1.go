@@ -81,7 +81,7 @@ func t1Cells() []*cell {
 			continue
 		}
 		for _, f := range g.Faults {
-			if why := target.Withheld(f); why != nil {
+			if why := g.Withheld(f); why != nil {
 				fmt.Printf("SKIPPED: %s on %s: %v\n", f, g.Name, why)
 			}
 		}
@@ -110,5 +110,5 @@ func breaking(g *target.Target) []target.Fault {
 }
 
 func feasible(g *target.Target) []target.Fault {
-	return slices.DeleteFunc(slices.Clone(g.Faults), func(f target.Fault) bool { return target.Withheld(f) != nil })
+	return slices.DeleteFunc(slices.Clone(g.Faults), func(f target.Fault) bool { return g.Withheld(f) != nil })
 }

@@ -1,0 +1,72 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"testing"
+)
+
+// past is the mark of a room's own connections (SO_MARK), which find a server itself where its processes find what stands in its place.
+const past = 1
+
+// NewProxyInPlace starts a proxy for the processes of a member of a [Network], in the place of a server of the network: they find
+// the proxy at the server's own address. So it is of use also before servers that tell clients where they are, as the nodes of a Redis
+// Cluster and of a Sentinel deployment do. What it sends comes from the member, as of [NewProxyAt].
+func NewProxyInPlace(t testing.TB, at *Member, target string) *Proxy {
+	t.Helper()
+	ip, _, err := net.SplitHostPort(target)
+	if err == nil {
+		err = at.takePlace(ip)
+	}
+	p := newProxy(t, at, target)
+	p.addr = target
+	if err == nil {
+		err = p.listen()
+	}
+	if err != nil {
+		t.Fatalf("proxy: %v", err)
+	}
+	t.Cleanup(p.close)
+	return p
+}
+
+// takePlace makes an address one of the member's own, but for what is marked.
+func (m *Member) takePlace(ip string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.places[ip] {
+		return nil
+	}
+	var lines []string
+	if m.places == nil {
+		if err := m.hearItself(); err != nil {
+			return err
+		}
+		m.places = map[string]bool{}
+		lines = append(lines, fmt.Sprintf("rule add pref 1 fwmark %d lookup %d", past, passing), "rule add pref 2 lookup local", "rule delete pref 0")
+	}
+	lines = append(lines, "address add "+ip+"/32 dev lo", fmt.Sprintf("route add %s via %s src %s table %d", ip, m.router, m.addr, passing))
+	if err := m.room.ip(lines...); err != nil {
+		return err
+	}
+	m.places[ip] = true
+	return nil
+}
+
+// passing is the number of the table of routes for what is marked.
+const passing = 198
+
+// hearItself has the member hear a server whose place it has taken, although that has one of the member's addresses now.
+func (m *Member) hearItself() error {
+	var errs []error
+	m.room.do(func() {
+		for name, value := range map[string]string{"accept_local": "1", "rp_filter": "0"} {
+			for _, of := range []string{"all", "eth0"} {
+				errs = append(errs, os.WriteFile("/proc/sys/net/ipv4/conf/"+of+"/"+name, []byte(value), 0))
+			}
+		}
+	})
+	return errors.Join(errs...)
+}
