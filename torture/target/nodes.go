@@ -31,12 +31,14 @@ func nodeFaults[S Server](nodes []S) map[Fault]Poke {
 	}
 }
 
-// replicaNodeFaults are those of nodes among which others may take an office over meanwhile. They have healed when all is in place.
+// replicaNodeFaults are those of nodes of which one may take the place of another meanwhile. They have healed when all is ready. A node that was
+// killed comes back before it is missed, mostly: that it does not is [Failover].
 func replicaNodeFaults(nodes []*servers.RedisNode, ready func()) map[Fault]Poke {
 	all := nodeFaults(nodes)
-	for fault, poke := range all {
+	for fault, part := range map[Fault]time.Duration{NodeKill: 4, NodeStop: 1} {
+		poke := all[fault]
 		all[fault] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-			err := poke(ctx, dice, lasts)
+			err := poke(ctx, dice, lasts/part)
 			ready()
 			return err
 		}
