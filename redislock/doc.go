@@ -42,7 +42,8 @@
 //     the server is weaker: it refuses writes only when replicas have been silent for min-replicas-max-lag, so it
 //     shortens the time in which grants are lost.
 //   - A restart that forgets: without an append-only file all locks are free again, with appendfsync everysec a loss of
-//     power forgets up to two seconds.
+//     power forgets up to two seconds. Replicas take that over from a primary that is back before it is missed, so
+//     Options.Replicas is of no help.
 //   - Eviction, FLUSHALL, or a program that deletes keys of the prefix.
 //   - A jump of the server's clock: Redis ends leases by the wall clock. A jump forward ends them early by as much, a
 //     jump back late. So does a replica that takes over whose clock is ahead or behind, with Options.Replicas too.

@@ -8,20 +8,17 @@ import (
 	"testing"
 )
 
-// past is the mark of a room's own connections (SO_MARK), which find a server itself where its processes find what stands in its place.
-const past = 1
-
 // NewProxyInPlace starts a proxy for the processes of a member of a [Network], in the place of a server of the network: they find
 // the proxy at the server's own address. So it is of use also before servers that tell clients where they are, as the nodes of a Redis
-// Cluster and of a Sentinel deployment do. What it sends comes from the member, as of [NewProxyAt].
+// Cluster and of a Sentinel deployment do. What it sends comes from the member, as of [NewProxyAt]. The member may not be nil.
 func NewProxyInPlace(t testing.TB, at *Member, target string) *Proxy {
 	t.Helper()
+	p := newProxy(t, at, target)
+	p.addr = target
 	ip, _, err := net.SplitHostPort(target)
 	if err == nil {
 		err = at.takePlace(ip)
 	}
-	p := newProxy(t, at, target)
-	p.addr = target
 	if err == nil {
 		err = p.listen()
 	}
@@ -32,7 +29,8 @@ func NewProxyInPlace(t testing.TB, at *Member, target string) *Proxy {
 	return p
 }
 
-// takePlace makes an address one of the member's own, but for what is marked.
+// takePlace makes an address one of the member's own, but for what comes from the one that it had. Processes have what they send to the
+// address come from that; a proxy chooses the other.
 func (m *Member) takePlace(ip string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +43,7 @@ func (m *Member) takePlace(ip string) error {
 			return err
 		}
 		m.places = map[string]bool{}
-		lines = append(lines, fmt.Sprintf("rule add pref 1 fwmark %d lookup %d", past, passing), "rule add pref 2 lookup local", "rule delete pref 0")
+		lines = append(lines, fmt.Sprintf("rule add pref 1 from %s lookup %d", m.addr, passing), "rule add pref 2 lookup local", "rule delete pref 0")
 	}
 	lines = append(lines, "address add "+ip+"/32 dev lo", fmt.Sprintf("route add %s via %s src %s table %d", ip, m.router, m.addr, passing))
 	if err := m.room.ip(lines...); err != nil {
@@ -55,7 +53,7 @@ func (m *Member) takePlace(ip string) error {
 	return nil
 }
 
-// passing is the number of the table of routes for what is marked.
+// passing is the number of the table of routes for what a proxy sends.
 const passing = 198
 
 // hearItself has the member hear a server whose place it has taken, although that has one of the member's addresses now.

@@ -228,7 +228,7 @@ func (m *Member) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if m == nil {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
 	}
-	return m.room.dial(addr)
+	return m.room.dial(m.addr, addr)
 }
 
 // inside is the room of a member, and nil for nobody.

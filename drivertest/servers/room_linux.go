@@ -67,14 +67,19 @@ func onOtherThread(f func()) {
 // dialTime bounds one try to connect from a room: who is behind a cut does not say that nobody is there.
 const dialTime = 3 * time.Second
 
-// dial connects from the room to an address of IPv4. A signal ends the wait of a socket with a deadline: then it begins anew.
-func (r *room) dial(addr string) (net.Conn, error) {
+// dial connects from one of the room's addresses to another, both of IPv4. A signal ends the wait of a socket with a deadline: then it begins
+// anew.
+func (r *room) dial(source, addr string) (net.Conn, error) {
+	from, err := netip.ParseAddr(source)
+	if err != nil {
+		return nil, err
+	}
 	to, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		if conn, err := r.connect(to); !errors.Is(err, syscall.EINTR) {
+		if conn, err := r.connect(from, to); !errors.Is(err, syscall.EINTR) {
 			return conn, err
 		}
 	}
@@ -82,7 +87,7 @@ func (r *room) dial(addr string) (net.Conn, error) {
 
 // connect is one try. The room's thread only makes the socket, which is then in its network: it has more to do than to wait for an
 // answer that a cut may have lost.
-func (r *room) connect(to netip.AddrPort) (net.Conn, error) {
+func (r *room) connect(from netip.Addr, to netip.AddrPort) (net.Conn, error) {
 	var err error
 	socket := -1
 	r.do(func() { socket, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0) })
@@ -91,8 +96,8 @@ func (r *room) connect(to netip.AddrPort) (net.Conn, error) {
 	}
 	file := os.NewFile(uintptr(socket), to.String())
 	defer file.Close() // net has a copy
-	if err := syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_MARK, past); err != nil {
-		return nil, os.NewSyscallError("setsockopt", err)
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: from.As4()}); err != nil {
+		return nil, os.NewSyscallError("bind", err)
 	}
 	most := syscall.NsecToTimeval(dialTime.Nanoseconds())
 	if err := syscall.SetsockoptTimeval(socket, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &most); err != nil {

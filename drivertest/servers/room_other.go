@@ -13,4 +13,4 @@ func newMountRoom() (*room, error) { return nil, errors.ErrUnsupported }
 
 func mountMemory(string, string) error { return errors.ErrUnsupported }
 
-func (*room) dial(string) (net.Conn, error) { return nil, errors.ErrUnsupported }
+func (*room) dial(string, string) (net.Conn, error) { return nil, errors.ErrUnsupported }

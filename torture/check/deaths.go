@@ -73,10 +73,17 @@ func (r *record) changeOf(h *hold, at history.Instant, waits []*wait) (c change,
 	c.at = r.lastDeath(h.name, at, c.next.from, waits)
 	hidden := slices.ContainsFunc(waits, func(w *wait) bool {
 		held := w.part && w.under(c.at, c.next.from) && !r.killed(w.proc, w.from, c.at+1)
-		unwanted := w.last && w.to == c.next.from // until its first was had
-		return w.name == h.name && (held || unwanted)
+		return w.name == h.name && (held || w.last && w.to == c.next.from && !r.wanted(waits, c))
 	})
 	return c, !hidden
+}
+
+// wanted reports whether somebody waited for the lock all the time, and for nothing else first.
+func (r *record) wanted(waits []*wait, c change) bool {
+	return slices.ContainsFunc(waits, func(w *wait) bool {
+		covers := w.from <= c.at && (w.to == 0 || w.to >= c.next.from) && !r.killed(w.proc, w.from, c.next.from)
+		return w.name == c.held.name && !w.last && covers
+	})
 }
 
 // wasAlone reports whether nobody else could hold the lock while h lasted.

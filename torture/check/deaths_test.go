@@ -165,9 +165,16 @@ func TestWhoReadsOn_IsNotWaitedForAlone(t *testing.T) {
 
 // Who wants two locks at once waits for the second when it has the first: until then nobody may have wanted that.
 func TestWhoWaitsForAnotherFirst_DoesNotWantTheLockYet(t *testing.T) {
-	for with, faults := range map[string]int{"A": 0, "": 1} {
-		s := sound()
+	for _, c := range []struct {
+		with   string
+		third  bool // somebody waits for it, and for nothing else
+		faults int
+	}{{"A", false, 0}, {"A", true, 1}, {"", false, 1}} {
+		s, with := sound(), c.with
 		s.about.Faults = []target.Fault{target.Kill}
+		if c.third {
+			s.asks(0, 72, 12*ms, "a")
+		}
 		hold := func(seq int, name string, from, to history.Instant) {
 			for i, phase := range []history.Phase{history.Call, history.OK} {
 				s.add(1, []history.Instant{from, to}[i], history.Event{
@@ -180,8 +187,8 @@ func TestWhoWaitsForAnotherFirst_DoesNotWantTheLockYet(t *testing.T) {
 		}
 		hold(71, "a", 12*ms, 4*second)
 		s.events = slices.DeleteFunc(s.events, func(e history.Event) bool { return e.Proc == 1 && e.Name == "a" && e.Seq < 70 })
-		if v := s.judge(t).Find("K7"); len(v.Faults) != faults {
-			t.Errorf("with %q: %v", with, v)
+		if v := s.judge(t).Find("K7"); len(v.Faults) != c.faults {
+			t.Errorf("%+v: %v", c, v)
 		}
 	}
 }

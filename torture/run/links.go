@@ -39,23 +39,30 @@ func (l links) addrs() (all []string) {
 }
 
 // some are those that a fault is on: all, and where there are several every other time only some, so that the client hears others.
-// Among these is one that the client uses, if it uses any: a client of ZooKeeper talks to one server, and would not notice that the way
-// to another is bad.
+// Among these is one that the client uses, and the more likely the more has passed on it: a client of ZooKeeper talks to one server, and one
+// of a primary hardly talks to the Sentinels, and would not notice that the way to another is bad.
 func (l links) some(dice *rand.Rand) links {
 	if len(l) < 2 || dice.IntN(2) == 0 {
 		return l
 	}
 	mixed := slices.Clone(l)
 	dice.Shuffle(len(mixed), func(a, b int) { mixed[a], mixed[b] = mixed[b], mixed[a] })
-	if used := slices.IndexFunc(mixed, inUse); used > 0 {
-		mixed[0], mixed[used] = mixed[used], mixed[0]
-	}
+	used := mixed.oneInUse(dice)
+	mixed[0], mixed[used] = mixed[used], mixed[0]
 	return mixed[:1+dice.IntN(len(mixed)-1)]
 }
 
-func inUse(p *servers.Proxy) bool {
-	open, _ := p.Connections()
-	return open > 0
+// oneInUse draws a byte of all that have passed on ways that are open, and returns the number of its way, or 0 if there is none.
+func (l links) oneInUse(dice *rand.Rand) int {
+	sums, sum := make([]int64, len(l)), int64(0)
+	for i, p := range l {
+		if open, _ := p.Connections(); open > 0 {
+			sum += 1 + p.Bytes(servers.BothWays)
+		}
+		sums[i] = sum
+	}
+	drawn := int64(dice.Float64() * float64(sum))
+	return max(0, slices.IndexFunc(sums, func(until int64) bool { return drawn < until }))
 }
 
 func (l links) each(do func(p *servers.Proxy)) {

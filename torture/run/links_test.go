@@ -1,6 +1,7 @@
 package run
 
 import (
+	"io"
 	"math/rand/v2"
 	"net"
 	"runtime"
@@ -63,5 +64,44 @@ func TestLinks_SomeOrAllOfThem(t *testing.T) {
 	}
 	if whole < 300 || whole > 700 || len(counts) != 4 || counts[0] || len(hit) != 5 {
 		t.Errorf("all of them %d of 1000 times; otherwise so many of five: %v, %d different ones", whole, counts, len(hit))
+	}
+}
+
+// Of ways that are used the one on which most has passed is mostly among them.
+func TestLinks_TheBusiestIsMostlyAmongThem(t *testing.T) {
+	echo, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = echo.Close() })
+	go func() { // ends with the listener
+		for c, err := echo.Accept(); err == nil; c, err = echo.Accept() {
+			go func() { _, _ = io.Copy(c, c) }() // ends with the connection
+		}
+	}()
+	var all links
+	for _, size := range []int{1, 1000, 1} {
+		p := servers.NewProxy(t, echo.Addr().String())
+		c, err := net.Dial("tcp", p.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := c.Write(make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	dice, without := rand.New(rand.NewPCG(1, 1)), 0
+	for range 1000 {
+		if !slices.Contains(all.some(dice), all[1]) {
+			without++
+		}
+	}
+	if without == 0 || without > 20 {
+		t.Errorf("%d of 1000 times it was not", without)
 	}
 }

@@ -148,8 +148,10 @@ func (r *run) setUp(ctx context.Context) (err error) {
 // then lost by the clients' own connections.
 func (r *run) link(t testing.TB, m *mate) {
 	m.job.URL = r.engine.Direct()
-	switch need := slices.ContainsFunc(r.faults(), target.Fault.OnLinks); {
-	case r.engine.Network != nil && !need:
+	if r.engine.Network != nil && !slices.ContainsFunc(r.faults(), target.Fault.OnLinks) {
+		return
+	}
+	switch {
 	case r.engine.Network != nil && len(r.engine.Places) > 0:
 		m.links = newLinksInPlace(t, m.member, r.engine.Places)
 	case len(r.engine.Addrs) > 0:

@@ -12,8 +12,7 @@ import (
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
-// ensembleFaults can be done to every engine whose clients keep to the addresses of the servers that they are given, so that there is
-// a proxy on each way.
+// ensembleFaults can be done to every engine with several servers.
 func ensembleFaults(more ...Fault) []Fault {
 	return slices.Concat([]Fault{Kill, Stop}, onLinks, []Fault{Starve, NoFiles, NodeKill, NodeStop, Partition}, more)
 }

@@ -57,11 +57,8 @@ const (
 // onLinks can be done to the ways between a client and the servers.
 var onLinks = []Fault{Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn}
 
-// OnLinks reports whether the fault is one of the ways between a client and the servers, or also of them.
-func (f Fault) OnLinks() bool { return f == NoFiles || f.takesLinks() }
-
-// takesLinks reports whether it cannot be done without proxies on these ways.
-func (f Fault) takesLinks() bool { return f == KillAsking || slices.Contains(onLinks, f) }
+// OnLinks reports whether the fault is one of the ways between a client and the servers, or also of them: it takes proxies.
+func (f Fault) OnLinks() bool { return f == NoFiles || f == KillAsking || slices.Contains(onLinks, f) }
 
 // Kills reports whether the fault is kill -9 of a client.
 func (f Fault) Kills() bool { return f == Kill || f == KillWaiter || f == KillAsking }
@@ -105,10 +102,12 @@ type Target struct {
 // Instance is a target that was started.
 type Instance struct {
 	Server Server // nil if it has none, or several
-	// Addrs is where the servers are that clients are told of by us. Places is where those are of which they hear from these.
-	Addrs, Places []string
-	URL           func(addrs []string) string // for a client to which the servers are at other addresses, in the same order
-	Pokes         map[Fault]Poke              // the faults that are this engine's own
+	// Addrs is where the servers are of which clients are told by us.
+	Addrs []string
+	// Places is where the servers are of which clients hear from these.
+	Places []string
+	URL    func(addrs []string) string // for a client to which the servers are at other addresses, in the same order
+	Pokes  map[Fault]Poke              // the faults that are this engine's own
 
 	version version                     // nil if there is no server
 	left    left                        // nil if nobody knows how to look
@@ -141,7 +140,7 @@ type Server interface {
 func (g *Target) Start(t testing.TB, faults []Fault) *Instance {
 	t.Helper()
 	on := &ground{clocks: slices.ContainsFunc(faults, Fault.setsClocks)}
-	if slices.Contains(faults, Partition) || g.Tells && slices.ContainsFunc(faults, Fault.takesLinks) {
+	if slices.Contains(faults, Partition) || g.Tells && slices.ContainsFunc(faults, Fault.OnLinks) {
 		on.network = servers.NewNetwork(t)
 	}
 	if slices.Contains(faults, DiskFull) {
@@ -171,7 +170,7 @@ func (on *ground) clock(t testing.TB) *servers.Clock {
 // fault needs: then a run fails without it.
 func (g *Target) Withheld(f Fault) error {
 	switch {
-	case f == Partition || f == DiskFull || g.Tells && f.takesLinks():
+	case f == Partition || f == DiskFull || g.Tells && f.OnLinks():
 		return servers.Waived()
 	case f.setsClocks():
 		return servers.ClockWaived()

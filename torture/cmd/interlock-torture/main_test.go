@@ -50,9 +50,20 @@ func TestRun_IsJudgedAndJudgedAgain(t *testing.T) {
 	}
 }
 
-// By itself: three servers would take the processor from the others, which are judged by 50 milliseconds.
+// By themselves: three servers would take the processor from the others, which are judged by 50 milliseconds.
 func TestRun_OfSeveralServers_HasTheFaultsOfTheWaysToThem(t *testing.T) {
-	runs(t, "-engine etcd-3 -faults lose-replies,reset -workers 2x2 -names 1 -duration 3s -seed 1")
+	for _, engine := range []string{"etcd-3", "redis-cluster"} {
+		t.Run(engine, func(t *testing.T) {
+			g, err := target.Find(engine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := g.Withheld(target.LoseReplies); why != nil {
+				t.Skip(why)
+			}
+			runs(t, "-engine "+engine+" -faults lose-replies,reset -workers 2x2 -names 1 -duration 3s -seed 1")
+		})
+	}
 }
 
 func runs(t *testing.T, args string) {
