@@ -64,7 +64,7 @@ faults: ## put every engine under faults and judge what happened (three minutes)
 
 .PHONY: torture
 torture: ## put every engine under each fault, as root, and write docs/guarantees.md (an hour); SEED= repeats it
-	go run ./torture/cmd/interlock-torture t2 -each 10s -seed $(or $(SEED),1) -beside 7 -increments 100000 -o docs/guarantees.md
+	go run ./torture/cmd/interlock-torture t2 -each 10s -seed $(or $(SEED),1) -beside 9 -increments 100000 -o docs/guarantees.md
 
 .PHONY: simulate
 simulate: ## simulate with many seeds and search all states of the models, without servers (some 20 seconds); ROW= other seeds
