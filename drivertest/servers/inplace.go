@@ -29,8 +29,8 @@ func NewProxyInPlace(t testing.TB, at *Member, target string) *Proxy {
 	return p
 }
 
-// takePlace makes an address one of the member's own, but for what comes from the one that it had. Processes have what they send to the
-// address come from that; a proxy chooses the other.
+// takePlace gives the member a server's address, too: what its processes send there stays inside, and comes from that same address. What a
+// proxy sends is bound to the member's own address, and routed on to the server; so is all that belongs to that connection, also a reset.
 func (m *Member) takePlace(ip string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +45,7 @@ func (m *Member) takePlace(ip string) error {
 		m.places = map[string]bool{}
 		lines = append(lines, fmt.Sprintf("rule add pref 1 from %s lookup %d", m.addr, passing), "rule add pref 2 lookup local", "rule delete pref 0")
 	}
-	lines = append(lines, "address add "+ip+"/32 dev lo", fmt.Sprintf("route add %s via %s src %s table %d", ip, m.router, m.addr, passing))
+	lines = append(lines, "address add "+ip+"/32 dev lo", fmt.Sprintf("route add %s via %s table %d", ip, m.router, passing))
 	if err := m.room.ip(lines...); err != nil {
 		return err
 	}

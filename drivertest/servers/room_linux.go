@@ -67,7 +67,7 @@ func onOtherThread(f func()) {
 // dialTime bounds one try to connect from a room: who is behind a cut does not say that nobody is there.
 const dialTime = 3 * time.Second
 
-// dial connects from one of the room's addresses to another, both of IPv4. A signal ends the wait of a socket with a deadline: then it begins
+// dial connects from an address of the room to host:port, both of IPv4. A signal ends the wait of a socket with a deadline: then it begins
 // anew.
 func (r *room) dial(source, addr string) (net.Conn, error) {
 	from, err := netip.ParseAddr(source)

@@ -71,18 +71,28 @@ func (r *record) changeOf(h *hold, at history.Instant, waits []*wait) (c change,
 	}
 	c = change{held: h, next: r.holds[next]}
 	c.at = r.lastDeath(h.name, at, c.next.from, waits)
-	hidden := slices.ContainsFunc(waits, func(w *wait) bool {
-		held := w.part && w.under(c.at, c.next.from) && !r.killed(w.proc, w.from, c.at+1)
-		return w.name == h.name && (held || w.last && w.to == c.next.from && !r.wanted(waits, c))
-	})
-	return c, !hidden
+	return c, !r.maybeHeld(waits, c) && !r.maybeUnwanted(waits, c)
 }
 
-// wanted reports whether somebody waited for the lock all the time, and for nothing else first.
+// maybeHeld reports whether somebody may have had the lock meanwhile who waited for a second one, which nobody records.
+func (r *record) maybeHeld(waits []*wait, c change) bool {
+	return slices.ContainsFunc(waits, func(w *wait) bool {
+		return w.first && w.name == c.held.name && w.under(c.at, c.next.from) && !r.killed(w.proc, w.from, c.at+1)
+	})
+}
+
+// maybeUnwanted reports whether the next holder wanted it as its second, and nobody else waited for it until then: it may have been asked for
+// only just before.
+func (r *record) maybeUnwanted(waits []*wait, c change) bool {
+	second := slices.ContainsFunc(waits, func(w *wait) bool { return w.second && w.name == c.held.name && w.to == c.next.from })
+	return second && !r.wanted(waits, c)
+}
+
+// wanted reports whether somebody waited for the lock until its next grant, not as a second one.
 func (r *record) wanted(waits []*wait, c change) bool {
 	return slices.ContainsFunc(waits, func(w *wait) bool {
 		covers := w.from <= c.at && (w.to == 0 || w.to >= c.next.from) && !r.killed(w.proc, w.from, c.next.from)
-		return w.name == c.held.name && !w.last && covers
+		return w.name == c.held.name && !w.second && covers
 	})
 }
 

@@ -9,11 +9,9 @@ type wait struct {
 	proc     int
 	gor      int
 	from, to history.Instant // to is 0 if it had no answer
-	// part says that it was asked for together with another, both or none, and is the one that is taken first: while the other is
-	// waited for it may be held, which nobody records.
-	part bool
-	// last says that it is the other one of these: what it waits for is asked for when the first is had, and nobody records when that is.
-	last bool
+	// first and second are for two locks that are asked for together, both or none. The first may be held while the second is waited
+	// for; the second is not asked for until the first is had. Nobody records when that is.
+	first, second bool
 }
 
 // under reports whether w lasted at some time between two instants.
@@ -37,8 +35,8 @@ func waitsOf(events []history.Event) []*wait {
 			all = append(all, w)
 			at.seq--
 			if with := open[at]; with != nil && with.to == 0 { // a goroutine waits for one thing at a time
-				w.part, with.part = w.name < with.name, with.name < w.name
-				w.last, with.last = with.part, w.part
+				w.first, with.first = w.name < with.name, with.name < w.name
+				w.second, with.second = with.first, w.first
 			}
 		case open[at] != nil:
 			open[at].to = e.At

@@ -80,7 +80,7 @@ func TestLinks_TheBusiestIsMostlyAmongThem(t *testing.T) {
 		}
 	}()
 	var all links
-	for _, size := range []int{1, 1000, 1} {
+	for _, size := range []int{10, 1000, 10} {
 		p := servers.NewProxy(t, echo.Addr().String())
 		c, err := net.Dial("tcp", p.Addr())
 		if err != nil {

@@ -78,7 +78,7 @@ func Do(ctx context.Context, c *Config) (about *About, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.stage.Close()) }()
-	if err := r.stage.Play(func(t testing.TB) { r.engine = r.Target.Start(t, r.faults()) }); err != nil {
+	if err := r.stage.Play(func(t testing.TB) { r.engine = r.Target.Start(t, r.toPrepare()) }); err != nil {
 		return nil, err
 	}
 	host := "127.0.0.1"
@@ -148,20 +148,20 @@ func (r *run) setUp(ctx context.Context) (err error) {
 // then lost by the clients' own connections.
 func (r *run) link(t testing.TB, m *mate) {
 	m.job.URL = r.engine.Direct()
-	if r.engine.Network != nil && !slices.ContainsFunc(r.faults(), target.Fault.OnLinks) {
+	if r.engine.Network != nil && !slices.ContainsFunc(r.toPrepare(), target.Fault.TakesProxies) {
 		return
 	}
 	switch {
 	case r.engine.Network != nil && len(r.engine.Places) > 0:
-		m.links = newLinksInPlace(t, m.member, r.engine.Places)
+		m.links = newLinks(t, m.member, r.engine.Places, servers.NewProxyInPlace)
 	case len(r.engine.Addrs) > 0:
-		m.links = newLinks(t, m.member, r.engine.Addrs)
+		m.links = newLinks(t, m.member, r.engine.Addrs, servers.NewProxyAt)
 		m.job.URL = r.engine.URL(m.links.addrs())
 	}
 }
 
-// faults are those of the run, and that the server is far away if it is.
-func (r *run) faults() []target.Fault {
+// toPrepare are the faults that the set-up has to allow: those of the run, and Slow if holds are long, because the server is far away then.
+func (r *run) toPrepare() []target.Fault {
 	if r.Long {
 		return append(slices.Clone(r.Faults), target.Slow)
 	}

@@ -31,19 +31,22 @@ func nodeFaults[S Server](nodes []S) map[Fault]Poke {
 	}
 }
 
-// replicaNodeFaults are those of nodes of which one may take the place of another meanwhile. They have healed when all is ready. A node that was
-// killed comes back before it is missed, mostly: that it does not is [Failover].
+// replicaNodeFaults are nodeFaults of nodes that replace each other. They have healed when all is ready again. A node that was killed is mostly
+// back before it is missed: [Failover] is for one that is not.
 func replicaNodeFaults(nodes []*servers.RedisNode, ready func()) map[Fault]Poke {
-	all := nodeFaults(nodes)
-	for fault, part := range map[Fault]time.Duration{NodeKill: 4, NodeStop: 1} {
-		poke := all[fault]
-		all[fault] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-			err := poke(ctx, dice, lasts/part)
+	kill, stop := nodeFaults(nodes)[NodeKill], nodeFaults(nodes)[NodeStop]
+	return map[Fault]Poke{
+		NodeKill: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+			err := kill(ctx, dice, lasts/4)
 			ready()
 			return err
-		}
+		},
+		NodeStop: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+			err := stop(ctx, dice, lasts)
+			ready()
+			return err
+		},
 	}
-	return all
 }
 
 func wait(ctx context.Context, d time.Duration) {

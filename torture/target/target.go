@@ -57,8 +57,10 @@ const (
 // onLinks can be done to the ways between a client and the servers.
 var onLinks = []Fault{Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn}
 
-// OnLinks reports whether the fault is one of the ways between a client and the servers, or also of them: it takes proxies.
-func (f Fault) OnLinks() bool { return f == NoFiles || f == KillAsking || slices.Contains(onLinks, f) }
+// TakesProxies reports whether the fault is done by proxies between a client and the servers, alone or among other things.
+func (f Fault) TakesProxies() bool {
+	return f == NoFiles || f == KillAsking || slices.Contains(onLinks, f)
+}
 
 // Kills reports whether the fault is kill -9 of a client.
 func (f Fault) Kills() bool { return f == Kill || f == KillWaiter || f == KillAsking }
@@ -112,7 +114,7 @@ type Instance struct {
 	version version                     // nil if there is no server
 	left    left                        // nil if nobody knows how to look
 	stores  func() []*servers.RedisNode // those that take writes; nil of engines that are no Redis
-	// Network is where the servers are, and the clients have to be, if it can be cut; otherwise nil.
+	// Network is where the servers are, and the clients have to be, if a fault needs one; otherwise nil.
 	Network *servers.Network
 	Clients []*servers.Member // of the network
 }
@@ -140,7 +142,7 @@ type Server interface {
 func (g *Target) Start(t testing.TB, faults []Fault) *Instance {
 	t.Helper()
 	on := &ground{clocks: slices.ContainsFunc(faults, Fault.setsClocks)}
-	if slices.Contains(faults, Partition) || g.Tells && slices.ContainsFunc(faults, Fault.OnLinks) {
+	if slices.ContainsFunc(faults, g.takesNetwork) {
 		on.network = servers.NewNetwork(t)
 	}
 	if slices.Contains(faults, DiskFull) {
@@ -153,7 +155,7 @@ func (g *Target) Start(t testing.TB, faults []Fault) *Instance {
 
 // ground is where the servers stand.
 type ground struct {
-	network *servers.Network // nil unless it is to be cut
+	network *servers.Network // nil unless a fault needs one
 	disk    *servers.Disk    // nil unless it is to be full
 	clocks  bool             // are to be wrong
 }
@@ -170,13 +172,16 @@ func (on *ground) clock(t testing.TB) *servers.Clock {
 // fault needs: then a run fails without it.
 func (g *Target) Withheld(f Fault) error {
 	switch {
-	case f == Partition || f == DiskFull || g.Tells && f.OnLinks():
+	case f == DiskFull || g.takesNetwork(f):
 		return servers.Waived()
 	case f.setsClocks():
 		return servers.ClockWaived()
 	}
 	return nil
 }
+
+// takesNetwork reports whether servers and clients have to be in a network of their own for the fault.
+func (g *Target) takesNetwork(f Fault) bool { return f == Partition || g.Tells && f.TakesProxies() }
 
 // Can reports whether the fault can be done to the target.
 func (g *Target) Can(f Fault) bool { return f == None || slices.Contains(g.Faults, f) }

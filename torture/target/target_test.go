@@ -87,3 +87,28 @@ func TestWithoutACompiler_OnlyClocksAreWithheld(t *testing.T) {
 		}
 	}
 }
+
+// Where servers tell clients their addresses a proxy takes a network, and otherwise only what is cut does.
+func TestTakesNetwork_WhereProxiesStandInPlaces(t *testing.T) {
+	for _, c := range []struct {
+		engine string
+		fault  Fault
+		want   bool
+	}{
+		{"redis", Cut, false},
+		{"redlock", Cut, false},
+		{"redlock", Partition, true},
+		{"redis-sentinel", Cut, true},
+		{"redis-sentinel", KillAsking, true},
+		{"redis-cluster", NoFiles, true},
+		{"redis-cluster", Kill, false},
+	} {
+		g, err := Find(c.engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := g.takesNetwork(c.fault); got != c.want {
+			t.Errorf("%s under %s: %v", c.engine, c.fault, got)
+		}
+	}
+}

@@ -31,12 +31,12 @@ func (h *hand) countDown(ctx context.Context) {
 			h.counted(history.Await, name, 0, err)
 		}
 	}()
-	for range LatchCount {
+	for i := range LatchCount {
 		pause(ctx, time.Duration(h.dice.Int64N(int64(h.j.Hold)+1)))
 		h.log.Write(history.Event{Proc: h.j.Proc, Gor: h.gor, Seq: h.seq, Op: history.CountDown, Phase: history.Call, Name: name})
 		left, err := latch.CountDown(patient)
 		h.counted(history.CountDown, name, int(left), err)
-		if err != nil {
+		if last := i == LatchCount-1; err != nil || last && left > 0 { // it is not known to be counted, or somebody has forgotten a count
 			stop() // nobody may ever be let go
 			break
 		}

@@ -62,7 +62,7 @@ func fillT1(ctx context.Context, cells []*cell, each time.Duration, seed uint64,
 			c.Cancel = 0
 		}
 	}
-	err := fill(ctx, cells, beside)
+	err := fill(ctx, cells, filling{beside: beside})
 	for _, c := range cells {
 		if c.rep != nil {
 			all.Add(c.rep.Figures)

@@ -36,6 +36,7 @@ func runT2(ctx context.Context, args []string) error {
 	engines := flags.String("engines", "", "only these, separated by commas")
 	increments := flags.Int("increments", 0,
 		"beside the table: for each engine a run of all faults that it keeps, until so many updates were made behind the fence")
+	keep := flags.String("keep", "", "keep the histories of all runs in this folder, and judge those that are there already instead of making them again")
 	out := flags.String("o", "", "write the table into this file; by default it is only printed")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -51,7 +52,12 @@ func runT2(ctx context.Context, args []string) error {
 		c.staff(4, 2)
 		c.Names, c.Duration, c.Cancel, c.Seed = 3, c.lasts(*each), 0.05, *seed
 	}
-	cells, broken := fillT2(ctx, cells, *beside, *increments, *seed)
+	if *keep != "" {
+		if err := os.MkdirAll(*keep, 0o700); err != nil {
+			return err
+		}
+	}
+	cells, broken := fillT2(ctx, cells, filling{*beside, *keep}, *increments, *seed)
 	how := fmt.Sprintf("-each %v -seed %d -beside %d", *each, *seed, *beside)
 	if *increments > 0 {
 		how += fmt.Sprintf(" -increments %d", *increments)
@@ -71,16 +77,16 @@ func runT2(ctx context.Context, args []string) error {
 }
 
 // fillT2 fills the cells of the table, and then those that are only in the figures. It returns all of them.
-func fillT2(ctx context.Context, table []*cell, beside, increments int, seed uint64) ([]*cell, error) {
+func fillT2(ctx context.Context, table []*cell, how filling, increments int, seed uint64) ([]*cell, error) {
 	engines := targetsOf(table)
-	broken := fill(ctx, table, beside)
+	broken := fill(ctx, table, how)
 	// One at a time, and nothing beside: without a fault no hold may be lost, and these also have a server that is far away.
 	longs := longCells(engines, seed)
-	broken = errors.Join(broken, fill(ctx, longs, 1))
+	broken = errors.Join(broken, fill(ctx, longs, filling{1, how.keep}))
 	var many []*cell
 	if increments > 0 {
 		many = manyCells(engines, increments, seed)
-		broken = errors.Join(broken, fill(ctx, many, beside))
+		broken = errors.Join(broken, fill(ctx, many, how))
 	}
 	return slices.Concat(table, longs, many), broken
 }
@@ -165,12 +171,18 @@ const (
 	long  = target.Fault("long")
 )
 
-// fill makes the runs, some at once.
-func fill(ctx context.Context, cells []*cell, beside int) error {
+// filling is how runs are made: so many at once, and with the histories in which folder, if they are to be kept.
+type filling struct {
+	beside int
+	keep   string
+}
+
+// fill makes the runs.
+func fill(ctx context.Context, cells []*cell, how filling) error {
 	var mu sync.Mutex // guards errs and the standard output
 	var errs []error
 	var done sync.WaitGroup
-	turns := make(chan struct{}, max(1, beside))
+	turns := make(chan struct{}, max(1, how.beside))
 	for _, c := range cells {
 		turns <- struct{}{}
 		done.Go(func() {
@@ -182,8 +194,7 @@ func fill(ctx context.Context, cells []*cell, beside int) error {
 					return nil, err
 				}
 				c.Seed = first + try
-				conf := *c.Config // a run changes it
-				return torture(ctx, &out, &conf)
+				return c.made(ctx, &out, how.keep)
 			})
 			mu.Lock()
 			defer mu.Unlock()

@@ -1,9 +1,15 @@
 package main
 
 import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/run"
 	"github.com/interlock-go/interlock/torture/target"
 )
 
@@ -43,5 +49,40 @@ func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
 		if !found {
 			t.Errorf("there is no run of %s under %s", g.Name, want.fault)
 		}
+	}
+}
+
+// A run whose history is kept is judged and not made again, unless it has not ended; one with other settings is refused.
+func TestMade_OnceIfHistoriesAreKept(t *testing.T) {
+	g, err := target.Find("file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cell{fault: target.Kill, Config: &run.Config{
+		Target: g, Faults: []target.Fault{target.Kill}, Processes: 1, Goroutines: 1, Names: 1, Duration: time.Second, Hold: time.Millisecond, Seed: 1,
+	}}
+	keep := t.TempDir()
+	about := filepath.Join(keep, "file-kill-1", run.AboutFile)
+	begun := func(of *cell) history.Instant {
+		t.Helper()
+		rep, err := of.made(t.Context(), io.Discard, keep)
+		if rep == nil {
+			t.Fatal(err)
+		}
+		return rep.About.Begin
+	}
+	first := begun(c)
+	if again := begun(c); again != first {
+		t.Errorf("it began at %v, and again at %v", first, again)
+	}
+	if err := os.Remove(about); err != nil {
+		t.Fatal(err)
+	}
+	if anew := begun(c); anew == first {
+		t.Error("a run that has not ended was not made anew")
+	}
+	c.Hold *= 2
+	if _, err := c.made(t.Context(), io.Discard, keep); err == nil || !strings.Contains(err.Error(), "other settings") {
+		t.Errorf("with other settings: %v", err)
 	}
 }
