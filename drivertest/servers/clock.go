@@ -60,7 +60,7 @@ func NewClock(t testing.TB) *Clock {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, compiler, "-O2", "-shared", "-fPIC", "-o", c.library, source).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, compiler, "-O2", "-shared", "-fPIC", "-pthread", "-o", c.library, source).CombinedOutput(); err != nil {
 		t.Fatalf("compiling a clock: %v\n%s", err, out)
 	}
 	var err error

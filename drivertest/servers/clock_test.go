@@ -1,6 +1,8 @@
 package servers
 
 import (
+	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,6 +34,20 @@ func TestClock_OfOneServerOfSeveral_IsWhatThatOneSees(t *testing.T) {
 	for i, want := range []time.Duration{0, time.Hour, 0} {
 		if got := ahead(t, s.Nodes()[i]); got != want {
 			t.Errorf("the clock of server %d is %v ahead, want %v", i, got, want)
+		}
+	}
+}
+
+func TestClock_IsThatOfAZooKeeper(t *testing.T) {
+	clock := NewClock(t)
+	n := ZooKeeperServer(t, &ZooKeeperOptions{Clock: clock})
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", n.current().cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{clock.library, clock.file.Name()} {
+		if !strings.Contains(string(maps), file) {
+			t.Errorf("its process does not have %s", file)
 		}
 	}
 }

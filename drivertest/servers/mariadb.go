@@ -41,6 +41,9 @@ type MariaDBOptions struct {
 	// Disk, if not nil, is where the server keeps its data.
 	Disk *Disk
 
+	// Clock, if not nil, is the wall clock that the server sees.
+	Clock *Clock
+
 	_ struct{}
 }
 
@@ -71,7 +74,7 @@ func MariaDBServer(t testing.TB, o *MariaDBOptions) *MariaDBNode {
 		Args:     func(s Site) []string { return append(n.args(s), o.Args...) },
 		Ready:    func(ctx context.Context, s Site) error { return mariaDBServes(ctx, s.addr(0)) },
 		Prepare:  func(ctx context.Context, s Site) error { return mariaDBPrepare(ctx, s, o.SQL) },
-		Disk:     o.Disk,
+		Disk:     o.Disk, Env: o.Clock.env(),
 	}
 	if o.Galera {
 		library := firstThatExists(galeraLibraries)

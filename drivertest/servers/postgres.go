@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -33,6 +34,9 @@ type PostgresOptions struct {
 
 	// Disk, if not nil, is where the server keeps its data.
 	Disk *Disk
+
+	// Clock, if not nil, is the wall clock that the server sees.
+	Clock *Clock
 
 	_ struct{}
 }
@@ -67,7 +71,7 @@ func PostgresServer(t testing.TB, o *PostgresOptions) *PostgresNode {
 	}
 	spec := Spec{
 		Name: "postgres", Binaries: postgresBinaries(), Install: "postgresql (Debian, Ubuntu, Homebrew)",
-		Ready: func(ctx context.Context, s Site) error { return postgresServes(ctx, s.addr(0)) }, Disk: o.Disk,
+		Ready: func(ctx context.Context, s Site) error { return postgresServes(ctx, s.addr(0)) }, Disk: o.Disk, Env: o.Clock.env(),
 	}
 	as := postgresRunner()
 	binary := spec.find(t)
@@ -104,7 +108,7 @@ func (n *PostgresNode) prepare(ctx context.Context, s Site, o *PostgresOptions, 
 	if err := os.WriteFile(password, []byte(o.Password+"\n"), 0o600); err != nil {
 		return err
 	}
-	if err := as.own(s.Dir, data, password); err != nil {
+	if err := errors.Join(as.own(s.Dir, data, password), as.lend(o.Clock)); err != nil {
 		return err
 	}
 	args := []string{"-D", data, "-U", postgresUser, "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions", "--auth"}

@@ -64,6 +64,14 @@ func (as postgresAs) own(folder string, files ...string) error {
 	return errors.Join(os.Chmod(folder, 0o711), os.Chmod(filepath.Dir(folder), 0o711))
 }
 
+// lend gives the user what a clock is made of, because the server's dynamic loader runs as that user.
+func (as postgresAs) lend(c *Clock) error {
+	if c == nil {
+		return nil
+	}
+	return as.own(filepath.Dir(c.library), c.library, c.file.Name())
+}
+
 // family returns the server's processes, the first one first.
 func (n *PostgresNode) family() []*os.Process {
 	first := n.current().cmd.Process

@@ -40,6 +40,9 @@ type ZooKeeperOptions struct {
 	// Disk, if not nil, is where the nodes keep their data.
 	Disk *Disk
 
+	// Clock, if not nil, is the wall clock that the nodes see.
+	Clock *Clock
+
 	_ struct{}
 }
 
@@ -76,7 +79,7 @@ func zooSpec(o *ZooKeeperOptions, others []string, ready func(ctx context.Contex
 	spec := Spec{
 		Name: "zookeeper", Binaries: []string{"java"}, Install: "zookeeper (Debian, Ubuntu), or set ZOOKEEPER_HOME",
 		Args:  func(Site) []string { return zooArgs(o, classes) },
-		Ready: ready, Disk: o.Disk,
+		Ready: ready, Disk: o.Disk, Env: o.Clock.env(),
 		Prepare: func(_ context.Context, s Site) error {
 			return zooPrepare(o, others, s)
 		},

@@ -1,12 +1,14 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/register"
 	"github.com/interlock-go/interlock/torture/run"
 	"github.com/interlock-go/interlock/torture/target"
 )
@@ -35,6 +37,17 @@ func TestAFault_IsFoundByItsCheck(t *testing.T) {
 		{"K1", "wrote 1 over 1", func(s *story) { s.log[5].Value = 1 }},
 		{"K2", "token 99 passed after", func(s *story) { s.log[4].Token, s.log[5].Token = 99, 99 }},
 		{"K2", "token 100 passed after", func(s *story) { s.log[4].Token, s.log[4].Nonce = 100, "other" }},
+		{"K2", "read 2, and then 3", func(s *story) {
+			read := register.Entry{Proc: 1, Name: "a", Token: 102, Nonce: "n", Fenced: true, Shared: true, Before: 2, Value: 2}
+			s.log = append(s.log, read)
+			read.Value = 3
+			s.log = append(s.log, read)
+		}},
+		{"K2", "token 102 passed after process 1 with token 103", func(s *story) {
+			read := register.Entry{Proc: 1, Name: "a", Token: 103, Nonce: "n", Fenced: true, Shared: true, Before: 2, Value: 2}
+			write := register.Entry{Name: "a", Token: 102, Nonce: "n", Fenced: true, Write: true, Before: 2, Value: 3}
+			s.log = append(s.log, read, write)
+		}},
 		{"K3", "was granted after", func(s *story) {
 			for i := range s.events {
 				if s.events[i].Token == 101 {
@@ -68,6 +81,13 @@ func TestAFault_IsFoundByItsCheck(t *testing.T) {
 			s.share(0, 5*ms, history.Writes, 0)
 			s.share(1, 7*ms, history.Reads, 0)
 		}},
+		{"K11", `"", with a stamp that reads`, func(s *story) {
+			for i := range s.events {
+				if e := &s.events[i]; e.Op == history.Acquire && e.Phase == history.OK {
+					e.Stamp = history.Reads
+				}
+			}
+		}},
 		{"K11", "4 permits of 3", func(s *story) {
 			s.share(0, 5*ms, history.Permits, 2)
 			s.share(1, 7*ms, history.Permits, 2)
@@ -99,6 +119,23 @@ func findEach(t *testing.T, all []spoiled) {
 				t.Errorf("a fault for %s (%s) is found by another: %v", c.check, c.says, v)
 			}
 		}
+	}
+}
+
+// Readers keep no older reader away, and a writer that goes on as a reader sees what it wrote.
+func TestReadersPassTheFence_BesideEachOther(t *testing.T) {
+	s := sound()
+	e := register.Entry{Name: "a", Nonce: "n", Fenced: true, Shared: true, Before: 2, Value: 2}
+	for _, token := range []uint64{104, 103} {
+		e.Token = token
+		s.log = append(s.log, e)
+	}
+	e.Token, e.Shared, e.Write, e.Value = 105, false, true, 3
+	s.log = append(s.log, e)
+	e.Shared, e.Write, e.Before = true, false, 3
+	s.log = append(s.log, e)
+	if v := s.judge(t).Find("K2"); !v.OK() || v.Of != 8 {
+		t.Error(v)
 	}
 }
 
@@ -135,11 +172,13 @@ func TestALoss_OfAStarvedProcess_IsNoFault(t *testing.T) {
 			{Proc: 1, At: lost - 30*ms, Took: 90 * time.Millisecond}, {Proc: -1, At: lost - 300*ms, Took: 90 * time.Millisecond},
 		}, 1},
 		{"long before", []history.Event{{Proc: 0, At: lost - second, Took: 300 * time.Millisecond}}, 1},
+		{"never, but the disk was slow", []history.Event{{Op: history.Disk, At: lost - 30*ms, Took: 300 * time.Millisecond}}, 0},
+		{"never, and the disk was slow for a moment", []history.Event{{Op: history.Disk, At: lost - 30*ms, Took: 100 * time.Millisecond}}, 1},
 	} {
 		s := sound()
 		s.add(1, lost, history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 101})
 		for _, e := range c.lags {
-			e.Op = history.Lag
+			e.Op = cmp.Or(e.Op, history.Lag)
 			s.add(e.Proc, e.At, e)
 		}
 		if v := s.judge(t).Find("K6"); len(v.Faults) != c.faults {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/interlock-go/interlock/torture/history"
@@ -17,7 +18,7 @@ type change struct {
 
 // deaths finds, for each lock that a process held alone when it was killed, who was granted it next. If others who had asked for it
 // were killed meanwhile, the time runs from the last of these deaths, because each of them may have had it.
-func (r *record) deaths(waits []*wait) (all []change) {
+func (r *record) deaths(waits waitsFor) (all []change) {
 	for _, b := range r.blows {
 		if !b.Fault.Kills() {
 			continue
@@ -36,13 +37,15 @@ func (r *record) deaths(waits []*wait) (all []change) {
 	return all
 }
 
-// releases finds, for each lock that was held alone and given back while somebody waited, who was granted it next.
-func (r *record) releases(waits []*wait) (all []change) {
+// releases finds, for each lock that was held alone and given back, who was granted it next, and for how long it had been free for that one.
+// If it was not free, it was held for somebody who does not know of it, for instance whose Lock had ended with its context.
+func (r *record) releases(waits waitsFor) (all []change) {
 	for _, h := range r.holds {
 		if h.released == 0 || h.lost || h.fixed {
 			continue
 		}
-		if c, ok := r.changeOf(h, r.gaveBack(h), waits); ok && c.next.call < h.released {
+		if c, ok := r.changeOf(h, r.gaveBack(h), waits); ok {
+			c.at = max(c.at, r.wantedSince(waits, c))
 			all = append(all, c)
 		}
 	}
@@ -61,39 +64,47 @@ func (r *record) gaveBack(h *hold) history.Instant {
 }
 
 // changeOf says who was granted the lock of h next when h had ended. It reports false if that says nothing.
-func (r *record) changeOf(h *hold, at history.Instant, waits []*wait) (c change, ok bool) {
-	next := slices.IndexFunc(r.holds, func(n *hold) bool { return n.name == h.name && n.from > at })
+func (r *record) changeOf(h *hold, at history.Instant, waits waitsFor) (c change, ok bool) {
+	holds := r.byName[h.name]
+	after := func(at history.Instant) int { // the first that was granted after at
+		i, _ := slices.BinarySearchFunc(holds, at+1, func(n *hold, at history.Instant) int { return cmp.Compare(n.from, at) })
+		return i
+	}
+	next := after(at)
 	// Who was granted it before the end had lost it, whatever it knew; or the next did not want it, but waited for a signal; or it
 	// was shared.
-	taken := slices.ContainsFunc(r.holds, func(n *hold) bool { return n.name == h.name && n.from > h.from && n.from <= at })
-	if next < 0 || taken || r.holds[next].woken || !h.wasAlone() {
+	taken := after(h.from) < next
+	if next == len(holds) || taken || holds[next].woken || !h.wasAlone() {
 		return c, false
 	}
-	c = change{held: h, next: r.holds[next]}
+	c = change{held: h, next: holds[next]}
 	c.at = r.lastDeath(h.name, at, c.next.from, waits)
 	return c, !r.maybeHeld(waits, c) && !r.maybeUnwanted(waits, c)
 }
 
 // maybeHeld reports whether somebody may have had the lock meanwhile who waited for a second one, which nobody records.
-func (r *record) maybeHeld(waits []*wait, c change) bool {
-	return slices.ContainsFunc(waits, func(w *wait) bool {
-		return w.first && w.name == c.held.name && w.under(c.at, c.next.from) && !r.killed(w.proc, w.from, c.at+1)
+func (r *record) maybeHeld(waits waitsFor, c change) bool {
+	return slices.ContainsFunc(waits[c.held.name], func(w *wait) bool {
+		return w.first && w.under(c.at, c.next.from) && !r.killed(w.proc, w.from, c.at+1)
 	})
 }
 
 // maybeUnwanted reports whether the next holder wanted it as its second, and nobody else waited for it until then: it may have been asked for
 // only just before.
-func (r *record) maybeUnwanted(waits []*wait, c change) bool {
-	second := slices.ContainsFunc(waits, func(w *wait) bool { return w.second && w.name == c.held.name && w.to == c.next.from })
-	return second && !r.wanted(waits, c)
+func (r *record) maybeUnwanted(waits waitsFor, c change) bool {
+	second := slices.ContainsFunc(waits[c.held.name], func(w *wait) bool { return w.second && w.to == c.next.from })
+	return second && r.wantedSince(waits, c) > c.at
 }
 
-// wanted reports whether somebody waited for the lock until its next grant, not as a second one.
-func (r *record) wanted(waits []*wait, c change) bool {
-	return slices.ContainsFunc(waits, func(w *wait) bool {
-		covers := w.from <= c.at && (w.to == 0 || w.to >= c.next.from) && !r.killed(w.proc, w.from, c.next.from)
-		return w.name == c.held.name && !w.second && covers
-	})
+// wantedSince is from when on somebody waited for the lock until its next grant, not as a second one.
+func (r *record) wantedSince(waits waitsFor, c change) history.Instant {
+	since := c.next.from
+	for _, w := range waits[c.held.name] {
+		if !w.second && w.from < since && (w.to == 0 || w.to >= c.next.from) && !r.killed(w.proc, w.from, c.next.from) {
+			since = w.from
+		}
+	}
+	return since
 }
 
 // wasAlone reports whether nobody else could hold the lock while h lasted.
@@ -101,24 +112,26 @@ func (h *hold) wasAlone() bool {
 	return h.share == "" || h.share == history.Writes && len(h.modes) == 1
 }
 
-// checkDeaths is a part of K7: a lock comes free with the lease of a holder that was killed, and goes on when it is given back,
-// however many of those who wanted it were killed. Under other faults it may take longer.
+// checkDeaths is a part of K7: a lock comes free with the lease of a holder that was killed, and goes on when it is given back, however many
+// of those who wanted it were killed, or gave up because their contexts had ended. Under other faults it may take longer.
 func (r *record) checkDeaths(v *Verdict) {
-	if v == nil || slices.ContainsFunc(r.about.Faults, func(f target.Fault) bool { return !f.Kills() }) {
+	if v == nil || slices.ContainsFunc(r.about.Faults, func(f target.Fault) bool { return f != target.None && !f.Kills() }) {
 		return
 	}
-	v.Claim += "; no lock stays free for long behind the dead"
-	waits := waitsOf(r.events)
+	v.Claim += "; no lock stays free for long behind the dead, or behind those who gave up"
+	waits := r.waits()
 	for _, c := range append(r.deaths(waits), r.releases(waits)...) {
-		v.Of++
 		most, how := r.about.Lease+r.target.Again(), "killed"
 		if !c.dead {
 			how = "given back"
-			if c.at == c.held.released { // otherwise somebody had it who was killed
+			if c.at == c.held.released && c.held.gaveBack { // otherwise somebody had it who was killed, or it was not wanted at first
 				most = r.target.Behind()
 			}
 		}
-		if took := c.next.from.Sub(c.at); took > most+settles && !r.stood(-1, c.at, c.next.from) {
+		took := c.next.from.Sub(c.at)
+		late := took > most+settles
+		excused := late && (r.stood(-1, c.at, c.next.from) || r.heldUp(c.at, c.next.from))
+		if v.judged(excused); late && !excused {
 			v.fault("%v was %s, and nobody was granted the lock for %v after that", c.held, how, took)
 		}
 	}
@@ -135,11 +148,11 @@ func (r *record) killed(proc int, from, to history.Instant) bool {
 }
 
 // lastDeath is when the last of those was killed who had asked for a lock, from the instant at until its next grant; or at.
-func (r *record) lastDeath(name string, at, next history.Instant, waits []*wait) history.Instant {
+func (r *record) lastDeath(name string, at, next history.Instant, waits waitsFor) history.Instant {
 	last := at
 	for _, b := range r.blows {
-		if b.Fault.Kills() && last < b.From && b.From < next && slices.ContainsFunc(waits, func(w *wait) bool {
-			return w.name == name && w.proc == b.Proc && w.under(b.From, b.From+1) && !r.killed(w.proc, w.from, b.From)
+		if b.Fault.Kills() && last < b.From && b.From < next && slices.ContainsFunc(waits[name], func(w *wait) bool {
+			return w.proc == b.Proc && w.under(b.From, b.From+1) && !r.killed(w.proc, w.from, b.From)
 		}) {
 			last = b.From
 		}

@@ -192,3 +192,31 @@ func TestWhoWaitsForAnotherFirst_DoesNotWantTheLockYet(t *testing.T) {
 		}
 	}
 }
+
+// Of a lock that nobody has, by all that is known, somebody may have been granted it who gave up, and whose lease has to end.
+func TestWhoGaveUp_KeepsNoLockForLongerThanALease(t *testing.T) {
+	for _, c := range []struct {
+		asked, granted history.Instant
+		faults         int
+	}{
+		{12 * ms, 1210 * ms, 0}, // it is given back at 19 ms: a lease of 1 s, and 200 ms are the machine's
+		{12 * ms, 1230 * ms, 1},
+		{500 * ms, 2690 * ms, 0}, // nobody asked at first: a lease and a claim, of 1 s each
+		{500 * ms, 2710 * ms, 1},
+		{4000 * ms, 4010 * ms, 0}, // nobody wanted it before
+	} {
+		s := sound()
+		s.about.Quiet, s.about.End = 1, 9*second
+		s.without(1, history.Acquire)
+		s.without(1, history.Read)
+		s.without(1, history.Write)
+		s.without(1, history.Release)
+		s.asks(2, 1, 12*ms, "a")
+		s.add(2, 30*ms, history.Event{Seq: 1, Op: history.Acquire, Phase: history.Fail, Name: "a", Late: time.Millisecond})
+		s.asks(1, 1, c.asked, "a")
+		s.add(1, c.granted, history.Event{Seq: 1, Op: history.Acquire, Phase: history.OK, Name: "a", Token: 200, Nonce: "m", Deadline: 9 * second})
+		if v := s.judge(t).Find("K7"); len(v.Faults) != c.faults {
+			t.Errorf("asked for at %v, granted at %v: %v", time.Duration(c.asked), time.Duration(c.granted), v)
+		}
+	}
+}

@@ -33,13 +33,14 @@ func (d Delays) String() string {
 
 // takeTimes measures how long what went wrong was felt.
 func (r *record) takeTimes(f *Figures) {
-	for _, c := range r.deaths(waitsOf(r.events)) {
+	for _, c := range r.deaths(r.waits()) {
 		f.AfterDeath = append(f.AfterDeath, c.next.from.Sub(c.at))
 	}
 	for _, b := range r.blows {
 		switch b.Fault {
-		case target.Failover, target.CutFailover, target.ClockFailover, target.LeaderMove, target.NodeKill, target.NodeStop, target.ServerKill, target.PowerCut,
-			target.ServerStop, target.Partition, target.DiskFull:
+		case target.Failover, target.CutFailover, target.ClockFailover, target.LeaderMove:
+			f.Failovers = append(f.Failovers, r.outage(b.From, b.To))
+		case target.NodeKill, target.NodeStop, target.ServerKill, target.PowerCut, target.ServerStop, target.Partition, target.DiskFull:
 			f.Outages = append(f.Outages, r.outage(b.From, b.To))
 		}
 	}

@@ -11,10 +11,14 @@ import (
 )
 
 func TestTimes_WithoutAGrant(t *testing.T) {
-	s := sound()
+	s, want := sound(), Delays{19*time.Millisecond + 1}
 	s.blows = []run.Blow{{Fault: target.ServerStop, Proc: -1, From: 12 * ms, To: 30 * ms}}
-	if got := s.judge(t).Figures.Outages; !slices.Equal(got, Delays{19*time.Millisecond + 1}) {
-		t.Errorf("without a grant: %v", got)
+	if f := s.judge(t).Figures; !slices.Equal(f.Outages, want) || f.Failovers != nil {
+		t.Errorf("without a grant: %v as a server was away, %v in failovers", f.Outages, f.Failovers)
+	}
+	s.blows[0].Fault = target.Failover
+	if f := s.judge(t).Figures; !slices.Equal(f.Failovers, want) || f.Outages != nil {
+		t.Errorf("without a grant: %v in failovers, %v as a server was away", f.Failovers, f.Outages)
 	}
 }
 

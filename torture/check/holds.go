@@ -134,9 +134,9 @@ func (r *record) checkLosses(f *Figures) *Verdict {
 		if !calm || h.fixed {
 			continue
 		}
-		v.Of++
 		f.CalmHeld += max(0, h.sure.Sub(h.from))
-		if h.lost && !r.starved(h) {
+		excused := h.lost && r.starved(h)
+		if v.judged(excused); h.lost && !excused {
 			v.fault("%v", h)
 			f.FalseLosses++
 		}

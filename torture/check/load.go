@@ -21,9 +21,11 @@ type record struct {
 	events []history.Event
 	log    []register.Entry
 	blows  []run.Blow
-	holds  []*hold
+	holds  []*hold // in the order of their grants
+	byName map[string][]*hold
 	lags   []history.Event // that tell of the machine: when a process was not run for longer than notable
 	short  []history.Event // when one was not run for less than that
+	disk   []history.Event // when the servers' disk was slow
 }
 
 func load(dir string) (*record, error) {
@@ -47,9 +49,14 @@ func load(dir string) (*record, error) {
 	if r.blows, err = history.LoadLines[run.Blow](filepath.Join(dir, run.FaultsFile)); err != nil {
 		return nil, err
 	}
-	r.holds = holdsOf(r.events)
+	r.holds, r.byName = holdsOf(r.events), map[string][]*hold{}
+	for _, h := range r.holds {
+		r.byName[h.name] = append(r.byName[h.name], h)
+	}
 	for _, e := range r.events {
 		switch {
+		case e.Op == history.Disk:
+			r.disk = append(r.disk, e)
 		case e.Op != history.Lag || r.wasStopped(&e):
 		case e.Took > notable:
 			r.lags = append(r.lags, e)
@@ -84,6 +91,7 @@ type hold struct {
 	lost      bool
 	lostAt    history.Instant
 	share     history.Share // empty: alone
+	stamp     history.Share // for what its stamp was at the grant; empty if that is not recorded
 	weight    int
 	limit     int
 	again     []history.Event // re-entries
@@ -133,7 +141,7 @@ func holdsOf(events []history.Event) []*hold {
 			h := &hold{
 				name: e.Name, proc: e.Proc, gor: e.Gor, life: life[e.Proc], token: e.Token, nonce: e.Nonce, fixed: e.Fixed,
 				call: calls[at], share: e.Share, weight: e.Weight, limit: e.Limit, deadline: e.Deadline, several: e.Several,
-				woken: e.Op == history.Wait, due: e.Deadline,
+				woken: e.Op == history.Wait, due: e.Deadline, stamp: e.Stamp,
 			}
 			h.from, h.sure = e.At, known(&e)
 			h.modes = []mode{{h.share, h.token, h.from, h.from}}
@@ -197,16 +205,22 @@ func (h *hold) turned(e history.Event) {
 }
 
 // heldUp reports whether, between the two instants, some process was not run for a quarter of the lease at once, or for a sixth of the
-// time in all. What is done meanwhile takes several processes several times, and the server, which has no better machine.
+// time in all. What is done meanwhile takes several processes several times, and the server, which has no better machine. Nor has it a
+// better disk, and many servers answer only when something is on it.
 func (r *record) heldUp(from, to history.Instant) bool {
 	all := map[int]time.Duration{}
 	for _, e := range r.lags {
-		within := max(0, min(e.At, to).Sub(max(e.At.Add(-e.Took), from)))
-		if all[e.Proc] += within; within > 0 && e.Took > r.about.Lease/4 || all[e.Proc] > to.Sub(from)/6 {
+		away := within(e, from, to)
+		if all[e.Proc] += away; away > 0 && e.Took > r.about.Lease/4 || all[e.Proc] > to.Sub(from)/6 {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(r.disk, func(e history.Event) bool { return e.Took > r.about.Lease/4 && within(e, from, to) > 0 })
+}
+
+// within is for how much of the time between two instants what took so long until e went on.
+func within(e history.Event, from, to history.Instant) time.Duration {
+	return max(0, min(e.At, to).Sub(max(e.At.Add(-e.Took), from)))
 }
 
 // briefly is for how long, between the two instants, the process or the coordinator was not run for moments that do not count by themselves:
@@ -214,7 +228,7 @@ func (r *record) heldUp(from, to history.Instant) bool {
 func (r *record) briefly(proc int, from, to history.Instant) time.Duration {
 	sums := map[int]time.Duration{}
 	for _, e := range r.short {
-		sums[e.Proc] += max(0, min(e.At, to).Sub(max(e.At.Add(-e.Took), from)))
+		sums[e.Proc] += within(e, from, to)
 	}
 	return max(sums[proc], sums[run.Coordinator])
 }
@@ -222,7 +236,7 @@ func (r *record) briefly(proc int, from, to history.Instant) time.Duration {
 // lagged is for how long processes were not run between the two instants, all of them together.
 func (r *record) lagged(from, to history.Instant) (sum time.Duration) {
 	for _, e := range r.lags {
-		sum += max(0, min(e.At, to).Sub(max(e.At.Add(-e.Took), from)))
+		sum += within(e, from, to)
 	}
 	return sum
 }

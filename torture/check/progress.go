@@ -53,8 +53,9 @@ func (r *record) checkPatience(v *Verdict) {
 		if e.Op != history.Acquire || e.Share != "" || e.Phase == history.Call {
 			continue
 		}
-		v.Of++
-		if e.Phase != history.OK && e.Took >= worker.Patience(r.about.Lease, r.about.Heal, r.about.OneByOne()) && !r.heldUp(e.At.Add(-e.Took), e.At) {
+		vain := e.Phase != history.OK && e.Took >= worker.Patience(r.about.Lease, r.about.Heal, r.about.OneByOne())
+		excused := vain && r.heldUp(e.At.Add(-e.Took), e.At)
+		if v.judged(excused); vain && !excused {
 			v.fault("process %d, goroutine %d: %s was not got within %v: %s", e.Proc, e.Gor, e.Name, e.Took, e.Err)
 		}
 	}

@@ -31,20 +31,51 @@ func (r *record) checkUpdates(f *Figures) *Verdict {
 	return v
 }
 
-// checkFence is K2: once a holder has touched a fenced number, nobody older does.
+// marks are who passed the fence of one name: the newest writer, and the newest reader.
+type marks struct{ writer, reader *register.Entry }
+
+// checkFence is K2: once a holder has touched a fenced number, nobody older does. Readers do not keep each other away, and what each of them
+// reads is the same as long as it passes.
 func (r *record) checkFence() *Verdict {
-	v := &Verdict{Check: "K2", Claim: "nobody older than the newest holder passes the fence"}
-	newest := map[string]register.Entry{}
-	for _, e := range r.log {
+	v := &Verdict{Check: "K2", Claim: "nobody older than the newest holder passes the fence, and no reader sees a write between two of its reads"}
+	newest, reads := map[string]*marks{}, map[stake]int{}
+	for i := range r.log {
+		e := &r.log[i]
 		if !e.Fenced || e.Stale {
 			continue
 		}
 		v.Of++
-		last := newest[e.Name]
+		m := newest[e.Name]
+		if m == nil {
+			m = &marks{}
+			newest[e.Name] = m
+		}
+		m.pass(v, e)
+		if !e.Shared {
+			continue
+		}
+		if read, again := reads[stakeOf(e)]; again && read != e.Value {
+			v.fault("%s: process %d with token %d read %d, and then %d", e.Name, e.Proc, e.Token, read, e.Value)
+		}
+		reads[stakeOf(e)] = e.Value
+	}
+	return v
+}
+
+// pass takes in a request that the fence let pass.
+func (m *marks) pass(v *Verdict, e *register.Entry) {
+	for _, last := range []*register.Entry{m.writer, m.reader} {
+		if last == nil || last.Shared && e.Shared {
+			continue
+		}
 		if e.Token < last.Token || e.Token == last.Token && e.Nonce != last.Nonce {
 			v.fault("%s: process %d with token %d passed after process %d with token %d", e.Name, e.Proc, e.Token, last.Proc, last.Token)
 		}
-		newest[e.Name] = e
 	}
-	return v
+	switch {
+	case !e.Shared:
+		m.writer = e
+	case m.reader == nil || e.Token > m.reader.Token:
+		m.reader = e
+	}
 }

@@ -20,6 +20,7 @@ func (r *record) checkShares(f *Figures) *Verdict {
 	var claims []claim
 	for _, h := range r.holds {
 		h.checkAgain(v)
+		h.checkStamp(v, h.share, h.stamp)
 		f.Turns += h.checkTurns(v)
 		if h.share == "" {
 			continue
@@ -87,6 +88,14 @@ func (r *record) checkClaims(v *Verdict, claims []claim) {
 	}
 }
 
+// checkStamp looks whether a stamp that a hold had in some mode is that of a writer exactly if nobody else may hold the lock.
+func (h *hold) checkStamp(v *Verdict, share, stamp history.Share) {
+	reads := share == history.Reads || share == history.Upgrades
+	if stamp != "" && reads != (stamp == history.Reads) {
+		v.fault("%v: %q, with a stamp that %s", h, share, stamp)
+	}
+}
+
 // checkAgain looks at the re-entries of a hold.
 func (h *hold) checkAgain(v *Verdict) {
 	for _, e := range h.again {
@@ -118,6 +127,7 @@ func (h *hold) checkTurns(v *Verdict) (done int) {
 			v.fault("%v: it was downgraded and has token %d", h, e.Token)
 		}
 		if e.Phase == history.OK {
+			h.checkStamp(v, e.Share, e.Stamp)
 			token, share = e.Token, e.Share
 			done++
 		}

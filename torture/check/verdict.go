@@ -91,7 +91,8 @@ type Figures struct {
 	LongestWait  time.Duration
 	SlowestAfter time.Duration // the longest time from the end of a fault to the next grant
 	AfterDeath   Delays        // from a holder's kill -9 to the next grant of its lock; see deaths
-	Outages      Delays        // the longest time without any grant in a fault of the servers
+	Failovers    Delays        // the longest time without any grant while another server took over
+	Outages      Delays        // the same while a server was away
 	LossTold     Delays        // from the end of a hold to when its holder was told that it was lost
 	FaultTold    Delays        // from the begin of a fault to when those were told that lost their hold to it
 }
@@ -119,6 +120,7 @@ func (f *Figures) Add(o Figures) {
 	f.LongestWait = max(f.LongestWait, o.LongestWait)
 	f.SlowestAfter = max(f.SlowestAfter, o.SlowestAfter)
 	f.AfterDeath = append(f.AfterDeath, o.AfterDeath...)
+	f.Failovers = append(f.Failovers, o.Failovers...)
 	f.Outages = append(f.Outages, o.Outages...)
 	f.LossTold = append(f.LossTold, o.LossTold...)
 	f.FaultTold = append(f.FaultTold, o.FaultTold...)

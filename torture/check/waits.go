@@ -44,3 +44,14 @@ func waitsOf(events []history.Event) []*wait {
 	}
 	return all
 }
+
+// waitsFor are waits by the name of the lock.
+type waitsFor map[string][]*wait
+
+func (r *record) waits() waitsFor {
+	all := waitsFor{}
+	for _, w := range waitsOf(r.events) {
+		all[w.name] = append(all[w.name], w)
+	}
+	return all
+}

@@ -24,6 +24,7 @@ const (
 	Lost      Op = "lost"      // the lease told that it was lost
 	Start     Op = "start"     // of the process
 	Lag       Op = "lag"       // the process did not get the processor for so long: Took, until now
+	Disk      Op = "disk"      // the servers' disk took so long to keep a byte: Took, until now
 	End       Op = "end"       // in order: what is missing then is a leak
 )
 
@@ -67,6 +68,7 @@ type Event struct {
 	Deadline Instant       `json:"deadline,omitempty"` // of the lease, as its holder knew it then; 0 if it has none
 	Fixed    bool          `json:"fixed,omitempty"`    // the lease is not renewed, and is meant to be overrun
 	Share    Share         `json:"share,omitempty"`    // how the lock is shared with others; empty if it is not
+	Stamp    Share         `json:"stamp,omitempty"`    // for what the stamp is: Reads or Writes; empty if there is none
 	Several  bool          `json:"several,omitempty"`  // it is one of several that are taken together
 	Weight   int           `json:"weight,omitempty"`   // permits of a semaphore
 	Limit    int           `json:"limit,omitempty"`    // of the semaphore

@@ -19,6 +19,7 @@ type Entry struct {
 	Seq    int             `json:"seq"`
 	Write  bool            `json:"write,omitempty"`
 	Fenced bool            `json:"fenced,omitempty"`
+	Shared bool            `json:"shared,omitempty"` // of a reader, who writes nothing
 	Name   string          `json:"name"`
 	Token  uint64          `json:"token"`
 	Nonce  string          `json:"nonce"`

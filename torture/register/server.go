@@ -158,7 +158,7 @@ func (s *Server) do(e *Entry) answer {
 	e.Before = s.numbers[at]
 	var err error
 	if e.Fenced {
-		err = s.guard.Check(e.Name, fence.Stamp{Token: e.Token, Nonce: e.Nonce})
+		err = s.guard.Check(e.Name, fence.Stamp{Token: e.Token, Nonce: e.Nonce, Shared: e.Shared})
 	}
 	e.Stale = errors.Is(err, fence.ErrStale)
 	if err != nil && !e.Stale {

@@ -47,6 +47,10 @@ func (m *mate) start() error {
 	defer func() { _ = stderr.Close() }()         // the process has its own
 	cmd := exec.Command(m.self[0], m.self[1:]...) //nolint:noctx // its life is the nemesis's business
 	cmd.Stderr = stderr
+	if m.job.Proc%2 == 1 {
+		// There the goroutines that renew leases share one processor with those that hold them.
+		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return err

@@ -175,6 +175,11 @@ func (r *run) torture(ctx context.Context, a *About) (err error) {
 		return errors.Join(err, r.endAll())
 	}
 	defer func() { err = errors.Join(err, end()) }()
+	endDisk, err := r.watchDisk(ctx)
+	if err != nil {
+		return errors.Join(err, r.endAll())
+	}
+	defer func() { err = errors.Join(err, endDisk()) }()
 	n, err := newNemesis(r)
 	if err != nil {
 		return errors.Join(err, r.endAll())

@@ -53,7 +53,7 @@ func alone() []*Target {
 			start:  func(t testing.TB, on *ground) *Instance { return redis(t, on, nil) },
 		},
 		{
-			Name: "redis-aof", Lease: time.Second, Heal: 5 * time.Second,
+			Name: "redis-aof", Lease: time.Second, Heal: 5 * time.Second, Syncs: true,
 			Faults: clientFaults(DiskFull, Sessions, Forget, Memory, Evict, Clock, Wipe, Delete),
 			Broken: map[Fault]string{Clock: tooEarly, Evict: evicted, Wipe: deleted, Delete: deleted},
 			start:  func(t testing.TB, on *ground) *Instance { return redis(t, on, durably) },
@@ -65,18 +65,19 @@ func alone() []*Target {
 			start:  func(t testing.TB, on *ground) *Instance { return redis(t, on, eachSecond) },
 		},
 		{
-			Name: "zookeeper", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions, Wipe, Delete),
+			Name: "zookeeper", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions, Clock, Wipe, Delete),
 			Broken: operated,
 			start: func(t testing.TB, on *ground) *Instance {
-				s := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{Disk: on.disk})
+				clock := on.clock(t)
+				s := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{Disk: on.disk, Clock: clock})
 				addrs := []string{s.Addr()}
 				pokes := zooOperator(addrs)
-				pokes[DiskFull] = fill(on.disk, s, nil)
+				pokes[DiskFull], pokes[Clock] = fill(on.disk, s, nil), jump(clock)
 				return &Instance{Server: s, Addrs: addrs, URL: at("zk://", zooRoot), Pokes: pokes, version: zooKeeperVersion(s), left: zooLeft(addrs)}
 			},
 		},
 		{
-			Name: "etcd", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions, Wipe, Delete),
+			Name: "etcd", Lease: 2 * time.Second, Heal: 8 * time.Second, Syncs: true, Faults: clientFaults(DiskFull, Sessions, Wipe, Delete),
 			Broken: operated,
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.EtcdServer(t, &servers.EtcdOptions{Disk: on.disk})
@@ -90,29 +91,33 @@ func alone() []*Target {
 			},
 		},
 		{
-			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Faults: clientFaults(DiskFull, Sessions),
+			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Faults: clientFaults(DiskFull, Sessions, Clock),
 			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks}, Untold: []Fault{ServerKill, Sessions, DiskFull},
 			Leases: map[Fault]time.Duration{DiskFull: 6 * time.Second},
 			start: func(t testing.TB, on *ground) *Instance {
-				s := servers.PostgresServer(t, &servers.PostgresOptions{Disk: on.disk})
+				clock := on.clock(t)
+				s := servers.PostgresServer(t, &servers.PostgresOptions{Disk: on.disk, Clock: clock})
 				addrs, url := []string{s.Addr()}, at("postgres://postgres@", "/postgres?sslmode=disable")
 				direct := url(addrs)
 				return &Instance{
 					Server: s, Addrs: addrs, URL: url,
-					Pokes:   map[Fault]Poke{Sessions: endPostgresSessions(direct), DiskFull: fill(on.disk, s, writeAhead(direct))},
+					Pokes:   map[Fault]Poke{Sessions: endPostgresSessions(direct), DiskFull: fill(on.disk, s, writeAhead(direct)), Clock: jump(clock)},
 					version: sqlVersion("PostgreSQL", "pgx", direct, "SHOW server_version"), left: postgresLeft(direct),
 				}
 			},
 		},
 		{
-			Name: "mariadb", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Faults: clientFaults(DiskFull, Sessions),
+			Name: "mariadb", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Syncs: true, Faults: clientFaults(DiskFull, Sessions, Clock),
 			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed}, Untold: []Fault{ServerKill, Sessions},
 			start: func(t testing.TB, on *ground) *Instance {
-				s := servers.MariaDBServer(t, &servers.MariaDBOptions{Disk: on.disk})
+				clock := on.clock(t)
+				s := servers.MariaDBServer(t, &servers.MariaDBOptions{Disk: on.disk, Clock: clock})
 				dsn := "root@tcp(" + s.Addr() + ")/"
 				return &Instance{
 					Server: s, Addrs: []string{s.Addr()}, URL: at("mysql://root@", "/"+servers.MariaDBDatabase),
-					Pokes:   map[Fault]Poke{Sessions: endMariaDBSessions(dsn), DiskFull: fill(on.disk, s, storeJunk(dsn+servers.MariaDBDatabase))},
+					Pokes: map[Fault]Poke{
+						Sessions: endMariaDBSessions(dsn), DiskFull: fill(on.disk, s, storeJunk(dsn+servers.MariaDBDatabase)), Clock: jump(clock),
+					},
 					version: sqlVersion("MariaDB", "mysql", dsn, "SELECT version()"), left: mariaDBLeft(dsn + servers.MariaDBDatabase),
 				}
 			},

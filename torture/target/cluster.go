@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,11 @@ import (
 )
 
 func cluster(t testing.TB, on *ground) *Instance {
-	c := servers.RedisCluster(t, 3, 1, &servers.RedisOptions{Network: on.network})
+	var clocks []*servers.Clock
+	for range 6 {
+		clocks = append(clocks, on.clock(t))
+	}
+	c := servers.RedisCluster(t, 3, 1, &servers.RedisOptions{Network: on.network, Clocks: clocks})
 	kill := func(slot int) {
 		c.AwaitFailover(slot, c.KillOwner(slot))
 		c.RestartDead()
@@ -43,6 +48,14 @@ func cluster(t testing.TB, on *ground) *Instance {
 				}
 				if err == nil {
 					kill(slot)
+				}
+				return err
+			},
+			Clock: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+				slot, err := lockedSlot(ctx, c, dice)
+				if err == nil {
+					err = jump(clocks[slices.Index(c.Nodes(), c.Owner(slot))])(ctx, dice, lasts)
+					c.AwaitReady() // a node takes a jump ahead for the silence of all others
 				}
 				return err
 			},

@@ -35,6 +35,8 @@ func several() []*Target {
 	sentinels := maps.Clone(failovers)
 	sentinels[ClockFailover] = unreplicated
 	sentinels[LeaderMove] = unreplicated // in a Cluster the old primary takes no writes until the new one has heard of all
+	clusters := maps.Clone(failovers)
+	clusters[Clock] = tooEarly
 	acked := map[Fault]string{NodeKill: forgotten, Wipe: deleted, Delete: deleted, ClockFailover: tooEarlyThere}
 	// A replica takes over three seconds after it is needed. Where it has not heard of a new holder it takes the one before for the holder, as
 	// long as that one's lease runs. So leases are 5 seconds there, and no longer.
@@ -58,12 +60,12 @@ func several() []*Target {
 			},
 		},
 		{
-			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(SlotMove), Tells: true,
-			Broken: failovers, Leases: map[Fault]time.Duration{CutFailover: 5 * time.Second, Partition: 5 * time.Second},
+			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(SlotMove, Clock), Tells: true,
+			Broken: clusters, Leases: map[Fault]time.Duration{CutFailover: 5 * time.Second, Partition: 5 * time.Second},
 			start: cluster,
 		},
 		{
-			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: ensembleFaults(Sessions, Forget, Clock, Clocks, Wipe, Delete),
+			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Syncs: true, Faults: ensembleFaults(Sessions, Forget, Clock, Clocks, Wipe, Delete),
 			Broken: map[Fault]string{Clocks: tooEarlyForMost, Wipe: deleted, Delete: deleted},
 			Leases: map[Fault]time.Duration{Clocks: 6 * time.Second},
 			start:  func(t testing.TB, on *ground) *Instance { return redlock(t, on, "", durably) },
@@ -79,7 +81,7 @@ func several() []*Target {
 			start:  ensemble,
 		},
 		{
-			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Faults: ensembleFaults(Sessions, LeaderMove, Wipe, Delete),
+			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Syncs: true, Faults: ensembleFaults(Sessions, LeaderMove, Wipe, Delete),
 			Broken: operated,
 			start:  etcdCluster,
 		},

@@ -90,6 +90,8 @@ type Target struct {
 	Untold []Fault
 	// Connected says that its sessions are connections: with one its locks end, whoever ends it, and both sides notice that by themselves.
 	Connected bool
+	// Syncs says that its servers answer only when their disks have what they were told.
+	Syncs bool
 	// Heal is for how long after the end of a fault nobody may get a lock.
 	Heal time.Duration
 	// Inside says that it is inside of a process: who is in another one has other locks of the same names.

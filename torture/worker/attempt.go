@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/torture/history"
 )
 
@@ -58,10 +59,22 @@ func (h *hand) answered(ctx context.Context, e *history.Event, lease *interlock.
 	}
 	stamp, ok := lease.Stamp()
 	e.Phase, e.Token, e.Nonce, e.Deadline = history.OK, lease.Token(), stamp.Nonce, history.At(lease.Deadline())
+	e.Stamp = roleOf(stamp)
 	if !ok && e.Share != history.Permits { // which have no stamps
 		e.Err = "lost before it was recorded"
 	}
 	h.log.Write(*e)
+}
+
+// roleOf is for what a stamp is.
+func roleOf(stamp fence.Stamp) history.Share {
+	switch {
+	case stamp.Token == 0:
+		return ""
+	case stamp.Shared:
+		return history.Reads
+	}
+	return history.Writes
 }
 
 // watch records if the hold is lost, until what it returns is called.
@@ -78,17 +91,38 @@ func (h *hand) watch(lease *interlock.Lease) (end func()) {
 	return func() { close(gone); <-done }
 }
 
-// stay holds for a while, mean on average, and looks again and again whether that lasts: as long the holder is sure.
+// stay holds for a while, mean on average, and does again and again what each of the holds is for: as long as that goes on the holder is sure.
 func (h *hand) stay(ctx context.Context, mean time.Duration, leases []*interlock.Lease, as []*hand) {
-	rounds, all := 1+h.dice.IntN(mostRounds), time.Duration(h.dice.Int64N(int64(2*mean)+1))
+	rounds, all := h.rounds(mean)
 	for range rounds {
-		pause(ctx, all/time.Duration(rounds))
+		pause(ctx, all/time.Duration(2*rounds))
 		for i, l := range leases {
-			if as[i].look(l, history.Read) != nil {
+			if as[i].use(ctx, l, all/time.Duration(2*rounds*len(leases))) != nil {
 				return
 			}
 		}
 	}
+}
+
+// use counts under a hold that is alone, and reads the fenced number at both ends of that time under one that is not; it says so if the hold
+// was lost, or overtaken.
+func (h *hand) use(ctx context.Context, lease *interlock.Lease, hold time.Duration) error {
+	stamp, ok := lease.Stamp()
+	switch {
+	case !ok: // it was lost, or it is of a semaphore, whose permits have no stamps
+		pause(ctx, hold)
+		return h.look(lease, history.Read)
+	case !stamp.Shared:
+		return h.countOnce(ctx, lease, stamp, careful, hold)
+	}
+	at := h.entry(lease, stamp)
+	at.Fenced = true
+	_, err := h.touch(lease, careful, history.Read, at)
+	if err == nil {
+		pause(ctx, hold)
+		_, err = h.touch(lease, careful, history.Read, at)
+	}
+	return err
 }
 
 // holdLong holds a lock that nobody else wants, for a long time.

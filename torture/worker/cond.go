@@ -23,7 +23,7 @@ func (h *hand) waitAndSignal(ctx context.Context) {
 		part := *h
 		part.dice = rand.New(rand.NewPCG(h.dice.Uint64(), 0))
 		h.seq += 2 // a hold before the wait, and one after it
-		waiting.Go(func() { part.awaitSignal(ctx) })
+		waiting.Go(func() { part.withOwnRegister(ctx, part.awaitSignal) })
 	}
 	for range waits {
 		pause(ctx, time.Duration(h.dice.Int64N(int64(2*h.j.Hold)+1))) // mostly they have the mutex before this does

@@ -30,20 +30,25 @@ func newHand(j *Job, log *history.Writer, locks *interlock.Client, gor int) *han
 
 // work takes locks until ctx ends.
 func (h *hand) work(ctx context.Context) {
-	reg := h.dialPatiently(ctx)
-	if reg == nil {
+	h.withOwnRegister(ctx, func(ctx context.Context) {
+		if h.j.Long > 0 {
+			h.holdLong(ctx)
+			return
+		}
+		for ctx.Err() == nil && (h.j.MaxCycles == 0 || h.seq < h.j.MaxCycles) {
+			h.seq++
+			h.cycle(ctx)
+		}
+	})
+}
+
+// withOwnRegister does something with a connection to the register that no other goroutine uses: a late request of one must not keep another.
+func (h *hand) withOwnRegister(ctx context.Context, do func(ctx context.Context)) {
+	if h.reg = h.dialPatiently(ctx); h.reg == nil {
 		return
 	}
-	h.reg = reg
-	defer func() { _ = reg.Close() }()
-	if h.j.Long > 0 {
-		h.holdLong(ctx)
-		return
-	}
-	for ctx.Err() == nil && (h.j.MaxCycles == 0 || h.seq < h.j.MaxCycles) {
-		h.seq++
-		h.cycle(ctx)
-	}
+	defer func() { _ = h.reg.Close() }()
+	do(ctx)
 }
 
 // dialPatiently connects to the register, also while the process can open nothing. It returns nil when ctx has ended.
@@ -128,7 +133,7 @@ func (h *hand) count(ctx context.Context, lease *interlock.Lease, how manner) {
 	if !ok {
 		return
 	}
-	rounds, all := 1+h.dice.IntN(mostRounds), time.Duration(h.dice.Int64N(int64(2*h.j.Hold)+1))
+	rounds, all := h.rounds(h.j.Hold)
 	if how == overrun {
 		rounds, all = mostRounds, h.j.Lease/2
 	}
@@ -139,9 +144,21 @@ func (h *hand) count(ctx context.Context, lease *interlock.Lease, how manner) {
 	}
 }
 
+// rounds is how often a holder does something, and how long that takes in all: mean on average.
+func (h *hand) rounds(mean time.Duration) (rounds int, all time.Duration) {
+	return 1 + h.dice.IntN(mostRounds), time.Duration(h.dice.Int64N(int64(2*mean) + 1))
+}
+
+// entry is a request of the register.
+func (h *hand) entry(lease *interlock.Lease, stamp fence.Stamp) register.Entry {
+	return register.Entry{
+		Proc: h.j.Proc, Gor: h.gor, Seq: h.seq, Name: lease.Name(), Token: stamp.Token, Nonce: stamp.Nonce, Shared: stamp.Shared,
+	}
+}
+
 // countOnce reads, holds, and writes.
 func (h *hand) countOnce(ctx context.Context, lease *interlock.Lease, stamp fence.Stamp, how manner, hold time.Duration) error {
-	at := register.Entry{Proc: h.j.Proc, Gor: h.gor, Seq: h.seq, Name: lease.Name(), Token: stamp.Token, Nonce: stamp.Nonce}
+	at := h.entry(lease, stamp)
 	var read [2]int
 	for i, fenced := range []bool{true, false} {
 		at.Fenced = fenced

@@ -34,11 +34,12 @@ func (h *hand) turnTo(ctx context.Context, lease *interlock.Lease, to history.Sh
 	begun := time.Now()
 	err := turn(wait)
 	e.Took, e.Late = time.Since(begun), wait.late()
-	e.Phase, e.Token, e.Deadline = history.OK, lease.Token(), history.At(lease.Deadline())
+	stamp, _ := lease.Stamp()
+	e.Phase, e.Token, e.Deadline, e.Stamp = history.OK, lease.Token(), history.At(lease.Deadline()), roleOf(stamp)
 	if err != nil {
 		e.Phase, e.Err = history.Fail, err.Error()
 		// A downgrade may be done, and only the engine's word be missing that the write was given back.
-		if stamp, _ := lease.Stamp(); errors.Is(err, interlock.ErrUnavailable) || to != history.Writes && stamp.Shared {
+		if errors.Is(err, interlock.ErrUnavailable) || to != history.Writes && stamp.Shared {
 			e.Phase = history.Unknown
 		}
 	}

@@ -2,6 +2,7 @@
  * before the C library (LD_PRELOAD). It asks the kernel directly, so it needs nothing that the program's own start needs. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -51,3 +52,27 @@ time_t time(time_t *t) {
 		*t = now.tv_sec;
 	return now.tv_sec;
 }
+
+/* Who waits until an instant of the wall clock means that clock, and the kernel would wait by the right one: a program whose clock goes an
+ * hour ahead would wait an hour too long. An instant of the clock that only grows counts from the start of the machine, so it is small,
+ * and is left alone. A jump does not end a wait that has begun, as a real one would. Newer C libraries have a function for both clocks; where it
+ * is missing nothing is put before the wait. */
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 30)
+int pthread_cond_timedwait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m, const struct timespec *restrict until) {
+	const time_t year2000 = 946684800;
+	if (until->tv_sec < year2000)
+		return pthread_cond_clockwait(c, m, CLOCK_MONOTONIC, until);
+	int64_t by = ahead ? *ahead : 0;
+	struct timespec right = {.tv_sec = until->tv_sec - by / 1000000000LL, .tv_nsec = until->tv_nsec - by % 1000000000LL};
+	if (right.tv_nsec < 0) {
+		right.tv_sec--;
+		right.tv_nsec += 1000000000L;
+	} else if (right.tv_nsec >= 1000000000L) {
+		right.tv_sec++;
+		right.tv_nsec -= 1000000000L;
+	}
+	return pthread_cond_clockwait(c, m, CLOCK_REALTIME, &right);
+}
+#endif
+#endif

@@ -39,17 +39,19 @@ func writeTimes(b *strings.Builder, cells []*cell) {
 		"where it is longer than the lease a server was down or out of reach as well, and granted nothing to anybody. " +
 		"If others who wanted the lock were killed before the next grant, the time runs from the last of these deaths, because each of " +
 		"them may have had it. " +
-		"Without a grant: the longest such time while a server was killed or stopped, or a replica took over. " +
+		"Without a grant: the longest such time of each failover, in which another server took over on command or after a death, and of each time " +
+		"in which a server was killed, stopped, cut off or full, also if it was a leader that another followed. " +
 		"Told: when those knew of it who had lost a hold that was to be renewed, if neither they nor the machine stood still: first how long after " +
 		"the hold's end, which is what K5 bounds, and then how long after the begin of the fault, with the rest of a lease in it. " +
 		"The lease is the engine's own. Some runs in which two holders are possible have leases of 5 or 6 s.\n\n" +
-		"| engine | lease | holder killed, to the next grant of its lock | the same beside other faults | without a grant | " +
+		"| engine | lease | holder killed, to the next grant of its lock | the same beside other faults | without a grant: in a failover | as a server was away | " +
 		"holder told of its loss, after the hold's end | the same after the fault's begin |\n" +
-		"|---|---:|---:|---:|---:|---:|---:|\n")
+		"|---|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, g := range targetsOf(cells) {
 		f, _ := figuresOf(cells, g)
 		alone, beside := deathsOf(cells, g)
-		fmt.Fprintf(b, "| %s | %v | %v | %v | %v | %v | %v |\n", g.Name, g.Lease, alone, beside, f.Outages, f.LossTold, f.FaultTold)
+		fmt.Fprintf(b, "| %s | %v | %v | %v | %v | %v | %v | %v |\n",
+			g.Name, g.Lease, alone, beside, f.Failovers, f.Outages, f.LossTold, f.FaultTold)
 	}
 }
 
