@@ -48,7 +48,7 @@ func New(ctx context.Context, config *mysql.Config, opts *Options) (*Driver, err
 	}
 	d := &Driver{config: own, opts: o, texts: textsFor(o.Table)}
 	d.core = sqllock.New(sqllock.Config{
-		Timeout: o.Timeout, Shared: o.Shared, Waits: o.Waits,
+		Timeout: o.Timeout, Signs: o.Timeout / 3, Shared: o.Shared, Waits: o.Waits,
 		Quiet: quiet, BreakPause: breakPause,
 		Warn: func(what, lock string, err error) { o.Logger.Warn("mysql: "+what, "lock", lock, "err", err) },
 	}, dialect{d})

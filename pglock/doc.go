@@ -26,7 +26,8 @@
 // long as a wait lasts no longer than [Options.Slice] and has a connection (see Costs); then it stands at the end again.
 // A try never overtakes who waits, and readers do not overtake a writer that waits.
 //
-// A hold lasts as long as its session. The client gives a sign of life each third of the timeout, and trusts its holds
+// A hold lasts as long as its session. The client gives a sign of life each third of the timeout, and each 8 seconds if
+// that is shorter, and trusts its holds
 // from when the last one that was answered was sent. The server ends a session that gives none (idle_session_timeout), so
 // the lock of a client that has vanished, or stands still, is free after the timeout; when the client's process dies it is
 // free at once. What ends a session, ends all holds on it, and their holders are told: at once if the server says so or the
@@ -74,7 +75,8 @@
 //     is waited for, or was got by waiting, has one of up to Waits (16) others, until its release. Beyond that a wait asks
 //     again and again, about each 20 ms and in a crowd less often, and the order is lost. So it does, up to a second apart,
 //     while the server takes more than 5 s to open its connection. A client that is never in anybody's way has one connection.
-//   - Signs of life: a statement for each connection in each third of the timeout, if it has nothing else to do.
+//   - Signs of life: a statement for each connection in each third of the timeout, and in each 8 seconds if that is shorter, if it
+//     has nothing else to do.
 //   - Locks of the server's table: one for each hold and wait. It has room for max_locks_per_transaction x max_connections.
 //   - A reader costs what a writer does, and one row more, which is not written to the log of the server.
 //   - Rows: one of some 200 bytes for each lock; they are removed a day after the last use.

@@ -48,10 +48,15 @@ func New(ctx context.Context, config *pgconn.Config, opts *Options) (*Driver, er
 	return start(ctx, config, o, hash)
 }
 
+// longestIdle is how long a session does nothing. A PostgreSQL wakes one up that has been idle for ten seconds, to write down what it counts,
+// and asks its wall clock then whether the session's time is over too: if that has jumped ahead meanwhile it ends the session, and its locks.
+// The heartbeat looks once a second.
+const longestIdle = 8 * time.Second
+
 func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Driver, error) {
 	d := &Driver{config: config.Copy(), opts: o, texts: textsFor(o.Table), hash: h, channel: channelOf(o.Table)}
 	d.core = sqllock.New(sqllock.Config{
-		Timeout: o.Timeout, Shared: o.Shared, Waits: o.Waits,
+		Timeout: o.Timeout, Signs: min(o.Timeout/3, longestIdle), Shared: o.Shared, Waits: o.Waits,
 		Quiet: 10 * time.Millisecond, BreakPause: breakPause, Recent: hotKnown,
 		Warn: func(what, lock string, err error) { o.Logger.Warn("postgres: "+what, "lock", lock, "err", err) },
 	}, dialect{d})

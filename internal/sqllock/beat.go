@@ -91,5 +91,5 @@ func (c *Conn) isLate(now time.Duration) bool {
 
 // isStale reports that a sign of life is due. A connection with something to do gives one by itself.
 func (c *Conn) isStale(now time.Duration) bool {
-	return now-c.lastSign() >= c.d.config.Timeout/3 && c.load() == 0
+	return now-c.lastSign() >= c.d.config.Signs && c.load() == 0
 }

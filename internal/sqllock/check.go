@@ -70,7 +70,7 @@ func (d *Core) CheckTrip(ask func() error) driver.Finding {
 			best = took
 		}
 	}
-	f.Detail = fmt.Sprintf("%v, with signs of life each %v", best.Round(time.Microsecond), d.config.Timeout/3)
+	f.Detail = fmt.Sprintf("%v, with signs of life each %v", best.Round(time.Microsecond), d.config.Signs)
 	if best > d.config.Timeout/10 {
 		f.Level, f.Advice = driver.LevelWarn, "ask for a longer lease"
 	}

@@ -23,6 +23,7 @@ type LockID [32]byte
 // Config are the properties of a driver. None has a default.
 type Config struct {
 	Timeout time.Duration // how long a session lasts without a sign of life
+	Signs   time.Duration // how long a connection that has nothing to do gives none
 	Shared  int           // connections that hold what was free
 	Waits   int           // connections that wait
 

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -122,23 +121,6 @@ func findEach(t *testing.T, all []spoiled) {
 	}
 }
 
-// Readers keep no older reader away, and a writer that goes on as a reader sees what it wrote.
-func TestReadersPassTheFence_BesideEachOther(t *testing.T) {
-	s := sound()
-	e := register.Entry{Name: "a", Nonce: "n", Fenced: true, Shared: true, Before: 2, Value: 2}
-	for _, token := range []uint64{104, 103} {
-		e.Token = token
-		s.log = append(s.log, e)
-	}
-	e.Token, e.Shared, e.Write, e.Value = 105, false, true, 3
-	s.log = append(s.log, e)
-	e.Shared, e.Write, e.Before = true, false, 3
-	s.log = append(s.log, e)
-	if v := s.judge(t).Find("K2"); !v.OK() || v.Of != 8 {
-		t.Error(v)
-	}
-}
-
 // What may be beside each other is.
 func TestSharesAsTheyMayBe_AreKept(t *testing.T) {
 	s := sound()
@@ -150,40 +132,6 @@ func TestSharesAsTheyMayBe_AreKept(t *testing.T) {
 	s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Reenter, Phase: history.OK, Name: "a", Token: 101, Nonce: "n"})
 	if v := s.judge(t).Find("K11"); !v.OK() || len(v.Faults) > 0 || v.Of != 8 || v.Vacuous != "" {
 		t.Error(v)
-	}
-}
-
-// A hold that is lost because the machine did not run somebody who had to do with it is not lost by interlock, whether that was once or
-// several times, and in a client or in the process with the proxies.
-func TestALoss_OfAStarvedProcess_IsNoFault(t *testing.T) {
-	const lost = 2 * second
-	for _, c := range []struct {
-		name   string
-		lags   []history.Event
-		faults int
-	}{
-		{"never", nil, 1},
-		{"once", []history.Event{{Proc: 0, At: lost - 30*ms, Took: 170 * time.Millisecond}}, 0},
-		{"for too short a time", []history.Event{{Proc: 0, At: lost - 30*ms, Took: 150 * time.Millisecond}}, 1},
-		{"again and again", []history.Event{
-			{Proc: -1, At: lost - 30*ms, Took: 90 * time.Millisecond}, {Proc: -1, At: lost - 300*ms, Took: 90 * time.Millisecond},
-		}, 0},
-		{"once each", []history.Event{
-			{Proc: 1, At: lost - 30*ms, Took: 90 * time.Millisecond}, {Proc: -1, At: lost - 300*ms, Took: 90 * time.Millisecond},
-		}, 1},
-		{"long before", []history.Event{{Proc: 0, At: lost - second, Took: 300 * time.Millisecond}}, 1},
-		{"never, but the disk was slow", []history.Event{{Op: history.Disk, At: lost - 30*ms, Took: 300 * time.Millisecond}}, 0},
-		{"never, and the disk was slow for a moment", []history.Event{{Op: history.Disk, At: lost - 30*ms, Took: 100 * time.Millisecond}}, 1},
-	} {
-		s := sound()
-		s.add(1, lost, history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 101})
-		for _, e := range c.lags {
-			e.Op = cmp.Or(e.Op, history.Lag)
-			s.add(e.Proc, e.At, e)
-		}
-		if v := s.judge(t).Find("K6"); len(v.Faults) != c.faults {
-			t.Errorf("without the processor %s: %v", c.name, v)
-		}
 	}
 }
 

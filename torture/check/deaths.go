@@ -1,18 +1,18 @@
 package check
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// change is the time from the end of a hold to the next grant of its lock.
+// change is the time for which a lock was free after a hold, until its next grant.
 type change struct {
 	held *hold
 	dead bool            // the holder was killed; otherwise it gave the lock back
-	at   history.Instant // when it ended, or the last of those was killed who had asked for the lock before the next grant
+	at   history.Instant // when it ended, or the last of those was killed who had asked for the lock; of a release, not before somebody wanted it
 	next *hold
 }
 
@@ -66,9 +66,8 @@ func (r *record) gaveBack(h *hold) history.Instant {
 // changeOf says who was granted the lock of h next when h had ended. It reports false if that says nothing.
 func (r *record) changeOf(h *hold, at history.Instant, waits waitsFor) (c change, ok bool) {
 	holds := r.byName[h.name]
-	after := func(at history.Instant) int { // the first that was granted after at
-		i, _ := slices.BinarySearchFunc(holds, at+1, func(n *hold, at history.Instant) int { return cmp.Compare(n.from, at) })
-		return i
+	after := func(end history.Instant) int { // the first that was granted later
+		return sort.Search(len(holds), func(i int) bool { return holds[i].from > end })
 	}
 	next := after(at)
 	// Who was granted it before the end had lost it, whatever it knew; or the next did not want it, but waited for a signal; or it
@@ -124,13 +123,14 @@ func (r *record) checkDeaths(v *Verdict) {
 		most, how := r.about.Lease+r.target.Again(), "killed"
 		if !c.dead {
 			how = "given back"
-			if c.at == c.held.released && c.held.gaveBack { // otherwise somebody had it who was killed, or it was not wanted at first
+			// Otherwise somebody had it who was killed, or it was not wanted at first, or the engine has not said that it was given back.
+			if c.at == c.held.released && c.held.gaveBack {
 				most = r.target.Behind()
 			}
 		}
 		took := c.next.from.Sub(c.at)
-		late := took > most+settles
-		excused := late && (r.stood(-1, c.at, c.next.from) || r.heldUp(c.at, c.next.from))
+		late := took-r.stalled(c.at, c.next.from) > most+settles
+		excused := late && r.stood(-1, c.at, c.next.from)
 		if v.judged(excused); late && !excused {
 			v.fault("%v was %s, and nobody was granted the lock for %v after that", c.held, how, took)
 		}

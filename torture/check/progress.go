@@ -53,7 +53,8 @@ func (r *record) checkPatience(v *Verdict) {
 		if e.Op != history.Acquire || e.Share != "" || e.Phase == history.Call {
 			continue
 		}
-		vain := e.Phase != history.OK && e.Took >= worker.Patience(r.about.Lease, r.about.Heal, r.about.OneByOne())
+		waited := e.Took - r.stalled(e.At.Add(-e.Took), e.At)
+		vain := e.Phase != history.OK && waited >= worker.Patience(r.about.Lease, r.about.Heal, r.about.OneByOne())
 		excused := vain && r.heldUp(e.At.Add(-e.Took), e.At)
 		if v.judged(excused); vain && !excused {
 			v.fault("process %d, goroutine %d: %s was not got within %v: %s", e.Proc, e.Gor, e.Name, e.Took, e.Err)
@@ -93,9 +94,10 @@ func (r *record) kept(proc, gor int) time.Duration {
 }
 
 // mayPrecede reports whether h, of what is shared, may be granted before who waits is: it was asked for no later, or not much, or the
-// engine has no order, or the faults may have taken a place from who waits.
+// engine has no order, or keeps no place for that long, or the faults may have taken a place from who waits.
 func (r *record) mayPrecede(h *hold, w *wait) bool {
-	return !r.about.Ordered || w.from < r.about.Quiet || h.call < w.from.Add(r.about.Lease/4)
+	keeps := r.target.Keeps
+	return !r.about.Ordered || keeps > 0 && h.from.Sub(w.from) > keeps || w.from < r.about.Quiet || h.call < w.from.Add(r.about.Lease/4)
 }
 
 // span is when h was held, as far as its holder knew.

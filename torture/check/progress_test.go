@@ -62,3 +62,23 @@ func TestWhoGetsNoLock_AfterTheFaults_IsAFault_UnlessWhatIsSharedKeptIt(t *testi
 		}
 	}
 }
+
+// A PostgreSQL serves first who has come first for as long as one statement waits; then the wait stands at the end again.
+func TestWhoWaitsLongerThanAPlaceIsKept_MayBeOvertaken(t *testing.T) {
+	for granted, faults := range map[history.Instant]int{29 * second: 1, 31 * second: 0} { // the other, who asks a second after
+		s := sound()
+		s.about.Engine, s.about.Faults = "postgres", []target.Fault{target.Stop}
+		s.about.Quiet, s.about.End, s.about.Hold, s.about.Lease = 45*ms, 80*second, time.Second, time.Second
+		s.hold(1, 2, 47*ms, 102)
+		e := history.Event{Seq: 80, Name: "rw", Share: history.Writes, Op: history.Acquire, Phase: history.Call}
+		s.add(0, 46*ms, e)
+		e.Share = history.Reads
+		s.add(1, second, e)
+		e.Phase, e.Token = history.OK, 500
+		s.add(1, granted, e)
+		s.add(1, 70*second, history.Event{Seq: 80, Name: "rw", Op: history.Release, Phase: history.Call, Token: 500})
+		if v := s.judge(t).Find("K7"); len(v.Faults) != faults {
+			t.Errorf("overtaken after %v: %v", time.Duration(granted), v)
+		}
+	}
+}

@@ -15,7 +15,7 @@ func (r *record) checkShares(f *Figures) *Verdict {
 	v := &Verdict{
 		Check: "K11", Excused: r.excuse(),
 		Claim: "no writer beside readers, no more permits than there are, nobody in between when a hold changes its mode, " +
-			"re-entry has the same hold, a latch counts each once, a signal wakes one",
+			"a stamp is of a reader exactly if others may read, re-entry has the same hold, a latch counts each once, a signal wakes one",
 	}
 	var claims []claim
 	for _, h := range r.holds {
@@ -92,6 +92,7 @@ func (r *record) checkClaims(v *Verdict, claims []claim) {
 func (h *hold) checkStamp(v *Verdict, share, stamp history.Share) {
 	reads := share == history.Reads || share == history.Upgrades
 	if stamp != "" && reads != (stamp == history.Reads) {
+		v.Of++
 		v.fault("%v: %q, with a stamp that %s", h, share, stamp)
 	}
 }

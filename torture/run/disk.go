@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	slowDisk = 50 * time.Millisecond // from when on it is recorded that the disk took so long
-	perDisk  = 50 * time.Millisecond // between two looks
+	slowDisk = 100 * time.Millisecond // from when on it is recorded that the disk took so long: of the shortest lease it takes 500 ms to matter
+	perDisk  = 200 * time.Millisecond // between two looks: each is work for that disk too
 )
 
 // watchDisk records, until end is called, when the disk on which the servers have their data took long to keep a byte: a server that answers

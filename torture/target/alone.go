@@ -91,7 +91,7 @@ func alone() []*Target {
 			},
 		},
 		{
-			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Faults: clientFaults(DiskFull, Sessions, Clock),
+			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Keeps: 30 * time.Second, Faults: clientFaults(DiskFull, Sessions, Clock),
 			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks}, Untold: []Fault{ServerKill, Sessions, DiskFull},
 			Leases: map[Fault]time.Duration{DiskFull: 6 * time.Second},
 			start: func(t testing.TB, on *ground) *Instance {

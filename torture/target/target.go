@@ -90,8 +90,10 @@ type Target struct {
 	Untold []Fault
 	// Connected says that its sessions are connections: with one its locks end, whoever ends it, and both sides notice that by themselves.
 	Connected bool
-	// Syncs says that its servers answer only when their disks have what they were told.
+	// Syncs says that its servers, as they are started here, answer only when their disks have what they were told.
 	Syncs bool
+	// Keeps is for how long who waits keeps a place in line; 0 is for as long as that takes.
+	Keeps time.Duration
 	// Heal is for how long after the end of a fault nobody may get a lock.
 	Heal time.Duration
 	// Inside says that it is inside of a process: who is in another one has other locks of the same names.

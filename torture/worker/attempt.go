@@ -104,8 +104,8 @@ func (h *hand) stay(ctx context.Context, mean time.Duration, leases []*interlock
 	}
 }
 
-// use counts under a hold that is alone, and reads the fenced number at both ends of that time under one that is not; it says so if the hold
-// was lost, or overtaken.
+// use counts under a hold that is alone, and reads the fenced number at both ends of that time under one that is not. It returns an error if
+// the hold was lost, or overtaken, or the register cannot be reached.
 func (h *hand) use(ctx context.Context, lease *interlock.Lease, hold time.Duration) error {
 	stamp, ok := lease.Stamp()
 	switch {

@@ -42,7 +42,7 @@ func (h *hand) work(ctx context.Context) {
 	})
 }
 
-// withOwnRegister does something with a connection to the register that no other goroutine uses: a late request of one must not keep another.
+// withOwnRegister does something with a connection to the register, which one goroutine may use at a time.
 func (h *hand) withOwnRegister(ctx context.Context, do func(ctx context.Context)) {
 	if h.reg = h.dialPatiently(ctx); h.reg == nil {
 		return

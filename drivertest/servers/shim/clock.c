@@ -54,9 +54,9 @@ time_t time(time_t *t) {
 }
 
 /* Who waits until an instant of the wall clock means that clock, and the kernel would wait by the right one: a program whose clock goes an
- * hour ahead would wait an hour too long. An instant of the clock that only grows counts from the start of the machine, so it is small,
- * and is left alone. A jump does not end a wait that has begun, as a real one would. Newer C libraries have a function for both clocks; where it
- * is missing nothing is put before the wait. */
+ * hour ahead would wait an hour too long, as a MariaDB in each of its waits. An instant of the clock that only grows counts from the start of
+ * the machine: what is not beyond the year 2000 is one of those. Unlike a real jump, one does not end a wait that has begun. Other waits by
+ * that clock (sem_timedwait, clock_nanosleep) are left as they are, and all are where the C library is older than glibc 2.30 or another. */
 #ifdef __GLIBC__
 #if __GLIBC_PREREQ(2, 30)
 int pthread_cond_timedwait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m, const struct timespec *restrict until) {
