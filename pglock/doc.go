@@ -45,6 +45,7 @@
 //   - After a restart, a failover, pg_terminate_backend or a reset of the network: the old holder does not know of it until
 //     he is told, which takes a message if the network works, and the timeout if it does not. Advisory locks are not
 //     replicated, so a failover frees all of them.
+//   - After the server's wall clock was set ahead: by that it may end a session early. The old holder hears of it in the same way.
 //   - If a program of somebody else unlocks or takes our numbers (see Names).
 //
 // # What it cannot do

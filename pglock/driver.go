@@ -50,7 +50,8 @@ func New(ctx context.Context, config *pgconn.Config, opts *Options) (*Driver, er
 
 // longestIdle is how long a session does nothing. A PostgreSQL wakes one up that has been idle for ten seconds, to write down what it counts,
 // and asks its wall clock then whether the session's time is over too: if that has jumped ahead meanwhile it ends the session, and its locks.
-// The heartbeat looks once a second.
+// (Timers of before the last statement do the same, but few fire just between a jump and the next sign of life.) The heartbeat looks once a
+// second.
 const longestIdle = 8 * time.Second
 
 func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Driver, error) {

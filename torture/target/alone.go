@@ -24,6 +24,7 @@ const (
 	lastPart        = "the server comes back without the last second or two, and the holder has not been told yet"
 	tooEarlyForMost = "leases end early on most of the servers when their clocks jump ahead"
 	tooEarlyThere   = "a lease ends early when a replica takes over whose clock is ahead, or behind and set right"
+	tooEarlyIdle    = "a session that is idle may end early when the server's clock jumps ahead"
 	tooEarly        = "a lease ends early when the server's clock jumps ahead"
 )
 
@@ -92,7 +93,8 @@ func alone() []*Target {
 		},
 		{
 			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Keeps: 30 * time.Second, Faults: clientFaults(DiskFull, Sessions, Clock),
-			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks}, Untold: []Fault{ServerKill, Sessions, DiskFull},
+			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks, Clock: tooEarlyIdle},
+			Untold: []Fault{ServerKill, Sessions, DiskFull, Clock},
 			Leases: map[Fault]time.Duration{DiskFull: 6 * time.Second},
 			start: func(t testing.TB, on *ground) *Instance {
 				clock := on.clock(t)

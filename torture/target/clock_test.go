@@ -96,7 +96,7 @@ func TestAVanishedClient_OfAServerWhoseClockWasSetBack_KeepsItsLocks(t *testing.
 
 // A PostgreSQL wakes a session up that has been idle for ten seconds, to write down what it has counted, and looks at its wall clock then,
 // and ends the session if its time is over by that. (So this test lasts for longer.) Who has waited for a lock has a session of its own.
-func TestAClockThatIsSetAhead_EndsNoSessionOfAClient(t *testing.T) {
+func TestAClockThatIsSetAhead_EndsNoSession_ThatIsWokenToWriteDownWhatItCounts(t *testing.T) {
 	t.Parallel()
 	clock := servers.NewClock(t)
 	url := startPostgres(t, clock)
