@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/torture/history"
+	"github.com/interlock-go/interlock/torture/run"
 	"github.com/interlock-go/interlock/torture/target"
 )
 
@@ -50,9 +51,9 @@ func (r *record) checkExclusion(f *Figures) *Verdict {
 // isNews reports whether it was still news from one instant to another that g had ended. That can only be where the session behind the holds is a
 // connection: the server frees the lock when it notices the end of that, and the holder hears of it at about the same time, be it a
 // moment later. For longer than that, and the time for which it stood still, it is no news. What the engine itself says was given
-// back had not ended.
+// back had not ended, unless its connection was disturbed: then that may have been said when another had found that its session was over.
 func (r *record) isNews(g *hold, from, to history.Instant) bool {
-	if !r.target.Connected || g.gaveBack {
+	if !r.target.Connected || g.gaveBack && !r.disturbed(g.proc, from, g.back) {
 		return false
 	}
 	moment := r.lateness() + r.lagged(from, to)
@@ -62,6 +63,13 @@ func (r *record) isNews(g *hold, from, to history.Instant) bool {
 		}
 	}
 	return to.Sub(from) <= moment
+}
+
+// disturbed reports whether something was done to the connections of a process between two instants.
+func (r *record) disturbed(proc int, from, to history.Instant) bool {
+	return slices.ContainsFunc(r.blows, func(b run.Blow) bool {
+		return b.Proc == proc && b.Fault.TakesProxies() && b.From < to && from < b.To
+	})
 }
 
 // alone returns the holds of mutexes, in the order of their grants.

@@ -107,6 +107,14 @@ func TestADoubleGrant_WhileTheEndOfAConnectionIsNews_IsNoFault(t *testing.T) {
 			s.blows = []run.Blow{{Fault: target.Stop, Proc: 0, From: 20 * ms, To: 79 * ms}}
 		}, 1},
 		{"and it is given back", 18*ms + ms/2, false, released(history.OK), 1},
+		{"and it is given back while its connection is reset", 18*ms + ms/2, false, func(s *story) {
+			released(history.OK)(s)
+			s.blows = []run.Blow{{Fault: target.Reset, Proc: 0, From: 16 * ms, To: 50 * ms}}
+		}, 0},
+		{"and it is given back while another's connection is reset", 18*ms + ms/2, false, func(s *story) {
+			released(history.OK)(s)
+			s.blows = []run.Blow{{Fault: target.Reset, Proc: 1, From: 16 * ms, To: 50 * ms}}
+		}, 1},
 		{"and it could not be given back", 18*ms + ms/2, false, released(history.Fail), 0},
 		{"and nobody knows whether it was given back", 18*ms + ms/2, false, released(history.Unknown), 0},
 	} {

@@ -86,7 +86,8 @@ type hold struct {
 	sure      history.Instant // the last instant at which its holder made sure that it lasted; before from if it was over by then
 	released  history.Instant // the call of Unlock; 0 if it was not
 	returned  bool            // that call has
-	gaveBack  bool            // and the engine said that it was given back
+	gaveBack  bool            // and the engine said that it was given back,
+	back      history.Instant // then
 	lost      bool
 	lostAt    history.Instant
 	share     history.Share // empty: alone
@@ -178,7 +179,7 @@ func (h *hold) saw(e history.Event) {
 		h.released = e.At
 		h.ends(&e)
 	case e.Op == history.Release:
-		h.returned, h.gaveBack = true, e.Phase == history.OK
+		h.returned, h.gaveBack, h.back = true, e.Phase == history.OK, e.At
 	case (e.Op == history.Read || e.Op == history.Write) && e.Phase == history.Call: // it had just looked whether the hold lasts
 		h.sure, h.due = known(&e), max(h.due, e.Deadline)
 		if h.sure < e.At {
