@@ -64,6 +64,7 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 		made("redis", target.Clock, check.Figures{
 			Increments: 200_000, HolderBlows: 2, Doubles: 5,
 			ByFault: map[target.Fault]check.Hits{target.Clock: {Done: 9, Holder: 8}, target.Kill: {Done: 2, Holder: 2}}, AfterDeath: check.Delays{3 * time.Second},
+			Failovers: check.Delays{5 * time.Second}, Outages: check.Delays{4 * time.Second},
 		}),
 	}
 	cells[1].Target = cells[0].Target
@@ -72,7 +73,7 @@ func TestGuarantees_SayWhatWasDoneAndWhatThatProves(t *testing.T) {
 		"| redis | 0 | 0 of 300000 (0.001 %) | 30 | 20 | 1 of 200 (0.50 %) | 14 (7.0 %) | 6 | 0s |\n",
 		"| redis | – | 0.00 | 0 of 6000 (0.05 %) |",
 		"| fault | redis |\n|---|---|\n| kill | 7 (6) |\n| clock | 9 (8) |\n\n## Checks\n",
-		"| redis | 1s | 1s / longest 1s of 1 | 3s / longest 3s of 1 | – | 2ms / longest 2ms of 1 | 700ms / longest 700ms of 1 |\n",
+		"| redis | 1s | 1s / longest 1s of 1 | 3s / longest 3s of 1 | 5s / longest 5s of 1 | 4s / longest 4s of 1 | 2ms / longest 2ms of 1 | 700ms / longest 700ms of 1 |\n",
 		"other faults overlap", "| clock | **two holders possible**: 0 of 1, double grants: 5 |",
 		"Engine memory is inside of one process", "150 runs\n(seeds 1 to 150)",
 		"| redis | clock | a lease ends early when the server's clock jumps ahead | " +
