@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -62,8 +63,17 @@ func (f *fleet) await(what string, ready func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	if err := poll(ctx, ready); err != nil {
-		f.t.Fatalf("waited %v for %s: %v", startTimeout, what, err)
+		f.t.Fatalf("waited %v for %s: %v (%s)", startTimeout, what, err, f.states())
 	}
+}
+
+// states tells how each server's process is: one that cannot be reached may be dead, stopped, or hang in its disk.
+func (f *fleet) states() string {
+	var all []string
+	for _, n := range f.nodes {
+		all = append(all, n.Addr()+" "+n.state())
+	}
+	return strings.Join(all, ", ")
 }
 
 // expect returns an error unless the field has the value.

@@ -51,3 +51,14 @@ func (p *process) ended() bool {
 		return false
 	}
 }
+
+// state tells whether the process has ended, was stopped, or what it does as far as the system knows.
+func (p *process) state() string {
+	switch {
+	case p.ended():
+		return "has ended (" + p.cmd.ProcessState.String() + ")"
+	case p.stopped.Load():
+		return "was stopped"
+	}
+	return doing(p.cmd.Process.Pid)
+}

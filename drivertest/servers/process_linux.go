@@ -45,3 +45,18 @@ func stands(pid int) bool {
 	}
 	return true
 }
+
+// doing tells the state of a process in the words of the system, and where in the kernel it waits if it may be known.
+func doing(pid int) string {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return "is gone"
+	}
+	_, state, _ := bytes.Cut(status, []byte("State:\t"))
+	state, _, _ = bytes.Cut(state, []byte("\n"))
+	waits, err := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid))
+	if err != nil {
+		return string(state)
+	}
+	return string(state) + " in " + string(waits)
+}

@@ -1,6 +1,9 @@
 package servers
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestStop_ReturnsWhenAllThreadsStandStill(t *testing.T) {
 	n := RedisServer(t, nil)
@@ -18,4 +21,23 @@ func TestStop_ReturnsWhenAllThreadsStandStill(t *testing.T) {
 	if err := pingRedis(bounded(t), n.Addr()); err != nil {
 		t.Errorf("after all: %v", err)
 	}
+}
+
+// What a failure says of a server that cannot be reached.
+func TestState_TellsOneThatWaitsFromOneThatHangsAndOneThatIsDead(t *testing.T) {
+	n := RedisServer(t, nil)
+	says := func(words ...string) {
+		t.Helper()
+		for _, word := range words {
+			if state := n.state(); !strings.Contains(state, word) {
+				t.Errorf("its state is %q, without %q", state, word)
+			}
+		}
+	}
+	says("S (sleeping)", "poll")
+	n.Stop()
+	says("was stopped")
+	n.Cont()
+	n.Kill()
+	says("has ended", "killed")
 }

@@ -9,3 +9,6 @@ func dieWithUs(*exec.Cmd) {}
 
 // awaitStill does nothing: there is no telling.
 func (*process) awaitStill() {}
+
+// doing says only that a process runs: there is no telling what it does.
+func doing(int) string { return "runs" }

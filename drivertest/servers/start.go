@@ -143,6 +143,9 @@ func (s *Server) answers() bool {
 	return !p.ended() && !p.stopped.Load()
 }
 
+// state tells how the server's process is, for what a failure says.
+func (s *Server) state() string { return s.current().state() }
+
 func (s *Server) current() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
