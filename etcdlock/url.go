@@ -26,6 +26,10 @@ const (
 	// keepaliveTime is after how much silence grpc asks whether a connection is alive, and keepaliveTimeout how long it waits
 	// for the answer. Servers refuse more than one question in five seconds, and grpc sends none more often than this.
 	keepaliveTime, keepaliveTimeout = 10 * time.Second, 3 * time.Second
+
+	// window is how much a server may send ahead, on a stream and on the connection: enough for the queue of a crowd. If it is
+	// not fixed, grpc looks for it by a question and an answer beside every message, which is half of what travels for a lock.
+	window = 1 << 20
 )
 
 // openURL returns a driver for u, with a client of its own.
@@ -106,7 +110,7 @@ func fromURL(u *driver.URL, c driver.Config) (*clientv3.Config, *Options, error)
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestPause},
 			MinConnectTimeout: dialTime,
-		})},
+		}), grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window)},
 	}
 	if config.Endpoints, err = address.WithPorts("etcd", u.Hosts, defaultPort); err != nil {
 		return nil, nil, err
