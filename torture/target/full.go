@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/drivertest/servers"
@@ -70,11 +72,33 @@ var policies = []string{
 	"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-ttl", "volatile-random",
 }
 
-// evict has a Redis take hardly more memory than it has just now, and throw away what its policy chooses for what others write.
+// deck gives each of some once before it gives any of them again. It is safe for concurrent use, as two faults may be done at once.
+type deck struct {
+	of []string
+
+	mu   sync.Mutex // guards left
+	left []string
+}
+
+func (d *deck) draw(dice *rand.Rand) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.left) == 0 {
+		d.left = slices.Clone(d.of)
+	}
+	i := dice.IntN(len(d.left))
+	drawn := d.left[i]
+	d.left = slices.Delete(d.left, i, i+1)
+	return drawn
+}
+
+// evict has a Redis take hardly more memory than it has just now, and throw away what its policy chooses for what others write. Each policy
+// has its turn before one comes again.
 func evict(s *servers.RedisNode) Poke {
+	next := &deck{of: policies}
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		rest := context.WithoutCancel(ctx)
-		policy := policies[dice.IntN(len(policies))]
+		policy := next.draw(dice)
 		info, err := s.Info(rest, "memory")
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"testing"
@@ -23,6 +24,21 @@ func TestPolicies_AreAllThatARedisHas(t *testing.T) {
 	for _, policy := range regexp.MustCompile(`(allkeys|volatile)-\w+`).FindAllString(err.Error(), -1) {
 		if !slices.Contains(policies, policy) {
 			t.Errorf("the server has %s, which is never tried", policy)
+		}
+	}
+}
+
+func TestDeck_GivesEachOnceBeforeOneAgain(t *testing.T) {
+	d := &deck{of: policies}
+	for round := range uint64(5) {
+		var drawn []string
+		for range policies {
+			drawn = append(drawn, d.draw(rand.New(rand.NewPCG(round, uint64(len(drawn)))))) // each fault has dice of its own
+		}
+		for _, policy := range policies {
+			if !slices.Contains(drawn, policy) {
+				t.Errorf("round %d has no %s: %v", round, policy, drawn)
+			}
 		}
 	}
 }
