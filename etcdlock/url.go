@@ -28,7 +28,7 @@ const (
 	keepaliveTime, keepaliveTimeout = 10 * time.Second, 3 * time.Second
 
 	// window is how much a server may send ahead, on a stream and on the connection: enough for the queue of a crowd. If it is
-	// not fixed, grpc looks for it by a question and an answer beside every message, which is half of what travels for a lock.
+	// not fixed, grpc looks for it by a question and an answer beside what it receives, which is every fifth exchange of a lock.
 	window = 1 << 20
 )
 
