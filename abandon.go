@@ -89,7 +89,7 @@ func (c *Client) takeLeft(own *reopening) bool {
 func (c *Client) takeAllLeft() (all []reopening) {
 	left := c.left
 	c.left = nil
-	if c.traits.Ends == driver.Leases {
+	if c.traits.Lifetime == driver.Leases {
 		return nil
 	}
 	for own := range left {

@@ -108,7 +108,7 @@ func (m *Mutex) reenterApart(ctx context.Context, o *owner) (*Lease, *grant, err
 	return nil, has, nil
 }
 
-var errReader = fmt.Errorf("it only reads, and would wait for itself; take ULock to upgrade: %w", ErrDeadlock)
+var errReader = fmt.Errorf("it only reads, and would wait for itself; take UpgradeableRLock to upgrade: %w", ErrDeadlock)
 
 // best returns the grant of o's which a request of m's mode can share, or else the strongest that it has.
 func (m *Mutex) best(o *owner) (best *grant) {

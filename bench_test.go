@@ -21,7 +21,7 @@ func BenchmarkUncontended_WithoutAnEngine(b *testing.B) { benchUncontended(b, &y
 type yes struct{ token atomic.Uint64 }
 
 func (*yes) Traits() driver.Traits {
-	return driver.Traits{Engine: "none", Ends: driver.Process, Local: true, Kinds: []driver.Kind{driver.KindMutex}}
+	return driver.Traits{Engine: "none", Lifetime: driver.Process, Local: true, Kinds: []driver.Kind{driver.KindMutex}}
 }
 
 func (y *yes) Acquire(_ context.Context, r *driver.Request) (driver.Grant, error) {

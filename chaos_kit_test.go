@@ -21,7 +21,7 @@ type eternal struct {
 
 func (e eternal) Traits() driver.Traits {
 	t := e.Driver.Traits()
-	t.Ends = driver.Process
+	t.Lifetime = driver.Process
 	return t
 }
 
@@ -87,7 +87,7 @@ func (w *wild) pause(most time.Duration) { time.Sleep(time.Duration(w.r.Int64N(i
 // options are any.
 func (w *wild) options() *LockOptions {
 	o := &LockOptions{NoRenew: w.chance(5)}
-	leases := w.c.traits.Ends == driver.Leases
+	leases := w.c.traits.Lifetime == driver.Leases
 	if leases && w.chance(5) {
 		o.Lease = time.Duration(1+w.r.IntN(9)) * second
 	}
@@ -98,7 +98,7 @@ func (w *wild) options() *LockOptions {
 		o.MinHold = time.Duration(1+w.r.IntN(4)) * second
 	}
 	if leases && w.chance(8) {
-		o.LossDelay = time.Duration(1+w.r.IntN(4)) * second
+		o.LockDelay = time.Duration(1+w.r.IntN(4)) * second
 	}
 	return o
 }
@@ -167,7 +167,7 @@ func (w *wild) pick(name string) (kind Kind, lock func(ctx context.Context) (*Le
 	case 4:
 		return KindRWMutex, rw.RLock, false
 	case 5:
-		return KindRWMutex, rw.ULock, false
+		return KindRWMutex, rw.UpgradeableRLock, false
 	case 6:
 		n := 1 + w.r.IntN(3)
 		return KindSemaphore, func(ctx context.Context) (*Lease, error) { return w.c.Semaphore(name, 3, o).Acquire(ctx, n) }, false

@@ -40,7 +40,7 @@ func TestChaos_KeepsOthersOut_AndLeavesNothing(t *testing.T) {
 	}
 }
 
-func chaos(t *testing.T, seed uint64, ends driver.Ends) {
+func chaos(t *testing.T, seed uint64, ends driver.Lifetime) {
 	d := memlock.New(nil)
 	defer d.Close()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -58,7 +58,7 @@ func chaos(t *testing.T, seed uint64, ends driver.Ends) {
 		if ends == driver.Process {
 			wrapped = eternal{wrapped, wrapped.(driver.Converter), wrapped.(driver.Requeuer)}
 		}
-		clients = append(clients, mustNew(t, wrapped, &Options{Lease: 5 * second, LocalTime: second}))
+		clients = append(clients, mustNew(t, wrapped, &Options{Lease: 5 * second, LocalHandoffTime: second}))
 		controls = append(controls, control)
 	}
 	var all sync.WaitGroup
@@ -127,7 +127,7 @@ func wantIdle(t *testing.T, c *Client) {
 }
 
 // storms are what a client's calls suffer.
-func storms(random *rand.Rand, ends driver.Ends) []faulty.Rule {
+func storms(random *rand.Rand, ends driver.Lifetime) []faulty.Rule {
 	var rules []faulty.Rule
 	for _, op := range []faulty.Op{faulty.Acquire, faulty.Release, faulty.Requeue, faulty.Convert, faulty.Renew} {
 		for _, part := range []faulty.Part{faulty.Request, faulty.Reply} {

@@ -50,7 +50,7 @@ func (c *Client) Cond(m *Mutex) *Cond {
 // is ErrNotHeld; both change nothing. After every other error nothing is held.
 //
 // A MinHold is kept: Wait goes on holding l until it is over, renewed as before, and gives it up and begins to wait then. So
-// who wants to say that something has changed, under the mutex, still comes after that. The LossDelay of a hold that the caller had
+// who wants to say that something has changed, under the mutex, still comes after that. The LockDelay of a hold that the caller had
 // beside l and has lost is kept in the same way. A hold beside which another was abandoned cannot be given up, because the lock is
 // to run out by itself: that is ErrNested too; see [Lease.Abandon].
 //

@@ -61,7 +61,7 @@ func (l *Lease) upgrade(ctx context.Context, start instant) error {
 
 // Downgrade turns the write into a read, and nobody gets in between. The token stays. A hold that was upgraded has the
 // upgradeable read again; any other has a plain read, which cannot be upgraded. When Downgrade has returned nil other readers
-// can get in, unless the owner has further holds that write, or had one with a LossDelay that was lost: they stay out until
+// can get in, unless the owner has further holds that write, or had one with a LockDelay that was lost: they stay out until
 // that is over. A MinHold goes on with the read.
 //
 // If the engine does not answer, the error matches ErrUnavailable: either nothing has changed, or, if Stamp says Shared by
@@ -193,7 +193,7 @@ func (l *Lease) moveTo(g *grant) {
 
 // leaves has what becomes of had, which l was on before a downgrade: nothing as long as another hold is on it, and otherwise
 // what is to be awaited, for it is to be given back. Its MinHold, also that of a hold which has ended, goes on with what l has
-// now. A LossDelay stays with had, which is closed to readers too until that is over. The caller holds Client.mu.
+// now. A LockDelay stays with had, which is closed to readers too until that is over. The caller holds Client.mu.
 func (l *Lease) leaves(had *grant) (left *word) {
 	c := l.m.c
 	r, now := c.rests[had], c.now()

@@ -53,8 +53,8 @@
 // # Waiting
 //
 // Goroutines of one client that want the same lock wait in one line, and only the first is known to the engine. A lock may
-// pass from one to the next without a message to the engine, at most [Options.LocalPasses] times or for
-// [Options.LocalTime], and each time with a larger token.
+// pass from one to the next without a message to the engine, at most [Options.LocalHandoffs] times or for
+// [Options.LocalHandoffTime], and each time with a larger token.
 //
 // # Errors
 //

@@ -57,7 +57,7 @@ func TestDowngrade_WithoutAnAnswer_ChangesNothing(t *testing.T) {
 
 func TestDowngrade_OfAnUpgradedHold_OnAHungEngine_SaysWhatWasCalled(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
-		up := must(t)(c.RWMutex("x", nil).ULock(t.Context()))
+		up := must(t)(c.RWMutex("x", nil).UpgradeableRLock(t.Context()))
 		if err := up.Upgrade(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestDowngrade_OfAWriteThatHadBeenLost_SaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 				ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
-				l := must(t)(m.ULock(ctx))
+				l := must(t)(m.UpgradeableRLock(ctx))
 				if upgraded {
 					if err := l.Upgrade(ctx); err != nil {
 						t.Fatal(err)

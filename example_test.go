@@ -191,7 +191,7 @@ func ExampleLease_Upgrade() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	lease, err := catalogue.ULock(ctx) // beside the reader
+	lease, err := catalogue.UpgradeableRLock(ctx) // beside the reader
 	if err != nil {
 		log.Fatal(err)
 	}

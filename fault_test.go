@@ -142,7 +142,7 @@ func TestWaits_ThatHadBegun_SurviveErrors(t *testing.T) {
 		})
 	})
 	t.Run("BehindAHolderOfThisProcess", func(t *testing.T) {
-		bubble(t, &Options{LocalPasses: -1}, func(t *testing.T, c *Client, h *hooks) {
+		bubble(t, &Options{LocalHandoffs: -1}, func(t *testing.T, c *Client, h *hooks) {
 			first := mustLock(t, t.Context(), c, "a")
 			wait := lockLater(t.Context(), c, "a")
 			synctest.Wait()
@@ -160,7 +160,7 @@ func TestWaits_ThatHadBegun_SurviveErrors(t *testing.T) {
 }
 
 func TestLock_WhoseContextEndsDuringTheHandBack_SaysHeld(t *testing.T) {
-	bubble(t, &Options{LocalPasses: -1}, func(t *testing.T, c *Client, h *hooks) {
+	bubble(t, &Options{LocalHandoffs: -1}, func(t *testing.T, c *Client, h *hooks) {
 		first := mustLock(t, t.Context(), c, "a")
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := lockLater(ctx, c, "a")
@@ -196,7 +196,7 @@ func TestAcquire_RefusedForEver_IsNotAskedWithoutAPause(t *testing.T) {
 }
 
 func TestRequeue_WhoseRequestIsRefused_LeavesNoOrphan(t *testing.T) {
-	bubble(t, &Options{LocalPasses: -1}, func(t *testing.T, c *Client, h *hooks) {
+	bubble(t, &Options{LocalHandoffs: -1}, func(t *testing.T, c *Client, h *hooks) {
 		first := mustLock(t, t.Context(), c, "a")
 		wait := lockLater(t.Context(), c, "a")
 		synctest.Wait()

@@ -30,7 +30,7 @@ func TestFence_LetsAHolderPassInEachModeThatItTakes(t *testing.T) {
 		other := peer(t, h, nil)
 		var g fence.MemoryGuard
 		rw, theirs := c.RWMutex("a", nil), other.RWMutex("a", nil)
-		l, err := rw.ULock(t.Context())
+		l, err := rw.UpgradeableRLock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

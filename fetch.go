@@ -151,7 +151,7 @@ func (f *fetch) done(answer driver.Grant, err error) {
 // tooLate reports that the trust window of answer is over before anybody got it. The caller holds Client.mu.
 func (g *grant) tooLate(answer driver.Grant, now instant) bool {
 	c := g.m.c
-	if c.traits.Ends != driver.Leases {
+	if c.traits.Lifetime != driver.Leases {
 		return false
 	}
 	sent := c.at(answer.Sent)

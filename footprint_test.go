@@ -16,7 +16,7 @@ import (
 type instantly struct{ lost []func(LostReason, error) }
 
 func (d *instantly) Traits() driver.Traits {
-	return driver.Traits{Engine: "nothing", Ends: driver.Leases, Kinds: []driver.Kind{KindMutex}}
+	return driver.Traits{Engine: "nothing", Lifetime: driver.Leases, Kinds: []driver.Kind{KindMutex}}
 }
 
 func (d *instantly) Acquire(_ context.Context, r *driver.Request) (driver.Grant, error) {

@@ -63,7 +63,7 @@ func (g *grant) taken(a driver.Grant, now instant) {
 		g.nonce = g.id // one string for both, and nothing of the reply that it was cut from
 	}
 	g.since, g.lease, g.session = now, a.Lease, a.Session
-	if c.traits.Ends == driver.Leases {
+	if c.traits.Lifetime == driver.Leases {
 		g.sent = c.at(a.Sent)
 	}
 	g.renewed = g.sent
@@ -111,7 +111,7 @@ func (g *grant) holder() *Lease {
 // never outlives the engine's own lease.
 func (g *grant) fixedEnd(now instant, lease time.Duration) instant {
 	c := g.m.c
-	if c.traits.Ends != driver.Leases {
+	if c.traits.Lifetime != driver.Leases {
 		return now.plus(lease) // a session or process goes on by itself
 	}
 	return min(now.plus(lease), trustEnd(g.sent, max(g.lease, g.asked)).plus(-c.sleep.since(g.sent)))
@@ -157,12 +157,12 @@ func (g *grant) passable(now instant) bool {
 		return false
 	}
 	opts := &g.m.c.opts
-	return int(g.pass) < opts.LocalPasses && now.since(g.since) < opts.LocalTime
+	return int(g.pass) < opts.LocalHandoffs && now.since(g.since) < opts.LocalHandoffTime
 }
 
 // trusted reports whether the trust that the receiver of a pass gets is worth having.
 func (g *grant) trusted(now instant) bool {
-	switch g.m.c.traits.Ends {
+	switch g.m.c.traits.Lifetime {
 	case driver.Process:
 		return true
 	case driver.Sessions: // confirmed each third of the timeout, so a third may be missing, and the reply under way
@@ -204,5 +204,5 @@ func (g *grant) drop() {
 
 // short reports that the engine has given less than the fixed lease of l: a push that must be claimed.
 func (g *grant) short(l *Lease) bool {
-	return g.m.c.traits.Ends == driver.Leases && l.end > trustEnd(g.sent, g.lease)
+	return g.m.c.traits.Lifetime == driver.Leases && l.end > trustEnd(g.sent, g.lease)
 }

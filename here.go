@@ -87,7 +87,7 @@ var (
 func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 	r := requests.Get().(*driver.Request)
 	*r = g.m.request(g.id, o)
-	r.Try, r.Brief, r.Lost = true, waits, g.lostByEngine
+	r.Try, r.SkipHolder, r.Lost = true, waits, g.lostByEngine
 	answer, err := g.m.c.d.Acquire(g.m.c.base, r)
 	*r = driver.Request{}
 	requests.Put(r)

@@ -15,12 +15,12 @@ import (
 // asked is an engine in this process that keeps how it was asked.
 type asked struct {
 	*memlock.Driver
-	tries []bool // of each Try, whether it was Brief
+	tries []bool // of each Try, whether it was SkipHolder
 }
 
 func (a *asked) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	if r.Try {
-		a.tries = append(a.tries, r.Brief)
+		a.tries = append(a.tries, r.SkipHolder)
 	}
 	return a.Driver.Acquire(ctx, r)
 }

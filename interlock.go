@@ -100,11 +100,11 @@ func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client
 	}
 	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), never // the scheduler sets it anew when it begins
 	c.seek.at = never
-	c.watching = c.traits.Ends != driver.Process
+	c.watching = c.traits.Lifetime != driver.Process
 	c.requeuer, _ = d.(driver.Requeuer)
 	c.multi, _ = d.(driver.MultiAcquirer)
 	c.convert, _ = d.(driver.Converter)
-	if c.traits.Ends == driver.Leases {
+	if c.traits.Lifetime == driver.Leases {
 		renewer, ok := d.(driver.Renewer)
 		if !ok {
 			return nil, fmt.Errorf("interlock: New: the driver of %s has leases but does not implement driver.Renewer", c.traits.Engine)

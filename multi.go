@@ -12,7 +12,7 @@ import (
 // safe for concurrent use.
 //
 // If all of them are free they are taken in one step where the engine can: in memory, and on Redis if the names share a slot
-// (on one server all do; in a Cluster give them the same {tag}), the owner has no name and there is no LossDelay. They must be
+// (on one server all do; in a Cluster give them the same {tag}), the owner has no name and there is no LockDelay. They must be
 // of one client then, and the owner must hold none of them yet.
 //
 // Otherwise, and when somebody is in the way, they are taken one after the other in an order that is the same in every process

@@ -44,7 +44,7 @@ func (d *diary) observer() *Observer {
 
 func TestObserver_IsToldTheLifeOfAHold(t *testing.T) {
 	var d diary
-	bubble(t, &Options{Observer: d.observer(), LocalTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
+	bubble(t, &Options{Observer: d.observer(), LocalHandoffTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
 		want := func(entries ...string) {
 			t.Helper()
 			synctest.Wait()

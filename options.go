@@ -15,14 +15,14 @@ const (
 	defaultLease        = 30 * time.Second
 	defaultCloseTimeout = 5 * time.Second
 
-	// defaultLocalPasses and defaultLocalTime bound how long one process may keep a lock that others wait for. Handing over
+	// defaultLocalHandoffs and defaultLocalHandoffTime bound how long one process may keep a lock that others wait for. Handing over
 	// to another process takes about as long as a hundred passes with nothing done inside, so 63 of them left most of the
-	// time to that; and where something is done, defaultLocalTime is over first.
-	defaultLocalPasses = 255
-	defaultLocalTime   = 10 * time.Millisecond
+	// time to that; and where something is done, defaultLocalHandoffTime is over first.
+	defaultLocalHandoffs    = 255
+	defaultLocalHandoffTime = 10 * time.Millisecond
 
 	// firstPasses is how many passes are asked for at first; who has used them up, and has others waiting, asks for all of
-	// LocalPasses the next time. Tokens of a block that are not used are ahead of the engine's clock, and until that has
+	// LocalHandoffs the next time. Tokens of a block that are not used are ahead of the engine's clock, and until that has
 	// caught up, a microsecond for each, acquisitions get a single token.
 	firstPasses = 63
 
@@ -30,7 +30,7 @@ const (
 	minLease   = 10 * time.Millisecond
 	minRenewal = time.Millisecond
 
-	// longest bounds all durations: sums of a few of them fit into a time.Duration. mostPasses bounds LocalPasses.
+	// longest bounds all durations: sums of a few of them fit into a time.Duration. mostPasses bounds LocalHandoffs.
 	longest    = 50 * 365 * 24 * time.Hour
 	mostPasses = 1_000_000
 
@@ -51,15 +51,15 @@ type Options struct {
 	// ClientName is shown to operators as who holds and waits. The default is "host:pid".
 	ClientName string
 
-	// LocalPasses is how often a hold may pass on inside this process, without a message to the engine, before it goes
+	// LocalHandoffs is how often a hold may pass on inside this process, without a message to the engine, before it goes
 	// back to the engine's queue. Each pass has a larger token of its own. More passes are faster when many goroutines
 	// want the same lock, and let other processes wait for longer. 0 means the default, negative means never. The default
 	// is 255; an engine may allow fewer (ZooKeeper and etcd 63).
-	LocalPasses int
+	LocalHandoffs int
 
-	// LocalTime is for how long a hold may pass on inside this process, counted from the engine's grant. The default is
+	// LocalHandoffTime is for how long a hold may pass on inside this process, counted from the engine's grant. The default is
 	// 10 ms.
-	LocalTime time.Duration
+	LocalHandoffTime time.Duration
 
 	// CloseTimeout bounds Close, and the releases that Do makes after its function returned. The default is 5 s.
 	CloseTimeout time.Duration
@@ -105,13 +105,13 @@ type LockOptions struct {
 	// the job finds the lock held. The default is none.
 	MinHold time.Duration
 
-	// LossDelay is for how long nobody gets the lock after the hold was lost (not after it was released): for resources that
+	// LockDelay is for how long nobody gets the lock after the hold was lost (not after it was released): for resources that
 	// cannot check a fence, so that what the loser has sent can arrive first. It begins when the engine ends the lease,
-	// so a crash of the holder keeps the others out for Lease and LossDelay together; when the holder tells the engine of the
-	// loss; or with Break, and a second Break with the same token ends it. Holds that re-enter have the LossDelay of the first. Too long,
+	// so a crash of the holder keeps the others out for Lease and LockDelay together; when the holder tells the engine of the
+	// loss; or with Break, and a second Break with the same token ends it. Holds that re-enter have the LockDelay of the first. Too long,
 	// and each crash blocks for long. Engines that cannot remember it refuse it with ErrUnsupported: all but Redis (not
 	// Redlock) and memory. The default is none.
-	LossDelay time.Duration
+	LockDelay time.Duration
 
 	_ struct{}
 }
@@ -128,11 +128,11 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.Renewal == 0 {
 		c.Renewal = c.Lease / 3
 	}
-	if c.LocalPasses == 0 {
-		c.LocalPasses = defaultLocalPasses
+	if c.LocalHandoffs == 0 {
+		c.LocalHandoffs = defaultLocalHandoffs
 	}
-	if c.LocalTime == 0 {
-		c.LocalTime = defaultLocalTime
+	if c.LocalHandoffTime == 0 {
+		c.LocalHandoffTime = defaultLocalHandoffTime
 	}
 	if c.CloseTimeout == 0 {
 		c.CloseTimeout = defaultCloseTimeout
@@ -153,14 +153,14 @@ func (o *Options) validate() error {
 	if err := validateLease(o.Lease, o.Renewal); err != nil {
 		return fmt.Errorf("interlock: Options: %w", err)
 	}
-	if o.LocalTime < 0 {
-		return fmt.Errorf("interlock: Options: LocalTime %v is negative; to switch local passes off set LocalPasses to -1", o.LocalTime)
+	if o.LocalHandoffTime < 0 {
+		return fmt.Errorf("interlock: Options: LocalHandoffTime %v is negative; to switch local passes off set LocalHandoffs to -1", o.LocalHandoffTime)
 	}
 	if o.CloseTimeout < 0 {
 		return fmt.Errorf("interlock: Options: CloseTimeout %v is negative", o.CloseTimeout)
 	}
-	if o.LocalPasses > mostPasses {
-		return fmt.Errorf("interlock: Options: LocalPasses %d is too large: at most %d", o.LocalPasses, mostPasses)
+	if o.LocalHandoffs > mostPasses {
+		return fmt.Errorf("interlock: Options: LocalHandoffs %d is too large: at most %d", o.LocalHandoffs, mostPasses)
 	}
 	return validateText("ClientName", o.ClientName)
 }
@@ -213,7 +213,7 @@ func defaultClientName() string {
 // params is a lock's options with the client's filled in.
 type params struct {
 	lease, renewal, maxHold time.Duration
-	minHold, lossDelay      time.Duration
+	minHold, lockDelay      time.Duration
 	noRenew                 bool
 	single                  bool // each request goes to the engine by itself, and what it gets never passes on
 	label, class            string
@@ -248,9 +248,9 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 	if err := validateLease(p.lease, p.renewal); err != nil {
 		return fmt.Errorf("interlock: LockOptions: %w", err)
 	}
-	if c.traits.Ends != driver.Leases && p.lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
+	if c.traits.Lifetime != driver.Leases && p.lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
 		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold lasts as long as the %s)",
-			ErrUnsupported, c.traits.Engine, c.traits.Ends)
+			ErrUnsupported, c.traits.Engine, c.traits.Lifetime)
 	}
 	if err := validateText("LockOptions.Label", o.Label); err != nil {
 		return err

@@ -60,21 +60,21 @@ func TestExtend_WhileTheHoldChangesItsMode_ExtendsWhatItHasThen(t *testing.T) {
 func TestUpgraded_WhoEntersAgainWhileItIsLost_HearsOfTheLoss(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		ctx, m := t.Context(), c.RWMutex("x", nil)
-		up := must(t)(m.ULock(ctx))
+		up := must(t)(m.UpgradeableRLock(ctx))
 		work := context.WithoutCancel(up.Context(ctx))
-		again := must(t)(m.ULock(work))
+		again := must(t)(m.UpgradeableRLock(work))
 		if err := up.Upgrade(ctx); err != nil {
 			t.Fatal(err)
 		}
 		asked, goOn := holdUp(h, again.g.id)
-		third := later(func() (*Lease, error) { return m.ULock(work) })
+		third := later(func() (*Lease, error) { return m.UpgradeableRLock(work) })
 		<-asked
 		if err := c.Break(ctx, KindRWMutex, "x", up.Token()); err != nil {
 			t.Fatal(err)
 		}
 		close(goOn)
 		got := <-third
-		wantErr(t, "a further ULock", got.err, ErrLost)
+		wantErr(t, "a further UpgradeableRLock", got.err, ErrLost)
 		wantErr(t, "the upgraded hold", up.Unlock(ctx), ErrLost)
 		wantErr(t, "the other", again.Unlock(ctx), ErrLost)
 	})
@@ -92,7 +92,7 @@ func TestUpgraded_WhoseReadHasEnded_SaysSoAtOnce(t *testing.T) {
 		}
 		defer c.Close()
 		ctx := t.Context()
-		up := must(t)(c.RWMutex("x", nil).ULock(ctx))
+		up := must(t)(c.RWMutex("x", nil).UpgradeableRLock(ctx))
 		time.Sleep(9 * second) // virtual, so the write has more time left than the read
 		if err := up.Upgrade(ctx); err != nil {
 			t.Fatal(err)
@@ -127,7 +127,7 @@ func TestDowngrade_KeepsTheRestThatAnotherHoldHasAskedFor(t *testing.T) {
 				wantAt(t, end, "a writer after a MinHold")
 
 				l = takeWrite(t, m, upgraded)
-				lost := must(t)(c.RWMutex("x", &LockOptions{MaxHold: second, LossDelay: 20 * second}).Lock(l.Context(ctx)))
+				lost := must(t)(c.RWMutex("x", &LockOptions{MaxHold: second, LockDelay: 20 * second}).Lock(l.Context(ctx)))
 				<-lost.Lost()
 				end = time.Now().Add(20 * second)
 				if err := l.Downgrade(ctx); err != nil {
@@ -176,7 +176,7 @@ func TestExtend_OfAFixedLease_OutlastsAChangeOfMode(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 				ctx, m := t.Context(), c.RWMutex("x", &LockOptions{Lease: time.Minute, NoRenew: true})
 				other := peer(t, h, nil).RWMutex("x", nil)
-				l := must(t)(m.ULock(ctx))
+				l := must(t)(m.UpgradeableRLock(ctx))
 				if !upgraded {
 					mustUnlock(t, l)
 					l = must(t)(m.Lock(ctx))
@@ -215,7 +215,7 @@ func takeWrite(t *testing.T, m *RWMutex, upgraded bool) *Lease {
 	if !upgraded {
 		return must(t)(m.Lock(t.Context()))
 	}
-	l := must(t)(m.ULock(t.Context()))
+	l := must(t)(m.UpgradeableRLock(t.Context()))
 	if err := l.Upgrade(t.Context()); err != nil {
 		t.Fatal(err)
 	}

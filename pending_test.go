@@ -95,7 +95,7 @@ func TestPending_AtTheEndOfTrust_NothingIsGivenBack(t *testing.T) {
 func TestPending_OfAnUpgradedHold_LeavesTheWriteToRunOut(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
-		l, err := c.RWMutex("a", &LockOptions{MaxHold: time.Minute}).ULock(t.Context())
+		l, err := c.RWMutex("a", &LockOptions{MaxHold: time.Minute}).UpgradeableRLock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ type place struct {
 }
 
 func (m *Mutex) place() place {
-	return place{Key: m.key, lease: m.p.lease, delay: m.p.lossDelay, noRenew: m.p.noRenew}
+	return place{Key: m.key, lease: m.p.lease, delay: m.p.lockDelay, noRenew: m.p.noRenew}
 }
 
 // queueFor returns the queue of this process for m. The caller holds Client.mu.
@@ -154,7 +154,7 @@ func (q *queue) prepareFetch(give *driver.Release) *fetch {
 	f := c.newFetch(q.waiters.first, false)
 	f.q, f.give = q, give
 	if give != nil && f.r.Tokens > 1 {
-		f.r.Tokens = c.opts.LocalPasses + 1
+		f.r.Tokens = c.opts.LocalHandoffs + 1
 	}
 	q.fetch = f
 	return f

@@ -13,7 +13,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-func TestLocalPasses_CostNoMessageAndGrowTheToken(t *testing.T) {
+func TestLocalHandoffs_CostNoMessageAndGrowTheToken(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		first := mustLock(t, t.Context(), c, "a")
 		var waits []<-chan outcome
@@ -51,8 +51,8 @@ func nonceOf(t *testing.T, l *Lease) string {
 	return stamp.Nonce
 }
 
-func TestLocalPasses_EndAfterTheirNumber_InFavourOfOtherProcesses(t *testing.T) {
-	bubble(t, &Options{LocalPasses: 3}, func(t *testing.T, c *Client, h *hooks) {
+func TestLocalHandoffs_EndAfterTheirNumber_InFavourOfOtherProcesses(t *testing.T) {
+	bubble(t, &Options{LocalHandoffs: 3}, func(t *testing.T, c *Client, h *hooks) {
 		first := mustLock(t, t.Context(), c, "a")
 		remote := lockLater(t.Context(), peer(t, h, nil), "a")
 		synctest.Wait()
@@ -80,8 +80,8 @@ func TestLocalPasses_EndAfterTheirNumber_InFavourOfOtherProcesses(t *testing.T) 
 	})
 }
 
-func TestLocalPasses_ThatWereUsedUp_AreAskedForInFullTheNextTime(t *testing.T) {
-	bubble(t, &Options{LocalPasses: 100, LocalTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
+func TestLocalHandoffs_ThatWereUsedUp_AreAskedForInFullTheNextTime(t *testing.T) {
+	bubble(t, &Options{LocalHandoffs: 100, LocalHandoffTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
 		var asked []int
 		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 			asked = append(asked, r.Tokens)
@@ -105,8 +105,8 @@ func TestLocalPasses_ThatWereUsedUp_AreAskedForInFullTheNextTime(t *testing.T) {
 	})
 }
 
-func TestLocalPasses_EndAfterTheirTime(t *testing.T) {
-	bubble(t, &Options{LocalTime: second}, func(t *testing.T, c *Client, h *hooks) {
+func TestLocalHandoffs_EndAfterTheirTime(t *testing.T) {
+	bubble(t, &Options{LocalHandoffTime: second}, func(t *testing.T, c *Client, h *hooks) {
 		first := mustLock(t, t.Context(), c, "a")
 		remote := lockLater(t.Context(), peer(t, h, nil), "a")
 		synctest.Wait()
@@ -119,8 +119,8 @@ func TestLocalPasses_EndAfterTheirTime(t *testing.T) {
 	})
 }
 
-func TestLocalPasses_Never_GoThroughTheEngine(t *testing.T) {
-	bubble(t, &Options{LocalPasses: -1}, func(t *testing.T, c *Client, h *hooks) {
+func TestLocalHandoffs_Never_GoThroughTheEngine(t *testing.T) {
+	bubble(t, &Options{LocalHandoffs: -1}, func(t *testing.T, c *Client, h *hooks) {
 		first := mustLock(t, t.Context(), c, "a")
 		second := lockLater(t.Context(), c, "a")
 		synctest.Wait()
@@ -134,7 +134,7 @@ func TestLocalPasses_Never_GoThroughTheEngine(t *testing.T) {
 }
 
 func TestLocalPass_WithoutEnoughTrust_GoesThroughTheEngine(t *testing.T) {
-	bubble(t, &Options{LocalTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
+	bubble(t, &Options{LocalHandoffTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
 		first := mustLock(t, t.Context(), c, "a")
 		next := lockLater(t.Context(), c, "a")
 		on(h, &h.renew, noRenewals)

@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// rest is for how long a grant is not given on: to the end of a MinHold, or of a LossDelay after one of its holds was lost.
+// rest is for how long a grant is not given on: to the end of a MinHold, or of a LockDelay after one of its holds was lost.
 // Few grants have one, so they are kept beside them. Guarded by Client.mu.
 //
 // When such a grant is released early, an engine with leases keeps the lock closed for the rest (Release.Keep), which
@@ -24,24 +24,24 @@ type rest struct {
 	stays bool    // nobody holds the grant any more, and it stays here
 }
 
-// resolveRests takes MinHold and LossDelay into p, or says what is wrong with them.
+// resolveRests takes MinHold and LockDelay into p, or says what is wrong with them.
 func (p *params) resolveRests(c *Client, o *LockOptions) error {
 	if o.MinHold < 0 || o.MinHold > longest {
 		return fmt.Errorf("interlock: LockOptions: MinHold %v must be between 0 and %v", o.MinHold, longest)
 	}
-	if o.LossDelay < 0 || o.LossDelay > longest {
-		return fmt.Errorf("interlock: LockOptions: LossDelay %v must be between 0 and %v", o.LossDelay, longest)
+	if o.LockDelay < 0 || o.LockDelay > longest {
+		return fmt.Errorf("interlock: LockOptions: LockDelay %v must be between 0 and %v", o.LockDelay, longest)
 	}
-	if o.LossDelay > 0 {
-		reason, lacks := c.traits.Lacking(driver.LossDelays)
-		if c.traits.Ends != driver.Leases {
+	if o.LockDelay > 0 {
+		reason, lacks := c.traits.Lacking(driver.LockDelays)
+		if c.traits.Lifetime != driver.Leases {
 			lacks, reason = true, cmp.Or(reason, "after a crash nothing is left that could keep others out")
 		}
 		if lacks {
-			return fmt.Errorf("interlock: LockOptions: LossDelay: %w", unsupported(c.traits, reason))
+			return fmt.Errorf("interlock: LockOptions: LockDelay: %w", unsupported(c.traits, reason))
 		}
 	}
-	p.minHold, p.lossDelay = o.MinHold, o.LossDelay
+	p.minHold, p.lockDelay = o.MinHold, o.LockDelay
 	return nil
 }
 
@@ -65,8 +65,8 @@ func (g *grant) close(until instant, by *Lease) {
 
 // delay keeps g from others because l, one of its holds, is being lost. The caller holds Client.mu.
 func (g *grant) delay(l *Lease, now instant) {
-	if l.m.p.lossDelay > 0 {
-		until := now.plus(l.m.p.lossDelay)
+	if l.m.p.lockDelay > 0 {
+		until := now.plus(l.m.p.lockDelay)
 		g.close(until, nil)
 		r := g.m.c.rests[g]
 		r.delay = max(r.delay, until)
@@ -85,7 +85,7 @@ func (g *grant) rest() time.Duration {
 // keep is for how long the engine is to keep g closed when it is released now: no time if that is this process's part. The
 // caller holds Client.mu.
 func (g *grant) keep() time.Duration {
-	if g.m.c.traits.Ends != driver.Leases {
+	if g.m.c.traits.Lifetime != driver.Leases {
 		return 0
 	}
 	return g.rest()
@@ -94,7 +94,7 @@ func (g *grant) keep() time.Duration {
 // stay keeps g, which nobody holds any more, in this process for the rest. It reports false if there is none, or if that is
 // the engine's part. The caller holds Client.mu.
 func (g *grant) stay() bool {
-	if g.m.c.traits.Ends == driver.Leases || g.rest() == 0 {
+	if g.m.c.traits.Lifetime == driver.Leases || g.rest() == 0 {
 		return false
 	}
 	g.between, g.m.c.rests[g].stays = true, true
@@ -147,7 +147,7 @@ type reopening struct {
 func (c *Client) takeLater() []reopening {
 	all := c.takeAllLeft()
 	for g, r := range c.rests {
-		if c.traits.Ends == driver.Leases || g.rest() == 0 {
+		if c.traits.Lifetime == driver.Leases || g.rest() == 0 {
 			continue
 		}
 		all = append(all, reopening{g.release(), r.until})

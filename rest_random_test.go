@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// TestRests_InRandomHistories: several clients take one lock with random MinHold and LossDelay, and release or lose it.
+// TestRests_InRandomHistories: several clients take one lock with random MinHold and LockDelay, and release or lose it.
 // Nobody is to get in before what the one before has asked for is over.
 func TestRests_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
@@ -36,8 +36,8 @@ func TestRests_InRandomHistories(t *testing.T) {
 func restOnce(t *testing.T, c *Client, random *rand.Rand, closed *time.Time) {
 	seconds := func(n int) time.Duration { return time.Duration(random.IntN(n)) * second }
 	o := &LockOptions{MinHold: seconds(4)}
-	if c.traits.Ends == driver.Leases {
-		o.LossDelay = seconds(4)
+	if c.traits.Lifetime == driver.Leases {
+		o.LockDelay = seconds(4)
 	}
 	loses := random.IntN(3) == 0
 	if loses {
@@ -54,7 +54,7 @@ func restOnce(t *testing.T, c *Client, random *rand.Rand, closed *time.Time) {
 	}
 	*closed = now.Add(o.MinHold)
 	if loses {
-		*closed = maxTime(*closed, now.Add(o.MaxHold+o.LossDelay))
+		*closed = maxTime(*closed, now.Add(o.MaxHold+o.LockDelay))
 		<-l.Lost()
 		return
 	}
@@ -92,10 +92,10 @@ func TestRests_OfSharedLocksToo(t *testing.T) {
 			}
 			wantAt(t, end, name)
 			mustUnlock(t, next)
-			if c.traits.Ends != driver.Leases {
+			if c.traits.Lifetime != driver.Leases {
 				continue
 			}
-			if l, err = lock(c, &LockOptions{LossDelay: 20 * second, MaxHold: second}); err != nil {
+			if l, err = lock(c, &LockOptions{LockDelay: 20 * second, MaxHold: second}); err != nil {
 				t.Fatal(err)
 			}
 			<-l.Lost()

@@ -31,7 +31,7 @@ func resting(t *testing.T, f func(t *testing.T, c, other *Client)) {
 				d := wrap(h)
 				release := h.release
 				on(h, &h.release, func(ctx context.Context, r *driver.Release) error {
-					if r.Keep > 0 && d.Traits().Ends != driver.Leases {
+					if r.Keep > 0 && d.Traits().Lifetime != driver.Leases {
 						t.Errorf("an engine without leases is asked to keep a hold for %v", r.Keep)
 					}
 					return release(ctx, r)
@@ -176,7 +176,7 @@ func TestMinHold_OutlivesClose_AndIsGivenBackThoughTheEngineFailsThen(t *testing
 }
 
 func TestMinHold_IsNoLocalPass(t *testing.T) {
-	bubble(t, &Options{LocalTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
+	bubble(t, &Options{LocalHandoffTime: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
 		l, err := c.Mutex("job", &LockOptions{MinHold: second}).Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -283,10 +283,10 @@ func TestMinHold_OfWhatNobodyGotToKnow_IsOnlyItsOwn(t *testing.T) {
 	}
 }
 
-func TestLossDelay_OfALossThatTheHolderSees(t *testing.T) {
+func TestLockDelay_OfALossThatTheHolderSees(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
-		m := c.Mutex("a", &LockOptions{LossDelay: 20 * second, MaxHold: 5 * second})
+		m := c.Mutex("a", &LockOptions{LockDelay: 20 * second, MaxHold: 5 * second})
 		l, err := m.Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -306,12 +306,12 @@ func TestLossDelay_OfALossThatTheHolderSees(t *testing.T) {
 	})
 }
 
-func TestLossDelay_OfAHolderThatIsCutOff_FollowsItsLease(t *testing.T) {
+func TestLockDelay_OfAHolderThatIsCutOff_FollowsItsLease(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
 		on(h, &h.renew, noRenewals)
 		on(h, &h.release, func(ctx context.Context, _ *driver.Release) error { <-ctx.Done(); return ctx.Err() })
-		l, err := c.Mutex("a", &LockOptions{LossDelay: 20 * second}).Lock(t.Context())
+		l, err := c.Mutex("a", &LockOptions{LockDelay: 20 * second}).Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,10 +322,10 @@ func TestLossDelay_OfAHolderThatIsCutOff_FollowsItsLease(t *testing.T) {
 	})
 }
 
-func TestLossDelay_OfABreak_AndASecondBreakEndsIt(t *testing.T) {
+func TestLockDelay_OfABreak_AndASecondBreakEndsIt(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
-		l, err := c.Mutex("a", &LockOptions{LossDelay: 20 * second}).Lock(t.Context())
+		l, err := c.Mutex("a", &LockOptions{LockDelay: 20 * second}).Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,9 +346,9 @@ func TestLossDelay_OfABreak_AndASecondBreakEndsIt(t *testing.T) {
 	})
 }
 
-func TestLossDelay_WhereNothingRemembers_IsUnsupported(t *testing.T) {
+func TestLockDelay_WhereNothingRemembers_IsUnsupported(t *testing.T) {
 	sessionBubble(t, func(t *testing.T, c *Client, _ *sessions) {
-		if _, err := c.Mutex("a", &LockOptions{LossDelay: second}).Lock(t.Context()); !errors.Is(err, ErrUnsupported) {
+		if _, err := c.Mutex("a", &LockOptions{LockDelay: second}).Lock(t.Context()); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 // Rules of the protocol that other tests would not miss; each was taken out once to see its test fail.
 
 func TestLocalPass_AfterAFailedRenewal_GoesThroughTheEngine(t *testing.T) {
-	bubble(t, &Options{LocalTime: time.Hour, Renewal: second}, func(t *testing.T, c *Client, h *hooks) {
+	bubble(t, &Options{LocalHandoffTime: time.Hour, Renewal: second}, func(t *testing.T, c *Client, h *hooks) {
 		first := mustLock(t, t.Context(), c, "a")
 		next := lockLater(t.Context(), c, "a")
 		on(h, &h.renew, func(_ context.Context, batch []driver.Renewal, done func(int, error)) {

@@ -15,7 +15,7 @@ import (
 //
 // It is re-entrant by owner, see [Lease.Context] and [WithOwner]: a writer may read and write again, a reader may read again,
 // and that never waits. A reader that asks to write would wait for itself: it gets ErrDeadlock at once. Whoever may have to
-// write after reading takes the upgradeable read, see [RWMutex.ULock]. The lock is the owner's until its last hold ends, in the
+// write after reading takes the upgradeable read, see [RWMutex.UpgradeableRLock]. The lock is the owner's until its last hold ends, in the
 // strongest mode of what is left: a write that ends while a read of the same owner goes on lets other readers in, and nobody
 // in between.
 //
@@ -67,17 +67,17 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 	return m.modes[driver.Shared].acquire(ctx, true)
 }
 
-// ULock waits for the upgradeable read, and returns the hold: a read beside other readers, but only one at a time, which
+// UpgradeableRLock waits for the upgradeable read, and returns the hold: a read beside other readers, but only one at a time, which
 // [Lease.Upgrade] turns into the write without letting another writer in between. So it is what a read that may be followed
 // by a write takes. A plain reader may take it too, unless another owner has it: then ErrDeadlock, because the other may
 // upgrade and wait for this reader. Engines that cannot upgrade refuse it with ErrUnsupported and the reason. See
 // [RWMutex.Lock] for the rest.
-func (m *RWMutex) ULock(ctx context.Context) (*Lease, error) {
+func (m *RWMutex) UpgradeableRLock(ctx context.Context) (*Lease, error) {
 	return m.modes[driver.Upgradeable].acquire(ctx, false)
 }
 
-// TryULock is ULock without waiting: if another owner writes or has the upgradeable read, or anybody waits, the error is a
+// TryUpgradeableRLock is UpgradeableRLock without waiting: if another owner writes or has the upgradeable read, or anybody waits, the error is a
 // *HeldError.
-func (m *RWMutex) TryULock(ctx context.Context) (*Lease, error) {
+func (m *RWMutex) TryUpgradeableRLock(ctx context.Context) (*Lease, error) {
 	return m.modes[driver.Upgradeable].acquire(ctx, true)
 }

@@ -75,7 +75,7 @@ func TestRWMutex_OwnersReenterBothWays(t *testing.T) {
 		synctest.Wait()
 		again, read := must(t)(m.Lock(ctx)), must(t)(m.RLock(ctx))
 		ctxRead := read.Context(t.Context())
-		second, up := must(t)(m.TryRLock(ctxRead)), must(t)(m.ULock(ctxRead))
+		second, up := must(t)(m.TryRLock(ctxRead)), must(t)(m.UpgradeableRLock(ctxRead))
 		if again.Token() != write.Token() || read.Token() != write.Token() || isShared(t, again) || !isShared(t, read) || !isShared(t, up) {
 			t.Errorf("tokens %d, %d, %d", write.Token(), again.Token(), read.Token())
 		}
@@ -218,11 +218,11 @@ func TestRWMutex_Close_EndsWaitsAndHolds(t *testing.T) {
 	opts := &Options{Observer: &Observer{Released: func(Event) { released++ }}}
 	bubble(t, opts, func(t *testing.T, c *Client, h *hooks) {
 		ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
-		up := must(t)(m.ULock(ctx))
+		up := must(t)(m.UpgradeableRLock(ctx))
 		if err := up.Upgrade(ctx); err != nil {
 			t.Fatal(err)
 		}
-		second := must(t)(c.RWMutex("y", nil).ULock(ctx))
+		second := must(t)(c.RWMutex("y", nil).UpgradeableRLock(ctx))
 		blocks := must(t)(peer(t, h, nil).RWMutex("y", nil).RLock(ctx))
 		upgraded := upgradeLater(ctx, second)
 		waits := later(func() (*Lease, error) { return m.RLock(ctx) })
@@ -247,7 +247,7 @@ func TestRWMutex_Close_EndsWaitsAndHolds(t *testing.T) {
 func TestRWMutex_Inspection_ShowsReadersAndWriters(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		ctx, m := t.Context(), c.RWMutex("x", &LockOptions{Label: "report"})
-		read, up := must(t)(m.RLock(ctx)), must(t)(m.ULock(ctx))
+		read, up := must(t)(m.RLock(ctx)), must(t)(m.UpgradeableRLock(ctx))
 		write := later(func() (*Lease, error) { return m.Lock(ctx) })
 		synctest.Wait()
 		for info, err := range c.Locks(ctx, "x") {
@@ -275,8 +275,8 @@ func TestRWMutex_OnAnEngineThatCannotConvert(t *testing.T) {
 		c := mustNew(t, plainRW{h, h}, nil)
 		defer c.Close()
 		ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
-		_, err := m.ULock(ctx)
-		wantErr(t, "ULock", err, ErrUnsupported)
+		_, err := m.UpgradeableRLock(ctx)
+		wantErr(t, "UpgradeableRLock", err, ErrUnsupported)
 		write := must(t)(m.Lock(ctx))
 		wantErr(t, "Downgrade", write.Downgrade(ctx), ErrUnsupported)
 		read := must(t)(m.RLock(write.Context(ctx)))

@@ -29,7 +29,7 @@ type sessions struct {
 
 func (s *sessions) Traits() driver.Traits {
 	t := s.hooks.Traits()
-	t.Ends, t.Timeout = driver.Sessions, 10*second
+	t.Lifetime, t.Timeout = driver.Sessions, 10*second
 	return t
 }
 
@@ -116,7 +116,7 @@ type forever struct{ *hooks }
 
 func (f *forever) Traits() driver.Traits {
 	t := f.hooks.Traits()
-	t.Ends = driver.Process
+	t.Lifetime = driver.Process
 	return t
 }
 

@@ -27,7 +27,7 @@ func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
 			return attempts, err
 		}
-		over := c.traits.Ends == driver.Leases && time.Now().After(end)
+		over := c.traits.Lifetime == driver.Leases && time.Now().After(end)
 		if over || !pause(c.hard, wait) {
 			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.traits.Engine, "err", err)
 			return attempts, c.unsettled(unavailable("unlock", r.Key, err))

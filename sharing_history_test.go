@@ -168,7 +168,7 @@ func (s *sharing) acquire(i int) {
 	ask := map[driver.Mode][2]func(*RWMutex, context.Context) (*Lease, error){
 		driver.Exclusive:   {(*RWMutex).Lock, (*RWMutex).TryLock},
 		driver.Shared:      {(*RWMutex).RLock, (*RWMutex).TryRLock},
-		driver.Upgradeable: {(*RWMutex).ULock, (*RWMutex).TryULock},
+		driver.Upgradeable: {(*RWMutex).UpgradeableRLock, (*RWMutex).TryUpgradeableRLock},
 	}[h.mode]
 	m := c.RWMutex(fmt.Sprint("rw", i), nil)
 	do := func(ctx context.Context) (*Lease, error) { return ask[0](m, ctx) }

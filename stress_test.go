@@ -33,7 +33,7 @@ func stress(t *testing.T, breaking bool) {
 	defer d.Close()
 	remote := newHooks(d.Peer())
 	defer remote.Close()
-	opts := &Options{Lease: 60 * time.Millisecond, LocalTime: time.Millisecond, CloseTimeout: 10 * time.Second}
+	opts := &Options{Lease: 60 * time.Millisecond, LocalHandoffTime: time.Millisecond, CloseTimeout: 10 * time.Second}
 	far := newHooks(d.Peer())
 	defer far.Close()
 	clients := []*Client{mustNew(t, d, opts), mustNew(t, remote, opts), mustNew(t, leading{far}, opts)}

@@ -33,7 +33,7 @@ func leaseFor(d time.Duration) time.Duration {
 // caller holds Client.mu.
 func (g *grant) deadline() instant {
 	c := g.m.c
-	switch c.traits.Ends {
+	switch c.traits.Lifetime {
 	case driver.Process:
 		return never
 	case driver.Sessions:

@@ -13,11 +13,11 @@ import (
 func TestUpgrade_WaitsForTheReadersBeforeEverybodyElse(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
-		up := must(t)(m.ULock(ctx))
+		up := must(t)(m.UpgradeableRLock(ctx))
 		token, stamp := up.Token(), nonceOf(t, up)
-		beside := must(t)(m.ULock(up.Context(ctx)))
+		beside := must(t)(m.UpgradeableRLock(up.Context(ctx)))
 		read := must(t)(other.RLock(ctx))
-		_, err := other.TryULock(ctx)
+		_, err := other.TryUpgradeableRLock(ctx)
 		wantErr(t, "a second upgradeable read", err, ErrHeld)
 		writer := later(func() (*Lease, error) { return other.Lock(ctx) })
 		synctest.Wait()
@@ -58,7 +58,7 @@ func TestUpgrade_WaitsForTheReadersBeforeEverybodyElse(t *testing.T) {
 func TestUpgrade_WhoseContextEnds_LeavesTheUpgradeableRead(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
-		up, read := must(t)(m.ULock(ctx)), must(t)(other.RLock(ctx))
+		up, read := must(t)(m.UpgradeableRLock(ctx)), must(t)(other.RLock(ctx))
 		bounded, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		upgraded := upgradeLater(bounded, up)
@@ -74,7 +74,7 @@ func TestUpgrade_WhoseContextEnds_LeavesTheUpgradeableRead(t *testing.T) {
 		if up.Err() != nil || !isShared(t, up) {
 			t.Errorf("the upgradeable read: %v", up.Err())
 		}
-		_, err = other.TryULock(ctx)
+		_, err = other.TryUpgradeableRLock(ctx)
 		wantErr(t, "another upgradeable read", err, ErrHeld)
 		mustUnlock(t, read)
 		if err := up.Upgrade(ctx); err != nil {
@@ -88,7 +88,7 @@ func TestUpgrade_WhoseContextEnds_LeavesTheUpgradeableRead(t *testing.T) {
 func TestUpgrade_WhoseReplyIsLost_IsUndoneAndCanBeMadeAgain(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
-		up := must(t)(m.ULock(ctx))
+		up := must(t)(m.UpgradeableRLock(ctx))
 		on(h, &h.convert, func(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
 			on(h, &h.convert, h.Driver.Convert)
 			if _, err := h.Driver.Convert(ctx, beside, r); err != nil {
@@ -134,7 +134,7 @@ func TestUpgrade_OfAHoldThatIsLostMeanwhile_SaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 				ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
-				up, read := must(t)(m.ULock(ctx)), must(t)(other.RLock(ctx))
+				up, read := must(t)(m.UpgradeableRLock(ctx)), must(t)(other.RLock(ctx))
 				upgraded := upgradeLater(ctx, up)
 				synctest.Wait()
 				reason := lose(t, c, h, up)
@@ -152,7 +152,7 @@ func TestUpgrade_OfAHoldThatIsLostMeanwhile_SaysSo(t *testing.T) {
 func TestUpgrade_OfAHoldThatIsUnlockedMeanwhile_SaysReleased(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
-		up, read := must(t)(m.ULock(ctx)), must(t)(other.RLock(ctx))
+		up, read := must(t)(m.UpgradeableRLock(ctx)), must(t)(other.RLock(ctx))
 		upgraded := upgradeLater(ctx, up)
 		synctest.Wait()
 		mustUnlock(t, up)

@@ -38,7 +38,7 @@ func TestUpgraded_IsLostAsAWhole(t *testing.T) {
 			told = nil
 			bubble(t, opts, func(t *testing.T, c *Client, h *hooks) {
 				ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
-				up := must(t)(m.ULock(ctx))
+				up := must(t)(m.UpgradeableRLock(ctx))
 				if err := up.Upgrade(ctx); err != nil {
 					t.Fatal(err)
 				}
@@ -66,7 +66,7 @@ func TestUpgraded_UnlockOnAHungEngine_ReturnsSoonAfterTheEndOfItsContext(t *test
 	for name, after := range map[string]time.Duration{"that ended before": 0, "that ends meanwhile": second} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
-				up := must(t)(c.RWMutex("x", nil).ULock(t.Context()))
+				up := must(t)(c.RWMutex("x", nil).UpgradeableRLock(t.Context()))
 				if err := up.Upgrade(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +92,7 @@ func TestUpgraded_WithAnEndOfItsOwn_EndsAsAWhole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 				ctx, m, other := t.Context(), c.RWMutex("x", o), peer(t, h, nil).RWMutex("x", nil)
-				up := must(t)(m.ULock(ctx))
+				up := must(t)(m.UpgradeableRLock(ctx))
 				time.Sleep(30 * time.Second)
 				if err := up.Upgrade(ctx); err != nil {
 					t.Fatal(err)
@@ -125,7 +125,7 @@ func TestUpgraded_WithAnEndOfItsOwn_EndsAsAWhole(t *testing.T) {
 func TestUpgraded_Abandoned_IsLeftToRunOutAsAWhole(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		ctx, m, other := t.Context(), c.RWMutex("x", nil), peer(t, h, nil).RWMutex("x", nil)
-		up := must(t)(m.ULock(ctx))
+		up := must(t)(m.UpgradeableRLock(ctx))
 		if err := up.Upgrade(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestStamps_OfAnUpgradeAndItsDowngrade_PassTheFence_AndOthersOfBeforeDoNot(t
 		old := must(t)(m.RLock(ctx))
 		stale, _ := old.Stamp()
 		mustUnlock(t, old)
-		up := must(t)(m.ULock(ctx))
+		up := must(t)(m.UpgradeableRLock(ctx))
 		beside := must(t)(m.RLock(up.Context(ctx)))
 		passes(up, "the upgradeable read")
 		passes(beside, "a read beside it")
@@ -187,7 +187,7 @@ func TestUpgraded_WithMinHold_StaysClosedForTheRest(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		ctx, m, other := t.Context(), c.RWMutex("x", &LockOptions{MinHold: time.Minute}), peer(t, h, nil).RWMutex("x", nil)
 		start := time.Now()
-		up := must(t)(m.ULock(ctx))
+		up := must(t)(m.UpgradeableRLock(ctx))
 		if err := up.Upgrade(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -211,16 +211,16 @@ func TestUpgraded_WithMinHold_StaysClosedForTheRest(t *testing.T) {
 	})
 }
 
-func TestUpgraded_WithLossDelay_IsClosedAfterALoss(t *testing.T) {
+func TestUpgraded_WithLockDelay_IsClosedAfterALoss(t *testing.T) {
 	for name, whose := range map[string]func(l *Lease) *grant{
 		"the write": func(l *Lease) *grant { return l.g },
 		"the read":  func(l *Lease) *grant { return l.pair.g },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
-				ctx, m := t.Context(), c.RWMutex("x", &LockOptions{LossDelay: time.Hour})
+				ctx, m := t.Context(), c.RWMutex("x", &LockOptions{LockDelay: time.Hour})
 				other := peer(t, h, nil).RWMutex("x", nil)
-				up := must(t)(m.ULock(ctx))
+				up := must(t)(m.UpgradeableRLock(ctx))
 				if err := up.Upgrade(ctx); err != nil {
 					t.Fatal(err)
 				}

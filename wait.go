@@ -188,14 +188,14 @@ func (m *Mutex) request(id string, o *owner) driver.Request {
 	r := driver.Request{
 		Key: m.key, ID: id, Owner: o.id, Named: o.named,
 		Client: c.opts.ClientName, Label: m.p.label,
-		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, LossDelay: m.p.lossDelay, Tokens: 1,
+		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, LockDelay: m.p.lockDelay, Tokens: 1,
 	}
 	if m.p.share.apart {
 		r.Mode, r.Limit, r.Weight = m.p.share.mode, m.p.share.limit, m.p.share.weight
 		return r
 	}
-	if !o.named && !m.p.noRenew && !m.p.single && c.opts.LocalPasses > 0 {
-		r.Tokens = min(c.opts.LocalPasses, firstPasses) + 1
+	if !o.named && !m.p.noRenew && !m.p.single && c.opts.LocalHandoffs > 0 {
+		r.Tokens = min(c.opts.LocalHandoffs, firstPasses) + 1
 	}
 	return r
 }

@@ -87,18 +87,18 @@ type Request struct {
 	// Lease is how long the hold lasts without renewal, on Leases engines; others ignore it.
 	Lease time.Duration
 
-	// LossDelay, if positive, is for how long the lock stays closed to everybody after the hold was lost: after its lease
+	// LockDelay, if positive, is for how long the lock stays closed to everybody after the hold was lost: after its lease
 	// has ended, from then, and after Break, from then. Within that time the hold is over for its owner, a named one too,
 	// and Break ends the delay. A grant that Acquire has not returned when its time ended was nobody's, so that is no loss. Zero
-	// if the engine lacks LossDelays.
-	LossDelay time.Duration
+	// if the engine lacks LockDelays.
+	LockDelay time.Duration
 
 	// Try refuses with a *HeldError instead of waiting, also when the lock is free but others wait for it.
 	Try bool
 
-	// Brief says of a Try that a wait follows if it is refused. Who is in the way is told then, so the *HeldError need not say it.
+	// SkipHolder says of a Try that a wait follows if it is refused. Who is in the way is told then, so the *HeldError need not say it.
 	// Engines to which the holder costs nothing ignore it.
-	Brief bool
+	SkipHolder bool
 
 	// Tokens asks for this many consecutive tokens, so that the hold can pass on inside the process. At least 1.
 	// The engine may grant fewer.
@@ -152,7 +152,7 @@ type Release struct {
 	Undo    bool
 	Horizon time.Duration
 
-	// Keep, if positive, does not free the lock now but lets its lease run out after Keep (MinHold, LossDelay). It is for
+	// Keep, if positive, does not free the lock now but lets its lease run out after Keep (MinHold, LockDelay). It is for
 	// Leases engines only; on others the portable layer keeps the hold and releases it later.
 	Keep time.Duration
 }

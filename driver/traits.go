@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Ends says what ends a hold whose client has vanished.
-type Ends uint8
+// Lifetime says what ends a hold whose client has vanished.
+type Lifetime uint8
 
 const (
 	// Leases: the hold ends when its lease was not renewed.
-	Leases Ends = iota + 1
+	Leases Lifetime = iota + 1
 	// Sessions: the hold ends when the client's session does.
 	Sessions
 	// Process: the hold ends with the process, at once.
@@ -19,8 +19,8 @@ const (
 )
 
 // String returns the word used in tables.
-func (e Ends) String() string {
-	switch e {
+func (l Lifetime) String() string {
+	switch l {
 	case Leases:
 		return "lease"
 	case Sessions:
@@ -28,7 +28,7 @@ func (e Ends) String() string {
 	case Process:
 		return "process"
 	}
-	return fmt.Sprintf("Ends(%d)", uint8(e))
+	return fmt.Sprintf("Lifetime(%d)", uint8(l))
 }
 
 // Ability names something that not every engine can do.
@@ -50,21 +50,21 @@ const (
 	// Conversion: a holder of a read/write lock takes another mode beside what it has; see [Converter]. It means something
 	// only of engines with locks of [KindRWMutex].
 	Conversion Ability = "conversion"
-	// LossDelays: a lock can be kept from everybody for a while after a loss; see Request.LossDelay. Only engines with
+	// LockDelays: a lock can be kept from everybody for a while after a loss; see Request.LockDelay. Only engines with
 	// leases can have it, because after a crash nobody but the engine is there to do it.
-	LossDelays Ability = "loss delay"
+	LockDelays Ability = "lock delay"
 )
 
-// Lack is an ability that an engine does not have, and why.
-type Lack struct {
+// Unsupported is an ability that an engine does not have, and why.
+type Unsupported struct {
 	Ability Ability
 	Reason  string // one clause, without a full stop
 }
 
 // Traits describes an engine to the portable layer, to the conformance suite and to docs/engines.md.
 type Traits struct {
-	Engine string // "memory", "file", "redis": shown in errors and tables
-	Ends   Ends
+	Engine   string // "memory", "file", "redis": shown in errors and tables
+	Lifetime Lifetime
 
 	// Timeout is the session's timeout on Sessions engines, as negotiated. Otherwise zero.
 	Timeout time.Duration
@@ -81,14 +81,14 @@ type Traits struct {
 
 	Kinds []Kind // the kinds that the engine knows: KindLatch by Latcher, KindCond by Conder, the others by Acquire
 
-	// Lacks gives the reasons for what is missing. An Ability that is the name of a Kind says why the engine has no locks of
+	// Unsupported gives the reasons for what is missing. An Ability that is the name of a Kind says why the engine has no locks of
 	// that kind.
-	Lacks []Lack
+	Unsupported []Unsupported
 }
 
 // Lacking returns the reason why the engine lacks a, and false if it does not.
 func (t Traits) Lacking(a Ability) (reason string, lacks bool) {
-	for _, l := range t.Lacks {
+	for _, l := range t.Unsupported {
 		if l.Ability == a {
 			return l.Reason, true
 		}

@@ -100,7 +100,7 @@ func severalAreGranted(tr *trial) {
 		if h.g.Token == 0 || h.g.Token >= 1<<63 || h.g.Tokens < 1 || h.g.Nonce == "" || nonces[h.g.Nonce] {
 			tr.Fatalf("%q has the grant %+v, want a token, and a nonce that no other has", h.r.Name, h.g)
 		}
-		if tr.traits.Ends == driver.Leases && (h.g.Lease <= 0 || h.g.Sent.IsZero()) {
+		if tr.traits.Lifetime == driver.Leases && (h.g.Lease <= 0 || h.g.Sent.IsZero()) {
 			tr.Fatalf("%q has the grant %+v, want a lease and the instant from which it counts", h.r.Name, h.g)
 		}
 		nonces[h.g.Nonce] = true

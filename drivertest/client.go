@@ -178,7 +178,7 @@ func (h *hold) abandon() { _ = h.c.end(h.r.Key, h.r.ID) }
 // isGone fails unless release and, on engines with leases, renewal say that the hold is lost.
 func (h *hold) isGone(when string) {
 	h.c.tr.Helper()
-	if h.c.tr.traits.Ends == driver.Leases {
+	if h.c.tr.traits.Lifetime == driver.Leases {
 		h.c.tr.mustMatch(h.c.renew(h.r.Key, h.r.ID, longLease), driver.ErrLost, when+": renewal of the ended hold")
 	}
 	h.c.tr.mustMatch(h.c.end(h.r.Key, h.r.ID), driver.ErrLost, when+": release of the ended hold")

@@ -186,7 +186,7 @@ func nestedCondWait(tr *trial) {
 	}
 	tr.mustMatch(w.err, driver.ErrNested, "a wait of an owner with further holds")
 	for _, h := range []*hold{h, other} {
-		if tr.traits.Ends == driver.Leases {
+		if tr.traits.Lifetime == driver.Leases {
 			tr.must(h.c.renew(h.r.Key, h.r.ID, longLease), "renewal after a wait that was refused")
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 func delaying() []behaviour {
 	delayed := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
-		return behaviour{sentence: sentence, run: run, ends: on(driver.Leases), needs: append(needing(driver.LossDelays), more...)}
+		return behaviour{sentence: sentence, run: run, ends: on(driver.Leases), needs: append(needing(driver.LockDelays), more...)}
 	}
 	return []behaviour{
 		delayed("after the end of a lease nobody gets in before the delay is over", expiryDelays),
@@ -23,12 +23,12 @@ func delaying() []behaviour {
 // delayed is briefly with a delay of as much again.
 func (c *client) delayed(key driver.Key) *driver.Request {
 	r := c.briefly(key)
-	r.LossDelay = c.tr.h.Lease
+	r.LockDelay = c.tr.h.Lease
 	return r
 }
 
 // reopens is the instant before which nobody may get in after h was left to run out.
-func (h *hold) reopens() time.Time { return h.trustedUntil().Add(h.r.LossDelay) }
+func (h *hold) reopens() time.Time { return h.trustedUntil().Add(h.r.LockDelay) }
 
 func expiryDelays(tr *trial) {
 	a, b := tr.client(), tr.client()
@@ -65,7 +65,7 @@ func delayAfterAWait(tr *trial) {
 func releaseDoesNotDelay(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.ask(tr.mutex())
-	r.LossDelay = longLease
+	r.LockDelay = longLease
 	h := a.take(r)
 	w := b.queue(b.ask(tr.mutex()))
 	h.release()
@@ -76,7 +76,7 @@ func releaseDoesNotDelay(tr *trial) {
 func breakDelays(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.ask(tr.mutex())
-	r.LossDelay = longLease
+	r.LockDelay = longLease
 	h := a.take(r)
 	tr.must(b.breaks(tr.mutex(), h.g.Token), "break")
 	b.findsHeld(tr.mutex(), "within the delay after a break")
@@ -88,7 +88,7 @@ func breakDelays(tr *trial) {
 func delayedOwnerDoesNotReenter(tr *trial) {
 	a, b := tr.client(), tr.client()
 	r := a.asOwner("order-7", tr.mutex())
-	r.Lease, r.LossDelay = tr.h.Lease, longLease
+	r.Lease, r.LockDelay = tr.h.Lease, longLease
 	h := a.take(r)
 	tr.pass(time.Until(h.trustedUntil()) + 2*settle)
 	b.isRefused(b.asOwner("order-7", tr.mutex()), "within the delay, to the owner who lost it")

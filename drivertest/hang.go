@@ -73,7 +73,7 @@ func (p *hungPlace) calls() []hungCall {
 		{"acquire of a try", func(ctx context.Context) error { return errorOf(d.Acquire(ctx, tried)) }},
 		{"release", func(ctx context.Context) error { return d.Release(ctx, p.ended.give()) }},
 	}
-	if renewer, has := d.(driver.Renewer); has && tr.traits.Ends == driver.Leases {
+	if renewer, has := d.(driver.Renewer); has && tr.traits.Lifetime == driver.Leases {
 		calls = append(calls, hungCall{"renewal", func(ctx context.Context) error {
 			return renewOne(ctx, renewer, driver.Renewal{Key: p.renewed.r.Key, ID: p.renewed.r.ID, Lease: longLease})
 		}})
@@ -187,7 +187,7 @@ func allGoesOnAfterwards(tr *trial) {
 	resume := tr.hang()
 	tr.callAll(calls)
 	resume()
-	if tr.traits.Ends == driver.Leases {
+	if tr.traits.Lifetime == driver.Leases {
 		tr.until("renewal after the server has hung", func() error {
 			err := a.renew(p.renewed.r.Key, p.renewed.r.ID, longLease)
 			if errors.Is(err, driver.ErrLost) {

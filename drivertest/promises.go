@@ -27,7 +27,7 @@ const (
 	Latching     Promise = "latching"
 	Conditions   Promise = "conditions"
 	Hanging      Promise = "hanging"
-	Delaying     Promise = "loss delay"
+	Delaying     Promise = "lock delay"
 )
 
 // promised is a promise and what it consists of.
@@ -44,13 +44,13 @@ func promises() []promised {
 		{Exclusion, "a lock has one holder", "Driver.Acquire", exclusion()},
 		{Isolation, "locks do not touch each other", "Key", isolation()},
 		{Atomicity, "an operation happens wholly, or not at all, and only to its own hold", "Driver.Release", atomicity()},
-		{Expiry, "a hold that is not renewed ends, not early, and for good", "Grant.Sent, Grant.Lease, Ends", expiry()},
+		{Expiry, "a hold that is not renewed ends, not early, and for good", "Grant.Sent, Grant.Lease, Lifetime", expiry()},
 		{Reentry, "a named owner gets in again, nobody else does", "Request.Named", reentry()},
 		{Renewal, "a hold lasts for as long as its client keeps it", "Renewer, Session", renewal()},
 		{Fencing, "tokens grow, nonces are unique", "Grant.Token, Grant.Nonce", fencing()},
 		{Order, "waiters are told, served, and in turn", "Request.Waiting, Request.Try", order()},
 		{Cancellation, "a wait can be given up, and leaves nothing", "Driver, Release.Undo", cancellation()},
-		{Crash, "a dead client keeps nobody out for ever", "Ends", crash()},
+		{Crash, "a dead client keeps nobody out for ever", "Lifetime", crash()},
 		{Inspection, "operators see who holds and who waits", "Inspector, Looker, HeldError", inspection()},
 		{Idempotence, "a repeated request takes and frees once", "Driver.Acquire, Driver.Release", idempotence()},
 		{Breaking, "an operator can end a hold", "Breaker, Request.Lost", breaking()},
@@ -59,7 +59,7 @@ func promises() []promised {
 		{Resuming, "a wait can be left and taken up again", "Traits.Resumes", resuming()},
 		{Bundling, "several locks are taken in one step, all or none", "MultiAcquirer", bundling()},
 		{Conversion, "a holder takes another mode without giving up what it has", "Converter", conversion()},
-		{Delaying, "a lost lock stays closed for a while", "Request.LossDelay", delaying()},
+		{Delaying, "a lost lock stays closed for a while", "Request.LockDelay", delaying()},
 		{Electing, "a leader has a value that everybody can see", "KindElection, Looker, Watcher", electing()},
 		{Latching, "a latch counts each once, and comes to zero once a round", "Latcher, Watcher", latching()},
 		{Conditions, "who gives a lock up for a signal misses none, and each wakes one", "Conder", conditions()},

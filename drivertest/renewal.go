@@ -129,7 +129,7 @@ func livingClientKeepsItsHold(tr *trial) {
 	if h.g.Session != nil && !h.g.Session.Confirmed().After(before) {
 		tr.Errorf("the session was last confirmed before two timeouts, so its holds are not trusted")
 	}
-	if tr.traits.Ends == driver.Sessions && h.g.Session == nil {
+	if tr.traits.Lifetime == driver.Sessions && h.g.Session == nil {
 		tr.Errorf("a grant of a Sessions engine has no Session")
 	}
 	h.release()

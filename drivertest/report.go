@@ -26,16 +26,16 @@ const (
 
 // Report is what a run found out about one engine.
 type Report struct {
-	Engine     string    `json:"engine"`
-	Ends       string    `json:"ends"`
-	Kinds      []string  `json:"kinds"`
-	Lacks      []Lack    `json:"lacks"`
-	Promises   []Verdict `json:"promises"`
-	Behaviours []Result  `json:"behaviours"`
+	Engine      string        `json:"engine"`
+	Lifetime    string        `json:"lifetime"`
+	Kinds       []string      `json:"kinds"`
+	Unsupported []Unsupported `json:"unsupported"`
+	Promises    []Verdict     `json:"promises"`
+	Behaviours  []Result      `json:"behaviours"`
 }
 
-// Lack is an ability that the engine does not have, and why.
-type Lack struct {
+// Unsupported is an ability that the engine does not have, and why.
+type Unsupported struct {
 	Ability string `json:"ability"`
 	Reason  string `json:"reason"`
 }
@@ -56,12 +56,12 @@ type Result struct {
 }
 
 func newReport(tr driver.Traits, kinds []driver.Kind) *Report {
-	r := &Report{Engine: tr.Engine, Ends: tr.Ends.String(), Kinds: []string{}, Lacks: []Lack{}}
+	r := &Report{Engine: tr.Engine, Lifetime: tr.Lifetime.String(), Kinds: []string{}, Unsupported: []Unsupported{}}
 	for _, k := range kinds {
 		r.Kinds = append(r.Kinds, string(k))
 	}
-	for _, l := range tr.Lacks {
-		r.Lacks = append(r.Lacks, Lack{string(l.Ability), l.Reason})
+	for _, l := range tr.Unsupported {
+		r.Unsupported = append(r.Unsupported, Unsupported{string(l.Ability), l.Reason})
 	}
 	return r
 }

@@ -132,7 +132,7 @@ func requeueEndsTheOldHold(tr *trial) {
 func (h *hold) isOver(when string, by *client) {
 	tr := h.c.tr
 	tr.Helper()
-	if tr.traits.Ends == driver.Leases {
+	if tr.traits.Lifetime == driver.Leases {
 		tr.mustMatch(h.c.renew(h.r.Key, h.r.ID, longLease), driver.ErrLost, when+": renewal of the old hold")
 	}
 	tr.mustMatch(by.end(h.r.Key, h.r.ID), driver.ErrLost, when+": release of the old hold")
@@ -175,7 +175,7 @@ func unsupportedRequeueChangesNothing(tr *trial) {
 			tr.Fatalf("a requeue with %s says %q, want a definite ErrUnsupported", t.name, text(err))
 		}
 		b.findsHeld(h.r.Key, "after a requeue with "+t.name)
-		if tr.traits.Ends == driver.Leases {
+		if tr.traits.Lifetime == driver.Leases {
 			tr.must(a.renew(h.r.Key, h.r.ID, longLease), "renewal after a requeue with "+t.name)
 		}
 		h.release()

@@ -95,7 +95,7 @@ func TestSentences_AreUniqueWithinTheirPromise(t *testing.T) {
 
 func TestApplies_DeclaredLacksAreLeftOutWithTheirReason(t *testing.T) {
 	s := &suite{
-		traits: driver.Traits{Ends: driver.Process, Lacks: []driver.Lack{{Ability: driver.Expiry, Reason: "it has no clock"}}},
+		traits: driver.Traits{Lifetime: driver.Process, Unsupported: []driver.Unsupported{{Ability: driver.Expiry, Reason: "it has no clock"}}},
 		h:      Harness{Kinds: []driver.Kind{driver.KindMutex}},
 	}
 	for _, row := range []struct {
@@ -157,7 +157,7 @@ func TestVerdicts(t *testing.T) {
 func TestWrite_PutsTheReportIntoTheNamedFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	t.Setenv("INTERLOCK_RESULTS", dir)
-	newReport(driver.Traits{Engine: "my engine", Ends: driver.Leases}, []driver.Kind{driver.KindMutex}).write(t)
+	newReport(driver.Traits{Engine: "my engine", Lifetime: driver.Leases}, []driver.Kind{driver.KindMutex}).write(t)
 	raw, err := os.ReadFile(filepath.Join(dir, "my-engine.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestWrite_PutsTheReportIntoTheNamedFolder(t *testing.T) {
 	if err := json.Unmarshal(raw, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Engine != "my engine" || got.Ends != "lease" || len(got.Kinds) != 1 {
+	if got.Engine != "my engine" || got.Lifetime != "lease" || len(got.Kinds) != 1 {
 		t.Errorf("written: %+v", got)
 	}
 }
@@ -229,7 +229,7 @@ func TestEveryBehaviour_FailsIfADriverLeavesAGoroutine(t *testing.T) {
 }
 
 func TestMissingCrash_Fails(t *testing.T) {
-	process := driver.Traits{Engine: "plain", Ends: driver.Process, Kinds: []driver.Kind{driver.KindMutex}}
+	process := driver.Traits{Engine: "plain", Lifetime: driver.Process, Kinds: []driver.Kind{driver.KindMutex}}
 	report := Examine(t, Harness{
 		Patience: 50 * time.Millisecond,
 		Open:     func(context.Context, *testing.T) driver.Driver { return plain{traits: process} },
@@ -244,7 +244,7 @@ func TestMissingCrash_Fails(t *testing.T) {
 
 func TestAFailure_SaysWhatWasExpectedWhatWasSeenAndWhereToReadOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		traits := driver.Traits{Engine: "plain", Ends: driver.Sessions, Kinds: []driver.Kind{driver.KindMutex}}
+		traits := driver.Traits{Engine: "plain", Lifetime: driver.Sessions, Kinds: []driver.Kind{driver.KindMutex}}
 		s := &suite{traits: traits, h: Harness{
 			Patience: time.Second, Open: func(context.Context, *testing.T) driver.Driver { return plain{traits: traits} },
 		}}

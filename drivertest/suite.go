@@ -18,12 +18,12 @@ type behaviour struct {
 	run      func(tr *trial)
 
 	// A behaviour is skipped where it means nothing, and where the engine has declared that it lacks what is needed.
-	ends  []driver.Ends    // engines it is about; all if empty
-	kinds []driver.Kind    // kinds it needs
-	needs []driver.Ability // abilities it needs
-	lacks driver.Ability   // it is about engines that lack this
-	about driver.Ability   // all of it is about this; who lacks it is shown with the reason
-	wants offer            // what else it is about
+	ends  []driver.Lifetime // engines it is about; all if empty
+	kinds []driver.Kind     // kinds it needs
+	needs []driver.Ability  // abilities it needs
+	lacks driver.Ability    // it is about engines that lack this
+	about driver.Ability    // all of it is about this; who lacks it is shown with the reason
+	wants offer             // what else it is about
 }
 
 // offer is what an engine may have or not, without having to give a reason. Its text says that it is missing.
@@ -44,7 +44,7 @@ const (
 )
 
 // on limits a behaviour to engines whose holds end in one of the given ways.
-func on(ends ...driver.Ends) []driver.Ends { return ends }
+func on(ends ...driver.Lifetime) []driver.Lifetime { return ends }
 
 // needing names the abilities without which a behaviour cannot be asked for.
 func needing(a ...driver.Ability) []driver.Ability { return a }
@@ -163,7 +163,7 @@ func (s *suite) checkTraits(t *testing.T) {
 	t.Helper()
 	known := []driver.Ability{
 		driver.NamedOwners, driver.Order, driver.Breaking, driver.Holders, driver.Waiters, driver.Expiry,
-		driver.Conversion, driver.LossDelays,
+		driver.Conversion, driver.LockDelays,
 	}
 	for _, k := range []driver.Kind{driver.KindRWMutex, driver.KindSemaphore, driver.KindLatch, driver.KindCond, driver.KindElection} {
 		if !s.traits.Supports(k) {
@@ -174,21 +174,21 @@ func (s *suite) checkTraits(t *testing.T) {
 	if tr.Engine == "" {
 		t.Error("Traits: Engine is empty")
 	}
-	if tr.Ends < driver.Leases || tr.Ends > driver.Process {
-		t.Errorf("Traits: Ends is %v", tr.Ends)
+	if tr.Lifetime < driver.Leases || tr.Lifetime > driver.Process {
+		t.Errorf("Traits: Lifetime is %v", tr.Lifetime)
 	}
 	if !tr.Supports(driver.KindMutex) {
 		t.Error("Traits: Kinds does not have the mutex, which every engine offers")
 	}
 	if _, told := tr.Lacking(driver.Conversion); tr.Supports(driver.KindRWMutex) && !told && !slices.Contains(s.offers, converts) {
-		t.Error("Traits: Kinds has rw, but the driver has no Convert, and Lacks gives no reason for the lack of conversion")
+		t.Error("Traits: Kinds has rw, but the driver has no Convert, and Unsupported gives no reason for the lack of conversion")
 	}
-	for _, l := range tr.Lacks {
+	for _, l := range tr.Unsupported {
 		if !slices.Contains(known, l.Ability) {
-			t.Errorf("Traits: Lacks names %q, which is not an ability", l.Ability)
+			t.Errorf("Traits: Unsupported names %q, which is not an ability", l.Ability)
 		}
 		if strings.TrimSpace(l.Reason) == "" {
-			t.Errorf("Traits: Lacks gives no reason for %q", l.Ability)
+			t.Errorf("Traits: Unsupported gives no reason for %q", l.Ability)
 		}
 	}
 	if t.Failed() {
@@ -230,8 +230,8 @@ func (s *suite) applies(b behaviour) (Status, string) {
 			return Lacking, fmt.Sprintf("%s: %s", a, reason)
 		}
 	}
-	if len(b.ends) > 0 && !slices.Contains(b.ends, s.traits.Ends) {
-		return NotApplicable, fmt.Sprintf("holds of this engine end with the %v", s.traits.Ends)
+	if len(b.ends) > 0 && !slices.Contains(b.ends, s.traits.Lifetime) {
+		return NotApplicable, fmt.Sprintf("holds of this engine end with the %v", s.traits.Lifetime)
 	}
 	if b.lacks != "" {
 		if _, lacks := s.traits.Lacking(b.lacks); !lacks {

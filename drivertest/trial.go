@@ -146,9 +146,9 @@ func (tr *trial) crash(c *client, waits ...*wait) {
 	switch {
 	case tr.h.Crash != nil:
 		tr.h.Crash(tr.t, c.d)
-	case tr.traits.Ends != driver.Leases:
+	case tr.traits.Lifetime != driver.Leases:
 		tr.Fatalf("the Harness has no Crash, and holds of this engine end with the %v: a dead client cannot be tried",
-			tr.traits.Ends)
+			tr.traits.Lifetime)
 	}
 	for _, w := range waits {
 		w.stop()

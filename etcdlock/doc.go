@@ -72,7 +72,7 @@
 //   - Sessions last whole seconds, and not less than one and a half times the servers' election timeout, 2 s by default.
 //   - Listings know no instants: etcd keeps none. After local passes they show the owner that came first.
 //   - MinHold ends with the process: the client keeps the hold in the background, and a key ends with its session.
-//   - LossDelay is not supported: a key is deleted with its session, and nothing stays that could keep others out.
+//   - LockDelay is not supported: a key is deleted with its session, and nothing stays that could keep others out.
 //   - Requests for one semaphore with different limits exclude each other with driver.ErrConflict. In the moment in which the
 //     last holder leaves, the wrong one may be refused.
 //

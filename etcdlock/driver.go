@@ -97,11 +97,11 @@ func start(ctx context.Context, client *clientv3.Client, opts *Options, owns boo
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Engine: "etcd", Ends: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
-		Lacks: []driver.Lack{
+		Engine: "etcd", Lifetime: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
+		Unsupported: []driver.Unsupported{
 			{Ability: driver.NamedOwners, Reason: "a key belongs to one lease, so a hold cannot be shared with another process"},
 			{Ability: driver.Conversion, Reason: "the revision of a key is its place in the queue, so an upgrade cannot go to the front"},
-			{Ability: driver.LossDelays, Reason: "a key is deleted with its session, and nothing stays that could keep others out"},
+			{Ability: driver.LockDelays, Reason: "a key is deleted with its session, and nothing stays that could keep others out"},
 			{Ability: driver.Ability(driver.KindLatch), Reason: "what it keeps belongs to a session, and a latch to nobody"},
 			{Ability: driver.Ability(driver.KindCond), Reason: "a key stands in one queue, and cannot be moved to another in one step"},
 		},

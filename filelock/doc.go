@@ -66,7 +66,7 @@
 //   - Breaking. The kernel cannot take a lock from a process; kill the process.
 //   - Waiters are not listed: the kernel knows that somebody waits, not who.
 //   - MinHold beyond the life of the process: the client keeps the hold in the background, and the kernel ends it.
-//   - LossDelay: after the end of a process nothing is left that could keep others out.
+//   - LockDelay: after the end of a process nothing is left that could keep others out.
 //   - Outside Linux waiters poll (every 1 to 25 ms) and form no line, a Try does not see them, and holders are not
 //     listed.
 //

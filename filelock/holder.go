@@ -19,7 +19,7 @@ const holderReads = 3
 // that is worth a search.
 func (d *Driver) refuse(r *driver.Request, f *lockFile, justPassed bool) *driver.HeldError {
 	switch {
-	case r.Brief: // the wait that follows tells
+	case r.SkipHolder: // the wait that follows tells
 		return &driver.HeldError{Kind: r.Kind, Name: r.Name}
 	case justPassed:
 		e, _ := ourHolder(f, r.Key)

@@ -62,7 +62,7 @@ func TestTry_ThatAWaitFollows_LooksForNobody(t *testing.T) {
 	reads := 0
 	listedAs(d, func() flockers { reads++; return nil })
 	r := request(newID(), "x")
-	r.Brief = true
+	r.SkipHolder = true
 	if client := refusedBy(t, d, r); client != "" || reads != 0 {
 		t.Errorf("held by %q, after %d looks at all locks of the machine", client, reads)
 	}

@@ -28,11 +28,11 @@ func (o *Options) logger() *slog.Logger {
 // traits describes the engine on every system; Linux alone can say who holds a lock.
 func traits(tellsHolders bool) driver.Traits {
 	t := driver.Traits{
-		Engine: "file",
-		Ends:   driver.Process,
-		Local:  true,
-		Kinds:  slices.Clone(kinds),
-		Lacks: []driver.Lack{
+		Engine:   "file",
+		Lifetime: driver.Process,
+		Local:    true,
+		Kinds:    slices.Clone(kinds),
+		Unsupported: []driver.Unsupported{
 			{Ability: driver.NamedOwners, Reason: "the kernel knows descriptors, not owners"},
 			{Ability: driver.Order, Reason: "the kernel's order is only nearly first come, first served"},
 			{Ability: driver.Breaking, Reason: "the kernel cannot take a lock from a process; kill the process"},
@@ -40,13 +40,13 @@ func traits(tellsHolders bool) driver.Traits {
 			{Ability: driver.Expiry, Reason: "a stopped process keeps its lock"},
 			{Ability: driver.Ability(driver.KindRWMutex), Reason: "flock knows shared locks, but no fair queue of them and no tokens"},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "flock counts nothing"},
-			{Ability: driver.LossDelays, Reason: "the kernel frees a lock with its process, and cannot keep others out after that"},
+			{Ability: driver.LockDelays, Reason: "the kernel frees a lock with its process, and cannot keep others out after that"},
 			{Ability: driver.Ability(driver.KindLatch), Reason: "the kernel keeps locks of living processes, not counts"},
 			{Ability: driver.Ability(driver.KindCond), Reason: "the kernel cannot give up a lock and wait for something else in one step"},
 		},
 	}
 	if !tellsHolders {
-		t.Lacks = append(t.Lacks, driver.Lack{
+		t.Unsupported = append(t.Unsupported, driver.Unsupported{
 			Ability: driver.Holders, Reason: "only Linux tells whether a file is locked without taking the lock",
 		})
 	}

@@ -38,10 +38,10 @@ func (d *Driver) Peer() *Driver { return d.store.open() }
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Engine: "memory",
-		Ends:   driver.Leases,
-		Local:  true,
-		Kinds:  append(slices.Clone(kinds), driver.KindLatch, driver.KindCond),
+		Engine:   "memory",
+		Lifetime: driver.Leases,
+		Local:    true,
+		Kinds:    append(slices.Clone(kinds), driver.KindLatch, driver.KindCond),
 	}
 }
 

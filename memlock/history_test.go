@@ -91,7 +91,7 @@ func (h *history) request(key driver.Key) *driver.Request {
 		Lease: time.Duration(1+h.draw(10)) * time.Second, Try: h.draw(5) == 0,
 	}
 	if h.draw(4) == 0 {
-		r.LossDelay = time.Duration(1+h.draw(5)) * time.Second
+		r.LockDelay = time.Duration(1+h.draw(5)) * time.Second
 	}
 	if h.draw(2) == 0 {
 		r.Owner, r.Named = string(rune('A'+h.draw(3))), true

@@ -123,7 +123,7 @@ func (s *state) advance(now time.Time) {
 		switch {
 		case rec.phase == kept:
 			s.end(now, rec, rec.lost, 0)
-		case rec.req.LossDelay > 0:
+		case rec.req.LockDelay > 0:
 			s.delay(now, rec, driver.LostExpired, rec.at)
 		default:
 			s.end(now, rec, driver.LostExpired, 0)
@@ -131,10 +131,10 @@ func (s *state) advance(now time.Time) {
 	}
 }
 
-// delay keeps rec, which was lost at that instant, from everybody for its LossDelay.
+// delay keeps rec, which was lost at that instant, from everybody for its LockDelay.
 func (s *state) delay(now time.Time, rec *record, reason driver.LostReason, at time.Time) {
 	rec.phase, rec.lost = kept, reason
-	s.leases.move(&rec.entry, at.Add(rec.req.LossDelay))
+	s.leases.move(&rec.entry, at.Add(rec.req.LockDelay))
 	s.drain(now, s.locks[rec.ref.key]) // as after a release with Keep
 }
 
@@ -154,9 +154,9 @@ func (s *state) breakHolds(now time.Time, key driver.Key, token uint64) ([]func(
 		if rec.phase == held && rec.req.Lost != nil { // who released with Keep has lost nothing
 			lost = append(lost, rec.req.Lost)
 		}
-		if rec.phase == held && rec.req.LossDelay > 0 {
+		if rec.phase == held && rec.req.LockDelay > 0 {
 			rec.phase, rec.lost = kept, driver.LostBroken
-			s.leases.move(&rec.entry, now.Add(rec.req.LossDelay))
+			s.leases.move(&rec.entry, now.Add(rec.req.LockDelay))
 			continue
 		}
 		s.fell(now, rec, cmp.Or(rec.lost, driver.LostBroken), 0)

@@ -132,7 +132,7 @@ func TestHolds(t *testing.T) {
 			keep a 2s: ok
 			wait 2s: ok
 			X b: granted`},
-		{"LossDelay_AfterTheEndOfTheLease_KeepsEverybodyOut", `
+		{"LockDelay_AfterTheEndOfTheLease_KeepsEverybodyOut", `
 			X a owner=A lease=5s delay=3s: granted
 			X b: queued
 			wait 5s: ok
@@ -143,7 +143,7 @@ func TestHolds(t *testing.T) {
 			wait 2999ms: ok
 			wait 1ms: ok; b granted
 			renew a 5s: taken`},
-		{"LossDelay_OfOneHold_LeavesTheOwnersOtherHolds", `
+		{"LockDelay_OfOneHold_LeavesTheOwnersOtherHolds", `
 			X a owner=A lease=5s delay=3s: granted
 			X b owner=A lease=20s: granted
 			wait 6s: ok
@@ -151,13 +151,13 @@ func TestHolds(t *testing.T) {
 			release b: ok
 			X d owner=B: queued
 			wait 2s: ok; d granted`},
-		{"LossDelay_IsNotForAReleaseNorForAnUndo", `
+		{"LockDelay_IsNotForAReleaseNorForAnUndo", `
 			X a delay=60s: granted
 			X b delay=60s: queued
 			release a: ok; b granted
 			undo b: ok
 			X c: granted`},
-		{"LossDelay_AfterABreak_EndsWithTheSecond", `
+		{"LockDelay_AfterABreak_EndsWithTheSecond", `
 			X a delay=60s: granted
 			X b: queued
 			break a: ok
@@ -165,12 +165,12 @@ func TestHolds(t *testing.T) {
 			release a: broken
 			break a: ok; b granted
 			renew a 5s: broken`},
-		{"LossDelay_IsOverridenByAnUndo", `
+		{"LockDelay_IsOverridenByAnUndo", `
 			X a lease=5s delay=60s: granted
 			wait 5s: ok
 			X b: queued
 			undo a: ok; b granted`},
-		{"LossDelay_OfARead_LetsReadersIn", `
+		{"LockDelay_OfARead_LetsReadersIn", `
 			R a lease=5s delay=3s: granted
 			wait 5s: ok
 			R b: granted

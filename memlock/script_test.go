@@ -111,7 +111,7 @@ func request(t *testing.T, verb string, args []string) *driver.Request {
 		case "lease":
 			r.Lease = span(t, value)
 		case "delay":
-			r.LossDelay = span(t, value)
+			r.LockDelay = span(t, value)
 		case "w":
 			w, limit, _ := strings.Cut(value, "/")
 			r.Weight, _ = strconv.Atoi(w)

@@ -86,10 +86,10 @@ func (d *Driver) learn(database string, settings map[string]string) {
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Engine: "mysql", Ends: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true, Kinds: slices.Clone(kinds),
-		Lacks: []driver.Lack{
+		Engine: "mysql", Lifetime: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true, Kinds: slices.Clone(kinds),
+		Unsupported: []driver.Unsupported{
 			{Ability: driver.NamedOwners, Reason: "a lock of GET_LOCK belongs to one session of one process"},
-			{Ability: driver.LossDelays, Reason: "the server frees a lock with its session, and cannot keep others out after that"},
+			{Ability: driver.LockDelays, Reason: "the server frees a lock with its session, and cannot keep others out after that"},
 			{Ability: driver.Ability(driver.KindRWMutex), Reason: "GET_LOCK has no shared mode"},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "GET_LOCK counts nothing"},
 			{Ability: driver.Ability(driver.KindLatch), Reason: "the server's locks belong to sessions, and a latch to nobody; a row and a query do better"},

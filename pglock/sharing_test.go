@@ -171,7 +171,7 @@ func TestRWMutex_ReadersAndWritersOfTwoClients_NeverMeet(t *testing.T) {
 	if most < 2 {
 		t.Error("no two readers were inside together")
 	}
-	if _, err := clients[0].RWMutex(name, nil).ULock(t.Context()); !errors.Is(err, interlock.ErrUnsupported) {
-		t.Errorf("ULock says %v", err)
+	if _, err := clients[0].RWMutex(name, nil).UpgradeableRLock(t.Context()); !errors.Is(err, interlock.ErrUnsupported) {
+		t.Errorf("UpgradeableRLock says %v", err)
 	}
 }

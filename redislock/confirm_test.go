@@ -114,7 +114,7 @@ func TestConfirm(t *testing.T) {
 
 	t.Run("DoesNotReviveAHoldThatIsLost_AndKeptFromOthers", func(t *testing.T) {
 		r := c.request("i")
-		r.Lease, r.LossDelay = 30*time.Millisecond, time.Minute
+		r.Lease, r.LockDelay = 30*time.Millisecond, time.Minute
 		if _, err := c.d.Acquire(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}

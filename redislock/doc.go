@@ -77,7 +77,7 @@
 //   - Requeue, which ends a process's turn: one round trip.
 //   - Replicas: each acquisition and renewal waits for the slowest replica, on a connection that nobody else uses
 //     meanwhile; and a wait costs one round trip more, because the push is only a hint then.
-//   - A lock with a LossDelay is not stored in the short form that others have, and a wait for it costs one round trip more, as
+//   - A lock with a LockDelay is not stored in the short form that others have, and a wait for it costs one round trip more, as
 //     with Replicas: a pushed grant that nobody claimed is nobody's loss, so nobody may act on it before.
 //   - Elections: as a lock, and two short commands more in the script of each change. Each observer costs a round trip every
 //     five seconds, and a message and a round trip for each new leader.

@@ -28,7 +28,7 @@ func TestBadNetwork_AtRandom_NeverAreTwoInside(t *testing.T) {
 func badNetwork(t *testing.T, replicas string) {
 	s := servers.RedisReplicated(t, 1, nil)
 	r := newRand(t)
-	o := &interlock.Options{Lease: 300 * time.Millisecond, LocalTime: time.Millisecond}
+	o := &interlock.Options{Lease: 300 * time.Millisecond, LocalHandoffTime: time.Millisecond}
 	var proxies []*servers.Proxy
 	var clients []*interlock.Client
 	for range 5 {

@@ -106,7 +106,7 @@ func slotMoves(t *testing.T, c *servers.ClusterRedis) {
 	w := newInside(t, "moving")
 	slot := lockSlot(c, w.name)
 	still := newInside(t, "staying")
-	clients := several(t, 5, clusterURL(c), &interlock.Options{LocalPasses: -1})
+	clients := several(t, 5, clusterURL(c), &interlock.Options{LocalHandoffs: -1})
 	f := startTraffic(pace.Process(), clients, w, still)
 	moreIn(t, w, 20)
 	for range 3 {
@@ -204,7 +204,7 @@ func slotMovesSlowly(t *testing.T, c *servers.ClusterRedis) {
 func nodeDies(t *testing.T, c *servers.ClusterRedis) {
 	c.AwaitReady()
 	watch := newWaits()
-	o := &interlock.Options{Lease: failoverLease, Renewal: time.Second, LocalPasses: -1, Observer: watch.observer()}
+	o := &interlock.Options{Lease: failoverLease, Renewal: time.Second, LocalHandoffs: -1, Observer: watch.observer()}
 	client, other := openLocks(t, clusterURL(c), o), openLocks(t, clusterURL(c), o)
 	w := newInside(t, "dying")
 	slot := lockSlot(c, w.name)

@@ -131,9 +131,9 @@ func locking(name string, f func(ctx context.Context) (*interlock.Lease, error))
 func (k *kinds) sharing() []hungCall {
 	rw := func(name string) *interlock.RWMutex { return k.c.RWMutex(name, nil) }
 	k.held(k.busy.RWMutex("written", nil).Lock(patient(k.t)))
-	read, upgraded := k.held(rw("read").RLock(patient(k.t))), k.held(rw("upgraded").ULock(patient(k.t)))
+	read, upgraded := k.held(rw("read").RLock(patient(k.t))), k.held(rw("upgraded").UpgradeableRLock(patient(k.t)))
 	down, written := k.held(rw("down").Lock(patient(k.t))), k.held(rw("was written").Lock(patient(k.t)))
-	back := k.held(rw("back").ULock(patient(k.t)))
+	back := k.held(rw("back").UpgradeableRLock(patient(k.t)))
 	if err := back.Upgrade(patient(k.t)); err != nil {
 		k.t.Fatal(err)
 	}
@@ -148,8 +148,8 @@ func (k *kinds) sharing() []hungCall {
 		locking("RWMutex.TryRLock", rw("try rlock").TryRLock),
 		locking("RWMutex.Lock", rw("wlock").Lock),
 		locking("RWMutex.TryLock", rw("try wlock").TryLock),
-		locking("RWMutex.ULock", rw("ulock").ULock),
-		locking("RWMutex.TryULock", rw("try ulock").TryULock),
+		locking("RWMutex.UpgradeableRLock", rw("ulock").UpgradeableRLock),
+		locking("RWMutex.TryUpgradeableRLock", rw("try ulock").TryUpgradeableRLock),
 		locking("RLock of what another writes", rw("written").RLock),
 		{"Unlock of a read", func(ctx context.Context, _ int) error { return read.Unlock(ctx) }},
 		{"Unlock of a write", func(ctx context.Context, _ int) error { return written.Unlock(ctx) }},
@@ -247,7 +247,7 @@ func (k *kinds) conditions() []hungCall {
 func (k *kinds) several() []hungCall {
 	together := func(what string) *interlock.Multi { return k.c.Multi([]string{"{m}" + what, "{m}other " + what}, nil) }
 	apart := func(what string) *interlock.Multi {
-		return k.c.Multi([]string{"a" + what, "b" + what}, &interlock.LockOptions{LossDelay: time.Second})
+		return k.c.Multi([]string{"a" + what, "b" + what}, &interlock.LockOptions{LockDelay: time.Second})
 	}
 	all, err := together("held").Lock(patient(k.t))
 	if err != nil {

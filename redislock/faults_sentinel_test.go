@@ -193,7 +193,7 @@ func (m *mark) lets(s fence.Stamp) bool {
 func noLostGrant(t *testing.T, failover func(s *servers.SentinelRedis)) {
 	s := servers.RedisSentinel(t, 1, nil)
 	url := withQuery(withQuery(sentinelURL(s), "replicas", "1"), "replica-timeout", "200ms")
-	clients := several(t, 6, url, &interlock.Options{Lease: 3 * time.Second, LocalPasses: -1})
+	clients := several(t, 6, url, &interlock.Options{Lease: 3 * time.Second, LocalHandoffs: -1})
 	w := newInside(t, "lock")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 
 func TestScriptFlush_InTheMidstOfTraffic_IsNotNoticed(t *testing.T) {
 	s := servers.RedisServer(t, nil)
-	c := newCrowd(t, 4, 30, several(t, 4, redisURL("redis", s.Addr()), &interlock.Options{LocalPasses: -1})...)
+	c := newCrowd(t, 4, 30, several(t, 4, redisURL("redis", s.Addr()), &interlock.Options{LocalHandoffs: -1})...)
 	admin, err := s.Dial(patient(t))
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestReset_EveryFewMilliseconds_EverybodyGetsInAndNothingIsLeft(t *testing.T
 
 func TestClientKill_OfSubscribers_LosesNoWaiter(t *testing.T) {
 	s := servers.RedisServer(t, nil)
-	c := newCrowd(t, 2, 12, several(t, 6, redisURL("redis", s.Addr()), &interlock.Options{LocalPasses: -1})...)
+	c := newCrowd(t, 2, 12, several(t, 6, redisURL("redis", s.Addr()), &interlock.Options{LocalHandoffs: -1})...)
 	c.bumpy = true
 	kill := func() { mustDo(t, s, "CLIENT", "KILL", "TYPE", "pubsub") }
 	begin := time.Now()

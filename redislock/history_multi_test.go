@@ -18,7 +18,7 @@ func (h *history) acquireAll() {
 			continue
 		}
 		r := h.request(key)
-		r.Client, r.Named, r.Owner, r.LossDelay = fmt.Sprint("client ", client), false, "process "+r.ID, 0
+		r.Client, r.Named, r.Owner, r.LockDelay = fmt.Sprint("client ", client), false, "process "+r.ID, 0
 		w := &twin{req: r, client: client}
 		for side := range w.sides {
 			w.sides[side] = &call{cancel: func() {}, done: make(chan struct{})}

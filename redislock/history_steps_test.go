@@ -62,7 +62,7 @@ func (h *history) request(key driver.Key) driver.Request {
 		r.Owner, r.Named = string(rune('A'+h.draw(3))), true
 	}
 	if h.draw(4) == 0 {
-		r.LossDelay = longLease // after a break, or after a short lease
+		r.LockDelay = longLease // after a break, or after a short lease
 	}
 	switch key.Kind {
 	case driver.KindRWMutex:

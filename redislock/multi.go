@@ -19,7 +19,7 @@ const mostTogether = 250
 
 // AcquireAll takes several locks in one script, or none of them: one round trip, as one lock costs. In a Cluster the names must
 // share a slot, which they do by a hash tag: {order-7}:stock and {order-7}:invoice. Elsewhere any names do. It is for mutexes of
-// owners without a name and without a LossDelay, at most 250; other lists are refused with an error matching
+// owners without a name and without a LockDelay, at most 250; other lists are refused with an error matching
 // driver.ErrUnsupported. So is one with a lock of which a holder or a queue has died and nobody has cleared up yet.
 func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]driver.Grant, error) {
 	if err := d.checkAll(requests); err != nil {
@@ -53,7 +53,7 @@ func (d *Driver) checkAll(requests []*driver.Request) error {
 		switch err := check(r); {
 		case err != nil:
 			return err
-		case r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Named || r.LossDelay > 0:
+		case r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Named || r.LockDelay > 0:
 			return fmt.Errorf("redis: %s %q in one step with others, for a named owner or with a delay: %w", r.Kind, r.Name, driver.ErrUnsupported)
 		case slices.ContainsFunc(requests[:i], func(other *driver.Request) bool { return other.Key == r.Key || other.ID == r.ID }):
 			return fmt.Errorf("redis: %s %q or its request is there twice: %w", r.Kind, r.Name, driver.ErrUnsupported)

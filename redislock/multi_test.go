@@ -129,7 +129,7 @@ func TestAcquireAll_IsForAnonymousMutexesOfOneSlot(t *testing.T) {
 		"TwoSlotsOfACluster":  {onCluster, func() []*driver.Request { return requestsFor("b", 1, "{x}a", "{y}b") }, false},
 		"AnyNamesOfOneServer": {alone, func() []*driver.Request { return requestsFor("c", 1, "a", "b", "c") }, true},
 		"ANamedOwner":         {alone, func() []*driver.Request { rs := requestsFor("d", 1, "a", "b"); rs[1].Named = true; return rs }, false},
-		"ALossDelay":          {alone, func() []*driver.Request { rs := requestsFor("e", 1, "a", "b"); rs[0].LossDelay = 1; return rs }, false},
+		"ALockDelay":          {alone, func() []*driver.Request { rs := requestsFor("e", 1, "a", "b"); rs[0].LockDelay = 1; return rs }, false},
 		"AnElection": {alone, func() []*driver.Request {
 			rs := requestsFor("f", 1, "a", "b")
 			rs[0].Kind = driver.KindElection

@@ -65,7 +65,7 @@ const modes = "xsu"
 // how is what the script is to know of the request, beyond the tail.
 func (a *attempt) how() string {
 	r := a.r
-	if r.Mode == driver.Exclusive && !r.Named && a.beside == "" && r.LossDelay <= 0 {
+	if r.Mode == driver.Exclusive && !r.Named && a.beside == "" && r.LockDelay <= 0 {
 		return plainRequest
 	}
 	weight, limit, owner := max(r.Weight, 1), r.Limit, ""
@@ -76,8 +76,8 @@ func (a *attempt) how() string {
 		owner = r.Owner
 	}
 	delay := ""
-	if r.LossDelay > 0 {
-		delay = inMillis(r.LossDelay + time.Millisecond - 1) // rounded up: for so long at least
+	if r.LockDelay > 0 {
+		delay = inMillis(r.LockDelay + time.Millisecond - 1) // rounded up: for so long at least
 	}
 	return modes[r.Mode:r.Mode+1] + delay + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside + " " + owner
 }

@@ -14,7 +14,7 @@ import (
 func BenchmarkUncontended(b *testing.B) {
 	n := sharedServer(b)
 	b.Run("interlock", func(b *testing.B) {
-		c := openLocks(b, urlOf(freshRoot(), n.Addr()), &interlock.Options{LocalPasses: -1})
+		c := openLocks(b, urlOf(freshRoot(), n.Addr()), &interlock.Options{LocalHandoffs: -1})
 		mustUnlock(b, mustLock(b, c, "lock"))
 		for b.Loop() {
 			l, err := c.Lock(b.Context(), "lock")
@@ -48,7 +48,7 @@ func BenchmarkHandOff(b *testing.B) {
 		url := urlOf(freshRoot(), n.Addr())
 		var turns []func() (func() error, error)
 		for range 2 {
-			c := openLocks(b, url, &interlock.Options{LocalPasses: -1})
+			c := openLocks(b, url, &interlock.Options{LocalHandoffs: -1})
 			turns = append(turns, func() (func() error, error) {
 				l, err := c.Lock(b.Context(), "lock")
 				if err != nil {

@@ -79,7 +79,7 @@
 //   - Leases of its own for a lock: all holds of a client last as long as its session. Sessions are at least two ticks of
 //     the servers (4 s unless they are configured otherwise) and at most twenty (40 s).
 //   - MinHold beyond the life of the process: the client keeps the hold in the background, and it ends with the session.
-//   - LossDelay: a node is removed with its session, and nothing stays that could keep others out.
+//   - LockDelay: a node is removed with its session, and nothing stays that could keep others out.
 //   - Show a hold that was passed on inside a process under its new owner: it is shown as it began.
 //   - Survive an operator who deletes the node of a request that waits: a message that arrives in the same instant may
 //     grant it, and it is told a tenth of a second later.

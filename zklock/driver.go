@@ -107,11 +107,11 @@ func (d *Driver) whyNot(ctx context.Context, err error) error {
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Engine: "zookeeper", Ends: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
-		Lacks: []driver.Lack{
+		Engine: "zookeeper", Lifetime: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
+		Unsupported: []driver.Unsupported{
 			{Ability: driver.NamedOwners, Reason: "a node belongs to one session, so a hold cannot be shared with another process"},
 			{Ability: driver.Conversion, Reason: "the number of a node is its place in the queue, so an upgrade cannot go to the front"},
-			{Ability: driver.LossDelays, Reason: "a node is removed with its session, and nothing stays that could keep others out"},
+			{Ability: driver.LockDelays, Reason: "a node is removed with its session, and nothing stays that could keep others out"},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "the recipe waits for the nearest node in the way, it does not count"},
 			{Ability: driver.Ability(driver.KindLatch), Reason: "what it keeps belongs to a session, and a latch to nobody"},
 			{Ability: driver.Ability(driver.KindCond), Reason: "a node stands in one queue, and cannot be moved to another in one step"},

@@ -13,8 +13,8 @@ func interlockOnRedis() Spec {
 
 func interlockQueueOnRedis() Spec {
 	return onRedis("interlock-redis-queue",
-		"interlock on redislock, where a hold never passes on inside a process (LocalPasses: -1): every hand-over is the server's",
-		interlock.Options{LocalPasses: -1})
+		"interlock on redislock, where a hold never passes on inside a process (LocalHandoffs: -1): every hand-over is the server's",
+		interlock.Options{LocalHandoffs: -1})
 }
 
 func onRedis(name, does string, options interlock.Options) Spec {

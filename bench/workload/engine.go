@@ -74,7 +74,7 @@ type nothing struct{ token atomic.Uint64 }
 
 // Traits are those of memlock.
 func (*nothing) Traits() driver.Traits {
-	return driver.Traits{Engine: "none", Ends: driver.Leases, Local: true, Kinds: []driver.Kind{driver.KindMutex}}
+	return driver.Traits{Engine: "none", Lifetime: driver.Leases, Local: true, Kinds: []driver.Kind{driver.KindMutex}}
 }
 
 // Acquire grants.

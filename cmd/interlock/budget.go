@@ -48,7 +48,7 @@ func newBudget(lease, grace time.Duration) budget {
 func (e *engine) budget(o *runOptions) (budget, error) {
 	traits := e.driver.Traits()
 	lease := o.lease
-	switch traits.Ends {
+	switch traits.Lifetime {
 	case driver.Process:
 		return budget{grace: o.grace}, nil
 	case driver.Sessions:

@@ -96,11 +96,11 @@ func (d *diagnosis) add(f driver.Finding) {
 func (a *app) examine(ctx context.Context, e *engine, d *diagnosis, lease time.Duration) {
 	traits := e.driver.Traits()
 	d.Engine = traits.Engine
-	d.add(driver.Finding{Check: "reach", Level: driver.LevelOK, Detail: fmt.Sprintf("%s answers; holds end with their %s", d.URL, traits.Ends)})
+	d.add(driver.Finding{Check: "reach", Level: driver.LevelOK, Detail: fmt.Sprintf("%s answers; holds end with their %s", d.URL, traits.Lifetime)})
 	d.add(a.checkLocking(ctx, e, lease))
 	d.add(a.checkListing(ctx, e))
-	if traits.Ends != driver.Process {
-		if traits.Ends == driver.Sessions {
+	if traits.Lifetime != driver.Process {
+		if traits.Lifetime == driver.Sessions {
 			lease = traits.Timeout
 		}
 		d.add(checkLease(lease))
@@ -134,7 +134,7 @@ func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) 
 		Detail: fmt.Sprintf("lock and unlock: median %s, slowest %s of %d", fine(took[rounds/2]), fine(slowest), rounds),
 	}
 	switch {
-	case e.driver.Traits().Ends == driver.Process:
+	case e.driver.Traits().Lifetime == driver.Process:
 	case slowest >= lease/3:
 		f.Level, f.Advice = driver.LevelFail, fmt.Sprintf("slower than the pause between renewals (%v): a lease of %v cannot be kept; lengthen it", lease/3, lease)
 	case slowest >= lease/30:

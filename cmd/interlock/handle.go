@@ -68,12 +68,12 @@ func (a *app) openForHandles(ctx context.Context) (*engine, driver.Renewer, erro
 	}
 	traits := e.driver.Traits()
 	renewer, ok := e.driver.(driver.Renewer)
-	if traits.Ends == driver.Leases && ok {
+	if traits.Lifetime == driver.Leases && ok {
 		return e, renewer, nil
 	}
 	_ = e.close() // nothing was taken
 	return nil, nil, fmt.Errorf("%w: on %s a hold ends with its %s, so it cannot outlive this command; use \"interlock run\"",
-		interlock.ErrUnsupported, e.url, traits.Ends)
+		interlock.ErrUnsupported, e.url, traits.Lifetime)
 }
 
 // renewHandle asks for lease more time for h.

@@ -46,7 +46,7 @@ func (e *engine) orphaned(pid int) string {
 
 // tellOrphaned says so if that is why a lock is held: the name of a dead process alone would only puzzle.
 func (a *app) tellOrphaned(e *engine, held *interlock.HeldError) {
-	if pid, ok := localPid(held.Client); ok && a.output == text && e.driver.Traits().Ends == driver.Process && hasEnded(pid) {
+	if pid, ok := localPid(held.Client); ok && a.output == text && e.driver.Traits().Lifetime == driver.Process && hasEnded(pid) {
 		a.say("%s", e.orphaned(pid))
 	}
 }

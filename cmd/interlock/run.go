@@ -39,7 +39,7 @@ type runOptions struct {
 	command                    string // run or sem
 	limit, permits             int    // of sem
 	wait, lease, grace         time.Duration
-	minHold, lossDelay         time.Duration
+	minHold, lockDelay         time.Duration
 	waitGiven, graceGiven      bool
 	noWait, verbose, strict    bool
 	label, owner, shell        string
@@ -74,7 +74,7 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	flags.DurationVar(&o.lease, "lease", defaultLease, "how long the others wait if this machine vanishes")
 	flags.DurationVar(&o.grace, "kill-grace", 0, "time between TERM and KILL (default: 5s, or a sixth of the lease if that is less)")
 	flags.DurationVar(&o.minHold, "min-hold", 0, "keep others out for so long at least, however soon the command ends (jobs on many hosts)")
-	flags.DurationVar(&o.lossDelay, "loss-delay", 0, "after a loss, keep everybody out for so long (Redis only)")
+	flags.DurationVar(&o.lockDelay, "lock-delay", 0, "after a loss, keep everybody out for so long (Redis only)")
 	flags.StringVar(&o.onLost, "on-lost", "kill", "what happens to the command when the lock is lost: kill or ignore")
 	flags.StringVar(&o.label, "label", "", "shown to operators beside the holder")
 	flags.StringVar(&o.owner, "owner", "", "name of the owner: the same name re-enters, also from another process")
@@ -148,8 +148,8 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 		return nil, usage("--kill-grace %v is negative", o.grace)
 	case o.minHold < 0:
 		return nil, usage("--min-hold %v is negative", o.minHold)
-	case o.lossDelay < 0:
-		return nil, usage("--loss-delay %v is negative", o.lossDelay)
+	case o.lockDelay < 0:
+		return nil, usage("--lock-delay %v is negative", o.lockDelay)
 	case o.onLost != "kill" && o.onLost != "ignore":
 		return nil, usage("--on-lost must be kill or ignore, not %q", o.onLost)
 	case o.conflictExit < 0 || o.conflictExit > 255:
@@ -182,7 +182,7 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 	j.ignoreLoss = o.onLost == "ignore"
 	got := time.Now() // a little later than the grant, so the lock stays closed for a little longer
 	end, err := j.run(a.stdin, a.stdout, a.stderr)
-	if err == nil && !end.lost && s.e.driver.Traits().Ends != driver.Leases {
+	if err == nil && !end.lost && s.e.driver.Traits().Lifetime != driver.Leases {
 		a.sitOut(ctx, o, lease, s.signals, got.Add(o.minHold))
 	}
 	return a.giveBack(ctx, o, lease, a.releaseTime(lease.Deadline(), s.budget), end, err)

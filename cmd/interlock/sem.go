@@ -61,7 +61,7 @@ type locker interface {
 
 // locker is the lock that the flags mean.
 func (o *runOptions) locker(c *interlock.Client, name string) locker {
-	opts := &interlock.LockOptions{Label: o.label, MinHold: o.minHold, LossDelay: o.lossDelay}
+	opts := &interlock.LockOptions{Label: o.label, MinHold: o.minHold, LockDelay: o.lockDelay}
 	if o.command == "sem" {
 		return permits{c.Semaphore(name, o.limit, opts), o.permits}
 	}

@@ -148,7 +148,7 @@ func (s *sharers) readersAndWriters() {
 	s.held(err, "a read beside a write")
 	s.unlock(write)
 	if again, err := b.Lock(read.Context(ctx)); err == nil { // on engines that cannot convert it writes until its read ends
-		if s.has(b.ULock) {
+		if s.has(b.UpgradeableRLock) {
 			s.t.Error("a reader that asks to write was let in, want ErrDeadlock")
 		}
 		s.unlock(again)
@@ -186,10 +186,10 @@ func (s *sharers) downgrade() {
 func (s *sharers) upgrade() {
 	s.t.Helper()
 	ctx, a, b := s.t.Context(), s.one.RWMutex("up", nil), s.two.RWMutex("up", nil)
-	if !s.has(a.ULock) {
+	if !s.has(a.UpgradeableRLock) {
 		return
 	}
-	l, read := s.must(a.ULock(ctx)), s.must(b.RLock(ctx))
+	l, read := s.must(a.UpgradeableRLock(ctx)), s.must(b.RLock(ctx))
 	token := l.Token()
 	writes := s.later("up", func() (*interlock.Lease, error) { return b.Lock(ctx) })
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Second) // enough for a server to say who is in the way
@@ -239,7 +239,7 @@ func (s *sharers) visit(m *interlock.RWMutex, how int, enter func(int64)) {
 	case 0:
 		take = m.Lock
 	case 1:
-		take = m.ULock
+		take = m.UpgradeableRLock
 	}
 	l, err := take(s.t.Context())
 	if errors.Is(err, interlock.ErrUnsupported) {

@@ -29,7 +29,7 @@ var (
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Engine: "broken", Ends: driver.Leases, Local: true, Resumes: true,
+		Engine: "broken", Lifetime: driver.Leases, Local: true, Resumes: true,
 		Kinds: []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection, driver.KindLatch, driver.KindCond},
 	}
 }

@@ -133,7 +133,7 @@ func (s *Store) admit(l *lock, e *entry) {
 	e.grant = s.mint(l, e)
 	e.since = time.Now()
 	e.until = e.since.Add(e.r.Lease)
-	if s.defect == EndsEarly && e.r.Lease < time.Minute && e.r.LossDelay == 0 {
+	if s.defect == EndsEarly && e.r.Lease < time.Minute && e.r.LockDelay == 0 {
 		e.grant.Lease *= 2
 	}
 	l.holders = append(l.holders, e)
@@ -271,10 +271,10 @@ func (s *Store) evict(l *lock) {
 
 // delays keeps l closed after h was lost at that instant. It reports false if h has no delay, or if that is over.
 func (s *Store) delays(l *lock, h *entry, lost time.Time) bool {
-	if h.kept || h.r.LossDelay <= 0 || s.defect == LossIsForgotten {
+	if h.kept || h.r.LockDelay <= 0 || s.defect == LossIsForgotten {
 		return false
 	}
-	h.kept, h.until = true, lost.Add(h.r.LossDelay)
+	h.kept, h.until = true, lost.Add(h.r.LockDelay)
 	s.arm(l)
 	return time.Now().Before(h.until)
 }
@@ -284,7 +284,7 @@ func (s *Store) arm(l *lock) {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	if len(l.holders) == 0 || s.defect == DeadWakeNobody && l.holders[0].r.LossDelay == 0 && !l.waited {
+	if len(l.holders) == 0 || s.defect == DeadWakeNobody && l.holders[0].r.LockDelay == 0 && !l.waited {
 		return
 	}
 	next := slices.MinFunc(l.holders, func(a, b *entry) int { return cmp.Compare(a.until.UnixNano(), b.until.UnixNano()) })

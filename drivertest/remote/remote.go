@@ -81,7 +81,7 @@ func Open(arg string) (driver.Driver, *Process, error) {
 		err = fmt.Errorf("remote: the process does not serve: does TestMain call remote.Main? %w", err)
 	case hello.Err != nil:
 		err = hello.Err.unpack()
-	case hello.Traits.Ends == driver.Sessions:
+	case hello.Traits.Lifetime == driver.Sessions:
 		err = fmt.Errorf("remote: %s has sessions: %w", hello.Traits.Engine, driver.ErrUnsupported)
 	default:
 		return optional.Show(&client{p: p, traits: hello.Traits}, hello.Optional), p, nil

@@ -8,7 +8,7 @@ func oneProcess(r Rules) *locals { return &locals{rules: r, lease: 2, room: 2} }
 // oneNamedOwner is the same with an owner that re-enters through the engine.
 func oneNamedOwner(r Rules) *locals { return &locals{rules: r, named: true, lease: 2, room: 2} }
 
-func TestSoundProtocol_HasNoTwoHoldersAndNoLostWaiter_LocalPasses(t *testing.T) {
+func TestSoundProtocol_HasNoTwoHoldersAndNoLostWaiter_LocalHandoffs(t *testing.T) {
 	bounds := func(lease uint8, room int) *locals { return &locals{rules: Sound(), lease: lease, room: room} }
 	requireSound(t, 500_000, bounds(2, 2), bounds(1, 2), bounds(3, 2))
 }

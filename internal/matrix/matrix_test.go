@@ -24,8 +24,8 @@ func put(t *testing.T, dir string, r drivertest.Report) {
 
 func sample(engine string, status drivertest.Status) drivertest.Report {
 	return drivertest.Report{
-		Engine: engine, Ends: "lease", Kinds: []string{"mutex", "rw"},
-		Lacks: []drivertest.Lack{{Ability: "order", Reason: "a | b"}},
+		Engine: engine, Lifetime: "lease", Kinds: []string{"mutex", "rw"},
+		Unsupported: []drivertest.Unsupported{{Ability: "order", Reason: "a | b"}},
 		Promises: []drivertest.Verdict{
 			{Promise: drivertest.Exclusion, Status: drivertest.Kept},
 			{Promise: drivertest.Order, Status: status},

@@ -34,7 +34,7 @@ func engines(b *strings.Builder, reports []*drivertest.Report) {
 	row(b, "engine", "a hold whose client has vanished ends with", "kinds of locks")
 	rule(b, 3)
 	for _, r := range reports {
-		row(b, r.Engine, "the "+r.Ends, strings.Join(r.Kinds, ", "))
+		row(b, r.Engine, "the "+r.Lifetime, strings.Join(r.Kinds, ", "))
 	}
 	b.WriteString("\n")
 }
@@ -103,10 +103,10 @@ func lacks(b *strings.Builder, reports []*drivertest.Report) {
 	row(b, "engine", "ability", "reason")
 	rule(b, 3)
 	for _, r := range reports {
-		if len(r.Lacks) == 0 {
+		if len(r.Unsupported) == 0 {
 			row(b, r.Engine, "–", "lacks nothing")
 		}
-		for _, l := range r.Lacks {
+		for _, l := range r.Unsupported {
 			row(b, r.Engine, l.Ability, l.Reason)
 		}
 	}

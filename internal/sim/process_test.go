@@ -93,7 +93,7 @@ func (f *life) open() *interlock.Client {
 	w := f.p.w
 	c, err := interlock.New(f.link, &interlock.Options{
 		Lease: defaultLease, Renewal: defaultRenewal, ClientName: f.link.name, CloseTimeout: closeTimeout,
-		LocalPasses: 3 + f.p.number, LocalTime: 150 * time.Millisecond,
+		LocalHandoffs: 3 + f.p.number, LocalHandoffTime: 150 * time.Millisecond,
 		Observer: &interlock.Observer{
 			Acquired: func(_ context.Context, e interlock.Event) {
 				if e.Local {

@@ -68,8 +68,8 @@ func (d *Driver) check(r *driver.Request) error {
 		return fmt.Errorf("redlock: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
 	case r.Named:
 		return lacks("named owners", driver.NamedOwners)
-	case r.LossDelay > 0:
-		return lacks("a delay after a loss", driver.LossDelays)
+	case r.LockDelay > 0:
+		return lacks("a delay after a loss", driver.LockDelays)
 	case r.Limit != 0 && r.Mode != driver.Exclusive:
 		return lacks("a limit", driver.Ability(driver.KindSemaphore))
 	case r.Lease > d.opts.LongestLease:

@@ -107,7 +107,7 @@
 //   - Semaphores: two majorities may have only one node in common, so five nodes with two permits each would let three in.
 //   - Named owners: two nodes may know different holds of an owner, so that they have no token in common. Without them no owner
 //     upgrades a read.
-//   - LossDelay: a node cannot tell the end of a hold that a majority had from that of one that never came about.
+//   - LockDelay: a node cannot tell the end of a hold that a majority had from that of one that never came about.
 //   - First come, first served: see Waiting. Nearly so, in practice.
 //   - Giving back and asking again in one step, conditions, latches, and several locks in one step.
 //   - Elections are there, but nobody is pushed a change of leader: who observes looks every second.

@@ -25,13 +25,13 @@ var (
 )
 
 var traits = driver.Traits{
-	Engine: "redlock", Ends: driver.Leases,
+	Engine: "redlock", Lifetime: driver.Leases,
 	Kinds:   []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElection},
 	Resumes: true,
-	Lacks: []driver.Lack{
+	Unsupported: []driver.Unsupported{
 		{Ability: driver.NamedOwners, Reason: "two nodes may know different holds of an owner, so the holds have no token in common"},
 		{Ability: driver.Order, Reason: "each node has a queue of its own, and requests that come at once may stand in another order on each"},
-		{Ability: driver.LossDelays, Reason: "a node cannot tell the end of a hold that a majority had from that of one that never came about"},
+		{Ability: driver.LockDelays, Reason: "a node cannot tell the end of a hold that a majority had from that of one that never came about"},
 		{Ability: driver.Conversion, Reason: "two nodes may answer differently to two holders who ask at once, and then neither could go back"},
 		{
 			Ability: driver.Ability(driver.KindSemaphore),
@@ -184,7 +184,7 @@ func (d *Driver) enough() error {
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	t := traits
-	t.Kinds, t.Lacks = slices.Clone(t.Kinds), slices.Clone(t.Lacks)
+	t.Kinds, t.Unsupported = slices.Clone(t.Kinds), slices.Clone(t.Unsupported)
 	return t
 }
 

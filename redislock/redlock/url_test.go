@@ -144,7 +144,7 @@ func TestAcquire_WhatIsNotSupported_IsRefused(t *testing.T) {
 		"a semaphore":   func(r *driver.Request) { r.Kind, r.Mode, r.Limit = driver.KindSemaphore, driver.Shared, 3 },
 		"a limit":       func(r *driver.Request) { r.Kind, r.Mode, r.Limit = driver.KindRWMutex, driver.Shared, 3 },
 		"a named owner": func(r *driver.Request) { r.Named = true },
-		"a loss delay":  func(r *driver.Request) { r.LossDelay = 1 },
+		"a lock delay":  func(r *driver.Request) { r.LockDelay = 1 },
 		"a long lease":  func(r *driver.Request) { r.Lease = 2 * defaultLongestLease },
 		"a space in ID": func(r *driver.Request) { r.ID = "a b" },
 	} {

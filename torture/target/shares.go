@@ -24,7 +24,7 @@ func Ask(ctx context.Context, url string, lease time.Duration) (*Abilities, erro
 	}
 	t := d.Traits()
 	_, lacks := t.Lacking(driver.Order)
-	return &Abilities{Shares: sharesOf(t), Ordered: !lacks, Sessions: t.Ends == driver.Sessions}, d.Close()
+	return &Abilities{Shares: sharesOf(t), Ordered: !lacks, Sessions: t.Lifetime == driver.Sessions}, d.Close()
 }
 
 func sharesOf(t driver.Traits) (all []history.Share) {

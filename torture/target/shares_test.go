@@ -24,7 +24,7 @@ func TestShares_AreWhatTheEngineSays(t *testing.T) {
 		t.Errorf("memory: %v, want %v", got, want)
 	}
 	traits.Kinds = traits.Kinds[:2]
-	traits.Lacks = append(traits.Lacks, driver.Lack{Ability: driver.Conversion, Reason: "why not"})
+	traits.Unsupported = append(traits.Unsupported, driver.Unsupported{Ability: driver.Conversion, Reason: "why not"})
 	if got, want := sharesOf(traits), []history.Share{history.Reads, history.Writes}; !slices.Equal(got, want) {
 		t.Errorf("%v: %v, want %v", traits.Kinds, got, want)
 	}

@@ -24,7 +24,7 @@ func (h *hand) share(ctx context.Context, how history.Share) {
 	case history.Writes:
 		a.lock = rw.Lock
 	case history.Upgrades:
-		a.lock = rw.ULock
+		a.lock = rw.UpgradeableRLock
 	case history.Permits:
 		a.Name, a.Weight, a.Limit = Semaphore, 1+h.dice.IntN(2), Permits
 		s := h.locks.Semaphore(a.Name, Permits, nil)
