@@ -135,8 +135,12 @@ func (s *speaker) prepareAhead(ctx context.Context) (err error) {
 		return nil
 	}
 	for _, st := range []statement{stmtMint, stmtUnlock} {
-		if s.stmts[st], err = s.my.PrepareContext(ctx, s.d.texts[st]); err != nil {
-			s.stmts[st] = nil // what comes with an error need not be nil
+		s.stmts[st], err = s.my.PrepareContext(ctx, s.d.texts[st])
+		if err == nil {
+			continue
+		}
+		s.stmts[st] = nil                        // what comes with an error need not be nil
+		if numberOf(err) != errTooManyPrepared { // see prepare
 			return advise(err)
 		}
 	}

@@ -83,6 +83,9 @@
 // the errors of ended sessions have other numbers, the list of processes counts in seconds, so waiters that came within
 // one are listed in the order of their connections, and max_execution_time takes the place of max_statement_time.
 //
+// A server that keeps as many prepared statements as it may for all clients (max_prepared_stmt_count) is sent texts instead, and asked
+// each time whether it prepares again, which is a round trip more.
+//
 // What the server should be:
 //
 //   - innodb_flush_log_at_trx_commit=1, the default, so that a crash does not forget tokens.

@@ -26,6 +26,7 @@ const (
 	errReadOnlyOption     = 1290
 	errInterrupted        = 1317
 	errUserLimit          = 1226
+	errTooManyPrepared    = 1461
 	errStatementTime      = 1969
 	errReadOnlyServer     = 1836
 	errKilled             = 1927 // MariaDB

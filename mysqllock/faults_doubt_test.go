@@ -102,22 +102,17 @@ func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 
 // What was not written has not been asked; of anything else nobody knows.
 func TestUnasked_IsWhatDidNotLeaveThisProcess(t *testing.T) {
-	fresh, used := new(speaker), new(speaker)
-	used.stmts[stmtTry] = struct{ sqldriver.Stmt }{}
 	for _, row := range []struct {
-		s       *speaker
 		err     error
 		unasked bool
 	}{
-		{fresh, nil, false},
-		{used, nil, false},
-		{fresh, mysql.ErrInvalidConn, true},
-		{used, sqldriver.ErrBadConn, true},
-		{used, mysql.ErrInvalidConn, false},
+		{nil, false},
+		{fmt.Errorf("%w: %w", errUnprepared, mysql.ErrInvalidConn), true},
+		{sqldriver.ErrBadConn, true},
+		{mysql.ErrInvalidConn, false},
 	} {
-		err := row.s.unasked(row.err)
-		if errors.Is(err, sqllock.ErrUnasked) != row.unasked || !errors.Is(err, row.err) {
-			t.Errorf("%v of a session that has prepared its try, %v, becomes %v", row.err, row.s == used, err)
+		if err := unasked(row.err); errors.Is(err, sqllock.ErrUnasked) != row.unasked || !errors.Is(err, row.err) {
+			t.Errorf("%v becomes %v", row.err, err)
 		}
 	}
 }

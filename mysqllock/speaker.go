@@ -87,14 +87,13 @@ func (s *speaker) take(e *sqllock.Entry, st statement) (a sqllock.Answer, err er
 		}
 		if err == nil || s.c.Broken() != nil {
 			if st == stmtTry {
-				err = s.unasked(err)
+				err = unasked(err)
 			}
 			return a, err
 		}
 		if st == stmtTry {
 			if failed := s.Leave(e); failed != nil {
-				s.c.Break(failed) // it may be held, and nobody would know
-				return a, failed
+				return a, fmt.Errorf("%w: %w (after: %w)", sqllock.ErrUnsure, failed, err)
 			}
 		}
 		if !isPassing(err) || e.Stopped() {
@@ -106,8 +105,8 @@ func (s *speaker) take(e *sqllock.Entry, st statement) (a sqllock.Answer, err er
 
 // unasked marks the error that has ended a session which the try did not reach: it was not even prepared, or nothing of it was
 // written.
-func (s *speaker) unasked(err error) error {
-	if err != nil && (s.stmts[stmtTry] == nil || errors.Is(err, sqldriver.ErrBadConn)) {
+func unasked(err error) error {
+	if errors.Is(err, errUnprepared) || errors.Is(err, sqldriver.ErrBadConn) {
 		return fmt.Errorf("%w: %w", sqllock.ErrUnasked, err)
 	}
 	return err
@@ -201,6 +200,7 @@ func heldOf(key driver.Key, rows []row) (held *driver.HeldError, heldBy uint64) 
 func (s *speaker) Unlock(e *sqllock.Entry) error {
 	had, err := s.unlock(lockOf(e).lock())
 	if err == nil && !had {
+		s.c.Break(errSwapped)
 		return errSwapped
 	}
 	return err

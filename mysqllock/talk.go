@@ -4,8 +4,10 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,28 +19,63 @@ func (s *speaker) answered(sent time.Duration, err error) error {
 	return s.c.Answered(sent, err, isBroken(err))
 }
 
-// prepare returns a prepared statement. It costs a round trip when a connection first needs it.
+// errUnprepared says that a statement was not asked, because the session ended when it was to be prepared.
+var errUnprepared = errors.New("the statement was not prepared")
+
+// prepare returns a prepared statement. It costs a round trip when a connection first needs it. It returns nil if the server keeps as many
+// as it may, for all of its clients (max_prepared_stmt_count): then the statement is sent as a text.
 func (s *speaker) prepare(st statement) (sqldriver.Stmt, error) {
 	if s.stmts[st] != nil {
 		return s.stmts[st], nil
 	}
 	sent := s.c.Owes(s.d.opts.Timeout)
 	stmt, err := s.my.PrepareContext(background, s.d.texts[st])
-	if err := s.answered(sent, err); err != nil {
-		return nil, err
+	err = s.answered(sent, err)
+	switch {
+	case numberOf(err) == errTooManyPrepared:
+		return nil, nil //nolint:nilnil // see above
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errUnprepared, err)
 	}
 	s.stmts[st] = stmt
 	return stmt, nil
 }
 
-// exec runs a prepared statement that returns no rows.
+// inText puts the arguments of a statement into its text. Nothing in them can end a literal: bytes are written in hexadecimal digits, and a
+// string is the name of a kind or of a lock for GET_LOCK.
+func (s *speaker) inText(st statement, args []sqldriver.NamedValue) string {
+	parts := strings.Split(s.d.texts[st], "?")
+	var text strings.Builder
+	for i, part := range parts {
+		text.WriteString(part)
+		if i == len(args) {
+			break
+		}
+		switch v := args[i].Value.(type) {
+		case []byte:
+			fmt.Fprintf(&text, "x'%x'", v)
+		case string:
+			text.WriteString("'" + v + "'")
+		default:
+			fmt.Fprint(&text, v)
+		}
+	}
+	return text.String()
+}
+
+// exec runs one of the statements that return no rows.
 func (s *speaker) exec(st statement, args []sqldriver.NamedValue) (affected, id int64, err error) {
 	stmt, err := s.prepare(st)
 	if err != nil {
 		return 0, 0, err
 	}
 	sent := s.c.Owes(s.d.opts.Timeout)
-	result, err := stmt.(sqldriver.StmtExecContext).ExecContext(background, args)
+	var result sqldriver.Result
+	if stmt == nil {
+		result, err = s.my.ExecContext(background, s.inText(st, args), nil)
+	} else {
+		result, err = stmt.(sqldriver.StmtExecContext).ExecContext(background, args)
+	}
 	if err := s.answered(sent, err); err != nil {
 		return 0, 0, err
 	}
@@ -57,7 +94,7 @@ func (s *speaker) run(text string) error {
 	return s.answered(sent, err)
 }
 
-// query runs a text and returns the rows of all itst statements.
+// query runs a text and returns the rows of all its statements.
 func (s *speaker) query(text string) ([]row, error) {
 	sent := s.c.Owes(s.d.opts.Timeout)
 	rows, err := queryAll(s.my.QueryContext(background, text, nil))
@@ -65,11 +102,11 @@ func (s *speaker) query(text string) ([]row, error) {
 }
 
 // unlock gives a lock back, and reports whether the session had it. An interruption that was meant for a statement before
-// may hit this one, so it is asked again.
+// may hit this one, so it is asked again; whether the one that was hit had an effect nobody knows.
 func (s *speaker) unlock(lock string) (had bool, err error) {
-	for range interruptions {
+	for i := range interruptions {
 		if had, err = s.unlockOnce(lock); !isPassing(err) {
-			return had, err
+			return had || i > 0, err
 		}
 	}
 	return had, err
@@ -79,12 +116,18 @@ func (s *speaker) unlock(lock string) (had bool, err error) {
 const interruptions = 5
 
 func (s *speaker) unlockOnce(lock string) (bool, error) {
+	args := named(lock)
 	stmt, err := s.prepare(stmtUnlock)
 	if err != nil {
 		return false, err
 	}
 	sent := s.c.Owes(s.d.opts.Timeout)
-	rows, err := queryAll(stmt.(sqldriver.StmtQueryContext).QueryContext(background, named(lock)))
+	var rows []row
+	if stmt == nil {
+		rows, err = queryAll(s.my.QueryContext(background, s.inText(stmtUnlock, args), nil))
+	} else {
+		rows, err = queryAll(stmt.(sqldriver.StmtQueryContext).QueryContext(background, args))
+	}
 	if err := s.answered(sent, err); err != nil {
 		return false, err
 	}

@@ -126,17 +126,18 @@ func (s *speaker) LookBeside(e *sqllock.Entry, waits *sqllock.Conn) (again bool)
 }
 
 // Unlock gives the lock back.
-func (s *speaker) Unlock(e *sqllock.Entry) (err error) {
-	for range interruptions {
-		var all []rows
-		if all, err = s.answers(unlockLines(e)); err == nil {
-			return unlocked(all[0])
+func (s *speaker) Unlock(e *sqllock.Entry) error {
+	all, err := s.answers(unlockLines(e))
+	switch {
+	case err == nil:
+		if err = unlocked(all[0]); err != nil {
+			s.c.Break(err)
 		}
-		if s.c.Broken() != nil || !isPassing(err) {
-			break
-		}
+		return err
+	case s.c.Broken() != nil || !isPassing(err):
+		return err
 	}
-	return err
+	return s.Leave(e) // what has cancelled the statement may have come after its effect
 }
 
 func unlockLines(e *sqllock.Entry) []line {
@@ -151,11 +152,16 @@ func unlocked(found rows) error {
 	return nil
 }
 
-// Leave gives back what the session may have. The server would complain in its log about a lock that it has not.
+// Leave gives back what the session may have, without a look into the server's table of locks, which costs as much as all have, and
+// without a place in it, which a server that is short of them has not. One that waits holds nothing else, and the server is silent about
+// what it has not. Of others the server writes a warning to its log then, which is seldom: they have had an error.
 func (s *speaker) Leave(e *sqllock.Entry) (err error) {
-	num := numberOf(e)
+	st, params := inMode(e, stmtUnlock, stmtUnlockShared), [][]byte{int8Value(numberOf(e))}
+	if s.c.Waits() {
+		st, params = stmtUnlockAll, nil
+	}
 	for range interruptions {
-		if _, err = s.exec(stmtUnlockIfHeld, int8Value(num)); err == nil || s.c.Broken() != nil || !isPassing(err) {
+		if _, err = s.exec(st, params...); err == nil || s.c.Broken() != nil || !isPassing(err) {
 			break
 		}
 	}

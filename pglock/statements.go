@@ -18,7 +18,9 @@ const (
 	stmtLockShared
 	stmtUnlock
 	stmtUnlockShared
-	stmtUnlockIfHeld
+	stmtUnlockAll
+	stmtElsewhere
+	stmtElsewhereShared
 	stmtPing
 	stmtCancel
 	stmtTerminate
@@ -55,8 +57,9 @@ const noteReader = `r AS (INSERT INTO {T}_readers (pid, key, token, last, owner,
 	ON CONFLICT (pid, key) DO UPDATE SET token = excluded.token, last = excluded.last, owner = excluded.owner,
 		client = excluded.client, label = excluded.label, since = excluded.since)`
 
-// ours selects the advisory locks of this database that have one 64-bit number, and their numbers.
-const ours = `l.locktype = 'advisory' AND l.objsubid = 1 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+// ours selects the advisory locks of this database that have one 64-bit number, and their numbers. The database is not looked up in
+// pg_database: that is shared, so a look at it takes room in the server's table of locks, which may be full.
+const ours = `l.locktype = 'advisory' AND l.objsubid = 1 AND l.database = (SELECT datid FROM pg_stat_get_activity(pg_backend_pid()))`
 
 const number = `((l.classid::bigint << 32) | l.objid::bigint)`
 
@@ -93,8 +96,12 @@ var texts = [statements]string{
 	stmtUnlock:       `SELECT pg_advisory_unlock($1::bigint)`,
 	stmtUnlockShared: `SELECT pg_advisory_unlock_shared($1::bigint)`,
 
-	stmtUnlockIfHeld: `SELECT CASE l.mode WHEN 'ShareLock' THEN pg_advisory_unlock_shared($1::bigint) ELSE pg_advisory_unlock($1::bigint) END
-	FROM pg_locks l WHERE l.pid = pg_backend_pid() AND l.granted AND ` + ours + ` AND ` + number + ` = $1::bigint`,
+	stmtUnlockAll: `SELECT pg_advisory_unlock_all()`,
+
+	// Whether another session is known to have the lock in the way of this one, which then has not got it: a session that has it gets it
+	// once more. What is taken here ends with the statement.
+	stmtElsewhere:       `SELECT NOT pg_try_advisory_xact_lock($1::bigint)`,
+	stmtElsewhereShared: `SELECT NOT pg_try_advisory_xact_lock_shared($1::bigint)`,
 
 	// A sign of life.
 	stmtPing: `SELECT`,

@@ -26,9 +26,9 @@ func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
 			return a, s.unasked(st, err)
 		}
 		if failed := s.Leave(e); failed != nil {
-			s.c.Break(failed) // it may be held, and nobody would know
+			return a, fmt.Errorf("%w: %w (after: %w)", sqllock.ErrUnsure, failed, err)
 		}
-		if s.c.Broken() != nil || !isPassing(err) || e.Stopped() {
+		if !isPassing(err) || e.Stopped() {
 			return a, err
 		}
 	}
@@ -78,11 +78,10 @@ func (s *speaker) refused(e *sqllock.Entry, num int64, found rows) (a sqllock.An
 	}
 	last := found[0]
 	own := last[0] != nil && string(last[1]) == string(e.Request.Kind) && string(last[2]) == e.Request.Name
-	if !own {
-		a.Foreign = last[0] != nil
+	a.Foreign = !own && last[0] != nil
+	if !own && (a.Foreign || !s.isElsewhere(e)) {
 		if err := s.Leave(e); err != nil {
-			s.c.Break(err) // it may be held, and nobody would know
-			return a, err
+			return a, err // the caller asks once more
 		}
 	}
 	a.Held = s.inTheWayOf(e, num, last)
@@ -90,6 +89,12 @@ func (s *speaker) refused(e *sqllock.Entry, num int64, found rows) (a sqllock.An
 		s.d.core.Hint(lockOf(num), hotFor)
 	}
 	return a, nil
+}
+
+// isElsewhere reports that another session has the lock, and this one has not.
+func (s *speaker) isElsewhere(e *sqllock.Entry) bool {
+	found, err := s.exec(inMode(e, stmtElsewhere, stmtElsewhereShared), int8Value(numberOf(e)))
+	return err == nil && len(found) == 1 && boolOf(found[0][0])
 }
 
 // inTheWayOf says who is in the way of e, as far as the row of the lock tells. That is the one who was granted it last: of

@@ -45,6 +45,8 @@ func (e *Entry) goOn(c *Conn, left int) {
 		e.d.mu.Unlock()
 		e.ask(left - 1)
 	case c.broken != nil: // died settles it
+	case errors.Is(err, ErrUnsure):
+		e.doubts(c, err)
 	case err != nil:
 		e.fail(err)
 	case a.Granted:

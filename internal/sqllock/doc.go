@@ -71,7 +71,8 @@ type Dialect interface {
 // Whatever goes wrong so that nobody knows what the server has done ends the connection, by Conn.Break or Conn.Answered; the error then
 // matters to people alone, unless it matches ErrUnasked.
 type Session interface {
-	// Try takes the lock if it is free, and mints the token in the same step. After an error the session has not got it.
+	// Try takes the lock if it is free, and mints the token in the same step. After an error the session has not got it, unless the error
+	// matches ErrUnsure: then Leave is asked until it says so.
 	Try(e *Entry) (Answer, error)
 
 	// Wait waits for the lock for as long as one statement may, mints the token, and calls Entry.Seen if it learns who is in the way.
@@ -79,10 +80,11 @@ type Session interface {
 	// is asked again. Whatever the session has then is given back by Leave.
 	Wait(e *Entry) (Answer, error)
 
-	// Unlock gives back what the session has. It is an error if it has not got it.
+	// Unlock gives back what the session has, and ends the connection if that has not got it. After any other error the session may have
+	// it still, and Leave is asked.
 	Unlock(e *Entry) error
 
-	// Leave gives back what the session may have.
+	// Leave gives back what the session may have. After an error it may have it still.
 	Leave(e *Entry) error
 
 	// Look calls Entry.Seen with who is in the way.

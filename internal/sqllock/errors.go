@@ -14,6 +14,9 @@ var (
 	// ErrUnasked says that the session had ended before the server got the question.
 	ErrUnasked = errors.New("the session had ended before")
 
+	// ErrUnsure says that the session may have what was asked for, because the server has refused to take it back.
+	ErrUnsure = errors.New("the server has refused to take back what may have been given")
+
 	// ErrSetUp is the refusal of a server that is not set up for locks.
 	ErrSetUp = errors.New("the server is not set up for locks")
 

@@ -116,14 +116,3 @@ func (e *Entry) giveBackHere(ctx context.Context, c *Conn) bool {
 	}
 	return true
 }
-
-// gaveBack takes in that the server has the lock back.
-func (e *Entry) gaveBack(c *Conn) {
-	d := e.d
-	d.mu.Lock()
-	d.drop(e)
-	d.mu.Unlock()
-	if c.waits {
-		d.toPool(c)
-	}
-}

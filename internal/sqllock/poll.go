@@ -93,6 +93,9 @@ func (e *Entry) pollTry(c *Conn) (done bool) {
 		return e.polled(nil) // the next turn is on another connection
 	case c.broken != nil:
 		return true // died settles it
+	case errors.Is(err, ErrUnsure):
+		e.doubts(c, err)
+		return true
 	case err != nil:
 		return e.polled(err)
 	case a.Granted:

@@ -117,17 +117,6 @@ func (d *Core) hasLost(e *Entry) bool {
 	return e.epitaph.reason != ""
 }
 
-// giveBack releases e on c, in c's goroutine.
-func (e *Entry) giveBack(c *Conn) {
-	if err := c.session.Unlock(e); err != nil {
-		c.Break(err) // it may be held, and nobody would know; or the session has lost it
-	}
-	if c.broken != nil {
-		return // died goes on with it
-	}
-	e.gaveBack(c)
-}
-
 // lostError says how a hold of this driver ended.
 func (e *Entry) lostError() error {
 	if e.epitaph.reason == "" {

@@ -1,0 +1,71 @@
+package mysqllock
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// A server that keeps as many prepared statements as it may, for whomever, refuses to prepare ours. Nothing of us ends by that: neither what
+// is held when a session needs its next statement, nor a lock that is asked for, waited for or given back.
+func TestServer_ThatPreparesNoMoreStatements_KeepsLocks(t *testing.T) {
+	n := servers.MariaDBServer(t, nil)
+	a := newAdmin(t, n)
+	w := newWaits()
+	c := openLocks(t, urlOf(n.Addr())+"?shared=1", &interlock.Options{Observer: w.observer()})
+	x, y := mustLock(t, c, "x"), mustLock(t, c, "y") // the try is prepared, the unlock is not
+	a.exec("SET GLOBAL max_prepared_stmt_count = 0")
+	mustUnlock(t, x)
+	if err := y.Err(); err != nil {
+		t.Fatalf("a hold was lost with the first Unlock beside it: %v", err)
+	}
+
+	fresh := openLocks(t, urlOf(n.Addr()), &interlock.Options{Observer: w.observer()})
+	got := make(chan error, 1)
+	go func() { // ends when y is given back
+		l, err := fresh.Lock(context.Background(), "y")
+		if err == nil && l.Token() <= y.Token() {
+			err = fmt.Errorf("token %d after %d", l.Token(), y.Token())
+		}
+		if err == nil {
+			err = l.Unlock(context.Background())
+		}
+		got <- err
+	}()
+	soon(t, "the wait", func() bool { return a.waiting() == 1 })
+	mustUnlock(t, y)
+	if err := receive(t, "the waiter to get in", got); err != nil {
+		t.Errorf("a wait on a session that could prepare nothing: %v", err)
+	}
+	mustUnlock(t, mustLock(t, fresh, "z"))
+	select {
+	case lost := <-w.lost:
+		t.Errorf("a hold was lost: %v", lost)
+	default:
+	}
+}
+
+// What is sent as a text says the same, whatever is in it.
+func TestToken_OfAStatementThatIsSentAsAText_IsAsEver(t *testing.T) {
+	n := servers.MariaDBServer(t, nil)
+	a := newAdmin(t, n)
+	d := open(context.Background(), t, n.Addr(), Options{})
+	defer d.Close()
+	a.exec("SET GLOBAL max_prepared_stmt_count = 0")
+	const odd = "it's ? \\ \x00\xff"
+	for what, grant := range map[string]func() uint64{
+		"tried":  func() uint64 { return grantOf(t, d, odd, 16).Token },
+		"waited": func() uint64 { return waitedGrantOf(t, d, odd, 16).Token },
+	} {
+		begin := a.number("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")
+		if first, second := grant(), grant(); first < uint64(begin) || second <= first {
+			t.Errorf("%s: tokens %d and %d, with the server's clock at %d before", what, first, second, begin)
+		}
+	}
+	if rows := a.number(fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE name = x'%x'", tokenTable, odd)); rows != 1 {
+		t.Errorf("%d rows have the name that was asked for, want one", rows)
+	}
+}
