@@ -20,7 +20,7 @@ const (
 	breakPause = 10 * time.Second
 )
 
-// channelOf is the channel on which breaks are announced. Its name is short, whatever the table's is.
+// channelOf is the channel on which breaks are announced. Its name is short, whatever the table's identity is.
 func channelOf(table string) string {
 	sum := sha256.Sum256([]byte(table))
 	return "interlock_" + hex.EncodeToString(sum[:8])
@@ -36,7 +36,7 @@ const (
 	brokenText = `DELETE FROM {T}_breaks WHERE key = $1::bigint AND pid = $2::int AND token = $3::bigint`
 )
 
-func (d *Driver) text(s string) string { return strings.ReplaceAll(s, "{T}", d.opts.Table) }
+func (d *Driver) text(s string) string { return strings.ReplaceAll(s, "{T}", d.table.quoted) }
 
 // Break leaves a row for the holder and has the server tell all clients to look: the one whose it is tells it to whom it
 // concerns, gives the lock back, and Break returns. The lock of a holder that does not answer becomes free when the server

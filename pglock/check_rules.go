@@ -3,6 +3,7 @@ package pglock
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -20,6 +21,8 @@ type facts struct {
 	lockRoom         int64 // how many locks the server's table has room for, of all sessions
 	locks            int64
 	mayDelayDeadlock bool
+	lacks            string // rights that the role has not, each with its table
+	namesakes        string // other schemas that have a table of the same name
 }
 
 const factsText = `SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('transaction_read_only')::bool,
@@ -28,13 +31,15 @@ const factsText = `SELECT current_setting('server_version'), pg_is_in_recovery()
 	current_setting('max_connections')::bigint, (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
 	current_setting('max_locks_per_transaction')::bigint * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
 	(SELECT count(*) FROM pg_locks),
-	(SELECT context <> 'superuser' FROM pg_settings WHERE name = 'deadlock_timeout') OR current_setting('is_superuser')::bool`
+	(SELECT context <> 'superuser' FROM pg_settings WHERE name = 'deadlock_timeout') OR current_setting('is_superuser')::bool,
+	(SELECT string_agg(quote_ident(n.nspname), ', ' ORDER BY n.nspname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relname = $1::name AND n.nspname <> $2::name AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't')`
 
 // mayText is asked of servers that know rights on parameters.
 const mayText = `SELECT has_parameter_privilege('deadlock_timeout', 'SET')`
 
 func (d *Driver) facts(ctx context.Context) (f facts, err error) {
-	found, err := d.query(ctx, factsText)
+	found, err := d.query(ctx, factsText, textValue(d.table.name), textValue(d.table.schema))
 	if err != nil {
 		return f, err
 	}
@@ -45,7 +50,10 @@ func (d *Driver) facts(ctx context.Context) (f facts, err error) {
 	f = facts{
 		version: string(r[0]), standby: boolOf(r[1]), readOnly: boolOf(r[2]), fsync: boolOf(r[3]), commit: string(r[4]),
 		replicates: boolOf(r[5]), mostSessions: int64Of(r[6]), sessions: int64Of(r[7]), lockRoom: int64Of(r[8]), locks: int64Of(r[9]),
-		mayDelayDeadlock: boolOf(r[10]),
+		mayDelayDeadlock: boolOf(r[10]), namesakes: string(r[11]),
+	}
+	if f.lacks, err = d.lacks(ctx); err != nil {
+		return f, err
 	}
 	if !f.mayDelayDeadlock {
 		if found, err := d.query(ctx, mayText); err == nil && len(found) == 1 { // an old server does not know the function
@@ -59,7 +67,44 @@ func (d *Driver) facts(ctx context.Context) (f facts, err error) {
 func (d *Driver) judge(f facts) []driver.Finding {
 	return []driver.Finding{
 		{Check: "version", Level: driver.LevelOK, Detail: "PostgreSQL " + f.version},
-		d.pooler, judgeRole(f), judgeTokens(f), d.judgeRoom(f), judgeLocks(f), judgeDeadlock(f),
+		d.pooler, judgeRole(f), d.judgeTable(f), d.judgeRights(f), judgeTokens(f), d.judgeRoom(f), judgeLocks(f), judgeDeadlock(f),
+	}
+}
+
+// lacks is what the role may not do with the tables.
+func (d *Driver) lacks(ctx context.Context) (string, error) {
+	all, err := d.find(ctx)
+	var lacks []string
+	for i, t := range all {
+		switch {
+		case t.kind == "":
+			lacks = append(lacks, "there is no "+d.table.quoted+suffixes[i])
+		case t.lacks != "":
+			lacks = append(lacks, "the role may not "+t.lacks+" in "+d.table.quoted+suffixes[i])
+		}
+	}
+	return strings.Join(lacks, "; "), err
+}
+
+// judgeTable looks for tables that other clients may find by the name that this one has found its own by.
+func (d *Driver) judgeTable(f facts) driver.Finding {
+	r := driver.Finding{Check: "table", Level: driver.LevelOK, Detail: "tokens are kept in " + d.table.quoted}
+	if f.namesakes != "" && !strings.Contains(d.opts.Table, ".") {
+		r.Level, r.Advice = driver.LevelWarn, "write the table as SCHEMA."+d.table.name+" in the settings of all clients"
+		r.Detail += "; the table " + d.table.name + " is in other schemas too (" + f.namesakes + "): a client whose search_path finds that one " +
+			"shares no locks with this one"
+	}
+	return r
+}
+
+func (d *Driver) judgeRights(f facts) driver.Finding {
+	if f.lacks == "" {
+		return driver.Finding{Check: "rights", Level: driver.LevelOK, Detail: "the role may do with the tables what locking needs"}
+	}
+	t := d.table.quoted
+	return driver.Finding{
+		Check: "rights", Level: driver.LevelFail, Detail: f.lacks,
+		Advice: fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO the role", t),
 	}
 }
 

@@ -90,12 +90,16 @@ func (d *Driver) connect(ctx context.Context, waits bool) (*speaker, error) {
 // discard ends a connection that is nobody's yet.
 func (s *speaker) discard() { s.c.Discard() }
 
-// parameter is one of the session's.
-type parameter struct{ name, value string }
+// parameter is one of the session's. Servers before the version since, as in server_version_num, do not know it.
+type parameter struct {
+	name, value string
+	since       int
+}
 
 // settings are what a session needs. A vanished client is noticed by idle_session_timeout while its session holds locks,
 // and by client_connection_check_interval and the TCP settings while it waits. What roles and databases set for other
-// programs must not end a wait (statement_timeout), nor keep the token's row from being read anew (the isolation level).
+// programs must not end a wait (statement_timeout) or its session (transaction_timeout), nor keep the token's row from being read
+// anew (the isolation level).
 func (d *Driver) settings(waits bool) []parameter {
 	timeout := d.opts.Timeout
 	millis := func(t time.Duration) string { return strconv.FormatInt(max(t.Milliseconds(), 1), 10) }
@@ -105,29 +109,34 @@ func (d *Driver) settings(waits bool) []parameter {
 		slice = millis(d.opts.Slice)
 	}
 	return []parameter{
-		{"idle_session_timeout", millis(timeout)},
-		{"lock_timeout", slice},
-		{"statement_timeout", "0"},
-		{"idle_in_transaction_session_timeout", "0"},
-		{"default_transaction_isolation", "read committed"},
-		{"default_transaction_read_only", "off"},
-		{"tcp_keepalives_idle", seconds(timeout / 3)},
-		{"tcp_keepalives_interval", seconds(timeout / 6)},
-		{"tcp_keepalives_count", "3"},
-		{"tcp_user_timeout", millis(timeout)},
-		{"plan_cache_mode", "force_generic_plan"},
-		{"jit", "off"},
+		{name: "idle_session_timeout", value: millis(timeout)},
+		{name: "lock_timeout", value: slice},
+		{name: "statement_timeout", value: "0"},
+		{name: "transaction_timeout", value: "0", since: 170000},
+		{name: "idle_in_transaction_session_timeout", value: "0"},
+		{name: "default_transaction_isolation", value: "read committed"},
+		{name: "default_transaction_read_only", value: "off"},
+		{name: "tcp_keepalives_idle", value: seconds(timeout / 3)},
+		{name: "tcp_keepalives_interval", value: seconds(timeout / 6)},
+		{name: "tcp_keepalives_count", value: "3"},
+		{name: "tcp_user_timeout", value: millis(timeout)},
+		{name: "plan_cache_mode", value: "force_generic_plan"},
+		{name: "jit", value: "off"},
 	}
 }
 
 // setUpText makes the settings, and tells how the session is called. The function is asked and not the view over it: a
 // condition on the view has the server look through all sessions for each of them, which with some thousands takes longer
 // than all else in opening one.
-func (d *Driver) setUpText(waits bool) string {
+func setUpText(settings []parameter) string {
 	text := "SELECT pid, backend_start, set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
 		"WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
-	for _, p := range d.settings(waits) {
-		text += fmt.Sprintf(", set_config('%s', '%s', false)", p.name, p.value)
+	for _, p := range settings {
+		set := fmt.Sprintf("set_config('%s', '%s', false)", p.name, p.value)
+		if p.since > 0 {
+			set = fmt.Sprintf("CASE WHEN current_setting('server_version_num')::int >= %d THEN %s END", p.since, set)
+		}
+		text += ", " + set
 	}
 	return text + " FROM pg_stat_get_activity(pg_backend_pid())"
 }
@@ -138,7 +147,7 @@ func (s *speaker) setUp(ctx context.Context) error {
 		return err
 	}
 	sent := s.d.core.Clock()
-	answer := s.pg.ExecParams(ctx, s.d.setUpText(s.c.Waits()), nil, nil, nil, binaryFormat).Read()
+	answer := s.pg.ExecParams(ctx, setUpText(s.d.settings(s.c.Waits())), nil, nil, nil, binaryFormat).Read()
 	switch {
 	case answer.Err != nil:
 		return advise(answer.Err)

@@ -57,7 +57,7 @@ func (u unsupported) Is(t error) bool { return t == driver.ErrUnsupported }
 
 // LockOf is the number of the advisory lock.
 func (x dialect) LockOf(key driver.Key, probe int) sqllock.LockID {
-	return lockOf(x.d.hash(x.d.opts.Table, key, probe))
+	return lockOf(x.d.hash(x.d.table.identity(), key, probe))
 }
 
 func lockOf(num int64) (id sqllock.LockID) {

@@ -60,7 +60,9 @@
 //
 // # Names
 //
-// The server knows an advisory lock by a number of 64 bits, which is a hash of table, kind and name. Two names with the same
+// The server knows an advisory lock by a number of 64 bits, which is a hash of table, kind and name. The table is the one that the
+// server has found, with its schema: a client that names it otherwise has the same locks, and two tables in two schemas, although both
+// clients call them interlock, have different ones, of which the start-up check warns. Two names with the same
 // number are found out, because the row of the number carries the name: the later one moves on to a second hash, and the row
 // that has led it on is kept for ever. So a collision costs round trips and never an isolation. The numbers of other
 // programs in the same database are not known; if one of them takes the same number, each waits for the other.

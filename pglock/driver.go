@@ -24,14 +24,16 @@ var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElect
 // Driver is one client's access to the locks of a PostgreSQL database. It is safe for concurrent use and must not be
 // copied.
 type Driver struct {
-	core    *sqllock.Core
-	config  *pgconn.Config
-	opts    Options
-	texts   *[statements]string
-	hash    hasher
-	channel string // on which breaks are announced
+	core   *sqllock.Core
+	config *pgconn.Config
+	opts   Options
+	hash   hasher
 
-	pooler driver.Finding // of the start
+	// Found out by the first connection, and the same from then on.
+	table   table // of the tokens
+	texts   *[statements]string
+	channel string // on which breaks are announced
+	pooler  driver.Finding
 }
 
 // New returns a driver over connections of its own to the database that config names. It opens the first one, creates
@@ -55,7 +57,7 @@ func New(ctx context.Context, config *pgconn.Config, opts *Options) (*Driver, er
 const longestIdle = 8 * time.Second
 
 func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Driver, error) {
-	d := &Driver{config: config.Copy(), opts: o, texts: textsFor(o.Table), hash: h, channel: channelOf(o.Table)}
+	d := &Driver{config: config.Copy(), opts: o, hash: h}
 	d.core = sqllock.New(sqllock.Config{
 		Timeout: o.Timeout, Signs: min(o.Timeout/3, longestIdle), Shared: o.Shared, Waits: o.Waits,
 		Quiet: 10 * time.Millisecond, BreakPause: breakPause, Recent: hotKnown,
@@ -81,6 +83,11 @@ func (d *Driver) begin(ctx context.Context) error {
 		s.discard() // the error that matters is the other one
 		return err
 	}
+	if d.table, err = s.resolve(bounded); err != nil {
+		s.discard() // likewise
+		return err
+	}
+	d.texts, d.channel = textsFor(d.table.quoted), channelOf(d.table.identity())
 	if err := s.start(bounded); err != nil {
 		return err
 	}

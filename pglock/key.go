@@ -12,7 +12,7 @@ import (
 type hasher func(table string, key driver.Key, probe int) int64
 
 // hash is the number under which PostgreSQL knows a lock: the first eight bytes, big endian, of the SHA-256 sum of
-// table, kind, name and probe with a zero byte between them. The table is in it so that two sets of locks in one
+// table, kind, name and probe with a zero byte between them. The table, by its identity, is in it so that two sets of locks in one
 // database do not meet, and neither table nor kind has a zero byte, so no two locks have the same text.
 //
 // Two names with the same number are found out by the row of that number, which carries the name; the later one moves on

@@ -11,7 +11,9 @@ import (
 // Options configures a driver. The zero value and nil mean the same.
 type Options struct {
 	// Table holds the tokens, one row for each lock; more tables are named after it, with _waits, _breaks and _readers at
-	// the end. It may be written schema.table. All clients of one set of locks need the same. The default is "interlock".
+	// the end. It may be written schema.table; without a schema it is looked for along the role's search_path, once, and made in the
+	// first schema there if there is none. Clients share their locks if, and only if, they share the table, however they name it. So
+	// write the schema if roles have different paths. The default is "interlock".
 	Table string
 
 	// Timeout is how long a session lasts without a sign of life: after that the server ends it, and its holds. It is
@@ -66,7 +68,7 @@ const (
 	mostConnections = 1000
 )
 
-// tableName is what needs no quotes, so that it is the same in the program, in psql and in the hash.
+// tableName is what needs no quotes, so that it is the same in the program and in psql.
 var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,62}\.)?[a-z_][a-z0-9_]{0,49}$`)
 
 // withDefaults returns a checked copy of o.

@@ -58,7 +58,7 @@ const mostProbes = 64
 // holders reads who has one lock, under the number that is its own.
 func (d *Driver) holders(ctx context.Context, key driver.Key) (all []record, num int64, err error) {
 	for probe := range mostProbes {
-		num = d.hash(d.opts.Table, key, probe)
+		num = d.hash(d.table.identity(), key, probe)
 		all, err = ask(ctx, d, func(s *speaker) ([]record, error) { return s.look(num) })
 		if err != nil || len(all) == 0 {
 			return nil, num, err

@@ -24,8 +24,8 @@ func TestStatements_AboutOneSession_LookAtThatOneAlone(t *testing.T) {
 	ops := newAdmin(t, n)
 	const nobody = "'2000-01-01 00:00:00+00'"
 	texts := map[string]string{
-		"set up a shared session": d.setUpText(false),
-		"set up one that waits":   d.setUpText(true),
+		"set up a shared session": setUpText(d.settings(false)),
+		"set up one that waits":   setUpText(d.settings(true)),
 		"cancel":                  strings.NewReplacer("$1", strconv.Itoa(int(ops.pg.PID())), "$2", nobody).Replace(d.texts[stmtCancel]),
 		"terminate":               strings.NewReplacer("$1", strconv.Itoa(int(ops.pg.PID())), "$2", nobody).Replace(d.texts[stmtTerminate]),
 	}

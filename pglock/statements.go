@@ -125,7 +125,7 @@ var texts = [statements]string{
 	stmtPin: `UPDATE {T} SET collided = true WHERE key = $1::bigint AND (kind <> $2::text OR name <> $3::bytea) RETURNING key`,
 }
 
-// textsFor returns the statements over a table, whose name is one that needs no quotes.
+// textsFor returns the statements over a table, whose name is quoted as it needs.
 func textsFor(table string) *[statements]string {
 	own := texts
 	for i := range own {

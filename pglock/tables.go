@@ -2,44 +2,97 @@ package pglock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 )
 
-// createTables makes the tables that are missing. A role that may not do that can lock all the same when they are there.
+// suffixes are what the tables' names end with, in the order of createTexts.
+var suffixes = []string{"", "_waits", "_breaks", "_readers"}
+
+// found is what the server has under the name of a table.
+type found struct {
+	kind  string // as in pg_class, or "" if there is nothing
+	lacks string // the rights that the role has not
+}
+
+const foundText = `SELECT c.relkind::text, (SELECT string_agg(p, ', ') FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) p
+		WHERE NOT has_table_privilege(c.oid, p))
+	FROM unnest(string_to_array($2::text, ' ')) WITH ORDINALITY s (suffix, i)
+	LEFT JOIN pg_class c ON c.oid = to_regclass($1::text || s.suffix) ORDER BY s.i`
+
+// find looks for all tables, in one round trip.
+func (d *Driver) find(ctx context.Context) (all []found, err error) {
+	answer, err := d.query(ctx, foundText, textValue(d.table.quoted), textValue(strings.Join(suffixes, " ")))
+	if err == nil && len(answer) != len(suffixes) {
+		err = errors.New("the server does not tell about its tables in pg_class")
+	}
+	for _, r := range answer {
+		all = append(all, found{string(r[0]), string(r[1])})
+	}
+	return all, err
+}
+
+// createTables makes the tables that are missing, where the first one is or is to be. A role that may not do that can lock all the same
+// when they are there.
 func (d *Driver) createTables(ctx context.Context) error {
-	for i, suffix := range []string{"", "_waits", "_breaks", "_readers"} {
-		found, err := d.query(ctx, "SELECT to_regclass($1::text) IS NOT NULL", []byte(d.opts.Table+suffix))
-		if err == nil && len(found) == 1 && boolOf(found[0][0]) {
-			continue
-		}
-		if err == nil {
-			err = d.createTable(ctx, createTexts[i])
+	all, err := d.find(ctx)
+	if err != nil {
+		return advise(err)
+	}
+	for i := range suffixes {
+		if all[i].kind == "" {
+			err = d.createTable(ctx, i)
+		} else {
+			err = checkKind(d.table.quoted+suffixes[i], all[i].kind)
 		}
 		if err != nil {
-			return advise(err)
+			return err
 		}
 	}
 	return d.checkFormat(ctx)
 }
 
+// checkKind refuses what is no table of rows. Behind a view is a table with another name: clients that know it by that would take other
+// locks.
+func checkKind(name, kind string) error {
+	if kind != "r" && kind != "p" {
+		return fmt.Errorf("postgres: %s is a view, an index or something else that is no table: name the table itself", name)
+	}
+	return nil
+}
+
+// mostCreations bounds the attempts to make a table.
+const mostCreations = 5
+
 // createTable makes a table. Two clients that do so at once are told of each other by an error about the system's own
-// tables, although both said IF NOT EXISTS.
-func (d *Driver) createTable(ctx context.Context, text string) error {
-	for {
-		_, err := d.query(ctx, d.text(text))
+// tables, although both said IF NOT EXISTS; the next look finds the table. If there is none, something else has its name.
+func (d *Driver) createTable(ctx context.Context, i int) error {
+	name := d.table.quoted + suffixes[i]
+	var err error
+	for range mostCreations {
+		_, err = d.query(ctx, d.text(createTexts[i]))
 		switch stateOf(err) {
 		case stateUnique, stateDuplicate, stateSameType:
-			continue
+		default:
+			return advise(err)
 		}
-		return err
+		switch all, failed := d.find(ctx); {
+		case failed != nil:
+			return advise(failed)
+		case all[i].kind != "":
+			return checkKind(name, all[i].kind)
+		}
 	}
+	return fmt.Errorf("postgres: the table %s cannot be made, because its schema has something else of that name, such as a type (name "+
+		"another table, or drop what is in the way): %w", name, err)
 }
 
 // checkFormat refuses a table that is not ours, or of a version that this one cannot read.
 func (d *Driver) checkFormat(ctx context.Context) error {
 	_, err := d.query(ctx, d.text(`SELECT key, kind, name, token, last, nonce, owner, client, label, since, pid, collided FROM {T} LIMIT 0`))
 	if stateOf(err) == stateNoColumn {
-		return fmt.Errorf("postgres: the table %s belongs to another program or version: %w", d.opts.Table, err)
+		return fmt.Errorf("postgres: the table %s belongs to another program or version: %w", d.table.quoted, err)
 	}
 	return advise(err)
 }

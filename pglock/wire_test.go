@@ -140,11 +140,16 @@ func TestWireFormat_OfSessionsIsDescribed(t *testing.T) {
 	set := make(map[string]string)
 	for _, p := range d.settings(false) {
 		set[p.name] = p.value
+		if (p.since > 0) != (p.name == "transaction_timeout") || p.since > 0 && p.since != 170000 {
+			t.Errorf("%s is set on servers from %d on", p.name, p.since)
+		}
 	}
 	for says, want := range map[string]map[string]string{
 		"`idle_session_timeout` and `tcp_user_timeout` are the timeout": {"idle_session_timeout": "6000", "tcp_user_timeout": "6000"},
 		"and the keep-alives a third of it":                             {"tcp_keepalives_idle": "2"},
-		"`statement_timeout` is 0, the isolation is READ COMMITTED":     {"statement_timeout": "0", "default_transaction_isolation": "read committed"},
+		"`statement_timeout` is 0, `transaction_timeout` too (PostgreSQL 17 and later), the isolation is READ COMMITTED": {
+			"statement_timeout": "0", "transaction_timeout": "0", "default_transaction_isolation": "read committed",
+		},
 	} {
 		if !strings.Contains(text, says) {
 			t.Errorf("wire.md does not have %q", says)
