@@ -10,8 +10,8 @@ import (
 )
 
 // Diagnose asks the server for its settings and judges what locks depend on: version, cluster, whether it may be written
-// to, whether tokens survive a crash, room for connections, who sees the waits, and how long a round trip takes. What
-// fails comes first. It changes nothing, and takes some ten round trips.
+// to, what the user may do with the tables, whether tokens survive a crash, room for connections, who sees the waits, and how long a
+// round trip takes. What fails comes first. It changes nothing, and takes some ten round trips.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, sqllock.DiagnosisTime)
 	defer cancel()
@@ -21,12 +21,12 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	}
 	settings := settingsOf(rows)
 	findings := judge(settings)
-	findings = append(findings, d.checkRoom(ctx, settings), d.checkProcess(ctx), d.checkTrip(ctx))
+	findings = append(findings, d.checkRights(ctx), d.checkRoom(ctx, settings), d.checkProcess(ctx), d.checkTrip(ctx))
 	sqllock.SortFindings(findings)
 	return findings
 }
 
-// checkAtStart does with the findings what the options say. It costs no round trip: each new session asks for the settings.
+// checkAtStart does with the findings what the options say. It costs one round trip: each new session asks for the settings.
 func (d *Driver) checkAtStart(ctx context.Context) error {
 	if d.opts.Check == CheckNone {
 		return nil
@@ -34,7 +34,36 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	d.mu.Lock()
 	settings := d.settings
 	d.mu.Unlock()
-	return sqllock.Report(ctx, d.opts.Logger, "mysql", judge(settings), d.opts.Check == CheckRefuse)
+	bounded, cancel := context.WithTimeout(ctx, sqllock.DiagnosisTime)
+	defer cancel()
+	return sqllock.Report(ctx, d.opts.Logger, "mysql", append(judge(settings), d.checkRights(bounded)), d.opts.Check == CheckRefuse)
+}
+
+// rightsText has the server plan what needs each of the rights, and do nothing. It says the first that is missing. What the user may do
+// cannot be read from a list: rights come from roles, databases and patterns.
+func (d *Driver) rightsText() string {
+	var all []string
+	for _, table := range []string{d.opts.Table, d.opts.Table + "_breaks"} {
+		all = append(all, "EXPLAIN INSERT INTO "+table+" SELECT * FROM "+table+" WHERE FALSE",
+			"EXPLAIN UPDATE "+table+" SET token = token WHERE FALSE", "EXPLAIN DELETE FROM "+table+" WHERE FALSE")
+	}
+	return strings.Join(all, "; ")
+}
+
+// checkRights looks whether the user may do with the tables what locking needs.
+func (d *Driver) checkRights(ctx context.Context) driver.Finding {
+	f := driver.Finding{Check: "rights", Level: driver.LevelOK, Detail: "the user may do with the tables what locking needs"}
+	_, err := d.ask(ctx, d.rightsText())
+	switch numberOf(err) {
+	case errNoRight:
+		f.Level, f.Detail = driver.LevelFail, err.Error()
+		f.Advice = fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s, and ON %[1]s_breaks, TO the user", d.opts.Table)
+	default:
+		if err != nil {
+			f.Level, f.Detail, f.Advice = driver.LevelWarn, "they cannot be found out: "+err.Error(), "see the other findings"
+		}
+	}
+	return f
 }
 
 func settingsQuery() string {

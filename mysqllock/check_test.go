@@ -93,7 +93,7 @@ func TestDiagnose_OfASoundServer_FindsNothingWrong(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	for _, want := range []string{"version", "cluster", "role", "tokens", "connections", "waiters", "round trip"} {
+	for _, want := range []string{"version", "cluster", "role", "rights", "tokens", "connections", "waiters", "round trip"} {
 		if !checks[want] {
 			t.Errorf("nothing is said about %s", want)
 		}
@@ -145,6 +145,38 @@ func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	}
 	if err := receive(t, "the waiter to get in", in); err != nil {
 		t.Error(err)
+	}
+	rightsAre := func(level driver.Level, says string) {
+		t.Helper()
+		config := configOf(n.Addr())
+		config.User = "plain"
+		var log strings.Builder
+		d, err := New(patient(t), config, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		for _, f := range d.Diagnose(patient(t)) {
+			if f.Check == "rights" && (f.Level != level || !strings.Contains(f.Detail, says)) {
+				t.Errorf("the doctor says %+v, want %s with %q", f, level, says)
+			}
+		}
+		if strings.Contains(log.String(), "check=rights") != (level != driver.LevelOK) {
+			t.Errorf("with rights that are %s the log of the start says\n%s", level, &log)
+		}
+		refused, err := New(patient(t), config, &Options{Check: CheckRefuse})
+		if err == nil {
+			_ = refused.Close()
+		}
+		if (err != nil) != (level == driver.LevelFail) || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("with rights that are %s, who wants to be refused is told %v", level, err)
+		}
+	}
+	rightsAre(driver.LevelOK, "what locking needs")
+	for _, right := range []string{"INSERT", "UPDATE", "DELETE"} {
+		a.exec("REVOKE " + right + " ON " + db + ".interlock_breaks FROM plain@'%'")
+		rightsAre(driver.LevelFail, right)
+		a.exec("GRANT " + right + " ON " + db + ".interlock_breaks TO plain@'%'")
 	}
 	a.exec("REVOKE UPDATE ON " + db + ".interlock FROM plain@'%'")
 	_, err := openLocks(t, url, nil).TryLock(patient(t), "rights")

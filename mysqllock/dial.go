@@ -114,7 +114,9 @@ func (s *speaker) setUp(ctx context.Context) error {
 	}
 	s.id = rows[0].uint(0)
 	s.server = serverOf(settings)
-	s.d.learn(rows[0].text(1), settings)
+	if err := s.d.learn(rows[0].text(1), settings); err != nil {
+		return err
+	}
 	rows, err = queryAll(s.my.QueryContext(ctx, s.d.settingsText(settings)+"; SELECT GET_LOCK('"+s.mark+"', 0), CONNECTION_ID()", nil))
 	switch {
 	case err != nil:

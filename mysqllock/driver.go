@@ -2,6 +2,7 @@ package mysqllock
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -76,11 +77,17 @@ func (d *Driver) begin(ctx context.Context) error {
 	return nil
 }
 
-// learn takes in what a new session has found out. The scope never changes: it is configured.
-func (d *Driver) learn(database string, settings map[string]string) {
+// learn takes in what a new session has found out. A session that is in another database than those before, or calls it otherwise, is refused:
+// its locks would be others, and its tokens be kept in another table. That is so if init_connect or lower_case_table_names has changed.
+func (d *Driver) learn(database string, settings map[string]string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.scope, d.settings = database+"."+d.opts.Table, settings
+	scope := database + "." + d.opts.Table
+	if d.scope != "" && d.scope != scope {
+		return fmt.Errorf("a new session keeps its tokens in %s, and those before in %s: close the client and open it again", scope, d.scope)
+	}
+	d.scope, d.settings = scope, settings
+	return nil
 }
 
 // Traits describes the engine.
