@@ -32,7 +32,6 @@ type Driver struct {
 	mu       sync.Mutex        // guards what follows
 	scope    string            // database and table, which are part of each lock's identity
 	settings map[string]string // of the server, by settingNames
-	cursor   string            // up to which row old ones were looked for
 }
 
 // New returns a driver over connections of its own to the database that config names. It opens the first one, creates

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 )
 
 // createTables makes the tables that are missing. A user who may not do that can lock all the same when they are there.
@@ -43,45 +42,4 @@ func (d *Driver) checkFormat(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-const (
-	// pruneAge is how old a row must be, on the server's clock. The next token of the lock is larger without it, by as much.
-	pruneAge = 24 * time.Hour
-)
-
-// Prune removes rows of locks that nobody has used for a day, in a part of the table.
-func (s *speaker) Prune() {
-	d := s.d
-	d.mu.Lock()
-	after := d.cursor
-	d.mu.Unlock()
-	where := "TRUE"
-	if after != "" {
-		where = "id > x'" + after + "'"
-	}
-	rows, err := s.query(fmt.Sprintf("SELECT LOWER(HEX(id)), last, last < %s - %d AND IS_FREE_LOCK(CONCAT('%s', LOWER(HEX(id)))) FROM %s WHERE %s ORDER BY id LIMIT %d",
-		clock, pruneAge.Microseconds(), lockPrefix, d.opts.Table, where, chunk))
-	if err != nil {
-		return // another time
-	}
-	next := ""
-	for i, r := range rows {
-		if i == chunk-1 {
-			next = r.text(0)
-		}
-		if r.uint(2) != 1 {
-			continue
-		}
-		// Who has got the lock meanwhile has written a new last token, or finds no row and takes the clock.
-		if s.run(fmt.Sprintf("DELETE FROM %s WHERE id = x'%s' AND last = %s", d.opts.Table, r.text(0), r.text(1))) != nil {
-			return
-		}
-	}
-	if next == "" {
-		_ = s.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE asked < %s - %d", d.opts.Table, clock, pruneAge.Microseconds())) // another time
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.cursor = next
 }

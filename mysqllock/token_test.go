@@ -93,6 +93,20 @@ func TestToken_GrowsOverAnEmptyTable(t *testing.T) {
 	}
 }
 
+// Old rows go although no client lives for as long as the pauses between its looks.
+func TestGrants_HaveOldRowsRemoved(t *testing.T) {
+	n := sharedServer(t)
+	a := newAdmin(t, n)
+	const table = servers.MariaDBDatabase + ".granted"
+	d := open(context.Background(), t, n.Addr(), Options{Table: "granted"})
+	defer d.Close()
+	a.exec(fmt.Sprintf("INSERT INTO %s SELECT RANDOM_BYTES(30), 'mutex', 'old', 1, 1, '', '', '', 1, 1 FROM seq_1_to_%d", table, chunk-100))
+	for range 256 {
+		grantOf(t, d, "young", 1)
+	}
+	soon(t, "old rows to be removed", func() bool { return a.number("SELECT COUNT(*) FROM "+table) == 1 })
+}
+
 func TestPrune_RemovesRowsThatNobodyHasUsedForADay_AndNoOthers(t *testing.T) {
 	n := sharedServer(t)
 	a := newAdmin(t, n)

@@ -96,29 +96,3 @@ func (d *Driver) checkFormat(ctx context.Context) error {
 	}
 	return advise(err)
 }
-
-const (
-	// pruneText removes rows of locks that nobody has used for a day. Their tokens are so far behind the clock that the next is
-	// larger without them. Who has got such a lock meanwhile has written a new last token, or finds no row and takes the
-	// clock; and a lock that has been held for longer than a day is in the server's list.
-	pruneText = `DELETE FROM {T} t USING (SELECT key, last FROM {T}
-		WHERE NOT collided AND last < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000
-		AND key NOT IN (SELECT ` + number + ` FROM pg_locks l WHERE ` + ours + `) LIMIT 1000) old
-	WHERE t.key = old.key AND t.last = old.last AND NOT t.collided`
-
-	pruneWaitsText  = `DELETE FROM {T}_waits WHERE pid NOT IN (SELECT pid FROM pg_stat_activity WHERE pid IS NOT NULL)`
-	pruneBreaksText = `DELETE FROM {T}_breaks WHERE asked < now() - interval '1 day'`
-
-	// pruneReadersText looks at the age as well: a reader may have come since the list of locks was read.
-	pruneReadersText = `DELETE FROM {T}_readers r WHERE since < now() - interval '1 day' AND NOT EXISTS (
-		SELECT FROM pg_locks l WHERE l.pid = r.pid AND ` + ours + ` AND ` + number + ` = r.key)`
-)
-
-// Prune removes rows that nobody needs any more.
-func (s *speaker) Prune() {
-	for _, text := range []string{pruneText, pruneWaitsText, pruneBreaksText, pruneReadersText} {
-		if _, err := s.query(s.d.text(text)); err != nil {
-			return // another time
-		}
-	}
-}

@@ -3,6 +3,7 @@ package pglock
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +70,56 @@ func TestPrune_RemovesWhatNobodyHasUsedForADay(t *testing.T) {
 	acquire(t, d, again)
 	release(t, d, again)
 	release(t, d, held)
+}
+
+// Old rows go although no client lives for as long as the pauses between its looks.
+func TestGrants_HaveOldRowsRemoved(t *testing.T) {
+	n := sharedServer(t)
+	table := ownTable()
+	d := open(t.Context(), t, n.Addr(), Options{Table: table})
+	defer func() { _ = d.Close() }()
+	ops := newAdmin(t, n)
+	ops.query(`INSERT INTO %[1]s (key, kind, name, token, last, nonce, owner, client, label, since, pid)
+		SELECT 4000000000000000000 - i * 9000000000000000, 'mutex', 'old', 1, 1, '', '', '', '', 'epoch', 1 FROM generate_series(1, 900) i`, table)
+	ops.query(`INSERT INTO %s_readers (pid, key, token, last, owner, client, label, since)
+		SELECT i, i, 1, 1, '', '', '', 'epoch' FROM generate_series(1, 900) i`, table)
+	ops.query("INSERT INTO %s_waits (pid, key, owner, client, label) SELECT i, i, '', '', '' FROM generate_series(10000000, 10000899) i", table)
+	ops.query("INSERT INTO %s_breaks (pid, key, token, asked) SELECT i, i, 1, 'epoch' FROM generate_series(1, 900) i", table)
+	for i := range 256 {
+		r := request("young", fmt.Sprint(i))
+		acquire(t, d, r)
+		release(t, d, r)
+	}
+	until(t, patience, func() error {
+		return want(ops.one("SELECT count(*) FROM (SELECT pid FROM %[1]s UNION ALL SELECT pid FROM %[1]s_readers UNION ALL "+
+			"SELECT pid FROM %[1]s_waits UNION ALL SELECT pid FROM %[1]s_breaks) all_rows", table), "1")
+	})
+}
+
+// A look at a table costs the same however many rows there are.
+func TestPrune_LooksAtSomeRowsAlone(t *testing.T) {
+	n := sharedServer(t)
+	table := ownTable()
+	d := open(t.Context(), t, n.Addr(), Options{Table: table})
+	defer func() { _ = d.Close() }()
+	ops := newAdmin(t, n)
+	const rows = 20000
+	ops.query(`INSERT INTO %[1]s (key, kind, name, token, last, nonce, owner, client, label, since, pid)
+		SELECT i * 400000000000000, 'mutex', 'old', 1, 1, '', '', '', '', 'epoch', 1 FROM generate_series(%d, %d) i`, table, -rows/2, rows/2-1)
+	ops.query(`INSERT INTO %s_readers (pid, key, token, last, owner, client, label, since)
+		SELECT i / 100, i, 1, 1, '', '', '', 'epoch' FROM generate_series(1, %d) i`, table, rows)
+	ops.query("INSERT INTO %s_waits (pid, key, owner, client, label) SELECT i, i, '', '', '' FROM generate_series(100000, 100000 + %d) i", table, rows)
+	for i, text := range pruneTexts {
+		if most := mostRows(t, ops, strings.ReplaceAll(d.text(text), "$1", "42")); most > 1000 {
+			t.Errorf("look %d took in %d rows, want a thousand", i, most)
+		}
+	}
+	if left := ops.number("SELECT count(*) FROM %s", table); left != rows-1000 {
+		t.Errorf("%d rows of locks are left, want a thousand less than %d", left, rows)
+	}
+	if left := ops.number("SELECT count(*) FROM %s_readers", table); left != rows-1000 {
+		t.Errorf("%d rows of readers are left, want a thousand less than %d", left, rows)
+	}
 }
 
 // The server ends a session that gives no sign of life, and so frees its locks, by its own clock.

@@ -111,8 +111,12 @@ func (e *Entry) granted(c *Conn, a Answer) (wanted bool) {
 	} else {
 		e.phase = releasing
 	}
+	prune := d.countGrant()
 	d.mu.Unlock()
 	runAll(next)
+	if prune {
+		d.prune()
+	}
 	return wanted
 }
 

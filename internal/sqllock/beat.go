@@ -13,6 +13,14 @@ const (
 
 	// prunePause is the pause between two looks at rows that nobody needs any more.
 	prunePause = 10 * time.Minute
+
+	// pruneGrants is after how many grants there is another such look: each grant may have made a row. A look takes in a thousand, so that at
+	// most a quarter of the rows of a table are old ones. Clients that live for a few grants begin to count at random, so that together
+	// they look as often as one that goes on.
+	pruneGrants = 256
+
+	// pruneRest is the shortest pause. Nobody is to be kept waiting for long behind looks at rows.
+	pruneRest = 10 * time.Second
 )
 
 // beat looks after the connections until the driver is closed: it sends signs of life in time, ends connections that do
@@ -63,10 +71,7 @@ func (d *Core) look(now time.Duration) {
 	if breaks {
 		d.looked = now
 	}
-	prune := now-d.pruned >= prunePause
-	if prune {
-		d.pruned = now
-	}
+	prune := d.toPrune(prunePause)
 	d.mu.Unlock()
 	runAll(next)
 	for _, c := range end {
@@ -79,8 +84,29 @@ func (d *Core) look(now time.Duration) {
 		d.readBreaks()
 	}
 	if prune {
-		d.OnShared(Job{Run: func(c *Conn) { c.session.Prune() }, Dead: func(error) {}}) // another time
+		d.prune()
 	}
+}
+
+// prune has rows looked at, over a shared connection.
+func (d *Core) prune() {
+	d.OnShared(Job{Run: func(c *Conn) { c.session.Prune() }, Dead: func(error) {}}) // another time
+}
+
+// toPrune reports whether the last look was so long ago, and notes that there is another then. The caller holds Core.mu.
+func (d *Core) toPrune(pause time.Duration) bool {
+	now := d.Clock()
+	if d.closed || now-d.pruned < pause {
+		return false
+	}
+	d.pruned, d.grants = now, 0
+	return true
+}
+
+// countGrant reports whether rows are to be looked at now, because of the grants that there have been. The caller holds Core.mu.
+func (d *Core) countGrant() bool {
+	d.grants++
+	return d.grants >= pruneGrants && d.toPrune(pruneRest)
 }
 
 // isLate reports that the server owes an answer for too long: it may have ended the session, whatever the network says.

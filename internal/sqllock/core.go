@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ type Core struct {
 	polling int           // waits for which the pool has no connection
 	looked  time.Duration // when breaks were last asked for
 	pruned  time.Duration // when old rows were last looked for
+	grants  int           // since then; of a new driver, as if there had been some before
 }
 
 // New returns a core without connections. Open makes it one that works; Close closes it in any case.
@@ -41,7 +43,7 @@ func New(config Config, dialect Dialect) *Core {
 	d := &Core{
 		config: config, dialect: dialect, born: time.Now().Add(-time.Second), knock: make(chan struct{}, 1),
 		entries: make(map[string]*Entry), places: make(map[LockID]*place), hints: make(map[LockID]time.Duration),
-		all: make(map[*Conn]struct{}),
+		all: make(map[*Conn]struct{}), pruned: -pruneRest, grants: rand.N(pruneGrants),
 	}
 	d.pool.freed, d.pool.dials = make(chan struct{}, 1), make(chan struct{}, mostDials)
 	d.base, d.stop = context.WithCancel(context.Background())

@@ -105,7 +105,7 @@ type Session interface {
 	// Ping is a sign of life.
 	Ping()
 
-	// Prune removes rows that nobody needs any more.
+	// Prune looks at a bounded number of rows, about a thousand, and removes those that nobody needs any more.
 	Prune()
 
 	// Close says goodbye and gives back what the client library has. The socket has a deadline.
