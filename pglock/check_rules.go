@@ -33,7 +33,8 @@ const factsText = `SELECT current_setting('server_version'), pg_is_in_recovery()
 	(SELECT count(*) FROM pg_locks),
 	(SELECT context <> 'superuser' FROM pg_settings WHERE name = 'deadlock_timeout') OR current_setting('is_superuser')::bool,
 	(SELECT string_agg(quote_ident(n.nspname), ', ' ORDER BY n.nspname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relname = $1::name AND n.nspname <> $2::name AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't')`
+		WHERE c.relname = $1::name AND n.nspname <> $2::name AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+		AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'collided'))` // which one of another program has not
 
 // mayText is asked of servers that know rights on parameters.
 const mayText = `SELECT has_parameter_privilege('deadlock_timeout', 'SET')`

@@ -10,8 +10,8 @@ import (
 // suffixes are what the tables' names end with, in the order of createTexts.
 var suffixes = []string{"", "_waits", "_breaks", "_readers"}
 
-// found is what the server has under the name of a table.
-type found struct {
+// tableState is what the server has under the name of a table.
+type tableState struct {
 	kind  string // as in pg_class, or "" if there is nothing
 	lacks string // the rights that the role has not
 }
@@ -22,13 +22,13 @@ const foundText = `SELECT c.relkind::text, (SELECT string_agg(p, ', ') FROM unne
 	LEFT JOIN pg_class c ON c.oid = to_regclass($1::text || s.suffix) ORDER BY s.i`
 
 // find looks for all tables, in one round trip.
-func (d *Driver) find(ctx context.Context) (all []found, err error) {
+func (d *Driver) find(ctx context.Context) (all []tableState, err error) {
 	answer, err := d.query(ctx, foundText, textValue(d.table.quoted), textValue(strings.Join(suffixes, " ")))
 	if err == nil && len(answer) != len(suffixes) {
 		err = errors.New("the server does not tell about its tables in pg_class")
 	}
 	for _, r := range answer {
-		all = append(all, found{string(r[0]), string(r[1])})
+		all = append(all, tableState{string(r[0]), string(r[1])})
 	}
 	return all, err
 }

@@ -79,9 +79,9 @@ func (s *speaker) refused(e *sqllock.Entry, num int64, found rows) (a sqllock.An
 	last := found[0]
 	own := last[0] != nil && string(last[1]) == string(e.Request.Kind) && string(last[2]) == e.Request.Name
 	a.Foreign = !own && last[0] != nil
-	if !own && (a.Foreign || !s.isElsewhere(e)) {
+	if !own && !s.isElsewhere(e) {
 		if err := s.Leave(e); err != nil {
-			return a, err // the caller asks once more
+			return a, err // Try asks once more
 		}
 	}
 	a.Held = s.inTheWayOf(e, num, last)
