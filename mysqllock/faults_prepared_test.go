@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
@@ -67,5 +68,35 @@ func TestToken_OfAStatementThatIsSentAsAText_IsAsEver(t *testing.T) {
 	}
 	if rows := a.number(fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE name = x'%x'", tokenTable, odd)); rows != 1 {
 		t.Errorf("%d rows have the name that was asked for, want one", rows)
+	}
+}
+
+// A statement that is interrupted may have had its effect: then the lock is given back, and the session has not lost what it has.
+func TestUnlock_ThatIsInterruptedAfterItsEffect_IsDone_AndEndsNoOtherHold(t *testing.T) {
+	n := servers.MariaDBServer(t, nil)
+	a := newAdmin(t, n)
+	d := open(context.Background(), t, n.Addr(), Options{Shared: 1})
+	defer d.Close()
+	d.texts[stmtUnlock] = "SELECT MIN(a.r) FROM (SELECT RELEASE_LOCK(?) AS r LIMIT 1) a STRAIGHT_JOIN seq_1_to_1000000000 s " +
+		"ON a.r = 1 AND MD5(s.seq) <> ''"
+	take(t, d, "x", "x 1")
+	key := mutex("y")
+	if _, err := d.Acquire(patient(t), &driver.Request{
+		Key: key, ID: "y 1", Tokens: 1, Lost: func(reason driver.LostReason, err error) { t.Errorf("the hold beside is lost: %s, %v", reason, err) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { // ends with the interruption
+		done <- d.Release(patient(t), &driver.Release{Key: mutex("x"), ID: "x 1"})
+	}()
+	const busy = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%STRAIGHT_JOIN%' AND ID <> CONNECTION_ID()"
+	soon(t, "the statement to have given the lock back", func() bool { return a.number(busy) != 0 && a.holder("x") == 0 })
+	a.exec(fmt.Sprint("KILL QUERY ", a.number(busy)))
+	if err := receive(t, "the release", done); err != nil {
+		t.Error(err)
+	}
+	if a.holder("y") == 0 {
+		t.Error("the server has no holder of the other lock")
 	}
 }

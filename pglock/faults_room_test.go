@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -96,6 +97,23 @@ func TestUnlock_ThatTheServerRefuses_EndsNoOtherHold(t *testing.T) {
 		t.Errorf("the hold beside is lost: %v", err)
 	}
 	unlock(t, y)
+}
+
+// A statement that an operator cancels may have had its effect: then the lock is given back, and the session has not lost what it has.
+func TestUnlock_ThatIsCancelledAfterItsEffect_IsDone_AndEndsNoOtherHold(t *testing.T) {
+	n := sharedServer(t)
+	d := open(t.Context(), t, n.Addr(), Options{Table: ownTable(), Shared: 1})
+	defer func() { _ = d.Close() }()
+	d.texts[stmtUnlock] = "SELECT pg_advisory_unlock($1::bigint) AND pg_cancel_backend(pg_backend_pid()) AND pg_sleep(10) IS NOT NULL"
+	x, y := request("x", "1"), request("y", "2")
+	y.Lost = func(reason driver.LostReason, err error) { t.Errorf("the hold beside is lost: %s, %v", reason, err) }
+	acquire(t, d, x)
+	acquire(t, d, y)
+	release(t, d, x)
+	again := request("x", "3")
+	acquire(t, d, again)
+	release(t, d, again)
+	release(t, d, y)
 }
 
 // A wait that is given up, or a try that has failed, costs the server the same, however many locks there are.

@@ -5,7 +5,7 @@
 //   - sessions that are pinned, give signs of life, and are known to be over only when the server says so (Conn, bury.go);
 //   - a few shared sessions that hold what was free when it was asked for, and a pool of others that wait (shared.go, pool.go);
 //   - a table of what each session has and asks for, which decides before the server is asked (place.go);
-//   - requests that are asked again, undone and released by their ID (Entry, release.go, tombstones.go).
+//   - requests that are asked again, undone and released by their ID (Entry, release.go, giveback.go, tombstones.go).
 //
 // What differs is said by an engine's [Dialect] and, for each session, its [Session]: the statements, and what errors mean.
 package sqllock
