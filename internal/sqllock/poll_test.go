@@ -346,6 +346,7 @@ func (s *busy) Look(e *Entry)                     { e.Seen(e.HeldBySomebody()) }
 func (s *busy) Leave(*Entry) error                { return nil }
 func (s *busy) Ping()                             {}
 func (s *busy) Close()                            {}
+func (s *busy) Prune()                            {}
 func (s *busy) LookBeside(e *Entry, _ *Conn) bool { return false }
 func (s *busy) Interrupt(*Conn) error             { return nil }
 func (s *busy) Bury(*Conn) bool                   { return true }
