@@ -47,10 +47,7 @@ func (d *Driver) breakOf(ctx context.Context, key driver.Key, token uint64) erro
 		if !hit {
 			return heldBy(key, current)
 		}
-		_, err = tell(ctx, l, func(c *zk.Conn) (struct{}, error) {
-			_, _, err := multi(c, leaving(lock+"/"+current.name)...)
-			return struct{}{}, err
-		})
+		err = l.remove(ctx, lock+"/"+current.name)
 		if errors.Is(err, zk.ErrNoNode) { // it was released meanwhile
 			continue
 		}

@@ -110,8 +110,15 @@ func (l *link) get(ctx context.Context, path string) (content, error) {
 	})
 }
 
-func (l *link) delete(ctx context.Context, path string) error {
+// remove deletes a node, and says zk.ErrNoNode if it is not there.
+func (l *link) remove(ctx context.Context, path string) error {
 	_, err := tell(ctx, l, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
+	return err
+}
+
+// delete has a node gone, whoever has deleted it.
+func (l *link) delete(ctx context.Context, path string) error {
+	err := l.remove(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}

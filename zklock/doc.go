@@ -28,8 +28,8 @@
 // that is a copy of old data: a server that is set back to a backup, or a majority that has lost its disks.
 //
 // Requests are granted first come, first served, across processes. A release wakes one waiter, the next in line, however
-// many there are, and its message is the grant: no round trip follows. (Readers that wait for one writer wake together,
-// because all of them get in.)
+// many there are. (Readers that wait for one writer wake together, because all of them get in.) A message about a node, of
+// whatever kind and whoever caused it, only makes a waiter read the queue, and nothing but the queue grants.
 //
 // A hold lasts until its release or until the session ends, which happens when the servers have not heard of the client
 // for the session's timeout: so long a client that vanishes keeps its locks, and a client that ends without Close too.
@@ -46,8 +46,8 @@
 //   - A session that the servers have ended (LostSession), of which they tell when the client reaches them again. The
 //     driver makes another session at once and can be used as before. Waits go on in it, at the end of the queue.
 //
-// An operator who deletes a node, or writes to it, ends the hold (LostBroken): a hold that is older than a tenth of a
-// second watches its own node. The same way Break does it.
+// An operator who deletes the node of a hold, or writes to it, ends the hold (LostBroken): a hold that is older than a tenth
+// of a second watches its own node. Break deletes it. A write to the node of a waiter means nothing.
 //
 // The token is the number of the transaction that made the node, times 64; the 63 that follow are for passes inside the
 // process. Transactions are counted by the ensemble over all elections, so tokens grow for ever, but not over a backup
@@ -62,7 +62,9 @@
 //
 //   - Acquire, Release: one round trip each, one transaction. The first of a lock that was free for a minute costs two
 //     more, which make its node.
-//   - A wait: three round trips, and one more to learn who has the lock if others stand between. While it lasts, nothing.
+//   - A wait: four round trips, and one more to learn who has the lock if others stand between. While it lasts, nothing.
+//     One of the four follows the wake-up and reads the names in the queue, some 40 bytes for each request. Those of one client
+//     that wake together share it.
 //   - Requeue, which ends a process's turn: one round trip.
 //   - A hold that is older than a tenth of a second: one round trip in the background, for the watch on its own node.
 //   - A refused try: three round trips.
@@ -81,8 +83,6 @@
 //   - MinHold beyond the life of the process: the client keeps the hold in the background, and it ends with the session.
 //   - LockDelay: a node is removed with its session, and nothing stays that could keep others out.
 //   - Show a hold that was passed on inside a process under its new owner: it is shown as it began.
-//   - Survive an operator who deletes the node of a request that waits: a message that arrives in the same instant may
-//     grant it, and it is told a tenth of a second later.
 //   - Listing reads one lock after the other.
 //
 // # Servers

@@ -13,7 +13,7 @@ type entry struct {
 	id   string
 	turn chan struct{} // has one place, taken by whoever works on the request; only they use wait
 
-	// Guarded by Driver.mu; s, path and czxid change only in the turn, too.
+	// Guarded by Driver.mu; s, path and czxid change only in the turn, too. asOf does, and not while it is held.
 	phase  phase
 	lost   func(driver.LostReason, error)
 	s      *session // in which its node is; nil if it was never sent
@@ -21,6 +21,7 @@ type entry struct {
 	czxid  int64
 	tokens int
 	since  time.Time // of the hold
+	asOf   int64     // the last transaction that was seen before the hold was granted
 	ending bool      // it is being released: its node goes by our own doing
 	unsure bool      // an earlier release may have been carried out
 	wait   *wait     // nil for a hold
@@ -38,15 +39,12 @@ const (
 // wait is the part of an entry that lasts until it is granted.
 type wait struct {
 	gone chan struct{} // closed when the request is taken back
-	news chan struct{} // has one place; signs are new
-	told signs         // guarded by Driver.mu
+	news chan struct{} // has one place; the queue is to be looked at
 
 	// Used in the turn.
 	making  *making           // the latest attempt to make its node; nil if there was none in this session
 	blocker string            // the node that is in the way and watched; empty if none
 	held    *driver.HeldError // who has the lock, as far as was seen when the blocker was
-	first   bool              // the blocker is the first of the queue
-	sure    bool              // nobody is before it if it was a hold
 }
 
 // enter returns the entry of a request, or says why it must not be asked.
@@ -88,25 +86,15 @@ func (e *entry) take(ctx context.Context) error {
 
 func (e *entry) give() { <-e.turn }
 
-// wake tells e, which waits, what happened. The caller holds Driver.mu.
-func (e *entry) wake(sign signs) {
+// wake has e, if it waits, look at the queue. The caller holds Driver.mu.
+func (e *entry) wake() {
 	if e.wait == nil {
 		return
 	}
-	e.wait.told |= sign
 	select {
 	case e.wait.news <- struct{}{}:
 	default: // it has not looked yet
 	}
-}
-
-// heard returns what e was told since it last asked.
-func (d *Driver) heard(e *entry) signs {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	told := e.wait.told
-	e.wait.told = 0
-	return told
 }
 
 // hold turns e into a hold of session s, and reports how that went: it may have been taken back, and the session may have

@@ -61,9 +61,9 @@ type inserted struct {
 // insert is the transaction. Writing to the lock's node in it tells at no cost what the library does not tell otherwise:
 // the number of the transaction, which is that of the new node's making, and how many are in the queue now.
 func (m *making) insert() error {
-	ops := make([]any, 0, 5)
+	ops := make([]any, 0, 4)
 	if m.give != "" {
-		ops = append(ops, leaving(m.give)...)
+		ops = append(ops, &zk.DeleteRequest{Path: m.give, Version: -1})
 	}
 	check := len(ops)
 	acl := m.l.s.d.opts.ACL
@@ -146,13 +146,6 @@ func (l *link) tidy(lock string) {
 	d.mu.Unlock()
 	if plain {
 		d.spawn(func() { _ = l.delete(d.life, lock) }) // it is in use, or another is quicker, or the next release does it
-	}
-}
-
-// leaving is what ends a hold: the write tells who is next that it was one; see signs.
-func leaving(path string) []any {
-	return []any{
-		&zk.SetDataRequest{Path: path, Data: nothing, Version: -1}, &zk.DeleteRequest{Path: path, Version: -1},
 	}
 }
 

@@ -73,7 +73,7 @@ func (a *attempt) own(path string, czxid int64) {
 	a.given()
 	a.d.mu.Lock()
 	defer a.d.mu.Unlock()
-	a.e.path, a.e.czxid = path, czxid
+	a.e.path, a.e.czxid, a.e.asOf = path, czxid, czxid
 }
 
 // find looks whether an attempt whose reply was lost has made its node. Since then the session's version was raised, so

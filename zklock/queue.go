@@ -15,11 +15,14 @@ import (
 func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 	e := a.e
 	lock := a.d.tree.lock(e.key)
-	found, err := l.children(ctx, lock)
+	found, err := l.view(ctx, lock)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	all := inOrder(found.names)
+	var all []place
+	if err == nil {
+		all = found.places
+	}
 	name := strings.TrimPrefix(e.path, lock+"/")
 	mine := slices.IndexFunc(all, func(p place) bool { return p.name == name })
 	if mine < 0 { // somebody has removed it, so it begins again
@@ -28,6 +31,7 @@ func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 	}
 	in := blocker(all, mine)
 	if in < 0 {
+		e.asOf = max(e.czxid, found.stat.Pzxid) // what was written to its node before that is nobody's end
 		return true, nil
 	}
 	if a.r.Try {
@@ -55,8 +59,7 @@ func (a *attempt) queueBehind(ctx context.Context, l *link, all []place, in int)
 			return err
 		}
 	}
-	w.blocker, w.first = path, in == 0
-	w.sure = all[in].mode == driver.Exclusive || a.r.Mode != driver.Exclusive
+	w.blocker = path
 	w.held = heldBy(e.key, holder)
 	if a.r.Waiting != nil {
 		a.r.Waiting(w.held)
@@ -64,11 +67,9 @@ func (a *attempt) queueBehind(ctx context.Context, l *link, all []place, in int)
 	return nil
 }
 
-// await returns nil when the node that was in the way is gone and no other can be, and errAgain when that has to be looked
-// at. A request that gives up stays in the queue, and keeps its watch, until it is undone or asked again.
-//
-// Nobody else can be in the way if the node was the first of the queue, or if its hold has been released: it was a hold
-// because nobody was in its own way. Of a writer behind a reader that is not so, since there may be other readers.
+// await returns errAgain when something has happened to the node that was in the way: then the queue is to be looked at, which
+// alone lets the request in. An event does not say what it was, or whose doing: one who waited may have left, and anybody
+// may write to a node. A request that gives up stays in the queue, and keeps its watch, until it is undone or asked again.
 func (a *attempt) await(ctx context.Context, l *link) error {
 	e, w := a.e, a.e.wait
 	select {
@@ -82,13 +83,7 @@ func (a *attempt) await(ctx context.Context, l *link) error {
 	case <-a.d.life.Done():
 		return driver.ErrClosed
 	}
-	told, path := a.d.heard(e), w.blocker
-	switch {
-	case told&released != 0 && w.sure, told&(released|removed) != 0 && w.first:
-		return nil
-	case told == 0: // of a watch before
-		return errAgain
-	}
+	path := w.blocker
 	w.blocker = ""
 	l.s.unwatch(e, path)
 	return errAgain

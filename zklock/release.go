@@ -53,10 +53,7 @@ func (d *Driver) leave(ctx context.Context, l *link, e *entry) error {
 	unsure := e.unsure
 	e.ending, e.unsure = true, true
 	d.mu.Unlock()
-	_, err := tell(ctx, l, func(c *zk.Conn) (struct{}, error) {
-		_, _, err := multi(c, leaving(e.path)...)
-		return struct{}{}, err
-	})
+	err := l.remove(ctx, e.path)
 	switch {
 	case err == nil:
 		d.over(e, "")

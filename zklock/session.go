@@ -55,6 +55,8 @@ type link struct {
 	turn  int
 	node  string
 	epoch int32
+
+	viewings map[string]*viewing // by the path of the lock's node; guarded by Driver.mu
 }
 
 var errOver = errors.New("zk: the session is over")

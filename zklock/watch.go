@@ -22,27 +22,10 @@ type watch struct {
 	hold    *entry              // whose own node it is
 }
 
-// signs are what a waiter has been told. A released hold is written to in the transaction that removes its node, so that
-// the next in line knows that it was a hold, and that it has the lock now; any other end of a node says only that the
-// queue has to be looked at. Nobody but a node's owner and Break writes to it.
-type signs uint8
-
-const (
-	released signs = 1 << iota
-	removed
-	stirred
-)
-
-// fired takes in the event of a watch.
+// fired takes in the event of a watch. It lets nobody in: anybody may write to a node, so a waiter only looks at the queue.
 func (s *session) fired(ev zk.Event) {
-	var sign signs
-	switch ev.Type {
-	case zk.EventNodeDataChanged:
-		sign = released
-	case zk.EventNodeDeleted:
-		sign = removed
-	default: // the library tells of watches that end with the session; so does over
-		return
+	if ev.Type != zk.EventNodeDataChanged && ev.Type != zk.EventNodeDeleted {
+		return // the library tells of watches that end with the session; so does over
 	}
 	d := s.d
 	d.mu.Lock()
@@ -53,7 +36,7 @@ func (s *session) fired(ev zk.Event) {
 	if w != nil && s.cause == nil {
 		for e := range w.waiters {
 			d.woken++
-			e.wake(sign)
+			e.wake()
 		}
 		if e := w.hold; e != nil && e.phase == held && !e.ending {
 			tell, lost = d.lose([]*entry{e}, driver.LostBroken, nil), e
@@ -61,12 +44,12 @@ func (s *session) fired(ev zk.Event) {
 	}
 	d.mu.Unlock()
 	tell()
-	if lost != nil && sign == released {
+	if lost != nil && ev.Type == zk.EventNodeDataChanged {
 		s.sweep(lost)
 	}
 }
 
-// sweep removes the node of a hold that somebody has written to: who was next has taken that for its release.
+// sweep removes the node of a hold that somebody has written to, which ends it: its owner has been told so.
 func (s *session) sweep(e *entry) {
 	s.d.mu.Lock()
 	l := s.link
@@ -82,7 +65,7 @@ func (s *session) rearm() {
 	for path, w := range s.watches {
 		w.armed = false
 		for e := range w.waiters {
-			e.wake(stirred)
+			e.wake()
 		}
 		switch {
 		case w.hold == nil:
@@ -104,7 +87,10 @@ func (l *link) watchFor(ctx context.Context, e *entry, path string) (*content, e
 	d.mu.Lock()
 	w := l.s.watched(path)
 	w.waiters[e] = struct{}{}
-	e.wait.told = 0 // it is in no other watch, so what it was told before is over
+	select {
+	case <-e.wait.news: // it is in no other watch, so what it was told before is over
+	default:
+	}
 	if w.armed {
 		defer d.mu.Unlock()
 		return &content{w.data, w.stat}, nil
@@ -214,7 +200,7 @@ func (s *session) remain(old []*entry) {
 	s.young = append(s.young, old...)
 }
 
-// guard watches the node of a hold. One whose node is gone, or was written to, is lost.
+// guard watches the node of a hold. One whose node is gone, or was written to since the grant, is lost.
 func (l *link) guard(e *entry) error {
 	d := l.s.d
 	d.mu.Lock()
@@ -237,7 +223,7 @@ func (l *link) guard(e *entry) error {
 		}
 		stat = got.stat
 	}
-	if stat.Version > 0 {
+	if stat.Mzxid > e.asOf {
 		l.s.fired(zk.Event{Type: zk.EventNodeDataChanged, Path: e.path})
 	}
 	return nil
