@@ -81,13 +81,13 @@ func (e *ear) send(r *pb.WatchRequest) {
 	}
 }
 
-// news returns and forgets what is new about w: the revision at which the server began to watch, or 0, and whether
-// something has changed since.
-func (e *ear) news(w *watch) (created int64, changed bool, err error) {
+// news returns and forgets what is new about w: the revisions at which the server began to watch and at which something
+// has changed since, or 0.
+func (e *ear) news(w *watch) (created, changed int64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	created, changed, err = w.created, w.changed, w.err
-	w.created, w.changed = 0, false
+	w.created, w.changed = 0, 0
 	return created, changed, err
 }
 

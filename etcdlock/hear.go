@@ -23,7 +23,7 @@ func (s *session) hear(ctx context.Context) {
 		select {
 		case <-w.hint:
 			created, changed, _ := s.d.ear.news(w)
-			if changed || created > seen {
+			if changed != 0 || created > seen {
 				seen = max(seen, s.readNotices(ctx))
 			}
 		case <-s.look:
@@ -61,7 +61,9 @@ func (s *session) readNotices(ctx context.Context) int64 {
 			alive = alive || string(kv.Key) == d.names.alive(s.id)
 			continue
 		}
-		s.tellBroken(revision)
+		if s.tellBroken(ctx, revision) != nil {
+			continue // it is looked at again with the next sign of life
+		}
 		// Should it stay, it tells nobody anything new, and goes with the session.
 		_, _ = d.client.Delete(ctx, string(kv.Key))
 	}
@@ -79,11 +81,19 @@ func (s *session) suspect(ctx context.Context) {
 	}
 }
 
-// tellBroken tells the request whose key was created by the given revision that it was broken.
-func (s *session) tellBroken(revision int64) {
+// tellBroken tells the request whose key was created by the given revision that it was broken, unless the key is there: then
+// the notice is none of [Driver.Break], which deletes it in the same transaction, and nobody else would get the lock.
+func (s *session) tellBroken(ctx context.Context, revision int64) error {
 	for _, e := range s.createdBy(revision) {
-		e.tellEnded(driver.LostBroken)
+		found, err := s.d.client.Get(ctx, e.place, clientv3.WithKeysOnly())
+		if err != nil {
+			return err
+		}
+		if len(found.Kvs) == 0 || found.Kvs[0].CreateRevision != revision {
+			e.tellEnded(driver.LostBroken)
+		}
 	}
+	return nil
 }
 
 // createdBy returns the request whose key was created by the given revision. It goes through all of them, which is fine for

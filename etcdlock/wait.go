@@ -25,7 +25,7 @@ func (a *attempt) await(ctx context.Context) error {
 			switch {
 			case failed != nil:
 				return failed
-			case !changed && created <= seen:
+			case changed == 0 && created <= seen:
 				continue
 			}
 			// What happened between our reading and the beginning of the watch nobody tells.

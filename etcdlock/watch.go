@@ -18,7 +18,7 @@ type watch struct {
 	// Guarded by ear.mu.
 	created int64 // the server's revision when it began to watch, or 0 if it has not, or that is not new
 	begun   bool
-	changed bool  // something has happened to the key
+	changed int64 // the revision at which something has happened to the key last, or 0
 	err     error // why the server does not watch
 }
 
@@ -74,7 +74,7 @@ func (w *watch) heard(r *pb.WatchResponse) {
 	case r.Created:
 		w.created, w.begun = r.Header.Revision, true
 	case len(r.Events) > 0:
-		w.changed = true
+		w.changed = r.Events[len(r.Events)-1].Kv.ModRevision
 	default:
 		return
 	}
