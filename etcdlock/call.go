@@ -25,13 +25,14 @@ func (d *Driver) ask(ctx context.Context, send func(ctx context.Context) error) 
 	var why error // what was said before an attempt that brought nothing
 	for pause := firstPause; ; pause, limit = min(2*pause, longestPause), 2*limit {
 		once, cancel := context.WithTimeout(ctx, min(limit, time.Until(end)))
+		once, sent := watchingUnsent(once)
 		err = send(once)
 		late := once.Err() != nil
 		cancel()
 		switch {
 		case err == nil, isRefusal(err):
 			return doubtful, err
-		case !isUnsent(err):
+		case !isUnsent(err) && !sent.not.Load():
 			doubtful = true
 		}
 		if ctx.Err() != nil {

@@ -64,6 +64,8 @@
 //   - The whole cluster is away for longer than the timeout: all holds are lost, and told so before anybody else can get them.
 //   - The servers have no room left (their quota): locks are given back and passed on, and nothing new is asked for. Older patch
 //     versions refuse transactions that only delete as well (etcd #13429); there locks stay until there is room.
+//   - The servers forget a client's token (all were restarted, or it was idle for --auth-token-ttl): the next request logs in
+//     again, which takes some 0.1 s. Holds and waits go on. A client that is given to [New] needs [KeepLoggedIn] for that.
 //   - An operator revokes the lease: told within milliseconds. An operator deletes a key: told with a sign of life.
 //
 // # What it cannot do

@@ -59,7 +59,8 @@ type Driver struct {
 // What client was told about retries, timeouts and keepalive matters little: the driver bounds each of its requests. But
 // with grpc's own backoff it may take up to two minutes to notice that a server has come back; [grpc.WithConnectParams]
 // sets that. And by default grpc measures how much may be under way by a question beside every answer; with
-// [grpc.WithStaticConnWindowSize] it does not, and a lock costs less. Clients that are opened by URL have both.
+// [grpc.WithStaticConnWindowSize] it does not, and a lock costs less. A client with a user and password needs [KeepLoggedIn], or
+// all of it fails for good once servers before etcd 3.5 have forgotten its token. Clients that are opened by URL have all three.
 //
 // [grpc.WithConnectParams]: https://pkg.go.dev/google.golang.org/grpc#WithConnectParams
 // [grpc.WithStaticConnWindowSize]: https://pkg.go.dev/google.golang.org/grpc#WithStaticConnWindowSize

@@ -2,6 +2,8 @@ package etcdlock
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +26,7 @@ type ear struct {
 	last    int64      // ID of a watch
 	watches map[int64]*watch
 	outbox  []*pb.WatchRequest
+	asked   []int64       // the watches that are to be begun on this stream and are not yet, in the order in which that is answered
 	post    chan struct{} // has one place; something is in the outbox
 	open    bool          // there is a stream: before, requests need not be written, since each watch is begun with it
 	silent  int           // requests for a sign of life since the last message
@@ -75,6 +78,9 @@ func (e *ear) send(r *pb.WatchRequest) {
 		return
 	}
 	e.outbox = append(e.outbox, r)
+	if create := r.GetCreateRequest(); create != nil {
+		e.asked = append(e.asked, create.WatchId)
+	}
 	select {
 	case e.post <- struct{}{}:
 	default: // the writer has been told already
@@ -127,15 +133,21 @@ func (e *ear) listen(parent context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.heard(r)
+		if e.heard(r) {
+			return errRefused
+		}
 	}
 }
+
+// errRefused says that a server refuses to watch. With users what counts is the token with which the stream was opened, which may
+// have run out although the requests of the client show another by now, so a watch is asked for once more, on another stream.
+var errRefused = errors.New("etcd: a server refuses to watch")
 
 // begin has every watch begun on a new stream.
 func (e *ear) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.open, e.outbox = true, nil
+	e.open, e.outbox, e.asked = true, nil, nil
 	// The answers to the watches come at once. Where none comes within a pulse is a member that hangs, and the next stream
 	// may be to another; more time is given from one to the next, for all may be slow.
 	e.silent = max(0, silences-e.mute)
@@ -201,14 +213,14 @@ func (e *ear) collect() []*pb.WatchRequest {
 	return out
 }
 
-// heard takes in one message.
-func (e *ear) heard(r *pb.WatchResponse) {
+// heard takes in one message, and reports whether another stream is needed.
+func (e *ear) heard(r *pb.WatchResponse) (another bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.silent, e.mute = 0, 0
-	w := e.watches[r.WatchId]
+	w := e.watches[e.idOf(r)]
 	if w == nil {
-		return // it was given up meanwhile, or this is a sign of life
+		return false // it was given up meanwhile, or this is a sign of life
 	}
 	if len(r.Events) > 0 {
 		e.wakes.Add(1)
@@ -217,6 +229,18 @@ func (e *ear) heard(r *pb.WatchResponse) {
 	if r.Canceled && r.CompactRevision != 0 { // it lagged behind until its history was gone
 		e.send(w.request())
 	}
+	return refusesWatch(r) && w.err == nil
+}
+
+// idOf returns which watch a message is about: one that refuses to begin has no ID. The caller holds mu.
+func (e *ear) idOf(r *pb.WatchResponse) int64 {
+	if !r.Created || len(e.asked) == 0 {
+		return r.WatchId
+	}
+	at := max(0, slices.Index(e.asked, r.WatchId))
+	id := e.asked[at]
+	e.asked = slices.Delete(e.asked, at, at+1)
+	return id
 }
 
 // sleep pauses unless ctx ends before. It reports whether it did.

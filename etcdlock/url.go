@@ -62,24 +62,11 @@ func timeToOpen(ctx context.Context, most time.Duration) time.Duration {
 	return most
 }
 
-// connect makes a client. With a password that is a request, of which only the client's own context bounds the time; it
-// must not end with ctx, since the client goes on.
+// connect makes a client, which does not ask the servers for anything yet. It goes on when ctx has ended.
 func connect(ctx context.Context, config *clientv3.Config) (*clientv3.Client, error) {
-	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	config.Context = life
-	forget := context.AfterFunc(ctx, stop)
-	client, err := clientv3.New(*config)
-	if err == nil && forget() {
-		return client, nil
-	}
-	stop()
-	if err == nil { // ctx has ended just now
-		_ = client.Close()
-	}
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return nil, err
+	kept := KeepLoggedIn(*config)
+	kept.Context = context.WithoutCancel(ctx)
+	return clientv3.New(kept)
 }
 
 // fromURL reads what the package doc describes under URL.
@@ -103,8 +90,7 @@ func fromURL(u *driver.URL, c driver.Config) (*clientv3.Config, *Options, error)
 	}
 	config := &clientv3.Config{
 		Username: u.User, Password: u.Password,
-		// An expired token is noticed by its refusal, and the request repeated with a new one. All else is repeated here.
-		MaxUnaryRetries:   2,
+		MaxUnaryRetries:   1, // what is to be repeated is repeated here
 		DialKeepAliveTime: keepaliveTime, DialKeepAliveTimeout: keepaliveTimeout, PermitWithoutStream: true,
 		Logger: zap.NewNop(), // what matters is an error or in Options.Logger
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{

@@ -19,6 +19,7 @@ type watch struct {
 	created int64 // the server's revision when it began to watch, or 0 if it has not, or that is not new
 	begun   bool
 	changed int64 // the revision at which something has happened to the key last, or 0
+	refused bool  // the server did not watch, and is asked once more
 	err     error // why the server does not watch
 }
 
@@ -66,13 +67,19 @@ func progressRequest() *pb.WatchRequest {
 	}
 }
 
+// refusesWatch reports that a server does not begin to watch.
+func refusesWatch(r *pb.WatchResponse) bool { return r.Created && r.Canceled && r.CompactRevision == 0 }
+
 // heard takes in what the server says about w. The caller holds ear.mu.
 func (w *watch) heard(r *pb.WatchResponse) {
 	switch {
+	case refusesWatch(r) && !w.refused:
+		w.refused = true
+		return
 	case r.Canceled && r.CompactRevision == 0:
 		w.err = errors.New("etcd: the server refuses to watch: " + r.CancelReason)
 	case r.Created:
-		w.created, w.begun = r.Header.Revision, true
+		w.created, w.begun, w.refused = r.Header.Revision, true, false
 	case len(r.Events) > 0:
 		w.changed = r.Events[len(r.Events)-1].Kv.ModRevision
 	default:

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -83,6 +84,25 @@ func (n *EtcdNode) endWith(t testing.TB) {
 	n.Kill()
 	if t.Failed() {
 		t.Logf("the log of etcd on %s ends with:\n%s", n.Addr(), n.log)
+	}
+}
+
+// Restart kills all nodes and starts them again at once, on their data: none of them serves before most of them run.
+func (c *EtcdNodes) Restart(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for _, n := range c.nodes {
+		n.Kill()
+	}
+	errs := make([]error, len(c.nodes))
+	var all sync.WaitGroup
+	for i, n := range c.nodes {
+		all.Go(func() { errs[i] = again(func() error { return n.launch(ctx) }) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatalf("a cluster of etcd does not start again: %v", err)
 	}
 }
 
