@@ -83,7 +83,8 @@
 //   - MinHold beyond the life of the process: the client keeps the hold in the background, and it ends with the session.
 //   - LockDelay: a node is removed with its session, and nothing stays that could keep others out.
 //   - Show a hold that was passed on inside a process under its new owner: it is shown as it began.
-//   - Listing reads one lock after the other.
+//   - List many locks in one request: it takes one for each lock and one for each of its nodes, some of which are under way at
+//     a time.
 //
 // # Servers
 //

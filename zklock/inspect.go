@@ -13,8 +13,8 @@ import (
 )
 
 // Locks lists the locks in the order of their kinds and names. It reads the names of all locks first, which is one round
-// trip for each kind, and then each lock that has the prefix: one for its queue, and one for each node in it, of which
-// some are under way at a time.
+// trip for each kind, and then each lock that has the prefix: one for its queue, and one for each node in it. Some locks
+// are read at a time, ahead of the one that is yielded, and of each some nodes. If the caller stops early, so does that.
 //
 // Since and the rest of what is shown come from the servers. A hold that was passed on inside a process is shown as it
 // began.
@@ -43,23 +43,65 @@ func (d *Driver) list(ctx context.Context, prefix string, yield func(driver.Lock
 		if err != nil {
 			return err
 		}
-		slices.Sort(found.names)
-		for _, component := range found.names {
-			name, ours := decode(component)
-			if !ours || !strings.HasPrefix(name, prefix) {
-				continue
-			}
-			key := driver.Key{Kind: kind, Name: name}
-			nodes, err := l.queue(ctx, d.tree.lock(key))
-			if err != nil {
-				return err
-			}
-			if len(nodes) > 0 && !yield(infoOf(key, nodes), nil) {
-				return nil
-			}
+		more, err := l.listAll(ctx, keysOf(kind, found.names, prefix), yield)
+		if err != nil || !more {
+			return err
 		}
 	}
 	return nil
+}
+
+// keysOf returns the locks of ours among the nodes below a kind's whose names have the prefix, in the order of the nodes.
+func keysOf(kind driver.Kind, components []string, prefix string) []driver.Key {
+	slices.Sort(components)
+	var keys []driver.Key
+	for _, component := range components {
+		if name, ours := decode(component); ours && strings.HasPrefix(name, prefix) {
+			keys = append(keys, driver.Key{Kind: kind, Name: name})
+		}
+	}
+	return keys
+}
+
+// listedAtOnce is how many locks are read at a time. With so many a server answers without a pause, and what others ask it in
+// between waits a few milliseconds at most.
+const listedAtOnce = 32
+
+// listAll reads locks and yields them in their order, those that are not free. It reports whether more are wanted.
+func (l *link) listAll(ctx context.Context, keys []driver.Key, yield func(driver.LockInfo, error) bool) (more bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer cancel() // before it is waited for them: nobody wants what they read
+	type queue struct {
+		nodes []*seen
+		err   error
+	}
+	ahead := make([]chan queue, len(keys))
+	begin := func(i int) {
+		if i < len(keys) {
+			ahead[i] = make(chan queue, 1)
+			readers.Go(func() { // ends with its last answer, or with ctx
+				nodes, err := l.queue(ctx, l.s.d.tree.lock(keys[i]))
+				ahead[i] <- queue{nodes, err}
+			})
+		}
+	}
+	for i := range listedAtOnce {
+		begin(i)
+	}
+	for i, key := range keys {
+		q := <-ahead[i]
+		ahead[i] = nil
+		begin(i + listedAtOnce)
+		if q.err != nil {
+			return false, q.err
+		}
+		if len(q.nodes) > 0 && !yield(infoOf(key, q.nodes), nil) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // infoOf describes a lock whose queue is given.
