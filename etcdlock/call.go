@@ -26,19 +26,24 @@ func (d *Driver) ask(ctx context.Context, send func(ctx context.Context) error) 
 	for pause := firstPause; ; pause, limit = min(2*pause, longestPause), 2*limit {
 		once, cancel := context.WithTimeout(ctx, min(limit, time.Until(end)))
 		once, sent := watchingUnsent(once)
-		err = send(once)
+		if err = send(once); err == nil {
+			cancel()
+			return doubtful, nil
+		}
+		err, became := sent.why(err)
 		late := once.Err() != nil
 		cancel()
-		switch {
-		case err == nil, isRefusal(err):
+		switch became {
+		case refused:
 			return doubtful, err
-		case !isUnsent(err) && !sent.not.Load():
+		case unknown:
 			doubtful = true
+		case notSent:
 		}
 		if ctx.Err() != nil {
 			return doubtful, ctx.Err()
 		}
-		if !late {
+		if !late || became == notSent {
 			why = err
 		}
 		if !isPassing(err) || !time.Now().Add(pause).Before(end) {

@@ -47,6 +47,8 @@
 //   - A session: a sign of life each third of its timeout, with a read, and at most every five seconds a list of its keys.
 //     Its number of locks makes no difference but for that list: some 100 bytes each.
 //   - Connections: one to each endpoint, with two streams.
+//   - The import: 3 to 4 ms at the start of a program, in which the libraries register etcd's messages. None of it is this
+//     package's.
 //   - A queue is read from the server's index with each acquisition, in time proportional to its length and to
 //     the number of sessions that have used the lock since the last compaction; and with the wake-up of a waiter of a mutex only
 //     if who was before it has left without having had the lock, or has given back another contended lock since. The release of

@@ -29,17 +29,6 @@ func isGone(err error) bool {
 	return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
 }
 
-// isRefusal reports that the servers have said no. Nothing was changed then, unless isFull; after any other error nobody knows.
-func isRefusal(err error) bool {
-	switch codeOf(err) {
-	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition,
-		codes.ResourceExhausted, codes.OutOfRange, codes.Unimplemented:
-		return true
-	default:
-		return false
-	}
-}
-
 // isFull reports that a server has no room. It says so too of the request that took the last of it, and was carried out.
 func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
 
@@ -49,21 +38,13 @@ func isPassing(err error) bool {
 	switch codeOf(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted:
 		return true
+	case codes.ResourceExhausted: // unless it is for good
+		return outcomeOf(err) == notSent
 	case codes.Unknown: // what raft says without a leader
 		return errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "proposal dropped")
 	default:
 		return errors.Is(err, context.DeadlineExceeded)
 	}
-}
-
-// isUnsent reports that a request has not left this process, because there was no connection to send it over.
-func isUnsent(err error) bool {
-	if codeOf(err) != codes.Unavailable {
-		return false
-	}
-	text := err.Error() // grpc has no other way to tell
-	return strings.Contains(text, "Error while dialing") || strings.Contains(text, "there is no address available") ||
-		strings.Contains(text, "there is no connection available")
 }
 
 // failure is what a call returns after err: the context's error if that has ended.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -149,7 +148,7 @@ func (l *login) unary(
 	for n := 1; ; n++ {
 		t, err := l.token(ctx, cc)
 		if err != nil {
-			markUnsent(ctx)
+			markUnsent(ctx, err) // there is no token to show
 			return err
 		}
 		err = invoke(t.shown(ctx), method, req, reply, cc, opts...)
@@ -192,22 +191,4 @@ func (s *loggedIn) RecvMsg(m any) error {
 		s.login.distrust(s.token)
 	}
 	return err
-}
-
-// sending says of one attempt at a request that it has not left this process.
-type sending struct{ not atomic.Bool }
-
-type sendingKey struct{}
-
-// watchingUnsent returns ctx for an attempt that tells whether it was sent.
-func watchingUnsent(ctx context.Context) (context.Context, *sending) {
-	s := new(sending)
-	return context.WithValue(ctx, sendingKey{}, s), s
-}
-
-// markUnsent notes that the request of ctx was not sent: there was no token to show.
-func markUnsent(ctx context.Context) {
-	if s, has := ctx.Value(sendingKey{}).(*sending); has {
-		s.not.Store(true)
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,6 +67,7 @@ func timeToOpen(ctx context.Context, most time.Duration) time.Duration {
 func connect(ctx context.Context, config *clientv3.Config) (*clientv3.Client, error) {
 	kept := KeepLoggedIn(*config)
 	kept.Context = context.WithoutCancel(ctx)
+	kept.DialOptions = append(slices.Clip(kept.DialOptions), grpc.WithChainUnaryInterceptor(noticesUnsent))
 	return clientv3.New(kept)
 }
 

@@ -1,0 +1,101 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+)
+
+// outcome is what is known of a request that has failed.
+type outcome uint8
+
+const (
+	unknown outcome = iota // it may have been carried out, or may be yet
+	refused                // the servers have said no, and nothing was changed, unless isFull
+	notSent                // it has not left this process, or was turned away unread: nothing has happened, and it may be sent again
+)
+
+// outcomeOf decides what an error of the client library says about one attempt at a request. Whether other copies of it are under
+// way is for the caller to know. An error that only says that the time is over says nothing; see sending.
+func outcomeOf(err error) outcome {
+	switch codeOf(err) {
+	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition,
+		codes.OutOfRange, codes.Unimplemented, codes.DataLoss:
+		return refused
+	case codes.ResourceExhausted:
+		if errors.Is(rpctypes.Error(err), rpctypes.ErrTooManyRequests) {
+			return notSent
+		}
+		return refused
+	case codes.Unavailable:
+		return outcomeOfConnection(err.Error())
+	case codes.DeadlineExceeded, codes.Canceled:
+		if strings.Contains(err.Error(), "latest balancer error") { // it has waited for a connection all the time
+			return notSent
+		}
+		return unknown
+	default:
+		return unknown
+	}
+}
+
+// outcomeOfConnection tells a connection that could not be made from one that broke. grpc has no other way to tell.
+func outcomeOfConnection(text string) outcome {
+	for _, unmade := range []string{
+		"Error while dialing", "authentication handshake failed", "error reading server preface",
+		"there is no address available", "there is no connection available",
+	} {
+		if strings.Contains(text, unmade) {
+			return notSent
+		}
+	}
+	return unknown
+}
+
+// isRefusal reports that the servers have said no. Nothing was changed then, unless isFull.
+func isRefusal(err error) bool { return outcomeOf(err) == refused }
+
+// sending is what is known of one attempt at a request that the client library does not tell: it waits for a connection, and when
+// the time is over it says nothing but that. Of a client that was given to [New] nothing is known.
+type sending struct {
+	never atomic.Pointer[error] // why it has not left this process; nil if it may have
+}
+
+type sendingKey struct{}
+
+// watchingUnsent returns ctx for one attempt.
+func watchingUnsent(ctx context.Context) (context.Context, *sending) {
+	s := new(sending)
+	return context.WithValue(ctx, sendingKey{}, s), s
+}
+
+// markUnsent notes why the attempt of ctx was not sent.
+func markUnsent(ctx context.Context, why error) {
+	if s, has := ctx.Value(sendingKey{}).(*sending); has {
+		s.never.Store(&why)
+	}
+}
+
+// why returns err, or what is known better, and what became of the attempt.
+func (s *sending) why(err error) (error, outcome) {
+	if never := s.never.Load(); never != nil {
+		return *never, notSent
+	}
+	return err, outcomeOf(err)
+}
+
+// noticesUnsent is a grpc.UnaryClientInterceptor.
+func noticesUnsent(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	if err != nil && outcomeOf(err) == notSent {
+		markUnsent(ctx, err)
+	}
+	return err
+}
