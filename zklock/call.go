@@ -66,23 +66,7 @@ func (l *link) took(err error) error {
 }
 
 // answered reports whether err comes from a server that has dealt with the request.
-func answered(err error) bool {
-	if err == nil {
-		return true
-	}
-	for _, refusal := range []error{
-		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrInvalidACL,
-		zk.ErrBadArguments, zk.ErrNoChildrenForEphemerals, zk.ErrInvalidPath, zk.ErrAPIError,
-	} {
-		if errors.Is(err, refusal) {
-			return true
-		}
-	}
-	return isUnimplemented(err)
-}
-
-// isUnimplemented reports whether a server does not know the kind of request. The library has no name for that.
-func isUnimplemented(err error) bool { return err != nil && err.Error() == "unknown error: -6" }
+func answered(err error) bool { return err == nil || outcomeOf(err) == refused }
 
 // listing is an answer to Children.
 type listing struct {

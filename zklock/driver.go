@@ -224,7 +224,7 @@ func (d *Driver) outOfReach() error {
 	if err == nil {
 		err = errors.New("zk: no server answers")
 	}
-	return err
+	return unreached{err}
 }
 
 // newName returns the beginning of the name of a node that nobody else makes. The caller holds Driver.mu.

@@ -1,0 +1,77 @@
+package zklock
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// outcome is what is known of a request that has failed.
+type outcome uint8
+
+const (
+	unknown outcome = iota // it may have been carried out, or may be yet
+	refused                // a server has said no, and nothing was changed
+	notSent                // it has not left this process, or was turned away unread: nothing has happened, and it may be sent again
+)
+
+// refusals are what a server answers after it has dealt with a request. Those without a name in the library come as texts: an
+// operation that it does not know, a client that has to authenticate first, and a quota that is used up.
+var (
+	refusals = []error{
+		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrInvalidACL, zk.ErrAuthFailed,
+		zk.ErrBadArguments, zk.ErrNoChildrenForEphemerals, zk.ErrInvalidPath, zk.ErrAPIError,
+	}
+	namelessRefusals = []string{unimplemented, "unknown error: -124", quotaExceeded}
+)
+
+const (
+	unimplemented = "unknown error: -6"
+	quotaExceeded = "unknown error: -125"
+	throttled     = "unknown error: -127" // it was not looked at
+)
+
+// unreached says that there was no server to send a request to, and why.
+type unreached struct{ error }
+
+// Unwrap returns why.
+func (e unreached) Unwrap() error { return e.error }
+
+// outcomeOf decides what an error says about one attempt at a request. Whether an earlier attempt is under way, or has left a
+// node, is for the caller to know. A connection that broke, a session that is over and the end of a context say nothing.
+func outcomeOf(err error) outcome {
+	switch {
+	case err == nil:
+		return unknown
+	case slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }),
+		slices.Contains(namelessRefusals, innermost(err).Error()):
+		return refused
+	case errors.As(err, new(unreached)), innermost(err).Error() == throttled, isUnmade(err):
+		return notSent
+	}
+	return unknown
+}
+
+// innermost returns what err wraps at last.
+func innermost(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// isUnmade reports that a connection could not be made.
+func isUnmade(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*net.DNSError)) ||
+		errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError))
+}
+
+// isUnimplemented reports whether a server does not know the kind of request.
+func isUnimplemented(err error) bool { return err != nil && err.Error() == unimplemented }
