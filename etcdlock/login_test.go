@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/drivertest/servers"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -51,11 +52,7 @@ func TestKeepLoggedIn_OverARestart(t *testing.T) {
 	if n := logins.Load(); n != 1 {
 		t.Errorf("it has logged in %d times", n)
 	}
-	// What is on its disk by now is not done again after the restart, among it the login.
-	if _, err := s.node.Do(s.ctx(), "maintenance/hash", map[string]any{}); err != nil {
-		t.Fatal(err)
-	}
-	s.node.Restart()
+	s.forgets()
 	var all sync.WaitGroup
 	for range 20 {
 		r := s.ask("other")
@@ -112,4 +109,47 @@ func TestKeepLoggedIn_WhenUsersComeLater(t *testing.T) {
 	if a, b := logins.Load(), tries.Load(); a != 2 || b != 2 {
 		t.Errorf("%d and %d logins", a, b)
 	}
+}
+
+// A stream on which a watch is refused showed a token that is of no use: the next one shows another, although no request has asked for it.
+func TestKeepLoggedIn_AStreamThatIsRefused_HasTheNextShowAnotherToken(t *testing.T) {
+	t.Parallel()
+	s := &stage{t: t, node: servers.EtcdServer(t, &servers.EtcdOptions{Password: "s3cret"})}
+	client, _ := s.loggingIn("root", "s3cret")
+	if _, err := client.Put(s.ctx(), "key", "value"); err != nil {
+		t.Fatal(err)
+	}
+	s.forgets()
+	watched := func() (said *pb.WatchResponse) {
+		s.soon("an answer to a watch", func() bool {
+			ctx, cancel := context.WithCancel(s.ctx())
+			defer cancel()
+			stream, err := pb.NewWatchClient(client.ActiveConnection()).Watch(ctx)
+			if err != nil {
+				return false
+			}
+			if err := stream.Send((&watch{id: 1, key: "key"}).request()); err != nil {
+				return false
+			}
+			said, err = stream.Recv()
+			return err == nil
+		})
+		return said
+	}
+	if first := watched(); !refusesWatch(first) {
+		t.Fatalf("the server knows the token still: %v", first)
+	}
+	if second := watched(); refusesWatch(second) {
+		t.Errorf("with another token it is refused as well: %v", second)
+	}
+}
+
+// forgets restarts the server, which does not know the tokens any more then that it has given out: what is on its disk by now is not done
+// again after the restart, among it the logins.
+func (s *stage) forgets() {
+	s.t.Helper()
+	if _, err := s.node.Do(s.ctx(), "maintenance/hash", map[string]any{}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.node.Restart()
 }
