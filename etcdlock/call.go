@@ -30,7 +30,8 @@ func (d *Driver) ask(ctx context.Context, send func(ctx context.Context) error) 
 			cancel()
 			return doubtful, nil
 		}
-		err, became := sent.why(err)
+		var became outcome
+		became, err = sent.became(err)
 		late := once.Err() != nil
 		cancel()
 		switch became {

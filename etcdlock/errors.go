@@ -39,7 +39,7 @@ func isPassing(err error) bool {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted:
 		return true
 	case codes.ResourceExhausted: // unless it is for good
-		return outcomeOf(err) == notSent
+		return isUnsent(err)
 	case codes.Unknown: // what raft says without a leader
 		return errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "proposal dropped")
 	default:

@@ -60,6 +60,9 @@ func outcomeOfConnection(text string) outcome {
 // isRefusal reports that the servers have said no. Nothing was changed then, unless isFull.
 func isRefusal(err error) bool { return outcomeOf(err) == refused }
 
+// isUnsent reports that a request has not left this process, or was turned away unread.
+func isUnsent(err error) bool { return outcomeOf(err) == notSent }
+
 // sending is what is known of one attempt at a request that the client library does not tell: it waits for a connection, and when
 // the time is over it says nothing but that. Of a client that was given to [New] nothing is known.
 type sending struct {
@@ -81,12 +84,12 @@ func markUnsent(ctx context.Context, why error) {
 	}
 }
 
-// why returns err, or what is known better, and what became of the attempt.
-func (s *sending) why(err error) (error, outcome) {
+// became says what became of an attempt that has failed with err, and why it did, which may be known better.
+func (s *sending) became(err error) (outcome, error) {
 	if never := s.never.Load(); never != nil {
-		return *never, notSent
+		return notSent, *never
 	}
-	return err, outcomeOf(err)
+	return outcomeOf(err), err
 }
 
 // noticesUnsent is a grpc.UnaryClientInterceptor.
@@ -94,7 +97,7 @@ func noticesUnsent(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
-	if err != nil && outcomeOf(err) == notSent {
+	if err != nil && isUnsent(err) {
 		markUnsent(ctx, err)
 	}
 	return err

@@ -82,7 +82,7 @@ func TestOutcome_OfConnectionsThatCannotBeMade_IsNotSent(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		once, sent := watchingUnsent(ctx)
 		_, err = client.Put(once, "key", "value")
-		if why, became := sent.why(err); became != notSent || errors.Is(why, context.DeadlineExceeded) {
+		if became, why := sent.became(err); became != notSent || errors.Is(why, context.DeadlineExceeded) {
 			t.Errorf("a server that %s: the outcome is %d of %v, because of %v", name, became, err, why)
 		} else {
 			t.Logf("a server that %s: %v", name, why)

@@ -72,7 +72,7 @@ func (l *link) listAll(ctx context.Context, keys []driver.Key, yield func(driver
 	ctx, cancel := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	defer readers.Wait()
-	defer cancel() // before it is waited for them: nobody wants what they read
+	defer cancel() // before the wait for them: nobody wants what they read any more
 	type queue struct {
 		nodes []*seen
 		err   error
