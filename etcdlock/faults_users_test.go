@@ -111,14 +111,15 @@ func TestUsers_OutageLongerThanTheSession_HoldsAreLostAndClientsGoOn(t *testing.
 // The token of a stream, and of a client that is idle, runs out. Signs of life are far apart here, so that nothing shows it meanwhile.
 func TestUsers_TokenThatRanOut_IsReplaced(t *testing.T) {
 	t.Parallel()
-	s := servers.EtcdServer(t, &servers.EtcdOptions{Password: password, Args: []string{"--auth-token-ttl", "1"}})
+	s := servers.EtcdServer(t, &servers.EtcdOptions{Password: password, Args: []string{"--auth-token-ttl", "2"}})
 	watch := newWaits()
 	o := &interlock.Options{Lease: time.Hour, Observer: watch.observer()}
-	a, b := openLocks(t, userURL(s.Addr()), o), openLocks(t, userURL(s.Addr()), o)
+	url := userURL(s.Addr()) + "?request-timeout=15s" // a token may run out before it is shown, if the machine stands still
+	a, b := openLocks(t, url, o), openLocks(t, url, o)
 	for range 2 {
 		held := mustLock(t, a, "lock")
 		mustUnlock(t, mustLock(t, b, "other"))
-		<-time.After(4 * time.Second) // real: tokens live for a second after their last use, and are looked for each second
+		<-time.After(4 * time.Second) // real: tokens live for two seconds after their last use, and are looked for each second
 		in := locking(t, b, "lock")
 		receive(t, "the waiter to be queued", watch.queued)
 		<-time.After(4 * time.Second) // real: as above, so that the token with which it watches is gone as well
