@@ -36,6 +36,7 @@ type attempt struct {
 	listens bool // to the slot's pushes, in a Cluster
 	told    holder
 	waited  bool // the server has queued the request at least once
+	counted bool // among those for whom the process speaks
 	unknown bool // a call's outcome is unknown
 
 	sent   time.Time // when the call of the last answer was sent
@@ -80,6 +81,9 @@ func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *driver.Re
 // end takes in how the attempt ended.
 func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
 	a.stopListening()
+	if a.counted {
+		a.d.presence.leave()
+	}
 	if err == nil {
 		err = a.d.hold(a.r.ID, a.e)
 	}
@@ -124,6 +128,8 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	way := byte('p')
 	switch {
+	case a.spokenFor():
+		way = 'P'
 	case a.r.Try:
 		way = 't'
 	case a.d.conn.Sharded() && give == nil && a.cond == nil && !a.d.listens(a.slot):
@@ -242,6 +248,9 @@ func (a *attempt) explain(err error) error {
 // pause is how long to wait for a push before asking again: a heartbeat, or until something may have changed by itself.
 func (a *attempt) pause() time.Duration {
 	beat := a.claim/2 - rand.N(a.claim/10+1)
+	if a.counted {
+		beat = a.d.presence.pause(beat, a.answer.length)
+	}
 	if a.answer.next > 0 {
 		beat = min(beat, a.answer.next+time.Millisecond+time.Duration(max(a.answer.place-1, 0))*apart)
 	}
@@ -255,4 +264,8 @@ func (a *attempt) waits() {
 		a.r.Waiting(a.told.heldError(a.r.Key))
 	}
 	a.waited = true
+	if a.spokenFor() && !a.counted {
+		a.counted = true
+		a.d.presence.enter(a.d)
+	}
 }

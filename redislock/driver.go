@@ -45,6 +45,8 @@ type Driver struct {
 	gone    tombstones
 	watches map[string]map[*watch]struct{} // by KIND:NAME
 	slots   slotsInUse                     // where we listen, in a Cluster
+
+	presence presence // says that this process is alive, for those who wait
 }
 
 // startTime is how long New waits for a server that hangs.
@@ -129,6 +131,7 @@ func (d *Driver) Close() error {
 		clear(d.entries) // nobody is told anything any more
 		close(d.closing)
 		d.mu.Unlock()
+		d.presence.stop()
 		err = d.conn.Close()
 	})
 	return err

@@ -11,8 +11,9 @@ import (
 type ear Driver
 
 // Pushed takes a message: G ID NOW TOKEN TOKENS NONCE LEASE (a grant that must be claimed), X ID NOW stuck (the wait has
-// become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), B ID NOW (broken), or C KIND:NAME (something that is watched has changed). What is for a request that is not known any more is dropped: its
-// owner has given up, and what it left is being undone.
+// become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), A ID NOW (ask again: it is its turn), B ID NOW (broken), or C KIND:NAME (something that is
+// watched has changed). What is for a request that is not known any more is dropped: its owner has given up, and what it left is
+// being undone.
 func (d *ear) Pushed(l Link, _, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	if kind == "C" {
@@ -30,6 +31,8 @@ func (d *ear) Pushed(l Link, _, message string) {
 			refused.verdict = orphaned
 		}
 		d.wake(id, refused)
+	case "A":
+		d.again(id)
 	case "B":
 		d.broken(id)
 	}
@@ -43,6 +46,15 @@ func (d *ear) wake(id string, r reply) {
 		w := e.waiting()
 		w.push = p
 		w.rouse()
+	}
+}
+
+// again has one who waits ask: it is next, and the script that would have let it in had done enough for one run.
+func (d *ear) again(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e := d.entries[id]; e != nil && !e.held {
+		e.waiting().ask()
 	}
 }
 
@@ -68,11 +80,15 @@ func (d *ear) Dropped(Link) {
 	}
 	for _, e := range d.entries {
 		if !e.held {
-			w := e.waiting()
-			w.again = true
-			w.rouse()
+			e.waiting().ask()
 		}
 	}
+}
+
+// ask has the waiting goroutine ask the server.
+func (w *wait) ask() {
+	w.again = true
+	w.rouse()
 }
 
 // rouse wakes the waiting goroutine.

@@ -199,7 +199,7 @@ func TestFormat_OfWhatIsStored(t *testing.T) {
 	}
 	key, slot := d.names.lock(first.Key)
 	token, last := strconv.FormatUint(g.Token, 10), strconv.FormatUint(g.Token+7, 10)
-	common := map[string]string{"WAY": "p", "CLAIM": "2000", "TTL": "5000", "LEASE": "20001", "CHANNEL": d.channel}
+	common := map[string]string{"WAY": "P", "CLAIM": "2000", "TTL": "60000", "LEASE": "20001", "CHANNEL": d.channel}
 	thin := words(t, "thin", do("GET", key))
 	same(thin, common)
 	same(thin, map[string]string{
@@ -216,7 +216,7 @@ func TestFormat_OfWhatIsStored(t *testing.T) {
 	same(map[string]string{
 		"v": do("HGET", key, "v"), "l": do("HGET", key, "l"), "a": do("HGET", key, "a"), "z": do("HGET", key, "z"),
 		"k": do("HGET", key, "k"), "w": do("HGET", key, "w:second"), "fields": do("HLEN", key),
-	}, map[string]string{"v": format, "l": "", "a": "0", "z": "1", "k": "0", "w": "0", "fields": "8"})
+	}, map[string]string{"v": plainFormat, "l": "", "a": "0", "z": "1", "k": "0", "w": "0", "fields": "8"})
 	hold := words(t, "text hold", do("HGET", key, "h"))
 	same(hold, common)
 	same(hold, map[string]string{"ID": "first", "STATE": "0", "TOKEN": token, "TOKENS": "8", "PASS": "0", "META": thin["META"], "WANT": "8"})

@@ -142,7 +142,7 @@ func seen(key driver.Key, text string) sight {
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
 		return sight{err: fmt.Errorf("redis: %s %q cannot be read: %w", key.Kind, key.Name, err)}
 	}
-	if l.Version != format {
+	if l.Version != plainFormat && (l.Version != format || l.Thin != "") {
 		return sight{err: fmt.Errorf("redis: %s %q: %w", key.Kind, key.Name, errNewer(l.Version))}
 	}
 	now := micros(l.Now)

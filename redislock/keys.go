@@ -71,8 +71,11 @@ func (n names) appendTomb(b []byte, slot uint16, id string) []byte {
 
 // watchers returns the key that lists who watches a lock or latch of that slot.
 func (n names) watchers(slot uint16, key driver.Key) string {
-	return n.prefix + "watch:{" + tags()[slot] + "}:" + string(key.Kind) + ":" + key.Name
+	return n.prefix + "watching:{" + tags()[slot] + "}:" + string(key.Kind) + ":" + key.Name
 }
+
+// alive returns the key of the processes that are alive and have waiters.
+func (n names) alive() string { return n.prefix + "alive" }
 
 // channel returns the channel of a process, on which it is told of grants and breaks.
 func (n names) channel(process string) string { return n.prefix + "push:" + process }

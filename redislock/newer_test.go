@@ -20,7 +20,7 @@ func TestALockOfALaterFormat_IsRefusedAsAConflictAndNotChanged(t *testing.T) {
 	for name, command := range map[string][]string{
 		"thin":  {"SET", "KEY", thin},
 		"short": {"SET", "KEY", "2 x"},
-		"hash":  {"HSET", "KEY", "v", "2", "h", "P2 later", "a", "0", "z", "5", "q:0", "P2 waiter", "k", "0"},
+		"hash":  {"HSET", "KEY", "v", "3", "h", "P2 later", "a", "0", "z", "5", "q:0", "P2 waiter", "k", "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := lockRequest("mine", name)

@@ -74,7 +74,7 @@ func TestAnElectionOfALaterFormat_IsRefusedAndItsWatchersAreNotTold(t *testing.T
 	}
 	for form, command := range map[string][]string{
 		"thin": {"SET", "2 " + strings.Repeat("x ", 11) + `{"o":"later"}`},
-		"hash": {"HSET", "v", "2", "h", "P2 later", "a", "0", "z", "0", "k", "0"},
+		"hash": {"HSET", "v", "3", "h", "P2 later", "a", "0", "z", "0", "k", "0"},
 	} {
 		r := lockRequest("mine", form)
 		r.Kind = driver.KindElection

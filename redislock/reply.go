@@ -40,6 +40,7 @@ type reply struct {
 	lease  time.Duration
 
 	place  int           // in the queue, 1 is next
+	length int           // of the queue, if the server tells
 	next   time.Duration // until something may change by itself; 0 if nothing will
 	holder holder
 
@@ -129,7 +130,9 @@ func (a *reply) parseHolder(s string) {
 		return
 	}
 	a.now = micros(f[0])
-	a.place, _ = strconv.Atoi(f[1])
+	place, length, _ := strings.Cut(f[1], ":")
+	a.place, _ = strconv.Atoi(place)
+	a.length, _ = strconv.Atoi(length)
 	a.next = millis(f[2])
 	a.holder.until, _ = strconv.ParseInt(f[3], 10, 64)
 	a.holder.token, _ = strconv.ParseUint(f[4], 10, 64)
@@ -147,6 +150,7 @@ func (a *reply) parseHold(s string) {
 	}
 	a.now = micros(f[0])
 	a.place = int(micros(f[2])-micros(f[1])) + 1
+	a.length = a.place
 	a.holder.until = micros(f[4])
 	a.next = time.Duration(a.holder.until-a.now/1000) * time.Millisecond
 	pass, _ := strconv.ParseUint(f[12], 10, 64)
@@ -227,8 +231,8 @@ func errNewer(version string) error {
 		version, format, driver.ErrConflict)
 }
 
-// format is the version of what the scripts store; see wire.md.
-const format = "1"
+// plainFormat is the version of what the scripts store; format is that of locks with a crowd; see wire.md.
+const plainFormat, format = "1", "2"
 
 // meta is what operators see of a request. Scripts pass it on unread.
 type meta struct {

@@ -15,6 +15,8 @@ const (
 	mostClaim = 2 * time.Second
 	// beats is how many claim times a heartbeat counts, so one may be lost. QUEUE_LASTS in lock.lua must be longer.
 	beats = 2.5
+	// placeLasts is how long a place in the queue lasts for which nobody has asked, if its process speaks for it (see presence.go).
+	placeLasts = time.Minute
 	// mostTokens is the largest block, MOST_TOKENS of lock.lua.
 	mostTokens = 65536
 )
@@ -87,7 +89,11 @@ func (a *attempt) setWay(way byte) {
 	claim := a.claim.Milliseconds()
 	b := append(make([]byte, 0, 192), way, ' ')
 	b = append(strconv.AppendInt(b, claim, 10), ' ')
-	b = append(strconv.AppendInt(b, int64(beats*float64(claim)), 10), ' ')
+	lasts := int64(beats * float64(claim))
+	if a.spokenFor() {
+		lasts = placeLasts.Milliseconds()
+	}
+	b = append(strconv.AppendInt(b, lasts, 10), ' ')
 	b = append(append(b, a.args[1]...), ' ')
 	b = append(append(b, a.args[2]...), ' ')
 	b = append(append(b, a.d.channel...), ' ')

@@ -93,6 +93,28 @@ var driverRules = []driverRule{
 		},
 	},
 	{
+		name: "4 in a long queue the process speaks for who waits, within half a claim", switches: []string{"alive"},
+		check: func(p *puppet, d *Driver) error {
+			p.answer = func(*Call) Reply {
+				return Reply{Text: fmt.Sprintf("Q %d 4999:5000 0 0 0 0 ", p.now())}
+			}
+			acquireLater(d)
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			if n := p.asked(); n > 3 {
+				return fmt.Errorf("who waits has asked %d times in 30 s", n)
+			}
+			last := p.begin
+			for i, at := range append(p.beats, time.Now()) {
+				if gap := at.Sub(last); gap > mostClaim/2 {
+					return fmt.Errorf("sign of life %d comes after %v", i, gap)
+				}
+				last = at
+			}
+			return nil
+		},
+	},
+	{
 		name: "4 every waiter comes back when something may have happened", switches: []string{"next"},
 		check: func(p *puppet, d *Driver) error {
 			p.answer = func(*Call) Reply { return p.queueUntil(1, 3, 200*time.Millisecond) }

@@ -24,6 +24,7 @@ type puppet struct {
 	mu      sync.Mutex // guards what follows
 	calls   []Call
 	times   []time.Time
+	beats   []time.Time // when the process said that it is alive
 	listen  int // how many calls there were when the driver first listened; -1 if it has not
 	listens int // how often it has
 }
@@ -39,6 +40,11 @@ func (p *puppet) Call(_ context.Context, c *Call) Reply {
 	p.mu.Lock()
 	own := *c
 	own.Args = append([]string(nil), c.Args...)
+	if c.Script == aliveScript {
+		p.beats = append(p.beats, time.Now())
+		p.mu.Unlock()
+		return Reply{Text: "1"}
+	}
 	p.calls, p.times = append(p.calls, own), append(p.times, time.Now())
 	p.mu.Unlock()
 	return p.answer(&own)

@@ -56,8 +56,8 @@ var identityRules = []rule{
 		},
 		mutants: []mutant{
 			{
-				"the hold's own id in a release", "\t\tif h[ID] == id then\n\t\t\treturn h, i",
-				"\t\tif h[NONCE] == id or h[ID] ~= h[NONCE] then\n\t\t\treturn h, i",
+				"the hold's own id in a release", "\t\tif h[ID] == id then\n\t\t\treturn h",
+				"\t\tif h[NONCE] == id or h[ID] ~= h[NONCE] then\n\t\t\treturn h",
 			},
 			{"the hold's own id in a renewal", "if h[HOLD_ID] == id then", "if true then"},
 		},
@@ -100,7 +100,7 @@ var identityRules = []rule{
 			s.want("pushed", s.pushes(), "G a, G c")
 			s.want("the lock", s.show(), "a c < b")
 		},
-		mutants: []mutant{{"it", "\t\t\t\tfollow(w[OWNER])\n", ""}},
+		mutants: []mutant{{"it", "if follow(w[OWNER]) then", "if false then"}},
 	},
 	{
 		name: "2 it admits a request whose push was not heard as soon as that asks",

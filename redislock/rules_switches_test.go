@@ -26,6 +26,7 @@ var levers = []switches.Lever{
 	{"grant.go", "\t\tp.grant.now >= a.answer.now", `(off("back") || p.grant.now >= a.answer.now)`},
 	{"ear.go", "w.again = true", `w.again = !off("again")`},
 	{"acquire.go", "beat := a.claim/2 -", `beat := unless("beat", a.claim/2, a.claim) -`},
+	{"presence.go", "every = p.every()", `every = unless("alive", p.every(), 3*beat)`},
 	{"acquire.go", "if a.answer.next > 0 {", `if a.answer.next > 0 && !off("next") {`},
 	{"grant.go", "a.d.opts.Replicas == 0 &&", `(off("replicas") || a.d.opts.Replicas == 0) &&`},
 	{"acquire.go", "answer.Acked < a.d.opts.Replicas {", `answer.Acked < a.d.opts.Replicas && !off("acked") {`},

@@ -77,7 +77,7 @@ var waitingRules = []rule{
 			next := s.acquire(ask{id: "d"}).next
 			s.must(next > 900*time.Millisecond && next <= time.Second, "the next event is in %v", next)
 		},
-		mutants: []mutant{{"the next event", "(soonest < math.huge and soonest or 0)", "0"}},
+		mutants: []mutant{{"the next event", "(ends and math.max(ends - ms, 1) or 0)", "0"}},
 	},
 	{
 		name: "5 a pushed grant is short until it is claimed",
@@ -101,7 +101,7 @@ var waitingRules = []rule{
 		mutants: []mutant{
 			{"the head", "h[MISSED] <= PATIENCE and first - 1 or after", "after"},
 			{"the limit of two", "h[MISSED] <= PATIENCE and first - 1 or after", "first - 1"},
-			{"the way back", "h[STATE] == CLAIMED and h[ALIVE] > ms", "false"},
+			{"the way back", "h[STATE] == CLAIMED and not dead(h)", "false"},
 		},
 	},
 	{
@@ -116,7 +116,7 @@ var waitingRules = []rule{
 			s.want("the lock", s.show(), "c <")
 		}),
 		mutants: []mutant{
-			{"the heartbeat's end", "\t\tif w and w[ALIVE] <= ms then", "\t\tif w and w[ALIVE] <= 0 then"},
+			{"the heartbeat's end", "return w[ALIVE] <= ms or", "return w[ALIVE] <= 0 or"},
 			{"the heartbeat's end, in the quick part", "'P1 ' and string.sub(w, 4, 16) > ms", "'P1 '"},
 		},
 	},
@@ -133,10 +133,10 @@ var waitingRules = []rule{
 			s.want("b's place", s.acquire(as(ask{id: "b"})).place, 1)
 		}),
 		mutants: []mutant{
-			{"the skipping", "w[CHANNEL], text) == 0 and", "w[CHANNEL], text) == -1 and"},
+			{"the skipping", "w[CHANNEL], text) == 0 then", "w[CHANNEL], text) == -1 then"},
 			{"the skipping, in the quick part", "if heard ~= 0 then", "if true then"},
-			{"the place", "\t\t\t\tback(n, w)\n", ""},
-			{"the place, but the tail", "\t\t\t\tback(n, w)\n", "\t\t\t\tback(after, w)\n"},
+			{"the place", "\t\t\tback(n, w)\n", ""},
+			{"the place, but the tail", "\t\t\tback(n, w)\n", "\t\t\tback(after, w)\n"},
 			{"the place, in the quick part", "'h', h, 'a', f[2], place, w, 'w:' .. id, f[2])", "'h', h)"},
 		},
 	},

@@ -52,7 +52,7 @@ var writingRules = []rule{
 			s.writesWith("a claim", func() { s.acquire(ask{id: "b"}) })
 		},
 		mutants: []mutant{
-			{"the write of a retry", "ms + lease), HELD\n\t\tchanged = true\n", "ms + lease), HELD\n"},
+			{"the write of a retry", "ms + lease), HELD\n\t\ttouch(hold)\n", "ms + lease), HELD\n"},
 			{"the write of a renewal", "\tcall('PEXPIRE', key, math.max(lease, call('PTTL', key)))\n", ""},
 			{"the write of a heartbeat", "\tput(place, queued)\n", ""},
 		},
@@ -86,7 +86,7 @@ var writingRules = []rule{
 		mutants: []mutant{
 			{"the first write of a renewal", "\tcall('PEXPIRE', key, math.max(lease, call('PTTL', key)))\n", ""},
 			{"the free way to the general part", "redis.pcall('SET', KEYS[1], '1 '", "call('SET', KEYS[1], '1 '"},
-			{"the first write of a release", "\t\telseif form == 'hash' then\n\t\t\tcall('PEXPIREAT', KEYS[1], last())\n", ""},
+			{"the first write of a release", "\t\telseif form == 'hash' then\n\t\t\tcall('PEXPIREAT', KEYS[1], ends)\n", ""},
 		},
 	},
 }

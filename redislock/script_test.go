@@ -19,6 +19,9 @@ func TestScripts_InStatesThatAreHardToReach(t *testing.T) {
 		{"a lock of a later format is refused and left alone", checkNewer},
 		{"a thin lock becomes a hash and stays the same lock", checkThickening},
 		{"what operators see is refreshed in each form", checkRenewedMeta},
+		{"what operators see of a crowd is refreshed, and each ends by itself", checkRenewedCrowd},
+		{"a crowd whose ends were lost keeps others out, and ends", checkLostEnds},
+		{"5,000 readers are let in by many runs, each of which is short", checkManyReaders},
 		{"without memory an acquire is refused and changes nothing", checkAcquireWithoutMemory},
 		{"every key ends by itself but the floor", checkKeysEnd},
 		{"gaps in the queue leave no lock behind", checkGaps},
@@ -40,7 +43,7 @@ func TestScripts_InStatesThatAreHardToReach(t *testing.T) {
 }
 
 func checkNewer(s *stage) {
-	thin, hash := "2 a whatever follows", []string{"HSET", s.lock(), "v", "2", "h", "?", "l", "", "a", "0", "z", "0", "k", "0"}
+	thin, hash := "3 a whatever follows", []string{"HSET", s.lock(), "v", "3", "h", "?", "l", "", "a", "0", "z", "0", "k", "0"}
 	for _, write := range [][]string{{"SET", s.lock(), thin}, hash} {
 		s.do("DEL", s.lock())
 		s.do(write...)
@@ -48,15 +51,15 @@ func checkNewer(s *stage) {
 		for _, mode := range []string{"", "x"} {
 			got := s.acquire(ask{id: "a", mode: mode})
 			s.want("acquire", got.verdict, newer)
-			s.want("its version", got.detail, "2")
+			s.want("its version", got.detail, "3")
 			s.want("a try", s.acquire(ask{id: "a", mode: mode, way: "t"}).verdict, newer)
 		}
-		s.want("release", s.release("a"), "newer 2")
-		s.want("undo", s.undo("a"), "newer 2")
+		s.want("release", s.release("a"), "newer 3")
+		s.want("undo", s.undo("a"), "newer 3")
 		s.want("requeue", s.requeue("a", ask{id: "b"}).verdict, newer)
-		s.want("break", s.breakLock(1), "newer 2")
+		s.want("break", s.breakLock(1), "newer 3")
 		s.want("renewal", s.renew("a", time.Minute), "n")
-		s.want("look", strings.Contains(s.run(s.book.look, []string{s.lock()}), `"v":"2"`), true)
+		s.want("look", strings.Contains(s.run(s.book.look, []string{s.lock()}), `"v":"3"`), true)
 		s.want("the lock", s.text("DUMP", s.lock()), before)
 	}
 }
@@ -96,14 +99,14 @@ func checkRenewedMeta(s *stage) {
 			s.release("b")
 			s.undo("b")
 			s.release("a")
-			g = s.acquire(ask{id: "c", mode: "s", tokens: 4})
-			s.acquire(ask{id: "d", mode: "s"})
+			g = s.acquire(ask{id: "c", mode: "x", owner: "A", tokens: 4})
+			s.acquire(ask{id: "d", mode: "s", owner: "A"})
 		},
 	} {
 		thicken()
-		id := "a"
+		id, mode, owner := "a", "", ""
 		if form == 2 {
-			id = "c"
+			id, mode, owner = "c", "x", "A"
 		}
 		for pass := range 3 {
 			meta := fmt.Sprintf(`{"o":"owner %d","c":"host 7","l":"%s"}`, pass, id)
@@ -112,10 +115,42 @@ func checkRenewedMeta(s *stage) {
 			s.must(len(info.Holders) > 0 && info.Holders[0].Owner == fmt.Sprint("owner ", pass) && info.Holders[0].Label == id &&
 				info.Holders[0].Token == g.token, "form %d shows %+v", form, info.Holders)
 			s.want("the token in use", s.acquire(ask{id: "t", way: "t", mode: "x"}).holder.token, g.token+uint64(pass))
-			again := s.acquire(ask{id: id, mode: map[int]string{2: "s"}[form], tokens: 4})
+			again := s.acquire(ask{id: id, mode: mode, owner: owner, tokens: 4})
 			s.want("a copy", fmt.Sprint(again.verdict, again.token, again.tokens, again.nonce), fmt.Sprint(granted, g.token, 4, id))
 		}
 	}
+}
+
+// checkRenewedCrowd renews holds that share a lock, among which none passes on.
+func checkRenewedCrowd(s *stage) {
+	for _, id := range []string{"a", "b", "c"} {
+		s.acquire(ask{id: id, mode: "s", lease: time.Second})
+	}
+	for round := range 3 {
+		meta := fmt.Sprintf(`{"o":"owner %d","c":"%s","l":"b"}`, round, strings.Repeat("x", 10*round))
+		s.want("renewal", s.run(s.book.renew, []string{s.lock(), s.lock()}, "b", "60000", "0", meta, "gone", "60000", "0", meta), "kl")
+		info, _ := s.look()
+		s.must(len(info.Holders) == 3 && info.Holders[1].Owner == fmt.Sprint("owner ", round), "round %d shows %+v", round, info.Holders)
+		s.must(len(info.Holders) == 3 && time.Until(info.Holders[1].Until) > 50*time.Second, "round %d: it ends %v", round, info.Holders)
+	}
+	s.want("the lock", s.show(), "a b c <")
+	s.want("a copy", s.acquire(ask{id: "b", mode: "s"}).verdict, granted)
+	for _, id := range []string{"b", "a", "c"} {
+		s.want("release", s.release(id), "ok")
+	}
+	s.want("what is left", s.text("EXISTS", s.lock(), s.prefix+"ends:{a}:lock"), "0")
+}
+
+// checkLostEnds has the server lose the sorted set beside a crowd.
+func checkLostEnds(s *stage) {
+	s.acquire(ask{id: "a", mode: "s", lease: 50 * time.Millisecond})
+	s.acquire(ask{id: "b", mode: "s", lease: time.Minute})
+	s.do("DEL", s.prefix+"ends:{a}:lock")
+	s.want("a writer", s.acquire(ask{id: "w", way: "t", mode: "x"}).verdict, held)
+	s.want("renewal", s.renew("b", time.Minute), "k")
+	s.pass(60 * time.Millisecond)
+	s.want("the lock when one has ended", s.acquire(ask{id: "c", mode: "s"}).verdict, granted)
+	s.want("the lock", s.show(), "b c <")
 }
 
 func checkAcquireWithoutMemory(s *stage) {
@@ -357,9 +392,44 @@ func checkManyDead(s *stage) {
 	before := s.busy()
 	s.release("holder")
 	took := s.busy() - before
-	s.want("pushed", s.pushes(), "G last")
+	s.want("pushed", s.pushes(), "A last") // a run does only so much, and has one go on who most likely lives
+	for range crowd / 1000 {
+		s.acquire(ask{id: "last"})
+	}
 	s.want("the lock", s.show(), "last <")
 	s.must(took < time.Second, "the server was busy for %v", took)
 	s.release("last")
 	s.want("the lock", s.text("EXISTS", s.lock()), "0")
+}
+
+// checkManyReaders has a crowd wait for a writer, and counts what each run does for it.
+func checkManyReaders(s *stage) {
+	reader := func(i int) ask {
+		return ask{id: fmt.Sprint("r", i), mode: "s", claim: 10 * time.Minute, place: 10 * time.Minute}
+	}
+	s.acquire(ask{id: "writer", mode: "x"})
+	for i := range crowd {
+		s.want("a reader's place", s.acquire(reader(i)).place, i+1)
+	}
+	s.release("writer")
+	for in := 0; in < crowd && s.err == nil; {
+		pushed := strings.Split(s.pushes(), ", ")
+		asked := pushed[len(pushed)-1]
+		for _, text := range pushed {
+			if text == fmt.Sprint("G r", in) {
+				in++
+			}
+		}
+		s.must(len(pushed) <= 41, "one run has let in %d", len(pushed)-1)
+		if in < crowd {
+			s.want("who is to go on", asked, fmt.Sprint("A r", in))
+			s.want("who goes on", s.acquire(reader(in)).verdict, granted)
+			in++
+		}
+	}
+	s.want("a writer", s.acquire(ask{id: "w", way: "t", mode: "x"}).verdict, held)
+	for i := range crowd {
+		s.want("release", s.release(fmt.Sprint("r", i)), "ok")
+	}
+	s.want("what is left", s.text("EXISTS", s.lock(), s.prefix+"ends:{a}:lock"), "0")
 }

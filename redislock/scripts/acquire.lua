@@ -15,9 +15,9 @@ local hold = find(self)
 if hold then
 	if live(hold) then
 		hold[UNTIL], hold[STATE] = math.max(hold[UNTIL], ms + lease), HELD
-		changed = true
+		touch(hold)
 	end
-	if ended then
+	if ended or not exclusive() then -- who was let in goes on letting in, where one run did not do it all
 		drain({})
 	end
 	finish()
@@ -36,7 +36,7 @@ end
 if ended or not exclusive() then
 	drain({})
 end
-if #holds == 0 and first >= after then
+if #holds + inside == 0 and first >= after then
 	limit = ''
 end
 
@@ -78,9 +78,6 @@ finish()
 if granted or refused then
 	return refused or yours(granted)
 end
-local soonest = math.huge
-for _, h in ipairs(holds) do
-	soonest = math.min(soonest, h[UNTIL] - ms)
-end
-return 'Q ' .. now .. ' ' .. placeOf(self) - first + 1 .. ' ' .. (soonest < math.huge and soonest or 0) .. ' ' ..
+local ends, length = soonest(), way == 'P' and ':' .. after - first or ''
+return 'Q ' .. now .. ' ' .. placeOf(self) - first + 1 .. length .. ' ' .. (ends and math.max(ends - ms, 1) or 0) .. ' ' ..
 	describe(me)

@@ -4,7 +4,8 @@
 -- KEYS  1 the lock   2 the floor of tokens of the slot   3 the tombstone of this ID   4 that of the hold beside, if BESIDE
 -- ARGV  1 the ID   2 the lease in ms   3 how many tokens
 --       4 tail: WAY CLAIM TTL LEASE TOKENS CHANNEL META, as it is stored (META is JSON and may have spaces). WAY is t (a
---         try), l (as a try, but say that it would queue), p or s (queue, and be told by PUBLISH or SPUBLISH). CLAIM is how
+--         try), l (as a try, but say that it would queue), p or s (queue, and be told by PUBLISH or SPUBLISH), P (as p, and its
+--         process speaks for it, see presence). CLAIM is how
 --         many ms a pushed grant lasts unclaimed, TTL how many ms a place in the queue lasts without a heartbeat.
 --       5 how: none, or X where others follow (exclusive, anonymous, on its own, no delay), or MODE WEIGHT LIMIT BESIDE OWNER:
 --         x, s, u (exclusive, shared, upgradeable), in the same word for how many ms nobody gets in after a loss, if so; the
@@ -43,7 +44,7 @@ if not known[1] and not ARGV[5] then
 	end
 	local f = call('HMGET', KEYS[1], 'h', 'a', 'z', 'w:' .. ARGV[1])
 	local h, ms = f[1], string.sub(now, 1, 13)
-	local ttl = string.match(ARGV[4], '^[ps] %d+ (%d+) ')
+	local ttl = string.match(ARGV[4], '^[pPs] %d+ (%d+) ')
 	-- A text hold, of another request, that lasts; and this request waits, and does not yet.
 	if h and not f[4] and ttl and string.sub(h, 1, 3) == 'P1 ' and string.sub(h, 4, 16) > ms
 		and string.sub(h, 20, 20 + #ARGV[1]) ~= ARGV[1] .. ' ' then

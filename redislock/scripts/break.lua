@@ -4,9 +4,13 @@
 -- ARGV  1 the token
 -- Returns  ok | free | H NOW 0 0 UNTIL TOKEN SINCE META (the token is not a current one) | newer VERSION
 -- Atomic, because a renewal or release of these holds in between would act on what is being taken away.
-local token, group = tonumber(ARGV[1]), nil
-for _, h in ipairs(holds) do
-	local newest = h[NEWEST] or {h[TOKEN], h[TOKENS]}
+local token, group, everybody = tonumber(ARGV[1]), nil, {unpack(holds)}
+for _, id in ipairs(inside > 0 and call('ZRANGE', endsKey(), 0, -1) or {}) do
+	everybody[#everybody + 1] = member(id)
+end
+for _, h in ipairs(everybody) do
+	local b = members[h[ID]] == h and band(h[GROUP])
+	local newest = b and {b[2], b[3]} or h[NEWEST] or {h[TOKEN], h[TOKENS]}
 	if (token >= tonumber(h[TOKEN]) and token < h[TOKEN] + h[TOKENS]) or
 		(token >= tonumber(newest[1]) and token < newest[1] + newest[2]) then
 		group = h[GROUP]
@@ -14,8 +18,8 @@ for _, h in ipairs(holds) do
 end
 local told = {}
 if group then
-	for i = #holds, 1, -1 do
-		local h = holds[i]
+	for i = #everybody, 1, -1 do
+		local h = everybody[i]
 		if h[GROUP] == group then
 			if h[STATE] == CLAIMED then
 				passOn(h)
@@ -23,10 +27,10 @@ if group then
 			if live(h) then -- who kept it closed after a release has lost nothing
 				told[#told + 1] = h
 			end
-			drop(i)
+			drop(h)
 			if h[STATE] == HELD and h[DELAY] > 0 then
 				h[STATE], h[UNTIL] = DELAYED, ms + h[DELAY]
-				table.insert(holds, i, h)
+				table.insert(holds, 1, h)
 			end
 		end
 	end
@@ -42,4 +46,4 @@ end
 if group then
 	return 'ok'
 end
-return #holds == 0 and 'free' or 'H ' .. now .. ' 0 0 ' .. describe()
+return #holds + inside == 0 and 'free' or 'H ' .. now .. ' 0 0 ' .. describe()

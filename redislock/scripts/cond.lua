@@ -70,7 +70,7 @@ local function wake()
 		if w then
 			call('HDEL', key, 'q:' .. n, 'w:' .. w[ID])
 		end
-		if w and w[ALIVE] > ms then
+		if w and not dead(w) then
 			skip(key, n + 1, tonumber(f[3]))
 			w[MISSED], w[SINCE] = SIGNAL, now
 			enter(after, w)

@@ -23,19 +23,19 @@ local function waits()
 	local w = {id, h[5], 'x', 1, tonumber(ARGV[3]), tonumber(ARGV[2]), t[6], t[7], now, t[1], tonumber(t[2]), tonumber(t[3]), 0,
 		ms + t[3], '', tonumber(string.sub(h[1], 2)) or 0}
 	local n = parkedAt(id)
-	local given, position = find(ARGV[6])
+	local given = find(ARGV[6])
 	if n then -- a heartbeat
 		w[SINCE] = readWaiter(call('HGET', condition(), 'q:' .. n))[SINCE]
 		call('PEXPIRE', condition(), QUEUE_LASTS)
 		call('HSET', condition(), 'q:' .. n, packWaiter(w))
 	elseif given and live(given) then
-		for i, other in ipairs(holds) do
-			if i ~= position and other[GROUP] == given[GROUP] and live(other) then
+		for _, other in ipairs(holds) do
+			if other ~= given and other[GROUP] == given[GROUP] and live(other) then
 				return 'nested'
 			end
 		end
 		park(w)
-		drop(position)
+		drop(given)
 		if ARGV[7] ~= '' then
 			bury(KEYS[4], 'gone', ARGV[8])
 		end

@@ -12,7 +12,7 @@ local lasts = hold and live(hold)
 if lasts then
 	hold[UNTIL], hold[STATE] = math.max(hold[UNTIL], ms + ARGV[2]), HELD
 	hold[TOKEN], hold[TOKENS] = ARGV[3], ARGV[4] - ARGV[3] + 1
-	changed = true
+	touch(hold)
 	if not floor or floor < ARGV[4] then
 		floor, minted = ARGV[4], true
 	end

@@ -9,10 +9,5 @@ end
 
 -- why says how a hold that is not there ended.
 local function why(buried)
-	return buried or (#holds > 0 and 'taken' or 'expired')
-end
-
-local function drop(i)
-	table.remove(holds, i)
-	changed, ended = true, true
+	return buried or (#holds + inside > 0 and 'taken' or 'expired')
 end

@@ -18,7 +18,7 @@ if not left and f[2] then
 	left = string.format('%.0f', f[2] - 1)
 	if left == '0' then
 		call('DEL', KEYS[1])
-		tell(KEYS[3], call('GET', KEYS[3]))
+		tell(KEYS[3])
 	else
 		call('HSET', KEYS[1], 'n', left, 'd:' .. ARGV[1], left)
 	end

@@ -21,7 +21,7 @@ for i = 1, n do
 end
 
 -- Positions as in lock.
-local VERSION, ID, META, TOKEN, UNTIL, PASS, STATE, GRANTED, KEPT = '1', 1, 8, 18, 21, 22, 23, 24, 2
+local VERSION, CROWDED, ID, META, TOKEN, UNTIL, PASS, STATE, GRANTED, KEPT = '1', '2', 1, 8, 18, 21, 22, 23, 24, 2
 local ms = math.floor(tonumber(now) / 1000)
 
 -- read returns the holds of lock i, or nothing if it is free; or the version that this script does not know.
@@ -37,7 +37,7 @@ local function read(i)
 			[GRANTED] = p[4], thin = true}}
 	end
 	local f = call('HMGET', key, 'v', 'h')
-	if f[1] and f[1] ~= VERSION then
+	if f[1] and f[1] ~= VERSION and f[1] ~= CROWDED then
 		return nil, f[1]
 	end
 	return f[1] and readHolds(f[2])

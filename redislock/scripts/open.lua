@@ -3,4 +3,7 @@ local newer = load()
 if newer then
 	return 'newer ' .. newer
 end
+if inside > 0 then
+	mend()
+end
 evict()

@@ -1,16 +1,16 @@
 -- release, the general part.
 local id, kind, keep = ARGV[1], ARGV[2] or '', tonumber(ARGV[4] or 0)
 local undo = kind == 'u'
-local hold, i = find(id)
+local hold = find(id)
 local place = undo and not hold and placeOf(id)
 local queued = place and at(place)
 local answer = 'ok'
 if hold and not live(hold) and not undo then
 	answer = 'lost ' .. (hold[STATE] == KEPT and 'gone' or known[3] or 'expired')
 elseif hold and keep > 0 and not undo then
-	hold[STATE], hold[UNTIL], changed, ended = KEPT, ms + keep, true, true
+	keepOut(hold, keep)
 elseif hold then
-	drop(i)
+	drop(hold)
 	if undo then
 		passOn(hold)
 	end

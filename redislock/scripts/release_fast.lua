@@ -17,7 +17,12 @@ if not ARGV[2] and not known[1] then
 		if w and string.sub(w, 1, 3) == 'P1 ' and string.sub(w, 4, 16) > ms and (queue[2] or tonumber(f[3]) == second) then
 			id, tail, way, claim, ttl, want, channel = string.match(w, '^(%S+) ((%a) (%d+) (%d+) %d+ (%d+) (%S+) .*)$', 35)
 		end
-		if id and string.sub(w, 4, 16) - ttl + claim > tonumber(ms) then -- as heard of rules
+		local lately = id and string.sub(w, 4, 16) - ttl + claim > tonumber(ms) -- as heard of presence
+		if id and not lately and way == 'P' then
+			local prefix, process = string.match(channel, '^(.*)push:(%w+)$')
+			lately = prefix and tonumber(call('ZSCORE', prefix .. 'alive', process) or 0) > tonumber(ms)
+		end
+		if lately then
 			local token, last, before = now, now, known[2]
 			if before and before >= now then
 				token, want = string.format('%.0f', before + 1), '1'

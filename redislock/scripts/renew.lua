@@ -51,10 +51,29 @@ local function renewText(key, h, id, lease, pass, meta)
 	return 'k'
 end
 
+-- renewMember renews a hold of the crowd, see packMember: its end is in the sorted set. It never passes on.
+local function renewMember(key, ends, hold, id, lease, meta)
+	local state, till = string.sub(hold, 1, 1), call('ZSCORE', ends, id)
+	if tonumber(state) >= 2 or not till or tonumber(till) <= clock() then
+		return 'l'
+	end
+	lengthen(key, lease + QUEUE_LASTS)
+	lengthen(ends, lease + QUEUE_LASTS)
+	call('ZADD', ends, 'GT', clock() + lease, id)
+	local before = '0' .. string.format('%06d', #meta) .. meta
+	if string.sub(hold, 1, #before) ~= before then
+		call('HSET', key, 's:' .. id, before .. string.sub(hold, 8 + string.sub(hold, 2, 7)))
+	end
+	return 'k'
+end
+
 local function renewHash(key, id, lease, pass, meta)
-	local f = call('HMGET', key, 'v', 'h')
-	if f[1] ~= '1' then
+	local f = call('HMGET', key, 'v', 'h', 's:' .. id, 'e')
+	if f[1] ~= '1' and f[1] ~= '2' then
 		return f[1] and 'n' or 'l'
+	end
+	if f[3] then
+		return renewMember(key, f[4], f[3], id, lease, meta)
 	end
 	if string.sub(f[2], 1, 3) == 'P1 ' then
 		return renewText(key, f[2], id, lease, pass, meta)

@@ -9,9 +9,9 @@ if known[3] then
 	finish() -- what has ended is written: a signal may have gone on
 	return known[3]
 end
-local given, position = find(ARGV[6])
+local given = find(ARGV[6])
 if given and live(given) then
-	drop(position)
+	drop(given)
 	drain({})
 	if ARGV[7] ~= '' then
 		bury(KEYS[4], 'gone', ARGV[8])

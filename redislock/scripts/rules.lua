@@ -2,23 +2,31 @@
 
 local asked = '' -- the limit that self has brought
 
-local function live(h)
-	return h[STATE] < KEPT
-end
+local grants, steps = 0, 0 -- what this run has done of MOST_GRANTS and MOST_STEPS
 
+-- find returns the hold with that ID.
 local function find(id)
-	for i, h in ipairs(holds) do
+	for _, h in ipairs(holds) do
 		if h[ID] == id then
-			return h, i
+			return h
 		end
 	end
+	return member(id)
 end
 
--- heard reports whether w has given a sign of life within the time in which it would have to claim a grant. It gives two in that
--- time, so who has not is dead, or so far away that a push would do it no good: it keeps its place and is passed over, and however
--- many died at about the same time, at most one of them is granted what nobody claims.
-local function heard(w)
-	return w[ALIVE] - w[TTL] + w[CLAIM] > ms
+-- drop ends h.
+local function drop(h)
+	if members[h[ID]] == h then
+		part(h)
+	else
+		for i, other in ipairs(holds) do
+			if other == h then
+				table.remove(holds, i)
+				break
+			end
+		end
+	end
+	changed, ended = true, true
 end
 
 -- kin returns what tells whether a hold is of r's owner; or nothing if r asks beside a hold that is over.
@@ -59,6 +67,11 @@ local function judge(r)
 		end
 		others = others or h[MODE] == 'u'
 	end
+	local beside = r[BESIDE] ~= '' and member(r[BESIDE])
+	local crowd = beside and beside[GROUP] or crowdOf(r[OWNER])
+	if crowd and not modes[crowd] then
+		modes[crowd] = 's'
+	end
 	local counted = r[MODE] == 's' and capacity() > 0
 	for g, mode in pairs(modes) do
 		if mode == 'x' then
@@ -86,7 +99,11 @@ end
 
 -- fits reports whether r is compatible with all holds but those of the group own.
 local function fits(r, own)
-	local used = 0
+	local used = permits
+	local mine = own and inside > 0 and band(own)
+	if r[MODE] == 'x' and inside > (mine and mine[1] or 0) then
+		return false
+	end
 	for _, h in ipairs(holds) do
 		if h[GROUP] ~= own then
 			if r[MODE] == 'x' or h[MODE] == 'x' or (r[MODE] == 'u' and h[MODE] == 'u') then
@@ -132,6 +149,10 @@ local function grant(w, state, lasts)
 				token, tokens, nonce = newest[1], newest[2], newest[3]
 			end
 		end
+		local b = band(group)
+		if b and (not token or b[2] > token) then
+			token, tokens, nonce = b[2], b[3], b[4]
+		end
 	else
 		token, tokens = mint(w[WANT])
 		nonce = w[ID]
@@ -140,11 +161,23 @@ local function grant(w, state, lasts)
 				h[NEWEST] = {token, tokens, nonce}
 			end
 		end
+		local b = group and band(group)
+		if b then
+			setBand(group, {b[1], token, tokens, nonce})
+		end
 	end
 	w[GRANTED], w[GROUP], w[TOKEN], w[TOKENS], w[NONCE] = now, group or w[ID], token, tokens, nonce
 	w[UNTIL], w[PASS], w[STATE] = ms + lasts, 0, state
-	holds[#holds + 1] = w
-	changed = true
+	local apart = w[MODE] == 's' and w[DELAY] == 0
+	for _, h in ipairs(holds) do
+		apart = apart and h[GROUP] ~= w[GROUP]
+	end
+	if apart then
+		mix(w)
+	else
+		holds[#holds + 1] = w
+	end
+	grants, changed = grants + 1, true
 end
 
 -- admit grants w, which waited with number n: to self at once, to others by a push that must be claimed.
@@ -165,6 +198,11 @@ local function refuse(n, w, verdict)
 	pushes[#pushes + 1] = {n, w, 'X ' .. w[ID] .. ' ' .. now .. ' ' .. verdict}
 end
 
+-- nudge tells w, which waits with number n, to ask again, because this run has done enough.
+local function nudge(n, w)
+	pushes[#pushes + 1] = {n, w, 'A ' .. w[ID] .. ' ' .. now}
+end
+
 -- front puts w before everybody who does not upgrade: they wait for its owner's read to end, so behind them it would wait
 -- for ever.
 local function front(w)
@@ -176,16 +214,15 @@ local function front(w)
 		put(i - 1, at(i))
 	end
 	first = first - 1
-	if w[OWNER] ~= '' then
-		named = named + 1
-	end
+	count(w, 1)
 	put(n - 1, w)
 end
 
--- follow lets in what else the owner of a new hold has in the queue: where it was it might wait for its own owner.
+-- follow lets in what else the owner of a new hold has in the queue: where it was it might wait for its own owner. It reports
+-- whether the head of the queue is another now.
 local function follow(owner)
 	local n, upgrading = first, {}
-	while owner ~= '' and named > 0 and n < after do
+	while owner ~= '' and field('c:' .. owner) and n < after do
 		local w = at(n)
 		if w and w[OWNER] == owner then
 			local verdict = judge(w)
@@ -203,30 +240,41 @@ local function follow(owner)
 	for _, w in ipairs(upgrading) do -- after the walk, which would meet them again, and in their order
 		front(w)
 	end
+	return #upgrading > 0
 end
 
 -- drain grants from the head of the queue for as long as the head fits. It passes over those of skip and those who were not heard
--- of lately, who keep their place, and drops those whose heartbeat has stopped.
+-- of lately, who keep their place, and drops those whose heartbeat has stopped. When it has done enough for one run, whoever is
+-- next is told to ask, which goes on.
 local function drain(skip)
 	local n = first
-	while n < after do
+	while n < after and steps < MOST_STEPS do
 		local w = at(n)
-		if w and w[ALIVE] <= ms then
+		steps = steps + 1
+		if w and dead(w) then
 			leave(n, w)
 			passOn(w)
 		elseif w and not skip[w[ID]] and heard(w) then
 			local verdict, own = judge(w)
 			if verdict == 'stuck' or verdict == 'lost' then
 				refuse(n, w, verdict)
-			elseif verdict == 'reenters' or fits(w, own) then
+			elseif verdict ~= 'reenters' and not fits(w, own) then
+				return
+			elseif grants < MOST_GRANTS or w[ID] == self then
 				admit(n, w)
-				follow(w[OWNER])
-				n = first - 1
+				if follow(w[OWNER]) then
+					n = first - 1
+				end
 			else
+				nudge(n, w)
 				return
 			end
 		end
 		n = n + 1
+	end
+	local w = n < after and at(after - 1) -- most likely one who lives: who came last
+	if w and w[ID] ~= self and not skip[w[ID]] then
+		nudge(after - 1, w)
 	end
 end
 
@@ -234,7 +282,8 @@ end
 local function deserted()
 	for n = first, after - 1 do
 		local w = at(n)
-		if w and heard(w) then
+		steps = steps + 1
+		if steps > MOST_STEPS or w and heard(w) then
 			return false
 		end
 	end
@@ -249,8 +298,23 @@ local function back(n, h)
 	enter(at(n) and first - 1 or n, h)
 end
 
--- evict ends the holds that are over. Who let a pushed grant pass although it lives gets another chance.
+-- retry gives who let a pushed grant pass another chance, if it lives.
+local function retry(h)
+	if h[STATE] == CLAIMED and not dead(h) then
+		h[MISSED] = judge(h) == 'upgrades' and 1 or h[MISSED] + 1 -- at the end an upgrade would wait for itself
+		back(h[MISSED] <= PATIENCE and first - 1 or after, h)
+	elseif h[STATE] == CLAIMED then
+		passOn(h)
+	end
+end
+
+-- evict ends the holds that are over.
 local function evict()
+	local over = inside > 0 and lapsed() or {}
+	for i = #over, 1, -1 do -- backwards: each goes back to the head
+		drop(over[i])
+		retry(over[i])
+	end
 	for i = #holds, 1, -1 do
 		local h = holds[i]
 		if h[UNTIL] <= ms and h[STATE] == HELD and h[DELAY] > 0 then -- lost, and nobody gets in yet
@@ -259,42 +323,38 @@ local function evict()
 		if h[UNTIL] <= ms then
 			table.remove(holds, i)
 			changed, ended = true, true
-			if h[STATE] == CLAIMED and h[ALIVE] > ms then
-				h[MISSED] = judge(h) == 'upgrades' and 1 or h[MISSED] + 1 -- at the end an upgrade would wait for itself
-				back(h[MISSED] <= PATIENCE and first - 1 or after, h)
-			elseif h[STATE] == CLAIMED then
-				passOn(h)
-			end
+			retry(h)
 		end
 	end
 end
 
--- deliver sends the pushes, after the state is written. It reports whether a grant has reached nobody: then it is taken
--- back, and its waiter keeps its place but is skipped. (In a Cluster the count of receivers is not to be relied on.)
+-- deliver sends the pushes, after the state is written. It reports whether one has reached nobody: then a grant is taken
+-- back, and the waiter keeps its place but is skipped. (In a Cluster the count of receivers is not to be relied on.)
 local function deliver(skip)
-	local sent, unheard = pushes, {}
+	local sent, unheard, again = pushes, {}, false
 	pushes = {}
 	for _, push in ipairs(sent) do
 		local n, w, text = push[1], push[2], push[3]
 		text = text or 'G ' .. w[ID] .. ' ' .. now .. ' ' .. w[TOKEN] .. ' ' .. w[TOKENS] .. ' ' .. w[NONCE] .. ' ' .. w[CLAIM]
 		if w[WAY] == 's' then
 			redis.pcall('SPUBLISH', w[CHANNEL] .. ':' .. string.match(KEYS[2], '{.-}'), text)
-		elseif redis.pcall('PUBLISH', w[CHANNEL], text) == 0 and not push[3] then
-			unheard[#unheard + 1] = push
+		elseif redis.pcall('PUBLISH', w[CHANNEL], text) == 0 then
+			if not push[3] then
+				unheard[#unheard + 1] = push
+			elseif string.sub(text, 1, 1) == 'A' then -- another one has to go on
+				skip[w[ID]], again = true, true
+			end
 		end
 	end
 	for i = #unheard, 1, -1 do -- backwards: who finds the place taken goes before those who were admitted later
 		local n, w = unheard[i][1], unheard[i][2]
-		for j, h in ipairs(holds) do
-			if h == w then
-				table.remove(holds, j)
-				back(n, w)
-				skip[w[ID]] = true
-				break
-			end
+		if find(w[ID]) == w then
+			drop(w)
+			back(n, w)
+			skip[w[ID]] = true
 		end
 	end
-	return #unheard > 0
+	return again or #unheard > 0
 end
 
 -- finish ends every script that changes a lock.
@@ -314,6 +374,14 @@ local function describe(r)
 		if not own or not own(other) then
 			h = other
 			break
+		end
+	end
+	if inside > 0 and not (h and own and not own(h)) then -- the first of the crowd that is not of r's owner, if it is near
+		for _, id in ipairs(call('ZRANGE', endsKey(), 0, 2)) do
+			local other = member(id)
+			if not h or other and own and own(h) and not own(other) then
+				h = other
+			end
 		end
 	end
 	if not h then

@@ -1,14 +1,11 @@
--- tell: tells those who watch. Included after clock.
---
--- A list of watchers is text, one line for each: UNTIL WAY CHANNEL. UNTIL is when it has to ask again, in ms as 13 digits,
--- WAY is p or s (by PUBLISH or SPUBLISH). The key's name ends with what is watched.
-local function tell(watchers, list)
-	local ms = string.sub(now, 1, 13)
+-- tell: tells those who watch. Included after clock. The watchers are as watch keeps them; the key's name ends with what is watched.
+local function tell(watchers)
 	local tag, what = string.match(watchers, '({%l+}):(.*)$')
-	for ends, way, channel in string.gmatch(list or '', '(%d+) (%a) (%S+)\n') do
-		if ends > ms and way == 's' then
+	for _, watcher in ipairs(call('ZRANGEBYSCORE', watchers, string.sub(now, 1, 13), '+inf')) do
+		local way, channel = string.sub(watcher, 1, 1), string.sub(watcher, 3)
+		if way == 's' then
 			redis.pcall('SPUBLISH', channel .. ':' .. tag, 'C ' .. what)
-		elseif ends > ms then
+		else
 			redis.pcall('PUBLISH', channel, 'C ' .. what)
 		end
 	end

@@ -1,7 +1,6 @@
 end
 
-local watchers = call('GET', KEYS[#KEYS])
-if not watchers then
+if call('EXISTS', KEYS[#KEYS]) == 0 then
 	return script()
 end
 
@@ -13,6 +12,6 @@ end
 local before = holders()
 local answer = script()
 if holders() ~= before then
-	tell(KEYS[#KEYS], watchers)
+	tell(KEYS[#KEYS])
 end
 return answer

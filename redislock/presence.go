@@ -1,0 +1,112 @@
+package redislock
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// beat is how often a process says that it is alive, and how often who waits asks, where few wait. Where many do, each
+	// comes the later the more there are: after perProcess for each process, and perWaiter for each that waits, so that
+	// all together cost the server no more than a few hundredths of its time.
+	beat       = time.Second
+	perProcess = 400 * time.Microsecond
+	perWaiter  = 4 * time.Millisecond
+	// mostPause bounds how long nobody asks. Then two of the requests that keep a place may be lost; see placeLasts.
+	mostPause = 24 * time.Second
+)
+
+// presence says to the server that this process is alive, for all who wait in it: their own requests may be rare then. It is not for
+// a Cluster, where it would have to be said in each slot, nor for waits with a claim time below the usual one, which
+// have to be heard of more often.
+type presence struct {
+	mu     sync.Mutex // guards what follows; nothing blocks under it
+	waits  int        // who waits here
+	others int        // how many processes the server knows of
+	timer  *time.Timer
+	ticks  bool // the timer runs
+	closed bool
+}
+
+// spokenFor reports whether the process speaks for the attempt while it waits.
+func (a *attempt) spokenFor() bool {
+	return a.claim == mostClaim && a.cond == nil && !a.r.Try && !a.d.conn.Sharded()
+}
+
+// enter counts one who waits. Its request counts as a sign of life for longer than it takes until the first beat.
+func (p *presence) enter(d *Driver) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waits++
+	if p.ticks || p.closed {
+		return
+	}
+	p.ticks = true
+	if p.timer == nil {
+		p.timer = time.AfterFunc(beat, func() { p.tick(d) })
+	} else {
+		p.timer.Reset(beat)
+	}
+}
+
+func (p *presence) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waits--
+}
+
+// stop ends the beats. A call under way ends with the connection.
+func (p *presence) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// pause is how long who waits may leave the server alone, in a queue of that length; it is usual where few wait.
+func (p *presence) pause(usual time.Duration, length int) time.Duration {
+	p.mu.Lock()
+	many := max(length, p.waits, p.others)
+	p.mu.Unlock()
+	if long := min(time.Duration(many)*perWaiter, mostPause); long > usual {
+		return long - rand.N(long/10+1)
+	}
+	return usual
+}
+
+// every is how often the process says that it is alive. The caller holds p.mu.
+func (p *presence) every() time.Duration {
+	return min(max(beat, time.Duration(p.others)*perProcess), mostPause)
+}
+
+// tick is the timer's. Nothing runs while nobody waits.
+func (p *presence) tick(d *Driver) {
+	p.mu.Lock()
+	every := p.every()
+	p.ticks = p.waits > 0 && !p.closed
+	speaks := p.ticks
+	p.mu.Unlock()
+	if !speaks {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), every) //nolint:forbidigo // for all who wait here, not for one
+	answer := d.conn.Call(ctx, &Call{
+		Script: aliveScript, Slot: slotOf(d.names.alive()), Keys: []string{d.names.alive()},
+		Args: []string{d.process, inMillis(2 * every)}, // so one may be lost
+	})
+	cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n, err := strconv.Atoi(answer.Text); err == nil && answer.Err == nil {
+		p.others = n
+	}
+	if !p.closed {
+		every = p.every()
+		p.timer.Reset(every - rand.N(every/10+1))
+	}
+}
