@@ -51,14 +51,19 @@ local function renewText(key, h, id, lease, pass, meta)
 	return 'k'
 end
 
+local lengthened = {} -- by key, for which lease this run has lengthened a crowd's keys: it may hold hundreds of its holds
+
 -- renewMember renews a hold of the crowd, see packMember: its end is in the sorted set. It never passes on.
 local function renewMember(key, ends, hold, id, lease, meta)
 	local state, till = string.sub(hold, 1, 1), call('ZSCORE', ends, id)
 	if tonumber(state) >= 2 or not till or tonumber(till) <= clock() then
 		return 'l'
 	end
-	lengthen(key, lease + QUEUE_LASTS)
-	lengthen(ends, lease + QUEUE_LASTS)
+	if (lengthened[key] or 0) < lease then
+		lengthen(key, lease + QUEUE_LASTS)
+		lengthen(ends, lease + QUEUE_LASTS)
+		lengthened[key] = lease
+	end
 	call('ZADD', ends, 'GT', clock() + lease, id)
 	local before = '0' .. string.format('%06d', #meta) .. meta
 	if string.sub(hold, 1, #before) ~= before then

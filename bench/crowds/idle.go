@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+// The bounds on what those who do nothing cost, as parts of one processor.
+const (
+	mostWatching = 0.02
+	mostWaiting  = 0.05
+	idleFor      = 30 * time.Second
+	settled      = 10 * time.Second
+)
+
+// idleObservers has n clients observe one election in which nothing happens.
+func idleObservers(n int) func(ctx context.Context, b *bench) (result, error) {
+	return func(ctx context.Context, b *bench) (result, error) {
+		clients, err := b.open(ctx, n)
+		if err != nil {
+			return result{}, err
+		}
+		if _, err := clients[0].Election("x", nil).Campaign(ctx, "leader"); err != nil {
+			return result{}, err
+		}
+		for _, c := range clients {
+			go func() {
+				for range c.Election("x", nil).Observe(ctx) { //nolint:revive // it only looks
+				}
+			}()
+		}
+		return b.idle(ctx, mostWatching)
+	}
+}
+
+// idleLatchWaiters has n clients wait for a latch that nobody counts down.
+func idleLatchWaiters(n int) func(ctx context.Context, b *bench) (result, error) {
+	return func(ctx context.Context, b *bench) (result, error) {
+		clients, err := b.open(ctx, n)
+		if err != nil {
+			return result{}, err
+		}
+		if _, err := clients[0].Latch("x").Set(ctx, 1); err != nil {
+			return result{}, err
+		}
+		for _, c := range clients {
+			go func() { _ = c.Latch("x").Wait(ctx) }()
+		}
+		return b.idle(ctx, mostWatching)
+	}
+}
+
+// idleWaiters has n goroutines of some clients wait for permits of one semaphore, which one holder keeps.
+func idleWaiters(n, of int) func(ctx context.Context, b *bench) (result, error) {
+	return func(ctx context.Context, b *bench) (result, error) {
+		clients, err := b.open(ctx, of+1)
+		if err != nil {
+			return result{}, err
+		}
+		if _, err := clients[of].Semaphore("x", 1, nil).Acquire(ctx, 1); err != nil {
+			return result{}, err
+		}
+		for i := range n {
+			go func() { _, _ = clients[i%of].Semaphore("x", 1, nil).Acquire(ctx, 1) }()
+		}
+		if err := b.queued(ctx, nil, n); err != nil {
+			return result{}, err
+		}
+		return b.idle(ctx, mostWaiting)
+	}
+}
+
+// apartWaiters has n clients wait, each for a lock of its own.
+func apartWaiters(n int) func(ctx context.Context, b *bench) (result, error) {
+	return func(ctx context.Context, b *bench) (result, error) {
+		clients, err := b.open(ctx, n+1)
+		if err != nil {
+			return result{}, err
+		}
+		for i := range n {
+			if _, err := clients[n].Lock(ctx, fmt.Sprint("x", i)); err != nil {
+				return result{}, err
+			}
+			go func() { _, _ = clients[i].Lock(ctx, fmt.Sprint("x", i)) }()
+		}
+		return b.idle(ctx, mostWaiting)
+	}
+}
+
+// idle measures while nothing happens but what keeps those who wait alive; and how an unrelated lock fares.
+func (b *bench) idle(ctx context.Context, most float64) (result, error) {
+	time.Sleep(settled)
+	bystander, err := b.open(ctx, 1)
+	if err != nil {
+		return result{}, err
+	}
+	said := b.commands(ctx)
+	share, err := b.share(ctx, idleFor)
+	said()
+	if err != nil {
+		return result{}, err
+	}
+	stop, pairs := make(chan struct{}), make(chan []time.Duration, 1)
+	go func() { pairs <- pairsUntil(ctx, bystander[0], stop) }()
+	time.Sleep(2 * time.Second)
+	close(stop)
+	p99, longest := percentile(<-pairs)
+	slow, err := b.slowest(ctx)
+	return result{
+		got:  fmt.Sprintf("%.1f %% of a processor of the server; longest script %v; a lock's pair p99 %v, longest %v", 100*share, slow, p99, longest),
+		kept: share <= most,
+	}, err
+}
+
+// commands says which commands the server runs meanwhile, how often in a second, and what share of a processor they take.
+func (b *bench) commands(ctx context.Context) func() {
+	conn, err := b.node.Dial(ctx)
+	if err != nil {
+		return func() {}
+	}
+	_, _ = conn.Do(ctx, "CONFIG", "RESETSTAT")
+	begin := time.Now()
+	return func() {
+		defer conn.Close()
+		if os.Getenv("COMMANDS") == "" {
+			return
+		}
+		stats, _ := b.node.Info(ctx, "commandstats")
+		for name, f := range stats {
+			var calls, usec float64
+			_, _ = fmt.Sscanf(f, "calls=%g,usec=%g", &calls, &usec)
+			passed := time.Since(begin).Seconds()
+			fmt.Fprintf(os.Stderr, "%s %.0f/s %.2f %%\n", name, calls/passed, usec/passed/1e4)
+		}
+	}
+}
