@@ -3,6 +3,7 @@ package redislock
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -83,8 +84,8 @@ func TestAnElectionOfALaterFormat_IsRefusedAndItsWatchersAreNotTold(t *testing.T
 		key, slot := d.names.lock(r.Key)
 		o.do(append([]string{command[0], key}, command[1:]...)...)
 		watchers := d.names.watchers(slot, r.Key)
-		o.do("SET", watchers, fmt.Sprintf("%013d p watcher\n", time.Now().Add(time.Hour).UnixMilli()))
-		list := o.do("GET", watchers)
+		o.do("ZADD", watchers, strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10), "p watcher")
+		list := o.do("ZRANGE", watchers, "0", "-1", "WITHSCORES")
 		o.refusedAsNewer(key, map[string]func() error{
 			"Acquire": func() error { _, err := d.Acquire(t.Context(), r); return err },
 			"Requeue": func() error {
@@ -95,7 +96,7 @@ func TestAnElectionOfALaterFormat_IsRefusedAndItsWatchersAreNotTold(t *testing.T
 			"Break":   func() error { return d.Break(t.Context(), r.Key, 1) },
 			"Look":    func() error { _, err := driver.Look(t.Context(), d, r.Key); return err },
 		})
-		if now := o.do("GET", watchers); now != list {
+		if now := o.do("ZRANGE", watchers, "0", "-1", "WITHSCORES"); now != list {
 			t.Errorf("%s: the watchers are %q, and were %q", form, now, list)
 		}
 	}

@@ -25,8 +25,8 @@ type puppet struct {
 	calls   []Call
 	times   []time.Time
 	beats   []time.Time // when the process said that it is alive
-	listen  int // how many calls there were when the driver first listened; -1 if it has not
-	listens int // how often it has
+	listen  int         // how many calls there were when the driver first listened; -1 if it has not
+	listens int         // how often it has
 }
 
 func (p *puppet) Start(_ context.Context, channel string, h Handler) error {

@@ -68,7 +68,8 @@ func TestNew_WithAUserWhoMayNotSubscribe_Fails(t *testing.T) {
 // The rights that package redislock names are enough, also for what go-redis sends by itself.
 func TestConn_WithTheRightsThatAreDocumented_Works(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret resetchannels ~interlock:* &interlock:* +eval +evalsha " +
-		"+subscribe +scan +time +get +mget +set +del +hset +hget +hmget +hdel +pttl +pexpire +pexpireat +publish"}})
+		"+subscribe +scan +time +get +mget +set +del +hset +hget +hmget +hdel +pttl +pexpire +pexpireat " +
+		"+zadd +zrem +zremrangebyscore +zrange +zscore +zcard +hgetall +publish"}})
 	client := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "bob", Password: "secret"})
 	c := opened(t, client)
 	h := newTeller()

@@ -115,7 +115,7 @@ end
 -- lapsed returns those of the crowd that are over, or the first of them, in the order in which they had asked.
 local function lapsed()
 	local list = {}
-	for _, id in ipairs(call('ZRANGEBYSCORE', endsKey(), '-inf', ms, 'LIMIT', 0, MOST_ENDED)) do
+	for _, id in ipairs(call('ZRANGE', endsKey(), '-inf', ms, 'BYSCORE', 'LIMIT', 0, MOST_ENDED)) do
 		list[#list + 1] = member(id)
 	end
 	table.sort(list, function(a, b) return a[SINCE] < b[SINCE] end)

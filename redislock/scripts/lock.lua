@@ -125,7 +125,7 @@ local function last()
 		end
 	end
 	if inside > 0 then
-		local latest = call('ZREVRANGE', endsKey(), 0, 0, 'WITHSCORES')[2]
+		local latest = call('ZRANGE', endsKey(), 0, 0, 'REV', 'WITHSCORES')[2]
 		t = math.max(t, tonumber(latest or 0))
 		for id in pairs(moved) do
 			local h = members[id]

@@ -1,6 +1,6 @@
 end
 
-if call('EXISTS', KEYS[#KEYS]) == 0 then
+if call('ZCARD', KEYS[#KEYS]) == 0 then
 	return script()
 end
 
