@@ -95,10 +95,7 @@ func (p *presence) tick(d *Driver) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), every) //nolint:forbidigo // for all who wait here, not for one
-	answer := d.conn.Call(ctx, &Call{
-		Script: aliveScript, Slot: slotOf(d.names.alive()), Keys: []string{d.names.alive()},
-		Args: []string{d.process, inMillis(2 * every)}, // so one may be lost
-	})
+	answer := d.sayAlive(ctx, every)
 	cancel()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,4 +106,12 @@ func (p *presence) tick(d *Driver) {
 		every = p.every()
 		p.timer.Reset(every - rand.N(every/10+1))
 	}
+}
+
+// sayAlive says it once, for twice as long as it takes until the next time, so that one may be lost.
+func (d *Driver) sayAlive(ctx context.Context, every time.Duration) Reply {
+	return d.conn.Call(ctx, &Call{
+		Script: aliveScript, Slot: slotOf(d.names.alive()), Keys: []string{d.names.alive()},
+		Args: []string{d.process, inMillis(2 * every)},
+	})
 }

@@ -50,8 +50,8 @@ const (
 
 // The channels of requests.
 const (
-	heard = "heard"
-	deaf  = "deaf" // nobody has subscribed to it
+	heard = "push:heard" // that of a process
+	deaf  = "deaf"       // nobody has subscribed to it
 )
 
 var stages atomic.Int64
@@ -232,6 +232,11 @@ func (s *stage) renew(id string, lease time.Duration) string {
 
 func (s *stage) breakLock(token uint64) string {
 	return s.run(s.book.breaking, s.keys(""), strconv.FormatUint(token, 10))
+}
+
+// speaks has the process of the channel heard say that it is alive for so long.
+func (s *stage) speaks(lasts time.Duration) {
+	s.run(aliveScript, []string{s.prefix + "alive"}, "heard", inMillis(lasts))
 }
 
 // look returns what operators see, and false if the lock is not in use.

@@ -158,6 +158,46 @@ var waitingRules = []rule{
 		},
 	},
 	{
+		name: "5 who is silent is heard of while its process speaks for it",
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.acquire(as(ask{id: "a"}))
+			s.acquire(as(ask{id: "b", way: "P", claim: blink, place: time.Minute}))
+			s.acquire(as(ask{id: "c"}))
+			s.speaks(time.Minute)
+			s.pass(3 * blink)
+			s.release("a")
+			s.want("pushed", s.pushes(), "G b")
+			s.want("the lock", s.show(), "b < c")
+		}),
+		mutants: []mutant{
+			{"it", "+ w[CLAIM] > ms or spokenFor(w)", "+ w[CLAIM] > ms"},
+			{"it, at the end of a place", "<= ms and not spokenFor(w)", "<= ms"},
+		},
+	},
+	{
+		name: "5 a process that is silent itself speaks for nobody",
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.acquire(as(ask{id: "a"}))
+			s.acquire(as(ask{id: "b", way: "P", claim: 4 * blink, place: time.Minute}))
+			s.acquire(as(ask{id: "c", claim: time.Minute, place: time.Minute}))
+			s.run(aliveScript, []string{s.prefix + "alive"}, "another", "60000") // so the key stays
+			s.speaks(4 * blink)
+			s.pass(4 * blink)
+			s.release("a")
+			s.want("pushed", s.pushes(), "G c")
+			s.want("the lock", s.show(), "c < b")
+			s.pass(6 * blink)
+			s.want("the lock after two and a half claims", s.show(), "c <")
+			s.release("c")
+			s.want("what is left", s.text("EXISTS", s.lock()), "0")
+		}),
+		mutants: []mutant{
+			{"its end", "return speaks[process] > ms", "return speaks[process] > 0"},
+			{"its end, in the quick part", "process) or 0) > tonumber(ms)", "process) or 0) > 0"},
+			{"the end of a place", "<= ms and not spokenFor(w)", "<= 0"},
+		},
+	},
+	{
 		name: "5 of many who died together one at most is granted the lock",
 		check: inBothParts(func(s *stage, as func(a ask) ask) {
 			s.acquire(as(ask{id: "a"}))
