@@ -103,7 +103,7 @@ func (c *Client) announcement(ctx context.Context, w *waiter) func() {
 	if c.opts.Observer.Waiting == nil {
 		return nil
 	}
-	return func() { c.opts.Observer.waiting(ctx, w.lease.m.event(w.lease.owner)) }
+	return func() { c.tellWaiting(ctx, w.lease.m.event(w.lease.owner)) }
 }
 
 // inTheWay says to a try who of this process holds m, or is about to. The caller holds Client.mu.

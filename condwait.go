@@ -191,8 +191,6 @@ func (w *condWait) granted(ctx context.Context, answer driver.Grant) (*Lease, er
 	w.g.admit(w.new, w.at, now, false)
 	w.g.admitOthers()
 	c.unlock()
-	if told := c.opts.Observer.Acquired; told != nil {
-		told(ctx, w.new.eventNow())
-	}
+	w.new.tellAcquired(ctx)
 	return w.new, nil
 }

@@ -33,11 +33,11 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 	e := l.eventNow()
 	e.Waited, e.Local, e.Err = c.reading().since(start), false, err
 	if err != nil {
-		c.opts.Observer.failed(ctx, e)
+		c.tellFailed(ctx, e)
 		return err
 	}
-	if acquired := c.opts.Observer.Acquired; acquired != nil {
-		acquired(ctx, e)
+	if upgraded := c.opts.Observer.Upgraded; upgraded != nil {
+		upgraded(ctx, e)
 	}
 	return nil
 }

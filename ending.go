@@ -33,10 +33,13 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	if other != nil {
 		c.vacate(other, l)
 	}
+	told := l.news == heard
 	c.after(func() {
 		e := l.eventNow()
 		e.Err = lost
-		c.opts.Observer.lost(e)
+		if told {
+			c.tellLost(e)
+		}
 		c.opts.Logger.Error("interlock: lock lost", "lock", l.Name(), "engine", c.traits.Engine,
 			"token", l.Token(), "owner", l.owner.id, "reason", string(reason), "err", cause)
 	})
@@ -56,6 +59,9 @@ func (l *Lease) lostError(reason LostReason, cause error) *LostError {
 func (l *Lease) finish(end instant) {
 	c := l.m.c
 	l.end = end
+	if l.news == unheard {
+		l.news = overdue
+	}
 	l.g.holds.remove(ofGrant, l)
 	if l.g.holds.first == nil {
 		l.g.last = l
@@ -74,17 +80,6 @@ func (l *Lease) finish(end instant) {
 		c.cancelAfter(l.heirs.works, l.ended())
 		l.heirs.works = nil
 	}
-}
-
-// tellReleased tells the Observer that the hold was given up; err says what the engine has not confirmed.
-func (l *Lease) tellReleased(err error) {
-	told := l.m.c.opts.Observer.Released
-	if told == nil {
-		return
-	}
-	e := l.eventNow()
-	e.Err = err
-	told(e)
 }
 
 // eventNow is event for who does not hold Client.mu.

@@ -86,6 +86,9 @@ func (g *grant) admit(l *Lease, asked, now instant, local bool) {
 	c, p := g.m.c, l.m.p
 	l.g, l.pass, l.waited, l.local = g, g.pass, now.since(asked), local
 	l.since, l.end = now, never
+	if c.opts.Observer.Acquired == nil {
+		l.news = heard
+	}
 	if p.noRenew {
 		l.end = g.fixedEnd(l.since, p.lease)
 	}

@@ -26,6 +26,7 @@ type Lease struct {
 	waited time.Duration
 	pass   int32 // of the grant: whose token and nonce these are
 	local  bool
+	news   news // what the Observer knows; guarded by Client.mu
 	inner  bool // keeps the upgradeable read of pair, which is upgraded; see there
 
 	// Guarded by Client.mu.

@@ -102,22 +102,23 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 		o = &owner{id: m.order[0].c.newID()}
 	}
 	all := newMultiLease(o, len(m.locks))
-	leases, err := m.takeTogether(ctx, o, try)
+	whole := false
+	defer func() { // also after a panic of the Observer
+		if !whole {
+			all.giveBack(ctx)
+		}
+	}()
+	err := m.takeTogether(ctx, all, try)
 	if errors.Is(err, errApart) {
 		err = m.takeInOrder(ctx, all, try)
 	}
-	for i, lease := range leases {
-		if ended := all.add(slices.Index(m.locks, m.order[i]), lease); err == nil {
-			err = ended
-		}
-	}
 	if err == nil {
+		whole = true
 		return all, nil
 	}
 	if lost := all.lostError(); lost != nil { // that is why, whatever a wait says of its end
 		err = lost
 	}
-	all.giveBack(ctx)
 	return nil, err
 }
 

@@ -159,16 +159,11 @@ func (l *MultiLease) giveBack(ctx context.Context) {
 
 // giveBack is Unlock of what nobody got to know.
 func (l *Lease) giveBack(ctx context.Context) error {
-	c := l.m.c
-	c.lock()
-	if l.ended() == nil {
-		l.forgo()
-	}
-	c.unlock()
+	l.disown()
 	if ctx.Err() == nil {
 		return l.Unlock(ctx)
 	}
-	if !c.spawn(func() { _ = l.Unlock(c.hard) }) {
+	if !l.m.c.spawn(func() { _ = l.Unlock(l.m.c.hard) }) {
 		return ErrClosed // Close has given it back
 	}
 	return nil

@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -25,20 +26,24 @@ type bundle struct {
 	requests []*driver.Request
 }
 
-// takeTogether takes all of the locks in one step, in the order of taking. It returns errApart if they are to be taken one
-// after the other: they cannot be had in one step, or not all of them are free and the caller wants to wait.
-func (m *Multi) takeTogether(ctx context.Context, o *owner, try bool) ([]*Lease, error) {
-	b := bundle{c: m.order[0].c, locks: m.order, o: o}
+// takeTogether takes all of the locks into all in one step. It returns errApart if they are to be taken one after the other: they
+// cannot be had in one step, or not all of them are free and the caller wants to wait.
+func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, try bool) error {
+	b := bundle{c: m.order[0].c, locks: m.order, o: all.owner}
 	if !b.mayTry(ctx) {
-		return nil, errApart
+		return errApart
 	}
 	b.start = b.c.reading()
 	leases, err := b.take(ctx)
 	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) && (!try || b.owned()) {
-		return nil, errApart
+		return errApart
+	}
+	var ended error
+	for i, lease := range leases { // all of them before any is told, so that all are given back after a panic
+		ended = cmp.Or(ended, all.add(slices.Index(m.locks, m.order[i]), lease))
 	}
 	b.tell(ctx, leases, err)
-	return leases, err
+	return cmp.Or(err, ended)
 }
 
 // mayTry reports whether all locks are one client's whose engine can, and the owner has none of them yet: what it has it

@@ -142,10 +142,8 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 
 // tellAcquired tells the Observer and the log that an attempt has brought lease.
 func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease) {
-	obs, log := m.c.opts.Observer, m.c.opts.Logger
-	if obs.Acquired != nil {
-		obs.Acquired(ctx, lease.eventNow())
-	}
+	lease.tellAcquired(ctx)
+	log := m.c.opts.Logger
 	if log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key.Name),
 			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()), slog.String("owner", lease.owner.id))
@@ -156,7 +154,7 @@ func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease) {
 func (m *Mutex) tellFailed(ctx context.Context, o *owner, start instant, err error) {
 	e := m.event(o)
 	e.Waited, e.Err = m.c.reading().since(start), err
-	m.c.opts.Observer.failed(ctx, e)
+	m.c.tellFailed(ctx, e)
 }
 
 func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {

@@ -64,8 +64,9 @@ type Options struct {
 	// CloseTimeout bounds Close, and the releases that Do makes after its function returned. The default is 5 s.
 	CloseTimeout time.Duration
 
-	// Logger gets acquisitions at Debug, failed renewals at Warn and losses at Error. It must not block. The default
-	// discards.
+	// Logger gets acquisitions at Debug, failed renewals at Warn, and losses and panics of the Observer at Error. It must not
+	// block. A panic of its handler costs that record and nothing else. The default discards; panics of the Observer go to
+	// slog.Default then.
 	Logger *slog.Logger
 
 	// Store names the store in which the locks are, for [MultiOf] over several clients: locks of the same name are taken in the
@@ -141,8 +142,9 @@ func (o *Options) withDefaults() (Options, error) {
 		c.ClientName = defaultClientName()
 	}
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = discards
 	}
+	c.Logger = guard(c.Logger)
 	if c.Observer == nil {
 		c.Observer = &Observer{}
 	}

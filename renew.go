@@ -124,7 +124,7 @@ func (c *Client) observeRenewal(g *grant, now instant) {
 	}
 	e := g.holds.first.event()
 	e.Remained = g.remaining(now)
-	c.after(func() { c.opts.Observer.renewed(e) })
+	c.after(func() { c.tellRenewed(e) })
 }
 
 // renewNow renews g for at least lease, in the caller's time, and waits for the answer. An engine that does not answer

@@ -1,0 +1,523 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// ledger counts how many holds an Observer believes there are.
+type ledger struct {
+	mu             sync.Mutex
+	acquired, over int
+	held           map[string]int // by name
+	wrong          []string
+}
+
+func (g *ledger) observer() *Observer {
+	return &Observer{
+		Acquired: func(_ context.Context, e Event) { g.count(e, 1) },
+		Lost:     func(e Event) { g.count(e, -1) },
+		Released: func(e Event) { g.count(e, -1) },
+	}
+}
+
+func (g *ledger) count(e Event, by int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held == nil {
+		g.held = make(map[string]int)
+	}
+	if g.held[e.Name] += by; g.held[e.Name] < 0 {
+		g.wrong = append(g.wrong, "an end before its beginning: "+e.Name)
+	}
+	if by > 0 {
+		g.acquired++
+	} else {
+		g.over++
+	}
+}
+
+// balances fails unless so many holds were told of, and the end of each.
+func (g *ledger) balances(t *testing.T, acquired int) {
+	t.Helper()
+	synctest.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.acquired != acquired || g.over != acquired || len(g.wrong) > 0 {
+		t.Errorf("told of %d holds and %d ends, %v, want %d of each", g.acquired, g.over, g.wrong, acquired)
+	}
+}
+
+func TestObserver_EachHoldHasOneEnd_WhateverTheVerb(t *testing.T) {
+	for name, verb := range map[string]struct {
+		holds int
+		run   func(t *testing.T, c *Client, h *hooks)
+	}{
+		"Lock": {1, func(t *testing.T, c *Client, _ *hooks) {
+			l := mustLock(t, t.Context(), c, "a")
+			mustUnlock(t, l)
+			_ = l.Unlock(t.Context())
+		}},
+		"re-entry": {2, func(t *testing.T, c *Client, _ *hooks) {
+			l := mustLock(t, t.Context(), c, "a")
+			mustUnlock(t, mustLock(t, l.Context(t.Context()), c, "a"))
+			mustUnlock(t, l)
+		}},
+		"re-entry, lost": {2, func(t *testing.T, c *Client, h *hooks) {
+			l := mustLock(t, t.Context(), c, "a")
+			inner := mustLock(t, l.Context(t.Context()), c, "a")
+			on(h, &h.renew, noRenewals)
+			<-inner.Lost()
+			_, _ = l.Unlock(t.Context()), inner.Unlock(t.Context())
+		}},
+		"TryDo": {1, func(t *testing.T, c *Client, _ *hooks) {
+			if done, err := c.Mutex("a", nil).TryDo(t.Context(), func(context.Context) error { return nil }); !done || err != nil {
+				t.Error(done, err)
+			}
+		}},
+		"Upgrade": {1, func(t *testing.T, c *Client, _ *hooks) {
+			l := must(t)(c.RWMutex("a", nil).UpgradeableRLock(t.Context()))
+			for range 2 {
+				if err := errors.Join(l.Upgrade(t.Context()), l.Downgrade(t.Context())); err != nil {
+					t.Error(err)
+				}
+			}
+			mustUnlock(t, l)
+		}},
+		"Upgrade, lost": {1, func(t *testing.T, c *Client, h *hooks) {
+			l := must(t)(c.RWMutex("a", nil).UpgradeableRLock(t.Context()))
+			if err := l.Upgrade(t.Context()); err != nil {
+				t.Error(err)
+			}
+			on(h, &h.renew, noRenewals)
+			<-l.Lost()
+		}},
+		"Lock beside an upgradeable read": {2, func(t *testing.T, c *Client, _ *hooks) {
+			m := c.RWMutex("a", nil)
+			l := must(t)(m.UpgradeableRLock(t.Context()))
+			mustUnlock(t, must(t)(m.Lock(l.Context(t.Context()))))
+			mustUnlock(t, l)
+		}},
+		"Downgrade": {1, func(t *testing.T, c *Client, _ *hooks) {
+			l := must(t)(c.RWMutex("a", nil).Lock(t.Context()))
+			if err := l.Downgrade(t.Context()); err != nil {
+				t.Error(err)
+			}
+			mustUnlock(t, l)
+		}},
+		"permits": {2, func(t *testing.T, c *Client, _ *hooks) {
+			s := c.Semaphore("a", 3, nil)
+			one, two := must(t)(s.Acquire(t.Context(), 1)), must(t)(s.TryAcquire(t.Context(), 2))
+			mustUnlock(t, one)
+			mustUnlock(t, two)
+		}},
+		"Cond.Wait": {3, func(t *testing.T, c *Client, _ *hooks) {
+			out := waitLater(t.Context(), c, mustLock(t, t.Context(), c, "a"))
+			mustSignal(t, c)
+			ctx, cancel := context.WithCancel(t.Context())
+			out = waitLater(ctx, c, woken(t, "who waits", out))
+			synctest.Wait()
+			mustUnlock(t, mustLock(t, t.Context(), c, "a"))
+			cancel()
+			<-out
+		}},
+		"Multi": {4, func(t *testing.T, c *Client, _ *hooks) {
+			m := c.Multi([]string{"a", "b"}, nil)
+			for range 2 {
+				l, err := m.Lock(t.Context())
+				if err != nil || l.Unlock(t.Context()) != nil {
+					t.Error(err)
+				}
+			}
+		}},
+		"Multi, given back": {2, func(t *testing.T, c *Client, _ *hooks) {
+			b := mustLock(t, t.Context(), c, "b")
+			ctx, cancel := context.WithTimeout(t.Context(), second)
+			defer cancel()
+			if _, err := c.Multi([]string{"a", "b"}, nil).Lock(ctx); err == nil {
+				t.Error("it was had")
+			}
+			mustUnlock(t, b)
+		}},
+		"Campaign": {2, func(t *testing.T, c *Client, _ *hooks) {
+			l := must(t)(c.Election("a", nil).Campaign(t.Context(), "x"))
+			next := later(func() (*Lease, error) { return c.Election("a", nil).Campaign(t.Context(), "y") })
+			synctest.Wait()
+			mustUnlock(t, l)
+			mustUnlock(t, (<-next).lease)
+		}},
+		"Abandon": {1, func(t *testing.T, c *Client, _ *hooks) {
+			if err := mustLock(t, t.Context(), c, "a").Abandon(); err != nil {
+				t.Error(err)
+			}
+		}},
+		"Extend, and the end of a fixed lease": {1, func(t *testing.T, c *Client, _ *hooks) {
+			l := must(t)(c.Mutex("a", &LockOptions{NoRenew: true}).Lock(t.Context()))
+			if err := l.Extend(t.Context(), time.Minute); err != nil {
+				t.Error(err)
+			}
+			<-l.Lost()
+			_ = l.Unlock(t.Context())
+		}},
+		"MinHold": {1, func(t *testing.T, c *Client, _ *hooks) {
+			mustUnlock(t, must(t)(c.Mutex("a", &LockOptions{MinHold: time.Minute}).Lock(t.Context())))
+			time.Sleep(2 * time.Minute)
+		}},
+		"Break": {1, func(t *testing.T, c *Client, _ *hooks) {
+			l := mustLock(t, t.Context(), c, "a")
+			if err := c.Break(t.Context(), KindMutex, "a", l.Token()); err != nil {
+				t.Error(err)
+			}
+			<-l.Lost()
+		}},
+		"Close": {3, func(t *testing.T, c *Client, _ *hooks) {
+			l := mustLock(t, t.Context(), c, "a")
+			mustLock(t, l.Context(t.Context()), c, "a")
+			mustLock(t, t.Context(), c, "b")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var g ledger
+			bubble(t, &Options{Observer: g.observer()}, func(t *testing.T, c *Client, h *hooks) {
+				verb.run(t, c, h)
+				_ = c.Close()
+				g.balances(t, verb.holds)
+			})
+		})
+	}
+}
+
+// A hold may end before anybody could be told that it is held: then nobody gets it, or who does is told of its end after that.
+func TestObserver_AHoldThatEndsBeforeItIsTold_IsToldInOrderOrNotAtAll(t *testing.T) {
+	var g ledger
+	o := g.observer()
+	acquired := o.Acquired
+	bubble(t, &Options{Observer: o}, func(t *testing.T, c *Client, h *hooks) {
+		o.Acquired = func(ctx context.Context, e Event) {
+			if e.Name == "a" { // an operator is quicker than this
+				_ = c.Break(ctx, KindMutex, e.Name, e.Token)
+				time.Sleep(second)
+			}
+			acquired(ctx, e)
+		}
+		l := mustLock(t, t.Context(), c, "a")
+		wantLost(t, l.Err(), LostBroken)
+		g.balances(t, 1)
+
+		got := 0
+		for range 20 { // whether it is granted or its context has ended is for chance to say
+			ctx, cancel := context.WithCancel(t.Context())
+			on(h, &h.acquire, func(_ context.Context, r *driver.Request) (driver.Grant, error) {
+				grant, err := h.Driver.Acquire(t.Context(), r)
+				cancel() // in the instant in which it is granted
+				return grant, err
+			})
+			if l, err := c.Lock(ctx, "b"); err == nil {
+				got++
+				mustUnlock(t, l)
+			}
+			synctest.Wait()
+		}
+		g.balances(t, 1+got)
+	})
+}
+
+// panicky is an Observer of which one function panics.
+func panicky(which string) *Observer {
+	on := func(name string) func(Event) {
+		return func(Event) {
+			if name == which {
+				panic(errBug)
+			}
+		}
+	}
+	with := func(name string) func(context.Context, Event) {
+		return func(_ context.Context, e Event) { on(name)(e) }
+	}
+	return &Observer{
+		Waiting: with("Waiting"), Acquired: with("Acquired"), Upgraded: with("Upgraded"), Failed: with("Failed"),
+		Renewed: on("Renewed"), Lost: on("Lost"), Released: on("Released"),
+	}
+}
+
+var errBug = errors.New("a bug of the program")
+
+// panicOf returns what f panics with, or nil.
+func panicOf(f func()) (p any) {
+	defer func() { p = recover() }()
+	f()
+	return nil
+}
+
+// records keeps what is logged.
+type records struct {
+	slog.Handler
+	mu  sync.Mutex
+	all []string
+}
+
+func (r *records) Enabled(context.Context, slog.Level) bool { return true }
+
+func (r *records) Handle(_ context.Context, rec slog.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := rec.Message
+	rec.Attrs(func(a slog.Attr) bool {
+		text += " " + a.String()
+		return true
+	})
+	r.all = append(r.all, text)
+	return nil
+}
+
+func (r *records) has(parts ...string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, text := range r.all {
+		all := true
+		for _, part := range parts {
+			all = all && strings.Contains(text, part)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+func TestObserver_ThatPanicsWhenALockIsAcquired_LeavesNothingHeld(t *testing.T) {
+	for name, acquire := range map[string]func(ctx context.Context, c *Client){
+		"Lock":     func(ctx context.Context, c *Client) { _, _ = c.Lock(ctx, "a") },
+		"TryLock":  func(ctx context.Context, c *Client) { _, _ = c.TryLock(ctx, "a") },
+		"Do":       func(ctx context.Context, c *Client) { _ = c.Do(ctx, "a", func(context.Context) error { return nil }) },
+		"MinHold":  func(ctx context.Context, c *Client) { _, _ = c.Mutex("a", &LockOptions{MinHold: time.Hour}).Lock(ctx) },
+		"RLock":    func(ctx context.Context, c *Client) { _, _ = c.RWMutex("a", nil).RLock(ctx) },
+		"Acquire":  func(ctx context.Context, c *Client) { _, _ = c.Semaphore("a", 2, nil).Acquire(ctx, 2) },
+		"Campaign": func(ctx context.Context, c *Client) { _, _ = c.Election("a", nil).Campaign(ctx, "x") },
+		"Multi":    func(ctx context.Context, c *Client) { _, _ = c.Multi([]string{"a", "b"}, nil).Lock(ctx) },
+		"Multi, one by one": func(ctx context.Context, c *Client) {
+			_, _ = c.Multi([]string{"a", "b"}, nil).Lock(WithOwner(ctx, "me"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, &Options{Observer: panicky("Acquired")}, func(t *testing.T, c *Client, h *hooks) {
+				if p := panicOf(func() { acquire(t.Context(), c) }); p != errBug {
+					t.Fatalf("the panic came as %v", p)
+				}
+				nothingIsHeld(t, c)
+			})
+		})
+	}
+}
+
+func TestObserver_ThatPanicsInTheMiddleOfAMulti_IsToldOfNoEndWithoutItsBeginning(t *testing.T) {
+	var g ledger
+	o := g.observer()
+	acquired := o.Acquired
+	o.Acquired = func(ctx context.Context, e Event) {
+		acquired(ctx, e)
+		panic(errBug)
+	}
+	bubble(t, &Options{Observer: o}, func(t *testing.T, c *Client, _ *hooks) {
+		if p := panicOf(func() { _, _ = c.Multi([]string{"a", "b", "c"}, nil).Lock(t.Context()) }); p != errBug {
+			t.Errorf("the panic came as %v", p)
+		}
+		nothingIsHeld(t, c)
+		g.balances(t, 1)
+	})
+}
+
+// nothingIsHeld fails if a lock is held or waited for, in the engine or in c.
+func nothingIsHeld(t *testing.T, c *Client) {
+	t.Helper()
+	synctest.Wait()
+	for info, err := range c.Locks(t.Context(), "") {
+		t.Errorf("left: %+v, %v", info, err)
+	}
+	c.lock()
+	defer c.unlock()
+	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.rests) > 0 {
+		t.Errorf("left in the client: %d grants, %d queues, %d waiters, %d rests", len(c.grants), len(c.queues), len(c.alone), len(c.rests))
+	}
+}
+
+func TestObserver_ThatPanicsAfterACondition_LeavesNothingHeld(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		o := &Observer{}
+		c := mustNew(t, h, &Options{Observer: o})
+		defer c.Close()
+		l := mustLock(t, t.Context(), c, "a")
+		o.Acquired = panicky("Acquired").Acquired
+		out := make(chan any, 1)
+		go func() { out <- panicOf(func() { _, _ = condOf(c).Wait(t.Context(), l) }) }()
+		mustSignal(t, c)
+		if p := <-out; p != errBug {
+			t.Errorf("the panic came as %v", p)
+		}
+		nothingIsHeld(t, c)
+	})
+}
+
+func TestObserver_ThatPanicsWhenACallFails_LeavesNothingHeld(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, other *Client, h *hooks) {
+		c := mustNew(t, h.Peer(), &Options{Observer: panicky("Failed")})
+		defer c.Close()
+		l := mustLock(t, t.Context(), other, "b")
+		for _, call := range []func(){
+			func() { _, _ = c.TryLock(t.Context(), "b") },
+			func() { _, _ = c.Multi([]string{"a", "b"}, nil).TryLock(t.Context()) },
+			func() { _, _ = c.Multi([]string{"a", "b"}, nil).TryLock(WithOwner(t.Context(), "me")) },
+		} {
+			if p := panicOf(call); p != errBug {
+				t.Errorf("the panic came as %v", p)
+			}
+		}
+		mustUnlock(t, l)
+		nothingIsHeld(t, c)
+	})
+}
+
+func TestObserver_ThatPanicsAfterAnUpgrade_LeavesTheHoldAsItIs(t *testing.T) {
+	bubble(t, &Options{Observer: panicky("Upgraded")}, func(t *testing.T, c *Client, _ *hooks) {
+		l := must(t)(c.RWMutex("a", nil).UpgradeableRLock(t.Context()))
+		if p := panicOf(func() { _ = l.Upgrade(t.Context()) }); p != errBug {
+			t.Errorf("the panic came as %v", p)
+		}
+		if s, ok := l.Stamp(); !ok || s.Shared {
+			t.Errorf("after the panic the hold has %+v, %v", s, ok)
+		}
+		mustUnlock(t, l)
+		nothingIsHeld(t, c)
+	})
+}
+
+func TestObserver_ThatPanicsInAnyGoroutine_IsLoggedAndEndsNothing(t *testing.T) {
+	for name, run := range map[string]func(t *testing.T, c *Client, h *hooks){
+		"Waiting": func(t *testing.T, c *Client, h *hooks) {
+			other := peer(t, h, nil)
+			far, near := mustLock(t, t.Context(), other, "far"), mustLock(t, t.Context(), c, "near")
+			outs := []<-chan outcome{lockLater(t.Context(), c, "far"), lockLater(t.Context(), c, "near")}
+			synctest.Wait()
+			mustUnlock(t, far)
+			mustUnlock(t, near)
+			for _, out := range outs {
+				mustUnlock(t, woken(t, "who waits", out))
+			}
+		},
+		"Renewed": func(t *testing.T, c *Client, _ *hooks) {
+			l := mustLock(t, t.Context(), c, "a")
+			time.Sleep(5 * time.Minute)
+			mustUnlock(t, l)
+		},
+		"Lost": func(t *testing.T, c *Client, h *hooks) {
+			l := mustLock(t, t.Context(), c, "a")
+			if err := c.Break(t.Context(), KindMutex, "a", l.Token()); err != nil {
+				t.Error(err)
+			}
+			<-l.Lost()
+			wantLost(t, l.Unlock(t.Context()), LostBroken)
+		},
+		"Released": func(t *testing.T, c *Client, _ *hooks) {
+			mustUnlock(t, mustLock(t, t.Context(), c, "a"))
+			if err := c.Multi([]string{"a", "b"}, nil).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+				t.Error(err)
+			}
+			mustLock(t, t.Context(), c, "for Close")
+			mustLock(t, t.Context(), c, "for Close too")
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &records{Handler: slog.DiscardHandler}
+			bubble(t, nil, func(t *testing.T, other *Client, h *hooks) {
+				c := mustNew(t, h, &Options{Observer: panicky(name), Logger: slog.New(log)})
+				defer c.Close()
+				run(t, c, h)
+				nothingIsHeld(t, other)
+				if !log.has("Observer."+name, errBug.Error(), "tell_test.go") {
+					t.Errorf("logged: %q", log.all)
+				}
+			})
+		})
+	}
+}
+
+// brokenLog is a log handler that panics, whatever it is asked.
+type brokenLog struct{}
+
+func (brokenLog) Enabled(context.Context, slog.Level) bool {
+	panic(errBug)
+}
+func (brokenLog) Handle(context.Context, slog.Record) error { panic(errBug) }
+func (brokenLog) WithAttrs([]slog.Attr) slog.Handler        { panic(errBug) }
+func (brokenLog) WithGroup(string) slog.Handler             { panic(errBug) }
+
+// eagerLog is one that wants everything.
+type eagerLog struct{ brokenLog }
+
+func (eagerLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func TestLogger_ThatPanics_EndsNothing(t *testing.T) {
+	for name, handler := range map[string]slog.Handler{"asked": brokenLog{}, "told": eagerLog{}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+				c := mustNew(t, h, &Options{Observer: panicky("Lost"), Logger: slog.New(handler)})
+				defer c.Close()
+				l := mustLock(t, t.Context(), c, "a")
+				on(h, &h.renew, func(_ context.Context, batch []driver.Renewal, done func(int, error)) {
+					for i := range batch {
+						done(i, errors.New("connection refused"))
+					}
+				})
+				<-l.Lost()
+				if err := mustLock(t, t.Context(), c, "b").Abandon(); err != nil {
+					t.Error(err)
+				}
+				if log := c.opts.Logger.With("a", 1).WithGroup("g"); log == nil {
+					t.Error("no Logger")
+				}
+			})
+		})
+	}
+}
+
+func TestDo_WhoseFunctionPanics_ReleasesAndPanicsOn(t *testing.T) {
+	bug := func(context.Context) error { panic(errBug) }
+	for name, do := range map[string]func(ctx context.Context, c *Client){
+		"Do":       func(ctx context.Context, c *Client) { _ = c.Do(ctx, "a", bug) },
+		"TryDo":    func(ctx context.Context, c *Client) { _, _ = c.Mutex("a", nil).TryDo(ctx, bug) },
+		"Multi.Do": func(ctx context.Context, c *Client) { _ = c.Multi([]string{"a", "b"}, nil).Do(ctx, bug) },
+		"Locks": func(ctx context.Context, c *Client) {
+			_ = c.Do(ctx, "a", func(ctx context.Context) error {
+				for range c.Locks(ctx, "") {
+					panic(errBug)
+				}
+				return nil
+			})
+		},
+		"Observe": func(ctx context.Context, c *Client) {
+			for range c.Election("a", nil).Observe(ctx) {
+				panic(errBug)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+				if p := panicOf(func() { do(t.Context(), c) }); p != errBug {
+					t.Errorf("the panic came as %v", p)
+				}
+				nothingIsHeld(t, c)
+			})
+		})
+	}
+}
