@@ -21,6 +21,9 @@ import (
 // it for one lease from now, or for the rest of its MinHold if that is longer, and then gives it back in the background, also if
 // the client is closed meanwhile; the end of the process, or of the session, ends it at once.
 func (l *Lease) Abandon() error {
+	if err := l.made(); err != nil {
+		return err
+	}
 	c := l.m.c
 	c.lock()
 	now := c.now()
@@ -28,7 +31,7 @@ func (l *Lease) Abandon() error {
 	if err := l.ended(); err != nil {
 		c.unlock()
 		l.owner.remove(l) // as in Unlock
-		return err
+		return wrap("abandon", l.m.key, err)
 	}
 	if l.pair != nil {
 		read := l.part()

@@ -199,6 +199,9 @@ func (g *grant) chain() string {
 
 // paramsApart returns the options of a lock that may be shared.
 func (c *Client) paramsApart(key driver.Key, opts *LockOptions) params {
+	if err := c.made(); err != nil {
+		return params{err: err}
+	}
 	if err := validateName("name of the lock", key.Name); err != nil {
 		return params{err: err}
 	}

@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,8 @@ import (
 )
 
 // Cond is the condition of a mutex, as sync.Cond is that of a sync.Mutex: who holds the mutex can give it up until another
-// says that something has changed. Each mutex has one; all Conds of it are the same. It is safe for concurrent use.
+// says that something has changed. Each mutex has one; all Conds of it are the same. It is safe for concurrent use. The
+// zero value cannot be used.
 //
 //	for lease.Err() == nil && !ready() {
 //		if lease, err = cond.Wait(ctx, lease); err != nil {
@@ -19,6 +21,7 @@ import (
 //
 // Ask in a loop, as here: between the signal and the return of Wait another may have had the mutex.
 type Cond struct {
+	_   noCopy
 	m   *Mutex
 	err error // reported by the first call
 }
@@ -29,11 +32,13 @@ func (c *Client) Cond(m *Mutex) *Cond {
 	if m == nil {
 		return &Cond{err: errors.New("interlock: condition: the mutex is nil")}
 	}
-	cond := &Cond{m: m, err: m.p.err}
+	cond := &Cond{m: m, err: cmp.Or(c.made(), m.made())}
+	if cond.err != nil {
+		return cond
+	}
 	reason, lacks := c.traits.LackingKind(driver.KindCond)
 	_, can := c.d.(driver.Conder)
 	switch {
-	case cond.err != nil:
 	case m.c != c:
 		cond.err = fmt.Errorf("interlock: condition of %q: the mutex is another client's", m.key.Name)
 	case lacks:
@@ -54,16 +59,25 @@ func (c *Client) Cond(m *Mutex) *Cond {
 // beside l and has lost is kept in the same way. A hold beside which another was abandoned cannot be given up, because the lock is
 // to run out by itself: that is ErrNested too; see [Lease.Abandon].
 //
-// ctx bounds all of this. When it ends, the error matches its error, and a signal that had come goes on to the next who
-// waits. Wait survives broken connections; if the engine has lost its place, it goes on as though a signal had come. It
-// costs two round trips and a message, and a round trip a second while it lasts.
+// ctx bounds all of this. When it ends, the error matches its error, and a signal that had come goes on to the next who waits. ctx
+// may be one that [Lease.Context] has made of l: that ends when l is given up, so the wait follows the context that it was made
+// from. One made from that in turn, as by [context.WithTimeout], ends with it, and Wait returns an error that says so; make it from
+// the parent of l's contexts instead.
+//
+// Wait survives broken connections; if the engine has lost its place, it goes on as though a signal had come. It costs two round
+// trips and a message, and a round trip a second while it lasts.
 func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
-	if c.err != nil {
-		return nil, c.err
+	if err := ready(c.made(), ctx); err != nil {
+		return nil, err
 	}
 	if l == nil {
 		return nil, wrap("wait for the condition of", c.m.key, fmt.Errorf("the lease is nil: %w", ErrNotHeld))
 	}
+	if err := l.made(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := l.beyond(ctx)
+	defer cancel()
 	w, err := c.begin(ctx, l)
 	if err != nil {
 		return nil, wrap("wait for the condition of", c.m.key, err)
@@ -87,8 +101,8 @@ func (c *Cond) Signal(ctx context.Context) error { return c.signal(ctx, "signal"
 func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, "broadcast", true) }
 
 func (c *Cond) signal(ctx context.Context, op string, all bool) error {
-	if c.err != nil {
-		return c.err
+	if err := ready(c.made(), ctx); err != nil {
+		return err
 	}
 	cl := c.m.c
 	s := &driver.Signal{Key: c.m.key, ID: cl.newID(), All: all, Horizon: 2 * cl.opts.Lease}

@@ -29,7 +29,10 @@ type condWait struct {
 func (c *Cond) begin(ctx context.Context, l *Lease) (*condWait, error) {
 	for {
 		w, rest, err := c.prepare(l)
-		if rest == 0 || err != nil {
+		switch {
+		case errors.Is(err, ErrClosed): // and Close may wait for something before it gives l back
+			return nil, joined(err, l.yield(ctx))
+		case rest == 0 || err != nil:
 			return w, err
 		}
 		bounded, cancel := context.WithCancel(ctx)
@@ -38,9 +41,17 @@ func (c *Cond) begin(ctx context.Context, l *Lease) (*condWait, error) {
 		forget()
 		cancel()
 		if !over && ctx.Err() != nil {
-			return nil, errors.Join(ctx.Err(), l.Unlock(ctx))
+			return nil, errors.Join(l.endedWith(ctx), l.yield(ctx))
 		}
 	}
+}
+
+// yield is Unlock of what may have ended meanwhile, which is no error then.
+func (l *Lease) yield(ctx context.Context) error {
+	if err := l.Unlock(ctx); !errors.Is(err, ErrReleased) {
+		return err
+	}
+	return nil
 }
 
 // prepare ends l in this process, unless only the engine can say whether it may be given up: then l ends when it has. It
@@ -49,7 +60,11 @@ func (c *Cond) prepare(l *Lease) (w *condWait, rest time.Duration, err error) {
 	cl := c.m.c
 	cl.lock()
 	defer cl.unlock()
-	if l.m.c != cl || l.m.key != c.m.key {
+	switch {
+	case l.m.c != cl:
+		return nil, 0, fmt.Errorf("the lease is of %s %q of another client: wait by the client that took it: %w",
+			l.m.key.Kind, l.m.key.Name, ErrNotHeld)
+	case l.m.key != c.m.key:
 		return nil, 0, fmt.Errorf("the lease is of %s %q: %w", l.m.key.Kind, l.m.key.Name, ErrNotHeld)
 	}
 	now := cl.now()
@@ -84,7 +99,7 @@ func (w *condWait) over() {
 func (l *Lease) mayWait(now instant) error {
 	l.check(now)
 	switch err := l.ended(); {
-	case l.m.c.closed:
+	case err != nil && l.m.c.closed:
 		return ErrClosed
 	case err != nil:
 		return errors.Join(ErrNotHeld, err)
@@ -94,6 +109,8 @@ func (l *Lease) mayWait(now instant) error {
 		return ErrNested
 	case l.g.phase == abandoned:
 		return fmt.Errorf("a hold beside it was abandoned, and the lock is left to run out: unlock this one: %w", ErrNested)
+	case l.m.c.closed:
+		return ErrClosed
 	}
 	return nil
 }
@@ -156,9 +173,9 @@ func (w *condWait) failed(ctx context.Context, err error, ended bool) error {
 	case errors.Is(err, ErrNested) && w.loss != nil: // it is as it was, except that it is lost
 		return w.loss
 	case ctx.Err() != nil && !w.waited && errors.Is(err, ErrUnavailable):
-		return unavailable("wait for the condition of", key, errors.Join(ctx.Err(), err))
+		return unavailable("wait for the condition of", key, errors.Join(w.old.endedWith(ctx), err))
 	case ctx.Err() != nil:
-		return wrap("wait for the condition of", key, ctx.Err())
+		return wrap("wait for the condition of", key, w.old.endedWith(ctx))
 	case ended || w.c.closed:
 		return wrap("wait for the condition of", key, ErrClosed)
 	case errors.Is(err, ErrLost) || driver.IsDefinite(err):
@@ -172,6 +189,9 @@ func (w *condWait) granted(ctx context.Context, answer driver.Grant) (*Lease, er
 	c := w.c
 	c.lock()
 	now := c.now()
+	if !w.gone { // the engine has not said so, but then it has
+		w.giveUp(now)
+	}
 	if c.closed || w.g.phase == revoked || w.g.tooLate(answer, now) {
 		w.g.settle(true) // so that the signal goes on
 		defer c.unlock()
@@ -182,9 +202,6 @@ func (w *condWait) granted(ctx context.Context, answer driver.Grant) (*Lease, er
 	}
 	if old := c.passing(w.new.m); old != nil {
 		old.alone = true // the engine gave the lock to us, so that one is over although nobody has told us yet
-	}
-	if !w.gone { // the engine has not said so, but then it has
-		w.giveUp(now)
 	}
 	w.g.taken(answer, now)
 	w.g.alone = true // who stands in line here is in the engine's queue already

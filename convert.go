@@ -28,6 +28,9 @@ import (
 // It costs one round trip, and one message when it has to wait. The hold has two leases in the engine until it is downgraded
 // or unlocked.
 func (l *Lease) Upgrade(ctx context.Context) error {
+	if err := ready(l.made(), ctx); err != nil {
+		return err
+	}
 	c, start := l.m.c, l.m.c.reading()
 	err := l.upgrade(ctx, start)
 	e := l.eventNow()
@@ -56,7 +59,7 @@ func (l *Lease) upgrade(ctx context.Context, start instant) error {
 	if w.err == nil && w.answered {
 		return nil
 	}
-	return called("upgrade", l.m.key, err)
+	return l.named("upgrade", called("upgrade", l.m.key, err))
 }
 
 // Downgrade turns the write into a read, and nobody gets in between. The token stays. A hold that was upgraded has the
@@ -71,6 +74,9 @@ func (l *Lease) upgrade(ctx context.Context, start instant) error {
 //
 // It costs one round trip for a hold that was upgraded, and two for any other.
 func (l *Lease) Downgrade(ctx context.Context) error {
+	if err := ready(l.made(), ctx); err != nil {
+		return err
+	}
 	if err := ctx.Err(); err != nil {
 		return wrap("downgrade", l.m.key, err)
 	}
@@ -87,11 +93,11 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	} else {
 		w, err := l.turn(ctx, driver.Shared, c.reading()) // gives up Client.mu
 		if w.err != nil || !w.answered {
-			return called("downgrade", l.m.key, err)
+			return l.named("downgrade", called("downgrade", l.m.key, err))
 		}
 		left = w.left
 	}
-	return called("downgrade", l.m.key, l.giveLeft(ctx, left))
+	return l.named("downgrade", called("downgrade", l.m.key, l.giveLeft(ctx, left)))
 }
 
 // mayTurn says why l cannot be turned into that mode. The caller holds Client.mu.

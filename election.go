@@ -27,8 +27,9 @@ type Leader struct {
 // for a moment beside the next. The leader's context ends when it has lost the election, and its token is what resources
 // check.
 //
-// All Elections of one client with the same name are the same. It is safe for concurrent use.
+// All Elections of one client with the same name are the same. It is safe for concurrent use. The zero value cannot be used.
 type Election struct {
+	_   noCopy
 	c   *Client
 	key driver.Key
 	p   *params
@@ -38,6 +39,10 @@ type Election struct {
 // first call. The leader's value takes the place of LockOptions.Label, so that is refused.
 func (c *Client) Election(name string, opts *LockOptions) *Election {
 	e := &Election{c: c, key: driver.Key{Kind: driver.KindElection, Name: name}}
+	if err := c.made(); err != nil {
+		e.p = &params{err: err}
+		return e
+	}
 	p := *c.params(opts)
 	switch err := validateName("name of the election", name); {
 	case err != nil:
@@ -65,6 +70,9 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 //
 // It costs one round trip, and one message when it has to wait.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
+	if err := e.mayBeAsked(ctx); err != nil {
+		return nil, err
+	}
 	if e.p.err == nil && (len(value) > MaxElectionValue || !utf8.ValidString(value)) {
 		return nil, fmt.Errorf("interlock: election %q: the value must be at most %d bytes of valid UTF-8; publish a longer one elsewhere, under the token",
 			e.key.Name, MaxElectionValue)
@@ -73,6 +81,14 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 	p.label = value
 	m := &Mutex{c: e.c, key: e.key, p: &p}
 	return m.acquire(ctx, false)
+}
+
+// mayBeAsked refuses what no Observer can be told of.
+func (e *Election) mayBeAsked(ctx context.Context) error {
+	if err := e.made(); err != nil && (e == nil || e.p == nil || e.c.made() != nil) {
+		return err
+	}
+	return given(ctx)
 }
 
 // Leader returns who leads, or an error matching ErrNoLeader. It is the engine's word of a moment ago: by now another may
@@ -87,8 +103,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 
 // look returns who leads, or the zero Leader.
 func (e *Election) look(ctx context.Context) (Leader, error) {
-	if e.p.err != nil {
-		return Leader{}, e.p.err
+	if err := ready(e.made(), ctx); err != nil {
+		return Leader{}, err
 	}
 	info, err := e.c.Look(ctx, e.key.Kind, e.key.Name)
 	if err != nil {

@@ -33,15 +33,21 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	if other != nil {
 		c.vacate(other, l)
 	}
-	told := l.news == heard
+	told, held := l.news == heard, l.end.since(l.since)
 	c.after(func() {
 		e := l.eventNow()
 		e.Err = lost
 		if told {
 			c.tellLost(e)
 		}
-		c.opts.Logger.Error("interlock: lock lost", "lock", l.Name(), "engine", c.traits.Engine,
-			"token", l.Token(), "owner", l.owner.id, "reason", string(reason), "err", cause)
+		attrs := []any{
+			"kind", string(l.Kind()), "lock", l.Name(), "class", l.m.p.class, "engine", c.traits.Engine, "token", lost.Token,
+			"owner", l.owner.id, "held", held, "reason", string(reason),
+		}
+		if cause != nil {
+			attrs = append(attrs, "err", cause)
+		}
+		c.opts.Logger.Error("interlock: lock lost", attrs...)
 	})
 }
 

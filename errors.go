@@ -11,7 +11,9 @@ import (
 type (
 	// HeldError says that another owner holds the lock, and who. It matches ErrHeld.
 	HeldError = driver.HeldError
-	// LostError says that a hold ended although it was not released. It matches ErrLost.
+	// LostError says that a hold ended although it was not released. It matches ErrLost. If no renewal was confirmed in time
+	// (LostUnconfirmed), Cause says how the last one failed, where renewals are this package's; it matches what went wrong, such as
+	// [syscall.ECONNREFUSED], but neither ErrUnavailable nor the errors of contexts: a loss is none of these.
 	LostError = driver.LostError
 	// UnavailableError says that the engine did not answer, so that the outcome is unknown. It matches ErrUnavailable.
 	UnavailableError = driver.UnavailableError

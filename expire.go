@@ -53,7 +53,7 @@ func (c *Client) end(g *grant, reason LostReason) {
 	give, left := g.release(), g.phase == abandoned || g.isPending()
 	give.Keep = g.keep()
 	after := g.leftFor()
-	c.lose(g, reason, nil)
+	c.lose(g, reason, g.cause(reason))
 	if left {
 		g.runOut(after)
 		return

@@ -13,6 +13,9 @@ import (
 // ErrUnavailable changes nothing that was known. If an upgrade or a downgrade comes in between, what the hold has after it is
 // extended, at the cost of further round trips.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
+	if err := ready(l.made(), ctx); err != nil {
+		return err
+	}
 	if d <= 0 || d > longest {
 		return fmt.Errorf("interlock: extend %q: the duration %v must be more than 0 and at most %v", l.Name(), d, longest)
 	}
@@ -21,13 +24,21 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	for {
 		grants, err := l.mayLast(d, end)
 		if err != nil {
-			return err
+			return l.named("extend", err)
 		}
 		err = c.renewAll(ctx, grants, leaseFor(d))
 		if last, ended := l.extended(grants, end, err); last {
-			return ended
+			return l.named("extend", ended)
 		}
 	}
+}
+
+// named has an ErrReleased say of which lock, and what was to be done.
+func (l *Lease) named(op string, err error) error {
+	if err == ErrReleased { //nolint:errorlint // what wraps it has said so
+		return wrap(op, l.m.key, err)
+	}
+	return err
 }
 
 // mayLast returns what l rests on, or says why it cannot last until end, which was d away.

@@ -192,6 +192,7 @@ func (g *grant) drop() {
 	g.phase = gone
 	c.unschedule(g)
 	delete(c.rests, g)
+	delete(c.failures, g)
 	if first := c.grants[name]; first != g {
 		for first.next != g {
 			first = first.next

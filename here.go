@@ -68,6 +68,7 @@ func (m *Mutex) newHold(o *owner) (*grant, *Lease) {
 		owner owner
 	}{}
 	g, l := &first.grant, &first.lease
+	l.self = l
 	*g = grant{m: m, id: m.c.newID(), asked: m.p.lease, index: -1}
 	l.m, l.owner = m, o
 	if o == nil {

@@ -15,7 +15,7 @@ import (
 // to the engine, and a lock passed on inside a process shows the owner of its last renewal.
 func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, error] {
 	return func(yield func(LockInfo, error) bool) {
-		if err := c.mayInspect(prefix); err != nil {
+		if err := c.mayInspect(ctx, prefix); err != nil {
 			yield(LockInfo{}, err)
 			return
 		}
@@ -36,7 +36,10 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 	}
 }
 
-func (c *Client) mayInspect(prefix string) error {
+func (c *Client) mayInspect(ctx context.Context, prefix string) error {
+	if err := ready(c.made(), ctx); err != nil {
+		return err
+	}
 	if len(prefix) > maxNameBytes || !utf8.ValidString(prefix) {
 		return fmt.Errorf("interlock: the prefix must be at most %d bytes of valid UTF-8", maxNameBytes)
 	}
@@ -58,6 +61,9 @@ func (c *Client) mayInspect(prefix string) error {
 // The holder may be working still. Break is for operators who know that it is not, or that the resource checks a fence.
 func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64) error {
 	key := driver.Key{Kind: kind, Name: name}
+	if err := ready(c.made(), ctx); err != nil {
+		return err
+	}
 	if err := validateName("name of the lock", name); err != nil {
 		return err
 	}

@@ -13,8 +13,9 @@ import (
 )
 
 // Client takes locks on one engine. One client per process and engine is enough: its goroutines then queue locally and
-// share renewals. It is safe for concurrent use.
+// share renewals. It is safe for concurrent use. The zero value cannot be used, nor can a copy.
 type Client struct {
+	_        noCopy
 	d        driver.Driver
 	traits   driver.Traits
 	renewer  driver.Renewer       // nil unless the engine has leases
@@ -37,14 +38,15 @@ type Client struct {
 	stopHard   context.CancelFunc
 	background sync.WaitGroup // every goroutine of the client
 
-	mu     sync.Mutex // see lock
-	todo   afterwards // see after
-	closed bool
-	queues map[place]*queue
-	grants map[string]*grant       // by grant.chain, the first of each; all that the engine gave and that is not given back or lost
-	alone  map[*waiter]struct{}    // who waits without standing in a queue
-	rests  map[*grant]*rest        // what is kept from others for a while, whether held or not; nil until there is any
-	left   map[*reopening]struct{} // what was left to run out, by those who will give it back; nil until there is any
+	mu       sync.Mutex // see lock
+	todo     afterwards // see after
+	closed   bool
+	queues   map[place]*queue
+	grants   map[string]*grant       // by grant.chain, the first of each; all that the engine gave and that is not given back or lost
+	alone    map[*waiter]struct{}    // who waits without standing in a queue
+	rests    map[*grant]*rest        // what is kept from others for a while, whether held or not; nil until there is any
+	failures map[*grant]error        // how the last renewal failed, of those whose did; nil until there is any
+	left     map[*reopening]struct{} // what was left to run out, by those who will give it back; nil until there is any
 
 	unconfirmed []error       // what the engine has not confirmed since Close began
 	pending     int           // calls of Lease.Pending that are not over
@@ -60,6 +62,9 @@ type Client struct {
 // own; see Engines in the package documentation. ctx bounds the opening.
 // Close also closes the engine's connections.
 func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
+	if ctx == nil {
+		return nil, errNilContext
+	}
 	o, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
@@ -153,6 +158,9 @@ func (c *Client) spawn(f func()) bool {
 // COMMIT is under way (see [Lease.Pending]) Close waits for its end, for half of CloseTimeout; after that the lock is not released
 // either but runs out.
 func (c *Client) Close() error {
+	if err := c.made(); err != nil {
+		return err
+	}
 	c.lock()
 	if c.closed {
 		c.unlock()

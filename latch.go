@@ -16,8 +16,9 @@ const maxCount = 1 << 53
 // nobody: it stays when who has set it is gone, until its count is zero, so one that is given up has to be counted down by
 // hand. A latch that was never set is at zero.
 //
-// All Latches of one name are the same. It is safe for concurrent use.
+// All Latches of one name are the same. It is safe for concurrent use. The zero value cannot be used.
 type Latch struct {
+	_   noCopy
 	c   *Client
 	key driver.Key
 	err error // a bad name, or an engine without latches; reported by the first call
@@ -27,6 +28,9 @@ type Latch struct {
 // by its first call.
 func (c *Client) Latch(name string) *Latch {
 	l := &Latch{c: c, key: driver.Key{Kind: driver.KindLatch, Name: name}}
+	if l.err = c.made(); l.err != nil {
+		return l
+	}
 	if l.err = validateName("name of the latch", name); l.err != nil {
 		return l
 	}
@@ -46,6 +50,9 @@ func (c *Client) Latch(name string) *Latch {
 // by the end of ctx, or within Options.Lease, the error is an *UnavailableError and the outcome unknown. They cost one
 // round trip.
 func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
+	if err := ready(l.made(), ctx); err != nil {
+		return false, err
+	}
 	if n < 1 || n > maxCount {
 		return false, fmt.Errorf("interlock: latch %q: the count %d must be from 1 to 2^53", l.key.Name, n)
 	}
@@ -73,8 +80,8 @@ func (l *Latch) CountDown(ctx context.Context) (left int64, err error) {
 
 // Count returns the count of a moment ago. It costs one round trip.
 func (l *Latch) Count(ctx context.Context) (int64, error) {
-	if l.err != nil {
-		return 0, l.err
+	if err := ready(l.made(), ctx); err != nil {
+		return 0, err
 	}
 	if err := l.c.checkOpen(); err != nil {
 		return 0, err
@@ -128,8 +135,8 @@ func (l *Latch) Wait(ctx context.Context) error {
 
 // change asks for a change until the engine has answered.
 func (l *Latch) change(ctx context.Context, op string, ask func(context.Context, driver.Latcher, *driver.LatchCall) error) error {
-	if l.err != nil {
-		return l.err
+	if err := ready(l.made(), ctx); err != nil {
+		return err
 	}
 	call := &driver.LatchCall{Key: l.key, ID: l.c.newID(), Horizon: 2 * l.c.opts.Lease} // longer than it is repeated
 	return l.c.persist(ctx, op, l.key, func(ctx context.Context) error { return ask(ctx, l.c.d.(driver.Latcher), call) })

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/fence"
 )
 
-// Lease is one hold of a lock: the result of Lock, and the only thing that can unlock it. It is safe for concurrent use.
+// Lease is one hold of a lock: the result of Lock, and the only thing that can unlock it. It is safe for concurrent use. The
+// zero value cannot be used, nor can a copy: methods say so in their error, or panic where they return none.
 //
 // A hold ends by [Lease.Unlock], by [Client.Close], or by being lost. It is lost when its trust window ends without a
 // confirmed renewal, when the engine says that it is gone, when its fixed lease or MaxHold ends, or when this machine was
@@ -17,6 +19,8 @@ import (
 // clock, whatever the network does; what they cannot do is reach into a process that stands still. For that, give
 // [Lease.Stamp] to the resource.
 type Lease struct {
+	_     noCopy
+	self  *Lease // l itself: a copy is known by that
 	m     *Mutex
 	g     *grant
 	owner *owner
@@ -46,34 +50,41 @@ type heirs struct {
 	gives *condWait // that gives it up, when the engine has said that it may; see condwait.go
 }
 
-// work is a context made by Lease.Context.
-type work struct {
-	cancel context.CancelCauseFunc
-}
-
 // newLease returns a hold to be of m for o. Without an owner it makes one, in the same piece of memory: an anonymous owner
 // lives about as long as its first hold.
 func (m *Mutex) newLease(o *owner) *Lease {
 	if o != nil {
-		return &Lease{m: m, owner: o}
+		l := &Lease{m: m, owner: o}
+		l.self = l
+		return l
 	}
 	first := &struct {
 		lease Lease
 		owner owner
 	}{}
 	first.owner.id = m.c.newID()
-	first.lease.m, first.lease.owner = m, &first.owner
+	first.lease.m, first.lease.owner, first.lease.self = m, &first.owner, &first.lease
 	return &first.lease
 }
 
 // Kind returns the kind of lock that is held.
-func (l *Lease) Kind() Kind { return l.m.key.Kind }
+func (l *Lease) Kind() Kind { return l.key().Kind }
 
 // Name returns the name of the lock.
-func (l *Lease) Name() string { return l.m.key.Name }
+func (l *Lease) Name() string { return l.key().Name }
+
+func (l *Lease) key() driver.Key {
+	if l == nil || l.m == nil {
+		panic(errNoLease.Error())
+	}
+	return l.m.key
+}
 
 // Owner returns the owner's name, or for an anonymous owner the id that operators see.
-func (l *Lease) Owner() string { return l.owner.id }
+func (l *Lease) Owner() string {
+	l.key()
+	return l.owner.id
+}
 
 // Token returns the fencing number of this acquisition. It is below 2^63, is minted by the engine in the step that grants
 // the lock, and is larger than that of every earlier acquisition of this lock; what that rests on is in the engine's
@@ -81,6 +92,7 @@ func (l *Lease) Owner() string { return l.owner.id }
 //
 // An upgrade brings a new one, which all holds of its owner on this lock have from then on.
 func (l *Lease) Token() uint64 {
+	mustBe(l.made())
 	if l.m.p.share.apart { // of a mutex it never changes
 		l.m.c.lock()
 		defer l.m.c.unlock()
@@ -94,6 +106,7 @@ func (l *Lease) token() uint64 { return l.g.token + uint64(l.pass) }
 // Stamp returns what a fence at the resource checks. It reports false after the hold has ended, and for a semaphore with a
 // limit above 1: its holders are inside together, in no order that a fence could check.
 func (l *Lease) Stamp() (s fence.Stamp, ok bool) {
+	mustBe(l.made())
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
@@ -107,6 +120,9 @@ func (l *Lease) Stamp() (s fence.Stamp, ok bool) {
 // Err returns nil while the hold may be trusted, a *LostError after it was lost, and ErrReleased after it was released. It
 // looks at the clock itself, so it never says nil after Deadline. It asks no engine.
 func (l *Lease) Err() error {
+	if err := l.made(); err != nil {
+		return err
+	}
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
@@ -129,6 +145,7 @@ func (l *Lease) ended() error {
 // engines whose holds last as long as the process it is the zero time, unless NoRenew or MaxHold set an end. After the
 // hold has ended it is the instant at which it did, which may be before that was noticed.
 func (l *Lease) Deadline() time.Time {
+	mustBe(l.made())
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
@@ -167,6 +184,7 @@ func (l *Lease) inherit() *heirs {
 
 // Lost returns a channel that is closed when the hold is lost. It is not closed by a release.
 func (l *Lease) Lost() <-chan struct{} {
+	mustBe(l.made())
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
@@ -184,10 +202,11 @@ func (l *Lease) Lost() <-chan struct{} {
 // Context returns a context for the work under the lock. It is cancelled when parent is, when the hold is lost (its cause
 // is then the *LostError) and when the hold is released (its cause is then ErrReleased). It carries the owner: a Lock with
 // it, or with a context derived from it, re-enters. All goroutines that use it are this owner, so the lock does not keep
-// them from each other. Pass the context of the work, not one with the time limit of the acquisition.
+// them from each other. Pass the context of the work, not one with the time limit of the acquisition. A nil parent panics.
 func (l *Lease) Context(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(context.WithValue(parent, ownerKey{}, l.owner))
-	w := &work{cancel: cancel}
+	mustBe(ready(l.made(), parent))
+	w := &work{lease: l}
+	ctx := w.begin(parent, l.owner)
 	c := l.m.c
 	c.lock()
 	l.check(c.now())
@@ -198,7 +217,7 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	}
 	c.unlock()
 	if ended != nil {
-		cancel(ended)
+		w.cancel(ended)
 		return ctx
 	}
 	// Forget the context when its parent has ended, or a long hold with many contexts would only ever grow.

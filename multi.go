@@ -9,7 +9,7 @@ import (
 )
 
 // Multi is several mutexes that are taken together: all of them or none. Make one with [Client.Multi] or [MultiOf]. It is
-// safe for concurrent use.
+// safe for concurrent use. The zero value cannot be used.
 //
 // If all of them are free they are taken in one step where the engine can: in memory, and on Redis if the names share a slot
 // (on one server all do; in a Cluster give them the same {tag}), the owner has no name and there is no LockDelay. They must be
@@ -21,6 +21,7 @@ import (
 // one that comes before it in that order, could: it takes what is free, but instead of waiting it gets an error that matches
 // ErrDeadlock.
 type Multi struct {
+	_     noCopy
 	locks []*Mutex // distinct, in the order given
 	order []*Mutex // the same, in the order of taking
 	err   error    // reported by the first call
@@ -46,7 +47,7 @@ func MultiOf(locks ...*Mutex) *Multi {
 			m.err = errors.New("interlock: MultiOf: a mutex is nil")
 			return m
 		}
-		if m.err = l.p.err; m.err != nil {
+		if m.err = l.made(); m.err != nil {
 			return m
 		}
 		if !slices.ContainsFunc(m.locks, func(other *Mutex) bool { return other.c == l.c && other.key == l.key }) {
@@ -82,6 +83,9 @@ func (m *Multi) TryLock(ctx context.Context) (*MultiLease, error) { return m.acq
 
 // Do calls fn while it holds all the mutexes, and releases them whatever fn does; see [Mutex.Do].
 func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	if err := ready(m.made(), ctx); err != nil {
+		return err
+	}
 	if fn == nil {
 		return fmt.Errorf("interlock: Multi: %w", errNoFunction)
 	}
@@ -89,13 +93,13 @@ func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) (err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.unlockInTime(ctx)) }()
+	defer func() { err = joined(err, l.unlockInTime(ctx)) }()
 	return fn(l.Context(ctx))
 }
 
 func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
-	if m.err != nil {
-		return nil, m.err
+	if err := ready(m.made(), ctx); err != nil {
+		return nil, err
 	}
 	o := ownerFrom(ctx)
 	if o == nil {

@@ -3,15 +3,20 @@ package interlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 )
 
-// MultiLease is the holds that a [Multi] has taken together. It is safe for concurrent use.
+// MultiLease is the holds that a [Multi] has taken together. It is safe for concurrent use. The zero value cannot be used, nor can a
+// copy.
 //
 // When one of them is lost, the owner has lost what it took them for: Lost is closed and contexts made by Context are
 // cancelled. The others stay held until Unlock, so that nobody sees half of the work meanwhile.
 type MultiLease struct {
+	_      noCopy
 	leases []*Lease // in the order given
 	owner  *owner
 
@@ -69,11 +74,17 @@ func (l *MultiLease) lostError() error {
 
 // Leases returns the holds, one for each distinct lock, in the order in which the locks were given. Each has a token and a
 // stamp of its own.
-func (l *MultiLease) Leases() []*Lease { return slices.Clone(l.leases) }
+func (l *MultiLease) Leases() []*Lease {
+	mustBe(l.made())
+	return slices.Clone(l.leases)
+}
 
 // Err returns nil while all of the holds may be trusted, and otherwise the *LostError or ErrReleased of one that may not.
 // It looks at the clock itself.
 func (l *MultiLease) Err() error {
+	if err := l.made(); err != nil {
+		return err
+	}
 	for _, lease := range l.leases {
 		if err := lease.Err(); err != nil {
 			return err
@@ -83,11 +94,15 @@ func (l *MultiLease) Err() error {
 }
 
 // Lost returns a channel that is closed when one of the holds is lost. It is not closed by a release.
-func (l *MultiLease) Lost() <-chan struct{} { return l.lost }
+func (l *MultiLease) Lost() <-chan struct{} {
+	mustBe(l.made())
+	return l.lost
+}
 
 // Context returns a context for the work under the locks. It is cancelled when parent is, and when one of the holds ends,
 // with its cause; see [Lease.Context]. It carries the owner of all of them.
 func (l *MultiLease) Context(parent context.Context) context.Context {
+	mustBe(ready(l.made(), parent))
 	ctx, cancel := l.context(parent)
 	if err := l.Err(); err != nil {
 		cancel(err)
@@ -97,13 +112,13 @@ func (l *MultiLease) Context(parent context.Context) context.Context {
 
 // context is Context, also while not all of the holds are there.
 func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(context.WithValue(parent, ownerKey{}, l.owner))
-	w := &work{cancel: cancel}
+	w := &work{multi: l}
+	ctx := w.begin(parent, l.owner)
 	l.mu.Lock()
 	l.works = append(l.works, w)
 	l.mu.Unlock()
 	context.AfterFunc(ctx, func() { l.forget(w) })
-	return ctx, cancel
+	return ctx, w.cancel
 }
 
 func (l *MultiLease) forget(w *work) {
@@ -123,8 +138,11 @@ func (l *MultiLease) taken() []*Lease {
 // those that could not be released, joined; see [Lease.Unlock]. A second Unlock returns ErrReleased. It costs one request
 // for each lock, all sent at once: the time of one round trip.
 func (l *MultiLease) Unlock(ctx context.Context) error {
+	if err := ready(l.made(), ctx); err != nil {
+		return err
+	}
 	if !l.release() {
-		return ErrReleased
+		return l.again()
 	}
 	return together(l.leases, func(lease *Lease) error { return lease.Unlock(ctx) })
 }
@@ -132,9 +150,18 @@ func (l *MultiLease) Unlock(ctx context.Context) error {
 // unlockInTime is Unlock for who has no patience of its own; see Lease.unlockInTime.
 func (l *MultiLease) unlockInTime(ctx context.Context) error {
 	if !l.release() {
-		return ErrReleased
+		return l.again()
 	}
 	return together(l.leases, func(lease *Lease) error { return lease.unlockInTime(ctx) })
+}
+
+// again is what a second Unlock returns.
+func (l *MultiLease) again() error {
+	names := make([]string, len(l.leases))
+	for i, lease := range l.leases {
+		names[i] = strconv.Quote(lease.Name())
+	}
+	return fmt.Errorf("interlock: unlock %s: %w", strings.Join(names, ", "), ErrReleased)
 }
 
 // release reports whether this is the first time.

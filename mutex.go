@@ -10,9 +10,10 @@ import (
 )
 
 // Mutex is a lock that one owner holds at a time. It is re-entrant by owner: a Lock with a context that carries the owner
-// who holds it succeeds at once, see [Lease.Context] and [WithOwner]. It is a value to keep or to make anew for each use:
-// all Mutexes of one client with the same name are the same lock. It is safe for concurrent use.
+// who holds it succeeds at once, see [Lease.Context] and [WithOwner]. Keep it, or make it anew for each use:
+// all Mutexes of one client with the same name are the same lock. It is safe for concurrent use. The zero value cannot be used.
 type Mutex struct {
+	_   noCopy
 	c   *Client
 	key driver.Key
 	p   *params
@@ -22,7 +23,11 @@ type Mutex struct {
 // reported by its first call.
 func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 	m := &Mutex{c: c, key: driver.Key{Kind: driver.KindMutex, Name: name}}
-	if err := validateName("name of the lock", name); err != nil {
+	err := c.made()
+	if err == nil {
+		err = validateName("name of the lock", name)
+	}
+	if err != nil {
 		m.p = &params{err: err}
 		return m
 	}
@@ -47,10 +52,14 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(
 
 // Do calls fn while it holds the mutex, and releases it whatever fn does. fn's context is cancelled when ctx is and the
 // moment the hold is lost; a Lock with it re-enters. Do returns fn's error, joined with the *LostError if the hold was
-// lost while fn ran, also when fn returned nil. The release does not depend on ctx and is waited for at most
+// lost while fn ran, also when fn returned nil; a loss that fn has returned itself, as the cause of its context, is not repeated. When
+// fn panics the mutex is released, and the panic goes on. The release does not depend on ctx and is waited for at most
 // Options.CloseTimeout: fn's work was protected, so a release that is not confirmed by then goes on in the background and
 // is no error of Do; Observer.Released is told.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	if err := ready(m.made(), ctx); err != nil {
+		return err
+	}
 	if fn == nil {
 		return wrap("do under", m.key, errNoFunction)
 	}
@@ -78,7 +87,7 @@ func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (
 
 // do runs fn under l and unlocks l, also when fn panics.
 func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	defer func() { err = errors.Join(err, l.unlockInTime(ctx)) }()
+	defer func() { err = joined(err, l.unlockInTime(ctx)) }()
 	return fn(l.Context(ctx))
 }
 
@@ -97,6 +106,7 @@ func (l *Lease) unlockInTime(ctx context.Context) error {
 // panics on an error; its Unlock panics if the hold was lost. As with sync.Mutex, each Lock is an owner of its own: an
 // owner in ctx does not re-enter. There is no loss signal, so prefer Do.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
+	mustBe(given(ctx))
 	return &locker{m: m, ctx: context.WithValue(ctx, ownerKey{}, (*owner)(nil))}
 }
 
@@ -129,6 +139,9 @@ func (l *locker) Unlock() {
 
 // acquire is Lock and TryLock.
 func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
+	if err := m.mayAcquire(ctx); err != nil {
+		return nil, err
+	}
 	start := m.c.reading()
 	o := ownerFrom(ctx)
 	lease, err := m.attempt(ctx, o, try, start)
@@ -138,6 +151,14 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 	}
 	m.tellAcquired(ctx, lease)
 	return lease, nil
+}
+
+// mayAcquire refuses what no Observer can be told of. What is wrong with the name or the options, it can.
+func (m *Mutex) mayAcquire(ctx context.Context) error {
+	if err := m.made(); err != nil && (m == nil || m.p == nil || m.c.made() != nil) {
+		return err
+	}
+	return given(ctx)
 }
 
 // tellAcquired tells the Observer and the log that an attempt has brought lease.

@@ -29,6 +29,10 @@ const (
 // be reached it yields the *UnavailableError once and goes on: the leader is unknown until the next pair without an error.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
+		if err := e.mayBeAsked(ctx); err != nil {
+			yield(Leader{}, err)
+			return
+		}
 		bounded := call{user: ctx, base: e.c.asks}
 		defer bounded.end()
 		o := observation{e: e, changes: e.c.watchFor(&bounded, e.key)}

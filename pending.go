@@ -11,12 +11,15 @@ import "time"
 // it away. Pending asks no engine. It fails like Err when the hold has ended, and with ErrClosed when the client is being closed:
 // then begin nothing. over must be called in the end, once the holder has unlocked or abandoned the hold; more calls do nothing.
 func (l *Lease) Pending() (over func(), err error) {
+	if err := l.made(); err != nil {
+		return nil, err
+	}
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
 	if err := l.ended(); err != nil {
-		return nil, err
+		return nil, wrap("use", l.m.key, err)
 	}
 	if c.closed {
 		return nil, wrap("use", l.m.key, ErrClosed)

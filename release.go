@@ -30,6 +30,9 @@ const (
 // holds. When goroutines of this process wait but others have their turn first, engines that can give back and queue again
 // in one step do so in the background: Unlock then returns nil without the engine's word.
 func (l *Lease) Unlock(ctx context.Context) error {
+	if err := ready(l.made(), ctx); err != nil {
+		return err
+	}
 	c := l.m.c
 	c.lock()
 	now := c.now()
@@ -37,7 +40,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	if err := l.ended(); err != nil {
 		c.unlock()
 		l.owner.remove(l) // a lost hold stays with its owner until here
-		return err
+		return wrap("unlock", l.m.key, err)
 	}
 	var read word // of an upgraded hold
 	if l.pair != nil {

@@ -96,7 +96,7 @@ func (c *Client) renewed(b renewal, err error) error {
 		c.lose(g, reason, cause)
 		return g.goneError()
 	default:
-		g.failed = true
+		g.hasFailed(err)
 		if g.holds.first != nil {
 			g.notBefore = min(g.notBefore, now.plus(g.retryIn(now)))
 		}

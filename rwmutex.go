@@ -19,8 +19,9 @@ import (
 // strongest mode of what is left: a write that ends while a read of the same owner goes on lets other readers in, and nobody
 // in between.
 //
-// An RWMutex is safe for concurrent use. All of one client with the same name are the same lock.
+// An RWMutex is safe for concurrent use. The zero value cannot be used. All of one client with the same name are the same lock.
 type RWMutex struct {
+	_      noCopy
 	modes  [3]Mutex // by driver.Mode: how each is asked for
 	params [3]params
 }
@@ -48,23 +49,23 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 // An owner that has the upgradeable read gets a second hold by an upgrade, see [Lease.Upgrade]; one that only reads gets
 // ErrDeadlock at once. It costs one round trip, and one message when it has to wait.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
-	return m.modes[driver.Exclusive].acquire(ctx, false)
+	return m.in(driver.Exclusive).acquire(ctx, false)
 }
 
 // TryLock is Lock without waiting: if another owner holds the lock, or waits for it, the error is a *HeldError.
 func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
-	return m.modes[driver.Exclusive].acquire(ctx, true)
+	return m.in(driver.Exclusive).acquire(ctx, true)
 }
 
 // RLock waits until the lock is held for reading, beside other readers, and returns the hold. Its Stamp says Shared. See
 // [RWMutex.Lock] for the rest.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
-	return m.modes[driver.Shared].acquire(ctx, false)
+	return m.in(driver.Shared).acquire(ctx, false)
 }
 
 // TryRLock is RLock without waiting: if another owner writes, or anybody waits, the error is a *HeldError.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
-	return m.modes[driver.Shared].acquire(ctx, true)
+	return m.in(driver.Shared).acquire(ctx, true)
 }
 
 // UpgradeableRLock waits for the upgradeable read, and returns the hold: a read beside other readers, but only one at a time, which
@@ -73,11 +74,11 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 // upgrade and wait for this reader. Engines that cannot upgrade refuse it with ErrUnsupported and the reason. See
 // [RWMutex.Lock] for the rest.
 func (m *RWMutex) UpgradeableRLock(ctx context.Context) (*Lease, error) {
-	return m.modes[driver.Upgradeable].acquire(ctx, false)
+	return m.in(driver.Upgradeable).acquire(ctx, false)
 }
 
 // TryUpgradeableRLock is UpgradeableRLock without waiting: if another owner writes or has the upgradeable read, or anybody waits, the error is a
 // *HeldError.
 func (m *RWMutex) TryUpgradeableRLock(ctx context.Context) (*Lease, error) {
-	return m.modes[driver.Upgradeable].acquire(ctx, true)
+	return m.in(driver.Upgradeable).acquire(ctx, true)
 }

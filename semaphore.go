@@ -17,8 +17,9 @@ import (
 //
 // The limit belongs to the lock for as long as it is in use. Whoever asks with another limit meanwhile gets ErrConflict.
 //
-// A Semaphore is safe for concurrent use.
+// A Semaphore is safe for concurrent use. The zero value cannot be used.
 type Semaphore struct {
+	_      noCopy
 	one    Mutex // how one permit is asked for
 	params params
 }
@@ -55,14 +56,17 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 
 // permits is how n permits are asked for.
 func (s *Semaphore) permits(n int) *Mutex {
+	if s == nil || s.one.p == nil {
+		return &Mutex{p: &params{err: errNoSemaphore}}
+	}
 	if n == 1 {
 		return &s.one
 	}
 	many := &struct {
 		Mutex
 		params
-	}{s.one, s.params}
-	many.p = &many.params
+	}{params: s.params}
+	many.c, many.key, many.p = s.one.c, s.one.key, &many.params
 	many.share.weight = n
 	if limit := many.share.limit; many.err == nil && (n < 1 || n > limit) {
 		many.err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at most its limit of %d",

@@ -51,7 +51,7 @@ func (g *grant) remaining(now instant) time.Duration { return g.deadline().since
 // window (answers can overtake each other), and one that comes after the window has ended is worth nothing: the caller
 // has checked that g is not lost. The caller holds Client.mu.
 func (g *grant) confirm(sent instant, lease time.Duration) {
-	g.failed = false
+	g.hasSucceeded()
 	g.asked = max(g.asked, lease)
 	g.renewed = max(g.renewed, sent)
 	if sent.plus(lease) > g.sent.plus(g.lease) {

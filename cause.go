@@ -1,0 +1,76 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// renewalError is how the last renewal failed of a hold that was lost because none was confirmed. A loss is neither an engine that
+// does not answer nor a context that has ended, so it matches nothing of that sort; what else went wrong is found as ever.
+type renewalError struct{ err error }
+
+// Error gives what went wrong.
+func (e *renewalError) Error() string { return "the last renewal: " + e.err.Error() }
+
+// Is finds what went wrong, see above.
+func (e *renewalError) Is(t error) bool { return !slices.Contains(classes, t) && errors.Is(e.err, t) }
+
+// As finds what went wrong, see above.
+func (e *renewalError) As(t any) bool {
+	switch t.(type) {
+	case **UnavailableError, **HeldError, **LostError:
+		return false
+	}
+	return errors.As(e.err, t)
+}
+
+// classes are what callers tell errors apart by.
+var classes = []error{
+	ErrHeld, ErrLost, ErrReleased, ErrUnavailable, ErrUnsupported, ErrClosed, ErrDeadlock, ErrNested, ErrConflict, ErrNotHeld,
+	context.Canceled, context.DeadlineExceeded,
+}
+
+// hasFailed notes how a renewal of g failed. Few fail, so that is kept beside the grants. The caller holds Client.mu.
+func (g *grant) hasFailed(err error) {
+	g.failed = true
+	if own, is := err.(*UnavailableError); is && own.Err != nil { //nolint:errorlint // only this itself says that nobody knows
+		err = own.Err
+	}
+	c := g.m.c
+	if c.failures == nil {
+		c.failures = make(map[*grant]error)
+	}
+	c.failures[g] = err
+}
+
+// hasSucceeded takes that back. The caller holds Client.mu.
+func (g *grant) hasSucceeded() {
+	g.failed = false
+	delete(g.m.c.failures, g)
+}
+
+// cause is what made g be lost for that reason, as far as this process knows, or nil. The caller holds Client.mu.
+func (g *grant) cause(reason LostReason) error {
+	if err := g.m.c.failures[g]; err != nil && reason == driver.LostUnconfirmed {
+		return &renewalError{err}
+	}
+	return nil
+}
+
+// joined adds to what a function has returned what the release says, unless the function has returned that already: as the
+// cause of its context, for instance.
+func joined(err, release error) error {
+	if several, is := release.(interface{ Unwrap() []error }); is { //nolint:errorlint // only a join itself is taken apart
+		for _, one := range several.Unwrap() {
+			err = joined(err, one)
+		}
+		return err
+	}
+	if err != nil && release != nil && errors.Is(err, release) {
+		return err
+	}
+	return errors.Join(err, release)
+}

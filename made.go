@@ -1,0 +1,129 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// What a careless caller holds: a value that nobody has made, a copy of one, a nil context. Methods that return an error say so;
+// the others panic with the same words.
+
+// noCopy makes go vet (copylocks) report copies of a struct that has it as a field.
+type noCopy struct{}
+
+// Lock and Unlock are what go vet looks for.
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+var (
+	errNilContext   = errors.New("interlock: nil Context")
+	errNoClient     = errors.New("interlock: Client was not made by Open or New")
+	errNoMutex      = errors.New("interlock: Mutex was not made by Client.Mutex")
+	errNoRWMutex    = errors.New("interlock: RWMutex was not made by Client.RWMutex")
+	errNoSemaphore  = errors.New("interlock: Semaphore was not made by Client.Semaphore")
+	errNoLatch      = errors.New("interlock: Latch was not made by Client.Latch")
+	errNoCond       = errors.New("interlock: Cond was not made by Client.Cond")
+	errNoElection   = errors.New("interlock: Election was not made by Client.Election")
+	errNoMulti      = errors.New("interlock: Multi was not made by Client.Multi or MultiOf")
+	errNoLease      = errors.New("interlock: Lease was not made by Lock")
+	errNoMultiLease = errors.New("interlock: MultiLease was not made by Multi.Lock")
+)
+
+// given says that a context is missing.
+func given(ctx context.Context) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	return nil
+}
+
+// mustBe panics with what is wrong, for methods that have no error to return.
+func mustBe(err error) {
+	if err != nil {
+		panic(err.Error())
+	}
+}
+
+// made says why c cannot be used, as the others of that name do.
+func (c *Client) made() error {
+	if c == nil || c.d == nil {
+		return errNoClient
+	}
+	return nil
+}
+
+// made also reports what was wrong with the name or the options.
+func (m *Mutex) made() error {
+	if m == nil || m.p == nil {
+		return errNoMutex
+	}
+	if m.p.err != nil {
+		return m.p.err
+	}
+	return m.c.made()
+}
+
+// in is how the lock is asked for in that mode.
+func (m *RWMutex) in(mode driver.Mode) *Mutex {
+	if m == nil || m.modes[mode].p == nil {
+		return &Mutex{p: &params{err: errNoRWMutex}}
+	}
+	return &m.modes[mode]
+}
+
+func (l *Latch) made() error {
+	if l == nil || l.c == nil && l.err == nil {
+		return errNoLatch
+	}
+	return l.err
+}
+
+func (c *Cond) made() error {
+	if c == nil || c.m == nil && c.err == nil {
+		return errNoCond
+	}
+	return c.err
+}
+
+func (e *Election) made() error {
+	if e == nil || e.p == nil {
+		return errNoElection
+	}
+	return e.p.err
+}
+
+func (m *Multi) made() error {
+	if m == nil || len(m.order) == 0 && m.err == nil {
+		return errNoMulti
+	}
+	return m.err
+}
+
+func (l *MultiLease) made() error {
+	if l == nil || len(l.leases) == 0 {
+		return errNoMultiLease
+	}
+	return nil
+}
+
+// made also refuses a copy: it would take no part in what becomes of the hold.
+func (l *Lease) made() error {
+	switch {
+	case l == nil || l.m == nil:
+		return errNoLease
+	case l.self != l:
+		return fmt.Errorf("interlock: %s %q: the Lease is a copy: use the one that Lock returned", l.m.key.Kind, l.m.key.Name)
+	}
+	return nil
+}
+
+// ready is made together with the context of a call.
+func ready(made error, ctx context.Context) error { //nolint:revive // what is wrong with the receiver comes first, so it is said first
+	if made != nil {
+		return made
+	}
+	return given(ctx)
+}
