@@ -14,7 +14,7 @@ import (
 // owner is out: its next Lock waits like everybody's. If the owner has further holds on this acquisition, they go on and are
 // renewed, and when the last of them has ended, the lock is left to run out, however that one ended; until then it cannot be
 // given up for a condition ([Cond.Wait] says ErrNested). Like Unlock, Abandon returns the *LostError after a loss, and
-// ErrReleased after a release.
+// an error that matches ErrReleased after a release.
 //
 // On engines with leases the lock is free one lease (the longest that was asked for, as by Extend) after the last renewal, also
 // if the process ends or the client is closed meanwhile. Where a hold lasts as long as a session or a process, this client keeps

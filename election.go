@@ -93,6 +93,10 @@ func (e *Election) mayBeAsked(ctx context.Context) error {
 
 // Leader returns who leads, or an error matching ErrNoLeader. It is the engine's word of a moment ago: by now another may
 // lead. It costs one look, see [Client.Look].
+//
+// One who has resigned within a MinHold, or has been lost and has a LockDelay, leads no more, although nobody else can yet. Where a
+// hold lasts as long as a session or a process, only the client that keeps the election for such a MinHold knows that; to others its
+// leader leads until it is over.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, err := e.look(ctx)
 	if err == nil && l == (Leader{}) {
@@ -111,7 +115,8 @@ func (e *Election) look(ctx context.Context) (Leader, error) {
 		return Leader{}, err
 	}
 	for _, h := range info.Holders {
-		if h.Token != 0 { // else it is just becoming one, and has no term yet
+		// Without a token it is just becoming one, and has no term yet.
+		if h.Token != 0 && !h.Resting && !e.c.keeps(e.key, h.Token) {
 			return Leader{Value: h.Label, Token: h.Token, Client: h.Client}, nil
 		}
 	}

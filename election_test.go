@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // candidate campaigns in a goroutine.
@@ -295,6 +297,98 @@ func TestCampaign_OfAnOwnerWhoLeadsByThen_AddsAHoldToItsTerm(t *testing.T) {
 				stillWaits(t, stranger, "while the owner has the other hold")
 				mustUnlock(t, second.lease)
 				mustUnlock(t, woken(t, "the stranger", stranger))
+			})
+		})
+	}
+}
+
+func TestLeader_WhoHasResignedWithinItsMinHold_LeadsNoMore(t *testing.T) {
+	resting(t, func(t *testing.T, c, other *Client) {
+		watchers := []*Client{c}
+		if c.traits.Lifetime == driver.Leases { // else only the client that keeps it knows
+			watchers = append(watchers, other)
+		}
+		l := must(t)(c.Election("boss", &LockOptions{MinHold: time.Minute}).Campaign(t.Context(), "host-1"))
+		seen := make([]chan Leader, len(watchers))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for i, by := range watchers {
+			wantLeader(t, by, l, "host-1")
+			seen[i] = make(chan Leader, 10)
+			go func() {
+				defer close(seen[i])
+				for leader, err := range by.Election("boss", nil).Observe(ctx) {
+					if err == nil {
+						seen[i] <- leader
+					}
+				}
+			}()
+			if leader := <-seen[i]; leader.Value != "host-1" {
+				t.Errorf("Observe yields %+v", leader)
+			}
+		}
+		mustUnlock(t, l)
+		resigned := time.Now()
+		for i, by := range watchers {
+			if leader, err := by.Election("boss", nil).Leader(t.Context()); !errors.Is(err, ErrNoLeader) {
+				t.Errorf("after it has resigned: %+v, %v", leader, err)
+			}
+			if leader := <-seen[i]; leader != (Leader{}) || time.Since(resigned) > lookSeldom {
+				t.Errorf("Observe yields %+v %v after it has resigned", leader, time.Since(resigned))
+			}
+			if _, err := by.Election("boss", nil).Leader(t.Context()); !errors.Is(err, ErrNoLeader) {
+				t.Errorf("%v later: %v", time.Since(resigned), err)
+			}
+		}
+		next := must(t)(other.Election("boss", nil).Campaign(t.Context(), "host-2"))
+		wantAt(t, resigned.Add(time.Minute), "the next leader")
+		wantLeader(t, c, next, "host-2")
+		mustUnlock(t, next)
+		cancel()
+		for i := range seen {
+			for range seen[i] { // until Observe has ended
+				continue
+			}
+		}
+	})
+}
+
+func TestLeader_WhoWasLostUnderALockDelay_LeadsNoMore(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, c *Client, h *hooks, l *Lease){
+		"broken": func(t *testing.T, c *Client, _ *hooks, l *Lease) {
+			if err := c.Break(t.Context(), KindElection, "boss", l.Token()); err != nil {
+				t.Error(err)
+			}
+		},
+		"unconfirmed": func(_ *testing.T, _ *Client, h *hooks, l *Lease) {
+			on(h, &h.renew, noRenewals)
+			<-l.Lost()
+		},
+		"crashed": func(_ *testing.T, _ *Client, h *hooks, l *Lease) {
+			on(h, &h.renew, noRenewals)
+			on(h, &h.release, func(ctx context.Context, _ *driver.Release) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			<-l.Lost()
+			time.Sleep(second) // until the engine's lease has ended too
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+				other := peer(t, h, nil)
+				l := must(t)(c.Election("boss", &LockOptions{LockDelay: time.Hour}).Campaign(t.Context(), "host-1"))
+				wantLeader(t, other, l, "host-1")
+				lose(t, c, h, l)
+				synctest.Wait()
+				if leader, err := other.Election("boss", nil).Leader(t.Context()); !errors.Is(err, ErrNoLeader) {
+					t.Errorf("within the LockDelay: %+v, %v", leader, err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if _, err := other.Election("boss", nil).Campaign(ctx, "host-2"); !errors.Is(err, ErrHeld) {
+					t.Errorf("within the LockDelay another leads: %v", err)
+				}
 			})
 		})
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // Multi is several mutexes that are taken together: all of them or none. Make one with [Client.Multi] or [MultiOf]. It is
@@ -17,9 +19,9 @@ import (
 //
 // Otherwise, and when somebody is in the way, they are taken one after the other in an order that is the same in every process
 // (by name; see Options.Store for several stores), so that two who take locks by Multi never wait for each other. Who waits
-// for one holds those before it. An owner who holds a lock already, and now wants
-// one that comes before it in that order, could: it takes what is free, but instead of waiting it gets an error that matches
-// ErrDeadlock.
+// for one holds those before it. An owner who holds a mutex already, and now wants one that comes before it in that order, could:
+// it takes what is free, but instead of waiting it gets an error that matches ErrDeadlock. What else the owner holds (permits,
+// reads and writes, an election) has no place in that order and does not count.
 type Multi struct {
 	_     noCopy
 	locks []*Mutex // distinct, in the order given
@@ -161,10 +163,11 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 		"take them together, or in the order of their names", l.key.Name, ErrDeadlock, above.Name(), held.Error())
 }
 
-// above returns a live hold of o on a lock that comes after m in the order of taking, or nil.
+// above returns a live hold of o on a mutex that comes after m in the order of taking, or nil. Nobody waits by a Multi for a lock of
+// another kind, so those are in nobody's way.
 func (o *owner) above(m *Mutex) *Lease {
 	for _, l := range o.snapshot() {
-		if compare(l.m, m) > 0 && l.Err() == nil {
+		if l.m.key.Kind == driver.KindMutex && compare(l.m, m) > 0 && l.Err() == nil {
 			return l
 		}
 	}

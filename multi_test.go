@@ -168,6 +168,37 @@ func TestMulti_DoesNotWaitBelowWhatItsOwnerHolds(t *testing.T) {
 	})
 }
 
+// Who waits by a Multi waits for mutexes alone, so nothing else that it holds can be what others wait for in their order.
+func TestMulti_WaitsWhateverElseItsOwnerHolds(t *testing.T) {
+	for name, take := range map[string]func(ctx context.Context, c *Client) (*Lease, error){
+		"a permit":    func(ctx context.Context, c *Client) (*Lease, error) { return c.Semaphore("z", 2, nil).Acquire(ctx, 1) },
+		"a read":      func(ctx context.Context, c *Client) (*Lease, error) { return c.RWMutex("z", nil).RLock(ctx) },
+		"an election": func(ctx context.Context, c *Client) (*Lease, error) { return c.Election("z", nil).Campaign(ctx, "me") },
+		"a mutex":     func(ctx context.Context, c *Client) (*Lease, error) { return c.Lock(ctx, "a") }, // below
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+				held := must(t)(take(t.Context(), c))
+				b := mustLock(t, t.Context(), c, "b")
+				out := make(chan error, 1)
+				go func() {
+					both, err := c.Multi([]string{"b", "c"}, nil).Lock(held.Context(t.Context()))
+					if err == nil {
+						err = both.Unlock(t.Context())
+					}
+					out <- err
+				}()
+				synctest.Wait()
+				mustUnlock(t, b)
+				if err := <-out; err != nil {
+					t.Error(err)
+				}
+				mustUnlock(t, held)
+			})
+		})
+	}
+}
+
 func TestMultiLease_UnlockTriesEveryOne_AndJoinsTheErrors(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		l := mustMulti(t, c.Multi([]string{"a", "b", "c", "d"}, nil))

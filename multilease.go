@@ -135,7 +135,7 @@ func (l *MultiLease) taken() []*Lease {
 }
 
 // Unlock ends all of the holds, side by side. It tries every one, whatever becomes of the others, and returns the errors of
-// those that could not be released, joined; see [Lease.Unlock]. A second Unlock returns ErrReleased. It costs one request
+// those that could not be released, joined; see [Lease.Unlock]. The error of a second Unlock matches ErrReleased. It costs one request
 // for each lock, all sent at once: the time of one round trip.
 func (l *MultiLease) Unlock(ctx context.Context) error {
 	if err := ready(l.made(), ctx); err != nil {

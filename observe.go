@@ -17,7 +17,7 @@ const (
 	lookSeldom = 5 * time.Second
 )
 
-// Observe yields who leads, at once and then whenever that changes, and the zero Leader when nobody does. Of leaders that
+// Observe yields who leads, at once and then whenever that changes, and the zero Leader when nobody does, see [Election.Leader]. Of leaders that
 // follow each other faster than they can be seen or taken in some may be left out, but never the last: what was yielded
 // last is true, or the next is on its way.
 //

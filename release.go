@@ -22,7 +22,7 @@ const (
 // Unlock ends this hold. The lock becomes free when the owner's last hold on it ends.
 //
 // If the hold was lost meanwhile, Unlock changes nothing in the engine and returns the *LostError: another owner may be
-// inside, so do not retry. A second Unlock returns ErrReleased. ctx bounds only the waiting for the engine's word; Unlock
+// inside, so do not retry. The error of a second Unlock matches ErrReleased. ctx bounds only the waiting for the engine's word; Unlock
 // works although ctx is already cancelled. If the word does not come in time, Unlock returns an *UnavailableError, and the
 // release goes on in the background until it is known or the lease has ended.
 //

@@ -111,6 +111,18 @@ func (g *grant) stays() instant {
 	return never
 }
 
+// keeps reports whether the hold of key with that token is one that nobody holds any more, and that stays here for a rest.
+func (c *Client) keeps(key driver.Key, token uint64) bool {
+	c.lock()
+	defer c.unlock()
+	for g := c.grants[key.Name]; g != nil; g = g.next {
+		if g.m.key == key && g.token == token && g.holds.first == nil && g.stays() < never {
+			return true
+		}
+	}
+	return false
+}
+
 // reopen gives g on if its rest is over. It reports whether the scheduler is done with it. The caller holds Client.mu.
 func (g *grant) reopen(now instant) bool {
 	if g.stays() > now {

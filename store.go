@@ -23,11 +23,10 @@ func storeOf(raw string) string {
 	return strings.Join(parts, "|")
 }
 
-// compare orders locks in the same way in every process: by kind and name, and where several stores have a lock of the
-// same name, by the store. So what a store is called matters for those alone.
+// compare orders mutexes in the same way in every process: by name, and where several stores have a mutex of the same name, by the
+// store. So what a store is called matters for those alone.
 func compare(a, b *Mutex) int {
 	return cmp.Or(
-		cmp.Compare(a.key.Kind, b.key.Kind),
 		cmp.Compare(a.key.Name, b.key.Name),
 		cmp.Compare(a.c.opts.Store, b.c.opts.Store),
 	)

@@ -23,6 +23,10 @@ type Holder struct {
 	Shared               bool
 	Since, Until         time.Time // engine clock; zero if the engine does not tell
 	Named                bool      // Owner is a named owner's; see [Request]
+
+	// Resting says that the hold is over, released with [Release].Keep or lost with a [Request].LockDelay, and only keeps others
+	// out until Until. Engines that hold nothing like that leave it false.
+	Resting bool
 }
 
 // Waiter is an entry of a lock's queue, as the engine sees it. Goroutines that wait behind another one of their own

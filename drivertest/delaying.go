@@ -16,6 +16,7 @@ func delaying() []behaviour {
 		delayed("after a wait a hold has the delay too", delayAfterAWait),
 		delayed("after a release there is no delay", releaseDoesNotDelay),
 		delayed("a break delays, and a second one ends the delay", breakDelays, driver.Breaking),
+		delayed("within the delay a lost hold is listed as resting", delayedHoldIsListedAsResting, driver.Holders),
 		delayed("within the delay a named owner does not re-enter", delayedOwnerDoesNotReenter, driver.NamedOwners),
 	}
 }
@@ -92,6 +93,17 @@ func delayedOwnerDoesNotReenter(tr *trial) {
 	h := a.take(r)
 	tr.pass(time.Until(h.trustedUntil()) + 2*settle)
 	b.isRefused(b.asOwner("order-7", tr.mutex()), "within the delay, to the owner who lost it")
+	a.undo(h.r)
+	b.findsFree(tr.mutex(), "after the hold was undone")
+}
+
+func delayedHoldIsListedAsResting(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r := a.briefly(tr.mutex())
+	r.LockDelay = longLease
+	h := a.take(r)
+	tr.pass(time.Until(h.trustedUntil()) + 2*settle)
+	b.rests(true, "after its lease has ended")
 	a.undo(h.r)
 	b.findsFree(tr.mutex(), "after the hold was undone")
 }

@@ -22,11 +22,16 @@ func electing() []behaviour {
 			sentence: sentence, run: run, about: driver.Ability(driver.KindElection), kinds: []driver.Kind{driver.KindElection}, wants: watches,
 		}
 	}
+	keeping := func(b behaviour) behaviour {
+		b.ends = on(driver.Leases)
+		return b
+	}
 	return []behaviour{
 		election("one leads, and a look tells its value and its term at once", oneLeadsAndIsSeen),
 		election("the value of a leader is its own, whoever waited with another", valueIsTheLeadersOwn),
 		election("a value of 255 bytes is told whole", longValueIsToldWhole),
 		watched("a watch tells that it has begun, of a new leader, and of its end", watchTellsOfLeaders),
+		keeping(watched("a watch tells of a leader that has resigned and keeps others out", watchTellsOfTheRest)),
 		watched("a watch ends with its context", watchEndsWithItsContext),
 		watched("a watch of one election tells nothing of another", watchIsAboutOneElection),
 	}
@@ -163,6 +168,21 @@ func watchTellsOfLeaders(tr *trial) {
 	second.release()
 	w.tells("of the end of the last leader")
 	c.seesNobody(second.r.Key, "after the watch has told")
+	w.ends()
+}
+
+func watchTellsOfTheRest(tr *trial) {
+	a, b := tr.client(), tr.client()
+	w := b.watch(tr.key(driver.KindElection))
+	w.quiet()
+	h := a.take(a.campaign("host-1"))
+	w.tells("of a leader")
+	w.quiet()
+	ctx, cancel := tr.bound()
+	defer cancel()
+	tr.must(a.d.Release(ctx, &driver.Release{Key: h.r.Key, ID: h.r.ID, Keep: longLease}), "release that keeps")
+	w.tells("of a release that keeps")
+	a.undo(h.r)
 	w.ends()
 }
 

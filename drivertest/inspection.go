@@ -26,6 +26,10 @@ func inspection() []behaviour {
 			needs: needing(driver.Holders, driver.Waiters, driver.NamedOwners),
 		},
 		{
+			sentence: "a hold that was released but kept is listed as resting", run: keptHoldIsListedAsResting,
+			needs: holders, ends: on(driver.Leases),
+		},
+		{
 			sentence: "a renewal refreshes what is shown", run: renewalRefreshesWhatIsShown,
 			needs: holders, ends: on(driver.Leases),
 		},
@@ -250,4 +254,24 @@ func namedOwnersAreMarked(tr *trial) {
 		h.release()
 		w.granted("after the release").release()
 	}
+}
+
+// rests fails unless the mutex is listed with one holder, which rests or does not.
+func (c *client) rests(want bool, when string) {
+	c.tr.Helper()
+	if h := c.showsHolders(c.tr.mutex(), 1)[0]; h.Resting != want {
+		c.tr.Fatalf("%s the holder is listed as %+v, want Resting %v", when, h, want)
+	}
+}
+
+func keptHoldIsListedAsResting(tr *trial) {
+	a, b := tr.client(), tr.client()
+	h := a.take(a.ask(tr.mutex()))
+	b.rests(false, "while it is held")
+	ctx, cancel := tr.bound()
+	defer cancel()
+	tr.must(a.d.Release(ctx, &driver.Release{Key: tr.mutex(), ID: h.r.ID, Keep: longLease}), "release that keeps")
+	b.rests(true, "after a release that keeps")
+	a.undo(h.r)
+	b.findsFree(tr.mutex(), "after the hold was undone")
 }

@@ -49,6 +49,7 @@ func (s *state) release(now time.Time, r *driver.Release) error {
 		rec.phase = kept
 		rec.req.Lease = max(rec.req.Lease, r.Horizon) // as long will its tomb stand
 		s.leases.move(&rec.entry, now.Add(r.Keep))
+		s.change(at.key)
 		s.drain(now, s.locks[at.key]) // nobody gets in, but a waiting upgrade may have lost what it upgrades
 		return nil
 	}
@@ -134,6 +135,7 @@ func (s *state) advance(now time.Time) {
 // delay keeps rec, which was lost at that instant, from everybody for its LockDelay.
 func (s *state) delay(now time.Time, rec *record, reason driver.LostReason, at time.Time) {
 	rec.phase, rec.lost = kept, reason
+	s.change(rec.ref.key)
 	s.leases.move(&rec.entry, at.Add(rec.req.LockDelay))
 	s.drain(now, s.locks[rec.ref.key]) // as after a release with Keep
 }
@@ -157,6 +159,7 @@ func (s *state) breakHolds(now time.Time, key driver.Key, token uint64) ([]func(
 		if rec.phase == held && rec.req.LockDelay > 0 {
 			rec.phase, rec.lost = kept, driver.LostBroken
 			s.leases.move(&rec.entry, now.Add(rec.req.LockDelay))
+			s.change(key)
 			continue
 		}
 		s.fell(now, rec, cmp.Or(rec.lost, driver.LostBroken), 0)

@@ -218,14 +218,15 @@ func (f record) number(n int) int64 {
 // holder reads a hold. One whose lease has ended is in the way until its delay has, whether a script has noticed or not.
 func (f record) holder(now int64) driver.Holder {
 	m := parseMeta(f.text(8))
-	until := time.UnixMilli(f.number(21))
-	if f.number(23) == 0 && !until.After(time.UnixMicro(now)) {
-		until = until.Add(time.Duration(f.number(16)) * time.Millisecond)
+	until, state := time.UnixMilli(f.number(21)), f.number(23)
+	resting := state == 2 || state == 3 // see wire.md
+	if state == 0 && !until.After(time.UnixMicro(now)) {
+		until, resting = until.Add(time.Duration(f.number(16))*time.Millisecond), true
 	}
 	return driver.Holder{
 		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: uint64(f.number(18)), Weight: int(f.number(4)),
 		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(24)), Until: until,
-		Named: f.text(2) != "",
+		Named: f.text(2) != "", Resting: resting,
 	}
 }
 

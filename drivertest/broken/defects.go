@@ -34,6 +34,7 @@ var (
 	DeadWakeNobody        = Defect{"the end of a lease wakes nobody who waits", drivertest.Crash}
 	PrefixIsIgnored       = Defect{"the listing ignores the prefix", drivertest.Inspection}
 	FreeStaysListed       = Defect{"a lock stays listed when it is free", drivertest.Inspection}
+	RestIsShownAsHeld     = Defect{"a hold that is over and only keeps others out is listed as held", drivertest.Inspection}
 	RetryIsNewRequest     = Defect{"a request asked again waits behind itself", drivertest.Idempotence}
 	ReleasedComesBack     = Defect{"a late copy of a request takes the lock", drivertest.Idempotence}
 	BreakIgnoresToken     = Defect{"any token breaks the hold", drivertest.Breaking}
@@ -69,7 +70,8 @@ func All() []Defect {
 	return append(append(synchronizers(), bundles()...), []Defect{
 		CrowdGetsIn, CaseIsFolded, KindsShareNames, ReleaseIgnoresID, RenewRevives, EndsEarly, ReentryIsNewGrant, FirstReleaseFrees,
 		RenewDoesNothing, RenewShortens, BlocksOverlap, NonceRepeats, TokensAreRandom, LastComeFirstServed, TryOvertakes,
-		UndoLeavesQueued, UndoLetsInNext, UndoIsForgotten, CancelEndsHolds, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RetryIsNewRequest,
+		UndoLeavesQueued, UndoLetsInNext, UndoIsForgotten, CancelEndsHolds, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RestIsShownAsHeld,
+		RetryIsNewRequest,
 		ReleasedComesBack, BreakIgnoresToken, BreakIsSilent, SmallOvertakesBig, ReadersGetInBeside, SessionLetsInAgain,
 		RequeueKeepsToken, RequeueOvertakes, RequeueWakesNobody, RequeueKeepsID, RequeueGivesFirst, RequeueTakesAnew,
 		RequeueComesBack, RequeueStaysQueued, LeftLosesPlace, ResumedGoesToTheEnd, ResumeForgetsGrant, ResumedStaysQueued,

@@ -164,6 +164,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	case r.Keep > 0:
 		h.kept, h.until = true, time.Now().Add(r.Keep)
 		s.arm(l)
+		s.tell(l)
 		return nil
 	}
 	s.end(l, h)

@@ -83,18 +83,19 @@ func (s *Store) list(prefix string) []driver.LockInfo {
 		if len(l.holders)+len(l.waiters) == 0 && s.defect != FreeStaysListed {
 			continue
 		}
-		all = append(all, l.info())
+		all = append(all, l.info(s.defect == RestIsShownAsHeld))
 	}
 	return all
 }
 
-// info is what the listing shows of a lock.
-func (l *lock) info() driver.LockInfo {
+// info is what the listing shows of a lock. showsRestAsHeld is the defect of that name.
+func (l *lock) info(showsRestAsHeld bool) driver.LockInfo {
 	info := driver.LockInfo{Kind: l.key.Kind, Name: l.key.Name, Limit: l.limit}
 	for _, h := range l.holders {
 		info.Holders = append(info.Holders, driver.Holder{
 			Owner: h.r.Owner, Client: h.r.Client, Label: h.r.Label, Token: h.grant.Token, Weight: h.r.Weight,
 			Shared: h.r.Mode != driver.Exclusive, Since: h.since, Until: h.until, Named: h.r.Named,
+			Resting: h.kept && (!showsRestAsHeld || h.r.LockDelay > 0),
 		})
 	}
 	for i, w := range l.waiters {

@@ -276,6 +276,7 @@ func (s *Store) delays(l *lock, h *entry, lost time.Time) bool {
 	}
 	h.kept, h.until = true, lost.Add(h.r.LockDelay)
 	s.arm(l)
+	s.tell(l)
 	return time.Now().Before(h.until)
 }
 
