@@ -109,6 +109,9 @@ func calls(ctx context.Context, of func(kind string) any) map[string]func() erro
 			return panicked(func() { of("Mutex").(*Mutex).Locker(ctx).Lock() })
 		},
 		"Lease.Context":      func() error { return panicked(func() { of("Lease").(*Lease).Context(ctx) }) },
+		"WithOwner":          func() error { return panicked(func() { WithOwner(ctx, "me") }) },
+		"OwnerFrom":          func() error { return panicked(func() { OwnerFrom(ctx) }) },
+		"AssertHeld":         func() error { return panicked(func() { AssertHeld(ctx, "a") }) },
 		"MultiLease.Context": func() error { return panicked(func() { of("MultiLease").(*MultiLease).Context(ctx) }) },
 	}
 }
@@ -199,6 +202,9 @@ func TestWhatNobodyHasMade_SaysWhoMakesIt(t *testing.T) {
 			all["MultiLease.Leases"] = func() error { return panicked(func() { multi.Leases() }) }
 			all["MultiLease.Lost"] = func() error { return panicked(func() { multi.Lost() }) }
 			for method, call := range all {
+				if method == "WithOwner" || method == "OwnerFrom" || method == "AssertHeld" { // these are nobody's
+					continue
+				}
 				err := call()
 				kind, _, _ := strings.Cut(method, ".")
 				says := "interlock: " + kind + " was not made by "

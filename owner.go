@@ -31,6 +31,7 @@ type ownerKey struct{}
 //
 // A name that is empty, longer than 512 bytes or not UTF-8 is reported by the next Lock.
 func WithOwner(ctx context.Context, name string) context.Context {
+	mustBe(given(ctx))
 	return context.WithValue(ctx, ownerKey{}, &owner{id: name, named: true})
 }
 
@@ -58,6 +59,7 @@ func AssertHeld(ctx context.Context, name string) {
 }
 
 func ownerFrom(ctx context.Context) *owner {
+	mustBe(given(ctx))
 	o, _ := ctx.Value(ownerKey{}).(*owner)
 	return o
 }

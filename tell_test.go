@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"log"
 	"log/slog"
 	"strings"
 	"sync"
@@ -449,6 +450,23 @@ func TestObserver_ThatPanicsInAnyGoroutine_IsLoggedAndEndsNothing(t *testing.T) 
 				}
 			})
 		})
+	}
+}
+
+// A bug of the program's is not to go unnoticed because nobody has asked for a log.
+func TestObserver_ThatPanicsWithoutALogger_IsLoggedByDefault(t *testing.T) {
+	told, before, out, flags := &records{Handler: slog.DiscardHandler}, slog.Default(), log.Writer(), log.Flags()
+	slog.SetDefault(slog.New(told)) // which changes package log too
+	defer func() {
+		slog.SetDefault(before)
+		log.SetOutput(out)
+		log.SetFlags(flags)
+	}()
+	bubble(t, &Options{Observer: panicky("Released")}, func(t *testing.T, c *Client, _ *hooks) {
+		mustUnlock(t, mustLock(t, t.Context(), c, "a"))
+	})
+	if len(told.all) != 1 || !told.has("Observer.Released has panicked", errBug.Error()) {
+		t.Errorf("logged %q", told.all)
 	}
 }
 
