@@ -7,8 +7,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// entry is what a driver knows of one request: while it is being acquired, and then as long as it is held. There is one
-// for each hold, so it is small. Its fields are guarded by Driver.mu.
+// entry is what a driver knows of one request: while it is being acquired, between two attempts of which the first may have
+// left a copy under way, and then as long as it is held. It goes with the first release that is asked for, whatever comes of
+// that: who releases may give up, and never asks again. There is one for each hold, so it is small. Its fields are guarded by
+// Driver.mu.
 type entry struct {
 	lost func(reason driver.LostReason, cause error)
 	// open says that the outcome of a call for this request is unknown: a copy of it may arrive late, so that its release
@@ -16,6 +18,7 @@ type entry struct {
 	open bool
 	held bool
 	busy bool  // an Acquire is under way
+	left bool  // a release was asked for: nothing may come of what is under way
 	wait *wait // nil unless something is pushed or waited for
 }
 
@@ -71,19 +74,20 @@ func (d *Driver) hold(id string, e *entry) error {
 	if d.isClosed() {
 		return driver.ErrClosed
 	}
-	if d.gone.has(id) { // released while it was being acquired
+	if e.left || d.gone.has(id) { // released while it was being acquired
 		return driver.ErrLost
 	}
 	e.wait, e.busy, e.held = nil, false, true
 	return nil
 }
 
-// leave ends an attempt without a hold. Unless that is for good, the request is asked again or undone.
+// leave ends an attempt without a hold. Unless that is for good, the request is asked again or undone. Only one that was sent
+// and not answered is worth remembering until then: who asks again for another learns all from the server.
 func (d *Driver) leave(id string, e *entry, forGood bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e.busy = false
-	if forGood && d.entries[id] == e {
+	if (forGood || !e.open) && d.entries[id] == e {
 		delete(d.entries, id)
 	}
 }
@@ -92,8 +96,24 @@ func (d *Driver) leave(id string, e *entry, forGood bool) {
 func (d *Driver) over(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.entries, id)
+	d.forget(id)
 	d.gone.add(id)
+}
+
+// unconfirmed forgets the entry of a request whose release has brought no answer. The caller may never ask again, so nothing is
+// kept for that: a release that is asked again refuses late copies of the acquire, as for a request that nobody knows.
+func (d *Driver) unconfirmed(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forget(id)
+}
+
+// forget takes an entry out, and lets nothing come of an acquire that is under way. The caller holds Driver.mu.
+func (d *Driver) forget(id string) {
+	if e := d.entries[id]; e != nil {
+		e.left = true
+		delete(d.entries, id)
+	}
 }
 
 // isOpen reports whether a copy of the request may be under way. A request that this driver does not know is another's,

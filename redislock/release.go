@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,11 +14,22 @@ import (
 const shortestTomb = 10 * time.Second
 
 // Release ends a hold and lets in who waits, in one round trip. It is sent once; after an error that does not match
-// driver.ErrLost its outcome is unknown.
+// driver.ErrLost its outcome is unknown. This driver keeps nothing of the request from then on, whatever the outcome.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if d.isClosed() {
 		return driver.ErrClosed
 	}
+	err := d.release(ctx, r)
+	if err == nil || errors.Is(err, driver.ErrLost) {
+		d.over(r.ID)
+	} else {
+		d.unconfirmed(r.ID)
+	}
+	return err
+}
+
+// release asks the server.
+func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 	q := releasing{args: [4]string{r.ID, d.releaseKind(r), "", keepFor(r)}}
 	q.keys, q.call.Slot = d.names.request(r.Key, r.ID)
 	q.call.Script, q.call.Keys, q.call.Args = releaseScript, q.keys[:], q.args[:1]
@@ -33,13 +45,11 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	word, reason, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "ok":
-		d.over(r.ID)
 		return nil
 	case "lost":
 		if d.wasReleased(r.ID) {
 			reason = "gone"
 		}
-		d.over(r.ID)
 		return lostError(r.Key, reason)
 	case "newer":
 		return errNewer(reason)

@@ -1,0 +1,153 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/servers"
+)
+
+// outages are the ways in which a server is away, and back.
+var outages = map[string]struct{ begin, end func(n *servers.RedisNode) }{
+	"a server that is stopped": {(*servers.RedisNode).Stop, (*servers.RedisNode).Cont},
+	"a refused connection":     {(*servers.RedisNode).Kill, (*servers.RedisNode).Restart},
+}
+
+// tried is how many locks are tried in an outage.
+const tried = 200
+
+// lockAll tries so many locks at once, and wants each to say that nobody answers.
+func lockAll(t *testing.T, c *interlock.Client, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			if _, err := c.Lock(ctx, fmt.Sprint("lock ", i)); !errors.Is(err, interlock.ErrUnavailable) {
+				t.Errorf("Lock in an outage: %v", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestOutage_LeavesNothingOfTheLocksThatWereTried(t *testing.T) {
+	for name, o := range outages {
+		t.Run(name, func(t *testing.T) {
+			s := servers.RedisServer(t, nil)
+			d := open(t, soloOption(s.Addr()), nil)
+			defer func() { _ = d.Close() }()
+			c, err := interlock.New(d, &interlock.Options{Lease: 300 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			before := runtime.NumGoroutine()
+			o.begin(s)
+			lockAll(t, c, tried)
+			eventually(t, "no entry is left while the server is away", func() bool { return d.known() == 0 })
+			o.end(s)
+			eventually(t, "the goroutines end when it is back", func() bool { return runtime.NumGoroutine() <= before })
+			l, err := c.Lock(t.Context(), "lock 0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Unlock(t.Context()); err != nil || d.known() != 0 {
+				t.Errorf("Unlock: %v, %d entries", err, d.known())
+			}
+		})
+	}
+}
+
+func TestOutage_CloseLeavesNothingInADriverThatGoesOn(t *testing.T) {
+	for name, o := range outages {
+		t.Run(name, func(t *testing.T) {
+			s := servers.RedisServer(t, nil)
+			d := open(t, soloOption(s.Addr()), nil)
+			defer func() { _ = d.Close() }()
+			before := runtime.NumGoroutine()
+			c, err := interlock.New(d, &interlock.Options{CloseTimeout: 100 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 20 {
+				if _, err := c.Lock(t.Context(), fmt.Sprint("held ", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o.begin(s)
+			lockAll(t, c, tried)
+			if err := c.Close(); !errors.Is(err, interlock.ErrUnavailable) {
+				t.Errorf("Close in an outage: %v", err)
+			}
+			if n := d.known(); n != 0 {
+				t.Errorf("%d entries after Close", n)
+			}
+			o.end(s)
+			eventually(t, "the goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+		})
+	}
+}
+
+func TestAcquire_ThatWasNotSent_LeavesNoEntry(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	d := open(t, soloOption(s.Addr()), nil)
+	defer func() { _ = d.Close() }()
+	s.Kill()
+	// The end of the connection is noticed by one of the first.
+	eventually(t, "the connection to be refused", func() bool {
+		_, err := d.Acquire(t.Context(), lockRequest("probe", "lock"))
+		var refused *RefusedError
+		return errors.As(err, &refused)
+	})
+	known := d.known()
+	for i := range 20 {
+		_, err := d.Acquire(t.Context(), lockRequest(fmt.Sprint("id", i), "lock"))
+		if !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("Acquire: %v", err)
+		}
+	}
+	if n := d.known(); n != known {
+		t.Errorf("%d entries, and before there were %d", n, known)
+	}
+}
+
+// A request of which a copy may be under way still says so when it is asked again; and the copy is refused when it is released.
+func TestRelease_ThatBroughtNoAnswer_IsAskedAgainAsIfACopyWereUnderWay(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	d := open(t, soloOption(s.Addr()), nil)
+	defer func() { _ = d.Close() }()
+	r := lockRequest("id", "lock")
+	if _, err := d.Acquire(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	give := &driver.Release{Key: r.Key, ID: r.ID, Horizon: time.Minute}
+	if err := d.Release(ctx, give); !errors.Is(err, driver.ErrUnavailable) || d.known() != 0 {
+		t.Errorf("Release of a server that hangs: %v, %d entries", err, d.known())
+	}
+	s.Cont()
+	if err := d.Release(t.Context(), give); err != nil && !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Release: %v", err)
+	}
+	if _, err := d.Acquire(t.Context(), r); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Acquire of what was released: %v", err)
+	}
+}
+
+// known is how many requests the driver knows.
+func (d *Driver) known() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.entries)
+}
