@@ -24,7 +24,7 @@ const (
 // If the hold was lost meanwhile, Unlock changes nothing in the engine and returns the *LostError: another owner may be
 // inside, so do not retry. The error of a second Unlock matches ErrReleased. ctx bounds only the waiting for the engine's word; Unlock
 // works although ctx is already cancelled. If the word does not come in time, Unlock returns an *UnavailableError, and the
-// release goes on in the background until it is known or the lease has ended.
+// release goes on in the background until it is known, or the hold must have ended by itself (see [driver.Driver]).
 //
 // It costs one round trip, or none when the lock passes on to another goroutine of this process or the owner has further
 // holds. When goroutines of this process wait but others have their turn first, engines that can give back and queue again

@@ -13,12 +13,24 @@ func (c *Client) settle(r *driver.Release) {
 	c.background.Go(func() { _, _ = c.settleNow(r) })
 }
 
-// settleNow asks the engine to give back r until it is known that it has, or until Close has waited for long enough. On
-// engines with leases it also ends when twice the lease is over: the hold has ended by itself then, whenever its last
-// renewal arrived. It returns how often it asked and the last word.
+// shortestHorizon is for how long copies of a request are taken to be under way at least, however short its lease is.
+const shortestHorizon = 10 * time.Second
+
+// endsByItself reports after how long nothing can be left of r that its release would end, as [driver.Driver] says. It reports
+// false if something may be left for ever.
+func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool) {
+	copies, lease, place := max(r.Horizon, shortestHorizon), r.Horizon, c.traits.QueueTimeout
+	if c.traits.Lifetime != driver.Leases || r.Undo && place == 0 {
+		return 0, false
+	}
+	return copies + max(lease, place), true
+}
+
+// settleNow asks the engine to give back r until it is known that it has, until nothing can be left of r, or until Close has
+// waited for long enough. It returns how often it asked and the last word.
 func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
-	end := time.Now().Add(2 * r.Horizon)
-	wait := settleFirst
+	start, wait := time.Now(), settleFirst
+	after, ends := c.endsByItself(r)
 	for {
 		attempts++
 		ctx, cancel := context.WithTimeout(c.hard, settleAttempt)
@@ -27,9 +39,9 @@ func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
 			return attempts, err
 		}
-		over := c.traits.Lifetime == driver.Leases && time.Now().After(end)
+		over := ends && time.Since(start) >= after
 		if over || !pause(c.hard, wait) {
-			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.traits.Engine, "err", err)
+			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.traits.Engine, "ended", over, "err", err)
 			return attempts, c.unsettled(unavailable("unlock", r.Key, err))
 		}
 		wait = min(2*wait, settleMost)

@@ -15,11 +15,21 @@ import (
 // An error is definite, meaning that nothing was taken and nothing stays queued, when it matches one of [ErrHeld] (of a
 // Try), [ErrUnsupported], [ErrConflict], [ErrDeadlock] or [ErrClosed] and does not match [ErrUnavailable]. After every
 // other error, the context's included, the portable layer takes the outcome as unknown and calls Release with Undo for
-// the same ID until that succeeds, so a driver need not clean up after a cancelled wait itself. It calls Release only
-// after Acquire has returned.
+// the same ID, so a driver need not clean up after a cancelled wait itself. It calls Release only after Acquire has
+// returned, and Acquire not again after that.
 //
 // A driver that sends a request more than once by itself must not call a refusal definite: it answers one copy, and
 // another may still be granted. It returns such an error joined with [ErrUnavailable].
+//
+// # What ends the repeating of Release
+//
+// The portable layer repeats a Release whose outcome is unknown until it is known, or until the client that asks is closed. On
+// an engine with [Leases] it also stops when nothing can be left that a Release would end. A copy of the request is taken to be
+// under way for Horizon at most, and for 10 seconds if that is less. What it takes then ends by itself: a hold with its lease,
+// and a place in the queue after [Traits].QueueTimeout. An engine that gives no QueueTimeout is asked to undo until it has.
+//
+// So what a driver of such an engine keeps of a request in this process goes with its first Release, whatever comes of that.
+// Release must work without it.
 type Driver interface {
 	// Traits describes the engine. It is constant over the driver's life and costs nothing.
 	Traits() Traits

@@ -69,6 +69,11 @@ type Traits struct {
 	// Timeout is the session's timeout on Sessions engines, as negotiated. Otherwise zero.
 	Timeout time.Duration
 
+	// QueueTimeout is, on Leases engines, for how long at most a request that waits, and is not asked again, keeps its place in
+	// the queue and what is granted to it there. Zero means until it is undone, so the portable layer repeats the undo until it
+	// succeeds: what an outage costs grows with its length then.
+	QueueTimeout time.Duration
+
 	// Local says that a Try, a Renew and a Release never wait for a network or another process, so the portable layer may
 	// call them in the caller's goroutine.
 	Local bool

@@ -120,7 +120,10 @@ func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
-	return driver.Traits{Engine: "redis", Lifetime: driver.Leases, Resumes: true, Kinds: append(slices.Clone(kinds), driver.KindLatch, driver.KindCond)}
+	return driver.Traits{
+		Engine: "redis", Lifetime: driver.Leases, QueueTimeout: mostQueued, Resumes: true,
+		Kinds: append(slices.Clone(kinds), driver.KindLatch, driver.KindCond),
+	}
 }
 
 // Close ends all waits with driver.ErrClosed and gives the connections back. Holds end with their leases.

@@ -17,6 +17,9 @@ const (
 	beats = 2.5
 	// placeLasts is how long a place in the queue lasts for which nobody has asked, if its process speaks for it (see presence.go).
 	placeLasts = time.Minute
+	// mostQueued is how long a request may be in a queue that is not asked again: its place lasts for so long, and a grant
+	// that was pushed to it at the end is not claimed.
+	mostQueued = placeLasts + mostClaim
 	// mostTokens is the largest block, MOST_TOKENS of lock.lua.
 	mostTokens = 65536
 )

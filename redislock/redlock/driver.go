@@ -27,7 +27,7 @@ var (
 var traits = driver.Traits{
 	Engine: "redlock", Lifetime: driver.Leases,
 	Kinds:   []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElection},
-	Resumes: true,
+	Resumes: true, QueueTimeout: new(redislock.Driver).Traits().QueueTimeout, // a node's queue is redislock's
 	Unsupported: []driver.Unsupported{
 		{Ability: driver.NamedOwners, Reason: "two nodes may know different holds of an owner, so the holds have no token in common"},
 		{Ability: driver.Order, Reason: "each node has a queue of its own, and requests that come at once may stand in another order on each"},

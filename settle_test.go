@@ -1,0 +1,155 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// placed is a memory engine that says for how long it keeps the place of a request that is not asked again.
+type placed struct {
+	*hooks
+	lasts time.Duration
+}
+
+func (p *placed) Traits() driver.Traits {
+	t := p.hooks.Traits()
+	t.QueueTimeout = p.lasts
+	return t
+}
+
+// queues makes the engine queue a request and lose its answer, but for that somebody is in the way.
+func queues(h *hooks) func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	return func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+		own := *r
+		go func() { _, _ = h.Driver.Acquire(context.Background(), &own) }() // ends when it is undone
+		<-ctx.Done()
+		return driver.Grant{}, ctx.Err()
+	}
+}
+
+// waiting counts who stands in the engine's queue.
+func waiting(t *testing.T, c *Client) (n int) {
+	t.Helper()
+	for info, err := range c.Locks(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(info.Waiters)
+	}
+	return n
+}
+
+func TestUndo_OfAWaitWithAShortLease_GoesOnUntilThePlaceIsLeft(t *testing.T) {
+	for name, lasts := range map[string]time.Duration{"places that stay": 0, "places that end": 7 * second} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, holder *Client, h *hooks) {
+				l := mustLock(t, t.Context(), holder, "a")
+				c := mustNew(t, &placed{h, lasts}, &Options{Lease: 300 * time.Millisecond})
+				defer c.Close()
+				on(h, &h.acquire, queues(h))
+				on(h, &h.release, func(ctx context.Context, r *driver.Release) error {
+					on(h, &h.release, h.Driver.Release)
+					<-ctx.Done() // the server hangs for more than two leases
+					return ctx.Err()
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				if _, err := c.Lock(ctx, "a"); err == nil {
+					t.Fatal("locked what another holds")
+				}
+				synctest.Wait()
+				if n := waiting(t, holder); n != 1 {
+					t.Fatalf("%d wait in the engine before the undo", n)
+				}
+				time.Sleep(settleAttempt + second)
+				if n := waiting(t, holder); n != 0 {
+					t.Errorf("%d wait in the engine, and nobody waits here", n)
+				}
+				mustUnlock(t, l)
+			})
+		})
+	}
+}
+
+// unanswered makes Locks and Unlocks whose outcome stays unknown.
+func unanswered(t *testing.T, c *Client, h *hooks, names ...string) {
+	t.Helper()
+	reset := errors.New("connection reset")
+	on(h, &h.acquire, func(context.Context, *driver.Request) (driver.Grant, error) { return driver.Grant{}, reset })
+	on(h, &h.release, func(context.Context, *driver.Release) error { return reset })
+	for _, name := range names {
+		if _, err := c.Lock(t.Context(), name); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("Lock: %v", err)
+		}
+	}
+}
+
+func TestUndo_OnAnEngineWhosePlacesEnd_IsRepeatedForTheHorizonAndWhatLastsThen(t *testing.T) {
+	for _, lease := range []time.Duration{300 * time.Millisecond, 4 * time.Minute} {
+		t.Run(lease.String(), func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+				const lasts = 7 * second
+				c := mustNew(t, &placed{h, lasts}, &Options{Lease: lease})
+				defer c.Close()
+				before, start := settled(), time.Now()
+				unanswered(t, c, h, "a", "b", "c")
+				end := max(lease, shortestHorizon) + max(lease, lasts)
+				time.Sleep(end - time.Millisecond)
+				if n := settled() - before; n != 3 {
+					t.Errorf("%d of 3 undos are still asked for after %v", n, time.Since(start))
+				}
+				time.Sleep(settleMost + time.Second)
+				asked := h.releases.Load()
+				if n := settled() - before; n != 0 {
+					t.Errorf("%d goroutines after %v", n, time.Since(start))
+				}
+				time.Sleep(time.Hour)
+				if n := h.releases.Load() - asked; n != 0 {
+					t.Errorf("%d releases later", n)
+				}
+			})
+		})
+	}
+}
+
+func TestUndo_OnAnEngineWhosePlacesStay_IsRepeatedUntilItSucceeds(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		before := settled()
+		unanswered(t, c, h, "a", "b", "c")
+		time.Sleep(24 * time.Hour)
+		if n := settled() - before; n != 3 {
+			t.Errorf("%d of 3 undos are still asked for", n)
+		}
+		on(h, &h.release, h.Driver.Release)
+		time.Sleep(settleMost + time.Second)
+		if n := settled() - before; n != 0 {
+			t.Errorf("%d goroutines are left", n)
+		}
+	})
+}
+
+func TestUnlock_WithoutAnAnswer_IsRepeatedUntilTheLeaseAndTheHorizonAreOver(t *testing.T) {
+	bubble(t, &Options{Lease: second}, func(t *testing.T, c *Client, h *hooks) {
+		l := mustLock(t, t.Context(), c, "a")
+		before := settled()
+		unanswered(t, c, h)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Unlock(ctx); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("Unlock: %v", err)
+		}
+		time.Sleep(shortestHorizon)
+		if n := settled() - before; n != 1 {
+			t.Errorf("%d goroutines release it before the end", n)
+		}
+		time.Sleep(second + settleMost)
+		if n := settled() - before; n != 0 {
+			t.Errorf("%d goroutines release it after the end", n)
+		}
+	})
+}
