@@ -151,14 +151,15 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	return a.ask(ctx, nil)
 }
 
-// beat asks again, until the server answers: the place in its queue is worth keeping through a failover.
+// beat asks again, until the server answers: the place in its queue is worth keeping through a failover. What it refuses for good
+// is an answer too.
 func (a *attempt) beat(ctx context.Context) error {
 	for {
 		err := a.listen(ctx)
 		if err == nil {
 			err = a.ask(ctx, nil)
 		}
-		if err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrClosed) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrClosed) || isFinal(err) {
 			return err
 		}
 		select {

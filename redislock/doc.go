@@ -117,6 +117,8 @@
 //     renewal.
 //   - A wait survives broken connections and failovers. If the server is away for longer than 5 seconds, or the new
 //     primary does not know the queue, its place is lost: it is at the end then.
+//   - A wait ends when the server refuses it for good: a right or the password was taken away, the lock's key has another
+//     type, or a command is missing. It goes on through what passes: a restart, a failover, a full memory, replicas that are away.
 //   - Listing locks goes through all keys of the deployment (SCAN), in steps that do not block the server.
 //   - The prefix cannot have braces. A name can, and then they decide about its slot in a Cluster as they do for other
 //     keys.

@@ -26,7 +26,7 @@ func TestNodeThatIsAway_CostsNoMemoryForEachLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodes := startNodes(t, fewest)
-			d := openOn(t, nodes)
+			d := openOn(t, "", nodes)
 			away.begin(nodes[1])
 			for range pairs {
 				takeAndGive(t, d)
@@ -41,12 +41,13 @@ func TestNodeThatIsAway_CostsNoMemoryForEachLock(t *testing.T) {
 	}
 }
 
-// openOn returns a driver over those nodes, without anything in between. It is closed with the test.
-func openOn(t *testing.T, nodes []*servers.RedisNode) *Driver {
+// openOn returns a driver over those nodes, without anything in between, as that user if it is not empty. It is closed with the
+// test.
+func openOn(t *testing.T, user string, nodes []*servers.RedisNode) *Driver {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	url := fmt.Sprintf("redlock://%s?check=none&node-timeout=%v", strings.Join(addrs(nodes), ","), shortTimeout)
+	url := fmt.Sprintf("redlock://%s%s?check=none&node-timeout=%v", user, strings.Join(addrs(nodes), ","), shortTimeout)
 	opened, err := driver.DefaultMux.Open(ctx, url, driver.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,45 @@
+package redislock
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// What a server answers to a heartbeat ends the wait if it will say the same again, however often it is asked, until somebody
+// changes its set-up: a right that was taken away, a password that counts no more, a key that is no lock, a command that it does
+// not have.
+//
+// A wait outlasts what passes by itself: LOADING, BUSY, TRYAGAIN, MOVED, ASK, CLUSTERDOWN, MASTERDOWN and READONLY, which are parts
+// of a restart or a failover; NOREPLICAS, until the replicas are back; OOM and MISCONF, until there is room again; too many
+// connections; and whatever is not known here.
+var (
+	// finalCodes are first words of such an answer. Since Redis 7 that of a command in a script has them too.
+	finalCodes = []string{"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "WRONGTYPE"}
+	// finalTexts are parts of one without such a word: of Redis 6, which packs the error of a command in a script into one of its
+	// own, and of errors that have none.
+	finalTexts = []string{
+		"unknown command", "Unknown Redis command", "The user executing the script can't", "ACL failure in script", "-NOPERM ",
+		"-WRONGTYPE ", ": WRONGTYPE ",
+	}
+)
+
+// isFinal reports whether err is such an answer.
+func isFinal(err error) bool {
+	message := innermost(err)
+	code, _, _ := strings.Cut(message, " ")
+	return slices.Contains(finalCodes, code) ||
+		slices.ContainsFunc(finalTexts, func(text string) bool { return strings.Contains(message, text) })
+}
+
+// innermost is the text of what err wraps, without what was added on its way. Of several that were joined it is none: they may
+// contradict each other.
+func innermost(err error) string {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	if _, joined := err.(interface{ Unwrap() []error }); joined { //nolint:errorlint // nothing is inside
+		return ""
+	}
+	return err.Error()
+}
