@@ -32,12 +32,13 @@ type attempt struct {
 	cond   *condWait // it waits for the signal of a condition; nil if it does not
 	beside string    // the ID of the hold beside which it asks; empty if none
 
-	claim   time.Duration
-	listens bool // to the slot's pushes, in a Cluster
-	told    holder
-	waited  bool // the server has queued the request at least once
-	counted bool // among those for whom the process speaks
-	unknown bool // a call's outcome is unknown
+	claim    time.Duration
+	listens  bool // to the slot's pushes, in a Cluster
+	told     holder
+	waited   bool // the server has queued the request at least once
+	counted  bool // among those for whom the process speaks
+	unknown  bool // a call's outcome is unknown
+	answered bool // a call was answered, whatever the answer was
 
 	sent   time.Time // when the call of the last answer was sent
 	answer reply
@@ -91,7 +92,7 @@ func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
 		return g, nil
 	}
 	err = a.explain(err)
-	a.d.leave(a.r.ID, a.e, driver.IsDefinite(err))
+	a.d.leave(a.r.ID, a.e, a.answered, driver.IsDefinite(err))
 	return driver.Grant{}, err
 }
 
@@ -198,6 +199,7 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	if answer.Err != nil {
 		return a.failed(answer.Err)
 	}
+	a.answered = true
 	if give != nil {
 		if word, reason, _ := strings.Cut(answer.Text, " "); word == "lost" {
 			return lostError(give.Key, reason)

@@ -7,15 +7,15 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// entry is what a driver knows of one request: while it is being acquired, between two attempts of which the first may have
-// left a copy under way, and then as long as it is held. It goes with the first release that is asked for, whatever comes of
-// that: who releases may give up, and never asks again. There is one for each hold, so it is small. Its fields are guarded by
-// Driver.mu.
+// entry is what a driver knows of one request: while it is being acquired, and then as long as it is held, or until it is
+// undone. It goes with the first release that is asked for, whatever comes of that: who releases may give up, and never asks
+// again. There is one for each hold, so it is small. Its fields are guarded by Driver.mu.
 type entry struct {
 	lost func(reason driver.LostReason, cause error)
 	// open says that the outcome of a call for this request is unknown: a copy of it may arrive late, so that its release
 	// must leave a tombstone.
 	open bool
+	sent bool // something of it may be on the server; it is not looked at while it is held
 	held bool
 	busy bool  // an Acquire is under way
 	left bool  // a release was asked for: nothing may come of what is under way
@@ -55,12 +55,14 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 		return nil, errGone(r.Key)
 	}
 	d.client = r.Client
+	delete(d.unsent, r.ID)
 	e := d.entries[r.ID]
 	switch {
 	case e == nil:
 		e = &entry{busy: true}
 		d.entries[r.ID] = e
 	case e.busy || e.held:
+		e.sent = true // by the copy
 		return &entry{lost: r.Lost, busy: true}, nil
 	}
 	e.lost, e.busy = r.Lost, true
@@ -81,15 +83,33 @@ func (d *Driver) hold(id string, e *entry) error {
 	return nil
 }
 
-// leave ends an attempt without a hold. Unless that is for good, the request is asked again or undone. Only one that was sent
-// and not answered is worth remembering until then: who asks again for another learns all from the server.
-func (d *Driver) leave(id string, e *entry, forGood bool) {
+// leave ends an attempt without a hold, which was answered or not. Unless it ends for good, the request is asked again or undone.
+// One that was not sent has no entry until then, because nothing has to be undone; see wasNotSent.
+func (d *Driver) leave(id string, e *entry, answered, forGood bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e.busy = false
-	if (forGood || !e.open) && d.entries[id] == e {
-		delete(d.entries, id)
+	e.busy, e.sent = false, e.sent || e.open || answered
+	if d.entries[id] != e || !forGood && e.sent {
+		return
 	}
+	delete(d.entries, id)
+	if forGood {
+		return
+	}
+	if d.unsent == nil || len(d.unsent) >= remembered {
+		d.unsent = make(map[string]struct{}) // those before are undone by asking the server
+	}
+	d.unsent[id] = struct{}{}
+}
+
+// wasNotSent reports, for an undo, that nothing of the request has ever got to the server. In an outage that spares a question
+// that would be asked again and again.
+func (d *Driver) wasNotSent(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, is := d.unsent[id]
+	delete(d.unsent, id)
+	return is
 }
 
 // over forgets the entry of a request that has been released, and refuses copies of it.

@@ -54,6 +54,12 @@ func TestOutage_LeavesNothingOfTheLocksThatWereTried(t *testing.T) {
 			o.begin(s)
 			lockAll(t, c, tried)
 			eventually(t, "no entry is left while the server is away", func() bool { return d.known() == 0 })
+			if name == "a refused connection" { // its end is noticed by one of those before
+				lockAll(t, c, tried)
+				if n := runtime.NumGoroutine() - before; n > tried+tried/10 {
+					t.Errorf("%d goroutines undo what was not sent", n-tried)
+				}
+			}
 			o.end(s)
 			eventually(t, "the goroutines end when it is back", func() bool { return runtime.NumGoroutine() <= before })
 			l, err := c.Lock(t.Context(), "lock 0")
@@ -97,26 +103,65 @@ func TestOutage_CloseLeavesNothingInADriverThatGoesOn(t *testing.T) {
 	}
 }
 
-func TestAcquire_ThatWasNotSent_LeavesNoEntry(t *testing.T) {
+func TestAcquire_ThatWasNotSent_LeavesNothingToUndo(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	d := open(t, soloOption(s.Addr()), nil)
 	defer func() { _ = d.Close() }()
-	s.Kill()
-	// The end of the connection is noticed by one of the first.
-	eventually(t, "the connection to be refused", func() bool {
-		_, err := d.Acquire(t.Context(), lockRequest("probe", "lock"))
-		var refused *RefusedError
-		return errors.As(err, &refused)
-	})
-	known := d.known()
-	for i := range 20 {
-		_, err := d.Acquire(t.Context(), lockRequest(fmt.Sprint("id", i), "lock"))
-		if !errors.Is(err, driver.ErrUnavailable) {
-			t.Errorf("Acquire: %v", err)
+	d.conn = refuses{d.conn}
+	for i := range 2 * remembered {
+		if _, err := d.Acquire(t.Context(), lockRequest(fmt.Sprint("id", i), "lock")); !errors.Is(err, driver.ErrUnavailable) {
+			t.Fatalf("Acquire: %v", err)
 		}
 	}
-	if n := d.known(); n != known {
-		t.Errorf("%d entries, and before there were %d", n, known)
+	for i := range 20 {
+		r := lockRequest(fmt.Sprint("undone", i), "lock")
+		if _, err := d.Acquire(t.Context(), r); !errors.Is(err, driver.ErrUnavailable) {
+			t.Fatalf("Acquire: %v", err)
+		}
+		if n := d.known(); n != 0 {
+			t.Errorf("%d entries", n)
+		}
+		undo := &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: time.Minute}
+		if err := d.Release(t.Context(), undo); err != nil {
+			t.Errorf("undo of what was not sent: %v", err)
+		}
+		if _, err := d.Acquire(t.Context(), r); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Acquire of what was undone: %v", err)
+		}
+	}
+	if n := len(d.unsent); n > remembered {
+		t.Errorf("%d requests that were not sent are remembered", n)
+	}
+}
+
+// What was queued before is on the server, although the request that is asked again is not sent.
+func TestAcquire_ThatWasNotSentAgain_IsUndone(t *testing.T) {
+	s := servers.RedisServer(t, nil)
+	d, holder := open(t, soloOption(s.Addr()), nil), open(t, soloOption(s.Addr()), nil)
+	defer func() { _, _ = d.Close(), holder.Close() }()
+	if _, err := holder.Acquire(t.Context(), lockRequest("holder", "lock")); err != nil {
+		t.Fatal(err)
+	}
+	r := lockRequest("waiter", "lock")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, err := waiting(ctx, d, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-ended
+	d.conn = refuses{d.conn}
+	if _, err := d.Acquire(t.Context(), r); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("Acquire: %v", err)
+	}
+	d.conn = d.conn.(refuses).Conn
+	if err := d.Release(t.Context(), &driver.Release{Key: r.Key, ID: r.ID, Undo: true}); err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range holder.Locks(t.Context(), "") {
+		if err != nil || len(info.Waiters) != 0 {
+			t.Errorf("%d wait, and were undone; %v", len(info.Waiters), err)
+		}
 	}
 }
 
@@ -143,6 +188,13 @@ func TestRelease_ThatBroughtNoAnswer_IsAskedAgainAsIfACopyWereUnderWay(t *testin
 	if _, err := d.Acquire(t.Context(), r); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Acquire of what was released: %v", err)
 	}
+}
+
+// refuses is a Conn that sends nothing.
+type refuses struct{ Conn }
+
+func (refuses) Call(context.Context, *Call) Reply {
+	return Reply{Err: &RefusedError{errors.New("refused")}}
 }
 
 // known is how many requests the driver knows.

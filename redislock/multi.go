@@ -77,6 +77,7 @@ type together struct {
 	d        *Driver
 	requests []*driver.Request
 	entries  []*entry
+	answered bool
 	unknown  bool // the outcome is unknown
 }
 
@@ -96,7 +97,7 @@ func (t *together) enter() error {
 // leave ends the attempt without a hold.
 func (t *together) leave(forGood bool) {
 	for i, e := range t.entries {
-		t.d.leave(t.requests[i].ID, e, forGood)
+		t.d.leave(t.requests[i].ID, e, t.answered, forGood)
 	}
 }
 
@@ -125,6 +126,7 @@ func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
 	if answer.Err != nil {
 		return nil, t.failed(ctx, answer.Err)
 	}
+	t.answered = true
 	word, rest, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "G":

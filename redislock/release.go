@@ -15,9 +15,14 @@ const shortestTomb = 10 * time.Second
 
 // Release ends a hold and lets in who waits, in one round trip. It is sent once; after an error that does not match
 // driver.ErrLost its outcome is unknown. This driver keeps nothing of the request from then on, whatever the outcome.
+// To undo what was never sent costs nothing.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if d.isClosed() {
 		return driver.ErrClosed
+	}
+	if r.Undo && d.wasNotSent(r.ID) {
+		d.over(r.ID)
+		return nil
 	}
 	err := d.release(ctx, r)
 	if err == nil || errors.Is(err, driver.ErrLost) {
