@@ -29,8 +29,9 @@ func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool
 // settleNow asks the engine to give back r until it is known that it has, until nothing can be left of r, or until Close has
 // waited for long enough. It returns how often it asked and the last word.
 func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
-	start, wait := time.Now(), settleFirst
 	after, ends := c.endsByItself(r)
+	start := time.Now()
+	wait := settleFirst
 	for {
 		attempts++
 		ctx, cancel := context.WithTimeout(c.hard, settleAttempt)
@@ -41,7 +42,7 @@ func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
 		}
 		over := ends && time.Since(start) >= after
 		if over || !pause(c.hard, wait) {
-			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.traits.Engine, "ended", over, "err", err)
+			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.traits.Engine, "err", err)
 			return attempts, c.unsettled(unavailable("unlock", r.Key, err))
 		}
 		wait = min(2*wait, settleMost)

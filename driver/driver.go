@@ -26,7 +26,8 @@ import (
 // The portable layer repeats a Release whose outcome is unknown until it is known, or until the client that asks is closed. On
 // an engine with [Leases] it also stops when nothing can be left that a Release would end. A copy of the request is taken to be
 // under way for Horizon at most, and for 10 seconds if that is less. What it takes then ends by itself: a hold with its lease,
-// and a place in the queue after [Traits].QueueTimeout. An engine that gives no QueueTimeout is asked to undo until it has.
+// after which only its LockDelay is left, and a place in the queue after [Traits].QueueTimeout. An engine that gives no
+// QueueTimeout is asked to undo until it has.
 //
 // So what a driver of such an engine keeps of a request in this process goes with its first Release, whatever comes of that.
 // Release must work without it.

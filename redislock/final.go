@@ -14,10 +14,10 @@ import (
 // of a restart or a failover; NOREPLICAS, until the replicas are back; OOM and MISCONF, until there is room again; too many
 // connections; and whatever is not known here.
 var (
-	// finalCodes are first words of such an answer. Since Redis 7 that of a command in a script has them too.
+	// finalCodes are the first words of such answers, since Redis 7 also of those about a command in a script.
 	finalCodes = []string{"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "WRONGTYPE"}
-	// finalTexts are parts of one without such a word: of Redis 6, which packs the error of a command in a script into one of its
-	// own, and of errors that have none.
+	// finalTexts are parts of such answers that begin with another word: Redis 6 packs the error of a command in a script into
+	// one of its own, and some errors have no word of their own.
 	finalTexts = []string{
 		"unknown command", "Unknown Redis command", "The user executing the script can't", "ACL failure in script", "-NOPERM ",
 		"-WRONGTYPE ", ": WRONGTYPE ",
