@@ -89,6 +89,14 @@ func unanswered(t *testing.T, c *Client, h *hooks, names ...string) {
 	}
 }
 
+// releasesWithin counts the releases that the engine is asked for in that time.
+func releasesWithin(h *hooks, during time.Duration) int64 {
+	before := h.releases.Load()
+	time.Sleep(during)
+	synctest.Wait()
+	return h.releases.Load() - before
+}
+
 func TestUndo_OnAnEngineWhosePlacesEnd_IsRepeatedForTheHorizonAndWhatLastsThen(t *testing.T) {
 	for _, lease := range []time.Duration{300 * time.Millisecond, 4 * time.Minute} {
 		t.Run(lease.String(), func(t *testing.T) {
@@ -96,21 +104,15 @@ func TestUndo_OnAnEngineWhosePlacesEnd_IsRepeatedForTheHorizonAndWhatLastsThen(t
 				const lasts = 7 * second
 				c := mustNew(t, &placed{h, lasts}, &Options{Lease: lease})
 				defer c.Close()
-				before, start := settled(), time.Now()
 				unanswered(t, c, h, "a", "b", "c")
 				end := max(lease, shortestHorizon) + max(lease, lasts)
-				time.Sleep(end - time.Millisecond)
-				if n := settled() - before; n != 3 {
-					t.Errorf("%d of 3 undos are still asked for after %v", n, time.Since(start))
+				time.Sleep(end - 2*settleMost - time.Millisecond)
+				if n := releasesWithin(h, 2*settleMost); n < 3 {
+					t.Errorf("%d of 3 undos are still asked for just before %v", n, end)
 				}
-				time.Sleep(settleMost + time.Second)
-				asked := h.releases.Load()
-				if n := settled() - before; n != 0 {
-					t.Errorf("%d goroutines after %v", n, time.Since(start))
-				}
-				time.Sleep(time.Hour)
-				if n := h.releases.Load() - asked; n != 0 {
-					t.Errorf("%d releases later", n)
+				time.Sleep(settleMost + second)
+				if n := releasesWithin(h, time.Hour); n != 0 {
+					t.Errorf("%d are asked for after %v", n, end)
 				}
 			})
 		})
@@ -119,16 +121,15 @@ func TestUndo_OnAnEngineWhosePlacesEnd_IsRepeatedForTheHorizonAndWhatLastsThen(t
 
 func TestUndo_OnAnEngineWhosePlacesStay_IsRepeatedUntilItSucceeds(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
-		before := settled()
 		unanswered(t, c, h, "a", "b", "c")
 		time.Sleep(24 * time.Hour)
-		if n := settled() - before; n != 3 {
+		if n := releasesWithin(h, 2*settleMost); n < 3 {
 			t.Errorf("%d of 3 undos are still asked for", n)
 		}
 		on(h, &h.release, h.Driver.Release)
-		time.Sleep(settleMost + time.Second)
-		if n := settled() - before; n != 0 {
-			t.Errorf("%d goroutines are left", n)
+		time.Sleep(settleMost + second)
+		if n := releasesWithin(h, time.Hour); n != 0 {
+			t.Errorf("%d are asked for after they have succeeded", n)
 		}
 	})
 }
@@ -136,20 +137,19 @@ func TestUndo_OnAnEngineWhosePlacesStay_IsRepeatedUntilItSucceeds(t *testing.T) 
 func TestUnlock_WithoutAnAnswer_IsRepeatedUntilTheLeaseAndTheHorizonAreOver(t *testing.T) {
 	bubble(t, &Options{Lease: second}, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), c, "a")
-		before := settled()
 		unanswered(t, c, h)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := l.Unlock(ctx); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("Unlock: %v", err)
 		}
-		time.Sleep(shortestHorizon)
-		if n := settled() - before; n != 1 {
-			t.Errorf("%d goroutines release it before the end", n)
+		time.Sleep(shortestHorizon - second)
+		if n := releasesWithin(h, 2*settleMost); n < 1 {
+			t.Error("it is not asked for any more before the end")
 		}
-		time.Sleep(second + settleMost)
-		if n := settled() - before; n != 0 {
-			t.Errorf("%d goroutines release it after the end", n)
+		time.Sleep(2 * settleMost)
+		if n := releasesWithin(h, time.Hour); n != 0 {
+			t.Errorf("it is asked for %d times after the end", n)
 		}
 	})
 }
