@@ -31,7 +31,9 @@ func lockAll(t *testing.T, c *interlock.Client, n int) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			if _, err := c.Lock(ctx, fmt.Sprint("lock ", i)); !errors.Is(err, interlock.ErrUnavailable) {
+			_, err := c.Lock(ctx, fmt.Sprint("lock ", i))
+			// On a slow machine its time is over before it has begun.
+			if !errors.Is(err, interlock.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Lock in an outage: %v", err)
 			}
 		})
@@ -53,7 +55,7 @@ func TestOutage_LeavesNothingOfTheLocksThatWereTried(t *testing.T) {
 			before := runtime.NumGoroutine()
 			o.begin(s)
 			lockAll(t, c, tried)
-			eventually(t, "no entry is left while the server is away", func() bool { return d.known() == 0 })
+			eventually(t, "no entry to be left while the server is away", func() bool { return d.known() == 0 })
 			if name == "a refused connection" { // its end is noticed by one of those before
 				lockAll(t, c, tried)
 				if n := runtime.NumGoroutine() - before; n > tried+tried/10 {
@@ -61,7 +63,7 @@ func TestOutage_LeavesNothingOfTheLocksThatWereTried(t *testing.T) {
 				}
 			}
 			o.end(s)
-			eventually(t, "the goroutines end when it is back", func() bool { return runtime.NumGoroutine() <= before })
+			eventually(t, "the goroutines to end when it is back", func() bool { return runtime.NumGoroutine() <= before })
 			l, err := c.Lock(t.Context(), "lock 0")
 			if err != nil {
 				t.Fatal(err)
@@ -97,8 +99,10 @@ func TestOutage_CloseLeavesNothingInADriverThatGoesOn(t *testing.T) {
 			if n := d.known(); n != 0 {
 				t.Errorf("%d entries after Close", n)
 			}
+			// The driver itself may have some that connect again.
+			eventually(t, "the goroutines to end while the server is away", func() bool { return runtime.NumGoroutine() <= before+10 })
 			o.end(s)
-			eventually(t, "the goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+			eventually(t, "the goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
 		})
 	}
 }
