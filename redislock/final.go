@@ -10,9 +10,9 @@ import (
 // changes its set-up: a right that was taken away, a password that counts no more, a key that is no lock, a command that it does
 // not have.
 //
-// A wait outlasts what passes by itself: LOADING, BUSY, TRYAGAIN, MOVED, ASK, CLUSTERDOWN, MASTERDOWN and READONLY, which are parts
-// of a restart or a failover; NOREPLICAS, until the replicas are back; OOM and MISCONF, until there is room again; too many
-// connections; and whatever is not known here.
+// A wait outlasts what passes by itself: LOADING, BUSY, TRYAGAIN, MOVED, ASK, CLUSTERDOWN, MASTERDOWN and READONLY, which are
+// parts of a restart or a failover; NOREPLICAS, until the replicas are back; OOM and MISCONF, until there is room again; too
+// many connections; and whatever is not known here.
 var (
 	// finalCodes are the first words of such answers, since Redis 7 also of those about a command in a script.
 	finalCodes = []string{"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "WRONGTYPE"}

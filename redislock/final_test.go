@@ -62,10 +62,13 @@ func TestWait_ThatTheServerRefusesForGood_EndsWithWhatItSays(t *testing.T) {
 	}{
 		"the right to run scripts": {[]string{"ACL", "SETUSER", "bob", "-eval", "-evalsha"}, "NOPERM"},
 		"the right to its keys":    {[]string{"ACL", "SETUSER", "bob", "resetkeys"}, "NOPERM"},
-		"the type of the lock":     {[]string{"EVAL", "redis.call('DEL', KEYS[1]); redis.call('LPUSH', KEYS[1], 1)", "1", "interlock:mutex:lock"}, "WRONGTYPE"},
+		"the type of the lock": {
+			[]string{"EVAL", "redis.call('DEL', KEYS[1]); redis.call('LPUSH', KEYS[1], 1)", "1", "interlock:mutex:lock"}, "WRONGTYPE",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			begin := asUser(t, rueidis.ClientOption{InitAddress: []string{s.Addr()}}, nil, []*servers.RedisNode{s}, []string{"~*", "&*", "+@all"})
+			option := rueidis.ClientOption{InitAddress: []string{s.Addr()}}
+			begin := asUser(t, option, nil, []*servers.RedisNode{s}, []string{"~*", "&*", "+@all"})
 			d, err := begin()
 			if err != nil {
 				t.Fatal(err)
