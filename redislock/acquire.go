@@ -32,13 +32,13 @@ type attempt struct {
 	cond   *condWait // it waits for the signal of a condition; nil if it does not
 	beside string    // the ID of the hold beside which it asks; empty if none
 
-	claim    time.Duration
-	listens  bool // to the slot's pushes, in a Cluster
-	told     holder
-	waited   bool // the server has queued the request at least once
-	counted  bool // among those for whom the process speaks
-	unknown  bool // a call's outcome is unknown
-	answered bool // a call was answered, whatever the answer was
+	claim   time.Duration
+	listens bool // to the slot's pushes, in a Cluster
+	told    holder
+	waited  bool // the server has queued the request at least once
+	counted bool // among those for whom the process speaks
+	unknown bool // a call's outcome is unknown
+	ran     bool // a call may have run, whatever came of it
 
 	sent   time.Time // when the call of the last answer was sent
 	answer reply
@@ -92,7 +92,7 @@ func (a *attempt) end(g driver.Grant, err error) (driver.Grant, error) {
 		return g, nil
 	}
 	err = a.explain(err)
-	a.d.leave(a.r.ID, a.e, a.answered, driver.IsDefinite(err))
+	a.d.leave(a.r.ID, a.e, a.ran, driver.IsDefinite(err))
 	return driver.Grant{}, err
 }
 
@@ -196,10 +196,10 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	call.Replicas, call.ReplicaTimeout = a.d.opts.Replicas, a.d.opts.ReplicaTimeout
 	sent := time.Now() // before the request, so not later than the server's own instant
 	answer := a.d.conn.Call(ctx, call)
+	a.ran = a.ran || ranPerhaps(answer.Err)
 	if answer.Err != nil {
 		return a.failed(answer.Err)
 	}
-	a.answered = true
 	if give != nil {
 		if word, reason, _ := strings.Cut(answer.Text, " "); word == "lost" {
 			return lostError(give.Key, reason)

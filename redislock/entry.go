@@ -83,12 +83,12 @@ func (d *Driver) hold(id string, e *entry) error {
 	return nil
 }
 
-// leave ends an attempt without a hold, which was answered or not. Unless it ends for good, the request is asked again or undone.
-// One that was not sent has no entry until then, because nothing has to be undone; see wasNotSent.
-func (d *Driver) leave(id string, e *entry, answered, forGood bool) {
+// leave ends an attempt without a hold, of which a call may have run or not. Unless it ends for good, the request is asked again or
+// undone. One of which no call has run has no entry until then, because nothing has to be undone; see wasNotSent.
+func (d *Driver) leave(id string, e *entry, ran, forGood bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e.busy, e.sent = false, e.sent || e.open || answered
+	e.busy, e.sent = false, e.sent || ran
 	if d.entries[id] != e || !forGood && e.sent {
 		return
 	}

@@ -77,7 +77,7 @@ type together struct {
 	d        *Driver
 	requests []*driver.Request
 	entries  []*entry
-	answered bool
+	ran      bool // see attempt
 	unknown  bool // the outcome is unknown
 }
 
@@ -97,7 +97,7 @@ func (t *together) enter() error {
 // leave ends the attempt without a hold.
 func (t *together) leave(forGood bool) {
 	for i, e := range t.entries {
-		t.d.leave(t.requests[i].ID, e, t.answered, forGood)
+		t.d.leave(t.requests[i].ID, e, t.ran, forGood)
 	}
 }
 
@@ -123,10 +123,10 @@ func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
 	}
 	sent := time.Now() // before the request, so not later than the server's own instant
 	answer := d.conn.Call(ctx, &call)
+	t.ran = ranPerhaps(answer.Err)
 	if answer.Err != nil {
 		return nil, t.failed(ctx, answer.Err)
 	}
-	t.answered = true
 	word, rest, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "G":
