@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -83,4 +84,12 @@ func benchClient(b *testing.B, d driver.Driver) *Client {
 		_ = d.Close()
 	})
 	return c
+}
+
+// BenchmarkWithOwner is what it costs to name an owner anew for each request.
+func BenchmarkWithOwner(b *testing.B) {
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		_ = WithOwner(b.Context(), strconv.Itoa(i))
+	}
 }

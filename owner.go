@@ -24,15 +24,19 @@ type owner struct {
 
 type ownerKey struct{}
 
-// WithOwner returns a context in which locks are taken by the owner of that name. The same name, also in another process,
-// is the same owner: it re-enters what it already holds, on engines that know owners. So choose names that no unrelated
-// activity can choose, such as a job's or a request's id. Without WithOwner each Lock at the top level makes an anonymous
-// owner, which only contexts derived from [Lease.Context] carry on.
+// WithOwner returns a context in which locks are taken by the owner of that name. The same name is the same owner, however
+// often WithOwner is called, by whichever client, and in another process too: it re-enters what it already holds, on engines
+// that know owners. So choose names that no unrelated activity can choose, such as a job's or a request's id. Without
+// WithOwner each Lock at the top level makes an anonymous owner, which only contexts derived from [Lease.Context] carry on.
+//
+// All of an owner's holds in this process belong together: [AssertHeld] finds each of them, and a hold that was lost and not
+// unlocked yet makes the owner's next Lock of that mutex fail with the *LostError, whichever context it was taken with.
+// Nothing is kept of a name once nobody uses it any more.
 //
 // A name that is empty, longer than 512 bytes or not UTF-8 is reported by the next Lock.
 func WithOwner(ctx context.Context, name string) context.Context {
 	mustBe(given(ctx))
-	return context.WithValue(ctx, ownerKey{}, &owner{id: name, named: true})
+	return context.WithValue(ctx, ownerKey{}, names.owner(name))
 }
 
 // OwnerFrom returns the name that WithOwner put into ctx or into the context that a lease was taken with. It reports false

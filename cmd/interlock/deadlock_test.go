@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -50,5 +51,55 @@ func TestDeadlock_OverClientsOnRedis_IsTold(t *testing.T) {
 	}
 	if other != nil {
 		t.Errorf("the other: %v", other)
+	}
+}
+
+// The same, of owners that are named anew for each lock, by one, two and three clients: a name is one owner.
+func TestDeadlock_OfOwnersThatAreNamedAnewForEachLock_OnRedis_IsTold(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	url := "redis://" + servers.Redis(t) + "/0?check=warn"
+	clients := make([]*interlock.Client, 3)
+	for i := range clients {
+		c, err := interlock.Open(ctx, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		clients[i] = c
+	}
+	for _, by := range [][]int{{0, 0, 0}, {0, 1, 0}, {0, 1, 2}} {
+		told := make(chan error, len(by))
+		var then []func()
+		for i, at := range by {
+			c, name, owner := clients[at], func(i int) string { return fmt.Sprint(by, i%len(by)) }, fmt.Sprint(by, "owner", i)
+			first, err := c.Lock(interlock.WithOwner(ctx, owner), name(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			then = append(then, func() {
+				second, err := c.Lock(interlock.WithOwner(ctx, owner), name(i+1))
+				if err == nil {
+					err = second.Unlock(ctx)
+				}
+				told <- errors.Join(err, first.Unlock(ctx))
+			})
+		}
+		for _, wait := range then { // only now: each has its first
+			go wait() // ends with the deadlock's end, or with ctx
+		}
+		deadlocks := 0
+		for range by {
+			switch err := <-told; {
+			case errors.Is(err, interlock.ErrDeadlock):
+				deadlocks++
+			case err != nil:
+				t.Errorf("by the clients %v: %v", by, err)
+			}
+		}
+		if deadlocks != 1 {
+			t.Errorf("by the clients %v: %d were told of a deadlock, want 1", by, deadlocks)
+		}
 	}
 }
