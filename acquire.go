@@ -138,13 +138,8 @@ func (c *Client) liveGrant(o *owner, key driver.Key) *grant {
 	if o.named {
 		return nil
 	}
-	for _, l := range o.snapshot() {
-		if l.m.c != c || l.m.key != key || l.ended() != nil {
-			continue
-		}
-		if c.expire(l.g, c.now()); l.ended() == nil {
-			return l.g
-		}
+	if l := c.liveHold(o, key); l != nil {
+		return l.g
 	}
 	return nil
 }

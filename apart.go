@@ -115,8 +115,8 @@ func (m *Mutex) best(o *owner) (best *grant) {
 	c := m.c
 	c.lock()
 	defer c.unlock()
-	for _, l := range o.snapshot() {
-		if l.m.c != c || l.m.key != m.key || l.ended() != nil {
+	for _, l := range o.on(m.key) {
+		if l.m.c != c || l.ended() != nil {
 			continue
 		}
 		switch g := l.g; {
@@ -164,8 +164,8 @@ func (g *grant) admittedApart(o *owner) {
 // spread gives the token of g, if it is an upgrade, to all that o has of this lock: a fence that has seen the write would
 // refuse what reads with an older one. The caller holds Client.mu.
 func (g *grant) spread(o *owner) {
-	for _, l := range o.snapshot() {
-		if l.m.c != g.m.c || l.m.key != g.m.key || l.ended() != nil {
+	for _, l := range o.on(g.m.key) {
+		if l.m.c != g.m.c || l.ended() != nil {
 			continue
 		}
 		if l.g.inherit(g); l.pair != nil {
@@ -179,13 +179,6 @@ func (g *grant) inherit(from *grant) {
 	if g.token < from.token {
 		g.token, g.nonce = from.token, from.nonce
 	}
-}
-
-// several reports whether o has more than one hold, of whatever.
-func (o *owner) several() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.holds.first != nil && o.holds.first.next[ofOwner] != nil
 }
 
 // chain is the list of Client.grants in which g is: one for all of a mutex, and one for each of those that never meet in

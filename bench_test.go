@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/memlock"
@@ -92,4 +93,80 @@ func BenchmarkWithOwner(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		_ = WithOwner(b.Context(), strconv.Itoa(i))
 	}
+}
+
+// BenchmarkOneOwner is a lock and unlock of an owner that holds so many others: what it holds must not matter. The engine is
+// none, so that it is the core's cost.
+func BenchmarkOneOwner(b *testing.B) {
+	for _, holds := range []int{10, 100, 1000, 10_000, 20_000} {
+		b.Run(strconv.Itoa(holds), func(b *testing.B) {
+			c := benchClient(b, &yes{})
+			ctx := WithOwner(b.Context(), "bench")
+			for i := range holds {
+				if _, err := c.Lock(ctx, "held "+strconv.Itoa(i)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				l, err := c.Lock(ctx, "a")
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := l.Unlock(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMulti is a Multi of so many names, for each of them, and how long another lock of the same client takes at most
+// meanwhile.
+func BenchmarkMulti(b *testing.B) {
+	for _, size := range []int{10, 100, 1000, 10_000, 20_000} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			c := benchClient(b, memlock.New(nil))
+			names := make([]string, size)
+			for i := range names {
+				names[i] = "m" + strconv.Itoa(i)
+			}
+			most, stop := stall(b, c)
+			for b.Loop() {
+				if err := c.Multi(names, nil).Do(b.Context(), func(context.Context) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+			close(stop)
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/name")
+			b.ReportMetric(float64((<-most).Microseconds()), "µs-stall")
+		})
+	}
+}
+
+// stall takes and gives back a lock of c again and again until stop is closed, and then tells how long the longest try took.
+func stall(b *testing.B, c *Client) (most chan time.Duration, stop chan struct{}) {
+	b.Helper()
+	most, stop = make(chan time.Duration, 1), make(chan struct{})
+	go func() {
+		var longest time.Duration
+		for {
+			select {
+			case <-stop:
+				most <- longest
+				return
+			default:
+			}
+			start := time.Now()
+			l, err := c.Lock(b.Context(), "other")
+			if err != nil {
+				b.Error(err)
+				most <- longest
+				return
+			}
+			_ = l.Unlock(b.Context())
+			longest = max(longest, time.Since(start))
+		}
+	}()
+	return most, stop
 }

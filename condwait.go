@@ -117,12 +117,7 @@ func (l *Lease) mayWait(now instant) error {
 
 // hasOthers reports whether l's owner has another live hold of the same lock in this process. The caller holds Client.mu.
 func (l *Lease) hasOthers() bool {
-	for _, other := range l.owner.snapshot() {
-		if other != l && other.m.c == l.m.c && other.m.key == l.m.key && other.ended() == nil {
-			return true
-		}
-	}
-	return false
+	return l.owner.first(l.m.c, l.m.key, func(other *Lease) bool { return other != l && other.ended() == nil }) != nil
 }
 
 // giveUp ends the old hold in this process. The caller holds Client.mu.

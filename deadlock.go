@@ -64,12 +64,6 @@ func (c *Client) suspects(o *owner) {
 	c.wakeBy(c.seek.at)
 }
 
-func (o *owner) holdsAny() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.holds.first != nil
-}
-
 // look searches if it is time to, and returns when to look next. The caller holds Client.mu.
 func (k *seeker) look(c *Client, now instant) instant {
 	if now < k.at {

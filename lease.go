@@ -24,11 +24,12 @@ type Lease struct {
 	m     *Mutex
 	g     *grant
 	owner *owner
-	next  [chains]*Lease // in a list, see there
+	in    [chains]links // lists, see there
 
 	since  instant
 	waited time.Duration
 	pass   int32 // of the grant: whose token and nonce these are
+	rank   int32 // in the order of its owner's holds; see holdHeap
 	local  bool
 	news   news // what the Observer knows; guarded by Client.mu
 	inner  bool // keeps the upgradeable read of pair, which is upgraded; see there

@@ -26,6 +26,7 @@ type Multi struct {
 	_     noCopy
 	locks []*Mutex // distinct, in the order given
 	order []*Mutex // the same, in the order of taking
+	given []int    // where each of order is in locks
 	err   error    // reported by the first call
 }
 
@@ -44,6 +45,11 @@ func (c *Client) Multi(names []string, opts *LockOptions) *Multi {
 // Options.Store.
 func MultiOf(locks ...*Mutex) *Multi {
 	m := &Multi{}
+	type place struct { // not by comparing each with each: there may be thousands
+		c *Client
+		driver.Key
+	}
+	seen := make(map[place]struct{}, len(locks))
 	for _, l := range locks {
 		if l == nil {
 			m.err = errors.New("interlock: MultiOf: a mutex is nil")
@@ -52,7 +58,8 @@ func MultiOf(locks ...*Mutex) *Multi {
 		if m.err = l.made(); m.err != nil {
 			return m
 		}
-		if !slices.ContainsFunc(m.locks, func(other *Mutex) bool { return other.c == l.c && other.key == l.key }) {
+		if _, twice := seen[place{l.c, l.key}]; !twice {
+			seen[place{l.c, l.key}] = struct{}{}
 			m.locks = append(m.locks, l)
 		}
 	}
@@ -60,8 +67,7 @@ func MultiOf(locks ...*Mutex) *Multi {
 		m.err = errors.New("interlock: Multi: there are no names: give at least one")
 		return m
 	}
-	m.order = slices.Clone(m.locks)
-	slices.SortFunc(m.order, compare)
+	m.sort()
 	for i, l := range m.order[1:] {
 		if compare(m.order[i], l) == 0 {
 			m.err = fmt.Errorf("interlock: MultiOf: %q is given by two clients that cannot be told apart: "+
@@ -69,6 +75,17 @@ func MultiOf(locks ...*Mutex) *Multi {
 		}
 	}
 	return m
+}
+
+// sort says in which order the locks are taken.
+func (m *Multi) sort() {
+	for i := range m.locks {
+		m.given = append(m.given, i)
+	}
+	slices.SortFunc(m.given, func(a, b int) int { return compare(m.locks[a], m.locks[b]) })
+	for _, at := range m.given {
+		m.order = append(m.order, m.locks[at])
+	}
 }
 
 // Lock waits until all the mutexes are held, and returns the holds, which have one owner: that of ctx, or a new one. ctx
@@ -133,10 +150,10 @@ func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, try bool) erro
 	// A wait for the next one ends when one that was taken is lost.
 	waiting, stop := all.context(ctx)
 	defer stop(nil)
-	for _, l := range m.order {
+	for i, l := range m.order {
 		lease, err := m.take(waiting, l, all.owner, try)
 		if err == nil {
-			err = all.add(slices.Index(m.locks, l), lease)
+			err = all.add(m.given[i], lease)
 		}
 		if err != nil {
 			return err
@@ -151,7 +168,7 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 		return l.TryLock(ctx)
 	}
 	above := o.above(l)
-	if above == nil || l.c.heldBy(o, l.key) != nil {
+	if above == nil || o.has(l.c, l.key) {
 		return l.Lock(ctx)
 	}
 	lease, err := l.TryLock(ctx)
@@ -166,12 +183,32 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 // above returns a live hold of o on a mutex that comes after m in the order of taking, or nil. Nobody waits by a Multi for a lock of
 // another kind, so those are in nobody's way.
 func (o *owner) above(m *Mutex) *Lease {
-	for _, l := range o.snapshot() {
-		if l.m.key.Kind == driver.KindMutex && compare(l.m, m) > 0 && l.Err() == nil {
+	o.mu.Lock()
+	last := o.holds.last()
+	o.mu.Unlock()
+	if last == nil || last.m.key.Kind != driver.KindMutex || compare(last.m, m) <= 0 {
+		return nil
+	}
+	if last.Err() == nil {
+		return last
+	}
+	for _, l := range o.allAbove(m) { // the last was lost, and has not been unlocked yet
+		if l.Err() == nil {
 			return l
 		}
 	}
 	return nil
+}
+
+func (o *owner) allAbove(m *Mutex) (above []*Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for l := range o.holds.all() {
+		if l.m.key.Kind == driver.KindMutex && compare(l.m, m) > 0 {
+			above = append(above, l)
+		}
+	}
+	return above
 }
 
 // together calls f for each of the leases, side by side if there are several, and returns their errors in order.

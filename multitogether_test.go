@@ -323,6 +323,42 @@ func TestMulti_GrantedToAClientThatIsClosed_IsGivenBack(t *testing.T) {
 	})
 }
 
+// Many are taken in bit by bit, so that others have their turn: what was taken in before one turns out to be over is given back.
+func TestMulti_OfManyNames_OfWhichTheLastIsBroken_IsTakenAnew_WhileOthersHaveTheirTurn(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		names := make([]string, 5*atOnce)
+		for i := range names {
+			names[i] = fmt.Sprintf("%04d", i)
+		}
+		on(h, &h.acquireAll, func(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error) {
+			gs, err := h.Driver.AcquireAll(ctx, rs)
+			last := len(rs) - 1
+			return gs, errors.Join(err, h.Break(ctx, rs[last].Key, gs[last].Token))
+		})
+		l := mustMulti(t, c.Multi(names, nil))
+		if len(l.Leases()) != len(names) || l.Err() != nil {
+			t.Errorf("%d holds, %v", len(l.Leases()), l.Err())
+		}
+		for i, lease := range l.Leases() {
+			if lease.Name() != names[i] {
+				t.Fatalf("hold %d is of %q", i, lease.Name())
+			}
+		}
+		again, err := c.Multi([]string{names[3], "0000+"}, nil).TryLock(l.Context(t.Context()))
+		if err != nil {
+			t.Fatalf("an owner of many, again: %v", err)
+		}
+		if err := again.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := l.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		wantFree(t, peer(t, h, nil), names[0], names[len(names)-1])
+	})
+}
+
 // TestMulti_InOppositeOrders_IsNeverPartial: two clients, in real time and for the race detector.
 func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 	d := memlock.New(nil)

@@ -15,8 +15,8 @@ import (
 type owner struct {
 	id string // for operators; of a named owner it is the name that the engine compares
 
-	mu    sync.Mutex // guards holds; a leaf: taken under Client.mu, and nothing is called under it
-	holds list       // not yet unlocked, ofOwner; of all clients
+	mu    sync.Mutex // guards holds; a leaf: taken under Client.mu, and nothing that locks is called under it
+	holds holdings
 
 	waits atomic.Int32 // how many goroutines wait as this owner, or 0 if there is one that nobody can have joined; of all clients
 	named bool
@@ -53,8 +53,8 @@ func OwnerFrom(ctx context.Context) (string, bool) {
 // It is for functions that rely on their caller to hold a lock. It asks no engine.
 func AssertHeld(ctx context.Context, name string) {
 	if o := ownerFrom(ctx); o != nil {
-		for _, l := range o.snapshot() {
-			if l.Kind() == driver.KindMutex && l.Name() == name && l.Err() == nil {
+		for _, l := range o.on(driver.Key{Kind: driver.KindMutex, Name: name}) {
+			if l.Err() == nil {
 				return
 			}
 		}
@@ -71,31 +71,75 @@ func ownerFrom(ctx context.Context) *owner {
 func (o *owner) add(l *Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.holds.add(ofOwner, l)
+	o.holds.add(l)
 }
 
 func (o *owner) remove(l *Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.holds.remove(ofOwner, l)
+	o.holds.remove(l)
 }
 
-func (o *owner) snapshot() []*Lease {
+func (o *owner) holdsAny() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Collect(o.holds.all(ofOwner))
+	return o.holds.any()
+}
+
+// several reports whether o has more than one hold, of whatever.
+func (o *owner) several() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.holds.several()
+}
+
+// on returns the holds on the lock of that key, by whichever client.
+func (o *owner) on(key driver.Key) []*Lease {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(o.holds.onLock(key))
+}
+
+// first returns the oldest hold on that lock of c which is as f wants it, or nil. f is called under owner.mu.
+func (o *owner) first(c *Client, key driver.Key, f func(*Lease) bool) *Lease {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for l := range o.holds.onLock(key) {
+		if l.m.c == c && f(l) {
+			return l
+		}
+	}
+	return nil
+}
+
+// has reports whether o has a hold on that lock of c, or has lost one and not unlocked it yet.
+func (o *owner) has(c *Client, key driver.Key) bool {
+	return o.first(c, key, func(*Lease) bool { return true }) != nil
 }
 
 // heldBy returns a hold of o on key that has not been unlocked yet: a live one, or else one that was lost. A lost hold
 // stays with its owner until it is unlocked, so that re-entry after a loss is told of the loss.
-func (c *Client) heldBy(o *owner, key driver.Key) (held *Lease) {
-	for _, l := range o.snapshot() {
-		if l.m.c != c || l.m.key != key {
-			continue
+func (c *Client) heldBy(o *owner, key driver.Key) *Lease {
+	if !o.has(c, key) { // as nearly always; it costs less than Client.mu
+		return nil
+	}
+	c.lock()
+	defer c.unlock()
+	if l := c.liveHold(o, key); l != nil {
+		return l
+	}
+	return o.first(c, key, func(*Lease) bool { return true })
+}
+
+// liveHold returns the oldest live hold of o on key, or nil. The caller holds Client.mu.
+func (c *Client) liveHold(o *owner, key driver.Key) *Lease {
+	for {
+		l := o.first(c, key, func(l *Lease) bool { return l.ended() == nil })
+		if l == nil {
+			return nil
 		}
-		if held = l; l.Err() == nil {
+		if l.check(c.now()); l.ended() == nil {
 			return l
 		}
 	}
-	return held
 }

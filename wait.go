@@ -96,16 +96,19 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 // decline gives back what w was granted in the instant in which its context ended: the caller no longer wants it, and does
 // not wait for the engine's word on that. The caller holds Client.mu.
 func (w *waiter) decline() {
-	l := w.lease
-	if w.turns != nil { // who asked sees that it was granted
-		return
+	if w.turns == nil { // else who asked sees that it was granted
+		w.lease.decline()
 	}
+}
+
+// decline gives back a hold that its owner never got to know. The caller holds Client.mu.
+func (l *Lease) decline() {
 	l.owner.remove(l)
 	if l.ended() != nil {
 		return
 	}
 	l.forgo()
-	if word := l.giveUp(w.lease.m.c.now()); !word.given() {
+	if word := l.giveUp(l.m.c.now()); !word.given() {
 		go func() { _ = word.await(l.m.c.hard, unlockGrace) }() // counted as background by giveUp
 	}
 }

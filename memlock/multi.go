@@ -3,7 +3,6 @@ package memlock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -101,8 +100,10 @@ func differ(all []demand) error {
 	if len(all) == 0 {
 		return fmt.Errorf("no requests: %w", driver.ErrUnsupported)
 	}
+	keys, ids := make(map[driver.Key]struct{}, len(all)), make(map[string]struct{}, len(all))
 	for i, r := range all {
-		if slices.ContainsFunc(all[:i], func(other demand) bool { return other.Key == r.Key || other.ID == r.ID }) {
+		keys[r.Key], ids[r.ID] = struct{}{}, struct{}{}
+		if len(keys) <= i || len(ids) <= i {
 			return fmt.Errorf("%s %q or its request is there twice: %w", r.Kind, r.Name, driver.ErrUnsupported)
 		}
 	}

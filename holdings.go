@@ -1,0 +1,192 @@
+package interlock
+
+import (
+	"container/heap"
+	"iter"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// fewHolds is up to how many holds of an owner are found by going through all of them.
+const fewHolds = 8
+
+// holdings is what an owner has not unlocked yet, of all clients. Nearly always that is one hold or two, and then it is a list.
+// Of more than a few there is a list for each lock, so that nothing an owner does takes longer the more it holds. The zero
+// value has none. It is guarded by owner.mu.
+type holdings struct {
+	few  list // all of them, ofOwner, as long as many is nil
+	many *manyHolds
+}
+
+// manyHolds are those of an owner that has had more than a few at once, and has some still.
+type manyHolds struct {
+	n     int
+	on    map[driver.Key]list // ofOwner
+	order holdHeap            // all of them; nil until a Multi has asked for the last in its order
+}
+
+func (h *holdings) any() bool { return h.few.first != nil || h.many != nil }
+
+// several reports whether there is more than one.
+func (h *holdings) several() bool {
+	if h.many != nil {
+		return h.many.n > 1
+	}
+	return h.few.first != nil && h.few.first.in[ofOwner].next != nil
+}
+
+func (h *holdings) add(l *Lease) {
+	if h.many == nil && h.few.shorter(fewHolds) {
+		h.few.add(ofOwner, l)
+		return
+	}
+	if h.many == nil {
+		h.many = &manyHolds{on: make(map[driver.Key]list)}
+		for other := range h.few.all(ofOwner) {
+			h.few.remove(ofOwner, other)
+			h.many.add(other)
+		}
+	}
+	h.many.add(l)
+}
+
+// shorter reports whether s, ofOwner, has fewer than n members.
+func (s *list) shorter(n int) bool {
+	for range s.all(ofOwner) {
+		if n--; n <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// remove takes l out, if it is there.
+func (h *holdings) remove(l *Lease) {
+	switch {
+	case l.in[ofOwner].prev == nil:
+	case h.many == nil:
+		h.few.remove(ofOwner, l)
+	default:
+		h.many.remove(l)
+		if h.many.n == 0 {
+			h.many = nil
+		}
+	}
+}
+
+// onLock yields the holds on the lock of that key, by whichever client.
+func (h *holdings) onLock(key driver.Key) iter.Seq[*Lease] {
+	return func(yield func(*Lease) bool) {
+		held := h.few
+		if h.many != nil {
+			held = h.many.on[key]
+		}
+		for l := range held.all(ofOwner) {
+			if l.m.key == key && !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+// all yields every hold, in no order. It costs the more the more there are.
+func (h *holdings) all() iter.Seq[*Lease] {
+	if h.many == nil {
+		return h.few.all(ofOwner)
+	}
+	return func(yield func(*Lease) bool) {
+		for _, held := range h.many.on {
+			for l := range held.all(ofOwner) {
+				if !yield(l) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// last returns the hold that comes last in the order in which a Multi takes locks, or nil if there is none.
+func (h *holdings) last() (last *Lease) {
+	if h.many != nil {
+		return h.many.last()
+	}
+	for l := range h.few.all(ofOwner) {
+		if last == nil || laterInMulti(l, last) {
+			last = l
+		}
+	}
+	return last
+}
+
+func (h *manyHolds) add(l *Lease) {
+	held := h.on[l.m.key]
+	held.add(ofOwner, l)
+	h.on[l.m.key] = held
+	h.n++
+	if h.order != nil {
+		heap.Push(&h.order, l)
+	}
+}
+
+func (h *manyHolds) remove(l *Lease) {
+	held := h.on[l.m.key]
+	held.remove(ofOwner, l)
+	if held.first == nil {
+		delete(h.on, l.m.key)
+	} else {
+		h.on[l.m.key] = held
+	}
+	h.n--
+	if h.order != nil {
+		heap.Remove(&h.order, int(l.rank))
+	}
+}
+
+func (h *manyHolds) last() *Lease {
+	if h.order == nil { // only who mixes a Multi with so many holds needs it
+		h.order = make(holdHeap, 0, h.n)
+		for _, held := range h.on {
+			for l := range held.all(ofOwner) {
+				l.rank = int32(len(h.order))
+				h.order = append(h.order, l)
+			}
+		}
+		heap.Init(&h.order)
+	}
+	return h.order[0]
+}
+
+// laterInMulti orders holds as a Multi takes their locks. Holds of other kinds than mutexes, for which no Multi waits, come first.
+func laterInMulti(a, b *Lease) bool {
+	if mutex := a.m.key.Kind == driver.KindMutex; mutex != (b.m.key.Kind == driver.KindMutex) {
+		return mutex
+	}
+	return compare(a.m, b.m) > 0
+}
+
+// holdHeap has the hold in front that comes last in the order of a Multi. Holds know their place in it, so that one can be taken out.
+type holdHeap []*Lease
+
+func (h holdHeap) Len() int           { return len(h) }
+func (h holdHeap) Less(i, j int) bool { return laterInMulti(h[i], h[j]) }
+
+func (h holdHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].rank, h[j].rank = int32(i), int32(j)
+}
+
+// Push is for package heap.
+func (h *holdHeap) Push(x any) {
+	l := x.(*Lease)
+	l.rank = int32(len(*h))
+	*h = append(*h, l)
+}
+
+// Pop is for package heap.
+func (h *holdHeap) Pop() any {
+	last := len(*h) - 1
+	l := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return l
+}
