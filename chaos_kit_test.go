@@ -55,7 +55,7 @@ func (s *scene) enter(l *Lease, alone bool) (met *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for other, others := range s.inside {
-		if (alone || others) && other.owner.ident() != l.owner.ident() && other.Err() == nil && l.Err() == nil {
+		if (alone || others) && other.owner != l.owner && other.Err() == nil && l.Err() == nil {
 			met = other
 		}
 	}
@@ -132,6 +132,9 @@ func (w *wild) act() {
 			if errors.Is(err, may) {
 				return
 			}
+		}
+		if _, named := OwnerFrom(ctx); named && errors.Is(err, ErrLost) {
+			return // by another goroutine of this owner, which has not unlocked it yet
 		}
 		w.t.Errorf("%s %q: %v", kind, name, err)
 		return

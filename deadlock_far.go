@@ -25,137 +25,80 @@ const (
 // farSeeker is that search's part of a client. Guarded by Client.mu.
 type farSeeker struct {
 	at    instant // not before
+	first time.Duration
 	pause time.Duration
 	busy  bool
-	seen  []farKnot // what the last list had
+	seen  twice[farFact] // what the last list had
 }
 
-// farKnot is one owner of a cycle as the engine lists it: what it waits for, since when, and who holds that.
-type farKnot struct {
-	owner  string
-	key    driver.Key
-	since  time.Time
-	holder string
-	token  uint64
-}
-
-// lookFar has the engine asked if it is time to. Somebody of this client waits who is named and holds something. The caller
-// holds Client.mu.
-func (f *farSeeker) look(c *Client, now instant, suspicious bool) {
+// look has the engine asked if it is time to: first is after how long a wait, or no time if nobody waits who has a name. The
+// caller holds Client.mu.
+func (f *farSeeker) look(c *Client, now instant, first time.Duration) {
 	inspector, can := c.d.(driver.Inspector)
 	_, blind := c.traits.Lacking(driver.Waiters)
 	switch {
-	case !suspicious:
+	case first == 0:
 		f.pause, f.seen = 0, nil
 		return
 	case !can || blind || f.busy:
 		return
-	case f.pause == 0:
-		f.pause, f.at = farFirst, now.plus(farFirst-seekAfter)
+	case f.pause == 0 || first < f.first:
+		f.first, f.pause, f.at = first, first, now.plus(first-seekAfter)
 		return
 	case now < f.at:
 		return
 	}
-	f.busy = true
+	f.first, f.busy = first, true
 	c.background.Go(func() { // ends when the engine has answered, or with c.base
 		ctx, cancel := context.WithTimeout(c.base, farPatience)
 		defer cancel()
-		found, err := farCycle(ctx, inspector)
+		g, err := farPicture(ctx, inspector)
 		c.lock()
 		defer c.unlockHere()
 		f.busy = false
-		f.took(c, found, err)
+		f.took(c, g, err)
 	})
 }
 
 // took takes in what a list had. The caller holds Client.mu.
-func (f *farSeeker) took(c *Client, found []farKnot, err error) {
+func (f *farSeeker) took(c *Client, g *farGraph, err error) {
 	f.pause = min(2*f.pause, farMost)
-	if err != nil || len(found) == 0 || !slices.Equal(found, f.seen) {
-		if f.seen = found; len(found) > 0 {
-			f.pause = farFirst // look again soon
-		}
-		f.at = c.reading().plus(f.pause)
+	if err != nil {
+		f.at, f.seen = c.reading().plus(f.pause), nil
 		return
 	}
-	f.at, f.seen = c.reading().plus(f.pause), nil
-	victim := slices.MaxFunc(found, func(a, b farKnot) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.owner, b.owner)) })
+	found := g.cycle()
+	told := lookedTwice(&f.seen, g, found, farFactOf)
+	if len(found) > 0 && !told {
+		f.pause = farFirst // look again soon
+	}
+	f.at = c.reading().plus(f.pause)
+	if !told {
+		return
+	}
+	victim := slices.MaxFunc(found, func(a, b farStep) int {
+		return cmp.Or(a.what.since.Compare(b.what.since), cmp.Compare(a.what.owner, b.what.owner))
+	})
 	for w := range c.alone {
-		if o := w.lease.owner; o.named && o.id == victim.owner && w.lease.m.key == victim.key && !w.own.r.Try {
-			w.refuse(&deadlockError{key: victim.key, cycle: describeFar(found, victim)})
+		if victim.what.is(w) {
+			w.refuse(&deadlockError{key: victim.what.key, cycle: describeFar(found, victim)})
 		}
 	}
 }
 
-// farCycle returns named owners that wait for each other, from the one with the smallest name on, or nothing.
-func farCycle(ctx context.Context, inspector driver.Inspector) ([]farKnot, error) {
-	waits, free := make(map[string][]farKnot), make(map[string]bool)
-	for info, err := range inspector.Locks(ctx, "") {
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range info.Waiters {
-			if !w.Named {
-				continue
-			}
-			k := farKnot{owner: w.Owner, key: driver.Key{Kind: info.Kind, Name: info.Name}, since: w.Since}
-			if info.Kind != driver.KindMutex || len(info.Holders) == 0 || !info.Holders[0].Named || info.Holders[0].Owner == w.Owner {
-				free[w.Owner] = true
-				continue
-			}
-			k.holder, k.token = info.Holders[0].Owner, info.Holders[0].Token
-			waits[w.Owner] = append(waits[w.Owner], k)
-		}
-	}
-	for more := true; more; { // as cycle does
-		more = false
-		for owner, all := range waits {
-			if free[owner] || slices.ContainsFunc(all, func(k farKnot) bool { return waits[k.holder] == nil }) {
-				delete(waits, owner)
-				more = true
-			}
-		}
-	}
-	return follow(waits), nil
-}
-
-// follow goes from the smallest owner to whom it waits for, until somebody comes again.
-func follow(waits map[string][]farKnot) []farKnot {
-	if len(waits) == 0 {
-		return nil
-	}
-	var path []farKnot
-	at := ""
-	for owner := range waits {
-		if at == "" || owner < at {
-			at = owner
-		}
-	}
-	for {
-		if from := slices.IndexFunc(path, func(k farKnot) bool { return k.owner == at }); from >= 0 {
-			path = path[from:]
-			break
-		}
-		k := slices.MinFunc(waits[at], func(a, b farKnot) int {
-			return cmp.Or(cmp.Compare(a.key.Name, b.key.Name), a.since.Compare(b.since))
-		})
-		path = append(path, k)
-		at = k.holder
-	}
-	first := slices.Index(path, slices.MinFunc(path, func(a, b farKnot) int { return cmp.Compare(a.owner, b.owner) }))
-	return slices.Concat(path[first:], path[:first])
+// is reports whether w is this wait. The caller holds Client.mu.
+func (f farWait) is(w *waiter) bool {
+	o, m := w.lease.owner, w.lease.m
+	return o.named && o.id == f.owner && m.key == f.key && !w.own.r.Try && w.own.r.Mode != driver.Exclusive == f.shared
 }
 
 // describeFar tells the cycle from the victim on.
-func describeFar(found []farKnot, victim farKnot) string {
-	from := slices.Index(found, victim)
-	text := "owner " + victim.owner + " "
-	for i := range found {
-		k := found[(from+i)%len(found)]
-		if i > 0 {
-			text += ", who "
+func describeFar(found []farStep, victim farStep) string {
+	return describe(found, victim.wish, func(s farStep) (string, string) {
+		how := ", held by owner "
+		if s.next.what.ahead {
+			how = ", behind owner "
 		}
-		text += waitsForText(k.key.Name, k.holder)
-	}
-	return text
+		return s.what.owner, waitsFor(s.what.key, s.what.shared) + how + s.next.what.owner
+	})
 }

@@ -116,6 +116,31 @@ func TestDeadlock_OverClients_InRandomHistories(t *testing.T) {
 	}
 }
 
+// An owner of another process is the same for the engine and no other thing here: it holds there and waits here.
+func TestDeadlock_OfAnOwnerThatHoldsInOneProcessAndWaitsInAnother_IsTold(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		there := func(name string) context.Context {
+			return context.WithValue(t.Context(), ownerKey{}, &owner{id: name, named: true})
+		}
+		a := mustLock(t, there("one"), other, "a")
+		two := holdThen(t, WithOwner(t.Context(), "two"), other, "b", "a", 0)
+		synctest.Wait()
+		time.Sleep(second) // virtual
+		start := time.Now()
+		if o := <-lockLater(WithOwner(t.Context(), "one"), c, "b"); !errors.Is(o.err, ErrDeadlock) {
+			t.Errorf("got %v", o.err)
+		}
+		if took := time.Since(start); took > farMost+farFirst+2*seekAfter {
+			t.Errorf("found after %v", took)
+		}
+		mustUnlock(t, a)
+		if err := <-two; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // listing is an engine that lists what it is told to.
 type listing []driver.LockInfo
 
@@ -138,6 +163,40 @@ func row(kind Kind, name, holder string, named bool, waiters ...string) driver.L
 	return info
 }
 
+// cycleOf returns the cycle of a list.
+func cycleOf(t *testing.T, list listing) []farStep {
+	t.Helper()
+	g, err := farPicture(t.Context(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.cycle()
+}
+
+// rw is a read/write lock with its holders and waiters: capitals write, the others read.
+func rw(name, holders, waiters string) driver.LockInfo {
+	info := driver.LockInfo{Kind: driver.KindRWMutex, Name: name}
+	for i, r := range holders {
+		info.Holders = append(info.Holders, driver.Holder{Owner: strings.ToLower(string(r)), Named: true, Shared: r > 'Z', Token: uint64(i)})
+	}
+	for i, r := range waiters {
+		info.Waiters = append(info.Waiters, driver.Waiter{Owner: strings.ToLower(string(r)), Named: true, Shared: r > 'Z', Position: i + 1})
+	}
+	return info
+}
+
+// sem is a semaphore, of which each holder has one permit for each time that its letter is there, and each waiter wants so many.
+func sem(name string, limit int, holders, waiters string) driver.LockInfo {
+	info := driver.LockInfo{Kind: driver.KindSemaphore, Name: name, Limit: limit}
+	for i, f := range strings.Fields(holders) {
+		info.Holders = append(info.Holders, driver.Holder{Owner: f[:1], Named: true, Shared: true, Weight: len(f), Token: uint64(i)})
+	}
+	for i, f := range strings.Fields(waiters) {
+		info.Waiters = append(info.Waiters, driver.Waiter{Owner: f[:1], Named: true, Shared: true, Weight: len(f), Position: i + 1})
+	}
+	return info
+}
+
 func TestFarCycle_IsOfNamedOwnersThatOnlyWait(t *testing.T) {
 	a, b := row(KindMutex, "a", "A", true, "B"), row(KindMutex, "b", "B", true, "A")
 	for what, tc := range map[string]struct {
@@ -150,13 +209,46 @@ func TestFarCycle_IsOfNamedOwnersThatOnlyWait(t *testing.T) {
 		"one is not named":                  {listing{a, row(KindMutex, "b", "B", false, "A")}, 0},
 		"one may get on elsewhere":          {listing{a, b, row(KindMutex, "c", "C", true, "A")}, 0},
 		"one waits for permits too":         {listing{a, b, row(driver.KindSemaphore, "a", "A", true, "B")}, 0},
+		"one waits for a term too":          {listing{a, b, row(driver.KindElection, "a", "A", true, "B")}, 0},
 		"one waits for what nobody has":     {listing{a, b, {Kind: KindMutex, Name: "c", Waiters: []driver.Waiter{{Owner: "A", Named: true}}}}, 0},
 		"the other wait is within it too":   {listing{a, b, row(KindMutex, "c", "B", true, "A")}, 2},
 		"an anonymous owner of the same id": {listing{a, {Kind: KindMutex, Name: "b", Holders: b.Holders, Waiters: []driver.Waiter{{Owner: "A"}}}}, 0},
 	} {
-		found, err := farCycle(t.Context(), tc.list)
-		if err != nil || len(found) != tc.want || tc.want > 0 && found[0].owner != "A" {
-			t.Errorf("%s: %+v, %v", what, found, err)
+		if found := cycleOf(t, tc.list); len(found) != tc.want || tc.want > 0 && found[0].what.owner != "A" {
+			t.Errorf("%s: %+v", what, found)
+		}
+	}
+}
+
+func TestFarCycle_IsOfReadersWritersAndPermitsToo(t *testing.T) {
+	for what, tc := range map[string]struct {
+		list listing
+		want int
+	}{
+		"a reader waits for a mutex whose holder waits to write":      {listing{rw("x", "a", "B"), row(KindMutex, "m", "b", true, "a")}, 2},
+		"the same, beside a reader who does not wait":                 {listing{rw("x", "ca", "B"), row(KindMutex, "m", "b", true, "a")}, 2},
+		"a reader waits for readers":                                  {listing{rw("x", "a", "b"), row(KindMutex, "m", "b", true, "a")}, 0},
+		"a reader waits for a writer":                                 {listing{rw("x", "A", "b"), row(KindMutex, "m", "b", true, "a")}, 2},
+		"a reader waits behind a writer who waits for a reader":       {listing{rw("x", "a", "Cb"), row(KindMutex, "m", "b", true, "a")}, 3},
+		"two who both read what the other wants to write":             {listing{rw("x", "a", "B"), rw("y", "b", "A")}, 2},
+		"an upgrade waits for a reader who waits for what it has":     {listing{rw("x", "ab", "A"), row(KindMutex, "m", "a", true, "b")}, 2},
+		"all permits are those of one who waits":                      {listing{sem("x", 2, "aa", "b"), row(KindMutex, "m", "b", true, "a")}, 2},
+		"other permits may come back":                                 {listing{sem("x", 2, "a c", "b"), row(KindMutex, "m", "b", true, "a")}, 0},
+		"others may come back, but too few":                           {listing{sem("x", 2, "a c", "bb"), row(KindMutex, "m", "b", true, "a")}, 2},
+		"the others are stuck too":                                    {listing{sem("x", 2, "a c", "b"), row(KindMutex, "m", "b", true, "a", "c")}, 2},
+		"its own permits may come back":                               {listing{sem("x", 2, "a b", "b"), row(KindMutex, "m", "b", true, "a")}, 0},
+		"permits by two holds are those of several goroutines":        {listing{sem("x", 2, "a a", "b"), row(KindMutex, "m", "b", true, "a")}, 0},
+		"permits of one who waits twice are":                          {listing{sem("x", 2, "aa", "b"), row(KindMutex, "m", "b", true, "a"), row(KindMutex, "n", "b", true, "a")}, 0},
+		"few permits are wanted behind one who wants too many":        {listing{sem("x", 3, "aa", "cc b"), row(KindMutex, "m", "b", true, "a")}, 3},
+		"few permits are wanted before one who wants too many":        {listing{sem("x", 3, "aa", "b cc"), row(KindMutex, "m", "b", true, "a")}, 0},
+		"the writer in front may get on elsewhere":                    {listing{rw("x", "a", "Cb"), row(KindMutex, "m", "b", true, "a"), row(KindMutex, "n", "0", true, "c")}, 0},
+		"one of two readers in the way is stuck, and that is enough":  {listing{rw("x", "ac", "B"), row(KindMutex, "m", "b", true, "a")}, 2},
+		"the limit is not known":                                      {listing{sem("x", 0, "a", "b"), row(KindMutex, "m", "b", true, "a")}, 0},
+		"a reader of another lock of that name":                       {listing{rw("m", "a", "B"), row(KindMutex, "m", "b", true, "a")}, 2},
+		"a writer waits for a reader who waits for nobody known here": {listing{rw("x", "a", "B"), row(KindMutex, "m", "z", false, "a")}, 0},
+	} {
+		if found := cycleOf(t, tc.list); len(found) != tc.want {
+			t.Errorf("%s: %+v", what, found)
 		}
 	}
 }
@@ -167,27 +259,25 @@ func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) 
 		waits := lockLater(WithOwner(t.Context(), "A"), c, "a")
 		synctest.Wait()
 		begin := time.Now()
-		knots := func(token uint64, since time.Time) []farKnot {
-			return []farKnot{
-				{"A", driver.Key{Kind: KindMutex, Name: "a"}, since, "B", token}, {"B", driver.Key{Kind: KindMutex, Name: "b"}, begin, "A", 2},
-			}
-		}
-		for _, found := range [][]farKnot{
-			knots(1, begin.Add(1)), knots(3, begin.Add(1)), knots(3, begin.Add(2)), nil, knots(3, begin.Add(2)),
-		} {
+		took := func(list listing) {
+			g, err := farPicture(t.Context(), list)
 			c.lock()
-			c.seek.far.took(c, found, nil)
+			c.seek.far.took(c, g, err)
 			c.unlock()
 			synctest.Wait()
-			select {
-			case o := <-waits:
-				t.Fatalf("told %v after %+v", o.err, found)
-			default:
-			}
 		}
-		c.lock()
-		c.seek.far.took(c, knots(3, begin.Add(2)), nil)
-		c.unlock()
+		list := func(token uint64, since time.Time) listing {
+			a, b := row(KindMutex, "a", "B", true, "A"), row(KindMutex, "b", "A", true, "B")
+			a.Holders[0].Token, a.Waiters[0].Since, b.Waiters[0].Since = token, since, begin
+			return listing{a, b}
+		}
+		for _, found := range []listing{
+			list(1, begin.Add(1)), list(3, begin.Add(1)), list(3, begin.Add(2)), nil, list(3, begin.Add(2)),
+		} {
+			took(found)
+			stillWaits(t, waits, "although it has been seen once")
+		}
+		took(list(3, begin.Add(2)))
 		if o := <-waits; !errors.Is(o.err, ErrDeadlock) {
 			t.Errorf("got %v", o.err)
 		}

@@ -56,8 +56,10 @@ var (
 	ErrUnsupported = driver.ErrUnsupported
 	// ErrClosed: the client is closed.
 	ErrClosed = driver.ErrClosed
-	// ErrDeadlock: waiting would never end, because owners wait for each other (the error says who for what),
-	// or an owner would wait for itself. Give back what you hold before you try again.
+	// ErrDeadlock: waiting would never end, because owners wait for each other for mutexes, reads, writes or permits (the error
+	// says who for what), or an owner would wait for itself. Give back what you hold before you try again. Of owners that wait
+	// for each other the one who came last is told: within one client on every engine, about a second later; over clients and
+	// processes if they are named by [WithOwner], in memory and on Redis, up to a minute later.
 	ErrDeadlock = driver.ErrDeadlock
 	// ErrNested: the owner has further holds on this lock.
 	ErrNested = driver.ErrNested

@@ -32,6 +32,13 @@ func (t *nameTable) owner(name string) *owner {
 	return o
 }
 
+// known returns the owner of that name, or nil if nobody of this process uses it.
+func (t *nameTable) known(name string) *owner {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.owners[name].Value()
+}
+
 // forget takes name out, unless it has been given to another owner since.
 func (t *nameTable) forget(name string) {
 	t.mu.Lock()

@@ -13,7 +13,8 @@ import (
 //
 // Requests are served first come, first served: one that waits for many permits is not overtaken by those that want few.
 // A Semaphore is not re-entrant: each acquisition takes permits of its own, also under the same owner. So an owner that holds
-// some and waits for more may wait for itself; take all that are needed at once.
+// some and waits for more may wait for itself; take all that are needed at once. Owners that wait for each other get ErrDeadlock
+// as with other locks, but only if nobody else could give back permits enough; an owner's own permits never count against it.
 //
 // The limit belongs to the lock for as long as it is in use. Whoever asks with another limit meanwhile gets ErrConflict.
 //

@@ -103,3 +103,46 @@ func TestDeadlock_OfOwnersThatAreNamedAnewForEachLock_OnRedis_IsTold(t *testing.
 		}
 	}
 }
+
+// A reader who waits for a mutex whose holder waits to write, of two clients on one server.
+func TestDeadlock_OfAReaderAndAWriter_OnRedis_IsTold(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	url := "redis://" + servers.Redis(t) + "/0?check=warn"
+	words := make(chan error, 2)
+	var then []func()
+	for _, reader := range []bool{true, false} {
+		c, err := interlock.Open(ctx, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		own := interlock.WithOwner(ctx, fmt.Sprint("reader ", reader))
+		first, second := c.RWMutex("a", nil).RLock, c.Mutex("m", nil).Lock
+		if !reader {
+			first, second = second, c.RWMutex("a", nil).Lock
+		}
+		l, err := first(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		then = append(then, func() {
+			inner, err := second(l.Context(own))
+			if err == nil {
+				err = inner.Unlock(ctx)
+			}
+			words <- errors.Join(err, l.Unlock(ctx))
+		})
+	}
+	for _, wait := range then { // only now: each has its first
+		go wait() // ends with the deadlock's end, or with ctx
+	}
+	told, other := <-words, <-words
+	if told == nil {
+		told, other = other, told
+	}
+	if !errors.Is(told, interlock.ErrDeadlock) || other != nil {
+		t.Errorf("got %v, and the other %v", told, other)
+	}
+}

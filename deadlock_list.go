@@ -1,0 +1,164 @@
+package interlock
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// farGraph is a graph of what an engine lists. It is of named owners: the others count as free.
+type (
+	farGraph = graph[farWait, farThing]
+	farStep  = step[farWait, farThing]
+)
+
+// farWait is one wait as the engine lists it.
+type farWait struct {
+	owner  string
+	key    driver.Key
+	shared bool
+	since  time.Time
+}
+
+// farThing is what is in the way of a wait: a hold, or a wait that came before.
+type farThing struct {
+	owner string
+	token uint64    // of a hold
+	ahead bool      // it is a wait
+	since time.Time // of a wait
+}
+
+// farFact is both together: the same as long as neither has moved.
+type farFact struct {
+	farWait
+	by farThing
+}
+
+func farFactOf(w *wish[farWait, farThing], o *obstacle[farThing]) farFact {
+	return farFact{w.what, o.what}
+}
+
+// mostAhead bounds how many of those who wait before another are looked at: of a line of thousands each is behind all others.
+const mostAhead = 32
+
+// farList is the locks of a list that named owners wait for.
+type farList struct {
+	locks  []driver.LockInfo
+	waits  map[string]int // how many each owner has
+	number map[string]int // of each owner in the graph
+	free   map[string]bool
+	g      *farGraph
+}
+
+// farPicture asks the engine for all locks, and returns which named owners are stuck.
+func farPicture(ctx context.Context, inspector driver.Inspector) (*farGraph, error) {
+	l := farList{waits: make(map[string]int), number: make(map[string]int), free: make(map[string]bool)}
+	for info, err := range inspector.Locks(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range info.Waiters {
+			if w.Named {
+				l.waits[w.Owner]++
+			}
+		}
+		if slices.ContainsFunc(info.Waiters, func(w driver.Waiter) bool { return w.Named }) {
+			l.locks = append(l.locks, info)
+		}
+	}
+	for name, n := range l.waits {
+		if o := names.known(name); o != nil && int(o.waits.Load()) > n {
+			l.free[name] = true // it waits for something else too: a condition, or a lock of another store
+		}
+	}
+	l.draw()
+	l.g.settle()
+	return l.g, nil
+}
+
+// draw makes the graph. Its order is the same for every client.
+func (l *farList) draw() {
+	for n, owner := range slices.Sorted(maps.Keys(l.waits)) {
+		l.number[owner] = n
+	}
+	l.g = &farGraph{}
+	slices.SortFunc(l.locks, func(a, b driver.LockInfo) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
+	for i := range l.locks {
+		for at, w := range l.locks[i].Waiters {
+			if w.Named {
+				l.add(&l.locks[i], at)
+			}
+		}
+	}
+	l.g.free = make([]bool, len(l.waits))
+	for owner, free := range l.free {
+		l.g.free[l.number[owner]] = free
+	}
+}
+
+// add adds the wish of one waiter.
+func (l *farList) add(info *driver.LockInfo, at int) {
+	w := info.Waiters[at]
+	wants := &wish[farWait, farThing]{
+		party: l.number[w.Owner],
+		what:  farWait{w.Owner, driver.Key{Kind: info.Kind, Name: info.Name}, w.Shared, w.Since},
+	}
+	l.g.wishes = append(l.g.wishes, wants)
+	has := func(h driver.Holder) bool { return h.Named && h.Owner == w.Owner }
+	switch info.Kind {
+	case driver.KindMutex:
+		l.free[w.Owner] = l.free[w.Owner] || slices.ContainsFunc(info.Holders, has) // it is let in just now
+	case driver.KindRWMutex:
+		l.free[w.Owner] = l.free[w.Owner] || w.Shared && slices.ContainsFunc(info.Holders, has)
+		l.behind(info, at, wants)
+	case driver.KindSemaphore:
+		if wants.spare = info.Limit - w.Weight; wants.spare < 0 { // nobody would have queued that
+			l.free[w.Owner] = true
+			return
+		}
+		l.behind(info, at, wants)
+	default:
+		l.free[w.Owner] = true
+		return
+	}
+	for _, h := range info.Holders {
+		if weight := l.weighs(info, h, w); weight > 0 {
+			wants.by = append(wants.by, obstacle[farThing]{l.number[h.Owner], weight, farThing{owner: h.Owner, token: h.Token}})
+		}
+	}
+}
+
+// weighs is how much a holder is in the way of a waiter: nothing if it has no name, does not wait itself, or can be there beside it.
+// Of an upgradeable read the list does not tell, so that counts as a plain one. Permits count as Client.sharedBy says.
+func (l *farList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waiter) int {
+	switch {
+	case !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex && w.Shared && h.Shared:
+		return 0
+	case info.Kind != driver.KindSemaphore:
+		return 1
+	case l.waits[h.Owner] > 1:
+		return 0
+	}
+	for _, other := range info.Holders {
+		if other.Named && other.Owner == h.Owner && other.Token != h.Token {
+			return 0
+		}
+	}
+	return h.Weight
+}
+
+// behind adds the named owners who wait before a waiter: it does not overtake them, whatever it waits for.
+func (l *farList) behind(info *driver.LockInfo, at int, wants *wish[farWait, farThing]) {
+	for _, v := range info.Waiters[max(0, at-mostAhead):at] {
+		if v.Named && v.Owner != wants.what.owner && v.Position > 0 {
+			thing := farThing{owner: v.Owner, ahead: true, since: v.Since}
+			wants.by = append(wants.by, obstacle[farThing]{l.number[v.Owner], wants.spare + 1, thing})
+		}
+	}
+}
