@@ -19,7 +19,9 @@
 // stands still or goes back: they are the clock in microseconds, or one more than the largest before.
 //
 // A request ID is used once. A copy of a granted request answers the same grant, a copy of one that is over takes nothing.
-// What is remembered for that, some 200 bytes for each request, is forgotten after the request's lease.
+// What is remembered for that, some 300 bytes for each request, is forgotten after the request's lease, and earlier once 16,384
+// more requests have been released, or undone: so a store remembers at most twice as many of those, whatever the leases are. In
+// memory a request is over when its call has returned, so only a driver that delays or repeats requests can bring a copy.
 //
 // # What it cannot do
 //

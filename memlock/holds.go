@@ -63,13 +63,14 @@ func (s *state) undo(now time.Time, at ref, horizon time.Duration) {
 	switch {
 	case rec == nil:
 		if horizon > 0 {
-			s.graves.bury(tomb{entry: entry{ref: at}}, now.Add(horizon))
+			s.graves.bury(tomb{entry: entry{ref: at}, undone: true}, now.Add(horizon))
 		}
 	case rec.phase == waiting, rec.phase == parked:
 		s.settled = append(s.settled, settlement{ref: at, err: errGone})
-		s.graves.bury(tomb{entry: entry{ref: at}}, now.Add(max(rec.req.Lease, horizon)))
+		s.graves.bury(tomb{entry: entry{ref: at}, undone: true}, now.Add(max(rec.req.Lease, horizon)))
 		s.withdraw(now, rec)
 	default:
+		rec.undone = true
 		s.end(now, rec, "", horizon)
 		s.passSignal(now, rec)
 	}
@@ -109,7 +110,12 @@ func (s *state) fell(now time.Time, rec *record, reason driver.LostReason, horiz
 	s.leases.remove(&rec.entry)
 	delete(s.records, rec.ref)
 	s.change(rec.ref.key)
-	t := tomb{entry: entry{ref: rec.ref}, group: group, reason: reason, token: rec.block.first, shared: rec.req.Mode != driver.Exclusive}
+	t := tomb{
+		entry: entry{ref: rec.ref}, reason: reason, token: rec.block.first, shared: rec.req.Mode != driver.Exclusive, undone: rec.undone,
+	}
+	if reason == driver.LostExpired { // else nothing is asked of it
+		t.group = group
+	}
 	if rec.req.Named {
 		t.owner = rec.req.Owner
 	}

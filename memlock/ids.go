@@ -34,6 +34,7 @@ type record struct {
 	pass      int               // local passes, as the last renewal told
 	group     *group            // nil while it waits
 	lost      driver.LostReason // why it is kept; empty if it was released
+	undone    bool              // it is being taken away, and a late copy may come
 	signalled bool              // it has waited for a condition, and nobody knows yet whether it has taken the lock after that
 }
 
@@ -43,8 +44,12 @@ type tomb struct {
 	reason driver.LostReason // empty: released or undone
 	token  uint64
 	owner  string // empty: anonymous
-	group  *group // of which it was
+	group  *group // of which it was, if it expired
 	shared bool
+	undone bool
+
+	in           *row // nil if it is not forgotten before its time
+	before, next *tomb
 }
 
 // entry is a place in an agenda.
@@ -102,10 +107,24 @@ func (a agenda) due(now time.Time) (*entry, bool) {
 	return a[0], true
 }
 
-// graveyard keeps the tombs until a late copy of their request can no longer come.
+// mostTombs is how many released requests a store remembers, and how many undone ones. A request in memory is over when its call
+// has returned, so none of them comes again but by a driver around this one that delays requests or repeats them, as tests
+// have. Between a request and such a copy there is room for as many others. Without a bound each cycle of lock and unlock
+// would stay for a lease, which may be hours.
+const mostTombs = 1 << 14
+
+// graveyard keeps the tombs until a late copy of their request can no longer come. Those of lost holds also tell the holder
+// what has become of it, so they stay for their time; they are no more than there were holds.
 type graveyard struct {
-	tombs  map[ref]*tomb
-	agenda agenda
+	tombs            map[ref]*tomb
+	agenda           agenda
+	released, undone row // two, so that many releases do not push out what was undone
+}
+
+// row is tombs in the order in which they came.
+type row struct {
+	first, last *tomb
+	n           int
 }
 
 // bury keeps t until at, or longer if the same request has been buried for longer. The first reason stays.
@@ -114,17 +133,70 @@ func (g *graveyard) bury(t tomb, at time.Time) {
 	if old == nil {
 		g.tombs[t.ref] = &t
 		g.agenda.add(&t.entry, at)
+		g.bound(&t)
 		return
 	}
 	if at.After(old.at) {
 		g.agenda.move(&old.entry, at)
+	}
+	if t.undone && old.in == &g.released {
+		old.in.drop(old)
+		old.undone, old.before, old.next = true, nil, nil
+		g.bound(old)
+	}
+}
+
+// bound puts t in its row, if it has one, and forgets the oldest there if they are too many.
+func (g *graveyard) bound(t *tomb) {
+	switch {
+	case t.reason != "":
+		return
+	case t.undone:
+		t.in = &g.undone
+	default:
+		t.in = &g.released
+	}
+	t.in.push(t)
+	if t.in.n > mostTombs {
+		g.remove(t.in.first)
 	}
 }
 
 // forget removes the tombs whose time has come.
 func (g *graveyard) forget(now time.Time) {
 	for e, ok := g.agenda.due(now); ok; e, ok = g.agenda.due(now) {
-		g.agenda.remove(e)
-		delete(g.tombs, e.ref)
+		g.remove(g.tombs[e.ref])
 	}
+}
+
+func (g *graveyard) remove(t *tomb) {
+	g.agenda.remove(&t.entry)
+	delete(g.tombs, t.ref)
+	if t.in != nil {
+		t.in.drop(t)
+	}
+}
+
+func (r *row) push(t *tomb) {
+	if t.before = r.last; r.last == nil {
+		r.first = t
+	} else {
+		r.last.next = t
+	}
+	r.last = t
+	r.n++
+}
+
+func (r *row) drop(t *tomb) {
+	if t.before == nil {
+		r.first = t.next
+	} else {
+		t.before.next = t.next
+	}
+	if t.next == nil {
+		r.last = t.before
+	} else {
+		t.next.before = t.before
+	}
+	r.n--
 }
