@@ -276,6 +276,28 @@ func TestDeadlock_IsNotTold_WhileAWaitForAConditionMayEnd(t *testing.T) {
 	})
 }
 
+// The same of named owners of two clients: no list of the engine's tells who waits for a condition.
+func TestDeadlock_IsNotTold_WhileAWaitForAConditionMayEnd_OverClients(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other, mine := peer(t, h, nil), WithOwner(t.Context(), "one")
+		b := mustLock(t, mine, c, "b")
+		waits := waitLater(t.Context(), c, mustLock(t, mine, c, "a"))
+		two := holdThen(t, WithOwner(t.Context(), "two"), other, "x", "b", 0)
+		synctest.Wait()
+		stuck := lockLater(mine, c, "x")
+		time.Sleep(time.Hour) // virtual
+		stillWaits(t, stuck, "while its owner may be woken")
+		stillWaits(t, two, "while the other may get on")
+		mustSignal(t, c)
+		mustUnlock(t, woken(t, "who waits for the condition", waits))
+		mustUnlock(t, b)
+		if err := <-two; err != nil {
+			t.Error(err)
+		}
+		mustUnlock(t, woken(t, "who was stuck", stuck))
+	})
+}
+
 // What docs/limits.md says: only the engine knows when a signal has come, and it does not know anonymous owners.
 func TestCond_WhoIsWoken_WaitsForAnotherGoroutineOfItsAnonymousOwner(t *testing.T) {
 	for _, named := range []bool{false, true} {
