@@ -2,8 +2,10 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,8 +28,11 @@ func simulate(t *testing.T, seed uint64, conf config) *report {
 	return r
 }
 
+// worlds counts the runs.
+var worlds atomic.Int64
+
 func newWorld(ctx context.Context, seed uint64, conf config) *world {
-	w := &world{seed: seed, conf: conf, start: time.Now(), ctx: ctx, red: make(map[checker]int)}
+	w := &world{seed: seed, id: fmt.Sprintf("%09d", worlds.Add(1)), conf: conf, start: time.Now(), ctx: ctx, red: make(map[checker]int)}
 	w.engine = newEngine(w)
 	w.truth = newTruth(w)
 	w.weather = newWeather(w.random("weather"), conf)

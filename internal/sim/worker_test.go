@@ -78,7 +78,7 @@ func (k *worker) turn() {
 	defer cancel()
 	named := k.chance(0.12)
 	if named {
-		ctx = interlock.WithOwner(ctx, "job "+strconv.Itoa(k.rng.IntN(2)))
+		ctx = interlock.WithOwner(ctx, "job "+strconv.Itoa(k.rng.IntN(2))+" of "+k.w.id) // a name is one owner for all runs beside this one
 	}
 	lock, what := m.Lock, "lock"
 	if k.chance(0.2) {

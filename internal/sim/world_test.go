@@ -40,6 +40,7 @@ const (
 // world is one run.
 type world struct {
 	seed  uint64
+	id    string // tells this run from every other of this test, also of the same seed
 	conf  config
 	start time.Time
 	ctx   context.Context //nolint:containedctx // the run itself: ended when it is over
