@@ -62,7 +62,7 @@ func checkLast(t *testing.T, h *holdings, want []*Lease) {
 	t.Helper()
 	last := h.last()
 	for _, l := range want {
-		if compare(l.m, last.m) > 0 {
+		if laterInMulti(l, last) {
 			t.Fatalf("the last of %d is %v, but there is %v", len(want), last.m.key, l.m.key)
 		}
 	}
