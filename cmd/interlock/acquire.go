@@ -58,8 +58,8 @@ func (a *app) acquireCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&o.lease, "lease", defaultLease, "how long the lock is held unless it is renewed or released")
-	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the lock; 0 means not at all (default: for ever)")
+	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long the lock is held unless it is renewed or released")
+	flags.Var(durationOf(&o.wait, 0), "wait", "how long to wait for the lock; 0 means not at all (default: for ever)")
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
 	flags.StringVar(&o.owner, "owner", "", "name of the owner: the same name re-enters")
 	flags.StringVar(&o.label, "label", "", "shown to operators beside the holder")
@@ -85,6 +85,7 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	}
 	signals := catchSignals()
 	defer signals.stop()
+	a.tellsChecks = true
 	e, renewer, err := a.openForHandles(ctx)
 	if err != nil {
 		return err

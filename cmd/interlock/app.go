@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,12 @@ type app struct {
 	url     string
 	output  format
 	timeout time.Duration
+
+	// tellsChecks says that what engines find at their start is worth a warning. It is in commands that take locks; in others
+	// it would be noise, and doctor prints it anyway.
+	tellsChecks bool
+
+	saying sync.Mutex // one line at a time: engines warn in goroutines of their own
 }
 
 // defaultTimeout bounds each exchange with the engine, never the wait for a lock.
@@ -61,11 +68,12 @@ user's state folder: no server is needed.`,
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.url, "url", "", "engine, such as redis://host:6379; see \"interlock help engines\" (default $INTERLOCK_URL, else files in the user's state folder)")
 	flags.VarP(&a.output, "output", "o", "how to print results and errors: text or json")
-	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long the engine may take for one answer; not the wait for a lock")
+	flags.Var(durationOf(&a.timeout, defaultTimeout), "timeout", "how long the engine may take for one answer; not the wait for a lock")
 
 	completeFlag(root, "output", string(text), string(asJSON))
 
-	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"}, &cobra.Group{ID: "look", Title: "Looking and repairing:"})
+	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"}, &cobra.Group{ID: "look", Title: "Looking and repairing:"},
+		&cobra.Group{ID: "tools", Title: "Programs of their own, not installed with interlock (each says how to get it):"})
 	root.AddCommand(a.runCommand(), a.semCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand())
 	root.AddCommand(a.lsCommand(), a.getCommand(), a.watchCommand(), a.graphCommand(), a.breakCommand(), a.doctorCommand())
 	root.AddCommand(a.versionCommand(), exitCodesTopic(), environmentTopic(), enginesTopic())
@@ -135,5 +143,7 @@ func explained(ctx context.Context, err error) error {
 
 // say writes a message for people to stderr.
 func (a *app) say(form string, args ...any) {
+	a.saying.Lock()
+	defer a.saying.Unlock()
 	fmt.Fprintf(a.stderr, "interlock: "+form+"\n", args...)
 }

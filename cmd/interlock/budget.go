@@ -22,6 +22,7 @@ type budget struct {
 	grace   time.Duration
 	drift   time.Duration
 	margin  time.Duration
+	patient bool // after INT or TERM the command has all the time that it takes; the grace is for what it leaves behind
 }
 
 const (
@@ -50,6 +51,9 @@ func (e *engine) budget(o *runOptions) (budget, error) {
 	lease := o.lease
 	switch traits.Lifetime {
 	case driver.Process:
+		if !o.graceGiven { // waiting loses nothing, and a KILL may spoil what the command is about to complete
+			return budget{grace: maxGrace, patient: true}, nil
+		}
 		return budget{grace: o.grace}, nil
 	case driver.Sessions:
 		lease = traits.Timeout // what the server agreed to

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,4 +19,14 @@ func childAttributes() *syscall.SysProcAttr {
 // often waits for nobody: dead members of the group would stay in it as zombies, and it would never look empty.
 func adoptOrphans() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // without it only the wait for a killed group is longer
+}
+
+// ignoredSignals are those that this process ignores. Go's runtime tells only what it has been asked to ignore, and HUP and
+// INT if whoever started us ignored them.
+func ignoredSignals() signalSet {
+	status, _ := os.ReadFile("/proc/self/status") // without it none are known
+	_, line, _ := bytes.Cut(status, []byte("\nSigIgn:\t"))
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	set, _ := strconv.ParseUint(string(line), 16, 64)
+	return signalSet(set)
 }

@@ -92,8 +92,8 @@ func TestHandle_HoldsTheLockUntilItIsReleased(t *testing.T) {
 	withHandle := map[string]string{"INTERLOCK_URL": "faulty://" + w.name, "INTERLOCK_HANDLE": g.Handle}
 	command(t, withHandle, "release", "-o", "json").want(t, exitOK, `"released":true`, "")
 	command(t, url, "get", "nightly").want(t, exitNone, "nightly is free", "")
-	command(t, url, "release", g.Handle).want(t, exitLost, "", "was lost")
-	command(t, url, "renew", g.Handle).want(t, exitLost, "", "was lost")
+	command(t, url, "release", g.Handle).want(t, exitOK, `"nightly" was already released`, "")
+	command(t, url, "renew", g.Handle).want(t, exitLost, "", `"nightly" was already released`)
 }
 
 func TestHandle_EndsWithItsLease(t *testing.T) {
@@ -104,7 +104,9 @@ func TestHandle_EndsWithItsLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command(t, nil, "renew", "--url", "faulty://"+w.name, g.Handle).want(t, exitLost, "", "was lost")
+	for _, word := range []string{"renew", "release"} {
+		command(t, nil, word, "--url", "faulty://"+w.name, g.Handle).want(t, exitLost, "", `no longer holds "nightly"`)
+	}
 	if err := lease.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}

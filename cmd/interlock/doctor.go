@@ -37,7 +37,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return a.doctor(cmd.Context(), lease)
 		},
 	}
-	cmd.Flags().DurationVar(&lease, "lease", defaultLease, "the lease that your locks have")
+	cmd.Flags().Var(durationOf(&lease, defaultLease), "lease", "the lease that your locks have")
 	return cmd
 }
 

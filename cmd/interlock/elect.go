@@ -48,11 +48,11 @@ func (a *app) electCommand() *cobra.Command {
 	flags.StringVar(&o.value, "value", "", "what everybody can read of the leader, at most 255 bytes (default: host:pid)")
 	flags.BoolVar(&o.observe, "observe", false, "print who leads and each change, instead of campaigning")
 	flags.BoolVar(&o.again, "again", false, "campaign again when the leadership was lost")
-	flags.DurationVar(&o.wait, "wait", 0, "how long to campaign (default: for ever)")
+	flags.Var(durationOf(&o.wait, 0), "wait", "how long to campaign (default: for ever)")
 	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld, "exit code when another leads for as long as --wait")
 	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost, "exit code when the leadership was lost while the command ran")
-	flags.DurationVar(&o.lease, "lease", defaultLease, "how long nobody leads if this machine vanishes")
-	flags.DurationVar(&o.grace, "kill-grace", 0, "time between TERM and KILL (default: 5s, or a sixth of the lease if that is less)")
+	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long nobody leads if this machine vanishes")
+	flags.Var(durationOf(&o.grace, 0), "kill-grace", "time between TERM and KILL (default: 5s, or a sixth of the lease if that is less; on files none)")
 	flags.StringVarP(&o.shell, "command", "c", "", "run this with /bin/sh -c, instead of CMD")
 	flags.BoolVar(&o.strict, "strict-release", false, "exit with 125 if the leadership could not be given back")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "say when it leads")
@@ -84,7 +84,7 @@ func (a *app) electCommand() *cobra.Command {
 
 // elect campaigns, runs the command while it leads, and resigns, once or again and again.
 func (a *app) elect(ctx context.Context, o *electOptions, name string, argv []string) error {
-	s, err := a.prepare(ctx, &o.runOptions, argv[0])
+	s, err := a.prepare(ctx, &o.runOptions, name, argv[0])
 	if err != nil {
 		return err
 	}

@@ -43,10 +43,12 @@ func (a *app) openURL(ctx context.Context, raw string, opts *interlock.Options) 
 	if opts == nil {
 		opts = &interlock.Options{}
 	}
-	opts.CloseTimeout = min(a.timeout, maxCloseTimeout)
+	opts.CloseTimeout, opts.Logger = min(a.timeout, maxCloseTimeout), a.clientWarnings()
 	ctx, cancel := a.within(ctx)
 	defer cancel()
-	d, err := driver.DefaultMux.Open(ctx, raw, driver.Config{Lease: leaseOf(opts), Client: clientName(os.Getpid())})
+	d, err := driver.DefaultMux.Open(ctx, raw, driver.Config{
+		Lease: leaseOf(opts), Client: clientName(os.Getpid()), Logger: a.engineWarnings(),
+	})
 	if err != nil {
 		return nil, openError(u, explained(ctx, err))
 	}

@@ -18,15 +18,16 @@ type hold interface {
 // job is a command that runs while a lock is held.
 //
 // It ends in one of these ways. The command ends: what is left of its process group is killed. A first INT or TERM: it is
-// forwarded, and what is left after the grace is killed; a second one kills at once. No renewal was confirmed for so long
-// that only grace and margin are left: TERM, and KILL when only the margin is left, so that nobody of the group lives
-// when the library's deadline comes, let alone the engine's. The lock is gone already, because it was broken or this
-// machine was suspended: KILL, because any grace would be time in which another holder is inside.
+// forwarded, and what is left after the grace is killed; a second one kills at once. With a patient budget the grace begins
+// when the command has ended. No renewal was confirmed for so long that only grace and margin are left: TERM, and KILL when
+// only the margin is left, so that nobody of the group lives when the library's deadline comes, let alone the engine's. The
+// lock is gone already, because it was broken or this machine was suspended: KILL, because any grace would be time in which
+// another holder is inside.
 type job struct {
 	hold       hold
 	budget     budget
 	ignoreLoss bool
-	signals    chan os.Signal
+	signals    *signals
 	say        func(form string, args ...any)
 
 	path      string
@@ -93,13 +94,13 @@ func (j *job) start(stdin io.Reader, stdout, stderr io.Writer) error {
 	if !j.tty.interactive(stdin, stdout) {
 		foreground = nil
 	}
+	j.signals.beforeJob()
 	j.child, err = startChild(j.path, j.argv, j.env, streams, lent, foreground)
 	if err != nil {
 		j.tty.close()
 		return commandError(j.path, err)
 	}
-	catch(j.signals, forJobs)
-	ignoreTTOU()
+	j.signals.jobStarted()
 	return nil
 }
 
@@ -131,7 +132,7 @@ func (j *job) supervise() {
 			j.changed(status)
 		case <-j.child.gone:
 			return
-		case sig := <-j.signals:
+		case sig := <-j.signals.ch:
 			j.forward(sig.(syscall.Signal))
 		case <-lost:
 			lost = nil // closed: it would be chosen for ever
@@ -232,10 +233,13 @@ func (j *job) changed(status syscall.WaitStatus) {
 	}
 	j.status, j.exited, j.resumeAt = status, true, time.Time{}
 	j.tty.takeBack(j.child.pid)
-	if j.killAt.IsZero() {
+	switch {
+	case !j.killAt.IsZero(): // the group is ending, and its members have the same grace as the command had
+	case j.asked == 1 && j.budget.patient:
+		j.killBy(time.Now().Add(j.budget.grace))
+	default:
 		j.kill() // whoever is left would run on without the lock
 	}
-	// Otherwise the group is ending, and its members have the same grace as the command had.
 }
 
 // forward passes a signal on to the group.
@@ -251,7 +255,9 @@ func (j *job) forward(sig syscall.Signal) {
 			j.kill()
 			return
 		}
-		j.killBy(time.Now().Add(j.budget.grace))
+		if !j.budget.patient {
+			j.killBy(time.Now().Add(j.budget.grace))
+		}
 	}
 	j.child.signal(sig)
 }

@@ -2,8 +2,11 @@ package main
 
 import (
 	"os"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/filelock"
 )
 
 // fixedHold is a hold whose renewals have stopped: its deadline stays where it is, and nobody says that it is lost.
@@ -16,18 +19,24 @@ func (h fixedHold) Deadline() time.Time   { return h.deadline }
 // runJob runs a shell script under a hold.
 func runJob(t *testing.T, h hold, b budget, script string) jobEnd {
 	t.Helper()
+	return runJobWith(t, h, b, make(chan os.Signal, 1), script)
+}
+
+func runJobWith(t *testing.T, h hold, b budget, arriving chan os.Signal, script string) jobEnd {
+	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return jobEnd{}
 	}
 	defer null.Close()
 	j := &job{
-		hold: h, budget: b, signals: make(chan os.Signal, 1), say: t.Logf,
+		hold: h, budget: b, signals: &signals{ch: arriving}, say: t.Logf,
 		path: "/bin/sh", argv: []string{"sh", "-c", script}, env: os.Environ(),
 	}
 	end, err := j.run(null, null, null)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	return end
 }
@@ -57,6 +66,45 @@ func TestJob_GetsTermAGraceBeforeThat(t *testing.T) {
 	}
 	if !end.lost || end.code() != 5 {
 		t.Errorf("lost %v, code %d; want the code that the job ended with after TERM", end.lost, end.code())
+	}
+}
+
+// Where the lock cannot run out, TERM gives the command all the time that it takes: the grace would be over long before.
+func TestJob_OfAPatientBudget_HasTheTimeThatItTakesAfterTerm(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		patient bool
+		code    int
+	}{"patient": {true, 5}, "with a grace": {false, 128 + 9}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ready, end := make(chan os.Signal, 1), make(chan jobEnd, 1)
+			dir := t.TempDir()
+			go func() { // ends with the job
+				end <- runJobWith(t, fixedHold{}, budget{grace: time.Nanosecond, patient: row.patient}, ready,
+					`trap "sleep 0.3; exit 5" TERM; touch `+dir+`/ready; while :; do sleep 0.02; done`)
+			}()
+			w := &world{t: t, dir: dir}
+			w.read("ready")
+			ready <- syscall.SIGTERM
+			if end := <-end; end.lost || end.code() != row.code {
+				t.Errorf("lost %v, code %d; want %d", end.lost, end.code(), row.code)
+			}
+		})
+	}
+}
+
+func TestBudget_OfFiles_IsPatient_UnlessAGraceIsGiven(t *testing.T) {
+	d, err := filelock.New(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	e := &engine{driver: d}
+	for _, given := range []bool{true, false} {
+		if b, err := e.budget(&runOptions{graceGiven: given}); err != nil || b.patient == given {
+			t.Errorf("a grace is given: %v, patient: %v, %v", given, b.patient, err)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func (a *app) lsCommand() *cobra.Command {
 			return a.ls(cmd.Context(), firstOr(args, ""), olderThan)
 		},
 	}
-	cmd.Flags().DurationVar(&olderThan, "older-than", 0, "only locks that somebody has held for longer than this")
+	cmd.Flags().Var(durationOf(&olderThan, 0), "older-than", "only locks that somebody has held for longer than this")
 	return cmd
 }
 

@@ -15,28 +15,28 @@ var redisTopologies = []struct {
 	start func(t *testing.T) string
 }{
 	{"standalone", func(t *testing.T) string {
-		return "redis://" + servers.Redis(t) + "/3?check=warn"
+		return "redis://" + servers.Redis(t) + "/3?tls=false"
 	}},
 	{"encrypted", func(t *testing.T) string {
 		n := servers.RedisServer(t, &servers.RedisOptions{TLS: true, Password: redisPassword})
 		return "rediss://:" + redisPassword + "@" + n.Addr() + "?ca=" + n.CAFile()
 	}},
 	{"sentinel", func(t *testing.T) string {
-		return sentinelURL(servers.RedisSentinel(t, 1, nil), 0, 1, 2) + "?check=warn"
+		return sentinelURL(servers.RedisSentinel(t, 1, nil), 0, 1, 2) + "?tls=false"
 	}},
 	{"replicas", func(t *testing.T) string {
 		return sentinelURL(servers.RedisSentinel(t, 1, nil), 2, 0) + "?replicas=1"
 	}},
 	{"cluster", func(t *testing.T) string {
 		c := servers.RedisCluster(t, 3, 1, nil)
-		return "redis+cluster://" + strings.Join(c.Addrs()[1:3], ",") + "?check=warn"
+		return "redis+cluster://" + strings.Join(c.Addrs()[1:3], ",") + "?tls=false"
 	}},
 	{"redlock", func(t *testing.T) string {
 		var addrs []string
 		for range 5 {
 			addrs = append(addrs, servers.RedisServer(t, &servers.RedisOptions{Password: redisPassword}).Addr())
 		}
-		return "redlock://:" + redisPassword + "@" + strings.Join(addrs, ",") + "?check=warn&node-timeout=5s"
+		return "redlock://:" + redisPassword + "@" + strings.Join(addrs, ",") + "?node-timeout=5s"
 	}},
 }
 
@@ -60,7 +60,9 @@ func TestScripts_OnRedis(t *testing.T) {
 			t.Parallel()
 			url := topology.start(t)
 			p := scripts("testdata/redis", func(env *testscript.Env) error {
-				env.Setenv("INTERLOCK_URL", fmt.Sprintf("%s&prefix=%s:", url, scriptName(env)))
+				base := fmt.Sprintf("%s&prefix=%s:", url, scriptName(env))
+				env.Setenv("INTERLOCK_URL", base+"&check=none") // servers for tests write nothing to disk
+				env.Setenv("CHECKED", base+"&check=warn")
 				return nil
 			})
 			p.Condition = func(word string) (bool, error) {

@@ -34,7 +34,7 @@ Ends with 79 if the lock is gone: another may hold it by now, so the script has 
 			return a.renew(cmd.Context(), h)
 		},
 	}
-	cmd.Flags().DurationVar(&lease, "lease", 0, "another lease than at first; a renewal never shortens what is left")
+	cmd.Flags().Var(durationOf(&lease, 0), "lease", "another lease than at first; a renewal never shortens what is left")
 	return cmd
 }
 
@@ -61,7 +61,8 @@ func (a *app) releaseCommand() *cobra.Command {
 		Use:   "release [HANDLE]",
 		Short: "Give back a lock that acquire took",
 		Long: `Give the lock back. Without HANDLE, $INTERLOCK_HANDLE is taken.
-Ends with 79 if the lock had been lost before: what the script did last may have met another holder.`,
+Ends with 79 if the lock had been lost before: what the script did last may have met another holder. A second release within
+an hour changes nothing and ends with 0, if the engine remembers the first; otherwise it cannot be told from a loss.`,
 		GroupID: "jobs",
 		Args:    atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,7 +81,12 @@ type releaseObject struct {
 	Name          string `json:"name"`
 	Token         uint64 `json:"token,string"`
 	Released      bool   `json:"released"`
+	Already       bool   `json:"already,omitempty"` // by an earlier release
 }
+
+// rememberRelease is for how long the engine remembers that a hold was released: a script that releases and then does so
+// again in its trap for EXIT comes within that.
+const rememberRelease = time.Hour
 
 func (a *app) release(ctx context.Context, h *handle) error {
 	e, _, err := a.openForHandles(ctx)
@@ -91,23 +97,59 @@ func (a *app) release(ctx context.Context, h *handle) error {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
 	err = e.driver.Release(ctx, &driver.Release{Key: h.key(), ID: h.ID})
-	if err != nil {
+	already := isReleased(err)
+	switch {
+	case already:
+	case err != nil:
 		return named(h, engineError("release", h.Name, err))
+	default:
+		// Best effort: without it a second release is told that the hold is gone, and not why.
+		_ = e.driver.Release(ctx, &driver.Release{Key: h.key(), ID: h.ID, Undo: true, Horizon: rememberRelease})
 	}
 	if a.output == asJSON {
-		return a.printJSON(releaseObject{schemaVersion, h.Name, h.Token, true})
+		return a.printJSON(releaseObject{schemaVersion, h.Name, h.Token, true, already})
 	}
-	_, err = fmt.Fprintf(a.stdout, "%q is given back\n", h.Name)
+	words := map[bool]string{false: "is given back", true: "was already released"}
+	_, err = fmt.Fprintf(a.stdout, "%q %s\n", h.Name, words[already])
 	return err
 }
 
 func isLost(err error) bool { return errors.Is(err, interlock.ErrLost) }
 
-// named completes a driver's bare ErrLost with what the handle knows.
+// isReleased reports whether err says that the hold was released. An engine that remembers that refuses the request's ID with
+// ErrLost; one that has lost the hold says how, in a LostError.
+func isReleased(err error) bool {
+	var lost *interlock.LostError
+	return isLost(err) && !errors.As(err, &lost)
+}
+
+// goneError says that an engine has no hold of a handle, and why as far as that is known. It matches ErrLost.
+type goneError struct {
+	h        *handle
+	released bool
+	err      error
+}
+
+// Error says what has happened, or what can have: no engine remembers all of it for ever.
+func (e *goneError) Error() string {
+	if e.released {
+		return fmt.Sprintf("%q was already released (token %d)", e.h.Name, e.h.Token)
+	}
+	return fmt.Sprintf("this handle no longer holds %q: its lease had ended, or it was released before, and another may have had the lock since (token %d)",
+		e.h.Name, e.h.Token)
+}
+
+// Unwrap returns the engine's error.
+func (e *goneError) Unwrap() error { return e.err }
+
+// named says what is known of a hold that the engine does not find.
 func named(h *handle, err error) error {
 	var lost *interlock.LostError
-	if isLost(err) && !errors.As(err, &lost) {
-		return &interlock.LostError{Kind: h.Kind, Name: h.Name, Token: h.Token, Reason: driver.LostExpired}
+	switch {
+	case isReleased(err):
+		return &goneError{h, true, err}
+	case errors.As(err, &lost) && (lost.Reason == driver.LostExpired || lost.Reason == driver.LostTaken):
+		return &goneError{h, false, err}
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/interlock-go/interlock"
@@ -15,10 +14,14 @@ import (
 
 const runLong = `Run a command while holding the lock NAME, and end with its exit code.
 
-Waits for the lock for as long as --wait says, without it for ever. The command's stdin, stdout and stderr are those of
-interlock, untouched. It runs in a process group of its own, and signals that interlock gets (INT, TERM, HUP, QUIT, USR1,
-USR2, WINCH, TSTP, CONT) are forwarded to all of the group. After INT or TERM the group has --kill-grace to end; then, or
-at a second INT or TERM, it is killed.
+Waits for the lock for as long as --wait says, without it for ever. Times are such as 500ms or 1m30s; a plain number means
+seconds.
+
+The command's stdin, stdout and stderr are those of interlock, untouched. It runs in a process group of its own, and
+signals that interlock gets (INT, TERM, HUP, QUIT, USR1, USR2, WINCH, TSTP, CONT) are forwarded to all of the group. After
+INT or TERM the group has --kill-grace to end; then, or at a second INT or TERM, it is killed. Locks in files cannot run
+out, so there the command has all the time that it takes, unless --kill-grace is given; only what it leaves in its group is
+killed after 5 s.
 
 The lock is given back when the command has ended. What it left in its process group is killed first; a daemon that should
 live on has to start a session of its own (setsid). With --min-hold a command that ends early leaves the lock closed for
@@ -67,14 +70,14 @@ func (a *app) runCommand() *cobra.Command {
 func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what stands behind the command is the command's
-	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the lock; 0 means not at all (default: for ever)")
+	flags.Var(durationOf(&o.wait, 0), "wait", "how long to wait for the lock; 0 means not at all (default: for ever)")
 	flags.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait: the same as --wait 0")
 	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld, "exit code when another holds the lock")
 	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost, "exit code when the lock was lost while the command ran")
-	flags.DurationVar(&o.lease, "lease", defaultLease, "how long the others wait if this machine vanishes")
-	flags.DurationVar(&o.grace, "kill-grace", 0, "time between TERM and KILL (default: 5s, or a sixth of the lease if that is less)")
-	flags.DurationVar(&o.minHold, "min-hold", 0, "keep others out for so long at least, however soon the command ends (jobs on many hosts)")
-	flags.DurationVar(&o.lockDelay, "lock-delay", 0, "after a loss, keep everybody out for so long (Redis only)")
+	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long the others wait if this machine vanishes")
+	flags.Var(durationOf(&o.grace, 0), "kill-grace", "time between TERM and KILL (default: 5s, or a sixth of the lease if that is less; on files none)")
+	flags.Var(durationOf(&o.minHold, 0), "min-hold", "keep others out for so long at least, however soon the command ends (jobs on many hosts)")
+	flags.Var(durationOf(&o.lockDelay, 0), "lock-delay", "after a loss, keep everybody out for so long (Redis only)")
 	flags.StringVar(&o.onLost, "on-lost", "kill", "what happens to the command when the lock is lost: kill or ignore")
 	flags.StringVar(&o.label, "label", "", "shown to operators beside the holder")
 	flags.StringVar(&o.owner, "owner", "", "name of the owner: the same name re-enters, also from another process")
@@ -168,7 +171,7 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 
 // runUnderLock takes the lock, runs the command, gives the lock back.
 func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv []string) error {
-	s, err := a.prepare(ctx, o, argv[0])
+	s, err := a.prepare(ctx, o, name, argv[0])
 	if err != nil {
 		return err
 	}
@@ -178,7 +181,7 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 		return s.refused(o, err)
 	}
 	// From here on the client is not closed: that would only go on trying a release that giveBack has given up.
-	j := s.job(lease, driver.Key{Kind: driver.KindMutex, Name: name}, argv)
+	j := s.job(lease, driver.Key{Kind: o.kind(), Name: name}, argv)
 	j.ignoreLoss = o.onLost == "ignore"
 	got := time.Now() // a little later than the grant, so the lock stays closed for a little longer
 	end, err := j.run(a.stdin, a.stdout, a.stderr)
@@ -214,14 +217,6 @@ func (o *runOptions) conflict(err error) error {
 		return exitWith(o.conflictExit, err)
 	}
 	return err
-}
-
-// jobEnvironment is ours, and what the job should know of its lock.
-func jobEnvironment(l *interlock.Lease) []string {
-	return append(os.Environ(),
-		"INTERLOCK_NAME="+l.Name(),
-		"INTERLOCK_TOKEN="+utoa(l.Token()),
-		"INTERLOCK_OWNER="+l.Owner())
 }
 
 // releaseTime is how long it is tried to give the lock back: to the end of its lease, which frees it too, and not for

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 	"github.com/spf13/cobra"
 )
 
@@ -15,9 +17,11 @@ that want few. The permits of a machine that vanishes come back when its lease h
 the same time must give it the same limit: another one is refused.
 
 Everything else is as with "interlock run": waiting, signals, what happens when the permits cannot be kept, exit codes.
-Semaphores have names of their own: sem NAME and run NAME are different locks. Not every engine has them; files have not.`
+Semaphores have names of their own: sem NAME and run NAME are different locks. Redis and etcd have semaphores; the default
+engine, files, has none, so give --url or set INTERLOCK_URL.`
 
-const semExample = `  interlock sem transcode --limit 4 -- ffmpeg -i in.mov out.mp4
+const semExample = `  export INTERLOCK_URL=redis://localhost:6379
+  interlock sem transcode --limit 4 -- ffmpeg -i in.mov out.mp4
   interlock sem memory --limit 64 --permits 16 -- ./big-job      # gigabytes
   find . -name '*.raw' | xargs -P 0 -I{} interlock sem convert --limit 8 -- ./convert {}`
 
@@ -51,6 +55,31 @@ func (o *runOptions) checkPermits() error {
 		return usage("--permits %d is more than there are: --limit %d", o.permits, o.limit)
 	}
 	return nil
+}
+
+// kind is that of the lock that the flags mean.
+func (o *runOptions) kind() driver.Kind {
+	switch o.command {
+	case "sem":
+		return driver.KindSemaphore
+	case "elect":
+		return driver.KindElection
+	}
+	return driver.KindMutex
+}
+
+// has refuses locks of a kind that the engine lacks, and says where there are some.
+func (e *engine) has(kind driver.Kind, name string) error {
+	traits := e.driver.Traits()
+	reason, lacks := traits.LackingKind(kind)
+	if !lacks {
+		return nil
+	}
+	err := fmt.Errorf("%s %q: %w (%s: %s)", kind, name, interlock.ErrUnsupported, traits.Engine, reason)
+	if kind == driver.KindSemaphore {
+		err = fmt.Errorf("%w; Redis and etcd have semaphores: --url redis://localhost:6379 or --url etcd://localhost:2379, or INTERLOCK_URL", err)
+	}
+	return err
 }
 
 // locker is what a job runs under.

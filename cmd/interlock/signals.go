@@ -16,46 +16,86 @@ var deadly = []os.Signal{
 }
 
 // forJobs are those that matter only while a job runs.
-var forJobs = []os.Signal{syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT}
+var forJobs = []syscall.Signal{syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT}
 
 // signals are what this process gets while it waits for a lock and while its job runs.
 type signals struct {
 	// ch is filled by the runtime, which drops what does not fit: enough for every signal to be pending a few times.
 	ch chan os.Signal
+	// off are the signals that were ignored when the first job was started, so whoever started us has switched them off.
+	off     signalSet
+	started bool // a job was
 }
+
+// signalSet has a bit for each signal.
+type signalSet uint64
+
+func (s signalSet) has(sig syscall.Signal) bool { return s&(1<<(sig-1)) != 0 }
 
 // catchSignals begins to catch the deadly ones.
 func catchSignals() *signals {
 	s := &signals{ch: make(chan os.Signal, 32)}
-	catch(s.ch, deadly)
-	return s
-}
-
-// catch leaves off what whoever started us has switched off, for the job too: nohup does that with HUP, and shells do it
-// with INT for what they start in the background.
-func catch(ch chan<- os.Signal, which []os.Signal) {
-	for _, sig := range which {
+	// What whoever started us has switched off stays off, for the job too: nohup does that with HUP, and shells do it with
+	// INT for what they start in the background.
+	for _, sig := range deadly {
 		if !signal.Ignored(sig) {
-			signal.Notify(ch, sig)
+			signal.Notify(s.ch, sig)
 		}
 	}
+	return s
 }
 
 func (s *signals) stop() { signal.Stop(s.ch) }
 
+// beforeJob makes a second job find all signals as the first one did. One that we ignore is ignored in a job too; one that we
+// catch has its default effect there, and Go's runtime goes on catching one that nobody wants any more.
+func (s *signals) beforeJob() {
+	if !s.started {
+		s.started, s.off = true, ignoredSignals()
+		return
+	}
+	if !s.off.has(syscall.SIGTTOU) {
+		caught := make(chan os.Signal, 1)
+		signal.Notify(caught, syscall.SIGTTOU)
+		signal.Stop(caught)
+	}
+}
+
+// jobStarted begins to catch what matters to a job that runs, and ignores SIGTTOU: it would stop us when we change the
+// foreground while we are in the background.
+func (s *signals) jobStarted() {
+	for _, sig := range forJobs {
+		if !s.off.has(sig) {
+			signal.Notify(s.ch, sig)
+		}
+	}
+	signal.Ignore(syscall.SIGTTOU)
+}
+
 // endWait returns a context that a deadly signal cancels with a *signalError. done stops listening; after it the signals
-// are the caller's to read from ch. A second signal during what the first one caused has its default effect.
+// are the caller's to read from ch. A second signal during what the first one caused has its default effect. Those that are
+// caught since an earlier job do here what they do before the first one.
 func (s *signals) endWait(parent context.Context) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	quit, quitted := make(chan struct{}), make(chan struct{})
 	// Ends by done, which waits for it: nothing of a signal may be taken by this goroutine that the job should get.
 	go func() {
 		defer close(quitted)
-		select {
-		case sig := <-s.ch:
-			s.stop()
-			cancel(&signalError{sig.(syscall.Signal)})
-		case <-quit:
+		for {
+			select {
+			case sig := <-s.ch:
+				switch sig {
+				case syscall.SIGTSTP:
+					stopOurselves()
+				case syscall.SIGCONT, syscall.SIGWINCH:
+				default:
+					s.stop()
+					cancel(&signalError{sig.(syscall.Signal)})
+					return
+				}
+			case <-quit:
+				return
+			}
 		}
 	}()
 	return ctx, func() {

@@ -17,13 +17,18 @@ type stage struct {
 }
 
 // prepare finds the job's program, begins to catch signals, and opens the engine. The stage is to be closed.
-func (a *app) prepare(ctx context.Context, o *runOptions, program string) (*stage, error) {
+func (a *app) prepare(ctx context.Context, o *runOptions, name, program string) (*stage, error) {
 	path, err := lookCommand(program) // before any waiting: a typing error shows at once
 	if err != nil {
 		return nil, err
 	}
 	s := &stage{app: a, path: path, signals: catchSignals()}
+	a.tellsChecks = true
 	if s.e, err = a.open(ctx, &interlock.Options{Lease: o.lease}); err != nil {
+		s.close()
+		return nil, err
+	}
+	if err = s.e.has(o.kind(), name); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -51,7 +56,7 @@ func (s *stage) refused(o *runOptions, err error) error {
 // job is what runs under lease.
 func (s *stage) job(lease *interlock.Lease, key driver.Key, argv []string) *job {
 	return &job{
-		hold: lease, budget: s.budget, signals: s.signals.ch, say: s.say,
+		hold: lease, budget: s.budget, signals: s.signals, say: s.say,
 		path: s.path, argv: argv, env: jobEnvironment(lease), lends: s.e.lends(key),
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,10 +51,6 @@ func (t *terminal) takeBack(group int) {
 		t.give(t.own)
 	}
 }
-
-// ignoreTTOU lets us change the foreground while we are in the background, which would stop us otherwise. It must not be
-// called before the job has started: ignored signals are inherited.
-func ignoreTTOU() { signal.Ignore(syscall.SIGTTOU) }
 
 // isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {

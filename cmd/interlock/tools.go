@@ -14,22 +14,29 @@ import (
 // toolCommands are programs of their own, because they carry what only they need.
 func (a *app) toolCommands() []*cobra.Command {
 	return []*cobra.Command{
-		a.toolCommand("lab", "Watch flawed locks fail (program interlock-lab)"),
-		a.toolCommand("torture", "Put an engine under faults (program interlock-torture)"),
-		a.toolCommand("bench", "Measure engines (program interlock-bench)"),
+		a.toolCommand("lab", "Watch flawed locks fail"),
+		a.toolCommand("torture", "Put an engine under faults"),
+		a.toolCommand("bench", "Measure engines"),
 	}
 }
+
+// howToGetTools is what installs them. Their modules are never tagged, so that "go install" cannot.
+const howToGetTools = `  git clone https://github.com/interlock-go/interlock && cd interlock && make tools
+  bin/interlock %s`
 
 func (a *app) toolCommand(name, about string) *cobra.Command {
 	return &cobra.Command{
 		Use:                name + " [ARG...]",
 		Short:              about,
+		Long:               about + ". This starts the program interlock-" + name + ", which a clone of the repository builds:\n\n" + fmt.Sprintf(howToGetTools, name),
+		GroupID:            "tools",
 		DisableFlagParsing: true, // all arguments are the program's
 		RunE: func(_ *cobra.Command, args []string) error {
 			program := "interlock-" + name
 			path, err := findTool(program)
 			if err != nil {
-				return exitWith(exitNotFound, fmt.Errorf("the program %s is neither beside interlock nor on PATH; \"make tools\" in interlock's repository builds it", program))
+				return exitWith(exitNotFound, fmt.Errorf("the program %s is neither beside interlock nor on PATH; it is not installed with interlock, but built by: "+
+					"git clone https://github.com/interlock-go/interlock && cd interlock && make tools; then run bin/interlock %s", program, name))
 			}
 			// Replaces this process: nothing of ours could do better with signals and exit codes than not being there.
 			return exitWith(exitNotExecutable, fmt.Errorf("%s: %w", path, syscall.Exec(path, append([]string{program}, args...), os.Environ())))

@@ -39,6 +39,10 @@ const environmentText = `Environment that interlock reads:
 Environment that a job started by "interlock run", "interlock sem" or
 "interlock elect" gets, beside all that interlock was given:
 
+  INTERLOCK_URL      as it was given, but without its password. A job that
+                     calls interlock needs the password again, for instance
+                     from a file. A job of the same user can still find it
+                     in the environment of interlock itself.
   INTERLOCK_NAME     the name of the lock
   INTERLOCK_TOKEN    the fencing token. It grows with every acquisition:
                      let the resource refuse a smaller one than it has

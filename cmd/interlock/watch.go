@@ -27,7 +27,7 @@ that may never be seen. With -o json each change is one object on a line.`,
 			return a.watch(cmd.Context(), firstOr(args, ""), interval)
 		},
 	}
-	cmd.Flags().DurationVar(&interval, "interval", time.Second, "pause between two looks")
+	cmd.Flags().Var(durationOf(&interval, time.Second), "interval", "pause between two looks")
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"regexp"
@@ -65,6 +66,43 @@ func TestJudge_SaysWhatIsMostCertain(t *testing.T) {
 		if got := judge(row.err); got.exit != row.exit || got.word != row.word {
 			t.Errorf("%s: got %d %s, want %d %s", name, got.exit, got.word, row.exit, row.word)
 		}
+	}
+}
+
+func TestDuration_IsAsGoWritesIt_OrSeconds(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"5": 5 * time.Second, "0.5": time.Second / 2, ".5": time.Second / 2, "0": 0, "-3": -3 * time.Second, "+2": 2 * time.Second,
+		"1m30s": 90 * time.Second, "500ms": time.Second / 2, "1h": time.Hour,
+	} {
+		var got time.Duration
+		if err := durationOf(&got, time.Minute).Set(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", ".", "-", "5x", "1e3", "0x10", "inf", "nan", "1.2.3", "5 s", "99999999999999999999"} {
+		got := time.Minute
+		if err := durationOf(&got, time.Minute).Set(text); err == nil || got != time.Minute {
+			t.Errorf("%q: %v, %v; want an error, and no change", text, got, err)
+		}
+	}
+}
+
+func TestWarnings_AreOnOneLine(t *testing.T) {
+	var stderr bytes.Buffer
+	a := &app{stderr: &stderr, tellsChecks: true}
+	engine, client := a.engineWarnings(), a.clientWarnings()
+	engine.Error("redis: eviction: keys can be evicted", "check", "eviction", "advice", "set maxmemory-policy noeviction")
+	engine.With("session", "7").Warn("zk: session lost", "err", errors.New("two\nlines"))
+	engine.Info("zk: connected")
+	client.Warn("interlock: renewal failed", "lock", "a b")
+	client.Error("interlock: lock lost") // whoever holds it says so
+	a.tellsChecks = false
+	engine.Warn("redis: persistence: none", "check", "persistence")
+	want := "interlock: warning: redis: eviction: keys can be evicted (set maxmemory-policy noeviction)\n" +
+		"interlock: warning: zk: session lost: two; lines (session 7)\n" +
+		"interlock: warning: renewal failed (lock \"a b\")\n"
+	if got := stderr.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 

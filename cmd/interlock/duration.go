@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"time"
+)
+
+// durationFlag is the value of a flag that is a time span: as Go writes it, such as 1m30s, or a plain number of seconds, as
+// sleep and flock take it.
+type durationFlag time.Duration
+
+// durationOf makes p the value of a flag, with a default.
+func durationOf(p *time.Duration, otherwise time.Duration) *durationFlag {
+	*p = otherwise
+	return (*durationFlag)(p)
+}
+
+// Set accepts both ways to write a duration. What has only the characters of a number is one, of seconds.
+func (d *durationFlag) Set(s string) error {
+	if strings.Trim(s, "+-.0123456789") == "" {
+		s += "s"
+	}
+	parsed, err := time.ParseDuration(s)
+	if err != nil {
+		return errors.New("must be a duration such as 500ms or 1m30s, or a number of seconds such as 5 or 0.5")
+	}
+	*d = durationFlag(parsed)
+	return nil
+}
+
+// String shows a zero as the help leaves it out.
+func (d *durationFlag) String() string {
+	if *d == 0 {
+		return "0"
+	}
+	return time.Duration(*d).String()
+}
+
+// Type names the value in help texts.
+func (d *durationFlag) Type() string { return "duration" }

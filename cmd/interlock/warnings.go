@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+)
+
+// warnings is what engines and the client log, on stderr: what a start-up check finds, a renewal that failed, a session that
+// is lost. What the command says by itself is left out.
+type warnings struct {
+	app   *app
+	below slog.Level // first level that is left out
+	attrs []slog.Attr
+}
+
+// engineWarnings also has errors: those of checks that would refuse the engine if the URL said so.
+func (a *app) engineWarnings() *slog.Logger {
+	return slog.New(&warnings{app: a, below: slog.LevelError + 1})
+}
+
+// clientWarnings has no losses of locks, which are errors: every command that holds one says what they mean for it.
+func (a *app) clientWarnings() *slog.Logger {
+	return slog.New(&warnings{app: a, below: slog.LevelError})
+}
+
+// Enabled accepts warnings and errors.
+func (w *warnings) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && level < w.below
+}
+
+// Handle says a record on one line: its message, the error, and the rest in parentheses.
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	var why, advice, check string
+	var rest []string
+	add := func(attr slog.Attr) bool {
+		switch value := attr.Value.String(); attr.Key {
+		case "err", "error":
+			why = ": " + value
+		case "advice":
+			advice = value
+		case "check":
+			check = value // the message begins with it
+		default:
+			rest = append(rest, attr.Key+" "+printable(value))
+		}
+		return true
+	}
+	for _, attr := range w.attrs {
+		add(attr)
+	}
+	r.Attrs(add)
+	if check != "" && !w.app.tellsChecks {
+		return nil
+	}
+	text := strings.TrimPrefix(r.Message, "interlock: ") + why
+	if advice != "" {
+		rest = append(rest, advice)
+	}
+	if len(rest) > 0 {
+		text += " (" + strings.Join(rest, ", ") + ")"
+	}
+	w.app.say("warning: %s", strings.ReplaceAll(text, "\n", "; "))
+	return nil
+}
+
+// WithAttrs keeps attributes for all records.
+func (w *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	more := *w
+	more.attrs = append(append([]slog.Attr{}, w.attrs...), attrs...)
+	return &more
+}
+
+// WithGroup does nothing: neither engines nor the client have groups.
+func (w *warnings) WithGroup(string) slog.Handler { return w }
