@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -42,8 +43,20 @@ func TestScripts(t *testing.T) {
 	}))
 }
 
+// ownSignals makes what this process starts find HUP and INT as a shell's jobs do, also if whoever started the tests ignores
+// them, as nohup does, and shells with INT for what they start in the background. What is caught here has its default effect
+// there.
+func ownSignals() {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+}
+
 // scripts returns how to run the scripts of a folder, each after setup.
 func scripts(dir string, setup func(env *testscript.Env) error) testscript.Params {
+	ownSignals()
 	return testscript.Params{
 		Dir: dir,
 		Setup: func(env *testscript.Env) error {

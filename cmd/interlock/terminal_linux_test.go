@@ -25,6 +25,7 @@ type desk struct {
 
 func sitDown(t *testing.T) *desk {
 	t.Helper()
+	ownSignals()
 	side, tty := openPTY(t)
 	dir := t.TempDir()
 	// The test binary is our command when it is called by that name; see TestMain.

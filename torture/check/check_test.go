@@ -187,6 +187,18 @@ func TestTheLag_OfAStoppedProcess_ExcusesNobodyElse(t *testing.T) {
 	}
 }
 
+// A run that is not judged by time counts who is late, and blames nobody.
+func TestACall_IsNotLate_InARunThatIsNotJudgedByTime(t *testing.T) {
+	for untimed, faults := range map[bool]int{false: 1, true: 0} {
+		s := sound()
+		s.about.Untimed = untimed
+		s.add(1, 300*ms, history.Event{Seq: 2, Op: history.Acquire, Phase: history.Fail, Late: 232 * time.Millisecond})
+		if v := s.judge(t).Find("K8"); len(v.Faults) != faults || v.Spared != 1-faults {
+			t.Errorf("232 ms late, not judged by time: %v: %v", untimed, v)
+		}
+	}
+}
+
 // A process that is kept waiting for its processor again and again, each time for a moment, is late by the sum.
 func TestACall_IsLateByMore_WhileItsProcessIsKeptWaitingAgainAndAgain(t *testing.T) {
 	for _, c := range []struct {

@@ -25,6 +25,7 @@ type Config struct {
 	Seed       uint64
 	Pairs      bool     // a client has a fault at the same time as something else
 	Long       bool     // instead: each goroutine holds a lock of its own for 20 leases, and the server is far away
+	Untimed    bool     // K8 is not judged: other programs take the processors from this run
 	Dir        string   `json:"-"`
 	Worker     []string `json:"-"` // the command that makes this program a worker
 }

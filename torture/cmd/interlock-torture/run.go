@@ -41,11 +41,12 @@ func parseRun(args []string) (*run.Config, error) {
 	pairs := flags.Bool("pairs", false, "while a fault goes on, another client has one too")
 	long := flags.Bool("long", false,
 		"instead: each goroutine holds a lock of its own for 20 leases, with three tenths of a lease between it and the server")
+	untimed := flags.Bool("untimed", false, "do not judge how late calls return (K8): for machines that are busy with other things")
 	dir := flags.String("dir", "", "keep the histories in this folder; by default only those of broken runs are kept")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	c := &run.Config{Names: *names, Duration: *duration, Hold: *hold, Lease: *lease, Cancel: *cancels, Seed: *seed, Dir: *dir, Pairs: *pairs, Long: *long}
+	c := &run.Config{Names: *names, Duration: *duration, Hold: *hold, Lease: *lease, Cancel: *cancels, Seed: *seed, Dir: *dir, Pairs: *pairs, Long: *long, Untimed: *untimed}
 	if _, err := fmt.Sscanf(*workers, "%dx%d", &c.Processes, &c.Goroutines); err != nil {
 		return nil, fmt.Errorf("-workers %q is not processes x goroutines, as in 4x2", *workers)
 	}
@@ -109,6 +110,9 @@ func torture(ctx context.Context, out io.Writer, c *run.Config) (*check.Report, 
 		c.Target.Name, c.Faults, c.Duration, c.Processes, c.Goroutines, c.Names, c.Seed)
 	if c.Pairs {
 		fmt.Fprintln(out, "  two faults at once")
+	}
+	if c.Untimed {
+		fmt.Fprintln(out, "  not judged by how late calls return")
 	}
 	if c.Long {
 		fmt.Fprintln(out, "  long holds, far from the server")
