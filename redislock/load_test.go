@@ -16,7 +16,7 @@ func TestLoad_OfAThinLock_DoesNotEndItsLeaseEarlyWhenTheServerPausesInTheScript(
 	if _, err := d.Acquire(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	source := newScript("clock", "begin", "text", "lock", "rules").source
+	source := newScript("clock", "begin", "text", "lock", "rules").Source()
 	pause := `local until_ = redis.call('PEXPIRETIME', KEYS[1]) for i = 1, 2e7 do end load() return tostring(holds[1][UNTIL] - until_)`
 	key, slot := d.names.lock(r.Key)
 	call := &Call{Script: testScript(source + "\n" + pause), Slot: slot, Keys: []string{key, d.names.floor(slot), d.names.tomb(slot, "x")}}

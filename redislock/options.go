@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/interlock-go/interlock/redislock/internal/word"
 )
 
 // Options configures a driver. The zero value and nil mean the same.
 type Options struct {
 	// Prefix begins every key and channel, so that several applications share a server. All clients of one set of locks
-	// need the same. The default is "interlock:".
+	// need the same. It has at most 128 bytes, and no spaces, control characters or braces. The default is "interlock:".
 	Prefix string
 
 	// Replicas is for how many replicas an acquisition and a renewal wait before they count. Give the number of all that
@@ -68,8 +70,10 @@ func (o *Options) withDefaults() (Options, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
-	case strings.ContainsAny(c.Prefix, "{} \t\r\n"):
-		return c, errors.New("redis: the prefix must not have spaces or braces: braces would put all locks into one slot")
+	case !word.Is(c.Prefix):
+		return c, errors.New("redis: the prefix must not have spaces or control characters")
+	case strings.ContainsAny(c.Prefix, "{}"):
+		return c, errors.New("redis: the prefix must not have braces, which would put all locks into one slot")
 	case len(c.Prefix) > maxPrefix:
 		return c, fmt.Errorf("redis: the prefix has %d bytes; at most %d are allowed", len(c.Prefix), maxPrefix)
 	case c.Replicas < 0 || c.Replicas > maxReplicas:

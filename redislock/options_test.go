@@ -30,6 +30,9 @@ func TestOptions_ThatContradict_AreRefusedBeforeAnythingIsSent(t *testing.T) {
 	for says, o := range map[string]*Options{
 		"braces":             {Prefix: "a{b}:"},
 		"spaces":             {Prefix: "a b:"},
+		"control characters": {Prefix: "a\vb:"},
+		"or control":         {Prefix: "a\fb:"},
+		"spaces or control":  {Prefix: "a\x00b:"},
 		"at most 128":        {Prefix: strings.Repeat("a", 129)},
 		"0 to 100 replicas":  {Replicas: -1},
 		"replicas, not 101":  {Replicas: 101},

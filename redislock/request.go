@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/internal/word"
 )
 
 const (
@@ -29,8 +29,8 @@ func check(r *driver.Request) error {
 	switch {
 	case !slices.Contains(kinds, r.Kind):
 		return fmt.Errorf("redis: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
-	case r.ID == "" || strings.ContainsAny(r.ID, " \r\n"):
-		return fmt.Errorf("redis: a request whose ID is empty or has spaces: %w", driver.ErrUnsupported)
+	case !word.Is(r.ID):
+		return fmt.Errorf("redis: a request whose ID is empty or has spaces or control characters: %w", driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > 512:
 		return fmt.Errorf("redis: a lock's name has 1 to 512 bytes, not %d: %w", len(r.Name), driver.ErrUnsupported)
 	case r.Lease < time.Millisecond:

@@ -22,7 +22,7 @@ type mutant struct{ name, old, is string }
 func (m mutant) of(b *book) (*book, error) {
 	changed := 0
 	edit := func(s *Script) *Script {
-		switch n := strings.Count(s.source, m.old); n {
+		switch n := strings.Count(s.Source(), m.old); n {
 		case 0:
 			return s
 		case 1:
@@ -30,7 +30,7 @@ func (m mutant) of(b *book) (*book, error) {
 		default:
 			changed = -1 << 16
 		}
-		return &Script{source: strings.Replace(s.source, m.old, m.is, 1)}
+		return NewScript(strings.Replace(s.Source(), m.old, m.is, 1))
 	}
 	mutated := &book{
 		acquire: edit(b.acquire), release: edit(b.release), requeue: edit(b.requeue), breaking: edit(b.breaking),

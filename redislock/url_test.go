@@ -151,6 +151,7 @@ func TestURL_ThatIsWrong_SaysWhyWithoutThePassword(t *testing.T) {
 		"redis://:hunter2@h?check=strict":               "check is warn, refuse or none",
 		"redis://:hunter2@h?prefix={a}":                 "braces",
 		"redis://:hunter2@h?prefix=a%20b":               "spaces",
+		"redis://:hunter2@h?prefix=a%0Bb":               "control characters",
 		"redis://:hunter2@h?sentinel-user=a":            "are for redis+sentinel:// only",
 		"redis://:hunter2@h?ca=x":                       "write rediss:// or tls=true",
 		"rediss://:hunter2@h?tls=false":                 "contradict",

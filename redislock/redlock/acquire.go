@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/internal/word"
 )
 
 const (
@@ -75,8 +75,8 @@ func (d *Driver) check(r *driver.Request) error {
 	case r.Lease > d.opts.LongestLease:
 		return fmt.Errorf("redlock: a lease of %v is longer than the longest, %v; set LongestLease (longest-lease in the URL) "+
 			"in all clients: %w", r.Lease, d.opts.LongestLease, driver.ErrUnsupported)
-	case r.ID == "" || strings.ContainsAny(r.ID, " \r\n"):
-		return fmt.Errorf("redlock: a request whose ID is empty or has spaces: %w", driver.ErrUnsupported)
+	case !word.Is(r.ID):
+		return fmt.Errorf("redlock: a request whose ID is empty or has spaces or control characters: %w", driver.ErrUnsupported)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/internal/word"
 )
 
 // Options configures a driver. The zero value and nil mean the same.
@@ -61,8 +62,8 @@ func (o *Options) withDefaults() (Options, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
-	case strings.ContainsAny(c.Prefix, "{} \t\r\n"):
-		return c, errors.New("redlock: the prefix must not have spaces or braces")
+	case !word.Is(c.Prefix) || strings.ContainsAny(c.Prefix, "{}"):
+		return c, errors.New("redlock: the prefix must not have spaces, control characters or braces")
 	case c.LongestLease < time.Millisecond:
 		return c, fmt.Errorf("redlock: the longest lease must be at least 1 ms, not %v", c.LongestLease)
 	case c.NodeTimeout < time.Millisecond:
