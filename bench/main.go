@@ -1,8 +1,10 @@
 // Command bench compares interlock with other ways to lock, in interleaved rounds and as ratios, and writes the tables of
 // README.md.
 //
-//	GOWORK=off go run . [-rounds N] [-time D] [-scenario NAME] [-write]
+//	GOWORK=off go run . -rounds N [-time D] [-scenario NAME] [-write]
 //	GOWORK=off go run . -draw
+//
+// Without arguments it says how to use it.
 //
 // Scenarios whose names begin with "redis", "distance" or "growth", and with the names of other engines that have servers (zk,
 // etcd, mysql, postgres, redlock; all of these together are "engines"), start servers of their own, and run only if -scenario asks
@@ -41,6 +43,15 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// usage stands before the list of flags.
+const usage = `bench: compares interlock with other ways to lock
+
+  -rounds 5 -time 400ms                     all scenarios that need no server: some 5 minutes
+  -rounds 3 -time 300ms -scenario redis     those of one engine, whose server it starts: some 10 minutes
+  -rounds 3 -time 300ms -scenario engines   those of all other engines: some 40 minutes
+
+`
 
 // settings are what the flags say.
 type settings struct {
@@ -96,6 +107,10 @@ func parse(args []string, words io.Writer) (*settings, error) {
 	flags.StringVar(&s.raw, "raw", "", "also write every round to this file, for benchstat")
 	flags.BoolVar(&s.write, "write", false, "put the tables into "+readme+" and the rounds into "+baseline)
 	flags.BoolVar(&s.draw, "draw", false, "measure nothing: draw the pictures again from the rounds that -write has stored")
+	flags.Usage = func() {
+		fmt.Fprint(words, usage)
+		flags.PrintDefaults()
+	}
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -122,6 +137,9 @@ func (s *settings) compares() bool {
 
 // run measures, prints the tables on stdout, and says on stderr where it is.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	if len(args) == 0 {
+		args = []string{"-h"} // nobody is to start a long measurement by trying the command
+	}
 	s, err := parse(args, stderr)
 	if err != nil {
 		return err

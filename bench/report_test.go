@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -147,6 +149,18 @@ func TestRun_PrintsTheTableWithCommandAndMachine_AndTheRoundsForBenchstat(t *tes
 	}
 	if got := strings.Count(string(rounds), "\nBenchmarkProcesses/hold=0s/peer=flock-kept-"); got != 2 {
 		t.Errorf("%d rounds of flock-kept, want 2:\n%s", got, rounds)
+	}
+}
+
+func TestRun_WithoutArguments_MeasuresNothing_AndSaysHowToUseIt(t *testing.T) {
+	var out, words bytes.Buffer
+	if err := run(t.Context(), nil, &out, &words); !errors.Is(err, flag.ErrHelp) || out.Len() > 0 {
+		t.Errorf("error %v, output %q", err, out.String())
+	}
+	for _, part := range []string{"-scenario redis", "minutes", "how often each peer is measured"} {
+		if !strings.Contains(words.String(), part) {
+			t.Errorf("it does not say %q:\n%s", part, words.String())
+		}
 	}
 }
 
