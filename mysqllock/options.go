@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"sync"
 	"time"
 )
 
@@ -66,7 +67,7 @@ const (
 )
 
 // tableName is what needs no quotes, and is the same on servers that do not tell upper from lower case.
-var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,49}$`)
+var tableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_][a-z0-9_]{0,49}$`) })
 
 // withDefaults returns a checked copy of o.
 func (o *Options) withDefaults() (Options, error) {
@@ -97,7 +98,7 @@ func (o *Options) withDefaults() (Options, error) {
 
 func (o *Options) validate() error {
 	switch {
-	case !tableName.MatchString(o.Table):
+	case !tableName().MatchString(o.Table):
 		return fmt.Errorf("mysql: the table %q must be lower-case letters, digits and _, at most 50, and begin with no digit", o.Table)
 	case o.Timeout < 0 || o.Timeout > longestTimeout:
 		return fmt.Errorf("mysql: the session's timeout must be from 0 to %v, not %v", longestTimeout, o.Timeout)

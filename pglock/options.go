@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"sync"
 	"time"
 )
 
@@ -69,7 +70,9 @@ const (
 )
 
 // tableName is what needs no quotes, so that it is the same in the program and in psql.
-var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,62}\.)?[a-z_][a-z0-9_]{0,49}$`)
+var tableName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([a-z_][a-z0-9_]{0,62}\.)?[a-z_][a-z0-9_]{0,49}$`)
+})
 
 // withDefaults returns a checked copy of o.
 func (o *Options) withDefaults() (Options, error) {
@@ -100,7 +103,7 @@ func (o *Options) withDefaults() (Options, error) {
 
 func (o *Options) validate() error {
 	switch {
-	case !tableName.MatchString(o.Table):
+	case !tableName().MatchString(o.Table):
 		return fmt.Errorf("postgres: the table %q must be lower-case letters, digits and _ (at most 50), with a schema and a point in front if need be", o.Table)
 	case o.Timeout < 0 || o.Timeout > longestTimeout:
 		return fmt.Errorf("postgres: the session's timeout must be from 0 to %v, not %v", longestTimeout, o.Timeout)

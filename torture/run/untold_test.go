@@ -46,14 +46,19 @@ func TestUntold_AClientHearsNothing_UntilALeaseIsOver(t *testing.T) {
 	n := &nemesis{run: &run{Config: &Config{Target: &target.Target{Untold: []target.Fault{target.Sessions}}}, lease: lease}}
 	victim := &mate{links: links{way}}
 	for _, fault := range []target.Fault{target.ServerStop, target.Sessions} {
+		untold := fault == target.Sessions
+		patience := time.Minute // what is to be heard may be late on a busy machine
+		if untold {
+			patience = lease / 4
+		}
 		begun, dark, lasted := time.Now(), false, time.Duration(0)
 		if err := n.untold(t.Context(), fault, time.Minute, victim, func(lasts time.Duration) error {
-			dark, lasted = errors.Is(says(lease/4), os.ErrDeadlineExceeded), lasts
+			dark, lasted = errors.Is(says(patience), os.ErrDeadlineExceeded), lasts
 			return nil
 		}); err != nil {
 			t.Error(err)
 		}
-		if untold := fault == target.Sessions; dark != untold || (lasted < lease) != untold || untold && time.Since(begun) < lease {
+		if dark != untold || (lasted < lease) != untold || untold && time.Since(begun) < lease {
 			t.Errorf("%s: nothing was heard: %v; it was to last %v, and was over after %v", fault, dark, lasted, time.Since(begun))
 		}
 		if err := says(time.Minute); err != nil {
