@@ -58,8 +58,10 @@
 //
 // # Errors
 //
-// Three failures are never mixed: [ErrHeld] (another has it), [ErrLost] (you had it) and [ErrUnavailable] (the engine did
-// not answer, so nobody knows). An error of a wait that its context ended also matches the context's error.
+// Four failures are never mixed: [ErrHeld] (another has it), [ErrLost] (you had it), [ErrRefused] (the engine said no, and why;
+// asking again does not help) and [ErrUnavailable] (the engine did not answer, so nobody knows, or it cannot be reached). Code that
+// does not know of refusals sees them as ErrUnavailable, so look for ErrRefused first. An error of a wait that its context ended
+// also matches the context's error.
 //
 // # Engines
 //

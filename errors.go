@@ -3,6 +3,8 @@ package interlock
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -15,8 +17,11 @@ type (
 	// (LostUnconfirmed), Cause says how the last one failed, where renewals are this package's; it matches what went wrong, such as
 	// [syscall.ECONNREFUSED], but neither ErrUnavailable nor the errors of contexts: a loss is none of these.
 	LostError = driver.LostError
-	// UnavailableError says that the engine did not answer, so that the outcome is unknown. It matches ErrUnavailable.
+	// UnavailableError says that the engine did not answer, so that the outcome is unknown, or with NotSent that it could not
+	// be asked, so that nothing has happened. It matches ErrUnavailable.
 	UnavailableError = driver.UnavailableError
+	// RefusedError says that the engine answered and refused, why, and what to do about it. It matches ErrRefused.
+	RefusedError = driver.RefusedError
 	// LostReason says how a hold was lost.
 	LostReason = driver.LostReason
 	// LockInfo is what an engine tells about one lock.
@@ -50,8 +55,12 @@ var (
 	ErrLost = driver.ErrLost
 	// ErrReleased: this hold was released before, by Unlock or by Close.
 	ErrReleased = driver.ErrReleased
-	// ErrUnavailable: the engine did not answer; nobody knows what happened. See UnavailableError.
+	// ErrUnavailable: the engine did not answer, and nobody knows what happened, or it could not be asked. See UnavailableError. A
+	// refusal matches it too.
 	ErrUnavailable = driver.ErrUnavailable
+	// ErrRefused: the engine said no: a missing right, no room, a read-only server, a key or path of another program. Asking
+	// again does not help before that is mended. See RefusedError.
+	ErrRefused = driver.ErrRefused
 	// ErrUnsupported: the engine, or this version, cannot do what was asked.
 	ErrUnsupported = driver.ErrUnsupported
 	// ErrClosed: the client is closed.
@@ -74,11 +83,15 @@ var errNoFunction = errors.New("the function is nil")
 
 // wrap adds the operation, the lock and nothing else to an error that does not name them yet.
 func wrap(op string, key driver.Key, err error) error {
-	switch err.(type) { //nolint:errorlint // only these themselves name the lock; one inside another error is wrapped too
+	switch own := err.(type) { //nolint:errorlint // only these themselves name the lock; one inside another error is wrapped too
 	case nil:
 		return nil
 	case *HeldError, *LostError, *UnavailableError: // these name the lock themselves
 		return err
+	case *RefusedError: // so does this one, by the driver's word for the operation
+		named := *own
+		named.Op, named.Name = op, key.Name
+		return &named
 	}
 	return fmt.Errorf("interlock: %s %q: %w", op, key.Name, err)
 }
@@ -92,10 +105,64 @@ func called(op string, key driver.Key, err error) error {
 	return err
 }
 
-// unavailable is the error for an operation whose outcome the engine did not tell.
+// unavailable is the error for an operation that the engine did not do, as far as is known: refused if it said no, and else
+// unavailable. This is where errors of drivers become these classes.
 func unavailable(op string, key driver.Key, err error) error {
-	if own, is := err.(*UnavailableError); is { //nolint:errorlint // the engine's own, which would say the same twice
-		err = own.Err
+	if refused := driver.Refusal(err); refused != nil {
+		return &RefusedError{Op: op, Name: key.Name, Err: reasons(err), Hint: refused.Hint, Open: refused.Open}
 	}
-	return &UnavailableError{Op: op, Name: key.Name, Err: err}
+	return &UnavailableError{Op: op, Name: key.Name, Err: reasons(err), NotSent: driver.IsNotSent(err)}
 }
+
+// doubtful is unavailable for an operation that was asked for more than once, of which err is what came last. doubt is whether it is
+// unknown what became of an earlier attempt: then so it is of all, whatever the last was told.
+func doubtful(op string, key driver.Key, err error, doubt bool) error {
+	if doubt {
+		return &UnavailableError{Op: op, Name: key.Name, Err: reasons(err)}
+	}
+	return unavailable(op, key, err)
+}
+
+// leavesDoubt reports whether it is unknown what became of an attempt that ended with err.
+func leavesDoubt(err error) bool {
+	return driver.Refusal(err) == nil && !driver.IsDefinite(err) && !driver.IsNotSent(err)
+}
+
+// reasons takes from err what its class says the same of already. Of joined errors it makes one line, with what the engine said
+// in front.
+func reasons(err error) error {
+	switch e := err.(type) { //nolint:errorlint // one by one
+	case *UnavailableError:
+		return e.Err
+	case *RefusedError:
+		return e.Err
+	case interface{ Unwrap() []error }:
+		if !strings.Contains(err.Error(), "\n") { // it has a text of its own
+			return err
+		}
+		all := make(several, 0, 2)
+		for _, part := range e.Unwrap() {
+			if part = reasons(part); part != nil {
+				all = append(all, part)
+			}
+		}
+		slices.Reverse(all)
+		return all
+	}
+	return err
+}
+
+// several are the reasons of one error, in one line.
+type several []error
+
+// Error joins them.
+func (s several) Error() string {
+	texts := make([]string, len(s))
+	for i, err := range s {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns them.
+func (s several) Unwrap() []error { return s }

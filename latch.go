@@ -102,12 +102,12 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 
 // Wait returns nil when the count is zero, at once if it is already. Who waits is told of zero by the engine where it can,
 // and looks every few seconds besides. The wait goes on while the engine cannot be reached; it ends with ctx, whose error
-// it then matches, or with the client (ErrClosed).
+// it then matches, with the client (ErrClosed), or when the engine refuses (ErrRefused).
 //
 // It costs two round trips, and one every five seconds.
 func (l *Latch) Wait(ctx context.Context) error {
 	left, err := l.Count(ctx) // most who wait late need no watch
-	if err == nil && left == 0 || err != nil && stays(err) {
+	if err == nil && left == 0 || err != nil && final(err) {
 		return err
 	}
 	c := l.c
@@ -120,7 +120,7 @@ func (l *Latch) Wait(ctx context.Context) error {
 		if err == nil && left == 0 {
 			return nil
 		}
-		if err != nil && stays(err) && bounded.Err() == nil {
+		if err != nil && final(err) && bounded.Err() == nil {
 			return err
 		}
 	}
@@ -132,6 +132,9 @@ func (l *Latch) Wait(ctx context.Context) error {
 	}
 	return wrap("wait for latch", l.key, ctx.Err())
 }
+
+// final reports that to ask again would bring the same.
+func final(err error) bool { return stays(err) || driver.Refusal(err) != nil }
 
 // change asks for a change until the engine has answered.
 func (l *Latch) change(ctx context.Context, op string, ask func(context.Context, driver.Latcher, *driver.LatchCall) error) error {
@@ -151,7 +154,7 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 	if err := ctx.Err(); err != nil {
 		return wrap(op, key, err)
 	}
-	end := time.Now().Add(c.opts.Lease)
+	end, doubt := time.Now().Add(c.opts.Lease), false
 	for wait := settleFirst; ; wait = min(2*wait, settleMost) {
 		attempt := call{user: ctx, base: c.asks, until: time.Now().Add(settleAttempt)}
 		err := ask(&attempt)
@@ -162,12 +165,15 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 		case c.asks.Err() != nil && ctx.Err() == nil:
 			return wrap(op, key, ErrClosed)
 		case ctx.Err() != nil:
-			return unavailable(op, key, errors.Join(ctx.Err(), err))
+			return doubtful(op, key, errors.Join(ctx.Err(), err), doubt)
+		case driver.Refusal(err) != nil:
+			return doubtful(op, key, err, doubt)
 		case stays(err) && !errors.Is(err, context.Canceled):
 			return wrap(op, key, err)
 		case !time.Now().Before(end):
-			return unavailable(op, key, err)
+			return doubtful(op, key, err, doubt)
 		}
+		doubt = doubt || leavesDoubt(err)
 		pausing := call{user: ctx, base: c.asks}
 		pause(&pausing, wait) // if it ends early, the next attempt does too, and says why
 		pausing.end()

@@ -23,8 +23,9 @@ const (
 //
 // If the hold was lost meanwhile, Unlock changes nothing in the engine and returns the *LostError: another owner may be
 // inside, so do not retry. The error of a second Unlock matches ErrReleased. ctx bounds only the waiting for the engine's word; Unlock
-// works although ctx is already cancelled. If the word does not come in time, Unlock returns an *UnavailableError, and the
-// release goes on in the background until it is known, or the hold must have ended by itself (see [driver.Driver]).
+// works although ctx is already cancelled. If the word does not come in time, Unlock returns an *UnavailableError, and if the
+// engine refuses a *RefusedError at once; the release goes on in the background until it is known, or the hold must have ended by
+// itself (see [driver.Driver]).
 //
 // It costs one round trip, or none when the lock passes on to another goroutine of this process or the owner has further
 // holds. When goroutines of this process wait but others have their turn first, engines that can give back and queue again
@@ -197,6 +198,7 @@ func (w word) here() error {
 func (w word) there(ctx context.Context, grace time.Duration) error {
 	l, c := w.l, w.l.m.c
 	r, attempts := w.release(), 0
+	var refused error
 	if ctx.Err() == nil {
 		bounded := call{user: ctx, base: c.hard, until: time.Now().Add(settleAttempt)}
 		err := c.d.Release(&bounded, r)
@@ -206,6 +208,9 @@ func (w word) there(ctx context.Context, grace time.Duration) error {
 			return l.confirmed(err, 1, w.until)
 		}
 		attempts, grace = 1, 0 // the engine has had its time
+		if driver.Refusal(err) != nil {
+			refused = unavailable("unlock", l.m.key, err)
+		}
 	}
 	said := make(chan error, 1)
 	go func() { // ends when the word is there, or with c.hard
@@ -213,6 +218,9 @@ func (w word) there(ctx context.Context, grace time.Duration) error {
 		more, err := c.settleNow(r)
 		said <- l.confirmed(err, attempts+more, w.until)
 	}()
+	if refused != nil { // it would say the same again, unless somebody mends what is wrong in time
+		return refused
+	}
 	return l.await(ctx, said, grace)
 }
 

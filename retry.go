@@ -83,11 +83,12 @@ func (f *fetch) failed(err error, wanted bool) {
 
 // sortOut answers those who wait for f with err, except for whom the wait had begun, because they know who is in the way:
 // their wait survives a broken connection, though their place in the engine's queue may be lost. It reports whether to
-// ask again for them. Those whom the engine has never answered learn at once that it cannot be reached. The caller holds
-// Client.mu.
+// ask again for them. Those whom the engine has never answered learn at once that it cannot be reached, and all of them that it
+// refuses, because it would say the same again. The caller holds Client.mu.
 func (f *fetch) sortOut(err error, definite bool) (again bool) {
+	survives := !definite && driver.Refusal(err) == nil
 	sort := func(w *waiter) {
-		if !definite && w.hasBegun() {
+		if survives && w.hasBegun() {
 			w.broken, again = err, true
 			return
 		}

@@ -31,7 +31,7 @@ func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool
 func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
 	after, ends := c.endsByItself(r)
 	start := time.Now()
-	wait := settleFirst
+	wait, doubt := settleFirst, false
 	for {
 		attempts++
 		ctx, cancel := context.WithTimeout(c.hard, settleAttempt)
@@ -43,8 +43,9 @@ func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
 		over := ends && time.Since(start) >= after
 		if over || !pause(c.hard, wait) {
 			c.opts.Logger.Warn("interlock: gave up releasing", "lock", r.Name, "engine", c.traits.Engine, "err", err)
-			return attempts, c.unsettled(unavailable("unlock", r.Key, err))
+			return attempts, c.unsettled(doubtful("unlock", r.Key, err, doubt))
 		}
+		doubt = doubt || leavesDoubt(err)
 		wait = min(2*wait, settleMost)
 	}
 }

@@ -12,14 +12,22 @@ import (
 //
 // # What an error of Acquire means
 //
-// An error is definite, meaning that nothing was taken and nothing stays queued, when it matches one of [ErrHeld] (of a
-// Try), [ErrUnsupported], [ErrConflict], [ErrDeadlock] or [ErrClosed] and does not match [ErrUnavailable]. After every
-// other error, the context's included, the portable layer takes the outcome as unknown and calls Release with Undo for
-// the same ID, so a driver need not clean up after a cancelled wait itself. It calls Release only after Acquire has
-// returned, and Acquire not again after that.
+// An error is definite, meaning that nothing was taken and nothing stays queued, when it is a [RefusedError] that is not Open, or
+// matches one of [ErrHeld] (of a Try), [ErrUnsupported], [ErrConflict], [ErrDeadlock] or [ErrClosed] and does not match
+// [ErrUnavailable]. After every other error, the context's included, the portable layer takes the outcome as unknown and
+// calls Release with Undo for the same ID, so a driver need not clean up after a cancelled wait itself. It calls Release only
+// after Acquire has returned, and Acquire not again after that.
 //
 // A driver that sends a request more than once by itself must not call a refusal definite: it answers one copy, and
-// another may still be granted. It returns such an error joined with [ErrUnavailable].
+// another may still be granted. It returns such an error joined with [ErrUnavailable], or as a RefusedError that is Open.
+//
+// # How an engine's own errors are told
+//
+// What servers, file systems and client libraries say is sorted by each driver in one function, so that callers are told the
+// truth about the outcome, and what to do. A [RefusedError] is for what was answered and will be answered again: missing rights, no
+// room, read-only, a key or path of another program. An [UnavailableError] with NotSent is for what never got there, and for
+// what servers turn away for the moment. All else is an UnavailableError, or raw, and means unknown. A wait goes on after
+// errors that mean unknown and after NotSent, and ends with a refusal.
 //
 // # What ends the repeating of Release
 //

@@ -9,7 +9,7 @@ import (
 )
 
 // What can go wrong, as sentinels for errors.Is. Held, lost and unavailable are three different things: somebody else
-// has it, you had it, nobody knows.
+// has it, you had it, nobody knows. ErrRefused is the fourth: the engine said no.
 var (
 	ErrHeld        = errors.New("held by another owner")
 	ErrLost        = errors.New("lost")
@@ -135,26 +135,24 @@ func (e *LostError) Is(t error) bool { return t == ErrLost }
 // Unwrap returns Cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// UnavailableError says that the engine could not be reached or did not answer: whether the operation happened is
-// unknown. It matches ErrUnavailable and unwraps to what went wrong.
+// UnavailableError says that the engine did not do what was asked, as far as is known: it did not answer, and whether the
+// operation happened is unknown; or, with NotSent, it could not be asked, and nothing has happened. It matches ErrUnavailable and
+// unwraps to what went wrong. An engine that says no is a RefusedError.
 type UnavailableError struct {
 	Op, Name string
 	Err      error
+
+	// NotSent says that the engine could not be asked: nothing was sent, or what was sent was turned away unread, and so nothing
+	// has happened. The portable layer undoes it all the same.
+	NotSent bool
 }
 
-// Error names the operation and what went wrong.
+// Error names the operation, what is known of its outcome, and what went wrong.
 func (e *UnavailableError) Error() string {
-	s := "the engine did not answer, so the outcome is unknown"
-	switch {
-	case e.Op != "" && e.Name != "":
-		s = fmt.Sprintf("%s %q: %s", e.Op, e.Name, s)
-	case e.Op != "":
-		s = e.Op + ": " + s
+	if e.NotSent {
+		return about(e.Op, e.Name, "the engine cannot be reached, so nothing was done", e.Err)
 	}
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
+	return about(e.Op, e.Name, "the engine did not answer, so the outcome is unknown", e.Err)
 }
 
 // Is matches ErrUnavailable.
@@ -166,6 +164,9 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // IsDefinite reports whether an error of Acquire says for certain that nothing was taken and nothing is queued; see
 // [Driver].
 func IsDefinite(err error) bool {
+	if refused := Refusal(err); refused != nil {
+		return !refused.Open
+	}
 	if errors.Is(err, ErrUnavailable) {
 		return false
 	}

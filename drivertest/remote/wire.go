@@ -53,6 +53,7 @@ const (
 var known = []error{
 	driver.ErrHeld, driver.ErrLost, driver.ErrReleased, driver.ErrUnavailable, driver.ErrUnsupported, driver.ErrClosed,
 	driver.ErrDeadlock, driver.ErrNested, driver.ErrConflict, driver.ErrNotHeld, context.Canceled, context.DeadlineExceeded,
+	driver.ErrRefused,
 }
 
 // failure is an error on its way.
@@ -61,13 +62,24 @@ type failure struct {
 	Matches []int // indexes of known
 	Held    *driver.HeldError
 	Lost    *driver.LostError
+	Refusal *refusal // nil if none
+	NotSent bool
+}
+
+// refusal is what matters of a driver.RefusedError beside its text.
+type refusal struct {
+	Hint string
+	Open bool
 }
 
 func pack(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	f := &failure{Text: err.Error()}
+	f := &failure{Text: err.Error(), NotSent: driver.IsNotSent(err)}
+	if said := driver.Refusal(err); said != nil {
+		f.Refusal = &refusal{said.Hint, said.Open}
+	}
 	for i, k := range known {
 		if errors.Is(err, k) {
 			f.Matches = append(f.Matches, i)
@@ -117,7 +129,14 @@ func (f *failure) unpack() error {
 		if i < 0 || i >= len(known) {
 			continue
 		}
-		e.matches = append(e.matches, known[i])
+		switch { // ErrUnavailable by itself would say that the outcome is unknown
+		case known[i] == driver.ErrUnavailable && f.Refusal != nil:
+			e.matches = append(e.matches, &driver.RefusedError{Err: errors.New(f.Text), Hint: f.Refusal.Hint, Open: f.Refusal.Open})
+		case known[i] == driver.ErrUnavailable && f.NotSent:
+			e.matches = append(e.matches, &driver.UnavailableError{Err: errors.New(f.Text), NotSent: true})
+		default:
+			e.matches = append(e.matches, known[i])
+		}
 		// The cause decides whether a refusal is definite.
 		if f.Held != nil && (errors.Is(known[i], context.Canceled) || errors.Is(known[i], context.DeadlineExceeded)) {
 			f.Held.Cause = known[i]

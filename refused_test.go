@@ -1,0 +1,175 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/drivertest/faulty"
+	"github.com/interlock-go/interlock/memlock"
+)
+
+var errNoRights = &driver.RefusedError{
+	Op: "acquire", Name: "a", Err: errors.New("NOPERM the user may not"), Hint: "give the user the right",
+}
+
+func wantRefused(t *testing.T, err error, op string) *RefusedError {
+	t.Helper()
+	var refused *RefusedError
+	if !errors.As(err, &refused) || !errors.Is(err, ErrRefused) {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	if text := err.Error(); refused.Op != op || refused.Name != "a" || strings.Contains(text, "did not answer") ||
+		strings.Count(text, "refused") != 1 || !strings.HasSuffix(text, "(give the user the right)") || strings.Contains(text, "\n") {
+		t.Errorf("it says %q of %q", text, refused.Op)
+	}
+	return refused
+}
+
+func refuseAcquires(h *hooks, err error) {
+	on(h, &h.acquire, func(context.Context, *driver.Request) (driver.Grant, error) { return driver.Grant{}, err })
+}
+
+func TestLock_ThatTheEngineRefuses_SaysWhyAndIsNotUndone(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		refuseAcquires(h, errNoRights)
+		_, err := c.Lock(t.Context(), "a")
+		wantRefused(t, err, "lock")
+		if !errors.Is(err, ErrUnavailable) || !driver.IsDefinite(err) {
+			t.Errorf("%v is not known as trouble, or not as definite", err)
+		}
+		_, err = c.TryLock(t.Context(), "a")
+		wantRefused(t, err, "lock")
+		synctest.Wait()
+		if n := h.releases.Load(); n != 0 {
+			t.Errorf("%d releases of what was never taken", n)
+		}
+	})
+}
+
+func TestLock_ThatIsRefusedAfterAnotherCopy_IsUndone(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		open := *errNoRights
+		open.Open = true
+		refuseAcquires(h, &open)
+		_, err := c.Lock(t.Context(), "a")
+		if refused := wantRefused(t, err, "lock"); !refused.Open {
+			t.Error("the refusal does not say that a copy may be left")
+		}
+		synctest.Wait()
+		if n := h.releases.Load(); n != 1 {
+			t.Errorf("%d releases, want an undo", n)
+		}
+	})
+}
+
+func TestLock_ThatIsRefusedBesideACopyOfUnknownOutcome_IsUnknown(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		refuseAcquires(h, errors.Join(errNoRights, &driver.UnavailableError{Op: "acquire"}))
+		_, err := c.Lock(t.Context(), "a")
+		if driver.Refusal(err) != nil || driver.IsDefinite(err) || !strings.Contains(err.Error(), "outcome is unknown") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestAWait_ThatTheEngineRefuses_EndsAtOnceAndDoesNotSayHeld(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+			refusal := *errNoRights
+			refusal.Open = open
+			revoked := make(chan struct{})
+			on(h, &h.acquire, func(_ context.Context, r *driver.Request) (driver.Grant, error) {
+				r.Waiting(&HeldError{Kind: r.Kind, Name: r.Name, Client: "other"})
+				<-revoked
+				return driver.Grant{}, &refusal
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			out := []<-chan outcome{lockLater(ctx, c, "a"), lockLater(ctx, c, "a")}
+			synctest.Wait()
+			begin := time.Now()
+			close(revoked)
+			for _, o := range out {
+				err := (<-o).err
+				wantRefused(t, err, "lock")
+				if errors.Is(err, ErrHeld) {
+					t.Errorf("%v is also held", err)
+				}
+			}
+			if waited := time.Since(begin); waited > 0 {
+				t.Errorf("they were told after %v", waited)
+			}
+		})
+	}
+}
+
+func TestLock_OfAnEngineThatCannotBeReached_SaysThatNothingWasDone(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		refuseAcquires(h, &driver.UnavailableError{Op: "acquire", Name: "a", NotSent: true, Err: errors.New("connection refused")})
+		_, err := c.Lock(t.Context(), "a")
+		var unavailable *UnavailableError
+		if !errors.As(err, &unavailable) || !unavailable.NotSent || errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "unknown") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestAWait_WhileTheEngineCannotBeReached_GoesOn(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		calls := 0
+		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+			if calls++; calls > 3 {
+				return h.Driver.Acquire(ctx, r)
+			}
+			r.Waiting(&HeldError{Kind: r.Kind, Name: r.Name})
+			return driver.Grant{}, &driver.UnavailableError{NotSent: true, Err: errors.New("LOADING")}
+		})
+		mustUnlock(t, mustLock(t, t.Context(), c, "a"))
+	})
+}
+
+func TestUnlock_ThatTheEngineRefuses_SaysSoAtOnceAndGoesOn(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		l := mustLock(t, t.Context(), c, "a")
+		refused := 0
+		on(h, &h.release, func(ctx context.Context, r *driver.Release) error {
+			if refused++; refused > 2 {
+				return h.Driver.Release(ctx, r)
+			}
+			return fmt.Errorf("here: %w", errNoRights)
+		})
+		var refusal *RefusedError
+		if err := l.Unlock(t.Context()); !errors.As(err, &refusal) || refusal.Op != "unlock" {
+			t.Errorf("Unlock: %v", err)
+		}
+		mustUnlock(t, mustLock(t, t.Context(), c, "a")) // as soon as the release has gone through
+	})
+}
+
+func TestCountDown_ThatIsRefusedAfterAnAttemptWithoutAnswer_IsUnknown(t *testing.T) {
+	for unanswered, want := range map[int]bool{0: true, 1: false} {
+		synctest.Test(t, func(t *testing.T) {
+			d := memlock.New(nil)
+			defer d.Close()
+			rules := []faulty.Rule{{Op: faulty.CountDown, Err: errNoRights}}
+			if unanswered > 0 {
+				rules = append([]faulty.Rule{{Op: faulty.CountDown, Count: unanswered, Drop: faulty.Reply}}, rules...)
+			}
+			refusing, _ := faulty.Wrap(d, 1, rules...)
+			c := mustNew(t, refusing, nil)
+			defer c.Close()
+			mustSet(t, c.Latch("a"), 2)
+			begin := time.Now()
+			_, err := c.Latch("a").CountDown(t.Context())
+			if got := driver.Refusal(err) != nil; got != want || err == nil || time.Since(begin) > time.Second {
+				t.Errorf("after %d attempts without an answer: %v", unanswered, err)
+			}
+		})
+	}
+}
