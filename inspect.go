@@ -10,9 +10,10 @@ import (
 )
 
 // Locks yields the locks whose names start with prefix and that are held or waited for, as the engine sees them, in no
-// promised order. It is not a snapshot of all, but each LockInfo is consistent in itself. An error ends the sequence;
-// engines that cannot list yield ErrUnsupported. Goroutines that wait behind another of their own process are not known
-// to the engine, and a lock passed on inside a process shows the owner of its last renewal.
+// promised order. It is not a snapshot of all, but each LockInfo is consistent in itself. A lock that cannot be read, for instance
+// because another program uses its key, has LockInfo.Unreadable set. An error ends the sequence; engines that cannot list yield
+// ErrUnsupported. Goroutines that wait behind another of their own process are not known to the engine, and a lock passed on
+// inside a process shows the owner of its last renewal.
 func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, error] {
 	return func(yield func(LockInfo, error) bool) {
 		if err := c.mayInspect(ctx, prefix); err != nil {

@@ -47,4 +47,8 @@ type LockInfo struct {
 	Limit   int
 	Holders []Holder
 	Waiters []Waiter
+
+	// Unreadable says why no more than kind and name is known: another program has stored something else there, the lock is of a
+	// later version, or a right is missing. It is empty if the lock was read. It never shows what is stored.
+	Unreadable string
 }

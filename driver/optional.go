@@ -43,7 +43,8 @@ type Requeuer interface {
 // Inspector is implemented by engines that can list their locks.
 type Inspector interface {
 	// Locks yields the locks that are held or waited for and whose name starts with prefix, in no promised order. The
-	// list is not a snapshot: each LockInfo is consistent in itself. An error ends the sequence.
+	// list is not a snapshot: each LockInfo is consistent in itself. A lock that cannot be read is marked ([LockInfo].Unreadable)
+	// and the list goes on: one foreign key must not hide all locks behind it. An error ends the sequence.
 	Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, error]
 }
 

@@ -72,8 +72,7 @@ func (d *Driver) take(ctx context.Context, a *attempt, r *driver.Request) (*lock
 			return nil, driver.Grant{}, err
 		}
 	}
-	return nil, driver.Grant{}, pathError("lock file", d.path(r.Key),
-		errors.New("it is another file each time it is looked at; name a folder on a local file system"))
+	return nil, driver.Grant{}, pathError("lock file", d.path(r.Key), errRestless)
 }
 
 // errMoved says that the locked file is not the one at the path.

@@ -6,17 +6,35 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
-// pathError says what failed on which path and what to do about it. It unwraps to the system's error.
+// errNotRegular is what else may stand where a lock file belongs.
+var errNotRegular = errors.New("it is not a regular file")
+
+// errRestless is a path that shows another file each time.
+var errRestless = errors.New("it is another file each time it is looked at")
+
+// pathError says what failed on which path. What people can mend is a refusal that says how: nothing is held then, as after every
+// error of this package. It unwraps to the system's error. All errors of the system come through here.
 func pathError(what, path string, err error) error {
+	said := fmt.Errorf("%s %s: %w", what, path, err)
 	if advice := adviceFor(err); advice != "" {
-		return fmt.Errorf("%s %s: %w: %s", what, path, err, advice)
+		return &driver.RefusedError{Err: said, Hint: advice}
 	}
-	return fmt.Errorf("%s %s: %w", what, path, err)
+	return said
 }
 
 func adviceFor(err error) string {
+	switch {
+	case errors.Is(err, errNotRegular):
+		return "remove it, or name another folder"
+	case errors.Is(err, errRestless):
+		return "name a folder on a local file system"
+	case errors.Is(err, errTokensUsedUp):
+		return "remove the file under its lock"
+	}
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return ""
@@ -34,6 +52,10 @@ func adviceFor(err error) string {
 		return "the whole system has too many open files"
 	case syscall.ENOTDIR, syscall.EEXIST:
 		return "a part of the path is a file; name a folder"
+	case syscall.EISDIR:
+		return "a folder stands where the lock file belongs; remove it, or name another folder"
+	case syscall.ENXIO, syscall.ENODEV:
+		return "remove what stands where the lock file belongs, or name another folder"
 	case syscall.ELOOP:
 		return "lock files must not be symbolic links; remove it"
 	case syscall.ENAMETOOLONG:
@@ -42,4 +64,17 @@ func adviceFor(err error) string {
 		return "the file system does not support flock; name a folder on a local one"
 	}
 	return ""
+}
+
+// isOfOneFile reports whether an error is about the file that was opened and no other.
+func isOfOneFile(err error) bool {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return errors.Is(err, errNotRegular)
+	}
+	switch errno {
+	case syscall.EACCES, syscall.EPERM, syscall.ELOOP, syscall.EISDIR, syscall.ENXIO, syscall.ENODEV, syscall.EIO:
+		return true
+	}
+	return false
 }

@@ -102,8 +102,15 @@ func TestAcquire_OfAPathThatIsNoLockFile_IsRefused(t *testing.T) {
 		if err := occupy(path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := try(d, newID(), name); err == nil || !strings.Contains(err.Error(), path) {
+		_, err := try(d, newID(), name)
+		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
+		}
+		wantRefusal(t, err)
+		for info, err := range d.Locks(t.Context(), name) { // an operator can see what stands there
+			if err != nil || info.Name == "symbolic link" && info.Unreadable == "" {
+				t.Errorf("%s is listed as %+v, %v", name, info, err)
+			}
 		}
 	}
 }
@@ -146,6 +153,15 @@ func wantError(t *testing.T, err error, errno syscall.Errno, path, advice string
 	t.Helper()
 	if !errors.Is(err, errno) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), advice) {
 		t.Errorf("got %v, want %v, %s and %q", err, errno, path, advice)
+	}
+	wantRefusal(t, err)
+}
+
+// wantRefusal checks that err says for certain that nothing was taken, and what to do.
+func wantRefusal(t *testing.T, err error) {
+	t.Helper()
+	if refused := driver.Refusal(err); refused == nil || refused.Hint == "" || !driver.IsDefinite(err) {
+		t.Errorf("%v is no refusal that says what to do", err)
 	}
 }
 

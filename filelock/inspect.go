@@ -21,7 +21,7 @@ const listStep = 256
 // Locks yields the locks of the folder that are held and whose name starts with prefix. It takes no lock and disturbs
 // nobody: it asks for the marks of holders, and reads their records. Holders that are not of this package (flock(1))
 // are shown by their process, as far as the kernel tells. The name of a lock that is too long for a file name and is
-// held by flock(1) may be cut.
+// held by flock(1) may be cut. A lock whose file cannot be opened is among them, marked as driver.LockInfo.Unreadable says.
 //
 // Outside Linux it yields an error matching driver.ErrUnsupported.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
@@ -58,6 +58,9 @@ func (l *lister) each(ctx context.Context, yield func(driver.LockInfo, error) bo
 				return err
 			}
 			info, held, err := l.look(file)
+			if err != nil && isOfOneFile(err) {
+				info.Unreadable, held, err = err.Error(), true, nil
+			}
 			if err != nil {
 				return err
 			}
@@ -86,7 +89,7 @@ func (l *lister) look(file string) (driver.LockInfo, bool, error) {
 		return driver.LockInfo{}, false, nil // removed since the folder was read
 	}
 	if err != nil {
-		return driver.LockInfo{}, false, pathError("lock file", path, err)
+		return driver.LockInfo{Kind: name.kind, Name: name.name}, false, pathError("lock file", path, err)
 	}
 	f := &lockFile{fd: fd, path: path}
 	defer func() { _ = syscall.Close(fd) }() // only read

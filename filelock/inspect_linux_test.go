@@ -161,6 +161,34 @@ func TestLocks_WithDamagedAndForeignFiles_GoesOn(t *testing.T) {
 	}
 }
 
+func TestLocks_WithAFileThatCannotBeOpened_ShowsItSoAndGoesOn(t *testing.T) {
+	d := open(t, t.TempDir())
+	const readable = 20
+	for i := range readable {
+		mustTry(t, d, newID(), fmt.Sprint("held", i))
+	}
+	if err := os.Symlink("/etc/passwd", d.path(mutex("link"))); err != nil {
+		t.Fatal(err)
+	}
+	held, links := 0, 0
+	for _, info := range list(t, d, "") {
+		if info.Name == "link" {
+			links++
+		}
+		switch {
+		case info.Name != "link":
+			held += len(info.Holders)
+		case !strings.Contains(info.Unreadable, "symbolic link") || info.Kind != driver.KindMutex || info.Holders != nil:
+			t.Errorf("the link is shown as %+v", info)
+		}
+	}
+	if held != readable || links != 1 {
+		t.Errorf("%d of %d locks are listed, and the link %d times", held, readable, links)
+	}
+	_, err := d.Look(t.Context(), mutex("link"))
+	wantRefusal(t, err)
+}
+
 func TestLocks_WhenTheCallerStopsOrEnds_Stops(t *testing.T) {
 	d := open(t, t.TempDir())
 	for i := range 5 {

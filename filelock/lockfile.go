@@ -3,7 +3,6 @@
 package filelock
 
 import (
-	"errors"
 	"os"
 	"syscall"
 	"time"
@@ -105,7 +104,7 @@ func (f *lockFile) identify() error {
 		return pathError("lock file", f.path, err)
 	}
 	if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
-		return pathError("lock file", f.path, errors.New("it is not a regular file; remove it"))
+		return pathError("lock file", f.path, errNotRegular)
 	}
 	f.id = idOf(&st)
 	return nil

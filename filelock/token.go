@@ -9,7 +9,7 @@ import (
 // power cut takes.
 const maxBlock = 4096
 
-var errTokensUsedUp = errors.New("the lock file's record has the last possible token; remove the file under its lock")
+var errTokensUsedUp = errors.New("the record has the last possible token")
 
 // nextTokens returns the first token behind last and how many of the wanted ones are granted.
 //
