@@ -227,12 +227,17 @@ func (a *attempt) failed(err error) error {
 	if a.d.isClosed() {
 		return driver.ErrClosed
 	}
-	var refused *RefusedError
-	if !errors.As(err, &refused) {
+	if judgeError(err, false).class == mayHaveRun && !isRefusal(err) {
 		a.unknown = true
 		a.d.opened(a.e)
 	}
 	return err
+}
+
+// isRefusal reports whether a call has not run.
+func isRefusal(err error) bool {
+	var refused *RefusedError
+	return errors.As(err, &refused)
 }
 
 // explain makes an error of the attempt one of the seam's.
@@ -245,7 +250,7 @@ func (a *attempt) explain(err error) error {
 	case driver.IsDefinite(err): // but another copy of the request may still be granted, or its place in the queue is left
 		return errors.Join(err, &driver.UnavailableError{Op: "acquire", Name: a.r.Name})
 	}
-	return &driver.UnavailableError{Op: "acquire", Name: a.r.Name, Err: err}
+	return a.d.sorted("acquire", a.r.Key, err, a.unknown || a.waited || a.d.hasOpened(a.e))
 }
 
 // pause is how long to wait for a push before asking again: a heartbeat, or until something may have changed by itself.

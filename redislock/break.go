@@ -25,7 +25,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	d.mayBeWatched(call, key, watchedBreakScript)
 	answer := d.conn.Call(ctx, call)
 	if answer.Err != nil {
-		return d.unavailable(ctx, "break", key.Name, answer.Err)
+		return d.unavailable(ctx, "break", key, answer.Err)
 	}
 	word, version, _ := strings.Cut(answer.Text, " ")
 	switch word {
@@ -37,7 +37,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		a := parseReply(answer)
 		return a.holder.heldError(key)
 	case "newer":
-		return errNewer(version)
+		return d.newer("break", key, version)
 	}
 	return fmt.Errorf("redis: the answer %q to a break cannot be read", answer.Text)
 }

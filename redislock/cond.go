@@ -91,14 +91,14 @@ func (d *Driver) CondSignal(ctx context.Context, s *driver.Signal) error {
 		answer.Err = fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, call.Replicas, call.ReplicaTimeout)
 	}
 	if answer.Err != nil {
-		return d.unavailable(ctx, "signal", s.Name, answer.Err)
+		return d.unavailable(ctx, "signal", s.Key, answer.Err)
 	}
 	word, version, _ := strings.Cut(answer.Text, " ")
 	switch word {
 	case "ok":
 		return nil
 	case "newer":
-		return errNewer(version)
+		return d.newer("signal", s.Key, version)
 	}
 	return fmt.Errorf("redis: the answer %q to a signal cannot be read", answer.Text)
 }

@@ -35,14 +35,14 @@ func (d *Driver) Confirm(ctx context.Context, c *Confirmation) error {
 		Replicas: d.opts.Replicas, ReplicaTimeout: d.opts.ReplicaTimeout,
 	})
 	if answer.Err != nil {
-		return d.unavailable(ctx, "confirm", c.Name, answer.Err)
+		return d.unavailable(ctx, "confirm", c.Key, answer.Err)
 	}
 	word, reason, _ := strings.Cut(answer.Text, " ")
 	switch {
 	case word == "lost":
 		return lostError(c.Key, reason)
 	case word == "newer":
-		return errNewer(reason)
+		return d.newer("confirm", c.Key, reason)
 	case word != "ok":
 		return fmt.Errorf("redis: the answer %q to a confirmation cannot be read", answer.Text)
 	case answer.Acked < d.opts.Replicas:

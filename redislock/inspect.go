@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -13,12 +14,13 @@ import (
 )
 
 // Locks finds locks with SCAN on each primary, so it costs time in proportion to all keys of the deployment, in steps that
-// do not block the server, and reads each lock that it finds by itself.
+// do not block the server, and reads each lock that it finds by itself. What another program has stored under a lock's key is
+// marked (driver.LockInfo.Unreadable), and never shown.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		nodes, err := d.conn.Nodes(ctx)
 		if err != nil {
-			yield(driver.LockInfo{}, d.unavailable(ctx, "list", prefix, err))
+			yield(driver.LockInfo{}, d.unavailable(ctx, "list", driver.Key{Name: prefix}, err))
 			return
 		}
 		seen := make(map[string]bool) // SCAN may return a key twice
@@ -43,7 +45,7 @@ func (d *Driver) scan(ctx context.Context, node Node, prefix string, seen map[st
 			err = fmt.Errorf("the answer to SCAN cannot be read")
 		}
 		if err != nil {
-			yield(driver.LockInfo{}, d.unavailable(ctx, "list", prefix, err))
+			yield(driver.LockInfo{}, d.unavailable(ctx, "list", driver.Key{Name: prefix}, err))
 			return false
 		}
 		var keys []driver.Key
@@ -53,7 +55,8 @@ func (d *Driver) scan(ctx context.Context, node Node, prefix string, seen map[st
 				keys = append(keys, key)
 			}
 		}
-		for _, found := range d.look(ctx, keys) {
+		for i, found := range d.look(ctx, keys) {
+			found = found.listed(keys[i])
 			if found.err != nil || found.inUse {
 				if !yield(found.info, found.err) || found.err != nil {
 					return false
@@ -94,6 +97,25 @@ type sight struct {
 	err    error
 }
 
+// listed is the sight in a list, which a key that cannot be read does not end.
+func (s sight) listed(key driver.Key) sight {
+	switch {
+	case s.err == nil, !errors.Is(s.err, errForeign) && !errors.Is(s.err, driver.ErrConflict) && !isOfOneKey(s.err):
+		return s
+	}
+	why := s.err.Error()
+	if errors.Is(s.err, errForeign) {
+		why = errForeign.Error()
+	}
+	return sight{info: driver.LockInfo{Kind: key.Kind, Name: key.Name, Unreadable: why}, inUse: true}
+}
+
+// isOfOneKey reports whether the user may not read this key, which says nothing of others.
+func isOfOneKey(err error) bool {
+	text := err.Error()
+	return driver.Refusal(err) != nil && strings.Contains(text, "NOPERM") && strings.Contains(text, " key")
+}
+
 // look reads locks, each by itself.
 func (d *Driver) look(ctx context.Context, keys []driver.Key) []sight {
 	sights := make([]sight, len(keys))
@@ -104,10 +126,10 @@ func (d *Driver) look(ctx context.Context, keys []driver.Key) []sight {
 	}
 	d.conn.Batch(ctx, calls, func(i int, r Reply) {
 		if r.Err != nil {
-			sights[i].err = d.unavailable(ctx, "look at", keys[i].Name, r.Err)
+			sights[i].err = d.unavailable(ctx, "look at", keys[i], r.Err)
 			return
 		}
-		sights[i] = seen(keys[i], r.Text)
+		sights[i] = d.seen(keys[i], r.Text)
 	})
 	return sights
 }
@@ -134,6 +156,15 @@ type stored struct {
 }
 
 // seen reads the answer of look.
+func (d *Driver) seen(key driver.Key, text string) sight {
+	s := seen(key, text)
+	if errors.Is(s.err, errForeign) {
+		s.err = d.sorted("look at", key, s.err, false)
+	}
+	return s
+}
+
+// seen is Driver.seen without the name of the key.
 func seen(key driver.Key, text string) sight {
 	if text == "" {
 		return sight{}
@@ -141,6 +172,9 @@ func seen(key driver.Key, text string) sight {
 	var l stored
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
 		return sight{err: fmt.Errorf("redis: %s %q cannot be read: %w", key.Kind, key.Name, err)}
+	}
+	if l.Version == "" || strings.HasPrefix(l.Thin, "1 ") && strings.Count(l.Thin, " ") < thinWords-1 {
+		return sight{err: errForeign}
 	}
 	if l.Version != plainFormat && (l.Version != format || l.Thin != "") {
 		return sight{err: fmt.Errorf("redis: %s %q: %w", key.Kind, key.Name, errNewer(l.Version))}
@@ -174,10 +208,13 @@ func seen(key driver.Key, text string) sight {
 	return sight{info: info, tokens: tokens, inUse: len(info.Holders)+len(info.Waiters) > 0}
 }
 
+// thinWords is how many words a lock in its short form has. The last may have spaces.
+const thinWords = 12
+
 // thinHolder reads 1 ID TOKEN SINCE PASS WAY CLAIM TTL LEASE TOKENS CHANNEL META.
 func thinHolder(thin string, now, lasts int64) driver.Holder {
-	f := strings.SplitN(thin, " ", 12)
-	if len(f) < 12 {
+	f := strings.SplitN(thin, " ", thinWords)
+	if len(f) < thinWords {
 		return driver.Holder{}
 	}
 	m := parseMeta(f[11])

@@ -48,7 +48,7 @@ func (d *Driver) latch(ctx context.Context, op string, script *Script, c *driver
 		answer.Err = fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, call.Replicas, call.ReplicaTimeout)
 	}
 	if answer.Err != nil {
-		return "", 0, d.unavailable(ctx, op, c.Name, answer.Err)
+		return "", 0, d.unavailable(ctx, op, c.Key, answer.Err)
 	}
 	word, rest, _ := strings.Cut(answer.Text, " ")
 	switch word {
@@ -57,7 +57,7 @@ func (d *Driver) latch(ctx context.Context, op string, script *Script, c *driver
 	case "left":
 		left, err = strconv.ParseInt(rest, 10, 64)
 	case "newer":
-		return word, 0, errNewer(rest)
+		return word, 0, d.newer(op, c.Key, rest)
 	default:
 		err = fmt.Errorf("an unknown word")
 	}

@@ -22,9 +22,9 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 	name, slot := d.names.lock(key)
 	answer := d.conn.Call(ctx, &Call{Script: lookScript, Slot: slot, Keys: []string{name}})
 	if answer.Err != nil {
-		return none, d.unavailable(ctx, "look at", key.Name, answer.Err)
+		return none, d.unavailable(ctx, "look at", key, answer.Err)
 	}
-	if found := seen(key, answer.Text); found.err != nil || found.inUse {
+	if found := d.seen(key, answer.Text); found.err != nil || found.inUse {
 		return found.info, found.err
 	}
 	return none, nil

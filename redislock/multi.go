@@ -151,8 +151,7 @@ func (t *together) failed(ctx context.Context, err error) error {
 	if t.d.isClosed() {
 		return driver.ErrClosed
 	}
-	var refused *RefusedError
-	if !errors.As(err, &refused) {
+	if judgeError(err, false).class == mayHaveRun && !isRefusal(err) {
 		t.unknown = true
 		for _, e := range t.entries {
 			t.d.opened(e)
@@ -215,14 +214,15 @@ func (t *together) heldBy(rest string) error {
 
 // explain makes an error one of the seam's; see attempt.explain.
 func (t *together) explain(err error) error {
-	name := t.requests[0].Name
+	first := t.requests[0].Key
+	copies := t.unknown || slices.ContainsFunc(t.entries, t.d.hasOpened)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrLost):
 		return err
 	case !driver.IsDefinite(err):
-		return &driver.UnavailableError{Op: "acquire", Name: name, Err: err}
-	case t.unknown || slices.ContainsFunc(t.entries, t.d.hasOpened): // another copy of the requests may still be granted
-		return errors.Join(err, &driver.UnavailableError{Op: "acquire", Name: name})
+		return t.d.sorted("acquire", first, err, copies)
+	case copies: // another copy of the requests may still be granted
+		return errors.Join(err, &driver.UnavailableError{Op: "acquire", Name: first.Name})
 	}
 	return err
 }

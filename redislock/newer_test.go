@@ -60,8 +60,11 @@ func TestALockOfALaterFormat_IsRefusedAsAConflictAndNotChanged(t *testing.T) {
 				"Break":      func() error { return d.Break(t.Context(), r.Key, 1) },
 				"inspection": func() error { return listed },
 			} {
-				for _, err := range d.Locks(t.Context(), name) {
-					listed = err
+				for info, err := range d.Locks(t.Context(), name) {
+					if err != nil || !strings.Contains(info.Unreadable, "later version") || info.Name != name {
+						t.Errorf("it is listed as %+v, %v", info, err)
+					}
+					_, listed = d.Look(t.Context(), r.Key)
 				}
 				err := run()
 				if !errors.Is(err, driver.ErrConflict) || errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "later version of interlock") {

@@ -45,7 +45,7 @@ func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 	d.mayBeWatched(&q.call, r.Key, watchedReleaseScript)
 	answer := d.conn.Call(ctx, &q.call)
 	if answer.Err != nil {
-		return d.unavailable(ctx, "release", r.Name, answer.Err)
+		return d.unavailable(ctx, "release", r.Key, answer.Err)
 	}
 	word, reason, _ := strings.Cut(answer.Text, " ")
 	switch word {
@@ -57,7 +57,7 @@ func (d *Driver) release(ctx context.Context, r *driver.Release) error {
 		}
 		return lostError(r.Key, reason)
 	case "newer":
-		return errNewer(reason)
+		return d.newer("release", r.Key, reason)
 	}
 	return fmt.Errorf("redis: the answer %q to a release cannot be read", answer.Text)
 }
@@ -115,13 +115,13 @@ func ranPerhaps(err error) bool {
 	return !errors.As(err, &refused)
 }
 
-// unavailable is the error of a call that brought no answer.
-func (d *Driver) unavailable(ctx context.Context, op, name string, err error) error {
+// unavailable is the error of a call that brought no answer, or was refused.
+func (d *Driver) unavailable(ctx context.Context, op string, key driver.Key, err error) error {
 	switch {
 	case d.isClosed():
 		return driver.ErrClosed
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	}
-	return &driver.UnavailableError{Op: op, Name: name, Err: err}
+	return d.sorted(op, key, err, false)
 }

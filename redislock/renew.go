@@ -114,7 +114,7 @@ func (d *Driver) textsOf(batch []driver.Renewal, g group) (keys, holders []strin
 func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int) error {
 	switch {
 	case r.Err != nil:
-		return d.unavailable(ctx, "renew", b.Name, r.Err)
+		return d.unavailable(ctx, "renew", b.Key, r.Err)
 	case at >= len(r.Text):
 		return errors.New("redis: the answer " + strconv.Quote(r.Text) + " to a renewal cannot be read")
 	case r.Text[at] == 'n':

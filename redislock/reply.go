@@ -3,6 +3,7 @@ package redislock
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -222,10 +223,17 @@ func errGone(key driver.Key) error {
 	return fmt.Errorf("%s %q: this request was released or undone: %w", key.Kind, key.Name, driver.ErrLost)
 }
 
-// errNewer says that a lock is of a version above this one's. The version is empty if it is not known.
+// isVersion matches what versions of the format look like.
+var isVersion = regexp.MustCompile(`^[1-9]\d{0,2}$`)
+
+// errNewer says that a lock is of a version above this one's. The version is empty if it is not known. What is no version is another
+// program's value.
 func errNewer(version string) error {
-	if version == "" {
+	switch {
+	case version == "":
 		version = "a later one"
+	case !isVersion.MatchString(version): // it may be a secret, which must not be shown
+		return errForeign
 	}
 	return fmt.Errorf("the lock is in use by a later version of interlock (format %s, this one knows %s); update this program: %w",
 		version, format, driver.ErrConflict)

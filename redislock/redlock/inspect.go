@@ -42,7 +42,7 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 				}
 				seen[key] = true
 				info := d.merge(key, views)
-				if len(info.Holders)+len(info.Waiters) > 0 && !yield(info, nil) {
+				if (len(info.Holders)+len(info.Waiters) > 0 || info.Unreadable != "") && !yield(info, nil) {
 					return
 				}
 			}
@@ -159,6 +159,7 @@ func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) d
 	for _, view := range views {
 		known := view[key]
 		info.Limit = max(info.Limit, known.Limit)
+		info.Unreadable = cmp.Or(info.Unreadable, known.Unreadable)
 		for _, w := range known.Waiters {
 			id, owner := hidden(w.Owner)
 			if waiting[id] == nil {

@@ -110,11 +110,26 @@ func (n *node) call(f func(d *redislock.Driver) error) error {
 		return n.failure()
 	}
 	err := f(d)
+	if said := driver.Refusal(err); said != nil {
+		n.late.Store(false)
+		return &nodeRefusal{node: n.name, text: said.Error(), hint: said.Hint, open: said.Open}
+	}
 	if err == nil || driver.IsDefinite(err) || errors.Is(err, driver.ErrLost) {
 		n.late.Store(false)
 	}
 	return err
 }
+
+// nodeRefusal is the refusal of one node. It is no driver.RefusedError, which would be the lock's.
+type nodeRefusal struct {
+	node, text, hint string
+	open             bool
+}
+
+func (e *nodeRefusal) Error() string { return e.text }
+
+// Is matches driver.ErrUnavailable: the node has no vote for us.
+func (e *nodeRefusal) Is(t error) bool { return t == driver.ErrUnavailable }
 
 // mostOwed is how many requests and releases may be under way at a node that does not answer. Each has to be undone.
 const mostOwed = 64

@@ -30,6 +30,10 @@ func stateOf(err error) (voteState, *driver.HeldError) {
 // unsent reports whether a request has not reached the node.
 func unsent(err error) bool {
 	var refused *redislock.RefusedError
+	var said *nodeRefusal
+	if errors.As(err, &said) {
+		return !said.open
+	}
 	return errors.As(err, &refused) || errors.Is(err, errAway)
 }
 
@@ -165,11 +169,15 @@ func (rd *round) refusal() error {
 func (rd *round) unreachable(op string) error {
 	d, c := rd.c.d, rd.c
 	var errs []error
-	answer := 0
+	var said *nodeRefusal
+	answer, refuse := 0, 0
 	for i := range rd.votes {
 		v := &rd.votes[i]
 		switch {
 		case v.state == failed || v.state == absent:
+			if errors.As(v.err, &said) {
+				refuse++
+			}
 			errs = append(errs, fmt.Errorf("%s: %w", d.nodes[i].name, v.err))
 		case v.state == asked || v.state == queued && rd.isSilent(i):
 			errs = append(errs, fmt.Errorf("%s: it does not answer", d.nodes[i].name))
@@ -177,6 +185,9 @@ func (rd *round) unreachable(op string) error {
 			answer++
 		}
 	}
-	return &driver.UnavailableError{Op: op, Name: c.r.Name, Err: fmt.Errorf("%d of %d nodes answer, and %d are needed: %w",
-		answer, len(d.nodes), d.quorum, errors.Join(errs...))}
+	why := fmt.Errorf("%d of %d nodes answer, and %d are needed: %w", answer, len(d.nodes), d.quorum, errors.Join(errs...))
+	if refuse > len(d.nodes)-d.quorum { // the others cannot be a majority
+		return &driver.RefusedError{Op: op, Name: c.r.Name, Err: why, Hint: said.hint, Open: true}
+	}
+	return &driver.UnavailableError{Op: op, Name: c.r.Name, Err: why}
 }

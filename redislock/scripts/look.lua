@@ -10,7 +10,7 @@ if thin then
 end
 local f = call('HMGET', KEYS[1], 'v', 'h', 'l', 'a', 'z', 'e')
 if not f[1] then
-	return ''
+	return lasts == -2 and '' or cjson.encode({now = now}) -- another program's hash
 end
 if f[1] ~= '1' and f[1] ~= '2' then
 	return cjson.encode({v = f[1]})

@@ -3,6 +3,9 @@ local newer = load()
 if newer then
 	return 'newer ' .. newer
 end
+if form == 'none' and not known[1] and call('PTTL', KEYS[1]) ~= -2 then -- a hash, but another program's
+	return 'newer ?'
+end
 if inside > 0 then
 	mend()
 end

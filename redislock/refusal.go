@@ -1,0 +1,176 @@
+package redislock
+
+import (
+	"errors"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// errForeign is for a key that has something else in it than a lock. What that is, is never shown: for another program's lock it
+// is the secret that opens it.
+var errForeign = errors.New("the key holds a value that interlock did not write")
+
+const foreignHint = "delete the key if no program needs it, or set another prefix"
+
+// Failover is what a Conn may tell about its servers besides, for the texts of errors.
+type Failover interface {
+	// FailsOver reports whether another server soon takes the place of one that is away, or is a replica by now.
+	FailsOver() bool
+	// Addrs are the servers' addresses, as the client knows them.
+	Addrs() []string
+}
+
+// meaning is what an error means to the caller.
+type meaning uint8
+
+const (
+	mayHaveRun meaning = iota // the call may have run
+	notSent                   // it has not run, and may in a moment
+	denied                    // it was answered, and would be again
+)
+
+// opinionOn is what is to be said of an error.
+type opinionOn struct {
+	class meaning
+	hint  string
+	part  bool // of the script's writes some may have been done before it was refused
+}
+
+// refusals are what servers answer to what they will not do, and what to do about it. The commands of a script that come before the
+// refused one have been done. A write without room, to a replica, or to a server that cannot save is refused only if it is the first.
+var refusals = []struct {
+	code, hint string
+	part       bool
+}{
+	{code: "NOAUTH", hint: "the server wants a user or a password"},
+	{code: "WRONGPASS", hint: "user or password is wrong"},
+	{code: "NOPERM", hint: rightsHint, part: true},
+	{code: "The user executing the script", hint: rightsHint, part: true},
+	{code: "DENIED", hint: "the server is in protected mode: set a password, or let it listen on the loopback address alone"},
+	{code: "OOM", hint: "the server is full: raise maxmemory, or delete what nobody needs; locks that are held go on"},
+	{code: "MISCONF", hint: "the server cannot save its data: see its log, and the room on its disk"},
+	{code: "READONLY", hint: replicaHint},
+	{code: "unknown command", hint: "the server, or a proxy in front of it, lacks a command that locking needs"},
+}
+
+const (
+	rightsHint  = "see the package documentation of redislock for the rights that locking needs"
+	replicaHint = "the server is a replica: name the primary, or let Sentinels or a Cluster name it"
+	clusterHint = "the server is a node of a Cluster: use a client for a Cluster"
+)
+
+// passing are the codes of what servers answer for the moment: they start, fail over, move a slot, or run a script.
+var passing = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS", "max number of clients reached"}
+
+// judgeError says what an error of a call means, whichever client library it has come through. It is the only place where that is
+// decided: a Conn says by a RefusedError whether a call may have run, and the text is the server's own.
+func judgeError(err error, failsOver bool) opinionOn {
+	var refused *RefusedError
+	var broken *net.OpError
+	text := err.Error()
+	script := inScript(text) || strings.Contains(text, "user_script")
+	switch {
+	case errors.Is(err, errForeign), says(text, "WRONGTYPE"):
+		return opinionOn{class: denied, hint: foreignHint}
+	case script && strings.Contains(text, "attempt to "): // Lua, on a lock that is not in the form that it must be in
+		return opinionOn{class: denied, hint: foreignHint, part: true}
+	case failsOver && (says(text, "READONLY") || errors.Is(err, errReplica)):
+		return opinionOn{class: notSent}
+	}
+	for _, r := range refusals {
+		if says(text, r.code) {
+			return opinionOn{class: denied, hint: r.hint, part: r.part && script}
+		}
+	}
+	for _, code := range passing {
+		if says(text, code) {
+			return opinionOn{class: notSent}
+		}
+	}
+	switch {
+	case errors.Is(err, errClusterNode), says(text, "MOVED"), says(text, "ASK"):
+		return opinionOn{class: denied, hint: clusterHint}
+	case errors.Is(err, errReplica):
+		return opinionOn{class: denied, hint: replicaHint}
+	case errors.As(err, &refused), errors.As(err, &broken) && broken.Op == "dial":
+		return opinionOn{class: notSent}
+	}
+	return opinionOn{class: mayHaveRun}
+}
+
+// says reports whether an error's text is a server's answer that begins so. Redis 6 packs what a command in a script is answered into an
+// answer of its own, behind a dash, and others put their words in front.
+func says(text, code string) bool {
+	text, code = strings.TrimPrefix(text, "ERR ")+" ", code+" " // which rueidis leaves out
+	return strings.HasPrefix(text, code) || strings.Contains(text, ": "+code) || strings.Contains(text, ": -"+code)
+}
+
+// failsOver reports whether the servers replace each other.
+func (d *Driver) failsOver() bool {
+	f, tells := d.conn.(Failover)
+	return d.conn.Sharded() || tells && f.FailsOver()
+}
+
+// sorted is an error of a call for key, as one of the classes of package driver. copies says that an earlier copy of the request may be
+// under way still, or has left something in the queue.
+func (d *Driver) sorted(op string, key driver.Key, err error, copies bool) error {
+	o := judgeError(err, d.failsOver())
+	switch {
+	case o.class == denied && o.hint == foreignHint:
+		name, _ := d.names.lock(key)
+		return &driver.RefusedError{Op: op, Name: key.Name, Err: &foreignError{name, err}, Hint: o.hint, Open: o.part || copies}
+	case o.class == denied:
+		return &driver.RefusedError{Op: op, Name: key.Name, Err: plainly(err), Hint: o.hint, Open: o.part || copies}
+	}
+	return &driver.UnavailableError{Op: op, Name: key.Name, Err: plainly(err), NotSent: o.class == notSent && !copies}
+}
+
+// newer is errNewer for a call for key.
+func (d *Driver) newer(op string, key driver.Key, version string) error {
+	if err := errNewer(version); !errors.Is(err, errForeign) {
+		return err
+	}
+	return d.sorted(op, key, errForeign, false)
+}
+
+// foreignError is errForeign with the name of the key.
+type foreignError struct {
+	key string
+	err error
+}
+
+// Error names the key, and nothing of what is in it.
+func (e *foreignError) Error() string {
+	return "the key " + strconv.Quote(e.key) + " holds a value that interlock did not write"
+}
+
+// Is matches errForeign.
+func (e *foreignError) Is(t error) bool { return t == errForeign }
+
+// Unwrap returns what the server or its script has said.
+func (e *foreignError) Unwrap() error { return e.err }
+
+// answerError is a server's answer without what it adds for the authors of scripts.
+type answerError struct {
+	text string
+	err  error
+}
+
+func (e *answerError) Error() string { return e.text }
+
+// Unwrap returns the whole answer.
+func (e *answerError) Unwrap() error { return e.err }
+
+var scriptNoise = regexp.MustCompile(`\s*script: \S+, on @user_script:\S*|^(ERR )?Error running script \(call to \S+\): @user_script:\s*\d+: @user_script: \d+: -?`)
+
+func plainly(err error) error {
+	text := err.Error()
+	if short := scriptNoise.ReplaceAllString(text, ""); short != text {
+		return &answerError{short, err}
+	}
+	return err
+}
