@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -67,11 +66,7 @@ func Start(ctx context.Context, client rueidis.Client, opts *Options) (*Driver, 
 	if client == nil {
 		return nil, errors.New("redis: the client is nil: make one with rueidis.NewClient")
 	}
-	d, err := start(ctx, newRueidisConn(client, false), opts)
-	if over := ended(ctx); over != nil && errors.Is(err, over) {
-		return nil, fmt.Errorf("redis: the server did not answer in time: %w", err)
-	}
-	return d, err
+	return start(ctx, newRueidisConn(client, false), opts)
 }
 
 // ended returns how ctx has ended, or nil. What has waited for its deadline on a socket can be back before ctx knows of that.
@@ -113,6 +108,7 @@ func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 		err = d.checkAtStart(ctx)
 	}
 	if err != nil {
+		err = d.failed(err)
 		closing.Within(ctx, conn.Close)
 		return nil, err
 	}

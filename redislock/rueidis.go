@@ -195,6 +195,12 @@ func (c *rueidisConn) passes(err error) bool {
 // failsOver reports whether another server may soon answer in the place of one that cannot be reached.
 func (c *rueidisConn) failsOver() bool { return c.client.Mode() != rueidis.ClientModeStandalone }
 
+// FailsOver is failsOver.
+func (c *rueidisConn) FailsOver() bool { return c.failsOver() }
+
+// Addrs are the servers that rueidis knows.
+func (c *rueidisConn) Addrs() []string { return slices.Sorted(maps.Keys(c.client.Nodes())) }
+
 // node returns the owner of a slot, or the node with the given address if that is not empty.
 func (c *rueidisConn) node(ctx context.Context, slot uint16, addr string) (*rueidisNode, error) {
 	if addr != "" {

@@ -255,9 +255,23 @@ type greeting struct {
 }
 
 // suits reports what is wrong with a server that says g of itself.
-func (c *rueidisConn) suits(g greeting) error {
+func (c *rueidisConn) suits(g greeting) error { return g.suits(c.cluster) }
+
+// CheckServer says what is wrong with a server for locks: it is a replica, a Sentinel, or a node of a Cluster to a client that is
+// none for a Cluster. hello is its answer to HELLO as [Node.Do] returns it. [New] and URLs check every server by this rule when
+// they connect, and so must a [Conn] of another library.
+func CheckServer(hello any, cluster bool) error {
+	g, err := readHello(hello)
+	if err != nil && !errors.Is(err, errNoRESP3) {
+		return nil //nolint:nilerr // too old to say who it is
+	}
+	return g.suits(cluster)
+}
+
+// suits is CheckServer. All ways to a driver come through here.
+func (g greeting) suits(cluster bool) error {
 	switch {
-	case c.cluster: // a replica in a Cluster sends its callers on
+	case cluster: // a replica in a Cluster sends its callers on
 		return nil
 	case g.cluster: // it would refuse the locks of other nodes' slots
 		return &RefusedError{errClusterNode}

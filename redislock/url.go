@@ -34,14 +34,10 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 		return nil, err
 	}
 	d, err := start(ctx, conn, opts)
-	var badlySetUp *setupError
-	switch {
-	case err == nil:
-		return d, nil
-	case errors.As(err, &badlySetUp):
-		return nil, err
+	if err != nil {
+		return nil, at(u, err)
 	}
-	return nil, &openError{u, err}
+	return d, nil
 }
 
 // Dialer reads a URL, as the package doc describes them, and returns what connects to the servers that it names, and the options
@@ -55,7 +51,7 @@ func Dialer(u *driver.URL, c driver.Config) (dial func(ctx context.Context) (Con
 		made := new(sockets)
 		client, err := connect(ctx, o, made)
 		if err != nil {
-			return nil, &openError{u, err}
+			return nil, &openError{url: u, err: err, again: u.Scheme != "redis" && u.Scheme != "rediss"}
 		}
 		conn := newRueidisConn(client, true)
 		conn.wires, conn.sockets = wireOptionsOf(&o), made

@@ -12,33 +12,79 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// openError says that no lock can be taken through a URL: the servers cannot be reached or do not let us in. It matches
-// driver.ErrUnavailable.
+// openError says that no lock can be taken through a URL or a client: the servers cannot be reached, do not let us in, or are
+// not those that they should be. It matches driver.ErrUnavailable, and driver.ErrRefused if the servers have said no.
 type openError struct {
-	url *driver.URL
-	err error
+	url   *driver.URL // nil if a client was given
+	addrs []string    // what the client says of its servers, if it tells
+	err   error
+	again bool // other servers take the place of these
+}
+
+// failed makes an error of the start one that says where and what to do.
+func (d *Driver) failed(err error) error {
+	var badlySetUp *setupError
+	if errors.As(err, &badlySetUp) || errors.Is(err, driver.ErrClosed) {
+		return err
+	}
+	e := &openError{err: err, again: d.failsOver()}
+	if f, tells := d.conn.(Failover); tells {
+		e.addrs = f.Addrs()
+	}
+	return e
+}
+
+// at has an error of the start name the servers of a URL.
+func at(u *driver.URL, err error) error {
+	var opened *openError
+	if errors.As(err, &opened) {
+		opened.url = u
+	}
+	return err
 }
 
 // Error names the servers and what is wrong, and what to do about it if that is known.
 func (e *openError) Error() string {
-	s := fmt.Sprintf("redis: cannot use %s: %v", strings.Join(e.url.Hosts, ","), e.err)
+	s := fmt.Sprintf("redis: cannot use %s: %v", e.servers(), e.err)
 	if advice := e.advice(); advice != "" {
 		s += " (" + advice + ")"
 	}
 	return s
 }
 
-// Is matches driver.ErrUnavailable.
-func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable }
+func (e *openError) servers() string {
+	switch {
+	case e.url != nil:
+		return strings.Join(e.url.Hosts, ",")
+	case len(e.addrs) > 0:
+		return strings.Join(e.addrs, ",")
+	}
+	return "the client's servers"
+}
+
+// refused reports whether the servers have said no, and will again.
+func (e *openError) refused() bool {
+	return judgeError(e.err, e.again).class == denied || strings.Contains(e.err.Error(), "DB index is out of range")
+}
+
+// Is matches driver.ErrUnavailable. A refusal does so by what it wraps.
+func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable && !e.refused() }
 
 // Unwrap returns what is wrong.
-func (e *openError) Unwrap() error { return e.err }
+func (e *openError) Unwrap() error {
+	if e.refused() {
+		return &driver.RefusedError{Op: "open", Err: e.err, Hint: e.advice()}
+	}
+	return e.err
+}
 
 // advice explains what servers and clients say in their own words.
 func (e *openError) advice() string {
 	text := e.err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }
 	switch {
+	case e.url == nil:
+		return e.adviceOnClient()
 	case errors.Is(e.err, errReplica):
 		return "name the primary, or let Sentinels find it: redis+sentinel://host1,host2,host3/NAME"
 	case errors.Is(e.err, errClusterNode):
@@ -69,9 +115,31 @@ func (e *openError) advice() string {
 		return "if the server speaks TLS on this port, write rediss:// or tls=true"
 	case e.isLate() && e.encrypts():
 		return "does the server speak TLS on this port?"
+	case errors.Is(e.err, syscall.ECONNREFUSED):
+		return refusedHint
 	}
 	return ""
 }
+
+// adviceOnClient is advice to a program that has made the client itself.
+func (e *openError) adviceOnClient() string {
+	switch {
+	case errors.Is(e.err, errReplica):
+		return "give a client of the primary, or one that asks Sentinels for it"
+	case errors.Is(e.err, errClusterNode):
+		return "give a client for a Cluster: rueidis.NewClient without ForceSingleClient, or redis.NewClusterClient"
+	case strings.Contains(e.err.Error(), "NOAUTH"):
+		return "the server wants a password: set it in the client's options"
+	case errors.Is(e.err, syscall.ECONNREFUSED):
+		return refusedHint
+	case e.isLate():
+		return "the server did not answer in time"
+	}
+	return judgeError(e.err, e.again).hint
+}
+
+// refusedHint is about ports on which nobody listens.
+const refusedHint = "is the address right, and does the server run?"
 
 func (e *openError) encrypts() bool { return e.url.Scheme == "rediss" || e.url.Query.Has("tls") }
 

@@ -36,12 +36,18 @@ type conn struct {
 	feeds  map[*redis.Client]*feed // of a Cluster's nodes, for Listen
 }
 
-var _ redislock.Conn = (*conn)(nil)
+var (
+	_ redislock.Conn     = (*conn)(nil)
+	_ redislock.Failover = (*conn)(nil)
+)
 
 // Start subscribes. After an error the conn can only be closed.
 func (c *conn) Start(ctx context.Context, channel string, h redislock.Handler) error {
 	c.channel, c.handler = channel, h
 	c.base, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if err := c.check(ctx); err != nil {
+		return err
+	}
 	f, err := c.subscribe(ctx)
 	if err != nil {
 		return err
@@ -50,6 +56,43 @@ func (c *conn) Start(ctx context.Context, channel string, h redislock.Handler) e
 		return driver.ErrClosed
 	}
 	return nil
+}
+
+// check asks the server who it is, and says what is wrong with it. One of Sentinels' is given some time to become the primary. In a
+// Cluster a replica sends its callers on.
+func (c *conn) check(ctx context.Context) error {
+	if c.cluster != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	var t try
+	for {
+		said, err := (&server{c, c.single}).Do(ctx, "HELLO")
+		if _, answered := asAnswer(err); answered && judge(err) == unknown {
+			return nil // too old to say
+		}
+		if err == nil {
+			err = redislock.CheckServer(said, false)
+		}
+		if err == nil || !c.failsOver() || t.impatient() || !pause(ctx) {
+			return err
+		}
+	}
+}
+
+// FailsOver is failsOver.
+func (c *conn) FailsOver() bool { return c.failsOver() }
+
+// Addrs are the servers' addresses. A client that asks Sentinels for them does not tell.
+func (c *conn) Addrs() []string {
+	switch {
+	case c.cluster != nil:
+		return c.cluster.Options().Addrs
+	case c.failsOver():
+		return nil
+	}
+	return []string{c.single.Options().Addr}
 }
 
 // Sharded reports whether this is a Cluster.

@@ -65,6 +65,73 @@ func TestNew_WithAUserWhoMayNotSubscribe_Fails(t *testing.T) {
 	}
 }
 
+// What a URL refuses when it is opened, a client is refused for too, in the same words and with an address.
+func TestNew_OverAServerThatKeepsNoLocks_IsRefusedAsByURL(t *testing.T) {
+	r := servers.RedisReplicated(t, 1, nil)
+	c := servers.RedisCluster(t, 2, 0, nil)
+	sentinel := servers.RedisSentinel(t, 0, nil).Sentinels()[0]
+	for says, addr := range map[string]string{
+		"the server is a replica or a sentinel": r.Replicas[0].Addr(),
+		"the server is a node of a Cluster":     c.Owner(0).Addr(),
+		"is a replica or a sentinel":            sentinel,
+	} {
+		client := solo(addr)
+		defer client.Close()
+		for way, open := range map[string]func() error{
+			"go-redis": func() error { _, err := New(client, nil); return err },
+			"URL": func() error {
+				_, err := driver.DefaultMux.Open(t.Context(), "redis://"+addr, driver.Config{})
+				return err
+			},
+		} {
+			err := open()
+			refused := driver.Refusal(err)
+			if refused == nil || refused.Hint == "" || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "cannot use "+addr) ||
+				!strings.Contains(err.Error(), refused.Hint) {
+				t.Errorf("%s to %s: %v, want a refusal with the address that says %q and what to do", way, addr, err, says)
+			}
+		}
+	}
+}
+
+func TestNew_OverAClosedPort_SaysWhereAndWhatToDo(t *testing.T) {
+	client := solo("127.0.0.1:1")
+	defer client.Close()
+	_, err := New(client, nil)
+	if err == nil || !errors.Is(err, driver.ErrUnavailable) || driver.Refusal(err) != nil ||
+		!strings.Contains(err.Error(), "cannot use 127.0.0.1:1") || !strings.Contains(err.Error(), "does the server run?") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAcquire_ThatTheServerRefuses_IsTheSameOverGoRedis(t *testing.T) {
+	for says, refuse := range map[string][]string{
+		"NOPERM":        {"ACL", "SETUSER", "bob", "-evalsha", "-eval"},
+		"OOM":           {"CONFIG", "SET", "maxmemory", "1"},
+		"READONLY":      {"REPLICAOF", "127.0.0.1", "1"},
+		"did not write": {"LPUSH", "interlock:mutex:x", "secret"},
+	} {
+		s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret ~* &* +@all"}})
+		client := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "bob", Password: "secret"})
+		defer client.Close()
+		d, err := New(client, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		if _, err := s.Do(t.Context(), refuse...); err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.Acquire(t.Context(), &driver.Request{
+			Key: driver.Key{Kind: driver.KindMutex, Name: "x"}, ID: "id", Owner: "o", Lease: time.Minute, Tokens: 1,
+		})
+		refused := driver.Refusal(err)
+		if refused == nil || refused.Open || refused.Hint == "" || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v: %v, want a refusal that says %q", refuse, err, says)
+		}
+	}
+}
+
 // The rights that package redislock names are enough, also for what go-redis sends by itself.
 func TestConn_WithTheRightsThatAreDocumented_Works(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret resetchannels ~interlock:* &interlock:* +eval +evalsha " +

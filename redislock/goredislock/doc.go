@@ -4,6 +4,12 @@
 //	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 //	engine, err := goredislock.New(client, nil)
 //	locks, err := interlock.New(engine, nil)
+//	defer client.Close()
+//	defer engine.Close()
+//	defer locks.Close()
+//
+// Each closes what it has opened and no more: the locks leave the engine open, and the engine the client. So all three are closed,
+// the client last.
 //
 // It takes a [redis.Client] of one server, one of Sentinels ([redis.NewFailoverClient]), and a [redis.ClusterClient]. A
 // [redis.Ring] is refused: when one of its servers does not answer, it takes another one for the same keys. Wrappers of
