@@ -143,8 +143,14 @@ func (e *openFailedError) Error() string {
 
 const hintRefused = "is the address right, and does the server run?"
 
-// Unwrap returns interlock.ErrUnavailable beside the cause, because that is what an engine that cannot be opened is.
-func (e *openFailedError) Unwrap() []error { return []error{interlock.ErrUnavailable, e.err} }
+// Unwrap returns interlock.ErrUnavailable beside the cause, because that is what an engine that cannot be opened is, unless it has
+// refused.
+func (e *openFailedError) Unwrap() []error {
+	if driver.Refusal(e.err) != nil {
+		return []error{e.err}
+	}
+	return []error{interlock.ErrUnavailable, e.err}
+}
 
 // leaseOf is the lease that a client with opts asks for.
 func leaseOf(opts *interlock.Options) time.Duration {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 )
 
 // The exit codes of the command; see the package documentation. Below 64 they belong to the job.
@@ -90,6 +91,8 @@ func judge(err error) outcome {
 		o = outcome{exitUsage, "conflict", false}
 	case errors.Is(err, interlock.ErrNotHeld):
 		o = outcome{exitNone, "not_held", false}
+	case driver.Refusal(err) != nil:
+		o = outcome{exitUnavailable, "refused", false}
 	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		o = outcome{exitUnavailable, "unavailable", true}
 	default:

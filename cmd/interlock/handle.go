@@ -90,7 +90,7 @@ func engineError(op, name string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case driver.IsDefinite(err) || isLost(err) || errors.As(err, &complete):
+	case driver.IsDefinite(err) || isLost(err) || errors.As(err, &complete) || driver.Refusal(err) != nil:
 		return err
 	}
 	return &interlock.UnavailableError{Op: op, Name: name, Err: err}

@@ -17,6 +17,8 @@ type lockObject struct {
 	Limit   int            `json:"limit,omitempty"`
 	Holders []holderObject `json:"holders"`
 	Waiters []waiterObject `json:"waiters"` // null on engines that do not tell
+
+	Unreadable string `json:"unreadable,omitempty"` // why no more is known; see driver.LockInfo
 }
 
 type holderObject struct {
@@ -48,7 +50,7 @@ type locksObject struct {
 }
 
 func toObject(l interlock.LockInfo, waitersKnown bool) lockObject {
-	o := lockObject{Kind: l.Kind, Name: l.Name, Limit: l.Limit, Holders: []holderObject{}}
+	o := lockObject{Kind: l.Kind, Name: l.Name, Limit: l.Limit, Holders: []holderObject{}, Unreadable: l.Unreadable}
 	if waitersKnown {
 		o.Waiters = []waiterObject{}
 	}

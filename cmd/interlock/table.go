@@ -19,6 +19,10 @@ func (a *app) printTable(locks []interlock.LockInfo, waitersKnown bool) error {
 		if waitersKnown {
 			waiting = itoa(len(l.Waiters))
 		}
+		if l.Unreadable != "" {
+			fmt.Fprintf(w, "%s\t%s\t(%s)\n", printable(l.Name), l.Kind, l.Unreadable)
+			continue
+		}
 		if len(l.Holders) == 0 {
 			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\t%s\n", printable(l.Name), l.Kind, waiting)
 		}

@@ -10,7 +10,8 @@ const exitCodesText = `Exit codes of interlock:
          1 warnings, 2 failures
   64     wrong use: a flag, an argument, a URL, another limit than the one
          in use, or something that this engine cannot do
-  69     the engine cannot be reached, did not answer or lets nobody in
+  69     the engine cannot be reached, did not answer, lets nobody in or
+         refused; -o json tells whether trying again may help
   75     held by another owner, and waiting was not wanted or is over
          (-E sets another code, 0 included)
   79     the lock was lost while the job ran, and the job was killed for
@@ -23,8 +24,8 @@ const exitCodesText = `Exit codes of interlock:
 
 With -o json an error is one JSON object on stderr:
   {"schemaVersion":1,"code":"held","message":"...","retryable":true}
-Its codes: usage, unsupported, conflict, unavailable, held, lost, not_held,
-not_executable, not_found, interrupted, failed.
+Its codes: usage, unsupported, conflict, refused, unavailable, held, lost,
+not_held, not_executable, not_found, interrupted, failed.
 `
 
 const environmentText = `Environment that interlock reads:

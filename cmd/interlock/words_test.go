@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -57,14 +58,22 @@ func TestJudge_SaysWhatIsMostCertain(t *testing.T) {
 		"own code":    {exitWith(0, &interlock.HeldError{}), 0, "held"},
 		"lost":        {&interlock.LostError{}, 79, "lost"},
 		"unavailable": {&interlock.UnavailableError{}, 69, "unavailable"},
+		"refused":     {&interlock.RefusedError{}, 69, "refused"},
+		"not opened":  {exitWith(69, &openFailedError{&driver.URL{}, fmt.Errorf("x: %w", &interlock.RefusedError{})}), 69, "refused"},
+		"not sent":    {&interlock.UnavailableError{NotSent: true}, 69, "unavailable"},
+		"both":        {errors.Join(&interlock.RefusedError{}, &interlock.UnavailableError{}), 69, "unavailable"},
 		"unsupported": {interlock.ErrUnsupported, 64, "unsupported"},
 		"not held":    {interlock.ErrNotHeld, 1, "not_held"},
 		"signal":      {&signalError{15}, 143, "interrupted"},
 		"not found":   {commandError("x", errors.ErrUnsupported), 126, "not_executable"},
 		"anything":    {errors.New("x"), 125, "failed"},
 	} {
-		if got := judge(row.err); got.exit != row.exit || got.word != row.word {
+		got := judge(row.err)
+		if got.exit != row.exit || got.word != row.word {
 			t.Errorf("%s: got %d %s, want %d %s", name, got.exit, got.word, row.exit, row.word)
+		}
+		if helps := row.word == "held" || row.word == "unavailable" || row.word == "interrupted"; got.retryable != helps {
+			t.Errorf("%s: trying again helps: %v", name, got.retryable)
 		}
 	}
 }
