@@ -183,6 +183,9 @@ func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	if !errors.Is(err, interlock.ErrUnavailable) || !strings.Contains(err.Error(), "for the rights that locking needs") {
 		t.Errorf("without a right: %v", err)
 	}
+	if driver.Refusal(err) == nil || strings.Contains(err.Error(), "unknown") || strings.Count(err.Error(), "for the rights that") != 1 {
+		t.Errorf("without a right: %v, want a refusal that says once what to do", err)
+	}
 	if a.holder("rights") != 0 {
 		t.Error("a lock whose token could not be written stays with nobody")
 	}

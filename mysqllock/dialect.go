@@ -66,6 +66,9 @@ func (dialect) LookAfter(e *sqllock.Entry) time.Duration {
 // Advise adds what to do about an error.
 func (dialect) Advise(err error) error { return advise(err) }
 
+// Judge says what an error means.
+func (dialect) Judge(err error) (sqllock.Meaning, string) { return judgeError(err) }
+
 // Dial opens a session and makes it one that ends in bounded time when this client vanishes.
 func (x dialect) Dial(ctx context.Context, waits bool) (*sqllock.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)

@@ -3,8 +3,10 @@ package mysqllock
 import (
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/interlock-go/interlock/internal/sqllock"
 )
 
 // Numbers of errors that mean something here.
@@ -16,8 +18,10 @@ const (
 	errUnknownDatabase    = 1049
 	errShutdown           = 1053
 	errUnknownThread      = 1094
+	errDiskFull           = 1021
 	errTableFull          = 1114
 	errNoRight            = 1142
+	errNoColumnRight      = 1143
 	errNoTable            = 1146
 	errTooManyOfUser      = 1203
 	errLockWait           = 1205
@@ -84,18 +88,39 @@ func isPassing(err error) bool {
 // advise adds what to do about an error that people meet.
 func advise(err error) error {
 	switch numberOf(err) {
-	case errTooManyConnections:
-		return fmt.Errorf("%w (raise max_connections, or set fewer waits)", err)
-	case errTooManyOfUser, errUserLimit:
-		return fmt.Errorf("%w (raise the user's limit of connections, or set fewer waits)", err)
-	case errNoRight, errAccessDenied:
-		return fmt.Errorf("%w (see the package documentation of mysqllock for the rights that locking needs)", err)
-	case errReadOnlyOption, errReadOnlyServer:
-		return fmt.Errorf("%w (this is a replica, or set read-only: name the primary)", err)
 	case errLockWait:
 		return fmt.Errorf("%w (somebody keeps rows of the table of tokens locked)", err)
 	case errUnsupportedYet:
 		return fmt.Errorf("%w (%s)", err, galeraReason)
 	}
+	if _, hint := judgeError(err); hint != "" {
+		return fmt.Errorf("%w (%s)", err, hint)
+	}
 	return err
+}
+
+// judgeError says what an error means to the caller. All that the server and the client library say is sorted here.
+func judgeError(err error) (sqllock.Meaning, string) {
+	var broken *net.OpError
+	switch numberOf(err) {
+	case errTooManyConnections:
+		return sqllock.Refused, "raise max_connections, or set fewer waits"
+	case errTooManyOfUser, errUserLimit:
+		return sqllock.Refused, "raise the user's limit of connections, or set fewer waits"
+	case errNoRight, errNoColumnRight, errAccessDenied:
+		return sqllock.Refused, "see the package documentation of mysqllock for the rights that locking needs"
+	case errWrongPassword:
+		return sqllock.Refused, "user or password is wrong"
+	case errUnknownDatabase:
+		return sqllock.Refused, "the database must exist"
+	case errReadOnlyOption, errReadOnlyServer:
+		return sqllock.Refused, "this is a replica, or set read-only: name the primary"
+	case errDiskFull, errTableFull:
+		return sqllock.Refused, "the server has no room: free space on its disk"
+	case 0:
+		if errors.As(err, &broken) && broken.Op == "dial" {
+			return sqllock.Unreached, ""
+		}
+	}
+	return sqllock.Unknown, ""
 }

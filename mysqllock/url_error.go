@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sqllock"
 )
 
 // openError says that no lock can be taken through a URL: the server cannot be reached or does not let us in. It matches
@@ -27,11 +28,22 @@ func (e *openError) Error() string {
 	return s
 }
 
-// Is matches driver.ErrUnavailable.
-func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable }
+// Is matches driver.ErrUnavailable. A refusal does so by what it wraps.
+func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable && !e.refused() }
+
+// refused reports whether the server has said no, and will again.
+func (e *openError) refused() bool {
+	meaning, _ := judgeError(e.err)
+	return meaning == sqllock.Refused
+}
 
 // Unwrap returns what is wrong.
-func (e *openError) Unwrap() error { return e.err }
+func (e *openError) Unwrap() error {
+	if e.refused() {
+		return &driver.RefusedError{Op: "open", Err: e.err, Hint: e.advice()}
+	}
+	return e.err
+}
 
 // advice explains what servers and the client library say in their own words.
 func (e *openError) advice() string {

@@ -102,6 +102,9 @@ func TestOpen_SaysWhatToDo(t *testing.T) {
 		if !errors.Is(err, interlock.ErrUnavailable) {
 			t.Errorf("%s: %v does not match ErrUnavailable", url, err)
 		}
+		if refused := strings.Contains(says, "rights") || strings.Contains(says, "password"); refused != (driver.Refusal(err) != nil) && !strings.Contains(says, "tls=true") {
+			t.Errorf("%s: %v is a refusal: %v", url, err, !refused)
+		}
 	}
 	c := openLocks(t, "mysql://bob:hunter2@"+at+"interlock"+tls, nil)
 	mustUnlock(t, mustLock(t, c, "encrypted"))

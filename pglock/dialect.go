@@ -94,3 +94,6 @@ func (dialect) LookAfter(e *sqllock.Entry) time.Duration {
 
 // Advise adds what to do about an error.
 func (dialect) Advise(err error) error { return advise(err) }
+
+// Judge says what an error means.
+func (dialect) Judge(err error) (sqllock.Meaning, string) { return judgeError(err) }

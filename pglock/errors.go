@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/interlock-go/interlock/internal/sqllock"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -20,6 +21,8 @@ const (
 	stateReadOnly      = "25006"
 	stateTooMany       = "53300"
 	stateOutOfMemory   = "53200"
+	stateDiskFull      = "53100"
+	stateStarting      = "57P03"
 	stateIdle          = "57P05"
 	stateWrongPassword = "28P01"
 	stateNotAllowed    = "28000"
@@ -59,17 +62,39 @@ func isPassing(err error) bool {
 
 // advise adds what to do about an error that people meet.
 func advise(err error) error {
-	switch stateOf(err) {
-	case stateOutOfMemory:
-		return fmt.Errorf("%w (the server has no room for more locks: raise max_locks_per_transaction, which all sessions share)", err)
-	case stateTooMany:
-		return fmt.Errorf("%w (raise max_connections, or set fewer waits)", err)
-	case stateNoRight:
-		return fmt.Errorf("%w (see the package documentation of pglock for the rights that locking needs)", err)
-	case stateReadOnly:
-		return fmt.Errorf("%w (this is a standby, or set read-only: name the primary)", err)
-	case stateLockTimeout:
+	if stateOf(err) == stateLockTimeout {
 		return fmt.Errorf("%w (somebody keeps rows of the table of tokens locked)", err)
 	}
+	if _, hint := judgeError(err); hint != "" {
+		return fmt.Errorf("%w (%s)", err, hint)
+	}
 	return err
+}
+
+// judgeError says what an error means to the caller. All that the server and the client library say is sorted here.
+func judgeError(err error) (sqllock.Meaning, string) {
+	var failed *pgconn.ConnectError
+	switch stateOf(err) {
+	case stateOutOfMemory:
+		return sqllock.Refused, "the server has no room for more locks: raise max_locks_per_transaction, which all sessions share"
+	case stateTooMany:
+		return sqllock.Refused, "raise max_connections, or set fewer waits"
+	case stateNoRight:
+		return sqllock.Refused, "see the package documentation of pglock for the rights that locking needs"
+	case stateReadOnly:
+		return sqllock.Refused, "this is a standby, or set read-only: name the primary"
+	case stateDiskFull:
+		return sqllock.Refused, "the server has no room: free space on its disk"
+	case stateWrongPassword, stateNotAllowed:
+		return sqllock.Refused, "user or password is wrong, or pg_hba.conf lets this user not in"
+	case stateNoDatabase:
+		return sqllock.Refused, "the database must exist"
+	case stateStarting:
+		return sqllock.Unreached, ""
+	case "":
+		if errors.As(err, &failed) {
+			return sqllock.Unreached, ""
+		}
+	}
+	return sqllock.Unknown, ""
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/internal/sqllock"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -80,11 +81,22 @@ func (e lineError) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// Is matches driver.ErrUnavailable.
-func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable }
+// Is matches driver.ErrUnavailable. A refusal does so by what it wraps.
+func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable && !e.refused() }
+
+// refused reports whether the server has said no, and will again.
+func (e *openError) refused() bool {
+	meaning, _ := judgeError(e.err)
+	return meaning == sqllock.Refused
+}
 
 // Unwrap returns what is wrong.
-func (e *openError) Unwrap() error { return e.err }
+func (e *openError) Unwrap() error {
+	if e.refused() {
+		return &driver.RefusedError{Op: "open", Err: e.err, Hint: e.advice()}
+	}
+	return e.err
+}
 
 // advice explains what servers and the client library say in their own words.
 func (e *openError) advice() string {

@@ -114,6 +114,9 @@ func TestURL_WithPasswordAndTLS(t *testing.T) {
 			t.Errorf("%s: got %v, want an error on one line that says %q", raw, err, says)
 			continue
 		}
+		if refused := !strings.Contains(says, "cannot use") && !strings.Contains(says, "address"); refused != (driver.Refusal(err) != nil) {
+			t.Errorf("%s: %v is a refusal: %v", raw, err, !refused)
+		}
 		seen := make(map[string]bool)
 		for _, attempt := range strings.Split(err.Error(), "; ") {
 			if seen[attempt] {

@@ -62,6 +62,9 @@ type Dialect interface {
 	// Advise adds to an error what to do about it.
 	Advise(err error) error
 
+	// Judge says what an error means to the caller, and what to do about it if that is known.
+	Judge(err error) (Meaning, string)
+
 	// ReadBreaks asks, over a shared connection, what operators want of the sessions that hold something, and calls Core.Break
 	// for each. It does not block.
 	ReadBreaks(holding []*Conn)

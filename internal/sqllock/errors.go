@@ -24,10 +24,28 @@ var (
 		"configure more shared connections or waits")
 )
 
-// Unavailable is the error of something whose outcome is unknown.
+// Meaning is what an error of a server or a client library means to the caller.
+type Meaning uint8
+
+// What errors mean. What is none of the others is unknown.
+const (
+	Unknown   Meaning = iota // the statement may have been run
+	Unreached                // there was no session to ask over, for the moment
+	Refused                  // the server has said no, and would again
+)
+
+// Unavailable is the error of something whose outcome is unknown, unless the engine knows better. A refusal is undone all the same:
+// an acquisition is several statements, of which one was refused.
 func (d *Core) Unavailable(op, name string, err error) error {
 	if errors.Is(err, driver.ErrClosed) {
 		return err
+	}
+	switch meaning, hint := d.dialect.Judge(err); meaning {
+	case Refused:
+		return &driver.RefusedError{Op: op, Name: name, Err: err, Hint: hint, Open: true}
+	case Unreached:
+		return &driver.UnavailableError{Op: op, Name: name, Err: d.dialect.Advise(err), NotSent: true}
+	case Unknown:
 	}
 	return &driver.UnavailableError{Op: op, Name: name, Err: d.dialect.Advise(err)}
 }

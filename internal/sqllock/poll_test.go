@@ -342,6 +342,7 @@ func (s *busy) LockOf(k driver.Key, _ int) LockID { return sha256.Sum256([]byte(
 func (s *busy) IsForGood(error) bool              { return false }
 func (s *busy) LookAfter(*Entry) time.Duration    { return 0 }
 func (s *busy) Advise(err error) error            { return err }
+func (s *busy) Judge(error) (Meaning, string)     { return Unknown, "" }
 func (s *busy) Look(e *Entry)                     { e.Seen(e.HeldBySomebody()) }
 func (s *busy) Leave(*Entry) error                { return nil }
 func (s *busy) Ping()                             {}
