@@ -161,7 +161,10 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	case errors.Is(err, driver.ErrLost), driver.IsDefinite(err):
 		return err
 	}
-	return a.d.unavailable(ctx, "lock", a.r.Name, err)
+	if err = a.d.failure(ctx, err); errors.Is(err, driver.ErrClosed) {
+		return err
+	}
+	return classed("lock", a.r.Name, err, a.unsure || a.give != nil || a.e.revision != 0)
 }
 
 // errCopies says why a refusal is not the last word.

@@ -65,7 +65,7 @@ func (d *Driver) unavailable(ctx context.Context, op, name string, err error) er
 	if errors.Is(err, driver.ErrClosed) {
 		return err
 	}
-	return &driver.UnavailableError{Op: op, Name: name, Err: err}
+	return classed(op, name, err, false)
 }
 
 // sorted is unavailable for calls that also have answers of their own.

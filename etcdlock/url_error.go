@@ -25,11 +25,16 @@ func (e *openError) Error() string {
 	return s
 }
 
-// Is matches driver.ErrUnavailable.
-func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable }
+// Is matches driver.ErrUnavailable. A refusal does so by what it wraps.
+func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable && !isRefusal(e.err) }
 
 // Unwrap returns what is wrong.
-func (e *openError) Unwrap() error { return e.err }
+func (e *openError) Unwrap() error {
+	if isRefusal(e.err) {
+		return &driver.RefusedError{Op: "open", Err: e.err, Hint: e.advice()}
+	}
+	return e.err
+}
 
 // advice explains what servers and clients say in their own words.
 func (e *openError) advice() string {
@@ -43,7 +48,7 @@ func (e *openError) advice() string {
 	case says("authentication is not enabled"):
 		return "the server has no users: leave user and password out of the URL"
 	case says("permission denied"):
-		return "the user needs to read and write the keys that begin with the prefix"
+		return rightsHint
 	case says("unknown authority"):
 		return "name the file with the authority's certificate: ca=/path/ca.crt"
 	case says("certificate required"), says("bad certificate"):

@@ -96,6 +96,9 @@ func TestURL_UsersAndTLS(t *testing.T) {
 		} else if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "wr0ng") {
 			t.Errorf("%s: the error shows the password: %v", raw, err)
 		}
+		if refused := strings.Contains(says, "password"); refused != (driver.Refusal(err) != nil) {
+			t.Errorf("%s: %v is a refusal: %v", raw, err, !refused)
+		}
 	}
 	short, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 	defer cancel()

@@ -95,6 +95,9 @@ func TestForbiddenLock_IsAnErrorThatSaysSo(t *testing.T) {
 	if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("Acquire says %v", err)
 	}
+	if said := driver.Refusal(err); said == nil || !strings.Contains(said.Hint, "ACL") || strings.Contains(err.Error(), "did not answer") {
+		t.Errorf("Acquire says %v, want a refusal that says what to do", err)
+	}
 	if err := d.Release(bounded(t), &driver.Release{Key: r.Key, ID: r.ID, Undo: true}); err != nil {
 		t.Errorf("the undo says %v", err)
 	}

@@ -191,7 +191,10 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return &driver.UnavailableError{Op: "lock", Name: a.e.key.Name, Err: err}
+	if w := a.e.wait; a.e.path != "" || w != nil && w.making != nil { // there may be a node of it
+		return classed("lock", a.e.key.Name, withoutServer(err))
+	}
+	return classed("lock", a.e.key.Name, err)
 }
 
 func (d *Driver) reasonOf(e *entry) (driver.LostReason, bool) {

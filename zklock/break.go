@@ -69,7 +69,7 @@ func (d *Driver) explainOperator(ctx context.Context, op, name string, err error
 	case errors.Is(err, errOver) && d.isClosed():
 		return driver.ErrClosed
 	}
-	return &driver.UnavailableError{Op: op, Name: name, Err: err}
+	return classed(op, name, err)
 }
 
 func (d *Driver) isClosed() bool {

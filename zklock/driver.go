@@ -183,7 +183,7 @@ func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Dur
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-patience:
-			return nil, d.outOfReach()
+			return nil, noServer{d.outOfReach()}
 		}
 	}
 }

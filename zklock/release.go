@@ -85,7 +85,7 @@ func (d *Driver) releaseError(ctx context.Context, e *entry, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return &driver.UnavailableError{Op: "unlock", Name: e.key.Name, Err: err}
+	return classed("unlock", e.key.Name, withoutServer(err))
 }
 
 // undo takes away whatever a request has left: its wait, its node, and a node that is still being made.

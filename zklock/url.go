@@ -130,11 +130,19 @@ func (e *openError) Error() string {
 	return s
 }
 
-// Is matches driver.ErrUnavailable.
-func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable }
+// Is matches driver.ErrUnavailable. A refusal does so by what it wraps.
+func (e *openError) Is(t error) bool {
+	_, denied := denialOf(e.err)
+	return t == driver.ErrUnavailable && !denied
+}
 
 // Unwrap returns what is wrong.
-func (e *openError) Unwrap() error { return e.err }
+func (e *openError) Unwrap() error {
+	if _, denied := denialOf(e.err); denied {
+		return &driver.RefusedError{Op: "open", Err: e.err, Hint: e.advice()}
+	}
+	return e.err
+}
 
 func (e *openError) advice() string {
 	text := e.err.Error()

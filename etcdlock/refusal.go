@@ -1,0 +1,38 @@
+package etcdlock
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+)
+
+// classed is an error of a request as one of the classes of package driver. copies says that another copy of the request may have
+// been carried out, or may be yet.
+func classed(op, name string, err error, copies bool) error {
+	switch {
+	case isRefusal(err):
+		return &driver.RefusedError{Op: op, Name: name, Err: err, Hint: hintFor(err), Open: copies || isFull(err)}
+	case isUnsent(err):
+		return &driver.UnavailableError{Op: op, Name: name, Err: err, NotSent: !copies}
+	}
+	return &driver.UnavailableError{Op: op, Name: name, Err: err}
+}
+
+// hintFor says what to do about a refusal.
+func hintFor(err error) string {
+	switch {
+	case isFull(err):
+		return "the server has no room: compact and defragment it, and clear the alarm (etcdctl alarm disarm)"
+	case codeOf(err) == codes.PermissionDenied:
+		return rightsHint
+	case codeOf(err) == codes.Unauthenticated, errors.Is(rpctypes.Error(err), rpctypes.ErrUserEmpty),
+		strings.Contains(err.Error(), "authentication failed"):
+		return "user or password is wrong, or missing"
+	}
+	return ""
+}
+
+const rightsHint = "the user needs to read and write the keys that begin with the prefix"

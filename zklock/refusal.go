@@ -1,0 +1,58 @@
+package zklock
+
+import (
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// denials are what servers answer to what they will not do, and what to do about it.
+var denials = []struct {
+	err  error
+	hint string
+}{
+	{zk.ErrNoAuth, "see the ACL of the lock's node and of the root: this user needs all rights there"},
+	{zk.ErrInvalidACL, "the servers do not take this ACL; acl=creator needs a user"},
+	{zk.ErrAuthFailed, "user or password is wrong"},
+}
+
+// denialOf reports whether the servers have said no, and what to do about it.
+func denialOf(err error) (hint string, denied bool) {
+	for _, d := range denials {
+		if errors.Is(err, d.err) {
+			return d.hint, true
+		}
+	}
+	if err != nil && err.Error() == quota {
+		return "the quota of the root is used up", true
+	}
+	return "", false
+}
+
+// quota is what the library makes of a quota that is used up, for which it has no name.
+const quota = "unknown error: -125"
+
+// classed is an error of a request as one of the classes of package driver. A refusal is undone all the same: a request makes several
+// nodes one after the other.
+func classed(op, name string, err error) error {
+	if hint, denied := denialOf(err); denied {
+		return &driver.RefusedError{Op: op, Name: name, Err: err, Hint: hint, Open: true}
+	}
+	return &driver.UnavailableError{Op: op, Name: name, Err: err, NotSent: errors.As(err, new(noServer))}
+}
+
+// noServer says that there was no server to ask, and why.
+type noServer struct{ error }
+
+// Unwrap returns why.
+func (e noServer) Unwrap() error { return e.error }
+
+// withoutServer takes back that nothing was sent: something was before.
+func withoutServer(err error) error {
+	var none noServer
+	if errors.As(err, &none) {
+		return none.error
+	}
+	return err
+}
