@@ -77,7 +77,8 @@ func judgeError(err error, failsOver bool) opinionOn {
 	case errors.Is(err, errForeign), says(text, "WRONGTYPE"):
 		return opinionOn{class: denied, hint: foreignHint}
 	case script && strings.Contains(text, "attempt to "): // Lua, on a lock that is not in the form that it must be in
-		return opinionOn{class: denied, hint: foreignHint, part: true}
+		inSplit := strings.Contains(text, "on local 'at'") // which reads the lock, before anything is written
+		return opinionOn{class: denied, hint: foreignHint, part: !inSplit}
 	case failsOver && (says(text, "READONLY") || errors.Is(err, errReplica)):
 		return opinionOn{class: notSent}
 	}

@@ -44,6 +44,7 @@ func TestAcquire_ThatTheServerRefuses_SaysWhyAndTakesNothing(t *testing.T) {
 		"a server that has become a replica":      {[][]string{{"REPLICAOF", "127.0.0.1", "1"}}, "replica", "name the primary"},
 		"a list under the key":                    {[][]string{{"LPUSH", "interlock:mutex:x", "secret"}}, `"interlock:mutex:x" holds a value`, "another prefix"},
 		"a string under the key":                  {[][]string{{"SET", "interlock:mutex:x", "sEcReT=="}}, "did not write", "another prefix"},
+		"a one under the key":                     {[][]string{{"SET", "interlock:mutex:x", "1"}}, "did not write", "another prefix"},
 		"a hash under the key":                    {[][]string{{"HSET", "interlock:mutex:x", "secret", "secret"}}, "did not write", "another prefix"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +200,8 @@ func TestJudgeError_OfBothGenerationsOfServers(t *testing.T) {
 		"NOPERM this user has no permissions to run the 'evalsha' command":                                                                     {class: denied, hint: "see the package"},
 		"ERR The user executing the script can't run this command or subcommand script: 5f, on @user_script:12.":                               {class: denied, hint: "see the package", part: true},
 		"WRONGTYPE Operation against a key holding the wrong kind of value script: 5f, on @user_script:12.":                                    {class: denied, hint: foreignHint},
-		"ERR user_script:38: attempt to perform arithmetic on local 'at' (a nil value) script: 5f, on @user_script:38.":                        {class: denied, hint: foreignHint, part: true},
+		"ERR user_script:38: attempt to perform arithmetic on local 'at' (a nil value) script: 5f, on @user_script:38.":                        {class: denied, hint: foreignHint},
+		"ERR user_script:38: attempt to index a nil value script: 5f, on @user_script:38.":                                                     {class: denied, hint: foreignHint, part: true},
 		"LOADING Redis is loading the dataset in memory":                                                                                       {class: notSent},
 		"NOREPLICAS Not enough good replicas to write. script: 5f, on @user_script:12.":                                                        {class: notSent},
 		"max number of clients reached":                             {class: notSent},

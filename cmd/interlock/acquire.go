@@ -166,7 +166,7 @@ func (a *app) ask(
 	defer cancel()
 	asked := time.Now()
 	grant, err := d.Acquire(ctx, r)
-	if err == nil || driver.IsDefinite(err) {
+	if err == nil || driver.IsDefinite(err) || driver.Refusal(err) != nil { // also of a wait, which is undone then
 		return grant, err
 	}
 	if h := holder.Load(); h != nil && ctx.Err() != nil {
