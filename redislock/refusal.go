@@ -93,7 +93,7 @@ func judgeError(err error, failsOver bool) opinionOn {
 		}
 	}
 	switch {
-	case errors.Is(err, errClusterNode), says(text, "MOVED"), says(text, "ASK"):
+	case errors.Is(err, errClusterNode), !failsOver && (says(text, "MOVED") || says(text, "ASK")):
 		return opinionOn{class: denied, hint: clusterHint}
 	case errors.Is(err, errReplica):
 		return opinionOn{class: denied, hint: replicaHint}
