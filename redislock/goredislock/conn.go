@@ -58,8 +58,8 @@ func (c *conn) Start(ctx context.Context, channel string, h redislock.Handler) e
 	return nil
 }
 
-// check asks the server who it is, and says what is wrong with it. One of Sentinels' is given some time to become the primary. In a
-// Cluster a replica sends its callers on.
+// check asks the server who it is, and says what is wrong with it. A replica is given some time to become the primary. In a Cluster it
+// sends its callers on.
 func (c *conn) check(ctx context.Context) error {
 	if c.cluster != nil {
 		return nil
@@ -72,10 +72,12 @@ func (c *conn) check(ctx context.Context) error {
 		if _, answered := asAnswer(err); answered && judge(err) == unknown {
 			return nil // too old to say
 		}
+		waits := err != nil && c.failsOver()
 		if err == nil {
 			err = redislock.CheckServer(said, false)
+			waits = err != nil && judge(err) != refused
 		}
-		if err == nil || !c.failsOver() || t.impatient() || !pause(ctx) {
+		if !waits || t.impatient() || !pause(ctx) {
 			return err
 		}
 	}

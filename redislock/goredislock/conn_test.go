@@ -249,7 +249,10 @@ func TestCall_ThatIsRefused_SaysSo(t *testing.T) {
 func TestCall_AtAServerThatHasBecomeAReplica_WaitsForThePrimary(t *testing.T) {
 	s := servers.RedisReplicated(t, 1, nil)
 	addr := s.Replicas[0].Addr()
+	admin(t, addr, "REPLICAOF", "NO", "ONE") // a replica is refused at the start
 	c := begin(t, solo(addr), newTeller())
+	host, port, _ := net.SplitHostPort(s.Primary.Addr())
+	admin(t, addr, "REPLICAOF", host, port)
 	call := lockCall(t, "a")
 	clock, begin := pace.Of(t, s.Replicas[0]), time.Now()
 	if r := c.Call(t.Context(), &call); !isRefused(r.Err) || !strings.Contains(r.Err.Error(), "READONLY") {
