@@ -196,7 +196,7 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	call.Replicas, call.ReplicaTimeout = a.d.opts.Replicas, a.d.opts.ReplicaTimeout
 	sent := time.Now() // before the request, so not later than the server's own instant
 	answer := a.d.conn.Call(ctx, call)
-	a.ran = a.ran || ranPerhaps(answer.Err)
+	a.ran = a.ran || !isRefusal(answer.Err)
 	if answer.Err != nil {
 		return a.failed(answer.Err)
 	}

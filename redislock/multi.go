@@ -123,7 +123,7 @@ func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
 	}
 	sent := time.Now() // before the request, so not later than the server's own instant
 	answer := d.conn.Call(ctx, &call)
-	t.ran = ranPerhaps(answer.Err)
+	t.ran = !isRefusal(answer.Err)
 	if answer.Err != nil {
 		return nil, t.failed(ctx, answer.Err)
 	}

@@ -109,12 +109,6 @@ func lostError(key driver.Key, reason string) error {
 	return lost
 }
 
-// ranPerhaps reports whether a call that ended with err, or nil, may have done something.
-func ranPerhaps(err error) bool {
-	var refused *RefusedError
-	return !errors.As(err, &refused)
-}
-
 // unavailable is the error of a call that brought no answer, or was refused.
 func (d *Driver) unavailable(ctx context.Context, op string, key driver.Key, err error) error {
 	switch {

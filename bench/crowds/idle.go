@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -11,8 +10,14 @@ import (
 const (
 	mostWatching = 0.02
 	mostWaiting  = 0.05
-	idleFor      = 30 * time.Second
-	settled      = 10 * time.Second
+)
+
+// How long a row takes, shortened by its test.
+var (
+	settles = 10 * time.Second // until nothing happens any more
+	idleFor = 30 * time.Second
+	stays   = 12 * time.Second // who shares a lock, so that each hold is renewed
+	waits   = 5 * time.Second  // who waits for it, so that each is heard of
 )
 
 // idleObservers has n clients observe one election in which nothing happens.
@@ -65,7 +70,7 @@ func idleWaiters(n, of int) func(ctx context.Context, b *bench) (result, error) 
 		for i := range n {
 			go func() { _, _ = clients[i%of].Semaphore("x", 1, nil).Acquire(ctx, 1) }()
 		}
-		if err := b.queued(ctx, nil, n); err != nil {
+		if err := b.queued(ctx, n); err != nil {
 			return result{}, err
 		}
 		return b.idle(ctx, mostWaiting)
@@ -91,14 +96,12 @@ func apartWaiters(n int) func(ctx context.Context, b *bench) (result, error) {
 
 // idle measures while nothing happens but what keeps those who wait alive; and how an unrelated lock fares.
 func (b *bench) idle(ctx context.Context, most float64) (result, error) {
-	time.Sleep(settled)
+	time.Sleep(settles)
 	bystander, err := b.open(ctx, 1)
 	if err != nil {
 		return result{}, err
 	}
-	said := b.commands(ctx)
 	share, err := b.share(ctx, idleFor)
-	said()
 	if err != nil {
 		return result{}, err
 	}
@@ -112,27 +115,4 @@ func (b *bench) idle(ctx context.Context, most float64) (result, error) {
 		got:  fmt.Sprintf("%.1f %% of a processor of the server; longest script %v; a lock's pair p99 %v, longest %v", 100*share, slow, p99, longest),
 		kept: share <= most,
 	}, err
-}
-
-// commands says which commands the server runs meanwhile, how often in a second, and what share of a processor they take.
-func (b *bench) commands(ctx context.Context) func() {
-	conn, err := b.node.Dial(ctx)
-	if err != nil {
-		return func() {}
-	}
-	_, _ = conn.Do(ctx, "CONFIG", "RESETSTAT")
-	begin := time.Now()
-	return func() {
-		defer conn.Close()
-		if os.Getenv("COMMANDS") == "" {
-			return
-		}
-		stats, _ := b.node.Info(ctx, "commandstats")
-		for name, f := range stats {
-			var calls, usec float64
-			_, _ = fmt.Sscanf(f, "calls=%g,usec=%g", &calls, &usec)
-			passed := time.Since(begin).Seconds()
-			fmt.Fprintf(os.Stderr, "%s %.0f/s %.2f %%\n", name, calls/passed, usec/passed/1e4)
-		}
-	}
 }

@@ -1,8 +1,9 @@
 // Command crowds measures what thousands who share a lock on Redis, wait for one or watch one cost the server, and what
 // everybody else notices of them.
 //
-//	GOWORK=off go run ./crowds            (in bench/; five minutes)
+//	GOWORK=off go run ./crowds                     (in bench/; six minutes)
 //	GOWORK=off go run ./crowds -only idle
+//	GOWORK=off go run ./crowds -write README.md    puts the table there
 package main
 
 import (
@@ -34,34 +35,45 @@ type result struct {
 	kept bool
 }
 
-var rows = []row{
-	{"readers/600", readers(600)},
-	{"readers/2000", readers(2_000)},
-	{"readers/5000", readers(5_000)},
-	{"permits/5000", permits(5_000)},
-	{"idle observers/1000", idleObservers(1_000)},
-	{"idle latch waiters/1000", idleLatchWaiters(1_000)},
-	{"idle waiters/1500 of one client", idleWaiters(1_500, 1)},
-	{"idle waiters/10000 of 100 clients", idleWaiters(10_000, 100)},
-	{"idle waiters/1000 clients, each with a lock of its own", apartWaiters(1_000)},
+// plan is what is measured, with crowds of so many for each thousand.
+func plan(perThousand int) []row {
+	n := func(full int) int { return full * perThousand / 1000 }
+	return []row{
+		{"600 readers behind a writer", readers(n(600))},
+		{"2,000 readers behind a writer", readers(n(2_000))},
+		{"5,000 readers behind a writer", readers(n(5_000))},
+		{"5,000 who want a permit, behind one who has all", permits(n(5_000))},
+		{"idle: 1,000 clients observe an election", idleObservers(n(1_000))},
+		{"idle: 1,000 clients wait for a latch", idleLatchWaiters(n(1_000))},
+		{"idle: 1,500 of one client wait for a permit", idleWaiters(n(1_500), 1)},
+		{"idle: 10,000 of 100 clients wait for a permit", idleWaiters(n(10_000), max(n(100), 1))},
+		{"idle: 1,000 clients wait, each for another lock", apartWaiters(n(1_000))},
+	}
 }
 
 func main() {
 	only := flag.String("only", "", "measure the rows whose name begins with that")
+	file := flag.String("write", "", "put the table into this file, between its marks")
 	flag.Parse()
-	if err := measure(*only); err != nil {
+	table, err := measure(plan(1000), *only)
+	fmt.Print(table)
+	if err == nil && *file != "" {
+		err = write(*file, table)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "crowds:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(only string) error {
+// measure returns a table of the rows.
+func measure(rows []row, only string) (string, error) {
 	stage, err := servers.NewStage()
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer stage.Close()
-	fmt.Println("| what | measured | kept |\n|---|---|---|")
+	table := "| what | measured | bounds kept |\n|---|---|---|\n"
 	for _, r := range rows {
 		if !strings.HasPrefix(r.name, only) {
 			continue
@@ -77,15 +89,34 @@ func measure(only string) error {
 			got, err = r.run(context.Background(), b)
 		})
 		if err := errors.Join(played, err); err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
+			return table, fmt.Errorf("%s: %w", r.name, err)
 		}
 		kept := "yes"
 		if !got.kept {
-			kept = "NO"
+			kept = "no"
 		}
-		fmt.Printf("| %s | %s | %s |\n", r.name, got.got, kept)
+		table += fmt.Sprintf("| %s | %s | %s |\n", r.name, got.got, kept)
 	}
-	return nil
+	return table, nil
+}
+
+// The marks between which the table stands.
+const (
+	beginMark = "<!-- crowds: begin; written by GOWORK=off go run ./crowds -write README.md -->\n"
+	endMark   = "<!-- crowds: end -->\n"
+)
+
+func write(file, table string) error {
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(old), beginMark)
+	_, after, ends := strings.Cut(rest, endMark)
+	if !begins || !ends {
+		return fmt.Errorf("%s has no marks for the table", file)
+	}
+	return os.WriteFile(file, []byte(before+beginMark+"\n"+table+"\n"+endMark+after), 0o644)
 }
 
 // bench is one server and the clients of one row.
@@ -166,9 +197,6 @@ func (b *bench) slowest(ctx context.Context) (time.Duration, error) {
 	for _, e := range entries {
 		f, _ := e.([]any)
 		if took, ok := f[2].(int64); ok && strings.HasPrefix(strings.ToUpper(fmt.Sprint(f[3])), "[EVAL") {
-			if took > longest && os.Getenv("SLOW") != "" {
-				fmt.Fprintln(os.Stderr, took, fmt.Sprint(f[3])[:min(400, len(fmt.Sprint(f[3])))])
-			}
 			longest = max(longest, took)
 		}
 	}

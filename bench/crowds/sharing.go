@@ -79,10 +79,10 @@ func crowd(n int, first, each acquire) func(ctx context.Context, b *bench) (resu
 				}
 			})
 		}
-		if err := b.queued(ctx, clients[sharers], n); err != nil {
+		if err := b.queued(ctx, n); err != nil {
 			return result{}, err
 		}
-		time.Sleep(5 * time.Second) // they wait, and are heard of
+		time.Sleep(waits)
 		begin := time.Now()
 		if err := all.Unlock(ctx); err != nil {
 			return result{}, err
@@ -90,7 +90,7 @@ func crowd(n int, first, each acquire) func(ctx context.Context, b *bench) (resu
 		unlocked := time.Since(begin)
 		in.Wait()
 		took := time.Since(begin)
-		time.Sleep(12 * time.Second) // all are renewed
+		time.Sleep(stays)
 		close(leave)
 		out.Wait()
 		close(stop)
@@ -105,7 +105,7 @@ func crowd(n int, first, each acquire) func(ctx context.Context, b *bench) (resu
 }
 
 // queued waits until the lock that everybody wants has n waiters.
-func (b *bench) queued(ctx context.Context, _ *interlock.Client, n int) error {
+func (b *bench) queued(ctx context.Context, n int) error {
 	conn, err := b.node.Dial(ctx)
 	if err != nil {
 		return err
