@@ -78,6 +78,18 @@ func (d *ear) Dropped(Link) {
 			w.stir(true)
 		}
 	}
+	d.ask()
+}
+
+// askAll has everybody who waits ask.
+func (d *ear) askAll() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ask()
+}
+
+// ask is askAll under Driver.mu.
+func (d *ear) ask() {
 	for _, e := range d.entries {
 		if !e.held {
 			e.waiting().ask()

@@ -121,7 +121,7 @@ func TestFormat_NumbersTheElementsAsTheScriptsDo(t *testing.T) {
 			t.Errorf("%s is %d in wire.md, %d in the scripts", name, n, written[name])
 		}
 	}
-	for name, n := range map[string]int{"HELD": 0, "CLAIMED": 1, "KEPT": 2, "QUEUE_LASTS": 15000, "PATIENCE": 2, "MOST_TOKENS": mostTokens} {
+	for name, n := range map[string]int{"HELD": 0, "CLAIMED": 1, "KEPT": 2, "QUEUE_LASTS": 60000, "PATIENCE": 2, "MOST_TOKENS": mostTokens} {
 		if written[name] != n {
 			t.Errorf("%s is %d, wire.md says %d", name, written[name], n)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -28,6 +29,7 @@ type presence struct {
 	others int        // how many processes the server knows of
 	timer  *time.Timer
 	ticks  bool // the timer runs
+	spoken bool // since it does, the server has heard that this process is alive
 	closed bool
 }
 
@@ -89,18 +91,24 @@ func (p *presence) tick(d *Driver) {
 	p.mu.Lock()
 	every := p.every()
 	p.ticks = p.waits > 0 && !p.closed
+	p.spoken = p.spoken && p.ticks
 	speaks := p.ticks
 	p.mu.Unlock()
 	if !speaks {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), every) //nolint:forbidigo // for all who wait here, not for one
+	//nolint:forbidigo // for all who wait here, not for one; and short enough that the next is in time
+	ctx, cancel := context.WithTimeout(context.Background(), every/2)
 	answer := d.sayAlive(ctx, every)
 	cancel()
+	number, was, _ := strings.Cut(answer.Text, " ")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n, err := strconv.Atoi(answer.Text); err == nil && answer.Err == nil {
-		p.others = n
+	if n, err := strconv.Atoi(number); err == nil && answer.Err == nil {
+		if p.spoken && was == "new" { // those who wait here may have been passed over
+			defer (*ear)(d).askAll()
+		}
+		p.others, p.spoken = n, true
 	}
 	if !p.closed {
 		every = p.every()

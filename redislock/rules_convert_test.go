@@ -69,7 +69,7 @@ var convertRules = []rule{
 			s.want("beside what is kept", s.acquire(ask{id: "y", mode: "s", beside: "k"}).verdict, orphaned)
 		},
 		mutants: []mutant{
-			{"the tombstone", "(call('GET', KEYS[4]) or 'expired')", "'expired'"},
+			{"the tombstone", "return 'lost ' .. (call('GET', KEYS[4]) or 'expired')\n\telseif not free", "return 'lost expired'\n\telseif not free"},
 			{"the live", "if beside and live(beside) then", "if beside then"},
 		},
 	},

@@ -43,7 +43,7 @@ func (p *puppet) Call(_ context.Context, c *Call) Reply {
 	if c.Script == aliveScript {
 		p.beats = append(p.beats, time.Now())
 		p.mu.Unlock()
-		return Reply{Text: "1"}
+		return Reply{Text: "1 known"}
 	}
 	p.calls, p.times = append(p.calls, own), append(p.times, time.Now())
 	p.mu.Unlock()

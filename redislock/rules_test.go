@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,8 @@ var waitingRules = []rule{
 			s.want("pushed", s.pushes(), "G b")
 		},
 		mutants: []mutant{{
-			"the refresh", "queued[ALIVE], queued[CHANNEL], queued[WAY] = me[ALIVE], me[CHANNEL], me[WAY]", "queued[WAY] = me[WAY]",
+			"the refresh", "queued[ALIVE], queued[CHANNEL], queued[WAY], queued[CLAIM], queued[TTL] = me[ALIVE], me[CHANNEL], me[WAY], me[CLAIM], ttl",
+			"queued[WAY] = me[WAY]",
 		}},
 	},
 	{
@@ -170,8 +172,8 @@ var waitingRules = []rule{
 			s.want("the lock", s.show(), "b < c")
 		}),
 		mutants: []mutant{
-			{"it", "+ w[CLAIM] > ms or spokenFor(w)", "+ w[CLAIM] > ms"},
-			{"it, at the end of a place", "<= ms and not spokenFor(w)", "<= ms"},
+			{"it", "+ w[CLAIM] > ms or spokenFor(w, 0)", "+ w[CLAIM] > ms"},
+			{"it, at the end of a place", "<= ms and not spokenFor(w, PLACE)", "<= ms"},
 		},
 	},
 	{
@@ -186,15 +188,17 @@ var waitingRules = []rule{
 			s.release("a")
 			s.want("pushed", s.pushes(), "G c")
 			s.want("the lock", s.show(), "c < b")
+			ago := time.Now().Add(-4 * time.Second).UnixMilli() // a place lasts for 3 s more
+			s.do("ZADD", s.prefix+"alive", strconv.FormatInt(ago, 10), "heard")
 			s.pass(6 * blink)
 			s.want("the lock after two and a half claims", s.show(), "c <")
 			s.release("c")
 			s.want("what is left", s.text("EXISTS", s.lock()), "0")
 		}),
 		mutants: []mutant{
-			{"its end", "return speaks[process] > ms", "return speaks[process] > 0"},
+			{"its end", "return speaks[process] + grace > ms", "return speaks[process] > 0"},
 			{"its end, in the quick part", "process) or 0) > tonumber(ms)", "process) or 0) > 0"},
-			{"the end of a place", "<= ms and not spokenFor(w)", "<= 0"},
+			{"the end of a place", "<= ms and not spokenFor(w, PLACE)", "<= 0"},
 		},
 	},
 	{

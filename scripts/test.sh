@@ -16,4 +16,5 @@ if [ "$(uname -s)" != Darwin ] && [ "$(go env CGO_ENABLED)" = 0 ]; then
 fi
 
 # "work" is every package of every module of go.work; "./..." would be those of the root module only.
-GOWORK='' go test ${race:+"$race"} "$@" work
+# The largest packages take some minutes; beside other load they may take longer than the ten that go test gives them.
+GOWORK='' go test -timeout=30m ${race:+"$race"} "$@" work

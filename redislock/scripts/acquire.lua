@@ -27,7 +27,7 @@ end
 local place = placeOf(self)
 local queued = place and at(place)
 if queued and not tries then -- a heartbeat
-	queued[ALIVE], queued[CHANNEL], queued[WAY] = me[ALIVE], me[CHANNEL], me[WAY]
+	queued[ALIVE], queued[CHANNEL], queued[WAY], queued[CLAIM], queued[TTL] = me[ALIVE], me[CHANNEL], me[WAY], me[CLAIM], ttl
 	put(place, queued)
 	if judge(queued) == 'reenters' then -- a push for it was not heard, and then another request of its owner's got in
 		admit(place, queued)
@@ -77,7 +77,14 @@ end
 finish()
 if granted or refused then
 	return refused or yours(granted)
+elseif refusal == 'stuck' then
+	return 'stuck'
+elseif refusal then
+	return 'lost ' .. (call('GET', KEYS[4]) or 'expired')
 end
 local ends, length = soonest(), way == 'P' and ':' .. after - first or ''
+if steps >= MOST_STEPS then -- there was more to do
+	ends = math.min(ends or math.huge, ms + 100)
+end
 return 'Q ' .. now .. ' ' .. placeOf(self) - first + 1 .. length .. ' ' .. (ends and math.max(ends - ms, 1) or 0) .. ' ' ..
 	describe(me)

@@ -50,8 +50,8 @@ if not known[1] and not ARGV[5] then
 		and string.sub(h, 20, 20 + #ARGV[1]) ~= ARGV[1] .. ' ' then
 		call('HSET', KEYS[1], 'q:' .. f[3], 'P1 ' .. ms + ttl .. ' ' .. now .. ' ' .. ARGV[1] .. ' ' .. ARGV[4],
 			'w:' .. ARGV[1], f[3], 'z', f[3] + 1)
-		if string.sub(h, 4, 16) - ms < 15000 then
-			call('PEXPIRE', KEYS[1], '15000') -- QUEUE_LASTS of lock
+		if string.sub(h, 4, 16) - ms < 60000 then
+			call('PEXPIRE', KEYS[1], '60000') -- QUEUE_LASTS of lock
 		end
 		return 'W ' .. now .. ' ' .. f[2] .. ' ' .. f[3] .. ' ' .. h
 	end

@@ -29,7 +29,7 @@ if group then
 			end
 			drop(h)
 			if h[STATE] == HELD and h[DELAY] > 0 then
-				h[STATE], h[UNTIL] = DELAYED, ms + h[DELAY]
+				h[STATE], h[UNTIL], sooner = DELAYED, ms + h[DELAY], true
 				table.insert(holds, 1, h)
 			end
 		end

@@ -59,11 +59,9 @@ end
 
 -- mix lets h into the crowd.
 local function mix(h)
-	local group = h[GROUP]
-	if group ~= h[ID] then
-		local b = band(group)
-		b[1] = b[1] + 1
-		setBand(group, b)
+	local b = band(h[GROUP]) -- also of a group that it has founded and comes back to, when its claim was not heard
+	if b then
+		setBand(h[GROUP], {b[1] + 1, h[TOKEN], h[TOKENS], h[NONCE]})
 	end
 	own(h, 1)
 	arrives = arrives or inside == 0
@@ -94,12 +92,14 @@ local function touch(h)
 	end
 end
 
+local sooner = false -- whether something ends sooner now than those who wait have been told
+
 -- keepOut has a hold that was released keep others out for a while.
 local function keepOut(h, lasts)
 	if members[h[ID]] == h then
 		own(h, -1)
 	end
-	h[STATE], h[UNTIL], ended = KEPT, ms + lasts, true
+	h[STATE], h[UNTIL], ended, sooner = KEPT, ms + lasts, true, true
 	touch(h)
 end
 
@@ -127,13 +127,12 @@ local function mend()
 	if call('ZCARD', endsKey()) == inside then
 		return
 	end
-	call('DEL', endsKey())
-	inside, permits = 0, 0
+	inside, permits, arrives = 0, 0, true
 	local all = call('HGETALL', KEYS[1])
 	for i = 1, #all, 2 do
 		if string.sub(all[i], 1, 2) == 's:' then
 			local h = readMember(all[i + 1])
-			call('ZADD', endsKey(), ms + h[LEASE], h[ID])
+			h[UNTIL], members[h[ID]], moved[h[ID]] = ms + h[LEASE], h, true
 			inside, permits, changed = inside + 1, permits + h[WEIGHT], true
 		end
 	end

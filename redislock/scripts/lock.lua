@@ -21,8 +21,8 @@ local GROUP, TOKEN, TOKENS, NONCE, UNTIL, PASS, STATE, GRANTED, NEWEST = 17, 18,
 -- States of a hold: held, pushed and not yet claimed, released but kept from others for a while, and lost but kept from them.
 local HELD, CLAIMED, KEPT, DELAYED = 0, 1, 2, 3
 
--- A queue's key lasts this long without any call: more than a heartbeat counts.
-local QUEUE_LASTS = 15000
+-- A queue's key lasts this long without any call: as long as a place for which a process speaks.
+local QUEUE_LASTS = 60000
 -- A pushed grant that was not claimed goes back to the head of the queue so often, then to its end.
 local PATIENCE = 2
 local MOST_TOKENS = 65536

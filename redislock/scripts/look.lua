@@ -39,7 +39,7 @@ local function gone(w)
 		local prefix, process = string.match(w[7], '^(.*)push:(%w+)$')
 		speaks[w[7]] = prefix and tonumber(call('ZSCORE', prefix .. 'alive', process) or 0) or 0
 	end
-	return speaks[w[7]] <= ms
+	return speaks[w[7]] + 3000 <= ms
 end
 local waiters = {}
 for n = tonumber(f[4]), f[5] - 1 do

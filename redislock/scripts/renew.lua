@@ -9,7 +9,7 @@ local call = redis.call
 local HOLD_ID, HOLD_META, HOLD_DELAY, HOLD_UNTIL, HOLD_PASS, HOLD_STATE = 1, 8, 16, 21, 22, 23
 
 -- A hash may have a queue, which outlives the hold by this much: see last in lock.
-local QUEUE_LASTS = 15000
+local QUEUE_LASTS = 60000
 
 -- lengthen writes first what a server without memory does not refuse, and always writes, so that a WAIT after it waits.
 local function lengthen(key, lease)
@@ -90,6 +90,9 @@ local function renewHash(key, id, lease, pass, meta)
 				return 'l'
 			end
 			lengthen(key, lease + h[HOLD_DELAY] + QUEUE_LASTS)
+			if f[4] then -- a crowd beside it, whose ends must not be forgotten before the lock
+				lengthen(f[4], lease + h[HOLD_DELAY] + QUEUE_LASTS)
+			end
 			h[HOLD_UNTIL], h[HOLD_STATE] = math.max(h[HOLD_UNTIL], clock() + lease), 0
 			h[HOLD_PASS], h[HOLD_META] = pass, meta
 			call('HSET', key, 'h', cmsgpack.pack(holds))

@@ -4,16 +4,6 @@ local asked = '' -- the limit that self has brought
 
 local grants, steps = 0, 0 -- what this run has done of MOST_GRANTS and MOST_STEPS
 
--- find returns the hold with that ID.
-local function find(id)
-	for _, h in ipairs(holds) do
-		if h[ID] == id then
-			return h
-		end
-	end
-	return member(id)
-end
-
 -- drop ends h.
 local function drop(h)
 	if members[h[ID]] == h then
@@ -27,6 +17,21 @@ local function drop(h)
 		end
 	end
 	changed, ended = true, true
+end
+
+-- find returns the hold with that ID.
+local function find(id)
+	for _, h in ipairs(holds) do
+		if h[ID] == id then
+			return h
+		end
+	end
+	local h = member(id)
+	if h and h[UNTIL] <= ms then -- one of more than a run ends
+		drop(h)
+		return
+	end
+	return h
 end
 
 -- kin returns what tells whether a hold is of r's owner; or nothing if r asks beside a hold that is over.
@@ -192,9 +197,14 @@ local function admit(n, w)
 	pushes[#pushes + 1] = {n, w}
 end
 
+local refusal -- what self was refused with in this run
+
 -- refuse tells w, which waited with number n, that it would wait for its own owner, or that what it asks beside is over.
 local function refuse(n, w, verdict)
 	leave(n, w)
+	if w[ID] == self then
+		refusal = verdict
+	end
 	pushes[#pushes + 1] = {n, w, 'X ' .. w[ID] .. ' ' .. now .. ' ' .. verdict}
 end
 
@@ -243,6 +253,16 @@ local function follow(owner)
 	return #upgrading > 0
 end
 
+-- handOn has somebody go on, because this run has looked at enough: of those who came last one who most likely lives.
+local function handOn(skip)
+	for n = after - 1, math.max(first, after - MOST_ENDED), -1 do
+		local w = at(n)
+		if w and w[ID] ~= self and not skip[w[ID]] and not skip[w[CHANNEL]] and heard(w) then
+			return nudge(n, w)
+		end
+	end
+end
+
 -- drain grants from the head of the queue for as long as the head fits. It passes over those of skip and those who were not heard
 -- of lately, who keep their place, and drops those whose heartbeat has stopped. When it has done enough for one run, whoever is
 -- next is told to ask, which goes on.
@@ -254,11 +274,16 @@ local function drain(skip)
 		if w and dead(w) then
 			leave(n, w)
 			passOn(w)
-		elseif w and not skip[w[ID]] and heard(w) then
+		elseif w and not skip[w[ID]] and not skip[w[CHANNEL]] and heard(w) then
 			local verdict, own = judge(w)
 			if verdict == 'stuck' or verdict == 'lost' then
 				refuse(n, w, verdict)
 			elseif verdict ~= 'reenters' and not fits(w, own) then
+				local rare = w[WAY] == 'P' and w[ALIVE] - w[TTL] + w[CLAIM] <= ms
+				if w[ID] ~= self and (rare and next(pushes) or w[WAY] == 'P' and sooner) then
+					sooner = false
+					nudge(n, w) -- it asks when a claim ends that nobody makes, or what was kept; by itself it would come later
+				end
 				return
 			elseif grants < MOST_GRANTS or w[ID] == self then
 				admit(n, w)
@@ -272,9 +297,8 @@ local function drain(skip)
 		end
 		n = n + 1
 	end
-	local w = n < after and at(after - 1) -- most likely one who lives: who came last
-	if w and w[ID] ~= self and not skip[w[ID]] then
-		nudge(after - 1, w)
+	if n < after then
+		handOn(skip)
 	end
 end
 
@@ -329,7 +353,8 @@ local function evict()
 end
 
 -- deliver sends the pushes, after the state is written. It reports whether one has reached nobody: then a grant is taken
--- back, and the waiter keeps its place but is skipped. (In a Cluster the count of receivers is not to be relied on.)
+-- back, and the waiter keeps its place but is skipped, and so are all others of its process. (In a Cluster the count of receivers is
+-- not to be relied on.)
 local function deliver(skip)
 	local sent, unheard, again = pushes, {}, false
 	pushes = {}
@@ -342,7 +367,7 @@ local function deliver(skip)
 			if not push[3] then
 				unheard[#unheard + 1] = push
 			elseif string.sub(text, 1, 1) == 'A' then -- another one has to go on
-				skip[w[ID]], again = true, true
+				skip[w[ID]], skip[w[CHANNEL]], again = true, true, true
 			end
 		end
 	end
@@ -351,7 +376,7 @@ local function deliver(skip)
 		if find(w[ID]) == w then
 			drop(w)
 			back(n, w)
-			skip[w[ID]] = true
+			skip[w[ID]], skip[w[CHANNEL]], grants = true, true, grants - 1
 		end
 	end
 	return again or #unheard > 0

@@ -10,8 +10,8 @@ func cores() []Mutant {
 					For: []Where{Simulation}, File: "memlock/driver.go", Old: "error { return q.release(now, r) })", New: "error { return q.releaseAny(now, r) })",
 				},
 				{
-					For: []Where{Torture}, File: "redislock/scripts/release.lua", Old: "local hold, i = find(id)\n",
-					New: "local hold, i = find(id)\nif not hold and holds[1] then\n\thold, i = holds[1], 1\nend\n",
+					For: []Where{Torture}, File: "redislock/scripts/release.lua", Old: "local hold = find(id)\n",
+					New: "local hold = find(id)\nif not hold and holds[1] then\n\thold = holds[1]\nend\n",
 				},
 			},
 			Checks: []Check{simulated("exclusion"), tortured("K4", "redis", "late-requests", "20s")},
