@@ -36,7 +36,7 @@ type seeker struct {
 // nearGraph is a graph of what this client knows.
 type (
 	nearGraph = graph[*waiter, nearHold]
-	nearStep  = step[*waiter, nearHold]
+	nearStep  = waitStep[*waiter, nearHold]
 )
 
 // nearHold is what an owner has of a lock for which others of this client wait.
@@ -110,8 +110,8 @@ func (w *waiter) refuse(err error) {
 }
 
 // describe tells a cycle from the wish of the victim on. says returns who waits, and for what and whom.
-func describe[W, H any](found []step[W, H], victim *wish[W, H], says func(step[W, H]) (who, waits string)) string {
-	from := slices.IndexFunc(found, func(s step[W, H]) bool { return s.wish == victim })
+func describe[W, H any](found []waitStep[W, H], victim *wish[W, H], says func(waitStep[W, H]) (who, waits string)) string {
+	from := slices.IndexFunc(found, func(s waitStep[W, H]) bool { return s.wish == victim })
 	var b strings.Builder
 	for i := range found {
 		who, waits := says(found[(from+i)%len(found)])

@@ -29,8 +29,8 @@ type obstacle[H any] struct {
 	what   H
 }
 
-// step is one wish of a cycle, and one obstacle that the next party in it is.
-type step[W, H any] struct {
+// waitStep is one wish of a cycle, and one obstacle that the next party in it is.
+type waitStep[W, H any] struct {
 	*wish[W, H]
 	next *obstacle[H]
 }
@@ -98,7 +98,7 @@ func (g *graph[W, H]) stuckIn(w *wish[W, H]) *obstacle[H] {
 
 // cycle returns parties that are stuck because of each other, in the order of waiting and from the first of them by name; or
 // nothing. It is for when settle has been called.
-func (g *graph[W, H]) cycle() []step[W, H] {
+func (g *graph[W, H]) cycle() []waitStep[W, H] {
 	at := 0
 	for at < len(g.free) && g.free[at] {
 		at++
@@ -106,7 +106,7 @@ func (g *graph[W, H]) cycle() []step[W, H] {
 	if at == len(g.free) {
 		return nil
 	}
-	var path []step[W, H]
+	var path []waitStep[W, H]
 	visited := make(map[int]int)
 	for {
 		from, seen := visited[at]
@@ -116,13 +116,13 @@ func (g *graph[W, H]) cycle() []step[W, H] {
 		visited[at] = len(path)
 		w := g.of[at][0]
 		next := g.stuckIn(w)
-		path = append(path, step[W, H]{w, next})
+		path = append(path, waitStep[W, H]{w, next})
 		at = next.party
 	}
 }
 
 // rotate begins a cycle with its first party.
-func rotate[W, H any](path []step[W, H]) []step[W, H] {
+func rotate[W, H any](path []waitStep[W, H]) []waitStep[W, H] {
 	first := 0
 	for i, s := range path {
 		if s.party < path[first].party {
@@ -134,7 +134,7 @@ func rotate[W, H any](path []step[W, H]) []step[W, H] {
 
 // support calls fact for everything that a cycle rests on: each wish of each party of it, each obstacle of a stuck party in its
 // way, and so on for those parties.
-func (g *graph[W, H]) support(cycle []step[W, H], fact func(w *wish[W, H], o *obstacle[H])) {
+func (g *graph[W, H]) support(cycle []waitStep[W, H], fact func(w *wish[W, H], o *obstacle[H])) {
 	known := make(map[int]bool)
 	var todo []int
 	add := func(party int) {
@@ -172,7 +172,7 @@ func (g *graph[W, H]) facts(party int, fact func(w *wish[W, H], o *obstacle[H]))
 type twice[F comparable] map[F]struct{}
 
 func lookedTwice[W, H any, F comparable](
-	seen *twice[F], g *graph[W, H], cycle []step[W, H], fact func(w *wish[W, H], o *obstacle[H]) F,
+	seen *twice[F], g *graph[W, H], cycle []waitStep[W, H], fact func(w *wish[W, H], o *obstacle[H]) F,
 ) bool {
 	all := len(cycle) > 0
 	g.support(cycle, func(w *wish[W, H], o *obstacle[H]) {

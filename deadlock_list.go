@@ -13,7 +13,7 @@ import (
 // farGraph is a graph of what an engine lists. It is of named owners: the others count as free.
 type (
 	farGraph = graph[farWait, farThing]
-	farStep  = step[farWait, farThing]
+	farStep  = waitStep[farWait, farThing]
 )
 
 // farWait is one wait as the engine lists it.
