@@ -9,7 +9,7 @@ import (
 )
 
 // renewalError is how the last renewal failed of a hold that was lost because none was confirmed. A loss is neither an engine that
-// does not answer nor a context that has ended, so it matches nothing of that sort; what else went wrong is found as ever.
+// does not answer or refuses nor a context that has ended, so it matches nothing of that sort; what else went wrong is found as ever.
 type renewalError struct{ err error }
 
 // Error gives what went wrong.
@@ -21,7 +21,7 @@ func (e *renewalError) Is(t error) bool { return !slices.Contains(classes, t) &&
 // As finds what went wrong, see above.
 func (e *renewalError) As(t any) bool {
 	switch t.(type) {
-	case **UnavailableError, **HeldError, **LostError:
+	case **UnavailableError, **RefusedError, **HeldError, **LostError:
 		return false
 	}
 	return errors.As(e.err, t)
@@ -29,7 +29,7 @@ func (e *renewalError) As(t any) bool {
 
 // classes are what callers tell errors apart by.
 var classes = []error{
-	ErrHeld, ErrLost, ErrReleased, ErrUnavailable, ErrUnsupported, ErrClosed, ErrDeadlock, ErrNested, ErrConflict, ErrNotHeld,
+	ErrHeld, ErrLost, ErrReleased, ErrUnavailable, ErrRefused, ErrUnsupported, ErrClosed, ErrDeadlock, ErrNested, ErrConflict, ErrNotHeld,
 	context.Canceled, context.DeadlineExceeded,
 }
 

@@ -20,6 +20,13 @@ func refused(_ context.Context, batch []driver.Renewal, done func(int, error)) {
 	}
 }
 
+// denied answers every renewal as a server does that has taken a right away.
+func denied(_ context.Context, batch []driver.Renewal, done func(int, error)) {
+	for i, r := range batch {
+		done(i, &RefusedError{Op: "renew", Name: r.Name, Err: errBug, Hint: "give it the right"})
+	}
+}
+
 func TestLostError_CarriesHowTheLastRenewalFailed(t *testing.T) {
 	log := &records{Handler: slog.DiscardHandler}
 	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
@@ -47,7 +54,9 @@ func TestLostError_CarriesHowTheLastRenewalFailed(t *testing.T) {
 
 // Three failures are never mixed: what a loss came of does not make it one of the others.
 func TestLostError_IsNothingButALoss(t *testing.T) {
-	for name, renew := range map[string]func(context.Context, []driver.Renewal, func(int, error)){"refused": refused, "hung": noRenewals} {
+	for name, renew := range map[string]func(context.Context, []driver.Renewal, func(int, error)){
+		"refused": refused, "denied": denied, "hung": noRenewals,
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 				on(h, &h.renew, renew)
@@ -57,13 +66,14 @@ func TestLostError_IsNothingButALoss(t *testing.T) {
 				})
 				wantLost(t, err, LostUnconfirmed) // and Do, which is silent of an engine that does not answer, tells it
 				var unavailable *UnavailableError
-				for _, other := range []error{ErrUnavailable, ErrHeld, ErrReleased, context.Canceled, context.DeadlineExceeded} {
+				var refused *RefusedError
+				for _, other := range []error{ErrUnavailable, ErrRefused, ErrHeld, ErrReleased, context.Canceled, context.DeadlineExceeded} {
 					if errors.Is(err, other) {
 						t.Errorf("%v matches %v", err, other)
 					}
 				}
-				if errors.As(err, &unavailable) {
-					t.Errorf("%v is an UnavailableError", err)
+				if errors.As(err, &unavailable) || errors.As(err, &refused) {
+					t.Errorf("%v is also %v, %v", err, unavailable, refused)
 				}
 				if !strings.Contains(err.Error(), "the last renewal: ") {
 					t.Errorf("got %v", err)

@@ -15,7 +15,7 @@ type (
 	HeldError = driver.HeldError
 	// LostError says that a hold ended although it was not released. It matches ErrLost. If no renewal was confirmed in time
 	// (LostUnconfirmed), Cause says how the last one failed, where renewals are this package's; it matches what went wrong, such as
-	// [syscall.ECONNREFUSED], but neither ErrUnavailable nor the errors of contexts: a loss is none of these.
+	// [syscall.ECONNREFUSED], but neither ErrUnavailable, ErrRefused nor the errors of contexts: a loss is none of these.
 	LostError = driver.LostError
 	// UnavailableError says that the engine did not answer, so that the outcome is unknown, or with NotSent that it could not
 	// be asked, so that nothing has happened. It matches ErrUnavailable.
