@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +142,26 @@ func TestDeadlock_OfAnOwnerThatHoldsInOneProcessAndWaitsInAnother_IsTold(t *test
 	})
 }
 
+// A lock that rests frees itself, whatever its last owner waits for.
+func TestDeadlock_IsNotTold_OfAHoldThatIsOverAndRests(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		ctxA := WithOwner(t.Context(), "A")
+		l := must(t)(c.Mutex("l", &LockOptions{MinHold: 10 * time.Minute}).Lock(ctxA))
+		b := holdThen(t, WithOwner(t.Context(), "B"), other, "m", "l", second)
+		mustUnlock(t, l)
+		a := lockLater(ctxA, c, "m")
+		if err := <-b; err != nil { // it had to wait until the MinHold was over
+			t.Errorf("B: %v", err)
+		}
+		if o := <-a; o.err != nil {
+			t.Errorf("A: %v", o.err)
+		} else {
+			mustUnlock(t, o.lease)
+		}
+	})
+}
+
 // listing is an engine that lists what it is told to.
 type listing []driver.LockInfo
 
@@ -159,6 +180,15 @@ func row(kind Kind, name, holder string, named bool, waiters ...string) driver.L
 	info := driver.LockInfo{Kind: kind, Name: name, Holders: []driver.Holder{{Owner: holder, Named: named, Token: 7}}}
 	for _, w := range waiters {
 		info.Waiters = append(info.Waiters, driver.Waiter{Owner: w, Named: true})
+	}
+	return info
+}
+
+// rests is info, of which every hold is over and only keeps others out.
+func rests(info driver.LockInfo) driver.LockInfo {
+	info.Holders = slices.Clone(info.Holders)
+	for i := range info.Holders {
+		info.Holders[i].Resting = true
 	}
 	return info
 }
@@ -212,6 +242,7 @@ func TestFarCycle_IsOfNamedOwnersThatOnlyWait(t *testing.T) {
 		"one waits for a term too":          {listing{a, b, row(driver.KindElection, "a", "A", true, "B")}, 0},
 		"one waits for what nobody has":     {listing{a, b, {Kind: KindMutex, Name: "c", Waiters: []driver.Waiter{{Owner: "A", Named: true}}}}, 0},
 		"the other wait is within it too":   {listing{a, b, row(KindMutex, "c", "B", true, "A")}, 2},
+		"one hold is over and rests":        {listing{a, rests(b)}, 0},
 		"an anonymous owner of the same id": {listing{a, {Kind: KindMutex, Name: "b", Holders: b.Holders, Waiters: []driver.Waiter{{Owner: "A"}}}}, 0},
 	} {
 		if found := cycleOf(t, tc.list); len(found) != tc.want || tc.want > 0 && found[0].what.owner != "A" {

@@ -134,11 +134,12 @@ func (l *farList) add(info *driver.LockInfo, at int) {
 	}
 }
 
-// weighs is how much a holder is in the way of a waiter: nothing if it has no name, does not wait itself, or can be there beside it.
-// Of an upgradeable read the list does not tell, so that counts as a plain one. Permits count as Client.sharedBy says.
+// weighs is how much a holder is in the way of a waiter: nothing if its hold is over and only keeps others out for a while, if it
+// has no name, does not wait itself, or can be there beside it. Of an upgradeable read the list does not tell, so that counts as a
+// plain one. Permits count as Client.sharedBy says.
 func (l *farList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waiter) int {
 	switch {
-	case !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex && w.Shared && h.Shared:
+	case h.Resting || !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex && w.Shared && h.Shared:
 		return 0
 	case info.Kind != driver.KindSemaphore:
 		return 1
