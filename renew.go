@@ -23,7 +23,10 @@ func (g *grant) renewal(now instant) renewal {
 	return g.renewalFor(lease, now)
 }
 
+// renewalFor prepares a renewal of g for that lease. It may count although it is never answered, so what g may leave in the engine
+// lasts as long from here on. The caller holds Client.mu.
 func (g *grant) renewalFor(lease time.Duration, now instant) renewal {
+	g.asked = max(g.asked, lease)
 	l := g.holder()
 	r := driver.Renewal{
 		Key: g.m.key, ID: g.id, Lease: lease, Owner: l.owner.id, Pass: int(g.pass), Label: l.m.p.label,

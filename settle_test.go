@@ -134,6 +134,33 @@ func TestUndo_OnAnEngineWhosePlacesStay_IsRepeatedUntilItSucceeds(t *testing.T) 
 	})
 }
 
+// The engine may have done what it did not confirm: the hold lasts there for as long as was asked for.
+func TestUnlock_AfterAnExtendWithoutAnAnswer_IsRepeatedUntilThatLeaseIsOverToo(t *testing.T) {
+	bubble(t, &Options{Lease: second}, func(t *testing.T, c *Client, h *hooks) {
+		l := mustLock(t, t.Context(), c, "a")
+		on(h, &h.renew, func(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
+			h.Driver.Renew(ctx, batch, func(i int, _ error) { done(i, errBug) })
+		})
+		if err := l.Extend(t.Context(), 4*time.Minute); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("Extend: %v", err)
+		}
+		unanswered(t, c, h)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Unlock(ctx); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("Unlock: %v", err)
+		}
+		time.Sleep(3 * time.Minute)
+		on(h, &h.release, h.Driver.Release)
+		time.Sleep(settleMost + settleAttempt)
+		other, err := peer(t, h, nil).TryLock(t.Context(), "a")
+		if err != nil {
+			t.Fatalf("the lock is still held: %v", err)
+		}
+		mustUnlock(t, other)
+	})
+}
+
 func TestUnlock_WithoutAnAnswer_IsRepeatedUntilTheLeaseAndTheHorizonAreOver(t *testing.T) {
 	bubble(t, &Options{Lease: second}, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), c, "a")

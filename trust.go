@@ -52,7 +52,6 @@ func (g *grant) remaining(now instant) time.Duration { return g.deadline().since
 // has checked that g is not lost. The caller holds Client.mu.
 func (g *grant) confirm(sent instant, lease time.Duration) {
 	g.hasSucceeded()
-	g.asked = max(g.asked, lease)
 	g.renewed = max(g.renewed, sent)
 	if sent.plus(lease) > g.sent.plus(g.lease) {
 		g.sent, g.lease = sent, lease
