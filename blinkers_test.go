@@ -9,12 +9,13 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// blinkers is an engine that tells of nothing by itself, and at times cannot be looked at.
+// blinkers is an engine that tells of nothing by itself, and at times cannot, or may not, be looked at.
 type blinkers struct {
 	driver.Driver
 	driver.Renewer
 	inner *memlock.Driver
 	shut  atomic.Bool
+	bars  atomic.Bool // refuses to be looked at
 }
 
 func newBlinkers(t *testing.T) *blinkers {
@@ -26,6 +27,9 @@ func newBlinkers(t *testing.T) *blinkers {
 func (b *blinkers) set(shut bool) { b.shut.Store(shut) }
 
 func (b *blinkers) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+	if b.bars.Load() {
+		return driver.LockInfo{}, errNoRights
+	}
 	if b.shut.Load() {
 		return driver.LockInfo{}, &driver.UnavailableError{}
 	}

@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -248,6 +249,32 @@ func TestObserve_ThroughAnOutage_SaysSoOnceAndGoesOn(t *testing.T) {
 		}
 		o.ends()
 	})
+}
+
+func TestObserve_OfAnEngineThatRefuses_SaysSoAndEnds(t *testing.T) {
+	for _, outage := range []bool{false, true} {
+		t.Run(fmt.Sprintf("after an outage: %v", outage), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newBlinkers(t)
+				c := mustNew(t, d, nil)
+				defer c.Close()
+				o := observe(t, c)
+				o.next("", 0)
+				if d.set(outage); outage {
+					<-o.seen
+				}
+				d.bars.Store(true)
+				late := time.AfterFunc(time.Hour, o.stop)
+				if got := <-o.seen; !errors.Is(got.err, ErrRefused) {
+					t.Errorf("got %+v", got)
+				}
+				if got, more := <-o.seen; more || !late.Stop() {
+					t.Errorf("it did not end with the refusal: %+v", got)
+				}
+				o.ends()
+			})
+		})
+	}
 }
 
 func TestObserve_OnAnEngineThatTellsNothing_LooksEverySecond(t *testing.T) {

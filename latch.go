@@ -133,9 +133,6 @@ func (l *Latch) Wait(ctx context.Context) error {
 	return wrap("wait for latch", l.key, ctx.Err())
 }
 
-// final reports that to ask again would bring the same.
-func final(err error) bool { return stays(err) || driver.Refusal(err) != nil }
-
 // change asks for a change until the engine has answered.
 func (l *Latch) change(ctx context.Context, op string, ask func(context.Context, driver.Latcher, *driver.LatchCall) error) error {
 	if err := ready(l.made(), ctx); err != nil {

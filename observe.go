@@ -25,8 +25,8 @@ const (
 // cannot tell: the end of a leader that has died while nobody else campaigns. The others are looked at every second. That
 // is how late a change may be seen, and what it costs: one look at a time, see [Client.Look], for each Observe.
 //
-// The sequence ends with ctx, and after an error that stays, such as ErrClosed or ErrUnsupported. While the engine cannot
-// be reached it yields the *UnavailableError once and goes on: the leader is unknown until the next pair without an error.
+// The sequence ends with ctx, and after an error that stays: ErrClosed, ErrUnsupported, or a refusal (ErrRefused). While the engine
+// cannot be reached it yields the *UnavailableError once and goes on: the leader is unknown until the next pair without an error.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if err := e.mayBeAsked(ctx); err != nil {
@@ -62,11 +62,11 @@ func (o *observation) look(ctx, bounded context.Context, yield func(Leader, erro
 	switch {
 	case bounded.Err() != nil:
 		return false
-	case err != nil && !stays(err) && o.blind:
+	case err != nil && !final(err) && o.blind:
 		return true
 	case err != nil:
 		o.known, o.blind = false, true
-		o.closed = !yield(Leader{}, err) || stays(err)
+		o.closed = !yield(Leader{}, err) || final(err)
 		return !o.closed && ctx.Err() == nil
 	case o.known && l == o.last:
 		return true
@@ -76,7 +76,10 @@ func (o *observation) look(ctx, bounded context.Context, yield func(Leader, erro
 	return !o.closed
 }
 
-// stays reports that an error will be the same the next time.
+// final reports that to ask again would bring the same.
+func final(err error) bool { return stays(err) || driver.Refusal(err) != nil }
+
+// stays reports that an error will be the same the next time. A refusal does not count; see final.
 func stays(err error) bool {
 	return errors.Is(err, ErrClosed) || !errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded)
 }
