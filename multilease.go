@@ -174,7 +174,7 @@ func (l *MultiLease) release() bool {
 }
 
 // giveBack ends what was taken of a Multi that cannot be had whole: nothing was done under it, so it has no MinHold. What the
-// engine does not confirm by the end of ctx goes on in the background.
+// engine does not confirm by the end of ctx, or within CloseTimeout, goes on in the background.
 func (l *MultiLease) giveBack(ctx context.Context) {
 	l.ended(ErrReleased)
 	taken := l.taken()
@@ -188,7 +188,9 @@ func (l *MultiLease) giveBack(ctx context.Context) {
 func (l *Lease) giveBack(ctx context.Context) error {
 	l.disown()
 	if ctx.Err() == nil {
-		return l.Unlock(ctx)
+		bounded, cancel := context.WithTimeout(ctx, l.m.c.opts.CloseTimeout)
+		defer cancel()
+		return l.Unlock(bounded)
 	}
 	if !l.m.c.spawn(func() { _ = l.Unlock(l.m.c.hard) }) {
 		return ErrClosed // Close has given it back

@@ -20,7 +20,8 @@ type Observer struct {
 	Waiting func(ctx context.Context, e Event)
 	// Acquired is called when there is a new hold, re-entry included: by Lock, TryLock, Acquire, Campaign and the like, and by
 	// Cond.Wait, which gives up one hold and gets another. After a panic nobody has the hold, so it is given back (waiting at most
-	// Options.CloseTimeout for the engine, and without its MinHold) before the panic goes on; so is all of a Multi.
+	// Options.CloseTimeout for the engine, and without its MinHold) before the panic goes on; so is all of a Multi,
+	// which may take as long again.
 	Acquired func(ctx context.Context, e Event)
 	// Upgraded is called when Lease.Upgrade has succeeded: the hold goes on, with the token of the Event. After a panic it is
 	// upgraded still, and its holder unlocks it as ever. A Downgrade is not told.

@@ -336,6 +336,24 @@ func TestObserver_ThatPanicsInTheMiddleOfAMulti_IsToldOfNoEndWithoutItsBeginning
 	})
 }
 
+func TestObserver_ThatPanicsInAMulti_WaitsForAnEngineThatHangsNoLongerThanCloseTimeoutSays(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		c := mustNew(t, h, &Options{CloseTimeout: second, Observer: panicky("Acquired")})
+		defer c.Close()
+		on(h, &h.release, h.hung)
+		begin := time.Now()
+		if p := panicOf(func() { _, _ = c.Multi([]string{"a", "b", "c"}, nil).Lock(t.Context()) }); p != errBug {
+			t.Errorf("the panic came as %v", p)
+		}
+		if took := time.Since(begin); took > 2*c.opts.CloseTimeout {
+			t.Errorf("the panic came after %v", took)
+		}
+		on(h, &h.release, h.Driver.Release)
+		time.Sleep(settleAttempt + settleMost)
+		nothingIsHeld(t, c)
+	})
+}
+
 // nothingIsHeld fails if a lock is held or waited for, in the engine or in c.
 func nothingIsHeld(t *testing.T, c *Client) {
 	t.Helper()
