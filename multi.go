@@ -139,10 +139,7 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 		whole = true
 		return all, nil
 	}
-	if lost := all.lostError(); lost != nil { // that is why, whatever a wait says of its end
-		err = lost
-	}
-	return nil, err
+	return nil, all.cutShort(m.order[0].key, err)
 }
 
 // takeInOrder takes the mutexes into all, one after the other, until one cannot be had.

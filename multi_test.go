@@ -373,3 +373,37 @@ func TestMulti_ThatGivesBackAReentry_LeavesTheMinHoldOfTheOtherHold(t *testing.T
 		mustUnlock(t, b)
 	})
 }
+
+// Locks of two clients are taken one by one, so the one may be closed while the other is waited for.
+func TestMulti_OfWhichAClientIsClosedMeanwhile_SaysClosed(t *testing.T) {
+	for _, when := range []string{"while it waits for another's", "as soon as it has the first"} {
+		t.Run(when, func(t *testing.T) {
+			bubble(t, &Options{Store: "2"}, func(t *testing.T, other *Client, h *hooks) {
+				closed := make(chan error, 1)
+				o := &Observer{}
+				c := mustNew(t, h.Peer(), &Options{Store: "1", Observer: o})
+				if when == "as soon as it has the first" {
+					o.Acquired = func(context.Context, Event) { closed <- c.Close() }
+				}
+				held := mustLock(t, t.Context(), other, "b")
+				got := make(chan error, 1)
+				go func() {
+					_, err := MultiOf(c.Mutex("a", nil), other.Mutex("b", nil)).Lock(t.Context())
+					got <- err
+				}()
+				synctest.Wait()
+				if o.Acquired == nil {
+					closed <- c.Close()
+				}
+				if err := <-got; !errors.Is(err, ErrClosed) || errors.Is(err, ErrHeld) {
+					t.Errorf("got %v", err)
+				}
+				if err := <-closed; err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				mustUnlock(t, held)
+				wantFree(t, other, "a", "b")
+			})
+		})
+	}
+}

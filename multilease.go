@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // MultiLease is the holds that a [Multi] has taken together. It is safe for concurrent use. The zero value cannot be used, nor can a
@@ -23,6 +25,7 @@ type MultiLease struct {
 	mu       sync.Mutex // guards what follows; a leaf, except that it is never held while Client.mu is taken
 	lost     chan struct{}
 	loss     error // the *LostError of the first that was lost
+	left     bool  // one was released
 	released bool
 	works    []*work
 }
@@ -58,6 +61,7 @@ func (l *MultiLease) ended(cause error) {
 		l.loss = cause
 		close(l.lost)
 	}
+	l.left = l.left || errors.Is(cause, ErrReleased)
 	works := l.works
 	l.works = nil
 	l.mu.Unlock()
@@ -66,10 +70,18 @@ func (l *MultiLease) ended(cause error) {
 	}
 }
 
-func (l *MultiLease) lostError() error {
+// cutShort says what ended the taking of all the holds, if one that was taken has ended: a loss, or Close, because nobody else can
+// have released it yet. Otherwise it returns err.
+func (l *MultiLease) cutShort(key driver.Key, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.loss
+	switch {
+	case l.loss != nil:
+		return l.loss
+	case l.left || errors.Is(err, ErrReleased):
+		return wrap("lock", key, ErrClosed)
+	}
+	return err
 }
 
 // Leases returns the holds, one for each distinct lock, in the order in which the locks were given. Each has a token and a
