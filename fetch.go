@@ -28,6 +28,7 @@ type fetch struct {
 	// Guarded by Client.mu.
 	held      *HeldError // who is in the way, once the engine has said
 	abandoned bool       // only does not wait any more
+	idle      bool       // it is not under way: it has ended with an error, or is not asked yet
 }
 
 // newID returns a request id: unique for ever, because the client's part is random.

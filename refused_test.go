@@ -134,6 +134,49 @@ func TestAWait_WhileTheEngineCannotBeReached_GoesOn(t *testing.T) {
 	})
 }
 
+// NotSent says that nothing has happened, so it must hold of every attempt of a wait, and of the one under way.
+func TestAWait_ThatMayHaveBeenSentOnce_DoesNotSayThatNothingWasSent(t *testing.T) {
+	notSent := &driver.UnavailableError{NotSent: true, Err: errors.New("connection refused")}
+	hangs := errors.New("hangs")
+	for what, tc := range map[string]struct {
+		said    []error // by the attempts, the last of them by all that follow
+		notSent bool
+	}{
+		"none was sent":                  {[]error{notSent}, true},
+		"the first may have been":        {[]error{errors.New("connection reset"), notSent}, false},
+		"the last is still not answered": {[]error{notSent, hangs}, false},
+	} {
+		for _, owner := range []string{"", "me"} {
+			t.Run(what+", "+owner, func(t *testing.T) {
+				bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+					attempts := 0
+					on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+						said := tc.said[min(attempts, len(tc.said)-1)]
+						if attempts++; attempts == 1 {
+							r.Waiting(&HeldError{Kind: r.Kind, Name: r.Name})
+						}
+						if said == hangs { //nolint:errorlint // it is the sign
+							<-ctx.Done()
+							said = ctx.Err()
+						}
+						return driver.Grant{}, said
+					})
+					ctx, cancel := context.WithTimeout(t.Context(), 10*retryPause+retryPause/2)
+					defer cancel()
+					if owner != "" {
+						ctx = WithOwner(ctx, owner)
+					}
+					_, err := c.Lock(ctx, "a")
+					var unavailable *UnavailableError
+					if !errors.As(err, &unavailable) || unavailable.NotSent != tc.notSent || !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("got %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestUnlock_ThatTheEngineRefuses_SaysSoAtOnceAndGoesOn(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), c, "a")

@@ -41,6 +41,9 @@ func (f *fetch) askAgain(after time.Duration) {
 		next.cancel()
 		return
 	}
+	f.c.lock()
+	next.idle = false
+	f.c.unlock()
 	next.run()
 }
 
@@ -52,7 +55,7 @@ func (f *fetch) again() *fetch {
 		return nil
 	}
 	next := f.c.newFetch(f.only, f.r.Try)
-	next.only, f.only.own = f.only, next
+	next.only, next.idle, f.only.own = f.only, true, next
 	return next
 }
 
@@ -87,9 +90,11 @@ func (f *fetch) failed(err error, wanted bool) {
 // refuses, because it would say the same again. The caller holds Client.mu.
 func (f *fetch) sortOut(err error, definite bool) (again bool) {
 	survives := !definite && driver.Refusal(err) == nil
+	f.idle = true
 	sort := func(w *waiter) {
 		if survives && w.hasBegun() {
 			w.broken, again = err, true
+			w.doubt = w.doubt || leavesDoubt(err)
 			return
 		}
 		w.answer(explain(f.r.Key, err))

@@ -29,6 +29,7 @@ type waiter struct {
 	blocker *Lease     // the hold of this process that was in the way when w came; nil if none; guarded by Client.mu
 	told    *HeldError // who is in the way, as the engine last said; nil if it has not; guarded by Client.mu
 	broken  error      // why the engine has not been heard since; guarded by Client.mu
+	doubt   bool       // it is unknown what became of an attempt; guarded by Client.mu
 
 	// Guarded by Client.mu; constant once ready is closed.
 	answered bool
@@ -150,7 +151,8 @@ func (w *waiter) timeout(cause error) error {
 	var held HeldError
 	switch {
 	case w.broken != nil || !w.hasBegun() && (f == nil || f.held == nil):
-		return unavailable("lock", m.key, errors.Join(cause, w.broken))
+		underWay := f != nil && !f.idle
+		return doubtful("lock", m.key, errors.Join(cause, w.broken), w.doubt || underWay)
 	case f != nil && f.held != nil:
 		held = *f.held
 	case w.told != nil:
