@@ -52,6 +52,19 @@ func TestLock_ThatTheEngineRefuses_SaysWhyAndIsNotUndone(t *testing.T) {
 	})
 }
 
+func TestLock_ThatIsRefused_SaysSoInOneWay_WhateverTheDriverAdds(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		for _, said := range []error{errNoRights, fmt.Errorf("here: %w", errNoRights)} {
+			refuseAcquires(h, said)
+			_, err := c.Lock(t.Context(), "a")
+			var refused *RefusedError
+			if !errors.As(err, &refused) || refused.Op != "lock" || !strings.HasPrefix(err.Error(), `lock "a": the engine refused`) {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+}
+
 func TestLock_ThatIsRefusedAfterAnotherCopy_IsUndone(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		open := *errNoRights

@@ -112,6 +112,9 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 
 // explain says to the user what the engine's err means.
 func explain(key driver.Key, err error) error {
+	if driver.Refusal(err) != nil { // also one that the driver has wrapped
+		return unavailable("lock", key, err)
+	}
 	if driver.IsDefinite(err) {
 		return wrap("lock", key, err)
 	}

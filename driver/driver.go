@@ -13,7 +13,7 @@ import (
 // # What an error of Acquire means
 //
 // An error is definite, meaning that nothing was taken and nothing stays queued, when it is a [RefusedError] that is not Open, or
-// matches one of [ErrHeld] (of a Try), [ErrUnsupported], [ErrConflict], [ErrDeadlock] or [ErrClosed] and does not match
+// matches one of [ErrHeld] (of a Try), [ErrUnsupported], [ErrConflict], [ErrDeadlock], [ErrNested] or [ErrClosed] and does not match
 // [ErrUnavailable]. After every other error, the context's included, the portable layer takes the outcome as unknown and
 // calls Release with Undo for the same ID, so a driver need not clean up after a cancelled wait itself. It calls Release only
 // after Acquire has returned, and Acquire not again after that.
