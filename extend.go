@@ -28,14 +28,14 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		}
 		err = c.renewAll(ctx, grants, leaseFor(d))
 		if last, ended := l.extended(grants, end, err); last {
-			return l.named("extend", ended)
+			return l.named("extend", called("extend", l.m.key, ended))
 		}
 	}
 }
 
-// named has an ErrReleased say of which lock, and what was to be done.
+// named has an ErrReleased or ErrClosed say of which lock, and what was to be done.
 func (l *Lease) named(op string, err error) error {
-	if err == ErrReleased { //nolint:errorlint // what wraps it has said so
+	if err == ErrReleased || err == ErrClosed { //nolint:errorlint // what wraps it has said so
 		return wrap(op, l.m.key, err)
 	}
 	return err

@@ -153,7 +153,7 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 		send()
 	} else if !c.spawn(send) {
 		cancel()
-		return wrap("renew", g.m.key, ErrClosed)
+		return ErrClosed
 	}
 	select {
 	case err := <-word:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -222,6 +223,30 @@ func TestMaxHold_EndsARenewedHold(t *testing.T) {
 		if time.Since(start) != 65*second {
 			t.Errorf("free after %v only", time.Since(start))
 		}
+	})
+}
+
+func TestExtend_ThatFails_NamesItself(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		l := mustLock(t, t.Context(), c, "a")
+		for what, renew := range map[string]func(context.Context, []driver.Renewal, func(int, error)){
+			"unreachable": refused, "denied": denied, "hung": noRenewals,
+		} {
+			on(h, &h.renew, renew)
+			ctx, cancel := context.WithTimeout(t.Context(), second)
+			err := l.Extend(ctx, time.Minute)
+			cancel()
+			var unavailable *UnavailableError
+			var refusal *RefusedError
+			if errors.As(err, &refusal) != (what == "denied") || errors.As(err, &unavailable) == (what == "denied") {
+				t.Errorf("%s: %v", what, err)
+			}
+			if !strings.HasPrefix(err.Error(), `extend "a": `) || strings.Contains(err.Error(), "renew") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		on(h, &h.renew, h.Driver.Renew)
+		mustUnlock(t, l)
 	})
 }
 
