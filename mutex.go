@@ -57,7 +57,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(
 // Options.CloseTimeout: fn's work was protected, so a release that is not confirmed by then goes on in the background and
 // is no error of Do; Observer.Released is told.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	if err := ready(m.made(), ctx); err != nil {
+	if err := m.mayAcquire(ctx); err != nil {
 		return err
 	}
 	if fn == nil {

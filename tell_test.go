@@ -319,6 +319,27 @@ func TestObserver_ThatPanicsWhenALockIsAcquired_LeavesNothingHeld(t *testing.T) 
 	}
 }
 
+func TestObserver_IsToldOfABadName_ByEveryVerb(t *testing.T) {
+	for verb, call := range map[string]func(ctx context.Context, m *Mutex) error{
+		"Lock":    func(ctx context.Context, m *Mutex) error { return errOf(m.Lock(ctx)) },
+		"TryLock": func(ctx context.Context, m *Mutex) error { return errOf(m.TryLock(ctx)) },
+		"Do": func(ctx context.Context, m *Mutex) error {
+			return m.Do(ctx, func(context.Context) error { return nil })
+		},
+		"TryDo": func(ctx context.Context, m *Mutex) error {
+			return errOf(m.TryDo(ctx, func(context.Context) error { return nil }))
+		},
+	} {
+		var told []error
+		o := &Observer{Failed: func(_ context.Context, e Event) { told = append(told, e.Err) }}
+		bubble(t, &Options{Observer: o}, func(t *testing.T, c *Client, _ *hooks) {
+			if err := call(t.Context(), c.Mutex("", nil)); err == nil || len(told) != 1 || told[0] != err { //nolint:errorlint // the same
+				t.Errorf("%s: %v, told %v", verb, err, told)
+			}
+		})
+	}
+}
+
 func TestObserver_ThatPanicsInTheMiddleOfAMulti_IsToldOfNoEndWithoutItsBeginning(t *testing.T) {
 	var g ledger
 	o := g.observer()
