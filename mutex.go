@@ -55,7 +55,8 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(
 // lost while fn ran, also when fn returned nil; a loss that fn has returned itself, as the cause of its context, is not repeated. When
 // fn panics the mutex is released, and the panic goes on. The release does not depend on ctx and is waited for at most
 // Options.CloseTimeout: fn's work was protected, so a release that is not confirmed by then goes on in the background and
-// is no error of Do; Observer.Released is told.
+// is no error of Do; Observer.Released is told. A release that the engine refuses (ErrRefused) goes on there too, but is an error of
+// Do, joined with fn's: others wait until somebody has mended what the engine says, or the hold has ended by itself.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	if err := m.mayAcquire(ctx); err != nil {
 		return err
@@ -92,14 +93,16 @@ func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err
 }
 
 // unlockInTime unlocks l whether or not ctx has ended. It waits at most CloseTimeout for the engine's word, and a word
-// that has not come by then is no error: the work was protected, and the release goes on in the background.
+// that has not come by then is no error: the work was protected, and the release goes on in the background. A loss and a refusal
+// are errors, whatever else they match.
 func (l *Lease) unlockInTime(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.m.c.opts.CloseTimeout)
 	defer cancel()
-	if err := l.Unlock(bounded); !errors.Is(err, ErrUnavailable) {
-		return err
+	err := l.Unlock(bounded)
+	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) && driver.Refusal(err) == nil {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // Locker returns the mutex as a sync.Locker for code that knows nothing else. Its Lock waits as long as ctx allows and
@@ -125,14 +128,15 @@ func (l *locker) Lock() {
 	l.lease = lease
 }
 
-// Unlock panics if the hold was lost or there is none.
+// Unlock panics if the hold was lost or there is none. A release that the engine refuses goes on in the background: the work was
+// protected, and Observer.Released is told.
 func (l *locker) Unlock() {
 	if l.lease == nil {
 		panic("interlock: unlock of a Locker that is not locked")
 	}
 	lease := l.lease
 	l.lease = nil
-	if err := lease.unlockInTime(l.ctx); err != nil {
+	if err := lease.unlockInTime(l.ctx); err != nil && (errors.Is(err, ErrLost) || driver.Refusal(err) == nil) {
 		panic(err)
 	}
 }

@@ -208,6 +208,39 @@ func TestUnlock_ThatTheEngineRefuses_SaysSoAtOnceAndGoesOn(t *testing.T) {
 	})
 }
 
+// The work was protected, but others wait until somebody mends what is wrong, so Do says it. A sync.Locker can only panic, so it does not.
+func TestDo_WhoseReleaseIsRefused_SaysSoBesideWhatTheFunctionSays(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		on(h, &h.release, func(context.Context, *driver.Release) error { return errNoRights })
+		fn := func(context.Context) error { return errBug }
+		_, tried := c.Mutex("b", nil).TryDo(t.Context(), fn)
+		for verb, err := range map[string]error{
+			"Do": c.Do(t.Context(), "a", fn), "TryDo": tried, "Multi.Do": c.Multi([]string{"c", "d"}, nil).Do(t.Context(), fn),
+		} {
+			if !errors.Is(err, ErrRefused) || !errors.Is(err, errBug) || errors.Is(err, ErrLost) {
+				t.Errorf("%s: %v", verb, err)
+			}
+		}
+		l := c.Mutex("e", nil).Locker(t.Context())
+		l.Lock()
+		if p := panicOf(l.Unlock); p != nil {
+			t.Errorf("a Locker panics with %v", p)
+		}
+		on(h, &h.release, h.Driver.Release)
+	})
+}
+
+// A driver may know that a session ended because its server was not reached.
+func TestDo_OfAHoldThatTheEngineSaysIsLost_SaysSoWhateverTheCause(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		on(h, &h.release, func(_ context.Context, r *driver.Release) error {
+			return &LostError{Kind: r.Kind, Name: r.Name, Reason: LostSession, Cause: &UnavailableError{}}
+		})
+		wantLost(t, c.Do(t.Context(), "a", func(context.Context) error { return nil }), LostSession)
+		on(h, &h.release, h.Driver.Release)
+	})
+}
+
 func TestCountDown_ThatIsRefusedAfterAnAttemptWithoutAnswer_IsUnknown(t *testing.T) {
 	for unanswered, want := range map[int]bool{0: true, 1: false} {
 		synctest.Test(t, func(t *testing.T) {
