@@ -14,9 +14,11 @@ import (
 // zero value cannot be used.
 //
 //	for lease.Err() == nil && !ready() {
-//		if lease, err = cond.Wait(ctx, lease); err != nil {
-//			return err // nothing is held
+//		next, err := cond.Wait(ctx, lease)
+//		if err != nil {
+//			return err // lease.Err says whether the old hold is left, see Wait
 //		}
+//		lease = next
 //	}
 //
 // Ask in a loop, as here: between the signal and the return of Wait another may have had the mutex.
@@ -52,7 +54,11 @@ func (c *Client) Cond(m *Mutex) *Cond {
 // Wait gives l up and waits for a signal, in one step, so that no signal falls in between; then it takes the mutex again and
 // returns the new hold, of the same owner and with a larger token. l ends as though it had been unlocked: use the contexts
 // of the new hold. A hold that the caller has beside l, by re-entry, is ErrNested; an l that is not a live hold of this mutex
-// is ErrNotHeld; both change nothing. After every other error nothing is held.
+// is ErrNotHeld.
+//
+// A call that is wrong in itself changes nothing, and an l that was held is held still. Its errors are ErrNested, ErrNotHeld, that of
+// a nil ctx or of an l that nobody has made, and what [Client.Cond] leaves to the first call: a mutex that is nil, another client's or
+// badly named, or an engine without conditions (ErrUnsupported). After every other error nothing is held.
 //
 // A MinHold is kept: Wait goes on holding l until it is over, renewed as before, and gives it up and begins to wait then. So
 // who wants to say that something has changed, under the mutex, still comes after that. The LockDelay of a hold that the caller had

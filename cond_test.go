@@ -47,6 +47,45 @@ func woken(t *testing.T, who string, ch <-chan outcome) *Lease {
 	return got.lease
 }
 
+// What Wait says of its errors: a call that is wrong in itself leaves the hold as it was.
+func TestCondWait_ThatIsWrongInItself_ChangesNothing(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		other := peer(t, h, nil)
+		plain := mustNew(t, newBlinkers(t), nil) // whose engine has no conditions
+		defer plain.Close()
+		l, its := mustLock(t, t.Context(), c, "a"), mustLock(t, t.Context(), plain, "a")
+		inner := mustLock(t, l.Context(t.Context()), c, "a")
+		for what, tc := range map[string]struct {
+			cond  *Cond
+			ctx   context.Context
+			lease *Lease
+			is    error // nil if it is none of the classes
+		}{
+			"no conditions":                {plain.Cond(plain.Mutex("a", nil)), t.Context(), its, ErrUnsupported},
+			"a nil context":                {condOf(c), nil, l, nil},
+			"a nil lease":                  {condOf(c), t.Context(), nil, ErrNotHeld},
+			"a lease that nobody has made": {condOf(c), t.Context(), &Lease{}, nil},
+			"a nil mutex":                  {c.Cond(nil), t.Context(), l, nil},
+			"a bad name":                   {c.Cond(c.Mutex("", nil)), t.Context(), l, nil},
+			"a mutex of another client":    {c.Cond(other.Mutex("a", nil)), t.Context(), l, nil},
+			"a hold of another lock":       {c.Cond(c.Mutex("b", nil)), t.Context(), l, ErrNotHeld},
+			"a hold of another client":     {condOf(other), t.Context(), l, ErrNotHeld},
+			"a hold beside another":        {condOf(c), t.Context(), l, ErrNested},
+		} {
+			next, err := tc.cond.Wait(tc.ctx, tc.lease)
+			if next != nil || err == nil || tc.is != nil && !errors.Is(err, tc.is) {
+				t.Errorf("%s: %v, %v", what, next, err)
+			}
+			if err := errors.Join(l.Err(), inner.Err(), its.Err()); err != nil {
+				t.Fatalf("%s has ended a hold: %v", what, err)
+			}
+		}
+		for _, held := range []*Lease{inner, l, its} {
+			mustUnlock(t, held)
+		}
+	})
+}
+
 func TestCond_SignalWakesOne_BroadcastAll_WhoGetTheLockOneByOne(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)

@@ -82,7 +82,7 @@ func ExampleCond() {
 	})
 	for mail == 0 {
 		if lease, err = cond.Wait(ctx, lease); err != nil {
-			log.Fatal(err) // nothing is held
+			log.Fatal(err)
 		}
 	}
 	fmt.Println("mail:", mail, "unlocked:", lease.Unlock(ctx) == nil)
