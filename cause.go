@@ -63,7 +63,7 @@ func (g *grant) cause(reason LostReason) error {
 // joined adds to what a function has returned what the release says, unless the function has returned that already: as the
 // cause of its context, for instance.
 func joined(err, release error) error {
-	if several, is := release.(interface{ Unwrap() []error }); is { //nolint:errorlint // only a join itself is taken apart
+	if several, is := release.(interface{ Unwrap() []error }); is { // only a join itself is taken apart
 		for _, one := range several.Unwrap() {
 			err = joined(err, one)
 		}

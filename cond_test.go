@@ -57,7 +57,7 @@ func TestCondWait_ThatIsWrongInItself_ChangesNothing(t *testing.T) {
 		inner := mustLock(t, l.Context(t.Context()), c, "a")
 		for what, tc := range map[string]struct {
 			cond  *Cond
-			ctx   context.Context
+			ctx   context.Context //nolint:containedctx // of one case
 			lease *Lease
 			is    error // nil if it is none of the classes
 		}{

@@ -81,9 +81,8 @@ func (w *world) saved() map[string]bool {
 	try = func(present []string) {
 		if key := strings.Join(present, ","); tried[key] {
 			return
-		} else {
-			tried[key] = true
 		}
+		tried[strings.Join(present, ",")] = true
 		for i, owner := range present {
 			if w.able(owner, present) {
 				saved[owner] = true

@@ -149,7 +149,7 @@ func TestANilContext_IsSaid(t *testing.T) {
 				"Election": c.Election("e", nil), "Multi": several, "Lease": lease, "MultiLease": both,
 			}[kind]
 		}
-		for name, call := range calls(nil, of) {
+		for name, call := range calls(nil, of) { //nolint:staticcheck // a nil context is what it is about
 			if err := call(); err == nil || err.Error() != "interlock: nil Context" {
 				t.Errorf("%s: %v", name, err)
 			}

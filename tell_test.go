@@ -251,6 +251,12 @@ func panicky(which string) *Observer {
 
 var errBug = errors.New("a bug of the program")
 
+// isBug reports whether what was recovered is errBug.
+func isBug(recovered any) bool {
+	err, is := recovered.(error)
+	return is && errors.Is(err, errBug)
+}
+
 // panicOf returns what f panics with, or nil.
 func panicOf(f func()) (p any) {
 	defer func() { p = recover() }()
@@ -310,7 +316,7 @@ func TestObserver_ThatPanicsWhenALockIsAcquired_LeavesNothingHeld(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, &Options{Observer: panicky("Acquired")}, func(t *testing.T, c *Client, h *hooks) {
-				if p := panicOf(func() { acquire(t.Context(), c) }); p != errBug {
+				if p := panicOf(func() { acquire(t.Context(), c) }); !isBug(p) {
 					t.Fatalf("the panic came as %v", p)
 				}
 				nothingIsHeld(t, c)
@@ -349,7 +355,7 @@ func TestObserver_ThatPanicsInTheMiddleOfAMulti_IsToldOfNoEndWithoutItsBeginning
 		panic(errBug)
 	}
 	bubble(t, &Options{Observer: o}, func(t *testing.T, c *Client, _ *hooks) {
-		if p := panicOf(func() { _, _ = c.Multi([]string{"a", "b", "c"}, nil).Lock(t.Context()) }); p != errBug {
+		if p := panicOf(func() { _, _ = c.Multi([]string{"a", "b", "c"}, nil).Lock(t.Context()) }); !isBug(p) {
 			t.Errorf("the panic came as %v", p)
 		}
 		nothingIsHeld(t, c)
@@ -363,7 +369,7 @@ func TestObserver_ThatPanicsInAMulti_WaitsForAnEngineThatHangsNoLongerThanCloseT
 		defer c.Close()
 		on(h, &h.release, h.hung)
 		begin := time.Now()
-		if p := panicOf(func() { _, _ = c.Multi([]string{"a", "b", "c"}, nil).Lock(t.Context()) }); p != errBug {
+		if p := panicOf(func() { _, _ = c.Multi([]string{"a", "b", "c"}, nil).Lock(t.Context()) }); !isBug(p) {
 			t.Errorf("the panic came as %v", p)
 		}
 		if took := time.Since(begin); took > 2*c.opts.CloseTimeout {
@@ -399,7 +405,7 @@ func TestObserver_ThatPanicsAfterACondition_LeavesNothingHeld(t *testing.T) {
 		out := make(chan any, 1)
 		go func() { out <- panicOf(func() { _, _ = condOf(c).Wait(t.Context(), l) }) }()
 		mustSignal(t, c)
-		if p := <-out; p != errBug {
+		if p := <-out; !isBug(p) {
 			t.Errorf("the panic came as %v", p)
 		}
 		nothingIsHeld(t, c)
@@ -416,7 +422,7 @@ func TestObserver_ThatPanicsWhenACallFails_LeavesNothingHeld(t *testing.T) {
 			func() { _, _ = c.Multi([]string{"a", "b"}, nil).TryLock(t.Context()) },
 			func() { _, _ = c.Multi([]string{"a", "b"}, nil).TryLock(WithOwner(t.Context(), "me")) },
 		} {
-			if p := panicOf(call); p != errBug {
+			if p := panicOf(call); !isBug(p) {
 				t.Errorf("the panic came as %v", p)
 			}
 		}
@@ -428,7 +434,7 @@ func TestObserver_ThatPanicsWhenACallFails_LeavesNothingHeld(t *testing.T) {
 func TestObserver_ThatPanicsAfterAnUpgrade_LeavesTheHoldAsItIs(t *testing.T) {
 	bubble(t, &Options{Observer: panicky("Upgraded")}, func(t *testing.T, c *Client, _ *hooks) {
 		l := must(t)(c.RWMutex("a", nil).UpgradeableRLock(t.Context()))
-		if p := panicOf(func() { _ = l.Upgrade(t.Context()) }); p != errBug {
+		if p := panicOf(func() { _ = l.Upgrade(t.Context()) }); !isBug(p) {
 			t.Errorf("the panic came as %v", p)
 		}
 		if s, ok := l.Stamp(); !ok || s.Shared {
@@ -570,7 +576,7 @@ func TestDo_WhoseFunctionPanics_ReleasesAndPanicsOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
-				if p := panicOf(func() { do(t.Context(), c) }); p != errBug {
+				if p := panicOf(func() { do(t.Context(), c) }); !isBug(p) {
 					t.Errorf("the panic came as %v", p)
 				}
 				nothingIsHeld(t, c)

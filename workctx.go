@@ -20,9 +20,9 @@ type workKey struct{}
 
 // carrier is the innermost part of such a context: it carries the owner.
 type carrier struct {
-	context.Context
-	owner *owner
-	work  *work
+	context.Context //nolint:containedctx // it is one
+	owner           *owner
+	work            *work
 }
 
 // Value tells the owner, and which work it is.
@@ -92,8 +92,8 @@ func (l *Lease) endedWith(ctx context.Context) error {
 
 // following has the end of one context and the values of another.
 type following struct {
-	context.Context
-	values context.Context //nolint:containedctx // it is a part of one
+	context.Context                 //nolint:containedctx // it is one
+	values          context.Context //nolint:containedctx // it is a part of one
 }
 
 // Value finds what came with the call.

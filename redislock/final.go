@@ -38,7 +38,7 @@ func innermost(err error) string {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
 	}
-	if _, joined := err.(interface{ Unwrap() []error }); joined { //nolint:errorlint // nothing is inside
+	if _, joined := err.(interface{ Unwrap() []error }); joined { // nothing is inside
 		return ""
 	}
 	return err.Error()

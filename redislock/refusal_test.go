@@ -222,7 +222,7 @@ func TestJudgeError_OfBothGenerationsOfServers(t *testing.T) {
 	if o := judgeError(&RefusedError{errReplica}, true); o.class != notSent {
 		t.Errorf("a replica under Sentinel: %+v", o)
 	}
-	if o := judgeError(&RefusedError{errors.New("READONLY You can't write against a read only replica.")}, false); o.class != denied {
+	if o := judgeError(&RefusedError{errors.New("READONLY You can't write against a read only replica")}, false); o.class != denied {
 		t.Errorf("a replica: %+v", o)
 	}
 	if o := judgeError(&RefusedError{context.Canceled}, false); o.class != notSent {

@@ -263,7 +263,7 @@ func (c *rueidisConn) suits(g greeting) error { return g.suits(c.cluster) }
 func CheckServer(hello any, cluster bool) error {
 	g, err := readHello(hello)
 	if err != nil && !errors.Is(err, errNoRESP3) {
-		return nil //nolint:nilerr // too old to say who it is
+		return nil // too old to say who it is
 	}
 	return g.suits(cluster)
 }

@@ -43,7 +43,7 @@ func classed(op, name string, err error) error {
 }
 
 // noServer says that there was no server to ask, and why.
-type noServer struct{ error }
+type noServer struct{ error } //nolint:errname // it only marks another
 
 // Unwrap returns why.
 func (e noServer) Unwrap() error { return e.error }

@@ -32,7 +32,10 @@ func idleObservers(n int) func(ctx context.Context, b *bench) (result, error) {
 		}
 		for _, c := range clients {
 			go func() {
-				for range c.Election("x", nil).Observe(ctx) { //nolint:revive // it only looks
+				for _, err := range c.Election("x", nil).Observe(ctx) {
+					if err != nil {
+						return
+					}
 				}
 			}()
 		}

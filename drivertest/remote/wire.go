@@ -130,9 +130,9 @@ func (f *failure) unpack() error {
 			continue
 		}
 		switch { // ErrUnavailable by itself would say that the outcome is unknown
-		case known[i] == driver.ErrUnavailable && f.Refusal != nil:
+		case errors.Is(known[i], driver.ErrUnavailable) && f.Refusal != nil:
 			e.matches = append(e.matches, &driver.RefusedError{Err: errors.New(f.Text), Hint: f.Refusal.Hint, Open: f.Refusal.Open})
-		case known[i] == driver.ErrUnavailable && f.NotSent:
+		case errors.Is(known[i], driver.ErrUnavailable) && f.NotSent:
 			e.matches = append(e.matches, &driver.UnavailableError{Err: errors.New(f.Text), NotSent: true})
 		default:
 			e.matches = append(e.matches, known[i])

@@ -121,7 +121,7 @@ func (n *node) call(f func(d *redislock.Driver) error) error {
 }
 
 // nodeRefusal is the refusal of one node. It is no driver.RefusedError, which would be the lock's.
-type nodeRefusal struct {
+type nodeRefusal struct { //nolint:errname // it is no error of its own, but a node's part of one
 	node, text, hint string
 	open             bool
 }
