@@ -250,11 +250,11 @@ func TestManyGoroutines_WhileConnectionsAreKilled_GetTheirOwnAnswers(t *testing.
 	ctx, cancel := context.WithCancel(t.Context())
 	var answers atomic.Int64
 	var callers sync.WaitGroup
-	for g := range 256 {
+	for g := range 64 { // of more, on a machine that is busy beside, nearly all give up before they are answered
 		callers.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				text := fmt.Sprint(g, "-", i)
-				short, end := context.WithTimeout(t.Context(), time.Duration(rand.N(20_000))*time.Microsecond)
+				short, end := context.WithTimeout(t.Context(), time.Duration(rand.N(40_000))*time.Microsecond)
 				call := echoCall(text)
 				if i%64 == 63 { // each that is given up costs a connection
 					call.Replicas, call.ReplicaTimeout = 1, time.Millisecond
@@ -278,7 +278,7 @@ func TestManyGoroutines_WhileConnectionsAreKilled_GetTheirOwnAnswers(t *testing.
 	}
 	for range 10 {
 		n := answers.Load()
-		eventually(t, "answers", func() bool { return answers.Load() > n+200 })
+		eventually(t, "answers", func() bool { return answers.Load() > n+100 })
 		adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
 		adminDo(t, addr, "SCRIPT", "FLUSH")
 	}
