@@ -1,0 +1,369 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"log"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// panicky is an Observer of which one function panics.
+func panicky(which string) *Observer {
+	on := func(name string) func(Event) {
+		return func(Event) {
+			if name == which {
+				panic(errBug)
+			}
+		}
+	}
+	with := func(name string) func(context.Context, Event) {
+		return func(_ context.Context, e Event) { on(name)(e) }
+	}
+	return &Observer{
+		Waiting: with("Waiting"), Acquired: with("Acquired"), Upgraded: with("Upgraded"), Failed: with("Failed"),
+		Renewed: on("Renewed"), Lost: on("Lost"), Released: on("Released"),
+	}
+}
+
+var errBug = errors.New("a bug of the program")
+
+// isBug reports whether what was recovered is errBug.
+func isBug(recovered any) bool {
+	err, is := recovered.(error)
+	return is && errors.Is(err, errBug)
+}
+
+// panicOf returns what f panics with, or nil.
+func panicOf(f func()) (p any) {
+	defer func() { p = recover() }()
+	f()
+	return nil
+}
+
+// records keeps what is logged.
+type records struct {
+	slog.Handler
+	mu  sync.Mutex
+	all []string
+}
+
+func (r *records) Enabled(context.Context, slog.Level) bool { return true }
+
+func (r *records) Handle(_ context.Context, rec slog.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := rec.Message
+	rec.Attrs(func(a slog.Attr) bool {
+		text += " " + a.String()
+		return true
+	})
+	r.all = append(r.all, text)
+	return nil
+}
+
+func (r *records) has(parts ...string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, text := range r.all {
+		all := true
+		for _, part := range parts {
+			all = all && strings.Contains(text, part)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+func TestObserver_ThatPanicsWhenALockIsAcquired_LeavesNothingHeld(t *testing.T) {
+	for name, acquire := range map[string]func(ctx context.Context, c *Client){
+		"Lock":     func(ctx context.Context, c *Client) { _, _ = c.Lock(ctx, "a") },
+		"TryLock":  func(ctx context.Context, c *Client) { _, _ = c.TryLock(ctx, "a") },
+		"Do":       func(ctx context.Context, c *Client) { _ = c.Do(ctx, "a", func(context.Context) error { return nil }) },
+		"MinHold":  func(ctx context.Context, c *Client) { _, _ = c.Mutex("a", &LockOptions{MinHold: time.Hour}).Lock(ctx) },
+		"RLock":    func(ctx context.Context, c *Client) { _, _ = c.RWMutex("a", nil).RLock(ctx) },
+		"Acquire":  func(ctx context.Context, c *Client) { _, _ = c.Semaphore("a", 2, nil).Acquire(ctx, 2) },
+		"Campaign": func(ctx context.Context, c *Client) { _, _ = c.Election("a", nil).Campaign(ctx, "x") },
+		"Multi":    func(ctx context.Context, c *Client) { _, _ = c.Multi([]string{"a", "b"}, nil).Lock(ctx) },
+		"Multi, one by one": func(ctx context.Context, c *Client) {
+			_, _ = c.Multi([]string{"a", "b"}, nil).Lock(WithOwner(ctx, "me"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, &Options{Observer: panicky("Acquired")}, func(t *testing.T, c *Client, h *hooks) {
+				if p := panicOf(func() { acquire(t.Context(), c) }); !isBug(p) {
+					t.Fatalf("the panic came as %v", p)
+				}
+				nothingIsHeld(t, c)
+			})
+		})
+	}
+}
+
+func TestObserver_IsToldOfABadName_ByEveryVerb(t *testing.T) {
+	for verb, call := range map[string]func(ctx context.Context, m *Mutex) error{
+		"Lock":    func(ctx context.Context, m *Mutex) error { return errOf(m.Lock(ctx)) },
+		"TryLock": func(ctx context.Context, m *Mutex) error { return errOf(m.TryLock(ctx)) },
+		"Do": func(ctx context.Context, m *Mutex) error {
+			return m.Do(ctx, func(context.Context) error { return nil })
+		},
+		"TryDo": func(ctx context.Context, m *Mutex) error {
+			return errOf(m.TryDo(ctx, func(context.Context) error { return nil }))
+		},
+	} {
+		var told []error
+		o := &Observer{Failed: func(_ context.Context, e Event) { told = append(told, e.Err) }}
+		bubble(t, &Options{Observer: o}, func(t *testing.T, c *Client, _ *hooks) {
+			if err := call(t.Context(), c.Mutex("", nil)); err == nil || len(told) != 1 || told[0] != err { //nolint:errorlint // the same
+				t.Errorf("%s: %v, told %v", verb, err, told)
+			}
+		})
+	}
+}
+
+func TestObserver_ThatPanicsInTheMiddleOfAMulti_IsToldOfNoEndWithoutItsBeginning(t *testing.T) {
+	var g ledger
+	o := g.observer()
+	acquired := o.Acquired
+	o.Acquired = func(ctx context.Context, e Event) {
+		acquired(ctx, e)
+		panic(errBug)
+	}
+	bubble(t, &Options{Observer: o}, func(t *testing.T, c *Client, _ *hooks) {
+		if p := panicOf(func() { _, _ = c.Multi([]string{"a", "b", "c"}, nil).Lock(t.Context()) }); !isBug(p) {
+			t.Errorf("the panic came as %v", p)
+		}
+		nothingIsHeld(t, c)
+		g.balances(t, 1)
+	})
+}
+
+func TestObserver_ThatPanicsInAMulti_WaitsForAnEngineThatHangsNoLongerThanCloseTimeoutSays(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		c := mustNew(t, h, &Options{CloseTimeout: second, Observer: panicky("Acquired")})
+		defer c.Close()
+		on(h, &h.release, h.hung)
+		begin := time.Now()
+		if p := panicOf(func() { _, _ = c.Multi([]string{"a", "b", "c"}, nil).Lock(t.Context()) }); !isBug(p) {
+			t.Errorf("the panic came as %v", p)
+		}
+		if took := time.Since(begin); took > 2*c.opts.CloseTimeout {
+			t.Errorf("the panic came after %v", took)
+		}
+		on(h, &h.release, h.Driver.Release)
+		time.Sleep(settleAttempt + settleMost)
+		nothingIsHeld(t, c)
+	})
+}
+
+// nothingIsHeld fails if a lock is held or waited for, in the engine or in c.
+func nothingIsHeld(t *testing.T, c *Client) {
+	t.Helper()
+	synctest.Wait()
+	for info, err := range c.Locks(t.Context(), "") {
+		t.Errorf("left: %+v, %v", info, err)
+	}
+	c.lock()
+	defer c.unlock()
+	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.rests) > 0 {
+		t.Errorf("left in the client: %d grants, %d queues, %d waiters, %d rests", len(c.grants), len(c.queues), len(c.alone), len(c.rests))
+	}
+}
+
+func TestObserver_ThatPanicsAfterACondition_LeavesNothingHeld(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+		o := &Observer{}
+		c := mustNew(t, h, &Options{Observer: o})
+		defer c.Close()
+		l := mustLock(t, t.Context(), c, "a")
+		o.Acquired = panicky("Acquired").Acquired
+		out := make(chan any, 1)
+		go func() { out <- panicOf(func() { _, _ = condOf(c).Wait(t.Context(), l) }) }()
+		mustSignal(t, c)
+		if p := <-out; !isBug(p) {
+			t.Errorf("the panic came as %v", p)
+		}
+		nothingIsHeld(t, c)
+	})
+}
+
+func TestObserver_ThatPanicsWhenACallFails_LeavesNothingHeld(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, other *Client, h *hooks) {
+		c := mustNew(t, h.Peer(), &Options{Observer: panicky("Failed")})
+		defer c.Close()
+		l := mustLock(t, t.Context(), other, "b")
+		for _, call := range []func(){
+			func() { _, _ = c.TryLock(t.Context(), "b") },
+			func() { _, _ = c.Multi([]string{"a", "b"}, nil).TryLock(t.Context()) },
+			func() { _, _ = c.Multi([]string{"a", "b"}, nil).TryLock(WithOwner(t.Context(), "me")) },
+		} {
+			if p := panicOf(call); !isBug(p) {
+				t.Errorf("the panic came as %v", p)
+			}
+		}
+		mustUnlock(t, l)
+		nothingIsHeld(t, c)
+	})
+}
+
+func TestObserver_ThatPanicsAfterAnUpgrade_LeavesTheHoldAsItIs(t *testing.T) {
+	bubble(t, &Options{Observer: panicky("Upgraded")}, func(t *testing.T, c *Client, _ *hooks) {
+		l := must(t)(c.RWMutex("a", nil).UpgradeableRLock(t.Context()))
+		if p := panicOf(func() { _ = l.Upgrade(t.Context()) }); !isBug(p) {
+			t.Errorf("the panic came as %v", p)
+		}
+		if s, ok := l.Stamp(); !ok || s.Shared {
+			t.Errorf("after the panic the hold has %+v, %v", s, ok)
+		}
+		mustUnlock(t, l)
+		nothingIsHeld(t, c)
+	})
+}
+
+func TestObserver_ThatPanicsInAnyGoroutine_IsLoggedAndEndsNothing(t *testing.T) {
+	for name, run := range map[string]func(t *testing.T, c *Client, h *hooks){
+		"Waiting": func(t *testing.T, c *Client, h *hooks) {
+			other := peer(t, h, nil)
+			far, near := mustLock(t, t.Context(), other, "far"), mustLock(t, t.Context(), c, "near")
+			outs := []<-chan outcome{lockLater(t.Context(), c, "far"), lockLater(t.Context(), c, "near")}
+			synctest.Wait()
+			mustUnlock(t, far)
+			mustUnlock(t, near)
+			for _, out := range outs {
+				mustUnlock(t, woken(t, "who waits", out))
+			}
+		},
+		"Renewed": func(t *testing.T, c *Client, _ *hooks) {
+			l := mustLock(t, t.Context(), c, "a")
+			time.Sleep(5 * time.Minute)
+			mustUnlock(t, l)
+		},
+		"Lost": func(t *testing.T, c *Client, h *hooks) {
+			l := mustLock(t, t.Context(), c, "a")
+			if err := c.Break(t.Context(), KindMutex, "a", l.Token()); err != nil {
+				t.Error(err)
+			}
+			<-l.Lost()
+			wantLost(t, l.Unlock(t.Context()), LostBroken)
+		},
+		"Released": func(t *testing.T, c *Client, _ *hooks) {
+			mustUnlock(t, mustLock(t, t.Context(), c, "a"))
+			if err := c.Multi([]string{"a", "b"}, nil).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+				t.Error(err)
+			}
+			mustLock(t, t.Context(), c, "for Close")
+			mustLock(t, t.Context(), c, "for Close too")
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &records{Handler: slog.DiscardHandler}
+			bubble(t, nil, func(t *testing.T, other *Client, h *hooks) {
+				c := mustNew(t, h, &Options{Observer: panicky(name), Logger: slog.New(log)})
+				defer c.Close()
+				run(t, c, h)
+				nothingIsHeld(t, other)
+				if !log.has("Observer."+name, errBug.Error(), "tell_panics_test.go") {
+					t.Errorf("logged: %q", log.all)
+				}
+			})
+		})
+	}
+}
+
+// A bug of the program's is not to go unnoticed because nobody has asked for a log.
+func TestObserver_ThatPanicsWithoutALogger_IsLoggedByDefault(t *testing.T) {
+	told, before, out, flags := &records{Handler: slog.DiscardHandler}, slog.Default(), log.Writer(), log.Flags()
+	slog.SetDefault(slog.New(told)) // which changes package log too
+	defer func() {
+		slog.SetDefault(before)
+		log.SetOutput(out)
+		log.SetFlags(flags)
+	}()
+	bubble(t, &Options{Observer: panicky("Released")}, func(t *testing.T, c *Client, _ *hooks) {
+		mustUnlock(t, mustLock(t, t.Context(), c, "a"))
+	})
+	if len(told.all) != 1 || !told.has("Observer.Released has panicked", errBug.Error()) {
+		t.Errorf("logged %q", told.all)
+	}
+}
+
+// brokenLog is a log handler that panics, whatever it is asked.
+type brokenLog struct{}
+
+func (brokenLog) Enabled(context.Context, slog.Level) bool {
+	panic(errBug)
+}
+func (brokenLog) Handle(context.Context, slog.Record) error { panic(errBug) }
+func (brokenLog) WithAttrs([]slog.Attr) slog.Handler        { panic(errBug) }
+func (brokenLog) WithGroup(string) slog.Handler             { panic(errBug) }
+
+// eagerLog is one that wants everything.
+type eagerLog struct{ brokenLog }
+
+func (eagerLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func TestLogger_ThatPanics_EndsNothing(t *testing.T) {
+	for name, handler := range map[string]slog.Handler{"asked": brokenLog{}, "told": eagerLog{}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
+				c := mustNew(t, h, &Options{Observer: panicky("Lost"), Logger: slog.New(handler)})
+				defer c.Close()
+				l := mustLock(t, t.Context(), c, "a")
+				on(h, &h.renew, func(_ context.Context, batch []driver.Renewal, done func(int, error)) {
+					for i := range batch {
+						done(i, errors.New("connection refused"))
+					}
+				})
+				<-l.Lost()
+				if err := mustLock(t, t.Context(), c, "b").Abandon(); err != nil {
+					t.Error(err)
+				}
+				if log := c.opts.Logger.With("a", 1).WithGroup("g"); log == nil {
+					t.Error("no Logger")
+				}
+			})
+		})
+	}
+}
+
+func TestDo_WhoseFunctionPanics_ReleasesAndPanicsOn(t *testing.T) {
+	bug := func(context.Context) error { panic(errBug) }
+	for name, do := range map[string]func(ctx context.Context, c *Client){
+		"Do":       func(ctx context.Context, c *Client) { _ = c.Do(ctx, "a", bug) },
+		"TryDo":    func(ctx context.Context, c *Client) { _, _ = c.Mutex("a", nil).TryDo(ctx, bug) },
+		"Multi.Do": func(ctx context.Context, c *Client) { _ = c.Multi([]string{"a", "b"}, nil).Do(ctx, bug) },
+		"Locks": func(ctx context.Context, c *Client) {
+			_ = c.Do(ctx, "a", func(ctx context.Context) error {
+				for range c.Locks(ctx, "") {
+					panic(errBug)
+				}
+				return nil
+			})
+		},
+		"Observe": func(ctx context.Context, c *Client) {
+			for range c.Election("a", nil).Observe(ctx) {
+				panic(errBug)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
+				if p := panicOf(func() { do(t.Context(), c) }); !isBug(p) {
+					t.Errorf("the panic came as %v", p)
+				}
+				nothingIsHeld(t, c)
+			})
+		})
+	}
+}
