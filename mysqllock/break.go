@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 const (
@@ -87,13 +87,13 @@ func (d *Driver) current(ctx context.Context, key driver.Key) (record, error) {
 }
 
 // ReadBreaks reads what operators want of the sessions of this driver, in one statement for all.
-func (x dialect) ReadBreaks(holding []*sqllock.Conn) {
+func (x dialect) ReadBreaks(holding []*sqlsession.Conn) {
 	sessions := ""
 	for _, c := range holding {
 		sessions += "," + uintText(session(c).id)
 	}
-	x.d.core.OnShared(sqllock.Job{
-		Run:  func(c *sqllock.Conn) { session(c).readBreaks(sessions[1:]) },
+	x.d.core.OnShared(sqlsession.Job{
+		Run:  func(c *sqlsession.Conn) { session(c).readBreaks(sessions[1:]) },
 		Dead: func(error) {}, // another time
 	})
 }

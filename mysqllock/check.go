@@ -6,23 +6,23 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // Diagnose asks the server for its settings and judges what locks depend on: version, cluster, whether it may be written
 // to, what the user may do with the tables, whether tokens survive a crash, room for connections, who sees the waits, and how long a
 // round trip takes. What fails comes first. It changes nothing, and takes some ten round trips.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
-	ctx, cancel := context.WithTimeout(ctx, sqllock.DiagnosisTime)
+	ctx, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()
 	rows, err := d.ask(ctx, settingsQuery())
 	if err != nil {
-		return []driver.Finding{sqllock.Unreachable(err)}
+		return []driver.Finding{sqlsession.Unreachable(err)}
 	}
 	settings := settingsOf(rows)
 	findings := judge(settings)
 	findings = append(findings, d.checkRights(ctx), d.checkRoom(ctx, settings), d.checkProcess(ctx), d.checkTrip(ctx))
-	sqllock.SortFindings(findings)
+	sqlsession.SortFindings(findings)
 	return findings
 }
 
@@ -34,9 +34,9 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	d.mu.Lock()
 	settings := d.settings
 	d.mu.Unlock()
-	bounded, cancel := context.WithTimeout(ctx, sqllock.DiagnosisTime)
+	bounded, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()
-	return sqllock.Report(ctx, d.opts.Logger, "mysql", append(judge(settings), d.checkRights(bounded)), d.opts.Check == CheckRefuse)
+	return sqlsession.Report(ctx, d.opts.Logger, "mysql", append(judge(settings), d.checkRights(bounded)), d.opts.Check == CheckRefuse)
 }
 
 // rightsText has the server plan what needs each of the rights, and do nothing. It says the first that is missing. What the user may do

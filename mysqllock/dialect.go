@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // dialect is what MySQL and MariaDB do in their own way.
 type dialect struct{ d *Driver }
 
-var _ sqllock.Dialect = dialect{}
+var _ sqlsession.Dialect = dialect{}
 
 // Supports says whether the engine understands r.
 func (dialect) Supports(r *driver.Request) error {
@@ -50,13 +50,13 @@ func (u unsupported) Error() string { return "mysql: " + string(u) }
 func (u unsupported) Is(t error) bool { return t == driver.ErrUnsupported }
 
 // LockOf is the identity of the lock. No two locks have the same.
-func (x dialect) LockOf(key driver.Key, _ int) sqllock.LockID { return x.d.idOf(key).core() }
+func (x dialect) LockOf(key driver.Key, _ int) sqlsession.LockID { return x.d.idOf(key).core() }
 
 // IsForGood is true unless the server has no room for another connection at the moment.
 func (dialect) IsForGood(err error) bool { return !isFull(err) }
 
 // LookAfter is for all waits: the server does not say who is in the way before they are over.
-func (dialect) LookAfter(e *sqllock.Entry) time.Duration {
+func (dialect) LookAfter(e *sqlsession.Entry) time.Duration {
 	if e.HasSeen() {
 		return 0
 	}
@@ -67,10 +67,10 @@ func (dialect) LookAfter(e *sqllock.Entry) time.Duration {
 func (dialect) Advise(err error) error { return advise(err) }
 
 // Judge says what an error means.
-func (dialect) Judge(err error) (sqllock.Meaning, string) { return judgeError(err) }
+func (dialect) Judge(err error) (sqlsession.Meaning, string) { return judgeError(err) }
 
 // Dial opens a session and makes it one that ends in bounded time when this client vanishes.
-func (x dialect) Dial(ctx context.Context, waits bool) (*sqllock.Conn, error) {
+func (x dialect) Dial(ctx context.Context, waits bool) (*sqlsession.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	s, err := x.d.connect(ctx, waits)
@@ -88,7 +88,7 @@ func (x dialect) Dial(ctx context.Context, waits bool) (*sqllock.Conn, error) {
 }
 
 // beside refuses to be a session of another server than the others: after a failover these end first.
-func (s *speaker) beside(other *sqllock.Conn) error {
+func (s *speaker) beside(other *sqlsession.Conn) error {
 	if session(other).server != s.server {
 		return errOtherServer
 	}

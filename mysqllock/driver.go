@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/closing"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 var (
@@ -24,7 +24,7 @@ var kinds = []driver.Kind{driver.KindMutex, driver.KindElection}
 // Driver is one client's access to the locks of a MySQL or MariaDB server. It is safe for concurrent use and must not be
 // copied.
 type Driver struct {
-	core   *sqllock.Core
+	core   *sqlsession.Core
 	config *mysql.Config
 	opts   Options
 	texts  *[statements]string
@@ -47,13 +47,13 @@ func New(ctx context.Context, config *mysql.Config, opts *Options) (*Driver, err
 		return nil, err
 	}
 	d := &Driver{config: own, opts: o, texts: textsFor(o.Table)}
-	d.core = sqllock.New(sqllock.Config{
+	d.core = sqlsession.New(sqlsession.Config{
 		Timeout: o.Timeout, Signs: o.Timeout / 3, Shared: o.Shared, Waits: o.Waits,
 		Quiet: quiet, BreakPause: breakPause,
 		Warn: func(what, lock string, err error) { o.Logger.Warn("mysql: "+what, "lock", lock, "err", err) },
 	}, dialect{d})
 	if err := d.begin(ctx); err != nil {
-		closing.Within(ctx, d.core.Close) // nothing is held yet
+		enginekit.CloseWithin(ctx, d.core.Close) // nothing is held yet
 		return nil, err
 	}
 	return d, nil
@@ -119,9 +119,9 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error { return 
 func (d *Driver) Close() error { return d.core.Close() }
 
 // session returns what speaks for c.
-func session(c *sqllock.Conn) *speaker { return c.Session().(*speaker) }
+func session(c *sqlsession.Conn) *speaker { return c.Session().(*speaker) }
 
 // ask runs a text on a shared connection and waits for the answer as long as ctx lasts.
 func (d *Driver) ask(ctx context.Context, text string) ([]row, error) {
-	return sqllock.Ask(ctx, d.core, func(c *sqllock.Conn) ([]row, error) { return session(c).query(text) })
+	return sqlsession.Ask(ctx, d.core, func(c *sqlsession.Conn) ([]row, error) { return session(c).query(text) })
 }

@@ -6,7 +6,7 @@ import (
 	"net"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // Numbers of errors that mean something here.
@@ -100,27 +100,27 @@ func advise(err error) error {
 }
 
 // judgeError says what an error means to the caller. All that the server and the client library say is sorted here.
-func judgeError(err error) (sqllock.Meaning, string) {
+func judgeError(err error) (sqlsession.Meaning, string) {
 	var broken *net.OpError
 	switch numberOf(err) {
 	case errTooManyConnections:
-		return sqllock.Refused, "raise max_connections, or set fewer waits"
+		return sqlsession.Refused, "raise max_connections, or set fewer waits"
 	case errTooManyOfUser, errUserLimit:
-		return sqllock.Refused, "raise the user's limit of connections, or set fewer waits"
+		return sqlsession.Refused, "raise the user's limit of connections, or set fewer waits"
 	case errNoRight, errNoColumnRight, errAccessDenied:
-		return sqllock.Refused, "see the package documentation of mysqllock for the rights that locking needs"
+		return sqlsession.Refused, "see the package documentation of mysqllock for the rights that locking needs"
 	case errWrongPassword:
-		return sqllock.Refused, "user or password is wrong"
+		return sqlsession.Refused, "user or password is wrong"
 	case errUnknownDatabase:
-		return sqllock.Refused, "the database must exist"
+		return sqlsession.Refused, "the database must exist"
 	case errReadOnlyOption, errReadOnlyServer:
-		return sqllock.Refused, "this is a replica, or set read-only: name the primary"
+		return sqlsession.Refused, "this is a replica, or set read-only: name the primary"
 	case errDiskFull, errTableFull:
-		return sqllock.Refused, "the server has no room: free space on its disk"
+		return sqlsession.Refused, "the server has no room: free space on its disk"
 	case 0:
 		if errors.As(err, &broken) && broken.Op == "dial" {
-			return sqllock.Unreached, ""
+			return sqlsession.Unreached, ""
 		}
 	}
-	return sqllock.Unknown, ""
+	return sqlsession.Unknown, ""
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // mutex is a key.
@@ -59,7 +59,7 @@ func TestBrokenConnection_ItsSessionIsEndedInTheServer(t *testing.T) {
 	}
 	p.BlackHole(servers.ToServer)
 	direct.Store(true)
-	g.Session.(*sqllock.Conn).Kill()
+	g.Session.(*sqlsession.Conn).Kill()
 	begin := time.Now()
 	receive(t, "the holder to be told", told)
 	err = d.Release(patient(t), &driver.Release{Key: mutex("doubt"), ID: "doubt 1"})
@@ -81,7 +81,7 @@ func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 	d := open(context.Background(), t, p.Addr(), Options{Shared: 1})
 	defer d.Close()
 	busy, goOn := make(chan struct{}), make(chan struct{})
-	d.core.OnShared(sqllock.Job{Run: func(*sqllock.Conn) { close(busy); <-goOn }, Dead: func(err error) { t.Error(err) }})
+	d.core.OnShared(sqlsession.Job{Run: func(*sqlsession.Conn) { close(busy); <-goOn }, Dead: func(err error) { t.Error(err) }})
 	receive(t, "the session to have something to do", busy)
 	ctx, waits := drivertest.Awaited(patient(t))
 	got := make(chan error, 1)
@@ -111,7 +111,7 @@ func TestUnasked_IsWhatDidNotLeaveThisProcess(t *testing.T) {
 		{sqldriver.ErrBadConn, true},
 		{mysql.ErrInvalidConn, false},
 	} {
-		if err := unasked(row.err); errors.Is(err, sqllock.ErrUnasked) != row.unasked || !errors.Is(err, row.err) {
+		if err := unasked(row.err); errors.Is(err, sqlsession.ErrUnasked) != row.unasked || !errors.Is(err, row.err) {
 			t.Errorf("%v becomes %v", row.err, err)
 		}
 	}
@@ -230,9 +230,9 @@ func TestSwappedSession_LosesItsHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := g.Session.(*sqllock.Conn)
-	c.Submit(sqllock.Job{
-		Run:  func(c *sqllock.Conn) { _, _ = session(c).query("SELECT RELEASE_ALL_LOCKS()") },
+	c := g.Session.(*sqlsession.Conn)
+	c.Submit(sqlsession.Job{
+		Run:  func(c *sqlsession.Conn) { _, _ = session(c).query("SELECT RELEASE_ALL_LOCKS()") },
 		Dead: func(err error) { t.Error(err) },
 	})
 	if cause := receive(t, "the holder to be told", lost); !errors.Is(cause, errSwapped) {

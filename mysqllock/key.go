@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // lockID is what the server knows a lock by: the first 30 bytes of the SHA-256 sum of scope, kind and name with a zero byte
@@ -40,13 +40,13 @@ func (id lockID) hex() string { return hex.EncodeToString(id[:]) }
 func (id lockID) lock() string { return lockPrefix + id.hex() }
 
 // core is the identity as the core knows it.
-func (id lockID) core() (c sqllock.LockID) {
+func (id lockID) core() (c sqlsession.LockID) {
 	copy(c[:], id[:])
 	return c
 }
 
 // lockOf is the identity of the lock of e.
-func lockOf(e *sqllock.Entry) lockID {
+func lockOf(e *sqlsession.Entry) lockID {
 	c := e.Lock()
 	return lockID(c[:len(lockID{})])
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // A session that waits has prepared what its turn needs when it is given out: the next ones wait while it says that.
@@ -16,8 +16,8 @@ func TestSessionThatWaits_HasPreparedWhatItsTurnNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	word := make(chan string, 1)
-	c.Submit(sqllock.Job{
-		Run:  func(c *sqllock.Conn) { word <- session(c).turn() },
+	c.Submit(sqlsession.Job{
+		Run:  func(c *sqlsession.Conn) { word <- session(c).turn() },
 		Dead: func(err error) { word <- err.Error() },
 	})
 	if got, want := <-word, "2 before and 2 after"; got != want {

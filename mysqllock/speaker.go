@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // speaker says to one session of the server what its connection is to say. It is for the connection's goroutine.
 type speaker struct {
 	d      *Driver
-	c      *sqllock.Conn
+	c      *sqlsession.Conn
 	my     clientConn
 	id     uint64 // CONNECTION_ID(), which the server uses again after a restart
 	server string // which server it is; see serverOf
@@ -22,7 +22,7 @@ type speaker struct {
 	stmts [statements]sqldriver.Stmt
 }
 
-var _ sqllock.Session = (*speaker)(nil)
+var _ sqlsession.Session = (*speaker)(nil)
 
 // clientConn is what is needed of the client library's connection.
 type clientConn interface {
@@ -41,7 +41,7 @@ const (
 )
 
 // grantArgs are the arguments of stmtTry and stmtMint.
-func grantArgs(e *sqllock.Entry, id lockID) []sqldriver.NamedValue {
+func grantArgs(e *sqlsession.Entry, id lockID) []sqldriver.NamedValue {
 	r := &e.Request
 	return named(id[:], string(r.Kind), []byte(r.Name), int64(tokensOf(r)-1),
 		[]byte(clip(r.Owner)), []byte(clip(r.Client)), []byte(clip(r.Label)), id.lock())
@@ -62,7 +62,7 @@ func clip(s string) string {
 }
 
 // Try runs stmtTry.
-func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
+func (s *speaker) Try(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	if a, err = s.take(e, stmtTry); err != nil || a.Granted {
 		return a, err
 	}
@@ -77,7 +77,7 @@ func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
 
 // take runs the statement that mints the token. After an error of stmtTry, which the server may have raised when the lock
 // was taken already, the lock is given back.
-func (s *speaker) take(e *sqllock.Entry, st statement) (a sqllock.Answer, err error) {
+func (s *speaker) take(e *sqlsession.Entry, st statement) (a sqlsession.Answer, err error) {
 	args := grantArgs(e, lockOf(e))
 	for range interruptions {
 		var affected, value int64
@@ -93,7 +93,7 @@ func (s *speaker) take(e *sqllock.Entry, st statement) (a sqllock.Answer, err er
 		}
 		if st == stmtTry {
 			if failed := s.Leave(e); failed != nil {
-				return a, fmt.Errorf("%w: %w (after: %w)", sqllock.ErrUnsure, failed, err)
+				return a, fmt.Errorf("%w: %w (after: %w)", sqlsession.ErrUnsure, failed, err)
 			}
 		}
 		if !isPassing(err) || e.Stopped() {
@@ -107,14 +107,14 @@ func (s *speaker) take(e *sqllock.Entry, st statement) (a sqllock.Answer, err er
 // written.
 func unasked(err error) error {
 	if errors.Is(err, errUnprepared) || errors.Is(err, sqldriver.ErrBadConn) {
-		return fmt.Errorf("%w: %w", sqllock.ErrUnasked, err)
+		return fmt.Errorf("%w: %w", sqlsession.ErrUnasked, err)
 	}
 	return err
 }
 
 // mintedFor reads what has come back with a token.
-func mintedFor(r *driver.Request, value int64) sqllock.Answer {
-	a := sqllock.Answer{Granted: true, Token: uint64(value) &^ blockFlag, Tokens: 1}
+func mintedFor(r *driver.Request, value int64) sqlsession.Answer {
+	a := sqlsession.Answer{Granted: true, Token: uint64(value) &^ blockFlag, Tokens: 1}
 	if value&blockFlag != 0 {
 		a.Tokens = tokensOf(r)
 	}
@@ -123,7 +123,7 @@ func mintedFor(r *driver.Request, value int64) sqllock.Answer {
 
 // Wait runs the statement that waits, and then stmtMint. The answer to the wait says nothing about when the lock was given:
 // the server may have ended the session since. The second statement finds out.
-func (s *speaker) Wait(e *sqllock.Entry) (a sqllock.Answer, err error) {
+func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	id := lockOf(e)
 	if e.Refused() {
 		e.Tell(e.HeldBySomebody()) // by whom is told if the wait lasts
@@ -135,7 +135,7 @@ func (s *speaker) Wait(e *sqllock.Entry) (a sqllock.Answer, err error) {
 	case isPassing(err):
 		return a, nil
 	case errors.Is(err, sqldriver.ErrBadConn): // nothing was written
-		return a, fmt.Errorf("%w: %w", sqllock.ErrUnasked, err)
+		return a, fmt.Errorf("%w: %w", sqlsession.ErrUnasked, err)
 	case err != nil || len(rows) != 1:
 		return a, err
 	}
@@ -155,14 +155,14 @@ func (s *speaker) Wait(e *sqllock.Entry) (a sqllock.Answer, err error) {
 }
 
 // Look tells who has the lock.
-func (s *speaker) Look(e *sqllock.Entry) {
+func (s *speaker) Look(e *sqlsession.Entry) {
 	if held, _, err := s.look(e.Request.Key, lockOf(e)); err == nil {
 		e.Seen(held)
 	}
 }
 
 // LookBeside tells who is in the way of a wait on another connection.
-func (s *speaker) LookBeside(e *sqllock.Entry, waits *sqllock.Conn) (again bool) {
+func (s *speaker) LookBeside(e *sqlsession.Entry, waits *sqlsession.Conn) (again bool) {
 	held, heldBy, err := s.look(e.Request.Key, lockOf(e))
 	if err != nil || heldBy == 0 || heldBy == session(waits).id {
 		return true // the answer is on its way, or nobody answers
@@ -197,7 +197,7 @@ func heldOf(key driver.Key, rows []row) (held *driver.HeldError, heldBy uint64) 
 }
 
 // Unlock gives the lock back.
-func (s *speaker) Unlock(e *sqllock.Entry) error {
+func (s *speaker) Unlock(e *sqlsession.Entry) error {
 	had, err := s.unlock(lockOf(e).lock())
 	if err == nil && !had {
 		s.c.Break(errSwapped)
@@ -207,16 +207,16 @@ func (s *speaker) Unlock(e *sqllock.Entry) error {
 }
 
 // Leave gives back what the session may have.
-func (s *speaker) Leave(e *sqllock.Entry) error {
+func (s *speaker) Leave(e *sqlsession.Entry) error {
 	_, err := s.unlock(lockOf(e).lock())
 	return err
 }
 
 // Pin is for numbers that two locks share, which there are none.
-func (s *speaker) Pin(*sqllock.Entry) (bool, error) { return false, nil }
+func (s *speaker) Pin(*sqlsession.Entry) (bool, error) { return false, nil }
 
 // Interrupt ends the statement that another session waits for.
-func (s *speaker) Interrupt(other *sqllock.Conn) error {
+func (s *speaker) Interrupt(other *sqlsession.Conn) error {
 	err := s.run("KILL QUERY " + uintText(session(other).id))
 	if isBroken(err) {
 		return err
@@ -225,7 +225,7 @@ func (s *speaker) Interrupt(other *sqllock.Conn) error {
 }
 
 // Bury ends another session. It is known by its mark, because its number may be another session's after a restart.
-func (s *speaker) Bury(other *sqllock.Conn) (buried bool) {
+func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
 	rows, err := s.query("SELECT IS_USED_LOCK('" + session(other).mark + "')")
 	if err != nil || len(rows) != 1 {
 		return false

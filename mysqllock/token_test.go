@@ -8,7 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 const tokenTable = servers.MariaDBDatabase + ".interlock"
@@ -123,8 +123,8 @@ func TestPrune_RemovesRowsThatNobodyHasUsedForADay_AndNoOthers(t *testing.T) {
 	a.exec("UPDATE " + table + " SET last = 5 WHERE name = 'held'")
 	for range 3 {
 		pruned := make(chan struct{})
-		d.core.OnShared(sqllock.Job{
-			Run:  func(c *sqllock.Conn) { session(c).Prune(); close(pruned) },
+		d.core.OnShared(sqlsession.Job{
+			Run:  func(c *sqlsession.Conn) { session(c).Prune(); close(pruned) },
 			Dead: func(err error) { t.Error(err); close(pruned) },
 		})
 		receive(t, "the rows to be looked at", pruned)

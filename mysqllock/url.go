@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/address"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/address"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 func init() { driver.DefaultMux.Register("mysql", openURL) }
@@ -25,7 +25,7 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	switch {
 	case err == nil:
 		return d, nil
-	case errors.Is(err, sqllock.ErrSetUp), strings.HasPrefix(err.Error(), "mysql: "):
+	case errors.Is(err, sqlsession.ErrSetUp), strings.HasPrefix(err.Error(), "mysql: "):
 		return nil, err
 	}
 	return nil, &openError{config, err}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // openError says that no lock can be taken through a URL: the server cannot be reached or does not let us in. It matches
@@ -34,7 +34,7 @@ func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable && !e.r
 // refused reports whether the server has said no, and will again.
 func (e *openError) refused() bool {
 	meaning, _ := judgeError(e.err)
-	return meaning == sqllock.Refused
+	return meaning == sqlsession.Refused
 }
 
 // Unwrap returns what is wrong.

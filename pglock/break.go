@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 const (
@@ -95,13 +95,13 @@ func (d *Driver) breakError(ctx context.Context, key driver.Key, err error) erro
 }
 
 // ReadBreaks reads what operators want of the sessions of this driver, in one statement for all.
-func (x dialect) ReadBreaks(holding []*sqllock.Conn) {
+func (x dialect) ReadBreaks(holding []*sqlsession.Conn) {
 	var pids []int32
 	for _, c := range holding {
 		pids = append(pids, session(c).pid)
 	}
-	x.d.core.OnShared(sqllock.Job{
-		Run:  func(c *sqllock.Conn) { session(c).readBreaks(pids) },
+	x.d.core.OnShared(sqlsession.Job{
+		Run:  func(c *sqlsession.Conn) { session(c).readBreaks(pids) },
 		Dead: func(error) {}, // another time
 	})
 }

@@ -4,21 +4,21 @@ import (
 	"context"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // Diagnose asks the server for its settings and judges what locks depend on: version, a pooler in between, whether it may be
 // written to, which table keeps the tokens and what the role may do with it, whether tokens survive a crash, room for connections and
 // locks, the search for deadlocks, and how long a round trip takes. What fails comes first. It changes nothing, and takes some ten round trips.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
-	ctx, cancel := context.WithTimeout(ctx, sqllock.DiagnosisTime)
+	ctx, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()
 	f, err := d.facts(ctx)
 	if err != nil {
-		return []driver.Finding{sqllock.Unreachable(err)}
+		return []driver.Finding{sqlsession.Unreachable(err)}
 	}
 	findings := append(d.judge(f), d.checkTrip(ctx))
-	sqllock.SortFindings(findings)
+	sqlsession.SortFindings(findings)
 	return findings
 }
 
@@ -27,13 +27,13 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	if d.opts.Check == CheckNone {
 		return nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, sqllock.DiagnosisTime)
+	bounded, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()
 	f, err := d.facts(bounded)
 	if err != nil {
 		return err
 	}
-	return sqllock.Report(ctx, d.opts.Logger, "postgres", d.judge(f), d.opts.Check == CheckRefuse)
+	return sqlsession.Report(ctx, d.opts.Logger, "postgres", d.judge(f), d.opts.Check == CheckRefuse)
 }
 
 // checkTrip measures. A grant is one round trip, and a write to the server's disk.

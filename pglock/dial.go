@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 )
@@ -35,7 +35,7 @@ func (s *socket) dialer(timeout time.Duration) pgconn.DialFunc {
 		done := s.done
 		s.mu.Unlock()
 		if done {
-			return nil, sqllock.ErrLost
+			return nil, sqlsession.ErrLost
 		}
 		conn, err := dialer.DialContext(ctx, network, addr)
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // A lock that was just held by others is most likely held by others again, so for a moment it is not tried for: it is waited
@@ -26,7 +26,7 @@ const (
 // dialect is what PostgreSQL does in its own way.
 type dialect struct{ d *Driver }
 
-var _ sqllock.Dialect = dialect{}
+var _ sqlsession.Dialect = dialect{}
 
 // Supports says whether the engine understands r.
 func (dialect) Supports(r *driver.Request) error {
@@ -56,22 +56,22 @@ func (u unsupported) Error() string { return "postgres: " + string(u) }
 func (u unsupported) Is(t error) bool { return t == driver.ErrUnsupported }
 
 // LockOf is the number of the advisory lock.
-func (x dialect) LockOf(key driver.Key, probe int) sqllock.LockID {
+func (x dialect) LockOf(key driver.Key, probe int) sqlsession.LockID {
 	return lockOf(x.d.hash(x.d.table.identity(), key, probe))
 }
 
-func lockOf(num int64) (id sqllock.LockID) {
+func lockOf(num int64) (id sqlsession.LockID) {
 	binary.BigEndian.PutUint64(id[:], uint64(num))
 	return id
 }
 
-func numberOf(e *sqllock.Entry) int64 {
+func numberOf(e *sqlsession.Entry) int64 {
 	id := e.Lock()
 	return int64(binary.BigEndian.Uint64(id[:]))
 }
 
 // Dial opens a session and makes it one that ends in bounded time when this client vanishes.
-func (x dialect) Dial(ctx context.Context, waits bool) (*sqllock.Conn, error) {
+func (x dialect) Dial(ctx context.Context, waits bool) (*sqlsession.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	s, err := x.d.connect(ctx, waits)
@@ -85,7 +85,7 @@ func (x dialect) Dial(ctx context.Context, waits bool) (*sqllock.Conn, error) {
 func (dialect) IsForGood(error) bool { return false }
 
 // LookAfter is for waits that bring no note along.
-func (dialect) LookAfter(e *sqllock.Entry) time.Duration {
+func (dialect) LookAfter(e *sqlsession.Entry) time.Duration {
 	if e.Untried() {
 		return noteAfter
 	}
@@ -96,4 +96,4 @@ func (dialect) LookAfter(e *sqllock.Entry) time.Duration {
 func (dialect) Advise(err error) error { return advise(err) }
 
 // Judge says what an error means.
-func (dialect) Judge(err error) (sqllock.Meaning, string) { return judgeError(err) }
+func (dialect) Judge(err error) (sqlsession.Meaning, string) { return judgeError(err) }

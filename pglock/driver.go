@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/closing"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -24,7 +24,7 @@ var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElect
 // Driver is one client's access to the locks of a PostgreSQL database. It is safe for concurrent use and must not be
 // copied.
 type Driver struct {
-	core   *sqllock.Core
+	core   *sqlsession.Core
 	config *pgconn.Config
 	opts   Options
 	hash   hasher
@@ -58,13 +58,13 @@ const longestIdle = 8 * time.Second
 
 func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Driver, error) {
 	d := &Driver{config: config.Copy(), opts: o, hash: h}
-	d.core = sqllock.New(sqllock.Config{
+	d.core = sqlsession.New(sqlsession.Config{
 		Timeout: o.Timeout, Signs: min(o.Timeout/3, longestIdle), Shared: o.Shared, Waits: o.Waits,
 		Quiet: 10 * time.Millisecond, BreakPause: breakPause, Recent: hotKnown,
 		Warn: func(what, lock string, err error) { o.Logger.Warn("postgres: "+what, "lock", lock, "err", err) },
 	}, dialect{d})
 	if err := d.begin(ctx); err != nil {
-		closing.Within(ctx, d.core.Close) // nothing is held yet
+		enginekit.CloseWithin(ctx, d.core.Close) // nothing is held yet
 		return nil, err
 	}
 	return d, nil
@@ -133,11 +133,11 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error { return 
 func (d *Driver) Close() error { return d.core.Close() }
 
 // session returns what speaks for c.
-func session(c *sqllock.Conn) *speaker { return c.Session().(*speaker) }
+func session(c *sqlsession.Conn) *speaker { return c.Session().(*speaker) }
 
 // ask has f run on a shared connection and waits for it as long as ctx lasts.
 func ask[T any](ctx context.Context, d *Driver, f func(s *speaker) (T, error)) (T, error) {
-	return sqllock.Ask(ctx, d.core, func(c *sqllock.Conn) (T, error) { return f(session(c)) })
+	return sqlsession.Ask(ctx, d.core, func(c *sqlsession.Conn) (T, error) { return f(session(c)) })
 }
 
 // query has a statement run on a shared connection.

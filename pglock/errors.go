@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -72,29 +72,29 @@ func advise(err error) error {
 }
 
 // judgeError says what an error means to the caller. All that the server and the client library say is sorted here.
-func judgeError(err error) (sqllock.Meaning, string) {
+func judgeError(err error) (sqlsession.Meaning, string) {
 	var failed *pgconn.ConnectError
 	switch stateOf(err) {
 	case stateOutOfMemory:
-		return sqllock.Refused, "the server has no room for more locks: raise max_locks_per_transaction, which all sessions share"
+		return sqlsession.Refused, "the server has no room for more locks: raise max_locks_per_transaction, which all sessions share"
 	case stateTooMany:
-		return sqllock.Refused, "raise max_connections, or set fewer waits"
+		return sqlsession.Refused, "raise max_connections, or set fewer waits"
 	case stateNoRight:
-		return sqllock.Refused, "see the package documentation of pglock for the rights that locking needs"
+		return sqlsession.Refused, "see the package documentation of pglock for the rights that locking needs"
 	case stateReadOnly:
-		return sqllock.Refused, "this is a standby, or set read-only: name the primary"
+		return sqlsession.Refused, "this is a standby, or set read-only: name the primary"
 	case stateDiskFull:
-		return sqllock.Refused, "the server has no room: free space on its disk"
+		return sqlsession.Refused, "the server has no room: free space on its disk"
 	case stateWrongPassword, stateNotAllowed:
-		return sqllock.Refused, "user or password is wrong, or pg_hba.conf lets this user not in"
+		return sqlsession.Refused, "user or password is wrong, or pg_hba.conf lets this user not in"
 	case stateNoDatabase:
-		return sqllock.Refused, "the database must exist"
+		return sqlsession.Refused, "the database must exist"
 	case stateStarting:
-		return sqllock.Unreached, ""
+		return sqlsession.Unreached, ""
 	case "":
 		if errors.As(err, &failed) {
-			return sqllock.Unreached, ""
+			return sqlsession.Unreached, ""
 		}
 	}
-	return sqllock.Unknown, ""
+	return sqlsession.Unknown, ""
 }

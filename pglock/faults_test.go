@@ -11,7 +11,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // What the library makes of a server and a network that fail.
@@ -205,7 +205,7 @@ func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 	d := open(t.Context(), t, p.Addr(), Options{Table: ownTable(), Shared: 1})
 	defer func() { _ = d.Close() }()
 	busy, goOn := make(chan struct{}), make(chan struct{})
-	d.core.OnShared(sqllock.Job{Run: func(*sqllock.Conn) { close(busy); <-goOn }, Dead: func(err error) { t.Error(err) }})
+	d.core.OnShared(sqlsession.Job{Run: func(*sqlsession.Conn) { close(busy); <-goOn }, Dead: func(err error) { t.Error(err) }})
 	<-busy
 	ctx, waits := drivertest.Awaited(t.Context())
 	got := make(chan error, 1)

@@ -16,7 +16,7 @@ type hasher func(table string, key driver.Key, probe int) int64
 // database do not meet, and neither table nor kind has a zero byte, so no two locks have the same text.
 //
 // Two names with the same number are found out by the row of that number, which carries the name; the later one moves on
-// to its next probe. See move.go of sqllock.
+// to its next probe. See move.go of sqlsession.
 func hash(table string, key driver.Key, probe int) int64 {
 	b := make([]byte, 0, 640)
 	b = append(append(b, table...), 0)

@@ -3,10 +3,10 @@ package pglock
 import (
 	"context"
 
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// How a question is asked in the goroutine of who wants the answer; see sqllock.Prompt.
+// How a question is asked in the goroutine of who wants the answer; see sqlsession.Prompt.
 
 // question is prepared statements that were sent, and their answers as far as they were heard.
 type question struct {
@@ -82,7 +82,7 @@ func (s *speaker) here(lines []line, wanted func(found rows) bool) (*question, b
 }
 
 // TryHere runs a try, and leaves it to Try if the lock is not free.
-func (s *speaker) TryHere(e *sqllock.Entry) (a sqllock.Answer, granted bool) {
+func (s *speaker) TryHere(e *sqlsession.Entry) (a sqlsession.Answer, granted bool) {
 	q, granted := s.here(tryLines(e), func(found rows) bool { return len(found) == 1 })
 	if granted {
 		a = grantIn(q.found[0])
@@ -91,7 +91,7 @@ func (s *speaker) TryHere(e *sqllock.Entry) (a sqllock.Answer, granted bool) {
 }
 
 // UnlockHere gives the lock back, and leaves to Unlock what goes wrong.
-func (s *speaker) UnlockHere(e *sqllock.Entry) bool {
+func (s *speaker) UnlockHere(e *sqlsession.Entry) bool {
 	_, done := s.here(unlockLines(e), func(found rows) bool { return unlocked(found) == nil })
 	return done
 }

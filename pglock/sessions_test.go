@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 // What is asked of the server about one session may not have it look at all of them: a thousand clients that wait open a
@@ -76,7 +76,7 @@ func TestSessionThatWaits_HasPreparedWhatItNeeds(t *testing.T) {
 		}
 	}
 	word := make(chan string, 1)
-	c.Submit(sqllock.Job{Dead: func(err error) { word <- err.Error() }, Run: func(*sqllock.Conn) {
+	c.Submit(sqlsession.Job{Dead: func(err error) { word <- err.Error() }, Run: func(*sqlsession.Conn) {
 		found, err := s.query("SELECT count(*), current_setting('deadlock_timeout') FROM pg_prepared_statements")
 		if err != nil || len(found) != 1 {
 			word <- fmt.Sprint(found, err)
@@ -111,8 +111,8 @@ func TestBury_ByARoleThatActsAsAnother_OfASessionThatLives_IsNotDone(t *testing.
 	}
 	buried := func() bool {
 		word := make(chan bool, 1)
-		d.core.OnShared(sqllock.Job{
-			Run:  func(shared *sqllock.Conn) { word <- session(shared).Bury(lives) },
+		d.core.OnShared(sqlsession.Job{
+			Run:  func(shared *sqlsession.Conn) { word <- session(shared).Bury(lives) },
 			Dead: func(error) { word <- false },
 		})
 		return <-word

@@ -5,7 +5,7 @@ import (
 	"net"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -13,7 +13,7 @@ import (
 // statements.
 type speaker struct {
 	d       *Driver
-	c       *sqllock.Conn
+	c       *sqlsession.Conn
 	pg      *pgconn.PgConn
 	raw     net.Conn // below TLS
 	gate    *gate
@@ -25,15 +25,15 @@ type speaker struct {
 }
 
 var (
-	_ sqllock.Session = (*speaker)(nil)
-	_ sqllock.Prompt  = (*speaker)(nil)
+	_ sqlsession.Session = (*speaker)(nil)
+	_ sqlsession.Prompt  = (*speaker)(nil)
 )
 
 // mostTokens bounds a block: a second's worth of the clock.
 const mostTokens = 1_000_000
 
 // inMode returns the statement for the mode of e.
-func inMode(e *sqllock.Entry, exclusive, shared statement) statement {
+func inMode(e *sqlsession.Entry, exclusive, shared statement) statement {
 	if e.Request.Mode == driver.Shared {
 		return shared
 	}
@@ -41,7 +41,7 @@ func inMode(e *sqllock.Entry, exclusive, shared statement) statement {
 }
 
 // grantParams are the parameters of the statements that take a lock.
-func grantParams(e *sqllock.Entry, num int64) [][]byte {
+func grantParams(e *sqlsession.Entry, num int64) [][]byte {
 	r := &e.Request
 	return [][]byte{
 		int8Value(num), textValue(string(r.Kind)), textValue(r.Name), int8Value(int64(min(max(r.Tokens, 1), mostTokens))),
@@ -62,7 +62,7 @@ func heldBy(key driver.Key, r [][]byte) *driver.HeldError {
 var errInterrupted = errors.New("the statement was cancelled again and again, by an operator or a statement_timeout")
 
 // Wait runs stmtLock, after a note of who waits unless the wait was not tried for.
-func (s *speaker) Wait(e *sqllock.Entry) (a sqllock.Answer, err error) {
+func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	found, err := s.lock(e, numberOf(e))
 	switch {
 	case s.c.Broken() != nil:
@@ -79,7 +79,7 @@ func (s *speaker) Wait(e *sqllock.Entry) (a sqllock.Answer, err error) {
 
 // lock runs the statement that waits, and tells who is in the way before. Without an error the session has the lock,
 // and there is no row if its number belongs to another name.
-func (s *speaker) lock(e *sqllock.Entry, num int64) (rows, error) {
+func (s *speaker) lock(e *sqlsession.Entry, num int64) (rows, error) {
 	allowed := s.d.opts.Slice + s.d.opts.Timeout
 	if e.Untried() {
 		return s.execFor(allowed, inMode(e, stmtLock, stmtLockShared), grantParams(e, num)...)
@@ -96,13 +96,13 @@ func (s *speaker) lock(e *sqllock.Entry, num int64) (rows, error) {
 	return found, x.end(err)
 }
 
-func noteParams(e *sqllock.Entry, num int64, pid int32) [][]byte {
+func noteParams(e *sqlsession.Entry, num int64, pid int32) [][]byte {
 	r := &e.Request
 	return [][]byte{int8Value(num), textValue(r.Owner), textValue(r.Client), textValue(r.Label), int4Value(pid)}
 }
 
 // inTheWay reads the answer to stmtNote.
-func inTheWay(e *sqllock.Entry, found rows) *driver.HeldError {
+func inTheWay(e *sqlsession.Entry, found rows) *driver.HeldError {
 	if len(found) != 1 || e.Request.Kind != driver.KindMutex { // see inTheWayOf
 		return e.HeldBySomebody()
 	}
@@ -110,14 +110,14 @@ func inTheWay(e *sqllock.Entry, found rows) *driver.HeldError {
 }
 
 // Look asks who is in the way.
-func (s *speaker) Look(e *sqllock.Entry) {
+func (s *speaker) Look(e *sqlsession.Entry) {
 	if holders, err := s.look(numberOf(e)); err == nil {
 		e.Seen(heldError(e.Request.Key, holders))
 	}
 }
 
 // LookBeside notes the wait, and tells who is in the way.
-func (s *speaker) LookBeside(e *sqllock.Entry, waits *sqllock.Conn) (again bool) {
+func (s *speaker) LookBeside(e *sqlsession.Entry, waits *sqlsession.Conn) (again bool) {
 	found, err := s.exec(stmtNote, noteParams(e, numberOf(e), session(waits).pid)...)
 	if !isBroken(err) {
 		e.Seen(inTheWay(e, found))
@@ -126,7 +126,7 @@ func (s *speaker) LookBeside(e *sqllock.Entry, waits *sqllock.Conn) (again bool)
 }
 
 // Unlock gives the lock back.
-func (s *speaker) Unlock(e *sqllock.Entry) error {
+func (s *speaker) Unlock(e *sqlsession.Entry) error {
 	all, err := s.answers(unlockLines(e))
 	switch {
 	case err == nil:
@@ -140,7 +140,7 @@ func (s *speaker) Unlock(e *sqllock.Entry) error {
 	return s.Leave(e) // what has cancelled the statement may have come after its effect
 }
 
-func unlockLines(e *sqllock.Entry) []line {
+func unlockLines(e *sqlsession.Entry) []line {
 	return []line{{inMode(e, stmtUnlock, stmtUnlockShared), [][]byte{int8Value(numberOf(e))}}}
 }
 
@@ -155,7 +155,7 @@ func unlocked(found rows) error {
 // Leave gives back what the session may have, without a look into the server's table of locks, which costs as much as all have, and
 // without a place in it, which a server that is short of them has not. One that waits holds nothing else, and the server is silent about
 // what it has not. Of others the server writes a warning to its log then, which is seldom: they have had an error.
-func (s *speaker) Leave(e *sqllock.Entry) (err error) {
+func (s *speaker) Leave(e *sqlsession.Entry) (err error) {
 	st, params := inMode(e, stmtUnlock, stmtUnlockShared), [][]byte{int8Value(numberOf(e))}
 	if s.c.Waits() {
 		st, params = stmtUnlockAll, nil
@@ -173,13 +173,13 @@ func (s *speaker) Leave(e *sqllock.Entry) (err error) {
 const interruptions = 3
 
 // Pin keeps the row of another name that has the same number. See wire.md.
-func (s *speaker) Pin(e *sqllock.Entry) (pinned bool, err error) {
+func (s *speaker) Pin(e *sqlsession.Entry) (pinned bool, err error) {
 	found, err := s.exec(stmtPin, int8Value(numberOf(e)), textValue(string(e.Request.Kind)), textValue(e.Request.Name))
 	return len(found) == 1, err
 }
 
 // Interrupt cancels the statement that another session waits for.
-func (s *speaker) Interrupt(other *sqllock.Conn) error {
+func (s *speaker) Interrupt(other *sqlsession.Conn) error {
 	o := session(other)
 	_, err := s.exec(stmtCancel, int4Value(o.pid), o.started)
 	if isBroken(err) {
@@ -190,7 +190,7 @@ func (s *speaker) Interrupt(other *sqllock.Conn) error {
 
 // Bury ends another session. It has given its locks back when it is not listed any more. A role without the right to end
 // it waits until it is gone.
-func (s *speaker) Bury(other *sqllock.Conn) (buried bool) {
+func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
 	o := session(other)
 	found, err := s.exec(stmtTerminate, int4Value(o.pid), o.started)
 	return err == nil && len(found) == 0

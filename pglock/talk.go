@@ -5,14 +5,14 @@ import (
 	"errors"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // rows are the rows of an answer, in the binary format.
 type rows = [][][]byte
 
-// background is the context of every statement; see sqllock.Conn. It must be this very one: for others the client library
+// background is the context of every statement; see sqlsession.Conn. It must be this very one: for others the client library
 // starts a goroutine for each statement.
 var background = context.Background() //nolint:forbidigo // statements never carry a caller's context
 
@@ -102,7 +102,7 @@ func (x *conversation) hear() (rows, error) {
 			case *pgconn.PipelineSync:
 				return found, refused
 			default:
-				err = sqllock.ErrLost
+				err = sqlsession.ErrLost
 			}
 		}
 		var said *pgconn.PgError

@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // How a session tries for a lock.
 
 // Try runs stmtTry. After an error, which the server may have raised when the lock was taken already, the lock is given back.
-func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
+func (s *speaker) Try(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	num, st := numberOf(e), inMode(e, stmtTry, stmtTryShared)
 	for range interruptions {
 		found, last, err := s.ask(e)
@@ -26,7 +26,7 @@ func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
 			return a, s.unasked(st, err)
 		}
 		if failed := s.Leave(e); failed != nil {
-			return a, fmt.Errorf("%w: %w (after: %w)", sqllock.ErrUnsure, failed, err)
+			return a, fmt.Errorf("%w: %w (after: %w)", sqlsession.ErrUnsure, failed, err)
 		}
 		if !isPassing(err) || e.Stopped() {
 			return a, err
@@ -39,13 +39,13 @@ func (s *speaker) Try(e *sqllock.Entry) (a sqllock.Answer, err error) {
 // not even prepared, or nothing of it was written.
 func (s *speaker) unasked(st statement, err error) error {
 	if !s.prepared[st] || stateOf(err) == stateIdle || pgconn.SafeToRetry(err) {
-		return fmt.Errorf("%w: %w", sqllock.ErrUnasked, err)
+		return fmt.Errorf("%w: %w", sqlsession.ErrUnasked, err)
 	}
 	return err
 }
 
 // ask runs a try, which may have been begun before. Who does not wait hears who is in the way.
-func (s *speaker) ask(e *sqllock.Entry) (found, last rows, err error) {
+func (s *speaker) ask(e *sqlsession.Entry) (found, last rows, err error) {
 	all, err := s.answers(tryLines(e))
 	switch {
 	case all == nil:
@@ -58,7 +58,7 @@ func (s *speaker) ask(e *sqllock.Entry) (found, last rows, err error) {
 
 // tryLines are what a try asks. Who does not wait hears who is in the way in the same round trip; who does wait can be told later, and
 // a free lock costs less without.
-func tryLines(e *sqllock.Entry) []line {
+func tryLines(e *sqlsession.Entry) []line {
 	num := numberOf(e)
 	try := line{inMode(e, stmtTry, stmtTryShared), grantParams(e, num)}
 	if !e.Request.Try {
@@ -69,7 +69,7 @@ func tryLines(e *sqllock.Entry) []line {
 
 // refused finds out why a try has brought no token. If the lock's row is not its own, the lock may have been taken: then it is given
 // back. That there is none says that whoever has the lock has not written yet.
-func (s *speaker) refused(e *sqllock.Entry, num int64, found rows) (a sqllock.Answer, err error) {
+func (s *speaker) refused(e *sqlsession.Entry, num int64, found rows) (a sqlsession.Answer, err error) {
 	if found == nil {
 		if found, err = s.exec(stmtWho, int8Value(num)); err != nil {
 			return a, err
@@ -92,14 +92,14 @@ func (s *speaker) refused(e *sqllock.Entry, num int64, found rows) (a sqllock.An
 }
 
 // isElsewhere reports that another session has the lock, and this one has not.
-func (s *speaker) isElsewhere(e *sqllock.Entry) bool {
+func (s *speaker) isElsewhere(e *sqlsession.Entry) bool {
 	found, err := s.exec(inMode(e, stmtElsewhere, stmtElsewhereShared), int8Value(numberOf(e)))
 	return err == nil && len(found) == 1 && boolOf(found[0][0])
 }
 
 // inTheWayOf says who is in the way of e, as far as the row of the lock tells. That is the one who was granted it last: of
 // readers he may have left before the others, so who only tries has it looked up.
-func (s *speaker) inTheWayOf(e *sqllock.Entry, num int64, last [][]byte) *driver.HeldError {
+func (s *speaker) inTheWayOf(e *sqlsession.Entry, num int64, last [][]byte) *driver.HeldError {
 	switch {
 	case e.Request.Kind == driver.KindMutex:
 		return heldBy(e.Request.Key, last)
@@ -112,7 +112,7 @@ func (s *speaker) inTheWayOf(e *sqllock.Entry, num int64, last [][]byte) *driver
 }
 
 // grantIn reads the row of a statement that has taken the lock.
-func grantIn(found rows) sqllock.Answer {
+func grantIn(found rows) sqlsession.Answer {
 	token, last := uint64(int64Of(found[0][0])), uint64(int64Of(found[0][1]))
-	return sqllock.Answer{Granted: true, Token: token, Tokens: int(last-token) + 1}
+	return sqlsession.Answer{Granted: true, Token: token, Tokens: int(last-token) + 1}
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/address"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/address"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -30,7 +30,7 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	switch {
 	case err == nil:
 		return d, nil
-	case errors.Is(err, sqllock.ErrSetUp), strings.HasPrefix(err.Error(), "postgres: "):
+	case errors.Is(err, sqlsession.ErrSetUp), strings.HasPrefix(err.Error(), "postgres: "):
 		return nil, err
 	}
 	return nil, &openError{config, err, u.User != ""}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/sqllock"
+	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -87,7 +87,7 @@ func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable && !e.r
 // refused reports whether the server has said no, and will again.
 func (e *openError) refused() bool {
 	meaning, _ := judgeError(e.err)
-	return meaning == sqllock.Refused
+	return meaning == sqlsession.Refused
 }
 
 // Unwrap returns what is wrong.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/closing"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/redis/rueidis"
 )
 
@@ -109,7 +109,7 @@ func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 	}
 	if err != nil {
 		err = d.failed(err)
-		closing.Within(ctx, conn.Close)
+		enginekit.CloseWithin(ctx, conn.Close)
 		return nil, err
 	}
 	return d, nil

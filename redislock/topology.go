@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/address"
+	"github.com/interlock-go/interlock/enginekit/address"
 	"github.com/redis/rueidis"
 )
 

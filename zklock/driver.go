@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/closing"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 var (
@@ -78,7 +78,7 @@ func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	defer cancel()
 	if _, err := d.ready(bounded, nil, openTimeout, true); err != nil {
 		err = d.whyNot(ctx, err) // before Close, which fails what is under way
-		closing.Within(ctx, d.Close)
+		enginekit.CloseWithin(ctx, d.Close)
 		return nil, err
 	}
 	return d, nil

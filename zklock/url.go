@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/address"
+	"github.com/interlock-go/interlock/enginekit/address"
 )
 
 func init() { driver.DefaultMux.Register("zk", openURL) }

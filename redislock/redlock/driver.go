@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/internal/closing"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/rueidis"
 )
@@ -106,7 +106,7 @@ func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 		err = d.begin(ctx)
 	}
 	if err != nil {
-		closing.Within(ctx, d.Close)
+		enginekit.CloseWithin(ctx, d.Close)
 		return nil, err
 	}
 	return d, nil

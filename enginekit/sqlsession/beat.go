@@ -1,0 +1,121 @@
+package sqlsession
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+const (
+	// beatLeast and beatMost bound the pause between two looks at the connections.
+	beatLeast = 50 * time.Millisecond
+	beatMost  = time.Second
+
+	// prunePause is the pause between two looks at rows that nobody needs any more.
+	prunePause = 10 * time.Minute
+
+	// pruneGrants is after how many grants there is another such look: each grant may have made a row. A look takes in a thousand, so that at
+	// most a quarter of the rows of a table are old ones. Clients that live for a few grants begin to count at random, so that together
+	// they look as often as one that goes on.
+	pruneGrants = 256
+
+	// pruneRest is the shortest pause. Nobody is to be kept waiting for long behind looks at rows.
+	pruneRest = 10 * time.Second
+)
+
+// beat looks after the connections until the driver is closed: it sends signs of life in time, ends connections that do
+// not answer, asks what operators have broken, and has old rows removed.
+func (d *Core) beat() {
+	pause := min(max(d.config.Timeout/8, beatLeast), beatMost)
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			d.look(d.Clock())
+		case <-d.knock:
+			d.readBreaks()
+		case <-d.base.Done():
+			return
+		}
+	}
+}
+
+// look is one round of beat.
+func (d *Core) look(now time.Duration) {
+	var ping, end []*Conn
+	timeout := d.config.Timeout
+	d.mu.Lock()
+	for c := range d.all {
+		switch {
+		case c.isLate(now):
+			end = append(end, c)
+		case c.isStale(now):
+			ping = append(ping, c)
+		}
+	}
+	var next []func()
+	for _, c := range d.shared {
+		if c.isSuspect(now) {
+			next = append(next, d.passBy(c)...)
+		}
+	}
+	maps.DeleteFunc(d.hints, func(_ LockID, until time.Duration) bool { return until < now })
+	for _, c := range d.pool.idle { // those that a crowd has left
+		if now-c.freed > max(timeout, time.Minute) {
+			c.end()
+		}
+	}
+	d.pool.idle = slices.DeleteFunc(d.pool.idle, func(c *Conn) bool { return !c.GoesOn() })
+	breaks := len(d.entries) > 0 && now-d.looked >= min(d.config.BreakPause, timeout/3)
+	if breaks {
+		d.looked = now
+	}
+	prune := d.toPrune(prunePause)
+	d.mu.Unlock()
+	runAll(next)
+	for _, c := range end {
+		c.Kill()
+	}
+	for _, c := range ping {
+		c.Submit(Job{Run: func(c *Conn) { c.session.Ping() }, Dead: func(error) {}}) // if it has ended, died has told everybody
+	}
+	if breaks {
+		d.readBreaks()
+	}
+	if prune {
+		d.prune()
+	}
+}
+
+// prune has rows looked at, over a shared connection.
+func (d *Core) prune() {
+	d.OnShared(Job{Run: func(c *Conn) { c.session.Prune() }, Dead: func(error) {}}) // another time
+}
+
+// toPrune reports whether the last look was so long ago, and notes that there is another then. The caller holds Core.mu.
+func (d *Core) toPrune(pause time.Duration) bool {
+	now := d.Clock()
+	if d.closed || now-d.pruned < pause {
+		return false
+	}
+	d.pruned, d.grants = now, 0
+	return true
+}
+
+// countGrant reports whether rows are to be looked at now, because of the grants that there have been. The caller holds Core.mu.
+func (d *Core) countGrant() bool {
+	d.grants++
+	return d.grants >= pruneGrants && d.toPrune(pruneRest)
+}
+
+// isLate reports that the server owes an answer for too long: it may have ended the session, whatever the network says.
+func (c *Conn) isLate(now time.Duration) bool {
+	since := time.Duration(c.busy.Load())
+	return since != 0 && now-since > time.Duration(c.allowed.Load())
+}
+
+// isStale reports that a sign of life is due. A connection with something to do gives one by itself.
+func (c *Conn) isStale(now time.Duration) bool {
+	return now-c.lastSign() >= c.d.config.Signs && c.load() == 0
+}

@@ -1,0 +1,252 @@
+package sqlsession
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// phase is how far a request has come.
+type phase uint8
+
+const (
+	asking    phase = iota // a shared connection tries for it, or another request for the same lock does and this one is in line
+	waiting                // a goroutine waits for it, see wait.go
+	held                   // granted
+	releasing              // being given back
+	doubt                  // its connection has ended, and the server may not know yet
+	over                   // nothing is left of it
+)
+
+// Entry is one request, from Acquire until it is given back. What happens to it in the server goes on whatever becomes of
+// the caller: who gives up leaves it until it is undone, as the contract of [driver.Driver] says.
+type Entry struct {
+	Request driver.Request
+
+	d    *Core
+	stop chan struct{} // closed when a wait is to end
+
+	// Guarded by Core.mu.
+	phase    phase
+	probe    int           // how many numbers belong to other names
+	lock     LockID        // it changes with probe, and only while e is asked for
+	untried  bool          // the wait that is under way was not tried for
+	hinted   time.Duration // when that was decided
+	refused  bool          // a try has said that the lock is held
+	ending   bool          // undone, or the driver is closed: if it is granted it is given back
+	c        *Conn         // on which it is asked for, waits, or is held
+	token    uint64
+	tokens   int
+	err      error             // why it was not granted, once settled
+	told     *driver.HeldError // who was in the way, as last told
+	seen     bool              // which the server has said
+	credited bool              // a Release has returned that it ended the hold
+	epitaph  epitaph
+
+	settled chan struct{} // closed when it has been granted or refused
+	over    chan struct{} // closed when nothing is left of it
+}
+
+func (d *Core) newEntry(r *driver.Request) *Entry {
+	return &Entry{
+		d: d, Request: *r, lock: d.dialect.LockOf(r.Key, 0), stop: make(chan struct{}),
+		settled: make(chan struct{}), over: make(chan struct{}),
+	}
+}
+
+// settle says to the caller how it went. The caller of settle holds Core.mu.
+func (e *Entry) settle(err error) {
+	if !e.isSettled() {
+		e.err = err
+		close(e.settled)
+	}
+}
+
+func (e *Entry) isSettled() bool {
+	select {
+	case <-e.settled:
+		return true
+	default:
+		return false
+	}
+}
+
+// Tell says to the caller that somebody is in the way. It is called without Core.mu.
+func (e *Entry) Tell(h *driver.HeldError) {
+	e.d.mu.Lock()
+	if e.told != nil && *e.told == *h || e.ending || e.phase > waiting { // the latter: a look came too late
+		e.d.mu.Unlock()
+		return
+	}
+	e.told = h
+	waiting := e.Request.Waiting
+	e.d.mu.Unlock()
+	if waiting != nil {
+		waiting(h)
+	}
+}
+
+// grant is what the caller gets.
+func (e *Entry) grant() driver.Grant {
+	return driver.Grant{
+		Token: e.token, Tokens: e.tokens, Nonce: e.Request.ID, // an ID is never used twice
+		Sent: e.c.Confirmed(), Lease: e.d.config.Timeout, Session: e.c,
+	}
+}
+
+// heldError describes a hold of this process to others of it.
+func (e *Entry) heldError() *driver.HeldError {
+	return &driver.HeldError{Kind: e.Request.Kind, Name: e.Request.Name, Owner: e.Request.Owner, Client: e.Request.Client, Token: e.token}
+}
+
+// Lock is what the server knows the lock by.
+func (e *Entry) Lock() LockID {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	return e.lock
+}
+
+// Stopped reports whether the request is not wanted any more.
+func (e *Entry) Stopped() bool {
+	select {
+	case <-e.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// Seen is Tell with what the server says.
+func (e *Entry) Seen(h *driver.HeldError) {
+	e.Tell(h)
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	e.seen = true
+}
+
+// HasSeen reports whether the caller has been told what the server says.
+func (e *Entry) HasSeen() bool {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	return e.seen
+}
+
+// Untried reports whether the wait that is under way was not tried for, because of a hint.
+func (e *Entry) Untried() bool {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	return e.untried
+}
+
+// Refused reports whether a try has said that the lock is held, and the wait has brought no answer yet.
+func (e *Entry) Refused() bool {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	return e.refused && e.told == nil
+}
+
+// tellIfHeld tells a caller whose context ends that the lock is held, if it was when it was asked for, or a moment ago.
+func (e *Entry) tellIfHeld() {
+	d := e.d
+	d.mu.Lock()
+	tell := e.told == nil && e.phase == waiting && (e.refused || e.hinted != 0 && d.Clock()-e.hinted < d.config.Recent)
+	d.mu.Unlock()
+	if tell {
+		e.Tell(e.HeldBySomebody())
+	}
+}
+
+// HeldBySomebody says no more than that the lock is held.
+func (e *Entry) HeldBySomebody() *driver.HeldError {
+	return &driver.HeldError{Kind: e.Request.Kind, Name: e.Request.Name}
+}
+
+func (e *Entry) isShared() bool { return e.Request.Mode == driver.Shared }
+
+// Acquire asks for the lock on a shared connection, and if it is held waits for it in the server on a connection of the
+// pool. See the package documentation for what that costs.
+func (d *Core) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	e, err := d.enter(ctx, r)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if e.isSettled() { // as it nearly always is if the question was asked here; and then nobody has to be told when ctx ends
+		return d.answer(e)
+	}
+	select {
+	case <-e.settled:
+		return d.answer(e)
+	case <-ctx.Done():
+		e.tellIfHeld()
+		return driver.Grant{}, ctx.Err()
+	}
+}
+
+// answer is what becomes of a request that is settled.
+func (d *Core) answer(e *Entry) (driver.Grant, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case e.err != nil:
+		return driver.Grant{}, e.err
+	case e.phase != held: // it has ended before anybody got it
+		return driver.Grant{}, e.lostError()
+	}
+	return e.grant(), nil
+}
+
+// enter finds what there is of the request already, or begins with it.
+func (d *Core) enter(ctx context.Context, r *driver.Request) (*Entry, error) {
+	if err := d.dialect.Supports(r); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	e, next, err := d.join(ctx, r)
+	var told *driver.HeldError
+	if e != nil {
+		told = e.told
+	}
+	d.mu.Unlock()
+	if next != nil {
+		next()
+	} else if told != nil && r.Waiting != nil {
+		r.Waiting(told)
+	}
+	return e, err
+}
+
+// join is enter under Core.mu. It returns what is to be done without it.
+func (d *Core) join(ctx context.Context, r *driver.Request) (e *Entry, next func(), err error) {
+	if d.closed {
+		return nil, nil, driver.ErrClosed
+	}
+	if e := d.entries[r.ID]; e != nil {
+		switch {
+		case e.Request.Key != r.Key || e.ending || e.phase == releasing:
+			return nil, nil, gone(r.Key)
+		case e.phase == doubt:
+			return nil, nil, d.Unavailable("acquire", r.Name, ErrLost)
+		}
+		if r.Waiting != nil {
+			e.Request.Waiting = r.Waiting
+		}
+		if r.Lost != nil {
+			e.Request.Lost = r.Lost
+		}
+		return e, nil, nil
+	}
+	if d.gone.has(r.ID) {
+		return nil, nil, gone(r.Key)
+	}
+	e = d.newEntry(r)
+	d.entries[r.ID] = e
+	next = d.route(e)
+	if p := d.places[e.lock]; p != nil && p.asker == e { // so next is startAsking
+		next = func() { e.askHere(ctx) }
+	}
+	return e, next, nil
+}

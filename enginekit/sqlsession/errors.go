@@ -1,0 +1,56 @@
+package sqlsession
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+var (
+	// ErrLost says that a connection is no more.
+	ErrLost = errors.New("the connection to the server was lost")
+
+	// ErrUnasked says that the session had ended before the server got the question.
+	ErrUnasked = errors.New("the session had ended before")
+
+	// ErrUnsure says that the session may have what was asked for, because the server has refused to take it back.
+	ErrUnsure = errors.New("the server has refused to take back what may have been given")
+
+	// ErrSetUp is the refusal of a server that is not set up for locks.
+	ErrSetUp = errors.New("the server is not set up for locks")
+
+	errNoSession = errors.New("each connection of this client that could ask has a part in the lock already: " +
+		"configure more shared connections or waits")
+)
+
+// Meaning is what an error of a server or a client library means to the caller.
+type Meaning uint8
+
+// What errors mean. What is none of the others is unknown.
+const (
+	Unknown   Meaning = iota // the statement may have been run
+	Unreached                // there was no session to ask over, for the moment
+	Refused                  // the server has said no, and would again
+)
+
+// Unavailable is the error of something whose outcome is unknown, unless the engine knows better. A refusal is undone all the same:
+// an acquisition is several statements, of which one was refused.
+func (d *Core) Unavailable(op, name string, err error) error {
+	if errors.Is(err, driver.ErrClosed) {
+		return err
+	}
+	switch meaning, hint := d.dialect.Judge(err); meaning {
+	case Refused:
+		return &driver.RefusedError{Op: op, Name: name, Err: err, Hint: hint, Open: true}
+	case Unreached:
+		return &driver.UnavailableError{Op: op, Name: name, Err: d.dialect.Advise(err), NotSent: true}
+	case Unknown:
+	}
+	return &driver.UnavailableError{Op: op, Name: name, Err: d.dialect.Advise(err)}
+}
+
+// gone is the error of a request whose ID has been released or undone.
+func gone(key driver.Key) error {
+	return fmt.Errorf("%s %q: there is no such hold: %w", key.Kind, key.Name, driver.ErrLost)
+}

@@ -1,0 +1,72 @@
+package sqlsession
+
+import "time"
+
+// A session that was asked to give a lock back and has not said that it did may have it, and nobody would know. To end the session
+// settles that, and ends all else that is held on it. So a session that answers, and merely refuses, is asked again.
+
+const (
+	refusedFirst = 10 * time.Millisecond
+	refusedMost  = time.Second
+)
+
+// giveBack releases e on c, in c's goroutine.
+func (e *Entry) giveBack(c *Conn) {
+	if err := c.session.Unlock(e); c.broken != nil {
+		return // died goes on with it
+	} else if err != nil {
+		e.askBack(c, refusedFirst, err)
+		return
+	}
+	e.gaveBack(c)
+}
+
+// gaveBack takes in that the server has the lock back.
+func (e *Entry) gaveBack(c *Conn) {
+	d := e.d
+	d.mu.Lock()
+	d.drop(e)
+	d.mu.Unlock()
+	if c.waits {
+		d.toPool(c)
+	}
+}
+
+// askBack goes on after the server has refused to take e back, in c's goroutine: after the pause it is asked once more. A connection on
+// which nothing else is held is ended instead, which is quicker.
+func (e *Entry) askBack(c *Conn, pause time.Duration, err error) {
+	d := e.d
+	d.mu.Lock()
+	alone := len(c.holds) == 1
+	d.mu.Unlock()
+	if alone {
+		c.Break(err) // died goes on with it
+		return
+	}
+	d.config.Warn("the server refuses to take a lock back, and is asked again", e.Request.Name, d.dialect.Advise(err))
+	again := func(c *Conn) {
+		if err := c.session.Leave(e); c.broken != nil {
+			return // died goes on with it
+		} else if err != nil {
+			e.askBack(c, min(2*pause, refusedMost), err)
+			return
+		}
+		e.gaveBack(c)
+	}
+	// If the connection has ended by then, died has taken e over.
+	time.AfterFunc(pause, func() { c.Submit(Job{Run: again, Dead: func(error) {}}) })
+}
+
+// doubts is for a try after which c may have the lock, although the caller gets an error, in c's goroutine. Until that is settled e is among
+// the owners, so that nobody else asks for the lock on c.
+func (e *Entry) doubts(c *Conn, err error) {
+	d := e.d
+	d.mu.Lock()
+	e.phase = doubt
+	d.own(e)
+	next := d.asked(e)
+	e.settle(d.Unavailable("acquire", e.Request.Name, err)) // unless a cancel has done it, with its own reason
+	d.mu.Unlock()
+	runAll(next)
+	e.askBack(c, refusedFirst, err)
+}

@@ -1,0 +1,159 @@
+package sqlsession
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+)
+
+// loop runs the jobs until the connection ends.
+func (c *Conn) loop() {
+	defer c.bequeath()
+	timer := time.NewTimer(c.d.config.Quiet)
+	defer timer.Stop()
+	for c.broken == nil {
+		j, ok := c.take()
+		switch {
+		case ok:
+			j.Run(c)
+		case !c.idle(timer):
+			return
+		}
+	}
+}
+
+// take returns the next job.
+func (c *Conn) take() (j Job, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		c.used = c.d.Clock()
+		return j, false
+	}
+	j, c.begun = c.queue[0], false
+	c.queue[0] = Job{}
+	if c.queue = c.queue[1:]; len(c.queue) == 0 {
+		c.queue = nil
+	}
+	return j, true
+}
+
+// idle waits for a job or for the socket. It returns false when the connection is to end.
+func (c *Conn) idle(timer *time.Timer) bool {
+	for c.resting() {
+		timer.Reset(c.d.config.Quiet)
+		select {
+		case <-c.wake:
+		case <-timer.C:
+		}
+		c.callBack()
+	}
+	if c.hasWork() || !c.watch() {
+		return c.goesOn()
+	}
+	// The server has said something without being asked, most likely goodbye. A statement finds out what.
+	c.session.Ping()
+	return true
+}
+
+// resting reports that there is nothing to do but to wait: another goroutine runs a statement, or there is no job, and it is not for
+// long that there has been none. It ends the rest otherwise.
+func (c *Conn) resting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rests = c.lent != nil || !c.works() && c.d.Clock()-c.used < c.d.config.Quiet
+	return c.rests
+}
+
+// hasWork reports whether the goroutine has to do something now.
+func (c *Conn) hasWork() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.works()
+}
+
+// works is hasWork for who holds Conn.mu.
+func (c *Conn) works() bool { return len(c.queue) > 0 || c.ended || c.broken != nil }
+
+// watch waits until there is something to be read from the socket, and reports true, or until the goroutine is roused.
+// It takes nothing from the socket.
+func (c *Conn) watch() (spoken bool) {
+	s, ok := c.raw.(syscall.Conn)
+	if !ok { // not a socket of the system's: wait for jobs alone
+		<-c.wake
+		return false
+	}
+	socket, err := s.SyscallConn()
+	if err != nil {
+		return true
+	}
+	c.mu.Lock()
+	if c.works() {
+		c.mu.Unlock()
+		return false
+	}
+	c.armed = true
+	c.mu.Unlock()
+	err = socket.Read(readable())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.armed = false
+	_ = c.raw.SetReadDeadline(time.Time{}) // fails only if the connection is closed
+	return err == nil || !isTimeout(err)
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// GoesOn reports that the connection is not to end.
+func (c *Conn) GoesOn() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.ended
+}
+
+// goesOn is GoesOn for the goroutine: what was begun is brought to an end.
+func (c *Conn) goesOn() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.ended || c.begun
+}
+
+// end makes the goroutine end after the jobs that it has begun. It says goodbye to the server.
+func (c *Conn) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	c.rouse()
+}
+
+// Kill ends the connection at once, whatever it is doing.
+func (c *Conn) Kill() {
+	_ = c.raw.Close() // the goroutine finds out
+	c.end()
+}
+
+// goodbye bounds the last message to the server.
+const goodbye = 100 * time.Millisecond
+
+// bequeath ends the connection and tells everybody who still wanted something of it.
+func (c *Conn) bequeath() {
+	c.hangUp()
+	c.mu.Lock()
+	c.ended = true
+	left := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	if c.broken == nil {
+		c.broken = ErrLost
+	}
+	c.d.died(c)
+	close(c.done)            // not before: who waits for it looks at what died has decided
+	for _, j := range left { // nothing of them was sent, whatever ended the connection
+		j.Dead(fmt.Errorf("%w: %w", ErrLost, c.broken))
+	}
+}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package sqlsession
+
+import (
+	"errors"
+	"syscall"
+)
+
+// readable returns what tells whether there is something to be read from a socket, the end of the connection included. It
+// looks and takes nothing, also before the first wait: what came before that wakes nobody.
+func readable() func(fd uintptr) bool {
+	var one [1]byte
+	return func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK)
+		return !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR)
+	}
+}

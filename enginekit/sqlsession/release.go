@@ -1,0 +1,158 @@
+package sqlsession
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks meanwhile,
+// it is given up, and the driver sees to it that the server ends the session; until that is known the outcome is unknown.
+func (d *Core) Release(ctx context.Context, r *driver.Release) error {
+	if err := ctx.Err(); err != nil && !r.Undo {
+		return err
+	}
+	d.mu.Lock()
+	e := d.entries[r.ID]
+	switch {
+	case e != nil && e.Request.Key != r.Key, e == nil && !r.Undo:
+		defer d.mu.Unlock()
+		return d.gone.of(r)
+	case e == nil:
+		defer d.mu.Unlock()
+		d.gone.bury(r.ID, epitaph{undone: true, until: time.Now().Add(r.Horizon)})
+		return nil
+	}
+	if r.Undo {
+		e.epitaph = epitaph{undone: true, until: time.Now().Add(r.Horizon)}
+	} else if !e.epitaph.is() {
+		e.epitaph = epitaph{released: true}
+	}
+	if e.phase == asking || e.phase == waiting {
+		d.cancel(e, gone(e.Request.Key))
+	}
+	var c *Conn
+	if e.phase == held {
+		e.phase, c = releasing, e.c
+	}
+	d.mu.Unlock()
+	if c != nil {
+		c.Submit(Job{
+			here: func(c *Conn) bool { return e.giveBackHere(ctx, c) }, Run: e.giveBack,
+			Dead: func(error) {}, // if it has ended, died has taken e over
+		})
+	}
+	return d.awaitOver(ctx, e, r.Undo)
+}
+
+// cancel ends a request that is not granted yet, as far as the caller is concerned; what is under way in the server ends
+// soon after. The caller holds Core.mu.
+func (d *Core) cancel(e *Entry, err error) {
+	if e.ending || e.phase != asking && e.phase != waiting {
+		return
+	}
+	e.ending = true
+	e.settle(err)
+	close(e.stop)
+	if p := d.place(e.lock); e.phase == asking && p.asker != e && e.c == nil {
+		d.drop(e) // it has not been asked for; one that was passed by has been
+	}
+	d.tidy(e.lock)
+}
+
+// awaitOver waits until nothing is left of e.
+func (d *Core) awaitOver(ctx context.Context, e *Entry, undo bool) error {
+	d.mu.Lock()
+	c, unsure, ended := e.c, e.phase == releasing, e.phase == over
+	d.mu.Unlock()
+	if ended { // as it nearly always is if it was given back here; see Acquire
+		return d.outcome(ctx, e, undo)
+	}
+	var torn <-chan struct{} // who waits for a release learns at once that it has become uncertain
+	if unsure && c != nil {
+		torn = c.done
+	}
+	select {
+	case <-torn:
+		if !d.hasLost(e) {
+			break
+		}
+		select { // it was over before, so there is nothing to be unsure of but when the server knows
+		case <-e.over:
+		case <-ctx.Done():
+		case <-d.base.Done():
+		}
+	case <-e.over:
+	case <-ctx.Done():
+	case <-d.base.Done():
+	}
+	return d.outcome(ctx, e, undo)
+}
+
+// outcome is what is known of a release.
+func (d *Core) outcome(ctx context.Context, e *Entry, undo bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case e.phase == over && undo:
+		return nil
+	case e.phase == over && !e.credited && e.epitaph.reason == "":
+		e.credited = true // of several at once one has ended it
+		return nil
+	case e.phase == over:
+		return d.gone.of(&driver.Release{Key: e.Request.Key, ID: e.Request.ID})
+	case d.ended:
+		return driver.ErrClosed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return d.Unavailable("release", e.Request.Name, ErrLost)
+}
+
+// hasLost reports whether a hold was lost, by release or not.
+func (d *Core) hasLost(e *Entry) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return e.epitaph.reason != ""
+}
+
+// lostError says how a hold of this driver ended.
+func (e *Entry) lostError() error {
+	if e.epitaph.reason == "" {
+		return gone(e.Request.Key)
+	}
+	return &driver.LostError{Kind: e.Request.Kind, Name: e.Request.Name, Token: e.token, Reason: e.epitaph.reason, Cause: e.epitaph.cause}
+}
+
+// died takes in that a connection has ended. Its goroutine calls it.
+func (d *Core) died(c *Conn) {
+	var next []func()
+	d.mu.Lock()
+	d.leave(c)
+	for e := range c.holds {
+		switch e.phase {
+		case asking, waiting:
+			e.settle(d.Unavailable("acquire", e.Request.Name, c.broken))
+			next = append(next, d.asked(e)...)
+		case held:
+			e.epitaph = epitaph{reason: driver.LostSession, cause: c.broken, token: e.token}
+			if lost := e.Request.Lost; lost != nil && !d.closed {
+				next = append(next, func() { lost(driver.LostSession, c.broken) })
+			}
+		case releasing:
+			e.credited = true // nobody knows whether it was by the release
+			if !e.epitaph.undone && e.epitaph.reason == "" && d.Clock()-c.lastSign() >= d.config.Timeout {
+				e.epitaph = epitaph{reason: driver.LostSession, cause: c.broken, token: e.token}
+			}
+		case doubt, over:
+		}
+		e.phase = doubt
+		d.disown(e)
+	}
+	if len(c.holds) > 0 && !d.ended {
+		d.work.Go(func() { d.bury(c) }) // ends when the server has no such session, or by Close
+	}
+	d.mu.Unlock()
+	runAll(next)
+}

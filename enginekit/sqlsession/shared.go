@@ -1,0 +1,196 @@
+package sqlsession
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// OnShared has j run on one of the shared connections, and opens another if all have something to do. The driver's mutex
+// must not be held.
+func (d *Core) OnShared(j Job) {
+	j.any = true
+	d.mu.Lock()
+	if d.ended {
+		d.mu.Unlock()
+		j.Dead(driver.ErrClosed)
+		return
+	}
+	best, least, sound := d.leastLoaded(nil)
+	d.grow(best == nil || least > 0, sound)
+	if best == nil {
+		j.here = nil // it is not for the goroutine that opens the connection
+		d.wanting = append(d.wanting, j)
+	}
+	d.mu.Unlock()
+	if best != nil {
+		best.Submit(j)
+	}
+}
+
+// onSharedBeside is OnShared for the asker of a lock that others may share with it: on a connection that has no part in it.
+func (d *Core) onSharedBeside(e *Entry, j Job) {
+	d.mu.Lock()
+	p := d.place(e.lock)
+	if len(p.owners) == 0 || d.ended {
+		d.tidy(e.lock)
+		d.mu.Unlock()
+		d.OnShared(j)
+		return
+	}
+	best, least, sound := d.leastLoaded(p)
+	room := d.grow(best == nil || least > 0, sound)
+	if best == nil && room {
+		d.wanting = append(d.wanting, Job{Run: j.Run, Dead: func(error) { e.askElsewhere(j) }})
+	}
+	d.mu.Unlock()
+	switch {
+	case best != nil:
+		best.Submit(j)
+	case !room:
+		e.askElsewhere(j)
+	}
+}
+
+// askElsewhere is for a lock in which each shared connection has a part: another that waits can ask.
+func (e *Entry) askElsewhere(j Job) {
+	d := e.d
+	d.mu.Lock()
+	first := e.phase == asking
+	d.mu.Unlock()
+	switch {
+	case !first:
+		j.Dead(ErrLost) // it polls on
+	case !e.Request.Try:
+		e.contend(false)
+	case !d.spawn(func() { e.tryFromPool(j) }): // ends with the try
+		j.Dead(driver.ErrClosed)
+	}
+}
+
+func (e *Entry) tryFromPool(j Job) {
+	c, err := e.fromPool()
+	switch {
+	case c != nil:
+		c.Submit(Job{Run: func(c *Conn) {
+			j.Run(c)
+			if c.broken == nil && !e.wasGranted() {
+				e.d.toPool(c)
+			}
+		}, Dead: j.Dead})
+	case err != nil:
+		e.fail(err)
+	default:
+		e.fail(errNoSession)
+	}
+}
+
+// wasGranted reports whether e has had the lock, or has it.
+func (e *Entry) wasGranted() bool {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	return e.token != 0
+}
+
+// grow opens another shared connection if one is wanted, and reports whether there may be more, or will be. The caller holds
+// Core.mu.
+func (d *Core) grow(wanted bool, sound int) (room bool) {
+	if wanted && !d.dialing && sound < d.config.Shared {
+		d.dialing = true
+		d.work.Go(d.growShared) // ends with the attempt, which is bounded
+	}
+	return d.dialing
+}
+
+// Suspicion is after how long without an answer a shared connection is not asked further things, and may have a successor:
+// its packets may be lost, which only the timeout ends, and others get through.
+const Suspicion = 2 * time.Second
+
+func (c *Conn) isSuspect(now time.Duration) bool {
+	since := time.Duration(c.busy.Load())
+	return since != 0 && now-since > Suspicion
+}
+
+// passBy has others do what a suspect connection was to do and has not begun, and ends the turn of those whose answer it owes:
+// what they hold back may be asked for in another session. It returns what is to be done without the mutex. The caller
+// holds Core.mu.
+func (d *Core) passBy(c *Conn) (next []func()) {
+	for _, j := range c.strays() {
+		next = append(next, func() { d.OnShared(j) })
+	}
+	for e := range c.holds {
+		if e.phase == asking {
+			next = append(next, d.asked(e)...)
+		}
+	}
+	return next
+}
+
+// leastLoaded returns the shared connection with the least to do of those that have no part in p, and how much that is, or
+// nil, and how many are sound. The caller holds Core.mu.
+func (d *Core) leastLoaded(p *place) (best *Conn, least, sound int) {
+	now := d.Clock()
+	for _, c := range d.shared {
+		if c.isSuspect(now) || !c.GoesOn() { // one that is to end is in the list for another moment
+			continue
+		}
+		sound++
+		if p != nil && p.isOn(c) {
+			continue
+		}
+		if n := c.load(); best == nil || n < least {
+			best, least = c, n
+		}
+	}
+	return best, least, sound
+}
+
+// growShared opens a shared connection for those who want one. When it cannot be opened, that is the answer to those alone who
+// asked before the attempt began: what stood in its way may have been gone before the others came.
+func (d *Core) growShared() {
+	for {
+		asked := d.takeWanting()
+		c, err := d.dialShared()
+		d.mu.Lock()
+		if err == nil {
+			d.shared = append(d.shared, c)
+			asked, d.wanting = append(asked, d.wanting...), nil
+		}
+		d.dialing = err != nil && len(d.wanting) > 0
+		again := d.dialing
+		d.mu.Unlock()
+		for _, j := range asked {
+			if err == nil {
+				c.Submit(j)
+			} else {
+				j.Dead(fmt.Errorf("opening a connection: %w", err))
+			}
+		}
+		if !again {
+			return
+		}
+	}
+}
+
+func (d *Core) takeWanting() []Job {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	wanting := d.wanting
+	d.wanting = nil
+	return wanting
+}
+
+// dialShared opens a connection. One that is cut off while it is opened is opened again, once: nothing was asked of it, and those
+// who wait for it would have to be told that the outcome is not known. A server that lets people wait is not asked twice.
+func (d *Core) dialShared() (*Conn, error) {
+	begun := d.Clock()
+	c, err := d.dialect.Dial(d.base, false)
+	if err != nil && d.base.Err() == nil && !d.dialect.IsForGood(err) && d.Clock()-begun < Suspicion {
+		c, err = d.dialect.Dial(d.base, false)
+	}
+	if err != nil && d.base.Err() != nil {
+		return nil, driver.ErrClosed
+	}
+	return c, err
+}
