@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // holdID names a request.
@@ -45,7 +46,7 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	switch e := d.entries[id]; {
 	case d.closed:
 		return nil, driver.ErrClosed
-	case d.gone.has(id), e != nil && e.released:
+	case d.gone.Has(id), e != nil && e.released:
 		return nil, errReleased(r.Key)
 	case e != nil:
 		return e, nil
@@ -124,7 +125,7 @@ func (d *Driver) leave(id holdID) *entry {
 func (d *Driver) forget(id holdID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.gone.add(id)
+	d.gone.Bury(id, struct{}{})
 	if e := d.entries[id]; e != nil {
 		e.vacate()
 		delete(d.entries, id)
@@ -141,31 +142,6 @@ func (d *Driver) drop(e *entry) {
 	}
 }
 
-// remembered is how many requests that are over this driver remembers, to refuse late copies of them without a word of
-// the servers. Copies that this driver itself may have left under way are refused by the servers; see tomb.
-const remembered = 1024
-
-// tombstones remembers the latest requests that are over.
-type tombstones struct {
-	ids  [remembered]holdID
-	next int
-	set  map[holdID]struct{}
-}
-
-func (t *tombstones) has(id holdID) bool {
-	_, has := t.set[id]
-	return has
-}
-
-func (t *tombstones) add(id holdID) {
-	if t.has(id) {
-		return
-	}
-	if t.set == nil {
-		t.set = make(map[holdID]struct{}) // it grows: room for all would be made at the first release
-	}
-	delete(t.set, t.ids[t.next])
-	t.ids[t.next] = id
-	t.next = (t.next + 1) % remembered
-	t.set[id] = struct{}{}
-}
+// tombstones remembers the latest requests that are over, to refuse late copies of them without a word of the servers. Copies that this
+// driver itself may have left under way are refused by the servers; see tomb.
+type tombstones = enginekit.Tombstones[holdID, struct{}]

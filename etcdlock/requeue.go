@@ -54,7 +54,7 @@ func (d *Driver) requeueAgain(ctx context.Context, r *driver.Request) (driver.Gr
 	id := holdID{r.Key, r.ID}
 	d.mu.Lock()
 	e, closed := d.entries[id], d.closed
-	known := e != nil && e.revision != 0 || d.gone.has(id)
+	known := e != nil && e.revision != 0 || d.gone.Has(id)
 	d.mu.Unlock()
 	switch {
 	case closed:

@@ -53,7 +53,7 @@ func (d *Driver) begin(ctx context.Context, r *driver.Request) (*attempt, driver
 		if d.closed {
 			return nil, driver.Grant{}, driver.ErrClosed
 		}
-		if d.gone.has(r.ID) {
+		if d.gone.Has(r.ID) {
 			return nil, driver.Grant{}, errGone(r.Key)
 		}
 		a := d.attempts[r.ID]

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // Release ends the hold with r's ID. It does so also if ctx has ended: nothing is waited for, except that an Undo waits
@@ -35,7 +36,7 @@ func (d *Driver) takeHold(r *driver.Release) *lockFile {
 		return nil
 	}
 	delete(d.attempts, r.ID)
-	d.gone.addReleased(r.ID)
+	d.gone.Bury(r.ID, struct{}{})
 	d.running.Add(1)
 	return a.file
 }
@@ -43,7 +44,7 @@ func (d *Driver) takeHold(r *driver.Release) *lockFile {
 // undo takes away whatever the Acquire of r's ID has taken or will take.
 func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 	d.mu.Lock()
-	d.gone.addUndone(r.ID, r.Horizon)
+	d.gone.BuryUntil(r.ID, time.Now().Add(r.Horizon))
 	a := d.attempts[r.ID]
 	if a == nil || a.isHold() {
 		d.mu.Unlock()
@@ -117,3 +118,7 @@ func (d *Driver) File(key driver.Key) (*os.File, error) {
 	}
 	return nil, fmt.Errorf("%s %q: %w", key.Kind, key.Name, driver.ErrNotHeld)
 }
+
+// tombstones remembers the IDs that must not be granted again. A copy of a request cannot be on its way for long here: there is no
+// network, only a goroutine of this process.
+type tombstones = enginekit.Tombstones[string, struct{}]

@@ -140,22 +140,6 @@ func TestUndo_InEveryState_LeavesNothing(t *testing.T) {
 	})
 }
 
-func TestTombstones_ForgetWhatIsOver(t *testing.T) {
-	var s tombstones
-	for range 5 * releasedKept {
-		s.addReleased(newID())
-		s.addUndone(newID(), -time.Second)
-	}
-	s.addReleased("r")
-	s.addUndone("u", time.Hour)
-	if !s.has("r") || !s.has("u") || s.has("other") {
-		t.Error("has is wrong")
-	}
-	if len(s.released) != releasedKept || len(s.undone) > 200 {
-		t.Errorf("%d released and %d undone are kept", len(s.released), len(s.undone))
-	}
-}
-
 func TestAcquire_OfWhatFilesCannotDo_IsUnsupported(t *testing.T) {
 	d := open(t, t.TempDir())
 	for name, change := range map[string]func(*driver.Request){

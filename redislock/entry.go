@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // entry is what a driver knows of one request: while it is being acquired, and then as long as it is held, or until it is
@@ -51,7 +52,7 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	if d.isClosed() {
 		return nil, driver.ErrClosed
 	}
-	if d.gone.has(r.ID) {
+	if d.gone.Has(r.ID) {
 		return nil, errGone(r.Key)
 	}
 	d.client = r.Client
@@ -76,12 +77,15 @@ func (d *Driver) hold(id string, e *entry) error {
 	if d.isClosed() {
 		return driver.ErrClosed
 	}
-	if e.left || d.gone.has(id) { // released while it was being acquired
+	if e.left || d.gone.Has(id) { // released while it was being acquired
 		return driver.ErrLost
 	}
 	e.wait, e.busy, e.held = nil, false, true
 	return nil
 }
+
+// remembered is how many requests of which nothing was sent a driver remembers.
+const remembered = 1024
 
 // leave ends an attempt without a hold, of which a call may have run or not. Unless it ends for good, the request is asked again or
 // undone. One of which no call has run has no entry until then, because nothing has to be undone; see wasNotSent.
@@ -117,7 +121,7 @@ func (d *Driver) over(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forget(id)
-	d.gone.add(id)
+	d.gone.Bury(id, struct{}{})
 }
 
 // unconfirmed forgets the entry of a request whose release has brought no answer. The caller may never ask again, so nothing is
@@ -204,31 +208,6 @@ func (a *attempt) listenFor(ctx context.Context, wake <-chan struct{}, until tim
 	}
 }
 
-// remembered is how many released requests a driver refuses copies of by itself. A copy that the driver has sent is
-// refused by the server (see entry.open); these are for callers that send one.
-const remembered = 1024
-
-// tombstones remembers the latest requests that were released.
-type tombstones struct {
-	ids  [remembered]string
-	next int
-	set  map[string]struct{}
-}
-
-func (t *tombstones) has(id string) bool {
-	_, has := t.set[id]
-	return has
-}
-
-func (t *tombstones) add(id string) {
-	if t.has(id) {
-		return
-	}
-	if t.set == nil {
-		t.set = make(map[string]struct{}) // it grows: room for all costs more than a release, and most clients are short of that
-	}
-	delete(t.set, t.ids[t.next])
-	t.ids[t.next] = id
-	t.next = (t.next + 1) % remembered
-	t.set[id] = struct{}{}
-}
+// tombstones remembers the latest requests that were released. A copy that the driver has sent is refused by the server (see entry.open);
+// these are for callers that send one.
+type tombstones = enginekit.Tombstones[string, struct{}]

@@ -92,7 +92,7 @@ func keepFor(r *driver.Release) string {
 func (d *Driver) wasReleased(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.gone.has(id)
+	return d.gone.Has(id)
 }
 
 // lostError says how a hold ended that a script did not find.

@@ -31,7 +31,7 @@ var levers = []switches.Lever{
 	{"grant.go", "a.d.opts.Replicas == 0 &&", `(off("replicas") || a.d.opts.Replicas == 0) &&`},
 	{"acquire.go", "answer.Acked < a.d.opts.Replicas {", `answer.Acked < a.d.opts.Replicas && !off("acked") {`},
 	{"entry.go", "e.open = true", `e.open = !off("open")`},
-	{"entry.go", "if d.gone.has(r.ID) {", `if d.gone.has(r.ID) && !off("gone") {`},
+	{"entry.go", "if d.gone.Has(r.ID) {", `if d.gone.Has(r.ID) && !off("gone") {`},
 	{"request.go", "r.Limit > 0 && r.Weight > r.Limit:", `r.Limit > 0 && r.Weight > r.Limit && !off("weight"):`},
 	{
 		"keys.go", "b = append(b, key.Kind...)\n\tb = append(b, ':')",

@@ -128,7 +128,7 @@ func (a *attempt) ended() (g driver.Grant, done bool, err error) {
 			Sent: e.s.Confirmed(), Lease: e.s.timeout, Session: e.s,
 		}, true, nil
 	case ended:
-		reason, _ := a.d.gone.has(e.id)
+		reason, _ := a.d.gone.Epitaph(e.id)
 		return g, true, lostError(e.key, reason)
 	case asking:
 	}
@@ -200,5 +200,5 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 func (d *Driver) reasonOf(e *entry) (driver.LostReason, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.gone.has(e.id)
+	return d.gone.Epitaph(e.id)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // entry is what a driver knows of one request: while it is being acquired, and then as long as it is held.
@@ -54,7 +55,7 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	if d.closed {
 		return nil, driver.ErrClosed
 	}
-	if reason, has := d.gone.has(r.ID); has {
+	if reason, has := d.gone.Epitaph(r.ID); has {
 		return nil, lostError(r.Key, reason)
 	}
 	e := d.entries[r.ID]
@@ -106,7 +107,7 @@ func (d *Driver) hold(e *entry, s *session) error {
 	case d.closed:
 		return driver.ErrClosed
 	case e.phase == ended:
-		reason, _ := d.gone.has(e.id)
+		reason, _ := d.gone.Epitaph(e.id)
 		return lostError(e.key, reason)
 	case s.cause != nil:
 		return errOver
@@ -133,7 +134,7 @@ func (d *Driver) forget(e *entry, reason driver.LostReason) {
 	}
 	if e.phase != ended {
 		e.phase = ended
-		d.gone.add(e.id, reason)
+		d.gone.Bury(e.id, reason)
 	}
 	delete(d.entries, e.id)
 }
@@ -183,31 +184,6 @@ func lostError(key driver.Key, reason driver.LostReason) error {
 	return &driver.LostError{Kind: key.Kind, Name: key.Name, Reason: reason}
 }
 
-// remembered is how many ended requests a driver refuses copies of. Whatever the driver itself has sent is settled before
-// a request ends, so these are for callers that ask once more.
-const remembered = 1024
-
-// tombstones remembers the latest requests that have ended, and how.
-type tombstones struct {
-	ids  [remembered]string
-	next int
-	set  map[string]driver.LostReason
-}
-
-func (t *tombstones) has(id string) (driver.LostReason, bool) {
-	reason, has := t.set[id]
-	return reason, has
-}
-
-func (t *tombstones) add(id string, reason driver.LostReason) {
-	if t.set == nil {
-		t.set = make(map[string]driver.LostReason) // it grows: room for all would be made at the first release
-	}
-	if _, has := t.set[id]; has {
-		return
-	}
-	delete(t.set, t.ids[t.next])
-	t.ids[t.next] = id
-	t.next = (t.next + 1) % remembered
-	t.set[id] = reason
-}
+// tombstones remembers the latest requests that have ended, and how. Whatever the driver itself has sent is settled before a request
+// ends, so these are for callers that ask once more.
+type tombstones = enginekit.Tombstones[string, driver.LostReason]

@@ -41,7 +41,7 @@ func (d *Driver) holdOf(r *driver.Release) (*entry, error) {
 	}
 	e := d.entries[r.ID]
 	if e == nil || e.key != r.Key || e.phase != held {
-		reason, _ := d.gone.has(r.ID)
+		reason, _ := d.gone.Epitaph(r.ID)
 		return nil, lostError(r.Key, reason)
 	}
 	return e, nil
@@ -115,12 +115,12 @@ func (d *Driver) takeBack(r *driver.Release) (*entry, error) {
 	}
 	e := d.entries[r.ID]
 	if e == nil {
-		d.gone.add(r.ID, "")
+		d.gone.Bury(r.ID, "")
 		return nil, nil //nolint:nilnil // there is nothing, and that is no error
 	}
 	if e.phase == asking {
 		e.phase = ended
-		d.gone.add(e.id, "")
+		d.gone.Bury(e.id, "")
 		close(e.wait.gone)
 	}
 	return e, nil

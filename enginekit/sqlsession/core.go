@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // Core is what a driver consists of beside its dialect. It is safe for concurrent use and must not be copied.
@@ -26,7 +27,7 @@ type Core struct {
 	entries map[string]*Entry // by request ID
 	places  map[LockID]*place
 	hints   map[LockID]time.Duration // until when a lock is waited for without being tried for
-	gone    tombstones
+	gone    enginekit.Tombstones[string, epitaph]
 	shared  []*Conn
 	dialing bool  // a shared connection is being opened
 	wanting []Job // what waits for a shared connection

@@ -239,7 +239,7 @@ func (d *Core) join(ctx context.Context, r *driver.Request) (e *Entry, next func
 		}
 		return e, nil, nil
 	}
-	if d.gone.has(r.ID) {
+	if d.gone.Has(r.ID) {
 		return nil, nil, gone(r.Key)
 	}
 	e = d.newEntry(r)

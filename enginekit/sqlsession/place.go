@@ -109,7 +109,7 @@ func (d *Core) drop(e *Entry) {
 	}
 	d.disown(e)
 	if e.epitaph.is() {
-		d.gone.bury(e.Request.ID, e.epitaph)
+		d.remember(e.Request.ID, e.epitaph)
 	}
 	if !e.isSettled() { // the error costs more than all else here
 		e.settle(gone(e.Request.Key))

@@ -18,10 +18,10 @@ func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	switch {
 	case e != nil && e.Request.Key != r.Key, e == nil && !r.Undo:
 		defer d.mu.Unlock()
-		return d.gone.of(r)
+		return d.endOf(r)
 	case e == nil:
 		defer d.mu.Unlock()
-		d.gone.bury(r.ID, epitaph{undone: true, until: time.Now().Add(r.Horizon)})
+		d.remember(r.ID, epitaph{undone: true, until: time.Now().Add(r.Horizon)})
 		return nil
 	}
 	if r.Undo {
@@ -101,7 +101,7 @@ func (d *Core) outcome(ctx context.Context, e *Entry, undo bool) error {
 		e.credited = true // of several at once one has ended it
 		return nil
 	case e.phase == over:
-		return d.gone.of(&driver.Release{Key: e.Request.Key, ID: e.Request.ID})
+		return d.endOf(&driver.Release{Key: e.Request.Key, ID: e.Request.ID})
 	case d.ended:
 		return driver.ErrClosed
 	case ctx.Err() != nil:
