@@ -9,14 +9,12 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // diagnosisTime bounds Diagnose, and statusTime the question to one endpoint: servers that hang must not hang their clients.
 const diagnosisTime, statusTime = 5 * time.Second, 1500 * time.Millisecond
-
-// levels, the worst last.
-var levels = []driver.Level{driver.LevelOK, driver.LevelWarn, driver.LevelFail}
 
 // Diagnose asks every endpoint for its state, and the cluster for its members and alarms, and judges what locks depend on:
 // who answers, version, leader, alarms, the number of members, the session's timeout, rights, and how long a round trip
@@ -32,9 +30,7 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	bounded, cancel := context.WithTimeout(bounded, diagnosisTime)
 	defer cancel()
 	findings := d.gather(bounded).judge()
-	slices.SortStableFunc(findings, func(a, b driver.Finding) int {
-		return slices.Index(levels, b.Level) - slices.Index(levels, a.Level)
-	})
+	enginekit.SortFindings(findings)
 	return findings
 }
 
@@ -108,18 +104,6 @@ func (d *Driver) gather(ctx context.Context) *facts {
 	return f
 }
 
-func fine(check, detail string, args ...any) driver.Finding {
-	return driver.Finding{Check: check, Level: driver.LevelOK, Detail: fmt.Sprintf(detail, args...)}
-}
-
-func warn(check, advice, detail string, args ...any) driver.Finding {
-	return driver.Finding{Check: check, Level: driver.LevelWarn, Detail: fmt.Sprintf(detail, args...), Advice: advice}
-}
-
-func fail(check, advice, detail string, args ...any) driver.Finding {
-	return driver.Finding{Check: check, Level: driver.LevelFail, Detail: fmt.Sprintf(detail, args...), Advice: advice}
-}
-
 // judge runs all checks, those whose failure explains others first.
 func (f *facts) judge() (findings []driver.Finding) {
 	for _, check := range []func() (driver.Finding, bool){
@@ -143,11 +127,11 @@ func (f *facts) checkServers() (driver.Finding, bool) {
 	const advice = "check the address, the network and the server"
 	switch n := len(f.endpoints); {
 	case len(silent) == n:
-		return fail("servers", advice, "no endpoint answers: %s", strings.Join(silent, ", ")), true
+		return enginekit.Fail("servers", advice, "no endpoint answers: %s", strings.Join(silent, ", ")), true
 	case len(silent) > 0:
-		return warn("servers", advice, "%d of %d endpoints do not answer: %s", len(silent), n, strings.Join(silent, ", ")), true
+		return enginekit.Warn("servers", advice, "%d of %d endpoints do not answer: %s", len(silent), n, strings.Join(silent, ", ")), true
 	default:
-		return fine("servers", "all %d endpoints answer", n), true
+		return enginekit.Fine("servers", "all %d endpoints answer", n), true
 	}
 }
 

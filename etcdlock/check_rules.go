@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
@@ -30,9 +31,9 @@ func (f *facts) checkVersion() (driver.Finding, bool) {
 	case all == "":
 		return driver.Finding{}, false
 	case old:
-		return fail("version", "run etcd 3.4 or later", "the servers are of version %s, of which waiting is not known to work", all), true
+		return enginekit.Fail("version", "run etcd 3.4 or later", "the servers are of version %s, of which waiting is not known to work", all), true
 	}
-	return fine("version", "the servers are of version %s", all), true
+	return enginekit.Fine("version", "the servers are of version %s", all), true
 }
 
 // checkLeader: without a leader that most members follow nothing is granted and no session kept.
@@ -45,12 +46,12 @@ func (f *facts) checkLeader() (driver.Finding, bool) {
 	case len(leaders) == 0:
 		return driver.Finding{}, false
 	case leaders[0]:
-		return fail("leader", "see whether most members run and reach each other", "an endpoint knows no leader"), true
+		return enginekit.Fail("leader", "see whether most members run and reach each other", "an endpoint knows no leader"), true
 	case len(leaders) > 1:
-		return warn("leader", "ask again; if it stays so, see whether the endpoints are of one cluster",
+		return enginekit.Warn("leader", "ask again; if it stays so, see whether the endpoints are of one cluster",
 			"the endpoints name %d leaders", len(leaders)), true
 	}
-	return fine("leader", "all who answer follow one leader"), true
+	return enginekit.Fine("leader", "all who answer follow one leader"), true
 }
 
 func (f *facts) checkAlarms() (driver.Finding, bool) {
@@ -63,25 +64,25 @@ func (f *facts) checkAlarms() (driver.Finding, bool) {
 	}
 	for _, a := range f.alarms.Alarms {
 		if a.Alarm == pb.AlarmType_NOSPACE {
-			return fail("alarms", "compact and defragment, or raise --quota-backend-bytes; then etcdctl alarm disarm",
+			return enginekit.Fail("alarms", "compact and defragment, or raise --quota-backend-bytes; then etcdctl alarm disarm",
 				"the database is full, so no lock can be taken: %s", strings.Join(names, ", ")), true
 		}
 	}
 	if len(names) > 0 {
-		return fail("alarms", "see etcd's documentation on alarms", "there are alarms: %s", strings.Join(names, ", ")), true
+		return enginekit.Fail("alarms", "see etcd's documentation on alarms", "there are alarms: %s", strings.Join(names, ", ")), true
 	}
-	return fine("alarms", "there is no alarm"), true
+	return enginekit.Fine("alarms", "there is no alarm"), true
 }
 
 func (f *facts) checkRights() (driver.Finding, bool) {
 	switch {
 	case f.readErr == nil:
-		return fine("rights", "keys that begin with %q can be read", f.prefix), true
+		return enginekit.Fine("rights", "keys that begin with %q can be read", f.prefix), true
 	case strings.Contains(f.readErr.Error(), "permission denied"), strings.Contains(f.readErr.Error(), "user name is empty"):
-		return fail("rights", fmt.Sprintf("let the user read and write the keys that begin with %q", f.prefix),
+		return enginekit.Fail("rights", fmt.Sprintf("let the user read and write the keys that begin with %q", f.prefix),
 			"keys that begin with %q cannot be read: %v", f.prefix, f.readErr), true
 	}
-	return fail("rights", "see the other findings", "keys that begin with %q cannot be read: %v", f.prefix, f.readErr), true
+	return enginekit.Fail("rights", "see the other findings", "keys that begin with %q cannot be read: %v", f.prefix, f.readErr), true
 }
 
 // checkMembers says what may fail without anybody noticing.
@@ -97,24 +98,24 @@ func (f *facts) checkMembers() (driver.Finding, bool) {
 	}
 	switch {
 	case voters == 1:
-		return warn("members", "run three", "there is one member: while it is away no lock is granted, and sessions end"), true
+		return enginekit.Warn("members", "run three", "there is one member: while it is away no lock is granted, and sessions end"), true
 	case voters%2 == 0:
-		return warn("members", fmt.Sprintf("run %d", voters+1),
+		return enginekit.Warn("members", fmt.Sprintf("run %d", voters+1),
 			"there are %d members, which survive the loss of no more than %d would", voters, voters-1), true
 	case len(f.endpoints) < voters:
-		return warn("members", "name all members in the URL",
+		return enginekit.Warn("members", "name all members in the URL",
 			"there are %d members, of which the client knows %d: if those are away, so are its locks", voters, len(f.endpoints)), true
 	}
-	return fine("members", "there are %d members, of which %d may be away", voters, (voters-1)/2), true
+	return enginekit.Fine("members", "there are %d members, of which %d may be away", voters, (voters-1)/2), true
 }
 
 // checkSession: servers have a least timeout of their own.
 func (f *facts) checkSession() (driver.Finding, bool) {
 	if f.granted > f.asked {
-		return warn("session", "lower the servers' --election-timeout, or ask for no less",
+		return enginekit.Warn("session", "lower the servers' --election-timeout, or ask for no less",
 			"the servers have made %v of a session of %v: so long others wait for the dead", f.granted, f.asked), true
 	}
-	return fine("session", "sessions last %v", f.granted), true
+	return enginekit.Fine("session", "sessions last %v", f.granted), true
 }
 
 // slowPart is the part of a session's timeout beyond which a round trip is slow: each sign of life has a sixth of it.
@@ -126,8 +127,8 @@ func (f *facts) checkLatency() (driver.Finding, bool) {
 	}
 	median, longest := f.trips[len(f.trips)/2].Round(10*time.Microsecond), f.trips[len(f.trips)-1].Round(10*time.Microsecond)
 	if longest > f.granted/slowPart {
-		return warn("latency", "ask for longer leases, or bring client and servers closer",
+		return enginekit.Warn("latency", "ask for longer leases, or bring client and servers closer",
 			"a read takes %v (longest %v), much of a session of %v", median, longest, f.granted), true
 	}
-	return fine("latency", "a read takes %v (longest %v)", median, longest), true
+	return enginekit.Fine("latency", "a read takes %v (longest %v)", median, longest), true
 }

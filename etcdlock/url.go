@@ -42,15 +42,15 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	limited, cancel := context.WithTimeout(ctx, timeToOpen(ctx, opts.RequestTimeout))
 	defer cancel()
 	if err := nobodyListens(limited, config.Endpoints); err != nil {
-		return nil, &openError{u, err}
+		return nil, openError(u, err)
 	}
 	client, err := connect(limited, config)
 	if err != nil {
-		return nil, &openError{u, explained(ctx, config, err)}
+		return nil, openError(u, explained(ctx, config, err))
 	}
 	d, err := start(limited, client, opts, true)
 	if err != nil {
-		return nil, &openError{u, explained(ctx, config, err)}
+		return nil, openError(u, explained(ctx, config, err))
 	}
 	return d, nil
 }

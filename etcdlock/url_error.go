@@ -3,41 +3,27 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
-// openError says that no lock can be taken through a URL: the servers cannot be reached or do not let us in. It matches
-// driver.ErrUnavailable.
-type openError struct {
+// openError is the error of servers that cannot be used through a URL.
+func openError(u *driver.URL, err error) error {
+	return &enginekit.OpenError{
+		Engine: "etcd", Servers: strings.Join(u.Hosts, ","), Err: err, Hint: opening{u, err}.advice(), Refused: isRefusal(err),
+	}
+}
+
+// opening is what advice on an error depends on.
+type opening struct {
 	url *driver.URL
 	err error
 }
 
-// Error names the servers and what is wrong, and what to do about it if that is known.
-func (e *openError) Error() string {
-	s := fmt.Sprintf("etcd: cannot use %s: %v", strings.Join(e.url.Hosts, ","), e.err)
-	if advice := e.advice(); advice != "" {
-		s += " (" + advice + ")"
-	}
-	return s
-}
-
-// Is matches driver.ErrUnavailable. A refusal does so by what it wraps.
-func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable && !isRefusal(e.err) }
-
-// Unwrap returns what is wrong.
-func (e *openError) Unwrap() error {
-	if isRefusal(e.err) {
-		return &driver.RefusedError{Op: "open", Err: e.err, Hint: e.advice()}
-	}
-	return e.err
-}
-
 // advice explains what servers and clients say in their own words.
-func (e *openError) advice() string {
+func (e opening) advice() string {
 	text := e.err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }
 	switch {
@@ -65,7 +51,7 @@ func (e *openError) advice() string {
 	return ""
 }
 
-func (e *openError) perhapsTLS() string {
+func (e opening) perhapsTLS() string {
 	if e.url.Query.Has("tls") {
 		return "does the server speak TLS on this port, and does it want a client's certificate (cert and key)?"
 	}

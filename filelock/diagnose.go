@@ -6,10 +6,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"syscall"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // Diagnose judges the folder: whether this process can write it, whether it is on a local file system with space left,
@@ -24,12 +24,8 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 		}
 		findings = append(findings, check())
 	}
-	slices.SortStableFunc(findings, func(a, b driver.Finding) int { return severity(b) - severity(a) })
+	enginekit.SortFindings(findings)
 	return findings
-}
-
-func severity(f driver.Finding) int {
-	return slices.Index([]driver.Level{driver.LevelOK, driver.LevelWarn, driver.LevelFail}, f.Level)
 }
 
 func (d *Driver) checkFolder() driver.Finding {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
@@ -22,7 +23,7 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	settings := settingsOf(rows)
 	findings := judge(settings)
 	findings = append(findings, d.checkRights(ctx), d.checkRoom(ctx, settings), d.checkProcess(ctx), d.checkTrip(ctx))
-	sqlsession.SortFindings(findings)
+	enginekit.SortFindings(findings)
 	return findings
 }
 
@@ -36,7 +37,7 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	d.mu.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()
-	return sqlsession.Report(ctx, d.opts.Logger, "mysql", append(judge(settings), d.checkRights(bounded)), d.opts.Check == CheckRefuse)
+	return enginekit.Report(ctx, d.opts.Logger, "mysql", append(judge(settings), d.checkRights(bounded)), d.opts.Check)
 }
 
 // rightsText has the server plan what needs each of the rights, and do nothing. It says the first that is missing. What the user may do

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/enginekit/address"
-	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
 func init() { driver.DefaultMux.Register("mysql", openURL) }
@@ -25,14 +25,11 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	switch {
 	case err == nil:
 		return d, nil
-	case errors.Is(err, sqlsession.ErrSetUp), strings.HasPrefix(err.Error(), "mysql: "):
+	case errors.Is(err, enginekit.ErrNotSetUp), strings.HasPrefix(err.Error(), "mysql: "):
 		return nil, err
 	}
-	return nil, &openError{config, err}
+	return nil, openError(config, err)
 }
-
-// policies are the values of the query key check.
-var policies = map[string]CheckPolicy{"warn": CheckWarn, "refuse": CheckRefuse, "none": CheckNone}
 
 // fromURL reads what the package doc describes under URL.
 func fromURL(u *driver.URL, c driver.Config) (*mysql.Config, *Options, error) {
@@ -50,11 +47,10 @@ func fromURL(u *driver.URL, c driver.Config) (*mysql.Config, *Options, error) {
 	if err := address.CheckQuery("mysql", u, p); err != nil {
 		return nil, nil, err
 	}
-	policy, known := policies[check]
-	if !known {
-		return nil, nil, errors.New("mysql: check is warn, refuse or none")
+	var err error
+	if opts.Check, err = enginekit.ParseCheckPolicy("mysql", check); err != nil {
+		return nil, nil, err
 	}
-	opts.Check = policy
 	if _, err := opts.withDefaults(); err != nil {
 		return nil, nil, err
 	}
@@ -71,7 +67,6 @@ func fromURL(u *driver.URL, c driver.Config) (*mysql.Config, *Options, error) {
 		return nil, nil, err
 	}
 	config.ConnectionAttributes = "program_name:interlock"
-	var err error
 	config.TLS, err = files.Config("mysql", encrypted, "tls=true") // the client library takes the server's name from the address
 	return config, opts, err
 }

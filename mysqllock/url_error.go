@@ -3,50 +3,30 @@ package mysqllock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// openError says that no lock can be taken through a URL: the server cannot be reached or does not let us in. It matches
-// driver.ErrUnavailable.
-type openError struct {
+// openError is the error of a server that cannot be used through a URL.
+func openError(config *mysql.Config, err error) error {
+	meaning, _ := judgeError(err)
+	return &enginekit.OpenError{
+		Engine: "mysql", Servers: config.Addr, Err: err, Hint: opening{config, err}.advice(), Refused: meaning == sqlsession.Refused,
+	}
+}
+
+// opening is what advice on an error depends on.
+type opening struct {
 	config *mysql.Config
 	err    error
 }
 
-// Error names the server and what is wrong, and what to do about it if that is known.
-func (e *openError) Error() string {
-	s := fmt.Sprintf("mysql: cannot use %s: %v", e.config.Addr, e.err)
-	if advice := e.advice(); advice != "" {
-		s += " (" + advice + ")"
-	}
-	return s
-}
-
-// Is matches driver.ErrUnavailable. A refusal does so by what it wraps.
-func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable && !e.refused() }
-
-// refused reports whether the server has said no, and will again.
-func (e *openError) refused() bool {
-	meaning, _ := judgeError(e.err)
-	return meaning == sqlsession.Refused
-}
-
-// Unwrap returns what is wrong.
-func (e *openError) Unwrap() error {
-	if e.refused() {
-		return &driver.RefusedError{Op: "open", Err: e.err, Hint: e.advice()}
-	}
-	return e.err
-}
-
 // advice explains what servers and the client library say in their own words.
-func (e *openError) advice() string {
+func (e opening) advice() string {
 	says := func(part string) bool { return strings.Contains(e.err.Error(), part) }
 	var slow net.Error
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
@@ -18,7 +19,7 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 		return []driver.Finding{sqlsession.Unreachable(err)}
 	}
 	findings := append(d.judge(f), d.checkTrip(ctx))
-	sqlsession.SortFindings(findings)
+	enginekit.SortFindings(findings)
 	return findings
 }
 
@@ -33,7 +34,7 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return sqlsession.Report(ctx, d.opts.Logger, "postgres", d.judge(f), d.opts.Check == CheckRefuse)
+	return enginekit.Report(ctx, d.opts.Logger, "postgres", d.judge(f), d.opts.Check)
 }
 
 // checkTrip measures. A grant is one round trip, and a write to the server's disk.

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // Options configures a driver. The zero value and nil mean the same.
@@ -44,16 +46,16 @@ type Options struct {
 }
 
 // CheckPolicy says what New does with a server that is not set up for locks.
-type CheckPolicy uint8
+type CheckPolicy = enginekit.CheckPolicy
 
 const (
 	// CheckWarn logs findings. A pooler that shares server sessions among clients is refused nevertheless: two clients
 	// would hold one lock.
-	CheckWarn CheckPolicy = iota
+	CheckWarn CheckPolicy = enginekit.CheckWarn
 	// CheckRefuse makes New fail if a finding says that locks would not keep their guarantees.
-	CheckRefuse
+	CheckRefuse CheckPolicy = enginekit.CheckRefuse
 	// CheckNone asks nothing.
-	CheckNone
+	CheckNone CheckPolicy = enginekit.CheckNone
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/servers"
-	"github.com/interlock-go/interlock/enginekit/sqlsession"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // clientAs opens the library as a role.
@@ -157,7 +157,7 @@ func TestRights_ThatAreMissing_AreFound(t *testing.T) {
 	if !strings.Contains(log.String(), want) {
 		t.Errorf("the log of the start says nothing of it:\n%s", &log)
 	}
-	if _, err := driverAs(t, n, "poor", Options{Table: name, Check: CheckRefuse}); !errors.Is(err, sqlsession.ErrSetUp) || !strings.Contains(err.Error(), want) {
+	if _, err := driverAs(t, n, "poor", Options{Table: name, Check: CheckRefuse}); !errors.Is(err, enginekit.ErrNotSetUp) || !strings.Contains(err.Error(), want) {
 		t.Errorf("who wants to be refused is told %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/enginekit/address"
-	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -30,14 +30,11 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	switch {
 	case err == nil:
 		return d, nil
-	case errors.Is(err, sqlsession.ErrSetUp), strings.HasPrefix(err.Error(), "postgres: "):
+	case errors.Is(err, enginekit.ErrNotSetUp), strings.HasPrefix(err.Error(), "postgres: "):
 		return nil, err
 	}
-	return nil, &openError{config, err, u.User != ""}
+	return nil, openError(config, err, u.User != "")
 }
-
-// policies are the values of the query key check.
-var policies = map[string]CheckPolicy{"warn": CheckWarn, "refuse": CheckRefuse, "none": CheckNone}
 
 // encryption are the values of the query key sslmode, as everywhere with PostgreSQL.
 var encryption = []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
@@ -62,11 +59,10 @@ func fromURL(u *driver.URL, c driver.Config) (*pgconn.Config, *Options, error) {
 	if err := address.CheckQuery("postgres", u, p); err != nil {
 		return nil, nil, err
 	}
-	policy, known := policies[check]
-	if !known {
-		return nil, nil, errors.New("postgres: check is warn, refuse or none")
+	var err error
+	if opts.Check, err = enginekit.ParseCheckPolicy("postgres", check); err != nil {
+		return nil, nil, err
 	}
-	opts.Check = policy
 	if _, err := opts.withDefaults(); err != nil {
 		return nil, nil, err
 	}

@@ -3,37 +3,35 @@ package pglock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// openError says that no lock can be taken through a URL: the server cannot be reached or does not let us in. It matches
-// driver.ErrUnavailable.
-type openError struct {
-	config *pgconn.Config
-	err    error
-	named  bool // the URL names the user
+// openError is the error of servers that cannot be used through a URL. named says that it names the user.
+func openError(config *pgconn.Config, err error, named bool) error {
+	o := opening{config, err, named}
+	meaning, _ := judgeError(err)
+	return &enginekit.OpenError{
+		Engine: "postgres", Servers: o.servers(), Err: err, Text: o.reason(), Hint: o.advice(), Refused: meaning == sqlsession.Refused,
+	}
 }
 
-// Error names the server and what is wrong, and what to do about it if that is known.
-func (e *openError) Error() string {
-	s := fmt.Sprintf("postgres: cannot use %s: %v", e.servers(), e.reason())
-	if advice := e.advice(); advice != "" {
-		s += " (" + advice + ")"
-	}
-	return s
+// opening is what the text of an error depends on.
+type opening struct {
+	config *pgconn.Config
+	err    error
+	named  bool
 }
 
 // servers are the addresses, or the folder of a socket.
-func (e *openError) servers() string {
+func (e opening) servers() string {
 	var all []string
 	add := func(host string, port uint16) {
 		if !strings.HasPrefix(host, "/") {
@@ -51,26 +49,24 @@ func (e *openError) servers() string {
 }
 
 // reason is the cause without the client library's description of the configuration.
-func (e *openError) reason() error {
+func (e opening) reason() string {
 	var failed *pgconn.ConnectError
 	if errors.As(e.err, &failed) && failed.Unwrap() != nil {
-		return lineError{failed.Unwrap()}
+		return inOneLine(failed.Unwrap())
 	}
-	return lineError{e.err}
+	return inOneLine(e.err)
 }
-
-// lineError is an error whose text the client library has spread over several lines, one for each attempt.
-type lineError struct{ error }
 
 var spread = regexp.MustCompile(`\s*\n\s*`)
 
 // refusedTLS is what the client library says of an attempt after which it tries without encryption, unless it must not.
 const refusedTLS = "server refused TLS"
 
-// Error is the text on one line. What several attempts have met is said once, and what was tried otherwise afterwards not at all.
-func (e lineError) Error() string {
+// inOneLine is the text of an error, which the client library spreads over several lines, one for each attempt. What several attempts
+// have met is said once, and what was tried otherwise afterwards not at all.
+func inOneLine(err error) string {
 	var all []string
-	for _, attempt := range spread.Split(strings.TrimSpace(e.error.Error()), -1) {
+	for _, attempt := range spread.Split(strings.TrimSpace(err.Error()), -1) {
 		if n := len(all); n > 0 && strings.Contains(all[n-1], refusedTLS) {
 			all = all[:n-1]
 		}
@@ -81,25 +77,8 @@ func (e lineError) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// Is matches driver.ErrUnavailable. A refusal does so by what it wraps.
-func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable && !e.refused() }
-
-// refused reports whether the server has said no, and will again.
-func (e *openError) refused() bool {
-	meaning, _ := judgeError(e.err)
-	return meaning == sqlsession.Refused
-}
-
-// Unwrap returns what is wrong.
-func (e *openError) Unwrap() error {
-	if e.refused() {
-		return &driver.RefusedError{Op: "open", Err: e.err, Hint: e.advice()}
-	}
-	return e.err
-}
-
 // advice explains what servers and the client library say in their own words.
-func (e *openError) advice() string {
+func (e opening) advice() string {
 	says := func(part string) bool { return strings.Contains(e.err.Error(), part) }
 	var slow net.Error
 	switch {
@@ -115,7 +94,7 @@ func (e *openError) advice() string {
 		return "the server wants encrypted connections: write sslmode=require or better"
 	case stateOf(e.err) == stateTooMany:
 		return "raise max_connections"
-	case strings.Contains(e.reason().Error(), refusedTLS):
+	case strings.Contains(e.reason(), refusedTLS):
 		return "the server does not speak TLS: write sslmode=disable"
 	case says("x509: certificate signed by unknown authority"):
 		return "name the file with the authority's certificate: sslrootcert=/path/ca.crt"

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 const (
@@ -18,9 +16,6 @@ const (
 	startCheckTime = 3 * time.Second
 	diagnosisTime  = 8 * time.Second
 )
-
-// levels, the worst last.
-var levels = []driver.Level{driver.LevelOK, driver.LevelWarn, driver.LevelFail}
 
 // Diagnose asks every primary for its state and its settings, and judges what locks depend on: version and role, eviction,
 // persistence, replicas, the state of a Cluster, clocks, how pushes arrive, and how long a round trip takes. What fails
@@ -35,7 +30,9 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	if err != nil {
 		return []driver.Finding{unreachable(err)}
 	}
-	return sorted(d.judgeAll(found))
+	findings := d.judgeAll(found)
+	enginekit.SortFindings(findings)
+	return findings
 }
 
 // checkAtStart does with the findings what the options say. It costs two round trips: who is there, and INFO (in a Cluster
@@ -50,64 +47,11 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	if over := ended(ctx); over != nil { // whoever opens the driver has given up
 		return over
 	}
-	var findings []driver.Finding
-	if err != nil {
-		findings = []driver.Finding{unreachable(err)}
-	} else {
-		findings = sorted(d.judgeAll(found))
+	findings := []driver.Finding{unreachable(err)}
+	if err == nil {
+		findings = d.judgeAll(found)
 	}
-	for _, f := range findings {
-		d.logFinding(ctx, f)
-	}
-	if d.opts.Check == CheckRefuse {
-		return refusalOf(findings)
-	}
-	return nil
-}
-
-func (d *Driver) logFinding(ctx context.Context, f driver.Finding) {
-	level := slog.LevelWarn
-	switch f.Level {
-	case driver.LevelOK:
-		return
-	case driver.LevelFail:
-		level = slog.LevelError
-	case driver.LevelWarn:
-	}
-	d.opts.Logger.Log(ctx, level, "redis: "+f.Check+": "+f.Detail, "check", f.Check, "advice", f.Advice)
-}
-
-// setupError is the refusal of servers that are not set up for locks.
-type setupError struct{ failed []driver.Finding }
-
-// Error names each finding and what to do about it.
-func (e *setupError) Error() string {
-	var b strings.Builder
-	b.WriteString("redis: the server is not set up for locks: ")
-	for i, f := range e.failed {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		fmt.Fprintf(&b, "%s: %s", f.Check, f.Detail)
-		if f.Advice != "" {
-			fmt.Fprintf(&b, " (%s)", f.Advice)
-		}
-	}
-	return b.String()
-}
-
-// refusalOf returns an error if a finding fails.
-func refusalOf(findings []driver.Finding) error {
-	var failed []driver.Finding
-	for _, f := range findings {
-		if f.Level == driver.LevelFail {
-			failed = append(failed, f)
-		}
-	}
-	if len(failed) == 0 {
-		return nil
-	}
-	return &setupError{failed}
+	return enginekit.Report(ctx, d.opts.Logger, "redis", findings, d.opts.Check)
 }
 
 func unreachable(err error) driver.Finding {
@@ -119,12 +63,4 @@ func unreachable(err error) driver.Finding {
 		f.Detail, f.Advice = "the driver is closed", "open it again"
 	}
 	return f
-}
-
-// sorted puts the worst first. Otherwise the order of the checks stays.
-func sorted(findings []driver.Finding) []driver.Finding {
-	slices.SortStableFunc(findings, func(a, b driver.Finding) int {
-		return slices.Index(levels, b.Level) - slices.Index(levels, a.Level)
-	})
-	return findings
 }

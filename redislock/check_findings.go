@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // opinion is what a check says of one server.
@@ -73,9 +74,7 @@ func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) (d
 	if len(order) == 0 {
 		return driver.Finding{}, false
 	}
-	worst := slices.MaxFunc(order, func(a, b opinion) int {
-		return slices.Index(levels, a.level) - slices.Index(levels, b.level)
-	})
+	worst := slices.MaxFunc(order, func(a, b opinion) int { return enginekit.CompareLevels(a.level, b.level) })
 	if len(order) == 1 {
 		f := driver.Finding{Check: check, Level: worst.level, Detail: worst.detail, Advice: worst.advice}
 		if judged > 1 {

@@ -15,22 +15,22 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // byCheck returns the findings by their check, and fails if one says too little or stands in the wrong place.
 func byCheck(t *testing.T, findings []driver.Finding) map[string]driver.Finding {
 	t.Helper()
 	found := make(map[string]driver.Finding)
-	worst := len(levels)
+	worst := driver.LevelFail
 	for _, f := range findings {
 		if f.Check == "" || f.Detail == "" || f.Level != driver.LevelOK && f.Advice == "" {
 			t.Errorf("%+v says too little", f)
 		}
-		level := slices.Index(levels, f.Level)
-		if level > worst {
+		if enginekit.CompareLevels(f.Level, worst) > 0 {
 			t.Errorf("%s (%s) comes after something better", f.Check, f.Level)
 		}
-		worst = level
+		worst = f.Level
 		if _, twice := found[f.Check]; !twice {
 			found[f.Check] = f
 		}
@@ -311,7 +311,9 @@ func judged(t *testing.T, o *Options, sharded bool, nodes ...*nodeFacts) map[str
 		t.Fatal(err)
 	}
 	d := &Driver{opts: opts}
-	return byCheck(t, sorted(d.judgeAll(&facts{nodes: nodes, sharded: sharded})))
+	findings := d.judgeAll(&facts{nodes: nodes, sharded: sharded})
+	enginekit.SortFindings(findings)
+	return byCheck(t, findings)
 }
 
 func TestJudge_WhatServersSay(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/redislock/internal/word"
 )
 
@@ -36,15 +37,15 @@ type Options struct {
 }
 
 // CheckPolicy says what New does with a server that is not set up for locks.
-type CheckPolicy uint8
+type CheckPolicy = enginekit.CheckPolicy
 
 const (
 	// CheckWarn logs findings.
-	CheckWarn CheckPolicy = iota
+	CheckWarn CheckPolicy = enginekit.CheckWarn
 	// CheckRefuse makes New fail if a finding says that locks would not keep their guarantees.
-	CheckRefuse
+	CheckRefuse CheckPolicy = enginekit.CheckRefuse
 	// CheckNone asks nothing.
-	CheckNone
+	CheckNone CheckPolicy = enginekit.CheckNone
 )
 
 const (

@@ -111,9 +111,11 @@ func says(text, code string) bool {
 }
 
 // failsOver reports whether the servers replace each other.
-func (d *Driver) failsOver() bool {
-	f, tells := d.conn.(Failover)
-	return d.conn.Sharded() || tells && f.FailsOver()
+func (d *Driver) failsOver() bool { return failsOver(d.conn) }
+
+func failsOver(conn Conn) bool {
+	f, tells := conn.(Failover)
+	return conn.Sharded() || tells && f.FailsOver()
 }
 
 // sorted is an error of a call for key, as one of the classes of package driver. copies says that an earlier copy of the request may be

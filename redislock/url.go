@@ -2,11 +2,11 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"net"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/enginekit/address"
 	"github.com/redis/rueidis"
 )
@@ -35,7 +35,7 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	}
 	d, err := start(ctx, conn, opts)
 	if err != nil {
-		return nil, at(u, err)
+		return nil, at(u, conn, err)
 	}
 	return d, nil
 }
@@ -51,7 +51,7 @@ func Dialer(u *driver.URL, c driver.Config) (dial func(ctx context.Context) (Con
 		made := new(sockets)
 		client, err := connect(ctx, o, made)
 		if err != nil {
-			return nil, &openError{url: u, err: err, again: u.Scheme != "redis" && u.Scheme != "rediss"}
+			return nil, opening{url: u, err: err, again: u.Scheme != "redis" && u.Scheme != "rediss"}.failed()
 		}
 		conn := newRueidisConn(client, true)
 		conn.wires, conn.sockets = wireOptionsOf(&o), made
@@ -100,9 +100,6 @@ type query struct {
 	sentinelUser, sentinelPassword string
 }
 
-// policies are the values of the query key check.
-var policies = map[string]CheckPolicy{"warn": CheckWarn, "refuse": CheckRefuse, "none": CheckNone}
-
 // fromURL reads what the package doc describes under URL.
 func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, error) {
 	o := rueidis.ClientOption{
@@ -128,14 +125,13 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 	if err := address.CheckQuery("redis", u, p); err != nil {
 		return o, nil, err
 	}
-	policy, known := policies[check]
-	if !known {
-		return o, nil, errors.New("redis: check is warn, refuse or none")
+	var err error
+	if opts.Check, err = enginekit.ParseCheckPolicy("redis", check); err != nil {
+		return o, nil, err
 	}
-	opts.Check = policy
 	if _, err := opts.withDefaults(); err != nil {
 		return o, nil, err
 	}
-	err := topology(&o, u, q)
+	err = topology(&o, u, q)
 	return o, opts, err
 }

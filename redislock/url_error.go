@@ -3,18 +3,17 @@ package redislock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"strings"
 	"syscall"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
-// openError says that no lock can be taken through a URL or a client: the servers cannot be reached, do not let us in, or are
-// not those that they should be. It matches driver.ErrUnavailable, and driver.ErrRefused if the servers have said no.
-type openError struct {
+// opening is what is known of servers that cannot be used.
+type opening struct {
 	url   *driver.URL // nil if a client was given
 	addrs []string    // what the client says of its servers, if it tells
 	err   error
@@ -23,36 +22,32 @@ type openError struct {
 
 // failed makes an error of the start one that says where and what to do.
 func (d *Driver) failed(err error) error {
-	var badlySetUp *setupError
-	if errors.As(err, &badlySetUp) || errors.Is(err, driver.ErrClosed) {
+	if errors.Is(err, enginekit.ErrNotSetUp) || errors.Is(err, driver.ErrClosed) {
 		return err
 	}
-	e := &openError{err: err, again: d.failsOver()}
+	o := opening{err: err, again: d.failsOver()}
 	if f, tells := d.conn.(Failover); tells {
-		e.addrs = f.Addrs()
+		o.addrs = f.Addrs()
 	}
-	return e
+	return o.failed()
 }
 
-// at has an error of the start name the servers of a URL.
-func at(u *driver.URL, err error) error {
-	var opened *openError
+// at has an error of the start over conn name the servers of a URL.
+func at(u *driver.URL, conn Conn, err error) error {
+	var opened *enginekit.OpenError
 	if errors.As(err, &opened) {
-		opened.url = u
+		return opening{url: u, err: opened.Err, again: failsOver(conn)}.failed()
 	}
 	return err
 }
 
-// Error names the servers and what is wrong, and what to do about it if that is known.
-func (e *openError) Error() string {
-	s := fmt.Sprintf("redis: cannot use %s: %v", e.servers(), e.err)
-	if advice := e.advice(); advice != "" {
-		s += " (" + advice + ")"
-	}
-	return s
+// failed is the error that says all of it.
+func (e opening) failed() error {
+	refused := judgeError(e.err, e.again).class == denied || strings.Contains(e.err.Error(), "DB index is out of range")
+	return &enginekit.OpenError{Engine: "redis", Servers: e.servers(), Err: e.err, Hint: e.advice(), Refused: refused}
 }
 
-func (e *openError) servers() string {
+func (e opening) servers() string {
 	switch {
 	case e.url != nil:
 		return strings.Join(e.url.Hosts, ",")
@@ -62,24 +57,8 @@ func (e *openError) servers() string {
 	return "the client's servers"
 }
 
-// refused reports whether the servers have said no, and will again.
-func (e *openError) refused() bool {
-	return judgeError(e.err, e.again).class == denied || strings.Contains(e.err.Error(), "DB index is out of range")
-}
-
-// Is matches driver.ErrUnavailable. A refusal does so by what it wraps.
-func (e *openError) Is(t error) bool { return t == driver.ErrUnavailable && !e.refused() }
-
-// Unwrap returns what is wrong.
-func (e *openError) Unwrap() error {
-	if e.refused() {
-		return &driver.RefusedError{Op: "open", Err: e.err, Hint: e.advice()}
-	}
-	return e.err
-}
-
 // advice explains what servers and clients say in their own words.
-func (e *openError) advice() string {
+func (e opening) advice() string {
 	text := e.err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }
 	switch {
@@ -122,7 +101,7 @@ func (e *openError) advice() string {
 }
 
 // adviceOnClient is advice to a program that has made the client itself.
-func (e *openError) adviceOnClient() string {
+func (e opening) adviceOnClient() string {
 	switch {
 	case errors.Is(e.err, errReplica):
 		return "give a client of the primary, or one that asks Sentinels for it"
@@ -141,15 +120,15 @@ func (e *openError) adviceOnClient() string {
 // refusedHint is about ports on which nobody listens.
 const refusedHint = "is the address right, and does the server run?"
 
-func (e *openError) encrypts() bool { return e.url.Scheme == "rediss" || e.url.Query.Has("tls") }
+func (e opening) encrypts() bool { return e.url.Scheme == "rediss" || e.url.Query.Has("tls") }
 
 // isBroken reports whether the server has closed the connection.
-func (e *openError) isBroken() bool {
+func (e opening) isBroken() bool {
 	return errors.Is(e.err, io.EOF) || errors.Is(e.err, syscall.ECONNRESET) || errors.Is(e.err, syscall.EPIPE)
 }
 
 // isLate reports whether nobody has answered in time.
-func (e *openError) isLate() bool {
+func (e opening) isLate() bool {
 	var slow net.Error
 	return errors.Is(e.err, context.DeadlineExceeded) || errors.As(e.err, &slow) && slow.Timeout()
 }

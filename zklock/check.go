@@ -10,13 +10,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // diagnosisTime bounds Diagnose: servers that hang must not hang their clients.
 const diagnosisTime = 8 * time.Second
-
-// levels, the worst last.
-var levels = []driver.Level{driver.LevelOK, driver.LevelWarn, driver.LevelFail}
 
 // Diagnose asks every server of the list who it is, and the session how it is, and judges what locks depend on. What fails
 // comes first. It changes nothing, and with servers that hang it ends after 8 seconds.
@@ -26,27 +24,13 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
 	if d.isClosed() {
-		return []driver.Finding{fail("servers", "open it again", "the driver is closed")}
+		return []driver.Finding{enginekit.Fail("servers", "open it again", "the driver is closed")}
 	}
 	servers := d.askServers(ctx)
 	findings := checkServers(servers)
 	findings = append(findings, d.checkSession(ctx)...)
-	slices.SortStableFunc(findings, func(a, b driver.Finding) int {
-		return slices.Index(levels, b.Level) - slices.Index(levels, a.Level)
-	})
+	enginekit.SortFindings(findings)
 	return findings
-}
-
-func fine(check, detail string, args ...any) driver.Finding {
-	return driver.Finding{Check: check, Level: driver.LevelOK, Detail: fmt.Sprintf(detail, args...)}
-}
-
-func warn(check, advice, detail string, args ...any) driver.Finding {
-	return driver.Finding{Check: check, Level: driver.LevelWarn, Detail: fmt.Sprintf(detail, args...), Advice: advice}
-}
-
-func fail(check, advice, detail string, args ...any) driver.Finding {
-	return driver.Finding{Check: check, Level: driver.LevelFail, Detail: fmt.Sprintf(detail, args...), Advice: advice}
 }
 
 // checkServers judges what the servers have said of themselves.
@@ -68,7 +52,7 @@ func checkServers(servers []serverFacts) []driver.Finding {
 	}
 	findings := []driver.Finding{checkSilent(silent, len(servers))}
 	if len(secretive) > 0 {
-		findings = append(findings, warn("servers", "add srvr to 4lw.commands.whitelist, or check version and roles by hand",
+		findings = append(findings, enginekit.Warn("servers", "add srvr to 4lw.commands.whitelist, or check version and roles by hand",
 			"%s: the command srvr is not allowed", strings.Join(secretive, ", ")))
 	}
 	if len(modes) == 0 {
@@ -82,28 +66,28 @@ func checkSilent(silent []string, all int) driver.Finding {
 	list := strings.Join(silent, ", ")
 	switch len(silent) {
 	case 0:
-		return fine("servers", "all %d that are listed answer", all)
+		return enginekit.Fine("servers", "all %d that are listed answer", all)
 	case all:
-		return fail("servers", advice, "nobody answers: %s", list)
+		return enginekit.Fail("servers", advice, "nobody answers: %s", list)
 	}
-	return warn("servers", advice, "%d of %d do not answer: %s", len(silent), all, list)
+	return enginekit.Warn("servers", advice, "%d of %d do not answer: %s", len(silent), all, list)
 }
 
 func checkModes(modes []string, listed int) driver.Finding {
 	switch {
 	case slices.Contains(modes, "standalone") && len(modes) > 1:
-		return fail("ensemble", "servers of one ensemble have server.N lines for each other in zoo.cfg",
+		return enginekit.Fail("ensemble", "servers of one ensemble have server.N lines for each other in zoo.cfg",
 			"servers of the list stand alone: two clients may be told that they have the same lock")
 	case slices.Contains(modes, "standalone"):
-		return warn("ensemble", "run three or five servers where locks must outlive one of them",
+		return enginekit.Warn("ensemble", "run three or five servers where locks must outlive one of them",
 			"one server that stands alone: while it is away no lock is taken or given back, and holds are trusted no longer "+
 				"than the session's timeout")
 	case listed == 1:
-		return warn("ensemble", "list all servers in the URL", "one server of an ensemble is listed: without it this client has none")
+		return enginekit.Warn("ensemble", "list all servers in the URL", "one server of an ensemble is listed: without it this client has none")
 	case listed%2 == 0:
-		return warn("ensemble", "run an odd number", "%d servers are listed: as many may fail as with one fewer", listed)
+		return enginekit.Warn("ensemble", "run an odd number", "%d servers are listed: as many may fail as with one fewer", listed)
 	}
-	return fine("ensemble", "%s", strings.Join(modes, ", "))
+	return enginekit.Fine("ensemble", "%s", strings.Join(modes, ", "))
 }
 
 // firstContainers is the first version that removes empty nodes by itself.
@@ -111,25 +95,25 @@ const firstContainers = "3.5"
 
 func checkVersion(oldest string) driver.Finding {
 	if olderThan(oldest, firstContainers) {
-		return warn("version", "use 3.5 or later; the tests run on 3.8",
+		return enginekit.Warn("version", "use 3.5 or later; the tests run on 3.8",
 			"%s knows no container nodes: the driver removes the nodes of free locks itself, and those of a client that dies stay",
 			oldest)
 	}
-	return fine("version", "%s", oldest)
+	return enginekit.Fine("version", "%s", oldest)
 }
 
 // checkSession judges what the session is like.
 func (d *Driver) checkSession(ctx context.Context) []driver.Finding {
 	l, err := d.ready(ctx, nil, diagnosisTime, true)
 	if err != nil {
-		return []driver.Finding{fail("session", "see the other findings", "there is none: %v", err)}
+		return []driver.Finding{enginekit.Fail("session", "see the other findings", "there is none: %v", err)}
 	}
 	findings := []driver.Finding{d.checkTimeout(l)}
 	var best time.Duration
 	for range 5 {
 		sent := time.Now()
 		if err := l.sync(ctx); err != nil {
-			return append(findings, fail("latency", "see whether the servers hang", "the leader does not answer: %v", err))
+			return append(findings, enginekit.Fail("latency", "see whether the servers hang", "the leader does not answer: %v", err))
 		}
 		if trip := time.Since(sent); best == 0 || trip < best {
 			best = trip
@@ -140,18 +124,18 @@ func (d *Driver) checkSession(ctx context.Context) []driver.Finding {
 
 func (d *Driver) checkTimeout(l *link) driver.Finding {
 	if asked := d.opts.Timeout; l.s.timeout != asked {
-		return warn("session", "set minSessionTimeout or maxSessionTimeout in zoo.cfg (2 and 20 ticks unless set), or ask for another Lease",
+		return enginekit.Warn("session", "set minSessionTimeout or maxSessionTimeout in zoo.cfg (2 and 20 ticks unless set), or ask for another Lease",
 			"the session's timeout is %v although %v was asked for", l.s.timeout, asked)
 	}
-	return fine("session", "its timeout is %v", l.s.timeout)
+	return enginekit.Fine("session", "its timeout is %v", l.s.timeout)
 }
 
 func checkLatency(best, timeout time.Duration) driver.Finding {
 	if best > timeout/10 {
-		return warn("latency", "ask for a longer Lease, or look at the load and the disks of the servers",
+		return enginekit.Warn("latency", "ask for a longer Lease, or look at the load and the disks of the servers",
 			"the leader answers in %v at best, which is much for a timeout of %v", best.Round(time.Microsecond), timeout)
 	}
-	return fine("latency", "the leader answers in %v", best.Round(time.Microsecond))
+	return enginekit.Fine("latency", "the leader answers in %v", best.Round(time.Microsecond))
 }
 
 // checkAccess looks who may write below the root.
@@ -166,9 +150,9 @@ func (d *Driver) checkAccess(ctx context.Context, l *link) driver.Finding {
 	})
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
-		return fine("access", "only others may read the ACL of %s", path)
+		return enginekit.Fine("access", "only others may read the ACL of %s", path)
 	case err != nil:
-		return warn("access", "", "the ACL of %s cannot be read: %v", path, err)
+		return enginekit.Warn("access", "", "the ACL of %s cannot be read: %v", path, err)
 	}
 	const harmful = zk.PermWrite | zk.PermCreate | zk.PermDelete | zk.PermAdmin
 	for _, a := range acl {
@@ -176,10 +160,10 @@ func (d *Driver) checkAccess(ctx context.Context, l *link) driver.Finding {
 			continue
 		}
 		if d.opts.User == "" {
-			return fine("access", "everybody who reaches the servers may write below %s", path)
+			return enginekit.Fine("access", "everybody who reaches the servers may write below %s", path)
 		}
-		return warn("access", "set an ACL on it, or remove it while nobody uses it: the driver makes it with its own",
+		return enginekit.Warn("access", "set an ACL on it, or remove it while nobody uses it: the driver makes it with its own",
 			"everybody may write below %s, although a user is set", path)
 	}
-	return fine("access", "%s is not open to everybody", path)
+	return enginekit.Fine("access", "%s is not open to everybody", path)
 }

@@ -3,13 +3,13 @@ package zklock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/enginekit/address"
 )
 
@@ -32,7 +32,7 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 		d, err = New(ctx, hosts, opts)
 	}
 	if err != nil {
-		return nil, &openError{hosts: hosts, user: opts.User, secure: opts.TLS != nil, err: err}
+		return nil, openError(hosts, opts, err)
 	}
 	return d, nil
 }
@@ -112,48 +112,26 @@ func addresses(hosts []string, encrypted bool) ([]string, error) {
 	return address.WithPorts("zk", hosts, port)
 }
 
-// openError says that no lock can be taken through a URL: no server can be reached, or they do not let us in. It matches
-// driver.ErrUnavailable.
-type openError struct {
-	hosts  []string
-	user   string
-	secure bool
-	err    error
-}
-
-// Error names the servers and what is wrong, and what to do about it if that is known.
-func (e *openError) Error() string {
-	s := fmt.Sprintf("zk: cannot use %s: %s", strings.Join(e.hosts, ","), strings.TrimPrefix(e.err.Error(), "zk: "))
-	if advice := e.advice(); advice != "" {
-		s += " (" + advice + ")"
+// openError is the error of servers that cannot be used through a URL.
+func openError(hosts []string, opts *Options, err error) error {
+	_, denied := denialOf(err)
+	return &enginekit.OpenError{
+		Engine: "zk", Servers: strings.Join(hosts, ","), Err: err, Text: strings.TrimPrefix(err.Error(), "zk: "),
+		Hint: adviceOn(err, opts), Refused: denied,
 	}
-	return s
 }
 
-// Is matches driver.ErrUnavailable. A refusal does so by what it wraps.
-func (e *openError) Is(t error) bool {
-	_, denied := denialOf(e.err)
-	return t == driver.ErrUnavailable && !denied
-}
-
-// Unwrap returns what is wrong.
-func (e *openError) Unwrap() error {
-	if _, denied := denialOf(e.err); denied {
-		return &driver.RefusedError{Op: "open", Err: e.err, Hint: e.advice()}
-	}
-	return e.err
-}
-
-func (e *openError) advice() string {
-	text := e.err.Error()
+// adviceOn explains what servers and the client library say in their own words.
+func adviceOn(err error, opts *Options) string {
+	text := err.Error()
 	says := func(part string) bool { return strings.Contains(text, part) }
 	switch {
-	case errors.Is(e.err, zk.ErrNoAuth) && e.user == "":
+	case errors.Is(err, zk.ErrNoAuth) && opts.User == "":
 		return "the root is not open to everybody: write zk://user:password@host, or see the ACL of the root and the node above it"
-	case errors.Is(e.err, zk.ErrNoAuth):
+	case errors.Is(err, zk.ErrNoAuth):
 		return "the root is closed to this user with this password, which the servers do not check in any other way; " +
 			"see the ACL of the root and the node above it"
-	case errors.Is(e.err, zk.ErrInvalidACL):
+	case errors.Is(err, zk.ErrInvalidACL):
 		return "the servers do not take this ACL; acl=creator needs a user"
 	case says("first record does not look like a TLS"):
 		return "the server does not speak TLS there: name its secureClientPort, or leave out tls=true"
@@ -163,7 +141,7 @@ func (e *openError) advice() string {
 		return "the server wants a client's certificate: cert=/path/client.crt and key=/path/client.key"
 	case says("connection refused"), says("no such host"):
 		return "is the address right, and does the server run?"
-	case says("EOF") && e.secure:
+	case says("EOF") && opts.TLS != nil:
 		return "does the server speak TLS on this port?"
 	case says("EOF"):
 		return "the server has closed the connection: is it part of an ensemble that has no leader, does it speak TLS on this " +

@@ -17,9 +17,6 @@ var (
 	// ErrUnsure says that the session may have what was asked for, because the server has refused to take it back.
 	ErrUnsure = errors.New("the server has refused to take back what may have been given")
 
-	// ErrSetUp is the refusal of a server that is not set up for locks.
-	ErrSetUp = errors.New("the server is not set up for locks")
-
 	errNoSession = errors.New("each connection of this client that could ask has a part in the lock already: " +
 		"configure more shared connections or waits")
 )

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/redislock"
 )
 
@@ -54,10 +55,7 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 			findings = append(findings, one)
 		}
 	}
-	levels := []driver.Level{driver.LevelFail, driver.LevelWarn, driver.LevelOK}
-	slices.SortStableFunc(findings, func(a, b driver.Finding) int {
-		return slices.Index(levels, a.Level) - slices.Index(levels, b.Level)
-	})
+	enginekit.SortFindings(findings)
 	return findings
 }
 
