@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -50,7 +51,7 @@ func (d *Driver) ask(ctx context.Context, send func(ctx context.Context) error) 
 		if !isPassing(err) || !time.Now().Add(pause).Before(end) {
 			return doubtful, cmp.Or(why, err)
 		}
-		sleep(ctx, pause)
+		enginekit.Pause(ctx, pause)
 	}
 }
 

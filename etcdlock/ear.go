@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -106,7 +107,7 @@ func (e *ear) run(ctx context.Context) {
 		if time.Since(begun) > longestPause {
 			pause = firstPause
 		}
-		sleep(ctx, pause)
+		enginekit.Pause(ctx, pause)
 		pause = min(2*pause, longestPause)
 	}
 }
@@ -241,16 +242,4 @@ func (e *ear) idOf(r *pb.WatchResponse) int64 {
 	id := e.asked[at]
 	e.asked = slices.Delete(e.asked, at, at+1)
 	return id
-}
-
-// sleep pauses unless ctx ends before. It reports whether it did.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -229,7 +230,7 @@ func (d *Driver) buried(key string, horizon time.Duration) {
 }
 
 func (d *Driver) sweep() {
-	for sleep(d.life, sweepPause) {
+	for enginekit.Pause(d.life, sweepPause) {
 		due, more := d.dueTombs()
 		if len(due) > 0 {
 			// Should it fail, they stay until the session ends, which is all that they cost.

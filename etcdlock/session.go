@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -163,7 +164,7 @@ func (s *session) revoke() {
 		ctx, cancel := context.WithTimeout(s.d.life, s.d.opts.RequestTimeout)
 		_, err := s.d.client.Revoke(ctx, s.id)
 		cancel()
-		if err == nil || isRefusal(err) || !sleep(s.d.life, pause) {
+		if err == nil || isRefusal(err) || !enginekit.Pause(s.d.life, pause) {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
@@ -51,11 +52,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		if now.heldBy != r.session || now.session != r.session || now.token != r.token {
 			return nil
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !enginekit.Pause(ctx, pause) {
 			return d.core.Unavailable("break", key.Name, ctx.Err())
 		}
 	}

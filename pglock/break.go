@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
@@ -59,11 +60,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 				return d.breakError(ctx, key, err)
 			}
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !enginekit.Pause(ctx, pause) {
 			return d.core.Unavailable("break", key.Name, ctx.Err())
 		}
 	}

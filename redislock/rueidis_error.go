@@ -7,6 +7,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 var (
@@ -121,17 +123,5 @@ func judgeRedirect(code, rest, from string) judgement {
 // rueidisPause waits a moment before a call is tried again: 20 ms, give or take a half, so that those who were refused
 // together do not come back together. It reports false if ctx ended.
 func rueidisPause(ctx context.Context) bool {
-	return rueidisSleep(ctx, 10*time.Millisecond+rand.N(20*time.Millisecond))
-}
-
-// rueidisSleep waits, and reports false if ctx ended.
-func rueidisSleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return enginekit.Pause(ctx, 10*time.Millisecond+rand.N(20*time.Millisecond))
 }

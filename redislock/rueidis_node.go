@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/redis/rueidis"
 )
 
@@ -244,7 +245,7 @@ func (n *rueidisNode) source(ctx context.Context) (rueidis.Client, error) {
 func (n *rueidisNode) pause(ctx context.Context, failures int) {
 	d := min(rueidisFirstPause<<min(failures-1, 10), rueidisLongestPause)
 	d = d/2 + rand.N(d/2)
-	if !rueidisSleep(ctx, min(d, rueidisEagerPause)) || d <= rueidisEagerPause {
+	if !enginekit.Pause(ctx, min(d, rueidisEagerPause)) || d <= rueidisEagerPause {
 		return
 	}
 	rest := time.NewTimer(d - rueidisEagerPause)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 const (
@@ -80,12 +82,7 @@ func (l *line) Next() (server string, roundAgain bool) {
 	l.mu.Unlock()
 	if failures >= len(l.hosts) {
 		rounds := min(failures/len(l.hosts)-1, 10)
-		pause := time.NewTimer(min(firstPause<<rounds, mostPause))
-		defer pause.Stop()
-		select {
-		case <-pause.C:
-		case <-l.ctx.Done():
-		}
+		enginekit.Pause(l.ctx, min(firstPause<<rounds, mostPause))
 	}
 	return server, l.ctx.Err() != nil
 }

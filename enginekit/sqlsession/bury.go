@@ -1,6 +1,10 @@
 package sqlsession
 
-import "time"
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/enginekit"
+)
 
 const (
 	buryFirst = 2 * time.Millisecond
@@ -10,18 +14,10 @@ const (
 // bury sees to it that the server ends the session of a connection that has ended here: it may not have heard of that,
 // and would keep its locks until the server misses its signs of life, or wait for one on behalf of nobody.
 func (d *Core) bury(c *Conn) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for pause := buryFirst; ; pause = min(2*pause, buryMost) {
-		select {
-		case <-timer.C:
-		case <-d.base.Done():
+	for pause := buryFirst; !d.isBuried(c); pause = min(2*pause, buryMost) {
+		if !enginekit.Pause(d.base, pause) {
 			return
 		}
-		if d.isBuried(c) {
-			break
-		}
-		timer.Reset(pause)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

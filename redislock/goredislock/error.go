@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/go-redis/v9"
 )
@@ -94,17 +95,5 @@ func refusedIf(end bool, err error) error {
 // pause waits a moment before a call is tried again: 20 ms, give or take a half, so that those who were refused together
 // do not come back together. It reports false if ctx ended.
 func pause(ctx context.Context) bool {
-	return sleep(ctx, 10*time.Millisecond+rand.N(20*time.Millisecond))
-}
-
-// sleep waits, and reports false if ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return enginekit.Pause(ctx, 10*time.Millisecond+rand.N(20*time.Millisecond))
 }

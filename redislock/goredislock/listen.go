@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/go-redis/v9"
 )
@@ -61,7 +62,7 @@ func (c *conn) resubscribe(failures *int) *feed {
 	for {
 		if *failures > 0 {
 			d := min(firstPause<<min(*failures-1, 10), longestPause)
-			if !sleep(c.base, d/2+rand.N(d/2)) {
+			if !enginekit.Pause(c.base, d/2+rand.N(d/2)) {
 				return nil
 			}
 		}

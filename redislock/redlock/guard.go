@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/redislock"
 )
 
@@ -231,9 +232,7 @@ func (d *Driver) begin(ctx context.Context) error {
 		case len(d.nodes)-resting >= d.quorum: // what is not connected has not voted before either
 			return nil
 		}
-		select {
-		case <-time.After(askAgain / 20):
-		case <-ctx.Done(): // the nodes say themselves why they do not vote
+		if !enginekit.Pause(ctx, askAgain/20) { // the nodes say themselves why they do not vote
 			return nil
 		}
 		if err := d.lookAt(ctx, false); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/redislock"
 )
 
@@ -43,10 +44,7 @@ func (n *node) connect(ctx context.Context) {
 			return
 		}
 		first()
-		select {
-		case <-time.After(reconnect + rand.N(reconnect)):
-		case <-ctx.Done():
-		}
+		enginekit.Pause(ctx, reconnect+rand.N(reconnect))
 	}
 }
 

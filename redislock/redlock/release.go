@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 const (
@@ -171,10 +172,7 @@ func (d *Driver) insist(i int, r *driver.Release, until time.Time) error {
 		case d.base.Err() != nil, !time.Now().Before(until):
 			return fmt.Errorf("%s: %w", d.nodes[i].name, err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-d.base.Done():
-		}
+		enginekit.Pause(d.base, pause)
 	}
 }
 
