@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/interlock-go/interlock/redislock/internal/switches"
+	"github.com/interlock-go/interlock/internal/switches"
 )
 
 // setOff takes out the rule with that switch; it is nil unless the switches have been put in: see package switches.

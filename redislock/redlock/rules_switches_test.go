@@ -1,6 +1,6 @@
 package redlock
 
-import "github.com/interlock-go/interlock/redislock/internal/switches"
+import "github.com/interlock-go/interlock/internal/switches"
 
 // setOff takes out the rule with that switch; it is nil unless the switches have been put in: see package switches.
 var setOff func(name string)

@@ -8,7 +8,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
-	"github.com/interlock-go/interlock/redislock/internal/switches"
+	"github.com/interlock-go/interlock/internal/switches"
 )
 
 // rule is one of the rules of the algorithm, as something that can be checked, and the switches that take it out.
