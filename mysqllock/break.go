@@ -43,7 +43,7 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 		d.opts.Table, id, r.token, r.session, clock)); err != nil {
 		return d.breakError(ctx, key, err)
 	}
-	d.core.Knock() // the holder may be this client
+	d.core.CheckBreaks() // the holder may be this client
 	for pause := breakFirst; ; pause = min(2*pause, breakMost) {
 		now, err := d.current(ctx, key)
 		if err != nil {

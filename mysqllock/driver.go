@@ -65,14 +65,14 @@ func (d *Driver) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.core.Share(c)
+	d.core.AddShared(c)
 	if err := d.createTables(ctx); err != nil {
 		return err
 	}
 	if err := d.checkAtStart(ctx); err != nil {
 		return err
 	}
-	d.core.Begin()
+	d.core.Start()
 	return nil
 }
 

@@ -85,7 +85,7 @@ func (s *speaker) take(e *sqlsession.Entry, st statement) (a sqlsession.Answer, 
 		if err == nil && affected > 0 {
 			return mintedFor(&e.Request, value), nil
 		}
-		if err == nil || s.c.Broken() != nil {
+		if err == nil || s.c.Err() != nil {
 			if st == stmtTry {
 				err = unasked(err)
 			}
@@ -128,7 +128,7 @@ func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	if e.Refused() {
 		e.Tell(e.HeldBySomebody()) // by whom is told if the wait lasts
 	}
-	sent := s.c.Owes(s.d.opts.Slice + s.d.opts.Timeout)
+	sent := s.c.Sent(s.d.opts.Slice + s.d.opts.Timeout)
 	rows, err := queryAll(s.my.QueryContext(background, s.d.waitText(&e.Request, id), nil))
 	err = s.answered(sent, err)
 	switch {
@@ -149,7 +149,7 @@ func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	}
 	a, err = s.take(e, stmtMint)
 	if numberOf(err) == errNull {
-		s.c.Break(errSwapped)
+		s.c.Fail(errSwapped)
 	}
 	return a, err
 }
@@ -200,7 +200,7 @@ func heldOf(key driver.Key, rows []row) (held *driver.HeldError, heldBy uint64) 
 func (s *speaker) Unlock(e *sqlsession.Entry) error {
 	had, err := s.unlock(lockOf(e).lock())
 	if err == nil && !had {
-		s.c.Break(errSwapped)
+		s.c.Fail(errSwapped)
 		return errSwapped
 	}
 	return err
@@ -244,7 +244,7 @@ func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
 func (s *speaker) Ping() {
 	rows, err := s.query("SELECT IS_USED_LOCK('" + s.mark + "')")
 	if err == nil && (len(rows) != 1 || rows[0].uint(0) != s.id) {
-		s.c.Break(errSwapped)
+		s.c.Fail(errSwapped)
 	}
 }
 

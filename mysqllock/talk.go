@@ -28,7 +28,7 @@ func (s *speaker) prepare(st statement) (sqldriver.Stmt, error) {
 	if s.stmts[st] != nil {
 		return s.stmts[st], nil
 	}
-	sent := s.c.Owes(s.d.opts.Timeout)
+	sent := s.c.Sent(s.d.opts.Timeout)
 	stmt, err := s.my.PrepareContext(background, s.d.texts[st])
 	err = s.answered(sent, err)
 	switch {
@@ -69,7 +69,7 @@ func (s *speaker) exec(st statement, args []sqldriver.NamedValue) (affected, id 
 	if err != nil {
 		return 0, 0, err
 	}
-	sent := s.c.Owes(s.d.opts.Timeout)
+	sent := s.c.Sent(s.d.opts.Timeout)
 	var result sqldriver.Result
 	if stmt == nil {
 		result, err = s.my.ExecContext(background, s.inText(st, args), nil)
@@ -89,14 +89,14 @@ func (s *speaker) exec(st statement, args []sqldriver.NamedValue) (affected, id 
 
 // run runs a text without rows.
 func (s *speaker) run(text string) error {
-	sent := s.c.Owes(s.d.opts.Timeout)
+	sent := s.c.Sent(s.d.opts.Timeout)
 	_, err := s.my.ExecContext(background, text, nil)
 	return s.answered(sent, err)
 }
 
 // query runs a text and returns the rows of all its statements.
 func (s *speaker) query(text string) ([]row, error) {
-	sent := s.c.Owes(s.d.opts.Timeout)
+	sent := s.c.Sent(s.d.opts.Timeout)
 	rows, err := queryAll(s.my.QueryContext(background, text, nil))
 	return rows, s.answered(sent, err)
 }
@@ -121,7 +121,7 @@ func (s *speaker) unlockOnce(lock string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	sent := s.c.Owes(s.d.opts.Timeout)
+	sent := s.c.Sent(s.d.opts.Timeout)
 	var rows []row
 	if stmt == nil {
 		rows, err = queryAll(s.my.QueryContext(background, s.inText(stmtUnlock, args), nil))

@@ -77,7 +77,7 @@ func (d *Driver) connect(ctx context.Context, waits bool) (*speaker, error) {
 		g = &gate{from: r}
 		return own(g, w)
 	}
-	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { d.core.Knock() }
+	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { d.core.CheckBreaks() }
 	pg, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func (d *Driver) begin(ctx context.Context) error {
 	if err := s.start(bounded); err != nil {
 		return err
 	}
-	d.core.Share(s.c)
+	d.core.AddShared(s.c)
 	if err := d.createTables(ctx); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (d *Driver) begin(ctx context.Context) error {
 	if err := d.checkAtStart(ctx); err != nil {
 		return err
 	}
-	d.core.Begin()
+	d.core.Start()
 	return nil
 }
 

@@ -65,7 +65,7 @@ var errInterrupted = errors.New("the statement was cancelled again and again, by
 func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	found, err := s.lock(e, numberOf(e))
 	switch {
-	case s.c.Broken() != nil:
+	case s.c.Err() != nil:
 		return a, s.unasked(inMode(e, stmtLock, stmtLockShared), err)
 	case err == nil && len(found) == 1:
 		return grantIn(found), nil
@@ -131,10 +131,10 @@ func (s *speaker) Unlock(e *sqlsession.Entry) error {
 	switch {
 	case err == nil:
 		if err = unlocked(all[0]); err != nil {
-			s.c.Break(err)
+			s.c.Fail(err)
 		}
 		return err
-	case s.c.Broken() != nil || !isPassing(err):
+	case s.c.Err() != nil || !isPassing(err):
 		return err
 	}
 	return s.Leave(e) // what has cancelled the statement may have come after its effect
@@ -161,7 +161,7 @@ func (s *speaker) Leave(e *sqlsession.Entry) (err error) {
 		st, params = stmtUnlockAll, nil
 	}
 	for range interruptions {
-		if _, err = s.exec(st, params...); err == nil || s.c.Broken() != nil || !isPassing(err) {
+		if _, err = s.exec(st, params...); err == nil || s.c.Err() != nil || !isPassing(err) {
 			break
 		}
 	}

@@ -26,7 +26,7 @@ func (s *speaker) prepare(st statement) error {
 	if s.prepared[st] {
 		return nil
 	}
-	sent := s.c.Owes(s.d.opts.Timeout)
+	sent := s.c.Sent(s.d.opts.Timeout)
 	_, err := s.pg.Prepare(background, st.String(), s.d.texts[st], nil)
 	s.prepared[st] = err == nil
 	return s.answered(sent, err)
@@ -42,14 +42,14 @@ func (s *speaker) execFor(allowed time.Duration, st statement, params ...[]byte)
 	if err := s.prepare(st); err != nil {
 		return nil, err
 	}
-	sent := s.c.Owes(allowed)
+	sent := s.c.Sent(allowed)
 	answer := s.pg.ExecPrepared(background, st.String(), params, binaryFormat, binaryFormat).Read()
 	return answer.Rows, s.answered(sent, answer.Err)
 }
 
 // query runs a statement that is not worth preparing.
 func (s *speaker) query(text string, params ...[]byte) (rows, error) {
-	sent := s.c.Owes(s.d.opts.Timeout)
+	sent := s.c.Sent(s.d.opts.Timeout)
 	answer := s.pg.ExecParams(background, text, params, nil, binaryFormat, binaryFormat).Read()
 	return answer.Rows, s.answered(sent, answer.Err)
 }
@@ -75,7 +75,7 @@ func (s *speaker) say(allowed time.Duration, lines ...line) (*conversation, erro
 			return nil, err
 		}
 	}
-	x := &conversation{s: s, sent: s.c.Owes(allowed), p: s.pg.StartPipeline(background)}
+	x := &conversation{s: s, sent: s.c.Sent(allowed), p: s.pg.StartPipeline(background)}
 	for _, l := range lines {
 		x.p.SendQueryPrepared(l.st.String(), l.params, binaryFormat, binaryFormat)
 		x.p.SendPipelineSync()

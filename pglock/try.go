@@ -19,10 +19,10 @@ func (s *speaker) Try(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 		case err == nil && len(found) == 1:
 			return grantIn(found), nil
 		case err == nil:
-			if a, err = s.refused(e, num, last); err == nil || s.c.Broken() != nil {
+			if a, err = s.refused(e, num, last); err == nil || s.c.Err() != nil {
 				return a, err
 			}
-		case s.c.Broken() != nil:
+		case s.c.Err() != nil:
 			return a, s.unasked(st, err)
 		}
 		if failed := s.Leave(e); failed != nil {

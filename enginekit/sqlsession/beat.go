@@ -66,7 +66,7 @@ func (d *Core) look(now time.Duration) {
 			c.end()
 		}
 	}
-	d.pool.idle = slices.DeleteFunc(d.pool.idle, func(c *Conn) bool { return !c.GoesOn() })
+	d.pool.idle = slices.DeleteFunc(d.pool.idle, func(c *Conn) bool { return !c.isOpen() })
 	breaks := len(d.entries) > 0 && now-d.looked >= min(d.config.BreakPause, timeout/3)
 	if breaks {
 		d.looked = now

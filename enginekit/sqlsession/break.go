@@ -2,8 +2,9 @@ package sqlsession
 
 import "github.com/interlock-go/interlock/driver"
 
-// Knock has it looked soon for what is to be broken. It does not block.
-func (d *Core) Knock() {
+// CheckBreaks triggers an early call of Dialect.ReadBreaks. An engine calls it after it has written down a break: the holder may be a
+// connection of this core. It does not block.
+func (d *Core) CheckBreaks() {
 	select {
 	case d.knock <- struct{}{}:
 	default: // it will be looked
@@ -35,8 +36,8 @@ func (c *Conn) holdsAny() bool {
 	return false
 }
 
-// Break ends a hold on behalf of an operator. Who holds it is told before the lock is given back, so that nobody gets in
-// before.
+// Break ends the hold with that token, its first, on behalf of an operator. The holder is told before the lock is given back, so that
+// nobody gets in before. It does nothing if there is no such hold, and does not wait for the server.
 func (d *Core) Break(lock LockID, token uint64) {
 	d.mu.Lock()
 	var e *Entry

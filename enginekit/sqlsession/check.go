@@ -7,10 +7,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// DiagnosisTime bounds a diagnosis: a server that hangs must not hang its clients.
+// DiagnosisTime is how long an engine's Diagnose and its start-up check may take: a server that hangs must not hang its clients.
 const DiagnosisTime = 8 * time.Second
 
-// Unreachable is what is found of a server that does not answer.
+// Unreachable returns the finding of a server that does not answer, with why.
 func Unreachable(err error) driver.Finding {
 	return driver.Finding{
 		Check: "server", Level: driver.LevelFail, Detail: fmt.Sprintf("it does not answer: %v", err),
@@ -21,7 +21,8 @@ func Unreachable(err error) driver.Finding {
 // trips is how often the time of a round trip is taken.
 const trips = 5
 
-// CheckTrip measures the round trip that ask is. It belongs to a grant as well.
+// CheckTrip calls ask, which makes one round trip, five times, and returns a finding with the shortest time that took: a warning if it is
+// more than a tenth of Config.Timeout, and [Unreachable] if ask fails.
 func (d *Core) CheckTrip(ask func() error) driver.Finding {
 	f := driver.Finding{Check: "round trip", Level: driver.LevelOK}
 	best := time.Duration(0)

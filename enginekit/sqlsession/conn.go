@@ -45,7 +45,8 @@ type Conn struct {
 	freed   time.Duration       // when it was last given back to the pool
 }
 
-// NewConn returns a connection around the socket raw, below TLS, for which s speaks. It is nobody's before Core.Adopt.
+// NewConn returns a connection around the socket raw, below TLS, for which s speaks: s uses the same socket, through its client library.
+// waits says whether it is for the pool. It belongs to the caller until [Core.Adopt] takes it.
 func (d *Core) NewConn(raw net.Conn, waits bool, s Session) *Conn {
 	prompt, _ := s.(Prompt)
 	return &Conn{
@@ -54,21 +55,21 @@ func (d *Core) NewConn(raw net.Conn, waits bool, s Session) *Conn {
 	}
 }
 
-// Job is something to do with a connection.
+// Job is something to do with a connection. Either Run or Dead is called, once; both must be set.
 type Job struct {
-	Run  func(c *Conn)
+	Run  func(c *Conn)      // in the goroutine of the connection; it may run statements
 	here func(c *Conn) bool // tried first, in the goroutine of who submits it; false if the connection cannot be lent to that
 	Dead func(err error)    // called instead, without anything having been sent, if the connection has ended
 	any  bool               // any shared connection will do
 }
 
-// Confirmed is when the last statement that was answered was sent. A session that answers has its timeout before it from
-// then at least: the server counts from the end of the statement.
+// Confirmed returns when the last statement that was answered was sent; see [driver.Session]. A session that answers has its timeout
+// before it from then at least: the server counts from the end of the statement.
 func (c *Conn) Confirmed() time.Time { return c.d.born.Add(c.lastSign()) }
 
 func (c *Conn) lastSign() time.Duration { return time.Duration(c.confirmed.Load()) }
 
-// Discard ends a connection that is nobody's yet.
+// Discard closes a connection that [Core.Adopt] has not taken.
 func (c *Conn) Discard() { c.hangUp() }
 
 // hangUp closes the connection.
@@ -78,14 +79,14 @@ func (c *Conn) hangUp() {
 	_ = c.raw.Close()
 }
 
-// Session is what speaks for c.
+// Session returns what speaks for c, as it was given to [Core.NewConn].
 func (c *Conn) Session() Session { return c.session }
 
 // Waits reports whether c is one of those that wait.
 func (c *Conn) Waits() bool { return c.waits }
 
-// Submit has j run after all that was submitted before, by the connection's goroutine, or by the caller's if j allows that and
-// nothing is before it. Either j.Run or j.Dead is called; the latter perhaps at once, so Core.mu must not be held.
+// Submit runs j after all that was submitted before, in the connection's goroutine. It does not wait for it. If the connection has ended
+// or ends before, j.Dead is called, perhaps before Submit returns, so no mutex must be held that j.Dead takes.
 func (c *Conn) Submit(j Job) {
 	if j.here != nil && j.here(c) {
 		return

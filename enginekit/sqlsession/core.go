@@ -10,7 +10,7 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// Core is what a driver consists of beside its dialect. It is safe for concurrent use and must not be copied.
+// Core is what a driver consists of besides its dialect. New makes one. It is safe for concurrent use and must not be copied.
 type Core struct {
 	config  Config
 	dialect Dialect
@@ -39,7 +39,8 @@ type Core struct {
 	grants  int           // since then; of a new driver, as if there had been some before
 }
 
-// New returns a core without connections. Open makes it one that works; Close closes it in any case.
+// New returns a core without connections. With a connection by [Core.AddShared], and after [Core.Start], it works; Close must be called
+// in any case. All of config must be set.
 func New(config Config, dialect Dialect) *Core {
 	d := &Core{
 		config: config, dialect: dialect, born: time.Now().Add(-time.Second), knock: make(chan struct{}, 1),
@@ -51,24 +52,26 @@ func New(config Config, dialect Dialect) *Core {
 	return d
 }
 
-// Share makes c, which was adopted, one of the shared connections.
-func (d *Core) Share(c *Conn) {
+// AddShared makes c, which [Dialect].Dial has opened and the core adopted, one of the shared connections. An engine does so with the
+// first one; the core opens the others when they are needed.
+func (d *Core) AddShared(c *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shared = append(d.shared, c)
 }
 
-// Begin looks after the connections from now on.
-func (d *Core) Begin() { d.spawn(d.beat) } // ends with Close
+// Start begins to look after the connections: signs of life, late answers, breaks, old rows. It is called once, after the engine knows
+// that locks can be kept. The goroutine ends with Close.
+func (d *Core) Start() { d.spawn(d.beat) } // ends with Close
 
-// Connections is how many there are.
+// Connections returns how many connections there are, of both sorts.
 func (d *Core) Connections() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.all)
 }
 
-// Clock is the monotonic time since the driver was born. It is never 0.
+// Clock returns the monotonic time since a moment before New. It is never 0.
 func (d *Core) Clock() time.Duration { return time.Since(d.born) }
 
 // spawn runs f in a goroutine that Close waits for, unless the driver has ended.
@@ -82,7 +85,10 @@ func (d *Core) spawn(f func()) bool {
 	return true
 }
 
-// Adopt makes c one of the driver's connections, unless it has ended, or beside refuses it next to one that is there.
+// Adopt makes c one of the core's connections and starts its goroutine. It returns driver.ErrClosed after Close, and otherwise the first
+// error of beside, which is asked about each connection that is there and may be nil: a session of another server must not stand
+// beside those of the first. After an error c is still the caller's, who calls [Conn.Discard]. beside runs under the core's mutex,
+// and must not call the core.
 func (d *Core) Adopt(c *Conn, beside func(other *Conn) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +96,7 @@ func (d *Core) Adopt(c *Conn, beside func(other *Conn) error) error {
 		return driver.ErrClosed
 	}
 	for other := range d.all {
-		if beside == nil || !other.GoesOn() {
+		if beside == nil || !other.isOpen() {
 			continue
 		}
 		if err := beside(other); err != nil {
@@ -102,11 +108,11 @@ func (d *Core) Adopt(c *Conn, beside func(other *Conn) error) error {
 	return nil
 }
 
-// CloseTime bounds the cancelling of waits in Close.
-const CloseTime = time.Second
+// closeTime bounds how long Close cancels waits.
+const closeTime = time.Second
 
 // Close ends all waits with driver.ErrClosed, in the server as well, and closes the connections, which frees what they
-// hold. It takes little more than a second, also when the server hangs.
+// hold. It takes little more than a second, also when the server hangs. Its error is always nil; a second call does nothing.
 func (d *Core) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -122,7 +128,7 @@ func (d *Core) Close() error {
 		d.cancel(e, driver.ErrClosed)
 	}
 	d.mu.Unlock()
-	patience := time.NewTimer(CloseTime)
+	patience := time.NewTimer(closeTime)
 	defer patience.Stop()
 	for _, e := range waits { // their goroutines have them interrupted in the server, over shared connections
 		select {
@@ -168,7 +174,8 @@ func (d *Core) endConnections() {
 	}
 }
 
-// Crash ends the connections without a word, as the end of the process would. It is for tests.
+// Crash ends the connections without a word, as the end of the process would. It is for tests, for instance as drivertest.Harness.Crash;
+// Close must be called all the same.
 func (d *Core) Crash() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,13 +1,21 @@
-// Package sqlsession is what the drivers of SQL servers share. Their locks belong to a session of the server and end with it
-// (GET_LOCK of MySQL, advisory locks of PostgreSQL), and let the session that has one in again. So they all need the same
-// around their few statements, and it is here once:
+// Package sqlsession is an engine for SQL servers whose locks belong to a session and end with it, all but the statements: GET_LOCK of
+// MySQL, advisory locks of PostgreSQL. Such a server lets a session in again that has the lock already, so every engine of this sort
+// needs the same around its few statements, and it is here once:
 //
-//   - sessions that are pinned, give signs of life, and are known to be over only when the server says so (Conn, bury.go);
+//   - sessions that are pinned, give signs of life, and count as ended only when the server says so (Conn, bury.go);
 //   - a few shared sessions that hold what was free when it was asked for, and a pool of others that wait (shared.go, pool.go);
 //   - a table of what each session has and asks for, which decides before the server is asked (place.go);
 //   - requests that are asked again, undone and released by their ID (Entry, release.go, giveback.go, tombstones.go).
 //
-// What differs is said by an engine's [Dialect] and, for each session, its [Session]: the statements, and what errors mean.
+// What differs an engine says in a [Dialect] and, for each session, a [Session]: the statements, and what errors mean. It makes a [Core] of
+// them, opens the first connection by its own Dialect.Dial, gives that to [Core.AddShared], and calls [Core.Start]. Its driver's Acquire,
+// Release and Close are those of the Core.
+//
+// # Cost
+//
+// A lock that is free takes one round trip and its release another, over a shared connection. One that is held takes a connection of its
+// own for the wait, up to Config.Waits; beyond that, a wait asks again about every 20 ms, in a crowd less often. A Core has one
+// goroutine, each connection has one, and so has each wait.
 package sqlsession
 
 import (
@@ -17,64 +25,76 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// LockID is what an engine's server knows a lock by, in the engine's own form.
+// LockID is what an engine's server knows a lock by, in the engine's own form. It is comparable, and the zero value is nothing special.
 type LockID [32]byte
 
-// Config are the properties of a driver. None has a default.
+// Config are the properties of a Core. None has a default.
 type Config struct {
-	Timeout time.Duration // how long a session lasts without a sign of life
-	Signs   time.Duration // how long a connection that has nothing to do gives none
-	Shared  int           // connections that hold what was free
-	Waits   int           // connections that wait
+	// Timeout is how long a session lasts without a sign of life: the engine has told the server so. A connection whose answer is late
+	// by as much is closed, and a grant is trusted for as long as this from the last sign of life.
+	Timeout time.Duration
+
+	// Signs is after how long without a statement a connection gives a sign of life. It must leave Timeout room for several.
+	Signs time.Duration
+
+	Shared int // how many connections hold what was free, at most; at least 1
+	Waits  int // how many connections wait, at most; at least 1
 
 	// Quiet is how long a connection must have nothing to do before its socket is watched. Watching costs the next statement
-	// some microseconds, which a busy connection is spared. One that is watched is not lent, and who has one may leave so much later than
-	// his context ends. If it is shorter than the pauses between the statements of a connection that waits again and again, the process
-	// wakes up in each of them.
+	// some microseconds, which a busy connection is spared. A connection that is watched is not lent to callers (see [Prompt]), and a
+	// caller that has one may return that much later than its context ends. If Quiet is shorter than the pauses between the statements
+	// of a connection that waits again and again, the process wakes up in each of them.
 	Quiet time.Duration
 
-	// BreakPause is how long an operator's break may go unseen.
+	// BreakPause is how long an operator's break may go unseen; a third of Timeout at most.
 	BreakPause time.Duration
 
-	// Recent is for how long a caller who gives up is told that the lock is held if Core.Hint is all that says so. 0 is never.
+	// Recent is for how long a caller that gives up is told that the lock is held if [Core.Hint] is all that says so. 0 is never.
 	Recent time.Duration
 
-	Warn func(what, lock string, err error) // tells people; it does not block
+	// Warn tells people what goes wrong and mends itself: what it was, the name of the lock, and the error. It must not block, and may be
+	// called by several goroutines at once.
+	Warn func(what, lock string, err error)
 }
 
-// Dialect is what an engine does in its own way.
+// Dialect is what an engine does in its own way. Its methods are called by several goroutines at once, with no mutex held unless one
+// says so.
 type Dialect interface {
-	// Supports refuses requests that the engine does not understand.
+	// Supports returns an error, which matches driver.ErrUnsupported, for a request that the engine does not understand.
 	Supports(r *driver.Request) error
 
-	// LockOf is what the server knows the lock by. If the number belongs to another lock already, the next probe is asked for.
+	// LockOf returns what the server knows the lock by. If that turns out to belong to another lock, probe 1 is asked for, and so on. The
+	// answer must depend on nothing else, so that all clients find the same. It may be called under a mutex, and must not block.
 	LockOf(key driver.Key, probe int) LockID
 
-	// Dial opens a session, sets it up and has the core adopt it. waits says that it is to wait.
+	// Dial opens a session, sets it up and has the core adopt it: [Core.NewConn], [Core.Adopt]. waits says that it is for the pool of
+	// those that wait. It returns soon after ctx has ended. After an error the core uses nothing of the session.
 	Dial(ctx context.Context, waits bool) (*Conn, error)
 
-	// IsForGood says of an error of Dial that a wait which cannot have a connection fails, instead of asking again and again.
+	// IsForGood reports of an error of Dial that trying again does not help, so that a wait which needs the connection fails. Otherwise it
+	// asks for the lock again and again over a shared connection.
 	IsForGood(err error) bool
 
-	// LookAfter is how long the wait of e goes on before Session.LookBeside; 0 is for ever.
+	// LookAfter returns how long the wait of e goes on before Session.LookBeside is asked who is in the way; 0 is for ever.
 	LookAfter(e *Entry) time.Duration
 
-	// Advise adds to an error what to do about it.
+	// Advise returns err with what to do about it, or err itself if nothing is known.
 	Advise(err error) error
 
-	// Judge says what an error means to the caller, and what to do about it if that is known.
+	// Judge returns what an error means to the caller, and for one that is Refused what to do about it, or "".
 	Judge(err error) (Meaning, string)
 
 	// ReadBreaks asks, over a shared connection, what operators want of the sessions that hold something, and calls Core.Break
-	// for each. It does not block.
+	// for each. It does not block: it submits a [Job].
 	ReadBreaks(holding []*Conn)
 }
 
 // Session is what is said to one session of the server. All is called in the goroutine of its connection, except what [Prompt] adds.
-// Whatever goes wrong so that nobody knows what the server has done ends the connection, by Conn.Break or Conn.Answered; the error then
+// A statement carries no caller's context, see [Conn]; it is announced by [Conn.Sent] and reported by [Conn.Answered].
+// Whatever goes wrong so that nobody knows what the server has done ends the connection, by Conn.Fail or Conn.Answered; the error then
 // matters to people alone, unless it matches ErrUnasked.
 type Session interface {
-	// Try takes the lock if it is free, and mints the token in the same step. After an error the session has not got it, unless the error
+	// Try takes the lock if it is free, and mints the token in the same step. After an error the session does not have it, unless the error
 	// matches ErrUnsure: then Leave is asked until it says so.
 	Try(e *Entry) (Answer, error)
 
@@ -83,14 +103,14 @@ type Session interface {
 	// is asked again. Whatever the session has then is given back by Leave.
 	Wait(e *Entry) (Answer, error)
 
-	// Unlock gives back what the session has, and ends the connection if that has not got it. After any other error the session may have
-	// it still, and Leave is asked.
+	// Unlock gives back what the session has, and ends the connection if the session does not have it. After any other error the session
+	// may have it still, and Leave is asked.
 	Unlock(e *Entry) error
 
 	// Leave gives back what the session may have. After an error it may have it still.
 	Leave(e *Entry) error
 
-	// Look calls Entry.Seen with who is in the way.
+	// Look calls Entry.Seen with who is in the way. An error of the server is the engine's to ignore: a try finds out.
 	Look(e *Entry)
 
 	// LookBeside is Look for a wait that goes on on another connection. It reports that there is nothing to tell yet.
@@ -105,22 +125,22 @@ type Session interface {
 	// Bury ends another session, and reports whether the server had ended it before.
 	Bury(other *Conn) (buried bool)
 
-	// Ping is a sign of life.
+	// Ping gives a sign of life.
 	Ping()
 
 	// Prune looks at a bounded number of rows, about a thousand, and removes those that nobody needs any more.
 	Prune()
 
-	// Close says goodbye and gives back what the client library has. The socket has a deadline.
+	// Close says goodbye and gives back what the client library has. The socket has a deadline by then.
 	Close()
 }
 
-// Answer is what the server says about a request.
+// Answer is what the server says about a request. The zero value refuses it.
 type Answer struct {
 	Granted bool
-	Token   uint64 // the first
-	Tokens  int
+	Token   uint64 // the first of the block
+	Tokens  int    // how many there are in it, at least 1 if granted
 
 	Foreign bool              // the number belongs to another lock
-	Held    *driver.HeldError // of a try that was refused: who is in the way
+	Held    *driver.HeldError // of a try that was refused: who is in the way; it must not be nil then
 }

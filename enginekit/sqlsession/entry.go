@@ -72,7 +72,8 @@ func (e *Entry) isSettled() bool {
 	}
 }
 
-// Tell says to the caller that somebody is in the way. It is called without Core.mu.
+// Tell says to the caller who is in the way, as far as this process knows: it calls Request.Waiting, unless the caller has been told the
+// same, or does not wait any more. It is for what the engine infers; what the server says is Seen.
 func (e *Entry) Tell(h *driver.HeldError) {
 	e.d.mu.Lock()
 	if e.told != nil && *e.told == *h || e.ending || e.phase > waiting { // the latter: a look came too late
@@ -100,14 +101,14 @@ func (e *Entry) heldError() *driver.HeldError {
 	return &driver.HeldError{Kind: e.Request.Kind, Name: e.Request.Name, Owner: e.Request.Owner, Client: e.Request.Client, Token: e.token}
 }
 
-// Lock is what the server knows the lock by.
+// Lock returns what the server knows the lock by. It may change between two statements for e, as probes go on.
 func (e *Entry) Lock() LockID {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
 	return e.lock
 }
 
-// Stopped reports whether the request is not wanted any more.
+// Stopped reports whether the request is not wanted any more: undone, or the core is closed.
 func (e *Entry) Stopped() bool {
 	select {
 	case <-e.stop:
@@ -117,7 +118,7 @@ func (e *Entry) Stopped() bool {
 	}
 }
 
-// Seen is Tell with what the server says.
+// Seen is Tell with what the server says. Afterwards HasSeen reports true.
 func (e *Entry) Seen(h *driver.HeldError) {
 	e.Tell(h)
 	e.d.mu.Lock()
@@ -125,14 +126,14 @@ func (e *Entry) Seen(h *driver.HeldError) {
 	e.seen = true
 }
 
-// HasSeen reports whether the caller has been told what the server says.
+// HasSeen reports whether the caller has been told who the server says is in the way.
 func (e *Entry) HasSeen() bool {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
 	return e.seen
 }
 
-// Untried reports whether the wait that is under way was not tried for, because of a hint.
+// Untried reports whether the wait under way began without a try, because of [Core.Hint].
 func (e *Entry) Untried() bool {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
@@ -157,15 +158,15 @@ func (e *Entry) tellIfHeld() {
 	}
 }
 
-// HeldBySomebody says no more than that the lock is held.
+// HeldBySomebody returns an error that says no more than that the lock is held.
 func (e *Entry) HeldBySomebody() *driver.HeldError {
 	return &driver.HeldError{Kind: e.Request.Kind, Name: e.Request.Name}
 }
 
 func (e *Entry) isShared() bool { return e.Request.Mode == driver.Shared }
 
-// Acquire asks for the lock on a shared connection, and if it is held waits for it in the server on a connection of the
-// pool. See the package documentation for what that costs.
+// Acquire is that of [driver.Driver]. It asks for the lock on a shared connection, and if it is held waits for it in the server on a
+// connection of the pool. See the package documentation for what that costs.
 func (d *Core) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	e, err := d.enter(ctx, r)
 	if err != nil {

@@ -40,7 +40,7 @@ func (e *Entry) askBack(c *Conn, pause time.Duration, err error) {
 	alone := len(c.holds) == 1
 	d.mu.Unlock()
 	if alone {
-		c.Break(err) // died goes on with it
+		c.Fail(err) // died goes on with it
 		return
 	}
 	d.config.Warn("the server refuses to take a lock back, and is asked again", e.Request.Name, d.dialect.Advise(err))

@@ -31,7 +31,7 @@ func newGrudging(t *testing.T) *grudging {
 		t.Fatal(err)
 	}
 	c.session = s
-	s.core.Share(c)
+	s.core.AddShared(c)
 	s.free.Store(true)
 	return s
 }

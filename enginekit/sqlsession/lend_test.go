@@ -115,7 +115,7 @@ func newLender(t *testing.T) *lender {
 	if err := s.core.Adopt(c, nil); err != nil {
 		t.Fatal(err)
 	}
-	s.core.Share(c)
+	s.core.AddShared(c)
 	synctest.Wait() // until its goroutine rests
 	return s
 }
@@ -162,7 +162,7 @@ func (s *lender) UnlockHere(*Entry) bool {
 func (s *lender) Try(e *Entry) (Answer, error) {
 	s.tries.Add(1)
 	if err := s.hear(); err != nil {
-		e.c.Break(err)
+		e.c.Fail(err)
 		return Answer{}, err
 	}
 	return Answer{Granted: true, Token: 7, Tokens: 1}, nil

@@ -109,14 +109,14 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// GoesOn reports that the connection is not to end.
-func (c *Conn) GoesOn() bool {
+// isOpen reports that the connection is not to end.
+func (c *Conn) isOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.ended
 }
 
-// goesOn is GoesOn for the goroutine: what was begun is brought to an end.
+// goesOn is isOpen for the goroutine: what was begun is brought to an end.
 func (c *Conn) goesOn() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

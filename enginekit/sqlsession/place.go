@@ -127,8 +127,8 @@ func runAll(next []func()) {
 // mostHints bounds what is remembered of locks.
 const mostHints = 1024
 
-// Hint says that a lock was held a moment ago, or not if lasts is 0. For so long the next request for it begins with the wait, and is
-// spared a try that would most likely fail.
+// Hint says that a lock was held a moment ago, or that it was not if lasts is 0. For as long as lasts, the next request for it begins with
+// the wait, and is spared a try that would most likely fail. The last 1,024 locks are remembered.
 func (d *Core) Hint(lock LockID, lasts time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -161,7 +161,7 @@ func TestAcquire_OnAServerThatLetsPeopleWait_OpensNoSecondConnection(t *testing.
 	synctest.Test(t, func(t *testing.T) {
 		s := newEmpty(t)
 		s.dials = func(context.Context) error {
-			time.Sleep(Suspicion) // virtual
+			time.Sleep(suspicion) // virtual
 			return context.DeadlineExceeded
 		}
 		if err := <-s.begin(); !errors.Is(err, context.DeadlineExceeded) || s.dialled.Load() != 1 {
@@ -179,11 +179,11 @@ func TestAcquire_WhileAConnectionIsOpenedInVain_HasAnAttemptOfItsOwn(t *testing.
 			if s.dialled.Load() > 1 {
 				return nil
 			}
-			time.Sleep(Suspicion) // virtual
+			time.Sleep(suspicion) // virtual
 			return context.DeadlineExceeded
 		}
 		first := s.beginFor("x")
-		time.Sleep(Suspicion / 2) // virtual
+		time.Sleep(suspicion / 2) // virtual
 		second := s.beginFor("y")
 		if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the first, for whom the attempt was made: %v", err)
@@ -236,7 +236,7 @@ func TestUndo_WhileTheServerOwesTheAnswer_GivesBackWhatItSays(t *testing.T) {
 		got := s.begin()
 		c := <-s.asked
 		s.core.mu.Lock()
-		next := s.core.passBy(c) // as when it has owed the answer for longer than Suspicion
+		next := s.core.passBy(c) // as when it has owed the answer for longer than suspicion
 		s.core.mu.Unlock()
 		runAll(next)
 		undone := make(chan error, 1)
@@ -304,7 +304,7 @@ func newBusy(t *testing.T) *busy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.core.Share(c)
+	s.core.AddShared(c)
 	return s
 }
 
@@ -362,7 +362,7 @@ func (s *busy) Dial(ctx context.Context, waits bool) (*Conn, error) {
 
 func (s *busy) Try(e *Entry) (Answer, error) {
 	if n := s.tries.Add(1); n <= s.cuts || n == s.cutAt {
-		e.c.Break(io.EOF)
+		e.c.Fail(io.EOF)
 		return Answer{}, ErrUnasked
 	}
 	if s.asked != nil {

@@ -50,7 +50,7 @@ func (e *Entry) fromPool() (*Conn, error) {
 	for len(p.idle) > 0 {
 		c := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		if c.GoesOn() {
+		if c.isOpen() {
 			d.mu.Unlock()
 			return c, nil
 		}
@@ -123,7 +123,7 @@ func (d *Core) poolRests() bool {
 // fails notes that a connection could not be opened. A server that is full says so at once, and is polled as ever. One that
 // took as long as a mute one has more to do than it can.
 func (p *pool) fails(begun, now time.Duration) {
-	if now-begun < Suspicion {
+	if now-begun < suspicion {
 		p.slow, p.rests = 0, now+dialRest
 		return
 	}

@@ -26,7 +26,7 @@ func newTidied(t *testing.T) *tidied {
 		t.Fatal(err)
 	}
 	c.session = s
-	s.core.Share(c)
+	s.core.AddShared(c)
 	s.free.Store(true)
 	return s
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks meanwhile,
+// Release is that of [driver.Driver]. It gives the lock back in one round trip, over the connection that holds it. If that breaks meanwhile,
 // it is given up, and the driver sees to it that the server ends the session; until that is known the outcome is unknown.
 func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	if err := ctx.Err(); err != nil && !r.Undo {

@@ -7,8 +7,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// OnShared has j run on one of the shared connections, and opens another if all have something to do. The driver's mutex
-// must not be held.
+// OnShared runs j on the shared connection that has the least to do, and opens another if all have something to do and there is room. It
+// does not wait for it. After Close, j.Dead is called with driver.ErrClosed, and if no connection can be opened with the reason; that may
+// be before OnShared returns, so no mutex must be held that j.Dead takes.
 func (d *Core) OnShared(j Job) {
 	j.any = true
 	d.mu.Lock()
@@ -103,13 +104,13 @@ func (d *Core) grow(wanted bool, sound int) (room bool) {
 	return d.dialing
 }
 
-// Suspicion is after how long without an answer a shared connection is not asked further things, and may have a successor:
+// suspicion is after how long without an answer a shared connection is not asked further things, and may have a successor:
 // its packets may be lost, which only the timeout ends, and others get through.
-const Suspicion = 2 * time.Second
+const suspicion = 2 * time.Second
 
 func (c *Conn) isSuspect(now time.Duration) bool {
 	since := time.Duration(c.busy.Load())
-	return since != 0 && now-since > Suspicion
+	return since != 0 && now-since > suspicion
 }
 
 // passBy has others do what a suspect connection was to do and has not begun, and ends the turn of those whose answer it owes:
@@ -132,7 +133,7 @@ func (d *Core) passBy(c *Conn) (next []func()) {
 func (d *Core) leastLoaded(p *place) (best *Conn, least, sound int) {
 	now := d.Clock()
 	for _, c := range d.shared {
-		if c.isSuspect(now) || !c.GoesOn() { // one that is to end is in the list for another moment
+		if c.isSuspect(now) || !c.isOpen() { // one that is to end is in the list for another moment
 			continue
 		}
 		sound++
@@ -186,7 +187,7 @@ func (d *Core) takeWanting() []Job {
 func (d *Core) dialShared() (*Conn, error) {
 	begun := d.Clock()
 	c, err := d.dialect.Dial(d.base, false)
-	if err != nil && d.base.Err() == nil && !d.dialect.IsForGood(err) && d.Clock()-begun < Suspicion {
+	if err != nil && d.base.Err() == nil && !d.dialect.IsForGood(err) && d.Clock()-begun < suspicion {
 		c, err = d.dialect.Dial(d.base, false)
 	}
 	if err != nil && d.base.Err() != nil {

@@ -2,31 +2,34 @@ package sqlsession
 
 import "time"
 
-// Owes notes that a statement is sent, which the server may take so long for.
-func (c *Conn) Owes(allowed time.Duration) (sent time.Duration) {
+// Sent notes that a statement is about to be sent, for which the server may take as long as allowed: without an answer by then the
+// connection is closed. It returns the instant of [Core.Clock], which Answered wants. It is for who runs the statements of c.
+func (c *Conn) Sent(allowed time.Duration) (sent time.Duration) {
 	sent = c.d.Clock()
 	c.allowed.Store(int64(allowed))
 	c.busy.Store(int64(sent))
 	return sent
 }
 
-// Answered takes in the end of a statement, and returns its error. A refusal is a sign of life too; broken says that it is
-// none, but the end of the session, or that nobody knows what the server has done.
+// Answered takes in the end of a statement that was sent at that instant, and returns err. A refusal by the server is a sign of life too;
+// broken says that err is none, but the end of the session, or that nobody knows what the server has done: then the connection ends.
 func (c *Conn) Answered(sent time.Duration, err error, broken bool) error {
 	c.busy.Store(0)
 	if !broken {
 		c.Confirm(sent)
 		return err
 	}
-	c.Break(err)
+	c.Fail(err)
 	return err
 }
 
-// Confirm notes that a statement was answered which was sent at that instant of Core.Clock.
+// Confirm notes a sign of life within a longer statement: the server has answered something that was sent at that instant of
+// [Core.Clock]. Holds are trusted from there.
 func (c *Conn) Confirm(sent time.Duration) { c.confirmed.Store(int64(sent)) }
 
-// Break ends the connection, which must not be used any more because of err. It is for who runs its statements.
-func (c *Conn) Break(err error) {
+// Fail ends the connection, which must not be used any more because of err; the first reason stays. Its holds are lost, and the server
+// is told to end the session. It is for who runs its statements, and takes effect after the present one.
+func (c *Conn) Fail(err error) {
 	switch {
 	case c.broken != nil:
 	case err == nil:
@@ -36,5 +39,5 @@ func (c *Conn) Break(err error) {
 	}
 }
 
-// Broken is why the connection is not used any more, or nil. It is for who runs its statements.
-func (c *Conn) Broken() error { return c.broken }
+// Err returns why the connection is not used any more, or nil. It is for who runs its statements.
+func (c *Conn) Err() error { return c.broken }

@@ -170,7 +170,7 @@ func (e *Entry) win(c *Conn, a Answer) verdict {
 // leave gives back what the session may have got, and returns v unless that ends the connection.
 func (e *Entry) leave(c *Conn, v verdict) verdict {
 	if err := c.session.Leave(e); err != nil {
-		c.Break(err) // it may be held, and nobody would know
+		c.Fail(err) // it may be held, and nobody would know
 	}
 	if c.broken != nil {
 		return settled // by died
