@@ -9,24 +9,76 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// The errors and data that engines share with this package; see package driver for their fields.
+// The errors and data that engines share with this package. They are types of package driver, whose fields are shown here.
 type (
-	// HeldError says that another owner holds the lock, and who. It matches ErrHeld.
+	// HeldError says that another owner holds the lock, and who. It matches ErrHeld, and unwraps to Cause. What the engine does not
+	// tell is zero.
+	//
+	//	type HeldError struct {
+	//		Kind   Kind      // of the lock
+	//		Name   string    // of the lock
+	//		Owner  string    // the id of an owner that holds it
+	//		Client string    // the name of that owner's client, as operators see it: Options.Client
+	//		Token  uint64    // the fencing token of the hold
+	//		Since  time.Time // when it was granted, by the engine's clock
+	//		Until  time.Time // when its lease ends, by the engine's clock
+	//		Cause  error     // of a wait: why it ended, such as context.DeadlineExceeded; nil of a Try
+	//	}
 	HeldError = driver.HeldError
-	// LostError says that a hold ended although it was not released. It matches ErrLost. If no renewal was confirmed in time
-	// (LostUnconfirmed), Cause says how the last one failed, where renewals are this package's; it matches what went wrong, such as
-	// [syscall.ECONNREFUSED], but neither ErrUnavailable, ErrRefused nor the errors of contexts: a loss is none of these.
+
+	// LostError says that a hold ended although it was not released: another owner may be inside by now. It matches ErrLost. If no
+	// renewal was confirmed in time (LostUnconfirmed), Cause says how the last one failed, where renewals are this package's; it
+	// matches what went wrong, such as [syscall.ECONNREFUSED], but neither ErrUnavailable, ErrRefused nor the errors of contexts: a loss
+	// is none of these.
+	//
+	//	type LostError struct {
+	//		Kind   Kind       // of the lock
+	//		Name   string     // of the lock
+	//		Token  uint64     // the fencing token of the hold; 0 if it is not known
+	//		Reason LostReason // how it was lost
+	//		Cause  error      // what led to the loss; nil if nothing more is known. The error unwraps to it
+	//	}
 	LostError = driver.LostError
+
 	// UnavailableError says that the engine did not answer, so that the outcome is unknown, or with NotSent that it could not
 	// be asked, so that nothing has happened. It matches ErrUnavailable.
+	//
+	//	type UnavailableError struct {
+	//		Op      string // the operation, such as "lock" or "unlock"
+	//		Name    string // of the lock; empty if it was about none
+	//		Err     error  // what went wrong. The error unwraps to it
+	//		NotSent bool   // nothing was sent, or it was turned away unread, so nothing has happened
+	//	}
 	UnavailableError = driver.UnavailableError
-	// RefusedError says that the engine answered and refused, why, and what to do about it. It matches ErrRefused.
+
+	// RefusedError says that the engine answered and refused, why, and what to do about it. It matches ErrRefused, and ErrUnavailable
+	// as well.
+	//
+	//	type RefusedError struct {
+	//		Op   string // the operation, such as "lock" or "unlock"
+	//		Name string // of the lock; empty if it was about none
+	//		Err  error  // what the engine said, without passwords. The error unwraps to it
+	//		Hint string // what to do about it; empty if the engine's driver does not know
+	//		Open bool   // the operation, or a place in a queue, may have left something, which is undone; otherwise nothing was changed
+	//	}
 	RefusedError = driver.RefusedError
-	// LostReason says how a hold was lost.
+
+	// LostReason says how a hold was lost. It is a string: "unconfirmed", "expired" and so on, for logs and metrics.
 	LostReason = driver.LostReason
-	// LockInfo is what an engine tells about one lock.
+
+	// LockInfo is what an engine tells about one lock. What it does not tell is zero.
+	//
+	//	type LockInfo struct {
+	//		Kind       Kind            // of the lock
+	//		Name       string          // of the lock
+	//		Limit      int             // of a semaphore: how many permits there are; 1 of a mutex
+	//		Holders    []driver.Holder // who holds it: owner, client, label, token, weight, since and until when
+	//		Waiters    []driver.Waiter // who waits for it, the next first: owner, client, label, weight, since when, position
+	//		Unreadable string          // why no more than kind and name is known, or empty; it never shows what is stored
+	//	}
 	LockInfo = driver.LockInfo
-	// Kind is a sort of lock; each has a name space of its own.
+
+	// Kind is a sort of lock; each has a name space of its own. It is a string: "mutex", "rw" and so on.
 	Kind = driver.Kind
 )
 
