@@ -48,7 +48,7 @@ func New(config Config, dialect Dialect) *Core {
 		all: make(map[*Conn]struct{}), pruned: -pruneRest, grants: rand.N(pruneGrants),
 	}
 	d.pool.freed, d.pool.dials = make(chan struct{}, 1), make(chan struct{}, mostDials)
-	d.base, d.stop = context.WithCancel(context.Background())
+	d.base, d.stop = context.WithCancel(context.Background()) //nolint:forbidigo // it lasts until Close, whatever opened the engine
 	return d
 }
 
