@@ -96,7 +96,9 @@ func measure(rows []row, only string) (string, error) {
 		if !got.kept {
 			kept = "no"
 		}
-		table += fmt.Sprintf("| %s | %s | %s |\n", r.name, got.got, kept)
+		line := fmt.Sprintf("| %s | %s | %s |\n", r.name, got.got, kept)
+		fmt.Fprint(os.Stderr, line) // the whole takes minutes
+		table += line
 	}
 	return table, nil
 }
