@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	// The tests run the command with every engine, with the tag full or without it.
 	_ "github.com/interlock-go/interlock/etcdlock"
 	_ "github.com/interlock-go/interlock/mysqllock"
@@ -17,6 +15,7 @@ import (
 	_ "github.com/interlock-go/interlock/redislock"
 	_ "github.com/interlock-go/interlock/redislock/redlock"
 	_ "github.com/interlock-go/interlock/zklock"
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // goTool runs go in this folder, with the tags that it is given and no others. It returns the words that go prints.
