@@ -47,8 +47,8 @@ model: ## search the exhaustive model of the hand-off at its widest bounds (a mi
 	go test ./internal/handoff -count=1 -v -run 'Sound' -args -wide
 
 .PHONY: build
-build: ## build bin/interlock
-	go build -o bin/interlock ./cmd/interlock
+build: ## build bin/interlock, with every engine
+	go build -tags full -o bin/interlock ./cmd/interlock
 
 .PHONY: tools
 tools: build ## build the command and the programs that it starts (interlock bench) into bin/

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/fence/stamp"
 )
 
 // Lease is one hold of a lock: the result of Lock, and the only thing that can unlock it. It is safe for concurrent use. The
@@ -104,18 +104,18 @@ func (l *Lease) Token() uint64 {
 // token is Token for who holds Client.mu, or knows that nothing changes any more.
 func (l *Lease) token() uint64 { return l.g.token + uint64(l.pass) }
 
-// Stamp returns what a fence at the resource checks. It reports false after the hold has ended, and for a semaphore with a
-// limit above 1: its holders are inside together, in no order that a fence could check.
-func (l *Lease) Stamp() (s fence.Stamp, ok bool) {
+// Stamp returns what a fence at the resource checks: a fence.Stamp, which is the same type. It reports false after the hold has
+// ended, and for a semaphore with a limit above 1: its holders are inside together, in no order that a fence could check.
+func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 	mustBe(l.made())
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
 	if l.ended() != nil || l.m.p.share.limit > 1 {
-		return fence.Stamp{}, false
+		return stamp.Stamp{}, false
 	}
-	return fence.Stamp{Token: l.token(), Nonce: l.g.noncePass(l.pass), Shared: l.reads()}, true
+	return stamp.Stamp{Token: l.token(), Nonce: l.g.noncePass(l.pass), Shared: l.reads()}, true
 }
 
 // Err returns nil while the hold may be trusted, a *LostError after it was lost, and ErrReleased after it was released. It

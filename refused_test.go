@@ -122,6 +122,30 @@ func TestAWait_ThatTheEngineRefuses_EndsAtOnceAndDoesNotSayHeld(t *testing.T) {
 	}
 }
 
+// What an attempt of unknown outcome has left is undone in the background, so the refusal of the next does not say that nothing was
+// changed.
+func TestAWait_ThatIsRefusedAfterAnAttemptWithoutAnswer_SaysThatACopyMayBeLeft(t *testing.T) {
+	for _, owner := range []string{"", "me"} {
+		bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+			said := []error{errors.New("connection reset"), errNoRights}
+			on(h, &h.acquire, func(_ context.Context, r *driver.Request) (driver.Grant, error) {
+				r.Waiting(&HeldError{Kind: r.Kind, Name: r.Name})
+				err := said[0]
+				said = said[1:]
+				return driver.Grant{}, err
+			})
+			ctx := t.Context()
+			if owner != "" {
+				ctx = WithOwner(ctx, owner)
+			}
+			_, err := c.Lock(ctx, "a")
+			if refused := wantRefused(t, err, "lock"); !refused.Open {
+				t.Errorf("%q: %v says that nothing was changed", owner, err)
+			}
+		})
+	}
+}
+
 func TestLock_OfAnEngineThatCannotBeReached_SaysThatNothingWasDone(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		refuseAcquires(h, &driver.UnavailableError{Op: "acquire", Name: "a", NotSent: true, Err: errors.New("connection refused")})

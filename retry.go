@@ -97,7 +97,7 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 			w.doubt = w.doubt || leavesDoubt(err)
 			return
 		}
-		w.answer(explain(f.r.Key, err))
+		w.answer(opened(explain(f.r.Key, err), w.doubt))
 		if f.q != nil {
 			f.q.remove(w)
 		}
@@ -108,6 +108,17 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 	}
 	f.q.waiters.each(sort)
 	return again
+}
+
+// opened is err of a wait of which it is unknown, if doubt, what became of an earlier attempt: then a refusal does not say that
+// nothing was changed.
+func opened(err error, doubt bool) error {
+	if refused := driver.Refusal(err); refused != nil {
+		open := *refused
+		open.Open = open.Open || doubt
+		return &open
+	}
+	return err
 }
 
 // explain says to the user what the engine's err means.

@@ -56,27 +56,13 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/fence/stamp"
 )
 
-// Stamp is what a holder shows to a resource.
-//
-// Token grows with every acquisition of the same lock. Nonce is unique to one acquisition (also to one pass of the lock
-// inside a process) and the same on re-entry: it tells two holders apart even where an engine lost its memory and granted
-// a token twice. Tokens of another source that are never given twice may do without a nonce.
-type Stamp struct {
-	Token  uint64
-	Nonce  string
-	Shared bool // a reader's stamp
-}
-
-// String is for messages: "writer 42 (nonce abc)".
-func (s Stamp) String() string {
-	role := "writer"
-	if s.Shared {
-		role = "reader"
-	}
-	return fmt.Sprintf("%s %d (nonce %s)", role, s.Token, s.Nonce)
-}
+// Stamp is what a holder shows to a resource: its token, which grows with every acquisition of the lock, the nonce of the
+// acquisition, and whether it is a reader's. Lease.Stamp returns one.
+type Stamp = stamp.Stamp
 
 const (
 	mostName  = 512 // bytes of a resource, as of a lock's name
@@ -87,7 +73,7 @@ const (
 var errZeroStamp = errors.New("the stamp is zero: take it from Lease.Stamp while the lock is held, and look at its ok")
 
 // valid reports what is wrong with s itself.
-func (s Stamp) valid() error {
+func valid(s Stamp) error {
 	switch {
 	case s.Token == 0:
 		return errZeroStamp
@@ -122,7 +108,7 @@ func validate(resource string, s Stamp) error {
 	if err := validResource(resource); err != nil {
 		return fmt.Errorf("fence: %w", err)
 	}
-	if err := s.valid(); err != nil {
+	if err := valid(s); err != nil {
 		return fmt.Errorf("fence: check %q: %w", resource, err)
 	}
 	return nil

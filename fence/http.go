@@ -39,7 +39,7 @@ func FromHeader(h http.Header) (Stamp, error) {
 	}
 	s, err := parseStamp(values[0])
 	if err == nil {
-		err = s.valid()
+		err = valid(s)
 	}
 	if err != nil {
 		return Stamp{}, fmt.Errorf("fence: header %s: %w", Header, err)

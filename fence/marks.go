@@ -9,7 +9,7 @@ type mark struct {
 	nonce string
 }
 
-func (s Stamp) mark() mark { return mark{token: s.Token, nonce: s.Nonce} }
+func markOf(s Stamp) mark { return mark{token: s.Token, nonce: s.Nonce} }
 
 // stamp is m as a StaleError shows it.
 func (m mark) stamp(shared bool) Stamp { return Stamp{Token: m.token, Nonce: m.nonce, Shared: shared} }
@@ -19,7 +19,7 @@ func (m mark) notBefore(other mark) bool { return m.token > other.token || m == 
 
 // blocker returns the newest mark that s may not pass, and false if there is none.
 func (k marks) blocker(s Stamp) (seen Stamp, blocked bool) {
-	own := s.mark()
+	own := markOf(s)
 	if !own.notBefore(k.writer) {
 		seen, blocked = k.writer.stamp(false), true
 	}
@@ -33,9 +33,9 @@ func (k marks) blocker(s Stamp) (seen Stamp, blocked bool) {
 func (k marks) raised(s Stamp) marks {
 	switch {
 	case !s.Shared:
-		k.writer = s.mark()
+		k.writer = markOf(s)
 	case s.Token > k.reader.token:
-		k.reader = s.mark()
+		k.reader = markOf(s)
 	}
 	return k
 }

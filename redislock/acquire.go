@@ -17,6 +17,8 @@ const (
 	retry = 100 * time.Millisecond
 	// apart spreads the waiters of a lock whose holder may have died: the first is to find it first.
 	apart = 2 * time.Millisecond
+	// firsts is how many of those at the head of a queue do look for that, however many wait.
+	firsts = 16
 )
 
 // attempt is one Acquire or Requeue under way.
@@ -258,6 +260,9 @@ func (a *attempt) pause() time.Duration {
 	beat := a.claim/2 - rand.N(a.claim/10+1)
 	if a.counted {
 		beat = a.d.presence.pause(beat, a.answer.length)
+		if a.answer.place > firsts && !a.d.presence.scouts() {
+			return beat
+		}
 	}
 	if a.answer.next > 0 {
 		beat = min(beat, a.answer.next+time.Millisecond+time.Duration(max(a.answer.place-1, 0))*apart)

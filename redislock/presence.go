@@ -14,10 +14,15 @@ const (
 	// comes the later the more there are: after perProcess for each process, and perWaiter for each that waits, so that
 	// all together cost the server no more than a few hundredths of its time.
 	beat       = time.Second
-	perProcess = 400 * time.Microsecond
-	perWaiter  = 4 * time.Millisecond
-	// mostPause bounds how long nobody asks. Then two of the requests that keep a place may be lost; see placeLasts.
-	mostPause = 24 * time.Second
+	perProcess = 2500 * time.Microsecond
+	perWaiter  = 10 * time.Millisecond
+	// mostBeat and mostPause bound how long a process, and who waits in it, says nothing. Then two of the requests that keep a
+	// place may be lost; see placeLasts.
+	mostBeat  = 24 * time.Second
+	mostPause = 2 * time.Minute
+	// scouts is how many of all that wait ask when something may have changed by itself, such as that a holder has died. The others
+	// need not: a process dies as a whole, so it is enough that some of each process do.
+	scouts = 1000
 )
 
 // presence says to the server that this process is alive, for all who wait in it: their own requests may be rare then. It is not for
@@ -81,9 +86,17 @@ func (p *presence) pause(usual time.Duration, length int) time.Duration {
 	return usual
 }
 
+// scouts reports whether one who waits here is to ask when something may have changed by itself. All are, where few wait.
+func (p *presence) scouts() bool {
+	p.mu.Lock()
+	all := max(p.others, 1) * p.waits
+	p.mu.Unlock()
+	return all <= scouts || rand.N(all) < scouts
+}
+
 // every is how often the process says that it is alive. The caller holds p.mu.
 func (p *presence) every() time.Duration {
-	return min(max(beat, time.Duration(p.others)*perProcess), mostPause)
+	return min(max(beat, time.Duration(p.others)*perProcess), mostBeat)
 }
 
 // tick is the timer's. Nothing runs while nobody waits.

@@ -277,7 +277,7 @@ func watchAndBeAlive(ctx context.Context, a, _ *Driver) error {
 	key := driver.Key{Kind: driver.KindElection, Name: "watched"}
 	place := &attempt{d: a}
 	_, place.slot = a.names.lock(key)
-	if _, err := a.register(ctx, place, key); err != nil {
+	if _, _, err := a.register(ctx, place, key); err != nil {
 		return err
 	}
 	r := lockRequest("w1", key.Name)

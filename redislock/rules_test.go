@@ -41,20 +41,23 @@ var waitingRules = []rule{
 	},
 	{
 		name: "4 a heartbeat keeps the place",
-		check: func(s *stage) {
-			s.acquire(ask{id: "a"})
-			s.acquire(ask{id: "b", place: 4 * blink})
-			s.acquire(ask{id: "c"})
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.acquire(as(ask{id: "a"}))
+			s.acquire(as(ask{id: "b", place: 4 * blink}))
+			s.acquire(as(ask{id: "c"}))
 			s.pass(5 * blink / 2)
-			s.acquire(ask{id: "b", place: 4 * blink})
+			s.want("place", s.acquire(as(ask{id: "b", place: 4 * blink})).place, 1)
 			s.pass(5 * blink / 2)
 			s.release("a")
 			s.want("pushed", s.pushes(), "G b")
+		}),
+		mutants: []mutant{
+			{
+				"the refresh", "queued[ALIVE], queued[CHANNEL], queued[WAY], queued[CLAIM], queued[TTL] = me[ALIVE], me[CHANNEL], me[WAY], me[CLAIM], ttl",
+				"queued[WAY] = me[WAY]",
+			},
+			{"the refresh, in the quick part", "call('HSET', KEYS[1], 'q:' .. number,", "call('HSET', KEYS[1], (f[4] and 'x:' or 'q:') .. number,"},
 		},
-		mutants: []mutant{{
-			"the refresh", "queued[ALIVE], queued[CHANNEL], queued[WAY], queued[CLAIM], queued[TTL] = me[ALIVE], me[CHANNEL], me[WAY], me[CLAIM], ttl",
-			"queued[WAY] = me[WAY]",
-		}},
 	},
 	{
 		name: "4 a copy of the request answers that it is granted, and claims",
@@ -139,7 +142,6 @@ var waitingRules = []rule{
 			{"the skipping, in the quick part", "if heard ~= 0 then", "if true then"},
 			{"the place", "\t\t\tback(n, w)\n", ""},
 			{"the place, but the tail", "\t\t\tback(n, w)\n", "\t\t\tback(after, w)\n"},
-			{"the place, in the quick part", "'h', h, 'a', f[2], place, w, 'w:' .. id, f[2])", "'h', h)"},
 		},
 	},
 	{

@@ -40,17 +40,17 @@ func (s *stage) full(f func()) {
 var writingRules = []rule{
 	{
 		name: "9 every acquire, retry, heartbeat and renewal writes",
-		check: func(s *stage) {
-			s.writesWith("an acquire", func() { s.acquire(ask{id: "a"}) })
+		check: inBothParts(func(s *stage, as func(a ask) ask) {
+			s.writesWith("an acquire", func() { s.acquire(as(ask{id: "a"})) })
 			s.writesWith("a renewal that changes nothing", func() { s.renew("a", time.Second) })
-			s.writesWith("a retry", func() { s.acquire(ask{id: "a"}) })
-			s.writesWith("a second retry", func() { s.acquire(ask{id: "a", lease: time.Second}) })
+			s.writesWith("a retry", func() { s.acquire(as(ask{id: "a"})) })
+			s.writesWith("a second retry", func() { s.acquire(as(ask{id: "a", lease: time.Second})) })
 			s.writesWith("a renewal beside waiters", func() { s.renew("a", time.Second) })
-			s.writesWith("queueing", func() { s.acquire(ask{id: "b"}) })
-			s.writesWith("a heartbeat", func() { s.acquire(ask{id: "b"}) })
+			s.writesWith("queueing", func() { s.acquire(as(ask{id: "b"})) })
+			s.writesWith("a heartbeat", func() { s.acquire(as(ask{id: "b"})) })
 			s.release("a")
-			s.writesWith("a claim", func() { s.acquire(ask{id: "b"}) })
-		},
+			s.writesWith("a claim", func() { s.acquire(as(ask{id: "b"})) })
+		}),
 		mutants: []mutant{
 			{"the write of a retry", "ms + lease), HELD\n\t\ttouch(hold)\n", "ms + lease), HELD\n"},
 			{"the write of a renewal", "\tcall('PEXPIRE', key, math.max(lease, call('PTTL', key)))\n", ""},
@@ -85,6 +85,7 @@ var writingRules = []rule{
 		check: checkWithoutMemory,
 		mutants: []mutant{
 			{"the first write of a renewal", "\tcall('PEXPIRE', key, math.max(lease, call('PTTL', key)))\n", ""},
+			{"the first write of a heartbeat, in the quick part", "call('PEXPIRE', KEYS[1], math.max(300000, call('PTTL', KEYS[1])))", ""},
 			{"the free way to the general part", "redis.pcall('SET', KEYS[1], '1 '", "call('SET', KEYS[1], '1 '"},
 			{"the first write of a release", "\t\telseif form == 'hash' then\n\t\t\tcall('PEXPIREAT', KEYS[1], ends)\n", ""},
 		},

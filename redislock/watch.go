@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -13,10 +14,13 @@ import (
 var _ driver.Watcher = (*Driver)(nil)
 
 const (
-	// watchLasts is for how long a watcher is told of changes without asking again, watchBeat how often it asks: then two of
-	// its requests may be lost.
-	watchLasts = 15 * time.Second
-	watchBeat  = 5 * time.Second
+	// watchBeat is how often a watcher asks to be told further. Where many watch, each asks the later the more there are, after
+	// perWatcher for each, so that all together cost the server no more than a few thousandths of its time.
+	watchBeat     = 5 * time.Second
+	perWatcher    = 25 * time.Millisecond
+	mostWatchBeat = 25 * time.Second
+	// watchLasts is for how long it is told without asking again. Two of the rarest requests may be lost.
+	watchLasts = 3 * mostWatchBeat
 )
 
 // watch is one Watch under way.
@@ -38,8 +42,8 @@ func (w *watch) stir(again bool) {
 }
 
 // Watch is told of changes by a push. Elections and latches can be watched; the other locks tell nobody, because it would
-// make each of their operations dearer. It costs one round trip at its beginning and then one every five seconds, and each
-// change a message for each watcher.
+// make each of their operations dearer. It costs one round trip at its beginning and then one every five seconds, or every 25 where
+// a thousand watch, and each change a message for each watcher.
 func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) error {
 	if key.Kind != driver.KindElection && key.Kind != driver.KindLatch {
 		return driver.ErrUnsupported
@@ -53,7 +57,7 @@ func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) erro
 	defer place.stopListening()
 	missed := true
 	for {
-		known, err := d.register(ctx, place, key)
+		known, pause, err := d.register(ctx, place, key)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -63,15 +67,16 @@ func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) erro
 			changed()
 		}
 		missed = err != nil
-		if missed, err = d.await(ctx, w, missed, changed); err != nil {
+		if missed, err = d.await(ctx, w, pause, missed, changed); err != nil {
 			return err
 		}
 	}
 }
 
 // await passes changes on until it is time to register again, and reports whether something may have been missed.
-func (d *Driver) await(ctx context.Context, w *watch, failing bool, changed func()) (missed bool, err error) {
-	pause := watchBeat
+func (d *Driver) await(
+	ctx context.Context, w *watch, pause time.Duration, failing bool, changed func(),
+) (missed bool, err error) {
 	if failing {
 		pause = retry/2 + rand.N(retry)
 	}
@@ -93,20 +98,23 @@ func (d *Driver) await(ctx context.Context, w *watch, failing bool, changed func
 	}
 }
 
-// register has the server tell us of changes. It reports whether the server did so until now.
-func (d *Driver) register(ctx context.Context, place *attempt, key driver.Key) (known bool, err error) {
+// register has the server tell us of changes. It reports whether the server did so until now, and when to ask again.
+func (d *Driver) register(ctx context.Context, place *attempt, key driver.Key) (known bool, pause time.Duration, err error) {
 	way := "p"
 	if d.conn.Sharded() {
 		way = "s"
 		if err := place.listen(ctx); err != nil {
-			return false, err
+			return false, 0, err
 		}
 	}
 	answer := d.conn.Call(ctx, &Call{
 		Script: watchScript, Slot: place.slot, Keys: []string{d.names.watchers(place.slot, key)},
 		Args: []string{way, d.channel, strconv.FormatInt(watchLasts.Milliseconds(), 10)},
 	})
-	return answer.Text == "known", answer.Err
+	number, was, _ := strings.Cut(answer.Text, " ")
+	n, _ := strconv.Atoi(number)
+	pause = min(max(watchBeat, time.Duration(n)*perWatcher), mostWatchBeat)
+	return was == "known", pause - rand.N(pause/10+1), answer.Err
 }
 
 func (d *Driver) addWatch(what string, w *watch) {

@@ -30,7 +30,7 @@ consumer() {
 	*) printf '\nimport _ "%s"\n' "$1" >>consumer.go ;;
 	esac
 	go mod tidy >"$work/log" 2>&1 || { cat "$work/log" >&2; return 1; }
-	go build -buildvcs=false -o /dev/null . "$1"
+	go build -tags=full -buildvcs=false -o /dev/null . "$1" # with all engines of the command
 	go list -m -f '{{if not .Main}}{{.Path}}{{if not .Replace}} {{.Version}}{{end}}{{end}}' all | sed '/^$/d' | LC_ALL=C sort
 }
 

@@ -20,6 +20,16 @@ var (
 	waits   = 5 * time.Second  // who waits for it, so that each is heard of
 )
 
+// idleClients has n clients connected, and no more: what the others cost beyond that is for what they do.
+func idleClients(n int) func(ctx context.Context, b *bench) (result, error) {
+	return func(ctx context.Context, b *bench) (result, error) {
+		if _, err := b.open(ctx, n); err != nil {
+			return result{}, err
+		}
+		return b.idle(ctx, mostWatching)
+	}
+}
+
 // idleObservers has n clients observe one election in which nothing happens.
 func idleObservers(n int) func(ctx context.Context, b *bench) (result, error) {
 	return func(ctx context.Context, b *bench) (result, error) {

@@ -43,6 +43,7 @@ func plan(perThousand int) []row {
 		{"2,000 readers behind a writer", readers(n(2_000))},
 		{"5,000 readers behind a writer", readers(n(5_000))},
 		{"5,000 who want a permit, behind one who has all", permits(n(5_000))},
+		{"idle: 1,000 clients do nothing", idleClients(n(1_000))},
 		{"idle: 1,000 clients observe an election", idleObservers(n(1_000))},
 		{"idle: 1,000 clients wait for a latch", idleLatchWaiters(n(1_000))},
 		{"idle: 1,500 of one client wait for a permit", idleWaiters(n(1_500), 1)},
@@ -95,7 +96,9 @@ func measure(rows []row, only string) (string, error) {
 		if !got.kept {
 			kept = "no"
 		}
-		table += fmt.Sprintf("| %s | %s | %s |\n", r.name, got.got, kept)
+		line := fmt.Sprintf("| %s | %s | %s |\n", r.name, got.got, kept)
+		fmt.Fprint(os.Stderr, line) // the whole takes minutes
+		table += line
 	}
 	return table, nil
 }

@@ -66,7 +66,7 @@ user's state folder: no server is needed.`,
 	root.SetVersionTemplate("interlock {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.url, "url", "", "engine, such as redis://host:6379; see \"interlock help engines\" (default $INTERLOCK_URL, else files in the user's state folder)")
+	flags.Var((*urlFlag)(&a.url), "url", "engine, such as redis://host:6379; see \"interlock help engines\" (default $INTERLOCK_URL, else files in the user's state folder)")
 	flags.VarP(&a.output, "output", "o", "how to print results and errors: text or json")
 	flags.Var(durationOf(&a.timeout, defaultTimeout), "timeout", "how long the engine may take for one answer; not the wait for a lock")
 

@@ -32,7 +32,9 @@ func (a *app) doctorCommand() *cobra.Command {
 				return err
 			}
 			if len(args) > 0 {
-				a.url = args[0]
+				if err := (*urlFlag)(&a.url).Set(args[0]); err != nil {
+					return usage("%v", err)
+				}
 			}
 			return a.doctor(cmd.Context(), lease)
 		},

@@ -64,7 +64,27 @@ func (e *engine) close() error {
 	return errors.Join(e.client.Close(), e.driver.Close())
 }
 
-// engineURL returns the flag, else INTERLOCK_URL, else the default.
+// urlFlag is the value of --url. It must not be empty, as with a script's variable that is not set: files of this machine would then
+// keep nobody out who locks on a server.
+type urlFlag string
+
+// Set accepts what is not empty; whether it is a URL is looked at when the engine is opened.
+func (f *urlFlag) Set(s string) error {
+	if s == "" {
+		return errors.New("the URL is empty; name an engine, such as file:///var/lib/app/locks, or leave it away: " +
+			"then INTERLOCK_URL counts, and without that files in the user's state folder")
+	}
+	*f = urlFlag(s)
+	return nil
+}
+
+// String and Type make it a flag.
+func (f *urlFlag) String() string { return string(*f) }
+
+// Type names the value in help texts.
+func (f *urlFlag) Type() string { return "string" }
+
+// engineURL returns the flag, else INTERLOCK_URL, else the default. An empty variable is as none.
 func (a *app) engineURL() (string, error) {
 	if a.url != "" {
 		return a.url, nil
@@ -95,22 +115,10 @@ func parseEngineURL(raw string) (*driver.URL, error) {
 	if err != nil {
 		return nil, usage("%v", err)
 	}
-	if known := driver.DefaultMux.Schemes(); !slices.Contains(known, u.Scheme) {
-		return nil, usage("no engine answers to %s:// URLs; this command knows %s%s", u.Scheme, strings.Join(known, ", "), inOurWords(u.Scheme))
+	if !slices.Contains(driver.DefaultMux.Schemes(), u.Scheme) {
+		return nil, schemeError(u.Scheme)
 	}
 	return u, nil
-}
-
-// ourWords are the schemes of engines that other programs call otherwise.
-var ourWords = map[string]string{
-	"zookeeper": "zk", "mariadb": "mysql", "postgresql": "postgres", "valkey": "redis", "valkeys": "rediss",
-}
-
-func inOurWords(scheme string) string {
-	if ours, ok := ourWords[scheme]; ok {
-		return "; write " + ours + "://"
-	}
-	return ""
 }
 
 // openError tells an engine that is out of reach from a URL that it does not understand.

@@ -18,7 +18,10 @@ const graphLong = `Show who waits for whom: one line for each owner who waits fo
 Owners that wait for each other are marked, and each such cycle is written out. Each lock is looked at by itself, so a cycle
 may be over by the time it is shown: look again before you break anything. What the engine does not know is not shown: goroutines
 that wait behind another of their own process, and who holds a lock that was passed on inside a process since its last
-renewal.`
+renewal.
+
+"(over, rests)" marks a hold that has ended and whose lock only stays closed for a while (--min-hold, --lock-delay). Such a lock
+opens by itself, so it is in no cycle.`
 
 func (a *app) graphCommand() *cobra.Command {
 	return &cobra.Command{
@@ -71,6 +74,9 @@ type graphEdge struct {
 	Waiter party       `json:"waiter"`
 	Holder party       `json:"holder"`
 	Cycle  bool        `json:"cycle"` // part of a cycle
+
+	// Resting says that the holder is done, and the lock only stays closed for a while (--min-hold, --lock-delay).
+	Resting bool `json:"resting,omitempty"`
 }
 
 type party struct {
@@ -78,8 +84,9 @@ type party struct {
 	Client string `json:"client,omitempty"`
 }
 
-// owned reports whether both owners are known. Processes that wait for each other mean nothing: each has many owners.
-func (e graphEdge) owned() bool { return e.Waiter.Owner != "" && e.Holder.Owner != "" }
+// owned reports whether an owner waits for another to go on. Processes that wait for each other mean nothing: each has many owners.
+// A lock that rests opens by itself, whatever the owner that held it waits for.
+func (e graphEdge) owned() bool { return !e.Resting && e.Waiter.Owner != "" && e.Holder.Owner != "" }
 
 // String is owner and process. A named owner may be in several.
 func (p party) String() string {
@@ -103,7 +110,9 @@ func waitsFor(locks []interlock.LockInfo) *graph {
 		for _, w := range l.Waiters {
 			for _, h := range l.Holders {
 				if inTheWay(l.Kind, w, h) {
-					g.edges = append(g.edges, graphEdge{Kind: l.Kind, Name: l.Name, Waiter: party{w.Owner, w.Client}, Holder: party{h.Owner, h.Client}})
+					g.edges = append(g.edges, graphEdge{
+						Kind: l.Kind, Name: l.Name, Waiter: party{w.Owner, w.Client}, Holder: party{h.Owner, h.Client}, Resting: h.Resting,
+					})
 				}
 			}
 		}
@@ -121,12 +130,12 @@ func waitsFor(locks []interlock.LockInfo) *graph {
 }
 
 // inTheWay reports whether w waits for h. Readers do not wait for each other, but for a writer that is in front of them, and an
-// owner does not wait for itself: that is an upgrade, which waits for the others.
+// owner does not wait for itself: that is an upgrade, which waits for the others. Its own hold of before may rest, though.
 func inTheWay(kind driver.Kind, w driver.Waiter, h driver.Holder) bool {
 	if kind == driver.KindRWMutex && w.Shared && h.Shared {
 		return false
 	}
-	return w.Owner == "" || w.Owner != h.Owner
+	return h.Resting || w.Owner == "" || w.Owner != h.Owner
 }
 
 // findGroups gives owners that reach each other the same group (Tarjan, "Depth-first search and linear graph algorithms",
@@ -194,7 +203,11 @@ func (a *app) printGraph(g *graph) error {
 		if e.Cycle {
 			mark = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.Waiter, printable(e.Name), e.Kind, e.Holder, mark)
+		holder := e.Holder.String()
+		if e.Resting {
+			holder += " (over, rests)"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.Waiter, printable(e.Name), e.Kind, holder, mark)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -18,7 +18,7 @@ the same time must give it the same limit: another one is refused.
 
 Everything else is as with "interlock run": waiting, signals, what happens when the permits cannot be kept, exit codes.
 Semaphores have names of their own: sem NAME and run NAME are different locks. Redis and etcd have semaphores; the default
-engine, files, has none, so give --url or set INTERLOCK_URL.`
+engine, files, has none, so give --url or set INTERLOCK_URL ("interlock help engines" tells which builds have them).`
 
 const semExample = `  export INTERLOCK_URL=redis://localhost:6379
   interlock sem transcode --limit 4 -- ffmpeg -i in.mov out.mp4

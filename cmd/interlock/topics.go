@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
 
 // exitCodesText is the table of the package documentation, for people who read help instead.
 const exitCodesText = `Exit codes of interlock:
@@ -30,9 +34,9 @@ not_held, not_executable, not_found, interrupted, failed.
 
 const environmentText = `Environment that interlock reads:
 
-  INTERLOCK_URL      the engine, unless --url is given. Passwords belong
-                     here rather than into arguments, which everybody on
-                     the machine can list.
+  INTERLOCK_URL      the engine, unless --url is given; empty is as unset.
+                     Passwords belong here rather than into arguments,
+                     which everybody on the machine can list.
   INTERLOCK_HANDLE   what renew and release take without an argument
   XDG_STATE_HOME     where the default engine keeps its files, in
                      interlock/locks (default ~/.local/state)
@@ -65,7 +69,7 @@ func environmentTopic() *cobra.Command {
 	return &cobra.Command{Use: "environment", Short: "Variables that are read, and that jobs get", Long: environmentText}
 }
 
-// enginesText names every scheme of engines.go.
+// enginesText names every scheme of engines.go and engines_full.go.
 const enginesText = `Engines, as --url and INTERLOCK_URL name them:
 
   file:///var/lib/app/locks               files of this machine; no server
@@ -89,8 +93,11 @@ it: acquire works. In files it ends with its process, and on ZooKeeper, etcd,
 MySQL and PostgreSQL with its session: there use run.
 
 "interlock doctor URL" tells whether an engine is set up well.
+
+Files and memory are in every build of interlock. The others need the build
+tag full.
 `
 
 func enginesTopic() *cobra.Command {
-	return &cobra.Command{Use: "engines", Short: "The engines that there are, and their URLs", Long: enginesText}
+	return &cobra.Command{Use: "engines", Short: "The engines that there are, and their URLs", Long: strings.TrimSuffix(enginesText+"\n"+aboutMissing(), "\n")}
 }

@@ -51,7 +51,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.output == asJSON {
 				return a.printJSON(v)
 			}
-			_, err := fmt.Fprintf(a.stdout, "interlock %s (%s, %s)\nURL schemes: %s\n", v.Version, v.Go, v.Platform, strings.Join(v.Schemes, ", "))
+			_, err := fmt.Fprintf(a.stdout, "interlock %s (%s, %s)\nURL schemes: %s\n%s", v.Version, v.Go, v.Platform, strings.Join(v.Schemes, ", "), aboutMissing())
 			return err
 		},
 	}

@@ -170,7 +170,7 @@ func TestExitCodes_TablesHaveEveryCode(t *testing.T) {
 }
 
 func TestEngines_HelpHasEveryScheme(t *testing.T) {
-	for _, scheme := range driver.DefaultMux.Schemes() {
+	for _, scheme := range driver.DefaultMux.Schemes() { // this test has all engines; see builds_test.go
 		if scheme != "faulty" && !regexp.MustCompile(`[^+a-z]`+regexp.QuoteMeta(scheme)+`://`).MatchString(enginesText) {
 			t.Errorf("%s:// is not in:\n%s", scheme, enginesText)
 		}

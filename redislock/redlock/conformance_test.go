@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,14 @@ func TestConformance(t *testing.T) {
 	}
 	nodes := startNodes(t, 5)
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(ctx context.Context, t *testing.T) driver.Driver { return openAt(ctx, t, addrs(nodes)) },
+		Open: func(ctx context.Context, t *testing.T) driver.Driver {
+			d := openAt(ctx, t, addrs(nodes))
+			// A look that one of the nodes does not answer may tell a smaller token than the hold's.
+			soon(t, "all nodes are connected", func() bool {
+				return !slices.ContainsFunc(d.nodes, func(n *node) bool { return n.driver() == nil })
+			})
+			return d
+		},
 		Hang: func(*testing.T) func() { // a majority hangs
 			for _, n := range nodes[:3] {
 				n.Stop()

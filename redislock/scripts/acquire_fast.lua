@@ -25,7 +25,7 @@
 -- A lock with one anonymous, exclusive holder and no waiter is a string ("thin"): it costs one SET. Anything more makes
 -- it a hash; see lock. Here are the two common answers, without setting up what the others need: the lock is free, or it
 -- is a hash with one exclusive holder whose lease lasts, and this request, which is anonymous and exclusive too, goes to
--- the end of the queue.
+-- the end of the queue or keeps the place that it has there.
 if known[3] then
 	return known[3]
 end
@@ -45,14 +45,24 @@ if not known[1] and not ARGV[5] then
 	local f = call('HMGET', KEYS[1], 'h', 'a', 'z', 'w:' .. ARGV[1])
 	local h, ms = f[1], string.sub(now, 1, 13)
 	local ttl = string.match(ARGV[4], '^[pPs] %d+ (%d+) ')
-	-- A text hold, of another request, that lasts; and this request waits, and does not yet.
-	if h and not f[4] and ttl and string.sub(h, 1, 3) == 'P1 ' and string.sub(h, 4, 16) > ms
+	-- A text hold, of another request, that lasts: nobody can get in, so all there is to do for one who waits is to keep a place.
+	if h and ttl and string.sub(h, 1, 3) == 'P1 ' and string.sub(h, 4, 16) > ms
 		and string.sub(h, 20, 20 + #ARGV[1]) ~= ARGV[1] .. ' ' then
-		call('HSET', KEYS[1], 'q:' .. f[3], 'P1 ' .. ms + ttl .. ' ' .. now .. ' ' .. ARGV[1] .. ' ' .. ARGV[4],
-			'w:' .. ARGV[1], f[3], 'z', f[3] + 1)
-		if string.sub(h, 4, 16) - ms < 60000 then
-			call('PEXPIRE', KEYS[1], '60000') -- QUEUE_LASTS of lock
+		local number, after, since = f[3], f[3] + 1, now
+		if f[4] then -- a heartbeat; its place is stored as text too, or this is not for the quick part
+			number, after = f[4], f[3]
+			since = string.match(call('HGET', KEYS[1], 'q:' .. number) or '', '^P1 %d+ (%d+) ')
+			if since then -- a server without memory goes on writing when it has written what needs none; see save of lock
+				call('PEXPIRE', KEYS[1], math.max(300000, call('PTTL', KEYS[1]))) -- QUEUE_LASTS of lock
+			end
 		end
-		return 'W ' .. now .. ' ' .. f[2] .. ' ' .. f[3] .. ' ' .. h
+		if since then
+			call('HSET', KEYS[1], 'q:' .. number, 'P1 ' .. ms + ttl .. ' ' .. since .. ' ' .. ARGV[1] .. ' ' .. ARGV[4],
+				'w:' .. ARGV[1], number, 'z', after)
+			if not f[4] and string.sub(h, 4, 16) - ms < 300000 then
+				call('PEXPIRE', KEYS[1], '300000')
+			end
+			return 'W ' .. now .. ' ' .. f[2] .. ' ' .. number .. ' ' .. h
+		end
 	end
 end

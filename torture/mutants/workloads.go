@@ -48,11 +48,10 @@ func ofWorkloads() []Mutant {
 				{For: []Where{Redis}, File: "redislock/scripts/acquire.lua", Old: "\t\tenter(after, me)\n", New: "\t\tenter(first - 1, me)\n"},
 				{
 					For: []Where{Torture}, File: "redislock/scripts/acquire_fast.lua",
-					Old: "\t\tcall('HSET', KEYS[1], 'q:' .. f[3], 'P1 ' .. ms + ttl .. ' ' .. now .. ' ' .. ARGV[1] .. ' ' .. ARGV[4],\n" +
-						"\t\t\t'w:' .. ARGV[1], f[3], 'z', f[3] + 1)\n",
-					New: "\t\tf[2] = string.format('%.0f', f[2] - 1)\n\t\tf[3] = f[2]\n" +
-						"\t\tcall('HSET', KEYS[1], 'q:' .. f[3], 'P1 ' .. ms + ttl .. ' ' .. now .. ' ' .. ARGV[1] .. ' ' .. ARGV[4],\n" +
-						"\t\t\t'w:' .. ARGV[1], f[3], 'a', f[3])\n",
+					Old: "\t\tlocal number, after, since = f[3], f[3] + 1, now\n",
+					New: "\t\tif not f[4] then\n\t\t\tf[2] = string.format('%.0f', f[2] - 1)\n" +
+						"\t\t\tcall('HSET', KEYS[1], 'a', f[2])\n\t\tend\n" +
+						"\t\tlocal number, after, since = f[2], f[3], now\n",
 				},
 			},
 			Checks: []Check{

@@ -1,0 +1,14 @@
+//go:build full
+
+package main
+
+// The engines that need a server, and bring a client for it. They are most of what there is to compile, and of the time that the
+// command takes to start, so only a build with the tag full has them (docs/adr/0042).
+import (
+	_ "github.com/interlock-go/interlock/etcdlock"
+	_ "github.com/interlock-go/interlock/mysqllock"
+	_ "github.com/interlock-go/interlock/pglock"
+	_ "github.com/interlock-go/interlock/redislock"
+	_ "github.com/interlock-go/interlock/redislock/redlock"
+	_ "github.com/interlock-go/interlock/zklock"
+)

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// howToGetAll is the line that installs the command with every engine.
+const howToGetAll = "go install -tags full github.com/interlock-go/interlock/cmd/interlock@latest"
+
+// fullSchemes are the URL schemes of engines_full.go, in the order of the help.
+var fullSchemes = []string{
+	"redis", "rediss", "redis+sentinel", "redis+cluster", "redlock", "zk", "etcd", "mysql", "postgres",
+}
+
+// ourWords are the schemes of engines that other programs call otherwise.
+var ourWords = map[string]string{
+	"zookeeper": "zk", "mariadb": "mysql", "postgresql": "postgres", "valkey": "redis", "valkeys": "rediss",
+}
+
+// missingSchemes are those of the full command that this build does not have.
+func missingSchemes() []string {
+	known := driver.DefaultMux.Schemes()
+	return slices.DeleteFunc(slices.Clone(fullSchemes), func(s string) bool { return slices.Contains(known, s) })
+}
+
+// schemeError refuses a scheme that no engine of this build has. It says what interlock calls it, and how to get the engine.
+func schemeError(scheme string) error {
+	hint, ours := "", scheme
+	if word, ok := ourWords[scheme]; ok {
+		hint, ours = "; write "+word+"://", word
+	}
+	if slices.Contains(missingSchemes(), ours) {
+		hint += "; this build has no engine for " + ours + "://, the full command does: " + howToGetAll
+	}
+	return usage("no engine answers to %s:// URLs; this command knows %s%s", scheme, strings.Join(driver.DefaultMux.Schemes(), ", "), hint)
+}
+
+// aboutMissing says which engines this build does not have, and how to get them; nothing if it has all.
+func aboutMissing() string {
+	missing := missingSchemes()
+	if len(missing) == 0 {
+		return ""
+	}
+	return "Not in this build: " + strings.Join(missing, ", ") + "\nThe command with every engine:\n  " + howToGetAll + "\n"
+}
