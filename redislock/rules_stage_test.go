@@ -114,12 +114,17 @@ func (s *stage) do(args ...string) any {
 		return nil
 	}
 	answer, err := s.conn.Do(s.ctx, args...)
+	s.answered(args[0], err)
+	return answer
+}
+
+// answered notes how a command ended.
+func (s *stage) answered(command string, err error) {
 	if err != nil {
-		s.err = fmt.Errorf("%s: %w", args[0], err)
+		s.err = fmt.Errorf("%s: %w", command, err)
 	}
 	now := time.Now()
 	s.last, s.stood = now, max(s.stood, now.Sub(s.last))
-	return answer
 }
 
 func (s *stage) text(args ...string) string { return fmt.Sprint(s.do(args...)) }
@@ -138,18 +143,32 @@ func (s *stage) run(script *Script, keys []string, args ...string) string {
 			return s.inBundle(string(kind), keys, args)
 		}
 	}
-	all := append([]string{"EVAL", script.Source(), strconv.Itoa(len(keys))}, keys...)
-	return s.text(append(all, args...)...)
+	all := append([]string{strconv.Itoa(len(keys))}, keys...)
+	return fmt.Sprint(s.eval(script, append(all, args...)...))
+}
+
+// eval runs a script by its name, or by its source if the server does not know it yet: a crowd of requests with the source in each
+// would keep the machine busy with nothing else.
+func (s *stage) eval(script *Script, rest ...string) any {
+	if s.err != nil {
+		return nil
+	}
+	answer, err := s.conn.Do(s.ctx, append([]string{"EVALSHA", script.SHA()}, rest...)...)
+	if err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
+		return s.do(append([]string{"EVAL", script.Source()}, rest...)...)
+	}
+	s.answered("EVALSHA", err)
+	return answer
 }
 
 // inBundle runs a plain request between two others, of a lock in another slot.
 func (s *stage) inBundle(kind string, keys, args []string) string {
 	other := ask{id: "other"}
 	its := []string{s.prefix + "other", s.prefix + "floor:{b}", s.prefix + "gone:{b}:other"}
-	all := append([]string{"EVAL", bundleScript.Source(), "9"}, its...)
-	all = append(append(append(all, keys...), its...), "a"+kind+"r")
+	all := append(append(append([]string{"9"}, its...), keys...), its...)
+	all = append(all, "a"+kind+"r")
 	all = append(append(append(all, s.args(other)[:4]...), args...), "other")
-	answers, _ := s.do(all...).([]any)
+	answers, _ := s.eval(bundleScript, all...).([]any)
 	if s.err != nil {
 		return ""
 	}
