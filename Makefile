@@ -22,13 +22,25 @@ help: ## print this list
 setup: ## install what the tests need (Debian, Ubuntu), or say what is missing
 	@scripts/setup.sh
 
+.PHONY: check
+check: ## vet and test what needs no server and no race detector, from the cache; after each change
+	scripts/test.sh check $(ARGS)
+
 .PHONY: test
-test: setup ## run every test of every module under the race detector; the first thing to run
-	scripts/test.sh $(ARGS)
+test: setup ## test every module with real servers under the race detector; the first thing to run
+	scripts/test.sh all $(ARGS)
+
+.PHONY: test-beside
+test-beside: setup ## those of the packages without a part that only make test-long runs
+	scripts/test.sh beside $(ARGS)
+
+.PHONY: test-long
+test-long: setup ## those of the other packages, every sweep in full size, with nothing beside (INTERLOCK_LONG)
+	scripts/test.sh long $(ARGS)
 
 .PHONY: race
 race: ## the same without setup, uncached and in random order
-	scripts/test.sh -count=1 -shuffle=on $(ARGS)
+	scripts/test.sh all -count=1 -shuffle=on $(ARGS)
 
 .PHONY: conformance
 conformance: ## run the conformance suite; ENGINE=memlock for one engine

@@ -90,13 +90,16 @@ func (d *Driver) vanish() {
 }
 
 func TestConformance(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	s := &suiteEtcd{nodes: []*servers.EtcdNode{servers.EtcdServer(t, nil)}}
 	drivertest.Run(t, s.harness())
 }
 
 func TestConformance_ThreeNodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute; the suite on one server is not skipped")
+	if drivertest.Apart(t) {
+		return
 	}
 	s := &suiteEtcd{nodes: servers.EtcdCluster(t, 3, nil).Nodes()}
 	h := s.harness()

@@ -15,11 +15,15 @@ import (
 // TestMain makes this binary serve a driver when the conformance suite starts it as a client's process.
 func TestMain(m *testing.M) {
 	remote.Main(func(dir string) (driver.Driver, error) { return filelock.New(dir, nil) })
+	drivertest.AtOnce(4)
 	os.Exit(m.Run())
 }
 
 // TestConformance runs each client in a process of its own, so that it can be killed.
 func TestConformance(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	dir := t.TempDir()
 	var processes sync.Map // by driver
 	drivertest.Run(t, drivertest.Harness{
@@ -41,6 +45,9 @@ func TestConformance(t *testing.T) {
 // TestConformance_InOneProcess runs all clients in this process, where only the driver keeps them apart. A client can only
 // be closed here, not killed.
 func TestConformance_InOneProcess(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	dir := t.TempDir()
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(_ context.Context, t *testing.T) driver.Driver {

@@ -18,11 +18,17 @@ import (
 const testTimeout = 4 * time.Second
 
 func TestConformance(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	drivertest.Run(t, conformance(sharedServer(t), Options{Timeout: testTimeout}))
 }
 
 // With one connection for waits, further ones ask again and again, and the order of coming is lost.
 func TestConformance_OneConnectionForWaits(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	h := conformance(sharedServer(t), Options{Timeout: testTimeout, Waits: 1, Shared: 1})
 	h.Unlisted = true
 	drivertest.Run(t, h)

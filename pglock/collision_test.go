@@ -113,6 +113,9 @@ func TestPinnedRows_AreNotRemoved(t *testing.T) {
 func crowded(table string, key driver.Key, probe int) int64 { return hash(table, key, probe) & 0x3ff }
 
 func TestConformance_WithCollisions(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	n := sharedServer(t)
 	o, err := (&Options{Table: ownTable(), Timeout: testTimeout, Waits: 4, Shared: 2}).withDefaults()
 	if err != nil {

@@ -17,6 +17,9 @@ import (
 const testTimeout = 4 * time.Second
 
 func TestConformance(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	drivertest.Run(t, conformance(sharedServer(t), Options{Timeout: testTimeout}).harness(false))
 }
 

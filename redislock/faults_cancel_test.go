@@ -11,16 +11,15 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/redislock/internal/pace"
 )
 
-const (
-	cancels = 100
+var cancels = longrun.Of(30, 100)
 
-	// cancelBound is how soon a lock is free whose acquisition was cancelled. The undoing takes one round trip; the bound
-	// is for a machine that is busy, and far below the lease and the life of an unclaimed grant, 2 s.
-	cancelBound = 500 * time.Millisecond
-)
+// cancelBound is how soon a lock is free whose acquisition was cancelled. The undoing takes one round trip; the bound
+// is for a machine that is busy, and far below the lease and the life of an unclaimed grant, 2 s.
+const cancelBound = 500 * time.Millisecond
 
 func TestCancel_AtAnyMoment_LeavesTheLockFreeAtOnce(t *testing.T) {
 	t.Run("Uncontended", func(t *testing.T) { cancelled(t, 0, uncontended) })

@@ -13,6 +13,7 @@ type rule struct {
 	name    string
 	check   func(s *stage)
 	mutants []mutant
+	alone   bool // it changes or watches the whole server
 }
 
 // mutant takes a rule out of the scripts: the text old, which is at one place of each script that has it, becomes is.
@@ -42,11 +43,14 @@ func (m mutant) of(b *book) (*book, error) {
 	return mutated, nil
 }
 
-// testRules checks the rules, and that each check fails when its rule is taken out.
+// testRules checks the rules, each on a lock of its own, and that each check fails when its rule is taken out.
 func testRules(t *testing.T, server *servers.RedisNode, rules []rule) {
 	t.Helper()
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
+			if !r.alone {
+				t.Parallel() // most of it is to wait for the ends of leases and claims
+			}
 			eachWay(t, server, r.check)
 			for _, m := range r.mutants {
 				t.Run("without "+m.name, func(t *testing.T) { testMutant(t, server, r, m) })

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/switches"
 )
 
@@ -64,6 +65,7 @@ var levers = []switches.Lever{
 // TestRules_OfTheDriver_AreNecessary takes out one rule after the other, and its check must notice.
 func TestRules_OfTheDriver_AreNecessary(t *testing.T) {
 	if setOff == nil {
+		longrun.Only(t) // it compiles the package and its tests anew
 		switches.Run(t, "redislock", t.Name(), levers)
 		return
 	}

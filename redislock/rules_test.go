@@ -13,6 +13,9 @@ import (
 // The rules of the protocol that the scripts carry: section 1, and rules 4 to 12 of section 2.
 func TestRules_OfTheScripts_AreKeptAndNecessary(t *testing.T) {
 	server := servers.RedisServer(t, nil)
+	for i := range writingRules {
+		writingRules[i].alone = true
+	}
 	t.Run("identities", func(t *testing.T) { testRules(t, server, identityRules) })
 	t.Run("waiting", func(t *testing.T) { testRules(t, server, waitingRules) })
 	t.Run("tokens", func(t *testing.T) { testRules(t, server, tokenRules) })

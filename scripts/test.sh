@@ -1,8 +1,34 @@
 #!/bin/sh
 # Tests every module of the workspace under the race detector.
-# usage: test.sh [argument of go test...]
+# usage: test.sh [all | beside | long | check] [argument of go test...]
+#   all     every package, its sweeps in their usual size: what a newcomer runs; the default
+#   beside  the packages that have no part which only a long run has
+#   long    the packages that have one, in full size, and one after the other, with nothing beside them
+#   check   what needs neither servers nor the race detector, from the cache: -short
+# A package has such a part if its tests import internal/longrun, so beside and long are all together: CI runs these two.
 set -eu
 cd "$(dirname "$0")/.."
+what=all
+case ${1:-} in
+all | beside | long | check)
+	what=$1
+	shift
+	;;
+esac
+
+# packages lists those of the workspace whose tests import internal/longrun ($1 is long), or do not ($1 is beside).
+# "work" is every package of every module of go.work; "./..." would be those of the root module only.
+packages() {
+	GOWORK='' go list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' work |
+		awk -v want="$1" '{ is = /\/internal\/longrun( |$)/ ? "long" : "beside" } is == want { print $1 }'
+}
+
+if [ "$what" = check ]; then
+	# Only what compiles within a minute: the clients of servers other than Redis take longer than all of these tests.
+	unset INTERLOCK_REQUIRE INTERLOCK_LONG
+	GOWORK='' go test -short "$@" ./... ./redislock/...
+	exit
+fi
 
 race=-race
 if [ "$(uname -s)" != Darwin ] && [ "$(go env CGO_ENABLED)" = 0 ]; then
@@ -15,6 +41,24 @@ if [ "$(uname -s)" != Darwin ] && [ "$(go env CGO_ENABLED)" = 0 ]; then
 	race=''
 fi
 
-# "work" is every package of every module of go.work; "./..." would be those of the root module only.
-# The largest packages take some minutes; beside other load they may take longer than the ten that go test gives them.
-GOWORK='' go test -timeout=30m ${race:+"$race"} "$@" work
+# Most tests wait for most of the time, for servers and the ends of leases: so more packages run at once than there are processors.
+# The largest take some minutes; beside other load they may take longer than the ten that go test gives them.
+at_once=$((2 * $(getconf _NPROCESSORS_ONLN)))
+names=work
+case $what in
+all) unset INTERLOCK_LONG ;;
+beside) names=$(packages beside) ;;
+long)
+	names=$(packages long)
+	at_once=1
+	export INTERLOCK_LONG=1
+	;;
+esac
+# $names is a list, so it is split here on purpose.
+# shellcheck disable=SC2086
+GOWORK='' go test -timeout=30m -p "$at_once" ${race:+"$race"} "$@" $names
+if [ "$what" = beside ] || [ -z "$race" ]; then
+	exit
+fi
+# What reads from sockets in production is not built into tests under the race detector.
+GOWORK='' go test -timeout=30m "$@" ./redislock

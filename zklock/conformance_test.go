@@ -16,11 +16,17 @@ import (
 const testTimeout = 3 * time.Second
 
 func TestConformance(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	n := sharedServer(t)
 	drivertest.Run(t, conformance(func() []*servers.ZooKeeperNode { return []*servers.ZooKeeperNode{n} }))
 }
 
 func TestConformance_Ensemble(t *testing.T) {
+	if drivertest.Apart(t) {
+		return
+	}
 	e := sharedEnsemble(t)
 	h := conformance(e.Nodes)
 	h.Unlisted = true

@@ -4,12 +4,16 @@ import (
 	"os"
 	"testing"
 
+	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
 )
 
 var lasting servers.Lasting
 
-func TestMain(m *testing.M) { os.Exit(lasting.Run(m)) }
+func TestMain(m *testing.M) {
+	drivertest.AtOnce(6)
+	os.Exit(lasting.Run(m))
+}
 
 // options make the servers remove empty containers quickly, so that this happens in the middle of things, and miss a leader
 // that hangs after one and a half seconds.

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -52,10 +54,13 @@ func sentinelURL(s *servers.SentinelRedis, which ...int) string {
 	return "redis+sentinel://" + strings.Join(hosts, ",") + "/" + s.Name()
 }
 
+// usualScripts are those that show whether a topology is reached at all: a whole job, what is seen of it, and its locks by hand.
+var usualScripts = []string{"run", "doctor", "sem"}
+
 // TestScripts_OnRedis runs testdata/redis on each topology: the same commands, the same words. Each script has a prefix of
-// its own, so that it sees no locks of others.
+// its own, so that it sees no locks of others. But for the first topology, only a long run runs them all.
 func TestScripts_OnRedis(t *testing.T) {
-	for _, topology := range redisTopologies {
+	for i, topology := range redisTopologies {
 		t.Run(topology.name, func(t *testing.T) {
 			t.Parallel()
 			url := topology.start(t)
@@ -68,9 +73,20 @@ func TestScripts_OnRedis(t *testing.T) {
 			p.Condition = func(word string) (bool, error) {
 				return word == topology.name, nil
 			}
+			if i > 0 && !longrun.On() {
+				p.Dir, p.Files = "", scriptsOf(p.Dir, usualScripts)
+			}
 			testscript.Run(t, p)
 		})
 	}
+}
+
+// scriptsOf are the scripts of a folder that are called so.
+func scriptsOf(dir string, names []string) (files []string) {
+	for _, name := range names {
+		files = append(files, filepath.Join(dir, name+".txtar"))
+	}
+	return files
 }
 
 // scriptName is the name of the script that env is for.

@@ -48,6 +48,9 @@ func ClockWaived() error {
 // NewClock returns a clock that is right, or skips or fails t as a missing server does: INTERLOCK_REQUIRE calls it clock.
 func NewClock(t testing.TB) *Clock {
 	t.Helper()
+	if shortOf("all", clockNeeds.Name) {
+		t.Skip("it needs a clock for a server, and -short starts none")
+	}
 	compiler, lacks := clockCompiler()
 	if compiler == "" {
 		clockNeeds.missing(t, lacks)

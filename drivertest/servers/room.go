@@ -58,6 +58,9 @@ func waives(missing error, root bool) bool {
 // apart skips t if Apart does not hold, or fails it if that is not allowed.
 func apart(t testing.TB) {
 	t.Helper()
+	if shortOf(Namespaces, "all") {
+		t.Skip("it needs namespaces, and -short makes none")
+	}
 	if err := Waived(); err != nil {
 		t.Skip(err)
 	}

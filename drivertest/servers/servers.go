@@ -9,6 +9,8 @@
 // lists the server's name, as in INTERLOCK_REQUIRE=redis,etcd: then nothing is skipped unnoticed. What a [Network] and a [Disk] need is
 // called [Namespaces].
 //
+// With -short no server is started either, and such a test is skipped, unless INTERLOCK_REQUIRE wants the server.
+//
 // # A further server
 //
 // Write a [Spec] in a file of its own, as redis.go does, and a function that calls [Start] and returns what its engine
@@ -17,6 +19,7 @@ package servers
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"slices"
@@ -80,12 +83,19 @@ func Required(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(listed, name) })
 }
 
+// shortOf reports whether what is called so is left out because of -short.
+func shortOf(names ...string) bool {
+	return testing.Testing() && flag.Parsed() && testing.Short() && !Required(names...)
+}
+
 // find returns the path of the server's binary, or skips or fails t.
 func (spec *Spec) find(t testing.TB) string {
 	t.Helper()
 	path, lacks := spec.lookUp()
 	if path == "" {
 		spec.missing(t, lacks)
+	} else if shortOf("all", spec.Name) {
+		t.Skipf("it needs %s, and -short starts no server", spec.Name)
 	}
 	return path
 }

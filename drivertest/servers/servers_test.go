@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -79,6 +80,7 @@ func double(t *testing.T, as string) Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("INTERLOCK_REQUIRE", "double") // with -short as well: it is no server
 	return Spec{
 		Name: "double", Binaries: []string{exe}, Install: "nothing", Env: []string{role + "=" + as},
 		Args:  func(s Site) []string { return []string{s.addr(0)} },
@@ -246,5 +248,22 @@ func TestStart_SaysWhyItCouldNotPrepare(t *testing.T) {
 	w := witnessed(t, func(w *witness) { Start(w, spec) })
 	if !strings.Contains(w.failed, "no space") {
 		t.Errorf("the failure is %q", w.failed)
+	}
+}
+
+// With -short nothing is started that INTERLOCK_REQUIRE does not want, and what is missing is told all the same.
+func TestShort_StartsOnlyWhatIsRequired(t *testing.T) {
+	was := flag.Lookup("test.short").Value.String()
+	t.Cleanup(func() { _ = flag.Set("test.short", was) })
+	if err := flag.Set("test.short", "true"); err != nil {
+		t.Fatal(err)
+	}
+	spec := double(t, "answers")
+	for require, starts := range map[string]bool{"": false, "redis": false, "double": true, "all": true} {
+		t.Setenv("INTERLOCK_REQUIRE", require)
+		w := witnessed(t, func(w *witness) { Start(w, spec) })
+		if w.failed != "" || (w.skipped == "") != starts {
+			t.Errorf("with INTERLOCK_REQUIRE=%q: skipped %q, failed %q", require, w.skipped, w.failed)
+		}
 	}
 }

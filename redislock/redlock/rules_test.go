@@ -8,6 +8,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/switches"
 )
 
@@ -233,6 +234,7 @@ func TestRules_AreKeptAndNecessary(t *testing.T) {
 	}
 	if setOff == nil {
 		t.Run("without them", func(t *testing.T) {
+			longrun.Only(t) // it compiles the package and its tests anew
 			switches.Run(t, "redlock", "TestRules_AreKeptAndNecessary", levers)
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	_ "github.com/interlock-go/interlock/fence"
 	_ "github.com/interlock-go/interlock/internal/fencemodel"
 	_ "github.com/interlock-go/interlock/internal/handoff"
+	"github.com/interlock-go/interlock/internal/longrun"
 	_ "github.com/interlock-go/interlock/memlock"
 	_ "github.com/interlock-go/interlock/redislock"
 	_ "github.com/interlock-go/interlock/redislock/redlock"
@@ -23,9 +24,7 @@ import (
 
 // Each mutant is noticed, on one seed, by the checks that are quick; interlock torture mutants makes them all, with five.
 func TestMutants_AreNoticed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the programs of eight packages")
-	}
+	longrun.Only(t) // it builds the programs of eight packages
 	h := &Hunt{Root: root(t), Seeds: 1, Quick: true, Log: t.Output()}
 	found, err := h.Run(t.Context())
 	if err != nil {
@@ -50,9 +49,7 @@ func TestMutants_AreNoticed(t *testing.T) {
 
 // A hunt would be worth nothing if it found what is not there, or took any failure for the one that it is to find.
 func TestHunt_OfWhatIsNoMutant_FailsAndSaysWhy(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds a program")
-	}
+	longrun.Only(t) // it builds a program
 	model := modelOfTheFence("TestSound_WithGrowingTokens_HasNoFault", "a stale effect", "stale effect: ")
 	otherwise, never := model, model
 	otherwise.Says = "says nothing like that"
