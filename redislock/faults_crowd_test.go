@@ -27,6 +27,7 @@ const (
 // and while they wait they send nothing but heartbeats. (On a machine that is so busy, or stands still for so long, that it does not
 // send those in time, who is late with one is passed over.)
 func TestThousandWaiters_OnOneLock_AreServedInOrder(t *testing.T) {
+	t.Parallel()
 	s := servers.RedisServer(t, nil)
 	var drivers []*redislock.Driver
 	for range crowdClients {

@@ -19,6 +19,7 @@ import (
 )
 
 func TestScriptFlush_InTheMidstOfTraffic_IsNotNoticed(t *testing.T) {
+	t.Parallel()
 	s := servers.RedisServer(t, nil)
 	c := newCrowd(t, 4, 30, several(t, 4, redisURL("redis", s.Addr()), &interlock.Options{LocalHandoffs: -1})...)
 	admin, err := s.Dial(patient(t))
@@ -36,6 +37,7 @@ func TestScriptFlush_InTheMidstOfTraffic_IsNotNoticed(t *testing.T) {
 }
 
 func TestReset_EveryFewMilliseconds_EverybodyGetsInAndNothingIsLeft(t *testing.T) {
+	t.Parallel()
 	s := servers.RedisServer(t, nil)
 	r := newRand(t)
 	o := &interlock.Options{Lease: 2 * time.Second}
@@ -59,6 +61,7 @@ func TestReset_EveryFewMilliseconds_EverybodyGetsInAndNothingIsLeft(t *testing.T
 }
 
 func TestClientKill_OfSubscribers_LosesNoWaiter(t *testing.T) {
+	t.Parallel()
 	s := servers.RedisServer(t, nil)
 	c := newCrowd(t, 2, 12, several(t, 6, redisURL("redis", s.Addr()), &interlock.Options{LocalHandoffs: -1})...)
 	c.bumpy = true
@@ -101,6 +104,7 @@ func TestFlushAll_EveryHolderIsToldByItsNextRenewal(t *testing.T) {
 
 // A server without room refuses new locks with a reason, and ends nobody's hold: renewals, releases and hand-offs go on.
 func TestFullMemory_WithNoEviction_HoldersKeepTheirLocks(t *testing.T) {
+	t.Parallel()
 	s := servers.RedisServer(t, nil)
 	watch := newWaits()
 	o := &interlock.Options{Lease: faultsPatience, Renewal: 300 * time.Millisecond, Observer: watch.observer()}

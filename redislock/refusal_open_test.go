@@ -12,6 +12,7 @@ import (
 
 // What a URL refuses when it is opened, a client is refused for too. Package goredislock has the same test for its clients.
 func TestNew_OverAServerThatKeepsNoLocks_IsRefusedAsByURL(t *testing.T) {
+	t.Parallel()
 	r := servers.RedisReplicated(t, 1, nil)
 	c := servers.RedisCluster(t, 2, 0, nil)
 	for says, addr := range map[string]string{

@@ -35,6 +35,7 @@ func mustDo(t *testing.T, s *servers.RedisNode, args ...string) {
 }
 
 func TestAcquire_ThatTheServerRefuses_SaysWhyAndTakesNothing(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		refuse     [][]string
 		says, hint string

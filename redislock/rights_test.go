@@ -377,6 +377,7 @@ func TestRights_UnderSentinel(t *testing.T) {
 }
 
 func TestRights_WithReplicasAndInACluster(t *testing.T) {
+	t.Parallel()
 	users := &servers.RedisOptions{Users: []string{"nobody off"}}
 	r := servers.RedisReplicated(t, 1, users)
 	rights := userRights(t, "locking", "with replicas")

@@ -12,6 +12,7 @@ import (
 
 // The rules of the protocol that the scripts carry: section 1, and rules 4 to 12 of section 2.
 func TestRules_OfTheScripts_AreKeptAndNecessary(t *testing.T) {
+	t.Parallel()
 	server := servers.RedisServer(t, nil)
 	for i := range writingRules {
 		writingRules[i].alone = true

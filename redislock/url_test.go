@@ -273,6 +273,7 @@ func TestOpen_OfWhatCannotBeUsed_FailsSoonAndClearly(t *testing.T) {
 }
 
 func TestOpen_OfEachTopology(t *testing.T) {
+	t.Parallel()
 	secret := &servers.RedisOptions{Password: "p@ss/w?rd#1%:"}
 	const login = ":p%40ss%2Fw%3Frd%231%25%3A@"
 	s := servers.RedisSentinel(t, 1, secret)
