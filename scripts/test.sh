@@ -46,7 +46,7 @@ fi
 at_once=$((2 * $(getconf _NPROCESSORS_ONLN)))
 names=work
 case $what in
-all) unset INTERLOCK_LONG ;;
+all) ;;
 beside) names=$(packages beside) ;;
 long)
 	names=$(packages long)
