@@ -260,7 +260,7 @@ func (a *attempt) pause() time.Duration {
 	beat := a.claim/2 - rand.N(a.claim/10+1)
 	if a.counted {
 		beat = a.d.presence.pause(beat, a.answer.length)
-		if a.answer.place > firsts && !a.d.presence.scouts() {
+		if a.answer.place > firsts && !a.d.presence.scouts(a.answer.length) {
 			return beat
 		}
 	}

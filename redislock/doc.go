@@ -69,7 +69,7 @@
 //   - Acquire, Release: one round trip each, one script. Two to four commands run in it if nobody is in the way. What goroutines
 //     ask at the same time shares runs of a script, if the driver was opened by a URL, and not in a Cluster.
 //   - A wait: the round trip that queues it, and the push. While it lasts, a heartbeat every second; where more
-//     than 100 wait, each asks 10 ms for each of them later, at most every two minutes, and its process says once a second
+//     than 50 wait, each asks 20 ms for each of them later, at most every three minutes, and its process says once a second
 //     that it is alive (where more than 400 processes wait, 2.5 ms for each later). The first wait in
 //     a slot of a Cluster costs two round trips more, to be queued and to subscribe (SSUBSCRIBE).
 //   - Renewals travel together: one script for 125 holds, in one pipeline for each server; in a Cluster one script for

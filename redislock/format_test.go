@@ -121,7 +121,7 @@ func TestFormat_NumbersTheElementsAsTheScriptsDo(t *testing.T) {
 			t.Errorf("%s is %d in wire.md, %d in the scripts", name, n, written[name])
 		}
 	}
-	for name, n := range map[string]int{"HELD": 0, "CLAIMED": 1, "KEPT": 2, "QUEUE_LASTS": 300000, "PATIENCE": 2, "MOST_TOKENS": mostTokens} {
+	for name, n := range map[string]int{"HELD": 0, "CLAIMED": 1, "KEPT": 2, "QUEUE_LASTS": 450000, "PATIENCE": 2, "MOST_TOKENS": mostTokens} {
 		if written[name] != n {
 			t.Errorf("%s is %d, wire.md says %d", name, written[name], n)
 		}
@@ -199,7 +199,7 @@ func TestFormat_OfWhatIsStored(t *testing.T) {
 	}
 	key, slot := d.names.lock(first.Key)
 	token, last := strconv.FormatUint(g.Token, 10), strconv.FormatUint(g.Token+7, 10)
-	common := map[string]string{"WAY": "P", "CLAIM": "2000", "TTL": "300000", "LEASE": "20001", "CHANNEL": d.channel}
+	common := map[string]string{"WAY": "P", "CLAIM": "2000", "TTL": "450000", "LEASE": "20001", "CHANNEL": d.channel}
 	thin := words(t, "thin", do("GET", key))
 	same(thin, common)
 	same(thin, map[string]string{

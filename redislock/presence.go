@@ -15,14 +15,14 @@ const (
 	// all together cost the server no more than a few hundredths of its time.
 	beat       = time.Second
 	perProcess = 2500 * time.Microsecond
-	perWaiter  = 10 * time.Millisecond
+	perWaiter  = 20 * time.Millisecond
 	// mostBeat and mostPause bound how long a process, and who waits in it, says nothing. Then two of the requests that keep a
 	// place may be lost; see placeLasts.
 	mostBeat  = 24 * time.Second
-	mostPause = 2 * time.Minute
+	mostPause = 3 * time.Minute
 	// scouts is how many of all that wait ask when something may have changed by itself, such as that a holder has died. The others
 	// need not: a process dies as a whole, so it is enough that some of each process do.
-	scouts = 1000
+	scouts = 500
 )
 
 // presence says to the server that this process is alive, for all who wait in it: their own requests may be rare then. It is not for
@@ -86,10 +86,11 @@ func (p *presence) pause(usual time.Duration, length int) time.Duration {
 	return usual
 }
 
-// scouts reports whether one who waits here is to ask when something may have changed by itself. All are, where few wait.
-func (p *presence) scouts() bool {
+// scouts reports whether one who waits here, in a queue of that length, is to ask when something may have changed by itself. All are,
+// where few wait.
+func (p *presence) scouts(length int) bool {
 	p.mu.Lock()
-	all := max(p.others, 1) * p.waits
+	all := max(p.others*p.waits, length)
 	p.mu.Unlock()
 	return all <= scouts || rand.N(all) < scouts
 }

@@ -12,10 +12,10 @@ func TestPresence_OfMany_AsksTheMoreRarelyTheMoreThereAre(t *testing.T) {
 		least, most           time.Duration
 	}{
 		{waits: 1, others: 1, length: 1, least: beat, most: beat},
-		{waits: 100, others: 1, length: 100, least: beat, most: beat},
-		{waits: 1_000, others: 1, length: 1_000, least: 9 * time.Second, most: 10 * time.Second},
-		{waits: 1, others: 1_000, length: 1, least: 9 * time.Second, most: 10 * time.Second},
-		{waits: 1, others: 1, length: 1_000, least: 9 * time.Second, most: 10 * time.Second},
+		{waits: 50, others: 1, length: 50, least: beat, most: beat},
+		{waits: 1_000, others: 1, length: 1_000, least: 18 * time.Second, most: 20 * time.Second},
+		{waits: 1, others: 1_000, length: 1, least: 18 * time.Second, most: 20 * time.Second},
+		{waits: 1, others: 1, length: 1_000, least: 18 * time.Second, most: 20 * time.Second},
 		{waits: 1_000_000, others: 1, length: 1, least: mostPause * 9 / 10, most: mostPause},
 	} {
 		p := presence{waits: tc.waits, others: tc.others}
@@ -28,15 +28,16 @@ func TestPresence_OfMany_AsksTheMoreRarelyTheMoreThereAre(t *testing.T) {
 // However many wait, some of each process go and see whether a holder has died; where few wait, all do.
 func TestPresence_OfMany_HasSomeThatLookForDeadHolders(t *testing.T) {
 	const draws = 100_000
-	for _, tc := range []struct{ waits, others, least, most int }{
+	for _, tc := range []struct{ waits, others, length, least, most int }{
 		{waits: 1, others: 0, least: draws, most: draws},
-		{waits: 10, others: 100, least: draws, most: draws},
-		{waits: 100, others: 100, least: draws / 12, most: draws / 8},
-		{waits: 100_000, others: 1, least: draws / 200, most: draws / 50},
+		{waits: 5, others: 100, least: draws, most: draws},
+		{waits: 100, others: 100, least: draws / 25, most: draws / 16},
+		{waits: 1, others: 0, length: 10_000, least: draws / 25, most: draws / 16},
+		{waits: 100_000, others: 1, least: draws / 400, most: draws / 100},
 	} {
 		p, n := presence{waits: tc.waits, others: tc.others}, 0
 		for range draws {
-			if p.scouts() {
+			if p.scouts(tc.length) {
 				n++
 			}
 		}

@@ -16,7 +16,7 @@ const (
 	// beats is how many claim times a heartbeat counts, so one may be lost. QUEUE_LASTS in lock.lua must be longer.
 	beats = 2.5
 	// placeLasts is how long a place in the queue lasts for which nobody has asked, if its process speaks for it (see presence.go).
-	placeLasts = 5 * time.Minute
+	placeLasts = 5 * mostPause / 2
 	// mostQueued is how long a request may be in a queue that is not asked again: its place lasts for so long, and a grant
 	// that was pushed to it at the end is not claimed.
 	mostQueued = placeLasts + mostClaim

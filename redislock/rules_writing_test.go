@@ -85,7 +85,7 @@ var writingRules = []rule{
 		check: checkWithoutMemory,
 		mutants: []mutant{
 			{"the first write of a renewal", "\tcall('PEXPIRE', key, math.max(lease, call('PTTL', key)))\n", ""},
-			{"the first write of a heartbeat, in the quick part", "call('PEXPIRE', KEYS[1], math.max(300000, call('PTTL', KEYS[1])))", ""},
+			{"the first write of a heartbeat, in the quick part", "call('PEXPIRE', KEYS[1], math.max(450000, call('PTTL', KEYS[1])))", ""},
 			{"the free way to the general part", "redis.pcall('SET', KEYS[1], '1 '", "call('SET', KEYS[1], '1 '"},
 			{"the first write of a release", "\t\telseif form == 'hash' then\n\t\t\tcall('PEXPIREAT', KEYS[1], ends)\n", ""},
 		},

@@ -1,7 +1,7 @@
 // Command crowds measures what thousands who share a lock on Redis, wait for one or watch one cost the server, and what
 // everybody else notices of them.
 //
-//	GOWORK=off go run ./crowds                     (in bench/; six minutes)
+//	GOWORK=off go run ./crowds                     (in bench/; ten minutes)
 //	GOWORK=off go run ./crowds -only idle
 //	GOWORK=off go run ./crowds -write README.md    puts the table there
 package main
@@ -43,7 +43,6 @@ func plan(perThousand int) []row {
 		{"2,000 readers behind a writer", readers(n(2_000))},
 		{"5,000 readers behind a writer", readers(n(5_000))},
 		{"5,000 who want a permit, behind one who has all", permits(n(5_000))},
-		{"idle: 1,000 clients do nothing", idleClients(n(1_000))},
 		{"idle: 1,000 clients observe an election", idleObservers(n(1_000))},
 		{"idle: 1,000 clients wait for a latch", idleLatchWaiters(n(1_000))},
 		{"idle: 1,500 of one client wait for a permit", idleWaiters(n(1_500), 1)},
@@ -157,6 +156,7 @@ func (b *bench) close() {
 	for _, c := range b.clients {
 		_ = c.Close()
 	}
+	b.clients = nil
 }
 
 // burnt is the processor time that the server has taken until now.

@@ -53,14 +53,14 @@ if not known[1] and not ARGV[5] then
 			number, after = f[4], f[3]
 			since = string.match(call('HGET', KEYS[1], 'q:' .. number) or '', '^P1 %d+ (%d+) ')
 			if since then -- a server without memory goes on writing when it has written what needs none; see save of lock
-				call('PEXPIRE', KEYS[1], math.max(300000, call('PTTL', KEYS[1]))) -- QUEUE_LASTS of lock
+				call('PEXPIRE', KEYS[1], math.max(450000, call('PTTL', KEYS[1]))) -- QUEUE_LASTS of lock
 			end
 		end
 		if since then
 			call('HSET', KEYS[1], 'q:' .. number, 'P1 ' .. ms + ttl .. ' ' .. since .. ' ' .. ARGV[1] .. ' ' .. ARGV[4],
 				'w:' .. ARGV[1], number, 'z', after)
-			if not f[4] and string.sub(h, 4, 16) - ms < 300000 then
-				call('PEXPIRE', KEYS[1], '300000')
+			if not f[4] and string.sub(h, 4, 16) - ms < 450000 then
+				call('PEXPIRE', KEYS[1], '450000')
 			end
 			return 'W ' .. now .. ' ' .. f[2] .. ' ' .. number .. ' ' .. h
 		end

@@ -22,7 +22,7 @@ local GROUP, TOKEN, TOKENS, NONCE, UNTIL, PASS, STATE, GRANTED, NEWEST = 17, 18,
 local HELD, CLAIMED, KEPT, DELAYED = 0, 1, 2, 3
 
 -- A queue's key lasts this long without any call: as long as a place for which a process speaks.
-local QUEUE_LASTS = 300000
+local QUEUE_LASTS = 450000
 -- A pushed grant that was not claimed goes back to the head of the queue so often, then to its end.
 local PATIENCE = 2
 local MOST_TOKENS = 65536

@@ -9,7 +9,7 @@ local call = redis.call
 local HOLD_ID, HOLD_META, HOLD_DELAY, HOLD_UNTIL, HOLD_PASS, HOLD_STATE = 1, 8, 16, 21, 22, 23
 
 -- A hash may have a queue, which outlives the hold by this much: see last in lock.
-local QUEUE_LASTS = 300000
+local QUEUE_LASTS = 450000
 
 -- lengthen writes first what a server without memory does not refuse, and always writes, so that a WAIT after it waits.
 local function lengthen(key, lease)
