@@ -40,15 +40,15 @@ type Lease struct {
 	loss     *LostError // how it was lost, if it was
 	end      instant    // own end, by NoRenew or MaxHold, or never; once it has ended, the instant at which it did
 	heirs    *heirs     // nil if nobody wants to hear of its end
-	pair     *Lease     // of an upgraded hold the one that keeps its read, and the other way round; see convert.go
+	pair     *Lease     // of an upgraded hold the one that keeps its read, and the other way round; see hold_convert.go
 }
 
 // heirs are whom a lease tells that it has ended.
 type heirs struct {
 	lost  chan struct{} // made when asked for
 	works []*work
-	turns *waiter   // that asks for the hold's other mode; see convert.go
-	gives *condWait // that gives it up, when the engine has said that it may; see condwait.go
+	turns *waiter   // that asks for the hold's other mode; see hold_convert.go
+	gives *condWait // that gives it up, when the engine has said that it may; see cond_wait.go
 }
 
 // newLease returns a hold to be of m for o. Without an owner it makes one, in the same piece of memory: an anonymous owner

@@ -20,7 +20,7 @@ func cores() []Mutant {
 			ID: "M2", Bug: "the lease is counted from the reply, not from before the request",
 			Edits: []Edit{
 				{
-					File: "fetch.go", Old: "\tdefer f.cancel()\n\trefused :=",
+					File: "acquire_fetch.go", Old: "\tdefer f.cancel()\n\trefused :=",
 					New: "\tdefer f.cancel()\n\tanswer.Sent = sentOf(answer.Sent)\n\trefused :=",
 				},
 				{File: "renew.go", Old: "\t\tg.confirm(b.sent,", New: "\t\tif isMutant(\"M2\") {\n\t\t\tb.sent = now\n\t\t}\n\t\tg.confirm(b.sent,"},
@@ -30,8 +30,8 @@ func cores() []Mutant {
 		{
 			ID: "M3", Bug: "deadlines are on the wall clock, which is set back",
 			Edits: []Edit{
-				{File: "instant.go", Old: "instant(time.Since(c.born)) }", New: "instant(time.Since(c.born) + step()) }"},
-				{File: "instant.go", Old: "instant(t.Sub(c.born)) }", New: "instant(t.Sub(c.born) + step()) }"},
+				{File: "client_clock.go", Old: "instant(time.Since(c.born)) }", New: "instant(time.Since(c.born) + step()) }"},
+				{File: "client_clock.go", Old: "instant(t.Sub(c.born)) }", New: "instant(t.Sub(c.born) + step()) }"},
 			},
 			Checks: []Check{simulated("exclusion")},
 		},
@@ -61,7 +61,7 @@ func remains() []Mutant {
 		{
 			ID: "M9", Bug: "what was refused or not answered, as by too few replicas, is not undone and stays counted", Known: "Redisson #4706",
 			Edits: []Edit{{
-				File: "retry.go", Old: "\tif !definite {\n\t\tf.g.settle", New: "\tif !definite && !isMutant(\"M9\") {\n\t\tf.g.settle",
+				File: "acquire_retry.go", Old: "\tif !definite {\n\t\tf.g.settle", New: "\tif !definite && !isMutant(\"M9\") {\n\t\tf.g.settle",
 			}},
 			Checks: []Check{simulated("residue", lossy)},
 		},

@@ -273,7 +273,7 @@ func TestObserver_ThatPanicsInAnyGoroutine_IsLoggedAndEndsNothing(t *testing.T) 
 				defer c.Close()
 				run(t, c, h)
 				nothingIsHeld(t, other)
-				if !log.has("Observer."+name, errBug.Error(), "tell_panics_test.go") {
+				if !log.has("Observer."+name, errBug.Error(), "observer_panics_test.go") {
 					t.Errorf("logged: %q", log.all)
 				}
 			})

@@ -1,7 +1,7 @@
 package interlock
 
 // An upgraded hold is a pair: the user's lease, which is on the write, and the inner one, which keeps the upgradeable read
-// below it for a downgrade. Both end together. See convert.go.
+// below it for a downgrade. Both end together. See hold_convert.go.
 
 // part takes the pair of an upgraded hold apart, and returns the inner one. The caller holds Client.mu.
 func (l *Lease) part() *Lease {

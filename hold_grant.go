@@ -26,7 +26,7 @@ type grant struct {
 	holds list          // of its owner, ofGrant; empty only between two owners
 	asked time.Duration // the longest lease that was asked for
 
-	// The trust window; see trust.go.
+	// The trust window; see hold_trust.go.
 	sent    instant
 	lease   time.Duration
 	session driver.Session
