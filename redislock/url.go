@@ -20,8 +20,12 @@ func init() {
 // dialTimeout bounds the attempt to reach a server when no context does.
 const dialTimeout = 5 * time.Second
 
-// keepAlive is how often an idle connection of rueidis is tried.
-const keepAlive = 5 * time.Second
+const (
+	// keepAlive is how often an idle connection of rueidis is tried. What waits or holds has signs of life of its own.
+	keepAlive = 15 * time.Second
+	// answerTime is for how long rueidis waits for an answer.
+	answerTime = 10 * time.Second
+)
 
 // openURL returns a driver for u, with a client of its own.
 func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver, error) {
@@ -105,8 +109,8 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 	o := rueidis.ClientOption{
 		Username: u.User, Password: u.Password, ClientName: "interlock", DisableCache: true,
 		// rueidis asks on each idle connection as often as that whether it lives, once a second by default: of a thousand idle
-		// clients that alone took 2 % of the server.
-		Dialer: net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}, ConnWriteTimeout: 2 * keepAlive,
+		// clients that was nearly all that the server did.
+		Dialer: net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}, ConnWriteTimeout: answerTime,
 	}
 	if err := address.CheckPath("redis", u); err != nil {
 		return o, nil, err
