@@ -14,14 +14,14 @@ const (
 	lookOften = time.Second
 	// lookSeldom is the pause on engines that do, for what they cannot tell: a message that was lost, a lease that has ended
 	// while nobody waited.
-	lookSeldom = 5 * time.Second
+	lookSeldom = 15 * time.Second
 )
 
 // Observe yields who leads, at once and then whenever that changes, and the zero Leader when nobody does, see [Election.Leader]. Of leaders that
 // follow each other faster than they can be seen or taken in some may be left out, but never the last: what was yielded
 // last is true, or the next is on its way.
 //
-// Engines that tell of changes (memory, Redis) are watched, and looked at every five seconds for what they
+// Engines that tell of changes (memory, Redis) are watched, and looked at every fifteen seconds for what they
 // cannot tell: the end of a leader that has died while nobody else campaigns. The others are looked at every second. That
 // is how late a change may be seen, and what it costs: one look at a time, see [Client.Look], for each Observe.
 //

@@ -104,7 +104,7 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 // and looks every few seconds besides. The wait goes on while the engine cannot be reached; it ends with ctx, whose error
 // it then matches, with the client (ErrClosed), or when the engine refuses (ErrRefused).
 //
-// It costs two round trips, and one every five seconds.
+// It costs two round trips, and one every fifteen seconds.
 func (l *Latch) Wait(ctx context.Context) error {
 	left, err := l.Count(ctx) // most who wait late need no watch
 	if err == nil && left == 0 || err != nil && final(err) {
