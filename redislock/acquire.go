@@ -19,6 +19,8 @@ const (
 	apart = 2 * time.Millisecond
 	// firsts is how many of those at the head of a queue do look for that, however many wait.
 	firsts = 16
+	// unfinished is how soon the server has somebody ask again when a run has done enough and there is more to do.
+	unfinished = 100 * time.Millisecond
 )
 
 // attempt is one Acquire or Requeue under way.
@@ -37,10 +39,11 @@ type attempt struct {
 	claim   time.Duration
 	listens bool // to the slot's pushes, in a Cluster
 	told    holder
-	waited  bool // the server has queued the request at least once
-	counted bool // among those for whom the process speaks
-	unknown bool // a call's outcome is unknown
-	ran     bool // a call may have run, whatever came of it
+	waited  bool    // the server has queued the request at least once
+	counted bool    // among those for whom the process speaks
+	luck    float64 // by which it is one of the scouts of its process
+	unknown bool    // a call's outcome is unknown
+	ran     bool    // a call may have run, whatever came of it
 
 	sent   time.Time // when the call of the last answer was sent
 	answer reply
@@ -260,7 +263,7 @@ func (a *attempt) pause() time.Duration {
 	beat := a.claim/2 - rand.N(a.claim/10+1)
 	if a.counted {
 		beat = a.d.presence.pause(beat, a.answer.length)
-		if a.answer.place > firsts && !a.d.presence.scouts(a.answer.length) {
+		if a.answer.place > firsts && a.answer.next > unfinished && !a.d.presence.scouts(a.answer.length, a.luck) {
 			return beat
 		}
 	}
@@ -278,7 +281,7 @@ func (a *attempt) waits() {
 	}
 	a.waited = true
 	if a.spokenFor() && !a.counted {
-		a.counted = true
+		a.counted, a.luck = true, rand.Float64()
 		a.d.presence.enter(a.d)
 	}
 }

@@ -71,6 +71,7 @@ func (d *ear) broken(id string) {
 
 // Dropped has everybody who waits ask, because a push may have been missed.
 func (d *ear) Dropped(Link) {
+	d.presence.hurry() // it may have been long in coming through
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, watches := range d.watches {

@@ -121,6 +121,11 @@ func TestFormat_NumbersTheElementsAsTheScriptsDo(t *testing.T) {
 			t.Errorf("%s is %d in wire.md, %d in the scripts", name, n, written[name])
 		}
 	}
+	for _, file := range []string{"acquire_fast", "release_fast"} { // which have that number, and not its name
+		if text, err := scriptFiles.ReadFile("scripts/" + file + ".lua"); err != nil || !strings.Contains(string(text), "450000") {
+			t.Errorf("%s does not let a queue last for QUEUE_LASTS: %v", file, err)
+		}
+	}
 	for name, n := range map[string]int{"HELD": 0, "CLAIMED": 1, "KEPT": 2, "QUEUE_LASTS": 450000, "PATIENCE": 2, "MOST_TOKENS": mostTokens} {
 		if written[name] != n {
 			t.Errorf("%s is %d, wire.md says %d", name, written[name], n)

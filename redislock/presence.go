@@ -87,12 +87,12 @@ func (p *presence) pause(usual time.Duration, length int) time.Duration {
 }
 
 // scouts reports whether one who waits here, in a queue of that length, is to ask when something may have changed by itself. All are,
-// where few wait.
-func (p *presence) scouts(length int) bool {
+// where few wait; else it is for life, by its luck of 0 to 1, or those who are not would soon be left alone.
+func (p *presence) scouts(length int, luck float64) bool {
 	p.mu.Lock()
 	all := max(p.others*p.waits, length)
 	p.mu.Unlock()
-	return all <= scouts || rand.N(all) < scouts
+	return luck*float64(all) < scouts
 }
 
 // every is how often the process says that it is alive. The caller holds p.mu.
@@ -118,6 +118,7 @@ func (p *presence) tick(d *Driver) {
 	number, was, _ := strings.Cut(answer.Text, " ")
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	failed := answer.Err != nil
 	if n, err := strconv.Atoi(number); err == nil && answer.Err == nil {
 		if p.spoken && was == "new" { // those who wait here may have been passed over
 			defer (*ear)(d).askAll()
@@ -126,7 +127,19 @@ func (p *presence) tick(d *Driver) {
 	}
 	if !p.closed {
 		every = p.every()
+		if failed { // what was said before lasts for one more only
+			every = beat
+		}
 		p.timer.Reset(every - rand.N(every/10+1))
+	}
+}
+
+// hurry has the process say soon that it is alive, because the server may not have heard it for a while.
+func (p *presence) hurry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ticks && !p.closed {
+		p.timer.Reset(rand.N(beat))
 	}
 }
 

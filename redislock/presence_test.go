@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -37,7 +38,7 @@ func TestPresence_OfMany_HasSomeThatLookForDeadHolders(t *testing.T) {
 	} {
 		p, n := presence{waits: tc.waits, others: tc.others}, 0
 		for range draws {
-			if p.scouts(tc.length) {
+			if p.scouts(tc.length, rand.Float64()) {
 				n++
 			}
 		}

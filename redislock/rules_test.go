@@ -105,6 +105,23 @@ var waitingRules = []rule{
 		},
 	},
 	{
+		name: "5 who is next and asks rarely hears of a push to another, to see whether it is claimed",
+		check: func(s *stage) {
+			s.acquire(ask{id: "a"})
+			s.acquire(ask{id: "b"})
+			s.acquire(ask{id: "c", way: "P", claim: blink, place: time.Minute})
+			s.speaks(time.Minute)
+			s.pass(2 * blink)
+			s.acquire(ask{id: "b"})
+			s.release("a")
+			s.want("pushed", s.pushes(), "G b, A c")
+		},
+		mutants: []mutant{
+			{"the notice", "\t\t\t\t\tnudge(n, w) -- it asks when", "\t\t\t\t\t-- it asks when"},
+			{"the way to it from the quick part", "alive - lasts + asks <= tonumber(ms)", "false"},
+		},
+	},
+	{
 		name:  "5 an unclaimed grant goes back to the head, twice, then to the tail",
 		check: checkPatience,
 		mutants: []mutant{
@@ -146,6 +163,7 @@ var waitingRules = []rule{
 			{"the skipping, in the quick part", "if heard ~= 0 then", "if true then"},
 			{"the place", "\t\t\tback(n, w)\n", ""},
 			{"the place, but the tail", "\t\t\tback(n, w)\n", "\t\t\tback(after, w)\n"},
+			{"the place, in the quick part", "'h', h, 'a', f[2], place, w, 'w:' .. id, f[2])", "'h', h)"},
 		},
 	},
 	{

@@ -19,8 +19,8 @@ esac
 # packages lists those of the workspace whose tests import internal/longrun ($1 is long), or do not ($1 is beside).
 # "work" is every package of every module of go.work; "./..." would be those of the root module only.
 packages() {
-	GOWORK='' go list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' work |
-		awk -v want="$1" '{ is = /\/internal\/longrun( |$)/ ? "long" : "beside" } is == want { print $1 }'
+	all=$(GOWORK='' go list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' work) || return
+	printf '%s\n' "$all" | awk -v want="$1" '{ is = /\/internal\/longrun( |$)/ ? "long" : "beside" } is == want { print $1 }'
 }
 
 if [ "$what" = check ]; then
@@ -47,9 +47,9 @@ at_once=$((2 * $(getconf _NPROCESSORS_ONLN)))
 names=work
 case $what in
 all) ;;
-beside) names=$(packages beside) ;;
+beside) names=$(packages beside) || exit ;;
 long)
-	names=$(packages long)
+	names=$(packages long) || exit
 	at_once=1
 	export INTERLOCK_LONG=1
 	;;

@@ -24,9 +24,11 @@ if not ARGV[2] and not known[1] then
 		end
 		-- Who is next after that one, and asks rarely, is to hear of the claim: the general part tells it. See drain of rules.
 		local after = queue[2]
-		if after and (string.sub(after, 1, 3) ~= 'P1 ' or
-			string.sub(after, 4, 16) - ms < 58000 and string.find(after, '^P1 %d+ %d+ %S+ P ')) then
-			lately = false
+		if after then
+			local alive, asks, lasts = string.match(after, '^P1 (%d+) %d+ %S+ P (%d+) (%d+) ')
+			if string.sub(after, 1, 3) ~= 'P1 ' or alive and alive - lasts + asks <= tonumber(ms) then
+				lately = false
+			end
 		end
 		if lately then
 			local token, last, before = now, now, known[2]
@@ -36,7 +38,7 @@ if not ARGV[2] and not known[1] then
 			elseif want ~= '1' then
 				last = string.format('%.0f', now + want - 1)
 			end
-			call('PEXPIRE', KEYS[1], '60000') -- before the others: see save in lock
+			call('PEXPIRE', KEYS[1], '450000') -- QUEUE_LASTS of lock; before the others: see save there
 			call('HDEL', KEYS[1], place, 'w:' .. id)
 			call('HSET', KEYS[1], 'h', 'P1 ' .. ms + claim .. ' 1 ' .. id .. string.sub(w, 3, 33) .. ' ' .. now .. ' ' .. token ..
 				' ' .. want .. ' 0 ' .. tail, 'a', second)

@@ -11,5 +11,5 @@ local ms, me = math.floor(tonumber(now) / 1000), ARGV[1] .. ' ' .. ARGV[2]
 local ends = call('ZSCORE', KEYS[1], me)
 call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ms)
 call('ZADD', KEYS[1], ms + ARGV[3], me)
-call('PEXPIRE', KEYS[1], ARGV[3])
+call('PEXPIRE', KEYS[1], math.max(ARGV[3], call('PTTL', KEYS[1])))
 return call('ZCARD', KEYS[1]) .. (ends and tonumber(ends) > ms and ' known' or ' new')
