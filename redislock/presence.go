@@ -115,21 +115,17 @@ func (p *presence) tick(d *Driver) {
 	ctx, cancel := context.WithTimeout(context.Background(), every/2)
 	answer := d.sayAlive(ctx, every)
 	cancel()
-	number, was, _ := strings.Cut(answer.Text, " ")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	failed := answer.Err != nil
-	if n, err := strconv.Atoi(number); err == nil && answer.Err == nil {
-		if p.spoken && was == "new" { // those who wait here may have been passed over
+	every = beat // after one that failed: what was said before lasts for one more only
+	if n, known, err := among(answer); err == nil {
+		if p.spoken && !known { // those who wait here may have been passed over
 			defer (*ear)(d).askAll()
 		}
 		p.others, p.spoken = n, true
+		every = p.every()
 	}
 	if !p.closed {
-		every = p.every()
-		if failed { // what was said before lasts for one more only
-			every = beat
-		}
 		p.timer.Reset(every - rand.N(every/10+1))
 	}
 }
@@ -141,6 +137,16 @@ func (p *presence) hurry() {
 	if p.ticks && !p.closed {
 		p.timer.Reset(rand.N(beat))
 	}
+}
+
+// among reads the answer of alive or watch: how many there are, and whether this one was among them until now.
+func among(answer Reply) (n int, known bool, err error) {
+	if answer.Err != nil {
+		return 0, false, answer.Err
+	}
+	number, was, _ := strings.Cut(answer.Text, " ")
+	n, err = strconv.Atoi(number)
+	return n, was == "known", err
 }
 
 // sayAlive says it once, for twice as long as it takes until the next time, so that one may be lost.

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -111,10 +110,9 @@ func (d *Driver) register(ctx context.Context, place *attempt, key driver.Key) (
 		Script: watchScript, Slot: place.slot, Keys: []string{d.names.watchers(place.slot, key)},
 		Args: []string{way, d.channel, strconv.FormatInt(watchLasts.Milliseconds(), 10)},
 	})
-	number, was, _ := strings.Cut(answer.Text, " ")
-	n, _ := strconv.Atoi(number)
+	n, known, err := among(answer)
 	pause = min(max(watchBeat, time.Duration(n)*perWatcher), mostWatchBeat)
-	return was == "known", pause - rand.N(pause/10+1), answer.Err
+	return known, pause - rand.N(pause/10+1), err
 }
 
 func (d *Driver) addWatch(what string, w *watch) {
