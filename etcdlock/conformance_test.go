@@ -9,7 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // sessionTime is the sessions' timeout in the suite: short, because crashes are waited for, but longer than a busy machine lets a

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	_ "github.com/interlock-go/interlock/etcdlock" // answers to etcd:// URLs
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"

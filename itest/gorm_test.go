@@ -7,8 +7,8 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/adapters/gormlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/locktx"
 	gormmysql "gorm.io/driver/mysql"
 	gormpostgres "gorm.io/driver/postgres"

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/locktx"
 	_ "github.com/interlock-go/interlock/memlock" // answers to mem:// URLs
 )

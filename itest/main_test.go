@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 var lasting servers.Lasting

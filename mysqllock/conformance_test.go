@@ -10,7 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // testTimeout is what the conformance suite asks for: short, because the suite waits for its end, and longer than a loaded machine
@@ -62,7 +62,7 @@ func conformance(n *servers.MariaDBNode, o Options) drivertest.Harness {
 			return n.Cont
 		},
 		Lease: testTimeout, Patience: 15 * time.Second,
-		Keeps: []string{"drivertest/servers."},
+		Keeps: []string{"internal/servers."},
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // mutex is a key.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // A server that keeps as many prepared statements as it may, for whomever, refuses to prepare ours. Nothing of us ends by that: neither what

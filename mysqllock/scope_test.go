@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // A server that does not tell upper from lower case has one database, however it is written, and so one set of locks.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 const tokenTable = servers.MariaDBDatabase + ".interlock"

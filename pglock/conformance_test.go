@@ -8,7 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -74,7 +74,7 @@ func (s *setting) harness(unlisted bool) drivertest.Harness {
 			return s.n.Cont
 		},
 		Lease: testTimeout, Patience: 15 * time.Second,
-		Keeps: []string{"drivertest/servers."}, Unlisted: unlisted,
+		Keeps: []string{"internal/servers."}, Unlisted: unlisted,
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // What the library makes of a server and a network that fail.

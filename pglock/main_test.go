@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 var lasting servers.Lasting

@@ -9,8 +9,8 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/enginekit"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // clientAs opens the library as a role.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/enginekit"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // byCheck returns the findings by their check, and fails if one says too little or stands in the wrong place.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/servers"
-	"github.com/interlock-go/interlock/redislock/internal/pace"
+	"github.com/interlock-go/interlock/internal/pace"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 func TestCluster_Faults(t *testing.T) {

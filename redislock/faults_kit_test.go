@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	_ "github.com/interlock-go/interlock/redislock" // answers to redis:// URLs
 )
 

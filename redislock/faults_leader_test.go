@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // line is a process whose goroutines stand in line for one lock, of which the first asks the server for all.

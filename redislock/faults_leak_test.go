@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
-	"github.com/interlock-go/interlock/redislock/internal/pace"
+	"github.com/interlock-go/interlock/internal/pace"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // After Close there are no goroutines, no connections, and no keys but floors and tombstones, however the servers are

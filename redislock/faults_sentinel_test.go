@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // failoverLease is longer than a failover takes: a second until the primary counts as down, and the election, which on a machine

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/redis/rueidis"
 )
 

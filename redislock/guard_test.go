@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/redis/rueidis"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // A server may stand still in the middle of a script, so what is read of clocks there is not of one instant. The lease of

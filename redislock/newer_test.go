@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
-	"github.com/interlock-go/interlock/redislock/internal/pace"
+	"github.com/interlock-go/interlock/internal/pace"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // A lock of a later format must be left alone by everything that a driver does.

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // Who comes while a try to connect is under way that began when the server was out of reach does not fail with it: there is another one.

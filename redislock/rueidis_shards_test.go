@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // The tests here are run by TestCluster.

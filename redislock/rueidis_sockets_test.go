@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // Open asks all servers that it is told of at once. Who answers when it has failed is not kept on the line.

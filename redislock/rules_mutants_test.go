@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // rule is one of the rules without which the protocol breaks, as something that can be checked and taken out.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // What a crowd, and queues of those who hear nothing, come to in orders that are rare.

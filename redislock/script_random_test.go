@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // TestScripts_AtRandom_KeepEverybodyOnce has waiters with short leases come, die, wait for signals and give up: a script that finds

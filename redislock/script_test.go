@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // States that are hard to reach through the driver. What the rules of the protocol say is in rules_test.go.

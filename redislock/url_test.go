@@ -17,8 +17,8 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
-	"github.com/interlock-go/interlock/redislock/internal/pace"
+	"github.com/interlock-go/interlock/internal/pace"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/redis/rueidis"
 )
 

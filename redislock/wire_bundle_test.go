@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // bundled is a wire whose plain requests go in bundles.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 func TestWire_AnswersScriptsAndCommands(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // What one user has made is closed to others.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // says fails unless the finding is there.

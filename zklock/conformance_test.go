@@ -8,7 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // testTimeout is what the conformance suite asks for: short, because the suite waits for its end, and longer than a loaded machine
@@ -70,7 +70,7 @@ func conformance(nodes func() []*servers.ZooKeeperNode) drivertest.Harness {
 			}
 		},
 		Lease: testTimeout, Patience: 15 * time.Second,
-		Keeps: []string{"drivertest/servers."},
+		Keeps: []string{"internal/servers."},
 	}
 }
 

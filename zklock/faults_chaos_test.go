@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 var (

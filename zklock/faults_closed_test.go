@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // A session that ends at the servers long before its timeout, as when somebody closes it: the holder is told when it has reached

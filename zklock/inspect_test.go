@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // Locks are read many at a time, and yielded one by one in the order of their names, each with its own queue.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 func TestOutcome_OfWhatTheClientSays(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // A message that the lock is free is no grant when the session may have ended since it was sent: a process that stood still

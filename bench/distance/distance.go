@@ -1,7 +1,7 @@
 // Package distance puts a server far away: a process of its own stands between the clients and a server of this machine and
 // lets everything arrive later, to a few microseconds.
 //
-// It does what the proxy of drivertest/servers does with Delay, which waits by Go's timers. Those are a millisecond late where
+// It does what the proxy of internal/servers does with Delay, which waits by Go's timers. Those are a millisecond late where
 // nothing else keeps the program awake, which is ten times the shortest way that is of interest here.
 package distance
 

@@ -1,4 +1,4 @@
-// Package engined starts the servers of an engine for a run: those of the test kit (drivertest/servers), on a stage of its own
+// Package engined starts the servers of an engine for a run: those of the test kit (internal/servers), on a stage of its own
 // for each engine.
 package engined
 
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // The engines whose servers this package starts.

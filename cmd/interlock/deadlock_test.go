@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // Named owners of two clients on one server that wait for each other: one of them is told, the other gets on.

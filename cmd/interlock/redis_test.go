@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/internal/longrun"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 

@@ -15,9 +15,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/examples/internal/command"
 	"github.com/interlock-go/interlock/examples/internal/part"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 const (

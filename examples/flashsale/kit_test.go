@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/examples/internal/part"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 func TestMain(m *testing.M) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // loss is an answer that gets lost: the server does what it is asked at the point, and nobody hears of it.

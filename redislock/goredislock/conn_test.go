@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/pace"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
-	"github.com/interlock-go/interlock/redislock/internal/pace"
 	"github.com/redis/go-redis/v9"
 )
 

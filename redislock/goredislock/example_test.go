@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/interlock-go/interlock/redislock/goredislock"
 	"github.com/redis/go-redis/v9"
@@ -99,7 +99,7 @@ func goroutines() []string {
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		theirs := strings.Contains(stack, "interlock") || strings.Contains(stack, "redis/go-redis")
 		// go-redis keeps the time in a goroutine that never ends, one for the program.
-		if theirs && !strings.Contains(stack, "testing.tRunner") && !strings.Contains(stack, "pool.init.") && !strings.Contains(stack, "drivertest/servers") {
+		if theirs && !strings.Contains(stack, "testing.tRunner") && !strings.Contains(stack, "pool.init.") && !strings.Contains(stack, "internal/servers") {
 			id, _, _ := strings.Cut(stack, " [")
 			_, runs, _ := strings.Cut(stack, "\n")
 			runs, _, _ = strings.Cut(runs, "(")

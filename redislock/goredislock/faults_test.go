@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/pace"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
-	"github.com/interlock-go/interlock/redislock/internal/pace"
 	"github.com/redis/go-redis/v9"
 )
 

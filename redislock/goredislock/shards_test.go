@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/redis/go-redis/v9"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // The overlap is 0 ms: when the next owner's Lock returns, the holder has been told in every way that there is, also if it still

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/driver"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
 	"github.com/redis/rueidis"
 )

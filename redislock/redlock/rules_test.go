@@ -7,8 +7,8 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	"github.com/interlock-go/interlock/internal/longrun"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/internal/switches"
 )
 

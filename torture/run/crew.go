@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/torture/worker"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // A client of which all is on one way notices each fault.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/register"
 	"github.com/interlock-go/interlock/torture/target"

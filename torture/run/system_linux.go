@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"golang.org/x/sys/unix"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/torture/target"
 )
 

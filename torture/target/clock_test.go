@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // A server of several processes, or of another user, sees the clock as well; and who waits by it waits for as long as was said.

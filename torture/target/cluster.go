@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 func cluster(t testing.TB, on *ground) *Instance {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // What befalls a part of a Cluster befalls one that has a lock; without any lock it is some part.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // Of Redlock's five clocks one is wrong, or most are, while the fault lasts; and all are right after it.

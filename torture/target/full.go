@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // diskSize is for how many megabytes a disk that can be full has room: etcd alone wants 64 of them for what it may write later.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // A Redis that is told a policy that there is not lists those that there are.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // Who has a mutex is known while somebody waits for it and while nobody does, and the next holder is somebody else.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // left lists what a server still has that no clock will remove and that is not documented to stay.

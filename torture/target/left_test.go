@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
 	_ "github.com/interlock-go/interlock/etcdlock"
+	"github.com/interlock-go/interlock/internal/servers"
 	_ "github.com/interlock-go/interlock/mysqllock"
 	_ "github.com/interlock-go/interlock/pglock"
 	_ "github.com/interlock-go/interlock/redislock"

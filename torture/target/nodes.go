@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // nodeFaults kill and stop one of several servers.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // ErrNothing says that a fault has found nothing that it could be done to, so that nothing was done.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // A Redis whose power was cut comes back with what it had heard before.

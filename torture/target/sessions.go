@@ -8,7 +8,7 @@ import (
 	"time"
 
 	_ "github.com/go-sql-driver/mysql" // the database/sql driver
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	_ "github.com/interlock-go/interlock/redislock/redlock"
 	_ "github.com/interlock-go/interlock/zklock"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // What is listed is known, once, and what breaks exclusion can be done.

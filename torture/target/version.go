@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // version asks a server which one it is.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/lab/internal/experiment"
 	"github.com/interlock-go/interlock/lab/internal/play"
 	"github.com/interlock-go/interlock/lab/internal/report"

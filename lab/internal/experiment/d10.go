@@ -3,7 +3,7 @@ package experiment
 import (
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/lab/exhibit"
 	"github.com/interlock-go/interlock/lab/exhibit/d10redlock"
 	"github.com/interlock-go/interlock/lab/internal/play"

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/lab/exhibit"
 	"github.com/interlock-go/interlock/lab/internal/play"
 )

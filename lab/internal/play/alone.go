@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // Alone runs f outside of a test, ends what it started, and returns what it failed with; [servers.ErrMissing] if a server

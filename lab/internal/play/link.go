@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/lab/exhibit"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/lab/exhibit"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )

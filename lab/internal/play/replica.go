@@ -5,7 +5,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 

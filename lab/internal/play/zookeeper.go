@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // ZooKeeper is a server of a play.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/torture/check"
 	"github.com/interlock-go/interlock/torture/run"
 	"github.com/interlock-go/interlock/torture/target"

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // tick is by how much the clock goes on at once.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 func newStage(t *testing.T) *servers.Stage {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 func TestClock_GoesOnUnlessAServerStandsStill(t *testing.T) {

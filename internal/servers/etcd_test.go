@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/drivertest/servers"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
 func etcdPut(ctx context.Context, n *servers.EtcdNode) error {
