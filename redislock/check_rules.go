@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 const (
@@ -78,10 +80,10 @@ func checkCluster(n *nodeFacts, f *facts) *opinion {
 		return nil
 	case state != "ok":
 		return fail(advice, "cluster_state is %s", state)
-	case assigned < slots:
-		return fail(advice, "%d of %d slots belong to no node", slots-assigned, slots)
-	case sound < slots:
-		return warn(advice, "%d of %d slots are on nodes that may be down", slots-sound, slots)
+	case assigned < conn.Slots:
+		return fail(advice, "%d of %d slots belong to no node", conn.Slots-assigned, conn.Slots)
+	case sound < conn.Slots:
+		return warn(advice, "%d of %d slots are on nodes that may be down", conn.Slots-sound, conn.Slots)
 	case len(f.nodes) < size:
 		return warn(advice, "%d of %d primaries have answered", len(f.nodes), size)
 	}

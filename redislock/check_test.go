@@ -16,6 +16,7 @@ import (
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // byCheck returns the findings by their check, and fails if one says too little or stands in the wrong place.
@@ -128,7 +129,7 @@ func TestDiagnose_OfACluster(t *testing.T) {
 	c := servers.RedisCluster(t, 3, 0, nil)
 	node := c.Owner(0)
 	option := soloOption(node.Addr())
-	if _, err := start(t.Context(), newRueidisConn(dial(t, option), true), nil); !errors.Is(err, errClusterNode) {
+	if _, err := start(t.Context(), newRueidisConn(dial(t, option), true), nil); !errors.Is(err, conn.ErrClusterNode) {
 		t.Errorf("a client for a server that stands alone is told: %v", err)
 	}
 	alone, err := start(t.Context(), newPlainConn(dial(t, option)), nil) // another client's Conn, which does not ask
@@ -154,7 +155,7 @@ func TestDiagnose_OfACluster(t *testing.T) {
 	}
 	wantFinding(t, byCheck(t, d.Diagnose(t.Context())), "eviction", driver.LevelFail, node.Addr()+": maxmemory-policy is allkeys-lru")
 
-	c.KillOwner(slots - 1)
+	c.KillOwner(conn.Slots - 1)
 	eventually(t, "the Cluster to be found broken", func() bool {
 		f := byCheck(t, d.Diagnose(t.Context()))["cluster"]
 		return f.Level == driver.LevelFail && strings.Contains(f.Detail, "cluster_state is fail")

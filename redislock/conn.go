@@ -1,102 +1,43 @@
 package redislock
 
 import (
-	"context"
-	"time"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// Conn is what the driver needs of a Redis client: scripts, pipelines of scripts, subscriptions, and a few commands for
-// operators. [New] makes one of a rueidis client; package goredislock makes one of a go-redis client. It is safe for
-// concurrent use.
-//
-// Every method returns within 50 ms after its context has ended, also when a server hangs.
-type Conn interface {
-	// Start is called once, before everything else. From then on, every connection over which calls run is subscribed to
-	// channel, the driver's own, by SUBSCRIBE, before the first call runs on it, or else one connection beside them is. What
-	// comes over it goes to h. After a broken connection the subscription is made anew without being asked, and h is told.
-	Start(ctx context.Context, channel string, h Handler) error
+// What a driver and the client library below it have in common is in package conn, so that a Conn can be written without
+// this package. The names of before stand for the same types.
+type (
+	// Conn is [conn.Conn]: what the driver needs of a Redis client, which is scripts, pipelines of scripts, subscriptions,
+	// and a few commands for operators. [New] makes one of a rueidis client, package goredislock one of a go-redis client,
+	// and [NewConn] takes any other.
+	Conn = conn.Conn
+	// Handler is [conn.Handler]: what a Conn tells of messages and of connections that broke.
+	Handler = conn.Handler
+	// Link is [conn.Link]: the number of one connection to one server, from when it is made until it breaks.
+	Link = conn.Link
+	// Call is [conn.Call]: one run of a script, with its Script, Slot, Keys, Args, Replicas and ReplicaTimeout.
+	Call = conn.Call
+	// Reply is [conn.Reply]: the answer to a Call, with its Text, Link, Acked and Err.
+	Reply = conn.Reply
+	// Script is [conn.Script]: a Lua script and the name under which a server keeps it.
+	Script = conn.Script
+	// Node is [conn.Node]: one server, as operators talk to it.
+	Node = conn.Node
+	// Awaiter is [conn.Awaiter]: a Conn that makes use of the goroutines that wait for a push.
+	Awaiter = conn.Awaiter
+	// Failover is [conn.Failover]: what a Conn may tell about its servers besides, for the texts of errors.
+	Failover = conn.Failover
+	// RefusedError is [conn.RefusedError]: the server refused a call before it ran, so nothing happened.
+	RefusedError = conn.RefusedError
+)
 
-	// Sharded reports whether this is a Cluster, so that pushes go by SPUBLISH (Redis 7 and later; see [Conn.Listen]). It is
-	// constant after Start.
-	Sharded() bool
+// NewScript returns a script for the Call method of a [Conn], for packages that build on this one. It answers with one
+// string. It is [conn.NewScript].
+func NewScript(source string) *Script { return conn.NewScript(source) }
 
-	// Call runs one script on the node that owns its keys. It is sent once: a call whose outcome is unknown is not
-	// repeated, but one that a server refused before it ran (NOSCRIPT, MOVED, ASK, TRYAGAIN, LOADING) is.
-	Call(ctx context.Context, c *Call) Reply
+// SlotOf returns the slot of a key, for a [Call] of a package that builds on this one. It is [conn.SlotOf].
+func SlotOf(key string) uint16 { return conn.SlotOf(key) }
 
-	// Batch runs the calls, one pipeline for each node, and calls done exactly once for each, from any goroutine, as the
-	// answers come: a slow node does not delay the others. It returns after the last.
-	Batch(ctx context.Context, calls []Call, done func(i int, r Reply))
-
-	// Listen makes sure that what SPUBLISH sends to channel in slot arrives over the connection that runs the calls for
-	// slot. It returns when the server has confirmed that, at once if it has before. When the subscription ends by itself,
-	// because the slot moved or the connection broke, h is told that the link dropped, and the next Listen subscribes
-	// again. It is called only if Sharded.
-	Listen(ctx context.Context, slot uint16, channel string) error
-
-	// Unlisten ends what Listen began. It does not wait.
-	Unlisten(slot uint16, channel string)
-
-	// Nodes returns the primaries that are reachable, for operators: one, or all of a Cluster.
-	Nodes(ctx context.Context) ([]Node, error)
-
-	// Close ends the subscriptions and gives the connections back. It closes the client only if the Conn has made it.
-	Close() error
-}
-
-// Handler is told what comes without being asked for. Its methods do not block, and are called in the order of arrival
-// for each link: a push, and a reply that came before it on the same link, are seen in that order.
-type Handler interface {
-	// Pushed takes a message to a channel. The link is 0 if the connection is not one over which replies come.
-	Pushed(l Link, channel, message string)
-	// Dropped says that messages may have been lost: the connection broke, or a subscription ended. The link, which may
-	// be 0, is never used again unless it is 0. It is called once more when the subscription has been made anew, so that
-	// what was missed in between is asked for.
-	Dropped(l Link)
-}
-
-// Link names one connection to one server, from when it is made until it breaks. Numbers are not used again. 0 stands for
-// connections that cannot be told apart: the instants of replies and pushes over them cannot be compared.
-type Link uint64
-
-// Call is one run of a script.
-type Call struct {
-	Script *Script
-	Slot   uint16 // of all Keys
-	Keys   []string
-	Args   []string
-
-	// Replicas, if positive, has the call followed by WAIT for so many replicas on the same connection, for at most
-	// ReplicaTimeout.
-	Replicas       int
-	ReplicaTimeout time.Duration
-}
-
-// Reply is the answer to a Call. Scripts answer with one string.
-type Reply struct {
-	Text string
-	Link Link // the connection it came over; 0 if pushes do not come over the same one
-	// Acked is how many replicas have acknowledged, if the call asked for it.
-	Acked int
-	// Err is nil if the script ran to its end. Otherwise, unless it is a [RefusedError], whether it ran is unknown.
-	Err error
-}
-
-// RefusedError says that the server refused a call before it ran, so nothing happened: wrong password, no permission, not
-// a primary, a Cluster that is down.
-type RefusedError struct{ Err error }
-
-// Error is the server's message.
-func (e *RefusedError) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *RefusedError) Unwrap() error { return e.Err }
-
-// Node is one server, as operators talk to it.
-type Node interface {
-	// Addr is the host:port under which the client knows it.
-	Addr() string
-	// Do runs one command on this node and returns its answer: string, int64, nil, or []any of these; maps come as a
-	// list of keys and values.
-	Do(ctx context.Context, args ...string) (any, error)
-}
+// CheckServer says what is wrong with a server for locks: it is a replica, a Sentinel, or a node of a Cluster to a client that is
+// none for a Cluster. hello is its answer to HELLO as the Do method of a [Node] returns it. It is [conn.CheckServer].
+func CheckServer(hello any, cluster bool) error { return conn.CheckServer(hello, cluster) }

@@ -198,7 +198,7 @@ func TestRelease_ThatBroughtNoAnswer_IsAskedAgainAsIfACopyWereUnderWay(t *testin
 type refuses struct{ Conn }
 
 func (refuses) Call(context.Context, *Call) Reply {
-	return Reply{Err: &RefusedError{errors.New("refused")}}
+	return Reply{Err: &RefusedError{Err: errors.New("refused")}}
 }
 
 // known is how many requests the driver knows.

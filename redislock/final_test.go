@@ -39,7 +39,7 @@ func TestFinal_IsWhatAServerWouldSayAgain(t *testing.T) {
 		"ERR something that nobody knows":                                          false,
 	} {
 		err := answered(t, message)
-		for _, err := range []error{err, &RefusedError{err}, fmt.Errorf("127.0.0.1:6379: %w", &RefusedError{err})} {
+		for _, err := range []error{err, &RefusedError{Err: err}, fmt.Errorf("127.0.0.1:6379: %w", &RefusedError{Err: err})} {
 			if isFinal(err) != want {
 				t.Errorf("isFinal(%v) = %v", err, !want)
 			}

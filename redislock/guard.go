@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -133,7 +134,7 @@ func (g *Guard) check(resource string, s fence.Stamp, keys []string) error {
 		return nil
 	}
 	for _, key := range keys {
-		if slotOf(key) != slotOf(resource) {
+		if conn.SlotOf(key) != conn.SlotOf(resource) {
 			return fmt.Errorf("redislock: guard %q: the key %q is in another slot of the Cluster; give both the same hash tag",
 				resource, key)
 		}
@@ -143,7 +144,7 @@ func (g *Guard) check(resource string, s fence.Stamp, keys []string) error {
 
 // guardKey is where the marks of a resource are: in its slot.
 func guardKey(resource string) string {
-	return defaultPrefix + "fence:{" + tags()[slotOf(resource)] + "}:" + resource
+	return defaultPrefix + "fence:{" + conn.Tag(conn.SlotOf(resource)) + "}:" + resource
 }
 
 // guardRefusal reads the error by which guard.lua refuses.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -182,7 +183,7 @@ func TestGuard_InACluster_KeepsMarksInTheSlotOfTheData(t *testing.T) {
 	g, _ := newGuard(t, c.Addrs()...)
 	s := fence.Stamp{Token: 2, Nonce: "b"}
 	for _, key := range []string{"stock", "stock:{42}", "a}b", "{}", "{a", "stock:{42}:x"} {
-		if slotOf(key) != slotOf(guardKey(key)) {
+		if conn.SlotOf(key) != conn.SlotOf(guardKey(key)) {
 			t.Errorf("%s has its marks in another slot, at %s", key, guardKey(key))
 		}
 		if err := g.Set(t.Context(), key, "1", s); err != nil {

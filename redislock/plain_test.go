@@ -47,7 +47,7 @@ func (c *plainConn) Call(ctx context.Context, call *Call) Reply {
 	c.calls.RLock()
 	defer c.calls.RUnlock()
 	if c.closed {
-		return Reply{Err: &RefusedError{driver.ErrClosed}}
+		return Reply{Err: &RefusedError{Err: driver.ErrClosed}}
 	}
 	b := c.client.B()
 	r := c.client.Do(ctx, b.Evalsha().Sha1(call.Script.SHA()).Numkeys(int64(len(call.Keys))).Key(call.Keys...).Arg(call.Args...).Build())

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 const (
@@ -152,7 +154,7 @@ func among(answer Reply) (n int, known bool, err error) {
 // sayAlive says it once, for twice as long as it takes until the next time, so that one may be lost.
 func (d *Driver) sayAlive(ctx context.Context, every time.Duration) Reply {
 	return d.conn.Call(ctx, &Call{
-		Script: aliveScript, Slot: slotOf(d.names.alive()), Keys: []string{d.names.alive()},
+		Script: aliveScript, Slot: conn.SlotOf(d.names.alive()), Keys: []string{d.names.alive()},
 		Args: []string{d.process, inMillis(2 * every)},
 	})
 }

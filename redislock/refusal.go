@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // errForeign is for a key that has something else in it than a lock. What that is, is never shown: for another program's lock it
@@ -15,14 +16,6 @@ import (
 var errForeign = errors.New("the key holds a value that interlock did not write")
 
 const foreignHint = "delete the key if no program needs it, or set another prefix"
-
-// Failover is what a Conn may tell about its servers besides, for the texts of errors.
-type Failover interface {
-	// FailsOver reports whether another server soon takes the place of one that is away, or is a replica by now.
-	FailsOver() bool
-	// Addrs are the servers' addresses, as the client knows them.
-	Addrs() []string
-}
 
 // meaning is what an error means to the caller.
 type meaning uint8
@@ -72,14 +65,14 @@ func judgeError(err error, failsOver bool) opinionOn {
 	var refused *RefusedError
 	var broken *net.OpError
 	text := err.Error()
-	script := inScript(text) || strings.Contains(text, "user_script")
+	script := conn.InScript(text) || strings.Contains(text, "user_script")
 	switch {
 	case errors.Is(err, errForeign), says(text, "WRONGTYPE"):
 		return opinionOn{class: denied, hint: foreignHint}
 	case script && strings.Contains(text, "attempt to "): // Lua, on a lock that is not in the form that it must be in
 		inSplit := strings.Contains(text, "on local 'at'") // which reads the lock, before anything is written
 		return opinionOn{class: denied, hint: foreignHint, part: !inSplit}
-	case failsOver && (says(text, "READONLY") || errors.Is(err, errReplica)):
+	case failsOver && (says(text, "READONLY") || errors.Is(err, conn.ErrReplica)):
 		return opinionOn{class: notSent}
 	}
 	for _, r := range refusals {
@@ -93,9 +86,9 @@ func judgeError(err error, failsOver bool) opinionOn {
 		}
 	}
 	switch {
-	case errors.Is(err, errClusterNode), !failsOver && (says(text, "MOVED") || says(text, "ASK")):
+	case errors.Is(err, conn.ErrClusterNode), !failsOver && (says(text, "MOVED") || says(text, "ASK")):
 		return opinionOn{class: denied, hint: clusterHint}
-	case errors.Is(err, errReplica):
+	case errors.Is(err, conn.ErrReplica):
 		return opinionOn{class: denied, hint: replicaHint}
 	case errors.As(err, &refused), errors.As(err, &broken) && broken.Op == "dial":
 		return opinionOn{class: notSent}
@@ -111,12 +104,7 @@ func says(text, code string) bool {
 }
 
 // failsOver reports whether the servers replace each other.
-func (d *Driver) failsOver() bool { return failsOver(d.conn) }
-
-func failsOver(conn Conn) bool {
-	f, tells := conn.(Failover)
-	return conn.Sharded() || tells && f.FailsOver()
-}
+func (d *Driver) failsOver() bool { return conn.FailsOver(d.conn) }
 
 // sorted is an error of a call for key, as one of the classes of package driver. copies says that an earlier copy of the request may be
 // under way still, or has left something in the queue.

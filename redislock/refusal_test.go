@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // wantRefusal checks that err says that the server refused, why, and what to do.
@@ -220,13 +221,13 @@ func TestJudgeError_OfBothGenerationsOfServers(t *testing.T) {
 			t.Errorf("%s: told as %q", text, short)
 		}
 	}
-	if o := judgeError(&RefusedError{errReplica}, true); o.class != notSent {
+	if o := judgeError(&RefusedError{Err: conn.ErrReplica}, true); o.class != notSent {
 		t.Errorf("a replica under Sentinel: %+v", o)
 	}
-	if o := judgeError(&RefusedError{errors.New("READONLY You can't write against a read only replica")}, false); o.class != denied {
+	if o := judgeError(&RefusedError{Err: errors.New("READONLY You can't write against a read only replica")}, false); o.class != denied {
 		t.Errorf("a replica: %+v", o)
 	}
-	if o := judgeError(&RefusedError{context.Canceled}, false); o.class != notSent {
+	if o := judgeError(&RefusedError{Err: context.Canceled}, false); o.class != notSent {
 		t.Errorf("never sent: %+v", o)
 	}
 }

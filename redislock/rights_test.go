@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -388,7 +389,7 @@ func TestRights_WithReplicasAndInACluster(t *testing.T) {
 	}
 
 	c := servers.RedisCluster(t, 2, 0, users)
-	nodes = []*servers.RedisNode{c.Owner(0), c.Owner(slots - 1)}
+	nodes = []*servers.RedisNode{c.Owner(0), c.Owner(conn.Slots - 1)}
 	option := rueidis.ClientOption{InitAddress: []string{nodes[0].Addr()}}
 	rights = userRights(t, "locking", "in a Cluster")
 	begin := asUser(t, option, nil, nodes, rights)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -36,10 +37,10 @@ type rueidisConn struct {
 	base    context.Context //nolint:containedctx // ended by Close: links and what runs in the background end with it
 	stop    context.CancelFunc
 
-	only   *rueidisNode                       // if it is not a Cluster
-	owners [slots]atomic.Pointer[rueidisNode] // else; nil while the owner of the slot is not known
-	links  atomic.Uint64                      // how many there were
-	tasks  sync.WaitGroup                     // what go runs
+	only   *rueidisNode                            // if it is not a Cluster
+	owners [conn.Slots]atomic.Pointer[rueidisNode] // else; nil while the owner of the slot is not known
+	links  atomic.Uint64                           // how many there were
+	tasks  sync.WaitGroup                          // what go runs
 
 	mu         sync.Mutex // guards what follows; nothing is waited for under it
 	closed     bool
@@ -68,7 +69,7 @@ func (c *rueidisConn) Start(ctx context.Context, channel string, h Handler) erro
 		return err
 	}
 	if err := c.refresh(ctx); err != nil {
-		return &RefusedError{err}
+		return &RefusedError{Err: err}
 	}
 	return c.findSharded(ctx)
 }
@@ -80,7 +81,7 @@ func (c *rueidisConn) Sharded() bool { return c.sharded }
 func (c *rueidisConn) findSharded(ctx context.Context) error {
 	found := c.primaries(ctx)
 	if len(found) == 0 {
-		return &RefusedError{errors.Join(errors.New("no primary of the Cluster answers"), ctx.Err())}
+		return &RefusedError{Err: errors.Join(errors.New("no primary of the Cluster answers"), ctx.Err())}
 	}
 	c.sharded = true
 	for _, p := range found {
@@ -162,10 +163,10 @@ func (c *rueidisConn) awaitLink(ctx context.Context, slot uint16, addr string) (
 			}
 		}
 		if ctx.Err() != nil || !c.passes(err) || time.Since(since) > rueidisPatience {
-			return nil, &RefusedError{err}
+			return nil, &RefusedError{Err: err}
 		}
 		if n == nil && !rueidisPause(ctx) { // n.await takes its time itself
-			return nil, &RefusedError{ctx.Err()}
+			return nil, &RefusedError{Err: ctx.Err()}
 		}
 	}
 }
@@ -215,7 +216,7 @@ func (c *rueidisConn) node(ctx context.Context, slot uint16, addr string) (*ruei
 	if n := c.owner(slot); n != nil {
 		return n, nil
 	}
-	return nil, errNoOwner
+	return nil, conn.ErrNoOwner
 }
 
 // owner returns the node that owns a slot, or nil if that is not known.

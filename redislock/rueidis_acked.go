@@ -53,7 +53,7 @@ func (c *rueidisConn) private(
 		rs, err := c.runPrivate(ctx, n, commands)
 		done <- result{rs, err}
 	}) {
-		return nil, &RefusedError{driver.ErrClosed}
+		return nil, &RefusedError{Err: driver.ErrClosed}
 	}
 	select {
 	case r := <-done:
@@ -72,7 +72,7 @@ func (c *rueidisConn) runPrivate(
 	}
 	client, giveBack, err := dedicate(ctx, source)
 	if err != nil {
-		return nil, &RefusedError{err}
+		return nil, &RefusedError{Err: err}
 	}
 	// Whoever waits for a reply without a look at the context is woken when the connection is closed.
 	ended := context.AfterFunc(ctx, client.Close)

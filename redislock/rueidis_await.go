@@ -7,19 +7,6 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Awaiter is a Conn that makes use of the goroutines that wait for a push.
-type Awaiter interface {
-	Conn
-
-	// Await returns true when there is something in news, which it takes, and false at the instant until. Meanwhile the
-	// goroutine may read the connection over which the calls for slot run, so that a push that is for it need not wake
-	// another one. So the Handler sends to news without blocking. What others send is seen as well, but perhaps only at
-	// until, unless they are Conn.Close or follow a Dropped.
-	//
-	// The error is that of ctx, or driver.ErrClosed after Close. If the connection breaks the wait goes on without it.
-	Await(ctx context.Context, slot uint16, news <-chan struct{}, until time.Time) (bool, error)
-}
-
 var _ Awaiter = (*rueidisConn)(nil)
 
 // Await waits for a push.

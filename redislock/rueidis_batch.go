@@ -74,7 +74,7 @@ func (c *rueidisConn) runRoute(ctx context.Context, r rueidisRoute, jobs []*ruei
 	}
 	if pause && !rueidisPause(ctx) {
 		for _, j := range again {
-			done(j.i, Reply{Err: &RefusedError{ctx.Err()}})
+			done(j.i, Reply{Err: &RefusedError{Err: ctx.Err()}})
 		}
 		return
 	}

@@ -33,7 +33,7 @@ func (c *rueidisConn) Call(ctx context.Context, call *Call) Reply {
 			return Reply{Err: err}
 		}
 		if wait && !rueidisPause(ctx) {
-			return Reply{Err: &RefusedError{ctx.Err()}}
+			return Reply{Err: &RefusedError{Err: ctx.Err()}}
 		}
 	}
 }
@@ -127,5 +127,5 @@ func refusedIf(end bool, err error) error {
 	case errors.As(err, &refusal):
 		return err
 	}
-	return &RefusedError{err}
+	return &RefusedError{Err: err}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -131,7 +132,7 @@ func askTable(ctx context.Context, addr string, client rueidis.Client) ([]rueidi
 		table = append(table, r)
 	}
 	if len(table) == 0 {
-		return nil, errNoOwner
+		return nil, conn.ErrNoOwner
 	}
 	return table, nil
 }
@@ -164,9 +165,9 @@ func readRange(row *rueidis.RedisMessage, from string) (r rueidisRange, err erro
 
 // apply takes a table. Slots that are not in it have no owner.
 func (c *rueidisConn) apply(table []rueidisRange) {
-	var owners [slots]*rueidisNode
+	var owners [conn.Slots]*rueidisNode
 	for _, r := range table {
-		first, last := max(r.first, 0), min(r.last, slots-1)
+		first, last := max(r.first, 0), min(r.last, conn.Slots-1)
 		if first > last {
 			continue
 		}
@@ -232,10 +233,10 @@ func (c *rueidisConn) introduce(ctx context.Context, addr string, slot uint16) (
 		return client, nil
 	}
 	// A key of ours, because a user may have no right to others.
-	ask := c.client.B().Get().Key(c.channel + ":{" + tags()[slot] + "}").Build()
+	ask := c.client.B().Get().Key(c.channel + ":{" + conn.Tag(slot) + "}").Build()
 	_, err := within(ctx, func() (rueidis.RedisResult, error) { return c.client.Do(ctx, ask), nil })
 	if client := c.client.Nodes()[addr]; client != nil {
 		return client, nil
 	}
-	return nil, fmt.Errorf("the client does not know the node %s: %w", addr, errors.Join(errStranger, err))
+	return nil, fmt.Errorf("the client does not know the node %s: %w", addr, errors.Join(conn.ErrStranger, err))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -20,7 +21,7 @@ func clusterOption(c *servers.ClusterRedis) rueidis.ClientOption {
 
 // inSlot returns a call that counts under a key of a slot.
 func inSlot(slot int, name string) Call {
-	key := "{" + tags()[slot] + "}" + name
+	key := "{" + conn.Tag(uint16(slot)) + "}" + name
 	return Call{Script: incrScript, Slot: uint16(slot), Keys: []string{key}}
 }
 
@@ -29,7 +30,7 @@ func slotsOf(t *testing.T, cluster *servers.ClusterRedis, n int) []int {
 	t.Helper()
 	var mine []int
 	counts := map[*servers.RedisNode]int{}
-	for slot := 0; slot < slots; slot += slots / 64 {
+	for slot := 0; slot < conn.Slots; slot += conn.Slots / 64 {
 		if owner := cluster.Owner(slot); counts[owner] < n {
 			counts[owner]++
 			mine = append(mine, slot)
@@ -42,7 +43,7 @@ func slotsOf(t *testing.T, cluster *servers.ClusterRedis, n int) []int {
 func another(t *testing.T, cluster *servers.ClusterRedis, slot int) *servers.RedisNode {
 	t.Helper()
 	owner := cluster.Owner(slot)
-	for other := slot; ; other = (other + slots/8) % slots {
+	for other := slot; ; other = (other + conn.Slots/8) % conn.Slots {
 		if n := cluster.Owner(other); n != owner {
 			return n
 		}
@@ -118,7 +119,7 @@ func callsGoToTheOwners(t *testing.T, cluster *servers.ClusterRedis) {
 func nodesAreThePrimaries(t *testing.T, cluster *servers.ClusterRedis) {
 	c := startRueidis(t, clusterOption(cluster), newTeller())
 	want := map[string]bool{}
-	for slot := 0; slot < slots; slot += slots / 8 {
+	for slot := 0; slot < conn.Slots; slot += conn.Slots / 8 {
 		want[cluster.Owner(slot).Addr()] = true
 	}
 	for _, n := range nodesOf(t, c, len(want)) {

@@ -9,16 +9,10 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/enginekit"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-var (
-	errReplica = errors.New("the server is a replica or a sentinel")
-	// errClusterNode is for a client that is none for a Cluster.
-	errClusterNode = errors.New("the server is a node of a Cluster, and the client takes it for a server that stands alone")
-	errNoOwner     = errors.New("no node of the Cluster owns the slot")
-	errStranger    = errors.New("no node of the Cluster has named it")
-	errHangs       = errors.New("the server does not answer")
-)
+var errHangs = errors.New("the server does not answer")
 
 // verdict says what an error means for a call.
 type verdict int
@@ -70,16 +64,10 @@ func judge(err error, addr string) judgement {
 	case "READONLY":
 		return judgement{verdict: elsewhere}
 	}
-	if inScript(message) {
+	if conn.InScript(message) {
 		return judgement{verdict: unknown}
 	}
 	return judgement{verdict: codes[code]}
-}
-
-// inScript says that it is a command in a script that has failed. Since Redis 7 such an error keeps its code. The commands before
-// it have run.
-func inScript(message string) bool {
-	return strings.Contains(message, " script: ") && strings.Contains(message, "@user_script")
 }
 
 // judgeTransport judges what is not a server's answer. rueidis does not tell whether it had begun to send, except that
@@ -90,9 +78,9 @@ func judgeTransport(err error) verdict {
 	switch {
 	case errors.As(err, &refusal):
 		return refused
-	case errors.Is(err, errUnsent):
+	case errors.Is(err, conn.ErrUnsent):
 		return unsent
-	case errors.Is(err, errReplica), errors.Is(err, errNoOwner), errors.Is(err, errStranger):
+	case errors.Is(err, conn.ErrReplica), errors.Is(err, conn.ErrNoOwner), errors.Is(err, conn.ErrStranger):
 		return later
 	case errors.As(err, &broken) && broken.Op == "dial":
 		return unreached

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -92,11 +93,11 @@ func TestJudge_KnowsWhatHasNotRun(t *testing.T) {
 		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, unreached},
 		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, unknown},
 		{fmt.Errorf("wrapped: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), unreached},
-		{&RefusedError{context.Canceled}, refused},
+		{&RefusedError{Err: context.Canceled}, refused},
 		{context.Canceled, unknown},
 		{rueidis.ErrClosing, unknown},
-		{errUnsent, unsent},
-		{errReplica, later},
+		{conn.ErrUnsent, unsent},
+		{conn.ErrReplica, later},
 	} {
 		if got := judge(row.err, ""); got.verdict != row.want {
 			t.Errorf("%v: %+v, want %v", row.err, got, row.want)
@@ -112,7 +113,7 @@ func TestCall_OfAScriptThatIsStoppedInTheMiddle_LeavesTheOutcomeOpen(t *testing.
 	c := startRueidis(t, option, newTeller())
 	for _, second := range []string{`redis.call('PUBLISH', 'c', 'm')`, `redis.call('GET', KEYS[1])`} {
 		source := `redis.call('INCR', KEYS[1]) ` + second + ` return ''`
-		if r := c.Call(t.Context(), &Call{Script: testScript(source), Keys: []string{"n"}}); r.Err == nil || isRefused(r.Err) {
+		if r := c.Call(t.Context(), &Call{Script: conn.NewScript(source), Keys: []string{"n"}}); r.Err == nil || isRefused(r.Err) {
 			t.Errorf("%s: %+v, want an open outcome", second, r)
 		}
 	}

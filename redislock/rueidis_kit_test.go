@@ -2,8 +2,6 @@ package redislock
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -21,17 +20,11 @@ const testChannel = "push:test"
 var overWires = flag.Bool("wires", false, "let links connect by themselves")
 
 var (
-	echoScript  = testScript(`return ARGV[1]`)
-	incrScript  = testScript(`return tostring(redis.call('INCR', KEYS[1]))`)
-	pushScript  = testScript(`redis.call('PUBLISH', ARGV[1], ARGV[2]) return 'pushed'`)
-	shardScript = testScript(`redis.call('SPUBLISH', KEYS[1], ARGV[1]) return 'pushed'`)
+	echoScript  = conn.NewScript(`return ARGV[1]`)
+	incrScript  = conn.NewScript(`return tostring(redis.call('INCR', KEYS[1]))`)
+	pushScript  = conn.NewScript(`redis.call('PUBLISH', ARGV[1], ARGV[2]) return 'pushed'`)
+	shardScript = conn.NewScript(`redis.call('SPUBLISH', KEYS[1], ARGV[1]) return 'pushed'`)
 )
-
-// testScript makes a script of a text.
-func testScript(source string) *Script {
-	sum := sha1.Sum([]byte(source))
-	return &Script{source: source, sha: hex.EncodeToString(sum[:])}
-}
 
 func echoCall(text string) Call { return Call{Script: echoScript, Args: []string{text}} }
 

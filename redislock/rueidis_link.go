@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -27,10 +26,7 @@ const (
 	rueidisSilence = 500 * time.Millisecond
 )
 
-var (
-	errBroken = errors.New("the connection broke")
-	errUnsent = errors.New("the connection broke before the command was sent")
-)
+var errBroken = errors.New("the connection broke")
 
 // rueidisLink is one connection to one server: calls go over it and pushes come over it, from when it is made until it
 // breaks. It is never mended; its node makes a new one.
@@ -77,10 +73,10 @@ func (l *rueidisLink) open(ctx context.Context, client rueidis.DedicatedClient) 
 	if err != nil {
 		return err
 	}
-	if err := l.node.conn.suits(g); err != nil {
+	if err := g.Suits(l.node.conn.cluster); err != nil {
 		return err
 	}
-	if g.resp3 {
+	if g.RESP3 {
 		l.number = Link(l.node.conn.links.Add(1))
 	}
 	l.hooks = client.SetPubSubHooks(rueidis.PubSubHooks{
@@ -115,7 +111,7 @@ func (l *rueidisLink) fail(err error) {
 	})
 }
 
-// call runs a script. An error that says that nothing was sent is a *RefusedError or errUnsent.
+// call runs a script. An error that says that nothing was sent is a *RefusedError or conn.ErrUnsent.
 func (l *rueidisLink) call(ctx context.Context, c *Call, how sending) (string, error) {
 	if err := l.enter(ctx); err != nil {
 		return "", err
@@ -152,7 +148,7 @@ func (l *rueidisLink) enter(ctx context.Context) error {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
-		return &RefusedError{err} // rueidis would not send it either, but not say so
+		return &RefusedError{Err: err} // rueidis would not send it either, but not say so
 	}
 	select {
 	case l.window <- struct{}{}:
@@ -163,9 +159,9 @@ func (l *rueidisLink) enter(ctx context.Context) error {
 	case l.window <- struct{}{}:
 		return nil
 	case <-l.failed:
-		return errUnsent
+		return conn.ErrUnsent
 	case <-ctx.Done():
-		return &RefusedError{ctx.Err()}
+		return &RefusedError{Err: ctx.Err()}
 	}
 }
 
@@ -246,78 +242,16 @@ func (l *rueidisLink) suspect(settled <-chan struct{}) {
 	}
 }
 
-// greeting is what a server says of itself.
-type greeting struct {
-	resp3   bool
-	replica bool
-	cluster bool // it is a node of a Cluster
-	major   int  // of its version; 0 if unknown
-}
-
-// suits reports what is wrong with a server that says g of itself.
-func (c *rueidisConn) suits(g greeting) error { return g.suits(c.cluster) }
-
-// CheckServer says what is wrong with a server for locks: it is a replica, a Sentinel, or a node of a Cluster to a client that is
-// none for a Cluster. hello is its answer to HELLO as [Node.Do] returns it. [New] and URLs check every server by this rule when
-// they connect, and so must a [Conn] of another library.
-func CheckServer(hello any, cluster bool) error {
-	g, err := readHello(hello)
-	if err != nil && !errors.Is(err, errNoRESP3) {
-		return nil // too old to say who it is
-	}
-	return g.suits(cluster)
-}
-
-// suits is CheckServer. All ways to a driver come through here.
-func (g greeting) suits(cluster bool) error {
-	switch {
-	case cluster: // a replica in a Cluster sends its callers on
-		return nil
-	case g.cluster: // it would refuse the locks of other nodes' slots
-		return &RefusedError{errClusterNode}
-	case g.replica:
-		return errReplica
-	}
-	return nil
-}
-
 // greet asks a server about itself and about the connection. One that does not know HELLO is taken for an old primary.
-func greet(ctx context.Context, client rueidis.CommandClient) (greeting, error) {
-	r := client.Do(ctx, client.B().Arbitrary("HELLO").Build())
-	said, err := r.AsMap()
-	if r.NonRedisError() != nil {
-		return greeting{}, err
+func greet(ctx context.Context, client rueidis.CommandClient) (conn.Greeting, error) {
+	said, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).ToMessage()
+	switch {
+	case err == nil:
+	case isAnswer(err) && judge(err, "").verdict == unknown:
+		return conn.Greeting{}, nil
+	default:
+		return conn.Greeting{}, err
 	}
-	if err != nil {
-		if judge(err, "").verdict == unknown {
-			return greeting{}, nil
-		}
-		return greeting{}, err
-	}
-	return readGreeting(said), nil
-}
-
-// readGreeting reads the answer to HELLO.
-func readGreeting(said map[string]rueidis.RedisMessage) (g greeting) {
-	for name, value := range said {
-		switch name {
-		case "proto":
-			n, err := value.AsInt64()
-			g.resp3 = err == nil && n >= 3
-		case "role":
-			role, err := value.ToString()
-			g.replica = g.replica || err == nil && role != "master"
-		case "mode": // a sentinel tells no role
-			mode, err := value.ToString()
-			g.replica = g.replica || err == nil && mode == "sentinel"
-			g.cluster = err == nil && mode == "cluster"
-		case "version":
-			version, err := value.ToString()
-			major, _, _ := strings.Cut(version, ".")
-			if n, bad := strconv.Atoi(major); err == nil && bad == nil {
-				g.major = n
-			}
-		}
-	}
-	return g
+	g, _ := conn.ReadGreeting(plain(&said))
+	return g, nil
 }

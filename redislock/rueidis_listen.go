@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // rueidisSubscription is one channel that Listen asked a link for. The link's mutex subscribing guards it.
@@ -70,7 +71,7 @@ func (l *rueidisLink) listen(ctx context.Context, channel string) error {
 				return s.err
 			}
 		case <-l.failed:
-			return errUnsent
+			return conn.ErrUnsent
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -87,7 +88,7 @@ func (l *rueidisLink) subscription(channel string) (*rueidisSubscription, error)
 		s = &rueidisSubscription{state: beginning, changed: make(chan struct{})}
 		// In a goroutine, because what the server answers must be seen also when nobody waits any more.
 		if !l.node.conn.spawn(func() { l.begin(channel, s) }) { // ends with the link
-			return nil, &RefusedError{driver.ErrClosed}
+			return nil, &RefusedError{Err: driver.ErrClosed}
 		}
 		l.subscriptions[channel] = s
 	case s.state == listening:

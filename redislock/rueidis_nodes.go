@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -29,7 +30,7 @@ type rueidisServer struct {
 func (c *rueidisConn) Nodes(ctx context.Context) ([]Node, error) {
 	found := c.primaries(ctx)
 	if len(found) == 0 {
-		return nil, &RefusedError{errors.Join(errors.New("no primary answers"), ctx.Err())}
+		return nil, &RefusedError{Err: errors.Join(errors.New("no primary answers"), ctx.Err())}
 	}
 	nodes := make([]Node, len(found))
 	for i := range found {
@@ -47,13 +48,13 @@ func (c *rueidisConn) primaries(ctx context.Context) []*rueidisServer {
 	var all sync.WaitGroup
 	for addr, client := range c.client.Nodes() {
 		all.Go(func() {
-			g, err := within(ctx, func() (greeting, error) { return greet(ctx, client) })
-			if err != nil || g.replica {
+			g, err := within(ctx, func() (conn.Greeting, error) { return greet(ctx, client) })
+			if err != nil || g.Replica {
 				return // one that cannot be asked is not reachable
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			found = append(found, &rueidisServer{addr, g.major, client})
+			found = append(found, &rueidisServer{addr, g.Major, client})
 		})
 	}
 	all.Wait()

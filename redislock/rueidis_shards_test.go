@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // The tests here are run by TestCluster.
 
 // shardOf returns a channel in a slot, and a call that publishes to it.
 func shardOf(slot int, name string) (string, Call) {
-	channel := "{" + tags()[slot] + "}" + name
+	channel := "{" + conn.Tag(uint16(slot)) + "}" + name
 	return channel, Call{Script: shardScript, Slot: uint16(slot), Keys: []string{channel}, Args: []string{"news"}}
 }
 

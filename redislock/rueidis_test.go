@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -61,7 +62,7 @@ func TestCall_OfAScriptThatFails_IsNotCalledRefused(t *testing.T) {
 		"an answer that is no text": `return 5`,
 		"no answer":                 `return nil`,
 	} {
-		r := c.Call(t.Context(), &Call{Script: testScript(source), Keys: []string{"s"}})
+		r := c.Call(t.Context(), &Call{Script: conn.NewScript(source), Keys: []string{"s"}})
 		if r.Err == nil || isRefused(r.Err) || r.Text != "" {
 			t.Errorf("%s: %+v, want an error that leaves the outcome open", name, r)
 		}
@@ -139,7 +140,7 @@ func TestCall_ThatMayNotRun_IsRefused(t *testing.T) {
 func TestStart_AtAReplica_IsRefused(t *testing.T) {
 	r := servers.RedisReplicated(t, 1, nil)
 	c := openRueidis(t, soloOption(r.Replicas[0].Addr()))
-	if err := c.Start(t.Context(), testChannel, newTeller()); !isRefused(err) || !errors.Is(err, errReplica) {
+	if err := c.Start(t.Context(), testChannel, newTeller()); !isRefused(err) || !errors.Is(err, conn.ErrReplica) {
 		t.Errorf("Start: %v, want a refusal", err)
 	}
 }
@@ -199,8 +200,8 @@ func TestBatch_RunsEachCallOnceAndSendsAScriptThatIsNotKnown(t *testing.T) {
 	for i := range calls {
 		calls[i] = Call{Script: incrScript, Keys: []string{fmt.Sprint("n", i%10)}}
 	}
-	calls[5].Script = testScript(`error('oops')`)
-	calls[15].Script = testScript(`error('oops')`)
+	calls[5].Script = conn.NewScript(`error('oops')`)
+	calls[15].Script = conn.NewScript(`error('oops')`)
 	for i, r := range runBatch(t, c, calls) {
 		if i == 5 || i == 15 {
 			if r.Err == nil || isRefused(r.Err) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -62,7 +63,7 @@ var clusterRules = []driverRule{
 		check: func(p *puppet, d *Driver) error {
 			p.sharded = true
 			word := acquireLater(d)
-			replies := []Reply{{Err: errors.New("connection reset")}, {Err: &RefusedError{errors.New("CLUSTERDOWN")}}}
+			replies := []Reply{{Err: errors.New("connection reset")}, {Err: &RefusedError{Err: errors.New("CLUSTERDOWN")}}}
 			p.answer = func(c *Call) Reply {
 				if len(replies) == 0 {
 					return p.grants(c, 2, 0)
@@ -176,7 +177,7 @@ func (c stubs) stub(addr string) *stub {
 	s.link.carrier = s
 	n.link.Store(s.link)
 	if first {
-		c.apply([]rueidisRange{{0, slots - 1, addr}})
+		c.apply([]rueidisRange{{0, conn.Slots - 1, addr}})
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // late is how long the pushes below are under way.
@@ -233,7 +234,7 @@ var driverRules = []driverRule{
 			}
 			for _, c := range p.calls {
 				for _, key := range c.Keys {
-					if slotOf(key) != c.Slot {
+					if conn.SlotOf(key) != c.Slot {
 						return fmt.Errorf("%s is not in slot %d of %s", key, c.Slot, c.Keys[0])
 					}
 				}

@@ -44,8 +44,8 @@ var levers = []switches.Lever{
 			"\t\treturn err\n\t}\n\ta.setWay('s')",
 	},
 	{
-		"keys.go", "\"floor:{\"...)\n\tb = append(b, tags()[slot]...)",
-		"\"floor:{\"...)\n\tb = append(b, unless(\"slot\", tags()[slot], tags()[0])...)",
+		"keys.go", "\"floor:{\"...)\n\tb = append(b, conn.Tag(slot)...)",
+		"\"floor:{\"...)\n\tb = append(b, unless(\"slot\", conn.Tag(slot), conn.Tag(0))...)",
 	},
 	{
 		"acquire.go", "err := a.listen(ctx)\n\t\tif err == nil {",

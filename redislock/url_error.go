@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // opening is what is known of servers that cannot be used.
@@ -32,11 +33,11 @@ func (d *Driver) failed(err error) error {
 	return o.failed()
 }
 
-// at has an error of the start over conn name the servers of a URL.
-func at(u *driver.URL, conn Conn, err error) error {
+// at has an error of the start over c name the servers of a URL.
+func at(u *driver.URL, c Conn, err error) error {
 	var opened *enginekit.OpenError
 	if errors.As(err, &opened) {
-		return opening{url: u, err: opened.Err, again: failsOver(conn)}.failed()
+		return opening{url: u, err: opened.Err, again: conn.FailsOver(c)}.failed()
 	}
 	return err
 }
@@ -64,9 +65,9 @@ func (e opening) advice() string {
 	switch {
 	case e.url == nil:
 		return e.adviceOnClient()
-	case errors.Is(e.err, errReplica):
+	case errors.Is(e.err, conn.ErrReplica):
 		return "name the primary, or let Sentinels find it: redis+sentinel://host1,host2,host3/NAME"
-	case errors.Is(e.err, errClusterNode):
+	case errors.Is(e.err, conn.ErrClusterNode):
 		return "write redis+cluster://" + strings.Join(e.url.Hosts, ",")
 	case says("unknown command 'SENTINEL'"):
 		return "these are servers, not Sentinels: write redis://host, or name the Sentinels"
@@ -103,9 +104,9 @@ func (e opening) advice() string {
 // adviceOnClient is advice to a program that has made the client itself.
 func (e opening) adviceOnClient() string {
 	switch {
-	case errors.Is(e.err, errReplica):
+	case errors.Is(e.err, conn.ErrReplica):
 		return "give a client of the primary, or one that asks Sentinels for it"
-	case errors.Is(e.err, errClusterNode):
+	case errors.Is(e.err, conn.ErrClusterNode):
 		return "give a client for a Cluster: rueidis.NewClient without ForceSingleClient, or redis.NewClusterClient"
 	case strings.Contains(e.err.Error(), "NOAUTH"):
 		return "the server wants a password: set it in the client's options"

@@ -19,6 +19,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -284,7 +285,7 @@ func TestOpen_OfEachTopology(t *testing.T) {
 		"redis://" + login + servers.RedisServer(t, secret).Addr() + "/3",
 		"rediss://" + encrypted.Addr() + "?ca=" + encrypted.CAFile() + "&cert=" + dir + "/node.crt&key=" + dir + "/node.key",
 		"redis+sentinel://" + login + strings.Join(s.Sentinels(), ",") + "/" + s.Name() + "?replicas=1&replica-timeout=10s&db=2",
-		"redis+cluster://" + login + cluster.Owner(0).Addr() + "," + cluster.Owner(slots-1).Addr(),
+		"redis+cluster://" + login + cluster.Owner(0).Addr() + "," + cluster.Owner(conn.Slots-1).Addr(),
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		log := &bytes.Buffer{}

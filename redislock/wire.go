@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // wireOwed is how many answers a wire may be owed. Who wants to send more waits.
@@ -104,7 +106,7 @@ func (w *wire) fail(cause error) {
 	for p := w.queue.pop(); p != nil; p = w.queue.pop() {
 		p.err = w.err
 		if p.first > w.sent {
-			p.err = errUnsent
+			p.err = conn.ErrUnsent
 		}
 		p.finish()
 		p.rouse()

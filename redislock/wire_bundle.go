@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // mostBundled is how many requests one run of the script takes at most: while it runs, the server does nothing else.
@@ -168,7 +170,7 @@ func (w *wire) unbundleError(n int, m []byte, ready []*request) ([]*request, err
 		return ready, errProtocol
 	}
 	switch text := string(refusal); {
-	case inScript(text): // some of it may have run
+	case conn.InScript(text): // some of it may have run
 	case strings.HasPrefix(text, "NOSCRIPT "):
 		w.gathered.taught = false
 		err = errAlone

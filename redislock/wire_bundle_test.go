@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // bundled is a wire whose plain requests go in bundles.
@@ -166,7 +167,7 @@ func TestBundle_ThatTheWireEndsBefore_IsUnsent(t *testing.T) {
 	b.mu.Lock()
 	p := b.bundle('a', wants("x", "1", "a"))
 	b.fail(errBroken)
-	if err := b.finish(t.Context(), p); err != nil || !errors.Is(p.err, errUnsent) {
+	if err := b.finish(t.Context(), p); err != nil || !errors.Is(p.err, conn.ErrUnsent) {
 		t.Errorf("%v, %v", err, p.err)
 	}
 }

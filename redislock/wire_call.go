@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // call runs a script and returns its answer. An error of the server is a serverError. One that says that nothing was sent
-// is a *RefusedError or errUnsent.
+// is a *RefusedError or conn.ErrUnsent.
 func (w *wire) call(ctx context.Context, c *Call, how sending) (string, error) {
 	if err := w.enter(ctx); err != nil {
 		return "", err
@@ -44,7 +46,7 @@ func (w *wire) do(ctx context.Context, args ...string) (any, error) {
 func (w *wire) multi(ctx context.Context, commands ...[]string) ([]wireAnswer, error) {
 	for _, args := range commands {
 		if err := answerable(args); err != nil {
-			return nil, &RefusedError{err}
+			return nil, &RefusedError{Err: err}
 		}
 	}
 	return w.together(ctx, len(commands), func(out []byte) []byte {
@@ -110,7 +112,7 @@ func (w *wire) subscribe(ctx context.Context, kind, channel string) error {
 // enter returns with mu locked, unless there is an error.
 func (w *wire) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return &RefusedError{err}
+		return &RefusedError{Err: err}
 	}
 	w.mu.Lock()
 	for w.err == nil && w.owed >= wireOwed {
@@ -123,13 +125,13 @@ func (w *wire) enter(ctx context.Context) error {
 		case <-room:
 		case <-w.closed:
 		case <-ctx.Done():
-			return &RefusedError{ctx.Err()}
+			return &RefusedError{Err: ctx.Err()}
 		}
 		w.mu.Lock()
 	}
 	if w.err != nil {
 		w.mu.Unlock()
-		return errUnsent
+		return conn.ErrUnsent
 	}
 	return nil
 }

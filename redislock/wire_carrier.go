@@ -43,7 +43,7 @@ func (n *rueidisNode) openWire(ctx context.Context) (*rueidisLink, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.suits(g); err != nil {
+	if err := g.Suits(c.cluster); err != nil {
 		w.Close()
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // errNoRESP3 says that a server does not speak RESP3: one before Redis 6, or a proxy.
@@ -27,15 +29,15 @@ type wireOptions struct {
 // *net.OpError in it whose Op is "dial", and if it is too old errNoRESP3.
 func dialWire(
 	ctx context.Context, addr string, o *wireOptions, heard func(kind, channel, message string),
-) (*wire, greeting, error) {
+) (*wire, conn.Greeting, error) {
 	w, err := connectWire(ctx, addr, o, heard)
 	if err != nil {
-		return nil, greeting{}, err
+		return nil, conn.Greeting{}, err
 	}
 	g, err := w.greet(ctx, o)
 	if err != nil {
 		w.Close()
-		return nil, greeting{}, o.redact(err)
+		return nil, conn.Greeting{}, o.redact(err)
 	}
 	return w, g, nil
 }
@@ -64,7 +66,7 @@ func connectWire(
 }
 
 // greet says who we are and asks who the server is.
-func (w *wire) greet(ctx context.Context, o *wireOptions) (greeting, error) {
+func (w *wire) greet(ctx context.Context, o *wireOptions) (conn.Greeting, error) {
 	hello := []string{"HELLO", "3"}
 	if o.Password != "" {
 		user := o.Username
@@ -78,14 +80,21 @@ func (w *wire) greet(ctx context.Context, o *wireOptions) (greeting, error) {
 	}
 	said, err := w.do(ctx, hello...)
 	if err != nil {
-		return greeting{}, helloError(err)
+		return conn.Greeting{}, helloError(err)
 	}
 	if o.DB != 0 {
 		if _, err := w.do(ctx, "SELECT", strconv.Itoa(o.DB)); err != nil {
-			return greeting{}, fmt.Errorf("database %d: %w", o.DB, err)
+			return conn.Greeting{}, fmt.Errorf("database %d: %w", o.DB, err)
 		}
 	}
-	return readHello(said)
+	g, is := conn.ReadGreeting(said)
+	switch {
+	case !is:
+		return g, errProtocol
+	case !g.RESP3:
+		return g, errNoRESP3
+	}
+	return g, nil
 }
 
 // helloError reads an error that HELLO was answered with. A server that does not know it repeats what it was sent, with
@@ -108,31 +117,4 @@ func (o *wireOptions) redact(err error) error {
 		return err
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), o.Password, "(the password)"))
-}
-
-// readHello reads the answer to HELLO: keys and values.
-func readHello(said any) (g greeting, err error) {
-	list, isList := said.([]any)
-	if !isList {
-		return g, errProtocol
-	}
-	for i := 0; i+1 < len(list); i += 2 {
-		switch list[i] {
-		case "proto":
-			g.resp3 = list[i+1] == int64(3)
-		case "role":
-			g.replica = g.replica || list[i+1] != "master"
-		case "mode": // a sentinel tells no role
-			g.replica = g.replica || list[i+1] == "sentinel"
-			g.cluster = list[i+1] == "cluster"
-		case "version":
-			version, _ := list[i+1].(string)
-			major, _, _ := strings.Cut(version, ".")
-			g.major, _ = strconv.Atoi(major) // 0 if unknown
-		}
-	}
-	if !g.resp3 {
-		return g, errNoRESP3
-	}
-	return g, nil
 }

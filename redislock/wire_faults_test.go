@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 func TestWire_WhileTheServerHangs_EverythingEndsWithItsContext(t *testing.T) {
@@ -171,7 +172,7 @@ func TestWire_ThatIsReset_FailsEverythingAndTellsWhatWasNotSent(t *testing.T) {
 						continue
 					case errors.Is(err, errBroken):
 						unknown.Add(1)
-					case !errors.Is(err, errUnsent):
+					case !errors.Is(err, conn.ErrUnsent):
 						t.Error(err)
 					}
 					return
@@ -273,7 +274,7 @@ func TestDialWire_GreetsAndChoosesTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if !g.resp3 || g.replica || g.major < 6 {
+	if !g.RESP3 || g.Replica || g.Major < 6 {
 		t.Errorf("the greeting is %+v", g)
 	}
 	info, err := w.do(t.Context(), "CLIENT", "INFO")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 func TestWire_AnswersScriptsAndCommands(t *testing.T) {
@@ -32,7 +33,7 @@ func TestWire_AnswersScriptsAndCommands(t *testing.T) {
 	if text, err := w.call(ctx, &call, byName); text != "x\r\n" || err != nil {
 		t.Errorf("got %q, %v", text, err)
 	}
-	none := Call{Script: testScript(`return false`)}
+	none := Call{Script: conn.NewScript(`return false`)}
 	if _, err := w.call(ctx, &none, inSource); !errors.Is(err, errNil) {
 		t.Errorf("a script that returns nil: %v", err)
 	}
@@ -178,7 +179,7 @@ func TestWire_Pushes_ComeInOrderAndBeforeTheAnswersThatFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Redis sends what a script publishes to its own connection before the answer of the script.
-	push := Call{Script: testScript(`local n = redis.call('INCR', KEYS[1]) redis.call('PUBLISH', 'c', n - 1) return tostring(n)`)}
+	push := Call{Script: conn.NewScript(`local n = redis.call('INCR', KEYS[1]) redis.call('PUBLISH', 'c', n - 1) return tostring(n)`)}
 	push.Keys = []string{"n"}
 	var callers sync.WaitGroup
 	for range 32 {
@@ -242,7 +243,7 @@ func TestWire_ThatIsIdle_HearsPushesAndItsEnd(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("nobody noticed that the connection broke")
 	}
-	if _, err := w.do(t.Context(), "PING"); !errors.Is(err, errUnsent) {
+	if _, err := w.do(t.Context(), "PING"); !errors.Is(err, conn.ErrUnsent) {
 		t.Errorf("after that: %v", err)
 	}
 }

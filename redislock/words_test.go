@@ -96,14 +96,3 @@ func TestWords_OfPrefixesAndIDs_AreOneWordOrRefused(t *testing.T) {
 		t.Errorf("a hold under a prefix that is accepted is not renewed: %v", err)
 	}
 }
-
-// What a script is made of is put together when somebody asks for it, and not in every program that knows of it.
-func TestScript_IsMadeWhenItIsFirstAskedFor(t *testing.T) {
-	s := newScript("clock", "watch")
-	if s.source != "" || s.sha != "" {
-		t.Error("the script was made before anybody asked")
-	}
-	if s.Source() != watchScript.Source() || s.SHA() != watchScript.SHA() || len(s.SHA()) != 40 {
-		t.Errorf("made later, it is another: %s and %s", s.SHA(), watchScript.SHA())
-	}
-}
