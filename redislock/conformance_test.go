@@ -54,7 +54,7 @@ func open(t testing.TB, o rueidis.ClientOption, opts *Options) *Driver {
 	t.Helper()
 	c := newRueidisConn(dial(t, o), true)
 	if *overWires {
-		c.wires = wireOptionsOf(&o)
+		c.wires = wireOptionsOf(&o, bundle)
 	}
 	d, err := start(context.Background(), c, opts)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redislock/conn"
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
 )
 
@@ -25,9 +26,9 @@ const rueidisFarewell = 500 * time.Millisecond
 // calls go and the pushes come: rueidis's shared connections do not tell which of them a reply came over.
 type rueidisConn struct {
 	client  rueidis.Client
-	own     bool         // Close closes the client
-	sockets *sockets     // of the client, for Close; nil if they are not known
-	wires   *wireOptions // how links connect by themselves; nil if they are connections of the client
+	own     bool          // Close closes the client
+	sockets *sockets      // of the client, for Close; nil if they are not known
+	wires   *resp.Options // how links connect by themselves; nil if they are connections of the client
 	cluster bool
 
 	// What Start sets.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
 )
 
@@ -20,16 +21,16 @@ func (c *rueidisConn) callAcked(ctx context.Context, call *Call) Reply {
 
 // runAcked runs the jobs and then WAIT, for the most replicas and the longest time that any of them asks for. WAIT holds
 // up everything that comes after it on its connection, so the connection is nobody else's meanwhile.
-func (c *rueidisConn) runAcked(ctx context.Context, n *rueidisNode, jobs []*rueidisJob) ([]rueidisText, int) {
+func (c *rueidisConn) runAcked(ctx context.Context, n *rueidisNode, jobs []*rueidisJob) ([]resp.Answer, int) {
 	replicas, limit := 0, time.Millisecond // 0 would be for ever
 	for _, j := range jobs {
 		replicas, limit = max(replicas, j.call.Replicas), max(limit, j.call.ReplicaTimeout)
 	}
 	b := c.client.B()
 	wait := b.Wait().Numreplicas(int64(replicas)).Timeout(limit.Milliseconds()).Build()
-	rs, err := c.private(ctx, n, limit, append(pipeline(b, jobs), wait))
+	rs, err := c.private(ctx, n, limit, append(pipeline(b, commandsOf(jobs)), wait))
 	if err != nil {
-		return failures(len(jobs), err), 0
+		return resp.Failures(len(jobs), err), 0
 	}
 	last := len(rs) - 1
 	acked, _ := rs[last].AsInt64() // without an answer nobody has acknowledged anything, as far as we know

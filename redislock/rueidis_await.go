@@ -13,7 +13,7 @@ var _ Awaiter = (*rueidisConn)(nil)
 func (c *rueidisConn) Await(ctx context.Context, slot uint16, news <-chan struct{}, until time.Time) (bool, error) {
 	if n := c.owner(slot); n != nil {
 		if l := n.link.Load(); l != nil && l.wire != nil {
-			heard, err := l.wire.await(ctx, news, until)
+			heard, err := l.wire.Await(ctx, news, until)
 			if err == nil || ctx.Err() != nil {
 				return heard, err
 			}
@@ -39,7 +39,7 @@ func (c *rueidisConn) dropped(l Link) {
 	c.handler.Dropped(l)
 	for _, n := range c.known() {
 		if l := n.link.Load(); l != nil && l.wire != nil {
-			l.wire.nudge()
+			l.wire.Nudge()
 		}
 	}
 }

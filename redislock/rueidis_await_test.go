@@ -34,7 +34,7 @@ func onBothCarriers(t *testing.T, f func(t *testing.T, addr string, c *rueidisCo
 			c := openRueidis(t, option)
 			c.wires = nil
 			if wires {
-				c.wires = wireOptionsOf(&option)
+				c.wires = wireOptionsOf(&option, bundle)
 			}
 			if err := c.Start(t.Context(), testChannel, b); err != nil {
 				t.Fatal(err)
@@ -92,7 +92,7 @@ func TestConnect_ToAServerWithoutRESP3_IsLeftToRueidis(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"rename-command": `HELLO ""`}})
 	option := soloOption(s.Addr())
 	c := openRueidis(t, option)
-	c.wires = wireOptionsOf(&option)
+	c.wires = wireOptionsOf(&option, bundle)
 	if err := c.Start(t.Context(), testChannel, newBell()); err != nil {
 		t.Fatal(err)
 	}

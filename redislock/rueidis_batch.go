@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 )
 
 // rueidisPipeline is how many calls go in one pipeline. A server answers none of it before it has run all of it, and
@@ -118,23 +120,23 @@ func (c *rueidisConn) runPart(ctx context.Context, r rueidisRoute, jobs []*rueid
 // send sends one pipeline, over the link or with WAIT behind it.
 func (c *rueidisConn) send(
 	ctx context.Context, r rueidisRoute, n *rueidisNode, l *rueidisLink, jobs []*rueidisJob,
-) ([]rueidisText, int) {
+) ([]resp.Answer, int) {
 	if r.acked {
 		return c.runAcked(ctx, n, jobs)
 	}
-	return l.pipeline(ctx, jobs), 0
+	return l.pipeline(ctx, commandsOf(jobs)), 0
 }
 
 // take takes the result of a job's command.
-func (e *rueidisEnd) take(n *rueidisNode, l *rueidisLink, r rueidisText, acked int) {
-	if r.err != nil {
+func (e *rueidisEnd) take(n *rueidisNode, l *rueidisLink, r resp.Answer, acked int) {
+	if r.Err != nil {
 		var err error
-		e.wait, err = e.job.try.next(n, l, e.job.call.Slot, r.err)
+		e.wait, err = e.job.try.next(n, l, e.job.call.Slot, r.Err)
 		e.again = err == nil
 		e.reply = Reply{Err: err}
 		return
 	}
-	e.reply = Reply{Text: r.text, Acked: acked}
+	e.reply = Reply{Text: r.Text, Acked: acked}
 	if l != nil {
 		e.reply.Link = l.number
 	}

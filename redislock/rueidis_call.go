@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 )
 
 // rueidisRedirects is how often a call follows MOVED and ASK. Nodes that point at each other agree within moments.
@@ -54,18 +56,18 @@ func (t *rueidisTry) over(ctx context.Context, l *rueidisLink, call *Call) (stri
 		return l.call(ctx, call, t.how())
 	}
 	// Together, because ASKING holds for the next command on the connection, whoever's it is.
-	r := l.pipeline(ctx, []*rueidisJob{{call: call, try: *t}})[0]
-	return r.text, r.err
+	r := l.pipeline(ctx, commandsOf([]*rueidisJob{{call: call, try: *t}}))[0]
+	return r.Text, r.Err
 }
 
-func (t *rueidisTry) how() sending {
+func (t *rueidisTry) how() resp.Sending {
 	switch {
 	case t.evals > 0:
-		return inSource
+		return resp.InSource
 	case t.alone:
-		return alone
+		return resp.Alone
 	}
-	return byName
+	return resp.ByName
 }
 
 // next takes the error of one try at node n, over l if it was over a link. It returns an error if that was the last

@@ -6,32 +6,24 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
 )
 
-// rueidisCarrier is the connection of a link: one of rueidis, or a wire. What it returns is a text, an error of the
-// server or one that matches errNoText, or an error that says that the connection failed or ctx ended.
+// rueidisCarrier is the connection of a link: one of rueidis, or a resp.Conn. What it returns is a text, an error of the
+// server or one that matches resp.ErrNoText, or an error that says that the connection failed or ctx ended.
 type rueidisCarrier interface {
-	// call runs a script, by its source or by its name.
-	call(ctx context.Context, c *Call, how sending) (string, error)
-	// pipeline runs jobs that nobody else's commands come between.
-	pipeline(ctx context.Context, jobs []*rueidisJob) []rueidisText
-	// subscribe runs SSUBSCRIBE and the like for one channel.
-	subscribe(ctx context.Context, kind, channel string) error
-	// ping returns nil if there was an answer, whatever it was.
-	ping(ctx context.Context) error
+	// Call runs a script, by its source or by its name.
+	Call(ctx context.Context, c *Call, how resp.Sending) (string, error)
+	// Pipeline runs calls that nobody else's commands come between.
+	Pipeline(ctx context.Context, commands []resp.Command) []resp.Answer
+	// Subscribe runs SSUBSCRIBE and the like for one channel.
+	Subscribe(ctx context.Context, kind, channel string) error
+	// Ping returns nil if there was an answer, whatever it was.
+	Ping(ctx context.Context) error
 	// Close ends the connection.
 	Close()
 }
-
-// rueidisText is the answer to one call.
-type rueidisText struct {
-	text string
-	err  error
-}
-
-// failures returns the answers to n calls that have failed together.
-func failures(n int, err error) []rueidisText { return slices.Repeat([]rueidisText{{err: err}}, n) }
 
 // isAnswer reports whether a carrier's error, or nil, is what the server has answered.
 func isAnswer(err error) bool {
@@ -39,13 +31,13 @@ func isAnswer(err error) bool {
 		return true
 	}
 	_, isAnswer := answer(err)
-	return isAnswer || errors.Is(err, errNoText)
+	return isAnswer || errors.Is(err, resp.ErrNoText)
 }
 
 // answer returns the message of an error that a server has answered with.
 func answer(err error) (string, bool) {
 	var theirs *rueidis.RedisError
-	var ours serverError
+	var ours resp.ServerError
 	switch {
 	case errors.As(err, &theirs):
 		return theirs.Error(), true
@@ -60,15 +52,15 @@ type rueidisDedicated struct {
 	rueidis.DedicatedClient
 }
 
-func (d rueidisDedicated) call(ctx context.Context, c *Call, how sending) (string, error) {
-	return textOf(d.Do(ctx, command(d.B(), c, how == inSource)))
+func (d rueidisDedicated) Call(ctx context.Context, c *Call, how resp.Sending) (string, error) {
+	return textOf(d.Do(ctx, command(d.B(), c, how == resp.InSource)))
 }
 
-func (d rueidisDedicated) pipeline(ctx context.Context, jobs []*rueidisJob) []rueidisText {
-	return textsOf(d.DoMulti(ctx, pipeline(d.B(), jobs)...), len(jobs))
+func (d rueidisDedicated) Pipeline(ctx context.Context, commands []resp.Command) []resp.Answer {
+	return textsOf(d.DoMulti(ctx, pipeline(d.B(), commands)...), len(commands))
 }
 
-func (d rueidisDedicated) subscribe(ctx context.Context, kind, channel string) error {
+func (d rueidisDedicated) Subscribe(ctx context.Context, kind, channel string) error {
 	b := d.B()
 	var command rueidis.Completed
 	switch kind {
@@ -82,7 +74,7 @@ func (d rueidisDedicated) subscribe(ctx context.Context, kind, channel string) e
 	return d.Do(ctx, command).Error()
 }
 
-func (d rueidisDedicated) ping(ctx context.Context) error {
+func (d rueidisDedicated) Ping(ctx context.Context) error {
 	return d.Do(ctx, d.B().Ping().Build()).NonRedisError()
 }
 
@@ -92,15 +84,15 @@ func textOf(r rueidis.RedisResult) (string, error) {
 	if err == nil || r.NonRedisError() != nil || isAnswer(err) {
 		return text, err
 	}
-	return "", fmt.Errorf("%w: %w", errNoText, err)
+	return "", fmt.Errorf("%w: %w", resp.ErrNoText, err)
 }
 
 // textsOf returns the texts of the answers to n calls. There may be an ASKING before each command.
-func textsOf(rs []rueidis.RedisResult, n int) []rueidisText {
-	texts := make([]rueidisText, n)
+func textsOf(rs []rueidis.RedisResult, n int) []resp.Answer {
+	texts := make([]resp.Answer, n)
 	width := len(rs) / n
 	for i := range texts {
-		texts[i].text, texts[i].err = textOf(rs[i*width+width-1])
+		texts[i].Text, texts[i].Err = textOf(rs[i*width+width-1])
 	}
 	return texts
 }
@@ -115,27 +107,29 @@ func command(b rueidis.Builder, c *Call, source bool) rueidis.Completed {
 	return b.Evalsha().Sha1(c.Script.SHA()).Numkeys(n).Arg(c.Keys...).Arg(c.Args...).Build()
 }
 
-// pipeline builds the commands of jobs.
-func pipeline(b rueidis.Builder, jobs []*rueidisJob) []rueidis.Completed {
-	commands := make([]rueidis.Completed, 0, 2*len(jobs)+1)
-	eachJob(jobs, func(j *rueidisJob, source bool) {
-		if j.try.asking != "" {
-			commands = append(commands, b.Asking().Build())
+// pipeline builds the commands of a pipeline.
+func pipeline(b rueidis.Builder, commands []resp.Command) []rueidis.Completed {
+	built := make([]rueidis.Completed, 0, 2*len(commands)+1)
+	for _, c := range commands {
+		if c.Asking {
+			built = append(built, b.Asking().Build())
 		}
-		commands = append(commands, command(b, j.call, source))
-	})
-	return commands
+		built = append(built, command(b, c.Call, c.InSource))
+	}
+	return built
 }
 
-// eachJob calls f for each job of a pipeline. A script that the server does not know is sent once: what follows in the
-// same pipeline can name it.
-func eachJob(jobs []*rueidisJob, f func(j *rueidisJob, source bool)) {
+// commandsOf returns the commands of jobs. A script that the server does not know is sent once: what follows in the same
+// pipeline can name it.
+func commandsOf(jobs []*rueidisJob) []resp.Command {
+	commands := make([]resp.Command, len(jobs))
 	var sent []*Script
-	for _, j := range jobs {
+	for i, j := range jobs {
 		source := j.try.evals > 0 && !slices.Contains(sent, j.call.Script)
 		if source {
 			sent = append(sent, j.call.Script)
 		}
-		f(j, source)
+		commands[i] = resp.Command{Call: j.call, InSource: source, Asking: j.try.asking != ""}
 	}
+	return commands
 }

@@ -92,7 +92,7 @@ func openRueidis(t testing.TB, option rueidis.ClientOption) *rueidisConn {
 	}
 	c := newRueidisConn(client, true)
 	if *overWires && !option.AlwaysRESP2 {
-		c.wires = wireOptionsOf(&option)
+		c.wires = wireOptionsOf(&option, bundle)
 	}
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/redislock/conn"
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
 )
 
@@ -26,8 +27,6 @@ const (
 	rueidisSilence = 500 * time.Millisecond
 )
 
-var errBroken = errors.New("the connection broke")
-
 // rueidisLink is one connection to one server: calls go over it and pushes come over it, from when it is made until it
 // breaks. It is never mended; its node makes a new one.
 type rueidisLink struct {
@@ -36,7 +35,7 @@ type rueidisLink struct {
 	peers  []string // the servers that rueidis knew before it made the connection, if it is not a Cluster
 
 	carrier rueidisCarrier
-	wire    *wire           // the carrier, if it is one
+	wire    *resp.Conn      // the carrier, if it is one
 	hooks   <-chan error    // else: rueidis closes it when the connection has ended
 	broken  <-chan struct{} // closed when a wire has ended
 
@@ -83,7 +82,7 @@ func (l *rueidisLink) open(ctx context.Context, client rueidis.DedicatedClient) 
 		OnMessage:      func(m rueidis.PubSubMessage) { l.pushed(m.Channel, m.Message) },
 		OnSubscription: func(s rueidis.PubSubSubscription) { l.subscribed(s.Kind, s.Channel) },
 	})
-	return l.carrier.subscribe(ctx, "subscribe", l.node.conn.channel)
+	return l.carrier.Subscribe(ctx, "subscribe", l.node.conn.channel)
 }
 
 // pushed takes a message, in the goroutine that reads the connection.
@@ -112,23 +111,23 @@ func (l *rueidisLink) fail(err error) {
 }
 
 // call runs a script. An error that says that nothing was sent is a *RefusedError or conn.ErrUnsent.
-func (l *rueidisLink) call(ctx context.Context, c *Call, how sending) (string, error) {
+func (l *rueidisLink) call(ctx context.Context, c *Call, how resp.Sending) (string, error) {
 	if err := l.enter(ctx); err != nil {
 		return "", err
 	}
-	text, err := l.carrier.call(ctx, c, how)
+	text, err := l.carrier.Call(ctx, c, how)
 	l.leave(ctx, err)
 	return text, err
 }
 
-// pipeline runs jobs that nobody else's commands come between.
-func (l *rueidisLink) pipeline(ctx context.Context, jobs []*rueidisJob) []rueidisText {
+// pipeline runs calls that nobody else's commands come between.
+func (l *rueidisLink) pipeline(ctx context.Context, commands []resp.Command) []resp.Answer {
 	if err := l.enter(ctx); err != nil {
-		return failures(len(jobs), err)
+		return resp.Failures(len(commands), err)
 	}
-	texts := l.carrier.pipeline(ctx, jobs)
-	l.leave(ctx, texts[len(texts)-1].err)
-	return texts
+	answers := l.carrier.Pipeline(ctx, commands)
+	l.leave(ctx, answers[len(answers)-1].Err)
+	return answers
 }
 
 // subscribe runs SSUBSCRIBE or SUNSUBSCRIBE.
@@ -137,7 +136,7 @@ func (l *rueidisLink) subscribe(kind, channel string) error {
 	if err := l.enter(ctx); err != nil {
 		return err
 	}
-	err := l.carrier.subscribe(ctx, kind, channel)
+	err := l.carrier.Subscribe(ctx, kind, channel)
 	l.leave(ctx, err)
 	return err
 }
@@ -207,7 +206,7 @@ func (l *rueidisLink) settle() {
 	l.node.conn.spawn(func() { l.suspect(settled) }) // ends when this does
 	for {
 		n := l.owed.Load()
-		if err := l.carrier.ping(l.node.conn.base); err != nil {
+		if err := l.carrier.Ping(l.node.conn.base); err != nil {
 			l.fail(err)
 			return
 		}

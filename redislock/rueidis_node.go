@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit"
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
 )
 
@@ -168,9 +169,9 @@ func (n *rueidisNode) watch(ctx context.Context, l *rueidisLink) time.Duration {
 	begin := time.Now()
 	select {
 	case <-l.hooks: //nolint:errcheck // rueidis says that the connection has ended; why does not matter
-		l.fail(errBroken)
+		l.fail(resp.ErrBroken)
 	case <-l.broken:
-		l.fail(errBroken)
+		l.fail(resp.ErrBroken)
 	case <-l.failed: // a call found out
 	case <-ctx.Done():
 		l.fail(driver.ErrClosed)
@@ -215,7 +216,7 @@ func (n *rueidisNode) connect(ctx context.Context) (*rueidisLink, error) {
 // open makes a link, for as long as rueidis wants.
 func (n *rueidisNode) open(ctx context.Context) (*rueidisLink, error) {
 	if n.conn.wires != nil {
-		if l, err := n.openWire(ctx); !errors.Is(err, errNoRESP3) {
+		if l, err := n.openWire(ctx); !errors.Is(err, resp.ErrNoRESP3) {
 			return l, err
 		}
 	}

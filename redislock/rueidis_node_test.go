@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 )
 
 // Who comes while a try to connect is under way that began when the server was out of reach does not fail with it: there is another one.
@@ -18,7 +19,7 @@ func TestNode_ATryThatBeganInVainIsNotTheLastForWhoComesLater(t *testing.T) {
 			c := openRueidis(t, option)
 			c.wires = nil
 			if wires {
-				c.wires = wireOptionsOf(&option)
+				c.wires = wireOptionsOf(&option, bundle)
 			}
 			if err := c.Start(t.Context(), testChannel, newBell()); err != nil {
 				t.Fatal(err)
@@ -63,8 +64,8 @@ func TestNode_ATryThatBeganLaterIsFinal(t *testing.T) {
 	}()
 	<-n.wanted
 	n.begin()
-	n.ended(errBroken)
-	if err := <-got; !errors.Is(err, errBroken) {
+	n.ended(resp.ErrBroken)
+	if err := <-got; !errors.Is(err, resp.ErrBroken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/redislock/conn"
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
 )
 
@@ -131,7 +132,7 @@ func redirected(answers, want []string) error {
 			if n := len(asked); n > len(answers) {
 				return "", errors.New("it asks once more")
 			} else if answer := answers[n-1]; answer != "" {
-				return "", serverError(answer)
+				return "", resp.ServerError(answer)
 			}
 			return "G", nil
 		}
@@ -182,18 +183,18 @@ func (c stubs) stub(addr string) *stub {
 	return s
 }
 
-func (s *stub) call(_ context.Context, c *Call, _ sending) (string, error) { return s.answer(c, false) }
+func (s *stub) Call(_ context.Context, c *Call, _ resp.Sending) (string, error) { return s.answer(c, false) }
 
-// pipeline is how a call comes that is to be served this time only.
-func (s *stub) pipeline(_ context.Context, jobs []*rueidisJob) (texts []rueidisText) {
-	for _, j := range jobs {
-		text, err := s.answer(j.call, j.try.asking != "")
-		texts = append(texts, rueidisText{text, err})
+// Pipeline is how a call comes that is to be served this time only.
+func (s *stub) Pipeline(_ context.Context, commands []resp.Command) (answers []resp.Answer) {
+	for _, c := range commands {
+		text, err := s.answer(c.Call, c.Asking)
+		answers = append(answers, resp.Answer{Text: text, Err: err})
 	}
-	return texts
+	return answers
 }
 
-func (s *stub) subscribe(_ context.Context, kind, channel string) error {
+func (s *stub) Subscribe(_ context.Context, kind, channel string) error {
 	s.subscribed++
 	s.link.subscribed(kind, channel)
 	return nil

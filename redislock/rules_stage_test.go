@@ -138,8 +138,7 @@ func (s *stage) number(args ...string) int64 {
 // run runs a script and returns its answer.
 func (s *stage) run(script *Script, keys []string, args ...string) string {
 	if s.bundles {
-		b := wireBundle{on: true}
-		if kind := b.kindOf(&Call{Script: script, Keys: keys, Args: args}, byName); kind != 0 {
+		if kind := bundle.Letter(&Call{Script: script, Keys: keys, Args: args}); kind != 0 {
 			return s.inBundle(string(kind), keys, args)
 		}
 	}

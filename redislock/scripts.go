@@ -1,5 +1,7 @@
 package redislock
 
+import "github.com/interlock-go/interlock/redislock/conn"
+
 // The scripts. Each is made of parts: quick answers first, so that what is not needed is not even set up.
 var (
 	acquireScript = newScript("clock", "begin", "acquire_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "acquire")
@@ -29,3 +31,9 @@ var (
 	watchedRequeueScript = newScript("clock", "tell", "watched", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "requeue", "acquire", "watched_end")
 	watchedBreakScript   = newScript("clock", "tell", "watched", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "break", "watched_end")
 )
+
+// bundle is how plain requests of several goroutines share a run.
+var bundle = &conn.Bundle{Script: bundleScript, Members: []conn.Member{
+	{Letter: 'a', Script: acquireScript, Keys: 3, Args: 4},
+	{Letter: 'r', Script: releaseScript, Keys: 3, Args: 1},
+}}

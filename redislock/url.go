@@ -58,7 +58,7 @@ func Dialer(u *driver.URL, c driver.Config) (dial func(ctx context.Context) (Con
 			return nil, opening{url: u, err: err, again: u.Scheme != "redis" && u.Scheme != "rediss"}.failed()
 		}
 		conn := newRueidisConn(client, true)
-		conn.wires, conn.sockets = wireOptionsOf(&o), made
+		conn.wires, conn.sockets = wireOptionsOf(&o, bundle), made
 		return conn, nil
 	}, opts, nil
 }

@@ -1,4 +1,4 @@
-package redislock
+package resp
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// socketPair returns a socket as wires use it, and the other end of its connection.
-func socketPair(t *testing.T) (*wireSocket, *net.TCPConn) {
+// socketPair returns a socket as connections use it, and the other end of its connection.
+func socketPair(t *testing.T) (*socket, *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,10 +28,10 @@ func socketPair(t *testing.T) (*wireSocket, *net.TCPConn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = far.Close() })
-	return &wireSocket{Conn: near, raw: newRawIO(near)}, far.(*net.TCPConn)
+	return &socket{Conn: near, raw: newRawIO(near)}, far.(*net.TCPConn)
 }
 
-func TestWireSocket_WritesAllAlthoughTheOtherEndIsSlow(t *testing.T) {
+func TestSocket_WritesAllAlthoughTheOtherEndIsSlow(t *testing.T) {
 	s, far := socketPair(t)
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<20) // more than the buffers of both ends take
 	written := make(chan error, 1)
@@ -51,10 +51,10 @@ func TestWireSocket_WritesAllAlthoughTheOtherEndIsSlow(t *testing.T) {
 	}
 }
 
-// TestWireSocket_OrdersWhatComesBeforeAndAfter fails only under the race detector.
-func TestWireSocket_OrdersWhatComesBeforeAndAfter(t *testing.T) {
+// TestSocket_OrdersWhatComesBeforeAndAfter fails only under the race detector.
+func TestSocket_OrdersWhatComesBeforeAndAfter(t *testing.T) {
 	s, far := socketPair(t)
-	other := &wireSocket{Conn: far, raw: newRawIO(far)}
+	other := &socket{Conn: far, raw: newRawIO(far)}
 	guarded, failed := 0, make(chan error, 1)
 	go func() { // ends when it has written
 		guarded++
@@ -70,7 +70,7 @@ func TestWireSocket_OrdersWhatComesBeforeAndAfter(t *testing.T) {
 	}
 }
 
-func TestWireSocket_KeepsWhatItsDeadlineCutsOff(t *testing.T) {
+func TestSocket_KeepsWhatItsDeadlineCutsOff(t *testing.T) {
 	s, far := socketPair(t)
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
 	if err := s.SetWriteDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
@@ -93,7 +93,7 @@ func TestWireSocket_KeepsWhatItsDeadlineCutsOff(t *testing.T) {
 	}
 }
 
-func TestWireSocket_ReadsAndEndsAsAnyConnection(t *testing.T) {
+func TestSocket_ReadsAndEndsAsAnyConnection(t *testing.T) {
 	s, far := socketPair(t)
 	b := make([]byte, 16)
 	if err := s.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
@@ -128,7 +128,7 @@ func TestWireSocket_ReadsAndEndsAsAnyConnection(t *testing.T) {
 	}
 }
 
-func TestWireSocket_TellsOfAReset(t *testing.T) {
+func TestSocket_TellsOfAReset(t *testing.T) {
 	s, far := socketPair(t)
 	if err := far.SetLinger(0); err != nil {
 		t.Fatal(err)

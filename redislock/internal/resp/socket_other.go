@@ -1,6 +1,6 @@
 //go:build !linux
 
-package redislock
+package resp
 
 // rawIO is for Linux alone: elsewhere system calls are not to be made by hand.
 type rawIO struct{}

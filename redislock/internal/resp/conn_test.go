@@ -1,4 +1,4 @@
-package redislock
+package resp
 
 import (
 	"context"
@@ -17,46 +17,46 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-func TestWire_AnswersScriptsAndCommands(t *testing.T) {
-	w := startWire(t, servers.Redis(t), nil)
+func TestConn_AnswersScriptsAndCommands(t *testing.T) {
+	w := start(t, servers.Redis(t), nil)
 	ctx := t.Context()
 	call := echoCall("x\r\n")
-	var refusal serverError
-	if _, err := w.call(ctx, &call, byName); !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Error(), "NOSCRIPT ") {
+	var refusal ServerError
+	if _, err := w.Call(ctx, &call, ByName); !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Error(), "NOSCRIPT ") {
 		t.Errorf("a script that is not known: %v", err)
 	}
 	for range 2 {
-		if text, err := w.call(ctx, &call, inSource); text != "x\r\n" || err != nil {
+		if text, err := w.Call(ctx, &call, InSource); text != "x\r\n" || err != nil {
 			t.Errorf("got %q, %v", text, err)
 		}
 	}
-	if text, err := w.call(ctx, &call, byName); text != "x\r\n" || err != nil {
+	if text, err := w.Call(ctx, &call, ByName); text != "x\r\n" || err != nil {
 		t.Errorf("got %q, %v", text, err)
 	}
-	none := Call{Script: conn.NewScript(`return false`)}
-	if _, err := w.call(ctx, &none, inSource); !errors.Is(err, errNil) {
+	none := conn.Call{Script: conn.NewScript(`return false`)}
+	if _, err := w.Call(ctx, &none, InSource); !errors.Is(err, errNil) {
 		t.Errorf("a script that returns nil: %v", err)
 	}
-	if value, err := w.do(ctx, "CONFIG", "GET", "databases"); !reflect.DeepEqual(value, []any{"databases", "16"}) || err != nil {
+	if value, err := w.Do(ctx, "CONFIG", "GET", "databases"); !reflect.DeepEqual(value, []any{"databases", "16"}) || err != nil {
 		t.Errorf("got %v, %v", value, err)
 	}
 	answers, err := w.multi(ctx, []string{"SET", "k", "v"}, []string{"INCR", "k"}, []string{"GET", "none"}, []string{"STRLEN", "k"})
-	want := []wireAnswer{{"OK", nil}, {nil, serverError("ERR value is not an integer or out of range")}, {}, {int64(1), nil}}
+	want := []result{{"OK", nil}, {nil, ServerError("ERR value is not an integer or out of range")}, {}, {int64(1), nil}}
 	if err != nil || !reflect.DeepEqual(answers, want) { //nolint:govet // errors of one type, with texts alone
 		t.Errorf("got %v, %v, want %v", answers, err, want)
 	}
 	for _, args := range [][]string{nil, {""}, {"subscribe", "x"}, {"MONITOR"}} {
-		if _, err := w.do(ctx, args...); !isRefused(err) {
+		if _, err := w.Do(ctx, args...); !isRefused(err) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
 }
 
-func TestWire_TakesLargeAnswersAndManyCommandsAtOnce(t *testing.T) {
-	w := startWire(t, servers.Redis(t), nil)
+func TestConn_TakesLargeAnswersAndManyCommandsAtOnce(t *testing.T) {
+	w := start(t, servers.Redis(t), nil)
 	big := strings.Repeat("0123456789", 100_000)
 	for range 3 {
-		if value, err := w.do(t.Context(), "ECHO", big); value != big || err != nil {
+		if value, err := w.Do(t.Context(), "ECHO", big); value != big || err != nil {
 			t.Fatalf("%d bytes came back (%v)", len(fmt.Sprint(value)), err)
 		}
 	}
@@ -77,16 +77,16 @@ func TestWire_TakesLargeAnswersAndManyCommandsAtOnce(t *testing.T) {
 	}
 }
 
-// Calls of all kinds, many of which are given up at some moment: whatever succeeds has the right answer, and the wire
+// Calls of all kinds, many of which are given up at some moment: whatever succeeds has the right answer, and the Conn
 // survives.
-func TestWire_ManyGoroutines_GetTheirOwnAnswers(t *testing.T) {
+func TestConn_ManyGoroutines_GetTheirOwnAnswers(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{TLS: true})
 	plain := servers.NewProxy(t, servers.Redis(t))
 	plain.Delay(servers.ToClient, time.Millisecond)
-	for name, w := range map[string]*wire{
-		"plain":   startWire(t, servers.Redis(t), nil),
-		"TLS":     openWire(t, s.Addr(), &wireOptions{TLS: s.TLS()}, nil),
-		"delayed": startWire(t, plain.Addr(), nil),
+	for name, w := range map[string]*Conn{
+		"plain":   start(t, servers.Redis(t), nil),
+		"TLS":     open(t, s.Addr(), &Options{TLS: s.TLS()}, nil),
+		"delayed": start(t, plain.Addr(), nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var answers, ended atomic.Int64
@@ -109,7 +109,7 @@ func TestWire_ManyGoroutines_GetTheirOwnAnswers(t *testing.T) {
 			}
 			callers.Wait()
 			t.Logf("%d answers, %d calls given up", answers.Load(), ended.Load())
-			if value, err := w.do(t.Context(), "ECHO", "x"); value != "x" || err != nil {
+			if value, err := w.Do(t.Context(), "ECHO", "x"); value != "x" || err != nil {
 				t.Errorf("after that: %v, %v", value, err)
 			}
 			w.mu.Lock()
@@ -122,7 +122,7 @@ func TestWire_ManyGoroutines_GetTheirOwnAnswers(t *testing.T) {
 }
 
 // callSomehow asks for text in one of several ways, with one of several kinds of contexts.
-func callSomehow(t *testing.T, w *wire, text string) error {
+func callSomehow(t *testing.T, w *Conn, text string) error {
 	ctx := context.Background()
 	switch rand.N(4) {
 	case 0:
@@ -140,22 +140,22 @@ func callSomehow(t *testing.T, w *wire, text string) error {
 	var err error
 	switch rand.N(8) {
 	case 0:
-		var list []wireAnswer
+		var list []result
 		list, err = w.multi(ctx, []string{"PING"}, []string{"ECHO", text}, []string{"PING"})
 		if err == nil {
 			got = list[1].value
 		}
 	case 1:
-		got, err = w.do(ctx, "ECHO", text+strings.Repeat("x", 5_000))
+		got, err = w.Do(ctx, "ECHO", text+strings.Repeat("x", 5_000))
 		got, _, _ = strings.Cut(fmt.Sprint(got), "x")
 	case 2:
-		if err = w.subscribe(ctx, "subscribe", text); err == nil {
-			err = w.subscribe(ctx, "unsubscribe", text)
+		if err = w.Subscribe(ctx, "subscribe", text); err == nil {
+			err = w.Subscribe(ctx, "unsubscribe", text)
 		}
 		got = text
 	default:
 		call := echoCall(text)
-		got, err = w.call(ctx, &call, inSource)
+		got, err = w.Call(ctx, &call, InSource)
 	}
 	if err == nil && got != text {
 		t.Errorf("%q is answered %q", text, got)
@@ -163,10 +163,10 @@ func callSomehow(t *testing.T, w *wire, text string) error {
 	return err
 }
 
-func TestWire_Pushes_ComeInOrderAndBeforeTheAnswersThatFollow(t *testing.T) {
+func TestConn_Pushes_ComeInOrderAndBeforeTheAnswersThatFollow(t *testing.T) {
 	var next atomic.Int64
 	addr := servers.Redis(t)
-	w := startWire(t, addr, func(kind, channel, message string) {
+	w := start(t, addr, func(kind, channel, message string) {
 		if kind != "message" {
 			return
 		}
@@ -175,17 +175,17 @@ func TestWire_Pushes_ComeInOrderAndBeforeTheAnswersThatFollow(t *testing.T) {
 		}
 		next.Add(1)
 	})
-	if err := w.subscribe(t.Context(), "subscribe", "c"); err != nil {
+	if err := w.Subscribe(t.Context(), "subscribe", "c"); err != nil {
 		t.Fatal(err)
 	}
 	// Redis sends what a script publishes to its own connection before the answer of the script.
-	push := Call{Script: conn.NewScript(`local n = redis.call('INCR', KEYS[1]) redis.call('PUBLISH', 'c', n - 1) return tostring(n)`)}
+	push := conn.Call{Script: conn.NewScript(`local n = redis.call('INCR', KEYS[1]) redis.call('PUBLISH', 'c', n - 1) return tostring(n)`)}
 	push.Keys = []string{"n"}
 	var callers sync.WaitGroup
 	for range 32 {
 		callers.Go(func() {
 			for range 100 {
-				text, err := w.call(t.Context(), &push, inSource)
+				text, err := w.Call(t.Context(), &push, InSource)
 				if n, _ := strconv.ParseInt(text, 10, 64); err != nil || next.Load() < n {
 					t.Errorf("after call %s (%v) %d pushes have come", text, err, next.Load())
 				}
@@ -198,11 +198,11 @@ func TestWire_Pushes_ComeInOrderAndBeforeTheAnswersThatFollow(t *testing.T) {
 	}
 }
 
-func TestWire_Subscribe_TellsAndConfirms(t *testing.T) {
+func TestConn_Subscribe_TellsAndConfirms(t *testing.T) {
 	told := make(chan string, 10)
-	w := startWire(t, servers.Redis(t), func(kind, channel, message string) { told <- kind + " " + channel + " " + message })
+	w := start(t, servers.Redis(t), func(kind, channel, message string) { told <- kind + " " + channel + " " + message })
 	for _, kind := range []string{"subscribe", "unsubscribe", "unsubscribe", "ssubscribe", "sunsubscribe"} {
-		if err := w.subscribe(t.Context(), kind, "c"); err != nil {
+		if err := w.Subscribe(t.Context(), kind, "c"); err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
 		if got := <-told; got != kind+" c " {
@@ -211,44 +211,44 @@ func TestWire_Subscribe_TellsAndConfirms(t *testing.T) {
 	}
 }
 
-func TestWire_Subscribe_ThatIsForbidden_IsAnError(t *testing.T) {
+func TestConn_Subscribe_ThatIsForbidden_IsAnError(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret ~* +@all resetchannels &yes"}})
-	w := openWire(t, s.Addr(), &wireOptions{Username: "bob", Password: "secret"}, nil)
-	var refusal serverError
-	if err := w.subscribe(t.Context(), "subscribe", "no"); !errors.As(err, &refusal) {
+	w := open(t, s.Addr(), &Options{Username: "bob", Password: "secret"}, nil)
+	var refusal ServerError
+	if err := w.Subscribe(t.Context(), "subscribe", "no"); !errors.As(err, &refusal) {
 		t.Errorf("got %v, want an error of the server", err)
 	}
-	if err := w.subscribe(t.Context(), "subscribe", "yes"); err != nil {
+	if err := w.Subscribe(t.Context(), "subscribe", "yes"); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestWire_ThatIsIdle_HearsPushesAndItsEnd(t *testing.T) {
+func TestConn_ThatIsIdle_HearsPushesAndItsEnd(t *testing.T) {
 	addr := servers.Redis(t)
 	told := make(chan string, 10)
-	w := startWire(t, addr, func(kind, _, message string) { told <- kind + message })
-	if err := w.subscribe(t.Context(), "subscribe", "c"); err != nil {
+	w := start(t, addr, func(kind, _, message string) { told <- kind + message })
+	if err := w.Subscribe(t.Context(), "subscribe", "c"); err != nil {
 		t.Fatal(err)
 	}
 	<-told
 	for i := range 3 {
-		adminDo(t, addr, "PUBLISH", "c", strconv.Itoa(i))
+		admin(t, addr, "PUBLISH", "c", strconv.Itoa(i))
 		if got := <-told; got != "message"+strconv.Itoa(i) {
 			t.Errorf("told %q", got)
 		}
 	}
-	adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
+	admin(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
 	select {
 	case <-w.closed:
 	case <-time.After(patience):
 		t.Error("nobody noticed that the connection broke")
 	}
-	if _, err := w.do(t.Context(), "PING"); !errors.Is(err, conn.ErrUnsent) {
+	if _, err := w.Do(t.Context(), "PING"); !errors.Is(err, conn.ErrUnsent) {
 		t.Errorf("after that: %v", err)
 	}
 }
 
-func TestWire_Await_EndsWithNewsTimeContextNudgeOrTheConnection(t *testing.T) {
+func TestConn_Await_EndsWithNewsTimeContextNudgeOrTheConnection(t *testing.T) {
 	addr := servers.Redis(t)
 	p := newPing(t, addr, "c")
 	soon := func() time.Time { return time.Now().Add(20 * time.Millisecond) }
@@ -265,44 +265,44 @@ func TestWire_Await_EndsWithNewsTimeContextNudgeOrTheConnection(t *testing.T) {
 		}
 	}
 	for range 3 {
-		inTime("time", func() (bool, error) { return p.w.await(t.Context(), p.news, soon()) }, false, nil)
+		inTime("time", func() (bool, error) { return p.w.Await(t.Context(), p.news, soon()) }, false, nil)
 		if err := p.say("c"); err != nil {
 			t.Fatal(err)
 		}
-		inTime("news before", func() (bool, error) { return p.w.await(t.Context(), p.news, late()) }, true, nil)
-		time.AfterFunc(20*time.Millisecond, func() { adminDo(t, addr, "PUBLISH", "c", "x") })
-		inTime("news", func() (bool, error) { return p.w.await(t.Context(), p.news, late()) }, true, nil)
+		inTime("news before", func() (bool, error) { return p.w.Await(t.Context(), p.news, late()) }, true, nil)
+		time.AfterFunc(20*time.Millisecond, func() { admin(t, addr, "PUBLISH", "c", "x") })
+		inTime("news", func() (bool, error) { return p.w.Await(t.Context(), p.news, late()) }, true, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		inTime("context", func() (bool, error) { return p.w.await(ctx, p.news, late()) }, false, context.DeadlineExceeded)
+		inTime("context", func() (bool, error) { return p.w.Await(ctx, p.news, late()) }, false, context.DeadlineExceeded)
 		cancel()
 		time.AfterFunc(20*time.Millisecond, func() {
 			p.news <- struct{}{}
-			p.w.nudge()
+			p.w.Nudge()
 		})
-		inTime("nudge", func() (bool, error) { return p.w.await(t.Context(), p.news, late()) }, true, nil)
+		inTime("nudge", func() (bool, error) { return p.w.Await(t.Context(), p.news, late()) }, true, nil)
 	}
 	killed := make(chan struct{})
 	time.AfterFunc(20*time.Millisecond, func() {
 		defer close(killed)
-		adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
+		admin(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
 	})
-	inTime("end", func() (bool, error) { return p.w.await(t.Context(), p.news, late()) }, false, errBroken)
+	inTime("end", func() (bool, error) { return p.w.Await(t.Context(), p.news, late()) }, false, ErrBroken)
 	<-killed
 }
 
 // Waiters and callers in turn are readers for each other; every message must reach its waiter at once.
-func TestWire_Await_ByManyBesideCalls(t *testing.T) {
+func TestConn_Await_ByManyBesideCalls(t *testing.T) {
 	const many = 64
 	var news [many]chan struct{}
 	for i := range news {
 		news[i] = make(chan struct{}, 4) // one for each that goes round
 	}
-	w := startWire(t, servers.Redis(t), func(kind, _, message string) {
+	w := start(t, servers.Redis(t), func(kind, _, message string) {
 		if i, err := strconv.Atoi(message); kind == "message" && err == nil {
 			news[i] <- struct{}{}
 		}
 	})
-	if err := w.subscribe(t.Context(), "subscribe", "c"); err != nil {
+	if err := w.Subscribe(t.Context(), "subscribe", "c"); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
@@ -310,48 +310,48 @@ func TestWire_Await_ByManyBesideCalls(t *testing.T) {
 		all.Go(func() {
 			for range 100 { // a ring: who is woken wakes the next one
 				ctx, cancel := context.WithCancel(t.Context())
-				heard, err := w.await(ctx, news[i], time.Now().Add(10*time.Second))
+				heard, err := w.Await(ctx, news[i], time.Now().Add(10*time.Second))
 				cancel()
 				if !heard || err != nil {
 					t.Errorf("%d heard nothing: %v", i, err)
 					return
 				}
-				if _, err := w.do(t.Context(), "PUBLISH", "c", strconv.Itoa((i+1)%many)); err != nil {
+				if _, err := w.Do(t.Context(), "PUBLISH", "c", strconv.Itoa((i+1)%many)); err != nil {
 					t.Error(err)
 				}
 				if rand.N(4) == 0 {
 					short, cancel := context.WithTimeout(t.Context(), time.Duration(rand.N(1_000))*time.Microsecond)
-					_, _ = w.do(short, "PING")
+					_, _ = w.Do(short, "PING")
 					cancel()
 				}
 			}
 		})
 	}
 	for i := range 4 {
-		if _, err := w.do(t.Context(), "PUBLISH", "c", strconv.Itoa(i*many/4)); err != nil {
+		if _, err := w.Do(t.Context(), "PUBLISH", "c", strconv.Itoa(i*many/4)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	all.Wait()
 }
 
-func TestWire_Close_EndsWhatIsUnderWay(t *testing.T) {
+func TestConn_Close_EndsWhatIsUnderWay(t *testing.T) {
 	addr := servers.Redis(t)
 	for range 20 {
-		w := startWire(t, addr, nil)
+		w := start(t, addr, nil)
 		var all sync.WaitGroup
 		for i := range 32 {
 			all.Go(func() {
 				for err := error(nil); err == nil; {
 					if i%4 == 0 {
-						_, err = w.await(t.Context(), nil, time.Now().Add(time.Minute))
+						_, err = w.Await(t.Context(), nil, time.Now().Add(time.Minute))
 					} else {
-						_, err = w.do(t.Context(), "PING")
+						_, err = w.Do(t.Context(), "PING")
 					}
 				}
 			})
 		}
-		if _, err := w.do(t.Context(), "PING"); err != nil {
+		if _, err := w.Do(t.Context(), "PING"); err != nil {
 			t.Error(err)
 		}
 		w.Close()

@@ -1,10 +1,12 @@
-package redislock
+package resp
 
 import (
 	"errors"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 func TestDecode_ReadsEveryKindOfAnswer(t *testing.T) {
@@ -29,8 +31,8 @@ func TestDecode_ReadsEveryKindOfAnswer(t *testing.T) {
 		"*1\r\n!3\r\nERR\r\n":            []any{"ERR"},
 		"|1\r\n+k\r\n+v\r\n:7\r\n":       int64(7),
 		"*1\r\n|1\r\n+k\r\n+v\r\n:7\r\n": []any{int64(7)},
-		"-ERR no\r\n":                    serverError("ERR no"),
-		"!6\r\nERR no\r\n":               serverError("ERR no"),
+		"-ERR no\r\n":                    ServerError("ERR no"),
+		"!6\r\nERR no\r\n":               ServerError("ERR no"),
 	} {
 		n, err := new(scanner).message([]byte(message + "+next\r\n"))
 		if err != nil || n != len(message) {
@@ -38,7 +40,7 @@ func TestDecode_ReadsEveryKindOfAnswer(t *testing.T) {
 			continue
 		}
 		got, err := decode(skipAttributes([]byte(message)))
-		if refusal, ok := want.(serverError); ok {
+		if refusal, ok := want.(ServerError); ok {
 			if err != refusal { //nolint:errorlint // it is not wrapped
 				t.Errorf("%q is read as %v, %v", message, got, err)
 			}
@@ -53,7 +55,7 @@ func TestDecode_ReadsEveryKindOfAnswer(t *testing.T) {
 func TestDecodeText_TakesTextsOnly(t *testing.T) {
 	for message, want := range map[string]error{
 		"$1\r\nx\r\n": nil, "+x\r\n": nil, "=5\r\ntxt:x\r\n": nil,
-		"$-1\r\n": errNil, "_\r\n": errNil, ":1\r\n": errNoText, "*0\r\n": errNoText, "-ERR\r\n": serverError("ERR"),
+		"$-1\r\n": errNil, "_\r\n": errNil, ":1\r\n": ErrNoText, "*0\r\n": ErrNoText, "-ERR\r\n": ServerError("ERR"),
 	} {
 		text, err := decodeText([]byte(message))
 		if !errors.Is(err, want) || (err == nil) != (text == "x") {
@@ -66,13 +68,13 @@ func TestScanner_RefusesWhatIsNotRESP3(t *testing.T) {
 	for _, message := range []string{
 		"x\r\n", "\r\n", "\n", "+\n", "$x\r\n", "$-2\r\n", "$1\r\nab\r\n", "$1x\r\n", "*+1\r\n", "$?\r\n", "*?\r\n", ".\r\n", "*\r\n",
 		"$99999999\r\n", "*16777217\r\n", "*9000000\r\n", "*1\r\n*1\r\nHTTP/1.1 400 Bad Request\r\n",
-		"+" + strings.Repeat("x", wireLine),
+		"+" + strings.Repeat("x", longestLine),
 	} {
 		if n, err := new(scanner).message([]byte(message)); n != 0 || !errors.Is(err, errProtocol) {
 			t.Errorf("%.40q: %d, %v, want an error", message, n, err)
 		}
 	}
-	deep := strings.Repeat("*1\r\n", wireDepth+1) + "_\r\n"
+	deep := strings.Repeat("*1\r\n", deepestList+1) + "_\r\n"
 	if _, err := decode([]byte(deep)); !errors.Is(err, errProtocol) {
 		t.Errorf("lists that are nested too deep: %v", err)
 	}
@@ -101,7 +103,7 @@ func FuzzScanner(f *testing.F) {
 			_, _ = decode(rest)
 			_, _ = decodeText(rest)
 			if rest[0] == '>' {
-				_, _, _, _ = new(wireInput).push(rest)
+				_, _, _, _ = new(input).push(rest)
 			}
 		}
 	})
@@ -128,7 +130,7 @@ func split(stream []byte, piece int) (messages []string, err error) {
 }
 
 func TestAppendCall_IsWhatTheServerReads(t *testing.T) {
-	call := &Call{Script: echoScript, Keys: []string{"k", ""}, Args: []string{"a\r\n"}}
+	call := &conn.Call{Script: echoScript, Keys: []string{"k", ""}, Args: []string{"a\r\n"}}
 	tail := "$1\r\n2\r\n$1\r\nk\r\n$0\r\n\r\n$3\r\na\r\n\r\n"
 	want := "*6\r\n$7\r\nEVALSHA\r\n$40\r\n" + echoScript.SHA() + "\r\n" + tail
 	if got := string(appendCall(nil, call, false)); got != want {

@@ -1,36 +1,40 @@
-package redislock
+package resp
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/interlock-go/interlock/redislock/conn"
+)
 
 // appendCall appends the command that runs a script, by its source or by its name.
-func appendCall(b []byte, c *Call, source bool) []byte {
-	b = appendCount(b, '*', 3+len(c.Keys)+len(c.Args))
+func appendCall(b []byte, call *conn.Call, source bool) []byte {
+	b = appendCount(b, '*', 3+len(call.Keys)+len(call.Args))
 	if source {
 		b = appendText(b, "EVAL")
-		b = appendText(b, c.Script.Source())
+		b = appendText(b, call.Script.Source())
 	} else {
 		b = append(b, "$7\r\nEVALSHA\r\n"...)
-		b = appendText(b, c.Script.SHA())
+		b = appendText(b, call.Script.SHA())
 	}
 	var digits [20]byte
-	b = appendText(b, strconv.AppendInt(digits[:0], int64(len(c.Keys)), 10))
-	for _, key := range c.Keys {
+	b = appendText(b, strconv.AppendInt(digits[:0], int64(len(call.Keys)), 10))
+	for _, key := range call.Keys {
 		b = appendText(b, key)
 	}
-	for _, arg := range c.Args {
+	for _, arg := range call.Args {
 		b = appendText(b, arg)
 	}
 	return b
 }
 
 // callRoom is about how many bytes appendCall appends: not fewer, unless it names the script by its source.
-func callRoom(c *Call) int {
+func callRoom(call *conn.Call) int {
 	const head, each = 96, 16 // of the command, and of each text: its length and the ends of two lines
-	n := head + each*(len(c.Keys)+len(c.Args))
-	for _, key := range c.Keys {
+	n := head + each*(len(call.Keys)+len(call.Args))
+	for _, key := range call.Keys {
 		n += len(key)
 	}
-	for _, arg := range c.Args {
+	for _, arg := range call.Args {
 		n += len(arg)
 	}
 	return n

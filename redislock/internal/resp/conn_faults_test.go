@@ -1,7 +1,6 @@
-package redislock
+package resp
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,29 +17,29 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-func TestWire_WhileTheServerHangs_EverythingEndsWithItsContext(t *testing.T) {
+func TestConn_WhileTheServerHangs_EverythingEndsWithItsContext(t *testing.T) {
 	s := servers.RedisServer(t, nil)
-	w := startWire(t, s.Addr(), nil)
+	w := start(t, s.Addr(), nil)
 	call := echoCall("x")
-	if _, err := w.call(t.Context(), &call, inSource); err != nil {
+	if _, err := w.Call(t.Context(), &call, InSource); err != nil {
 		t.Fatal(err)
 	}
 	s.Stop()
 	defer s.Cont()
 	ways := map[string]func(ctx context.Context) error{
-		"call": func(ctx context.Context) error { _, err := w.call(ctx, &call, byName); return err },
-		"do":   func(ctx context.Context) error { _, err := w.do(ctx, "PING"); return err },
+		"call": func(ctx context.Context) error { _, err := w.Call(ctx, &call, ByName); return err },
+		"do":   func(ctx context.Context) error { _, err := w.Do(ctx, "PING"); return err },
 		"multi": func(ctx context.Context) error {
 			_, err := w.multi(ctx, []string{"PING"}, []string{"PING"})
 			return err
 		},
-		"subscribe": func(ctx context.Context) error { return w.subscribe(ctx, "subscribe", "c") },
+		"subscribe": func(ctx context.Context) error { return w.Subscribe(ctx, "subscribe", "c") },
 		"await": func(ctx context.Context) error {
-			_, err := w.await(ctx, nil, time.Now().Add(time.Minute))
+			_, err := w.Await(ctx, nil, time.Now().Add(time.Minute))
 			return err
 		},
 		"dial": func(ctx context.Context) error {
-			_, _, err := dialWire(ctx, s.Addr(), &wireOptions{}, nil)
+			_, _, err := Dial(ctx, s.Addr(), &Options{}, nil)
 			return err
 		},
 	}
@@ -52,27 +51,27 @@ func TestWire_WhileTheServerHangs_EverythingEndsWithItsContext(t *testing.T) {
 		}
 	}
 	all.Wait()
-	for range wireOwed + 100 { // more than may be owed
+	for range mostOwed + 100 { // more than may be owed
 		all.Go(func() { endsInTime(t, "one of many calls", 2*time.Second, ways["call"]) })
 	}
 	all.Wait()
 	endsInTime(t, "a call that is one too many", 50*time.Millisecond, ways["call"])
 	s.Cont()
-	if value, err := w.do(t.Context(), "ECHO", "x"); value != "x" || err != nil {
+	if value, err := w.Do(t.Context(), "ECHO", "x"); value != "x" || err != nil {
 		t.Errorf("after that: %v, %v", value, err)
 	}
 }
 
-func TestWire_ThatCannotSend_EndsWithTheContextAndGoesOnLater(t *testing.T) {
+func TestConn_ThatCannotSend_EndsWithTheContextAndGoesOnLater(t *testing.T) {
 	for name, tls := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			s := servers.RedisServer(t, &servers.RedisOptions{TLS: tls})
-			w := openWire(t, s.Addr(), &wireOptions{TLS: s.TLS()}, nil)
+			w := open(t, s.Addr(), &Options{TLS: s.TLS()}, nil)
 			s.Stop()
 			defer s.Cont()
 			fill(t, w)
 			s.Cont()
-			if value, err := w.do(t.Context(), "ECHO", "x"); value != "x" || err != nil {
+			if value, err := w.Do(t.Context(), "ECHO", "x"); value != "x" || err != nil {
 				t.Errorf("after that: %v, %v", value, err)
 			}
 		})
@@ -80,27 +79,27 @@ func TestWire_ThatCannotSend_EndsWithTheContextAndGoesOnLater(t *testing.T) {
 }
 
 // fill sends more than fits into the buffers of a connection.
-func fill(t *testing.T, w *wire) {
+func fill(t *testing.T, w *Conn) {
 	t.Helper()
 	much := strings.Repeat("x", 5<<20)
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
 			endsInTime(t, "a large command", 600*time.Millisecond, func(ctx context.Context) error {
-				_, err := w.do(ctx, "ECHO", much)
+				_, err := w.Do(ctx, "ECHO", much)
 				return err
 			})
 		})
 	}
 	all.Wait()
 	endsInTime(t, "a command behind", 250*time.Millisecond, func(ctx context.Context) error {
-		_, err := w.do(ctx, "PING")
+		_, err := w.Do(ctx, "PING")
 		return err
 	})
 }
 
 // The bytes of each answer come one at a time, and calls are given up at any of them.
-func TestWire_HalfAMessage_IsNotLostWhenTheReaderGivesUp(t *testing.T) {
+func TestConn_HalfAMessage_IsNotLostWhenTheReaderGivesUp(t *testing.T) {
 	addr := fakeServer(t, func(c net.Conn, args []string) error {
 		text := args[len(args)-1]
 		for _, b := range []byte(fmt.Sprintf(">3\r\n$7\r\nmessage\r\n+c\r\n+%s\r\n$%d\r\n%s\r\n", text, len(text), text)) {
@@ -114,7 +113,7 @@ func TestWire_HalfAMessage_IsNotLostWhenTheReaderGivesUp(t *testing.T) {
 		return nil
 	})
 	var pushed atomic.Int64
-	w := startWire(t, addr, func(kind, channel, _ string) {
+	w := start(t, addr, func(kind, channel, _ string) {
 		if kind != "message" || channel != "c" {
 			t.Errorf("a push of kind %q on %q", kind, channel)
 		}
@@ -127,7 +126,7 @@ func TestWire_HalfAMessage_IsNotLostWhenTheReaderGivesUp(t *testing.T) {
 			for i := range 20 {
 				text := fmt.Sprint(g, "-", i)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.N(400_000))*time.Microsecond)
-				value, err := w.do(ctx, "ECHO", text)
+				value, err := w.Do(ctx, "ECHO", text)
 				cancel()
 				if !isRefused(err) {
 					sent.Add(1)
@@ -144,7 +143,7 @@ func TestWire_HalfAMessage_IsNotLostWhenTheReaderGivesUp(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if value, err := w.do(t.Context(), "ECHO", "last"); value != "last" || err != nil {
+	if value, err := w.Do(t.Context(), "ECHO", "last"); value != "last" || err != nil {
 		t.Errorf("after that: %v, %v", value, err)
 	}
 	if n := pushed.Load(); n != sent.Load()+1 {
@@ -153,24 +152,24 @@ func TestWire_HalfAMessage_IsNotLostWhenTheReaderGivesUp(t *testing.T) {
 	t.Logf("%d of %d calls were answered in time", answered.Load(), sent.Load())
 }
 
-func TestWire_ThatIsReset_FailsEverythingAndTellsWhatWasNotSent(t *testing.T) {
+func TestConn_ThatIsReset_FailsEverythingAndTellsWhatWasNotSent(t *testing.T) {
 	addr := servers.Redis(t)
 	proxy := servers.NewProxy(t, addr)
 	var called, open int64
 	for range 20 {
-		w := startWire(t, proxy.Addr(), nil)
-		call := Call{Script: incrScript, Keys: []string{"n"}}
+		w := start(t, proxy.Addr(), nil)
+		call := conn.Call{Script: incrScript, Keys: []string{"n"}}
 		var ok, unknown atomic.Int64
 		var callers sync.WaitGroup
 		for range 32 {
 			callers.Go(func() {
 				for {
-					_, err := w.call(t.Context(), &call, inSource)
+					_, err := w.Call(t.Context(), &call, InSource)
 					switch {
 					case err == nil:
 						ok.Add(1)
 						continue
-					case errors.Is(err, errBroken):
+					case errors.Is(err, ErrBroken):
 						unknown.Add(1)
 					case !errors.Is(err, conn.ErrUnsent):
 						t.Error(err)
@@ -187,22 +186,22 @@ func TestWire_ThatIsReset_FailsEverythingAndTellsWhatWasNotSent(t *testing.T) {
 		open += unknown.Load()
 	}
 	var ran int64
-	_, _ = fmt.Sscan(adminDo(t, addr, "GET", "n"), &ran)
+	_, _ = fmt.Sscan(admin(t, addr, "GET", "n"), &ran)
 	if ran < called || ran > called+open {
 		t.Errorf("%d calls succeeded and %d are open, but %d ran", called, open, ran)
 	}
 	t.Logf("%d succeeded, %d open, %d ran", called, open, ran)
 }
 
-func TestWire_WhatIsNoAnswer_BreaksIt(t *testing.T) {
+func TestConn_WhatIsNoAnswer_BreaksIt(t *testing.T) {
 	for _, nonsense := range []string{
 		"HTTP/1.1 400 Bad Request\r\n", "+one\r\n+two\r\n", "$99999999\r\n", "*1\r\n:x\r\n", ">0\r\n", ">1\r\n:1\r\n", "\r\n", ":1\n",
 	} {
-		w := startWire(t, fakeServer(t, func(c net.Conn, _ []string) error {
+		w := start(t, fakeServer(t, func(c net.Conn, _ []string) error {
 			_, err := c.Write([]byte(nonsense))
 			return err
 		}), nil)
-		value, err := w.do(t.Context(), "PING")
+		value, err := w.Do(t.Context(), "PING")
 		if err == nil && value != "one" {
 			t.Errorf("%q is taken for %v", nonsense, value)
 		}
@@ -214,11 +213,11 @@ func TestWire_WhatIsNoAnswer_BreaksIt(t *testing.T) {
 	}
 }
 
-func TestWire_WithoutAnswers_BreaksTenSecondsAfterTheLastByte(t *testing.T) {
+func TestConn_WithoutAnswers_BreaksTenSecondsAfterTheLastByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		defer far.Close()
-		w := newWire(near, &wireSocket{Conn: near}, func(string, string, string) {})
+		w := newConn(near, &socket{Conn: near}, nil, func(string, string, string) {})
 		defer w.Close()
 		time.Sleep(time.Hour) // without anything owed nothing happens
 		go func() {           // ends with the command
@@ -228,7 +227,7 @@ func TestWire_WithoutAnswers_BreaksTenSecondsAfterTheLastByte(t *testing.T) {
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, err := w.do(ctx, "PING"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := w.Do(ctx, "PING"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		begin := time.Now()
@@ -243,33 +242,33 @@ func TestWire_WithoutAnswers_BreaksTenSecondsAfterTheLastByte(t *testing.T) {
 	})
 }
 
-func TestDialWire_WhoIsNotLetIn_IsNotToldThePassword(t *testing.T) {
+func TestDial_WhoIsNotLetIn_IsNotToldThePassword(t *testing.T) {
 	const secret = "hunter2secret"
 	s := servers.RedisServer(t, &servers.RedisOptions{Password: "another"})
 	old := fakeServer(t, nil)
-	for addr, want := range map[string]string{s.Addr(): "WRONGPASS", old: errNoRESP3.Error()} {
-		_, _, err := dialWire(t.Context(), addr, &wireOptions{Password: secret, ClientName: "x"}, nil)
+	for addr, want := range map[string]string{s.Addr(): "WRONGPASS", old: ErrNoRESP3.Error()} {
+		_, _, err := Dial(t.Context(), addr, &Options{Password: secret, ClientName: "x"}, nil)
 		if err == nil || !strings.Contains(fmt.Sprint(err), want) || strings.Contains(fmt.Sprintf("%+v", err), secret) {
 			t.Errorf("got %v, want %s", err, want)
 		}
-		if errors.Is(err, errNoRESP3) != (addr == old) {
+		if errors.Is(err, ErrNoRESP3) != (addr == old) {
 			t.Errorf("got %v", err)
 		}
 	}
-	_, _, err := dialWire(t.Context(), "127.0.0.1:1", &wireOptions{}, nil)
+	_, _, err := Dial(t.Context(), "127.0.0.1:1", &Options{}, nil)
 	var dialling *net.OpError
 	if !errors.As(err, &dialling) || dialling.Op != "dial" {
 		t.Errorf("without a server: %v", err)
 	}
-	if _, _, err := dialWire(t.Context(), servers.Redis(t), &wireOptions{DB: 99}, nil); err == nil {
+	if _, _, err := Dial(t.Context(), servers.Redis(t), &Options{DB: 99}, nil); err == nil {
 		t.Errorf("a database that there is not: %v", err)
 	}
 }
 
-func TestDialWire_GreetsAndChoosesTheDatabase(t *testing.T) {
+func TestDial_GreetsAndChoosesTheDatabase(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Password: "another"})
 	told := func(string, string, string) {}
-	w, g, err := dialWire(t.Context(), s.Addr(), &wireOptions{Password: "another", ClientName: "me", DB: 3}, told)
+	w, g, err := Dial(t.Context(), s.Addr(), &Options{Password: "another", ClientName: "me", DB: 3}, told)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,91 +276,29 @@ func TestDialWire_GreetsAndChoosesTheDatabase(t *testing.T) {
 	if !g.RESP3 || g.Replica || g.Major < 6 {
 		t.Errorf("the greeting is %+v", g)
 	}
-	info, err := w.do(t.Context(), "CLIENT", "INFO")
+	info, err := w.Do(t.Context(), "CLIENT", "INFO")
 	if text := fmt.Sprint(info); err != nil || !strings.Contains(text, " name=me ") || !strings.Contains(text, " db=3 ") {
 		t.Errorf("got %s, %v", text, err)
 	}
 }
 
-func TestDialWire_ToAServerThatIsNotTrusted_IsAnErrorOfDialling(t *testing.T) {
+func TestDial_ToAServerThatIsNotTrusted_IsAnErrorOfDialling(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{TLS: true})
 	config := s.TLS()
 	config.RootCAs = nil
-	_, _, err := dialWire(t.Context(), s.Addr(), &wireOptions{TLS: config}, nil)
+	_, _, err := Dial(t.Context(), s.Addr(), &Options{TLS: config}, nil)
 	var dialling *net.OpError
 	if !errors.As(err, &dialling) || dialling.Op != "dial" {
 		t.Errorf("got %v", err)
 	}
 }
 
-// fakeServer speaks RESP3 and answers all but HELLO as it is told to. Without that it is one that does not know HELLO.
-func fakeServer(t *testing.T, answer func(c net.Conn, args []string) error) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	t.Cleanup(func() {
-		_ = l.Close()
-		all.Wait()
-	})
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer c.Close()
-				for r := bufio.NewReader(c); ; {
-					args, err := readCommand(r)
-					switch {
-					case err != nil:
-					case answer == nil:
-						_, err = fmt.Fprintf(c, "-ERR unknown command, with args beginning with: %q\r\n", args)
-					case args[0] == "HELLO":
-						_, err = c.Write([]byte("%2\r\n+proto\r\n:3\r\n+role\r\n+master\r\n"))
-					default:
-						err = answer(c, args)
-					}
-					if err != nil {
-						return
-					}
-				}
-			})
-		}
-	})
-	return l.Addr().String()
-}
-
-// readCommand reads one command.
-func readCommand(r *bufio.Reader) (args []string, err error) {
-	var n, size int
-	if _, err := fmt.Fscanf(r, "*%d\r\n", &n); err != nil {
-		return nil, err
-	}
-	for range n {
-		if _, err := fmt.Fscanf(r, "$%d\r\n", &size); err != nil {
-			return nil, err
-		}
-		b := make([]byte, size+2)
-		for i := range b {
-			if b[i], err = r.ReadByte(); err != nil {
-				return nil, err
-			}
-		}
-		args = append(args, string(b[:size]))
-	}
-	return args, nil
-}
-
-// The role of the reader passes on at once, not when the wire itself begins to read.
-func TestWire_WhoLeavesAsTheReader_WakesTheNext(t *testing.T) {
+// The role of the reader passes on at once, not when the Conn itself begins to read.
+func TestConn_WhoLeavesAsTheReader_WakesTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		defer far.Close()
-		w := newWire(near, &wireSocket{Conn: near}, func(string, string, string) {})
+		w := newConn(near, &socket{Conn: near}, nil, func(string, string, string) {})
 		defer w.Close()
 		begin := time.Now()
 		go func() { // ends with the last answer
@@ -380,7 +317,7 @@ func TestWire_WhoLeavesAsTheReader_WakesTheNext(t *testing.T) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
-				if value, err := w.do(t.Context(), "PING"); value != "x" || err != nil {
+				if value, err := w.Do(t.Context(), "PING"); value != "x" || err != nil {
 					t.Errorf("got %v, %v", value, err)
 				}
 			})

@@ -4,16 +4,18 @@ import (
 	"context"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
 )
 
-// BenchmarkWire compares scripts over a wire with the same over rueidis: its dedicated connection as it is by default
+// BenchmarkWire compares scripts over a Conn with the same over rueidis: its dedicated connection as it is by default
 // (sync), with hooks for pushes as links over it are (link), and its shared ones.
 func BenchmarkWire(b *testing.B) {
 	addr := servers.Redis(b)
-	w := startWire(b, addr, nil)
+	w := dialBench(b, addr, func(string, string, string) {})
 	client := newRueidisClient(b, addr)
 	dedicated, cancel := client.Dedicate()
 	defer cancel()
@@ -23,7 +25,7 @@ func BenchmarkWire(b *testing.B) {
 	}
 	defer link.Close()
 	call := echoCall("x")
-	if _, err := w.call(b.Context(), &call, inSource); err != nil {
+	if _, err := w.Call(b.Context(), &call, resp.InSource); err != nil {
 		b.Fatal(err)
 	}
 	evalsha := func(ctx context.Context, c rueidis.CoreClient) error {
@@ -37,8 +39,8 @@ func BenchmarkWire(b *testing.B) {
 		ctx  context.Context //nolint:containedctx // of one benchmark
 		run  func(ctx context.Context) error
 	}{
-		{"wire", true, context.Background(), func(ctx context.Context) error { _, err := w.call(ctx, &call, byName); return err }},
-		{"wire with cancellation", true, ended, func(ctx context.Context) error { _, err := w.call(ctx, &call, byName); return err }},
+		{"wire", true, context.Background(), func(ctx context.Context) error { _, err := w.Call(ctx, &call, resp.ByName); return err }},
+		{"wire with cancellation", true, ended, func(ctx context.Context) error { _, err := w.Call(ctx, &call, resp.ByName); return err }},
 		{"rueidis sync", false, context.Background(), func(ctx context.Context) error { return evalsha(ctx, dedicated) }},
 		{"rueidis link", true, ended, func(ctx context.Context) error { return link.Call(ctx, &call).Err }},
 		{"rueidis shared", true, context.Background(), func(ctx context.Context) error { return evalsha(ctx, client) }},
@@ -121,4 +123,45 @@ func newRueidisClient(t testing.TB, addr string) rueidis.Client {
 	}
 	t.Cleanup(client.Close)
 	return client
+}
+
+// dialBench connects to a server without password.
+func dialBench(t testing.TB, addr string, pushed func(kind, channel, message string)) *resp.Conn {
+	t.Helper()
+	w, _, err := resp.Dial(t.Context(), addr, &resp.Options{}, pushed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+// ping is one of two that send each other messages over channels.
+type ping struct {
+	w    *resp.Conn
+	news chan struct{}
+}
+
+func newPing(t testing.TB, addr, channel string) *ping {
+	t.Helper()
+	p := &ping{news: make(chan struct{}, 1)}
+	p.w = dialBench(t, addr, func(kind, _, _ string) {
+		if kind == "message" {
+			p.news <- struct{}{}
+		}
+	})
+	if err := p.w.Subscribe(t.Context(), "subscribe", channel); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *ping) say(to string) error {
+	_, err := p.w.Do(context.Background(), "PUBLISH", to, "x")
+	return err
+}
+
+func (p *ping) hear() error {
+	_, err := p.w.Await(context.Background(), p.news, time.Now().Add(time.Minute))
+	return err
 }

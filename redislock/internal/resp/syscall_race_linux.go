@@ -1,6 +1,6 @@
 //go:build race
 
-package redislock
+package resp
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package redislock
+package resp
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// wireSocket is the connection below TLS, if there is TLS. A write that its deadline ends has succeeded as far as its
+// socket is the connection below TLS, if there is TLS. A write that its deadline ends has succeeded as far as its
 // caller knows, and what was not sent is kept: TLS could not go on after half a record, nor a command after half of it.
-type wireSocket struct {
+type socket struct {
 	net.Conn
 	raw *rawIO // how to read and write Conn faster; nil if there is no such way
 
@@ -18,7 +18,7 @@ type wireSocket struct {
 }
 
 // Write sends b, or keeps what it cannot send before the deadline.
-func (s *wireSocket) Write(b []byte) (int, error) {
+func (s *socket) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.sendRest(); err != nil {
@@ -36,13 +36,13 @@ func (s *wireSocket) Write(b []byte) (int, error) {
 }
 
 // catchUp sends what was kept, as far as the deadline allows.
-func (s *wireSocket) catchUp() error {
+func (s *socket) catchUp() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sendRest()
 }
 
-func (s *wireSocket) sendRest() error {
+func (s *socket) sendRest() error {
 	if len(s.rest) == 0 {
 		return nil
 	}
@@ -57,14 +57,14 @@ func (s *wireSocket) sendRest() error {
 }
 
 // isBehind reports whether something is kept.
-func (s *wireSocket) isBehind() bool {
+func (s *socket) isBehind() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.rest) > 0
 }
 
 // send writes, until the deadline.
-func (s *wireSocket) send(b []byte) (int, error) {
+func (s *socket) send(b []byte) (int, error) {
 	if s.raw != nil {
 		return s.raw.write(b)
 	}
@@ -72,7 +72,7 @@ func (s *wireSocket) send(b []byte) (int, error) {
 }
 
 // Read reads, until the deadline.
-func (s *wireSocket) Read(b []byte) (int, error) {
+func (s *socket) Read(b []byte) (int, error) {
 	if s.raw != nil {
 		return s.raw.read(b)
 	}

@@ -1,23 +1,23 @@
-package redislock
+package resp
 
 import (
 	"context"
 	"time"
 )
 
-// await returns when there is something in news, which it takes, or at the given instant: then it reports false. Meanwhile
-// it may read for the wire, so that a push arrives in the goroutine that waits for it. What heard sends to news is seen
-// at once; what others send may be seen late, unless they call nudge after that.
-func (w *wire) await(ctx context.Context, news <-chan struct{}, until time.Time) (bool, error) {
-	x, _ := w.waiters.Get().(*waiter)
+// Await returns when there is something in news, which it takes, or at the given instant: then it reports false. Meanwhile
+// it may read for the Conn, so that a push arrives in the goroutine that waits for it. What takes the pushes sends to news is seen
+// at once; what others send may be seen late, unless they call Nudge after that.
+func (c *Conn) Await(ctx context.Context, news <-chan struct{}, until time.Time) (bool, error) {
+	x, _ := c.waiters.Get().(*waiter)
 	if x == nil {
 		x = &waiter{wake: make(chan struct{}, 1)}
 	}
-	a := awaiting{w: w, x: x, news: news, until: until}
+	a := awaiting{c: c, x: x, news: news, until: until}
 	defer a.end()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	defer w.handOn()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.handOn()
 	for {
 		select {
 		case <-news:
@@ -25,28 +25,28 @@ func (w *wire) await(ctx context.Context, news <-chan struct{}, until time.Time)
 		default:
 		}
 		switch {
-		case w.err != nil:
-			return false, w.err
+		case c.err != nil:
+			return false, c.err
 		case ctx.Err() != nil:
 			return false, ctx.Err()
 		case !time.Now().Before(until):
 			return false, nil
-		case w.reader != nil:
+		case c.reader != nil:
 			if a.park(ctx) {
 				return true, nil
 			}
 		case a.long && a.arm(ctx): // mu was unlocked
 		default:
-			w.read(x, until, !a.long)
-			w.handOnWriting() // an answer may be what others have waited for to send more
-			a.long = w.stale
+			c.read(x, until, !a.long)
+			c.handOnWriting() // an answer may be what others have waited for to send more
+			a.long = c.stale
 		}
 	}
 }
 
 // awaiting is a call of await.
 type awaiting struct {
-	w      *wire
+	c      *Conn
 	x      *waiter
 	news   <-chan struct{}
 	until  time.Time
@@ -61,19 +61,19 @@ func (a *awaiting) arm(ctx context.Context) bool {
 	if a.disarm != nil || ctx.Done() == nil {
 		return false
 	}
-	a.w.mu.Unlock()
-	w, x := a.w, a.x
-	a.disarm = context.AfterFunc(ctx, func() { w.interrupt(x) })
-	a.w.mu.Lock()
+	a.c.mu.Unlock()
+	c, x := a.c, a.x
+	a.disarm = context.AfterFunc(ctx, func() { c.interrupt(x) })
+	a.c.mu.Lock()
 	return true
 }
 
 // park waits while somebody else reads. It reports whether there was something in news. It is called under mu, and
 // unlocks it meanwhile.
 func (a *awaiting) park(ctx context.Context) (heard bool) {
-	w := a.w
-	w.awaiters.add(a.x)
-	w.mu.Unlock()
+	c := a.c
+	c.awaiters.add(a.x)
+	c.mu.Unlock()
 	if a.timer == nil {
 		a.timer = time.NewTimer(time.Until(a.until))
 	}
@@ -84,8 +84,8 @@ func (a *awaiting) park(ctx context.Context) (heard bool) {
 	case <-a.timer.C: // it fires once: a.until has come
 	case <-ctx.Done():
 	}
-	w.mu.Lock()
-	w.awaiters.remove(a.x)
+	c.mu.Lock()
+	c.awaiters.remove(a.x)
 	return heard
 }
 
@@ -95,15 +95,15 @@ func (a *awaiting) end() {
 		a.timer.Stop()
 	}
 	if a.disarm == nil || a.disarm() { // else the interruption may come yet, and must not be somebody else's
-		a.w.waiters.Put(a.x)
+		a.c.waiters.Put(a.x)
 	}
 }
 
-// nudge makes who reads in await look into its news.
-func (w *wire) nudge() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.reader != nil {
-		w.interruptReader()
+// Nudge makes who reads in await look into its news.
+func (c *Conn) Nudge() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reader != nil {
+		c.interruptReader()
 	}
 }

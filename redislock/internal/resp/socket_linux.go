@@ -1,4 +1,4 @@
-package redislock
+package resp
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-package redislock
+package resp
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// waiter is a goroutine that is inside of a wire. The wire's mu guards its fields.
+// waiter is a goroutine that is inside of a Conn. The Conn's mu guards its fields.
 type waiter struct {
 	wake       chan struct{} // has one place; there may be something to do for it
 	parked     bool          // it waits for wake
@@ -53,11 +53,11 @@ func (l *waiterList) remove(x *waiter) {
 // request is what somebody has sent and waits for the answer of.
 type request struct {
 	waiter
-	w      *wire
+	c      *Conn
 	ctx    context.Context //nolint:containedctx // for who keeps the time, while the owner is parked
 	trusts bool            // it is counted in trusting
 
-	first    uint64    // the server can have run something of it only if the wire has sent so much
+	first    uint64    // the server can have run something of it only if the Conn has sent so much
 	left     int       // answers that have not come yet
 	bundled  int       // if it is the first of a bundle that was sent: how many these are
 	sealed   time.Time // and when
@@ -70,20 +70,20 @@ type request struct {
 
 	done atomic.Bool // set last
 	text string
-	list []wireAnswer
+	list []result
 	err  error
 }
 
-// wireAnswer is a server's answer to one command.
-type wireAnswer struct {
+// result is a server's answer to one command.
+type result struct {
 	value any // string, int64, nil, or []any of these
 	err   error
 }
 
-func (w *wire) newRequest() *request {
-	p, _ := w.requests.Get().(*request)
+func (c *Conn) newRequest() *request {
+	p, _ := c.requests.Get().(*request)
 	if p == nil {
-		p = &request{waiter: waiter{wake: make(chan struct{}, 1)}, w: w}
+		p = &request{waiter: waiter{wake: make(chan struct{}, 1)}, c: c}
 	}
 	p.left = 1
 	return p
@@ -95,7 +95,7 @@ func (p *request) recycle() {
 	p.confirm, p.channel = "", ""
 	p.text, p.list, p.err = "", nil, nil
 	p.done.Store(false)
-	p.w.requests.Put(p)
+	p.c.requests.Put(p)
 }
 
 // finish says that the answers are there. It is called under mu, and p is not touched after it but for its wake.
@@ -107,28 +107,28 @@ func (p *request) finish() {
 // unpark says that the owner of p waits no longer. It is called under mu.
 func (p *request) unpark() {
 	if p.trusts {
-		p.w.trusting--
+		p.c.trusting--
 	}
 	p.parked, p.trusts = false, false
 }
 
-// wireQueue is a queue of requests, as a ring.
-type wireQueue struct {
+// queue is a queue of requests, as a ring.
+type queue struct {
 	ring    []*request // as many as a power of two
 	head, n int
 }
 
-func (q *wireQueue) at(i int) *request { return q.ring[(q.head+i)&(len(q.ring)-1)] }
+func (q *queue) at(i int) *request { return q.ring[(q.head+i)&(len(q.ring)-1)] }
 
 // front returns the first, or nil if there is none.
-func (q *wireQueue) front() *request {
+func (q *queue) front() *request {
 	if q.n == 0 {
 		return nil
 	}
 	return q.ring[q.head]
 }
 
-func (q *wireQueue) push(p *request) {
+func (q *queue) push(p *request) {
 	if q.n == len(q.ring) {
 		ring := make([]*request, max(16, 2*q.n))
 		for i := range q.n {
@@ -140,7 +140,7 @@ func (q *wireQueue) push(p *request) {
 	q.n++
 }
 
-func (q *wireQueue) pop() *request {
+func (q *queue) pop() *request {
 	p := q.front()
 	if p == nil {
 		return nil
@@ -151,22 +151,22 @@ func (q *wireQueue) pop() *request {
 	return p
 }
 
-// wireTimer is a timer that Close waits for. The wire's mu guards it.
-type wireTimer struct {
-	w     *wire
+// timer is a timer that Close waits for. The Conn's mu guards it.
+type timer struct {
+	c     *Conn
 	timer *time.Timer
 	isSet bool
 }
 
 // init makes the timer run f, under mu.
-func (t *wireTimer) init(w *wire, f func()) {
-	t.w = w
+func (t *timer) init(c *Conn, f func()) {
+	t.c = c
 	t.timer = time.AfterFunc(time.Hour, func() {
-		defer w.work.Done()
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		defer c.work.Done()
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		t.isSet = false
-		if w.err == nil {
+		if c.err == nil {
 			f()
 		}
 	})
@@ -174,18 +174,18 @@ func (t *wireTimer) init(w *wire, f func()) {
 }
 
 // set sets the timer, unless it is set.
-func (t *wireTimer) set(d time.Duration) {
-	if t.isSet || t.w.err != nil {
+func (t *timer) set(d time.Duration) {
+	if t.isSet || t.c.err != nil {
 		return
 	}
 	t.isSet = true
-	t.w.work.Add(1)
+	t.c.work.Add(1)
 	t.timer.Reset(d)
 }
 
-func (t *wireTimer) stop() {
+func (t *timer) stop() {
 	if t.isSet && t.timer.Stop() {
 		t.isSet = false
-		t.w.work.Done()
+		t.c.work.Done()
 	}
 }

@@ -1,9 +1,9 @@
-package redislock
+package resp
 
 import "bytes"
 
-// wireInput is what was read and not yet handed out.
-type wireInput struct {
+// input is what was read and not yet handed out.
+type input struct {
 	buf        []byte
 	start, end int // of what is there
 	scan       scanner
@@ -12,10 +12,10 @@ type wireInput struct {
 }
 
 // space returns where to read to.
-func (in *wireInput) space() []byte {
+func (in *input) space() []byte {
 	if in.start == in.end {
 		in.start, in.end = 0, 0
-		if in.buf == nil || len(in.buf) > wireKeep {
+		if in.buf == nil || len(in.buf) > largestKept {
 			in.buf = make([]byte, 4096)
 		}
 	}
@@ -32,7 +32,7 @@ func (in *wireInput) space() []byte {
 }
 
 // next returns the next message that is there in full, until the next call, or nil.
-func (in *wireInput) next() ([]byte, error) {
+func (in *input) next() ([]byte, error) {
 	n, err := in.scan.message(in.buf[in.start:in.end])
 	if n == 0 {
 		return nil, err
@@ -43,7 +43,7 @@ func (in *wireInput) next() ([]byte, error) {
 }
 
 // push reads a push: a message to a channel, or the confirmation of a subscription. Of others only the kind is known.
-func (in *wireInput) push(m []byte) (kind, channel, message string, err error) {
+func (in *input) push(m []byte) (kind, channel, message string, err error) {
 	var parts [3][]byte
 	n, rest, err := decodeHeader(m)
 	for i := 0; i < min(n, len(parts)) && err == nil; i++ {

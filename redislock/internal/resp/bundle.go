@@ -1,4 +1,4 @@
-package redislock
+package resp
 
 import (
 	"errors"
@@ -22,127 +22,124 @@ const (
 	longTrip = time.Millisecond
 )
 
-// errAlone is the answer to requests whose bundle the server did not run. Each is to be sent by itself. It counts as an answer
+// ErrAlone is the answer to requests whose bundle the server did not run. Each is to be sent by itself. It counts as an answer
 // of the server: the connection is all right.
-const errAlone = serverError("ALONE the bundle was not run")
+const ErrAlone = ServerError("ALONE the bundle was not run")
 
-// neverSent is where in what a wire sends a request begins that is not in it yet.
+// neverSent is where in what a Conn sends a request begins that is not in it yet.
 const neverSent = math.MaxUint64
 
-// sending is how a call is sent.
-type sending int
+// Sending is how a call is sent.
+type Sending int
 
 const (
-	byName   sending = iota // the script by its name, in a bundle with others where that can be
-	alone                   // by its name, and not in a bundle
-	inSource                // by its source
+	ByName   Sending = iota // the script by its name, in a bundle with others where that can be
+	Alone                   // by its name, and not in a bundle
+	InSource                // by its source
 )
 
-// wireBundle gathers plain requests that are to be sent one after the other, and have not been: they are one run of
-// bundle.lua then. The wire's mu guards it.
-type wireBundle struct {
-	on     bool // the server may run scripts with keys of several slots
-	taught bool // the server was sent the source
+// bundle gathers plain requests that are to be sent one after the other, and have not been: they are one run of
+// a script then. The Conn's mu guards it.
+type bundle struct {
+	of     *conn.Bundle // which requests, and the script that runs them; nil for none
+	on     bool         // the server may run that
+	taught bool         // and was sent the source
 
 	ahead int           // commands that were sent and not answered
 	trip  time.Duration // how long answers have taken of late
 
-	n          int    // how many there are: the last ones of the wire's queue
+	n          int    // how many there are: the last ones of the Conn's queue
 	script     string // the name of the last one's script
 	kinds      []byte // a letter for each
 	keys, args []byte // theirs, as they are sent
-	argc       int    // how many args are
+	keyc, argc int    // how many these are
 }
 
 // kindOf returns the letter for a request in a bundle, or 0 if it cannot be in one.
-func (b *wireBundle) kindOf(c *Call, how sending) byte {
-	switch {
-	case !b.on || how != byName || len(c.Keys) != 3:
+func (b *bundle) kindOf(call *conn.Call, how Sending) byte {
+	if !b.on || how != ByName {
 		return 0
-	case c.Script == acquireScript && len(c.Args) == 4:
-		return 'a'
-	case c.Script == releaseScript && len(c.Args) == 1:
-		return 'r'
 	}
-	return 0
+	return b.of.Letter(call)
 }
 
-func (b *wireBundle) add(kind byte, c *Call) {
+func (b *bundle) add(kind byte, call *conn.Call) {
 	b.n++
-	b.script = c.Script.SHA()
+	b.script = call.Script.SHA()
 	b.kinds = append(b.kinds, kind)
-	for _, key := range c.Keys {
+	for _, key := range call.Keys {
 		b.keys = appendText(b.keys, key)
 	}
-	for _, arg := range c.Args {
+	for _, arg := range call.Args {
 		b.args = appendText(b.args, arg)
 	}
-	b.argc += len(c.Args)
+	b.keyc += len(call.Keys)
+	b.argc += len(call.Args)
 }
 
 // appendTo appends the command for all that was gathered, and forgets it.
-func (b *wireBundle) appendTo(out []byte) []byte {
+func (b *bundle) appendTo(out []byte) []byte {
 	name, script, kinds := "EVALSHA", b.script, b.kinds
 	if b.n == 1 {
 		kinds = nil // it is the request itself
-	} else if script = bundleScript.SHA(); !b.taught {
-		name, script, b.taught = "EVAL", bundleScript.Source(), true
+	} else if script = b.of.Script.SHA(); !b.taught {
+		name, script, b.taught = "EVAL", b.of.Script.Source(), true
 	}
-	argc := 3 + 3*b.n + b.argc
+	argc := 3 + b.keyc + b.argc
 	if kinds != nil {
 		argc++
 	}
 	out = appendText(appendText(appendCount(out, '*', argc), name), script)
-	out = append(appendText(out, strconv.Itoa(3*b.n)), b.keys...)
+	out = append(appendText(out, strconv.Itoa(b.keyc)), b.keys...)
 	if kinds != nil {
 		out = appendText(out, kinds)
 	}
 	out = append(out, b.args...)
-	b.n, b.argc, b.kinds, b.keys, b.args = 0, 0, b.kinds[:0], b.keys[:0], b.args[:0]
+	b.n, b.keyc, b.argc, b.kinds, b.keys, b.args = 0, 0, 0, b.kinds[:0], b.keys[:0], b.args[:0]
 	return out
 }
 
 // bundle adds a request to those that are gathered. It is called under mu.
-func (w *wire) bundle(kind byte, c *Call) *request {
-	p := w.newRequest()
-	w.gathered.add(kind, c)
-	w.add(p, neverSent)
-	if w.gathered.n == mostBundled {
-		w.seal()
-		w.full = true
+func (c *Conn) bundle(kind byte, call *conn.Call) *request {
+	p := c.newRequest()
+	c.gathered.add(kind, call)
+	c.add(p, neverSent)
+	if c.gathered.n == mostBundled {
+		c.seal()
+		c.full = true
 	}
 	return p
 }
 
 // seal makes a command of what was gathered. Whoever writes to out calls it before: answers come in the order of commands.
 // It is called under mu.
-func (w *wire) seal() {
-	n := w.gathered.n
+func (c *Conn) seal() {
+	n := c.gathered.n
 	if n == 0 {
 		return
 	}
-	w.out = w.gathered.appendTo(w.out)
-	for i := w.queue.n - n; i < w.queue.n; i++ {
-		w.queue.at(i).first = w.sent + uint64(len(w.out))
+	c.out = c.gathered.appendTo(c.out)
+	for i := c.queue.n - n; i < c.queue.n; i++ {
+		c.queue.at(i).first = c.sent + uint64(len(c.out))
 	}
-	first := w.queue.at(w.queue.n - n)
+	first := c.queue.at(c.queue.n - n)
 	first.bundled, first.sealed = n, time.Now()
-	w.gathered.ahead++
+	c.gathered.ahead++
 }
 
 // waits reports whether more is to be gathered before it is sent.
-func (b *wireBundle) waits() bool { return b.ahead >= mostAhead && b.trip < longTrip }
+func (b *bundle) waits() bool { return b.ahead >= mostAhead && b.trip < longTrip }
 
 // isAnswered is told when a command that began to be sent at the given instant is answered.
-func (b *wireBundle) isAnswered(sealed time.Time) {
+func (b *bundle) isAnswered(sealed time.Time) {
 	b.ahead--
 	b.trip = (3*b.trip + time.Since(sealed)) / 4
 }
 
 // unbundle gives the answers to the n requests of a bundle to those who have made them. It is called under mu.
-func (w *wire) unbundle(n int, m []byte, ready []*request) ([]*request, error) {
+func (c *Conn) unbundle(n int, m []byte, ready []*request) ([]*request, error) {
 	if m[0] != '*' {
-		return w.unbundleError(n, m, ready)
+		return c.unbundleError(n, m, ready)
 	}
 	count, rest, err := decodeHeader(m)
 	if err != nil || count != n {
@@ -150,41 +147,41 @@ func (w *wire) unbundle(n int, m []byte, ready []*request) ([]*request, error) {
 	}
 	for range n {
 		size, _ := new(scanner).message(rest) // cannot fail: the list was there in full
-		p := w.queue.front()
+		p := c.queue.front()
 		if !p.given {
 			if p.text, p.err = decodeText(rest[:size]); errors.Is(p.err, errProtocol) {
 				return ready, p.err
 			}
 		}
-		ready, rest = w.count(p, ready), rest[size:]
+		ready, rest = c.count(p, ready), rest[size:]
 	}
 	return ready, nil
 }
 
 // unbundleError is for a bundle that was answered with one error, which all of its requests get; those that may go by themselves
 // are told so instead.
-func (w *wire) unbundleError(n int, m []byte, ready []*request) ([]*request, error) {
+func (c *Conn) unbundleError(n int, m []byte, ready []*request) ([]*request, error) {
 	_, err := decode(m)
-	var refusal serverError
+	var refusal ServerError
 	if !errors.As(err, &refusal) {
 		return ready, errProtocol
 	}
 	switch text := string(refusal); {
 	case conn.InScript(text): // some of it may have run
 	case strings.HasPrefix(text, "NOSCRIPT "):
-		w.gathered.taught = false
-		err = errAlone
+		c.gathered.taught = false
+		err = ErrAlone
 	case strings.HasPrefix(text, "NOPERM "):
-		w.gathered.on = strings.Contains(text, " key") // of one of them, and not the right to run scripts by their source
-		err = errAlone
+		c.gathered.on = strings.Contains(text, " key") // of one of them, and not the right to run scripts by their source
+		err = ErrAlone
 	case strings.Contains(text, "same slot"): // CROSSSLOT: a proxy that looks like one server has several behind it
-		w.gathered.on = false
-		err = errAlone
+		c.gathered.on = false
+		err = ErrAlone
 	}
 	for range n {
-		p := w.queue.front()
+		p := c.queue.front()
 		p.err = err
-		ready = w.count(p, ready)
+		ready = c.count(p, ready)
 	}
 	return ready, nil
 }

@@ -1,4 +1,4 @@
-package redislock
+package resp
 
 import (
 	"bufio"
@@ -34,23 +34,23 @@ func (s *writeSpy) SetWriteDeadline(t time.Time) error {
 	return s.Conn.SetWriteDeadline(t)
 }
 
-func TestWire_NobodyMovesTheDeadlineOfAWriteUnderWay(t *testing.T) {
+func TestConn_NobodyMovesTheDeadlineOfAWriteUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		defer far.Close()
 		spy := &writeSpy{Conn: near}
-		raw := &wireSocket{Conn: spy}
-		w := newWire(raw, raw, func(string, string, string) {})
+		raw := &socket{Conn: spy}
+		w := newConn(raw, raw, nil, func(string, string, string) {})
 		var all sync.WaitGroup
 		long, end := context.WithCancel(t.Context())
-		all.Go(func() { _, _ = w.do(long, "PING") })
+		all.Go(func() { _, _ = w.Do(long, "PING") })
 		if _, err := far.Read(make([]byte, 1000)); err != nil { // PING, and nothing after it
 			t.Fatal(err)
 		}
 		synctest.Wait() // it reads
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
-		if _, err := w.do(ctx, "PING"); err == nil {
+		if _, err := w.Do(ctx, "PING"); err == nil {
 			t.Error("no error")
 		}
 		if n := spy.moved.Load(); n > 0 {
@@ -63,7 +63,7 @@ func TestWire_NobodyMovesTheDeadlineOfAWriteUnderWay(t *testing.T) {
 }
 
 // In virtual time nobody is late by more than a tick or two, whatever the others do.
-func TestWire_WithManyAtRandom_NobodyIsLateByMoreThanATick(t *testing.T) {
+func TestConn_WithManyAtRandom_NobodyIsLateByMoreThanATick(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
@@ -113,8 +113,8 @@ func ticks(t *testing.T, seed uint64) {
 		}
 	})
 	news := make(chan struct{}, 1)
-	raw := &wireSocket{Conn: client}
-	w := newWire(raw, raw, func(kind, _, _ string) {
+	raw := &socket{Conn: client}
+	w := newConn(raw, raw, nil, func(kind, _, _ string) {
 		if kind == "message" {
 			select {
 			case news <- struct{}{}:
@@ -145,7 +145,7 @@ func ticks(t *testing.T, seed uint64) {
 				b := time.Now()
 				if i%4 != 3 {
 					want := fmt.Sprint(i, "-", n)
-					v, err := w.do(c, "ECHO", want)
+					v, err := w.Do(c, "ECHO", want)
 					if err == nil && v != want {
 						t.Errorf("%v for %v", v, want)
 					}
@@ -155,7 +155,7 @@ func ticks(t *testing.T, seed uint64) {
 						given.Add(1)
 					}
 				} else {
-					_, _ = w.await(c, news, b.Add(time.Duration(rnd.IntN(1000))*time.Millisecond))
+					_, _ = w.Await(c, news, b.Add(time.Duration(rnd.IntN(1000))*time.Millisecond))
 				}
 				if d := time.Since(b) - limit; d > 21*time.Millisecond {
 					t.Errorf("seed %d, %d: late by %v", seed, i, d)

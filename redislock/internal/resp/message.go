@@ -1,4 +1,4 @@
-package redislock
+package resp
 
 import (
 	"bytes"
@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// wireLargest is the largest message that is taken, and wireLine the longest line in it that is not text.
-	wireLargest, wireLine = 16 << 20, 64 << 10
+	// largestMessage is the largest message that is taken, and longestLine the longest line in it that is not text.
+	largestMessage, longestLine = 16 << 20, 64 << 10
 
-	// wireDepth is how deep lists may be nested.
-	wireDepth = 32
+	// deepestList is how deep lists may be nested.
+	deepestList = 32
 )
 
 var (
 	errProtocol = errors.New("the server does not speak RESP3")
 	errTooLarge = fmt.Errorf("%w: a message is too large", errProtocol)
-	errNoText   = errors.New("the answer is not a text")
-	errNil      = fmt.Errorf("%w but nil", errNoText)
+	ErrNoText   = errors.New("the answer is not a text")
+	errNil      = fmt.Errorf("%w but nil", ErrNoText)
 )
 
-// serverError is an error that a server has answered with.
-type serverError string
+// ServerError is an error that a server has answered with.
+type ServerError string
 
 // Error is the server's message.
-func (e serverError) Error() string { return string(e) }
+func (e ServerError) Error() string { return string(e) }
 
 // scanner finds out where a message ends. It goes on where it was when more has come, so that a message is not read anew
 // with each of its pieces. The zero value is at the beginning of a message.
@@ -51,7 +51,7 @@ func (s *scanner) message(b []byte) (int, error) {
 			*s = scanner{}
 			return n, nil
 		}
-		if s.pos+3*s.open > wireLargest { // a value has three bytes at least
+		if s.pos+3*s.open > largestMessage { // a value has three bytes at least
 			return 0, errTooLarge
 		}
 	}
@@ -63,9 +63,9 @@ func value(b []byte) (size, more int, err error) {
 	if len(b) == 0 {
 		return 0, 0, nil
 	}
-	end := bytes.IndexByte(b[:min(len(b), wireLine)], '\n')
+	end := bytes.IndexByte(b[:min(len(b), longestLine)], '\n')
 	switch {
-	case end < 0 && len(b) >= wireLine:
+	case end < 0 && len(b) >= longestLine:
 		return 0, 0, errTooLarge
 	case end < 0:
 		return 0, 0, nil
@@ -123,7 +123,7 @@ func length(b []byte) (int, error) {
 		}
 		n = 10*n + int(c-'0')
 	}
-	if n > wireLargest {
+	if n > largestMessage {
 		return 0, errTooLarge
 	}
 	return n, nil
@@ -192,13 +192,13 @@ func decodeText(m []byte) (string, error) {
 	case value == nil:
 		return "", errNil
 	}
-	return "", errNoText
+	return "", ErrNoText
 }
 
 // decode returns an answer: string, int64, nil, or []any of these; maps as a list of keys and values.
 func decode(m []byte) (any, error) {
-	value, _, err := decodeValue(m, wireDepth)
-	if refusal, isRefusal := value.(serverError); isRefusal && err == nil {
+	value, _, err := decodeValue(m, deepestList)
+	if refusal, isRefusal := value.(ServerError); isRefusal && err == nil {
 		return nil, refusal
 	}
 	return value, err
@@ -221,12 +221,12 @@ func decodeValue(m []byte, depth int) (value any, rest []byte, err error) {
 		if err != nil || n < 0 {
 			return nil, nil, errProtocol
 		}
-		return serverError(rest[:n]), rest[n+2:], nil
+		return ServerError(rest[:n]), rest[n+2:], nil
 	}
 	line, rest := cutLine(m)
 	switch m[0] {
 	case '-':
-		return serverError(line), rest, nil
+		return ServerError(line), rest, nil
 	case '_':
 		return nil, rest, nil
 	case ':':
@@ -258,7 +258,7 @@ func decodeList(m []byte, depth int) (any, []byte, error) {
 		if list[i], rest, err = decodeValue(rest, depth-1); err != nil {
 			return nil, nil, err
 		}
-		if refusal, isRefusal := list[i].(serverError); isRefusal {
+		if refusal, isRefusal := list[i].(ServerError); isRefusal {
 			list[i] = string(refusal)
 		}
 	}

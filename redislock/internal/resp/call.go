@@ -1,0 +1,199 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/interlock-go/interlock/redislock/conn"
+)
+
+// Call runs a script and returns its answer. An error of the server is a ServerError. One that says that nothing was sent
+// is a *RefusedError or conn.ErrUnsent.
+func (c *Conn) Call(ctx context.Context, call *conn.Call, how Sending) (string, error) {
+	if err := c.enter(ctx); err != nil {
+		return "", err
+	}
+	var p *request
+	if kind := c.gathered.kindOf(call, how); kind != 0 {
+		p = c.bundle(kind, call)
+	} else {
+		c.seal()
+		p = c.newRequest()
+		c.out = appendCall(c.out, call, how == InSource)
+		c.add(p, c.sent+uint64(len(c.out)))
+	}
+	if err := c.finish(ctx, p); err != nil {
+		return "", err
+	}
+	text, err := p.text, p.err
+	p.recycle()
+	return text, err
+}
+
+// Do runs a command and returns its answer: string, int64, nil, or []any of these.
+func (c *Conn) Do(ctx context.Context, args ...string) (any, error) {
+	answers, err := c.multi(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return answers[0].value, answers[0].err
+}
+
+// multi runs commands that nobody else's come between. The error is that of all commands.
+func (c *Conn) multi(ctx context.Context, commands ...[]string) ([]result, error) {
+	for _, args := range commands {
+		if err := answerable(args); err != nil {
+			return nil, &conn.RefusedError{Err: err}
+		}
+	}
+	return c.together(ctx, len(commands), func(out []byte) []byte {
+		for _, args := range commands {
+			out = appendCommand(out, args...)
+		}
+		return out
+	})
+}
+
+// answerable refuses commands that are not answered once, or not by an answer.
+func answerable(args []string) error {
+	if len(args) == 0 || args[0] == "" {
+		return errors.New("no command")
+	}
+	if name := strings.ToUpper(args[0]); strings.HasSuffix(name, "SUBSCRIBE") || name == "MONITOR" || name == "SYNC" {
+		return fmt.Errorf("%s changes the connection", name)
+	}
+	return nil
+}
+
+// together runs n commands, which write appends to its argument.
+func (c *Conn) together(ctx context.Context, n int, write func([]byte) []byte) ([]result, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	if err := c.enter(ctx); err != nil {
+		return nil, err
+	}
+	p := c.newRequest()
+	p.left, p.listed, p.list = n, true, make([]result, 0, n)
+	c.seal()
+	first := c.sent + uint64(len(c.out)) + 1 // with the first byte of all, to be on the safe side
+	c.out = write(c.out)
+	c.add(p, first)
+	if err := c.finish(ctx, p); err != nil {
+		return nil, err
+	}
+	list, err := p.list, p.err
+	p.recycle()
+	return list, err
+}
+
+// Subscribe runs SUBSCRIBE, SSUBSCRIBE, UNSUBSCRIBE or SUNSUBSCRIBE, as kind says in lower case, for one channel. It
+// returns when the server has confirmed that, and what takes the pushes has been told.
+func (c *Conn) Subscribe(ctx context.Context, kind, channel string) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	p := c.newRequest()
+	p.confirm, p.channel = kind, channel
+	c.seal()
+	c.out = appendCommand(c.out, kind, channel)
+	c.add(p, c.sent+uint64(len(c.out)))
+	if err := c.finish(ctx, p); err != nil {
+		return err
+	}
+	err := p.err
+	p.recycle()
+	return err
+}
+
+// enter returns with mu locked, unless there is an error.
+func (c *Conn) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &conn.RefusedError{Err: err}
+	}
+	c.mu.Lock()
+	for c.err == nil && c.owed >= mostOwed {
+		if c.room == nil {
+			c.room = make(chan struct{})
+		}
+		room := c.room
+		c.mu.Unlock()
+		select {
+		case <-room:
+		case <-c.closed:
+		case <-ctx.Done():
+			return &conn.RefusedError{Err: ctx.Err()}
+		}
+		c.mu.Lock()
+	}
+	if c.err != nil {
+		c.mu.Unlock()
+		return conn.ErrUnsent
+	}
+	return nil
+}
+
+// add adds a request whose commands have been appended to out. It is called under mu.
+func (c *Conn) add(p *request, first uint64) {
+	p.first = first
+	c.queue.push(p)
+	if c.owed == 0 && !c.pulsing.isSet {
+		c.pulseReceived, c.silent = c.received, 0
+		c.pulsing.set(pulseTime)
+	}
+	c.owed += p.left
+}
+
+// finish returns when p has its answers, or a moment after ctx has ended, with its error: the answers are thrown away then
+// when they come. It is called under mu, and unlocks it.
+func (c *Conn) finish(ctx context.Context, p *request) error {
+	p.ctx = ctx
+	for !p.done.Load() && ctx.Err() == nil {
+		switch mine := c.flusher == nil && c.isBehind() && (!c.gathering || c.full); {
+		case !mine && c.reader != nil:
+			if c.park(ctx, p) {
+				return nil
+			}
+		case mine:
+			c.flush(&p.waiter, ctx.Err)
+		default:
+			c.read(&p.waiter, time.Time{}, true)
+		}
+	}
+	c.handOn()
+	defer c.mu.Unlock()
+	if p.done.Load() {
+		return nil
+	}
+	p.given, p.ctx = true, nil
+	return ctx.Err()
+}
+
+// park waits until there may be something to do. It reports true, and leaves mu unlocked, if p has its answers and
+// nothing else is to be done.
+func (c *Conn) park(ctx context.Context, p *request) bool {
+	trusts := c.ticks
+	p.parked, p.trusts = true, trusts
+	if trusts {
+		c.trusting++
+	}
+	c.mu.Unlock()
+	if trusts { // as nearly always: it costs less than what follows
+		<-p.wake
+	} else {
+		select {
+		case <-p.wake:
+		case <-ctx.Done():
+		}
+	}
+	// Once p is done nobody summons it any more.
+	if p.done.Load() && !p.summoned {
+		return true
+	}
+	c.mu.Lock()
+	p.unpark()
+	return false
+}

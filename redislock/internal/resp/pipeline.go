@@ -1,0 +1,81 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/interlock-go/interlock/redislock/conn"
+)
+
+// Command is one call of a pipeline.
+type Command struct {
+	Call     *conn.Call
+	InSource bool // the script is sent by its source, else by its name
+	Asking   bool // ASKING is sent before it: the node is asked for this time only
+}
+
+// Answer is what the server has answered to one call: a text, or an error that is a [ServerError] or matches [ErrNoText];
+// or an error that says what has become of the connection.
+type Answer struct {
+	Text string
+	Err  error
+}
+
+// Pipeline runs calls that nobody else's commands come between. It returns an answer for each.
+func (c *Conn) Pipeline(ctx context.Context, commands []Command) []Answer {
+	asking, room := 0, 0
+	for i := range commands {
+		room += callRoom(commands[i].Call)
+		if commands[i].Asking {
+			asking++
+		}
+	}
+	results, err := c.together(ctx, len(commands)+asking, func(out []byte) []byte {
+		out = slices.Grow(out, room) // renewals of very many holds are megabytes, which to grow step by step would copy again and again
+		for i := range commands {
+			if commands[i].Asking {
+				out = appendCommand(out, "ASKING")
+			}
+			out = appendCall(out, commands[i].Call, commands[i].InSource)
+		}
+		return out
+	})
+	if err != nil {
+		return Failures(len(commands), err)
+	}
+	answers := make([]Answer, len(commands))
+	for i, next := 0, 0; i < len(commands); i++ {
+		if commands[i].Asking {
+			next++
+		}
+		answers[i] = results[next].answer()
+		next++
+	}
+	return answers
+}
+
+// Failures returns the answers to n calls that have failed together.
+func Failures(n int, err error) []Answer { return slices.Repeat([]Answer{{Err: err}}, n) }
+
+// answer returns the answer to a script.
+func (r result) answer() Answer {
+	text, isText := r.value.(string)
+	switch {
+	case r.err != nil:
+		return Answer{Err: r.err}
+	case !isText:
+		return Answer{Err: ErrNoText}
+	}
+	return Answer{Text: text}
+}
+
+// Ping returns nil if there was an answer, whatever it was.
+func (c *Conn) Ping(ctx context.Context) error {
+	_, err := c.Do(ctx, "PING")
+	var answered ServerError
+	if errors.As(err, &answered) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,212 @@
+package resp
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+const (
+	// idleTime is how long nobody must have wanted to read before the Conn itself does. Who waits for a push reads itself,
+	// so what is late is news that nobody waits for. Each time the timer fires, the scheduler of Go wakes a further thread,
+	// which at 2 ms makes calls an eighth slower.
+	idleTime = 25 * time.Millisecond
+
+	// tickTime is how late a call may see that its context has ended, or a bit more. To be told at once would cost each call
+	// more than all its other work on this side.
+	tickTime = 20 * time.Millisecond
+
+	// After mostPulses pulses without a byte, while answers are owed, the connection counts as broken: 10 to 12.5 s.
+	pulseTime, mostPulses = 2500 * time.Millisecond, 4
+)
+
+// longAgo is the deadline that interrupts a read.
+var longAgo = time.Unix(1, 0)
+
+// read reads once as the reader, who must be nobody else, and hands out what came. It waits until something comes, until
+// the given instant unless that is zero, until interruptReader, or until the next tick, if x or others need that. It is
+// called under mu.
+func (c *Conn) read(x *waiter, until time.Time, ticks bool) {
+	c.reader, c.ticks = x, ticks || c.trusting > 0
+	c.reads++
+	c.keepTime()
+	if c.ticks && (until.IsZero() || c.tick.Before(until)) {
+		until = c.tick
+	}
+	c.setDeadline(until)
+	c.mu.Unlock()
+	n, err := c.conn.Read(c.input.space())
+	c.mu.Lock()
+	if n > 0 {
+		c.received++
+		c.input.end += n
+		if bad := c.drain(); bad != nil {
+			err = bad
+		}
+	}
+	c.reader, c.ticks = nil, false
+	switch {
+	case err == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.stale = true
+	default:
+		c.fail(err)
+	}
+}
+
+// keepTime wakes those whose contexts have ended, once a tick. Whoever reads or writes calls it before, and is not kept for
+// longer than a tick: a write never, a read if it is asked to. It is called under mu.
+func (c *Conn) keepTime() {
+	now := time.Now()
+	if now.Before(c.tick) {
+		return
+	}
+	c.tick = now.Add(tickTime)
+	for i := range c.queue.n {
+		if p := c.queue.at(i); p.trusts && p.ctx.Err() != nil {
+			p.rouse()
+		}
+	}
+}
+
+// setDeadline sets the deadline of the reads that follow. A late interruption of the last reader is undone by it.
+func (c *Conn) setDeadline(t time.Time) {
+	if !c.stale && t.Equal(c.deadline) {
+		return
+	}
+	c.stale, c.deadline = false, t
+	_ = c.raw.SetReadDeadline(t) // fails only when the connection has ended
+}
+
+// drain hands out the messages that are there in full. It is called under mu, by the reader, and unlocks mu meanwhile.
+func (c *Conn) drain() error {
+	var few [16]*request
+	ready := few[:0] // to be roused without mu, or they would wait for it
+	defer func() {
+		if len(ready) == 0 {
+			return
+		}
+		c.crowd = true
+		c.mu.Unlock()
+		for _, p := range ready {
+			p.rouse()
+		}
+		c.mu.Lock()
+	}()
+	for c.err == nil {
+		m, err := c.input.next()
+		if m == nil {
+			return err
+		}
+		if m[0] == '>' {
+			ready, err = c.takePush(m, ready)
+		} else {
+			ready, err = c.answer(m, ready)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer gives an answer to whom it is for. Requests that are done by it are appended to ready.
+func (c *Conn) answer(m []byte, ready []*request) ([]*request, error) {
+	p := c.queue.front()
+	if p == nil || p.first > c.sent {
+		return ready, errUninvited
+	}
+	if p.bundled > 0 {
+		c.gathered.isAnswered(p.sealed)
+	}
+	switch {
+	case p.bundled > 1:
+		return c.unbundle(p.bundled, m, ready)
+	case p.given:
+	case p.listed:
+		value, err := decode(m)
+		if errors.Is(err, errProtocol) {
+			return ready, err
+		}
+		p.list = append(p.list, result{value, err})
+	default:
+		p.text, p.err = decodeText(m)
+		if errors.Is(p.err, errProtocol) {
+			return ready, p.err
+		}
+	}
+	return c.count(p, ready), nil
+}
+
+// count counts an answer of the first request of the queue, and appends that to ready if it was its last, unless it is that of
+// who reads, who sees that anyway.
+func (c *Conn) count(p *request, ready []*request) []*request {
+	c.owed--
+	if c.room != nil && c.owed < mostOwed*3/4 {
+		close(c.room)
+		c.room = nil
+	}
+	if p.left--; p.left > 0 {
+		return ready
+	}
+	c.queue.pop()
+	c.answered++
+	p.finish()
+	if &p.waiter == c.reader {
+		return ready
+	}
+	return append(ready, p)
+}
+
+// takePush takes a push. If it confirms a subscription the request that was for that is appended to ready.
+func (c *Conn) takePush(m []byte, ready []*request) ([]*request, error) {
+	c.mu.Unlock()
+	kind, channel, message, err := c.input.push(m)
+	if err == nil {
+		c.pushed(kind, channel, message)
+	}
+	c.mu.Lock()
+	if p := c.queue.front(); err == nil && p != nil && p.confirm != "" && p.confirm == kind && p.channel == channel {
+		return c.count(p, ready), nil
+	}
+	return ready, err
+}
+
+// rest has the Conn read by itself in a moment. It is called under mu.
+func (c *Conn) rest() {
+	if !c.idling.isSet {
+		c.idleReads = c.reads
+		c.idling.set(idleTime)
+	}
+}
+
+// idle reads if nobody else has for a moment, until somebody is there who may want to. It is called under mu, in a
+// goroutine of its own.
+func (c *Conn) idle() {
+	if c.reader != nil {
+		return // who calls rest again
+	}
+	if c.reads != c.idleReads {
+		c.rest()
+		return
+	}
+	for answered := c.answered; c.err == nil && c.answered == answered && c.awaiters.first == nil; {
+		c.read(&c.resting, time.Time{}, false)
+		c.handOnWriting()
+	}
+	c.handOn()
+}
+
+// pulse finds out whether the server answers. It is called under mu.
+func (c *Conn) pulse() {
+	if c.owed == 0 {
+		return
+	}
+	if c.received != c.pulseReceived {
+		c.pulseReceived, c.silent = c.received, 0
+	} else if c.silent++; c.silent >= mostPulses {
+		c.fail(errSilent)
+		return
+	}
+	c.pulsing.set(pulseTime)
+}
