@@ -17,6 +17,7 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock/conn"
+	"github.com/interlock-go/interlock/redislock/internal/rueidisconn"
 )
 
 // byCheck returns the findings by their check, and fails if one says too little or stands in the wrong place.
@@ -129,7 +130,7 @@ func TestDiagnose_OfACluster(t *testing.T) {
 	c := servers.RedisCluster(t, 3, 0, nil)
 	node := c.Owner(0)
 	option := soloOption(node.Addr())
-	if _, err := start(t.Context(), newRueidisConn(dial(t, option), true), nil); !errors.Is(err, conn.ErrClusterNode) {
+	if _, err := start(t.Context(), rueidisconn.New(dial(t, option), true), nil); !errors.Is(err, conn.ErrClusterNode) {
 		t.Errorf("a client for a server that stands alone is told: %v", err)
 	}
 	alone, err := start(t.Context(), newPlainConn(dial(t, option)), nil) // another client's Conn, which does not ask

@@ -7,6 +7,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/internal/rueidisconn"
 	"github.com/redis/rueidis"
 )
 
@@ -52,11 +53,7 @@ func TestConformance_PushesOverAnotherConnection(t *testing.T) {
 // open returns a driver over a client of its own, which it closes.
 func open(t testing.TB, o rueidis.ClientOption, opts *Options) *Driver {
 	t.Helper()
-	c := newRueidisConn(dial(t, o), true)
-	if *overWires {
-		c.wires = wireOptionsOf(&o, bundle)
-	}
-	d, err := start(context.Background(), c, opts)
+	d, err := start(context.Background(), rueidisconn.New(dial(t, o), true), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

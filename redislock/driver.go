@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit"
+	"github.com/interlock-go/interlock/redislock/internal/rueidisconn"
 	"github.com/redis/rueidis"
 )
 
@@ -66,7 +67,7 @@ func Start(ctx context.Context, client rueidis.Client, opts *Options) (*Driver, 
 	if client == nil {
 		return nil, errors.New("redis: the client is nil: make one with rueidis.NewClient")
 	}
-	return start(ctx, newRueidisConn(client, false), opts)
+	return start(ctx, rueidisconn.New(client, false), opts)
 }
 
 // ended returns how ctx has ended, or nil. What has waited for its deadline on a socket can be back before ctx knows of that.

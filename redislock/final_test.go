@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
 )
 
@@ -38,14 +39,14 @@ func TestFinal_IsWhatAServerWouldSayAgain(t *testing.T) {
 		"ERR max number of clients reached":                                        false,
 		"ERR something that nobody knows":                                          false,
 	} {
-		err := answered(t, message)
-		for _, err := range []error{err, &RefusedError{Err: err}, fmt.Errorf("127.0.0.1:6379: %w", &RefusedError{Err: err})} {
+		err := errors.New(strings.TrimPrefix(message, "ERR ")) // as rueidis says it
+		for _, err := range []error{err, resp.ServerError(message), &RefusedError{Err: err}, fmt.Errorf("127.0.0.1:6379: %w", &RefusedError{Err: err})} {
 			if isFinal(err) != want {
 				t.Errorf("isFinal(%v) = %v", err, !want)
 			}
 		}
 	}
-	no := answered(t, "NOPERM this user has no permissions")
+	no := errors.New("NOPERM this user has no permissions")
 	for _, err := range []error{context.Canceled, errors.Join(no, context.Canceled), errors.New("connection reset")} {
 		if isFinal(err) {
 			t.Errorf("isFinal(%v)", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/memlock"
+	"github.com/interlock-go/interlock/redislock/internal/rueidisconn"
 	"github.com/redis/rueidis"
 )
 
@@ -95,7 +96,7 @@ func openPlain(t *testing.T, addr string, opts *Options) *Driver {
 // openPushed makes a client whose pushes are trusted.
 func openPushed(t *testing.T, addr string, opts *Options) *Driver {
 	t.Helper()
-	d, err := start(t.Context(), newRueidisConn(newClient(t, addr), true), opts)
+	d, err := start(t.Context(), rueidisconn.New(newClient(t, addr), true), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -150,7 +150,7 @@ func TestAForeignKey_IsListedWithoutItsValue_AndNotTouched(t *testing.T) {
 	for name, command := range foreign {
 		key := "interlock:mutex:" + name
 		mustDo(t, s, slices.Concat([]string{command[0], key}, command[2:])...)
-		before[name] = adminDo(t, s.Addr(), "DUMP", key)
+		before[name] = dump(t, s, key)
 	}
 	const held = 5
 	for i := range held {
@@ -190,7 +190,7 @@ func TestAForeignKey_IsListedWithoutItsValue_AndNotTouched(t *testing.T) {
 				t.Errorf("%s of %s: %v, want the key and what to do", what, name, err)
 			}
 		}
-		if after := adminDo(t, s.Addr(), "DUMP", "interlock:mutex:"+name); after != before[name] {
+		if after := dump(t, s, "interlock:mutex:"+name); after != before[name] {
 			t.Errorf("%s was changed from %q to %q", name, before[name], after)
 		}
 	}
@@ -230,4 +230,14 @@ func TestJudgeError_OfBothGenerationsOfServers(t *testing.T) {
 	if o := judgeError(&RefusedError{Err: context.Canceled}, false); o.class != notSent {
 		t.Errorf("never sent: %+v", o)
 	}
+}
+
+// dump is what the server keeps under a key, as it stores it.
+func dump(t *testing.T, s *servers.RedisNode, key string) string {
+	t.Helper()
+	value, err := s.Do(t.Context(), "DUMP", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(value)
 }

@@ -6,16 +6,17 @@ import (
 	"fmt"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/internal/rueidisconn"
 )
 
 // overhearing is a Conn that notes that something was pushed.
 type overhearing struct {
-	*rueidisConn
+	*rueidisconn.Conn
 	pushed chan struct{} // has one place
 }
 
 func (c *overhearing) Start(ctx context.Context, channel string, h Handler) error {
-	return c.rueidisConn.Start(ctx, channel, overheard{h, c.pushed})
+	return c.Conn.Start(ctx, channel, overheard{h, c.pushed})
 }
 
 // overheard is the handler of such a Conn.

@@ -14,6 +14,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock/conn"
+	"github.com/interlock-go/interlock/redislock/internal/rueidisconn"
 	"github.com/redis/rueidis"
 )
 
@@ -67,7 +68,7 @@ func asUser(t *testing.T, option rueidis.ClientOption, opts *Options, nodes []*s
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		return start(ctx, &overhearing{newRueidisConn(client, true), make(chan struct{}, 1)}, opts)
+		return start(ctx, &overhearing{rueidisconn.New(client, true), make(chan struct{}, 1)}, opts)
 	}
 }
 

@@ -52,14 +52,6 @@ var levers = []switches.Lever{
 		"err := unless(\"listen again\", a.listen, func(context.Context) error { return nil })(ctx)\n\t\tif err == nil {",
 	},
 	{"acquire.go", "call := &a.call\n", "call := &a.call\n\tif off(\"same ID\") {\n\t\ta.args[0] += \"'\"\n\t}\n"},
-	{"rueidis_listen.go", "if l.lostSubscription(channel) {", `if !off("sunsubscribe") && l.lostSubscription(channel) {`},
-	{"rueidis_call.go", "n.conn.moved(slot, j.addr)", `unless("moved", n.conn.moved, func(uint16, string) {})(slot, j.addr)`},
-	{"rueidis_call.go", "if j.verdict == moved {", `if j.verdict == moved || off("asked once") {`},
-	{"rueidis_call.go", "t.asking = j.addr", `t.asking = unless("asked", j.addr, "")`},
-	{
-		"rueidis_call.go", "case later:\n\t\treturn true, refusedIf(t.impatient(), err)",
-		"case later:\n\t\treturn true, refusedIf(off(\"later\") || t.impatient(), err)",
-	},
 }
 
 // TestRules_OfTheDriver_AreNecessary takes out one rule after the other, and its check must notice.

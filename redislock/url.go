@@ -8,6 +8,7 @@ import (
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/enginekit/address"
+	"github.com/interlock-go/interlock/redislock/internal/rueidisconn"
 	"github.com/redis/rueidis"
 )
 
@@ -33,13 +34,13 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dial(ctx)
+	over, err := dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d, err := start(ctx, conn, opts)
+	d, err := start(ctx, over, opts)
 	if err != nil {
-		return nil, at(u, conn, err)
+		return nil, at(u, over, err)
 	}
 	return d, nil
 }
@@ -52,49 +53,16 @@ func Dialer(u *driver.URL, c driver.Config) (dial func(ctx context.Context) (Con
 		return nil, nil, err
 	}
 	return func(ctx context.Context) (Conn, error) {
-		made := new(sockets)
-		client, err := connect(ctx, o, made)
+		c, err := rueidisconn.Open(ctx, o, bundle)
 		if err != nil {
 			return nil, opening{url: u, err: err, again: u.Scheme != "redis" && u.Scheme != "rediss"}.failed()
 		}
-		conn := newRueidisConn(client, true)
-		conn.wires, conn.sockets = wireOptionsOf(&o, bundle), made
-		return conn, nil
+		return c, nil
 	}, opts, nil
 }
 
 // RueidisConn is the Conn that [New] uses. Its Close leaves the client open.
-func RueidisConn(client rueidis.Client) Conn { return newRueidisConn(client, false) }
-
-// connect makes a client. rueidis connects at once and knows no context, so it is left to itself when ctx ends, and what
-// it brings then is closed. So is what it forgets when it fails.
-func connect(ctx context.Context, o rueidis.ClientOption, made *sockets) (rueidis.Client, error) {
-	o.DialCtxFn = made.dial
-	type answer struct {
-		client rueidis.Client
-		err    error
-	}
-	word := make(chan answer, 1)
-	go func() { // ends when the dialer does, which is bounded by its timeout
-		client, err := rueidis.NewClient(o)
-		word <- answer{client, err}
-	}()
-	select {
-	case a := <-word:
-		if a.err != nil {
-			made.close()
-		}
-		return a.client, a.err
-	case <-ctx.Done():
-		made.close()
-		go func() {
-			if a := <-word; a.client != nil {
-				a.client.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
-}
+func RueidisConn(client rueidis.Client) Conn { return rueidisconn.New(client, false) }
 
 // query is what stands behind the question mark and is not of Options.
 type query struct {

@@ -60,7 +60,10 @@ GOWORK='' go test -timeout=30m -p "$at_once" ${race:+"$race"} "$@" $names
 if [ "$what" = beside ] || [ -z "$race" ]; then
 	exit
 fi
-# What reads and writes the sockets in production (redislock/internal/resp/syscall_linux.go) is not built into tests under the race
-# detector: so what drives it runs once without. The tests of redislock itself drive it no closer.
+# What reads and writes sockets in production (redislock/internal/resp/syscall_linux.go) is not built into tests under the race
+# detector, which would not see that what was read comes after what was written. So whatever drives the sockets runs once without
+# it: the client, and the links over it. Of redislock that are the drivers on real servers; its tests of the protocol, which use
+# connections of their own, have run.
 unset INTERLOCK_LONG
-GOWORK='' go test -timeout=30m -skip '^(TestScript|TestRules_)' "$@" ./redislock/internal/resp ./redislock
+GOWORK='' go test -timeout=30m -skip '^(TestScripts_|TestRules_OfTheScripts_|TestRules_OfTheDriver_AreNecessary$)' "$@" \
+	./redislock/internal/resp ./redislock/internal/rueidisconn ./redislock

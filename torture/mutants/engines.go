@@ -37,12 +37,12 @@ func ofRedis() []Mutant {
 		{
 			ID: "M14", Bug: "a script that the server has forgotten is not sent again",
 			Edits: []Edit{{
-				File: "redislock/rueidis_call.go", Old: "refusedIf(t.evals > rueidisEvals, err)",
-				New: "refusedIf(t.evals > rueidisEvals || isMutant(\"M14\"), err)",
+				File: "redislock/internal/rueidisconn/call.go", Old: "refusedIf(t.evals > mostEvals, err)",
+				New: "refusedIf(t.evals > mostEvals || isMutant(\"M14\"), err)",
 			}},
 			Checks: []Check{
 				{
-					Name: "TestCall_OfAScriptThatTheServerForgot_SendsTheSource", Where: Redis,
+					Name: "TestCall_OfAScriptThatTheServerForgot_SendsTheSource", Where: RueidisConn,
 					Test: "^TestCall_OfAScriptThatTheServerForgot_SendsTheSource$", Says: "NOSCRIPT",
 				},
 			},

@@ -49,14 +49,15 @@ type Where string
 
 // The places.
 const (
-	Simulation Where = "internal/sim"
-	FenceModel Where = "internal/fencemodel"
-	HandOff    Where = "internal/handoff"
-	Redis      Where = "redislock"
-	Redlock    Where = "redislock/redlock"
-	Etcd       Where = "etcdlock"
-	ZooKeeper  Where = "zklock"
-	Torture    Where = "torture/cmd/interlock-torture" // a command: real processes, and the checks K1 to K11
+	Simulation  Where = "internal/sim"
+	FenceModel  Where = "internal/fencemodel"
+	HandOff     Where = "internal/handoff"
+	Redis       Where = "redislock"
+	RueidisConn Where = "redislock/internal/rueidisconn"
+	Redlock     Where = "redislock/redlock"
+	Etcd        Where = "etcdlock"
+	ZooKeeper   Where = "zklock"
+	Torture     Where = "torture/cmd/interlock-torture" // a command: real processes, and the checks K1 to K11
 )
 
 // All lists the mutants, in order.

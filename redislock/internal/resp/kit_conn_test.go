@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -97,31 +96,12 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Fatalf("not after %v: %s", patience, what)
 }
 
-// endsInTime runs f with a context of 200 ms, which it must not exceed by more than 50 ms and what a busy machine adds. Time in
-// which this process stands still does not count. What ends by a timeout and what is cancelled go different ways in rueidis. To the
-// millisecond it is judged in a long run, which has nothing beside it: other packages may take the processor that encrypts 5 MB. In
-// every other run it has ten times the slack, and still less than until the server goes on.
+// endsInTime runs f, which waits for a server that hangs, and fails if it does not end with its context. To the millisecond that
+// is judged in a long run, which has nothing beside it: other packages may take the processor that encrypts 5 MB. In every other
+// run it has ten times the slack, and still less than until the server goes on.
 func endsInTime(t *testing.T, name string, slack time.Duration, f func(ctx context.Context) error) {
 	t.Helper()
-	const limit = 200 * time.Millisecond
-	slack = longrun.Of(10*slack, slack)
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	if rand.N(2) == 0 {
-		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		time.AfterFunc(limit, cancel)
-	}
-	clock, ended := pace.Process(), make(chan time.Duration, 1)
-	context.AfterFunc(ctx, func() { ended <- clock.Now() }) // a machine under load lets this goroutine wait as long as the other
-	err := f(ctx)
-	returned := clock.Now()
-	if late := returned - <-ended; late > slack {
-		t.Errorf("%s returned %v after its context had ended", name, late)
-	}
-	if err == nil {
-		t.Errorf("%s: no error from a server that hangs", name)
-	}
+	pace.EndsInTime(t, name, longrun.Of(10*slack, slack), f)
 }
 
 // admin runs a command over a connection of its own, and returns the answer as text.

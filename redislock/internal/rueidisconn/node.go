@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -15,49 +15,49 @@ import (
 )
 
 const (
-	// Between two tries to connect to a node pass rueidisFirstPause, doubled each time up to rueidisLongestPause.
-	rueidisFirstPause, rueidisLongestPause = 10 * time.Millisecond, time.Second
+	// Between two tries to connect to a node pass firstPause, doubled each time up to longestPause.
+	firstPause, longestPause = 10 * time.Millisecond, time.Second
 
-	// rueidisEagerPause is the longest pause while calls wait.
-	rueidisEagerPause = 100 * time.Millisecond
+	// eagerPause is the longest pause while calls wait.
+	eagerPause = 100 * time.Millisecond
 
-	// rueidisSettled is how long a link must have lived for the pauses to begin anew. A server that accepts connections and
+	// settledAfter is how long a link must have lived for the pauses to begin anew. A server that accepts connections and
 	// breaks them must not be asked without a pause.
-	rueidisSettled = time.Second
+	settledAfter = time.Second
 )
 
-// rueidisNode is a server, or whoever is the primary if it is not a Cluster. From its first use on one goroutine, its
+// node is a server, or whoever is the primary if it is not a Cluster. From its first use on one goroutine, its
 // keeper, sees to it that there is a link.
-type rueidisNode struct {
-	conn *rueidisConn
+type node struct {
+	conn *Conn
 	addr string        // in a Cluster
 	slot atomic.Uint32 // one that it was last said to own; see introduce
 
-	link   atomic.Pointer[rueidisLink] // nil while there is none
-	wanted chan struct{}               // buffered: a call waits, so the keeper should hurry
+	link   atomic.Pointer[link] // nil while there is none
+	wanted chan struct{}        // buffered: a call waits, so the keeper should hurry
 
 	mu   sync.Mutex // guards what follows
 	kept bool       // the keeper runs
-	next *rueidisAttempt
+	next *attempt
 }
 
-// rueidisAttempt is one try to make a link. Who waits for a link waits for the end of the attempt that is under way.
-type rueidisAttempt struct {
+// attempt is one try to make a link. Who waits for a link waits for the end of the attempt that is under way.
+type attempt struct {
 	begun bool          // guarded by the node's mu
 	done  chan struct{} // closed at the end
 	err   error         // set before that
 	last  bool          // so too: the keeper has ended with it
 }
 
-func newRueidisNode(c *rueidisConn, addr string) *rueidisNode {
-	return &rueidisNode{conn: c, addr: addr, wanted: make(chan struct{}, 1), next: newRueidisAttempt()}
+func newNode(c *Conn, addr string) *node {
+	return &node{conn: c, addr: addr, wanted: make(chan struct{}, 1), next: newAttempt()}
 }
 
-func newRueidisAttempt() *rueidisAttempt { return &rueidisAttempt{done: make(chan struct{})} }
+func newAttempt() *attempt { return &attempt{done: make(chan struct{})} }
 
 // await returns the link when there is one, or an error when an attempt to make it has failed that began later: one that was under way
 // may have begun while the server was out of reach.
-func (n *rueidisNode) await(ctx context.Context) (*rueidisLink, error) {
+func (n *node) await(ctx context.Context) (*link, error) {
 	for first := true; ; first = false {
 		a, begun, err := n.attempt()
 		if err != nil {
@@ -85,7 +85,7 @@ func (n *rueidisNode) await(ctx context.Context) (*rueidisLink, error) {
 }
 
 // attempt returns the attempt that is under way, as begun says, or comes next. It starts the keeper if there is none.
-func (n *rueidisNode) attempt() (a *rueidisAttempt, begun bool, err error) {
+func (n *node) attempt() (a *attempt, begun bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.kept {
@@ -98,14 +98,14 @@ func (n *rueidisNode) attempt() (a *rueidisAttempt, begun bool, err error) {
 }
 
 // begin says that the next attempt is under way.
-func (n *rueidisNode) begin() {
+func (n *node) begin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.next.begun = true
 }
 
 // ended ends the attempt that is under way.
-func (n *rueidisNode) ended(err error) {
+func (n *node) ended(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.end(err)
@@ -113,7 +113,7 @@ func (n *rueidisNode) ended(err error) {
 
 // retire is ended when the keeper ends too. Who waits looks for the owner of its slot again; a later call to this node
 // starts a new keeper.
-func (n *rueidisNode) retire(err error) {
+func (n *node) retire(err error) {
 	n.conn.forget(n)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -122,17 +122,17 @@ func (n *rueidisNode) retire(err error) {
 }
 
 // end is ended under the mutex.
-func (n *rueidisNode) end(err error) {
+func (n *node) end(err error) {
 	n.next.err = err
 	close(n.next.done)
-	n.next = newRueidisAttempt()
+	n.next = newAttempt()
 }
 
 // keep makes a link, makes it anew when it breaks, and tells the handler. It ends with c.base, or when a node that does
 // not answer owns no slot any more.
-func (n *rueidisNode) keep() {
+func (n *node) keep() {
 	c := n.conn
-	var lost *rueidisLink // the last one that broke, until there is a new one
+	var lost *link // the last one that broke, until there is a new one
 	for failures := 0; c.base.Err() == nil; {
 		n.begin()
 		l, err := n.connect(c.base)
@@ -152,7 +152,7 @@ func (n *rueidisNode) keep() {
 			c.dropped(lost.number)
 		}
 		lived := n.watch(c.base, l)
-		if lived > rueidisSettled {
+		if lived > settledAfter {
 			failures = 0
 		} else if failures++; failures > 1 {
 			n.pause(c.base, failures)
@@ -165,7 +165,7 @@ func (n *rueidisNode) keep() {
 }
 
 // watch returns when the link has broken or is to end, with how long it lived. The handler has been told then.
-func (n *rueidisNode) watch(ctx context.Context, l *rueidisLink) time.Duration {
+func (n *node) watch(ctx context.Context, l *link) time.Duration {
 	begin := time.Now()
 	select {
 	case <-l.hooks: //nolint:errcheck // rueidis says that the connection has ended; why does not matter
@@ -189,9 +189,9 @@ func (n *rueidisNode) watch(ctx context.Context, l *rueidisLink) time.Duration {
 }
 
 // connect makes a link. If ctx ends first it returns at once, and what comes of it later is closed.
-func (n *rueidisNode) connect(ctx context.Context) (*rueidisLink, error) {
+func (n *node) connect(ctx context.Context) (*link, error) {
 	type result struct {
-		link *rueidisLink
+		link *link
 		err  error
 	}
 	made := make(chan result)
@@ -214,9 +214,9 @@ func (n *rueidisNode) connect(ctx context.Context) (*rueidisLink, error) {
 }
 
 // open makes a link, for as long as rueidis wants.
-func (n *rueidisNode) open(ctx context.Context) (*rueidisLink, error) {
-	if n.conn.wires != nil {
-		if l, err := n.openWire(ctx); !errors.Is(err, resp.ErrNoRESP3) {
+func (n *node) open(ctx context.Context) (*link, error) {
+	if n.conn.itself != nil {
+		if l, err := n.openResp(ctx); !errors.Is(err, resp.ErrNoRESP3) {
 			return l, err
 		}
 	}
@@ -226,7 +226,7 @@ func (n *rueidisNode) open(ctx context.Context) (*rueidisLink, error) {
 	}
 	peers := n.conn.peers() // before: if they change in between, the link counts as outdated
 	client, _ := source.Dedicate()
-	l := newRueidisLink(n, peers)
+	l := newLink(n, peers)
 	if err := l.open(ctx, client); err != nil {
 		client.Close()
 		return nil, err
@@ -235,7 +235,7 @@ func (n *rueidisNode) open(ctx context.Context) (*rueidisLink, error) {
 }
 
 // source returns the client of this node alone.
-func (n *rueidisNode) source(ctx context.Context) (rueidis.Client, error) {
+func (n *node) source(ctx context.Context) (rueidis.Client, error) {
 	if n.addr == "" {
 		return n.conn.client, nil // it follows the primary itself
 	}
@@ -243,13 +243,13 @@ func (n *rueidisNode) source(ctx context.Context) (rueidis.Client, error) {
 }
 
 // pause waits before the next attempt.
-func (n *rueidisNode) pause(ctx context.Context, failures int) {
-	d := min(rueidisFirstPause<<min(failures-1, 10), rueidisLongestPause)
+func (n *node) pause(ctx context.Context, failures int) {
+	d := min(firstPause<<min(failures-1, 10), longestPause)
 	d = d/2 + rand.N(d/2)
-	if !enginekit.Pause(ctx, min(d, rueidisEagerPause)) || d <= rueidisEagerPause {
+	if !enginekit.Pause(ctx, min(d, eagerPause)) || d <= eagerPause {
 		return
 	}
-	rest := time.NewTimer(d - rueidisEagerPause)
+	rest := time.NewTimer(d - eagerPause)
 	defer rest.Stop()
 	select {
 	case <-rest.C:
@@ -259,7 +259,7 @@ func (n *rueidisNode) pause(ctx context.Context, failures int) {
 }
 
 // isGone reports whether a node of a Cluster that does not answer has no slot any more.
-func (n *rueidisNode) isGone() bool {
+func (n *node) isGone() bool {
 	c := n.conn
 	return c.cluster && c.refresh(c.base) == nil && !c.owns(n)
 }

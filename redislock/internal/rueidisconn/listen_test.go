@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 // The tests here are run by TestCluster.
 
 // shardOf returns a channel in a slot, and a call that publishes to it.
-func shardOf(slot int, name string) (string, Call) {
+func shardOf(slot int, name string) (string, conn.Call) {
 	channel := "{" + conn.Tag(uint16(slot)) + "}" + name
-	return channel, Call{Script: shardScript, Slot: uint16(slot), Keys: []string{channel}, Args: []string{"news"}}
+	return channel, conn.Call{Script: shardScript, Slot: uint16(slot), Keys: []string{channel}, Args: []string{"news"}}
 }
 
 func listenHears(t *testing.T, cluster *servers.ClusterRedis) {
 	h := newTeller()
-	c := startRueidis(t, clusterOption(cluster), h)
+	c := start(t, clusterOption(cluster), h)
 	for _, slot := range slotsOf(t, cluster, 2) {
 		channel, publish := shardOf(slot, t.Name())
 		var callers sync.WaitGroup
@@ -50,7 +50,7 @@ func listenHearsWithRESP2(t *testing.T, cluster *servers.ClusterRedis) {
 	h := newTeller()
 	option := clusterOption(cluster)
 	option.AlwaysRESP2 = true
-	c := startRueidis(t, option, h)
+	c := start(t, option, h)
 	for _, slot := range slotsOf(t, cluster, 1) {
 		channel, publish := shardOf(slot, t.Name())
 		if err := c.Listen(t.Context(), uint16(slot), channel); err != nil {
@@ -77,7 +77,7 @@ func subscribes(info string) string {
 
 func unlistenEnds(t *testing.T, cluster *servers.ClusterRedis) {
 	h := newTeller()
-	c := startRueidis(t, clusterOption(cluster), h)
+	c := start(t, clusterOption(cluster), h)
 	slot := slotsOf(t, cluster, 1)[0]
 	channel, publish := shardOf(slot, t.Name())
 	listen := func() {
@@ -126,7 +126,7 @@ func unlistenEnds(t *testing.T, cluster *servers.ClusterRedis) {
 
 func listenFollowsASlot(t *testing.T, cluster *servers.ClusterRedis) {
 	h := newTeller()
-	c := startRueidis(t, clusterOption(cluster), h)
+	c := start(t, clusterOption(cluster), h)
 	slot := slotsOf(t, cluster, 1)[0]
 	channel, publish := shardOf(slot, t.Name())
 	for range 2 {

@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // bell is a Handler that rings at everything.
@@ -15,8 +16,8 @@ type bell struct{ news chan struct{} }
 
 func newBell() bell { return bell{make(chan struct{}, 1)} }
 
-func (b bell) Pushed(Link, string, string) { b.ring() }
-func (b bell) Dropped(Link)                { b.ring() }
+func (b bell) Pushed(conn.Link, string, string) { b.ring() }
+func (b bell) Dropped(conn.Link)                { b.ring() }
 
 func (b bell) ring() {
 	select {
@@ -25,16 +26,16 @@ func (b bell) ring() {
 	}
 }
 
-// onBothCarriers runs f with a Conn whose links are connections of rueidis, and with one whose are wires.
-func onBothCarriers(t *testing.T, f func(t *testing.T, addr string, c *rueidisConn, b bell)) {
-	for name, wires := range map[string]bool{"rueidis": false, "wires": true} {
+// onBothCarriers runs f with a Conn whose links are connections of rueidis, and with one whose are of package resp.
+func onBothCarriers(t *testing.T, f func(t *testing.T, addr string, c *Conn, b bell)) {
+	for name, itself := range map[string]bool{"rueidis": false, "resp": true} {
 		t.Run(name, func(t *testing.T) {
 			addr, b := servers.Redis(t), newBell()
 			option := soloOption(addr)
-			c := openRueidis(t, option)
-			c.wires = nil
-			if wires {
-				c.wires = wireOptionsOf(&option, bundle)
+			c := open(t, option)
+			c.itself = nil
+			if itself {
+				c.itself = respOptions(&option, nil)
 			}
 			if err := c.Start(t.Context(), testChannel, b); err != nil {
 				t.Fatal(err)
@@ -45,7 +46,7 @@ func onBothCarriers(t *testing.T, f func(t *testing.T, addr string, c *rueidisCo
 }
 
 func TestAwait_HearsPushesAndDropsAndEndsInTime(t *testing.T) {
-	onBothCarriers(t, func(t *testing.T, addr string, c *rueidisConn, b bell) {
+	onBothCarriers(t, func(t *testing.T, addr string, c *Conn, b bell) {
 		late := func() time.Time { return time.Now().Add(time.Minute) }
 		for range 3 {
 			time.AfterFunc(10*time.Millisecond, func() { adminDo(t, addr, "PUBLISH", testChannel, "x") })
@@ -69,7 +70,7 @@ func TestAwait_HearsPushesAndDropsAndEndsInTime(t *testing.T) {
 }
 
 func TestAwait_IsToldOfDropsOnOtherLinks(t *testing.T) {
-	onBothCarriers(t, func(t *testing.T, _ string, c *rueidisConn, b bell) {
+	onBothCarriers(t, func(t *testing.T, _ string, c *Conn, b bell) {
 		time.AfterFunc(10*time.Millisecond, func() { c.dropped(0) })
 		if heard, err := c.Await(t.Context(), 0, b.news, time.Now().Add(time.Minute)); !heard || err != nil {
 			t.Errorf("got %v, %v", heard, err)
@@ -78,7 +79,7 @@ func TestAwait_IsToldOfDropsOnOtherLinks(t *testing.T) {
 }
 
 func TestAwait_EndsWithClose(t *testing.T) {
-	onBothCarriers(t, func(t *testing.T, _ string, c *rueidisConn, b bell) {
+	onBothCarriers(t, func(t *testing.T, _ string, c *Conn, b bell) {
 		time.AfterFunc(10*time.Millisecond, func() { _ = c.Close() })
 		_, err := c.Await(t.Context(), 0, b.news, time.Now().Add(time.Minute))
 		if !errors.Is(err, driver.ErrClosed) {
@@ -87,16 +88,16 @@ func TestAwait_EndsWithClose(t *testing.T) {
 	})
 }
 
-// A server that is too old for a wire gets a connection of rueidis.
+// A server that is too old for RESP3 gets a connection of rueidis.
 func TestConnect_ToAServerWithoutRESP3_IsLeftToRueidis(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"rename-command": `HELLO ""`}})
 	option := soloOption(s.Addr())
-	c := openRueidis(t, option)
-	c.wires = wireOptionsOf(&option, bundle)
+	c := open(t, option)
+	c.itself = respOptions(&option, nil)
 	if err := c.Start(t.Context(), testChannel, newBell()); err != nil {
 		t.Fatal(err)
 	}
-	if _, link := mustCall(t, c, echoCall("x")); link != 0 || c.only.link.Load().wire != nil {
-		t.Errorf("the link is number %d, and a wire: %v", link, c.only.link.Load().wire)
+	if _, link := mustCall(t, c, echoCall("x")); link != 0 || c.only.link.Load().resp != nil {
+		t.Errorf("the link is number %d, and of package resp: %v", link, c.only.link.Load().resp)
 	}
 }

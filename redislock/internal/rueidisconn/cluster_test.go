@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -20,9 +20,9 @@ func clusterOption(c *servers.ClusterRedis) rueidis.ClientOption {
 }
 
 // inSlot returns a call that counts under a key of a slot.
-func inSlot(slot int, name string) Call {
+func inSlot(slot int, name string) conn.Call {
 	key := "{" + conn.Tag(uint16(slot)) + "}" + name
-	return Call{Script: incrScript, Slot: uint16(slot), Keys: []string{key}}
+	return conn.Call{Script: incrScript, Slot: uint16(slot), Keys: []string{key}}
 }
 
 // slotsOf returns n slots of each primary, in turn.
@@ -83,12 +83,12 @@ func TestCluster(t *testing.T) {
 }
 
 func callsGoToTheOwners(t *testing.T, cluster *servers.ClusterRedis) {
-	c := startRueidis(t, clusterOption(cluster), newTeller())
+	c := start(t, clusterOption(cluster), newTeller())
 	if !c.Sharded() {
 		t.Error("a Cluster of Redis 7 is not Sharded")
 	}
-	links := map[*servers.RedisNode]Link{}
-	var calls []Call
+	links := map[*servers.RedisNode]conn.Link{}
+	var calls []conn.Call
 	for _, slot := range slotsOf(t, cluster, 3) {
 		call := inSlot(slot, t.Name())
 		calls = append(calls, call, call)
@@ -117,7 +117,7 @@ func callsGoToTheOwners(t *testing.T, cluster *servers.ClusterRedis) {
 }
 
 func nodesAreThePrimaries(t *testing.T, cluster *servers.ClusterRedis) {
-	c := startRueidis(t, clusterOption(cluster), newTeller())
+	c := start(t, clusterOption(cluster), newTeller())
 	want := map[string]bool{}
 	for slot := 0; slot < conn.Slots; slot += conn.Slots / 8 {
 		want[cluster.Owner(slot).Addr()] = true
@@ -133,7 +133,7 @@ func nodesAreThePrimaries(t *testing.T, cluster *servers.ClusterRedis) {
 }
 
 func callsFollowASlot(t *testing.T, cluster *servers.ClusterRedis) {
-	c := startRueidis(t, clusterOption(cluster), newTeller())
+	c := start(t, clusterOption(cluster), newTeller())
 	slot := slotsOf(t, cluster, 1)[0]
 	old, later := inSlot(slot, t.Name()+"old"), inSlot(slot, t.Name()+"new")
 	_, before := mustCall(t, c, old)
@@ -147,7 +147,7 @@ func callsFollowASlot(t *testing.T, cluster *servers.ClusterRedis) {
 		t.Errorf("a key that is new during the migration: %q over link %d", text, asked)
 	}
 	want := []string{"3", "2", "4", "3"}
-	for i, r := range runBatch(t, c, []Call{old, later, old, later}) {
+	for i, r := range runBatch(t, c, []conn.Call{old, later, old, later}) {
 		if r.Err != nil || r.Text != want[i] {
 			t.Errorf("call %d of a batch: %+v, want %s", i, r, want[i])
 		}
@@ -162,7 +162,7 @@ func callsFollowASlot(t *testing.T, cluster *servers.ClusterRedis) {
 		t.Errorf("a key that has moved: %q over link %d, want 5 over %d", text, link, asked)
 	}
 	m.Finish()
-	for i, r := range runBatch(t, c, []Call{old, later}) {
+	for i, r := range runBatch(t, c, []conn.Call{old, later}) {
 		if r.Err != nil || r.Link != asked {
 			t.Errorf("call %d after the migration: %+v", i, r)
 		}
@@ -177,7 +177,7 @@ func callsFindANewNode(t *testing.T, cluster *servers.ClusterRedis) {
 	slot := slotsOf(t, cluster, 1)[0]
 	call := inSlot(slot, t.Name())
 	to := another(t, cluster, slot)
-	c := startRueidis(t, clusterOption(cluster), newTeller())
+	c := start(t, clusterOption(cluster), newTeller())
 	strange := strangeClient{Client: c.client, hidden: to.Addr()}
 	strange.known.Store(false)
 	c.client = &strange
@@ -218,8 +218,8 @@ func (c *strangeClient) Do(ctx context.Context, command rueidis.Completed) rueid
 }
 
 func batchDelaysNoOther(t *testing.T, cluster *servers.ClusterRedis) {
-	c := startRueidis(t, clusterOption(cluster), newTeller())
-	var calls []Call
+	c := start(t, clusterOption(cluster), newTeller())
+	var calls []conn.Call
 	for _, slot := range slotsOf(t, cluster, 2) {
 		call := inSlot(slot, t.Name())
 		mustCall(t, c, call)
@@ -243,7 +243,7 @@ func batchDelaysNoOther(t *testing.T, cluster *servers.ClusterRedis) {
 	answered := 0
 	var mu sync.Mutex
 	begin := clock.Now()
-	c.Batch(ctx, calls, func(i int, r Reply) {
+	c.Batch(ctx, calls, func(i int, r conn.Reply) {
 		mu.Lock()
 		defer mu.Unlock()
 		if hangs[i] != (r.Err != nil) {
@@ -261,7 +261,7 @@ func batchDelaysNoOther(t *testing.T, cluster *servers.ClusterRedis) {
 }
 
 func callsAfterAPlannedFailover(t *testing.T, cluster *servers.ClusterRedis) {
-	c := startRueidis(t, clusterOption(cluster), newTeller())
+	c := start(t, clusterOption(cluster), newTeller())
 	slot := slotsOf(t, cluster, 1)[0]
 	call := inSlot(slot, t.Name())
 	_, before := mustCall(t, c, call)
@@ -274,7 +274,7 @@ func callsAfterAPlannedFailover(t *testing.T, cluster *servers.ClusterRedis) {
 
 func callsAfterAFailover(t *testing.T, cluster *servers.ClusterRedis) {
 	h := newTeller()
-	c := startRueidis(t, clusterOption(cluster), h)
+	c := start(t, clusterOption(cluster), h)
 	slot := slotsOf(t, cluster, 1)[0]
 	channel, publish := shardOf(slot, t.Name())
 	if err := c.Listen(t.Context(), uint16(slot), channel); err != nil {
@@ -309,7 +309,7 @@ func callsAfterAFailover(t *testing.T, cluster *servers.ClusterRedis) {
 
 func callsWhenThePrimaryHangs(t *testing.T, cluster *servers.ClusterRedis) {
 	h := newTeller()
-	c := startRueidis(t, clusterOption(cluster), h)
+	c := start(t, clusterOption(cluster), h)
 	slot := slotsOf(t, cluster, 1)[0]
 	call := inSlot(slot, t.Name())
 	_, before := mustCall(t, c, call)

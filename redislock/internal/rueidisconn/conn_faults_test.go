@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 func TestLink_ThatIsKilled_IsMadeAnewUnasked(t *testing.T) {
 	addr := servers.Redis(t)
 	h := newTeller()
-	c := startRueidis(t, soloOption(addr), h)
+	c := start(t, soloOption(addr), h)
 	_, last := mustCall(t, c, echoCall("x"))
 	for range 3 {
 		adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
@@ -42,14 +42,14 @@ func TestLink_WithRESP2_ThatIsKilled_IsMadeAnew(t *testing.T) {
 	option.AlwaysRESP2 = true
 	for _, kind := range []string{"pubsub", "normal"} {
 		h := newTeller()
-		c := startRueidis(t, option, h)
+		c := start(t, option, h)
 		adminDo(t, addr, "CLIENT", "KILL", "TYPE", kind)
 		call := echoCall("x")
 		// Nobody sees the end of a connection without hooks before the next command.
 		eventually(t, "calls to succeed", func() bool { return c.Call(t.Context(), &call).Err == nil })
 		h.want(t, told{})
 		h.want(t, told{})
-		mustCall(t, c, Call{Script: pushScript, Args: []string{testChannel, "news"}})
+		mustCall(t, c, conn.Call{Script: pushScript, Args: []string{testChannel, "news"}})
 		h.want(t, told{0, testChannel, "news"})
 	}
 }
@@ -57,14 +57,14 @@ func TestLink_WithRESP2_ThatIsKilled_IsMadeAnew(t *testing.T) {
 func TestCall_OverAConnectionThatIsReset_LeavesTheOutcomeOpenOrRepeatsNothing(t *testing.T) {
 	addr := servers.Redis(t)
 	proxy := servers.NewProxy(t, addr)
-	c := startRueidis(t, soloOption(proxy.Addr()), newTeller())
+	c := start(t, soloOption(proxy.Addr()), newTeller())
 	var called, open atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
 	for range 32 {
 		callers.Go(func() {
 			for ctx.Err() == nil {
-				r := c.Call(t.Context(), &Call{Script: incrScript, Keys: []string{"n"}})
+				r := c.Call(t.Context(), &conn.Call{Script: incrScript, Keys: []string{"n"}})
 				switch {
 				case r.Err == nil:
 					called.Add(1)
@@ -91,13 +91,13 @@ func TestCall_OverAConnectionThatIsReset_LeavesTheOutcomeOpenOrRepeatsNothing(t 
 func TestCall_WhoseReplyIsLost_LeavesTheOutcomeOpen(t *testing.T) {
 	addr := servers.Redis(t)
 	proxy := servers.NewProxy(t, addr)
-	c := startRueidis(t, soloOption(proxy.Addr()), newTeller())
-	mustCall(t, c, Call{Script: incrScript, Keys: []string{"n"}}) // so that the server knows the script
+	c := start(t, soloOption(proxy.Addr()), newTeller())
+	mustCall(t, c, conn.Call{Script: incrScript, Keys: []string{"n"}}) // so that the server knows the script
 	proxy.DropReplies()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	answer := make(chan Reply, 1)
-	go func() { answer <- c.Call(ctx, &Call{Script: incrScript, Keys: []string{"n"}}) }()
+	answer := make(chan conn.Reply, 1)
+	go func() { answer <- c.Call(ctx, &conn.Call{Script: incrScript, Keys: []string{"n"}}) }()
 	eventually(t, "the call to have run", func() bool { return adminDo(t, addr, "GET", "n") == "2" })
 	cancel()
 	if r := <-answer; !errors.Is(r.Err, context.Canceled) || isRefused(r.Err) {
@@ -108,12 +108,12 @@ func TestCall_WhoseReplyIsLost_LeavesTheOutcomeOpen(t *testing.T) {
 func TestCall_WithoutAServer_IsRefusedSoon(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	h := newTeller()
-	c := startRueidis(t, soloOption(s.Addr()), h)
+	c := start(t, soloOption(s.Addr()), h)
 	_, link := mustCall(t, c, echoCall("x"))
 	s.Kill()
 	h.want(t, told{link: link})
 	clock := pace.Process()
-	for _, call := range []Call{echoCall("x"), {Script: echoScript, Args: []string{"x"}, Replicas: 1}} {
+	for _, call := range []conn.Call{echoCall("x"), {Script: echoScript, Args: []string{"x"}, Replicas: 1}} {
 		begin := clock.Now()
 		if r := c.Call(t.Context(), &call); !isRefused(r.Err) {
 			t.Errorf("got %+v, want a refusal", r)
@@ -131,15 +131,15 @@ func TestCall_WithoutAServer_IsRefusedSoon(t *testing.T) {
 
 func TestEverything_WhileTheServerHangs_EndsWithItsContext(t *testing.T) {
 	s := servers.RedisServer(t, nil)
-	c := startRueidis(t, soloOption(s.Addr()), newTeller())
-	fresh := openRueidis(t, soloOption(s.Addr()))
+	c := start(t, soloOption(s.Addr()), newTeller())
+	fresh := open(t, soloOption(s.Addr()))
 	nodes := nodesOf(t, c, 1)
 	mustCall(t, c, echoCall("x"))
 	s.Stop()
 	defer s.Cont()
 	call, acked := echoCall("x"), echoCall("x")
 	acked.Replicas, acked.ReplicaTimeout = 1, time.Second
-	both := make([]Call, 2*rueidisPipeline)
+	both := make([]conn.Call, 2*mostPipelined)
 	for i := range both {
 		both[i] = call
 	}
@@ -177,36 +177,9 @@ func TestEverything_WhileTheServerHangs_EndsWithItsContext(t *testing.T) {
 	})
 }
 
-// endsInTime runs f with a context of 200 ms, which it must not exceed by more than 50 ms and what a busy machine adds. Time in
-// which this process stands still does not count. What ends by a timeout and what is cancelled go different ways in rueidis. To the
-// millisecond it is judged in a long run, which has nothing beside it: other packages may take the processor that encrypts 5 MB. In
-// every other run it has ten times the slack, and still less than until the server goes on.
-func endsInTime(t *testing.T, name string, slack time.Duration, f func(ctx context.Context) error) {
-	t.Helper()
-	const limit = 200 * time.Millisecond
-	slack = longrun.Of(10*slack, slack)
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	if rand.N(2) == 0 {
-		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		time.AfterFunc(limit, cancel)
-	}
-	clock, ended := pace.Process(), make(chan time.Duration, 1)
-	context.AfterFunc(ctx, func() { ended <- clock.Now() }) // a machine under load lets this goroutine wait as long as the other
-	err := f(ctx)
-	returned := clock.Now()
-	if late := returned - <-ended; late > slack {
-		t.Errorf("%s returned %v after its context had ended", name, late)
-	}
-	if err == nil {
-		t.Errorf("%s: no error from a server that hangs", name)
-	}
-}
-
 func TestClose_WhileTheServerHangs_TakesSecondsAtMost(t *testing.T) {
 	s := servers.RedisServer(t, nil)
-	c := startRueidis(t, soloOption(s.Addr()), newTeller())
+	c := start(t, soloOption(s.Addr()), newTeller())
 	mustCall(t, c, echoCall("x"))
 	s.Stop()
 	defer s.Cont()
@@ -229,7 +202,7 @@ func TestClose_WhileTheServerHangs_TakesSecondsAtMost(t *testing.T) {
 func TestClose_InTheMidstOfCalls_EndsThem(t *testing.T) {
 	addr := servers.Redis(t)
 	for range 5 {
-		c := startRueidis(t, soloOption(addr), newTeller())
+		c := start(t, soloOption(addr), newTeller())
 		var callers sync.WaitGroup
 		for range 32 {
 			callers.Go(func() {
@@ -250,7 +223,7 @@ func TestClose_InTheMidstOfCalls_EndsThem(t *testing.T) {
 func TestManyGoroutines_WhileConnectionsAreKilled_GetTheirOwnAnswers(t *testing.T) {
 	addr := servers.Redis(t)
 	h := newTeller()
-	c := startRueidis(t, soloOption(addr), h)
+	c := start(t, soloOption(addr), h)
 	ctx, cancel := context.WithCancel(t.Context())
 	var answers atomic.Int64
 	var callers sync.WaitGroup
@@ -263,9 +236,9 @@ func TestManyGoroutines_WhileConnectionsAreKilled_GetTheirOwnAnswers(t *testing.
 				if i%64 == 63 { // each that is given up costs a connection
 					call.Replicas, call.ReplicaTimeout = 1, time.Millisecond
 				}
-				replies := []Reply{{}}
+				replies := []conn.Reply{{}}
 				if i%8 == 6 {
-					replies = runBatchWithin(short, t, c, []Call{call, call})
+					replies = runBatchWithin(short, t, c, []conn.Call{call, call})
 				} else {
 					replies[0] = c.Call(short, &call)
 				}
@@ -300,14 +273,14 @@ func TestConnect_ThatIsSlow_ServesWhoWaitsLonger(t *testing.T) {
 	addr := servers.Redis(t)
 	proxy := servers.NewProxy(t, addr)
 	h := newTeller()
-	c := startRueidis(t, soloOption(proxy.Addr()), h)
+	c := start(t, soloOption(proxy.Addr()), h)
 	_, link := mustCall(t, c, echoCall("x"))
 	proxy.BlackHole(servers.BothWays)
 	proxy.Reset()
 	h.want(t, told{link: link})
 	call := echoCall("x")
 	endsInTime(t, "Call", 250*time.Millisecond, func(ctx context.Context) error { return c.Call(ctx, &call).Err })
-	answer := make(chan Reply, 1)
+	answer := make(chan conn.Reply, 1)
 	go func() { answer <- c.Call(t.Context(), &call) }()
 	<-time.After(10 * time.Millisecond)
 	proxy.Pass()
@@ -318,12 +291,12 @@ func TestConnect_ThatIsSlow_ServesWhoWaitsLonger(t *testing.T) {
 }
 
 func TestStart_WithoutAPoolForConnections_EndsWithItsContext(t *testing.T) {
-	if *overWires {
-		t.Skip("a wire needs no pool")
+	if *overResp {
+		t.Skip("its own links need no pool")
 	}
 	option := soloOption(servers.Redis(t))
 	option.BlockingPoolSize = 1
-	c := openRueidis(t, option)
+	c := open(t, option)
 	taken, giveBack := c.client.Dedicate()
 	defer giveBack()
 	_ = taken

@@ -1,27 +1,28 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
 )
 
-// rueidisGrace is how long a private connection is given for what it is to do, beyond the time that WAIT may take.
-const rueidisGrace = 5 * time.Second
+// privateGrace is how long a private connection is given for what it is to do, beyond the time that WAIT may take.
+const privateGrace = 5 * time.Second
 
 // callAcked is Call with Replicas.
-func (c *rueidisConn) callAcked(ctx context.Context, call *Call) Reply {
-	var reply Reply
-	c.round(ctx, []*rueidisJob{{call: call}}, func(_ int, r Reply) { reply = r })
+func (c *Conn) callAcked(ctx context.Context, call *conn.Call) conn.Reply {
+	var reply conn.Reply
+	c.round(ctx, []*job{{call: call}}, func(_ int, r conn.Reply) { reply = r })
 	return reply
 }
 
 // runAcked runs the jobs and then WAIT, for the most replicas and the longest time that any of them asks for. WAIT holds
 // up everything that comes after it on its connection, so the connection is nobody else's meanwhile.
-func (c *rueidisConn) runAcked(ctx context.Context, n *rueidisNode, jobs []*rueidisJob) ([]resp.Answer, int) {
+func (c *Conn) runAcked(ctx context.Context, n *node, jobs []*job) ([]resp.Answer, int) {
 	replicas, limit := 0, time.Millisecond // 0 would be for ever
 	for _, j := range jobs {
 		replicas, limit = max(replicas, j.call.Replicas), max(limit, j.call.ReplicaTimeout)
@@ -39,8 +40,8 @@ func (c *rueidisConn) runAcked(ctx context.Context, n *rueidisNode, jobs []*ruei
 
 // private runs commands on a connection to n that nobody else uses meanwhile: one of those that rueidis keeps for
 // blocking commands. rueidis does not always look at the context there, so it is done in a goroutine.
-func (c *rueidisConn) private(
-	ctx context.Context, n *rueidisNode, limit time.Duration, commands []rueidis.Completed,
+func (c *Conn) private(
+	ctx context.Context, n *node, limit time.Duration, commands []rueidis.Completed,
 ) ([]rueidis.RedisResult, error) {
 	type result struct {
 		rs  []rueidis.RedisResult
@@ -48,13 +49,13 @@ func (c *rueidisConn) private(
 	}
 	done := make(chan result, 1) // buffered, so that nobody need wait for it
 	if !c.spawn(func() {         // ends soon after ctx or c.base
-		ctx, cancel := context.WithTimeout(ctx, limit+rueidisGrace)
+		ctx, cancel := context.WithTimeout(ctx, limit+privateGrace)
 		defer cancel()
 		defer context.AfterFunc(c.base, cancel)()
 		rs, err := c.runPrivate(ctx, n, commands)
 		done <- result{rs, err}
 	}) {
-		return nil, &RefusedError{Err: driver.ErrClosed}
+		return nil, &conn.RefusedError{Err: driver.ErrClosed}
 	}
 	select {
 	case r := <-done:
@@ -64,8 +65,8 @@ func (c *rueidisConn) private(
 	}
 }
 
-func (c *rueidisConn) runPrivate(
-	ctx context.Context, n *rueidisNode, commands []rueidis.Completed,
+func (c *Conn) runPrivate(
+	ctx context.Context, n *node, commands []rueidis.Completed,
 ) ([]rueidis.RedisResult, error) {
 	source, err := n.source(ctx)
 	if err != nil {
@@ -73,7 +74,7 @@ func (c *rueidisConn) runPrivate(
 	}
 	client, giveBack, err := dedicate(ctx, source)
 	if err != nil {
-		return nil, &RefusedError{Err: err}
+		return nil, &conn.RefusedError{Err: err}
 	}
 	// Whoever waits for a reply without a look at the context is woken when the connection is closed.
 	ended := context.AfterFunc(ctx, client.Close)

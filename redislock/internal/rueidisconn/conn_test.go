@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 
 func TestCall_AnswersOverTheLinkThatPushesComeOver(t *testing.T) {
 	h := newTeller()
-	c := startRueidis(t, soloOption(servers.Redis(t)), h)
+	c := start(t, soloOption(servers.Redis(t)), h)
 	text, link := mustCall(t, c, echoCall("hello"))
 	if text != "hello" || link == 0 {
 		t.Errorf("the answer is %q over link %d", text, link)
 	}
-	mustCall(t, c, Call{Script: pushScript, Args: []string{testChannel, "granted"}})
+	mustCall(t, c, conn.Call{Script: pushScript, Args: []string{testChannel, "granted"}})
 	h.want(t, told{link, testChannel, "granted"})
 	h.none(t)
 }
@@ -31,18 +31,18 @@ func TestCall_WithRESP2_HasNoLinkButPushes(t *testing.T) {
 	h := newTeller()
 	option := soloOption(servers.Redis(t))
 	option.AlwaysRESP2 = true
-	c := startRueidis(t, option, h)
+	c := start(t, option, h)
 	if text, link := mustCall(t, c, echoCall("hello")); text != "hello" || link != 0 {
 		t.Errorf("the answer is %q over link %d", text, link)
 	}
-	mustCall(t, c, Call{Script: pushScript, Args: []string{testChannel, "granted"}})
+	mustCall(t, c, conn.Call{Script: pushScript, Args: []string{testChannel, "granted"}})
 	h.want(t, told{0, testChannel, "granted"})
 }
 
 func TestCall_OfAScriptThatTheServerForgot_SendsTheSource(t *testing.T) {
 	addr := servers.Redis(t)
-	c := startRueidis(t, soloOption(addr), newTeller())
-	call := Call{Script: incrScript, Keys: []string{"n"}}
+	c := start(t, soloOption(addr), newTeller())
+	call := conn.Call{Script: incrScript, Keys: []string{"n"}}
 	for _, want := range []string{"1", "2"} {
 		if got, _ := mustCall(t, c, call); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -55,14 +55,14 @@ func TestCall_OfAScriptThatTheServerForgot_SendsTheSource(t *testing.T) {
 }
 
 func TestCall_OfAScriptThatFails_IsNotCalledRefused(t *testing.T) {
-	c := startRueidis(t, soloOption(servers.Redis(t)), newTeller())
+	c := start(t, soloOption(servers.Redis(t)), newTeller())
 	for name, source := range map[string]string{
 		"an error of its own":       `error('oops')`,
 		"a command that is wrong":   `redis.call('SET', KEYS[1], 1) redis.call('LPUSH', KEYS[1], 1) return ''`,
 		"an answer that is no text": `return 5`,
 		"no answer":                 `return nil`,
 	} {
-		r := c.Call(t.Context(), &Call{Script: conn.NewScript(source), Keys: []string{"s"}})
+		r := c.Call(t.Context(), &conn.Call{Script: conn.NewScript(source), Keys: []string{"s"}})
 		if r.Err == nil || isRefused(r.Err) || r.Text != "" {
 			t.Errorf("%s: %+v, want an error that leaves the outcome open", name, r)
 		}
@@ -71,13 +71,13 @@ func TestCall_OfAScriptThatFails_IsNotCalledRefused(t *testing.T) {
 
 func TestCall_WhileTheServerIsBusy_WaitsForIt(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"lua-time-limit": "5"}})
-	c := startRueidis(t, soloOption(s.Addr()), newTeller())
+	c := start(t, soloOption(s.Addr()), newTeller())
 	for try := 1; ; try++ {
 		r, took := callWhileBusy(t, s, c)
 		if r.Err == nil && r.Text == "at last" {
 			return
 		}
-		if took < rueidisPatience/2 || try == 3 { // else the machine stood still, and the call has waited long enough
+		if took < patience/2 || try == 3 { // else the machine stood still, and the call has waited long enough
 			t.Fatalf("after the server was free again: %+v", r)
 		}
 	}
@@ -85,7 +85,7 @@ func TestCall_WhileTheServerIsBusy_WaitsForIt(t *testing.T) {
 
 // callWhileBusy makes a call while the server runs a script, and ends that. It returns the answer, and how long the server was busy
 // with the call there.
-func callWhileBusy(t *testing.T, s *servers.RedisNode, c Conn) (Reply, time.Duration) {
+func callWhileBusy(t *testing.T, s *servers.RedisNode, c conn.Conn) (conn.Reply, time.Duration) {
 	t.Helper()
 	busy, err := s.Dial(t.Context())
 	if err != nil {
@@ -99,13 +99,13 @@ func callWhileBusy(t *testing.T, s *servers.RedisNode, c Conn) (Reply, time.Dura
 		_, err := s.Do(t.Context(), "PING")
 		return err != nil && strings.HasPrefix(err.Error(), "BUSY")
 	})
-	answer := make(chan Reply, 1)
+	answer := make(chan conn.Reply, 1)
 	call := echoCall("at last")
 	begin := time.Now()
 	go func() { answer <- c.Call(t.Context(), &call) }()
 	select {
 	case r := <-answer:
-		if r.Err == nil || !isRefused(r.Err) || time.Since(begin) < rueidisPatience {
+		if r.Err == nil || !isRefused(r.Err) || time.Since(begin) < patience {
 			t.Fatalf("answered by a busy server: %+v", r)
 		}
 		answer <- r
@@ -125,12 +125,12 @@ func TestCall_ThatMayNotRun_IsRefused(t *testing.T) {
 	option := soloOption(s.Addr())
 	option.Username, option.Password = "bob", "secret"
 	call := echoCall("x")
-	if r := startRueidis(t, option, newTeller()).Call(t.Context(), &call); !isRefused(r.Err) {
+	if r := start(t, option, newTeller()).Call(t.Context(), &call); !isRefused(r.Err) {
 		t.Errorf("without permission: %v, want a refusal", r.Err)
 	}
 	option.Password = "wrong"
 	client, _ := rueidis.NewClient(option) // it comes with the error that Start is to find
-	c := newRueidisConn(client, true)
+	c := New(client, true)
 	defer c.Close()
 	if err := c.Start(t.Context(), testChannel, newTeller()); !isRefused(err) || !strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("with a wrong password: %v, want a refusal", err)
@@ -139,7 +139,7 @@ func TestCall_ThatMayNotRun_IsRefused(t *testing.T) {
 
 func TestStart_AtAReplica_IsRefused(t *testing.T) {
 	r := servers.RedisReplicated(t, 1, nil)
-	c := openRueidis(t, soloOption(r.Replicas[0].Addr()))
+	c := open(t, soloOption(r.Replicas[0].Addr()))
 	if err := c.Start(t.Context(), testChannel, newTeller()); !isRefused(err) || !errors.Is(err, conn.ErrReplica) {
 		t.Errorf("Start: %v, want a refusal", err)
 	}
@@ -148,15 +148,15 @@ func TestStart_AtAReplica_IsRefused(t *testing.T) {
 func TestCall_OfAPrimaryThatBecameAReplica_IsRefused(t *testing.T) {
 	r := servers.RedisReplicated(t, 1, nil)
 	h := newTeller()
-	c := startRueidis(t, soloOption(r.Primary.Addr()), h)
-	_, link := mustCall(t, c, Call{Script: incrScript, Keys: []string{"n"}})
+	c := start(t, soloOption(r.Primary.Addr()), h)
+	_, link := mustCall(t, c, conn.Call{Script: incrScript, Keys: []string{"n"}})
 	adminDo(t, r.Primary.Addr(), "REPLICAOF", "127.0.0.1", "1")
-	if got := c.Call(t.Context(), &Call{Script: incrScript, Keys: []string{"n"}}); !isRefused(got.Err) {
+	if got := c.Call(t.Context(), &conn.Call{Script: incrScript, Keys: []string{"n"}}); !isRefused(got.Err) {
 		t.Errorf("got %+v, want a refusal", got)
 	}
 	h.want(t, told{link: link})
 	adminDo(t, r.Primary.Addr(), "REPLICAOF", "NO", "ONE")
-	if got, again := mustCall(t, c, Call{Script: incrScript, Keys: []string{"n"}}); got != "2" || again == link {
+	if got, again := mustCall(t, c, conn.Call{Script: incrScript, Keys: []string{"n"}}); got != "2" || again == link {
 		t.Errorf("the primary again: %q over link %d", got, again)
 	}
 	h.want(t, told{link: link})
@@ -164,8 +164,8 @@ func TestCall_OfAPrimaryThatBecameAReplica_IsRefused(t *testing.T) {
 
 func TestCall_WithReplicas_CountsThoseThatAcknowledge(t *testing.T) {
 	r := servers.RedisReplicated(t, 2, nil)
-	c := startRueidis(t, soloOption(r.Primary.Addr()), newTeller())
-	call := Call{Script: incrScript, Keys: []string{"n"}, Replicas: 2, ReplicaTimeout: 5 * time.Second}
+	c := start(t, soloOption(r.Primary.Addr()), newTeller())
+	call := conn.Call{Script: incrScript, Keys: []string{"n"}, Replicas: 2, ReplicaTimeout: 5 * time.Second}
 	for _, want := range []string{"1", "2"} { // the second over a connection that was given back
 		got := c.Call(t.Context(), &call)
 		if got.Err != nil || got.Text != want || got.Acked != 2 || got.Link != 0 {
@@ -174,7 +174,7 @@ func TestCall_WithReplicas_CountsThoseThatAcknowledge(t *testing.T) {
 	}
 	r.Replicas[1].Stop()
 	call.ReplicaTimeout = 100 * time.Millisecond // in which a machine under load may not run the other one
-	calls, n := []Call{call, {Script: incrScript, Keys: []string{"m"}}, call}, 2
+	calls, n := []conn.Call{call, {Script: incrScript, Keys: []string{"m"}}, call}, 2
 	eventually(t, "one of two replicas to acknowledge", func() bool {
 		n++
 		got := c.Call(t.Context(), &call)
@@ -194,11 +194,11 @@ func TestCall_WithReplicas_CountsThoseThatAcknowledge(t *testing.T) {
 
 func TestBatch_RunsEachCallOnceAndSendsAScriptThatIsNotKnown(t *testing.T) {
 	addr := servers.Redis(t)
-	c := startRueidis(t, soloOption(addr), newTeller())
-	const n = 3*rueidisPipeline + 7
-	calls := make([]Call, n)
+	c := start(t, soloOption(addr), newTeller())
+	const n = 3*mostPipelined + 7
+	calls := make([]conn.Call, n)
 	for i := range calls {
-		calls[i] = Call{Script: incrScript, Keys: []string{fmt.Sprint("n", i%10)}}
+		calls[i] = conn.Call{Script: incrScript, Keys: []string{fmt.Sprint("n", i%10)}}
 	}
 	calls[5].Script = conn.NewScript(`error('oops')`)
 	calls[15].Script = conn.NewScript(`error('oops')`)
@@ -226,7 +226,7 @@ func TestNodes_OfAServerAlone_IsThatServer(t *testing.T) {
 	option.ForceSingleClient = false
 	option.Standalone.ReplicaAddress = []string{r.Replicas[0].Addr()}
 	option.SendToReplicas = func(cmd rueidis.Completed) bool { return cmd.IsReadOnly() }
-	c := startRueidis(t, option, newTeller())
+	c := start(t, option, newTeller())
 	nodes := nodesOf(t, c, 1)
 	if nodes[0].Addr() != r.Primary.Addr() {
 		t.Fatalf("Nodes: %v", nodes)
@@ -275,7 +275,7 @@ func TestClose_RefusesWhatComesAfterwards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	c := newRueidisConn(client, false)
+	c := New(client, false)
 	if err := c.Start(t.Context(), testChannel, newTeller()); err != nil {
 		t.Fatal(err)
 	}
@@ -286,11 +286,11 @@ func TestClose_RefusesWhatComesAfterwards(t *testing.T) {
 		}
 	}
 	call := echoCall("x")
-	for _, call := range []Call{call, {Script: echoScript, Args: call.Args, Replicas: 1}} {
+	for _, call := range []conn.Call{call, {Script: echoScript, Args: call.Args, Replicas: 1}} {
 		if r := c.Call(t.Context(), &call); !isRefused(r.Err) || !errors.Is(r.Err, driver.ErrClosed) {
 			t.Errorf("a call: %+v", r)
 		}
-		for _, r := range runBatch(t, c, []Call{call}) {
+		for _, r := range runBatch(t, c, []conn.Call{call}) {
 			if !isRefused(r.Err) || !errors.Is(r.Err, driver.ErrClosed) {
 				t.Errorf("a batch: %+v", r)
 			}
@@ -305,16 +305,16 @@ func TestClose_RefusesWhatComesAfterwards(t *testing.T) {
 }
 
 // runBatch runs a batch and returns the replies. It fails if one is missing or comes twice.
-func runBatch(t *testing.T, c Conn, calls []Call) []Reply {
+func runBatch(t *testing.T, c conn.Conn, calls []conn.Call) []conn.Reply {
 	t.Helper()
 	return runBatchWithin(t.Context(), t, c, calls)
 }
 
-func runBatchWithin(ctx context.Context, t *testing.T, c Conn, calls []Call) []Reply {
+func runBatchWithin(ctx context.Context, t *testing.T, c conn.Conn, calls []conn.Call) []conn.Reply {
 	t.Helper()
-	replies := make([]Reply, len(calls))
+	replies := make([]conn.Reply, len(calls))
 	times := make([]atomic.Int32, len(calls))
-	c.Batch(ctx, calls, func(i int, r Reply) {
+	c.Batch(ctx, calls, func(i int, r conn.Reply) {
 		replies[i] = r
 		times[i].Add(1)
 	})

@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"strconv"
@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
 // BenchmarkRueidis compares calls with the same commands over rueidis's shared connections.
 func BenchmarkRueidis(b *testing.B) {
 	addr := servers.Redis(b)
-	c := startRueidis(b, soloOption(addr), newTeller())
-	call := Call{Script: incrScript, Keys: []string{"n"}, Args: []string{"a", "b", "c"}}
+	c := start(b, soloOption(addr), newTeller())
+	call := conn.Call{Script: incrScript, Keys: []string{"n"}, Args: []string{"a", "b", "c"}}
 	if r := c.Call(b.Context(), &call); r.Err != nil {
 		b.Fatal(r.Err)
 	}

@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -10,14 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/longrun"
+	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
 const testChannel = "push:test"
 
-// overWires runs the tests of the rueidis Conn with connections of its own, as URLs have them.
-var overWires = flag.Bool("wires", false, "let links connect by themselves")
+// overResp runs the tests of the rueidis Conn with connections of its own, as URLs have them.
+var overResp = flag.Bool("resp", false, "let links connect by themselves")
 
 var (
 	echoScript  = conn.NewScript(`return ARGV[1]`)
@@ -26,11 +28,11 @@ var (
 	shardScript = conn.NewScript(`redis.call('SPUBLISH', KEYS[1], ARGV[1]) return 'pushed'`)
 )
 
-func echoCall(text string) Call { return Call{Script: echoScript, Args: []string{text}} }
+func echoCall(text string) conn.Call { return conn.Call{Script: echoScript, Args: []string{text}} }
 
 // told is what a handler was told: a push, or without a channel a drop.
 type told struct {
-	link             Link
+	link             conn.Link
 	channel, message string
 }
 
@@ -41,8 +43,8 @@ type teller struct {
 
 func newTeller() *teller { return &teller{make(chan told, 100_000)} }
 
-func (h *teller) Pushed(l Link, channel, message string) { h.all <- told{l, channel, message} }
-func (h *teller) Dropped(l Link)                         { h.all <- told{link: l} }
+func (h *teller) Pushed(l conn.Link, channel, message string) { h.all <- told{l, channel, message} }
+func (h *teller) Dropped(l conn.Link)                         { h.all <- told{link: l} }
 
 // want waits for the next thing that is told and compares it.
 func (h *teller) want(t *testing.T, want told) {
@@ -72,27 +74,27 @@ func soloOption(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true}
 }
 
-// startRueidis opens a client and starts a Conn that is closed with the test.
-func startRueidis(t testing.TB, option rueidis.ClientOption, h Handler) *rueidisConn {
+// start opens a client and starts a Conn that is closed with the test.
+func start(t testing.TB, option rueidis.ClientOption, h conn.Handler) *Conn {
 	t.Helper()
-	c := openRueidis(t, option)
+	c := open(t, option)
 	if err := c.Start(t.Context(), testChannel, h); err != nil {
 		t.Fatalf("Start: %v", err)
 	}
 	return c
 }
 
-// openRueidis is startRueidis without Start.
-func openRueidis(t testing.TB, option rueidis.ClientOption) *rueidisConn {
+// open is start without Start.
+func open(t testing.TB, option rueidis.ClientOption) *Conn {
 	t.Helper()
 	noLeaks(t)
 	client, err := rueidis.NewClient(option)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newRueidisConn(client, true)
-	if *overWires && !option.AlwaysRESP2 {
-		c.wires = wireOptionsOf(&option, bundle)
+	c := New(client, true)
+	if *overResp && !option.AlwaysRESP2 {
+		c.itself = respOptions(&option, nil)
 	}
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -142,7 +144,7 @@ func clientStacks() map[string]string {
 	buf := make([]byte, 8<<20)
 	all := map[string]string{}
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		ours := strings.Contains(stack, "redislock.(*rueidis") || strings.Contains(stack, "redis/rueidis.")
+		ours := strings.Contains(stack, "rueidisconn.(*") || strings.Contains(stack, "redis/rueidis.")
 		if id, _, ok := strings.Cut(stack, " ["); ok && ours && !strings.Contains(stack, "testing.tRunner") {
 			all[id] = stack
 		}
@@ -166,7 +168,7 @@ func adminDo(t testing.TB, addr string, args ...string) string {
 }
 
 // mustCall returns the text and the link of a call that must succeed.
-func mustCall(t *testing.T, c Conn, call Call) (string, Link) {
+func mustCall(t *testing.T, c conn.Conn, call conn.Call) (string, conn.Link) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -178,7 +180,7 @@ func mustCall(t *testing.T, c Conn, call Call) (string, Link) {
 }
 
 // nodesOf returns the n primaries. Those count that answer within a second, in which a machine under load may not run all.
-func nodesOf(t *testing.T, c Conn, n int) (nodes []Node) {
+func nodesOf(t *testing.T, c conn.Conn, n int) (nodes []conn.Node) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d nodes to answer", n), func() bool {
 		var err error
@@ -192,7 +194,7 @@ func nodesOf(t *testing.T, c Conn, n int) (nodes []Node) {
 }
 
 func isRefused(err error) bool {
-	var refusal *RefusedError
+	var refusal *conn.RefusedError
 	return errors.As(err, &refusal)
 }
 
@@ -205,4 +207,12 @@ func eventually(t *testing.T, what string, is func() bool) {
 		}
 	}
 	t.Fatalf("not after 15 s: %s", what)
+}
+
+// endsInTime runs f, which waits for a server that hangs, and fails if it does not end with its context. To the millisecond that
+// is judged in a long run, which has nothing beside it: other packages may take the processor that encrypts 5 MB. In every other
+// run it has ten times the slack, and still less than until the server goes on.
+func endsInTime(t *testing.T, name string, slack time.Duration, f func(ctx context.Context) error) {
+	t.Helper()
+	pace.EndsInTime(t, name, longrun.Of(10*slack, slack), f)
 }

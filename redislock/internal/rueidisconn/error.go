@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -73,7 +73,7 @@ func judge(err error, addr string) judgement {
 // judgeTransport judges what is not a server's answer. rueidis does not tell whether it had begun to send, except that
 // it had not if it could not connect.
 func judgeTransport(err error) verdict {
-	var refusal *RefusedError
+	var refusal *conn.RefusedError
 	var broken *net.OpError
 	switch {
 	case errors.As(err, &refusal):
@@ -108,8 +108,8 @@ func judgeRedirect(code, rest, from string) judgement {
 	return judgement{moved, to}
 }
 
-// rueidisPause waits a moment before a call is tried again: 20 ms, give or take a half, so that those who were refused
+// pause waits a moment before a call is tried again: 20 ms, give or take a half, so that those who were refused
 // together do not come back together. It reports false if ctx ended.
-func rueidisPause(ctx context.Context) bool {
+func pause(ctx context.Context) bool {
 	return enginekit.Pause(ctx, 10*time.Millisecond+rand.N(20*time.Millisecond))
 }

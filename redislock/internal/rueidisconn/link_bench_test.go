@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func BenchmarkWire(b *testing.B) {
 	client := newRueidisClient(b, addr)
 	dedicated, cancel := client.Dedicate()
 	defer cancel()
-	link := newRueidisConn(newRueidisClient(b, addr), false)
+	link := New(newRueidisClient(b, addr), false)
 	if err := link.Start(b.Context(), testChannel, newTeller()); err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"bufio"
@@ -57,7 +57,7 @@ func TestJudge_KnowsWhatHasNotRun(t *testing.T) {
 		"LOADING Redis is loading the dataset in memory":                {verdict: later},
 		"TRYAGAIN Multiple keys request during rehashing of slot":       {verdict: later},
 		"CLUSTERDOWN The cluster is down":                               {verdict: later},
-		"MASTERDOWN Link with MASTER is down":                           {verdict: later},
+		"MASTERDOWN conn.Link with MASTER is down":                      {verdict: later},
 		"BUSY Redis is busy running a script.":                          {verdict: later},
 		"NOAUTH Authentication required.":                               {verdict: refused},
 		"NOPERM this user has no permissions to run 'evalsha'":          {verdict: refused},
@@ -93,7 +93,7 @@ func TestJudge_KnowsWhatHasNotRun(t *testing.T) {
 		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, unreached},
 		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, unknown},
 		{fmt.Errorf("wrapped: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), unreached},
-		{&RefusedError{Err: context.Canceled}, refused},
+		{&conn.RefusedError{Err: context.Canceled}, refused},
 		{context.Canceled, unknown},
 		{rueidis.ErrClosing, unknown},
 		{conn.ErrUnsent, unsent},
@@ -110,10 +110,10 @@ func TestCall_OfAScriptThatIsStoppedInTheMiddle_LeavesTheOutcomeOpen(t *testing.
 	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret ~* &push:test +@all -publish -get"}})
 	option := soloOption(s.Addr())
 	option.Username, option.Password = "bob", "secret"
-	c := startRueidis(t, option, newTeller())
+	c := start(t, option, newTeller())
 	for _, second := range []string{`redis.call('PUBLISH', 'c', 'm')`, `redis.call('GET', KEYS[1])`} {
 		source := `redis.call('INCR', KEYS[1]) ` + second + ` return ''`
-		if r := c.Call(t.Context(), &Call{Script: conn.NewScript(source), Keys: []string{"n"}}); r.Err == nil || isRefused(r.Err) {
+		if r := c.Call(t.Context(), &conn.Call{Script: conn.NewScript(source), Keys: []string{"n"}}); r.Err == nil || isRefused(r.Err) {
 			t.Errorf("%s: %+v, want an open outcome", second, r)
 		}
 	}

@@ -1,19 +1,20 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-var _ Awaiter = (*rueidisConn)(nil)
+var _ conn.Awaiter = (*Conn)(nil)
 
 // Await waits for a push.
-func (c *rueidisConn) Await(ctx context.Context, slot uint16, news <-chan struct{}, until time.Time) (bool, error) {
+func (c *Conn) Await(ctx context.Context, slot uint16, news <-chan struct{}, until time.Time) (bool, error) {
 	if n := c.owner(slot); n != nil {
-		if l := n.link.Load(); l != nil && l.wire != nil {
-			heard, err := l.wire.Await(ctx, news, until)
+		if l := n.link.Load(); l != nil && l.resp != nil {
+			heard, err := l.resp.Await(ctx, news, until)
 			if err == nil || ctx.Err() != nil {
 				return heard, err
 			}
@@ -35,11 +36,11 @@ func (c *rueidisConn) Await(ctx context.Context, slot uint16, news <-chan struct
 
 // dropped tells the handler that messages may have been lost. Those who wait for them and read meanwhile would not see
 // what it sends them.
-func (c *rueidisConn) dropped(l Link) {
+func (c *Conn) dropped(l conn.Link) {
 	c.handler.Dropped(l)
 	for _, n := range c.known() {
-		if l := n.link.Load(); l != nil && l.wire != nil {
-			l.wire.Nudge()
+		if l := n.link.Load(); l != nil && l.resp != nil {
+			l.resp.Nudge()
 		}
 	}
 }

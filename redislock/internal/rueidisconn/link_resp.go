@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -10,13 +10,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-var _ rueidisCarrier = (*resp.Conn)(nil)
+var _ carrier = (*resp.Conn)(nil)
 
 // errNoAddress says that the client knows no server.
 var errNoAddress = errors.New("no server is known to be the primary")
 
-// wireOptionsOf returns how to connect as a client does that was made with o, by what a URL can set.
-func wireOptionsOf(o *rueidis.ClientOption, b *conn.Bundle) *resp.Options {
+// LinkAs has the Conn make its links by itself instead of over the client, which was made with o. It is called before Start.
+func (c *Conn) LinkAs(o *rueidis.ClientOption, b *conn.Bundle) { c.itself = respOptions(o, b) }
+
+// respOptions returns how to connect as a client does that was made with o, by what a URL can set.
+func respOptions(o *rueidis.ClientOption, b *conn.Bundle) *resp.Options {
 	w := &resp.Options{
 		Username: o.Username, Password: o.Password, DB: o.SelectDB, ClientName: o.ClientName, Dialer: o.Dialer,
 		Bundle: b,
@@ -28,12 +31,12 @@ func wireOptionsOf(o *rueidis.ClientOption, b *conn.Bundle) *resp.Options {
 	return w
 }
 
-// openWire makes a link over a wire. It returns resp.ErrNoRESP3 if the server is too old for that.
-func (n *rueidisNode) openWire(ctx context.Context) (*rueidisLink, error) {
-	ctx, cancel := context.WithTimeout(ctx, rueidisGreeting)
+// openResp makes a link over a connection of package resp. It returns resp.ErrNoRESP3 if the server is too old for that.
+func (n *node) openResp(ctx context.Context) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, greetingTime)
 	defer cancel()
 	c := n.conn
-	l := newRueidisLink(n, c.peers()) // asked before: if they change meanwhile, the link counts as outdated
+	l := newLink(n, c.peers()) // asked before: if they change meanwhile, the link counts as outdated
 	addr := n.addr
 	if addr == "" {
 		if len(l.peers) == 0 {
@@ -41,11 +44,11 @@ func (n *rueidisNode) openWire(ctx context.Context) (*rueidisLink, error) {
 		}
 		addr = l.peers[0] // a client of a URL reads from no replicas, so there is one
 	}
-	options := *c.wires
+	options := *c.itself
 	if c.cluster {
 		options.Bundle = nil // its scripts must not have keys of several slots
 	}
-	w, g, err := resp.Dial(ctx, addr, &options, l.heard)
+	w, g, err := resp.Dial(ctx, addr, &options, l.notified)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +59,8 @@ func (n *rueidisNode) openWire(ctx context.Context) (*rueidisLink, error) {
 	if c.cluster { // for what goes over the client: WAIT, and the list of nodes
 		c.spawn(func() { _, _ = c.introduce(c.base, addr, uint16(n.slot.Load())) }) // ends when rueidis has asked
 	}
-	l.number = Link(c.links.Add(1))
-	l.wire, l.carrier, l.broken = w, w, w.Done()
+	l.number = conn.Link(c.links.Add(1))
+	l.resp, l.carrier, l.broken = w, w, w.Done()
 	if err := w.Subscribe(ctx, "subscribe", c.channel); err != nil {
 		w.Close()
 		return nil, err
@@ -65,8 +68,8 @@ func (n *rueidisNode) openWire(ctx context.Context) (*rueidisLink, error) {
 	return l, nil
 }
 
-// heard takes what a wire is sent without being asked.
-func (l *rueidisLink) heard(kind, channel, message string) {
+// notified takes what such a link is sent without being asked.
+func (l *link) notified(kind, channel, message string) {
 	switch kind {
 	case "message", "smessage":
 		l.pushed(channel, message)

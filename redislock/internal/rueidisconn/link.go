@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// rueidisWindow is how many commands may be under way on a link. rueidis keeps them in a ring, and when the ring is
+	// mostUnderWay is how many commands may be under way on a link. rueidis keeps them in a ring, and when the ring is
 	// full (1024 unless the client's RingScaleEachConn says otherwise) a call waits without looking at its context. So the
 	// link never fills it.
-	rueidisWindow = 512
+	mostUnderWay = 512
 
-	// rueidisGreeting bounds the first commands on a new connection.
-	rueidisGreeting = 5 * time.Second
+	// greetingTime bounds the first commands on a new connection.
+	greetingTime = 5 * time.Second
 
-	// rueidisSilence is how long a server that owes answers may say nothing before something asks whether another one has
+	// silenceTime is how long a server that owes answers may say nothing before something asks whether another one has
 	// taken its place.
-	rueidisSilence = 500 * time.Millisecond
+	silenceTime = 500 * time.Millisecond
 )
 
-// rueidisLink is one connection to one server: calls go over it and pushes come over it, from when it is made until it
+// link is one connection to one server: calls go over it and pushes come over it, from when it is made until it
 // breaks. It is never mended; its node makes a new one.
-type rueidisLink struct {
-	node   *rueidisNode
-	number Link     // 0 with RESP2, where rueidis opens a second connection for the pushes
-	peers  []string // the servers that rueidis knew before it made the connection, if it is not a Cluster
+type link struct {
+	node   *node
+	number conn.Link // 0 with RESP2, where rueidis opens a second connection for the pushes
+	peers  []string  // the servers that rueidis knew before it made the connection, if it is not a Cluster
 
-	carrier rueidisCarrier
-	wire    *resp.Conn      // the carrier, if it is one
+	carrier carrier
+	resp    *resp.Conn      // the carrier, if it is one
 	hooks   <-chan error    // else: rueidis closes it when the connection has ended
-	broken  <-chan struct{} // closed when a wire has ended
+	broken  <-chan struct{} // closed when that has ended
 
-	window chan struct{} // if it is not a wire: holds one for each command under way
+	window chan struct{} // if resp is nil: holds one for each command under way
 	owed   atomic.Int64  // of those, the ones for whose answers nobody waits any more
 
 	once   sync.Once
@@ -50,24 +50,24 @@ type rueidisLink struct {
 	order  sync.Mutex
 	silent bool
 
-	subscribing   sync.Mutex                      // guards subscriptions; nothing is waited for under it
-	subscriptions map[string]*rueidisSubscription // by channel: those that Listen asked for
+	subscribing   sync.Mutex               // guards subscriptions; nothing is waited for under it
+	subscriptions map[string]*subscription // by channel: those that Listen asked for
 }
 
-func newRueidisLink(n *rueidisNode, peers []string) *rueidisLink {
-	return &rueidisLink{
-		node: n, peers: peers, failed: make(chan struct{}), subscriptions: make(map[string]*rueidisSubscription),
+func newLink(n *node, peers []string) *link {
+	return &link{
+		node: n, peers: peers, failed: make(chan struct{}), subscriptions: make(map[string]*subscription),
 	}
 }
 
 // open greets the server and subscribes, over a connection of rueidis.
-func (l *rueidisLink) open(ctx context.Context, client rueidis.DedicatedClient) error {
-	l.carrier, l.window = rueidisDedicated{client}, make(chan struct{}, rueidisWindow)
+func (l *link) open(ctx context.Context, client rueidis.DedicatedClient) error {
+	l.carrier, l.window = dedicated{client}, make(chan struct{}, mostUnderWay)
 	// A context that has an end but no deadline makes rueidis start the goroutines of the connection with the first
 	// command. Without them the second of two commands would wait for the first, and not look at its own context.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer time.AfterFunc(rueidisGreeting, cancel).Stop()
+	defer time.AfterFunc(greetingTime, cancel).Stop()
 	g, err := greet(ctx, client)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (l *rueidisLink) open(ctx context.Context, client rueidis.DedicatedClient) 
 		return err
 	}
 	if g.RESP3 {
-		l.number = Link(l.node.conn.links.Add(1))
+		l.number = conn.Link(l.node.conn.links.Add(1))
 	}
 	l.hooks = client.SetPubSubHooks(rueidis.PubSubHooks{
 		OnMessage:      func(m rueidis.PubSubMessage) { l.pushed(m.Channel, m.Message) },
@@ -86,7 +86,7 @@ func (l *rueidisLink) open(ctx context.Context, client rueidis.DedicatedClient) 
 }
 
 // pushed takes a message, in the goroutine that reads the connection.
-func (l *rueidisLink) pushed(channel, message string) {
+func (l *link) pushed(channel, message string) {
 	l.order.Lock()
 	defer l.order.Unlock()
 	if !l.silent {
@@ -95,14 +95,14 @@ func (l *rueidisLink) pushed(channel, message string) {
 }
 
 // silence ends the calls of the handler: a link that was dropped pushes nothing.
-func (l *rueidisLink) silence() {
+func (l *link) silence() {
 	l.order.Lock()
 	defer l.order.Unlock()
 	l.silent = true
 }
 
 // fail gives the link up, so that the next call finds another.
-func (l *rueidisLink) fail(err error) {
+func (l *link) fail(err error) {
 	l.once.Do(func() {
 		l.err = err
 		l.node.link.CompareAndSwap(l, nil)
@@ -111,7 +111,7 @@ func (l *rueidisLink) fail(err error) {
 }
 
 // call runs a script. An error that says that nothing was sent is a *RefusedError or conn.ErrUnsent.
-func (l *rueidisLink) call(ctx context.Context, c *Call, how resp.Sending) (string, error) {
+func (l *link) call(ctx context.Context, c *conn.Call, how resp.Sending) (string, error) {
 	if err := l.enter(ctx); err != nil {
 		return "", err
 	}
@@ -121,7 +121,7 @@ func (l *rueidisLink) call(ctx context.Context, c *Call, how resp.Sending) (stri
 }
 
 // pipeline runs calls that nobody else's commands come between.
-func (l *rueidisLink) pipeline(ctx context.Context, commands []resp.Command) []resp.Answer {
+func (l *link) pipeline(ctx context.Context, commands []resp.Command) []resp.Answer {
 	if err := l.enter(ctx); err != nil {
 		return resp.Failures(len(commands), err)
 	}
@@ -131,7 +131,7 @@ func (l *rueidisLink) pipeline(ctx context.Context, commands []resp.Command) []r
 }
 
 // subscribe runs SSUBSCRIBE or SUNSUBSCRIBE.
-func (l *rueidisLink) subscribe(kind, channel string) error {
+func (l *link) subscribe(kind, channel string) error {
 	ctx := l.node.conn.base
 	if err := l.enter(ctx); err != nil {
 		return err
@@ -141,13 +141,13 @@ func (l *rueidisLink) subscribe(kind, channel string) error {
 	return err
 }
 
-// enter waits until a command may be sent. A wire looks after that itself.
-func (l *rueidisLink) enter(ctx context.Context) error {
+// enter waits until a command may be sent. A resp.Conn looks after that itself.
+func (l *link) enter(ctx context.Context) error {
 	if l.window == nil {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
-		return &RefusedError{Err: err} // rueidis would not send it either, but not say so
+		return &conn.RefusedError{Err: err} // rueidis would not send it either, but not say so
 	}
 	select {
 	case l.window <- struct{}{}:
@@ -160,17 +160,17 @@ func (l *rueidisLink) enter(ctx context.Context) error {
 	case <-l.failed:
 		return conn.ErrUnsent
 	case <-ctx.Done():
-		return &RefusedError{Err: ctx.Err()}
+		return &conn.RefusedError{Err: ctx.Err()}
 	}
 }
 
 // leave is called with the error of what was sent.
-func (l *rueidisLink) leave(ctx context.Context, err error) {
+func (l *link) leave(ctx context.Context, err error) {
 	if err == nil { // without what errors.As needs, which has to be allocated
 		l.free(1)
 		return
 	}
-	var unsent *RefusedError
+	var unsent *conn.RefusedError
 	switch {
 	case isAnswer(err):
 		l.free(1)
@@ -182,7 +182,7 @@ func (l *rueidisLink) leave(ctx context.Context, err error) {
 }
 
 // free makes room for n commands.
-func (l *rueidisLink) free(n int64) {
+func (l *link) free(n int64) {
 	if l.window == nil {
 		return
 	}
@@ -193,14 +193,14 @@ func (l *rueidisLink) free(n int64) {
 
 // owe says that a command will still be answered, but nobody waits for it. Its place in the window must not be taken
 // before, so something asks when that is: a PING, which is answered after it.
-func (l *rueidisLink) owe() {
+func (l *link) owe() {
 	if l.owed.Add(1) == 1 {
 		l.node.conn.spawn(l.settle) // ends with the link
 	}
 }
 
 // settle frees the places of the commands that were given up, once they are answered.
-func (l *rueidisLink) settle() {
+func (l *link) settle() {
 	settled := make(chan struct{})
 	defer close(settled)
 	l.node.conn.spawn(func() { l.suspect(settled) }) // ends when this does
@@ -219,9 +219,9 @@ func (l *rueidisLink) settle() {
 
 // suspect gives the link up if another server has taken the place of this one while it was silent. To a server that
 // hangs, or that the network hides, a connection may stay open for long.
-func (l *rueidisLink) suspect(settled <-chan struct{}) {
+func (l *link) suspect(settled <-chan struct{}) {
 	c := l.node.conn
-	silence := time.NewTicker(rueidisSilence)
+	silence := time.NewTicker(silenceTime)
 	defer silence.Stop()
 	for {
 		select {
@@ -239,18 +239,4 @@ func (l *rueidisLink) suspect(settled <-chan struct{}) {
 			l.fail(errHangs)
 		}
 	}
-}
-
-// greet asks a server about itself and about the connection. One that does not know HELLO is taken for an old primary.
-func greet(ctx context.Context, client rueidis.CommandClient) (conn.Greeting, error) {
-	said, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).ToMessage()
-	switch {
-	case err == nil:
-	case isAnswer(err) && judge(err, "").verdict == unknown:
-		return conn.Greeting{}, nil
-	default:
-		return conn.Greeting{}, err
-	}
-	g, _ := conn.ReadGreeting(plain(&said))
-	return g, nil
 }

@@ -1,47 +1,48 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/interlock-go/interlock/redislock/internal/resp"
 )
 
-// rueidisRedirects is how often a call follows MOVED and ASK. Nodes that point at each other agree within moments.
-const rueidisRedirects = 16
+// mostRedirects is how often a call follows MOVED and ASK. Nodes that point at each other agree within moments.
+const mostRedirects = 16
 
-// rueidisEvals is how often a call is told that its script is not known before it gives up. Once is usual; in a pipeline
+// mostEvals is how often a call is told that its script is not known before it gives up. Once is usual; in a pipeline
 // a SCRIPT FLUSH may come between.
-const rueidisEvals = 3
+const mostEvals = 3
 
 // Call runs c over the link of its slot. It allocates nothing of its own unless something goes wrong.
-func (c *rueidisConn) Call(ctx context.Context, call *Call) Reply {
+func (c *Conn) Call(ctx context.Context, call *conn.Call) conn.Reply {
 	if call.Replicas > 0 {
 		return c.callAcked(ctx, call)
 	}
-	var t rueidisTry
+	var t try
 	for {
 		l, err := c.link(ctx, call.Slot, t.asking)
 		if err != nil {
-			return Reply{Err: err}
+			return conn.Reply{Err: err}
 		}
 		text, err := t.over(ctx, l, call)
 		if err == nil {
-			return Reply{Text: text, Link: l.number}
+			return conn.Reply{Text: text, Link: l.number}
 		}
 		wait, err := t.next(l.node, l, call.Slot, err)
 		if err != nil {
-			return Reply{Err: err}
+			return conn.Reply{Err: err}
 		}
-		if wait && !rueidisPause(ctx) {
-			return Reply{Err: &RefusedError{Err: ctx.Err()}}
+		if wait && !pause(ctx) {
+			return conn.Reply{Err: &conn.RefusedError{Err: ctx.Err()}}
 		}
 	}
 }
 
-// rueidisTry is what a call has been told so far by servers that did not run it. The zero value is a new call's.
-type rueidisTry struct {
+// try is what a call has been told so far by servers that did not run it. The zero value is a new call's.
+type try struct {
 	asking    string    // where to ask this time only, after ASK
 	alone     bool      // a bundle it was in was not run
 	evals     int       // how often a server did not know the script
@@ -51,16 +52,16 @@ type rueidisTry struct {
 }
 
 // over runs the call once.
-func (t *rueidisTry) over(ctx context.Context, l *rueidisLink, call *Call) (string, error) {
+func (t *try) over(ctx context.Context, l *link, call *conn.Call) (string, error) {
 	if t.asking == "" {
 		return l.call(ctx, call, t.how())
 	}
 	// Together, because ASKING holds for the next command on the connection, whoever's it is.
-	r := l.pipeline(ctx, commandsOf([]*rueidisJob{{call: call, try: *t}}))[0]
+	r := l.pipeline(ctx, commandsOf([]*job{{call: call, try: *t}}))[0]
 	return r.Text, r.Err
 }
 
-func (t *rueidisTry) how() resp.Sending {
+func (t *try) how() resp.Sending {
 	switch {
 	case t.evals > 0:
 		return resp.InSource
@@ -72,7 +73,7 @@ func (t *rueidisTry) how() resp.Sending {
 
 // next takes the error of one try at node n, over l if it was over a link. It returns an error if that was the last
 // try, and otherwise whether to pause before the next.
-func (t *rueidisTry) next(n *rueidisNode, l *rueidisLink, slot uint16, err error) (wait bool, final error) {
+func (t *try) next(n *node, l *link, slot uint16, err error) (wait bool, final error) {
 	j := judge(err, n.addr)
 	t.asking = ""
 	switch j.verdict {
@@ -85,7 +86,7 @@ func (t *rueidisTry) next(n *rueidisNode, l *rueidisLink, slot uint16, err error
 		return false, nil
 	case noScript:
 		t.evals++
-		return false, refusedIf(t.evals > rueidisEvals, err)
+		return false, refusedIf(t.evals > mostEvals, err)
 	case moved, asked:
 		t.redirects++
 		if j.verdict == moved {
@@ -93,7 +94,7 @@ func (t *rueidisTry) next(n *rueidisNode, l *rueidisLink, slot uint16, err error
 		} else {
 			t.asking = j.addr
 		}
-		return t.redirects > 2, refusedIf(t.redirects > rueidisRedirects, err)
+		return t.redirects > 2, refusedIf(t.redirects > mostRedirects, err)
 	case elsewhere:
 		if l == nil {
 			l = n.link.Load()
@@ -113,21 +114,21 @@ func (t *rueidisTry) next(n *rueidisNode, l *rueidisLink, slot uint16, err error
 }
 
 // impatient reports whether the call has been tried again for long enough.
-func (t *rueidisTry) impatient() bool {
+func (t *try) impatient() bool {
 	if t.since.IsZero() {
 		t.since = time.Now()
 	}
-	return time.Since(t.since) > rueidisPatience
+	return time.Since(t.since) > patience
 }
 
 // refusedIf returns err as a refusal if it is the end, and else nil.
 func refusedIf(end bool, err error) error {
-	var refusal *RefusedError
+	var refusal *conn.RefusedError
 	switch {
 	case !end:
 		return nil
 	case errors.As(err, &refusal):
 		return err
 	}
-	return &RefusedError{Err: err}
+	return &conn.RefusedError{Err: err}
 }

@@ -1,47 +1,48 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
 	"slices"
 	"sync"
 
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/interlock-go/interlock/redislock/internal/resp"
 )
 
-// rueidisPipeline is how many calls go in one pipeline. A server answers none of it before it has run all of it, and
+// mostPipelined is how many calls go in one pipeline. A server answers none of it before it has run all of it, and
 // others wait meanwhile.
-const rueidisPipeline = 512
+const mostPipelined = 512
 
-// rueidisJob is a call of a batch that has not ended yet.
-type rueidisJob struct {
-	call *Call
+// job is a call of a batch that has not ended yet.
+type job struct {
+	call *conn.Call
 	i    int // its place in the batch
-	try  rueidisTry
+	try  try
 }
 
-// rueidisRoute is what the jobs of one pipeline have in common.
-type rueidisRoute struct {
-	node   *rueidisNode // nil if it is not known
+// route is what the jobs of one pipeline have in common.
+type route struct {
+	node   *node // nil if it is not known
 	asking string
 	acked  bool
 }
 
 // Batch runs the calls.
-func (c *rueidisConn) Batch(ctx context.Context, calls []Call, done func(i int, r Reply)) {
-	all := make([]rueidisJob, len(calls))
-	jobs := make([]*rueidisJob, len(calls))
+func (c *Conn) Batch(ctx context.Context, calls []conn.Call, done func(i int, r conn.Reply)) {
+	all := make([]job, len(calls))
+	jobs := make([]*job, len(calls))
 	for i := range calls {
-		all[i] = rueidisJob{call: &calls[i], i: i}
+		all[i] = job{call: &calls[i], i: i}
 		jobs[i] = &all[i]
 	}
 	c.round(ctx, jobs, done)
 }
 
 // round runs the jobs, all routes at once. It returns when all have ended, those included that were sent elsewhere.
-func (c *rueidisConn) round(ctx context.Context, jobs []*rueidisJob, done func(i int, r Reply)) {
-	routes := make(map[rueidisRoute][]*rueidisJob)
+func (c *Conn) round(ctx context.Context, jobs []*job, done func(i int, r conn.Reply)) {
+	routes := make(map[route][]*job)
 	for _, j := range jobs {
-		r := rueidisRoute{c.owner(j.call.Slot), j.try.asking, j.call.Replicas > 0}
+		r := route{c.owner(j.call.Slot), j.try.asking, j.call.Replicas > 0}
 		routes[r] = append(routes[r], j)
 	}
 	var others sync.WaitGroup
@@ -57,15 +58,15 @@ func (c *rueidisConn) round(ctx context.Context, jobs []*rueidisJob, done func(i
 }
 
 // runRoute runs jobs that go to the same node, and then in a new round those of them that want to be tried again.
-func (c *rueidisConn) runRoute(ctx context.Context, r rueidisRoute, jobs []*rueidisJob, done func(i int, r Reply)) {
-	var again []*rueidisJob
-	pause := false
-	for part := range slices.Chunk(jobs, rueidisPipeline) {
+func (c *Conn) runRoute(ctx context.Context, r route, jobs []*job, done func(i int, r conn.Reply)) {
+	var again []*job
+	waits := false
+	for part := range slices.Chunk(jobs, mostPipelined) {
 		for _, end := range c.runPart(ctx, r, part) {
 			switch {
 			case end.again:
 				again = append(again, end.job)
-				pause = pause || end.wait
+				waits = waits || end.wait
 			default:
 				done(end.job.i, end.reply)
 			}
@@ -74,30 +75,30 @@ func (c *rueidisConn) runRoute(ctx context.Context, r rueidisRoute, jobs []*ruei
 	if len(again) == 0 {
 		return
 	}
-	if pause && !rueidisPause(ctx) {
+	if waits && !pause(ctx) {
 		for _, j := range again {
-			done(j.i, Reply{Err: &RefusedError{Err: ctx.Err()}})
+			done(j.i, conn.Reply{Err: &conn.RefusedError{Err: ctx.Err()}})
 		}
 		return
 	}
 	c.round(ctx, again, done)
 }
 
-// rueidisEnd is how one try of a job has ended.
-type rueidisEnd struct {
-	job         *rueidisJob
-	reply       Reply
+// end is how one try of a job has ended.
+type end struct {
+	job         *job
+	reply       conn.Reply
 	again, wait bool // it is to be tried again, and after a pause
 }
 
 // runPart runs one pipeline.
-func (c *rueidisConn) runPart(ctx context.Context, r rueidisRoute, jobs []*rueidisJob) []rueidisEnd {
-	ends := make([]rueidisEnd, len(jobs))
+func (c *Conn) runPart(ctx context.Context, r route, jobs []*job) []end {
+	ends := make([]end, len(jobs))
 	for i, j := range jobs {
 		ends[i].job = j
 	}
-	var n *rueidisNode
-	var l *rueidisLink
+	var n *node
+	var l *link
 	var err error
 	if r.acked {
 		n, err = c.node(ctx, jobs[0].call.Slot, r.asking)
@@ -118,8 +119,8 @@ func (c *rueidisConn) runPart(ctx context.Context, r rueidisRoute, jobs []*rueid
 }
 
 // send sends one pipeline, over the link or with WAIT behind it.
-func (c *rueidisConn) send(
-	ctx context.Context, r rueidisRoute, n *rueidisNode, l *rueidisLink, jobs []*rueidisJob,
+func (c *Conn) send(
+	ctx context.Context, r route, n *node, l *link, jobs []*job,
 ) ([]resp.Answer, int) {
 	if r.acked {
 		return c.runAcked(ctx, n, jobs)
@@ -128,15 +129,15 @@ func (c *rueidisConn) send(
 }
 
 // take takes the result of a job's command.
-func (e *rueidisEnd) take(n *rueidisNode, l *rueidisLink, r resp.Answer, acked int) {
+func (e *end) take(n *node, l *link, r resp.Answer, acked int) {
 	if r.Err != nil {
 		var err error
 		e.wait, err = e.job.try.next(n, l, e.job.call.Slot, r.Err)
 		e.again = err == nil
-		e.reply = Reply{Err: err}
+		e.reply = conn.Reply{Err: err}
 		return
 	}
-	e.reply = Reply{Text: r.Text, Acked: acked}
+	e.reply = conn.Reply{Text: r.Text, Acked: acked}
 	if l != nil {
 		e.reply.Link = l.number
 	}

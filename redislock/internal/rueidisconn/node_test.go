@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 
 // Who comes while a try to connect is under way that began when the server was out of reach does not fail with it: there is another one.
 func TestNode_ATryThatBeganInVainIsNotTheLastForWhoComesLater(t *testing.T) {
-	for name, wires := range map[string]bool{"rueidis": false, "wires": true} {
+	for name, itself := range map[string]bool{"rueidis": false, "resp": true} {
 		t.Run(name, func(t *testing.T) {
 			p := servers.NewProxy(t, servers.Redis(t))
 			option := soloOption(p.Addr())
-			c := openRueidis(t, option)
-			c.wires = nil
-			if wires {
-				c.wires = wireOptionsOf(&option, bundle)
+			c := open(t, option)
+			c.itself = nil
+			if itself {
+				c.itself = respOptions(&option, nil)
 			}
 			if err := c.Start(t.Context(), testChannel, newBell()); err != nil {
 				t.Fatal(err)
@@ -55,7 +55,7 @@ func TestNode_ATryThatBeganInVainIsNotTheLastForWhoComesLater(t *testing.T) {
 
 // Nobody who comes when nothing is under way waits for more than one try.
 func TestNode_ATryThatBeganLaterIsFinal(t *testing.T) {
-	n := newRueidisNode(&rueidisConn{base: context.Background()}, "")
+	n := newNode(&Conn{base: context.Background()}, "")
 	n.kept = true // by this test
 	got := make(chan error, 1)
 	go func() { // ends with the try

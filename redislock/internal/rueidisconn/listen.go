@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// rueidisSubscription is one channel that Listen asked a link for. The link's mutex subscribing guards it.
-type rueidisSubscription struct {
+// subscription is one channel that Listen asked a link for. The link's mutex subscribing guards it.
+type subscription struct {
 	state    subscriptionState
 	unwanted bool          // while it begins: Unlisten has come meanwhile
 	err      error         // why it could not begin
@@ -26,8 +26,8 @@ const (
 
 // Listen subscribes over the link of a slot. After an error nothing is known of the subscription: it may still come, and
 // the next Listen finds it then.
-func (c *rueidisConn) Listen(ctx context.Context, slot uint16, channel string) error {
-	var t rueidisTry
+func (c *Conn) Listen(ctx context.Context, slot uint16, channel string) error {
+	var t try
 	for since := time.Now(); ; {
 		l, err := c.link(ctx, slot, "")
 		if err != nil {
@@ -40,17 +40,17 @@ func (c *rueidisConn) Listen(ctx context.Context, slot uint16, channel string) e
 			return ctx.Err()
 		}
 		wait, final := t.next(l.node, l, slot, err)
-		if final != nil && (judge(err, "").verdict != unknown || time.Since(since) > rueidisPatience) {
+		if final != nil && (judge(err, "").verdict != unknown || time.Since(since) > patience) {
 			return final
 		}
 		if final != nil || wait { // subscribing twice does no harm, so a broken connection is no end
-			rueidisPause(ctx)
+			pause(ctx)
 		}
 	}
 }
 
 // Unlisten ends the subscription on whatever link it is.
-func (c *rueidisConn) Unlisten(_ uint16, channel string) {
+func (c *Conn) Unlisten(_ uint16, channel string) {
 	for _, n := range c.known() {
 		if l := n.link.Load(); l != nil {
 			l.unlisten(channel)
@@ -59,7 +59,7 @@ func (c *rueidisConn) Unlisten(_ uint16, channel string) {
 }
 
 // listen returns when the server has confirmed the subscription.
-func (l *rueidisLink) listen(ctx context.Context, channel string) error {
+func (l *link) listen(ctx context.Context, channel string) error {
 	for {
 		s, err := l.subscription(channel)
 		if s == nil {
@@ -79,16 +79,16 @@ func (l *rueidisLink) listen(ctx context.Context, channel string) error {
 }
 
 // subscription returns nil if there is one, and else one whose change is to be waited for. It subscribes if need be.
-func (l *rueidisLink) subscription(channel string) (*rueidisSubscription, error) {
+func (l *link) subscription(channel string) (*subscription, error) {
 	l.subscribing.Lock()
 	defer l.subscribing.Unlock()
 	s := l.subscriptions[channel]
 	switch {
 	case s == nil:
-		s = &rueidisSubscription{state: beginning, changed: make(chan struct{})}
+		s = &subscription{state: beginning, changed: make(chan struct{})}
 		// In a goroutine, because what the server answers must be seen also when nobody waits any more.
 		if !l.node.conn.spawn(func() { l.begin(channel, s) }) { // ends with the link
-			return nil, &RefusedError{Err: driver.ErrClosed}
+			return nil, &conn.RefusedError{Err: driver.ErrClosed}
 		}
 		l.subscriptions[channel] = s
 	case s.state == listening:
@@ -100,7 +100,7 @@ func (l *rueidisLink) subscription(channel string) (*rueidisSubscription, error)
 }
 
 // begin subscribes.
-func (l *rueidisLink) begin(channel string, s *rueidisSubscription) {
+func (l *link) begin(channel string, s *subscription) {
 	err := l.subscribe("ssubscribe", channel)
 	l.subscribing.Lock()
 	defer l.subscribing.Unlock()
@@ -116,7 +116,7 @@ func (l *rueidisLink) begin(channel string, s *rueidisSubscription) {
 }
 
 // unlisten ends the subscription, if there is one.
-func (l *rueidisLink) unlisten(channel string) {
+func (l *link) unlisten(channel string) {
 	l.subscribing.Lock()
 	defer l.subscribing.Unlock()
 	switch s := l.subscriptions[channel]; {
@@ -129,8 +129,8 @@ func (l *rueidisLink) unlisten(channel string) {
 }
 
 // end unsubscribes. It is called under the mutex. A Listen that comes now waits, or its SSUBSCRIBE might overtake.
-func (l *rueidisLink) end(channel string) {
-	s := &rueidisSubscription{state: ending, changed: make(chan struct{})}
+func (l *link) end(channel string) {
+	s := &subscription{state: ending, changed: make(chan struct{})}
 	l.subscriptions[channel] = s
 	if !l.node.conn.spawn(func() { // ends with the link
 		_ = l.subscribe("sunsubscribe", channel) // fails only with the link
@@ -144,14 +144,14 @@ func (l *rueidisLink) end(channel string) {
 }
 
 // remove forgets s, unless something else has taken its place. It is called under the mutex.
-func (l *rueidisLink) remove(channel string, s *rueidisSubscription) {
+func (l *link) remove(channel string, s *subscription) {
 	if l.subscriptions[channel] == s {
 		delete(l.subscriptions, channel)
 	}
 }
 
 // subscribed takes the server's word that a subscription has begun or ended, in the goroutine that reads the connection.
-func (l *rueidisLink) subscribed(kind, channel string) {
+func (l *link) subscribed(kind, channel string) {
 	switch kind {
 	case "ssubscribe":
 		l.subscribing.Lock()
@@ -167,7 +167,7 @@ func (l *rueidisLink) subscribed(kind, channel string) {
 }
 
 // lostSubscription forgets a subscription that has ended although nobody asked for that: its slot has moved.
-func (l *rueidisLink) lostSubscription(channel string) bool {
+func (l *link) lostSubscription(channel string) bool {
 	l.subscribing.Lock()
 	defer l.subscribing.Unlock()
 	s := l.subscriptions[channel]
@@ -179,7 +179,7 @@ func (l *rueidisLink) lostSubscription(channel string) bool {
 }
 
 // dropped tells the handler that messages may have been lost, although the link goes on.
-func (l *rueidisLink) dropped() {
+func (l *link) dropped() {
 	l.order.Lock()
 	defer l.order.Unlock()
 	if !l.silent {

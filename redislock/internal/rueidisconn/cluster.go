@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// rueidisTableTime bounds the question for the table of slots, and rueidisTableHedge is how long one node may take
+	// tableTime bounds the question for the table of slots, and tableHedge is how long one node may take
 	// before the next is asked as well.
-	rueidisTableTime, rueidisTableHedge = 5 * time.Second, 100 * time.Millisecond
+	tableTime, tableHedge = 5 * time.Second, 100 * time.Millisecond
 )
 
-// rueidisRefresh is a question for the table of slots that is under way. Those who want one meanwhile share it.
-type rueidisRefresh struct {
+// tableRefresh is a question for the table of slots that is under way. Those who want one meanwhile share it.
+type tableRefresh struct {
 	done chan struct{} // closed at the end
 	err  error         // set before that
 }
 
 // refresh reads anew which node owns which slot.
-func (c *rueidisConn) refresh(ctx context.Context) error {
+func (c *Conn) refresh(ctx context.Context) error {
 	r := c.refreshment()
 	select {
 	case <-r.done:
@@ -39,23 +39,23 @@ func (c *rueidisConn) refresh(ctx context.Context) error {
 }
 
 // refreshment returns the question that is under way, or asks it.
-func (c *rueidisConn) refreshment() *rueidisRefresh {
+func (c *Conn) refreshment() *tableRefresh {
 	c.mu.Lock()
 	r := c.refreshing
 	mine := r == nil
 	if mine {
-		r = &rueidisRefresh{done: make(chan struct{})}
+		r = &tableRefresh{done: make(chan struct{})}
 		c.refreshing = r
 	}
 	c.mu.Unlock()
-	if mine && !c.spawn(func() { c.runRefresh(r) }) { // ends after rueidisTableTime, or with c.base
+	if mine && !c.spawn(func() { c.runRefresh(r) }) { // ends after tableTime, or with c.base
 		c.refreshed(r, driver.ErrClosed)
 	}
 	return r
 }
 
-func (c *rueidisConn) runRefresh(r *rueidisRefresh) {
-	ctx, cancel := context.WithTimeout(c.base, rueidisTableTime)
+func (c *Conn) runRefresh(r *tableRefresh) {
+	ctx, cancel := context.WithTimeout(c.base, tableTime)
 	defer cancel()
 	table, err := c.readTable(ctx)
 	if err == nil {
@@ -65,7 +65,7 @@ func (c *rueidisConn) runRefresh(r *rueidisRefresh) {
 }
 
 // refreshed ends the question.
-func (c *rueidisConn) refreshed(r *rueidisRefresh, err error) {
+func (c *Conn) refreshed(r *tableRefresh, err error) {
 	c.mu.Lock()
 	c.refreshing = nil
 	c.mu.Unlock()
@@ -73,21 +73,21 @@ func (c *rueidisConn) refreshed(r *rueidisRefresh, err error) {
 	close(r.done)
 }
 
-// rueidisRange is a range of slots and the address of their owner.
-type rueidisRange struct {
+// slotRange is a range of slots and the address of their owner.
+type slotRange struct {
 	first, last int64
 	owner       string
 }
 
 // readTable asks one node after the other until one has answered, the next one also if the last takes its time.
-func (c *rueidisConn) readTable(ctx context.Context) ([]rueidisRange, error) {
+func (c *Conn) readTable(ctx context.Context) ([]slotRange, error) {
 	type result struct {
-		table []rueidisRange
+		table []slotRange
 		err   error
 	}
 	nodes := c.client.Nodes()
 	results := make(chan result, len(nodes)) // buffered, so that nobody need wait for the slow ones
-	hedge := time.NewTicker(rueidisTableHedge)
+	hedge := time.NewTicker(tableHedge)
 	defer hedge.Stop()
 	err := errors.New("the client knows no node of the Cluster")
 	waiting := slices.Collect(maps.Keys(nodes)) // in random order, as maps are
@@ -118,12 +118,12 @@ func (c *rueidisConn) readTable(ctx context.Context) ([]rueidisRange, error) {
 
 // askTable asks a node. CLUSTER SLOTS is understood by all versions; its successor CLUSTER SHARDS is wrong after a
 // failover in Redis 7.
-func askTable(ctx context.Context, addr string, client rueidis.Client) ([]rueidisRange, error) {
+func askTable(ctx context.Context, addr string, client rueidis.Client) ([]slotRange, error) {
 	rows, err := client.Do(ctx, client.B().Arbitrary("CLUSTER", "SLOTS").Build()).ToArray()
 	if err != nil {
 		return nil, err
 	}
-	table := make([]rueidisRange, 0, len(rows))
+	table := make([]slotRange, 0, len(rows))
 	for i := range rows {
 		r, err := readRange(&rows[i], addr)
 		if err != nil {
@@ -138,7 +138,7 @@ func askTable(ctx context.Context, addr string, client rueidis.Client) ([]rueidi
 }
 
 // readRange reads one range of slots: first, last, owner, replicas.
-func readRange(row *rueidis.RedisMessage, from string) (r rueidisRange, err error) {
+func readRange(row *rueidis.RedisMessage, from string) (r slotRange, err error) {
 	fields, err := row.ToArray()
 	if err != nil {
 		return r, err
@@ -160,12 +160,12 @@ func readRange(row *rueidis.RedisMessage, from string) (r rueidisRange, err erro
 	if err != nil || host == "" { // the node does not know its own name: it is the one that we called it by
 		host, _, err = net.SplitHostPort(from)
 	}
-	return rueidisRange{first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10))}, errors.Join(err, err1, err2, err3)
+	return slotRange{first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10))}, errors.Join(err, err1, err2, err3)
 }
 
 // apply takes a table. Slots that are not in it have no owner.
-func (c *rueidisConn) apply(table []rueidisRange) {
-	var owners [conn.Slots]*rueidisNode
+func (c *Conn) apply(table []slotRange) {
+	var owners [conn.Slots]*node
 	for _, r := range table {
 		first, last := max(r.first, 0), min(r.last, conn.Slots-1)
 		if first > last {
@@ -182,15 +182,15 @@ func (c *rueidisConn) apply(table []rueidisRange) {
 }
 
 // moved takes a node's word that another one owns a slot.
-func (c *rueidisConn) moved(slot uint16, addr string) { c.owners[slot].Store(c.nodeAt(addr, slot)) }
+func (c *Conn) moved(slot uint16, addr string) { c.owners[slot].Store(c.nodeAt(addr, slot)) }
 
 // nodeAt returns the node with the given address, which is said to have to do with slot.
-func (c *rueidisConn) nodeAt(addr string, slot uint16) *rueidisNode {
+func (c *Conn) nodeAt(addr string, slot uint16) *node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.nodes[addr]
 	if n == nil {
-		n = newRueidisNode(c, addr)
+		n = newNode(c, addr)
 		c.nodes[addr] = n
 	}
 	n.slot.Store(uint32(slot))
@@ -198,7 +198,7 @@ func (c *rueidisConn) nodeAt(addr string, slot uint16) *rueidisNode {
 }
 
 // owns reports whether a node has a slot.
-func (c *rueidisConn) owns(n *rueidisNode) bool {
+func (c *Conn) owns(n *node) bool {
 	for i := range c.owners {
 		if c.owners[i].Load() == n {
 			return true
@@ -208,7 +208,7 @@ func (c *rueidisConn) owns(n *rueidisNode) bool {
 }
 
 // forget takes a node out that has no slot and does not answer.
-func (c *rueidisConn) forget(n *rueidisNode) {
+func (c *Conn) forget(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.nodes[n.addr] == n {
@@ -217,9 +217,9 @@ func (c *rueidisConn) forget(n *rueidisNode) {
 }
 
 // known returns the nodes that there are.
-func (c *rueidisConn) known() []*rueidisNode {
+func (c *Conn) known() []*node {
 	if !c.cluster {
-		return []*rueidisNode{c.only}
+		return []*node{c.only}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +228,7 @@ func (c *rueidisConn) known() []*rueidisNode {
 
 // introduce returns rueidis's client of the node with the given address. rueidis may not have heard of a node yet that
 // another one has named to us, so something is asked about a key of the slot: rueidis is sent on in the same way then.
-func (c *rueidisConn) introduce(ctx context.Context, addr string, slot uint16) (rueidis.Client, error) {
+func (c *Conn) introduce(ctx context.Context, addr string, slot uint16) (rueidis.Client, error) {
 	if client := c.client.Nodes()[addr]; client != nil {
 		return client, nil
 	}

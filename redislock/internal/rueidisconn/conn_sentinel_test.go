@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/rueidis"
 )
 
@@ -18,11 +19,11 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 	}
 	s := servers.RedisSentinel(t, 1, nil)
 	h := newTeller()
-	c := startRueidis(t, rueidis.ClientOption{
+	c := start(t, rueidis.ClientOption{
 		InitAddress: s.Sentinels(), DisableCache: true, Sentinel: rueidis.SentinelOption{MasterSet: s.Name()},
 	}, h)
-	push := Call{Script: pushScript, Args: []string{testChannel, "news"}}
-	count := Call{Script: incrScript, Keys: []string{"n"}}
+	push := conn.Call{Script: pushScript, Args: []string{testChannel, "news"}}
+	count := conn.Call{Script: incrScript, Keys: []string{"n"}}
 	for name, failOver := range map[string]func() *servers.RedisNode{
 		"killed":  s.KillPrimary, // the connection breaks
 		"planned": s.Failover,    // it may go on, to a server that is a replica now
@@ -81,7 +82,7 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 }
 
 // followsHung waits until calls succeed although the server that they went to before hangs.
-func followsHung(t *testing.T, c Conn, call Call) {
+func followsHung(t *testing.T, c conn.Conn, call conn.Call) {
 	t.Helper()
 	clock := pace.Process()
 	begin := clock.Now()

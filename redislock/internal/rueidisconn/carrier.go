@@ -1,4 +1,4 @@
-package redislock
+package rueidisconn
 
 import (
 	"context"
@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
 )
 
-// rueidisCarrier is the connection of a link: one of rueidis, or a resp.Conn. What it returns is a text, an error of the
+// carrier is the connection of a link: one of rueidis, or a resp.Conn. What it returns is a text, an error of the
 // server or one that matches resp.ErrNoText, or an error that says that the connection failed or ctx ended.
-type rueidisCarrier interface {
+type carrier interface {
 	// Call runs a script, by its source or by its name.
-	Call(ctx context.Context, c *Call, how resp.Sending) (string, error)
+	Call(ctx context.Context, c *conn.Call, how resp.Sending) (string, error)
 	// Pipeline runs calls that nobody else's commands come between.
 	Pipeline(ctx context.Context, commands []resp.Command) []resp.Answer
 	// Subscribe runs SSUBSCRIBE and the like for one channel.
@@ -47,20 +48,20 @@ func answer(err error) (string, bool) {
 	return "", false
 }
 
-// rueidisDedicated is a connection of rueidis that is used as a carrier.
-type rueidisDedicated struct {
+// dedicated is a connection of rueidis that is used as a carrier.
+type dedicated struct {
 	rueidis.DedicatedClient
 }
 
-func (d rueidisDedicated) Call(ctx context.Context, c *Call, how resp.Sending) (string, error) {
+func (d dedicated) Call(ctx context.Context, c *conn.Call, how resp.Sending) (string, error) {
 	return textOf(d.Do(ctx, command(d.B(), c, how == resp.InSource)))
 }
 
-func (d rueidisDedicated) Pipeline(ctx context.Context, commands []resp.Command) []resp.Answer {
+func (d dedicated) Pipeline(ctx context.Context, commands []resp.Command) []resp.Answer {
 	return textsOf(d.DoMulti(ctx, pipeline(d.B(), commands)...), len(commands))
 }
 
-func (d rueidisDedicated) Subscribe(ctx context.Context, kind, channel string) error {
+func (d dedicated) Subscribe(ctx context.Context, kind, channel string) error {
 	b := d.B()
 	var command rueidis.Completed
 	switch kind {
@@ -74,7 +75,7 @@ func (d rueidisDedicated) Subscribe(ctx context.Context, kind, channel string) e
 	return d.Do(ctx, command).Error()
 }
 
-func (d rueidisDedicated) Ping(ctx context.Context) error {
+func (d dedicated) Ping(ctx context.Context) error {
 	return d.Do(ctx, d.B().Ping().Build()).NonRedisError()
 }
 
@@ -99,7 +100,7 @@ func textsOf(rs []rueidis.RedisResult, n int) []resp.Answer {
 
 // command builds the command that runs a script, by its source or by its name. The keys are given as arguments: the
 // connection is chosen already, so rueidis need not find out the slot.
-func command(b rueidis.Builder, c *Call, source bool) rueidis.Completed {
+func command(b rueidis.Builder, c *conn.Call, source bool) rueidis.Completed {
 	n := int64(len(c.Keys))
 	if source {
 		return b.Eval().Script(c.Script.Source()).Numkeys(n).Arg(c.Keys...).Arg(c.Args...).Build()
@@ -121,9 +122,9 @@ func pipeline(b rueidis.Builder, commands []resp.Command) []rueidis.Completed {
 
 // commandsOf returns the commands of jobs. A script that the server does not know is sent once: what follows in the same
 // pipeline can name it.
-func commandsOf(jobs []*rueidisJob) []resp.Command {
+func commandsOf(jobs []*job) []resp.Command {
 	commands := make([]resp.Command, len(jobs))
-	var sent []*Script
+	var sent []*conn.Script
 	for i, j := range jobs {
 		source := j.try.evals > 0 && !slices.Contains(sent, j.call.Script)
 		if source {

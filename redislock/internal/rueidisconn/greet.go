@@ -1,0 +1,90 @@
+package rueidisconn
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/interlock-go/interlock/redislock/conn"
+	"github.com/redis/rueidis"
+)
+
+// greet asks a server about itself and about the connection. One that does not know HELLO is taken for an old primary.
+func greet(ctx context.Context, client rueidis.CommandClient) (conn.Greeting, error) {
+	said, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).ToMessage()
+	switch {
+	case err == nil:
+	case isAnswer(err) && judge(err, "").verdict == unknown:
+		return conn.Greeting{}, nil
+	default:
+		return conn.Greeting{}, err
+	}
+	g, _ := conn.ReadGreeting(plain(&said))
+	return g, nil
+}
+
+// within runs f, and returns when ctx ends although f does not: rueidis looks at the context neither while it connects
+// nor while it has the connection for itself.
+func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1) // buffered, so that nobody need wait for it
+	go func() {                  // ends with the command, which rueidis's own time limits end
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// plain returns a value as string, int64, nil, or []any of these.
+func plain(m *rueidis.RedisMessage) any {
+	switch {
+	case m.IsNil():
+		return nil
+	case m.IsInt64():
+		n, _ := m.AsInt64() // cannot fail: it is one
+		return n
+	case m.IsBool():
+		if yes, _ := m.ToBool(); yes { // cannot fail: it is one
+			return int64(1)
+		}
+		return int64(0)
+	case m.IsFloat64():
+		f, _ := m.ToFloat64() // cannot fail: it is one
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	case m.IsArray():
+		values, _ := m.ToArray() // cannot fail: it is one
+		list := make([]any, len(values))
+		for i := range values {
+			list[i] = plain(&values[i])
+		}
+		return list
+	case m.IsMap():
+		return plainMap(m)
+	}
+	if err := m.Error(); err != nil { // inside of a list
+		return err.Error()
+	}
+	s, _ := m.ToString() // nothing else is left
+	return s
+}
+
+// plainMap returns a map as a list of keys and values, by key: rueidis does not keep the server's order.
+func plainMap(m *rueidis.RedisMessage) any {
+	pairs, _ := m.AsMap() // cannot fail: it is one
+	list := make([]any, 0, 2*len(pairs))
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		value := pairs[key]
+		list = append(list, key, plain(&value))
+	}
+	return list
+}
