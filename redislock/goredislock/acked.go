@@ -3,35 +3,35 @@ package goredislock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
-	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
 // ackedGrace is how long the answer to WAIT may be on its way, beyond the time that WAIT may take.
 const ackedGrace = time.Second
 
-var errStranger = errors.New("the cluster client does not know the node to which the slot is on its way")
+var errStranger = fmt.Errorf("the cluster client does not know the node to which the slot is on its way: %w", conn.ErrStranger)
 
 // callAcked is Call with Replicas.
-func (c *conn) callAcked(ctx context.Context, call *redislock.Call) redislock.Reply {
-	var reply redislock.Reply
-	jobs := []*job{{call: call, try: try{direct: true}}}
-	c.round(ctx, jobs, func(_ int, r redislock.Reply) { reply = r })
+func (c *transport) callAcked(ctx context.Context, call *conn.Call) conn.Reply {
+	var reply conn.Reply
+	c.Batch(ctx, []conn.Call{*call}, func(_ int, r conn.Reply) { reply = r })
 	return reply
 }
 
 // runAcked runs commands and then WAIT, for the most replicas and the longest time that any of the jobs asks for. It is
 // one pipeline, so it has a connection for itself: WAIT speaks of what came over the same one.
-func (c *conn) runAcked(ctx context.Context, r route, cmds []once, jobs []*job) ([]redislock.Reply, error) {
+func (c *transport) runAcked(ctx context.Context, r route, cmds []once, jobs []*conn.Job) ([]conn.Reply, error) {
 	replicas, limit := 0, time.Millisecond // 0 would be for ever
 	for _, j := range jobs {
-		replicas, limit = max(replicas, j.call.Replicas), max(limit, j.call.ReplicaTimeout)
+		replicas, limit = max(replicas, j.Call.Replicas), max(limit, j.Call.ReplicaTimeout)
 	}
 	wait := newOnce(ctx, "wait", replicas, limit.Milliseconds())
-	return within(ctx, c, func() ([]redislock.Reply, error) {
+	return within(ctx, c, func() ([]conn.Reply, error) {
 		node, err := c.ackedNode(ctx, r)
 		if err != nil {
 			return nil, err
@@ -59,7 +59,7 @@ func withAsking(ctx context.Context, r route, cmds []once, last once) []once {
 }
 
 // ackedNode returns the client of the server that a route leads to.
-func (c *conn) ackedNode(ctx context.Context, r route) (*redis.Client, error) {
+func (c *transport) ackedNode(ctx context.Context, r route) (*redis.Client, error) {
 	if r.asking == "" {
 		return r.node, nil
 	}

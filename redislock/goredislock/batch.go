@@ -3,22 +3,10 @@ package goredislock
 import (
 	"context"
 	"slices"
-	"sync"
 
-	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
-
-// longestPipeline is how many calls go in one pipeline. A server answers none of it before it has run all of it, and
-// others wait meanwhile.
-const longestPipeline = 512
-
-// job is a call of a batch that has not ended yet.
-type job struct {
-	call *redislock.Call
-	i    int // its place in the batch
-	try  try
-}
 
 // route is what the jobs of one pipeline have in common.
 type route struct {
@@ -29,91 +17,48 @@ type route struct {
 }
 
 // Batch runs the calls.
-func (c *conn) Batch(ctx context.Context, calls []redislock.Call, done func(i int, r redislock.Reply)) {
-	all := make([]job, len(calls))
-	jobs := make([]*job, len(calls))
-	for i := range calls {
-		all[i] = job{call: &calls[i], i: i, try: try{direct: calls[i].Replicas > 0}}
-		jobs[i] = &all[i]
-	}
-	c.round(ctx, jobs, done)
+func (c *transport) Batch(ctx context.Context, calls []conn.Call, done func(i int, r conn.Reply)) {
+	conn.RunBatch(ctx, batcher{c}, calls, done)
 }
 
-// round runs the jobs, all routes at once. It returns when all have ended, those included that were sent elsewhere.
-func (c *conn) round(ctx context.Context, jobs []*job, done func(i int, r redislock.Reply)) {
-	routes := make(map[route][]*job)
-	for _, j := range jobs {
-		r, err := c.routeOf(ctx, j)
-		if err != nil {
-			done(j.i, redislock.Reply{Err: err})
-			continue
-		}
-		routes[r] = append(routes[r], j)
-	}
-	var all sync.WaitGroup
-	for r, jobs := range routes {
-		if len(routes) == 1 {
-			c.runRoute(ctx, r, jobs, done)
-			return
-		}
-		all.Go(func() { c.runRoute(ctx, r, jobs, done) })
-	}
-	all.Wait()
-}
+// batcher is the transport as one that runs batches.
+type batcher struct{ *transport }
 
-func (c *conn) routeOf(ctx context.Context, j *job) (route, error) {
-	r := route{redirected: j.try.redirected, asking: j.try.asking, acked: j.try.direct}
+// RouteOf is how a job is to be sent now.
+func (b batcher) RouteOf(ctx context.Context, j *conn.Job) (route, error) {
+	r := route{redirected: j.Try.Redirected, asking: j.Try.Asking, acked: j.Call.Replicas > 0}
 	if r.redirected || r.asking != "" {
 		return r, nil
 	}
 	var err error
-	r.node, err = c.owner(ctx, keyOf(j.call))
+	r.node, err = b.owner(ctx, keyOf(j.Call))
 	return r, err
 }
 
-// runRoute runs jobs that go the same way, and then in a new round those of them that want to be tried again.
-func (c *conn) runRoute(ctx context.Context, r route, jobs []*job, done func(i int, r redislock.Reply)) {
-	var again []*job
-	wait := false
-	for part := range slices.Chunk(jobs, longestPipeline) {
-		for k, reply := range c.runPart(ctx, r, part) {
-			j := part[k]
-			if reply.Err == nil {
-				done(j.i, reply)
-				continue
-			}
-			pauses, final := j.try.next(c, reply.Err)
-			if final != nil {
-				done(j.i, redislock.Reply{Err: final})
-				continue
-			}
-			again = append(again, j)
-			wait = wait || pauses
+// RunPart runs one pipeline.
+func (b batcher) RunPart(ctx context.Context, r route, jobs []*conn.Job) []conn.Outcome {
+	ends := make([]conn.Outcome, len(jobs))
+	for i, reply := range b.replies(ctx, r, jobs) {
+		ends[i].Reply = reply
+		if reply.Err != nil {
+			wait, final := b.again(&jobs[i].Try, jobs[i].Call, r.node, reply.Err)
+			ends[i] = conn.Outcome{Reply: conn.Reply{Err: final}, Again: final == nil, Wait: wait}
 		}
 	}
-	if len(again) == 0 {
-		return
-	}
-	if wait && !pause(ctx) {
-		for _, j := range again {
-			done(j.i, redislock.Reply{Err: &redislock.RefusedError{Err: ctx.Err()}})
-		}
-		return
-	}
-	c.round(ctx, again, done)
+	return ends
 }
 
-// runPart runs one pipeline and returns a reply for each job.
-func (c *conn) runPart(ctx context.Context, r route, jobs []*job) []redislock.Reply {
+// replies runs one pipeline and returns a reply for each job.
+func (b batcher) replies(ctx context.Context, r route, jobs []*conn.Job) []conn.Reply {
 	cmds := commands(ctx, r, jobs)
-	var replies []redislock.Reply
+	var replies []conn.Reply
 	var err error
 	if r.acked {
-		replies, err = c.runAcked(ctx, r, cmds, jobs)
+		replies, err = b.runAcked(ctx, r, cmds, jobs)
 	} else {
-		replies, err = within(ctx, c, func() ([]redislock.Reply, error) {
+		replies, err = within(ctx, b.transport, func() ([]conn.Reply, error) {
 			if r.redirected {
-				exec(ctx, c.cluster.Pipeline(), cmds)
+				exec(ctx, b.cluster.Pipeline(), cmds)
 			} else {
 				exec(ctx, r.node.Pipeline(), cmds)
 			}
@@ -121,23 +66,18 @@ func (c *conn) runPart(ctx context.Context, r route, jobs []*job) []redislock.Re
 		})
 	}
 	if err != nil {
-		return slices.Repeat([]redislock.Reply{{Err: err}}, len(jobs))
+		return slices.Repeat([]conn.Reply{{Err: err}}, len(jobs))
 	}
 	return replies
 }
 
-// commands builds the commands of jobs. A script that the server does not know is sent once: what follows in the same
-// pipeline can name it, unless it goes to another node or that has failed before.
-func commands(ctx context.Context, r route, jobs []*job) []once {
+// commands builds the commands of jobs. What the cluster client redirects may go to a node of its own each, so the source
+// goes along each time.
+func commands(ctx context.Context, r route, jobs []*conn.Job) []once {
 	cmds := make([]once, len(jobs))
-	var sent []*redislock.Script
-	for i, j := range jobs {
-		source := j.try.evals > 0
-		if j.try.evals == 1 && !r.redirected {
-			source = !slices.Contains(sent, j.call.Script)
-			sent = append(sent, j.call.Script)
-		}
-		cmds[i] = command(ctx, j.call, source)
+	for i, source := range conn.InSource(jobs) {
+		j := jobs[i]
+		cmds[i] = command(ctx, j.Call, source || r.redirected && j.Try.Evals > 0)
 	}
 	return cmds
 }
@@ -150,8 +90,8 @@ func exec(ctx context.Context, pipe redis.Pipeliner, cmds []once) {
 	_, _ = pipe.Exec(ctx) // the first of the commands' errors
 }
 
-func repliesOf(cmds []once) []redislock.Reply {
-	replies := make([]redislock.Reply, len(cmds))
+func repliesOf(cmds []once) []conn.Reply {
+	replies := make([]conn.Reply, len(cmds))
 	for i, cmd := range cmds {
 		replies[i].Text, replies[i].Err = cmd.Text()
 	}

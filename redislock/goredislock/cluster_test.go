@@ -14,12 +14,12 @@ import (
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
-	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
 // beginCluster begins with a client of its own.
-func beginCluster(t *testing.T, cluster *servers.ClusterRedis, h redislock.Handler) *conn {
+func beginCluster(t *testing.T, cluster *servers.ClusterRedis, h conn.Handler) *transport {
 	t.Helper()
 	return begin(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()}), h)
 }
@@ -88,7 +88,7 @@ func callsGoToTheOwners(t *testing.T, cluster *servers.ClusterRedis) {
 	if !c.Sharded() {
 		t.Error("a Cluster is not Sharded")
 	}
-	var calls []redislock.Call
+	var calls []conn.Call
 	for _, p := range places(t, cluster) {
 		owner := cluster.Owner(p.slot).Addr()
 		call, second := lockCall(t, p.tag), lockCall(t, p.tag)
@@ -177,7 +177,7 @@ func callsFollowASlot(t *testing.T, cluster *servers.ClusterRedis) {
 	there, free := lookCall(t, held), lookCall(t, lockCall(t, p.tag+"free"))
 	look := func(when string) {
 		t.Helper()
-		calls := []redislock.Call{there, free, there, free, replicated(there), replicated(free)}
+		calls := []conn.Call{there, free, there, free, replicated(there), replicated(free)}
 		for i, r := range append(runBatch(t.Context(), t, c, calls), c.Call(t.Context(), &there), c.Call(t.Context(), &free)) {
 			if r.Err != nil || strings.Contains(r.Text, held.Args[0]) != (i%2 == 0) || r.Acked != i/4%2-i/6 {
 				t.Errorf("%s: call %d: %+v", when, i, r)
@@ -229,7 +229,7 @@ func asksForNoCommands(t *testing.T, cluster *servers.ClusterRedis) {
 
 func batchDelaysNoOther(t *testing.T, cluster *servers.ClusterRedis) {
 	c := beginCluster(t, cluster, newTeller())
-	var calls []redislock.Call
+	var calls []conn.Call
 	for _, p := range places(t, cluster) {
 		call := lockCall(t, p.tag)
 		mustCall(t, c, call)
@@ -245,7 +245,7 @@ func batchDelaysNoOther(t *testing.T, cluster *servers.ClusterRedis) {
 	answered := 0
 	var mu sync.Mutex
 	begin := clock.Now()
-	c.Batch(ctx, calls, func(i int, r redislock.Reply) {
+	c.Batch(ctx, calls, func(i int, r conn.Reply) {
 		mu.Lock()
 		defer mu.Unlock()
 		if hangs := i < 2; hangs != (r.Err != nil) {
@@ -319,7 +319,7 @@ func callsWhenThePrimaryHangs(t *testing.T, cluster *servers.ClusterRedis) {
 }
 
 // followsHung waits until calls succeed although the server that they went to before hangs.
-func followsHung(t *testing.T, c *conn, call redislock.Call) {
+func followsHung(t *testing.T, c *transport, call conn.Call) {
 	t.Helper()
 	clock := pace.Process()
 	begin := clock.Now()
@@ -335,7 +335,7 @@ func followsHung(t *testing.T, c *conn, call redislock.Call) {
 	}
 }
 
-func mustListen(t *testing.T, c *conn, channel string) {
+func mustListen(t *testing.T, c *transport, channel string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

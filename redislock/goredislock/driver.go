@@ -27,8 +27,8 @@ func New(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driv
 }
 
 // newConn returns a Conn over client, or says why there is none.
-func newConn(client redis.UniversalClient) (*conn, error) {
-	c := &conn{feeds: make(map[*redis.Client]*feed)}
+func newConn(client redis.UniversalClient) (*transport, error) {
+	c := &transport{feeds: make(map[*redis.Client]*feed)}
 	switch client := client.(type) {
 	case nil:
 		return nil, errNoClient

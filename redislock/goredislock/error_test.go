@@ -8,7 +8,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -18,42 +18,55 @@ type answer string
 func (a answer) Error() string { return string(a) }
 func (answer) RedisError()     {}
 
-func TestJudge(t *testing.T) {
+// What servers answer is judged in package conn. This is about how go-redis hands that on, and about errors of its own.
+func TestJudge_KnowsTheErrorsOfGoRedis(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
 	for _, test := range []struct {
 		err  error
-		want verdict
+		want conn.Verdict
 	}{
-		{answer("NOSCRIPT No matching script. Please use EVAL."), noScript},
-		{answer("MOVED 3999 127.0.0.1:6381"), moved},
-		{answer("ASK 3999 127.0.0.1:6381"), asked},
-		{answer("TRYAGAIN Multiple keys request during rehashing of slot"), later},
-		{answer("LOADING Redis is loading the dataset in memory"), later},
-		{answer("CLUSTERDOWN The cluster is down"), later},
-		{answer("ERR max number of clients reached"), later},
-		{answer("READONLY You can't write against a read only replica. script: ab, on @user_script:1."), elsewhere},
-		{answer("ERR Error running script (call to f_ab): @user_script:1: -READONLY You can't write"), elsewhere},
-		{answer("NOAUTH Authentication required."), refused},
-		{answer("WRONGPASS invalid username-password pair"), refused},
-		{answer("NOPERM this user has no permissions to run the 'evalsha' command"), refused},
-		{answer("NOPERM this user has no permissions to run the 'set' command script: ab, on @user_script:1."), unknown},
-		{answer("OOM command not allowed when used memory > 'maxmemory'. script: ab, on @user_script:1."), unknown},
-		{answer("ERR something else"), unknown},
-		{redis.Nil, unknown},
-		{redis.ErrPoolTimeout, refused},
-		{redis.ErrPoolExhausted, refused},
-		{redis.ErrClosed, refused},
-		{fmt.Errorf("by a hook: %w", redis.ErrPoolTimeout), refused},
-		{&redislock.RefusedError{Err: io.EOF}, refused},
-		{dial, unreached},
-		{fmt.Errorf("by a hook: %w", dial), unreached},
-		{&net.OpError{Op: "read", Err: errors.New("reset")}, unknown},
-		{io.EOF, unknown},
-		{context.DeadlineExceeded, unknown},
-		{context.Canceled, unknown},
+		{answer("NOSCRIPT No matching script. Please use EVAL."), conn.NoScript},
+		{answer("ERR max number of clients reached"), conn.Later},
+		{answer("ERR something else"), conn.Unknown},
+		{fmt.Errorf("by a hook: %w", answer("LOADING Redis is loading the dataset in memory")), conn.Later},
+		{redis.Nil, conn.Unknown},
+		{redis.ErrPoolTimeout, conn.Refused},
+		{redis.ErrPoolExhausted, conn.Refused},
+		{redis.ErrClosed, conn.Refused},
+		{fmt.Errorf("by a hook: %w", redis.ErrPoolTimeout), conn.Refused},
+		{&conn.RefusedError{Err: io.EOF}, conn.Refused},
+		{errStranger, conn.Later},
+		{dial, conn.Unreached},
+		{fmt.Errorf("by a hook: %w", dial), conn.Unreached},
+		{&net.OpError{Op: "read", Err: errors.New("reset")}, conn.Unknown},
+		{io.EOF, conn.Unknown},
+		{context.DeadlineExceeded, conn.Unknown},
+		{context.Canceled, conn.Unknown},
 	} {
-		if got := judge(test.err); got != test.want {
-			t.Errorf("%v: %d, want %d", test.err, got, test.want)
+		if got := library.Judge(test.err, ""); got.Verdict != test.want {
+			t.Errorf("%v: %+v, want %d", test.err, got, test.want)
+		}
+	}
+}
+
+// Where a redirect leads depends on whether the client is one for a Cluster, and a little on who was asked.
+func TestJudge_OfARedirect_KnowsWhoWasAsked(t *testing.T) {
+	alone := &transport{}
+	cluster := &transport{cluster: redis.NewClusterClient(&redis.ClusterOptions{})}
+	defer cluster.cluster.Close()
+	node := redis.NewClient(&redis.Options{Addr: "10.0.0.1:6379"})
+	defer node.Close()
+	if j := alone.judge(node, answer("MOVED 1 10.0.0.7:6381")); j.Verdict != conn.Refused {
+		t.Errorf("for a client of one server: %+v", j)
+	}
+	for _, row := range []struct {
+		node     *redis.Client
+		told, to string
+	}{
+		{node, "ASK 1 10.0.0.7:6381", "10.0.0.7:6381"}, {node, "ASK 1 :6381", "10.0.0.1:6381"}, {nil, "ASK 1 10.0.0.7:6381", "10.0.0.7:6381"},
+	} {
+		if j := cluster.judge(row.node, answer(row.told)); j.Verdict != conn.Asked || j.Addr != row.to {
+			t.Errorf("%q: %+v", row.told, j)
 		}
 	}
 }

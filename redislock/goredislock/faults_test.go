@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
-	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -24,7 +24,7 @@ func TestCalls_OverConnectionsThatAreReset_AreSentOnce(t *testing.T) {
 	mustCall(t, c, lockCall(t, "first")) // its source was sent: from now on evalsha is what counts
 	before := ran(t, addr, "evalsha")
 	var answered, open, refusals atomic.Int64
-	count := func(r redislock.Reply) {
+	count := func(r conn.Reply) {
 		switch {
 		case r.Err == nil:
 			answered.Add(1)
@@ -42,7 +42,7 @@ func TestCalls_OverConnectionsThatAreReset_AreSentOnce(t *testing.T) {
 			for i := 0; ctx.Err() == nil; i++ {
 				switch i % 8 {
 				case 6:
-					for _, r := range runBatch(t.Context(), t, c, []redislock.Call{call, call}) {
+					for _, r := range runBatch(t.Context(), t, c, []conn.Call{call, call}) {
 						count(r)
 					}
 				case 7:
@@ -96,7 +96,7 @@ func TestCall_WithoutAServer_IsRefusedSoon(t *testing.T) {
 		call := lockCall(t, "a")
 		return isRefused(c.Call(t.Context(), &call).Err)
 	})
-	for _, call := range []redislock.Call{lockCall(t, "a"), replicated(lockCall(t, "a"))} {
+	for _, call := range []conn.Call{lockCall(t, "a"), replicated(lockCall(t, "a"))} {
 		clock := pace.Process()
 		begin := clock.Now()
 		if r := c.Call(t.Context(), &call); !isRefused(r.Err) {
@@ -128,7 +128,7 @@ func TestEverything_WhileTheServerHangs_EndsWithItsContext(t *testing.T) {
 			call := lockCall(t, "a")
 			mustCall(t, c, call)
 			acked := replicated(call)
-			both := make([]redislock.Call, longestPipeline+2)
+			both := make([]conn.Call, mostPipelined+2)
 			for i := range both {
 				both[i] = call
 			}
@@ -175,7 +175,7 @@ func TestClose_WhileTheServerHangs_TakesSecondsAtMost(t *testing.T) {
 	mustCall(t, c, call)
 	s.Stop()
 	defer s.Cont()
-	ended := make(chan redislock.Reply, 1)
+	ended := make(chan conn.Reply, 1)
 	go func() { ended <- c.Call(t.Context(), &call) }()
 	eventually(t, "the call to be under way", func() bool { return c.single.PoolStats().IdleConns == 0 })
 	clock := pace.Process()

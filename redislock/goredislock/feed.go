@@ -30,7 +30,7 @@ var (
 // breaks, and is not used again: go-redis would make a new connection and subscribe again, but says nothing of what was
 // missed, and in a Cluster does it wrongly (channels of several slots in one command, in some versions at any node).
 type feed struct {
-	conn    *conn
+	conn    *transport
 	pubsub  *redis.PubSub
 	sharded bool            // the channels are for SPUBLISH
 	ctx     context.Context //nolint:containedctx // ended by stop: the goroutines of the feed end with it
@@ -65,7 +65,7 @@ const (
 )
 
 // newFeed makes a feed from a server. Its run must be called, which connects.
-func (c *conn) newFeed(node *redis.Client, sharded bool) *feed {
+func (c *transport) newFeed(node *redis.Client, sharded bool) *feed {
 	f := &feed{
 		conn: c, pubsub: node.Subscribe(c.base), sharded: sharded, begun: time.Now(),
 		work: make(chan struct{}, 1), ended: make(chan struct{}),

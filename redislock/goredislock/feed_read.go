@@ -1,6 +1,9 @@
 package goredislock
 
-import "github.com/redis/go-redis/v9"
+import (
+	"github.com/interlock-go/interlock/redislock/conn"
+	"github.com/redis/go-redis/v9"
+)
 
 // read takes what comes over the connection, until it breaks. It has no time limit: a limit that strikes in the middle of
 // a message would leave half of it to be read as the next one.
@@ -63,7 +66,7 @@ func (f *feed) refused(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.sent) == 0 {
-		if v := judge(err); v != refused && v != later { // else it is about the connection: no permission, not now
+		if v := verdict(err); v != conn.Refused && v != conn.Later { // else it is about the connection: no permission, not now
 			err = errReplaced // go-redis has subscribed by itself over a new connection
 		}
 		f.end(err)

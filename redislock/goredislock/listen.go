@@ -7,7 +7,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit"
-	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -21,7 +21,7 @@ const (
 )
 
 // subscribe makes a feed of the driver's own channel. In a Cluster it is from any node, because a PUBLISH reaches all.
-func (c *conn) subscribe(ctx context.Context) (*feed, error) {
+func (c *transport) subscribe(ctx context.Context) (*feed, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	node, err := within(ctx, c, func() (*redis.Client, error) { return c.owner(ctx, "") })
@@ -40,7 +40,7 @@ func (c *conn) subscribe(ctx context.Context) (*feed, error) {
 }
 
 // keep sees to it that there is a feed of the driver's own channel, until c.base ends.
-func (c *conn) keep(f *feed) {
+func (c *transport) keep(f *feed) {
 	for failures := 0; ; {
 		select {
 		case <-f.ended: // it has told the handler
@@ -58,7 +58,7 @@ func (c *conn) keep(f *feed) {
 }
 
 // resubscribe tries until there is a feed. It returns nil if c.base ended.
-func (c *conn) resubscribe(failures *int) *feed {
+func (c *transport) resubscribe(failures *int) *feed {
 	for {
 		if *failures > 0 {
 			d := min(firstPause<<min(*failures-1, 10), longestPause)
@@ -80,33 +80,34 @@ func (c *conn) resubscribe(failures *int) *feed {
 
 // Listen subscribes at the owner of a slot. After an error nothing is known of the subscription: it may still come, and
 // the next Listen finds it then.
-func (c *conn) Listen(ctx context.Context, _ uint16, channel string) error {
-	t := try{direct: true}
-	for since := time.Now(); ; {
-		if ctx.Err() != nil {
-			return ctx.Err()
+func (c *transport) Listen(ctx context.Context, _ uint16, channel string) error {
+	var t conn.Try
+	for ctx.Err() == nil {
+		node, err := c.owner(ctx, channel)
+		if err != nil {
+			return err
 		}
-		f, err := c.feedOf(ctx, channel)
+		f, err := c.feedOf(node)
 		if err == nil {
 			err = f.listen(ctx, channel)
 		}
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		// Subscribing twice does no harm, so a broken connection is no end.
-		_, final := t.next(c, err)
+		_, final := t.NextSubscribe(c.judged(node, err), err, c.failsOver())
 		if c.base.Err() != nil {
-			return &redislock.RefusedError{Err: err}
+			return &conn.RefusedError{Err: err}
 		}
-		if final != nil && (judge(err) != unknown || isAnswer(err) || time.Since(since) > patience) {
+		if final != nil {
 			return final
 		}
-		pause(ctx)
+		_ = conn.Pause(ctx) // also after MOVED, until the cluster client has looked anew
 	}
+	return ctx.Err()
 }
 
 // Unlisten ends a subscription wherever it is.
-func (c *conn) Unlisten(_ uint16, channel string) {
+func (c *transport) Unlisten(_ uint16, channel string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, f := range c.feeds {
@@ -114,12 +115,8 @@ func (c *conn) Unlisten(_ uint16, channel string) {
 	}
 }
 
-// feedOf returns the feed from the node that has a channel's slot.
-func (c *conn) feedOf(ctx context.Context, channel string) (*feed, error) {
-	node, err := c.owner(ctx, channel)
-	if err != nil {
-		return nil, err
-	}
+// feedOf returns the feed from a node.
+func (c *transport) feedOf(node *redis.Client) (*feed, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f := c.feeds[node]; f != nil {
@@ -127,14 +124,14 @@ func (c *conn) feedOf(ctx context.Context, channel string) (*feed, error) {
 	}
 	f := c.newFeed(node, true)
 	if !c.launch(f.run) {
-		return nil, &redislock.RefusedError{Err: driver.ErrClosed}
+		return nil, &conn.RefusedError{Err: driver.ErrClosed}
 	}
 	c.feeds[node] = f
 	return f, nil
 }
 
 // forget removes a feed that has ended.
-func (c *conn) forget(f *feed) {
+func (c *transport) forget(f *feed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for node, known := range c.feeds {
@@ -142,9 +139,4 @@ func (c *conn) forget(f *feed) {
 			delete(c.feeds, node)
 		}
 	}
-}
-
-func isAnswer(err error) bool {
-	_, answered := asAnswer(err)
-	return answered
 }

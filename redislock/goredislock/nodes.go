@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -25,16 +25,16 @@ const (
 
 // server is a Node.
 type server struct {
-	conn   *conn
+	conn   *transport
 	client *redis.Client
 }
 
 // Nodes asks the servers that the client knows who they are.
-func (c *conn) Nodes(ctx context.Context) ([]redislock.Node, error) {
+func (c *transport) Nodes(ctx context.Context) ([]conn.Node, error) {
 	bounded, cancel := context.WithTimeout(ctx, 2*nodeTime)
 	defer cancel()
 	var mu sync.Mutex // guards found
-	var found []redislock.Node
+	var found []conn.Node
 	var all sync.WaitGroup
 	for _, client := range c.clients(bounded) {
 		all.Go(func() {
@@ -48,14 +48,14 @@ func (c *conn) Nodes(ctx context.Context) ([]redislock.Node, error) {
 	}
 	all.Wait()
 	if len(found) == 0 {
-		return nil, &redislock.RefusedError{Err: errors.Join(errors.New("no primary answers"), ctx.Err())}
+		return nil, &conn.RefusedError{Err: errors.Join(errors.New("no primary answers"), ctx.Err())}
 	}
-	slices.SortFunc(found, func(a, b redislock.Node) int { return cmp.Compare(a.Addr(), b.Addr()) })
+	slices.SortFunc(found, func(a, b conn.Node) int { return cmp.Compare(a.Addr(), b.Addr()) })
 	return found, nil
 }
 
 // clients returns the clients of the servers that should be primaries.
-func (c *conn) clients(ctx context.Context) []*redis.Client {
+func (c *transport) clients(ctx context.Context) []*redis.Client {
 	if c.cluster == nil {
 		return []*redis.Client{c.single}
 	}
@@ -83,7 +83,7 @@ func (c *conn) clients(ctx context.Context) []*redis.Client {
 }
 
 // sample returns the owners of many slots, as the cluster client knows them.
-func (c *conn) sample(ctx context.Context) map[*redis.Client]bool {
+func (c *transport) sample(ctx context.Context) map[*redis.Client]bool {
 	found := make(map[*redis.Client]bool)
 	for i := range samples {
 		if node, err := c.owner(ctx, strconv.Itoa(i)); err == nil {
@@ -100,16 +100,10 @@ func (s *server) isPrimary(ctx context.Context) bool {
 	defer cancel()
 	said, err := s.Do(ctx, "HELLO")
 	if _, answered := asAnswer(err); answered {
-		return judge(err) == unknown
+		return verdict(err) == conn.Unknown
 	}
-	list, _ := said.([]any)
-	for i := 0; i+1 < len(list); i += 2 {
-		// A sentinel tells no role.
-		if list[i] == "role" && list[i+1] != "master" || list[i] == "mode" && list[i+1] == "sentinel" {
-			return false
-		}
-	}
-	return err == nil
+	g, _ := conn.ReadGreeting(said)
+	return err == nil && !g.Replica
 }
 
 // Addr is the address. A client that asks Sentinels for it does not tell.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/interlock-go/interlock/drivertest"
 	"github.com/interlock-go/interlock/internal/servers"
-	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -73,7 +73,7 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 }
 
 // waitsForAFailover runs calls until one says that there is no server, which it must not do before patience ends.
-func waitsForAFailover(t *testing.T, c *conn, call redislock.Call) {
+func waitsForAFailover(t *testing.T, c *transport, call conn.Call) {
 	t.Helper()
 	for {
 		begin := time.Now()

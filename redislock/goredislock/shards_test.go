@@ -70,7 +70,11 @@ func unlistenEnds(t *testing.T, cluster *servers.ClusterRedis) {
 	if err := c.Listen(ctx, 0, channel); !errors.Is(err, context.Canceled) {
 		t.Errorf("Listen with a context that has ended: %v", err)
 	}
-	f, err := c.feedOf(t.Context(), channel)
+	node, err := c.owner(t.Context(), channel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := c.feedOf(node)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,8 +37,8 @@ func ofRedis() []Mutant {
 		{
 			ID: "M14", Bug: "a script that the server has forgotten is not sent again",
 			Edits: []Edit{{
-				File: "redislock/internal/rueidisconn/call.go", Old: "refusedIf(t.evals > mostEvals, err)",
-				New: "refusedIf(t.evals > mostEvals || isMutant(\"M14\"), err)",
+				File: "redislock/conn/retry.go", Old: "refusedIf(t.Evals > mostEvals, err)",
+				New: "refusedIf(t.Evals > mostEvals || isMutant(\"M14\"), err)",
 			}},
 			Checks: []Check{
 				{

@@ -265,6 +265,17 @@ func TestDial_WhoIsNotLetIn_IsNotToldThePassword(t *testing.T) {
 	}
 }
 
+// A server that lets nobody else connect says so to the first command. It is not too old to know that.
+func TestDial_ToAServerWithTooManyClients_SaysSo(t *testing.T) {
+	s := servers.RedisServer(t, &servers.RedisOptions{Config: map[string]string{"maxclients": "1"}})
+	start(t, s.Addr(), nil)
+	_, _, err := Dial(t.Context(), s.Addr(), &Options{}, nil)
+	var refusal ServerError
+	if !errors.As(err, &refusal) || errors.Is(err, ErrNoRESP3) || conn.JudgeAnswer(refusal.Error(), "").Verdict != conn.Later {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestDial_GreetsAndChoosesTheDatabase(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Password: "another"})
 	told := func(string, string, string) {}

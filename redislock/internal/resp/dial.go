@@ -107,6 +107,9 @@ func helloError(err error) error {
 	if !errors.As(err, &refusal) {
 		return err
 	}
+	if conn.JudgeAnswer(string(refusal), "").Verdict == conn.Later { // it lets nobody else connect for the moment
+		return err
+	}
 	switch code, _, _ := strings.Cut(string(refusal), " "); code {
 	case "ERR", "NOPROTO":
 		return ErrNoRESP3

@@ -16,16 +16,16 @@ const privateGrace = 5 * time.Second
 // callAcked is Call with Replicas.
 func (c *Conn) callAcked(ctx context.Context, call *conn.Call) conn.Reply {
 	var reply conn.Reply
-	c.round(ctx, []*job{{call: call}}, func(_ int, r conn.Reply) { reply = r })
+	c.Batch(ctx, []conn.Call{*call}, func(_ int, r conn.Reply) { reply = r })
 	return reply
 }
 
 // runAcked runs the jobs and then WAIT, for the most replicas and the longest time that any of them asks for. WAIT holds
 // up everything that comes after it on its connection, so the connection is nobody else's meanwhile.
-func (c *Conn) runAcked(ctx context.Context, n *node, jobs []*job) ([]resp.Answer, int) {
+func (c *Conn) runAcked(ctx context.Context, n *node, jobs []*conn.Job) ([]resp.Answer, int) {
 	replicas, limit := 0, time.Millisecond // 0 would be for ever
 	for _, j := range jobs {
-		replicas, limit = max(replicas, j.call.Replicas), max(limit, j.call.ReplicaTimeout)
+		replicas, limit = max(replicas, j.Call.Replicas), max(limit, j.Call.ReplicaTimeout)
 	}
 	b := c.client.B()
 	wait := b.Wait().Numreplicas(int64(replicas)).Timeout(limit.Milliseconds()).Build()

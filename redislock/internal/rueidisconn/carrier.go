@@ -2,9 +2,7 @@ package rueidisconn
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/interlock-go/interlock/redislock/internal/resp"
@@ -24,28 +22,6 @@ type carrier interface {
 	Ping(ctx context.Context) error
 	// Close ends the connection.
 	Close()
-}
-
-// isAnswer reports whether a carrier's error, or nil, is what the server has answered.
-func isAnswer(err error) bool {
-	if err == nil {
-		return true
-	}
-	_, isAnswer := answer(err)
-	return isAnswer || errors.Is(err, resp.ErrNoText)
-}
-
-// answer returns the message of an error that a server has answered with.
-func answer(err error) (string, bool) {
-	var theirs *rueidis.RedisError
-	var ours resp.ServerError
-	switch {
-	case errors.As(err, &theirs):
-		return theirs.Error(), true
-	case errors.As(err, &ours):
-		return ours.Error(), true
-	}
-	return "", false
 }
 
 // dedicated is a connection of rueidis that is used as a carrier.
@@ -120,17 +96,11 @@ func pipeline(b rueidis.Builder, commands []resp.Command) []rueidis.Completed {
 	return built
 }
 
-// commandsOf returns the commands of jobs. A script that the server does not know is sent once: what follows in the same
-// pipeline can name it.
-func commandsOf(jobs []*job) []resp.Command {
+// commandsOf returns the commands of jobs.
+func commandsOf(jobs []*conn.Job) []resp.Command {
 	commands := make([]resp.Command, len(jobs))
-	var sent []*conn.Script
-	for i, j := range jobs {
-		source := j.try.evals > 0 && !slices.Contains(sent, j.call.Script)
-		if source {
-			sent = append(sent, j.call.Script)
-		}
-		commands[i] = resp.Command{Call: j.call, InSource: source, Asking: j.try.asking != ""}
+	for i, source := range conn.InSource(jobs) {
+		commands[i] = resp.Command{Call: jobs[i].Call, InSource: source, Asking: jobs[i].Try.Asking != ""}
 	}
 	return commands
 }

@@ -15,10 +15,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// patience is how long a call is tried again that a server refuses for a reason that passes: it loads its data, a
-// failover is under way, a slot is on its way to another node.
-const patience = 2 * time.Second
-
 // farewell is how long Close waits for the client to close its connections.
 const farewell = 500 * time.Millisecond
 
@@ -156,7 +152,9 @@ func (c *Conn) link(ctx context.Context, slot uint16, addr string) (*link, error
 
 // awaitLink is link when there may be none.
 func (c *Conn) awaitLink(ctx context.Context, slot uint16, addr string) (*link, error) {
-	for since := time.Now(); ; {
+	var t conn.Try
+	t.Impatient() // from now on
+	for {
 		n, err := c.node(ctx, slot, addr)
 		if err == nil {
 			var l *link
@@ -164,11 +162,13 @@ func (c *Conn) awaitLink(ctx context.Context, slot uint16, addr string) (*link, 
 				return l, nil
 			}
 		}
-		if ctx.Err() != nil || !c.passes(err) || time.Since(since) > patience {
+		if ctx.Err() != nil || !c.passes(err) || t.Impatient() {
 			return nil, &conn.RefusedError{Err: err}
 		}
-		if n == nil && !pause(ctx) { // n.await takes its time itself
-			return nil, &conn.RefusedError{Err: ctx.Err()}
+		if n == nil { // n.await takes its time itself
+			if err := conn.Pause(ctx); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -192,7 +192,7 @@ func (c *Conn) passes(err error) bool {
 	if errors.Is(err, driver.ErrClosed) {
 		return false
 	}
-	return c.failsOver() || judge(err, "").verdict == later
+	return c.failsOver() || judge(err, "").Verdict == conn.Later
 }
 
 // failsOver reports whether another server may soon answer in the place of one that cannot be reached.

@@ -2,16 +2,15 @@ package rueidisconn
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock/conn"
+	"github.com/interlock-go/interlock/redislock/internal/resp"
 	"github.com/redis/rueidis"
 )
 
@@ -50,57 +49,25 @@ func answered(t *testing.T, message string) error {
 	return err
 }
 
-func TestJudge_KnowsWhatHasNotRun(t *testing.T) {
-	const inside = " script: 0123, on @user_script:1."
-	for message, want := range map[string]judgement{
-		"NOSCRIPT No matching script. Please use EVAL.":                 {verdict: noScript},
-		"LOADING Redis is loading the dataset in memory":                {verdict: later},
-		"TRYAGAIN Multiple keys request during rehashing of slot":       {verdict: later},
-		"CLUSTERDOWN The cluster is down":                               {verdict: later},
-		"MASTERDOWN conn.Link with MASTER is down":                      {verdict: later},
-		"BUSY Redis is busy running a script.":                          {verdict: later},
-		"NOAUTH Authentication required.":                               {verdict: refused},
-		"NOPERM this user has no permissions to run 'evalsha'":          {verdict: refused},
-		"NOPERM this user has no permissions to run 'publish'" + inside: {verdict: unknown},
-		"READONLY You can't write against a read only replica.":         {verdict: elsewhere},
-		"READONLY You can't write against a read only replica" + inside: {verdict: elsewhere},
-		"ERR Error running script (call to f_0): @user_script:1: @user_script: 1: -READONLY You can't": {
-			verdict: elsewhere,
-		},
-		"OOM command not allowed when used memory > 'maxmemory'." + inside: {verdict: unknown},
-		"ERR wrong number of arguments":                                    {verdict: unknown},
-		"MOVED 3999 10.0.0.7:6381":                                         {moved, "10.0.0.7:6381"},
-		"MOVED 3999 redis.example:6381":                                    {moved, "redis.example:6381"},
-		"MOVED 3999 :6381":                                                 {moved, "10.0.0.1:6381"},
-		"MOVED 3999 2001:db8::7:6381":                                      {moved, "[2001:db8::7]:6381"},
-		"MOVED 3999 [2001:db8::7]:6381":                                    {moved, "[2001:db8::7]:6381"},
-		"ASK 3999 10.0.0.7:6381":                                           {asked, "10.0.0.7:6381"},
-		"MOVED 3999 ?:6381":                                                {verdict: refused},
-		"MOVED":                                                            {verdict: refused},
-		"MOVED 3999 nonsense":                                              {verdict: refused},
+// rueidis leaves ERR out, and package resp does not.
+func TestJudge_KnowsTheAnswersOfBothLibraries(t *testing.T) {
+	for message, want := range map[string]conn.Judgement{
+		"NOSCRIPT No matching script. Please use EVAL.": {Verdict: conn.NoScript, Answered: true},
+		"ERR max number of clients reached":             {Verdict: conn.Later, Answered: true},
+		"MOVED 3999 :6381":                              {Verdict: conn.Moved, Addr: "10.0.0.1:6381", Answered: true},
+		"ERR wrong number of arguments":                 {Verdict: conn.Unknown, Answered: true},
 	} {
-		if got := judge(answered(t, message), "10.0.0.1:6379"); got != want {
-			t.Errorf("%s: %+v, want %+v", message, got, want)
+		for _, err := range []error{answered(t, message), resp.ServerError(message)} {
+			if got := judge(err, "10.0.0.1:6379"); got != want {
+				t.Errorf("%v: %+v, want %+v", err, got, want)
+			}
 		}
 	}
-	if got := judge(answered(t, "MOVED 3999 10.0.0.7:6381"), ""); got.verdict != refused {
-		t.Errorf("MOVED where there is no Cluster: %+v", got)
-	}
-	for _, row := range []struct {
-		err  error
-		want verdict
-	}{
-		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, unreached},
-		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, unknown},
-		{fmt.Errorf("wrapped: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), unreached},
-		{&conn.RefusedError{Err: context.Canceled}, refused},
-		{context.Canceled, unknown},
-		{rueidis.ErrClosing, unknown},
-		{conn.ErrUnsent, unsent},
-		{conn.ErrReplica, later},
+	for err, want := range map[error]conn.Judgement{
+		rueidis.ErrClosing: {}, resp.ErrBroken: {}, resp.ErrAlone: {Verdict: conn.ByItself, Answered: true},
 	} {
-		if got := judge(row.err, ""); got.verdict != row.want {
-			t.Errorf("%v: %+v, want %v", row.err, got, row.want)
+		if got := judge(err, ""); got != want {
+			t.Errorf("%v: %+v, want %+v", err, got, want)
 		}
 	}
 }

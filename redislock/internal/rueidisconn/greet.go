@@ -15,7 +15,7 @@ func greet(ctx context.Context, client rueidis.CommandClient) (conn.Greeting, er
 	said, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).ToMessage()
 	switch {
 	case err == nil:
-	case isAnswer(err) && judge(err, "").verdict == unknown:
+	case isAnswer(err) && judge(err, "").Verdict == conn.Unknown:
 		return conn.Greeting{}, nil
 	default:
 		return conn.Greeting{}, err

@@ -28,6 +28,12 @@ var (
 	shardScript = conn.NewScript(`redis.call('SPUBLISH', KEYS[1], ARGV[1]) return 'pushed'`)
 )
 
+// mostPipelined and patience are those of package conn.
+const (
+	mostPipelined = 512
+	patience      = 2 * time.Second
+)
+
 func echoCall(text string) conn.Call { return conn.Call{Script: echoScript, Args: []string{text}} }
 
 // told is what a handler was told: a push, or without a channel a drop.

@@ -2,7 +2,6 @@ package rueidisconn
 
 import (
 	"context"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redislock/conn"
@@ -27,8 +26,8 @@ const (
 // Listen subscribes over the link of a slot. After an error nothing is known of the subscription: it may still come, and
 // the next Listen finds it then.
 func (c *Conn) Listen(ctx context.Context, slot uint16, channel string) error {
-	var t try
-	for since := time.Now(); ; {
+	var t conn.Try
+	for {
 		l, err := c.link(ctx, slot, "")
 		if err != nil {
 			return err
@@ -39,12 +38,12 @@ func (c *Conn) Listen(ctx context.Context, slot uint16, channel string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		wait, final := t.next(l.node, l, slot, err)
-		if final != nil && (judge(err, "").verdict != unknown || time.Since(since) > patience) {
+		wait, final := t.NextSubscribe(l.node.judged(l, slot, err), err, c.failsOver())
+		if final != nil {
 			return final
 		}
-		if final != nil || wait { // subscribing twice does no harm, so a broken connection is no end
-			pause(ctx)
+		if wait && conn.Pause(ctx) != nil {
+			return ctx.Err()
 		}
 	}
 }

@@ -74,12 +74,13 @@ var setOff func(name string)
 
 var levers = []switches.Lever{
 	{"listen.go", "if l.lostSubscription(channel) {", `if !off("sunsubscribe") && l.lostSubscription(channel) {`},
-	{"call.go", "n.conn.moved(slot, j.addr)", `unless("moved", n.conn.moved, func(uint16, string) {})(slot, j.addr)`},
-	{"call.go", "if j.verdict == moved {", `if j.verdict == moved || off("asked once") {`},
-	{"call.go", "t.asking = j.addr", `t.asking = unless("asked", j.addr, "")`},
+	{"call.go", "n.conn.moved(slot, j.Addr)", `unless("moved", n.conn.moved, func(uint16, string) {})(slot, j.Addr)`},
 	{
-		"call.go", "case later:\n\t\treturn true, refusedIf(t.impatient(), err)",
-		"case later:\n\t\treturn true, refusedIf(off(\"later\") || t.impatient(), err)",
+		"call.go", "\treturn t.Next(j, err, n.conn.failsOver())",
+		"\tif off(\"later\") && j.Verdict == conn.Later {\n\t\tj.Verdict = conn.Refused\n\t}\n" +
+			"\twait, final = t.Next(j, err, n.conn.failsOver())\n" +
+			"\tif off(\"asked\") {\n\t\tt.Asking = \"\"\n\t}\n" +
+			"\tif off(\"asked once\") && j.Verdict == conn.Asked {\n\t\tn.conn.moved(slot, j.Addr)\n\t}\n\treturn wait, final",
 	},
 }
 

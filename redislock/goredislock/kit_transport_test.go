@@ -14,6 +14,7 @@ import (
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -21,7 +22,7 @@ const testChannel = "push:test"
 
 // told is what a handler was told: a push, or without a channel a drop.
 type told struct {
-	link             redislock.Link
+	link             conn.Link
 	channel, message string
 }
 
@@ -32,10 +33,10 @@ type teller struct {
 
 func newTeller() *teller { return &teller{make(chan told, 100_000)} }
 
-func (h *teller) Pushed(l redislock.Link, channel, message string) {
+func (h *teller) Pushed(l conn.Link, channel, message string) {
 	h.all <- told{l, channel, message}
 }
-func (h *teller) Dropped(l redislock.Link) { h.all <- told{link: l} }
+func (h *teller) Dropped(l conn.Link) { h.all <- told{link: l} }
 
 // want waits for the next thing that is told and compares it.
 func (h *teller) want(t *testing.T, want told) {
@@ -95,7 +96,7 @@ func (h *teller) none(t *testing.T) {
 }
 
 // begin opens a conn and starts it. Both it and the client are closed with the test.
-func begin(t testing.TB, client redis.UniversalClient, h redislock.Handler) *conn {
+func begin(t testing.TB, client redis.UniversalClient, h conn.Handler) *transport {
 	t.Helper()
 	c := opened(t, client)
 	if err := c.Start(t.Context(), testChannel, h); err != nil {
@@ -105,7 +106,7 @@ func begin(t testing.TB, client redis.UniversalClient, h redislock.Handler) *con
 }
 
 // opened is begin without Start.
-func opened(t testing.TB, client redis.UniversalClient) *conn {
+func opened(t testing.TB, client redis.UniversalClient) *transport {
 	t.Helper()
 	noLeaks(t)
 	c, err := newConn(client)
@@ -189,26 +190,26 @@ func clientStacks() map[string]string {
 
 // paper is a Conn that writes down the first call and refuses it.
 type paper struct {
-	redislock.Conn
+	conn.Conn
 	sharded bool
-	call    *redislock.Call
+	call    *conn.Call
 }
 
-func (p *paper) Start(context.Context, string, redislock.Handler) error { return nil }
-func (p *paper) Sharded() bool                                          { return p.sharded }
-func (p *paper) Close() error                                           { return nil }
+func (p *paper) Start(context.Context, string, conn.Handler) error { return nil }
+func (p *paper) Sharded() bool                                     { return p.sharded }
+func (p *paper) Close() error                                      { return nil }
 
-func (p *paper) Nodes(context.Context) ([]redislock.Node, error) {
+func (p *paper) Nodes(context.Context) ([]conn.Node, error) {
 	return nil, nil
 }
 
-func (p *paper) Call(_ context.Context, c *redislock.Call) redislock.Reply {
+func (p *paper) Call(_ context.Context, c *conn.Call) conn.Reply {
 	p.call = c
-	return redislock.Reply{Err: &redislock.RefusedError{Err: errors.New("paper")}}
+	return conn.Reply{Err: &conn.RefusedError{Err: errors.New("paper")}}
 }
 
 // written returns the call that a driver makes when f is done with it.
-func written(t testing.TB, f func(d *redislock.Driver)) redislock.Call {
+func written(t testing.TB, f func(d *redislock.Driver)) conn.Call {
 	t.Helper()
 	p := &paper{}
 	d, err := redislock.NewConn(p, &redislock.Options{Check: redislock.CheckNone})
@@ -226,7 +227,7 @@ func written(t testing.TB, f func(d *redislock.Driver)) redislock.Call {
 var requests atomic.Int64
 
 // lockCall returns the call that asks for a lock for a minute, for an owner that nobody else is.
-func lockCall(t testing.TB, name string) redislock.Call {
+func lockCall(t testing.TB, name string) conn.Call {
 	t.Helper()
 	return written(t, func(d *redislock.Driver) {
 		_, _ = d.Acquire(t.Context(), &driver.Request{ // is refused
@@ -238,7 +239,7 @@ func lockCall(t testing.TB, name string) redislock.Call {
 
 // lookCall returns the call that looks at the lock of another. It has one key only, so it can be asked for while its slot
 // moves.
-func lookCall(t testing.TB, of redislock.Call) redislock.Call {
+func lookCall(t testing.TB, of conn.Call) conn.Call {
 	t.Helper()
 	call := written(t, func(d *redislock.Driver) { d.Diagnose(t.Context()) })
 	call.Keys, call.Slot = of.Keys[:1], of.Slot
@@ -246,14 +247,14 @@ func lookCall(t testing.TB, of redislock.Call) redislock.Call {
 }
 
 // replicated is a call that waits for one replica.
-func replicated(call redislock.Call) redislock.Call {
+func replicated(call conn.Call) conn.Call {
 	call.Replicas, call.ReplicaTimeout = 1, 5*time.Second
 	return call
 }
 
 // mustCall returns the first word of the answer to a call that must succeed: G for a lock that is granted, also to who
 // has it already, and H for one that another has.
-func mustCall(t *testing.T, c *conn, call redislock.Call) string {
+func mustCall(t *testing.T, c *transport, call conn.Call) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -267,17 +268,17 @@ func mustCall(t *testing.T, c *conn, call redislock.Call) string {
 	return word(r)
 }
 
-func word(r redislock.Reply) string {
+func word(r conn.Reply) string {
 	first, _, _ := strings.Cut(r.Text, " ")
 	return first
 }
 
 // runBatch runs a batch and returns the replies in the order of the calls.
-func runBatch(ctx context.Context, t *testing.T, c *conn, calls []redislock.Call) []redislock.Reply {
+func runBatch(ctx context.Context, t *testing.T, c *transport, calls []conn.Call) []conn.Reply {
 	t.Helper()
-	replies := make([]redislock.Reply, len(calls))
+	replies := make([]conn.Reply, len(calls))
 	times := make([]atomic.Int32, len(calls))
-	c.Batch(ctx, calls, func(i int, r redislock.Reply) {
+	c.Batch(ctx, calls, func(i int, r conn.Reply) {
 		if times[i].Add(1) == 1 {
 			replies[i] = r
 		}
@@ -316,7 +317,7 @@ func ran(t testing.TB, addr, command string) int {
 }
 
 // nodesOf returns the n primaries. Those count that answer within a second, in which a machine under load may not run all.
-func nodesOf(t *testing.T, c *conn, n int) (nodes []redislock.Node) {
+func nodesOf(t *testing.T, c *transport, n int) (nodes []conn.Node) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d nodes to answer", n), func() bool {
 		var err error
@@ -330,7 +331,7 @@ func nodesOf(t *testing.T, c *conn, n int) (nodes []redislock.Node) {
 }
 
 func isRefused(err error) bool {
-	var refusal *redislock.RefusedError
+	var refusal *conn.RefusedError
 	return errors.As(err, &refusal)
 }
 
@@ -371,3 +372,9 @@ func endsInTime(t *testing.T, name string, f func(ctx context.Context) error) {
 		}
 	}
 }
+
+// mostPipelined and patience are those of package conn.
+const (
+	mostPipelined = 512
+	patience      = 2 * time.Second
+)

@@ -14,6 +14,7 @@ import (
 	"github.com/interlock-go/interlock/internal/pace"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock"
+	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -172,7 +173,7 @@ func TestCall_OfAScriptThatTheServerForgot_SendsItsSource(t *testing.T) {
 			t.Errorf("%d sources were sent", got)
 		}
 		admin(t, addr, "SCRIPT", "FLUSH")
-		calls := []redislock.Call{lockCall(t, "b1"), lockCall(t, "b2"), replicated(lockCall(t, "b3"))}
+		calls := []conn.Call{lockCall(t, "b1"), lockCall(t, "b2"), replicated(lockCall(t, "b3"))}
 		calls[2].ReplicaTimeout = time.Millisecond
 		for i, r := range runBatch(t.Context(), t, c, calls) {
 			if r.Err != nil || r.Acked != 0 {
@@ -186,7 +187,7 @@ func TestCall_OfAScriptThatTheServerForgot_SendsItsSource(t *testing.T) {
 func TestBatch_OfManyCalls_AnswersEachOnce(t *testing.T) {
 	addr := servers.Redis(t)
 	c := begin(t, solo(addr), newTeller())
-	calls := make([]redislock.Call, 2*longestPipeline+10)
+	calls := make([]conn.Call, 2*mostPipelined+10)
 	for i := range calls {
 		calls[i] = lockCall(t, fmt.Sprint(i/2))
 	}
@@ -237,8 +238,8 @@ func TestCall_ThatIsRefused_SaysSo(t *testing.T) {
 	c := begin(t, bob, newTeller())
 	acked := replicated(call)
 	acked.ReplicaTimeout = 10 * time.Millisecond // there are none
-	for _, call := range []redislock.Call{call, acked} {
-		for _, r := range []redislock.Reply{c.Call(t.Context(), &call), runBatch(t.Context(), t, c, []redislock.Call{call})[0]} {
+	for _, call := range []conn.Call{call, acked} {
+		for _, r := range []conn.Reply{c.Call(t.Context(), &call), runBatch(t.Context(), t, c, []conn.Call{call})[0]} {
 			if !isRefused(r.Err) || !strings.Contains(r.Err.Error(), "NOPERM") {
 				t.Errorf("got %+v, want a refusal with NOPERM", r)
 			}
@@ -264,7 +265,7 @@ func TestCall_AtAServerThatHasBecomeAReplica_WaitsForThePrimary(t *testing.T) {
 	if nodes, err := c.Nodes(t.Context()); err == nil {
 		t.Errorf("Nodes: %v", nodes)
 	}
-	answer, before := make(chan redislock.Reply, 1), ran(t, addr, "evalsha")
+	answer, before := make(chan conn.Reply, 1), ran(t, addr, "evalsha")
 	go func() { answer <- c.Call(t.Context(), &call) }()
 	eventually(t, "a try", func() bool { return ran(t, addr, "evalsha") > before })
 	admin(t, addr, "REPLICAOF", "NO", "ONE")

@@ -1,0 +1,120 @@
+package conn
+
+import (
+	"errors"
+	"net"
+	"strings"
+)
+
+// Verdict says what an error means for a call.
+type Verdict int
+
+// The verdicts. After all but Unknown the call has not run.
+const (
+	Unknown   Verdict = iota // the call may have run
+	Refused                  // asking again does not help
+	Later                    // it may run in a moment
+	NoScript                 // the server wants the source
+	ByItself                 // the bundle it was in was refused: it is sent by itself
+	Moved                    // another node has the slot
+	Asked                    // another node has the key, for this time only
+	Elsewhere                // this server is not the primary any more
+	Unsent                   // nothing was sent: the connection broke while the call waited for its turn
+	Unreached                // nothing was sent: the server could not be reached
+)
+
+// Judgement is a verdict on an error.
+type Judgement struct {
+	Verdict  Verdict
+	Addr     string // of the other node, for Moved and Asked
+	Answered bool   // it is the server's word
+}
+
+// Library knows the errors of a client library.
+type Library struct {
+	// Answer returns the message of an error that a server has answered with, if err is one.
+	Answer func(err error) (message string, is bool)
+	// Failure judges an error that is no answer by what is known of the library alone. It returns Unknown if that is
+	// nothing, and may be nil.
+	Failure func(err error) Verdict
+}
+
+// Judge says what an error of a call that was sent once means. from is the address of the server that was asked, or empty
+// if the client is none for a Cluster.
+func (l *Library) Judge(err error, from string) Judgement {
+	if message, answered := l.Answer(err); answered {
+		return JudgeAnswer(message, from)
+	}
+	var refusal *RefusedError
+	if errors.As(err, &refusal) {
+		return Judgement{Verdict: Refused}
+	}
+	if l.Failure != nil {
+		if v := l.Failure(err); v != Unknown {
+			return Judgement{Verdict: v}
+		}
+	}
+	var broken *net.OpError
+	switch {
+	case errors.Is(err, ErrUnsent):
+		return Judgement{Verdict: Unsent}
+	case errors.Is(err, ErrReplica), errors.Is(err, ErrNoOwner), errors.Is(err, ErrStranger):
+		return Judgement{Verdict: Later}
+	case errors.As(err, &broken) && broken.Op == "dial":
+		return Judgement{Verdict: Unreached}
+	}
+	return Judgement{}
+}
+
+// codes says what a server means that answers with an error of its own, by the first word.
+var codes = map[string]Verdict{
+	"NOSCRIPT": NoScript,
+	"LOADING":  Later, "TRYAGAIN": Later, "CLUSTERDOWN": Later, "MASTERDOWN": Later, "BUSY": Later,
+	"READONLY": Elsewhere,
+
+	"ALONE": ByItself,
+
+	"NOAUTH": Refused, "WRONGPASS": Refused, "NOPERM": Refused, "DENIED": Refused,
+}
+
+// tooManyClients begins the answer of a server that lets nobody else connect. It has no code of its own.
+const tooManyClients = "max number of clients"
+
+// JudgeAnswer says what a server's answer means. from is as for [Library.Judge].
+func JudgeAnswer(message, from string) Judgement {
+	code, rest, _ := strings.Cut(message, " ")
+	verdict := codes[code]
+	switch {
+	case verdict == Elsewhere, strings.Contains(message, "-READONLY "):
+		// In a script too: it is the first write that fails, so nothing has happened. Redis 6 packs the error of a command
+		// in a script into one of its own.
+		verdict = Elsewhere
+	case InScript(message): // what came before in the script has run
+		verdict = Unknown
+	case code == "MOVED", code == "ASK":
+		return judgeRedirect(code, rest, from)
+	case strings.HasPrefix(strings.TrimPrefix(message, "ERR "), tooManyClients): // some libraries leave ERR out
+		verdict = Later
+	}
+	return Judgement{Verdict: verdict, Answered: true}
+}
+
+// judgeRedirect reads what follows MOVED or ASK: the slot and the address. Without a host it is that of the node that
+// answers.
+func judgeRedirect(code, rest, from string) Judgement {
+	_, to, _ := strings.Cut(rest, " ")
+	to, _, _ = strings.Cut(to, " ")
+	colon := strings.LastIndexByte(to, ':')
+	if colon < 0 || from == "" || strings.HasPrefix(to, "?") { // it is no Cluster for us, or the node does not know
+		return Judgement{Verdict: Refused, Answered: true}
+	}
+	host, port := strings.Trim(to[:colon], "[]"), to[colon+1:]
+	if host == "" {
+		host, _, _ = net.SplitHostPort(from)
+	}
+	j := Judgement{Verdict: Moved, Addr: net.JoinHostPort(host, port), Answered: true}
+	if code == "ASK" {
+		j.Verdict = Asked
+	}
+	return j
+}
