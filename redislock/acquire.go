@@ -118,11 +118,11 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 		switch {
 		case err != nil:
 		case p == nil:
-			err = a.beat(ctx)
+			err = a.heartbeat(ctx)
 		case p.grant.verdict == stuck && p.grant.now >= a.answer.now: // out of the queue; asked again it could get a new place
 			return driver.Grant{}, p.grant.refusal(a.r)
 		case p.grant.verdict != granted || !a.trusts(p):
-			err = a.beat(ctx) // rather ask: it answers what the push said, and why, and claims
+			err = a.heartbeat(ctx) // rather ask: it answers what the push said, and why, and claims
 		default:
 			return a.pushed(p), nil
 		}
@@ -157,9 +157,9 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	return a.ask(ctx, nil)
 }
 
-// beat asks again, until the server answers: the place in its queue is worth keeping through a failover. What it refuses for good
+// heartbeat asks again, until the server answers: the place in its queue is worth keeping through a failover. What it refuses for good
 // is an answer too.
-func (a *attempt) beat(ctx context.Context) error {
+func (a *attempt) heartbeat(ctx context.Context) error {
 	for {
 		err := a.listen(ctx)
 		if err == nil {
@@ -260,17 +260,17 @@ func (a *attempt) explain(err error) error {
 
 // pause is how long to wait for a push before asking again: a heartbeat, or until something may have changed by itself.
 func (a *attempt) pause() time.Duration {
-	beat := a.claim/2 - rand.N(a.claim/10+1)
+	heartbeat := a.claim/2 - rand.N(a.claim/10+1)
 	if a.counted {
-		beat = a.d.presence.pause(beat, a.answer.length)
-		if a.answer.place > firsts && a.answer.next > unfinished && !a.d.presence.scouts(a.answer.length, a.luck) {
-			return beat
+		heartbeat = a.d.presence.pause(heartbeat, a.answer.length)
+		if a.answer.queuePlace > firsts && a.answer.next > unfinished && !a.d.presence.scouts(a.answer.length, a.luck) {
+			return heartbeat
 		}
 	}
 	if a.answer.next > 0 {
-		beat = min(beat, a.answer.next+time.Millisecond+time.Duration(max(a.answer.place-1, 0))*apart)
+		heartbeat = min(heartbeat, a.answer.next+time.Millisecond+time.Duration(max(a.answer.queuePlace-1, 0))*apart)
 	}
-	return beat
+	return heartbeat
 }
 
 // waits tells the caller who is in the way, if that is news.

@@ -104,7 +104,7 @@ func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 		entries: make(map[string]*entry),
 	}
 	d.channel = d.names.channel(d.process)
-	err = conn.Start(ctx, d.channel, (*ear)(d))
+	err = conn.Start(ctx, d.channel, (*listener)(d))
 	if err == nil {
 		err = d.checkAtStart(ctx)
 	}

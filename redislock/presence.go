@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// beat is how often a process says that it is alive, and how often who waits asks, where few wait. Where many do, each
+	// heartbeatEvery is how often a process says that it is alive, and how often who waits asks, where few wait. Where many do, each
 	// comes the later the more there are: after perProcess for each process, and perWaiter for each that waits, so that
 	// all together cost the server no more than a few hundredths of its time.
-	beat       = time.Second
-	perProcess = 2500 * time.Microsecond
-	perWaiter  = 20 * time.Millisecond
-	// mostBeat and mostPause bound how long a process, and who waits in it, says nothing. Then two of the requests that keep a
-	// place may be lost; see placeLasts.
-	mostBeat  = 24 * time.Second
-	mostPause = 3 * time.Minute
+	heartbeatEvery = time.Second
+	perProcess     = 2500 * time.Microsecond
+	perWaiter      = 20 * time.Millisecond
+	// longestHeartbeat and mostPause bound how long a process, and who waits in it, says nothing. Then two of the requests that keep a
+	// place may be lost; see queuePlaceLasts.
+	longestHeartbeat = 24 * time.Second
+	mostPause        = 3 * time.Minute
 	// scouts is how many of all that wait ask when something may have changed by itself, such as that a holder has died. The others
 	// need not: a process dies as a whole, so it is enough that some of each process do.
 	scouts = 500
@@ -55,9 +55,9 @@ func (p *presence) enter(d *Driver) {
 	}
 	p.ticks = true
 	if p.timer == nil {
-		p.timer = time.AfterFunc(beat, func() { p.tick(d) })
+		p.timer = time.AfterFunc(heartbeatEvery, func() { p.tick(d) })
 	} else {
-		p.timer.Reset(beat)
+		p.timer.Reset(heartbeatEvery)
 	}
 }
 
@@ -99,7 +99,7 @@ func (p *presence) scouts(length int, luck float64) bool {
 
 // every is how often the process says that it is alive. The caller holds p.mu.
 func (p *presence) every() time.Duration {
-	return min(max(beat, time.Duration(p.others)*perProcess), mostBeat)
+	return min(max(heartbeatEvery, time.Duration(p.others)*perProcess), longestHeartbeat)
 }
 
 // tick is the timer's. Nothing runs while nobody waits.
@@ -119,10 +119,10 @@ func (p *presence) tick(d *Driver) {
 	cancel()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	every = beat // after one that failed: what was said before lasts for one more only
+	every = heartbeatEvery // after one that failed: what was said before lasts for one more only
 	if n, known, err := among(answer); err == nil {
 		if p.spoken && !known { // those who wait here may have been passed over
-			defer (*ear)(d).askAll()
+			defer (*listener)(d).askAll()
 		}
 		p.others, p.spoken = n, true
 		every = p.every()
@@ -137,7 +137,7 @@ func (p *presence) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ticks && !p.closed {
-		p.timer.Reset(rand.N(beat))
+		p.timer.Reset(rand.N(heartbeatEvery))
 	}
 }
 

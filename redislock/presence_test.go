@@ -12,15 +12,15 @@ func TestPresence_OfMany_AsksTheMoreRarelyTheMoreThereAre(t *testing.T) {
 		waits, others, length int
 		least, most           time.Duration
 	}{
-		{waits: 1, others: 1, length: 1, least: beat, most: beat},
-		{waits: 50, others: 1, length: 50, least: beat, most: beat},
+		{waits: 1, others: 1, length: 1, least: heartbeatEvery, most: heartbeatEvery},
+		{waits: 50, others: 1, length: 50, least: heartbeatEvery, most: heartbeatEvery},
 		{waits: 1_000, others: 1, length: 1_000, least: 18 * time.Second, most: 20 * time.Second},
 		{waits: 1, others: 1_000, length: 1, least: 18 * time.Second, most: 20 * time.Second},
 		{waits: 1, others: 1, length: 1_000, least: 18 * time.Second, most: 20 * time.Second},
 		{waits: 1_000_000, others: 1, length: 1, least: mostPause * 9 / 10, most: mostPause},
 	} {
 		p := presence{waits: tc.waits, others: tc.others}
-		if got := p.pause(beat, tc.length); got < tc.least || got > tc.most {
+		if got := p.pause(heartbeatEvery, tc.length); got < tc.least || got > tc.most {
 			t.Errorf("%+v: it pauses for %v", tc, got)
 		}
 	}

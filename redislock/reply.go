@@ -40,10 +40,10 @@ type reply struct {
 	nonce  string
 	lease  time.Duration
 
-	place  int           // in the queue, 1 is next
-	length int           // of the queue, if the server tells
-	next   time.Duration // until something may change by itself; 0 if nothing will
-	holder holder
+	queuePlace int           // in the queue, 1 is next
+	length     int           // of the queue, if the server tells
+	next       time.Duration // until something may change by itself; 0 if nothing will
+	holder     holder
 
 	detail string // of a refusal
 }
@@ -132,7 +132,7 @@ func (a *reply) parseHolder(s string) {
 	}
 	a.now = micros(f[0])
 	place, length, _ := strings.Cut(f[1], ":")
-	a.place, _ = strconv.Atoi(place)
+	a.queuePlace, _ = strconv.Atoi(place)
 	a.length, _ = strconv.Atoi(length)
 	a.next = millis(f[2])
 	a.holder.until, _ = strconv.ParseInt(f[3], 10, 64)
@@ -150,8 +150,8 @@ func (a *reply) parseHold(s string) {
 		return
 	}
 	a.now = micros(f[0])
-	a.place = int(micros(f[2])-micros(f[1])) + 1
-	a.length = a.place
+	a.queuePlace = int(micros(f[2])-micros(f[1])) + 1
+	a.length = a.queuePlace
 	a.holder.until = micros(f[4])
 	a.next = time.Duration(a.holder.until-a.now/1000) * time.Millisecond
 	pass, _ := strconv.ParseUint(f[12], 10, 64)

@@ -13,13 +13,13 @@ import (
 const (
 	// mostClaim is how long a pushed grant lasts unless it is claimed. Waiters that died unnoticed cost as much, however many.
 	mostClaim = 2 * time.Second
-	// beats is how many claim times a heartbeat counts, so one may be lost. QUEUE_LASTS in lock.lua must be longer.
-	beats = 2.5
-	// placeLasts is how long a place in the queue lasts for which nobody has asked, if its process speaks for it (see presence.go).
-	placeLasts = 5 * mostPause / 2
+	// heartbeatLasts is how many claim times a heartbeat counts, so one may be lost. QUEUE_LASTS in lock.lua must be longer.
+	heartbeatLasts = 2.5
+	// queuePlaceLasts is how long a place in the queue lasts for which nobody has asked, if its process speaks for it (see presence.go).
+	queuePlaceLasts = 5 * mostPause / 2
 	// mostQueued is how long a request may be in a queue that is not asked again: its place lasts for so long, and a grant
 	// that was pushed to it at the end is not claimed.
-	mostQueued = placeLasts + mostClaim
+	mostQueued = queuePlaceLasts + mostClaim
 	// mostTokens is the largest block, MOST_TOKENS of lock.lua.
 	mostTokens = 65536
 )
@@ -92,9 +92,9 @@ func (a *attempt) setWay(way byte) {
 	claim := a.claim.Milliseconds()
 	b := append(make([]byte, 0, 192), way, ' ')
 	b = append(strconv.AppendInt(b, claim, 10), ' ')
-	lasts := int64(beats * float64(claim))
+	lasts := int64(heartbeatLasts * float64(claim))
 	if a.spokenFor() {
-		lasts = placeLasts.Milliseconds()
+		lasts = queuePlaceLasts.Milliseconds()
 	}
 	b = append(strconv.AppendInt(b, lasts, 10), ' ')
 	b = append(append(b, a.args[1]...), ' ')

@@ -290,7 +290,7 @@ func watchAndBeAlive(ctx context.Context, a, _ *Driver) error {
 	if err := a.Release(ctx, &driver.Release{Key: r.Key, ID: r.ID}); err != nil {
 		return err
 	}
-	return a.sayAlive(ctx, beat).Err
+	return a.sayAlive(ctx, heartbeatEvery).Err
 }
 
 func lockAndRequeue(ctx context.Context, a, _ *Driver) error {

@@ -100,7 +100,7 @@ var convertRules = []rule{
 			s.acquire(x)
 			s.acquire(ask{id: "silent", claim: blink})
 			for i := range 4 { // in between readers get in, because nobody is heard of
-				s.want("its heartbeat", s.acquire(x).place, 1)
+				s.want("its heartbeat", s.acquire(x).queuePlace, 1)
 				s.release(fmt.Sprint("r", i))
 				s.want("pushed", s.pushes(), "G x")
 				s.pass(4 * blink)

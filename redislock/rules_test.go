@@ -50,7 +50,7 @@ var waitingRules = []rule{
 			s.acquire(as(ask{id: "b", place: 4 * blink}))
 			s.acquire(as(ask{id: "c"}))
 			s.pass(5 * blink / 2)
-			s.want("place", s.acquire(as(ask{id: "b", place: 4 * blink})).place, 1)
+			s.want("place", s.acquire(as(ask{id: "b", place: 4 * blink})).queuePlace, 1)
 			s.pass(5 * blink / 2)
 			s.release("a")
 			s.want("pushed", s.pushes(), "G b")
@@ -156,7 +156,7 @@ var waitingRules = []rule{
 			s.release("a")
 			s.want("pushed", s.pushes(), "G c")
 			s.want("the lock", s.show(), "c < b d")
-			s.want("b's place", s.acquire(as(ask{id: "b"})).place, 1)
+			s.want("b's place", s.acquire(as(ask{id: "b"})).queuePlace, 1)
 		}),
 		mutants: []mutant{
 			{"the skipping", "w[CHANNEL], text) == 0 then", "w[CHANNEL], text) == -1 then"},
@@ -176,7 +176,7 @@ var waitingRules = []rule{
 			s.release("a")
 			s.want("pushed", s.pushes(), "G c")
 			s.want("the lock", s.show(), "c < b")
-			s.want("b's place", s.acquire(as(ask{id: "b"})).place, 1)
+			s.want("b's place", s.acquire(as(ask{id: "b"})).queuePlace, 1)
 		}),
 		mutants: []mutant{
 			{"it", "return w[ALIVE] - w[TTL] + w[CLAIM] > ms", "return true"},
@@ -281,7 +281,7 @@ func checkPatience(s *stage) {
 		s.want("pushed", s.pushes(), "G b")
 		s.pass(4 * blink)
 		s.want(next, s.acquire(ask{id: next}).verdict, granted)
-		s.want("b's place", s.acquire(b).place, place)
+		s.want("b's place", s.acquire(b).queuePlace, place)
 		s.release(next)
 	}
 }

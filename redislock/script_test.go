@@ -234,7 +234,7 @@ func checkTakenPlace(s *stage) {
 	s.release("z")
 	s.want("the lock", s.show(), "r < u x")
 	s.want("x keeps its place", s.acquire(ask{id: "x", mode: "x", owner: "A"}).verdict, queued)
-	s.want("u keeps its place", s.acquire(ask{id: "u", mode: "u", owner: "A"}).place, 1)
+	s.want("u keeps its place", s.acquire(ask{id: "u", mode: "u", owner: "A"}).queuePlace, 1)
 	s.want("the lock", s.show(), "r < u x")
 	s.pushes()
 	s.release("r")
@@ -345,7 +345,7 @@ const crowd = 5000
 func (s *stage) crowd(place time.Duration) {
 	s.acquire(ask{id: "holder"})
 	for i := range crowd {
-		s.want("a waiter's place", s.acquire(ask{id: fmt.Sprint("w", i), claim: place, place: place}).place, i+1)
+		s.want("a waiter's place", s.acquire(ask{id: fmt.Sprint("w", i), claim: place, place: place}).queuePlace, i+1)
 	}
 }
 
@@ -353,7 +353,7 @@ func checkManyWaiters(s *stage) {
 	s.crowd(10 * time.Minute) // a machine that is very busy takes one until all have come
 	info, _ := s.look()
 	s.want("waiters", len(info.Waiters), crowd)
-	s.want("a named owner's place", s.acquire(ask{id: "named", mode: "x", owner: "A", place: time.Minute}).place, crowd+1)
+	s.want("a named owner's place", s.acquire(ask{id: "named", mode: "x", owner: "A", place: time.Minute}).queuePlace, crowd+1)
 	s.release("holder")
 	for i := range 20 {
 		s.want("pushed", s.push().nonce, fmt.Sprint("w", i))
@@ -410,7 +410,7 @@ func checkManyReaders(s *stage) {
 	}
 	s.acquire(ask{id: "writer", mode: "x"})
 	for i := range readers {
-		s.want("a reader's place", s.acquire(reader(i)).place, i+1)
+		s.want("a reader's place", s.acquire(reader(i)).queuePlace, i+1)
 	}
 	s.release("writer")
 	for in := 0; in < readers && s.err == nil; {

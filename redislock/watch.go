@@ -137,7 +137,7 @@ func (d *Driver) dropWatch(what string, w *watch) {
 }
 
 // changed tells who watches.
-func (d *ear) changed(what string) {
+func (d *listener) changed(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for w := range d.watches[what] {

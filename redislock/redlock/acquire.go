@@ -24,8 +24,8 @@ const (
 	// mostSlow is how many rounds that took too long make an acquisition fail.
 	mostSlow = 3
 
-	// beat is the longest pause between two heartbeats of a wait; see redislock.
-	beat = time.Second
+	// heartbeatEvery is the longest pause between two heartbeats of a wait; see redislock.
+	heartbeatEvery = time.Second
 )
 
 var (

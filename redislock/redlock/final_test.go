@@ -46,7 +46,7 @@ func TestWait_ThatTooManyNodesRefuseForGood_EndsWithWhatTheySay(t *testing.T) {
 	select {
 	case err := <-ended:
 		t.Fatalf("one node of three refuses: %v", err)
-	case <-time.After(2 * beat): // real: it has asked that node once more
+	case <-time.After(2 * heartbeatEvery): // real: it has asked that node once more
 	}
 	refuse(1)
 	err := <-ended

@@ -101,14 +101,14 @@ func (g *guard) conn() redislock.Conn {
 
 // Start has the guard hear what is pushed.
 func (g *guard) Start(ctx context.Context, channel string, h redislock.Handler) error {
-	return g.Conn.Start(ctx, channel, &guardedEar{g, h})
+	return g.Conn.Start(ctx, channel, &guardedListener{g, h})
 }
 
 // Call runs a script. A grant counts if its connection is known to be to a node that may vote.
 func (g *guard) Call(ctx context.Context, c *redislock.Call) redislock.Reply {
 	r := g.Conn.Call(ctx, c)
 	if r.Err == nil {
-		g.hear()
+		g.noteSign()
 	}
 	if r.Err != nil || !grants(r.Text) || g.isFit(r.Link) {
 		return r
@@ -176,7 +176,7 @@ func (g *guard) standing() (rested, old bool) {
 	return !g.restUntil.IsZero(), g.old
 }
 
-func (g *guard) hear() {
+func (g *guard) noteSign() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.heard = time.Now()
@@ -195,22 +195,22 @@ func (g *guard) isFit(l redislock.Link) bool {
 	return g.fit[l]
 }
 
-// guardedEar keeps grants from a driver that are pushed over a connection which is not known to be to a node that may vote:
+// guardedListener keeps grants from a driver that are pushed over a connection which is not known to be to a node that may vote:
 // the waiter's next heartbeat asks.
-type guardedEar struct {
+type guardedListener struct {
 	g *guard
 	redislock.Handler
 }
 
 // Pushed passes on a message.
-func (e *guardedEar) Pushed(l redislock.Link, channel, message string) {
+func (e *guardedListener) Pushed(l redislock.Link, channel, message string) {
 	if !grants(message) || e.g.isFit(l) {
 		e.Handler.Pushed(l, channel, message)
 	}
 }
 
 // Dropped forgets a connection.
-func (e *guardedEar) Dropped(l redislock.Link) {
+func (e *guardedListener) Dropped(l redislock.Link) {
 	e.g.mu.Lock()
 	delete(e.g.fit, l)
 	e.g.mu.Unlock()

@@ -79,7 +79,7 @@ func (rd *round) tally(now time.Time) (t tally) {
 // isSilent reports whether a node in whose queue we are has missed a heartbeat.
 func (rd *round) isSilent(i int) bool {
 	n := rd.c.d.nodes[i]
-	return n.driver() == nil || n.guard.silence() > beat+rd.c.d.opts.NodeTimeout
+	return n.driver() == nil || n.guard.silence() > heartbeatEvery+rd.c.d.opts.NodeTimeout
 }
 
 // judge says how the round ends: errMajority, or another error, or nil if it goes on until a vote changes or the time is
@@ -177,7 +177,7 @@ func (rd *round) announce(t tally) {
 // may have some, and none would ever get the rest. The fewer they are the sooner they are given back, and chance decides
 // between those who have the same.
 func (rd *round) keep(now time.Time, t tally) (time.Duration, error) {
-	wait := beat
+	wait := heartbeatEvery
 	if t.asked > 0 && !t.silent {
 		wait = min(wait, rd.began.Add(rd.c.d.opts.NodeTimeout).Sub(now))
 	}

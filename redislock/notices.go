@@ -7,14 +7,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// ear is the driver as its connections see it: it takes what they are sent without having asked.
-type ear Driver
+// listener is the driver as its connections see it: it takes what they are sent without having asked.
+type listener Driver
 
 // Pushed takes a message: G ID NOW TOKEN TOKENS NONCE LEASE (a grant that must be claimed), X ID NOW stuck (the wait has
 // become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), A ID NOW (ask again: it is its turn), B ID NOW (broken), or C KIND:NAME (something that is
 // watched has changed). What is for a request that is not known any more is dropped: its owner has given up, and what it left is
 // being undone.
-func (d *ear) Pushed(l Link, _, message string) {
+func (d *listener) Pushed(l Link, _, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	if kind == "C" {
 		d.changed(rest)
@@ -38,7 +38,7 @@ func (d *ear) Pushed(l Link, _, message string) {
 	}
 }
 
-func (d *ear) wake(id string, r reply) {
+func (d *listener) wake(id string, r reply) {
 	p := &push{grant: r, received: time.Now()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,7 +50,7 @@ func (d *ear) wake(id string, r reply) {
 }
 
 // again has one who waits ask: it is next, and the script that would have let it in had done enough for one run.
-func (d *ear) again(id string) {
+func (d *listener) again(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e := d.entries[id]; e != nil && !e.held {
@@ -59,7 +59,7 @@ func (d *ear) again(id string) {
 }
 
 // broken tells a holder that an operator has taken its lock.
-func (d *ear) broken(id string) {
+func (d *listener) broken(id string) {
 	d.mu.Lock()
 	e := d.entries[id]
 	delete(d.entries, id)
@@ -70,7 +70,7 @@ func (d *ear) broken(id string) {
 }
 
 // Dropped has everybody who waits ask, because a push may have been missed.
-func (d *ear) Dropped(Link) {
+func (d *listener) Dropped(Link) {
 	d.presence.hurry() // it may have been long in coming through
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,14 +83,14 @@ func (d *ear) Dropped(Link) {
 }
 
 // askAll has everybody who waits ask.
-func (d *ear) askAll() {
+func (d *listener) askAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ask()
 }
 
 // ask is askAll under Driver.mu.
-func (d *ear) ask() {
+func (d *listener) ask() {
 	for _, e := range d.entries {
 		if !e.held {
 			e.waiting().ask()
