@@ -4,12 +4,12 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// What a driver and the client library below it have in common is in package conn, so that a Conn can be written without
-// this package. The names of before stand for the same types.
+// What a driver and the client library below it have in common is in package conn, so that a Conn can be written
+// without this package. The names of before stand for the same types.
 type (
-	// Conn is [conn.Conn]: what the driver needs of a Redis client, which is scripts, pipelines of scripts, subscriptions,
-	// and a few commands for operators. [New] makes one of a rueidis client, package goredislock one of a go-redis client,
-	// and [NewConn] takes any other.
+	// Conn is [conn.Conn]: what the driver needs of a Redis client, which is scripts, pipelines of scripts,
+	// subscriptions, and a few commands for operators. [New] makes one of a rueidis client, package goredislock one of
+	// a go-redis client, and [NewConn] takes any other.
 	Conn = conn.Conn
 	// Handler is [conn.Handler]: what a Conn tells of messages and of connections that broke.
 	Handler = conn.Handler
@@ -38,6 +38,7 @@ func NewScript(source string) *Script { return conn.NewScript(source) }
 // SlotOf returns the slot of a key, for a [Call] of a package that builds on this one. It is [conn.SlotOf].
 func SlotOf(key string) uint16 { return conn.SlotOf(key) }
 
-// CheckServer says what is wrong with a server for locks: it is a replica, a Sentinel, or a node of a Cluster to a client that is
-// none for a Cluster. hello is its answer to HELLO as the Do method of a [Node] returns it. It is [conn.CheckServer].
+// CheckServer says what is wrong with a server for locks: it is a replica, a Sentinel, or a node of a Cluster to a
+// client that is none for a Cluster. hello is its answer to HELLO as the Do method of a [Node] returns it. It is
+// [conn.CheckServer].
 func CheckServer(hello any, cluster bool) error { return conn.CheckServer(hello, cluster) }

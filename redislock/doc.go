@@ -5,7 +5,7 @@
 //	locks, err := interlock.Open(ctx, "redis://localhost:6379", nil)
 //
 // [New] takes a rueidis client that the program has already ([Start] also a context), [NewConn] any other client through a small
-// interface.
+// interface, [Conn], which is in package [github.com/interlock-go/interlock/redislock/conn] with all that it is made of.
 //
 // # URL
 //

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// EndsInTime runs f with a context of 200 ms, which it must not exceed by more than slack and what a busy machine adds: f waits
-// for a server that hangs. Time in which this process stands still does not count. What ends by a timeout and what is cancelled
-// go different ways in client libraries, so it is one of them.
+// EndsInTime runs f with a context of 200 ms, which it must not exceed by more than slack and what a busy machine adds:
+// f waits for a server that hangs. Time in which this process stands still does not count. What ends by a timeout and
+// what is cancelled go different ways in client libraries, so it is one of them.
 func EndsInTime(t *testing.T, name string, slack time.Duration, f func(ctx context.Context) error) {
 	t.Helper()
 	const limit = 200 * time.Millisecond

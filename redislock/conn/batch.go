@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// mostPipelined is how many calls go in one pipeline. A server answers none of it before it has run all of it, and others
-// wait meanwhile.
+// mostPipelined is how many calls go in one pipeline. A server answers none of it before it has run all of it, and
+// others wait meanwhile.
 const mostPipelined = 512
 
 // Job is a call of a batch that has not ended yet.
@@ -93,8 +93,9 @@ func runRoute[Route comparable](ctx context.Context, b Batcher[Route], r Route, 
 	runRound(ctx, b, again, done)
 }
 
-// InSource reports of each job of a pipeline whether its script is to be sent by its source. Where a server did not know
-// it that is done once: what follows in the same pipeline can name it. Where that has failed before it is done for each.
+// InSource reports of each job of a pipeline whether its script is to be sent by its source. Where a server did not
+// know it that is done once: what follows in the same pipeline can name it. Where that has failed before it is done for
+// each.
 func InSource(jobs []*Job) []bool {
 	sources := make([]bool, len(jobs))
 	var sent []*Script

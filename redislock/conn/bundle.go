@@ -1,17 +1,18 @@
 package conn
 
-// Bundle says how several calls become one run of one script, because to begin a run costs a server more than many a call.
-// A client that sends calls of several goroutines together may make use of it.
+// Bundle says how several calls become one run of one script, because to begin a run costs a server more than many a
+// call. A client that sends calls of several goroutines together may make use of it.
 //
-// Its script gets the keys of all calls, one call after the other. Its first argument has a letter for each, and after it
-// come the arguments of all. It answers with a list that has the answer to each call, which may be an error: the others have
-// run all the same. It must be fit for calls whose keys are in several slots.
+// Its script gets the keys of all calls, one call after the other. Its first argument has a letter for each, and after
+// it come the arguments of all. It answers with a list that has the answer to each call, which may be an error: the
+// others have run all the same. It must be fit for calls whose keys are in several slots.
 type Bundle struct {
 	Script  *Script
 	Members []Member
 }
 
-// Member is a kind of calls that can be in a bundle: those of Script, by its name, with exactly so many keys and arguments.
+// Member is a kind of calls that can be in a bundle: those of Script, by its name, with exactly so many keys and
+// arguments.
 type Member struct {
 	Letter     byte
 	Script     *Script

@@ -30,8 +30,8 @@ type Reply struct {
 	Err error
 }
 
-// Script is a Lua script and the name under which a server keeps it. A server forgets scripts when it restarts or is told
-// to (SCRIPT FLUSH), so whoever runs one by its name must be ready to send the source. It must not be copied.
+// Script is a Lua script and the name under which a server keeps it. A server forgets scripts when it restarts or is
+// told to (SCRIPT FLUSH), so whoever runs one by its name must be ready to send the source. It must not be copied.
 type Script struct {
 	read func() string // nil if the source was given
 

@@ -6,32 +6,33 @@ import (
 )
 
 // Conn is what the driver needs of a Redis client: scripts, pipelines of scripts, subscriptions, and a few commands for
-// operators. redislock.New makes one of a rueidis client; package goredislock makes one of a go-redis client. It is safe
-// for concurrent use.
+// operators. redislock.New makes one of a rueidis client; package goredislock makes one of a go-redis client. It is
+// safe for concurrent use.
 //
 // Every method returns within 50 ms after its context has ended, also when a server hangs.
 type Conn interface {
-	// Start is called once, before everything else. From then on, every connection over which calls run is subscribed to
-	// channel, the driver's own, by SUBSCRIBE, before the first call runs on it, or else one connection beside them is. What
-	// comes over it goes to h. After a broken connection the subscription is made anew without being asked, and h is told.
+	// Start is called once, before everything else. From then on, every connection over which calls run is subscribed
+	// to channel, the driver's own, by SUBSCRIBE, before the first call runs on it, or else one connection beside them
+	// is. What comes over it goes to h. After a broken connection the subscription is made anew without being asked,
+	// and h is told.
 	Start(ctx context.Context, channel string, h Handler) error
 
-	// Sharded reports whether this is a Cluster, so that pushes go by SPUBLISH (Redis 7 and later; see [Conn.Listen]). It is
-	// constant after Start.
+	// Sharded reports whether this is a Cluster, so that pushes go by SPUBLISH (Redis 7 and later; see [Conn.Listen]).
+	// It is constant after Start.
 	Sharded() bool
 
 	// Call runs one script on the node that owns its keys. It is sent once: a call whose outcome is unknown is not
 	// repeated, but one that a server refused before it ran (NOSCRIPT, MOVED, ASK, TRYAGAIN, LOADING) is.
 	Call(ctx context.Context, c *Call) Reply
 
-	// Batch runs the calls, one pipeline for each node, and calls done exactly once for each, from any goroutine, as the
-	// answers come: a slow node does not delay the others. It returns after the last.
+	// Batch runs the calls, one pipeline for each node, and calls done exactly once for each, from any goroutine, as
+	// the answers come: a slow node does not delay the others. It returns after the last.
 	Batch(ctx context.Context, calls []Call, done func(i int, r Reply))
 
 	// Listen makes sure that what SPUBLISH sends to channel in slot arrives over the connection that runs the calls for
-	// slot. It returns when the server has confirmed that, at once if it has before. When the subscription ends by itself,
-	// because the slot moved or the connection broke, h is told that the link dropped, and the next Listen subscribes
-	// again. It is called only if Sharded.
+	// slot. It returns when the server has confirmed that, at once if it has before. When the subscription ends by
+	// itself, because the slot moved or the connection broke, h is told that the link dropped, and the next Listen
+	// subscribes again. It is called only if Sharded.
 	Listen(ctx context.Context, slot uint16, channel string) error
 
 	// Unlisten ends what Listen began. It does not wait.
@@ -50,13 +51,13 @@ type Handler interface {
 	// Pushed takes a message to a channel. The link is 0 if the connection is not one over which replies come.
 	Pushed(l Link, channel, message string)
 	// Dropped says that messages may have been lost: the connection broke, or a subscription ended. The link, which may
-	// be 0, is never used again unless it is 0. It is called once more when the subscription has been made anew, so that
-	// what was missed in between is asked for.
+	// be 0, is never used again unless it is 0. It is called once more when the subscription has been made anew, so
+	// that what was missed in between is asked for.
 	Dropped(l Link)
 }
 
-// Link names one connection to one server, from when it is made until it breaks. Numbers are not used again. 0 stands for
-// connections that cannot be told apart: the instants of replies and pushes over them cannot be compared.
+// Link names one connection to one server, from when it is made until it breaks. Numbers are not used again. 0 stands
+// for connections that cannot be told apart: the instants of replies and pushes over them cannot be compared.
 type Link uint64
 
 // Node is one server, as operators talk to it.

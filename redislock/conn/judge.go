@@ -39,8 +39,8 @@ type Library struct {
 	Failure func(err error) Verdict
 }
 
-// Judge says what an error of a call that was sent once means. from is the address of the server that was asked, or empty
-// if the client is none for a Cluster.
+// Judge says what an error of a call that was sent once means. from is the address of the server that was asked, or
+// empty if the client is none for a Cluster.
 func (l *Library) Judge(err error, from string) Judgement {
 	if message, answered := l.Answer(err); answered {
 		return JudgeAnswer(message, from)
@@ -86,8 +86,8 @@ func JudgeAnswer(message, from string) Judgement {
 	verdict := codes[code]
 	switch {
 	case verdict == Elsewhere, strings.Contains(message, "-READONLY "):
-		// In a script too: it is the first write that fails, so nothing has happened. Redis 6 packs the error of a command
-		// in a script into one of its own.
+		// In a script too: it is the first write that fails, so nothing has happened. Redis 6 packs the error of a
+		// command in a script into one of its own.
 		verdict = Elsewhere
 	case InScript(message): // what came before in the script has run
 		verdict = Unknown

@@ -19,8 +19,8 @@ var (
 	ErrUnsent = errors.New("the connection broke before the command was sent")
 )
 
-// RefusedError says that the server refused a call before it ran, so nothing happened: wrong password, no permission, not
-// a primary, a Cluster that is down.
+// RefusedError says that the server refused a call before it ran, so nothing happened: wrong password, no permission,
+// not a primary, a Cluster that is down.
 type RefusedError struct{ Err error }
 
 // Error is the server's message.
@@ -29,8 +29,8 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// InScript says of a server's answer that it is a command in a script that has failed. Since Redis 7 such an error keeps its
-// code. The commands before it have run.
+// InScript says of a server's answer that it is a command in a script that has failed. Since Redis 7 such an error
+// keeps its code. The commands before it have run.
 func InScript(answer string) bool {
 	return strings.Contains(answer, " script: ") && strings.Contains(answer, "@user_script")
 }

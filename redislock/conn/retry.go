@@ -14,21 +14,21 @@ const (
 	// failover is under way, a slot is on its way to another node.
 	patience = 2 * time.Second
 
-	// mostRedirects is how often a call follows MOVED and ASK at least, however long that takes. Nodes that point at each
-	// other agree within moments.
+	// mostRedirects is how often a call follows MOVED and ASK at least, however long that takes. Nodes that point at
+	// each other agree within moments.
 	mostRedirects = 16
 
 	// fewRedirects is how often it does so without a pause.
 	fewRedirects = 2
 
-	// mostEvals is how often a call is told that its script is not known before it gives up. Once is usual; in a pipeline
-	// a SCRIPT FLUSH may come between.
+	// mostEvals is how often a call is told that its script is not known before it gives up. Once is usual; in a
+	// pipeline a SCRIPT FLUSH may come between.
 	mostEvals = 3
 )
 
-// Try is what a call has been told so far by servers that did not run it, and how it is to be sent next. The zero value is
-// a new call's. A transport judges what became of a try ([Library.Judge]), takes in by itself what the judgement says of
-// its servers, and asks Next whether to go on.
+// Try is what a call has been told so far by servers that did not run it, and how it is to be sent next. The zero value
+// is a new call's. A transport judges what became of a try ([Library.Judge]), takes in by itself what the judgement
+// says of its servers, and asks Next whether to go on.
 type Try struct {
 	Asking     string // the node to ask this time only, after ASK
 	Redirected bool   // for transports that let their library follow redirects: it is to do so from now on
@@ -40,9 +40,9 @@ type Try struct {
 	since     time.Time // of the first answer that asks for patience
 }
 
-// Next takes the error of one try, and what it means. It returns an error if that was the last try, and otherwise whether
-// to pause before the next. The error is a [RefusedError] unless it is unknown whether the call has run. failsOver says
-// that another server may soon answer in the place of one that cannot be reached.
+// Next takes the error of one try, and what it means. It returns an error if that was the last try, and otherwise
+// whether to pause before the next. The error is a [RefusedError] unless it is unknown whether the call has run.
+// failsOver says that another server may soon answer in the place of one that cannot be reached.
 func (t *Try) Next(j Judgement, err error, failsOver bool) (wait bool, final error) {
 	t.Asking = ""
 	switch j.Verdict {
@@ -84,7 +84,8 @@ func (t *Try) NextSubscribe(j Judgement, err error, failsOver bool) (wait bool, 
 	return wait, final
 }
 
-// Impatient reports whether the call has been tried again for long enough, which is 2 seconds since this was asked first.
+// Impatient reports whether the call has been tried again for long enough, which is 2 seconds since this was asked
+// first.
 func (t *Try) Impatient() bool {
 	if t.since.IsZero() {
 		t.since = time.Now()
@@ -109,8 +110,8 @@ func refusedIf(end bool, err error) error {
 	return AsRefused(err)
 }
 
-// Pause waits a moment before a call is tried again: 20 ms, give or take a half, so that those who were refused together do
-// not come back together. It returns a [RefusedError] if ctx ended.
+// Pause waits a moment before a call is tried again: 20 ms, give or take a half, so that those who were refused
+// together do not come back together. It returns a [RefusedError] if ctx ended.
 func Pause(ctx context.Context) error {
 	if !enginekit.Pause(ctx, 10*time.Millisecond+rand.N(20*time.Millisecond)) {
 		return &RefusedError{ctx.Err()}

@@ -11,8 +11,8 @@ import (
 
 var errTold = errors.New("what the try was told")
 
-// untilTheEnd has a call told the same again and again, each try taking as long, and returns how often it was tried and how
-// it ended.
+// untilTheEnd has a call told the same again and again, each try taking as long, and returns how often it was tried and
+// how it ended.
 func untilTheEnd(t *testing.T, j Judgement, takes time.Duration, failsOver bool) (tries int, err error) {
 	t.Helper()
 	var try Try
@@ -198,7 +198,11 @@ func TestRunBatch_OfVeryMany_SendsPipelinesThatAreNotTooLong(t *testing.T) {
 func TestInSource_SendsAScriptOncePerPipeline_UnlessThatHasFailed(t *testing.T) {
 	a, b := &Call{Script: NewScript("a")}, &Call{Script: NewScript("b")}
 	got := InSource([]*Job{
-		{Call: a}, {Call: a, Try: Try{Evals: 1}}, {Call: a, Try: Try{Evals: 1}}, {Call: b, Try: Try{Evals: 1}}, {Call: a, Try: Try{Evals: 2}},
+		{Call: a},
+		{Call: a, Try: Try{Evals: 1}},
+		{Call: a, Try: Try{Evals: 1}},
+		{Call: b, Try: Try{Evals: 1}},
+		{Call: a, Try: Try{Evals: 2}},
 		{Call: a, Try: Try{Evals: 2}},
 	})
 	if want := []bool{false, true, false, true, true, true}; !slices.Equal(got, want) {

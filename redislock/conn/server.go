@@ -48,9 +48,9 @@ func (g Greeting) Suits(cluster bool) error {
 	return nil
 }
 
-// CheckServer says what is wrong with a server for locks: it is a replica, a Sentinel, or a node of a Cluster to a client that
-// is none for a Cluster. hello is its answer to HELLO as [Node.Do] returns it. redislock.New and URLs check every server by
-// this rule when they connect, and so must a [Conn] of another library.
+// CheckServer says what is wrong with a server for locks: it is a replica, a Sentinel, or a node of a Cluster to a
+// client that is none for a Cluster. hello is its answer to HELLO as [Node.Do] returns it. redislock.New and URLs check
+// every server by this rule when they connect, and so must a [Conn] of another library.
 func CheckServer(hello any, cluster bool) error {
 	g, is := ReadGreeting(hello)
 	if !is {

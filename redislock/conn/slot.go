@@ -8,8 +8,8 @@ import (
 // Slots is how many a Redis Cluster has.
 const Slots = 16384
 
-// SlotOf returns the slot of a key: that of what is between the first opening brace and the next closing one, if that is
-// not empty, and else of the whole key. See the Redis Cluster specification.
+// SlotOf returns the slot of a key: that of what is between the first opening brace and the next closing one, if that
+// is not empty, and else of the whole key. See the Redis Cluster specification.
 func SlotOf(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
@@ -45,8 +45,8 @@ var crcTable = sync.OnceValue(func() *[256]uint16 {
 	return &table
 })
 
-// Tag returns a short tag for a slot: a key with it in braces is in the slot. It is the first of a, b, ... that falls into it.
-// Whoever counts in the same way, in whatever language, finds the same tags.
+// Tag returns a short tag for a slot: a key with it in braces is in the slot. It is the first of a, b, ... that falls
+// into it. Whoever counts in the same way, in whatever language, finds the same tags.
 func Tag(slot uint16) string { return tags()[slot] }
 
 // tags has the tag of each slot.

@@ -71,8 +71,8 @@ func (b batcher) replies(ctx context.Context, r route, jobs []*conn.Job) []conn.
 	return replies
 }
 
-// commands builds the commands of jobs. What the cluster client redirects may go to a node of its own each, so the source
-// goes along each time.
+// commands builds the commands of jobs. What the cluster client redirects may go to a node of its own each, so the
+// source goes along each time.
 func commands(ctx context.Context, r route, jobs []*conn.Job) []once {
 	cmds := make([]once, len(jobs))
 	for i, source := range conn.InSource(jobs) {

@@ -15,8 +15,8 @@ const (
 	// Between two tries to subscribe to the driver's own channel pass firstPause, doubled each time up to longestPause.
 	firstPause, longestPause = 10 * time.Millisecond, time.Second
 
-	// settled is how long a feed must have lived for the pauses to begin anew. A server that accepts connections and breaks
-	// them must not be asked without a pause.
+	// settled is how long a feed must have lived for the pauses to begin anew. A server that accepts connections and
+	// breaks them must not be asked without a pause.
 	settled = time.Second
 )
 

@@ -93,8 +93,8 @@ func (c *transport) sample(ctx context.Context) map[*redis.Client]bool {
 	return found
 }
 
-// isPrimary asks the server who it is, by HELLO, which every user may run. One that does not know it is taken for an old
-// primary.
+// isPrimary asks the server who it is, by HELLO, which every user may run. One that does not know it is taken for an
+// old primary.
 func (s *server) isPrimary(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, nodeTime)
 	defer cancel()

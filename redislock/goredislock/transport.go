@@ -18,7 +18,8 @@ const (
 	closeTime = time.Second
 )
 
-// transport is a conn.Conn over a go-redis client. Calls go over the client's pools, pushes over connections beside them.
+// transport is a conn.Conn over a go-redis client. Calls go over the client's pools, pushes over connections beside
+// them.
 type transport struct {
 	single  *redis.Client        // of one server, or of Sentinels
 	cluster *redis.ClusterClient // otherwise
@@ -58,8 +59,8 @@ func (c *transport) Start(ctx context.Context, channel string, h conn.Handler) e
 	return nil
 }
 
-// check asks the server who it is, and says what is wrong with it. A replica is given some time to become the primary. In a Cluster it
-// sends its callers on.
+// check asks the server who it is, and says what is wrong with it. A replica is given some time to become the primary.
+// In a Cluster it sends its callers on.
 func (c *transport) check(ctx context.Context) error {
 	if c.cluster != nil {
 		return nil

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Await returns when there is something in news, which it takes, or at the given instant: then it reports false. Meanwhile
-// it may read for the Conn, so that a push arrives in the goroutine that waits for it. What takes the pushes sends to news is seen
-// at once; what others send may be seen late, unless they call Nudge after that.
+// Await returns when there is something in news, which it takes, or at the given instant: then it reports false.
+// Meanwhile it may read for the Conn, so that a push arrives in the goroutine that waits for it. What takes the pushes
+// sends to news is seen at once; what others send may be seen late, unless they call Nudge after that.
 func (c *Conn) Await(ctx context.Context, news <-chan struct{}, until time.Time) (bool, error) {
 	x, _ := c.waiters.Get().(*waiter)
 	if x == nil {

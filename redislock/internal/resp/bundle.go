@@ -14,16 +14,16 @@ import (
 const mostBundled = 16
 
 const (
-	// mostAhead is how many commands with plain requests are sent while their answers are awaited. What comes meanwhile is
-	// gathered: the server has work, and the longer the bundles the less of it.
+	// mostAhead is how many commands with plain requests are sent while their answers are awaited. What comes meanwhile
+	// is gathered: the server has work, and the longer the bundles the less of it.
 	mostAhead = 2
 
 	// longTrip is how long answers may take for that. A server that is farther away is not waited for.
 	longTrip = time.Millisecond
 )
 
-// ErrAlone is the answer to requests whose bundle the server did not run. Each is to be sent by itself. It counts as an answer
-// of the server: the connection is all right.
+// ErrAlone is the answer to requests whose bundle the server did not run. Each is to be sent by itself. It counts as an
+// answer of the server: the connection is all right.
 const ErrAlone = ServerError("ALONE the bundle was not run")
 
 // neverSent is where in what a Conn sends a request begins that is not in it yet.
@@ -111,8 +111,8 @@ func (c *Conn) bundle(kind byte, call *conn.Call) *request {
 	return p
 }
 
-// seal makes a command of what was gathered. Whoever writes to out calls it before: answers come in the order of commands.
-// It is called under mu.
+// seal makes a command of what was gathered. Whoever writes to out calls it before: answers come in the order of
+// commands. It is called under mu.
 func (c *Conn) seal() {
 	n := c.gathered.n
 	if n == 0 {
@@ -158,8 +158,8 @@ func (c *Conn) unbundle(n int, m []byte, ready []*request) ([]*request, error) {
 	return ready, nil
 }
 
-// unbundleError is for a bundle that was answered with one error, which all of its requests get; those that may go by themselves
-// are told so instead.
+// unbundleError is for a bundle that was answered with one error, which all of its requests get; those that may go by
+// themselves are told so instead.
 func (c *Conn) unbundleError(n int, m []byte, ready []*request) ([]*request, error) {
 	_, err := decode(m)
 	var refusal ServerError

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// Call runs a script and returns its answer. An error of the server is a ServerError. One that says that nothing was sent
-// is a *RefusedError or conn.ErrUnsent.
+// Call runs a script and returns its answer. An error of the server is a ServerError. One that says that nothing was
+// sent is a *RefusedError or conn.ErrUnsent.
 func (c *Conn) Call(ctx context.Context, call *conn.Call, how Sending) (string, error) {
 	if err := c.enter(ctx); err != nil {
 		return "", err
@@ -147,8 +147,8 @@ func (c *Conn) add(p *request, first uint64) {
 	c.owed += p.left
 }
 
-// finish returns when p has its answers, or a moment after ctx has ended, with its error: the answers are thrown away then
-// when they come. It is called under mu, and unlocks it.
+// finish returns when p has its answers, or a moment after ctx has ended, with its error: the answers are thrown away
+// then when they come. It is called under mu, and unlocks it.
 func (c *Conn) finish(ctx context.Context, p *request) error {
 	p.ctx = ctx
 	for !p.done.Load() && ctx.Err() == nil {

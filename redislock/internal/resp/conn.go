@@ -91,8 +91,8 @@ func newConn(over net.Conn, raw *socket, b *conn.Bundle, pushed func(kind, chann
 	return c
 }
 
-// Close ends the connection and what is under way. It returns when nothing of the Conn is left. It must not be called by
-// what takes the pushes.
+// Close ends the connection and what is under way. It returns when nothing of the Conn is left. It must not be called
+// by what takes the pushes.
 func (c *Conn) Close() {
 	c.mu.Lock()
 	c.fail(net.ErrClosed)

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// writeSpy counts how often the deadline of a write is moved while that write is under way. If that happens at the very instant
-// of the old one, Go's poller forgets that it was reached ("pretend it has not happened and retry"), and the write goes on.
+// writeSpy counts how often the deadline of a write is moved while that write is under way. If that happens at the very
+// instant of the old one, Go's poller forgets that it was reached ("pretend it has not happened and retry"), and the
+// write goes on.
 type writeSpy struct {
 	net.Conn
 	writing, moved atomic.Int64

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// A script that takes a key for a name if nobody has it (G), or says who has (Q), and one that gives it back (ok). The third
-// runs both for several.
+// A script that takes a key for a name if nobody has it (G), or says who has (Q), and one that gives it back (ok). The
+// third runs both for several.
 var (
 	takeScript = conn.NewScript(`
 		local has = redis.call('GET', KEYS[1])

@@ -45,8 +45,8 @@ func open(t testing.TB, addr string, o *Options, heard func(kind, channel, messa
 // openConns counts the Conns that are open, whose goroutines cannot be told from others'.
 var openConns atomic.Int64
 
-// noGoroutines fails if connections have left goroutines. One that has said that it is done may have to return yet, and a test before
-// may have closed a client that was connecting.
+// noGoroutines fails if connections have left goroutines. One that has said that it is done may have to return yet, and
+// a test before may have closed a client that was connecting.
 func noGoroutines(t testing.TB) {
 	t.Helper()
 	var left []string
@@ -96,9 +96,9 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Fatalf("not after %v: %s", patience, what)
 }
 
-// endsInTime runs f, which waits for a server that hangs, and fails if it does not end with its context. To the millisecond that
-// is judged in a long run, which has nothing beside it: other packages may take the processor that encrypts 5 MB. In every other
-// run it has ten times the slack, and still less than until the server goes on.
+// endsInTime runs f, which waits for a server that hangs, and fails if it does not end with its context. To the
+// millisecond that is judged in a long run, which has nothing beside it: other packages may take the processor that
+// encrypts 5 MB. In every other run it has ten times the slack, and still less than until the server goes on.
 func endsInTime(t *testing.T, name string, slack time.Duration, f func(ctx context.Context) error) {
 	t.Helper()
 	pace.EndsInTime(t, name, longrun.Of(10*slack, slack), f)

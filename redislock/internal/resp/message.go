@@ -19,8 +19,9 @@ const (
 var (
 	errProtocol = errors.New("the server does not speak RESP3")
 	errTooLarge = fmt.Errorf("%w: a message is too large", errProtocol)
-	ErrNoText   = errors.New("the answer is not a text")
-	errNil      = fmt.Errorf("%w but nil", ErrNoText)
+	// ErrNoText says that a script has answered with something that is not one string.
+	ErrNoText = errors.New("the answer is not a text")
+	errNil    = fmt.Errorf("%w but nil", ErrNoText)
 )
 
 // ServerError is an error that a server has answered with.
@@ -29,8 +30,8 @@ type ServerError string
 // Error is the server's message.
 func (e ServerError) Error() string { return string(e) }
 
-// scanner finds out where a message ends. It goes on where it was when more has come, so that a message is not read anew
-// with each of its pieces. The zero value is at the beginning of a message.
+// scanner finds out where a message ends. It goes on where it was when more has come, so that a message is not read
+// anew with each of its pieces. The zero value is at the beginning of a message.
 type scanner struct {
 	pos  int // so far it is whole
 	open int // how many values must follow, less one
@@ -57,8 +58,8 @@ func (s *scanner) message(b []byte) (int, error) {
 	}
 }
 
-// value reads the value at the beginning of b: how long it is, without other values that belong to it, and how many these
-// are. The length is 0 if it is not there in full.
+// value reads the value at the beginning of b: how long it is, without other values that belong to it, and how many
+// these are. The length is 0 if it is not there in full.
 func value(b []byte) (size, more int, err error) {
 	if len(b) == 0 {
 		return 0, 0, nil

@@ -15,8 +15,8 @@ type Command struct {
 	Asking   bool // ASKING is sent before it: the node is asked for this time only
 }
 
-// Answer is what the server has answered to one call: a text, or an error that is a [ServerError] or matches [ErrNoText];
-// or an error that says what has become of the connection.
+// Answer is what the server has answered to one call: a text, or an error that is a [ServerError] or matches
+// [ErrNoText]; or an error that says what has become of the connection.
 type Answer struct {
 	Text string
 	Err  error

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// idleTime is how long nobody must have wanted to read before the Conn itself does. Who waits for a push reads itself,
-	// so what is late is news that nobody waits for. Each time the timer fires, the scheduler of Go wakes a further thread,
-	// which at 2 ms makes calls an eighth slower.
+	// idleTime is how long nobody must have wanted to read before the Conn itself does. Who waits for a push reads
+	// itself, so what is late is news that nobody waits for. Each time the timer fires, the scheduler of Go wakes a
+	// further thread, which at 2 ms makes calls an eighth slower.
 	idleTime = 25 * time.Millisecond
 
-	// tickTime is how late a call may see that its context has ended, or a bit more. To be told at once would cost each call
-	// more than all its other work on this side.
+	// tickTime is how late a call may see that its context has ended, or a bit more. To be told at once would cost each
+	// call more than all its other work on this side.
 	tickTime = 20 * time.Millisecond
 
 	// After mostPulses pulses without a byte, while answers are owed, the connection counts as broken: 10 to 12.5 s.
@@ -23,9 +23,9 @@ const (
 // longAgo is the deadline that interrupts a read.
 var longAgo = time.Unix(1, 0)
 
-// read reads once as the reader, who must be nobody else, and hands out what came. It waits until something comes, until
-// the given instant unless that is zero, until interruptReader, or until the next tick, if x or others need that. It is
-// called under mu.
+// read reads once as the reader, who must be nobody else, and hands out what came. It waits until something comes,
+// until the given instant unless that is zero, until interruptReader, or until the next tick, if x or others need that.
+// It is called under mu.
 func (c *Conn) read(x *waiter, until time.Time, ticks bool) {
 	c.reader, c.ticks = x, ticks || c.trusting > 0
 	c.reads++
@@ -54,8 +54,8 @@ func (c *Conn) read(x *waiter, until time.Time, ticks bool) {
 	}
 }
 
-// keepTime wakes those whose contexts have ended, once a tick. Whoever reads or writes calls it before, and is not kept for
-// longer than a tick: a write never, a read if it is asked to. It is called under mu.
+// keepTime wakes those whose contexts have ended, once a tick. Whoever reads or writes calls it before, and is not kept
+// for longer than a tick: a write never, a read if it is asked to. It is called under mu.
 func (c *Conn) keepTime() {
 	now := time.Now()
 	if now.Before(c.tick) {
@@ -138,8 +138,8 @@ func (c *Conn) answer(m []byte, ready []*request) ([]*request, error) {
 	return c.count(p, ready), nil
 }
 
-// count counts an answer of the first request of the queue, and appends that to ready if it was its last, unless it is that of
-// who reads, who sees that anyway.
+// count counts an answer of the first request of the queue, and appends that to ready if it was its last, unless it is
+// that of who reads, who sees that anyway.
 func (c *Conn) count(p *request, ready []*request) []*request {
 	c.owed--
 	if c.room != nil && c.owed < mostOwed*3/4 {

@@ -6,13 +6,15 @@ import (
 	"syscall"
 )
 
-// rawIO reads and writes a connection without telling Go's scheduler. The scheduler prepares for each system call to last:
-// if the process was idle it wakes a thread that watches over that, and whoever waits for an answer, or a push, is idle
-// before each. These calls never last, because the connection does not block. To wait, and to end a wait, is left to Go.
+// rawIO reads and writes a connection without telling Go's scheduler. The scheduler prepares for each system call to
+// last: if the process was idle it wakes a thread that watches over that, and whoever waits for an answer, or a push,
+// is idle before each. These calls never last, because the connection does not block. To wait, and to end a wait, is
+// left to Go.
 type rawIO struct {
 	conn syscall.RawConn
 
-	// Of the one read and the one write that may be under way. The functions are kept, or each call would allocate them.
+	// Of the one read and the one write that may be under way. The functions are kept, or each call would allocate
+	// them.
 	in, out          rawPiece
 	reading, writing func(fd uintptr) bool
 }

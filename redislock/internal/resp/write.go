@@ -13,8 +13,8 @@ const (
 	largestKept = 64 << 10
 )
 
-// flush writes what there is to be written: until the next tick at the latest, and no longer than ended returns nil. Without
-// ended it is the Conn itself that writes, until nothing is left. It is called under mu.
+// flush writes what there is to be written: until the next tick at the latest, and no longer than ended returns nil.
+// Without ended it is the Conn itself that writes, until nothing is left. It is called under mu.
 func (c *Conn) flush(x *waiter, ended func() error) {
 	aside := ended == nil
 	if c.crowd && !aside && !c.gathering && !c.gather() {
@@ -32,9 +32,10 @@ func (c *Conn) flush(x *waiter, ended func() error) {
 	c.flusher = nil
 }
 
-// gather lets those who were roused together go first, as they soon have more to send, as long as they bring something: one write
-// costs as much as ten small scripts. It reports false if one of them writes: a bundle that is full is sent at once, so that the server
-// has something to do while the next is gathered. It is called under mu, and unlocks it meanwhile.
+// gather lets those who were roused together go first, as they soon have more to send, as long as they bring something:
+// one write costs as much as ten small scripts. It reports false if one of them writes: a bundle that is full is sent
+// at once, so that the server has something to do while the next is gathered. It is called under mu, and unlocks it
+// meanwhile.
 func (c *Conn) gather() bool {
 	c.gathering = true
 	for size, i := 0, 0; i < mostYields && c.flusher == nil && c.unsealed() > size; i++ {

@@ -20,8 +20,8 @@ func (c *Conn) callAcked(ctx context.Context, call *conn.Call) conn.Reply {
 	return reply
 }
 
-// runAcked runs the jobs and then WAIT, for the most replicas and the longest time that any of them asks for. WAIT holds
-// up everything that comes after it on its connection, so the connection is nobody else's meanwhile.
+// runAcked runs the jobs and then WAIT, for the most replicas and the longest time that any of them asks for. WAIT
+// holds up everything that comes after it on its connection, so the connection is nobody else's meanwhile.
 func (c *Conn) runAcked(ctx context.Context, n *node, jobs []*conn.Job) ([]resp.Answer, int) {
 	replicas, limit := 0, time.Millisecond // 0 would be for ever
 	for _, j := range jobs {

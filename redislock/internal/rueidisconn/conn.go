@@ -18,8 +18,8 @@ import (
 // farewell is how long Close waits for the client to close its connections.
 const farewell = 500 * time.Millisecond
 
-// Conn is a [conn.Conn] over a rueidis client. For each node it keeps one connection of its own, its link, over which the
-// calls go and the pushes come: rueidis's shared connections do not tell which of them a reply came over.
+// Conn is a [conn.Conn] over a rueidis client. For each node it keeps one connection of its own, its link, over which
+// the calls go and the pushes come: rueidis's shared connections do not tell which of them a reply came over.
 type Conn struct {
 	client  rueidis.Client
 	own     bool          // Close closes the client
@@ -47,8 +47,8 @@ type Conn struct {
 
 var _ conn.Conn = (*Conn)(nil)
 
-// New returns a Conn over client, which Close closes if own. Its links are connections of the client, unless [Conn.LinkAs] is
-// called.
+// New returns a Conn over client, which Close closes if own. Its links are connections of the client, unless
+// [Conn.LinkAs] is called.
 func New(client rueidis.Client, own bool) *Conn {
 	return &Conn{
 		client: client, own: own, cluster: client.Mode() == rueidis.ClientModeCluster,
@@ -229,8 +229,8 @@ func (c *Conn) owner(slot uint16) *node {
 	return c.owners[slot].Load()
 }
 
-// peers returns the addresses of the servers that rueidis uses, if it is not a Cluster: the primary, which Sentinels may
-// have replaced, and replicas if it reads from them.
+// peers returns the addresses of the servers that rueidis uses, if it is not a Cluster: the primary, which Sentinels
+// may have replaced, and replicas if it reads from them.
 func (c *Conn) peers() []string {
 	if c.cluster {
 		return nil

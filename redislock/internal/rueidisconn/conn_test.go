@@ -83,8 +83,8 @@ func TestCall_WhileTheServerIsBusy_WaitsForIt(t *testing.T) {
 	}
 }
 
-// callWhileBusy makes a call while the server runs a script, and ends that. It returns the answer, and how long the server was busy
-// with the call there.
+// callWhileBusy makes a call while the server runs a script, and ends that. It returns the answer, and how long the
+// server was busy with the call there.
 func callWhileBusy(t *testing.T, s *servers.RedisNode, c conn.Conn) (conn.Reply, time.Duration) {
 	t.Helper()
 	busy, err := s.Dial(t.Context())

@@ -10,8 +10,8 @@ import (
 
 var errHangs = errors.New("the server does not answer")
 
-// library knows the errors of rueidis, and of package resp. rueidis does not tell whether it had begun to send, except that
-// it had not if it could not connect.
+// library knows the errors of rueidis, and of package resp. rueidis does not tell whether it had begun to send, except
+// that it had not if it could not connect.
 var library = conn.Library{Answer: answer}
 
 // judge says what an error of a call means. The address is that of the node that was asked.

@@ -185,7 +185,8 @@ func mustCall(t *testing.T, c conn.Conn, call conn.Call) (string, conn.Link) {
 	return r.Text, r.Link
 }
 
-// nodesOf returns the n primaries. Those count that answer within a second, in which a machine under load may not run all.
+// nodesOf returns the n primaries. Those count that answer within a second, in which a machine under load may not run
+// all.
 func nodesOf(t *testing.T, c conn.Conn, n int) (nodes []conn.Node) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d nodes to answer", n), func() bool {
@@ -215,9 +216,9 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Fatalf("not after 15 s: %s", what)
 }
 
-// endsInTime runs f, which waits for a server that hangs, and fails if it does not end with its context. To the millisecond that
-// is judged in a long run, which has nothing beside it: other packages may take the processor that encrypts 5 MB. In every other
-// run it has ten times the slack, and still less than until the server goes on.
+// endsInTime runs f, which waits for a server that hangs, and fails if it does not end with its context. To the
+// millisecond that is judged in a long run, which has nothing beside it: other packages may take the processor that
+// encrypts 5 MB. In every other run it has ten times the slack, and still less than until the server goes on.
 func endsInTime(t *testing.T, name string, slack time.Duration, f func(ctx context.Context) error) {
 	t.Helper()
 	pace.EndsInTime(t, name, longrun.Of(10*slack, slack), f)

@@ -15,8 +15,8 @@ import (
 
 const (
 	// mostUnderWay is how many commands may be under way on a link. rueidis keeps them in a ring, and when the ring is
-	// full (1024 unless the client's RingScaleEachConn says otherwise) a call waits without looking at its context. So the
-	// link never fills it.
+	// full (1024 unless the client's RingScaleEachConn says otherwise) a call waits without looking at its context. So
+	// the link never fills it.
 	mostUnderWay = 512
 
 	// greetingTime bounds the first commands on a new connection.

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// BenchmarkWire compares scripts over a Conn with the same over rueidis: its dedicated connection as it is by default
-// (sync), with hooks for pushes as links over it are (link), and its shared ones.
-func BenchmarkWire(b *testing.B) {
+// BenchmarkRESP compares scripts over a connection of package resp with the same over rueidis: its dedicated connection
+// as it is by default (sync), with hooks for pushes as links over it are (link), and its shared ones.
+func BenchmarkRESP(b *testing.B) {
 	addr := servers.Redis(b)
 	w := dialBench(b, addr, func(string, string, string) {})
 	client := newRueidisClient(b, addr)
@@ -39,8 +39,8 @@ func BenchmarkWire(b *testing.B) {
 		ctx  context.Context //nolint:containedctx // of one benchmark
 		run  func(ctx context.Context) error
 	}{
-		{"wire", true, context.Background(), func(ctx context.Context) error { _, err := w.Call(ctx, &call, resp.ByName); return err }},
-		{"wire with cancellation", true, ended, func(ctx context.Context) error { _, err := w.Call(ctx, &call, resp.ByName); return err }},
+		{"resp", true, context.Background(), func(ctx context.Context) error { _, err := w.Call(ctx, &call, resp.ByName); return err }},
+		{"resp with cancellation", true, ended, func(ctx context.Context) error { _, err := w.Call(ctx, &call, resp.ByName); return err }},
 		{"rueidis sync", false, context.Background(), func(ctx context.Context) error { return evalsha(ctx, dedicated) }},
 		{"rueidis link", true, ended, func(ctx context.Context) error { return link.Call(ctx, &call).Err }},
 		{"rueidis shared", true, context.Background(), func(ctx context.Context) error { return evalsha(ctx, client) }},
@@ -56,11 +56,11 @@ func BenchmarkWire(b *testing.B) {
 	}
 }
 
-// BenchmarkPush measures how long it takes until a push has woken who waits for it, and an answer the same way back, and
-// compares it with lists that are waited for over dedicated connections of rueidis.
+// BenchmarkPush measures how long it takes until a push has woken who waits for it, and an answer the same way back,
+// and compares it with lists that are waited for over dedicated connections of rueidis.
 func BenchmarkPush(b *testing.B) {
 	addr := servers.Redis(b)
-	b.Run("wire", func(b *testing.B) {
+	b.Run("resp", func(b *testing.B) {
 		here, there := newPing(b, addr, "here"), newPing(b, addr, "there")
 		go func() { // ends with the connection
 			for there.hear() == nil && there.say("here") == nil {

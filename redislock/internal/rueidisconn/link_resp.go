@@ -15,7 +15,8 @@ var _ carrier = (*resp.Conn)(nil)
 // errNoAddress says that the client knows no server.
 var errNoAddress = errors.New("no server is known to be the primary")
 
-// LinkAs has the Conn make its links by itself instead of over the client, which was made with o. It is called before Start.
+// LinkAs has the Conn make its links by itself instead of over the client, which was made with o. It is called before
+// Start.
 func (c *Conn) LinkAs(o *rueidis.ClientOption, b *conn.Bundle) { c.itself = respOptions(o, b) }
 
 // respOptions returns how to connect as a client does that was made with o, by what a URL can set.
@@ -31,7 +32,8 @@ func respOptions(o *rueidis.ClientOption, b *conn.Bundle) *resp.Options {
 	return w
 }
 
-// openResp makes a link over a connection of package resp. It returns resp.ErrNoRESP3 if the server is too old for that.
+// openResp makes a link over a connection of package resp. It returns resp.ErrNoRESP3 if the server is too old for
+// that.
 func (n *node) openResp(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, greetingTime)
 	defer cancel()

@@ -23,8 +23,8 @@ const (
 	ending // SUNSUBSCRIBE is under way
 )
 
-// Listen subscribes over the link of a slot. After an error nothing is known of the subscription: it may still come, and
-// the next Listen finds it then.
+// Listen subscribes over the link of a slot. After an error nothing is known of the subscription: it may still come,
+// and the next Listen finds it then.
 func (c *Conn) Listen(ctx context.Context, slot uint16, channel string) error {
 	var t conn.Try
 	for {
@@ -149,7 +149,8 @@ func (l *link) remove(channel string, s *subscription) {
 	}
 }
 
-// subscribed takes the server's word that a subscription has begun or ended, in the goroutine that reads the connection.
+// subscribed takes the server's word that a subscription has begun or ended, in the goroutine that reads the
+// connection.
 func (l *link) subscribed(kind, channel string) {
 	switch kind {
 	case "ssubscribe":

@@ -21,8 +21,8 @@ const (
 	// eagerPause is the longest pause while calls wait.
 	eagerPause = 100 * time.Millisecond
 
-	// settledAfter is how long a link must have lived for the pauses to begin anew. A server that accepts connections and
-	// breaks them must not be asked without a pause.
+	// settledAfter is how long a link must have lived for the pauses to begin anew. A server that accepts connections
+	// and breaks them must not be asked without a pause.
 	settledAfter = time.Second
 )
 
@@ -55,8 +55,8 @@ func newNode(c *Conn, addr string) *node {
 
 func newAttempt() *attempt { return &attempt{done: make(chan struct{})} }
 
-// await returns the link when there is one, or an error when an attempt to make it has failed that began later: one that was under way
-// may have begun while the server was out of reach.
+// await returns the link when there is one, or an error when an attempt to make it has failed that began later: one
+// that was under way may have begun while the server was out of reach.
 func (n *node) await(ctx context.Context) (*link, error) {
 	for first := true; ; first = false {
 		a, begun, err := n.attempt()

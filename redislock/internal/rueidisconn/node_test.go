@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/redislock/internal/resp"
 )
 
-// Who comes while a try to connect is under way that began when the server was out of reach does not fail with it: there is another one.
+// Who comes while a try to connect is under way that began when the server was out of reach does not fail with it:
+// there is another one.
 func TestNode_ATryThatBeganInVainIsNotTheLastForWhoComesLater(t *testing.T) {
 	for name, itself := range map[string]bool{"rueidis": false, "resp": true} {
 		t.Run(name, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Open connects to the servers that o names and returns a Conn that makes its links by itself, as b says, if not nil, with
-// calls that share a run. It has a client of its own, which its Close closes.
+// Open connects to the servers that o names and returns a Conn that makes its links by itself, as b says, if not nil,
+// with calls that share a run. It has a client of its own, which its Close closes.
 func Open(ctx context.Context, o rueidis.ClientOption, b *conn.Bundle) (*Conn, error) {
 	made := new(sockets)
 	client, err := connect(ctx, o, made)
@@ -21,8 +21,8 @@ func Open(ctx context.Context, o rueidis.ClientOption, b *conn.Bundle) (*Conn, e
 	return c, nil
 }
 
-// connect makes a client. rueidis connects at once and knows no context, so it is left to itself when ctx ends, and what
-// it brings then is closed. So is what it forgets when it fails.
+// connect makes a client. rueidis connects at once and knows no context, so it is left to itself when ctx ends, and
+// what it brings then is closed. So is what it forgets when it fails.
 func connect(ctx context.Context, o rueidis.ClientOption, made *sockets) (rueidis.Client, error) {
 	o.DialCtxFn = made.dial
 	type answer struct {

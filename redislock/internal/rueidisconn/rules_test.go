@@ -116,8 +116,8 @@ func TestRules_OfTheConn_AreNecessary(t *testing.T) {
 	}
 }
 
-// redirected makes two calls, the second when the first has had an answer. The nodes answer them in this order, the empty string
-// for an answer that is no error, and the calls are to come to them in that one.
+// redirected makes two calls, the second when the first has had an answer. The nodes answer them in this order, the
+// empty string for an answer that is no error, and the calls are to come to them in that one.
 func redirected(answers, want []string) error {
 	c := stubConn(newTeller())
 	defer c.Close()

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// sockets are the connections that a rueidis client has made. A client of a Cluster connects to all nodes at once and goes on
-// with the first that answers; of one that answers when the client has failed or was closed, it takes no notice. So they are
-// closed here.
+// sockets are the connections that a rueidis client has made. A client of a Cluster connects to all nodes at once and
+// goes on with the first that answers; of one that answers when the client has failed or was closed, it takes no
+// notice. So they are closed here.
 type sockets struct {
 	mu     sync.Mutex // guards what follows
 	closed bool
