@@ -22,7 +22,7 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 	w.announce = c.announcement(ctx, w)
 	q.waiters.push(w)
 	o.waits.Add(1)
-	c.suspects(o)
+	c.suspectDeadlock(o)
 	switch g := c.passing(m); {
 	case g != nil:
 		w.blocker = g.holder()
@@ -92,7 +92,7 @@ func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 		defer w.lease.owner.waits.Add(-1)
 	}
 	if !try {
-		c.suspects(w.lease.owner)
+		c.suspectDeadlock(w.lease.owner)
 	}
 	c.unlock()
 	return f.lead(ctx, w)
@@ -108,10 +108,10 @@ func (c *Client) announcement(ctx context.Context, w *waiter) func() {
 
 // inTheWay says to a try who of this process holds m, or is about to. The caller holds Client.mu.
 func (c *Client) inTheWay(m *Mutex) *HeldError {
-	if g := c.passing(m); g != nil && (g.holds.first != nil || g.stays() < never) {
+	if g := c.passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < never) {
 		return g.holder().heldError()
 	}
-	if q := c.queues[m.place()]; q != nil && q.inTheWay() != nil {
+	if q := c.queues[m.queueKey()]; q != nil && q.inTheWay() != nil {
 		held := *q.inTheWay()
 		return &held
 	}

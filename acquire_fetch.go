@@ -22,7 +22,7 @@ type fetch struct {
 	g      *grant          // what the engine's answer will make of it
 	ctx    context.Context //nolint:containedctx // belongs to the request, whichever goroutine runs it
 	cancel context.CancelFunc
-	first  call            // what ctx is until the engine has answered in the goroutine of who has come first
+	first  callContext     // what ctx is until the engine has answered in the goroutine of who has come first
 	give   *driver.Release // to be given back in the same step; nil if nothing
 
 	// Guarded by Client.mu.
@@ -56,7 +56,7 @@ func (c *Client) newFetch(w *waiter, try bool) *fetch {
 // waiting takes in who is in the way.
 func (f *fetch) waiting(held *HeldError) {
 	f.c.lock()
-	defer f.c.unlockHere()
+	defer f.c.unlockInside()
 	f.held = held
 	if f.only != nil {
 		f.only.mustWait(held)
@@ -72,7 +72,7 @@ func (f *fetch) waiting(held *HeldError) {
 func (g *grant) lostByEngine(reason LostReason, cause error) {
 	c := g.m.c
 	c.lock()
-	defer c.unlockHere()
+	defer c.unlockInside()
 	switch g.phase {
 	case requested:
 		g.phase = revoked
@@ -89,7 +89,7 @@ func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 		go f.runInBackground()
 		return w.wait(ctx)
 	}
-	f.first.of(ctx)
+	f.first.setUser(ctx)
 	answer, err := f.acquire(&f.first)
 	if err != nil && f.first.Err() != nil && !driver.IsDefinite(err) {
 		defer f.goOn(err) // once w has left the line
@@ -156,7 +156,7 @@ func (g *grant) tooLate(answer driver.Grant, now instant) bool {
 		return false
 	}
 	sent := c.at(answer.Sent)
-	return now >= trustEnd(sent, answer.Lease).plus(-c.sleep.since(sent))
+	return now >= trustEnd(sent, answer.Lease).plus(-c.suspensions.since(sent))
 }
 
 // ask makes the request, together with the release that precedes it if there is one.

@@ -13,9 +13,9 @@ import (
 // a wait needs (waiter, fetch, channel, context) is made for it. That is how most locks of such an engine are taken, and
 // the core's own work is a large part of what they cost.
 
-// tryHere asks a local engine for m, once. waits says that the caller waits if it is refused, so that who is in the way does not
-// matter yet. The caller holds Client.mu, which tryHere gives up.
-func (m *Mutex) tryHere(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
+// tryLocal asks a local engine for m, once. waits says that the caller waits if it is refused, so that who is in the way does not
+// matter yet. The caller holds Client.mu, which tryLocal gives up.
+func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
 	c := m.c
 	if c.closed {
 		c.unlock()
@@ -95,8 +95,8 @@ func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 	return answer, err
 }
 
-// giveBackHere gives g back to a local engine, which is to keep it closed for that long.
-func (g *grant) giveBackHere(keep time.Duration) error {
+// releaseLocal gives g back to a local engine, which is to keep it closed for that long.
+func (g *grant) releaseLocal(keep time.Duration) error {
 	r := releases.Get().(*driver.Release)
 	*r = *g.release()
 	r.Keep = keep

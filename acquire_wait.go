@@ -22,9 +22,9 @@ type waiter struct {
 
 	announce func() // tells the Observer that w has to wait; nil when it has or nobody listens; guarded by Client.mu
 
-	beside *grant // what its owner has, beside which it asks; nil if it asks on its own
-	turns  *Lease // the hold that is to have what it asks for; nil if it gets one of its own
-	left   *word  // on what turns had and nobody holds now, which is to be given back; guarded by Client.mu
+	beside   *grant          // what its owner has, beside which it asks; nil if it asks on its own
+	converts *Lease          // the hold that is to have what it asks for; nil if it gets one of its own
+	left     *pendingRelease // on what converts had and nobody holds now, which is to be given back; guarded by Client.mu
 
 	blocker *Lease     // the hold of this process that was in the way when w came; nil if none; guarded by Client.mu
 	told    *HeldError // who is in the way, as the engine last said; nil if it has not; guarded by Client.mu
@@ -54,8 +54,8 @@ func (w *waiter) answer(err error) {
 
 // grant ends the wait of w with a hold on g. The caller holds Client.mu.
 func (w *waiter) grant(g *grant, local bool) {
-	if w.turns != nil {
-		w.left = w.turns.turnTo(g)
+	if w.converts != nil {
+		w.left = w.converts.convertTo(g)
 		w.answer(nil)
 		return
 	}
@@ -97,7 +97,7 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 // decline gives back what w was granted in the instant in which its context ended: the caller no longer wants it, and does
 // not wait for the engine's word on that. The caller holds Client.mu.
 func (w *waiter) decline() {
-	if w.turns == nil { // else who asked sees that it was granted
+	if w.converts == nil { // else who asked sees that it was granted
 		w.lease.decline()
 	}
 }
@@ -108,9 +108,9 @@ func (l *Lease) decline() {
 	if l.ended() != nil {
 		return
 	}
-	l.forgo()
-	if word := l.giveUp(l.m.c.now()); !word.given() {
-		go func() { _ = word.await(l.m.c.hard, unlockGrace) }() // counted as background by giveUp
+	l.dropMinHold()
+	if left := l.giveUp(l.m.c.now()); !left.none() {
+		go func() { _ = left.await(l.m.c.hard, unlockGrace) }() // counted as background by giveUp
 	}
 }
 
@@ -120,7 +120,7 @@ func (w *waiter) mustWait(held *HeldError) {
 		w.told, w.broken = held, nil
 	}
 	if w.announce != nil {
-		w.lease.m.c.after(w.announce)
+		w.lease.m.c.afterUnlock(w.announce)
 		w.announce = nil
 	}
 }
@@ -141,7 +141,7 @@ func (w *waiter) leave() {
 func (w *waiter) timeout(cause error) error {
 	f, m := w.own, w.lease.m
 	if f == nil {
-		if g := m.c.passing(m); g != nil && (g.holds.first != nil || g.stays() < never) {
+		if g := m.c.passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < never) {
 			held := g.holder().heldError()
 			held.Cause = cause
 			return held
@@ -195,7 +195,7 @@ func (m *Mutex) request(id string, o *owner) driver.Request {
 		Client: c.opts.ClientName, Label: m.p.label,
 		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, LockDelay: m.p.lockDelay, Tokens: 1,
 	}
-	if m.p.share.apart {
+	if m.p.share.direct {
 		r.Mode, r.Limit, r.Weight = m.p.share.mode, m.p.share.limit, m.p.share.weight
 		return r
 	}

@@ -89,7 +89,7 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 		return nil, wrap("wait for the condition of", c.m.key, err)
 	}
 	defer w.over()
-	bounded := call{user: ctx, base: c.m.c.asks}
+	bounded := callContext{user: ctx, base: c.m.c.asks}
 	answer, err := c.m.c.d.(driver.Conder).CondWait(&bounded, w.give, &w.r, w.parked)
 	ended := bounded.Err() != nil
 	bounded.end()

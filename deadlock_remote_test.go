@@ -27,7 +27,7 @@ func TestDeadlock_OfNamedOwnersOfTwoClients_IsTold(t *testing.T) {
 			!strings.Contains(err.Error(), `owner two waits for "a", held by owner one, who waits for "b", held by owner two`) {
 			t.Fatalf("got %v", err)
 		}
-		if took := time.Since(start); took > 2*second+2*farFirst+4*seekAfter {
+		if took := time.Since(start); took > 2*second+2*remoteFirst+4*searchAfter {
 			t.Errorf("found after %v", took)
 		}
 		if err := <-one; err != nil {
@@ -70,8 +70,8 @@ func TestDeadlock_OfTwoClients_IsNotTold_OfALine_AndIsLookedForLessAndLess(t *te
 		one := holdThen(t, WithOwner(t.Context(), "one"), c, "1", "2", 2*second)
 		time.Sleep(10 * time.Minute) // virtual
 		c.lock()
-		if c.seek.far.pause != farMost {
-			t.Errorf("after ten minutes there are %v between two looks", c.seek.far.pause)
+		if c.deadlocks.remote.pause != remoteMost {
+			t.Errorf("after ten minutes there are %v between two looks", c.deadlocks.remote.pause)
 		}
 		c.unlock()
 		mustUnlock(t, last)
@@ -132,7 +132,7 @@ func TestDeadlock_OfAnOwnerThatHoldsInOneProcessAndWaitsInAnother_IsTold(t *test
 		if o := <-lockLater(WithOwner(t.Context(), "one"), c, "b"); !errors.Is(o.err, ErrDeadlock) {
 			t.Errorf("got %v", o.err)
 		}
-		if took := time.Since(start); took > farMost+farFirst+2*seekAfter {
+		if took := time.Since(start); took > remoteMost+remoteFirst+2*searchAfter {
 			t.Errorf("found after %v", took)
 		}
 		mustUnlock(t, a)
@@ -194,9 +194,9 @@ func rests(info driver.LockInfo) driver.LockInfo {
 }
 
 // cycleOf returns the cycle of a list.
-func cycleOf(t *testing.T, list listing) []farStep {
+func cycleOf(t *testing.T, list listing) []remoteEdge {
 	t.Helper()
-	g, err := farPicture(t.Context(), list)
+	g, err := remoteWaitGraph(t.Context(), list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,9 +291,9 @@ func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) 
 		synctest.Wait()
 		begin := time.Now()
 		took := func(list listing) {
-			g, err := farPicture(t.Context(), list)
+			g, err := remoteWaitGraph(t.Context(), list)
 			c.lock()
-			c.seek.far.took(c, g, err)
+			c.deadlocks.remote.takeList(c, g, err)
 			c.unlock()
 			synctest.Wait()
 		}

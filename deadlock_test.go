@@ -42,7 +42,7 @@ func TestDeadlock_OfTwoOwners_IsTold_AndTheOtherGetsOn(t *testing.T) {
 				t.Errorf("%q does not say %q", err, says)
 			}
 		}
-		if took := time.Since(start); took > 2*second+3*seekAfter {
+		if took := time.Since(start); took > 2*second+3*searchAfter {
 			t.Errorf("found after %v", took)
 		}
 		if err := <-one; err != nil {
@@ -147,12 +147,12 @@ func TestDeadlock_IsNotTold_OfALongLine(t *testing.T) {
 			}
 		}
 		c.lock()
-		searching := c.seek.at < never
+		searching := c.deadlocks.at < never
 		c.unlock()
 		if time.Sleep(second); searching { // virtual
 			c.lock()
 			defer c.unlock()
-			if c.seek.at < never {
+			if c.deadlocks.at < never {
 				t.Error("it searches although nobody waits")
 			}
 		}

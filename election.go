@@ -116,7 +116,7 @@ func (e *Election) look(ctx context.Context) (Leader, error) {
 	}
 	for _, h := range info.Holders {
 		// Without a token it is just becoming one, and has no term yet.
-		if h.Token != 0 && !h.Resting && !e.c.keeps(e.key, h.Token) {
+		if h.Token != 0 && !h.Resting && !e.c.keepsForCooldown(e.key, h.Token) {
 			return Leader{Value: h.Label, Token: h.Token, Client: h.Client}, nil
 		}
 	}

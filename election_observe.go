@@ -33,7 +33,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			yield(Leader{}, err)
 			return
 		}
-		bounded := call{user: ctx, base: e.c.asks}
+		bounded := callContext{user: ctx, base: e.c.asks}
 		defer bounded.end()
 		o := observation{e: e, changes: e.c.watchFor(&bounded, e.key)}
 		defer o.changes.stop()

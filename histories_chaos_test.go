@@ -120,9 +120,9 @@ func wantIdle(t *testing.T, c *Client) {
 	t.Helper()
 	c.lock()
 	defer c.unlock()
-	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.rests)+len(c.sched.grants) != 0 {
+	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.cooldowns)+len(c.sched.grants) != 0 {
 		t.Errorf("left in a client: %d grants, %d queues, %d waits, %d rests, %d scheduled",
-			len(c.grants), len(c.queues), len(c.alone), len(c.rests), len(c.sched.grants))
+			len(c.grants), len(c.queues), len(c.alone), len(c.cooldowns), len(c.sched.grants))
 	}
 }
 

@@ -151,7 +151,7 @@ func TestDeadlock_IsWhatNoOrderOfEventsCanEnd(t *testing.T) {
 	deadlocks := 0
 	for range 20_000 {
 		w := randomWorld(r)
-		g, err := farPicture(t.Context(), w.locks)
+		g, err := remoteWaitGraph(t.Context(), w.locks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestDeadlock_IsWhatNoOrderOfEventsCanEnd(t *testing.T) {
 }
 
 // checkCycle wants each to wait for the next, several of them, and nobody twice.
-func checkCycle(t *testing.T, found []farStep) {
+func checkCycle(t *testing.T, found []remoteEdge) {
 	t.Helper()
 	seen := make(map[string]bool)
 	for i, s := range found {

@@ -95,7 +95,7 @@ func (s *sharing) open() {
 	s.hooks = append(s.hooks, h)
 	c := mustNew(s.t, h, &Options{CloseTimeout: time.Millisecond})
 	c.lock()
-	c.seek.at = never - 1 // no search for deadlocks: who waits here unlocks other holds meanwhile, and a search cannot know that
+	c.deadlocks.at = never - 1 // no search for deadlocks: who waits here unlocks other holds meanwhile, and a search cannot know that
 	c.unlock()
 	s.c = append(s.c, c)
 }

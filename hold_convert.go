@@ -10,8 +10,8 @@ import (
 
 // How a hold turns into one of another mode. The engine grants the other mode beside what the hold has, so that nobody gets
 // in between, and the hold moves there: from then on its token, trust and end are those of the new grant. What it had is
-// given back by a downgrade. An upgrade keeps it, because a downgrade returns to it: another lease, the inner one of a pair,
-// holds the upgradeable read meanwhile, and is lost and released together with the hold.
+// given back by a downgrade. An upgrade keeps it, because a downgrade returns to it: another lease, the inner one of an
+// upgrade pair, holds the upgradeable read meanwhile, and is lost and released together with the hold.
 
 // Upgrade turns an upgradeable read into the write, before everybody who waits: no other writer gets in between, so what was
 // read still is. It waits until the other readers have left, and keeps new ones out meanwhile. The hold gets a new token and
@@ -51,11 +51,11 @@ func (l *Lease) upgrade(ctx context.Context, start instant) error {
 	}
 	c := l.m.c
 	c.lock()
-	if err := l.mayTurn(driver.Exclusive); err != nil {
+	if err := l.mayConvert(driver.Exclusive); err != nil {
 		c.unlock()
 		return wrap("upgrade", l.m.key, err)
 	}
-	w, err := l.turn(ctx, driver.Exclusive, start) // gives up Client.mu
+	w, err := l.askConversion(ctx, driver.Exclusive, start) // gives up Client.mu
 	if w.err == nil && w.answered {
 		return nil
 	}
@@ -82,16 +82,16 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	}
 	c := l.m.c
 	c.lock()
-	if err := l.mayTurn(driver.Shared); err != nil {
+	if err := l.mayConvert(driver.Shared); err != nil {
 		c.unlock()
 		return wrap("downgrade", l.m.key, err)
 	}
-	var left *word
-	if l.pair != nil {
+	var left *pendingRelease
+	if l.upgradePair != nil {
 		left = l.goBack()
 		c.unlock()
 	} else {
-		w, err := l.turn(ctx, driver.Shared, c.reading()) // gives up Client.mu
+		w, err := l.askConversion(ctx, driver.Shared, c.reading()) // gives up Client.mu
 		if w.err != nil || !w.answered {
 			return l.named("downgrade", called("downgrade", l.m.key, err))
 		}
@@ -100,8 +100,8 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	return l.named("downgrade", called("downgrade", l.m.key, l.giveLeft(ctx, left)))
 }
 
-// mayTurn says why l cannot be turned into that mode. The caller holds Client.mu.
-func (l *Lease) mayTurn(mode driver.Mode) error {
+// mayConvert says why l cannot be turned into that mode. The caller holds Client.mu.
+func (l *Lease) mayConvert(mode driver.Mode) error {
 	c := l.m.c
 	l.check(c.now())
 	switch is := l.mode(); {
@@ -111,7 +111,7 @@ func (l *Lease) mayTurn(mode driver.Mode) error {
 		return l.ended()
 	case c.closed:
 		return ErrClosed
-	case l.heirs != nil && l.heirs.turns != nil:
+	case l.listeners != nil && l.listeners.conversion != nil:
 		return fmt.Errorf("it is being done already: %w", ErrConflict)
 	case mode == driver.Exclusive && is == driver.Exclusive:
 		return fmt.Errorf("the hold writes already: %w", ErrConflict)
@@ -136,7 +136,7 @@ func (c *Client) noConversion() error {
 
 // mode is what l may do now. The caller holds Client.mu.
 func (l *Lease) mode() driver.Mode {
-	if l.m.p.share.mode == driver.Shared { // also on the grant of a write, see reenterApart
+	if l.m.p.share.mode == driver.Shared { // also on the grant of a write, see reenterDirect
 		return driver.Shared
 	}
 	return l.g.m.p.share.mode
@@ -145,30 +145,30 @@ func (l *Lease) mode() driver.Mode {
 // reads reports whether l is a reader's. The caller holds Client.mu.
 func (l *Lease) reads() bool { return l.m.p.share.of != nil && l.mode() != driver.Exclusive }
 
-// turn asks for the other mode beside what l has, and returns when that is answered: then w.err says how, and l has turned if
-// it is nil; or when ctx has ended and nothing was answered. The caller holds Client.mu, which turn gives up.
-func (l *Lease) turn(ctx context.Context, mode driver.Mode, start instant) (w *waiter, err error) {
+// askConversion asks for the other mode beside what l has, and returns when that is answered: then w.err says how, and l has turned if
+// it is nil; or when ctx has ended and nothing was answered. The caller holds Client.mu, which askConversion gives up.
+func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, start instant) (w *waiter, err error) {
 	c, m := l.m.c, &l.m.p.share.of.modes[mode]
-	w = &waiter{lease: &Lease{m: m, owner: l.owner}, since: start, beside: l.g, turns: l}
-	heirs := l.inherit()
-	heirs.turns = w
+	w = &waiter{lease: &Lease{m: m, owner: l.owner}, since: start, beside: l.g, converts: l}
+	listeners := l.endListeners()
+	listeners.conversion = w
 	_, err = c.ask(ctx, w, false) // gives up Client.mu
 	c.lock()
 	defer c.unlock()
-	heirs.turns = nil
+	listeners.conversion = nil
 	return w, err
 }
 
-// turnTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be given back.
+// convertTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be given back.
 // The caller holds Client.mu.
-func (l *Lease) turnTo(g *grant) (left *word) {
+func (l *Lease) convertTo(g *grant) (left *pendingRelease) {
 	had := l.g
 	if g.m.p.share.mode == driver.Exclusive {
-		stays := &Lease{m: had.m, owner: l.owner, g: had, pass: l.pass, since: l.since, end: l.end, inner: true, pair: l}
-		l.pair = stays
+		read := &Lease{m: had.m, owner: l.owner, g: had, pass: l.pass, since: l.since, end: l.end, inner: true, upgradePair: l}
+		l.upgradePair = read
 		l.moveTo(g)
-		had.holds.add(ofGrant, stays)
-		had.inherit(g)
+		had.holds.add(ofGrant, read)
+		had.takeToken(g)
 		return nil
 	}
 	l.moveTo(g)
@@ -177,10 +177,10 @@ func (l *Lease) turnTo(g *grant) (left *word) {
 
 // goBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and is to be given
 // back. The caller holds Client.mu.
-func (l *Lease) goBack() (left *word) {
-	had, stays := l.g, l.part()
-	stays.g.holds.remove(ofGrant, stays)
-	l.moveTo(stays.g)
+func (l *Lease) goBack() (left *pendingRelease) {
+	had, read := l.g, l.splitPair()
+	read.g.holds.remove(ofGrant, read)
+	l.moveTo(read.g)
 	return l.leaves(had)
 }
 
@@ -200,10 +200,10 @@ func (l *Lease) moveTo(g *grant) {
 // leaves has what becomes of had, which l was on before a downgrade: nothing as long as another hold is on it, and otherwise
 // what is to be awaited, for it is to be given back. Its MinHold, also that of a hold which has ended, goes on with what l has
 // now. A LockDelay stays with had, which is closed to readers too until that is over. The caller holds Client.mu.
-func (l *Lease) leaves(had *grant) (left *word) {
+func (l *Lease) leaves(had *grant) (left *pendingRelease) {
 	c := l.m.c
-	r, now := c.rests[had], c.now()
-	w := &word{l: &Lease{m: had.m, g: had, owner: l.owner}, until: had.deadline()}
+	r, now := c.cooldowns[had], c.now()
+	w := &pendingRelease{l: &Lease{m: had.m, g: had, owner: l.owner}, until: had.deadline()}
 	if !c.vacated(had) {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (l *Lease) leaves(had *grant) (left *word) {
 }
 
 // giveLeft gives back what a downgrade has left, and waits for the engine's word.
-func (l *Lease) giveLeft(ctx context.Context, left *word) error {
+func (l *Lease) giveLeft(ctx context.Context, left *pendingRelease) error {
 	if left == nil {
 		return nil
 	}

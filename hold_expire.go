@@ -21,7 +21,7 @@ func (c *Client) expire(g *grant, now instant) {
 			l.lose(driver.LostExpired, nil)
 		}
 	}
-	if g.holds.first == nil && !g.between && (g.phase == abandoned || !g.stay()) {
+	if g.holds.first == nil && !g.between && (g.phase == abandoned || !g.keepForCooldown()) {
 		c.end(g, driver.LostExpired)
 	}
 }
@@ -33,8 +33,8 @@ func (g *grant) reason(now, end instant) LostReason {
 		from = c.at(g.session.Confirmed())
 	}
 	switch {
-	case now < end.plus(c.sleep.since(from)):
-		return driver.LostSuspended // without the nap there would be time left
+	case now < end.plus(c.suspensions.since(from)):
+		return driver.LostSuspended // without the suspension there would be time left
 	case g.session == nil && !g.renewing():
 		return driver.LostExpired
 	default:
@@ -52,20 +52,20 @@ func (c *Client) end(g *grant, reason LostReason) {
 	}
 	give, left := g.release(), g.phase == abandoned || g.isPending()
 	give.Keep = g.keep()
-	after := g.leftFor()
+	after := g.runOutAfter()
 	c.lose(g, reason, g.cause(reason))
 	if left {
 		g.runOut(after)
 		return
 	}
 	c.background.Add(1)
-	c.settleAfter(give)
+	c.settleAfterUnlock(give)
 }
 
-// settleAfter gives back in the background, once the contexts that are to be cancelled have been. The caller holds Client.mu,
+// settleAfterUnlock gives back in the background, once the contexts that are to be cancelled have been. The caller holds Client.mu,
 // and has counted it as background.
-func (c *Client) settleAfter(give *driver.Release) {
-	c.todo.cancels = append(c.todo.cancels, func() {
+func (c *Client) settleAfterUnlock(give *driver.Release) {
+	c.deferred.cancels = append(c.deferred.cancels, func() {
 		go func() { // ends with the engine's word, or with c.hard
 			defer c.background.Done()
 			_, _ = c.settleNow(give)

@@ -12,17 +12,17 @@ type links struct {
 	prev *Lease // of the first it is the last; nil outside of a list
 }
 
-// chain says whose list it is. A lease is in at most one list of each.
-type chain int
+// listKind says whose list it is. A lease is in at most one list of each.
+type listKind int
 
 const (
-	ofGrant chain = iota // the live holds on a grant
-	ofOwner              // what an owner has not unlocked yet
-	chains               // how many there are
+	ofGrant   listKind = iota // the live holds on a grant
+	ofOwner                   // what an owner has not unlocked yet
+	listKinds                 // how many there are
 )
 
 // add puts l at the end.
-func (s *list) add(by chain, l *Lease) {
+func (s *list) add(by listKind, l *Lease) {
 	if s.first == nil {
 		s.first, l.in[by].prev = l, l
 		return
@@ -31,8 +31,8 @@ func (s *list) add(by chain, l *Lease) {
 	last.in[by].next, l.in[by].prev, s.first.in[by].prev = l, last, l
 }
 
-// remove takes l out, if it is there: it must not be in another list of that chain.
-func (s *list) remove(by chain, l *Lease) {
+// remove takes l out, if it is there: it must not be in another list of that kind.
+func (s *list) remove(by listKind, l *Lease) {
 	at := &l.in[by]
 	switch {
 	case at.prev == nil:
@@ -52,7 +52,7 @@ func (s *list) remove(by chain, l *Lease) {
 }
 
 // all yields the members. The one that has just been yielded may be taken out.
-func (s *list) all(by chain) iter.Seq[*Lease] {
+func (s *list) all(by listKind) iter.Seq[*Lease] {
 	return func(yield func(*Lease) bool) {
 		for l := s.first; l != nil; {
 			next := l.in[by].next

@@ -38,9 +38,9 @@ func (g *grant) deadline() instant {
 		return never
 	case driver.Sessions:
 		from := c.at(g.session.Confirmed())
-		return trustEnd(from, g.lease).plus(-c.sleep.since(from))
+		return trustEnd(from, g.lease).plus(-c.suspensions.since(from))
 	default:
-		return trustEnd(g.sent, g.lease).plus(-c.sleep.since(g.sent))
+		return trustEnd(g.sent, g.lease).plus(-c.suspensions.since(g.sent))
 	}
 }
 
@@ -58,67 +58,67 @@ func (g *grant) confirm(sent instant, lease time.Duration) {
 	}
 }
 
-// sleepWatch notices that this machine was suspended: the monotonic clock stands still then, and leases run out unseen.
+// suspensionWatch notices that this machine was suspended: the monotonic clock stands still then, and leases run out unseen.
 // Guarded by Client.mu.
-type sleepWatch struct {
-	asleep func() time.Duration // how long the machine has been suspended since it was started; never goes back
-	known  time.Duration        // asleep at the last look that found something
-	looked instant
-	naps   []nap
-	count  int // of all naps
+type suspensionWatch struct {
+	suspended func() time.Duration // how long the machine has been suspended since it was started; never goes back
+	known     time.Duration        // suspended at the last look that found something
+	looked    instant
+	all       []suspension
+	count     int // of all suspensions
 }
 
-// nap is one suspension: it had happened by the monotonic instant noticed.
-type nap struct {
+// suspension is one: it had happened by the monotonic instant noticed.
+type suspension struct {
 	noticed instant
 	length  time.Duration
 }
 
-// shortestNap is what counts as one. Readings of the clocks err by less, except when this thread was held up between two
+// shortestSuspension is what counts as one. Readings of the clocks err by less, except when this thread was held up between two
 // of them, and suspensions take longer.
-const shortestNap = 20 * time.Millisecond
+const shortestSuspension = 20 * time.Millisecond
 
-// napsKept bounds what a machine that sleeps every night remembers. Older naps are taken together, as if all had come when
+// suspensionsKept bounds what a machine that sleeps every night remembers. Older suspensions are taken together, as if all had come when
 // the last of them did: too early an end for who took a lock in between, never too late.
-const napsKept = 16
+const suspensionsKept = 16
 
-// newSleepWatch starts from the largest of several readings: one that was held up would be taken for a nap later.
-func newSleepWatch(asleep func() time.Duration) sleepWatch {
-	return sleepWatch{asleep: asleep, known: max(asleep(), asleep(), asleep())}
+// newSuspensionWatch starts from the largest of several readings: one that was held up would be taken for a suspension later.
+func newSuspensionWatch(suspended func() time.Duration) suspensionWatch {
+	return suspensionWatch{suspended: suspended, known: max(suspended(), suspended(), suspended())}
 }
 
-// lookEvery is how long a look is good for, so that a busy client does not read clocks all the time. A nap that falls
+// lookEvery is how long a look is good for, so that a busy client does not read clocks all the time. A suspension that falls
 // between a look and a judgement this much later is as if it came after the judgement, and one that falls between a look
 // and the sending of a request is counted as if it came after the sending: too early an end, never too late.
 const lookEvery = time.Millisecond
 
 // look notices a suspension since the last look. It is called before every instant from which a lease is counted and
 // before every judgement of a window.
-func (s *sleepWatch) look(now instant) {
+func (s *suspensionWatch) look(now instant) {
 	if now.since(s.looked) < lookEvery {
 		return
 	}
 	s.looked = now
-	total := s.asleep()
-	if total < s.known+shortestNap {
+	total := s.suspended()
+	if total < s.known+shortestSuspension {
 		return
 	}
-	s.naps = append(s.naps, nap{noticed: now, length: total - s.known})
-	if len(s.naps) > napsKept {
-		s.naps[1].length += s.naps[0].length
-		s.naps = s.naps[1:]
+	s.all = append(s.all, suspension{noticed: now, length: total - s.known})
+	if len(s.all) > suspensionsKept {
+		s.all[1].length += s.all[0].length
+		s.all = s.all[1:]
 	}
 	s.known = total
 	s.count++
 }
 
-// since returns how long the machine has slept since the instant from.
-func (s *sleepWatch) since(from instant) time.Duration {
-	var slept time.Duration
-	for _, n := range s.naps {
+// since returns how long the machine was suspended since the instant from.
+func (s *suspensionWatch) since(from instant) time.Duration {
+	var total time.Duration
+	for _, n := range s.all {
 		if n.noticed > from {
-			slept += n.length
+			total += n.length
 		}
 	}
-	return slept
+	return total
 }

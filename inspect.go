@@ -88,7 +88,7 @@ func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64
 
 // asking asks the engine something once. Close ends that, and then it is ErrClosed.
 func (c *Client) asking(ctx context.Context, ask func(ctx context.Context) error) error {
-	bounded := call{user: ctx, base: c.asks}
+	bounded := callContext{user: ctx, base: c.asks}
 	defer bounded.end()
 	err := ask(&bounded)
 	if err != nil && c.asks.Err() != nil && ctx.Err() == nil {

@@ -111,7 +111,7 @@ func (l *Latch) Wait(ctx context.Context) error {
 		return err
 	}
 	c := l.c
-	bounded := call{user: ctx, base: c.asks}
+	bounded := callContext{user: ctx, base: c.asks}
 	defer bounded.end()
 	changes := c.watchFor(&bounded, l.key)
 	defer changes.stop()
@@ -153,7 +153,7 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 	}
 	end, doubt := time.Now().Add(c.opts.Lease), false
 	for wait := settleFirst; ; wait = min(2*wait, settleMost) {
-		attempt := call{user: ctx, base: c.asks, until: time.Now().Add(settleAttempt)}
+		attempt := callContext{user: ctx, base: c.asks, until: time.Now().Add(settleAttempt)}
 		err := ask(&attempt)
 		attempt.end()
 		switch {
@@ -171,7 +171,7 @@ func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask fun
 			return doubtful(op, key, err, doubt)
 		}
 		doubt = doubt || leavesDoubt(err)
-		pausing := call{user: ctx, base: c.asks}
+		pausing := callContext{user: ctx, base: c.asks}
 		pause(&pausing, wait) // if it ends early, the next attempt does too, and says why
 		pausing.end()
 	}

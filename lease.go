@@ -24,31 +24,31 @@ type Lease struct {
 	m     *Mutex
 	g     *grant
 	owner *owner
-	in    [chains]links // lists, see there
+	in    [listKinds]links // lists, see there
 
-	since  instant
-	waited time.Duration
-	pass   int32 // of the grant: whose token and nonce these are
-	rank   int32 // in the order of its owner's holds; see holdHeap
-	local  bool
-	news   news // what the Observer knows; guarded by Client.mu
-	inner  bool // keeps the upgradeable read of pair, which is upgraded; see there
+	since     instant
+	waited    time.Duration
+	pass      int32 // of the grant: whose token and nonce these are
+	rank      int32 // in the order of its owner's holds; see holdHeap
+	local     bool
+	announced announced // what the Observer knows; guarded by Client.mu
+	inner     bool      // keeps the upgradeable read of upgradePair, which is upgraded; see there
 
 	// Guarded by Client.mu.
-	released bool       // it ended by Unlock or Close
-	pending  int32      // calls of Pending that are not over
-	loss     *LostError // how it was lost, if it was
-	end      instant    // own end, by NoRenew or MaxHold, or never; once it has ended, the instant at which it did
-	heirs    *heirs     // nil if nobody wants to hear of its end
-	pair     *Lease     // of an upgraded hold the one that keeps its read, and the other way round; see hold_convert.go
+	released    bool          // it ended by Unlock or Close
+	pending     int32         // calls of Pending that are not over
+	loss        *LostError    // how it was lost, if it was
+	end         instant       // own end, by NoRenew or MaxHold, or never; once it has ended, the instant at which it did
+	listeners   *endListeners // nil if nobody wants to hear of its end
+	upgradePair *Lease        // of an upgraded hold the one that keeps its read, and the other way round; see hold_convert.go
 }
 
-// heirs are whom a lease tells that it has ended.
-type heirs struct {
-	lost  chan struct{} // made when asked for
-	works []*work
-	turns *waiter   // that asks for the hold's other mode; see hold_convert.go
-	gives *condWait // that gives it up, when the engine has said that it may; see cond_wait.go
+// endListeners are whom a lease tells that it has ended.
+type endListeners struct {
+	lost       chan struct{} // made when asked for
+	contexts   []*leaseContext
+	conversion *waiter   // that asks for the hold's other mode; see hold_convert.go
+	condWait   *condWait // that gives it up, when the engine has said that it may; see cond_wait.go
 }
 
 // newLease returns a hold to be of m for o. Without an owner it makes one, in the same piece of memory: an anonymous owner
@@ -94,7 +94,7 @@ func (l *Lease) Owner() string {
 // An upgrade brings a new one, which all holds of its owner on this lock have from then on.
 func (l *Lease) Token() uint64 {
 	mustBe(l.made())
-	if l.m.p.share.apart { // of a mutex it never changes
+	if l.m.p.share.direct { // of a mutex it never changes
 		l.m.c.lock()
 		defer l.m.c.unlock()
 	}
@@ -167,20 +167,20 @@ func (l *Lease) last() instant {
 
 // check notices that the hold's time is over. The caller holds Client.mu.
 func (l *Lease) check(now instant) {
-	if l.pair != nil { // the read below an upgrade may end first
-		l.m.c.expire(l.pair.g, now)
+	if l.upgradePair != nil { // the read below an upgrade may end first
+		l.m.c.expire(l.upgradePair.g, now)
 	}
 	if l.ended() == nil {
 		l.m.c.expire(l.g, now)
 	}
 }
 
-// inherit returns the heirs. The caller holds Client.mu.
-func (l *Lease) inherit() *heirs {
-	if l.heirs == nil {
-		l.heirs = &heirs{}
+// endListeners returns the listeners, and makes them if there are none. The caller holds Client.mu.
+func (l *Lease) endListeners() *endListeners {
+	if l.listeners == nil {
+		l.listeners = &endListeners{}
 	}
-	return l.heirs
+	return l.listeners
 }
 
 // Lost returns a channel that is closed when the hold is lost. It is not closed by a release.
@@ -190,14 +190,14 @@ func (l *Lease) Lost() <-chan struct{} {
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
-	heirs := l.inherit()
-	if heirs.lost == nil {
-		heirs.lost = make(chan struct{})
+	listeners := l.endListeners()
+	if listeners.lost == nil {
+		listeners.lost = make(chan struct{})
 		if l.loss != nil {
-			close(heirs.lost)
+			close(listeners.lost)
 		}
 	}
-	return heirs.lost
+	return listeners.lost
 }
 
 // Context returns a context for the work under the lock. It is cancelled when parent is, when the hold is lost (its cause
@@ -206,15 +206,15 @@ func (l *Lease) Lost() <-chan struct{} {
 // them from each other. Pass the context of the work, not one with the time limit of the acquisition. A nil parent panics.
 func (l *Lease) Context(parent context.Context) context.Context {
 	mustBe(ready(l.made(), parent))
-	w := &work{lease: l}
+	w := &leaseContext{lease: l}
 	ctx := w.begin(parent, l.owner)
 	c := l.m.c
 	c.lock()
 	l.check(c.now())
 	ended := l.ended()
 	if ended == nil {
-		heirs := l.inherit()
-		heirs.works = append(heirs.works, w)
+		listeners := l.endListeners()
+		listeners.contexts = append(listeners.contexts, w)
 	}
 	c.unlock()
 	if ended != nil {
@@ -226,11 +226,11 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-func (l *Lease) forget(w *work) {
+func (l *Lease) forget(w *leaseContext) {
 	l.m.c.lock()
 	defer l.m.c.unlock()
-	heirs := l.inherit()
-	if i := slices.Index(heirs.works, w); i >= 0 {
-		heirs.works = slices.Delete(heirs.works, i, i+1)
+	listeners := l.endListeners()
+	if i := slices.Index(listeners.contexts, w); i >= 0 {
+		listeners.contexts = slices.Delete(listeners.contexts, i, i+1)
 	}
 }

@@ -80,8 +80,8 @@ func nothingIsWorkedOn(t *testing.T, l *Lease) {
 	synctest.Wait()
 	l.m.c.lock()
 	defer l.m.c.unlock()
-	if l.heirs != nil && len(l.heirs.works) > 0 {
-		t.Errorf("%d contexts are left", len(l.heirs.works))
+	if l.listeners != nil && len(l.listeners.contexts) > 0 {
+		t.Errorf("%d contexts are left", len(l.listeners.contexts))
 	}
 }
 

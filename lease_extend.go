@@ -90,9 +90,9 @@ func (l *Lease) extended(grants []*grant, end instant, err error) (last bool, en
 		l.end = end
 	}
 	c.reschedule(l.g)
-	if l.pair != nil {
-		l.pair.end = l.end
-		c.reschedule(l.pair.g)
+	if l.upgradePair != nil {
+		l.upgradePair.end = l.end
+		c.reschedule(l.upgradePair.g)
 	}
 	return true, nil
 }

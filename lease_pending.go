@@ -45,7 +45,9 @@ func (l *Lease) Pending() (over func(), err error) {
 
 // isPending reports whether l, or the hold that it is a part of, must not be given back by anybody but its holder. The caller
 // holds Client.mu.
-func (l *Lease) isPending() bool { return l.pending > 0 || l.pair != nil && l.pair.pending > 0 }
+func (l *Lease) isPending() bool {
+	return l.pending > 0 || l.upgradePair != nil && l.upgradePair.pending > 0
+}
 
 // isPending reports that of any hold on g. The caller holds Client.mu.
 func (g *grant) isPending() bool {
@@ -93,7 +95,7 @@ func (c *Client) leavePending() {
 func (g *grant) leaveAtClose() {
 	c := g.m.c
 	g.phase = abandoned
-	c.after(func() {
+	c.afterUnlock(func() {
 		c.opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
 			"lock", g.m.key.Name, "engine", c.traits.Engine, "token", g.token)
 	})

@@ -45,11 +45,11 @@ func (c *Client) Multi(names []string, opts *LockOptions) *Multi {
 // Options.Store.
 func MultiOf(locks ...*Mutex) *Multi {
 	m := &Multi{}
-	type place struct { // not by comparing each with each: there may be thousands
+	type lockID struct { // not by comparing each with each: there may be thousands
 		c *Client
 		driver.Key
 	}
-	seen := make(map[place]struct{}, len(locks))
+	seen := make(map[lockID]struct{}, len(locks))
 	for _, l := range locks {
 		if l == nil {
 			m.err = errors.New("interlock: MultiOf: a mutex is nil")
@@ -58,8 +58,8 @@ func MultiOf(locks ...*Mutex) *Multi {
 		if m.err = l.made(); m.err != nil {
 			return m
 		}
-		if _, twice := seen[place{l.c, l.key}]; !twice {
-			seen[place{l.c, l.key}] = struct{}{}
+		if _, twice := seen[lockID{l.c, l.key}]; !twice {
+			seen[lockID{l.c, l.key}] = struct{}{}
 			m.locks = append(m.locks, l)
 		}
 	}
@@ -132,7 +132,7 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 		}
 	}()
 	err := m.takeTogether(ctx, all, try)
-	if errors.Is(err, errApart) {
+	if errors.Is(err, errOneByOne) {
 		err = m.takeInOrder(ctx, all, try)
 	}
 	if err == nil {
@@ -164,7 +164,7 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 	if try {
 		return l.TryLock(ctx)
 	}
-	above := o.above(l)
+	above := o.heldLater(l)
 	if above == nil || o.has(l.c, l.key) {
 		return l.Lock(ctx)
 	}
@@ -177,9 +177,9 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 		"take them together, or in the order of their names", l.key.Name, ErrDeadlock, above.Name(), held.Error())
 }
 
-// above returns a live hold of o on a mutex that comes after m in the order of taking, or nil. Nobody waits by a Multi for a lock of
+// heldLater returns a live hold of o on a mutex that comes after m in the order of taking, or nil. Nobody waits by a Multi for a lock of
 // another kind, so those are in nobody's way.
-func (o *owner) above(m *Mutex) *Lease {
+func (o *owner) heldLater(m *Mutex) *Lease {
 	o.mu.Lock()
 	last := o.holds.last()
 	o.mu.Unlock()
@@ -189,7 +189,7 @@ func (o *owner) above(m *Mutex) *Lease {
 	if last.Err() == nil {
 		return last
 	}
-	for _, l := range o.allAbove(m) { // the last was lost, and has not been unlocked yet
+	for _, l := range o.allHeldLater(m) { // the last was lost, and has not been unlocked yet
 		if l.Err() == nil {
 			return l
 		}
@@ -197,7 +197,7 @@ func (o *owner) above(m *Mutex) *Lease {
 	return nil
 }
 
-func (o *owner) allAbove(m *Mutex) (above []*Lease) {
+func (o *owner) allHeldLater(m *Mutex) (above []*Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for l := range o.holds.all() {

@@ -27,7 +27,7 @@ type MultiLease struct {
 	loss     error // the *LostError of the first that was lost
 	left     bool  // one was released
 	released bool
-	works    []*work
+	contexts []*leaseContext
 }
 
 func newMultiLease(o *owner, n int) *MultiLease {
@@ -37,11 +37,11 @@ func newMultiLease(o *owner, n int) *MultiLease {
 // add takes in the hold at place i, or says why it has ended already.
 func (l *MultiLease) add(i int, lease *Lease) error {
 	l.leases[i] = lease
-	return lease.watch(&work{cancel: l.ended})
+	return lease.watch(&leaseContext{cancel: l.ended})
 }
 
 // watch has w cancelled when the hold ends, or says how it has ended.
-func (l *Lease) watch(w *work) error {
+func (l *Lease) watch(w *leaseContext) error {
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
@@ -49,8 +49,8 @@ func (l *Lease) watch(w *work) error {
 	if err := l.ended(); err != nil {
 		return err
 	}
-	heirs := l.inherit()
-	heirs.works = append(heirs.works, w)
+	listeners := l.endListeners()
+	listeners.contexts = append(listeners.contexts, w)
 	return nil
 }
 
@@ -62,10 +62,10 @@ func (l *MultiLease) ended(cause error) {
 		close(l.lost)
 	}
 	l.left = l.left || errors.Is(cause, ErrReleased)
-	works := l.works
-	l.works = nil
+	contexts := l.contexts
+	l.contexts = nil
 	l.mu.Unlock()
-	for _, w := range works {
+	for _, w := range contexts {
 		w.cancel(cause)
 	}
 }
@@ -124,20 +124,20 @@ func (l *MultiLease) Context(parent context.Context) context.Context {
 
 // context is Context, also while not all of the holds are there.
 func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelCauseFunc) {
-	w := &work{multi: l}
+	w := &leaseContext{multi: l}
 	ctx := w.begin(parent, l.owner)
 	l.mu.Lock()
-	l.works = append(l.works, w)
+	l.contexts = append(l.contexts, w)
 	l.mu.Unlock()
 	context.AfterFunc(ctx, func() { l.forget(w) })
 	return ctx, w.cancel
 }
 
-func (l *MultiLease) forget(w *work) {
+func (l *MultiLease) forget(w *leaseContext) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := slices.Index(l.works, w); i >= 0 {
-		l.works = slices.Delete(l.works, i, i+1)
+	if i := slices.Index(l.contexts, w); i >= 0 {
+		l.contexts = slices.Delete(l.contexts, i, i+1)
 	}
 }
 

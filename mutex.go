@@ -186,8 +186,8 @@ func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, start instant) 
 	if m.p.err != nil {
 		return nil, m.p.err
 	}
-	if m.p.share.apart {
-		return m.attemptApart(ctx, o, try, start)
+	if m.p.share.direct {
+		return m.attemptDirect(ctx, o, try, start)
 	}
 	lease, err := m.reenter(ctx, o)
 	if lease == nil && err == nil {
@@ -268,7 +268,7 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 		}
 		return c.joinAlone(ctx, m.newWaiter(o, start))
 	}
-	busy := c.queues[m.place()] != nil || c.passing(m) != nil
+	busy := c.queues[m.queueKey()] != nil || c.passing(m) != nil
 	switch {
 	case busy && try:
 		err := c.inTheWay(m)
@@ -292,7 +292,7 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 // caller holds Client.mu, which tryOnce gives up.
 func (m *Mutex) tryOnce(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
 	if m.c.traits.Local {
-		return m.tryHere(ctx, o, waits, start)
+		return m.tryLocal(ctx, o, waits, start)
 	}
 	m.c.unlock()
 	return m.c.askAlone(ctx, m.newWaiter(o, start), true)

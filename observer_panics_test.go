@@ -173,8 +173,8 @@ func nothingIsHeld(t *testing.T, c *Client) {
 	}
 	c.lock()
 	defer c.unlock()
-	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.rests) > 0 {
-		t.Errorf("left in the client: %d grants, %d queues, %d waiters, %d rests", len(c.grants), len(c.queues), len(c.alone), len(c.rests))
+	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.cooldowns) > 0 {
+		t.Errorf("left in the client: %d grants, %d queues, %d waiters, %d rests", len(c.grants), len(c.queues), len(c.alone), len(c.cooldowns))
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 // How the Observer is told, and what becomes of a panic of the user's code: no hold stays behind, and no goroutine of this
 // package ends the process.
 
-// news is what the Observer knows of a hold. Each Acquired has one Released or Lost, and it comes after.
-type news uint8
+// announced is what the Observer knows of a hold. Each Acquired has one Released or Lost, and it comes after.
+type announced uint8
 
 const (
-	unheard news = iota // Acquired has not returned; of a hold that nobody gets it is never called
-	heard               // the end is told when it comes
-	overdue             // the end came while it was unheard: who calls Acquired tells the end then
+	unannounced    announced = iota // Acquired has not returned; of a hold that nobody gets it is never called
+	announcedStart                  // the end is told when it comes
+	endOwed                         // the end came while it was unannounced: who calls Acquired tells the end then
 )
 
 // tellAcquired tells the Observer that l is held. If that panics nobody gets to know l, so it is given back, and the panic
@@ -42,9 +42,9 @@ func (l *Lease) tellAcquired(ctx context.Context) {
 func (l *Lease) isHeard() {
 	c := l.m.c
 	c.lock()
-	late, loss := l.news == overdue, l.loss
+	late, loss := l.announced == endOwed, l.loss
 	if !late {
-		l.news = heard
+		l.announced = announcedStart
 	}
 	e := l.event()
 	c.unlock()
@@ -63,7 +63,7 @@ func (l *Lease) disown() {
 	c.lock()
 	defer c.unlock()
 	if l.ended() == nil {
-		l.forgo()
+		l.dropMinHold()
 	}
 }
 
@@ -74,9 +74,9 @@ func (l *Lease) tellReleased(err error) {
 		return
 	}
 	c.lock()
-	e, news := l.event(), l.news
+	e, news := l.event(), l.announced
 	c.unlock()
-	if news == heard {
+	if news == announcedStart {
 		e.Err = err
 		c.tellReleased(e)
 	}

@@ -235,7 +235,7 @@ func (c *Client) params(o *LockOptions) *params {
 
 // resolve takes what o says into p, or says what is wrong with it.
 func (p *params) resolve(c *Client, o *LockOptions) error {
-	if err := p.resolveRests(c, o); err != nil {
+	if err := p.resolveCooldowns(c, o); err != nil {
 		return err
 	}
 	if o.MaxHold < 0 || o.MaxHold > longest {

@@ -9,11 +9,11 @@ import (
 // scheduler watches all grants of a client with one goroutine and one timer: it sends their renewals, those due together
 // in one batch, and ends them in time. Guarded by Client.mu.
 type scheduler struct {
-	grants grantHeap
-	armed  instant // when the goroutine wakes next; never if not at all
-	timer  *time.Timer
-	naps   int // suspensions taken account of
-	batch  int // how many renewals the last batch had: as many are likely to be due together again
+	grants      grantHeap
+	armed       instant // when the goroutine wakes next; never if not at all
+	timer       *time.Timer
+	suspensions int // suspensions taken account of
+	batch       int // how many renewals the last batch had: as many are likely to be due together again
 }
 
 // look is when a grant wants to be looked at. The instant stands here and not in the grant, because with very many grants
@@ -93,7 +93,7 @@ func (c *Client) arm(at instant) {
 	}
 	pause := at.since(c.reading())
 	if c.watching {
-		pause = min(pause, napCheck)
+		pause = min(pause, suspensionCheck)
 	}
 	s.timer.Reset(pause)
 }
@@ -115,7 +115,7 @@ func (g *grant) nextLook() instant {
 		next = min(next, g.renewalDue())
 	}
 	if g.between {
-		next = min(next, g.stays())
+		next = min(next, g.keptUntil())
 	}
 	return next
 }
@@ -135,9 +135,9 @@ func (g *grant) renewalDue() instant {
 	return max(due, g.notBefore)
 }
 
-// napCheck is how often the scheduler looks while anything is held, although nothing is due: its timer stands still with
+// suspensionCheck is how often the scheduler looks while anything is held, although nothing is due: its timer stands still with
 // the machine, and holders are to be told soon after it has woken up.
-const napCheck = time.Second
+const suspensionCheck = time.Second
 
 // watch is the scheduler's goroutine. It ends with Close.
 func (c *Client) watch() {
@@ -145,13 +145,13 @@ func (c *Client) watch() {
 	for {
 		c.lock()
 		now := c.now()
-		c.heedNaps()
+		c.heedSuspensions()
 		batch := c.collect(now)
-		c.arm(min(c.seek.look(c, now), c.sched.next(now)))
+		c.arm(min(c.deadlocks.look(c, now), c.sched.next(now)))
 		if len(batch) > 0 {
 			c.background.Go(func() { c.renewBatch(batch) })
 		}
-		c.unlockHere()
+		c.unlockInside()
 		select {
 		case <-c.sched.timer.C:
 		case <-c.base.Done():
@@ -172,12 +172,12 @@ func (s *scheduler) next(now instant) instant {
 	return never
 }
 
-// heedNaps puts every grant where it belongs after a suspension, which brings all ends nearer. The caller holds Client.mu.
-func (c *Client) heedNaps() {
-	if c.sched.naps == c.sleep.count {
+// heedSuspensions puts every grant where it belongs after a suspension, which brings all ends nearer. The caller holds Client.mu.
+func (c *Client) heedSuspensions() {
+	if c.sched.suspensions == c.suspensions.count {
 		return
 	}
-	c.sched.naps = c.sleep.count
+	c.sched.suspensions = c.suspensions.count
 	for i := range c.sched.grants {
 		c.sched.grants[i].due = c.sched.grants[i].g.nextLook()
 	}
@@ -185,9 +185,9 @@ func (c *Client) heedNaps() {
 }
 
 // collect ends what is over and returns the renewals to send now. The caller holds Client.mu.
-func (c *Client) collect(now instant) []renewal {
+func (c *Client) collect(now instant) []pendingRenewal {
 	var looked []*grant
-	var batch []renewal
+	var batch []pendingRenewal
 	for len(c.sched.grants) > 0 {
 		g := c.sched.grants[0].g
 		early := len(batch) > 0 && g.renewable(now) // it travels with those that are due
@@ -196,13 +196,13 @@ func (c *Client) collect(now instant) []renewal {
 		}
 		heap.Pop(&c.sched.grants)
 		c.expire(g, now)
-		if g.phase == gone || g.between && g.reopen(now) {
+		if g.phase == gone || g.between && g.endCooldown(now) {
 			continue
 		}
 		if g.renewable(now) {
 			if batch == nil { // with very many holds, to grow step by step would copy megabytes again and again
 				room := min(c.sched.batch, len(c.sched.grants)) + 1
-				batch, looked = make([]renewal, 0, room), slices.Grow(looked, room)
+				batch, looked = make([]pendingRenewal, 0, room), slices.Grow(looked, room)
 			}
 			batch = append(batch, g.renewal(now))
 		}

@@ -30,11 +30,11 @@ type RWMutex struct {
 // options, and an engine without such locks (ErrUnsupported, with the reason) are reported by its first call.
 func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 	key := driver.Key{Kind: driver.KindRWMutex, Name: name}
-	p := c.paramsApart(key, opts)
+	p := c.paramsDirect(key, opts)
 	m := &RWMutex{}
 	for i := range m.modes {
 		m.params[i] = p
-		m.params[i].share = share{apart: true, mode: driver.Mode(i), weight: 1, of: m}
+		m.params[i].share = share{direct: true, mode: driver.Mode(i), weight: 1, of: m}
 		m.modes[i] = Mutex{c: c, key: key, p: &m.params[i]}
 	}
 	if up := &m.params[driver.Upgradeable]; up.err == nil && c.convert == nil {

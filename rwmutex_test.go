@@ -321,7 +321,7 @@ func TestRWMutex_AnOwner_NeverWaitsForItself(t *testing.T) {
 		if _, err := c.askAlone(ctx, m.newWaiter(l.owner, c.reading()), false); !errors.Is(err, errAgain) {
 			t.Errorf("got %v", err)
 		}
-		beside := must(t)(m.attemptApart(t.Context(), l.owner, false, c.reading()))
+		beside := must(t)(m.attemptDirect(t.Context(), l.owner, false, c.reading()))
 		mustUnlock(t, beside)
 		mustUnlock(t, l)
 	})

@@ -30,8 +30,8 @@ type Semaphore struct {
 // its first call.
 func (c *Client) Semaphore(name string, limit int, opts *LockOptions) *Semaphore {
 	key := driver.Key{Kind: driver.KindSemaphore, Name: name}
-	s := &Semaphore{params: c.paramsApart(key, opts)}
-	s.params.share = share{apart: true, mode: driver.Shared, limit: limit, weight: 1}
+	s := &Semaphore{params: c.paramsDirect(key, opts)}
+	s.params.share = share{direct: true, mode: driver.Shared, limit: limit, weight: 1}
 	if s.params.err == nil && limit < 1 {
 		s.params.err = fmt.Errorf("interlock: semaphore %q: the limit %d must be at least 1", name, limit)
 	}

@@ -84,9 +84,9 @@ func TestUpgraded_WhoseReadHasEnded_SaysSoAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := memlock.New(nil)
 		defer d.Close()
-		var asleep atomic.Int64
+		var suspended atomic.Int64
 		opts, _ := (*Options)(nil).withDefaults()
-		c, err := newClient(newHooks(d), opts, func() time.Duration { return time.Duration(asleep.Load()) })
+		c, err := newClient(newHooks(d), opts, func() time.Duration { return time.Duration(suspended.Load()) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,12 +98,12 @@ func TestUpgraded_WhoseReadHasEnded_SaysSoAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * lookEvery)
-		asleep.Store(int64(25 * second))
+		suspended.Store(int64(25 * second))
 		if _, ok := up.Stamp(); ok {
 			t.Error("it has a stamp although the read below it has ended")
 		}
 		if since := time.Since(up.Deadline()); since < 4*second {
-			t.Errorf("trusted until %v ago, when it is noticed after a nap that outlasted the read by some 5 s", since)
+			t.Errorf("trusted until %v ago, when it is noticed after a suspension that outlasted the read by some 5 s", since)
 		}
 		wantLost(t, up.Err(), LostSuspended)
 	})

@@ -1,13 +1,13 @@
 package interlock
 
-// line is a queue's waiters in the order in which they came. It is linked, because any of thousands may leave at any time.
+// waiterList is a queue's waiters in the order in which they came. It is linked, because any of thousands may leave at any time.
 // Guarded by Client.mu.
-type line struct {
+type waiterList struct {
 	first, last *waiter
 }
 
 // push puts w at the end.
-func (n *line) push(w *waiter) {
+func (n *waiterList) push(w *waiter) {
 	w.before, w.standing = n.last, true
 	if n.last == nil {
 		n.first = w
@@ -18,7 +18,7 @@ func (n *line) push(w *waiter) {
 }
 
 // drop takes w out, if it stands there.
-func (n *line) drop(w *waiter) {
+func (n *waiterList) drop(w *waiter) {
 	if !w.standing {
 		return
 	}
@@ -36,7 +36,7 @@ func (n *line) drop(w *waiter) {
 }
 
 // each calls f for everybody in line; f may take out whom it is called for.
-func (n *line) each(f func(*waiter)) {
+func (n *waiterList) each(f func(*waiter)) {
 	for w := n.first; w != nil; {
 		behind := w.behind
 		f(w)

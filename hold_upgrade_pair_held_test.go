@@ -25,7 +25,7 @@ func TestUpgraded_IsLostAsAWhole(t *testing.T) {
 			time.Sleep(defaultLease)
 		},
 		"the read is gone": func(t *testing.T, _ *Client, h *hooks, l *Lease) {
-			_ = h.Driver.Release(t.Context(), &driver.Release{Key: l.m.key, ID: l.pair.g.id})
+			_ = h.Driver.Release(t.Context(), &driver.Release{Key: l.m.key, ID: l.upgradePair.g.id})
 			time.Sleep(defaultLease)
 		},
 		"no renewal": func(_ *testing.T, _ *Client, h *hooks, _ *Lease) {
@@ -214,7 +214,7 @@ func TestUpgraded_WithMinHold_StaysClosedForTheRest(t *testing.T) {
 func TestUpgraded_WithLockDelay_IsClosedAfterALoss(t *testing.T) {
 	for name, whose := range map[string]func(l *Lease) *grant{
 		"the write": func(l *Lease) *grant { return l.g },
-		"the read":  func(l *Lease) *grant { return l.pair.g },
+		"the read":  func(l *Lease) *grant { return l.upgradePair.g },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {

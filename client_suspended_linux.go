@@ -11,16 +11,16 @@ const (
 	clockBoottime  = 7 // CLOCK_BOOTTIME runs on.
 )
 
-// machineAsleep returns how long this machine has been suspended since it was started. The wall clock would not do: it
+// machineSuspended returns how long this machine has been suspended since it was started. The wall clock would not do: it
 // also moves when it is set.
-func machineAsleep() time.Duration {
+func machineSuspended() time.Duration {
 	boot, ok := readClock(clockBoottime)
 	mono, ok2 := readClock(clockMonotonic)
 	if !ok || !ok2 {
 		return 0
 	}
-	// The boot clock was read first, so a pause of this thread in between makes the result smaller: it never reports a nap
-	// that was none, and the next look makes up for it.
+	// The boot clock was read first, so a pause of this thread in between makes the result smaller: it never reports a
+	// suspension that was none, and the next look makes up for it.
 	return boot - mono
 }
 

@@ -1,23 +1,23 @@
 package interlock
 
-// An upgraded hold is a pair: the user's lease, which is on the write, and the inner one, which keeps the upgradeable read
+// An upgraded hold is an upgrade pair: the user's lease, which is on the write, and the inner one, which keeps the upgradeable read
 // below it for a downgrade. Both end together. See hold_convert.go.
 
-// part takes the pair of an upgraded hold apart, and returns the inner one. The caller holds Client.mu.
-func (l *Lease) part() *Lease {
-	inner := l.pair
-	l.pair, inner.pair = nil, nil
+// splitPair takes the pair of an upgraded hold apart, and returns the inner one. The caller holds Client.mu.
+func (l *Lease) splitPair() *Lease {
+	inner := l.upgradePair
+	l.upgradePair, inner.upgradePair = nil, nil
 	return inner
 }
 
-// whole takes the pair apart of which l is one: it is lost. It returns the user's hold, the inner one, and the grant of the two
+// splitLostPair takes the pair apart of which l is one: it is lost. It returns the user's hold, the inner one, and the grant of the two
 // on which l was not: that is to be vacated when they have ended. The caller holds Client.mu.
-func (l *Lease) whole() (outer, inner *Lease, other *grant) {
+func (l *Lease) splitLostPair() (outer, inner *Lease, other *grant) {
 	if l.inner {
-		outer = l.pair
-		return outer, outer.part(), outer.g
+		outer = l.upgradePair
+		return outer, outer.splitPair(), outer.g
 	}
-	inner = l.part()
+	inner = l.splitPair()
 	return l, inner, inner.g
 }
 
@@ -29,7 +29,7 @@ func (c *Client) vacate(g *grant, lost *Lease) {
 	if c.vacated(g) {
 		give := g.release()
 		give.Keep = keep
-		c.settleAfter(give)
+		c.settleAfterUnlock(give)
 	}
 }
 
@@ -53,16 +53,16 @@ func (c *Client) vacated(g *grant) bool {
 
 // grants are what l rests on. The caller holds Client.mu.
 func (l *Lease) grants() []*grant {
-	if l.pair != nil {
-		return []*grant{l.g, l.pair.g}
+	if l.upgradePair != nil {
+		return []*grant{l.g, l.upgradePair.g}
 	}
 	return []*grant{l.g}
 }
 
 // trusted is the end of the trust in all that l rests on. The caller holds Client.mu.
 func (l *Lease) trusted() instant {
-	if l.pair != nil {
-		return min(l.g.deadline(), l.pair.g.deadline())
+	if l.upgradePair != nil {
+		return min(l.g.deadline(), l.upgradePair.g.deadline())
 	}
 	return l.g.deadline()
 }
