@@ -2,8 +2,6 @@ package interlock
 
 import (
 	"context"
-
-	"github.com/interlock-go/interlock/driver"
 )
 
 // join puts w at the end of its queue's line and waits there. The caller holds Client.mu, which join gives up.
@@ -116,32 +114,6 @@ func (c *Client) inTheWay(m *Mutex) *HeldError {
 		return &held
 	}
 	return &HeldError{Kind: m.key.Kind, Name: m.key.Name, Client: c.opts.ClientName}
-}
-
-// unsupported is the error for what the engine lacks, with its reason.
-func unsupported(t driver.Traits, reason string) error {
-	return &unsupportedError{engine: t.Engine, reason: reason}
-}
-
-type unsupportedError struct{ engine, reason string }
-
-// Error gives the engine and its reason.
-func (e *unsupportedError) Error() string {
-	return ErrUnsupported.Error() + " (" + e.engine + ": " + e.reason + ")"
-}
-
-// Is matches ErrUnsupported.
-func (e *unsupportedError) Is(t error) bool { return t == ErrUnsupported }
-
-// liveGrant returns what o has of key by now, or nil. The caller holds Client.mu.
-func (c *Client) liveGrant(o *owner, key driver.Key) *grant {
-	if o.named {
-		return nil
-	}
-	if l := c.liveHold(o, key); l != nil {
-		return l.g
-	}
-	return nil
 }
 
 // tryBeside turns the refusal of a try into re-entry if another goroutine of the same owner was quicker.

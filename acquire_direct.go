@@ -12,14 +12,6 @@ import (
 // to the engine by itself, and nothing passes on inside the process: whose turn it is among readers and writers, and whether
 // the permits that are left are enough, only the engine knows.
 
-// share is how a lock is asked for that may be shared. The zero value is a mutex's.
-type share struct {
-	direct        bool // each request goes to the engine by itself
-	mode          driver.Mode
-	limit, weight int
-	of            *RWMutex // nil of a semaphore
-}
-
 // errAgain ends the wait of an owner who got in by another request meanwhile: it asks again, beside that.
 var errAgain = errors.New("the owner has got in meanwhile")
 
@@ -179,27 +171,4 @@ func (g *grant) takeToken(from *grant) {
 	if g.token < from.token {
 		g.token, g.nonce = from.token, from.nonce
 	}
-}
-
-// listName names the list of Client.grants in which g is: one for all of a mutex, and one for each of those that never meet
-// in this process, of which there may be many.
-func (g *grant) listName() string {
-	if g.m.p.share.direct {
-		return g.id
-	}
-	return g.m.key.Name
-}
-
-// paramsDirect returns the options of a lock that may be shared.
-func (c *Client) paramsDirect(key driver.Key, opts *LockOptions) params {
-	if err := c.made(); err != nil {
-		return params{err: err}
-	}
-	if err := validateName("name of the lock", key.Name); err != nil {
-		return params{err: err}
-	}
-	if reason, lacks := c.traits.LackingKind(key.Kind); lacks {
-		return params{err: wrap("lock", key, unsupported(c.traits, reason))}
-	}
-	return *c.params(opts)
 }

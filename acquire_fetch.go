@@ -3,7 +3,6 @@ package interlock
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -29,12 +28,6 @@ type fetch struct {
 	held      *HeldError // who is in the way, once the engine has said
 	abandoned bool       // only does not wait any more
 	idle      bool       // it is not under way: it has ended with an error, or is not asked yet
-}
-
-// newID returns a request id: unique for ever, because the client's part is random.
-func (c *Client) newID() string {
-	var space [40]byte // more than any, so that there is one allocation and not three
-	return string(strconv.AppendUint(append(append(space[:0], c.id...), '.'), c.lastID.Add(1), 32))
 }
 
 // newFetch prepares a request as w wants it. What operators see of a line is its first waiter, until a renewal refreshes
@@ -66,19 +59,6 @@ func (f *fetch) waiting(held *HeldError) {
 		return
 	}
 	f.q.waiters.each(func(w *waiter) { w.mustWait(held) })
-}
-
-// lostByEngine takes in that the engine took the hold back.
-func (g *grant) lostByEngine(reason LostReason, cause error) {
-	c := g.m.c
-	c.lock()
-	defer c.unlockInside()
-	switch g.phase {
-	case requested:
-		g.phase = revoked
-	case live, abandoned: // of which further holds may go on
-		c.lose(g, reason, cause)
-	}
 }
 
 // lead asks for f in the goroutine of w, who has come first, and waits there for as long as w does: each change of
@@ -149,16 +129,6 @@ func (f *fetch) done(answer driver.Grant, err error) {
 	}
 }
 
-// tooLate reports that the trust window of answer is over before anybody got it. The caller holds Client.mu.
-func (g *grant) tooLate(answer driver.Grant, now instant) bool {
-	c := g.m.c
-	if c.traits.Lifetime != driver.Leases {
-		return false
-	}
-	sent := c.at(answer.Sent)
-	return now >= trustEnd(sent, answer.Lease).plus(-c.suspensions.since(sent))
-}
-
 // ask makes the request, together with the release that precedes it if there is one.
 func (f *fetch) ask() (driver.Grant, error) {
 	if f.give == nil {
@@ -201,4 +171,12 @@ func (f *fetch) granted(answer driver.Grant) {
 	g.alone = f.r.Named || g.m.p.single || old != nil
 	f.only.grant(g, false)
 	g.admitOthers()
+}
+
+// acquire asks the engine for f.
+func (f *fetch) acquire(ctx context.Context) (driver.Grant, error) {
+	if f.beside != nil {
+		return f.c.convert.Convert(ctx, f.beside.id, &f.r)
+	}
+	return f.c.d.Acquire(ctx, &f.r)
 }

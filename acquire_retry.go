@@ -149,9 +149,24 @@ func (q *queue) fetchAgain() {
 	q.startFetch(nil)
 }
 
-// settle gives back what may have been granted. The caller holds Client.mu.
-func (g *grant) settle(undo bool) {
-	give := g.release()
-	give.Undo = undo
-	g.m.c.settle(give)
+// orphaned takes in that the hold beside which f asks is over, as the engine says: so it is lost, unless it was given back
+// meanwhile, and then its owner asks anew. The caller holds Client.mu.
+func (f *fetch) orphaned(err error, wanted bool) {
+	c, g := f.c, f.beside
+	f.g.settle(true)
+	if g.phase != gone {
+		reason := driver.LostExpired
+		if told := (*LostError)(nil); errors.As(err, &told) {
+			reason = told.Reason
+		}
+		c.end(g, reason)
+	}
+	if w := f.only; wanted && !w.answered {
+		if err := g.goneError(); errors.Is(err, ErrLost) {
+			w.answer(err)
+		} else {
+			w.answer(errAgain)
+		}
+	}
+	c.unlock()
 }

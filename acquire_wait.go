@@ -3,8 +3,6 @@ package interlock
 import (
 	"context"
 	"errors"
-
-	"github.com/interlock-go/interlock/driver"
 )
 
 // waiter is one Lock or TryLock under way.
@@ -102,18 +100,6 @@ func (w *waiter) decline() {
 	}
 }
 
-// decline gives back a hold that its owner never got to know. The caller holds Client.mu.
-func (l *Lease) decline() {
-	l.owner.remove(l)
-	if l.ended() != nil {
-		return
-	}
-	l.dropMinHold()
-	if left := l.giveUp(l.m.c.now()); !left.none() {
-		go func() { _ = left.await(l.m.c.hard, unlockGrace) }() // counted as background by giveUp
-	}
-}
-
 // mustWait tells the Observer, once, that w has to wait. The caller holds Client.mu.
 func (w *waiter) mustWait(held *HeldError) {
 	if held != nil {
@@ -166,41 +152,3 @@ func (w *waiter) timeout(cause error) error {
 
 // hasBegun reports whether it is known that another owner was in the way of w. The caller holds Client.mu.
 func (w *waiter) hasBegun() bool { return w.told != nil || w.blocker != nil }
-
-// heldError describes l to others of this process, in whose way it is. The caller holds Client.mu.
-func (l *Lease) heldError() *HeldError {
-	c := l.m.c
-	return &HeldError{
-		Kind: l.Kind(), Name: l.Name(), Owner: l.owner.id, Client: c.opts.ClientName, Token: l.token(),
-		Since: c.time(l.since).Round(0), // the wall clock's part only: it is for people
-		Until: c.time(l.g.deadline()).Round(0),
-	}
-}
-
-// requestID returns the id for a request that w makes. An anonymous owner's first request goes by the owner's own, so that
-// a hold keeps one string for both. The caller holds Client.mu.
-func (w *waiter) requestID() string {
-	if !w.fresh {
-		return w.lease.m.c.newID()
-	}
-	w.fresh = false
-	return w.lease.owner.id
-}
-
-// request describes to the engine a hold on m for o.
-func (m *Mutex) request(id string, o *owner) driver.Request {
-	c := m.c
-	r := driver.Request{
-		Key: m.key, ID: id, Owner: o.id, Named: o.named,
-		Client: c.opts.ClientName, Label: m.p.label,
-		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, LockDelay: m.p.lockDelay, Tokens: 1,
-	}
-	if m.p.share.direct {
-		r.Mode, r.Limit, r.Weight = m.p.share.mode, m.p.share.limit, m.p.share.weight
-		return r
-	}
-	if !o.named && !m.p.noRenew && !m.p.single && c.opts.LocalHandoffs > 0 {
-		r.Tokens = min(c.opts.LocalHandoffs, firstPasses) + 1
-	}
-	return r
-}

@@ -2,8 +2,11 @@ package interlock
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/interlock-go/interlock/driver"
 )
 
 // callContext is the context of a question that the engine is asked in the goroutine of a user's call. It ends with the user's
@@ -93,4 +96,50 @@ func (x *callContext) setUser(ctx context.Context) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.user = ctx
+}
+
+// asking asks the engine something once. Close ends that, and then it is ErrClosed.
+func (c *Client) asking(ctx context.Context, ask func(ctx context.Context) error) error {
+	bounded := callContext{user: ctx, base: c.asks}
+	defer bounded.end()
+	err := ask(&bounded)
+	if err != nil && c.asks.Err() != nil && ctx.Err() == nil {
+		return ErrClosed
+	}
+	return err
+}
+
+// persist makes a call that may be repeated until the engine has answered, ctx has ended, or the client's lease is over: so
+// long a call may be repeated and be known for the same.
+func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask func(context.Context) error) error {
+	if err := c.checkOpen(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return wrap(op, key, err)
+	}
+	end, doubt := time.Now().Add(c.opts.Lease), false
+	for wait := settleFirst; ; wait = min(2*wait, settleMost) {
+		attempt := callContext{user: ctx, base: c.asks, until: time.Now().Add(settleAttempt)}
+		err := ask(&attempt)
+		attempt.end()
+		switch {
+		case err == nil:
+			return nil
+		case c.asks.Err() != nil && ctx.Err() == nil:
+			return wrap(op, key, ErrClosed)
+		case ctx.Err() != nil:
+			return doubtful(op, key, errors.Join(ctx.Err(), err), doubt)
+		case driver.Refusal(err) != nil:
+			return doubtful(op, key, err, doubt)
+		case stays(err) && !errors.Is(err, context.Canceled):
+			return wrap(op, key, err)
+		case !time.Now().Before(end):
+			return doubtful(op, key, err, doubt)
+		}
+		doubt = doubt || leavesDoubt(err)
+		pausing := callContext{user: ctx, base: c.asks}
+		pause(&pausing, wait) // if it ends early, the next attempt does too, and says why
+		pausing.end()
+	}
 }

@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"context"
 	"math"
 	"time"
 )
@@ -37,4 +38,16 @@ func (c *Client) time(i instant) time.Time {
 	}
 	now := time.Now()
 	return now.Add(i.since(c.at(now)))
+}
+
+// pause waits for d and reports true, or false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

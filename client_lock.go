@@ -1,10 +1,5 @@
 package interlock
 
-import (
-	"context"
-	"time"
-)
-
 // lock takes Client.mu, which guards queues, grants, leases and the scheduler of the client. Under it nothing blocks,
 // and neither the driver's requests nor anything of the user is called.
 func (c *Client) lock() { c.mu.Lock() }
@@ -69,16 +64,4 @@ func (c *Client) now() instant {
 		c.suspensions.look(now)
 	}
 	return now
-}
-
-// pause waits for d and reports true, or false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -127,3 +127,12 @@ func ready(made error, ctx context.Context) error { //nolint:revive // what is w
 	}
 	return given(ctx)
 }
+
+func (c *Client) checkOpen() error {
+	c.lock()
+	defer c.unlock()
+	if c.closed {
+		return fmt.Errorf("interlock: %w", ErrClosed)
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -218,3 +219,41 @@ func (s several) Error() string {
 
 // Unwrap returns them.
 func (s several) Unwrap() []error { return s }
+
+// unsupported is the error for what the engine lacks, with its reason.
+func unsupported(t driver.Traits, reason string) error {
+	return &unsupportedError{engine: t.Engine, reason: reason}
+}
+
+type unsupportedError struct{ engine, reason string }
+
+// Error gives the engine and its reason.
+func (e *unsupportedError) Error() string {
+	return ErrUnsupported.Error() + " (" + e.engine + ": " + e.reason + ")"
+}
+
+// Is matches ErrUnsupported.
+func (e *unsupportedError) Is(t error) bool { return t == ErrUnsupported }
+
+// final reports that to ask again would bring the same.
+func final(err error) bool { return stays(err) || driver.Refusal(err) != nil }
+
+// stays reports that an error will be the same the next time. A refusal does not count; see final.
+func stays(err error) bool {
+	return errors.Is(err, ErrClosed) || !errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// joined adds to what a function has returned what the release says, unless the function has returned that already: as the
+// cause of its context, for instance.
+func joined(err, release error) error {
+	if several, is := release.(interface{ Unwrap() []error }); is { // only a join itself is taken apart
+		for _, one := range several.Unwrap() {
+			err = joined(err, one)
+		}
+		return err
+	}
+	if err != nil && release != nil && errors.Is(err, release) {
+		return err
+	}
+	return errors.Join(err, release)
+}

@@ -235,33 +235,3 @@ func (l *Lease) giveLeft(ctx context.Context, left *pendingRelease) error {
 	}
 	return l.ended()
 }
-
-// acquire asks the engine for f.
-func (f *fetch) acquire(ctx context.Context) (driver.Grant, error) {
-	if f.beside != nil {
-		return f.c.convert.Convert(ctx, f.beside.id, &f.r)
-	}
-	return f.c.d.Acquire(ctx, &f.r)
-}
-
-// orphaned takes in that the hold beside which f asks is over, as the engine says: so it is lost, unless it was given back
-// meanwhile, and then its owner asks anew. The caller holds Client.mu.
-func (f *fetch) orphaned(err error, wanted bool) {
-	c, g := f.c, f.beside
-	f.g.settle(true)
-	if g.phase != gone {
-		reason := driver.LostExpired
-		if told := (*LostError)(nil); errors.As(err, &told) {
-			reason = told.Reason
-		}
-		c.end(g, reason)
-	}
-	if w := f.only; wanted && !w.answered {
-		if err := g.goneError(); errors.Is(err, ErrLost) {
-			w.answer(err)
-		} else {
-			w.answer(errAgain)
-		}
-	}
-	c.unlock()
-}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -22,27 +21,6 @@ type cooldown struct {
 	delay instant // the part of it that follows a loss
 	by    *Lease  // the only hold whose MinHold it is; nil if there are others, or a loss
 	kept  bool    // nobody holds the grant any more, and it stays here
-}
-
-// resolveCooldowns takes MinHold and LockDelay into p, or says what is wrong with them.
-func (p *params) resolveCooldowns(c *Client, o *LockOptions) error {
-	if o.MinHold < 0 || o.MinHold > longest {
-		return fmt.Errorf("interlock: LockOptions: MinHold %v must be between 0 and %v", o.MinHold, longest)
-	}
-	if o.LockDelay < 0 || o.LockDelay > longest {
-		return fmt.Errorf("interlock: LockOptions: LockDelay %v must be between 0 and %v", o.LockDelay, longest)
-	}
-	if o.LockDelay > 0 {
-		reason, lacks := c.traits.Lacking(driver.LockDelays)
-		if c.traits.Lifetime != driver.Leases {
-			lacks, reason = true, cmp.Or(reason, "after a crash nothing is left that could keep others out")
-		}
-		if lacks {
-			return fmt.Errorf("interlock: LockOptions: LockDelay: %w", unsupported(c.traits, reason))
-		}
-	}
-	p.minHold, p.lockDelay = o.MinHold, o.LockDelay
-	return nil
 }
 
 // close keeps g from others until that instant at least: for the MinHold of by, or if that is nil for more than one hold. The

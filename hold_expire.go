@@ -85,3 +85,16 @@ func (c *Client) lose(g *grant, reason LostReason, cause error) {
 	g.drop()
 	c.askFor(g.m)
 }
+
+// lostByEngine takes in that the engine took the hold back.
+func (g *grant) lostByEngine(reason LostReason, cause error) {
+	c := g.m.c
+	c.lock()
+	defer c.unlockInside()
+	switch g.phase {
+	case requested:
+		g.phase = revoked
+	case live, abandoned: // of which further holds may go on
+		c.lose(g, reason, cause)
+	}
+}

@@ -210,3 +210,12 @@ func (g *grant) drop() {
 func (g *grant) short(l *Lease) bool {
 	return g.m.c.traits.Lifetime == driver.Leases && l.end > trustEnd(g.sent, g.lease)
 }
+
+// listName names the list of Client.grants in which g is: one for all of a mutex, and one for each of those that never meet
+// in this process, of which there may be many.
+func (g *grant) listName() string {
+	if g.m.p.share.direct {
+		return g.id
+	}
+	return g.m.key.Name
+}

@@ -60,17 +60,10 @@ func (g *grant) cause(reason LostReason) error {
 	return nil
 }
 
-// joined adds to what a function has returned what the release says, unless the function has returned that already: as the
-// cause of its context, for instance.
-func joined(err, release error) error {
-	if several, is := release.(interface{ Unwrap() []error }); is { // only a join itself is taken apart
-		for _, one := range several.Unwrap() {
-			err = joined(err, one)
-		}
-		return err
+// goneError says how g ended, to who was about to use it. The caller holds Client.mu.
+func (g *grant) goneError() error {
+	if l := g.last; l != nil && l.loss != nil {
+		return l.loss
 	}
-	if err != nil && release != nil && errors.Is(err, release) {
-		return err
-	}
-	return errors.Join(err, release)
+	return ErrReleased
 }

@@ -122,3 +122,21 @@ func (s *suspensionWatch) since(from instant) time.Duration {
 	}
 	return total
 }
+
+// trusted is the end of the trust in all that l rests on. The caller holds Client.mu.
+func (l *Lease) trusted() instant {
+	if l.upgradePair != nil {
+		return min(l.g.deadline(), l.upgradePair.g.deadline())
+	}
+	return l.g.deadline()
+}
+
+// tooLate reports that the trust window of answer is over before anybody got it. The caller holds Client.mu.
+func (g *grant) tooLate(answer driver.Grant, now instant) bool {
+	c := g.m.c
+	if c.traits.Lifetime != driver.Leases {
+		return false
+	}
+	sent := c.at(answer.Sent)
+	return now >= trustEnd(sent, answer.Lease).plus(-c.suspensions.since(sent))
+}

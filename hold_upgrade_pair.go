@@ -58,11 +58,3 @@ func (l *Lease) grants() []*grant {
 	}
 	return []*grant{l.g}
 }
-
-// trusted is the end of the trust in all that l rests on. The caller holds Client.mu.
-func (l *Lease) trusted() instant {
-	if l.upgradePair != nil {
-		return min(l.g.deadline(), l.upgradePair.g.deadline())
-	}
-	return l.g.deadline()
-}

@@ -85,23 +85,3 @@ func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64
 	}
 	return wrap("break", key, c.asking(ctx, func(ctx context.Context) error { return breaker.Break(ctx, key, token) }))
 }
-
-// asking asks the engine something once. Close ends that, and then it is ErrClosed.
-func (c *Client) asking(ctx context.Context, ask func(ctx context.Context) error) error {
-	bounded := callContext{user: ctx, base: c.asks}
-	defer bounded.end()
-	err := ask(&bounded)
-	if err != nil && c.asks.Err() != nil && ctx.Err() == nil {
-		return ErrClosed
-	}
-	return err
-}
-
-func (c *Client) checkOpen() error {
-	c.lock()
-	defer c.unlock()
-	if c.closed {
-		return fmt.Errorf("interlock: %w", ErrClosed)
-	}
-	return nil
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -140,39 +139,4 @@ func (l *Latch) change(ctx context.Context, op string, ask func(context.Context,
 	}
 	call := &driver.LatchCall{Key: l.key, ID: l.c.newID(), Horizon: 2 * l.c.opts.Lease} // longer than it is repeated
 	return l.c.persist(ctx, op, l.key, func(ctx context.Context) error { return ask(ctx, l.c.d.(driver.Latcher), call) })
-}
-
-// persist makes a call that may be repeated until the engine has answered, ctx has ended, or the client's lease is over: so
-// long a call may be repeated and be known for the same.
-func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask func(context.Context) error) error {
-	if err := c.checkOpen(); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return wrap(op, key, err)
-	}
-	end, doubt := time.Now().Add(c.opts.Lease), false
-	for wait := settleFirst; ; wait = min(2*wait, settleMost) {
-		attempt := callContext{user: ctx, base: c.asks, until: time.Now().Add(settleAttempt)}
-		err := ask(&attempt)
-		attempt.end()
-		switch {
-		case err == nil:
-			return nil
-		case c.asks.Err() != nil && ctx.Err() == nil:
-			return wrap(op, key, ErrClosed)
-		case ctx.Err() != nil:
-			return doubtful(op, key, errors.Join(ctx.Err(), err), doubt)
-		case driver.Refusal(err) != nil:
-			return doubtful(op, key, err, doubt)
-		case stays(err) && !errors.Is(err, context.Canceled):
-			return wrap(op, key, err)
-		case !time.Now().Before(end):
-			return doubtful(op, key, err, doubt)
-		}
-		doubt = doubt || leavesDoubt(err)
-		pausing := callContext{user: ctx, base: c.asks}
-		pause(&pausing, wait) // if it ends early, the next attempt does too, and says why
-		pausing.end()
-	}
 }

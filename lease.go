@@ -234,3 +234,21 @@ func (l *Lease) forget(w *leaseContext) {
 		listeners.contexts = slices.Delete(listeners.contexts, i, i+1)
 	}
 }
+
+// heldError describes l to others of this process, in whose way it is. The caller holds Client.mu.
+func (l *Lease) heldError() *HeldError {
+	c := l.m.c
+	return &HeldError{
+		Kind: l.Kind(), Name: l.Name(), Owner: l.owner.id, Client: c.opts.ClientName, Token: l.token(),
+		Since: c.time(l.since).Round(0), // the wall clock's part only: it is for people
+		Until: c.time(l.g.deadline()).Round(0),
+	}
+}
+
+// named has an ErrReleased or ErrClosed say of which lock, and what was to be done.
+func (l *Lease) named(op string, err error) error {
+	if err == ErrReleased || err == ErrClosed { //nolint:errorlint // what wraps it has said so
+		return wrap(op, l.m.key, err)
+	}
+	return err
+}

@@ -33,14 +33,6 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// named has an ErrReleased or ErrClosed say of which lock, and what was to be done.
-func (l *Lease) named(op string, err error) error {
-	if err == ErrReleased || err == ErrClosed { //nolint:errorlint // what wraps it has said so
-		return wrap(op, l.m.key, err)
-	}
-	return err
-}
-
 // mayLast returns what l rests on, or says why it cannot last until end, which was d away.
 func (l *Lease) mayLast(d time.Duration, end instant) ([]*grant, error) {
 	c := l.m.c

@@ -195,17 +195,3 @@ func (l *MultiLease) giveBack(ctx context.Context) {
 	}
 	_ = together(taken, func(lease *Lease) error { return lease.giveBack(ctx) }) // it tries again by itself, and Observers are told
 }
-
-// giveBack is Unlock of what nobody got to know.
-func (l *Lease) giveBack(ctx context.Context) error {
-	l.disown()
-	if ctx.Err() == nil {
-		bounded, cancel := context.WithTimeout(ctx, l.m.c.opts.CloseTimeout)
-		defer cancel()
-		return l.Unlock(bounded)
-	}
-	if !l.m.c.spawn(func() { _ = l.Unlock(l.m.c.hard) }) {
-		return ErrClosed // Close has given it back
-	}
-	return nil
-}

@@ -57,16 +57,6 @@ func (l *Lease) isHeard() {
 	}
 }
 
-// disown takes the MinHold off l: nobody got to know it.
-func (l *Lease) disown() {
-	c := l.m.c
-	c.lock()
-	defer c.unlock()
-	if l.ended() == nil {
-		l.dropMinHold()
-	}
-}
-
 // tellReleased tells the Observer that the hold was given up; err says what the engine has not confirmed.
 func (l *Lease) tellReleased(err error) {
 	c := l.m.c

@@ -143,3 +143,14 @@ func (c *Client) liveHold(o *owner, key driver.Key) *Lease {
 		}
 	}
 }
+
+// liveGrant returns what o has of key by now, or nil. The caller holds Client.mu.
+func (c *Client) liveGrant(o *owner, key driver.Key) *grant {
+	if o.named {
+		return nil
+	}
+	if l := c.liveHold(o, key); l != nil {
+		return l.g
+	}
+	return nil
+}

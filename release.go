@@ -8,16 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-const (
-	// unlockGrace is how long Unlock waits for the engine's word if its context had ended before, so that it works with such
-	// a one too.
-	unlockGrace = 40 * time.Millisecond
-
-	// settleAttempt bounds one request of settling, settleFirst and settleMost the pauses between them.
-	settleAttempt = 2 * time.Second
-	settleFirst   = 20 * time.Millisecond
-	settleMost    = time.Second
-)
+// unlockGrace is how long Unlock waits for the engine's word if its context had ended before, so that it works with such
+// a one too.
+const unlockGrace = 40 * time.Millisecond
 
 // Unlock ends this hold. The lock becomes free when the owner's last hold on it ends.
 //

@@ -8,6 +8,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+const (
+	// settleAttempt bounds one request of settling, settleFirst and settleMost the pauses between them.
+	settleAttempt = 2 * time.Second
+	settleFirst   = 20 * time.Millisecond
+	settleMost    = time.Second
+)
+
 // settle gives back in the background. The caller holds Client.mu.
 func (c *Client) settle(r *driver.Release) {
 	c.background.Go(func() { _, _ = c.settleNow(r) })
@@ -58,4 +65,11 @@ func (c *Client) unsettled(err error) error {
 		c.unconfirmed = append(c.unconfirmed, err)
 	}
 	return err
+}
+
+// settle gives back what may have been granted. The caller holds Client.mu.
+func (g *grant) settle(undo bool) {
+	give := g.release()
+	give.Undo = undo
+	g.m.c.settle(give)
 }

@@ -113,14 +113,6 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 	return err
 }
 
-// goneError says how g ended, to who was about to use it. The caller holds Client.mu.
-func (g *grant) goneError() error {
-	if l := g.last; l != nil && l.loss != nil {
-		return l.loss
-	}
-	return ErrReleased
-}
-
 func (c *Client) observeRenewal(g *grant, now instant) {
 	if c.opts.Observer.Renewed == nil || g.holds.first == nil {
 		return

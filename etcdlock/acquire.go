@@ -22,7 +22,7 @@ type attempt struct {
 
 // Acquire puts a key into the lock's queue, and waits until no key is before it that is in its way. A wait survives
 // broken connections and changes of the leader. When the session ends, the wait does, with an error that matches
-// driver.ErrLost: its place is gone.
+// driver.ErrLost: its queue key is gone.
 //
 // It costs one transaction if nobody is in the way; otherwise two reads more: one when the watch has begun, and one after
 // the wake-up, which sees whether the session still lives and the lock is ours.

@@ -28,15 +28,15 @@ func onlyOne(k driver.Kind) bool { return k == driver.KindMutex || k == driver.K
 // Driver is one client's access to the locks of an etcd cluster. It has one session (an etcd lease) at a time, whose end
 // ends its holds; it then makes another, and can be used as before. It is safe for concurrent use and must not be copied.
 type Driver struct {
-	client  *clientv3.Client
-	owns    bool // the client is closed with the driver
-	several bool // servers
-	leases  pb.LeaseClient
-	opts    Options
-	names   names
-	ear     *ear
-	timeout time.Duration // of the first session, as negotiated
-	born    time.Time     // from which sessions count
+	client   *clientv3.Client
+	owns     bool // the client is closed with the driver
+	several  bool // servers
+	leases   pb.LeaseClient
+	opts     Options
+	names    names
+	listener *listener
+	timeout  time.Duration // of the first session, as negotiated
+	born     time.Time     // from which sessions count
 
 	life       context.Context //nolint:containedctx // ends with Close
 	stop       context.CancelFunc
@@ -84,8 +84,8 @@ func start(ctx context.Context, client *clientv3.Client, opts *Options, owns boo
 		return nil, err
 	}
 	d.names = names{d.opts.Prefix}
-	d.ear = newEar(pb.NewWatchClient(client.ActiveConnection()), pulseFor(d.opts.Session))
-	d.background.Go(func() { d.ear.run(d.life) })
+	d.listener = newListener(pb.NewWatchClient(client.ActiveConnection()), pulseFor(d.opts.Session))
+	d.background.Go(func() { d.listener.run(d.life) })
 	s, err := d.session(ctx)
 	if err != nil {
 		_ = d.Close()

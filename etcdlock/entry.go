@@ -21,12 +21,12 @@ type entry struct {
 	over chan struct{}   // closed when ended or released
 
 	// Written by who has the turn, under Driver.mu, which others need for reading.
-	session  *session // nil before the first
-	slot     int      // of its key, among those of the session for this lock
-	place    string   // its key
-	revision int64    // that created its key; 0 if that is not known to exist
-	view     outlook  // as of the latest look
-	waited   bool     // somebody was in the way
+	session  *session  // nil before the first
+	slot     int       // of its key, among those of the session for this lock
+	queueKey string    // its key
+	revision int64     // that created its key; 0 if that is not known to exist
+	view     queueView // as of the latest look
+	waited   bool      // somebody was in the way
 
 	// Guarded by Driver.mu.
 	open     int               // how many requests to create its key are under way, or may be since nobody has answered

@@ -150,7 +150,7 @@ func keys(t testing.TB, n *servers.EtcdNode, prefix string) (all []string) {
 	return all
 }
 
-// noneLeft waits until there are no places any more, neither of holds nor of waits.
+// noneLeft waits until there are no queue keys any more, neither of holds nor of waits.
 func noneLeft(t testing.TB, n *servers.EtcdNode) {
 	t.Helper()
 	var left []string

@@ -44,7 +44,7 @@ func revisionAs(d *Driver, r *driver.Request) int64 {
 	return d.entries[holdID{r.Key, r.ID}].revision
 }
 
-// Only the release of a hold says that it was one: in the transaction that deletes its place.
+// Only the release of a hold says that it was one: in the transaction that deletes its queue key.
 func TestServed_WrittenByAnybodyElse_LetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -76,9 +76,9 @@ func TestServed_WrittenByAnybodyElse_LetsNobodyIn(t *testing.T) {
 
 // watchesNow reports whether d watches the key.
 func watchesNow(d *Driver, key string) bool {
-	d.ear.mu.Lock()
-	defer d.ear.mu.Unlock()
-	for _, w := range d.ear.watches {
+	d.listener.mu.Lock()
+	defer d.listener.mu.Unlock()
+	for _, w := range d.listener.watches {
 		if w.key == key {
 			return true
 		}
@@ -149,9 +149,9 @@ func TestWrite_ToTheKeysOfALock_LetsNobodyIn(t *testing.T) {
 func (s *stage) hears(d *Driver) {
 	s.t.Helper()
 	key := d.names.presence(d.current.id) + "heard"
-	before := d.ear.wakes.Load()
+	before := d.listener.wakes.Load()
 	s.forges(d, key, "")
-	s.soon("the watch to tell", func() bool { return d.ear.wakes.Load() > before })
+	s.soon("the watch to tell", func() bool { return d.listener.wakes.Load() > before })
 }
 
 // A notice that a hold was broken counts only if its key is gone, as it is after a break: else nobody would have the lock, and it would

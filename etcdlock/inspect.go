@@ -45,8 +45,8 @@ type listing struct {
 	kind  driver.Kind
 	yield func(driver.LockInfo, error) bool
 
-	name  string // of the lock whose places are being gathered
-	queue []place
+	name  string // of the lock whose queue keys are being gathered
+	queue []queueKey
 }
 
 // run takes in all keys that begin with key, and reports whether to go on.
@@ -76,7 +76,7 @@ func (l *listing) take(kv *mvccpb.KeyValue) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p, err := placeOf(kv)
+	p, err := queueKeyOf(kv)
 	if err != nil {
 		return false, err
 	}
@@ -92,10 +92,10 @@ func (l *listing) flush() (more bool) {
 	if len(l.queue) == 0 {
 		return true
 	}
-	slices.SortFunc(l.queue, func(a, b place) int { return cmp.Compare(a.revision, b.revision) })
+	slices.SortFunc(l.queue, func(a, b queueKey) int { return cmp.Compare(a.revision, b.revision) })
 	key := driver.Key{Kind: l.kind, Name: strings.Clone(l.name)}
 	info := driver.LockInfo{Kind: l.kind, Name: key.Name}
-	holders, waiters := split(l.kind, l.queue, l.d.names.places(key))
+	holders, waiters := split(l.kind, l.queue, l.d.names.queuePrefix(key))
 	switch l.kind {
 	case driver.KindMutex, driver.KindElection:
 		info.Limit = 1

@@ -12,19 +12,19 @@ import (
 // names makes the keys of one set of locks; wire.md lists them.
 type names struct{ prefix string }
 
-// places is in front of the keys of all that hold or want the lock.
-func (n names) places(key driver.Key) string {
+// queuePrefix is in front of the keys of all that hold or want the lock.
+func (n names) queuePrefix(key driver.Key) string {
 	return n.kind(key.Kind) + escape(key.Name) + "/"
 }
 
 // kind is in front of the keys of all locks of a kind.
 func (n names) kind(k driver.Kind) string { return n.prefix + string(k) + "/" }
 
-// place is the key of one request at a time. Keys are used again: etcd remembers every key that there was until its
+// queueKey is the key of one request at a time. Keys are used again: etcd remembers every key that there was until its
 // history is compacted, and goes through all of a prefix when it is asked for those that there are. With a key for each
 // acquisition a lock would become slower with each.
-func (n names) place(key driver.Key, session clientv3.LeaseID, slot int) string {
-	return fmt.Sprintf("%s%x-%d", n.places(key), int64(session), slot)
+func (n names) queueKey(key driver.Key, session clientv3.LeaseID, slot int) string {
+	return fmt.Sprintf("%s%x-%d", n.queuePrefix(key), int64(session), slot)
 }
 
 // tomb is the key that refuses late copies of a request.
@@ -61,15 +61,15 @@ func (n names) noticed(session clientv3.LeaseID, notice string) (revision int64,
 	return revision, err == nil
 }
 
-// parse returns the lock's name in the key of a place.
-func (n names) parse(k driver.Kind, place string) (name string, err error) {
-	rest, ours := strings.CutPrefix(place, n.kind(k))
+// parse returns the lock's name in the key of a queue key.
+func (n names) parse(k driver.Kind, queueKey string) (name string, err error) {
+	rest, ours := strings.CutPrefix(queueKey, n.kind(k))
 	name, _, both := strings.Cut(rest, "/")
 	if !ours || !both {
-		return "", fmt.Errorf("etcd: the key %q is not one of interlock's", place)
+		return "", fmt.Errorf("etcd: the key %q is not one of interlock's", queueKey)
 	}
 	if name, err = unescape(name); err != nil {
-		return "", fmt.Errorf("etcd: the key %q is not one of interlock's: %w", place, err)
+		return "", fmt.Errorf("etcd: the key %q is not one of interlock's: %w", queueKey, err)
 	}
 	return name, nil
 }

@@ -89,8 +89,8 @@ func (d *Driver) currentSession() (s *session, m *making, begun bool, err error)
 		}
 		if err == nil {
 			d.current = s
-			d.spawn(func() { s.beat(d.life) })
-			d.spawn(func() { s.hear(d.life) })
+			d.spawn(func() { s.heartbeat(d.life) })
+			d.spawn(func() { s.watchNotices(d.life) })
 		}
 		m.err, d.making = err, nil
 		close(m.done)

@@ -22,7 +22,7 @@ func (s *session) occupy(e *entry) {
 		e.slot = all.next
 		all.next++
 	}
-	e.session, e.place, e.vacated = s, s.d.names.place(e.r.Key, s.id, e.slot), false
+	e.session, e.queueKey, e.vacated = s, s.d.names.queueKey(e.r.Key, s.id, e.slot), false
 }
 
 // vacate gives e's key back, if it has one. Should a request to create it be under way still, it is kept from others until

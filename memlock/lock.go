@@ -20,7 +20,7 @@ type lock struct {
 type verdict uint8
 
 const (
-	apart    verdict = iota // on its own: it queues, and gets a token of its own
+	queues   verdict = iota // on its own: it queues, and gets a token of its own
 	reenters                // it is in already
 	upgrades                // it is in with an upgradeable read and wants to write: front of the queue, new token
 	stuck                   // it would wait for its own owner, for ever
@@ -30,7 +30,7 @@ const (
 // judge says how r stands to the holds of its owner, and which group it joins. It leaves the hold without out of account.
 func (l *lock) judge(r demand, without *record) (verdict, *group) {
 	if !r.Named && r.beside == "" {
-		return apart, nil
+		return queues, nil
 	}
 	if r.beside != "" && !slices.ContainsFunc(l.groups, func(g *group) bool { return g.has(r.beside) }) {
 		return orphaned, nil
@@ -54,13 +54,13 @@ func (l *lock) judge(r demand, without *record) (verdict, *group) {
 	}
 	switch {
 	case r.Mode == driver.Shared && r.Limit > 0:
-		return apart, nil // permits are counted, each acquisition takes its own
+		return queues, nil // permits are counted, each acquisition takes its own
 	case upgradeable != nil && r.Mode == driver.Exclusive:
 		return upgrades, upgradeable
 	case upgradeable != nil:
 		return reenters, upgradeable
 	case reading == nil:
-		return apart, nil
+		return queues, nil
 	case r.Mode == driver.Shared:
 		return reenters, reading
 	case r.Mode == driver.Upgradeable && !l.has(driver.Upgradeable):

@@ -196,7 +196,7 @@ func (s *state) admit(now time.Time, r demand) (*record, error) {
 // grant makes rec a holder. The token is minted here, in the step that grants.
 func (s *state) grant(now time.Time, l *lock, rec *record) {
 	v, g := l.judge(rec.demand(), nil)
-	if v == apart {
+	if v == queues {
 		g = &group{since: now}
 		l.groups = append(l.groups, g)
 	}
@@ -258,7 +258,7 @@ func (s *state) follow(now time.Time, l *lock, first *record) {
 			l.enqueue(rec)
 		case stuck:
 			s.refuseWaiting(l, rec, errStuck(&rec.req))
-		case apart, orphaned:
+		case queues, orphaned:
 		}
 	}
 }

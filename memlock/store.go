@@ -101,7 +101,7 @@ func (s *store) spread(key driver.Key) {
 	}
 	for _, rec := range l.queue[:min(told, len(l.queue))] {
 		for _, c := range s.calls[rec.ref] {
-			c.hear(l.heldBy(rec.demand()))
+			c.notify(l.heldBy(rec.demand()))
 		}
 	}
 }

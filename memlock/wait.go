@@ -23,8 +23,8 @@ type call struct {
 // told is how many waiters of a lock hear of a new holder. All of them would make each hand-off wake everybody.
 const told = 16
 
-// hear leaves news for c, in place of older ones that it has not taken in.
-func (c *call) hear(e *driver.HeldError) {
+// notify leaves news for c, in place of older ones that it has not taken in.
+func (c *call) notify(e *driver.HeldError) {
 	if c.moved == nil {
 		return
 	}

@@ -192,7 +192,7 @@ func (s *speaker) setFurther(ctx context.Context) error {
 func (s *speaker) concluded(x *conversation, prepares []statement) error {
 	err := x.p.Flush()
 	for i := 0; err == nil && i < 2+len(prepares); i++ {
-		_, refused := x.hear()
+		_, refused := x.receive()
 		switch {
 		case isBroken(refused):
 			err = refused

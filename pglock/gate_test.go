@@ -93,7 +93,7 @@ func TestHere_AnswersWhatIsPrepared(t *testing.T) {
 			if prepared {
 				s.Ping()
 			}
-			_, answered := s.here([]line{{st: stmtPing}}, func(rows) bool { return true })
+			_, answered := s.askInline([]line{{st: stmtPing}}, func(rows) bool { return true })
 			return answered, nil
 		})
 		if answered != prepared || err != nil {

@@ -88,10 +88,10 @@ func (s *speaker) lock(e *sqlsession.Entry, num int64) (rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := x.hear()
+	found, err := x.receive()
 	if err == nil || !isBroken(err) { // a note that was refused is nobody's loss
 		e.Seen(inTheWay(e, found)) // the server goes on with the second statement meanwhile
-		found, err = x.hear()
+		found, err = x.receive()
 	}
 	return found, x.end(err)
 }

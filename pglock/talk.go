@@ -84,8 +84,8 @@ func (s *speaker) say(allowed time.Duration, lines ...line) (*conversation, erro
 	return x, nil
 }
 
-// hear returns the next answer. What the server refuses is the statement's own affair; everything else ends the connection.
-func (x *conversation) hear() (rows, error) {
+// receive returns the next answer. What the server refuses is the statement's own affair; everything else ends the connection.
+func (x *conversation) receive() (rows, error) {
 	if x.unsent != nil {
 		return nil, x.unsent
 	}

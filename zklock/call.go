@@ -116,7 +116,7 @@ func (l *link) sync(ctx context.Context) error {
 }
 
 // read reads a place of the lock at path, or returns nil if it is gone.
-func (l *link) read(ctx context.Context, lock string, p place) (*seen, error) {
+func (l *link) read(ctx context.Context, lock string, p queuePlace) (*seen, error) {
 	got, err := l.get(ctx, lock+"/"+p.name)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
@@ -124,5 +124,5 @@ func (l *link) read(ctx context.Context, lock string, p place) (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &seen{place: p, note: parseNote(got.data), stat: got.stat}, nil
+	return &seen{queuePlace: p, note: parseNote(got.data), stat: got.stat}, nil
 }

@@ -115,7 +115,7 @@ func (d *Driver) hold(e *entry, s *session) error {
 	e.phase, e.wait, e.since = held, nil, time.Now()
 	s.holds[e] = struct{}{}
 	if s.young = append(s.young, e); len(s.young) == 1 {
-		s.poke()
+		s.wakeKeeper()
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func TestEvents_OfEveryKind_LetNobodyIn(t *testing.T) {
 	paths := []string{x.node(x.holder), x.node(x.ahead), x.node(x.further), x.lock}
 	for kind := zk.EventNodeCreated; kind <= zk.EventNodeChildrenChanged; kind++ {
 		for _, path := range paths {
-			s.heard(zk.Event{Type: kind, State: zk.StateHasSession, Path: path})
+			s.handleEvent(zk.Event{Type: kind, State: zk.StateHasSession, Path: path})
 			if path == paths[1] && (kind == zk.EventNodeDataChanged || kind == zk.EventNodeDeleted) {
 				x.looks(x.second)
 			}

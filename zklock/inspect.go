@@ -110,7 +110,7 @@ func infoOf(key driver.Key, nodes []*seen) driver.LockInfo {
 	if key.Kind != driver.KindRWMutex {
 		info.Limit = 1
 	}
-	all := placesOf(nodes)
+	all := queuePlacesOf(nodes)
 	for i, n := range nodes {
 		if blocker(all, i) < 0 {
 			info.Holders = append(info.Holders, n.holder())
@@ -124,7 +124,7 @@ func infoOf(key driver.Key, nodes []*seen) driver.LockInfo {
 // holdersOf returns the nodes that nobody is in the way of.
 func holdersOf(nodes []*seen) []*seen {
 	var holders []*seen
-	all := placesOf(nodes)
+	all := queuePlacesOf(nodes)
 	for i, n := range nodes {
 		if blocker(all, i) < 0 {
 			holders = append(holders, n)
@@ -133,10 +133,10 @@ func holdersOf(nodes []*seen) []*seen {
 	return holders
 }
 
-func placesOf(nodes []*seen) []place {
-	all := make([]place, len(nodes))
+func queuePlacesOf(nodes []*seen) []queuePlace {
+	all := make([]queuePlace, len(nodes))
 	for i, n := range nodes {
-		all[i] = n.place
+		all[i] = n.queuePlace
 	}
 	return all
 }

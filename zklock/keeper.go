@@ -30,8 +30,8 @@ func (d *Driver) keep() {
 
 // keep gives signs of life, makes connections ready and has holds watched, until s is over or the driver is closed.
 func (s *session) keep() {
-	beat, guard, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
-	defer beat.Stop()
+	heartbeat, guard, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
+	defer heartbeat.Stop()
 	defer guard.Stop()
 	defer again.Stop()
 	guards, ticks := false, 0
@@ -41,23 +41,23 @@ func (s *session) keep() {
 			return
 		case <-s.d.life.Done():
 			return
-		case <-beat.C:
+		case <-heartbeat.C:
 			if ticks++; ticks%eachTick == 0 || s.unanswered.Load() > 0 {
-				s.beat()
+				s.heartbeat()
 			}
-			beat.Reset(s.pause())
+			heartbeat.Reset(s.pause())
 		case <-guard.C:
 			guards = false
 			s.guard()
 		case <-again.C:
-			s.poke()
+			s.wakeKeeper()
 		case <-s.news:
 			switch ready, err := s.makeReady(); {
 			case err != nil:
 				s.d.fail(err)
 				again.Reset(retryPause)
 			case ready:
-				beat.Reset(s.pause())
+				heartbeat.Reset(s.pause())
 			}
 		}
 		if !guards && s.hasYoung() {
@@ -74,20 +74,20 @@ const retryPause = 500 * time.Millisecond
 // answered one was sent, and far from the servers the answer takes its part of that. There are no more of them than the library
 // waits for: it ends a connection over which nothing came for two thirds of the timeout.
 const (
-	eachTick  = 3
-	mostBeats = 6
+	eachTick       = 3
+	mostHeartbeats = 6
 )
 
 // pause is between two looks whether a sign of life is to be given.
 func (s *session) pause() time.Duration { return s.timeout / (3 * eachTick) }
 
-// beat gives a sign of life. It goes to the leader of an ensemble, because a follower that has lost its leader goes on
+// heartbeat gives a sign of life. It goes to the leader of an ensemble, because a follower that has lost its leader goes on
 // answering what it knows by itself, while the leader ends its sessions.
-func (s *session) beat() {
+func (s *session) heartbeat() {
 	s.d.mu.Lock()
 	l := s.link
 	s.d.mu.Unlock()
-	if l == nil || s.unanswered.Load() >= mostBeats {
+	if l == nil || s.unanswered.Load() >= mostHeartbeats {
 		return
 	}
 	s.unanswered.Add(1)

@@ -94,7 +94,7 @@ func (m *making) insert() error {
 var nothing = []byte{}
 
 func (m *making) took(in inserted) error {
-	p, ok := parsePlace(in.path[strings.LastIndexByte(in.path, '/')+1:])
+	p, ok := parseQueuePlace(in.path[strings.LastIndexByte(in.path, '/')+1:])
 	if !ok {
 		return errors.New("zk: the server has made a node of another name: " + in.path)
 	}

@@ -86,9 +86,9 @@ func TestBlocker_IsTheNearestThatIsInTheWay(t *testing.T) {
 		"wuu":   1,
 		"rrrwu": 3,
 	} {
-		var all []place
+		var all []queuePlace
 		for i, c := range queue {
-			all = append(all, place{mode: driver.Mode(strings.IndexRune(modes, c)), seq: int32(i)})
+			all = append(all, queuePlace{mode: driver.Mode(strings.IndexRune(modes, c)), seq: int32(i)})
 		}
 		if got := blocker(all, len(all)-1); got != want {
 			t.Errorf("the last of %s waits for %d, want %d", queue, got, want)

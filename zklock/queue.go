@@ -19,12 +19,12 @@ func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	var all []place
+	var all []queuePlace
 	if err == nil {
 		all = found.places
 	}
 	name := strings.TrimPrefix(e.path, lock+"/")
-	mine := slices.IndexFunc(all, func(p place) bool { return p.name == name })
+	mine := slices.IndexFunc(all, func(p queuePlace) bool { return p.name == name })
 	if mine < 0 { // somebody has removed it, so it begins again
 		a.own("", 0)
 		return false, errAgain
@@ -41,7 +41,7 @@ func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 }
 
 // queueBehind watches the node at index in, and tells who has the lock.
-func (a *attempt) queueBehind(ctx context.Context, l *link, all []place, in int) error {
+func (a *attempt) queueBehind(ctx context.Context, l *link, all []queuePlace, in int) error {
 	e, w := a.e, a.e.wait
 	lock := a.d.tree.lock(e.key)
 	path := lock + "/" + all[in].name
@@ -52,7 +52,7 @@ func (a *attempt) queueBehind(ctx context.Context, l *link, all []place, in int)
 	if before == nil {
 		return errAgain // it has gone since
 	}
-	holder := &seen{place: all[in], note: parseNote(before.data), stat: before.stat}
+	holder := &seen{queuePlace: all[in], note: parseNote(before.data), stat: before.stat}
 	if in > 0 {
 		if holder, err = l.read(ctx, lock, all[0]); err != nil {
 			l.s.unwatch(e, path)
@@ -90,7 +90,7 @@ func (a *attempt) await(ctx context.Context, l *link) error {
 }
 
 // refuse ends a try: it names the holder, and takes the node away at the same time.
-func (a *attempt) refuse(ctx context.Context, l *link, first place) error {
+func (a *attempt) refuse(ctx context.Context, l *link, first queuePlace) error {
 	lock, e := a.d.tree.lock(a.e.key), a.e
 	removed := make(chan error, 1)
 	path := e.path

@@ -69,7 +69,7 @@ func (d *Driver) start() (*session, error) {
 		watches: make(map[string]*watch), holds: make(map[*entry]struct{}),
 	}
 	conn, _, err := zk.Connect(d.hosts, d.opts.Timeout,
-		zk.WithDialer(s.line.dial), zk.WithHostProvider(s.line), zk.WithEventCallback(s.heard),
+		zk.WithDialer(s.line.dial), zk.WithHostProvider(s.line), zk.WithEventCallback(s.handleEvent),
 		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithMaxConnBufferSize(sendBuffer))
 	if err != nil {
 		return nil, err
@@ -87,9 +87,9 @@ type silent struct{}
 // Printf discards.
 func (silent) Printf(string, ...any) {}
 
-// heard takes in what the library tells, in the order in which it happened. It is called by the library's goroutines and
+// handleEvent takes in what the library tells, in the order in which it happened. It is called by the library's goroutines and
 // must not block.
-func (s *session) heard(ev zk.Event) {
+func (s *session) handleEvent(ev zk.Event) {
 	if ev.Type != zk.EventSession {
 		s.fired(ev)
 		return
@@ -115,7 +115,7 @@ func (s *session) connected() {
 	s.linked, s.fresh = true, true
 	s.d.mu.Unlock()
 	s.confirm(g.began)
-	s.poke()
+	s.wakeKeeper()
 }
 
 // suspended takes in that there is no connection any more.
@@ -152,7 +152,7 @@ func (l *link) stale() {
 		l.s.d.changed()
 	}
 	l.s.d.mu.Unlock()
-	l.s.poke()
+	l.s.wakeKeeper()
 }
 
 // end ends the session: its holds are lost, and who waits in it begins again in the next.
@@ -201,8 +201,8 @@ func (s *session) close() {
 // farewell bounds the leave-taking: servers that do not answer end the session by its timeout.
 const farewell = 500 * time.Millisecond
 
-// poke wakes the keeper.
-func (s *session) poke() {
+// wakeKeeper wakes the keeper.
+func (s *session) wakeKeeper() {
 	select {
 	case s.news <- struct{}{}:
 	default: // it is awake already

@@ -8,7 +8,7 @@ import (
 
 // view is a lock's queue as it was read at one moment. Several requests may use it, so nobody changes it.
 type view struct {
-	places []place
+	places []queuePlace
 	stat   *zk.Stat // of the lock's node
 	err    error
 	done   chan struct{} // closed when the rest is set

@@ -37,7 +37,7 @@ func TestView_ThatManyShare_IsNeverOlderThanWhoAsksForIt(t *testing.T) {
 					return
 				}
 				name := strings.TrimPrefix(path, lock+"/")
-				if !slices.ContainsFunc(v.places, func(p place) bool { return p.name == name }) {
+				if !slices.ContainsFunc(v.places, func(p queuePlace) bool { return p.name == name }) {
 					t.Errorf("%s was made before the queue was looked at, and is not seen in it", name)
 				}
 			}

@@ -85,7 +85,7 @@ func TestWireFormat_OfRequestsIsDescribed(t *testing.T) {
 		letter(driver.Exclusive), letter(driver.Shared), letter(driver.Upgradeable)))
 	d := &Driver{process: "process"}
 	name := d.newName(driver.Shared)
-	if p, ours := parsePlace(name + "0000000042"); !ours || p.mode != driver.Shared || p.seq != 42 {
+	if p, ours := parseQueuePlace(name + "0000000042"); !ours || p.mode != driver.Shared || p.seq != 42 {
 		t.Errorf("a request is called %q, and that is read as %+v", name, p)
 	}
 	var fields map[string]any

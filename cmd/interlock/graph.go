@@ -71,15 +71,15 @@ type graphObject struct {
 type graphEdge struct {
 	Kind   driver.Kind `json:"kind"`
 	Name   string      `json:"name"`
-	Waiter party       `json:"waiter"`
-	Holder party       `json:"holder"`
+	Waiter endpoint    `json:"waiter"`
+	Holder endpoint    `json:"holder"`
 	Cycle  bool        `json:"cycle"` // part of a cycle
 
 	// Resting says that the holder is done, and the lock only stays closed for a while (--min-hold, --lock-delay).
 	Resting bool `json:"resting,omitempty"`
 }
 
-type party struct {
+type endpoint struct {
 	Owner  string `json:"owner,omitempty"`
 	Client string `json:"client,omitempty"`
 }
@@ -89,7 +89,7 @@ type party struct {
 func (e graphEdge) owned() bool { return !e.Resting && e.Waiter.Owner != "" && e.Holder.Owner != "" }
 
 // String is owner and process. A named owner may be in several.
-func (p party) String() string {
+func (p endpoint) String() string {
 	if p.Owner == "" || p.Client == "" {
 		return orDash(cmp.Or(p.Owner, p.Client))
 	}
@@ -111,7 +111,7 @@ func waitsFor(locks []interlock.LockInfo) *graph {
 			for _, h := range l.Holders {
 				if inTheWay(l.Kind, w, h) {
 					g.edges = append(g.edges, graphEdge{
-						Kind: l.Kind, Name: l.Name, Waiter: party{w.Owner, w.Client}, Holder: party{h.Owner, h.Client}, Resting: h.Resting,
+						Kind: l.Kind, Name: l.Name, Waiter: endpoint{w.Owner, w.Client}, Holder: endpoint{h.Owner, h.Client}, Resting: h.Resting,
 					})
 				}
 			}

@@ -193,16 +193,16 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 
 // sitOut waits, where nobody else can keep the lock closed, until its --min-hold is over, a signal comes, or it is lost.
 func (a *app) sitOut(ctx context.Context, o *runOptions, lease *interlock.Lease, signals *signals, until time.Time) {
-	rest := time.Until(until)
-	if rest <= 0 {
+	left := time.Until(until)
+	if left <= 0 {
 		return
 	}
 	if o.verbose {
-		a.say("the command has ended; %q stays held for %s more", lease.Name(), short(rest))
+		a.say("the command has ended; %q stays held for %s more", lease.Name(), short(left))
 	}
 	ctx, done := signals.endWait(ctx)
 	defer done()
-	timer := time.NewTimer(rest)
+	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

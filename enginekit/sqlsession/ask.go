@@ -65,7 +65,7 @@ func (e *Entry) goOn(c *Conn, left int) {
 func (e *Entry) begins(c *Conn) bool {
 	d := e.d
 	d.mu.Lock()
-	partakes := d.place(e.lock).isOn(c)
+	partakes := d.lockState(e.lock).isOn(c)
 	if !partakes && !e.ending {
 		e.c = c
 		c.holds[e] = struct{}{}

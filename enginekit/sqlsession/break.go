@@ -41,7 +41,7 @@ func (c *Conn) holdsAny() bool {
 func (d *Core) Break(lock LockID, token uint64) {
 	d.mu.Lock()
 	var e *Entry
-	if p := d.places[lock]; p != nil {
+	if p := d.lockStates[lock]; p != nil {
 		for _, other := range p.owners {
 			if other.phase == held && other.token == token {
 				e = other

@@ -26,14 +26,14 @@ type Conn struct {
 	busy      atomic.Int64 // since when the server owes an answer, since Core.born; 0 if it owes none
 	allowed   atomic.Int64 // how long it may owe this one
 
-	mu    sync.Mutex // guards what follows; nothing blocks under it
-	queue []Job
-	armed bool          // the goroutine watches the socket and must be roused by a deadline
-	rests bool          // the goroutine waits and does not watch the socket, so the connection can be lent
-	lent  *loan         // to another goroutine, which runs a statement; see lend.go
-	begun bool          // the first in the queue goes on with what was begun there
-	ended bool          // no job is taken any more
-	used  time.Duration // when it last had something to do
+	mu     sync.Mutex // guards what follows; nothing blocks under it
+	queue  []Job
+	armed  bool          // the goroutine watches the socket and must be roused by a deadline
+	parked bool          // the goroutine waits and does not watch the socket, so the connection can be lent
+	lent   *loan         // to another goroutine, which runs a statement; see lend.go
+	begun  bool          // the first in the queue goes on with what was begun there
+	ended  bool          // no job is taken any more
+	used   time.Duration // when it last had something to do
 
 	wake chan struct{} // has one place; there is something in the queue, or the connection is to end
 	done chan struct{} // closed when the goroutine has ended
@@ -57,10 +57,10 @@ func (d *Core) NewConn(raw net.Conn, waits bool, s Session) *Conn {
 
 // Job is something to do with a connection. Either Run or Dead is called, once; both must be set.
 type Job struct {
-	Run  func(c *Conn)      // in the goroutine of the connection; it may run statements
-	here func(c *Conn) bool // tried first, in the goroutine of who submits it; false if the connection cannot be lent to that
-	Dead func(err error)    // called instead, without anything having been sent, if the connection has ended
-	any  bool               // any shared connection will do
+	Run    func(c *Conn)      // in the goroutine of the connection; it may run statements
+	inline func(c *Conn) bool // tried first, in the goroutine of who submits it; false if the connection cannot be lent to that
+	Dead   func(err error)    // called instead, without anything having been sent, if the connection has ended
+	any    bool               // any shared connection will do
 }
 
 // Confirmed returns when the last statement that was answered was sent; see [driver.Session]. A session that answers has its timeout
@@ -88,10 +88,10 @@ func (c *Conn) Waits() bool { return c.waits }
 // Submit runs j after all that was submitted before, in the connection's goroutine. It does not wait for it. If the connection has ended
 // or ends before, j.Dead is called, perhaps before Submit returns, so no mutex must be held that j.Dead takes.
 func (c *Conn) Submit(j Job) {
-	if j.here != nil && j.here(c) {
+	if j.inline != nil && j.inline(c) {
 		return
 	}
-	j.here = nil // whoever submits it again does so for others
+	j.inline = nil // whoever submits it again does so for others
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()

@@ -21,22 +21,22 @@ type Core struct {
 	work  sync.WaitGroup // every goroutine of the driver
 	knock chan struct{}  // has one place; somebody wants a hold broken
 
-	mu      sync.Mutex        // guards what follows; nothing blocks under it
-	closed  bool              // nothing is asked for any more
-	ended   bool              // nothing is done any more
-	entries map[string]*Entry // by request ID
-	places  map[LockID]*place
-	hints   map[LockID]time.Duration // until when a lock is waited for without being tried for
-	gone    enginekit.Tombstones[string, epitaph]
-	shared  []*Conn
-	dialing bool  // a shared connection is being opened
-	wanting []Job // what waits for a shared connection
-	pool    pool  // of connections that wait
-	all     map[*Conn]struct{}
-	polling int           // waits for which the pool has no connection
-	looked  time.Duration // when breaks were last asked for
-	pruned  time.Duration // when old rows were last looked for
-	grants  int           // since then; of a new driver, as if there had been some before
+	mu         sync.Mutex        // guards what follows; nothing blocks under it
+	closed     bool              // nothing is asked for any more
+	ended      bool              // nothing is done any more
+	entries    map[string]*Entry // by request ID
+	lockStates map[LockID]*lockState
+	hints      map[LockID]time.Duration // until when a lock is waited for without being tried for
+	gone       enginekit.Tombstones[string, epitaph]
+	shared     []*Conn
+	dialing    bool  // a shared connection is being opened
+	wanting    []Job // what waits for a shared connection
+	pool       pool  // of connections that wait
+	all        map[*Conn]struct{}
+	polling    int           // waits for which the pool has no connection
+	looked     time.Duration // when breaks were last asked for
+	pruned     time.Duration // when old rows were last looked for
+	grants     int           // since then; of a new driver, as if there had been some before
 }
 
 // New returns a core without connections. With a connection by [Core.AddShared], and after [Core.Start], it works; Close must be called
@@ -44,8 +44,8 @@ type Core struct {
 func New(config Config, dialect Dialect) *Core {
 	d := &Core{
 		config: config, dialect: dialect, born: time.Now().Add(-time.Second), knock: make(chan struct{}, 1),
-		entries: make(map[string]*Entry), places: make(map[LockID]*place), hints: make(map[LockID]time.Duration),
-		all: make(map[*Conn]struct{}), pruned: -pruneRest, grants: rand.N(pruneGrants),
+		entries: make(map[string]*Entry), lockStates: make(map[LockID]*lockState), hints: make(map[LockID]time.Duration),
+		all: make(map[*Conn]struct{}), pruned: -pruneCooldown, grants: rand.N(pruneGrants),
 	}
 	d.pool.freed, d.pool.dials = make(chan struct{}, 1), make(chan struct{}, mostDials)
 	d.base, d.stop = context.WithCancel(context.Background()) //nolint:forbidigo // it lasts until Close, whatever opened the engine
@@ -62,7 +62,7 @@ func (d *Core) AddShared(c *Conn) {
 
 // Start begins to look after the connections: signs of life, late answers, breaks, old rows. It is called once, after the engine knows
 // that locks can be kept. The goroutine ends with Close.
-func (d *Core) Start() { d.spawn(d.beat) } // ends with Close
+func (d *Core) Start() { d.spawn(d.heartbeat) } // ends with Close
 
 // Connections returns how many connections there are, of both sorts.
 func (d *Core) Connections() int {

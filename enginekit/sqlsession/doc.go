@@ -4,7 +4,7 @@
 //
 //   - sessions that are pinned, give signs of life, and count as ended only when the server says so (Conn, bury.go);
 //   - a few shared sessions that hold what was free when it was asked for, and a pool of others that wait (shared.go, pool.go);
-//   - a table of what each session has and asks for, which decides before the server is asked (place.go);
+//   - a table of what each session has and asks for, which decides before the server is asked (lock_state.go);
 //   - requests that are asked again, undone and released by their ID (Entry, release.go, giveback.go, tombstones.go).
 //
 // What differs an engine says in a [Dialect] and, for each session, a [Session]: the statements, and what errors mean. It makes a [Core] of

@@ -246,8 +246,8 @@ func (d *Core) join(ctx context.Context, r *driver.Request) (e *Entry, next func
 	e = d.newEntry(r)
 	d.entries[r.ID] = e
 	next = d.route(e)
-	if p := d.places[e.lock]; p != nil && p.asker == e { // so next is startAsking
-		next = func() { e.askHere(ctx) }
+	if p := d.lockStates[e.lock]; p != nil && p.asker == e { // so next is startAsking
+		next = func() { e.askInline(ctx) }
 	}
 	return e, next, nil
 }

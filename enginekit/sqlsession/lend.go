@@ -35,7 +35,7 @@ func (c *Conn) lend(ctx context.Context) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.rests || c.lent != nil || c.works() {
+	if !c.parked || c.lent != nil || c.works() {
 		return false
 	}
 	c.lent = &loan{ctx: ctx}
@@ -74,16 +74,16 @@ func (c *Conn) back(first func(c *Conn)) {
 	}
 }
 
-// askHere is startAsking in the goroutine of a call that lasts as long as ctx.
-func (e *Entry) askHere(ctx context.Context) {
+// askInline is startAsking in the goroutine of a call that lasts as long as ctx.
+func (e *Entry) askInline(ctx context.Context) {
 	left := e.d.asks()
 	j := e.question(left)
-	j.here = func(c *Conn) bool { return e.tryHere(ctx, c, left) }
+	j.inline = func(c *Conn) bool { return e.tryInline(ctx, c, left) }
 	e.d.onSharedBeside(e, j)
 }
 
-// tryHere is try in the goroutine of who asks. It returns false if c cannot be lent to that.
-func (e *Entry) tryHere(ctx context.Context, c *Conn, left int) bool {
+// tryInline is try in the goroutine of who asks. It returns false if c cannot be lent to that.
+func (e *Entry) tryInline(ctx context.Context, c *Conn, left int) bool {
 	if !c.lend(ctx) {
 		return false
 	}
@@ -103,8 +103,8 @@ func (e *Entry) tryHere(ctx context.Context, c *Conn, left int) bool {
 	return true
 }
 
-// giveBackHere is giveBack in the goroutine of who unlocks. It returns false if c cannot be lent to that.
-func (e *Entry) giveBackHere(ctx context.Context, c *Conn) bool {
+// giveBackInline is giveBack in the goroutine of who unlocks. It returns false if c cannot be lent to that.
+func (e *Entry) giveBackInline(ctx context.Context, c *Conn) bool {
 	switch {
 	case !c.lend(ctx):
 		return false

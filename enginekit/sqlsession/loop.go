@@ -63,8 +63,8 @@ func (c *Conn) idle(timer *time.Timer) bool {
 func (c *Conn) resting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rests = c.lent != nil || !c.works() && c.d.Clock()-c.used < c.d.config.Quiet
-	return c.rests
+	c.parked = c.lent != nil || !c.works() && c.d.Clock()-c.used < c.d.config.Quiet
+	return c.parked
 }
 
 // hasWork reports whether the goroutine has to do something now.

@@ -67,7 +67,7 @@ func (e *Entry) look() bool {
 func (e *Entry) pollOnce() (done bool) {
 	d := e.d
 	d.mu.Lock()
-	p := d.place(e.lock)
+	p := d.lockState(e.lock)
 	if p.asker != nil || p.keepOut(e) || e.ending {
 		d.tidy(e.lock)
 		d.mu.Unlock()

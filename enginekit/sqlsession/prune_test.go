@@ -52,7 +52,7 @@ func TestGrants_HaveOldRowsLookedAt_NowAndThen(t *testing.T) {
 		if n := s.grant(2 * pruneGrants); n != 1 {
 			t.Errorf("%d looks within the pause, want one", n)
 		}
-		time.Sleep(pruneRest) // virtual
+		time.Sleep(pruneCooldown) // virtual
 		if n := s.grant(1); n != 2 {
 			t.Errorf("%d looks after the pause, want two", n)
 		}

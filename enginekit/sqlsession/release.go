@@ -39,7 +39,7 @@ func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	d.mu.Unlock()
 	if c != nil {
 		c.Submit(Job{
-			here: func(c *Conn) bool { return e.giveBackHere(ctx, c) }, Run: e.giveBack,
+			inline: func(c *Conn) bool { return e.giveBackInline(ctx, c) }, Run: e.giveBack,
 			Dead: func(error) {}, // if it has ended, died has taken e over
 		})
 	}
@@ -55,7 +55,7 @@ func (d *Core) cancel(e *Entry, err error) {
 	e.ending = true
 	e.settle(err)
 	close(e.stop)
-	if p := d.place(e.lock); e.phase == asking && p.asker != e && e.c == nil {
+	if p := d.lockState(e.lock); e.phase == asking && p.asker != e && e.c == nil {
 		d.drop(e) // it has not been asked for; one that was passed by has been
 	}
 	d.tidy(e.lock)

@@ -21,7 +21,7 @@ func (d *Core) OnShared(j Job) {
 	best, least, sound := d.leastLoaded(nil)
 	d.grow(best == nil || least > 0, sound)
 	if best == nil {
-		j.here = nil // it is not for the goroutine that opens the connection
+		j.inline = nil // it is not for the goroutine that opens the connection
 		d.wanting = append(d.wanting, j)
 	}
 	d.mu.Unlock()
@@ -33,7 +33,7 @@ func (d *Core) OnShared(j Job) {
 // onSharedBeside is OnShared for the asker of a lock that others may share with it: on a connection that has no part in it.
 func (d *Core) onSharedBeside(e *Entry, j Job) {
 	d.mu.Lock()
-	p := d.place(e.lock)
+	p := d.lockState(e.lock)
 	if len(p.owners) == 0 || d.ended {
 		d.tidy(e.lock)
 		d.mu.Unlock()
@@ -130,7 +130,7 @@ func (d *Core) passBy(c *Conn) (next []func()) {
 
 // leastLoaded returns the shared connection with the least to do of those that have no part in p, and how much that is, or
 // nil, and how many are sound. The caller holds Core.mu.
-func (d *Core) leastLoaded(p *place) (best *Conn, least, sound int) {
+func (d *Core) leastLoaded(p *lockState) (best *Conn, least, sound int) {
 	now := d.Clock()
 	for _, c := range d.shared {
 		if c.isSuspect(now) || !c.isOpen() { // one that is to end is in the list for another moment

@@ -105,7 +105,7 @@ func (m *leases) Next(s leaseState, visitAll func(Event, leaseState)) {
 
 // tick lets time pass for everybody at once: clocks run in step.
 func (m *leases) tick(s leaseState) leaseState {
-	s.left = rest(s.left, 1)
+	s.left = remaining(s.left, 1)
 	if s.left == 0 {
 		s.holder = 0
 	}
@@ -113,7 +113,7 @@ func (m *leases) tick(s leaseState) leaseState {
 	s.wire.tick(m.lease, m.horizon)
 	for c := range m.clients {
 		p := &s.clients[c]
-		if p.trust = rest(p.trust, 1); p.phase == inside && p.trust == 0 {
+		if p.trust = remaining(p.trust, 1); p.phase == inside && p.trust == 0 {
 			p.phase = lost
 		}
 	}
@@ -184,7 +184,7 @@ func (m *leases) receive(s *leaseState, q msg) {
 	if m.id(s, c) != q.id() {
 		return
 	}
-	trust := rest(m.lease, q.age())
+	trust := remaining(m.lease, q.age())
 	if !m.rules.TrustSent {
 		trust = m.lease
 	}

@@ -102,7 +102,7 @@ func (m *locals) tick(s localState) localState {
 	s.wire.tick(m.lease, 0)
 	for c := range s.calls {
 		p := &s.calls[c]
-		if p.trust = rest(p.trust, 1); p.phase == inside && p.trust == 0 {
+		if p.trust = remaining(p.trust, 1); p.phase == inside && p.trust == 0 {
 			p.phase = lost
 			m.detach(&s, c)
 		}
@@ -207,7 +207,7 @@ func (m *locals) receive(s *localState, q msg) {
 		if p.hold != q.id() {
 			continue
 		}
-		trust := rest(m.lease, q.age())
+		trust := remaining(m.lease, q.age())
 		switch k := q.kind(); {
 		case p.phase == asking && k == yours && trust > 0:
 			p.phase, p.trust = inside, trust

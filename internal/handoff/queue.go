@@ -103,12 +103,12 @@ func (m *queues) deliver(s *queueState, q msg) bool {
 
 // tick lets time pass for everybody at once. The engine only notices at its next script that a hold has ended.
 func (m *queues) tick(s queueState) queueState {
-	s.left = rest(s.left, 1)
+	s.left = remaining(s.left, 1)
 	tickDown(s.beats[:])
 	s.wire.tick(m.lease, 0)
 	for c := range m.clients {
 		p := &s.clients[c]
-		if p.trust = rest(p.trust, 1); p.phase == inside && p.trust == 0 {
+		if p.trust = remaining(p.trust, 1); p.phase == inside && p.trust == 0 {
 			p.phase = lost
 		}
 	}
@@ -166,7 +166,7 @@ func (m *queues) receive(s *queueState, q msg) {
 	case p.phase == asking && k == push:
 		p.enter(m.trustPush(p, q))
 	case (p.phase == asking || p.phase == inside) && k == yours:
-		p.enter(rest(m.lease, q.age()))
+		p.enter(remaining(m.lease, q.age()))
 	case (p.phase == lost || p.phase == leaving) && k == ended:
 		*p = queueClient{phase: done}
 	}
@@ -192,9 +192,9 @@ func (m *queues) trustPush(p *queueClient, q msg) uint8 {
 	case !m.rules.TrustGrant:
 		return whole
 	case !m.rules.TrustOffset: // lag is then how late the answer came in
-		return rest(whole+p.lag, q.age())
+		return remaining(whole+p.lag, q.age())
 	}
-	return rest(whole, q.age()+p.lag)
+	return remaining(whole, q.age()+p.lag)
 }
 
 // lagOf is what the client stores of an answer, to compare the clocks by.

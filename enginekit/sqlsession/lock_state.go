@@ -5,45 +5,45 @@ import (
 	"time"
 )
 
-// place is what this driver has to do with one lock. The server lets a session in that has the lock already, whatever it
+// lockState is what this driver has to do with one lock. The server lets a session in that has the lock already, whatever it
 // asks for, so it is never asked over a session that has a part in it, and never by two requests at once.
-type place struct {
+type lockState struct {
 	asker  *Entry   // tries for it over a shared connection
 	line   []*Entry // go on when the asker has its answer
 	owners []*Entry // hold it or are giving it back; more than one if they share it, or when the server was quicker than its answer
 }
 
-// place returns that of a lock. The caller holds Core.mu.
-func (d *Core) place(lock LockID) *place {
-	p := d.places[lock]
+// lockState returns that of a lock. The caller holds Core.mu.
+func (d *Core) lockState(lock LockID) *lockState {
+	p := d.lockStates[lock]
 	if p == nil {
-		p = &place{}
-		d.places[lock] = p
+		p = &lockState{}
+		d.lockStates[lock] = p
 	}
 	return p
 }
 
-// tidy forgets a place of which nothing is left. The caller holds Core.mu.
+// tidy forgets a lock of which nothing is left. The caller holds Core.mu.
 func (d *Core) tidy(lock LockID) {
-	if p := d.places[lock]; p != nil && p.asker == nil && len(p.line) == 0 && len(p.owners) == 0 {
-		delete(d.places, lock)
+	if p := d.lockStates[lock]; p != nil && p.asker == nil && len(p.line) == 0 && len(p.owners) == 0 {
+		delete(d.lockStates, lock)
 	}
 }
 
 // keepOut reports whether the owners are in the way of e, which is known without asking the server.
-func (p *place) keepOut(e *Entry) bool {
+func (p *lockState) keepOut(e *Entry) bool {
 	return slices.ContainsFunc(p.owners, func(owner *Entry) bool { return !owner.isShared() || !e.isShared() })
 }
 
 // isOn reports whether c has a part in the lock.
-func (p *place) isOn(c *Conn) bool {
+func (p *lockState) isOn(c *Conn) bool {
 	return slices.ContainsFunc(p.owners, func(owner *Entry) bool { return owner.c == c })
 }
 
 // route decides what is next for a request that is to be asked for, and returns what to do without the mutex. The caller
 // holds Core.mu.
 func (d *Core) route(e *Entry) (next func()) {
-	p := d.place(e.lock)
+	p := d.lockState(e.lock)
 	switch {
 	case len(p.owners) > 0 && p.owners[0].Request.Key != e.Request.Key:
 		return e.moveOn
@@ -67,7 +67,7 @@ func (d *Core) route(e *Entry) (next func()) {
 
 // asked ends the turn of the asker of a lock, and returns what to do for those behind it. The caller holds Core.mu.
 func (d *Core) asked(e *Entry) (next []func()) {
-	p := d.place(e.lock)
+	p := d.lockState(e.lock)
 	if p.asker != e {
 		return nil
 	}
@@ -84,13 +84,13 @@ func (d *Core) asked(e *Entry) (next []func()) {
 
 // own notes that e has the lock. The caller holds Core.mu.
 func (d *Core) own(e *Entry) {
-	p := d.place(e.lock)
+	p := d.lockState(e.lock)
 	p.owners = append(p.owners, e)
 }
 
-// disown takes e out of the place of its lock. The caller holds Core.mu.
+// disown takes e out of what is known of its lock. The caller holds Core.mu.
 func (d *Core) disown(e *Entry) {
-	p, same := d.place(e.lock), func(other *Entry) bool { return other == e }
+	p, same := d.lockState(e.lock), func(other *Entry) bool { return other == e }
 	p.owners, p.line = slices.DeleteFunc(p.owners, same), slices.DeleteFunc(p.line, same)
 	d.tidy(e.lock)
 }

@@ -13,11 +13,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// ear has all watches of a driver on one stream. The client library's own watcher would do, but it notices a server that
+// listener has all watches of a driver on one stream. The client library's own watcher would do, but it notices a server that
 // is silent only after its keepalive time, which cannot be less than ten seconds; and a goroutine for each watch is not
 // needed for hints. While the stream is down nothing is lost: on the next one every watch begins anew, and who has it is
 // told at which revision, and reads.
-type ear struct {
+type listener struct {
 	remote pb.WatchClient
 	pulse  time.Duration // between two requests for a sign of life while somebody waits
 
@@ -47,12 +47,12 @@ const (
 	longestPause = time.Second
 )
 
-func newEar(remote pb.WatchClient, pulse time.Duration) *ear {
-	return &ear{remote: remote, pulse: pulse, watches: make(map[int64]*watch), post: make(chan struct{}, 1)}
+func newListener(remote pb.WatchClient, pulse time.Duration) *listener {
+	return &listener{remote: remote, pulse: pulse, watches: make(map[int64]*watch), post: make(chan struct{}, 1)}
 }
 
 // watch begins to watch.
-func (e *ear) watch(o *outlook) *watch {
+func (e *listener) watch(o *queueView) *watch {
 	w := newWatch(o)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,7 +64,7 @@ func (e *ear) watch(o *outlook) *watch {
 }
 
 // unwatch ends a watch.
-func (e *ear) unwatch(w *watch) {
+func (e *listener) unwatch(w *watch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, known := e.watches[w.id]; known {
@@ -74,7 +74,7 @@ func (e *ear) unwatch(w *watch) {
 }
 
 // send has a request written, if there is a stream. The caller holds mu.
-func (e *ear) send(r *pb.WatchRequest) {
+func (e *listener) send(r *pb.WatchRequest) {
 	if !e.open {
 		return
 	}
@@ -90,7 +90,7 @@ func (e *ear) send(r *pb.WatchRequest) {
 
 // news returns and forgets what is new about w: the revisions at which the server began to watch and at which something
 // has changed since, or 0.
-func (e *ear) news(w *watch) (created, changed int64, err error) {
+func (e *listener) news(w *watch) (created, changed int64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	created, changed, err = w.created, w.changed, w.err
@@ -99,7 +99,7 @@ func (e *ear) news(w *watch) (created, changed int64, err error) {
 }
 
 // run keeps a stream open until ctx ends.
-func (e *ear) run(ctx context.Context) {
+func (e *listener) run(ctx context.Context) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		begun := time.Now()
@@ -113,7 +113,7 @@ func (e *ear) run(ctx context.Context) {
 }
 
 // listen opens a stream, begins all watches on it, and takes in what comes until it ends.
-func (e *ear) listen(parent context.Context) error {
+func (e *listener) listen(parent context.Context) error {
 	// Without a leader a member would keep the stream open and be silent: this makes it close it.
 	ctx, cut := context.WithCancel(clientv3.WithRequireLeader(parent))
 	var writer sync.WaitGroup
@@ -134,7 +134,7 @@ func (e *ear) listen(parent context.Context) error {
 		if err != nil {
 			return err
 		}
-		if e.heard(r) {
+		if e.received(r) {
 			return errRefused
 		}
 	}
@@ -145,7 +145,7 @@ func (e *ear) listen(parent context.Context) error {
 var errRefused = errors.New("etcd: a server refuses to watch")
 
 // begin has every watch begun on a new stream.
-func (e *ear) begin() {
+func (e *listener) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open, e.outbox, e.asked = true, nil, nil
@@ -158,17 +158,17 @@ func (e *ear) begin() {
 	}
 }
 
-func (e *ear) end() {
+func (e *listener) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open, e.outbox = false, nil
 }
 
 // write sends what is in the outbox, and asks for signs of life, until ctx ends, the stream breaks, or nobody answers.
-func (e *ear) write(ctx context.Context, stream pb.Watch_WatchClient) {
+func (e *listener) write(ctx context.Context, stream pb.Watch_WatchClient) {
 	pulse := time.NewTicker(e.pulse)
 	defer pulse.Stop()
-	for beat := 1; ; {
+	for ticks := 1; ; {
 		for _, r := range e.collect() {
 			if stream.Send(r) != nil { // what broke it, the reader learns too
 				return
@@ -177,14 +177,14 @@ func (e *ear) write(ctx context.Context, stream pb.Watch_WatchClient) {
 		select {
 		case <-e.post:
 		case <-pulse.C:
-			asks, deaf := e.pulsate(beat)
-			if deaf {
+			asks, dead := e.pulsate(ticks)
+			if dead {
 				return
 			}
 			if asks && stream.Send(progressRequest()) != nil {
 				return
 			}
-			beat++
+			ticks++
 		case <-ctx.Done():
 			return
 		}
@@ -192,13 +192,13 @@ func (e *ear) write(ctx context.Context, stream pb.Watch_WatchClient) {
 }
 
 // pulsate reports whether it is time to ask for a sign of life, and whether so many were missing that the stream is dead.
-func (e *ear) pulsate(beat int) (asks, deaf bool) {
+func (e *listener) pulsate(ticks int) (asks, dead bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch waiting := len(e.watches) - 1; { // one is the session's own
 	case e.silent >= silences:
 		return false, true
-	case waiting < 0, waiting == 0 && e.silent == 0 && beat%idlePulses != 0: // without a watch servers may not answer
+	case waiting < 0, waiting == 0 && e.silent == 0 && ticks%idlePulses != 0: // without a watch servers may not answer
 		return false, false
 	}
 	e.silent++
@@ -206,7 +206,7 @@ func (e *ear) pulsate(beat int) (asks, deaf bool) {
 }
 
 // collect empties the outbox.
-func (e *ear) collect() []*pb.WatchRequest {
+func (e *listener) collect() []*pb.WatchRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	out := e.outbox
@@ -214,8 +214,8 @@ func (e *ear) collect() []*pb.WatchRequest {
 	return out
 }
 
-// heard takes in one message, and reports whether another stream is needed.
-func (e *ear) heard(r *pb.WatchResponse) (another bool) {
+// received takes in one message, and reports whether another stream is needed.
+func (e *listener) received(r *pb.WatchResponse) (another bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.silent, e.mute = 0, 0
@@ -226,7 +226,7 @@ func (e *ear) heard(r *pb.WatchResponse) (another bool) {
 	if len(r.Events) > 0 {
 		e.wakes.Add(1)
 	}
-	w.heard(r)
+	w.received(r)
 	if r.Canceled && r.CompactRevision != 0 { // it lagged behind until its history was gone
 		e.send(w.request())
 	}
@@ -234,7 +234,7 @@ func (e *ear) heard(r *pb.WatchResponse) (another bool) {
 }
 
 // idOf returns which watch a message is about: one that refuses to begin has no ID. The caller holds mu.
-func (e *ear) idOf(r *pb.WatchResponse) int64 {
+func (e *listener) idOf(r *pb.WatchResponse) int64 {
 	if !r.Created || len(e.asked) == 0 {
 		return r.WatchId
 	}

@@ -14,15 +14,15 @@ import (
 // also a key that ends with the lease; that is one watch for all. What was deleted without a notice is found with the next
 // sign of life: then the servers are asked for the keys of the lease, in one request.
 
-// hear tells holds that they have ended, until the session is lost or the driver is closed.
-func (s *session) hear(ctx context.Context) {
-	w := s.d.ear.watch(&outlook{watch: s.d.names.presence(s.id), wide: true, puts: true})
-	defer s.d.ear.unwatch(w)
+// watchNotices tells holds that they have ended, until the session is lost or the driver is closed.
+func (s *session) watchNotices(ctx context.Context) {
+	w := s.d.listener.watch(&queueView{watch: s.d.names.presence(s.id), wide: true, puts: true})
+	defer s.d.listener.unwatch(w)
 	seen, audited := s.began, time.Now()
 	for {
 		select {
 		case <-w.hint:
-			created, changed, _ := s.d.ear.news(w)
+			created, changed, _ := s.d.listener.news(w)
 			if changed != 0 || created > seen {
 				seen = max(seen, s.readNotices(ctx))
 			}
@@ -85,7 +85,7 @@ func (s *session) suspect(ctx context.Context) {
 // the notice is none of [Driver.Break], which deletes it in the same transaction, and nobody else would get the lock.
 func (s *session) tellBroken(ctx context.Context, revision int64) error {
 	for _, e := range s.createdBy(revision) {
-		found, err := s.d.client.Get(ctx, e.place, clientv3.WithKeysOnly())
+		found, err := s.d.client.Get(ctx, e.queueKey, clientv3.WithKeysOnly())
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (s *session) audit(ctx context.Context) {
 	if len(granted) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout/beats)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout/heartbeats)
 	defer cancel()
 	life, err := s.d.client.TimeToLive(ctx, s.id, clientv3.WithAttachedKeys())
 	if err != nil || life.TTL < 0 { // the next sign of life finds out
@@ -172,7 +172,7 @@ func (s *session) granted() map[string]*entry {
 	}
 	all := make(map[string]*entry, len(s.holds))
 	for e := range s.holds {
-		all[e.place] = e
+		all[e.queueKey] = e
 	}
 	return all
 }

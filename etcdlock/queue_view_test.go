@@ -7,10 +7,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// queueOf makes places of texts such as "x", "s" or "2/3" (permits of a limit).
-func queueOf(texts ...string) (all []place) {
+// queueOf makes queue keys of texts such as "x", "s" or "2/3" (permits of a limit).
+func queueOf(texts ...string) (all []queueKey) {
 	for i, text := range texts {
-		p := place{key: fmt.Sprint("k", i), revision: int64(i + 1), record: record{Mode: text}}
+		p := queueKey{key: fmt.Sprint("k", i), revision: int64(i + 1), record: record{Mode: text}}
 		if _, err := fmt.Sscanf(text, "%d/%d", &p.record.Weight, &p.record.Limit); err == nil {
 			p.record.Mode = "s"
 		}
@@ -63,7 +63,7 @@ func TestJudge_WhoIsIn_AndWhomToWatch(t *testing.T) {
 
 func TestRecord_OfANewerFormat_IsRefused(t *testing.T) {
 	for _, text := range []string{`{"v":2}`, `{}`, `no JSON`, ``} {
-		if _, err := placeOf(kvOf("key", text)); err == nil {
+		if _, err := queueKeyOf(kvOf("key", text)); err == nil {
 			t.Errorf("%q is read", text)
 		}
 	}
@@ -71,7 +71,7 @@ func TestRecord_OfANewerFormat_IsRefused(t *testing.T) {
 		Key: driver.Key{Kind: driver.KindSemaphore, Name: "a"}, ID: "id", Owner: "o", Client: "c", Label: "l",
 		Mode: driver.Shared, Limit: 5, Weight: 2, Tokens: 1000,
 	}
-	p, err := placeOf(kvOf("key", recordOf(r).text()))
+	p, err := queueKeyOf(kvOf("key", recordOf(r).text()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// beatLeast and beatMost bound the pause between two looks at the connections.
-	beatLeast = 50 * time.Millisecond
-	beatMost  = time.Second
+	// heartbeatLeast and heartbeatMost bound the pause between two looks at the connections.
+	heartbeatLeast = 50 * time.Millisecond
+	heartbeatMost  = time.Second
 
 	// prunePause is the pause between two looks at rows that nobody needs any more.
 	prunePause = 10 * time.Minute
@@ -19,14 +19,14 @@ const (
 	// they look as often as one that goes on.
 	pruneGrants = 256
 
-	// pruneRest is the shortest pause. Nobody is to be kept waiting for long behind looks at rows.
-	pruneRest = 10 * time.Second
+	// pruneCooldown is the shortest pause. Nobody is to be kept waiting for long behind looks at rows.
+	pruneCooldown = 10 * time.Second
 )
 
-// beat looks after the connections until the driver is closed: it sends signs of life in time, ends connections that do
+// heartbeat looks after the connections until the driver is closed: it sends signs of life in time, ends connections that do
 // not answer, asks what operators have broken, and has old rows removed.
-func (d *Core) beat() {
-	pause := min(max(d.config.Timeout/8, beatLeast), beatMost)
+func (d *Core) heartbeat() {
+	pause := min(max(d.config.Timeout/8, heartbeatLeast), heartbeatMost)
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
@@ -41,7 +41,7 @@ func (d *Core) beat() {
 	}
 }
 
-// look is one round of beat.
+// look is one round of heartbeat.
 func (d *Core) look(now time.Duration) {
 	var ping, end []*Conn
 	timeout := d.config.Timeout
@@ -106,7 +106,7 @@ func (d *Core) toPrune(pause time.Duration) bool {
 // countGrant reports whether rows are to be looked at now, because of the grants that there have been. The caller holds Core.mu.
 func (d *Core) countGrant() bool {
 	d.grants++
-	return d.grants >= pruneGrants && d.toPrune(pruneRest)
+	return d.grants >= pruneGrants && d.toPrune(pruneCooldown)
 }
 
 // isLate reports that the server owes an answer for too long: it may have ended the session, whatever the network says.

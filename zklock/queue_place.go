@@ -19,8 +19,8 @@ const passes = 64
 // lastZxid is the last transaction whose tokens are below 2^63.
 const lastZxid = math.MaxInt64/passes - 1
 
-// place is a node in a lock's queue.
-type place struct {
+// queuePlace is a node in a lock's queue.
+type queuePlace struct {
 	name string
 	mode driver.Mode
 	seq  int32
@@ -31,40 +31,40 @@ const modes = "wru"
 
 func letter(m driver.Mode) string { return modes[m : m+1] }
 
-// parsePlace reads a node's name, as in w3kq7f-0000000042. It reports false for nodes that are not ours.
-func parsePlace(name string) (place, bool) {
+// parseQueuePlace reads a node's name, as in w3kq7f-0000000042. It reports false for nodes that are not ours.
+func parseQueuePlace(name string) (queuePlace, bool) {
 	head, tail, ok := strings.Cut(name, "-")
 	if !ok || len(head) < 2 {
-		return place{}, false
+		return queuePlace{}, false
 	}
 	mode := strings.IndexByte(modes, head[0])
 	seq, err := strconv.ParseInt(tail, 10, 32)
 	if mode < 0 || err != nil {
-		return place{}, false
+		return queuePlace{}, false
 	}
-	return place{name: name, mode: driver.Mode(mode), seq: int32(seq)}, true
+	return queuePlace{name: name, mode: driver.Mode(mode), seq: int32(seq)}, true
 }
 
 // inOrder returns the places of a lock, first come, first.
-func inOrder(children []string) []place {
-	all := make([]place, 0, len(children))
+func inOrder(children []string) []queuePlace {
+	all := make([]queuePlace, 0, len(children))
 	for _, name := range children {
-		if p, ours := parsePlace(name); ours {
+		if p, ours := parseQueuePlace(name); ours {
 			all = append(all, p)
 		}
 	}
-	slices.SortFunc(all, func(a, b place) int { return int(int64(a.seq) - int64(b.seq)) })
+	slices.SortFunc(all, func(a, b queuePlace) int { return int(int64(a.seq) - int64(b.seq)) })
 	return all
 }
 
 // blocks reports whether p, which came before, is in the way of a request of the given mode: writers and everybody,
 // upgradeable readers and each other.
-func (p place) blocks(m driver.Mode) bool {
+func (p queuePlace) blocks(m driver.Mode) bool {
 	return p.mode == driver.Exclusive || m == driver.Exclusive || p.mode == driver.Upgradeable && m == driver.Upgradeable
 }
 
 // blocker returns the index of the nearest place that is in the way of the one at index i, or -1.
-func blocker(all []place, i int) int {
+func blocker(all []queuePlace, i int) int {
 	for j := i - 1; j >= 0; j-- {
 		if all[j].blocks(all[i].mode) {
 			return j
@@ -100,7 +100,7 @@ func parseNote(data []byte) note {
 
 // seen is a node as it was read.
 type seen struct {
-	place
+	queuePlace
 	note
 	stat *zk.Stat
 }

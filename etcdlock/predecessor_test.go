@@ -17,7 +17,7 @@ import (
 
 // looks counts a client's looks at its place in a queue: those that read nothing but what they compare, and those that had to read who
 // else is there.
-type looks struct{ near, all atomic.Int64 }
+type looks struct{ predecessor, all atomic.Int64 }
 
 // onlyReads reports whether none of the operations writes.
 func onlyReads(ops []*pb.RequestOp) bool {
@@ -34,7 +34,7 @@ func (s *stage) counting() (*Driver, *looks) {
 		switch {
 		case !ok || err != nil || !onlyReads(txn.Success) || !onlyReads(txn.Failure):
 		case len(txn.Success) == 0 && reply.(*pb.TxnResponse).Succeeded:
-			n.near.Add(1)
+			n.predecessor.Add(1)
 		default:
 			n.all.Add(1)
 		}
@@ -67,9 +67,9 @@ func (s *stage) through(f grpc.UnaryClientInterceptor) *Driver {
 func (s *stage) watches(d *Driver, key string) {
 	s.t.Helper()
 	s.soon("a watch on "+key, func() bool {
-		d.ear.mu.Lock()
-		defer d.ear.mu.Unlock()
-		for _, w := range d.ear.watches {
+		d.listener.mu.Lock()
+		defer d.listener.mu.Unlock()
+		for _, w := range d.listener.watches {
 			if w.key == key && w.begun {
 				return true
 			}
@@ -88,9 +88,9 @@ func TestLine_InWhichEachHasItsTurn_ReadsNobodyElse(t *testing.T) {
 	b, seenByB := s.counting()
 	c, seenByC := s.counting()
 	for try := range 3 {
-		near, all := seenByB.near.Load()+seenByC.near.Load(), seenByB.all.Load()+seenByC.all.Load()
+		near, all := seenByB.predecessor.Load()+seenByC.predecessor.Load(), seenByB.all.Load()+seenByC.all.Load()
 		s.passesThrough(fmt.Sprint("lock-", try), a, []*Driver{b, c, b, b, c, c})
-		near, all = seenByB.near.Load()+seenByC.near.Load()-near, seenByB.all.Load()+seenByC.all.Load()-all
+		near, all = seenByB.predecessor.Load()+seenByC.predecessor.Load()-near, seenByB.all.Load()+seenByC.all.Load()-all
 		if all == 0 && near >= 7 {
 			return
 		}

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// beats is how often in a timeout a sign of life is sent. One is given up after timeout/tries at first, and the next goes
+	// heartbeats is how often in a timeout a sign of life is sent. One is given up after timeout/tries at first, and the next goes
 	// to another member if there is one; see pacemaker.limit.
-	beats = 3
-	tries = 6
+	heartbeats = 3
+	tries      = 6
 )
 
 // pacemaker sends the signs of life of one session. It has a request of its own for each, instead of the client library's
@@ -26,11 +26,11 @@ type pacemaker struct {
 	limit time.Duration
 }
 
-// beat sends the signs of life until the session is lost or the driver is closed.
-func (s *session) beat(ctx context.Context) {
+// heartbeat sends the signs of life until the session is lost or the driver is closed.
+func (s *session) heartbeat(ctx context.Context) {
 	p := &pacemaker{s: s, limit: s.timeout / tries}
 	defer p.drop()
-	next := s.Confirmed().Add(s.timeout / beats)
+	next := s.Confirmed().Add(s.timeout / heartbeats)
 	for p.pause(ctx, time.Until(next)) {
 		sent := time.Now()
 		if !sent.Before(s.end()) { // this process stood still, or nobody has answered
@@ -43,7 +43,7 @@ func (s *session) beat(ctx context.Context) {
 		case err == nil:
 			s.confirm(sent)
 			s.check()
-			next = sent.Add(s.timeout / beats)
+			next = sent.Add(s.timeout / heartbeats)
 		case isGone(err):
 			s.lose(rpctypes.ErrLeaseNotFound)
 			return
