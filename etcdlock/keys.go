@@ -61,7 +61,7 @@ func (n names) noticed(session clientv3.LeaseID, notice string) (revision int64,
 	return revision, err == nil
 }
 
-// parse returns the lock's name in the key of a queue key.
+// parse returns the lock's name in a queue key.
 func (n names) parse(k driver.Kind, queueKey string) (name string, err error) {
 	rest, ours := strings.CutPrefix(queueKey, n.kind(k))
 	name, _, both := strings.Cut(rest, "/")

@@ -20,7 +20,7 @@ const (
 	lastRevision = 1<<57 - 1
 )
 
-// record is the value of a queue key's key, as JSON.
+// record is the value of a queue key, as JSON.
 type record struct {
 	Version int    `json:"v"`
 	ID      string `json:"id"`   // of the request

@@ -39,6 +39,10 @@ func adviceFor(err error) string {
 	if !errors.As(err, &errno) {
 		return ""
 	}
+	return adviceForErrno(errno)
+}
+
+func adviceForErrno(errno syscall.Errno) string {
 	switch errno {
 	case syscall.EACCES, syscall.EPERM:
 		return "give this user write access to the folder and its files, or name another folder"

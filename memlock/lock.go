@@ -35,40 +35,54 @@ func (l *lock) judge(r demand, without *record) (verdict, *group) {
 	if r.beside != "" && !slices.ContainsFunc(l.groups, func(g *group) bool { return g.has(r.beside) }) {
 		return orphaned, nil
 	}
-	var upgradeable, reading *group
+	own := l.ownGroups(r, without)
+	switch {
+	case own.writing != nil && r.takesPermits() && r.Weight > r.Limit-own.writing.permits():
+		return stuck, nil // more permits than there are would be out when the exclusive hold ends
+	case own.writing != nil:
+		return reenters, own.writing
+	case r.takesPermits():
+		return queues, nil // permits are counted, each acquisition takes its own
+	case own.upgradeable != nil && r.Mode == driver.Exclusive:
+		return upgrades, own.upgradeable
+	case own.upgradeable != nil:
+		return reenters, own.upgradeable
+	case own.reading == nil:
+		return queues, nil
+	}
+	return l.judgeReader(r), own.reading
+}
+
+// judgeReader says how r stands to what its owner has, if that is a plain read and nothing else.
+func (l *lock) judgeReader(r demand) verdict {
+	if r.Mode == driver.Shared || r.Mode == driver.Upgradeable && !l.has(driver.Upgradeable) {
+		return reenters
+	}
+	// A reader that waits to write waits for itself. One that waits for the upgradeable read of another does so for
+	// somebody who may upgrade at any moment and then waits for this reader.
+	return stuck
+}
+
+// ownGroups are the groups of one owner, by what they may do; nil where it has none.
+type ownGroups struct{ writing, upgradeable, reading *group }
+
+// ownGroups returns those of r's owner, without one of its holds.
+func (l *lock) ownGroups(r demand, without *record) (own ownGroups) {
 	for _, g := range l.groups {
 		if !r.owns(g, without) {
 			continue
 		}
 		switch g.liveMode(without) {
 		case driver.Exclusive:
-			if r.Mode == driver.Shared && r.Limit > 0 && r.Weight > r.Limit-g.permits() {
-				return stuck, nil // more permits than there are would be out when the exclusive hold ends
-			}
-			return reenters, g
+			own.writing = g
+			return own
 		case driver.Upgradeable:
-			upgradeable = g
+			own.upgradeable = g
 		case driver.Shared:
-			reading = g
+			own.reading = g
 		}
 	}
-	switch {
-	case r.Mode == driver.Shared && r.Limit > 0:
-		return queues, nil // permits are counted, each acquisition takes its own
-	case upgradeable != nil && r.Mode == driver.Exclusive:
-		return upgrades, upgradeable
-	case upgradeable != nil:
-		return reenters, upgradeable
-	case reading == nil:
-		return queues, nil
-	case r.Mode == driver.Shared:
-		return reenters, reading
-	case r.Mode == driver.Upgradeable && !l.has(driver.Upgradeable):
-		return reenters, reading
-	}
-	// A reader that waits to write waits for itself. One that waits for the upgradeable read of another does so for
-	// somebody who may upgrade at any moment and then waits for this reader.
-	return stuck, nil
+	return own
 }
 
 // entangles reports whether a request of r's owner waits within which r would be stuck, or might be.

@@ -105,7 +105,7 @@ func checkRoot(root string) error {
 		}
 	}
 	for _, r := range root {
-		if r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
+		if isForbidden(r) {
 			return fmt.Errorf("zk: ZooKeeper allows no %q in the root", r)
 		}
 	}
@@ -113,4 +113,9 @@ func checkRoot(root string) error {
 		return errors.New("zk: /zookeeper is ZooKeeper's own")
 	}
 	return nil
+}
+
+// isForbidden reports whether ZooKeeper allows no r in a path.
+func isForbidden(r rune) bool {
+	return r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }

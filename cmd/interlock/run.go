@@ -116,15 +116,7 @@ func splitRunArgs(cmd *cobra.Command, args []string) (name string, argv []string
 
 // resolve checks the flags against each other, fills in what depends on others, and returns the command to run.
 func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
-	if err := checkName("lock name", name); err != nil {
-		return nil, err
-	}
-	if o.owner != "" {
-		if err := checkName("owner", o.owner); err != nil {
-			return nil, err
-		}
-	}
-	if err := cmp.Or(checkLeaseFlag(o.lease), checkLabel(o.label)); err != nil {
+	if err := o.checkNames(name); err != nil {
 		return nil, err
 	}
 	if o.shell != "" {
@@ -133,32 +125,8 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 		}
 		argv = []string{"/bin/sh", "-c", o.shell}
 	}
-	if o.command == "sem" {
-		if err := o.checkPermits(); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case len(argv) == 0:
-		return nil, usage("%s wants a command after the name of the lock: interlock %[1]s %s -- CMD", o.command, name)
-	case argv[0] == "":
-		return nil, usage("the command is empty")
-	case o.wait < 0:
-		return nil, usage("--wait %v is negative", o.wait)
-	case o.noWait && o.wait > 0:
-		return nil, usage("--no-wait and --wait %v contradict each other", o.wait)
-	case o.grace < 0:
-		return nil, usage("--kill-grace %v is negative", o.grace)
-	case o.minHold < 0:
-		return nil, usage("--min-hold %v is negative", o.minHold)
-	case o.lockDelay < 0:
-		return nil, usage("--lock-delay %v is negative", o.lockDelay)
-	case o.onLost != "kill" && o.onLost != "ignore":
-		return nil, usage("--on-lost must be kill or ignore, not %q", o.onLost)
-	case o.conflictExit < 0 || o.conflictExit > 255:
-		return nil, usage("--conflict-exit-code %d must be between 0 and 255", o.conflictExit)
-	case o.lostExitCode < 0 || o.lostExitCode > 255:
-		return nil, usage("--lost-exit-code %d must be between 0 and 255", o.lostExitCode)
+	if err := cmp.Or(o.checkPermits(), o.checkCommand(name, argv), o.checkTimes(), o.checkOutcomes()); err != nil {
+		return nil, err
 	}
 	if o.noWait {
 		o.wait, o.waitGiven = 0, true
@@ -167,6 +135,60 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 		o.grace = defaultGrace(o.lease)
 	}
 	return argv, nil
+}
+
+// checkNames checks what names the lock and its holder, and the lease.
+func (o *runOptions) checkNames(name string) error {
+	if err := checkName("lock name", name); err != nil {
+		return err
+	}
+	if o.owner != "" {
+		if err := checkName("owner", o.owner); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(checkLeaseFlag(o.lease), checkLabel(o.label))
+}
+
+// checkCommand checks that there is something to run.
+func (o *runOptions) checkCommand(name string, argv []string) error {
+	switch {
+	case len(argv) == 0:
+		return usage("%s wants a command after the name of the lock: interlock %[1]s %s -- CMD", o.command, name)
+	case argv[0] == "":
+		return usage("the command is empty")
+	}
+	return nil
+}
+
+// checkTimes checks the flags that are durations.
+func (o *runOptions) checkTimes() error {
+	switch {
+	case o.wait < 0:
+		return usage("--wait %v is negative", o.wait)
+	case o.noWait && o.wait > 0:
+		return usage("--no-wait and --wait %v contradict each other", o.wait)
+	case o.grace < 0:
+		return usage("--kill-grace %v is negative", o.grace)
+	case o.minHold < 0:
+		return usage("--min-hold %v is negative", o.minHold)
+	case o.lockDelay < 0:
+		return usage("--lock-delay %v is negative", o.lockDelay)
+	}
+	return nil
+}
+
+// checkOutcomes checks the flags that say what follows from a conflict and from a loss.
+func (o *runOptions) checkOutcomes() error {
+	switch {
+	case o.onLost != "kill" && o.onLost != "ignore":
+		return usage("--on-lost must be kill or ignore, not %q", o.onLost)
+	case o.conflictExit < 0 || o.conflictExit > 255:
+		return usage("--conflict-exit-code %d must be between 0 and 255", o.conflictExit)
+	case o.lostExitCode < 0 || o.lostExitCode > 255:
+		return usage("--lost-exit-code %d must be between 0 and 255", o.lostExitCode)
+	}
+	return nil
 }
 
 // runUnderLock takes the lock, runs the command, gives the lock back.

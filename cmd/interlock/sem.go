@@ -45,6 +45,8 @@ func (a *app) semCommand() *cobra.Command {
 // checkPermits checks the flags that only sem has.
 func (o *runOptions) checkPermits() error {
 	switch {
+	case o.command != "sem":
+		return nil
 	case o.limit == 0:
 		return usage("sem wants --limit: how many permits there are")
 	case o.limit < 0:

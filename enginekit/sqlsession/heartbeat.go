@@ -43,49 +43,70 @@ func (d *Core) heartbeat() {
 
 // look is one round of heartbeat.
 func (d *Core) look(now time.Duration) {
-	var ping, end []*Conn
-	timeout := d.config.Timeout
+	r := d.plan(now)
+	runAll(r.next)
+	for _, c := range r.end {
+		c.Kill()
+	}
+	for _, c := range r.ping {
+		c.Submit(Job{Run: func(c *Conn) { c.session.Ping() }, Dead: func(error) {}}) // if it has ended, died has told everybody
+	}
+	if r.breaks {
+		d.readBreaks()
+	}
+	if r.prune {
+		d.prune()
+	}
+}
+
+// round is what one look has found to do.
+type round struct {
+	end, ping     []*Conn
+	next          []func() // for those who wait for connections that may be lost
+	breaks, prune bool
+}
+
+// plan says what is to be done now, without the mutex.
+func (d *Core) plan(now time.Duration) (r round) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	for c := range d.all {
 		switch {
 		case c.isLate(now):
-			end = append(end, c)
+			r.end = append(r.end, c)
 		case c.isStale(now):
-			ping = append(ping, c)
+			r.ping = append(r.ping, c)
 		}
 	}
-	var next []func()
 	for _, c := range d.shared {
 		if c.isSuspect(now) {
-			next = append(next, d.passBy(c)...)
+			r.next = append(r.next, d.passBy(c)...)
 		}
 	}
 	maps.DeleteFunc(d.hints, func(_ LockID, until time.Duration) bool { return until < now })
-	for _, c := range d.pool.idle { // those that a crowd has left
-		if now-c.freed > max(timeout, time.Minute) {
+	d.endIdle(now)
+	r.breaks, r.prune = d.toReadBreaks(now), d.toPrune(prunePause)
+	return r
+}
+
+// endIdle ends the connections that a crowd has left. The caller holds Core.mu.
+func (d *Core) endIdle(now time.Duration) {
+	for _, c := range d.pool.idle {
+		if now-c.freed > max(d.config.Timeout, time.Minute) {
 			c.end()
 		}
 	}
 	d.pool.idle = slices.DeleteFunc(d.pool.idle, func(c *Conn) bool { return !c.isOpen() })
-	breaks := len(d.entries) > 0 && now-d.looked >= min(d.config.BreakPause, timeout/3)
-	if breaks {
+}
+
+// toReadBreaks reports whether it is time to ask what operators have broken, and notes that it is asked then. The caller holds
+// Core.mu.
+func (d *Core) toReadBreaks(now time.Duration) bool {
+	due := len(d.entries) > 0 && now-d.looked >= min(d.config.BreakPause, d.config.Timeout/3)
+	if due {
 		d.looked = now
 	}
-	prune := d.toPrune(prunePause)
-	d.mu.Unlock()
-	runAll(next)
-	for _, c := range end {
-		c.Kill()
-	}
-	for _, c := range ping {
-		c.Submit(Job{Run: func(c *Conn) { c.session.Ping() }, Dead: func(error) {}}) // if it has ended, died has told everybody
-	}
-	if breaks {
-		d.readBreaks()
-	}
-	if prune {
-		d.prune()
-	}
+	return due
 }
 
 // prune has rows looked at, over a shared connection.
