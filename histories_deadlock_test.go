@@ -123,7 +123,8 @@ func randomWorld(r *rand.Rand) *world {
 		}
 		for _, at := range r.Perm(len(names))[:r.IntN(4)] {
 			owner := names[at]
-			if kind != driver.KindSemaphore && slices.ContainsFunc(l.Holders, func(h driver.Holder) bool { return h.Named && h.Owner == owner }) {
+			holds := func(h driver.Holder) bool { return h.Named && h.Owner == owner }
+			if kind != driver.KindSemaphore && slices.ContainsFunc(l.Holders, holds) {
 				continue // it would be let in, or refused
 			}
 			l.Waiters = append(l.Waiters, driver.Waiter{
@@ -133,14 +134,15 @@ func randomWorld(r *rand.Rand) *world {
 		}
 		w.locks = append(w.locks, l)
 	}
-	for _, name := range names {
-		if slices.ContainsFunc(w.locks, func(l driver.LockInfo) bool {
-			return slices.ContainsFunc(l.Waiters, func(wait driver.Waiter) bool { return wait.Named && wait.Owner == name })
-		}) {
-			w.owners = append(w.owners, name)
-		}
-	}
+	w.owners = slices.DeleteFunc(names, func(name string) bool { return !w.waits(name) })
 	return w
+}
+
+// waits reports whether the named owner waits for anything.
+func (w *world) waits(name string) bool {
+	return slices.ContainsFunc(w.locks, func(l driver.LockInfo) bool {
+		return slices.ContainsFunc(l.Waiters, func(wait driver.Waiter) bool { return wait.Named && wait.Owner == name })
+	})
 }
 
 // TestDeadlock_IsWhatNoOrderOfEventsCanEnd compares the search with one that tries every order, over small random lists.

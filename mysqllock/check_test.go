@@ -110,6 +110,34 @@ func TestDiagnose_OfAServerThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// wantRights wants the doctor, the log of a start and a start that may be refused to judge the rights of the user plain so.
+func wantRights(t *testing.T, addr string, level driver.Level, says string) {
+	t.Helper()
+	config := configOf(addr)
+	config.User = "plain"
+	var log strings.Builder
+	d, err := New(patient(t), config, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, f := range d.Diagnose(patient(t)) {
+		if f.Check == "rights" && (f.Level != level || !strings.Contains(f.Detail, says)) {
+			t.Errorf("the doctor says %+v, want %s with %q", f, level, says)
+		}
+	}
+	if strings.Contains(log.String(), "check=rights") != (level != driver.LevelOK) {
+		t.Errorf("with rights that are %s the log of the start says\n%s", level, &log)
+	}
+	refused, err := New(patient(t), config, &Options{Check: CheckRefuse})
+	if err == nil {
+		_ = refused.Close()
+	}
+	if (err != nil) != (level == driver.LevelFail) || err != nil && !strings.Contains(err.Error(), says) {
+		t.Errorf("with rights that are %s, who wants to be refused is told %v", level, err)
+	}
+}
+
 // The rights in the package documentation are enough, and each of them is needed.
 func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	n := sharedServer(t)
@@ -146,36 +174,10 @@ func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	if err := receive(t, "the waiter to get in", in); err != nil {
 		t.Error(err)
 	}
-	rightsAre := func(level driver.Level, says string) {
-		t.Helper()
-		config := configOf(n.Addr())
-		config.User = "plain"
-		var log strings.Builder
-		d, err := New(patient(t), config, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close()
-		for _, f := range d.Diagnose(patient(t)) {
-			if f.Check == "rights" && (f.Level != level || !strings.Contains(f.Detail, says)) {
-				t.Errorf("the doctor says %+v, want %s with %q", f, level, says)
-			}
-		}
-		if strings.Contains(log.String(), "check=rights") != (level != driver.LevelOK) {
-			t.Errorf("with rights that are %s the log of the start says\n%s", level, &log)
-		}
-		refused, err := New(patient(t), config, &Options{Check: CheckRefuse})
-		if err == nil {
-			_ = refused.Close()
-		}
-		if (err != nil) != (level == driver.LevelFail) || err != nil && !strings.Contains(err.Error(), says) {
-			t.Errorf("with rights that are %s, who wants to be refused is told %v", level, err)
-		}
-	}
-	rightsAre(driver.LevelOK, "what locking needs")
+	wantRights(t, n.Addr(), driver.LevelOK, "what locking needs")
 	for _, right := range []string{"INSERT", "UPDATE", "DELETE"} {
 		a.exec("REVOKE " + right + " ON " + db + ".interlock_breaks FROM plain@'%'")
-		rightsAre(driver.LevelFail, right)
+		wantRights(t, n.Addr(), driver.LevelFail, right)
 		a.exec("GRANT " + right + " ON " + db + ".interlock_breaks TO plain@'%'")
 	}
 	a.exec("REVOKE UPDATE ON " + db + ".interlock FROM plain@'%'")

@@ -73,6 +73,29 @@ func TestReadersOfOneClient_HaveASessionEach_AndNoMoreThanThereAre(t *testing.T)
 	}
 }
 
+// listsReaders reports whether the lock x is listed with these three readers and one writer that waits.
+func listsReaders(t *testing.T, d *Driver, readers ...*driver.Request) error {
+	t.Helper()
+	for info, err := range d.Locks(t.Context(), "x") {
+		if err != nil {
+			return err
+		}
+		if info.Kind != driver.KindRWMutex || len(info.Holders) != 3 || len(info.Waiters) != 1 || info.Waiters[0].Shared {
+			return fmt.Errorf("listed: %+v", info)
+		}
+		owners := make(map[string]bool)
+		for _, h := range info.Holders {
+			owners[h.Owner] = h.Shared && h.Token != 0
+		}
+		for _, r := range readers {
+			if !owners[r.Owner] {
+				t.Errorf("the holders are %+v", info.Holders)
+			}
+		}
+	}
+	return nil
+}
+
 func TestReaders_AreListedAndBrokenOneByOne(t *testing.T) {
 	n := sharedServer(t)
 	table := ownTable()
@@ -93,24 +116,7 @@ func TestReaders_AreListedAndBrokenOneByOne(t *testing.T) {
 		wrote <- err
 	}()
 	<-queued
-	until(t, patience, func() error {
-		for info, err := range a.Locks(t.Context(), "x") {
-			if err != nil {
-				return err
-			}
-			if info.Kind != driver.KindRWMutex || len(info.Holders) != 3 || len(info.Waiters) != 1 || info.Waiters[0].Shared {
-				return fmt.Errorf("listed: %+v", info)
-			}
-			owners := make(map[string]bool)
-			for _, h := range info.Holders {
-				owners[h.Owner] = h.Shared && h.Token != 0
-			}
-			if !owners[one.Owner] || !owners[two.Owner] || !owners[three.Owner] {
-				t.Errorf("the holders are %+v", info.Holders)
-			}
-		}
-		return nil
-	})
+	until(t, patience, func() error { return listsReaders(t, a, one, two, three) })
 	if err := b.Break(t.Context(), two.Key, g.Token); err != nil {
 		t.Fatal(err)
 	}

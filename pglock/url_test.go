@@ -2,6 +2,7 @@ package pglock
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,11 +20,14 @@ func parse(t *testing.T, raw string) *driver.URL {
 	return u
 }
 
-func TestURL_IsReadCompletely(t *testing.T) {
+func TestURL_OfASocket_NamesItsFolder(t *testing.T) {
 	socket, _, err := fromURL(parse(t, "postgres://%2Frun%2Fpostgresql/locks"), driver.Config{})
 	if err != nil || socket.Host != "/run/postgresql" || socket.Database != "locks" {
 		t.Errorf("the folder of a socket is read as %+v, %v", socket, err)
 	}
+}
+
+func TestURL_IsReadCompletely(t *testing.T) {
 	config, o, err := fromURL(parse(t, "postgres://me:p%27%5C%20w@h1:6000,[::1]/locks?table=app.locks&shared=2&waits=3&slice=5s&check=refuse&sslmode=disable"),
 		driver.Config{Lease: 7 * time.Second, Client: "host:1"})
 	if err != nil {
@@ -38,8 +42,9 @@ func TestURL_IsReadCompletely(t *testing.T) {
 	if config.RuntimeParams["application_name"] != "interlock host:1" {
 		t.Errorf("the application is called %q", config.RuntimeParams["application_name"])
 	}
-	if o.Table != "app.locks" || o.Shared != 2 || o.Waits != 3 || o.Slice != 5*time.Second || o.Check != CheckRefuse || o.Timeout != 7*time.Second {
-		t.Errorf("the options are %+v", o)
+	got := []any{o.Table, o.Shared, o.Waits, o.Slice, o.Check, o.Timeout}
+	if want := []any{"app.locks", 2, 3, 5 * time.Second, CheckRefuse, 7 * time.Second}; !slices.Equal(got, want) {
+		t.Errorf("the options are %v, want %v", got, want)
 	}
 }
 
@@ -98,7 +103,12 @@ func TestURL_WithPasswordAndTLS(t *testing.T) {
 			t.Errorf("%s: the error shows the password: %v", query, err)
 		}
 	}
-	addr := n.Addr()
+	wantAdvice(t, n.Addr())
+}
+
+// wantAdvice wants what is wrong with a URL to be said.
+func wantAdvice(t *testing.T, addr string) {
+	t.Helper()
 	for raw, says := range map[string]string{
 		"postgres://postgres:wrong@" + addr + "/postgres":                 "user or password is wrong",
 		"postgres://postgres@" + addr + "/postgres":                       "wants a password",
