@@ -39,7 +39,8 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 	return f.lead(ctx, w)
 }
 
-// overtaken gives w a hold on what its owner has by now, if another goroutine of that was quicker. The caller holds Client.mu.
+// overtaken gives w a hold on what its owner has by now, if another goroutine of that was quicker. The caller holds
+// Client.mu.
 func (c *Client) overtaken(w *waiter) bool {
 	g := c.liveGrant(w.lease.owner, w.lease.m.key)
 	if g == nil {
@@ -56,7 +57,8 @@ func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, err
 		c.unlock()
 		return nil, wrap("lock", w.lease.m.key, ErrClosed)
 	}
-	if w.mayReenter() && c.liveGrant(w.lease.owner, w.lease.m.key) != nil { // another goroutine of the same owner was quicker
+	// another goroutine of the same owner was quicker
+	if w.mayReenter() && c.liveGrant(w.lease.owner, w.lease.m.key) != nil {
 		c.unlock()
 		return nil, errAgain
 	}
@@ -78,7 +80,8 @@ func (c *Client) joinAlone(ctx context.Context, w *waiter) (*Lease, error) {
 
 // ask is askAlone for who holds Client.mu, which ask gives up, and has seen that the client is open.
 func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
-	shared := !w.fresh // else nobody but w can wait as this owner, and each grant would look for others among all who wait
+	// else nobody but w can wait as this owner, and each grant would look for others among all who wait
+	shared := !w.fresh
 	f := c.newFetch(w, try)
 	f.only, w.own = w, f
 	w.announce = c.announcement(ctx, w)

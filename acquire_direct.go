@@ -8,9 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Readers, writers and holders of permits: locks of which a process may have several holds side by side. Each request goes
-// to the engine by itself, and nothing passes on inside the process: whose turn it is among readers and writers, and whether
-// the permits that are left are enough, only the engine knows.
+// Readers, writers and holders of permits: locks of which a process may have several holds side by side. Each request
+// goes to the engine by itself, and nothing passes on inside the process: whose turn it is among readers and writers,
+// and whether the permits that are left are enough, only the engine knows.
 
 // errAgain ends the wait of an owner who got in by another request meanwhile: it asks again, beside that.
 var errAgain = errors.New("the owner has got in meanwhile")
@@ -68,8 +68,8 @@ func (m *Mutex) takeDirect(ctx context.Context, o *owner, beside *grant, try boo
 	return c.askAlone(ctx, w, try)
 }
 
-// reenterDirect returns another hold if o has one of this mode already, or what o has of another mode, beside which to ask.
-// Permits are taken each time.
+// reenterDirect returns another hold if o has one of this mode already, or what o has of another mode, beside which to
+// ask. Permits are taken each time.
 func (m *Mutex) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, error) {
 	if o == nil || m.p.share.of == nil {
 		return nil, nil, nil
@@ -133,8 +133,8 @@ func rank(mode driver.Mode) int {
 	}
 }
 
-// admitDirect has the other direct requests of o, who holds g now, ask again beside it: on their own they would wait for it. The
-// engine does so itself for named owners. The caller holds Client.mu.
+// admitDirect has the other direct requests of o, who holds g now, ask again beside it: on their own they would wait
+// for it. The engine does so itself for named owners. The caller holds Client.mu.
 func (g *grant) admitDirect(o *owner) {
 	if g.m.p.share.of == nil { // permits are nobody's twice
 		return
@@ -153,8 +153,8 @@ func (g *grant) admitDirect(o *owner) {
 	}
 }
 
-// spreadToken gives the token of g, if it is an upgrade, to all that o has of this lock: a fence that has seen the write would
-// refuse what reads with an older one. The caller holds Client.mu.
+// spreadToken gives the token of g, if it is an upgrade, to all that o has of this lock: a fence that has seen the
+// write would refuse what reads with an older one. The caller holds Client.mu.
 func (g *grant) spreadToken(o *owner) {
 	for _, l := range o.on(g.m.key) {
 		if l.m.c != g.m.c || l.ended() != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// fetch is one acquisition that is being asked of the engine: on behalf of a queue's line, or for one waiter alone (a try,
-// or a named owner). A fetch for a line belongs to the queue and not to a waiter, so one that gives up does not cost the
-// others their place. Undoing what a cancelled or ambiguous request may have left is the fetch's own duty, after the
-// driver has returned.
+// fetch is one acquisition that is being asked of the engine: on behalf of a queue's line, or for one waiter alone (a
+// try, or a named owner). A fetch for a line belongs to the queue and not to a waiter, so one that gives up does not
+// cost the others their place. Undoing what a cancelled or ambiguous request may have left is the fetch's own duty,
+// after the driver has returned.
 type fetch struct {
 	c      *Client
 	q      *queue  // whose line it is for; nil if it is for one alone
@@ -30,8 +30,8 @@ type fetch struct {
 	idle      bool       // it is not under way: it has ended with an error, or is not asked yet
 }
 
-// newFetch prepares a request as w wants it. What operators see of a line is its first waiter, until a renewal refreshes
-// it. The caller holds Client.mu.
+// newFetch prepares a request as w wants it. What operators see of a line is its first waiter, until a renewal
+// refreshes it. The caller holds Client.mu.
 func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	m := w.lease.m
 	f := &fetch{c: c, beside: w.beside, r: m.request(w.requestID(), w.lease.owner)}
@@ -62,8 +62,9 @@ func (f *fetch) waiting(held *HeldError) {
 }
 
 // lead asks for f in the goroutine of w, who has come first, and waits there for as long as w does: each change of
-// goroutines would cost as much as the engine's own work. What w leaves unfinished goes on in another goroutine if others
-// stand in the line, because f belongs to the line and not to w. The caller has counted f as background under Client.mu.
+// goroutines would cost as much as the engine's own work. What w leaves unfinished goes on in another goroutine if
+// others stand in the line, because f belongs to the line and not to w. The caller has counted f as background under
+// Client.mu.
 func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 	if !f.c.traits.Resumes {
 		go f.runInBackground()
@@ -80,8 +81,8 @@ func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 	return w.wait(ctx)
 }
 
-// goOn asks again for who still stands in the line, at the same place of the engine's queue, after an err that came because
-// the one who led has left. If there is nobody it ends f.
+// goOn asks again for who still stands in the line, at the same place of the engine's queue, after an err that came
+// because the one who led has left. If there is nobody it ends f.
 func (f *fetch) goOn(err error) {
 	f.c.lock()
 	wanted := f.only == nil && f.q.fetch == f && !f.c.closed

@@ -6,9 +6,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// queue is the line of goroutines of this process for one lock, first come, first served. At most one of them, whoever is
-// first, is known to the engine: the queue's fetch asks on behalf of all. It exists only while somebody waits or asks; what
-// the engine has granted passes from owner to owner inside the process, as long as grant.mayPass says.
+// queue is the line of goroutines of this process for one lock, first come, first served. At most one of them, whoever
+// is first, is known to the engine: the queue's fetch asks on behalf of all. It exists only while somebody waits or
+// asks; what the engine has granted passes from owner to owner inside the process, as long as grant.mayPass says.
 //
 // Guarded by Client.mu.
 type queue struct {
@@ -19,8 +19,8 @@ type queue struct {
 	fetch   *fetch // what is being asked of the engine for the line; nil if nothing
 }
 
-// queueKey is what waiters must have in common to be served by the same request. Mutexes of the same name but with other
-// leases have queues of their own and meet in the engine.
+// queueKey is what waiters must have in common to be served by the same request. Mutexes of the same name but with
+// other leases have queues of their own and meet in the engine.
 type queueKey struct {
 	driver.Key
 	lease   time.Duration
@@ -84,8 +84,8 @@ func (q *queue) serve(g *grant, local bool) {
 	g.admitOthers()
 }
 
-// admitOthers gives g to whoever else stands in a line for it as the same owner: they may be waiting for each other. The
-// caller holds Client.mu.
+// admitOthers gives g to whoever else stands in a line for it as the same owner: they may be waiting for each other.
+// The caller holds Client.mu.
 func (g *grant) admitOthers() {
 	o := g.holder().owner
 	if g.m.p.share.direct {
@@ -110,9 +110,9 @@ func (g *grant) admitOthers() {
 	g.admitAlone(o)
 }
 
-// admitAlone gives g to whoever else asks for it alone as the same owner: a candidate, who has a value of its own, but leads
-// already. What it asks for is undone. A named owner is let in by the engine, and a try does not wait. The caller holds
-// Client.mu.
+// admitAlone gives g to whoever else asks for it alone as the same owner: a candidate, who has a value of its own, but
+// leads already. What it asks for is undone. A named owner is let in by the engine, and a try does not wait. The caller
+// holds Client.mu.
 func (g *grant) admitAlone(o *owner) {
 	if o.named {
 		return

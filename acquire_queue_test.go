@@ -99,7 +99,8 @@ func TestLocalHandoffs_ThatWereUsedUp_AreAskedForInFullTheNextTime(t *testing.T)
 		synctest.Wait()
 		mustUnlock(t, l)
 		all.Wait()
-		if want := []int{64, 101}; len(asked) < 2 || !slices.Equal(asked[:2], want) { // time stands still, so later blocks are of one
+		// time stands still, so later blocks are of one
+		if want := []int{64, 101}; len(asked) < 2 || !slices.Equal(asked[:2], want) {
 			t.Errorf("asked for blocks of %v tokens, want %v first", asked, want)
 		}
 	})

@@ -122,8 +122,8 @@ func TestAWait_ThatTheEngineRefuses_EndsAtOnceAndDoesNotSayHeld(t *testing.T) {
 	}
 }
 
-// What an attempt of unknown outcome has left is undone in the background, so the refusal of the next does not say that nothing was
-// changed.
+// What an attempt of unknown outcome has left is undone in the background, so the refusal of the next does not say that
+// nothing was changed.
 func TestAWait_ThatIsRefusedAfterAnAttemptWithoutAnswer_SaysThatACopyMayBeLeft(t *testing.T) {
 	for _, owner := range []string{"", "me"} {
 		bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
@@ -232,7 +232,8 @@ func TestUnlock_ThatTheEngineRefuses_SaysSoAtOnceAndGoesOn(t *testing.T) {
 	})
 }
 
-// The work was protected, but others wait until somebody mends what is wrong, so Do says it. A sync.Locker can only panic, so it does not.
+// The work was protected, but others wait until somebody mends what is wrong, so Do says it. A sync.Locker can only
+// panic, so it does not.
 func TestDo_WhoseReleaseIsRefused_SaysSoBesideWhatTheFunctionSays(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		on(h, &h.release, func(context.Context, *driver.Release) error { return errNoRights })

@@ -30,8 +30,8 @@ func (c *Client) newID() string {
 	return string(strconv.AppendUint(append(append(space[:0], c.id...), '.'), c.lastID.Add(1), 32))
 }
 
-// requestID returns the id for a request that w makes. An anonymous owner's first request goes by the owner's own, so that
-// a hold keeps one string for both. The caller holds Client.mu.
+// requestID returns the id for a request that w makes. An anonymous owner's first request goes by the owner's own, so
+// that a hold keeps one string for both. The caller holds Client.mu.
 func (w *waiter) requestID() string {
 	if !w.fresh {
 		return w.lease.m.c.newID()

@@ -20,9 +20,10 @@ type waiter struct {
 
 	announce func() // tells the Observer that w has to wait; nil when it has or nobody listens; guarded by Client.mu
 
-	beside   *grant          // what its owner has, beside which it asks; nil if it asks on its own
-	converts *Lease          // the hold that is to have what it asks for; nil if it gets one of its own
-	left     *pendingRelease // on what converts had and nobody holds now, which is to be given back; guarded by Client.mu
+	beside   *grant // what its owner has, beside which it asks; nil if it asks on its own
+	converts *Lease // the hold that is to have what it asks for; nil if it gets one of its own
+	// on what converts had and nobody holds now, which is to be given back; guarded by Client.mu
+	left *pendingRelease
 
 	blocker *Lease     // the hold of this process that was in the way when w came; nil if none; guarded by Client.mu
 	told    *HeldError // who is in the way, as the engine last said; nil if it has not; guarded by Client.mu
@@ -92,8 +93,8 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 	return nil, wrap("lock", w.lease.m.key, ctx.Err())
 }
 
-// decline gives back what w was granted in the instant in which its context ended: the caller no longer wants it, and does
-// not wait for the engine's word on that. The caller holds Client.mu.
+// decline gives back what w was granted in the instant in which its context ended: the caller no longer wants it, and
+// does not wait for the engine's word on that. The caller holds Client.mu.
 func (w *waiter) decline() {
 	if w.converts == nil { // else who asked sees that it was granted
 		w.lease.decline()
@@ -122,8 +123,8 @@ func (w *waiter) leave() {
 	w.q.remove(w)
 }
 
-// timeout says why w did not get the lock before its context ended: because another has it, as far as anybody told us, or
-// because the engine did not answer. The caller holds Client.mu.
+// timeout says why w did not get the lock before its context ended: because another has it, as far as anybody told us,
+// or because the engine did not answer. The caller holds Client.mu.
 func (w *waiter) timeout(cause error) error {
 	f, m := w.own, w.lease.m
 	if f == nil {

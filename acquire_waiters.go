@@ -1,7 +1,7 @@
 package interlock
 
-// waiterList is a queue's waiters in the order in which they came. It is linked, because any of thousands may leave at any time.
-// Guarded by Client.mu.
+// waiterList is a queue's waiters in the order in which they came. It is linked, because any of thousands may leave at
+// any time. Guarded by Client.mu.
 type waiterList struct {
 	first, last *waiter
 }

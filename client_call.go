@@ -9,11 +9,11 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// callContext is the context of a question that the engine is asked in the goroutine of a user's call. It ends with the user's
-// context, with the client's, when it is told to, and after its time.
+// callContext is the context of a question that the engine is asked in the goroutine of a user's call. It ends with the
+// user's context, with the client's, when it is told to, and after its time.
 //
-// Most questions are answered before anybody has to wait for that end in a select. So it costs nothing until a driver asks
-// for more than Err: then it becomes a context of package context.
+// Most questions are answered before anybody has to wait for that end in a select. So it costs nothing until a driver
+// asks for more than Err: then it becomes a context of package context.
 type callContext struct {
 	user  context.Context //nolint:containedctx // it is a context; nil if there is no user's
 	base  context.Context //nolint:containedctx // the client's
@@ -48,8 +48,8 @@ func (x *callContext) Err() error {
 // Done is closed when it has ended.
 func (x *callContext) Done() <-chan struct{} { return x.become().Done() }
 
-// Deadline tells none, although there may be one: a client library that kept to it by itself would give up an instant before
-// Err says why, and what ends because this call has ended must be known from everything else.
+// Deadline tells none, although there may be one: a client library that kept to it by itself would give up an instant
+// before Err says why, and what ends because this call has ended must be known from everything else.
 func (x *callContext) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Value is the user's.
@@ -109,8 +109,8 @@ func (c *Client) asking(ctx context.Context, ask func(ctx context.Context) error
 	return err
 }
 
-// persist makes a call that may be repeated until the engine has answered, ctx has ended, or the client's lease is over: so
-// long a call may be repeated and be known for the same.
+// persist makes a call that may be repeated until the engine has answered, ctx has ended, or the client's lease is
+// over: so long a call may be repeated and be known for the same.
 func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask func(context.Context) error) error {
 	if err := c.checkOpen(); err != nil {
 		return err

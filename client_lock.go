@@ -30,8 +30,8 @@ func (c *Client) unlock() {
 	run(todo.callbacks)
 }
 
-// unlockInside is unlock for the scheduler and for a driver's goroutines: a slow observer must not hold up the renewals and
-// losses of others, so it gets a goroutine of its own.
+// unlockInside is unlock for the scheduler and for a driver's goroutines: a slow observer must not hold up the renewals
+// and losses of others, so it gets a goroutine of its own.
 func (c *Client) unlockInside() {
 	todo := c.take()
 	if len(todo.callbacks) > 0 {

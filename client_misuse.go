@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What a careless caller holds: a value that nobody has made, a copy of one, a nil context. Methods that return an error say so;
-// the others panic with the same words.
+// What a careless caller holds: a value that nobody has made, a copy of one, a nil context. Methods that return an
+// error say so; the others panic with the same words.
 
 // noCopy makes go vet (copylocks) report copies of a struct that has it as a field.
 type noCopy struct{}

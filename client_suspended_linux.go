@@ -11,8 +11,8 @@ const (
 	clockBoottime  = 7 // CLOCK_BOOTTIME runs on.
 )
 
-// machineSuspended returns how long this machine has been suspended since it was started. The wall clock would not do: it
-// also moves when it is set.
+// machineSuspended returns how long this machine has been suspended since it was started. The wall clock would not do:
+// it also moves when it is set.
 func machineSuspended() time.Duration {
 	boot, ok := readClock(clockBoottime)
 	mono, ok2 := readClock(clockMonotonic)

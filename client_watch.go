@@ -10,8 +10,8 @@ import (
 const (
 	// lookOften is the pause between two looks on engines that do not tell of changes: so late a change is seen.
 	lookOften = time.Second
-	// lookSeldom is the pause on engines that do, for what they cannot tell: a message that was lost, a lease that has ended
-	// while nobody waited.
+	// lookSeldom is the pause on engines that do, for what they cannot tell: a message that was lost, a lease that has
+	// ended while nobody waited.
 	lookSeldom = 15 * time.Second
 )
 

@@ -54,8 +54,9 @@ func (l *Lease) yield(ctx context.Context) error {
 	return nil
 }
 
-// prepare ends l in this process, unless only the engine can say whether it may be given up: then l ends when it has. It
-// counts the wait as background and as one of its owner's. If l is to be kept from others for a cooldown, it says so and does nothing else.
+// prepare ends l in this process, unless only the engine can say whether it may be given up: then l ends when it has.
+// It counts the wait as background and as one of its owner's. If l is to be kept from others for a cooldown, it says so
+// and does nothing else.
 func (c *Cond) prepare(l *Lease) (w *condWait, cooldown time.Duration, err error) {
 	cl := c.m.c
 	cl.lock()
@@ -115,7 +116,8 @@ func (l *Lease) mayWait(now instant) error {
 	return nil
 }
 
-// hasOthers reports whether l's owner has another live hold of the same lock in this process. The caller holds Client.mu.
+// hasOthers reports whether l's owner has another live hold of the same lock in this process. The caller holds
+// Client.mu.
 func (l *Lease) hasOthers() bool {
 	return l.owner.first(l.m.c, l.m.key, func(other *Lease) bool { return other != l && other.ended() == nil }) != nil
 }
@@ -132,9 +134,9 @@ func (w *condWait) giveUp(now instant) {
 	w.old.owner.remove(w.old) // it ended while the engine was asked, and nobody will unlock it
 }
 
-// overtaken ends the old hold, which is lost by what this process knows, while the engine is asked to end it. Its owner has
-// given it up, so nobody has lost anything: most likely the engine has ended it, and its answer is on the way. If not, Wait
-// says what has become of it. The caller holds Client.mu.
+// overtaken ends the old hold, which is lost by what this process knows, while the engine is asked to end it. Its owner
+// has given it up, so nobody has lost anything: most likely the engine has ended it, and its answer is on the way. If
+// not, Wait says what has become of it. The caller holds Client.mu.
 func (w *condWait) overtaken(lost *LostError) {
 	w.loss, w.gone = lost, true
 	w.old.release(w.c.now())

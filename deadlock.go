@@ -10,19 +10,20 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Owners of this client that wait for each other, each for a mutex, a read, a write or permits that the next one has in its way.
-// A search runs only while somebody waits who holds something, or may. What it finds must be there twice, a while apart, with
-// the same waits and the same acquisitions: then nobody of them has moved.
+// Owners of this client that wait for each other, each for a mutex, a read, a write or permits that the next one has in
+// its way. A search runs only while somebody waits who holds something, or may. What it finds must be there twice, a
+// while apart, with the same waits and the same acquisitions: then nobody of them has moved.
 //
-// An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see graph. If one of
-// them can end well, that goroutine may give back what the others wait for. What else an owner does is not known: one whose
-// goroutines share it, and of which one waits while another works and would give back the lock in time, looks like one that
-// only waits. Pools of workers that take permits are like that, so permits count as stuck only if their owner has them by one
-// hold and waits once. What is waited for behind others, or held by another client, is not looked at here: those who wait so
-// count as free. For these see remoteDetector.
+// An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see graph.
+// If one of them can end well, that goroutine may give back what the others wait for. What else an owner does is not
+// known: one whose goroutines share it, and of which one waits while another works and would give back the lock in
+// time, looks like one that only waits. Pools of workers that take permits are like that, so permits count as stuck
+// only if their owner has them by one hold and waits once. What is waited for behind others, or held by another client,
+// is not looked at here: those who wait so count as free. For these see remoteDetector.
 
 const (
-	// searchAfter is how long a wait lasts before anybody looks, and then between two looks. Nearly all are over by then.
+	// searchAfter is how long a wait lasts before anybody looks, and then between two looks. Nearly all are over by
+	// then.
 	searchAfter = 500 * time.Millisecond
 )
 
@@ -58,8 +59,8 @@ func localFactOf(w *blockedWait[*waiter, localHold], o *obstacle[localHold]) loc
 	return localFact{w.what, o.what.g, o.what.pass}
 }
 
-// suspectDeadlock has the search look soon if o, who begins to wait or waits on while it gets something, may be part of a
-// deadlock: who holds nothing, and waits for nothing else, is in nobody's way. The caller holds Client.mu.
+// suspectDeadlock has the search look soon if o, who begins to wait or waits on while it gets something, may be part of
+// a deadlock: who holds nothing, and waits for nothing else, is in nobody's way. The caller holds Client.mu.
 func (c *Client) suspectDeadlock(o *owner) {
 	if c.deadlocks.at < never || !o.named && o.waits.Load() < 2 && !o.holdsAny() {
 		return

@@ -1,13 +1,14 @@
 package interlock
 
-// waitGraph is who waits for whom, as the searches for deadlocks see it. Its nodes are owners. Each wait of an owner has
-// obstacles, what other owners have in its way. An obstacle has a weight, and the wait has some to spare: it is hopeless if the
-// obstacles of those who are stuck themselves weigh more. A mutex, a read and a write have nothing to spare, because everything
-// that is in their way must go; permits have the limit less those asked for, because any that come back will do.
+// waitGraph is who waits for whom, as the searches for deadlocks see it. Its nodes are owners. Each wait of an owner
+// has obstacles, what other owners have in its way. An obstacle has a weight, and the wait has some to spare: it is
+// hopeless if the obstacles of those who are stuck themselves weigh more. A mutex, a read and a write have nothing to
+// spare, because everything that is in their way must go; permits have the limit less those asked for, because any that
+// come back will do.
 //
-// An owner is stuck if all of its waits are hopeless. So whoever is stuck stays so whatever all others do, and nobody is called
-// stuck whom an owner that may get on could help: the others are taken to give back all that they have, and to want no more.
-// What an owner has itself is in the way of none of its own waits.
+// An owner is stuck if all of its waits are hopeless. So whoever is stuck stays so whatever all others do, and nobody
+// is called stuck whom an owner that may get on could help: the others are taken to give back all that they have, and
+// to want no more. What an owner has itself is in the way of none of its own waits.
 type waitGraph[W, H any] struct {
 	free       []bool // by node, numbered in the order of the owners' names: it may get on whatever the others do
 	waits      []*blockedWait[W, H]
@@ -35,8 +36,8 @@ type waitEdge[W, H any] struct {
 	next *obstacle[H]
 }
 
-// settle finds out who is stuck: it frees everybody who can get on, then whomever that helps, and so on. It costs as much as there
-// are obstacles.
+// settle finds out who is stuck: it frees everybody who can get on, then whomever that helps, and so on. It costs as
+// much as there are obstacles.
 func (g *waitGraph[W, H]) settle() {
 	type edge struct{ wait, weight int }
 	behind := make([][]edge, len(g.free)) // by node, what it is in the way of
@@ -96,8 +97,8 @@ func (g *waitGraph[W, H]) stuckIn(w *blockedWait[W, H]) *obstacle[H] {
 	return nil // cannot be of a wait of who is stuck
 }
 
-// cycle returns owners that are stuck because of each other, in the order of waiting and from the first of them by name; or
-// nothing. settle must have been called.
+// cycle returns owners that are stuck because of each other, in the order of waiting and from the first of them by
+// name; or nothing. settle must have been called.
 func (g *waitGraph[W, H]) cycle() []waitEdge[W, H] {
 	at := 0
 	for at < len(g.free) && g.free[at] {
@@ -132,8 +133,8 @@ func rotate[W, H any](path []waitEdge[W, H]) []waitEdge[W, H] {
 	return append(path[first:len(path):len(path)], path[:first]...)
 }
 
-// support calls fact for everything that a cycle rests on: each wait of each owner in it, each obstacle of a stuck owner in
-// its way, and so on for those owners.
+// support calls fact for everything that a cycle rests on: each wait of each owner in it, each obstacle of a stuck
+// owner in its way, and so on for those owners.
 func (g *waitGraph[W, H]) support(cycle []waitEdge[W, H], fact func(w *blockedWait[W, H], o *obstacle[H])) {
 	known := make(map[int]bool)
 	var todo []int
@@ -167,8 +168,8 @@ func (g *waitGraph[W, H]) facts(node int, fact func(w *blockedWait[W, H], o *obs
 	}
 }
 
-// seenFacts are what made the stuck owners so at the last look. A fact is a wait and what is in its way, so it is the same only
-// while neither has moved. The zero value has seen nothing.
+// seenFacts are what made the stuck owners so at the last look. A fact is a wait and what is in its way, so it is the
+// same only while neither has moved. The zero value has seen nothing.
 type seenFacts[F comparable] map[F]struct{}
 
 // seenTwice reports whether all that cycle rests on was in seen, which it replaces by what is there now.

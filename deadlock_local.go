@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// mostInTheWay bounds how many holds are looked at that are in the way of one wait, so that a crowd of readers which waits for
-// another such crowd does not keep the client from its work.
+// mostInTheWay bounds how many holds are looked at that are in the way of one wait, so that a crowd of readers which
+// waits for another such crowd does not keep the client from its work.
 const mostInTheWay = 64
 
 // waiterSet is everybody of a client who waits.
@@ -28,8 +28,8 @@ type waitingOwner struct {
 	free  bool // it may get on, for what this client knows
 }
 
-// remotePause is how long a wait lasts before the engine is asked who else waits; no time if it is not to be. A named owner that
-// holds nothing here may hold something in another process, but few do.
+// remotePause is how long a wait lasts before the engine is asked who else waits; no time if it is not to be. A named
+// owner that holds nothing here may hold something in another process, but few do.
 func (c *waiterSet) remotePause() time.Duration {
 	switch {
 	case c.holds:
@@ -95,9 +95,9 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 	return g
 }
 
-// sharedBy adds to shared what p has of the locks that are its keys. Permits that p has by several holds, or beside which it
-// waits for more than one thing, are left out: it has several goroutines then, and one of them may give the permits back. The
-// caller holds Client.mu.
+// sharedBy adds to shared what p has of the locks that are its keys. Permits that p has by several holds, or beside
+// which it waits for more than one thing, are left out: it has several goroutines then, and one of them may give the
+// permits back. The caller holds Client.mu.
 func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]obstacle[localHold]) {
 	if len(shared) == 0 {
 		return
@@ -117,7 +117,8 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]obstacle[loca
 	}
 }
 
-// waitOf returns what w of p waits for. If what is in its way is nobody's who waits too, nothing is. The caller holds Client.mu.
+// waitOf returns what w of p waits for. If what is in its way is nobody's who waits too, nothing is. The caller holds
+// Client.mu.
 func (c *Client) waitOf(p *waitingOwner, w *waiter, all *waiterSet, shared map[driver.Key][]obstacle[localHold]) *blockedWait[*waiter, localHold] {
 	wants, m := &blockedWait[*waiter, localHold]{node: p.node, what: w}, w.lease.m
 	if !m.p.share.direct {

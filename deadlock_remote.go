@@ -9,13 +9,14 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Owners named by WithOwner that wait for each other by several clients, as the engine lists them. Only such owners are the
-// same for everybody. A list is not a picture of one instant, so a cycle counts if two lists have it, with the same tokens and
-// the same waits: between the two all of them stood still. Every client that has a part in it finds the same one to tell,
-// and the client who waits there tells it.
+// Owners named by WithOwner that wait for each other by several clients, as the engine lists them. Only such owners are
+// the same for everybody. A list is not a picture of one instant, so a cycle counts if two lists have it, with the same
+// tokens and the same waits: between the two all of them stood still. Every client that has a part in it finds the same
+// one to tell, and the client who waits there tells it.
 
 const (
-	// remoteFirst and remoteMost are the pauses between looks that found nothing: a list costs the engine more the more it holds.
+	// remoteFirst and remoteMost are the pauses between looks that found nothing: a list costs the engine more the more
+	// it holds.
 	remoteFirst = time.Second
 	remoteMost  = 30 * time.Second
 	// listTimeout bounds one list.
@@ -31,8 +32,8 @@ type remoteDetector struct {
 	seen  seenFacts[remoteFact] // what the last list had
 }
 
-// look has the engine asked if it is time to: first is after how long a wait, or no time if nobody waits who has a name. The
-// caller holds Client.mu.
+// look has the engine asked if it is time to: first is after how long a wait, or no time if nobody waits who has a
+// name. The caller holds Client.mu.
 func (f *remoteDetector) look(c *Client, now instant, first time.Duration) {
 	inspector, can := c.d.(driver.Inspector)
 	_, blind := c.traits.Lacking(driver.Waiters)

@@ -42,7 +42,8 @@ func remoteFactOf(w *blockedWait[remoteWait, remoteObstacle], o *obstacle[remote
 	return remoteFact{w.what, o.what}
 }
 
-// mostAhead bounds how many of those who wait before another are looked at: of a line of thousands each is behind all others.
+// mostAhead bounds how many of those who wait before another are looked at: of a line of thousands each is behind all
+// others.
 const mostAhead = 32
 
 // lockList is the locks of a list that named owners wait for.
@@ -134,9 +135,9 @@ func (l *lockList) add(info *driver.LockInfo, at int) {
 	}
 }
 
-// weighs is how much a holder is in the way of a waiter: nothing if its hold is over and only keeps others out for a while, if it
-// has no name, does not wait itself, or can be there beside it. Of an upgradeable read the list does not tell, so that counts as a
-// plain one. Permits count as Client.sharedBy says.
+// weighs is how much a holder is in the way of a waiter: nothing if its hold is over and only keeps others out for a
+// while, if it has no name, does not wait itself, or can be there beside it. Of an upgradeable read the list does not
+// tell, so that counts as a plain one. Permits count as Client.sharedBy says.
 func (l *lockList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waiter) int {
 	switch {
 	case h.Resting || !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex && w.Shared && h.Shared:

@@ -36,8 +36,8 @@ func TestDeadlock_OfNamedOwnersOfTwoClients_IsTold(t *testing.T) {
 	})
 }
 
-// Anonymous owners are not the same for everybody, and a process is not an owner: processes that wait for each other are not
-// in a deadlock.
+// Anonymous owners are not the same for everybody, and a process is not an owner: processes that wait for each other
+// are not in a deadlock.
 func TestDeadlock_OfTwoClients_IsNotTold_WithoutNames_NorOfProcesses(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -215,7 +215,8 @@ func rw(name, holders, waiters string) driver.LockInfo {
 	return info
 }
 
-// sem is a semaphore, of which each holder has one permit for each time that its letter is there, and each waiter wants so many.
+// sem is a semaphore, of which each holder has one permit for each time that its letter is there, and each waiter wants
+// so many.
 func sem(name string, limit int, holders, waiters string) driver.LockInfo {
 	info := driver.LockInfo{Kind: driver.KindSemaphore, Name: name, Limit: limit}
 	for i, f := range strings.Fields(holders) {

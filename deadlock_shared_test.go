@@ -23,7 +23,8 @@ func permits(c *Client, name string, limit, n int) taking {
 	return func(ctx context.Context) (*Lease, error) { return c.Semaphore(name, limit, nil).Acquire(ctx, n) }
 }
 
-// takeThen takes first and, at the given instant from now, second with the same owner. It gives back what it has when done.
+// takeThen takes first and, at the given instant from now, second with the same owner. It gives back what it has when
+// done.
 func takeThen(t *testing.T, ctx context.Context, first, second taking, at time.Duration) <-chan error {
 	t.Helper()
 	l, err := first(ctx)
@@ -96,7 +97,8 @@ func TestDeadlock_OverAllPermits_IsTold(t *testing.T) {
 	})
 }
 
-// A reader that stands behind a writer, which waits for a reader who waits for the first. Only the engine knows that order.
+// A reader that stands behind a writer, which waits for a reader who waits for the first. Only the engine knows that
+// order.
 func TestDeadlock_BehindAWriter_IsToldToNamedOwners(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -202,7 +204,8 @@ func TestDeadlock_OfAnUpgrade_LeavesTheRead(t *testing.T) {
 	})
 }
 
-// TestDeadlock_OverAllKinds_InRandomHistories is as TestDeadlock_OverClients_InRandomHistories, of mutexes, reads, writes and permits.
+// TestDeadlock_OverAllKinds_InRandomHistories is as TestDeadlock_OverClients_InRandomHistories, of mutexes, reads,
+// writes and permits.
 func TestDeadlock_OverAllKinds_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		for _, ordered := range []bool{false, true} {
@@ -215,9 +218,9 @@ func TestDeadlock_OverAllKinds_InRandomHistories(t *testing.T) {
 	}
 }
 
-// tangleAll has owners take locks of all kinds, and wants a word of deadlocks if they keep no order, and none if they do.
-// Anonymous owners are of one client, do not read, and take one permit: what waits behind others that want more is found of
-// named ones only.
+// tangleAll has owners take locks of all kinds, and wants a word of deadlocks if they keep no order, and none if they
+// do. Anonymous owners are of one client, do not read, and take one permit: what waits behind others that want more is
+// found of named ones only.
 func tangleAll(t *testing.T, c, other *Client, seed uint64, ordered, named bool) {
 	var deadlocks int
 	var mu sync.Mutex // guards deadlocks

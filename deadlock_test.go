@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// holdThen locks first and, at the given instant from now, second with the same owner. It gives back what it has when done.
+// holdThen locks first and, at the given instant from now, second with the same owner. It gives back what it has when
+// done.
 func holdThen(t *testing.T, ctx context.Context, c *Client, first, second string, at time.Duration) <-chan error {
 	t.Helper()
 	l := mustLock(t, ctx, c, first)
@@ -77,8 +78,8 @@ func TestDeadlock_OfThreeOwners_AndOfNamedOnes(t *testing.T) {
 	}
 }
 
-// An owner of whom one goroutine waits within a cycle, and another for a lock that its holder will give back, is not stuck:
-// the other may give back what the first is waited for.
+// An owner of whom one goroutine waits within a cycle, and another for a lock that its holder will give back, is not
+// stuck: the other may give back what the first is waited for.
 func TestDeadlock_IsNotTold_WhileOneWaitOfAnOwnerMayEnd(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		busy := mustLock(t, t.Context(), c, "busy")
@@ -159,8 +160,8 @@ func TestDeadlock_IsNotTold_OfALongLine(t *testing.T) {
 	})
 }
 
-// TestDeadlock_InRandomHistories: owners take several locks in random orders, one after the other, and give all back when
-// they are told of a deadlock. Everybody must get on; and who takes them in one order is told of none.
+// TestDeadlock_InRandomHistories: owners take several locks in random orders, one after the other, and give all back
+// when they are told of a deadlock. Everybody must get on; and who takes them in one order is told of none.
 func TestDeadlock_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		for _, ordered := range []bool{false, true} {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// A program may raise the version of one module alone. What a module imports of another must therefore be public there: what lies below
-// internal may be gone in the next version, and the build of a program that did nothing wrong breaks.
+// A program may raise the version of one module alone. What a module imports of another must therefore be public there:
+// what lies below internal may be gone in the next version, and the build of a program that did nothing wrong breaks.
 func TestReleasedModules_ImportNothingInternalOfAnotherModule(t *testing.T) {
 	modules := taggedModules(t)
 	if !slices.Contains(modules, "redislock/goredislock") {

@@ -22,12 +22,13 @@ type Leader struct {
 	Client string // its client's name as operators see it
 }
 
-// Election is a lock whose holder, the leader, has a value that everybody can read. It promises what a lock does, and no
-// more: there is at most one leader that may trust its lease, and one that stands still for longer than that may go on
-// for a moment beside the next. The leader's context ends when it has lost the election, and its token is what resources
-// check.
+// Election is a lock whose holder, the leader, has a value that everybody can read. It promises what a lock does, and
+// no more: there is at most one leader that may trust its lease, and one that stands still for longer than that may go
+// on for a moment beside the next. The leader's context ends when it has lost the election, and its token is what
+// resources check.
 //
-// All Elections of one client with the same name are the same. It is safe for concurrent use. The zero value cannot be used.
+// All Elections of one client with the same name are the same. It is safe for concurrent use. The zero value cannot be
+// used.
 type Election struct {
 	_   noCopy
 	c   *Client
@@ -61,12 +62,12 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 }
 
 // Campaign waits until the caller leads, and returns the leadership as a lease: its Context ends when the leadership is
-// lost, Token is the term, and Unlock resigns. Candidates lead in the order in which they came, where the engine keeps one.
-// value is public; it has at most 255 bytes of valid UTF-8 and may be empty. It cannot be changed during a term.
+// lost, Token is the term, and Unlock resigns. Candidates lead in the order in which they came, where the engine keeps
+// one. value is public; it has at most 255 bytes of valid UTF-8 and may be empty. It cannot be changed during a term.
 //
-// ctx bounds the waiting, and errors are those of [Mutex.Lock]: a *HeldError names the leader. A ctx that carries an owner
-// who leads already adds a hold to its term, whose value stays; so does a Campaign whose owner comes to lead by another one
-// while it waits.
+// ctx bounds the waiting, and errors are those of [Mutex.Lock]: a *HeldError names the leader. A ctx that carries an
+// owner who leads already adds a hold to its term, whose value stays; so does a Campaign whose owner comes to lead by
+// another one while it waits.
 //
 // It costs one round trip, and one message when it has to wait.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
@@ -91,12 +92,12 @@ func (e *Election) mayBeAsked(ctx context.Context) error {
 	return given(ctx)
 }
 
-// Leader returns who leads, or an error matching ErrNoLeader. It is the engine's word of a moment ago: by now another may
-// lead. It costs one look, see [Client.Look].
+// Leader returns who leads, or an error matching ErrNoLeader. It is the engine's word of a moment ago: by now another
+// may lead. It costs one look, see [Client.Look].
 //
-// One who has resigned within a MinHold, or has been lost and has a LockDelay, leads no more, although nobody else can yet. Where a
-// hold lasts as long as a session or a process, only the client that keeps the election for such a MinHold knows that; to others its
-// leader leads until it is over.
+// One who has resigned within a MinHold, or has been lost and has a LockDelay, leads no more, although nobody else can
+// yet. Where a hold lasts as long as a session or a process, only the client that keeps the election for such a MinHold
+// knows that; to others its leader leads until it is over.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, err := e.look(ctx)
 	if err == nil && l == (Leader{}) {

@@ -5,16 +5,17 @@ import (
 	"iter"
 )
 
-// Observe yields who leads, at once and then whenever that changes, and the zero Leader when nobody does, see [Election.Leader]. Of leaders that
-// follow each other faster than they can be seen or taken in some may be left out, but never the last: what was yielded
-// last is true, or the next is on its way.
+// Observe yields who leads, at once and then whenever that changes, and the zero Leader when nobody does, see
+// [Election.Leader]. Of leaders that follow each other faster than they can be seen or taken in some may be left out,
+// but never the last: what was yielded last is true, or the next is on its way.
 //
 // Engines that tell of changes (memory, Redis) are watched, and looked at every fifteen seconds for what they
-// cannot tell: the end of a leader that has died while nobody else campaigns. The others are looked at every second. That
-// is how late a change may be seen, and what it costs: one look at a time, see [Client.Look], for each Observe.
+// cannot tell: the end of a leader that has died while nobody else campaigns. The others are looked at every second.
+// That is how late a change may be seen, and what it costs: one look at a time, see [Client.Look], for each Observe.
 //
-// The sequence ends with ctx, and after an error that stays: ErrClosed, ErrUnsupported, or a refusal (ErrRefused). While the engine
-// cannot be reached it yields the *UnavailableError once and goes on: the leader is unknown until the next pair without an error.
+// The sequence ends with ctx, and after an error that stays: ErrClosed, ErrUnsupported, or a refusal (ErrRefused).
+// While the engine cannot be reached it yields the *UnavailableError once and goes on: the leader is unknown until the
+// next pair without an error.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if err := e.mayBeAsked(ctx); err != nil {

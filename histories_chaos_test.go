@@ -20,10 +20,10 @@ var (
 	chaosCount = flag.Uint64("chaos.count", 20, "how many of them to run")
 )
 
-// TestChaos_KeepsOthersOut_AndLeavesNothing does everything at once in virtual time, through a network that delays, loses and
-// hangs so long that locks are lost: all kinds of locks and options, owners with and without a name, holds that change their
-// mode, are extended, entered again and abandoned. Two that exclude each other are never both trusted; every call returns with
-// its context; and when all is done, nothing is left in the clients or in the engine.
+// TestChaos_KeepsOthersOut_AndLeavesNothing does everything at once in virtual time, through a network that delays,
+// loses and hangs so long that locks are lost: all kinds of locks and options, owners with and without a name, holds
+// that change their mode, are extended, entered again and abandoned. Two that exclude each other are never both
+// trusted; every call returns with its context; and when all is done, nothing is left in the clients or in the engine.
 func TestChaos_KeepsOthersOut_AndLeavesNothing(t *testing.T) {
 	first, count := *chaosSeed, uint64(1)
 	if first == 0 {

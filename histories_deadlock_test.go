@@ -16,8 +16,8 @@ type world struct {
 	owners []string // those with a name that wait
 }
 
-// able reports whether owner can get on while only those of present have not given everything back: one of its waits can be granted.
-// It is written after the rules of the locks, and knows nothing of the search.
+// able reports whether owner can get on while only those of present have not given everything back: one of its waits
+// can be granted. It is written after the rules of the locks, and knows nothing of the search.
 func (w *world) able(owner string, present []string) bool {
 	for _, l := range w.locks {
 		for at, wait := range l.Waiters {
@@ -145,7 +145,8 @@ func (w *world) waits(name string) bool {
 	})
 }
 
-// TestDeadlock_IsWhatNoOrderOfEventsCanEnd compares the search with one that tries every order, over small random lists.
+// TestDeadlock_IsWhatNoOrderOfEventsCanEnd compares the search with one that tries every order, over small random
+// lists.
 func TestDeadlock_IsWhatNoOrderOfEventsCanEnd(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

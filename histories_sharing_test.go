@@ -21,8 +21,8 @@ var (
 )
 
 // TestSharing_InRandomHistories_DoesWhatTheModelSays makes random calls of the public API on two read/write locks and a
-// semaphore, by owners with and without a name on several clients of one memory engine, in virtual time. Everything that
-// can be seen must be as the model says after each step: answers, waits, stamps, what operators see.
+// semaphore, by owners with and without a name on several clients of one memory engine, in virtual time. Everything
+// that can be seen must be as the model says after each step: answers, waits, stamps, what operators see.
 func TestSharing_InRandomHistories_DoesWhatTheModelSays(t *testing.T) {
 	first, count := *sharingSeed, uint64(1)
 	if first == 0 {
@@ -95,7 +95,8 @@ func (s *sharing) open() {
 	s.hooks = append(s.hooks, h)
 	c := mustNew(s.t, h, &Options{CloseTimeout: time.Millisecond})
 	c.lock()
-	c.deadlocks.at = never - 1 // no search for deadlocks: who waits here unlocks other holds meanwhile, and a search cannot know that
+	// no search for deadlocks: who waits here unlocks other holds meanwhile, and a search cannot know that
+	c.deadlocks.at = never - 1
 	c.unlock()
 	s.c = append(s.c, c)
 }

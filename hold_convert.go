@@ -8,25 +8,26 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// How a hold turns into one of another mode. The engine grants the other mode beside what the hold has, so that nobody gets
-// in between, and the hold moves there: from then on its token, trust and end are those of the new grant. What it had is
-// given back by a downgrade. An upgrade keeps it, because a downgrade returns to it: another lease, the inner one of an
-// upgrade pair, holds the upgradeable read meanwhile, and is lost and released together with the hold.
+// How a hold turns into one of another mode. The engine grants the other mode beside what the hold has, so that nobody
+// gets in between, and the hold moves there: from then on its token, trust and end are those of the new grant. What it
+// had is given back by a downgrade. An upgrade keeps it, because a downgrade returns to it: another lease, the inner
+// one of an upgrade pair, holds the upgradeable read meanwhile, and is lost and released together with the hold.
 
-// Upgrade turns an upgradeable read into the write, before everybody who waits: no other writer gets in between, so what was
-// read still is. It waits until the other readers have left, and keeps new ones out meanwhile. The hold gets a new token and
-// nonce, and so have all holds that its owner has on this lock.
+// Upgrade turns an upgradeable read into the write, before everybody who waits: no other writer gets in between, so
+// what was read still is. It waits until the other readers have left, and keeps new ones out meanwhile. The hold gets a
+// new token and nonce, and so have all holds that its owner has on this lock.
 //
-// ctx bounds the waiting. When it ends first the error is as for [Mutex.Lock], and the upgradeable read is held as before; so
-// it is after every other error that does not match ErrLost. If the engine did not answer (ErrUnavailable) the write may
-// have been granted: it is given back in the background, and Upgrade may be called again. If the hold is lost while it waits,
-// Upgrade returns the *LostError; if it is unlocked, ErrReleased.
+// ctx bounds the waiting. When it ends first the error is as for [Mutex.Lock], and the upgradeable read is held as
+// before; so it is after every other error that does not match ErrLost. If the engine did not answer (ErrUnavailable)
+// the write may have been granted: it is given back in the background, and Upgrade may be called again. If the hold is
+// lost while it waits, Upgrade returns the *LostError; if it is unlocked, ErrReleased.
 //
-// A plain read gets ErrDeadlock: two readers that both wait to write would wait for each other. A second Upgrade, also while
-// the first one waits, and one of a hold that writes already get ErrConflict. Other locks have no modes: ErrUnsupported.
+// A plain read gets ErrDeadlock: two readers that both wait to write would wait for each other. A second Upgrade, also
+// while the first one waits, and one of a hold that writes already get ErrConflict. Other locks have no modes:
+// ErrUnsupported.
 //
-// It costs one round trip, and one message when it has to wait. The hold has two leases in the engine until it is downgraded
-// or unlocked.
+// It costs one round trip, and one message when it has to wait. The hold has two leases in the engine until it is
+// downgraded or unlocked.
 func (l *Lease) Upgrade(ctx context.Context) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
@@ -63,14 +64,14 @@ func (l *Lease) upgrade(ctx context.Context, start instant) error {
 }
 
 // Downgrade turns the write into a read, and nobody gets in between. The token stays. A hold that was upgraded has the
-// upgradeable read again; any other has a plain read, which cannot be upgraded. When Downgrade has returned nil other readers
-// can get in, unless the owner has further holds that write, or had one with a LockDelay that was lost: they stay out until
-// that is over. A MinHold goes on with the read.
+// upgradeable read again; any other has a plain read, which cannot be upgraded. When Downgrade has returned nil other
+// readers can get in, unless the owner has further holds that write, or had one with a LockDelay that was lost: they
+// stay out until that is over. A MinHold goes on with the read.
 //
-// If the engine does not answer, the error matches ErrUnavailable: either nothing has changed, or, if Stamp says Shared by
-// then, the hold reads, and the write is being given back in the background. If it turns out that the write had been lost,
-// the hold is, and Downgrade returns the *LostError. A hold that reads already, or is being upgraded, gets ErrConflict; locks
-// without modes ErrUnsupported, like engines that cannot convert, with the reason.
+// If the engine does not answer, the error matches ErrUnavailable: either nothing has changed, or, if Stamp says Shared
+// by then, the hold reads, and the write is being given back in the background. If it turns out that the write had been
+// lost, the hold is, and Downgrade returns the *LostError. A hold that reads already, or is being upgraded, gets
+// ErrConflict; locks without modes ErrUnsupported, like engines that cannot convert, with the reason.
 //
 // It costs one round trip for a hold that was upgraded, and two for any other.
 func (l *Lease) Downgrade(ctx context.Context) error {
@@ -145,8 +146,9 @@ func (l *Lease) mode() driver.Mode {
 // reads reports whether l is a reader's. The caller holds Client.mu.
 func (l *Lease) reads() bool { return l.m.p.share.of != nil && l.mode() != driver.Exclusive }
 
-// askConversion asks for the other mode beside what l has, and returns when that is answered: then w.err says how, and l has turned if
-// it is nil; or when ctx has ended and nothing was answered. The caller holds Client.mu, which askConversion gives up.
+// askConversion asks for the other mode beside what l has, and returns when that is answered: then w.err says how, and
+// l has turned if it is nil; or when ctx has ended and nothing was answered. The caller holds Client.mu, which
+// askConversion gives up.
 func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, start instant) (w *waiter, err error) {
 	c, m := l.m.c, &l.m.p.share.of.modes[mode]
 	w = &waiter{lease: &Lease{m: m, owner: l.owner}, since: start, beside: l.g, converts: l}
@@ -159,8 +161,8 @@ func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, start insta
 	return w, err
 }
 
-// convertTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be given back.
-// The caller holds Client.mu.
+// convertTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be
+// given back. The caller holds Client.mu.
 func (l *Lease) convertTo(g *grant) (left *pendingRelease) {
 	had := l.g
 	if g.m.p.share.mode == driver.Exclusive {
@@ -175,8 +177,8 @@ func (l *Lease) convertTo(g *grant) (left *pendingRelease) {
 	return l.leaves(had)
 }
 
-// goBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and is to be given
-// back. The caller holds Client.mu.
+// goBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and is to be
+// given back. The caller holds Client.mu.
 func (l *Lease) goBack() (left *pendingRelease) {
 	had, read := l.g, l.splitPair()
 	read.g.holds.remove(ofGrant, read)
@@ -197,9 +199,10 @@ func (l *Lease) moveTo(g *grant) {
 	c.reschedule(g)
 }
 
-// leaves has what becomes of had, which l was on before a downgrade: nothing as long as another hold is on it, and otherwise
-// what is to be awaited, for it is to be given back. Its MinHold, also that of a hold which has ended, goes on with what l has
-// now. A LockDelay stays with had, which is closed to readers too until that is over. The caller holds Client.mu.
+// leaves has what becomes of had, which l was on before a downgrade: nothing as long as another hold is on it, and
+// otherwise what is to be awaited, for it is to be given back. Its MinHold, also that of a hold which has ended, goes
+// on with what l has now. A LockDelay stays with had, which is closed to readers too until that is over. The caller
+// holds Client.mu.
 func (l *Lease) leaves(had *grant) (left *pendingRelease) {
 	c := l.m.c
 	r, now := c.cooldowns[had], c.now()

@@ -10,12 +10,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// cooldown is for how long a grant is not given on: to the end of a MinHold, or of a LockDelay after one of its holds was lost.
-// Few grants have one, so they are kept beside them. Guarded by Client.mu.
+// cooldown is for how long a grant is not given on: to the end of a MinHold, or of a LockDelay after one of its holds
+// was lost. Few grants have one, so they are kept beside them. Guarded by Client.mu.
 //
-// When such a grant is released early, an engine with leases keeps the lock closed for the cooldown (Release.Keep), which
-// outlasts this process. What a session or a process holds ends with it in any case, so on those engines the grant stays in
-// this process, held by nobody, and is given on at the end of the cooldown.
+// When such a grant is released early, an engine with leases keeps the lock closed for the cooldown (Release.Keep),
+// which outlasts this process. What a session or a process holds ends with it in any case, so on those engines the
+// grant stays in this process, held by nobody, and is given on at the end of the cooldown.
 type cooldown struct {
 	until instant
 	delay instant // the part of it that follows a loss
@@ -23,8 +23,8 @@ type cooldown struct {
 	kept  bool    // nobody holds the grant any more, and it stays here
 }
 
-// close keeps g from others until that instant at least: for the MinHold of by, or if that is nil for more than one hold. The
-// caller holds Client.mu.
+// close keeps g from others until that instant at least: for the MinHold of by, or if that is nil for more than one
+// hold. The caller holds Client.mu.
 func (g *grant) close(until instant, by *Lease) {
 	c := g.m.c
 	r := c.cooldowns[g]
@@ -60,8 +60,8 @@ func (g *grant) cooldown() time.Duration {
 	return max(0, c.cooldowns[g].until.since(c.now()))
 }
 
-// keep is for how long the engine is to keep g closed when it is released now: no time if that is this process's part. The
-// caller holds Client.mu.
+// keep is for how long the engine is to keep g closed when it is released now: no time if that is this process's part.
+// The caller holds Client.mu.
 func (g *grant) keep() time.Duration {
 	if g.m.c.traits.Lifetime != driver.Leases {
 		return 0
@@ -69,8 +69,8 @@ func (g *grant) keep() time.Duration {
 	return g.cooldown()
 }
 
-// keepForCooldown keeps g, which nobody holds any more, in this process for its cooldown. It reports false if there is none, or if that is
-// the engine's part. The caller holds Client.mu.
+// keepForCooldown keeps g, which nobody holds any more, in this process for its cooldown. It reports false if there is
+// none, or if that is the engine's part. The caller holds Client.mu.
 func (g *grant) keepForCooldown() bool {
 	if g.m.c.traits.Lifetime == driver.Leases || g.cooldown() == 0 {
 		return false
@@ -80,8 +80,8 @@ func (g *grant) keepForCooldown() bool {
 	return true
 }
 
-// keptUntil is when g, which nobody holds, is to be given on; never if it is not for a cooldown that nobody holds it. The caller
-// holds Client.mu.
+// keptUntil is when g, which nobody holds, is to be given on; never if it is not for a cooldown that nobody holds it.
+// The caller holds Client.mu.
 func (g *grant) keptUntil() instant {
 	if r := g.m.c.cooldowns[g]; r != nil && r.kept {
 		return r.until
@@ -89,8 +89,8 @@ func (g *grant) keptUntil() instant {
 	return never
 }
 
-// keepsForCooldown reports whether the hold of key with that token is one that nobody holds any more, and that stays here for a
-// cooldown.
+// keepsForCooldown reports whether the hold of key with that token is one that nobody holds any more, and that stays
+// here for a cooldown.
 func (c *Client) keepsForCooldown(key driver.Key, token uint64) bool {
 	c.lock()
 	defer c.unlock()
@@ -102,7 +102,8 @@ func (c *Client) keepsForCooldown(key driver.Key, token uint64) bool {
 	return false
 }
 
-// endCooldown gives g on if its cooldown is over. It reports whether the scheduler is done with it. The caller holds Client.mu.
+// endCooldown gives g on if its cooldown is over. It reports whether the scheduler is done with it. The caller holds
+// Client.mu.
 func (g *grant) endCooldown(now instant) bool {
 	if g.keptUntil() > now {
 		return false
@@ -119,8 +120,8 @@ func (g *grant) endCooldown(now instant) bool {
 	return true
 }
 
-// dropMinHold takes the MinHold off a hold that its owner never got to know: nothing was done under it. What others have asked for,
-// also those that have ended, stays. The caller holds Client.mu.
+// dropMinHold takes the MinHold off a hold that its owner never got to know: nothing was done under it. What others
+// have asked for, also those that have ended, stays. The caller holds Client.mu.
 func (l *Lease) dropMinHold() {
 	if r := l.g.m.c.cooldowns[l.g]; r != nil && r.by == l {
 		delete(l.g.m.c.cooldowns, l.g)
@@ -133,8 +134,8 @@ type lateRelease struct {
 	at instant
 }
 
-// takeLater ends, for Close, every hold that this process has to keep for a cooldown or is to leave to run out, and returns what is
-// to be released when that is over. The caller holds Client.mu.
+// takeLater ends, for Close, every hold that this process has to keep for a cooldown or is to leave to run out, and
+// returns what is to be released when that is over. The caller holds Client.mu.
 func (c *Client) takeLater() []lateRelease {
 	all := c.takeAllRunOuts()
 	for g, r := range c.cooldowns {
@@ -148,8 +149,8 @@ func (c *Client) takeLater() []lateRelease {
 	return all
 }
 
-// releaseLater releases what Close could not yet, and then closes what Open has opened. Nobody is left to be told of an error. What
-// is not confirmed within twice the client's lease is freed by the end of the session or process.
+// releaseLater releases what Close could not yet, and then closes what Open has opened. Nobody is left to be told of an
+// error. What is not confirmed within twice the client's lease is freed by the end of the session or process.
 func (c *Client) releaseLater(all []lateRelease) {
 	ctx := context.Background() //nolint:forbidigo // the client's have ended
 	for _, next := range all {

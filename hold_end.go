@@ -51,8 +51,8 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	})
 }
 
-// lasted is until when a hold that is lost now was trusted: until its time was over, however late that is noticed, or until now,
-// if the engine says so before. The caller holds Client.mu.
+// lasted is until when a hold that is lost now was trusted: until its time was over, however late that is noticed, or
+// until now, if the engine says so before. The caller holds Client.mu.
 func (l *Lease) lasted() instant { return min(l.m.c.now(), l.end, l.trusted()) }
 
 // lostError says that l was lost.
@@ -60,8 +60,8 @@ func (l *Lease) lostError(reason LostReason, cause error) *LostError {
 	return &LostError{Kind: l.Kind(), Name: l.Name(), Token: l.token(), Reason: reason, Cause: cause}
 }
 
-// finish ends the hold as of end: it tells whoever waits for that, and takes it out of its grant. What calls foreign code happens after
-// Client.mu is given up. The caller holds Client.mu.
+// finish ends the hold as of end: it tells whoever waits for that, and takes it out of its grant. What calls foreign
+// code happens after Client.mu is given up. The caller holds Client.mu.
 func (l *Lease) finish(end instant) {
 	c := l.m.c
 	l.end = end

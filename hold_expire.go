@@ -42,8 +42,8 @@ func (g *grant) reason(now, end instant) LostReason {
 	}
 }
 
-// end loses g on this process's own judgement. The engine may still count it as held, so it is given back as soon as the
-// engine can be reached: it must not block others for longer than it protects anybody. The caller holds Client.mu.
+// end loses g on this process's own judgement. The engine may still count it as held, so it is given back as soon as
+// the engine can be reached: it must not block others for longer than it protects anybody. The caller holds Client.mu.
 //
 // The release begins after the holder's contexts have been cancelled: nobody is to get in before the holder is told.
 func (c *Client) end(g *grant, reason LostReason) {
@@ -62,8 +62,8 @@ func (c *Client) end(g *grant, reason LostReason) {
 	c.settleAfterUnlock(give)
 }
 
-// settleAfterUnlock gives back in the background, once the contexts that are to be cancelled have been. The caller holds Client.mu,
-// and has counted it as background.
+// settleAfterUnlock gives back in the background, once the contexts that are to be cancelled have been. The caller
+// holds Client.mu, and has counted it as background.
 func (c *Client) settleAfterUnlock(give *driver.Release) {
 	c.deferred.cancels = append(c.deferred.cancels, func() {
 		go func() { // ends with the engine's word, or with c.hard

@@ -110,8 +110,8 @@ func (g *grant) holder() *Lease {
 	return g.holds.first
 }
 
-// fixedEnd is when a hold that is not renewed ends: after its lease, but with the trust window at the latest, so that it
-// never outlives the engine's own lease.
+// fixedEnd is when a hold that is not renewed ends: after its lease, but with the trust window at the latest, so that
+// it never outlives the engine's own lease.
 func (g *grant) fixedEnd(now instant, lease time.Duration) instant {
 	c := g.m.c
 	if c.traits.Lifetime != driver.Leases {
@@ -211,8 +211,8 @@ func (g *grant) short(l *Lease) bool {
 	return g.m.c.traits.Lifetime == driver.Leases && l.end > trustEnd(g.sent, g.lease)
 }
 
-// listName names the list of Client.grants in which g is: one for all of a mutex, and one for each of those that never meet
-// in this process, of which there may be many.
+// listName names the list of Client.grants in which g is: one for all of a mutex, and one for each of those that never
+// meet in this process, of which there may be many.
 func (g *grant) listName() string {
 	if g.m.p.share.direct {
 		return g.id

@@ -3,7 +3,8 @@ package interlock
 import "iter"
 
 // list is some leases in the order in which they came. It is linked through the leases themselves: it nearly always has
-// one member, for which a slice would cost more than the links. To add and to remove one costs the same however many there are.
+// one member, for which a slice would cost more than the links. To add and to remove one costs the same however many
+// there are.
 type list struct{ first *Lease }
 
 // links are a lease's in a list.

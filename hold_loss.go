@@ -8,8 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// renewalError is how the last renewal failed of a hold that was lost because none was confirmed. A loss is neither an engine that
-// does not answer or refuses nor a context that has ended, so it matches nothing of that sort; what else went wrong is found as ever.
+// renewalError is how the last renewal failed of a hold that was lost because none was confirmed. A loss is neither an
+// engine that does not answer or refuses nor a context that has ended, so it matches nothing of that sort; what else
+// went wrong is found as ever.
 type renewalError struct{ err error }
 
 // Error gives what went wrong.

@@ -9,12 +9,12 @@ import (
 // The trust window: until when a hold may be believed without asking anybody.
 //
 // It starts before the request was sent, because the engine's own lease starts somewhere between sending and answering,
-// and it ends earlier than the engine's lease by an allowance for clocks that run at different rates. All instants are on
-// this process's monotonic clock; no clock of another machine is ever compared with it.
+// and it ends earlier than the engine's lease by an allowance for clocks that run at different rates. All instants are
+// on this process's monotonic clock; no clock of another machine is ever compared with it.
 
-// driftAllowance is how much earlier than the engine we believe a lease to end: 1 % for clocks of different rates (quartz
-// is a hundred times better, a badly throttled virtual machine is not), and 2 ms for the rounding of engines that count
-// in milliseconds and for the time that noticing takes.
+// driftAllowance is how much earlier than the engine we believe a lease to end: 1 % for clocks of different rates
+// (quartz is a hundred times better, a badly throttled virtual machine is not), and 2 ms for the rounding of engines
+// that count in milliseconds and for the time that noticing takes.
 func driftAllowance(lease time.Duration) time.Duration {
 	return lease/100 + 2*time.Millisecond
 }
@@ -58,8 +58,8 @@ func (g *grant) confirm(sent instant, lease time.Duration) {
 	}
 }
 
-// suspensionWatch notices that this machine was suspended: the monotonic clock stands still then, and leases run out unseen.
-// Guarded by Client.mu.
+// suspensionWatch notices that this machine was suspended: the monotonic clock stands still then, and leases run out
+// unseen. Guarded by Client.mu.
 type suspensionWatch struct {
 	suspended func() time.Duration // how long the machine has been suspended since it was started; never goes back
 	known     time.Duration        // suspended at the last look that found something
@@ -74,22 +74,23 @@ type suspension struct {
 	length  time.Duration
 }
 
-// shortestSuspension is what counts as one. Readings of the clocks err by less, except when this thread was held up between two
-// of them, and suspensions take longer.
+// shortestSuspension is what counts as one. Readings of the clocks err by less, except when this thread was held up
+// between two of them, and suspensions take longer.
 const shortestSuspension = 20 * time.Millisecond
 
-// suspensionsKept bounds what a machine that sleeps every night remembers. Older suspensions are taken together, as if all had come when
-// the last of them did: too early an end for who took a lock in between, never too late.
+// suspensionsKept bounds what a machine that sleeps every night remembers. Older suspensions are taken together, as if
+// all had come when the last of them did: too early an end for who took a lock in between, never too late.
 const suspensionsKept = 16
 
-// newSuspensionWatch starts from the largest of several readings: one that was held up would be taken for a suspension later.
+// newSuspensionWatch starts from the largest of several readings: one that was held up would be taken for a suspension
+// later.
 func newSuspensionWatch(suspended func() time.Duration) suspensionWatch {
 	return suspensionWatch{suspended: suspended, known: max(suspended(), suspended(), suspended())}
 }
 
-// lookEvery is how long a look is good for, so that a busy client does not read clocks all the time. A suspension that falls
-// between a look and a judgement this much later is as if it came after the judgement, and one that falls between a look
-// and the sending of a request is counted as if it came after the sending: too early an end, never too late.
+// lookEvery is how long a look is good for, so that a busy client does not read clocks all the time. A suspension that
+// falls between a look and a judgement this much later is as if it came after the judgement, and one that falls between
+// a look and the sending of a request is counted as if it came after the sending: too early an end, never too late.
 const lookEvery = time.Millisecond
 
 // look notices a suspension since the last look. It is called before every instant from which a lease is counted and

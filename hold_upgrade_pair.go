@@ -1,7 +1,7 @@
 package interlock
 
-// An upgraded hold is an upgrade pair: the user's lease, which is on the write, and the inner one, which keeps the upgradeable read
-// below it for a downgrade. Both end together. See hold_convert.go.
+// An upgraded hold is an upgrade pair: the user's lease, which is on the write, and the inner one, which keeps the
+// upgradeable read below it for a downgrade. Both end together. See hold_convert.go.
 
 // splitPair takes the pair of an upgraded hold apart, and returns the inner one. The caller holds Client.mu.
 func (l *Lease) splitPair() *Lease {
@@ -10,8 +10,8 @@ func (l *Lease) splitPair() *Lease {
 	return inner
 }
 
-// splitLostPair takes the pair apart of which l is one: it is lost. It returns the user's hold, the inner one, and the grant of the two
-// on which l was not: that is to be vacated when they have ended. The caller holds Client.mu.
+// splitLostPair takes the pair apart of which l is one: it is lost. It returns the user's hold, the inner one, and the
+// grant of the two on which l was not: that is to be vacated when they have ended. The caller holds Client.mu.
 func (l *Lease) splitLostPair() (outer, inner *Lease, other *grant) {
 	if l.inner {
 		outer = l.upgradePair
@@ -21,8 +21,8 @@ func (l *Lease) splitLostPair() (outer, inner *Lease, other *grant) {
 	return l, inner, inner.g
 }
 
-// vacate gives back g, on which lost rested too, if nobody holds it any more, once the contexts of the holders have been
-// cancelled. The caller holds Client.mu.
+// vacate gives back g, on which lost rested too, if nobody holds it any more, once the contexts of the holders have
+// been cancelled. The caller holds Client.mu.
 func (c *Client) vacate(g *grant, lost *Lease) {
 	g.delay(lost, c.now())
 	keep := g.keep()
@@ -33,8 +33,8 @@ func (c *Client) vacate(g *grant, lost *Lease) {
 	}
 }
 
-// vacated ends g in this process if nobody holds it any more, and reports whether it is to be given back, which counts as
-// background from now on. The caller holds Client.mu.
+// vacated ends g in this process if nobody holds it any more, and reports whether it is to be given back, which counts
+// as background from now on. The caller holds Client.mu.
 func (c *Client) vacated(g *grant) bool {
 	switch {
 	case g.phase == gone:

@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// holdUp holds up renewals of the hold with that id from now on: asked is closed when the first comes, and they go on when
-// goOn is closed.
+// holdUp holds up renewals of the hold with that id from now on: asked is closed when the first comes, and they go on
+// when goOn is closed.
 func holdUp(h *hooks, id string) (asked <-chan struct{}, goOn chan<- struct{}) {
 	first, wait := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -109,8 +109,8 @@ func TestUpgraded_WhoseReadHasEnded_SaysSoAtOnce(t *testing.T) {
 	})
 }
 
-// A hold that shares a write and has ended may have asked for the lock to stay closed for a while. A downgrade of the other
-// does not end that.
+// A hold that shares a write and has ended may have asked for the lock to stay closed for a while. A downgrade of the
+// other does not end that.
 func TestDowngrade_KeepsTheRestThatAnotherHoldHasAskedFor(t *testing.T) {
 	for name, upgraded := range map[string]bool{"upgraded": true, "plain": false} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,8 @@ func TestDowngrade_KeepsTheRestThatAnotherHoldHasAskedFor(t *testing.T) {
 				if err := l.Downgrade(ctx); err != nil {
 					t.Fatal(err)
 				}
-				mustUnlock(t, must(t)(other.TryRLock(ctx))) // as after the downgrade of a hold with a MinHold of its own
+				// as after the downgrade of a hold with a MinHold of its own
+				mustUnlock(t, must(t)(other.TryRLock(ctx)))
 				mustUnlock(t, l)
 				mustUnlock(t, must(t)(other.Lock(ctx)))
 				wantAt(t, end, "a writer after a MinHold")

@@ -10,10 +10,10 @@ import (
 )
 
 // Locks yields the locks whose names start with prefix and that are held or waited for, as the engine sees them, in no
-// promised order. It is not a snapshot of all, but each LockInfo is consistent in itself. A lock that cannot be read, for instance
-// because another program uses its key, has LockInfo.Unreadable set. An error ends the sequence; engines that cannot list yield
-// ErrUnsupported. Goroutines that wait behind another of their own process are not known to the engine, and a lock passed on
-// inside a process shows the owner of its last renewal.
+// promised order. It is not a snapshot of all, but each LockInfo is consistent in itself. A lock that cannot be read,
+// for instance because another program uses its key, has LockInfo.Unreadable set. An error ends the sequence; engines
+// that cannot list yield ErrUnsupported. Goroutines that wait behind another of their own process are not known to the
+// engine, and a lock passed on inside a process shows the owner of its last renewal.
 func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, error] {
 	return func(yield func(LockInfo, error) bool) {
 		if err := c.mayInspect(ctx, prefix); err != nil {
@@ -54,10 +54,10 @@ func (c *Client) mayInspect(ctx context.Context, prefix string) error {
 	return fmt.Errorf("interlock: list %q: %w", prefix, unsupported(c.traits, reason))
 }
 
-// Break takes the lock from its holder, who learns of it as a loss (LostBroken), and gives it to the next in line. It does
-// so only while the holder's token, or its block of tokens under local passes, is token: look it up with Locks. On a free
-// lock it returns ErrNotHeld, and if the token is not a current one a *HeldError with the one that is. Latches and conditions have
-// no holder: ErrUnsupported.
+// Break takes the lock from its holder, who learns of it as a loss (LostBroken), and gives it to the next in line. It
+// does so only while the holder's token, or its block of tokens under local passes, is token: look it up with Locks. On
+// a free lock it returns ErrNotHeld, and if the token is not a current one a *HeldError with the one that is. Latches
+// and conditions have no holder: ErrUnsupported.
 //
 // The holder may be working still. Break is for operators who know that it is not, or that the resource checks a fence.
 func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64) error {

@@ -38,15 +38,18 @@ type Client struct {
 	stopHard   context.CancelFunc
 	background sync.WaitGroup // every goroutine of the client
 
-	mu         sync.Mutex    // see lock
-	deferred   deferredCalls // see afterUnlock
-	closed     bool
-	queues     map[queueKey]*queue
-	grants     map[string]*grant         // by grant.listName, the first of each; all that the engine gave and that is not given back or lost
-	alone      map[*waiter]struct{}      // who waits without standing in a queue
-	cooldowns  map[*grant]*cooldown      // what is kept from others for a while, whether held or not; nil until there is any
-	failures   map[*grant]error          // how the last renewal failed, of those whose did; nil until there is any
-	runningOut map[*lateRelease]struct{} // what was left to run out, by those who will give it back; nil until there is any
+	mu       sync.Mutex    // see lock
+	deferred deferredCalls // see afterUnlock
+	closed   bool
+	queues   map[queueKey]*queue
+	// by grant.listName, the first of each; all that the engine gave and that is not given back or lost
+	grants map[string]*grant
+	alone  map[*waiter]struct{} // who waits without standing in a queue
+	// what is kept from others for a while, whether held or not; nil until there is any
+	cooldowns map[*grant]*cooldown
+	failures  map[*grant]error // how the last renewal failed, of those whose did; nil until there is any
+	// what was left to run out, by those who will give it back; nil until there is any
+	runningOut map[*lateRelease]struct{}
 
 	unconfirmed []error       // what the engine has not confirmed since Close began
 	pending     int           // calls of Lease.Pending that are not over
@@ -58,9 +61,9 @@ type Client struct {
 }
 
 // Open opens the engine that url names and returns a client of it. The scheme picks the engine, whose package must be
-// imported for its side effect: mem:// (memlock) and file:// (filelock) come with this module, the others with modules of their
-// own; see Engines in the package documentation. ctx bounds the opening.
-// Close also closes the engine's connections.
+// imported for its side effect: mem:// (memlock) and file:// (filelock) come with this module, the others with modules
+// of their own; see Engines in the package documentation. ctx bounds the opening. Close also closes the engine's
+// connections.
 func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	if ctx == nil {
 		return nil, errNilContext
@@ -149,14 +152,14 @@ func (c *Client) spawn(f func()) bool {
 	return true
 }
 
-// Close ends the client. Calls that wait or ask the engine return ErrClosed, everything held is released (its leases then say
-// ErrReleased), and no goroutine is left. It waits for the engine's confirmations at most Options.CloseTimeout and returns nil,
-// or what could not be confirmed by then: that ends with its lease. A second Close does nothing.
+// Close ends the client. Calls that wait or ask the engine return ErrClosed, everything held is released (its leases
+// then say ErrReleased), and no goroutine is left. It waits for the engine's confirmations at most Options.CloseTimeout
+// and returns nil, or what could not be confirmed by then: that ends with its lease. A second Close does nothing.
 //
-// What has a [LockOptions] MinHold that is not over stays closed for the rest, and what was abandoned ([Lease.Abandon]) for its
-// lease. Where the engine cannot do that by itself, one goroutine and the engine's connections outlive Close until then. Where a
-// COMMIT is under way (see [Lease.Pending]) Close waits for its end, for half of CloseTimeout; after that the lock is not released
-// either but runs out.
+// What has a [LockOptions] MinHold that is not over stays closed for the rest, and what was abandoned ([Lease.Abandon])
+// for its lease. Where the engine cannot do that by itself, one goroutine and the engine's connections outlive Close
+// until then. Where a COMMIT is under way (see [Lease.Pending]) Close waits for its end, for half of CloseTimeout;
+// after that the lock is not released either but runs out.
 func (c *Client) Close() error {
 	if err := c.made(); err != nil {
 		return err

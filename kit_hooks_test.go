@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// hooks is a driver between the core and a memory engine, in which a test can hold up, count and replace calls. It is not
-// local, as if there were a network in between.
+// hooks is a driver between the core and a memory engine, in which a test can hold up, count and replace calls. It is
+// not local, as if there were a network in between.
 type hooks struct {
 	*memlock.Driver
 	mu      sync.Mutex // guards the functions

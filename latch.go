@@ -11,9 +11,9 @@ import (
 // maxCount bounds the count of a latch to what every engine counts exactly.
 const maxCount = 1 << 53
 
-// Latch is a count that goes down to zero, and on which any number may wait: a distributed CountDownLatch. It belongs to
-// nobody: it stays when who has set it is gone, until its count is zero, so one that is given up has to be counted down by
-// hand. A latch that was never set is at zero.
+// Latch is a count that goes down to zero, and on which any number may wait: a distributed CountDownLatch. It belongs
+// to nobody: it stays when who has set it is gone, until its count is zero, so one that is given up has to be counted
+// down by hand. A latch that was never set is at zero.
 //
 // All Latches of one name are the same. It is safe for concurrent use. The zero value cannot be used.
 type Latch struct {
@@ -23,8 +23,8 @@ type Latch struct {
 	err error // a bad name, or an engine without latches; reported by the first call
 }
 
-// Latch returns the latch of that name. It asks no engine; an invalid name, or an engine that keeps no latches, is reported
-// by its first call.
+// Latch returns the latch of that name. It asks no engine; an invalid name, or an engine that keeps no latches, is
+// reported by its first call.
 func (c *Client) Latch(name string) *Latch {
 	l := &Latch{c: c, key: driver.Key{Kind: driver.KindLatch, Name: name}}
 	if l.err = c.made(); l.err != nil {
@@ -42,12 +42,12 @@ func (c *Client) Latch(name string) *Latch {
 }
 
 // Set sets the count to n, from 1 to 2^53, and reports true; or it reports false and changes nothing, because the latch
-// counts already. When its count has come to zero it may be set again: waits that were under way then end or go on, as they
-// come to see the zero in between or not, so give each round a name of its own if that matters.
+// counts already. When its count has come to zero it may be set again: waits that were under way then end or go on, as
+// they come to see the zero in between or not, so give each round a name of its own if that matters.
 //
-// Set and CountDown are asked again until the engine has answered, and count once however often they are; when it has not
-// by the end of ctx, or within Options.Lease, the error is an *UnavailableError and the outcome unknown. They cost one
-// round trip.
+// Set and CountDown are asked again until the engine has answered, and count once however often they are; when it has
+// not by the end of ctx, or within Options.Lease, the error is an *UnavailableError and the outcome unknown. They cost
+// one round trip.
 func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	if err := ready(l.made(), ctx); err != nil {
 		return false, err
@@ -64,8 +64,8 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	return set && err == nil, err
 }
 
-// CountDown takes one from the count and returns what is left. The one that leaves zero wakes everybody who waits. At zero
-// it does nothing and returns 0. See [Latch.Set] for repetitions and errors.
+// CountDown takes one from the count and returns what is left. The one that leaves zero wakes everybody who waits. At
+// zero it does nothing and returns 0. See [Latch.Set] for repetitions and errors.
 func (l *Latch) CountDown(ctx context.Context) (left int64, err error) {
 	err = l.change(ctx, "count down", func(ctx context.Context, latcher driver.Latcher, call *driver.LatchCall) (err error) {
 		left, err = latcher.CountDown(ctx, call)
@@ -99,9 +99,9 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 	return left, nil
 }
 
-// Wait returns nil when the count is zero, at once if it is already. Who waits is told of zero by the engine where it can,
-// and looks every few seconds besides. The wait goes on while the engine cannot be reached; it ends with ctx, whose error
-// it then matches, with the client (ErrClosed), or when the engine refuses (ErrRefused).
+// Wait returns nil when the count is zero, at once if it is already. Who waits is told of zero by the engine where it
+// can, and looks every few seconds besides. The wait goes on while the engine cannot be reached; it ends with ctx,
+// whose error it then matches, with the client (ErrClosed), or when the engine refuses (ErrRefused).
 //
 // It costs two round trips, and one every fifteen seconds.
 func (l *Latch) Wait(ctx context.Context) error {

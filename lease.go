@@ -9,15 +9,15 @@ import (
 	"github.com/interlock-go/interlock/fence/stamp"
 )
 
-// Lease is one hold of a lock: the result of Lock, and the only thing that can unlock it. It is safe for concurrent use. The
-// zero value cannot be used, nor can a copy: methods say so in their error, or panic where they return none.
+// Lease is one hold of a lock: the result of Lock, and the only thing that can unlock it. It is safe for concurrent
+// use. The zero value cannot be used, nor can a copy: methods say so in their error, or panic where they return none.
 //
 // A hold ends by [Lease.Unlock], by [Client.Close], or by being lost. It is lost when its trust window ends without a
-// confirmed renewal, when the engine says that it is gone, when its fixed lease or MaxHold ends, or when this machine was
-// suspended for too long. From that moment on another owner may be inside, so the holder has to stop: Lost is closed,
-// contexts made by Context are cancelled, and Err, Stamp and Unlock say so. They say so in time, by this process's own
-// clock, whatever the network does; what they cannot do is reach into a process that stands still. For that, give
-// [Lease.Stamp] to the resource.
+// confirmed renewal, when the engine says that it is gone, when its fixed lease or MaxHold ends, or when this machine
+// was suspended for too long. From that moment on another owner may be inside, so the holder has to stop: Lost is
+// closed, contexts made by Context are cancelled, and Err, Stamp and Unlock say so. They say so in time, by this
+// process's own clock, whatever the network does; what they cannot do is reach into a process that stands still. For
+// that, give [Lease.Stamp] to the resource.
 type Lease struct {
 	_     noCopy
 	self  *Lease // l itself: a copy is known by that
@@ -35,12 +35,14 @@ type Lease struct {
 	inner     bool      // keeps the upgradeable read of upgradePair, which is upgraded; see there
 
 	// Guarded by Client.mu.
-	released    bool          // it ended by Unlock or Close
-	pending     int32         // calls of Pending that are not over
-	loss        *LostError    // how it was lost, if it was
-	end         instant       // own end, by NoRenew or MaxHold, or never; once it has ended, the instant at which it did
-	listeners   *endListeners // nil if nobody wants to hear of its end
-	upgradePair *Lease        // of an upgraded hold the one that keeps its read, and the other way round; see hold_convert.go
+	released bool       // it ended by Unlock or Close
+	pending  int32      // calls of Pending that are not over
+	loss     *LostError // how it was lost, if it was
+	// own end, by NoRenew or MaxHold, or never; once it has ended, the instant at which it did
+	end       instant
+	listeners *endListeners // nil if nobody wants to hear of its end
+	// of an upgraded hold the one that keeps its read, and the other way round; see hold_convert.go
+	upgradePair *Lease
 }
 
 // endListeners are whom a lease tells that it has ended.
@@ -51,8 +53,8 @@ type endListeners struct {
 	condWait   *condWait // that gives it up, when the engine has said that it may; see cond_wait.go
 }
 
-// newLease returns a hold to be of m for o. Without an owner it makes one, in the same piece of memory: an anonymous owner
-// lives about as long as its first hold.
+// newLease returns a hold to be of m for o. Without an owner it makes one, in the same piece of memory: an anonymous
+// owner lives about as long as its first hold.
 func (m *Mutex) newLease(o *owner) *Lease {
 	if o != nil {
 		l := &Lease{m: m, owner: o}
@@ -87,9 +89,9 @@ func (l *Lease) Owner() string {
 	return l.owner.id
 }
 
-// Token returns the fencing number of this acquisition. It is below 2^63, is minted by the engine in the step that grants
-// the lock, and is larger than that of every earlier acquisition of this lock; what that rests on is in the engine's
-// Guarantees. Re-entry does not change it. Give resources the whole [Lease.Stamp].
+// Token returns the fencing number of this acquisition. It is below 2^63, is minted by the engine in the step that
+// grants the lock, and is larger than that of every earlier acquisition of this lock; what that rests on is in the
+// engine's Guarantees. Re-entry does not change it. Give resources the whole [Lease.Stamp].
 //
 // An upgrade brings a new one, which all holds of its owner on this lock have from then on.
 func (l *Lease) Token() uint64 {
@@ -104,8 +106,9 @@ func (l *Lease) Token() uint64 {
 // token is Token for who holds Client.mu, or knows that nothing changes any more.
 func (l *Lease) token() uint64 { return l.g.token + uint64(l.pass) }
 
-// Stamp returns what a fence at the resource checks: a fence.Stamp, which is the same type. It reports false after the hold has
-// ended, and for a semaphore with a limit above 1: its holders are inside together, in no order that a fence could check.
+// Stamp returns what a fence at the resource checks: a fence.Stamp, which is the same type. It reports false after the
+// hold has ended, and for a semaphore with a limit above 1: its holders are inside together, in no order that a fence
+// could check.
 func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 	mustBe(l.made())
 	c := l.m.c
@@ -118,8 +121,8 @@ func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 	return stamp.Stamp{Token: l.token(), Nonce: l.g.noncePass(l.pass), Shared: l.reads()}, true
 }
 
-// Err returns nil while the hold may be trusted, a *LostError after it was lost, and ErrReleased after it was released. It
-// looks at the clock itself, so it never says nil after Deadline. It asks no engine.
+// Err returns nil while the hold may be trusted, a *LostError after it was lost, and ErrReleased after it was released.
+// It looks at the clock itself, so it never says nil after Deadline. It asks no engine.
 func (l *Lease) Err() error {
 	if err := l.made(); err != nil {
 		return err
@@ -200,10 +203,11 @@ func (l *Lease) Lost() <-chan struct{} {
 	return listeners.lost
 }
 
-// Context returns a context for the work under the lock. It is cancelled when parent is, when the hold is lost (its cause
-// is then the *LostError) and when the hold is released (its cause is then ErrReleased). It carries the owner: a Lock with
-// it, or with a context derived from it, re-enters. All goroutines that use it are this owner, so the lock does not keep
-// them from each other. Pass the context of the work, not one with the time limit of the acquisition. A nil parent panics.
+// Context returns a context for the work under the lock. It is cancelled when parent is, when the hold is lost (its
+// cause is then the *LostError) and when the hold is released (its cause is then ErrReleased). It carries the owner: a
+// Lock with it, or with a context derived from it, re-enters. All goroutines that use it are this owner, so the lock
+// does not keep them from each other. Pass the context of the work, not one with the time limit of the acquisition. A
+// nil parent panics.
 func (l *Lease) Context(parent context.Context) context.Context {
 	mustBe(ready(l.made(), parent))
 	w := &leaseContext{lease: l}

@@ -57,8 +57,8 @@ func (w *leaseContext) ends(l *Lease) bool {
 	return w.lease == l || w.multi != nil && slices.Contains(w.multi.leases, l)
 }
 
-// beyond returns what bounds a wait with ctx that gives l up: ctx, or if that is one of l's, or of another hold's made from one of
-// l's, what it was made from. cancel is to be called in the end.
+// beyond returns what bounds a wait with ctx that gives l up: ctx, or if that is one of l's, or of another hold's made
+// from one of l's, what it was made from. cancel is to be called in the end.
 func (l *Lease) beyond(ctx context.Context) (bounds context.Context, cancel context.CancelFunc) {
 	w := leaseContextOf(ctx)
 	if !w.endsWith(l) || ctx.Done() != w.done { // more than values may have been added
@@ -76,9 +76,9 @@ func (l *Lease) beyond(ctx context.Context) (bounds context.Context, cancel cont
 	return &following{bounded, context.WithoutCancel(ctx)}, func() { stop(); forget() }
 }
 
-// errEndsWithIt is for a wait whose context was made from one of the Lease's and can be cancelled by itself, or has been cut off
-// from it: only when the Lease has been given up it shows which. If it has ended with the Lease, nobody can tell any more whether it
-// would also have ended by itself, so the wait cannot go on.
+// errEndsWithIt is for a wait whose context was made from one of the Lease's and can be cancelled by itself, or has
+// been cut off from it: only when the Lease has been given up it shows which. If it has ended with the Lease, nobody
+// can tell any more whether it would also have ended by itself, so the wait cannot go on.
 var errEndsWithIt = errors.New("its context was made from one of the Lease's, which end when the Lease is given up, so nothing is held " +
 	"any more: pass the Lease's own, or make yours from what that was made from")
 

@@ -98,8 +98,8 @@ func TestCond_WithAContextOfAMulti_WaitsOn(t *testing.T) {
 	})
 }
 
-// A context with an end of its own, made from one of the hold's, ends with that: it cannot be told whether it would have
-// ended by itself.
+// A context with an end of its own, made from one of the hold's, ends with that: it cannot be told whether it would
+// have ended by itself.
 func TestCond_WithAContextMadeFromOneOfTheHold_SaysWhatToPass(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		l := mustLock(t, t.Context(), c, "a")

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Extend makes sure that the hold lasts at least d from now: that Deadline is no earlier, once it has returned nil. On a
-// hold with NoRenew this moves its end; beyond the MaxHold nothing goes. It costs one round trip on engines with leases,
-// and none elsewhere: there a renewed hold lasts as long as its session or process anyway. An error that matches
-// ErrUnavailable changes nothing that was known. If an upgrade or a downgrade comes in between, what the hold has after it is
-// extended, at the cost of further round trips.
+// Extend makes sure that the hold lasts at least d from now: that Deadline is no earlier, once it has returned nil. On
+// a hold with NoRenew this moves its end; beyond the MaxHold nothing goes. It costs one round trip on engines with
+// leases, and none elsewhere: there a renewed hold lasts as long as its session or process anyway. An error that
+// matches ErrUnavailable changes nothing that was known. If an upgrade or a downgrade comes in between, what the hold
+// has after it is extended, at the cost of further round trips.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
@@ -62,8 +62,9 @@ func (c *Client) renewAll(ctx context.Context, grants []*grant, lease time.Durat
 	return nil
 }
 
-// extended takes in what came of renewing grants: nothing counts if an upgrade or a downgrade has come in between, because the
-// hold rests on others then; otherwise that was all. A fixed lease is lengthened to end, if the hold still lives.
+// extended takes in what came of renewing grants: nothing counts if an upgrade or a downgrade has come in between,
+// because the hold rests on others then; otherwise that was all. A fixed lease is lengthened to end, if the hold still
+// lives.
 func (l *Lease) extended(grants []*grant, end instant, err error) (last bool, ended error) {
 	c := l.m.c
 	c.lock()

@@ -168,7 +168,8 @@ func TestMulti_DoesNotWaitBelowWhatItsOwnerHolds(t *testing.T) {
 	})
 }
 
-// Who waits by a Multi waits for mutexes alone, so nothing else that it holds can be what others wait for in their order.
+// Who waits by a Multi waits for mutexes alone, so nothing else that it holds can be what others wait for in their
+// order.
 func TestMulti_WaitsWhateverElseItsOwnerHolds(t *testing.T) {
 	for name, take := range map[string]func(ctx context.Context, c *Client) (*Lease, error){
 		"a permit":    func(ctx context.Context, c *Client) (*Lease, error) { return c.Semaphore("z", 2, nil).Acquire(ctx, 1) },
@@ -267,8 +268,8 @@ func TestStoreOf_LeavesOutWhatIsNotTheStore(t *testing.T) {
 	}
 }
 
-// TestMulti_InRandomHistories: owners take random sets of locks of two stores over four clients, with random time limits and
-// tries. Nobody is inside with another, everybody ends, and in the end nothing is held.
+// TestMulti_InRandomHistories: owners take random sets of locks of two stores over four clients, with random time
+// limits and tries. Nobody is inside with another, everybody ends, and in the end nothing is held.
 func TestMulti_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A Multi in one step: where all of its locks are one client's, and that one's engine can, they are tried together, before
-// anything else. Nothing is queued for that and nobody is overtaken, so who is refused has lost a round trip and nothing more,
-// and then stands in the lines of those locks one after the other, as if it had not tried.
+// A Multi in one step: where all of its locks are one client's, and that one's engine can, they are tried together,
+// before anything else. Nothing is queued for that and nobody is overtaken, so who is refused has lost a round trip and
+// nothing more, and then stands in the lines of those locks one after the other, as if it had not tried.
 
 // errOneByOne says that the locks are to be taken one after the other.
 var errOneByOne = errors.New("not in one step")
@@ -26,8 +26,8 @@ type bundle struct {
 	requests []*driver.Request
 }
 
-// takeTogether takes all of the locks into all in one step. It returns errOneByOne if they are to be taken one after the other: they
-// cannot be had in one step, or not all of them are free and the caller wants to wait.
+// takeTogether takes all of the locks into all in one step. It returns errOneByOne if they are to be taken one after
+// the other: they cannot be had in one step, or not all of them are free and the caller wants to wait.
 func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, try bool) error {
 	b := bundle{c: m.order[0].c, locks: m.order, o: all.owner}
 	if !b.mayTry(ctx) {
@@ -46,8 +46,8 @@ func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, try bool) err
 	return cmp.Or(err, ended)
 }
 
-// mayTry reports whether all locks are one client's whose engine can, and the owner has none of them yet: what it has it
-// re-enters, one by one.
+// mayTry reports whether all locks are one client's whose engine can, and the owner has none of them yet: what it has
+// it re-enters, one by one.
 func (b *bundle) mayTry(ctx context.Context) bool {
 	if len(b.locks) < 2 || b.c.multi == nil || ctx.Err() != nil || b.c.checkOwner(b.o) != nil {
 		return false // what is wrong is reported by the first that is taken

@@ -78,7 +78,8 @@ func TestMulti_ThatIsRefusedInOneStep_HasLeftNothing(t *testing.T) {
 	})
 }
 
-// TestMulti_ThatIsRefusedInOneStep_WaitsInOrder: it holds what comes before what it waits for, and asks for nothing else.
+// TestMulti_ThatIsRefusedInOneStep_WaitsInOrder: it holds what comes before what it waits for, and asks for nothing
+// else.
 func TestMulti_ThatIsRefusedInOneStep_WaitsInOrder(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -261,7 +262,8 @@ func TestMulti_OfAnOwnerThatHasLostOne_SaysSo(t *testing.T) {
 	})
 }
 
-// TestMulti_MeetsAnotherGoroutineOfItsOwner that asks for one of the locks in the same instant: before it, and after it.
+// TestMulti_MeetsAnotherGoroutineOfItsOwner that asks for one of the locks in the same instant: before it, and after
+// it.
 func TestMulti_MeetsAnotherGoroutineOfItsOwner(t *testing.T) {
 	t.Run("Before", func(t *testing.T) {
 		bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
@@ -323,7 +325,8 @@ func TestMulti_GrantedToAClientThatIsClosed_IsGivenBack(t *testing.T) {
 	})
 }
 
-// Many are taken in bit by bit, so that others have their turn: what was taken in before one turns out to be over is given back.
+// Many are taken in bit by bit, so that others have their turn: what was taken in before one turns out to be over is
+// given back.
 func TestMulti_OfManyNames_OfWhichTheLastIsBroken_IsTakenAnew_WhileOthersHaveTheirTurn(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		names := make([]string, 5*atOnce)

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// How the Observer is told, and what becomes of a panic of the user's code: no hold stays behind, and no goroutine of this
-// package ends the process.
+// How the Observer is told, and what becomes of a panic of the user's code: no hold stays behind, and no goroutine of
+// this package ends the process.
 
 // announced is what the Observer knows of a hold. Each Acquired has one Released or Lost, and it comes after.
 type announced uint8
@@ -19,8 +19,8 @@ const (
 	endOwed                         // the end came while it was unannounced: who calls Acquired tells the end then
 )
 
-// tellAcquired tells the Observer that l is held. If that panics nobody gets to know l, so it is given back, and the panic
-// goes on.
+// tellAcquired tells the Observer that l is held. If that panics nobody gets to know l, so it is given back, and the
+// panic goes on.
 func (l *Lease) tellAcquired(ctx context.Context) {
 	acquired := l.m.c.opts.Observer.Acquired
 	if acquired == nil {
@@ -102,7 +102,8 @@ func (c *Client) tellReleased(e Event) {
 	}
 }
 
-// contain calls f, a function of the Observer, in a goroutine which may be anybody's. A panic of f is logged and goes no further.
+// contain calls f, a function of the Observer, in a goroutine which may be anybody's. A panic of f is logged and goes
+// no further.
 func (c *Client) contain(name string, f func()) {
 	defer func() {
 		p := recover()
@@ -130,8 +131,8 @@ func guard(log *slog.Logger) *slog.Logger {
 	return slog.New(guarded{log.Handler()})
 }
 
-// guarded is a log handler of the user's. Records come from goroutines of this package and from the middle of calls that must
-// not end there, so a panic of the handler costs the record and nothing else.
+// guarded is a log handler of the user's. Records come from goroutines of this package and from the middle of calls
+// that must not end there, so a panic of the handler costs the record and nothing else.
 type guarded struct{ slog.Handler }
 
 func (g guarded) Enabled(ctx context.Context, level slog.Level) (is bool) {

@@ -193,7 +193,8 @@ func TestObserver_EachHoldHasOneEnd_WhateverTheVerb(t *testing.T) {
 	}
 }
 
-// A hold may end before anybody could be told that it is held: then nobody gets it, or who does is told of its end after that.
+// A hold may end before anybody could be told that it is held: then nobody gets it, or who does is told of its end
+// after that.
 func TestObserver_AHoldThatEndsBeforeItIsTold_IsToldInOrderOrNotAtAll(t *testing.T) {
 	var g ledger
 	o := g.observer()

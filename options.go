@@ -13,15 +13,15 @@ const (
 	defaultLease        = 30 * time.Second
 	defaultCloseTimeout = 5 * time.Second
 
-	// defaultLocalHandoffs and defaultLocalHandoffTime bound how long one process may keep a lock that others wait for. Handing over
-	// to another process takes about as long as a hundred passes with nothing done inside, so 63 of them left most of the
-	// time to that; and where something is done, defaultLocalHandoffTime is over first.
+	// defaultLocalHandoffs and defaultLocalHandoffTime bound how long one process may keep a lock that others wait for.
+	// Handing over to another process takes about as long as a hundred passes with nothing done inside, so 63 of them
+	// left most of the time to that; and where something is done, defaultLocalHandoffTime is over first.
 	defaultLocalHandoffs    = 255
 	defaultLocalHandoffTime = 10 * time.Millisecond
 
-	// firstPasses is how many passes are asked for at first; who has used them up, and has others waiting, asks for all of
-	// LocalHandoffs the next time. Tokens of a block that are not used are ahead of the engine's clock, and until that has
-	// caught up, a microsecond for each, acquisitions get a single token.
+	// firstPasses is how many passes are asked for at first; who has used them up, and has others waiting, asks for all
+	// of LocalHandoffs the next time. Tokens of a block that are not used are ahead of the engine's clock, and until
+	// that has caught up, a microsecond for each, acquisitions get a single token.
 	firstPasses = 63
 
 	// minLease leaves room for the drift allowance; see trustEnd. minRenewal keeps a slip from becoming a flood.
@@ -37,9 +37,9 @@ const (
 
 // Options configures a client. nil means all defaults. Options are values: a client copies what it needs.
 type Options struct {
-	// Lease is how long a hold lasts in the engine after the last renewal that reached it: the time that the others wait
-	// after a crash of the holder. Too short, and a slow network loses locks; too long, and a crash blocks for long. At
-	// least 10 ms. Engines with sessions take it as the session's timeout. The default is 30 s.
+	// Lease is how long a hold lasts in the engine after the last renewal that reached it: the time that the others
+	// wait after a crash of the holder. Too short, and a slow network loses locks; too long, and a crash blocks for
+	// long. At least 10 ms. Engines with sessions take it as the session's timeout. The default is 30 s.
 	Lease time.Duration
 
 	// Renewal is the pause between two renewals. Too long, and one slow reply loses the lock; too short, and idle
@@ -49,27 +49,28 @@ type Options struct {
 	// ClientName is shown to operators as who holds and waits. The default is "host:pid".
 	ClientName string
 
-	// LocalHandoffs is how often a hold may pass on inside this process, without a message to the engine, before it goes
-	// back to the engine's queue. Each pass has a larger token of its own. More passes are faster when many goroutines
-	// want the same lock, and let other processes wait for longer. 0 means the default, negative means never. The default
-	// is 255; an engine may allow fewer (ZooKeeper and etcd 63).
+	// LocalHandoffs is how often a hold may pass on inside this process, without a message to the engine, before it
+	// goes back to the engine's queue. Each pass has a larger token of its own. More passes are faster when many
+	// goroutines want the same lock, and let other processes wait for longer. 0 means the default, negative means
+	// never. The default is 255; an engine may allow fewer (ZooKeeper and etcd 63).
 	LocalHandoffs int
 
-	// LocalHandoffTime is for how long a hold may pass on inside this process, counted from the engine's grant. The default is
-	// 10 ms.
+	// LocalHandoffTime is for how long a hold may pass on inside this process, counted from the engine's grant. The
+	// default is 10 ms.
 	LocalHandoffTime time.Duration
 
 	// CloseTimeout bounds Close, and the releases that Do makes after its function returned. The default is 5 s.
 	CloseTimeout time.Duration
 
-	// Logger gets acquisitions at Debug, failed renewals at Warn, and losses and panics of the Observer at Error. It must not
-	// block. A panic of its handler costs that record and nothing else. The default discards; panics of the Observer go to
-	// slog.Default then.
+	// Logger gets acquisitions at Debug, failed renewals at Warn, and losses and panics of the Observer at Error. It
+	// must not block. A panic of its handler costs that record and nothing else. The default discards; panics of the
+	// Observer go to slog.Default then.
 	Logger *slog.Logger
 
-	// Store names the store in which the locks are, for [MultiOf] over several clients: locks of the same name are taken in the
-	// order of their stores, so each store must have the same name in all processes. The default is made of the URL that Open
-	// was given (its scheme, hosts and path, and what divides a server: db, prefix, table), and is empty for New.
+	// Store names the store in which the locks are, for [MultiOf] over several clients: locks of the same name are
+	// taken in the order of their stores, so each store must have the same name in all processes. The default is made
+	// of the URL that Open was given (its scheme, hosts and path, and what divides a server: db, prefix, table), and is
+	// empty for New.
 	Store string
 
 	// Observer is told of every wait, acquisition, renewal, loss and release. The default is none.

@@ -10,8 +10,9 @@ import (
 
 // LockOptions configures one lock. nil, or a zero field, means the client's.
 type LockOptions struct {
-	// Lease and Renewal are as in Options; a Lease without a Renewal is renewed every third of it. On engines with sessions, and
-	// on files, a Lease that differs from the client's is refused with ErrUnsupported, except beside NoRenew or MaxHold.
+	// Lease and Renewal are as in Options; a Lease without a Renewal is renewed every third of it. On engines with
+	// sessions, and on files, a Lease that differs from the client's is refused with ErrUnsupported, except beside
+	// NoRenew or MaxHold.
 	Lease, Renewal time.Duration
 
 	// NoRenew makes the lease fixed: the hold ends, as a loss, after Lease unless it is extended.
@@ -23,23 +24,24 @@ type LockOptions struct {
 	// Label is shown to operators beside the owner.
 	Label string
 
-	// Class is the low-cardinality name under which metrics count this lock, such as "order:{id}". The default is "other".
+	// Class is the low-cardinality name under which metrics count this lock, such as "order:{id}". The default is
+	// "other".
 	Class string
 
-	// MinHold is for how long at least since the grant the lock is not given on, however early it is unlocked: for jobs that
-	// many hosts start at about the same time and that one is to run. Unlock returns at once and ends the hold; engines with
-	// leases then keep the lock closed for the rest, also when this process ends. Elsewhere (sessions, files) this process
-	// keeps it in the background, after [Client.Close] too, and the lock becomes free when the process ends. A holder
-	// that crashes keeps others out for its lease, and not for MinHold. Break ends the rest. Too long, and the next run of
-	// the job finds the lock held. The default is none.
+	// MinHold is for how long at least since the grant the lock is not given on, however early it is unlocked: for jobs
+	// that many hosts start at about the same time and that one is to run. Unlock returns at once and ends the hold;
+	// engines with leases then keep the lock closed for the rest, also when this process ends. Elsewhere (sessions,
+	// files) this process keeps it in the background, after [Client.Close] too, and the lock becomes free when the
+	// process ends. A holder that crashes keeps others out for its lease, and not for MinHold. Break ends the rest. Too
+	// long, and the next run of the job finds the lock held. The default is none.
 	MinHold time.Duration
 
-	// LockDelay is for how long nobody gets the lock after the hold was lost (not after it was released): for resources that
-	// cannot check a fence, so that what the loser has sent can arrive first. It begins when the engine ends the lease,
-	// so a crash of the holder keeps the others out for Lease and LockDelay together; when the holder tells the engine of the
-	// loss; or with Break, and a second Break with the same token ends it. Holds that re-enter have the LockDelay of the first. Too long,
-	// and each crash blocks for long. Engines that cannot remember it refuse it with ErrUnsupported: all but Redis (not
-	// Redlock) and memory. The default is none.
+	// LockDelay is for how long nobody gets the lock after the hold was lost (not after it was released): for resources
+	// that cannot check a fence, so that what the loser has sent can arrive first. It begins when the engine ends the
+	// lease, so a crash of the holder keeps the others out for Lease and LockDelay together; when the holder tells the
+	// engine of the loss; or with Break, and a second Break with the same token ends it. Holds that re-enter have the
+	// LockDelay of the first. Too long, and each crash blocks for long. Engines that cannot remember it refuse it with
+	// ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
 	LockDelay time.Duration
 
 	_ struct{}

@@ -8,21 +8,21 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// unlockGrace is how long Unlock waits for the engine's word if its context had ended before, so that it works with such
-// a one too.
+// unlockGrace is how long Unlock waits for the engine's word if its context had ended before, so that it works with
+// such a one too.
 const unlockGrace = 40 * time.Millisecond
 
 // Unlock ends this hold. The lock becomes free when the owner's last hold on it ends.
 //
 // If the hold was lost meanwhile, Unlock changes nothing in the engine and returns the *LostError: another owner may be
-// inside, so do not retry. The error of a second Unlock matches ErrReleased. ctx bounds only the waiting for the engine's word; Unlock
-// works although ctx is already cancelled. If the word does not come in time, Unlock returns an *UnavailableError, and if the
-// engine refuses a *RefusedError at once; the release goes on in the background until it is known, or the hold must have ended by
-// itself (see [driver.Driver]).
+// inside, so do not retry. The error of a second Unlock matches ErrReleased. ctx bounds only the waiting for the
+// engine's word; Unlock works although ctx is already cancelled. If the word does not come in time, Unlock returns an
+// *UnavailableError, and if the engine refuses a *RefusedError at once; the release goes on in the background until it
+// is known, or the hold must have ended by itself (see [driver.Driver]).
 //
-// It costs one round trip, or none when the lock passes on to another goroutine of this process or the owner has further
-// holds. When goroutines of this process wait but others have their turn first, engines that can give back and queue again
-// in one step do so in the background: Unlock then returns nil without the engine's word.
+// It costs one round trip, or none when the lock passes on to another goroutine of this process or the owner has
+// further holds. When goroutines of this process wait but others have their turn first, engines that can give back and
+// queue again in one step do so in the background: Unlock then returns nil without the engine's word.
 func (l *Lease) Unlock(ctx context.Context) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
@@ -48,8 +48,8 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	return err
 }
 
-// awaitBoth awaits the releases of the write of an upgraded hold and of its read, which is none for another hold, within one
-// grace.
+// awaitBoth awaits the releases of the write of an upgraded hold and of its read, which is none for another hold,
+// within one grace.
 func awaitBoth(ctx context.Context, write, read pendingRelease) error {
 	if read.none() {
 		return write.await(ctx, unlockGrace)
@@ -62,7 +62,8 @@ func awaitBoth(ctx context.Context, write, read pendingRelease) error {
 	return errors.Join(err, read.await(ctx, grace))
 }
 
-// pendingRelease is a release on which the engine's word is awaited. The zero value is none: nothing is to be given back.
+// pendingRelease is a release on which the engine's word is awaited. The zero value is none: nothing is to be given
+// back.
 type pendingRelease struct {
 	l     *Lease
 	until instant       // when the trust window would have ended
@@ -77,8 +78,8 @@ func (w pendingRelease) release() *driver.Release {
 	return r
 }
 
-// giveUp ends the hold and gives the lock to whom it belongs next: the owner's other holds, the next in this process, or
-// the engine. The caller holds Client.mu and, when it has given it up, awaits the engine's word exactly once.
+// giveUp ends the hold and gives the lock to whom it belongs next: the owner's other holds, the next in this process,
+// or the engine. The caller holds Client.mu and, when it has given it up, awaits the engine's word exactly once.
 func (l *Lease) giveUp(now instant) pendingRelease {
 	g := l.g
 	c := g.m.c
@@ -104,8 +105,8 @@ func (l *Lease) giveUp(now instant) pendingRelease {
 	return w
 }
 
-// passOn gives g, which nobody holds any more, to the next in this process, or back to the engine together with the next
-// request. It reports false when g has to be released. The caller holds Client.mu.
+// passOn gives g, which nobody holds any more, to the next in this process, or back to the engine together with the
+// next request. It reports false when g has to be released. The caller holds Client.mu.
 func (g *grant) passOn(now instant) bool {
 	if g.cooldown() > 0 {
 		return g.keepForCooldown()
@@ -149,8 +150,8 @@ func (g *grant) requeue() bool {
 	return true
 }
 
-// renewAndPass renews g and passes it on: a grant that came by a push is short, and the next in this process wants a full
-// lease. That costs a round trip once, and saves one for each pass.
+// renewAndPass renews g and passes it on: a grant that came by a push is short, and the next in this process wants a
+// full lease. That costs a round trip once, and saves one for each pass.
 func (g *grant) renewAndPass() {
 	c := g.m.c
 	err := c.renewNow(c.base, g, g.m.p.lease)
@@ -171,8 +172,8 @@ func (g *grant) renewAndPass() {
 	}
 }
 
-// releaseLocal gives the hold back to a local engine in the caller's goroutine. Should the engine not manage it, as with a full
-// disk, the background goes on.
+// releaseLocal gives the hold back to a local engine in the caller's goroutine. Should the engine not manage it, as
+// with a full disk, the background goes on.
 func (w pendingRelease) releaseLocal() error {
 	l, c := w.l, w.l.m.c
 	defer c.background.Done() // added by giveUp
@@ -187,8 +188,8 @@ func (w pendingRelease) releaseLocal() error {
 	return l.confirmed(err, 1, w.until)
 }
 
-// releaseRemote gives the hold back over a network: once in the caller's goroutine, and if there is no word by the end of ctx, or
-// none at all, in the background until it is known. If ctx has ended before, it is waited for that grace.
+// releaseRemote gives the hold back over a network: once in the caller's goroutine, and if there is no word by the end
+// of ctx, or none at all, in the background until it is known. If ctx has ended before, it is waited for that grace.
 func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) error {
 	l, c := w.l, w.l.m.c
 	r, attempts := w.release(), 0

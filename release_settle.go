@@ -23,8 +23,8 @@ func (c *Client) settle(r *driver.Release) {
 // shortestHorizon is for how long copies of a request are taken to be under way at least, however short its lease is.
 const shortestHorizon = 10 * time.Second
 
-// endsByItself reports after how long nothing can be left of r that its release would end, as [driver.Driver] says. It reports
-// false if something may be left for ever.
+// endsByItself reports after how long nothing can be left of r that its release would end, as [driver.Driver] says. It
+// reports false if something may be left for ever.
 func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool) {
 	copies, lease, place := max(r.Horizon, shortestHorizon), r.Horizon, c.traits.QueueTimeout
 	if c.traits.Lifetime != driver.Leases || r.Undo && place == 0 {
@@ -33,8 +33,8 @@ func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool
 	return copies + max(lease, place), true
 }
 
-// settleNow asks the engine to give back r until it is known that it has, until nothing can be left of r, or until Close has
-// waited for long enough. It returns how often it asked and the last word.
+// settleNow asks the engine to give back r until it is known that it has, until nothing can be left of r, or until
+// Close has waited for long enough. It returns how often it asked and the last word.
 func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
 	after, ends := c.endsByItself(r)
 	start := time.Now()

@@ -15,16 +15,16 @@ type pendingRenewal struct {
 	r    driver.Renewal
 }
 
-// renewal prepares a renewal of g, and keeps the scheduler from sending another before this one had time to be answered.
-// The caller holds Client.mu.
+// renewal prepares a renewal of g, and keeps the scheduler from sending another before this one had time to be
+// answered. The caller holds Client.mu.
 func (g *grant) renewal(now instant) pendingRenewal {
 	lease, _ := g.wanted()
 	g.notBefore = now.plus(g.patience())
 	return g.renewalFor(lease, now)
 }
 
-// renewalFor prepares a renewal of g for that lease. It may count although it is never answered, so what g may leave in the engine
-// lasts as long from here on. The caller holds Client.mu.
+// renewalFor prepares a renewal of g for that lease. It may count although it is never answered, so what g may leave in
+// the engine lasts as long from here on. The caller holds Client.mu.
 func (g *grant) renewalFor(lease time.Duration, now instant) pendingRenewal {
 	g.asked = max(g.asked, lease)
 	l := g.holder()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// scheduler watches all grants of a client with one goroutine and one timer: it sends their renewals, those due together
-// in one batch, and ends them in time. Guarded by Client.mu.
+// scheduler watches all grants of a client with one goroutine and one timer: it sends their renewals, those due
+// together in one batch, and ends them in time. Guarded by Client.mu.
 type scheduler struct {
 	grants      grantHeap
 	armed       instant // when the goroutine wakes next; never if not at all
@@ -16,8 +16,8 @@ type scheduler struct {
 	batch       int // how many renewals the last batch had: as many are likely to be due together again
 }
 
-// look is when a grant wants to be looked at. The instant stands here and not in the grant, because with very many grants
-// what it costs to compare two is to fetch them from memory.
+// look is when a grant wants to be looked at. The instant stands here and not in the grant, because with very many
+// grants what it costs to compare two is to fetch them from memory.
 type look struct {
 	due instant
 	g   *grant
@@ -70,8 +70,8 @@ func (c *Client) reschedule(g *grant) {
 		s.grants[g.index].due = due
 		heap.Fix(&s.grants, int(g.index))
 	}
-	// The timer is only ever set earlier from here. A grant that has left leaves it set, and the goroutine wakes once for
-	// nothing: cheaper than waking it for every lock and unlock of an idle client.
+	// The timer is only ever set earlier from here. A grant that has left leaves it set, and the goroutine wakes once
+	// for nothing: cheaper than waking it for every lock and unlock of an idle client.
 	c.wakeBy(due)
 }
 
@@ -82,8 +82,9 @@ func (c *Client) wakeBy(due instant) {
 	}
 }
 
-// arm has the goroutine wake at that instant, without waking it now: that would cost each hand-over more than its other work
-// in this process, and the goroutine would want Client.mu while the caller still has it. The caller holds Client.mu.
+// arm has the goroutine wake at that instant, without waking it now: that would cost each hand-over more than its other
+// work in this process, and the goroutine would want Client.mu while the caller still has it. The caller holds
+// Client.mu.
 func (c *Client) arm(at instant) {
 	s := &c.sched
 	s.armed = at
@@ -120,8 +121,8 @@ func (g *grant) nextLook() instant {
 	return next
 }
 
-// claimDelay is how long a grant that is shorter than asked, which is a push, may go without being claimed: a hold that is
-// over by then costs no message for that.
+// claimDelay is how long a grant that is shorter than asked, which is a push, may go without being claimed: a hold that
+// is over by then costs no message for that.
 const claimDelay = 5 * time.Millisecond
 
 // renewalDue is when g is to be renewed next: a pause after the last confirmed renewal was sent, soon when the engine
@@ -135,8 +136,8 @@ func (g *grant) renewalDue() instant {
 	return max(due, g.notBefore)
 }
 
-// suspensionCheck is how often the scheduler looks while anything is held, although nothing is due: its timer stands still with
-// the machine, and holders are to be told soon after it has woken up.
+// suspensionCheck is how often the scheduler looks while anything is held, although nothing is due: its timer stands
+// still with the machine, and holders are to be told soon after it has woken up.
 const suspensionCheck = time.Second
 
 // watch is the scheduler's goroutine. It ends with Close.
@@ -160,8 +161,8 @@ func (c *Client) watch() {
 	}
 }
 
-// next is when to look again. What it was armed for stays while nothing is held: a client that takes and gives back one lock
-// after the other would else wake it for each. The caller holds Client.mu.
+// next is when to look again. What it was armed for stays while nothing is held: a client that takes and gives back one
+// lock after the other would else wake it for each. The caller holds Client.mu.
 func (s *scheduler) next(now instant) instant {
 	switch {
 	case len(s.grants) > 0:
@@ -172,7 +173,8 @@ func (s *scheduler) next(now instant) instant {
 	return never
 }
 
-// heedSuspensions puts every grant where it belongs after a suspension, which brings all ends nearer. The caller holds Client.mu.
+// heedSuspensions puts every grant where it belongs after a suspension, which brings all ends nearer. The caller holds
+// Client.mu.
 func (c *Client) heedSuspensions() {
 	if c.sched.suspensions == c.suspensions.count {
 		return
@@ -217,8 +219,8 @@ func (c *Client) collect(now instant) []pendingRenewal {
 	return batch
 }
 
-// renewable reports whether g may be renewed now: it is due, or nearly so. The pause after an attempt is always kept. The
-// caller holds Client.mu.
+// renewable reports whether g may be renewed now: it is due, or nearly so. The pause after an attempt is always kept.
+// The caller holds Client.mu.
 func (g *grant) renewable(now instant) bool {
 	if g.m.c.renewer == nil || !g.renewing() || now < g.notBefore {
 		return false

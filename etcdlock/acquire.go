@@ -24,8 +24,8 @@ type attempt struct {
 // broken connections and changes of the leader. When the session ends, the wait does, with an error that matches
 // driver.ErrLost: its queue key is gone.
 //
-// It costs one transaction if nobody is in the way; otherwise two reads more: one when the watch has begun, and one after
-// the wake-up, which sees whether the session still lives and the lock is ours.
+// It costs one transaction if nobody is in the way; otherwise two reads more: one when the watch has begun, and one
+// after the wake-up, which sees whether the session still lives and the lock is ours.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return d.acquire(ctx, r, nil)
 }

@@ -13,12 +13,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// diagnosisTime bounds Diagnose, and statusTime the question to one endpoint: servers that hang must not hang their clients.
+// diagnosisTime bounds Diagnose, and statusTime the question to one endpoint: servers that hang must not hang their
+// clients.
 const diagnosisTime, statusTime = 5 * time.Second, 1500 * time.Millisecond
 
-// Diagnose asks every endpoint for its state, and the cluster for its members and alarms, and judges what locks depend on:
-// who answers, version, leader, alarms, the number of members, the session's timeout, rights, and how long a round trip
-// takes. What fails comes first. It changes nothing, and ends after 5 seconds with servers that hang.
+// Diagnose asks every endpoint for its state, and the cluster for its members and alarms, and judges what locks depend
+// on: who answers, version, leader, alarms, the number of members, the session's timeout, rights, and how long a round
+// trip takes. What fails comes first. It changes nothing, and ends after 5 seconds with servers that hang.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {

@@ -25,8 +25,9 @@ var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemap
 // onlyOne reports whether locks of kind k have one holder, whatever the mode.
 func onlyOne(k driver.Kind) bool { return k == driver.KindMutex || k == driver.KindElection }
 
-// Driver is one client's access to the locks of an etcd cluster. It has one session (an etcd lease) at a time, whose end
-// ends its holds; it then makes another, and can be used as before. It is safe for concurrent use and must not be copied.
+// Driver is one client's access to the locks of an etcd cluster. It has one session (an etcd lease) at a time, whose
+// end ends its holds; it then makes another, and can be used as before. It is safe for concurrent use and must not be
+// copied.
 type Driver struct {
 	client   *clientv3.Client
 	owns     bool // the client is closed with the driver
@@ -56,11 +57,12 @@ type Driver struct {
 // New returns a driver over client, with a session of its own. ctx bounds the making of the session and nothing else.
 // Close leaves the client open. A nil opts means the defaults.
 //
-// What client was told about retries, timeouts and keepalive matters little: the driver bounds each of its requests. But
-// with grpc's own backoff it may take up to two minutes to notice that a server has come back; [grpc.WithConnectParams]
-// sets that. And by default grpc measures how much may be under way by a question beside every answer; with
-// [grpc.WithStaticConnWindowSize] it does not, and a lock costs less. A client with a user and password needs [KeepLoggedIn], or
-// all of it fails for good once servers before etcd 3.5 have forgotten its token. Clients that are opened by URL have all three.
+// What client was told about retries, timeouts and keepalive matters little: the driver bounds each of its requests.
+// But with grpc's own backoff it may take up to two minutes to notice that a server has come back;
+// [grpc.WithConnectParams] sets that. And by default grpc measures how much may be under way by a question beside every
+// answer; with [grpc.WithStaticConnWindowSize] it does not, and a lock costs less. A client with a user and password
+// needs [KeepLoggedIn], or all of it fails for good once servers before etcd 3.5 have forgotten its token. Clients that
+// are opened by URL have all three.
 //
 // [grpc.WithConnectParams]: https://pkg.go.dev/google.golang.org/grpc#WithConnectParams
 // [grpc.WithStaticConnWindowSize]: https://pkg.go.dev/google.golang.org/grpc#WithStaticConnWindowSize
@@ -112,8 +114,8 @@ func (d *Driver) Traits() driver.Traits {
 // closingTime bounds the revocation of the session's lease by Close.
 const closingTime = 500 * time.Millisecond
 
-// Close ends all waits with driver.ErrClosed, and revokes the session's lease: what it holds becomes free at once, or when
-// the lease ends if the servers do not answer within half a second.
+// Close ends all waits with driver.ErrClosed, and revokes the session's lease: what it holds becomes free at once, or
+// when the lease ends if the servers do not answer within half a second.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	first, s := !d.closed, d.current

@@ -106,8 +106,8 @@ func (a *attempt) given() {
 	}
 }
 
-// create sends a transaction that may create the request's key. Without an error and an answer the session has turned out
-// to be lost, with nothing created in it.
+// create sends a transaction that may create the request's key. Without an error and an answer the session has turned
+// out to be lost, with nothing created in it.
 func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clientv3.TxnResponse, error) {
 	e, d := a.e, a.d
 	d.mu.Lock()
@@ -134,8 +134,9 @@ func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clie
 	return answer, err
 }
 
-// clean takes away what a request has made although the servers say that they have no room, and reports whether they have answered. An undo
-// that writes a tomb would find no room. The key is deleted as what it is now: a copy of this may arrive when it is another one.
+// clean takes away what a request has made although the servers say that they have no room, and reports whether they
+// have answered. An undo that writes a tomb would find no room. The key is deleted as what it is now: a copy of this
+// may arrive when it is another one.
 func (d *Driver) clean(ctx context.Context, key string) bool {
 	found, err := d.get(ctx, key, clientv3.WithKeysOnly())
 	if err != nil || len(found.Kvs) == 0 {

@@ -101,7 +101,8 @@ func (e *entry) end(reason driver.LostReason) {
 	}
 }
 
-// leave notes that a request is to be given back, so that nobody is told of a loss any more. It returns its entry, or nil.
+// leave notes that a request is to be given back, so that nobody is told of a loss any more. It returns its entry, or
+// nil.
 func (d *Driver) leave(id holdID) *entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,6 +143,6 @@ func (d *Driver) drop(e *entry) {
 	}
 }
 
-// tombstones remembers the latest requests that are over, to refuse late copies of them without a word of the servers. Copies that this
-// driver itself may have left under way are refused by the servers; see tomb.
+// tombstones remembers the latest requests that are over, to refuse late copies of them without a word of the servers.
+// Copies that this driver itself may have left under way are refused by the servers; see tomb.
 type tombstones = enginekit.Tombstones[holdID, struct{}]

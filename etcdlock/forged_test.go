@@ -86,7 +86,8 @@ func watchesNow(d *Driver, key string) bool {
 	return false
 }
 
-// Writes to the keys of holder and waiters, of every kind of lock, let nobody in, and keep nobody out. Nor does a compaction.
+// Writes to the keys of holder and waiters, of every kind of lock, let nobody in, and keep nobody out. Nor does a
+// compaction.
 func TestWrite_ToTheKeysOfALock_LetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -154,8 +155,8 @@ func (s *stage) hears(d *Driver) {
 	s.soon("the watch to tell", func() bool { return d.listener.wakes.Load() > before })
 }
 
-// A notice that a hold was broken counts only if its key is gone, as it is after a break: else nobody would have the lock, and it would
-// not be free.
+// A notice that a hold was broken counts only if its key is gone, as it is after a break: else nobody would have the
+// lock, and it would not be free.
 func TestNotice_OfAHoldThatIsThere_EndsNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

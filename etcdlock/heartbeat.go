@@ -9,20 +9,22 @@ import (
 )
 
 const (
-	// heartbeats is how often in a timeout a sign of life is sent. One is given up after timeout/tries at first, and the next goes
-	// to another member if there is one; see pacemaker.limit.
+	// heartbeats is how often in a timeout a sign of life is sent. One is given up after timeout/tries at first, and
+	// the next goes to another member if there is one; see pacemaker.limit.
 	heartbeats = 3
 	tries      = 6
 )
 
-// pacemaker sends the signs of life of one session. It has a request of its own for each, instead of the client library's
-// KeepAlive, which does not say when the request was sent that was answered: only from then on may a session be trusted.
+// pacemaker sends the signs of life of one session. It has a request of its own for each, instead of the client
+// library's KeepAlive, which does not say when the request was sent that was answered: only from then on may a session
+// be trusted.
 type pacemaker struct {
 	s      *session
 	stream pb.Lease_LeaseKeepAliveClient // nil if there is none
 	cut    context.CancelFunc            // of the stream
-	// limit is how long an answer is waited for. It is twice as long after one that did not come: either the member hangs, and
-	// another answers in time, or all are far away, and none would ever be in time. Then it is twice what an answer takes.
+	// limit is how long an answer is waited for. It is twice as long after one that did not come: either the member
+	// hangs, and another answers in time, or all are far away, and none would ever be in time. Then it is twice what an
+	// answer takes.
 	limit time.Duration
 }
 
@@ -56,9 +58,9 @@ func (s *session) heartbeat(ctx context.Context) {
 	}
 }
 
-// learn takes in how long an answer took, or that it did not come. It returns how long to wait after one that is none: a server
-// that refuses at once is not asked without a pause, but one that did not answer has had its time, and with a pause as well
-// hardly any of the timeout would be left for a third try.
+// learn takes in how long an answer took, or that it did not come. It returns how long to wait after one that is none:
+// a server that refuses at once is not asked without a pause, but one that did not answer has had its time, and with a
+// pause as well hardly any of the timeout would be left for a third try.
 func (p *pacemaker) learn(err error, took time.Duration) (pause time.Duration) {
 	switch {
 	case err == nil:

@@ -15,8 +15,8 @@ import (
 // pageSize is how many keys are read at once.
 const pageSize = 500
 
-// Locks reads all keys of the locks whose names start with prefix, in pages, as of one revision. etcd keeps no instants, so
-// there is no Since and no Until.
+// Locks reads all keys of the locks whose names start with prefix, in pages, as of one revision. etcd keeps no
+// instants, so there is no Since and no Until.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		bounded, leave, err := d.enterCall(ctx)

@@ -37,11 +37,12 @@ func (n names) presence(session clientv3.LeaseID) string {
 	return fmt.Sprintf("%ssession/%x/", n.prefix, int64(session))
 }
 
-// alive is the key that is there for as long as the session is. The end of the session, for whatever reason, deletes it,
-// so a watch on it tells.
+// alive is the key that is there for as long as the session is. The end of the session, for whatever reason, deletes
+// it, so a watch on it tells.
 func (n names) alive(session clientv3.LeaseID) string { return n.presence(session) + "alive" }
 
-// served is the key in which a session writes which hold it gave back last, of those that had waited; see [Driver.servedOps].
+// served is the key in which a session writes which hold it gave back last, of those that had waited; see
+// [Driver.servedOps].
 func (n names) served(session clientv3.LeaseID) string {
 	return fmt.Sprintf("%sserved/%x", n.prefix, int64(session))
 }
@@ -76,8 +77,8 @@ func (n names) parse(k driver.Kind, queueKey string) (name string, err error) {
 
 const hex = "0123456789ABCDEF"
 
-// mustEscape reports whether b may not stand in a key as it is: the separator, the escape itself, and what would upset a
-// terminal. All else, also every byte of a character beyond ASCII, stands for itself.
+// mustEscape reports whether b may not stand in a key as it is: the separator, the escape itself, and what would upset
+// a terminal. All else, also every byte of a character beyond ASCII, stands for itself.
 func mustEscape(b byte) bool { return b == '/' || b == '%' || b < ' ' || b == 0x7f }
 
 // escape writes s as one part of a key, byte by byte, so that a prefix of a name becomes a prefix of its key.

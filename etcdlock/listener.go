@@ -13,10 +13,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// listener has all watches of a driver on one stream. The client library's own watcher would do, but it notices a server that
-// is silent only after its keepalive time, which cannot be less than ten seconds; and a goroutine for each watch is not
-// needed for hints. While the stream is down nothing is lost: on the next one every watch begins anew, and who has it is
-// told at which revision, and reads.
+// listener has all watches of a driver on one stream. The client library's own watcher would do, but it notices a
+// server that is silent only after its keepalive time, which cannot be less than ten seconds; and a goroutine for each
+// watch is not needed for hints. While the stream is down nothing is lost: on the next one every watch begins anew, and
+// who has it is told at which revision, and reads.
 type listener struct {
 	remote pb.WatchClient
 	pulse  time.Duration // between two requests for a sign of life while somebody waits
@@ -27,11 +27,12 @@ type listener struct {
 	last    int64      // ID of a watch
 	watches map[int64]*watch
 	outbox  []*pb.WatchRequest
-	asked   []int64       // the watches that are to be begun on this stream and are not yet, in the order in which that is answered
-	post    chan struct{} // has one place; something is in the outbox
-	open    bool          // there is a stream: before, requests need not be written, since each watch is begun with it
-	silent  int           // requests for a sign of life since the last message
-	mute    int           // streams in a row on which nothing has come
+	// the watches that are to be begun on this stream and are not yet, in the order in which that is answered
+	asked  []int64
+	post   chan struct{} // has one place; something is in the outbox
+	open   bool          // there is a stream: before, requests need not be written, since each watch is begun with it
+	silent int           // requests for a sign of life since the last message
+	mute   int           // streams in a row on which nothing has come
 }
 
 const (
@@ -140,8 +141,9 @@ func (e *listener) listen(parent context.Context) error {
 	}
 }
 
-// errRefused says that a server refuses to watch. With users what counts is the token with which the stream was opened, which may
-// have run out although the requests of the client show another by now, so a watch is asked for once more, on another stream.
+// errRefused says that a server refuses to watch. With users what counts is the token with which the stream was opened,
+// which may have run out although the requests of the client show another by now, so a watch is asked for once more, on
+// another stream.
 var errRefused = errors.New("etcd: a server refuses to watch")
 
 // begin has every watch begun on a new stream.
@@ -149,8 +151,8 @@ func (e *listener) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open, e.outbox, e.asked = true, nil, nil
-	// The answers to the watches come at once. Where none comes within a pulse is a member that hangs, and the next stream
-	// may be to another; more time is given from one to the next, for all may be slow.
+	// The answers to the watches come at once. Where none comes within a pulse is a member that hangs, and the next
+	// stream may be to another; more time is given from one to the next, for all may be slow.
 	e.silent = max(0, silences-e.mute)
 	e.mute++
 	for _, w := range e.watches {
@@ -191,7 +193,8 @@ func (e *listener) write(ctx context.Context, stream pb.Watch_WatchClient) {
 	}
 }
 
-// pulsate reports whether it is time to ask for a sign of life, and whether so many were missing that the stream is dead.
+// pulsate reports whether it is time to ask for a sign of life, and whether so many were missing that the stream is
+// dead.
 func (e *listener) pulsate(ticks int) (asks, dead bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

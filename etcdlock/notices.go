@@ -10,9 +10,9 @@ import (
 )
 
 // A hold can end although its session lives: an operator breaks it, or deletes its key. And a session can end although
-// this client is well: an operator revokes the lease. Break leaves a notice under a prefix of the session, where there is
-// also a key that ends with the lease; that is one watch for all. What was deleted without a notice is found with the next
-// sign of life: then the servers are asked for the keys of the lease, in one request.
+// this client is well: an operator revokes the lease. Break leaves a notice under a prefix of the session, where there
+// is also a key that ends with the lease; that is one watch for all. What was deleted without a notice is found with
+// the next sign of life: then the servers are asked for the keys of the lease, in one request.
 
 // watchNotices tells holds that they have ended, until the session is lost or the driver is closed.
 func (s *session) watchNotices(ctx context.Context) {
@@ -44,8 +44,8 @@ func (s *session) watchNotices(ctx context.Context) {
 // auditPause is how often the holds are looked for at most. The answer has all keys of the session.
 const auditPause = 5 * time.Second
 
-// readNotices tells the holds that were broken, and takes the notices away. It returns the revision of what it has read,
-// or 0.
+// readNotices tells the holds that were broken, and takes the notices away. It returns the revision of what it has
+// read, or 0.
 func (s *session) readNotices(ctx context.Context) int64 {
 	d := s.d
 	ctx, cancel := context.WithTimeout(ctx, d.opts.RequestTimeout)
@@ -81,8 +81,9 @@ func (s *session) suspect(ctx context.Context) {
 	}
 }
 
-// tellBroken tells the request whose key was created by the given revision that it was broken, unless the key is there: then
-// the notice is none of [Driver.Break], which deletes it in the same transaction, and nobody else would get the lock.
+// tellBroken tells the request whose key was created by the given revision that it was broken, unless the key is there:
+// then the notice is none of [Driver.Break], which deletes it in the same transaction, and nobody else would get the
+// lock.
 func (s *session) tellBroken(ctx context.Context, revision int64) error {
 	for _, e := range s.createdBy(revision) {
 		found, err := s.d.client.Get(ctx, e.queueKey, clientv3.WithKeysOnly())
@@ -96,8 +97,8 @@ func (s *session) tellBroken(ctx context.Context, revision int64) error {
 	return nil
 }
 
-// createdBy returns the request whose key was created by the given revision. It goes through all of them, which is fine for
-// what happens seldom.
+// createdBy returns the request whose key was created by the given revision. It goes through all of them, which is fine
+// for what happens seldom.
 func (s *session) createdBy(revision int64) (found []*entry) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
@@ -128,8 +129,8 @@ func (e *entry) tellEnded(reason driver.LostReason) {
 	tell(reason, nil)
 }
 
-// inform returns the caller's Lost, if that is to be called: at most once, and only after the grant, before which Acquire
-// says what has happened. The caller holds Driver.mu, and calls what is returned without it.
+// inform returns the caller's Lost, if that is to be called: at most once, and only after the grant, before which
+// Acquire says what has happened. The caller holds Driver.mu, and calls what is returned without it.
 func (e *entry) inform() func(driver.LostReason, error) {
 	if !e.granted || e.informed || e.r.Lost == nil {
 		return func(driver.LostReason, error) {}
@@ -138,8 +139,8 @@ func (e *entry) inform() func(driver.LostReason, error) {
 	return e.r.Lost
 }
 
-// audit finds the holds whose keys are gone. The list of a lease's keys comes from one member's memory, which may be old,
-// so it is only a suspicion, and each key is read before its hold is told.
+// audit finds the holds whose keys are gone. The list of a lease's keys comes from one member's memory, which may be
+// old, so it is only a suspicion, and each key is read before its hold is told.
 func (s *session) audit(ctx context.Context) {
 	granted := s.granted()
 	if len(granted) == 0 {

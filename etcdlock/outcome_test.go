@@ -92,7 +92,8 @@ func TestOutcome_OfConnectionsThatCannotBeMade_IsNotSent(t *testing.T) {
 	}
 }
 
-// A client without rights, with a wrong password or on a server that is full is told so at once, and not that nobody has answered.
+// A client without rights, with a wrong password or on a server that is full is told so at once, and not that nobody
+// has answered.
 func TestOutcome_OfWhatServersRefuse_IsRefused(t *testing.T) {
 	t.Parallel()
 	s := &stage{t: t, node: servers.EtcdServer(t, &servers.EtcdOptions{Password: "s3cret", Args: []string{"--quota-backend-bytes", "100000"}})}

@@ -7,15 +7,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// etcd knows keys by name and not by age: "who is the last before me" makes it go through every key of the lock, those that have been
-// deleted lately too. If each waiter of a long line asked so when its turn has come, the line would cost the square of its length. So a
-// waiter of a mutex asks about the queue key right before its own alone. Nobody gets between the two, because create revisions grow; and
-// nobody is before that queue key any more once it has had the lock, which its release writes down. Only the release does so in the
-// transaction that deletes the queue key: what anybody else writes there has another revision than the end of the queue key, and says nothing.
+// etcd knows keys by name and not by age: "who is the last before me" makes it go through every key of the lock, those
+// that have been deleted lately too. If each waiter of a long line asked so when its turn has come, the line would cost
+// the square of its length. So a waiter of a mutex asks about the queue key right before its own alone. Nobody gets
+// between the two, because create revisions grow; and nobody is before that queue key any more once it has had the
+// lock, which its release writes down. Only the release does so in the transaction that deletes the queue key: what
+// anybody else writes there has another revision than the end of the queue key, and says nothing.
 
-// servedOps are what a release writes down: the session's latest hold that had waited for its turn, and was given back. It must be in the
-// transaction that compares that hold's revision and deletes its key. A hold that found the lock free writes nothing, so a lock that
-// nobody wants costs nothing more; who is the second in line knows without it.
+// servedOps are what a release writes down: the session's latest hold that had waited for its turn, and was given back.
+// It must be in the transaction that compares that hold's revision and deletes its key. A hold that found the lock free
+// writes nothing, so a lock that nobody wants costs nothing more; who is the second in line knows without it.
 func (d *Driver) servedOps(was *sight) []clientv3.Op {
 	if !was.waited {
 		return nil
@@ -23,7 +24,8 @@ func (d *Driver) servedOps(was *sight) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpPut(d.names.served(was.session.id), strconv.FormatInt(was.revision, 10), clientv3.WithLease(was.session.id))}
 }
 
-// servedAt compares whether the queue key that was created by one revision had had the lock when it was deleted at another.
+// servedAt compares whether the queue key that was created by one revision had had the lock when it was deleted at
+// another.
 func servedAt(key string, created, deleted int64) []clientv3.Cmp {
 	return []clientv3.Cmp{
 		clientv3.Compare(clientv3.Value(key), "=", strconv.FormatInt(created, 10)),
@@ -38,9 +40,9 @@ func (e *entry) saysNothing() {
 	e.waited = false
 }
 
-// lookAtPredecessor asks about the queue key before the request's own alone. gone is the revision at which it has ended, as the watch has told, or 0;
-// it only chooses which question is asked, and the servers' comparisons decide. If they do not settle it, the same round trip reads who
-// else is before the request.
+// lookAtPredecessor asks about the queue key before the request's own alone. gone is the revision at which it has
+// ended, as the watch has told, or 0; it only chooses which question is asked, and the servers' comparisons decide. If
+// they do not settle it, the same round trip reads who else is before the request.
 func (a *attempt) lookAtPredecessor(ctx context.Context, gone int64) error {
 	e := a.e
 	predecessor := &e.view.predecessor

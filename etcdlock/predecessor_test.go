@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// looks counts a client's looks at its place in a queue: those that read nothing but what they compare, and those that had to read who
-// else is there.
+// looks counts a client's looks at its place in a queue: those that read nothing but what they compare, and those that
+// had to read who else is there.
 type looks struct{ predecessor, all atomic.Int64 }
 
 // onlyReads reports whether none of the operations writes.
@@ -78,9 +78,9 @@ func (s *stage) watches(d *Driver, key string) {
 	})
 }
 
-// A line in which each has its turn is passed through without anybody reading who else waits, whoever is behind whom; also if one goes
-// to its end again in the step in which it gives the lock back. A watch whose stream breaks makes a waiter read the queue, as one may if
-// the machine stands still, so one line of three has to do.
+// A line in which each has its turn is passed through without anybody reading who else waits, whoever is behind whom;
+// also if one goes to its end again in the step in which it gives the lock back. A watch whose stream breaks makes a
+// waiter read the queue, as one may if the machine stands still, so one line of three has to do.
 func TestLine_InWhichEachHasItsTurn_ReadsNobodyElse(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -99,8 +99,8 @@ func TestLine_InWhichEachHasItsTurn_ReadsNobodyElse(t *testing.T) {
 	t.Error("of three lines none was passed through without reading it")
 }
 
-// passesThrough has a hold the lock and the others wait for it, each behind the one before. When a has given it back, each gives it back
-// in its turn; the second requeues instead, and so comes last once more.
+// passesThrough has a hold the lock and the others wait for it, each behind the one before. When a has given it back,
+// each gives it back in its turn; the second requeues instead, and so comes last once more.
 func (s *stage) passesThrough(name string, a *Driver, of []*Driver) {
 	s.t.Helper()
 	held := s.ask(name)
@@ -140,8 +140,8 @@ func (s *stage) requeues(d *Driver, give, r *driver.Request) *waiting {
 	})
 }
 
-// Who leaves the line before its turn lets nobody in, although the same session has had its turn before: it is a hold that is written
-// down, and not a session.
+// Who leaves the line before its turn lets nobody in, although the same session has had its turn before: it is a hold
+// that is written down, and not a session.
 func TestLine_WhoLeavesBeforeItsTurn_LetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -17,12 +17,12 @@ type queueView struct {
 	second      bool     // and there was no other
 }
 
-// judge says what the queue keys in front of a request mean for it. They are in the order of the queue; of a mutex, the first
-// of all and the nearest are enough. prefix is that of them all.
+// judge says what the queue keys in front of a request mean for it. They are in the order of the queue; of a mutex, the
+// first of all and the nearest are enough. prefix is that of them all.
 //
-// For a mutex and a read-write lock the position alone decides: nobody conflicting stands in front. So a writer that waits
-// keeps out the readers behind it, and nothing has to be written when somebody gets in. Each watches the nearest that is in
-// its way, which ends last of all as a rule, so that a release wakes one.
+// For a mutex and a read-write lock the position alone decides: nobody conflicting stands in front. So a writer that
+// waits keeps out the readers behind it, and nothing has to be written when somebody gets in. Each watches the nearest
+// that is in its way, which ends last of all as a rule, so that a release wakes one.
 func judge(k driver.Kind, mine record, ahead []queueKey, prefix string) queueView {
 	if k == driver.KindSemaphore {
 		return judgePermits(mine, ahead, prefix)
@@ -43,9 +43,9 @@ func conflicts(a, b string) bool {
 	return a == "u" && b == "u"
 }
 
-// judgePermits does so for a semaphore: who fits beside all in front is in. Only the first that does not fit watches them
-// all; everybody behind it watches its predecessor, which rewrites its key when it gets in. Otherwise each release would
-// wake everybody.
+// judgePermits does so for a semaphore: who fits beside all in front is in. Only the first that does not fit watches
+// them all; everybody behind it watches its predecessor, which rewrites its key when it gets in. Otherwise each release
+// would wake everybody.
 //
 // The first in the queue says what the limit is. Who brings another is about to take its key away again, and does not
 // count.

@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Release ends a hold and lets in who waits, in one transaction, which compares the key's revision: a key is deleted only
-// if it is the one that was granted.
+// Release ends a hold and lets in who waits, in one transaction, which compares the key's revision: a key is deleted
+// only if it is the one that was granted.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {
@@ -137,8 +137,8 @@ func (d *Driver) freeUnknown(ctx context.Context, r *driver.Release) error {
 	return lost(r.Key, 0, driver.LostExpired, nil)
 }
 
-// brokenMeanwhile says why a hold was gone when it was to be released. If it was broken, and the notice had not been taken
-// in before, the caller is told now.
+// brokenMeanwhile says why a hold was gone when it was to be released. If it was broken, and the notice had not been
+// taken in before, the caller is told now.
 func (d *Driver) brokenMeanwhile(e *entry, notice bool) driver.LostReason {
 	d.mu.Lock()
 	reason := e.noticed

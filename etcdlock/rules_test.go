@@ -12,9 +12,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// What others got wrong, each with the issue that tells of it, and the rules of the protocol that only this engine can show.
+// What others got wrong, each with the issue that tells of it, and the rules of the protocol that only this engine can
+// show.
 
-// etcd #11456: a waiter whose lease had ended was told that it had the lock, because only the predecessor was looked at.
+// etcd #11456: a waiter whose lease had ended was told that it had the lock, because only the predecessor was looked
+// at.
 func TestWakeUp_OfAWaiterWhoseKeyIsGone_GrantsNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -300,7 +302,8 @@ func TestUndo_OfARequestWithoutAnAnswer_RefusesALateCopyUntilItsTimeIsOver(t *te
 	}
 }
 
-// So it is if the hold is given back by a requeue: torture found a queue key that a late copy had made after that, and nobody gave back.
+// So it is if the hold is given back by a requeue: torture found a queue key that a late copy had made after that, and
+// nobody gave back.
 func TestRequeue_OfAHoldOfWhichACopyMayBeUnderWay_RefusesIt(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -313,7 +316,8 @@ func TestRequeue_OfAHoldOfWhichACopyMayBeUnderWay_RefusesIt(t *testing.T) {
 	if _, err := a.Requeue(s.ctx(), &driver.Release{Key: held.Key, ID: held.ID}, next); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Acquire(s.ctx(), held); !errors.Is(err, driver.ErrLost) { // b knows nothing of it, as a server does of a late copy
+	// b knows nothing of it, as a server does of a late copy
+	if _, err := b.Acquire(s.ctx(), held); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("a late copy says %v", err)
 	}
 	a.mu.Lock()

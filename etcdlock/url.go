@@ -24,12 +24,14 @@ const (
 	// dialTime bounds one attempt to connect to a server. Between attempts are firstPause to longestPause.
 	dialTime = 3 * time.Second
 
-	// keepaliveTime is after how much silence grpc asks whether a connection is alive, and keepaliveTimeout how long it waits
-	// for the answer. Servers refuse more than one question in five seconds, and grpc sends none more often than this.
+	// keepaliveTime is after how much silence grpc asks whether a connection is alive, and keepaliveTimeout how long it
+	// waits for the answer. Servers refuse more than one question in five seconds, and grpc sends none more often than
+	// this.
 	keepaliveTime, keepaliveTimeout = 10 * time.Second, 3 * time.Second
 
-	// window is how much a server may send ahead, on a stream and on the connection: enough for the queue of a crowd. If it is
-	// not fixed, grpc looks for it by a question and an answer beside what it receives, which is every fifth exchange of a lock.
+	// window is how much a server may send ahead, on a stream and on the connection: enough for the queue of a crowd.
+	// If it is not fixed, grpc looks for it by a question and an answer beside what it receives, which is every fifth
+	// exchange of a lock.
 	window = 1 << 20
 )
 

@@ -11,8 +11,8 @@ import (
 
 var _ driver.Conder = (*Driver)(nil)
 
-// CondWait gives a hold up and waits for a signal, and then for the lock. If ctx ends the wait, nothing of it is left when
-// CondWait returns, and a signal that had come goes on to the next.
+// CondWait gives a hold up and waits for a signal, and then for the lock. If ctx ends the wait, nothing of it is left
+// when CondWait returns, and a signal that had come goes on to the next.
 func (d *Driver) CondWait(ctx context.Context, give *driver.Release, r *driver.Request, parked func()) (driver.Grant, error) {
 	own, told := d.own(r), false
 	tell := func() {
@@ -82,7 +82,8 @@ func (s *state) signal(now time.Time, c *driver.Signal) {
 	}
 }
 
-// wakeNext moves who has waited for the longest for the condition to the lock's queue. It reports whether anybody waited.
+// wakeNext moves who has waited for the longest for the condition to the lock's queue. It reports whether anybody
+// waited.
 func (s *state) wakeNext(now time.Time, key driver.Key) bool {
 	waits := s.conds[key]
 	if len(waits) == 0 {

@@ -208,7 +208,8 @@ func (s *state) lost(t *tomb) error {
 	return &driver.LostError{Kind: t.ref.key.Kind, Name: t.ref.key.Name, Token: t.token, Reason: reason}
 }
 
-// next returns when the state will change by itself to somebody's benefit: the earliest end of a lease, if anybody waits.
+// next returns when the state will change by itself to somebody's benefit: the earliest end of a lease, if anybody
+// waits.
 func (s *state) next() (time.Time, bool) {
 	if s.queued == 0 || len(s.leases) == 0 {
 		return time.Time{}, false

@@ -150,8 +150,8 @@ func (h *history) checkSettled(before map[driver.Key][]*record) {
 	}
 }
 
-// checkTurn checks that whoever was in front of a new holder is gone from the queue, unless the holder is in by right of
-// its owner.
+// checkTurn checks that whoever was in front of a new holder is gone from the queue, unless the holder is in by right
+// of its owner.
 func (h *history) checkTurn(done settlement, before []*record) {
 	rec := done.rec
 	if rec.block.nonce != rec.ref.id || rec.group != nil && h.upgraded(rec) {

@@ -27,7 +27,8 @@ const (
 	orphaned                // the hold beside which it was asked for is over
 )
 
-// judge says how r stands to the holds of its owner, and which group it joins. It leaves the hold without out of account.
+// judge says how r stands to the holds of its owner, and which group it joins. It leaves the hold without out of
+// account.
 func (l *lock) judge(r demand, without *record) (verdict, *group) {
 	if !r.Named && r.beside == "" {
 		return queues, nil

@@ -218,13 +218,15 @@ func (s *state) change(key driver.Key) {
 	}
 }
 
-// drain grants from the head of the queue for as long as the head fits, and drops the lock when nobody uses it any more.
+// drain grants from the head of the queue for as long as the head fits, and drops the lock when nobody uses it any
+// more.
 func (s *state) drain(now time.Time, l *lock) {
 	for len(l.queue) > 0 {
 		head := l.queue[0]
 		switch v, own := l.judge(head.demand(), nil); {
 		case v == stuck:
-			s.refuseWaiting(l, head, errStuck(&head.req)) // it was to upgrade, and its upgradeable read has been released
+			// it was to upgrade, and its upgradeable read has been released
+			s.refuseWaiting(l, head, errStuck(&head.req))
 		case v == orphaned:
 			s.refuseWaiting(l, head, s.howEnded(head.demand()))
 		case v == reenters || l.fits(&head.req, own):
@@ -240,8 +242,8 @@ func (s *state) drain(now time.Time, l *lock) {
 	}
 }
 
-// follow lets in what else the owner of a new hold has in the queue: it re-enters now, and where it was it might wait for
-// its own owner.
+// follow lets in what else the owner of a new hold has in the queue: it re-enters now, and where it was it might wait
+// for its own owner.
 func (s *state) follow(now time.Time, l *lock, first *record) {
 	if !first.req.Named {
 		return

@@ -71,7 +71,8 @@ func (s *store) hangUp(d *Driver) {
 	s.finish()
 }
 
-// finish ends every step: it answers the calls that the step has settled, tells others of the change, and sets the timer.
+// finish ends every step: it answers the calls that the step has settled, tells others of the change, and sets the
+// timer.
 func (s *store) finish() {
 	settled := s.q.settle()
 	for _, done := range settled {

@@ -10,9 +10,9 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// Diagnose asks the server for its settings and judges what locks depend on: version, cluster, whether it may be written
-// to, what the user may do with the tables, whether tokens survive a crash, room for connections, who sees the waits, and how long a
-// round trip takes. What fails comes first. It changes nothing, and takes some ten round trips.
+// Diagnose asks the server for its settings and judges what locks depend on: version, cluster, whether it may be
+// written to, what the user may do with the tables, whether tokens survive a crash, room for connections, who sees the
+// waits, and how long a round trip takes. What fails comes first. It changes nothing, and takes some ten round trips.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()
@@ -27,7 +27,8 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	return findings
 }
 
-// checkAtStart does with the findings what the options say. It costs one round trip: each new session asks for the settings.
+// checkAtStart does with the findings what the options say. It costs one round trip: each new session asks for the
+// settings.
 func (d *Driver) checkAtStart(ctx context.Context) error {
 	if d.opts.Check == CheckNone {
 		return nil
@@ -40,8 +41,8 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	return enginekit.Report(ctx, d.opts.Logger, "mysql", append(judge(settings), d.checkRights(bounded)), d.opts.Check)
 }
 
-// rightsText has the server plan what needs each of the rights, and do nothing. It says the first that is missing. What the user may do
-// cannot be read from a list: rights come from roles, databases and patterns.
+// rightsText has the server plan what needs each of the rights, and do nothing. It says the first that is missing. What
+// the user may do cannot be read from a list: rights come from roles, databases and patterns.
 func (d *Driver) rightsText() string {
 	var all []string
 	for _, table := range []string{d.opts.Table, d.opts.Table + "_breaks"} {

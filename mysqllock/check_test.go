@@ -110,7 +110,8 @@ func TestDiagnose_OfAServerThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// wantRights wants the doctor, the log of a start and a start that may be refused to judge the rights of the user plain so.
+// wantRights wants the doctor, the log of a start and a start that may be refused to judge the rights of the user plain
+// so.
 func wantRights(t *testing.T, addr string, level driver.Level, says string) {
 	t.Helper()
 	config := configOf(addr)

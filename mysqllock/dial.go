@@ -152,8 +152,8 @@ func (s *speaker) prepareAhead(ctx context.Context) (err error) {
 // settingsText sets what a session needs. A vanished client is noticed by wait_timeout while its session has nothing to
 // do; net_read_timeout and net_write_timeout are for the moments in which it vanishes. What the server's configuration
 // sets for other programs must not end a wait (max_statement_time) or a session that is in nobody's way, nor keep a
-// token from being committed (autocommit). Statements wait for rows and tables only for so long that the session's signs
-// of life do not stop. With READ COMMITTED, tokens of new names do not wait for each other's gaps.
+// token from being committed (autocommit). Statements wait for rows and tables only for so long that the session's
+// signs of life do not stop. With READ COMMITTED, tokens of new names do not wait for each other's gaps.
 func (d *Driver) settingsText(settings map[string]string) string {
 	timeout := strconv.Itoa(int(d.opts.Timeout / time.Second))
 	third := strconv.Itoa(max(int(d.opts.Timeout/time.Second)/3, 1))

@@ -21,8 +21,8 @@ var (
 
 var kinds = []driver.Kind{driver.KindMutex, driver.KindElection}
 
-// Driver is one client's access to the locks of a MySQL or MariaDB server. It is safe for concurrent use and must not be
-// copied.
+// Driver is one client's access to the locks of a MySQL or MariaDB server. It is safe for concurrent use and must not
+// be copied.
 type Driver struct {
 	core   *sqlsession.Core
 	config *mysql.Config
@@ -76,8 +76,9 @@ func (d *Driver) begin(ctx context.Context) error {
 	return nil
 }
 
-// learn takes in what a new session has found out. A session that is in another database than those before, or calls it otherwise, is refused:
-// its locks would be others, and its tokens be kept in another table. That is so if init_connect or lower_case_table_names has changed.
+// learn takes in what a new session has found out. A session that is in another database than those before, or calls it
+// otherwise, is refused: its locks would be others, and its tokens be kept in another table. That is so if init_connect
+// or lower_case_table_names has changed.
 func (d *Driver) learn(database string, settings map[string]string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,8 +111,9 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 	return d.core.Acquire(ctx, r)
 }
 
-// Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks meanwhile,
-// it is given up, and the driver sees to it that the server ends the session; until that is known the outcome is unknown.
+// Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks
+// meanwhile, it is given up, and the driver sees to it that the server ends the session; until that is known the
+// outcome is unknown.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error { return d.core.Release(ctx, r) }
 
 // Close ends all waits with driver.ErrClosed, in the server as well, and closes the connections, which frees what they

@@ -21,7 +21,8 @@ func TestCrowd_IsServedOneByOne_WithAFewStatementsEach(t *testing.T) {
 	n := sharedServer(t)
 	a := newAdmin(t, n)
 	watch, in := newWaits(), newInside(t, "crowd")
-	o := &interlock.Options{Observer: watch.observer(), Lease: time.Hour} // so that signs of life are no part of what is counted
+	// so that signs of life are no part of what is counted
+	o := &interlock.Options{Observer: watch.observer(), Lease: time.Hour}
 	holds := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: time.Hour})
 	held := mustLock(t, holds, "crowd")
 	in.enter(held)
@@ -123,7 +124,8 @@ func TestClose_WithWaitersAndHolds_LeavesNothing(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		if took := time.Since(begin); took > 10*time.Second { // it is little more than a second unless the machine stands still
+		// it is little more than a second unless the machine stands still
+		if took := time.Since(begin); took > 10*time.Second {
 			t.Errorf("Close took %v", took)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// hungTime is how long everybody is ready to wait for a server that hangs, and hungSlack by how much that may be exceeded.
+	// hungTime is how long everybody is ready to wait for a server that hangs, and hungSlack by how much that may be
+	// exceeded.
 	hungTime, hungSlack = 200 * time.Millisecond, 50 * time.Millisecond
 
 	// hungTries is how often it is measured until a measurement is good: the machine may be busy.

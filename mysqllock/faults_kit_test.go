@@ -221,7 +221,8 @@ type inside struct {
 
 func newInside(t testing.TB, name string) *inside { return &inside{t: t, name: name} }
 
-// enter notes that l is held. Both leases are asked after l's Lock has returned, so if both may be trusted then two are in.
+// enter notes that l is held. Both leases are asked after l's Lock has returned, so if both may be trusted then two are
+// in.
 func (w *inside) enter(l *interlock.Lease) {
 	w.t.Helper()
 	w.mu.Lock()

@@ -10,8 +10,9 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// A server that keeps as many prepared statements as it may, for whomever, refuses to prepare ours. Nothing of us ends by that: neither what
-// is held when a session needs its next statement, nor a lock that is asked for, waited for or given back.
+// A server that keeps as many prepared statements as it may, for whomever, refuses to prepare ours. Nothing of us ends
+// by that: neither what is held when a session needs its next statement, nor a lock that is asked for, waited for or
+// given back.
 func TestServer_ThatPreparesNoMoreStatements_KeepsLocks(t *testing.T) {
 	n := servers.MariaDBServer(t, nil)
 	a := newAdmin(t, n)
@@ -71,7 +72,8 @@ func TestToken_OfAStatementThatIsSentAsAText_IsAsEver(t *testing.T) {
 	}
 }
 
-// A statement that is interrupted may have had its effect: then the lock is given back, and the session has not lost what it has.
+// A statement that is interrupted may have had its effect: then the lock is given back, and the session has not lost
+// what it has.
 func TestUnlock_ThatIsInterruptedAfterItsEffect_IsDone_AndEndsNoOtherHold(t *testing.T) {
 	n := servers.MariaDBServer(t, nil)
 	a := newAdmin(t, n)

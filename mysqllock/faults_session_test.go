@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// short is the lease of tests that wait for its end. It is longer than a loaded machine lets a process stand still, with the third
-// after which a sign of life is given.
+// short is the lease of tests that wait for its end. It is longer than a loaded machine lets a process stand still,
+// with the third after which a sign of life is given.
 const short = 3 * time.Second
 
 // atOnce is how soon is told what is not found by a sign of life: of a lease of 30 s they are ten apart.
@@ -190,8 +190,8 @@ func TestLostReplies_EndTheHoldAfterItsTimeout(t *testing.T) {
 	}, sharedServer(t))
 }
 
-// A connection that is cut ends the hold in the server at once, and the holder is told as soon as its machine knows: for
-// that moment another may be inside, which only a fence can do something about.
+// A connection that is cut ends the hold in the server at once, and the holder is told as soon as its machine knows:
+// for that moment another may be inside, which only a fence can do something about.
 func TestReset_EndsTheHoldAtOnce_AndIsToldAtOnce(t *testing.T) {
 	n := sharedServer(t)
 	p := servers.NewProxy(t, n.Addr())
@@ -201,7 +201,8 @@ func TestReset_EndsTheHoldAtOnce_AndIsToldAtOnce(t *testing.T) {
 	var worst time.Duration
 	for i := range 40 {
 		l := mustLock(t, c, "reset")
-		<-time.After(time.Duration(i%20) * 500 * time.Microsecond) // before and after the connection begins to be watched
+		// before and after the connection begins to be watched
+		<-time.After(time.Duration(i%20) * 500 * time.Microsecond)
 		begin := time.Now()
 		p.Reset()
 		receive(t, "the holder to be told", l.Lost())

@@ -32,7 +32,8 @@ func readRecord(r row) record {
 	}
 }
 
-// holder is what operators see of who has the lock. A session that has it and has not written so is on its way to do it.
+// holder is what operators see of who has the lock. A session that has it and has not written so is on its way to do
+// it.
 func (r *record) holder() driver.Holder {
 	if r.heldBy != r.session {
 		return driver.Holder{Client: "connection " + uintText(r.heldBy)}
@@ -58,8 +59,8 @@ type note struct {
 // waitMark begins the comment. What follows is hexadecimal, so nothing in it can end the comment.
 const waitMark = "il1 "
 
-// noteOf writes the note of r by hand: with json.Marshal and fmt the text of a wait took 7 % of what the client spent on processors for a lock
-// that others want too (by pprof).
+// noteOf writes the note of r by hand: with json.Marshal and fmt the text of a wait took 7 % of what the client spent
+// on processors for a lock that others want too (by pprof).
 func noteOf(r *driver.Request) string {
 	text := `{"k":"` + string(r.Kind) + `"` + field("n", r.Name) // kinds are words
 	for _, f := range [...]struct{ name, value string }{{"o", r.Owner}, {"c", r.Client}, {"l", r.Label}} {

@@ -74,7 +74,8 @@ func TestNote_IsAsTheLibraryWouldWriteIt(t *testing.T) {
 func FuzzReadNote(f *testing.F) {
 	f.Add("SELECT /*il1 7b226b223a226d75746578222c226e223a2259513d3d227d*/ IFNULL(0), GET_LOCK('x', 30)")
 	f.Add("/*il1 */GET_LOCK('")
-	f.Fuzz(func(_ *testing.T, text string) { readNote(text) }) // it must not panic: other programs' statements are in the list
+	// it must not panic: other programs' statements are in the list
+	f.Fuzz(func(_ *testing.T, text string) { readNote(text) })
 }
 
 func TestClip_DoesNotCutCharacters(t *testing.T) {

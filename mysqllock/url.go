@@ -67,7 +67,8 @@ func fromURL(u *driver.URL, c driver.Config) (*mysql.Config, *Options, error) {
 		return nil, nil, err
 	}
 	config.ConnectionAttributes = "program_name:interlock"
-	config.TLS, err = files.Config("mysql", encrypted, "tls=true") // the client library takes the server's name from the address
+	// the client library takes the server's name from the address
+	config.TLS, err = files.Config("mysql", encrypted, "tls=true")
 	return config, opts, err
 }
 

@@ -57,7 +57,8 @@ func (d *Driver) facts(ctx context.Context) (f facts, err error) {
 		return f, err
 	}
 	if !f.mayDelayDeadlock {
-		if found, err := d.query(ctx, mayText); err == nil && len(found) == 1 { // an old server does not know the function
+		// an old server does not know the function
+		if found, err := d.query(ctx, mayText); err == nil && len(found) == 1 {
 			f.mayDelayDeadlock = boolOf(found[0][0])
 		}
 	}
@@ -163,8 +164,9 @@ func judgeLocks(f facts) driver.Finding {
 	return r
 }
 
-// judgeDeadlock is about crowds: each wait that lasts longer than deadlock_timeout makes the server look through all that
-// wait for the same lock, and what that costs grows with the square of their number, and stops everybody meanwhile.
+// judgeDeadlock is about crowds: each wait that lasts longer than deadlock_timeout makes the server look through all
+// that wait for the same lock, and what that costs grows with the square of their number, and stops everybody
+// meanwhile.
 func judgeDeadlock(f facts) driver.Finding {
 	if f.mayDelayDeadlock {
 		return driver.Finding{Check: "crowds", Level: driver.LevelOK, Detail: "waits are left out of the search for deadlocks, in which they cannot be"}

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// A lock that was just held by others is most likely held by others again, so for a moment it is not tried for: it is waited
-// for at once, and without a note. That saves the busiest locks two statements of three for each hand-off.
+// A lock that was just held by others is most likely held by others again, so for a moment it is not tried for: it is
+// waited for at once, and without a note. That saves the busiest locks two statements of three for each hand-off.
 const (
 	// hotFor is how long after a refusal.
 	hotFor = 20 * time.Millisecond

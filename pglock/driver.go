@@ -50,10 +50,10 @@ func New(ctx context.Context, config *pgconn.Config, opts *Options) (*Driver, er
 	return start(ctx, config, o, hash)
 }
 
-// longestIdle is how long a session does nothing. A PostgreSQL wakes one up that has been idle for ten seconds, to write down what it counts,
-// and asks its wall clock then whether the session's time is over too: if that has jumped ahead meanwhile it ends the session, and its locks.
-// (Timers of before the last statement do the same, but few fire just between a jump and the next sign of life.) The heartbeat looks once a
-// second.
+// longestIdle is how long a session does nothing. A PostgreSQL wakes one up that has been idle for ten seconds, to
+// write down what it counts, and asks its wall clock then whether the session's time is over too: if that has jumped
+// ahead meanwhile it ends the session, and its locks. (Timers of before the last statement do the same, but few fire
+// just between a jump and the next sign of life.) The heartbeat looks once a second.
 const longestIdle = 8 * time.Second
 
 func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Driver, error) {
@@ -124,8 +124,9 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 	return d.core.Acquire(ctx, r)
 }
 
-// Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks meanwhile,
-// it is given up, and the driver sees to it that the server ends the session; until that is known the outcome is unknown.
+// Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks
+// meanwhile, it is given up, and the driver sees to it that the server ends the session; until that is known the
+// outcome is unknown.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error { return d.core.Release(ctx, r) }
 
 // Close ends all waits with driver.ErrClosed, in the server as well, and closes the connections, which frees what they

@@ -53,7 +53,8 @@ func TestLock_WhoseContextEnds_ReturnsAtOnceAndNothingStaysQueued(t *testing.T) 
 	if times[len(times)/2] > 200*time.Millisecond { // the machine may stand still now and then
 		t.Errorf("half of the cancelled waits took longer than %v", times[len(times)/2])
 	}
-	// Each wait was cancelled, and not ended with its session. The next one may come before that of the last is free again.
+	// Each wait was cancelled, and not ended with its session. The next one may come before that of the last is free
+	// again.
 	if n, err := strconv.Atoi(ops.one("SELECT count(*) FROM %s_waits", table)); err != nil || n < 1 || n > 4 {
 		t.Errorf("20 waits were in %d sessions (%v), want a few", n, err)
 	}
@@ -89,7 +90,8 @@ func TestClose_EndsWaitsAndLeavesNoSession(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if took := time.Since(begin); took > 10*time.Second { // it is little more than a second unless the machine stands still
+	// it is little more than a second unless the machine stands still
+	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("close took %v", took)
 	}
 	for range crowd {

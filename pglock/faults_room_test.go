@@ -15,7 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// fill takes advisory locks until the server's table of locks has no room for another, and returns how they are given back.
+// fill takes advisory locks until the server's table of locks has no room for another, and returns how they are given
+// back.
 func fill(t *testing.T, n *servers.PostgresNode) (empty func()) {
 	t.Helper()
 	pg, err := pgconn.ConnectConfig(t.Context(), configOf(t, n.Addr()))
@@ -36,7 +37,8 @@ func fill(t *testing.T, n *servers.PostgresNode) (empty func()) {
 	}
 }
 
-// A server whose table of locks is full refuses a new one. It has all room that it needs to keep and to give back those that there are.
+// A server whose table of locks is full refuses a new one. It has all room that it needs to keep and to give back those
+// that there are.
 func TestServer_WithoutRoomForAnotherLock_RefusesThatAlone(t *testing.T) {
 	n := servers.PostgresServer(t, &servers.PostgresOptions{Config: map[string]string{"max_locks_per_transaction": "10", "max_connections": "20"}})
 	a := client(t, n.Addr(), "&shared=1", calm)
@@ -99,7 +101,8 @@ func TestUnlock_ThatTheServerRefuses_EndsNoOtherHold(t *testing.T) {
 	unlock(t, y)
 }
 
-// A statement that an operator cancels may have had its effect: then the lock is given back, and the session has not lost what it has.
+// A statement that an operator cancels may have had its effect: then the lock is given back, and the session has not
+// lost what it has.
 func TestUnlock_ThatIsCancelledAfterItsEffect_IsDone_AndEndsNoOtherHold(t *testing.T) {
 	n := sharedServer(t)
 	d := open(t.Context(), t, n.Addr(), Options{Table: ownTable(), Shared: 1})

@@ -17,8 +17,8 @@ import (
 // What the library makes of a server and a network that fail.
 
 const (
-	// timeout is that of sessions that are to end. It is longer than a loaded machine lets a process stand still, with the third
-	// after which a sign of life is given.
+	// timeout is that of sessions that are to end. It is longer than a loaded machine lets a process stand still, with
+	// the third after which a sign of life is given.
 	timeout = 3 * time.Second
 
 	// calm is that of sessions that are not.
@@ -250,5 +250,6 @@ func TestSharedConnection_ThatGoesMute_IsPassedBy(t *testing.T) {
 		}
 		return err
 	})
-	t.Logf("another lock was got after %v", time.Since(begin)) // and not by the timeout, which is longer than the patience
+	// and not by the timeout, which is longer than the patience
+	t.Logf("another lock was got after %v", time.Since(begin))
 }

@@ -126,7 +126,8 @@ func TestGate_LeavesTheChannelBound(t *testing.T) {
 	}
 }
 
-// Who locks again and again asks in his own goroutine. A server that hangs meanwhile does not keep him, and costs no hold.
+// Who locks again and again asks in his own goroutine. A server that hangs meanwhile does not keep him, and costs no
+// hold.
 func TestServer_ThatHangs_WhoAsksHimselfLeavesInTime(t *testing.T) {
 	n := servers.PostgresServer(t, nil)
 	c := client(t, n.Addr(), "", calm)

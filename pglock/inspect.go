@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// locksText lists what the server's own table of locks has of ours, holders before waiters, and these in the order of their
-// coming. A session that has a lock and has not written its row yet is on its way to do it.
+// locksText lists what the server's own table of locks has of ours, holders before waiters, and these in the order of
+// their coming. A session that has a lock and has not written its row yet is on its way to do it.
 const locksText = locksHead + ` AND substring(t.name FROM 1 FOR length($1::bytea)) = $1::bytea
 ORDER BY t.key, l.granted DESC, l.waitstart, l.pid`
 
@@ -26,8 +26,9 @@ FROM pg_locks l JOIN {T} t ON t.key = ` + number + ` LEFT JOIN {T}_waits w ON w.
 LEFT JOIN {T}_readers r ON l.mode = 'ShareLock' AND r.pid = l.pid AND r.key = t.key
 WHERE ` + ours
 
-// Locks asks the server once, for all locks in one statement, so the list is a snapshot, but for the microseconds in which a
-// lock changes hands. Waits that ask again and again, because the pool has no connection for them, are not in it.
+// Locks asks the server once, for all locks in one statement, so the list is a snapshot, but for the microseconds in
+// which a lock changes hands. Waits that ask again and again, because the pool has no connection for them, are not in
+// it.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		found, err := d.query(ctx, d.text(locksText), textValue(prefix))

@@ -16,9 +16,10 @@ const (
 var errShares = errors.New("postgres: a pooler between here and the server gives one session to several clients in turn: " +
 	"an advisory lock belongs to a session, so two clients would hold one lock (" + poolerAdvice + ", or set check to none at your own risk)")
 
-// checkPooler finds out whether the server's sessions are our own, over a connection that is not set up yet. A server tells
-// each client the number of the process that serves it; a pooler tells one of its own making. Behind one, two connections
-// show whether they share a session. It costs a round trip, and behind a pooler a connection and some round trips more.
+// checkPooler finds out whether the server's sessions are our own, over a connection that is not set up yet. A server
+// tells each client the number of the process that serves it; a pooler tells one of its own making. Behind one, two
+// connections show whether they share a session. It costs a round trip, and behind a pooler a connection and some round
+// trips more.
 func (d *Driver) checkPooler(ctx context.Context, a *speaker) (driver.Finding, error) {
 	f := driver.Finding{Check: poolerCheck, Level: driver.LevelOK, Detail: "not looked for"}
 	if d.opts.Check == CheckNone {
@@ -51,8 +52,8 @@ func (d *Driver) checkPooler(ctx context.Context, a *speaker) (driver.Finding, e
 	}, nil
 }
 
-// sharingRounds is how often both connections are asked. Poolers give the session used last to the next who asks, so two
-// rounds are enough for most.
+// sharingRounds is how often both connections are asked. Poolers give the session used last to the next who asks, so
+// two rounds are enough for most.
 const sharingRounds = 8
 
 // sharing reports whether two connections are served by one session, or one by several.

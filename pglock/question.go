@@ -51,16 +51,17 @@ func (q *question) receiveAll() error {
 	return q.err
 }
 
-// over is a context that has ended. With it the client library says whether all that it has received was read to the end, without
-// asking the server: then the next thing in the gate is the beginning of a message.
+// over is a context that has ended. With it the client library says whether all that it has received was read to the
+// end, without asking the server: then the next thing in the gate is the beginning of a message.
 var over = func() context.Context {
 	ctx, cancel := context.WithCancel(background)
 	cancel()
 	return ctx
 }()
 
-// askInline asks in a goroutine that leaves at the deadline of the socket. If it returns false the question is kept with the answer, as far
-// as that has come; or it was not asked, because statements are to be prepared for it or something is to be read before.
+// askInline asks in a goroutine that leaves at the deadline of the socket. If it returns false the question is kept
+// with the answer, as far as that has come; or it was not asked, because statements are to be prepared for it or
+// something is to be read before.
 func (s *speaker) askInline(lines []line, wanted func(found rows) bool) (*question, bool) {
 	for _, l := range lines {
 		if !s.prepared[l.st] {

@@ -28,7 +28,8 @@ func readRecord(r [][]byte) record {
 	}
 }
 
-// isHolders reports that the row is the holder's: another session may have got the lock just now, and not have written yet.
+// isHolders reports that the row is the holder's: another session may have got the lock just now, and not have written
+// yet.
 func (r *record) isHolders() bool { return r.heldBy != 0 && r.heldBy == r.pid }
 
 // heldError says who is in the way of key: one of those who have the lock, and have written it.

@@ -34,7 +34,8 @@ func tryOf(t testing.TB, d *Driver, r *driver.Request) error {
 	return err
 }
 
-// Each reader has a session of his own, because one that has the lock gets it again past those who wait, and even to write.
+// Each reader has a session of his own, because one that has the lock gets it again past those who wait, and even to
+// write.
 func TestReadersOfOneClient_HaveASessionEach_AndNoMoreThanThereAre(t *testing.T) {
 	n := sharedServer(t)
 	table := ownTable()

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// speaker says to one session of the server what its connection is to say. It is for the goroutine that runs the connection's
-// statements.
+// speaker says to one session of the server what its connection is to say. It is for the goroutine that runs the
+// connection's statements.
 type speaker struct {
 	d       *Driver
 	c       *sqlsession.Conn
@@ -152,9 +152,10 @@ func unlocked(found rows) error {
 	return nil
 }
 
-// Leave gives back what the session may have, without a look into the server's table of locks, which costs as much as all have, and
-// without a place in it, which a server that is short of them has not. One that waits holds nothing else, and the server is silent about
-// what it has not. Of others the server writes a warning to its log then, which is seldom: they have had an error.
+// Leave gives back what the session may have, without a look into the server's table of locks, which costs as much as
+// all have, and without a place in it, which a server that is short of them has not. One that waits holds nothing else,
+// and the server is silent about what it has not. Of others the server writes a warning to its log then, which is
+// seldom: they have had an error.
 func (s *speaker) Leave(e *sqlsession.Entry) (err error) {
 	st, params := inMode(e, stmtUnlock, stmtUnlockShared), [][]byte{int8Value(numberOf(e))}
 	if s.c.Waits() {
@@ -168,8 +169,8 @@ func (s *speaker) Leave(e *sqlsession.Entry) (err error) {
 	return err
 }
 
-// interruptions is how often a statement is run again that was cancelled. One cancellation may hit it that was meant for
-// the one before, and an operator may send another.
+// interruptions is how often a statement is run again that was cancelled. One cancellation may hit it that was meant
+// for the one before, and an operator may send another.
 const interruptions = 3
 
 // Pin keeps the row of another name that has the same number. See wire.md.
@@ -188,8 +189,8 @@ func (s *speaker) Interrupt(other *sqlsession.Conn) error {
 	return nil // a refusal has sent nothing
 }
 
-// Bury ends another session. It has given its locks back when it is not listed any more. A role without the right to end
-// it waits until it is gone.
+// Bury ends another session. It has given its locks back when it is not listed any more. A role without the right to
+// end it waits until it is gone.
 func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
 	o := session(other)
 	found, err := s.exec(stmtTerminate, int4Value(o.pid), o.started)

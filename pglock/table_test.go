@@ -132,7 +132,8 @@ func TestTable_ThatCannotBeFoundOrMade_IsADefiniteError(t *testing.T) {
 	}
 }
 
-// A role that lacks a right on any of the tables learns it at the start and from the doctor, and not when the right is needed.
+// A role that lacks a right on any of the tables learns it at the start and from the doctor, and not when the right is
+// needed.
 func TestRights_ThatAreMissing_AreFound(t *testing.T) {
 	n := sharedServer(t)
 	ops, name := newAdmin(t, n), ownTable()

@@ -35,8 +35,8 @@ func TestToken_IsTheServersClockOrOneMore_AndIsThereBeforeTheGrant(t *testing.T)
 	}
 	release(t, d, r)
 
-	// A clock that is far behind the last token, as after a failover to a server whose clock is slow: the token grows by one,
-	// and there is no block.
+	// A clock that is far behind the last token, as after a failover to a server whose clock is slow: the token grows
+	// by one, and there is no block.
 	ops.query("UPDATE %s SET token = 4000000000000000, last = 4000000000000016", table)
 	for i := range 3 {
 		r := request("x", fmt.Sprint("late ", i))

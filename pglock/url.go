@@ -95,9 +95,9 @@ func applicationName(client string) string {
 	return name[:min(len(name), most)]
 }
 
-// configFor makes the client library's configuration. What the URL leaves out comes from where PostgreSQL's programs look:
-// the environment (PGHOST, PGUSER, PGPASSWORD, ...) and the file with passwords. The password of the URL is not in the text
-// that the library reads, whose errors show it.
+// configFor makes the client library's configuration. What the URL leaves out comes from where PostgreSQL's programs
+// look: the environment (PGHOST, PGUSER, PGPASSWORD, ...) and the file with passwords. The password of the URL is not
+// in the text that the library reads, whose errors show it.
 func configFor(u *driver.URL, database string, t tlsQuery) (*pgconn.Config, error) {
 	words := map[string]string{
 		"user": u.User, "dbname": database, "sslmode": t.mode, "sslrootcert": t.ca, "sslcert": t.cert, "sslkey": t.key,

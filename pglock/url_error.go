@@ -63,8 +63,8 @@ var spread = regexp.MustCompile(`\s*\n\s*`)
 // refusedTLS is what the client library says of an attempt after which it tries without encryption, unless it must not.
 const refusedTLS = "server refused TLS"
 
-// inOneLine is the text of an error, which the client library spreads over several lines, one for each attempt. What several attempts
-// have met is said once, and what was tried otherwise afterwards not at all.
+// inOneLine is the text of an error, which the client library spreads over several lines, one for each attempt. What
+// several attempts have met is said once, and what was tried otherwise afterwards not at all.
 func inOneLine(err error) string {
 	var all []string
 	for _, attempt := range spread.Split(strings.TrimSpace(err.Error()), -1) {

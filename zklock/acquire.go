@@ -21,9 +21,9 @@ type attempt struct {
 // Acquire puts a node into the lock's queue, and waits until no node is before it that is in its way. A wait survives
 // broken connections and changes of the leader. When the session ends, it begins again at the end of the queue.
 //
-// It costs one round trip if the queue is empty, otherwise three and, unless the holder is the one that is directly before
-// it, one more to learn who that is. The hand-over costs another: after the server's message about the node before it, it
-// reads the queue.
+// It costs one round trip if the queue is empty, otherwise three and, unless the holder is the one that is directly
+// before it, one more to learn who that is. The hand-over costs another: after the server's message about the node
+// before it, it reads the queue.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return d.acquire(ctx, r, nil)
 }

@@ -16,7 +16,8 @@ func ask[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, error
 	return call(ctx, l, false, request)
 }
 
-// tell makes a request over l that the leader of the ensemble has to hear, so that its answer also confirms the session.
+// tell makes a request over l that the leader of the ensemble has to hear, so that its answer also confirms the
+// session.
 func tell[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, error)) (T, error) {
 	return call(ctx, l, true, request)
 }

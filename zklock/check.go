@@ -16,8 +16,8 @@ import (
 // diagnosisTime bounds Diagnose: servers that hang must not hang their clients.
 const diagnosisTime = 8 * time.Second
 
-// Diagnose asks every server of the list who it is, and the session how it is, and judges what locks depend on. What fails
-// comes first. It changes nothing, and with servers that hang it ends after 8 seconds.
+// Diagnose asks every server of the list who it is, and the session how it is, and judges what locks depend on. What
+// fails comes first. It changes nothing, and with servers that hang it ends after 8 seconds.
 //
 // It uses the command srvr, which ZooKeeper allows unless its 4lw.commands.whitelist says otherwise.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {

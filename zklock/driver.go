@@ -54,8 +54,8 @@ type Driver struct {
 	woken   int64  // how often a waiter was woken by a node
 }
 
-// New connects to an ensemble, of which hosts are some or all servers as host:port, and returns when there is a session.
-// ctx bounds that; without a deadline it is ten seconds. A nil opts means the defaults.
+// New connects to an ensemble, of which hosts are some or all servers as host:port, and returns when there is a
+// session. ctx bounds that; without a deadline it is ten seconds. A nil opts means the defaults.
 func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -151,8 +151,8 @@ func (d *Driver) fail(err error) {
 	d.opts.Logger.Warn("zk: no session", "err", err)
 }
 
-// ready returns a connection that can be used. It waits for one until ctx ends or gone is closed, but not for longer than
-// reach, and if fails is set not after a server has refused us.
+// ready returns a connection that can be used. It waits for one until ctx ends or gone is closed, but not for longer
+// than reach, and if fails is set not after a server has refused us.
 func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Duration, fails bool) (*link, error) {
 	var patience <-chan time.Time
 	for {
@@ -210,8 +210,8 @@ func (d *Driver) linkOf(ctx context.Context, s *session) (*link, error) {
 	}
 }
 
-// reach is how long a request waits for a server to talk to: an ensemble that elects a leader answers nobody for a second
-// or two.
+// reach is how long a request waits for a server to talk to: an ensemble that elects a leader answers nobody for a
+// second or two.
 const reach = 5 * time.Second
 
 func (d *Driver) outOfReach() error {

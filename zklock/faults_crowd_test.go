@@ -173,8 +173,8 @@ func TestCancel_AtAnyMoment_LeavesTheLockFreeAtOnce(t *testing.T) {
 	}
 }
 
-// freeAfter returns when a lock is free after a Lock of it was cancelled, and how long that has taken. It is less than the session,
-// which is not what frees it.
+// freeAfter returns when a lock is free after a Lock of it was cancelled, and how long that has taken. It is less than
+// the session, which is not what frees it.
 func freeAfter(t testing.TB, c *interlock.Client, name string) time.Duration {
 	t.Helper()
 	begin := time.Now()

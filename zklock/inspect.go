@@ -12,9 +12,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Locks lists the locks in the order of their kinds and names. It reads the names of all locks first, which is one round
-// trip for each kind, and then each lock that has the prefix: one for its queue, and one for each node in it. Some locks
-// are read at a time, ahead of the one that is yielded, and of each some nodes. If the caller stops early, so does that.
+// Locks lists the locks in the order of their kinds and names. It reads the names of all locks first, which is one
+// round trip for each kind, and then each lock that has the prefix: one for its queue, and one for each node in it.
+// Some locks are read at a time, ahead of the one that is yielded, and of each some nodes. If the caller stops early,
+// so does that.
 //
 // Since and the rest of what is shown come from the servers. A hold that was passed on inside a process is shown as it
 // began.
@@ -51,7 +52,8 @@ func (d *Driver) list(ctx context.Context, prefix string, yield func(driver.Lock
 	return nil
 }
 
-// keysOf returns the locks of ours among the nodes below a kind's whose names have the prefix, in the order of the nodes.
+// keysOf returns the locks of ours among the nodes below a kind's whose names have the prefix, in the order of the
+// nodes.
 func keysOf(kind driver.Kind, components []string, prefix string) []driver.Key {
 	slices.Sort(components)
 	var keys []driver.Key
@@ -63,8 +65,8 @@ func keysOf(kind driver.Kind, components []string, prefix string) []driver.Key {
 	return keys
 }
 
-// listedAtOnce is how many locks are read at a time. With so many a server answers without a pause, and what others ask it in
-// between waits a few milliseconds at most.
+// listedAtOnce is how many locks are read at a time. With so many a server answers without a pause, and what others ask
+// it in between waits a few milliseconds at most.
 const listedAtOnce = 32
 
 // listAll reads locks and yields them in their order, those that are not free. It reports whether more are wanted.

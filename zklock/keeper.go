@@ -70,9 +70,9 @@ func (s *session) keep() {
 // retryPause is between two attempts to make a connection ready that a server has refused.
 const retryPause = 500 * time.Millisecond
 
-// Signs of life are given each third of the timeout, and each ninth while one is under way: the session is trusted from when the last
-// answered one was sent, and far from the servers the answer takes its part of that. There are no more of them than the library
-// waits for: it ends a connection over which nothing came for two thirds of the timeout.
+// Signs of life are given each third of the timeout, and each ninth while one is under way: the session is trusted from
+// when the last answered one was sent, and far from the servers the answer takes its part of that. There are no more of
+// them than the library waits for: it ends a connection over which nothing came for two thirds of the timeout.
 const (
 	eachTick       = 3
 	mostHeartbeats = 6
@@ -81,8 +81,8 @@ const (
 // pause is between two looks whether a sign of life is to be given.
 func (s *session) pause() time.Duration { return s.timeout / (3 * eachTick) }
 
-// heartbeat gives a sign of life. It goes to the leader of an ensemble, because a follower that has lost its leader goes on
-// answering what it knows by itself, while the leader ends its sessions.
+// heartbeat gives a sign of life. It goes to the leader of an ensemble, because a follower that has lost its leader
+// goes on answering what it knows by itself, while the leader ends its sessions.
 func (s *session) heartbeat() {
 	s.d.mu.Lock()
 	l := s.link
@@ -191,8 +191,8 @@ func (l *link) create(ctx context.Context, path string, data []byte, flags int32
 	return err
 }
 
-// makeFolder makes a node that lasts, and those above it. A user who may not make a node learns that also where there is
-// one already.
+// makeFolder makes a node that lasts, and those above it. A user who may not make a node learns that also where there
+// is one already.
 func (l *link) makeFolder(ctx context.Context, path string) error {
 	err := l.create(ctx, path, nil, 0)
 	if errors.Is(err, zk.ErrNoNode) {

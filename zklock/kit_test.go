@@ -162,7 +162,8 @@ func receive[T any](t testing.TB, what string, signal <-chan T) T {
 	}
 }
 
-// alarm tells when d is over. If the machine stands still it is late as well, so what has to come by then is measured against it.
+// alarm tells when d is over. If the machine stands still it is late as well, so what has to come by then is measured
+// against it.
 func alarm(d time.Duration) <-chan time.Time {
 	over := make(chan time.Time, 1)
 	time.AfterFunc(d, func() { over <- time.Now() })

@@ -16,12 +16,12 @@ import (
 type Options struct {
 	// Timeout is the session's timeout to ask for: how long a client that has vanished keeps its locks. The servers
 	// have bounds for it, by default 2 and 20 of their ticks (4 s and 40 s), and the driver works with what they allow.
-	// Shorter loses locks to a slow network, longer keeps others waiting for the dead. The default is 30 s. A driver that
-	// is opened by URL asks for the client's Lease.
+	// Shorter loses locks to a slow network, longer keeps others waiting for the dead. The default is 30 s. A driver
+	// that is opened by URL asks for the client's Lease.
 	Timeout time.Duration
 
-	// Root is the node below which everything is kept. It is made if it is missing. All clients of one set of locks need
-	// the same. The default is "/interlock".
+	// Root is the node below which everything is kept. It is made if it is missing. All clients of one set of locks
+	// need the same. The default is "/interlock".
 	Root string
 
 	// User and Password are shown to the servers (scheme "digest").

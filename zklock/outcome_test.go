@@ -76,7 +76,8 @@ func TestOutcome_OfAServerThatHasGone_IsNotSent(t *testing.T) {
 	p.Pass()
 }
 
-// A quota that is used up is a refusal. The library has no name for it, so it was taken for a broken connection, and asked again and again.
+// A quota that is used up is a refusal. The library has no name for it, so it was taken for a broken connection, and
+// asked again and again.
 func TestAcquire_BeyondAQuota_IsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	n := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{Properties: map[string]string{"zookeeper.enforceQuota": "true"}})

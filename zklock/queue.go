@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// look reads the queue and reports whether nobody is in the way. Otherwise the nearest node that is gets watched, and the
-// caller is told who has the lock; a try is refused.
+// look reads the queue and reports whether nobody is in the way. Otherwise the nearest node that is gets watched, and
+// the caller is told who has the lock; a try is refused.
 func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 	e := a.e
 	lock := a.d.tree.lock(e.key)
@@ -67,9 +67,10 @@ func (a *attempt) queueBehind(ctx context.Context, l *link, all []queuePlace, in
 	return nil
 }
 
-// await returns errAgain when something has happened to the node that was in the way: then the queue is to be looked at, which
-// alone lets the request in. An event does not say what it was, or whose doing: one who waited may have left, and anybody
-// may write to a node. A request that gives up stays in the queue, and keeps its watch, until it is undone or asked again.
+// await returns errAgain when something has happened to the node that was in the way: then the queue is to be looked
+// at, which alone lets the request in. An event does not say what it was, or whose doing: one who waited may have left,
+// and anybody may write to a node. A request that gives up stays in the queue, and keeps its watch, until it is undone
+// or asked again.
 func (a *attempt) await(ctx context.Context, l *link) error {
 	e, w := a.e, a.e.wait
 	select {

@@ -14,7 +14,8 @@ import (
 // itself, so that no request of one session can be carried out in the next: the nodes of a session are its own.
 //
 // A session is suspended while no server can be reached. It may live on there, so its holds are neither lost nor given
-// back; how long they may be believed is what Confirmed says. It is over, and its holds are lost, when a server says so.
+// back; how long they may be believed is what Confirmed says. It is over, and its holds are lost, when a server says
+// so.
 type session struct {
 	d    *Driver
 	line *line
@@ -48,8 +49,8 @@ type session struct {
 //
 // What was sent over an earlier connection may arrive after what is sent over this one: a server, or the network, may
 // have kept it. So each session has a node of its own whose version is raised before a new connection is used, and each
-// transaction that puts a node into a queue checks the version. After the raise a request whose reply was lost has either
-// been carried out or never will be, and one look at the queue tells which.
+// transaction that puts a node into a queue checks the version. After the raise a request whose reply was lost has
+// either been carried out or never will be, and one look at the queue tells which.
 type link struct {
 	s     *session
 	turn  int
@@ -87,8 +88,8 @@ type silent struct{}
 // Printf discards.
 func (silent) Printf(string, ...any) {}
 
-// handleEvent takes in what the library tells, in the order in which it happened. It is called by the library's goroutines and
-// must not block.
+// handleEvent takes in what the library tells, in the order in which it happened. It is called by the library's
+// goroutines and must not block.
 func (s *session) handleEvent(ev zk.Event) {
 	if ev.Type != zk.EventSession {
 		s.fired(ev)
@@ -179,8 +180,8 @@ func (s *session) end(cause error) {
 	tell()
 }
 
-// close takes leave of the servers, which remove the session's nodes at once, and waits at most for farewell. After that,
-// and if the session is over anyway, it cuts the connection: the library then ends by itself.
+// close takes leave of the servers, which remove the session's nodes at once, and waits at most for farewell. After
+// that, and if the session is over anyway, it cuts the connection: the library then ends by itself.
 func (s *session) close() {
 	said := make(chan struct{})
 	s.d.calls.Go(func() { // the library waits for a second or two
@@ -220,9 +221,9 @@ func (s *session) confirm(sent time.Time) {
 	}
 }
 
-// reportLag is how much later than a follower the leader of an ensemble may learn that a session lives: followers report
-// it when the leader asks, each half tick. Sessions last two ticks at least, so that is a quarter of the timeout at most,
-// and the longest tick in use is 3 s.
+// reportLag is how much later than a follower the leader of an ensemble may learn that a session lives: followers
+// report it when the leader asks, each half tick. Sessions last two ticks at least, so that is a quarter of the timeout
+// at most, and the longest tick in use is 3 s.
 func reportLag(timeout time.Duration) time.Duration {
 	return min(timeout/4, 1500*time.Millisecond)
 }

@@ -40,8 +40,9 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 // lookTime bounds the look at one server before the first session.
 const lookTime = time.Second
 
-// nobodyListens returns an error if each server refuses connections, or has no address: that will hardly change while New
-// tries for ten seconds, so it is told at once. Servers that are silent, or close the connection, may be about to come.
+// nobodyListens returns an error if each server refuses connections, or has no address: that will hardly change while
+// New tries for ten seconds, so it is told at once. Servers that are silent, or close the connection, may be about to
+// come.
 func nobodyListens(ctx context.Context, hosts []string) (refused error) {
 	for _, host := range hosts {
 		bounded, cancel := context.WithTimeout(ctx, lookTime)

@@ -10,7 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Who looks at a queue sees what was in it before it looked, although others are looking already, and share what they see.
+// Who looks at a queue sees what was in it before it looked, although others are looking already, and share what they
+// see.
 func TestView_ThatManyShare_IsNeverOlderThanWhoAsksForIt(t *testing.T) {
 	t.Parallel()
 	n, root := sharedServer(t), freshRoot()

@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// A message that the lock is free is no grant when the session may have ended since it was sent: a process that stood still
-// finds it, although others have the lock by now. So the servers are asked first.
+// A message that the lock is free is no grant when the session may have ended since it was sent: a process that stood
+// still finds it, although others have the lock by now. So the servers are asked first.
 func TestWakeUp_OfASessionThatIsNotConfirmed_IsNoGrant(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	holder := open(t, []string{n.Addr()}, &Options{Root: root})

@@ -109,8 +109,8 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	return a.acquireHandle(waitCtx, e.driver, renewer, o, o.request(name, false), held)
 }
 
-// request is what the driver is asked for: first a try, which tells at once if the engine is out of reach or who is in the
-// way, and then to wait.
+// request is what the driver is asked for: first a try, which tells at once if the engine is out of reach or who is in
+// the way, and then to wait.
 func (o *acquireOptions) request(name string, try bool) *driver.Request {
 	owner, named := o.owner, o.owner != ""
 	if !named {

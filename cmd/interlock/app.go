@@ -21,8 +21,8 @@ type app struct {
 	output  format
 	timeout time.Duration
 
-	// tellsChecks says that what engines find at their start is worth a warning. It is in commands that take locks; in others
-	// it would be noise, and doctor prints it anyway.
+	// tellsChecks says that what engines find at their start is worth a warning. It is in commands that take locks; in
+	// others it would be noise, and doctor prints it anyway.
 	tellsChecks bool
 
 	saying sync.Mutex // one line at a time: engines warn in goroutines of their own

@@ -87,8 +87,8 @@ type brokenObject struct {
 	Broken        bool        `json:"broken"`
 }
 
-// holderToBreak finds the holder that is meant. A token that is not a holder's first one may be a later one of its block,
-// which only the engine can tell: it is passed on as it is.
+// holderToBreak finds the holder that is meant. A token that is not a holder's first one may be a later one of its
+// block, which only the engine can tell: it is passed on as it is.
 func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, name string) (driver.Holder, error) {
 	if _, lacks := e.driver.Traits().Lacking(driver.Breaking); o.token != 0 && o.yes && !lacks {
 		return driver.Holder{Token: o.token}, nil // nobody has to be shown; finding it may mean to look at all locks

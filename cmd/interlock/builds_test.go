@@ -30,7 +30,8 @@ func goTool(t *testing.T, verb, tags string, args ...string) []string {
 	return strings.Fields(string(out))
 }
 
-// What the light build depends on is what a newcomer's first "go run ./cmd/interlock" compiles, and what starts with every job.
+// What the light build depends on is what a newcomer's first "go run ./cmd/interlock" compiles, and what starts with
+// every job.
 func TestBuilds_TheLightOneHasNoClientOfAServer(t *testing.T) {
 	t.Parallel()
 	const ours = "github.com/interlock-go/interlock"
@@ -58,7 +59,8 @@ func TestBuilds_TheFullOneHasEveryEngine(t *testing.T) {
 	}
 }
 
-// TestScripts_OnTheLightBuild runs testdata/light with a command that was built without tags, as go run and go install do.
+// TestScripts_OnTheLightBuild runs testdata/light with a command that was built without tags, as go run and go install
+// do.
 func TestScripts_OnTheLightBuild(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

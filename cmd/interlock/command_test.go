@@ -123,8 +123,8 @@ func TestHandle_NamedOwnerReenters(t *testing.T) {
 	command(t, nil, "acquire", "nightly", "-n", "--owner", "deploy-8", "--url", "faulty://"+w.name).want(t, exitHeld, "", "(owner deploy-7)")
 }
 
-// A lost reply leaves the lock taken by a request that nobody knows of, and a lost request may still arrive, unless both
-// are undone.
+// A lost reply leaves the lock taken by a request that nobody knows of, and a lost request may still arrive, unless
+// both are undone.
 func TestAcquire_WhoseOutcomeIsUnknown_LeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]faulty.Part{"Reply": faulty.Reply, "Request": faulty.Request} {

@@ -150,8 +150,8 @@ type leaderObject struct {
 	Token         uint64    `json:"token,string,omitempty"`
 }
 
-// observeElection prints who leads, and each change, until ctx ends. An engine that does not answer the first time is an
-// error; later it is only told.
+// observeElection prints who leads, and each change, until ctx ends. An engine that does not answer the first time is
+// an error; later it is only told.
 func (a *app) observeElection(ctx context.Context, name string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {

@@ -62,16 +62,16 @@ type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string { return fmt.Sprintf("stopped by %s", signalName(e.signal)) }
 
-// outcome is how an error leaves the command: its exit code, the word that programs read, and whether trying again later
-// may help.
+// outcome is how an error leaves the command: its exit code, the word that programs read, and whether trying again
+// later may help.
 type outcome struct {
 	exit      int
 	word      string
 	retryable bool
 }
 
-// judge maps an error to its outcome. What is most certain comes first: a HeldError that also matches the context's error
-// is held, not unavailable.
+// judge maps an error to its outcome. What is most certain comes first: a HeldError that also matches the context's
+// error is held, not unavailable.
 func judge(err error) outcome {
 	var o outcome
 	var wrong *usageError

@@ -84,8 +84,8 @@ type endpoint struct {
 	Client string `json:"client,omitempty"`
 }
 
-// owned reports whether an owner waits for another to go on. Processes that wait for each other mean nothing: each has many owners.
-// A lock that rests opens by itself, whatever the owner that held it waits for.
+// owned reports whether an owner waits for another to go on. Processes that wait for each other mean nothing: each has
+// many owners. A lock that rests opens by itself, whatever the owner that held it waits for.
 func (e graphEdge) owned() bool { return !e.Resting && e.Waiter.Owner != "" && e.Holder.Owner != "" }
 
 // String is owner and process. A named owner may be in several.
@@ -129,8 +129,9 @@ func waitsFor(locks []interlock.LockInfo) *graph {
 	return g
 }
 
-// inTheWay reports whether w waits for h. Readers do not wait for each other, but for a writer that is in front of them, and an
-// owner does not wait for itself: that is an upgrade, which waits for the others. Its own hold of before may rest, though.
+// inTheWay reports whether w waits for h. Readers do not wait for each other, but for a writer that is in front of
+// them, and an owner does not wait for itself: that is an upgrade, which waits for the others. Its own hold of before
+// may rest, though.
 func inTheWay(kind driver.Kind, w driver.Waiter, h driver.Holder) bool {
 	if kind == driver.KindRWMutex && w.Shared && h.Shared {
 		return false
@@ -138,8 +139,8 @@ func inTheWay(kind driver.Kind, w driver.Waiter, h driver.Holder) bool {
 	return h.Resting || w.Owner == "" || w.Owner != h.Owner
 }
 
-// findGroups gives owners that reach each other the same group (Tarjan, "Depth-first search and linear graph algorithms",
-// 1972).
+// findGroups gives owners that reach each other the same group (Tarjan, "Depth-first search and linear graph
+// algorithms", 1972).
 func (g *graph) findGroups() {
 	g.group = make(map[string]string)
 	index, low := make(map[string]int), make(map[string]int)

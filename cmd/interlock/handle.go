@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// handle is a hold that outlives the process that took it: all that renew and release need, for a script to pass around.
-// It has no URL in it, and so no password.
+// handle is a hold that outlives the process that took it: all that renew and release need, for a script to pass
+// around. It has no URL in it, and so no password.
 type handle struct {
 	Version int           `json:"v"`
 	Kind    driver.Kind   `json:"k"`

@@ -63,8 +63,8 @@ func toObject(l interlock.LockInfo, waitersKnown bool) lockObject {
 	return o
 }
 
-// listLocks collects the locks whose name starts with prefix, sorted by name and kind. With an error it returns what came
-// before it.
+// listLocks collects the locks whose name starts with prefix, sorted by name and kind. With an error it returns what
+// came before it.
 func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interlock.LockInfo, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
@@ -86,8 +86,8 @@ func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interl
 	return locks, failed
 }
 
-// findLock returns the locks of exactly this name, of every kind if kind is empty, sorted by kind. It costs a look for each
-// kind that the engine has.
+// findLock returns the locks of exactly this name, of every kind if kind is empty, sorted by kind. It costs a look for
+// each kind that the engine has.
 func (a *app) findLock(ctx context.Context, e *engine, kind driver.Kind, name string) ([]interlock.LockInfo, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()

@@ -84,8 +84,8 @@ type releaseObject struct {
 	Already       bool   `json:"already,omitempty"` // by an earlier release
 }
 
-// rememberRelease is for how long the engine remembers that a hold was released: a script that releases and then does so
-// again in its trap for EXIT comes within that.
+// rememberRelease is for how long the engine remembers that a hold was released: a script that releases and then does
+// so again in its trap for EXIT comes within that.
 const rememberRelease = time.Hour
 
 func (a *app) release(ctx context.Context, h *handle) error {
@@ -116,8 +116,8 @@ func (a *app) release(ctx context.Context, h *handle) error {
 
 func isLost(err error) bool { return errors.Is(err, interlock.ErrLost) }
 
-// isReleased reports whether err says that the hold was released. An engine that remembers that refuses the request's ID with
-// ErrLost; one that has lost the hold says how, in a LostError.
+// isReleased reports whether err says that the hold was released. An engine that remembers that refuses the request's
+// ID with ErrLost; one that has lost the hold says how, in a LostError.
 func isReleased(err error) bool {
 	var lost *interlock.LostError
 	return isLost(err) && !errors.As(err, &lost)

@@ -101,8 +101,8 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	}
 }
 
-// splitRunArgs finds the name and the command, or that help is wanted. Flags may stand before and behind the name, so what
-// stops at the name is parsed a second time.
+// splitRunArgs finds the name and the command, or that help is wanted. Flags may stand before and behind the name, so
+// what stops at the name is parsed a second time.
 func splitRunArgs(cmd *cobra.Command, args []string) (name string, argv []string, help bool, err error) {
 	if len(args) == 0 {
 		return "", nil, false, usage("%s wants the name of a lock and a command", cmd.Name())
@@ -213,7 +213,8 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 	return a.giveBack(ctx, o, lease, a.releaseTime(lease.Deadline(), s.budget), end, err)
 }
 
-// sitOut waits, where nobody else can keep the lock closed, until its --min-hold is over, a signal comes, or it is lost.
+// sitOut waits, where nobody else can keep the lock closed, until its --min-hold is over, a signal comes, or it is
+// lost.
 func (a *app) sitOut(ctx context.Context, o *runOptions, lease *interlock.Lease, signals *signals, until time.Time) {
 	left := time.Until(until)
 	if left <= 0 {

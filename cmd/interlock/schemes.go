@@ -26,7 +26,8 @@ func missingSchemes() []string {
 	return slices.DeleteFunc(slices.Clone(fullSchemes), func(s string) bool { return slices.Contains(known, s) })
 }
 
-// schemeError refuses a scheme that no engine of this build has. It says what interlock calls it, and how to get the engine.
+// schemeError refuses a scheme that no engine of this build has. It says what interlock calls it, and how to get the
+// engine.
 func schemeError(scheme string) error {
 	hint, ours := "", scheme
 	if word, ok := ourWords[scheme]; ok {

@@ -20,7 +20,8 @@ type versionObject struct {
 	Schemes       []string `json:"schemes"`
 }
 
-// readVersion asks the binary itself, so that a build from a checkout, by go install and from a release all say the truth.
+// readVersion asks the binary itself, so that a build from a checkout, by go install and from a release all say the
+// truth.
 func readVersion() versionObject {
 	v := versionObject{
 		SchemaVersion: schemaVersion, Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,

@@ -22,8 +22,9 @@ func TestDescribeHeld_SaysWhatTheEngineTells(t *testing.T) {
 		`"nightly" is held by host:1 (owner x) since 02:10:03 (12s ago), token 123; lease ends in 18s unless renewed`: {
 			Name: "nightly", Client: "host:1", Owner: "x", Token: 123, Since: now.Add(-12 * time.Second), Until: now.Add(18 * time.Second),
 		},
-		`"nightly" is held since 2026-11-18 00:10:15 (3d2h ago)`:        {Name: "nightly", Since: now.Add(-74 * time.Hour)},
-		`"nightly" is held since 02:10:16 (0s ago)`:                     {Name: "nightly", Since: now.Add(time.Second)}, // another clock
+		`"nightly" is held since 2026-11-18 00:10:15 (3d2h ago)`: {Name: "nightly", Since: now.Add(-74 * time.Hour)},
+		// another clock
+		`"nightly" is held since 02:10:16 (0s ago)`:                     {Name: "nightly", Since: now.Add(time.Second)},
 		`"nightly" is held, token 7; lease ends in 0s unless renewed`:   {Name: "nightly", Token: 7, Until: now.Add(-time.Hour)},
 		`"a\nb" is held since 02:09:15 (1m0s ago), token 1844674407370`: {Name: "a\nb", Since: now.Add(-time.Minute), Token: 1844674407370},
 	} {

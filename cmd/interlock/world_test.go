@@ -91,7 +91,8 @@ func (w *world) start(script string, flags ...string) *running {
 	w.t.Cleanup(func() { stdin.Close() })
 	args := append([]string{"run", "--url", "faulty://" + w.name, "nightly"}, flags...)
 	args = append(args, "--", "/bin/sh", "-c", fmt.Sprintf("DIR='%s'; echo $$ > $DIR/pid.new; mv $DIR/pid.new $DIR/pid\n%s", w.dir, script))
-	go func() { r.code <- run(context.Background(), args, stdin, r.stdout, r.stderr, os.Getenv) }() // ends with the command
+	// ends with the command
+	go func() { r.code <- run(context.Background(), args, stdin, r.stdout, r.stderr, os.Getenv) }()
 	return r
 }
 

@@ -13,8 +13,8 @@ import (
 // is noticed at once and not at its next statement. While it rests another may run one; see lend.go.
 //
 // Statements never carry the caller's context: when that ends, the client library would close the connection, and every
-// hold of the session would be gone. Who no longer wants an answer leaves it to the goroutine. What bounds a statement is
-// the heartbeat, which closes a connection whose session the server may have ended for want of a sign of life.
+// hold of the session would be gone. Who no longer wants an answer leaves it to the goroutine. What bounds a statement
+// is the heartbeat, which closes a connection whose session the server may have ended for want of a sign of life.
 type Conn struct {
 	d       *Core
 	raw     net.Conn // below TLS
@@ -45,8 +45,8 @@ type Conn struct {
 	freed   time.Duration       // when it was last given back to the pool
 }
 
-// NewConn returns a connection around the socket raw, below TLS, for which s speaks: s uses the same socket, through its client library.
-// waits says whether it is for the pool. It belongs to the caller until [Core.Adopt] takes it.
+// NewConn returns a connection around the socket raw, below TLS, for which s speaks: s uses the same socket, through
+// its client library. waits says whether it is for the pool. It belongs to the caller until [Core.Adopt] takes it.
 func (d *Core) NewConn(raw net.Conn, waits bool, s Session) *Conn {
 	prompt, _ := s.(Prompt)
 	return &Conn{
@@ -57,14 +57,15 @@ func (d *Core) NewConn(raw net.Conn, waits bool, s Session) *Conn {
 
 // Job is something to do with a connection. Either Run or Dead is called, once; both must be set.
 type Job struct {
-	Run    func(c *Conn)      // in the goroutine of the connection; it may run statements
-	inline func(c *Conn) bool // tried first, in the goroutine of who submits it; false if the connection cannot be lent to that
-	Dead   func(err error)    // called instead, without anything having been sent, if the connection has ended
-	any    bool               // any shared connection will do
+	Run func(c *Conn) // in the goroutine of the connection; it may run statements
+	// tried first, in the goroutine of who submits it; false if the connection cannot be lent to that
+	inline func(c *Conn) bool
+	Dead   func(err error) // called instead, without anything having been sent, if the connection has ended
+	any    bool            // any shared connection will do
 }
 
-// Confirmed returns when the last statement that was answered was sent; see [driver.Session]. A session that answers has its timeout
-// before it from then at least: the server counts from the end of the statement.
+// Confirmed returns when the last statement that was answered was sent; see [driver.Session]. A session that answers
+// has its timeout before it from then at least: the server counts from the end of the statement.
 func (c *Conn) Confirmed() time.Time { return c.d.born.Add(c.lastSign()) }
 
 func (c *Conn) lastSign() time.Duration { return time.Duration(c.confirmed.Load()) }
@@ -85,8 +86,9 @@ func (c *Conn) Session() Session { return c.session }
 // Waits reports whether c is one of those that wait.
 func (c *Conn) Waits() bool { return c.waits }
 
-// Submit runs j after all that was submitted before, in the connection's goroutine. It does not wait for it. If the connection has ended
-// or ends before, j.Dead is called, perhaps before Submit returns, so no mutex must be held that j.Dead takes.
+// Submit runs j after all that was submitted before, in the connection's goroutine. It does not wait for it. If the
+// connection has ended or ends before, j.Dead is called, perhaps before Submit returns, so no mutex must be held that
+// j.Dead takes.
 func (c *Conn) Submit(j Job) {
 	if j.inline != nil && j.inline(c) {
 		return

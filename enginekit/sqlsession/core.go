@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// Core is what a driver consists of besides its dialect. New makes one. It is safe for concurrent use and must not be copied.
+// Core is what a driver consists of besides its dialect. New makes one. It is safe for concurrent use and must not be
+// copied.
 type Core struct {
 	config  Config
 	dialect Dialect
@@ -39,8 +40,8 @@ type Core struct {
 	grants     int           // since then; of a new driver, as if there had been some before
 }
 
-// New returns a core without connections. With a connection by [Core.AddShared], and after [Core.Start], it works; Close must be called
-// in any case. All of config must be set.
+// New returns a core without connections. With a connection by [Core.AddShared], and after [Core.Start], it works;
+// Close must be called in any case. All of config must be set.
 func New(config Config, dialect Dialect) *Core {
 	d := &Core{
 		config: config, dialect: dialect, born: time.Now().Add(-time.Second), knock: make(chan struct{}, 1),
@@ -52,16 +53,16 @@ func New(config Config, dialect Dialect) *Core {
 	return d
 }
 
-// AddShared makes c, which [Dialect].Dial has opened and the core adopted, one of the shared connections. An engine does so with the
-// first one; the core opens the others when they are needed.
+// AddShared makes c, which [Dialect].Dial has opened and the core adopted, one of the shared connections. An engine
+// does so with the first one; the core opens the others when they are needed.
 func (d *Core) AddShared(c *Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shared = append(d.shared, c)
 }
 
-// Start begins to look after the connections: signs of life, late answers, breaks, old rows. It is called once, after the engine knows
-// that locks can be kept. The goroutine ends with Close.
+// Start begins to look after the connections: signs of life, late answers, breaks, old rows. It is called once, after
+// the engine knows that locks can be kept. The goroutine ends with Close.
 func (d *Core) Start() { d.spawn(d.heartbeat) } // ends with Close
 
 // Connections returns how many connections there are, of both sorts.
@@ -85,10 +86,10 @@ func (d *Core) spawn(f func()) bool {
 	return true
 }
 
-// Adopt makes c one of the core's connections and starts its goroutine. It returns driver.ErrClosed after Close, and otherwise the first
-// error of beside, which is asked about each connection that is there and may be nil: a session of another server must not stand
-// beside those of the first. After an error c is still the caller's, who calls [Conn.Discard]. beside runs under the core's mutex,
-// and must not call the core.
+// Adopt makes c one of the core's connections and starts its goroutine. It returns driver.ErrClosed after Close, and
+// otherwise the first error of beside, which is asked about each connection that is there and may be nil: a session of
+// another server must not stand beside those of the first. After an error c is still the caller's, who calls
+// [Conn.Discard]. beside runs under the core's mutex, and must not call the core.
 func (d *Core) Adopt(c *Conn, beside func(other *Conn) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +113,8 @@ func (d *Core) Adopt(c *Conn, beside func(other *Conn) error) error {
 const closeTime = time.Second
 
 // Close ends all waits with driver.ErrClosed, in the server as well, and closes the connections, which frees what they
-// hold. It takes little more than a second, also when the server hangs. Its error is always nil; a second call does nothing.
+// hold. It takes little more than a second, also when the server hangs. Its error is always nil; a second call does
+// nothing.
 func (d *Core) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -144,7 +146,8 @@ func (d *Core) Close() error {
 	return nil
 }
 
-// endConnections closes all that are left: in the usual way what has nothing to do, and at once what waits for the server.
+// endConnections closes all that are left: in the usual way what has nothing to do, and at once what waits for the
+// server.
 func (d *Core) endConnections() {
 	d.mu.Lock()
 	d.ended = true
@@ -174,8 +177,8 @@ func (d *Core) endConnections() {
 	}
 }
 
-// Crash ends the connections without a word, as the end of the process would. It is for tests, for instance as drivertest.Harness.Crash;
-// Close must be called all the same.
+// Crash ends the connections without a word, as the end of the process would. It is for tests, for instance as
+// drivertest.Harness.Crash; Close must be called all the same.
 func (d *Core) Crash() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

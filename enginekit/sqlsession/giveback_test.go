@@ -116,7 +116,8 @@ func TestUnlock_ThatTheServerRefuses_WithNothingElseOnTheSession_EndsIt(t *testi
 	})
 }
 
-// What a failed try may have left is given back when the server takes it, and until then nobody of this client asks for it beside.
+// What a failed try may have left is given back when the server takes it, and until then nobody of this client asks for
+// it beside.
 func TestTry_ThatMayHaveLeftTheLock_EndsNoOtherHold_AndGivesItBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newGrudging(t)

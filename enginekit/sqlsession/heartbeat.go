@@ -14,17 +14,17 @@ const (
 	// prunePause is the pause between two looks at rows that nobody needs any more.
 	prunePause = 10 * time.Minute
 
-	// pruneGrants is after how many grants there is another such look: each grant may have made a row. A look takes in a thousand, so that at
-	// most a quarter of the rows of a table are old ones. Clients that live for a few grants begin to count at random, so that together
-	// they look as often as one that goes on.
+	// pruneGrants is after how many grants there is another such look: each grant may have made a row. A look takes in
+	// a thousand, so that at most a quarter of the rows of a table are old ones. Clients that live for a few grants
+	// begin to count at random, so that together they look as often as one that goes on.
 	pruneGrants = 256
 
 	// pruneCooldown is the shortest pause. Nobody is to be kept waiting for long behind looks at rows.
 	pruneCooldown = 10 * time.Second
 )
 
-// heartbeat looks after the connections until the driver is closed: it sends signs of life in time, ends connections that do
-// not answer, asks what operators have broken, and has old rows removed.
+// heartbeat looks after the connections until the driver is closed: it sends signs of life in time, ends connections
+// that do not answer, asks what operators have broken, and has old rows removed.
 func (d *Core) heartbeat() {
 	pause := min(max(d.config.Timeout/8, heartbeatLeast), heartbeatMost)
 	ticker := time.NewTicker(pause)
@@ -49,7 +49,8 @@ func (d *Core) look(now time.Duration) {
 		c.Kill()
 	}
 	for _, c := range r.ping {
-		c.Submit(Job{Run: func(c *Conn) { c.session.Ping() }, Dead: func(error) {}}) // if it has ended, died has told everybody
+		// if it has ended, died has told everybody
+		c.Submit(Job{Run: func(c *Conn) { c.session.Ping() }, Dead: func(error) {}})
 	}
 	if r.breaks {
 		d.readBreaks()
@@ -99,8 +100,8 @@ func (d *Core) endIdle(now time.Duration) {
 	d.pool.idle = slices.DeleteFunc(d.pool.idle, func(c *Conn) bool { return !c.isOpen() })
 }
 
-// toReadBreaks reports whether it is time to ask what operators have broken, and notes that it is asked then. The caller holds
-// Core.mu.
+// toReadBreaks reports whether it is time to ask what operators have broken, and notes that it is asked then. The
+// caller holds Core.mu.
 func (d *Core) toReadBreaks(now time.Duration) bool {
 	due := len(d.entries) > 0 && now-d.looked >= min(d.config.BreakPause, d.config.Timeout/3)
 	if due {
@@ -114,7 +115,8 @@ func (d *Core) prune() {
 	d.OnShared(Job{Run: func(c *Conn) { c.session.Prune() }, Dead: func(error) {}}) // another time
 }
 
-// toPrune reports whether the last look was so long ago, and notes that there is another then. The caller holds Core.mu.
+// toPrune reports whether the last look was so long ago, and notes that there is another then. The caller holds
+// Core.mu.
 func (d *Core) toPrune(pause time.Duration) bool {
 	now := d.Clock()
 	if d.closed || now-d.pruned < pause {
@@ -124,7 +126,8 @@ func (d *Core) toPrune(pause time.Duration) bool {
 	return true
 }
 
-// countGrant reports whether rows are to be looked at now, because of the grants that there have been. The caller holds Core.mu.
+// countGrant reports whether rows are to be looked at now, because of the grants that there have been. The caller holds
+// Core.mu.
 func (d *Core) countGrant() bool {
 	d.grants++
 	return d.grants >= pruneGrants && d.toPrune(pruneCooldown)

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A statement that goes through the connection's goroutine costs two changes of goroutines more than the server needs. So who wants
-// to know the answer sends it and reads it himself, if the connection has nothing else to do: it is lent to his goroutine. Its own
-// looks from time to time whether his context has ended, and has him leave then. Whatever is not decided by then, or needs a further
-// statement, is left to the connection's goroutine, which goes on from there.
+// A statement that goes through the connection's goroutine costs two changes of goroutines more than the server needs.
+// So who wants to know the answer sends it and reads it himself, if the connection has nothing else to do: it is lent
+// to his goroutine. Its own looks from time to time whether his context has ended, and has him leave then. Whatever is
+// not decided by then, or needs a further statement, is left to the connection's goroutine, which goes on from there.
 
-// Prompt is a [Session] that can be asked in the goroutine of who wants the answer. Its methods return false when the read deadline of the
-// connection's socket is over. What they have not decided, whether it was sent or not, is decided by the same question to the Session
-// afterwards, in the goroutine of the connection.
+// Prompt is a [Session] that can be asked in the goroutine of who wants the answer. Its methods return false when the
+// read deadline of the connection's socket is over. What they have not decided, whether it was sent or not, is decided
+// by the same question to the Session afterwards, in the goroutine of the connection.
 type Prompt interface {
 	// TryHere is Session.Try. It reports true if the lock was granted.
 	TryHere(e *Entry) (a Answer, granted bool)
@@ -28,7 +28,8 @@ type loan struct {
 	called bool            // back, because ctx has ended; guarded by Conn.mu
 }
 
-// lend gives the connection to the goroutine of the caller for as long as ctx lasts, if its own rests. The caller gives it back by back.
+// lend gives the connection to the goroutine of the caller for as long as ctx lasts, if its own rests. The caller gives
+// it back by back.
 func (c *Conn) lend(ctx context.Context) bool {
 	if c.prompt == nil || ctx.Err() != nil {
 		return false

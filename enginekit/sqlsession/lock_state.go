@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// lockState is what this driver has to do with one lock. The server lets a session in that has the lock already, whatever it
-// asks for, so it is never asked over a session that has a part in it, and never by two requests at once.
+// lockState is what this driver has to do with one lock. The server lets a session in that has the lock already,
+// whatever it asks for, so it is never asked over a session that has a part in it, and never by two requests at once.
 type lockState struct {
-	asker  *Entry   // tries for it over a shared connection
-	line   []*Entry // go on when the asker has its answer
-	owners []*Entry // hold it or are giving it back; more than one if they share it, or when the server was quicker than its answer
+	asker *Entry   // tries for it over a shared connection
+	line  []*Entry // go on when the asker has its answer
+	// hold it or are giving it back; more than one if they share it, or when the server was quicker than its answer
+	owners []*Entry
 }
 
 // lockState returns that of a lock. The caller holds Core.mu.
@@ -40,8 +41,8 @@ func (p *lockState) isOn(c *Conn) bool {
 	return slices.ContainsFunc(p.owners, func(owner *Entry) bool { return owner.c == c })
 }
 
-// route decides what is next for a request that is to be asked for, and returns what to do without the mutex. The caller
-// holds Core.mu.
+// route decides what is next for a request that is to be asked for, and returns what to do without the mutex. The
+// caller holds Core.mu.
 func (d *Core) route(e *Entry) (next func()) {
 	p := d.lockState(e.lock)
 	switch {
@@ -127,8 +128,8 @@ func runAll(next []func()) {
 // mostHints bounds what is remembered of locks.
 const mostHints = 1024
 
-// Hint says that a lock was held a moment ago, or that it was not if lasts is 0. For as long as lasts, the next request for it begins with
-// the wait, and is spared a try that would most likely fail. The last 1,024 locks are remembered.
+// Hint says that a lock was held a moment ago, or that it was not if lasts is 0. For as long as lasts, the next request
+// for it begins with the wait, and is spared a try that would most likely fail. The last 1,024 locks are remembered.
 func (d *Core) Hint(lock LockID, lasts time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

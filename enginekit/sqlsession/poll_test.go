@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A thousand clients whose connections a busy server does not open in time must not keep it busy with what they do instead.
+// A thousand clients whose connections a busy server does not open in time must not keep it busy with what they do
+// instead.
 func TestWait_OnAServerTooSlowToOpenAConnection_AsksLessAndLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBusy(t)
@@ -90,8 +91,8 @@ func TestWaits_OnAServerTooSlowToOpenConnections_DoNotDialOneAfterTheOther(t *te
 	})
 }
 
-// A crowd asks a slow server as seldom as one alone, and no more seldom: when the server has recovered, or the lock is free, nothing
-// else ends the pause.
+// A crowd asks a slow server as seldom as one alone, and no more seldom: when the server has recovered, or the lock is
+// free, nothing else ends the pause.
 func TestPollPause_OfACrowd_IsNoLongerThanOfOneOnASlowServer(t *testing.T) {
 	for crowd := 1; crowd <= 1000; crowd *= 10 {
 		for slow := range mostSlow + 1 {

@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// mostDials bounds how many connections for waits are opened at once: a crowd that dials all at once makes the server so
-	// slow that nobody gets through in time.
+	// mostDials bounds how many connections for waits are opened at once: a crowd that dials all at once makes the
+	// server so slow that nobody gets through in time.
 	mostDials = 4
 
-	// dialCooldown is how long no connection for waits is opened after one could not be. The waits poll meanwhile, and their tries
-	// find out whether the server is there at all.
+	// dialCooldown is how long no connection for waits is opened after one could not be. The waits poll meanwhile, and
+	// their tries find out whether the server is there at all.
 	dialCooldown = time.Second
 
-	// mostSlow bounds what a server is spared that was too slow, again and again, to open a connection: it is asked for one,
-	// and polled, less and less often. Otherwise the polls and attempts of a thousand clients keep it from ever getting through
-	// with any of them.
+	// mostSlow bounds what a server is spared that was too slow, again and again, to open a connection: it is asked for
+	// one, and polled, less and less often. Otherwise the polls and attempts of a thousand clients keep it from ever
+	// getting through with any of them.
 	mostSlow = 3
 )
 
-// pool is of the connections that wait. One that got the lock keeps it until it is released. Guarded by Core.mu, but for
-// the channels.
+// pool is of the connections that wait. One that got the lock keeps it until it is released. Guarded by Core.mu, but
+// for the channels.
 type pool struct {
 	idle      []*Conn       // the one used last at the end
 	count     int           // all, those that are being opened too
@@ -42,7 +42,8 @@ func (p *pool) signal() {
 	}
 }
 
-// fromPool returns a connection that holds nothing, or nil if there is no room for one. An error is one that time does not mend.
+// fromPool returns a connection that holds nothing, or nil if there is no room for one. An error is one that time does
+// not mend.
 func (e *Entry) fromPool() (*Conn, error) {
 	d := e.d
 	d.mu.Lock()
@@ -120,8 +121,8 @@ func (d *Core) poolRests() bool {
 	return d.pool.dialAfter > d.Clock()
 }
 
-// fails notes that a connection could not be opened. A server that is full says so at once, and is polled as ever. One that
-// took as long as a mute one has more to do than it can.
+// fails notes that a connection could not be opened. A server that is full says so at once, and is polled as ever. One
+// that took as long as a mute one has more to do than it can.
 func (p *pool) fails(begun, now time.Duration) {
 	if now-begun < suspicion {
 		p.slow, p.dialAfter = 0, now+dialCooldown

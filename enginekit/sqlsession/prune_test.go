@@ -42,7 +42,8 @@ func (s *tidied) grant(times int) int32 {
 	return s.prunes.Load()
 }
 
-// Grants may make rows, so they have old ones looked at: a client need not live for the ten minutes after which it looks anyway.
+// Grants may make rows, so they have old ones looked at: a client need not live for the ten minutes after which it
+// looks anyway.
 func TestGrants_HaveOldRowsLookedAt_NowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTidied(t)

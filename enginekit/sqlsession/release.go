@@ -7,8 +7,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Release is that of [driver.Driver]. It gives the lock back in one round trip, over the connection that holds it. If that breaks meanwhile,
-// it is given up, and the driver sees to it that the server ends the session; until that is known the outcome is unknown.
+// Release is that of [driver.Driver]. It gives the lock back in one round trip, over the connection that holds it. If
+// that breaks meanwhile, it is given up, and the driver sees to it that the server ends the session; until that is
+// known the outcome is unknown.
 func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	if err := ctx.Err(); err != nil && !r.Undo {
 		return err
@@ -46,8 +47,8 @@ func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	return d.awaitOver(ctx, e, r.Undo)
 }
 
-// cancel ends a request that is not granted yet, as far as the caller is concerned; what is under way in the server ends
-// soon after. The caller holds Core.mu.
+// cancel ends a request that is not granted yet, as far as the caller is concerned; what is under way in the server
+// ends soon after. The caller holds Core.mu.
 func (d *Core) cancel(e *Entry, err error) {
 	if e.ending || e.phase != asking && e.phase != waiting {
 		return

@@ -6,8 +6,9 @@ import (
 )
 
 // locals is the model of one process and a remote client on one lock. In the process, the owner a has two calls of
-// Lock at the engine at once (its local queue was detached by an earlier loss), and the owner b waits behind the first of
-// them for the hold to be passed on. Everybody wants the lock once; who is refused polls. It is about rules 2, 13 and 14.
+// Lock at the engine at once (its local queue was detached by an earlier loss), and the owner b waits behind the first
+// of them for the hold to be passed on. Everybody wants the lock once; who is refused polls. It is about rules 2, 13
+// and 14.
 type locals struct {
 	rules Rules
 	named bool  // the owner a was named by its caller, so that its requests re-enter through the engine
