@@ -100,7 +100,8 @@ func (m *Mutex) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, er
 	return nil, has, nil
 }
 
-var errReader = fmt.Errorf("it only reads, and would wait for itself; take UpgradeableRLock to upgrade: %w", ErrDeadlock)
+var errReader = fmt.Errorf("it only reads, and would wait for itself; take UpgradeableRLock to upgrade: %w",
+	ErrDeadlock)
 
 // best returns the grant of o's which a request of m's mode can share, or else the strongest that it has.
 func (m *Mutex) best(o *owner) (best *grant) {

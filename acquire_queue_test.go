@@ -30,7 +30,8 @@ func TestLocalHandoffs_CostNoMessageAndGrowTheToken(t *testing.T) {
 				t.Fatalf("waiter %d: %v", i, got.err)
 			}
 			if got.lease.Token() != last.Token()+1 || nonces[nonceOf(t, got.lease)] {
-				t.Errorf("pass %d has token %d after %d, nonce %q", i, got.lease.Token(), last.Token(), nonceOf(t, got.lease))
+				t.Errorf("pass %d has token %d after %d, nonce %q", i, got.lease.Token(), last.Token(),
+					nonceOf(t, got.lease))
 			}
 			nonces[nonceOf(t, got.lease)] = true
 			last = got.lease

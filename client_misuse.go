@@ -115,13 +115,14 @@ func (l *Lease) made() error {
 	case l == nil || l.m == nil:
 		return errNoLease
 	case l.self != l:
-		return fmt.Errorf("interlock: %s %q: the Lease is a copy: use the one that Lock returned", l.m.key.Kind, l.m.key.Name)
+		return fmt.Errorf("interlock: %s %q: the Lease is a copy: use the one that Lock returned", l.m.key.Kind,
+			l.m.key.Name)
 	}
 	return nil
 }
 
 // ready is made together with the context of a call.
-func ready(made error, ctx context.Context) error { //nolint:revive // what is wrong with the receiver comes first, so it is said first
+func ready(made error, ctx context.Context) error { //nolint:revive // what is wrong with the receiver is said first
 	if made != nil {
 		return made
 	}

@@ -113,5 +113,7 @@ func (c *Cond) signal(ctx context.Context, op string, all bool) error {
 	}
 	cl := c.m.c
 	s := &driver.Signal{Key: c.m.key, ID: cl.newID(), All: all, Horizon: 2 * cl.opts.Lease}
-	return cl.persist(ctx, op, c.m.key, func(ctx context.Context) error { return cl.d.(driver.Conder).CondSignal(ctx, s) })
+	return cl.persist(ctx, op, c.m.key, func(ctx context.Context) error {
+		return cl.d.(driver.Conder).CondSignal(ctx, s)
+	})
 }

@@ -109,7 +109,8 @@ func (l *Lease) mayWait(now instant) error {
 	case l.hasOthers():
 		return ErrNested
 	case l.g.phase == abandoned:
-		return fmt.Errorf("a hold beside it was abandoned, and the lock is left to run out: unlock this one: %w", ErrNested)
+		return fmt.Errorf("a hold beside it was abandoned, and the lock is left to run out: unlock this one: %w",
+			ErrNested)
 	case l.m.c.closed:
 		return ErrClosed
 	}

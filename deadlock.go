@@ -95,7 +95,8 @@ func (k *deadlockDetector) look(c *Client, now instant) instant {
 func describeCycle(found []localEdge, victim localEdge) string {
 	return describe(found, victim.blockedWait, func(s localEdge) (string, string) {
 		m := s.what.lease.m
-		return s.what.lease.owner.id, waitsFor(m.key, m.p.share.mode != driver.Exclusive) + ", held by owner " + s.next.what.owner.id
+		return s.what.lease.owner.id, waitsFor(m.key, m.p.share.mode != driver.Exclusive) + ", held by owner " +
+			s.next.what.owner.id
 	})
 }
 
@@ -111,7 +112,9 @@ func (w *waiter) refuse(err error) {
 }
 
 // describe tells a cycle from the wait of the victim on. says returns who waits, and for what and whom.
-func describe[W, H any](found []waitEdge[W, H], victim *blockedWait[W, H], says func(waitEdge[W, H]) (who, waits string)) string {
+func describe[W, H any](
+	found []waitEdge[W, H], victim *blockedWait[W, H], says func(waitEdge[W, H]) (who, waits string),
+) string {
 	from := slices.IndexFunc(found, func(s waitEdge[W, H]) bool { return s.blockedWait == victim })
 	var b strings.Builder
 	for i := range found {

@@ -108,7 +108,8 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]obstacle[loca
 		}
 		key, weight := l.m.key, 1
 		if key.Kind == driver.KindSemaphore {
-			if len(p.waits) > 1 || p.o.first(c, key, func(other *Lease) bool { return other != l && other.ended() == nil }) != nil {
+			if len(p.waits) > 1 || p.o.first(c, key,
+				func(other *Lease) bool { return other != l && other.ended() == nil }) != nil {
 				continue
 			}
 			weight = l.g.m.p.share.weight
@@ -119,7 +120,9 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]obstacle[loca
 
 // waitOf returns what w of p waits for. If what is in its way is nobody's who waits too, nothing is. The caller holds
 // Client.mu.
-func (c *Client) waitOf(p *waitingOwner, w *waiter, all *waiterSet, shared map[driver.Key][]obstacle[localHold]) *blockedWait[*waiter, localHold] {
+func (c *Client) waitOf(
+	p *waitingOwner, w *waiter, all *waiterSet, shared map[driver.Key][]obstacle[localHold],
+) *blockedWait[*waiter, localHold] {
 	wants, m := &blockedWait[*waiter, localHold]{node: p.node, what: w}, w.lease.m
 	if !m.p.share.direct {
 		if g := c.holderFor(w); g != nil {

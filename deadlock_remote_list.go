@@ -130,7 +130,8 @@ func (l *lockList) add(info *driver.LockInfo, at int) {
 	}
 	for _, h := range info.Holders {
 		if weight := l.weighs(info, h, w); weight > 0 {
-			wants.by = append(wants.by, obstacle[remoteObstacle]{l.number[h.Owner], weight, remoteObstacle{owner: h.Owner, token: h.Token}})
+			wants.by = append(wants.by, obstacle[remoteObstacle]{l.number[h.Owner], weight,
+				remoteObstacle{owner: h.Owner, token: h.Token}})
 		}
 	}
 }
@@ -140,7 +141,8 @@ func (l *lockList) add(info *driver.LockInfo, at int) {
 // tell, so that counts as a plain one. Permits count as Client.sharedBy says.
 func (l *lockList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waiter) int {
 	switch {
-	case h.Resting || !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex && w.Shared && h.Shared:
+	case h.Resting || !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex &&
+		w.Shared && h.Shared:
 		return 0
 	case info.Kind != driver.KindSemaphore:
 		return 1

@@ -111,12 +111,15 @@ func TestDeadlock_BehindAWriter_IsToldToNamedOwners(t *testing.T) {
 
 // Each of these may end well, although it looks as if they waited for each other.
 func TestDeadlock_IsNotTold_WhilePermitsOrReadsMayComeBack(t *testing.T) {
-	for what, wait := range map[string]func(t *testing.T, as func(string) context.Context, c, other *Client) (one, two <-chan error){
-		"a third has permits enough": func(t *testing.T, as func(string) context.Context, c, other *Client) (one, two <-chan error) {
+	for what, wait := range map[string]func(t *testing.T, as func(string) context.Context, c, other *Client) (one,
+		two <-chan error){
+		"a third has permits enough": func(t *testing.T, as func(string) context.Context, c, other *Client) (one,
+			two <-chan error) {
 			return takeThen(t, as("one"), permits(c, "s", 3, 2), mutex(c, "m"), second),
 				takeThen(t, as("two"), mutex(other, "m"), permits(other, "s", 3, 1), second)
 		},
-		"it has some itself": func(t *testing.T, as func(string) context.Context, c, other *Client) (one, two <-chan error) {
+		"it has some itself": func(t *testing.T, as func(string) context.Context, c, other *Client) (one,
+			two <-chan error) {
 			return takeThen(t, as("one"), permits(c, "s", 3, 1), permits(c, "s", 3, 2), second),
 				takeThen(t, as("two"), permits(other, "s", 3, 1), permits(other, "s", 3, 2), second)
 		},
@@ -211,7 +214,9 @@ func TestDeadlock_OverAllKinds_InRandomHistories(t *testing.T) {
 		for _, ordered := range []bool{false, true} {
 			for _, named := range []bool{false, true} {
 				t.Run(fmt.Sprintf("seed=%d,ordered=%v,named=%v", seed, ordered, named), func(t *testing.T) {
-					bubble(t, nil, func(t *testing.T, c *Client, h *hooks) { tangleAll(t, c, peer(t, h, nil), seed, ordered, named) })
+					bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+						tangleAll(t, c, peer(t, h, nil), seed, ordered, named)
+					})
 				})
 			}
 		}

@@ -38,7 +38,8 @@ func TestDeadlock_OfTwoOwners_IsTold_AndTheOtherGetsOn(t *testing.T) {
 		if !errors.Is(err, ErrDeadlock) || errors.Is(err, ErrHeld) {
 			t.Fatalf("got %v", err)
 		}
-		for _, says := range []string{`lock "a": deadlock`, `waits for "a", held by owner `, `, who waits for "b", held by owner `} {
+		for _, says := range []string{`lock "a": deadlock`, `waits for "a", held by owner `,
+			`, who waits for "b", held by owner `} {
 			if !strings.Contains(err.Error(), says) {
 				t.Errorf("%q does not say %q", err, says)
 			}
@@ -62,7 +63,8 @@ func TestDeadlock_OfThreeOwners_AndOfNamedOnes(t *testing.T) {
 				return t.Context()
 			}
 			all := []<-chan error{
-				holdThen(t, as("A"), c, "a", "b", 3*second), holdThen(t, as("B"), c, "b", "c", second), holdThen(t, as("C"), c, "c", "a", 2*second),
+				holdThen(t, as("A"), c, "a", "b", 3*second), holdThen(t, as("B"), c, "b", "c", second),
+				holdThen(t, as("C"), c, "c", "a", 2*second),
 			}
 			err := <-all[0]
 			if !errors.Is(err, ErrDeadlock) || named && !strings.Contains(err.Error(),

@@ -50,7 +50,8 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 		p.err = err
 	case p.err != nil:
 	case opts != nil && opts.Label != "":
-		p.err = fmt.Errorf("interlock: election %q: LockOptions.Label, which shows the leader's value: %w", name, ErrUnsupported)
+		p.err = fmt.Errorf("interlock: election %q: LockOptions.Label, which shows the leader's value: %w", name,
+			ErrUnsupported)
 	default:
 		if reason, lacks := c.traits.LackingKind(driver.KindElection); lacks {
 			p.err = wrap("election", e.key, unsupported(c.traits, reason))
@@ -75,7 +76,8 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 		return nil, err
 	}
 	if e.p.err == nil && (len(value) > MaxElectionValue || !utf8.ValidString(value)) {
-		return nil, fmt.Errorf("interlock: election %q: the value must be at most %d bytes of valid UTF-8; publish a longer one elsewhere, under the token",
+		return nil, fmt.Errorf("interlock: election %q: the value must be at most %d bytes of valid UTF-8; publish a "+
+			"longer one elsewhere, under the token",
 			e.key.Name, MaxElectionValue)
 	}
 	p := *e.p

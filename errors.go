@@ -61,7 +61,7 @@ type (
 	//		Name string // of the lock; empty if it was about none
 	//		Err  error  // what the engine said, without passwords. The error unwraps to it
 	//		Hint string // what to do about it; empty if the engine's driver does not know
-	//		Open bool   // the operation, or a place in a queue, may have left something, which is undone; otherwise nothing was changed
+	//		Open bool   // the operation, or a place in a queue, may have left something, which is undone; else nothing changed
 	//	}
 	RefusedError = driver.RefusedError
 
@@ -75,8 +75,8 @@ type (
 	//		Name       string          // of the lock
 	//		Limit      int             // of a semaphore: how many permits there are; 1 of a mutex
 	//		Holders    []driver.Holder // who holds it: owner, client, label, token, weight, since and until when
-	//		Waiters    []driver.Waiter // who waits for it, the next first: owner, client, label, weight, since when, position
-	//		Unreadable string          // why no more than kind and name is known, or empty; it never shows what is stored
+	//		Waiters    []driver.Waiter // who waits for it, the next first: owner, client, label, weight, since, position
+	//		Unreadable string          // why no more than kind and name is known, or empty; never what is stored
 	//	}
 	LockInfo = driver.LockInfo
 
@@ -138,7 +138,7 @@ var errNoFunction = errors.New("the function is nil")
 
 // wrap adds the operation, the lock and nothing else to an error that does not name them yet.
 func wrap(op string, key driver.Key, err error) error {
-	switch own := err.(type) { //nolint:errorlint // only these themselves name the lock; one inside another error is wrapped too
+	switch own := err.(type) { //nolint:errorlint // only these themselves name the lock; one inside another is wrapped
 	case nil:
 		return nil
 	case *HeldError, *LostError, *UnavailableError: // these name the lock themselves

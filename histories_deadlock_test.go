@@ -104,7 +104,8 @@ func randomWorld(r *rand.Rand) *world {
 		left := l.Limit
 		hold := func(owner string, shared bool, weight int) {
 			token++
-			l.Holders = append(l.Holders, driver.Holder{Owner: owner, Named: r.IntN(6) > 0, Shared: shared, Weight: weight, Token: token})
+			l.Holders = append(l.Holders, driver.Holder{Owner: owner, Named: r.IntN(6) > 0, Shared: shared,
+				Weight: weight, Token: token})
 		}
 		crowd := r.Perm(len(names))
 		switch {
@@ -161,7 +162,8 @@ func TestDeadlock_IsWhatNoOrderOfEventsCanEnd(t *testing.T) {
 		saved := w.saved()
 		for n, owner := range w.owners { // both in the order of names
 			if g.free[n] != saved[owner] {
-				t.Fatalf("seed %d: owner %s: may get on: the search says %v, trying says %v, of %+v", seed, owner, g.free[n], saved[owner], w.locks)
+				t.Fatalf("seed %d: owner %s: may get on: the search says %v, trying says %v, of %+v", seed, owner,
+					g.free[n], saved[owner], w.locks)
 			}
 		}
 		found := g.cycle()
@@ -184,7 +186,8 @@ func checkCycle(t *testing.T, found []remoteEdge) {
 	t.Helper()
 	seen := make(map[string]bool)
 	for i, s := range found {
-		if next := found[(i+1)%len(found)]; s.next.what.owner != next.what.owner || seen[s.what.owner] || s.what.owner < found[0].what.owner {
+		if next := found[(i+1)%len(found)]; s.next.what.owner != next.what.owner || seen[s.what.owner] ||
+			s.what.owner < found[0].what.owner {
 			t.Fatalf("no cycle: %+v", found)
 		}
 		seen[s.what.owner] = true

@@ -41,7 +41,8 @@ func (l *Lease) lose(reason LostReason, cause error) {
 			c.tellLost(e)
 		}
 		attrs := []any{
-			"kind", string(l.Kind()), "lock", l.Name(), "class", l.m.p.class, "engine", c.traits.Engine, "token", lost.Token,
+			"kind", string(l.Kind()), "lock", l.Name(), "class", l.m.p.class, "engine", c.traits.Engine, "token",
+			lost.Token,
 			"owner", l.owner.id, "held", held, "reason", string(reason),
 		}
 		if cause != nil {

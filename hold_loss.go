@@ -30,14 +30,15 @@ func (e *renewalError) As(t any) bool {
 
 // classes are what callers tell errors apart by.
 var classes = []error{
-	ErrHeld, ErrLost, ErrReleased, ErrUnavailable, ErrRefused, ErrUnsupported, ErrClosed, ErrDeadlock, ErrNested, ErrConflict, ErrNotHeld,
+	ErrHeld, ErrLost, ErrReleased, ErrUnavailable, ErrRefused, ErrUnsupported, ErrClosed, ErrDeadlock, ErrNested,
+	ErrConflict, ErrNotHeld,
 	context.Canceled, context.DeadlineExceeded,
 }
 
 // hasFailed notes how a renewal of g failed. Few fail, so that is kept beside the grants. The caller holds Client.mu.
 func (g *grant) hasFailed(err error) {
 	g.failed = true
-	if own, is := err.(*UnavailableError); is && own.Err != nil { //nolint:errorlint // only this itself says that nobody knows
+	if own, is := err.(*UnavailableError); is && own.Err != nil { //nolint:errorlint // only this says that nobody knows
 		err = own.Err
 	}
 	c := g.m.c

@@ -166,7 +166,7 @@ func TestSuspension_LongerThanTheWindow_IsALoss(t *testing.T) {
 		}
 		wantLost(t, l.Err(), LostSuspended)
 		if since := time.Since(l.Deadline()); since < 10*second || since > 20*second {
-			t.Errorf("trusted until %v ago, when it is noticed after a suspension that outlasted the lease by some 15 s", since)
+			t.Errorf("trusted until %v ago, but noticed after a suspension that outlasted the lease by some 15 s", since)
 		}
 		l = mustLock(t, t.Context(), c, "b") // suspensions of the past do not count against new holds
 		if err := l.Err(); err != nil {
@@ -271,7 +271,8 @@ func TestExtend_OfARenewedHold_LastsAtLeastThatLong(t *testing.T) {
 		on(h, &h.renew, noRenewals)
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
-		if err := l.Extend(ctx, time.Hour); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		if err := l.Extend(ctx, time.Hour); !errors.Is(err, ErrUnavailable) ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("on a hung engine: %v", err)
 		}
 		mustUnlock(t, l)

@@ -185,7 +185,8 @@ func TestStamps_OfAnUpgradeAndItsDowngrade_PassTheFence_AndOthersOfBeforeDoNot(t
 
 func TestUpgraded_WithMinHold_StaysClosedForTheRest(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
-		ctx, m, other := t.Context(), c.RWMutex("x", &LockOptions{MinHold: time.Minute}), peer(t, h, nil).RWMutex("x", nil)
+		ctx, m, other := t.Context(), c.RWMutex("x", &LockOptions{MinHold: time.Minute}), peer(t, h, nil).RWMutex("x",
+			nil)
 		start := time.Now()
 		up := must(t)(m.UpgradeableRLock(ctx))
 		if err := up.Upgrade(ctx); err != nil {

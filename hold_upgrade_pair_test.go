@@ -103,7 +103,8 @@ func TestUpgraded_WhoseReadHasEnded_SaysSoAtOnce(t *testing.T) {
 			t.Error("it has a stamp although the read below it has ended")
 		}
 		if since := time.Since(up.Deadline()); since < 4*second {
-			t.Errorf("trusted until %v ago, when it is noticed after a suspension that outlasted the read by some 5 s", since)
+			t.Errorf("trusted until %v ago, when it is noticed after a suspension that outlasted the read by some 5 s",
+				since)
 		}
 		wantLost(t, up.Err(), LostSuspended)
 	})
@@ -128,7 +129,8 @@ func TestDowngrade_KeepsTheRestThatAnotherHoldHasAskedFor(t *testing.T) {
 				wantAt(t, end, "a writer after a MinHold")
 
 				l = takeWrite(t, m, upgraded)
-				lost := must(t)(c.RWMutex("x", &LockOptions{MaxHold: second, LockDelay: 20 * second}).Lock(l.Context(ctx)))
+				lost := must(t)(c.RWMutex("x", &LockOptions{MaxHold: second,
+					LockDelay: 20 * second}).Lock(l.Context(ctx)))
 				<-lost.Lost()
 				end = time.Now().Add(20 * second)
 				if err := l.Downgrade(ctx); err != nil {

@@ -76,7 +76,8 @@ func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64
 	case KindLatch, KindCond:
 		return wrap("break", key, fmt.Errorf("nobody holds a lock of kind %s: %w", kind, ErrUnsupported))
 	default:
-		return wrap("break", key, fmt.Errorf("there is no kind of lock %q: give KindMutex, KindRWMutex, KindSemaphore or KindElection", kind))
+		return wrap("break", key, fmt.Errorf("there is no kind of lock %q: give KindMutex, KindRWMutex, "+
+			"KindSemaphore or KindElection", kind))
 	}
 	breaker, ok := c.d.(driver.Breaker)
 	if !ok {

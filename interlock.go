@@ -115,7 +115,8 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 	if c.traits.Lifetime == driver.Leases {
 		renewer, ok := d.(driver.Renewer)
 		if !ok {
-			return nil, fmt.Errorf("interlock: New: the driver of %s has leases but does not implement driver.Renewer", c.traits.Engine)
+			return nil, fmt.Errorf("interlock: New: the driver of %s has leases but does not implement driver.Renewer",
+				c.traits.Engine)
 		}
 		c.renewer = renewer
 	}

@@ -56,7 +56,8 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 		return false, fmt.Errorf("interlock: latch %q: the count %d must be from 1 to 2^53", l.key.Name, n)
 	}
 	set := false
-	err := l.change(ctx, "set latch", func(ctx context.Context, latcher driver.Latcher, call *driver.LatchCall) (err error) {
+	err := l.change(ctx, "set latch", func(ctx context.Context, latcher driver.Latcher,
+		call *driver.LatchCall) (err error) {
 		call.Count = n
 		set, err = latcher.SetLatch(ctx, call)
 		return err
@@ -67,7 +68,8 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 // CountDown takes one from the count and returns what is left. The one that leaves zero wakes everybody who waits. At
 // zero it does nothing and returns 0. See [Latch.Set] for repetitions and errors.
 func (l *Latch) CountDown(ctx context.Context) (left int64, err error) {
-	err = l.change(ctx, "count down", func(ctx context.Context, latcher driver.Latcher, call *driver.LatchCall) (err error) {
+	err = l.change(ctx, "count down", func(ctx context.Context, latcher driver.Latcher,
+		call *driver.LatchCall) (err error) {
 		left, err = latcher.CountDown(ctx, call)
 		return err
 	})
@@ -133,10 +135,14 @@ func (l *Latch) Wait(ctx context.Context) error {
 }
 
 // change asks for a change until the engine has answered.
-func (l *Latch) change(ctx context.Context, op string, ask func(context.Context, driver.Latcher, *driver.LatchCall) error) error {
+func (l *Latch) change(
+	ctx context.Context, op string, ask func(context.Context, driver.Latcher, *driver.LatchCall) error,
+) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
 	}
 	call := &driver.LatchCall{Key: l.key, ID: l.c.newID(), Horizon: 2 * l.c.opts.Lease} // longer than it is repeated
-	return l.c.persist(ctx, op, l.key, func(ctx context.Context) error { return ask(ctx, l.c.d.(driver.Latcher), call) })
+	return l.c.persist(ctx, op, l.key, func(ctx context.Context) error {
+		return ask(ctx, l.c.d.(driver.Latcher), call)
+	})
 }

@@ -79,7 +79,8 @@ func (l *Lease) beyond(ctx context.Context) (bounds context.Context, cancel cont
 // errEndsWithIt is for a wait whose context was made from one of the Lease's and can be cancelled by itself, or has
 // been cut off from it: only when the Lease has been given up it shows which. If it has ended with the Lease, nobody
 // can tell any more whether it would also have ended by itself, so the wait cannot go on.
-var errEndsWithIt = errors.New("its context was made from one of the Lease's, which end when the Lease is given up, so nothing is held " +
+var errEndsWithIt = errors.New("its context was made from one of the Lease's, which end when the Lease is given up, " +
+	"so nothing is held " +
 	"any more: pass the Lease's own, or make yours from what that was made from")
 
 // endedWith says why a wait with ctx that has given l up is over.

@@ -17,7 +17,8 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	if d <= 0 || d > longest {
-		return fmt.Errorf("interlock: extend %q: the duration %v must be more than 0 and at most %v", l.Name(), d, longest)
+		return fmt.Errorf("interlock: extend %q: the duration %v must be more than 0 and at most %v", l.Name(), d,
+			longest)
 	}
 	c := l.m.c
 	end := c.reading().plus(d)
@@ -44,7 +45,8 @@ func (l *Lease) mayLast(d time.Duration, end instant) ([]*grant, error) {
 		return nil, err
 	}
 	if last := l.last(); end > last {
-		return nil, fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Name(), d, last.since(now).Round(time.Millisecond))
+		return nil, fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Name(), d,
+			last.since(now).Round(time.Millisecond))
 	}
 	return l.grants(), nil
 }

@@ -176,7 +176,8 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 	if !errors.As(err, &held) {
 		return lease, err
 	}
-	return nil, fmt.Errorf("interlock: lock %q: %w: its owner holds %q, which comes after it, so it must not wait for it: %s; "+
+	return nil, fmt.Errorf("interlock: lock %q: %w: its owner holds %q, which comes after it, so it must not wait "+
+		"for it: %s; "+
 		"take them together, or in the order of their names", l.key.Name, ErrDeadlock, above.Name(), held.Error())
 }
 

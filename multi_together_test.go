@@ -60,7 +60,8 @@ func TestMulti_ThatIsRefusedInOneStep_HasLeftNothing(t *testing.T) {
 		other := peer(t, h, nil)
 		b := mustLock(t, t.Context(), other, "b")
 		var held *HeldError
-		if _, err := c.Multi(abc, nil).TryLock(t.Context()); !errors.As(err, &held) || held.Name != "b" || held.Token != b.Token() {
+		if _, err := c.Multi(abc, nil).TryLock(t.Context()); !errors.As(err, &held) || held.Name != "b" ||
+			held.Token != b.Token() {
 			t.Errorf("got %v", err)
 		}
 		if h.bundles.Load() != 1 || h.acquires.Load() != 0 || h.releases.Load() != 0 {
@@ -107,7 +108,8 @@ func TestMulti_AsksNobodyForWhatThisProcessHolds(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		b := mustLock(t, t.Context(), c, "b")
 		var held *HeldError
-		if _, err := c.Multi(abc, nil).TryLock(t.Context()); !errors.As(err, &held) || held.Name != "b" || held.Token != b.Token() {
+		_, err := c.Multi(abc, nil).TryLock(t.Context())
+		if !errors.As(err, &held) || held.Name != "b" || held.Token != b.Token() {
 			t.Errorf("got %v", err)
 		}
 		if h.bundles.Load() != 0 || h.acquires.Load() != 1 {
@@ -155,7 +157,8 @@ func TestMulti_OfANamedOwner_ReentersInOneStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h.bundles.Load() != 1 || l.Leases()[1].Token() != b.Token() {
-			t.Errorf("%d requests for all; the tokens are %d and %d", h.bundles.Load(), l.Leases()[1].Token(), b.Token())
+			t.Errorf("%d requests for all; the tokens are %d and %d", h.bundles.Load(), l.Leases()[1].Token(),
+				b.Token())
 		}
 		mustUnlock(t, b)
 		if _, err := far.TryLock(t.Context(), "b"); !errors.Is(err, ErrHeld) {

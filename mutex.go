@@ -173,7 +173,8 @@ func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease) {
 	log := m.c.opts.Logger
 	if log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key.Name),
-			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()), slog.String("owner", lease.owner.id))
+			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()),
+			slog.String("owner", lease.owner.id))
 	}
 }
 

@@ -118,7 +118,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("interlock: Options: %w", err)
 	}
 	if o.LocalHandoffTime < 0 {
-		return fmt.Errorf("interlock: Options: LocalHandoffTime %v is negative; to switch local passes off set LocalHandoffs to -1", o.LocalHandoffTime)
+		return fmt.Errorf("interlock: Options: LocalHandoffTime %v is negative; to switch local passes off set "+
+			"LocalHandoffs to -1", o.LocalHandoffTime)
 	}
 	if o.CloseTimeout < 0 {
 		return fmt.Errorf("interlock: Options: CloseTimeout %v is negative", o.CloseTimeout)
@@ -137,7 +138,8 @@ func validateLease(lease, renewal time.Duration) error {
 		return fmt.Errorf("the Lease of %v is too long: it must be at most %v", lease, longest)
 	}
 	if renewal < minRenewal || renewal >= lease/2 {
-		return fmt.Errorf("the Renewal of %v must be at least %v and less than half of the Lease of %v", renewal, minRenewal, lease)
+		return fmt.Errorf("the Renewal of %v must be at least %v and less than half of the Lease of %v", renewal,
+			minRenewal, lease)
 	}
 	return nil
 }

@@ -100,7 +100,8 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 		return fmt.Errorf("interlock: LockOptions: %w", err)
 	}
 	if c.traits.Lifetime != driver.Leases && p.lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
-		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold lasts as long as the %s)",
+		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold "+
+			"lasts as long as the %s)",
 			ErrUnsupported, c.traits.Engine, c.traits.Lifetime)
 	}
 	if err := validateText("LockOptions.Label", o.Label); err != nil {

@@ -73,7 +73,8 @@ func (s *Semaphore) permits(n int) *Mutex {
 	many.c, many.key, many.p = s.one.c, s.one.key, &many.params
 	many.share.weight = n
 	if limit := many.share.limit; many.err == nil && (n < 1 || n > limit) {
-		many.err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at most its limit of %d",
+		many.err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+
+			"most its limit of %d",
 			many.key.Name, n, limit)
 	}
 	return &many.Mutex

@@ -69,10 +69,12 @@ func servable(r *driver.Request) error {
 		onlyOne(r.Kind) && r.Mode != driver.Exclusive,
 		r.Kind == driver.KindSemaphore && r.Mode == driver.Upgradeable:
 		return fmt.Errorf("etcd: mode %d of a %s: %w", r.Mode, r.Kind, driver.ErrUnsupported)
-	case r.Kind == driver.KindSemaphore && (r.Limit < 1 || r.Mode == driver.Shared && (r.Weight < 1 || r.Weight > r.Limit)):
+	case r.Kind == driver.KindSemaphore && (r.Limit < 1 || r.Mode == driver.Shared &&
+		(r.Weight < 1 || r.Weight > r.Limit)):
 		return fmt.Errorf("etcd: %d permits of %d: %w", r.Weight, r.Limit, driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > maxName:
-		return fmt.Errorf("etcd: a lock's name has 1 to %d bytes, not %d: %w", maxName, len(r.Name), driver.ErrUnsupported)
+		return fmt.Errorf("etcd: a lock's name has 1 to %d bytes, not %d: %w", maxName, len(r.Name),
+			driver.ErrUnsupported)
 	}
 	return nil
 }

@@ -71,7 +71,9 @@ func (d *Driver) commit(ctx context.Context, t *transaction) (answer *clientv3.T
 }
 
 // get reads, as ask does.
-func (d *Driver) get(ctx context.Context, key string, opts ...clientv3.OpOption) (answer *clientv3.GetResponse, err error) {
+func (d *Driver) get(
+	ctx context.Context, key string, opts ...clientv3.OpOption,
+) (answer *clientv3.GetResponse, err error) {
 	_, err = d.ask(ctx, func(ctx context.Context) (err error) {
 		answer, err = d.client.Get(ctx, key, opts...)
 		return err

@@ -90,7 +90,8 @@ func (d *Driver) gather(ctx context.Context) *facts {
 	all.Go(func() {
 		for range tripsTaken {
 			sent := time.Now()
-			if _, f.readErr = d.client.Get(ctx, d.opts.Prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()); f.readErr != nil {
+			if _, f.readErr = d.client.Get(ctx, d.opts.Prefix, clientv3.WithPrefix(), clientv3.WithLimit(1),
+				clientv3.WithKeysOnly()); f.readErr != nil {
 				return
 			}
 			f.trips = append(f.trips, time.Since(sent))
@@ -108,7 +109,8 @@ func (d *Driver) gather(ctx context.Context) *facts {
 // judge runs all checks, those whose failure explains others first.
 func (f *facts) judge() (findings []driver.Finding) {
 	for _, check := range []func() (driver.Finding, bool){
-		f.checkServers, f.checkVersion, f.checkLeader, f.checkAlarms, f.checkRights, f.checkMembers, f.checkSession, f.checkLatency,
+		f.checkServers, f.checkVersion, f.checkLeader, f.checkAlarms, f.checkRights, f.checkMembers, f.checkSession,
+		f.checkLatency,
 	} {
 		if finding, known := check(); known {
 			findings = append(findings, finding)
@@ -130,7 +132,8 @@ func (f *facts) checkServers() (driver.Finding, bool) {
 	case len(silent) == n:
 		return enginekit.Fail("servers", advice, "no endpoint answers: %s", strings.Join(silent, ", ")), true
 	case len(silent) > 0:
-		return enginekit.Warn("servers", advice, "%d of %d endpoints do not answer: %s", len(silent), n, strings.Join(silent, ", ")), true
+		return enginekit.Warn("servers", advice, "%d of %d endpoints do not answer: %s", len(silent), n,
+			strings.Join(silent, ", ")), true
 	default:
 		return enginekit.Fine("servers", "all %d endpoints answer", n), true
 	}

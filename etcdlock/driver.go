@@ -76,8 +76,9 @@ func New(ctx context.Context, client *clientv3.Client, opts *Options) (*Driver, 
 // start makes a driver over client. If it owns the client, it closes it with itself, and also if it fails.
 func start(ctx context.Context, client *clientv3.Client, opts *Options, owns bool) (*Driver, error) {
 	d := &Driver{
-		client: client, owns: owns, several: len(client.Endpoints()) > 1, leases: pb.NewLeaseClient(client.ActiveConnection()),
-		born: time.Now(), entries: make(map[holdID]*entry),
+		client: client, owns: owns, several: len(client.Endpoints()) > 1,
+		leases: pb.NewLeaseClient(client.ActiveConnection()),
+		born:   time.Now(), entries: make(map[holdID]*entry),
 	}
 	d.life, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	var err error
@@ -102,11 +103,16 @@ func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "etcd", Lifetime: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Unsupported: []driver.Unsupported{
-			{Ability: driver.NamedOwners, Reason: "a key belongs to one lease, so a hold cannot be shared with another process"},
-			{Ability: driver.Conversion, Reason: "the revision of a key is its place in the queue, so an upgrade cannot go to the front"},
-			{Ability: driver.LockDelays, Reason: "a key is deleted with its session, and nothing stays that could keep others out"},
-			{Ability: driver.Ability(driver.KindLatch), Reason: "what it keeps belongs to a session, and a latch to nobody"},
-			{Ability: driver.Ability(driver.KindCond), Reason: "a key stands in one queue, and cannot be moved to another in one step"},
+			{Ability: driver.NamedOwners, Reason: "a key belongs to one lease, so a hold cannot be shared with " +
+				"another process"},
+			{Ability: driver.Conversion, Reason: "the revision of a key is its place in the queue, so an upgrade " +
+				"cannot go to the front"},
+			{Ability: driver.LockDelays, Reason: "a key is deleted with its session, and nothing stays that could " +
+				"keep others out"},
+			{Ability: driver.Ability(driver.KindLatch),
+				Reason: "what it keeps belongs to a session, and a latch to nobody"},
+			{Ability: driver.Ability(driver.KindCond),
+				Reason: "a key stands in one queue, and cannot be moved to another in one step"},
 		},
 	}
 }

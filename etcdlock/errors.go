@@ -91,5 +91,6 @@ func errReleased(key driver.Key) error {
 
 // errConflict refuses a semaphore with another limit than the one in use.
 func errConflict(r *driver.Request, limit int) error {
-	return fmt.Errorf("etcd: the %s %q is in use with a limit of %d, not %d: %w", r.Kind, r.Name, limit, r.Limit, driver.ErrConflict)
+	return fmt.Errorf("etcd: the %s %q is in use with a limit of %d, not %d: %w", r.Kind, r.Name, limit, r.Limit,
+		driver.ErrConflict)
 }

@@ -106,7 +106,8 @@ func TestCancel_AtAnyMoment_LeavesTheLockFree(t *testing.T) {
 		} else {
 			time.AfterFunc(moment, cancel)
 		}
-		if err := receive(t, "the cancelled Lock to return", returned); err != nil && !errors.Is(err, context.Canceled) {
+		if err := receive(t, "the cancelled Lock to return", returned); err != nil &&
+			!errors.Is(err, context.Canceled) {
 			t.Errorf("a cancelled Lock says %v", err)
 		}
 		begin := time.Now()

@@ -48,7 +48,8 @@ func revisionAs(d *Driver, r *driver.Request) int64 {
 func TestServed_WrittenByAnybodyElse_LetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(),
+		time.Minute)
 	held := s.ask("lock")
 	s.take(held, a)
 	first := s.waits(b, s.ask("lock"))
@@ -92,7 +93,8 @@ func TestWrite_ToTheKeysOfALock_LetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	for _, kind := range []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore} {
-		a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+		a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(),
+			time.Minute)
 		ask := func() *driver.Request {
 			r := s.ask("lock")
 			if r.Kind = kind; kind == driver.KindSemaphore {

@@ -53,7 +53,8 @@ type listing struct {
 func (l *listing) run(ctx context.Context, key string) (more bool, err error) {
 	end := clientv3.GetPrefixRangeEnd(key)
 	for revision := int64(0); ; {
-		page, err := l.d.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(revision))
+		page, err := l.d.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize),
+			clientv3.WithRev(revision))
 		if err != nil {
 			return false, err
 		}

@@ -142,7 +142,8 @@ func refusesToken(err error) bool {
 
 // unary is a grpc.UnaryClientInterceptor. A request whose token is refused was not carried out.
 func (l *login) unary(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
 ) error {
 	if method == authenticate {
 		return invoke(ctx, method, req, reply, cc, opts...)
@@ -166,7 +167,8 @@ func (l *login) unary(
 
 // stream is a grpc.StreamClientInterceptor. Who has opened a stream that ends because of its token opens another.
 func (l *login) stream(
-	ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption,
+	ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer,
+	opts ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	t, err := l.token(ctx, cc)
 	if err != nil {

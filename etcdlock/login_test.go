@@ -20,7 +20,8 @@ import (
 func (s *stage) loggingIn(user, password string) (*clientv3.Client, *atomic.Int64) {
 	s.t.Helper()
 	n := new(atomic.Int64)
-	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		if method == authenticate {
 			n.Add(1)
 		}

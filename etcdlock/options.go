@@ -64,7 +64,8 @@ func (o *Options) withDefaults() (Options, error) {
 	case strings.ContainsAny(c.Prefix, "\x00\n\r"):
 		return c, errors.New("etcd: the prefix must not have control characters")
 	case c.Session < 0 || c.Session > maxSession:
-		return c, fmt.Errorf("etcd: the session's timeout is %v; it must be positive and at most %v", c.Session, maxSession)
+		return c, fmt.Errorf("etcd: the session's timeout is %v; it must be positive and at most %v", c.Session,
+			maxSession)
 	case c.RequestTimeout < 10*time.Millisecond:
 		return c, fmt.Errorf("etcd: the request timeout must be at least 10 ms, not %v", c.RequestTimeout)
 	}

@@ -95,7 +95,8 @@ func (s *sending) became(err error) (outcome, error) {
 
 // noticesUnsent is a grpc.UnaryClientInterceptor.
 func noticesUnsent(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if err != nil && isUnsent(err) {

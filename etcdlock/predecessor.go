@@ -21,7 +21,8 @@ func (d *Driver) servedOps(was *sight) []clientv3.Op {
 	if !was.waited {
 		return nil
 	}
-	return []clientv3.Op{clientv3.OpPut(d.names.served(was.session.id), strconv.FormatInt(was.revision, 10), clientv3.WithLease(was.session.id))}
+	return []clientv3.Op{clientv3.OpPut(d.names.served(was.session.id), strconv.FormatInt(was.revision, 10),
+		clientv3.WithLease(was.session.id))}
 }
 
 // servedAt compares whether the queue key that was created by one revision had had the lock when it was deleted at

@@ -28,7 +28,8 @@ func onlyReads(ops []*pb.RequestOp) bool {
 func (s *stage) counting() (*Driver, *looks) {
 	s.t.Helper()
 	n := new(looks)
-	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		err := invoke(ctx, method, req, reply, cc, opts...)
 		txn, ok := req.(*pb.TxnRequest)
 		switch {
@@ -47,7 +48,8 @@ func (s *stage) counting() (*Driver, *looks) {
 func (s *stage) through(f grpc.UnaryClientInterceptor) *Driver {
 	s.t.Helper()
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{s.node.Addr()}, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithUnaryInterceptor(f)},
+		Endpoints: []string{s.node.Addr()}, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithUnaryInterceptor(f)},
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -90,7 +92,8 @@ func TestLine_InWhichEachHasItsTurn_ReadsNobodyElse(t *testing.T) {
 	for try := range 3 {
 		near, all := seenByB.predecessor.Load()+seenByC.predecessor.Load(), seenByB.all.Load()+seenByC.all.Load()
 		s.passesThrough(fmt.Sprint("lock-", try), a, []*Driver{b, c, b, b, c, c})
-		near, all = seenByB.predecessor.Load()+seenByC.predecessor.Load()-near, seenByB.all.Load()+seenByC.all.Load()-all
+		near = seenByB.predecessor.Load() + seenByC.predecessor.Load() - near
+		all = seenByB.all.Load() + seenByC.all.Load() - all
 		if all == 0 && near >= 7 {
 			return
 		}
@@ -185,9 +188,11 @@ func TestLine_WhoLeavesBeforeItsTurn_LetsNobodyIn(t *testing.T) {
 func TestLine_WhatIsWrittenDown_EndsWithTheSession(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a, b, reader := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	a, b, reader := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(),
+		time.Minute)
 	written := func() (n int) {
-		found, err := reader.client.Get(s.ctx(), reader.names.prefix+"served/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+		found, err := reader.client.Get(s.ctx(), reader.names.prefix+"served/", clientv3.WithPrefix(),
+			clientv3.WithKeysOnly())
 		if err != nil {
 			t.Fatal(err)
 		}

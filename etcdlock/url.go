@@ -98,7 +98,8 @@ func fromURL(u *driver.URL, c driver.Config) (*clientv3.Config, *Options, error)
 		DialKeepAliveTime: keepaliveTime, DialKeepAliveTimeout: keepaliveTimeout, PermitWithoutStream: true,
 		Logger: zap.NewNop(), // what matters is an error or in Options.Logger
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestPause},
+			Backoff: backoff.Config{BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: longestPause},
 			MinConnectTimeout: dialTime,
 		}), grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window)},
 	}
@@ -113,7 +114,8 @@ func fromURL(u *driver.URL, c driver.Config) (*clientv3.Config, *Options, error)
 func misplaced(u *driver.URL) error {
 	switch {
 	case len(u.Hosts) == 0:
-		return errors.New("etcd: the URL names no server; write for instance etcd://localhost or etcd://host1,host2,host3")
+		return errors.New("etcd: the URL names no server; write for instance etcd://localhost or " +
+			"etcd://host1,host2,host3")
 	case strings.Trim(u.Path, "/") != "":
 		return errors.New("etcd: the URL has a path, which means nothing; for keys of your own write ?prefix=app/")
 	case u.Password != "" && u.User == "":

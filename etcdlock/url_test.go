@@ -112,7 +112,8 @@ func TestURL_UsersAndTLS(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "ca=/path/ca.crt") {
 		t.Errorf("with little time the error is %v, want its reason", err)
 	}
-	if d, err := open("etcd://" + strict.Addr() + "?tls=true&ca=" + strictCA + "&cert=" + cert + "&key=" + key); err != nil {
+	if d, err := open("etcd://" + strict.Addr() + "?tls=true&ca=" + strictCA + "&cert=" + cert + "&key=" +
+		key); err != nil {
 		t.Error(err)
 	} else {
 		_ = d.Close()

@@ -13,7 +13,9 @@ var _ driver.Conder = (*Driver)(nil)
 
 // CondWait gives a hold up and waits for a signal, and then for the lock. If ctx ends the wait, nothing of it is left
 // when CondWait returns, and a signal that had come goes on to the next.
-func (d *Driver) CondWait(ctx context.Context, give *driver.Release, r *driver.Request, parked func()) (driver.Grant, error) {
+func (d *Driver) CondWait(
+	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),
+) (driver.Grant, error) {
 	own, told := d.own(r), false
 	tell := func() {
 		if !told {
@@ -49,7 +51,8 @@ func (s *state) condWait(now time.Time, give *driver.Release, r *driver.Request)
 	if rec := s.records[ref{r.Key, r.ID}]; rec != nil {
 		return s.again(now, rec, demand{Request: r})
 	}
-	if r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Try || give.Key != r.Key || give.Undo || give.Keep > 0 {
+	if r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Try || give.Key != r.Key || give.Undo ||
+		give.Keep > 0 {
 		return nil, fmt.Errorf("a wait for a condition is for exclusive holds of a mutex: %w", driver.ErrUnsupported)
 	}
 	holding, err := s.live(ref{give.Key, give.ID})

@@ -53,7 +53,9 @@ func (g *group) until() time.Time {
 
 // contains reports whether token names any of g's holds.
 func (g *group) contains(token uint64) bool {
-	return g.block.contains(token) || slices.ContainsFunc(g.holds, func(h *record) bool { return h.block.contains(token) })
+	return g.block.contains(token) || slices.ContainsFunc(g.holds, func(h *record) bool {
+		return h.block.contains(token)
+	})
 }
 
 // belongs reports whether g is the named owner's, and live: a hold released with Keep admits nobody, because the point

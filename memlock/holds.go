@@ -111,7 +111,8 @@ func (s *state) fell(now time.Time, rec *record, reason driver.LostReason, horiz
 	delete(s.records, rec.ref)
 	s.change(rec.ref.key)
 	t := tomb{
-		entry: entry{ref: rec.ref}, reason: reason, token: rec.block.first, shared: rec.req.Mode != driver.Exclusive, undone: rec.undone,
+		entry: entry{ref: rec.ref}, reason: reason, token: rec.block.first, shared: rec.req.Mode != driver.Exclusive,
+		undone: rec.undone,
 	}
 	if reason == driver.LostExpired { // else nothing is asked of it
 		t.group = group

@@ -35,7 +35,9 @@ func (h *history) check(before map[driver.Key][]*record) {
 		h.fail("%d queued and %d granted, but the books say %d and %d of %d",
 			queued, granted, h.s.queued, len(h.s.leases), len(h.s.records))
 	}
-	maps.DeleteFunc(h.known, func(at ref, _ block) bool { return h.s.records[at] == nil && h.s.graves.tombs[at] == nil })
+	maps.DeleteFunc(h.known, func(at ref, _ block) bool {
+		return h.s.records[at] == nil && h.s.graves.tombs[at] == nil
+	})
 	for at, rec := range h.s.records {
 		if h.s.graves.tombs[at] != nil {
 			h.fail("%v is alive and buried", at)
@@ -81,7 +83,8 @@ func (h *history) checkHead(l *lock) {
 	for _, g := range others {
 		in.add(g)
 	}
-	waits := in.writers > 0 || head.Mode == driver.Exclusive && len(others) > 0 || head.Mode == driver.Upgradeable && in.upgraders > 0 ||
+	waits := in.writers > 0 || head.Mode == driver.Exclusive && len(others) > 0 || head.Mode == driver.Upgradeable &&
+		in.upgraders > 0 ||
 		head.Mode == driver.Shared && head.Limit > 0 && in.permits+head.Weight > head.Limit
 	if !waits {
 		h.fail("the head %s of %v waits for nobody", head.ID, l.key)
@@ -91,7 +94,8 @@ func (h *history) checkHead(l *lock) {
 // isOwn reports whether g is in nobody's way who waits as head.
 func isOwn(g *group, head *record) bool {
 	first := g.holds[0]
-	if head.req.Named && head.req.Limit == 0 && first.phase == held && first.req.Named && first.req.Owner == head.req.Owner {
+	if head.req.Named && head.req.Limit == 0 && first.phase == held && first.req.Named &&
+		first.req.Owner == head.req.Owner {
 		return true
 	}
 	return slices.ContainsFunc(g.holds, func(hold *record) bool { return hold.ref.id == head.beside })

@@ -231,7 +231,8 @@ func (l *lock) info() driver.LockInfo {
 	for _, g := range l.groups {
 		for _, h := range g.holds {
 			i.Holders = append(i.Holders, driver.Holder{
-				Owner: h.req.Owner, Client: h.req.Client, Label: h.req.Label, Token: h.block.first, Weight: weight(&h.req),
+				Owner: h.req.Owner, Client: h.req.Client, Label: h.req.Label, Token: h.block.first,
+				Weight: weight(&h.req),
 				Shared: h.req.Mode != driver.Exclusive, Since: h.since, Until: h.at, Named: h.req.Named,
 				Resting: h.phase == kept,
 			})

@@ -54,15 +54,18 @@ func (d *Driver) rightsText() string {
 
 // checkRights looks whether the user may do with the tables what locking needs.
 func (d *Driver) checkRights(ctx context.Context) driver.Finding {
-	f := driver.Finding{Check: "rights", Level: driver.LevelOK, Detail: "the user may do with the tables what locking needs"}
+	f := driver.Finding{Check: "rights", Level: driver.LevelOK,
+		Detail: "the user may do with the tables what locking needs"}
 	_, err := d.ask(ctx, d.rightsText())
 	switch numberOf(err) {
 	case errNoRight:
 		f.Level, f.Detail = driver.LevelFail, err.Error()
-		f.Advice = fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s, and ON %[1]s_breaks, TO the user", d.opts.Table)
+		f.Advice = fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s, and ON %[1]s_breaks, TO the user",
+			d.opts.Table)
 	default:
 		if err != nil {
-			f.Level, f.Detail, f.Advice = driver.LevelWarn, "they cannot be found out: "+err.Error(), "see the other findings"
+			f.Level, f.Detail, f.Advice = driver.LevelWarn, "they cannot be found out: "+
+				err.Error(), "see the other findings"
 		}
 	}
 	return f
@@ -99,7 +102,8 @@ func (d *Driver) checkRoom(ctx context.Context, settings map[string]string) driv
 	used, most := rows[0].uint(1), numberIn(settings["max_connections"])
 	f.Detail = fmt.Sprintf("%d of %d are in use; this client opens up to %d", used, most, d.opts.Shared+d.opts.Waits)
 	if most > 0 && used+uint64(d.opts.Shared+d.opts.Waits) > most {
-		f.Level, f.Advice = driver.LevelWarn, "raise max_connections, or set fewer waits: beyond that, waits ask again and again"
+		f.Level, f.Advice = driver.LevelWarn, "raise max_connections, or set fewer waits: beyond that, waits ask "+
+			"again and again"
 	}
 	return f
 }
@@ -109,7 +113,8 @@ func (d *Driver) checkProcess(ctx context.Context) driver.Finding {
 	f := driver.Finding{Check: "waiters", Level: driver.LevelOK, Detail: "the waits of all users can be listed"}
 	rows, err := d.ask(ctx, "SHOW GRANTS")
 	for _, r := range rows {
-		if text := r.text(0); strings.Contains(text, " ON *.*") && (strings.Contains(text, "PROCESS") || strings.Contains(text, "ALL PRIVILEGES")) {
+		if text := r.text(0); strings.Contains(text, " ON *.*") &&
+			(strings.Contains(text, "PROCESS") || strings.Contains(text, "ALL PRIVILEGES")) {
 			return f
 		}
 	}

@@ -30,7 +30,8 @@ func TestRefusal_OfServersThatCannotKeepLocks(t *testing.T) {
 		{"version=10.11.6-MariaDB wsrep_on=ON wsrep_provider=none", ""},
 		{"version=10.11.6-MariaDB wsrep_on=ON wsrep_provider=/usr/lib/galera/libgalera_smm.so", "Galera"},
 		{"version=8.0.36 wsrep_on=1 wsrep_provider=/usr/lib/libgalera_smm.so", "Galera"},
-		{"version=8.0.36 group_replication_group_name=x group_replication_single_primary_mode=OFF", "several primaries"},
+		{"version=8.0.36 group_replication_group_name=x group_replication_single_primary_mode=OFF",
+			"several primaries"},
 		{"version=8.0.36 group_replication_group_name=x group_replication_single_primary_mode=ON", ""},
 		{"version=8.4.0 log_bin=ON binlog_format=ROW", ""},
 		{"version=5.6.51", "is needed"},
@@ -93,7 +94,8 @@ func TestDiagnose_OfASoundServer_FindsNothingWrong(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	for _, want := range []string{"version", "cluster", "role", "rights", "tokens", "connections", "waiters", "round trip"} {
+	for _, want := range []string{"version", "cluster", "role", "rights", "tokens", "connections", "waiters",
+		"round trip"} {
 		if !checks[want] {
 			t.Errorf("nothing is said about %s", want)
 		}
@@ -146,7 +148,8 @@ func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	openLocks(t, urlOf(n.Addr()), nil) // makes the tables
 	const db = servers.MariaDBDatabase
 	rights := []string{
-		"SELECT, INSERT, UPDATE, DELETE ON " + db + ".interlock", "SELECT, INSERT, UPDATE, DELETE ON " + db + ".interlock_breaks",
+		"SELECT, INSERT, UPDATE, DELETE ON " + db + ".interlock", "SELECT, INSERT, UPDATE, DELETE ON " + db +
+			".interlock_breaks",
 	}
 	a.exec("CREATE USER plain@'%'")
 	for _, right := range rights {
@@ -183,10 +186,12 @@ func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	}
 	a.exec("REVOKE UPDATE ON " + db + ".interlock FROM plain@'%'")
 	_, err := openLocks(t, url, nil).TryLock(patient(t), "rights")
-	if !errors.Is(err, interlock.ErrUnavailable) || !strings.Contains(err.Error(), "for the rights that locking needs") {
+	if !errors.Is(err, interlock.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "for the rights that locking needs") {
 		t.Errorf("without a right: %v", err)
 	}
-	if driver.Refusal(err) == nil || strings.Contains(err.Error(), "unknown") || strings.Count(err.Error(), "for the rights that") != 1 {
+	if driver.Refusal(err) == nil || strings.Contains(err.Error(), "unknown") ||
+		strings.Count(err.Error(), "for the rights that") != 1 {
 		t.Errorf("without a right: %v, want a refusal that says once what to do", err)
 	}
 	if a.holder("rights") != 0 {
@@ -205,7 +210,8 @@ func TestCheckPolicy_SaysWhatFindingsDo(t *testing.T) {
 		logs    int
 	}{{CheckWarn, false, 2}, {CheckRefuse, true, 2}, {CheckNone, false, 0}} {
 		var log strings.Builder
-		d, err := New(patient(t), configOf(n.Addr()), &Options{Check: row.policy, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		d, err := New(patient(t), configOf(n.Addr()),
+			&Options{Check: row.policy, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if (err != nil) != row.refused {
 			t.Errorf("%+v: %v", row, err)
 		}

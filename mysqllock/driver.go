@@ -84,7 +84,8 @@ func (d *Driver) learn(database string, settings map[string]string) error {
 	defer d.mu.Unlock()
 	scope := database + "." + d.opts.Table
 	if d.scope != "" && d.scope != scope {
-		return fmt.Errorf("a new session keeps its tokens in %s, and those before in %s: close the client and open it again", scope, d.scope)
+		return fmt.Errorf("a new session keeps its tokens in %s, and those before in %s: close the client and open "+
+			"it again", scope, d.scope)
 	}
 	d.scope, d.settings = scope, settings
 	return nil
@@ -96,11 +97,14 @@ func (d *Driver) Traits() driver.Traits {
 		Engine: "mysql", Lifetime: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Unsupported: []driver.Unsupported{
 			{Ability: driver.NamedOwners, Reason: "a lock of GET_LOCK belongs to one session of one process"},
-			{Ability: driver.LockDelays, Reason: "the server frees a lock with its session, and cannot keep others out after that"},
+			{Ability: driver.LockDelays, Reason: "the server frees a lock with its session, and cannot keep others " +
+				"out after that"},
 			{Ability: driver.Ability(driver.KindRWMutex), Reason: "GET_LOCK has no shared mode"},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "GET_LOCK counts nothing"},
-			{Ability: driver.Ability(driver.KindLatch), Reason: "the server's locks belong to sessions, and a latch to nobody; a row and a query do better"},
-			{Ability: driver.Ability(driver.KindCond), Reason: "a session cannot give up a lock and wait for something else in one step"},
+			{Ability: driver.Ability(driver.KindLatch),
+				Reason: "the server's locks belong to sessions, and a latch to nobody; a row and a query do better"},
+			{Ability: driver.Ability(driver.KindCond),
+				Reason: "a session cannot give up a lock and wait for something else in one step"},
 		},
 	}
 }

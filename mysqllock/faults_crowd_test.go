@@ -146,10 +146,12 @@ func TestClose_WithWaitersAndHolds_LeavesNothing(t *testing.T) {
 // A server that is full lets waits go on over the connections that there are.
 func TestFullServer_WaitsAskAgainInstead(t *testing.T) {
 	n := servers.MariaDBServer(t, &servers.MariaDBOptions{SQL: []string{
-		"CREATE USER few@'%' WITH MAX_USER_CONNECTIONS 1;", "GRANT ALL ON " + servers.MariaDBDatabase + ".* TO few@'%';",
+		"CREATE USER few@'%' WITH MAX_USER_CONNECTIONS 1;", "GRANT ALL ON " + servers.MariaDBDatabase +
+			".* TO few@'%';",
 	}})
 	watch := newWaits()
-	c := openLocks(t, "mysql://few@"+n.Addr()+"/"+servers.MariaDBDatabase, &interlock.Options{Observer: watch.observer()})
+	c := openLocks(t, "mysql://few@"+n.Addr()+"/"+servers.MariaDBDatabase,
+		&interlock.Options{Observer: watch.observer()})
 	holds := openLocks(t, urlOf(n.Addr()), nil)
 	for range 3 {
 		held := mustLock(t, holds, "full")
@@ -188,7 +190,8 @@ func TestBreak_LeavesTheOtherHoldsOfTheConnection(t *testing.T) {
 	mustUnlock(t, mustLock(t, operator, "broken"))
 	mustUnlock(t, kept)
 	a := newAdmin(t, n)
-	row := fmt.Sprintf("SELECT COUNT(*) FROM %s_breaks WHERE id = x'%s'", tokenTable, idOf(servers.MariaDBDatabase+".interlock", mutex("broken")).hex())
+	row := fmt.Sprintf("SELECT COUNT(*) FROM %s_breaks WHERE id = x'%s'", tokenTable,
+		idOf(servers.MariaDBDatabase+".interlock", mutex("broken")).hex())
 	soon(t, "the break to be taken away", func() bool { return a.number(row) == 0 })
 }
 

@@ -118,7 +118,8 @@ func TestLostReply_OfARelease_DestroysTheConnection(t *testing.T) {
 		cancel()
 		mustUnlock(t, mustLock(t, other, "release"))
 		soon(t, "the connection to be given up", func() bool {
-			return a.number("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = "+uintText(uint64(session))) == 0
+			return a.number("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = "+
+				uintText(uint64(session))) == 0
 		})
 		p.Pass()
 		mustUnlock(t, mustLock(t, c, "release"))

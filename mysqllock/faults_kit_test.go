@@ -182,7 +182,8 @@ func (a *admin) waiting() int64 {
 // connections are those of others.
 func (a *admin) connections() []int64 {
 	a.t.Helper()
-	return a.ids("SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER = 'root' AND COMMAND <> 'Daemon'")
+	return a.ids("SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER = 'root' AND " +
+		"COMMAND <> 'Daemon'")
 }
 
 // waits is an Observer that tells of each wait that has begun, and of losses.

@@ -144,7 +144,9 @@ func TestServerAway_IsUnavailable(t *testing.T) {
 }
 
 // partitioned cuts a holder off, and watches that nobody gets in before it has been told.
-func partitioned(t *testing.T, cut func(p *servers.Proxy, n *servers.MariaDBNode) (heal func()), n *servers.MariaDBNode) {
+func partitioned(
+	t *testing.T, cut func(p *servers.Proxy, n *servers.MariaDBNode) (heal func()), n *servers.MariaDBNode,
+) {
 	p := servers.NewProxy(t, n.Addr())
 	watch, in := newWaits(), newInside(t, t.Name())
 	c := openLocks(t, urlOf(p.Addr()), &interlock.Options{Lease: short, Observer: watch.observer()})

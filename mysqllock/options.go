@@ -104,7 +104,8 @@ func (o *Options) withDefaults() (Options, error) {
 func (o *Options) validate() error {
 	switch {
 	case !tableName().MatchString(o.Table):
-		return fmt.Errorf("mysql: the table %q must be lower-case letters, digits and _, at most 50, and begin with no digit", o.Table)
+		return fmt.Errorf("mysql: the table %q must be lower-case letters, digits and _, at most 50, and begin with "+
+			"no digit", o.Table)
 	case o.Timeout < 0 || o.Timeout > longestTimeout:
 		return fmt.Errorf("mysql: the session's timeout must be from 0 to %v, not %v", longestTimeout, o.Timeout)
 	case o.Shared < 1 || o.Shared > mostConnections:

@@ -38,13 +38,15 @@ func (s *speaker) Prune() {
 		}
 	}
 	// another time
-	_ = s.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE asked < %s - %d", s.d.opts.Table, clock, pruneAge.Microseconds()))
+	_ = s.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE asked < %s - %d", s.d.opts.Table, clock,
+		pruneAge.Microseconds()))
 }
 
 // oldRows looks at most at so many rows, and returns conditions for those to be removed, and how many were not there.
 // Who has got the lock of one meanwhile has written a new last token, or finds no row and takes the clock.
 func (s *speaker) oldRows(where string, most int) (old []string, left int, err error) {
-	rows, err := s.query(fmt.Sprintf("SELECT LOWER(HEX(id)), last, last < %s - %d AND IS_FREE_LOCK(CONCAT('%s', LOWER(HEX(id)))) FROM %s WHERE %s ORDER BY id LIMIT %d",
+	rows, err := s.query(fmt.Sprintf("SELECT LOWER(HEX(id)), last, last < %s - %d AND IS_FREE_LOCK(CONCAT('%s', "+
+		"LOWER(HEX(id)))) FROM %s WHERE %s ORDER BY id LIMIT %d",
 		clock, pruneAge.Microseconds(), lockPrefix, s.d.opts.Table, where, most))
 	for _, r := range rows {
 		if r.uint(2) == 1 {

@@ -54,7 +54,8 @@ var texts = [statements]string{
 
 	// After a wait, mints the token if this session really has the lock, and otherwise says errNull. This form is
 	// quicker than that with SELECT, and the error is for what never happens.
-	stmtMint: intoTable + "VALUES (" + values + "IF(IS_USED_LOCK(?) = CONNECTION_ID(), CONNECTION_ID(), NULL))" + orUpdate,
+	stmtMint: intoTable + "VALUES (" + values + "IF(IS_USED_LOCK(?) = CONNECTION_ID(), CONNECTION_ID(), NULL))" +
+		orUpdate,
 
 	stmtUnlock: "SELECT RELEASE_LOCK(?)",
 }
@@ -74,7 +75,8 @@ const columns = "kind, name, token, last, owner, client, label, since, session"
 
 // lookText reads one lock.
 func (d *Driver) lookText(id lockID) string {
-	return fmt.Sprintf("SELECT %s, IFNULL(IS_USED_LOCK('%s'), 0) FROM %s WHERE id = x'%s'", columns, id.lock(), d.opts.Table, id.hex())
+	return fmt.Sprintf("SELECT %s, IFNULL(IS_USED_LOCK('%s'), 0) FROM %s WHERE id = x'%s'", columns, id.lock(),
+		d.opts.Table, id.hex())
 }
 
 // waitText waits for a lock. Its first column says who had it before, or 0; the second is 1 if this session has it now,
@@ -82,7 +84,8 @@ func (d *Driver) lookText(id lockID) string {
 // processes; see inspect.go.
 func (d *Driver) waitText(r *driver.Request, id lockID) string {
 	lock := id.lock()
-	return "SELECT /*" + waitMark + hex.EncodeToString([]byte(noteOf(r))) + "*/ IFNULL(IS_USED_LOCK('" + lock + "'), 0), GET_LOCK('" +
+	return "SELECT /*" + waitMark + hex.EncodeToString([]byte(noteOf(r))) + "*/ IFNULL(IS_USED_LOCK('" + lock +
+		"'), 0), GET_LOCK('" +
 		lock + "', " + seconds(d.opts.Slice) + ")"
 }
 

@@ -50,13 +50,17 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 			return d.breakError(ctx, key, err)
 		}
 		if asked != nil {
-			if !slices.ContainsFunc(holders, func(r record) bool { return r.heldBy == asked.pid && r.token == asked.token }) {
+			if !slices.ContainsFunc(holders, func(r record) bool {
+				return r.heldBy == asked.pid &&
+					r.token == asked.token
+			}) {
 				return nil
 			}
 		} else if asked, err = whom(key, holders, token); err != nil {
 			return err
 		} else if asked != nil {
-			if _, err := d.query(ctx, d.text(breakText), int8Value(num), int4Value(asked.pid), int8Value(int64(asked.token)), []byte(d.channel)); err != nil {
+			if _, err := d.query(ctx, d.text(breakText), int8Value(num), int4Value(asked.pid),
+				int8Value(int64(asked.token)), []byte(d.channel)); err != nil {
 				return d.breakError(ctx, key, err)
 			}
 		}

@@ -50,7 +50,8 @@ func (d *Driver) facts(ctx context.Context) (f facts, err error) {
 	r := found[0]
 	f = facts{
 		version: string(r[0]), standby: boolOf(r[1]), readOnly: boolOf(r[2]), fsync: boolOf(r[3]), commit: string(r[4]),
-		replicates: boolOf(r[5]), mostSessions: int64Of(r[6]), sessions: int64Of(r[7]), lockRoom: int64Of(r[8]), locks: int64Of(r[9]),
+		replicates: boolOf(r[5]), mostSessions: int64Of(r[6]), sessions: int64Of(r[7]), lockRoom: int64Of(r[8]),
+		locks:            int64Of(r[9]),
 		mayDelayDeadlock: boolOf(r[10]), namesakes: string(r[11]),
 	}
 	if f.lacks, err = d.lacks(ctx); err != nil {
@@ -69,7 +70,8 @@ func (d *Driver) facts(ctx context.Context) (f facts, err error) {
 func (d *Driver) judge(f facts) []driver.Finding {
 	return []driver.Finding{
 		{Check: "version", Level: driver.LevelOK, Detail: "PostgreSQL " + f.version},
-		d.pooler, judgeRole(f), d.judgeTable(f), d.judgeRights(f), judgeTokens(f), d.judgeRoom(f), judgeLocks(f), judgeDeadlock(f),
+		d.pooler, judgeRole(f), d.judgeTable(f), d.judgeRights(f), judgeTokens(f), d.judgeRoom(f), judgeLocks(f),
+		judgeDeadlock(f),
 	}
 }
 
@@ -92,8 +94,10 @@ func (d *Driver) lacks(ctx context.Context) (string, error) {
 func (d *Driver) judgeTable(f facts) driver.Finding {
 	r := driver.Finding{Check: "table", Level: driver.LevelOK, Detail: "tokens are kept in " + d.table.quoted}
 	if f.namesakes != "" && !strings.Contains(d.opts.Table, ".") {
-		r.Level, r.Advice = driver.LevelWarn, "write the table as SCHEMA."+d.table.name+" in the settings of all clients"
-		r.Detail += "; the table " + d.table.name + " is in other schemas too (" + f.namesakes + "): a client whose search_path finds that one " +
+		r.Level, r.Advice = driver.LevelWarn, "write the table as SCHEMA."+d.table.name+
+			" in the settings of all clients"
+		r.Detail += "; the table " + d.table.name + " is in other schemas too (" + f.namesakes +
+			"): a client whose search_path finds that one " +
 			"shares no locks with this one"
 	}
 	return r
@@ -101,12 +105,14 @@ func (d *Driver) judgeTable(f facts) driver.Finding {
 
 func (d *Driver) judgeRights(f facts) driver.Finding {
 	if f.lacks == "" {
-		return driver.Finding{Check: "rights", Level: driver.LevelOK, Detail: "the role may do with the tables what locking needs"}
+		return driver.Finding{Check: "rights", Level: driver.LevelOK,
+			Detail: "the role may do with the tables what locking needs"}
 	}
 	t := d.table.quoted
 	return driver.Finding{
 		Check: "rights", Level: driver.LevelFail, Detail: f.lacks,
-		Advice: fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO the role", t),
+		Advice: fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO "+
+			"the role", t),
 	}
 }
 
@@ -119,7 +125,8 @@ func judgeRole(f facts) driver.Finding {
 			Detail: "the server is a standby: its advisory locks are its own, and tokens cannot be written",
 		}
 	case f.readOnly:
-		return driver.Finding{Check: "role", Level: driver.LevelFail, Detail: "nothing may be written, so tokens cannot be", Advice: advice}
+		return driver.Finding{Check: "role", Level: driver.LevelFail,
+			Detail: "nothing may be written, so tokens cannot be", Advice: advice}
 	}
 	return driver.Finding{Check: "role", Level: driver.LevelOK, Detail: "it can be written to"}
 }
@@ -147,7 +154,8 @@ func (d *Driver) judgeRoom(f facts) driver.Finding {
 		Detail: fmt.Sprintf("%d of %d are in use; this client opens up to %d", f.sessions, f.mostSessions, most),
 	}
 	if f.sessions+most > f.mostSessions {
-		r.Level, r.Advice = driver.LevelWarn, "raise max_connections, or set fewer waits: beyond that, waits ask again and again"
+		r.Level, r.Advice = driver.LevelWarn, "raise max_connections, or set fewer waits: beyond that, waits ask "+
+			"again and again"
 	}
 	return r
 }
@@ -169,11 +177,13 @@ func judgeLocks(f facts) driver.Finding {
 // meanwhile.
 func judgeDeadlock(f facts) driver.Finding {
 	if f.mayDelayDeadlock {
-		return driver.Finding{Check: "crowds", Level: driver.LevelOK, Detail: "waits are left out of the search for deadlocks, in which they cannot be"}
+		return driver.Finding{Check: "crowds", Level: driver.LevelOK,
+			Detail: "waits are left out of the search for deadlocks, in which they cannot be"}
 	}
 	return driver.Finding{
 		Check: "crowds", Level: driver.LevelWarn,
-		Detail: "the role may not set deadlock_timeout: with hundreds of clients waiting for one lock, the server's search for deadlocks slows down all locks",
+		Detail: "the role may not set deadlock_timeout: with hundreds of clients waiting for one lock, the server's " +
+			"search for deadlocks slows down all locks",
 		Advice: "GRANT SET ON PARAMETER deadlock_timeout TO the role (PostgreSQL 15 and later)",
 	}
 }

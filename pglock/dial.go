@@ -176,7 +176,8 @@ func (s *speaker) setFurther(ctx context.Context) error {
 		x.p.SendQueryParams(text, nil, nil, nil, nil)
 		x.p.SendPipelineSync()
 	}
-	say(fmt.Sprintf("SELECT set_config('client_connection_check_interval', '%d', false)", max(s.d.opts.Timeout/3, time.Second).Milliseconds()))
+	say(fmt.Sprintf("SELECT set_config('client_connection_check_interval', '%d', false)",
+		max(s.d.opts.Timeout/3, time.Second).Milliseconds()))
 	if !s.c.Waits() {
 		say("LISTEN " + s.d.channel)
 		return s.concluded(x, nil)
@@ -219,7 +220,8 @@ func checkVersion(version string) error {
 	}
 	major, err := strconv.Atoi(version[:digits])
 	if err == nil && major < leastVersion {
-		return fmt.Errorf("the server is PostgreSQL %s; %d or later is needed, whose idle_session_timeout frees the locks of a client that has vanished",
+		return fmt.Errorf("the server is PostgreSQL %s; %d or later is needed, whose idle_session_timeout frees the "+
+			"locks of a client that has vanished",
 			version, leastVersion)
 	}
 	return nil // a pooler may not tell

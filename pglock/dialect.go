@@ -44,7 +44,8 @@ func (dialect) Supports(r *driver.Request) error {
 }
 
 // noConversion is why.
-const noConversion = "the server's queue has no place at the front for a reader that wants to write, so two of them would wait for each other"
+const noConversion = "the server's queue has no place at the front for a reader that wants to write, so two of them " +
+	"would wait for each other"
 
 // unsupported is the error of what the engine cannot do.
 type unsupported string

@@ -61,7 +61,8 @@ func TestWaiter_WhoseSessionIsTerminated_WaitsOn(t *testing.T) {
 		}
 		got <- err
 	}()
-	waiting := fmt.Sprintf("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = 'advisory' AND NOT l.granted", table)
+	waiting := fmt.Sprintf("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = "+
+		"'advisory' AND NOT l.granted", table)
 	until(t, patience, func() error { return want(ops.one("%s", waiting), "1") })
 	first := ops.one("SELECT pid FROM %s_waits", table)
 	ops.query("SELECT pg_terminate_backend(%s)", first)
@@ -108,7 +109,8 @@ func TestServer_ThatHangs_HoldersAreToldWithinTheTimeout(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := b.Lock(ctx, "y"); !errors.Is(err, interlock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := b.Lock(ctx, "y"); !errors.Is(err, interlock.ErrUnavailable) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a lock that nobody answers for says %v, want unavailable and the context's error", err)
 	}
 	n.Cont()
@@ -205,7 +207,8 @@ func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 	d := open(t.Context(), t, p.Addr(), Options{Table: ownTable(), Shared: 1})
 	defer func() { _ = d.Close() }()
 	busy, goOn := make(chan struct{}), make(chan struct{})
-	d.core.OnShared(sqlsession.Job{Run: func(*sqlsession.Conn) { close(busy); <-goOn }, Dead: func(err error) { t.Error(err) }})
+	d.core.OnShared(sqlsession.Job{Run: func(*sqlsession.Conn) { close(busy); <-goOn },
+		Dead: func(err error) { t.Error(err) }})
 	<-busy
 	ctx, waits := drivertest.Awaited(t.Context())
 	got := make(chan error, 1)

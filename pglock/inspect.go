@@ -43,7 +43,8 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 		}
 		for len(found) > 0 {
 			n := 1
-			for n < len(found) && string(found[n][0]) == string(found[0][0]) && string(found[n][1]) == string(found[0][1]) {
+			for n < len(found) && string(found[n][0]) == string(found[0][0]) &&
+				string(found[n][1]) == string(found[0][1]) {
 				n++
 			}
 			if !yield(infoOf(found[:n]), nil) {
@@ -61,7 +62,8 @@ func infoOf(found rows) driver.LockInfo {
 		switch {
 		case !boolOf(r[2]):
 			info.Waiters = append(info.Waiters, driver.Waiter{
-				Owner: string(r[6]), Client: string(r[7]), Label: string(r[8]), Weight: 1, Shared: boolOf(r[10]), Since: timeOf(r[9]),
+				Owner: string(r[6]), Client: string(r[7]), Label: string(r[8]), Weight: 1, Shared: boolOf(r[10]),
+				Since:    timeOf(r[9]),
 				Position: len(info.Waiters) + 1,
 			})
 		case boolOf(r[3]):
@@ -70,7 +72,8 @@ func infoOf(found rows) driver.LockInfo {
 				Token: uint64(int64Of(r[4])), Since: timeOf(r[9]),
 			})
 		default:
-			info.Holders = append(info.Holders, driver.Holder{Client: "process " + pidText(r[5]), Weight: 1, Shared: boolOf(r[10])})
+			info.Holders = append(info.Holders, driver.Holder{Client: "process " + pidText(r[5]), Weight: 1,
+				Shared: boolOf(r[10])})
 		}
 	}
 	return info

@@ -107,7 +107,8 @@ func (o *Options) withDefaults() (Options, error) {
 func (o *Options) validate() error {
 	switch {
 	case !tableName().MatchString(o.Table):
-		return fmt.Errorf("postgres: the table %q must be lower-case letters, digits and _ (at most 50), with a schema and a point in front if need be", o.Table)
+		return fmt.Errorf("postgres: the table %q must be lower-case letters, digits and _ (at most 50), with a "+
+			"schema and a point in front if need be", o.Table)
 	case o.Timeout < 0 || o.Timeout > longestTimeout:
 		return fmt.Errorf("postgres: the session's timeout must be from 0 to %v, not %v", longestTimeout, o.Timeout)
 	case o.Shared < 1 || o.Shared > mostConnections:

@@ -9,12 +9,15 @@ import (
 
 const (
 	poolerCheck  = "pooler"
-	poolerAdvice = "connect to the server itself, or through a pooler that keeps one session for each client (pool_mode = session)"
+	poolerAdvice = "connect to the server itself, or through a pooler that keeps one session for each client " +
+		"(pool_mode = session)"
 )
 
 // errShares is the refusal of a pooler that shares sessions among clients.
-var errShares = errors.New("postgres: a pooler between here and the server gives one session to several clients in turn: " +
-	"an advisory lock belongs to a session, so two clients would hold one lock (" + poolerAdvice + ", or set check to none at your own risk)")
+var errShares = errors.New("postgres: a pooler between here and the server gives one session to several clients in " +
+	"turn: " +
+	"an advisory lock belongs to a session, so two clients would hold one lock (" + poolerAdvice +
+	", or set check to none at your own risk)")
 
 // checkPooler finds out whether the server's sessions are our own, over a connection that is not set up yet. A server
 // tells each client the number of the process that serves it; a pooler tells one of its own making. Behind one, two
@@ -47,8 +50,10 @@ func (d *Driver) checkPooler(ctx context.Context, a *speaker) (driver.Finding, e
 	}
 	return driver.Finding{
 		Check: poolerCheck, Level: driver.LevelWarn,
-		Detail: "there is one between here and the server; it seems to keep one session for each client, as locks need it",
-		Advice: poolerAdvice + "; a pooler needs room for all connections of all clients, and must not end those that it thinks idle",
+		Detail: "there is one between here and the server; it seems to keep one session for each client, as locks " +
+			"need it",
+		Advice: poolerAdvice + "; a pooler needs room for all connections of all clients, and must not end those " +
+			"that it thinks idle",
 	}, nil
 }
 

@@ -10,7 +10,8 @@ import (
 // there are, and those who look need not know of each other.
 func windowOf(table, it, old, key, from string) string {
 	part := func(side string) string {
-		return fmt.Sprintf(`(SELECT %s AS it, %s AS old FROM %s WHERE (%s) %s (%s) ORDER BY %[4]s LIMIT 1000)`, it, old, table, key, side, from)
+		return fmt.Sprintf(`(SELECT %s AS it, %s AS old FROM %s WHERE (%s) %s (%s) ORDER BY %[4]s LIMIT 1000)`, it, old,
+			table, key, side, from)
 	}
 	return `ARRAY(SELECT it FROM (` + part(">=") + ` UNION ALL ` + part("<") + ` LIMIT 1000) w WHERE old)`
 }

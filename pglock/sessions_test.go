@@ -26,8 +26,10 @@ func TestStatements_AboutOneSession_LookAtThatOneAlone(t *testing.T) {
 	texts := map[string]string{
 		"set up a shared session": setUpText(d.settings(false)),
 		"set up one that waits":   setUpText(d.settings(true)),
-		"cancel":                  strings.NewReplacer("$1", strconv.Itoa(int(ops.pg.PID())), "$2", nobody).Replace(d.texts[stmtCancel]),
-		"terminate":               strings.NewReplacer("$1", strconv.Itoa(int(ops.pg.PID())), "$2", nobody).Replace(d.texts[stmtTerminate]),
+		"cancel": strings.NewReplacer("$1", strconv.Itoa(int(ops.pg.PID())), "$2",
+			nobody).Replace(d.texts[stmtCancel]),
+		"terminate": strings.NewReplacer("$1", strconv.Itoa(int(ops.pg.PID())), "$2",
+			nobody).Replace(d.texts[stmtTerminate]),
 	}
 	for what, text := range texts {
 		t.Run(what, func(t *testing.T) {

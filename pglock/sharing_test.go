@@ -53,7 +53,8 @@ func TestReadersOfOneClient_HaveASessionEach_AndNoMoreThanThereAre(t *testing.T)
 		inside = append(inside, r)
 	}
 	ops := newAdmin(t, n)
-	const readers = "SELECT count(*)::text || ' ' || count(DISTINCT l.pid)::text FROM pg_locks l JOIN %s t ON " + number +
+	const readers = "SELECT count(*)::text || ' ' || count(DISTINCT l.pid)::text FROM pg_locks l JOIN %s t ON " +
+		number +
 		" = t.key WHERE l.mode = 'ShareLock'"
 	if got := ops.one(readers, table); got != "4 4" {
 		t.Errorf("readers and their sessions are %s, want 4 4", got)
@@ -81,7 +82,8 @@ func listsReaders(t *testing.T, d *Driver, readers ...*driver.Request) error {
 		if err != nil {
 			return err
 		}
-		if info.Kind != driver.KindRWMutex || len(info.Holders) != 3 || len(info.Waiters) != 1 || info.Waiters[0].Shared {
+		if info.Kind != driver.KindRWMutex || len(info.Holders) != 3 || len(info.Waiters) != 1 ||
+			info.Waiters[0].Shared {
 			return fmt.Errorf("listed: %+v", info)
 		}
 		owners := make(map[string]bool)
@@ -125,7 +127,8 @@ func TestReaders_AreListedAndBrokenOneByOne(t *testing.T) {
 		t.Errorf("the broken reader is told %v", reason)
 	}
 	var held *driver.HeldError
-	if err := b.Break(t.Context(), two.Key, g.Token); !errors.As(err, &held) || held.Token == 0 || held.Token == g.Token {
+	if err := b.Break(t.Context(), two.Key, g.Token); !errors.As(err, &held) || held.Token == 0 ||
+		held.Token == g.Token {
 		t.Errorf("a second break says %v, want another reader", err)
 	}
 	release(t, a, one)
@@ -178,7 +181,8 @@ func TestRWMutex_ReadersAndWritersOfTwoClients_NeverMeet(t *testing.T) {
 	if most < 2 {
 		t.Error("no two readers were inside together")
 	}
-	if _, err := clients[0].RWMutex(name, nil).UpgradeableRLock(t.Context()); !errors.Is(err, interlock.ErrUnsupported) {
+	if _, err := clients[0].RWMutex(name, nil).UpgradeableRLock(t.Context()); !errors.Is(err,
+		interlock.ErrUnsupported) {
 		t.Errorf("UpgradeableRLock says %v", err)
 	}
 }

@@ -44,7 +44,8 @@ func inMode(e *sqlsession.Entry, exclusive, shared statement) statement {
 func grantParams(e *sqlsession.Entry, num int64) [][]byte {
 	r := &e.Request
 	return [][]byte{
-		int8Value(num), textValue(string(r.Kind)), textValue(r.Name), int8Value(int64(min(max(r.Tokens, 1), mostTokens))),
+		int8Value(num), textValue(string(r.Kind)), textValue(r.Name),
+		int8Value(int64(min(max(r.Tokens, 1), mostTokens))),
 		textValue(r.ID), textValue(r.Owner), textValue(r.Client), textValue(r.Label),
 	}
 }
@@ -53,7 +54,8 @@ func grantParams(e *sqlsession.Entry, num int64) [][]byte {
 func heldBy(key driver.Key, r [][]byte) *driver.HeldError {
 	held := &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if r[0] != nil && string(r[1]) == string(key.Kind) && string(r[2]) == key.Name {
-		held.Token, held.Owner, held.Client, held.Since = uint64(int64Of(r[0])), string(r[3]), string(r[4]), timeOf(r[5])
+		held.Token, held.Since = uint64(int64Of(r[0])), timeOf(r[5])
+		held.Owner, held.Client = string(r[3]), string(r[4])
 	}
 	return held
 }
@@ -84,7 +86,8 @@ func (s *speaker) lock(e *sqlsession.Entry, num int64) (rows, error) {
 	if e.Untried() {
 		return s.execFor(allowed, inMode(e, stmtLock, stmtLockShared), grantParams(e, num)...)
 	}
-	x, err := s.say(allowed, line{stmtNote, noteParams(e, num, s.pid)}, line{inMode(e, stmtLock, stmtLockShared), grantParams(e, num)})
+	x, err := s.say(allowed, line{stmtNote, noteParams(e, num, s.pid)},
+		line{inMode(e, stmtLock, stmtLockShared), grantParams(e, num)})
 	if err != nil {
 		return nil, err
 	}

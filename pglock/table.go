@@ -40,7 +40,8 @@ func (s *speaker) resolve(ctx context.Context) (t table, err error) {
 	if !qualified {
 		schema, name = "", configured
 	}
-	answer := s.pg.ExecParams(ctx, resolveText, [][]byte{textValue(configured), textValue(schema)}, nil, binaryFormat, binaryFormat).Read()
+	answer := s.pg.ExecParams(ctx, resolveText, [][]byte{textValue(configured), textValue(schema)}, nil, binaryFormat,
+		binaryFormat).Read()
 	switch {
 	case answer.Err != nil:
 		return t, advise(answer.Err)
@@ -50,9 +51,11 @@ func (s *speaker) resolve(ctx context.Context) (t table, err error) {
 	r := answer.Rows[0]
 	switch {
 	case r[0] == nil:
-		return t, fmt.Errorf("postgres: no schema in the role's search_path exists in which the table %s could be: write it as SCHEMA.%[1]s", configured)
+		return t, fmt.Errorf("postgres: no schema in the role's search_path exists in which the table %s could be: "+
+			"write it as SCHEMA.%[1]s", configured)
 	case boolOf(r[3]):
-		return t, fmt.Errorf("postgres: %s is a temporary table, which other clients do not see: write the table as SCHEMA.%[1]s", configured)
+		return t, fmt.Errorf("postgres: %s is a temporary table, which other clients do not see: write the table as "+
+			"SCHEMA.%[1]s", configured)
 	case r[2] != nil:
 		err = checkKind(configured, string(r[2]))
 	}

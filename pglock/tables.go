@@ -57,7 +57,8 @@ func (d *Driver) createTables(ctx context.Context) error {
 // would take other locks.
 func checkKind(name, kind string) error {
 	if kind != "r" && kind != "p" {
-		return fmt.Errorf("postgres: %s is a view, an index or something else that is no table: name the table itself", name)
+		return fmt.Errorf("postgres: %s is a view, an index or something else that is no table: name the table itself",
+			name)
 	}
 	return nil
 }
@@ -85,7 +86,8 @@ func (d *Driver) createTable(ctx context.Context, i int) error {
 			return checkKind(name, all[i].kind)
 		}
 	}
-	return fmt.Errorf("postgres: the table %s cannot be made, because its schema has something else of that name, such as a type (name "+
+	return fmt.Errorf("postgres: the table %s cannot be made, because its schema has something else of that name, "+
+		"such as a type (name "+
 		"another table, or drop what is in the way): %w", name, err)
 }
 

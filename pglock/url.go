@@ -54,7 +54,8 @@ func fromURL(u *driver.URL, c driver.Config) (*pgconn.Config, *Options, error) {
 	}
 	check := p.String("check", "warn")
 	t := tlsQuery{
-		mode: p.String("sslmode", ""), ca: p.String("sslrootcert", ""), cert: p.String("sslcert", ""), key: p.String("sslkey", ""),
+		mode: p.String("sslmode", ""), ca: p.String("sslrootcert", ""), cert: p.String("sslcert", ""),
+		key: p.String("sslkey", ""),
 	}
 	if err := address.CheckQuery("postgres", u, p); err != nil {
 		return nil, nil, err
@@ -68,7 +69,8 @@ func fromURL(u *driver.URL, c driver.Config) (*pgconn.Config, *Options, error) {
 	}
 	database := strings.TrimPrefix(u.Path, "/")
 	if strings.Contains(database, "/") {
-		return nil, nil, errors.New("postgres: the path names the database in which the tokens are kept, as in postgres://host/database")
+		return nil, nil, errors.New("postgres: the path names the database in which the tokens are kept, as in " +
+			"postgres://host/database")
 	}
 	config, err := configFor(u, database, t)
 	if err != nil {

@@ -20,7 +20,8 @@ func openError(config *pgconn.Config, err error, named bool) error {
 	o := opening{config, err, named}
 	meaning, _ := judgeError(err)
 	return &enginekit.OpenError{
-		Engine: "postgres", Servers: o.servers(), Err: err, Text: o.reason(), Hint: o.advice(), Refused: meaning == sqlsession.Refused,
+		Engine: "postgres", Servers: o.servers(), Err: err, Text: o.reason(), Hint: o.advice(),
+		Refused: meaning == sqlsession.Refused,
 	}
 }
 

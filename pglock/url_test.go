@@ -28,15 +28,20 @@ func TestURL_OfASocket_NamesItsFolder(t *testing.T) {
 }
 
 func TestURL_IsReadCompletely(t *testing.T) {
-	config, o, err := fromURL(parse(t, "postgres://me:p%27%5C%20w@h1:6000,[::1]/locks?table=app.locks&shared=2&waits=3&slice=5s&check=refuse&sslmode=disable"),
+	config, o, err := fromURL(parse(t,
+		"postgres://me:p%27%5C%20w@h1:6000,[::1]/locks?table=app.locks&shared=2&waits=3&slice=5s&check=refuse"+
+			"&sslmode=disable"),
 		driver.Config{Lease: 7 * time.Second, Client: "host:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Host != "h1" || config.Port != 6000 || config.User != "me" || config.Password != `p'\ w` || config.Database != "locks" {
-		t.Errorf("got %s:%d as %s with %q, database %s", config.Host, config.Port, config.User, config.Password, config.Database)
+	if config.Host != "h1" || config.Port != 6000 || config.User != "me" || config.Password != `p'\ w` ||
+		config.Database != "locks" {
+		t.Errorf("got %s:%d as %s with %q, database %s", config.Host, config.Port, config.User, config.Password,
+			config.Database)
 	}
-	if len(config.Fallbacks) != 1 || config.Fallbacks[0].Host != "::1" || config.Fallbacks[0].Port != defaultPort || config.ValidateConnect == nil {
+	if len(config.Fallbacks) != 1 || config.Fallbacks[0].Host != "::1" || config.Fallbacks[0].Port != defaultPort ||
+		config.ValidateConnect == nil {
 		t.Errorf("the second host is %+v", config.Fallbacks)
 	}
 	if config.RuntimeParams["application_name"] != "interlock host:1" {
@@ -120,11 +125,13 @@ func wantAdvice(t *testing.T, addr string) {
 		"postgres://postgres:s3cr3t%2F%25@[::1]:1/postgres?sslmode=allow": "cannot use [::1]:1: ",
 	} {
 		_, err := driver.DefaultMux.Open(t.Context(), raw, driver.Config{})
-		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, driver.ErrUnavailable) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want an error on one line that says %q", raw, err, says)
 			continue
 		}
-		if refused := !strings.Contains(says, "cannot use") && !strings.Contains(says, "address"); refused != (driver.Refusal(err) != nil) {
+		if refused := !strings.Contains(says, "cannot use") &&
+			!strings.Contains(says, "address"); refused != (driver.Refusal(err) != nil) {
 			t.Errorf("%s: %v is a refusal: %v", raw, err, !refused)
 		}
 		seen := make(map[string]bool)
@@ -141,15 +148,18 @@ func wantAdvice(t *testing.T, addr string) {
 func TestOpenError_DoesNotSpeakOfAttemptsThatWereMadeAgain(t *testing.T) {
 	n := servers.PostgresServer(t, &servers.PostgresOptions{Password: "s3cr3t"})
 	for query, tls := range map[string]bool{"": false, "?sslmode=prefer": false, "?sslmode=require": true} {
-		_, err := driver.DefaultMux.Open(t.Context(), "postgres://postgres:wrong@"+n.Addr()+"/postgres"+query, driver.Config{})
-		if err == nil || strings.Contains(err.Error(), "TLS") != tls || strings.Contains(err.Error(), "password is wrong") == tls {
+		_, err := driver.DefaultMux.Open(t.Context(), "postgres://postgres:wrong@"+n.Addr()+"/postgres"+query,
+			driver.Config{})
+		if err == nil || strings.Contains(err.Error(), "TLS") != tls ||
+			strings.Contains(err.Error(), "password is wrong") == tls {
 			t.Errorf("%q: %v", query, err)
 		}
 	}
 }
 
 func TestNew_WithoutAConfiguration_SaysSo(t *testing.T) {
-	if _, err := New(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "postgres: there is no configuration") {
+	if _, err := New(t.Context(), nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "postgres: there is no configuration") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -63,7 +63,8 @@ func servable(r *driver.Request) error {
 	case r.Mode > driver.Upgradeable || r.Kind != driver.KindRWMutex && r.Mode != driver.Exclusive:
 		return fmt.Errorf("zk: mode %d of a %s: %w", r.Mode, r.Kind, driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > maxName:
-		return fmt.Errorf("zk: a lock's name has 1 to %d bytes, not %d: %w", maxName, len(r.Name), driver.ErrUnsupported)
+		return fmt.Errorf("zk: a lock's name has 1 to %d bytes, not %d: %w", maxName, len(r.Name),
+			driver.ErrUnsupported)
 	}
 	return nil
 }
@@ -113,7 +114,8 @@ func (a *attempt) remind() {
 
 // isPassing reports whether err is over as soon as there is a connection again.
 func isPassing(err error) bool {
-	return errors.Is(err, errAgain) || errors.Is(err, errNoAnswer) || errors.Is(err, errOver) || errors.Is(err, errStale)
+	return errors.Is(err, errAgain) || errors.Is(err, errNoAnswer) || errors.Is(err, errOver) ||
+		errors.Is(err, errStale)
 }
 
 // ended reports whether the request is granted or taken back.

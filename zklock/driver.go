@@ -70,7 +70,8 @@ func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	d := &Driver{
 		hosts: slices.Clone(hosts), opts: o, tree: tree{o.Root}, born: time.Now(),
 		process: strings.ToLower(rand.Text()[:16]), spentAt: spent, zxidEnd: lastZxid,
-		kept: make(chan struct{}), idle: workers{next: make(chan func())}, stir: make(chan struct{}), entries: make(map[string]*entry),
+		kept: make(chan struct{}), idle: workers{next: make(chan func())}, stir: make(chan struct{}),
+		entries: make(map[string]*entry),
 	}
 	d.life, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go d.keep() // ends with Close, which waits for it
@@ -109,12 +110,18 @@ func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "zookeeper", Lifetime: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Unsupported: []driver.Unsupported{
-			{Ability: driver.NamedOwners, Reason: "a node belongs to one session, so a hold cannot be shared with another process"},
-			{Ability: driver.Conversion, Reason: "the number of a node is its place in the queue, so an upgrade cannot go to the front"},
-			{Ability: driver.LockDelays, Reason: "a node is removed with its session, and nothing stays that could keep others out"},
-			{Ability: driver.Ability(driver.KindSemaphore), Reason: "the recipe waits for the nearest node in the way, it does not count"},
-			{Ability: driver.Ability(driver.KindLatch), Reason: "what it keeps belongs to a session, and a latch to nobody"},
-			{Ability: driver.Ability(driver.KindCond), Reason: "a node stands in one queue, and cannot be moved to another in one step"},
+			{Ability: driver.NamedOwners, Reason: "a node belongs to one session, so a hold cannot be shared with " +
+				"another process"},
+			{Ability: driver.Conversion, Reason: "the number of a node is its place in the queue, so an upgrade " +
+				"cannot go to the front"},
+			{Ability: driver.LockDelays, Reason: "a node is removed with its session, and nothing stays that could " +
+				"keep others out"},
+			{Ability: driver.Ability(driver.KindSemaphore),
+				Reason: "the recipe waits for the nearest node in the way, it does not count"},
+			{Ability: driver.Ability(driver.KindLatch),
+				Reason: "what it keeps belongs to a session, and a latch to nobody"},
+			{Ability: driver.Ability(driver.KindCond),
+				Reason: "a node stands in one queue, and cannot be moved to another in one step"},
 		},
 	}
 }

@@ -25,7 +25,8 @@ func newCrossing(t *testing.T, mode driver.Mode) *crossing {
 	n, root := sharedServer(t), freshRoot()
 	x := &crossing{t: t, a: newAdmin(t, n.Addr()), lock: root + "/rw/lock"}
 	x.holder = open(t, []string{n.Addr()}, &Options{Root: root})
-	x.ahead, x.further = open(t, []string{n.Addr()}, &Options{Root: root}), open(t, []string{n.Addr()}, &Options{Root: root})
+	x.ahead, x.further = open(t, []string{n.Addr()}, &Options{Root: root}), open(t, []string{n.Addr()},
+		&Options{Root: root})
 	ask := func(m driver.Mode) *driver.Request {
 		r := request("lock")
 		r.Kind, r.Mode = driver.KindRWMutex, m

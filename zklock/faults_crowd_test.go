@@ -222,7 +222,9 @@ func TestClose_WithWaiters(t *testing.T) {
 		t.Errorf("the lease says %v", err)
 	}
 	mustUnlock(t, behind.granted("who waited for the closed client").l)
-	soon(t, "the node of the waiter that has closed to be gone", func() bool { return len(a.nodes(root+"/mutex/two")) == 1 })
+	soon(t, "the node of the waiter that has closed to be gone", func() bool {
+		return len(a.nodes(root+"/mutex/two")) == 1
+	})
 	mustUnlock(t, other)
 }
 

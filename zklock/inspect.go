@@ -70,7 +70,9 @@ func keysOf(kind driver.Kind, components []string, prefix string) []driver.Key {
 const listedAtOnce = 32
 
 // listAll reads locks and yields them in their order, those that are not free. It reports whether more are wanted.
-func (l *link) listAll(ctx context.Context, keys []driver.Key, yield func(driver.LockInfo, error) bool) (more bool, err error) {
+func (l *link) listAll(
+	ctx context.Context, keys []driver.Key, yield func(driver.LockInfo, error) bool,
+) (more bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	defer readers.Wait()

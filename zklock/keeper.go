@@ -176,7 +176,9 @@ func (s *session) makeNode(l *link) error {
 
 // raise raises the version of the session's node.
 func (s *session) raise(l *link) error {
-	stat, err := tell(s.d.life, l, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(l.node, []byte(s.d.opts.Client), -1) })
+	stat, err := tell(s.d.life, l, func(c *zk.Conn) (*zk.Stat, error) {
+		return c.Set(l.node, []byte(s.d.opts.Client), -1)
+	})
 	if errors.Is(err, zk.ErrNoNode) { // an operator has removed it
 		return s.makeNode(l)
 	}

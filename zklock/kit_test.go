@@ -49,14 +49,15 @@ type admin struct {
 func newAdmin(t testing.TB, addr string) *admin {
 	t.Helper()
 	connected := make(chan struct{}, 1)
-	conn, _, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogInfo(false), zk.WithEventCallback(func(e zk.Event) {
-		if e.State == zk.StateHasSession {
-			select {
-			case connected <- struct{}{}:
-			default:
+	conn, _, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogInfo(false),
+		zk.WithEventCallback(func(e zk.Event) {
+			if e.State == zk.StateHasSession {
+				select {
+				case connected <- struct{}{}:
+				default:
+				}
 			}
-		}
-	}))
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,8 @@ func TestEncode_OfRandomNames_IsReversible(t *testing.T) {
 
 func TestPlaces_AreOrderedByTheirNumberAlone(t *testing.T) {
 	all := inOrder([]string{
-		"wzzz-0000000010", "raaa-0000000009", "not ours", "w-0000000001", "ubbb-0000000011", "x1-0000000000", "wa-b", "wccc-0000000002",
+		"wzzz-0000000010", "raaa-0000000009", "not ours", "w-0000000001", "ubbb-0000000011", "x1-0000000000", "wa-b",
+		"wccc-0000000002",
 	})
 	var names []string
 	for _, p := range all {

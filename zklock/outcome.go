@@ -23,7 +23,8 @@ const (
 // texts: an operation that it does not know, a client that has to authenticate first, and a quota that is used up.
 var (
 	refusals = []error{
-		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrInvalidACL, zk.ErrAuthFailed,
+		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrInvalidACL,
+		zk.ErrAuthFailed,
 		zk.ErrBadArguments, zk.ErrNoChildrenForEphemerals, zk.ErrInvalidPath, zk.ErrAPIError,
 	}
 	namelessRefusals = []string{unimplemented, "unknown error: -124", quotaExceeded}

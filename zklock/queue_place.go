@@ -60,7 +60,8 @@ func inOrder(children []string) []queuePlace {
 // blocks reports whether p, which came before, is in the way of a request of the given mode: writers and everybody,
 // upgradeable readers and each other.
 func (p queuePlace) blocks(m driver.Mode) bool {
-	return p.mode == driver.Exclusive || m == driver.Exclusive || p.mode == driver.Upgradeable && m == driver.Upgradeable
+	return p.mode == driver.Exclusive || m == driver.Exclusive || p.mode == driver.Upgradeable &&
+		m == driver.Upgradeable
 }
 
 // blocker returns the index of the nearest place that is in the way of the one at index i, or -1.

@@ -128,7 +128,8 @@ func adviceOn(err error, opts *Options) string {
 	says := func(part string) bool { return strings.Contains(text, part) }
 	switch {
 	case errors.Is(err, zk.ErrNoAuth) && opts.User == "":
-		return "the root is not open to everybody: write zk://user:password@host, or see the ACL of the root and the node above it"
+		return "the root is not open to everybody: write zk://user:password@host, or see the ACL of the root and the " +
+			"node above it"
 	case errors.Is(err, zk.ErrNoAuth):
 		return "the root is closed to this user with this password, which the servers do not check in any other way; " +
 			"see the ACL of the root and the node above it"
@@ -145,7 +146,8 @@ func adviceOn(err error, opts *Options) string {
 	case says("EOF") && opts.TLS != nil:
 		return "does the server speak TLS on this port?"
 	case says("EOF"):
-		return "the server has closed the connection: is it part of an ensemble that has no leader, does it speak TLS on this " +
+		return "the server has closed the connection: is it part of an ensemble that has no leader, does it speak " +
+			"TLS on this " +
 			"port (tls=true), or has this machine too many connections (maxClientCnxns)?"
 	}
 	return ""

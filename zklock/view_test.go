@@ -27,7 +27,8 @@ func TestView_ThatManyShare_IsNeverOlderThanWhoAsksForIt(t *testing.T) {
 	for who := range 8 {
 		all.Go(func() {
 			for try := range 25 {
-				path, err := a.Create(fmt.Sprintf("%s/wword%dx%d-", lock, who, try), nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+				path, err := a.Create(fmt.Sprintf("%s/wword%dx%d-", lock, who, try), nil,
+					zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 				if err != nil {
 					t.Error(err)
 					return

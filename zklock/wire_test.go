@@ -50,7 +50,8 @@ func TestWireFormat_OfPathsIsDescribed(t *testing.T) {
 	where := tree{"ROOT"}
 	key := driver.Key{Kind: "KIND", Name: "NAME"}
 	want := []string{
-		where.kind(key.Kind), where.lock(key), where.lock(key) + "/MODEWORD-NUMBER", where.sessions(), where.sessions() + "/ID.N",
+		where.kind(key.Kind), where.lock(key), where.lock(key) + "/MODEWORD-NUMBER", where.sessions(),
+		where.sessions() + "/ID.N",
 	}
 	var got []string
 	for _, row := range wireTable(t, "path") {

@@ -126,7 +126,8 @@ func (o *acquireOptions) request(name string, try bool) *driver.Request {
 // acquireHandle takes the lock and prints the handle. If anything goes wrong, nothing stays behind. known is who was in
 // the way before, or nil.
 func (a *app) acquireHandle(
-	ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request, known *interlock.HeldError,
+	ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request,
+	known *interlock.HeldError,
 ) error {
 	grant, err := a.ask(ctx, d, o, r, known)
 	if err == nil {
@@ -196,7 +197,8 @@ func (a *app) printGrant(h *handle, export bool) error {
 	if !export {
 		return a.printJSON(grantObject{schemaVersion, h.Name, h.Token, h.Owner, h.Lease.String(), h.String()})
 	}
-	_, err := fmt.Fprintf(a.stdout, "export INTERLOCK_HANDLE=%s INTERLOCK_NAME=%s INTERLOCK_TOKEN=%d INTERLOCK_OWNER=%s\n",
+	_, err := fmt.Fprintf(a.stdout, "export INTERLOCK_HANDLE=%s INTERLOCK_NAME=%s INTERLOCK_TOKEN=%d "+
+		"INTERLOCK_OWNER=%s\n",
 		h, quote(h.Name), h.Token, quote(h.Owner))
 	return err
 }

@@ -72,8 +72,10 @@ func (b budget) check() error {
 	if b.need() <= b.lease {
 		return nil
 	}
-	return usage("the lease of %v is too short to end the job before it runs out: 2 x renewal %v + kill-grace %v + drift %v + margin %v = %v; "+
-		"lengthen --lease or shorten --kill-grace", b.lease, ms(b.renewal), b.grace, ms(b.drift), ms(b.margin), ms(b.need()))
+	return usage("the lease of %v is too short to end the job before it runs out: 2 x renewal %v + kill-grace %v + "+
+		"drift %v + margin %v = %v; "+
+		"lengthen --lease or shorten --kill-grace", b.lease, ms(b.renewal), b.grace, ms(b.drift), ms(b.margin),
+		ms(b.need()))
 }
 
 func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -36,7 +36,8 @@ func TestBuilds_TheLightOneHasNoClientOfAServer(t *testing.T) {
 	t.Parallel()
 	const ours = "github.com/interlock-go/interlock"
 	may := []string{
-		ours, ours + "/cmd/interlock", ours + "/driver", ours + "/enginekit", ours + "/fence/stamp", ours + "/filelock", ours + "/memlock",
+		ours, ours + "/cmd/interlock", ours + "/driver", ours + "/enginekit", ours + "/fence/stamp", ours + "/filelock",
+		ours + "/memlock",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix",
 	}
 	for _, pkg := range goTool(t, "list", "", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".") {
@@ -50,7 +51,8 @@ func TestBuilds_TheFullOneHasEveryEngine(t *testing.T) {
 	t.Parallel()
 	full := goTool(t, "list", "full", "-f", `{{join .Imports "\n"}}`, ".")
 	for _, pkg := range goTool(t, "list", "", "-f", `{{join .TestImports "\n"}}`, ".") {
-		if strings.HasSuffix(pkg, "lock") && strings.HasPrefix(pkg, "github.com/interlock-go/interlock/") && !slices.Contains(full, pkg) {
+		if strings.HasSuffix(pkg, "lock") && strings.HasPrefix(pkg, "github.com/interlock-go/interlock/") &&
+			!slices.Contains(full, pkg) {
 			t.Errorf("the tests have %s, the build with the tag full does not", pkg)
 		}
 	}

@@ -25,7 +25,9 @@ type child struct {
 
 // startChild starts the command in a group of its own, in the terminal's foreground if it should be. lent is inherited
 // under its own number, so that no descriptor that a shell handed to the command is covered.
-func startChild(path string, argv, env []string, streams [3]*os.File, lent *os.File, foreground *terminal) (*child, error) {
+func startChild(
+	path string, argv, env []string, streams [3]*os.File, lent *os.File, foreground *terminal,
+) (*child, error) {
 	attr := &syscall.ProcAttr{Env: env, Sys: childAttributes()}
 	for _, f := range streams {
 		attr.Files = append(attr.Files, f.Fd())

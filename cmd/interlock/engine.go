@@ -127,7 +127,8 @@ func openError(u *driver.URL, err error) error {
 	var path *fs.PathError
 	var errno syscall.Errno
 	switch {
-	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
+	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, context.Canceled),
 		errors.As(err, &network), errors.As(err, &path), errors.As(err, &errno):
 		return exitWith(exitUnavailable, &openFailedError{u, err})
 	}

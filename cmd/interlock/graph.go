@@ -111,7 +111,8 @@ func waitsFor(locks []interlock.LockInfo) *graph {
 			for _, h := range l.Holders {
 				if inTheWay(l.Kind, w, h) {
 					g.edges = append(g.edges, graphEdge{
-						Kind: l.Kind, Name: l.Name, Waiter: endpoint{w.Owner, w.Client}, Holder: endpoint{h.Owner, h.Client}, Resting: h.Resting,
+						Kind: l.Kind, Name: l.Name, Waiter: endpoint{w.Owner, w.Client},
+						Holder: endpoint{h.Owner, h.Client}, Resting: h.Resting,
 					})
 				}
 			}

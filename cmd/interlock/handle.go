@@ -44,7 +44,8 @@ func parseHandle(s string) (*handle, error) {
 		return nil, usage("this is not a handle as interlock acquire prints it")
 	}
 	if h.Version != schemaVersion {
-		return nil, usage("this handle was made by another version of interlock (%d, this one knows %d)", h.Version, schemaVersion)
+		return nil, usage("this handle was made by another version of interlock (%d, this one knows %d)", h.Version,
+			schemaVersion)
 	}
 	return &h, checkName("name in the handle", h.Name)
 }
@@ -72,7 +73,8 @@ func (a *app) openForHandles(ctx context.Context) (*engine, driver.Renewer, erro
 		return e, renewer, nil
 	}
 	_ = e.close() // nothing was taken
-	return nil, nil, fmt.Errorf("%w: on %s a hold ends with its %s, so it cannot outlive this command; use \"interlock run\"",
+	return nil, nil, fmt.Errorf("%w: on %s a hold ends with its %s, so it cannot outlive this command; use "+
+		"\"interlock run\"",
 		interlock.ErrUnsupported, e.url, traits.Lifetime)
 }
 

@@ -28,8 +28,10 @@ func (w *world) takeOver(group int) {
 	}
 	living := livingIn(w.t, group)
 	if stall := longest(); len(living) > 0 && stall > 300*time.Millisecond {
-		w.t.Logf("this process stood still for %v, so these of the job lived when another client got the lock: %v", stall, living)
-		for end := time.Now().Add(patience); len(living) > 0 && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+		w.t.Logf("this process stood still for %v, so these of the job lived when another client got the lock: %v",
+			stall, living)
+		for end := time.Now().Add(patience); len(living) > 0 &&
+			time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 			living = livingIn(w.t, group)
 		}
 	}

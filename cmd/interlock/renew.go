@@ -34,7 +34,8 @@ Ends with 79 if the lock is gone: another may hold it by now, so the script has 
 			return a.renew(cmd.Context(), h)
 		},
 	}
-	cmd.Flags().Var(durationOf(&lease, 0), "lease", "another lease than at first; a renewal never shortens what is left")
+	cmd.Flags().Var(durationOf(&lease, 0), "lease",
+		"another lease than at first; a renewal never shortens what is left")
 	return cmd
 }
 
@@ -135,7 +136,8 @@ func (e *goneError) Error() string {
 	if e.released {
 		return fmt.Sprintf("%q was already released (token %d)", e.h.Name, e.h.Token)
 	}
-	return fmt.Sprintf("this handle no longer holds %q: its lease had ended, or it was released before, and another may have had the lock since (token %d)",
+	return fmt.Sprintf("this handle no longer holds %q: its lease had ended, or it was released before, and another "+
+		"may have had the lock since (token %d)",
 		e.h.Name, e.h.Token)
 }
 

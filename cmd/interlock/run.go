@@ -75,8 +75,10 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld, "exit code when another holds the lock")
 	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost, "exit code when the lock was lost while the command ran")
 	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long the others wait if this machine vanishes")
-	flags.Var(durationOf(&o.grace, 0), "kill-grace", "time between TERM and KILL (default: 5s, or a sixth of the lease if that is less; on files none)")
-	flags.Var(durationOf(&o.minHold, 0), "min-hold", "keep others out for so long at least, however soon the command ends (jobs on many hosts)")
+	flags.Var(durationOf(&o.grace, 0), "kill-grace",
+		"time between TERM and KILL (default: 5s, or a sixth of the lease if that is less; on files none)")
+	flags.Var(durationOf(&o.minHold, 0), "min-hold",
+		"keep others out for so long at least, however soon the command ends (jobs on many hosts)")
 	flags.Var(durationOf(&o.lockDelay, 0), "lock-delay", "after a loss, keep everybody out for so long (Redis only)")
 	flags.StringVar(&o.onLost, "on-lost", "kill", "what happens to the command when the lock is lost: kill or ignore")
 	flags.StringVar(&o.label, "label", "", "shown to operators beside the holder")
@@ -270,14 +272,16 @@ func (a *app) giveBack(
 	code := end.code()
 	switch {
 	case end.lost && lost == nil: // ended in time, before the loss
-		lost = &interlock.LostError{Kind: lease.Kind(), Name: lease.Name(), Token: lease.Token(), Reason: driver.LostUnconfirmed}
+		lost = &interlock.LostError{Kind: lease.Kind(), Name: lease.Name(), Token: lease.Token(),
+			Reason: driver.LostUnconfirmed}
 		fallthrough
 	case end.lost:
 		return exitWith(o.lostExitCode, fmt.Errorf("the command was ended: %w", lost))
 	case errors.Is(released, interlock.ErrLost) && o.onLost == "kill":
 		return exitWith(o.lostExitCode, fmt.Errorf("the command ended with exit code %d, but %w", code, released))
 	case released != nil && o.strict:
-		return exitWith(exitFailed, fmt.Errorf("the command ended with exit code %d, but the lock could not be given back: %w", code, released))
+		return exitWith(exitFailed, fmt.Errorf("the command ended with exit code %d, but the lock could not be given "+
+			"back: %w", code, released))
 	case released != nil:
 		a.say("warning: the lock could not be given back: %s", message(released))
 	}

@@ -36,7 +36,8 @@ func schemeError(scheme string) error {
 	if slices.Contains(missingSchemes(), ours) {
 		hint += "; this build has no engine for " + ours + "://, the full command does: " + howToGetAll
 	}
-	return usage("no engine answers to %s:// URLs; this command knows %s%s", scheme, strings.Join(driver.DefaultMux.Schemes(), ", "), hint)
+	return usage("no engine answers to %s:// URLs; this command knows %s%s", scheme,
+		strings.Join(driver.DefaultMux.Schemes(), ", "), hint)
 }
 
 // aboutMissing says which engines this build does not have, and how to get them; nothing if it has all.
@@ -45,5 +46,6 @@ func aboutMissing() string {
 	if len(missing) == 0 {
 		return ""
 	}
-	return "Not in this build: " + strings.Join(missing, ", ") + "\nThe command with every engine:\n  " + howToGetAll + "\n"
+	return "Not in this build: " + strings.Join(missing, ", ") + "\nThe command with every engine:\n  " + howToGetAll +
+		"\n"
 }

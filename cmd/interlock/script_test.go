@@ -67,8 +67,9 @@ func scripts(dir string, setup func(env *testscript.Env) error) testscript.Param
 			return setup(env)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "start": start, "signal": sendSignal, "finish": finish, "waitfile": waitFile, "waitgrep": waitGrep,
-			"waitout": waitOut, "waitgone": waitGone, "running": isRunning,
+			"exits": exits, "start": start, "signal": sendSignal, "finish": finish, "waitfile": waitFile,
+			"waitgrep": waitGrep,
+			"waitout":  waitOut, "waitgone": waitGone, "running": isRunning,
 		},
 	}
 }
@@ -134,7 +135,8 @@ func commandOf(ts *testscript.TestScript, args []string) *exec.Cmd {
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Args[0] = args[0]
 	cmd.Dir = ts.Getenv("WORK")
-	for _, name := range []string{"PATH", "HOME", "WORK", "LOCKS", "INTERLOCK_URL", "INTERLOCK_HANDLE", "GORACE", "TESTSCRIPT_COMMAND"} {
+	for _, name := range []string{"PATH", "HOME", "WORK", "LOCKS", "INTERLOCK_URL", "INTERLOCK_HANDLE", "GORACE",
+		"TESTSCRIPT_COMMAND"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	return cmd

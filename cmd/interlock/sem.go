@@ -79,7 +79,8 @@ func (e *engine) has(kind driver.Kind, name string) error {
 	}
 	err := fmt.Errorf("%s %q: %w (%s: %s)", kind, name, interlock.ErrUnsupported, traits.Engine, reason)
 	if kind == driver.KindSemaphore {
-		err = fmt.Errorf("%w; Redis and etcd have semaphores: --url redis://localhost:6379 or --url etcd://localhost:2379, or INTERLOCK_URL", err)
+		err = fmt.Errorf("%w; Redis and etcd have semaphores: --url redis://localhost:6379 or --url "+
+			"etcd://localhost:2379, or INTERLOCK_URL", err)
 	}
 	return err
 }

@@ -274,7 +274,8 @@ func (s *sharers) permits() {
 	_, err := b.TryAcquire(ctx, 1)
 	s.held(err, "a fourth permit")
 	_, err = s.two.Semaphore("sem", 4, nil).Acquire(ctx, 1)
-	if !errors.Is(err, interlock.ErrConflict) || !strings.Contains(err.Error(), "3") || !strings.Contains(err.Error(), "4") {
+	if !errors.Is(err, interlock.ErrConflict) || !strings.Contains(err.Error(), "3") ||
+		!strings.Contains(err.Error(), "4") {
 		s.t.Errorf("another limit: %v, want ErrConflict with both", err)
 	}
 	waits := s.later("sem", func() (*interlock.Lease, error) { return b.Acquire(ctx, 3) })

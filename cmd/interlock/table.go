@@ -27,7 +27,8 @@ func (a *app) printTable(locks []interlock.LockInfo, waitersKnown bool) error {
 			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\t%s\n", printable(l.Name), l.Kind, waiting)
 		}
 		for _, h := range l.Holders {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Name), l.Kind, orDash(h.Client), orDash(h.Owner), orDash(h.Label),
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Name), l.Kind, orDash(h.Client),
+				orDash(h.Owner), orDash(h.Label),
 				age(h.Since, now), remaining(h.Until, now), tokenOrDash(h.Token), waiting)
 		}
 	}

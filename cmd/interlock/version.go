@@ -24,7 +24,8 @@ type versionObject struct {
 // truth.
 func readVersion() versionObject {
 	v := versionObject{
-		SchemaVersion: schemaVersion, Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		SchemaVersion: schemaVersion, Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" +
+			runtime.GOARCH,
 		Schemes: driver.DefaultMux.Schemes(),
 	}
 	info, ok := debug.ReadBuildInfo()
@@ -52,7 +53,8 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.output == asJSON {
 				return a.printJSON(v)
 			}
-			_, err := fmt.Fprintf(a.stdout, "interlock %s (%s, %s)\nURL schemes: %s\n%s", v.Version, v.Go, v.Platform, strings.Join(v.Schemes, ", "), aboutMissing())
+			_, err := fmt.Fprintf(a.stdout, "interlock %s (%s, %s)\nURL schemes: %s\n%s", v.Version, v.Go, v.Platform,
+				strings.Join(v.Schemes, ", "), aboutMissing())
 			return err
 		},
 	}

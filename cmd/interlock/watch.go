@@ -157,7 +157,8 @@ func (a *app) printChange(p presence, event string) error {
 	if p.token != 0 {
 		token = ", token " + utoa(p.token)
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s  %-8s  %s (%s)  %s%s\n", now.Format(time.TimeOnly), event, printable(p.name), p.kind,
+	_, err := fmt.Fprintf(a.stdout, "%s  %-8s  %s (%s)  %s%s\n", now.Format(time.TimeOnly), event, printable(p.name),
+		p.kind,
 		who(p.client, p.owner, p.label), token)
 	return err
 }

@@ -59,7 +59,8 @@ func WithPort(engine, host, port string) (string, error) {
 	name, given, err := net.SplitHostPort(host)
 	if err != nil {
 		if strings.ContainsAny(host, ":[]") {
-			return "", fmt.Errorf("%s: a host cannot be read; write an IPv6 address in brackets, as in [::1]:%s", engine, port)
+			return "", fmt.Errorf("%s: a host cannot be read; write an IPv6 address in brackets, as in [::1]:%s",
+				engine, port)
 		}
 		return net.JoinHostPort(host, port), nil
 	}

@@ -45,11 +45,12 @@ type Core struct {
 func New(config Config, dialect Dialect) *Core {
 	d := &Core{
 		config: config, dialect: dialect, born: time.Now().Add(-time.Second), knock: make(chan struct{}, 1),
-		entries: make(map[string]*Entry), lockStates: make(map[LockID]*lockState), hints: make(map[LockID]time.Duration),
-		all: make(map[*Conn]struct{}), pruned: -pruneCooldown, grants: rand.N(pruneGrants),
+		entries: make(map[string]*Entry), lockStates: make(map[LockID]*lockState),
+		hints: make(map[LockID]time.Duration),
+		all:   make(map[*Conn]struct{}), pruned: -pruneCooldown, grants: rand.N(pruneGrants),
 	}
 	d.pool.freed, d.pool.dials = make(chan struct{}, 1), make(chan struct{}, mostDials)
-	d.base, d.stop = context.WithCancel(context.Background()) //nolint:forbidigo // it lasts until Close, whatever opened the engine
+	d.base, d.stop = context.WithCancel(context.Background()) //nolint:forbidigo // it lasts until Close, whatever opened it
 	return d
 }
 

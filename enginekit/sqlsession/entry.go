@@ -99,7 +99,8 @@ func (e *Entry) grant() driver.Grant {
 
 // heldError describes a hold of this process to others of it.
 func (e *Entry) heldError() *driver.HeldError {
-	return &driver.HeldError{Kind: e.Request.Kind, Name: e.Request.Name, Owner: e.Request.Owner, Client: e.Request.Client, Token: e.token}
+	return &driver.HeldError{Kind: e.Request.Kind, Name: e.Request.Name, Owner: e.Request.Owner,
+		Client: e.Request.Client, Token: e.token}
 }
 
 // Lock returns what the server knows the lock by. It may change between two statements for e, as probes go on.

@@ -107,7 +107,8 @@ func (e *Entry) dial() (*Conn, error) {
 	case d.dialect.IsForGood(err):
 		return nil, err
 	}
-	d.config.Warn("a wait has no connection of its own and asks again and again instead", e.Request.Name, d.dialect.Advise(err))
+	d.config.Warn("a wait has no connection of its own and asks again and again instead", e.Request.Name,
+		d.dialect.Advise(err))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pool.fails(begun, d.Clock())

@@ -62,8 +62,9 @@ type Rules struct {
 func Sound() Rules {
 	return Rules{
 		HoldIDs: true, NoReentry: true, NamedStay: true, Tombstones: true, LongTombstones: true, FreshIDs: true,
-		IgnoreStale: true, RetryUntilKnown: true, UndoCancelled: true, UndoRetried: true, RepairingBeat: true, ShortClaim: true,
-		PassOverSilent: true, TrustClaim: true, TrustGrant: true, TrustOffset: true, BlockIfBehind: true, StoreBlockEnd: true,
-		PassDeadline: true, NoPassAfterLoss: true, LossDetaches: true, TrustSent: true, LossIsFinal: true,
+		IgnoreStale: true, RetryUntilKnown: true, UndoCancelled: true, UndoRetried: true, RepairingBeat: true,
+		ShortClaim: true, PassOverSilent: true, TrustClaim: true, TrustGrant: true, TrustOffset: true,
+		BlockIfBehind: true, StoreBlockEnd: true, PassDeadline: true, NoPassAfterLoss: true, LossDetaches: true,
+		TrustSent: true, LossIsFinal: true,
 	}
 }
