@@ -51,7 +51,7 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, start instan
 	return l, nil
 }
 
-// tryAgain asks once more for who got a hold that had ended before it could be taken in: an operator broke it, or this
+// tryAgain asks once more after a hold that had ended before it could be taken in: an operator broke it, or this
 // process stood still for longer than the lease. The caller holds Client.mu, which tryAgain gives up.
 func (m *Mutex) tryAgain(ctx context.Context, l *Lease, g *grant, gone bool, start instant) (*Lease, error) {
 	g.settle(gone)

@@ -14,8 +14,10 @@ import (
 // noCopy makes go vet (copylocks) report copies of a struct that has it as a field.
 type noCopy struct{}
 
-// Lock and Unlock are what go vet looks for.
-func (*noCopy) Lock()   {}
+// Lock is what go vet looks for.
+func (*noCopy) Lock() {}
+
+// Unlock is what go vet looks for.
 func (*noCopy) Unlock() {}
 
 var (

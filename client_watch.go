@@ -33,7 +33,7 @@ func (c *Client) watchFor(ctx context.Context, key driver.Key) *changes {
 	watching, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	w.end = func() { cancel(); <-done }
-	go func() { // see above
+	go func() { // ends with ctx or stop
 		defer close(done)
 		defer close(w.failed)
 		_ = watcher.Watch(watching, key, w.hint) // then we look often

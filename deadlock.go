@@ -14,12 +14,12 @@ import (
 // its way. A search runs only while somebody waits who holds something, or may. What it finds must be there twice, a
 // while apart, with the same waits and the same acquisitions: then nobody of them has moved.
 //
-// An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see graph.
-// If one of them can end well, that goroutine may give back what the others wait for. What else an owner does is not
-// known: one whose goroutines share it, and of which one waits while another works and would give back the lock in
-// time, looks like one that only waits. Pools of workers that take permits are like that, so permits count as stuck
-// only if their owner has them by one hold and waits once. What is waited for behind others, or held by another client,
-// is not looked at here: those who wait so count as free. For these see remoteDetector.
+// An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see
+// waitGraph. If one of them can end well, that goroutine may give back what the others wait for. What else an owner
+// does is not known: one whose goroutines share it, and of which one waits while another works and would give back the
+// lock in time, looks like one that only waits. Pools of workers that take permits are like that, so permits count as
+// stuck only if their owner has them by one hold and waits once. What is waited for behind others, or held by another
+// client, is not looked at here: those who wait so count as free. For these see remoteDetector.
 
 const (
 	// searchAfter is how long a wait lasts before anybody looks, and then between two looks. Nearly all are over by
@@ -34,7 +34,7 @@ type deadlockDetector struct {
 	remote remoteDetector
 }
 
-// localGraph is a graph of what this client knows.
+// localGraph is the waitGraph of what this client knows, and localEdge an edge of it.
 type (
 	localGraph = waitGraph[*waiter, localHold]
 	localEdge  = waitEdge[*waiter, localHold]

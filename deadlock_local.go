@@ -17,7 +17,7 @@ type waiterSet struct {
 	owners     map[*owner]*waitingOwner
 	suspicious bool // somebody of them holds something, has a name, or waits twice
 	named      bool // somebody has a name
-	holds      bool // and holds something in this process
+	holds      bool // somebody has a name and holds something in this process
 }
 
 // waitingOwner is an owner who waits.

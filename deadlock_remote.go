@@ -9,10 +9,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Owners named by WithOwner that wait for each other by several clients, as the engine lists them. Only such owners are
-// the same for everybody. A list is not a picture of one instant, so a cycle counts if two lists have it, with the same
-// tokens and the same waits: between the two all of them stood still. Every client that has a part in it finds the same
-// one to tell, and the client who waits there tells it.
+// Owners named by WithOwner that wait for each other, by one client or by several, as the engine lists them. Only such
+// owners are the same for everybody. A list is not a picture of one instant, so a cycle counts if two lists have it,
+// with the same tokens and the same waits: between the two all of them stood still. Every client that has a part in it
+// finds the same one to tell, and the client who waits there tells it.
 
 const (
 	// remoteFirst and remoteMost are the pauses between looks that found nothing: a list costs the engine more the more
@@ -25,10 +25,10 @@ const (
 
 // remoteDetector is that search's part of a client. Guarded by Client.mu.
 type remoteDetector struct {
-	at    instant // not before
-	first time.Duration
-	pause time.Duration
-	busy  bool
+	at    instant               // when to ask next, at the earliest
+	first time.Duration         // the pause with which it began, for those who wait now
+	pause time.Duration         // to the next look; 0 if none is planned
+	busy  bool                  // the engine is being asked
 	seen  seenFacts[remoteFact] // what the last list had
 }
 
@@ -50,7 +50,7 @@ func (f *remoteDetector) look(c *Client, now instant, first time.Duration) {
 		return
 	}
 	f.first, f.busy = first, true
-	c.background.Go(func() { // ends when the engine has answered, or with c.base
+	c.background.Go(func() { // ends when the engine has answered, after listTimeout, or with c.base
 		ctx, cancel := context.WithTimeout(c.base, listTimeout)
 		defer cancel()
 		g, err := remoteWaitGraph(ctx, inspector)

@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// remoteGraph is a graph of what an engine lists. It is of named owners: the others count as free.
+// remoteGraph is the waitGraph of what an engine lists, and remoteEdge an edge of it. It is of named owners: who waits
+// for others waits for nobody, as far as it is concerned.
 type (
 	remoteGraph = waitGraph[remoteWait, remoteObstacle]
 	remoteEdge  = waitEdge[remoteWait, remoteObstacle]
@@ -55,7 +56,7 @@ type lockList struct {
 	g      *remoteGraph
 }
 
-// remoteWaitGraph asks the engine for all locks, and returns which named owners are stuck.
+// remoteWaitGraph asks the engine for all locks, and returns who of the named owners waits for whom, settled.
 func remoteWaitGraph(ctx context.Context, inspector driver.Inspector) (*remoteGraph, error) {
 	l := lockList{waits: make(map[string]int), number: make(map[string]int), free: make(map[string]bool)}
 	for info, err := range inspector.Locks(ctx, "") {

@@ -20,7 +20,7 @@ type (
 	//		Kind   Kind      // of the lock
 	//		Name   string    // of the lock
 	//		Owner  string    // the id of an owner that holds it
-	//		Client string    // the name of that owner's client, as operators see it: Options.Client
+	//		Client string    // the name of that owner's client, as operators see it: Options.ClientName
 	//		Token  uint64    // the fencing token of the hold
 	//		Since  time.Time // when it was granted, by the engine's clock
 	//		Until  time.Time // when its lease ends, by the engine's clock
@@ -61,7 +61,7 @@ type (
 	//		Name string // of the lock; empty if it was about none
 	//		Err  error  // what the engine said, without passwords. The error unwraps to it
 	//		Hint string // what to do about it; empty if the engine's driver does not know
-	//		Open bool   // the operation, or a place in a queue, may have left something, which is undone; else nothing changed
+	//		Open bool   // it may have left something, or a place in a queue, which is undone; otherwise nothing was changed
 	//	}
 	RefusedError = driver.RefusedError
 
@@ -75,7 +75,7 @@ type (
 	//		Name       string          // of the lock
 	//		Limit      int             // of a semaphore: how many permits there are; 1 of a mutex
 	//		Holders    []driver.Holder // who holds it: owner, client, label, token, weight, since and until when
-	//		Waiters    []driver.Waiter // who waits for it, the next first: owner, client, label, weight, since, position
+	//		Waiters    []driver.Waiter // who waits, the next first: owner, client, label, weight, since when, position
 	//		Unreadable string          // why no more than kind and name is known, or empty; never what is stored
 	//	}
 	LockInfo = driver.LockInfo

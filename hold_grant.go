@@ -11,7 +11,7 @@ import (
 // anonymous owner's re-entries share one grant; passed on inside the process it goes from owner to owner. A named owner
 // has a grant for each Lock, because the engine itself counts those.
 //
-// Client.mu guards what may change. There is one for each lock that is held, so it is small: 160 bytes.
+// Client.mu guards what may change. There is one for each lock that is held, so it is small: 152 bytes.
 type grant struct {
 	m    *Mutex // by which it was asked for
 	next *grant // in Client.grants, of the same listName

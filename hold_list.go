@@ -13,7 +13,7 @@ type links struct {
 	prev *Lease // of the first it is the last; nil outside of a list
 }
 
-// listKind says whose list it is. A lease is in at most one list of each.
+// listKind says whose list it is. A lease is in at most one list of each kind.
 type listKind int
 
 const (

@@ -166,7 +166,7 @@ func TestSuspension_LongerThanTheWindow_IsALoss(t *testing.T) {
 		}
 		wantLost(t, l.Err(), LostSuspended)
 		if since := time.Since(l.Deadline()); since < 10*second || since > 20*second {
-			t.Errorf("trusted until %v ago, but noticed after a suspension that outlasted the lease by some 15 s", since)
+			t.Errorf("trusted until %v ago, and noticed after a suspension that outlasted it by some 15 s", since)
 		}
 		l = mustLock(t, t.Context(), c, "b") // suspensions of the past do not count against new holds
 		if err := l.Err(); err != nil {

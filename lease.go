@@ -24,7 +24,7 @@ type Lease struct {
 	m     *Mutex
 	g     *grant
 	owner *owner
-	in    [listKinds]links // lists, see there
+	in    [listKinds]links // its neighbours in lists, see list
 
 	since     instant
 	waited    time.Duration
@@ -32,7 +32,7 @@ type Lease struct {
 	rank      int32 // in the order of its owner's holds; see holdHeap
 	local     bool
 	announced announced // what the Observer knows; guarded by Client.mu
-	inner     bool      // keeps the upgradeable read of upgradePair, which is upgraded; see there
+	inner     bool      // keeps the upgradeable read of upgradePair, which is upgraded; see hold_upgrade_pair.go
 
 	// Guarded by Client.mu.
 	released bool       // it ended by Unlock or Close

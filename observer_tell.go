@@ -135,22 +135,26 @@ func guard(log *slog.Logger) *slog.Logger {
 // that must not end there, so a panic of the handler costs the record and nothing else.
 type guarded struct{ slog.Handler }
 
+// Enabled asks the user's handler.
 func (g guarded) Enabled(ctx context.Context, level slog.Level) (is bool) {
 	defer swallow()
 	return g.Handler.Enabled(ctx, level)
 }
 
+// Handle hands the record to the user's handler.
 func (g guarded) Handle(ctx context.Context, r slog.Record) (err error) {
 	defer swallow()
 	return g.Handler.Handle(ctx, r)
 }
 
+// WithAttrs guards what the user's handler returns.
 func (g guarded) WithAttrs(attrs []slog.Attr) (with slog.Handler) {
 	with = g
 	defer swallow()
 	return guarded{g.Handler.WithAttrs(attrs)}
 }
 
+// WithGroup guards what the user's handler returns.
 func (g guarded) WithGroup(name string) (with slog.Handler) {
 	with = g
 	defer swallow()

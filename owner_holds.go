@@ -169,9 +169,13 @@ func laterInMulti(a, b *Lease) bool {
 // be taken out.
 type holdHeap []*Lease
 
-func (h holdHeap) Len() int           { return len(h) }
+// Len is for package heap.
+func (h holdHeap) Len() int { return len(h) }
+
+// Less is for package heap.
 func (h holdHeap) Less(i, j int) bool { return laterInMulti(h[i], h[j]) }
 
+// Swap is for package heap.
 func (h holdHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].rank, h[j].rank = int32(i), int32(j)

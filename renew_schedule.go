@@ -12,7 +12,7 @@ type scheduler struct {
 	grants      grantHeap
 	armed       instant // when the goroutine wakes next; never if not at all
 	timer       *time.Timer
-	suspensions int // suspensions taken account of
+	suspensions int // how many suspensions are taken account of
 	batch       int // how many renewals the last batch had: as many are likely to be due together again
 }
 
@@ -26,9 +26,13 @@ type look struct {
 // grantHeap orders grants by when they want to be looked at.
 type grantHeap []look
 
-func (h grantHeap) Len() int           { return len(h) }
+// Len is for package heap.
+func (h grantHeap) Len() int { return len(h) }
+
+// Less is for package heap.
 func (h grantHeap) Less(i, j int) bool { return h[i].due < h[j].due }
 
+// Swap is for package heap.
 func (h grantHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].g.index, h[j].g.index = int32(i), int32(j)
@@ -37,6 +41,7 @@ func (h grantHeap) Swap(i, j int) {
 // Push leaves it to add, which has appended already: to hand a look over in an interface would allocate.
 func (h *grantHeap) Push(any) {}
 
+// Pop is for package heap.
 func (h *grantHeap) Pop() any {
 	old := *h
 	g := old[len(old)-1].g

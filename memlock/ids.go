@@ -65,9 +65,13 @@ type entry struct {
 // nothing stale is left behind.
 type agenda []*entry
 
-func (a agenda) Len() int           { return len(a) }
+// Len is for package heap.
+func (a agenda) Len() int { return len(a) }
+
+// Less is for package heap.
 func (a agenda) Less(i, j int) bool { return a[i].at.Before(a[j].at) }
 
+// Swap is for package heap.
 func (a agenda) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
 	a[i].index, a[j].index = i, j

@@ -145,6 +145,7 @@ var names = func() (all [statements]string) {
 	return all
 }()
 
+// String is what it is called in a session.
 func (s statement) String() string { return names[s] }
 
 // createTexts make the tables. Names and what is shown to people are bytes, because the database's encoding may not

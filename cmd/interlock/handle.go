@@ -30,6 +30,7 @@ type handle struct {
 // newHoldID makes an id that is never used again.
 func newHoldID() string { return rand.Text() }
 
+// String is what scripts keep of the hold; parsing it gives the handle back.
 func (h *handle) String() string {
 	plain, _ := json.Marshal(h) // strings and numbers: cannot fail
 	return base64.RawURLEncoding.EncodeToString(plain)

@@ -106,8 +106,10 @@ type permits struct {
 	n  int
 }
 
+// Lock takes the permits.
 func (p permits) Lock(ctx context.Context) (*interlock.Lease, error) { return p.of.Acquire(ctx, p.n) }
 
+// TryLock takes the permits if they are free.
 func (p permits) TryLock(ctx context.Context) (*interlock.Lease, error) {
 	return p.of.TryAcquire(ctx, p.n)
 }

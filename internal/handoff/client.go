@@ -24,6 +24,7 @@ var phaseNames = [...]string{
 	lost: "told that the lock is lost", leaving: "leaving, unconfirmed", done: "done", crashed: "crashed",
 }
 
+// String says it in words.
 func (p phase) String() string { return phaseNames[p] }
 
 // action is the sort of an event.
