@@ -151,8 +151,10 @@ func TestAWait_ThatIsRefusedAfterAnAttemptWithoutAnswer_SaysThatACopyMayBeLeft(t
 
 func TestLock_OfAnEngineThatCannotBeReached_SaysThatNothingWasDone(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
-		refuseAcquires(h, &driver.UnavailableError{Op: "acquire", Name: "a", NotSent: true,
-			Err: errors.New("connection refused")})
+		refuseAcquires(h, &driver.UnavailableError{
+			Op: "acquire", Name: "a", NotSent: true,
+			Err: errors.New("connection refused"),
+		})
 		_, err := c.Lock(t.Context(), "a")
 		var unavailable *UnavailableError
 		if !errors.As(err, &unavailable) || !unavailable.NotSent || errors.Is(err, ErrRefused) ||

@@ -131,8 +131,10 @@ func (l *lockList) add(info *driver.LockInfo, at int) {
 	}
 	for _, h := range info.Holders {
 		if weight := l.weighs(info, h, w); weight > 0 {
-			wants.by = append(wants.by, obstacle[remoteObstacle]{l.number[h.Owner], weight,
-				remoteObstacle{owner: h.Owner, token: h.Token}})
+			wants.by = append(wants.by, obstacle[remoteObstacle]{
+				l.number[h.Owner], weight,
+				remoteObstacle{owner: h.Owner, token: h.Token},
+			})
 		}
 	}
 }

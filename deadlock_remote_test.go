@@ -209,12 +209,16 @@ func cycleOf(t *testing.T, list listing) []remoteEdge {
 func rw(name, holders, waiters string) driver.LockInfo {
 	info := driver.LockInfo{Kind: driver.KindRWMutex, Name: name}
 	for i, r := range holders {
-		info.Holders = append(info.Holders, driver.Holder{Owner: strings.ToLower(string(r)), Named: true,
-			Shared: r > 'Z', Token: uint64(i)})
+		info.Holders = append(info.Holders, driver.Holder{
+			Owner: strings.ToLower(string(r)), Named: true,
+			Shared: r > 'Z', Token: uint64(i),
+		})
 	}
 	for i, r := range waiters {
-		info.Waiters = append(info.Waiters, driver.Waiter{Owner: strings.ToLower(string(r)), Named: true,
-			Shared: r > 'Z', Position: i + 1})
+		info.Waiters = append(info.Waiters, driver.Waiter{
+			Owner: strings.ToLower(string(r)), Named: true,
+			Shared: r > 'Z', Position: i + 1,
+		})
 	}
 	return info
 }
@@ -224,12 +228,16 @@ func rw(name, holders, waiters string) driver.LockInfo {
 func sem(name string, limit int, holders, waiters string) driver.LockInfo {
 	info := driver.LockInfo{Kind: driver.KindSemaphore, Name: name, Limit: limit}
 	for i, f := range strings.Fields(holders) {
-		info.Holders = append(info.Holders, driver.Holder{Owner: f[:1], Named: true, Shared: true, Weight: len(f),
-			Token: uint64(i)})
+		info.Holders = append(info.Holders, driver.Holder{
+			Owner: f[:1], Named: true, Shared: true, Weight: len(f),
+			Token: uint64(i),
+		})
 	}
 	for i, f := range strings.Fields(waiters) {
-		info.Waiters = append(info.Waiters, driver.Waiter{Owner: f[:1], Named: true, Shared: true, Weight: len(f),
-			Position: i + 1})
+		info.Waiters = append(info.Waiters, driver.Waiter{
+			Owner: f[:1], Named: true, Shared: true, Weight: len(f),
+			Position: i + 1,
+		})
 	}
 	return info
 }
@@ -241,19 +249,25 @@ func TestFarCycle_IsOfNamedOwnersThatOnlyWait(t *testing.T) {
 		want int
 	}{
 		"two": {listing{a, b}, 2},
-		"two, and who waits for them": {listing{row(KindMutex, "a", "A", true, "B", "0"), b,
-			row(KindMutex, "0", "0", true)}, 2},
+		"two, and who waits for them": {listing{
+			row(KindMutex, "a", "A", true, "B", "0"), b,
+			row(KindMutex, "0", "0", true),
+		}, 2},
 		"no cycle":                  {listing{a, row(KindMutex, "c", "C", true, "B")}, 0},
 		"one is not named":          {listing{a, row(KindMutex, "b", "B", false, "A")}, 0},
 		"one may get on elsewhere":  {listing{a, b, row(KindMutex, "c", "C", true, "A")}, 0},
 		"one waits for permits too": {listing{a, b, row(driver.KindSemaphore, "a", "A", true, "B")}, 0},
 		"one waits for a term too":  {listing{a, b, row(driver.KindElection, "a", "A", true, "B")}, 0},
-		"one waits for what nobody has": {listing{a, b,
-			{Kind: KindMutex, Name: "c", Waiters: []driver.Waiter{{Owner: "A", Named: true}}}}, 0},
+		"one waits for what nobody has": {listing{
+			a, b,
+			{Kind: KindMutex, Name: "c", Waiters: []driver.Waiter{{Owner: "A", Named: true}}},
+		}, 0},
 		"the other wait is within it too": {listing{a, b, row(KindMutex, "c", "B", true, "A")}, 2},
 		"one hold is over and rests":      {listing{a, rests(b)}, 0},
-		"an anonymous owner of the same id": {listing{a,
-			{Kind: KindMutex, Name: "b", Holders: b.Holders, Waiters: []driver.Waiter{{Owner: "A"}}}}, 0},
+		"an anonymous owner of the same id": {listing{
+			a,
+			{Kind: KindMutex, Name: "b", Holders: b.Holders, Waiters: []driver.Waiter{{Owner: "A"}}},
+		}, 0},
 	} {
 		if found := cycleOf(t, tc.list); len(found) != tc.want || tc.want > 0 && found[0].what.owner != "A" {
 			t.Errorf("%s: %+v", what, found)
@@ -266,48 +280,90 @@ func TestFarCycle_IsOfReadersWritersAndPermitsToo(t *testing.T) {
 		list listing
 		want int
 	}{
-		"a reader waits for a mutex whose holder waits to write": {listing{rw("x", "a", "B"),
-			row(KindMutex, "m", "b", true, "a")}, 2},
-		"the same, beside a reader who does not wait": {listing{rw("x", "ca", "B"),
-			row(KindMutex, "m", "b", true, "a")}, 2},
-		"a reader waits for readers": {listing{rw("x", "a", "b"),
-			row(KindMutex, "m", "b", true, "a")}, 0},
-		"a reader waits for a writer": {listing{rw("x", "A", "b"),
-			row(KindMutex, "m", "b", true, "a")}, 2},
-		"a reader waits behind a writer who waits for a reader": {listing{rw("x", "a", "Cb"),
-			row(KindMutex, "m", "b", true, "a")}, 3},
-		"two who both read what the other wants to write": {listing{rw("x", "a", "B"), rw("y", "b", "A")},
-			2},
-		"an upgrade waits for a reader who waits for what it has": {listing{rw("x", "ab", "A"),
-			row(KindMutex, "m", "a", true, "b")}, 2},
-		"all permits are those of one who waits": {listing{sem("x", 2, "aa", "b"),
-			row(KindMutex, "m", "b", true, "a")}, 2},
-		"other permits may come back": {listing{sem("x", 2, "a c", "b"),
-			row(KindMutex, "m", "b", true, "a")}, 0},
-		"others may come back, but too few": {listing{sem("x", 2, "a c", "bb"),
-			row(KindMutex, "m", "b", true, "a")}, 2},
-		"the others are stuck too": {listing{sem("x", 2, "a c", "b"),
-			row(KindMutex, "m", "b", true, "a", "c")}, 2},
-		"its own permits may come back": {listing{sem("x", 2, "a b", "b"),
-			row(KindMutex, "m", "b", true, "a")}, 0},
-		"permits by two holds are those of several goroutines": {listing{sem("x", 2, "a a", "b"),
-			row(KindMutex, "m", "b", true, "a")}, 0},
-		"permits of one who waits twice are": {listing{sem("x", 2, "aa", "b"),
-			row(KindMutex, "m", "b", true, "a"), row(KindMutex, "n", "b", true, "a")}, 0},
-		"few permits are wanted behind one who wants too many": {listing{sem("x", 3, "aa", "cc b"),
-			row(KindMutex, "m", "b", true, "a")}, 3},
-		"few permits are wanted before one who wants too many": {listing{sem("x", 3, "aa", "b cc"),
-			row(KindMutex, "m", "b", true, "a")}, 0},
-		"the writer in front may get on elsewhere": {listing{rw("x", "a", "Cb"),
-			row(KindMutex, "m", "b", true, "a"), row(KindMutex, "n", "0", true, "c")}, 0},
-		"one of two readers in the way is stuck, and that is enough": {listing{rw("x", "ac", "B"),
-			row(KindMutex, "m", "b", true, "a")}, 2},
-		"the limit is not known": {listing{sem("x", 0, "a", "b"),
-			row(KindMutex, "m", "b", true, "a")}, 0},
-		"a reader of another lock of that name": {listing{rw("m", "a", "B"),
-			row(KindMutex, "m", "b", true, "a")}, 2},
-		"a writer waits for a reader who waits for nobody known here": {listing{rw("x", "a", "B"),
-			row(KindMutex, "m", "z", false, "a")}, 0},
+		"a reader waits for a mutex whose holder waits to write": {listing{
+			rw("x", "a", "B"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"the same, beside a reader who does not wait": {listing{
+			rw("x", "ca", "B"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"a reader waits for readers": {listing{
+			rw("x", "a", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"a reader waits for a writer": {listing{
+			rw("x", "A", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"a reader waits behind a writer who waits for a reader": {listing{
+			rw("x", "a", "Cb"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 3},
+		"two who both read what the other wants to write": {
+			listing{rw("x", "a", "B"), rw("y", "b", "A")},
+			2,
+		},
+		"an upgrade waits for a reader who waits for what it has": {listing{
+			rw("x", "ab", "A"),
+			row(KindMutex, "m", "a", true, "b"),
+		}, 2},
+		"all permits are those of one who waits": {listing{
+			sem("x", 2, "aa", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"other permits may come back": {listing{
+			sem("x", 2, "a c", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"others may come back, but too few": {listing{
+			sem("x", 2, "a c", "bb"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"the others are stuck too": {listing{
+			sem("x", 2, "a c", "b"),
+			row(KindMutex, "m", "b", true, "a", "c"),
+		}, 2},
+		"its own permits may come back": {listing{
+			sem("x", 2, "a b", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"permits by two holds are those of several goroutines": {listing{
+			sem("x", 2, "a a", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"permits of one who waits twice are": {listing{
+			sem("x", 2, "aa", "b"),
+			row(KindMutex, "m", "b", true, "a"), row(KindMutex, "n", "b", true, "a"),
+		}, 0},
+		"few permits are wanted behind one who wants too many": {listing{
+			sem("x", 3, "aa", "cc b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 3},
+		"few permits are wanted before one who wants too many": {listing{
+			sem("x", 3, "aa", "b cc"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"the writer in front may get on elsewhere": {listing{
+			rw("x", "a", "Cb"),
+			row(KindMutex, "m", "b", true, "a"), row(KindMutex, "n", "0", true, "c"),
+		}, 0},
+		"one of two readers in the way is stuck, and that is enough": {listing{
+			rw("x", "ac", "B"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"the limit is not known": {listing{
+			sem("x", 0, "a", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"a reader of another lock of that name": {listing{
+			rw("m", "a", "B"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"a writer waits for a reader who waits for nobody known here": {listing{
+			rw("x", "a", "B"),
+			row(KindMutex, "m", "z", false, "a"),
+		}, 0},
 	} {
 		if found := cycleOf(t, tc.list); len(found) != tc.want {
 			t.Errorf("%s: %+v", what, found)

@@ -114,12 +114,14 @@ func TestDeadlock_IsNotTold_WhilePermitsOrReadsMayComeBack(t *testing.T) {
 	for what, wait := range map[string]func(t *testing.T, as func(string) context.Context, c, other *Client) (one,
 		two <-chan error){
 		"a third has permits enough": func(t *testing.T, as func(string) context.Context, c, other *Client) (one,
-			two <-chan error) {
+			two <-chan error,
+		) {
 			return takeThen(t, as("one"), permits(c, "s", 3, 2), mutex(c, "m"), second),
 				takeThen(t, as("two"), mutex(other, "m"), permits(other, "s", 3, 1), second)
 		},
 		"it has some itself": func(t *testing.T, as func(string) context.Context, c, other *Client) (one,
-			two <-chan error) {
+			two <-chan error,
+		) {
 			return takeThen(t, as("one"), permits(c, "s", 3, 1), permits(c, "s", 3, 2), second),
 				takeThen(t, as("two"), permits(other, "s", 3, 1), permits(other, "s", 3, 2), second)
 		},

@@ -38,8 +38,10 @@ func TestDeadlock_OfTwoOwners_IsTold_AndTheOtherGetsOn(t *testing.T) {
 		if !errors.Is(err, ErrDeadlock) || errors.Is(err, ErrHeld) {
 			t.Fatalf("got %v", err)
 		}
-		for _, says := range []string{`lock "a": deadlock`, `waits for "a", held by owner `,
-			`, who waits for "b", held by owner `} {
+		for _, says := range []string{
+			`lock "a": deadlock`, `waits for "a", held by owner `,
+			`, who waits for "b", held by owner `,
+		} {
 			if !strings.Contains(err.Error(), says) {
 				t.Errorf("%q does not say %q", err, says)
 			}

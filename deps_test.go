@@ -30,8 +30,11 @@ var direction = []struct {
 	{"locktx", []string{".", "driver", "fence"}, "it works on every engine"},
 	{"console", []string{".", "driver", "fence"}, "it works on every engine"},
 	{"adapters", []string{"."}, "they work on every engine; what needs a dependency is a module of its own"},
-	{".", []string{"driver", "fence/stamp"},
-		"the core knows no engine; a user's program imports the ones that it opens"},
+	{
+		".",
+		[]string{"driver", "fence/stamp"},
+		"the core knows no engine; a user's program imports the ones that it opens",
+	},
 }
 
 // listed is what go list tells about a package, or about its test variant.

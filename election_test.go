@@ -103,8 +103,10 @@ func TestCampaign_TheTermStaysWithTheValue_AlsoWhenRenewed(t *testing.T) {
 
 func TestCampaign_RefusesWhatCannotBe(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
-		for value, says := range map[string]string{strings.Repeat("x", MaxElectionValue+1): "at most 255 bytes",
-			"\xff": "UTF-8"} {
+		for value, says := range map[string]string{
+			strings.Repeat("x", MaxElectionValue+1): "at most 255 bytes",
+			"\xff":                                  "UTF-8",
+		} {
 			if _, err := c.Election("boss", nil).Campaign(t.Context(), value); err == nil ||
 				!strings.Contains(err.Error(), says) {
 				t.Errorf("%.5q: %v", value, err)

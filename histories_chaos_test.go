@@ -142,8 +142,10 @@ func storms(random *rand.Rand, ends driver.Lifetime) []faulty.Rule {
 			rules = append(rules, faulty.Rule{Op: op, Chance: 0.1, Before: delay, After: 2*second - delay})
 		}
 		if ends == driver.Leases { // elsewhere a copy that comes after the horizon would be a hold for ever
-			rules = append(rules, faulty.Rule{Op: op, Chance: 0.1,
-				Copy: time.Duration(random.IntN(9000)) * time.Millisecond})
+			rules = append(rules, faulty.Rule{
+				Op: op, Chance: 0.1,
+				Copy: time.Duration(random.IntN(9000)) * time.Millisecond,
+			})
 		}
 	}
 	return rules

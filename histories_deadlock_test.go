@@ -104,8 +104,10 @@ func randomWorld(r *rand.Rand) *world {
 		left := l.Limit
 		hold := func(owner string, shared bool, weight int) {
 			token++
-			l.Holders = append(l.Holders, driver.Holder{Owner: owner, Named: r.IntN(6) > 0, Shared: shared,
-				Weight: weight, Token: token})
+			l.Holders = append(l.Holders, driver.Holder{
+				Owner: owner, Named: r.IntN(6) > 0, Shared: shared,
+				Weight: weight, Token: token,
+			})
 		}
 		crowd := r.Perm(len(names))
 		switch {

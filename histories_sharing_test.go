@@ -194,8 +194,10 @@ func (s *sharing) acquire(i int) {
 // call makes a call and asks the model about it.
 func (s *sharing) call(who, lock int, h *modelHold, try bool, do func(context.Context) (*Lease, error)) {
 	ctx, cancel := context.WithCancel(s.actors[who].ctx)
-	p := &pending{who: who, lock: lock, h: h, want: s.locks[lock].ask(h, try), cancel: cancel,
-		out: make(chan outcome, 1)}
+	p := &pending{
+		who: who, lock: lock, h: h, want: s.locks[lock].ask(h, try), cancel: cancel,
+		out: make(chan outcome, 1),
+	}
 	s.note("%d asks lock %d for mode %d, %d permits, try %v, upgrade %v: %s", who, lock, h.mode, h.weight, try,
 		h.of != nil, p.want)
 	s.actors[who].busy = true

@@ -43,8 +43,10 @@ func stress(t *testing.T, breaking bool) {
 	var all sync.WaitGroup
 	for i := range 32 {
 		all.Go(func() {
-			s := stressor{t: t, rand: rand.New(rand.NewPCG(seed, uint64(i))), c: clients[i%len(clients)], names: names,
-				breaking: breaking}
+			s := stressor{
+				t: t, rand: rand.New(rand.NewPCG(seed, uint64(i))), c: clients[i%len(clients)], names: names,
+				breaking: breaking,
+			}
 			for ctx.Err() == nil {
 				s.act(ctx)
 			}

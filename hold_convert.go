@@ -166,8 +166,10 @@ func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, start insta
 func (l *Lease) convertTo(g *grant) (left *pendingRelease) {
 	had := l.g
 	if g.m.p.share.mode == driver.Exclusive {
-		read := &Lease{m: had.m, owner: l.owner, g: had, pass: l.pass, since: l.since, end: l.end, inner: true,
-			upgradePair: l}
+		read := &Lease{
+			m: had.m, owner: l.owner, g: had, pass: l.pass, since: l.since, end: l.end, inner: true,
+			upgradePair: l,
+		}
 		l.upgradePair = read
 		l.moveTo(g)
 		had.holds.add(ofGrant, read)

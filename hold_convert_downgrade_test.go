@@ -97,8 +97,10 @@ func TestDowngrade_OfAWriteThatHadBeenLost_SaysSo(t *testing.T) {
 
 func TestUpgradeAndDowngrade_OfOtherLocks_AreUnsupported(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
-		for _, l := range []*Lease{mustLock(t, t.Context(), c, "x"),
-			must(t)(c.Semaphore("x", 2, nil).Acquire(t.Context(), 1))} {
+		for _, l := range []*Lease{
+			mustLock(t, t.Context(), c, "x"),
+			must(t)(c.Semaphore("x", 2, nil).Acquire(t.Context(), 1)),
+		} {
 			wantErr(t, "Upgrade", l.Upgrade(t.Context()), ErrUnsupported)
 			wantErr(t, "Downgrade", l.Downgrade(t.Context()), ErrUnsupported)
 			mustUnlock(t, l)

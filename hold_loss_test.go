@@ -16,8 +16,10 @@ import (
 // refused answers every renewal as a server does whose port is closed.
 func refused(_ context.Context, batch []driver.Renewal, done func(int, error)) {
 	for i, r := range batch {
-		done(i, &UnavailableError{Op: "renew", Name: r.Name,
-			Err: fmt.Errorf("dial tcp 127.0.0.1:1: %w", syscall.ECONNREFUSED)})
+		done(i, &UnavailableError{
+			Op: "renew", Name: r.Name,
+			Err: fmt.Errorf("dial tcp 127.0.0.1:1: %w", syscall.ECONNREFUSED),
+		})
 	}
 }
 
@@ -70,8 +72,10 @@ func TestLostError_IsNothingButALoss(t *testing.T) {
 				wantLost(t, err, LostUnconfirmed) // and Do, which is silent of an engine that does not answer, tells it
 				var unavailable *UnavailableError
 				var refused *RefusedError
-				for _, other := range []error{ErrUnavailable, ErrRefused, ErrHeld, ErrReleased, context.Canceled,
-					context.DeadlineExceeded} {
+				for _, other := range []error{
+					ErrUnavailable, ErrRefused, ErrHeld, ErrReleased, context.Canceled,
+					context.DeadlineExceeded,
+				} {
 					if errors.Is(err, other) {
 						t.Errorf("%v matches %v", err, other)
 					}

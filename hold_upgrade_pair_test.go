@@ -129,8 +129,10 @@ func TestDowngrade_KeepsTheRestThatAnotherHoldHasAskedFor(t *testing.T) {
 				wantAt(t, end, "a writer after a MinHold")
 
 				l = takeWrite(t, m, upgraded)
-				lost := must(t)(c.RWMutex("x", &LockOptions{MaxHold: second,
-					LockDelay: 20 * second}).Lock(l.Context(ctx)))
+				lost := must(t)(c.RWMutex("x", &LockOptions{
+					MaxHold:   second,
+					LockDelay: 20 * second,
+				}).Lock(l.Context(ctx)))
 				<-lost.Lost()
 				end = time.Now().Add(20 * second)
 				if err := l.Downgrade(ctx); err != nil {

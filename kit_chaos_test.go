@@ -174,10 +174,8 @@ func (w *wild) pick(name string) (kind Kind, lock func(ctx context.Context) (*Le
 		return KindRWMutex, rw.UpgradeableRLock, false
 	case 6:
 		n := 1 + w.r.IntN(3)
-		return KindSemaphore, func(ctx context.Context) (*Lease,
-			error) {
-			return w.c.Semaphore(name, 3, o).Acquire(ctx, n)
-		}, false
+		acquire := func(ctx context.Context) (*Lease, error) { return w.c.Semaphore(name, 3, o).Acquire(ctx, n) }
+		return KindSemaphore, acquire, false
 	default:
 		e := w.c.Election(name, o)
 		return KindElection, func(ctx context.Context) (*Lease, error) { return e.Campaign(ctx, "me") }, true

@@ -56,8 +56,9 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 		return false, fmt.Errorf("interlock: latch %q: the count %d must be from 1 to 2^53", l.key.Name, n)
 	}
 	set := false
-	err := l.change(ctx, "set latch", func(ctx context.Context, latcher driver.Latcher,
-		call *driver.LatchCall) (err error) {
+	err := l.change(ctx, "set latch", func(
+		ctx context.Context, latcher driver.Latcher, call *driver.LatchCall,
+	) (err error) {
 		call.Count = n
 		set, err = latcher.SetLatch(ctx, call)
 		return err
@@ -69,7 +70,8 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 // zero it does nothing and returns 0. See [Latch.Set] for repetitions and errors.
 func (l *Latch) CountDown(ctx context.Context) (left int64, err error) {
 	err = l.change(ctx, "count down", func(ctx context.Context, latcher driver.Latcher,
-		call *driver.LatchCall) (err error) {
+		call *driver.LatchCall,
+	) (err error) {
 		left, err = latcher.CountDown(ctx, call)
 		return err
 	})

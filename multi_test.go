@@ -268,8 +268,10 @@ func TestStoreOf_LeavesOutWhatIsNotTheStore(t *testing.T) {
 			t.Errorf("%q and %q", storeOf(a), storeOf(b))
 		}
 	}
-	for a, b := range map[string]string{"redis://h1": "redis://h2", "redis://h1?prefix=a": "redis://h1?prefix=b",
-		"zk://h1/a": "zk://h1/b"} {
+	for a, b := range map[string]string{
+		"redis://h1": "redis://h2", "redis://h1?prefix=a": "redis://h1?prefix=b",
+		"zk://h1/a": "zk://h1/b",
+	} {
 		if storeOf(a) == storeOf(b) {
 			t.Errorf("%q and %q are both %q", a, b, storeOf(a))
 		}

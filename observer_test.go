@@ -87,8 +87,10 @@ func TestObserver_IsToldTheLifeOfAHold(t *testing.T) {
 func TestObserver_MayUseTheLease(t *testing.T) {
 	var c *Client
 	var observed *Lease
-	o := &Observer{Released: func(Event) { _ = observed.Err() },
-		Acquired: func(ctx context.Context, _ Event) { _ = c.checkOpen() }}
+	o := &Observer{
+		Released: func(Event) { _ = observed.Err() },
+		Acquired: func(ctx context.Context, _ Event) { _ = c.checkOpen() },
+	}
 	bubble(t, &Options{Observer: o}, func(t *testing.T, client *Client, _ *hooks) {
 		c = client
 		observed = mustLock(t, t.Context(), c, "a")

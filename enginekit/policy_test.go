@@ -50,7 +50,8 @@ level=WARN msg="word: disk: it is slow" check=disk advice=""
 	} {
 		var b bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string,
-			a slog.Attr) slog.Attr {
+			a slog.Attr,
+		) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}
 			}

@@ -109,10 +109,14 @@ func (d *Driver) Traits() driver.Traits {
 				"cannot go to the front"},
 			{Ability: driver.LockDelays, Reason: "a key is deleted with its session, and nothing stays that could " +
 				"keep others out"},
-			{Ability: driver.Ability(driver.KindLatch),
-				Reason: "what it keeps belongs to a session, and a latch to nobody"},
-			{Ability: driver.Ability(driver.KindCond),
-				Reason: "a key stands in one queue, and cannot be moved to another in one step"},
+			{
+				Ability: driver.Ability(driver.KindLatch),
+				Reason:  "what it keeps belongs to a session, and a latch to nobody",
+			},
+			{
+				Ability: driver.Ability(driver.KindCond),
+				Reason:  "a key stands in one queue, and cannot be moved to another in one step",
+			},
 		},
 	}
 }

@@ -222,8 +222,10 @@ func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64)
 // conflict takes the key away, and says that the semaphore has another limit.
 func (a *attempt) conflict(ctx context.Context, limit int) error {
 	e := a.e
-	t := &transaction{when: []clientv3.Cmp{isOf(e.queueKey, e.revision)},
-		then: []clientv3.Op{clientv3.OpDelete(e.queueKey)}}
+	t := &transaction{
+		when: []clientv3.Cmp{isOf(e.queueKey, e.revision)},
+		then: []clientv3.Op{clientv3.OpDelete(e.queueKey)},
+	}
 	if _, _, err := a.d.commit(ctx, t); err != nil {
 		return err
 	}

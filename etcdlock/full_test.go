@@ -25,8 +25,10 @@ func TestLine_OnAServerThatIsFull_GoesOn(t *testing.T) {
 	first := s.waits(b, s.ask("lock"))
 	second := s.waits(c, s.ask("lock"))
 	alarm := pb.NewMaintenanceClient(a.client.ActiveConnection())
-	if _, err := alarm.Alarm(s.ctx(), &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE,
-		Alarm: pb.AlarmType_NOSPACE}); err != nil {
+	if _, err := alarm.Alarm(s.ctx(), &pb.AlarmRequest{
+		Action: pb.AlarmRequest_ACTIVATE,
+		Alarm:  pb.AlarmType_NOSPACE,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.client.Put(s.ctx(), "something", "else"); err == nil {
@@ -55,7 +57,8 @@ func TestAcquire_ThatTookTheLastRoom_LeavesNothing(t *testing.T) {
 	s := newStage(t)
 	var full atomic.Bool
 	last := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
-		opts ...grpc.CallOption) error {
+		opts ...grpc.CallOption,
+	) error {
 		err := invoke(ctx, method, req, reply, cc, opts...)
 		if _, ok := req.(*pb.TxnRequest); ok && err == nil && full.CompareAndSwap(true, false) {
 			return rpctypes.ErrGRPCNoSpace
@@ -92,8 +95,10 @@ func TestRelease_ThatTookTheLastRoom_ComesToAnEnd(t *testing.T) {
 		}
 		select {
 		case <-full:
-			if _, err := alarm.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE,
-				Alarm: pb.AlarmType_NOSPACE}); err != nil {
+			if _, err := alarm.Alarm(ctx, &pb.AlarmRequest{
+				Action: pb.AlarmRequest_ACTIVATE,
+				Alarm:  pb.AlarmType_NOSPACE,
+			}); err != nil {
 				return err
 			}
 			return rpctypes.ErrGRPCNoSpace

@@ -21,7 +21,8 @@ func (s *stage) loggingIn(user, password string) (*clientv3.Client, *atomic.Int6
 	s.t.Helper()
 	n := new(atomic.Int64)
 	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
-		opts ...grpc.CallOption) error {
+		opts ...grpc.CallOption,
+	) error {
 		if method == authenticate {
 			n.Add(1)
 		}

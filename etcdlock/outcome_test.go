@@ -38,8 +38,10 @@ func TestOutcome_OfWhatTheClientSays(t *testing.T) {
 		{rpctypes.ErrTooManyRequests, notSent},
 		{status.Error(codes.Unavailable,
 			`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`), notSent},
-		{status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: EOF"`),
-			notSent},
+		{
+			status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: EOF"`),
+			notSent,
+		},
 		{status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`), notSent},
 		{rpctypes.Error(status.Error(codes.Unavailable,
 			"etcdclient: no available endpoints: there is no address available")), notSent},
@@ -76,8 +78,10 @@ func TestOutcome_OfConnectionsThatCannotBeMade_IsNotSent(t *testing.T) {
 		"nobody listens": {Endpoints: []string{"127.0.0.1:1"}},
 		"speaks no TLS":  {Endpoints: []string{plain.Addr()}, TLS: secret.TLS()},
 		"speaks TLS":     {Endpoints: []string{secret.Addr()}},
-		"is of some authority": {Endpoints: []string{secret.Addr()},
-			TLS: servers.EtcdServer(t, &servers.EtcdOptions{TLS: true}).TLS()},
+		"is of some authority": {
+			Endpoints: []string{secret.Addr()},
+			TLS:       servers.EtcdServer(t, &servers.EtcdOptions{TLS: true}).TLS(),
+		},
 	} {
 		config.Logger, config.MaxUnaryRetries = zap.NewNop(), 1
 		client, err := connect(t.Context(), &config)
@@ -101,8 +105,10 @@ func TestOutcome_OfConnectionsThatCannotBeMade_IsNotSent(t *testing.T) {
 // has answered.
 func TestOutcome_OfWhatServersRefuse_IsRefused(t *testing.T) {
 	t.Parallel()
-	s := &stage{t: t, node: servers.EtcdServer(t, &servers.EtcdOptions{Password: "s3cret",
-		Args: []string{"--quota-backend-bytes", "100000"}})}
+	s := &stage{t: t, node: servers.EtcdServer(t, &servers.EtcdOptions{
+		Password: "s3cret",
+		Args:     []string{"--quota-backend-bytes", "100000"},
+	})}
 	for path, body := range map[string]map[string]any{"auth/user/add": {"name": "app", "password": "pw"}} {
 		if _, err := s.node.Do(s.ctx(), path, body); err != nil {
 			t.Fatal(err)

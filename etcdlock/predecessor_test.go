@@ -29,7 +29,8 @@ func (s *stage) counting() (*Driver, *looks) {
 	s.t.Helper()
 	n := new(looks)
 	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
-		opts ...grpc.CallOption) error {
+		opts ...grpc.CallOption,
+	) error {
 		err := invoke(ctx, method, req, reply, cc, opts...)
 		txn, ok := req.(*pb.TxnRequest)
 		switch {

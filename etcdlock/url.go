@@ -98,8 +98,10 @@ func fromURL(u *driver.URL, c driver.Config) (*clientv3.Config, *Options, error)
 		DialKeepAliveTime: keepaliveTime, DialKeepAliveTimeout: keepaliveTimeout, PermitWithoutStream: true,
 		Logger: zap.NewNop(), // what matters is an error or in Options.Logger
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff: backoff.Config{BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2,
-				MaxDelay: longestPause},
+			Backoff: backoff.Config{
+				BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: longestPause,
+			},
 			MinConnectTimeout: dialTime,
 		}), grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window)},
 	}

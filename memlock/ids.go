@@ -19,7 +19,7 @@ type phase uint8
 const (
 	waiting phase = iota // in its lock's queue
 	held                 // granted, renewable
-	// released with Keep, or lost with a LockDelay: holds the lock until its lease ends, and answers to nobody
+	// released with Keep, or lost with a LockDelay: holds the lock until its lease ends, and answers to nobody.
 	kept
 	parked // waits for the signal of a condition
 )

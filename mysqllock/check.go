@@ -54,8 +54,10 @@ func (d *Driver) rightsText() string {
 
 // checkRights looks whether the user may do with the tables what locking needs.
 func (d *Driver) checkRights(ctx context.Context) driver.Finding {
-	f := driver.Finding{Check: "rights", Level: driver.LevelOK,
-		Detail: "the user may do with the tables what locking needs"}
+	f := driver.Finding{
+		Check: "rights", Level: driver.LevelOK,
+		Detail: "the user may do with the tables what locking needs",
+	}
 	_, err := d.ask(ctx, d.rightsText())
 	switch numberOf(err) {
 	case errNoRight:

@@ -85,8 +85,10 @@ func judge(s map[string]string) []driver.Finding {
 }
 
 func judgeVersion(s map[string]string) driver.Finding {
-	f := driver.Finding{Check: "version", Level: driver.LevelOK,
-		Detail: strings.TrimSpace(s["version"] + " " + s["version_comment"])}
+	f := driver.Finding{
+		Check: "version", Level: driver.LevelOK,
+		Detail: strings.TrimSpace(s["version"] + " " + s["version_comment"]),
+	}
 	if !isMariaDB(s) {
 		f.Detail += "; the engine is tested with MariaDB only"
 	}

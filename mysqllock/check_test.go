@@ -30,8 +30,10 @@ func TestRefusal_OfServersThatCannotKeepLocks(t *testing.T) {
 		{"version=10.11.6-MariaDB wsrep_on=ON wsrep_provider=none", ""},
 		{"version=10.11.6-MariaDB wsrep_on=ON wsrep_provider=/usr/lib/galera/libgalera_smm.so", "Galera"},
 		{"version=8.0.36 wsrep_on=1 wsrep_provider=/usr/lib/libgalera_smm.so", "Galera"},
-		{"version=8.0.36 group_replication_group_name=x group_replication_single_primary_mode=OFF",
-			"several primaries"},
+		{
+			"version=8.0.36 group_replication_group_name=x group_replication_single_primary_mode=OFF",
+			"several primaries",
+		},
 		{"version=8.0.36 group_replication_group_name=x group_replication_single_primary_mode=ON", ""},
 		{"version=8.4.0 log_bin=ON binlog_format=ROW", ""},
 		{"version=5.6.51", "is needed"},
@@ -94,8 +96,10 @@ func TestDiagnose_OfASoundServer_FindsNothingWrong(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	for _, want := range []string{"version", "cluster", "role", "rights", "tokens", "connections", "waiters",
-		"round trip"} {
+	for _, want := range []string{
+		"version", "cluster", "role", "rights", "tokens", "connections", "waiters",
+		"round trip",
+	} {
 		if !checks[want] {
 			t.Errorf("nothing is said about %s", want)
 		}

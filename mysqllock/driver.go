@@ -101,10 +101,14 @@ func (d *Driver) Traits() driver.Traits {
 				"out after that"},
 			{Ability: driver.Ability(driver.KindRWMutex), Reason: "GET_LOCK has no shared mode"},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "GET_LOCK counts nothing"},
-			{Ability: driver.Ability(driver.KindLatch),
-				Reason: "the server's locks belong to sessions, and a latch to nobody; a row and a query do better"},
-			{Ability: driver.Ability(driver.KindCond),
-				Reason: "a session cannot give up a lock and wait for something else in one step"},
+			{
+				Ability: driver.Ability(driver.KindLatch),
+				Reason:  "the server's locks belong to sessions, and a latch to nobody; a row and a query do better",
+			},
+			{
+				Ability: driver.Ability(driver.KindCond),
+				Reason:  "a session cannot give up a lock and wait for something else in one step",
+			},
 		},
 	}
 }

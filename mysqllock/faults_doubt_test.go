@@ -81,8 +81,10 @@ func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 	d := open(context.Background(), t, p.Addr(), Options{Shared: 1})
 	defer d.Close()
 	busy, goOn := make(chan struct{}), make(chan struct{})
-	d.core.OnShared(sqlsession.Job{Run: func(*sqlsession.Conn) { close(busy); <-goOn },
-		Dead: func(err error) { t.Error(err) }})
+	d.core.OnShared(sqlsession.Job{
+		Run:  func(*sqlsession.Conn) { close(busy); <-goOn },
+		Dead: func(err error) { t.Error(err) },
+	})
 	receive(t, "the session to have something to do", busy)
 	ctx, waits := drivertest.Awaited(patient(t))
 	got := make(chan error, 1)
@@ -182,8 +184,10 @@ func TestTokenThatCannotBeWritten_GivesTheLockBack(t *testing.T) {
 	if !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("with the token's row locked: %v", err)
 	}
-	if err := d.Release(patient(t), &driver.Release{Key: mutex("row"), ID: "row 1", Undo: true,
-		Horizon: time.Minute}); err != nil {
+	if err := d.Release(patient(t), &driver.Release{
+		Key: mutex("row"), ID: "row 1", Undo: true,
+		Horizon: time.Minute,
+	}); err != nil {
 		t.Errorf("undo: %v", err)
 	}
 	if err := tx.Rollback(); err != nil {

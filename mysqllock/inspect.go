@@ -43,8 +43,10 @@ func (r *record) holder() driver.Holder {
 
 // info is what operators see of a lock that somebody has.
 func (r *record) info(waiters []driver.Waiter) driver.LockInfo {
-	return driver.LockInfo{Kind: r.key.Kind, Name: r.key.Name, Limit: 1, Holders: []driver.Holder{r.holder()},
-		Waiters: waiters}
+	return driver.LockInfo{
+		Kind: r.key.Kind, Name: r.key.Name, Limit: 1, Holders: []driver.Holder{r.holder()},
+		Waiters: waiters,
+	}
 }
 
 // note is what a statement that waits says about itself in a comment, which the server shows in its list of processes.

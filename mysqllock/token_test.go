@@ -63,8 +63,10 @@ func TestToken_IsTheServersClock_OrOneMoreThanTheLast(t *testing.T) {
 	a := newAdmin(t, n)
 	d := open(context.Background(), t, n.Addr(), Options{})
 	defer d.Close()
-	for what, grant := range map[string]func(*testing.T, *Driver, string, int) driver.Grant{"tried": grantOf,
-		"waited": waitedGrantOf} {
+	for what, grant := range map[string]func(*testing.T, *Driver, string, int) driver.Grant{
+		"tried":  grantOf,
+		"waited": waitedGrantOf,
+	} {
 		begin := a.number("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")
 		g := grant(t, d, what, 16)
 		end := a.number("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")

@@ -16,8 +16,10 @@ func TestIdOf_TellsAllLocksApart_InNamesThatGetLockTakes(t *testing.T) {
 	seen := make(map[string]string)
 	for _, scope := range []string{"db.interlock", "db.other", "db2.interlock"} {
 		for _, kind := range []driver.Kind{driver.KindMutex, driver.KindRWMutex} {
-			for _, name := range []string{"a", "A", "a ", "a\x00", "", strings.Repeat("n", 512),
-				strings.Repeat("n", 511) + "m"} {
+			for _, name := range []string{
+				"a", "A", "a ", "a\x00", "", strings.Repeat("n", 512),
+				strings.Repeat("n", 511) + "m",
+			} {
 				lock := idOf(scope, driver.Key{Kind: kind, Name: name}).lock()
 				what := fmt.Sprintf("%s %s %q", scope, kind, name)
 				if other, taken := seen[strings.ToLower(lock)]; taken {
@@ -66,11 +68,15 @@ func TestNote_IsAsTheLibraryWouldWriteIt(t *testing.T) {
 	for _, r := range []*driver.Request{
 		{Key: driver.Key{Kind: driver.KindMutex, Name: ""}},
 		{Key: driver.Key{Kind: driver.KindMutex, Name: "stock:42"}, Client: "host:1"},
-		{Key: driver.Key{Kind: driver.KindMutex, Name: "\x00\"锁\xff"}, Owner: "o\"", Client: strings.Repeat("c", 300),
-			Label: "l"},
+		{
+			Key: driver.Key{Kind: driver.KindMutex, Name: "\x00\"锁\xff"}, Owner: "o\"", Client: strings.Repeat("c", 300),
+			Label: "l",
+		},
 	} {
-		want, err := json.Marshal(note{r.Kind, []byte(r.Name), []byte(clip(r.Owner)), []byte(clip(r.Client)),
-			[]byte(clip(r.Label))})
+		want, err := json.Marshal(note{
+			r.Kind, []byte(r.Name), []byte(clip(r.Owner)), []byte(clip(r.Client)),
+			[]byte(clip(r.Label)),
+		})
 		if got := noteOf(r); err != nil || got != string(want) {
 			t.Errorf("%s instead of %s, %v", got, want, err)
 		}
@@ -85,8 +91,10 @@ func FuzzReadNote(f *testing.F) {
 }
 
 func TestClip_DoesNotCutCharacters(t *testing.T) {
-	for _, s := range []string{"", "short", strings.Repeat("a", 255), strings.Repeat("a", 300),
-		strings.Repeat("锁", 100), strings.Repeat("\xbf", 300)} {
+	for _, s := range []string{
+		"", "short", strings.Repeat("a", 255), strings.Repeat("a", 300),
+		strings.Repeat("锁", 100), strings.Repeat("\xbf", 300),
+	} {
 		got := clip(s)
 		if len(got) > mostText || !strings.HasPrefix(s, got) || utf8.ValidString(s) && !utf8.ValidString(got) {
 			t.Errorf("%d bytes are clipped to %q", len(s), got)

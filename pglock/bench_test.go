@@ -19,8 +19,10 @@ import (
 // durable returns a server that waits for the disk.
 func durable(b *testing.B) *servers.PostgresNode {
 	b.Helper()
-	return servers.PostgresServer(b, &servers.PostgresOptions{Config: map[string]string{"fsync": "on",
-		"max_connections": "400"}})
+	return servers.PostgresServer(b, &servers.PostgresOptions{Config: map[string]string{
+		"fsync":           "on",
+		"max_connections": "400",
+	}})
 }
 
 const bareMint = `INSERT INTO bare AS t (key, token) VALUES ($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
@@ -40,8 +42,10 @@ func newBare(b *testing.B, addr string) *bare {
 		"WITH (fillfactor = 50)").Close(); err != nil {
 		b.Fatal(err)
 	}
-	for name, text := range map[string]string{"lock": "SELECT pg_advisory_lock($1::bigint)", "mint": bareMint,
-		"unlock": "SELECT pg_advisory_unlock($1::bigint)"} {
+	for name, text := range map[string]string{
+		"lock": "SELECT pg_advisory_lock($1::bigint)", "mint": bareMint,
+		"unlock": "SELECT pg_advisory_unlock($1::bigint)",
+	} {
 		if _, err := pg.Prepare(background, name, text, nil); err != nil {
 			b.Fatal(err)
 		}
@@ -127,8 +131,10 @@ func BenchmarkHandOff(b *testing.B) {
 func BenchmarkCrowd(b *testing.B) {
 	for _, n := range []int{100, 300, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			node := servers.PostgresServer(b, &servers.PostgresOptions{Config: map[string]string{"fsync": "on",
-				"max_connections": fmt.Sprint(n + 20)}})
+			node := servers.PostgresServer(b, &servers.PostgresOptions{Config: map[string]string{
+				"fsync":           "on",
+				"max_connections": fmt.Sprint(n + 20),
+			}})
 			d := open(b.Context(), b, node.Addr(), Options{Waits: n})
 			defer func() { _ = d.Close() }()
 			ops := newAdmin(b, node)

@@ -105,8 +105,10 @@ func (d *Driver) judgeTable(f facts) driver.Finding {
 
 func (d *Driver) judgeRights(f facts) driver.Finding {
 	if f.lacks == "" {
-		return driver.Finding{Check: "rights", Level: driver.LevelOK,
-			Detail: "the role may do with the tables what locking needs"}
+		return driver.Finding{
+			Check: "rights", Level: driver.LevelOK,
+			Detail: "the role may do with the tables what locking needs",
+		}
 	}
 	t := d.table.quoted
 	return driver.Finding{
@@ -125,8 +127,10 @@ func judgeRole(f facts) driver.Finding {
 			Detail: "the server is a standby: its advisory locks are its own, and tokens cannot be written",
 		}
 	case f.readOnly:
-		return driver.Finding{Check: "role", Level: driver.LevelFail,
-			Detail: "nothing may be written, so tokens cannot be", Advice: advice}
+		return driver.Finding{
+			Check: "role", Level: driver.LevelFail,
+			Detail: "nothing may be written, so tokens cannot be", Advice: advice,
+		}
 	}
 	return driver.Finding{Check: "role", Level: driver.LevelOK, Detail: "it can be written to"}
 }
@@ -177,8 +181,10 @@ func judgeLocks(f facts) driver.Finding {
 // meanwhile.
 func judgeDeadlock(f facts) driver.Finding {
 	if f.mayDelayDeadlock {
-		return driver.Finding{Check: "crowds", Level: driver.LevelOK,
-			Detail: "waits are left out of the search for deadlocks, in which they cannot be"}
+		return driver.Finding{
+			Check: "crowds", Level: driver.LevelOK,
+			Detail: "waits are left out of the search for deadlocks, in which they cannot be",
+		}
 	}
 	return driver.Finding{
 		Check: "crowds", Level: driver.LevelWarn,

@@ -113,12 +113,18 @@ func (d *Driver) Traits() driver.Traits {
 			{Ability: driver.LockDelays, Reason: "the server frees a lock with its session, and cannot keep others " +
 				"out after that"},
 			{Ability: driver.Conversion, Reason: noConversion},
-			{Ability: driver.Ability(driver.KindSemaphore),
-				Reason: "an advisory lock has one holder or any number, and no limit in between"},
-			{Ability: driver.Ability(driver.KindLatch),
-				Reason: "the server's locks belong to sessions, and a latch to nobody; a row and a query do better"},
-			{Ability: driver.Ability(driver.KindCond),
-				Reason: "a session cannot give up a lock and wait for something else in one step"},
+			{
+				Ability: driver.Ability(driver.KindSemaphore),
+				Reason:  "an advisory lock has one holder or any number, and no limit in between",
+			},
+			{
+				Ability: driver.Ability(driver.KindLatch),
+				Reason:  "the server's locks belong to sessions, and a latch to nobody; a row and a query do better",
+			},
+			{
+				Ability: driver.Ability(driver.KindCond),
+				Reason:  "a session cannot give up a lock and wait for something else in one step",
+			},
 		},
 	}
 }

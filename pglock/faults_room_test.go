@@ -40,13 +40,17 @@ func fill(t *testing.T, n *servers.PostgresNode) (empty func()) {
 // A server whose table of locks is full refuses a new one. It has all room that it needs to keep and to give back those
 // that there are.
 func TestServer_WithoutRoomForAnotherLock_RefusesThatAlone(t *testing.T) {
-	n := servers.PostgresServer(t, &servers.PostgresOptions{Config: map[string]string{"max_locks_per_transaction": "10",
-		"max_connections": "20"}})
+	n := servers.PostgresServer(t, &servers.PostgresOptions{Config: map[string]string{
+		"max_locks_per_transaction": "10",
+		"max_connections":           "20",
+	}})
 	a := client(t, n.Addr(), "&shared=1", calm)
 	x, y := lock(t, a, "x"), lock(t, a, "y")
 	empty := fill(t, n)
-	for _, ask := range map[string]func(context.Context, string) (*interlock.Lease, error){"Lock": a.Lock,
-		"TryLock": a.TryLock} {
+	for _, ask := range map[string]func(context.Context, string) (*interlock.Lease, error){
+		"Lock":    a.Lock,
+		"TryLock": a.TryLock,
+	} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		_, err := ask(ctx, "another")

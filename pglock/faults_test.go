@@ -207,8 +207,10 @@ func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 	d := open(t.Context(), t, p.Addr(), Options{Table: ownTable(), Shared: 1})
 	defer func() { _ = d.Close() }()
 	busy, goOn := make(chan struct{}), make(chan struct{})
-	d.core.OnShared(sqlsession.Job{Run: func(*sqlsession.Conn) { close(busy); <-goOn },
-		Dead: func(err error) { t.Error(err) }})
+	d.core.OnShared(sqlsession.Job{
+		Run:  func(*sqlsession.Conn) { close(busy); <-goOn },
+		Dead: func(err error) { t.Error(err) },
+	})
 	<-busy
 	ctx, waits := drivertest.Awaited(t.Context())
 	got := make(chan error, 1)

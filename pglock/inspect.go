@@ -72,8 +72,10 @@ func infoOf(found rows) driver.LockInfo {
 				Token: uint64(int64Of(r[4])), Since: timeOf(r[9]),
 			})
 		default:
-			info.Holders = append(info.Holders, driver.Holder{Client: "process " + pidText(r[5]), Weight: 1,
-				Shared: boolOf(r[10])})
+			info.Holders = append(info.Holders, driver.Holder{
+				Client: "process " + pidText(r[5]), Weight: 1,
+				Shared: boolOf(r[10]),
+			})
 		}
 	}
 	return info

@@ -15,8 +15,10 @@ func TestLock_WhoseTokenTheServerRefuses_SaysWhyAndTakesNothing(t *testing.T) {
 	if err := lock(t, c, "x").Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for state, hint := range map[string]string{stateDiskFull: "free space", stateNoRight: "rights that locking needs",
-		stateReadOnly: "name the primary"} {
+	for state, hint := range map[string]string{
+		stateDiskFull: "free space", stateNoRight: "rights that locking needs",
+		stateReadOnly: "name the primary",
+	} {
 		a.query(`CREATE OR REPLACE FUNCTION refuse_%[1]s() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '%[2]s'; END $$ LANGUAGE plpgsql;
 			CREATE OR REPLACE TRIGGER refuse BEFORE INSERT OR UPDATE ON %[1]s FOR EACH STATEMENT EXECUTE FUNCTION refuse_%[1]s()`, table, state)
 		_, err := c.TryLock(t.Context(), "y")

@@ -158,8 +158,10 @@ func TestRights_ThatAreMissing_AreFound(t *testing.T) {
 		t.Errorf("without rights the doctor says %+v", f)
 	}
 	var log strings.Builder
-	if _, err := driverAs(t, n, "poor", Options{Table: name,
-		Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil {
+	if _, err := driverAs(t, n, "poor", Options{
+		Table:  name,
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(log.String(), want) {

@@ -148,8 +148,10 @@ func secured(t testing.TB, target string) (addr, ca string) {
 	if err := os.WriteFile(ca, encodePEM(web.Certificate()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert},
-		MinVersion: tls.VersionTLS12})
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{cert},
+		MinVersion:   tls.VersionTLS12,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,12 +116,18 @@ func (d *Driver) Traits() driver.Traits {
 				"cannot go to the front"},
 			{Ability: driver.LockDelays, Reason: "a node is removed with its session, and nothing stays that could " +
 				"keep others out"},
-			{Ability: driver.Ability(driver.KindSemaphore),
-				Reason: "the recipe waits for the nearest node in the way, it does not count"},
-			{Ability: driver.Ability(driver.KindLatch),
-				Reason: "what it keeps belongs to a session, and a latch to nobody"},
-			{Ability: driver.Ability(driver.KindCond),
-				Reason: "a node stands in one queue, and cannot be moved to another in one step"},
+			{
+				Ability: driver.Ability(driver.KindSemaphore),
+				Reason:  "the recipe waits for the nearest node in the way, it does not count",
+			},
+			{
+				Ability: driver.Ability(driver.KindLatch),
+				Reason:  "what it keeps belongs to a session, and a latch to nobody",
+			},
+			{
+				Ability: driver.Ability(driver.KindCond),
+				Reason:  "a node stands in one queue, and cannot be moved to another in one step",
+			},
 		},
 	}
 }

@@ -88,9 +88,11 @@ func TestAcquire_BeyondAQuota_IsRefusedAtOnce(t *testing.T) {
 	take(t, d, r)
 	give(t, d, r)
 	limits := "count=1,bytes=-1=;byteHardLimit=-1;countHardLimit=1"
-	for _, node := range []struct{ path, data string }{{"/zookeeper/quota/app", ""},
+	for _, node := range []struct{ path, data string }{
+		{"/zookeeper/quota/app", ""},
 		{"/zookeeper/quota/app/zookeeper_limits", limits},
-		{"/zookeeper/quota/app/zookeeper_stats", "count=9,bytes=9"}} {
+		{"/zookeeper/quota/app/zookeeper_stats", "count=9,bytes=9"},
+	} {
 		if _, err := a.Create(node.path, []byte(node.data), 0, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(node.path, err)
 		}

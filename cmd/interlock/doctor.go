@@ -75,8 +75,10 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 		a.examine(ctx, e, d, lease)
 		_ = e.close()
 	case judge(err).exit == exitUnavailable:
-		d.add(driver.Finding{Check: "reach", Level: driver.LevelFail, Detail: message(err),
-			Advice: "check the address, user and password, the network and the server"})
+		d.add(driver.Finding{
+			Check: "reach", Level: driver.LevelFail, Detail: message(err),
+			Advice: "check the address, user and password, the network and the server",
+		})
 	default:
 		return err
 	}
@@ -99,8 +101,10 @@ func (d *diagnosis) add(f driver.Finding) {
 func (a *app) examine(ctx context.Context, e *engine, d *diagnosis, lease time.Duration) {
 	traits := e.driver.Traits()
 	d.Engine = traits.Engine
-	d.add(driver.Finding{Check: "reach", Level: driver.LevelOK,
-		Detail: fmt.Sprintf("%s answers; holds end with their %s", d.URL, traits.Lifetime)})
+	d.add(driver.Finding{
+		Check: "reach", Level: driver.LevelOK,
+		Detail: fmt.Sprintf("%s answers; holds end with their %s", d.URL, traits.Lifetime),
+	})
 	d.add(a.checkLocking(ctx, e, lease))
 	d.add(a.checkListing(ctx, e))
 	if traits.Lifetime != driver.Process {
@@ -127,8 +131,10 @@ func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) 
 	for range rounds {
 		began := time.Now()
 		if err := a.lockOnce(ctx, e); err != nil {
-			return driver.Finding{Check: "lock", Level: driver.LevelFail, Detail: message(err),
-				Advice: "check permissions and the server's log"}
+			return driver.Finding{
+				Check: "lock", Level: driver.LevelFail, Detail: message(err),
+				Advice: "check permissions and the server's log",
+			}
 		}
 		took = append(took, time.Since(began))
 	}
@@ -166,20 +172,26 @@ func (a *app) checkListing(ctx context.Context, e *engine) driver.Finding {
 	began := time.Now()
 	locks, err := a.listLocks(ctx, e, "")
 	if err != nil {
-		return driver.Finding{Check: "list", Level: driver.LevelWarn, Detail: message(err),
-			Advice: "ls, get, watch and conflict messages will know less"}
+		return driver.Finding{
+			Check: "list", Level: driver.LevelWarn, Detail: message(err),
+			Advice: "ls, get, watch and conflict messages will know less",
+		}
 	}
-	return driver.Finding{Check: "list", Level: driver.LevelOK,
-		Detail: fmt.Sprintf("locks in use: %d, listed in %s", len(locks), fine(time.Since(began)))}
+	return driver.Finding{
+		Check: "list", Level: driver.LevelOK,
+		Detail: fmt.Sprintf("locks in use: %d, listed in %s", len(locks), fine(time.Since(began))),
+	}
 }
 
 // checkLease is the arithmetic of run with its default grace.
 func checkLease(lease time.Duration) driver.Finding {
 	b := newBudget(lease, defaultGrace(lease))
-	f := driver.Finding{Check: "lease", Level: driver.LevelOK,
+	f := driver.Finding{
+		Check: "lease", Level: driver.LevelOK,
 		Detail: fmt.Sprintf("%v: renewed every %v; without renewals a job gets TERM after %v, KILL after %v, and the "+
 			"lock is free after %v",
-			lease, ms(b.renewal), ms(lease-b.drift-b.margin-b.grace), ms(lease-b.drift-b.margin), lease)}
+			lease, ms(b.renewal), ms(lease-b.drift-b.margin-b.grace), ms(lease-b.drift-b.margin), lease),
+	}
 	if err := b.check(); err != nil {
 		f.Level, f.Detail, f.Advice = driver.LevelFail, err.Error(), "lengthen the lease"
 	}

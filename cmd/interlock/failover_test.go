@@ -59,8 +59,10 @@ func waitRenewed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	oldest := deploymentOf(ts).killed.Add(lease)
 	waitUntil(ts, "a renewal of "+args[0], func() bool {
-		out, _ := commandOf(ts, []string{"interlock", "get", args[0], "--url", ts.Getenv("OTHER"), "-o",
-			"json"}).Output()
+		out, _ := commandOf(ts, []string{
+			"interlock", "get", args[0], "--url", ts.Getenv("OTHER"), "-o",
+			"json",
+		}).Output()
 		var seen locksObject
 		if json.Unmarshal(out, &seen) != nil || len(seen.Locks) != 1 || len(seen.Locks[0].Holders) != 1 {
 			return false

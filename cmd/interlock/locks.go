@@ -55,8 +55,10 @@ func toObject(l interlock.LockInfo, waitersKnown bool) lockObject {
 		o.Waiters = []waiterObject{}
 	}
 	for _, h := range l.Holders {
-		o.Holders = append(o.Holders, holderObject{h.Client, h.Owner, h.Label, h.Token, h.Weight, h.Shared, h.Since,
-			h.Until})
+		o.Holders = append(o.Holders, holderObject{
+			h.Client, h.Owner, h.Label, h.Token, h.Weight, h.Shared, h.Since,
+			h.Until,
+		})
 	}
 	for _, w := range l.Waiters {
 		o.Waiters = append(o.Waiters, waiterObject{w.Client, w.Owner, w.Label, w.Weight, w.Shared, w.Since, w.Position})

@@ -272,8 +272,10 @@ func (a *app) giveBack(
 	code := end.code()
 	switch {
 	case end.lost && lost == nil: // ended in time, before the loss
-		lost = &interlock.LostError{Kind: lease.Kind(), Name: lease.Name(), Token: lease.Token(),
-			Reason: driver.LostUnconfirmed}
+		lost = &interlock.LostError{
+			Kind: lease.Kind(), Name: lease.Name(), Token: lease.Token(),
+			Reason: driver.LostUnconfirmed,
+		}
 		fallthrough
 	case end.lost:
 		return exitWith(o.lostExitCode, fmt.Errorf("the command was ended: %w", lost))

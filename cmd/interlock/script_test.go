@@ -135,8 +135,10 @@ func commandOf(ts *testscript.TestScript, args []string) *exec.Cmd {
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Args[0] = args[0]
 	cmd.Dir = ts.Getenv("WORK")
-	for _, name := range []string{"PATH", "HOME", "WORK", "LOCKS", "INTERLOCK_URL", "INTERLOCK_HANDLE", "GORACE",
-		"TESTSCRIPT_COMMAND"} {
+	for _, name := range []string{
+		"PATH", "HOME", "WORK", "LOCKS", "INTERLOCK_URL", "INTERLOCK_HANDLE", "GORACE",
+		"TESTSCRIPT_COMMAND",
+	} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	return cmd

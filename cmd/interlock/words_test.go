@@ -26,10 +26,14 @@ func TestDescribeHeld_SaysWhatTheEngineTells(t *testing.T) {
 		`"nightly" is held since 2026-11-18 00:10:15 (3d2h ago)`: {Name: "nightly", Since: now.Add(-74 * time.Hour)},
 		// another clock
 		`"nightly" is held since 02:10:16 (0s ago)`: {Name: "nightly", Since: now.Add(time.Second)},
-		`"nightly" is held, token 7; lease ends in 0s unless renewed`: {Name: "nightly", Token: 7,
-			Until: now.Add(-time.Hour)},
-		`"a\nb" is held since 02:09:15 (1m0s ago), token 1844674407370`: {Name: "a\nb", Since: now.Add(-time.Minute),
-			Token: 1844674407370},
+		`"nightly" is held, token 7; lease ends in 0s unless renewed`: {
+			Name: "nightly", Token: 7,
+			Until: now.Add(-time.Hour),
+		},
+		`"a\nb" is held since 02:09:15 (1m0s ago), token 1844674407370`: {
+			Name: "a\nb", Since: now.Add(-time.Minute),
+			Token: 1844674407370,
+		},
 	} {
 		if got := describeHeld(&held, now); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -63,8 +67,10 @@ func TestJudge_SaysWhatIsMostCertain(t *testing.T) {
 		"lost":        {&interlock.LostError{}, 79, "lost"},
 		"unavailable": {&interlock.UnavailableError{}, 69, "unavailable"},
 		"refused":     {&interlock.RefusedError{}, 69, "refused"},
-		"not opened": {exitWith(69, &openFailedError{&driver.URL{}, fmt.Errorf("x: %w", &interlock.RefusedError{})}),
-			69, "refused"},
+		"not opened": {
+			exitWith(69, &openFailedError{&driver.URL{}, fmt.Errorf("x: %w", &interlock.RefusedError{})}),
+			69, "refused",
+		},
 		"not sent":    {&interlock.UnavailableError{NotSent: true}, 69, "unavailable"},
 		"both":        {errors.Join(&interlock.RefusedError{}, &interlock.UnavailableError{}), 69, "unavailable"},
 		"unsupported": {interlock.ErrUnsupported, 64, "unsupported"},
@@ -95,8 +101,10 @@ func TestDuration_IsAsGoWritesIt_OrSeconds(t *testing.T) {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", ".", "-", "5x", "1e3", "0x10", "inf", "nan", "1.2.3", "5 s",
-		"99999999999999999999"} {
+	for _, text := range []string{
+		"", ".", "-", "5x", "1e3", "0x10", "inf", "nan", "1.2.3", "5 s",
+		"99999999999999999999",
+	} {
 		got := time.Minute
 		if err := durationOf(&got, time.Minute).Set(text); err == nil || got != time.Minute {
 			t.Errorf("%q: %v, %v; want an error, and no change", text, got, err)
@@ -134,8 +142,10 @@ func TestReleaseTime_EndsWithTheLease(t *testing.T) {
 	}{
 		"no lease":     {10 * time.Second, time.Time{}, 10 * time.Second, 10 * time.Second},
 		"much is left": {10 * time.Second, time.Now().Add(time.Minute), 10 * time.Second, 10 * time.Second},
-		"less is left": {10 * time.Second, time.Now().Add(5 * time.Second), 2 * time.Second,
-			5100 * time.Millisecond},
+		"less is left": {
+			10 * time.Second, time.Now().Add(5 * time.Second), 2 * time.Second,
+			5100 * time.Millisecond,
+		},
 		"nothing is left":      {10 * time.Second, time.Now().Add(-time.Minute), minReleaseTime, minReleaseTime},
 		"answers come at once": {time.Millisecond, time.Now().Add(-time.Minute), time.Millisecond, time.Millisecond},
 	} {
@@ -161,8 +171,10 @@ func TestExitCodes_TablesHaveEveryCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"0-63"}
-	for _, code := range []int{exitUsage, exitUnavailable, exitHeld, exitLost, exitFailed, exitNotExecutable,
-		exitNotFound} {
+	for _, code := range []int{
+		exitUsage, exitUnavailable, exitHeld, exitLost, exitFailed, exitNotExecutable,
+		exitNotFound,
+	} {
 		want = append(want, itoa(code))
 	}
 	want = append(want, itoa(exitSignal)+"+n")

@@ -36,7 +36,8 @@ var worlds sync.Map
 
 func init() {
 	driver.DefaultMux.Register("faulty", func(_ context.Context, u *driver.URL, _ driver.Config) (driver.Driver,
-		error) {
+		error,
+	) {
 		w, ok := worlds.Load(u.Hosts[0])
 		if !ok {
 			return nil, errors.New("there is no such world")

@@ -11,7 +11,7 @@ import (
 type phase uint8
 
 const (
-	// a shared connection tries for it, or another request for the same lock does and this one is in line
+	// a shared connection tries for it, or another request for the same lock does and this one is in line.
 	asking    phase = iota
 	waiting         // a goroutine waits for it, see wait.go
 	held            // granted
@@ -99,8 +99,10 @@ func (e *Entry) grant() driver.Grant {
 
 // heldError describes a hold of this process to others of it.
 func (e *Entry) heldError() *driver.HeldError {
-	return &driver.HeldError{Kind: e.Request.Kind, Name: e.Request.Name, Owner: e.Request.Owner,
-		Client: e.Request.Client, Token: e.token}
+	return &driver.HeldError{
+		Kind: e.Request.Kind, Name: e.Request.Name, Owner: e.Request.Owner,
+		Client: e.Request.Client, Token: e.token,
+	}
 }
 
 // Lock returns what the server knows the lock by. It may change between two statements for e, as probes go on.

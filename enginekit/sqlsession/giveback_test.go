@@ -24,8 +24,10 @@ type grudging struct {
 func newGrudging(t *testing.T) *grudging {
 	s := &grudging{busy: busy{t: t}}
 	s.dials = func(context.Context) error { return nil }
-	s.core = New(Config{Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond,
-		Warn: func(string, string, error) {}}, s)
+	s.core = New(Config{
+		Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond,
+		Warn: func(string, string, error) {},
+	}, s)
 	t.Cleanup(func() { _ = s.core.Close() }) // it never fails
 	c, err := s.open(false)
 	if err != nil {

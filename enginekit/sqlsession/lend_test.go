@@ -111,8 +111,10 @@ type lender struct {
 
 func newLender(t *testing.T) *lender {
 	s := &lender{busy: busy{t: t, dials: func(context.Context) error { return io.ErrUnexpectedEOF }}}
-	s.core = New(Config{Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond,
-		Warn: func(string, string, error) {}}, s)
+	s.core = New(Config{
+		Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond,
+		Warn: func(string, string, error) {},
+	}, s)
 	t.Cleanup(func() { _ = s.core.Close() }) // it never fails
 	s.raw, s.there = net.Pipe()
 	c := s.core.NewConn(s.raw, false, s)

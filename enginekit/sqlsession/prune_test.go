@@ -19,8 +19,10 @@ func (s *tidied) Prune() { s.prunes.Add(1) }
 func newTidied(t *testing.T) *tidied {
 	s := &tidied{}
 	s.t, s.dials = t, func(context.Context) error { return nil }
-	s.core = New(Config{Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond,
-		Warn: func(string, string, error) {}}, s)
+	s.core = New(Config{
+		Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond,
+		Warn: func(string, string, error) {},
+	}, s)
 	t.Cleanup(func() { _ = s.core.Close() }) // it never fails
 	c, err := s.open(false)
 	if err != nil {

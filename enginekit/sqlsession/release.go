@@ -123,8 +123,10 @@ func (e *Entry) lostError() error {
 	if e.epitaph.reason == "" {
 		return gone(e.Request.Key)
 	}
-	return &driver.LostError{Kind: e.Request.Kind, Name: e.Request.Name, Token: e.token, Reason: e.epitaph.reason,
-		Cause: e.epitaph.cause}
+	return &driver.LostError{
+		Kind: e.Request.Kind, Name: e.Request.Name, Token: e.token, Reason: e.epitaph.reason,
+		Cause: e.epitaph.cause,
+	}
 }
 
 // died takes in that a connection has ended. Its goroutine calls it.

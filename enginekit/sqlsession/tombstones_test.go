@@ -20,8 +20,10 @@ func TestTombstones_SayHowAHoldWasLost_AndOfOthersThatThereIsNone(t *testing.T) 
 		lost.Token != 7 || !errors.Is(lost.Cause, cause) {
 		t.Errorf("of a broken one: %v", err)
 	}
-	for id, remembered := range map[string]bool{"lost": true, "released": true, "undone": true, "long ago": false,
-		"never": false} {
+	for id, remembered := range map[string]bool{
+		"lost": true, "released": true, "undone": true, "long ago": false,
+		"never": false,
+	} {
 		if d.gone.Has(id) != remembered {
 			t.Errorf("%s: remembered is %v", id, !remembered)
 		}
