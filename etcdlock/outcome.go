@@ -17,7 +17,7 @@ type outcome uint8
 const (
 	unknown outcome = iota // it may have been carried out, or may be yet
 	refused                // the servers have said no, and nothing was changed, unless isFull
-	// it has not left this process, or was turned away unread: nothing has happened, and it may be sent again
+	// it has not left this process, or was turned away unread: nothing has happened, and it may be sent again.
 	notSent
 )
 

@@ -15,7 +15,7 @@ type outcome uint8
 const (
 	unknown outcome = iota // it may have been carried out, or may be yet
 	refused                // a server has said no, and nothing was changed
-	// it has not left this process, or was turned away unread: nothing has happened, and it may be sent again
+	// it has not left this process, or was turned away unread: nothing has happened, and it may be sent again.
 	notSent
 )
 
