@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math/rand/v2"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -12,18 +13,21 @@ import (
 const (
 	// lookOften is the pause between two looks on engines that do not tell of changes: so late a change is seen.
 	lookOften = time.Second
-	// lookSeldom is the pause on engines that do, for what they cannot tell: a message that was lost, a lease that has ended
-	// while nobody waited.
+	// lookSeldom is the least pause on engines that do, for what they cannot tell: that a lease has ended while nobody waited. Before
+	// it can have ended nothing is to be seen, so who watches a leader looks when its lease, as it was last seen, is over.
 	lookSeldom = 15 * time.Second
+	// lookRarely is the longest: a message can be lost, in spite of all.
+	lookRarely = time.Minute
 )
 
 // Observe yields who leads, at once and then whenever that changes, and the zero Leader when nobody does, see [Election.Leader]. Of leaders that
 // follow each other faster than they can be seen or taken in some may be left out, but never the last: what was yielded
 // last is true, or the next is on its way.
 //
-// Engines that tell of changes (memory, Redis) are watched, and looked at every fifteen seconds for what they
-// cannot tell: the end of a leader that has died while nobody else campaigns. The others are looked at every second. That
-// is how late a change may be seen, and what it costs: one look at a time, see [Client.Look], for each Observe.
+// Engines that tell of changes (memory, Redis) are watched, and looked at for what they cannot tell, the end of a leader that has
+// died while nobody else campaigns: when its lease should be over, so that its end is seen at most fifteen seconds late, and once
+// a minute in any case. The others are looked at every second. That is how late a change may be seen, and what it costs: one look at
+// a time, see [Client.Look], for each Observe.
 //
 // The sequence ends with ctx, and after an error that stays: ErrClosed, ErrUnsupported, or a refusal (ErrRefused). While the engine
 // cannot be reached it yields the *UnavailableError once and goes on: the leader is unknown until the next pair without an error.
@@ -38,7 +42,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		o := observation{e: e, changes: e.c.watchFor(&bounded, e.key)}
 		defer o.changes.stop()
 		for more := true; more; {
-			more = o.look(ctx, &bounded, yield) && o.changes.next(&bounded)
+			more = o.look(ctx, &bounded, yield) && o.changes.next(&bounded, o.next)
 		}
 		if e.c.asks.Err() != nil && ctx.Err() == nil && !o.closed {
 			yield(Leader{}, wrap("observe", e.key, ErrClosed))
@@ -51,6 +55,7 @@ type observation struct {
 	e       *Election
 	changes *changes
 	last    Leader
+	next    time.Time // before this nothing is to be seen but what the engine tells
 	known   bool // last was yielded, and no error since
 	blind   bool // the engine could not be reached when it was asked last
 	closed  bool // nothing is to be yielded any more
@@ -58,7 +63,8 @@ type observation struct {
 
 // look yields what is new. It reports whether to go on.
 func (o *observation) look(ctx, bounded context.Context, yield func(Leader, error) bool) bool {
-	l, err := o.e.look(bounded)
+	l, next, err := o.e.look(bounded)
+	o.next = next
 	switch {
 	case bounded.Err() != nil:
 		return false
@@ -118,9 +124,11 @@ func (w *changes) hint() {
 	}
 }
 
-// next waits for a hint, or until it is time to look without one. It reports false when ctx has ended.
-func (w *changes) next(ctx context.Context) bool {
-	wait, failed := lookSeldom, w.failed
+// next waits for a hint, or until it is time to look without one: at the given instant, within the bounds of lookSeldom and
+// lookRarely. It reports false when ctx has ended.
+func (w *changes) next(ctx context.Context, at time.Time) bool {
+	wait, failed := min(max(lookSeldom, time.Until(at)), lookRarely), w.failed
+	wait -= rand.N(wait / 4) // who was told of the same change would look at the same moment
 	select {
 	case <-failed:
 		wait, failed = lookOften, nil
@@ -136,6 +144,14 @@ func (w *changes) next(ctx context.Context) bool {
 		return false
 	}
 	return true
+}
+
+// rarely is when to look again after a look that brought err, at what does not change without the engine's telling of it.
+func rarely(err error) time.Time {
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(lookRarely)
 }
 
 // stop ends the watch and waits for its end.
