@@ -1,4 +1,4 @@
-package servers
+package childproc
 
 import (
 	"bytes"
@@ -10,9 +10,12 @@ import (
 	"time"
 )
 
-// dieWithUs has the server killed when the test's process ends without its cleanups, as after its time limit.
+// dieWithUs has the process killed when this one ends, also without its clean-ups, and also while it is suspended.
 func dieWithUs(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
 
 // stillTime bounds awaitStill. A thread that waits for a disk stands still when the disk has answered.
@@ -20,8 +23,8 @@ const stillTime = 5 * time.Second
 
 // awaitStill returns when a process that was told to stop has stopped: the signal reaches one thread after the other, and
 // those that run go on for a moment.
-func (p *process) awaitStill() {
-	for end := time.Now().Add(stillTime); !stands(p.cmd.Process.Pid) && time.Now().Before(end); {
+func awaitStill(pid int) {
+	for end := time.Now().Add(stillTime); !stands(pid) && time.Now().Before(end); {
 		time.Sleep(100 * time.Microsecond)
 	}
 }
