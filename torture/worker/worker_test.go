@@ -22,17 +22,17 @@ func TestLook_RecordsTheDeadlineOfBefore_AndNothingAfterTheEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := newHand(&Job{}, log, locks, 0)
+		w := newWorker(&Job{}, log, locks, 0)
 		lease, err := locks.Mutex("a", &interlock.LockOptions{Lease: 2 * time.Second, NoRenew: true}).Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := history.At(lease.Deadline()) // by the system's clock, so about this
-		if err := h.look(lease, history.Read); err != nil {
+		if err := w.look(lease, history.Read); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(3 * time.Second) // virtual
-		if err := h.look(lease, history.Read); err == nil {
+		if err := w.look(lease, history.Read); err == nil {
 			t.Error("it lasts after its end")
 		}
 		if err := locks.Close(); err != nil {

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	_ "github.com/interlock-go/interlock/filelock"
+	"github.com/interlock-go/interlock/internal/childproc"
 	_ "github.com/interlock-go/interlock/memlock"
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/register"
@@ -20,7 +22,7 @@ const workerWord = "worker"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerWord {
-		if err := worker.Run(context.Background(), os.Stdin, os.Stdout); err != nil {
+		if err := worker.Run(context.Background(), childproc.JSON(os.Stdin, os.Stdout)); err != nil {
 			os.Exit(3)
 		}
 		return
@@ -28,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func newMate(t *testing.T, reg *register.Server, dir string, args ...string) *mate {
-	return &mate{self: append([]string{os.Args[0]}, args...), job: worker.Job{
+func newProcess(t *testing.T, reg *register.Server, dir string, args ...string) *process {
+	return &process{self: append([]string{os.Args[0]}, args...), job: worker.Job{
 		URL: "file://" + t.TempDir(), Register: reg.Addr(), Dir: dir, Goroutines: 2, Names: []string{"a"}, Lease: time.Second,
 		Hold: 10 * time.Millisecond, Patience: 5 * time.Second,
 	}}
@@ -52,14 +54,14 @@ func newRegister(t *testing.T, dir string) *register.Server {
 func TestAProcess_ThatCanOpenNothingFromTheBeginning_GoesOnWhenItCan(t *testing.T) {
 	dir := t.TempDir()
 	reg := newRegister(t, dir)
-	m := newMate(t, reg, dir, workerWord)
-	if err := m.start(); err != nil {
+	p := newProcess(t, reg, dir, workerWord)
+	if err := p.start(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := history.Load(dir); err != nil {
 		t.Errorf("it was started, and has no history: %v", err)
 	}
-	if err := (&nemesis{}).closeFiles(t.Context(), m, 300*time.Millisecond); err != nil {
+	if err := (&nemesis{}).closeFiles(t.Context(), p, 300*time.Millisecond); err != nil {
 		t.Error(err)
 	}
 	healed := history.Now()
@@ -68,15 +70,15 @@ func TestAProcess_ThatCanOpenNothingFromTheBeginning_GoesOnWhenItCan(t *testing.
 			return e.Op == history.Acquire && e.Phase == history.OK && e.At > healed
 		})
 	})
-	if err := m.end(20 * time.Second); err != nil {
+	if err := p.end(20 * time.Second); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAProcess_ThatEndsBeforeItRecords_WasNotStarted(t *testing.T) {
 	dir := t.TempDir()
-	m := newMate(t, newRegister(t, dir), dir, "-test.run=^$") // it does something else
-	if err := m.start(); err == nil || !strings.Contains(err.Error(), "has not begun") {
+	p := newProcess(t, newRegister(t, dir), dir, "-test.run=^$") // it does something else
+	if err := p.start(); err == nil || !strings.Contains(err.Error(), "has not begun") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -84,20 +86,20 @@ func TestAProcess_ThatEndsBeforeItRecords_WasNotStarted(t *testing.T) {
 // A client that cannot reach the register goes on trying: its goroutines are to be there when a fault is over.
 func TestAProcess_WithoutARegister_TriesAgain(t *testing.T) {
 	dir := t.TempDir()
-	m := newMate(t, newRegister(t, dir), dir, workerWord)
+	p := newProcess(t, newRegister(t, dir), dir, workerWord)
 	later, err := register.Listen(t.Context(), t.TempDir(), "127.0.0.1", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.job.Register = later.Addr()
+	p.job.Register = later.Addr()
 	if err := later.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.start(); err != nil {
+	if err := p.start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := m.end(20 * time.Second); err != nil {
+		if err := p.end(20 * time.Second); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -125,6 +127,6 @@ func awaitRecords(t *testing.T, dir, what string, show func(all []history.Event)
 		if show(all) {
 			return
 		}
-		sleep(ctx, 10*time.Millisecond)
+		enginekit.Pause(ctx, 10*time.Millisecond)
 	}
 }
