@@ -2,10 +2,8 @@ package workload
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,10 +11,11 @@ import (
 
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/stats"
+	"github.com/interlock-go/interlock/internal/childproc"
 )
 
-// childVar marks a process as one that a run has started.
-const childVar = "INTERLOCK_BENCH_CHILD"
+// role is what the program is started again for.
+const role = "bench/workload"
 
 // begin is the second message to a child; the first is its Job.
 type begin struct {
@@ -56,10 +55,11 @@ type part struct {
 // ServeIfChild does a child's work and ends the process if a run has started it; otherwise it does nothing. A program
 // that calls [Run] calls it first.
 func ServeIfChild(peers []peer.Spec) {
-	if os.Getenv(childVar) == "" {
+	parent, _, is := childproc.Serve(role, childproc.JSON)
+	if !is {
 		return
 	}
-	if err := serve(context.Background(), peers, os.Stdin, json.NewEncoder(os.Stdout)); err != nil {
+	if err := serve(context.Background(), peers, parent); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: worker:", err)
 		os.Exit(1)
 	}
@@ -67,28 +67,27 @@ func ServeIfChild(peers []peer.Spec) {
 }
 
 // serve reads the job, says that it is ready, waits for the beginning, sends the result, and waits for the end.
-func serve(ctx context.Context, peers []peer.Spec, in io.Reader, out *json.Encoder) error {
-	messages := json.NewDecoder(in)
+func serve(ctx context.Context, peers []peer.Spec, parent *childproc.Conn) error {
 	var j Job
-	if err := messages.Decode(&j); err != nil {
+	if err := parent.Receive(&j); err != nil {
 		return err
 	}
 	spec, p, err := open(ctx, peers, &j)
 	if err != nil {
-		return errors.Join(err, out.Encode(reply{Err: err.Error()}))
+		return errors.Join(err, parent.Send(reply{Err: err.Error()}))
 	}
-	if err := out.Encode(reply{}); err != nil {
+	if err := parent.Send(reply{}); err != nil {
 		return err
 	}
 	var b begin
-	if err := messages.Decode(&b); err != nil {
+	if err := parent.Receive(&b); err != nil {
 		return err
 	}
 	// The parent never closes its end while it is alive and wants the result. The system does when it has died, and then
 	// nobody must go on holding the lock and the processor.
 	ended := make(chan struct{})
 	go func() {
-		if messages.Decode(&end{}) != nil {
+		if parent.Receive(&end{}) != nil {
 			os.Exit(3)
 		}
 		close(ended)
@@ -100,9 +99,9 @@ func serve(ctx context.Context, peers []peer.Spec, in io.Reader, out *json.Encod
 	}
 	if err != nil {
 		err = errors.Join(err, leave())
-		return errors.Join(err, out.Encode(reply{Err: err.Error()}))
+		return errors.Join(err, parent.Send(reply{Err: err.Error()}))
 	}
-	if err := out.Encode(reply{Part: result}); err != nil {
+	if err := parent.Send(reply{Part: result}); err != nil {
 		return err
 	}
 	<-ended

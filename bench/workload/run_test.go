@@ -2,10 +2,8 @@ package workload_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/stats"
 	"github.com/interlock-go/interlock/bench/workload"
+	"github.com/interlock-go/interlock/internal/childproc"
 )
 
 func TestMain(m *testing.M) {
@@ -224,8 +223,9 @@ func TestChild_EndsWithItsParent(t *testing.T) {
 	j := brief(t, "flock", 1, 2)
 	j.Time = time.Hour
 	c := startChild(t, j)
-	_ = c.in.Close() // as when the parent has died
-	if err := c.cmd.Wait(); c.cmd.ProcessState.ExitCode() != 3 {
+	c.CloseInput() // as when the parent has died
+	exit := new(exec.ExitError)
+	if err := c.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Errorf("the worker ended with %v, want exit status 3", err)
 	}
 }
@@ -239,7 +239,7 @@ func TestChild_KeepsItsPeer_UntilAllAreReady(t *testing.T) {
 		t.Error("the peer was closed before the end")
 	}
 	c.say(t, struct{}{})
-	if err := c.cmd.Wait(); err != nil {
+	if err := c.Wait(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(c.left); err != nil {
@@ -263,32 +263,22 @@ func (l leaving) Close() error { return os.WriteFile(l.left, nil, 0o600) }
 
 // theChild is a worker process of the test's own, which has begun.
 type theChild struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *json.Decoder
+	*childproc.Child
 	left string // of leaving
 }
 
 func startChild(t *testing.T, j workload.Job) *theChild {
 	t.Helper()
-	self, err := os.Executable()
+	cmd, err := childproc.Self(t.Context(), "bench/workload", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), "INTERLOCK_BENCH_CHILD=1")
-	in, err := cmd.StdinPipe()
+	child, err := childproc.Open(cmd, childproc.JSON, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := &theChild{cmd, in, json.NewDecoder(out), leftIn(j.Dir)}
+	t.Cleanup(child.Kill)
+	c := &theChild{child, leftIn(j.Dir)}
 	c.say(t, j)
 	c.hear(t) // it is ready
 	c.say(t, map[string]int64{"At": time.Now().UnixNano()})
@@ -297,7 +287,7 @@ func startChild(t *testing.T, j workload.Job) *theChild {
 
 func (c *theChild) say(t *testing.T, message any) {
 	t.Helper()
-	if err := json.NewEncoder(c.in).Encode(message); err != nil {
+	if err := c.Send(message); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -305,7 +295,7 @@ func (c *theChild) say(t *testing.T, message any) {
 func (c *theChild) hear(t *testing.T) {
 	t.Helper()
 	var reply struct{ Err string }
-	if err := c.out.Decode(&reply); err != nil || reply.Err != "" {
+	if err := c.Receive(&reply); err != nil || reply.Err != "" {
 		t.Fatal(err, reply.Err)
 	}
 }
