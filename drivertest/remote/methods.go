@@ -7,7 +7,7 @@ import (
 )
 
 // methods are what can be asked of the process, by the name of the operation.
-var methods = map[string]func(s *server, ctx context.Context, m *message) *message{ //nolint:revive // a method's receiver comes first
+var methods = map[string]func(s *server, ctx context.Context, m *message) *message{
 	"acquire":     (*server).acquire,
 	"requeue":     (*server).requeue,
 	"convert":     (*server).convert,
