@@ -52,17 +52,23 @@ func (l latch) call(n int64) *driver.LatchCall {
 
 func (l latch) set(c *driver.LatchCall, want bool, when string) {
 	l.tr.Helper()
-	says(l, want, when+": a set", func(ctx context.Context, d driver.Latcher) (bool, error) { return d.SetLatch(ctx, c) })
+	says(l, want, when+": a set", func(ctx context.Context, d driver.Latcher) (bool, error) {
+		return d.SetLatch(ctx, c)
+	})
 }
 
 func (l latch) down(c *driver.LatchCall, want int64, when string) {
 	l.tr.Helper()
-	says(l, want, when+": a count-down", func(ctx context.Context, d driver.Latcher) (int64, error) { return d.CountDown(ctx, c) })
+	says(l, want, when+": a count-down", func(ctx context.Context, d driver.Latcher) (int64, error) {
+		return d.CountDown(ctx, c)
+	})
 }
 
 func (l latch) counts(want int64, when string) {
 	l.tr.Helper()
-	says(l, want, when+": the count", func(ctx context.Context, d driver.Latcher) (int64, error) { return d.LatchCount(ctx, l.key) })
+	says(l, want, when+": the count", func(ctx context.Context, d driver.Latcher) (int64, error) {
+		return d.LatchCount(ctx, l.key)
+	})
 }
 
 // says makes a call and fails unless it says what is wanted.

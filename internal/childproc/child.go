@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Child is a process that talks over its standard input and output. End it with [Child.Wait], [Child.Close] or [Child.Kill].
+// Child is a process that talks over its standard input and output. End it with [Child.Wait] or
+// [Child.Kill].
 type Child struct {
 	*Process
 	*Conn
@@ -19,8 +20,8 @@ type Child struct {
 	said   *tail
 }
 
-// Open starts cmd as [Start] does and talks with it as codec says ([JSON] or [Gob]). What the process writes to its standard error goes
-// to cmd.Stderr, or to this process's own, and the end of it into errors.
+// Open starts cmd as [Start] does and talks with it as codec says ([JSON] or [Gob]). What the process writes to its
+// standard error goes to cmd.Stderr, or to this process's own, and the end of it into errors.
 func Open(cmd *exec.Cmd, codec func(io.Reader, io.Writer) *Conn, launch func(*exec.Cmd) error) (*Child, error) {
 	input, err := cmd.StdinPipe() // closed when the process has ended
 	if err != nil {
@@ -60,8 +61,8 @@ func (c *Child) Send(v any) error {
 	return nil
 }
 
-// Receive waits for what the process says next. Its error matches io.EOF when the process has ended or says no more, and tells how it
-// ended and what it has written to its standard error last.
+// Receive waits for what the process says next. Its error matches io.EOF when the process has ended or says no more,
+// and tells how it ended and what it has written to its standard error last.
 func (c *Child) Receive(v any) error {
 	if err := c.Conn.Receive(v); err != nil {
 		return c.because(err)
@@ -84,7 +85,8 @@ func (c *Child) because(err error) error {
 // CloseInput tells the process that nothing more will be said. It may be called more than once.
 func (c *Child) CloseInput() { _ = c.input.Close() }
 
-// Wait returns when the process has ended, and with which error if it failed. What it still says is lost.
+// Wait returns when the process has ended, with how it failed, if so. What it still says is lost. Nothing but the end
+// of its input, which [Child.CloseInput] tells, and of the context of its command, ends a process that goes on.
 func (c *Child) Wait() error {
 	_, _ = io.Copy(io.Discard, c.output) // a process that cannot write would not end
 	<-c.exited
@@ -95,29 +97,14 @@ func (c *Child) Wait() error {
 	return nil
 }
 
-// Close closes the input of the process and waits for its end, at most for patience: then it kills the process, which is an error.
-func (c *Child) Close(patience time.Duration) error {
-	c.CloseInput()
-	killed := make(chan struct{})
-	timer := time.AfterFunc(patience, func() {
-		defer close(killed)
-		c.Process.Kill()
-	})
-	err := c.Wait()
-	if timer.Stop() {
-		return err
-	}
-	<-killed
-	return fmt.Errorf("the process did not end within %v after the end of its input%s", patience, c.said)
-}
-
 // Kill is [Process.Kill]. What the process has said and nobody has received is lost.
 func (c *Child) Kill() {
 	c.Process.Kill()
 	c.output.close()
 }
 
-// output reads what a process says. Any error is the end, so that it can be told from a message that cannot be understood.
+// output reads what a process says. Any error is the end, so that it can be told from a message that cannot be
+// understood.
 type output struct {
 	file *os.File
 	of   *Process

@@ -1,6 +1,7 @@
 package childproc
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -20,7 +21,8 @@ func TestChild_TalksInJSONAndInGobs_AndEndsWithItsInput(t *testing.T) {
 			}
 			c.hears(t, word)
 		}
-		if err := c.Close(time.Minute); err != nil {
+		c.CloseInput()
+		if err := c.Wait(); err != nil {
 			t.Errorf("%s: %v", role, err)
 		}
 	}
@@ -84,14 +86,14 @@ func TestResume_LetsASuspendedChildGoOn(t *testing.T) {
 	}
 }
 
-func TestClose_OfAChildThatDoesNotEnd_KillsItAndSaysSo(t *testing.T) {
-	c := open(t, "deaf", "")
+func TestWait_ForAChildThatDoesNotEnd_ReturnsWithTheEndOfItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := openIn(ctx, t, "deaf", "")
 	c.hears(t, "here")
-	if err := c.Close(time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not end within 1ms") {
+	c.CloseInput() // which it does not notice
+	cancel()
+	if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "has ended (signal: killed)") {
 		t.Errorf("got %v", err)
-	}
-	if !c.Ended() {
-		t.Error("it lives on")
 	}
 }
 
@@ -145,8 +147,8 @@ func TestChild_OfAThreadThatHasEnded_LivesOn(t *testing.T) {
 func TestChildren_ThatHaveEnded_LeaveNoGoroutineAndNoFile(t *testing.T) {
 	before := residue()
 	for _, end := range []func(c *Child){
-		(*Child).Kill, func(c *Child) { _ = c.Close(time.Minute) }, func(c *Child) { _ = c.Close(0) },
-		func(c *Child) { c.CloseInput(); _ = c.Wait() },
+		(*Child).Kill, func(c *Child) { c.CloseInput(); _ = c.Wait() },
+		func(c *Child) { _ = c.Suspend(); c.Kill(); _ = c.Wait() },
 	} {
 		end(open(t, "echo", "hello"))
 		end(open(t, "wrong", ""))

@@ -19,7 +19,8 @@ func JSON(in io.Reader, out io.Writer) *Conn {
 	return &Conn{in: json.NewDecoder(in), out: json.NewEncoder(out)}
 }
 
-// Gob returns an end whose messages are gobs. They leave out functions and channels, and may differ in type from message to message.
+// Gob returns an end whose messages are gobs. They leave out functions and channels, and may differ in type from
+// message to message.
 func Gob(in io.Reader, out io.Writer) *Conn {
 	return &Conn{in: gob.NewDecoder(in), out: gob.NewEncoder(out)}
 }
@@ -31,5 +32,6 @@ func (c *Conn) Send(v any) error {
 	return c.out.Encode(v)
 }
 
-// Receive waits for what the other end says next. The error is io.EOF when it says no more, because it has ended or was told to end.
+// Receive waits for what the other end says next. The error is io.EOF when it says no more, because it has ended or was
+// told to end.
 func (c *Conn) Receive(v any) error { return c.in.Decode(v) }

@@ -76,7 +76,13 @@ func startAnother(parent *Conn, arg string) {
 // open starts this program again for a role, with files for it from number 3 on.
 func open(t *testing.T, role, arg string, files ...*os.File) *Child {
 	t.Helper()
-	cmd, err := Self(t.Context(), role, arg)
+	return openIn(t.Context(), t, role, arg, files...)
+}
+
+// openIn is open with a process that is killed when ctx ends.
+func openIn(ctx context.Context, t *testing.T, role, arg string, files ...*os.File) *Child {
+	t.Helper()
+	cmd, err := Self(ctx, role, arg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,8 @@
-// Package childproc starts programs that live no longer than this one. It kills, suspends and resumes them, says how they ended, and
-// talks over pipes with those that are this program once more ([Self], [Serve]).
+// Package childproc starts programs that live no longer than this one. It kills, suspends and resumes them, says how
+// they ended, and talks over pipes with those that are this program once more ([Self], [Serve]).
 //
-// On Linux the system kills such a process when this one ends, however that happens. Elsewhere a process learns it only from the end
-// of its standard input, so it has to read that.
+// On Linux the system kills such a process when this one ends, however that happens. Elsewhere a process learns it only
+// from the end of its standard input, so it has to read that.
 package childproc
 
 import (
@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// leftOpen is how long the output of a process that has ended is read on. Its own children may have inherited it and live on.
+// leftOpen is how long the output of a process that has ended is read on. Its own children may have inherited it and
+// live on.
 const leftOpen = time.Second
 
 // Process is one that was started. Its methods may be called from several goroutines.
@@ -26,10 +27,11 @@ type Process struct {
 	suspended atomic.Bool
 }
 
-// Start starts cmd. The process is killed when the context of cmd ends, if it has one, and on Linux when this process does.
+// Start starts cmd. The process is killed when the context of cmd ends, if it has one, and on Linux when this process
+// does.
 //
-// A nil launch is [exec.Cmd.Start]. Another one may start cmd from a thread of its own, which must then last as long as the process:
-// Linux kills the process when the thread that started it ends.
+// A nil launch is [exec.Cmd.Start]. Another one may start cmd from a thread of its own, which must then last as long as
+// the process: Linux kills the process when the thread that started it ends.
 func Start(cmd *exec.Cmd, launch func(*exec.Cmd) error) (*Process, error) {
 	if launch == nil {
 		launch = (*exec.Cmd).Start
@@ -41,8 +43,8 @@ func Start(cmd *exec.Cmd, launch func(*exec.Cmd) error) (*Process, error) {
 	p := &Process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error)
 	go func() { // ends with the process
-		// Linux counts the end of the thread that started a process as the parent's, and Go ends threads that a goroutine has locked. So
-		// this thread is kept, which costs nothing: one has to wait for the process anyway.
+		// Linux counts the end of the thread that started a process as the parent's, and Go ends threads that a
+		// goroutine has locked. So this thread is kept, which costs nothing: one has to wait for the process anyway.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := launch(cmd)
@@ -88,7 +90,8 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// Kill ends the process as kill -9 does, also one that is suspended, and returns when it is gone. It may be called more than once.
+// Kill ends the process as kill -9 does, also one that is suspended, and returns when it is gone. It may be called more
+// than once.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // an error says that it has ended by itself
 	<-p.exited
@@ -97,8 +100,8 @@ func (p *Process) Kill() {
 // Signal sends the process a signal. It fails with [os.ErrProcessDone] if the process has ended.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Suspend makes the process stand still, as SIGSTOP does, and returns when all of its threads do. Off Linux some may still run on for a
-// moment.
+// Suspend makes the process stand still, as SIGSTOP does, and returns when all of its threads do. Off Linux some may
+// still run on for a moment.
 func (p *Process) Suspend() error {
 	if err := Suspend(p.cmd.Process); err != nil {
 		return err
@@ -119,8 +122,8 @@ func (p *Process) Resume() error {
 // Suspended reports whether Suspend was called last, and Resume not since.
 func (p *Process) Suspended() bool { return p.suspended.Load() }
 
-// State tells how the process is, for what a failure says: how it has ended, that it was suspended, or what it does as far as the system
-// knows.
+// State tells how the process is, for what a failure says: how it has ended, that it was suspended, or what it does as
+// far as the system knows.
 func (p *Process) State() string {
 	switch {
 	case p.Ended():

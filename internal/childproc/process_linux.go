@@ -21,8 +21,8 @@ func dieWithUs(cmd *exec.Cmd) {
 // stillTime bounds awaitStill. A thread that waits for a disk stands still when the disk has answered.
 const stillTime = 5 * time.Second
 
-// awaitStill returns when a process that was told to stop has stopped: the signal reaches one thread after the other, and
-// those that run go on for a moment.
+// awaitStill returns when a process that was told to stop has stopped: the signal reaches one thread after the other,
+// and those that run go on for a moment.
 func awaitStill(pid int) {
 	for end := time.Now().Add(stillTime); !stands(pid) && time.Now().Before(end); {
 		time.Sleep(100 * time.Microsecond)

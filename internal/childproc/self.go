@@ -13,7 +13,8 @@ const (
 	argEnv  = "INTERLOCK_CHILD_ARG"
 )
 
-// Self returns the command that starts this program once more for a role, which [Serve] plays there. The process is killed when ctx ends.
+// Self returns the command that starts this program once more for a role, which [Serve] plays there. The process is
+// killed when ctx ends.
 func Self(ctx context.Context, role, arg string) (*exec.Cmd, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -24,8 +25,9 @@ func Self(ctx context.Context, role, arg string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Serve reports whether this process was started by [Self] for a role, with which argument, and the end of the pipes to its parent, which
-// codec makes ([JSON] or [Gob]). What the program prints from then on goes to standard error, so that nothing comes between the messages.
+// Serve reports whether this process was started by [Self] for a role, with which argument, and the end of the pipes to
+// its parent, which codec makes ([JSON] or [Gob]). What the program prints from then on goes to standard error, so that
+// nothing comes between the messages.
 //
 // Call it first in main and in TestMain. A process should end when Receive does.
 func Serve(role string, codec func(io.Reader, io.Writer) *Conn) (parent *Conn, arg string, serves bool) {

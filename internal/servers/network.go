@@ -214,8 +214,8 @@ func between(from, to []*Member) (cuts []string) {
 // Addr returns the member's address, without a port.
 func (m *Member) Addr() string { return m.addr }
 
-// Start starts a program that is not one of this package's servers as the member, or anywhere if m is nil. Started by childproc.Start it is
-// killed at the latest when the network or this process ends, however that does: the network's end is that of the member's thread.
+// Start starts a program that is not one of this package's servers as the member, or anywhere if m is nil. Given to
+// childproc.Start, it has the program killed when the network ends, or this process: a member is a thread, and ends with both.
 func (m *Member) Start(cmd *exec.Cmd) error {
 	return m.inside().start(cmd)
 }

@@ -34,8 +34,8 @@ type process struct {
 // mostStart is how long a process may take until it records what it does.
 const mostStart = time.Minute
 
-// start begins a life, and returns when the process records: what is done to it before that is done to no client, and may leave a run
-// without its history.
+// start begins a life, and returns when the process records: what is done to it before that is done to no client, and
+// may leave a run without its history.
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -85,8 +85,8 @@ func (s *Stage) Receive(v any) error {
 	return json.Unmarshal(said, v)
 }
 
-// Actor is a process that plays a part. Send and Receive are its own end of the talk; Kill ends it as kill -9 does; Wait returns when it has
-// ended, with how it failed, if so.
+// Actor is a process that plays a part. Receive returns io.EOF when the part has ended. Kill ends it as kill -9 does, and
+// Wait returns when it has ended, with how it failed, if so.
 type Actor struct{ *childproc.Child }
 
 // Start starts this program once more, for the named part with arg. Its standard error is this process's. It is killed
