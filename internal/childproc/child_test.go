@@ -127,20 +127,27 @@ func TestReceive_WhileAnotherProcessKeepsTheOutputOpen_Returns(t *testing.T) {
 	}
 }
 
-// The system takes the end of the thread that started a process for the end of its parent.
+// The system takes the end of the thread that started a process for the end of its parent. Two goroutines are on
+// two threads, and only the first thread of a program outlasts its goroutine.
 func TestChild_OfAThreadThatHasEnded_LivesOn(t *testing.T) {
-	started := make(chan *Child)
-	go func() {
-		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine
-		started <- open(t, "echo", "hello")
-	}()
-	c := <-started
-	c.hears(t, "hello")
-	for range 100 {
-		if err := c.Send("still here"); err != nil {
-			t.Fatal(err)
+	started, both := make(chan *Child, 2), make(chan struct{})
+	for range 2 {
+		go func() {
+			runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine
+			started <- open(t, "echo", "hello")
+			<-both
+		}()
+	}
+	children := []*Child{<-started, <-started}
+	close(both)
+	for _, c := range children {
+		c.hears(t, "hello")
+		for range 100 {
+			if err := c.Send("still here"); err != nil {
+				t.Fatal(err)
+			}
+			c.hears(t, "still here")
 		}
-		c.hears(t, "still here")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -86,7 +87,7 @@ func openIn(ctx context.Context, t *testing.T, role, arg string, files ...*os.Fi
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.ExtraFiles = files
+	cmd.ExtraFiles, cmd.Stderr = files, io.Discard
 	codec := JSON
 	if role == "gobs" {
 		codec = Gob
