@@ -107,7 +107,7 @@ alone: #~ build and vet every module outside of the workspace
 	scripts/alone.sh
 
 .PHONY: bench
-bench: ## measure everything and write all tables and pictures (an hour and a half); TABLES="redis growth" for some
+bench: ## measure everything and write all tables (an hour and a half); TABLES="redis growth" for some
 	scripts/measure.sh $(TABLES)
 
 .PHONY: bench-check

@@ -4,12 +4,42 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"github.com/interlock-go/interlock/bench/stats"
 )
 
-func ratio(q stats.Ratio) string {
-	return fmt.Sprintf("%s (%s to %s)", times(q.Of), times(q.Min), times(q.Max))
+// units say what a number is called in a table, and how it is written.
+var units = map[string]struct {
+	head  string
+	write func(float64) string
+}{
+	rate:        {"locks/s", thousands},
+	perOp:       {"time", duration},
+	p50:         {"p50", duration},
+	p99:         {"p99", duration},
+	worstShare:  {"worst share", few},
+	jainIndex:   {"Jain index", few},
+	clientCPU:   {"CPU, clients", cost},
+	serverCPU:   {"CPU, server", cost},
+	commands:    {"commands/lock", few},
+	roundTrips:  {"round trips", few},
+	inTrips:     {"round trips", few},
+	quiet:       {"commands/s while one waits", few},
+	perHerd:     {"all served after", duration},
+	perGrant:    {"time for each", duration},
+	sentAGrant:  {"commands for each", few},
+	unserved:    {"not served", few},
+	sentASecond: {"commands/s", few},
+	bytesHeld:   {"bytes for each", thousands},
+	goroutinesH: {"goroutines for each", few},
+	lostHolds:   {"lost", few},
+	missing:     {"never taken", few},
+	ownShare:    {"CPU, client", percent},
+	serverShare: {"CPU, server", percent},
+
+	failed:       {"failed", few},
+	allIn:        {"all in after", duration},
+	longestRun:   {"longest script", duration},
+	bystanderP99: {"another lock's pair, p99", duration},
+	beyond:       {"CPU, server, beyond silence", percent},
 }
 
 // times writes a ratio with two digits or more.
@@ -63,13 +93,6 @@ func percent(x float64) string {
 		return "-"
 	}
 	return few(100*x) + " %"
-}
-
-func yes(kept bool) string {
-	if kept {
-		return "yes"
-	}
-	return "**no**"
 }
 
 // few writes a number that may be small, with two digits or more.

@@ -17,7 +17,7 @@ const (
 )
 
 // readProcessors returns zeros where the system does not tell.
-func readProcessors() processorTime { return parseProcessors(line("/proc/stat")) }
+func readProcessors() processorTime { return parseProcessors(firstLine("/proc/stat")) }
 
 func parseProcessors(text string) (p processorTime) {
 	name, rest, _ := strings.Cut(text, " ")

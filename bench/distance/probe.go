@@ -69,5 +69,5 @@ func RoundTrip(ctx context.Context, addr string) (float64, error) {
 		}
 		each = append(each, ns)
 	}
-	return stats.Median(each[warm:]), nil
+	return stats.Quantile(each[warm:], 0.5), nil
 }

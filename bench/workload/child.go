@@ -41,7 +41,6 @@ type part struct {
 	All     int64 // acquisitions at any time
 	Wait    stats.Histogram
 	PerOp   float64
-	Held    *HeldResult
 	Handoff *HandoffResult
 	Herd    *herdPart
 	Keep    *KeepResult
@@ -109,9 +108,9 @@ func serve(ctx context.Context, peers []peer.Spec, parent *childproc.Conn) error
 	return leave()
 }
 
-// open opens the job's peer. Held has none, and Herd and Turns open many by themselves.
+// open opens the job's peer. Herd and Turns open many by themselves.
 func open(ctx context.Context, peers []peer.Spec, j *Job) (*peer.Spec, peer.Peer, error) {
-	if j.Kind == Held || j.Kind == Turns {
+	if j.Kind == Turns {
 		return nil, nil, nil
 	}
 	spec, err := find(peers, j.Peer)
@@ -134,8 +133,6 @@ func work(
 		return herd(ctx, spec, j)
 	case Keep:
 		return keep(ctx, p, j, spec.Sends)
-	case Held:
-		return hold(ctx, j)
 	case Serial:
 		return serial(ctx, p, j)
 	case Contend:

@@ -19,19 +19,18 @@ type Kind string
 const (
 	Contend Kind = "contend" // many want the lock
 	Serial  Kind = "serial"  // one takes and releases it, again and again
-	Held    Kind = "held"    // many locks are held at once, and renewed
 
 	// On a server only.
 	Turns   Kind = "turns"   // as Serial, by several peers in turns
 	Handoff Kind = "handoff" // two processes pass the lock to each other
 	Herd    Kind = "herd"    // many clients wait for it, and all get it once
-	Keep    Kind = "keep"    // as Held, by a peer
+	Keep    Kind = "keep"    // many locks are held at once, and renewed
 )
 
 // Job is one measurement of one peer.
 type Job struct {
 	Kind Kind
-	Peer string        // name of a peer.Spec; Held takes EngineMem or EngineNone
+	Peer string        // name of a peer.Spec
 	Dir  string        // where the run's folder is made; "" is the system's folder for temporary files
 	Time time.Duration // how long is measured
 	Warm time.Duration // how long the same goes on before and after that
@@ -66,11 +65,11 @@ type Job struct {
 	Clients int           // how many of them; 0 is one
 	Stagger time.Duration // between the calls of two clients, which open connections for a wait with some engines
 
-	// Of Held and Keep.
+	// Of Keep.
 	Locks    int
 	Lease    time.Duration
-	Renewals int           // how often each is renewed; for Keep, how many leases long it is counted
-	Settle   time.Duration // of Keep: from the last acquisition until it is counted; 0 is a lease
+	Renewals int           // how many leases long it is counted
+	Settle   time.Duration // from the last acquisition until it is counted; 0 is a lease
 }
 
 // place is where the job's peers find their lock.
@@ -105,9 +104,6 @@ type Result struct {
 
 	// RoundTrip is how many nanoseconds a bare request through Far takes, with its answer; zero without Far.
 	RoundTrip float64
-
-	// Of Held.
-	Held *HeldResult
 
 	Turns map[string]Turn // by peer
 

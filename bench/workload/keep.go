@@ -128,6 +128,16 @@ func (k *keepers) drop(ctx context.Context) {
 	})
 }
 
+// footprint is the heap in use after a collection, and how many goroutines there are. The second collection frees what
+// the first one only took out of pools.
+func footprint() (bytes, goroutines float64) {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc), float64(runtime.NumGoroutine())
+}
+
 // withStacks is footprint with the memory of goroutines: some libraries keep one or more for each hold. It is the least of some
 // looks: what is made for a renewal that is under way is not what a hold costs.
 func withStacks() (bytes, goroutines float64) {

@@ -18,7 +18,7 @@ const longest = 3 * time.Minute
 // Run does one measurement in processes of its own and returns when all of them have ended. When ctx ends they are killed.
 func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 	var spec *peer.Spec
-	if j.Kind != Held && j.Kind != Turns {
+	if j.Kind != Turns {
 		if spec, err = find(peers, j.Peer); err == nil {
 			err = j.check(spec)
 		}
@@ -141,7 +141,7 @@ func receive(c *childproc.Child) (*part, error) {
 
 // merge makes one result of what the processes returned. seen is how many steps the witness has counted.
 func merge(parts []*part, seen int64, j *Job) (Result, error) {
-	r := Result{PerOp: parts[0].PerOp, Held: parts[0].Held, Keep: parts[0].Keep, Turns: parts[0].Turns, RoundTrip: parts[0].RoundTrip}
+	r := Result{PerOp: parts[0].PerOp, Keep: parts[0].Keep, Turns: parts[0].Turns, RoundTrip: parts[0].RoundTrip}
 	var all, counted int64
 	for _, p := range parts {
 		var sum int64

@@ -330,22 +330,6 @@ func TestSerial_MeasuresEveryPeer(t *testing.T) {
 	}
 }
 
-func TestHeld_SeesTheRenewalsOfEveryLock(t *testing.T) {
-	for _, engine := range []string{workload.EngineMem, workload.EngineNone} {
-		j := workload.Job{
-			Kind: workload.Held, Peer: engine, Dir: t.TempDir(), Locks: 100, Lease: 3 * time.Second, Renewals: 1,
-		}
-		r, err := workload.Run(t.Context(), peers(), j)
-		if err != nil {
-			t.Fatalf("%s: %v", engine, err)
-		}
-		h := r.Held
-		if h.Renewed < 100-int64(h.Lost) || h.Batches < 1 || h.Bytes <= 0 {
-			t.Errorf("%s: %+v", engine, *h)
-		}
-	}
-}
-
 func TestShares_OfManyProcesses_AreJudgedByProcess(t *testing.T) {
 	r, err := workload.Run(t.Context(), peers(), brief(t, "flock", 2, 5))
 	if err != nil {

@@ -97,7 +97,7 @@ func (t *taken) turn(ctx context.Context, worker peer.Worker, server []int) erro
 
 func (t *taken) sum() Turn {
 	n := float64(t.times)
-	return Turn{PerOp: stats.Median(t.each), CPU: t.own / n, ServerCPU: t.its / n, Single: t.single}
+	return Turn{PerOp: stats.Quantile(t.each, 0.5), CPU: t.own / n, ServerCPU: t.its / n, Single: t.single}
 }
 
 // probing measures round trips among the turns of the peers, as long as one of these: what else the machine does meets both.
@@ -134,7 +134,7 @@ func (p *probing) roundTrip() float64 {
 	if p.probe == nil {
 		return 0
 	}
-	return stats.Median(p.each)
+	return stats.Quantile(p.each, 0.5)
 }
 
 // openOne opens a peer with a lock of its own: the turns of one must not find what another one has left.
