@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Each benchmark runs rounds of a scenario that are far too short to learn much from: "make bench-check" shows that every one
-// still works. The tables come from "go run .".
+// Each benchmark runs rounds of a scenario that are far too short to learn much from: "make bench-check" shows that
+// every one still works. The tables come from "go run .".
 
 func BenchmarkFiles(b *testing.B) { benchmark(b, fileScenarios()) }
 

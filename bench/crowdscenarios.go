@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/perf/benchfmt"
-
 	"github.com/interlock-go/interlock/bench/crowds"
+	"golang.org/x/perf/benchfmt"
 )
 
 // onCrowds begins the names of the scenarios in which thousands share, watch or wait for a lock.
@@ -57,14 +56,16 @@ func crowdScenario(c crowds.Crowd) scenario {
 		{peer: interlockRedis, unit: lostHolds, none: true},
 		{peer: interlockRedis, unit: failed, none: true},
 	}
-	sc.why = "it is the longest of all runs of scripts, and not a matter of the number: 5,000 readers keep the bound beside it."
+	sc.why = "it is the longest of all runs of scripts, and not a matter of the number: 5,000 readers keep the bound " +
+		"beside it."
 	return sc
 }
 
 // lines are a round of a crowd, and of silence beside those who are idle.
 func (sc *scenario) lines(idle bool, got *crowds.Result) rounds {
 	others := []benchfmt.Value{
-		of(float64(got.LongestRun), longestRun), of(float64(got.PairP99), bystanderP99), of(float64(got.PairLongest), "another-longest-ns"),
+		of(float64(got.LongestRun), longestRun), of(float64(got.PairP99), bystanderP99),
+		of(float64(got.PairLongest), "another-longest-ns"),
 	}
 	if idle {
 		own := []benchfmt.Value{of(got.Share, serverShare), of(got.Share-got.Silence, beyond)}

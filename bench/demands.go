@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// want is what interlock demands of itself: a number, its ratio to that of another peer, or its growth from another scenario.
-// Without a bound it is for the reader to judge.
+// want is what interlock demands of itself: a number, its ratio to that of another peer, or its growth from another
+// scenario. Without a bound it is for the reader to judge.
 type want struct {
 	peer, unit string
 	base       string  // the peer that is compared with; "" if the number itself is bounded
@@ -95,8 +95,8 @@ func (w *want) kept(x float64) bool {
 	return !(math.IsNaN(x) || x < w.atLeast || w.atMost > 0 && x > w.atMost)
 }
 
-// demands are the wants of a scenario that a row of its table says: those of the row's units, and in the first row also those of
-// units that have no row. kept is whether all are kept.
+// demands are the wants of a scenario that a row of its table says: those of the row's units, and in the first row also
+// those of units that have no row. kept is whether all are kept.
 func (r rounds) demands(sc *scenario, row int) (texts []string, kept bool) {
 	kept = true
 	for i := range sc.wants {

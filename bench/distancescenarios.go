@@ -9,8 +9,8 @@ import (
 // onDistance begins the names of the scenarios on a Redis that is far away.
 const onDistance = "distance"
 
-// distances are what a round trip to the server takes, beside what it takes on this machine: another machine in the rack, another
-// building, another city, another country.
+// distances are what a round trip to the server takes, beside what it takes on this machine: another machine in the
+// rack, another building, another city, another country.
 var distances = []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond}
 
 const (
@@ -19,13 +19,13 @@ const (
 
 	rueidislockPatience = 20 * time.Millisecond
 
-	// judgedFrom is the shortest distance of which something is demanded. Where a round trip takes less, what counts beside it is
-	// the time on processors: even the floors need more than the least number of round trips there.
+	// judgedFrom is the shortest distance of which something is demanded. Where a round trip takes less, what counts
+	// beside it is the time on processors: even the floors need more than the least number of round trips there.
 	judgedFrom = 10 * time.Millisecond
 )
 
-// distanceScenarios returns those on a server that is far away, in the order of the tables. What a distance shows is how often a
-// lock has to ask before it is had, and how often before the next one has it.
+// distanceScenarios returns those on a server that is far away, in the order of the tables. What a distance shows is
+// how often a lock has to ask before it is had, and how often before the next one has it.
 func distanceScenarios() []scenario {
 	var all []scenario
 	for _, far := range distances {
@@ -34,10 +34,7 @@ func distanceScenarios() []scenario {
 	for _, far := range distances {
 		all = append(all, distantHandoff(far))
 	}
-	for i := range all {
-		all[i].redis = true
-	}
-	return all
+	return needRedis(all)
 }
 
 func distantPair(far time.Duration) scenario {
@@ -72,8 +69,8 @@ func distantWant(far time.Duration, most float64) []want {
 	return []want{{peer: interlockRedis, unit: inTrips, atMost: most}}
 }
 
-// distantPeers are interlock, those given, and rueidislock where it works. Its default is to try the next server when one has not
-// answered within 20 ms, and if there is one server only, it waits for ever then.
+// distantPeers are interlock, those given, and rueidislock where it works. Its default is to try the next server when
+// one has not answered within 20 ms, and if there is one server only, it waits for ever then.
 func distantPeers(far time.Duration, others ...string) []string {
 	peers := append([]string{interlockRedis}, others...)
 	if far < rueidislockPatience {

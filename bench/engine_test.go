@@ -60,7 +60,7 @@ func TestQueue_IsOfThoseWhoWait(t *testing.T) {
 
 func workerOf(t *testing.T, p peer.Peer) peer.Worker {
 	t.Helper()
-	w, err := p.Worker()
+	w, err := p.Worker(peer.LockName)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ const onEngines = "engines"
 // rival is what interlock is measured against on an engine.
 type rival struct {
 	engine  string
-	product string
 	peers   []string // that are compared with
 	base    string   // of the demands
 	alone   float64  // what an uncontended acquisition with its release may cost, of the base's
@@ -33,44 +32,52 @@ type rival struct {
 func rivals() []rival {
 	return []rival{
 		{
-			engine: engined.ZK, product: "ZooKeeper", peers: []string{"zk.Lock"}, base: "zk.Lock",
+			engine: engined.ZK, peers: []string{"zk.Lock"}, base: "zk.Lock",
 			alone: 1, handoff: 1, rate: 0.95, herds: []int{100, 1000},
 		},
 		{
-			engine: engined.Etcd, product: "etcd", peers: []string{"concurrency.Mutex"}, base: "concurrency.Mutex",
+			engine: engined.Etcd, peers: []string{"concurrency.Mutex"}, base: "concurrency.Mutex",
 			alone: noLoss, handoff: 0.1, rate: 0.95, readers: "recipe.RWMutex", herds: []int{100, 1000},
 			why: map[string]string{
-				"alone": "both wait for the disk for most of it; interlock's transaction also asks for the request's tomb, reads the " +
+				"alone": "" +
+					"both wait for the disk for most of it; interlock's transaction also asks for the request's tomb, reads the " +
 					"queue from both ends and stores who holds the lock. What else is left is 50 µs of the client.",
-				"herd/1000": "etcd knows keys by name and not by age: whoever comes has it go through all places twice. The growth of " +
+				"herd/1000": "" +
+					"etcd knows keys by name and not by age: whoever comes has it go through all places twice. The growth of " +
 					"concurrency.Mutex is 1.67, and all of its thousand are served later.",
 			},
 		},
 		{
-			engine: engined.MySQL, product: "MariaDB", peers: []string{"get-lock", "get-lock-token"}, base: "get-lock-token",
+			engine: engined.MySQL, peers: []string{"get-lock", "get-lock-token"}, base: "get-lock-token",
 			alone: noLoss, handoff: noLoss, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-my",
 			why: map[string]string{
-				"herd/1000": "each release of GET_LOCK walks through the whole queue (14 % of the server's time at 1,000, 1 % at 100); " +
+				"herd/1000": "" +
+					"each release of GET_LOCK walks through the whole queue (14 % of the server's time at 1,000, 1 % at 100); " +
 					"what else grows is not found.",
 			},
 		},
 		{
-			engine: engined.Postgres, product: "PostgreSQL", peers: []string{"advisory", "advisory-token"}, base: "advisory-token",
+			engine: engined.Postgres, peers: []string{"advisory", "advisory-token"},
+			base:  "advisory-token",
 			alone: noLoss, handoff: noLoss, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-pg",
 			why: map[string]string{
-				"processes/8x1": "single rounds differ by more than the two do: 0.69, 0.81 and 1.07 in three runs. A wait has the server " +
-					"asked after 10 ms who is in the way, so that a caller whose context ends is told that the lock is held.",
-				"herd/1000": "each release walks through the whole queue: ProcLockWakeup is 5 to 8 % of the server's time at 1,000.",
+				"processes/8x1": "" +
+					"single rounds differ by more than the two do: 0.69, 0.81 and 1.07 in three runs. A wait has the server " +
+					"asked after 10 ms who is in the way, so that a caller whose context ends is told that the lock " +
+					"is held.",
+				"herd/1000": "" +
+					"each release walks through the whole queue: ProcLockWakeup is 5 to 8 % of the server's time at 1,000.",
 			},
 		},
 		{
-			engine: engined.Redlock, product: "Redlock, five Redis", peers: []string{"redsync-five"}, base: "redsync-five",
+			engine: engined.Redlock, peers: []string{"redsync-five"}, base: "redsync-five",
 			alone: 1.5, handoff: 0.1, // redsync's processes take it again before others have asked
 		},
 	}
 }
 
-// engineTimes is how much longer is measured: alternate turns of several milliseconds need time, and some locks take one or two.
+// engineTimes is how much longer is measured: alternate turns of several milliseconds need time, and some locks take
+// one or two.
 const engineTimes = 2
 
 // processTimes is the same for several processes: in less time it is luck how disks and schedulers fall.
@@ -105,7 +112,8 @@ func (r *rival) scenario(name string, job workload.Job, shows ...[]string) scena
 }
 
 func (r *rival) uncontended() scenario {
-	s := r.scenario("alone", workload.Job{Kind: workload.Turns}, []string{perOp}, []string{roundTrips, clientCPU, serverCPU})
+	s := r.scenario("alone", workload.Job{Kind: workload.Turns},
+		[]string{perOp}, []string{roundTrips, clientCPU, serverCPU})
 	s.longer = engineTimes
 	s.wants = []want{{peer: r.own(), unit: perOp, base: r.base, atMost: r.alone}}
 	return s
@@ -120,7 +128,8 @@ func (r *rival) passed() scenario {
 
 // oneProcess is what local passes are for.
 func (r *rival) oneProcess(n int) scenario {
-	s := r.scenario(fmt.Sprintf("one-process/%d", n), workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: n}, []string{rate})
+	job := workload.Job{Kind: workload.Contend, Processes: 1, Goroutines: n}
+	s := r.scenario(fmt.Sprintf("one-process/%d", n), job, []string{rate})
 	s.longer = engineTimes
 	return s
 }

@@ -29,9 +29,9 @@ const (
 	growthProcesses = 2   // that the clients are of
 	growthLimit     = 20 * time.Second
 
-	// mostConnections is for how many waiters each can have a connection of its own: rueidis, through which blpop waits, gives a
-	// mebibyte of buffers to each. Where there are more, those who poll by redsync keep its connections busy for longer than its
-	// lease, so that holders lose the lock.
+	// mostConnections is for how many waiters each can have a connection of its own: rueidis, through which blpop
+	// waits, gives a mebibyte of buffers to each. Where there are more, those who poll by redsync keep its connections
+	// busy for longer than its lease, so that holders lose the lock.
 	mostConnections = 1_000
 
 	// mostGrowth is how much more each of the most waiters may cost than each of growthFew; one alone waits for nobody.
@@ -48,10 +48,7 @@ func growthScenarios() []scenario {
 	for _, n := range growthWaiters {
 		all = append(all, growingWaiters(n))
 	}
-	for i := range all {
-		all[i].redis = true
-	}
-	return all
+	return needRedis(all)
 }
 
 func growingHolds(n int) scenario {
@@ -87,8 +84,9 @@ func growingWaiters(n int) scenario {
 		s.wants = append(s.wants, want{peer: p, unit: unserved, none: true})
 		if n == growthWaiters[len(growthWaiters)-1] {
 			s.wants = append(s.wants, want{peer: p, unit: perGrant, from: waitersOf(growthFew), atMost: mostGrowth})
-			s.why = "the ten are over in some milliseconds, so that the ratio was 0.8, 1.4, 1.7 and 2.2 in four runs; in one process, " +
-				"on a faster host, each of ten took 0.41 ms and each of 10,000 0.34: the queue itself does not grow."
+			s.why = "the ten are over in some milliseconds, so that the ratio was 0.8, 1.4, 1.7 and 2.2 in four " +
+				"runs; in one process, on a faster host, each of ten took 0.41 ms and each of 10,000 0.34: the queue " +
+				"itself does not grow."
 		}
 	}
 	if n <= mostConnections {

@@ -17,7 +17,8 @@ const (
 	// noLoss is how much more time than a competitor with the same promises may be taken.
 	noLoss = 1.05
 
-	// mostOfEach is how much the time for one waiter may grow from the smallest herd to the largest: 1 is a straight line.
+	// mostOfEach is how much the time for one waiter may grow from the smallest herd to the largest: 1 is a straight
+	// line.
 	mostOfEach = 1.25
 )
 
@@ -34,8 +35,8 @@ func (r *rival) herdScenarios() []scenario {
 	return all
 }
 
-// herd is many waiters in a few processes: as many clients, each with connections of its own; or, if they share, one client
-// for each process.
+// herd is many waiters in a few processes: as many clients, each with connections of its own; or, if they share, one
+// client for each process.
 func (r *rival) herd(n int, shared bool) scenario {
 	name := "herd"
 	if shared {

@@ -99,8 +99,8 @@ func briefly(all []scenario) []scenario {
 			}
 			sc.job.Processes, sc.job.Goroutines = 2, 3
 		}
-		// PostgreSQL starts a process for each of the peers' connections: five hundred of them, beside four other servers,
-		// kept it from answering the next client in time.
+		// PostgreSQL starts a process for each of the peers' connections: five hundred of them, beside four other
+		// servers, kept it from answering the next client in time.
 		sc.job.Goroutines = min(sc.job.Goroutines, 8)
 		some = append(some, sc)
 	}

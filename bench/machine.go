@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/filelock"
 )
 
-// describeMachine says in one line what was measured on, as far as the system tells. The load is that before the run: other
-// work on the machine is not the benchmark's, but in its numbers.
+// describeMachine says in one line what was measured on, as far as the system tells. The load is that before the run:
+// other work on the machine is not the benchmark's, but in its numbers.
 func describeMachine(ctx context.Context, dir string) string {
 	parts := []string{
 		runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,

@@ -1,11 +1,11 @@
-// Command bench compares interlock with other ways to lock, in interleaved rounds and as ratios, and writes the tables of
-// README.md.
+// Command bench compares interlock with other ways to lock, in interleaved rounds and as ratios, and writes the tables
+// of README.md.
 //
 //	GOWORK=off go run . -rounds N [-time D] [-scenario NAME] [-write]
 //	GOWORK=off go run . -tables
 //
-// Without arguments it says how to use it. Scenarios that need servers start them, and run only if -scenario asks for them. So
-// does "comparison", which measures interlock on every engine and is not of peers.
+// Without arguments it says how to use it. Scenarios that need servers start them, and run only if -scenario asks for
+// them. So does "comparison", which measures interlock on every engine and is not of peers.
 package main
 
 import (
@@ -93,7 +93,8 @@ func parse(args []string, words io.Writer) (*settings, error) {
 		return nil, errors.New("-rounds and -time must be positive")
 	case s.write && s.scenario == onComparison:
 	case s.write && !writable:
-		return nil, fmt.Errorf("-write replaces whole tables, so of -scenario it takes only none, %q, %q, %q, %q, %q and %q",
+		return nil, fmt.Errorf("-write replaces whole tables, so of -scenario it takes only none, %q, %q, %q, %q, %q "+
+			"and %q",
 			onRedis, onDistance, onGrowth, onCrowds, onEngines, onComparison)
 	case s.write && s.raw == "":
 		s.raw = whole.baseline()
@@ -142,8 +143,11 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return err
 }
 
-// measureAll starts the servers that the scenarios need, measures, and adds to the line about the machine what they ran on.
-func measureAll(ctx context.Context, s *settings, chosen []scenario, machine *string, stderr io.Writer) (all rounds, err error) {
+// measureAll starts the servers that the scenarios need, measures, and adds to the line about the machine what they ran
+// on.
+func measureAll(
+	ctx context.Context, s *settings, chosen []scenario, machine *string, stderr io.Writer,
+) (all rounds, err error) {
 	began := readProcessors()
 	if slices.ContainsFunc(chosen, func(sc scenario) bool { return sc.redis }) {
 		server, err := redisd.Start(ctx)

@@ -49,8 +49,13 @@ func TestPerform_WithoutArguments_MeasuresNothing_AndSaysHowToUseIt(t *testing.T
 
 func TestPerform_RefusesWhatItCannotDo(t *testing.T) {
 	for _, args := range [][]string{
-		{"-scenario", "nothing of that name"}, {"-rounds", "0"}, {"-time", "-1s"}, {"surplus"},
-		{"-write", "-scenario", "uncontended"}, {"-write", "-scenario", "zk"}, {"-write", "-scenario", "comparison/file"},
+		{"-scenario", "nothing of that name"},
+		{"-rounds", "0"},
+		{"-time", "-1s"},
+		{"surplus"},
+		{"-write", "-scenario", "uncontended"},
+		{"-write", "-scenario", "zk"},
+		{"-write", "-scenario", "comparison/file"},
 	} {
 		var out, words bytes.Buffer
 		if err := perform(t.Context(), args, &out, &words); err == nil || out.Len() > 0 {

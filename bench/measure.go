@@ -17,9 +17,9 @@ const (
 	mostWarm  = 50 * time.Millisecond
 )
 
-// measure runs the rounds of a scenario. In each of them every peer is measured once, one right after the other, so that what
-// else the machine does meets all of them. The order differs in each round, because a peer may profit or suffer from its
-// predecessor.
+// measure runs the rounds of a scenario. In each of them every peer is measured once, one right after the other, so
+// that what else the machine does meets all of them. The order differs in each round, because a peer may profit or
+// suffer from its predecessor.
 func measure(ctx context.Context, sc scenario, s *settings, progress func(round int)) (rounds, error) {
 	if sc.crowd != nil {
 		return sc.crowd(ctx)
@@ -73,7 +73,8 @@ func (sc *scenario) peersInTurns(ctx context.Context, s *settings, round int) (a
 	for _, name := range sc.peers {
 		if t, is := r.Turns[name]; is {
 			all = append(all, line{sc.name, name, sc.values(&workload.Result{
-				PerOp: t.PerOp, Wait: t.Single, CPU: t.CPU, ServerCPU: t.ServerCPU, RoundTrip: r.RoundTrip, RoundTrips: t.RoundTrips,
+				PerOp: t.PerOp, Wait: t.Single, CPU: t.CPU, ServerCPU: t.ServerCPU,
+				RoundTrip: r.RoundTrip, RoundTrips: t.RoundTrips,
 			})})
 		}
 	}

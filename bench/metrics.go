@@ -3,10 +3,9 @@ package main
 import (
 	"math"
 
-	"golang.org/x/perf/benchfmt"
-
 	"github.com/interlock-go/interlock/bench/stats"
 	"github.com/interlock-go/interlock/bench/workload"
+	"golang.org/x/perf/benchfmt"
 )
 
 // Units that demands and tables name.

@@ -54,14 +54,13 @@ func redisScenarios() []scenario {
 		redisHolds(), redisReaders(), redisPermits(),
 	}
 	for i := range all {
-		all[i].redis = true
 		all[i].peers = slices.Insert(all[i].peers, 0, interlockRedis)
 	}
-	return all
+	return needRedis(all)
 }
 
-// redisPair measures twice: where the system puts client and server, which is mostly on one processor, and each on one of
-// its own, where they have to wake each other up, as across a network.
+// redisPair measures twice: where the system puts client and server, which is mostly on one processor, and each on one
+// of its own, where they have to wake each other up, as across a network.
 func redisPair(apart bool) scenario {
 	name := "redis-pair/anywhere"
 	if apart {
@@ -74,8 +73,8 @@ func redisPair(apart bool) scenario {
 		base:  floorAlone,
 		shows: [][]string{{perOp}, {p99, roundTrips}, {clientCPU, serverCPU}},
 		wants: []want{{peer: interlockRedis, unit: perOp, base: floorAlone, atMost: 1.1}},
-		why: "both ask twice; what is more is the server's. By instructions outside of the kernel a pair of set-nx costs it " +
-			"34,000, of set-nx-fenced, the least that mints a token, 74,000, and of interlock 111,000.",
+		why: "both ask twice; what is more is the server's. By instructions outside of the kernel a pair of set-nx " +
+			"costs it 34,000, of set-nx-fenced, the least that mints a token, 74,000, and of interlock 111,000.",
 	}
 }
 
@@ -90,8 +89,8 @@ func redisKeys() scenario {
 			{peer: interlockRedis, unit: rate, base: floorAlone, atLeast: 0.85},
 			{peer: interlockRedis, unit: rate, base: redsync, atLeast: 3},
 		},
-		why: "requests travel together, so that the server is what all wait for, and each lock costs it more than with set-nx " +
-			"(see redis-pair).",
+		why: "requests travel together, so that the server is what all wait for, and each lock costs it more than " +
+			"with set-nx (see redis-pair).",
 	}
 }
 
@@ -132,9 +131,10 @@ func redisProcesses(each int) scenario {
 			{peer: interlockRedis, unit: rate, base: floorHandoff, atLeast: 0.9},
 			{peer: interlockRedis, unit: commands, atMost: 2.1},
 		}
-		s.why = "each turn is a message to the server and one to the next in line, as with BLPOP; between them the server moves " +
-			"a place in a queue, a lease and a token (260,000 instructions) instead of one element of a list (27,000). " +
-			"blpop-fenced has owner, lease and token too, but nothing is renewed, and the lock is gone with its holder."
+		s.why = "each turn is a message to the server and one to the next in line, as with BLPOP; between them the " +
+			"server moves a place in a queue, a lease and a token (260,000 instructions) instead of one element of a " +
+			"list (27,000). blpop-fenced has owner, lease and token too, but nothing is renewed, and the lock is " +
+			"gone with its holder."
 	}
 	return s
 }
@@ -168,8 +168,8 @@ func redisHerd() scenario {
 			{peer: interlockRedis, unit: sentAGrant, atMost: 2.1},
 			{peer: interlockRedis, unit: unserved, none: true},
 		},
-		why: "the server never rests here, so its work for each turn (see redis-processes/8x1) is all that counts: 1.07 of " +
-			"BLPOP's time on a slower host, 1.65 on a faster one.",
+		why: "the server never rests here, so its work for each turn (see redis-processes/8x1) is all that counts: " +
+			"1.07 of BLPOP's time on a slower host, 1.65 on a faster one.",
 	}
 }
 

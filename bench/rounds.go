@@ -14,8 +14,8 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// rounds are measurements in the order in which they were made, as they stand in the files of baseline: in the format of Go's
-// benchmarks, which benchstat reads.
+// rounds are measurements in the order in which they were made, as they stand in the files of baseline: in the format
+// of Go's benchmarks, which benchstat reads.
 type rounds []line
 
 // line is one round of one peer.
@@ -43,7 +43,10 @@ func (r rounds) write(w io.Writer, from provenance) error {
 	out := benchfmt.NewWriter(w)
 	var config []benchfmt.Config
 	for _, c := range [][2]string{
-		{"command", from.command}, {"machine", from.machine}, {"goos", runtime.GOOS}, {"goarch", runtime.GOARCH},
+		{"command", from.command},
+		{"machine", from.machine},
+		{"goos", runtime.GOOS},
+		{"goarch", runtime.GOARCH},
 		{"pkg", "github.com/interlock-go/interlock/bench"},
 	} {
 		config = append(config, benchfmt.Config{Key: c[0], Value: []byte(c[1]), File: true})
@@ -129,8 +132,9 @@ func center(xs []float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
 	}
+	sample := benchmath.NewSample(slices.Clone(xs), &benchmath.DefaultThresholds)
 	const confidence = 0.95 // of an interval that nobody asks for
-	return benchmath.AssumeNothing.Summary(benchmath.NewSample(slices.Clone(xs), &benchmath.DefaultThresholds), confidence).Center
+	return benchmath.AssumeNothing.Summary(sample, confidence).Center
 }
 
 // cut reports whether a time is only the limit: not all were served within it.

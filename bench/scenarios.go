@@ -47,8 +47,8 @@ const (
 	goroutines = 256
 	processes  = 8
 
-	// sampling keeps the clock from being what the fastest peers are measured by; it is a prime, so that it does not fall in
-	// step with local passes.
+	// sampling keeps the clock from being what the fastest peers are measured by; it is a prime, so that it does not
+	// fall in step with local passes.
 	sampling = 17
 )
 
@@ -95,8 +95,8 @@ func manyProcesses(hold time.Duration) scenario {
 		base:  "flock",
 		shows: contended,
 		wants: []want{{peer: "interlock-file", unit: rate, base: "flock", atLeast: 0.8}},
-		why: "bare flock hardly ever changes hands, so its figure is that of one process alone; interlock hands over after a " +
-			"millisecond and writes a token each time.",
+		why: "bare flock hardly ever changes hands, so its figure is that of one process alone; interlock hands over " +
+			"after a millisecond and writes a token each time.",
 	}
 }
 
@@ -108,8 +108,17 @@ func alone() scenario {
 		base:  "flock",
 		shows: [][]string{{perOp}},
 		wants: []want{{peer: "interlock-file", unit: perOp, base: "flock", atMost: 3}},
-		why:   "interlock writes a token before the lock counts as held, and checks that the file is still the one at the path.",
+		why: "interlock writes a token before the lock counts as held, and checks that the file is still the one " +
+			"at the path.",
 	}
+}
+
+// needRedis says that scenarios need one.
+func needRedis(all []scenario) []scenario {
+	for i := range all {
+		all[i].redis = true
+	}
+	return all
 }
 
 // allScenarios returns those of all tables.

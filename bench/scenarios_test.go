@@ -94,7 +94,8 @@ func TestEngineScenarios_EachMeasuresAllOfItsPeers_AndMakesATable(t *testing.T) 
 				for _, p := range sc.peers {
 					trips, its := all.median(sc.name, p, roundTrips), all.median(sc.name, p, serverCPU)
 					if sc.job.Kind == workload.Turns && (trips < 2 || runtime.GOOS == "linux" && its <= 0) {
-						t.Errorf("%s: %s is said to need %v round trips for a lock with its release, at %v ns of the server",
+						t.Errorf("%s: %s is said to need %v round trips for a lock with its release, at %v ns of the "+
+							"server",
 							sc.name, p, trips, its)
 					}
 				}

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/bench/peer"
 )
 
-// table is one of README.md: the scenarios whose names begin with one of some words. A row is a number of a scenario, a column
-// is a peer.
+// table is one of README.md: the scenarios whose names begin with one of some words. A row is a number of a scenario, a
+// column is a peer.
 type table struct {
 	name   string
 	begins []string

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/perf/benchfmt"
-
 	"github.com/interlock-go/interlock/bench/compare"
+	"golang.org/x/perf/benchfmt"
 )
 
 func valuesOf(unit string, x float64) []benchfmt.Value { return []benchfmt.Value{of(x, unit)} }
@@ -93,7 +92,8 @@ func TestDemands_AreSaidWithWhatWasMeasured(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w = want{peer: "a", unit: p99, atMost: 5e6}
-	if got := told("s", p99, map[string][]float64{"a": {6e6}}).judge("s", &w); got.text != "at most 5 ms: 6 ms, **not kept**" || got.kept {
+	all = told("s", p99, map[string][]float64{"a": {6e6}})
+	if got := all.judge("s", &w); got.text != "at most 5 ms: 6 ms, **not kept**" || got.kept {
 		t.Errorf("%+v", got)
 	}
 	w = want{peer: "a", unit: unserved, none: true}
@@ -102,7 +102,8 @@ func TestDemands_AreSaidWithWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// A thousand sessions may cost the server more than ten times what a hundred cost: what they cost without a lock is its own.
+// A thousand sessions may cost the server more than ten times what a hundred cost: what they cost without a lock is its
+// own.
 func TestGrowth_OfAHerd_IsJudgedAgainstThatOfWhatDoesNotLock(t *testing.T) {
 	few := told("few", perGrant, map[string][]float64{"own": {100}, "floor": {100}})
 	for _, row := range []struct {
@@ -112,7 +113,8 @@ func TestGrowth_OfAHerd_IsJudgedAgainstThatOfWhatDoesNotLock(t *testing.T) {
 	}{
 		{125, 1, "", true}, {126, 1, "", false}, {180, 150, "floor", true}, {180, 100, "floor", false},
 	} {
-		all := append(slices.Clone(few), told("many", perGrant, map[string][]float64{"own": {row.own}, "floor": {row.floor}})...)
+		many := told("many", perGrant, map[string][]float64{"own": {row.own}, "floor": {row.floor}})
+		all := append(slices.Clone(few), many...)
 		w := want{peer: "own", unit: perGrant, from: "few", base: row.base, atMost: 1.25}
 		if got := all.judge("many", &w); got.kept != row.kept {
 			t.Errorf("%+v: %+v", row, got)
@@ -134,7 +136,9 @@ func TestTable_SaysLimitsAsSuch_AndWhyADemandIsNotKept(t *testing.T) {
 		t.Fatalf("%d tables, want that of %s", len(some), herd)
 	}
 	text := some[0].markdown(all)
-	for _, part := range []string{"| 300 ms (3.00) |", "| > 10 s (> 100) |", "| 100 ms |", "**not kept**", "- `redis-herd`: ", " – |"} {
+	for _, part := range []string{
+		"| 300 ms (3.00) |", "| > 10 s (> 100) |", "| 100 ms |", "**not kept**", "- `redis-herd`: ", " – |",
+	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the table lacks %q:\n%s", part, text)
 		}
@@ -191,7 +195,8 @@ func TestMarks_KeepWhatStandsOutside_AndTheSecondTimeEverything(t *testing.T) {
 	}
 }
 
-// The files say what the stored rounds say: who edits one by hand, or a scenario without writing the tables again, is told.
+// The files say what the stored rounds say: who edits one by hand, or a scenario without writing the tables again, is
+// told.
 func TestTables_InTheFiles_AreThoseOfTheStoredRounds(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(filepath.Join(folder, "baseline"), os.DirFS("baseline")); err != nil {
@@ -218,10 +223,12 @@ func TestTables_InTheFiles_AreThoseOfTheStoredRounds(t *testing.T) {
 	}
 }
 
+func several(xs ...float64) compare.Cell { return compare.Cell{Values: xs} }
+
 func TestComparison_SaysNumbersAndReasons_AndItsFileHasTheMarks(t *testing.T) {
 	rows := []compare.Row{
-		{Label: "A", Alone: compare.Cell{Values: []float64{1e3, 2e3, 9e3}}, Killed: compare.Cell{Values: []float64{1e9, 4e9, 2e9}}},
-		{Label: "B", Alone: compare.Cell{Values: []float64{2e6}}, Killed: compare.Cell{Why: "nobody <dies>"}},
+		{Label: "A", Alone: several(1e3, 2e3, 9e3), Killed: several(1e9, 4e9, 2e9)},
+		{Label: "B", Alone: several(2e6), Killed: compare.Cell{Why: "nobody <dies>"}},
 	}
 	text := comparisonText(rows, "command", "machine")
 	for _, part := range []string{"| A | 2 µs |", "2 s (1 s to 4 s)", "– [1]", "1. Nobody <dies>.", "machine", "command"} {

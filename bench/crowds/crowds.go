@@ -31,8 +31,8 @@ type Result struct {
 	Lost, Failed       int
 	AllIn, FirstUnlock time.Duration // until all have the lock, and until the call of Unlock before that returned
 
-	// Of those who are idle: the server's time, as parts of one processor's, with the crowd and with as many connections that say
-	// nothing.
+	// Of those who are idle: the server's time, as parts of one processor's, with the crowd and with as many
+	// connections that say nothing.
 	Share, Silence float64
 
 	LongestRun           time.Duration // of a script
@@ -97,8 +97,8 @@ type bench struct {
 	clients []*interlock.Client
 }
 
-// precede gives the server precedence over the clients, if the system lets us: how long a script runs is to be measured, not how
-// often thousands of goroutines beside it take its processor.
+// precede gives the server precedence over the clients, if the system lets us: how long a script runs is to be
+// measured, not how often thousands of goroutines beside it take its processor.
 func (b *bench) precede(ctx context.Context) {
 	info, err := b.node.Info(ctx, "server")
 	if err != nil {

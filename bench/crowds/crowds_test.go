@@ -13,7 +13,8 @@ import (
 // BenchmarkCrowds runs each crowd with a hundredth of its number, so that none can rot. Its numbers say nothing.
 func BenchmarkCrowds(b *testing.B) {
 	short := crowds.Pace{
-		Settles: 100 * time.Millisecond, IdleFor: 200 * time.Millisecond, Stays: 100 * time.Millisecond, Waits: 100 * time.Millisecond,
+		Settles: 100 * time.Millisecond, IdleFor: 200 * time.Millisecond,
+		Stays: 100 * time.Millisecond, Waits: 100 * time.Millisecond,
 	}
 	for _, c := range crowds.All(10) {
 		b.Run(c.Name, func(b *testing.B) {

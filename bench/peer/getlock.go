@@ -15,8 +15,8 @@ import (
 func getLock() Spec {
 	return Spec{
 		Name: "get-lock",
-		Does: "by hand: GET_LOCK and RELEASE_LOCK through database/sql, on a connection that each goroutine keeps; no token, " +
-			"and a connection that dies takes the lock with it unnoticed",
+		Does: "by hand: GET_LOCK and RELEASE_LOCK through database/sql, on a connection that each goroutine keeps; " +
+			"no token, and a connection that dies takes the lock with it unnoticed",
 		Engine: engined.MySQL,
 		Open:   func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, doesLock) },
 	}
@@ -37,8 +37,9 @@ func getLockToken() Spec {
 func mysqlTurns() Spec {
 	return Spec{
 		Name: "tokens-in-turn-my",
-		Does: "no lock in MariaDB: that INSERT alone, on a connection that each goroutine keeps, whose turn comes by a file " +
-			"and a pipe, first come, first served, and which has written once before it waits: what the sessions cost the server whoever orders them",
+		Does: "no lock in MariaDB: that INSERT alone, on a connection that each goroutine keeps, whose turn comes by " +
+			"a file and a pipe, first come, first served, and which has written once before it waits: what the " +
+			"sessions cost the server whoever orders them",
 		Engine: engined.MySQL, Outside: true,
 		Open: func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, doesMint) },
 	}
@@ -86,10 +87,7 @@ func openSQLLocks(ctx context.Context, at Place, does parts) (Peer, error) {
 }
 
 // Worker returns a worker with a connection of its own.
-func (s *sqlLocks) Worker() (Worker, error) { return s.WorkerOn(lockName) }
-
-// WorkerOn is Worker on another lock.
-func (s *sqlLocks) WorkerOn(name string) (Worker, error) {
+func (s *sqlLocks) Worker(name string) (Worker, error) {
 	c, err := s.db.Conn(context.Background())
 	if err != nil {
 		return nil, err

@@ -45,7 +45,8 @@ type Server struct {
 	dir     string
 }
 
-// Start starts a server, and returns when it answers. It is killed when ctx ends, and on Linux also when this process does.
+// Start starts a server, and returns when it answers. It is killed when ctx ends, and on Linux also when this process
+// does.
 func Start(ctx context.Context) (*Server, error) {
 	binary, err := find()
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package stats is the arithmetic inside of one round: fairness, and quantiles of times. What compares rounds is benchmath.
+// Package stats is the arithmetic inside of one round: fairness, and quantiles of times. What compares rounds is
+// benchmath.
 package stats
 
 import (
@@ -6,7 +7,8 @@ import (
 	"slices"
 )
 
-// Quantile returns the smallest of xs that a part q of them does not exceed, and NaN if there is none. It leaves xs alone.
+// Quantile returns the smallest of xs that a part q of them does not exceed, and NaN if there is none. It leaves xs
+// alone.
 func Quantile(xs []float64, q float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
@@ -16,8 +18,8 @@ func Quantile(xs []float64, q float64) float64 {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// Jain is Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has everything. Of nothing it is 1: nobody
-// got more than another.
+// Jain is Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has everything. Of nothing it is 1:
+// nobody got more than another.
 func Jain(shares []float64) float64 {
 	var sum, squares float64
 	for _, x := range shares {

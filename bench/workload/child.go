@@ -22,8 +22,8 @@ type begin struct {
 	At int64 // when counting begins, in nanoseconds of the wall clock, which all processes of a machine share
 }
 
-// end is the third: everybody's result is there. Until then a child keeps its peer, because a server may end what it has for a
-// session together with it, and then nobody can tell any more what that has cost.
+// end is the third: everybody's result is there. Until then a child keeps its peer, because a server may end what it
+// has for a session together with it, and then nobody can tell any more what that has cost.
 type end struct{}
 
 // reply is a message from a child: first that it is ready, then its part of the result; or an error in place of either.
@@ -82,8 +82,8 @@ func serve(ctx context.Context, peers []peer.Spec, parent *childproc.Conn) error
 	if err := parent.Receive(&b); err != nil {
 		return err
 	}
-	// The parent never closes its end while it is alive and wants the result. The system does when it has died, and then
-	// nobody must go on holding the lock and the processor.
+	// The parent never closes its end while it is alive and wants the result. The system does when it has died, and
+	// then nobody must go on holding the lock and the processor.
 	ended := make(chan struct{})
 	go func() {
 		if parent.Receive(&end{}) != nil {

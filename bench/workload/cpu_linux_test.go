@@ -30,8 +30,8 @@ func init() {
 	os.Exit(0)
 }
 
-// burn does what it reads until nothing more comes, and answers each time: it runs, starts a child that has run before the
-// answer, or ends the first one.
+// burn does what it reads until nothing more comes, and answers each time: it runs, starts a child that has run before
+// the answer, or ends the first one.
 func burn(in io.Reader, out io.Writer) error {
 	var children []*burner
 	lines := bufio.NewScanner(in)

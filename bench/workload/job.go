@@ -1,6 +1,6 @@
-// Package workload does what is measured: processes and goroutines that want one lock, one goroutine alone, and very many
-// locks held at once. All of it runs in processes of its own, which are this same program started again, so that the
-// threads, the heap and the collector of one measurement do not meet the next.
+// Package workload does what is measured: processes and goroutines that want one lock, one goroutine alone, and very
+// many locks held at once. All of it runs in processes of its own, which are this same program started again, so that
+// the threads, the heap and the collector of one measurement do not meet the next.
 package workload
 
 import (
@@ -38,7 +38,8 @@ type Job struct {
 	Redis  string // host:port of the server, which the run empties first; "" if there is none
 	Far    string // host:port of the way by which peers reach that server, if it is another one
 	Server string // host:port of the server of another engine, for peers that have one
-	PIDs   []int  // the server's processes, whose time on processors counts; none if that cannot be told; with Redis, Run sets it
+	// PIDs are the server's processes, whose time on processors counts; none if that cannot be told; with Redis, Run sets it.
+	PIDs []int
 
 	Index int // which of the job's processes this is; Run sets it
 
@@ -95,11 +96,12 @@ type Result struct {
 	// Of Serial.
 	PerOp float64 // nanoseconds of one acquisition with its release
 
-	// Of Contend and Serial: nanoseconds of one acquisition with its release on processors, in the clients' processes and in the
-	// server's; zero if it is not known.
+	// Of Contend and Serial: nanoseconds of one acquisition with its release on processors, in the clients' processes
+	// and in the server's; zero if it is not known.
 	CPU, ServerCPU float64
 
-	// RoundTrips is, of Turns, how often a client asks the server and waits for one acquisition with its release; zero with Far.
+	// RoundTrips is, of Turns, how often a client asks the server and waits for one acquisition with its release; zero
+	// with Far.
 	RoundTrips float64
 
 	// RoundTrip is how many nanoseconds a bare request through Far takes, with its answer; zero without Far.

@@ -138,8 +138,8 @@ func footprint() (bytes, goroutines float64) {
 	return float64(m.HeapAlloc), float64(runtime.NumGoroutine())
 }
 
-// withStacks is footprint with the memory of goroutines: some libraries keep one or more for each hold. It is the least of some
-// looks: what is made for a renewal that is under way is not what a hold costs.
+// withStacks is footprint with the memory of goroutines: some libraries keep one or more for each hold. It is the least
+// of some looks: what is made for a renewal that is under way is not what a hold costs.
 func withStacks() (bytes, goroutines float64) {
 	const looks, pause = 5, 100 * time.Millisecond
 	bytes = math.Inf(1)

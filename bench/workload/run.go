@@ -12,10 +12,12 @@ import (
 	"github.com/interlock-go/interlock/internal/childproc"
 )
 
-// longest is how long a measurement may take beyond its time: an hour of nothing on a build machine is worse than no result.
+// longest is how long a measurement may take beyond its time: an hour of nothing on a build machine is worse than no
+// result.
 const longest = 3 * time.Minute
 
-// Run does one measurement in processes of its own and returns when all of them have ended. When ctx ends they are killed.
+// Run does one measurement in processes of its own and returns when all of them have ended. When ctx ends they are
+// killed.
 func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 	var spec *peer.Spec
 	if j.Kind != Turns {
@@ -59,7 +61,8 @@ func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 	return r, err
 }
 
-// together starts the processes, lets them begin at one instant, lets g count, collects what they return, and then ends them.
+// together starts the processes, lets them begin at one instant, lets g count, collects what they return, and then ends
+// them.
 func together(ctx context.Context, j *Job, g *gauge) (parts []*part, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var children []*childproc.Child

@@ -74,10 +74,10 @@ var errBroken = errors.New("broken on purpose")
 // free excludes nobody.
 type free struct{ err error }
 
-func (f free) Worker() (peer.Worker, error)   { return f, nil }
-func (free) Close() error                     { return nil }
-func (f free) Lock(context.Context) error     { return f.err }
-func (free) Unlock(ctx context.Context) error { return ctx.Err() }
+func (f free) Worker(string) (peer.Worker, error) { return f, nil }
+func (free) Close() error                         { return nil }
+func (f free) Lock(context.Context) error         { return f.err }
+func (free) Unlock(ctx context.Context) error     { return ctx.Err() }
 
 // deaf gives the lock to the first who asks, and nobody hears that it is free again.
 type deaf struct{ taken string }
@@ -86,10 +86,16 @@ func openDeaf(_ context.Context, at peer.Place) (peer.Peer, error) {
 	return deaf{filepath.Join(at.Dir, "taken")}, nil
 }
 
-func (d deaf) Worker() (peer.Worker, error)       { return d, nil }
-func (deaf) WorkerOn(string) (peer.Worker, error) { return free{}, nil }
-func (deaf) Close() error                         { return nil }
-func (deaf) Unlock(context.Context) error         { return nil }
+func (deaf) Close() error                 { return nil }
+func (deaf) Unlock(context.Context) error { return nil }
+
+// Worker excludes nobody from other locks.
+func (d deaf) Worker(name string) (peer.Worker, error) {
+	if name != peer.LockName {
+		return free{}, nil
+	}
+	return d, nil
+}
 
 func (d deaf) Lock(ctx context.Context) error {
 	f, err := os.OpenFile(d.taken, os.O_CREATE|os.O_EXCL, 0o600)
@@ -230,8 +236,8 @@ func TestChild_EndsWithItsParent(t *testing.T) {
 	}
 }
 
-// Until all have their results a server must not lose the processes that it has for the sessions of one: with them goes what they
-// have used.
+// Until all have their results a server must not lose the processes that it has for the sessions of one: with them goes
+// what they have used.
 func TestChild_KeepsItsPeer_UntilAllAreReady(t *testing.T) {
 	c := startChild(t, brief(t, "leaving", 1, 1))
 	c.hear(t) // its part
@@ -310,7 +316,8 @@ func TestSharing_SeesWhoIsInsideAndMayNotBe(t *testing.T) {
 	}
 	j := brief(t, "interlock-redis-rw", 1, 1)
 	j.Sharing, j.Redis = peer.Nobody, "localhost:1"
-	if _, err := workload.Run(t.Context(), peers(), j); err == nil || !strings.Contains(err.Error(), "lets readers in together") {
+	_, err := workload.Run(t.Context(), peers(), j)
+	if err == nil || !strings.Contains(err.Error(), "lets readers in together") {
 		t.Errorf("readers where nobody is to be together: %v", err)
 	}
 }

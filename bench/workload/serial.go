@@ -14,7 +14,7 @@ const batchTime = 50 * time.Microsecond
 
 // serial takes and releases the lock until the time is over and returns the median of its batches.
 func serial(ctx context.Context, p peer.Peer, j *Job) (*part, error) {
-	worker, err := p.Worker()
+	worker, err := p.Worker(peer.LockName)
 	if err != nil {
 		return nil, err
 	}
