@@ -65,10 +65,10 @@ func costs() []column {
 		{"hand-off, p50", func(r *compare.Row) compare.Cell { return r.Handoff }, duration, false},
 		{"hand-off, p99", func(r *compare.Row) compare.Cell { return r.HandoffHi }, duration, false},
 		{"refused try", func(r *compare.Row) compare.Cell { return r.Refused }, duration, false},
-		{"its round trips", func(r *compare.Row) compare.Cell { return r.RoundTrips }, few, false},
+		{"its round trips", func(r *compare.Row) compare.Cell { return r.RoundTrips }, number, false},
 		{
 			fmt.Sprintf("woken by a release, of %d", compareWaiters),
-			func(r *compare.Row) compare.Cell { return r.Woken }, few, false,
+			func(r *compare.Row) compare.Cell { return r.Woken }, number, false,
 		},
 	}
 }

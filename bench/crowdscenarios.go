@@ -25,8 +25,8 @@ const silence = "silence"
 
 // The bounds on what those who share a lock do to the server and to others.
 const (
-	mostOfRun = 5 * time.Millisecond
-	mostOfP99 = 20 * time.Millisecond
+	maxScript  = 5 * time.Millisecond
+	maxPairP99 = 20 * time.Millisecond
 )
 
 func crowdScenarios() (all []scenario) {
@@ -51,8 +51,8 @@ func crowdScenario(c crowds.Crowd) scenario {
 	}
 	sc.shows = [][]string{{allIn}}
 	sc.wants = []want{
-		{peer: interlockRedis, unit: longestRun, atMost: float64(mostOfRun)},
-		{peer: interlockRedis, unit: bystanderP99, atMost: float64(mostOfP99)},
+		{peer: interlockRedis, unit: longestRun, atMost: float64(maxScript)},
+		{peer: interlockRedis, unit: bystanderP99, atMost: float64(maxPairP99)},
 		{peer: interlockRedis, unit: lostHolds, none: true},
 		{peer: interlockRedis, unit: failed, none: true},
 	}

@@ -56,12 +56,12 @@ func growingHolds(n int) scenario {
 		name:  fmt.Sprintf("%s-holds/%d", onGrowth, n),
 		job:   workload.Job{Kind: workload.Keep, Locks: n, Lease: growthLease, Renewals: 1, Settle: growthSettle},
 		peers: []string{interlockRedis, "bsm-1ms", rueidislock},
-		shows: [][]string{{sentASecond, bytesHeld}, {ownShare, serverShare}},
+		shows: [][]string{{commandsASecond, bytesHeld}, {clientShare, serverShare}},
 	}
 	if n == growthLocks[len(growthLocks)-1] {
 		s.wants = []want{
-			{peer: interlockRedis, unit: ownShare, atMost: mostCPU},
-			{peer: interlockRedis, unit: goroutinesH, atMost: mostGoroutines},
+			{peer: interlockRedis, unit: clientShare, atMost: mostCPU},
+			{peer: interlockRedis, unit: goroutinesHeld, atMost: mostGoroutines},
 			{peer: interlockRedis, unit: lostHolds, none: true},
 			{peer: interlockRedis, unit: missing, none: true},
 		}

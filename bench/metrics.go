@@ -10,29 +10,29 @@ import (
 
 // Units that demands and tables name.
 const (
-	rate        = "locks/s"
-	perOp       = "ns/op"
-	p50         = "p50-ns"
-	p99         = "p99-ns"
-	worstShare  = "worst"
-	jainIndex   = "jain"
-	clientCPU   = "cpu-ns/lock"
-	serverCPU   = "server-cpu-ns/lock"
-	commands    = "commands/lock"
-	roundTrips  = "round-trips/lock"
-	inTrips     = "round-trips" // a time, in round trips through the same way
-	quiet       = "waiting-commands/s"
-	perHerd     = "ns/herd"
-	perGrant    = "ns/grant"
-	sentAGrant  = "commands/grant"
-	unserved    = "unserved"
-	sentASecond = "commands/s"
-	bytesHeld   = "B/hold"
-	goroutinesH = "goroutines/hold"
-	lostHolds   = "lost"
-	missing     = "missing"
-	ownShare    = "cpu-share"
-	serverShare = "server-cpu-share"
+	rate            = "locks/s"
+	perOp           = "ns/op"
+	p50             = "p50-ns"
+	p99             = "p99-ns"
+	worstShare      = "worst"
+	jainIndex       = "jain"
+	clientCPU       = "cpu-ns/lock"
+	serverCPU       = "server-cpu-ns/lock"
+	commands        = "commands/lock"
+	roundTrips      = "round-trips/lock"
+	inTrips         = "round-trips" // a time, in round trips through the same way
+	waitingCommands = "waiting-commands/s"
+	perHerd         = "ns/herd"
+	perGrant        = "ns/grant"
+	commandsAGrant  = "commands/grant"
+	unserved        = "unserved"
+	commandsASecond = "commands/s"
+	bytesHeld       = "B/hold"
+	goroutinesHeld  = "goroutines/hold"
+	lostHolds       = "lost"
+	missing         = "missing"
+	clientShare     = "cpu-share"
+	serverShare     = "server-cpu-share"
 )
 
 // values are what a result says, by unit.
@@ -48,15 +48,15 @@ func (sc *scenario) values(r *workload.Result) []benchfmt.Value {
 	case workload.Herd:
 		h := r.Herd
 		return []benchfmt.Value{
-			of(h.Total, perHerd), of(h.Total/float64(sc.waiters()), perGrant), of(h.Commands, sentAGrant),
+			of(h.Total, perHerd), of(h.Total/float64(sc.waiters()), perGrant), of(h.Commands, commandsAGrant),
 			of(h.After, "after-release/grant"), of(float64(h.Unserved), unserved),
 			of(h.ServerCPU, "server-cpu-ns/grant"),
 		}
 	case workload.Keep:
 		k := r.Keep
 		return []benchfmt.Value{
-			of(k.Commands, sentASecond), of(k.Bytes, bytesHeld), of(k.Goroutines, goroutinesH),
-			of(float64(k.Lost), lostHolds), of(float64(k.Missing), missing), of(k.CPU, ownShare),
+			of(k.Commands, commandsASecond), of(k.Bytes, bytesHeld), of(k.Goroutines, goroutinesHeld),
+			of(float64(k.Lost), lostHolds), of(float64(k.Missing), missing), of(k.CPU, clientShare),
 			of(k.ServerCPU, serverShare),
 		}
 	default:
@@ -85,7 +85,7 @@ func (sc *scenario) handoffValues(r *workload.Result) []benchfmt.Value {
 	half := stats.Quantile(h.Latencies, 0.5)
 	all := []benchfmt.Value{
 		of(half, p50), of(stats.Quantile(h.Latencies, 0.99), p99),
-		of(float64(len(h.Latencies)), "handoffs"), of(float64(h.Hung), "hung"), of(h.Quiet, quiet),
+		of(float64(len(h.Latencies)), "handoffs"), of(float64(h.Hung), "hung"), of(h.Quiet, waitingCommands),
 		of(h.Pings, "pings/s"),
 	}
 	if sc.served() {

@@ -11,31 +11,31 @@ var units = map[string]struct {
 	head  string
 	write func(float64) string
 }{
-	rate:        {"locks/s", thousands},
-	perOp:       {"time", duration},
-	p50:         {"p50", duration},
-	p99:         {"p99", duration},
-	worstShare:  {"worst share", few},
-	jainIndex:   {"Jain index", few},
-	clientCPU:   {"CPU, clients", cost},
-	serverCPU:   {"CPU, server", cost},
-	commands:    {"commands/lock", few},
-	roundTrips:  {"round trips", few},
-	inTrips:     {"round trips", few},
-	quiet:       {"commands/s while one waits", few},
-	perHerd:     {"all served after", duration},
-	perGrant:    {"time for each", duration},
-	sentAGrant:  {"commands for each", few},
-	unserved:    {"not served", few},
-	sentASecond: {"commands/s", few},
-	bytesHeld:   {"bytes for each", thousands},
-	goroutinesH: {"goroutines for each", few},
-	lostHolds:   {"lost", few},
-	missing:     {"never taken", few},
-	ownShare:    {"CPU, client", percent},
-	serverShare: {"CPU, server", percent},
+	rate:            {"locks/s", thousands},
+	perOp:           {"time", duration},
+	p50:             {"p50", duration},
+	p99:             {"p99", duration},
+	worstShare:      {"worst share", number},
+	jainIndex:       {"Jain index", number},
+	clientCPU:       {"CPU, clients", cost},
+	serverCPU:       {"CPU, server", cost},
+	commands:        {"commands/lock", number},
+	roundTrips:      {"round trips", number},
+	inTrips:         {"round trips", number},
+	waitingCommands: {"commands/s while one waits", number},
+	perHerd:         {"all served after", duration},
+	perGrant:        {"time for each", duration},
+	commandsAGrant:  {"commands for each", number},
+	unserved:        {"not served", number},
+	commandsASecond: {"commands/s", number},
+	bytesHeld:       {"bytes for each", thousands},
+	goroutinesHeld:  {"goroutines for each", number},
+	lostHolds:       {"lost", number},
+	missing:         {"never taken", number},
+	clientShare:     {"CPU, client", percent},
+	serverShare:     {"CPU, server", percent},
 
-	failed:       {"failed", few},
+	failed:       {"failed", number},
 	allIn:        {"all in after", duration},
 	longestRun:   {"longest script", duration},
 	bystanderP99: {"another lock's pair, p99", duration},
@@ -92,11 +92,11 @@ func percent(x float64) string {
 	if x == 0 {
 		return "-"
 	}
-	return few(100*x) + " %"
+	return number(100*x) + " %"
 }
 
-// few writes a number that may be small, with two digits or more.
-func few(x float64) string {
+// number writes a number that may be small, with two digits or more.
+func number(x float64) string {
 	switch {
 	case x >= 100:
 		return thousands(x)

@@ -146,7 +146,7 @@ func redisHandoff() scenario {
 		longer: handoffTimes,
 		peers:  []string{floorHandoff, "blpop-fenced", rueidislock, redsync, "redsync-1ms", "bsm-1ms", "bsm-10ms"},
 		base:   floorHandoff,
-		shows:  [][]string{{p50}, {p99}, {quiet}},
+		shows:  [][]string{{p50}, {p99}, {waitingCommands}},
 		wants: []want{
 			{peer: interlockRedis, unit: p50, base: floorHandoff, atMost: 1.25},
 			{peer: interlockRedis, unit: p99, base: floorHandoff, atMost: 1.5},
@@ -162,10 +162,10 @@ func redisHerd() scenario {
 		most:  herdRounds,
 		peers: []string{floorHandoff, "blpop-fenced", rueidislock, redsync, "bsm-1ms", "bsm-10ms"},
 		base:  floorHandoff,
-		shows: [][]string{{perHerd}, {sentAGrant, unserved}},
+		shows: [][]string{{perHerd}, {commandsAGrant, unserved}},
 		wants: []want{
 			{peer: interlockRedis, unit: perHerd, base: floorHandoff, atMost: 1.2},
-			{peer: interlockRedis, unit: sentAGrant, atMost: 2.1},
+			{peer: interlockRedis, unit: commandsAGrant, atMost: 2.1},
 			{peer: interlockRedis, unit: unserved, none: true},
 		},
 		why: "the server never rests here, so its work for each turn (see redis-processes/8x1) is all that counts: " +
@@ -178,11 +178,11 @@ func redisHolds() scenario {
 		name:  "redis-holds",
 		job:   workload.Job{Kind: workload.Keep, Locks: holds, Lease: holdLease, Renewals: holdFor},
 		peers: []string{redsync, "bsm-1ms", rueidislock, "rueidislock-loop"},
-		shows: [][]string{{sentASecond}, {bytesHeld, goroutinesH}, {ownShare, serverShare}, {lostHolds, missing}},
+		shows: [][]string{{commandsASecond}, {bytesHeld, goroutinesHeld}, {clientShare, serverShare}, {lostHolds, missing}},
 		wants: []want{
-			{peer: interlockRedis, unit: sentASecond, atMost: mostCommands},
+			{peer: interlockRedis, unit: commandsASecond, atMost: mostCommands},
 			{peer: interlockRedis, unit: bytesHeld, atMost: mostBytes},
-			{peer: interlockRedis, unit: goroutinesH, atMost: mostGoroutines},
+			{peer: interlockRedis, unit: goroutinesHeld, atMost: mostGoroutines},
 			{peer: interlockRedis, unit: lostHolds, none: true},
 			{peer: interlockRedis, unit: missing, none: true},
 		},

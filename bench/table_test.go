@@ -16,7 +16,7 @@ func valuesOf(unit string, x float64) []benchfmt.Value { return []benchfmt.Value
 
 func TestRounds_AreReadAsTheyWereWritten(t *testing.T) {
 	all := rounds{
-		{"redis-pair/apart", "bsm-1ms", []benchfmt.Value{of(5.5, perOp), of(0.000123, ownShare)}},
+		{"redis-pair/apart", "bsm-1ms", []benchfmt.Value{of(5.5, perOp), of(0.000123, clientShare)}},
 		{"processes/hold=20µs", "sync.Mutex", []benchfmt.Value{of(7, p99)}},
 	}
 	var text strings.Builder
@@ -130,7 +130,7 @@ func TestTable_SaysLimitsAsSuch_AndWhyADemandIsNotKept(t *testing.T) {
 	const herd = "redis-herd"
 	all := told(herd, perHerd, map[string][]float64{interlockRedis: {3e8}, floorHandoff: {1e8}, redsync: {1e10}})
 	all = append(all, told(herd, unserved, map[string][]float64{interlockRedis: {0}, redsync: {7}})...)
-	all = append(all, told(herd, sentAGrant, map[string][]float64{interlockRedis: {2}})...)
+	all = append(all, told(herd, commandsAGrant, map[string][]float64{interlockRedis: {2}})...)
 	some := all.tablesOf()
 	if len(some) != 1 {
 		t.Fatalf("%d tables, want that of %s", len(some), herd)

@@ -21,16 +21,16 @@ func monotonic() (int64, error) {
 // so nobody looks while what he waits for is measured.
 const lookEvery = time.Millisecond
 
-// errAlone says that another process of the job did not do its part.
-var errAlone = errors.New("another process of the job hangs or has ended")
+// errPartnerGone says that another process of the job did not do its part.
+var errPartnerGone = errors.New("another process of the job hangs or has ended")
 
-// until returns when yes does, and errAlone if that takes longer than atMost.
+// until returns when yes does, and errPartnerGone if that takes longer than atMost.
 func until(atMost time.Duration, yes func() bool) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for begin := time.Now(); !yes(); <-tick.C {
 		if time.Since(begin) > atMost {
-			return errAlone
+			return errPartnerGone
 		}
 	}
 	return nil

@@ -38,28 +38,28 @@ func (c clocks) since(before clocks) (sum float64) {
 	return sum
 }
 
-// burnt measures what a time cost this process and the processes of a server on processors. Without any there is no
+// cpuUsage measures what a time cost this process and the processes of a server on processors. Without any there is no
 // server, or it is elsewhere.
-type burnt struct {
+type cpuUsage struct {
 	server []int
 	own    float64
 	its    clocks
 	since  time.Time
 }
 
-func beginBurning(server []int) burnt {
+func startCPUUsage(server []int) cpuUsage {
 	its := clocksOf(server) // before its own clock, as this costs this process something
-	return burnt{server: server, own: ownCPU(), its: its, since: time.Now()}
+	return cpuUsage{server: server, own: ownCPU(), its: its, since: time.Now()}
 }
 
 // spent returns nanoseconds of this process and of the server since the beginning.
-func (b *burnt) spent() (own, its float64) {
+func (b *cpuUsage) spent() (own, its float64) {
 	own = ownCPU() - b.own // before the server's, for the same reason
 	return own, clocksOf(b.server).since(b.its)
 }
 
 // shares returns the same as parts of one processor's time.
-func (b *burnt) shares() (own, its float64) {
+func (b *cpuUsage) shares() (own, its float64) {
 	own, its = b.spent()
 	d := float64(time.Since(b.since))
 	return own / d, its / d

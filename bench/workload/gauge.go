@@ -71,7 +71,7 @@ func (g *gauge) measure(ctx context.Context, begins time.Time) (err error) {
 		return nil
 	}
 	time.Sleep(time.Until(begins))
-	b := beginBurning(g.server)
+	b := startCPUUsage(g.server)
 	if g.meter == nil {
 		time.Sleep(g.job.Time)
 	} else {

@@ -27,8 +27,8 @@ const (
 	// mostWait is how long a wait for one hand-over may last. The slowest poller needs a quarter of a second.
 	mostWait = 2 * time.Second
 
-	// alone is when a process gives the other one up.
-	alone = 10 * mostWait
+	// partnerTimeout is when a process gives the other one up.
+	partnerTimeout = 10 * mostWait
 
 	// A holder keeps the lock for this time, and up to as much again, after the other has called Lock: by then the
 	// other waits. The second part is random so that no poller falls in step with it.
@@ -45,8 +45,8 @@ type relay struct {
 	random *rand.Rand
 	result HandoffResult
 
-	burning burnt // since the hold of the number first
-	first   int64 // 0: not yet
+	burning cpuUsage // since the hold of the number first
+	first   int64    // 0: not yet
 }
 
 // handoff passes the lock between two processes until the time is over.
@@ -73,7 +73,7 @@ func (r *relay) run(ctx context.Context) (holds int64, err error) {
 	counting := time.Now().Add(r.job.Warm)
 	over := counting.Add(r.job.Time)
 	for n := int64(r.job.Index); ; n += 2 {
-		if err := until(alone, func() bool { return r.board.held.Load() >= n }); err != nil {
+		if err := until(partnerTimeout, func() bool { return r.board.held.Load() >= n }); err != nil {
 			return holds, err
 		}
 		end, err := r.take(ctx, n, time.Now().After(counting))
@@ -124,7 +124,7 @@ func (r *relay) hold(ctx context.Context, n int64, over time.Time) (last bool, e
 	if n > 0 && r.board.last.Load() == n {
 		return true, nil
 	}
-	if err := until(alone, func() bool { return r.board.asked.Load() >= n+2 }); err != nil {
+	if err := until(partnerTimeout, func() bool { return r.board.asked.Load() >= n+2 }); err != nil {
 		return false, err
 	}
 	time.Sleep(r.job.Arrives + settle + time.Duration(r.random.Int64N(int64(settle))))
@@ -143,7 +143,7 @@ func (r *relay) hold(ctx context.Context, n int64, over time.Time) (last bool, e
 // for both.
 func (r *relay) burns(n int64, over time.Time) {
 	if r.job.Index == 0 && r.first == 0 && n > 0 && time.Now().After(over.Add(-r.job.Time)) {
-		r.first, r.burning = n, beginBurning(r.job.PIDs)
+		r.first, r.burning = n, startCPUUsage(r.job.PIDs)
 	}
 }
 

@@ -86,7 +86,7 @@ func queueAll(ctx context.Context, members []member, j *Job, b *board, w *witnes
 	begun := make(chan struct{})
 	waits.Go(func() { // one looks for all: ten thousand tickers would be all that the processor does
 		defer close(begun)
-		errs[len(members)] = until(alone, func() bool { return b.held.Load() > 0 })
+		errs[len(members)] = until(partnerTimeout, func() bool { return b.held.Load() > 0 })
 	})
 	b.ready.Add(int64(len(members)))
 	for i, m := range members {
@@ -104,7 +104,7 @@ func queueAll(ctx context.Context, members []member, j *Job, b *board, w *witnes
 func queue(ctx context.Context, m member, j *Job, place time.Duration, b *board, w *witness) (at int64, err error) {
 	defer b.done.Add(1)
 	if b.held.Load() == 0 {
-		return 0, errAlone
+		return 0, errPartnerGone
 	}
 	time.Sleep(place)
 	b.asked.Add(1)
@@ -127,7 +127,7 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	meter := redisd.NewMeter(j.Redis, spec.Sends)
 	defer meter.Close()
 	n := int64(j.Processes * j.Goroutines)
-	if err := until(alone, func() bool { return b.ready.Load() == n }); err != nil {
+	if err := until(partnerTimeout, func() bool { return b.ready.Load() == n }); err != nil {
 		return err
 	}
 	end, err := lockAtLast(ctx, m)
@@ -143,7 +143,7 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 		}
 	}
 	b.held.Store(1)
-	if err := until(alone+time.Duration(n)*j.Stagger, func() bool { return b.asked.Load() == n }); err != nil {
+	if err := until(partnerTimeout+time.Duration(n)*j.Stagger, func() bool { return b.asked.Load() == n }); err != nil {
 		return err
 	}
 	if err := allCome(ctx, spec, j); err != nil {
@@ -164,14 +164,14 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 
 // letGo releases the lock, and returns when all n had it. The leader's connection too is there until then.
 func letGo(ctx context.Context, leader member, j *Job, b *board, n int64, sum *herdPart) (err error) {
-	burning := beginBurning(j.PIDs)
+	burning := startCPUUsage(j.PIDs)
 	if sum.Released, err = monotonic(); err != nil {
 		return err
 	}
 	if err := leader.Unlock(ctx); err != nil {
 		return err
 	}
-	err = until(j.Limit+alone, func() bool { return b.done.Load() == n })
+	err = until(j.Limit+partnerTimeout, func() bool { return b.done.Load() == n })
 	_, its := burning.spent()
 	runtime.KeepAlive(leader)
 	sum.ServerCPU = its / float64(n)

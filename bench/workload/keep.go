@@ -58,7 +58,7 @@ func keep(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part
 		settled = j.Lease
 	}
 	time.Sleep(settled) // until all are renewed at their usual times
-	b := beginBurning(j.PIDs)
+	b := startCPUUsage(j.PIDs)
 	if r.Commands, _, err = rate(ctx, meter, time.Duration(j.Renewals)*j.Lease); err != nil {
 		return nil, err
 	}

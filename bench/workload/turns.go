@@ -93,7 +93,7 @@ type taken struct {
 }
 
 func (t *taken) turn(ctx context.Context, worker peer.Worker, server []int) error {
-	b := beginBurning(server)
+	b := startCPUUsage(server)
 	ns, times, err := oneTurn(ctx, worker, &t.single)
 	own, its := b.spent()
 	t.each = append(t.each, ns)
