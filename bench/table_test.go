@@ -51,6 +51,7 @@ func TestRatio_IsOfMedians_WithTheRangeInsideOfRounds(t *testing.T) {
 		want ratio
 	}{
 		{[]float64{90, 10, 90}, []float64{100, 100, 100}, ratio{0.9, 0.1, 0.9}},
+		{[]float64{1, 4, 3}, []float64{4, 2, 3}, ratio{1, 0.25, 2}},     // the order of rounds pairs them
 		{[]float64{100, 10, 100}, []float64{50, 5, 50}, ratio{2, 2, 2}}, // the machine was ten times slower in round two
 	} {
 		if got := told("s", rate, map[string][]float64{"a": row.a, "b": row.b}).ratio("s", "a", "b", rate); got != row.want {
