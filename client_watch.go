@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -10,9 +11,12 @@ import (
 const (
 	// lookOften is the pause between two looks on engines that do not tell of changes: so late a change is seen.
 	lookOften = time.Second
-	// lookSeldom is the pause on engines that do, for what they cannot tell: a message that was lost, a lease that has
-	// ended while nobody waited.
+	// lookSeldom is the least pause on engines that do, for what they cannot tell: that a lease has ended while nobody
+	// waited. Before it can have ended nothing is to be seen, so who watches a leader looks when its lease, as it was
+	// last seen, is over.
 	lookSeldom = 15 * time.Second
+	// lookRarely is the longest: a message can be lost, in spite of all.
+	lookRarely = time.Minute
 )
 
 // changes are the hints that something may have changed.
@@ -49,9 +53,11 @@ func (w *changes) hint() {
 	}
 }
 
-// next waits for a hint, or until it is time to look without one. It reports false when ctx has ended.
-func (w *changes) next(ctx context.Context) bool {
-	wait, failed := lookSeldom, w.failed
+// next waits for a hint, or until it is time to look without one: at the given instant, within the bounds of lookSeldom
+// and lookRarely. It reports false when ctx has ended.
+func (w *changes) next(ctx context.Context, at time.Time) bool {
+	wait, failed := min(max(lookSeldom, time.Until(at)), lookRarely), w.failed
+	wait -= rand.N(wait / 4) // who was told of the same change would look at the same moment
 	select {
 	case <-failed:
 		wait, failed = lookOften, nil
@@ -67,6 +73,14 @@ func (w *changes) next(ctx context.Context) bool {
 		return false
 	}
 	return true
+}
+
+// rarely is when to look again after a look that brought err, at what does not change without the engine's telling.
+func rarely(err error) time.Time {
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(lookRarely)
 }
 
 // stop ends the watch and waits for its end.

@@ -26,7 +26,7 @@ var direction = []struct {
 	{"internal", []string{".", "driver", "fence", "drivertest"}, "models and checks of ours work on every engine"},
 	{"memlock", []string{"driver", "fence", "enginekit"}, "an engine knows neither the core nor another engine"},
 	{"filelock", []string{"driver", "fence", "enginekit"}, "an engine knows neither the core nor another engine"},
-	{"drivertest", []string{".", "driver", "fence"}, "engines of third parties run it, without any engine of ours"},
+	{"drivertest", []string{".", "driver", "fence", "internal/childproc"}, "engines of third parties run it, without any engine of ours"},
 	{"locktx", []string{".", "driver", "fence"}, "it works on every engine"},
 	{"console", []string{".", "driver", "fence"}, "it works on every engine"},
 	{"adapters", []string{"."}, "they work on every engine; what needs a dependency is a module of its own"},

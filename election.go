@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
@@ -101,27 +102,32 @@ func (e *Election) mayBeAsked(ctx context.Context) error {
 // yet. Where a hold lasts as long as a session or a process, only the client that keeps the election for such a MinHold
 // knows that; to others its leader leads until it is over.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	l, err := e.look(ctx)
+	l, _, err := e.look(ctx)
 	if err == nil && l == (Leader{}) {
 		err = wrap("leader of", e.key, ErrNoLeader)
 	}
 	return l, err
 }
 
-// look returns who leads, or the zero Leader.
-func (e *Election) look(ctx context.Context) (Leader, error) {
+// look returns who leads, or the zero Leader, and until when that can change only in ways of which an engine tells that can; after an
+// error that is the past. Its clock and ours may differ: it is good for a pause and nothing else.
+func (e *Election) look(ctx context.Context) (l Leader, until time.Time, err error) {
 	if err := ready(e.made(), ctx); err != nil {
-		return Leader{}, err
+		return Leader{}, time.Time{}, err
 	}
 	info, err := e.c.Look(ctx, e.key.Kind, e.key.Name)
 	if err != nil {
-		return Leader{}, err
+		return Leader{}, time.Time{}, err
 	}
 	for _, h := range info.Holders {
 		// Without a token it is just becoming one, and has no term yet.
 		if h.Token != 0 && !h.Resting && !e.c.keepsForCooldown(e.key, h.Token) {
-			return Leader{Value: h.Label, Token: h.Token, Client: h.Client}, nil
+			l := Leader{Value: h.Label, Token: h.Token, Client: h.Client}
+			if e.c.has(e.key, h.Token) {
+				h.Until = time.Time{} // it may resign and keep the lock for its MinHold, of which the engine knows nothing
+			}
+			return l, h.Until, nil
 		}
 	}
-	return Leader{}, nil
+	return Leader{}, rarely(nil), nil
 }

@@ -3,15 +3,17 @@ package interlock
 import (
 	"context"
 	"iter"
+	"time"
 )
 
 // Observe yields who leads, at once and then whenever that changes, and the zero Leader when nobody does, see
 // [Election.Leader]. Of leaders that follow each other faster than they can be seen or taken in some may be left out,
 // but never the last: what was yielded last is true, or the next is on its way.
 //
-// Engines that tell of changes (memory, Redis) are watched, and looked at every fifteen seconds for what they
-// cannot tell: the end of a leader that has died while nobody else campaigns. The others are looked at every second.
-// That is how late a change may be seen, and what it costs: one look at a time, see [Client.Look], for each Observe.
+// Engines that tell of changes (memory, Redis) are watched, and looked at for what they cannot tell, the end of a
+// leader that has died while nobody else campaigns: when its lease should be over, so that its end is seen at most
+// fifteen seconds late, and once a minute in any case. The others are looked at every second. That is how late a change
+// may be seen, and what it costs: one look at a time, see [Client.Look], for each Observe.
 //
 // The sequence ends with ctx, and after an error that stays: ErrClosed, ErrUnsupported, or a refusal (ErrRefused).
 // While the engine cannot be reached it yields the *UnavailableError once and goes on: the leader is unknown until the
@@ -27,7 +29,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		o := observation{e: e, changes: e.c.watchFor(&bounded, e.key)}
 		defer o.changes.stop()
 		for more := true; more; {
-			more = o.look(ctx, &bounded, yield) && o.changes.next(&bounded)
+			more = o.look(ctx, &bounded, yield) && o.changes.next(&bounded, o.next)
 		}
 		if e.c.asks.Err() != nil && ctx.Err() == nil && !o.closed {
 			yield(Leader{}, wrap("observe", e.key, ErrClosed))
@@ -40,14 +42,16 @@ type observation struct {
 	e       *Election
 	changes *changes
 	last    Leader
-	known   bool // last was yielded, and no error since
-	blind   bool // the engine could not be reached when it was asked last
-	closed  bool // nothing is to be yielded any more
+	next    time.Time // before this nothing is to be seen but what the engine tells
+	known   bool      // last was yielded, and no error since
+	blind   bool      // the engine could not be reached when it was asked last
+	closed  bool      // nothing is to be yielded any more
 }
 
 // look yields what is new. It reports whether to go on.
 func (o *observation) look(ctx, bounded context.Context, yield func(Leader, error) bool) bool {
-	l, err := o.e.look(bounded)
+	l, next, err := o.e.look(bounded)
+	o.next = next
 	switch {
 	case bounded.Err() != nil:
 		return false

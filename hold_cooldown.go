@@ -94,12 +94,25 @@ func (g *grant) keptUntil() instant {
 func (c *Client) keepsForCooldown(key driver.Key, token uint64) bool {
 	c.lock()
 	defer c.unlock()
+	g := c.grantOf(key, token)
+	return g != nil && g.holds.first == nil && g.keptUntil() < never
+}
+
+// has reports whether this client has the hold of key with that token, or keeps it for a cooldown.
+func (c *Client) has(key driver.Key, token uint64) bool {
+	c.lock()
+	defer c.unlock()
+	return c.grantOf(key, token) != nil
+}
+
+// grantOf returns what this client has of key with that token, or nil. The caller holds Client.mu.
+func (c *Client) grantOf(key driver.Key, token uint64) *grant {
 	for g := c.grants[key.Name]; g != nil; g = g.next {
-		if g.m.key == key && g.token == token && g.holds.first == nil && g.keptUntil() < never {
-			return true
+		if g.m.key == key && g.token == token {
+			return g
 		}
 	}
-	return false
+	return nil
 }
 
 // endCooldown gives g on if its cooldown is over. It reports whether the scheduler is done with it. The caller holds

@@ -28,7 +28,7 @@ type hooks struct {
 
 	acquireAll func(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error)
 
-	acquires, releases, renewals, requeues, converts, batches, bundles atomic.Int64
+	acquires, releases, renewals, requeues, converts, batches, bundles, looks atomic.Int64
 }
 
 func newHooks(d *memlock.Driver) *hooks {
@@ -42,6 +42,11 @@ func (h *hooks) Traits() driver.Traits {
 	t := h.Driver.Traits()
 	t.Local = false
 	return t
+}
+
+func (h *hooks) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+	h.looks.Add(1)
+	return h.Driver.Look(ctx, key)
 }
 
 func (h *hooks) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {

@@ -104,8 +104,8 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 }
 
 // Wait returns nil when the count is zero, at once if it is already. Who waits is told of zero by the engine where it
-// can, and looks every fifteen seconds besides; where it cannot, every second. The wait goes on while the engine cannot
-// be reached; it ends with ctx, whose error it then matches, with the client (ErrClosed), or when the engine refuses
+// can, and looks once a minute besides; where it cannot, every second. The wait goes on while the engine cannot be
+// reached; it ends with ctx, whose error it then matches, with the client (ErrClosed), or when the engine refuses
 // (ErrRefused).
 //
 // It costs two round trips, and one for each of these looks.
@@ -119,7 +119,7 @@ func (l *Latch) Wait(ctx context.Context) error {
 	defer bounded.end()
 	changes := c.watchFor(&bounded, l.key)
 	defer changes.stop()
-	for changes.next(&bounded) {
+	for next := rarely(err); changes.next(&bounded, next); next = rarely(err) {
 		left, err = l.Count(&bounded)
 		if err == nil && left == 0 {
 			return nil
