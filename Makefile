@@ -17,9 +17,21 @@ TIME ?= 10s
 .PHONY: help
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo '  more         print the others, which are parts of these or for rare use'
+
+.PHONY: more
+more:
+	@awk -F ':.*#~ ' '/^[a-z-]+:.*#~ / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: gen
+gen: matrix golden ## rewrite what is generated: docs/engines.md and the golden files; review the difference
+
+.PHONY: ci
+ci: ## run all that CI runs
+	bash .ci/run
 
 .PHONY: setup
-setup: ## install what the tests need (Debian, Ubuntu), or say what is missing
+setup: #~ install what the tests need (Debian, Ubuntu), or say what is missing
 	@scripts/setup.sh
 
 .PHONY: check
@@ -31,75 +43,75 @@ test: setup ## test every module with real servers under the race detector; the 
 	scripts/test.sh all $(ARGS)
 
 .PHONY: test-beside
-test-beside: setup ## those of the packages without a part that only make test-long runs
+test-beside: setup #~ those of the packages without a part that only make test-long runs
 	scripts/test.sh beside $(ARGS)
 
 .PHONY: test-long
-test-long: setup ## those of the other packages, every sweep in full size, with nothing beside (INTERLOCK_LONG)
+test-long: setup #~ those of the other packages, every sweep in full size, with nothing beside (INTERLOCK_LONG)
 	scripts/test.sh long $(ARGS)
 
 .PHONY: race
-race: ## the same without setup, uncached and in random order
+race: #~ the same without setup, uncached and in random order
 	scripts/test.sh all -count=1 -shuffle=on $(ARGS)
 
 .PHONY: conformance
-conformance: ## run the conformance suite; ENGINE=memlock for one engine
+conformance: #~ run the conformance suite; ENGINE=memlock for one engine
 	scripts/conformance.sh "$(ENGINE)" $(ARGS)
 
 .PHONY: matrix
-matrix: ## run the conformance suite on every engine and rewrite docs/engines.md
+matrix: #~ run the conformance suite on every engine and rewrite docs/engines.md
 	scripts/matrix.sh docs/engines.md
 
 .PHONY: matrix-check
-matrix-check: ## fail when docs/engines.md is not what the conformance run says
+matrix-check: #~ fail when docs/engines.md is not what the conformance run says
 	scripts/matrix.sh check
 
 .PHONY: model
-model: ## search the exhaustive model of the hand-off at its widest bounds (a minute)
+model: #~ search the exhaustive model of the hand-off at its widest bounds (a minute)
 	go test ./internal/handoff -count=1 -v -run 'Sound' -args -wide
 
 .PHONY: build
-build: ## build bin/interlock, with every engine
+build: #~ build bin/interlock, with every engine
 	go build -tags full -o bin/interlock ./cmd/interlock
 
 .PHONY: tools
-tools: build ## build the command and the programs that it starts (interlock bench) into bin/
+tools: build #~ build the command and the programs that it starts (interlock bench) into bin/
 	scripts/programs.sh
 
 .PHONY: lab
-lab: ## run every experiment of the lab and write lab.html
+lab: #~ run every experiment of the lab and write lab.html
 	cd lab && go run ./cmd/interlock-lab --all --report ../lab.html
 
 .PHONY: faults
-faults: ## put every engine under faults and judge what happened (three minutes); SEED= repeats a run's shape
+faults: #~ put every engine under faults and judge what happened (three minutes); SEED= repeats a run's shape
 	go run ./torture/cmd/interlock-torture t1 -seed $(or $(SEED),0)
 
 .PHONY: torture
-torture: ## put every engine under each fault, as root, and write docs/guarantees.md (an hour); SEED= repeats it
+torture: #~ put every engine under each fault, as root, and write docs/guarantees.md (an hour); SEED= repeats it
 	go run ./torture/cmd/interlock-torture t2 -each 10s -seed $(or $(SEED),1) -beside 9 -increments 100000 -o docs/guarantees.md
 
 .PHONY: simulate
-simulate: ## simulate with many seeds and search all states of the models, without servers (some 20 seconds); ROW= other seeds
+simulate: #~ simulate with many seeds and search all states of the models, without servers (some 20 seconds); ROW= other seeds
 	go run ./torture/cmd/interlock-torture t0 -row $(or $(ROW),1)
 
 .PHONY: mutants
-mutants: ## put known bugs into copies of interlock, see which check notices, and write torture/mutants.md (some minutes)
+mutants: #~ put known bugs into copies of interlock, see which check notices, and write torture/mutants.md (some minutes)
 	go run ./torture/cmd/interlock-torture mutants -o torture/mutants.md
 
 .PHONY: isolate
-isolate: ## show that each engine brings only its own dependencies (testdata/deps)
+isolate: #~ show that each engine brings only its own dependencies (testdata/deps)
 	scripts/isolate.sh
 
 .PHONY: alone
-alone: ## build and vet every module outside of the workspace
+alone: #~ build and vet every module outside of the workspace
 	scripts/alone.sh
 
 .PHONY: bench
-bench: ## measure everything and write all tables and pictures (an hour and a half); TABLES="redis growth" for some
+bench: ## measure everything and write all tables (an hour and a half); TABLES="redis growth" for some
 	scripts/measure.sh $(TABLES)
 
 .PHONY: bench-check
-bench-check: ## run every benchmark for a moment, so that none can rot; BENCHTIME=, COUNT=
+bench-check: #~ run every benchmark for a moment, so that none can rot; BENCHTIME=, COUNT=
 	scripts/bench.sh -benchtime=$(BENCHTIME) -count=$(COUNT) $(ARGS)
 
 .PHONY: lint
@@ -112,27 +124,27 @@ fmt: $(LINTER) ## format the Go code
 	LINTER=$(LINTER) scripts/lint.sh fmt
 
 .PHONY: tidy
-tidy: ## tidy go.mod and go.sum of every module
+tidy: #~ tidy go.mod and go.sum of every module
 	scripts/tidy.sh
 
 .PHONY: tidy-check
-tidy-check: ## fail when make tidy would change something
+tidy-check: #~ fail when make tidy would change something
 	scripts/tidy.sh check
 
 .PHONY: docs-check
-docs-check: ## check links, the code in README.md, and that both READMEs say the same
+docs-check: #~ check links, the code in README.md, and that both READMEs say the same
 	go run ./internal/docscheck .
 
 .PHONY: golden
-golden: ## rewrite the golden files; review the difference
+golden: #~ rewrite the golden files; review the difference
 	scripts/golden.sh
 
 .PHONY: fuzz
-fuzz: ## fuzz every target for TIME=10s; T=FuzzName for one
+fuzz: #~ fuzz every target for TIME=10s; T=FuzzName for one
 	scripts/fuzz.sh $(TIME) "$(T)"
 
 .PHONY: stress
-stress: ## repeat tests N=200 times until one fails; PKG=./memlock T=TestName
+stress: #~ repeat tests N=200 times until one fails; PKG=./memlock T=TestName
 	scripts/stress.sh $(N) $(PKG) "$(T)"
 
 # The linter has its own module, so that its requirements reach nobody; building it takes about two minutes, once.

@@ -2,8 +2,6 @@ package interlock
 
 import (
 	"context"
-
-	"github.com/interlock-go/interlock/driver"
 )
 
 // join puts w at the end of its queue's line and waits there. The caller holds Client.mu, which join gives up.
@@ -22,7 +20,7 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 	w.announce = c.announcement(ctx, w)
 	q.waiters.push(w)
 	o.waits.Add(1)
-	c.suspects(o)
+	c.suspectDeadlock(o)
 	switch g := c.passing(m); {
 	case g != nil:
 		w.blocker = g.holder()
@@ -41,7 +39,8 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 	return f.lead(ctx, w)
 }
 
-// overtaken gives w a hold on what its owner has by now, if another goroutine of that was quicker. The caller holds Client.mu.
+// overtaken gives w a hold on what its owner has by now, if another goroutine of that was quicker. The caller holds
+// Client.mu.
 func (c *Client) overtaken(w *waiter) bool {
 	g := c.liveGrant(w.lease.owner, w.lease.m.key)
 	if g == nil {
@@ -58,7 +57,8 @@ func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, err
 		c.unlock()
 		return nil, wrap("lock", w.lease.m.key, ErrClosed)
 	}
-	if w.mayReenter() && c.liveGrant(w.lease.owner, w.lease.m.key) != nil { // another goroutine of the same owner was quicker
+	// another goroutine of the same owner was quicker
+	if w.mayReenter() && c.liveGrant(w.lease.owner, w.lease.m.key) != nil {
 		c.unlock()
 		return nil, errAgain
 	}
@@ -80,7 +80,8 @@ func (c *Client) joinAlone(ctx context.Context, w *waiter) (*Lease, error) {
 
 // ask is askAlone for who holds Client.mu, which ask gives up, and has seen that the client is open.
 func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
-	shared := !w.fresh // else nobody but w can wait as this owner, and each grant would look for others among all who wait
+	// else nobody but w can wait as this owner, and each grant would look for others among all who wait
+	shared := !w.fresh
 	f := c.newFetch(w, try)
 	f.only, w.own = w, f
 	w.announce = c.announcement(ctx, w)
@@ -92,7 +93,7 @@ func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 		defer w.lease.owner.waits.Add(-1)
 	}
 	if !try {
-		c.suspects(w.lease.owner)
+		c.suspectDeadlock(w.lease.owner)
 	}
 	c.unlock()
 	return f.lead(ctx, w)
@@ -108,40 +109,14 @@ func (c *Client) announcement(ctx context.Context, w *waiter) func() {
 
 // inTheWay says to a try who of this process holds m, or is about to. The caller holds Client.mu.
 func (c *Client) inTheWay(m *Mutex) *HeldError {
-	if g := c.passing(m); g != nil && (g.holds.first != nil || g.stays() < never) {
+	if g := c.passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < never) {
 		return g.holder().heldError()
 	}
-	if q := c.queues[m.place()]; q != nil && q.inTheWay() != nil {
+	if q := c.queues[m.queueKey()]; q != nil && q.inTheWay() != nil {
 		held := *q.inTheWay()
 		return &held
 	}
 	return &HeldError{Kind: m.key.Kind, Name: m.key.Name, Client: c.opts.ClientName}
-}
-
-// unsupported is the error for what the engine lacks, with its reason.
-func unsupported(t driver.Traits, reason string) error {
-	return &unsupportedError{engine: t.Engine, reason: reason}
-}
-
-type unsupportedError struct{ engine, reason string }
-
-// Error gives the engine and its reason.
-func (e *unsupportedError) Error() string {
-	return ErrUnsupported.Error() + " (" + e.engine + ": " + e.reason + ")"
-}
-
-// Is matches ErrUnsupported.
-func (e *unsupportedError) Is(t error) bool { return t == ErrUnsupported }
-
-// liveGrant returns what o has of key by now, or nil. The caller holds Client.mu.
-func (c *Client) liveGrant(o *owner, key driver.Key) *grant {
-	if o.named {
-		return nil
-	}
-	if l := c.liveHold(o, key); l != nil {
-		return l.g
-	}
-	return nil
 }
 
 // tryBeside turns the refusal of a try into re-entry if another goroutine of the same owner was quicker.

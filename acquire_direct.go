@@ -8,25 +8,17 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Readers, writers and holders of permits: locks of which a process may have several holds side by side. Each request goes
-// to the engine by itself, and nothing passes on inside the process: whose turn it is among readers and writers, and whether
-// the permits that are left are enough, only the engine knows.
-
-// share is how a lock is asked for that may be shared. The zero value is a mutex's.
-type share struct {
-	apart         bool // each request goes to the engine by itself
-	mode          driver.Mode
-	limit, weight int
-	of            *RWMutex // nil of a semaphore
-}
+// Readers, writers and holders of permits: locks of which a process may have several holds side by side. Each request
+// goes to the engine by itself, and nothing passes on inside the process: whose turn it is among readers and writers,
+// and whether the permits that are left are enough, only the engine knows.
 
 // errAgain ends the wait of an owner who got in by another request meanwhile: it asks again, beside that.
 var errAgain = errors.New("the owner has got in meanwhile")
 
-// attemptApart is attempt for such a lock.
-func (m *Mutex) attemptApart(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {
+// attemptDirect is attempt for such a lock.
+func (m *Mutex) attemptDirect(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {
 	for {
-		lease, beside, err := m.reenterApart(ctx, o)
+		lease, beside, err := m.reenterDirect(ctx, o)
 		if lease != nil || err != nil {
 			return lease, err
 		}
@@ -36,7 +28,7 @@ func (m *Mutex) attemptApart(ctx context.Context, o *owner, try bool, start inst
 		if err := m.c.checkOwner(o); err != nil {
 			return nil, err
 		}
-		lease, err = m.takeApart(ctx, o, beside, try, start)
+		lease, err = m.takeDirect(ctx, o, beside, try, start)
 		switch {
 		case errors.Is(err, errAgain):
 		case err != nil && errors.Is(err, ErrHeld) && m.hasGotIn(o, beside):
@@ -61,12 +53,12 @@ func (m *Mutex) hasGotIn(o *owner, beside *grant) bool {
 	return m.c.liveGrant(o, m.key) != nil
 }
 
-// takeApart asks the engine, beside a hold of o's if that is not nil.
-func (m *Mutex) takeApart(ctx context.Context, o *owner, beside *grant, try bool, start instant) (*Lease, error) {
+// takeDirect asks the engine, beside a hold of o's if that is not nil.
+func (m *Mutex) takeDirect(ctx context.Context, o *owner, beside *grant, try bool, start instant) (*Lease, error) {
 	c := m.c
 	if c.traits.Local && beside == nil { // nearly always free, and then it costs the least
 		c.lock()
-		lease, err := m.tryHere(ctx, o, !try, start)
+		lease, err := m.tryLocal(ctx, o, !try, start)
 		if try || !errors.Is(err, ErrHeld) {
 			return lease, err
 		}
@@ -76,9 +68,9 @@ func (m *Mutex) takeApart(ctx context.Context, o *owner, beside *grant, try bool
 	return c.askAlone(ctx, w, try)
 }
 
-// reenterApart returns another hold if o has one of this mode already, or what o has of another mode, beside which to ask.
-// Permits are taken each time.
-func (m *Mutex) reenterApart(ctx context.Context, o *owner) (*Lease, *grant, error) {
+// reenterDirect returns another hold if o has one of this mode already, or what o has of another mode, beside which to
+// ask. Permits are taken each time.
+func (m *Mutex) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, error) {
 	if o == nil || m.p.share.of == nil {
 		return nil, nil, nil
 	}
@@ -108,7 +100,8 @@ func (m *Mutex) reenterApart(ctx context.Context, o *owner) (*Lease, *grant, err
 	return nil, has, nil
 }
 
-var errReader = fmt.Errorf("it only reads, and would wait for itself; take UpgradeableRLock to upgrade: %w", ErrDeadlock)
+var errReader = fmt.Errorf("it only reads, and would wait for itself; take UpgradeableRLock to upgrade: %w",
+	ErrDeadlock)
 
 // best returns the grant of o's which a request of m's mode can share, or else the strongest that it has.
 func (m *Mutex) best(o *owner) (best *grant) {
@@ -141,14 +134,14 @@ func rank(mode driver.Mode) int {
 	}
 }
 
-// admittedApart has the other requests of o, who holds g now, ask again beside it: on their own they would wait for it. The
-// engine does so itself for named owners. The caller holds Client.mu.
-func (g *grant) admittedApart(o *owner) {
+// admitDirect has the other direct requests of o, who holds g now, ask again beside it: on their own they would wait
+// for it. The engine does so itself for named owners. The caller holds Client.mu.
+func (g *grant) admitDirect(o *owner) {
 	if g.m.p.share.of == nil { // permits are nobody's twice
 		return
 	}
 	if o.several() {
-		g.spread(o)
+		g.spreadToken(o)
 	}
 	if o.named || o.waits.Load() == 0 {
 		return
@@ -161,45 +154,22 @@ func (g *grant) admittedApart(o *owner) {
 	}
 }
 
-// spread gives the token of g, if it is an upgrade, to all that o has of this lock: a fence that has seen the write would
-// refuse what reads with an older one. The caller holds Client.mu.
-func (g *grant) spread(o *owner) {
+// spreadToken gives the token of g, if it is an upgrade, to all that o has of this lock: a fence that has seen the
+// write would refuse what reads with an older one. The caller holds Client.mu.
+func (g *grant) spreadToken(o *owner) {
 	for _, l := range o.on(g.m.key) {
 		if l.m.c != g.m.c || l.ended() != nil {
 			continue
 		}
-		if l.g.inherit(g); l.pair != nil {
-			l.pair.g.inherit(g)
+		if l.g.takeToken(g); l.upgradePair != nil {
+			l.upgradePair.g.takeToken(g)
 		}
 	}
 }
 
-// inherit takes over the token of a later grant to the same owner. The caller holds Client.mu.
-func (g *grant) inherit(from *grant) {
+// takeToken takes over the token of a later grant to the same owner. The caller holds Client.mu.
+func (g *grant) takeToken(from *grant) {
 	if g.token < from.token {
 		g.token, g.nonce = from.token, from.nonce
 	}
-}
-
-// chain is the list of Client.grants in which g is: one for all of a mutex, and one for each of those that never meet in
-// this process, of which there may be many.
-func (g *grant) chain() string {
-	if g.m.p.share.apart {
-		return g.id
-	}
-	return g.m.key.Name
-}
-
-// paramsApart returns the options of a lock that may be shared.
-func (c *Client) paramsApart(key driver.Key, opts *LockOptions) params {
-	if err := c.made(); err != nil {
-		return params{err: err}
-	}
-	if err := validateName("name of the lock", key.Name); err != nil {
-		return params{err: err}
-	}
-	if reason, lacks := c.traits.LackingKind(key.Kind); lacks {
-		return params{err: wrap("lock", key, unsupported(c.traits, reason))}
-	}
-	return *c.params(opts)
 }

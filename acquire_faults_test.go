@@ -180,7 +180,9 @@ func TestLock_WhoseContextEndsDuringTheHandBack_SaysHeld(t *testing.T) {
 
 func TestAcquire_RefusedForEver_IsNotAskedWithoutAPause(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
-		on(h, &h.acquire, func(context.Context, *driver.Request) (driver.Grant, error) { return driver.Grant{}, ErrLost })
+		on(h, &h.acquire, func(context.Context, *driver.Request) (driver.Grant, error) {
+			return driver.Grant{}, ErrLost
+		})
 		for _, ctx := range []context.Context{t.Context(), WithOwner(t.Context(), "me")} {
 			before := h.acquires.Load()
 			ctx, cancel := context.WithTimeout(ctx, 10*second)

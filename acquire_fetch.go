@@ -3,15 +3,14 @@ package interlock
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"github.com/interlock-go/interlock/driver"
 )
 
-// fetch is one acquisition that is being asked of the engine: on behalf of a queue's line, or for one waiter alone (a try,
-// or a named owner). A fetch for a line belongs to the queue and not to a waiter, so one that gives up does not cost the
-// others their place. Undoing what a cancelled or ambiguous request may have left is the fetch's own duty, after the
-// driver has returned.
+// fetch is one acquisition that is being asked of the engine: on behalf of a queue's line, or for one waiter alone (a
+// try, or a named owner). A fetch for a line belongs to the queue and not to a waiter, so one that gives up does not
+// cost the others their place. Undoing what a cancelled or ambiguous request may have left is the fetch's own duty,
+// after the driver has returned.
 type fetch struct {
 	c      *Client
 	q      *queue  // whose line it is for; nil if it is for one alone
@@ -22,7 +21,7 @@ type fetch struct {
 	g      *grant          // what the engine's answer will make of it
 	ctx    context.Context //nolint:containedctx // belongs to the request, whichever goroutine runs it
 	cancel context.CancelFunc
-	first  call            // what ctx is until the engine has answered in the goroutine of who has come first
+	first  callContext     // what ctx is until the engine has answered in the goroutine of who has come first
 	give   *driver.Release // to be given back in the same step; nil if nothing
 
 	// Guarded by Client.mu.
@@ -31,14 +30,8 @@ type fetch struct {
 	idle      bool       // it is not under way: it has ended with an error, or is not asked yet
 }
 
-// newID returns a request id: unique for ever, because the client's part is random.
-func (c *Client) newID() string {
-	var space [40]byte // more than any, so that there is one allocation and not three
-	return string(strconv.AppendUint(append(append(space[:0], c.id...), '.'), c.lastID.Add(1), 32))
-}
-
-// newFetch prepares a request as w wants it. What operators see of a line is its first waiter, until a renewal refreshes
-// it. The caller holds Client.mu.
+// newFetch prepares a request as w wants it. What operators see of a line is its first waiter, until a renewal
+// refreshes it. The caller holds Client.mu.
 func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	m := w.lease.m
 	f := &fetch{c: c, beside: w.beside, r: m.request(w.requestID(), w.lease.owner)}
@@ -56,7 +49,7 @@ func (c *Client) newFetch(w *waiter, try bool) *fetch {
 // waiting takes in who is in the way.
 func (f *fetch) waiting(held *HeldError) {
 	f.c.lock()
-	defer f.c.unlockHere()
+	defer f.c.unlockInside()
 	f.held = held
 	if f.only != nil {
 		f.only.mustWait(held)
@@ -68,28 +61,16 @@ func (f *fetch) waiting(held *HeldError) {
 	f.q.waiters.each(func(w *waiter) { w.mustWait(held) })
 }
 
-// lostByEngine takes in that the engine took the hold back.
-func (g *grant) lostByEngine(reason LostReason, cause error) {
-	c := g.m.c
-	c.lock()
-	defer c.unlockHere()
-	switch g.phase {
-	case requested:
-		g.phase = revoked
-	case live, abandoned: // of which further holds may go on
-		c.lose(g, reason, cause)
-	}
-}
-
 // lead asks for f in the goroutine of w, who has come first, and waits there for as long as w does: each change of
-// goroutines would cost as much as the engine's own work. What w leaves unfinished goes on in another goroutine if others
-// stand in the line, because f belongs to the line and not to w. The caller has counted f as background under Client.mu.
+// goroutines would cost as much as the engine's own work. What w leaves unfinished goes on in another goroutine if
+// others stand in the line, because f belongs to the line and not to w. The caller has counted f as background under
+// Client.mu.
 func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 	if !f.c.traits.Resumes {
 		go f.runInBackground()
 		return w.wait(ctx)
 	}
-	f.first.of(ctx)
+	f.first.setUser(ctx)
 	answer, err := f.acquire(&f.first)
 	if err != nil && f.first.Err() != nil && !driver.IsDefinite(err) {
 		defer f.goOn(err) // once w has left the line
@@ -100,8 +81,8 @@ func (f *fetch) lead(ctx context.Context, w *waiter) (*Lease, error) {
 	return w.wait(ctx)
 }
 
-// goOn asks again for who still stands in the line, at the same place of the engine's queue, after an err that came because
-// the one who led has left. If there is nobody it ends f.
+// goOn asks again for who still stands in the line, at the same place of the engine's queue, after an err that came
+// because the one who led has left. If there is nobody it ends f.
 func (f *fetch) goOn(err error) {
 	f.c.lock()
 	wanted := f.only == nil && f.q.fetch == f && !f.c.closed
@@ -149,16 +130,6 @@ func (f *fetch) done(answer driver.Grant, err error) {
 	}
 }
 
-// tooLate reports that the trust window of answer is over before anybody got it. The caller holds Client.mu.
-func (g *grant) tooLate(answer driver.Grant, now instant) bool {
-	c := g.m.c
-	if c.traits.Lifetime != driver.Leases {
-		return false
-	}
-	sent := c.at(answer.Sent)
-	return now >= trustEnd(sent, answer.Lease).plus(-c.sleep.since(sent))
-}
-
 // ask makes the request, together with the release that precedes it if there is one.
 func (f *fetch) ask() (driver.Grant, error) {
 	if f.give == nil {
@@ -201,4 +172,12 @@ func (f *fetch) granted(answer driver.Grant) {
 	g.alone = f.r.Named || g.m.p.single || old != nil
 	f.only.grant(g, false)
 	g.admitOthers()
+}
+
+// acquire asks the engine for f.
+func (f *fetch) acquire(ctx context.Context) (driver.Grant, error) {
+	if f.beside != nil {
+		return f.c.convert.Convert(ctx, f.beside.id, &f.r)
+	}
+	return f.c.d.Acquire(ctx, &f.r)
 }

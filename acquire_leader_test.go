@@ -18,8 +18,8 @@ func (l leading) Traits() driver.Traits {
 	return t
 }
 
-// Client libraries put the deadline of a context on their sockets, and say that it is over an instant before the context
-// does. That is nothing to those who wait behind, so no driver is shown it.
+// Client libraries put the deadline of a context on their sockets, and say that it is over an instant before the
+// context does. That is nothing to those who wait behind, so no driver is shown it.
 func TestLeader_WhoseTimeIsOver_EndsItsOwnWaitOnly(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
 		c := mustNew(t, leading{h}, nil)

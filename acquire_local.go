@@ -9,13 +9,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A try on a local engine, where it waits for nobody: it is made and answered in the caller's goroutine, so none of what
-// a wait needs (waiter, fetch, channel, context) is made for it. That is how most locks of such an engine are taken, and
-// the core's own work is a large part of what they cost.
+// A try on a local engine, where it waits for nobody: it is made and answered in the caller's goroutine, so none of
+// what a wait needs (waiter, fetch, channel, context) is made for it. That is how most locks of such an engine are
+// taken, and the core's own work is a large part of what they cost.
 
-// tryHere asks a local engine for m, once. waits says that the caller waits if it is refused, so that who is in the way does not
-// matter yet. The caller holds Client.mu, which tryHere gives up.
-func (m *Mutex) tryHere(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
+// tryLocal asks a local engine for m, once. waits says that the caller waits if it is refused, so that who is in the
+// way does not matter yet. The caller holds Client.mu, which tryLocal gives up.
+func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
 	c := m.c
 	if c.closed {
 		c.unlock()
@@ -51,7 +51,7 @@ func (m *Mutex) tryHere(ctx context.Context, o *owner, waits bool, start instant
 	return l, nil
 }
 
-// tryAgain asks once more for who got a hold that had ended before it could be taken in: an operator broke it, or this
+// tryAgain asks once more after a hold that had ended before it could be taken in: an operator broke it, or this
 // process stood still for longer than the lease. The caller holds Client.mu, which tryAgain gives up.
 func (m *Mutex) tryAgain(ctx context.Context, l *Lease, g *grant, gone bool, start instant) (*Lease, error) {
 	g.settle(gone)
@@ -59,8 +59,8 @@ func (m *Mutex) tryAgain(ctx context.Context, l *Lease, g *grant, gone bool, sta
 	return m.c.askAlone(ctx, &waiter{lease: l, since: start}, true)
 }
 
-// newHold returns a grant that is to be asked for and the first hold on it, for o or a new owner, in one piece of memory:
-// most grants see no other hold.
+// newHold returns a grant that is to be asked for and the first hold on it, for o or a new owner, in one piece of
+// memory: most grants see no other hold.
 func (m *Mutex) newHold(o *owner) (*grant, *Lease) {
 	first := &struct {
 		grant grant
@@ -95,8 +95,8 @@ func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 	return answer, err
 }
 
-// giveBackHere gives g back to a local engine, which is to keep it closed for that long.
-func (g *grant) giveBackHere(keep time.Duration) error {
+// releaseLocal gives g back to a local engine, which is to keep it closed for that long.
+func (g *grant) releaseLocal(keep time.Duration) error {
 	r := releases.Get().(*driver.Release)
 	*r = *g.release()
 	r.Keep = keep

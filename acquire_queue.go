@@ -6,38 +6,38 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// queue is the line of goroutines of this process for one lock, first come, first served. At most one of them, whoever is
-// first, is known to the engine: the queue's fetch asks on behalf of all. It exists only while somebody waits or asks; what
-// the engine has granted passes from owner to owner inside the process, as long as grant.mayPass says.
+// queue is the line of goroutines of this process for one lock, first come, first served. At most one of them, whoever
+// is first, is known to the engine: the queue's fetch asks on behalf of all. It exists only while somebody waits or
+// asks; what the engine has granted passes from owner to owner inside the process, as long as grant.mayPass says.
 //
 // Guarded by Client.mu.
 type queue struct {
 	c *Client
-	m *Mutex // of whoever came first; the others have the same place
+	m *Mutex // of whoever came first; the others have the same queueKey
 
-	waiters line
+	waiters waiterList
 	fetch   *fetch // what is being asked of the engine for the line; nil if nothing
 }
 
-// place is what waiters must have in common to be served by the same request. Mutexes of the same name but with other
-// leases have queues of their own and meet in the engine.
-type place struct {
+// queueKey is what waiters must have in common to be served by the same request. Mutexes of the same name but with
+// other leases have queues of their own and meet in the engine.
+type queueKey struct {
 	driver.Key
 	lease   time.Duration
 	delay   time.Duration // after a loss, which the engine knows from the request
 	noRenew bool
 }
 
-func (m *Mutex) place() place {
-	return place{Key: m.key, lease: m.p.lease, delay: m.p.lockDelay, noRenew: m.p.noRenew}
+func (m *Mutex) queueKey() queueKey {
+	return queueKey{Key: m.key, lease: m.p.lease, delay: m.p.lockDelay, noRenew: m.p.noRenew}
 }
 
 // queueFor returns the queue of this process for m. The caller holds Client.mu.
 func (c *Client) queueFor(m *Mutex) *queue {
-	q := c.queues[m.place()]
+	q := c.queues[m.queueKey()]
 	if q == nil {
 		q = &queue{c: c, m: m}
-		c.queues[m.place()] = q
+		c.queues[m.queueKey()] = q
 	}
 	return q
 }
@@ -47,7 +47,7 @@ func (q *queue) tidy() {
 	if q.fetch != nil || q.waiters.first != nil {
 		return
 	}
-	if at := q.m.place(); q.c.queues[at] == q { // and not a later one, after a fetch that nobody waited for any more
+	if at := q.m.queueKey(); q.c.queues[at] == q { // and not a later one, after a fetch that nobody waited for any more
 		delete(q.c.queues, at)
 	}
 }
@@ -84,18 +84,18 @@ func (q *queue) serve(g *grant, local bool) {
 	g.admitOthers()
 }
 
-// admitOthers gives g to whoever else stands in a line for it as the same owner: they may be waiting for each other. The
-// caller holds Client.mu.
+// admitOthers gives g to whoever else stands in a line for it as the same owner: they may be waiting for each other.
+// The caller holds Client.mu.
 func (g *grant) admitOthers() {
 	o := g.holder().owner
-	if g.m.p.share.apart {
-		g.admittedApart(o)
+	if g.m.p.share.direct {
+		g.admitDirect(o)
 		return
 	}
 	if o.waits.Load() == 0 { // as nearly always, and lines may be long
 		return
 	}
-	g.m.c.suspects(o)
+	g.m.c.suspectDeadlock(o)
 	for _, q := range g.m.c.queues {
 		if q.m.key != g.m.key {
 			continue
@@ -110,9 +110,9 @@ func (g *grant) admitOthers() {
 	g.admitAlone(o)
 }
 
-// admitAlone gives g to whoever else asks for it alone as the same owner: a candidate, who has a value of its own, but leads
-// already. What it asks for is undone. A named owner is let in by the engine, and a try does not wait. The caller holds
-// Client.mu.
+// admitAlone gives g to whoever else asks for it alone as the same owner: a candidate, who has a value of its own, but
+// leads already. What it asks for is undone. A named owner is let in by the engine, and a try does not wait. The caller
+// holds Client.mu.
 func (g *grant) admitAlone(o *owner) {
 	if o.named {
 		return
@@ -163,7 +163,7 @@ func (q *queue) prepareFetch(give *driver.Release) *fetch {
 // askFor asks on behalf of those who wait for m, if anybody does: what they waited behind is over. The caller holds
 // Client.mu.
 func (c *Client) askFor(m *Mutex) {
-	if q := c.queues[m.place()]; q != nil {
+	if q := c.queues[m.queueKey()]; q != nil {
 		q.startFetch(nil)
 	}
 }

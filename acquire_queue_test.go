@@ -30,7 +30,8 @@ func TestLocalHandoffs_CostNoMessageAndGrowTheToken(t *testing.T) {
 				t.Fatalf("waiter %d: %v", i, got.err)
 			}
 			if got.lease.Token() != last.Token()+1 || nonces[nonceOf(t, got.lease)] {
-				t.Errorf("pass %d has token %d after %d, nonce %q", i, got.lease.Token(), last.Token(), nonceOf(t, got.lease))
+				t.Errorf("pass %d has token %d after %d, nonce %q", i, got.lease.Token(), last.Token(),
+					nonceOf(t, got.lease))
 			}
 			nonces[nonceOf(t, got.lease)] = true
 			last = got.lease
@@ -99,7 +100,8 @@ func TestLocalHandoffs_ThatWereUsedUp_AreAskedForInFullTheNextTime(t *testing.T)
 		synctest.Wait()
 		mustUnlock(t, l)
 		all.Wait()
-		if want := []int{64, 101}; len(asked) < 2 || !slices.Equal(asked[:2], want) { // time stands still, so later blocks are of one
+		// time stands still, so later blocks are of one
+		if want := []int{64, 101}; len(asked) < 2 || !slices.Equal(asked[:2], want) {
 			t.Errorf("asked for blocks of %v tokens, want %v first", asked, want)
 		}
 	})

@@ -25,7 +25,8 @@ func wantRefused(t *testing.T, err error, op string) *RefusedError {
 		t.Fatalf("got %v, want a refusal", err)
 	}
 	if text := err.Error(); refused.Op != op || refused.Name != "a" || strings.Contains(text, "did not answer") ||
-		strings.Count(text, "refused") != 1 || !strings.HasSuffix(text, "(give the user the right)") || strings.Contains(text, "\n") {
+		strings.Count(text, "refused") != 1 || !strings.HasSuffix(text, "(give the user the right)") ||
+		strings.Contains(text, "\n") {
 		t.Errorf("it says %q of %q", text, refused.Op)
 	}
 	return refused
@@ -58,7 +59,8 @@ func TestLock_ThatIsRefused_SaysSoInOneWay_WhateverTheDriverAdds(t *testing.T) {
 			refuseAcquires(h, said)
 			_, err := c.Lock(t.Context(), "a")
 			var refused *RefusedError
-			if !errors.As(err, &refused) || refused.Op != "lock" || !strings.HasPrefix(err.Error(), `lock "a": the engine refused`) {
+			if !errors.As(err, &refused) || refused.Op != "lock" ||
+				!strings.HasPrefix(err.Error(), `lock "a": the engine refused`) {
 				t.Errorf("got %v", err)
 			}
 		}
@@ -85,7 +87,8 @@ func TestLock_ThatIsRefusedBesideACopyOfUnknownOutcome_IsUnknown(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		refuseAcquires(h, errors.Join(errNoRights, &driver.UnavailableError{Op: "acquire"}))
 		_, err := c.Lock(t.Context(), "a")
-		if driver.Refusal(err) != nil || driver.IsDefinite(err) || !strings.Contains(err.Error(), "outcome is unknown") {
+		if driver.Refusal(err) != nil || driver.IsDefinite(err) ||
+			!strings.Contains(err.Error(), "outcome is unknown") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -122,8 +125,8 @@ func TestAWait_ThatTheEngineRefuses_EndsAtOnceAndDoesNotSayHeld(t *testing.T) {
 	}
 }
 
-// What an attempt of unknown outcome has left is undone in the background, so the refusal of the next does not say that nothing was
-// changed.
+// What an attempt of unknown outcome has left is undone in the background, so the refusal of the next does not say that
+// nothing was changed.
 func TestAWait_ThatIsRefusedAfterAnAttemptWithoutAnswer_SaysThatACopyMayBeLeft(t *testing.T) {
 	for _, owner := range []string{"", "me"} {
 		bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
@@ -148,10 +151,14 @@ func TestAWait_ThatIsRefusedAfterAnAttemptWithoutAnswer_SaysThatACopyMayBeLeft(t
 
 func TestLock_OfAnEngineThatCannotBeReached_SaysThatNothingWasDone(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
-		refuseAcquires(h, &driver.UnavailableError{Op: "acquire", Name: "a", NotSent: true, Err: errors.New("connection refused")})
+		refuseAcquires(h, &driver.UnavailableError{
+			Op: "acquire", Name: "a", NotSent: true,
+			Err: errors.New("connection refused"),
+		})
 		_, err := c.Lock(t.Context(), "a")
 		var unavailable *UnavailableError
-		if !errors.As(err, &unavailable) || !unavailable.NotSent || errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "unknown") {
+		if !errors.As(err, &unavailable) || !unavailable.NotSent || errors.Is(err, ErrRefused) ||
+			strings.Contains(err.Error(), "unknown") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -205,7 +212,8 @@ func TestAWait_ThatMayHaveBeenSentOnce_DoesNotSayThatNothingWasSent(t *testing.T
 					}
 					_, err := c.Lock(ctx, "a")
 					var unavailable *UnavailableError
-					if !errors.As(err, &unavailable) || unavailable.NotSent != tc.notSent || !errors.Is(err, context.DeadlineExceeded) {
+					if !errors.As(err, &unavailable) || unavailable.NotSent != tc.notSent ||
+						!errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("got %v", err)
 					}
 				})
@@ -232,14 +240,16 @@ func TestUnlock_ThatTheEngineRefuses_SaysSoAtOnceAndGoesOn(t *testing.T) {
 	})
 }
 
-// The work was protected, but others wait until somebody mends what is wrong, so Do says it. A sync.Locker can only panic, so it does not.
+// The work was protected, but others wait until somebody mends what is wrong, so Do says it. A sync.Locker can only
+// panic, so it does not.
 func TestDo_WhoseReleaseIsRefused_SaysSoBesideWhatTheFunctionSays(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		on(h, &h.release, func(context.Context, *driver.Release) error { return errNoRights })
 		fn := func(context.Context) error { return errBug }
 		_, tried := c.Mutex("b", nil).TryDo(t.Context(), fn)
 		for verb, err := range map[string]error{
-			"Do": c.Do(t.Context(), "a", fn), "TryDo": tried, "Multi.Do": c.Multi([]string{"c", "d"}, nil).Do(t.Context(), fn),
+			"Do": c.Do(t.Context(), "a", fn), "TryDo": tried,
+			"Multi.Do": c.Multi([]string{"c", "d"}, nil).Do(t.Context(), fn),
 		} {
 			if !errors.Is(err, ErrRefused) || !errors.Is(err, errBug) || errors.Is(err, ErrLost) {
 				t.Errorf("%s: %v", verb, err)

@@ -9,8 +9,8 @@ import (
 
 // What becomes of a fetch that brought nothing which anybody could use.
 
-// returned gives back what nobody wants or what ended before it was taken in, and asks again for those who still wait. The
-// caller holds Client.mu, which returned gives up. It does not wait.
+// returned gives back what nobody wants or what ended before it was taken in, and asks again for those who still wait.
+// The caller holds Client.mu, which returned gives up. It does not wait.
 func (f *fetch) returned(refused, wanted bool) {
 	f.g.settle(refused)
 	if f.only == nil && !refused {
@@ -30,8 +30,8 @@ func (f *fetch) returned(refused, wanted bool) {
 	}
 }
 
-// askAgain asks once more for f's waiter, if it still waits by then. Each attempt has a goroutine of its own: the one that
-// failed may be the caller's.
+// askAgain asks once more for f's waiter, if it still waits by then. Each attempt has a goroutine of its own: the one
+// that failed may be the caller's.
 func (f *fetch) askAgain(after time.Duration) {
 	next := f.again()
 	if next == nil {
@@ -59,8 +59,8 @@ func (f *fetch) again() *fetch {
 	return next
 }
 
-// failed decides what an error means for those who wait, and has the request undone if its outcome is unknown. The caller
-// holds Client.mu, which failed gives up.
+// failed decides what an error means for those who wait, and has the request undone if its outcome is unknown. The
+// caller holds Client.mu, which failed gives up.
 func (f *fetch) failed(err error, wanted bool) {
 	c, q := f.c, f.q
 	definite := driver.IsDefinite(err)
@@ -84,10 +84,10 @@ func (f *fetch) failed(err error, wanted bool) {
 	c.spawn(q.fetchAgain)
 }
 
-// sortOut answers those who wait for f with err, except for whom the wait had begun, because they know who is in the way:
-// their wait survives a broken connection, though their place in the engine's queue may be lost. It reports whether to
-// ask again for them. Those whom the engine has never answered learn at once that it cannot be reached, and all of them that it
-// refuses, because it would say the same again. The caller holds Client.mu.
+// sortOut answers those who wait for f with err, except for whom the wait had begun, because they know who is in the
+// way: their wait survives a broken connection, though their place in the engine's queue may be lost. It reports
+// whether to ask again for them. Those whom the engine has never answered learn at once that it cannot be reached, and
+// all of them that it refuses, because it would say the same again. The caller holds Client.mu.
 func (f *fetch) sortOut(err error, definite bool) (again bool) {
 	survives := !definite && driver.Refusal(err) == nil
 	f.idle = true
@@ -110,8 +110,8 @@ func (f *fetch) sortOut(err error, definite bool) (again bool) {
 	return again
 }
 
-// opened is err of a wait of which it is unknown, if doubt, what became of an earlier attempt: then a refusal does not say that
-// nothing was changed.
+// opened is err of a wait of which it is unknown, if doubt, what became of an earlier attempt: then a refusal does not
+// say that nothing was changed.
 func opened(err error, doubt bool) error {
 	if refused := driver.Refusal(err); refused != nil {
 		open := *refused
@@ -149,9 +149,24 @@ func (q *queue) fetchAgain() {
 	q.startFetch(nil)
 }
 
-// settle gives back what may have been granted. The caller holds Client.mu.
-func (g *grant) settle(undo bool) {
-	give := g.release()
-	give.Undo = undo
-	g.m.c.settle(give)
+// orphaned takes in that the hold beside which f asks is over, as the engine says: so it is lost, unless it was given
+// back meanwhile, and then its owner asks anew. The caller holds Client.mu.
+func (f *fetch) orphaned(err error, wanted bool) {
+	c, g := f.c, f.beside
+	f.g.settle(true)
+	if g.phase != gone {
+		reason := driver.LostExpired
+		if told := (*LostError)(nil); errors.As(err, &told) {
+			reason = told.Reason
+		}
+		c.end(g, reason)
+	}
+	if w := f.only; wanted && !w.answered {
+		if err := g.goneError(); errors.Is(err, ErrLost) {
+			w.answer(err)
+		} else {
+			w.answer(errAgain)
+		}
+	}
+	c.unlock()
 }

@@ -117,7 +117,7 @@ func TestLease_ForgetsContextsThatHaveEnded(t *testing.T) {
 		}
 		synctest.Wait()
 		c.lock()
-		if n := len(l.heirs.works); n != 0 {
+		if n := len(l.listeners.contexts); n != 0 {
 			t.Errorf("%d contexts are remembered", n)
 		}
 		c.unlock()
@@ -181,7 +181,7 @@ func TestSuspension_IsToldSoonAfterTheMachineHasWokenUp(t *testing.T) {
 			start := time.Now()
 			<-work.Done()
 			wantLost(t, context.Cause(work), LostSuspended)
-			if got := time.Since(start); got > napCheck {
+			if got := time.Since(start); got > suspensionCheck {
 				t.Errorf("told %v after the machine woke up", got)
 			}
 		}

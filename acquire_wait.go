@@ -3,8 +3,6 @@ package interlock
 import (
 	"context"
 	"errors"
-
-	"github.com/interlock-go/interlock/driver"
 )
 
 // waiter is one Lock or TryLock under way.
@@ -22,9 +20,10 @@ type waiter struct {
 
 	announce func() // tells the Observer that w has to wait; nil when it has or nobody listens; guarded by Client.mu
 
-	beside *grant // what its owner has, beside which it asks; nil if it asks on its own
-	turns  *Lease // the hold that is to have what it asks for; nil if it gets one of its own
-	left   *word  // on what turns had and nobody holds now, which is to be given back; guarded by Client.mu
+	beside   *grant // what its owner has, beside which it asks; nil if it asks on its own
+	converts *Lease // the hold that is to have what it asks for; nil if it gets one of its own
+	// on what converts had and nobody holds now, which is to be given back; guarded by Client.mu
+	left *pendingRelease
 
 	blocker *Lease     // the hold of this process that was in the way when w came; nil if none; guarded by Client.mu
 	told    *HeldError // who is in the way, as the engine last said; nil if it has not; guarded by Client.mu
@@ -54,8 +53,8 @@ func (w *waiter) answer(err error) {
 
 // grant ends the wait of w with a hold on g. The caller holds Client.mu.
 func (w *waiter) grant(g *grant, local bool) {
-	if w.turns != nil {
-		w.left = w.turns.turnTo(g)
+	if w.converts != nil {
+		w.left = w.converts.convertTo(g)
 		w.answer(nil)
 		return
 	}
@@ -94,23 +93,11 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 	return nil, wrap("lock", w.lease.m.key, ctx.Err())
 }
 
-// decline gives back what w was granted in the instant in which its context ended: the caller no longer wants it, and does
-// not wait for the engine's word on that. The caller holds Client.mu.
+// decline gives back what w was granted in the instant in which its context ended: the caller no longer wants it, and
+// does not wait for the engine's word on that. The caller holds Client.mu.
 func (w *waiter) decline() {
-	if w.turns == nil { // else who asked sees that it was granted
+	if w.converts == nil { // else who asked sees that it was granted
 		w.lease.decline()
-	}
-}
-
-// decline gives back a hold that its owner never got to know. The caller holds Client.mu.
-func (l *Lease) decline() {
-	l.owner.remove(l)
-	if l.ended() != nil {
-		return
-	}
-	l.forgo()
-	if word := l.giveUp(l.m.c.now()); !word.given() {
-		go func() { _ = word.await(l.m.c.hard, unlockGrace) }() // counted as background by giveUp
 	}
 }
 
@@ -120,7 +107,7 @@ func (w *waiter) mustWait(held *HeldError) {
 		w.told, w.broken = held, nil
 	}
 	if w.announce != nil {
-		w.lease.m.c.after(w.announce)
+		w.lease.m.c.afterUnlock(w.announce)
 		w.announce = nil
 	}
 }
@@ -136,12 +123,12 @@ func (w *waiter) leave() {
 	w.q.remove(w)
 }
 
-// timeout says why w did not get the lock before its context ended: because another has it, as far as anybody told us, or
-// because the engine did not answer. The caller holds Client.mu.
+// timeout says why w did not get the lock before its context ended: because another has it, as far as anybody told us,
+// or because the engine did not answer. The caller holds Client.mu.
 func (w *waiter) timeout(cause error) error {
 	f, m := w.own, w.lease.m
 	if f == nil {
-		if g := m.c.passing(m); g != nil && (g.holds.first != nil || g.stays() < never) {
+		if g := m.c.passing(m); g != nil && (g.holds.first != nil || g.keptUntil() < never) {
 			held := g.holder().heldError()
 			held.Cause = cause
 			return held
@@ -166,41 +153,3 @@ func (w *waiter) timeout(cause error) error {
 
 // hasBegun reports whether it is known that another owner was in the way of w. The caller holds Client.mu.
 func (w *waiter) hasBegun() bool { return w.told != nil || w.blocker != nil }
-
-// heldError describes l to others of this process, in whose way it is. The caller holds Client.mu.
-func (l *Lease) heldError() *HeldError {
-	c := l.m.c
-	return &HeldError{
-		Kind: l.Kind(), Name: l.Name(), Owner: l.owner.id, Client: c.opts.ClientName, Token: l.token(),
-		Since: c.time(l.since).Round(0), // the wall clock's part only: it is for people
-		Until: c.time(l.g.deadline()).Round(0),
-	}
-}
-
-// requestID returns the id for a request that w makes. An anonymous owner's first request goes by the owner's own, so that
-// a hold keeps one string for both. The caller holds Client.mu.
-func (w *waiter) requestID() string {
-	if !w.fresh {
-		return w.lease.m.c.newID()
-	}
-	w.fresh = false
-	return w.lease.owner.id
-}
-
-// request describes to the engine a hold on m for o.
-func (m *Mutex) request(id string, o *owner) driver.Request {
-	c := m.c
-	r := driver.Request{
-		Key: m.key, ID: id, Owner: o.id, Named: o.named,
-		Client: c.opts.ClientName, Label: m.p.label,
-		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, LockDelay: m.p.lockDelay, Tokens: 1,
-	}
-	if m.p.share.apart {
-		r.Mode, r.Limit, r.Weight = m.p.share.mode, m.p.share.limit, m.p.share.weight
-		return r
-	}
-	if !o.named && !m.p.noRenew && !m.p.single && c.opts.LocalHandoffs > 0 {
-		r.Tokens = min(c.opts.LocalHandoffs, firstPasses) + 1
-	}
-	return r
-}

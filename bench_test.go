@@ -95,8 +95,8 @@ func BenchmarkWithOwner(b *testing.B) {
 	}
 }
 
-// BenchmarkOneOwner is a lock and unlock of an owner that holds so many others: what it holds must not matter. The engine is
-// none, so that it is the core's cost.
+// BenchmarkOneOwner is a lock and unlock of an owner that holds so many others: what it holds must not matter. The
+// engine is none, so that it is the core's cost.
 func BenchmarkOneOwner(b *testing.B) {
 	for _, holds := range []int{10, 100, 1000, 10_000, 20_000} {
 		b.Run(strconv.Itoa(holds), func(b *testing.B) {
@@ -121,8 +121,8 @@ func BenchmarkOneOwner(b *testing.B) {
 	}
 }
 
-// BenchmarkMulti is a Multi of so many names, for each of them, and how long another lock of the same client takes at most
-// meanwhile.
+// BenchmarkMulti is a Multi of so many names, for each of them, and how long another lock of the same client takes at
+// most meanwhile.
 func BenchmarkMulti(b *testing.B) {
 	for _, size := range []int{10, 100, 1000, 10_000, 20_000} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
@@ -144,7 +144,8 @@ func BenchmarkMulti(b *testing.B) {
 	}
 }
 
-// stall takes and gives back a lock of c again and again until stop is closed, and then tells how long the longest try took.
+// stall takes and gives back a lock of c again and again until stop is closed, and then tells how long the longest try
+// took.
 func stall(b *testing.B, c *Client) (most chan time.Duration, stop chan struct{}) {
 	b.Helper()
 	most, stop = make(chan time.Duration, 1), make(chan struct{})

@@ -36,7 +36,8 @@ func TestClose_ReleasesEverythingAndWakesEverybody(t *testing.T) {
 			}
 		}
 		for _, l := range leases {
-			if !errors.Is(l.Err(), ErrReleased) || !errors.Is(l.Unlock(t.Context()), ErrReleased) || isClosed(l.Lost()) {
+			if !errors.Is(l.Err(), ErrReleased) || !errors.Is(l.Unlock(t.Context()), ErrReleased) ||
+				isClosed(l.Lost()) {
 				t.Fatalf("after Close a lease says %v", l.Err())
 			}
 		}
@@ -136,9 +137,11 @@ func TestUnlock_OfAHoldThatTheEngineLost_SaysLost(t *testing.T) {
 
 func TestLock_OnAHungEngine_ReturnsWithItsContextAndLeavesNothing(t *testing.T) {
 	for name, lock := range map[string]func(*Client, context.Context) (*Lease, error){
-		"Lock":        func(c *Client, ctx context.Context) (*Lease, error) { return c.Lock(ctx, "a") },
-		"TryLock":     func(c *Client, ctx context.Context) (*Lease, error) { return c.TryLock(ctx, "a") },
-		"named owner": func(c *Client, ctx context.Context) (*Lease, error) { return c.Lock(WithOwner(ctx, "me"), "a") },
+		"Lock":    func(c *Client, ctx context.Context) (*Lease, error) { return c.Lock(ctx, "a") },
+		"TryLock": func(c *Client, ctx context.Context) (*Lease, error) { return c.TryLock(ctx, "a") },
+		"named owner": func(c *Client, ctx context.Context) (*Lease, error) {
+			return c.Lock(WithOwner(ctx, "me"), "a")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
@@ -153,7 +156,8 @@ func TestLock_OnAHungEngine_ReturnsWithItsContextAndLeavesNothing(t *testing.T) 
 				defer cancel()
 				start := time.Now()
 				_, err := lock(c, ctx)
-				if !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrHeld) {
+				if !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) ||
+					errors.Is(err, ErrHeld) {
 					t.Errorf("got %v", err)
 				}
 				if time.Since(start) != second {
@@ -173,7 +177,9 @@ func TestLock_OnAHungEngine_ReturnsWithItsContextAndLeavesNothing(t *testing.T) 
 func TestLock_ByAnEngineThatCannotBeReached_FailsAtOnce(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		refused := errors.New("connection refused")
-		on(h, &h.acquire, func(context.Context, *driver.Request) (driver.Grant, error) { return driver.Grant{}, refused })
+		on(h, &h.acquire, func(context.Context, *driver.Request) (driver.Grant, error) {
+			return driver.Grant{}, refused
+		})
 		for range 2 {
 			if _, err := c.Lock(t.Context(), "a"); !errors.Is(err, ErrUnavailable) || !errors.Is(err, refused) {
 				t.Errorf("got %v", err)

@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// instantly is an engine that grants everything at once and keeps nothing but how to tell of a loss, as every engine has
-// to. What a hold costs on it, it costs the core.
+// instantly is an engine that grants everything at once and keeps nothing but how to tell of a loss, as every engine
+// has to. What a hold costs on it, it costs the core.
 type instantly struct{ lost []func(LostReason, error) }
 
 func (d *instantly) Traits() driver.Traits {

@@ -1,58 +1,53 @@
 package interlock
 
-import (
-	"context"
-	"time"
-)
-
 // lock takes Client.mu, which guards queues, grants, leases and the scheduler of the client. Under it nothing blocks,
 // and neither the driver's requests nor anything of the user is called.
 func (c *Client) lock() { c.mu.Lock() }
 
-// afterwards is what is put off until Client.mu has been given up.
-type afterwards struct {
-	cancels []func() // of contexts; they come first, because holders are to stop
-	foreign []func() // observers and loggers, which may be slow although they must not
+// deferredCalls is what is put off until Client.mu has been given up.
+type deferredCalls struct {
+	cancels   []func() // of contexts; they come first, because holders are to stop
+	callbacks []func() // observers and loggers, which may be slow although they must not
 }
 
-// cancelAfter has contexts cancelled as soon as Client.mu has been given up. The caller holds Client.mu.
-func (c *Client) cancelAfter(works []*work, cause error) {
-	c.todo.cancels = append(c.todo.cancels, func() {
-		for _, w := range works {
+// cancelAfterUnlock has contexts cancelled as soon as Client.mu has been given up. The caller holds Client.mu.
+func (c *Client) cancelAfterUnlock(contexts []*leaseContext, cause error) {
+	c.deferred.cancels = append(c.deferred.cancels, func() {
+		for _, w := range contexts {
 			w.cancel(cause)
 		}
 	})
 }
 
-// after has f, which is not ours, called as soon as Client.mu has been given up. The caller holds Client.mu.
-func (c *Client) after(f func()) { c.todo.foreign = append(c.todo.foreign, f) }
+// afterUnlock has f, which is not ours, called as soon as Client.mu has been given up. The caller holds Client.mu.
+func (c *Client) afterUnlock(f func()) { c.deferred.callbacks = append(c.deferred.callbacks, f) }
 
 // unlock gives Client.mu up and then does what was put off. It is for goroutines of the user.
 func (c *Client) unlock() {
 	todo := c.take()
 	c.mu.Unlock()
 	run(todo.cancels)
-	run(todo.foreign)
+	run(todo.callbacks)
 }
 
-// unlockHere is unlock for the scheduler and for a driver's goroutines: a slow observer must not hold up the renewals and
-// losses of others, so it gets a goroutine of its own.
-func (c *Client) unlockHere() {
+// unlockInside is unlock for the scheduler and for a driver's goroutines: a slow observer must not hold up the renewals
+// and losses of others, so it gets a goroutine of its own.
+func (c *Client) unlockInside() {
 	todo := c.take()
-	if len(todo.foreign) > 0 {
+	if len(todo.callbacks) > 0 {
 		if !c.closed {
-			c.background.Go(func() { run(todo.foreign) })
+			c.background.Go(func() { run(todo.callbacks) })
 		} else { // Close waits for nobody new
-			defer run(todo.foreign)
+			defer run(todo.callbacks)
 		}
 	}
 	c.mu.Unlock()
 	run(todo.cancels)
 }
 
-func (c *Client) take() afterwards {
-	todo := c.todo
-	c.todo = afterwards{}
+func (c *Client) take() deferredCalls {
+	todo := c.deferred
+	c.deferred = deferredCalls{}
 	return todo
 }
 
@@ -66,19 +61,7 @@ func run(todo []func()) {
 func (c *Client) now() instant {
 	now := c.reading()
 	if c.watching {
-		c.sleep.look(now)
+		c.suspensions.look(now)
 	}
 	return now
-}
-
-// pause waits for d and reports true, or false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

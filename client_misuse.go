@@ -8,14 +8,16 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// What a careless caller holds: a value that nobody has made, a copy of one, a nil context. Methods that return an error say so;
-// the others panic with the same words.
+// What a careless caller holds: a value that nobody has made, a copy of one, a nil context. Methods that return an
+// error say so; the others panic with the same words.
 
 // noCopy makes go vet (copylocks) report copies of a struct that has it as a field.
 type noCopy struct{}
 
-// Lock and Unlock are what go vet looks for.
-func (*noCopy) Lock()   {}
+// Lock is what go vet looks for.
+func (*noCopy) Lock() {}
+
+// Unlock is what go vet looks for.
 func (*noCopy) Unlock() {}
 
 var (
@@ -115,15 +117,25 @@ func (l *Lease) made() error {
 	case l == nil || l.m == nil:
 		return errNoLease
 	case l.self != l:
-		return fmt.Errorf("interlock: %s %q: the Lease is a copy: use the one that Lock returned", l.m.key.Kind, l.m.key.Name)
+		return fmt.Errorf("interlock: %s %q: the Lease is a copy: use the one that Lock returned", l.m.key.Kind,
+			l.m.key.Name)
 	}
 	return nil
 }
 
 // ready is made together with the context of a call.
-func ready(made error, ctx context.Context) error { //nolint:revive // what is wrong with the receiver comes first, so it is said first
+func ready(made error, ctx context.Context) error { //nolint:revive // what is wrong with the receiver is said first
 	if made != nil {
 		return made
 	}
 	return given(ctx)
+}
+
+func (c *Client) checkOpen() error {
+	c.lock()
+	defer c.unlock()
+	if c.closed {
+		return fmt.Errorf("interlock: %w", ErrClosed)
+	}
+	return nil
 }

@@ -20,14 +20,38 @@ func TestCarelessCalls_GetAnErrorThatSaysWhatIsWrong(t *testing.T) {
 			says string
 			is   error
 		}{
-			"Do":                 {func(ctx context.Context) error { return c.Do(ctx, "a", nil) }, "the function is nil", nil},
-			"TryDo":              {func(ctx context.Context) error { return errOf(m.TryDo(ctx, nil)) }, "the function is nil", nil},
-			"Multi.Do":           {func(ctx context.Context) error { return c.Multi([]string{"a"}, nil).Do(ctx, nil) }, "the function is nil", nil},
-			"Cond of nothing":    {func(ctx context.Context) error { return c.Cond(nil).Signal(ctx) }, "the mutex is nil", nil},
-			"Cond.Wait of it":    {func(ctx context.Context) error { return errOf(c.Cond(nil).Wait(ctx, nil)) }, "the mutex is nil", nil},
-			"Cond.Wait, no hold": {func(ctx context.Context) error { return errOf(c.Cond(m).Wait(ctx, nil)) }, "the lease is nil", ErrNotHeld},
-			"Break of a latch":   {func(ctx context.Context) error { return c.Break(ctx, KindLatch, "a", 1) }, "nobody holds a lock of kind latch", ErrUnsupported},
-			"Break of nothing":   {func(ctx context.Context) error { return c.Break(ctx, "lock", "a", 1) }, `there is no kind of lock "lock"`, nil},
+			"Do": {
+				func(ctx context.Context) error { return c.Do(ctx, "a", nil) },
+				"the function is nil", nil,
+			},
+			"TryDo": {
+				func(ctx context.Context) error { return errOf(m.TryDo(ctx, nil)) },
+				"the function is nil", nil,
+			},
+			"Multi.Do": {
+				func(ctx context.Context) error { return c.Multi([]string{"a"}, nil).Do(ctx, nil) },
+				"the function is nil", nil,
+			},
+			"Cond of nothing": {
+				func(ctx context.Context) error { return c.Cond(nil).Signal(ctx) },
+				"the mutex is nil", nil,
+			},
+			"Cond.Wait of it": {
+				func(ctx context.Context) error { return errOf(c.Cond(nil).Wait(ctx, nil)) },
+				"the mutex is nil", nil,
+			},
+			"Cond.Wait, no hold": {
+				func(ctx context.Context) error { return errOf(c.Cond(m).Wait(ctx, nil)) },
+				"the lease is nil", ErrNotHeld,
+			},
+			"Break of a latch": {
+				func(ctx context.Context) error { return c.Break(ctx, KindLatch, "a", 1) },
+				"nobody holds a lock of kind latch", ErrUnsupported,
+			},
+			"Break of nothing": {
+				func(ctx context.Context) error { return c.Break(ctx, "lock", "a", 1) },
+				`there is no kind of lock "lock"`, nil,
+			},
 		} {
 			err := test.call(t.Context())
 			if err == nil || !strings.Contains(err.Error(), test.says) || test.is != nil && !errors.Is(err, test.is) {
@@ -48,7 +72,10 @@ type failing struct{ *hooks }
 
 func (*failing) Locks(_ context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
-		yield(driver.LockInfo{}, &driver.UnavailableError{Op: "list", Name: prefix, Err: errors.New("connection reset")})
+		yield(driver.LockInfo{}, &driver.UnavailableError{
+			Op: "list", Name: prefix,
+			Err: errors.New("connection reset"),
+		})
 	}
 }
 
@@ -57,7 +84,8 @@ func TestLocks_OnAnEngineThatDoesNotAnswer_SaysSoOnce(t *testing.T) {
 		c := mustNew(t, &failing{h}, nil)
 		for _, prefix := range []string{"", "a"} {
 			for _, err := range c.Locks(t.Context(), prefix) {
-				if !errors.Is(err, ErrUnavailable) || strings.Count(err.Error(), "list") != 1 || strings.Contains(err.Error(), `""`) {
+				if !errors.Is(err, ErrUnavailable) || strings.Count(err.Error(), "list") != 1 ||
+					strings.Contains(err.Error(), `""`) {
 					t.Errorf("%q: %v", prefix, err)
 				}
 			}

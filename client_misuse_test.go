@@ -16,8 +16,10 @@ import (
 func TestCopies_AreReportedByGoVet(t *testing.T) {
 	locker := reflect.TypeFor[sync.Locker]()
 	for _, of := range []reflect.Type{
-		reflect.TypeFor[Client](), reflect.TypeFor[Lease](), reflect.TypeFor[MultiLease](), reflect.TypeFor[Mutex](), reflect.TypeFor[RWMutex](),
-		reflect.TypeFor[Semaphore](), reflect.TypeFor[Latch](), reflect.TypeFor[Cond](), reflect.TypeFor[Election](), reflect.TypeFor[Multi](),
+		reflect.TypeFor[Client](), reflect.TypeFor[Lease](), reflect.TypeFor[MultiLease](), reflect.TypeFor[Mutex](),
+		reflect.TypeFor[RWMutex](),
+		reflect.TypeFor[Semaphore](), reflect.TypeFor[Latch](), reflect.TypeFor[Cond](), reflect.TypeFor[Election](),
+		reflect.TypeFor[Multi](),
 	} {
 		if !slices.ContainsFunc(reflect.VisibleFields(of), func(f reflect.StructField) bool {
 			return reflect.PointerTo(f.Type).Implements(locker) && !f.Type.Implements(locker)
@@ -36,7 +38,8 @@ func TestACopyOfALease_SaysThatItIsOne(t *testing.T) {
 		_, pending := copied.Pending()
 		_, waits := condOf(c).Wait(ctx, copied)
 		for what, err := range map[string]error{
-			"Unlock": copied.Unlock(ctx), "Err": copied.Err(), "Abandon": copied.Abandon(), "Extend": copied.Extend(ctx, time.Second),
+			"Unlock": copied.Unlock(ctx), "Err": copied.Err(), "Abandon": copied.Abandon(),
+			"Extend":  copied.Extend(ctx, time.Second),
 			"Upgrade": copied.Upgrade(ctx), "Downgrade": copied.Downgrade(ctx), "Pending": pending, "Wait": waits,
 		} {
 			if err == nil || !strings.Contains(err.Error(), `mutex "a": the Lease is a copy`) {
@@ -44,7 +47,8 @@ func TestACopyOfALease_SaysThatItIsOne(t *testing.T) {
 			}
 		}
 		for what, f := range map[string]func(){
-			"Context": func() { copied.Context(ctx) }, "Lost": func() { copied.Lost() }, "Stamp": func() { copied.Stamp() },
+			"Context": func() { copied.Context(ctx) }, "Lost": func() { copied.Lost() },
+			"Stamp":    func() { copied.Stamp() },
 			"Deadline": func() { copied.Deadline() }, "Token": func() { copied.Token() },
 		} {
 			if p := panicOf(f); !strings.Contains(fmt.Sprint(p), "is a copy") {
@@ -145,7 +149,8 @@ func TestANilContext_IsSaid(t *testing.T) {
 		asked := h.acquires.Load()
 		of := func(kind string) any {
 			return map[string]any{
-				"Client": c, "Mutex": m, "RWMutex": rw, "Semaphore": c.Semaphore("s", 2, nil), "Latch": c.Latch("l"), "Cond": c.Cond(m),
+				"Client": c, "Mutex": m, "RWMutex": rw, "Semaphore": c.Semaphore("s", 2, nil), "Latch": c.Latch("l"),
+				"Cond":     c.Cond(m),
 				"Election": c.Election("e", nil), "Multi": several, "Lease": lease, "MultiLease": both,
 			}[kind]
 		}
@@ -154,7 +159,8 @@ func TestANilContext_IsSaid(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if _, err := Open(nil, "mem://", nil); err == nil || err.Error() != "interlock: nil Context" { //nolint:staticcheck // that is the point
+		_, err = Open(nil, "mem://", nil) //nolint:staticcheck // that is the point
+		if err == nil || err.Error() != "interlock: nil Context" {
 			t.Errorf("Open: %v", err)
 		}
 		if n := h.acquires.Load(); n != asked {
@@ -175,14 +181,17 @@ func TestWhatNobodyHasMade_SaysWhoMakesIt(t *testing.T) {
 	for name, of := range map[string]func(kind string) any{
 		"zero": func(kind string) any {
 			return map[string]any{
-				"Client": &Client{}, "Mutex": &Mutex{}, "RWMutex": &RWMutex{}, "Semaphore": &Semaphore{}, "Latch": &Latch{}, "Cond": &Cond{},
+				"Client": &Client{}, "Mutex": &Mutex{}, "RWMutex": &RWMutex{}, "Semaphore": &Semaphore{},
+				"Latch": &Latch{}, "Cond": &Cond{},
 				"Election": &Election{}, "Multi": &Multi{}, "Lease": &Lease{}, "MultiLease": &MultiLease{},
 			}[kind]
 		},
 		"nil": func(kind string) any {
 			return map[string]any{
-				"Client": (*Client)(nil), "Mutex": (*Mutex)(nil), "RWMutex": (*RWMutex)(nil), "Semaphore": (*Semaphore)(nil), "Latch": (*Latch)(nil),
-				"Cond": (*Cond)(nil), "Election": (*Election)(nil), "Multi": (*Multi)(nil), "Lease": (*Lease)(nil), "MultiLease": (*MultiLease)(nil),
+				"Client": (*Client)(nil), "Mutex": (*Mutex)(nil), "RWMutex": (*RWMutex)(nil),
+				"Semaphore": (*Semaphore)(nil), "Latch": (*Latch)(nil),
+				"Cond": (*Cond)(nil), "Election": (*Election)(nil), "Multi": (*Multi)(nil), "Lease": (*Lease)(nil),
+				"MultiLease": (*MultiLease)(nil),
 			}[kind]
 		},
 	} {
@@ -194,8 +203,10 @@ func TestWhatNobodyHasMade_SaysWhoMakesIt(t *testing.T) {
 			all["Lease.Pending"] = func() error { return errOf(lease.Pending()) }
 			all["MultiLease.Err"] = multi.Err
 			for method, f := range map[string]func(){
-				"Kind": func() { lease.Kind() }, "Name": func() { lease.Name() }, "Owner": func() { lease.Owner() }, "Token": func() { lease.Token() },
-				"Stamp": func() { lease.Stamp() }, "Lost": func() { lease.Lost() }, "Deadline": func() { lease.Deadline() },
+				"Kind": func() { lease.Kind() }, "Name": func() { lease.Name() }, "Owner": func() { lease.Owner() },
+				"Token": func() { lease.Token() },
+				"Stamp": func() { lease.Stamp() }, "Lost": func() { lease.Lost() },
+				"Deadline": func() { lease.Deadline() },
 			} {
 				all["Lease."+method] = func() error { return panicked(f) }
 			}

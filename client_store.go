@@ -23,8 +23,8 @@ func storeOf(raw string) string {
 	return strings.Join(parts, "|")
 }
 
-// compare orders mutexes in the same way in every process: by name, and where several stores have a mutex of the same name, by the
-// store. So what a store is called matters for those alone.
+// compare orders mutexes in the same way in every process: by name, and where several stores have a mutex of the same
+// name, by the store. So what a store is called matters for those alone.
 func compare(a, b *Mutex) int {
 	return cmp.Or(
 		cmp.Compare(a.key.Name, b.key.Name),

@@ -103,7 +103,8 @@ func TestCond_SignalWakesOne_BroadcastAll_WhoGetTheLockOneByOne(t *testing.T) {
 		mustUnlock(t, inside)
 		lease := woken(t, "one", one)
 		if lease.Token() <= inside.Token() || lease.Owner() != old.Owner() || lease.Err() != nil {
-			t.Errorf("the new hold has token %d after %d, owner %s of %s, %v", lease.Token(), inside.Token(), lease.Owner(), old.Owner(), lease.Err())
+			t.Errorf("the new hold has token %d after %d, owner %s of %s, %v", lease.Token(), inside.Token(),
+				lease.Owner(), old.Owner(), lease.Err())
 		}
 		mustUnlock(t, lease)
 		still(t, "two", two)
@@ -159,7 +160,8 @@ func TestCond_NestedAndNotHeld_ChangeNothing(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), c, "a")
 		again := mustLock(t, l.Context(t.Context()), c, "a")
-		if _, err := condOf(c).Wait(t.Context(), l); !errors.Is(err, ErrNested) || l.Err() != nil || again.Err() != nil {
+		if _, err := condOf(c).Wait(t.Context(), l); !errors.Is(err, ErrNested) || l.Err() != nil ||
+			again.Err() != nil {
 			t.Errorf("with another hold: %v; the holds say %v, %v", err, l.Err(), again.Err())
 		}
 		mustUnlock(t, again)
@@ -176,13 +178,15 @@ func TestCond_NestedAndNotHeld_ChangeNothing(t *testing.T) {
 		other := peer(t, h, nil)
 		named := WithOwner(t.Context(), "order-7")
 		here, there := mustLock(t, named, c, "a"), mustLock(t, named, other, "a")
-		if _, err := condOf(c).Wait(t.Context(), here); !errors.Is(err, ErrNested) || here.Err() != nil || there.Err() != nil {
+		if _, err := condOf(c).Wait(t.Context(), here); !errors.Is(err, ErrNested) || here.Err() != nil ||
+			there.Err() != nil {
 			t.Errorf("with a hold in another process: %v; the holds say %v, %v", err, here.Err(), there.Err())
 		}
 		time.Sleep(2 * defaultLease) // they are renewed as before
 		mustUnlock(t, here)
 		mustUnlock(t, there)
-		if _, err := c.Cond(other.Mutex("a", nil)).Wait(t.Context(), l); err == nil || !strings.Contains(err.Error(), "another client's") {
+		if _, err := c.Cond(other.Mutex("a", nil)).Wait(t.Context(), l); err == nil ||
+			!strings.Contains(err.Error(), "another client's") {
 			t.Errorf("of another client's mutex: %v", err)
 		}
 	})

@@ -28,16 +28,16 @@ type condWait struct {
 // begin prepares the wait, when l is not to be kept from others any more. If ctx ends before that, l is unlocked.
 func (c *Cond) begin(ctx context.Context, l *Lease) (*condWait, error) {
 	for {
-		w, rest, err := c.prepare(l)
+		w, cooldown, err := c.prepare(l)
 		switch {
 		case errors.Is(err, ErrClosed): // and Close may wait for something before it gives l back
 			return nil, joined(err, l.yield(ctx))
-		case rest == 0 || err != nil:
+		case cooldown == 0 || err != nil:
 			return w, err
 		}
 		bounded, cancel := context.WithCancel(ctx)
 		forget := context.AfterFunc(c.m.c.asks, cancel)
-		over := pause(l.Context(bounded), rest) // or l has ended, or the client, which prepare sees
+		over := pause(l.Context(bounded), cooldown) // or l has ended, or the client, which prepare sees
 		forget()
 		cancel()
 		if !over && ctx.Err() != nil {
@@ -54,9 +54,10 @@ func (l *Lease) yield(ctx context.Context) error {
 	return nil
 }
 
-// prepare ends l in this process, unless only the engine can say whether it may be given up: then l ends when it has. It
-// counts the wait as background and as one of its owner's. If l is to be kept from others for a rest, it says so and does nothing else.
-func (c *Cond) prepare(l *Lease) (w *condWait, rest time.Duration, err error) {
+// prepare ends l in this process, unless only the engine can say whether it may be given up: then l ends when it has.
+// It counts the wait as background and as one of its owner's. If l is to be kept from others for a cooldown, it says so
+// and does nothing else.
+func (c *Cond) prepare(l *Lease) (w *condWait, cooldown time.Duration, err error) {
 	cl := c.m.c
 	cl.lock()
 	defer cl.unlock()
@@ -71,8 +72,8 @@ func (c *Cond) prepare(l *Lease) (w *condWait, rest time.Duration, err error) {
 	if err := l.mayWait(now); err != nil {
 		return nil, 0, err
 	}
-	if rest := l.g.rest(); rest > 0 {
-		return nil, rest, nil
+	if cooldown := l.g.cooldown(); cooldown > 0 {
+		return nil, cooldown, nil
 	}
 	w = &condWait{c: cl, old: l, new: l.m.newLease(l.owner), give: l.g.release(), at: now}
 	w.r = l.m.request(cl.newID(), l.owner)
@@ -82,7 +83,7 @@ func (c *Cond) prepare(l *Lease) (w *condWait, rest time.Duration, err error) {
 	cl.background.Add(1)
 	l.owner.waits.Add(1)
 	if l.owner.named {
-		l.inherit().gives = w
+		l.endListeners().condWait = w
 	} else {
 		w.giveUp(now)
 	}
@@ -103,19 +104,21 @@ func (l *Lease) mayWait(now instant) error {
 		return ErrClosed
 	case err != nil:
 		return errors.Join(ErrNotHeld, err)
-	case l.heirs != nil && l.heirs.gives != nil:
+	case l.listeners != nil && l.listeners.condWait != nil:
 		return fmt.Errorf("it is being given up by another wait: %w", ErrNotHeld)
 	case l.hasOthers():
 		return ErrNested
 	case l.g.phase == abandoned:
-		return fmt.Errorf("a hold beside it was abandoned, and the lock is left to run out: unlock this one: %w", ErrNested)
+		return fmt.Errorf("a hold beside it was abandoned, and the lock is left to run out: unlock this one: %w",
+			ErrNested)
 	case l.m.c.closed:
 		return ErrClosed
 	}
 	return nil
 }
 
-// hasOthers reports whether l's owner has another live hold of the same lock in this process. The caller holds Client.mu.
+// hasOthers reports whether l's owner has another live hold of the same lock in this process. The caller holds
+// Client.mu.
 func (l *Lease) hasOthers() bool {
 	return l.owner.first(l.m.c, l.m.key, func(other *Lease) bool { return other != l && other.ended() == nil }) != nil
 }
@@ -126,25 +129,25 @@ func (w *condWait) giveUp(now instant) {
 	if w.old.ended() == nil {
 		w.old.release(now)
 		w.old.g.drop()
-		w.c.after(func() { w.old.owner.remove(w.old); w.old.tellReleased(nil) })
+		w.c.afterUnlock(func() { w.old.owner.remove(w.old); w.old.tellReleased(nil) })
 		return
 	}
 	w.old.owner.remove(w.old) // it ended while the engine was asked, and nobody will unlock it
 }
 
-// overtaken ends the old hold, which is lost by what this process knows, while the engine is asked to end it. Its owner has
-// given it up, so nobody has lost anything: most likely the engine has ended it, and its answer is on the way. If not, Wait
-// says what has become of it. The caller holds Client.mu.
+// overtaken ends the old hold, which is lost by what this process knows, while the engine is asked to end it. Its owner
+// has given it up, so nobody has lost anything: most likely the engine has ended it, and its answer is on the way. If
+// not, Wait says what has become of it. The caller holds Client.mu.
 func (w *condWait) overtaken(lost *LostError) {
 	w.loss, w.gone = lost, true
 	w.old.release(w.c.now())
-	w.c.after(func() { w.old.owner.remove(w.old); w.old.tellReleased(nil) })
+	w.c.afterUnlock(func() { w.old.owner.remove(w.old); w.old.tellReleased(nil) })
 }
 
 // parked takes in that the engine has ended the old hold: those who wait for it in this process ask now.
 func (w *condWait) parked() {
 	w.c.lock()
-	defer w.c.unlockHere()
+	defer w.c.unlockInside()
 	w.waited = true
 	w.giveUp(w.c.now())
 	w.c.askFor(w.old.m)
@@ -157,7 +160,7 @@ func (w *condWait) failed(ctx context.Context, err error, ended bool) error {
 	w.c.lock()
 	defer w.c.unlock()
 	if errors.Is(err, ErrNested) && driver.IsDefinite(err) && !w.gone {
-		w.old.heirs.gives = nil
+		w.old.listeners.condWait = nil
 		return wrap("wait for the condition of", key, err)
 	}
 	w.giveUp(w.c.now())

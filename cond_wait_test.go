@@ -57,7 +57,10 @@ func TestCond_WithMinHold_EndsBeforeThatIsOver(t *testing.T) {
 		by   func(t *testing.T, c *Client, l *Lease, cancel context.CancelFunc)
 		want []error
 	}{
-		"its context ends": {func(_ *testing.T, _ *Client, _ *Lease, cancel context.CancelFunc) { cancel() }, []error{context.Canceled}},
+		"its context ends": {
+			func(_ *testing.T, _ *Client, _ *Lease, cancel context.CancelFunc) { cancel() },
+			[]error{context.Canceled},
+		},
 		"the hold is lost": {func(t *testing.T, c *Client, l *Lease, _ context.CancelFunc) {
 			if err := c.Break(t.Context(), KindMutex, "a", l.Token()); err != nil {
 				t.Error(err)
@@ -136,7 +139,9 @@ type slowParking struct {
 	late time.Duration
 }
 
-func (s *slowParking) CondWait(ctx context.Context, give *driver.Release, r *driver.Request, parked func()) (driver.Grant, error) {
+func (s *slowParking) CondWait(
+	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),
+) (driver.Grant, error) {
 	return s.hooks.CondWait(ctx, give, r, func() {
 		time.Sleep(s.late) // virtual, in the goroutine of who waits
 		parked()
@@ -144,7 +149,10 @@ func (s *slowParking) CondWait(ctx context.Context, give *driver.Release, r *dri
 }
 
 func TestCond_OfANamedOwner_IsNoLoss_ThoughTheWordThatItWaitsComesLate(t *testing.T) {
-	for name, late := range map[string]time.Duration{"after a renewal": 12 * second, "after the lease": 2 * defaultLease} {
+	for name, late := range map[string]time.Duration{
+		"after a renewal": 12 * second,
+		"after the lease": 2 * defaultLease,
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, _ *Client, h *hooks) {
 				var losses, releases atomic.Int64

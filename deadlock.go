@@ -10,91 +10,93 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Owners of this client that wait for each other, each for a mutex, a read, a write or permits that the next one has in its way.
-// A search runs only while somebody waits who holds something, or may. What it finds must be there twice, a while apart, with
-// the same waits and the same acquisitions: then nobody of them has moved.
+// Owners of this client that wait for each other, each for a mutex, a read, a write or permits that the next one has in
+// its way. A search runs only while somebody waits who holds something, or may. What it finds must be there twice, a
+// while apart, with the same waits and the same acquisitions: then nobody of them has moved.
 //
-// An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see graph. If one of
-// them can end well, that goroutine may give back what the others wait for. What else an owner does is not known: one whose
-// goroutines share it, and of which one waits while another works and would give back the lock in time, looks like one that
-// only waits. Pools of workers that take permits are like that, so permits count as stuck only if their owner has them by one
-// hold and waits once. What is waited for behind others, or held by another client, is not looked at here: those who wait so
-// count as free. For these see farSeeker.
+// An owner counts as stuck only if all of its waits are hopeless, whatever everybody does who is not stuck; see
+// waitGraph. If one of them can end well, that goroutine may give back what the others wait for. What else an owner
+// does is not known: one whose goroutines share it, and of which one waits while another works and would give back the
+// lock in time, looks like one that only waits. Pools of workers that take permits are like that, so permits count as
+// stuck only if their owner has them by one hold and waits once. What is waited for behind others, or held by another
+// client, is not looked at here: those who wait so count as free. For these see remoteDetector.
 
 const (
-	// seekAfter is how long a wait lasts before anybody looks, and then between two looks. Nearly all are over by then.
-	seekAfter = 500 * time.Millisecond
+	// searchAfter is how long a wait lasts before anybody looks, and then between two looks. Nearly all are over by
+	// then.
+	searchAfter = 500 * time.Millisecond
 )
 
-// seeker is the search's part of a client. Guarded by Client.mu.
-type seeker struct {
-	at   instant         // when to look next; never if there is no need
-	seen twice[nearFact] // what the last look found
-	far  farSeeker
+// deadlockDetector is the search's part of a client. Guarded by Client.mu.
+type deadlockDetector struct {
+	at     instant              // when to look next; never if there is no need
+	seen   seenFacts[localFact] // what the last look found
+	remote remoteDetector
 }
 
-// nearGraph is a graph of what this client knows.
+// localGraph is the waitGraph of what this client knows, and localEdge an edge of it.
 type (
-	nearGraph = graph[*waiter, nearHold]
-	nearStep  = waitStep[*waiter, nearHold]
+	localGraph = waitGraph[*waiter, localHold]
+	localEdge  = waitEdge[*waiter, localHold]
 )
 
-// nearHold is what an owner has of a lock for which others of this client wait.
-type nearHold struct {
+// localHold is what an owner has of a lock for which others of this client wait.
+type localHold struct {
 	owner *owner
 	g     *grant
 	pass  int32
 	mode  driver.Mode
 }
 
-// nearFact is a wait and what is in its way: the same as long as neither has moved.
-type nearFact struct {
+// localFact is a wait and what is in its way: the same as long as neither has moved.
+type localFact struct {
 	w    *waiter
 	g    *grant
 	pass int32
 }
 
-func nearFactOf(w *wish[*waiter, nearHold], o *obstacle[nearHold]) nearFact {
-	return nearFact{w.what, o.what.g, o.what.pass}
+func localFactOf(w *blockedWait[*waiter, localHold], o *obstacle[localHold]) localFact {
+	return localFact{w.what, o.what.g, o.what.pass}
 }
 
-// suspects has the search look soon if o, who begins to wait or waits on while it gets something, may be part of a
-// deadlock: who holds nothing, and waits for nothing else, is in nobody's way. The caller holds Client.mu.
-func (c *Client) suspects(o *owner) {
-	if c.seek.at < never || !o.named && o.waits.Load() < 2 && !o.holdsAny() {
+// suspectDeadlock has the search look soon if o, who begins to wait or waits on while it gets something, may be part of
+// a deadlock: who holds nothing, and waits for nothing else, is in nobody's way. The caller holds Client.mu.
+func (c *Client) suspectDeadlock(o *owner) {
+	if c.deadlocks.at < never || !o.named && o.waits.Load() < 2 && !o.holdsAny() {
 		return
 	}
-	c.seek.at = c.reading().plus(seekAfter)
-	c.wakeBy(c.seek.at)
+	c.deadlocks.at = c.reading().plus(searchAfter)
+	c.wakeBy(c.deadlocks.at)
 }
 
 // look searches if it is time to, and returns when to look next. The caller holds Client.mu.
-func (k *seeker) look(c *Client, now instant) instant {
+func (k *deadlockDetector) look(c *Client, now instant) instant {
 	if now < k.at {
 		return k.at
 	}
-	crowd := c.waiting()
+	waiters := c.waiterSet()
 	k.at = never
-	if crowd.suspicious {
-		k.at = now.plus(seekAfter)
+	if waiters.suspicious {
+		k.at = now.plus(searchAfter)
 	}
-	k.far.look(c, now, crowd.farPause())
-	g := c.picture(crowd)
+	k.remote.look(c, now, waiters.remotePause())
+	g := c.waitGraph(waiters)
 	g.settle()
 	found := g.cycle()
-	if !lookedTwice(&k.seen, g, found, nearFactOf) {
+	if !seenTwice(&k.seen, g, found, localFactOf) {
 		return k.at
 	}
-	victim := slices.MaxFunc(found, func(a, b nearStep) int { return cmp.Compare(a.what.since, b.what.since) })
+	victim := slices.MaxFunc(found, func(a, b localEdge) int { return cmp.Compare(a.what.since, b.what.since) })
 	victim.what.refuse(&deadlockError{key: victim.what.lease.m.key, cycle: describeCycle(found, victim)})
 	return k.at
 }
 
 // describeCycle tells the cycle from the victim on.
-func describeCycle(found []nearStep, victim nearStep) string {
-	return describe(found, victim.wish, func(s nearStep) (string, string) {
+func describeCycle(found []localEdge, victim localEdge) string {
+	return describe(found, victim.blockedWait, func(s localEdge) (string, string) {
 		m := s.what.lease.m
-		return s.what.lease.owner.id, waitsFor(m.key, m.p.share.mode != driver.Exclusive) + ", held by owner " + s.next.what.owner.id
+		return s.what.lease.owner.id, waitsFor(m.key, m.p.share.mode != driver.Exclusive) + ", held by owner " +
+			s.next.what.owner.id
 	})
 }
 
@@ -109,9 +111,11 @@ func (w *waiter) refuse(err error) {
 	w.q.remove(w)
 }
 
-// describe tells a cycle from the wish of the victim on. says returns who waits, and for what and whom.
-func describe[W, H any](found []waitStep[W, H], victim *wish[W, H], says func(waitStep[W, H]) (who, waits string)) string {
-	from := slices.IndexFunc(found, func(s waitStep[W, H]) bool { return s.wish == victim })
+// describe tells a cycle from the wait of the victim on. says returns who waits, and for what and whom.
+func describe[W, H any](
+	found []waitEdge[W, H], victim *blockedWait[W, H], says func(waitEdge[W, H]) (who, waits string),
+) string {
+	from := slices.IndexFunc(found, func(s waitEdge[W, H]) bool { return s.blockedWait == victim })
 	var b strings.Builder
 	for i := range found {
 		who, waits := says(found[(from+i)%len(found)])

@@ -10,53 +10,55 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// farGraph is a graph of what an engine lists. It is of named owners: the others count as free.
+// remoteGraph is the waitGraph of what an engine lists, and remoteEdge an edge of it. It is of named owners: who waits
+// for others waits for nobody, as far as it is concerned.
 type (
-	farGraph = graph[farWait, farThing]
-	farStep  = waitStep[farWait, farThing]
+	remoteGraph = waitGraph[remoteWait, remoteObstacle]
+	remoteEdge  = waitEdge[remoteWait, remoteObstacle]
 )
 
-// farWait is one wait as the engine lists it.
-type farWait struct {
+// remoteWait is one wait as the engine lists it.
+type remoteWait struct {
 	owner  string
 	key    driver.Key
 	shared bool
 	since  time.Time
 }
 
-// farThing is what is in the way of a wait: a hold, or a wait that came before.
-type farThing struct {
+// remoteObstacle is what is in the way of a wait: a hold, or a wait that came before.
+type remoteObstacle struct {
 	owner string
 	token uint64    // of a hold
 	ahead bool      // it is a wait
 	since time.Time // of a wait
 }
 
-// farFact is both together: the same as long as neither has moved.
-type farFact struct {
-	farWait
-	by farThing
+// remoteFact is both together: the same as long as neither has moved.
+type remoteFact struct {
+	remoteWait
+	by remoteObstacle
 }
 
-func farFactOf(w *wish[farWait, farThing], o *obstacle[farThing]) farFact {
-	return farFact{w.what, o.what}
+func remoteFactOf(w *blockedWait[remoteWait, remoteObstacle], o *obstacle[remoteObstacle]) remoteFact {
+	return remoteFact{w.what, o.what}
 }
 
-// mostAhead bounds how many of those who wait before another are looked at: of a line of thousands each is behind all others.
+// mostAhead bounds how many of those who wait before another are looked at: of a line of thousands each is behind all
+// others.
 const mostAhead = 32
 
-// farList is the locks of a list that named owners wait for.
-type farList struct {
+// lockList is the locks of a list that named owners wait for.
+type lockList struct {
 	locks  []driver.LockInfo
 	waits  map[string]int // how many each owner has
 	number map[string]int // of each owner in the graph
 	free   map[string]bool
-	g      *farGraph
+	g      *remoteGraph
 }
 
-// farPicture asks the engine for all locks, and returns which named owners are stuck.
-func farPicture(ctx context.Context, inspector driver.Inspector) (*farGraph, error) {
-	l := farList{waits: make(map[string]int), number: make(map[string]int), free: make(map[string]bool)}
+// remoteWaitGraph asks the engine for all locks, and returns who of the named owners waits for whom, settled.
+func remoteWaitGraph(ctx context.Context, inspector driver.Inspector) (*remoteGraph, error) {
+	l := lockList{waits: make(map[string]int), number: make(map[string]int), free: make(map[string]bool)}
 	for info, err := range inspector.Locks(ctx, "") {
 		if err != nil {
 			return nil, err
@@ -81,11 +83,11 @@ func farPicture(ctx context.Context, inspector driver.Inspector) (*farGraph, err
 }
 
 // draw makes the graph. Its order is the same for every client.
-func (l *farList) draw() {
+func (l *lockList) draw() {
 	for n, owner := range slices.Sorted(maps.Keys(l.waits)) {
 		l.number[owner] = n
 	}
-	l.g = &farGraph{}
+	l.g = &remoteGraph{}
 	slices.SortFunc(l.locks, func(a, b driver.LockInfo) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 	})
@@ -102,14 +104,14 @@ func (l *farList) draw() {
 	}
 }
 
-// add adds the wish of one waiter.
-func (l *farList) add(info *driver.LockInfo, at int) {
+// add adds the wait of one waiter.
+func (l *lockList) add(info *driver.LockInfo, at int) {
 	w := info.Waiters[at]
-	wants := &wish[farWait, farThing]{
-		party: l.number[w.Owner],
-		what:  farWait{w.Owner, driver.Key{Kind: info.Kind, Name: info.Name}, w.Shared, w.Since},
+	wants := &blockedWait[remoteWait, remoteObstacle]{
+		node: l.number[w.Owner],
+		what: remoteWait{w.Owner, driver.Key{Kind: info.Kind, Name: info.Name}, w.Shared, w.Since},
 	}
-	l.g.wishes = append(l.g.wishes, wants)
+	l.g.waits = append(l.g.waits, wants)
 	has := func(h driver.Holder) bool { return h.Named && h.Owner == w.Owner }
 	switch info.Kind {
 	case driver.KindMutex:
@@ -129,17 +131,21 @@ func (l *farList) add(info *driver.LockInfo, at int) {
 	}
 	for _, h := range info.Holders {
 		if weight := l.weighs(info, h, w); weight > 0 {
-			wants.by = append(wants.by, obstacle[farThing]{l.number[h.Owner], weight, farThing{owner: h.Owner, token: h.Token}})
+			wants.by = append(wants.by, obstacle[remoteObstacle]{
+				l.number[h.Owner], weight,
+				remoteObstacle{owner: h.Owner, token: h.Token},
+			})
 		}
 	}
 }
 
-// weighs is how much a holder is in the way of a waiter: nothing if its hold is over and only keeps others out for a while, if it
-// has no name, does not wait itself, or can be there beside it. Of an upgradeable read the list does not tell, so that counts as a
-// plain one. Permits count as Client.sharedBy says.
-func (l *farList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waiter) int {
+// weighs is how much a holder is in the way of a waiter: nothing if its hold is over and only keeps others out for a
+// while, if it has no name, does not wait itself, or can be there beside it. Of an upgradeable read the list does not
+// tell, so that counts as a plain one. Permits count as Client.sharedBy says.
+func (l *lockList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waiter) int {
 	switch {
-	case h.Resting || !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex && w.Shared && h.Shared:
+	case h.Resting || !h.Named || h.Owner == w.Owner || l.waits[h.Owner] == 0, info.Kind == driver.KindRWMutex &&
+		w.Shared && h.Shared:
 		return 0
 	case info.Kind != driver.KindSemaphore:
 		return 1
@@ -155,11 +161,11 @@ func (l *farList) weighs(info *driver.LockInfo, h driver.Holder, w driver.Waiter
 }
 
 // behind adds the named owners who wait before a waiter: it does not overtake them, whatever it waits for.
-func (l *farList) behind(info *driver.LockInfo, at int, wants *wish[farWait, farThing]) {
+func (l *lockList) behind(info *driver.LockInfo, at int, wants *blockedWait[remoteWait, remoteObstacle]) {
 	for _, v := range info.Waiters[max(0, at-mostAhead):at] {
 		if v.Named && v.Owner != wants.what.owner && v.Position > 0 {
-			thing := farThing{owner: v.Owner, ahead: true, since: v.Since}
-			wants.by = append(wants.by, obstacle[farThing]{l.number[v.Owner], wants.spare + 1, thing})
+			thing := remoteObstacle{owner: v.Owner, ahead: true, since: v.Since}
+			wants.by = append(wants.by, obstacle[remoteObstacle]{l.number[v.Owner], wants.spare + 1, thing})
 		}
 	}
 }

@@ -24,10 +24,11 @@ func TestDeadlock_OfNamedOwnersOfTwoClients_IsTold(t *testing.T) {
 		two := holdThen(t, WithOwner(t.Context(), "two"), other, "b", "a", 2*second)
 		err := <-two // it came last
 		if !errors.Is(err, ErrDeadlock) ||
-			!strings.Contains(err.Error(), `owner two waits for "a", held by owner one, who waits for "b", held by owner two`) {
+			!strings.Contains(err.Error(),
+				`owner two waits for "a", held by owner one, who waits for "b", held by owner two`) {
 			t.Fatalf("got %v", err)
 		}
-		if took := time.Since(start); took > 2*second+2*farFirst+4*seekAfter {
+		if took := time.Since(start); took > 2*second+2*remoteFirst+4*searchAfter {
 			t.Errorf("found after %v", took)
 		}
 		if err := <-one; err != nil {
@@ -36,8 +37,8 @@ func TestDeadlock_OfNamedOwnersOfTwoClients_IsTold(t *testing.T) {
 	})
 }
 
-// Anonymous owners are not the same for everybody, and a process is not an owner: processes that wait for each other are not
-// in a deadlock.
+// Anonymous owners are not the same for everybody, and a process is not an owner: processes that wait for each other
+// are not in a deadlock.
 func TestDeadlock_OfTwoClients_IsNotTold_WithoutNames_NorOfProcesses(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -51,7 +52,8 @@ func TestDeadlock_OfTwoClients_IsNotTold_WithoutNames_NorOfProcesses(t *testing.
 		}
 		// Two processes wait for each other, four owners do not.
 		x, y := mustLock(t, WithOwner(t.Context(), "x"), c, "x"), mustLock(t, WithOwner(t.Context(), "y"), other, "y")
-		wantX, wantY := holdThen(t, WithOwner(t.Context(), "p"), other, "p", "x", 0), holdThen(t, WithOwner(t.Context(), "q"), c, "q", "y", 0)
+		wantX, wantY := holdThen(t, WithOwner(t.Context(), "p"), other, "p", "x", 0), holdThen(t,
+			WithOwner(t.Context(), "q"), c, "q", "y", 0)
 		time.Sleep(time.Minute) // virtual
 		mustUnlock(t, x)
 		mustUnlock(t, y)
@@ -70,8 +72,8 @@ func TestDeadlock_OfTwoClients_IsNotTold_OfALine_AndIsLookedForLessAndLess(t *te
 		one := holdThen(t, WithOwner(t.Context(), "one"), c, "1", "2", 2*second)
 		time.Sleep(10 * time.Minute) // virtual
 		c.lock()
-		if c.seek.far.pause != farMost {
-			t.Errorf("after ten minutes there are %v between two looks", c.seek.far.pause)
+		if c.deadlocks.remote.pause != remoteMost {
+			t.Errorf("after ten minutes there are %v between two looks", c.deadlocks.remote.pause)
 		}
 		c.unlock()
 		mustUnlock(t, last)
@@ -132,7 +134,7 @@ func TestDeadlock_OfAnOwnerThatHoldsInOneProcessAndWaitsInAnother_IsTold(t *test
 		if o := <-lockLater(WithOwner(t.Context(), "one"), c, "b"); !errors.Is(o.err, ErrDeadlock) {
 			t.Errorf("got %v", o.err)
 		}
-		if took := time.Since(start); took > farMost+farFirst+2*seekAfter {
+		if took := time.Since(start); took > remoteMost+remoteFirst+2*searchAfter {
 			t.Errorf("found after %v", took)
 		}
 		mustUnlock(t, a)
@@ -194,9 +196,9 @@ func rests(info driver.LockInfo) driver.LockInfo {
 }
 
 // cycleOf returns the cycle of a list.
-func cycleOf(t *testing.T, list listing) []farStep {
+func cycleOf(t *testing.T, list listing) []remoteEdge {
 	t.Helper()
-	g, err := farPicture(t.Context(), list)
+	g, err := remoteWaitGraph(t.Context(), list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,22 +209,35 @@ func cycleOf(t *testing.T, list listing) []farStep {
 func rw(name, holders, waiters string) driver.LockInfo {
 	info := driver.LockInfo{Kind: driver.KindRWMutex, Name: name}
 	for i, r := range holders {
-		info.Holders = append(info.Holders, driver.Holder{Owner: strings.ToLower(string(r)), Named: true, Shared: r > 'Z', Token: uint64(i)})
+		info.Holders = append(info.Holders, driver.Holder{
+			Owner: strings.ToLower(string(r)), Named: true,
+			Shared: r > 'Z', Token: uint64(i),
+		})
 	}
 	for i, r := range waiters {
-		info.Waiters = append(info.Waiters, driver.Waiter{Owner: strings.ToLower(string(r)), Named: true, Shared: r > 'Z', Position: i + 1})
+		info.Waiters = append(info.Waiters, driver.Waiter{
+			Owner: strings.ToLower(string(r)), Named: true,
+			Shared: r > 'Z', Position: i + 1,
+		})
 	}
 	return info
 }
 
-// sem is a semaphore, of which each holder has one permit for each time that its letter is there, and each waiter wants so many.
+// sem is a semaphore, of which each holder has one permit for each time that its letter is there, and each waiter wants
+// so many.
 func sem(name string, limit int, holders, waiters string) driver.LockInfo {
 	info := driver.LockInfo{Kind: driver.KindSemaphore, Name: name, Limit: limit}
 	for i, f := range strings.Fields(holders) {
-		info.Holders = append(info.Holders, driver.Holder{Owner: f[:1], Named: true, Shared: true, Weight: len(f), Token: uint64(i)})
+		info.Holders = append(info.Holders, driver.Holder{
+			Owner: f[:1], Named: true, Shared: true, Weight: len(f),
+			Token: uint64(i),
+		})
 	}
 	for i, f := range strings.Fields(waiters) {
-		info.Waiters = append(info.Waiters, driver.Waiter{Owner: f[:1], Named: true, Shared: true, Weight: len(f), Position: i + 1})
+		info.Waiters = append(info.Waiters, driver.Waiter{
+			Owner: f[:1], Named: true, Shared: true, Weight: len(f),
+			Position: i + 1,
+		})
 	}
 	return info
 }
@@ -233,17 +248,26 @@ func TestFarCycle_IsOfNamedOwnersThatOnlyWait(t *testing.T) {
 		list listing
 		want int
 	}{
-		"two":                               {listing{a, b}, 2},
-		"two, and who waits for them":       {listing{row(KindMutex, "a", "A", true, "B", "0"), b, row(KindMutex, "0", "0", true)}, 2},
-		"no cycle":                          {listing{a, row(KindMutex, "c", "C", true, "B")}, 0},
-		"one is not named":                  {listing{a, row(KindMutex, "b", "B", false, "A")}, 0},
-		"one may get on elsewhere":          {listing{a, b, row(KindMutex, "c", "C", true, "A")}, 0},
-		"one waits for permits too":         {listing{a, b, row(driver.KindSemaphore, "a", "A", true, "B")}, 0},
-		"one waits for a term too":          {listing{a, b, row(driver.KindElection, "a", "A", true, "B")}, 0},
-		"one waits for what nobody has":     {listing{a, b, {Kind: KindMutex, Name: "c", Waiters: []driver.Waiter{{Owner: "A", Named: true}}}}, 0},
-		"the other wait is within it too":   {listing{a, b, row(KindMutex, "c", "B", true, "A")}, 2},
-		"one hold is over and rests":        {listing{a, rests(b)}, 0},
-		"an anonymous owner of the same id": {listing{a, {Kind: KindMutex, Name: "b", Holders: b.Holders, Waiters: []driver.Waiter{{Owner: "A"}}}}, 0},
+		"two": {listing{a, b}, 2},
+		"two, and who waits for them": {listing{
+			row(KindMutex, "a", "A", true, "B", "0"), b,
+			row(KindMutex, "0", "0", true),
+		}, 2},
+		"no cycle":                  {listing{a, row(KindMutex, "c", "C", true, "B")}, 0},
+		"one is not named":          {listing{a, row(KindMutex, "b", "B", false, "A")}, 0},
+		"one may get on elsewhere":  {listing{a, b, row(KindMutex, "c", "C", true, "A")}, 0},
+		"one waits for permits too": {listing{a, b, row(driver.KindSemaphore, "a", "A", true, "B")}, 0},
+		"one waits for a term too":  {listing{a, b, row(driver.KindElection, "a", "A", true, "B")}, 0},
+		"one waits for what nobody has": {listing{
+			a, b,
+			{Kind: KindMutex, Name: "c", Waiters: []driver.Waiter{{Owner: "A", Named: true}}},
+		}, 0},
+		"the other wait is within it too": {listing{a, b, row(KindMutex, "c", "B", true, "A")}, 2},
+		"one hold is over and rests":      {listing{a, rests(b)}, 0},
+		"an anonymous owner of the same id": {listing{
+			a,
+			{Kind: KindMutex, Name: "b", Holders: b.Holders, Waiters: []driver.Waiter{{Owner: "A"}}},
+		}, 0},
 	} {
 		if found := cycleOf(t, tc.list); len(found) != tc.want || tc.want > 0 && found[0].what.owner != "A" {
 			t.Errorf("%s: %+v", what, found)
@@ -256,27 +280,90 @@ func TestFarCycle_IsOfReadersWritersAndPermitsToo(t *testing.T) {
 		list listing
 		want int
 	}{
-		"a reader waits for a mutex whose holder waits to write":      {listing{rw("x", "a", "B"), row(KindMutex, "m", "b", true, "a")}, 2},
-		"the same, beside a reader who does not wait":                 {listing{rw("x", "ca", "B"), row(KindMutex, "m", "b", true, "a")}, 2},
-		"a reader waits for readers":                                  {listing{rw("x", "a", "b"), row(KindMutex, "m", "b", true, "a")}, 0},
-		"a reader waits for a writer":                                 {listing{rw("x", "A", "b"), row(KindMutex, "m", "b", true, "a")}, 2},
-		"a reader waits behind a writer who waits for a reader":       {listing{rw("x", "a", "Cb"), row(KindMutex, "m", "b", true, "a")}, 3},
-		"two who both read what the other wants to write":             {listing{rw("x", "a", "B"), rw("y", "b", "A")}, 2},
-		"an upgrade waits for a reader who waits for what it has":     {listing{rw("x", "ab", "A"), row(KindMutex, "m", "a", true, "b")}, 2},
-		"all permits are those of one who waits":                      {listing{sem("x", 2, "aa", "b"), row(KindMutex, "m", "b", true, "a")}, 2},
-		"other permits may come back":                                 {listing{sem("x", 2, "a c", "b"), row(KindMutex, "m", "b", true, "a")}, 0},
-		"others may come back, but too few":                           {listing{sem("x", 2, "a c", "bb"), row(KindMutex, "m", "b", true, "a")}, 2},
-		"the others are stuck too":                                    {listing{sem("x", 2, "a c", "b"), row(KindMutex, "m", "b", true, "a", "c")}, 2},
-		"its own permits may come back":                               {listing{sem("x", 2, "a b", "b"), row(KindMutex, "m", "b", true, "a")}, 0},
-		"permits by two holds are those of several goroutines":        {listing{sem("x", 2, "a a", "b"), row(KindMutex, "m", "b", true, "a")}, 0},
-		"permits of one who waits twice are":                          {listing{sem("x", 2, "aa", "b"), row(KindMutex, "m", "b", true, "a"), row(KindMutex, "n", "b", true, "a")}, 0},
-		"few permits are wanted behind one who wants too many":        {listing{sem("x", 3, "aa", "cc b"), row(KindMutex, "m", "b", true, "a")}, 3},
-		"few permits are wanted before one who wants too many":        {listing{sem("x", 3, "aa", "b cc"), row(KindMutex, "m", "b", true, "a")}, 0},
-		"the writer in front may get on elsewhere":                    {listing{rw("x", "a", "Cb"), row(KindMutex, "m", "b", true, "a"), row(KindMutex, "n", "0", true, "c")}, 0},
-		"one of two readers in the way is stuck, and that is enough":  {listing{rw("x", "ac", "B"), row(KindMutex, "m", "b", true, "a")}, 2},
-		"the limit is not known":                                      {listing{sem("x", 0, "a", "b"), row(KindMutex, "m", "b", true, "a")}, 0},
-		"a reader of another lock of that name":                       {listing{rw("m", "a", "B"), row(KindMutex, "m", "b", true, "a")}, 2},
-		"a writer waits for a reader who waits for nobody known here": {listing{rw("x", "a", "B"), row(KindMutex, "m", "z", false, "a")}, 0},
+		"a reader waits for a mutex whose holder waits to write": {listing{
+			rw("x", "a", "B"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"the same, beside a reader who does not wait": {listing{
+			rw("x", "ca", "B"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"a reader waits for readers": {listing{
+			rw("x", "a", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"a reader waits for a writer": {listing{
+			rw("x", "A", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"a reader waits behind a writer who waits for a reader": {listing{
+			rw("x", "a", "Cb"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 3},
+		"two who both read what the other wants to write": {
+			listing{rw("x", "a", "B"), rw("y", "b", "A")},
+			2,
+		},
+		"an upgrade waits for a reader who waits for what it has": {listing{
+			rw("x", "ab", "A"),
+			row(KindMutex, "m", "a", true, "b"),
+		}, 2},
+		"all permits are those of one who waits": {listing{
+			sem("x", 2, "aa", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"other permits may come back": {listing{
+			sem("x", 2, "a c", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"others may come back, but too few": {listing{
+			sem("x", 2, "a c", "bb"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"the others are stuck too": {listing{
+			sem("x", 2, "a c", "b"),
+			row(KindMutex, "m", "b", true, "a", "c"),
+		}, 2},
+		"its own permits may come back": {listing{
+			sem("x", 2, "a b", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"permits by two holds are those of several goroutines": {listing{
+			sem("x", 2, "a a", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"permits of one who waits twice are": {listing{
+			sem("x", 2, "aa", "b"),
+			row(KindMutex, "m", "b", true, "a"), row(KindMutex, "n", "b", true, "a"),
+		}, 0},
+		"few permits are wanted behind one who wants too many": {listing{
+			sem("x", 3, "aa", "cc b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 3},
+		"few permits are wanted before one who wants too many": {listing{
+			sem("x", 3, "aa", "b cc"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"the writer in front may get on elsewhere": {listing{
+			rw("x", "a", "Cb"),
+			row(KindMutex, "m", "b", true, "a"), row(KindMutex, "n", "0", true, "c"),
+		}, 0},
+		"one of two readers in the way is stuck, and that is enough": {listing{
+			rw("x", "ac", "B"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"the limit is not known": {listing{
+			sem("x", 0, "a", "b"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 0},
+		"a reader of another lock of that name": {listing{
+			rw("m", "a", "B"),
+			row(KindMutex, "m", "b", true, "a"),
+		}, 2},
+		"a writer waits for a reader who waits for nobody known here": {listing{
+			rw("x", "a", "B"),
+			row(KindMutex, "m", "z", false, "a"),
+		}, 0},
 	} {
 		if found := cycleOf(t, tc.list); len(found) != tc.want {
 			t.Errorf("%s: %+v", what, found)
@@ -291,9 +378,9 @@ func TestFarCycle_CountsIfItIsSeenTwice_WithTheSameTokensAndWaits(t *testing.T) 
 		synctest.Wait()
 		begin := time.Now()
 		took := func(list listing) {
-			g, err := farPicture(t.Context(), list)
+			g, err := remoteWaitGraph(t.Context(), list)
 			c.lock()
-			c.seek.far.took(c, g, err)
+			c.deadlocks.remote.takeList(c, g, err)
 			c.unlock()
 			synctest.Wait()
 		}

@@ -23,7 +23,8 @@ func permits(c *Client, name string, limit, n int) taking {
 	return func(ctx context.Context) (*Lease, error) { return c.Semaphore(name, limit, nil).Acquire(ctx, n) }
 }
 
-// takeThen takes first and, at the given instant from now, second with the same owner. It gives back what it has when done.
+// takeThen takes first and, at the given instant from now, second with the same owner. It gives back what it has when
+// done.
 func takeThen(t *testing.T, ctx context.Context, first, second taking, at time.Duration) <-chan error {
 	t.Helper()
 	l, err := first(ctx)
@@ -96,7 +97,8 @@ func TestDeadlock_OverAllPermits_IsTold(t *testing.T) {
 	})
 }
 
-// A reader that stands behind a writer, which waits for a reader who waits for the first. Only the engine knows that order.
+// A reader that stands behind a writer, which waits for a reader who waits for the first. Only the engine knows that
+// order.
 func TestDeadlock_BehindAWriter_IsToldToNamedOwners(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -109,12 +111,17 @@ func TestDeadlock_BehindAWriter_IsToldToNamedOwners(t *testing.T) {
 
 // Each of these may end well, although it looks as if they waited for each other.
 func TestDeadlock_IsNotTold_WhilePermitsOrReadsMayComeBack(t *testing.T) {
-	for what, wait := range map[string]func(t *testing.T, as func(string) context.Context, c, other *Client) (one, two <-chan error){
-		"a third has permits enough": func(t *testing.T, as func(string) context.Context, c, other *Client) (one, two <-chan error) {
+	for what, wait := range map[string]func(t *testing.T, as func(string) context.Context, c, other *Client) (one,
+		two <-chan error){
+		"a third has permits enough": func(t *testing.T, as func(string) context.Context, c, other *Client) (one,
+			two <-chan error,
+		) {
 			return takeThen(t, as("one"), permits(c, "s", 3, 2), mutex(c, "m"), second),
 				takeThen(t, as("two"), mutex(other, "m"), permits(other, "s", 3, 1), second)
 		},
-		"it has some itself": func(t *testing.T, as func(string) context.Context, c, other *Client) (one, two <-chan error) {
+		"it has some itself": func(t *testing.T, as func(string) context.Context, c, other *Client) (one,
+			two <-chan error,
+		) {
 			return takeThen(t, as("one"), permits(c, "s", 3, 1), permits(c, "s", 3, 2), second),
 				takeThen(t, as("two"), permits(other, "s", 3, 1), permits(other, "s", 3, 2), second)
 		},
@@ -202,22 +209,25 @@ func TestDeadlock_OfAnUpgrade_LeavesTheRead(t *testing.T) {
 	})
 }
 
-// TestDeadlock_OverAllKinds_InRandomHistories is as TestDeadlock_OverClients_InRandomHistories, of mutexes, reads, writes and permits.
+// TestDeadlock_OverAllKinds_InRandomHistories is as TestDeadlock_OverClients_InRandomHistories, of mutexes, reads,
+// writes and permits.
 func TestDeadlock_OverAllKinds_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		for _, ordered := range []bool{false, true} {
 			for _, named := range []bool{false, true} {
 				t.Run(fmt.Sprintf("seed=%d,ordered=%v,named=%v", seed, ordered, named), func(t *testing.T) {
-					bubble(t, nil, func(t *testing.T, c *Client, h *hooks) { tangleAll(t, c, peer(t, h, nil), seed, ordered, named) })
+					bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+						tangleAll(t, c, peer(t, h, nil), seed, ordered, named)
+					})
 				})
 			}
 		}
 	}
 }
 
-// tangleAll has owners take locks of all kinds, and wants a word of deadlocks if they keep no order, and none if they do.
-// Anonymous owners are of one client, do not read, and take one permit: what waits behind others that want more is found of
-// named ones only.
+// tangleAll has owners take locks of all kinds, and wants a word of deadlocks if they keep no order, and none if they
+// do. Anonymous owners are of one client, do not read, and take one permit: what waits behind others that want more is
+// found of named ones only.
 func tangleAll(t *testing.T, c, other *Client, seed uint64, ordered, named bool) {
 	var deadlocks int
 	var mu sync.Mutex // guards deadlocks

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// holdThen locks first and, at the given instant from now, second with the same owner. It gives back what it has when done.
+// holdThen locks first and, at the given instant from now, second with the same owner. It gives back what it has when
+// done.
 func holdThen(t *testing.T, ctx context.Context, c *Client, first, second string, at time.Duration) <-chan error {
 	t.Helper()
 	l := mustLock(t, ctx, c, first)
@@ -37,12 +38,15 @@ func TestDeadlock_OfTwoOwners_IsTold_AndTheOtherGetsOn(t *testing.T) {
 		if !errors.Is(err, ErrDeadlock) || errors.Is(err, ErrHeld) {
 			t.Fatalf("got %v", err)
 		}
-		for _, says := range []string{`lock "a": deadlock`, `waits for "a", held by owner `, `, who waits for "b", held by owner `} {
+		for _, says := range []string{
+			`lock "a": deadlock`, `waits for "a", held by owner `,
+			`, who waits for "b", held by owner `,
+		} {
 			if !strings.Contains(err.Error(), says) {
 				t.Errorf("%q does not say %q", err, says)
 			}
 		}
-		if took := time.Since(start); took > 2*second+3*seekAfter {
+		if took := time.Since(start); took > 2*second+3*searchAfter {
 			t.Errorf("found after %v", took)
 		}
 		if err := <-one; err != nil {
@@ -61,7 +65,8 @@ func TestDeadlock_OfThreeOwners_AndOfNamedOnes(t *testing.T) {
 				return t.Context()
 			}
 			all := []<-chan error{
-				holdThen(t, as("A"), c, "a", "b", 3*second), holdThen(t, as("B"), c, "b", "c", second), holdThen(t, as("C"), c, "c", "a", 2*second),
+				holdThen(t, as("A"), c, "a", "b", 3*second), holdThen(t, as("B"), c, "b", "c", second),
+				holdThen(t, as("C"), c, "c", "a", 2*second),
 			}
 			err := <-all[0]
 			if !errors.Is(err, ErrDeadlock) || named && !strings.Contains(err.Error(),
@@ -77,8 +82,8 @@ func TestDeadlock_OfThreeOwners_AndOfNamedOnes(t *testing.T) {
 	}
 }
 
-// An owner of whom one goroutine waits within a cycle, and another for a lock that its holder will give back, is not stuck:
-// the other may give back what the first is waited for.
+// An owner of whom one goroutine waits within a cycle, and another for a lock that its holder will give back, is not
+// stuck: the other may give back what the first is waited for.
 func TestDeadlock_IsNotTold_WhileOneWaitOfAnOwnerMayEnd(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		busy := mustLock(t, t.Context(), c, "busy")
@@ -147,20 +152,20 @@ func TestDeadlock_IsNotTold_OfALongLine(t *testing.T) {
 			}
 		}
 		c.lock()
-		searching := c.seek.at < never
+		searching := c.deadlocks.at < never
 		c.unlock()
 		if time.Sleep(second); searching { // virtual
 			c.lock()
 			defer c.unlock()
-			if c.seek.at < never {
+			if c.deadlocks.at < never {
 				t.Error("it searches although nobody waits")
 			}
 		}
 	})
 }
 
-// TestDeadlock_InRandomHistories: owners take several locks in random orders, one after the other, and give all back when
-// they are told of a deadlock. Everybody must get on; and who takes them in one order is told of none.
+// TestDeadlock_InRandomHistories: owners take several locks in random orders, one after the other, and give all back
+// when they are told of a deadlock. Everybody must get on; and who takes them in one order is told of none.
 func TestDeadlock_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		for _, ordered := range []bool{false, true} {

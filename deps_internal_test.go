@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// A program may raise the version of one module alone. What a module imports of another must therefore be public there: what lies below
-// internal may be gone in the next version, and the build of a program that did nothing wrong breaks.
+// A program may raise the version of one module alone. What a module imports of another must therefore be public there:
+// what lies below internal may be gone in the next version, and the build of a program that did nothing wrong breaks.
 func TestReleasedModules_ImportNothingInternalOfAnotherModule(t *testing.T) {
 	modules := taggedModules(t)
 	if !slices.Contains(modules, "redislock/goredislock") {
@@ -28,7 +28,8 @@ func TestReleasedModules_ImportNothingInternalOfAnotherModule(t *testing.T) {
 		for file, imports := range importsBelow(t, dir, modules) {
 			for _, imp := range imports {
 				if owner := moduleOf(imp, modules); isInternal(imp) && owner != dir {
-					t.Errorf("%s imports %s of another module: make it public (enginekit is for what engines share)", file, imp)
+					t.Errorf("%s imports %s of another module: make it public (enginekit is for what engines share)",
+						file, imp)
 				}
 			}
 		}
@@ -45,7 +46,8 @@ func TestEngines_ImportNothingInternal(t *testing.T) {
 		for file, imports := range files {
 			for _, imp := range imports {
 				if isInternal(imp) {
-					t.Errorf("%s imports %s: an engine imports driver, fence and enginekit, as one elsewhere has to", file, imp)
+					t.Errorf("%s imports %s: an engine imports driver, fence and enginekit, as one elsewhere has to",
+						file, imp)
 				}
 			}
 		}

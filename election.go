@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/interlock-go/interlock/driver"
@@ -22,12 +23,13 @@ type Leader struct {
 	Client string // its client's name as operators see it
 }
 
-// Election is a lock whose holder, the leader, has a value that everybody can read. It promises what a lock does, and no
-// more: there is at most one leader that may trust its lease, and one that stands still for longer than that may go on
-// for a moment beside the next. The leader's context ends when it has lost the election, and its token is what resources
-// check.
+// Election is a lock whose holder, the leader, has a value that everybody can read. It promises what a lock does, and
+// no more: there is at most one leader that may trust its lease, and one that stands still for longer than that may go
+// on for a moment beside the next. The leader's context ends when it has lost the election, and its token is what
+// resources check.
 //
-// All Elections of one client with the same name are the same. It is safe for concurrent use. The zero value cannot be used.
+// All Elections of one client with the same name are the same. It is safe for concurrent use. The zero value cannot be
+// used.
 type Election struct {
 	_   noCopy
 	c   *Client
@@ -49,7 +51,8 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 		p.err = err
 	case p.err != nil:
 	case opts != nil && opts.Label != "":
-		p.err = fmt.Errorf("interlock: election %q: LockOptions.Label, which shows the leader's value: %w", name, ErrUnsupported)
+		p.err = fmt.Errorf("interlock: election %q: LockOptions.Label, which shows the leader's value: %w", name,
+			ErrUnsupported)
 	default:
 		if reason, lacks := c.traits.LackingKind(driver.KindElection); lacks {
 			p.err = wrap("election", e.key, unsupported(c.traits, reason))
@@ -61,12 +64,12 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 }
 
 // Campaign waits until the caller leads, and returns the leadership as a lease: its Context ends when the leadership is
-// lost, Token is the term, and Unlock resigns. Candidates lead in the order in which they came, where the engine keeps one.
-// value is public; it has at most 255 bytes of valid UTF-8 and may be empty. It cannot be changed during a term.
+// lost, Token is the term, and Unlock resigns. Candidates lead in the order in which they came, where the engine keeps
+// one. value is public; it has at most 255 bytes of valid UTF-8 and may be empty. It cannot be changed during a term.
 //
-// ctx bounds the waiting, and errors are those of [Mutex.Lock]: a *HeldError names the leader. A ctx that carries an owner
-// who leads already adds a hold to its term, whose value stays; so does a Campaign whose owner comes to lead by another one
-// while it waits.
+// ctx bounds the waiting, and errors are those of [Mutex.Lock]: a *HeldError names the leader. A ctx that carries an
+// owner who leads already adds a hold to its term, whose value stays; so does a Campaign whose owner comes to lead by
+// another one while it waits.
 //
 // It costs one round trip, and one message when it has to wait.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
@@ -74,7 +77,8 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 		return nil, err
 	}
 	if e.p.err == nil && (len(value) > MaxElectionValue || !utf8.ValidString(value)) {
-		return nil, fmt.Errorf("interlock: election %q: the value must be at most %d bytes of valid UTF-8; publish a longer one elsewhere, under the token",
+		return nil, fmt.Errorf("interlock: election %q: the value must be at most %d bytes of valid UTF-8; publish a "+
+			"longer one elsewhere, under the token",
 			e.key.Name, MaxElectionValue)
 	}
 	p := *e.p
@@ -91,34 +95,39 @@ func (e *Election) mayBeAsked(ctx context.Context) error {
 	return given(ctx)
 }
 
-// Leader returns who leads, or an error matching ErrNoLeader. It is the engine's word of a moment ago: by now another may
-// lead. It costs one look, see [Client.Look].
+// Leader returns who leads, or an error matching ErrNoLeader. It is the engine's word of a moment ago: by now another
+// may lead. It costs one look, see [Client.Look].
 //
-// One who has resigned within a MinHold, or has been lost and has a LockDelay, leads no more, although nobody else can yet. Where a
-// hold lasts as long as a session or a process, only the client that keeps the election for such a MinHold knows that; to others its
-// leader leads until it is over.
+// One who has resigned within a MinHold, or has been lost and has a LockDelay, leads no more, although nobody else can
+// yet. Where a hold lasts as long as a session or a process, only the client that keeps the election for such a MinHold
+// knows that; to others its leader leads until it is over.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	l, err := e.look(ctx)
+	l, _, err := e.look(ctx)
 	if err == nil && l == (Leader{}) {
 		err = wrap("leader of", e.key, ErrNoLeader)
 	}
 	return l, err
 }
 
-// look returns who leads, or the zero Leader.
-func (e *Election) look(ctx context.Context) (Leader, error) {
+// look returns who leads, or the zero Leader, and until when that can change only in ways of which an engine tells that can; after an
+// error that is the past. Its clock and ours may differ: it is good for a pause and nothing else.
+func (e *Election) look(ctx context.Context) (l Leader, until time.Time, err error) {
 	if err := ready(e.made(), ctx); err != nil {
-		return Leader{}, err
+		return Leader{}, time.Time{}, err
 	}
 	info, err := e.c.Look(ctx, e.key.Kind, e.key.Name)
 	if err != nil {
-		return Leader{}, err
+		return Leader{}, time.Time{}, err
 	}
 	for _, h := range info.Holders {
 		// Without a token it is just becoming one, and has no term yet.
-		if h.Token != 0 && !h.Resting && !e.c.keeps(e.key, h.Token) {
-			return Leader{Value: h.Label, Token: h.Token, Client: h.Client}, nil
+		if h.Token != 0 && !h.Resting && !e.c.keepsForCooldown(e.key, h.Token) {
+			l := Leader{Value: h.Label, Token: h.Token, Client: h.Client}
+			if e.c.has(e.key, h.Token) {
+				h.Until = time.Time{} // it may resign and keep the lock for its MinHold, of which the engine knows nothing
+			}
+			return l, h.Until, nil
 		}
 	}
-	return Leader{}, nil
+	return Leader{}, rarely(nil), nil
 }

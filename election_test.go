@@ -103,8 +103,12 @@ func TestCampaign_TheTermStaysWithTheValue_AlsoWhenRenewed(t *testing.T) {
 
 func TestCampaign_RefusesWhatCannotBe(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
-		for value, says := range map[string]string{strings.Repeat("x", MaxElectionValue+1): "at most 255 bytes", "\xff": "UTF-8"} {
-			if _, err := c.Election("boss", nil).Campaign(t.Context(), value); err == nil || !strings.Contains(err.Error(), says) {
+		for value, says := range map[string]string{
+			strings.Repeat("x", MaxElectionValue+1): "at most 255 bytes",
+			"\xff":                                  "UTF-8",
+		} {
+			if _, err := c.Election("boss", nil).Campaign(t.Context(), value); err == nil ||
+				!strings.Contains(err.Error(), says) {
 				t.Errorf("%.5q: %v", value, err)
 			}
 		}
@@ -205,6 +209,27 @@ func TestObserve_SeesADeadLeadersEnd_AlthoughNobodyTellsIt(t *testing.T) {
 		wantLost(t, lease.Err(), LostUnconfirmed)
 		on(h, &h.release, h.Driver.Release)
 		_ = lease.Unlock(t.Context())
+	})
+}
+
+// A thousand observers ask the server all together, so each asks no more often than there can be something to see.
+func TestObserve_OnAnEngineThatTells_LooksWhenTheLeaseMayBeOver(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
+		o := observe(t, c)
+		o.next("", 0)
+		time.Sleep(10 * lookRarely)
+		if n := h.looks.Swap(0); n < 10 || n > 14 { // a quarter of each pause is random
+			t.Errorf("%d looks in ten minutes in which nobody led", n)
+		}
+		lease := mustLead(t, peer(t, h, nil), "host-1")
+		o.next("host-1", 0)
+		h.looks.Store(0)
+		time.Sleep(10 * time.Minute)
+		if n := h.looks.Load(); n < 15 || n > 35 { // a lease of 30 s, which is renewed: 20 to 30 s of it are left
+			t.Errorf("%d looks in ten minutes of one term", n)
+		}
+		o.ends()
+		mustUnlock(t, lease)
 	})
 }
 

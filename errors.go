@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,16 +10,17 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// The errors and data that engines share with this package. They are types of package driver, whose fields are shown here.
+// The errors and data that engines share with this package. They are types of package driver, whose fields are shown
+// here.
 type (
-	// HeldError says that another owner holds the lock, and who. It matches ErrHeld, and unwraps to Cause. What the engine does not
-	// tell is zero.
+	// HeldError says that another owner holds the lock, and who. It matches ErrHeld, and unwraps to Cause. What the
+	// engine does not tell is zero.
 	//
 	//	type HeldError struct {
 	//		Kind   Kind      // of the lock
 	//		Name   string    // of the lock
 	//		Owner  string    // the id of an owner that holds it
-	//		Client string    // the name of that owner's client, as operators see it: Options.Client
+	//		Client string    // the name of that owner's client, as operators see it: Options.ClientName
 	//		Token  uint64    // the fencing token of the hold
 	//		Since  time.Time // when it was granted, by the engine's clock
 	//		Until  time.Time // when its lease ends, by the engine's clock
@@ -26,10 +28,10 @@ type (
 	//	}
 	HeldError = driver.HeldError
 
-	// LostError says that a hold ended although it was not released: another owner may be inside by now. It matches ErrLost. If no
-	// renewal was confirmed in time (LostUnconfirmed), Cause says how the last one failed, where renewals are this package's; it
-	// matches what went wrong, such as [syscall.ECONNREFUSED], but neither ErrUnavailable, ErrRefused nor the errors of contexts: a loss
-	// is none of these.
+	// LostError says that a hold ended although it was not released: another owner may be inside by now. It matches
+	// ErrLost. If no renewal was confirmed in time (LostUnconfirmed), Cause says how the last one failed, where
+	// renewals are this package's; it matches what went wrong, such as [syscall.ECONNREFUSED], but neither
+	// ErrUnavailable, ErrRefused nor the errors of contexts: a loss is none of these.
 	//
 	//	type LostError struct {
 	//		Kind   Kind       // of the lock
@@ -40,8 +42,8 @@ type (
 	//	}
 	LostError = driver.LostError
 
-	// UnavailableError says that the engine did not answer, so that the outcome is unknown, or with NotSent that it could not
-	// be asked, so that nothing has happened. It matches ErrUnavailable.
+	// UnavailableError says that the engine did not answer, so that the outcome is unknown, or with NotSent that it
+	// could not be asked, so that nothing has happened. It matches ErrUnavailable.
 	//
 	//	type UnavailableError struct {
 	//		Op      string // the operation, such as "lock" or "unlock"
@@ -51,15 +53,15 @@ type (
 	//	}
 	UnavailableError = driver.UnavailableError
 
-	// RefusedError says that the engine answered and refused, why, and what to do about it. It matches ErrRefused, and ErrUnavailable
-	// as well.
+	// RefusedError says that the engine answered and refused, why, and what to do about it. It matches ErrRefused, and
+	// ErrUnavailable as well.
 	//
 	//	type RefusedError struct {
 	//		Op   string // the operation, such as "lock" or "unlock"
 	//		Name string // of the lock; empty if it was about none
 	//		Err  error  // what the engine said, without passwords. The error unwraps to it
 	//		Hint string // what to do about it; empty if the engine's driver does not know
-	//		Open bool   // the operation, or a place in a queue, may have left something, which is undone; otherwise nothing was changed
+	//		Open bool   // it may have left something, or a place in a queue, which is undone; otherwise nothing was changed
 	//	}
 	RefusedError = driver.RefusedError
 
@@ -73,8 +75,8 @@ type (
 	//		Name       string          // of the lock
 	//		Limit      int             // of a semaphore: how many permits there are; 1 of a mutex
 	//		Holders    []driver.Holder // who holds it: owner, client, label, token, weight, since and until when
-	//		Waiters    []driver.Waiter // who waits for it, the next first: owner, client, label, weight, since when, position
-	//		Unreadable string          // why no more than kind and name is known, or empty; it never shows what is stored
+	//		Waiters    []driver.Waiter // who waits, the next first: owner, client, label, weight, since when, position
+	//		Unreadable string          // why no more than kind and name is known, or empty; never what is stored
 	//	}
 	LockInfo = driver.LockInfo
 
@@ -107,20 +109,21 @@ var (
 	ErrLost = driver.ErrLost
 	// ErrReleased: this hold was released before, by Unlock or by Close.
 	ErrReleased = driver.ErrReleased
-	// ErrUnavailable: the engine did not answer, and nobody knows what happened, or it could not be asked. See UnavailableError. A
-	// refusal matches it too.
+	// ErrUnavailable: the engine did not answer, and nobody knows what happened, or it could not be asked. See
+	// UnavailableError. A refusal matches it too.
 	ErrUnavailable = driver.ErrUnavailable
-	// ErrRefused: the engine said no: a missing right, no room, a read-only server, a key or path of another program. Asking
-	// again does not help before that is mended. See RefusedError.
+	// ErrRefused: the engine said no: a missing right, no room, a read-only server, a key or path of another program.
+	// Asking again does not help before that is mended. See RefusedError.
 	ErrRefused = driver.ErrRefused
 	// ErrUnsupported: the engine, or this version, cannot do what was asked.
 	ErrUnsupported = driver.ErrUnsupported
 	// ErrClosed: the client is closed.
 	ErrClosed = driver.ErrClosed
-	// ErrDeadlock: waiting would never end, because owners wait for each other for mutexes, reads, writes or permits (the error
-	// says who for what), or an owner would wait for itself. Give back what you hold before you try again. Of owners that wait
-	// for each other the one who came last is told: within one client on every engine, about a second later; over clients and
-	// processes if they are named by [WithOwner], in memory and on Redis, up to a minute later.
+	// ErrDeadlock: waiting would never end, because owners wait for each other for mutexes, reads, writes or permits
+	// (the error says who for what), or an owner would wait for itself. Give back what you hold before you try again.
+	// Of owners that wait for each other the one who came last is told: within one client on every engine, about a
+	// second later; over clients and processes if they are named by [WithOwner], in memory and on Redis, up to a minute
+	// later.
 	ErrDeadlock = driver.ErrDeadlock
 	// ErrNested: the owner has further holds on this lock.
 	ErrNested = driver.ErrNested
@@ -135,7 +138,7 @@ var errNoFunction = errors.New("the function is nil")
 
 // wrap adds the operation, the lock and nothing else to an error that does not name them yet.
 func wrap(op string, key driver.Key, err error) error {
-	switch own := err.(type) { //nolint:errorlint // only these themselves name the lock; one inside another error is wrapped too
+	switch own := err.(type) { //nolint:errorlint // only these themselves name the lock; one inside another is wrapped
 	case nil:
 		return nil
 	case *HeldError, *LostError, *UnavailableError: // these name the lock themselves
@@ -148,8 +151,8 @@ func wrap(op string, key driver.Key, err error) error {
 	return fmt.Errorf("interlock: %s %q: %w", op, key.Name, err)
 }
 
-// called has an error of an engine that did not answer name op, for an operation that consists of others. Only of such an error
-// is the operation known to programs, as UnavailableError.Op.
+// called has an error of an engine that did not answer name op, for an operation that consists of others. Only of such
+// an error is the operation known to programs, as UnavailableError.Op.
 func called(op string, key driver.Key, err error) error {
 	if errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLost) { // which may have come of that
 		return unavailable(op, key, err)
@@ -157,8 +160,8 @@ func called(op string, key driver.Key, err error) error {
 	return err
 }
 
-// unavailable is the error for an operation that the engine did not do, as far as is known: refused if it said no, and else
-// unavailable. This is where errors of drivers become these classes.
+// unavailable is the error for an operation that the engine did not do, as far as is known: refused if it said no, and
+// else unavailable. This is where errors of drivers become these classes.
 func unavailable(op string, key driver.Key, err error) error {
 	if refused := driver.Refusal(err); refused != nil {
 		return &RefusedError{Op: op, Name: key.Name, Err: reasons(err), Hint: refused.Hint, Open: refused.Open}
@@ -166,8 +169,8 @@ func unavailable(op string, key driver.Key, err error) error {
 	return &UnavailableError{Op: op, Name: key.Name, Err: reasons(err), NotSent: driver.IsNotSent(err)}
 }
 
-// doubtful is unavailable for an operation that was asked for more than once, of which err is what came last. doubt is whether it is
-// unknown what became of an earlier attempt: then so it is of all, whatever the last was told.
+// doubtful is unavailable for an operation that was asked for more than once, of which err is what came last. doubt is
+// whether it is unknown what became of an earlier attempt: then so it is of all, whatever the last was told.
 func doubtful(op string, key driver.Key, err error, doubt bool) error {
 	if doubt {
 		return &UnavailableError{Op: op, Name: key.Name, Err: reasons(err)}
@@ -180,8 +183,8 @@ func leavesDoubt(err error) bool {
 	return driver.Refusal(err) == nil && !driver.IsDefinite(err) && !driver.IsNotSent(err)
 }
 
-// reasons takes from err what its class says the same of already. Of joined errors it makes one line, with what the engine said
-// in front.
+// reasons takes from err what its class says the same of already. Of joined errors it makes one line, with what the
+// engine said in front.
 func reasons(err error) error {
 	switch e := err.(type) { //nolint:errorlint // one by one
 	case *UnavailableError:
@@ -218,3 +221,41 @@ func (s several) Error() string {
 
 // Unwrap returns them.
 func (s several) Unwrap() []error { return s }
+
+// unsupported is the error for what the engine lacks, with its reason.
+func unsupported(t driver.Traits, reason string) error {
+	return &unsupportedError{engine: t.Engine, reason: reason}
+}
+
+type unsupportedError struct{ engine, reason string }
+
+// Error gives the engine and its reason.
+func (e *unsupportedError) Error() string {
+	return ErrUnsupported.Error() + " (" + e.engine + ": " + e.reason + ")"
+}
+
+// Is matches ErrUnsupported.
+func (e *unsupportedError) Is(t error) bool { return t == ErrUnsupported }
+
+// final reports that to ask again would bring the same.
+func final(err error) bool { return stays(err) || driver.Refusal(err) != nil }
+
+// stays reports that an error will be the same the next time. A refusal does not count; see final.
+func stays(err error) bool {
+	return errors.Is(err, ErrClosed) || !errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// joined adds to what a function has returned what the release says, unless the function has returned that already: as
+// the cause of its context, for instance.
+func joined(err, release error) error {
+	if several, is := release.(interface{ Unwrap() []error }); is { // only a join itself is taken apart
+		for _, one := range several.Unwrap() {
+			err = joined(err, one)
+		}
+		return err
+	}
+	if err != nil && release != nil && errors.Is(err, release) {
+		return err
+	}
+	return errors.Join(err, release)
+}

@@ -29,11 +29,13 @@ func TestAliases_OfDriversTypes_ShowTheirFieldsInTheirComments(t *testing.T) {
 		shown = append(shown, spec.Name.Name)
 		want, got := fieldsOf(t, files, structs[of.Sel.Name]), fieldsShown(t, files, spec.Name.Name, comment)
 		if !slices.Equal(got, want) {
-			t.Errorf("the comment of %s shows the fields\n%q, and %s.%s has\n%q", spec.Name.Name, got, of.X, of.Sel.Name, want)
+			t.Errorf("the comment of %s shows the fields\n%q, and %s.%s has\n%q", spec.Name.Name, got, of.X,
+				of.Sel.Name, want)
 		}
 	}
 	slices.Sort(shown)
-	if want := []string{"HeldError", "LockInfo", "LostError", "RefusedError", "UnavailableError"}; !slices.Equal(shown, want) {
+	if want := []string{"HeldError", "LockInfo", "LostError", "RefusedError", "UnavailableError"}; !slices.Equal(shown,
+		want) {
 		t.Errorf("the aliases of structs are %q, want %q: mend the list if there is another one now", shown, want)
 	}
 }
@@ -83,7 +85,8 @@ func fieldsShown(t *testing.T, files *token.FileSet, name, comment string) []str
 		t.Errorf("the comment of %s shows no declaration", name)
 		return nil
 	}
-	file, err := parser.ParseFile(files, name+" as shown", "package p\ntype s struct {\n"+text+"\n}\n", parser.ParseComments)
+	file, err := parser.ParseFile(files, name+" as shown", "package p\ntype s struct {\n"+text+"\n}\n",
+		parser.ParseComments)
 	if err != nil {
 		t.Errorf("what the comment of %s shows is no Go: %v", name, err)
 		return nil

@@ -16,14 +16,15 @@ import (
 )
 
 var (
-	chaosSeed  = flag.Uint64("chaos.seed", 0, "replay the chaos with this seed (goroutines that are due at one instant still go in any order)")
+	chaosSeed = flag.Uint64("chaos.seed", 0, "replay the chaos with this seed (goroutines that are due at one "+
+		"instant still go in any order)")
 	chaosCount = flag.Uint64("chaos.count", 20, "how many of them to run")
 )
 
-// TestChaos_KeepsOthersOut_AndLeavesNothing does everything at once in virtual time, through a network that delays, loses and
-// hangs so long that locks are lost: all kinds of locks and options, owners with and without a name, holds that change their
-// mode, are extended, entered again and abandoned. Two that exclude each other are never both trusted; every call returns with
-// its context; and when all is done, nothing is left in the clients or in the engine.
+// TestChaos_KeepsOthersOut_AndLeavesNothing does everything at once in virtual time, through a network that delays,
+// loses and hangs so long that locks are lost: all kinds of locks and options, owners with and without a name, holds
+// that change their mode, are extended, entered again and abandoned. Two that exclude each other are never both
+// trusted; every call returns with its context; and when all is done, nothing is left in the clients or in the engine.
 func TestChaos_KeepsOthersOut_AndLeavesNothing(t *testing.T) {
 	first, count := *chaosSeed, uint64(1)
 	if first == 0 {
@@ -96,7 +97,8 @@ func chaos(t *testing.T, seed uint64, ends driver.Lifetime) {
 		return
 	}
 	for info, err := range d.Locks(t.Context(), "") {
-		t.Errorf("left in the engine: %+v %v; clients %v %v %v %v; clean %v", info, err, clients[0].id, clients[1].id, clients[2].id, clients[3].id, clean)
+		t.Errorf("left in the engine: %+v %v; clients %v %v %v %v; clean %v", info, err, clients[0].id, clients[1].id,
+			clients[2].id, clients[3].id, clean)
 	}
 }
 
@@ -120,9 +122,9 @@ func wantIdle(t *testing.T, c *Client) {
 	t.Helper()
 	c.lock()
 	defer c.unlock()
-	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.rests)+len(c.sched.grants) != 0 {
+	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.cooldowns)+len(c.sched.grants) != 0 {
 		t.Errorf("left in a client: %d grants, %d queues, %d waits, %d rests, %d scheduled",
-			len(c.grants), len(c.queues), len(c.alone), len(c.rests), len(c.sched.grants))
+			len(c.grants), len(c.queues), len(c.alone), len(c.cooldowns), len(c.sched.grants))
 	}
 }
 
@@ -132,14 +134,18 @@ func storms(random *rand.Rand, ends driver.Lifetime) []faulty.Rule {
 	for _, op := range []faulty.Op{faulty.Acquire, faulty.Release, faulty.Requeue, faulty.Convert, faulty.Renew} {
 		for _, part := range []faulty.Part{faulty.Request, faulty.Reply} {
 			rules = append(rules,
-				faulty.Rule{Op: op, Chance: 0.05, Drop: part}, faulty.Rule{Op: op, Chance: 0.03, Drop: part, Hang: true})
+				faulty.Rule{Op: op, Chance: 0.05, Drop: part},
+				faulty.Rule{Op: op, Chance: 0.03, Drop: part, Hang: true})
 		}
 		for range 3 {
 			delay := time.Duration(random.IntN(2000)) * time.Millisecond
 			rules = append(rules, faulty.Rule{Op: op, Chance: 0.1, Before: delay, After: 2*second - delay})
 		}
 		if ends == driver.Leases { // elsewhere a copy that comes after the horizon would be a hold for ever
-			rules = append(rules, faulty.Rule{Op: op, Chance: 0.1, Copy: time.Duration(random.IntN(9000)) * time.Millisecond})
+			rules = append(rules, faulty.Rule{
+				Op: op, Chance: 0.1,
+				Copy: time.Duration(random.IntN(9000)) * time.Millisecond,
+			})
 		}
 	}
 	return rules

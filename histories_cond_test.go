@@ -29,9 +29,9 @@ type store struct {
 	wakers map[*cook]context.CancelFunc
 }
 
-// TestCond_InRandomHistories_LosesNoSignal: some put items in and signal, others wait for them; anonymous owners and named
-// ones, with a MinHold and without, through a network that loses requests and answers. Some give up, and one client is closed
-// in the middle. Nobody sleeps beside an item, and two are never inside.
+// TestCond_InRandomHistories_LosesNoSignal: some put items in and signal, others wait for them; anonymous owners and
+// named ones, with a MinHold and without, through a network that loses requests and answers. Some give up, and one
+// client is closed in the middle. Nobody sleeps beside an item, and two are never inside.
 func TestCond_InRandomHistories_LosesNoSignal(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -230,7 +230,8 @@ func (w *cook) consume() {
 	}
 }
 
-// await waits until there is an item or none will come. It returns nil, and is not inside, if its wait has ended before.
+// await waits until there is an item or none will come. It returns nil, and is not inside, if its wait has ended
+// before.
 func (w *cook) await(l *Lease) *Lease {
 	for w.items == 0 && w.consumed < w.total {
 		patience := time.Hour

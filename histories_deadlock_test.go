@@ -16,8 +16,8 @@ type world struct {
 	owners []string // those with a name that wait
 }
 
-// able reports whether owner can get on while only those of present have not given everything back: one of its waits can be granted.
-// It is written after the rules of the locks, and knows nothing of the search.
+// able reports whether owner can get on while only those of present have not given everything back: one of its waits
+// can be granted. It is written after the rules of the locks, and knows nothing of the search.
 func (w *world) able(owner string, present []string) bool {
 	for _, l := range w.locks {
 		for at, wait := range l.Waiters {
@@ -104,7 +104,10 @@ func randomWorld(r *rand.Rand) *world {
 		left := l.Limit
 		hold := func(owner string, shared bool, weight int) {
 			token++
-			l.Holders = append(l.Holders, driver.Holder{Owner: owner, Named: r.IntN(6) > 0, Shared: shared, Weight: weight, Token: token})
+			l.Holders = append(l.Holders, driver.Holder{
+				Owner: owner, Named: r.IntN(6) > 0, Shared: shared,
+				Weight: weight, Token: token,
+			})
 		}
 		crowd := r.Perm(len(names))
 		switch {
@@ -123,7 +126,8 @@ func randomWorld(r *rand.Rand) *world {
 		}
 		for _, at := range r.Perm(len(names))[:r.IntN(4)] {
 			owner := names[at]
-			if kind != driver.KindSemaphore && slices.ContainsFunc(l.Holders, func(h driver.Holder) bool { return h.Named && h.Owner == owner }) {
+			holds := func(h driver.Holder) bool { return h.Named && h.Owner == owner }
+			if kind != driver.KindSemaphore && slices.ContainsFunc(l.Holders, holds) {
 				continue // it would be let in, or refused
 			}
 			l.Waiters = append(l.Waiters, driver.Waiter{
@@ -133,17 +137,19 @@ func randomWorld(r *rand.Rand) *world {
 		}
 		w.locks = append(w.locks, l)
 	}
-	for _, name := range names {
-		if slices.ContainsFunc(w.locks, func(l driver.LockInfo) bool {
-			return slices.ContainsFunc(l.Waiters, func(wait driver.Waiter) bool { return wait.Named && wait.Owner == name })
-		}) {
-			w.owners = append(w.owners, name)
-		}
-	}
+	w.owners = slices.DeleteFunc(names, func(name string) bool { return !w.waits(name) })
 	return w
 }
 
-// TestDeadlock_IsWhatNoOrderOfEventsCanEnd compares the search with one that tries every order, over small random lists.
+// waits reports whether the named owner waits for anything.
+func (w *world) waits(name string) bool {
+	return slices.ContainsFunc(w.locks, func(l driver.LockInfo) bool {
+		return slices.ContainsFunc(l.Waiters, func(wait driver.Waiter) bool { return wait.Named && wait.Owner == name })
+	})
+}
+
+// TestDeadlock_IsWhatNoOrderOfEventsCanEnd compares the search with one that tries every order, over small random
+// lists.
 func TestDeadlock_IsWhatNoOrderOfEventsCanEnd(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -151,14 +157,15 @@ func TestDeadlock_IsWhatNoOrderOfEventsCanEnd(t *testing.T) {
 	deadlocks := 0
 	for range 20_000 {
 		w := randomWorld(r)
-		g, err := farPicture(t.Context(), w.locks)
+		g, err := remoteWaitGraph(t.Context(), w.locks)
 		if err != nil {
 			t.Fatal(err)
 		}
 		saved := w.saved()
 		for n, owner := range w.owners { // both in the order of names
 			if g.free[n] != saved[owner] {
-				t.Fatalf("seed %d: owner %s: may get on: the search says %v, trying says %v, of %+v", seed, owner, g.free[n], saved[owner], w.locks)
+				t.Fatalf("seed %d: owner %s: may get on: the search says %v, trying says %v, of %+v", seed, owner,
+					g.free[n], saved[owner], w.locks)
 			}
 		}
 		found := g.cycle()
@@ -177,11 +184,12 @@ func TestDeadlock_IsWhatNoOrderOfEventsCanEnd(t *testing.T) {
 }
 
 // checkCycle wants each to wait for the next, several of them, and nobody twice.
-func checkCycle(t *testing.T, found []farStep) {
+func checkCycle(t *testing.T, found []remoteEdge) {
 	t.Helper()
 	seen := make(map[string]bool)
 	for i, s := range found {
-		if next := found[(i+1)%len(found)]; s.next.what.owner != next.what.owner || seen[s.what.owner] || s.what.owner < found[0].what.owner {
+		if next := found[(i+1)%len(found)]; s.next.what.owner != next.what.owner || seen[s.what.owner] ||
+			s.what.owner < found[0].what.owner {
 			t.Fatalf("no cycle: %+v", found)
 		}
 		seen[s.what.owner] = true

@@ -21,8 +21,8 @@ var (
 )
 
 // TestSharing_InRandomHistories_DoesWhatTheModelSays makes random calls of the public API on two read/write locks and a
-// semaphore, by owners with and without a name on several clients of one memory engine, in virtual time. Everything that
-// can be seen must be as the model says after each step: answers, waits, stamps, what operators see.
+// semaphore, by owners with and without a name on several clients of one memory engine, in virtual time. Everything
+// that can be seen must be as the model says after each step: answers, waits, stamps, what operators see.
 func TestSharing_InRandomHistories_DoesWhatTheModelSays(t *testing.T) {
 	first, count := *sharingSeed, uint64(1)
 	if first == 0 {
@@ -95,7 +95,8 @@ func (s *sharing) open() {
 	s.hooks = append(s.hooks, h)
 	c := mustNew(s.t, h, &Options{CloseTimeout: time.Millisecond})
 	c.lock()
-	c.seek.at = never - 1 // no search for deadlocks: who waits here unlocks other holds meanwhile, and a search cannot know that
+	// no search for deadlocks: who waits here unlocks other holds meanwhile, and a search cannot know that
+	c.deadlocks.at = never - 1
 	c.unlock()
 	s.c = append(s.c, c)
 }
@@ -193,8 +194,12 @@ func (s *sharing) acquire(i int) {
 // call makes a call and asks the model about it.
 func (s *sharing) call(who, lock int, h *modelHold, try bool, do func(context.Context) (*Lease, error)) {
 	ctx, cancel := context.WithCancel(s.actors[who].ctx)
-	p := &pending{who: who, lock: lock, h: h, want: s.locks[lock].ask(h, try), cancel: cancel, out: make(chan outcome, 1)}
-	s.note("%d asks lock %d for mode %d, %d permits, try %v, upgrade %v: %s", who, lock, h.mode, h.weight, try, h.of != nil, p.want)
+	p := &pending{
+		who: who, lock: lock, h: h, want: s.locks[lock].ask(h, try), cancel: cancel,
+		out: make(chan outcome, 1),
+	}
+	s.note("%d asks lock %d for mode %d, %d permits, try %v, upgrade %v: %s", who, lock, h.mode, h.weight, try,
+		h.of != nil, p.want)
 	s.actors[who].busy = true
 	s.calls = append(s.calls, p)
 	go func() { // ends with the call, at the latest when the clients are closed

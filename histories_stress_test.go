@@ -15,9 +15,9 @@ import (
 
 var stressSeed = flag.Uint64("stress.seed", 0, "replay the stress test with this seed (the schedule is the machine's)")
 
-// TestStress does everything at once in real time, for the race detector. What it asserts besides is exclusion among holds
-// that may be trusted, growing tokens, and that nothing is left at the end. Breaking has a run of its own: a broken holder
-// learns of it after the fact, so there the next one may be inside for an instant before.
+// TestStress does everything at once in real time, for the race detector. What it asserts besides is exclusion among
+// holds that may be trusted, growing tokens, and that nothing is left at the end. Breaking has a run of its own: a
+// broken holder learns of it after the fact, so there the next one may be inside for an instant before.
 func TestStress(t *testing.T) {
 	t.Run("RandomCallsOfManyGoroutines", func(t *testing.T) { stress(t, false) })
 	t.Run("AndAnOperatorWhoBreaks", func(t *testing.T) { stress(t, true) })
@@ -43,7 +43,10 @@ func stress(t *testing.T, breaking bool) {
 	var all sync.WaitGroup
 	for i := range 32 {
 		all.Go(func() {
-			s := stressor{t: t, rand: rand.New(rand.NewPCG(seed, uint64(i))), c: clients[i%len(clients)], names: names, breaking: breaking}
+			s := stressor{
+				t: t, rand: rand.New(rand.NewPCG(seed, uint64(i))), c: clients[i%len(clients)], names: names,
+				breaking: breaking,
+			}
 			for ctx.Err() == nil {
 				s.act(ctx)
 			}

@@ -8,25 +8,26 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// How a hold turns into one of another mode. The engine grants the other mode beside what the hold has, so that nobody gets
-// in between, and the hold moves there: from then on its token, trust and end are those of the new grant. What it had is
-// given back by a downgrade. An upgrade keeps it, because a downgrade returns to it: another lease, the inner one of a pair,
-// holds the upgradeable read meanwhile, and is lost and released together with the hold.
+// How a hold turns into one of another mode. The engine grants the other mode beside what the hold has, so that nobody
+// gets in between, and the hold moves there: from then on its token, trust and end are those of the new grant. What it
+// had is given back by a downgrade. An upgrade keeps it, because a downgrade returns to it: another lease, the inner
+// one of an upgrade pair, holds the upgradeable read meanwhile, and is lost and released together with the hold.
 
-// Upgrade turns an upgradeable read into the write, before everybody who waits: no other writer gets in between, so what was
-// read still is. It waits until the other readers have left, and keeps new ones out meanwhile. The hold gets a new token and
-// nonce, and so have all holds that its owner has on this lock.
+// Upgrade turns an upgradeable read into the write, before everybody who waits: no other writer gets in between, so
+// what was read still is. It waits until the other readers have left, and keeps new ones out meanwhile. The hold gets a
+// new token and nonce, and so have all holds that its owner has on this lock.
 //
-// ctx bounds the waiting. When it ends first the error is as for [Mutex.Lock], and the upgradeable read is held as before; so
-// it is after every other error that does not match ErrLost. If the engine did not answer (ErrUnavailable) the write may
-// have been granted: it is given back in the background, and Upgrade may be called again. If the hold is lost while it waits,
-// Upgrade returns the *LostError; if it is unlocked, ErrReleased.
+// ctx bounds the waiting. When it ends first the error is as for [Mutex.Lock], and the upgradeable read is held as
+// before; so it is after every other error that does not match ErrLost. If the engine did not answer (ErrUnavailable)
+// the write may have been granted: it is given back in the background, and Upgrade may be called again. If the hold is
+// lost while it waits, Upgrade returns the *LostError; if it is unlocked, ErrReleased.
 //
-// A plain read gets ErrDeadlock: two readers that both wait to write would wait for each other. A second Upgrade, also while
-// the first one waits, and one of a hold that writes already get ErrConflict. Other locks have no modes: ErrUnsupported.
+// A plain read gets ErrDeadlock: two readers that both wait to write would wait for each other. A second Upgrade, also
+// while the first one waits, and one of a hold that writes already get ErrConflict. Other locks have no modes:
+// ErrUnsupported.
 //
-// It costs one round trip, and one message when it has to wait. The hold has two leases in the engine until it is downgraded
-// or unlocked.
+// It costs one round trip, and one message when it has to wait. The hold has two leases in the engine until it is
+// downgraded or unlocked.
 func (l *Lease) Upgrade(ctx context.Context) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
@@ -51,11 +52,11 @@ func (l *Lease) upgrade(ctx context.Context, start instant) error {
 	}
 	c := l.m.c
 	c.lock()
-	if err := l.mayTurn(driver.Exclusive); err != nil {
+	if err := l.mayConvert(driver.Exclusive); err != nil {
 		c.unlock()
 		return wrap("upgrade", l.m.key, err)
 	}
-	w, err := l.turn(ctx, driver.Exclusive, start) // gives up Client.mu
+	w, err := l.askConversion(ctx, driver.Exclusive, start) // gives up Client.mu
 	if w.err == nil && w.answered {
 		return nil
 	}
@@ -63,14 +64,14 @@ func (l *Lease) upgrade(ctx context.Context, start instant) error {
 }
 
 // Downgrade turns the write into a read, and nobody gets in between. The token stays. A hold that was upgraded has the
-// upgradeable read again; any other has a plain read, which cannot be upgraded. When Downgrade has returned nil other readers
-// can get in, unless the owner has further holds that write, or had one with a LockDelay that was lost: they stay out until
-// that is over. A MinHold goes on with the read.
+// upgradeable read again; any other has a plain read, which cannot be upgraded. When Downgrade has returned nil other
+// readers can get in, unless the owner has further holds that write, or had one with a LockDelay that was lost: they
+// stay out until that is over. A MinHold goes on with the read.
 //
-// If the engine does not answer, the error matches ErrUnavailable: either nothing has changed, or, if Stamp says Shared by
-// then, the hold reads, and the write is being given back in the background. If it turns out that the write had been lost,
-// the hold is, and Downgrade returns the *LostError. A hold that reads already, or is being upgraded, gets ErrConflict; locks
-// without modes ErrUnsupported, like engines that cannot convert, with the reason.
+// If the engine does not answer, the error matches ErrUnavailable: either nothing has changed, or, if Stamp says Shared
+// by then, the hold reads, and the write is being given back in the background. If it turns out that the write had been
+// lost, the hold is, and Downgrade returns the *LostError. A hold that reads already, or is being upgraded, gets
+// ErrConflict; locks without modes ErrUnsupported, like engines that cannot convert, with the reason.
 //
 // It costs one round trip for a hold that was upgraded, and two for any other.
 func (l *Lease) Downgrade(ctx context.Context) error {
@@ -82,16 +83,16 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	}
 	c := l.m.c
 	c.lock()
-	if err := l.mayTurn(driver.Shared); err != nil {
+	if err := l.mayConvert(driver.Shared); err != nil {
 		c.unlock()
 		return wrap("downgrade", l.m.key, err)
 	}
-	var left *word
-	if l.pair != nil {
+	var left *pendingRelease
+	if l.upgradePair != nil {
 		left = l.goBack()
 		c.unlock()
 	} else {
-		w, err := l.turn(ctx, driver.Shared, c.reading()) // gives up Client.mu
+		w, err := l.askConversion(ctx, driver.Shared, c.reading()) // gives up Client.mu
 		if w.err != nil || !w.answered {
 			return l.named("downgrade", called("downgrade", l.m.key, err))
 		}
@@ -100,8 +101,8 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	return l.named("downgrade", called("downgrade", l.m.key, l.giveLeft(ctx, left)))
 }
 
-// mayTurn says why l cannot be turned into that mode. The caller holds Client.mu.
-func (l *Lease) mayTurn(mode driver.Mode) error {
+// mayConvert says why l cannot be turned into that mode. The caller holds Client.mu.
+func (l *Lease) mayConvert(mode driver.Mode) error {
 	c := l.m.c
 	l.check(c.now())
 	switch is := l.mode(); {
@@ -111,7 +112,7 @@ func (l *Lease) mayTurn(mode driver.Mode) error {
 		return l.ended()
 	case c.closed:
 		return ErrClosed
-	case l.heirs != nil && l.heirs.turns != nil:
+	case l.listeners != nil && l.listeners.conversion != nil:
 		return fmt.Errorf("it is being done already: %w", ErrConflict)
 	case mode == driver.Exclusive && is == driver.Exclusive:
 		return fmt.Errorf("the hold writes already: %w", ErrConflict)
@@ -136,7 +137,7 @@ func (c *Client) noConversion() error {
 
 // mode is what l may do now. The caller holds Client.mu.
 func (l *Lease) mode() driver.Mode {
-	if l.m.p.share.mode == driver.Shared { // also on the grant of a write, see reenterApart
+	if l.m.p.share.mode == driver.Shared { // also on the grant of a write, see reenterDirect
 		return driver.Shared
 	}
 	return l.g.m.p.share.mode
@@ -145,42 +146,46 @@ func (l *Lease) mode() driver.Mode {
 // reads reports whether l is a reader's. The caller holds Client.mu.
 func (l *Lease) reads() bool { return l.m.p.share.of != nil && l.mode() != driver.Exclusive }
 
-// turn asks for the other mode beside what l has, and returns when that is answered: then w.err says how, and l has turned if
-// it is nil; or when ctx has ended and nothing was answered. The caller holds Client.mu, which turn gives up.
-func (l *Lease) turn(ctx context.Context, mode driver.Mode, start instant) (w *waiter, err error) {
+// askConversion asks for the other mode beside what l has, and returns when that is answered: then w.err says how, and
+// l has turned if it is nil; or when ctx has ended and nothing was answered. The caller holds Client.mu, which
+// askConversion gives up.
+func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, start instant) (w *waiter, err error) {
 	c, m := l.m.c, &l.m.p.share.of.modes[mode]
-	w = &waiter{lease: &Lease{m: m, owner: l.owner}, since: start, beside: l.g, turns: l}
-	heirs := l.inherit()
-	heirs.turns = w
+	w = &waiter{lease: &Lease{m: m, owner: l.owner}, since: start, beside: l.g, converts: l}
+	listeners := l.endListeners()
+	listeners.conversion = w
 	_, err = c.ask(ctx, w, false) // gives up Client.mu
 	c.lock()
 	defer c.unlock()
-	heirs.turns = nil
+	listeners.conversion = nil
 	return w, err
 }
 
-// turnTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be given back.
-// The caller holds Client.mu.
-func (l *Lease) turnTo(g *grant) (left *word) {
+// convertTo moves l to g, which was granted beside what it has. It returns what nobody holds any more and is to be
+// given back. The caller holds Client.mu.
+func (l *Lease) convertTo(g *grant) (left *pendingRelease) {
 	had := l.g
 	if g.m.p.share.mode == driver.Exclusive {
-		stays := &Lease{m: had.m, owner: l.owner, g: had, pass: l.pass, since: l.since, end: l.end, inner: true, pair: l}
-		l.pair = stays
+		read := &Lease{
+			m: had.m, owner: l.owner, g: had, pass: l.pass, since: l.since, end: l.end, inner: true,
+			upgradePair: l,
+		}
+		l.upgradePair = read
 		l.moveTo(g)
-		had.holds.add(ofGrant, stays)
-		had.inherit(g)
+		had.holds.add(ofGrant, read)
+		had.takeToken(g)
 		return nil
 	}
 	l.moveTo(g)
 	return l.leaves(had)
 }
 
-// goBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and is to be given
-// back. The caller holds Client.mu.
-func (l *Lease) goBack() (left *word) {
-	had, stays := l.g, l.part()
-	stays.g.holds.remove(ofGrant, stays)
-	l.moveTo(stays.g)
+// goBack moves l, which was upgraded, back to its upgradeable read. It returns what nobody holds any more and is to be
+// given back. The caller holds Client.mu.
+func (l *Lease) goBack() (left *pendingRelease) {
+	had, read := l.g, l.splitPair()
+	read.g.holds.remove(ofGrant, read)
+	l.moveTo(read.g)
 	return l.leaves(had)
 }
 
@@ -197,13 +202,14 @@ func (l *Lease) moveTo(g *grant) {
 	c.reschedule(g)
 }
 
-// leaves has what becomes of had, which l was on before a downgrade: nothing as long as another hold is on it, and otherwise
-// what is to be awaited, for it is to be given back. Its MinHold, also that of a hold which has ended, goes on with what l has
-// now. A LockDelay stays with had, which is closed to readers too until that is over. The caller holds Client.mu.
-func (l *Lease) leaves(had *grant) (left *word) {
+// leaves has what becomes of had, which l was on before a downgrade: nothing as long as another hold is on it, and
+// otherwise what is to be awaited, for it is to be given back. Its MinHold, also that of a hold which has ended, goes
+// on with what l has now. A LockDelay stays with had, which is closed to readers too until that is over. The caller
+// holds Client.mu.
+func (l *Lease) leaves(had *grant) (left *pendingRelease) {
 	c := l.m.c
-	r, now := c.rests[had], c.now()
-	w := &word{l: &Lease{m: had.m, g: had, owner: l.owner}, until: had.deadline()}
+	r, now := c.cooldowns[had], c.now()
+	w := &pendingRelease{l: &Lease{m: had.m, g: had, owner: l.owner}, until: had.deadline()}
 	if !c.vacated(had) {
 		return nil
 	}
@@ -215,7 +221,7 @@ func (l *Lease) leaves(had *grant) (left *word) {
 }
 
 // giveLeft gives back what a downgrade has left, and waits for the engine's word.
-func (l *Lease) giveLeft(ctx context.Context, left *word) error {
+func (l *Lease) giveLeft(ctx context.Context, left *pendingRelease) error {
 	if left == nil {
 		return nil
 	}
@@ -234,34 +240,4 @@ func (l *Lease) giveLeft(ctx context.Context, left *word) error {
 		c.end(l.g, lost.Reason)
 	}
 	return l.ended()
-}
-
-// acquire asks the engine for f.
-func (f *fetch) acquire(ctx context.Context) (driver.Grant, error) {
-	if f.beside != nil {
-		return f.c.convert.Convert(ctx, f.beside.id, &f.r)
-	}
-	return f.c.d.Acquire(ctx, &f.r)
-}
-
-// orphaned takes in that the hold beside which f asks is over, as the engine says: so it is lost, unless it was given back
-// meanwhile, and then its owner asks anew. The caller holds Client.mu.
-func (f *fetch) orphaned(err error, wanted bool) {
-	c, g := f.c, f.beside
-	f.g.settle(true)
-	if g.phase != gone {
-		reason := driver.LostExpired
-		if told := (*LostError)(nil); errors.As(err, &told) {
-			reason = told.Reason
-		}
-		c.end(g, reason)
-	}
-	if w := f.only; wanted && !w.answered {
-		if err := g.goneError(); errors.Is(err, ErrLost) {
-			w.answer(err)
-		} else {
-			w.answer(errAgain)
-		}
-	}
-	c.unlock()
 }

@@ -21,7 +21,8 @@ func TestDowngrade_OfAWrite_LetsReadersInAndNoWriter(t *testing.T) {
 		_, err := other.TryLock(ctx)
 		wantErr(t, "a writer beside the read", err, ErrHeld)
 		if !isShared(t, l) || l.Token() != token || nonceOf(t, l) != nonce || work.Err() != nil {
-			t.Errorf("after the downgrade: shared %v, token %d, want %d; %v", isShared(t, l), l.Token(), token, work.Err())
+			t.Errorf("after the downgrade: shared %v, token %d, want %d; %v", isShared(t, l), l.Token(), token,
+				work.Err())
 		}
 		wantErr(t, "a second Downgrade", l.Downgrade(ctx), ErrConflict)
 		wantErr(t, "an Upgrade", l.Upgrade(ctx), ErrDeadlock)
@@ -96,7 +97,10 @@ func TestDowngrade_OfAWriteThatHadBeenLost_SaysSo(t *testing.T) {
 
 func TestUpgradeAndDowngrade_OfOtherLocks_AreUnsupported(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
-		for _, l := range []*Lease{mustLock(t, t.Context(), c, "x"), must(t)(c.Semaphore("x", 2, nil).Acquire(t.Context(), 1))} {
+		for _, l := range []*Lease{
+			mustLock(t, t.Context(), c, "x"),
+			must(t)(c.Semaphore("x", 2, nil).Acquire(t.Context(), 1)),
+		} {
 			wantErr(t, "Upgrade", l.Upgrade(t.Context()), ErrUnsupported)
 			wantErr(t, "Downgrade", l.Downgrade(t.Context()), ErrUnsupported)
 			mustUnlock(t, l)

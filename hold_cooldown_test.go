@@ -235,8 +235,8 @@ func TestMinHold_OfWhatNobodyGotToKnow_DoesNotCount(t *testing.T) {
 	})
 }
 
-// A Multi gives back what it had taken when it cannot have all. Another goroutine of its owner had a hold of the same lock
-// meanwhile.
+// A Multi gives back what it had taken when it cannot have all. Another goroutine of its owner had a hold of the same
+// lock meanwhile.
 func TestMinHold_OfWhatNobodyGotToKnow_IsOnlyItsOwn(t *testing.T) {
 	for name, test := range map[string]struct {
 		multi, other time.Duration // their MinHold

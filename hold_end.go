@@ -13,15 +13,15 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	c, end := l.m.c, l.lasted()
 	var inner *Lease
 	var other *grant
-	if l.pair != nil {
-		l, inner, other = l.whole()
+	if l.upgradePair != nil {
+		l, inner, other = l.splitLostPair()
 	}
 	if l.pending > 0 { // so that nobody gives it back, neither here nor when the last hold beside it ends
 		l.g.phase = abandoned
 	}
 	lost := l.lostError(reason, cause)
-	if l.heirs != nil && l.heirs.gives != nil {
-		l.heirs.gives.overtaken(lost)
+	if l.listeners != nil && l.listeners.condWait != nil {
+		l.listeners.condWait.overtaken(lost)
 		return
 	}
 	if inner != nil {
@@ -33,15 +33,16 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	if other != nil {
 		c.vacate(other, l)
 	}
-	told, held := l.news == heard, l.end.since(l.since)
-	c.after(func() {
+	told, held := l.announced == announcedStart, l.end.since(l.since)
+	c.afterUnlock(func() {
 		e := l.eventNow()
 		e.Err = lost
 		if told {
 			c.tellLost(e)
 		}
 		attrs := []any{
-			"kind", string(l.Kind()), "lock", l.Name(), "class", l.m.p.class, "engine", c.traits.Engine, "token", lost.Token,
+			"kind", string(l.Kind()), "lock", l.Name(), "class", l.m.p.class, "engine", c.traits.Engine, "token",
+			lost.Token,
 			"owner", l.owner.id, "held", held, "reason", string(reason),
 		}
 		if cause != nil {
@@ -51,8 +52,8 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	})
 }
 
-// lasted is until when a hold that is lost now was trusted: until its time was over, however late that is noticed, or until now,
-// if the engine says so before. The caller holds Client.mu.
+// lasted is until when a hold that is lost now was trusted: until its time was over, however late that is noticed, or
+// until now, if the engine says so before. The caller holds Client.mu.
 func (l *Lease) lasted() instant { return min(l.m.c.now(), l.end, l.trusted()) }
 
 // lostError says that l was lost.
@@ -60,31 +61,31 @@ func (l *Lease) lostError(reason LostReason, cause error) *LostError {
 	return &LostError{Kind: l.Kind(), Name: l.Name(), Token: l.token(), Reason: reason, Cause: cause}
 }
 
-// finish ends the hold as of end: it tells whoever waits for that, and takes it out of its grant. What calls foreign code happens after
-// Client.mu is given up. The caller holds Client.mu.
+// finish ends the hold as of end: it tells whoever waits for that, and takes it out of its grant. What calls foreign
+// code happens after Client.mu is given up. The caller holds Client.mu.
 func (l *Lease) finish(end instant) {
 	c := l.m.c
 	l.end = end
-	if l.news == unheard {
-		l.news = overdue
+	if l.announced == unannounced {
+		l.announced = endOwed
 	}
 	l.g.holds.remove(ofGrant, l)
 	if l.g.holds.first == nil {
 		l.g.last = l
 	}
-	if l.heirs == nil {
+	if l.listeners == nil {
 		return
 	}
-	if l.heirs.lost != nil && l.loss != nil {
-		close(l.heirs.lost)
+	if l.listeners.lost != nil && l.loss != nil {
+		close(l.listeners.lost)
 	}
-	if w := l.heirs.turns; w != nil && !w.answered {
+	if w := l.listeners.conversion; w != nil && !w.answered {
 		w.leave()
 		w.answer(l.ended())
 	}
-	if len(l.heirs.works) > 0 {
-		c.cancelAfter(l.heirs.works, l.ended())
-		l.heirs.works = nil
+	if len(l.listeners.contexts) > 0 {
+		c.cancelAfterUnlock(l.listeners.contexts, l.ended())
+		l.listeners.contexts = nil
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *Client) expire(g *grant, now instant) {
 			l.lose(driver.LostExpired, nil)
 		}
 	}
-	if g.holds.first == nil && !g.between && (g.phase == abandoned || !g.stay()) {
+	if g.holds.first == nil && !g.between && (g.phase == abandoned || !g.keepForCooldown()) {
 		c.end(g, driver.LostExpired)
 	}
 }
@@ -33,8 +33,8 @@ func (g *grant) reason(now, end instant) LostReason {
 		from = c.at(g.session.Confirmed())
 	}
 	switch {
-	case now < end.plus(c.sleep.since(from)):
-		return driver.LostSuspended // without the nap there would be time left
+	case now < end.plus(c.suspensions.since(from)):
+		return driver.LostSuspended // without the suspension there would be time left
 	case g.session == nil && !g.renewing():
 		return driver.LostExpired
 	default:
@@ -42,8 +42,8 @@ func (g *grant) reason(now, end instant) LostReason {
 	}
 }
 
-// end loses g on this process's own judgement. The engine may still count it as held, so it is given back as soon as the
-// engine can be reached: it must not block others for longer than it protects anybody. The caller holds Client.mu.
+// end loses g on this process's own judgement. The engine may still count it as held, so it is given back as soon as
+// the engine can be reached: it must not block others for longer than it protects anybody. The caller holds Client.mu.
 //
 // The release begins after the holder's contexts have been cancelled: nobody is to get in before the holder is told.
 func (c *Client) end(g *grant, reason LostReason) {
@@ -52,20 +52,20 @@ func (c *Client) end(g *grant, reason LostReason) {
 	}
 	give, left := g.release(), g.phase == abandoned || g.isPending()
 	give.Keep = g.keep()
-	after := g.leftFor()
+	after := g.runOutAfter()
 	c.lose(g, reason, g.cause(reason))
 	if left {
 		g.runOut(after)
 		return
 	}
 	c.background.Add(1)
-	c.settleAfter(give)
+	c.settleAfterUnlock(give)
 }
 
-// settleAfter gives back in the background, once the contexts that are to be cancelled have been. The caller holds Client.mu,
-// and has counted it as background.
-func (c *Client) settleAfter(give *driver.Release) {
-	c.todo.cancels = append(c.todo.cancels, func() {
+// settleAfterUnlock gives back in the background, once the contexts that are to be cancelled have been. The caller
+// holds Client.mu, and has counted it as background.
+func (c *Client) settleAfterUnlock(give *driver.Release) {
+	c.deferred.cancels = append(c.deferred.cancels, func() {
 		go func() { // ends with the engine's word, or with c.hard
 			defer c.background.Done()
 			_, _ = c.settleNow(give)
@@ -84,4 +84,17 @@ func (c *Client) lose(g *grant, reason LostReason, cause error) {
 	}
 	g.drop()
 	c.askFor(g.m)
+}
+
+// lostByEngine takes in that the engine took the hold back.
+func (g *grant) lostByEngine(reason LostReason, cause error) {
+	c := g.m.c
+	c.lock()
+	defer c.unlockInside()
+	switch g.phase {
+	case requested:
+		g.phase = revoked
+	case live, abandoned: // of which further holds may go on
+		c.lose(g, reason, cause)
+	}
 }

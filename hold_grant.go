@@ -11,10 +11,10 @@ import (
 // anonymous owner's re-entries share one grant; passed on inside the process it goes from owner to owner. A named owner
 // has a grant for each Lock, because the engine itself counts those.
 //
-// Client.mu guards what may change. There is one for each lock that is held, so it is small: 160 bytes.
+// Client.mu guards what may change. There is one for each lock that is held, so it is small: 152 bytes.
 type grant struct {
 	m    *Mutex // by which it was asked for
-	next *grant // in Client.grants, of the same chain
+	next *grant // in Client.grants, of the same listName
 	id   string // what release and renewal match in the engine
 
 	nonce  string // the engine's; see noncePass
@@ -67,14 +67,14 @@ func (g *grant) taken(a driver.Grant, now instant) {
 		g.sent = c.at(a.Sent)
 	}
 	g.renewed = g.sent
-	g.next = c.grants[g.chain()]
-	c.grants[g.chain()] = g
+	g.next = c.grants[g.listName()]
+	c.grants[g.listName()] = g
 }
 
 // passing returns the grant that waiters for m will get without the engine, or nil. The caller holds Client.mu.
 func (c *Client) passing(m *Mutex) *grant {
 	for g := c.grants[m.key.Name]; g != nil; g = g.next {
-		if !g.alone && g.m.place() == m.place() {
+		if !g.alone && g.m.queueKey() == m.queueKey() {
 			return g
 		}
 	}
@@ -87,7 +87,7 @@ func (g *grant) admit(l *Lease, asked, now instant, local bool) {
 	l.g, l.pass, l.waited, l.local = g, g.pass, now.since(asked), local
 	l.since, l.end = now, never
 	if c.opts.Observer.Acquired == nil {
-		l.news = heard
+		l.announced = announcedStart
 	}
 	if p.noRenew {
 		l.end = g.fixedEnd(l.since, p.lease)
@@ -110,14 +110,14 @@ func (g *grant) holder() *Lease {
 	return g.holds.first
 }
 
-// fixedEnd is when a hold that is not renewed ends: after its lease, but with the trust window at the latest, so that it
-// never outlives the engine's own lease.
+// fixedEnd is when a hold that is not renewed ends: after its lease, but with the trust window at the latest, so that
+// it never outlives the engine's own lease.
 func (g *grant) fixedEnd(now instant, lease time.Duration) instant {
 	c := g.m.c
 	if c.traits.Lifetime != driver.Leases {
 		return now.plus(lease) // a session or process goes on by itself
 	}
-	return min(now.plus(lease), trustEnd(g.sent, max(g.lease, g.asked)).plus(-c.sleep.since(g.sent)))
+	return min(now.plus(lease), trustEnd(g.sent, max(g.lease, g.asked)).plus(-c.suspensions.since(g.sent)))
 }
 
 // noncePass is the nonce of one pass: of one acquisition, and no other.
@@ -153,9 +153,9 @@ func (g *grant) wanted() (lease, renewal time.Duration) {
 	return lease, renewal
 }
 
-// passable reports whether g may go on to another owner of this process without the engine, as far as the others outside
+// mayPass reports whether g may go on to another owner of this process without the engine, as far as the others outside
 // are concerned: the block has a token left, and they have not waited for too long.
-func (g *grant) passable(now instant) bool {
+func (g *grant) mayPass(now instant) bool {
 	if g.alone || g.m.p.noRenew || g.pass+1 >= g.tokens || g.failed {
 		return false
 	}
@@ -163,8 +163,8 @@ func (g *grant) passable(now instant) bool {
 	return int(g.pass) < opts.LocalHandoffs && now.since(g.since) < opts.LocalHandoffTime
 }
 
-// trusted reports whether the trust that the receiver of a pass gets is worth having.
-func (g *grant) trusted(now instant) bool {
+// trustedEnough reports whether the trust that the receiver of a pass gets is worth having.
+func (g *grant) trustedEnough(now instant) bool {
 	switch g.m.c.traits.Lifetime {
 	case driver.Process:
 		return true
@@ -176,7 +176,7 @@ func (g *grant) trusted(now instant) bool {
 	}
 }
 
-// worthRenewing reports whether a renewal would make g trusted.
+// worthRenewing reports whether a renewal would make g trustedEnough.
 func (g *grant) worthRenewing(now instant) bool {
 	return g.m.c.renewer != nil && g.remaining(now) < g.m.p.lease*2/3
 }
@@ -188,10 +188,10 @@ func (g *grant) release() *driver.Release {
 
 // drop ends g in this process: nothing is renewed, passed or watched any more. The caller holds Client.mu.
 func (g *grant) drop() {
-	c, name := g.m.c, g.chain()
+	c, name := g.m.c, g.listName()
 	g.phase = gone
 	c.unschedule(g)
-	delete(c.rests, g)
+	delete(c.cooldowns, g)
 	delete(c.failures, g)
 	if first := c.grants[name]; first != g {
 		for first.next != g {
@@ -209,4 +209,13 @@ func (g *grant) drop() {
 // short reports that the engine has given less than the fixed lease of l: a push that must be claimed.
 func (g *grant) short(l *Lease) bool {
 	return g.m.c.traits.Lifetime == driver.Leases && l.end > trustEnd(g.sent, g.lease)
+}
+
+// listName names the list of Client.grants in which g is: one for all of a mutex, and one for each of those that never
+// meet in this process, of which there may be many.
+func (g *grant) listName() string {
+	if g.m.p.share.direct {
+		return g.id
+	}
+	return g.m.key.Name
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// renewalError is how the last renewal failed of a hold that was lost because none was confirmed. A loss is neither an engine that
-// does not answer or refuses nor a context that has ended, so it matches nothing of that sort; what else went wrong is found as ever.
+// renewalError is how the last renewal failed of a hold that was lost because none was confirmed. A loss is neither an
+// engine that does not answer or refuses nor a context that has ended, so it matches nothing of that sort; what else
+// went wrong is found as ever.
 type renewalError struct{ err error }
 
 // Error gives what went wrong.
@@ -29,14 +30,15 @@ func (e *renewalError) As(t any) bool {
 
 // classes are what callers tell errors apart by.
 var classes = []error{
-	ErrHeld, ErrLost, ErrReleased, ErrUnavailable, ErrRefused, ErrUnsupported, ErrClosed, ErrDeadlock, ErrNested, ErrConflict, ErrNotHeld,
+	ErrHeld, ErrLost, ErrReleased, ErrUnavailable, ErrRefused, ErrUnsupported, ErrClosed, ErrDeadlock, ErrNested,
+	ErrConflict, ErrNotHeld,
 	context.Canceled, context.DeadlineExceeded,
 }
 
 // hasFailed notes how a renewal of g failed. Few fail, so that is kept beside the grants. The caller holds Client.mu.
 func (g *grant) hasFailed(err error) {
 	g.failed = true
-	if own, is := err.(*UnavailableError); is && own.Err != nil { //nolint:errorlint // only this itself says that nobody knows
+	if own, is := err.(*UnavailableError); is && own.Err != nil { //nolint:errorlint // only this says that nobody knows
 		err = own.Err
 	}
 	c := g.m.c
@@ -60,17 +62,10 @@ func (g *grant) cause(reason LostReason) error {
 	return nil
 }
 
-// joined adds to what a function has returned what the release says, unless the function has returned that already: as the
-// cause of its context, for instance.
-func joined(err, release error) error {
-	if several, is := release.(interface{ Unwrap() []error }); is { // only a join itself is taken apart
-		for _, one := range several.Unwrap() {
-			err = joined(err, one)
-		}
-		return err
+// goneError says how g ended, to who was about to use it. The caller holds Client.mu.
+func (g *grant) goneError() error {
+	if l := g.last; l != nil && l.loss != nil {
+		return l.loss
 	}
-	if err != nil && release != nil && errors.Is(err, release) {
-		return err
-	}
-	return errors.Join(err, release)
+	return ErrReleased
 }

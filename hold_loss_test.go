@@ -16,7 +16,10 @@ import (
 // refused answers every renewal as a server does whose port is closed.
 func refused(_ context.Context, batch []driver.Renewal, done func(int, error)) {
 	for i, r := range batch {
-		done(i, &UnavailableError{Op: "renew", Name: r.Name, Err: fmt.Errorf("dial tcp 127.0.0.1:1: %w", syscall.ECONNREFUSED)})
+		done(i, &UnavailableError{
+			Op: "renew", Name: r.Name,
+			Err: fmt.Errorf("dial tcp 127.0.0.1:1: %w", syscall.ECONNREFUSED),
+		})
 	}
 }
 
@@ -37,11 +40,13 @@ func TestLostError_CarriesHowTheLastRenewalFailed(t *testing.T) {
 		<-l.Lost()
 		err := l.Unlock(t.Context())
 		wantLost(t, err, LostUnconfirmed)
-		if !errors.Is(err, syscall.ECONNREFUSED) || !strings.HasSuffix(err.Error(), "the last renewal: dial tcp 127.0.0.1:1: connection refused") {
+		if !errors.Is(err, syscall.ECONNREFUSED) ||
+			!strings.HasSuffix(err.Error(), "the last renewal: dial tcp 127.0.0.1:1: connection refused") {
 			t.Errorf("got %v", err)
 		}
 		synctest.Wait()
-		if !log.has("lock lost", "kind=mutex", "lock=a", "class=order", "owner=me", "held=29", "reason=unconfirmed", "connection refused") {
+		if !log.has("lock lost", "kind=mutex", "lock=a", "class=order", "owner=me", "held=29", "reason=unconfirmed",
+			"connection refused") {
 			t.Errorf("logged %q", log.all[len(log.all)-1])
 		}
 		c.lock()
@@ -67,7 +72,10 @@ func TestLostError_IsNothingButALoss(t *testing.T) {
 				wantLost(t, err, LostUnconfirmed) // and Do, which is silent of an engine that does not answer, tells it
 				var unavailable *UnavailableError
 				var refused *RefusedError
-				for _, other := range []error{ErrUnavailable, ErrRefused, ErrHeld, ErrReleased, context.Canceled, context.DeadlineExceeded} {
+				for _, other := range []error{
+					ErrUnavailable, ErrRefused, ErrHeld, ErrReleased, context.Canceled,
+					context.DeadlineExceeded,
+				} {
 					if errors.Is(err, other) {
 						t.Errorf("%v matches %v", err, other)
 					}
@@ -120,7 +128,8 @@ func TestDo_TellsALossOnce(t *testing.T) {
 				}
 				_, tried := c.Mutex("c", nil).TryDo(t.Context(), fn)
 				for verb, err := range map[string]error{
-					"Do": c.Do(t.Context(), "a", fn), "TryDo": tried, "Multi.Do": c.Multi([]string{"b"}, nil).Do(t.Context(), fn),
+					"Do": c.Do(t.Context(), "a", fn), "TryDo": tried,
+					"Multi.Do": c.Multi([]string{"b"}, nil).Do(t.Context(), fn),
 				} {
 					wantLost(t, err, LostUnconfirmed)
 					if strings.Count(err.Error(), "was lost") != 1 {
@@ -147,8 +156,9 @@ func TestASecondUnlock_NamesTheLock(t *testing.T) {
 		}
 		_, pending := l.Pending()
 		for says, err := range map[string]error{
-			`unlock "a"`: l.Unlock(t.Context()), `unlock "b", "c"`: both.Unlock(t.Context()), `abandon "a"`: l.Abandon(),
-			`extend "a"`: l.Extend(t.Context(), second), `use "a"`: pending, `upgrade "d"`: read.Upgrade(t.Context()),
+			`unlock "a"`: l.Unlock(t.Context()), `unlock "b", "c"`: both.Unlock(t.Context()),
+			`abandon "a"`: l.Abandon(),
+			`extend "a"`:  l.Extend(t.Context(), second), `use "a"`: pending, `upgrade "d"`: read.Upgrade(t.Context()),
 		} {
 			if !errors.Is(err, ErrReleased) || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: %v", says, err)
@@ -160,7 +170,8 @@ func TestASecondUnlock_NamesTheLock(t *testing.T) {
 func TestCond_WithALeaseOfAnotherClient_SaysSo(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		l := mustLock(t, t.Context(), peer(t, h, nil), "a")
-		if _, err := condOf(c).Wait(t.Context(), l); !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), "another client") {
+		if _, err := condOf(c).Wait(t.Context(), l); !errors.Is(err, ErrNotHeld) ||
+			!strings.Contains(err.Error(), "another client") {
 			t.Errorf("got %v", err)
 		}
 		mustUnlock(t, l)

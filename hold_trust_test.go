@@ -143,32 +143,32 @@ func TestSuspension_LongerThanTheWindow_IsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := memlock.New(nil)
 		defer d.Close()
-		var asleep atomic.Int64
+		var suspended atomic.Int64
 		opts, _ := (*Options)(nil).withDefaults()
-		c, err := newClient(d, opts, func() time.Duration { return time.Duration(asleep.Load()) })
+		c, err := newClient(d, opts, func() time.Duration { return time.Duration(suspended.Load()) })
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
 		l := mustLock(t, t.Context(), c, "a")
 		time.Sleep(5*second + 2*lookEvery)
-		asleep.Store(int64(10 * second))
+		suspended.Store(int64(10 * second))
 		if err := l.Err(); err != nil {
-			t.Fatalf("lost by a nap that left 14 s: %v", err)
+			t.Fatalf("lost by a suspension that left 14 s: %v", err)
 		}
 		if left := time.Until(l.Deadline()); left > 15*second {
-			t.Errorf("after a nap of 10 s still %v of trust", left)
+			t.Errorf("after a suspension of 10 s still %v of trust", left)
 		}
 		time.Sleep(2 * lookEvery)
-		asleep.Store(int64(40 * second))
+		suspended.Store(int64(40 * second))
 		if _, ok := l.Stamp(); ok {
-			t.Error("a stamp after a nap longer than the lease")
+			t.Error("a stamp after a suspension longer than the lease")
 		}
 		wantLost(t, l.Err(), LostSuspended)
 		if since := time.Since(l.Deadline()); since < 10*second || since > 20*second {
-			t.Errorf("trusted until %v ago, when it is noticed after a nap that outlasted the lease by some 15 s", since)
+			t.Errorf("trusted until %v ago, and noticed after a suspension that outlasted it by some 15 s", since)
 		}
-		l = mustLock(t, t.Context(), c, "b") // naps of the past do not count against new holds
+		l = mustLock(t, t.Context(), c, "b") // suspensions of the past do not count against new holds
 		if err := l.Err(); err != nil {
 			t.Error(err)
 		}
@@ -271,7 +271,8 @@ func TestExtend_OfARenewedHold_LastsAtLeastThatLong(t *testing.T) {
 		on(h, &h.renew, noRenewals)
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
-		if err := l.Extend(ctx, time.Hour); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		if err := l.Extend(ctx, time.Hour); !errors.Is(err, ErrUnavailable) ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("on a hung engine: %v", err)
 		}
 		mustUnlock(t, l)

@@ -10,10 +10,10 @@ import (
 )
 
 // Locks yields the locks whose names start with prefix and that are held or waited for, as the engine sees them, in no
-// promised order. It is not a snapshot of all, but each LockInfo is consistent in itself. A lock that cannot be read, for instance
-// because another program uses its key, has LockInfo.Unreadable set. An error ends the sequence; engines that cannot list yield
-// ErrUnsupported. Goroutines that wait behind another of their own process are not known to the engine, and a lock passed on
-// inside a process shows the owner of its last renewal.
+// promised order. It is not a snapshot of all, but each LockInfo is consistent in itself. A lock that cannot be read,
+// for instance because another program uses its key, has LockInfo.Unreadable set. An error ends the sequence; engines
+// that cannot list yield ErrUnsupported. Goroutines that wait behind another of their own process are not known to the
+// engine, and a lock passed on inside a process shows the owner of its last renewal.
 func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, error] {
 	return func(yield func(LockInfo, error) bool) {
 		if err := c.mayInspect(ctx, prefix); err != nil {
@@ -54,10 +54,10 @@ func (c *Client) mayInspect(ctx context.Context, prefix string) error {
 	return fmt.Errorf("interlock: list %q: %w", prefix, unsupported(c.traits, reason))
 }
 
-// Break takes the lock from its holder, who learns of it as a loss (LostBroken), and gives it to the next in line. It does
-// so only while the holder's token, or its block of tokens under local passes, is token: look it up with Locks. On a free
-// lock it returns ErrNotHeld, and if the token is not a current one a *HeldError with the one that is. Latches and conditions have
-// no holder: ErrUnsupported.
+// Break takes the lock from its holder, who learns of it as a loss (LostBroken), and gives it to the next in line. It
+// does so only while the holder's token, or its block of tokens under local passes, is token: look it up with Locks. On
+// a free lock it returns ErrNotHeld, and if the token is not a current one a *HeldError with the one that is. Latches
+// and conditions have no holder: ErrUnsupported.
 //
 // The holder may be working still. Break is for operators who know that it is not, or that the resource checks a fence.
 func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64) error {
@@ -76,7 +76,8 @@ func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64
 	case KindLatch, KindCond:
 		return wrap("break", key, fmt.Errorf("nobody holds a lock of kind %s: %w", kind, ErrUnsupported))
 	default:
-		return wrap("break", key, fmt.Errorf("there is no kind of lock %q: give KindMutex, KindRWMutex, KindSemaphore or KindElection", kind))
+		return wrap("break", key, fmt.Errorf("there is no kind of lock %q: give KindMutex, KindRWMutex, "+
+			"KindSemaphore or KindElection", kind))
 	}
 	breaker, ok := c.d.(driver.Breaker)
 	if !ok {
@@ -84,24 +85,4 @@ func (c *Client) Break(ctx context.Context, kind Kind, name string, token uint64
 		return wrap("break", key, unsupported(c.traits, reason))
 	}
 	return wrap("break", key, c.asking(ctx, func(ctx context.Context) error { return breaker.Break(ctx, key, token) }))
-}
-
-// asking asks the engine something once. Close ends that, and then it is ErrClosed.
-func (c *Client) asking(ctx context.Context, ask func(ctx context.Context) error) error {
-	bounded := call{user: ctx, base: c.asks}
-	defer bounded.end()
-	err := ask(&bounded)
-	if err != nil && c.asks.Err() != nil && ctx.Err() == nil {
-		return ErrClosed
-	}
-	return err
-}
-
-func (c *Client) checkOpen() error {
-	c.lock()
-	defer c.unlock()
-	if c.closed {
-		return fmt.Errorf("interlock: %w", ErrClosed)
-	}
-	return nil
 }

@@ -6,9 +6,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Look tells who holds one lock and who waits for it, as the engine sees them. Of a lock that nobody holds or waits for it
-// returns kind and name and nothing else. A kind that the engine does not know is ErrUnsupported. What the engine does not
-// know is as with [Client.Locks]; unlike that, it costs one round trip on nearly every engine, however many locks there are.
+// Look tells who holds one lock and who waits for it, as the engine sees them. Of a lock that nobody holds or waits for
+// it returns kind and name and nothing else. A kind that the engine does not know is ErrUnsupported. What the engine
+// does not know is as with [Client.Locks]; unlike that, it costs one round trip on nearly every engine, however many
+// locks there are.
 func (c *Client) Look(ctx context.Context, kind Kind, name string) (LockInfo, error) {
 	key := driver.Key{Kind: kind, Name: name}
 	none := LockInfo{Kind: kind, Name: name}

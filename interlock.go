@@ -38,29 +38,32 @@ type Client struct {
 	stopHard   context.CancelFunc
 	background sync.WaitGroup // every goroutine of the client
 
-	mu       sync.Mutex // see lock
-	todo     afterwards // see after
+	mu       sync.Mutex    // see lock
+	deferred deferredCalls // see afterUnlock
 	closed   bool
-	queues   map[place]*queue
-	grants   map[string]*grant       // by grant.chain, the first of each; all that the engine gave and that is not given back or lost
-	alone    map[*waiter]struct{}    // who waits without standing in a queue
-	rests    map[*grant]*rest        // what is kept from others for a while, whether held or not; nil until there is any
-	failures map[*grant]error        // how the last renewal failed, of those whose did; nil until there is any
-	left     map[*reopening]struct{} // what was left to run out, by those who will give it back; nil until there is any
+	queues   map[queueKey]*queue
+	// by grant.listName, the first of each; all that the engine gave and that is not given back or lost
+	grants map[string]*grant
+	alone  map[*waiter]struct{} // who waits without standing in a queue
+	// what is kept from others for a while, whether held or not; nil until there is any
+	cooldowns map[*grant]*cooldown
+	failures  map[*grant]error // how the last renewal failed, of those whose did; nil until there is any
+	// what was left to run out, by those who will give it back; nil until there is any
+	runningOut map[*lateRelease]struct{}
 
 	unconfirmed []error       // what the engine has not confirmed since Close began
 	pending     int           // calls of Lease.Pending that are not over
 	quiet       chan struct{} // closed when there is none any more; nil unless Close waits for that
 
-	sched scheduler
-	seek  seeker
-	sleep sleepWatch
+	sched       scheduler
+	deadlocks   deadlockDetector
+	suspensions suspensionWatch
 }
 
 // Open opens the engine that url names and returns a client of it. The scheme picks the engine, whose package must be
-// imported for its side effect: mem:// (memlock) and file:// (filelock) come with this module, the others with modules of their
-// own; see Engines in the package documentation. ctx bounds the opening.
-// Close also closes the engine's connections.
+// imported for its side effect: mem:// (memlock) and file:// (filelock) come with this module, the others with modules
+// of their own; see Engines in the package documentation. ctx bounds the opening. Close also closes the engine's
+// connections.
 func Open(ctx context.Context, url string, opts *Options) (*Client, error) {
 	if ctx == nil {
 		return nil, errNilContext
@@ -93,18 +96,18 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(d, o, machineAsleep)
+	return newClient(d, o, machineSuspended)
 }
 
-func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client, error) {
+func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Client, error) {
 	c := &Client{
 		d: d, traits: d.Traits(), opts: o, id: rand.Text()[:16],
 		defaults: params{lease: o.Lease, renewal: o.Renewal, class: "other"}, born: time.Now(),
-		queues: make(map[place]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
-		sleep: newSleepWatch(asleep),
+		queues: make(map[queueKey]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
+		suspensions: newSuspensionWatch(suspended),
 	}
 	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), never // the scheduler sets it anew when it begins
-	c.seek.at = never
+	c.deadlocks.at = never
 	c.watching = c.traits.Lifetime != driver.Process
 	c.requeuer, _ = d.(driver.Requeuer)
 	c.multi, _ = d.(driver.MultiAcquirer)
@@ -112,7 +115,8 @@ func newClient(d driver.Driver, o Options, asleep func() time.Duration) (*Client
 	if c.traits.Lifetime == driver.Leases {
 		renewer, ok := d.(driver.Renewer)
 		if !ok {
-			return nil, fmt.Errorf("interlock: New: the driver of %s has leases but does not implement driver.Renewer", c.traits.Engine)
+			return nil, fmt.Errorf("interlock: New: the driver of %s has leases but does not implement driver.Renewer",
+				c.traits.Engine)
 		}
 		c.renewer = renewer
 	}
@@ -149,14 +153,14 @@ func (c *Client) spawn(f func()) bool {
 	return true
 }
 
-// Close ends the client. Calls that wait or ask the engine return ErrClosed, everything held is released (its leases then say
-// ErrReleased), and no goroutine is left. It waits for the engine's confirmations at most Options.CloseTimeout and returns nil,
-// or what could not be confirmed by then: that ends with its lease. A second Close does nothing.
+// Close ends the client. Calls that wait or ask the engine return ErrClosed, everything held is released (its leases
+// then say ErrReleased), and no goroutine is left. It waits for the engine's confirmations at most Options.CloseTimeout
+// and returns nil, or what could not be confirmed by then: that ends with its lease. A second Close does nothing.
 //
-// What has a [LockOptions] MinHold that is not over stays closed for the rest, and what was abandoned ([Lease.Abandon]) for its
-// lease. Where the engine cannot do that by itself, one goroutine and the engine's connections outlive Close until then. Where a
-// COMMIT is under way (see [Lease.Pending]) Close waits for its end, for half of CloseTimeout; after that the lock is not released
-// either but runs out.
+// What has a [LockOptions] MinHold that is not over stays closed for the rest, and what was abandoned ([Lease.Abandon])
+// for its lease. Where the engine cannot do that by itself, one goroutine and the engine's connections outlive Close
+// until then. Where a COMMIT is under way (see [Lease.Pending]) Close waits for its end, for half of CloseTimeout;
+// after that the lock is not released either but runs out.
 func (c *Client) Close() error {
 	if err := c.made(); err != nil {
 		return err
@@ -186,7 +190,7 @@ func (c *Client) Close() error {
 	c.unlock()
 	switch {
 	case len(later) > 0:
-		go c.outlive(later) // ends when the last of them is over
+		go c.releaseLater(later) // ends when the last of them is over
 	case c.owned:
 		err = errors.Join(err, c.d.Close())
 	}
@@ -227,7 +231,7 @@ func (c *Client) dropGrant(g *grant) {
 		if l.inner {
 			continue
 		}
-		c.after(func() { l.owner.remove(l); l.tellReleased(nil) })
+		c.afterUnlock(func() { l.owner.remove(l); l.tellReleased(nil) })
 	}
 	g.drop()
 }

@@ -147,7 +147,8 @@ func (w *wild) act() {
 			_ = l.Abandon()
 		}
 		err := w.in(w.t.Context(), "Unlock", l.Unlock)
-		if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrReleased) && !errors.Is(err, ErrClosed) {
+		if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrReleased) &&
+			!errors.Is(err, ErrClosed) {
 			w.t.Errorf("Unlock: %v", err)
 		}
 		if l.Err() == nil {
@@ -173,7 +174,8 @@ func (w *wild) pick(name string) (kind Kind, lock func(ctx context.Context) (*Le
 		return KindRWMutex, rw.UpgradeableRLock, false
 	case 6:
 		n := 1 + w.r.IntN(3)
-		return KindSemaphore, func(ctx context.Context) (*Lease, error) { return w.c.Semaphore(name, 3, o).Acquire(ctx, n) }, false
+		acquire := func(ctx context.Context) (*Lease, error) { return w.c.Semaphore(name, 3, o).Acquire(ctx, n) }
+		return KindSemaphore, acquire, false
 	default:
 		e := w.c.Election(name, o)
 		return KindElection, func(ctx context.Context) (*Lease, error) { return e.Campaign(ctx, "me") }, true
@@ -193,7 +195,9 @@ func (w *wild) work(l *Lease, lock func(ctx context.Context) (*Lease, error), s 
 	for range w.r.IntN(4) {
 		switch w.r.IntN(6) {
 		case 0:
-			_ = w.in(ctx, "Extend", func(ctx context.Context) error { return l.Extend(ctx, time.Duration(1+w.r.IntN(20))*second) })
+			_ = w.in(ctx, "Extend", func(ctx context.Context) error {
+				return l.Extend(ctx, time.Duration(1+w.r.IntN(20))*second)
+			})
 		case 1:
 			w.again(l, lock)
 		case 2:
@@ -225,7 +229,10 @@ func (w *wild) again(l *Lease, lock func(ctx context.Context) (*Lease, error)) {
 		return
 	}
 	var inner *Lease
-	err := w.in(l.Context(w.t.Context()), "Lock again", func(ctx context.Context) (err error) { inner, err = lock(ctx); return err })
+	err := w.in(l.Context(w.t.Context()), "Lock again", func(ctx context.Context) (err error) {
+		inner, err = lock(ctx)
+		return err
+	})
 	if err != nil {
 		return
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// hooks is a driver between the core and a memory engine, in which a test can hold up, count and replace calls. It is not
-// local, as if there were a network in between.
+// hooks is a driver between the core and a memory engine, in which a test can hold up, count and replace calls. It is
+// not local, as if there were a network in between.
 type hooks struct {
 	*memlock.Driver
 	mu      sync.Mutex // guards the functions
@@ -28,7 +28,7 @@ type hooks struct {
 
 	acquireAll func(ctx context.Context, rs []*driver.Request) ([]driver.Grant, error)
 
-	acquires, releases, renewals, requeues, converts, batches, bundles atomic.Int64
+	acquires, releases, renewals, requeues, converts, batches, bundles, looks atomic.Int64
 }
 
 func newHooks(d *memlock.Driver) *hooks {
@@ -42,6 +42,11 @@ func (h *hooks) Traits() driver.Traits {
 	t := h.Driver.Traits()
 	t.Local = false
 	return t
+}
+
+func (h *hooks) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+	h.looks.Add(1)
+	return h.Driver.Look(ctx, key)
 }
 
 func (h *hooks) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {

@@ -48,7 +48,9 @@ func (s *sharing) crash() {
 	h := s.hooks[at]
 	gone := func(o *modelHold) bool { return s.actors[o.who].name == "" && s.actors[o.who].c == 2 }
 	on(h, &h.renew, noRenewals)
-	on(h, &h.release, func(context.Context, *driver.Release) error { return &UnavailableError{Err: errors.New("crashed")} })
+	on(h, &h.release, func(context.Context, *driver.Release) error {
+		return &UnavailableError{Err: errors.New("crashed")}
+	})
 	_ = h.Driver.Close()
 	_ = s.c[at].Close()
 	for _, p := range s.calls {
@@ -163,7 +165,9 @@ func (s *sharing) listed(i int) (holders map[entry]int, waits int) {
 			s.fail("Locks: %+v, %v", info, err)
 		}
 		for _, h := range info.Holders {
-			who := slices.IndexFunc(s.actors, func(a *actor) bool { return a.ctx.Value(ownerKey{}).(*owner).id == h.Owner })
+			who := slices.IndexFunc(s.actors, func(a *actor) bool {
+				return a.ctx.Value(ownerKey{}).(*owner).id == h.Owner
+			})
 			holders[entry{who, h.Shared, h.Weight}]++
 		}
 		waits += len(info.Waiters)

@@ -57,7 +57,8 @@ func (m *modelLock) ask(h *modelHold, try bool) verdict {
 
 // judge says what h is to what its actor has.
 func (m *modelLock) judge(h *modelHold) string {
-	writes, upgradeable, reads := m.has(h.who, driver.Exclusive), m.has(h.who, driver.Upgradeable), m.has(h.who, driver.Shared)
+	writes, upgradeable, reads := m.has(h.who, driver.Exclusive), m.has(h.who, driver.Upgradeable), m.has(h.who,
+		driver.Shared)
 	switch {
 	case m.limit > 0 || !writes && !upgradeable && !reads:
 		return "new"
@@ -65,7 +66,8 @@ func (m *modelLock) judge(h *modelHold) string {
 		return "re-entry"
 	case upgradeable:
 		return "upgrade"
-	case h.mode == driver.Upgradeable && !slices.ContainsFunc(m.holds, func(o *modelHold) bool { return o.mode == driver.Upgradeable }):
+	case h.mode == driver.Upgradeable && !slices.ContainsFunc(m.holds,
+		func(o *modelHold) bool { return o.mode == driver.Upgradeable }):
 		return "re-entry"
 	}
 	return "stuck"

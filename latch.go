@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -12,9 +11,9 @@ import (
 // maxCount bounds the count of a latch to what every engine counts exactly.
 const maxCount = 1 << 53
 
-// Latch is a count that goes down to zero, and on which any number may wait: a distributed CountDownLatch. It belongs to
-// nobody: it stays when who has set it is gone, until its count is zero, so one that is given up has to be counted down by
-// hand. A latch that was never set is at zero.
+// Latch is a count that goes down to zero, and on which any number may wait: a distributed CountDownLatch. It belongs
+// to nobody: it stays when who has set it is gone, until its count is zero, so one that is given up has to be counted
+// down by hand. A latch that was never set is at zero.
 //
 // All Latches of one name are the same. It is safe for concurrent use. The zero value cannot be used.
 type Latch struct {
@@ -24,8 +23,8 @@ type Latch struct {
 	err error // a bad name, or an engine without latches; reported by the first call
 }
 
-// Latch returns the latch of that name. It asks no engine; an invalid name, or an engine that keeps no latches, is reported
-// by its first call.
+// Latch returns the latch of that name. It asks no engine; an invalid name, or an engine that keeps no latches, is
+// reported by its first call.
 func (c *Client) Latch(name string) *Latch {
 	l := &Latch{c: c, key: driver.Key{Kind: driver.KindLatch, Name: name}}
 	if l.err = c.made(); l.err != nil {
@@ -43,12 +42,12 @@ func (c *Client) Latch(name string) *Latch {
 }
 
 // Set sets the count to n, from 1 to 2^53, and reports true; or it reports false and changes nothing, because the latch
-// counts already. When its count has come to zero it may be set again: waits that were under way then end or go on, as they
-// come to see the zero in between or not, so give each round a name of its own if that matters.
+// counts already. When its count has come to zero it may be set again: waits that were under way then end or go on, as
+// they come to see the zero in between or not, so give each round a name of its own if that matters.
 //
-// Set and CountDown are asked again until the engine has answered, and count once however often they are; when it has not
-// by the end of ctx, or within Options.Lease, the error is an *UnavailableError and the outcome unknown. They cost one
-// round trip.
+// Set and CountDown are asked again until the engine has answered, and count once however often they are; when it has
+// not by the end of ctx, or within Options.Lease, the error is an *UnavailableError and the outcome unknown. They cost
+// one round trip.
 func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	if err := ready(l.made(), ctx); err != nil {
 		return false, err
@@ -57,7 +56,9 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 		return false, fmt.Errorf("interlock: latch %q: the count %d must be from 1 to 2^53", l.key.Name, n)
 	}
 	set := false
-	err := l.change(ctx, "set latch", func(ctx context.Context, latcher driver.Latcher, call *driver.LatchCall) (err error) {
+	err := l.change(ctx, "set latch", func(
+		ctx context.Context, latcher driver.Latcher, call *driver.LatchCall,
+	) (err error) {
 		call.Count = n
 		set, err = latcher.SetLatch(ctx, call)
 		return err
@@ -65,10 +66,12 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	return set && err == nil, err
 }
 
-// CountDown takes one from the count and returns what is left. The one that leaves zero wakes everybody who waits. At zero
-// it does nothing and returns 0. See [Latch.Set] for repetitions and errors.
+// CountDown takes one from the count and returns what is left. The one that leaves zero wakes everybody who waits. At
+// zero it does nothing and returns 0. See [Latch.Set] for repetitions and errors.
 func (l *Latch) CountDown(ctx context.Context) (left int64, err error) {
-	err = l.change(ctx, "count down", func(ctx context.Context, latcher driver.Latcher, call *driver.LatchCall) (err error) {
+	err = l.change(ctx, "count down", func(ctx context.Context, latcher driver.Latcher,
+		call *driver.LatchCall,
+	) (err error) {
 		left, err = latcher.CountDown(ctx, call)
 		return err
 	})
@@ -100,22 +103,23 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 	return left, nil
 }
 
-// Wait returns nil when the count is zero, at once if it is already. Who waits is told of zero by the engine where it can,
-// and looks every few seconds besides. The wait goes on while the engine cannot be reached; it ends with ctx, whose error
-// it then matches, with the client (ErrClosed), or when the engine refuses (ErrRefused).
+// Wait returns nil when the count is zero, at once if it is already. Who waits is told of zero by the engine where it
+// can, and looks once a minute besides; where it cannot, every second. The wait goes on while the engine cannot be
+// reached; it ends with ctx, whose error it then matches, with the client (ErrClosed), or when the engine refuses
+// (ErrRefused).
 //
-// It costs two round trips, and one every fifteen seconds.
+// It costs two round trips, and one for each of these looks.
 func (l *Latch) Wait(ctx context.Context) error {
 	left, err := l.Count(ctx) // most who wait late need no watch
 	if err == nil && left == 0 || err != nil && final(err) {
 		return err
 	}
 	c := l.c
-	bounded := call{user: ctx, base: c.asks}
+	bounded := callContext{user: ctx, base: c.asks}
 	defer bounded.end()
 	changes := c.watchFor(&bounded, l.key)
 	defer changes.stop()
-	for changes.next(&bounded) {
+	for next := rarely(err); changes.next(&bounded, next); next = rarely(err) {
 		left, err = l.Count(&bounded)
 		if err == nil && left == 0 {
 			return nil
@@ -134,45 +138,14 @@ func (l *Latch) Wait(ctx context.Context) error {
 }
 
 // change asks for a change until the engine has answered.
-func (l *Latch) change(ctx context.Context, op string, ask func(context.Context, driver.Latcher, *driver.LatchCall) error) error {
+func (l *Latch) change(
+	ctx context.Context, op string, ask func(context.Context, driver.Latcher, *driver.LatchCall) error,
+) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
 	}
 	call := &driver.LatchCall{Key: l.key, ID: l.c.newID(), Horizon: 2 * l.c.opts.Lease} // longer than it is repeated
-	return l.c.persist(ctx, op, l.key, func(ctx context.Context) error { return ask(ctx, l.c.d.(driver.Latcher), call) })
-}
-
-// persist makes a call that may be repeated until the engine has answered, ctx has ended, or the client's lease is over: so
-// long a call may be repeated and be known for the same.
-func (c *Client) persist(ctx context.Context, op string, key driver.Key, ask func(context.Context) error) error {
-	if err := c.checkOpen(); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return wrap(op, key, err)
-	}
-	end, doubt := time.Now().Add(c.opts.Lease), false
-	for wait := settleFirst; ; wait = min(2*wait, settleMost) {
-		attempt := call{user: ctx, base: c.asks, until: time.Now().Add(settleAttempt)}
-		err := ask(&attempt)
-		attempt.end()
-		switch {
-		case err == nil:
-			return nil
-		case c.asks.Err() != nil && ctx.Err() == nil:
-			return wrap(op, key, ErrClosed)
-		case ctx.Err() != nil:
-			return doubtful(op, key, errors.Join(ctx.Err(), err), doubt)
-		case driver.Refusal(err) != nil:
-			return doubtful(op, key, err, doubt)
-		case stays(err) && !errors.Is(err, context.Canceled):
-			return wrap(op, key, err)
-		case !time.Now().Before(end):
-			return doubtful(op, key, err, doubt)
-		}
-		doubt = doubt || leavesDoubt(err)
-		pausing := call{user: ctx, base: c.asks}
-		pause(&pausing, wait) // if it ends early, the next attempt does too, and says why
-		pausing.end()
-	}
+	return l.c.persist(ctx, op, l.key, func(ctx context.Context) error {
+		return ask(ctx, l.c.d.(driver.Latcher), call)
+	})
 }

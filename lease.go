@@ -9,50 +9,52 @@ import (
 	"github.com/interlock-go/interlock/fence/stamp"
 )
 
-// Lease is one hold of a lock: the result of Lock, and the only thing that can unlock it. It is safe for concurrent use. The
-// zero value cannot be used, nor can a copy: methods say so in their error, or panic where they return none.
+// Lease is one hold of a lock: the result of Lock, and the only thing that can unlock it. It is safe for concurrent
+// use. The zero value cannot be used, nor can a copy: methods say so in their error, or panic where they return none.
 //
 // A hold ends by [Lease.Unlock], by [Client.Close], or by being lost. It is lost when its trust window ends without a
-// confirmed renewal, when the engine says that it is gone, when its fixed lease or MaxHold ends, or when this machine was
-// suspended for too long. From that moment on another owner may be inside, so the holder has to stop: Lost is closed,
-// contexts made by Context are cancelled, and Err, Stamp and Unlock say so. They say so in time, by this process's own
-// clock, whatever the network does; what they cannot do is reach into a process that stands still. For that, give
-// [Lease.Stamp] to the resource.
+// confirmed renewal, when the engine says that it is gone, when its fixed lease or MaxHold ends, or when this machine
+// was suspended for too long. From that moment on another owner may be inside, so the holder has to stop: Lost is
+// closed, contexts made by Context are cancelled, and Err, Stamp and Unlock say so. They say so in time, by this
+// process's own clock, whatever the network does; what they cannot do is reach into a process that stands still. For
+// that, give [Lease.Stamp] to the resource.
 type Lease struct {
 	_     noCopy
 	self  *Lease // l itself: a copy is known by that
 	m     *Mutex
 	g     *grant
 	owner *owner
-	in    [chains]links // lists, see there
+	in    [listKinds]links // its neighbours in lists, see list
 
-	since  instant
-	waited time.Duration
-	pass   int32 // of the grant: whose token and nonce these are
-	rank   int32 // in the order of its owner's holds; see holdHeap
-	local  bool
-	news   news // what the Observer knows; guarded by Client.mu
-	inner  bool // keeps the upgradeable read of pair, which is upgraded; see there
+	since     instant
+	waited    time.Duration
+	pass      int32 // of the grant: whose token and nonce these are
+	rank      int32 // in the order of its owner's holds; see holdHeap
+	local     bool
+	announced announced // what the Observer knows; guarded by Client.mu
+	inner     bool      // keeps the upgradeable read of upgradePair, which is upgraded; see hold_upgrade_pair.go
 
 	// Guarded by Client.mu.
 	released bool       // it ended by Unlock or Close
 	pending  int32      // calls of Pending that are not over
 	loss     *LostError // how it was lost, if it was
-	end      instant    // own end, by NoRenew or MaxHold, or never; once it has ended, the instant at which it did
-	heirs    *heirs     // nil if nobody wants to hear of its end
-	pair     *Lease     // of an upgraded hold the one that keeps its read, and the other way round; see hold_convert.go
+	// own end, by NoRenew or MaxHold, or never; once it has ended, the instant at which it did
+	end       instant
+	listeners *endListeners // nil if nobody wants to hear of its end
+	// of an upgraded hold the one that keeps its read, and the other way round; see hold_convert.go
+	upgradePair *Lease
 }
 
-// heirs are whom a lease tells that it has ended.
-type heirs struct {
-	lost  chan struct{} // made when asked for
-	works []*work
-	turns *waiter   // that asks for the hold's other mode; see hold_convert.go
-	gives *condWait // that gives it up, when the engine has said that it may; see cond_wait.go
+// endListeners are whom a lease tells that it has ended.
+type endListeners struct {
+	lost       chan struct{} // made when asked for
+	contexts   []*leaseContext
+	conversion *waiter   // that asks for the hold's other mode; see hold_convert.go
+	condWait   *condWait // that gives it up, when the engine has said that it may; see cond_wait.go
 }
 
-// newLease returns a hold to be of m for o. Without an owner it makes one, in the same piece of memory: an anonymous owner
-// lives about as long as its first hold.
+// newLease returns a hold to be of m for o. Without an owner it makes one, in the same piece of memory: an anonymous
+// owner lives about as long as its first hold.
 func (m *Mutex) newLease(o *owner) *Lease {
 	if o != nil {
 		l := &Lease{m: m, owner: o}
@@ -87,14 +89,14 @@ func (l *Lease) Owner() string {
 	return l.owner.id
 }
 
-// Token returns the fencing number of this acquisition. It is below 2^63, is minted by the engine in the step that grants
-// the lock, and is larger than that of every earlier acquisition of this lock; what that rests on is in the engine's
-// Guarantees. Re-entry does not change it. Give resources the whole [Lease.Stamp].
+// Token returns the fencing number of this acquisition. It is below 2^63, is minted by the engine in the step that
+// grants the lock, and is larger than that of every earlier acquisition of this lock; what that rests on is in the
+// engine's Guarantees. Re-entry does not change it. Give resources the whole [Lease.Stamp].
 //
 // An upgrade brings a new one, which all holds of its owner on this lock have from then on.
 func (l *Lease) Token() uint64 {
 	mustBe(l.made())
-	if l.m.p.share.apart { // of a mutex it never changes
+	if l.m.p.share.direct { // of a mutex it never changes
 		l.m.c.lock()
 		defer l.m.c.unlock()
 	}
@@ -104,8 +106,9 @@ func (l *Lease) Token() uint64 {
 // token is Token for who holds Client.mu, or knows that nothing changes any more.
 func (l *Lease) token() uint64 { return l.g.token + uint64(l.pass) }
 
-// Stamp returns what a fence at the resource checks: a fence.Stamp, which is the same type. It reports false after the hold has
-// ended, and for a semaphore with a limit above 1: its holders are inside together, in no order that a fence could check.
+// Stamp returns what a fence at the resource checks: a fence.Stamp, which is the same type. It reports false after the
+// hold has ended, and for a semaphore with a limit above 1: its holders are inside together, in no order that a fence
+// could check.
 func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 	mustBe(l.made())
 	c := l.m.c
@@ -118,8 +121,8 @@ func (l *Lease) Stamp() (s stamp.Stamp, ok bool) {
 	return stamp.Stamp{Token: l.token(), Nonce: l.g.noncePass(l.pass), Shared: l.reads()}, true
 }
 
-// Err returns nil while the hold may be trusted, a *LostError after it was lost, and ErrReleased after it was released. It
-// looks at the clock itself, so it never says nil after Deadline. It asks no engine.
+// Err returns nil while the hold may be trusted, a *LostError after it was lost, and ErrReleased after it was released.
+// It looks at the clock itself, so it never says nil after Deadline. It asks no engine.
 func (l *Lease) Err() error {
 	if err := l.made(); err != nil {
 		return err
@@ -167,20 +170,20 @@ func (l *Lease) last() instant {
 
 // check notices that the hold's time is over. The caller holds Client.mu.
 func (l *Lease) check(now instant) {
-	if l.pair != nil { // the read below an upgrade may end first
-		l.m.c.expire(l.pair.g, now)
+	if l.upgradePair != nil { // the read below an upgrade may end first
+		l.m.c.expire(l.upgradePair.g, now)
 	}
 	if l.ended() == nil {
 		l.m.c.expire(l.g, now)
 	}
 }
 
-// inherit returns the heirs. The caller holds Client.mu.
-func (l *Lease) inherit() *heirs {
-	if l.heirs == nil {
-		l.heirs = &heirs{}
+// endListeners returns the listeners, and makes them if there are none. The caller holds Client.mu.
+func (l *Lease) endListeners() *endListeners {
+	if l.listeners == nil {
+		l.listeners = &endListeners{}
 	}
-	return l.heirs
+	return l.listeners
 }
 
 // Lost returns a channel that is closed when the hold is lost. It is not closed by a release.
@@ -190,31 +193,32 @@ func (l *Lease) Lost() <-chan struct{} {
 	c.lock()
 	defer c.unlock()
 	l.check(c.now())
-	heirs := l.inherit()
-	if heirs.lost == nil {
-		heirs.lost = make(chan struct{})
+	listeners := l.endListeners()
+	if listeners.lost == nil {
+		listeners.lost = make(chan struct{})
 		if l.loss != nil {
-			close(heirs.lost)
+			close(listeners.lost)
 		}
 	}
-	return heirs.lost
+	return listeners.lost
 }
 
-// Context returns a context for the work under the lock. It is cancelled when parent is, when the hold is lost (its cause
-// is then the *LostError) and when the hold is released (its cause is then ErrReleased). It carries the owner: a Lock with
-// it, or with a context derived from it, re-enters. All goroutines that use it are this owner, so the lock does not keep
-// them from each other. Pass the context of the work, not one with the time limit of the acquisition. A nil parent panics.
+// Context returns a context for the work under the lock. It is cancelled when parent is, when the hold is lost (its
+// cause is then the *LostError) and when the hold is released (its cause is then ErrReleased). It carries the owner: a
+// Lock with it, or with a context derived from it, re-enters. All goroutines that use it are this owner, so the lock
+// does not keep them from each other. Pass the context of the work, not one with the time limit of the acquisition. A
+// nil parent panics.
 func (l *Lease) Context(parent context.Context) context.Context {
 	mustBe(ready(l.made(), parent))
-	w := &work{lease: l}
+	w := &leaseContext{lease: l}
 	ctx := w.begin(parent, l.owner)
 	c := l.m.c
 	c.lock()
 	l.check(c.now())
 	ended := l.ended()
 	if ended == nil {
-		heirs := l.inherit()
-		heirs.works = append(heirs.works, w)
+		listeners := l.endListeners()
+		listeners.contexts = append(listeners.contexts, w)
 	}
 	c.unlock()
 	if ended != nil {
@@ -226,11 +230,29 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-func (l *Lease) forget(w *work) {
+func (l *Lease) forget(w *leaseContext) {
 	l.m.c.lock()
 	defer l.m.c.unlock()
-	heirs := l.inherit()
-	if i := slices.Index(heirs.works, w); i >= 0 {
-		heirs.works = slices.Delete(heirs.works, i, i+1)
+	listeners := l.endListeners()
+	if i := slices.Index(listeners.contexts, w); i >= 0 {
+		listeners.contexts = slices.Delete(listeners.contexts, i, i+1)
 	}
+}
+
+// heldError describes l to others of this process, in whose way it is. The caller holds Client.mu.
+func (l *Lease) heldError() *HeldError {
+	c := l.m.c
+	return &HeldError{
+		Kind: l.Kind(), Name: l.Name(), Owner: l.owner.id, Client: c.opts.ClientName, Token: l.token(),
+		Since: c.time(l.since).Round(0), // the wall clock's part only: it is for people
+		Until: c.time(l.g.deadline()).Round(0),
+	}
+}
+
+// named has an ErrReleased or ErrClosed say of which lock, and what was to be done.
+func (l *Lease) named(op string, err error) error {
+	if err == ErrReleased || err == ErrClosed { //nolint:errorlint // what wraps it has said so
+		return wrap(op, l.m.key, err)
+	}
+	return err
 }

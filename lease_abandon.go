@@ -6,20 +6,21 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Abandon ends this hold without giving the lock back: it is renewed no more, and the lock becomes free when its lease has run
-// out, as after a crash of this process. It is for work whose outcome is unknown, such as a transaction whose COMMIT was not
-// answered: nobody else is to begin while that may still be under way. Package locktx uses it.
+// Abandon ends this hold without giving the lock back: it is renewed no more, and the lock becomes free when its lease
+// has run out, as after a crash of this process. It is for work whose outcome is unknown, such as a transaction whose
+// COMMIT was not answered: nobody else is to begin while that may still be under way. Package locktx uses it.
 //
-// Abandon asks no engine and returns at once. From then on Err says ErrReleased, contexts made by Context have ended, and the
-// owner is out: its next Lock waits like everybody's. If the owner has further holds on this acquisition, they go on and are
-// renewed, and when the last of them has ended, the lock is left to run out, however that one ended; until then it cannot be
-// given up for a condition ([Cond.Wait] says ErrNested). Like Unlock, Abandon returns the *LostError after a loss, and
-// an error that matches ErrReleased after a release.
+// Abandon asks no engine and returns at once. From then on Err says ErrReleased, contexts made by Context have ended,
+// and the owner is out: its next Lock waits like everybody's. If the owner has further holds on this acquisition, they
+// go on and are renewed, and when the last of them has ended, the lock is left to run out, however that one ended;
+// until then it cannot be given up for a condition ([Cond.Wait] says ErrNested). Like Unlock, Abandon returns the
+// *LostError after a loss, and an error that matches ErrReleased after a release.
 //
-// On engines with leases the lock is free one lease (the longest that was asked for, as by Extend) after the last renewal, also
-// if the process ends or the client is closed meanwhile. Where a hold lasts as long as a session or a process, this client keeps
-// it for one lease from now, or for the rest of its MinHold if that is longer, and then gives it back in the background, also if
-// the client is closed meanwhile; the end of the process, or of the session, ends it at once.
+// On engines with leases the lock is free one lease (the longest that was asked for, as by Extend) after the last
+// renewal, also if the process ends or the client is closed meanwhile. Where a hold lasts as long as a session or a
+// process, this client keeps it for one lease from now, or for the rest of its MinHold if that is longer, and then
+// gives it back in the background, also if the client is closed meanwhile; the end of the process, or of the session,
+// ends it at once.
 func (l *Lease) Abandon() error {
 	if err := l.made(); err != nil {
 		return err
@@ -33,8 +34,8 @@ func (l *Lease) Abandon() error {
 		l.owner.remove(l) // as in Unlock
 		return wrap("abandon", l.m.key, err)
 	}
-	if l.pair != nil {
-		read := l.part()
+	if l.upgradePair != nil {
+		read := l.splitPair()
 		read.g.phase = abandoned
 		read.giveUp(now)
 	}
@@ -50,48 +51,48 @@ func (l *Lease) Abandon() error {
 
 // leave ends g in this process and lets it run out. The caller holds Client.mu.
 func (g *grant) leave() {
-	after := g.leftFor()
+	after := g.runOutAfter()
 	g.drop()
 	g.runOut(after)
 	g.m.c.askFor(g.m) // those who wait here stand in the engine's line now
 }
 
-// leftFor is for how long g is kept when it is left to run out: for a lease, as after a crash, and for its rest. The caller
-// holds Client.mu.
-func (g *grant) leftFor() time.Duration { return max(g.asked, g.m.p.lease, g.rest()) }
+// runOutAfter is for how long g is kept when it is left to run out: for a lease, as after a crash, and for its
+// cooldown. The caller holds Client.mu.
+func (g *grant) runOutAfter() time.Duration { return max(g.asked, g.m.p.lease, g.cooldown()) }
 
-// runOut gives g back when that time is over, also if a renewal was under way. On engines with leases that does nothing any
-// more but clear up, because it names this one hold; on others Close hands it to what outlives it. The caller holds Client.mu,
-// and has dropped g.
+// runOut gives g back when that time is over, also if a renewal was under way. On engines with leases that does nothing
+// any more but clear up, because it names this one hold; on others Close hands it to what outlives it. The caller holds
+// Client.mu, and has dropped g.
 func (g *grant) runOut(after time.Duration) {
 	c := g.m.c
-	own := &reopening{g.release(), c.now().plus(after)}
-	if c.left == nil {
-		c.left = make(map[*reopening]struct{})
+	own := &lateRelease{g.release(), c.now().plus(after)}
+	if c.runningOut == nil {
+		c.runningOut = make(map[*lateRelease]struct{})
 	}
-	c.left[own] = struct{}{}
+	c.runningOut[own] = struct{}{}
 	c.background.Go(func() { // ends soon after that time, or with Close
 		pause(c.base, after)
-		if c.takeLeft(own) {
+		if c.takeRunOut(own) {
 			_, _ = c.settleNow(own.r)
 		}
 	})
 }
 
-// takeLeft takes own over, to give it back. It reports false if Close has.
-func (c *Client) takeLeft(own *reopening) bool {
+// takeRunOut takes own over, to give it back. It reports false if Close has.
+func (c *Client) takeRunOut(own *lateRelease) bool {
 	c.lock()
 	defer c.unlock()
-	_, here := c.left[own]
-	delete(c.left, own)
-	return here
+	_, mine := c.runningOut[own]
+	delete(c.runningOut, own)
+	return mine
 }
 
-// takeAllLeft is takeLeft for Close, of all that is left to run out, held or not. On engines with leases that does so by itself.
-// The caller holds Client.mu.
-func (c *Client) takeAllLeft() (all []reopening) {
-	left := c.left
-	c.left = nil
+// takeAllRunOuts is takeRunOut for Close, of all that is left to run out, held or not. On engines with leases that does
+// so by itself. The caller holds Client.mu.
+func (c *Client) takeAllRunOuts() (all []lateRelease) {
+	left := c.runningOut
+	c.runningOut = nil
 	if c.traits.Lifetime == driver.Leases {
 		return nil
 	}
@@ -102,7 +103,7 @@ func (c *Client) takeAllLeft() (all []reopening) {
 		for g != nil {
 			next := g.next
 			if g.phase == abandoned {
-				all = append(all, reopening{g.release(), c.now().plus(g.leftFor())})
+				all = append(all, lateRelease{g.release(), c.now().plus(g.runOutAfter())})
 				c.dropGrant(g)
 			}
 			g = next

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// work is a context made by Lease.Context or MultiLease.Context.
-type work struct {
+// leaseContext is a context made by Lease.Context or MultiLease.Context.
+type leaseContext struct {
 	cancel context.CancelCauseFunc
 	parent context.Context //nolint:containedctx // what bounds a wait that gives the hold up
 	done   <-chan struct{} // the context's own
@@ -16,51 +16,51 @@ type work struct {
 	multi  *MultiLease     // whose
 }
 
-type workKey struct{}
+type leaseContextKey struct{}
 
-// carrier is the innermost part of such a context: it carries the owner.
-type carrier struct {
+// ownerContext is the innermost part of such a context: it carries the owner.
+type ownerContext struct {
 	context.Context //nolint:containedctx // it is one
 	owner           *owner
-	work            *work
+	from            *leaseContext
 }
 
-// Value tells the owner, and which work it is.
-func (x *carrier) Value(key any) any {
+// Value tells the owner, and which leaseContext it is.
+func (x *ownerContext) Value(key any) any {
 	switch key.(type) {
 	case ownerKey:
 		return x.owner
-	case workKey:
-		return x.work
+	case leaseContextKey:
+		return x.from
 	}
 	return x.Context.Value(key)
 }
 
 // begin makes the context.
-func (w *work) begin(parent context.Context, o *owner) context.Context {
-	ctx, cancel := context.WithCancelCause(&carrier{parent, o, w})
+func (w *leaseContext) begin(parent context.Context, o *owner) context.Context {
+	ctx, cancel := context.WithCancelCause(&ownerContext{parent, o, w})
 	w.cancel, w.parent, w.done = cancel, parent, ctx.Done()
 	return ctx
 }
 
-func workOf(ctx context.Context) *work {
-	w, _ := ctx.Value(workKey{}).(*work)
+func leaseContextOf(ctx context.Context) *leaseContext {
+	w, _ := ctx.Value(leaseContextKey{}).(*leaseContext)
 	return w
 }
 
 // endsWith reports whether the context ends when l is given up, be it by itself or by one that it was made from.
-func (w *work) endsWith(l *Lease) bool {
-	return w != nil && (w.ends(l) || workOf(w.parent).endsWith(l))
+func (w *leaseContext) endsWith(l *Lease) bool {
+	return w != nil && (w.ends(l) || leaseContextOf(w.parent).endsWith(l))
 }
 
-func (w *work) ends(l *Lease) bool {
+func (w *leaseContext) ends(l *Lease) bool {
 	return w.lease == l || w.multi != nil && slices.Contains(w.multi.leases, l)
 }
 
-// beyond returns what bounds a wait with ctx that gives l up: ctx, or if that is one of l's, or of another hold's made from one of
-// l's, what it was made from. cancel is to be called in the end.
+// beyond returns what bounds a wait with ctx that gives l up: ctx, or if that is one of l's, or of another hold's made
+// from one of l's, what it was made from. cancel is to be called in the end.
 func (l *Lease) beyond(ctx context.Context) (bounds context.Context, cancel context.CancelFunc) {
-	w := workOf(ctx)
+	w := leaseContextOf(ctx)
 	if !w.endsWith(l) || ctx.Done() != w.done { // more than values may have been added
 		return ctx, func() {}
 	}
@@ -76,15 +76,16 @@ func (l *Lease) beyond(ctx context.Context) (bounds context.Context, cancel cont
 	return &following{bounded, context.WithoutCancel(ctx)}, func() { stop(); forget() }
 }
 
-// errEndsWithIt is for a wait whose context was made from one of the Lease's and can be cancelled by itself, or has been cut off
-// from it: only when the Lease has been given up it shows which. If it has ended with the Lease, nobody can tell any more whether it
-// would also have ended by itself, so the wait cannot go on.
-var errEndsWithIt = errors.New("its context was made from one of the Lease's, which end when the Lease is given up, so nothing is held " +
+// errEndsWithIt is for a wait whose context was made from one of the Lease's and can be cancelled by itself, or has
+// been cut off from it: only when the Lease has been given up it shows which. If it has ended with the Lease, nobody
+// can tell any more whether it would also have ended by itself, so the wait cannot go on.
+var errEndsWithIt = errors.New("its context was made from one of the Lease's, which end when the Lease is given up, " +
+	"so nothing is held " +
 	"any more: pass the Lease's own, or make yours from what that was made from")
 
 // endedWith says why a wait with ctx that has given l up is over.
 func (l *Lease) endedWith(ctx context.Context) error {
-	if workOf(ctx).endsWith(l) && errors.Is(context.Cause(ctx), ErrReleased) {
+	if leaseContextOf(ctx).endsWith(l) && errors.Is(context.Cause(ctx), ErrReleased) {
 		return fmt.Errorf("%w: %w", ctx.Err(), errEndsWithIt)
 	}
 	return ctx.Err()

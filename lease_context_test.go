@@ -13,7 +13,9 @@ type valueKey struct{}
 
 func TestCond_WithAContextOfTheHold_WaitsOn(t *testing.T) {
 	for name, of := range map[string]func(t *testing.T, ctx context.Context, c *Client, l *Lease) context.Context{
-		"its own": func(_ *testing.T, ctx context.Context, _ *Client, l *Lease) context.Context { return l.Context(ctx) },
+		"its own": func(_ *testing.T, ctx context.Context, _ *Client, l *Lease) context.Context {
+			return l.Context(ctx)
+		},
 		"one of one": func(_ *testing.T, ctx context.Context, _ *Client, l *Lease) context.Context {
 			return l.Context(l.Context(ctx))
 		},
@@ -32,7 +34,9 @@ func TestCond_WithAContextOfTheHold_WaitsOn(t *testing.T) {
 		"of a named owner": func(_ *testing.T, ctx context.Context, _ *Client, l *Lease) context.Context {
 			return l.Context(WithOwner(ctx, "me"))
 		},
-		"one of its parent": func(_ *testing.T, ctx context.Context, _ *Client, _ *Lease) context.Context { return ctx },
+		"one of its parent": func(_ *testing.T, ctx context.Context, _ *Client, _ *Lease) context.Context {
+			return ctx
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told any
@@ -60,11 +64,14 @@ func TestCond_WithAContextOfTheHold_EndsWithWhatThatWasMadeFrom(t *testing.T) {
 		a := mustLock(t, t.Context(), c, "a")
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
-		if _, err := condOf(c).Wait(a.Context(ctx), a); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrReleased) {
+		if _, err := condOf(c).Wait(a.Context(ctx), a); !errors.Is(err, context.DeadlineExceeded) ||
+			errors.Is(err, ErrReleased) {
 			t.Errorf("got %v", err)
 		}
 		l, b := mustLock(t, t.Context(), c, "x"), mustLock(t, t.Context(), c, "y")
-		out := later(func() (*Lease, error) { return c.Cond(c.Mutex("x", nil)).Wait(b.Context(l.Context(t.Context())), l) })
+		out := later(func() (*Lease, error) {
+			return c.Cond(c.Mutex("x", nil)).Wait(b.Context(l.Context(t.Context())), l)
+		})
 		stillWaits(t, out, "before the signal")
 		mustUnlock(t, b) // under which it waits
 		if got := <-out; !errors.Is(got.err, context.Canceled) {
@@ -80,8 +87,8 @@ func nothingIsWorkedOn(t *testing.T, l *Lease) {
 	synctest.Wait()
 	l.m.c.lock()
 	defer l.m.c.unlock()
-	if l.heirs != nil && len(l.heirs.works) > 0 {
-		t.Errorf("%d contexts are left", len(l.heirs.works))
+	if l.listeners != nil && len(l.listeners.contexts) > 0 {
+		t.Errorf("%d contexts are left", len(l.listeners.contexts))
 	}
 }
 
@@ -98,8 +105,8 @@ func TestCond_WithAContextOfAMulti_WaitsOn(t *testing.T) {
 	})
 }
 
-// A context with an end of its own, made from one of the hold's, ends with that: it cannot be told whether it would have
-// ended by itself.
+// A context with an end of its own, made from one of the hold's, ends with that: it cannot be told whether it would
+// have ended by itself.
 func TestCond_WithAContextMadeFromOneOfTheHold_SaysWhatToPass(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		l := mustLock(t, t.Context(), c, "a")

@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// Extend makes sure that the hold lasts at least d from now: that Deadline is no earlier, once it has returned nil. On a
-// hold with NoRenew this moves its end; beyond the MaxHold nothing goes. It costs one round trip on engines with leases,
-// and none elsewhere: there a renewed hold lasts as long as its session or process anyway. An error that matches
-// ErrUnavailable changes nothing that was known. If an upgrade or a downgrade comes in between, what the hold has after it is
-// extended, at the cost of further round trips.
+// Extend makes sure that the hold lasts at least d from now: that Deadline is no earlier, once it has returned nil. On
+// a hold with NoRenew this moves its end; beyond the MaxHold nothing goes. It costs one round trip on engines with
+// leases, and none elsewhere: there a renewed hold lasts as long as its session or process anyway. An error that
+// matches ErrUnavailable changes nothing that was known. If an upgrade or a downgrade comes in between, what the hold
+// has after it is extended, at the cost of further round trips.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
 	}
 	if d <= 0 || d > longest {
-		return fmt.Errorf("interlock: extend %q: the duration %v must be more than 0 and at most %v", l.Name(), d, longest)
+		return fmt.Errorf("interlock: extend %q: the duration %v must be more than 0 and at most %v", l.Name(), d,
+			longest)
 	}
 	c := l.m.c
 	end := c.reading().plus(d)
@@ -33,14 +34,6 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// named has an ErrReleased or ErrClosed say of which lock, and what was to be done.
-func (l *Lease) named(op string, err error) error {
-	if err == ErrReleased || err == ErrClosed { //nolint:errorlint // what wraps it has said so
-		return wrap(op, l.m.key, err)
-	}
-	return err
-}
-
 // mayLast returns what l rests on, or says why it cannot last until end, which was d away.
 func (l *Lease) mayLast(d time.Duration, end instant) ([]*grant, error) {
 	c := l.m.c
@@ -52,7 +45,8 @@ func (l *Lease) mayLast(d time.Duration, end instant) ([]*grant, error) {
 		return nil, err
 	}
 	if last := l.last(); end > last {
-		return nil, fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Name(), d, last.since(now).Round(time.Millisecond))
+		return nil, fmt.Errorf("interlock: extend %q by %v: its MaxHold ends in %v", l.Name(), d,
+			last.since(now).Round(time.Millisecond))
 	}
 	return l.grants(), nil
 }
@@ -70,8 +64,9 @@ func (c *Client) renewAll(ctx context.Context, grants []*grant, lease time.Durat
 	return nil
 }
 
-// extended takes in what came of renewing grants: nothing counts if an upgrade or a downgrade has come in between, because the
-// hold rests on others then; otherwise that was all. A fixed lease is lengthened to end, if the hold still lives.
+// extended takes in what came of renewing grants: nothing counts if an upgrade or a downgrade has come in between,
+// because the hold rests on others then; otherwise that was all. A fixed lease is lengthened to end, if the hold still
+// lives.
 func (l *Lease) extended(grants []*grant, end instant, err error) (last bool, ended error) {
 	c := l.m.c
 	c.lock()
@@ -90,9 +85,9 @@ func (l *Lease) extended(grants []*grant, end instant, err error) (last bool, en
 		l.end = end
 	}
 	c.reschedule(l.g)
-	if l.pair != nil {
-		l.pair.end = l.end
-		c.reschedule(l.pair.g)
+	if l.upgradePair != nil {
+		l.upgradePair.end = l.end
+		c.reschedule(l.upgradePair.g)
 	}
 	return true, nil
 }

@@ -2,14 +2,16 @@ package interlock
 
 import "time"
 
-// Pending says that something is under way under this hold which nobody can stop and whose outcome is not known yet, such as
-// the COMMIT of a transaction: until over is called, only the holder gives the lock back before its time. Whatever else would do
-// so leaves it to run out instead, as [Lease.Abandon] does: the end of MaxHold or of a lease that is not renewed, the end of
-// trust, and [Client.Close], which first waits for half of its CloseTimeout for over to be called. Package locktx uses it.
+// Pending says that something is under way under this hold which nobody can stop and whose outcome is not known yet,
+// such as the COMMIT of a transaction: until over is called, only the holder gives the lock back before its time.
+// Whatever else would do so leaves it to run out instead, as [Lease.Abandon] does: the end of MaxHold or of a lease
+// that is not renewed, the end of trust, and [Client.Close], which first waits for half of its CloseTimeout for over to
+// be called. Package locktx uses it.
 //
-// Nothing else changes: the hold is renewed as before and is lost as before, Unlock gives it back, and Break by an operator takes
-// it away. Pending asks no engine. It fails like Err when the hold has ended, and with ErrClosed when the client is being closed:
-// then begin nothing. over must be called in the end, once the holder has unlocked or abandoned the hold; more calls do nothing.
+// Nothing else changes: the hold is renewed as before and is lost as before, Unlock gives it back, and Break by an
+// operator takes it away. Pending asks no engine. It fails like Err when the hold has ended, and with ErrClosed when
+// the client is being closed: then begin nothing. over must be called in the end, once the holder has unlocked or
+// abandoned the hold; more calls do nothing.
 func (l *Lease) Pending() (over func(), err error) {
 	if err := l.made(); err != nil {
 		return nil, err
@@ -43,9 +45,11 @@ func (l *Lease) Pending() (over func(), err error) {
 	}, nil
 }
 
-// isPending reports whether l, or the hold that it is a part of, must not be given back by anybody but its holder. The caller
-// holds Client.mu.
-func (l *Lease) isPending() bool { return l.pending > 0 || l.pair != nil && l.pair.pending > 0 }
+// isPending reports whether l, or the hold that it is a part of, must not be given back by anybody but its holder. The
+// caller holds Client.mu.
+func (l *Lease) isPending() bool {
+	return l.pending > 0 || l.upgradePair != nil && l.upgradePair.pending > 0
+}
 
 // isPending reports that of any hold on g. The caller holds Client.mu.
 func (g *grant) isPending() bool {
@@ -57,8 +61,8 @@ func (g *grant) isPending() bool {
 	return false
 }
 
-// awaitPending waits, in Close, until nothing is pending any more, or for that long. The caller holds Client.mu, which is given up
-// meanwhile: renewals go on.
+// awaitPending waits, in Close, until nothing is pending any more, or for that long. The caller holds Client.mu, which
+// is given up meanwhile: renewals go on.
 func (c *Client) awaitPending(most time.Duration) {
 	if c.pending == 0 {
 		return
@@ -74,8 +78,8 @@ func (c *Client) awaitPending(most time.Duration) {
 	c.lock()
 }
 
-// leavePending makes Close leave to run out what is pending still. Where nothing runs out by itself, what outlives Close keeps it
-// for a lease. The caller holds Client.mu.
+// leavePending makes Close leave to run out what is pending still. Where nothing runs out by itself, what outlives
+// Close keeps it for a lease. The caller holds Client.mu.
 func (c *Client) leavePending() {
 	if c.pending == 0 {
 		return
@@ -93,7 +97,7 @@ func (c *Client) leavePending() {
 func (g *grant) leaveAtClose() {
 	c := g.m.c
 	g.phase = abandoned
-	c.after(func() {
+	c.afterUnlock(func() {
 		c.opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
 			"lock", g.m.key.Name, "engine", c.traits.Engine, "token", g.token)
 	})

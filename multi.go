@@ -10,18 +10,19 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Multi is several mutexes that are taken together: all of them or none. Make one with [Client.Multi] or [MultiOf]. It is
-// safe for concurrent use. The zero value cannot be used.
+// Multi is several mutexes that are taken together: all of them or none. Make one with [Client.Multi] or [MultiOf]. It
+// is safe for concurrent use. The zero value cannot be used.
 //
-// If all of them are free they are taken in one step where the engine can: in memory, and on Redis if the names share a slot
-// (on one server all do; in a Cluster give them the same {tag}), the owner has no name and there is no LockDelay. They must be
-// of one client then, and the owner must hold none of them yet.
+// If all of them are free they are taken in one step where the engine can: in memory, and on Redis if the names share a
+// slot (on one server all do; in a Cluster give them the same {tag}), the owner has no name and there is no LockDelay.
+// They must be of one client then, and the owner must hold none of them yet.
 //
-// Otherwise, and when somebody is in the way, they are taken one after the other in an order that is the same in every process
-// (by name; see Options.Store for several stores), so that two who take locks by Multi never wait for each other. Who waits
-// for one holds those before it. An owner who holds a mutex already, and now wants one that comes before it in that order, could:
-// it takes what is free, but instead of waiting it gets an error that matches ErrDeadlock. What else the owner holds (permits,
-// reads and writes, an election) has no place in that order and does not count.
+// Otherwise, and when somebody is in the way, they are taken one after the other in an order that is the same in every
+// process (by name; see Options.Store for several stores), so that two who take locks by Multi never wait for each
+// other. Who waits for one holds those before it. An owner who holds a mutex already, and now wants one that comes
+// before it in that order, could: it takes what is free, but instead of waiting it gets an error that matches
+// ErrDeadlock. What else the owner holds (permits, reads and writes, an election) has no place in that order and does
+// not count.
 type Multi struct {
 	_     noCopy
 	locks []*Mutex // distinct, in the order given
@@ -30,8 +31,8 @@ type Multi struct {
 	err   error    // reported by the first call
 }
 
-// Multi returns the mutexes of those names with the given options, to be taken together. A name that is given twice counts
-// once. It asks no engine; invalid names and options are reported by the first call.
+// Multi returns the mutexes of those names with the given options, to be taken together. A name that is given twice
+// counts once. It asks no engine; invalid names and options are reported by the first call.
 func (c *Client) Multi(names []string, opts *LockOptions) *Multi {
 	locks := make([]*Mutex, len(names))
 	for i, name := range names {
@@ -40,16 +41,16 @@ func (c *Client) Multi(names []string, opts *LockOptions) *Multi {
 	return MultiOf(locks...)
 }
 
-// MultiOf returns the given mutexes, to be taken together. They may be of several clients, and of several engines. Of a lock
-// that is given twice the first counts, with its options. Locks of the same name of two clients must be in two stores: see
-// Options.Store.
+// MultiOf returns the given mutexes, to be taken together. They may be of several clients, and of several engines. Of a
+// lock that is given twice the first counts, with its options. Locks of the same name of two clients must be in two
+// stores: see Options.Store.
 func MultiOf(locks ...*Mutex) *Multi {
 	m := &Multi{}
-	type place struct { // not by comparing each with each: there may be thousands
+	type lockID struct { // not by comparing each with each: there may be thousands
 		c *Client
 		driver.Key
 	}
-	seen := make(map[place]struct{}, len(locks))
+	seen := make(map[lockID]struct{}, len(locks))
 	for _, l := range locks {
 		if l == nil {
 			m.err = errors.New("interlock: MultiOf: a mutex is nil")
@@ -58,8 +59,8 @@ func MultiOf(locks ...*Mutex) *Multi {
 		if m.err = l.made(); m.err != nil {
 			return m
 		}
-		if _, twice := seen[place{l.c, l.key}]; !twice {
-			seen[place{l.c, l.key}] = struct{}{}
+		if _, twice := seen[lockID{l.c, l.key}]; !twice {
+			seen[lockID{l.c, l.key}] = struct{}{}
 			m.locks = append(m.locks, l)
 		}
 	}
@@ -88,16 +89,18 @@ func (m *Multi) sort() {
 	}
 }
 
-// Lock waits until all the mutexes are held, and returns the holds, which have one owner: that of ctx, or a new one. ctx
-// bounds the waiting for all of them together. If one of them cannot be had, or if one that was taken is lost meanwhile,
-// those taken are given back and the error says which it was; errors are as for [Mutex.Lock], and ErrDeadlock as above.
+// Lock waits until all the mutexes are held, and returns the holds, which have one owner: that of ctx, or a new one.
+// ctx bounds the waiting for all of them together. If one of them cannot be had, or if one that was taken is lost
+// meanwhile, those taken are given back and the error says which it was; errors are as for [Mutex.Lock], and
+// ErrDeadlock as above.
 //
-// It costs one round trip if it takes all in one step; see [driver.MultiAcquirer] for which engines can. Otherwise it costs the
-// round trips of as many Locks, one after the other, and one more if it has tried all in one step before.
+// It costs one round trip if it takes all in one step; see [driver.MultiAcquirer] for which engines can. Otherwise it
+// costs the round trips of as many Locks, one after the other, and one more if it has tried all in one step before.
 func (m *Multi) Lock(ctx context.Context) (*MultiLease, error) { return m.acquire(ctx, false) }
 
-// TryLock takes all the mutexes if they are free, and otherwise none: the error is then a *HeldError for one that is not. In one
-// step (see Multi) nobody sees some of them taken meanwhile, and it costs one round trip, whatever the answer is.
+// TryLock takes all the mutexes if they are free, and otherwise none: the error is then a *HeldError for one that is
+// not. In one step (see Multi) nobody sees some of them taken meanwhile, and it costs one round trip, whatever the
+// answer is.
 func (m *Multi) TryLock(ctx context.Context) (*MultiLease, error) { return m.acquire(ctx, true) }
 
 // Do calls fn while it holds all the mutexes, and releases them whatever fn does; see [Mutex.Do].
@@ -132,7 +135,7 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 		}
 	}()
 	err := m.takeTogether(ctx, all, try)
-	if errors.Is(err, errApart) {
+	if errors.Is(err, errOneByOne) {
 		err = m.takeInOrder(ctx, all, try)
 	}
 	if err == nil {
@@ -164,7 +167,7 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 	if try {
 		return l.TryLock(ctx)
 	}
-	above := o.above(l)
+	above := o.heldLater(l)
 	if above == nil || o.has(l.c, l.key) {
 		return l.Lock(ctx)
 	}
@@ -173,13 +176,14 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 	if !errors.As(err, &held) {
 		return lease, err
 	}
-	return nil, fmt.Errorf("interlock: lock %q: %w: its owner holds %q, which comes after it, so it must not wait for it: %s; "+
+	return nil, fmt.Errorf("interlock: lock %q: %w: its owner holds %q, which comes after it, so it must not wait "+
+		"for it: %s; "+
 		"take them together, or in the order of their names", l.key.Name, ErrDeadlock, above.Name(), held.Error())
 }
 
-// above returns a live hold of o on a mutex that comes after m in the order of taking, or nil. Nobody waits by a Multi for a lock of
-// another kind, so those are in nobody's way.
-func (o *owner) above(m *Mutex) *Lease {
+// heldLater returns a live hold of o on a mutex that comes after m in the order of taking, or nil. Nobody waits by a
+// Multi for a lock of another kind, so those are in nobody's way.
+func (o *owner) heldLater(m *Mutex) *Lease {
 	o.mu.Lock()
 	last := o.holds.last()
 	o.mu.Unlock()
@@ -189,7 +193,7 @@ func (o *owner) above(m *Mutex) *Lease {
 	if last.Err() == nil {
 		return last
 	}
-	for _, l := range o.allAbove(m) { // the last was lost, and has not been unlocked yet
+	for _, l := range o.allHeldLater(m) { // the last was lost, and has not been unlocked yet
 		if l.Err() == nil {
 			return l
 		}
@@ -197,7 +201,7 @@ func (o *owner) above(m *Mutex) *Lease {
 	return nil
 }
 
-func (o *owner) allAbove(m *Mutex) (above []*Lease) {
+func (o *owner) allHeldLater(m *Mutex) (above []*Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for l := range o.holds.all() {

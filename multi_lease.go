@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// MultiLease is the holds that a [Multi] has taken together. It is safe for concurrent use. The zero value cannot be used, nor can a
-// copy.
+// MultiLease is the holds that a [Multi] has taken together. It is safe for concurrent use. The zero value cannot be
+// used, nor can a copy.
 //
 // When one of them is lost, the owner has lost what it took them for: Lost is closed and contexts made by Context are
 // cancelled. The others stay held until Unlock, so that nobody sees half of the work meanwhile.
@@ -27,7 +27,7 @@ type MultiLease struct {
 	loss     error // the *LostError of the first that was lost
 	left     bool  // one was released
 	released bool
-	works    []*work
+	contexts []*leaseContext
 }
 
 func newMultiLease(o *owner, n int) *MultiLease {
@@ -37,11 +37,11 @@ func newMultiLease(o *owner, n int) *MultiLease {
 // add takes in the hold at place i, or says why it has ended already.
 func (l *MultiLease) add(i int, lease *Lease) error {
 	l.leases[i] = lease
-	return lease.watch(&work{cancel: l.ended})
+	return lease.watch(&leaseContext{cancel: l.ended})
 }
 
 // watch has w cancelled when the hold ends, or says how it has ended.
-func (l *Lease) watch(w *work) error {
+func (l *Lease) watch(w *leaseContext) error {
 	c := l.m.c
 	c.lock()
 	defer c.unlock()
@@ -49,8 +49,8 @@ func (l *Lease) watch(w *work) error {
 	if err := l.ended(); err != nil {
 		return err
 	}
-	heirs := l.inherit()
-	heirs.works = append(heirs.works, w)
+	listeners := l.endListeners()
+	listeners.contexts = append(listeners.contexts, w)
 	return nil
 }
 
@@ -62,16 +62,16 @@ func (l *MultiLease) ended(cause error) {
 		close(l.lost)
 	}
 	l.left = l.left || errors.Is(cause, ErrReleased)
-	works := l.works
-	l.works = nil
+	contexts := l.contexts
+	l.contexts = nil
 	l.mu.Unlock()
-	for _, w := range works {
+	for _, w := range contexts {
 		w.cancel(cause)
 	}
 }
 
-// cutShort says what ended the taking of all the holds, if one that was taken has ended: a loss, or Close, because nobody else can
-// have released it yet. Otherwise it returns err.
+// cutShort says what ended the taking of all the holds, if one that was taken has ended: a loss, or Close, because
+// nobody else can have released it yet. Otherwise it returns err.
 func (l *MultiLease) cutShort(key driver.Key, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,15 +84,15 @@ func (l *MultiLease) cutShort(key driver.Key, err error) error {
 	return err
 }
 
-// Leases returns the holds, one for each distinct lock, in the order in which the locks were given. Each has a token and a
-// stamp of its own.
+// Leases returns the holds, one for each distinct lock, in the order in which the locks were given. Each has a token
+// and a stamp of its own.
 func (l *MultiLease) Leases() []*Lease {
 	mustBe(l.made())
 	return slices.Clone(l.leases)
 }
 
-// Err returns nil while all of the holds may be trusted, and otherwise the *LostError or ErrReleased of one that may not.
-// It looks at the clock itself.
+// Err returns nil while all of the holds may be trusted, and otherwise the *LostError or ErrReleased of one that may
+// not. It looks at the clock itself.
 func (l *MultiLease) Err() error {
 	if err := l.made(); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (l *MultiLease) Lost() <-chan struct{} {
 	return l.lost
 }
 
-// Context returns a context for the work under the locks. It is cancelled when parent is, and when one of the holds ends,
-// with its cause; see [Lease.Context]. It carries the owner of all of them.
+// Context returns a context for the work under the locks. It is cancelled when parent is, and when one of the holds
+// ends, with its cause; see [Lease.Context]. It carries the owner of all of them.
 func (l *MultiLease) Context(parent context.Context) context.Context {
 	mustBe(ready(l.made(), parent))
 	ctx, cancel := l.context(parent)
@@ -124,20 +124,20 @@ func (l *MultiLease) Context(parent context.Context) context.Context {
 
 // context is Context, also while not all of the holds are there.
 func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelCauseFunc) {
-	w := &work{multi: l}
+	w := &leaseContext{multi: l}
 	ctx := w.begin(parent, l.owner)
 	l.mu.Lock()
-	l.works = append(l.works, w)
+	l.contexts = append(l.contexts, w)
 	l.mu.Unlock()
 	context.AfterFunc(ctx, func() { l.forget(w) })
 	return ctx, w.cancel
 }
 
-func (l *MultiLease) forget(w *work) {
+func (l *MultiLease) forget(w *leaseContext) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := slices.Index(l.works, w); i >= 0 {
-		l.works = slices.Delete(l.works, i, i+1)
+	if i := slices.Index(l.contexts, w); i >= 0 {
+		l.contexts = slices.Delete(l.contexts, i, i+1)
 	}
 }
 
@@ -146,9 +146,9 @@ func (l *MultiLease) taken() []*Lease {
 	return slices.DeleteFunc(slices.Clone(l.leases), func(lease *Lease) bool { return lease == nil })
 }
 
-// Unlock ends all of the holds, side by side. It tries every one, whatever becomes of the others, and returns the errors of
-// those that could not be released, joined; see [Lease.Unlock]. The error of a second Unlock matches ErrReleased. It costs one request
-// for each lock, all sent at once: the time of one round trip.
+// Unlock ends all of the holds, side by side. It tries every one, whatever becomes of the others, and returns the
+// errors of those that could not be released, joined; see [Lease.Unlock]. The error of a second Unlock matches
+// ErrReleased. It costs one request for each lock, all sent at once: the time of one round trip.
 func (l *MultiLease) Unlock(ctx context.Context) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
@@ -185,27 +185,14 @@ func (l *MultiLease) release() bool {
 	return first
 }
 
-// giveBack ends what was taken of a Multi that cannot be had whole: nothing was done under it, so it has no MinHold. What the
-// engine does not confirm by the end of ctx, or within CloseTimeout, goes on in the background.
+// giveBack ends what was taken of a Multi that cannot be had whole: nothing was done under it, so it has no MinHold.
+// What the engine does not confirm by the end of ctx, or within CloseTimeout, goes on in the background.
 func (l *MultiLease) giveBack(ctx context.Context) {
 	l.ended(ErrReleased)
 	taken := l.taken()
 	if len(taken) == 0 {
 		return
 	}
-	_ = together(taken, func(lease *Lease) error { return lease.giveBack(ctx) }) // it tries again by itself, and Observers are told
-}
-
-// giveBack is Unlock of what nobody got to know.
-func (l *Lease) giveBack(ctx context.Context) error {
-	l.disown()
-	if ctx.Err() == nil {
-		bounded, cancel := context.WithTimeout(ctx, l.m.c.opts.CloseTimeout)
-		defer cancel()
-		return l.Unlock(bounded)
-	}
-	if !l.m.c.spawn(func() { _ = l.Unlock(l.m.c.hard) }) {
-		return ErrClosed // Close has given it back
-	}
-	return nil
+	// it tries again by itself, and Observers are told
+	_ = together(taken, func(lease *Lease) error { return lease.giveBack(ctx) })
 }

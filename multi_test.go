@@ -89,7 +89,8 @@ func TestMulti_IsAllOrNothing(t *testing.T) {
 		wantFree(t, other, "a", "c")
 		ctx, cancel := context.WithTimeout(t.Context(), 5*second)
 		defer cancel()
-		if _, err := m.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &held) || held.Name != "b" {
+		if _, err := m.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &held) ||
+			held.Name != "b" {
 			t.Errorf("Lock: %v", err)
 		}
 		synctest.Wait()
@@ -156,7 +157,8 @@ func TestMulti_DoesNotWaitBelowWhatItsOwnerHolds(t *testing.T) {
 		}
 		a := mustLock(t, t.Context(), other, "a")
 		_, err = c.Multi([]string{"c", "a"}, nil).Lock(within)
-		if !errors.Is(err, ErrDeadlock) || errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), `its owner holds "b"`) {
+		if !errors.Is(err, ErrDeadlock) || errors.Is(err, ErrHeld) ||
+			!strings.Contains(err.Error(), `its owner holds "b"`) {
 			t.Errorf("got %v", err)
 		}
 		later := lockLater(within, c, "a") // a plain Lock is the caller's own responsibility
@@ -168,13 +170,18 @@ func TestMulti_DoesNotWaitBelowWhatItsOwnerHolds(t *testing.T) {
 	})
 }
 
-// Who waits by a Multi waits for mutexes alone, so nothing else that it holds can be what others wait for in their order.
+// Who waits by a Multi waits for mutexes alone, so nothing else that it holds can be what others wait for in their
+// order.
 func TestMulti_WaitsWhateverElseItsOwnerHolds(t *testing.T) {
 	for name, take := range map[string]func(ctx context.Context, c *Client) (*Lease, error){
-		"a permit":    func(ctx context.Context, c *Client) (*Lease, error) { return c.Semaphore("z", 2, nil).Acquire(ctx, 1) },
-		"a read":      func(ctx context.Context, c *Client) (*Lease, error) { return c.RWMutex("z", nil).RLock(ctx) },
-		"an election": func(ctx context.Context, c *Client) (*Lease, error) { return c.Election("z", nil).Campaign(ctx, "me") },
-		"a mutex":     func(ctx context.Context, c *Client) (*Lease, error) { return c.Lock(ctx, "a") }, // below
+		"a permit": func(ctx context.Context, c *Client) (*Lease, error) {
+			return c.Semaphore("z", 2, nil).Acquire(ctx, 1)
+		},
+		"a read": func(ctx context.Context, c *Client) (*Lease, error) { return c.RWMutex("z", nil).RLock(ctx) },
+		"an election": func(ctx context.Context, c *Client) (*Lease, error) {
+			return c.Election("z", nil).Campaign(ctx, "me")
+		},
+		"a mutex": func(ctx context.Context, c *Client) (*Lease, error) { return c.Lock(ctx, "a") }, // below
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
@@ -212,7 +219,8 @@ func TestMultiLease_UnlockTriesEveryOne_AndJoinsTheErrors(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
 		err := l.Unlock(ctx)
-		if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), `"a"`) || !strings.Contains(err.Error(), `"c"`) {
+		if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), `"a"`) ||
+			!strings.Contains(err.Error(), `"c"`) {
 			t.Errorf("got %v", err)
 		}
 		if ctx.Err() == nil || time.Until(mustDeadline(ctx)) < -50*time.Millisecond {
@@ -260,15 +268,18 @@ func TestStoreOf_LeavesOutWhatIsNotTheStore(t *testing.T) {
 			t.Errorf("%q and %q", storeOf(a), storeOf(b))
 		}
 	}
-	for a, b := range map[string]string{"redis://h1": "redis://h2", "redis://h1?prefix=a": "redis://h1?prefix=b", "zk://h1/a": "zk://h1/b"} {
+	for a, b := range map[string]string{
+		"redis://h1": "redis://h2", "redis://h1?prefix=a": "redis://h1?prefix=b",
+		"zk://h1/a": "zk://h1/b",
+	} {
 		if storeOf(a) == storeOf(b) {
 			t.Errorf("%q and %q are both %q", a, b, storeOf(a))
 		}
 	}
 }
 
-// TestMulti_InRandomHistories: owners take random sets of locks of two stores over four clients, with random time limits and
-// tries. Nobody is inside with another, everybody ends, and in the end nothing is held.
+// TestMulti_InRandomHistories: owners take random sets of locks of two stores over four clients, with random time
+// limits and tries. Nobody is inside with another, everybody ends, and in the end nothing is held.
 func TestMulti_InRandomHistories(t *testing.T) {
 	for _, seed := range []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

@@ -9,12 +9,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A Multi in one step: where all of its locks are one client's, and that one's engine can, they are tried together, before
-// anything else. Nothing is queued for that and nobody is overtaken, so who is refused has lost a round trip and nothing more,
-// and then stands in the lines of those locks one after the other, as if it had not tried.
+// A Multi in one step: where all of its locks are one client's, and that one's engine can, they are tried together,
+// before anything else. Nothing is queued for that and nobody is overtaken, so who is refused has lost a round trip and
+// nothing more, and then stands in the lines of those locks one after the other, as if it had not tried.
 
-// errApart says that the locks are to be taken one after the other.
-var errApart = errors.New("not in one step")
+// errOneByOne says that the locks are to be taken one after the other.
+var errOneByOne = errors.New("not in one step")
 
 // bundle is the locks of a Multi while they are asked for in one step.
 type bundle struct {
@@ -26,17 +26,17 @@ type bundle struct {
 	requests []*driver.Request
 }
 
-// takeTogether takes all of the locks into all in one step. It returns errApart if they are to be taken one after the other: they
-// cannot be had in one step, or not all of them are free and the caller wants to wait.
+// takeTogether takes all of the locks into all in one step. It returns errOneByOne if they are to be taken one after
+// the other: they cannot be had in one step, or not all of them are free and the caller wants to wait.
 func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, try bool) error {
 	b := bundle{c: m.order[0].c, locks: m.order, o: all.owner}
 	if !b.mayTry(ctx) {
-		return errApart
+		return errOneByOne
 	}
 	b.start = b.c.reading()
 	leases, err := b.take(ctx)
 	if errors.Is(err, ErrHeld) && driver.IsDefinite(err) && (!try || b.owned()) {
-		return errApart
+		return errOneByOne
 	}
 	var ended error
 	for i, lease := range leases { // all of them before any is told, so that all are given back after a panic
@@ -46,8 +46,8 @@ func (m *Multi) takeTogether(ctx context.Context, all *MultiLease, try bool) err
 	return cmp.Or(err, ended)
 }
 
-// mayTry reports whether all locks are one client's whose engine can, and the owner has none of them yet: what it has it
-// re-enters, one by one.
+// mayTry reports whether all locks are one client's whose engine can, and the owner has none of them yet: what it has
+// it re-enters, one by one.
 func (b *bundle) mayTry(ctx context.Context) bool {
 	if len(b.locks) < 2 || b.c.multi == nil || ctx.Err() != nil || b.c.checkOwner(b.o) != nil {
 		return false // what is wrong is reported by the first that is taken
@@ -74,7 +74,7 @@ func (b *bundle) take(ctx context.Context) ([]*Lease, error) {
 	}
 	defer c.background.Done()
 	b.prepare()
-	bounded := call{user: ctx, base: c.asks}
+	bounded := callContext{user: ctx, base: c.asks}
 	b.o.waits.Add(1) // so that nobody takes it for stuck meanwhile
 	answers, err := c.multi.AcquireAll(&bounded, b.requests)
 	b.o.waits.Add(-1)
@@ -91,8 +91,8 @@ func (b *bundle) take(ctx context.Context) ([]*Lease, error) {
 // millisecond's work.
 const atOnce = 64
 
-// turn gives Client.mu to others, if so many have been looked at. The caller holds Client.mu.
-func (b *bundle) turn(looked int) {
+// yieldMutex gives Client.mu to others, if so many have been looked at. The caller holds Client.mu.
+func (b *bundle) yieldMutex(looked int) {
 	if looked%atOnce == atOnce-1 {
 		b.c.unlock()
 		b.c.lock()
@@ -105,8 +105,8 @@ func (b *bundle) begin() error {
 	c.lock()
 	defer c.unlock()
 	for i, l := range b.locks {
-		b.turn(i)
-		if !b.alone(l) && (c.queues[l.place()] != nil || c.passing(l) != nil) { // of others the engine itself knows
+		b.yieldMutex(i)
+		if !b.alone(l) && (c.queues[l.queueKey()] != nil || c.passing(l) != nil) { // of others the engine itself knows
 			return c.inTheWay(l)
 		}
 	}
@@ -139,12 +139,12 @@ func (b *bundle) refused(err error) error {
 	case definite && errors.As(err, &held):
 		return held
 	case definite: // why, and which of them, is told by who takes them one by one
-		return errApart
+		return errOneByOne
 	}
 	b.settle(0, true)
 	switch {
 	case errors.Is(err, ErrLost): // an operator broke one in the same instant
-		return errApart
+		return errOneByOne
 	case b.c.closed:
 		return wrap("lock", b.locks[0].key, ErrClosed)
 	}
@@ -156,7 +156,7 @@ func (b *bundle) granted(answers []driver.Grant) ([]*Lease, error) {
 	c := b.c
 	leases := make([]*Lease, 0, len(b.grants))
 	for i, g := range b.grants {
-		b.turn(i)
+		b.yieldMutex(i)
 		now := c.now()
 		switch {
 		case c.closed: // it has given back what was taken in
@@ -167,7 +167,7 @@ func (b *bundle) granted(answers []driver.Grant) ([]*Lease, error) {
 			for _, l := range leases {
 				l.decline()
 			}
-			return nil, errApart
+			return nil, errOneByOne
 		}
 		old := c.passing(g.m)
 		g.taken(answers[i], now)
@@ -192,7 +192,7 @@ func (b *bundle) tell(ctx context.Context, leases []*Lease, err error) {
 	for _, l := range leases {
 		l.m.tellAcquired(ctx, l)
 	}
-	if err == nil || errors.Is(err, errApart) {
+	if err == nil || errors.Is(err, errOneByOne) {
 		return
 	}
 	at := 0

@@ -60,7 +60,8 @@ func TestMulti_ThatIsRefusedInOneStep_HasLeftNothing(t *testing.T) {
 		other := peer(t, h, nil)
 		b := mustLock(t, t.Context(), other, "b")
 		var held *HeldError
-		if _, err := c.Multi(abc, nil).TryLock(t.Context()); !errors.As(err, &held) || held.Name != "b" || held.Token != b.Token() {
+		if _, err := c.Multi(abc, nil).TryLock(t.Context()); !errors.As(err, &held) || held.Name != "b" ||
+			held.Token != b.Token() {
 			t.Errorf("got %v", err)
 		}
 		if h.bundles.Load() != 1 || h.acquires.Load() != 0 || h.releases.Load() != 0 {
@@ -78,7 +79,8 @@ func TestMulti_ThatIsRefusedInOneStep_HasLeftNothing(t *testing.T) {
 	})
 }
 
-// TestMulti_ThatIsRefusedInOneStep_WaitsInOrder: it holds what comes before what it waits for, and asks for nothing else.
+// TestMulti_ThatIsRefusedInOneStep_WaitsInOrder: it holds what comes before what it waits for, and asks for nothing
+// else.
 func TestMulti_ThatIsRefusedInOneStep_WaitsInOrder(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
@@ -106,7 +108,8 @@ func TestMulti_AsksNobodyForWhatThisProcessHolds(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		b := mustLock(t, t.Context(), c, "b")
 		var held *HeldError
-		if _, err := c.Multi(abc, nil).TryLock(t.Context()); !errors.As(err, &held) || held.Name != "b" || held.Token != b.Token() {
+		_, err := c.Multi(abc, nil).TryLock(t.Context())
+		if !errors.As(err, &held) || held.Name != "b" || held.Token != b.Token() {
 			t.Errorf("got %v", err)
 		}
 		if h.bundles.Load() != 0 || h.acquires.Load() != 1 {
@@ -154,7 +157,8 @@ func TestMulti_OfANamedOwner_ReentersInOneStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h.bundles.Load() != 1 || l.Leases()[1].Token() != b.Token() {
-			t.Errorf("%d requests for all; the tokens are %d and %d", h.bundles.Load(), l.Leases()[1].Token(), b.Token())
+			t.Errorf("%d requests for all; the tokens are %d and %d", h.bundles.Load(), l.Leases()[1].Token(),
+				b.Token())
 		}
 		mustUnlock(t, b)
 		if _, err := far.TryLock(t.Context(), "b"); !errors.Is(err, ErrHeld) {
@@ -261,7 +265,8 @@ func TestMulti_OfAnOwnerThatHasLostOne_SaysSo(t *testing.T) {
 	})
 }
 
-// TestMulti_MeetsAnotherGoroutineOfItsOwner that asks for one of the locks in the same instant: before it, and after it.
+// TestMulti_MeetsAnotherGoroutineOfItsOwner that asks for one of the locks in the same instant: before it, and after
+// it.
 func TestMulti_MeetsAnotherGoroutineOfItsOwner(t *testing.T) {
 	t.Run("Before", func(t *testing.T) {
 		bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
@@ -323,7 +328,8 @@ func TestMulti_GrantedToAClientThatIsClosed_IsGivenBack(t *testing.T) {
 	})
 }
 
-// Many are taken in bit by bit, so that others have their turn: what was taken in before one turns out to be over is given back.
+// Many are taken in bit by bit, so that others have their turn: what was taken in before one turns out to be over is
+// given back.
 func TestMulti_OfManyNames_OfWhichTheLastIsBroken_IsTakenAnew_WhileOthersHaveTheirTurn(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		names := make([]string, 5*atOnce)

@@ -9,9 +9,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Mutex is a lock that one owner holds at a time. It is re-entrant by owner: a Lock with a context that carries the owner
-// who holds it succeeds at once, see [Lease.Context] and [WithOwner]. Keep it, or make it anew for each use:
-// all Mutexes of one client with the same name are the same lock. It is safe for concurrent use. The zero value cannot be used.
+// Mutex is a lock that one owner holds at a time. It is re-entrant by owner: a Lock with a context that carries the
+// owner who holds it succeeds at once, see [Lease.Context] and [WithOwner]. Keep it, or make it anew for each use: all
+// Mutexes of one client with the same name are the same lock. It is safe for concurrent use. The zero value cannot be
+// used.
 type Mutex struct {
 	_   noCopy
 	c   *Client
@@ -19,8 +20,8 @@ type Mutex struct {
 	p   *params
 }
 
-// Mutex returns the mutex of that name with the given options. It asks no engine; an invalid name or invalid options are
-// reported by its first call.
+// Mutex returns the mutex of that name with the given options. It asks no engine; an invalid name or invalid options
+// are reported by its first call.
 func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 	m := &Mutex{c: c, key: driver.Key{Kind: driver.KindMutex, Name: name}}
 	err := c.made()
@@ -35,14 +36,14 @@ func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
 	return m
 }
 
-// Lock waits until the mutex is held, and returns the hold. Waiters are served first come, first served, where the engine
-// can; they are woken and do not poll.
+// Lock waits until the mutex is held, and returns the hold. Waiters are served first come, first served, where the
+// engine can; they are woken and do not poll.
 //
-// ctx bounds the waiting and nothing else: the hold goes on when ctx ends. When ctx ends first, the error is a *HeldError
-// if another owner was in the way and an *UnavailableError if the engine did not answer; both match ctx's error. Whatever
-// the engine granted meanwhile is given back. A ctx that has ended already yields its error. An engine that cannot be
-// reached at all yields an *UnavailableError at once; a wait that had begun survives broken connections. An owner that
-// lost the lock and has not unlocked it yet gets the *LostError.
+// ctx bounds the waiting and nothing else: the hold goes on when ctx ends. When ctx ends first, the error is a
+// *HeldError if another owner was in the way and an *UnavailableError if the engine did not answer; both match ctx's
+// error. Whatever the engine granted meanwhile is given back. A ctx that has ended already yields its error. An engine
+// that cannot be reached at all yields an *UnavailableError at once; a wait that had begun survives broken connections.
+// An owner that lost the lock and has not unlocked it yet gets the *LostError.
 //
 // It costs one round trip, and one message when it has to wait; nothing when the lock passes on inside the process.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.acquire(ctx, false) }
@@ -52,11 +53,12 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(
 
 // Do calls fn while it holds the mutex, and releases it whatever fn does. fn's context is cancelled when ctx is and the
 // moment the hold is lost; a Lock with it re-enters. Do returns fn's error, joined with the *LostError if the hold was
-// lost while fn ran, also when fn returned nil; a loss that fn has returned itself, as the cause of its context, is not repeated. When
-// fn panics the mutex is released, and the panic goes on. The release does not depend on ctx and is waited for at most
-// Options.CloseTimeout: fn's work was protected, so a release that is not confirmed by then goes on in the background and
-// is no error of Do; Observer.Released is told. A release that the engine refuses (ErrRefused) goes on there too, but is an error of
-// Do, joined with fn's: others wait until somebody has mended what the engine says, or the hold has ended by itself.
+// lost while fn ran, also when fn returned nil; a loss that fn has returned itself, as the cause of its context, is not
+// repeated. When fn panics the mutex is released, and the panic goes on. The release does not depend on ctx and is
+// waited for at most Options.CloseTimeout: fn's work was protected, so a release that is not confirmed by then goes on
+// in the background and is no error of Do; Observer.Released is told. A release that the engine refuses (ErrRefused)
+// goes on there too, but is an error of Do, joined with fn's: others wait until somebody has mended what the engine
+// says, or the hold has ended by itself.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	if err := m.mayAcquire(ctx); err != nil {
 		return err
@@ -93,8 +95,8 @@ func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err
 }
 
 // unlockInTime unlocks l whether or not ctx has ended. It waits at most CloseTimeout for the engine's word, and a word
-// that has not come by then is no error: the work was protected, and the release goes on in the background. A loss and a refusal
-// are errors, whatever else they match.
+// that has not come by then is no error: the work was protected, and the release goes on in the background. A loss and
+// a refusal are errors, whatever else they match.
 func (l *Lease) unlockInTime(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.m.c.opts.CloseTimeout)
 	defer cancel()
@@ -128,8 +130,8 @@ func (l *locker) Lock() {
 	l.lease = lease
 }
 
-// Unlock panics if the hold was lost or there is none. A release that the engine refuses goes on in the background: the work was
-// protected, and Observer.Released is told.
+// Unlock panics if the hold was lost or there is none. A release that the engine refuses goes on in the background: the
+// work was protected, and Observer.Released is told.
 func (l *locker) Unlock() {
 	if l.lease == nil {
 		panic("interlock: unlock of a Locker that is not locked")
@@ -171,7 +173,8 @@ func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease) {
 	log := m.c.opts.Logger
 	if log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key.Name),
-			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()), slog.String("owner", lease.owner.id))
+			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()),
+			slog.String("owner", lease.owner.id))
 	}
 }
 
@@ -186,8 +189,8 @@ func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, start instant) 
 	if m.p.err != nil {
 		return nil, m.p.err
 	}
-	if m.p.share.apart {
-		return m.attemptApart(ctx, o, try, start)
+	if m.p.share.direct {
+		return m.attemptDirect(ctx, o, try, start)
 	}
 	lease, err := m.reenter(ctx, o)
 	if lease == nil && err == nil {
@@ -244,7 +247,8 @@ func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Leas
 	defer c.unlock()
 	now := c.now()
 	c.expire(g, now)
-	if g.phase == gone || g.holds.first == nil || g.holder().owner != o { // unlocked by another goroutine of o meanwhile
+	// unlocked by another goroutine of o meanwhile
+	if g.phase == gone || g.holds.first == nil || g.holder().owner != o {
 		return nil, nil //nolint:nilnil // says "not held", see reenter
 	}
 	l := m.newLease(o)
@@ -268,7 +272,7 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 		}
 		return c.joinAlone(ctx, m.newWaiter(o, start))
 	}
-	busy := c.queues[m.place()] != nil || c.passing(m) != nil
+	busy := c.queues[m.queueKey()] != nil || c.passing(m) != nil
 	switch {
 	case busy && try:
 		err := c.inTheWay(m)
@@ -288,11 +292,11 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 	return c.join(ctx, m.newWaiter(o, start))
 }
 
-// tryOnce asks the engine for m once. waits says that the caller waits if it is refused, which is for a local engine to know. The
-// caller holds Client.mu, which tryOnce gives up.
+// tryOnce asks the engine for m once. waits says that the caller waits if it is refused, which is for a local engine to
+// know. The caller holds Client.mu, which tryOnce gives up.
 func (m *Mutex) tryOnce(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
 	if m.c.traits.Local {
-		return m.tryHere(ctx, o, waits, start)
+		return m.tryLocal(ctx, o, waits, start)
 	}
 	m.c.unlock()
 	return m.c.askAlone(ctx, m.newWaiter(o, start), true)

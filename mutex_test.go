@@ -44,7 +44,8 @@ func TestLock_WhoseContextEnds_NamesTheHolderAndMatchesBothErrors(t *testing.T) 
 		if !errors.As(err, &held) || !errors.Is(err, ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got %v", err)
 		}
-		if held.Client != "other:1" || held.Owner != first.Owner() || held.Token != first.Token() || held.Until.IsZero() {
+		if held.Client != "other:1" || held.Owner != first.Owner() || held.Token != first.Token() ||
+			held.Until.IsZero() {
 			t.Errorf("the holder is described as %+v", held)
 		}
 		if time.Since(start) != second {
@@ -95,7 +96,8 @@ func TestTryLock_OnAFreeMutex_TakesIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := peer(t, h, nil).TryLock(t.Context(), "a"); !errors.Is(err, ErrHeld) || errors.Is(err, ErrUnavailable) {
+		if _, err := peer(t, h, nil).TryLock(t.Context(), "a"); !errors.Is(err, ErrHeld) ||
+			errors.Is(err, ErrUnavailable) {
 			t.Errorf("a second TryLock: %v", err)
 		}
 		mustUnlock(t, l)

@@ -85,10 +85,15 @@ func (r *records) has(parts ...string) bool {
 
 func TestObserver_ThatPanicsWhenALockIsAcquired_LeavesNothingHeld(t *testing.T) {
 	for name, acquire := range map[string]func(ctx context.Context, c *Client){
-		"Lock":     func(ctx context.Context, c *Client) { _, _ = c.Lock(ctx, "a") },
-		"TryLock":  func(ctx context.Context, c *Client) { _, _ = c.TryLock(ctx, "a") },
-		"Do":       func(ctx context.Context, c *Client) { _ = c.Do(ctx, "a", func(context.Context) error { return nil }) },
-		"MinHold":  func(ctx context.Context, c *Client) { _, _ = c.Mutex("a", &LockOptions{MinHold: time.Hour}).Lock(ctx) },
+		"Lock":    func(ctx context.Context, c *Client) { _, _ = c.Lock(ctx, "a") },
+		"TryLock": func(ctx context.Context, c *Client) { _, _ = c.TryLock(ctx, "a") },
+		"Do": func(ctx context.Context, c *Client) {
+			_ = c.Do(ctx, "a",
+				func(context.Context) error { return nil })
+		},
+		"MinHold": func(ctx context.Context, c *Client) {
+			_, _ = c.Mutex("a", &LockOptions{MinHold: time.Hour}).Lock(ctx)
+		},
 		"RLock":    func(ctx context.Context, c *Client) { _, _ = c.RWMutex("a", nil).RLock(ctx) },
 		"Acquire":  func(ctx context.Context, c *Client) { _, _ = c.Semaphore("a", 2, nil).Acquire(ctx, 2) },
 		"Campaign": func(ctx context.Context, c *Client) { _, _ = c.Election("a", nil).Campaign(ctx, "x") },
@@ -122,7 +127,8 @@ func TestObserver_IsToldOfABadName_ByEveryVerb(t *testing.T) {
 		var told []error
 		o := &Observer{Failed: func(_ context.Context, e Event) { told = append(told, e.Err) }}
 		bubble(t, &Options{Observer: o}, func(t *testing.T, c *Client, _ *hooks) {
-			if err := call(t.Context(), c.Mutex("", nil)); err == nil || len(told) != 1 || told[0] != err { //nolint:errorlint // the same
+			err := call(t.Context(), c.Mutex("", nil))
+			if err == nil || len(told) != 1 || told[0] != err { //nolint:errorlint // the same
 				t.Errorf("%s: %v, told %v", verb, err, told)
 			}
 		})
@@ -173,8 +179,9 @@ func nothingIsHeld(t *testing.T, c *Client) {
 	}
 	c.lock()
 	defer c.unlock()
-	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.rests) > 0 {
-		t.Errorf("left in the client: %d grants, %d queues, %d waiters, %d rests", len(c.grants), len(c.queues), len(c.alone), len(c.rests))
+	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.cooldowns) > 0 {
+		t.Errorf("left in the client: %d grants, %d queues, %d waiters, %d rests", len(c.grants), len(c.queues),
+			len(c.alone), len(c.cooldowns))
 	}
 }
 
@@ -256,7 +263,8 @@ func TestObserver_ThatPanicsInAnyGoroutine_IsLoggedAndEndsNothing(t *testing.T) 
 		},
 		"Released": func(t *testing.T, c *Client, _ *hooks) {
 			mustUnlock(t, mustLock(t, t.Context(), c, "a"))
-			if err := c.Multi([]string{"a", "b"}, nil).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+			if err := c.Multi([]string{"a", "b"}, nil).Do(t.Context(),
+				func(context.Context) error { return nil }); err != nil {
 				t.Error(err)
 			}
 			mustLock(t, t.Context(), c, "for Close")

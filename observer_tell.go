@@ -7,20 +7,20 @@ import (
 	"runtime/debug"
 )
 
-// How the Observer is told, and what becomes of a panic of the user's code: no hold stays behind, and no goroutine of this
-// package ends the process.
+// How the Observer is told, and what becomes of a panic of the user's code: no hold stays behind, and no goroutine of
+// this package ends the process.
 
-// news is what the Observer knows of a hold. Each Acquired has one Released or Lost, and it comes after.
-type news uint8
+// announced is what the Observer knows of a hold. Each Acquired has one Released or Lost, and it comes after.
+type announced uint8
 
 const (
-	unheard news = iota // Acquired has not returned; of a hold that nobody gets it is never called
-	heard               // the end is told when it comes
-	overdue             // the end came while it was unheard: who calls Acquired tells the end then
+	unannounced    announced = iota // Acquired has not returned; of a hold that nobody gets it is never called
+	announcedStart                  // the end is told when it comes
+	endOwed                         // the end came while it was unannounced: who calls Acquired tells the end then
 )
 
-// tellAcquired tells the Observer that l is held. If that panics nobody gets to know l, so it is given back, and the panic
-// goes on.
+// tellAcquired tells the Observer that l is held. If that panics nobody gets to know l, so it is given back, and the
+// panic goes on.
 func (l *Lease) tellAcquired(ctx context.Context) {
 	acquired := l.m.c.opts.Observer.Acquired
 	if acquired == nil {
@@ -42,9 +42,9 @@ func (l *Lease) tellAcquired(ctx context.Context) {
 func (l *Lease) isHeard() {
 	c := l.m.c
 	c.lock()
-	late, loss := l.news == overdue, l.loss
+	late, loss := l.announced == endOwed, l.loss
 	if !late {
-		l.news = heard
+		l.announced = announcedStart
 	}
 	e := l.event()
 	c.unlock()
@@ -57,16 +57,6 @@ func (l *Lease) isHeard() {
 	}
 }
 
-// disown takes the MinHold off l: nobody got to know it.
-func (l *Lease) disown() {
-	c := l.m.c
-	c.lock()
-	defer c.unlock()
-	if l.ended() == nil {
-		l.forgo()
-	}
-}
-
 // tellReleased tells the Observer that the hold was given up; err says what the engine has not confirmed.
 func (l *Lease) tellReleased(err error) {
 	c := l.m.c
@@ -74,9 +64,9 @@ func (l *Lease) tellReleased(err error) {
 		return
 	}
 	c.lock()
-	e, news := l.event(), l.news
+	e, news := l.event(), l.announced
 	c.unlock()
-	if news == heard {
+	if news == announcedStart {
 		e.Err = err
 		c.tellReleased(e)
 	}
@@ -112,7 +102,8 @@ func (c *Client) tellReleased(e Event) {
 	}
 }
 
-// contain calls f, a function of the Observer, in a goroutine which may be anybody's. A panic of f is logged and goes no further.
+// contain calls f, a function of the Observer, in a goroutine which may be anybody's. A panic of f is logged and goes
+// no further.
 func (c *Client) contain(name string, f func()) {
 	defer func() {
 		p := recover()
@@ -140,26 +131,30 @@ func guard(log *slog.Logger) *slog.Logger {
 	return slog.New(guarded{log.Handler()})
 }
 
-// guarded is a log handler of the user's. Records come from goroutines of this package and from the middle of calls that must
-// not end there, so a panic of the handler costs the record and nothing else.
+// guarded is a log handler of the user's. Records come from goroutines of this package and from the middle of calls
+// that must not end there, so a panic of the handler costs the record and nothing else.
 type guarded struct{ slog.Handler }
 
+// Enabled asks the user's handler.
 func (g guarded) Enabled(ctx context.Context, level slog.Level) (is bool) {
 	defer swallow()
 	return g.Handler.Enabled(ctx, level)
 }
 
+// Handle hands the record to the user's handler.
 func (g guarded) Handle(ctx context.Context, r slog.Record) (err error) {
 	defer swallow()
 	return g.Handler.Handle(ctx, r)
 }
 
+// WithAttrs guards what the user's handler returns.
 func (g guarded) WithAttrs(attrs []slog.Attr) (with slog.Handler) {
 	with = g
 	defer swallow()
 	return guarded{g.Handler.WithAttrs(attrs)}
 }
 
+// WithGroup guards what the user's handler returns.
 func (g guarded) WithGroup(name string) (with slog.Handler) {
 	with = g
 	defer swallow()

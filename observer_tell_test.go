@@ -77,7 +77,8 @@ func TestObserver_EachHoldHasOneEnd_WhateverTheVerb(t *testing.T) {
 			_, _ = l.Unlock(t.Context()), inner.Unlock(t.Context())
 		}},
 		"TryDo": {1, func(t *testing.T, c *Client, _ *hooks) {
-			if done, err := c.Mutex("a", nil).TryDo(t.Context(), func(context.Context) error { return nil }); !done || err != nil {
+			if done, err := c.Mutex("a", nil).TryDo(t.Context(), func(context.Context) error { return nil }); !done ||
+				err != nil {
 				t.Error(done, err)
 			}
 		}},
@@ -193,7 +194,8 @@ func TestObserver_EachHoldHasOneEnd_WhateverTheVerb(t *testing.T) {
 	}
 }
 
-// A hold may end before anybody could be told that it is held: then nobody gets it, or who does is told of its end after that.
+// A hold may end before anybody could be told that it is held: then nobody gets it, or who does is told of its end
+// after that.
 func TestObserver_AHoldThatEndsBeforeItIsTold_IsToldInOrderOrNotAtAll(t *testing.T) {
 	var g ledger
 	o := g.observer()

@@ -20,7 +20,8 @@ type diary struct {
 func (d *diary) note(what string, e Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.entries = append(d.entries, fmt.Sprintf("%s %s/%s waited %v local %v err %v", what, e.Name, e.Class, e.Waited, e.Local, e.Err != nil))
+	d.entries = append(d.entries, fmt.Sprintf("%s %s/%s waited %v local %v err %v", what, e.Name, e.Class, e.Waited,
+		e.Local, e.Err != nil))
 }
 
 func (d *diary) take() []string {
@@ -86,7 +87,10 @@ func TestObserver_IsToldTheLifeOfAHold(t *testing.T) {
 func TestObserver_MayUseTheLease(t *testing.T) {
 	var c *Client
 	var observed *Lease
-	o := &Observer{Released: func(Event) { _ = observed.Err() }, Acquired: func(ctx context.Context, _ Event) { _ = c.checkOpen() }}
+	o := &Observer{
+		Released: func(Event) { _ = observed.Err() },
+		Acquired: func(ctx context.Context, _ Event) { _ = c.checkOpen() },
+	}
 	bubble(t, &Options{Observer: o}, func(t *testing.T, client *Client, _ *hooks) {
 		c = client
 		observed = mustLock(t, t.Context(), c, "a")
@@ -116,7 +120,8 @@ func TestLocks_ShowsHoldersAndWaiters(t *testing.T) {
 			t.Fatalf("got %+v", infos)
 		}
 		holder, waiter := infos[0].Holders[0], infos[0].Waiters[0]
-		if holder.Client != "here:1" || holder.Label != "nightly" || holder.Token != l.Token() || waiter.Client != "there:2" {
+		if holder.Client != "here:1" || holder.Label != "nightly" || holder.Token != l.Token() ||
+			waiter.Client != "there:2" {
 			t.Errorf("got %+v", infos[0])
 		}
 		if err := c.Break(t.Context(), KindMutex, "shop/a", l.Token()+1000); !errors.Is(err, ErrHeld) {

@@ -7,23 +7,21 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/interlock-go/interlock/driver"
 )
 
 const (
 	defaultLease        = 30 * time.Second
 	defaultCloseTimeout = 5 * time.Second
 
-	// defaultLocalHandoffs and defaultLocalHandoffTime bound how long one process may keep a lock that others wait for. Handing over
-	// to another process takes about as long as a hundred passes with nothing done inside, so 63 of them left most of the
-	// time to that; and where something is done, defaultLocalHandoffTime is over first.
+	// defaultLocalHandoffs and defaultLocalHandoffTime bound how long one process may keep a lock that others wait for.
+	// Handing over to another process takes about as long as a hundred passes with nothing done inside, so 63 of them
+	// left most of the time to that; and where something is done, defaultLocalHandoffTime is over first.
 	defaultLocalHandoffs    = 255
 	defaultLocalHandoffTime = 10 * time.Millisecond
 
-	// firstPasses is how many passes are asked for at first; who has used them up, and has others waiting, asks for all of
-	// LocalHandoffs the next time. Tokens of a block that are not used are ahead of the engine's clock, and until that has
-	// caught up, a microsecond for each, acquisitions get a single token.
+	// firstPasses is how many passes are asked for at first; who has used them up, and has others waiting, asks for all
+	// of LocalHandoffs the next time. Tokens of a block that are not used are ahead of the engine's clock, and until
+	// that has caught up, a microsecond for each, acquisitions get a single token.
 	firstPasses = 63
 
 	// minLease leaves room for the drift allowance; see trustEnd. minRenewal keeps a slip from becoming a flood.
@@ -39,9 +37,9 @@ const (
 
 // Options configures a client. nil means all defaults. Options are values: a client copies what it needs.
 type Options struct {
-	// Lease is how long a hold lasts in the engine after the last renewal that reached it: the time that the others wait
-	// after a crash of the holder. Too short, and a slow network loses locks; too long, and a crash blocks for long. At
-	// least 10 ms. Engines with sessions take it as the session's timeout. The default is 30 s.
+	// Lease is how long a hold lasts in the engine after the last renewal that reached it: the time that the others
+	// wait after a crash of the holder. Too short, and a slow network loses locks; too long, and a crash blocks for
+	// long. At least 10 ms. Engines with sessions take it as the session's timeout. The default is 30 s.
 	Lease time.Duration
 
 	// Renewal is the pause between two renewals. Too long, and one slow reply loses the lock; too short, and idle
@@ -51,68 +49,32 @@ type Options struct {
 	// ClientName is shown to operators as who holds and waits. The default is "host:pid".
 	ClientName string
 
-	// LocalHandoffs is how often a hold may pass on inside this process, without a message to the engine, before it goes
-	// back to the engine's queue. Each pass has a larger token of its own. More passes are faster when many goroutines
-	// want the same lock, and let other processes wait for longer. 0 means the default, negative means never. The default
-	// is 255; an engine may allow fewer (ZooKeeper and etcd 63).
+	// LocalHandoffs is how often a hold may pass on inside this process, without a message to the engine, before it
+	// goes back to the engine's queue. Each pass has a larger token of its own. More passes are faster when many
+	// goroutines want the same lock, and let other processes wait for longer. 0 means the default, negative means
+	// never. The default is 255; an engine may allow fewer (ZooKeeper and etcd 63).
 	LocalHandoffs int
 
-	// LocalHandoffTime is for how long a hold may pass on inside this process, counted from the engine's grant. The default is
-	// 10 ms.
+	// LocalHandoffTime is for how long a hold may pass on inside this process, counted from the engine's grant. The
+	// default is 10 ms.
 	LocalHandoffTime time.Duration
 
 	// CloseTimeout bounds Close, and the releases that Do makes after its function returned. The default is 5 s.
 	CloseTimeout time.Duration
 
-	// Logger gets acquisitions at Debug, failed renewals at Warn, and losses and panics of the Observer at Error. It must not
-	// block. A panic of its handler costs that record and nothing else. The default discards; panics of the Observer go to
-	// slog.Default then.
+	// Logger gets acquisitions at Debug, failed renewals at Warn, and losses and panics of the Observer at Error. It
+	// must not block. A panic of its handler costs that record and nothing else. The default discards; panics of the
+	// Observer go to slog.Default then.
 	Logger *slog.Logger
 
-	// Store names the store in which the locks are, for [MultiOf] over several clients: locks of the same name are taken in the
-	// order of their stores, so each store must have the same name in all processes. The default is made of the URL that Open
-	// was given (its scheme, hosts and path, and what divides a server: db, prefix, table), and is empty for New.
+	// Store names the store in which the locks are, for [MultiOf] over several clients: locks of the same name are
+	// taken in the order of their stores, so each store must have the same name in all processes. The default is made
+	// of the URL that Open was given (its scheme, hosts and path, and what divides a server: db, prefix, table), and is
+	// empty for New.
 	Store string
 
 	// Observer is told of every wait, acquisition, renewal, loss and release. The default is none.
 	Observer *Observer
-
-	_ struct{}
-}
-
-// LockOptions configures one lock. nil, or a zero field, means the client's.
-type LockOptions struct {
-	// Lease and Renewal are as in Options; a Lease without a Renewal is renewed every third of it. On engines with sessions, and
-	// on files, a Lease that differs from the client's is refused with ErrUnsupported, except beside NoRenew or MaxHold.
-	Lease, Renewal time.Duration
-
-	// NoRenew makes the lease fixed: the hold ends, as a loss, after Lease unless it is extended.
-	NoRenew bool
-
-	// MaxHold ends the hold, as a loss, after this much time in all, however well its renewals go.
-	MaxHold time.Duration
-
-	// Label is shown to operators beside the owner.
-	Label string
-
-	// Class is the low-cardinality name under which metrics count this lock, such as "order:{id}". The default is "other".
-	Class string
-
-	// MinHold is for how long at least since the grant the lock is not given on, however early it is unlocked: for jobs that
-	// many hosts start at about the same time and that one is to run. Unlock returns at once and ends the hold; engines with
-	// leases then keep the lock closed for the rest, also when this process ends. Elsewhere (sessions, files) this process
-	// keeps it in the background, after [Client.Close] too, and the lock becomes free when the process ends. A holder
-	// that crashes keeps others out for its lease, and not for MinHold. Break ends the rest. Too long, and the next run of
-	// the job finds the lock held. The default is none.
-	MinHold time.Duration
-
-	// LockDelay is for how long nobody gets the lock after the hold was lost (not after it was released): for resources that
-	// cannot check a fence, so that what the loser has sent can arrive first. It begins when the engine ends the lease,
-	// so a crash of the holder keeps the others out for Lease and LockDelay together; when the holder tells the engine of the
-	// loss; or with Break, and a second Break with the same token ends it. Holds that re-enter have the LockDelay of the first. Too long,
-	// and each crash blocks for long. Engines that cannot remember it refuse it with ErrUnsupported: all but Redis (not
-	// Redlock) and memory. The default is none.
-	LockDelay time.Duration
 
 	_ struct{}
 }
@@ -156,7 +118,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("interlock: Options: %w", err)
 	}
 	if o.LocalHandoffTime < 0 {
-		return fmt.Errorf("interlock: Options: LocalHandoffTime %v is negative; to switch local passes off set LocalHandoffs to -1", o.LocalHandoffTime)
+		return fmt.Errorf("interlock: Options: LocalHandoffTime %v is negative; to switch local passes off set "+
+			"LocalHandoffs to -1", o.LocalHandoffTime)
 	}
 	if o.CloseTimeout < 0 {
 		return fmt.Errorf("interlock: Options: CloseTimeout %v is negative", o.CloseTimeout)
@@ -175,7 +138,8 @@ func validateLease(lease, renewal time.Duration) error {
 		return fmt.Errorf("the Lease of %v is too long: it must be at most %v", lease, longest)
 	}
 	if renewal < minRenewal || renewal >= lease/2 {
-		return fmt.Errorf("the Renewal of %v must be at least %v and less than half of the Lease of %v", renewal, minRenewal, lease)
+		return fmt.Errorf("the Renewal of %v must be at least %v and less than half of the Lease of %v", renewal,
+			minRenewal, lease)
 	}
 	return nil
 }
@@ -210,56 +174,4 @@ func defaultClientName() string {
 	}
 	host = strings.ToValidUTF8(host, "?")
 	return fmt.Sprintf("%s:%d", host[:min(len(host), maxTextBytes-24)], os.Getpid())
-}
-
-// params is a lock's options with the client's filled in.
-type params struct {
-	lease, renewal, maxHold time.Duration
-	minHold, lockDelay      time.Duration
-	noRenew                 bool
-	single                  bool // each request goes to the engine by itself, and what it gets never passes on
-	label, class            string
-	err                     error // a bad name or bad options, reported by the first call
-	share                   share
-}
-
-// params resolves o against the client's options and the engine's traits. All locks without options share one.
-func (c *Client) params(o *LockOptions) *params {
-	if o == nil {
-		return &c.defaults
-	}
-	p := c.defaults
-	p.err = p.resolve(c, o)
-	return &p
-}
-
-// resolve takes what o says into p, or says what is wrong with it.
-func (p *params) resolve(c *Client, o *LockOptions) error {
-	if err := p.resolveRests(c, o); err != nil {
-		return err
-	}
-	if o.MaxHold < 0 || o.MaxHold > longest {
-		return fmt.Errorf("interlock: LockOptions: MaxHold %v must be between 0 and %v", o.MaxHold, longest)
-	}
-	if o.Lease != 0 {
-		p.lease, p.renewal = o.Lease, o.Lease/3
-	}
-	if o.Renewal != 0 {
-		p.renewal = o.Renewal
-	}
-	if err := validateLease(p.lease, p.renewal); err != nil {
-		return fmt.Errorf("interlock: LockOptions: %w", err)
-	}
-	if c.traits.Lifetime != driver.Leases && p.lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
-		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold lasts as long as the %s)",
-			ErrUnsupported, c.traits.Engine, c.traits.Lifetime)
-	}
-	if err := validateText("LockOptions.Label", o.Label); err != nil {
-		return err
-	}
-	if o.Class != "" {
-		p.class = o.Class
-	}
-	p.noRenew, p.maxHold, p.label = o.NoRenew, o.MaxHold, o.Label
-	return nil
 }

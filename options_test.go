@@ -36,13 +36,22 @@ func TestBadInput_GetsAClearError(t *testing.T) {
 		says string
 	}{
 		{"no scheme", open("localhost:6379", nil), "must start with a scheme"},
-		{"unknown scheme", open("carrier-pigeon://x", nil), `unknown URL scheme "carrier-pigeon": the engines linked in answer to`},
-		{"engine not linked in", open("redis://localhost", nil), `add import _ "github.com/interlock-go/interlock/redislock"`},
+		{
+			"unknown scheme", open("carrier-pigeon://x", nil),
+			`unknown URL scheme "carrier-pigeon": the engines linked in answer to`,
+		},
+		{
+			"engine not linked in", open("redis://localhost", nil),
+			`add import _ "github.com/interlock-go/interlock/redislock"`,
+		},
 		{"unknown query key", open("mem://?leese=3s", nil), `unknown query key "leese"`},
 		{"password stays hidden", open("redis://me:hunter2@/%zz", nil), "redis://"},
 		{"negative lease", open("mem://", &Options{Lease: -1}), "too short"},
 		{"tiny lease", open("mem://", &Options{Lease: time.Millisecond}), "at least 10ms"},
-		{"renewal of half the lease", open("mem://", &Options{Lease: 10 * second, Renewal: 5 * second}), "less than half of the Lease"},
+		{
+			"renewal of half the lease", open("mem://", &Options{Lease: 10 * second, Renewal: 5 * second}),
+			"less than half of the Lease",
+		},
 		{"negative renewal", open("mem://", &Options{Renewal: -second}), "at least 1ms"},
 		{"negative local time", open("mem://", &Options{LocalHandoffTime: -1}), "LocalHandoffs to -1"},
 		{"negative close timeout", open("mem://", &Options{CloseTimeout: -1}), "CloseTimeout"},
@@ -58,8 +67,15 @@ func TestBadInput_GetsAClearError(t *testing.T) {
 		{"endless MinHold", lock("a", &LockOptions{MinHold: 1 << 62}), "MinHold"},
 		{"negative LockDelay", lock("a", &LockOptions{LockDelay: -1}), "LockDelay"},
 		{"no driver", func() error { _, err := New(nil, nil); return err }, "the driver is nil"},
-		{"empty owner", func() error { _, err := c.Lock(WithOwner(t.Context(), ""), "a"); return err }, "owner is empty"},
-		{"over-long owner", func() error { _, err := c.Lock(WithOwner(t.Context(), strings.Repeat("x", 513)), "a"); return err }, "513 bytes"},
+		{
+			"empty owner", func() error { _, err := c.Lock(WithOwner(t.Context(), ""), "a"); return err },
+			"owner is empty",
+		},
+		{"over-long owner", func() error {
+			_, err := c.Lock(WithOwner(t.Context(), strings.Repeat("x", 513)),
+				"a")
+			return err
+		}, "513 bytes"},
 		{"break without a name", func() error { return c.Break(t.Context(), KindMutex, "", 1) }, "is empty"},
 		{"break of a free lock", func() error { return c.Break(t.Context(), KindMutex, "free", 1) }, "not held"},
 		{"over-long prefix", func() error {
@@ -74,7 +90,8 @@ func TestBadInput_GetsAClearError(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), row.says) {
 				t.Errorf("got %v, want an error that says %q", err, row.says)
 			}
-			if err != nil && (strings.Contains(err.Error(), "hunter2") || !strings.HasPrefix(err.Error(), "interlock: ")) {
+			if err != nil && (strings.Contains(err.Error(), "hunter2") ||
+				!strings.HasPrefix(err.Error(), "interlock: ")) {
 				t.Errorf("the error reads %q", err)
 			}
 		})
@@ -102,7 +119,8 @@ func TestOptions_Defaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Lease != 30*second || o.Renewal != 10*second || o.CloseTimeout != 5*second || !strings.Contains(o.ClientName, ":") {
+	if o.Lease != 30*second || o.Renewal != 10*second || o.CloseTimeout != 5*second ||
+		!strings.Contains(o.ClientName, ":") {
 		t.Errorf("got %+v", o)
 	}
 }

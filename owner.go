@@ -10,28 +10,30 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// owner is who holds: one logical activity, which may spread over goroutines. It travels in contexts, because goroutines
-// have no identity.
+// owner is who holds: one logical activity, which may spread over goroutines. It travels in contexts, because
+// goroutines have no identity.
 type owner struct {
 	id string // for operators; of a named owner it is the name that the engine compares
 
 	mu    sync.Mutex // guards holds; a leaf: taken under Client.mu, and nothing that locks is called under it
 	holds holdings
 
-	waits atomic.Int32 // how many goroutines wait as this owner, or 0 if there is one that nobody can have joined; of all clients
+	// how many goroutines wait as this owner, or 0 if there is one that nobody can have joined; of all clients
+	waits atomic.Int32
 	named bool
 }
 
 type ownerKey struct{}
 
-// WithOwner returns a context in which locks are taken by the owner of that name. The same name is the same owner, however
-// often WithOwner is called, by whichever client, and in another process too: it re-enters what it already holds, on engines
-// that know owners. So choose names that no unrelated activity can choose, such as a job's or a request's id. Without
-// WithOwner each Lock at the top level makes an anonymous owner, which only contexts derived from [Lease.Context] carry on.
+// WithOwner returns a context in which locks are taken by the owner of that name. The same name is the same owner,
+// however often WithOwner is called, by whichever client, and in another process too: it re-enters what it already
+// holds, on engines that know owners. So choose names that no unrelated activity can choose, such as a job's or a
+// request's id. Without WithOwner each Lock at the top level makes an anonymous owner, which only contexts derived from
+// [Lease.Context] carry on.
 //
-// All of an owner's holds in this process belong together: [AssertHeld] finds each of them, and a hold that was lost and not
-// unlocked yet makes the owner's next Lock of that mutex fail with the *LostError, whichever context it was taken with.
-// Nothing is kept of a name once nobody uses it any more.
+// All of an owner's holds in this process belong together: [AssertHeld] finds each of them, and a hold that was lost
+// and not unlocked yet makes the owner's next Lock of that mutex fail with the *LostError, whichever context it was
+// taken with. Nothing is kept of a name once nobody uses it any more.
 //
 // A name that is empty, longer than 512 bytes or not UTF-8 is reported by the next Lock.
 func WithOwner(ctx context.Context, name string) context.Context {
@@ -39,8 +41,8 @@ func WithOwner(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, names.owner(name))
 }
 
-// OwnerFrom returns the name that WithOwner put into ctx or into the context that a lease was taken with. It reports false
-// for anonymous owners: they cannot travel to other processes.
+// OwnerFrom returns the name that WithOwner put into ctx or into the context that a lease was taken with. It reports
+// false for anonymous owners: they cannot travel to other processes.
 func OwnerFrom(ctx context.Context) (string, bool) {
 	o := ownerFrom(ctx)
 	if o == nil || !o.named {
@@ -49,8 +51,8 @@ func OwnerFrom(ctx context.Context) (string, bool) {
 	return o.id, true
 }
 
-// AssertHeld panics unless ctx carries the owner of a live hold of the mutex of that name, on any client of this process.
-// It is for functions that rely on their caller to hold a lock. It asks no engine.
+// AssertHeld panics unless ctx carries the owner of a live hold of the mutex of that name, on any client of this
+// process. It is for functions that rely on their caller to hold a lock. It asks no engine.
 func AssertHeld(ctx context.Context, name string) {
 	if o := ownerFrom(ctx); o != nil {
 		for _, l := range o.on(driver.Key{Kind: driver.KindMutex, Name: name}) {
@@ -142,4 +144,15 @@ func (c *Client) liveHold(o *owner, key driver.Key) *Lease {
 			return l
 		}
 	}
+}
+
+// liveGrant returns what o has of key by now, or nil. The caller holds Client.mu.
+func (c *Client) liveGrant(o *owner, key driver.Key) *grant {
+	if o.named {
+		return nil
+	}
+	if l := c.liveHold(o, key); l != nil {
+		return l.g
+	}
+	return nil
 }

@@ -10,9 +10,9 @@ import (
 // fewHolds is up to how many holds of an owner are found by going through all of them.
 const fewHolds = 8
 
-// holdings is what an owner has not unlocked yet, of all clients. Nearly always that is one hold or two, and then it is a list.
-// Of more than a few there is a list for each lock, so that nothing an owner does takes longer the more it holds. The zero
-// value has none. It is guarded by owner.mu.
+// holdings is what an owner has not unlocked yet, of all clients. Nearly always that is one hold or two, and then it is
+// a list. Of more than a few there is a list for each lock, so that nothing an owner does takes longer the more it
+// holds. The zero value has none. It is guarded by owner.mu.
 type holdings struct {
 	few  list // all of them, ofOwner, as long as many is nil
 	many *manyHolds
@@ -156,7 +156,8 @@ func (h *manyHolds) last() *Lease {
 	return h.order[0]
 }
 
-// laterInMulti orders holds as a Multi takes their locks. Holds of other kinds than mutexes, for which no Multi waits, come first.
+// laterInMulti orders holds as a Multi takes their locks. Holds of other kinds than mutexes, for which no Multi waits,
+// come first.
 func laterInMulti(a, b *Lease) bool {
 	if mutex := a.m.key.Kind == driver.KindMutex; mutex != (b.m.key.Kind == driver.KindMutex) {
 		return mutex
@@ -164,12 +165,17 @@ func laterInMulti(a, b *Lease) bool {
 	return compare(a.m, b.m) > 0
 }
 
-// holdHeap has the hold in front that comes last in the order of a Multi. Holds know their place in it, so that one can be taken out.
+// holdHeap has the hold in front that comes last in the order of a Multi. Holds know their place in it, so that one can
+// be taken out.
 type holdHeap []*Lease
 
-func (h holdHeap) Len() int           { return len(h) }
+// Len is for package heap.
+func (h holdHeap) Len() int { return len(h) }
+
+// Less is for package heap.
 func (h holdHeap) Less(i, j int) bool { return laterInMulti(h[i], h[j]) }
 
+// Swap is for package heap.
 func (h holdHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].rank, h[j].rank = int32(i), int32(j)

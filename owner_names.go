@@ -7,9 +7,9 @@ import (
 	"weak"
 )
 
-// nameTable knows the named owners of this process, so that one name is one owner. It keeps none of them alive: an owner is
-// kept by contexts, waits and holds, and a name that nobody uses is forgotten when the garbage collector finds that out.
-// Counting uses instead is no choice, because nobody tells when a context is thrown away.
+// nameTable knows the named owners of this process, so that one name is one owner. It keeps none of them alive: an
+// owner is kept by contexts, waits and holds, and a name that nobody uses is forgotten when the garbage collector finds
+// that out. Counting uses instead is no choice, because nobody tells when a context is thrown away.
 type nameTable struct {
 	mu     sync.Mutex // guards owners; a leaf
 	owners map[string]weak.Pointer[owner]

@@ -94,7 +94,7 @@ func TestDeadlock_OfOwnersThatAreNamedAnewForEachLock_IsTold(t *testing.T) {
 				start := time.Now()
 				oneIsTold(t, anew(t, all[0], "A", "a", "b", second), anew(t, all[1], "B", "b", "c", 2*second),
 					anew(t, all[2], "C", "c", "a", 3*second))
-				if took := time.Since(start); took > 3*second+2*farFirst+4*seekAfter {
+				if took := time.Since(start); took > 3*second+2*remoteFirst+4*searchAfter {
 					t.Errorf("found after %v", took)
 				}
 			})

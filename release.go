@@ -8,28 +8,21 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-const (
-	// unlockGrace is how long Unlock waits for the engine's word if its context had ended before, so that it works with such
-	// a one too.
-	unlockGrace = 40 * time.Millisecond
-
-	// settleAttempt bounds one request of settling, settleFirst and settleMost the pauses between them.
-	settleAttempt = 2 * time.Second
-	settleFirst   = 20 * time.Millisecond
-	settleMost    = time.Second
-)
+// unlockGrace is how long Unlock waits for the engine's word if its context had ended before, so that it works with
+// such a one too.
+const unlockGrace = 40 * time.Millisecond
 
 // Unlock ends this hold. The lock becomes free when the owner's last hold on it ends.
 //
 // If the hold was lost meanwhile, Unlock changes nothing in the engine and returns the *LostError: another owner may be
-// inside, so do not retry. The error of a second Unlock matches ErrReleased. ctx bounds only the waiting for the engine's word; Unlock
-// works although ctx is already cancelled. If the word does not come in time, Unlock returns an *UnavailableError, and if the
-// engine refuses a *RefusedError at once; the release goes on in the background until it is known, or the hold must have ended by
-// itself (see [driver.Driver]).
+// inside, so do not retry. The error of a second Unlock matches ErrReleased. ctx bounds only the waiting for the
+// engine's word; Unlock works although ctx is already cancelled. If the word does not come in time, Unlock returns an
+// *UnavailableError, and if the engine refuses a *RefusedError at once; the release goes on in the background until it
+// is known, or the hold must have ended by itself (see [driver.Driver]).
 //
-// It costs one round trip, or none when the lock passes on to another goroutine of this process or the owner has further
-// holds. When goroutines of this process wait but others have their turn first, engines that can give back and queue again
-// in one step do so in the background: Unlock then returns nil without the engine's word.
+// It costs one round trip, or none when the lock passes on to another goroutine of this process or the owner has
+// further holds. When goroutines of this process wait but others have their turn first, engines that can give back and
+// queue again in one step do so in the background: Unlock then returns nil without the engine's word.
 func (l *Lease) Unlock(ctx context.Context) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
@@ -43,21 +36,22 @@ func (l *Lease) Unlock(ctx context.Context) error {
 		l.owner.remove(l) // a lost hold stays with its owner until here
 		return wrap("unlock", l.m.key, err)
 	}
-	var read word // of an upgraded hold
-	if l.pair != nil {
-		read = l.part().giveUp(now)
+	var read pendingRelease // of an upgraded hold
+	if l.upgradePair != nil {
+		read = l.splitPair().giveUp(now)
 	}
-	word := l.giveUp(now)
+	write := l.giveUp(now)
 	c.unlock()
 	l.owner.remove(l)
-	err := awaitBoth(ctx, word, read)
+	err := awaitBoth(ctx, write, read)
 	l.tellReleased(err)
 	return err
 }
 
-// awaitBoth awaits the words on the write of an upgraded hold and on its read, which is given if there is none, within one grace.
-func awaitBoth(ctx context.Context, write, read word) error {
-	if read.given() {
+// awaitBoth awaits the releases of the write of an upgraded hold and of its read, which is none for another hold,
+// within one grace.
+func awaitBoth(ctx context.Context, write, read pendingRelease) error {
+	if read.none() {
 		return write.await(ctx, unlockGrace)
 	}
 	start, grace, ended := time.Now(), unlockGrace, ctx.Err() != nil
@@ -68,39 +62,40 @@ func awaitBoth(ctx context.Context, write, read word) error {
 	return errors.Join(err, read.await(ctx, grace))
 }
 
-// word is what the engine will say on a release. The zero word has been given: there is nothing to say.
-type word struct {
+// pendingRelease is a release on which the engine's word is awaited. The zero value is none: nothing is to be given
+// back.
+type pendingRelease struct {
 	l     *Lease
 	until instant       // when the trust window would have ended
 	keep  time.Duration // for how long the engine is to keep the lock closed
 }
 
-func (w word) given() bool { return w.l == nil }
+func (w pendingRelease) none() bool { return w.l == nil }
 
-func (w word) release() *driver.Release {
+func (w pendingRelease) release() *driver.Release {
 	r := w.l.g.release()
 	r.Keep = w.keep
 	return r
 }
 
-// giveUp ends the hold and gives the lock to whom it belongs next: the owner's other holds, the next in this process, or
-// the engine. The caller holds Client.mu and, when it has given it up, awaits the engine's word exactly once.
-func (l *Lease) giveUp(now instant) word {
+// giveUp ends the hold and gives the lock to whom it belongs next: the owner's other holds, the next in this process,
+// or the engine. The caller holds Client.mu and, when it has given it up, awaits the engine's word exactly once.
+func (l *Lease) giveUp(now instant) pendingRelease {
 	g := l.g
 	c := g.m.c
 	l.release(now)
 	if g.holds.first != nil {
 		c.reschedule(g)
-		return word{}
+		return pendingRelease{}
 	}
 	if g.phase == abandoned {
 		g.leave()
-		return word{}
+		return pendingRelease{}
 	}
 	if g.passOn(now) {
-		return word{}
+		return pendingRelease{}
 	}
-	w := word{l: l, until: g.deadline(), keep: g.keep()}
+	w := pendingRelease{l: l, until: g.deadline(), keep: g.keep()}
 	g.drop()
 	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
 	if c.traits.Local {
@@ -110,20 +105,20 @@ func (l *Lease) giveUp(now instant) word {
 	return w
 }
 
-// passOn gives g, which nobody holds any more, to the next in this process, or back to the engine together with the next
-// request. It reports false when g has to be released. The caller holds Client.mu.
+// passOn gives g, which nobody holds any more, to the next in this process, or back to the engine together with the
+// next request. It reports false when g has to be released. The caller holds Client.mu.
 func (g *grant) passOn(now instant) bool {
-	if g.rest() > 0 {
-		return g.stay()
+	if g.cooldown() > 0 {
+		return g.keepForCooldown()
 	}
-	q := g.line()
+	q := g.waitingQueue()
 	if q == nil {
 		return false
 	}
 	switch {
-	case !g.passable(now):
+	case !g.mayPass(now):
 		return g.requeue()
-	case g.trusted(now):
+	case g.trustedEnough(now):
 		g.pass++
 		q.serve(g, true)
 		return true
@@ -135,9 +130,9 @@ func (g *grant) passOn(now instant) bool {
 	return true
 }
 
-// line returns the queue that g passes on to, or nil if nobody waits there. The caller holds Client.mu.
-func (g *grant) line() *queue {
-	q := g.m.c.queues[g.m.place()]
+// waitingQueue returns the queue that g passes on to, or nil if nobody waits there. The caller holds Client.mu.
+func (g *grant) waitingQueue() *queue {
+	q := g.m.c.queues[g.m.queueKey()]
 	if g.alone || q == nil || q.waiters.first == nil {
 		return nil
 	}
@@ -146,7 +141,7 @@ func (g *grant) line() *queue {
 
 // requeue gives g back together with the next request of its queue, if the engine can. The caller holds Client.mu.
 func (g *grant) requeue() bool {
-	q := g.line()
+	q := g.waitingQueue()
 	if q == nil || g.m.c.requeuer == nil || q.fetch != nil {
 		return false
 	}
@@ -155,18 +150,18 @@ func (g *grant) requeue() bool {
 	return true
 }
 
-// renewAndPass renews g and passes it on: a grant that came by a push is short, and the next in this process wants a full
-// lease. That costs a round trip once, and saves one for each pass.
+// renewAndPass renews g and passes it on: a grant that came by a push is short, and the next in this process wants a
+// full lease. That costs a round trip once, and saves one for each pass.
 func (g *grant) renewAndPass() {
 	c := g.m.c
 	err := c.renewNow(c.base, g, g.m.p.lease)
 	c.lock()
-	defer c.unlockHere()
+	defer c.unlockInside()
 	g.between = false
-	q := g.line()
+	q := g.waitingQueue()
 	switch now := c.now(); {
 	case g.phase == gone:
-	case err == nil && q != nil && g.passable(now) && g.trusted(now):
+	case err == nil && q != nil && g.mayPass(now) && g.trustedEnough(now):
 		g.pass++
 		q.serve(g, true)
 	case g.requeue():
@@ -177,12 +172,12 @@ func (g *grant) renewAndPass() {
 	}
 }
 
-// here gives the hold back to a local engine in the caller's goroutine. Should the engine not manage it, as with a full
-// disk, the background goes on.
-func (w word) here() error {
+// releaseLocal gives the hold back to a local engine in the caller's goroutine. Should the engine not manage it, as
+// with a full disk, the background goes on.
+func (w pendingRelease) releaseLocal() error {
 	l, c := w.l, w.l.m.c
 	defer c.background.Done() // added by giveUp
-	err := l.g.giveBackHere(w.keep)
+	err := l.g.releaseLocal(w.keep)
 	c.lock()
 	defer c.unlock()
 	c.askFor(l.g.m) // not before: a local engine has no queue in which a place could be kept
@@ -193,14 +188,14 @@ func (w word) here() error {
 	return l.confirmed(err, 1, w.until)
 }
 
-// there gives the hold back over a network: once in the caller's goroutine, and if there is no word by the end of ctx, or
-// none at all, in the background until it is known. If ctx has ended before, it is waited for that grace.
-func (w word) there(ctx context.Context, grace time.Duration) error {
+// releaseRemote gives the hold back over a network: once in the caller's goroutine, and if there is no word by the end
+// of ctx, or none at all, in the background until it is known. If ctx has ended before, it is waited for that grace.
+func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) error {
 	l, c := w.l, w.l.m.c
 	r, attempts := w.release(), 0
 	var refused error
 	if ctx.Err() == nil {
-		bounded := call{user: ctx, base: c.hard, until: time.Now().Add(settleAttempt)}
+		bounded := callContext{user: ctx, base: c.hard, until: time.Now().Add(settleAttempt)}
 		err := c.d.Release(&bounded, r)
 		bounded.end()
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
@@ -221,23 +216,23 @@ func (w word) there(ctx context.Context, grace time.Duration) error {
 	if refused != nil { // it would say the same again, unless somebody mends what is wrong in time
 		return refused
 	}
-	return l.await(ctx, said, grace)
+	return l.awaitRelease(ctx, said, grace)
 }
 
 // await asks the engine and waits for its word as long as ctx allows, or for the grace if ctx has ended before.
-func (w word) await(ctx context.Context, grace time.Duration) error {
+func (w pendingRelease) await(ctx context.Context, grace time.Duration) error {
 	switch {
-	case w.given():
+	case w.none():
 		return nil
 	case w.l.m.c.traits.Local:
-		return w.here()
+		return w.releaseLocal()
 	default:
-		return w.there(ctx, grace)
+		return w.releaseRemote(ctx, grace)
 	}
 }
 
-// await waits for the engine's word on a release as long as ctx allows, and for the grace after that.
-func (l *Lease) await(ctx context.Context, said <-chan error, grace time.Duration) error {
+// awaitRelease waits for the engine's word on a release as long as ctx allows, and for the grace after that.
+func (l *Lease) awaitRelease(ctx context.Context, said <-chan error, grace time.Duration) error {
 	select {
 	case err := <-said:
 		return err

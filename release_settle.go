@@ -8,6 +8,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
+const (
+	// settleAttempt bounds one request of settling, settleFirst and settleMost the pauses between them.
+	settleAttempt = 2 * time.Second
+	settleFirst   = 20 * time.Millisecond
+	settleMost    = time.Second
+)
+
 // settle gives back in the background. The caller holds Client.mu.
 func (c *Client) settle(r *driver.Release) {
 	c.background.Go(func() { _, _ = c.settleNow(r) })
@@ -16,8 +23,8 @@ func (c *Client) settle(r *driver.Release) {
 // shortestHorizon is for how long copies of a request are taken to be under way at least, however short its lease is.
 const shortestHorizon = 10 * time.Second
 
-// endsByItself reports after how long nothing can be left of r that its release would end, as [driver.Driver] says. It reports
-// false if something may be left for ever.
+// endsByItself reports after how long nothing can be left of r that its release would end, as [driver.Driver] says. It
+// reports false if something may be left for ever.
 func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool) {
 	copies, lease, place := max(r.Horizon, shortestHorizon), r.Horizon, c.traits.QueueTimeout
 	if c.traits.Lifetime != driver.Leases || r.Undo && place == 0 {
@@ -26,8 +33,8 @@ func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool
 	return copies + max(lease, place), true
 }
 
-// settleNow asks the engine to give back r until it is known that it has, until nothing can be left of r, or until Close has
-// waited for long enough. It returns how often it asked and the last word.
+// settleNow asks the engine to give back r until it is known that it has, until nothing can be left of r, or until
+// Close has waited for long enough. It returns how often it asked and the last word.
 func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
 	after, ends := c.endsByItself(r)
 	start := time.Now()
@@ -58,4 +65,11 @@ func (c *Client) unsettled(err error) error {
 		c.unconfirmed = append(c.unconfirmed, err)
 	}
 	return err
+}
+
+// settle gives back what may have been granted. The caller holds Client.mu.
+func (g *grant) settle(undo bool) {
+	give := g.release()
+	give.Undo = undo
+	g.m.c.settle(give)
 }

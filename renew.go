@@ -8,24 +8,24 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// renewal is one renewal of one grant under way.
-type renewal struct {
+// pendingRenewal is one renewal of one grant under way.
+type pendingRenewal struct {
 	g    *grant
 	sent instant // before the request was sent: where the new trust window starts
 	r    driver.Renewal
 }
 
-// renewal prepares a renewal of g, and keeps the scheduler from sending another before this one had time to be answered.
-// The caller holds Client.mu.
-func (g *grant) renewal(now instant) renewal {
+// renewal prepares a renewal of g, and keeps the scheduler from sending another before this one had time to be
+// answered. The caller holds Client.mu.
+func (g *grant) renewal(now instant) pendingRenewal {
 	lease, _ := g.wanted()
 	g.notBefore = now.plus(g.patience())
 	return g.renewalFor(lease, now)
 }
 
-// renewalFor prepares a renewal of g for that lease. It may count although it is never answered, so what g may leave in the engine
-// lasts as long from here on. The caller holds Client.mu.
-func (g *grant) renewalFor(lease time.Duration, now instant) renewal {
+// renewalFor prepares a renewal of g for that lease. It may count although it is never answered, so what g may leave in
+// the engine lasts as long from here on. The caller holds Client.mu.
+func (g *grant) renewalFor(lease time.Duration, now instant) pendingRenewal {
 	g.asked = max(g.asked, lease)
 	l := g.holder()
 	r := driver.Renewal{
@@ -34,7 +34,7 @@ func (g *grant) renewalFor(lease time.Duration, now instant) renewal {
 	if r.Kind == driver.KindElection { // whoever shares the term, its value is that of who campaigned for it
 		r.Label = g.m.p.label
 	}
-	return renewal{g: g, sent: now, r: r}
+	return pendingRenewal{g: g, sent: now, r: r}
 }
 
 // patience is how long a renewal may go unanswered before the next one is sent. There is no number of retries: renewals
@@ -54,7 +54,7 @@ func (g *grant) retryIn(now instant) time.Duration {
 const minRetry = 5 * time.Millisecond
 
 // renewBatch sends renewals that travel together. The context ends when the most patient of them would be sent again.
-func (c *Client) renewBatch(batch []renewal) {
+func (c *Client) renewBatch(batch []pendingRenewal) {
 	var patience time.Duration
 	for _, b := range batch {
 		patience = max(patience, b.r.Lease/2)
@@ -65,7 +65,7 @@ func (c *Client) renewBatch(batch []renewal) {
 }
 
 // sendRenewals sends batch and takes in each answer as it comes. It calls each after every one.
-func (c *Client) sendRenewals(ctx context.Context, batch []renewal, each func(i int, err error)) {
+func (c *Client) sendRenewals(ctx context.Context, batch []pendingRenewal, each func(i int, err error)) {
 	requests := make([]driver.Renewal, len(batch))
 	for i, b := range batch {
 		requests[i] = b.r
@@ -73,13 +73,13 @@ func (c *Client) sendRenewals(ctx context.Context, batch []renewal, each func(i 
 	c.renewer.Renew(ctx, requests, func(i int, err error) {
 		c.lock()
 		err = c.renewed(batch[i], err)
-		c.unlockHere()
+		c.unlockInside()
 		each(i, err)
 	})
 }
 
 // renewed takes in the answer to one renewal. The caller holds Client.mu.
-func (c *Client) renewed(b renewal, err error) error {
+func (c *Client) renewed(b pendingRenewal, err error) error {
 	g, now := b.g, c.now()
 	c.expire(g, now) // an answer that comes after the end does not revive it
 	if g.phase == gone {
@@ -104,7 +104,7 @@ func (c *Client) renewed(b renewal, err error) error {
 			g.notBefore = min(g.notBefore, now.plus(g.retryIn(now)))
 		}
 		left, token := g.remaining(now), g.token // which an upgrade changes
-		c.after(func() {
+		c.afterUnlock(func() {
 			c.opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key.Name, "engine", c.traits.Engine,
 				"token", token, "remaining", left, "err", err)
 		})
@@ -113,21 +113,13 @@ func (c *Client) renewed(b renewal, err error) error {
 	return err
 }
 
-// goneError says how g ended, to who was about to use it. The caller holds Client.mu.
-func (g *grant) goneError() error {
-	if l := g.last; l != nil && l.loss != nil {
-		return l.loss
-	}
-	return ErrReleased
-}
-
 func (c *Client) observeRenewal(g *grant, now instant) {
 	if c.opts.Observer.Renewed == nil || g.holds.first == nil {
 		return
 	}
 	e := g.holds.first.event()
 	e.Remained = g.remaining(now)
-	c.after(func() { c.tellRenewed(e) })
+	c.afterUnlock(func() { c.tellRenewed(e) })
 }
 
 // renewNow renews g for at least lease, in the caller's time, and waits for the answer. An engine that does not answer
@@ -144,10 +136,10 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 	b, left := g.renewalFor(max(lease, wanted), now), g.remaining(now)
 	c.unlock()
 	bounded, cancel := context.WithTimeout(c.base, min(b.r.Lease/2, left))
-	word := make(chan error, 1)
+	answered := make(chan error, 1)
 	send := func() {
 		defer cancel()
-		c.sendRenewals(bounded, []renewal{b}, func(_ int, err error) { word <- err })
+		c.sendRenewals(bounded, []pendingRenewal{b}, func(_ int, err error) { answered <- err })
 	}
 	if c.traits.Local {
 		send()
@@ -156,7 +148,7 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 		return ErrClosed
 	}
 	select {
-	case err := <-word:
+	case err := <-answered:
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) {
 			return err
 		}

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// scheduler watches all grants of a client with one goroutine and one timer: it sends their renewals, those due together
-// in one batch, and ends them in time. Guarded by Client.mu.
+// scheduler watches all grants of a client with one goroutine and one timer: it sends their renewals, those due
+// together in one batch, and ends them in time. Guarded by Client.mu.
 type scheduler struct {
-	grants grantHeap
-	armed  instant // when the goroutine wakes next; never if not at all
-	timer  *time.Timer
-	naps   int // suspensions taken account of
-	batch  int // how many renewals the last batch had: as many are likely to be due together again
+	grants      grantHeap
+	armed       instant // when the goroutine wakes next; never if not at all
+	timer       *time.Timer
+	suspensions int // how many suspensions are taken account of
+	batch       int // how many renewals the last batch had: as many are likely to be due together again
 }
 
-// look is when a grant wants to be looked at. The instant stands here and not in the grant, because with very many grants
-// what it costs to compare two is to fetch them from memory.
+// look is when a grant wants to be looked at. The instant stands here and not in the grant, because with very many
+// grants what it costs to compare two is to fetch them from memory.
 type look struct {
 	due instant
 	g   *grant
@@ -26,9 +26,13 @@ type look struct {
 // grantHeap orders grants by when they want to be looked at.
 type grantHeap []look
 
-func (h grantHeap) Len() int           { return len(h) }
+// Len is for package heap.
+func (h grantHeap) Len() int { return len(h) }
+
+// Less is for package heap.
 func (h grantHeap) Less(i, j int) bool { return h[i].due < h[j].due }
 
+// Swap is for package heap.
 func (h grantHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].g.index, h[j].g.index = int32(i), int32(j)
@@ -37,6 +41,7 @@ func (h grantHeap) Swap(i, j int) {
 // Push leaves it to add, which has appended already: to hand a look over in an interface would allocate.
 func (h *grantHeap) Push(any) {}
 
+// Pop is for package heap.
 func (h *grantHeap) Pop() any {
 	old := *h
 	g := old[len(old)-1].g
@@ -70,8 +75,8 @@ func (c *Client) reschedule(g *grant) {
 		s.grants[g.index].due = due
 		heap.Fix(&s.grants, int(g.index))
 	}
-	// The timer is only ever set earlier from here. A grant that has left leaves it set, and the goroutine wakes once for
-	// nothing: cheaper than waking it for every lock and unlock of an idle client.
+	// The timer is only ever set earlier from here. A grant that has left leaves it set, and the goroutine wakes once
+	// for nothing: cheaper than waking it for every lock and unlock of an idle client.
 	c.wakeBy(due)
 }
 
@@ -82,8 +87,9 @@ func (c *Client) wakeBy(due instant) {
 	}
 }
 
-// arm has the goroutine wake at that instant, without waking it now: that would cost each hand-over more than its other work
-// in this process, and the goroutine would want Client.mu while the caller still has it. The caller holds Client.mu.
+// arm has the goroutine wake at that instant, without waking it now: that would cost each hand-over more than its other
+// work in this process, and the goroutine would want Client.mu while the caller still has it. The caller holds
+// Client.mu.
 func (c *Client) arm(at instant) {
 	s := &c.sched
 	s.armed = at
@@ -93,7 +99,7 @@ func (c *Client) arm(at instant) {
 	}
 	pause := at.since(c.reading())
 	if c.watching {
-		pause = min(pause, napCheck)
+		pause = min(pause, suspensionCheck)
 	}
 	s.timer.Reset(pause)
 }
@@ -115,13 +121,13 @@ func (g *grant) nextLook() instant {
 		next = min(next, g.renewalDue())
 	}
 	if g.between {
-		next = min(next, g.stays())
+		next = min(next, g.keptUntil())
 	}
 	return next
 }
 
-// claimDelay is how long a grant that is shorter than asked, which is a push, may go without being claimed: a hold that is
-// over by then costs no message for that.
+// claimDelay is how long a grant that is shorter than asked, which is a push, may go without being claimed: a hold that
+// is over by then costs no message for that.
 const claimDelay = 5 * time.Millisecond
 
 // renewalDue is when g is to be renewed next: a pause after the last confirmed renewal was sent, soon when the engine
@@ -135,9 +141,9 @@ func (g *grant) renewalDue() instant {
 	return max(due, g.notBefore)
 }
 
-// napCheck is how often the scheduler looks while anything is held, although nothing is due: its timer stands still with
-// the machine, and holders are to be told soon after it has woken up.
-const napCheck = time.Second
+// suspensionCheck is how often the scheduler looks while anything is held, although nothing is due: its timer stands
+// still with the machine, and holders are to be told soon after it has woken up.
+const suspensionCheck = time.Second
 
 // watch is the scheduler's goroutine. It ends with Close.
 func (c *Client) watch() {
@@ -145,13 +151,13 @@ func (c *Client) watch() {
 	for {
 		c.lock()
 		now := c.now()
-		c.heedNaps()
+		c.heedSuspensions()
 		batch := c.collect(now)
-		c.arm(min(c.seek.look(c, now), c.sched.next(now)))
+		c.arm(min(c.deadlocks.look(c, now), c.sched.next(now)))
 		if len(batch) > 0 {
 			c.background.Go(func() { c.renewBatch(batch) })
 		}
-		c.unlockHere()
+		c.unlockInside()
 		select {
 		case <-c.sched.timer.C:
 		case <-c.base.Done():
@@ -160,8 +166,8 @@ func (c *Client) watch() {
 	}
 }
 
-// next is when to look again. What it was armed for stays while nothing is held: a client that takes and gives back one lock
-// after the other would else wake it for each. The caller holds Client.mu.
+// next is when to look again. What it was armed for stays while nothing is held: a client that takes and gives back one
+// lock after the other would else wake it for each. The caller holds Client.mu.
 func (s *scheduler) next(now instant) instant {
 	switch {
 	case len(s.grants) > 0:
@@ -172,12 +178,13 @@ func (s *scheduler) next(now instant) instant {
 	return never
 }
 
-// heedNaps puts every grant where it belongs after a suspension, which brings all ends nearer. The caller holds Client.mu.
-func (c *Client) heedNaps() {
-	if c.sched.naps == c.sleep.count {
+// heedSuspensions puts every grant where it belongs after a suspension, which brings all ends nearer. The caller holds
+// Client.mu.
+func (c *Client) heedSuspensions() {
+	if c.sched.suspensions == c.suspensions.count {
 		return
 	}
-	c.sched.naps = c.sleep.count
+	c.sched.suspensions = c.suspensions.count
 	for i := range c.sched.grants {
 		c.sched.grants[i].due = c.sched.grants[i].g.nextLook()
 	}
@@ -185,9 +192,9 @@ func (c *Client) heedNaps() {
 }
 
 // collect ends what is over and returns the renewals to send now. The caller holds Client.mu.
-func (c *Client) collect(now instant) []renewal {
+func (c *Client) collect(now instant) []pendingRenewal {
 	var looked []*grant
-	var batch []renewal
+	var batch []pendingRenewal
 	for len(c.sched.grants) > 0 {
 		g := c.sched.grants[0].g
 		early := len(batch) > 0 && g.renewable(now) // it travels with those that are due
@@ -196,13 +203,13 @@ func (c *Client) collect(now instant) []renewal {
 		}
 		heap.Pop(&c.sched.grants)
 		c.expire(g, now)
-		if g.phase == gone || g.between && g.reopen(now) {
+		if g.phase == gone || g.between && g.endCooldown(now) {
 			continue
 		}
 		if g.renewable(now) {
 			if batch == nil { // with very many holds, to grow step by step would copy megabytes again and again
 				room := min(c.sched.batch, len(c.sched.grants)) + 1
-				batch, looked = make([]renewal, 0, room), slices.Grow(looked, room)
+				batch, looked = make([]pendingRenewal, 0, room), slices.Grow(looked, room)
 			}
 			batch = append(batch, g.renewal(now))
 		}
@@ -217,8 +224,8 @@ func (c *Client) collect(now instant) []renewal {
 	return batch
 }
 
-// renewable reports whether g may be renewed now: it is due, or nearly so. The pause after an attempt is always kept. The
-// caller holds Client.mu.
+// renewable reports whether g may be renewed now: it is due, or nearly so. The pause after an attempt is always kept.
+// The caller holds Client.mu.
 func (g *grant) renewable(now instant) bool {
 	if g.m.c.renewer == nil || !g.renewing() || now < g.notBefore {
 		return false

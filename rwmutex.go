@@ -7,19 +7,20 @@ import (
 )
 
 // RWMutex is a lock that any number of readers, or one writer, hold at a time. Requests are served first come, first
-// served: a writer that waits keeps out the readers that come after it, and is not kept out by them, so neither starves.
-// Readers that stand next to each other in the queue get in together.
+// served: a writer that waits keeps out the readers that come after it, and is not kept out by them, so neither
+// starves. Readers that stand next to each other in the queue get in together.
 //
 // Every hold has a lease of its own, so a reader that crashes frees only what it held. Every call goes to the engine by
 // itself: unlike a Mutex, an RWMutex does not pass on inside the process.
 //
-// It is re-entrant by owner, see [Lease.Context] and [WithOwner]: a writer may read and write again, a reader may read again,
-// and that never waits. A reader that asks to write would wait for itself: it gets ErrDeadlock at once. Whoever may have to
-// write after reading takes the upgradeable read, see [RWMutex.UpgradeableRLock]. The lock is the owner's until its last hold ends, in the
-// strongest mode of what is left: a write that ends while a read of the same owner goes on lets other readers in, and nobody
-// in between.
+// It is re-entrant by owner, see [Lease.Context] and [WithOwner]: a writer may read and write again, a reader may read
+// again, and that never waits. A reader that asks to write would wait for itself: it gets ErrDeadlock at once. Whoever
+// may have to write after reading takes the upgradeable read, see [RWMutex.UpgradeableRLock]. The lock is the owner's
+// until its last hold ends, in the strongest mode of what is left: a write that ends while a read of the same owner
+// goes on lets other readers in, and nobody in between.
 //
-// An RWMutex is safe for concurrent use. The zero value cannot be used. All of one client with the same name are the same lock.
+// An RWMutex is safe for concurrent use. The zero value cannot be used. All of one client with the same name are the
+// same lock.
 type RWMutex struct {
 	_      noCopy
 	modes  [3]Mutex // by driver.Mode: how each is asked for
@@ -30,11 +31,11 @@ type RWMutex struct {
 // options, and an engine without such locks (ErrUnsupported, with the reason) are reported by its first call.
 func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 	key := driver.Key{Kind: driver.KindRWMutex, Name: name}
-	p := c.paramsApart(key, opts)
+	p := c.paramsDirect(key, opts)
 	m := &RWMutex{}
 	for i := range m.modes {
 		m.params[i] = p
-		m.params[i].share = share{apart: true, mode: driver.Mode(i), weight: 1, of: m}
+		m.params[i].share = share{direct: true, mode: driver.Mode(i), weight: 1, of: m}
 		m.modes[i] = Mutex{c: c, key: key, p: &m.params[i]}
 	}
 	if up := &m.params[driver.Upgradeable]; up.err == nil && c.convert == nil {
@@ -43,11 +44,11 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 	return m
 }
 
-// Lock waits until the lock is held for writing, and returns the hold. Everything that [Mutex.Lock] says about ctx, errors
-// and what is left behind holds here too.
+// Lock waits until the lock is held for writing, and returns the hold. Everything that [Mutex.Lock] says about ctx,
+// errors and what is left behind holds here too.
 //
-// An owner that has the upgradeable read gets a second hold by an upgrade, see [Lease.Upgrade]; one that only reads gets
-// ErrDeadlock at once. It costs one round trip, and one message when it has to wait.
+// An owner that has the upgradeable read gets a second hold by an upgrade, see [Lease.Upgrade]; one that only reads
+// gets ErrDeadlock at once. It costs one round trip, and one message when it has to wait.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
 	return m.in(driver.Exclusive).acquire(ctx, false)
 }
@@ -57,8 +58,8 @@ func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
 	return m.in(driver.Exclusive).acquire(ctx, true)
 }
 
-// RLock waits until the lock is held for reading, beside other readers, and returns the hold. Its Stamp says Shared. See
-// [RWMutex.Lock] for the rest.
+// RLock waits until the lock is held for reading, beside other readers, and returns the hold. Its Stamp says Shared.
+// See [RWMutex.Lock] for the rest.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
 	return m.in(driver.Shared).acquire(ctx, false)
 }
@@ -68,17 +69,17 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 	return m.in(driver.Shared).acquire(ctx, true)
 }
 
-// UpgradeableRLock waits for the upgradeable read, and returns the hold: a read beside other readers, but only one at a time, which
-// [Lease.Upgrade] turns into the write without letting another writer in between. So it is what a read that may be followed
-// by a write takes. A plain reader may take it too, unless another owner has it: then ErrDeadlock, because the other may
-// upgrade and wait for this reader. Engines that cannot upgrade refuse it with ErrUnsupported and the reason. See
-// [RWMutex.Lock] for the rest.
+// UpgradeableRLock waits for the upgradeable read, and returns the hold: a read beside other readers, but only one at a
+// time, which [Lease.Upgrade] turns into the write without letting another writer in between. So it is what a read that
+// may be followed by a write takes. A plain reader may take it too, unless another owner has it: then ErrDeadlock,
+// because the other may upgrade and wait for this reader. Engines that cannot upgrade refuse it with ErrUnsupported and
+// the reason. See [RWMutex.Lock] for the rest.
 func (m *RWMutex) UpgradeableRLock(ctx context.Context) (*Lease, error) {
 	return m.in(driver.Upgradeable).acquire(ctx, false)
 }
 
-// TryUpgradeableRLock is UpgradeableRLock without waiting: if another owner writes or has the upgradeable read, or anybody waits, the error is a
-// *HeldError.
+// TryUpgradeableRLock is UpgradeableRLock without waiting: if another owner writes or has the upgradeable read, or
+// anybody waits, the error is a *HeldError.
 func (m *RWMutex) TryUpgradeableRLock(ctx context.Context) (*Lease, error) {
 	return m.in(driver.Upgradeable).acquire(ctx, true)
 }

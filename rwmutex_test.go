@@ -57,7 +57,8 @@ func TestRWMutex_OnlyWhoMayHaveOthersBesideItself_IsLookedForAmongAllWhoWait(t *
 		}
 		c.unlock()
 		if counted[false] != 0 || counted[true] != 1 {
-			t.Errorf("waits that count: %d of a new owner and %d of one that others share, want 0 and 1", counted[false], counted[true])
+			t.Errorf("waits that count: %d of a new owner and %d of one that others share, want 0 and 1",
+				counted[false], counted[true])
 		}
 		mustUnlock(t, write)
 		mustUnlock(t, must(t)((<-fresh).lease, nil))
@@ -76,7 +77,8 @@ func TestRWMutex_OwnersReenterBothWays(t *testing.T) {
 		again, read := must(t)(m.Lock(ctx)), must(t)(m.RLock(ctx))
 		ctxRead := read.Context(t.Context())
 		second, up := must(t)(m.TryRLock(ctxRead)), must(t)(m.UpgradeableRLock(ctxRead))
-		if again.Token() != write.Token() || read.Token() != write.Token() || isShared(t, again) || !isShared(t, read) || !isShared(t, up) {
+		if again.Token() != write.Token() || read.Token() != write.Token() || isShared(t, again) ||
+			!isShared(t, read) || !isShared(t, up) {
 			t.Errorf("tokens %d, %d, %d", write.Token(), again.Token(), read.Token())
 		}
 		mustUnlock(t, write)
@@ -254,7 +256,8 @@ func TestRWMutex_Inspection_ShowsReadersAndWriters(t *testing.T) {
 			if err != nil || info.Kind != KindRWMutex || len(info.Holders) != 2 || len(info.Waiters) != 1 {
 				t.Fatalf("%+v, %v", info, err)
 			}
-			if h := info.Holders[0]; !h.Shared || h.Token != read.Token() || h.Label != "report" || info.Waiters[0].Shared {
+			if h := info.Holders[0]; !h.Shared || h.Token != read.Token() || h.Label != "report" ||
+				info.Waiters[0].Shared {
 				t.Errorf("%+v", info)
 			}
 		}
@@ -297,7 +300,8 @@ func TestKindsThatAnEngineHasNot_AreRefusedWithTheReason(t *testing.T) {
 	defer c.Close()
 	_, err := c.RWMutex("x", nil).RLock(t.Context())
 	wantErr(t, "RLock", err, ErrUnsupported)
-	if want := `interlock: lock "x": not supported by this engine (nothing: it has no locks of kind rw, only of [mutex])`; err.Error() != want {
+	want := `interlock: lock "x": not supported by this engine (nothing: it has no locks of kind rw, only of [mutex])`
+	if err.Error() != want {
 		t.Errorf("it says %q, want %q", err, want)
 	}
 	_, err = c.Semaphore("x", 1, nil).Acquire(t.Context(), 1)
@@ -321,7 +325,7 @@ func TestRWMutex_AnOwner_NeverWaitsForItself(t *testing.T) {
 		if _, err := c.askAlone(ctx, m.newWaiter(l.owner, c.reading()), false); !errors.Is(err, errAgain) {
 			t.Errorf("got %v", err)
 		}
-		beside := must(t)(m.attemptApart(t.Context(), l.owner, false, c.reading()))
+		beside := must(t)(m.attemptDirect(t.Context(), l.owner, false, c.reading()))
 		mustUnlock(t, beside)
 		mustUnlock(t, l)
 	})

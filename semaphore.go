@@ -7,16 +7,18 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Semaphore is a lock that has a number of permits, its limit. Each acquisition takes some of them, with a lease of its own
-// that is renewed: the permits of a holder that crashes come back when its lease ends. Only the [Lease] gives them back, once,
-// so there is no way to release more than was taken.
+// Semaphore is a lock that has a number of permits, its limit. Each acquisition takes some of them, with a lease of its
+// own that is renewed: the permits of a holder that crashes come back when its lease ends. Only the [Lease] gives them
+// back, once, so there is no way to release more than was taken.
 //
-// Requests are served first come, first served: one that waits for many permits is not overtaken by those that want few.
-// A Semaphore is not re-entrant: each acquisition takes permits of its own, also under the same owner. So an owner that holds
-// some and waits for more may wait for itself; take all that are needed at once. Owners that wait for each other get ErrDeadlock
-// as with other locks, but only if nobody else could give back permits enough; an owner's own permits never count against it.
+// Requests are served first come, first served: one that waits for many permits is not overtaken by those that want
+// few. A Semaphore is not re-entrant: each acquisition takes permits of its own, also under the same owner. So an owner
+// that holds some and waits for more may wait for itself; take all that are needed at once. Owners that wait for each
+// other get ErrDeadlock as with other locks, but only if nobody else could give back permits enough; an owner's own
+// permits never count against it.
 //
-// The limit belongs to the lock for as long as it is in use. Whoever asks with another limit meanwhile gets ErrConflict.
+// The limit belongs to the lock for as long as it is in use. Whoever asks with another limit meanwhile gets
+// ErrConflict.
 //
 // A Semaphore is safe for concurrent use. The zero value cannot be used.
 type Semaphore struct {
@@ -26,12 +28,12 @@ type Semaphore struct {
 }
 
 // Semaphore returns the semaphore of that name, with limit permits and the given options. It asks no engine; an invalid
-// name, a limit below 1, invalid options, and an engine without semaphores (ErrUnsupported, with the reason) are reported by
-// its first call.
+// name, a limit below 1, invalid options, and an engine without semaphores (ErrUnsupported, with the reason) are
+// reported by its first call.
 func (c *Client) Semaphore(name string, limit int, opts *LockOptions) *Semaphore {
 	key := driver.Key{Kind: driver.KindSemaphore, Name: name}
-	s := &Semaphore{params: c.paramsApart(key, opts)}
-	s.params.share = share{apart: true, mode: driver.Shared, limit: limit, weight: 1}
+	s := &Semaphore{params: c.paramsDirect(key, opts)}
+	s.params.share = share{direct: true, mode: driver.Shared, limit: limit, weight: 1}
 	if s.params.err == nil && limit < 1 {
 		s.params.err = fmt.Errorf("interlock: semaphore %q: the limit %d must be at least 1", name, limit)
 	}
@@ -39,11 +41,12 @@ func (c *Client) Semaphore(name string, limit int, opts *LockOptions) *Semaphore
 	return s
 }
 
-// Acquire waits until n permits are held, and returns the hold. It takes all of them or none. n must be at least 1 and at most
-// the limit. If the semaphore is in use with another limit the error matches ErrConflict and names both. Everything that
-// [Mutex.Lock] says about ctx, other errors and what is left behind holds here too.
+// Acquire waits until n permits are held, and returns the hold. It takes all of them or none. n must be at least 1 and
+// at most the limit. If the semaphore is in use with another limit the error matches ErrConflict and names both.
+// Everything that [Mutex.Lock] says about ctx, other errors and what is left behind holds here too.
 //
-// [Lease.Stamp] reports false unless the limit is 1: holders that are inside together have no order that a fence could check.
+// [Lease.Stamp] reports false unless the limit is 1: holders that are inside together have no order that a fence could
+// check.
 //
 // It costs one round trip, and one message when it has to wait.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
@@ -70,7 +73,8 @@ func (s *Semaphore) permits(n int) *Mutex {
 	many.c, many.key, many.p = s.one.c, s.one.key, &many.params
 	many.share.weight = n
 	if limit := many.share.limit; many.err == nil && (n < 1 || n > limit) {
-		many.err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at most its limit of %d",
+		many.err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+
+			"most its limit of %d",
 			many.key.Name, n, limit)
 	}
 	return &many.Mutex

@@ -122,7 +122,9 @@ func TestSemaphore_ACrashedHoldersPermitsComeBack(t *testing.T) {
 		ctx, s := t.Context(), c.Semaphore("x", 2, nil)
 		must(t)(s.Acquire(ctx, 1))
 		on(h, &h.renew, noRenewals)
-		on(h, &h.release, func(context.Context, *driver.Release) error { return &UnavailableError{Err: errors.New("crashed")} })
+		on(h, &h.release, func(context.Context, *driver.Release) error {
+			return &UnavailableError{Err: errors.New("crashed")}
+		})
 		other := peer(t, h, nil).Semaphore("x", 2, nil)
 		start := time.Now()
 		l := must(t)(other.Acquire(ctx, 2))

@@ -4,29 +4,19 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/bench/compare"
-	"github.com/interlock-go/interlock/bench/stats"
 )
 
-// onComparison is the name of the comparison of engines, which is no scenario of peers. It may be followed by a slash and
-// the engines to compare, as in comparison/file,zk.
+// onComparison is the name of the comparison of engines, which is no scenario of peers. It may be followed by a slash
+// and the engines to compare, as in comparison/file,zk.
 const onComparison = "comparison"
 
-// Where -write puts the comparison.
-const (
-	comparisonFile    = "../docs/comparison.md"
-	comparisonPicture = "../docs/comparison.svg"
-)
-
-var ofComparison = marks{
-	"<!-- measured: begin; written in bench/ by GOWORK=off go run . -scenario comparison -write -->\n",
-	"<!-- measured: end -->\n",
-}
+// comparisonFile is where -write puts the comparison.
+const comparisonFile = "../docs/comparison.md"
 
 const (
 	// compareRounds is how often each fault happens at most.
@@ -52,65 +42,44 @@ func runComparison(ctx context.Context, s *settings, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	text := comparisonText(rows, command(s), machine+began.stolenUntil(readProcessors()))
+	text := comparisonText(rows, command(s), "Machine: "+machine+began.stolenUntil(readProcessors()))
 	fmt.Fprint(stdout, text)
 	if !s.write {
 		return nil
 	}
-	if err := os.WriteFile(comparisonPicture, []byte(picture(rows)), 0o644); err != nil {
-		return err
-	}
-	return ofComparison.write(comparisonFile, text)
+	return marksOf(onComparison).write(comparisonFile, text)
 }
 
-// column is one of the tables of the comparison, and a panel of its picture if it has a name for that.
+// column is one of the tables of the comparison.
 type column struct {
-	head, panel string
-	of          func(r *compare.Row) compare.Cell
-	write       func(float64) string
-	ranged      bool // smallest and largest are shown
+	head   string
+	of     func(r *compare.Row) compare.Cell
+	write  func(float64) string
+	ranged bool // smallest and largest are shown
 }
 
 // costs and ends are the columns of the two tables.
 func costs() []column {
 	return []column{
+		{"acquire and release", func(r *compare.Row) compare.Cell { return r.Alone }, duration, false},
+		{"hand-off, p50", func(r *compare.Row) compare.Cell { return r.Handoff }, duration, false},
+		{"hand-off, p99", func(r *compare.Row) compare.Cell { return r.HandoffHi }, duration, false},
+		{"refused try", func(r *compare.Row) compare.Cell { return r.Refused }, duration, false},
+		{"its round trips", func(r *compare.Row) compare.Cell { return r.RoundTrips }, number, false},
 		{
-			"acquire and release", "Acquire and release, nobody else wants it",
-			func(r *compare.Row) compare.Cell { return r.Alone }, duration, false,
-		},
-		{
-			"hand-off, p50", "Hand-off between two processes, p50",
-			func(r *compare.Row) compare.Cell { return r.Handoff }, duration, false,
-		},
-		{"hand-off, p99", "", func(r *compare.Row) compare.Cell { return r.HandoffHi }, duration, false},
-		{
-			"refused try", "A try that is refused",
-			func(r *compare.Row) compare.Cell { return r.Refused }, duration, false,
-		},
-		{"its round trips", "", func(r *compare.Row) compare.Cell { return r.RoundTrips }, few, false},
-		{
-			fmt.Sprintf("woken by a release, of %d", compareWaiters), "",
-			func(r *compare.Row) compare.Cell { return r.Woken }, few, false,
+			fmt.Sprintf("woken by a release, of %d", compareWaiters),
+			func(r *compare.Row) compare.Cell { return r.Woken }, number, false,
 		},
 	}
 }
 
 func ends() []column {
 	return []column{
-		{
-			"free after kill -9", "Free after the holder's kill -9",
-			func(r *compare.Row) compare.Cell { return r.Killed }, duration, true,
-		},
-		{
-			"free after the connection is cut", "Free after the holder's connection is cut",
-			func(r *compare.Row) compare.Cell { return r.Cut }, duration, true,
-		},
-		{"the holder knows after", "", func(r *compare.Row) compare.Cell { return r.CutTold }, duration, true},
-		{
-			"free after SIGSTOP", "Free after the holder is stopped",
-			func(r *compare.Row) compare.Cell { return r.Stopped }, duration, true,
-		},
-		{"once it goes on, it knows after", "", func(r *compare.Row) compare.Cell { return r.ContTold }, duration, true},
+		{"free after kill -9", func(r *compare.Row) compare.Cell { return r.Killed }, duration, true},
+		{"free after the connection is cut", func(r *compare.Row) compare.Cell { return r.Cut }, duration, true},
+		{"the holder knows after", func(r *compare.Row) compare.Cell { return r.CutTold }, duration, true},
+		{"free after SIGSTOP", func(r *compare.Row) compare.Cell { return r.Stopped }, duration, true},
+		{"once it goes on, it knows after", func(r *compare.Row) compare.Cell { return r.ContTold }, duration, true},
 	}
 }
 
@@ -118,11 +87,13 @@ func ends() []column {
 func comparisonText(rows []compare.Row, command, machine string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "`cd bench && %s`\n\n%s\n\n", command, machine)
-	fmt.Fprintf(&b, "Servers, those of each engine alone on the same machine while it was measured, over loopback: %s.\n\n", strings.Join(servers(rows), ", "))
+	fmt.Fprintf(&b, "Servers, those of each engine alone on the same machine while it was measured, over loopback: %s.\n\n",
+		strings.Join(servers(rows), ", "))
 	n := &notes{}
 	fmt.Fprintf(&b, "### What it costs\n\n%s\n", n.table(rows, costs()))
-	fmt.Fprintf(&b, "### How long a lock stays taken\n\nLeases and the timeouts of sessions were %v. In brackets are the shortest and "+
-		"the longest of the rounds, in each of which another part of the pause between two signs of life had passed.\n\n%s\n", compareLease, n.table(rows, ends()))
+	fmt.Fprintf(&b, "### How long a lock stays taken\n\nLeases and the timeouts of sessions were %v. In brackets are the "+
+		"shortest and the longest of the rounds, in each of which another part of the pause between two signs of life had "+
+		"passed.\n\n%s\n", compareLease, n.table(rows, ends()))
 	for i, text := range n.texts {
 		fmt.Fprintf(&b, "%d. %s.\n", i+1, strings.ToUpper(text[:1])+text[1:])
 	}
@@ -168,16 +139,16 @@ func (n *notes) table(rows []compare.Row, columns []column) string {
 		}
 		cells = append(cells, line)
 	}
-	return table(heads, cells)
+	return markdown(1, heads, cells)
 }
 
 // cell writes a number, or a dash, with the number of its note in brackets.
 func (n *notes) cell(c compare.Cell, of *column) string {
 	text := "–"
 	if len(c.Values) > 0 {
-		text = of.write(stats.Median(c.Values))
+		text = of.write(center(c.Values))
 		if of.ranged && len(c.Values) > 1 {
-			text += fmt.Sprintf(" (%s to %s)", of.write(stats.Quantile(c.Values, 0)), of.write(stats.Quantile(c.Values, 1)))
+			text += fmt.Sprintf(" (%s to %s)", of.write(slices.Min(c.Values)), of.write(slices.Max(c.Values)))
 		}
 	}
 	if c.Why != "" {

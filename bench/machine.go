@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/filelock"
 )
 
-// describeMachine says in one line what was measured on, as far as the system tells. The load is that before the run: other
-// work on the machine is not the benchmark's, but in its numbers.
+// describeMachine says in one line what was measured on, as far as the system tells. The load is that before the run:
+// other work on the machine is not the benchmark's, but in its numbers.
 func describeMachine(ctx context.Context, dir string) string {
 	parts := []string{
 		runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
@@ -21,16 +21,16 @@ func describeMachine(ctx context.Context, dir string) string {
 	if model := field("/proc/cpuinfo", "model name"); model != "" {
 		parts = append(parts, model)
 	}
-	if kernel := line("/proc/sys/kernel/osrelease"); kernel != "" {
+	if kernel := firstLine("/proc/sys/kernel/osrelease"); kernel != "" {
 		parts = append(parts, "kernel "+kernel)
 	}
 	if system := fileSystem(ctx, dir); system != "" {
 		parts = append(parts, system)
 	}
-	if load := strings.Fields(line("/proc/loadavg")); len(load) > 0 {
+	if load := strings.Fields(firstLine("/proc/loadavg")); len(load) > 0 {
 		parts = append(parts, "load before the run "+load[0])
 	}
-	return "Machine: " + strings.Join(parts, ", ") + "."
+	return strings.Join(parts, ", ") + "."
 }
 
 // fileSystem asks filelock's own diagnosis.
@@ -62,7 +62,7 @@ func field(file, key string) string {
 	return ""
 }
 
-func line(file string) string {
+func firstLine(file string) string {
 	text, _ := os.ReadFile(file) // a system without it has nothing to tell
 	first, _, _ := strings.Cut(string(text), "\n")
 	return first

@@ -1,14 +1,11 @@
-// Command bench compares interlock with other ways to lock, in interleaved rounds and as ratios, and writes the tables of
-// README.md.
+// Command bench compares interlock with other ways to lock, in interleaved rounds and as ratios, and writes the tables
+// of README.md.
 //
 //	GOWORK=off go run . -rounds N [-time D] [-scenario NAME] [-write]
-//	GOWORK=off go run . -draw
+//	GOWORK=off go run . -tables
 //
-// Without arguments it says how to use it.
-//
-// Scenarios whose names begin with "redis", "distance" or "growth", and with the names of other engines that have servers (zk,
-// etcd, mysql, postgres, redlock; all of these together are "engines"), start servers of their own, and run only if -scenario asks
-// for them. So does "comparison", which measures interlock on every engine and is not of peers.
+// Without arguments it says how to use it. Scenarios that need servers start them, and run only if -scenario asks for
+// them. So does "comparison", which measures interlock on every engine and is not of peers.
 package main
 
 import (
@@ -19,7 +16,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +32,7 @@ func main() {
 	distance.ServeIfChild()
 	workload.ServeIfChild(peer.All())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := perform(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -62,36 +58,11 @@ type settings struct {
 	seed     uint64
 	raw      string
 	write    bool
-	draw     bool
+	tables   bool
 
 	redis   string            // host:port of the server, while there is one
 	servers map[string]string // the same by engine, of the other engines
 	pids    map[string][]int  // their processes
-}
-
-// The files that -write writes.
-const (
-	readme   = "README.md"
-	baseline = "baseline/rounds.txt"
-
-	redisBaseline  = "baseline/redis.txt"
-	engineBaseline = "baseline/engines.txt"
-
-	distanceBaseline = "baseline/distance.txt"
-	growthBaseline   = "baseline/growth.txt"
-)
-
-// tables says where -write puts the tables of a value of -scenario, and the rounds.
-var tables = map[string]struct {
-	marks marks
-	raw   string
-}{
-	"":        {ofFiles, baseline},
-	onRedis:   {ofRedis, redisBaseline},
-	onEngines: {ofEngines, engineBaseline},
-
-	onDistance: {ofDistance, distanceBaseline},
-	onGrowth:   {ofGrowth, growthBaseline},
 }
 
 func parse(args []string, words io.Writer) (*settings, error) {
@@ -105,8 +76,8 @@ func parse(args []string, words io.Writer) (*settings, error) {
 	flags.StringVar(&s.dir, "dir", "", "where lock files are made; the default is the folder for temporary files")
 	flags.Uint64Var(&s.seed, "seed", 1, "of the order of peers in each round")
 	flags.StringVar(&s.raw, "raw", "", "also write every round to this file, for benchstat")
-	flags.BoolVar(&s.write, "write", false, "put the tables into "+readme+" and the rounds into "+baseline)
-	flags.BoolVar(&s.draw, "draw", false, "measure nothing: draw the pictures again from the rounds that -write has stored")
+	flags.BoolVar(&s.write, "write", false, "put the rounds into baseline and the tables into "+readme)
+	flags.BoolVar(&s.tables, "tables", false, "measure nothing: write the tables again from the rounds in baseline")
 	flags.Usage = func() {
 		fmt.Fprint(words, usage)
 		flags.PrintDefaults()
@@ -114,7 +85,7 @@ func parse(args []string, words io.Writer) (*settings, error) {
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	all, writable := tables[s.scenario]
+	whole, writable := runOf(s.scenario)
 	switch {
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
@@ -122,10 +93,11 @@ func parse(args []string, words io.Writer) (*settings, error) {
 		return nil, errors.New("-rounds and -time must be positive")
 	case s.write && s.scenario == onComparison:
 	case s.write && !writable:
-		return nil, fmt.Errorf("-write replaces all tables, so of -scenario it takes only %q, %q, %q, %q and %q, which have tables of their own",
-			onRedis, onDistance, onGrowth, onEngines, onComparison)
+		return nil, fmt.Errorf("-write replaces whole tables, so of -scenario it takes only none, %q, %q, %q, %q, %q "+
+			"and %q",
+			onRedis, onDistance, onGrowth, onCrowds, onEngines, onComparison)
 	case s.write && s.raw == "":
-		s.raw = all.raw
+		s.raw = whole.baseline()
 	}
 	return &s, nil
 }
@@ -135,99 +107,78 @@ func (s *settings) compares() bool {
 	return s.scenario == onComparison || strings.HasPrefix(s.scenario, onComparison+"/")
 }
 
-// run measures, prints the tables on stdout, and says on stderr where it is.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+// perform measures, prints the tables on stdout, and says on stderr where it is.
+func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		args = []string{"-h"} // nobody is to start a long measurement by trying the command
 	}
 	s, err := parse(args, stderr)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if s.draw {
-		return redraw(stdout)
-	}
-	if s.compares() {
+	case s.tables:
+		return writeTables(".")
+	case s.compares():
 		return runComparison(ctx, s, stdout, stderr)
 	}
 	chosen, err := chosenBy(s)
 	if err != nil {
 		return err
 	}
-	r := report{command: command(s), machine: describeMachine(ctx, s.dir)}
-	began := readProcessors()
-	if slices.ContainsFunc(chosen, func(sc scenario) bool { return sc.redis }) {
-		server, err := redisd.Start(ctx)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, server.Close()) }()
-		s.redis = server.Addr
-		r.machine += " Redis " + server.Version + " on the same machine, over loopback."
-	}
-	on := &onServers{settings: s, machine: &r.machine}
-	defer func() { err = errors.Join(err, on.close()) }()
-	for _, sc := range chosen {
-		fmt.Fprintf(stderr, "bench: %s\n", sc.name)
-		if err := on.change(ctx, sc.engine); err != nil {
-			return err
-		}
-		m, err := measure(ctx, sc, s, func(round int) { fmt.Fprintf(stderr, "  round %d of %d\n", round+1, s.rounds) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", sc.name, err)
-		}
-		if sc.redis || sc.engine != "" {
-			alone := *s
-			alone.scenario = sc.name
-			if sc.family != "" {
-				alone.scenario = sc.family
-			}
-			m.command = command(&alone)
-		}
-		r.measured = append(r.measured, m)
-	}
-	r.machine += began.stolenUntil(readProcessors())
-	text := r.markdown()
-	fmt.Fprint(stdout, text)
-	return s.store(r.benchfmt(), text)
-}
-
-// store keeps the rounds and the tables where the flags say, if they say so.
-func (s *settings) store(rounds, text string) error {
-	if s.raw != "" {
-		if err := os.MkdirAll(filepath.Dir(s.raw), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(s.raw, []byte(rounds), 0o644); err != nil {
-			return err
-		}
-	}
-	if !s.write {
-		return nil
-	}
-	of := tables[s.scenario]
-	if _, err := draw(".", of.raw); err != nil {
+	from := provenance{command: command(s), machine: describeMachine(ctx, s.dir)}
+	all, err := measureAll(ctx, s, chosen, &from.machine, stderr)
+	if err != nil {
 		return err
 	}
-	return of.marks.write(readme, shown(of.raw)+text)
-}
-
-// redraw draws all pictures of which there are rounds.
-func redraw(stdout io.Writer) error {
-	drawn, err := draw(".", "")
-	for _, file := range drawn {
-		fmt.Fprintln(stdout, file)
+	fmt.Fprintf(stdout, "%s\n%s\n", from.command, from.machine)
+	for _, t := range all.tablesOf() {
+		fmt.Fprintf(stdout, "\n%s", t.markdown(all))
+	}
+	if s.raw != "" {
+		err = writeRounds(s.raw, all, from)
+	}
+	if err == nil && s.write {
+		err = writeTables(".")
 	}
 	return err
 }
 
+// measureAll starts the servers that the scenarios need, measures, and adds to the line about the machine what they ran
+// on.
+func measureAll(
+	ctx context.Context, s *settings, chosen []scenario, machine *string, stderr io.Writer,
+) (all rounds, err error) {
+	began := readProcessors()
+	if slices.ContainsFunc(chosen, func(sc scenario) bool { return sc.redis }) {
+		server, err := redisd.Start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, server.Close()) }()
+		s.redis = server.Addr
+		*machine += " Redis " + server.Version + " on the same machine, over loopback."
+	}
+	on := &onServers{settings: s, machine: machine}
+	defer func() { err = errors.Join(err, on.close()) }()
+	for _, sc := range chosen {
+		fmt.Fprintf(stderr, "bench: %s\n", sc.name)
+		if err := on.change(ctx, sc.engine); err != nil {
+			return nil, err
+		}
+		some, err := measure(ctx, sc, s, func(round int) { fmt.Fprintf(stderr, "  round %d of %d\n", round+1, s.rounds) })
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", sc.name, err)
+		}
+		all = append(all, some...)
+	}
+	*machine += began.stolenUntil(readProcessors())
+	return all, nil
+}
+
 // chosenBy returns the scenarios that the flags ask for.
 func chosenBy(s *settings) ([]scenario, error) {
-	if s.scenario == "" {
-		return scenarios(), nil
-	}
-	if s.scenario == onEngines {
-		return engineScenarios(), nil
+	if whole, is := runOf(s.scenario); is {
+		return whole.scenarios(), nil
 	}
 	all := allScenarios()
 	chosen := choose(all, s.scenario)
@@ -235,11 +186,6 @@ func chosenBy(s *settings) ([]scenario, error) {
 		return nil, fmt.Errorf("no scenario starts with %q; there are %s", s.scenario, names(all))
 	}
 	return chosen, nil
-}
-
-// allScenarios returns those of all tables.
-func allScenarios() []scenario {
-	return slices.Concat(scenarios(), redisScenarios(), distanceScenarios(), growthScenarios(), engineScenarios())
 }
 
 // command is what repeats the run. The folder is left out: it is this machine's.

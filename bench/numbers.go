@@ -4,12 +4,42 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"github.com/interlock-go/interlock/bench/stats"
 )
 
-func ratio(q stats.Ratio) string {
-	return fmt.Sprintf("%s (%s to %s)", times(q.Of), times(q.Min), times(q.Max))
+// units say what a number is called in a table, and how it is written.
+var units = map[string]struct {
+	head  string
+	write func(float64) string
+}{
+	rate:            {"locks/s", thousands},
+	perOp:           {"time", duration},
+	p50:             {"p50", duration},
+	p99:             {"p99", duration},
+	worstShare:      {"worst share", number},
+	jainIndex:       {"Jain index", number},
+	clientCPU:       {"CPU, clients", cost},
+	serverCPU:       {"CPU, server", cost},
+	commands:        {"commands/lock", number},
+	roundTrips:      {"round trips", number},
+	inTrips:         {"round trips", number},
+	waitingCommands: {"commands/s while one waits", number},
+	perHerd:         {"all served after", duration},
+	perGrant:        {"time for each", duration},
+	commandsAGrant:  {"commands for each", number},
+	unserved:        {"not served", number},
+	commandsASecond: {"commands/s", number},
+	bytesHeld:       {"bytes for each", thousands},
+	goroutinesHeld:  {"goroutines for each", number},
+	lostHolds:       {"lost", number},
+	missing:         {"never taken", number},
+	clientShare:     {"CPU, client", percent},
+	serverShare:     {"CPU, server", percent},
+
+	failed:       {"failed", number},
+	allIn:        {"all in after", duration},
+	longestRun:   {"longest script", duration},
+	bystanderP99: {"another lock's pair, p99", duration},
+	beyond:       {"CPU, server, beyond silence", percent},
 }
 
 // times writes a ratio with two digits or more.
@@ -62,18 +92,11 @@ func percent(x float64) string {
 	if x == 0 {
 		return "-"
 	}
-	return few(100*x) + " %"
+	return number(100*x) + " %"
 }
 
-func yes(kept bool) string {
-	if kept {
-		return "yes"
-	}
-	return "**no**"
-}
-
-// few writes a number that may be small, with two digits or more.
-func few(x float64) string {
+// number writes a number that may be small, with two digits or more.
+func number(x float64) string {
 	switch {
 	case x >= 100:
 		return thousands(x)

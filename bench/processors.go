@@ -17,7 +17,7 @@ const (
 )
 
 // readProcessors returns zeros where the system does not tell.
-func readProcessors() processorTime { return parseProcessors(line("/proc/stat")) }
+func readProcessors() processorTime { return parseProcessors(firstLine("/proc/stat")) }
 
 func parseProcessors(text string) (p processorTime) {
 	name, rest, _ := strings.Cut(text, " ")
@@ -47,5 +47,6 @@ func (p processorTime) stolenUntil(now processorTime) string {
 	if worked <= 0 || stolen < 0 || now.stolen == 0 { // most hosts of virtual machines tell of some if they tell
 		return ""
 	}
-	return fmt.Sprintf(" Steal: %.1f %% of the processor time that was wanted went to others on the host.", 100*stolen/(worked+stolen))
+	return fmt.Sprintf(" Steal: %.1f %% of the processor time that was wanted went to others on the host.",
+		100*stolen/(worked+stolen))
 }

@@ -14,7 +14,9 @@ func TestStolen_IsAPartOfWhatWasWanted(t *testing.T) {
 }
 
 func TestStolen_OfASystemThatDoesNotTell_IsNotSaid(t *testing.T) {
-	for _, text := range []string{"", "cpu 1 2 3", "cpu a b c d e f g h", "intr 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7 0 0 0"} {
+	for _, text := range []string{
+		"", "cpu 1 2 3", "cpu a b c d e f g h", "intr 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7 0 0 0",
+	} {
 		if got := parseProcessors(text).stolenUntil(parseProcessors(text)); got != "" {
 			t.Errorf("%q: %q", text, got)
 		}

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"bytes"
 	"flag"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/childproc"
 )
 
 // apartEnv names the test that a process was started for.
@@ -42,8 +45,13 @@ func Apart(t *testing.T) bool {
 	}
 	cmd := exec.CommandContext(t.Context(), program, apartFlags(t.Name(), limit)...)
 	cmd.Env = append(os.Environ(), apartEnv+"="+t.Name())
-	said, err := cmd.CombinedOutput()
-	switch out := string(said); {
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	process, err := childproc.Start(cmd, nil)
+	if err == nil {
+		err = process.Err()
+	}
+	switch out := said.String(); {
 	case err != nil:
 		t.Fatalf("%v\n%s", err, out)
 	case strings.Contains(out, "--- SKIP: "+t.Name()+" "):

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -160,17 +161,7 @@ func cancelRacesWithGrant(tr *trial) {
 	for range rounds {
 		h := a.take(a.ask(tr.mutex()))
 		w := b.start(b.ask(tr.mutex()))
-		gap := time.Duration(random.Int64N(int64(500 * time.Microsecond)))
-		first, second := h.release, w.cancel
-		if random.IntN(2) == 0 {
-			first, second = w.cancel, h.release
-		}
-		first()
-		tr.pass(gap)
-		second()
-		if !w.ends(prompt) {
-			tr.Fatalf("a cancelled wait has not returned within %v", prompt)
-		}
+		w.cancelAround(random, h.release)
 		if w.err == nil {
 			granted++
 			w.h.release()
@@ -180,6 +171,23 @@ func cancelRacesWithGrant(tr *trial) {
 		c.findsFree(tr.mutex(), "after a cancel that met the grant")
 	}
 	tr.Logf("%d of %d waits were granted before their cancel", granted, rounds)
+}
+
+// cancelAround cancels the wait a moment before or after something else is done, and returns when it has ended.
+func (w *wait) cancelAround(random *mathrand.Rand, do func()) {
+	tr := w.c.tr
+	tr.Helper()
+	gap := time.Duration(random.Int64N(int64(500 * time.Microsecond)))
+	first, second := do, w.cancel
+	if random.IntN(2) == 0 {
+		first, second = w.cancel, do
+	}
+	first()
+	tr.pass(gap)
+	second()
+	if !w.ends(prompt) {
+		tr.Fatalf("a cancelled wait has not returned within %v", prompt)
+	}
 }
 
 func releaseWithEndedContext(tr *trial) {

@@ -52,34 +52,34 @@ func (l latch) call(n int64) *driver.LatchCall {
 
 func (l latch) set(c *driver.LatchCall, want bool, when string) {
 	l.tr.Helper()
-	ctx, cancel := l.tr.bound()
-	defer cancel()
-	set, err := l.d.(driver.Latcher).SetLatch(ctx, c)
-	l.tr.must(err, when+": a set")
-	if set != want {
-		l.tr.Fatalf("%s: a set says %v, want %v", when, set, want)
-	}
+	says(l, want, when+": a set", func(ctx context.Context, d driver.Latcher) (bool, error) {
+		return d.SetLatch(ctx, c)
+	})
 }
 
 func (l latch) down(c *driver.LatchCall, want int64, when string) {
 	l.tr.Helper()
-	ctx, cancel := l.tr.bound()
-	defer cancel()
-	left, err := l.d.(driver.Latcher).CountDown(ctx, c)
-	l.tr.must(err, when+": a count-down")
-	if left != want {
-		l.tr.Fatalf("%s: a count-down leaves %d, want %d", when, left, want)
-	}
+	says(l, want, when+": a count-down", func(ctx context.Context, d driver.Latcher) (int64, error) {
+		return d.CountDown(ctx, c)
+	})
 }
 
 func (l latch) counts(want int64, when string) {
 	l.tr.Helper()
+	says(l, want, when+": the count", func(ctx context.Context, d driver.Latcher) (int64, error) {
+		return d.LatchCount(ctx, l.key)
+	})
+}
+
+// says makes a call and fails unless it says what is wanted.
+func says[T comparable](l latch, want T, what string, call func(ctx context.Context, d driver.Latcher) (T, error)) {
+	l.tr.Helper()
 	ctx, cancel := l.tr.bound()
 	defer cancel()
-	left, err := l.d.(driver.Latcher).LatchCount(ctx, l.key)
-	l.tr.must(err, when+": the count")
-	if left != want {
-		l.tr.Fatalf("%s: the count is %d, want %d", when, left, want)
+	got, err := call(ctx, l.d.(driver.Latcher))
+	l.tr.must(err, what)
+	if got != want {
+		l.tr.Fatalf("%s says %v, want %v", what, got, want)
 	}
 }
 

@@ -1,10 +1,6 @@
 package drivertest
 
-import (
-	"time"
-
-	"github.com/interlock-go/interlock/driver"
-)
+import "github.com/interlock-go/interlock/driver"
 
 func resuming() []behaviour {
 	able := func(sentence string, run func(*trial)) behaviour {
@@ -29,14 +25,20 @@ func (c *client) leave(r *driver.Request) {
 	c.queue(copyOf(r)).stop()
 }
 
+// leftBehind has a hold the mutex, and b leave a wait for it.
+func leftBehind(a, b *client) (h *hold, r *driver.Request) {
+	a.tr.Helper()
+	h, r = a.take(a.ask(a.tr.mutex())), b.ask(b.tr.mutex())
+	b.leave(r)
+	return h, r
+}
+
 // resume takes up a wait that was left. It need not be told again who is in the way, so nothing says when it waits.
 func (c *client) resume(r *driver.Request) *wait { return c.start(copyOf(r)) }
 
 func resumedWaitIsInItsPlace(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
-	h := a.take(a.ask(tr.mutex()))
-	r := b.ask(tr.mutex())
-	b.leave(r)
+	h, r := leftBehind(a, b)
 	behind := c.queue(c.ask(tr.mutex()))
 	again := b.resume(r)
 	tr.pass(settle)
@@ -55,9 +57,7 @@ func resumedWaitIsInItsPlace(tr *trial) {
 // that can be lost.
 func leftWaitKeepsItsPlace(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
-	h := a.take(a.ask(tr.mutex()))
-	r := b.ask(tr.mutex())
-	b.leave(r)
+	h, r := leftBehind(a, b)
 	tr.pass(settle)
 	h.release()
 	tr.pass(settle)
@@ -68,9 +68,7 @@ func leftWaitKeepsItsPlace(tr *trial) {
 
 func grantWaitsForTheAcquire(tr *trial) {
 	a, b := tr.client(), tr.client()
-	h := a.take(a.ask(tr.mutex()))
-	r := b.ask(tr.mutex())
-	b.leave(r)
+	h, r := leftBehind(a, b)
 	h.release()
 	tr.pass(settle)
 	b.resume(r).granted("after the release that came before it").release()
@@ -86,17 +84,7 @@ func cancelRacesWithResume(tr *trial) {
 		h := a.take(a.ask(tr.mutex()))
 		r := b.ask(tr.mutex())
 		w := b.start(copyOf(r))
-		gap := time.Duration(random.Int64N(int64(500 * time.Microsecond)))
-		first, second := h.release, w.cancel
-		if random.IntN(2) == 0 {
-			first, second = w.cancel, h.release
-		}
-		first()
-		tr.pass(gap)
-		second()
-		if !w.ends(prompt) {
-			tr.Fatalf("a cancelled wait has not returned within %v", prompt)
-		}
+		w.cancelAround(random, h.release)
 		if w.err == nil {
 			granted++
 		} else {
@@ -112,9 +100,7 @@ func cancelRacesWithResume(tr *trial) {
 
 func resumedWaitIsUndone(tr *trial) {
 	a, b, c := tr.client(), tr.client(), tr.client()
-	h := a.take(a.ask(tr.mutex()))
-	r := b.ask(tr.mutex())
-	b.leave(r)
+	h, r := leftBehind(a, b)
 	behind := c.queue(c.ask(tr.mutex()))
 	again := b.resume(r)
 	tr.pass(settle)
@@ -127,9 +113,7 @@ func resumedWaitIsUndone(tr *trial) {
 
 func unheardGrantIsUndone(tr *trial) {
 	a, b := tr.client(), tr.client()
-	h := a.take(a.ask(tr.mutex()))
-	r := b.ask(tr.mutex())
-	b.leave(r)
+	h, r := leftBehind(a, b)
 	h.release()
 	tr.pass(settle)
 	b.undo(r)

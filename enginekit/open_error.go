@@ -2,9 +2,9 @@ package enginekit
 
 import "github.com/interlock-go/interlock/driver"
 
-// OpenError says that no lock can be taken through a URL or a client: the servers cannot be reached, do not let us in, or are not
-// those that they should be. It matches driver.ErrUnavailable, and driver.ErrRefused as well if Refused is set; it unwraps to Err.
-// Engine, Servers and Err must be set.
+// OpenError says that no lock can be taken through a URL or a client: the servers cannot be reached, do not let us in,
+// or are not those that they should be. It matches driver.ErrUnavailable, and driver.ErrRefused as well if Refused is
+// set; it unwraps to Err. Engine, Servers and Err must be set.
 type OpenError struct {
 	Engine  string // the word with which the engine's errors begin, such as "redis"
 	Servers string // what was asked, as people know it: addresses, or the path of a socket
@@ -14,7 +14,8 @@ type OpenError struct {
 	Refused bool   // the servers have answered no, and would again: it also unwraps to a driver.RefusedError with Hint
 }
 
-// Error names the servers, what went wrong and, if Hint says it, what to do: "redis: cannot use host:6379: EOF (name the TLS port)".
+// Error names the servers, what went wrong and, if Hint says it, what to do: "redis: cannot use host:6379: EOF (name
+// the TLS port)".
 func (e *OpenError) Error() string {
 	text := e.Text
 	if text == "" {

@@ -30,10 +30,12 @@ func TestOpenError_IsARefusal_OnlyIfTheServersHaveSaidNo(t *testing.T) {
 		t.Error("it counts as a refusal")
 	}
 	denied := error(&OpenError{Engine: "word", Servers: "a:1", Err: io.EOF, Hint: "do it", Refused: true})
-	if !errors.Is(denied, driver.ErrUnavailable) || !errors.Is(denied, driver.ErrRefused) || !errors.Is(denied, io.EOF) {
+	if !errors.Is(denied, driver.ErrUnavailable) || !errors.Is(denied, driver.ErrRefused) ||
+		!errors.Is(denied, io.EOF) {
 		t.Errorf("of servers that have said no: %v", denied)
 	}
-	if refused := driver.Refusal(denied); refused == nil || refused.Op != "open" || refused.Hint != "do it" || refused.Open {
+	if refused := driver.Refusal(denied); refused == nil || refused.Op != "open" || refused.Hint != "do it" ||
+		refused.Open {
 		t.Errorf("the refusal is %+v", refused)
 	}
 }

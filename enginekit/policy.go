@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// CheckPolicy says what an engine's New does with a server that is not set up for locks. Engines have it as a type of their own name,
-// and say there what they refuse whatever it says.
+// CheckPolicy says what an engine's New does with a server that is not set up for locks. Engines have it as a type of
+// their own name, and say there what they refuse whatever it says.
 type CheckPolicy uint8
 
 const (
@@ -25,8 +25,8 @@ const (
 
 var policies = map[string]CheckPolicy{"warn": CheckWarn, "refuse": CheckRefuse, "none": CheckNone}
 
-// ParseCheckPolicy reads the value of the query key check of a URL: warn, refuse or none. The error for others begins with engine,
-// and says which there are.
+// ParseCheckPolicy reads the value of the query key check of a URL: warn, refuse or none. The error for others begins
+// with engine, and says which there are.
 func ParseCheckPolicy(engine, value string) (CheckPolicy, error) {
 	p, known := policies[value]
 	if !known {
@@ -38,11 +38,12 @@ func ParseCheckPolicy(engine, value string) (CheckPolicy, error) {
 // ErrNotSetUp is the refusal of a server that is not set up for locks; see [Report].
 var ErrNotSetUp = errors.New("the server is not set up for locks")
 
-// Report does with the findings of a start-up check what the policy says. It logs those that are not fine, the most serious first: what
-// fails as an error and the others as warnings, each with attributes check and advice and a message that begins with engine.
+// Report does with the findings of a start-up check what the policy says. It logs those that are not fine, the most
+// serious first: what fails as an error and the others as warnings, each with attributes check and advice and a message
+// that begins with engine.
 //
-// Under [CheckRefuse] it returns an error if a finding fails. That error names each of these with its advice, and matches
-// [ErrNotSetUp]. Otherwise it returns nil. Under [CheckNone] it does nothing; an engine does not even ask then.
+// Under [CheckRefuse] it returns an error if a finding fails. That error names each of these with its advice, and
+// matches [ErrNotSetUp]. Otherwise it returns nil. Under [CheckNone] it does nothing; an engine does not even ask then.
 //
 // The findings are sorted in place.
 func Report(ctx context.Context, log *slog.Logger, engine string, findings []driver.Finding, policy CheckPolicy) error {

@@ -12,7 +12,8 @@ import (
 
 func found() []driver.Finding {
 	return []driver.Finding{
-		Fine("version", "it is %d", 3), Warn("clock", "set it", "it is %v late", "much"), Fail("role", "name another", "it is a %s", "copy"),
+		Fine("version", "it is %d", 3), Warn("clock", "set it", "it is %v late", "much"),
+		Fail("role", "name another", "it is a %s", "copy"),
 		Warn("disk", "", "it is slow"), Fail("rights", "", "there are none"),
 	}
 }
@@ -35,7 +36,8 @@ level=ERROR msg="word: rights: there are none" check=rights advice=""
 level=WARN msg="word: clock: it is much late" check=clock advice="set it"
 level=WARN msg="word: disk: it is slow" check=disk advice=""
 `
-	const refused = "word: the server is not set up for locks: role: it is a copy (name another); rights: there are none"
+	const refused = "word: the server is not set up for locks: role: it is a copy (name another); rights: there are " +
+		"none"
 	for _, c := range []struct {
 		policy        CheckPolicy
 		findings      []driver.Finding
@@ -47,7 +49,9 @@ level=WARN msg="word: disk: it is slow" check=disk advice=""
 		{CheckNone, found(), "", ""},
 	} {
 		var b bytes.Buffer
-		log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string,
+			a slog.Attr,
+		) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}
 			}
@@ -58,7 +62,8 @@ level=WARN msg="word: disk: it is slow" check=disk advice=""
 			t.Errorf("policy %d logs\n%swant\n%s", c.policy, b.String(), c.logs)
 		}
 		switch {
-		case c.refuses == "" && err != nil, c.refuses != "" && (err == nil || err.Error() != c.refuses || !errors.Is(err, ErrNotSetUp)):
+		case c.refuses == "" && err != nil, c.refuses != "" &&
+			(err == nil || err.Error() != c.refuses || !errors.Is(err, ErrNotSetUp)):
 			t.Errorf("policy %d: got %v, want %q", c.policy, err, c.refuses)
 		}
 	}
@@ -71,7 +76,8 @@ func TestParseCheckPolicy_TakesThreeWords_AndSaysWhich(t *testing.T) {
 		}
 	}
 	for _, value := range []string{"", "Warn", "strict"} {
-		if _, err := ParseCheckPolicy("word", value); err == nil || err.Error() != "word: check is warn, refuse or none" {
+		if _, err := ParseCheckPolicy("word", value); err == nil ||
+			err.Error() != "word: check is warn, refuse or none" {
 			t.Errorf("%q: got %v", value, err)
 		}
 	}

@@ -3,22 +3,22 @@ package enginekit
 import "time"
 
 const (
-	// endedKept is how many ended requests are remembered. Copies that an engine itself may have left under way are refused by its
-	// server, or cannot exist; these are for callers that send one.
+	// endedKept is how many ended requests are remembered. Copies that an engine itself may have left under way are
+	// refused by its server, or cannot exist; these are for callers that send one.
 	endedKept = 1024
 
 	// sweepLeast is at how many undone requests those are looked for whose time is over.
 	sweepLeast = 64
 )
 
-// Tombstones remembers requests that are over, so that a copy of one that comes late is refused. ID is what names a request;
-// Epitaph is what the engine wants to know of its end, or struct{}.
+// Tombstones remembers requests that are over, so that a copy of one that comes late is refused. ID is what names a
+// request; Epitaph is what the engine wants to know of its end, or struct{}.
 //
-// It keeps the 1,024 requests that ended last ([Tombstones.Bury]), and besides them each undone one until its time is over
-// ([Tombstones.BuryUntil]). It grows as it is used: an engine that has ended nothing pays for nothing.
+// It keeps the 1,024 requests that ended last ([Tombstones.Bury]), and besides them each undone one until its time is
+// over ([Tombstones.BuryUntil]). It grows as it is used: an engine that has ended nothing pays for nothing.
 //
-// The zero value is empty and ready. It must not be copied after its first use, and is not safe for concurrent use: the engine's own
-// mutex guards it.
+// The zero value is empty and ready. It must not be copied after its first use, and is not safe for concurrent use: the
+// engine's own mutex guards it.
 type Tombstones[ID comparable, Epitaph any] struct {
 	ended map[ID]Epitaph
 	ring  []ID // the IDs in ended; the oldest is at next once there are endedKept
@@ -28,8 +28,8 @@ type Tombstones[ID comparable, Epitaph any] struct {
 	sweep  int              // at this many undone IDs, those whose time is over are forgotten
 }
 
-// Bury remembers that the request has ended, and how. A request that is remembered already keeps its first epitaph. The oldest is
-// forgotten when there are more than 1,024. It takes constant time.
+// Bury remembers that the request has ended, and how. A request that is remembered already keeps its first epitaph. The
+// oldest is forgotten when there are more than 1,024. It takes constant time.
 func (t *Tombstones[ID, Epitaph]) Bury(id ID, how Epitaph) {
 	if _, has := t.ended[id]; has {
 		return
@@ -47,9 +47,9 @@ func (t *Tombstones[ID, Epitaph]) Bury(id ID, how Epitaph) {
 	t.next = (t.next + 1) % endedKept
 }
 
-// BuryUntil remembers until that instant that the request was undone: now plus [driver.Release.Horizon], after which no copy can come. A
-// later call for the same request sets the instant anew. However many there are, none is forgotten before its time. It takes constant
-// time on average.
+// BuryUntil remembers until that instant that the request was undone: now plus [driver.Release.Horizon], after which no
+// copy can come. A later call for the same request sets the instant anew. However many there are, none is forgotten
+// before its time. It takes constant time on average.
 func (t *Tombstones[ID, Epitaph]) BuryUntil(id ID, until time.Time) {
 	if t.undone == nil {
 		t.undone = make(map[ID]time.Time)
@@ -75,7 +75,8 @@ func (t *Tombstones[ID, Epitaph]) Has(id ID) bool {
 	return undone && time.Now().Before(until)
 }
 
-// Epitaph returns how a request that was given to Bury has ended. It reports false for all others, the undone ones included.
+// Epitaph returns how a request that was given to Bury has ended. It reports false for all others, the undone ones
+// included.
 func (t *Tombstones[ID, Epitaph]) Epitaph(id ID) (how Epitaph, ended bool) {
 	how, ended = t.ended[id]
 	return how, ended

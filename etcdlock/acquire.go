@@ -22,10 +22,10 @@ type attempt struct {
 
 // Acquire puts a key into the lock's queue, and waits until no key is before it that is in its way. A wait survives
 // broken connections and changes of the leader. When the session ends, the wait does, with an error that matches
-// driver.ErrLost: its place is gone.
+// driver.ErrLost: its queue key is gone.
 //
-// It costs one transaction if nobody is in the way; otherwise two reads more: one when the watch has begun, and one after
-// the wake-up, which sees whether the session still lives and the lock is ours.
+// It costs one transaction if nobody is in the way; otherwise two reads more: one when the watch has begun, and one
+// after the wake-up, which sees whether the session still lives and the lock is ours.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return d.acquire(ctx, r, nil)
 }
@@ -69,10 +69,12 @@ func servable(r *driver.Request) error {
 		onlyOne(r.Kind) && r.Mode != driver.Exclusive,
 		r.Kind == driver.KindSemaphore && r.Mode == driver.Upgradeable:
 		return fmt.Errorf("etcd: mode %d of a %s: %w", r.Mode, r.Kind, driver.ErrUnsupported)
-	case r.Kind == driver.KindSemaphore && (r.Limit < 1 || r.Mode == driver.Shared && (r.Weight < 1 || r.Weight > r.Limit)):
+	case r.Kind == driver.KindSemaphore && (r.Limit < 1 || r.Mode == driver.Shared &&
+		(r.Weight < 1 || r.Weight > r.Limit)):
 		return fmt.Errorf("etcd: %d permits of %d: %w", r.Weight, r.Limit, driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > maxName:
-		return fmt.Errorf("etcd: a lock's name has 1 to %d bytes, not %d: %w", maxName, len(r.Name), driver.ErrUnsupported)
+		return fmt.Errorf("etcd: a lock's name has 1 to %d bytes, not %d: %w", maxName, len(r.Name),
+			driver.ErrUnsupported)
 	}
 	return nil
 }

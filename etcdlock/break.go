@@ -31,7 +31,7 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, token uint64) (a
 	if err != nil {
 		return false, err
 	}
-	holders, _ := split(key.Kind, queue, d.names.places(key))
+	holders, _ := split(key.Kind, queue, d.names.queuePrefix(key))
 	if len(holders) == 0 {
 		return false, driver.ErrNotHeld
 	}
@@ -58,19 +58,19 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, token uint64) (a
 }
 
 // queue reads a lock.
-func (d *Driver) queue(ctx context.Context, key driver.Key) ([]place, error) {
-	found, err := d.get(ctx, d.names.places(key), clientv3.WithPrefix(),
+func (d *Driver) queue(ctx context.Context, key driver.Key) ([]queueKey, error) {
+	found, err := d.get(ctx, d.names.queuePrefix(key), clientv3.WithPrefix(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
 		return nil, err
 	}
-	return placesOf(found.Kvs)
+	return queueKeysOf(found.Kvs)
 }
 
 // split tells who is in from who waits.
-func split(k driver.Kind, queue []place, places string) (holders, waiters []place) {
+func split(k driver.Kind, queue []queueKey, prefix string) (holders, waiters []queueKey) {
 	for i, p := range queue {
-		if judge(k, p.record, queue[:i], places).granted {
+		if judge(k, p.record, queue[:i], prefix).granted {
 			holders = append(holders, p)
 		} else {
 			waiters = append(waiters, p)

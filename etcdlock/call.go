@@ -9,14 +9,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// firstLimit is which part of its time the first attempt at a request gets if there are several members; each further one
-// gets twice as much. grpc takes members in turn and notices only after some ten seconds that one hangs, so meanwhile
-// every so many requests lose that time. Much less, and slow disks would look like it.
+// firstLimit is which part of its time the first attempt at a request gets if there are several members; each further
+// one gets twice as much. grpc takes members in turn and notices only after some ten seconds that one hangs, so
+// meanwhile every so many requests lose that time. Much less, and slow disks would look like it.
 const firstLimit = 8
 
-// ask sends a request until it is answered or refused, or its time is over. Each attempt goes to another member, if there
-// is one that is connected. It reports whether an attempt was left without an answer: then the request may have been
-// carried out, or may be later, whatever the answer to another attempt was.
+// ask sends a request until it is answered or refused, or its time is over. Each attempt goes to another member, if
+// there is one that is connected. It reports whether an attempt was left without an answer: then the request may have
+// been carried out, or may be later, whatever the answer to another attempt was.
 func (d *Driver) ask(ctx context.Context, send func(ctx context.Context) error) (doubtful bool, err error) {
 	end := time.Now().Add(d.opts.RequestTimeout)
 	limit := d.opts.RequestTimeout
@@ -71,7 +71,9 @@ func (d *Driver) commit(ctx context.Context, t *transaction) (answer *clientv3.T
 }
 
 // get reads, as ask does.
-func (d *Driver) get(ctx context.Context, key string, opts ...clientv3.OpOption) (answer *clientv3.GetResponse, err error) {
+func (d *Driver) get(
+	ctx context.Context, key string, opts ...clientv3.OpOption,
+) (answer *clientv3.GetResponse, err error) {
 	_, err = d.ask(ctx, func(ctx context.Context) (err error) {
 		answer, err = d.client.Get(ctx, key, opts...)
 		return err

@@ -13,12 +13,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// diagnosisTime bounds Diagnose, and statusTime the question to one endpoint: servers that hang must not hang their clients.
+// diagnosisTime bounds Diagnose, and statusTime the question to one endpoint: servers that hang must not hang their
+// clients.
 const diagnosisTime, statusTime = 5 * time.Second, 1500 * time.Millisecond
 
-// Diagnose asks every endpoint for its state, and the cluster for its members and alarms, and judges what locks depend on:
-// who answers, version, leader, alarms, the number of members, the session's timeout, rights, and how long a round trip
-// takes. What fails comes first. It changes nothing, and ends after 5 seconds with servers that hang.
+// Diagnose asks every endpoint for its state, and the cluster for its members and alarms, and judges what locks depend
+// on: who answers, version, leader, alarms, the number of members, the session's timeout, rights, and how long a round
+// trip takes. What fails comes first. It changes nothing, and ends after 5 seconds with servers that hang.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {
@@ -89,7 +90,8 @@ func (d *Driver) gather(ctx context.Context) *facts {
 	all.Go(func() {
 		for range tripsTaken {
 			sent := time.Now()
-			if _, f.readErr = d.client.Get(ctx, d.opts.Prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()); f.readErr != nil {
+			if _, f.readErr = d.client.Get(ctx, d.opts.Prefix, clientv3.WithPrefix(), clientv3.WithLimit(1),
+				clientv3.WithKeysOnly()); f.readErr != nil {
 				return
 			}
 			f.trips = append(f.trips, time.Since(sent))
@@ -107,7 +109,8 @@ func (d *Driver) gather(ctx context.Context) *facts {
 // judge runs all checks, those whose failure explains others first.
 func (f *facts) judge() (findings []driver.Finding) {
 	for _, check := range []func() (driver.Finding, bool){
-		f.checkServers, f.checkVersion, f.checkLeader, f.checkAlarms, f.checkRights, f.checkMembers, f.checkSession, f.checkLatency,
+		f.checkServers, f.checkVersion, f.checkLeader, f.checkAlarms, f.checkRights, f.checkMembers, f.checkSession,
+		f.checkLatency,
 	} {
 		if finding, known := check(); known {
 			findings = append(findings, finding)
@@ -129,7 +132,8 @@ func (f *facts) checkServers() (driver.Finding, bool) {
 	case len(silent) == n:
 		return enginekit.Fail("servers", advice, "no endpoint answers: %s", strings.Join(silent, ", ")), true
 	case len(silent) > 0:
-		return enginekit.Warn("servers", advice, "%d of %d endpoints do not answer: %s", len(silent), n, strings.Join(silent, ", ")), true
+		return enginekit.Warn("servers", advice, "%d of %d endpoints do not answer: %s", len(silent), n,
+			strings.Join(silent, ", ")), true
 	default:
 		return enginekit.Fine("servers", "all %d endpoints answer", n), true
 	}

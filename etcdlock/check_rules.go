@@ -31,7 +31,8 @@ func (f *facts) checkVersion() (driver.Finding, bool) {
 	case all == "":
 		return driver.Finding{}, false
 	case old:
-		return enginekit.Fail("version", "run etcd 3.4 or later", "the servers are of version %s, of which waiting is not known to work", all), true
+		return enginekit.Fail("version", "run etcd 3.4 or later",
+			"the servers are of version %s, of which waiting is not known to work", all), true
 	}
 	return enginekit.Fine("version", "the servers are of version %s", all), true
 }
@@ -46,7 +47,8 @@ func (f *facts) checkLeader() (driver.Finding, bool) {
 	case len(leaders) == 0:
 		return driver.Finding{}, false
 	case leaders[0]:
-		return enginekit.Fail("leader", "see whether most members run and reach each other", "an endpoint knows no leader"), true
+		return enginekit.Fail("leader", "see whether most members run and reach each other",
+			"an endpoint knows no leader"), true
 	case len(leaders) > 1:
 		return enginekit.Warn("leader", "ask again; if it stays so, see whether the endpoints are of one cluster",
 			"the endpoints name %d leaders", len(leaders)), true
@@ -64,12 +66,14 @@ func (f *facts) checkAlarms() (driver.Finding, bool) {
 	}
 	for _, a := range f.alarms.Alarms {
 		if a.Alarm == pb.AlarmType_NOSPACE {
-			return enginekit.Fail("alarms", "compact and defragment, or raise --quota-backend-bytes; then etcdctl alarm disarm",
+			return enginekit.Fail("alarms", "compact and defragment, or raise --quota-backend-bytes; then etcdctl "+
+				"alarm disarm",
 				"the database is full, so no lock can be taken: %s", strings.Join(names, ", ")), true
 		}
 	}
 	if len(names) > 0 {
-		return enginekit.Fail("alarms", "see etcd's documentation on alarms", "there are alarms: %s", strings.Join(names, ", ")), true
+		return enginekit.Fail("alarms", "see etcd's documentation on alarms", "there are alarms: %s",
+			strings.Join(names, ", ")), true
 	}
 	return enginekit.Fine("alarms", "there is no alarm"), true
 }
@@ -78,11 +82,14 @@ func (f *facts) checkRights() (driver.Finding, bool) {
 	switch {
 	case f.readErr == nil:
 		return enginekit.Fine("rights", "keys that begin with %q can be read", f.prefix), true
-	case strings.Contains(f.readErr.Error(), "permission denied"), strings.Contains(f.readErr.Error(), "user name is empty"):
-		return enginekit.Fail("rights", fmt.Sprintf("let the user read and write the keys that begin with %q", f.prefix),
+	case strings.Contains(f.readErr.Error(), "permission denied"),
+		strings.Contains(f.readErr.Error(), "user name is empty"):
+		return enginekit.Fail("rights", fmt.Sprintf("let the user read and write the keys that begin with %q",
+			f.prefix),
 			"keys that begin with %q cannot be read: %v", f.prefix, f.readErr), true
 	}
-	return enginekit.Fail("rights", "see the other findings", "keys that begin with %q cannot be read: %v", f.prefix, f.readErr), true
+	return enginekit.Fail("rights", "see the other findings", "keys that begin with %q cannot be read: %v", f.prefix,
+		f.readErr), true
 }
 
 // checkMembers says what may fail without anybody noticing.
@@ -98,13 +105,15 @@ func (f *facts) checkMembers() (driver.Finding, bool) {
 	}
 	switch {
 	case voters == 1:
-		return enginekit.Warn("members", "run three", "there is one member: while it is away no lock is granted, and sessions end"), true
+		return enginekit.Warn("members", "run three",
+			"there is one member: while it is away no lock is granted, and sessions end"), true
 	case voters%2 == 0:
 		return enginekit.Warn("members", fmt.Sprintf("run %d", voters+1),
 			"there are %d members, which survive the loss of no more than %d would", voters, voters-1), true
 	case len(f.endpoints) < voters:
 		return enginekit.Warn("members", "name all members in the URL",
-			"there are %d members, of which the client knows %d: if those are away, so are its locks", voters, len(f.endpoints)), true
+			"there are %d members, of which the client knows %d: if those are away, so are its locks", voters,
+			len(f.endpoints)), true
 	}
 	return enginekit.Fine("members", "there are %d members, of which %d may be away", voters, (voters-1)/2), true
 }
@@ -125,7 +134,8 @@ func (f *facts) checkLatency() (driver.Finding, bool) {
 	if len(f.trips) == 0 {
 		return driver.Finding{}, false
 	}
-	median, longest := f.trips[len(f.trips)/2].Round(10*time.Microsecond), f.trips[len(f.trips)-1].Round(10*time.Microsecond)
+	median := f.trips[len(f.trips)/2].Round(10 * time.Microsecond)
+	longest := f.trips[len(f.trips)-1].Round(10 * time.Microsecond)
 	if longest > f.granted/slowPart {
 		return enginekit.Warn("latency", "ask for longer leases, or bring client and servers closer",
 			"a read takes %v (longest %v), much of a session of %v", median, longest, f.granted), true

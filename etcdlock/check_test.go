@@ -33,7 +33,10 @@ func TestDiagnose_OfAServer(t *testing.T) {
 	d := s.opens(s.node.Addr()+",127.0.0.1:1", time.Minute)
 	findings := d.Diagnose(s.ctx())
 	for range 2 { // an endpoint has a second and a half to answer, in which the machine may stand still
-		if slices.ContainsFunc(findings, func(f driver.Finding) bool { return f.Check == "servers" && f.Level == driver.LevelFail }) {
+		if slices.ContainsFunc(findings, func(f driver.Finding) bool {
+			return f.Check == "servers" &&
+				f.Level == driver.LevelFail
+		}) {
 			t.Logf("once more: %+v", findings)
 			findings = d.Diagnose(s.ctx())
 		}
@@ -62,8 +65,9 @@ func TestDiagnose_Rules(t *testing.T) {
 			return &endpointFacts{status: &clientv3.StatusResponse{Version: "3.6.1", Leader: 7}}
 		}
 		return &facts{
-			endpoints: []*endpointFacts{status(), status(), status()}, members: members, alarms: new(clientv3.AlarmResponse),
-			trips: []time.Duration{time.Millisecond}, asked: 30 * time.Second, granted: 30 * time.Second, prefix: "p/",
+			endpoints: []*endpointFacts{status(), status(), status()}, members: members,
+			alarms: new(clientv3.AlarmResponse),
+			trips:  []time.Duration{time.Millisecond}, asked: 30 * time.Second, granted: 30 * time.Second, prefix: "p/",
 		}
 	}
 	for _, f := range sound().judge() {
@@ -80,13 +84,21 @@ func TestDiagnose_Rules(t *testing.T) {
 		{"version", driver.LevelFail, "3.3.1, 3.6.1", func(f *facts) { f.endpoints[1].status.Version = "3.3.1" }},
 		{"leader", driver.LevelFail, "no leader", func(f *facts) { f.endpoints[1].status.Leader = 0 }},
 		{"leader", driver.LevelWarn, "2 leaders", func(f *facts) { f.endpoints[1].status.Leader = 8 }},
-		{"alarms", driver.LevelFail, "full", func(f *facts) { f.alarms.Alarms = []*pb.AlarmMember{{Alarm: pb.AlarmType_NOSPACE}} }},
-		{"alarms", driver.LevelFail, "CORRUPT", func(f *facts) { f.alarms.Alarms = []*pb.AlarmMember{{Alarm: pb.AlarmType_CORRUPT}} }},
-		{"rights", driver.LevelFail, "permission denied", func(f *facts) { f.readErr = errors.New("etcdserver: permission denied") }},
+		{"alarms", driver.LevelFail, "full", func(f *facts) {
+			f.alarms.Alarms = []*pb.AlarmMember{{Alarm: pb.AlarmType_NOSPACE}}
+		}},
+		{"alarms", driver.LevelFail, "CORRUPT", func(f *facts) {
+			f.alarms.Alarms = []*pb.AlarmMember{{Alarm: pb.AlarmType_CORRUPT}}
+		}},
+		{"rights", driver.LevelFail, "permission denied", func(f *facts) {
+			f.readErr = errors.New("etcdserver: permission denied")
+		}},
 		{"members", driver.LevelWarn, "2 members", func(f *facts) { f.members.Members = f.members.Members[1:] }},
 		{"members", driver.LevelWarn, "knows 2", func(f *facts) { f.endpoints = f.endpoints[1:] }},
 		{"session", driver.LevelWarn, "1m0s of a session of 30s", func(f *facts) { f.granted = time.Minute }},
-		{"latency", driver.LevelWarn, "much of a session", func(f *facts) { f.trips = []time.Duration{2 * time.Second} }},
+		{"latency", driver.LevelWarn, "much of a session", func(f *facts) {
+			f.trips = []time.Duration{2 * time.Second}
+		}},
 		{"servers", driver.LevelFail, "no endpoint", func(f *facts) {
 			for _, e := range f.endpoints {
 				e.status, e.err = nil, errors.New("refused")

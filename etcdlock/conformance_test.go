@@ -12,12 +12,12 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// sessionTime is the sessions' timeout in the suite: short, because crashes are waited for, but longer than a busy machine lets a
-// process stand still, with the third after which a sign of life is given.
+// sessionTime is the sessions' timeout in the suite: short, because crashes are waited for, but longer than a busy
+// machine lets a process stand still, with the third after which a sign of life is given.
 const sessionTime = 3 * time.Second
 
-// suiteEtcd is what the suite is run on. Each driver reaches each server through a proxy of its own, so that it can be cut
-// off.
+// suiteEtcd is what the suite is run on. Each driver reaches each server through a proxy of its own, so that it can be
+// cut off.
 type suiteEtcd struct {
 	nodes   []*servers.EtcdNode
 	proxies map[driver.Driver][]*servers.Proxy

@@ -25,18 +25,19 @@ var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemap
 // onlyOne reports whether locks of kind k have one holder, whatever the mode.
 func onlyOne(k driver.Kind) bool { return k == driver.KindMutex || k == driver.KindElection }
 
-// Driver is one client's access to the locks of an etcd cluster. It has one session (an etcd lease) at a time, whose end
-// ends its holds; it then makes another, and can be used as before. It is safe for concurrent use and must not be copied.
+// Driver is one client's access to the locks of an etcd cluster. It has one session (an etcd lease) at a time, whose
+// end ends its holds; it then makes another, and can be used as before. It is safe for concurrent use and must not be
+// copied.
 type Driver struct {
-	client  *clientv3.Client
-	owns    bool // the client is closed with the driver
-	several bool // servers
-	leases  pb.LeaseClient
-	opts    Options
-	names   names
-	ear     *ear
-	timeout time.Duration // of the first session, as negotiated
-	born    time.Time     // from which sessions count
+	client   *clientv3.Client
+	owns     bool // the client is closed with the driver
+	several  bool // servers
+	leases   pb.LeaseClient
+	opts     Options
+	names    names
+	listener *listener
+	timeout  time.Duration // of the first session, as negotiated
+	born     time.Time     // from which sessions count
 
 	life       context.Context //nolint:containedctx // ends with Close
 	stop       context.CancelFunc
@@ -56,11 +57,12 @@ type Driver struct {
 // New returns a driver over client, with a session of its own. ctx bounds the making of the session and nothing else.
 // Close leaves the client open. A nil opts means the defaults.
 //
-// What client was told about retries, timeouts and keepalive matters little: the driver bounds each of its requests. But
-// with grpc's own backoff it may take up to two minutes to notice that a server has come back; [grpc.WithConnectParams]
-// sets that. And by default grpc measures how much may be under way by a question beside every answer; with
-// [grpc.WithStaticConnWindowSize] it does not, and a lock costs less. A client with a user and password needs [KeepLoggedIn], or
-// all of it fails for good once servers before etcd 3.5 have forgotten its token. Clients that are opened by URL have all three.
+// What client was told about retries, timeouts and keepalive matters little: the driver bounds each of its requests.
+// But with grpc's own backoff it may take up to two minutes to notice that a server has come back;
+// [grpc.WithConnectParams] sets that. And by default grpc measures how much may be under way by a question beside every
+// answer; with [grpc.WithStaticConnWindowSize] it does not, and a lock costs less. A client with a user and password
+// needs [KeepLoggedIn], or all of it fails for good once servers before etcd 3.5 have forgotten its token. Clients that
+// are opened by URL have all three.
 //
 // [grpc.WithConnectParams]: https://pkg.go.dev/google.golang.org/grpc#WithConnectParams
 // [grpc.WithStaticConnWindowSize]: https://pkg.go.dev/google.golang.org/grpc#WithStaticConnWindowSize
@@ -74,8 +76,9 @@ func New(ctx context.Context, client *clientv3.Client, opts *Options) (*Driver, 
 // start makes a driver over client. If it owns the client, it closes it with itself, and also if it fails.
 func start(ctx context.Context, client *clientv3.Client, opts *Options, owns bool) (*Driver, error) {
 	d := &Driver{
-		client: client, owns: owns, several: len(client.Endpoints()) > 1, leases: pb.NewLeaseClient(client.ActiveConnection()),
-		born: time.Now(), entries: make(map[holdID]*entry),
+		client: client, owns: owns, several: len(client.Endpoints()) > 1,
+		leases: pb.NewLeaseClient(client.ActiveConnection()),
+		born:   time.Now(), entries: make(map[holdID]*entry),
 	}
 	d.life, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	var err error
@@ -84,8 +87,8 @@ func start(ctx context.Context, client *clientv3.Client, opts *Options, owns boo
 		return nil, err
 	}
 	d.names = names{d.opts.Prefix}
-	d.ear = newEar(pb.NewWatchClient(client.ActiveConnection()), pulseFor(d.opts.Session))
-	d.background.Go(func() { d.ear.run(d.life) })
+	d.listener = newListener(pb.NewWatchClient(client.ActiveConnection()), pulseFor(d.opts.Session))
+	d.background.Go(func() { d.listener.run(d.life) })
 	s, err := d.session(ctx)
 	if err != nil {
 		_ = d.Close()
@@ -100,11 +103,20 @@ func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "etcd", Lifetime: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Unsupported: []driver.Unsupported{
-			{Ability: driver.NamedOwners, Reason: "a key belongs to one lease, so a hold cannot be shared with another process"},
-			{Ability: driver.Conversion, Reason: "the revision of a key is its place in the queue, so an upgrade cannot go to the front"},
-			{Ability: driver.LockDelays, Reason: "a key is deleted with its session, and nothing stays that could keep others out"},
-			{Ability: driver.Ability(driver.KindLatch), Reason: "what it keeps belongs to a session, and a latch to nobody"},
-			{Ability: driver.Ability(driver.KindCond), Reason: "a key stands in one queue, and cannot be moved to another in one step"},
+			{Ability: driver.NamedOwners, Reason: "a key belongs to one lease, so a hold cannot be shared with " +
+				"another process"},
+			{Ability: driver.Conversion, Reason: "the revision of a key is its place in the queue, so an upgrade " +
+				"cannot go to the front"},
+			{Ability: driver.LockDelays, Reason: "a key is deleted with its session, and nothing stays that could " +
+				"keep others out"},
+			{
+				Ability: driver.Ability(driver.KindLatch),
+				Reason:  "what it keeps belongs to a session, and a latch to nobody",
+			},
+			{
+				Ability: driver.Ability(driver.KindCond),
+				Reason:  "a key stands in one queue, and cannot be moved to another in one step",
+			},
 		},
 	}
 }
@@ -112,8 +124,8 @@ func (d *Driver) Traits() driver.Traits {
 // closingTime bounds the revocation of the session's lease by Close.
 const closingTime = 500 * time.Millisecond
 
-// Close ends all waits with driver.ErrClosed, and revokes the session's lease: what it holds becomes free at once, or when
-// the lease ends if the servers do not answer within half a second.
+// Close ends all waits with driver.ErrClosed, and revokes the session's lease: what it holds becomes free at once, or
+// when the lease ends if the servers do not answer within half a second.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	first, s := !d.closed, d.current

@@ -19,17 +19,17 @@ func (a *attempt) enqueue(ctx context.Context) error {
 	if a.r.Try && !onlyOne(a.r.Kind) {
 		return a.tryShared(ctx, s)
 	}
-	places := a.d.names.places(a.r.Key)
+	prefix := a.d.names.queuePrefix(a.r.Key)
 	t := a.creation(s)
 	if a.r.Try { // a copy of itself is found first
-		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(places).WithPrefix(), "=", 0))
-		t.els = append(t.els, clientv3.OpGet(places, clientv3.WithFirstCreate()...))
+		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(prefix).WithPrefix(), "=", 0))
+		t.els = append(t.els, clientv3.OpGet(prefix, clientv3.WithFirstCreate()...))
 	}
-	ahead := queueReads(a.r.Kind, places, 0)
+	ahead := queueReads(a.r.Kind, prefix, 0)
 	t.then = append(ahead, t.then...) // before the key is there, so that it is not read
 	if a.give != nil {
-		t.when = append(t.when, isOf(a.give.place, a.give.revision))
-		t.then = append([]clientv3.Op{clientv3.OpDelete(a.give.place)}, t.then...)
+		t.when = append(t.when, isOf(a.give.queueKey, a.give.revision))
+		t.then = append([]clientv3.Op{clientv3.OpDelete(a.give.queueKey)}, t.then...)
 		t.then = append(t.then, a.give.ops(s)...)
 	}
 	answer, err := a.create(ctx, s, t)
@@ -51,28 +51,28 @@ func (a *attempt) enqueue(ctx context.Context) error {
 func (a *attempt) creation(s *session) *transaction {
 	tomb := a.d.names.tomb(a.r.Key, a.r.ID)
 	return &transaction{
-		when: []clientv3.Cmp{absent(a.e.place), absent(tomb)},
-		then: []clientv3.Op{clientv3.OpPut(a.e.place, recordOf(a.r).text(), clientv3.WithLease(s.id))},
-		els:  []clientv3.Op{clientv3.OpGet(a.e.place), clientv3.OpGet(tomb)},
+		when: []clientv3.Cmp{absent(a.e.queueKey), absent(tomb)},
+		then: []clientv3.Op{clientv3.OpPut(a.e.queueKey, recordOf(a.r).text(), clientv3.WithLease(s.id))},
+		els:  []clientv3.Op{clientv3.OpGet(a.e.queueKey), clientv3.OpGet(tomb)},
 	}
 }
 
 // queueReads read who is in the queue, before the key created by the given revision if it is not 0. For a mutex the
 // last and the first are enough; the first is read to say who holds it.
-func queueReads(k driver.Kind, places string, before int64) []clientv3.Op {
+func queueReads(k driver.Kind, prefix string, before int64) []clientv3.Op {
 	var limit []clientv3.OpOption
 	if before != 0 {
 		limit = []clientv3.OpOption{clientv3.WithMaxCreateRev(before - 1)}
 	}
 	if !onlyOne(k) {
 		all := clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)
-		return []clientv3.Op{clientv3.OpGet(places, append(limit, clientv3.WithPrefix(), all)...)}
+		return []clientv3.Op{clientv3.OpGet(prefix, append(limit, clientv3.WithPrefix(), all)...)}
 	}
-	last := clientv3.OpGet(places, append(clientv3.WithLastCreate(), limit...)...)
+	last := clientv3.OpGet(prefix, append(clientv3.WithLastCreate(), limit...)...)
 	if before != 0 {
 		return []clientv3.Op{last} // mostly nobody
 	}
-	return []clientv3.Op{clientv3.OpGet(places, clientv3.WithFirstCreate()...), last}
+	return []clientv3.Op{clientv3.OpGet(prefix, clientv3.WithFirstCreate()...), last}
 }
 
 // join returns the session that the request belongs to.
@@ -106,8 +106,8 @@ func (a *attempt) given() {
 	}
 }
 
-// create sends a transaction that may create the request's key. Without an error and an answer the session has turned out
-// to be lost, with nothing created in it.
+// create sends a transaction that may create the request's key. Without an error and an answer the session has turned
+// out to be lost, with nothing created in it.
 func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clientv3.TxnResponse, error) {
 	e, d := a.e, a.d
 	d.mu.Lock()
@@ -118,7 +118,7 @@ func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clie
 	e.open++ // from now on an undo does not rely on what it sees
 	d.mu.Unlock()
 	answer, doubtful, err := d.commit(ctx, t)
-	if isFull(err) && !d.clean(ctx, e.place) {
+	if isFull(err) && !d.clean(ctx, e.queueKey) {
 		doubtful = true
 	}
 	a.unsure = a.unsure || doubtful
@@ -134,15 +134,16 @@ func (a *attempt) create(ctx context.Context, s *session, t *transaction) (*clie
 	return answer, err
 }
 
-// clean takes away what a request has made although the servers say that they have no room, and reports whether they have answered. An undo
-// that writes a tomb would find no room. The key is deleted as what it is now: a copy of this may arrive when it is another one.
-func (d *Driver) clean(ctx context.Context, place string) bool {
-	found, err := d.get(ctx, place, clientv3.WithKeysOnly())
+// clean takes away what a request has made although the servers say that they have no room, and reports whether they
+// have answered. An undo that writes a tomb would find no room. The key is deleted as what it is now: a copy of this
+// may arrive when it is another one.
+func (d *Driver) clean(ctx context.Context, key string) bool {
+	found, err := d.get(ctx, key, clientv3.WithKeysOnly())
 	if err != nil || len(found.Kvs) == 0 {
 		return err == nil
 	}
-	is := isOf(place, found.Kvs[0].CreateRevision)
-	_, _, err = d.commit(ctx, &transaction{when: []clientv3.Cmp{is}, then: []clientv3.Op{clientv3.OpDelete(place)}})
+	is := isOf(key, found.Kvs[0].CreateRevision)
+	_, _, err = d.commit(ctx, &transaction{when: []clientv3.Cmp{is}, then: []clientv3.Op{clientv3.OpDelete(key)}})
 	return err == nil
 }
 
@@ -150,7 +151,7 @@ func (d *Driver) clean(ctx context.Context, place string) bool {
 func (a *attempt) refused(s *session, answer *clientv3.TxnResponse) error {
 	e := a.e
 	if kvs := kvsOf(answer.Responses[0]); len(kvs) > 0 { // an earlier copy has
-		p, err := placeOf(kvs[0])
+		p, err := queueKeyOf(kvs[0])
 		switch {
 		case err != nil:
 			return err
@@ -158,14 +159,14 @@ func (a *attempt) refused(s *session, answer *clientv3.TxnResponse) error {
 			return lost(e.r.Key, p.token(), driver.LostSession, nil)
 		}
 		a.given() // in the same step
-		a.own(p.revision, outlook{})
+		a.own(p.revision, queueView{})
 		return nil
 	}
 	if len(kvsOf(answer.Responses[1])) > 0 {
 		return errReleased(e.r.Key)
 	}
 	if a.r.Try {
-		first, err := placesOf(kvsOf(answer.Responses[2]))
+		first, err := queueKeysOf(kvsOf(answer.Responses[2]))
 		if err != nil {
 			return err
 		}
@@ -183,12 +184,12 @@ var errNothingToGive = errors.New("etcd: the hold to be given back is over")
 
 // queued takes in that the key was created, and what was read of the queue.
 func (a *attempt) queued(ctx context.Context, revision int64, reads []*pb.ResponseOp) error {
-	a.own(revision, outlook{})
+	a.own(revision, queueView{})
 	return a.judge(ctx, reads, revision)
 }
 
 // own takes in that the request has a key.
-func (a *attempt) own(revision int64, view outlook) {
+func (a *attempt) own(revision int64, view queueView) {
 	a.d.mu.Lock()
 	defer a.d.mu.Unlock()
 	a.e.revision, a.e.view = revision, view
@@ -196,19 +197,19 @@ func (a *attempt) own(revision int64, view outlook) {
 
 // judge takes in what was read of the queue.
 func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64) error {
-	var ahead []place
+	var ahead []queueKey
 	for _, read := range reads {
-		places, err := placesOf(kvsOf(read))
+		keys, err := queueKeysOf(kvsOf(read))
 		if err != nil {
 			return err // the caller undoes it
 		}
-		for _, p := range places {
+		for _, p := range keys {
 			if len(ahead) == 0 || ahead[len(ahead)-1].key != p.key { // the first may be the last
 				ahead = append(ahead, p)
 			}
 		}
 	}
-	view := judge(a.r.Kind, recordOf(a.r), ahead, a.d.names.places(a.r.Key))
+	view := judge(a.r.Kind, recordOf(a.r), ahead, a.d.names.queuePrefix(a.r.Key))
 	view.revision = asOf
 	view.second = len(ahead) == 1 && len(reads) == 2 // one read alone is of the nearest
 	if view.conflict != 0 {
@@ -221,11 +222,14 @@ func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64)
 // conflict takes the key away, and says that the semaphore has another limit.
 func (a *attempt) conflict(ctx context.Context, limit int) error {
 	e := a.e
-	t := &transaction{when: []clientv3.Cmp{isOf(e.place, e.revision)}, then: []clientv3.Op{clientv3.OpDelete(e.place)}}
+	t := &transaction{
+		when: []clientv3.Cmp{isOf(e.queueKey, e.revision)},
+		then: []clientv3.Op{clientv3.OpDelete(e.queueKey)},
+	}
 	if _, _, err := a.d.commit(ctx, t); err != nil {
 		return err
 	}
-	a.own(0, outlook{})
+	a.own(0, queueView{})
 	return errConflict(e.r, limit)
 }
 

@@ -21,12 +21,12 @@ type entry struct {
 	over chan struct{}   // closed when ended or released
 
 	// Written by who has the turn, under Driver.mu, which others need for reading.
-	session  *session // nil before the first
-	slot     int      // of its key, among those of the session for this lock
-	place    string   // its key
-	revision int64    // that created its key; 0 if that is not known to exist
-	view     outlook  // as of the latest look
-	waited   bool     // somebody was in the way
+	session  *session  // nil before the first
+	slot     int       // of its key, among those of the session for this lock
+	queueKey string    // its key
+	revision int64     // that created its key; 0 if that is not known to exist
+	view     queueView // as of the latest look
+	waited   bool      // somebody was in the way
 
 	// Guarded by Driver.mu.
 	open     int               // how many requests to create its key are under way, or may be since nobody has answered
@@ -101,7 +101,8 @@ func (e *entry) end(reason driver.LostReason) {
 	}
 }
 
-// leave notes that a request is to be given back, so that nobody is told of a loss any more. It returns its entry, or nil.
+// leave notes that a request is to be given back, so that nobody is told of a loss any more. It returns its entry, or
+// nil.
 func (d *Driver) leave(id holdID) *entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,6 +143,6 @@ func (d *Driver) drop(e *entry) {
 	}
 }
 
-// tombstones remembers the latest requests that are over, to refuse late copies of them without a word of the servers. Copies that this
-// driver itself may have left under way are refused by the servers; see tomb.
+// tombstones remembers the latest requests that are over, to refuse late copies of them without a word of the servers.
+// Copies that this driver itself may have left under way are refused by the servers; see tomb.
 type tombstones = enginekit.Tombstones[holdID, struct{}]

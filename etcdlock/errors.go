@@ -29,11 +29,12 @@ func isGone(err error) bool {
 	return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
 }
 
-// isFull reports that a server has no room. It says so too of the request that took the last of it, and was carried out.
+// isFull reports that a server has no room. It says so too of the request that took the last of it, and was carried
+// out.
 func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
 
-// isPassing reports that the same request may well succeed if it is sent again: a connection was cut, a member was silent
-// for too long, or there is no leader.
+// isPassing reports that the same request may well succeed if it is sent again: a connection was cut, a member was
+// silent for too long, or there is no leader.
 func isPassing(err error) bool {
 	switch codeOf(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted:
@@ -90,5 +91,6 @@ func errReleased(key driver.Key) error {
 
 // errConflict refuses a semaphore with another limit than the one in use.
 func errConflict(r *driver.Request, limit int) error {
-	return fmt.Errorf("etcd: the %s %q is in use with a limit of %d, not %d: %w", r.Kind, r.Name, limit, r.Limit, driver.ErrConflict)
+	return fmt.Errorf("etcd: the %s %q is in use with a limit of %d, not %d: %w", r.Kind, r.Name, limit, r.Limit,
+		driver.ErrConflict)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// hungTime is how long callers are ready to wait, hungSlack by how much that may be exceeded, and hungTries how often it
-	// is measured until a measurement is good: the machine may be busy.
+	// hungTime is how long callers are ready to wait, hungSlack by how much that may be exceeded, and hungTries how
+	// often it is measured until a measurement is good: the machine may be busy.
 	hungTime, hungSlack, hungTries = 200 * time.Millisecond, 50 * time.Millisecond, 5
 )
 
@@ -106,7 +106,8 @@ func TestCancel_AtAnyMoment_LeavesTheLockFree(t *testing.T) {
 		} else {
 			time.AfterFunc(moment, cancel)
 		}
-		if err := receive(t, "the cancelled Lock to return", returned); err != nil && !errors.Is(err, context.Canceled) {
+		if err := receive(t, "the cancelled Lock to return", returned); err != nil &&
+			!errors.Is(err, context.Canceled) {
 			t.Errorf("a cancelled Lock says %v", err)
 		}
 		begin := time.Now()
@@ -117,7 +118,8 @@ func TestCancel_AtAnyMoment_LeavesTheLockFree(t *testing.T) {
 	slices.Sort(free)
 	median, worst := free[len(free)/2], free[len(free)-1]
 	t.Logf("free after: median %v, worst %v", median, worst)
-	if median > time.Second || worst > calm/2 { // single ones are late when the machine stands still, but none is freed by its session's end
+	// single ones are late when the machine stands still, but none is freed by its session's end
+	if median > time.Second || worst > calm/2 {
 		t.Errorf("a lock was free only %v after a cancelled Lock had returned, half of them %v", worst, median)
 	}
 	noneLeft(t, s)

@@ -18,8 +18,8 @@ const (
 	// faultsPatience bounds everything that must happen at some time.
 	faultsPatience = 30 * time.Second
 
-	// brief is a session's timeout that is waited for, which is longer than a busy machine lets a process stand still, with the third
-	// after which a sign of life is given, and calm one that is not to end.
+	// brief is a session's timeout that is waited for, which is longer than a busy machine lets a process stand still,
+	// with the third after which a sign of life is given, and calm one that is not to end.
 	brief, calm = 3 * time.Second, 20 * time.Second
 )
 
@@ -88,7 +88,8 @@ func receive[T any](t testing.TB, what string, signal <-chan T) T {
 	}
 }
 
-// alarm tells when d is over. If the machine stands still it is late as well, so what has to come by then is measured against it.
+// alarm tells when d is over. If the machine stands still it is late as well, so what has to come by then is measured
+// against it.
 func alarm(d time.Duration) <-chan time.Time {
 	over := make(chan time.Time, 1)
 	time.AfterFunc(d, func() { over <- time.Now() })
@@ -150,7 +151,7 @@ func keys(t testing.TB, n *servers.EtcdNode, prefix string) (all []string) {
 	return all
 }
 
-// noneLeft waits until there are no places any more, neither of holds nor of waits.
+// noneLeft waits until there are no queue keys any more, neither of holds nor of waits.
 func noneLeft(t testing.TB, n *servers.EtcdNode) {
 	t.Helper()
 	var left []string

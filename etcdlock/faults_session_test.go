@@ -115,7 +115,7 @@ func TestLeaseRevoked_IsToldAtOnce_AndClientsGoOn(t *testing.T) {
 	in := locking(t, b, "lock")
 	receive(t, "the waiter to be queued", watch.queued)
 	places := sessions(t, s, "interlock/mutex/lock/")
-	do(t, s, "lease/revoke", map[string]any{"ID": places[1]}) // of the waiter, whose place is gone then
+	do(t, s, "lease/revoke", map[string]any{"ID": places[1]}) // of the waiter, whose queue key is gone then
 	if !within(faultsPatience, func() bool {
 		now := sessions(t, s, "interlock/mutex/lock/")
 		return len(now) == 2 && now[1] != places[1]

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// With users a server gives out a token for a password, and knows it no more when it was restarted, or when nobody has shown it for
-// a while. A client that shows one which is not known has to log in again.
+// With users a server gives out a token for a password, and knows it no more when it was restarted, or when nobody has
+// shown it for a while. A client that shows one which is not known has to log in again.
 
 const password = "s3cret"
 
@@ -20,8 +20,8 @@ func userURL(hosts ...string) string {
 	return "etcd://root:" + password + "@" + strings.Join(hosts, ",")
 }
 
-// settles has nodes write to their disks what they have done. What is not there is done again after a restart, a login too, and its
-// token is known then.
+// settles has nodes write to their disks what they have done. What is not there is done again after a restart, a login
+// too, and its token is known then.
 func settles(t *testing.T, nodes ...*servers.EtcdNode) {
 	t.Helper()
 	for _, n := range nodes {
@@ -108,18 +108,21 @@ func TestUsers_OutageLongerThanTheSession_HoldsAreLostAndClientsGoOn(t *testing.
 	noneLeft(t, s)
 }
 
-// The token of a stream, and of a client that is idle, runs out. Signs of life are far apart here, so that nothing shows it meanwhile.
+// The token of a stream, and of a client that is idle, runs out. Signs of life are far apart here, so that nothing
+// shows it meanwhile.
 func TestUsers_TokenThatRanOut_IsReplaced(t *testing.T) {
 	t.Parallel()
 	s := servers.EtcdServer(t, &servers.EtcdOptions{Password: password, Args: []string{"--auth-token-ttl", "2"}})
 	watch := newWaits()
 	o := &interlock.Options{Lease: time.Hour, Observer: watch.observer()}
-	url := userURL(s.Addr()) + "?request-timeout=15s" // a token may run out before it is shown, if the machine stands still
+	// a token may run out before it is shown, if the machine stands still
+	url := userURL(s.Addr()) + "?request-timeout=15s"
 	a, b := openLocks(t, url, o), openLocks(t, url, o)
 	for range 2 {
 		held := mustLock(t, a, "lock")
 		mustUnlock(t, mustLock(t, b, "other"))
-		<-time.After(4 * time.Second) // real: tokens live for two seconds after their last use, and are looked for each second
+		// real: tokens live for two seconds after their last use, and are looked for each second
+		<-time.After(4 * time.Second)
 		in := locking(t, b, "lock")
 		receive(t, "the waiter to be queued", watch.queued)
 		<-time.After(4 * time.Second) // real: as above, so that the token with which it watches is gone as well

@@ -44,11 +44,12 @@ func revisionAs(d *Driver, r *driver.Request) int64 {
 	return d.entries[holdID{r.Key, r.ID}].revision
 }
 
-// Only the release of a hold says that it was one: in the transaction that deletes its place.
+// Only the release of a hold says that it was one: in the transaction that deletes its queue key.
 func TestServed_WrittenByAnybodyElse_LetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(),
+		time.Minute)
 	held := s.ask("lock")
 	s.take(held, a)
 	first := s.waits(b, s.ask("lock"))
@@ -76,9 +77,9 @@ func TestServed_WrittenByAnybodyElse_LetsNobodyIn(t *testing.T) {
 
 // watchesNow reports whether d watches the key.
 func watchesNow(d *Driver, key string) bool {
-	d.ear.mu.Lock()
-	defer d.ear.mu.Unlock()
-	for _, w := range d.ear.watches {
+	d.listener.mu.Lock()
+	defer d.listener.mu.Unlock()
+	for _, w := range d.listener.watches {
 		if w.key == key {
 			return true
 		}
@@ -86,12 +87,14 @@ func watchesNow(d *Driver, key string) bool {
 	return false
 }
 
-// Writes to the keys of holder and waiters, of every kind of lock, let nobody in, and keep nobody out. Nor does a compaction.
+// Writes to the keys of holder and waiters, of every kind of lock, let nobody in, and keep nobody out. Nor does a
+// compaction.
 func TestWrite_ToTheKeysOfALock_LetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	for _, kind := range []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore} {
-		a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+		a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(),
+			time.Minute)
 		ask := func() *driver.Request {
 			r := s.ask("lock")
 			if r.Kind = kind; kind == driver.KindSemaphore {
@@ -149,13 +152,13 @@ func TestWrite_ToTheKeysOfALock_LetsNobodyIn(t *testing.T) {
 func (s *stage) hears(d *Driver) {
 	s.t.Helper()
 	key := d.names.presence(d.current.id) + "heard"
-	before := d.ear.wakes.Load()
+	before := d.listener.wakes.Load()
 	s.forges(d, key, "")
-	s.soon("the watch to tell", func() bool { return d.ear.wakes.Load() > before })
+	s.soon("the watch to tell", func() bool { return d.listener.wakes.Load() > before })
 }
 
-// A notice that a hold was broken counts only if its key is gone, as it is after a break: else nobody would have the lock, and it would
-// not be free.
+// A notice that a hold was broken counts only if its key is gone, as it is after a break: else nobody would have the
+// lock, and it would not be free.
 func TestNotice_OfAHoldThatIsThere_EndsNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -18,13 +18,17 @@ import (
 func TestLine_OnAServerThatIsFull_GoesOn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(),
+		time.Minute)
 	held := s.ask("lock")
 	s.take(held, a)
 	first := s.waits(b, s.ask("lock"))
 	second := s.waits(c, s.ask("lock"))
 	alarm := pb.NewMaintenanceClient(a.client.ActiveConnection())
-	if _, err := alarm.Alarm(s.ctx(), &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE}); err != nil {
+	if _, err := alarm.Alarm(s.ctx(), &pb.AlarmRequest{
+		Action: pb.AlarmRequest_ACTIVATE,
+		Alarm:  pb.AlarmType_NOSPACE,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.client.Put(s.ctx(), "something", "else"); err == nil {
@@ -52,7 +56,9 @@ func TestAcquire_ThatTookTheLastRoom_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	var full atomic.Bool
-	last := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	last := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption,
+	) error {
 		err := invoke(ctx, method, req, reply, cc, opts...)
 		if _, ok := req.(*pb.TxnRequest); ok && err == nil && full.CompareAndSwap(true, false) {
 			return rpctypes.ErrGRPCNoSpace
@@ -63,7 +69,8 @@ func TestAcquire_ThatTookTheLastRoom_LeavesNothing(t *testing.T) {
 	full.Store(true)
 	r := s.ask("lock")
 	g, err := a.Acquire(s.ctx(), r)
-	if said := driver.Refusal(err); said == nil || !said.Open || said.Hint == "" || strings.Contains(err.Error(), "did not answer") {
+	if said := driver.Refusal(err); said == nil || !said.Open || said.Hint == "" ||
+		strings.Contains(err.Error(), "did not answer") {
 		t.Fatalf("on a server that is full: %+v, %v, want a refusal that is undone", g, err)
 	}
 	if full.Load() {
@@ -78,14 +85,20 @@ func TestRelease_ThatTookTheLastRoom_ComesToAnEnd(t *testing.T) {
 	s := newStage(t)
 	full := make(chan struct{}, 1)
 	alarm := pb.NewMaintenanceClient(s.opens(s.node.Addr(), time.Minute).client.ActiveConnection())
-	last := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	last := func(
+		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption,
+	) error {
 		err := invoke(ctx, method, req, reply, cc, opts...)
 		if txn, ok := req.(*pb.TxnRequest); !ok || err != nil || onlyReads(txn.Success) {
 			return err
 		}
 		select {
 		case <-full:
-			if _, err := alarm.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE}); err != nil {
+			if _, err := alarm.Alarm(ctx, &pb.AlarmRequest{
+				Action: pb.AlarmRequest_ACTIVATE,
+				Alarm:  pb.AlarmType_NOSPACE,
+			}); err != nil {
 				return err
 			}
 			return rpctypes.ErrGRPCNoSpace

@@ -15,8 +15,8 @@ import (
 // pageSize is how many keys are read at once.
 const pageSize = 500
 
-// Locks reads all keys of the locks whose names start with prefix, in pages, as of one revision. etcd keeps no instants, so
-// there is no Since and no Until.
+// Locks reads all keys of the locks whose names start with prefix, in pages, as of one revision. etcd keeps no
+// instants, so there is no Since and no Until.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		bounded, leave, err := d.enterCall(ctx)
@@ -45,15 +45,16 @@ type listing struct {
 	kind  driver.Kind
 	yield func(driver.LockInfo, error) bool
 
-	name  string // of the lock whose places are being gathered
-	queue []place
+	name  string // of the lock whose queue keys are being gathered
+	queue []queueKey
 }
 
 // run takes in all keys that begin with key, and reports whether to go on.
 func (l *listing) run(ctx context.Context, key string) (more bool, err error) {
 	end := clientv3.GetPrefixRangeEnd(key)
 	for revision := int64(0); ; {
-		page, err := l.d.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(revision))
+		page, err := l.d.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize),
+			clientv3.WithRev(revision))
 		if err != nil {
 			return false, err
 		}
@@ -76,7 +77,7 @@ func (l *listing) take(kv *mvccpb.KeyValue) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p, err := placeOf(kv)
+	p, err := queueKeyOf(kv)
 	if err != nil {
 		return false, err
 	}
@@ -92,10 +93,10 @@ func (l *listing) flush() (more bool) {
 	if len(l.queue) == 0 {
 		return true
 	}
-	slices.SortFunc(l.queue, func(a, b place) int { return cmp.Compare(a.revision, b.revision) })
+	slices.SortFunc(l.queue, func(a, b queueKey) int { return cmp.Compare(a.revision, b.revision) })
 	key := driver.Key{Kind: l.kind, Name: strings.Clone(l.name)}
 	info := driver.LockInfo{Kind: l.kind, Name: key.Name}
-	holders, waiters := split(l.kind, l.queue, l.d.names.places(key))
+	holders, waiters := split(l.kind, l.queue, l.d.names.queuePrefix(key))
 	switch l.kind {
 	case driver.KindMutex, driver.KindElection:
 		info.Limit = 1

@@ -12,19 +12,19 @@ import (
 // names makes the keys of one set of locks; wire.md lists them.
 type names struct{ prefix string }
 
-// places is in front of the keys of all that hold or want the lock.
-func (n names) places(key driver.Key) string {
+// queuePrefix is in front of the keys of all that hold or want the lock.
+func (n names) queuePrefix(key driver.Key) string {
 	return n.kind(key.Kind) + escape(key.Name) + "/"
 }
 
 // kind is in front of the keys of all locks of a kind.
 func (n names) kind(k driver.Kind) string { return n.prefix + string(k) + "/" }
 
-// place is the key of one request at a time. Keys are used again: etcd remembers every key that there was until its
+// queueKey is the key of one request at a time. Keys are used again: etcd remembers every key that there was until its
 // history is compacted, and goes through all of a prefix when it is asked for those that there are. With a key for each
 // acquisition a lock would become slower with each.
-func (n names) place(key driver.Key, session clientv3.LeaseID, slot int) string {
-	return fmt.Sprintf("%s%x-%d", n.places(key), int64(session), slot)
+func (n names) queueKey(key driver.Key, session clientv3.LeaseID, slot int) string {
+	return fmt.Sprintf("%s%x-%d", n.queuePrefix(key), int64(session), slot)
 }
 
 // tomb is the key that refuses late copies of a request.
@@ -37,11 +37,12 @@ func (n names) presence(session clientv3.LeaseID) string {
 	return fmt.Sprintf("%ssession/%x/", n.prefix, int64(session))
 }
 
-// alive is the key that is there for as long as the session is. The end of the session, for whatever reason, deletes it,
-// so a watch on it tells.
+// alive is the key that is there for as long as the session is. The end of the session, for whatever reason, deletes
+// it, so a watch on it tells.
 func (n names) alive(session clientv3.LeaseID) string { return n.presence(session) + "alive" }
 
-// served is the key in which a session writes which hold it gave back last, of those that had waited; see [Driver.servedOps].
+// served is the key in which a session writes which hold it gave back last, of those that had waited; see
+// [Driver.servedOps].
 func (n names) served(session clientv3.LeaseID) string {
 	return fmt.Sprintf("%sserved/%x", n.prefix, int64(session))
 }
@@ -61,23 +62,23 @@ func (n names) noticed(session clientv3.LeaseID, notice string) (revision int64,
 	return revision, err == nil
 }
 
-// parse returns the lock's name in the key of a place.
-func (n names) parse(k driver.Kind, place string) (name string, err error) {
-	rest, ours := strings.CutPrefix(place, n.kind(k))
+// parse returns the lock's name in a queue key.
+func (n names) parse(k driver.Kind, queueKey string) (name string, err error) {
+	rest, ours := strings.CutPrefix(queueKey, n.kind(k))
 	name, _, both := strings.Cut(rest, "/")
 	if !ours || !both {
-		return "", fmt.Errorf("etcd: the key %q is not one of interlock's", place)
+		return "", fmt.Errorf("etcd: the key %q is not one of interlock's", queueKey)
 	}
 	if name, err = unescape(name); err != nil {
-		return "", fmt.Errorf("etcd: the key %q is not one of interlock's: %w", place, err)
+		return "", fmt.Errorf("etcd: the key %q is not one of interlock's: %w", queueKey, err)
 	}
 	return name, nil
 }
 
 const hex = "0123456789ABCDEF"
 
-// mustEscape reports whether b may not stand in a key as it is: the separator, the escape itself, and what would upset a
-// terminal. All else, also every byte of a character beyond ASCII, stands for itself.
+// mustEscape reports whether b may not stand in a key as it is: the separator, the escape itself, and what would upset
+// a terminal. All else, also every byte of a character beyond ASCII, stands for itself.
 func mustEscape(b byte) bool { return b == '/' || b == '%' || b < ' ' || b == 0x7f }
 
 // escape writes s as one part of a key, byte by byte, so that a prefix of a name becomes a prefix of its key.

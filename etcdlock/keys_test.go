@@ -32,7 +32,7 @@ func FuzzEscape_IsReversible_AndKeepsPrefixes(f *testing.F) {
 func TestNames_AreReadAsTheyAreWritten(t *testing.T) {
 	n := names{"app/"}
 	key := driver.Key{Kind: driver.KindMutex, Name: "a/b%"}
-	place := n.place(key, 0x1f, 3)
+	place := n.queueKey(key, 0x1f, 3)
 	if place != "app/mutex/a%2Fb%25/1f-3" {
 		t.Errorf("the place is %q", place)
 	}
@@ -66,18 +66,18 @@ func TestSlots_AreUsedAgain_UnlessInDoubt(t *testing.T) {
 		return e
 	}
 	one, two := entryOf(), entryOf()
-	if one.place != "p/mutex/a/1-0" || two.place != "p/mutex/a/1-1" {
-		t.Errorf("the places are %q and %q", one.place, two.place)
+	if one.queueKey != "p/mutex/a/1-0" || two.queueKey != "p/mutex/a/1-1" {
+		t.Errorf("the places are %q and %q", one.queueKey, two.queueKey)
 	}
 	one.vacate()
 	one.vacate() // once is enough
-	if again := entryOf(); again.place != "p/mutex/a/1-0" {
-		t.Errorf("after the first was given back there is %q", again.place)
+	if again := entryOf(); again.queueKey != "p/mutex/a/1-0" {
+		t.Errorf("after the first was given back there is %q", again.queueKey)
 	}
 	two.open = 1
 	two.vacate()
-	if third := entryOf(); third.place != "p/mutex/a/1-2" {
-		t.Errorf("with the second in doubt there is %q", third.place)
+	if third := entryOf(); third.queueKey != "p/mutex/a/1-2" {
+		t.Errorf("with the second in doubt there is %q", third.queueKey)
 	}
 }
 

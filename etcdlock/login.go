@@ -14,16 +14,18 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// KeepLoggedIn returns config for a client that logs in with its user and password again whenever the servers refuse its token.
-// Use it for clients that are given to [New]: clientv3.New(etcdlock.KeepLoggedIn(config)). Those that are opened by URL have it.
+// KeepLoggedIn returns config for a client that logs in with its user and password again whenever the servers refuse
+// its token. Use it for clients that are given to [New]: clientv3.New(etcdlock.KeepLoggedIn(config)). Those that are
+// opened by URL have it.
 //
-// The client library alone does not: it shows the refused token also when it logs in. Servers before etcd 3.5 refuse that, so
-// the library tries again until the request's time is over, and a client whose token has been forgotten (after a restart of
-// all servers, or after --auth-token-ttl without a request) is of no use any more.
+// The client library alone does not: it shows the refused token also when it logs in. Servers before etcd 3.5 refuse
+// that, so the library tries again until the request's time is over, and a client whose token has been forgotten (after
+// a restart of all servers, or after --auth-token-ttl without a request) is of no use any more.
 //
-// Username and Password of the returned config are empty: two grpc interceptors behind those of config.DialOptions have them.
-// The client logs in with its first request. A login is one request, and the servers' check of the password takes some 0.1 s.
-// Of requests that need one at the same time one logs in. Without a user and password, config is returned as it is.
+// Username and Password of the returned config are empty: two grpc interceptors behind those of config.DialOptions have
+// them. The client logs in with its first request. A login is one request, and the servers' check of the password takes
+// some 0.1 s. Of requests that need one at the same time one logs in. Without a user and password, config is returned
+// as it is.
 func KeepLoggedIn(config clientv3.Config) clientv3.Config {
 	if config.Username == "" || config.Password == "" {
 		return config
@@ -40,12 +42,12 @@ func KeepLoggedIn(config clientv3.Config) clientv3.Config {
 }
 
 const (
-	// firstLogin is how long a member among several has to answer a login, and twice as long after one that did not; longestLogin
-	// is the most. The next one is asked of another member.
+	// firstLogin is how long a member among several has to answer a login, and twice as long after one that did not;
+	// longestLogin is the most. The next one is asked of another member.
 	firstLogin, longestLogin = time.Second, 5 * time.Second
 
-	// logins is how often a request is sent at most: with a token that is refused, with the next, which may be one that another
-	// request was given just before the servers forgot it, and with one of its own.
+	// logins is how often a request is sent at most: with a token that is refused, with the next, which may be one that
+	// another request was given just before the servers forgot it, and with one of its own.
 	logins = 3
 )
 
@@ -140,7 +142,8 @@ func refusesToken(err error) bool {
 
 // unary is a grpc.UnaryClientInterceptor. A request whose token is refused was not carried out.
 func (l *login) unary(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
 ) error {
 	if method == authenticate {
 		return invoke(ctx, method, req, reply, cc, opts...)
@@ -164,7 +167,8 @@ func (l *login) unary(
 
 // stream is a grpc.StreamClientInterceptor. Who has opened a stream that ends because of its token opens another.
 func (l *login) stream(
-	ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption,
+	ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer,
+	opts ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	t, err := l.token(ctx, cc)
 	if err != nil {

@@ -20,7 +20,9 @@ import (
 func (s *stage) loggingIn(user, password string) (*clientv3.Client, *atomic.Int64) {
 	s.t.Helper()
 	n := new(atomic.Int64)
-	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption,
+	) error {
 		if method == authenticate {
 			n.Add(1)
 		}
@@ -37,7 +39,8 @@ func (s *stage) loggingIn(user, password string) (*clientv3.Client, *atomic.Int6
 	return client, n
 }
 
-// A client of the program goes on after a restart, and logs in once, however many requests find that its token is not known.
+// A client of the program goes on after a restart, and logs in once, however many requests find that its token is not
+// known.
 func TestKeepLoggedIn_OverARestart(t *testing.T) {
 	t.Parallel()
 	s := &stage{t: t, node: servers.EtcdServer(t, &servers.EtcdOptions{Password: "s3cret"})}
@@ -111,7 +114,8 @@ func TestKeepLoggedIn_WhenUsersComeLater(t *testing.T) {
 	}
 }
 
-// A stream on which a watch is refused showed a token that is of no use: the next one shows another, although no request has asked for it.
+// A stream on which a watch is refused showed a token that is of no use: the next one shows another, although no
+// request has asked for it.
 func TestKeepLoggedIn_AStreamThatIsRefused_HasTheNextShowAnotherToken(t *testing.T) {
 	t.Parallel()
 	s := &stage{t: t, node: servers.EtcdServer(t, &servers.EtcdOptions{Password: "s3cret"})}
@@ -144,8 +148,8 @@ func TestKeepLoggedIn_AStreamThatIsRefused_HasTheNextShowAnotherToken(t *testing
 	}
 }
 
-// forgets restarts the server, which does not know the tokens any more then that it has given out: what is on its disk by now is not done
-// again after the restart, among it the logins.
+// forgets restarts the server, which does not know the tokens any more then that it has given out: what is on its disk
+// by now is not done again after the restart, among it the logins.
 func (s *stage) forgets() {
 	s.t.Helper()
 	if _, err := s.node.Do(s.ctx(), "maintenance/hash", map[string]any{}); err != nil {

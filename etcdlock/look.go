@@ -25,7 +25,7 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 		found = info
 		return true
 	}}
-	if _, err := l.run(bounded, d.names.places(key)); err != nil {
+	if _, err := l.run(bounded, d.names.queuePrefix(key)); err != nil {
 		return found, d.sorted(ctx, "look at", key.Name, err)
 	}
 	return found, nil

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain lets more tests run in parallel than there are processors: what they do most of the time is to wait for sessions
-// to end.
+// TestMain lets more tests run in parallel than there are processors: what they do most of the time is to wait for
+// sessions to end.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false

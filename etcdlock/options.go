@@ -10,19 +10,19 @@ import (
 
 // Options configures a driver. The zero value and nil mean the same.
 type Options struct {
-	// Prefix begins every key, so that several applications share a cluster. All clients of one set of locks need the same.
-	// The default is "interlock/".
+	// Prefix begins every key, so that several applications share a cluster. All clients of one set of locks need the
+	// same. The default is "interlock/".
 	Prefix string
 
 	// Session is the session's timeout: what this client holds becomes free that long after its last sign of life. etcd
 	// counts whole seconds, so it is rounded up, and servers have a smallest of their own, some one and a half times
-	// their election timeout. Too short, and an election or a pause of this process costs all locks; too long, and others
-	// wait for the dead. The default is 30 s.
+	// their election timeout. Too short, and an election or a pause of this process costs all locks; too long, and
+	// others wait for the dead. The default is 30 s.
 	Session time.Duration
 
-	// RequestTimeout bounds a request whose context does not end before. With several endpoints, the first that is asked is
-	// given up after an eighth of it, and the next one asked. Too short, and a busy cluster seems to be out of reach; too
-	// long, and callers wait for one that is. The default is 5 s.
+	// RequestTimeout bounds a request whose context does not end before. With several endpoints, the first that is
+	// asked is given up after an eighth of it, and the next one asked. Too short, and a busy cluster seems to be out of
+	// reach; too long, and callers wait for one that is. The default is 5 s.
 	RequestTimeout time.Duration
 
 	// Logger gets the losses of sessions. The default discards.
@@ -64,7 +64,8 @@ func (o *Options) withDefaults() (Options, error) {
 	case strings.ContainsAny(c.Prefix, "\x00\n\r"):
 		return c, errors.New("etcd: the prefix must not have control characters")
 	case c.Session < 0 || c.Session > maxSession:
-		return c, fmt.Errorf("etcd: the session's timeout is %v; it must be positive and at most %v", c.Session, maxSession)
+		return c, fmt.Errorf("etcd: the session's timeout is %v; it must be positive and at most %v", c.Session,
+			maxSession)
 	case c.RequestTimeout < 10*time.Millisecond:
 		return c, fmt.Errorf("etcd: the request timeout must be at least 10 ms, not %v", c.RequestTimeout)
 	}
@@ -74,8 +75,8 @@ func (o *Options) withDefaults() (Options, error) {
 // seconds is d as etcd counts a lease: in whole seconds, rather too long than too short.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// pulseFor is how often the watch's stream is asked for a sign of life while somebody waits. One that is dead is replaced
-// after four of them.
+// pulseFor is how often the watch's stream is asked for a sign of life while somebody waits. One that is dead is
+// replaced after four of them.
 func pulseFor(session time.Duration) time.Duration {
 	return min(max(session/(2*silences), shortestPulse), longestPulse)
 }

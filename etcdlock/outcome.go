@@ -17,11 +17,12 @@ type outcome uint8
 const (
 	unknown outcome = iota // it may have been carried out, or may be yet
 	refused                // the servers have said no, and nothing was changed, unless isFull
-	notSent                // it has not left this process, or was turned away unread: nothing has happened, and it may be sent again
+	// it has not left this process, or was turned away unread: nothing has happened, and it may be sent again.
+	notSent
 )
 
-// outcomeOf decides what an error of the client library says about one attempt at a request. Whether other copies of it are under
-// way is for the caller to know. An error that only says that the time is over says nothing; see sending.
+// outcomeOf decides what an error of the client library says about one attempt at a request. Whether other copies of it
+// are under way is for the caller to know. An error that only says that the time is over says nothing; see sending.
 func outcomeOf(err error) outcome {
 	switch codeOf(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition,
@@ -63,8 +64,8 @@ func isRefusal(err error) bool { return outcomeOf(err) == refused }
 // isUnsent reports that a request has not left this process, or was turned away unread.
 func isUnsent(err error) bool { return outcomeOf(err) == notSent }
 
-// sending is what is known of one attempt at a request that the client library does not tell: it waits for a connection, and when
-// the time is over it says nothing but that. Of a client that was given to [New] nothing is known.
+// sending is what is known of one attempt at a request that the client library does not tell: it waits for a
+// connection, and when the time is over it says nothing but that. Of a client that was given to [New] nothing is known.
 type sending struct {
 	never atomic.Pointer[error] // why it has not left this process; nil if it may have
 }
@@ -94,7 +95,8 @@ func (s *sending) became(err error) (outcome, error) {
 
 // noticesUnsent is a grpc.UnaryClientInterceptor.
 func noticesUnsent(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if err != nil && isUnsent(err) {

@@ -36,10 +36,15 @@ func TestOutcome_OfWhatTheClientSays(t *testing.T) {
 		{status.Error(codes.Unimplemented, "unknown service"), refused},
 
 		{rpctypes.ErrTooManyRequests, notSent},
-		{status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`), notSent},
-		{status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: EOF"`), notSent},
+		{status.Error(codes.Unavailable,
+			`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`), notSent},
+		{
+			status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: EOF"`),
+			notSent,
+		},
 		{status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`), notSent},
-		{rpctypes.Error(status.Error(codes.Unavailable, "etcdclient: no available endpoints: there is no address available")), notSent},
+		{rpctypes.Error(status.Error(codes.Unavailable,
+			"etcdclient: no available endpoints: there is no address available")), notSent},
 
 		{status.Error(codes.Unavailable, `error reading from server: EOF`), unknown},
 		{status.Error(codes.Unavailable, "transport is closing"), unknown},
@@ -49,7 +54,8 @@ func TestOutcome_OfWhatTheClientSays(t *testing.T) {
 		{rpctypes.ErrStopped, unknown},
 		{rpctypes.ErrNoLeader, unknown},
 		{status.Error(codes.Unknown, "raft proposal dropped"), unknown},
-		{status.Error(codes.DeadlineExceeded, "latest balancer error: connection error: desc = \"transport: Error while dialing\""), notSent},
+		{status.Error(codes.DeadlineExceeded, "latest balancer error: connection error: desc = \"transport: Error "+
+			"while dialing\""), notSent},
 
 		{status.Error(codes.DeadlineExceeded, "context deadline exceeded"), unknown},
 		{status.Error(codes.Canceled, "context canceled"), unknown},
@@ -69,10 +75,13 @@ func TestOutcome_OfConnectionsThatCannotBeMade_IsNotSent(t *testing.T) {
 	plain := servers.EtcdServer(t, nil)
 	secret := servers.EtcdServer(t, &servers.EtcdOptions{TLS: true})
 	for name, config := range map[string]clientv3.Config{
-		"nobody listens":       {Endpoints: []string{"127.0.0.1:1"}},
-		"speaks no TLS":        {Endpoints: []string{plain.Addr()}, TLS: secret.TLS()},
-		"speaks TLS":           {Endpoints: []string{secret.Addr()}},
-		"is of some authority": {Endpoints: []string{secret.Addr()}, TLS: servers.EtcdServer(t, &servers.EtcdOptions{TLS: true}).TLS()},
+		"nobody listens": {Endpoints: []string{"127.0.0.1:1"}},
+		"speaks no TLS":  {Endpoints: []string{plain.Addr()}, TLS: secret.TLS()},
+		"speaks TLS":     {Endpoints: []string{secret.Addr()}},
+		"is of some authority": {
+			Endpoints: []string{secret.Addr()},
+			TLS:       servers.EtcdServer(t, &servers.EtcdOptions{TLS: true}).TLS(),
+		},
 	} {
 		config.Logger, config.MaxUnaryRetries = zap.NewNop(), 1
 		client, err := connect(t.Context(), &config)
@@ -92,10 +101,14 @@ func TestOutcome_OfConnectionsThatCannotBeMade_IsNotSent(t *testing.T) {
 	}
 }
 
-// A client without rights, with a wrong password or on a server that is full is told so at once, and not that nobody has answered.
+// A client without rights, with a wrong password or on a server that is full is told so at once, and not that nobody
+// has answered.
 func TestOutcome_OfWhatServersRefuse_IsRefused(t *testing.T) {
 	t.Parallel()
-	s := &stage{t: t, node: servers.EtcdServer(t, &servers.EtcdOptions{Password: "s3cret", Args: []string{"--quota-backend-bytes", "100000"}})}
+	s := &stage{t: t, node: servers.EtcdServer(t, &servers.EtcdOptions{
+		Password: "s3cret",
+		Args:     []string{"--quota-backend-bytes", "100000"},
+	})}
 	for path, body := range map[string]map[string]any{"auth/user/add": {"name": "app", "password": "pw"}} {
 		if _, err := s.node.Do(s.ctx(), path, body); err != nil {
 			t.Fatal(err)

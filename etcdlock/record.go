@@ -20,7 +20,7 @@ const (
 	lastRevision = 1<<57 - 1
 )
 
-// record is the value of a place's key, as JSON.
+// record is the value of a queue key, as JSON.
 type record struct {
 	Version int    `json:"v"`
 	ID      string `json:"id"`   // of the request
@@ -63,17 +63,17 @@ func (rec record) text() string {
 	return string(text)
 }
 
-// place is a request in the engine: who holds or waits.
-type place struct {
+// queueKey is a request in the engine: who holds or waits.
+type queueKey struct {
 	key      string
 	revision int64 // that created it, which orders the queue
 	session  clientv3.LeaseID
 	record   record
 }
 
-// placeOf reads a place.
-func placeOf(kv *mvccpb.KeyValue) (place, error) {
-	p := place{key: string(kv.Key), revision: kv.CreateRevision, session: clientv3.LeaseID(kv.Lease)}
+// queueKeyOf reads a queue key.
+func queueKeyOf(kv *mvccpb.KeyValue) (queueKey, error) {
+	p := queueKey{key: string(kv.Key), revision: kv.CreateRevision, session: clientv3.LeaseID(kv.Lease)}
 	if err := json.Unmarshal(kv.Value, &p.record); err != nil {
 		return p, fmt.Errorf("etcd: the value of the key %q cannot be read: %w", p.key, err)
 	}
@@ -84,31 +84,31 @@ func placeOf(kv *mvccpb.KeyValue) (place, error) {
 	return p, nil
 }
 
-// placesOf reads places in the order in which the server gives them.
-func placesOf(kvs []*mvccpb.KeyValue) ([]place, error) {
-	all := make([]place, len(kvs))
+// queueKeysOf reads queue keys in the order in which the server gives them.
+func queueKeysOf(kvs []*mvccpb.KeyValue) ([]queueKey, error) {
+	all := make([]queueKey, len(kvs))
 	for i, kv := range kvs {
 		var err error
-		if all[i], err = placeOf(kv); err != nil {
+		if all[i], err = queueKeyOf(kv); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// token is the first of the place's block.
-func (p *place) token() uint64 { return uint64(p.revision) * blockSize }
+// token is the first of the queue key's block.
+func (p *queueKey) token() uint64 { return uint64(p.revision) * blockSize }
 
-// has reports whether token is one of the place's block.
-func (p *place) has(token uint64) bool {
+// has reports whether token is one of the queue key's block.
+func (p *queueKey) has(token uint64) bool {
 	return token >= p.token() && token-p.token() < uint64(p.record.Tokens)
 }
 
 // weight is how many permits it is about; outside of semaphores one.
-func (p *place) weight() int { return max(p.record.Weight, 1) }
+func (p *queueKey) weight() int { return max(p.record.Weight, 1) }
 
 // heldError says that p is in the way. etcd keeps no time at which a key was made.
-func (p *place) heldError(key driver.Key) *driver.HeldError {
+func (p *queueKey) heldError(key driver.Key) *driver.HeldError {
 	return &driver.HeldError{
 		Kind: key.Kind, Name: key.Name, Owner: p.record.Owner, Client: p.record.Client, Token: p.token(),
 	}

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// classed is an error of a request as one of the classes of package driver. copies says that another copy of the request may have
-// been carried out, or may be yet.
+// classed is an error of a request as one of the classes of package driver. copies says that another copy of the
+// request may have been carried out, or may be yet.
 func classed(op, name string, err error, copies bool) error {
 	switch {
 	case isRefusal(err):

@@ -12,7 +12,8 @@ import (
 )
 
 func TestErrors_OfServers_AreSortedByWhatTheyMeanForTheOutcome(t *testing.T) {
-	unsent := status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: connection refused"`)
+	unsent := status.Error(codes.Unavailable,
+		`connection error: desc = "transport: Error while dialing: connection refused"`)
 	for _, c := range []struct {
 		err                      error
 		copies                   bool
@@ -30,7 +31,8 @@ func TestErrors_OfServers_AreSortedByWhatTheyMeanForTheOutcome(t *testing.T) {
 	} {
 		err := classed("lock", "x", c.err, c.copies)
 		said := driver.Refusal(err)
-		if (said != nil) != c.refused || driver.IsDefinite(err) != c.definite || driver.IsNotSent(err) != c.unset || !errors.Is(err, driver.ErrUnavailable) {
+		if (said != nil) != c.refused || driver.IsDefinite(err) != c.definite || driver.IsNotSent(err) != c.unset ||
+			!errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("%v, with copies: %v: %v", c.err, c.copies, err)
 		}
 		if said != nil && !strings.Contains(said.Hint, c.hint) {

@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Release ends a hold and lets in who waits, in one transaction, which compares the key's revision: a key is deleted only
-// if it is the one that was granted.
+// Release ends a hold and lets in who waits, in one transaction, which compares the key's revision: a key is deleted
+// only if it is the one that was granted.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ var errUnsure = errors.New("etcd: the release was sent more than once, and the h
 // sight is what a release needs to know of an entry.
 type sight struct {
 	session  *session
-	place    string
+	queueKey string
 	revision int64
 	open     bool
 	waited   bool // for its turn, as one of which only one is let in, and got it
@@ -58,15 +58,15 @@ func (e *entry) see() sight {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
 	waited := e.granted && e.waited && onlyOne(e.r.Kind)
-	return sight{e.session, e.place, e.revision, e.open > 0, waited, e.ended}
+	return sight{e.session, e.queueKey, e.revision, e.open > 0, waited, e.ended}
 }
 
 // created compares whether the request's key is there.
 func (s *sight) created() clientv3.Cmp {
 	if s.revision == 0 { // its key is nobody else's as long as nobody knows
-		return clientv3.Compare(clientv3.CreateRevision(s.place), ">", 0)
+		return clientv3.Compare(clientv3.CreateRevision(s.queueKey), ">", 0)
 	}
-	return isOf(s.place, s.revision)
+	return isOf(s.queueKey, s.revision)
 }
 
 // free ends the hold.
@@ -75,13 +75,13 @@ func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
 	switch {
 	case was.ended != "":
 		return lost(r.Key, uint64(was.revision)*blockSize, was.ended, nil)
-	case was.place == "":
+	case was.queueKey == "":
 		return lost(r.Key, 0, driver.LostExpired, nil) // it was not asked for yet
 	}
 	notice := clientv3.OpGet(d.names.notice(was.session.id, was.revision), clientv3.WithKeysOnly())
 	t := &transaction{
 		when: []clientv3.Cmp{was.created()},
-		then: []clientv3.Op{clientv3.OpDelete(was.place)},
+		then: []clientv3.Op{clientv3.OpDelete(was.queueKey)},
 		els:  []clientv3.Op{notice},
 	}
 	tomb := ""
@@ -137,8 +137,8 @@ func (d *Driver) freeUnknown(ctx context.Context, r *driver.Release) error {
 	return lost(r.Key, 0, driver.LostExpired, nil)
 }
 
-// brokenMeanwhile says why a hold was gone when it was to be released. If it was broken, and the notice had not been taken
-// in before, the caller is told now.
+// brokenMeanwhile says why a hold was gone when it was to be released. If it was broken, and the notice had not been
+// taken in before, the caller is told now.
 func (d *Driver) brokenMeanwhile(e *entry, notice bool) driver.LostReason {
 	d.mu.Lock()
 	reason := e.noticed
@@ -158,7 +158,7 @@ func (d *Driver) brokenMeanwhile(e *entry, notice bool) driver.LostReason {
 // undo takes away what a request may have left. If a copy of it may still be under way, a tomb refuses it.
 func (d *Driver) undo(ctx context.Context, r *driver.Release, e *entry) error {
 	was := e.see()
-	t := &transaction{then: []clientv3.Op{clientv3.OpDelete(was.place)}}
+	t := &transaction{then: []clientv3.Op{clientv3.OpDelete(was.queueKey)}}
 	switch {
 	case !was.open && was.revision == 0:
 		return nil // nothing was sent, or it was refused

@@ -28,7 +28,8 @@ type giving struct {
 	tomb    string        // that refuses late copies of its request; "" if none is under way
 }
 
-// ops are what gives it back, for a transaction in the session s that also compares its revision, and deletes its key before.
+// ops are what gives it back, for a transaction in the session s that also compares its revision, and deletes its key
+// before.
 func (g *giving) ops(s *session) []clientv3.Op {
 	was := g.see()
 	ops := g.d.servedOps(&was)

@@ -68,7 +68,7 @@ func (s *stage) release(d *Driver, r *driver.Request) error {
 func placeAs(d *Driver, r *driver.Request) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.entries[holdID{r.Key, r.ID}].place
+	return d.entries[holdID{r.Key, r.ID}].queueKey
 }
 
 // waiting is an acquire under way.
@@ -144,14 +144,14 @@ func (s *stage) soon(what string, is func() bool) {
 func (s *stage) watched(d *Driver, n int) {
 	s.t.Helper()
 	for end := time.Now().Add(rulesPatience); ; <-time.After(time.Millisecond) {
-		d.ear.mu.Lock()
+		d.listener.mu.Lock()
 		begun := 0
-		for _, w := range d.ear.watches {
+		for _, w := range d.listener.watches {
 			if w.begun {
 				begun++
 			}
 		}
-		d.ear.mu.Unlock()
+		d.listener.mu.Unlock()
 		if begun == n+1 {
 			return
 		}

@@ -12,9 +12,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// What others got wrong, each with the issue that tells of it, and the rules of the protocol that only this engine can show.
+// What others got wrong, each with the issue that tells of it, and the rules of the protocol that only this engine can
+// show.
 
-// etcd #11456: a waiter whose lease had ended was told that it had the lock, because only the predecessor was looked at.
+// etcd #11456: a waiter whose lease had ended was told that it had the lock, because only the predecessor was looked
+// at.
 func TestWakeUp_OfAWaiterWhoseKeyIsGone_GrantsNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -200,7 +202,7 @@ func TestPacemaker_WhenNobodyAnswers_TriesThreeTimes(t *testing.T) {
 	const timeout = 6 * time.Second
 	p := &pacemaker{s: &session{timeout: timeout}, limit: timeout / tries}
 	none := errors.New("no answer")
-	since := timeout / beats
+	since := timeout / heartbeats
 	for range 2 {
 		took := p.limit
 		since += took + p.learn(none, took)
@@ -227,7 +229,7 @@ func TestHundredWaiters_OneWakeUpForEachRelease(t *testing.T) {
 		all = append(all, s.waits(b, s.ask("lock")))
 	}
 	s.watched(b, n)
-	before := b.ear.wakes.Load()
+	before := b.listener.wakes.Load()
 	if err := s.release(a, held); err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +246,7 @@ func TestHundredWaiters_OneWakeUpForEachRelease(t *testing.T) {
 			default:
 			}
 		}
-		if woken := b.ear.wakes.Load() - before; woken != int64(i+1) {
+		if woken := b.listener.wakes.Load() - before; woken != int64(i+1) {
 			t.Fatalf("%d releases have woken %d times", i+1, woken)
 		}
 		if err := s.release(b, w.r); err != nil {
@@ -300,7 +302,8 @@ func TestUndo_OfARequestWithoutAnAnswer_RefusesALateCopyUntilItsTimeIsOver(t *te
 	}
 }
 
-// So it is if the hold is given back by a requeue: torture found a place that a late copy had made after that, and nobody gave back.
+// So it is if the hold is given back by a requeue: torture found a queue key that a late copy had made after that, and
+// nobody gave back.
 func TestRequeue_OfAHoldOfWhichACopyMayBeUnderWay_RefusesIt(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -313,7 +316,8 @@ func TestRequeue_OfAHoldOfWhichACopyMayBeUnderWay_RefusesIt(t *testing.T) {
 	if _, err := a.Requeue(s.ctx(), &driver.Release{Key: held.Key, ID: held.ID}, next); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Acquire(s.ctx(), held); !errors.Is(err, driver.ErrLost) { // b knows nothing of it, as a server does of a late copy
+	// b knows nothing of it, as a server does of a late copy
+	if _, err := b.Acquire(s.ctx(), held); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("a late copy says %v", err)
 	}
 	a.mu.Lock()
@@ -333,9 +337,9 @@ func TestBreak_WhoseNoticeIsNotHeard_IsToldByTheRelease(t *testing.T) {
 	told := make(chan driver.LostReason, 2)
 	held.Lost = func(reason driver.LostReason, _ error) { told <- reason }
 	g := s.take(held, a)
-	a.ear.mu.Lock()
-	clear(a.ear.watches) // it is deaf from now on
-	a.ear.mu.Unlock()
+	a.listener.mu.Lock()
+	clear(a.listener.watches) // it is deaf from now on
+	a.listener.mu.Unlock()
 	if err := b.Break(s.ctx(), held.Key, g.Token); err != nil {
 		t.Fatal(err)
 	}

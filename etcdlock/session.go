@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// session is an etcd lease with our own bookkeeping: everything that this driver holds or waits for is attached to it. A
-// driver has one at a time, and makes another when it is lost. It does not depend on the context of any request.
+// session is an etcd lease with our own bookkeeping: everything that this driver holds or waits for is attached to it.
+// A driver has one at a time, and makes another when it is lost. It does not depend on the context of any request.
 type session struct {
 	d       *Driver
 	id      clientv3.LeaseID
@@ -40,8 +40,8 @@ func (s *session) confirm(sent time.Time) { s.confirmed.Store(int64(sent.Sub(s.d
 // end is when the servers may give away what the session holds.
 func (s *session) end() time.Time { return s.Confirmed().Add(s.timeout) }
 
-// session returns the driver's session, and makes one if there is none. When that fails, it is the answer to those alone who asked
-// before it began: what stood in the way may have been gone before the others came.
+// session returns the driver's session, and makes one if there is none. When that fails, it is the answer to those
+// alone who asked before it began: what stood in the way may have been gone before the others came.
 func (d *Driver) session(ctx context.Context) (*session, error) {
 	for later := false; ; later = true {
 		s, making, begun, err := d.currentSession()
@@ -89,8 +89,8 @@ func (d *Driver) currentSession() (s *session, m *making, begun bool, err error)
 		}
 		if err == nil {
 			d.current = s
-			d.spawn(func() { s.beat(d.life) })
-			d.spawn(func() { s.hear(d.life) })
+			d.spawn(func() { s.heartbeat(d.life) })
+			d.spawn(func() { s.watchNotices(d.life) })
 		}
 		m.err, d.making = err, nil
 		close(m.done)
@@ -98,8 +98,8 @@ func (d *Driver) currentSession() (s *session, m *making, begun bool, err error)
 	return nil, m, true, nil
 }
 
-// makeSession asks for a lease, and attaches the key to it that tells of its end. If an answer gets lost, a lease is left
-// that runs out.
+// makeSession asks for a lease, and attaches the key to it that tells of its end. If an answer gets lost, a lease is
+// left that runs out.
 func (d *Driver) makeSession() (*session, error) {
 	var sent time.Time
 	var granted *clientv3.LeaseGrantResponse
@@ -125,8 +125,8 @@ func (d *Driver) makeSession() (*session, error) {
 	return s, nil
 }
 
-// lose ends the session: nothing of what it held can be trusted any more. All holds are told before the servers are asked
-// to forget them. It may be called more than once.
+// lose ends the session: nothing of what it held can be trusted any more. All holds are told before the servers are
+// asked to forget them. It may be called more than once.
 func (s *session) lose(cause error) {
 	d := s.d
 	d.mu.Lock()
@@ -156,8 +156,8 @@ func (s *session) lose(cause error) {
 	}
 }
 
-// revoke ends the lease, so that nobody waits for what this client no longer believes to have. A lease whose end cannot be
-// told to the servers runs out by itself.
+// revoke ends the lease, so that nobody waits for what this client no longer believes to have. A lease whose end cannot
+// be told to the servers runs out by itself.
 func (s *session) revoke() {
 	end := time.Now().Add(s.timeout)
 	for pause := firstPause; time.Now().Before(end); pause = min(2*pause, longestPause) {

@@ -1,7 +1,7 @@
 package etcdlock
 
-// slots are the numbers in the keys that a session has for one lock. A mutex needs two, since a hold can be given back and
-// asked for again in one step; more are for requests that wait at the same time.
+// slots are the numbers in the keys that a session has for one lock. A mutex needs two, since a hold can be given back
+// and asked for again in one step; more are for requests that wait at the same time.
 type slots struct {
 	free []int
 	next int
@@ -22,11 +22,11 @@ func (s *session) occupy(e *entry) {
 		e.slot = all.next
 		all.next++
 	}
-	e.session, e.place, e.vacated = s, s.d.names.place(e.r.Key, s.id, e.slot), false
+	e.session, e.queueKey, e.vacated = s, s.d.names.queueKey(e.r.Key, s.id, e.slot), false
 }
 
-// vacate gives e's key back, if it has one. Should a request to create it be under way still, it is kept from others until
-// the session ends: the tomb refuses that request, but not for ever. The caller holds Driver.mu.
+// vacate gives e's key back, if it has one. Should a request to create it be under way still, it is kept from others
+// until the session ends: the tomb refuses that request, but not for ever. The caller holds Driver.mu.
 func (e *entry) vacate() {
 	s := e.session
 	if s == nil || e.vacated || e.open > 0 {

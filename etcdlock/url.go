@@ -24,12 +24,14 @@ const (
 	// dialTime bounds one attempt to connect to a server. Between attempts are firstPause to longestPause.
 	dialTime = 3 * time.Second
 
-	// keepaliveTime is after how much silence grpc asks whether a connection is alive, and keepaliveTimeout how long it waits
-	// for the answer. Servers refuse more than one question in five seconds, and grpc sends none more often than this.
+	// keepaliveTime is after how much silence grpc asks whether a connection is alive, and keepaliveTimeout how long it
+	// waits for the answer. Servers refuse more than one question in five seconds, and grpc sends none more often than
+	// this.
 	keepaliveTime, keepaliveTimeout = 10 * time.Second, 3 * time.Second
 
-	// window is how much a server may send ahead, on a stream and on the connection: enough for the queue of a crowd. If it is
-	// not fixed, grpc looks for it by a question and an answer beside what it receives, which is every fifth exchange of a lock.
+	// window is how much a server may send ahead, on a stream and on the connection: enough for the queue of a crowd.
+	// If it is not fixed, grpc looks for it by a question and an answer beside what it receives, which is every fifth
+	// exchange of a lock.
 	window = 1 << 20
 )
 
@@ -96,7 +98,10 @@ func fromURL(u *driver.URL, c driver.Config) (*clientv3.Config, *Options, error)
 		DialKeepAliveTime: keepaliveTime, DialKeepAliveTimeout: keepaliveTimeout, PermitWithoutStream: true,
 		Logger: zap.NewNop(), // what matters is an error or in Options.Logger
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestPause},
+			Backoff: backoff.Config{
+				BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: longestPause,
+			},
 			MinConnectTimeout: dialTime,
 		}), grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window)},
 	}
@@ -111,7 +116,8 @@ func fromURL(u *driver.URL, c driver.Config) (*clientv3.Config, *Options, error)
 func misplaced(u *driver.URL) error {
 	switch {
 	case len(u.Hosts) == 0:
-		return errors.New("etcd: the URL names no server; write for instance etcd://localhost or etcd://host1,host2,host3")
+		return errors.New("etcd: the URL names no server; write for instance etcd://localhost or " +
+			"etcd://host1,host2,host3")
 	case strings.Trim(u.Path, "/") != "":
 		return errors.New("etcd: the URL has a path, which means nothing; for keys of your own write ?prefix=app/")
 	case u.Password != "" && u.User == "":

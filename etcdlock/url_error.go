@@ -12,7 +12,8 @@ import (
 // openError is the error of servers that cannot be used through a URL.
 func openError(u *driver.URL, err error) error {
 	return &enginekit.OpenError{
-		Engine: "etcd", Servers: strings.Join(u.Hosts, ","), Err: err, Hint: opening{u, err}.advice(), Refused: isRefusal(err),
+		Engine: "etcd", Servers: strings.Join(u.Hosts, ","), Err: err, Hint: opening{u, err}.advice(),
+		Refused: isRefusal(err),
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// The client library waits for a connection and says only that the time is over when there is none. So what is wrong with
-// the way to the servers is found by walking it.
+// The client library waits for a connection and says only that the time is over when there is none. So what is wrong
+// with the way to the servers is found by walking it.
 
 // probeTime bounds the look at one server, and refusalTime how long it may take to refuse a certificate.
 const probeTime, refusalTime = time.Second, 200 * time.Millisecond
@@ -58,8 +58,8 @@ func probeOne(ctx context.Context, endpoint string, config *tls.Config) error {
 	return nil
 }
 
-// nobodyListens returns an error if each server refuses connections, or has no address: that will hardly change while the
-// client library tries until the time is over, so it is told at once.
+// nobodyListens returns an error if each server refuses connections, or has no address: that will hardly change while
+// the client library tries until the time is over, so it is told at once.
 func nobodyListens(ctx context.Context, endpoints []string) (refused error) {
 	for _, endpoint := range endpoints {
 		err := probeOne(ctx, endpoint, nil)

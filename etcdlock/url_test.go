@@ -61,6 +61,26 @@ func TestURL_FaultsAreExplained_WithoutThePassword(t *testing.T) {
 	}
 }
 
+// wantOpenError wants a URL to be refused with an error that says so, without its password.
+func wantOpenError(t *testing.T, raw, says string, open func(raw string) (driver.Driver, error)) {
+	t.Helper()
+	_, err := open(raw)
+	for range 2 { // what is wrong is looked for within a second, in which the machine may stand still
+		if err != nil && !strings.Contains(err.Error(), says) {
+			t.Logf("%s: once more, after %v", raw, err)
+			_, err = open(raw)
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("%s: the error is %v, want one that says %q", raw, err, says)
+	} else if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "wr0ng") {
+		t.Errorf("%s: the error shows the password: %v", raw, err)
+	}
+	if refused := strings.Contains(says, "password"); refused != (driver.Refusal(err) != nil) {
+		t.Errorf("%s: %v is a refusal: %v", raw, err, !refused)
+	}
+}
+
 func TestURL_UsersAndTLS(t *testing.T) {
 	t.Parallel()
 	s := servers.EtcdServer(t, &servers.EtcdOptions{Password: "s3cret", TLS: true})
@@ -84,21 +104,7 @@ func TestURL_UsersAndTLS(t *testing.T) {
 
 		"etcd://" + strict.Addr() + "?request-timeout=500ms&tls=true&ca=" + strictCA: "cert=/path/client.crt and key=",
 	} {
-		_, err := open(raw)
-		for range 2 { // what is wrong is looked for within a second, in which the machine may stand still
-			if err != nil && !strings.Contains(err.Error(), says) {
-				t.Logf("%s: once more, after %v", raw, err)
-				_, err = open(raw)
-			}
-		}
-		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, driver.ErrUnavailable) {
-			t.Errorf("%s: the error is %v, want one that says %q", raw, err, says)
-		} else if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "wr0ng") {
-			t.Errorf("%s: the error shows the password: %v", raw, err)
-		}
-		if refused := strings.Contains(says, "password"); refused != (driver.Refusal(err) != nil) {
-			t.Errorf("%s: %v is a refusal: %v", raw, err, !refused)
-		}
+		wantOpenError(t, raw, says, open)
 	}
 	short, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 	defer cancel()
@@ -106,7 +112,8 @@ func TestURL_UsersAndTLS(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "ca=/path/ca.crt") {
 		t.Errorf("with little time the error is %v, want its reason", err)
 	}
-	if d, err := open("etcd://" + strict.Addr() + "?tls=true&ca=" + strictCA + "&cert=" + cert + "&key=" + key); err != nil {
+	if d, err := open("etcd://" + strict.Addr() + "?tls=true&ca=" + strictCA + "&cert=" + cert + "&key=" +
+		key); err != nil {
 		t.Error(err)
 	} else {
 		_ = d.Close()

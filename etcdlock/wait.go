@@ -13,15 +13,15 @@ import (
 func (a *attempt) await(ctx context.Context) error {
 	e := a.e
 	a.waits()
-	w := a.d.ear.watch(&e.view)
-	defer a.d.ear.unwatch(w)
+	w := a.d.listener.watch(&e.view)
+	defer a.d.listener.unwatch(w)
 	seldom := time.NewTicker(max(e.session.timeout, shortestFloor))
 	defer seldom.Stop()
 	for seen, watched := e.view.revision, e.view.watch; ; {
 		var err error
 		select {
 		case <-w.hint:
-			created, changed, failed := a.d.ear.news(w)
+			created, changed, failed := a.d.listener.news(w)
 			switch {
 			case failed != nil:
 				return failed
@@ -29,10 +29,10 @@ func (a *attempt) await(ctx context.Context) error {
 				continue
 			}
 			// What happened between our reading and the beginning of the watch nobody tells.
-			err = a.lookNear(ctx, changed)
+			err = a.lookAtPredecessor(ctx, changed)
 		case <-seldom.C: // should a hint ever be missing, and to say who holds the lock by now
 			err = a.look(ctx)
-		case <-e.session.done: // the place is gone with it
+		case <-e.session.done: // the queue key is gone with it
 			a.d.mu.Lock()
 			e.end(driver.LostSession)
 			a.d.mu.Unlock()
@@ -66,8 +66,8 @@ const shortestFloor = 10 * time.Second
 // look reads whether the request's key is there still, which says that the session lives, and who is before it.
 func (a *attempt) look(ctx context.Context) error {
 	e := a.e
-	reads := queueReads(e.r.Kind, a.d.names.places(e.r.Key), e.revision)
-	answer, _, err := a.d.commit(ctx, &transaction{when: []clientv3.Cmp{isOf(e.place, e.revision)}, then: reads})
+	reads := queueReads(e.r.Kind, a.d.names.queuePrefix(e.r.Key), e.revision)
+	answer, _, err := a.d.commit(ctx, &transaction{when: []clientv3.Cmp{isOf(e.queueKey, e.revision)}, then: reads})
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func (a *attempt) others(ctx context.Context, found []*pb.ResponseOp, asOf int64
 	e := a.e
 	if onlyOne(e.r.Kind) && len(kvsOf(found[0])) > 0 {
 		// Somebody has left who waited before it: it is still to be said who holds the lock.
-		places := a.d.names.places(e.r.Key)
-		first, err := a.d.get(ctx, places, append(clientv3.WithFirstCreate(), clientv3.WithRev(asOf))...)
+		prefix := a.d.names.queuePrefix(e.r.Key)
+		first, err := a.d.get(ctx, prefix, append(clientv3.WithFirstCreate(), clientv3.WithRev(asOf))...)
 		if err == nil {
 			found = append([]*pb.ResponseOp{rangeOp(first)}, found...)
 		}
@@ -118,8 +118,8 @@ func (a *attempt) announce(ctx context.Context) error {
 	rec := recordOf(e.r)
 	rec.Granted = true
 	answer, _, err := a.d.commit(ctx, &transaction{
-		when: []clientv3.Cmp{isOf(e.place, e.revision)},
-		then: []clientv3.Op{clientv3.OpPut(e.place, rec.text(), clientv3.WithLease(e.session.id))},
+		when: []clientv3.Cmp{isOf(e.queueKey, e.revision)},
+		then: []clientv3.Op{clientv3.OpPut(e.queueKey, rec.text(), clientv3.WithLease(e.session.id))},
 	})
 	if err == nil && !answer.Succeeded {
 		a.vanished()
@@ -130,20 +130,20 @@ func (a *attempt) announce(ctx context.Context) error {
 // tryShared tries to get in beside others. It reads the queue first, and creates its key only if it fits and nobody has
 // come since: a key that is taken away again would be in the way of others for a moment.
 func (a *attempt) tryShared(ctx context.Context, s *session) error {
-	places := a.d.names.places(a.r.Key)
+	places := a.d.names.queuePrefix(a.r.Key)
 	for {
 		found, err := a.d.get(ctx, places, clientv3.WithPrefix(),
 			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 		if err != nil {
 			return err
 		}
-		all, err := placesOf(found.Kvs)
+		all, err := queueKeysOf(found.Kvs)
 		if err != nil {
 			return err
 		}
 		for i := range all {
-			if all[i].key == a.e.place && all[i].session == s.id { // an earlier copy of the request
-				a.own(all[i].revision, outlook{})
+			if all[i].key == a.e.queueKey && all[i].session == s.id { // an earlier copy of the request
+				a.own(all[i].revision, queueView{})
 				return nil
 			}
 		}

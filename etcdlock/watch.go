@@ -15,7 +15,7 @@ type watch struct {
 	end  string // of the range; empty for one key
 	puts bool   // also when a key is written, not only when it ends
 
-	// Guarded by ear.mu.
+	// Guarded by listener.mu.
 	created int64 // the server's revision when it began to watch, or 0 if it has not, or that is not new
 	begun   bool
 	changed int64 // the revision at which something has happened to the key last, or 0
@@ -24,7 +24,7 @@ type watch struct {
 }
 
 // newWatch returns a watch for what o says.
-func newWatch(o *outlook) *watch {
+func newWatch(o *queueView) *watch {
 	w := &watch{hint: make(chan struct{}, 1), key: o.watch, puts: o.puts}
 	if o.wide {
 		w.end = clientv3.GetPrefixRangeEnd(o.watch)
@@ -32,7 +32,7 @@ func newWatch(o *outlook) *watch {
 	return w
 }
 
-// tell hints that something is new. The caller holds ear.mu.
+// tell hints that something is new. The caller holds listener.mu.
 func (w *watch) tell() {
 	select {
 	case w.hint <- struct{}{}:
@@ -41,8 +41,9 @@ func (w *watch) tell() {
 }
 
 // request makes the server watch from its present revision on. A watch from an older one is served by a loop that comes
-// around ten times a second (etcd's "unsynced watchers"), which is why concurrency.Mutex of etcd takes 70 to 100 ms to pass
-// a lock on. What happened before the server began to watch is found by reading: it tells at which revision it began.
+// around ten times a second (etcd's "unsynced watchers"), which is why concurrency.Mutex of etcd takes 70 to 100 ms to
+// pass a lock on. What happened before the server began to watch is found by reading: it tells at which revision it
+// began.
 func (w *watch) request() *pb.WatchRequest {
 	create := &pb.WatchCreateRequest{WatchId: w.id, Key: []byte(w.key)}
 	if w.end != "" {
@@ -70,8 +71,8 @@ func progressRequest() *pb.WatchRequest {
 // refusesWatch reports that a server does not begin to watch.
 func refusesWatch(r *pb.WatchResponse) bool { return r.Created && r.Canceled && r.CompactRevision == 0 }
 
-// heard takes in what the server says about w. The caller holds ear.mu.
-func (w *watch) heard(r *pb.WatchResponse) {
+// received takes in what the server says about w. The caller holds listener.mu.
+func (w *watch) received(r *pb.WatchResponse) {
 	switch {
 	case refusesWatch(r) && !w.refused:
 		w.refused = true

@@ -33,7 +33,7 @@ func TestWireFormat_IsDescribed(t *testing.T) {
 	has("`" + defaultPrefix + "`")
 	n, key := names{"PREFIX "}, driver.Key{Kind: "KIND", Name: "NAME"}
 	for _, name := range []string{
-		n.places(key) + "LEASE-SLOT",
+		n.queuePrefix(key) + "LEASE-SLOT",
 		n.tomb(key, "ID"),
 		strings.Replace(n.served(1), "/1", "/LEASE", 1),
 		strings.Replace(n.alive(1), "/1/", "/LEASE/", 1),

@@ -51,8 +51,8 @@ func servable(r *driver.Request) error {
 	return nil
 }
 
-// take locks the file that is at the lock's path and mints the token. On an error nothing is held; the file of a Try that
-// was refused is kept, because the Acquire that waits mostly follows it.
+// take locks the file that is at the lock's path and mints the token. On an error nothing is held; the file of a Try
+// that was refused is kept, because the Acquire that waits mostly follows it.
 func (d *Driver) take(ctx context.Context, a *attempt, r *driver.Request) (*lockFile, driver.Grant, error) {
 	for range maxRestarts {
 		f, err := d.open(r.Key)
@@ -100,8 +100,8 @@ func (d *Driver) lock(ctx context.Context, a *attempt, r *driver.Request, f *loc
 	return d.mint(r, f, ours, now)
 }
 
-// flock gets the lock on f. Who finds nobody waiting, or whose turn it still is, tries it first; a Try does no more than
-// that.
+// flock gets the lock on f. Who finds nobody waiting, or whose turn it still is, tries it first; a Try does no more
+// than that.
 func (d *Driver) flock(ctx context.Context, a *attempt, r *driver.Request, f *lockFile, now time.Time) error {
 	others := f.othersWait()
 	stay := others && f.turn.lasts(d.pace, now)

@@ -42,8 +42,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestConformance_InOneProcess runs all clients in this process, where only the driver keeps them apart. A client can only
-// be closed here, not killed.
+// TestConformance_InOneProcess runs all clients in this process, where only the driver keeps them apart. A client can
+// only be closed here, not killed.
 func TestConformance_InOneProcess(t *testing.T) {
 	if drivertest.Apart(t) {
 		return

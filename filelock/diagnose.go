@@ -43,7 +43,8 @@ func (d *Driver) checkFileSystem() driver.Finding {
 		f.Level, f.Detail = driver.LevelWarn, fmt.Sprintf("the kind of file system cannot be found out: %v", err)
 		f.Advice = "make sure that it is a local one"
 	case !local:
-		f.Level, f.Detail = driver.LevelWarn, "the folder is on "+name+", where flock depends on server and mount options"
+		f.Level, f.Detail = driver.LevelWarn, "the folder is on "+name+
+			", where flock depends on server and mount options"
 		f.Advice = "name a folder on a local file system; for several machines use another engine"
 	default:
 		f.Detail = "the folder is on " + name
@@ -107,7 +108,8 @@ func (d *Driver) checkWaiting() driver.Finding {
 	f := driver.Finding{Check: "waiting", Level: driver.LevelOK, Detail: "waits sleep in the kernel"}
 	if d.interrupter() == nil {
 		f.Level = driver.LevelWarn
-		f.Detail = fmt.Sprintf("waits poll every %v to %v: no signal can end a wait in the kernel here", minPause, maxPause)
+		f.Detail = fmt.Sprintf("waits poll every %v to %v: no signal can end a wait in the kernel here", minPause,
+			maxPause)
 		f.Advice = "on Linux with amd64 or arm64, leave one of the signals 50 to 62 to Go's handler"
 	}
 	return f

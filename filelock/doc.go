@@ -34,23 +34,25 @@
 // back. A damaged or foreign record is logged.
 //
 // Waiting happens in the kernel, without polling, on Linux (amd64 and arm64); see below. Waiters stand in a
-// line, and a Try fails while somebody waits. A process that releases and asks again within 0.1 milliseconds may go before
-// those who wait until it has had its turn, a millisecond in all; then it comes behind them, so everybody gets a turn and a short
-// critical section does not cost a process switch each time. With several processes at one lock that is still slower than
-// bare flock, which lets whoever runs go first; bench/README.md has the ratios, and how equal the shares are.
+// line, and a Try fails while somebody waits. A process that releases and asks again within 0.1 milliseconds may go
+// before those who wait until it has had its turn, a millisecond in all; then it comes behind them, so everybody gets a
+// turn and a short critical section does not cost a process switch each time. With several processes at one lock that
+// is still slower than bare flock, which lets whoever runs go first; bench/README.md has the ratios, and how equal the
+// shares are.
 //
 // So that no waiter gets in between, a process that came back at once the last time keeps the flock for up to 0.1
 // milliseconds after a release in its turn, if others wait: the lock lingers. The next hold takes it over with a token
-// and record of its own. If none comes, a timer frees it. Nothing lingers when nobody waits, when the turn is over, after
-// [Driver.File] or after Close, and the kernel ends it with the process.
+// and record of its own. If none comes, a timer frees it. Nothing lingers when nobody waits, when the turn is over,
+// after [Driver.File] or after Close, and the kernel ends it with the process.
 //
 // An uncontended Acquire and Release together cost about twice a bare open, flock, unlock, close (bench/README.md).
 //
 // # What it cannot do
 //
-//   - Names of holders that are not of this package, such as flock(1), are found in /proc/locks (Linux). While it is read, everybody's file
-//     locks stand still, so a driver does it once a second at most: a try may name who held the lock up to a second ago, or
-//     nobody. A wait behind such a holder looks again now and then; that has no part in getting the lock.
+//   - Names of holders that are not of this package, such as flock(1), are found in /proc/locks (Linux). While it is
+//     read, everybody's file locks stand still, so a driver does it once a second at most: a try may name who held the
+//     lock up to a second ago, or nobody. A wait behind such a holder looks again now and then; that has no part in
+//     getting the lock.
 //   - Machines. flock works between the processes of one machine; on network file systems it depends on the server and
 //     on mount options. Diagnose warns about them.
 //   - Modes. Only the mutex: flock knows shared locks, but no fair queue of them.
@@ -58,9 +60,9 @@
 //   - Order. The line is only nearly first come, first served: the kernel wakes waiters in the order in which they
 //     came, but a running process can get ahead of one that is waking up, and a signal sends a waiter to the end.
 //   - Expiry. A process that is stopped (SIGSTOP, a debugger, a paused container) keeps its lock, and its place at the
-//     head of the line too. It also keeps a lock that it has released, if it is stopped while the lock lingers. The timer
-//     that ends the lingering is Go's: in a process that keeps all its processors busy it may come 10 or 20 milliseconds
-//     late.
+//     head of the line too. It also keeps a lock that it has released, if it is stopped while the lock lingers. The
+//     timer that ends the lingering is Go's: in a process that keeps all its processors busy it may come 10 or 20
+//     milliseconds late.
 //   - Who asks about a lock that lingers in another process is told of the hold that has just ended. A waiter that has
 //     given up may still make a Try fail for 0.15 milliseconds.
 //   - Breaking. The kernel cannot take a lock from a process; kill the process.
@@ -72,8 +74,8 @@
 //
 // Lock files are never removed: a file that is unlinked while somebody waits for it, or has just opened it, is a lock
 // that others no longer see. This package notices that before it grants (it compares the file with the one at the path
-// and starts again), but flock(1) does not. A lock that lingers is taken over without that comparison if the last one was
-// made less than 0.05 milliseconds ago. To clean up, remove each file under its own lock, which nobody can have
+// and starts again), but flock(1) does not. A lock that lingers is taken over without that comparison if the last one
+// was made less than 0.05 milliseconds ago. To clean up, remove each file under its own lock, which nobody can have
 // meanwhile; without the flock, a file that is in use loses its exclusion:
 //
 //	for f in /var/lib/app/locks/*.mutex; do flock -n "$f" rm "$f"; done

@@ -28,7 +28,8 @@ type Driver struct {
 	pace   pace // as tests set it
 
 	closing sync.Once
-	running sync.WaitGroup // Acquires between begin and settle, and ends of holds; Add is called under mu, before closed
+	// Acquires between begin and settle, and ends of holds; Add is called under mu, before closed
+	running sync.WaitGroup
 
 	interrupter func() *interrupter // made at the first wait; nil where waits poll
 	sleepers    atomic.Int32        // waits in the kernel, see maxSleepers
@@ -63,9 +64,9 @@ func New(dir string, opts *Options) (*Driver, error) {
 func (d *Driver) Traits() driver.Traits { return traits(tellsHolders) }
 
 // Close ends all holds and all waits: Acquires that wait return an error matching driver.ErrClosed. It returns when
-// they have, which is at once, and leaves no descriptor and no goroutine, but for one that is just reading the list of all locks of
-// the machine, and ends with that. Holds whose descriptor was handed out by File
-// end too. A Release that comes later finds no hold.
+// they have, which is at once, and leaves no descriptor and no goroutine, but for one that is just reading the list of
+// all locks of the machine, and ends with that. Holds whose descriptor was handed out by File end too. A Release that
+// comes later finds no hold.
 func (d *Driver) Close() error {
 	d.closing.Do(func() {
 		d.mu.Lock()

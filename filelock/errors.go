@@ -16,8 +16,8 @@ var errNotRegular = errors.New("it is not a regular file")
 // errRestless is a path that shows another file each time.
 var errRestless = errors.New("it is another file each time it is looked at")
 
-// pathError says what failed on which path. What people can mend is a refusal that says how: nothing is held then, as after every
-// error of this package. It unwraps to the system's error. All errors of the system come through here.
+// pathError says what failed on which path. What people can mend is a refusal that says how: nothing is held then, as
+// after every error of this package. It unwraps to the system's error. All errors of the system come through here.
 func pathError(what, path string, err error) error {
 	said := fmt.Errorf("%s %s: %w", what, path, err)
 	if advice := adviceFor(err); advice != "" {
@@ -39,6 +39,10 @@ func adviceFor(err error) string {
 	if !errors.As(err, &errno) {
 		return ""
 	}
+	return adviceForErrno(errno)
+}
+
+func adviceForErrno(errno syscall.Errno) string {
 	switch errno {
 	case syscall.EACCES, syscall.EPERM:
 		return "give this user write access to the folder and its files, or name another folder"

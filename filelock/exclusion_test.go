@@ -57,7 +57,8 @@ func TestTry_WhileAnotherProcessHolds_NamesTheHolder(t *testing.T) {
 		t.Fatalf("try: %v, want a HeldError", err)
 	}
 	want := driver.HeldError{
-		Kind: driver.KindMutex, Name: "nightly", Owner: "owner of 1", Client: "client of 1", Token: token, Since: held.Since,
+		Kind: driver.KindMutex, Name: "nightly", Owner: "owner of 1", Client: "client of 1", Token: token,
+		Since: held.Since,
 	}
 	if *held != want || held.Since.IsZero() {
 		t.Errorf("got %+v, want %+v and an instant", held, want)

@@ -15,8 +15,8 @@ import (
 // holderReads is how often a record is read that is just being written.
 const holderReads = 3
 
-// refuse says who is in the way of a Try, as far as that is worth its price. A lock that was handed over a moment ago has no holder
-// that is worth a search.
+// refuse says who is in the way of a Try, as far as that is worth its price. A lock that was handed over a moment ago
+// has no holder that is worth a search.
 func (d *Driver) refuse(r *driver.Request, f *lockFile, justPassed bool) *driver.HeldError {
 	switch {
 	case r.SkipHolder: // the wait that follows tells
@@ -28,8 +28,8 @@ func (d *Driver) refuse(r *driver.Request, f *lockFile, justPassed bool) *driver
 	return d.heldError(f, r.Key)
 }
 
-// heldError tells what is known of the lock's holder. It is called when the lock was found taken; by the time it reads the
-// record, the holder may have changed, and then that one is told.
+// heldError tells what is known of the lock's holder. It is called when the lock was found taken; by the time it reads
+// the record, the holder may have changed, and then that one is told.
 func (d *Driver) heldError(f *lockFile, key driver.Key) *driver.HeldError {
 	e, ours := ourHolder(f, key)
 	if ours {
@@ -42,8 +42,8 @@ func (d *Driver) heldError(f *lockFile, key driver.Key) *driver.HeldError {
 	return e
 }
 
-// ourHolder is heldError as far as the lock file tells. ours is false if no holder of this package has marked the file, so that it is
-// not known who holds it; where there are no marks it is always true.
+// ourHolder is heldError as far as the lock file tells. ours is false if no holder of this package has marked the file,
+// so that it is not known who holds it; where there are no marks it is always true.
 func ourHolder(f *lockFile, key driver.Key) (e *driver.HeldError, ours bool) {
 	e = &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if !isHeld(f.fd) {
@@ -55,9 +55,9 @@ func ourHolder(f *lockFile, key driver.Key) (e *driver.HeldError, ours bool) {
 	return e, true
 }
 
-// foreignFor is for how long a list of all flocks counts. To read it, Linux halts whoever takes or gives back a file lock anywhere
-// on the machine, for some milliseconds, and those who read it wait for each other. Under load calls took up to a second when
-// each of them read it that found a lock between two holders.
+// foreignFor is for how long a list of all flocks counts. To read it, Linux halts whoever takes or gives back a file
+// lock anywhere on the machine, for some milliseconds, and those who read it wait for each other. Under load calls took
+// up to a second when each of them read it that found a lock between two holders.
 const foreignFor = time.Second
 
 // foreigners keeps the list of all flocks for that long, in which holders are found that have not marked their file.
@@ -72,7 +72,8 @@ type listing struct {
 	at  time.Time // when all had been read
 }
 
-// client stands for who holds the file's flock. It is "" if nobody was found, or another goroutine is just reading the list.
+// client stands for who holds the file's flock. It is "" if nobody was found, or another goroutine is just reading the
+// list.
 func (k *foreigners) client(id fileID) string {
 	l := k.last.Load()
 	if l == nil || time.Since(l.at) >= foreignFor {

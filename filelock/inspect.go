@@ -21,7 +21,8 @@ const listStep = 256
 // Locks yields the locks of the folder that are held and whose name starts with prefix. It takes no lock and disturbs
 // nobody: it asks for the marks of holders, and reads their records. Holders that are not of this package (flock(1))
 // are shown by their process, as far as the kernel tells. The name of a lock that is too long for a file name and is
-// held by flock(1) may be cut. A lock whose file cannot be opened is among them, marked as driver.LockInfo.Unreadable says.
+// held by flock(1) may be cut. A lock whose file cannot be opened is among them, marked as driver.LockInfo.Unreadable
+// says.
 //
 // Outside Linux it yields an error matching driver.ErrUnsupported.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {

@@ -178,7 +178,8 @@ func TestLocks_WithAFileThatCannotBeOpened_ShowsItSoAndGoesOn(t *testing.T) {
 		switch {
 		case info.Name != "link":
 			held += len(info.Holders)
-		case !strings.Contains(info.Unreadable, "symbolic link") || info.Kind != driver.KindMutex || info.Holders != nil:
+		case !strings.Contains(info.Unreadable, "symbolic link") || info.Kind != driver.KindMutex ||
+			info.Holders != nil:
 			t.Errorf("the link is shown as %+v", info)
 		}
 	}

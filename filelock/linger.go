@@ -5,19 +5,19 @@ package filelock
 import "time"
 
 // A release inside a turn may leave the flock where it is for a moment: the file lingers. An Acquire of the same driver
-// that comes in time takes it over and only writes the next token: no woken waiter slips in between, and there is neither
-// unlock nor lock. For the others the flock is held for the rest of the turn; the holds inside it are told apart by their
-// tokens.
+// that comes in time takes it over and only writes the next token: no woken waiter slips in between, and there is
+// neither unlock nor lock. For the others the flock is held for the rest of the turn; the holds inside it are told
+// apart by their tokens.
 //
-// A file lingers only while others wait for it, because then a Try fails anyway; only for who came back at once the last
-// time, so that who does not loop keeps nobody waiting; and never beyond its turn. It lies among the idle files
+// A file lingers only while others wait for it, because then a Try fails anyway; only for who came back at once the
+// last time, so that who does not loop keeps nobody waiting; and never beyond its turn. It lies among the idle files
 // meanwhile, so whatever closes those ends its lock too.
 //
 // A timer ends it, one for each file. It is not set at every release but fires at most once in comeback, and goes on to
 // the new end when it finds that the file was in use in between.
 //
-// Measured with 8 processes on two cores, for the driver without the core above it: with nothing done inside, it reaches
-// 1.1 times what bare flock does, and 0.3 times without lingering.
+// Measured with 8 processes on two cores, for the driver without the core above it: with nothing done inside, it
+// reaches 1.1 times what bare flock does, and 0.3 times without lingering.
 type linger struct {
 	// Of who has the file, as the lockFile itself; of who holds Driver.mu while the file lies among the idle ones.
 	on    bool // the file has the flock and the mark of a holder, and nobody holds it
@@ -58,8 +58,8 @@ func (f *lockFile) stay(p pace, now time.Time) {
 	}
 }
 
-// takeOver reports whether f lingers, so that its lock is the caller's. If its time is over and only the timer is late, f
-// is unlocked.
+// takeOver reports whether f lingers, so that its lock is the caller's. If its time is over and only the timer is late,
+// f is unlocked.
 func (f *lockFile) takeOver(now time.Time) bool {
 	if !f.linger.on {
 		return false
@@ -72,8 +72,8 @@ func (f *lockFile) takeOver(now time.Time) bool {
 	return true
 }
 
-// arm has the timer of f look in when its lingering is over, unless it will look in before: no lingering ends sooner than
-// an earlier one. The caller holds Driver.mu.
+// arm has the timer of f look in when its lingering is over, unless it will look in before: no lingering ends sooner
+// than an earlier one. The caller holds Driver.mu.
 func (d *Driver) arm(f *lockFile) {
 	l := &f.linger
 	if l.armed {

@@ -11,17 +11,17 @@ import "syscall"
 const (
 	firstMark = 1 << 62
 
-	// turnstile is held by the first waiter, who alone stands at the flock; the others stand at the turnstile. Without it
-	// the releaser that asks again would nearly always win against the waiter that the kernel is just waking.
+	// turnstile is held by the first waiter, who alone stands at the flock; the others stand at the turnstile. Without
+	// it the releaser that asks again would nearly always win against the waiter that the kernel is just waking.
 	turnstile = firstMark
 
-	// waiting is shared by all waiters. It tells of them also in the moment in which the turnstile has been left and the
-	// next waiter is still waking up.
+	// waiting is shared by all waiters. It tells of them also in the moment in which the turnstile has been left and
+	// the next waiter is still waking up.
 	waiting = firstMark + 1
 
-	// held is shared, so that the mark of a new holder does not collide with one whose process is just ending. It is set
-	// after the record was written and so vouches for it: a flock without this mark is flock(1)'s, or a few microseconds
-	// young. Asking for it disturbs nobody, unlike trying the flock.
+	// held is shared, so that the mark of a new holder does not collide with one whose process is just ending. It is
+	// set after the record was written and so vouches for it: a flock without this mark is flock(1)'s, or a few
+	// microseconds young. Asking for it disturbs nobody, unlike trying the flock.
 	held = firstMark + 2
 
 	marks = 3

@@ -25,7 +25,8 @@ func onTmpfs(t *testing.T, options string, body func(t *testing.T, dir string)) 
 		dir := t.TempDir()
 		// Private first, so that the mount is not seen outside. In a chroot whose root is no mount this is not possible
 		// (EINVAL); there the unmounting has to do.
-		if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil && err != syscall.EINVAL {
+		if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil &&
+			err != syscall.EINVAL {
 			t.Fatal(err)
 		}
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {

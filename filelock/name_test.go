@@ -9,7 +9,8 @@ import (
 )
 
 var oddNames = []string{
-	"a", "A", "nightly", "Nightly", "NIGHTLY", ".", "..", "...", ".hidden", "a.b", "a..b", "/", "//", "../../etc/passwd", "a/b",
+	"a", "A", "nightly", "Nightly", "NIGHTLY", ".", "..", "...", ".hidden", "a.b", "a..b", "/", "//",
+	"../../etc/passwd", "a/b",
 	"%", "%2e", "%2E", "=", "a=b", "a=" + strings.Repeat("0", 64), " ", "a b", "\n", "\x00", "a\x00b", "\x7f",
 	"~", "-", "-rf", "_", "*", "?", "\\",
 	"é", "e\u0301", "日本語", "🔒", "\ufeff", "mutex", "a.mutex", ".mutex", "stock:42", "\xff",
@@ -68,7 +69,8 @@ func checkFileName(t *testing.T, name string) {
 		t.Errorf("%q: %q is not a plain file name", name, file)
 	}
 	p, ok := parseFileName(file)
-	if !ok || p.kind != driver.KindMutex || !p.hashed && p.name != name || p.hashed && !strings.HasPrefix(name, p.name) {
+	if !ok || p.kind != driver.KindMutex || !p.hashed && p.name != name || p.hashed &&
+		!strings.HasPrefix(name, p.name) {
 		t.Errorf("%q: %q is read as %+v, %v", name, file, p, ok)
 	}
 }

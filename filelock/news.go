@@ -9,9 +9,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A waiter looks for a holder that is not of this package after lookAgain: most waits are over by then, and finding such a holder
-// means reading a list of all locks of the machine, which takes longer than a hand-over. As long as the holder is not known to be
-// of this package it looks again, in pauses that grow from foreignFor to lookSeldom.
+// A waiter looks for a holder that is not of this package after lookAgain: most waits are over by then, and finding
+// such a holder means reading a list of all locks of the machine, which takes longer than a hand-over. As long as the
+// holder is not known to be of this package it looks again, in pauses that grow from foreignFor to lookSeldom.
 const (
 	lookAgain  = 20 * time.Millisecond
 	lookSeldom = time.Minute
@@ -70,7 +70,8 @@ func (n *news) isForeign() bool {
 	return !n.over && !isHeld(n.f.fd)
 }
 
-// say tells who holds the lock now, who is foreign if nobody of this package does, unless that has been told, or the wait is over.
+// say tells who holds the lock now, who is foreign if nobody of this package does, unless that has been told, or the
+// wait is over.
 func (n *news) say(foreign string) {
 	n.mu.Lock()
 	if n.over {

@@ -38,11 +38,21 @@ func traits(tellsHolders bool) driver.Traits {
 			{Ability: driver.Breaking, Reason: "the kernel cannot take a lock from a process; kill the process"},
 			{Ability: driver.Waiters, Reason: "the kernel knows that somebody waits, not who"},
 			{Ability: driver.Expiry, Reason: "a stopped process keeps its lock"},
-			{Ability: driver.Ability(driver.KindRWMutex), Reason: "flock knows shared locks, but no fair queue of them and no tokens"},
+			{
+				Ability: driver.Ability(driver.KindRWMutex),
+				Reason:  "flock knows shared locks, but no fair queue of them and no tokens",
+			},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "flock counts nothing"},
-			{Ability: driver.LockDelays, Reason: "the kernel frees a lock with its process, and cannot keep others out after that"},
-			{Ability: driver.Ability(driver.KindLatch), Reason: "the kernel keeps locks of living processes, not counts"},
-			{Ability: driver.Ability(driver.KindCond), Reason: "the kernel cannot give up a lock and wait for something else in one step"},
+			{Ability: driver.LockDelays, Reason: "the kernel frees a lock with its process, and cannot keep others " +
+				"out after that"},
+			{
+				Ability: driver.Ability(driver.KindLatch),
+				Reason:  "the kernel keeps locks of living processes, not counts",
+			},
+			{
+				Ability: driver.Ability(driver.KindCond),
+				Reason:  "the kernel cannot give up a lock and wait for something else in one step",
+			},
 		},
 	}
 	if !tellsHolders {

@@ -119,6 +119,6 @@ func (d *Driver) File(key driver.Key) (*os.File, error) {
 	return nil, fmt.Errorf("%s %q: %w", key.Kind, key.Name, driver.ErrNotHeld)
 }
 
-// tombstones remembers the IDs that must not be granted again. A copy of a request cannot be on its way for long here: there is no
-// network, only a goroutine of this process.
+// tombstones remembers the IDs that must not be granted again. A copy of a request cannot be on its way for long here:
+// there is no network, only a goroutine of this process.
 type tombstones = enginekit.Tombstones[string, struct{}]

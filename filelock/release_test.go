@@ -28,7 +28,8 @@ func TestRelease_ByAnotherHold_IsRefusedAndChangesNothing(t *testing.T) {
 		t.Errorf("the lock is not held any more: %v", err)
 	}
 	release(t, d, holder, "x")
-	if err := d.Release(context.Background(), &driver.Release{Key: mutex("x"), ID: holder}); !errors.Is(err, driver.ErrLost) {
+	if err := d.Release(context.Background(), &driver.Release{Key: mutex("x"), ID: holder}); !errors.Is(err,
+		driver.ErrLost) {
 		t.Errorf("the second release: %v, want ErrLost", err)
 	}
 }
@@ -69,7 +70,8 @@ func TestAcquire_OfAnIDThatWaits_AnswersWithIt(t *testing.T) {
 		g, err := d.Acquire(context.Background(), request(id, "x"))
 		second <- outcome{g, err}
 	}()
-	if _, err := d.Acquire(withTimeout(t, time.Millisecond), request(id, "x")); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := d.Acquire(withTimeout(t, time.Millisecond), request(id, "x")); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("a copy whose context ends: %v", err)
 	}
 	release(t, d, holder, "x")

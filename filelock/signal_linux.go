@@ -101,7 +101,8 @@ func unblockSignals() {
 		set |= 1 << (sig - 1)
 	}
 	const unblock = 1
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, unblock, uintptr(unsafe.Pointer(&set)), 0, sigsetSize, 0, 0)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, unblock, uintptr(unsafe.Pointer(&set)), 0, sigsetSize, 0,
+		0)
 }
 
 func getAction(sig syscall.Signal, act *sigaction) error {

@@ -59,7 +59,8 @@ func blockSignals(t *testing.T) {
 	t.Helper()
 	set := uint64(1)<<topSignal - uint64(1)<<(bottomSignal-1)
 	const block = 0
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, block, uintptr(unsafe.Pointer(&set)), 0, sigsetSize, 0, 0)
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, block, uintptr(unsafe.Pointer(&set)), 0, sigsetSize,
+		0, 0)
 	if errno != 0 {
 		t.Fatal(errno)
 	}

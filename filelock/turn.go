@@ -4,14 +4,14 @@ package filelock
 
 import "time"
 
-// A driver that gives a lock back and asks for it again at once may keep it although others wait, until its turn is over:
-// handing over costs a process switch, which is many times a short critical section. That is what the core's local
-// passes do for goroutines that wait at the same time; this is for one that comes back. See linger.go for how it
+// A driver that gives a lock back and asks for it again at once may keep it although others wait, until its turn is
+// over: handing over costs a process switch, which is many times a short critical section. That is what the core's
+// local passes do for goroutines that wait at the same time; this is for one that comes back. See linger.go for how it
 // keeps the lock in between.
 //
-// Without turns, short holds of many processes reach a small part of what bare flock does, which hands over only when the
-// scheduler happens to and so starves waiters for long; a turn ends, and the next in line gets in. A longer turn brings
-// next to nothing and makes everybody else wait longer.
+// Without turns, short holds of many processes reach a small part of what bare flock does, which hands over only when
+// the scheduler happens to and so starves waiters for long; a turn ends, and the next in line gets in. A longer turn
+// brings next to nothing and makes everybody else wait longer.
 type pace struct {
 	turn time.Duration // how long a turn lasts
 	// comeback is how soon who gave back has to ask again. It is about what a waiter needs to wake up.

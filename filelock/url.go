@@ -33,7 +33,8 @@ func folderOf(u *driver.URL) (string, error) {
 		return "", errors.New("file: the URL has a user, which a folder does not take; write file:///folder")
 	}
 	if len(u.Hosts) > 0 {
-		// file://locks/x would read as the folder /x on the host "locks": most likely two slashes were written for three.
+		// file://locks/x would read as the folder /x on the host "locks": most likely two slashes were written for
+		// three.
 		return "", fmt.Errorf("file: the URL names the host %q; write three slashes and an absolute path, as in "+
 			"file:///var/lib/app/locks", u.Hosts[0])
 	}

@@ -99,8 +99,8 @@ func TestAcquire_WhoseContextEndsAsTheWaitBegins_ReturnsPromptly(t *testing.T) {
 	}
 }
 
-// onceWithin fails the test unless act takes no longer than limit in one of some rounds: a busy machine may let this test itself
-// wait, but not each time.
+// onceWithin fails the test unless act takes no longer than limit in one of some rounds: a busy machine may let this
+// test itself wait, but not each time.
 func onceWithin(t *testing.T, limit time.Duration, act func() (took time.Duration)) {
 	t.Helper()
 	var all []time.Duration
@@ -306,7 +306,8 @@ func TestClose_DuringManyAcquires_LeavesNothingHeld(t *testing.T) {
 					if _, err := d.Acquire(context.Background(), request(id, "x")); err != nil {
 						return
 					}
-					_ = d.Release(context.Background(), &driver.Release{Key: mutex("x"), ID: id}) // may have ended with Close
+					// may have ended with Close
+					_ = d.Release(context.Background(), &driver.Release{Key: mutex("x"), ID: id})
 				}
 			}()
 		}

@@ -128,6 +128,14 @@ func (d *database) guard(t testing.TB, db *sql.DB) *fence.SQLGuard {
 	return g
 }
 
+// guardOfNumbers returns a fence, and the table of numbers that it is for.
+func (d *database) guardOfNumbers(t testing.TB, db *sql.DB) (g *fence.SQLGuard, table string) {
+	t.Helper()
+	g, table = d.guard(t, db), d.table(t, db, "")
+	d.exec(t, db, "CREATE TABLE "+table+" (n INT NOT NULL)")
+	return g, table
+}
+
 // params writes d's parameters for question marks.
 func (d *database) params(text string) string {
 	if d.dialect == fence.MySQL {

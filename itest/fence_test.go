@@ -149,8 +149,7 @@ func TestSQLGuard_ANewerHolder_WaitsForTheEndOfTheOldersTransaction_AndSeesWhatI
 	each(t, onServers, func(t *testing.T, d *database) {
 		d.each(t, func(t *testing.T, level sql.IsolationLevel) {
 			db := d.connect(t)
-			g, table := d.guard(t, db), d.table(t, db, "")
-			d.exec(t, db, "CREATE TABLE "+table+" (n INT NOT NULL)")
+			g, table := d.guardOfNumbers(t, db)
 			d.exec(t, db, "INSERT INTO "+table+" VALUES (10)")
 			one, two := d.connection(t, db), d.connection(t, db)
 			first := one.begin(t, level)
@@ -202,8 +201,7 @@ func TestSQLGuard_AfterAnEarlierRead_StillRefusesWhoWasOvertaken(t *testing.T) {
 	each(t, onServers, func(t *testing.T, d *database) {
 		d.each(t, func(t *testing.T, level sql.IsolationLevel) {
 			db := d.connect(t)
-			g, table := d.guard(t, db), d.table(t, db, "")
-			d.exec(t, db, "CREATE TABLE "+table+" (n INT NOT NULL)")
+			g, table := d.guardOfNumbers(t, db)
 			touch := func(s fence.Stamp) {
 				tx := d.connection(t, db).begin(t, level)
 				if err := errors.Join(g.Check(t.Context(), tx, "r", s), tx.Commit()); err != nil {
@@ -262,8 +260,7 @@ func TestSQLGuard_ManyHoldersAtOnce_LoseNoUpdate(t *testing.T) {
 	each(t, everywhere, func(t *testing.T, d *database) {
 		d.each(t, func(t *testing.T, level sql.IsolationLevel) {
 			db := d.connect(t)
-			g, table := d.guard(t, db), d.table(t, db, "")
-			d.exec(t, db, "CREATE TABLE "+table+" (n INT NOT NULL)")
+			g, table := d.guardOfNumbers(t, db)
 			d.exec(t, db, "INSERT INTO "+table+" VALUES (0)")
 			const holders, updates = 6, 8
 			var wg sync.WaitGroup

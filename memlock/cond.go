@@ -11,9 +11,11 @@ import (
 
 var _ driver.Conder = (*Driver)(nil)
 
-// CondWait gives a hold up and waits for a signal, and then for the lock. If ctx ends the wait, nothing of it is left when
-// CondWait returns, and a signal that had come goes on to the next.
-func (d *Driver) CondWait(ctx context.Context, give *driver.Release, r *driver.Request, parked func()) (driver.Grant, error) {
+// CondWait gives a hold up and waits for a signal, and then for the lock. If ctx ends the wait, nothing of it is left
+// when CondWait returns, and a signal that had come goes on to the next.
+func (d *Driver) CondWait(
+	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),
+) (driver.Grant, error) {
 	own, told := d.own(r), false
 	tell := func() {
 		if !told {
@@ -49,7 +51,8 @@ func (s *state) condWait(now time.Time, give *driver.Release, r *driver.Request)
 	if rec := s.records[ref{r.Key, r.ID}]; rec != nil {
 		return s.again(now, rec, demand{Request: r})
 	}
-	if r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Try || give.Key != r.Key || give.Undo || give.Keep > 0 {
+	if r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Try || give.Key != r.Key || give.Undo ||
+		give.Keep > 0 {
 		return nil, fmt.Errorf("a wait for a condition is for exclusive holds of a mutex: %w", driver.ErrUnsupported)
 	}
 	holding, err := s.live(ref{give.Key, give.ID})
@@ -82,7 +85,8 @@ func (s *state) signal(now time.Time, c *driver.Signal) {
 	}
 }
 
-// wakeNext moves who has waited for the longest for the condition to the lock's queue. It reports whether anybody waited.
+// wakeNext moves who has waited for the longest for the condition to the lock's queue. It reports whether anybody
+// waited.
 func (s *state) wakeNext(now time.Time, key driver.Key) bool {
 	waits := s.conds[key]
 	if len(waits) == 0 {

@@ -36,6 +36,9 @@ func (r demand) owns(g *group, without *record) bool {
 	return r.Named && g.belongs(r.Owner, without)
 }
 
+// takesPermits reports whether r is for permits of a semaphore.
+func (r demand) takesPermits() bool { return r.Mode == driver.Shared && r.Limit > 0 }
+
 // has reports whether the hold with this ID is one of g's, and live; see belongs.
 func (g *group) has(id string) bool {
 	return slices.ContainsFunc(g.holds, func(h *record) bool { return h.ref.id == id && h.phase == held })

@@ -1,12 +1,13 @@
-// Package memlock is the engine without a server: locks in the memory of this process. It is for tests, for programs that
-// run as one process, and it is the reference model that other engines are compared with. It works under testing/synctest,
-// where leases run in virtual time.
+// Package memlock is the engine without a server: locks in the memory of this process. It is for tests, for programs
+// that run as one process, and it is the reference model that other engines are compared with. It works under
+// testing/synctest, where leases run in virtual time.
 //
 // # URL
 //
-// mem://NAME is one store per name and process, shared by all clients that open it; mem:// is the one with the empty name.
-// There are no query keys, and a user, a path or a second host is an error. A store is forgotten with all its holds when
-// its last client is closed. [New] makes a store that no URL reaches; [Driver.Peer] gives another client access to it.
+// mem://NAME is one store per name and process, shared by all clients that open it; mem:// is the one with the empty
+// name. There are no query keys, and a user, a path or a second host is an error. A store is forgotten with all its
+// holds when its last client is closed. [New] makes a store that no URL reaches; [Driver.Peer] gives another client
+// access to it.
 //
 // # Guarantees
 //
@@ -18,17 +19,18 @@
 // Tokens grow with every grant of the same lock, also across a time in which it was free, and also when the wall clock
 // stands still or goes back: they are the clock in microseconds, or one more than the largest before.
 //
-// A request ID is used once. A copy of a granted request answers the same grant, a copy of one that is over takes nothing.
-// What is remembered for that, some 300 bytes for each request, is forgotten after the request's lease, and earlier once 16,384
-// more requests have been released, or undone: so a store remembers at most twice as many of those, whatever the leases are. In
-// memory a request is over when its call has returned, so only a driver that delays or repeats requests can bring a copy.
+// A request ID is used once. A copy of a granted request answers the same grant, a copy of one that is over takes
+// nothing. What is remembered for that, some 300 bytes for each request, is forgotten after the request's lease, and
+// earlier once 16,384 more requests have been released, or undone: so a store remembers at most twice as many of those,
+// whatever the leases are. In memory a request is over when its call has returned, so only a driver that delays or
+// repeats requests can bring a copy.
 //
 // # What it cannot do
 //
 // It excludes nobody outside this process, and nothing survives the process. Locks are of the kinds mutex, read/write,
-// semaphore and election, and there are latches and conditions. Deadlocks between owners of several clients are found only if
-// these are named. Of a new holder only the
-// first 16 waiters of a lock hear; one further back knows the holder at the time when its wait began.
+// semaphore and election, and there are latches and conditions. Deadlocks between owners of several clients are found
+// only if these are named. Of a new holder only the first 16 waiters of a lock hear; one further back knows the holder
+// at the time when its wait began.
 //
 // # Servers
 //

@@ -45,8 +45,8 @@ func (d *Driver) Traits() driver.Traits {
 	}
 }
 
-// Acquire waits until r is granted or refused, ctx ends, or d is closed. If ctx ends the wait, r is no longer queued when
-// Acquire returns. A grant that came first is returned even though ctx has ended.
+// Acquire waits until r is granted or refused, ctx ends, or d is closed. If ctx ends the wait, r is no longer queued
+// when Acquire returns. A grant that came first is returned even though ctx has ended.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	own := d.own(r)
 	return d.enter(ctx, own, func(now time.Time, q *state) (*record, error) { return q.acquire(now, own) })

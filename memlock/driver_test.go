@@ -16,7 +16,8 @@ const lease = 10 * time.Second
 
 func ask(id string) *driver.Request {
 	return &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: "m"}, ID: id, Client: "host:" + id, Lease: lease, Weight: 1, Tokens: 1,
+		Key: driver.Key{Kind: driver.KindMutex, Name: "m"}, ID: id, Client: "host:" + id, Lease: lease, Weight: 1,
+		Tokens: 1,
 	}
 }
 
@@ -80,7 +81,8 @@ func idle(t *testing.T, d *Driver) {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
 	if d.store.timer != nil || len(d.store.calls) > 0 || d.store.q.queued > 0 {
-		t.Errorf("left behind: timer %v, %d calls, %d queued", d.store.timer != nil, len(d.store.calls), d.store.q.queued)
+		t.Errorf("left behind: timer %v, %d calls, %d queued", d.store.timer != nil, len(d.store.calls),
+			d.store.q.queued)
 	}
 }
 

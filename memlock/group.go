@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// group is what one owner has of a lock: several holds of a named owner that re-entered, one of anybody else. The lock is
-// held by it while any of its holds lives.
+// group is what one owner has of a lock: several holds of a named owner that re-entered, one of anybody else. The lock
+// is held by it while any of its holds lives.
 type group struct {
 	since time.Time // of the first of its holds
 	block block     // of the newest acquisition: an upgrade mints a new one
@@ -53,11 +53,13 @@ func (g *group) until() time.Time {
 
 // contains reports whether token names any of g's holds.
 func (g *group) contains(token uint64) bool {
-	return g.block.contains(token) || slices.ContainsFunc(g.holds, func(h *record) bool { return h.block.contains(token) })
+	return g.block.contains(token) || slices.ContainsFunc(g.holds, func(h *record) bool {
+		return h.block.contains(token)
+	})
 }
 
-// belongs reports whether g is the named owner's, and live: a hold released with Keep admits nobody, because the point of
-// Keep is that the lock stays closed.
+// belongs reports whether g is the named owner's, and live: a hold released with Keep admits nobody, because the point
+// of Keep is that the lock stays closed.
 func (g *group) belongs(owner string, without *record) bool {
 	return slices.ContainsFunc(g.holds, func(h *record) bool {
 		return h != without && h.phase == held && h.req.Named && h.req.Owner == owner

@@ -33,7 +33,9 @@ func newHistory(t *testing.T, draw func(int) int) *history {
 	return &history{
 		t: t, draw: draw, s: newState(0), now: epoch,
 		keys: []driver.Key{
-			{Kind: driver.KindMutex, Name: "x"}, {Kind: driver.KindRWMutex, Name: "x"}, {Kind: driver.KindSemaphore, Name: "x"},
+			{Kind: driver.KindMutex, Name: "x"},
+			{Kind: driver.KindRWMutex, Name: "x"},
+			{Kind: driver.KindSemaphore, Name: "x"},
 		},
 		newest: make(map[driver.Key]uint64), known: make(map[ref]block),
 	}

@@ -111,7 +111,8 @@ func (s *state) fell(now time.Time, rec *record, reason driver.LostReason, horiz
 	delete(s.records, rec.ref)
 	s.change(rec.ref.key)
 	t := tomb{
-		entry: entry{ref: rec.ref}, reason: reason, token: rec.block.first, shared: rec.req.Mode != driver.Exclusive, undone: rec.undone,
+		entry: entry{ref: rec.ref}, reason: reason, token: rec.block.first, shared: rec.req.Mode != driver.Exclusive,
+		undone: rec.undone,
 	}
 	if reason == driver.LostExpired { // else nothing is asked of it
 		t.group = group
@@ -208,7 +209,8 @@ func (s *state) lost(t *tomb) error {
 	return &driver.LostError{Kind: t.ref.key.Kind, Name: t.ref.key.Name, Token: t.token, Reason: reason}
 }
 
-// next returns when the state will change by itself to somebody's benefit: the earliest end of a lease, if anybody waits.
+// next returns when the state will change by itself to somebody's benefit: the earliest end of a lease, if anybody
+// waits.
 func (s *state) next() (time.Time, bool) {
 	if s.queued == 0 || len(s.leases) == 0 {
 		return time.Time{}, false

@@ -257,7 +257,8 @@ func TestRenewal_RefreshesWhatOperatorsSee(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := s.records[ref{key, "a"}].block.first
-	if e := s.locks[key].heldBy(demand{}); e.Owner != "third" || e.Token != first+2 || e.Until != epoch.Add(time.Minute) {
+	if e := s.locks[key].heldBy(demand{}); e.Owner != "third" || e.Token != first+2 ||
+		e.Until != epoch.Add(time.Minute) {
 		t.Errorf("the holder is described as %+v, want owner third, token %d", e, first+2)
 	}
 	if h := s.locks[key].info().Holders[0]; h.Owner != "third" || h.Label != "l" || h.Token != first {
@@ -279,7 +280,8 @@ func TestMemory_IsGivenBack(t *testing.T) {
 		wait 10s: ok
 		wait 60s: ok`)
 	s := st.state
-	if n := len(s.locks) + len(s.records) + len(s.leases) + len(s.graves.tombs) + len(s.graves.agenda) + s.queued; n != 0 {
+	n := len(s.locks) + len(s.records) + len(s.leases) + len(s.graves.tombs) + len(s.graves.agenda) + s.queued
+	if n != 0 {
 		t.Errorf("%d entries are left of nothing: %+v", n, s)
 	}
 }

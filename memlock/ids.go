@@ -19,23 +19,25 @@ type phase uint8
 const (
 	waiting phase = iota // in its lock's queue
 	held                 // granted, renewable
-	kept                 // released with Keep, or lost with a LockDelay: holds the lock until its lease ends, and answers to nobody
-	parked               // waits for the signal of a condition
+	// released with Keep, or lost with a LockDelay: holds the lock until its lease ends, and answers to nobody.
+	kept
+	parked // waits for the signal of a condition
 )
 
 // record is a request that waits or holds.
 type record struct {
 	entry
-	req       driver.Request
-	beside    string // the ID of the hold beside which it was asked for; empty if it is on its own
-	phase     phase
-	since     time.Time         // of asking while it waits, then of granting
-	block     block             // what the grant answered
-	pass      int               // local passes, as the last renewal told
-	group     *group            // nil while it waits
-	lost      driver.LostReason // why it is kept; empty if it was released
-	undone    bool              // it is being taken away, and a late copy may come
-	signalled bool              // it has waited for a condition, and nobody knows yet whether it has taken the lock after that
+	req    driver.Request
+	beside string // the ID of the hold beside which it was asked for; empty if it is on its own
+	phase  phase
+	since  time.Time         // of asking while it waits, then of granting
+	block  block             // what the grant answered
+	pass   int               // local passes, as the last renewal told
+	group  *group            // nil while it waits
+	lost   driver.LostReason // why it is kept; empty if it was released
+	undone bool              // it is being taken away, and a late copy may come
+	// it has waited for a condition, and nobody knows yet whether it has taken the lock after that
+	signalled bool
 }
 
 // tomb remembers a request that is over, so that a late copy of it takes nothing.
@@ -63,9 +65,13 @@ type entry struct {
 // nothing stale is left behind.
 type agenda []*entry
 
-func (a agenda) Len() int           { return len(a) }
+// Len is for package heap.
+func (a agenda) Len() int { return len(a) }
+
+// Less is for package heap.
 func (a agenda) Less(i, j int) bool { return a[i].at.Before(a[j].at) }
 
+// Swap is for package heap.
 func (a agenda) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
 	a[i].index, a[j].index = i, j
@@ -107,14 +113,14 @@ func (a agenda) due(now time.Time) (*entry, bool) {
 	return a[0], true
 }
 
-// mostTombs is how many released requests a store remembers, and how many undone ones. A request in memory is over when its call
-// has returned, so none of them comes again but by a driver around this one that delays requests or repeats them, as tests
-// have. Between a request and such a copy there is room for as many others. Without a bound each cycle of lock and unlock
-// would stay for a lease, which may be hours.
+// mostTombs is how many released requests a store remembers, and how many undone ones. A request in memory is over when
+// its call has returned, so none of them comes again but by a driver around this one that delays requests or repeats
+// them, as tests have. Between a request and such a copy there is room for as many others. Without a bound each cycle
+// of lock and unlock would stay for a lease, which may be hours.
 const mostTombs = 1 << 14
 
-// graveyard keeps the tombs until a late copy of their request can no longer come. Those of lost holds also tell the holder
-// what has become of it, so they stay for their time; they are no more than there were holds.
+// graveyard keeps the tombs until a late copy of their request can no longer come. Those of lost holds also tell the
+// holder what has become of it, so they stay for their time; they are no more than there were holds.
 type graveyard struct {
 	tombs            map[ref]*tomb
 	agenda           agenda

@@ -62,7 +62,10 @@ func (d *Driver) Diagnose(context.Context) []driver.Finding {
 		return nil
 	})
 	if err != nil {
-		return []driver.Finding{{Check: "store", Level: driver.LevelFail, Detail: err.Error(), Advice: "open another client"}}
+		return []driver.Finding{{
+			Check: "store", Level: driver.LevelFail, Detail: err.Error(),
+			Advice: "open another client",
+		}}
 	}
 	return []driver.Finding{{
 		Check: "store", Level: driver.LevelOK,

@@ -35,7 +35,9 @@ func (h *history) check(before map[driver.Key][]*record) {
 		h.fail("%d queued and %d granted, but the books say %d and %d of %d",
 			queued, granted, h.s.queued, len(h.s.leases), len(h.s.records))
 	}
-	maps.DeleteFunc(h.known, func(at ref, _ block) bool { return h.s.records[at] == nil && h.s.graves.tombs[at] == nil })
+	maps.DeleteFunc(h.known, func(at ref, _ block) bool {
+		return h.s.records[at] == nil && h.s.graves.tombs[at] == nil
+	})
 	for at, rec := range h.s.records {
 		if h.s.graves.tombs[at] != nil {
 			h.fail("%v is alive and buried", at)
@@ -48,29 +50,16 @@ func (h *history) check(before map[driver.Key][]*record) {
 
 // checkHolders checks exclusion by weight.
 func (h *history) checkHolders(l *lock) {
-	writers, upgraders, used, owners := 0, 0, 0, make(map[string]bool)
-	for n, g := range l.groups {
-		owner := fmt.Sprint("anonymous ", n)
-		if first := g.holds[0].req; first.Named && (first.Mode != driver.Shared || first.Limit == 0) {
-			owner = first.Owner
-		}
-		owners[owner] = true
-		wrote, upgrades := 0, 0
+	writers, upgraders, used := 0, 0, 0
+	for _, g := range l.groups {
+		var in sum
+		in.add(g)
+		writers, upgraders, used = writers+min(in.writers, 1), upgraders+min(in.upgraders, 1), used+in.permits
 		for _, hold := range g.holds {
-			switch hold.req.Mode {
-			case driver.Exclusive:
-				wrote = 1
-			case driver.Upgradeable:
-				upgrades = 1
-			case driver.Shared:
-				used += hold.req.Weight
-			}
 			if !hold.at.After(h.now) {
 				h.fail("%s of %v is still in at %v, its lease ended at %v", hold.ref.id, l.key, h.now, hold.at)
 			}
 		}
-		writers += wrote
-		upgraders += upgrades
 	}
 	if writers > 0 && len(l.groups) > 1 {
 		h.fail("%v has a writer among %d groups", l.key, len(l.groups))
@@ -89,30 +78,42 @@ func (h *history) checkHead(l *lock) {
 		return
 	}
 	head := l.queue[0].req
-	used, writers, upgraders, others := 0, 0, 0, 0
-	for _, g := range l.groups {
-		if head.Named && g.holds[0].phase == held && g.holds[0].req.Named && g.holds[0].req.Owner == head.Owner && head.Limit == 0 {
-			continue
-		}
-		if slices.ContainsFunc(g.holds, func(hold *record) bool { return hold.ref.id == l.queue[0].beside }) {
-			continue
-		}
-		others++
-		for _, hold := range g.holds {
-			switch hold.req.Mode {
-			case driver.Exclusive:
-				writers++
-			case driver.Upgradeable:
-				upgraders++
-			case driver.Shared:
-				used += hold.req.Weight
-			}
-		}
+	others := slices.DeleteFunc(slices.Clone(l.groups), func(g *group) bool { return isOwn(g, l.queue[0]) })
+	var in sum
+	for _, g := range others {
+		in.add(g)
 	}
-	waits := writers > 0 || head.Mode == driver.Exclusive && others > 0 || head.Mode == driver.Upgradeable && upgraders > 0 ||
-		head.Mode == driver.Shared && head.Limit > 0 && used+head.Weight > head.Limit
+	waits := in.writers > 0 || head.Mode == driver.Exclusive && len(others) > 0 || head.Mode == driver.Upgradeable &&
+		in.upgraders > 0 ||
+		head.Mode == driver.Shared && head.Limit > 0 && in.permits+head.Weight > head.Limit
 	if !waits {
 		h.fail("the head %s of %v waits for nobody", head.ID, l.key)
+	}
+}
+
+// isOwn reports whether g is in nobody's way who waits as head.
+func isOwn(g *group, head *record) bool {
+	first := g.holds[0]
+	if head.req.Named && head.req.Limit == 0 && first.phase == held && first.req.Named &&
+		first.req.Owner == head.req.Owner {
+		return true
+	}
+	return slices.ContainsFunc(g.holds, func(hold *record) bool { return hold.ref.id == head.beside })
+}
+
+// sum is what some groups have, by mode.
+type sum struct{ writers, upgraders, permits int }
+
+func (s *sum) add(g *group) {
+	for _, hold := range g.holds {
+		switch hold.req.Mode {
+		case driver.Exclusive:
+			s.writers++
+		case driver.Upgradeable:
+			s.upgraders++
+		case driver.Shared:
+			s.permits += hold.req.Weight
+		}
 	}
 }
 
@@ -153,8 +154,8 @@ func (h *history) checkSettled(before map[driver.Key][]*record) {
 	}
 }
 
-// checkTurn checks that whoever was in front of a new holder is gone from the queue, unless the holder is in by right of
-// its owner.
+// checkTurn checks that whoever was in front of a new holder is gone from the queue, unless the holder is in by right
+// of its owner.
 func (h *history) checkTurn(done settlement, before []*record) {
 	rec := done.rec
 	if rec.block.nonce != rec.ref.id || rec.group != nil && h.upgraded(rec) {

@@ -20,55 +20,70 @@ type lock struct {
 type verdict uint8
 
 const (
-	apart    verdict = iota // on its own: it queues, and gets a token of its own
+	queues   verdict = iota // on its own: it queues, and gets a token of its own
 	reenters                // it is in already
 	upgrades                // it is in with an upgradeable read and wants to write: front of the queue, new token
 	stuck                   // it would wait for its own owner, for ever
 	orphaned                // the hold beside which it was asked for is over
 )
 
-// judge says how r stands to the holds of its owner, and which group it joins. It leaves the hold without out of account.
+// judge says how r stands to the holds of its owner, and which group it joins. It leaves the hold without out of
+// account.
 func (l *lock) judge(r demand, without *record) (verdict, *group) {
 	if !r.Named && r.beside == "" {
-		return apart, nil
+		return queues, nil
 	}
 	if r.beside != "" && !slices.ContainsFunc(l.groups, func(g *group) bool { return g.has(r.beside) }) {
 		return orphaned, nil
 	}
-	var upgradeable, reading *group
+	own := l.ownGroups(r, without)
+	switch {
+	case own.writing != nil && r.takesPermits() && r.Weight > r.Limit-own.writing.permits():
+		return stuck, nil // more permits than there are would be out when the exclusive hold ends
+	case own.writing != nil:
+		return reenters, own.writing
+	case r.takesPermits():
+		return queues, nil // permits are counted, each acquisition takes its own
+	case own.upgradeable != nil && r.Mode == driver.Exclusive:
+		return upgrades, own.upgradeable
+	case own.upgradeable != nil:
+		return reenters, own.upgradeable
+	case own.reading == nil:
+		return queues, nil
+	}
+	return l.judgeReader(r), own.reading
+}
+
+// judgeReader says how r stands to what its owner has, if that is a plain read and nothing else.
+func (l *lock) judgeReader(r demand) verdict {
+	if r.Mode == driver.Shared || r.Mode == driver.Upgradeable && !l.has(driver.Upgradeable) {
+		return reenters
+	}
+	// A reader that waits to write waits for itself. One that waits for the upgradeable read of another does so for
+	// somebody who may upgrade at any moment and then waits for this reader.
+	return stuck
+}
+
+// ownGroups are the groups of one owner, by what they may do; nil where it has none.
+type ownGroups struct{ writing, upgradeable, reading *group }
+
+// ownGroups returns those of r's owner, without one of its holds.
+func (l *lock) ownGroups(r demand, without *record) (own ownGroups) {
 	for _, g := range l.groups {
 		if !r.owns(g, without) {
 			continue
 		}
 		switch g.liveMode(without) {
 		case driver.Exclusive:
-			if r.Mode == driver.Shared && r.Limit > 0 && r.Weight > r.Limit-g.permits() {
-				return stuck, nil // more permits than there are would be out when the exclusive hold ends
-			}
-			return reenters, g
+			own.writing = g
+			return own
 		case driver.Upgradeable:
-			upgradeable = g
+			own.upgradeable = g
 		case driver.Shared:
-			reading = g
+			own.reading = g
 		}
 	}
-	switch {
-	case r.Mode == driver.Shared && r.Limit > 0:
-		return apart, nil // permits are counted, each acquisition takes its own
-	case upgradeable != nil && r.Mode == driver.Exclusive:
-		return upgrades, upgradeable
-	case upgradeable != nil:
-		return reenters, upgradeable
-	case reading == nil:
-		return apart, nil
-	case r.Mode == driver.Shared:
-		return reenters, reading
-	case r.Mode == driver.Upgradeable && !l.has(driver.Upgradeable):
-		return reenters, reading
-	}
-	// A reader that waits to write waits for itself. One that waits for the upgradeable read of another does so for
-	// somebody who may upgrade at any moment and then waits for this reader.
-	return stuck, nil
+	return own
 }
 
 // entangles reports whether a request of r's owner waits within which r would be stuck, or might be.
@@ -216,7 +231,8 @@ func (l *lock) info() driver.LockInfo {
 	for _, g := range l.groups {
 		for _, h := range g.holds {
 			i.Holders = append(i.Holders, driver.Holder{
-				Owner: h.req.Owner, Client: h.req.Client, Label: h.req.Label, Token: h.block.first, Weight: weight(&h.req),
+				Owner: h.req.Owner, Client: h.req.Client, Label: h.req.Label, Token: h.block.first,
+				Weight: weight(&h.req),
 				Shared: h.req.Mode != driver.Exclusive, Since: h.since, Until: h.at, Named: h.req.Named,
 				Resting: h.phase == kept,
 			})

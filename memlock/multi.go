@@ -10,8 +10,8 @@ import (
 
 var _ driver.MultiAcquirer = (*Driver)(nil)
 
-// AcquireAll grants all requests at one instant, or none; see [driver.MultiAcquirer]. It takes whatever Acquire takes, and
-// does not wait.
+// AcquireAll grants all requests at one instant, or none; see [driver.MultiAcquirer]. It takes whatever Acquire takes,
+// and does not wait.
 func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]driver.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]
 	return grants, nil
 }
 
-// acquireAll grants all of the requests, or none. They are of different locks, so what is granted to one does not change what
-// another finds.
+// acquireAll grants all of the requests, or none. They are of different locks, so what is granted to one does not
+// change what another finds.
 func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
 	if err := differ(all); err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
 	return recs, nil
 }
 
-// allAgain answers a copy of requests that are known, if any of them is: they were granted together, so unless all are held
-// they are over.
+// allAgain answers a copy of requests that are known, if any of them is: they were granted together, so unless all are
+// held they are over.
 func (s *state) allAgain(now time.Time, all []demand) ([]*record, error) {
 	var recs []*record
 	known := 0

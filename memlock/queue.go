@@ -196,7 +196,7 @@ func (s *state) admit(now time.Time, r demand) (*record, error) {
 // grant makes rec a holder. The token is minted here, in the step that grants.
 func (s *state) grant(now time.Time, l *lock, rec *record) {
 	v, g := l.judge(rec.demand(), nil)
-	if v == apart {
+	if v == queues {
 		g = &group{since: now}
 		l.groups = append(l.groups, g)
 	}
@@ -218,13 +218,15 @@ func (s *state) change(key driver.Key) {
 	}
 }
 
-// drain grants from the head of the queue for as long as the head fits, and drops the lock when nobody uses it any more.
+// drain grants from the head of the queue for as long as the head fits, and drops the lock when nobody uses it any
+// more.
 func (s *state) drain(now time.Time, l *lock) {
 	for len(l.queue) > 0 {
 		head := l.queue[0]
 		switch v, own := l.judge(head.demand(), nil); {
 		case v == stuck:
-			s.refuseWaiting(l, head, errStuck(&head.req)) // it was to upgrade, and its upgradeable read has been released
+			// it was to upgrade, and its upgradeable read has been released
+			s.refuseWaiting(l, head, errStuck(&head.req))
 		case v == orphaned:
 			s.refuseWaiting(l, head, s.howEnded(head.demand()))
 		case v == reenters || l.fits(&head.req, own):
@@ -240,8 +242,8 @@ func (s *state) drain(now time.Time, l *lock) {
 	}
 }
 
-// follow lets in what else the owner of a new hold has in the queue: it re-enters now, and where it was it might wait for
-// its own owner.
+// follow lets in what else the owner of a new hold has in the queue: it re-enters now, and where it was it might wait
+// for its own owner.
 func (s *state) follow(now time.Time, l *lock, first *record) {
 	if !first.req.Named {
 		return
@@ -258,7 +260,7 @@ func (s *state) follow(now time.Time, l *lock, first *record) {
 			l.enqueue(rec)
 		case stuck:
 			s.refuseWaiting(l, rec, errStuck(&rec.req))
-		case apart, orphaned:
+		case queues, orphaned:
 		}
 	}
 }

@@ -227,9 +227,11 @@ func TestUpgrade_MintsANewToken_AndTheReadKeepsItsOwn(t *testing.T) {
 		U a owner=A: granted
 		X b owner=A: granted
 		R c owner=A: granted`)
-	read, write, again := st.state.records[ref{key, "a"}], st.state.records[ref{key, "b"}], st.state.records[ref{key, "c"}]
+	all := st.state.records
+	read, write, again := all[ref{key, "a"}], all[ref{key, "b"}], all[ref{key, "c"}]
 	if write.block.first <= read.block.first || write.block.nonce == read.block.nonce {
-		t.Errorf("the write has %+v after the read's %+v, want a larger token and another nonce", write.block, read.block)
+		t.Errorf("the write has %+v after the read's %+v, want a larger token and another nonce", write.block,
+			read.block)
 	}
 	if again.block != write.block {
 		t.Errorf("a read within the write has %+v, want the write's %+v", again.block, write.block)

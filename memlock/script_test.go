@@ -21,8 +21,8 @@ var key = driver.Key{Kind: driver.KindRWMutex, Name: "x"}
 //
 //	X a owner=A lease=5s: granted
 //
-// with the steps X (exclusive), R (read), U (upgradeable read), S with w=weight/limit (permits), each followed by try if
-// need be, and release, keep, undo, renew, break, requeue and wait. What happens to waiting requests follows the
+// with the steps X (exclusive), R (read), U (upgradeable read), S with w=weight/limit (permits), each followed by try
+// if need be, and release, keep, undo, renew, break, requeue and wait. What happens to waiting requests follows the
 // outcome: "ok; b granted". Leases are 10 s unless the line says otherwise.
 type stage struct {
 	state *state

@@ -71,7 +71,8 @@ func (s *store) hangUp(d *Driver) {
 	s.finish()
 }
 
-// finish ends every step: it answers the calls that the step has settled, tells others of the change, and sets the timer.
+// finish ends every step: it answers the calls that the step has settled, tells others of the change, and sets the
+// timer.
 func (s *store) finish() {
 	settled := s.q.settle()
 	for _, done := range settled {
@@ -101,7 +102,7 @@ func (s *store) spread(key driver.Key) {
 	}
 	for _, rec := range l.queue[:min(told, len(l.queue))] {
 		for _, c := range s.calls[rec.ref] {
-			c.hear(l.heldBy(rec.demand()))
+			c.notify(l.heldBy(rec.demand()))
 		}
 	}
 }

@@ -8,23 +8,24 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// call is a goroutine that waits in Acquire. Copies of one request may wait side by side: they share a place in the queue.
+// call is a goroutine that waits in Acquire. Copies of one request may wait side by side: they share a place in the
+// queue.
 type call struct {
 	from *Driver
 	// done is closed by whoever settles the call, under the store's mutex; grant and err are written before that.
 	done  chan struct{}
 	grant driver.Grant
 	err   error
-	// moved carries who is in the way now. The store sends under its mutex; one place is enough, because only the latest
-	// counts. It is nil if the caller does not want to know.
+	// moved carries who is in the way now. The store sends under its mutex; one place is enough, because only the
+	// latest counts. It is nil if the caller does not want to know.
 	moved chan *driver.HeldError
 }
 
 // told is how many waiters of a lock hear of a new holder. All of them would make each hand-off wake everybody.
 const told = 16
 
-// hear leaves news for c, in place of older ones that it has not taken in.
-func (c *call) hear(e *driver.HeldError) {
+// notify leaves news for c, in place of older ones that it has not taken in.
+func (c *call) notify(e *driver.HeldError) {
 	if c.moved == nil {
 		return
 	}

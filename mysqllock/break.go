@@ -96,7 +96,8 @@ func (x dialect) ReadBreaks(holding []*sqlsession.Conn) {
 }
 
 func (s *speaker) readBreaks(sessions string) {
-	rows, err := s.query(fmt.Sprintf("SELECT LOWER(HEX(id)), token FROM %s_breaks WHERE session IN (%s)", s.d.opts.Table, sessions))
+	rows, err := s.query(fmt.Sprintf("SELECT LOWER(HEX(id)), token FROM %s_breaks WHERE session IN (%s)",
+		s.d.opts.Table, sessions))
 	if err != nil {
 		return // another time
 	}
@@ -104,7 +105,8 @@ func (s *speaker) readBreaks(sessions string) {
 		if id, err := hex.DecodeString(r.text(0)); err == nil && len(id) == len(lockID{}) {
 			s.d.core.Break(lockID(id).core(), r.uint(1))
 		}
-		if s.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE id = x'%s' AND token = %d", s.d.opts.Table, r.text(0), r.uint(1))) != nil {
+		if s.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE id = x'%s' AND token = %d", s.d.opts.Table, r.text(0),
+			r.uint(1))) != nil {
 			return // it does no harm: the token is nobody's any more
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// Diagnose asks the server for its settings and judges what locks depend on: version, cluster, whether it may be written
-// to, what the user may do with the tables, whether tokens survive a crash, room for connections, who sees the waits, and how long a
-// round trip takes. What fails comes first. It changes nothing, and takes some ten round trips.
+// Diagnose asks the server for its settings and judges what locks depend on: version, cluster, whether it may be
+// written to, what the user may do with the tables, whether tokens survive a crash, room for connections, who sees the
+// waits, and how long a round trip takes. What fails comes first. It changes nothing, and takes some ten round trips.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()
@@ -27,7 +27,8 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	return findings
 }
 
-// checkAtStart does with the findings what the options say. It costs one round trip: each new session asks for the settings.
+// checkAtStart does with the findings what the options say. It costs one round trip: each new session asks for the
+// settings.
 func (d *Driver) checkAtStart(ctx context.Context) error {
 	if d.opts.Check == CheckNone {
 		return nil
@@ -40,8 +41,8 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	return enginekit.Report(ctx, d.opts.Logger, "mysql", append(judge(settings), d.checkRights(bounded)), d.opts.Check)
 }
 
-// rightsText has the server plan what needs each of the rights, and do nothing. It says the first that is missing. What the user may do
-// cannot be read from a list: rights come from roles, databases and patterns.
+// rightsText has the server plan what needs each of the rights, and do nothing. It says the first that is missing. What
+// the user may do cannot be read from a list: rights come from roles, databases and patterns.
 func (d *Driver) rightsText() string {
 	var all []string
 	for _, table := range []string{d.opts.Table, d.opts.Table + "_breaks"} {
@@ -53,15 +54,20 @@ func (d *Driver) rightsText() string {
 
 // checkRights looks whether the user may do with the tables what locking needs.
 func (d *Driver) checkRights(ctx context.Context) driver.Finding {
-	f := driver.Finding{Check: "rights", Level: driver.LevelOK, Detail: "the user may do with the tables what locking needs"}
+	f := driver.Finding{
+		Check: "rights", Level: driver.LevelOK,
+		Detail: "the user may do with the tables what locking needs",
+	}
 	_, err := d.ask(ctx, d.rightsText())
 	switch numberOf(err) {
 	case errNoRight:
 		f.Level, f.Detail = driver.LevelFail, err.Error()
-		f.Advice = fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s, and ON %[1]s_breaks, TO the user", d.opts.Table)
+		f.Advice = fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s, and ON %[1]s_breaks, TO the user",
+			d.opts.Table)
 	default:
 		if err != nil {
-			f.Level, f.Detail, f.Advice = driver.LevelWarn, "they cannot be found out: "+err.Error(), "see the other findings"
+			f.Level, f.Detail, f.Advice = driver.LevelWarn, "they cannot be found out: "+
+				err.Error(), "see the other findings"
 		}
 	}
 	return f
@@ -98,7 +104,8 @@ func (d *Driver) checkRoom(ctx context.Context, settings map[string]string) driv
 	used, most := rows[0].uint(1), numberIn(settings["max_connections"])
 	f.Detail = fmt.Sprintf("%d of %d are in use; this client opens up to %d", used, most, d.opts.Shared+d.opts.Waits)
 	if most > 0 && used+uint64(d.opts.Shared+d.opts.Waits) > most {
-		f.Level, f.Advice = driver.LevelWarn, "raise max_connections, or set fewer waits: beyond that, waits ask again and again"
+		f.Level, f.Advice = driver.LevelWarn, "raise max_connections, or set fewer waits: beyond that, waits ask "+
+			"again and again"
 	}
 	return f
 }
@@ -108,7 +115,8 @@ func (d *Driver) checkProcess(ctx context.Context) driver.Finding {
 	f := driver.Finding{Check: "waiters", Level: driver.LevelOK, Detail: "the waits of all users can be listed"}
 	rows, err := d.ask(ctx, "SHOW GRANTS")
 	for _, r := range rows {
-		if text := r.text(0); strings.Contains(text, " ON *.*") && (strings.Contains(text, "PROCESS") || strings.Contains(text, "ALL PRIVILEGES")) {
+		if text := r.text(0); strings.Contains(text, " ON *.*") &&
+			(strings.Contains(text, "PROCESS") || strings.Contains(text, "ALL PRIVILEGES")) {
 			return f
 		}
 	}

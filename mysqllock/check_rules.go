@@ -9,7 +9,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-const galeraReason = "in a Galera cluster GET_LOCK is a lock of one node, so clients of two nodes would both have it, and MariaDB refuses it there (MDEV-30473): keep locks on a server that stands alone, or use another engine"
+const galeraReason = "in a Galera cluster GET_LOCK is a lock of one node, so clients of two nodes would both have " +
+	"it, and MariaDB refuses it there (MDEV-30473): keep locks on a server that stands alone, or use another engine"
 
 // refusal says why locks cannot be kept on a server with these settings at all, or returns nil.
 func refusal(s map[string]string) error {
@@ -17,11 +18,15 @@ func refusal(s map[string]string) error {
 	case isGalera(s):
 		return errors.New("mysql: the server is a node of a Galera cluster: " + galeraReason)
 	case hasSeveralPrimaries(s):
-		return errors.New("mysql: the server is in a replication group with several primaries: GET_LOCK is a lock of one server, so clients of two of them would both have it; name a server that stands alone, or make the group one with a single primary")
+		return errors.New("mysql: the server is in a replication group with several primaries: GET_LOCK is a lock of " +
+			"one server, so clients of two of them would both have it; name a server that stands alone, or make the " +
+			"group one with a single primary")
 	case isTooOld(s):
-		return fmt.Errorf("mysql: the server is version %s; MariaDB 10.3 or MySQL 5.7.8 is needed: before, a session has one lock only, or statements cannot be given the time that they need", s["version"])
+		return fmt.Errorf("mysql: the server is version %s; MariaDB 10.3 or MySQL 5.7.8 is needed: before, a session "+
+			"has one lock only, or statements cannot be given the time that they need", s["version"])
 	case isOn(s["log_bin"]) && strings.EqualFold(s["binlog_format"], "STATEMENT"):
-		return errors.New("mysql: the server logs statements (binlog_format=STATEMENT), so its replicas would take the locks too; set binlog_format to MIXED or ROW")
+		return errors.New("mysql: the server logs statements (binlog_format=STATEMENT), so its replicas would take " +
+			"the locks too; set binlog_format to MIXED or ROW")
 	}
 	return nil
 }
@@ -34,7 +39,8 @@ func isGalera(s map[string]string) bool {
 }
 
 func hasSeveralPrimaries(s map[string]string) bool {
-	return s["group_replication_group_name"] != "" && strings.EqualFold(s["group_replication_single_primary_mode"], "OFF")
+	return s["group_replication_group_name"] != "" &&
+		strings.EqualFold(s["group_replication_single_primary_mode"], "OFF")
 }
 
 // isTooOld reads "10.11.6-MariaDB-log" or "8.0.36". What cannot be read is not refused.
@@ -79,7 +85,10 @@ func judge(s map[string]string) []driver.Finding {
 }
 
 func judgeVersion(s map[string]string) driver.Finding {
-	f := driver.Finding{Check: "version", Level: driver.LevelOK, Detail: strings.TrimSpace(s["version"] + " " + s["version_comment"])}
+	f := driver.Finding{
+		Check: "version", Level: driver.LevelOK,
+		Detail: strings.TrimSpace(s["version"] + " " + s["version_comment"]),
+	}
 	if !isMariaDB(s) {
 		f.Detail += "; the engine is tested with MariaDB only"
 	}
@@ -90,7 +99,8 @@ func judgeVersion(s map[string]string) driver.Finding {
 func judgeCluster(s map[string]string) driver.Finding {
 	f := driver.Finding{Check: "cluster", Level: driver.LevelOK, Detail: "none that would share locks"}
 	if s["group_replication_group_name"] != "" {
-		f.Level, f.Detail = driver.LevelWarn, "a replication group with a single primary: when another server becomes the primary all locks are free"
+		f.Level, f.Detail = driver.LevelWarn, "a replication group with a single primary: when another server "+
+			"becomes the primary all locks are free"
 		f.Advice = "let resources check tokens"
 	}
 	return f
@@ -100,7 +110,8 @@ func judgeWriting(s map[string]string) driver.Finding {
 	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
 		if value := s[name]; value != "" && value != "0" && !strings.EqualFold(value, "OFF") {
 			return driver.Finding{
-				Check: "role", Level: driver.LevelFail, Detail: "the server is set to " + name + ", so tokens cannot be written",
+				Check: "role", Level: driver.LevelFail, Detail: "the server is set to " + name +
+					", so tokens cannot be written",
 				Advice: "name the primary",
 			}
 		}
@@ -115,10 +126,12 @@ func judgeTokens(s map[string]string) driver.Finding {
 	switch {
 	case s["innodb_flush_log_at_trx_commit"] != "1" && s["innodb_flush_log_at_trx_commit"] != "":
 		f.Level, f.Advice = driver.LevelWarn, advice
-		f.Detail = "a crash may forget the tokens of the last second; they grow all the same, unless the server's clock goes back as well"
+		f.Detail = "a crash may forget the tokens of the last second; they grow all the same, unless the server's " +
+			"clock goes back as well"
 	case isOn(s["log_bin"]) && s["sync_binlog"] != "1":
 		f.Level, f.Advice = driver.LevelWarn, advice
-		f.Detail = "a replica that becomes the primary may not know the last tokens; they grow all the same, unless its clock is behind by more than the time between"
+		f.Detail = "a replica that becomes the primary may not know the last tokens; they grow all the same, unless " +
+			"its clock is behind by more than the time between"
 	}
 	return f
 }

@@ -30,7 +30,10 @@ func TestRefusal_OfServersThatCannotKeepLocks(t *testing.T) {
 		{"version=10.11.6-MariaDB wsrep_on=ON wsrep_provider=none", ""},
 		{"version=10.11.6-MariaDB wsrep_on=ON wsrep_provider=/usr/lib/galera/libgalera_smm.so", "Galera"},
 		{"version=8.0.36 wsrep_on=1 wsrep_provider=/usr/lib/libgalera_smm.so", "Galera"},
-		{"version=8.0.36 group_replication_group_name=x group_replication_single_primary_mode=OFF", "several primaries"},
+		{
+			"version=8.0.36 group_replication_group_name=x group_replication_single_primary_mode=OFF",
+			"several primaries",
+		},
 		{"version=8.0.36 group_replication_group_name=x group_replication_single_primary_mode=ON", ""},
 		{"version=8.4.0 log_bin=ON binlog_format=ROW", ""},
 		{"version=5.6.51", "is needed"},
@@ -93,7 +96,10 @@ func TestDiagnose_OfASoundServer_FindsNothingWrong(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	for _, want := range []string{"version", "cluster", "role", "rights", "tokens", "connections", "waiters", "round trip"} {
+	for _, want := range []string{
+		"version", "cluster", "role", "rights", "tokens", "connections", "waiters",
+		"round trip",
+	} {
 		if !checks[want] {
 			t.Errorf("nothing is said about %s", want)
 		}
@@ -110,6 +116,35 @@ func TestDiagnose_OfAServerThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// wantRights wants the doctor, the log of a start and a start that may be refused to judge the rights of the user plain
+// so.
+func wantRights(t *testing.T, addr string, level driver.Level, says string) {
+	t.Helper()
+	config := configOf(addr)
+	config.User = "plain"
+	var log strings.Builder
+	d, err := New(patient(t), config, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, f := range d.Diagnose(patient(t)) {
+		if f.Check == "rights" && (f.Level != level || !strings.Contains(f.Detail, says)) {
+			t.Errorf("the doctor says %+v, want %s with %q", f, level, says)
+		}
+	}
+	if strings.Contains(log.String(), "check=rights") != (level != driver.LevelOK) {
+		t.Errorf("with rights that are %s the log of the start says\n%s", level, &log)
+	}
+	refused, err := New(patient(t), config, &Options{Check: CheckRefuse})
+	if err == nil {
+		_ = refused.Close()
+	}
+	if (err != nil) != (level == driver.LevelFail) || err != nil && !strings.Contains(err.Error(), says) {
+		t.Errorf("with rights that are %s, who wants to be refused is told %v", level, err)
+	}
+}
+
 // The rights in the package documentation are enough, and each of them is needed.
 func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	n := sharedServer(t)
@@ -117,7 +152,8 @@ func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	openLocks(t, urlOf(n.Addr()), nil) // makes the tables
 	const db = servers.MariaDBDatabase
 	rights := []string{
-		"SELECT, INSERT, UPDATE, DELETE ON " + db + ".interlock", "SELECT, INSERT, UPDATE, DELETE ON " + db + ".interlock_breaks",
+		"SELECT, INSERT, UPDATE, DELETE ON " + db + ".interlock", "SELECT, INSERT, UPDATE, DELETE ON " + db +
+			".interlock_breaks",
 	}
 	a.exec("CREATE USER plain@'%'")
 	for _, right := range rights {
@@ -146,44 +182,20 @@ func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	if err := receive(t, "the waiter to get in", in); err != nil {
 		t.Error(err)
 	}
-	rightsAre := func(level driver.Level, says string) {
-		t.Helper()
-		config := configOf(n.Addr())
-		config.User = "plain"
-		var log strings.Builder
-		d, err := New(patient(t), config, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close()
-		for _, f := range d.Diagnose(patient(t)) {
-			if f.Check == "rights" && (f.Level != level || !strings.Contains(f.Detail, says)) {
-				t.Errorf("the doctor says %+v, want %s with %q", f, level, says)
-			}
-		}
-		if strings.Contains(log.String(), "check=rights") != (level != driver.LevelOK) {
-			t.Errorf("with rights that are %s the log of the start says\n%s", level, &log)
-		}
-		refused, err := New(patient(t), config, &Options{Check: CheckRefuse})
-		if err == nil {
-			_ = refused.Close()
-		}
-		if (err != nil) != (level == driver.LevelFail) || err != nil && !strings.Contains(err.Error(), says) {
-			t.Errorf("with rights that are %s, who wants to be refused is told %v", level, err)
-		}
-	}
-	rightsAre(driver.LevelOK, "what locking needs")
+	wantRights(t, n.Addr(), driver.LevelOK, "what locking needs")
 	for _, right := range []string{"INSERT", "UPDATE", "DELETE"} {
 		a.exec("REVOKE " + right + " ON " + db + ".interlock_breaks FROM plain@'%'")
-		rightsAre(driver.LevelFail, right)
+		wantRights(t, n.Addr(), driver.LevelFail, right)
 		a.exec("GRANT " + right + " ON " + db + ".interlock_breaks TO plain@'%'")
 	}
 	a.exec("REVOKE UPDATE ON " + db + ".interlock FROM plain@'%'")
 	_, err := openLocks(t, url, nil).TryLock(patient(t), "rights")
-	if !errors.Is(err, interlock.ErrUnavailable) || !strings.Contains(err.Error(), "for the rights that locking needs") {
+	if !errors.Is(err, interlock.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "for the rights that locking needs") {
 		t.Errorf("without a right: %v", err)
 	}
-	if driver.Refusal(err) == nil || strings.Contains(err.Error(), "unknown") || strings.Count(err.Error(), "for the rights that") != 1 {
+	if driver.Refusal(err) == nil || strings.Contains(err.Error(), "unknown") ||
+		strings.Count(err.Error(), "for the rights that") != 1 {
 		t.Errorf("without a right: %v, want a refusal that says once what to do", err)
 	}
 	if a.holder("rights") != 0 {
@@ -202,7 +214,8 @@ func TestCheckPolicy_SaysWhatFindingsDo(t *testing.T) {
 		logs    int
 	}{{CheckWarn, false, 2}, {CheckRefuse, true, 2}, {CheckNone, false, 0}} {
 		var log strings.Builder
-		d, err := New(patient(t), configOf(n.Addr()), &Options{Check: row.policy, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		d, err := New(patient(t), configOf(n.Addr()),
+			&Options{Check: row.policy, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if (err != nil) != row.refused {
 			t.Errorf("%+v: %v", row, err)
 		}

@@ -24,7 +24,9 @@ type socket struct {
 
 // dialer returns how the socket of a session is made: as the program says, or in the usual way with signs of life that
 // the system sends, which find out about a peer that has gone while a statement waits.
-func (s *socket) dialer(own func(ctx context.Context, network, addr string) (net.Conn, error), timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
+func (s *socket) dialer(
+	own func(ctx context.Context, network, addr string) (net.Conn, error), timeout time.Duration,
+) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if own == nil {
 		third := max(timeout/3, time.Second)
 		d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: third, Interval: third, Count: 3}}
@@ -51,7 +53,8 @@ func configure(config *mysql.Config) (*mysql.Config, error) {
 	c := config.Clone()
 	c.MultiStatements = true // a wait is two statements
 	c.ReadTimeout, c.WriteTimeout = 0, 0
-	c.ClientFoundRows, c.ColumnsWithAlias, c.InterpolateParams, c.ParseTime, c.RejectReadOnly = false, false, false, false, false
+	c.ClientFoundRows, c.ColumnsWithAlias, c.InterpolateParams = false, false, false
+	c.ParseTime, c.RejectReadOnly = false, false
 	c.Logger = &mysql.NopLogger{}
 	if c.DBName == "" {
 		return nil, errors.New("mysql: name the database in which the tokens are kept, as in mysql://host/database")
@@ -93,15 +96,18 @@ func serverOf(settings map[string]string) string {
 // settingNames are those that decide whether and how locks are kept.
 var settingNames = []string{
 	"version", "version_comment", "wsrep_on", "wsrep_provider", "group_replication_group_name",
-	"group_replication_single_primary_mode", "log_bin", "binlog_format", "sync_binlog", "read_only", "super_read_only", "innodb_read_only",
-	"innodb_flush_log_at_trx_commit", "hostname", "port", "server_id", "server_uid", "server_uuid", "max_connections", "max_user_connections", "thread_handling", "lower_case_table_names",
+	"group_replication_single_primary_mode", "log_bin", "binlog_format", "sync_binlog", "read_only", "super_read_only",
+	"innodb_read_only",
+	"innodb_flush_log_at_trx_commit", "hostname", "port", "server_id", "server_uid", "server_uuid", "max_connections",
+	"max_user_connections", "thread_handling", "lower_case_table_names",
 }
 
 // setUp learns who the session is, and sets what it needs. It costs two round trips, and two more if it is to wait.
 func (s *speaker) setUp(ctx context.Context) error {
 	sent := s.d.core.Clock()
 	rows, err := queryAll(s.my.QueryContext(ctx,
-		"SELECT CONNECTION_ID(), IF(@@lower_case_table_names = 0, DATABASE(), LOWER(DATABASE()));"+settingsQuery(), nil))
+		"SELECT CONNECTION_ID(), IF(@@lower_case_table_names = 0, DATABASE(), LOWER(DATABASE()));"+settingsQuery(),
+		nil))
 	if err == nil && len(rows) == 0 {
 		err = errSwapped
 	}
@@ -117,7 +123,8 @@ func (s *speaker) setUp(ctx context.Context) error {
 	if err := s.d.learn(rows[0].text(1), settings); err != nil {
 		return err
 	}
-	rows, err = queryAll(s.my.QueryContext(ctx, s.d.settingsText(settings)+"; SELECT GET_LOCK('"+s.mark+"', 0), CONNECTION_ID()", nil))
+	rows, err = queryAll(s.my.QueryContext(ctx, s.d.settingsText(settings)+"; SELECT GET_LOCK('"+s.mark+
+		"', 0), CONNECTION_ID()", nil))
 	switch {
 	case err != nil:
 		return advise(err)
@@ -152,8 +159,8 @@ func (s *speaker) prepareAhead(ctx context.Context) (err error) {
 // settingsText sets what a session needs. A vanished client is noticed by wait_timeout while its session has nothing to
 // do; net_read_timeout and net_write_timeout are for the moments in which it vanishes. What the server's configuration
 // sets for other programs must not end a wait (max_statement_time) or a session that is in nobody's way, nor keep a
-// token from being committed (autocommit). Statements wait for rows and tables only for so long that the session's signs
-// of life do not stop. With READ COMMITTED, tokens of new names do not wait for each other's gaps.
+// token from being committed (autocommit). Statements wait for rows and tables only for so long that the session's
+// signs of life do not stop. With READ COMMITTED, tokens of new names do not wait for each other's gaps.
 func (d *Driver) settingsText(settings map[string]string) string {
 	timeout := strconv.Itoa(int(d.opts.Timeout / time.Second))
 	third := strconv.Itoa(max(int(d.opts.Timeout/time.Second)/3, 1))

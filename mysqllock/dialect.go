@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// lookAfter is how long a wait goes on before it is looked who is in the way, which most waits for a lock that is held
-	// for a moment are spared.
+	// lookAfter is how long a wait goes on before it is looked who is in the way, which most waits for a lock that is
+	// held for a moment are spared.
 	lookAfter = 10 * time.Millisecond
 
-	// quiet is longer than the waits of some processes that pass a lock around, so that none of them wakes up in between. Connections are
-	// not lent here, and nobody leaves later for that.
+	// quiet is longer than the waits of some processes that pass a lock around, so that none of them wakes up in
+	// between. Connections are not lent here, and nobody leaves later for that.
 	quiet = 20 * time.Millisecond
 
 	// hinted is how long a lock that was held when it was last waited for is waited for without a try.

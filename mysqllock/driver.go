@@ -21,8 +21,8 @@ var (
 
 var kinds = []driver.Kind{driver.KindMutex, driver.KindElection}
 
-// Driver is one client's access to the locks of a MySQL or MariaDB server. It is safe for concurrent use and must not be
-// copied.
+// Driver is one client's access to the locks of a MySQL or MariaDB server. It is safe for concurrent use and must not
+// be copied.
 type Driver struct {
 	core   *sqlsession.Core
 	config *mysql.Config
@@ -76,14 +76,16 @@ func (d *Driver) begin(ctx context.Context) error {
 	return nil
 }
 
-// learn takes in what a new session has found out. A session that is in another database than those before, or calls it otherwise, is refused:
-// its locks would be others, and its tokens be kept in another table. That is so if init_connect or lower_case_table_names has changed.
+// learn takes in what a new session has found out. A session that is in another database than those before, or calls it
+// otherwise, is refused: its locks would be others, and its tokens be kept in another table. That is so if init_connect
+// or lower_case_table_names has changed.
 func (d *Driver) learn(database string, settings map[string]string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	scope := database + "." + d.opts.Table
 	if d.scope != "" && d.scope != scope {
-		return fmt.Errorf("a new session keeps its tokens in %s, and those before in %s: close the client and open it again", scope, d.scope)
+		return fmt.Errorf("a new session keeps its tokens in %s, and those before in %s: close the client and open "+
+			"it again", scope, d.scope)
 	}
 	d.scope, d.settings = scope, settings
 	return nil
@@ -95,11 +97,18 @@ func (d *Driver) Traits() driver.Traits {
 		Engine: "mysql", Lifetime: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Unsupported: []driver.Unsupported{
 			{Ability: driver.NamedOwners, Reason: "a lock of GET_LOCK belongs to one session of one process"},
-			{Ability: driver.LockDelays, Reason: "the server frees a lock with its session, and cannot keep others out after that"},
+			{Ability: driver.LockDelays, Reason: "the server frees a lock with its session, and cannot keep others " +
+				"out after that"},
 			{Ability: driver.Ability(driver.KindRWMutex), Reason: "GET_LOCK has no shared mode"},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "GET_LOCK counts nothing"},
-			{Ability: driver.Ability(driver.KindLatch), Reason: "the server's locks belong to sessions, and a latch to nobody; a row and a query do better"},
-			{Ability: driver.Ability(driver.KindCond), Reason: "a session cannot give up a lock and wait for something else in one step"},
+			{
+				Ability: driver.Ability(driver.KindLatch),
+				Reason:  "the server's locks belong to sessions, and a latch to nobody; a row and a query do better",
+			},
+			{
+				Ability: driver.Ability(driver.KindCond),
+				Reason:  "a session cannot give up a lock and wait for something else in one step",
+			},
 		},
 	}
 }
@@ -110,8 +119,9 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 	return d.core.Acquire(ctx, r)
 }
 
-// Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks meanwhile,
-// it is given up, and the driver sees to it that the server ends the session; until that is known the outcome is unknown.
+// Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks
+// meanwhile, it is given up, and the driver sees to it that the server ends the session; until that is known the
+// outcome is unknown.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error { return d.core.Release(ctx, r) }
 
 // Close ends all waits with driver.ErrClosed, in the server as well, and closes the connections, which frees what they

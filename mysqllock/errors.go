@@ -40,10 +40,12 @@ const (
 
 var (
 	// errSwapped says that statements do not reach the session that they should.
-	errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its locks: a proxy that shares sessions cannot be used for locks")
+	errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its " +
+		"locks: a proxy that shares sessions cannot be used for locks")
 
 	// errOtherServer says that one address leads to several servers.
-	errOtherServer = errors.New("the address leads to another server than before: GET_LOCK is a lock of one server, so a load balancer in front of several cannot be used for locks")
+	errOtherServer = errors.New("the address leads to another server than before: GET_LOCK is a lock of one server, " +
+		"so a load balancer in front of several cannot be used for locks")
 )
 
 // numberOf is the number of an error that the server has sent, or 0.

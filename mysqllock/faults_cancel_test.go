@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// cancels is how many acquisitions are cancelled, and cancelBound how soon the lock must be free then: as a rule, since the
-	// machine may stand still, but never is it the session's end that frees it.
+	// cancels is how many acquisitions are cancelled, and cancelBound how soon the lock must be free then: as a rule,
+	// since the machine may stand still, but never is it the session's end that frees it.
 	cancels     = 40
 	cancelBound = time.Second
 )

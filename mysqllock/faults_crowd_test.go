@@ -21,7 +21,8 @@ func TestCrowd_IsServedOneByOne_WithAFewStatementsEach(t *testing.T) {
 	n := sharedServer(t)
 	a := newAdmin(t, n)
 	watch, in := newWaits(), newInside(t, "crowd")
-	o := &interlock.Options{Observer: watch.observer(), Lease: time.Hour} // so that signs of life are no part of what is counted
+	// so that signs of life are no part of what is counted
+	o := &interlock.Options{Observer: watch.observer(), Lease: time.Hour}
 	holds := openLocks(t, urlOf(n.Addr()), &interlock.Options{Lease: time.Hour})
 	held := mustLock(t, holds, "crowd")
 	in.enter(held)
@@ -123,7 +124,8 @@ func TestClose_WithWaitersAndHolds_LeavesNothing(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		if took := time.Since(begin); took > 10*time.Second { // it is little more than a second unless the machine stands still
+		// it is little more than a second unless the machine stands still
+		if took := time.Since(begin); took > 10*time.Second {
 			t.Errorf("Close took %v", took)
 		}
 	}
@@ -144,10 +146,12 @@ func TestClose_WithWaitersAndHolds_LeavesNothing(t *testing.T) {
 // A server that is full lets waits go on over the connections that there are.
 func TestFullServer_WaitsAskAgainInstead(t *testing.T) {
 	n := servers.MariaDBServer(t, &servers.MariaDBOptions{SQL: []string{
-		"CREATE USER few@'%' WITH MAX_USER_CONNECTIONS 1;", "GRANT ALL ON " + servers.MariaDBDatabase + ".* TO few@'%';",
+		"CREATE USER few@'%' WITH MAX_USER_CONNECTIONS 1;", "GRANT ALL ON " + servers.MariaDBDatabase +
+			".* TO few@'%';",
 	}})
 	watch := newWaits()
-	c := openLocks(t, "mysql://few@"+n.Addr()+"/"+servers.MariaDBDatabase, &interlock.Options{Observer: watch.observer()})
+	c := openLocks(t, "mysql://few@"+n.Addr()+"/"+servers.MariaDBDatabase,
+		&interlock.Options{Observer: watch.observer()})
 	holds := openLocks(t, urlOf(n.Addr()), nil)
 	for range 3 {
 		held := mustLock(t, holds, "full")
@@ -186,7 +190,8 @@ func TestBreak_LeavesTheOtherHoldsOfTheConnection(t *testing.T) {
 	mustUnlock(t, mustLock(t, operator, "broken"))
 	mustUnlock(t, kept)
 	a := newAdmin(t, n)
-	row := fmt.Sprintf("SELECT COUNT(*) FROM %s_breaks WHERE id = x'%s'", tokenTable, idOf(servers.MariaDBDatabase+".interlock", mutex("broken")).hex())
+	row := fmt.Sprintf("SELECT COUNT(*) FROM %s_breaks WHERE id = x'%s'", tokenTable,
+		idOf(servers.MariaDBDatabase+".interlock", mutex("broken")).hex())
 	soon(t, "the break to be taken away", func() bool { return a.number(row) == 0 })
 }
 

@@ -81,7 +81,10 @@ func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 	d := open(context.Background(), t, p.Addr(), Options{Shared: 1})
 	defer d.Close()
 	busy, goOn := make(chan struct{}), make(chan struct{})
-	d.core.OnShared(sqlsession.Job{Run: func(*sqlsession.Conn) { close(busy); <-goOn }, Dead: func(err error) { t.Error(err) }})
+	d.core.OnShared(sqlsession.Job{
+		Run:  func(*sqlsession.Conn) { close(busy); <-goOn },
+		Dead: func(err error) { t.Error(err) },
+	})
 	receive(t, "the session to have something to do", busy)
 	ctx, waits := drivertest.Awaited(patient(t))
 	got := make(chan error, 1)
@@ -129,7 +132,8 @@ func TestConfirmed_IsBeforeTheAnswer(t *testing.T) {
 	begin := time.Now()
 	g := take(t, d, "slow", "slow 1")
 	if ago := time.Since(g.Sent); g.Sent.Before(begin) || ago < slow {
-		t.Errorf("trust counts from %v after the request, %v ago, and the answer alone took %v", g.Sent.Sub(begin), ago, slow)
+		t.Errorf("trust counts from %v after the request, %v ago, and the answer alone took %v", g.Sent.Sub(begin), ago,
+			slow)
 	}
 	if g.Sent.After(g.Session.Confirmed()) { // it may have been confirmed again by now
 		t.Errorf("sent %v, confirmed %v", g.Sent, g.Session.Confirmed())
@@ -172,14 +176,18 @@ func TestTokenThatCannotBeWritten_GivesTheLockBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	var token int64
-	if err := tx.QueryRowContext(patient(t), "SELECT token FROM "+tokenTable+" WHERE name = 'row' FOR UPDATE").Scan(&token); err != nil {
+	if err := tx.QueryRowContext(patient(t), "SELECT token FROM "+tokenTable+
+		" WHERE name = 'row' FOR UPDATE").Scan(&token); err != nil {
 		t.Fatal(err)
 	}
 	_, err = d.Acquire(patient(t), &driver.Request{Key: mutex("row"), ID: "row 1", Tokens: 1})
 	if !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("with the token's row locked: %v", err)
 	}
-	if err := d.Release(patient(t), &driver.Release{Key: mutex("row"), ID: "row 1", Undo: true, Horizon: time.Minute}); err != nil {
+	if err := d.Release(patient(t), &driver.Release{
+		Key: mutex("row"), ID: "row 1", Undo: true,
+		Horizon: time.Minute,
+	}); err != nil {
 		t.Errorf("undo: %v", err)
 	}
 	if err := tx.Rollback(); err != nil {
@@ -205,8 +213,11 @@ func TestStaleBreak_EndsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.exec(fmt.Sprintf("INSERT INTO %s_breaks VALUES (x'%s', %d, %d, 1)", tokenTable, d.idOf(mutex("stale")).hex(), old.Token, a.holder("stale")))
-	soon(t, "the row to be seen", func() bool { return a.number("SELECT COUNT(*) FROM "+tokenTable+"_breaks WHERE asked = 1") == 0 })
+	a.exec(fmt.Sprintf("INSERT INTO %s_breaks VALUES (x'%s', %d, %d, 1)", tokenTable, d.idOf(mutex("stale")).hex(),
+		old.Token, a.holder("stale")))
+	soon(t, "the row to be seen", func() bool {
+		return a.number("SELECT COUNT(*) FROM "+tokenTable+"_breaks WHERE asked = 1") == 0
+	})
 	select {
 	case reason := <-lost:
 		t.Errorf("the later hold is lost: %s", reason)
@@ -225,7 +236,9 @@ func TestSwappedSession_LosesItsHolds(t *testing.T) {
 	defer d.Close()
 	lost := make(chan error, 1)
 	g, err := d.Acquire(patient(t), &driver.Request{
-		Key: mutex("swapped"), ID: "swapped 1", Tokens: 1, Lost: func(_ driver.LostReason, cause error) { lost <- cause },
+		Key: mutex("swapped"), ID: "swapped 1", Tokens: 1, Lost: func(_ driver.LostReason, cause error) {
+			lost <- cause
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// hungTime is how long everybody is ready to wait for a server that hangs, and hungSlack by how much that may be exceeded.
+	// hungTime is how long everybody is ready to wait for a server that hangs, and hungSlack by how much that may be
+	// exceeded.
 	hungTime, hungSlack = 200 * time.Millisecond, 50 * time.Millisecond
 
 	// hungTries is how often it is measured until a measurement is good: the machine may be busy.
@@ -117,7 +118,8 @@ func TestLostReply_OfARelease_DestroysTheConnection(t *testing.T) {
 		cancel()
 		mustUnlock(t, mustLock(t, other, "release"))
 		soon(t, "the connection to be given up", func() bool {
-			return a.number("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = "+uintText(uint64(session))) == 0
+			return a.number("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = "+
+				uintText(uint64(session))) == 0
 		})
 		p.Pass()
 		mustUnlock(t, mustLock(t, c, "release"))

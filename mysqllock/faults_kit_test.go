@@ -182,7 +182,8 @@ func (a *admin) waiting() int64 {
 // connections are those of others.
 func (a *admin) connections() []int64 {
 	a.t.Helper()
-	return a.ids("SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER = 'root' AND COMMAND <> 'Daemon'")
+	return a.ids("SELECT ID FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER = 'root' AND " +
+		"COMMAND <> 'Daemon'")
 }
 
 // waits is an Observer that tells of each wait that has begun, and of losses.
@@ -221,7 +222,8 @@ type inside struct {
 
 func newInside(t testing.TB, name string) *inside { return &inside{t: t, name: name} }
 
-// enter notes that l is held. Both leases are asked after l's Lock has returned, so if both may be trusted then two are in.
+// enter notes that l is held. Both leases are asked after l's Lock has returned, so if both may be trusted then two are
+// in.
 func (w *inside) enter(l *interlock.Lease) {
 	w.t.Helper()
 	w.mu.Lock()

@@ -10,8 +10,9 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// A server that keeps as many prepared statements as it may, for whomever, refuses to prepare ours. Nothing of us ends by that: neither what
-// is held when a session needs its next statement, nor a lock that is asked for, waited for or given back.
+// A server that keeps as many prepared statements as it may, for whomever, refuses to prepare ours. Nothing of us ends
+// by that: neither what is held when a session needs its next statement, nor a lock that is asked for, waited for or
+// given back.
 func TestServer_ThatPreparesNoMoreStatements_KeepsLocks(t *testing.T) {
 	n := servers.MariaDBServer(t, nil)
 	a := newAdmin(t, n)
@@ -71,18 +72,22 @@ func TestToken_OfAStatementThatIsSentAsAText_IsAsEver(t *testing.T) {
 	}
 }
 
-// A statement that is interrupted may have had its effect: then the lock is given back, and the session has not lost what it has.
+// A statement that is interrupted may have had its effect: then the lock is given back, and the session has not lost
+// what it has.
 func TestUnlock_ThatIsInterruptedAfterItsEffect_IsDone_AndEndsNoOtherHold(t *testing.T) {
 	n := servers.MariaDBServer(t, nil)
 	a := newAdmin(t, n)
 	d := open(context.Background(), t, n.Addr(), Options{Shared: 1})
 	defer d.Close()
-	d.texts[stmtUnlock] = "SELECT MIN(a.r) FROM (SELECT RELEASE_LOCK(?) AS r LIMIT 1) a STRAIGHT_JOIN seq_1_to_1000000000 s " +
+	d.texts[stmtUnlock] = "SELECT MIN(a.r) FROM (SELECT RELEASE_LOCK(?) AS r LIMIT 1) a STRAIGHT_JOIN " +
+		"seq_1_to_1000000000 s " +
 		"ON a.r = 1 AND MD5(s.seq) <> ''"
 	take(t, d, "x", "x 1")
 	key := mutex("y")
 	if _, err := d.Acquire(patient(t), &driver.Request{
-		Key: key, ID: "y 1", Tokens: 1, Lost: func(reason driver.LostReason, err error) { t.Errorf("the hold beside is lost: %s, %v", reason, err) },
+		Key: key, ID: "y 1", Tokens: 1, Lost: func(reason driver.LostReason, err error) {
+			t.Errorf("the hold beside is lost: %s, %v", reason, err)
+		},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +95,11 @@ func TestUnlock_ThatIsInterruptedAfterItsEffect_IsDone_AndEndsNoOtherHold(t *tes
 	go func() { // ends with the interruption
 		done <- d.Release(patient(t), &driver.Release{Key: mutex("x"), ID: "x 1"})
 	}()
-	const busy = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%STRAIGHT_JOIN%' AND ID <> CONNECTION_ID()"
-	soon(t, "the statement to have given the lock back", func() bool { return a.number(busy) != 0 && a.holder("x") == 0 })
+	const busy = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%STRAIGHT_JOIN%' AND ID <> " +
+		"CONNECTION_ID()"
+	soon(t, "the statement to have given the lock back", func() bool {
+		return a.number(busy) != 0 && a.holder("x") == 0
+	})
 	a.exec(fmt.Sprint("KILL QUERY ", a.number(busy)))
 	if err := receive(t, "the release", done); err != nil {
 		t.Error(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// short is the lease of tests that wait for its end. It is longer than a loaded machine lets a process stand still, with the third
-// after which a sign of life is given.
+// short is the lease of tests that wait for its end. It is longer than a loaded machine lets a process stand still,
+// with the third after which a sign of life is given.
 const short = 3 * time.Second
 
 // atOnce is how soon is told what is not found by a sign of life: of a lease of 30 s they are ten apart.
@@ -144,7 +144,9 @@ func TestServerAway_IsUnavailable(t *testing.T) {
 }
 
 // partitioned cuts a holder off, and watches that nobody gets in before it has been told.
-func partitioned(t *testing.T, cut func(p *servers.Proxy, n *servers.MariaDBNode) (heal func()), n *servers.MariaDBNode) {
+func partitioned(
+	t *testing.T, cut func(p *servers.Proxy, n *servers.MariaDBNode) (heal func()), n *servers.MariaDBNode,
+) {
 	p := servers.NewProxy(t, n.Addr())
 	watch, in := newWaits(), newInside(t, t.Name())
 	c := openLocks(t, urlOf(p.Addr()), &interlock.Options{Lease: short, Observer: watch.observer()})
@@ -190,8 +192,8 @@ func TestLostReplies_EndTheHoldAfterItsTimeout(t *testing.T) {
 	}, sharedServer(t))
 }
 
-// A connection that is cut ends the hold in the server at once, and the holder is told as soon as its machine knows: for
-// that moment another may be inside, which only a fence can do something about.
+// A connection that is cut ends the hold in the server at once, and the holder is told as soon as its machine knows:
+// for that moment another may be inside, which only a fence can do something about.
 func TestReset_EndsTheHoldAtOnce_AndIsToldAtOnce(t *testing.T) {
 	n := sharedServer(t)
 	p := servers.NewProxy(t, n.Addr())
@@ -201,7 +203,8 @@ func TestReset_EndsTheHoldAtOnce_AndIsToldAtOnce(t *testing.T) {
 	var worst time.Duration
 	for i := range 40 {
 		l := mustLock(t, c, "reset")
-		<-time.After(time.Duration(i%20) * 500 * time.Microsecond) // before and after the connection begins to be watched
+		// before and after the connection begins to be watched
+		<-time.After(time.Duration(i%20) * 500 * time.Microsecond)
 		begin := time.Now()
 		p.Reset()
 		receive(t, "the holder to be told", l.Lost())

@@ -32,7 +32,8 @@ func readRecord(r row) record {
 	}
 }
 
-// holder is what operators see of who has the lock. A session that has it and has not written so is on its way to do it.
+// holder is what operators see of who has the lock. A session that has it and has not written so is on its way to do
+// it.
 func (r *record) holder() driver.Holder {
 	if r.heldBy != r.session {
 		return driver.Holder{Client: "connection " + uintText(r.heldBy)}
@@ -42,7 +43,10 @@ func (r *record) holder() driver.Holder {
 
 // info is what operators see of a lock that somebody has.
 func (r *record) info(waiters []driver.Waiter) driver.LockInfo {
-	return driver.LockInfo{Kind: r.key.Kind, Name: r.key.Name, Limit: 1, Holders: []driver.Holder{r.holder()}, Waiters: waiters}
+	return driver.LockInfo{
+		Kind: r.key.Kind, Name: r.key.Name, Limit: 1, Holders: []driver.Holder{r.holder()},
+		Waiters: waiters,
+	}
 }
 
 // note is what a statement that waits says about itself in a comment, which the server shows in its list of processes.
@@ -58,8 +62,8 @@ type note struct {
 // waitMark begins the comment. What follows is hexadecimal, so nothing in it can end the comment.
 const waitMark = "il1 "
 
-// noteOf writes the note of r by hand: with json.Marshal and fmt the text of a wait took 7 % of what the client spent on processors for a lock
-// that others want too (by pprof).
+// noteOf writes the note of r by hand: with json.Marshal and fmt the text of a wait took 7 % of what the client spent
+// on processors for a lock that others want too (by pprof).
 func noteOf(r *driver.Request) string {
 	text := `{"k":"` + string(r.Kind) + `"` + field("n", r.Name) // kinds are words
 	for _, f := range [...]struct{ name, value string }{{"o", r.Owner}, {"c", r.Client}, {"l", r.Label}} {
@@ -132,7 +136,8 @@ func (d *Driver) listChunk(ctx context.Context, prefix, after string) (found []r
 	if after == "" {
 		where = "TRUE"
 	}
-	rows, err := d.ask(ctx, fmt.Sprintf("SELECT LOWER(HEX(id)) FROM %s WHERE %s ORDER BY id LIMIT 1 OFFSET %d", d.opts.Table, where, chunk-1))
+	rows, err := d.ask(ctx, fmt.Sprintf("SELECT LOWER(HEX(id)) FROM %s WHERE %s ORDER BY id LIMIT 1 OFFSET %d",
+		d.opts.Table, where, chunk-1))
 	if err != nil {
 		return nil, "", err
 	}
@@ -149,7 +154,8 @@ func (d *Driver) listChunk(ctx context.Context, prefix, after string) (found []r
 
 // listHeld returns the locks in use among some rows of the table.
 func (d *Driver) listHeld(ctx context.Context, where string) (found []record, err error) {
-	rows, err := d.ask(ctx, fmt.Sprintf("SELECT %[1]s, IS_USED_LOCK(CONCAT('%[2]s', LOWER(HEX(id)))) AS held FROM %[3]s WHERE %[4]s HAVING held IS NOT NULL",
+	rows, err := d.ask(ctx, fmt.Sprintf("SELECT %[1]s, IS_USED_LOCK(CONCAT('%[2]s', LOWER(HEX(id)))) AS held FROM "+
+		"%[3]s WHERE %[4]s HAVING held IS NOT NULL",
 		columns, lockPrefix, d.opts.Table, where))
 	if err != nil {
 		return nil, err
@@ -168,7 +174,8 @@ func (d *Driver) listWaits(ctx context.Context) (map[string][]driver.Waiter, err
 		elapsed = "TIME_MS"
 	}
 	d.mu.Unlock()
-	rows, err := d.ask(ctx, fmt.Sprintf("SELECT INFO, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 - %s * 1000 AS SIGNED) AS began "+
+	rows, err := d.ask(ctx, fmt.Sprintf("SELECT INFO, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 - %s * 1000 AS SIGNED) "+
+		"AS began "+
 		"FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT /*%s%%' ORDER BY began, ID", elapsed, waitMark))
 	if err != nil {
 		return nil, err

@@ -8,9 +8,9 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// lockID is what the server knows a lock by: the first 30 bytes of the SHA-256 sum of scope, kind and name with a zero byte
-// between them. Names of GET_LOCK have at most 64 characters and do not tell upper from lower case, so a lock's own name
-// cannot be used; 30 bytes in hexadecimal digits and the prefix are 64 characters.
+// lockID is what the server knows a lock by: the first 30 bytes of the SHA-256 sum of scope, kind and name with a zero
+// byte between them. Names of GET_LOCK have at most 64 characters and do not tell upper from lower case, so a lock's
+// own name cannot be used; 30 bytes in hexadecimal digits and the prefix are 64 characters.
 type lockID [30]byte
 
 const (

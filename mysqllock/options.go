@@ -13,25 +13,28 @@ import (
 
 // Options configures a driver. The zero value and nil mean the same.
 type Options struct {
-	// Table holds the tokens, one row for each lock; another table is named after it, with _breaks at the end. All clients
-	// of one set of locks need the same table in the same database. The default is "interlock".
+	// Table holds the tokens, one row for each lock; another table is named after it, with _breaks at the end. All
+	// clients of one set of locks need the same table in the same database. The default is "interlock".
 	Table string
 
 	// Timeout is how long a session lasts without a sign of life: after that the server ends it, and its holds. It is
-	// rounded up to whole seconds, in which the server counts. A URL takes it from the client's Lease. The default is 30 s.
+	// rounded up to whole seconds, in which the server counts. A URL takes it from the client's Lease. The default is
+	// 30 s.
 	Timeout time.Duration
 
-	// Shared is how many connections hold the locks that were free when they were asked for. Each runs one statement at a
-	// time, so too few make many goroutines wait for each other; they are opened as they are needed. The default is 4.
+	// Shared is how many connections hold the locks that were free when they were asked for. Each runs one statement at
+	// a time, so too few make many goroutines wait for each other; they are opened as they are needed. The default is
+	// 4.
 	Shared int
 
-	// Waits is how many connections wait in the server, one for each lock that is waited for or was got by waiting. Beyond
-	// that number a wait asks again and again instead, and the order of coming is lost. The default is 16.
+	// Waits is how many connections wait in the server, one for each lock that is waited for or was got by waiting.
+	// Beyond that number a wait asks again and again instead, and the order of coming is lost. The default is 16.
 	Waits int
 
-	// Slice is how long one statement waits. Then the wait begins anew, at the end of the server's queue. The server does
-	// not notice that a client that waits has vanished before it gets the lock or its slice is over, so a long slice keeps
-	// the connections of dead clients; a short one loses the order of coming more often. The default is 1 minute.
+	// Slice is how long one statement waits. Then the wait begins anew, at the end of the server's queue. The server
+	// does not notice that a client that waits has vanished before it gets the lock or its slice is over, so a long
+	// slice keeps the connections of dead clients; a short one loses the order of coming more often. The default is 1
+	// minute.
 	Slice time.Duration
 
 	// Check says what to do with what the start-up check finds. The default is CheckWarn.
@@ -101,7 +104,8 @@ func (o *Options) withDefaults() (Options, error) {
 func (o *Options) validate() error {
 	switch {
 	case !tableName().MatchString(o.Table):
-		return fmt.Errorf("mysql: the table %q must be lower-case letters, digits and _, at most 50, and begin with no digit", o.Table)
+		return fmt.Errorf("mysql: the table %q must be lower-case letters, digits and _, at most 50, and begin with "+
+			"no digit", o.Table)
 	case o.Timeout < 0 || o.Timeout > longestTimeout:
 		return fmt.Errorf("mysql: the session's timeout must be from 0 to %v, not %v", longestTimeout, o.Timeout)
 	case o.Shared < 1 || o.Shared > mostConnections:

@@ -9,15 +9,17 @@ import (
 )
 
 const (
-	// pruneAge is how old a row must be, on the server's clock. The next token of the lock is larger without it, by as much.
+	// pruneAge is how old a row must be, on the server's clock. The next token of the lock is larger without it, by as
+	// much.
 	pruneAge = 24 * time.Hour
 
 	// together is how many rows one statement removes. They are locked for as long as it lasts.
 	together = 100
 )
 
-// Prune removes rows of locks that nobody has used for a day, of a part of the table: a thousand rows from any place on, and from the
-// beginning after the end. So a look costs the same however many rows there are, and those who look need not know of each other.
+// Prune removes rows of locks that nobody has used for a day, of a part of the table: a thousand rows from any place
+// on, and from the beginning after the end. So a look costs the same however many rows there are, and those who look
+// need not know of each other.
 func (s *speaker) Prune() {
 	var from lockID
 	_, _ = rand.Read(from[:]) // it never fails
@@ -35,13 +37,16 @@ func (s *speaker) Prune() {
 			return
 		}
 	}
-	_ = s.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE asked < %s - %d", s.d.opts.Table, clock, pruneAge.Microseconds())) // another time
+	// another time
+	_ = s.run(fmt.Sprintf("DELETE FROM %s_breaks WHERE asked < %s - %d", s.d.opts.Table, clock,
+		pruneAge.Microseconds()))
 }
 
-// oldRows looks at most at so many rows, and returns conditions for those to be removed, and how many were not there. Who has got the lock
-// of one meanwhile has written a new last token, or finds no row and takes the clock.
+// oldRows looks at most at so many rows, and returns conditions for those to be removed, and how many were not there.
+// Who has got the lock of one meanwhile has written a new last token, or finds no row and takes the clock.
 func (s *speaker) oldRows(where string, most int) (old []string, left int, err error) {
-	rows, err := s.query(fmt.Sprintf("SELECT LOWER(HEX(id)), last, last < %s - %d AND IS_FREE_LOCK(CONCAT('%s', LOWER(HEX(id)))) FROM %s WHERE %s ORDER BY id LIMIT %d",
+	rows, err := s.query(fmt.Sprintf("SELECT LOWER(HEX(id)), last, last < %s - %d AND IS_FREE_LOCK(CONCAT('%s', "+
+		"LOWER(HEX(id)))) FROM %s WHERE %s ORDER BY id LIMIT %d",
 		clock, pruneAge.Microseconds(), lockPrefix, s.d.opts.Table, where, most))
 	for _, r := range rows {
 		if r.uint(2) == 1 {

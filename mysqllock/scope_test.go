@@ -29,10 +29,12 @@ func TestTable_ThatIsAView_IsRefused(t *testing.T) {
 	openLocks(t, urlOf(n.Addr()), nil) // makes the tables
 	a := newAdmin(t, n)
 	for _, view := range []string{"seen", "seen_breaks"} {
-		a.exec("CREATE VIEW " + servers.MariaDBDatabase + "." + view + " AS SELECT * FROM " + servers.MariaDBDatabase + "." +
+		a.exec("CREATE VIEW " + servers.MariaDBDatabase + "." + view + " AS SELECT * FROM " + servers.MariaDBDatabase +
+			"." +
 			strings.Replace(view, "seen", "interlock", 1))
 	}
-	if _, err := New(patient(t), configOf(n.Addr()), &Options{Table: "seen"}); err == nil || !strings.Contains(err.Error(), "belongs to another program") {
+	if _, err := New(patient(t), configOf(n.Addr()), &Options{Table: "seen"}); err == nil ||
+		!strings.Contains(err.Error(), "belongs to another program") {
 		t.Errorf("over a view New says %v", err)
 	}
 }
@@ -53,7 +55,8 @@ func TestSession_InAnotherDatabaseThanThoseBefore_IsRefused(t *testing.T) {
 	}
 	defer d.Close()
 	a.exec("SET GLOBAL init_connect = 'USE elsewhere'")
-	if _, err := (dialect{d}).Dial(context.Background(), true); err == nil || !strings.Contains(err.Error(), "those before in") {
+	if _, err := (dialect{d}).Dial(context.Background(), true); err == nil ||
+		!strings.Contains(err.Error(), "those before in") {
 		t.Errorf("a session in another database: %v", err)
 	}
 }

@@ -75,8 +75,8 @@ func (s *speaker) Try(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	return a, nil
 }
 
-// take runs the statement that mints the token. After an error of stmtTry, which the server may have raised when the lock
-// was taken already, the lock is given back.
+// take runs the statement that mints the token. After an error of stmtTry, which the server may have raised when the
+// lock was taken already, the lock is given back.
 func (s *speaker) take(e *sqlsession.Entry, st statement) (a sqlsession.Answer, err error) {
 	args := grantArgs(e, lockOf(e))
 	for range interruptions {
@@ -103,8 +103,8 @@ func (s *speaker) take(e *sqlsession.Entry, st statement) (a sqlsession.Answer, 
 	return a, err
 }
 
-// unasked marks the error that has ended a session which the try did not reach: it was not even prepared, or nothing of it was
-// written.
+// unasked marks the error that has ended a session which the try did not reach: it was not even prepared, or nothing of
+// it was written.
 func unasked(err error) error {
 	if errors.Is(err, errUnprepared) || errors.Is(err, sqldriver.ErrBadConn) {
 		return fmt.Errorf("%w: %w", sqlsession.ErrUnasked, err)
@@ -121,8 +121,8 @@ func mintedFor(r *driver.Request, value int64) sqlsession.Answer {
 	return a
 }
 
-// Wait runs the statement that waits, and then stmtMint. The answer to the wait says nothing about when the lock was given:
-// the server may have ended the session since. The second statement finds out.
+// Wait runs the statement that waits, and then stmtMint. The answer to the wait says nothing about when the lock was
+// given: the server may have ended the session since. The second statement finds out.
 func (s *speaker) Wait(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	id := lockOf(e)
 	if e.Refused() {
@@ -234,8 +234,8 @@ func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
 	if id == 0 {
 		return true
 	}
-	// If it ends just now there is no such session, which the next look finds. Its number is used again only by a server
-	// that has started again, and that does not hear of this.
+	// If it ends just now there is no such session, which the next look finds. Its number is used again only by a
+	// server that has started again, and that does not hear of this.
 	_ = s.run("KILL " + uintText(id))
 	return false
 }

@@ -20,21 +20,21 @@ const (
 	statements
 )
 
-// clock is the server's, in microseconds. It stands still within a statement, and counts in UTC because sessions are set
-// to it: in a zone with summer time one hour of each year is two.
+// clock is the server's, in microseconds. It stands still within a statement, and counts in UTC because sessions are
+// set to it: in a zone with summer time one hour of each year is two.
 const clock = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 
-// blockFlag is added to a token on its way to the client, by LAST_INSERT_ID, if the whole block was granted. Tokens have
-// 51 bits until the year 2041.
+// blockFlag is added to a token on its way to the client, by LAST_INSERT_ID, if the whole block was granted. Tokens
+// have 51 bits until the year 2041.
 const blockFlag = 1 << 62
 
-// What mints a token. It takes the identity, kind, name, what to add to the first token for the last one, owner, client,
-// label and the lock's name. One row is affected if the lock is new, two if it is not.
+// What mints a token. It takes the identity, kind, name, what to add to the first token for the last one, owner,
+// client, label and the lock's name. One row is affected if the lock is new, two if it is not.
 //
-// The token is the clock, or one more than the last one if the clock is not beyond that; then the block has one token, or
-// tokens would run away from the clock and could come again after a failover. Assignments are made from left to right,
-// so "last" is the old one until it is assigned. The value of LAST_INSERT_ID comes back with the statement's answer,
-// which is one packet: no second statement asks for it.
+// The token is the clock, or one more than the last one if the clock is not beyond that; then the block has one token,
+// or tokens would run away from the clock and could come again after a failover. Assignments are made from left to
+// right, so "last" is the old one until it is assigned. The value of LAST_INSERT_ID comes back with the statement's
+// answer, which is one packet: no second statement asks for it.
 const (
 	intoTable = `INSERT INTO TABLE (id, kind, name, token, last, owner, client, label, since, session) `
 
@@ -48,13 +48,14 @@ owner = VALUES(owner), client = VALUES(client), label = VALUES(label), since = V
 
 // texts are the prepared statements over TABLE.
 var texts = [statements]string{
-	// Takes the lock if it is free, and mints the token, in one round trip. The server evaluates the condition once; no row
-	// is affected if it does not hold.
+	// Takes the lock if it is free, and mints the token, in one round trip. The server evaluates the condition once; no
+	// row is affected if it does not hold.
 	stmtTry: intoTable + "SELECT " + values + "CONNECTION_ID() FROM DUAL WHERE GET_LOCK(?, 0) = 1" + orUpdate,
 
-	// After a wait, mints the token if this session really has the lock, and otherwise says errNull. This form is quicker
-	// than that with SELECT, and the error is for what never happens.
-	stmtMint: intoTable + "VALUES (" + values + "IF(IS_USED_LOCK(?) = CONNECTION_ID(), CONNECTION_ID(), NULL))" + orUpdate,
+	// After a wait, mints the token if this session really has the lock, and otherwise says errNull. This form is
+	// quicker than that with SELECT, and the error is for what never happens.
+	stmtMint: intoTable + "VALUES (" + values + "IF(IS_USED_LOCK(?) = CONNECTION_ID(), CONNECTION_ID(), NULL))" +
+		orUpdate,
 
 	stmtUnlock: "SELECT RELEASE_LOCK(?)",
 }
@@ -74,22 +75,25 @@ const columns = "kind, name, token, last, owner, client, label, since, session"
 
 // lookText reads one lock.
 func (d *Driver) lookText(id lockID) string {
-	return fmt.Sprintf("SELECT %s, IFNULL(IS_USED_LOCK('%s'), 0) FROM %s WHERE id = x'%s'", columns, id.lock(), d.opts.Table, id.hex())
+	return fmt.Sprintf("SELECT %s, IFNULL(IS_USED_LOCK('%s'), 0) FROM %s WHERE id = x'%s'", columns, id.lock(),
+		d.opts.Table, id.hex())
 }
 
-// waitText waits for a lock. Its first column says who had it before, or 0; the second is 1 if this session has it now, 0
-// if the time is over and NULL after an interruption. The comment is for those who look at the server's list of processes;
-// see inspect.go.
+// waitText waits for a lock. Its first column says who had it before, or 0; the second is 1 if this session has it now,
+// 0 if the time is over and NULL after an interruption. The comment is for those who look at the server's list of
+// processes; see inspect.go.
 func (d *Driver) waitText(r *driver.Request, id lockID) string {
 	lock := id.lock()
-	return "SELECT /*" + waitMark + hex.EncodeToString([]byte(noteOf(r))) + "*/ IFNULL(IS_USED_LOCK('" + lock + "'), 0), GET_LOCK('" +
+	return "SELECT /*" + waitMark + hex.EncodeToString([]byte(noteOf(r))) + "*/ IFNULL(IS_USED_LOCK('" + lock +
+		"'), 0), GET_LOCK('" +
 		lock + "', " + seconds(d.opts.Slice) + ")"
 }
 
 // seconds writes a duration as the server reads it.
 func seconds(t time.Duration) string { return strconv.FormatFloat(t.Seconds(), 'f', 3, 64) }
 
-// createTexts make the tables whose names are put in. The collation of text is binary, because names are compared byte by byte.
+// createTexts make the tables whose names are put in. The collation of text is binary, because names are compared byte
+// by byte.
 var createTexts = []string{
 	`CREATE TABLE IF NOT EXISTS %s (
 id BINARY(30) NOT NULL PRIMARY KEY,

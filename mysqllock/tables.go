@@ -34,10 +34,12 @@ func (d *Driver) checkFormat(ctx context.Context) error {
 	for _, r := range rows {
 		switch {
 		case r.text(0) != format:
-			return fmt.Errorf("mysql: the comment of table %s or %[1]s_breaks is %q and must be %q: it belongs to another program or version",
+			return fmt.Errorf("mysql: the comment of table %s or %[1]s_breaks is %q and must be %q: it belongs to "+
+				"another program or version",
 				d.opts.Table, r.text(0), format)
 		case !strings.EqualFold(r.text(1), "InnoDB"):
-			return fmt.Errorf("mysql: table %s or %[1]s_breaks is kept by %s and must be kept by InnoDB: tokens would not survive a crash",
+			return fmt.Errorf("mysql: table %s or %[1]s_breaks is kept by %s and must be kept by InnoDB: tokens "+
+				"would not survive a crash",
 				d.opts.Table, r.text(1))
 		}
 	}

@@ -22,8 +22,9 @@ func (s *speaker) answered(sent time.Duration, err error) error {
 // errUnprepared says that a statement was not asked, because the session ended when it was to be prepared.
 var errUnprepared = errors.New("the statement was not prepared")
 
-// prepare returns a prepared statement. It costs a round trip when a connection first needs it. It returns nil if the server keeps as many
-// as it may, for all of its clients (max_prepared_stmt_count): then the statement is sent as a text.
+// prepare returns a prepared statement. It costs a round trip when a connection first needs it. It returns nil if the
+// server keeps as many as it may, for all of its clients (max_prepared_stmt_count): then the statement is sent as a
+// text.
 func (s *speaker) prepare(st statement) (sqldriver.Stmt, error) {
 	if s.stmts[st] != nil {
 		return s.stmts[st], nil
@@ -41,8 +42,8 @@ func (s *speaker) prepare(st statement) (sqldriver.Stmt, error) {
 	return stmt, nil
 }
 
-// inText puts the arguments of a statement into its text. Nothing in them can end a literal: bytes are written in hexadecimal digits, and a
-// string is the name of a kind or of a lock for GET_LOCK.
+// inText puts the arguments of a statement into its text. Nothing in them can end a literal: bytes are written in
+// hexadecimal digits, and a string is the name of a kind or of a lock for GET_LOCK.
 func (s *speaker) inText(st statement, args []sqldriver.NamedValue) string {
 	parts := strings.Split(s.d.texts[st], "?")
 	var text strings.Builder
@@ -101,8 +102,8 @@ func (s *speaker) query(text string) ([]row, error) {
 	return rows, s.answered(sent, err)
 }
 
-// unlock gives a lock back, and reports whether the session had it. An interruption that was meant for a statement before
-// may hit this one, so it is asked again; whether the one that was hit had an effect nobody knows.
+// unlock gives a lock back, and reports whether the session had it. An interruption that was meant for a statement
+// before may hit this one, so it is asked again; whether the one that was hit had an effect nobody knows.
 func (s *speaker) unlock(lock string) (had bool, err error) {
 	for i := range interruptions {
 		if had, err = s.unlockOnce(lock); !isPassing(err) {

@@ -63,19 +63,24 @@ func TestToken_IsTheServersClock_OrOneMoreThanTheLast(t *testing.T) {
 	a := newAdmin(t, n)
 	d := open(context.Background(), t, n.Addr(), Options{})
 	defer d.Close()
-	for what, grant := range map[string]func(*testing.T, *Driver, string, int) driver.Grant{"tried": grantOf, "waited": waitedGrantOf} {
+	for what, grant := range map[string]func(*testing.T, *Driver, string, int) driver.Grant{
+		"tried":  grantOf,
+		"waited": waitedGrantOf,
+	} {
 		begin := a.number("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")
 		g := grant(t, d, what, 16)
 		end := a.number("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")
 		if int64(g.Token) < begin || int64(g.Token) > end+1_000_000 || g.Tokens != 16 {
-			t.Errorf("%s: token %d (%d of them), with the server's clock from %d to %d", what, g.Token, g.Tokens, begin, end)
+			t.Errorf("%s: token %d (%d of them), with the server's clock from %d to %d", what, g.Token, g.Tokens, begin,
+				end)
 		}
 		// As after a failover to a server whose clock is an hour behind.
 		ahead := end + 3600_000_000
 		a.exec(fmt.Sprintf("UPDATE %s SET token = %d, last = %d WHERE name = '%s'", tokenTable, ahead-7, ahead, what))
 		for i := range uint64(3) {
 			if g := grantOf(t, d, what, 16); g.Token != uint64(ahead)+1+i || g.Tokens != 1 {
-				t.Errorf("%s: with tokens ahead of the clock the grant has token %d (%d of them), want %d and no block", what, g.Token, g.Tokens, uint64(ahead)+1+i)
+				t.Errorf("%s: with tokens ahead of the clock the grant has token %d (%d of them), want %d and no block",
+					what, g.Token, g.Tokens, uint64(ahead)+1+i)
 			}
 		}
 	}
@@ -100,7 +105,8 @@ func TestGrants_HaveOldRowsRemoved(t *testing.T) {
 	const table = servers.MariaDBDatabase + ".granted"
 	d := open(context.Background(), t, n.Addr(), Options{Table: "granted"})
 	defer d.Close()
-	a.exec(fmt.Sprintf("INSERT INTO %s SELECT RANDOM_BYTES(30), 'mutex', 'old', 1, 1, '', '', '', 1, 1 FROM seq_1_to_%d", table, chunk-100))
+	a.exec(fmt.Sprintf("INSERT INTO %s SELECT RANDOM_BYTES(30), 'mutex', 'old', 1, 1, '', '', '', 1, 1 "+
+		"FROM seq_1_to_%d", table, chunk-100))
 	for range 256 {
 		grantOf(t, d, "young", 1)
 	}
@@ -114,7 +120,8 @@ func TestPrune_RemovesRowsThatNobodyHasUsedForADay_AndNoOthers(t *testing.T) {
 	d := open(context.Background(), t, n.Addr(), Options{Table: "pruned"})
 	defer d.Close()
 	// More than one look takes in.
-	a.exec(fmt.Sprintf("INSERT INTO %s SELECT RANDOM_BYTES(30), 'mutex', 'old', 1, 1, '', '', '', 1, 1 FROM seq_1_to_%d", table, chunk+200))
+	a.exec(fmt.Sprintf("INSERT INTO %s SELECT RANDOM_BYTES(30), 'mutex', 'old', 1, 1, '', '', '', 1, 1 "+
+		"FROM seq_1_to_%d", table, chunk+200))
 	grantOf(t, d, "young", 1)
 	key := driver.Key{Kind: driver.KindMutex, Name: "held"}
 	if _, err := d.Acquire(patient(t), &driver.Request{Key: key, ID: "held for long", Tokens: 1}); err != nil {

@@ -16,7 +16,10 @@ func TestIdOf_TellsAllLocksApart_InNamesThatGetLockTakes(t *testing.T) {
 	seen := make(map[string]string)
 	for _, scope := range []string{"db.interlock", "db.other", "db2.interlock"} {
 		for _, kind := range []driver.Kind{driver.KindMutex, driver.KindRWMutex} {
-			for _, name := range []string{"a", "A", "a ", "a\x00", "", strings.Repeat("n", 512), strings.Repeat("n", 511) + "m"} {
+			for _, name := range []string{
+				"a", "A", "a ", "a\x00", "", strings.Repeat("n", 512),
+				strings.Repeat("n", 511) + "m",
+			} {
 				lock := idOf(scope, driver.Key{Kind: kind, Name: name}).lock()
 				what := fmt.Sprintf("%s %s %q", scope, kind, name)
 				if other, taken := seen[strings.ToLower(lock)]; taken {
@@ -41,16 +44,19 @@ func TestIdOf_IsAsDocumented(t *testing.T) {
 
 func TestNote_SurvivesTheList(t *testing.T) {
 	r := &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: "a*/ b\x00'\xff锁"}, Owner: "o", Client: "host:1", Label: "*/; DROP TABLE x",
+		Key: driver.Key{Kind: driver.KindMutex, Name: "a*/ b\x00'\xff锁"}, Owner: "o", Client: "host:1",
+		Label: "*/; DROP TABLE x",
 	}
 	d := &Driver{opts: Options{Table: "interlock", Slice: 30 * time.Second}, scope: "db.interlock"}
 	id := d.idOf(r.Key)
 	n, lock, ok := readNote(d.waitText(r, id))
-	if !ok || lock != id.lock() || string(n.Name) != r.Name || string(n.Client) != r.Client || string(n.Label) != r.Label || string(n.Owner) != r.Owner {
+	if !ok || lock != id.lock() || string(n.Name) != r.Name || string(n.Client) != r.Client ||
+		string(n.Label) != r.Label || string(n.Owner) != r.Owner {
 		t.Errorf("%v: lock %q, note %+v", ok, lock, n)
 	}
 	for _, text := range []string{
-		"", "SELECT 1", "SELECT /*il1 zz*/ GET_LOCK('x', 1)", "SELECT /*il1 7b", "SELECT /*il1 7b7d*/ 1", "SELECT /*il1 5b5d*/ GET_LOCK('x', 1)",
+		"", "SELECT 1", "SELECT /*il1 zz*/ GET_LOCK('x', 1)", "SELECT /*il1 7b", "SELECT /*il1 7b7d*/ 1",
+		"SELECT /*il1 5b5d*/ GET_LOCK('x', 1)",
 	} {
 		if n, lock, ok := readNote(text); ok {
 			t.Errorf("%q is read as %+v of %q", text, n, lock)
@@ -62,9 +68,15 @@ func TestNote_IsAsTheLibraryWouldWriteIt(t *testing.T) {
 	for _, r := range []*driver.Request{
 		{Key: driver.Key{Kind: driver.KindMutex, Name: ""}},
 		{Key: driver.Key{Kind: driver.KindMutex, Name: "stock:42"}, Client: "host:1"},
-		{Key: driver.Key{Kind: driver.KindMutex, Name: "\x00\"锁\xff"}, Owner: "o\"", Client: strings.Repeat("c", 300), Label: "l"},
+		{
+			Key: driver.Key{Kind: driver.KindMutex, Name: "\x00\"锁\xff"}, Owner: "o\"", Client: strings.Repeat("c", 300),
+			Label: "l",
+		},
 	} {
-		want, err := json.Marshal(note{r.Kind, []byte(r.Name), []byte(clip(r.Owner)), []byte(clip(r.Client)), []byte(clip(r.Label))})
+		want, err := json.Marshal(note{
+			r.Kind, []byte(r.Name), []byte(clip(r.Owner)), []byte(clip(r.Client)),
+			[]byte(clip(r.Label)),
+		})
 		if got := noteOf(r); err != nil || got != string(want) {
 			t.Errorf("%s instead of %s, %v", got, want, err)
 		}
@@ -74,11 +86,15 @@ func TestNote_IsAsTheLibraryWouldWriteIt(t *testing.T) {
 func FuzzReadNote(f *testing.F) {
 	f.Add("SELECT /*il1 7b226b223a226d75746578222c226e223a2259513d3d227d*/ IFNULL(0), GET_LOCK('x', 30)")
 	f.Add("/*il1 */GET_LOCK('")
-	f.Fuzz(func(_ *testing.T, text string) { readNote(text) }) // it must not panic: other programs' statements are in the list
+	// it must not panic: other programs' statements are in the list
+	f.Fuzz(func(_ *testing.T, text string) { readNote(text) })
 }
 
 func TestClip_DoesNotCutCharacters(t *testing.T) {
-	for _, s := range []string{"", "short", strings.Repeat("a", 255), strings.Repeat("a", 300), strings.Repeat("锁", 100), strings.Repeat("\xbf", 300)} {
+	for _, s := range []string{
+		"", "short", strings.Repeat("a", 255), strings.Repeat("a", 300),
+		strings.Repeat("锁", 100), strings.Repeat("\xbf", 300),
+	} {
 		got := clip(s)
 		if len(got) > mostText || !strings.HasPrefix(s, got) || utf8.ValidString(s) && !utf8.ValidString(got) {
 			t.Errorf("%d bytes are clipped to %q", len(s), got)
@@ -105,7 +121,8 @@ func TestErrors_AreSorted(t *testing.T) {
 		{err: said(errReadOnlyOption), advice: true},
 	} {
 		if isBroken(row.err) != row.broken || isFull(row.err) != row.full || isPassing(row.err) != row.passing {
-			t.Errorf("%v: broken %v, full %v, passing %v", row.err, isBroken(row.err), isFull(row.err), isPassing(row.err))
+			t.Errorf("%v: broken %v, full %v, passing %v", row.err, isBroken(row.err), isFull(row.err),
+				isPassing(row.err))
 		}
 		if row.err != nil && (advise(row.err).Error() != row.err.Error()) != row.advice {
 			t.Errorf("%v: advice %v", row.err, advise(row.err))
@@ -115,7 +132,8 @@ func TestErrors_AreSorted(t *testing.T) {
 
 func TestOptions_AreChecked(t *testing.T) {
 	o, err := (&Options{Timeout: 1200 * time.Millisecond}).withDefaults()
-	if err != nil || o.Timeout != 2*time.Second || o.Table != "interlock" || o.Shared != 4 || o.Waits != 16 || o.Slice != time.Minute {
+	if err != nil || o.Timeout != 2*time.Second || o.Table != "interlock" || o.Shared != 4 || o.Waits != 16 ||
+		o.Slice != time.Minute {
 		t.Errorf("defaults: %+v, %v", o, err)
 	}
 	for says, o := range map[string]*Options{

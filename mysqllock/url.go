@@ -58,16 +58,19 @@ func fromURL(u *driver.URL, c driver.Config) (*mysql.Config, *Options, error) {
 	config.User, config.Passwd = u.User, u.Password
 	config.DBName = strings.TrimPrefix(u.Path, "/")
 	if config.DBName == "" || strings.Contains(config.DBName, "/") {
-		return nil, nil, errors.New("mysql: the path names the database in which the tokens are kept, as in mysql://host/database")
+		return nil, nil, errors.New("mysql: the path names the database in which the tokens are kept, as in " +
+			"mysql://host/database")
 	}
 	if len(u.Hosts) > 1 {
-		return nil, nil, errors.New("mysql: name one server: GET_LOCK is a lock of one server, so clients of two of them would both have it")
+		return nil, nil, errors.New("mysql: name one server: GET_LOCK is a lock of one server, so clients of two of " +
+			"them would both have it")
 	}
 	if err := locate(config, u.Hosts); err != nil {
 		return nil, nil, err
 	}
 	config.ConnectionAttributes = "program_name:interlock"
-	config.TLS, err = files.Config("mysql", encrypted, "tls=true") // the client library takes the server's name from the address
+	// the client library takes the server's name from the address
+	config.TLS, err = files.Config("mysql", encrypted, "tls=true")
 	return config, opts, err
 }
 

@@ -15,7 +15,8 @@ import (
 func openError(config *mysql.Config, err error) error {
 	meaning, _ := judgeError(err)
 	return &enginekit.OpenError{
-		Engine: "mysql", Servers: config.Addr, Err: err, Hint: opening{config, err}.advice(), Refused: meaning == sqlsession.Refused,
+		Engine: "mysql", Servers: config.Addr, Err: err, Hint: opening{config, err}.advice(),
+		Refused: meaning == sqlsession.Refused,
 	}
 }
 
@@ -35,7 +36,8 @@ func (e opening) advice() string {
 	case numberOf(e.err) == errAccessDenied:
 		return "the user has no rights in that database; see the package documentation of mysqllock"
 	case numberOf(e.err) == errWrongPassword && e.config.TLS == nil:
-		return "user or password is wrong, or the server wants encrypted connections (tls=true); in a URL, special characters are written as %-escapes"
+		return "user or password is wrong, or the server wants encrypted connections (tls=true); in a URL, special " +
+			"characters are written as %-escapes"
 	case numberOf(e.err) == errWrongPassword:
 		return "user or password is wrong; in a URL, special characters are written as %-escapes"
 	case numberOf(e.err) == errUnknownDatabase:

@@ -33,8 +33,10 @@ func TestURL_IsRead(t *testing.T) {
 			t.Errorf("%s: %v", raw, err)
 		}
 		got := strings.Join([]string{
-			config.Net, config.Addr, config.User + "/" + config.Passwd, config.DBName, o.Table, o.Timeout.String(), uintText(uint64(o.Shared)),
-			uintText(uint64(o.Waits)), o.Slice.String(), uintText(uint64(o.Check)), map[bool]string{true: "true", false: "false"}[config.TLS != nil],
+			config.Net, config.Addr, config.User + "/" + config.Passwd, config.DBName, o.Table, o.Timeout.String(),
+			uintText(uint64(o.Shared)),
+			uintText(uint64(o.Waits)), o.Slice.String(), uintText(uint64(o.Check)),
+			map[bool]string{true: "true", false: "false"}[config.TLS != nil],
 		}, " ")
 		if got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", raw, got, want)
@@ -44,10 +46,11 @@ func TestURL_IsRead(t *testing.T) {
 
 func TestURL_IsRefusedWithAReason_AndWithoutThePassword(t *testing.T) {
 	for raw, says := range map[string]string{
-		"mysql://me:hunter2@h":                         "the path names the database",
-		"mysql://me:hunter2@h/a/b":                     "the path names the database",
-		"mysql://me:hunter2@h1,h2/db":                  "name one server",
-		"mysql://me:hunter2@h/db?tabel=x":              "this engine takes ca, cert, check, key, shared, slice, table, tls, waits",
+		"mysql://me:hunter2@h":        "the path names the database",
+		"mysql://me:hunter2@h/a/b":    "the path names the database",
+		"mysql://me:hunter2@h1,h2/db": "name one server",
+		"mysql://me:hunter2@h/db?tabel=x": "this engine takes ca, cert, check, key, shared, slice, " +
+			"table, tls, waits",
 		"mysql://me:hunter2@h/db?check=maybe":          "warn, refuse or none",
 		"mysql://me:hunter2@h/db?shared=0":             "at least 1",
 		"mysql://me:hunter2@h/db?slice=1":              "positive duration",
@@ -102,7 +105,9 @@ func TestOpen_SaysWhatToDo(t *testing.T) {
 		if !errors.Is(err, interlock.ErrUnavailable) {
 			t.Errorf("%s: %v does not match ErrUnavailable", url, err)
 		}
-		if refused := strings.Contains(says, "rights") || strings.Contains(says, "password"); refused != (driver.Refusal(err) != nil) && !strings.Contains(says, "tls=true") {
+		if refused := strings.Contains(says, "rights") ||
+			strings.Contains(says, "password"); refused != (driver.Refusal(err) != nil) &&
+			!strings.Contains(says, "tls=true") {
 			t.Errorf("%s: %v is a refusal: %v", url, err, !refused)
 		}
 	}

@@ -19,7 +19,10 @@ import (
 // durable returns a server that waits for the disk.
 func durable(b *testing.B) *servers.PostgresNode {
 	b.Helper()
-	return servers.PostgresServer(b, &servers.PostgresOptions{Config: map[string]string{"fsync": "on", "max_connections": "400"}})
+	return servers.PostgresServer(b, &servers.PostgresOptions{Config: map[string]string{
+		"fsync":           "on",
+		"max_connections": "400",
+	}})
 }
 
 const bareMint = `INSERT INTO bare AS t (key, token) VALUES ($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
@@ -35,10 +38,14 @@ func newBare(b *testing.B, addr string) *bare {
 		b.Fatal(err)
 	}
 	x := &bare{pg}
-	if err := pg.Exec(background, "CREATE TABLE IF NOT EXISTS bare (key bigint PRIMARY KEY, token bigint NOT NULL) WITH (fillfactor = 50)").Close(); err != nil {
+	if err := pg.Exec(background, "CREATE TABLE IF NOT EXISTS bare (key bigint PRIMARY KEY, token bigint NOT NULL) "+
+		"WITH (fillfactor = 50)").Close(); err != nil {
 		b.Fatal(err)
 	}
-	for name, text := range map[string]string{"lock": "SELECT pg_advisory_lock($1::bigint)", "mint": bareMint, "unlock": "SELECT pg_advisory_unlock($1::bigint)"} {
+	for name, text := range map[string]string{
+		"lock": "SELECT pg_advisory_lock($1::bigint)", "mint": bareMint,
+		"unlock": "SELECT pg_advisory_unlock($1::bigint)",
+	} {
 		if _, err := pg.Prepare(background, name, text, nil); err != nil {
 			b.Fatal(err)
 		}
@@ -49,7 +56,8 @@ func newBare(b *testing.B, addr string) *bare {
 
 func (x *bare) run(b *testing.B, names ...string) {
 	for _, name := range names {
-		if err := x.pg.ExecPrepared(background, name, [][]byte{int8Value(7)}, binaryFormat, binaryFormat).Read().Err; err != nil {
+		if err := x.pg.ExecPrepared(background, name, [][]byte{int8Value(7)}, binaryFormat,
+			binaryFormat).Read().Err; err != nil {
 			b.Error(err)
 		}
 	}
@@ -123,7 +131,10 @@ func BenchmarkHandOff(b *testing.B) {
 func BenchmarkCrowd(b *testing.B) {
 	for _, n := range []int{100, 300, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			node := servers.PostgresServer(b, &servers.PostgresOptions{Config: map[string]string{"fsync": "on", "max_connections": fmt.Sprint(n + 20)}})
+			node := servers.PostgresServer(b, &servers.PostgresOptions{Config: map[string]string{
+				"fsync":           "on",
+				"max_connections": fmt.Sprint(n + 20),
+			}})
 			d := open(b.Context(), b, node.Addr(), Options{Waits: n})
 			defer func() { _ = d.Close() }()
 			ops := newAdmin(b, node)
@@ -144,7 +155,8 @@ func BenchmarkCrowd(b *testing.B) {
 					})
 				}
 				until(b, time.Minute, func() error {
-					return want(ops.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), fmt.Sprint(n))
+					return want(ops.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
+						fmt.Sprint(n))
 				})
 				time.Sleep(1200 * time.Millisecond) // real: past deadlock_timeout, a second
 				begin := time.Now()

@@ -39,9 +39,9 @@ const (
 
 func (d *Driver) text(s string) string { return strings.ReplaceAll(s, "{T}", d.table.quoted) }
 
-// Break leaves a row for the holder and has the server tell all clients to look: the one whose it is tells it to whom it
-// concerns, gives the lock back, and Break returns. The lock of a holder that does not answer becomes free when the server
-// ends its session, and Break returns then. To end the session at once would end the other holds on it as well.
+// Break leaves a row for the holder and has the server tell all clients to look: the one whose it is tells it to whom
+// it concerns, gives the lock back, and Break returns. The lock of a holder that does not answer becomes free when the
+// server ends its session, and Break returns then. To end the session at once would end the other holds on it as well.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	var asked *record
 	for pause := breakFirst; ; pause = min(2*pause, breakMost) {
@@ -50,13 +50,17 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 			return d.breakError(ctx, key, err)
 		}
 		if asked != nil {
-			if !slices.ContainsFunc(holders, func(r record) bool { return r.heldBy == asked.pid && r.token == asked.token }) {
+			if !slices.ContainsFunc(holders, func(r record) bool {
+				return r.heldBy == asked.pid &&
+					r.token == asked.token
+			}) {
 				return nil
 			}
 		} else if asked, err = whom(key, holders, token); err != nil {
 			return err
 		} else if asked != nil {
-			if _, err := d.query(ctx, d.text(breakText), int8Value(num), int4Value(asked.pid), int8Value(int64(asked.token)), []byte(d.channel)); err != nil {
+			if _, err := d.query(ctx, d.text(breakText), int8Value(num), int4Value(asked.pid),
+				int8Value(int64(asked.token)), []byte(d.channel)); err != nil {
 				return d.breakError(ctx, key, err)
 			}
 		}

@@ -8,9 +8,10 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// Diagnose asks the server for its settings and judges what locks depend on: version, a pooler in between, whether it may be
-// written to, which table keeps the tokens and what the role may do with it, whether tokens survive a crash, room for connections and
-// locks, the search for deadlocks, and how long a round trip takes. What fails comes first. It changes nothing, and takes some ten round trips.
+// Diagnose asks the server for its settings and judges what locks depend on: version, a pooler in between, whether it
+// may be written to, which table keeps the tokens and what the role may do with it, whether tokens survive a crash,
+// room for connections and locks, the search for deadlocks, and how long a round trip takes. What fails comes first. It
+// changes nothing, and takes some ten round trips.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()

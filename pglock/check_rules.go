@@ -50,14 +50,16 @@ func (d *Driver) facts(ctx context.Context) (f facts, err error) {
 	r := found[0]
 	f = facts{
 		version: string(r[0]), standby: boolOf(r[1]), readOnly: boolOf(r[2]), fsync: boolOf(r[3]), commit: string(r[4]),
-		replicates: boolOf(r[5]), mostSessions: int64Of(r[6]), sessions: int64Of(r[7]), lockRoom: int64Of(r[8]), locks: int64Of(r[9]),
+		replicates: boolOf(r[5]), mostSessions: int64Of(r[6]), sessions: int64Of(r[7]), lockRoom: int64Of(r[8]),
+		locks:            int64Of(r[9]),
 		mayDelayDeadlock: boolOf(r[10]), namesakes: string(r[11]),
 	}
 	if f.lacks, err = d.lacks(ctx); err != nil {
 		return f, err
 	}
 	if !f.mayDelayDeadlock {
-		if found, err := d.query(ctx, mayText); err == nil && len(found) == 1 { // an old server does not know the function
+		// an old server does not know the function
+		if found, err := d.query(ctx, mayText); err == nil && len(found) == 1 {
 			f.mayDelayDeadlock = boolOf(found[0][0])
 		}
 	}
@@ -68,7 +70,8 @@ func (d *Driver) facts(ctx context.Context) (f facts, err error) {
 func (d *Driver) judge(f facts) []driver.Finding {
 	return []driver.Finding{
 		{Check: "version", Level: driver.LevelOK, Detail: "PostgreSQL " + f.version},
-		d.pooler, judgeRole(f), d.judgeTable(f), d.judgeRights(f), judgeTokens(f), d.judgeRoom(f), judgeLocks(f), judgeDeadlock(f),
+		d.pooler, judgeRole(f), d.judgeTable(f), d.judgeRights(f), judgeTokens(f), d.judgeRoom(f), judgeLocks(f),
+		judgeDeadlock(f),
 	}
 }
 
@@ -91,8 +94,10 @@ func (d *Driver) lacks(ctx context.Context) (string, error) {
 func (d *Driver) judgeTable(f facts) driver.Finding {
 	r := driver.Finding{Check: "table", Level: driver.LevelOK, Detail: "tokens are kept in " + d.table.quoted}
 	if f.namesakes != "" && !strings.Contains(d.opts.Table, ".") {
-		r.Level, r.Advice = driver.LevelWarn, "write the table as SCHEMA."+d.table.name+" in the settings of all clients"
-		r.Detail += "; the table " + d.table.name + " is in other schemas too (" + f.namesakes + "): a client whose search_path finds that one " +
+		r.Level, r.Advice = driver.LevelWarn, "write the table as SCHEMA."+d.table.name+
+			" in the settings of all clients"
+		r.Detail += "; the table " + d.table.name + " is in other schemas too (" + f.namesakes +
+			"): a client whose search_path finds that one " +
 			"shares no locks with this one"
 	}
 	return r
@@ -100,12 +105,16 @@ func (d *Driver) judgeTable(f facts) driver.Finding {
 
 func (d *Driver) judgeRights(f facts) driver.Finding {
 	if f.lacks == "" {
-		return driver.Finding{Check: "rights", Level: driver.LevelOK, Detail: "the role may do with the tables what locking needs"}
+		return driver.Finding{
+			Check: "rights", Level: driver.LevelOK,
+			Detail: "the role may do with the tables what locking needs",
+		}
 	}
 	t := d.table.quoted
 	return driver.Finding{
 		Check: "rights", Level: driver.LevelFail, Detail: f.lacks,
-		Advice: fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO the role", t),
+		Advice: fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO "+
+			"the role", t),
 	}
 }
 
@@ -118,7 +127,10 @@ func judgeRole(f facts) driver.Finding {
 			Detail: "the server is a standby: its advisory locks are its own, and tokens cannot be written",
 		}
 	case f.readOnly:
-		return driver.Finding{Check: "role", Level: driver.LevelFail, Detail: "nothing may be written, so tokens cannot be", Advice: advice}
+		return driver.Finding{
+			Check: "role", Level: driver.LevelFail,
+			Detail: "nothing may be written, so tokens cannot be", Advice: advice,
+		}
 	}
 	return driver.Finding{Check: "role", Level: driver.LevelOK, Detail: "it can be written to"}
 }
@@ -146,7 +158,8 @@ func (d *Driver) judgeRoom(f facts) driver.Finding {
 		Detail: fmt.Sprintf("%d of %d are in use; this client opens up to %d", f.sessions, f.mostSessions, most),
 	}
 	if f.sessions+most > f.mostSessions {
-		r.Level, r.Advice = driver.LevelWarn, "raise max_connections, or set fewer waits: beyond that, waits ask again and again"
+		r.Level, r.Advice = driver.LevelWarn, "raise max_connections, or set fewer waits: beyond that, waits ask "+
+			"again and again"
 	}
 	return r
 }
@@ -163,15 +176,20 @@ func judgeLocks(f facts) driver.Finding {
 	return r
 }
 
-// judgeDeadlock is about crowds: each wait that lasts longer than deadlock_timeout makes the server look through all that
-// wait for the same lock, and what that costs grows with the square of their number, and stops everybody meanwhile.
+// judgeDeadlock is about crowds: each wait that lasts longer than deadlock_timeout makes the server look through all
+// that wait for the same lock, and what that costs grows with the square of their number, and stops everybody
+// meanwhile.
 func judgeDeadlock(f facts) driver.Finding {
 	if f.mayDelayDeadlock {
-		return driver.Finding{Check: "crowds", Level: driver.LevelOK, Detail: "waits are left out of the search for deadlocks, in which they cannot be"}
+		return driver.Finding{
+			Check: "crowds", Level: driver.LevelOK,
+			Detail: "waits are left out of the search for deadlocks, in which they cannot be",
+		}
 	}
 	return driver.Finding{
 		Check: "crowds", Level: driver.LevelWarn,
-		Detail: "the role may not set deadlock_timeout: with hundreds of clients waiting for one lock, the server's search for deadlocks slows down all locks",
+		Detail: "the role may not set deadlock_timeout: with hundreds of clients waiting for one lock, the server's " +
+			"search for deadlocks slows down all locks",
 		Advice: "GRANT SET ON PARAMETER deadlock_timeout TO the role (PostgreSQL 15 and later)",
 	}
 }

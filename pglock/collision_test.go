@@ -42,7 +42,8 @@ func TestNames_WithTheSameNumber_AreLocksOfTheirOwn(t *testing.T) {
 	for _, again := range []*driver.Request{request("x", "4"), request("y", "5"), request("z", "6")} {
 		again.Try = true
 		var held *driver.HeldError
-		if _, err := b.Acquire(t.Context(), again); !errors.As(err, &held) || held.Name != again.Name || held.Token == 0 {
+		if _, err := b.Acquire(t.Context(), again); !errors.As(err, &held) || held.Name != again.Name ||
+			held.Token == 0 {
 			t.Errorf("a try of %s, which is held, says %v", again.Name, err)
 		}
 	}
@@ -104,7 +105,8 @@ func TestPinnedRows_AreNotRemoved(t *testing.T) {
 	}
 	y := request("y", "4")
 	acquire(t, d, y)
-	if got := ops.one("SELECT convert_from(name, 'UTF8') FROM %s WHERE key = %d", table, colliding(table, y.Key, 1)); got != "y" {
+	if got := ops.one("SELECT convert_from(name, 'UTF8') FROM %s WHERE key = %d", table,
+		colliding(table, y.Key, 1)); got != "y" {
 		t.Errorf("the second number is that of %q, want y", got)
 	}
 }

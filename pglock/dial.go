@@ -96,10 +96,10 @@ type parameter struct {
 	since       int
 }
 
-// settings are what a session needs. A vanished client is noticed by idle_session_timeout while its session holds locks,
-// and by client_connection_check_interval and the TCP settings while it waits. What roles and databases set for other
-// programs must not end a wait (statement_timeout) or its session (transaction_timeout), nor keep the token's row from being read
-// anew (the isolation level).
+// settings are what a session needs. A vanished client is noticed by idle_session_timeout while its session holds
+// locks, and by client_connection_check_interval and the TCP settings while it waits. What roles and databases set for
+// other programs must not end a wait (statement_timeout) or its session (transaction_timeout), nor keep the token's row
+// from being read anew (the isolation level).
 func (d *Driver) settings(waits bool) []parameter {
 	timeout := d.opts.Timeout
 	millis := func(t time.Duration) string { return strconv.FormatInt(max(t.Milliseconds(), 1), 10) }
@@ -126,8 +126,8 @@ func (d *Driver) settings(waits bool) []parameter {
 }
 
 // setUpText makes the settings, and tells how the session is called. The function is asked and not the view over it: a
-// condition on the view has the server look through all sessions for each of them, which with some thousands takes longer
-// than all else in opening one.
+// condition on the view has the server look through all sessions for each of them, which with some thousands takes
+// longer than all else in opening one.
 func setUpText(settings []parameter) string {
 	text := "SELECT pid, backend_start, set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
 		"WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
@@ -162,20 +162,22 @@ func (s *speaker) setUp(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// waitsNeed are the statements that every session which waits comes to need. The last one is asked for while others wait
-// for its end.
+// waitsNeed are the statements that every session which waits comes to need. The last one is asked for while others
+// wait for its end.
 var waitsNeed = []statement{stmtNote, stmtLock, stmtUnlock}
 
-// setFurther makes the settings that not every server and role can, all in one packet, and has shared connections listen
-// for breaks, and others prepare what they will say. What fails is left as it is: client_connection_check_interval on servers
-// on Windows, deadlock_timeout for roles without the right. A statement that could not be prepared is so when it is needed.
+// setFurther makes the settings that not every server and role can, all in one packet, and has shared connections
+// listen for breaks, and others prepare what they will say. What fails is left as it is:
+// client_connection_check_interval on servers on Windows, deadlock_timeout for roles without the right. A statement
+// that could not be prepared is so when it is needed.
 func (s *speaker) setFurther(ctx context.Context) error {
 	x := &conversation{s: s, p: s.pg.StartPipeline(ctx)}
 	say := func(text string) {
 		x.p.SendQueryParams(text, nil, nil, nil, nil)
 		x.p.SendPipelineSync()
 	}
-	say(fmt.Sprintf("SELECT set_config('client_connection_check_interval', '%d', false)", max(s.d.opts.Timeout/3, time.Second).Milliseconds()))
+	say(fmt.Sprintf("SELECT set_config('client_connection_check_interval', '%d', false)",
+		max(s.d.opts.Timeout/3, time.Second).Milliseconds()))
 	if !s.c.Waits() {
 		say("LISTEN " + s.d.channel)
 		return s.concluded(x, nil)
@@ -188,11 +190,12 @@ func (s *speaker) setFurther(ctx context.Context) error {
 	return s.concluded(x, waitsNeed)
 }
 
-// concluded hears what the server says to setFurther, in which two settings come before the statements that are prepared.
+// concluded hears what the server says to setFurther, in which two settings come before the statements that are
+// prepared.
 func (s *speaker) concluded(x *conversation, prepares []statement) error {
 	err := x.p.Flush()
 	for i := 0; err == nil && i < 2+len(prepares); i++ {
-		_, refused := x.hear()
+		_, refused := x.receive()
 		switch {
 		case isBroken(refused):
 			err = refused
@@ -217,7 +220,8 @@ func checkVersion(version string) error {
 	}
 	major, err := strconv.Atoi(version[:digits])
 	if err == nil && major < leastVersion {
-		return fmt.Errorf("the server is PostgreSQL %s; %d or later is needed, whose idle_session_timeout frees the locks of a client that has vanished",
+		return fmt.Errorf("the server is PostgreSQL %s; %d or later is needed, whose idle_session_timeout frees the "+
+			"locks of a client that has vanished",
 			version, leastVersion)
 	}
 	return nil // a pooler may not tell

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// A lock that was just held by others is most likely held by others again, so for a moment it is not tried for: it is waited
-// for at once, and without a note. That saves the busiest locks two statements of three for each hand-off.
+// A lock that was just held by others is most likely held by others again, so for a moment it is not tried for: it is
+// waited for at once, and without a note. That saves the busiest locks two statements of three for each hand-off.
 const (
 	// hotFor is how long after a refusal.
 	hotFor = 20 * time.Millisecond
@@ -44,7 +44,8 @@ func (dialect) Supports(r *driver.Request) error {
 }
 
 // noConversion is why.
-const noConversion = "the server's queue has no place at the front for a reader that wants to write, so two of them would wait for each other"
+const noConversion = "the server's queue has no place at the front for a reader that wants to write, so two of them " +
+	"would wait for each other"
 
 // unsupported is the error of what the engine cannot do.
 type unsupported string

@@ -1,11 +1,11 @@
-// Package pglock is the engine for PostgreSQL 14 and later. A lock is an advisory lock of one session; who waits does so in
-// the server's own queue; a row of a table keeps the token.
+// Package pglock is the engine for PostgreSQL 14 and later. A lock is an advisory lock of one session; who waits does
+// so in the server's own queue; a row of a table keeps the token.
 //
 //	locks, err := interlock.Open(ctx, "postgres://user:password@localhost/app", nil)
 //
-// [New] takes a configuration of the client library pgconn instead of a URL. If the work that a lock guards is in the same
-// database, look at pg_advisory_xact_lock and SELECT ... FOR UPDATE first: effect and lock in one transaction need neither
-// a lease nor a token.
+// [New] takes a configuration of the client library pgconn instead of a URL. If the work that a lock guards is in the
+// same database, look at pg_advisory_xact_lock and SELECT ... FOR UPDATE first: effect and lock in one transaction need
+// neither a lease nor a token.
 //
 // # URL
 //
@@ -13,90 +13,100 @@
 //	postgres://user:password@h1,h2/database             the one that can be written to is used
 //	postgres://user@%2Frun%2Fpostgresql/database        the folder of a socket
 //
-// What is left out comes from where PostgreSQL's programs look: the environment (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE, ...)
-// and ~/.pgpass. Of the special characters in a user or password / ? # and % must be written as %2F %3F %23 and %25.
+// What is left out comes from where PostgreSQL's programs look: the environment (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE,
+// ...) and ~/.pgpass. Of the special characters in a user or password / ? # and % must be written as %2F %3F %23 and
+// %25.
 //
 // Query keys: table, shared, waits, slice (as in [Options]), check (warn, refuse or none, see [CheckPolicy]), sslmode,
-// sslrootcert, sslcert and sslkey (as everywhere with PostgreSQL). An unknown key is an error. The client's Lease is the
-// session's timeout, in [Options] the Timeout.
+// sslrootcert, sslcert and sslkey (as everywhere with PostgreSQL). An unknown key is an error. The client's Lease is
+// the session's timeout, in [Options] the Timeout.
 //
 // # Guarantees
 //
-// One server never has two holders of a lock at once. Waiters are served first come, first served, across processes, for as
-// long as a wait lasts no longer than [Options.Slice] and has a connection (see Costs); then it stands at the end again.
-// A try never overtakes who waits, and readers do not overtake a writer that waits.
+// One server never has two holders of a lock at once. Waiters are served first come, first served, across processes,
+// for as long as a wait lasts no longer than [Options.Slice] and has a connection (see Costs); then it stands at the
+// end again. A try never overtakes who waits, and readers do not overtake a writer that waits.
 //
 // A hold lasts as long as its session. The client gives a sign of life each third of the timeout, and each 8 seconds if
 // that is shorter, and trusts its holds
-// from when the last one that was answered was sent. The server ends a session that gives none (idle_session_timeout), so
-// the lock of a client that has vanished, or stands still, is free after the timeout; when the client's process dies it is
-// free at once. What ends a session, ends all holds on it, and their holders are told: at once if the server says so or the
-// connection breaks, otherwise when the trust ends. A connection that breaks is never used again, and the driver sees to it
-// over another one that the server has ended the session before it says that nothing is left of it.
+// from when the last one that was answered was sent. The server ends a session that gives none (idle_session_timeout),
+// so the lock of a client that has vanished, or stands still, is free after the timeout; when the client's process dies
+// it is free at once. What ends a session, ends all holds on it, and their holders are told: at once if the server says
+// so or the connection breaks, otherwise when the trust ends. A connection that breaks is never used again, and the
+// driver sees to it over another one that the server has ended the session before it says that nothing is left of it.
 //
-// The token is the server's clock in microseconds, or one more than the last if the clock is not beyond that. It is written
-// and committed by the same statement that takes the lock, so it is on disk before the grant counts. It goes on growing after
-// a crash, and after a failover unless the new server's clock is behind by more than the time since the last grant that was
-// not replicated.
+// The token is the server's clock in microseconds, or one more than the last if the clock is not beyond that. It is
+// written and committed by the same statement that takes the lock, so it is on disk before the grant counts. It goes on
+// growing after a crash, and after a failover unless the new server's clock is behind by more than the time since the
+// last grant that was not replicated.
 //
 // Two owners may hold a lock at once, the newer one with the larger token (let resources check it, see package
 // [github.com/interlock-go/interlock/fence]):
 //
-//   - After a restart, a failover, pg_terminate_backend or a reset of the network: the old holder does not know of it until
-//     he is told, which takes a message if the network works, and the timeout if it does not. Advisory locks are not
-//     replicated, so a failover frees all of them.
-//   - After the server's wall clock was set ahead: by that it may end a session early. The old holder hears of it in the same way.
+//   - After a restart, a failover, pg_terminate_backend or a reset of the network: the old holder does not know of it
+//     until he is told, which takes a message if the network works, and the timeout if it does not. Advisory locks are
+//     not replicated, so a failover frees all of them.
+//   - After the server's wall clock was set ahead: by that it may end a session early. The old holder hears of it in
+//     the same way.
 //   - If a program of somebody else unlocks or takes our numbers (see Names).
 //
 // # What it cannot do
 //
-// Owners named by the caller do not re-enter from other processes: an advisory lock belongs to one session. The kinds of locks
-// are the mutex and the read/write lock. The latter has no upgradeable read, no upgrade and no downgrade: the server's queue
-// has no place at the front for a reader that wants to write, so two of them would wait for each other.
+// Owners named by the caller do not re-enter from other processes: an advisory lock belongs to one session. The kinds
+// of locks are the mutex and the read/write lock. The latter has no upgradeable read, no upgrade and no downgrade: the
+// server's queue has no place at the front for a reader that wants to write, so two of them would wait for each other.
 //
-// A client reads one lock at most Shared + Waits (20) times at once: each of its readers needs a session that has no part in
-// the lock, because the server lets a session in that has it, past those who wait, and even to write. A further reader
-// waits, although the lock is free to be read, and a try says [driver.ErrUnavailable]. Readers of different locks share sessions.
+// A client reads one lock at most Shared + Waits (20) times at once: each of its readers needs a session that has no
+// part in the lock, because the server lets a session in that has it, past those who wait, and even to write. A further
+// reader waits, although the lock is free to be read, and a try says [driver.ErrUnavailable]. Readers of different
+// locks share sessions.
 //
 // # Names
 //
-// The server knows an advisory lock by a number of 64 bits, which is a hash of table, kind and name. The table is the one that the
-// server has found, with its schema: a client that names it otherwise has the same locks, and two tables in two schemas, although both
-// clients call them interlock, have different ones, of which the start-up check warns. Two names with the same
-// number are found out, because the row of the number carries the name: the later one moves on to a second hash, and the row
-// that has led it on is kept for ever. So a collision costs round trips and never an isolation. The numbers of other
-// programs in the same database are not known; if one of them takes the same number, each waits for the other.
+// The server knows an advisory lock by a number of 64 bits, which is a hash of table, kind and name. The table is the
+// one that the server has found, with its schema: a client that names it otherwise has the same locks, and two tables
+// in two schemas, although both clients call them interlock, have different ones, of which the start-up check warns.
+// Two names with the same number are found out, because the row of the number carries the name: the later one moves on
+// to a second hash, and the row that has led it on is kept for ever. So a collision costs round trips and never an
+// isolation. The numbers of other programs in the same database are not known; if one of them takes the same number,
+// each waits for the other.
 //
 // # Costs
 //
-//   - Acquire of a free lock: one round trip, one statement, one write to the log of the server. Release: one round trip. A TryLock
-//     that is refused: one.
-//   - Wait: two round trips of a try and of who is in the way, then one packet to the connection that waits. The hand-off is one message from the server
-//     and needs no further round trip, unless the wait has lasted for more than a quarter of the timeout. A lock that was
-//     contended a moment ago is waited for without a try.
-//   - Connections: up to Shared (4) hold all locks that were free when they were asked for, thousands of them. Each lock that
-//     is waited for, or was got by waiting, has one of up to Waits (16) others, until its release. Beyond that a wait asks
-//     again and again, about each 20 ms and in a crowd less often, and the order is lost. So it does, up to a second apart,
-//     while the server takes more than 5 s to open its connection. A client that is never in anybody's way has one connection.
-//   - Signs of life: a statement for each connection in each third of the timeout, and in each 8 seconds if that is shorter, if it
-//     has nothing else to do.
-//   - Locks of the server's table: one for each hold and wait. It has room for max_locks_per_transaction x max_connections.
+//   - Acquire of a free lock: one round trip, one statement, one write to the log of the server. Release: one round
+//     trip. A TryLock that is refused: one.
+//   - Wait: two round trips of a try and of who is in the way, then one packet to the connection that waits. The
+//     hand-off is one message from the server and needs no further round trip, unless the wait has lasted for more than
+//     a quarter of the timeout. A lock that was contended a moment ago is waited for without a try.
+//   - Connections: up to Shared (4) hold all locks that were free when they were asked for, thousands of them. Each
+//     lock that is waited for, or was got by waiting, has one of up to Waits (16) others, until its release. Beyond
+//     that a wait asks again and again, about each 20 ms and in a crowd less often, and the order is lost. So it does,
+//     up to a second apart, while the server takes more than 5 s to open its connection. A client that is never in
+//     anybody's way has one connection.
+//   - Signs of life: a statement for each connection in each third of the timeout, and in each 8 seconds if that is
+//     shorter, if it has nothing else to do.
+//   - Locks of the server's table: one for each hold and wait. It has room for max_locks_per_transaction x
+//     max_connections.
 //   - A reader costs what a writer does, and one row more, which is not written to the log of the server.
-//   - Rows: one of some 200 bytes for each lock. After some 256 grants, and each ten minutes, a client looks at a thousand rows, and removes
-//     those that nobody has used for a day. So at most a quarter of the table is old, unless a client grants more than 25 a second.
-//   - A statement that waits keeps VACUUM from removing what has been deleted since in the whole database, for Slice at most.
-//   - With a thousand clients waiting for one lock, the server's search for deadlocks, one for each wait of more than a second,
-//     takes seconds and stops all locks meanwhile. There is nothing to be found, because no session of ours waits and holds,
-//     so the driver turns it off for its waits if the role may: GRANT SET ON PARAMETER deadlock_timeout TO the role.
+//   - Rows: one of some 200 bytes for each lock. After some 256 grants, and each ten minutes, a client looks at a
+//     thousand rows, and removes those that nobody has used for a day. So at most a quarter of the table is old, unless
+//     a client grants more than 25 a second.
+//   - A statement that waits keeps VACUUM from removing what has been deleted since in the whole database, for Slice at
+//     most.
+//   - With a thousand clients waiting for one lock, the server's search for deadlocks, one for each wait of more than a
+//     second, takes seconds and stops all locks meanwhile. There is nothing to be found, because no session of ours
+//     waits and holds, so the driver turns it off for its waits if the role may: GRANT SET ON PARAMETER
+//     deadlock_timeout TO the role.
 //
 // # Servers
 //
-// PostgreSQL 14 or later, which ends idle sessions. Tested with 15. The role needs SELECT, INSERT, UPDATE and DELETE on the
-// tables interlock, interlock_waits, interlock_breaks and interlock_readers (or as Table says), and for the first start the
-// right to create them; beside that nothing but the right to connect. Tables and statements are described in wire.md.
+// PostgreSQL 14 or later, which ends idle sessions. Tested with 15. The role needs SELECT, INSERT, UPDATE and DELETE on
+// the tables interlock, interlock_waits, interlock_breaks and interlock_readers (or as Table says), and for the first
+// start the right to create them; beside that nothing but the right to connect. Tables and statements are described in
+// wire.md.
 //
-// A pooler that shares sessions among clients (pool_mode transaction or statement of PgBouncer) is refused, because two clients
-// would hold one lock. One that keeps a session for each client works, and is warned of: it needs room for all
+// A pooler that shares sessions among clients (pool_mode transaction or statement of PgBouncer) is refused, because two
+// clients would hold one lock. One that keeps a session for each client works, and is warned of: it needs room for all
 // connections.
 //
 // A failover needs nothing but a URL with all servers: the driver connects to the one that can be written to.

@@ -50,10 +50,10 @@ func New(ctx context.Context, config *pgconn.Config, opts *Options) (*Driver, er
 	return start(ctx, config, o, hash)
 }
 
-// longestIdle is how long a session does nothing. A PostgreSQL wakes one up that has been idle for ten seconds, to write down what it counts,
-// and asks its wall clock then whether the session's time is over too: if that has jumped ahead meanwhile it ends the session, and its locks.
-// (Timers of before the last statement do the same, but few fire just between a jump and the next sign of life.) The heartbeat looks once a
-// second.
+// longestIdle is how long a session does nothing. A PostgreSQL wakes one up that has been idle for ten seconds, to
+// write down what it counts, and asks its wall clock then whether the session's time is over too: if that has jumped
+// ahead meanwhile it ends the session, and its locks. (Timers of before the last statement do the same, but few fire
+// just between a jump and the next sign of life.) The heartbeat looks once a second.
 const longestIdle = 8 * time.Second
 
 func start(ctx context.Context, config *pgconn.Config, o Options, h hasher) (*Driver, error) {
@@ -106,14 +106,25 @@ func (d *Driver) begin(ctx context.Context) error {
 // Traits describes the engine.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		Engine: "postgres", Lifetime: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true, Kinds: slices.Clone(kinds),
+		Engine: "postgres", Lifetime: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true,
+		Kinds: slices.Clone(kinds),
 		Unsupported: []driver.Unsupported{
 			{Ability: driver.NamedOwners, Reason: "an advisory lock belongs to one session of one process"},
-			{Ability: driver.LockDelays, Reason: "the server frees a lock with its session, and cannot keep others out after that"},
+			{Ability: driver.LockDelays, Reason: "the server frees a lock with its session, and cannot keep others " +
+				"out after that"},
 			{Ability: driver.Conversion, Reason: noConversion},
-			{Ability: driver.Ability(driver.KindSemaphore), Reason: "an advisory lock has one holder or any number, and no limit in between"},
-			{Ability: driver.Ability(driver.KindLatch), Reason: "the server's locks belong to sessions, and a latch to nobody; a row and a query do better"},
-			{Ability: driver.Ability(driver.KindCond), Reason: "a session cannot give up a lock and wait for something else in one step"},
+			{
+				Ability: driver.Ability(driver.KindSemaphore),
+				Reason:  "an advisory lock has one holder or any number, and no limit in between",
+			},
+			{
+				Ability: driver.Ability(driver.KindLatch),
+				Reason:  "the server's locks belong to sessions, and a latch to nobody; a row and a query do better",
+			},
+			{
+				Ability: driver.Ability(driver.KindCond),
+				Reason:  "a session cannot give up a lock and wait for something else in one step",
+			},
 		},
 	}
 }
@@ -124,8 +135,9 @@ func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 	return d.core.Acquire(ctx, r)
 }
 
-// Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks meanwhile,
-// it is given up, and the driver sees to it that the server ends the session; until that is known the outcome is unknown.
+// Release gives the lock back in one round trip, over the connection that holds it. If that connection breaks
+// meanwhile, it is given up, and the driver sees to it that the server ends the session; until that is known the
+// outcome is unknown.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error { return d.core.Release(ctx, r) }
 
 // Close ends all waits with driver.ErrClosed, in the server as well, and closes the connections, which frees what they

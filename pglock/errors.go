@@ -31,7 +31,8 @@ const (
 )
 
 // errSwapped says that statements do not reach the session that they should.
-var errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its locks: a pooler that shares sessions cannot be used for locks")
+var errSwapped = errors.New("another session of the server answers on this connection, or this one has lost its " +
+	"locks: a pooler that shares sessions cannot be used for locks")
 
 // stateOf is the SQLSTATE of an error that the server has sent, or "".
 func stateOf(err error) string {
@@ -76,7 +77,8 @@ func judgeError(err error) (sqlsession.Meaning, string) {
 	var failed *pgconn.ConnectError
 	switch stateOf(err) {
 	case stateOutOfMemory:
-		return sqlsession.Refused, "the server has no room for more locks: raise max_locks_per_transaction, which all sessions share"
+		return sqlsession.Refused, "the server has no room for more locks: raise max_locks_per_transaction, which " +
+			"all sessions share"
 	case stateTooMany:
 		return sqlsession.Refused, "raise max_connections, or set fewer waits"
 	case stateNoRight:

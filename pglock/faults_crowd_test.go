@@ -34,7 +34,8 @@ func TestLock_WhoseContextEnds_ReturnsAtOnceAndNothingStaysQueued(t *testing.T) 
 			got <- err
 		}()
 		until(t, patience, func() error {
-			return want(ops.one("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = 'advisory' AND NOT l.granted", table), "1")
+			return want(ops.one("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = "+
+				"'advisory' AND NOT l.granted", table), "1")
 		})
 		<-told
 		begin := time.Now()
@@ -45,7 +46,8 @@ func TestLock_WhoseContextEnds_ReturnsAtOnceAndNothingStaysQueued(t *testing.T) 
 			t.Fatalf("a cancelled wait says %v, want held and the context's error", err)
 		}
 		until(t, patience, func() error {
-			return want(ops.one("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = 'advisory' AND NOT l.granted", table), "0")
+			return want(ops.one("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = "+
+				"'advisory' AND NOT l.granted", table), "0")
 		})
 	}
 	slices.Sort(times)
@@ -53,7 +55,8 @@ func TestLock_WhoseContextEnds_ReturnsAtOnceAndNothingStaysQueued(t *testing.T) 
 	if times[len(times)/2] > 200*time.Millisecond { // the machine may stand still now and then
 		t.Errorf("half of the cancelled waits took longer than %v", times[len(times)/2])
 	}
-	// Each wait was cancelled, and not ended with its session. The next one may come before that of the last is free again.
+	// Each wait was cancelled, and not ended with its session. The next one may come before that of the last is free
+	// again.
 	if n, err := strconv.Atoi(ops.one("SELECT count(*) FROM %s_waits", table)); err != nil || n < 1 || n > 4 {
 		t.Errorf("20 waits were in %d sessions (%v), want a few", n, err)
 	}
@@ -67,7 +70,8 @@ func TestClose_EndsWaitsAndLeavesNoSession(t *testing.T) {
 	a := client(t, n.Addr(), "&table="+table, 30*time.Second)
 	ops := newAdmin(t, n)
 	l := lock(t, a, "held")
-	b, err := interlock.Open(t.Context(), "postgres://postgres@"+n.Addr()+"/postgres?sslmode=disable&table="+table, &interlock.Options{ClientName: "closing"})
+	b, err := interlock.Open(t.Context(), "postgres://postgres@"+n.Addr()+"/postgres?sslmode=disable&table="+table,
+		&interlock.Options{ClientName: "closing"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,13 +87,15 @@ func TestClose_EndsWaitsAndLeavesNoSession(t *testing.T) {
 		}()
 	}
 	until(t, patience, func() error {
-		return want(ops.one("SELECT count(*) > 0 FROM pg_locks l JOIN %s_waits w USING (pid) WHERE NOT l.granted", table), "t")
+		return want(ops.one("SELECT count(*) > 0 FROM pg_locks l JOIN %s_waits w USING (pid) WHERE NOT l.granted",
+			table), "t")
 	})
 	begin := time.Now()
 	if err := b.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if took := time.Since(begin); took > 10*time.Second { // it is little more than a second unless the machine stands still
+	// it is little more than a second unless the machine stands still
+	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("close took %v", took)
 	}
 	for range crowd {
@@ -218,7 +224,8 @@ func TestManyHeldLocks_NeedFewConnections(t *testing.T) {
 	// One that has not answered for two seconds, in which the machine may stand still, has a successor.
 	const most = 2 * defaultShared
 	until(t, patience, func() error { // sessions of the tests before may have been about to end
-		if got := ops.number("SELECT count(DISTINCT pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"); got > most {
+		got := ops.number("SELECT count(DISTINCT pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+		if got > most {
 			return fmt.Errorf("%d locks are held by %d sessions, want %d at most", many, got, most)
 		}
 		return nil

@@ -15,7 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// fill takes advisory locks until the server's table of locks has no room for another, and returns how they are given back.
+// fill takes advisory locks until the server's table of locks has no room for another, and returns how they are given
+// back.
 func fill(t *testing.T, n *servers.PostgresNode) (empty func()) {
 	t.Helper()
 	pg, err := pgconn.ConnectConfig(t.Context(), configOf(t, n.Addr()))
@@ -36,13 +37,20 @@ func fill(t *testing.T, n *servers.PostgresNode) (empty func()) {
 	}
 }
 
-// A server whose table of locks is full refuses a new one. It has all room that it needs to keep and to give back those that there are.
+// A server whose table of locks is full refuses a new one. It has all room that it needs to keep and to give back those
+// that there are.
 func TestServer_WithoutRoomForAnotherLock_RefusesThatAlone(t *testing.T) {
-	n := servers.PostgresServer(t, &servers.PostgresOptions{Config: map[string]string{"max_locks_per_transaction": "10", "max_connections": "20"}})
+	n := servers.PostgresServer(t, &servers.PostgresOptions{Config: map[string]string{
+		"max_locks_per_transaction": "10",
+		"max_connections":           "20",
+	}})
 	a := client(t, n.Addr(), "&shared=1", calm)
 	x, y := lock(t, a, "x"), lock(t, a, "y")
 	empty := fill(t, n)
-	for _, ask := range map[string]func(context.Context, string) (*interlock.Lease, error){"Lock": a.Lock, "TryLock": a.TryLock} {
+	for _, ask := range map[string]func(context.Context, string) (*interlock.Lease, error){
+		"Lock":    a.Lock,
+		"TryLock": a.TryLock,
+	} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		_, err := ask(ctx, "another")
@@ -79,7 +87,8 @@ func TestUnlock_ThatTheServerRefuses_EndsNoOtherHold(t *testing.T) {
 	defer func() { _ = pg.Close(background) }()
 	within := &admin{t, pg}
 	within.query("GRANT CREATE ON SCHEMA public TO meek")
-	c, err := interlock.Open(t.Context(), "postgres://meek@"+n.Addr()+"/meek?sslmode=disable&shared=1", &interlock.Options{CloseTimeout: time.Second})
+	c, err := interlock.Open(t.Context(), "postgres://meek@"+n.Addr()+"/meek?sslmode=disable&shared=1",
+		&interlock.Options{CloseTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,12 +108,14 @@ func TestUnlock_ThatTheServerRefuses_EndsNoOtherHold(t *testing.T) {
 	unlock(t, y)
 }
 
-// A statement that an operator cancels may have had its effect: then the lock is given back, and the session has not lost what it has.
+// A statement that an operator cancels may have had its effect: then the lock is given back, and the session has not
+// lost what it has.
 func TestUnlock_ThatIsCancelledAfterItsEffect_IsDone_AndEndsNoOtherHold(t *testing.T) {
 	n := sharedServer(t)
 	d := open(t.Context(), t, n.Addr(), Options{Table: ownTable(), Shared: 1})
 	defer func() { _ = d.Close() }()
-	d.texts[stmtUnlock] = "SELECT pg_advisory_unlock($1::bigint) AND pg_cancel_backend(pg_backend_pid()) AND pg_sleep(10) IS NOT NULL"
+	d.texts[stmtUnlock] = "SELECT pg_advisory_unlock($1::bigint) AND pg_cancel_backend(pg_backend_pid()) AND " +
+		"pg_sleep(10) IS NOT NULL"
 	x, y := request("x", "1"), request("y", "2")
 	y.Lost = func(reason driver.LostReason, err error) { t.Errorf("the hold beside is lost: %s, %v", reason, err) }
 	acquire(t, d, x)

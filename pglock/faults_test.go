@@ -17,8 +17,8 @@ import (
 // What the library makes of a server and a network that fail.
 
 const (
-	// timeout is that of sessions that are to end. It is longer than a loaded machine lets a process stand still, with the third
-	// after which a sign of life is given.
+	// timeout is that of sessions that are to end. It is longer than a loaded machine lets a process stand still, with
+	// the third after which a sign of life is given.
 	timeout = 3 * time.Second
 
 	// calm is that of sessions that are not.
@@ -61,7 +61,8 @@ func TestWaiter_WhoseSessionIsTerminated_WaitsOn(t *testing.T) {
 		}
 		got <- err
 	}()
-	waiting := fmt.Sprintf("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = 'advisory' AND NOT l.granted", table)
+	waiting := fmt.Sprintf("SELECT count(*) FROM pg_locks l JOIN %s_waits w USING (pid) WHERE l.locktype = "+
+		"'advisory' AND NOT l.granted", table)
 	until(t, patience, func() error { return want(ops.one("%s", waiting), "1") })
 	first := ops.one("SELECT pid FROM %s_waits", table)
 	ops.query("SELECT pg_terminate_backend(%s)", first)
@@ -108,7 +109,8 @@ func TestServer_ThatHangs_HoldersAreToldWithinTheTimeout(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := b.Lock(ctx, "y"); !errors.Is(err, interlock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := b.Lock(ctx, "y"); !errors.Is(err, interlock.ErrUnavailable) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a lock that nobody answers for says %v, want unavailable and the context's error", err)
 	}
 	n.Cont()
@@ -205,7 +207,10 @@ func TestAcquire_OverASessionThatWasCutOff_AsksAnother(t *testing.T) {
 	d := open(t.Context(), t, p.Addr(), Options{Table: ownTable(), Shared: 1})
 	defer func() { _ = d.Close() }()
 	busy, goOn := make(chan struct{}), make(chan struct{})
-	d.core.OnShared(sqlsession.Job{Run: func(*sqlsession.Conn) { close(busy); <-goOn }, Dead: func(err error) { t.Error(err) }})
+	d.core.OnShared(sqlsession.Job{
+		Run:  func(*sqlsession.Conn) { close(busy); <-goOn },
+		Dead: func(err error) { t.Error(err) },
+	})
 	<-busy
 	ctx, waits := drivertest.Awaited(t.Context())
 	got := make(chan error, 1)
@@ -250,5 +255,6 @@ func TestSharedConnection_ThatGoesMute_IsPassedBy(t *testing.T) {
 		}
 		return err
 	})
-	t.Logf("another lock was got after %v", time.Since(begin)) // and not by the timeout, which is longer than the patience
+	// and not by the timeout, which is longer than the patience
+	t.Logf("another lock was got after %v", time.Since(begin))
 }

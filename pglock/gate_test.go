@@ -93,7 +93,7 @@ func TestHere_AnswersWhatIsPrepared(t *testing.T) {
 			if prepared {
 				s.Ping()
 			}
-			_, answered := s.here([]line{{st: stmtPing}}, func(rows) bool { return true })
+			_, answered := s.askInline([]line{{st: stmtPing}}, func(rows) bool { return true })
 			return answered, nil
 		})
 		if answered != prepared || err != nil {
@@ -126,7 +126,8 @@ func TestGate_LeavesTheChannelBound(t *testing.T) {
 	}
 }
 
-// Who locks again and again asks in his own goroutine. A server that hangs meanwhile does not keep him, and costs no hold.
+// Who locks again and again asks in his own goroutine. A server that hangs meanwhile does not keep him, and costs no
+// hold.
 func TestServer_ThatHangs_WhoAsksHimselfLeavesInTime(t *testing.T) {
 	n := servers.PostgresServer(t, nil)
 	c := client(t, n.Addr(), "", calm)

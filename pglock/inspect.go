@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// locksText lists what the server's own table of locks has of ours, holders before waiters, and these in the order of their
-// coming. A session that has a lock and has not written its row yet is on its way to do it.
+// locksText lists what the server's own table of locks has of ours, holders before waiters, and these in the order of
+// their coming. A session that has a lock and has not written its row yet is on its way to do it.
 const locksText = locksHead + ` AND substring(t.name FROM 1 FOR length($1::bytea)) = $1::bytea
 ORDER BY t.key, l.granted DESC, l.waitstart, l.pid`
 
@@ -26,8 +26,9 @@ FROM pg_locks l JOIN {T} t ON t.key = ` + number + ` LEFT JOIN {T}_waits w ON w.
 LEFT JOIN {T}_readers r ON l.mode = 'ShareLock' AND r.pid = l.pid AND r.key = t.key
 WHERE ` + ours
 
-// Locks asks the server once, for all locks in one statement, so the list is a snapshot, but for the microseconds in which a
-// lock changes hands. Waits that ask again and again, because the pool has no connection for them, are not in it.
+// Locks asks the server once, for all locks in one statement, so the list is a snapshot, but for the microseconds in
+// which a lock changes hands. Waits that ask again and again, because the pool has no connection for them, are not in
+// it.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		found, err := d.query(ctx, d.text(locksText), textValue(prefix))
@@ -42,7 +43,8 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 		}
 		for len(found) > 0 {
 			n := 1
-			for n < len(found) && string(found[n][0]) == string(found[0][0]) && string(found[n][1]) == string(found[0][1]) {
+			for n < len(found) && string(found[n][0]) == string(found[0][0]) &&
+				string(found[n][1]) == string(found[0][1]) {
 				n++
 			}
 			if !yield(infoOf(found[:n]), nil) {
@@ -60,7 +62,8 @@ func infoOf(found rows) driver.LockInfo {
 		switch {
 		case !boolOf(r[2]):
 			info.Waiters = append(info.Waiters, driver.Waiter{
-				Owner: string(r[6]), Client: string(r[7]), Label: string(r[8]), Weight: 1, Shared: boolOf(r[10]), Since: timeOf(r[9]),
+				Owner: string(r[6]), Client: string(r[7]), Label: string(r[8]), Weight: 1, Shared: boolOf(r[10]),
+				Since:    timeOf(r[9]),
 				Position: len(info.Waiters) + 1,
 			})
 		case boolOf(r[3]):
@@ -69,7 +72,10 @@ func infoOf(found rows) driver.LockInfo {
 				Token: uint64(int64Of(r[4])), Since: timeOf(r[9]),
 			})
 		default:
-			info.Holders = append(info.Holders, driver.Holder{Client: "process " + pidText(r[5]), Weight: 1, Shared: boolOf(r[10])})
+			info.Holders = append(info.Holders, driver.Holder{
+				Client: "process " + pidText(r[5]), Weight: 1,
+				Shared: boolOf(r[10]),
+			})
 		}
 	}
 	return info

@@ -12,11 +12,11 @@ import (
 type hasher func(table string, key driver.Key, probe int) int64
 
 // hash is the number under which PostgreSQL knows a lock: the first eight bytes, big endian, of the SHA-256 sum of
-// table, kind, name and probe with a zero byte between them. The table, by its identity, is in it so that two sets of locks in one
-// database do not meet, and neither table nor kind has a zero byte, so no two locks have the same text.
+// table, kind, name and probe with a zero byte between them. The table, by its identity, is in it so that two sets of
+// locks in one database do not meet, and neither table nor kind has a zero byte, so no two locks have the same text.
 //
-// Two names with the same number are found out by the row of that number, which carries the name; the later one moves on
-// to its next probe. See move.go of sqlsession.
+// Two names with the same number are found out by the row of that number, which carries the name; the later one moves
+// on to its next probe. See move.go of sqlsession.
 func hash(table string, key driver.Key, probe int) int64 {
 	b := make([]byte, 0, 640)
 	b = append(append(b, table...), 0)

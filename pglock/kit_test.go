@@ -144,7 +144,8 @@ func isLost(t testing.TB, l *interlock.Lease, within time.Duration) *interlock.L
 // request is one for the driver.
 func request(name, id string) *driver.Request {
 	return &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: id, Owner: "owner of " + id, Client: "test", Weight: 1, Tokens: 1, Lease: time.Minute,
+		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: id, Owner: "owner of " + id, Client: "test", Weight: 1,
+		Tokens: 1, Lease: time.Minute,
 	}
 }
 

@@ -16,4 +16,6 @@ func TestMain(m *testing.M) {
 }
 
 // sharedServer returns a server that must be left running.
-var sharedServer = servers.Share(&lasting, func(t testing.TB) *servers.PostgresNode { return servers.PostgresServer(t, nil) })
+var sharedServer = servers.Share(&lasting, func(t testing.TB) *servers.PostgresNode {
+	return servers.PostgresServer(t, nil)
+})

@@ -13,27 +13,28 @@ import (
 
 // Options configures a driver. The zero value and nil mean the same.
 type Options struct {
-	// Table holds the tokens, one row for each lock; more tables are named after it, with _waits, _breaks and _readers at
-	// the end. It may be written schema.table; without a schema it is looked for along the role's search_path, once, and made in the
-	// first schema there if there is none. Clients share their locks if, and only if, they share the table, however they name it. So
-	// write the schema if roles have different paths. The default is "interlock".
+	// Table holds the tokens, one row for each lock; more tables are named after it, with _waits, _breaks and _readers
+	// at the end. It may be written schema.table; without a schema it is looked for along the role's search_path, once,
+	// and made in the first schema there if there is none. Clients share their locks if, and only if, they share the
+	// table, however they name it. So write the schema if roles have different paths. The default is "interlock".
 	Table string
 
 	// Timeout is how long a session lasts without a sign of life: after that the server ends it, and its holds. It is
 	// raised to a second if it is less. A URL takes it from the client's Lease. The default is 30 s.
 	Timeout time.Duration
 
-	// Shared is how many connections hold the locks that were free when they were asked for. Each runs one statement at a
-	// time, so too few make many goroutines wait for each other; they are opened as they are needed. The default is 4.
+	// Shared is how many connections hold the locks that were free when they were asked for. Each runs one statement at
+	// a time, so too few make many goroutines wait for each other; they are opened as they are needed. The default is
+	// 4.
 	Shared int
 
-	// Waits is how many connections wait in the server, one for each lock that is waited for or was got by waiting. Beyond
-	// that number a wait asks again and again instead, and the order of coming is lost. The default is 16.
+	// Waits is how many connections wait in the server, one for each lock that is waited for or was got by waiting.
+	// Beyond that number a wait asks again and again instead, and the order of coming is lost. The default is 16.
 	Waits int
 
-	// Slice is how long one statement waits. Then the wait begins anew, at the end of the server's queue. Every statement
-	// that waits keeps the whole database from removing old row versions, so a long slice makes tables grow; a short one
-	// loses the order of coming more often. The default is 30 s.
+	// Slice is how long one statement waits. Then the wait begins anew, at the end of the server's queue. Every
+	// statement that waits keeps the whole database from removing old row versions, so a long slice makes tables grow;
+	// a short one loses the order of coming more often. The default is 30 s.
 	Slice time.Duration
 
 	// Check says what to do with what the start-up check finds. The default is CheckWarn.
@@ -106,7 +107,8 @@ func (o *Options) withDefaults() (Options, error) {
 func (o *Options) validate() error {
 	switch {
 	case !tableName().MatchString(o.Table):
-		return fmt.Errorf("postgres: the table %q must be lower-case letters, digits and _ (at most 50), with a schema and a point in front if need be", o.Table)
+		return fmt.Errorf("postgres: the table %q must be lower-case letters, digits and _ (at most 50), with a "+
+			"schema and a point in front if need be", o.Table)
 	case o.Timeout < 0 || o.Timeout > longestTimeout:
 		return fmt.Errorf("postgres: the session's timeout must be from 0 to %v, not %v", longestTimeout, o.Timeout)
 	case o.Shared < 1 || o.Shared > mostConnections:

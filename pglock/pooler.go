@@ -9,16 +9,20 @@ import (
 
 const (
 	poolerCheck  = "pooler"
-	poolerAdvice = "connect to the server itself, or through a pooler that keeps one session for each client (pool_mode = session)"
+	poolerAdvice = "connect to the server itself, or through a pooler that keeps one session for each client " +
+		"(pool_mode = session)"
 )
 
 // errShares is the refusal of a pooler that shares sessions among clients.
-var errShares = errors.New("postgres: a pooler between here and the server gives one session to several clients in turn: " +
-	"an advisory lock belongs to a session, so two clients would hold one lock (" + poolerAdvice + ", or set check to none at your own risk)")
+var errShares = errors.New("postgres: a pooler between here and the server gives one session to several clients in " +
+	"turn: " +
+	"an advisory lock belongs to a session, so two clients would hold one lock (" + poolerAdvice +
+	", or set check to none at your own risk)")
 
-// checkPooler finds out whether the server's sessions are our own, over a connection that is not set up yet. A server tells
-// each client the number of the process that serves it; a pooler tells one of its own making. Behind one, two connections
-// show whether they share a session. It costs a round trip, and behind a pooler a connection and some round trips more.
+// checkPooler finds out whether the server's sessions are our own, over a connection that is not set up yet. A server
+// tells each client the number of the process that serves it; a pooler tells one of its own making. Behind one, two
+// connections show whether they share a session. It costs a round trip, and behind a pooler a connection and some round
+// trips more.
 func (d *Driver) checkPooler(ctx context.Context, a *speaker) (driver.Finding, error) {
 	f := driver.Finding{Check: poolerCheck, Level: driver.LevelOK, Detail: "not looked for"}
 	if d.opts.Check == CheckNone {
@@ -46,13 +50,15 @@ func (d *Driver) checkPooler(ctx context.Context, a *speaker) (driver.Finding, e
 	}
 	return driver.Finding{
 		Check: poolerCheck, Level: driver.LevelWarn,
-		Detail: "there is one between here and the server; it seems to keep one session for each client, as locks need it",
-		Advice: poolerAdvice + "; a pooler needs room for all connections of all clients, and must not end those that it thinks idle",
+		Detail: "there is one between here and the server; it seems to keep one session for each client, as locks " +
+			"need it",
+		Advice: poolerAdvice + "; a pooler needs room for all connections of all clients, and must not end those " +
+			"that it thinks idle",
 	}, nil
 }
 
-// sharingRounds is how often both connections are asked. Poolers give the session used last to the next who asks, so two
-// rounds are enough for most.
+// sharingRounds is how often both connections are asked. Poolers give the session used last to the next who asks, so
+// two rounds are enough for most.
 const sharingRounds = 8
 
 // sharing reports whether two connections are served by one session, or one by several.

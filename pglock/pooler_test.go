@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// pooler stands between clients and the server, as PgBouncer does: it tells clients numbers of processes of its own making.
-// If it shares, all clients have one session of the server, one transaction each in turn.
+// pooler stands between clients and the server, as PgBouncer does: it tells clients numbers of processes of its own
+// making. If it shares, all clients have one session of the server, one transaction each in turn.
 type pooler struct {
 	t      *testing.T
 	target string

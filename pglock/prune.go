@@ -5,12 +5,13 @@ import (
 	"math/rand/v2"
 )
 
-// windowOf is what it says of those that are old among a thousand rows of a table that come one after the other in its primary key: from any
-// place on, and from the beginning after the end. So a look costs the same however many rows there are, and those who look need not know
-// of each other.
+// windowOf is what it says of those that are old among a thousand rows of a table that come one after the other in its
+// primary key: from any place on, and from the beginning after the end. So a look costs the same however many rows
+// there are, and those who look need not know of each other.
 func windowOf(table, it, old, key, from string) string {
 	part := func(side string) string {
-		return fmt.Sprintf(`(SELECT %s AS it, %s AS old FROM %s WHERE (%s) %s (%s) ORDER BY %[4]s LIMIT 1000)`, it, old, table, key, side, from)
+		return fmt.Sprintf(`(SELECT %s AS it, %s AS old FROM %s WHERE (%s) %s (%s) ORDER BY %[4]s LIMIT 1000)`, it, old,
+			table, key, side, from)
 	}
 	return `ARRAY(SELECT it FROM (` + part(">=") + ` UNION ALL ` + part("<") + ` LIMIT 1000) w WHERE old)`
 }
@@ -27,11 +28,13 @@ const (
 	oldBreak  = `asked < now() - interval '1 day'`
 )
 
-// pruneTexts remove what nobody needs any more. $1 is where to begin. What is old is asked once more of the row as it is when it is removed.
+// pruneTexts remove what nobody needs any more. $1 is where to begin. What is old is asked once more of the row as it
+// is when it is removed.
 var pruneTexts = []string{
-	// Rows of locks that nobody has used for a day. Their tokens are so far behind the clock that the next is larger without them. Who has
-	// got such a lock meanwhile has written a new last token, or finds no row and takes the clock; and a lock that has been held for
-	// longer than a day is in the server's list, which is read if there is an old row.
+	// Rows of locks that nobody has used for a day. Their tokens are so far behind the clock that the next is larger
+	// without them. Who has got such a lock meanwhile has written a new last token, or finds no row and takes the
+	// clock; and a lock that has been held for longer than a day is in the server's list, which is read if there is an
+	// old row.
 	`DELETE FROM {T} WHERE key = ANY(` + windowOf("{T}", "key", oldLock, "key", "$1::bigint") + `) AND ` + oldLock + `
 		AND key NOT IN (SELECT ` + number + ` FROM pg_locks l WHERE ` + ours + `)`,
 

@@ -11,9 +11,9 @@ import (
 // question is prepared statements that were sent, and their answers as far as they were heard.
 type question struct {
 	*conversation
-	found []rows
-	heard bool
-	err   error
+	found    []rows
+	received bool
+	err      error
 }
 
 // question returns what was begun, or else sends it.
@@ -29,39 +29,40 @@ func (s *speaker) question(lines []line) (*question, error) {
 	return &question{conversation: x, found: make([]rows, len(lines))}, nil
 }
 
-// answers asks and hears. It returns no rows at all if nothing was asked.
+// answers asks and receives. It returns no rows at all if nothing was asked.
 func (s *speaker) answers(lines []line) ([]rows, error) {
 	q, err := s.question(lines)
 	if err != nil {
 		return nil, err
 	}
-	err = q.end(q.hearAll())
+	err = q.end(q.receiveAll())
 	return q.found, err
 }
 
-// hearAll hears all answers, and returns the first error, or the one that has ended the session.
-func (q *question) hearAll() error {
-	for i := 0; !q.heard && i < len(q.found) && !isBroken(q.err); i++ {
+// receiveAll hears all answers, and returns the first error, or the one that has ended the session.
+func (q *question) receiveAll() error {
+	for i := 0; !q.received && i < len(q.found) && !isBroken(q.err); i++ {
 		var err error
-		if q.found[i], err = q.hear(); q.err == nil || isBroken(err) {
+		if q.found[i], err = q.receive(); q.err == nil || isBroken(err) {
 			q.err = err
 		}
 	}
-	q.heard = true
+	q.received = true
 	return q.err
 }
 
-// over is a context that has ended. With it the client library says whether all that it has received was read to the end, without
-// asking the server: then the next thing in the gate is the beginning of a message.
+// over is a context that has ended. With it the client library says whether all that it has received was read to the
+// end, without asking the server: then the next thing in the gate is the beginning of a message.
 var over = func() context.Context {
 	ctx, cancel := context.WithCancel(background)
 	cancel()
 	return ctx
 }()
 
-// here asks in a goroutine that leaves at the deadline of the socket. If it returns false the question is kept with the answer, as far
-// as that has come; or it was not asked, because statements are to be prepared for it or something is to be read before.
-func (s *speaker) here(lines []line, wanted func(found rows) bool) (*question, bool) {
+// askInline asks in a goroutine that leaves at the deadline of the socket. If it returns false the question is kept
+// with the answer, as far as that has come; or it was not asked, because statements are to be prepared for it or
+// something is to be read before.
+func (s *speaker) askInline(lines []line, wanted func(found rows) bool) (*question, bool) {
 	for _, l := range lines {
 		if !s.prepared[l.st] {
 			return nil, false
@@ -74,7 +75,7 @@ func (s *speaker) here(lines []line, wanted func(found rows) bool) (*question, b
 	if err != nil {
 		return nil, false // nothing can fail but to prepare
 	}
-	if q.unsent != nil || !s.gate.await(len(lines)) || q.hearAll() != nil || !wanted(q.found[0]) {
+	if q.unsent != nil || !s.gate.await(len(lines)) || q.receiveAll() != nil || !wanted(q.found[0]) {
 		s.begun = q
 		return nil, false
 	}
@@ -83,7 +84,7 @@ func (s *speaker) here(lines []line, wanted func(found rows) bool) (*question, b
 
 // TryHere runs a try, and leaves it to Try if the lock is not free.
 func (s *speaker) TryHere(e *sqlsession.Entry) (a sqlsession.Answer, granted bool) {
-	q, granted := s.here(tryLines(e), func(found rows) bool { return len(found) == 1 })
+	q, granted := s.askInline(tryLines(e), func(found rows) bool { return len(found) == 1 })
 	if granted {
 		a = grantIn(q.found[0])
 	}
@@ -92,6 +93,6 @@ func (s *speaker) TryHere(e *sqlsession.Entry) (a sqlsession.Answer, granted boo
 
 // UnlockHere gives the lock back, and leaves to Unlock what goes wrong.
 func (s *speaker) UnlockHere(e *sqlsession.Entry) bool {
-	_, done := s.here(unlockLines(e), func(found rows) bool { return unlocked(found) == nil })
+	_, done := s.askInline(unlockLines(e), func(found rows) bool { return unlocked(found) == nil })
 	return done
 }

@@ -23,12 +23,14 @@ type record struct {
 func readRecord(r [][]byte) record {
 	return record{
 		key:   driver.Key{Kind: driver.Kind(r[0]), Name: string(r[1])},
-		token: uint64(int64Of(r[2])), last: uint64(int64Of(r[3])), owner: string(r[4]), client: string(r[5]), label: string(r[6]),
+		token: uint64(int64Of(r[2])), last: uint64(int64Of(r[3])), owner: string(r[4]), client: string(r[5]),
+		label: string(r[6]),
 		since: timeOf(r[7]), pid: int32Of(r[8]), collided: boolOf(r[9]), heldBy: int32Of(r[10]),
 	}
 }
 
-// isHolders reports that the row is the holder's: another session may have got the lock just now, and not have written yet.
+// isHolders reports that the row is the holder's: another session may have got the lock just now, and not have written
+// yet.
 func (r *record) isHolders() bool { return r.heldBy != 0 && r.heldBy == r.pid }
 
 // heldError says who is in the way of key: one of those who have the lock, and have written it.

@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
-// What is asked of the server about one session may not have it look at all of them: a thousand clients that wait open a
-// thousand sessions, and a look at each of them for each is what a herd's drain was spent with.
+// What is asked of the server about one session may not have it look at all of them: a thousand clients that wait open
+// a thousand sessions, and a look at each of them for each is what a herd's drain was spent with.
 func TestStatements_AboutOneSession_LookAtThatOneAlone(t *testing.T) {
 	n := sharedServer(t)
 	table := ownTable()
@@ -26,8 +26,10 @@ func TestStatements_AboutOneSession_LookAtThatOneAlone(t *testing.T) {
 	texts := map[string]string{
 		"set up a shared session": setUpText(d.settings(false)),
 		"set up one that waits":   setUpText(d.settings(true)),
-		"cancel":                  strings.NewReplacer("$1", strconv.Itoa(int(ops.pg.PID())), "$2", nobody).Replace(d.texts[stmtCancel]),
-		"terminate":               strings.NewReplacer("$1", strconv.Itoa(int(ops.pg.PID())), "$2", nobody).Replace(d.texts[stmtTerminate]),
+		"cancel": strings.NewReplacer("$1", strconv.Itoa(int(ops.pg.PID())), "$2",
+			nobody).Replace(d.texts[stmtCancel]),
+		"terminate": strings.NewReplacer("$1", strconv.Itoa(int(ops.pg.PID())), "$2",
+			nobody).Replace(d.texts[stmtTerminate]),
 	}
 	for what, text := range texts {
 		t.Run(what, func(t *testing.T) {
@@ -59,8 +61,8 @@ func mostRows(t *testing.T, ops *admin, text string) (most int) {
 	return most
 }
 
-// A session that waits has said all that its wait needs when it is given out, so that neither the wait nor the hand-over to
-// the next costs a round trip more.
+// A session that waits has said all that its wait needs when it is given out, so that neither the wait nor the
+// hand-over to the next costs a round trip more.
 func TestSessionThatWaits_HasPreparedWhatItNeeds(t *testing.T) {
 	n := sharedServer(t)
 	d := open(t.Context(), t, n.Addr(), Options{Table: ownTable()})
@@ -89,8 +91,8 @@ func TestSessionThatWaits_HasPreparedWhatItNeeds(t *testing.T) {
 	}
 }
 
-// A role that acts as another (SET ROLE, as programs with changing passwords do) is not shown when its own sessions began. A session
-// that it cannot see is not taken for one that has ended: its locks are not free.
+// A role that acts as another (SET ROLE, as programs with changing passwords do) is not shown when its own sessions
+// began. A session that it cannot see is not taken for one that has ended: its locks are not free.
 func TestBury_ByARoleThatActsAsAnother_OfASessionThatLives_IsNotDone(t *testing.T) {
 	n := sharedServer(t)
 	table := ownTable()

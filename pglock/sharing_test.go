@@ -34,7 +34,8 @@ func tryOf(t testing.TB, d *Driver, r *driver.Request) error {
 	return err
 }
 
-// Each reader has a session of his own, because one that has the lock gets it again past those who wait, and even to write.
+// Each reader has a session of his own, because one that has the lock gets it again past those who wait, and even to
+// write.
 func TestReadersOfOneClient_HaveASessionEach_AndNoMoreThanThereAre(t *testing.T) {
 	n := sharedServer(t)
 	table := ownTable()
@@ -52,7 +53,8 @@ func TestReadersOfOneClient_HaveASessionEach_AndNoMoreThanThereAre(t *testing.T)
 		inside = append(inside, r)
 	}
 	ops := newAdmin(t, n)
-	const readers = "SELECT count(*)::text || ' ' || count(DISTINCT l.pid)::text FROM pg_locks l JOIN %s t ON " + number +
+	const readers = "SELECT count(*)::text || ' ' || count(DISTINCT l.pid)::text FROM pg_locks l JOIN %s t ON " +
+		number +
 		" = t.key WHERE l.mode = 'ShareLock'"
 	if got := ops.one(readers, table); got != "4 4" {
 		t.Errorf("readers and their sessions are %s, want 4 4", got)
@@ -71,6 +73,30 @@ func TestReadersOfOneClient_HaveASessionEach_AndNoMoreThanThereAre(t *testing.T)
 	if err := <-waits; err != nil {
 		t.Errorf("a reader for whom a session has become free: %v", err)
 	}
+}
+
+// listsReaders reports whether the lock x is listed with these three readers and one writer that waits.
+func listsReaders(t *testing.T, d *Driver, readers ...*driver.Request) error {
+	t.Helper()
+	for info, err := range d.Locks(t.Context(), "x") {
+		if err != nil {
+			return err
+		}
+		if info.Kind != driver.KindRWMutex || len(info.Holders) != 3 || len(info.Waiters) != 1 ||
+			info.Waiters[0].Shared {
+			return fmt.Errorf("listed: %+v", info)
+		}
+		owners := make(map[string]bool)
+		for _, h := range info.Holders {
+			owners[h.Owner] = h.Shared && h.Token != 0
+		}
+		for _, r := range readers {
+			if !owners[r.Owner] {
+				t.Errorf("the holders are %+v", info.Holders)
+			}
+		}
+	}
+	return nil
 }
 
 func TestReaders_AreListedAndBrokenOneByOne(t *testing.T) {
@@ -93,24 +119,7 @@ func TestReaders_AreListedAndBrokenOneByOne(t *testing.T) {
 		wrote <- err
 	}()
 	<-queued
-	until(t, patience, func() error {
-		for info, err := range a.Locks(t.Context(), "x") {
-			if err != nil {
-				return err
-			}
-			if info.Kind != driver.KindRWMutex || len(info.Holders) != 3 || len(info.Waiters) != 1 || info.Waiters[0].Shared {
-				return fmt.Errorf("listed: %+v", info)
-			}
-			owners := make(map[string]bool)
-			for _, h := range info.Holders {
-				owners[h.Owner] = h.Shared && h.Token != 0
-			}
-			if !owners[one.Owner] || !owners[two.Owner] || !owners[three.Owner] {
-				t.Errorf("the holders are %+v", info.Holders)
-			}
-		}
-		return nil
-	})
+	until(t, patience, func() error { return listsReaders(t, a, one, two, three) })
 	if err := b.Break(t.Context(), two.Key, g.Token); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +127,8 @@ func TestReaders_AreListedAndBrokenOneByOne(t *testing.T) {
 		t.Errorf("the broken reader is told %v", reason)
 	}
 	var held *driver.HeldError
-	if err := b.Break(t.Context(), two.Key, g.Token); !errors.As(err, &held) || held.Token == 0 || held.Token == g.Token {
+	if err := b.Break(t.Context(), two.Key, g.Token); !errors.As(err, &held) || held.Token == 0 ||
+		held.Token == g.Token {
 		t.Errorf("a second break says %v, want another reader", err)
 	}
 	release(t, a, one)
@@ -171,7 +181,8 @@ func TestRWMutex_ReadersAndWritersOfTwoClients_NeverMeet(t *testing.T) {
 	if most < 2 {
 		t.Error("no two readers were inside together")
 	}
-	if _, err := clients[0].RWMutex(name, nil).UpgradeableRLock(t.Context()); !errors.Is(err, interlock.ErrUnsupported) {
+	if _, err := clients[0].RWMutex(name, nil).UpgradeableRLock(t.Context()); !errors.Is(err,
+		interlock.ErrUnsupported) {
 		t.Errorf("UpgradeableRLock says %v", err)
 	}
 }

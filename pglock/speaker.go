@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// speaker says to one session of the server what its connection is to say. It is for the goroutine that runs the connection's
-// statements.
+// speaker says to one session of the server what its connection is to say. It is for the goroutine that runs the
+// connection's statements.
 type speaker struct {
 	d       *Driver
 	c       *sqlsession.Conn
@@ -44,7 +44,8 @@ func inMode(e *sqlsession.Entry, exclusive, shared statement) statement {
 func grantParams(e *sqlsession.Entry, num int64) [][]byte {
 	r := &e.Request
 	return [][]byte{
-		int8Value(num), textValue(string(r.Kind)), textValue(r.Name), int8Value(int64(min(max(r.Tokens, 1), mostTokens))),
+		int8Value(num), textValue(string(r.Kind)), textValue(r.Name),
+		int8Value(int64(min(max(r.Tokens, 1), mostTokens))),
 		textValue(r.ID), textValue(r.Owner), textValue(r.Client), textValue(r.Label),
 	}
 }
@@ -53,7 +54,8 @@ func grantParams(e *sqlsession.Entry, num int64) [][]byte {
 func heldBy(key driver.Key, r [][]byte) *driver.HeldError {
 	held := &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if r[0] != nil && string(r[1]) == string(key.Kind) && string(r[2]) == key.Name {
-		held.Token, held.Owner, held.Client, held.Since = uint64(int64Of(r[0])), string(r[3]), string(r[4]), timeOf(r[5])
+		held.Token, held.Since = uint64(int64Of(r[0])), timeOf(r[5])
+		held.Owner, held.Client = string(r[3]), string(r[4])
 	}
 	return held
 }
@@ -84,14 +86,15 @@ func (s *speaker) lock(e *sqlsession.Entry, num int64) (rows, error) {
 	if e.Untried() {
 		return s.execFor(allowed, inMode(e, stmtLock, stmtLockShared), grantParams(e, num)...)
 	}
-	x, err := s.say(allowed, line{stmtNote, noteParams(e, num, s.pid)}, line{inMode(e, stmtLock, stmtLockShared), grantParams(e, num)})
+	x, err := s.say(allowed, line{stmtNote, noteParams(e, num, s.pid)},
+		line{inMode(e, stmtLock, stmtLockShared), grantParams(e, num)})
 	if err != nil {
 		return nil, err
 	}
-	found, err := x.hear()
+	found, err := x.receive()
 	if err == nil || !isBroken(err) { // a note that was refused is nobody's loss
 		e.Seen(inTheWay(e, found)) // the server goes on with the second statement meanwhile
-		found, err = x.hear()
+		found, err = x.receive()
 	}
 	return found, x.end(err)
 }
@@ -152,9 +155,10 @@ func unlocked(found rows) error {
 	return nil
 }
 
-// Leave gives back what the session may have, without a look into the server's table of locks, which costs as much as all have, and
-// without a place in it, which a server that is short of them has not. One that waits holds nothing else, and the server is silent about
-// what it has not. Of others the server writes a warning to its log then, which is seldom: they have had an error.
+// Leave gives back what the session may have, without a look into the server's table of locks, which costs as much as
+// all have, and without a place in it, which a server that is short of them has not. One that waits holds nothing else,
+// and the server is silent about what it has not. Of others the server writes a warning to its log then, which is
+// seldom: they have had an error.
 func (s *speaker) Leave(e *sqlsession.Entry) (err error) {
 	st, params := inMode(e, stmtUnlock, stmtUnlockShared), [][]byte{int8Value(numberOf(e))}
 	if s.c.Waits() {
@@ -168,8 +172,8 @@ func (s *speaker) Leave(e *sqlsession.Entry) (err error) {
 	return err
 }
 
-// interruptions is how often a statement is run again that was cancelled. One cancellation may hit it that was meant for
-// the one before, and an operator may send another.
+// interruptions is how often a statement is run again that was cancelled. One cancellation may hit it that was meant
+// for the one before, and an operator may send another.
 const interruptions = 3
 
 // Pin keeps the row of another name that has the same number. See wire.md.
@@ -188,8 +192,8 @@ func (s *speaker) Interrupt(other *sqlsession.Conn) error {
 	return nil // a refusal has sent nothing
 }
 
-// Bury ends another session. It has given its locks back when it is not listed any more. A role without the right to end
-// it waits until it is gone.
+// Bury ends another session. It has given its locks back when it is not listed any more. A role without the right to
+// end it waits until it is gone.
 func (s *speaker) Bury(other *sqlsession.Conn) (buried bool) {
 	o := session(other)
 	found, err := s.exec(stmtTerminate, int4Value(o.pid), o.started)

@@ -29,19 +29,19 @@ const (
 	statements
 )
 
-// grantColumns are the columns of the table that a grant writes, and their values: $1 to $8 are key, kind, name, how many
-// tokens, nonce, owner, client and label; c.us is the server's clock after the lock was given, in microseconds.
+// grantColumns are the columns of the table that a grant writes, and their values: $1 to $8 are key, kind, name, how
+// many tokens, nonce, owner, client and label; c.us is the server's clock after the lock was given, in microseconds.
 const grantColumns = `(key, kind, name, token, last, nonce, owner, client, label, since, pid)
 	SELECT $1::bigint, $2::text, $3::bytea, c.us, c.us + $4::bigint - 1, $5::bytea, $6::bytea, $7::bytea, $8::bytea, c.at, pg_backend_pid()`
 
-// clock is the server's. It refers to l, so it is read when l's function has returned and not before; OFFSET 0 keeps the
-// planner from taking the subqueries apart.
+// clock is the server's. It refers to l, so it is read when l's function has returned and not before; OFFSET 0 keeps
+// the planner from taking the subqueries apart.
 const clock = `LATERAL (SELECT x.at, (extract(epoch FROM x.at) * 1000000)::bigint AS us
 	FROM (SELECT clock_timestamp() AS at WHERE l.ok OFFSET 0) x OFFSET 0) c`
 
 // grantUpdate mints the token. ON CONFLICT takes the newest version of the row, whatever the statement's snapshot says,
-// which is older than the lock when the statement had to wait. A block of tokens is given only while the clock is ahead of
-// what was given before: otherwise tokens would run away from the clock, and could repeat after a failover. A row of
+// which is older than the lock when the statement had to wait. A block of tokens is given only while the clock is ahead
+// of what was given before: otherwise tokens would run away from the clock, and could repeat after a failover. A row of
 // another name, which has the same number by accident, is left alone.
 const grantUpdate = `ON CONFLICT (key) DO UPDATE SET
 	token = greatest(t.last + 1, excluded.token),
@@ -51,23 +51,25 @@ const grantUpdate = `ON CONFLICT (key) DO UPDATE SET
 	WHERE t.name = excluded.name AND t.kind = excluded.kind
 	RETURNING t.token, t.last`
 
-// noteReader notes a reader, of whom there may be several beside each other, with the token of g. A session has one of each lock.
+// noteReader notes a reader, of whom there may be several beside each other, with the token of g. A session has one of
+// each lock.
 const noteReader = `r AS (INSERT INTO {T}_readers (pid, key, token, last, owner, client, label, since)
 	SELECT pg_backend_pid(), $1::bigint, g.token, g.last, $6::bytea, $7::bytea, $8::bytea, clock_timestamp() FROM g
 	ON CONFLICT (pid, key) DO UPDATE SET token = excluded.token, last = excluded.last, owner = excluded.owner,
 		client = excluded.client, label = excluded.label, since = excluded.since)`
 
-// ours selects the advisory locks of this database that have one 64-bit number, and their numbers. The database is not looked up in
-// pg_database: that is shared, so a look at it takes room in the server's table of locks, which may be full.
+// ours selects the advisory locks of this database that have one 64-bit number, and their numbers. The database is not
+// looked up in pg_database: that is shared, so a look at it takes room in the server's table of locks, which may be
+// full.
 const ours = `l.locktype = 'advisory' AND l.objsubid = 1 AND l.database = (SELECT datid FROM pg_stat_get_activity(pg_backend_pid()))`
 
 const number = `((l.classid::bigint << 32) | l.objid::bigint)`
 
 // texts are the statements over {T}, which stands for the table's name.
 var texts = [statements]string{
-	// One statement takes the lock if it is free and mints the token, which it returns. No row comes back if the lock is held, or if the
-	// number belongs to another name; then the lock is taken. To say which, and who has it, in the same statement makes the server set up
-	// so much that a free lock costs a sixth more.
+	// One statement takes the lock if it is free and mints the token, which it returns. No row comes back if the lock
+	// is held, or if the number belongs to another name; then the lock is taken. To say which, and who has it, in the
+	// same statement makes the server set up so much that a free lock costs a sixth more.
 	stmtTry: `INSERT INTO {T} AS t ` + grantColumns + `
 	FROM (SELECT pg_try_advisory_lock($1) AS ok OFFSET 0) l, ` + clock + ` ` + grantUpdate,
 
@@ -98,22 +100,23 @@ var texts = [statements]string{
 
 	stmtUnlockAll: `SELECT pg_advisory_unlock_all()`,
 
-	// Whether another session is known to have the lock in the way of this one, which then has not got it: a session that has it gets it
-	// once more. What is taken here ends with the statement.
+	// Whether another session is known to have the lock in the way of this one, which then has not got it: a session
+	// that has it gets it once more. What is taken here ends with the statement.
 	stmtElsewhere:       `SELECT NOT pg_try_advisory_xact_lock($1::bigint)`,
 	stmtElsewhereShared: `SELECT NOT pg_try_advisory_xact_lock_shared($1::bigint)`,
 
 	// A sign of life.
 	stmtPing: `SELECT`,
 
-	// Both name a session by its process and when that began, because numbers of processes come again. A role that acts as another
-	// is not shown when its sessions began: then one of whom that is hidden is taken for the one that is asked about, but not ended.
+	// Both name a session by its process and when that began, because numbers of processes come again. A role that acts
+	// as another is not shown when its sessions began: then one of whom that is hidden is taken for the one that is
+	// asked about, but not ended.
 	stmtCancel: `SELECT pg_cancel_backend(pid) FROM pg_stat_get_activity($1::int) WHERE backend_start = $2::timestamptz`,
 	stmtTerminate: `SELECT CASE WHEN backend_start = $2::timestamptz THEN pg_terminate_backend(pid) END
 	FROM pg_stat_get_activity($1::int) WHERE backend_start IS NOT DISTINCT FROM $2::timestamptz`,
 
-	// Which sessions have the lock of a number, one in each row, and what each has written: pid is NULL or another's if it has
-	// just got the lock. If none has it the row is there with NULL for the session.
+	// Which sessions have the lock of a number, one in each row, and what each has written: pid is NULL or another's if
+	// it has just got the lock. If none has it the row is there with NULL for the session.
 	stmtLook: `SELECT t.kind, t.name, coalesce(r.token, t.token), coalesce(r.last, t.last), coalesce(r.owner, t.owner),
 		coalesce(r.client, t.client), coalesce(r.label, t.label), coalesce(r.since, t.since),
 		CASE WHEN l.mode = 'ShareLock' THEN r.pid ELSE t.pid END, t.collided, l.pid
@@ -142,11 +145,12 @@ var names = func() (all [statements]string) {
 	return all
 }()
 
+// String is what it is called in a session.
 func (s statement) String() string { return names[s] }
 
-// createTexts make the tables. Names and what is shown to people are bytes, because the database's encoding may not have
-// all characters. What is of the moment only is not written to the log. The token's table leaves room in its pages, so
-// that a grant changes no index.
+// createTexts make the tables. Names and what is shown to people are bytes, because the database's encoding may not
+// have all characters. What is of the moment only is not written to the log. The token's table leaves room in its
+// pages, so that a grant changes no index.
 var createTexts = []string{
 	`CREATE TABLE IF NOT EXISTS {T} (
 		key bigint PRIMARY KEY,

@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// table is that of the tokens, as the server has found it by the name that is configured. All that is said about it from then on has the
-// schema, so that no session of the driver finds another one.
+// table is that of the tokens, as the server has found it by the name that is configured. All that is said about it
+// from then on has the schema, so that no session of the driver finds another one.
 type table struct {
 	schema, name string
 	quoted       string // both, as statements have them
 }
 
-// identity is what numbers of locks and the name of the channel are made of. Two clients share their locks if, and only if, they share the
-// table, however each of them has come by its name: found along its search_path, or written with the schema. Tables in the schema public,
-// where nearly all are, are called without it, as all versions of this engine have done.
+// identity is what numbers of locks and the name of the channel are made of. Two clients share their locks if, and only
+// if, they share the table, however each of them has come by its name: found along its search_path, or written with the
+// schema. Tables in the schema public, where nearly all are, are called without it, as all versions of this engine have
+// done.
 func (t table) identity() string {
 	if t.schema == publicSchema {
 		return t.name
@@ -26,7 +27,8 @@ func (t table) identity() string {
 
 const publicSchema = "public"
 
-// resolveText finds a table, or else the schema in which it would be made. $1 is the configured name, $2 its schema, or "".
+// resolveText finds a table, or else the schema in which it would be made. $1 is the configured name, $2 its schema, or
+// "".
 const resolveText = `SELECT s.name, quote_ident(s.name), c.relkind::text, coalesce(c.relpersistence = 't', false)
 	FROM (SELECT to_regclass($1::text) AS oid) r LEFT JOIN pg_class c ON c.oid = r.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace,
 	LATERAL (SELECT coalesce(n.nspname, nullif($2::text, ''), current_schema())::text AS name) s`
@@ -38,7 +40,8 @@ func (s *speaker) resolve(ctx context.Context) (t table, err error) {
 	if !qualified {
 		schema, name = "", configured
 	}
-	answer := s.pg.ExecParams(ctx, resolveText, [][]byte{textValue(configured), textValue(schema)}, nil, binaryFormat, binaryFormat).Read()
+	answer := s.pg.ExecParams(ctx, resolveText, [][]byte{textValue(configured), textValue(schema)}, nil, binaryFormat,
+		binaryFormat).Read()
 	switch {
 	case answer.Err != nil:
 		return t, advise(answer.Err)
@@ -48,9 +51,11 @@ func (s *speaker) resolve(ctx context.Context) (t table, err error) {
 	r := answer.Rows[0]
 	switch {
 	case r[0] == nil:
-		return t, fmt.Errorf("postgres: no schema in the role's search_path exists in which the table %s could be: write it as SCHEMA.%[1]s", configured)
+		return t, fmt.Errorf("postgres: no schema in the role's search_path exists in which the table %s could be: "+
+			"write it as SCHEMA.%[1]s", configured)
 	case boolOf(r[3]):
-		return t, fmt.Errorf("postgres: %s is a temporary table, which other clients do not see: write the table as SCHEMA.%[1]s", configured)
+		return t, fmt.Errorf("postgres: %s is a temporary table, which other clients do not see: write the table as "+
+			"SCHEMA.%[1]s", configured)
 	case r[2] != nil:
 		err = checkKind(configured, string(r[2]))
 	}

@@ -62,7 +62,8 @@ func TestTable_FoundInTheRolesOwnSchema_KeepsItsOwnLocks(t *testing.T) {
 	name := ownTable()
 	ops := newAdmin(t, n)
 	ops.query(`CREATE ROLE ann LOGIN; CREATE SCHEMA ann AUTHORIZATION ann; CREATE ROLE "Bob-2" LOGIN; CREATE SCHEMA "Bob-2" AUTHORIZATION "Bob-2"`)
-	ann, bob, written := clientAs(t, n, "ann", name), clientAs(t, n, "Bob-2", name), clientAs(t, n, "postgres", "ann."+name)
+	ann, bob, written := clientAs(t, n, "ann", name), clientAs(t, n, "Bob-2", name), clientAs(t, n, "postgres", "ann."+
+		name)
 	first, second := lock(t, ann, "x"), lock(t, bob, "x")
 	if _, err := written.TryLock(t.Context(), "x"); !errors.Is(err, interlock.ErrHeld) {
 		t.Errorf("the lock of ann's table is held, and who writes the schema is told %v", err)
@@ -75,7 +76,8 @@ func TestTable_FoundInTheRolesOwnSchema_KeepsItsOwnLocks(t *testing.T) {
 	unlock(t, second)
 
 	// What the role's path is set to later changes nothing for a client that goes on.
-	ops.query("ALTER ROLE ann SET search_path = public; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ann'")
+	ops.query("ALTER ROLE ann SET search_path = public; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE " +
+		"usename = 'ann'")
 	isLost(t, first, patience)
 	unlock(t, lock(t, ann, "x"))
 	unlock(t, lock(t, written, "x"))
@@ -88,7 +90,8 @@ func TestTable_FoundInTheRolesOwnSchema_KeepsItsOwnLocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := finding(t, d, "table"); f.Level != row.level || row.level == driver.LevelWarn && !strings.Contains(f.Detail, `"Bob-2", ann`) {
+		if f := finding(t, d, "table"); f.Level != row.level || row.level == driver.LevelWarn &&
+			!strings.Contains(f.Detail, `"Bob-2", ann`) {
 			t.Errorf("of the table %s, of which there are several, the doctor says %+v", row.table, f)
 		}
 	}
@@ -110,7 +113,8 @@ func TestTable_ThatCannotBeFoundOrMade_IsADefiniteError(t *testing.T) {
 	n := sharedServer(t)
 	ops := newAdmin(t, n)
 	ops.query("CREATE ROLE lost LOGIN; ALTER ROLE lost SET search_path = ''")
-	if _, err := driverAs(t, n, "lost", Options{}); err == nil || !strings.Contains(err.Error(), "write it as SCHEMA.interlock") {
+	if _, err := driverAs(t, n, "lost", Options{}); err == nil ||
+		!strings.Contains(err.Error(), "write it as SCHEMA.interlock") {
 		t.Errorf("without a schema New says %v", err)
 	}
 	_ = open(t.Context(), t, n.Addr(), Options{Table: "behind"}).Close() // makes the table
@@ -132,12 +136,14 @@ func TestTable_ThatCannotBeFoundOrMade_IsADefiniteError(t *testing.T) {
 	}
 }
 
-// A role that lacks a right on any of the tables learns it at the start and from the doctor, and not when the right is needed.
+// A role that lacks a right on any of the tables learns it at the start and from the doctor, and not when the right is
+// needed.
 func TestRights_ThatAreMissing_AreFound(t *testing.T) {
 	n := sharedServer(t)
 	ops, name := newAdmin(t, n), ownTable()
 	_ = open(t.Context(), t, n.Addr(), Options{Table: name}).Close() // makes the tables
-	ops.query("CREATE ROLE poor LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO poor", name)
+	ops.query("CREATE ROLE poor LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s, %[1]s_waits, %[1]s_breaks, "+
+		"%[1]s_readers TO poor", name)
 	sound, err := driverAs(t, n, "poor", Options{Table: name})
 	if err != nil {
 		t.Fatal(err)
@@ -147,17 +153,22 @@ func TestRights_ThatAreMissing_AreFound(t *testing.T) {
 	}
 	ops.query("REVOKE SELECT, DELETE ON %s_breaks FROM poor", name)
 	want := "SELECT, DELETE in public." + name + "_breaks"
-	if f := finding(t, sound, "rights"); f.Level != driver.LevelFail || !strings.Contains(f.Detail, want) || !strings.Contains(f.Advice, "GRANT") {
+	if f := finding(t, sound, "rights"); f.Level != driver.LevelFail || !strings.Contains(f.Detail, want) ||
+		!strings.Contains(f.Advice, "GRANT") {
 		t.Errorf("without rights the doctor says %+v", f)
 	}
 	var log strings.Builder
-	if _, err := driverAs(t, n, "poor", Options{Table: name, Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil {
+	if _, err := driverAs(t, n, "poor", Options{
+		Table:  name,
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(log.String(), want) {
 		t.Errorf("the log of the start says nothing of it:\n%s", &log)
 	}
-	if _, err := driverAs(t, n, "poor", Options{Table: name, Check: CheckRefuse}); !errors.Is(err, enginekit.ErrNotSetUp) || !strings.Contains(err.Error(), want) {
+	if _, err := driverAs(t, n, "poor", Options{Table: name, Check: CheckRefuse}); !errors.Is(err,
+		enginekit.ErrNotSetUp) || !strings.Contains(err.Error(), want) {
 		t.Errorf("who wants to be refused is told %v", err)
 	}
 }
@@ -165,7 +176,8 @@ func TestRights_ThatAreMissing_AreFound(t *testing.T) {
 // Names are those of all versions of the engine wherever these agreed on one.
 func TestIdentity_IsTheNameWithoutPublic(t *testing.T) {
 	for want, of := range map[string]table{
-		"interlock": {schema: "public", name: "interlock"}, "app.interlock": {schema: "app", name: "interlock"}, "Ann.x": {schema: "Ann", name: "x"},
+		"interlock": {schema: "public", name: "interlock"}, "app.interlock": {schema: "app", name: "interlock"},
+		"Ann.x": {schema: "Ann", name: "x"},
 	} {
 		if got := of.identity(); got != want {
 			t.Errorf("%+v is known as %q, want %q", of, got, want)
@@ -177,7 +189,8 @@ func TestIdentity_IsTheNameWithoutPublic(t *testing.T) {
 func TestSettings_OfNewerServers_AreLeftOutOnOlderOnes(t *testing.T) {
 	ops := newAdmin(t, sharedServer(t))
 	found := ops.query("%s", setUpText([]parameter{
-		{name: "lock_timeout", value: "1234", since: leastVersion * 10000}, {name: "no_such_timeout", value: "1", since: 999999},
+		{name: "lock_timeout", value: "1234", since: leastVersion * 10000},
+		{name: "no_such_timeout", value: "1", since: 999999},
 	}))
 	if got := ops.one("SHOW lock_timeout"); len(found) != 1 || got != "1234ms" {
 		t.Errorf("%v, and the setting that the server knows is %s", found, got)

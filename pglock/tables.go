@@ -33,8 +33,8 @@ func (d *Driver) find(ctx context.Context) (all []tableState, err error) {
 	return all, err
 }
 
-// createTables makes the tables that are missing, where the first one is or is to be. A role that may not do that can lock all the same
-// when they are there.
+// createTables makes the tables that are missing, where the first one is or is to be. A role that may not do that can
+// lock all the same when they are there.
 func (d *Driver) createTables(ctx context.Context) error {
 	all, err := d.find(ctx)
 	if err != nil {
@@ -53,11 +53,12 @@ func (d *Driver) createTables(ctx context.Context) error {
 	return d.checkFormat(ctx)
 }
 
-// checkKind refuses what is no table of rows. Behind a view is a table with another name: clients that know it by that would take other
-// locks.
+// checkKind refuses what is no table of rows. Behind a view is a table with another name: clients that know it by that
+// would take other locks.
 func checkKind(name, kind string) error {
 	if kind != "r" && kind != "p" {
-		return fmt.Errorf("postgres: %s is a view, an index or something else that is no table: name the table itself", name)
+		return fmt.Errorf("postgres: %s is a view, an index or something else that is no table: name the table itself",
+			name)
 	}
 	return nil
 }
@@ -66,7 +67,8 @@ func checkKind(name, kind string) error {
 const mostCreations = 5
 
 // createTable makes a table. Two clients that do so at once are told of each other by an error about the system's own
-// tables, although both said IF NOT EXISTS; the next look finds the table. If there is none, something else has its name.
+// tables, although both said IF NOT EXISTS; the next look finds the table. If there is none, something else has its
+// name.
 func (d *Driver) createTable(ctx context.Context, i int) error {
 	name := d.table.quoted + suffixes[i]
 	var err error
@@ -84,7 +86,8 @@ func (d *Driver) createTable(ctx context.Context, i int) error {
 			return checkKind(name, all[i].kind)
 		}
 	}
-	return fmt.Errorf("postgres: the table %s cannot be made, because its schema has something else of that name, such as a type (name "+
+	return fmt.Errorf("postgres: the table %s cannot be made, because its schema has something else of that name, "+
+		"such as a type (name "+
 		"another table, or drop what is in the way): %w", name, err)
 }
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFirstStart_OfManyClientsAtOnce: the server tells those that make a table at once of each other by errors about its own
-// tables, of which it has several.
+// TestFirstStart_OfManyClientsAtOnce: the server tells those that make a table at once of each other by errors about
+// its own tables, of which it has several.
 func TestFirstStart_OfManyClientsAtOnce(t *testing.T) {
 	n := sharedServer(t)
 	config := configOf(t, n.Addr())

@@ -12,8 +12,8 @@ import (
 // rows are the rows of an answer, in the binary format.
 type rows = [][][]byte
 
-// background is the context of every statement; see sqlsession.Conn. It must be this very one: for others the client library
-// starts a goroutine for each statement.
+// background is the context of every statement; see sqlsession.Conn. It must be this very one: for others the client
+// library starts a goroutine for each statement.
 var background = context.Background() //nolint:forbidigo // statements never carry a caller's context
 
 // answered takes in the end of a statement.
@@ -84,8 +84,9 @@ func (s *speaker) say(allowed time.Duration, lines ...line) (*conversation, erro
 	return x, nil
 }
 
-// hear returns the next answer. What the server refuses is the statement's own affair; everything else ends the connection.
-func (x *conversation) hear() (rows, error) {
+// receive returns the next answer. What the server refuses is the statement's own affair; everything else ends the
+// connection.
+func (x *conversation) receive() (rows, error) {
 	if x.unsent != nil {
 		return nil, x.unsent
 	}

@@ -31,12 +31,13 @@ func TestToken_IsTheServersClockOrOneMore_AndIsThereBeforeTheGrant(t *testing.T)
 	r.Tokens = 17
 	g := acquire(t, d, r)
 	if row := ops.number("SELECT token FROM %s", table); uint64(row) != g.Token || row < before || g.Tokens != 17 {
-		t.Errorf("the grant has token %d of %d, the row %d, and the clock was %d before", g.Token, g.Tokens, row, before)
+		t.Errorf("the grant has token %d of %d, the row %d, and the clock was %d before", g.Token, g.Tokens, row,
+			before)
 	}
 	release(t, d, r)
 
-	// A clock that is far behind the last token, as after a failover to a server whose clock is slow: the token grows by one,
-	// and there is no block.
+	// A clock that is far behind the last token, as after a failover to a server whose clock is slow: the token grows
+	// by one, and there is no block.
 	ops.query("UPDATE %s SET token = 4000000000000000, last = 4000000000000016", table)
 	for i := range 3 {
 		r := request("x", fmt.Sprint("late ", i))
@@ -63,7 +64,8 @@ func TestPrune_RemovesWhatNobodyHasUsedForADay(t *testing.T) {
 	release(t, d, young)
 	ops.query("UPDATE %s SET token = token - 90000000000, last = last - 90000000000 WHERE name <> 'young'", table)
 	prune(t, d)
-	if got := ops.one("SELECT string_agg(convert_from(name, 'UTF8'), ' ' ORDER BY name) FROM %s", table); got != "held young" {
+	if got := ops.one("SELECT string_agg(convert_from(name, 'UTF8'), ' ' ORDER BY name) FROM %s",
+		table); got != "held young" {
 		t.Errorf("the rows of %q are left, want held and young", got)
 	}
 	again := request("old", "4")
@@ -83,15 +85,18 @@ func TestGrants_HaveOldRowsRemoved(t *testing.T) {
 		SELECT 4000000000000000000 - i * 9000000000000000, 'mutex', 'old', 1, 1, '', '', '', '', 'epoch', 1 FROM generate_series(1, 900) i`, table)
 	ops.query(`INSERT INTO %s_readers (pid, key, token, last, owner, client, label, since)
 		SELECT i, i, 1, 1, '', '', '', 'epoch' FROM generate_series(1, 900) i`, table)
-	ops.query("INSERT INTO %s_waits (pid, key, owner, client, label) SELECT i, i, '', '', '' FROM generate_series(10000000, 10000899) i", table)
-	ops.query("INSERT INTO %s_breaks (pid, key, token, asked) SELECT i, i, 1, 'epoch' FROM generate_series(1, 900) i", table)
+	ops.query("INSERT INTO %s_waits (pid, key, owner, client, label) SELECT i, i, '', '', '' FROM "+
+		"generate_series(10000000, 10000899) i", table)
+	ops.query("INSERT INTO %s_breaks (pid, key, token, asked) SELECT i, i, 1, 'epoch' FROM generate_series(1, 900) i",
+		table)
 	for i := range 256 {
 		r := request("young", fmt.Sprint(i))
 		acquire(t, d, r)
 		release(t, d, r)
 	}
 	until(t, patience, func() error {
-		return want(ops.one("SELECT count(*) FROM (SELECT pid FROM %[1]s UNION ALL SELECT pid FROM %[1]s_readers UNION ALL "+
+		return want(ops.one("SELECT count(*) FROM (SELECT pid FROM %[1]s UNION ALL SELECT pid FROM %[1]s_readers "+
+			"UNION ALL "+
 			"SELECT pid FROM %[1]s_waits UNION ALL SELECT pid FROM %[1]s_breaks) all_rows", table), "1")
 	})
 }
@@ -108,7 +113,8 @@ func TestPrune_LooksAtSomeRowsAlone(t *testing.T) {
 		SELECT i * 400000000000000, 'mutex', 'old', 1, 1, '', '', '', '', 'epoch', 1 FROM generate_series(%d, %d) i`, table, -rows/2, rows/2-1)
 	ops.query(`INSERT INTO %s_readers (pid, key, token, last, owner, client, label, since)
 		SELECT i / 100, i, 1, 1, '', '', '', 'epoch' FROM generate_series(1, %d) i`, table, rows)
-	ops.query("INSERT INTO %s_waits (pid, key, owner, client, label) SELECT i, i, '', '', '' FROM generate_series(100000, 100000 + %d) i", table, rows)
+	ops.query("INSERT INTO %s_waits (pid, key, owner, client, label) SELECT i, i, '', '', '' FROM "+
+		"generate_series(100000, 100000 + %d) i", table, rows)
 	for i, text := range pruneTexts {
 		if most := mostRows(t, ops, strings.ReplaceAll(d.text(text), "$1", "42")); most > 1000 {
 			t.Errorf("look %d took in %d rows, want a thousand", i, most)
@@ -128,8 +134,10 @@ func TestSession_IsSetUpSoThatTheServerEndsIt(t *testing.T) {
 	d := open(t.Context(), t, n.Addr(), Options{Table: ownTable(), Timeout: 6 * time.Second})
 	defer func() { _ = d.Close() }()
 	for name, want := range map[string]string{
-		"idle_session_timeout": "6s", "tcp_user_timeout": "6000", "tcp_keepalives_idle": "2", "client_connection_check_interval": "2s",
-		"statement_timeout": "0", "default_transaction_isolation": "read committed", "synchronous_commit": "on",
+		"idle_session_timeout": "6s", "tcp_user_timeout": "6000", "tcp_keepalives_idle": "2",
+		"client_connection_check_interval": "2s",
+		"statement_timeout":                "0", "default_transaction_isolation": "read committed",
+		"synchronous_commit": "on",
 	} {
 		found, err := d.query(t.Context(), "SELECT current_setting('"+name+"')")
 		if err != nil || string(found[0][0]) != want {
@@ -151,7 +159,8 @@ func TestDoctor_SeesWhatIsWrong(t *testing.T) {
 	}
 	for check, want := range map[string]driver.Level{
 		"tokens": driver.LevelWarn, "connections": driver.LevelWarn, // the test's server does not wait for its disk
-		"version": driver.LevelOK, poolerCheck: driver.LevelOK, "role": driver.LevelOK, "locks": driver.LevelOK, "crowds": driver.LevelOK,
+		"version": driver.LevelOK, poolerCheck: driver.LevelOK, "role": driver.LevelOK, "locks": driver.LevelOK,
+		"crowds":     driver.LevelOK,
 		"round trip": driver.LevelOK,
 	} {
 		if levels[check] != want {
@@ -170,7 +179,8 @@ func TestRole_WithFewRights_CanLock(t *testing.T) {
 	first := open(t.Context(), t, n.Addr(), Options{Table: table}) // makes the tables
 	_ = first.Close()
 	ops := newAdmin(t, n)
-	ops.query("CREATE ROLE few LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO few", table)
+	ops.query("CREATE ROLE few LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s, %[1]s_waits, %[1]s_breaks, "+
+		"%[1]s_readers TO few", table)
 	config := configOf(t, n.Addr())
 	config.User = "few"
 	a, err := New(t.Context(), config, &Options{Table: table})

@@ -10,7 +10,8 @@ import (
 
 // How a session tries for a lock.
 
-// Try runs stmtTry. After an error, which the server may have raised when the lock was taken already, the lock is given back.
+// Try runs stmtTry. After an error, which the server may have raised when the lock was taken already, the lock is given
+// back.
 func (s *speaker) Try(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	num, st := numberOf(e), inMode(e, stmtTry, stmtTryShared)
 	for range interruptions {
@@ -35,8 +36,8 @@ func (s *speaker) Try(e *sqlsession.Entry) (a sqlsession.Answer, err error) {
 	return a, errInterrupted
 }
 
-// unasked marks the error that has ended a session which a statement did not reach: the server had ended it before, the statement was
-// not even prepared, or nothing of it was written.
+// unasked marks the error that has ended a session which a statement did not reach: the server had ended it before, the
+// statement was not even prepared, or nothing of it was written.
 func (s *speaker) unasked(st statement, err error) error {
 	if !s.prepared[st] || stateOf(err) == stateIdle || pgconn.SafeToRetry(err) {
 		return fmt.Errorf("%w: %w", sqlsession.ErrUnasked, err)
@@ -56,8 +57,8 @@ func (s *speaker) ask(e *sqlsession.Entry) (found, last rows, err error) {
 	return all[0], last, err
 }
 
-// tryLines are what a try asks. Who does not wait hears who is in the way in the same round trip; who does wait can be told later, and
-// a free lock costs less without.
+// tryLines are what a try asks. Who does not wait hears who is in the way in the same round trip; who does wait can be
+// told later, and a free lock costs less without.
 func tryLines(e *sqlsession.Entry) []line {
 	num := numberOf(e)
 	try := line{inMode(e, stmtTry, stmtTryShared), grantParams(e, num)}
@@ -67,8 +68,8 @@ func tryLines(e *sqlsession.Entry) []line {
 	return []line{try, {stmtWho, [][]byte{int8Value(num)}}}
 }
 
-// refused finds out why a try has brought no token. If the lock's row is not its own, the lock may have been taken: then it is given
-// back. That there is none says that whoever has the lock has not written yet.
+// refused finds out why a try has brought no token. If the lock's row is not its own, the lock may have been taken:
+// then it is given back. That there is none says that whoever has the lock has not written yet.
 func (s *speaker) refused(e *sqlsession.Entry, num int64, found rows) (a sqlsession.Answer, err error) {
 	if found == nil {
 		if found, err = s.exec(stmtWho, int8Value(num)); err != nil {
@@ -97,8 +98,8 @@ func (s *speaker) isElsewhere(e *sqlsession.Entry) bool {
 	return err == nil && len(found) == 1 && boolOf(found[0][0])
 }
 
-// inTheWayOf says who is in the way of e, as far as the row of the lock tells. That is the one who was granted it last: of
-// readers he may have left before the others, so who only tries has it looked up.
+// inTheWayOf says who is in the way of e, as far as the row of the lock tells. That is the one who was granted it last:
+// of readers he may have left before the others, so who only tries has it looked up.
 func (s *speaker) inTheWayOf(e *sqlsession.Entry, num int64, last [][]byte) *driver.HeldError {
 	switch {
 	case e.Request.Kind == driver.KindMutex:

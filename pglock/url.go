@@ -54,7 +54,8 @@ func fromURL(u *driver.URL, c driver.Config) (*pgconn.Config, *Options, error) {
 	}
 	check := p.String("check", "warn")
 	t := tlsQuery{
-		mode: p.String("sslmode", ""), ca: p.String("sslrootcert", ""), cert: p.String("sslcert", ""), key: p.String("sslkey", ""),
+		mode: p.String("sslmode", ""), ca: p.String("sslrootcert", ""), cert: p.String("sslcert", ""),
+		key: p.String("sslkey", ""),
 	}
 	if err := address.CheckQuery("postgres", u, p); err != nil {
 		return nil, nil, err
@@ -68,7 +69,8 @@ func fromURL(u *driver.URL, c driver.Config) (*pgconn.Config, *Options, error) {
 	}
 	database := strings.TrimPrefix(u.Path, "/")
 	if strings.Contains(database, "/") {
-		return nil, nil, errors.New("postgres: the path names the database in which the tokens are kept, as in postgres://host/database")
+		return nil, nil, errors.New("postgres: the path names the database in which the tokens are kept, as in " +
+			"postgres://host/database")
 	}
 	config, err := configFor(u, database, t)
 	if err != nil {
@@ -95,9 +97,9 @@ func applicationName(client string) string {
 	return name[:min(len(name), most)]
 }
 
-// configFor makes the client library's configuration. What the URL leaves out comes from where PostgreSQL's programs look:
-// the environment (PGHOST, PGUSER, PGPASSWORD, ...) and the file with passwords. The password of the URL is not in the text
-// that the library reads, whose errors show it.
+// configFor makes the client library's configuration. What the URL leaves out comes from where PostgreSQL's programs
+// look: the environment (PGHOST, PGUSER, PGPASSWORD, ...) and the file with passwords. The password of the URL is not
+// in the text that the library reads, whose errors show it.
 func configFor(u *driver.URL, database string, t tlsQuery) (*pgconn.Config, error) {
 	words := map[string]string{
 		"user": u.User, "dbname": database, "sslmode": t.mode, "sslrootcert": t.ca, "sslcert": t.cert, "sslkey": t.key,

@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -19,7 +20,8 @@ func openError(config *pgconn.Config, err error, named bool) error {
 	o := opening{config, err, named}
 	meaning, _ := judgeError(err)
 	return &enginekit.OpenError{
-		Engine: "postgres", Servers: o.servers(), Err: err, Text: o.reason(), Hint: o.advice(), Refused: meaning == sqlsession.Refused,
+		Engine: "postgres", Servers: o.servers(), Err: err, Text: o.reason(), Hint: o.advice(),
+		Refused: meaning == sqlsession.Refused,
 	}
 }
 
@@ -62,8 +64,8 @@ var spread = regexp.MustCompile(`\s*\n\s*`)
 // refusedTLS is what the client library says of an attempt after which it tries without encryption, unless it must not.
 const refusedTLS = "server refused TLS"
 
-// inOneLine is the text of an error, which the client library spreads over several lines, one for each attempt. What several attempts
-// have met is said once, and what was tried otherwise afterwards not at all.
+// inOneLine is the text of an error, which the client library spreads over several lines, one for each attempt. What
+// several attempts have met is said once, and what was tried otherwise afterwards not at all.
 func inOneLine(err error) string {
 	var all []string
 	for _, attempt := range spread.Split(strings.TrimSpace(err.Error()), -1) {
@@ -78,27 +80,39 @@ func inOneLine(err error) string {
 }
 
 // advice explains what servers and the client library say in their own words.
-func (e opening) advice() string {
-	says := func(part string) bool { return strings.Contains(e.err.Error(), part) }
+func (e opening) advice() string { return cmp.Or(e.adviceOnRefusal(), e.adviceOnConnecting()) }
+
+func (e opening) says(part string) bool { return strings.Contains(e.err.Error(), part) }
+
+// adviceOnRefusal is that on what the server has answered.
+func (e opening) adviceOnRefusal() string {
+	state, encrypts := stateOf(e.err), e.says("no encryption")
+	switch {
+	case (state == stateWrongPassword || state == stateNotAllowed) && !e.named && !encrypts:
+		return "the URL names no user, so it is " + e.config.User + "; write postgres://user:password@host/database"
+	case state == stateWrongPassword && e.config.Password == "":
+		return "the server wants a password; write postgres://user:password@host/database"
+	case state == stateWrongPassword:
+		return "user or password is wrong; in a URL, special characters are written as %-escapes"
+	case state == stateNoDatabase:
+		return "the path names a database that must exist"
+	case state == stateNotAllowed && encrypts:
+		return "the server wants encrypted connections: write sslmode=require or better"
+	case state == stateTooMany:
+		return "raise max_connections"
+	}
+	return ""
+}
+
+// adviceOnConnecting is that on a server which has not answered.
+func (e opening) adviceOnConnecting() string {
 	var slow net.Error
 	switch {
-	case (stateOf(e.err) == stateWrongPassword || stateOf(e.err) == stateNotAllowed) && !e.named && !says("no encryption"):
-		return "the URL names no user, so it is " + e.config.User + "; write postgres://user:password@host/database"
-	case stateOf(e.err) == stateWrongPassword && e.config.Password == "":
-		return "the server wants a password; write postgres://user:password@host/database"
-	case stateOf(e.err) == stateWrongPassword:
-		return "user or password is wrong; in a URL, special characters are written as %-escapes"
-	case stateOf(e.err) == stateNoDatabase:
-		return "the path names a database that must exist"
-	case stateOf(e.err) == stateNotAllowed && says("no encryption"):
-		return "the server wants encrypted connections: write sslmode=require or better"
-	case stateOf(e.err) == stateTooMany:
-		return "raise max_connections"
 	case strings.Contains(e.reason(), refusedTLS):
 		return "the server does not speak TLS: write sslmode=disable"
-	case says("x509: certificate signed by unknown authority"):
+	case e.says("x509: certificate signed by unknown authority"):
 		return "name the file with the authority's certificate: sslrootcert=/path/ca.crt"
-	case says("connection refused"), says("no such host"), says("no such file or directory"):
+	case e.says("connection refused"), e.says("no such host"), e.says("no such file or directory"):
 		return "is the address right, and does the server run?"
 	case errors.Is(e.err, context.DeadlineExceeded), errors.As(e.err, &slow) && slow.Timeout():
 		return "nobody answers in time: is this the address of a PostgreSQL server?"

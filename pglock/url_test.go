@@ -2,6 +2,7 @@ package pglock
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,27 +20,36 @@ func parse(t *testing.T, raw string) *driver.URL {
 	return u
 }
 
-func TestURL_IsReadCompletely(t *testing.T) {
+func TestURL_OfASocket_NamesItsFolder(t *testing.T) {
 	socket, _, err := fromURL(parse(t, "postgres://%2Frun%2Fpostgresql/locks"), driver.Config{})
 	if err != nil || socket.Host != "/run/postgresql" || socket.Database != "locks" {
 		t.Errorf("the folder of a socket is read as %+v, %v", socket, err)
 	}
-	config, o, err := fromURL(parse(t, "postgres://me:p%27%5C%20w@h1:6000,[::1]/locks?table=app.locks&shared=2&waits=3&slice=5s&check=refuse&sslmode=disable"),
+}
+
+func TestURL_IsReadCompletely(t *testing.T) {
+	config, o, err := fromURL(parse(t,
+		"postgres://me:p%27%5C%20w@h1:6000,[::1]/locks?table=app.locks&shared=2&waits=3&slice=5s&check=refuse"+
+			"&sslmode=disable"),
 		driver.Config{Lease: 7 * time.Second, Client: "host:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Host != "h1" || config.Port != 6000 || config.User != "me" || config.Password != `p'\ w` || config.Database != "locks" {
-		t.Errorf("got %s:%d as %s with %q, database %s", config.Host, config.Port, config.User, config.Password, config.Database)
+	if config.Host != "h1" || config.Port != 6000 || config.User != "me" || config.Password != `p'\ w` ||
+		config.Database != "locks" {
+		t.Errorf("got %s:%d as %s with %q, database %s", config.Host, config.Port, config.User, config.Password,
+			config.Database)
 	}
-	if len(config.Fallbacks) != 1 || config.Fallbacks[0].Host != "::1" || config.Fallbacks[0].Port != defaultPort || config.ValidateConnect == nil {
+	if len(config.Fallbacks) != 1 || config.Fallbacks[0].Host != "::1" || config.Fallbacks[0].Port != defaultPort ||
+		config.ValidateConnect == nil {
 		t.Errorf("the second host is %+v", config.Fallbacks)
 	}
 	if config.RuntimeParams["application_name"] != "interlock host:1" {
 		t.Errorf("the application is called %q", config.RuntimeParams["application_name"])
 	}
-	if o.Table != "app.locks" || o.Shared != 2 || o.Waits != 3 || o.Slice != 5*time.Second || o.Check != CheckRefuse || o.Timeout != 7*time.Second {
-		t.Errorf("the options are %+v", o)
+	got := []any{o.Table, o.Shared, o.Waits, o.Slice, o.Check, o.Timeout}
+	if want := []any{"app.locks", 2, 3, 5 * time.Second, CheckRefuse, 7 * time.Second}; !slices.Equal(got, want) {
+		t.Errorf("the options are %v, want %v", got, want)
 	}
 }
 
@@ -98,7 +108,12 @@ func TestURL_WithPasswordAndTLS(t *testing.T) {
 			t.Errorf("%s: the error shows the password: %v", query, err)
 		}
 	}
-	addr := n.Addr()
+	wantAdvice(t, n.Addr())
+}
+
+// wantAdvice wants what is wrong with a URL to be said.
+func wantAdvice(t *testing.T, addr string) {
+	t.Helper()
 	for raw, says := range map[string]string{
 		"postgres://postgres:wrong@" + addr + "/postgres":                 "user or password is wrong",
 		"postgres://postgres@" + addr + "/postgres":                       "wants a password",
@@ -110,11 +125,13 @@ func TestURL_WithPasswordAndTLS(t *testing.T) {
 		"postgres://postgres:s3cr3t%2F%25@[::1]:1/postgres?sslmode=allow": "cannot use [::1]:1: ",
 	} {
 		_, err := driver.DefaultMux.Open(t.Context(), raw, driver.Config{})
-		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, driver.ErrUnavailable) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want an error on one line that says %q", raw, err, says)
 			continue
 		}
-		if refused := !strings.Contains(says, "cannot use") && !strings.Contains(says, "address"); refused != (driver.Refusal(err) != nil) {
+		if refused := !strings.Contains(says, "cannot use") &&
+			!strings.Contains(says, "address"); refused != (driver.Refusal(err) != nil) {
 			t.Errorf("%s: %v is a refusal: %v", raw, err, !refused)
 		}
 		seen := make(map[string]bool)
@@ -131,15 +148,18 @@ func TestURL_WithPasswordAndTLS(t *testing.T) {
 func TestOpenError_DoesNotSpeakOfAttemptsThatWereMadeAgain(t *testing.T) {
 	n := servers.PostgresServer(t, &servers.PostgresOptions{Password: "s3cr3t"})
 	for query, tls := range map[string]bool{"": false, "?sslmode=prefer": false, "?sslmode=require": true} {
-		_, err := driver.DefaultMux.Open(t.Context(), "postgres://postgres:wrong@"+n.Addr()+"/postgres"+query, driver.Config{})
-		if err == nil || strings.Contains(err.Error(), "TLS") != tls || strings.Contains(err.Error(), "password is wrong") == tls {
+		_, err := driver.DefaultMux.Open(t.Context(), "postgres://postgres:wrong@"+n.Addr()+"/postgres"+query,
+			driver.Config{})
+		if err == nil || strings.Contains(err.Error(), "TLS") != tls ||
+			strings.Contains(err.Error(), "password is wrong") == tls {
 			t.Errorf("%q: %v", query, err)
 		}
 	}
 }
 
 func TestNew_WithoutAConfiguration_SaysSo(t *testing.T) {
-	if _, err := New(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "postgres: there is no configuration") {
+	if _, err := New(t.Context(), nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "postgres: there is no configuration") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -106,7 +106,8 @@ func described(t *testing.T, suffix string) (c created) {
 	rows, _, _ := strings.Cut(behind, " | The lock is held")
 	for row := range strings.SplitSeq(rows, "| |") {
 		parts := strings.Split(row, " | ")
-		names, types := strings.Split(strings.TrimSpace(parts[0]), ", "), strings.Split(strings.TrimSpace(parts[1]), ", ")
+		names, types := strings.Split(strings.TrimSpace(parts[0]), ", "), strings.Split(strings.TrimSpace(parts[1]),
+			", ")
 		if types[len(types)-1] == "primary key" {
 			c.primary, types = names, types[:1]
 		}
@@ -145,8 +146,11 @@ func TestWireFormat_OfSessionsIsDescribed(t *testing.T) {
 		}
 	}
 	for says, want := range map[string]map[string]string{
-		"`idle_session_timeout` and `tcp_user_timeout` are the timeout": {"idle_session_timeout": "6000", "tcp_user_timeout": "6000"},
-		"and the keep-alives a third of it":                             {"tcp_keepalives_idle": "2"},
+		"`idle_session_timeout` and `tcp_user_timeout` are the timeout": {
+			"idle_session_timeout": "6000",
+			"tcp_user_timeout":     "6000",
+		},
+		"and the keep-alives a third of it": {"tcp_keepalives_idle": "2"},
 		"`statement_timeout` is 0, `transaction_timeout` too (PostgreSQL 17 and later), the isolation is READ COMMITTED": {
 			"statement_timeout": "0", "transaction_timeout": "0", "default_transaction_isolation": "read committed",
 		},

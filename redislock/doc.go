@@ -70,7 +70,7 @@
 //     ask at the same time shares runs of a script, if the driver was opened by a URL, and not in a Cluster.
 //   - A wait: the round trip that queues it, and the push. While it lasts, a heartbeat every second; where more
 //     than 50 wait, each asks 20 ms for each of them later, at most every three minutes, and its process says once a second
-//     that it is alive (where more than 400 processes wait, 2.5 ms for each later). The first wait in
+//     that it is alive (where more than 200 processes wait, 5 ms for each later). The first wait in
 //     a slot of a Cluster costs two round trips more, to be queued and to subscribe (SSUBSCRIBE).
 //   - Renewals travel together: one script for 125 holds, in one pipeline for each server; in a Cluster one script for
 //     each hold.
@@ -82,7 +82,7 @@
 //   - A lock with a LockDelay is not stored in the short form that others have, and a wait for it costs one round trip more, as
 //     with Replicas: a pushed grant that nobody claimed is nobody's loss, so nobody may act on it before.
 //   - Elections: as a lock, and two short commands more in the script of each change. Each observer costs a round trip every
-//     five seconds (25 ms for each observer, where more than 200 observe; 25 seconds at most), and a message and a round trip for each new leader.
+//     five seconds (40 ms for each observer, where more than 125 observe; 40 seconds at most), and a message and a round trip for each new leader.
 //   - Latches: one round trip each to set, count down and count. Who waits costs two, one as each observer does, and a message.
 //   - Conditions: one round trip to give the lock up and wait, one each second while the wait lasts, one to signal, and the
 //     push. A script goes through those who have given up between the first and the last who waits.

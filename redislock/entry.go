@@ -18,9 +18,11 @@ type entry struct {
 	open bool
 	sent bool // something of it may be on the server; it is not looked at while it is held
 	held bool
-	busy bool  // an Acquire is under way
-	left bool  // a release was asked for: nothing may come of what is under way
-	wait *wait // nil unless something is pushed or waited for
+	busy bool // an Acquire is under way
+	left bool // a release was asked for: nothing may come of what is under way
+	// An operator has taken its lock, before the grant was known here.
+	broken bool
+	wait   *wait // nil unless something is pushed or waited for
 }
 
 // waiting returns the part of e for its wait. The caller holds Driver.mu.
@@ -70,8 +72,16 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	return e, nil
 }
 
-// hold turns e into a hold's.
+// hold turns e into a hold's, or tells at once that it is one no more.
 func (d *Driver) hold(id string, e *entry) error {
+	err := d.keep(id, e)
+	if err == nil && e.broken { // nobody sets it any more
+		e.tellBroken()
+	}
+	return err
+}
+
+func (d *Driver) keep(id string, e *entry) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.isClosed() {
@@ -81,6 +91,9 @@ func (d *Driver) hold(id string, e *entry) error {
 		return driver.ErrLost
 	}
 	e.wait, e.busy, e.held = nil, false, true
+	if e.broken && d.entries[id] == e {
+		delete(d.entries, id)
+	}
 	return nil
 }
 

@@ -261,5 +261,13 @@ func noneLeft(t testing.TB, nodes ...*servers.RedisNode) {
 	var left []string
 	if !within(faultsPatience, func() bool { left = leftOver(t, nodes...); return len(left) == 0 }) {
 		t.Errorf("keys are left: %v", left)
+		for _, n := range nodes {
+			for _, key := range left {
+				for _, look := range [][]string{{"GET", key}, {"HGETALL", key}, {"PTTL", key}} {
+					said, err := n.Do(patient(t), look...)
+					t.Logf("%q: %q %v", look, said, err)
+				}
+			}
+		}
 	}
 }

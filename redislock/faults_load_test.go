@@ -42,14 +42,19 @@ func (c *crowd) run(goroutines int) {
 		})
 	}
 	all.Wait()
-	in := 0
-	for _, l := range c.locks {
-		in += l.count()
-	}
+	in := c.entries()
 	c.t.Logf("%d times somebody was in", in)
 	if want := goroutines * c.rounds; !c.bumpy && in != want {
 		c.t.Errorf("%d times somebody was in, want %d", in, want)
 	}
+}
+
+// entries returns how many times somebody was in.
+func (c *crowd) entries() (n int) {
+	for _, l := range c.locks {
+		n += l.count()
+	}
+	return n
 }
 
 // once takes the lock, however often that has to be tried, and reports whether it has.

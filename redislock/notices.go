@@ -58,13 +58,27 @@ func (d *listener) again(id string) {
 	}
 }
 
-// broken tells a holder that an operator has taken its lock.
+// broken tells a holder that an operator has taken its lock. One whose grant is still under way is told when it is there: what asks
+// again with the ID of a hold that is over never gets one, and must not hear of that hold's end. In a Cluster each node passes
+// the message on, so the last of them may come late.
 func (d *listener) broken(id string) {
 	d.mu.Lock()
 	e := d.entries[id]
-	delete(d.entries, id)
+	held := e != nil && e.held
+	switch {
+	case held:
+		delete(d.entries, id)
+	case e != nil:
+		e.broken = true
+	}
 	d.mu.Unlock()
-	if e != nil && e.lost != nil {
+	if held {
+		e.tellBroken()
+	}
+}
+
+func (e *entry) tellBroken() {
+	if e.lost != nil {
 		e.lost(driver.LostBroken, nil)
 	}
 }

@@ -16,7 +16,7 @@ const (
 	// comes the later the more there are: after perProcess for each process, and perWaiter for each that waits, so that
 	// all together cost the server no more than a few hundredths of its time.
 	heartbeatEvery = time.Second
-	perProcess     = 2500 * time.Microsecond
+	perProcess     = 5 * time.Millisecond
 	perWaiter      = 20 * time.Millisecond
 	// longestHeartbeat and mostPause bound how long a process, and who waits in it, says nothing. Then two of the requests that keep a
 	// place may be lost; see queuePlaceLasts.

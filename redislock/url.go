@@ -22,8 +22,11 @@ func init() {
 const dialTimeout = 5 * time.Second
 
 const (
-	// keepAlive is how often an idle connection of rueidis is tried. What waits or holds has signs of life of its own.
+	// keepAlive is how often an idle connection of rueidis is tried, which finds out about nodes. What waits or holds has signs of life
+	// of its own.
 	keepAlive = 15 * time.Second
+	// keepAliveAlone is that of one server: there is nothing to be found out, and its connection stands by.
+	keepAliveAlone = time.Minute
 	// answerTime is for how long rueidis waits for an answer.
 	answerTime = 10 * time.Second
 )
@@ -105,5 +108,8 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 		return o, nil, err
 	}
 	err = topology(&o, u, q)
+	if u.Scheme == "redis" || u.Scheme == "rediss" {
+		o.Dialer.KeepAlive = keepAliveAlone
+	}
 	return o, opts, err
 }

@@ -16,8 +16,8 @@ const (
 	// watchBeat is how often a watcher asks to be told further. Where many watch, each asks the later the more there are, after
 	// perWatcher for each, so that all together cost the server no more than a few thousandths of its time.
 	watchBeat     = 5 * time.Second
-	perWatcher    = 25 * time.Millisecond
-	mostWatchBeat = 25 * time.Second
+	perWatcher    = 40 * time.Millisecond
+	mostWatchBeat = 40 * time.Second
 	// watchLasts is for how long it is told without asking again. Two of the rarest requests may be lost.
 	watchLasts = 3 * mostWatchBeat
 )
@@ -41,7 +41,7 @@ func (w *watch) stir(again bool) {
 }
 
 // Watch is told of changes by a push. Elections and latches can be watched; the other locks tell nobody, because it would
-// make each of their operations dearer. It costs one round trip at its beginning and then one every five seconds, or every 25 where
+// make each of their operations dearer. It costs one round trip at its beginning and then one every five seconds, or every 40 where
 // a thousand watch, and each change a message for each watcher.
 func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) error {
 	if key.Kind != driver.KindElection && key.Kind != driver.KindLatch {

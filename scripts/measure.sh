@@ -1,7 +1,7 @@
 #!/bin/sh
-# Measures what bench/ measures, one table after the other, and writes the tables, the rounds and the pictures: bench/README.md,
-# bench/baseline, bench/pictures and docs/comparison.md. All of it takes about an hour and a half on two processors, on which
-# nothing else should run. What was measured before a failure stays written.
+# Measures what bench/ measures, one run after the other, and writes the rounds and the tables: bench/baseline, bench/README.md
+# and docs/comparison.md. All of it takes about an hour and a half on two processors, on which nothing else should run. What
+# was measured before a failure stays written.
 # usage: measure.sh [files|redis|distance|growth|engines|crowds|comparison...]; without an argument all of them
 set -eu
 cd "$(dirname "$0")/../bench"
@@ -15,7 +15,7 @@ measure() {
 	distance) go run . -scenario distance -rounds 5 -time 300ms -write ;;
 	growth) go run . -scenario growth -rounds 5 -time 300ms -write ;;
 	engines) go run . -scenario engines -rounds 3 -time 300ms -write ;;
-	crowds) go run ./crowds -write README.md ;;
+	crowds) go run . -scenario crowds -write ;;
 	comparison) go run . -scenario comparison -rounds 3 -time 500ms -write ;;
 	*)
 		echo "measure: there is no table $1; there are files, redis, distance, growth, engines, crowds and comparison" >&2

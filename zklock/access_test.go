@@ -95,7 +95,8 @@ func TestForbiddenLock_IsAnErrorThatSaysSo(t *testing.T) {
 	if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("Acquire says %v", err)
 	}
-	if said := driver.Refusal(err); said == nil || !strings.Contains(said.Hint, "ACL") || strings.Contains(err.Error(), "did not answer") {
+	if said := driver.Refusal(err); said == nil || !strings.Contains(said.Hint, "ACL") ||
+		strings.Contains(err.Error(), "did not answer") {
 		t.Errorf("Acquire says %v, want a refusal that says what to do", err)
 	}
 	if err := d.Release(bounded(t), &driver.Release{Key: r.Key, ID: r.ID, Undo: true}); err != nil {
@@ -147,7 +148,10 @@ func secured(t testing.TB, target string) (addr, ca string) {
 	if err := os.WriteFile(ca, encodePEM(web.Certificate()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12})
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{cert},
+		MinVersion:   tls.VersionTLS12,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,9 @@ type attempt struct {
 // Acquire puts a node into the lock's queue, and waits until no node is before it that is in its way. A wait survives
 // broken connections and changes of the leader. When the session ends, it begins again at the end of the queue.
 //
-// It costs one round trip if the queue is empty, otherwise three and, unless the holder is the one that is directly before
-// it, one more to learn who that is. The hand-over costs another: after the server's message about the node before it, it
-// reads the queue.
+// It costs one round trip if the queue is empty, otherwise three and, unless the holder is the one that is directly
+// before it, one more to learn who that is. The hand-over costs another: after the server's message about the node
+// before it, it reads the queue.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return d.acquire(ctx, r, nil)
 }
@@ -63,7 +63,8 @@ func servable(r *driver.Request) error {
 	case r.Mode > driver.Upgradeable || r.Kind != driver.KindRWMutex && r.Mode != driver.Exclusive:
 		return fmt.Errorf("zk: mode %d of a %s: %w", r.Mode, r.Kind, driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > maxName:
-		return fmt.Errorf("zk: a lock's name has 1 to %d bytes, not %d: %w", maxName, len(r.Name), driver.ErrUnsupported)
+		return fmt.Errorf("zk: a lock's name has 1 to %d bytes, not %d: %w", maxName, len(r.Name),
+			driver.ErrUnsupported)
 	}
 	return nil
 }
@@ -113,7 +114,8 @@ func (a *attempt) remind() {
 
 // isPassing reports whether err is over as soon as there is a connection again.
 func isPassing(err error) bool {
-	return errors.Is(err, errAgain) || errors.Is(err, errNoAnswer) || errors.Is(err, errOver) || errors.Is(err, errStale)
+	return errors.Is(err, errAgain) || errors.Is(err, errNoAnswer) || errors.Is(err, errOver) ||
+		errors.Is(err, errStale)
 }
 
 // ended reports whether the request is granted or taken back.

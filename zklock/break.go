@@ -8,9 +8,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Break ends the hold one of whose tokens is given: it removes its node, so that its release finds nothing any more, and
-// lets in who waits. The holder watches its own node and learns of it at once; of a hold that is younger than a tenth of a
-// second, when it is that old. It costs three round trips and one for each holder.
+// Break ends the hold one of whose tokens is given: it removes its node, so that its release finds nothing any more,
+// and lets in who waits. The holder watches its own node and learns of it at once; of a hold that is younger than a
+// tenth of a second, when it is that old. It costs three round trips and one for each holder.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	if err := d.breakOf(ctx, key, token); err != nil {
 		return d.explainOperator(ctx, "break", key.Name, err)

@@ -16,7 +16,8 @@ func ask[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, error
 	return call(ctx, l, false, request)
 }
 
-// tell makes a request over l that the leader of the ensemble has to hear, so that its answer also confirms the session.
+// tell makes a request over l that the leader of the ensemble has to hear, so that its answer also confirms the
+// session.
 func tell[T any](ctx context.Context, l *link, request func(c *zk.Conn) (T, error)) (T, error) {
 	return call(ctx, l, true, request)
 }
@@ -116,7 +117,7 @@ func (l *link) sync(ctx context.Context) error {
 }
 
 // read reads a place of the lock at path, or returns nil if it is gone.
-func (l *link) read(ctx context.Context, lock string, p place) (*seen, error) {
+func (l *link) read(ctx context.Context, lock string, p queuePlace) (*seen, error) {
 	got, err := l.get(ctx, lock+"/"+p.name)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
@@ -124,5 +125,5 @@ func (l *link) read(ctx context.Context, lock string, p place) (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &seen{place: p, note: parseNote(got.data), stat: got.stat}, nil
+	return &seen{queuePlace: p, note: parseNote(got.data), stat: got.stat}, nil
 }

@@ -16,8 +16,8 @@ import (
 // diagnosisTime bounds Diagnose: servers that hang must not hang their clients.
 const diagnosisTime = 8 * time.Second
 
-// Diagnose asks every server of the list who it is, and the session how it is, and judges what locks depend on. What fails
-// comes first. It changes nothing, and with servers that hang it ends after 8 seconds.
+// Diagnose asks every server of the list who it is, and the session how it is, and judges what locks depend on. What
+// fails comes first. It changes nothing, and with servers that hang it ends after 8 seconds.
 //
 // It uses the command srvr, which ZooKeeper allows unless its 4lw.commands.whitelist says otherwise.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
@@ -52,7 +52,8 @@ func checkServers(servers []serverFacts) []driver.Finding {
 	}
 	findings := []driver.Finding{checkSilent(silent, len(servers))}
 	if len(secretive) > 0 {
-		findings = append(findings, enginekit.Warn("servers", "add srvr to 4lw.commands.whitelist, or check version and roles by hand",
+		findings = append(findings, enginekit.Warn("servers",
+			"add srvr to 4lw.commands.whitelist, or check version and roles by hand",
 			"%s: the command srvr is not allowed", strings.Join(secretive, ", ")))
 	}
 	if len(modes) == 0 {
@@ -80,12 +81,15 @@ func checkModes(modes []string, listed int) driver.Finding {
 			"servers of the list stand alone: two clients may be told that they have the same lock")
 	case slices.Contains(modes, "standalone"):
 		return enginekit.Warn("ensemble", "run three or five servers where locks must outlive one of them",
-			"one server that stands alone: while it is away no lock is taken or given back, and holds are trusted no longer "+
+			"one server that stands alone: while it is away no lock is taken or given back, and holds are trusted no "+
+				"longer "+
 				"than the session's timeout")
 	case listed == 1:
-		return enginekit.Warn("ensemble", "list all servers in the URL", "one server of an ensemble is listed: without it this client has none")
+		return enginekit.Warn("ensemble", "list all servers in the URL",
+			"one server of an ensemble is listed: without it this client has none")
 	case listed%2 == 0:
-		return enginekit.Warn("ensemble", "run an odd number", "%d servers are listed: as many may fail as with one fewer", listed)
+		return enginekit.Warn("ensemble", "run an odd number",
+			"%d servers are listed: as many may fail as with one fewer", listed)
 	}
 	return enginekit.Fine("ensemble", "%s", strings.Join(modes, ", "))
 }
@@ -96,7 +100,8 @@ const firstContainers = "3.5"
 func checkVersion(oldest string) driver.Finding {
 	if olderThan(oldest, firstContainers) {
 		return enginekit.Warn("version", "use 3.5 or later; the tests run on 3.8",
-			"%s knows no container nodes: the driver removes the nodes of free locks itself, and those of a client that dies stay",
+			"%s knows no container nodes: the driver removes the nodes of free locks itself, and those of a client "+
+				"that dies stay",
 			oldest)
 	}
 	return enginekit.Fine("version", "%s", oldest)
@@ -113,7 +118,8 @@ func (d *Driver) checkSession(ctx context.Context) []driver.Finding {
 	for range 5 {
 		sent := time.Now()
 		if err := l.sync(ctx); err != nil {
-			return append(findings, enginekit.Fail("latency", "see whether the servers hang", "the leader does not answer: %v", err))
+			return append(findings, enginekit.Fail("latency", "see whether the servers hang",
+				"the leader does not answer: %v", err))
 		}
 		if trip := time.Since(sent); best == 0 || trip < best {
 			best = trip
@@ -124,7 +130,8 @@ func (d *Driver) checkSession(ctx context.Context) []driver.Finding {
 
 func (d *Driver) checkTimeout(l *link) driver.Finding {
 	if asked := d.opts.Timeout; l.s.timeout != asked {
-		return enginekit.Warn("session", "set minSessionTimeout or maxSessionTimeout in zoo.cfg (2 and 20 ticks unless set), or ask for another Lease",
+		return enginekit.Warn("session", "set minSessionTimeout or maxSessionTimeout in zoo.cfg (2 and 20 ticks "+
+			"unless set), or ask for another Lease",
 			"the session's timeout is %v although %v was asked for", l.s.timeout, asked)
 	}
 	return enginekit.Fine("session", "its timeout is %v", l.s.timeout)
@@ -133,7 +140,8 @@ func (d *Driver) checkTimeout(l *link) driver.Finding {
 func checkLatency(best, timeout time.Duration) driver.Finding {
 	if best > timeout/10 {
 		return enginekit.Warn("latency", "ask for a longer Lease, or look at the load and the disks of the servers",
-			"the leader answers in %v at best, which is much for a timeout of %v", best.Round(time.Microsecond), timeout)
+			"the leader answers in %v at best, which is much for a timeout of %v", best.Round(time.Microsecond),
+			timeout)
 	}
 	return enginekit.Fine("latency", "the leader answers in %v", best.Round(time.Microsecond))
 }
@@ -162,7 +170,8 @@ func (d *Driver) checkAccess(ctx context.Context, l *link) driver.Finding {
 		if d.opts.User == "" {
 			return enginekit.Fine("access", "everybody who reaches the servers may write below %s", path)
 		}
-		return enginekit.Warn("access", "set an ACL on it, or remove it while nobody uses it: the driver makes it with its own",
+		return enginekit.Warn("access", "set an ACL on it, or remove it while nobody uses it: the driver makes it "+
+			"with its own",
 			"everybody may write below %s, although a user is set", path)
 	}
 	return enginekit.Fine("access", "%s is not open to everybody", path)

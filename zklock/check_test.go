@@ -90,7 +90,8 @@ func TestCheckServers_JudgesWhatTheySay(t *testing.T) {
 	alone := func(addr string) serverFacts { return serverFacts{addr: addr, mode: "standalone", version: "3.8.0"} }
 	says(t, checkServers([]serverFacts{alone("a"), alone("b")}), "ensemble", driver.LevelFail, "stand alone")
 	old := serverFacts{addr: "a", mode: "leader", version: "3.4.14"}
-	says(t, checkServers([]serverFacts{old, {addr: "b", mode: "follower", version: "3.10.1"}}), "version", driver.LevelWarn, "3.4.14")
+	says(t, checkServers([]serverFacts{old, {addr: "b", mode: "follower", version: "3.10.1"}}), "version",
+		driver.LevelWarn, "3.4.14")
 	says(t, checkServers([]serverFacts{old, old}), "ensemble", driver.LevelWarn, "as many may fail")
 	says(t, checkServers([]serverFacts{{addr: "a"}}), "servers", driver.LevelWarn, "srvr is not allowed")
 	says(t, checkServers([]serverFacts{{addr: "a", err: errors.New("gone")}}), "servers", driver.LevelFail, "gone")

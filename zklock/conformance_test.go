@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// testTimeout is what the conformance suite asks for: short, because the suite waits for its end, and longer than a loaded machine
-// lets a process stand still, with the third after which a sign of life is given.
+// testTimeout is what the conformance suite asks for: short, because the suite waits for its end, and longer than a
+// loaded machine lets a process stand still, with the third after which a sign of life is given.
 const testTimeout = 3 * time.Second
 
 func TestConformance(t *testing.T) {

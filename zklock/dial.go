@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// mostDial bounds the attempt to reach one server, and mostGreeting its answer to the first request. The client library
-	// would wait for that for seven session timeouts. Both are shorter for short sessions, but not below leastPatience: a
-	// silent server is noticed after two thirds of the timeout, and what is left must do for one more that is silent.
+	// mostDial bounds the attempt to reach one server, and mostGreeting its answer to the first request. The client
+	// library would wait for that for seven session timeouts. Both are shorter for short sessions, but not below
+	// leastPatience: a silent server is noticed after two thirds of the timeout, and what is left must do for one more
+	// that is silent.
 	mostDial      = 2 * time.Second
 	mostGreeting  = 3 * time.Second
 	leastPatience = 250 * time.Millisecond
@@ -64,8 +65,8 @@ func newLine(ctx context.Context, hosts []string, o *Options) *line {
 	return l
 }
 
-// Init is part of zk.HostProvider. The hosts are known already, and are looked up at each connection: their addresses may
-// change while a program runs.
+// Init is part of zk.HostProvider. The hosts are known already, and are looked up at each connection: their addresses
+// may change while a program runs.
 func (l *line) Init([]string) error { return nil }
 
 // Len is part of zk.HostProvider.
@@ -152,8 +153,8 @@ func (l *line) failure() error {
 	return l.err
 }
 
-// greetingSize is how long the part of a server's first packet is that matters: its length, the version of the protocol,
-// the timeout in milliseconds and the session's id.
+// greetingSize is how long the part of a server's first packet is that matters: its length, the version of the
+// protocol, the timeout in milliseconds and the session's id.
 const greetingSize = 4 + 4 + 4 + 8
 
 // tap is a connection that reads along until the server has said how long the session lasts.

@@ -1,5 +1,6 @@
 // Package zklock is the engine for Apache ZooKeeper: one server, or an ensemble. A request is an ephemeral sequential
-// node below the lock's; who has nobody in his way has the lock, and everybody else watches the one node that is in his.
+// node below the lock's; who has nobody in his way has the lock, and everybody else watches the one node that is in
+// his.
 //
 //	locks, err := interlock.Open(ctx, "zk://zk1,zk2,zk3/app", nil)
 //
@@ -9,17 +10,17 @@
 //
 //	zk://user:password@host1:2181,host2:2181,host3:2181/chroot
 //
-// The path is the node below which everything is kept ([Options.Root]); without one it is /interlock. It is made if it is
-// missing. Name all servers of the ensemble: a client uses one of them, chosen at random, and goes on to the next when it
-// is silent. The client's Lease becomes the session's timeout, within what the servers allow.
+// The path is the node below which everything is kept ([Options.Root]); without one it is /interlock. It is made if it
+// is missing. Name all servers of the ensemble: a client uses one of them, chosen at random, and goes on to the next
+// when it is silent. The client's Lease becomes the session's timeout, within what the servers allow.
 //
-// User and password are shown to the servers (scheme digest), and nodes that are made then belong to this user alone. Of
-// the special characters in them / ? # and % must be written as %2F %3F %23 and %25, and the user has no colon.
+// User and password are shown to the servers (scheme digest), and nodes that are made then belong to this user alone.
+// Of the special characters in them / ? # and % must be written as %2F %3F %23 and %25, and the user has no colon.
 //
 // Query keys: acl (open: nodes belong to everybody although there is a user; creator: to the user alone, which is the
 // default if there is one), tls (true; the port is 2281 then unless it is named), ca (a file with the authority's
-// certificate in PEM; without it the system's authorities count), cert and key (files with the client's own certificate).
-// An unknown key is an error.
+// certificate in PEM; without it the system's authorities count), cert and key (files with the client's own
+// certificate). An unknown key is an error.
 //
 // # Guarantees
 //
@@ -27,27 +28,27 @@
 // leader, not after a restart, not with a minority cut off (which grants nothing), and whatever clocks do. What breaks
 // that is a copy of old data: a server that is set back to a backup, or a majority that has lost its disks.
 //
-// Requests are granted first come, first served, across processes. A release wakes one waiter, the next in line, however
-// many there are. (Readers that wait for one writer wake together, because all of them get in.) A message about a node, of
-// whatever kind and whoever caused it, only makes a waiter read the queue, and nothing but the queue grants.
+// Requests are granted first come, first served, across processes. A release wakes one waiter, the next in line,
+// however many there are. (Readers that wait for one writer wake together, because all of them get in.) A message about
+// a node, of whatever kind and whoever caused it, only makes a waiter read the queue, and nothing but the queue grants.
 //
 // A hold lasts until its release or until the session ends, which happens when the servers have not heard of the client
 // for the session's timeout: so long a client that vanishes keeps its locks, and a client that ends without Close too.
 // Three things are told apart:
 //
 //   - A broken connection. The session is suspended; the client connects to another server with the same session. Holds
-//     and places in queues stay. Operations wait for the next connection for as long as their context allows, those that
-//     have no place in a queue yet for five seconds at most.
-//   - A session that could not be confirmed in time. A hold is trusted from when the last answered request was sent, for
-//     the timeout less a quarter (at most 1.5 s, because a follower reports to its leader only now and then which of its
-//     clients live) and a drift allowance. Then it counts as lost (LostUnconfirmed), before the servers can end it. Each
-//     third of the timeout a request goes to the leader to confirm it, and each ninth while one is not answered; a follower
-//     that has lost its leader confirms nothing.
+//     and places in queues stay. Operations wait for the next connection for as long as their context allows, those
+//     that have no place in a queue yet for five seconds at most.
+//   - A session that could not be confirmed in time. A hold is trusted from when the last answered request was sent,
+//     for the timeout less a quarter (at most 1.5 s, because a follower reports to its leader only now and then which
+//     of its clients live) and a drift allowance. Then it counts as lost (LostUnconfirmed), before the servers can end
+//     it. Each third of the timeout a request goes to the leader to confirm it, and each ninth while one is not
+//     answered; a follower that has lost its leader confirms nothing.
 //   - A session that the servers have ended (LostSession), of which they tell when the client reaches them again. The
 //     driver makes another session at once and can be used as before. Waits go on in it, at the end of the queue.
 //
-// An operator who deletes the node of a hold, or writes to it, ends the hold (LostBroken): a hold that is older than a tenth
-// of a second watches its own node. Break deletes it. A write to the node of a waiter means nothing.
+// An operator who deletes the node of a hold, or writes to it, ends the hold (LostBroken): a hold that is older than a
+// tenth of a second watches its own node. Break deletes it. A write to the node of a waiter means nothing.
 //
 // The token is the number of the transaction that made the node, times 64; the 63 that follow are for passes inside the
 // process. Transactions are counted by the ensemble over all elections, so tokens grow for ever, but not over a backup
@@ -62,35 +63,36 @@
 //
 //   - Acquire, Release: one round trip each, one transaction. The first of a lock that was free for a minute costs two
 //     more, which make its node.
-//   - A wait: four round trips, and one more to learn who has the lock if others stand between. While it lasts, nothing.
-//     One of the four follows the wake-up and reads the names in the queue, some 40 bytes for each request. Those of one client
-//     that wake together share it.
+//   - A wait: four round trips, and one more to learn who has the lock if others stand between. While it lasts,
+//     nothing. One of the four follows the wake-up and reads the names in the queue, some 40 bytes for each request.
+//     Those of one client that wake together share it.
 //   - Requeue, which ends a process's turn: one round trip.
 //   - A hold that is older than a tenth of a second: one round trip in the background, for the watch on its own node.
 //   - A refused try: three round trips.
 //   - After a reconnection: one round trip, then two for each wait, and one for each hold.
 //   - Connections: one. Requests of all locks go over it together.
 //   - The client library takes some 2 MB of memory for its buffers, and one ping each third of the timeout beside ours.
-//   - Nodes: a few that last for the root, and for each process one as long as it runs. That of a free lock is a container,
-//     which the servers remove a minute after its last use (znode.container.checkIntervalMs).
+//   - Nodes: a few that last for the root, and for each process one as long as it runs. That of a free lock is a
+//     container, which the servers remove a minute after its last use (znode.container.checkIntervalMs).
 //
 // # What it cannot do
 //
 //   - Owners named with WithOwner: a node belongs to one session, so a hold cannot be shared with another process.
 //   - Semaphores, latches and conditions.
-//   - Leases of its own for a lock: all holds of a client last as long as its session. Sessions are at least two ticks of
-//     the servers (4 s unless they are configured otherwise) and at most twenty (40 s).
-//   - MinHold beyond the life of the process: the client keeps the hold in the background, and it ends with the session.
+//   - Leases of its own for a lock: all holds of a client last as long as its session. Sessions are at least two ticks
+//     of the servers (4 s unless they are configured otherwise) and at most twenty (40 s).
+//   - MinHold beyond the life of the process: the client keeps the hold in the background, and it ends with the
+//     session.
 //   - LockDelay: a node is removed with its session, and nothing stays that could keep others out.
 //   - Show a hold that was passed on inside a process under its new owner: it is shown as it began.
-//   - List many locks in one request: it takes one for each lock and one for each of its nodes, some of which are under way at
-//     a time.
+//   - List many locks in one request: it takes one for each lock and one for each of its nodes, some of which are under
+//     way at a time.
 //
 // # Servers
 //
 // Tested with ZooKeeper 3.8, alone and in an ensemble of three. 3.5 and later have all that is used; on 3.4 the driver
-// removes the nodes of free locks itself, and those of a client that dies stay (this is tested by making believe). TLS is
-// tested by a proxy that speaks it.
+// removes the nodes of free locks itself, and those of a client that dies stay (this is tested by making believe). TLS
+// is tested by a proxy that speaks it.
 //
 // Rights of the user: all of create, read, write and delete below the root, and create on the node above it unless the
 // root is there. Diagnose (interlock doctor) also uses the command srvr and the ACL of the root.

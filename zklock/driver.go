@@ -54,8 +54,8 @@ type Driver struct {
 	woken   int64  // how often a waiter was woken by a node
 }
 
-// New connects to an ensemble, of which hosts are some or all servers as host:port, and returns when there is a session.
-// ctx bounds that; without a deadline it is ten seconds. A nil opts means the defaults.
+// New connects to an ensemble, of which hosts are some or all servers as host:port, and returns when there is a
+// session. ctx bounds that; without a deadline it is ten seconds. A nil opts means the defaults.
 func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -70,7 +70,8 @@ func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	d := &Driver{
 		hosts: slices.Clone(hosts), opts: o, tree: tree{o.Root}, born: time.Now(),
 		process: strings.ToLower(rand.Text()[:16]), spentAt: spent, zxidEnd: lastZxid,
-		kept: make(chan struct{}), idle: workers{next: make(chan func())}, stir: make(chan struct{}), entries: make(map[string]*entry),
+		kept: make(chan struct{}), idle: workers{next: make(chan func())}, stir: make(chan struct{}),
+		entries: make(map[string]*entry),
 	}
 	d.life, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go d.keep() // ends with Close, which waits for it
@@ -109,12 +110,24 @@ func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "zookeeper", Lifetime: driver.Sessions, Timeout: d.timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Unsupported: []driver.Unsupported{
-			{Ability: driver.NamedOwners, Reason: "a node belongs to one session, so a hold cannot be shared with another process"},
-			{Ability: driver.Conversion, Reason: "the number of a node is its place in the queue, so an upgrade cannot go to the front"},
-			{Ability: driver.LockDelays, Reason: "a node is removed with its session, and nothing stays that could keep others out"},
-			{Ability: driver.Ability(driver.KindSemaphore), Reason: "the recipe waits for the nearest node in the way, it does not count"},
-			{Ability: driver.Ability(driver.KindLatch), Reason: "what it keeps belongs to a session, and a latch to nobody"},
-			{Ability: driver.Ability(driver.KindCond), Reason: "a node stands in one queue, and cannot be moved to another in one step"},
+			{Ability: driver.NamedOwners, Reason: "a node belongs to one session, so a hold cannot be shared with " +
+				"another process"},
+			{Ability: driver.Conversion, Reason: "the number of a node is its place in the queue, so an upgrade " +
+				"cannot go to the front"},
+			{Ability: driver.LockDelays, Reason: "a node is removed with its session, and nothing stays that could " +
+				"keep others out"},
+			{
+				Ability: driver.Ability(driver.KindSemaphore),
+				Reason:  "the recipe waits for the nearest node in the way, it does not count",
+			},
+			{
+				Ability: driver.Ability(driver.KindLatch),
+				Reason:  "what it keeps belongs to a session, and a latch to nobody",
+			},
+			{
+				Ability: driver.Ability(driver.KindCond),
+				Reason:  "a node stands in one queue, and cannot be moved to another in one step",
+			},
 		},
 	}
 }
@@ -151,8 +164,8 @@ func (d *Driver) fail(err error) {
 	d.opts.Logger.Warn("zk: no session", "err", err)
 }
 
-// ready returns a connection that can be used. It waits for one until ctx ends or gone is closed, but not for longer than
-// reach, and if fails is set not after a server has refused us.
+// ready returns a connection that can be used. It waits for one until ctx ends or gone is closed, but not for longer
+// than reach, and if fails is set not after a server has refused us.
 func (d *Driver) ready(ctx context.Context, gone <-chan struct{}, reach time.Duration, fails bool) (*link, error) {
 	var patience <-chan time.Time
 	for {
@@ -210,8 +223,8 @@ func (d *Driver) linkOf(ctx context.Context, s *session) (*link, error) {
 	}
 }
 
-// reach is how long a request waits for a server to talk to: an ensemble that elects a leader answers nobody for a second
-// or two.
+// reach is how long a request waits for a server to talk to: an ensemble that elects a leader answers nobody for a
+// second or two.
 const reach = 5 * time.Second
 
 func (d *Driver) outOfReach() error {

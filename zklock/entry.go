@@ -98,8 +98,8 @@ func (e *entry) wake() {
 	}
 }
 
-// hold turns e into a hold of session s, and reports how that went: it may have been taken back, and the session may have
-// ended in the meantime.
+// hold turns e into a hold of session s, and reports how that went: it may have been taken back, and the session may
+// have ended in the meantime.
 func (d *Driver) hold(e *entry, s *session) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,7 +115,7 @@ func (d *Driver) hold(e *entry, s *session) error {
 	e.phase, e.wait, e.since = held, nil, time.Now()
 	s.holds[e] = struct{}{}
 	if s.young = append(s.young, e); len(s.young) == 1 {
-		s.poke()
+		s.wakeKeeper()
 	}
 	return nil
 }
@@ -184,6 +184,6 @@ func lostError(key driver.Key, reason driver.LostReason) error {
 	return &driver.LostError{Kind: key.Kind, Name: key.Name, Reason: reason}
 }
 
-// tombstones remembers the latest requests that have ended, and how. Whatever the driver itself has sent is settled before a request
-// ends, so these are for callers that ask once more.
+// tombstones remembers the latest requests that have ended, and how. Whatever the driver itself has sent is settled
+// before a request ends, so these are for callers that ask once more.
 type tombstones = enginekit.Tombstones[string, driver.LostReason]

@@ -25,7 +25,8 @@ func newCrossing(t *testing.T, mode driver.Mode) *crossing {
 	n, root := sharedServer(t), freshRoot()
 	x := &crossing{t: t, a: newAdmin(t, n.Addr()), lock: root + "/rw/lock"}
 	x.holder = open(t, []string{n.Addr()}, &Options{Root: root})
-	x.ahead, x.further = open(t, []string{n.Addr()}, &Options{Root: root}), open(t, []string{n.Addr()}, &Options{Root: root})
+	x.ahead, x.further = open(t, []string{n.Addr()}, &Options{Root: root}), open(t, []string{n.Addr()},
+		&Options{Root: root})
 	ask := func(m driver.Mode) *driver.Request {
 		r := request("lock")
 		r.Kind, r.Mode = driver.KindRWMutex, m
@@ -156,7 +157,7 @@ func TestEvents_OfEveryKind_LetNobodyIn(t *testing.T) {
 	paths := []string{x.node(x.holder), x.node(x.ahead), x.node(x.further), x.lock}
 	for kind := zk.EventNodeCreated; kind <= zk.EventNodeChildrenChanged; kind++ {
 		for _, path := range paths {
-			s.heard(zk.Event{Type: kind, State: zk.StateHasSession, Path: path})
+			s.handleEvent(zk.Event{Type: kind, State: zk.StateHasSession, Path: path})
 			if path == paths[1] && (kind == zk.EventNodeDataChanged || kind == zk.EventNodeDeleted) {
 				x.looks(x.second)
 			}

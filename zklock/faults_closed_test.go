@@ -13,8 +13,9 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// A session that ends at the servers long before its timeout, as when somebody closes it: the holder is told when it has reached
-// a server again, and not when its lease is over; who waited gets in, and the client goes on in the next session.
+// A session that ends at the servers long before its timeout, as when somebody closes it: the holder is told when it
+// has reached a server again, and not when its lease is over; who waited gets in, and the client goes on in the next
+// session.
 func TestSessionClosedAtTheServers_IsTold_AndClientsGoOn(t *testing.T) {
 	t.Parallel()
 	n, root := sharedServer(t), freshRoot()
@@ -52,8 +53,8 @@ func TestSessionClosedAtTheServers_IsTold_AndClientsGoOn(t *testing.T) {
 	mustUnlock(t, mustLock(t, c, "lock")) // in the next session
 }
 
-// closeSession closes the session of d, over another connection: whoever shows its number and password may. The server hangs up
-// on the connection that d has.
+// closeSession closes the session of d, over another connection: whoever shows its number and password may. The server
+// hangs up on the connection that d has.
 func closeSession(t *testing.T, addr string, d *Driver) {
 	t.Helper()
 	d.mu.Lock()

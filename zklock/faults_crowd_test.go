@@ -173,8 +173,8 @@ func TestCancel_AtAnyMoment_LeavesTheLockFreeAtOnce(t *testing.T) {
 	}
 }
 
-// freeAfter returns when a lock is free after a Lock of it was cancelled, and how long that has taken. It is less than the session,
-// which is not what frees it.
+// freeAfter returns when a lock is free after a Lock of it was cancelled, and how long that has taken. It is less than
+// the session, which is not what frees it.
 func freeAfter(t testing.TB, c *interlock.Client, name string) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -222,7 +222,9 @@ func TestClose_WithWaiters(t *testing.T) {
 		t.Errorf("the lease says %v", err)
 	}
 	mustUnlock(t, behind.granted("who waited for the closed client").l)
-	soon(t, "the node of the waiter that has closed to be gone", func() bool { return len(a.nodes(root+"/mutex/two")) == 1 })
+	soon(t, "the node of the waiter that has closed to be gone", func() bool {
+		return len(a.nodes(root+"/mutex/two")) == 1
+	})
 	mustUnlock(t, other)
 }
 

@@ -57,7 +57,8 @@ type locked struct {
 	err error
 }
 
-// startLock locks in the background, and returns when the request is in the engine's queue, or granted because nobody is there any more.
+// startLock locks in the background, and returns when the request is in the engine's queue, or granted because nobody
+// is there any more.
 func startLock(t testing.TB, url string, o *interlock.Options, name string) *locking {
 	t.Helper()
 	queued := make(chan struct{}, 64)
@@ -144,7 +145,8 @@ func gone(t testing.TB, l *interlock.Lease) time.Time {
 	return time.Now()
 }
 
-// goesOn fails unless a client locks and unlocks in the end, although a server may be too slow at first, and a session too short.
+// goesOn fails unless a client locks and unlocks in the end, although a server may be too slow at first, and a session
+// too short.
 func goesOn(t testing.TB, c *interlock.Client, name string) {
 	t.Helper()
 	soon(t, "the client to go on", func() bool {

@@ -17,7 +17,8 @@ func TestNew_OfAServerThatHangs_ReturnsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	ended := make(chan time.Time, 1)
-	context.AfterFunc(ctx, func() { ended <- time.Now() }) // a machine under load lets this goroutine wait as long as the other
+	// a machine under load lets this goroutine wait as long as the other
+	context.AfterFunc(ctx, func() { ended <- time.Now() })
 	_, err = New(ctx, []string{mute.Addr().String()}, nil)
 	returned := time.Now()
 	if err == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// faultLease is the lease of clients that are to lose it. It is longer than a loaded machine lets a process stand still, with the
-// third after which a sign of life is given.
+// faultLease is the lease of clients that are to lose it. It is longer than a loaded machine lets a process stand
+// still, with the third after which a sign of life is given.
 const faultLease = 3 * time.Second
 
 // A holder that is cut off believes for less long than the servers do, and is as good as new when the network is back.
@@ -66,7 +66,8 @@ func TestIdleHold_StaysTrusted(t *testing.T) {
 	})
 }
 
-// Signs of life follow each other more closely than their answers: far from the server each takes more than a third of the timeout.
+// Signs of life follow each other more closely than their answers: far from the server each takes more than a third of
+// the timeout.
 func TestIdleHold_FarFromTheServer_StaysTrusted(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * faultLease

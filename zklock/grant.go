@@ -38,13 +38,14 @@ func (a *attempt) withdraw(ctx context.Context, l *link) error {
 	return nil
 }
 
-// spent is the number in a node's name from which on a lock's node is not used any more. The server counts with 32 bits,
-// and would begin anew with the lowest number, which is the first in the queue. A million are left for those who come
-// before it is replaced.
+// spent is the number in a node's name from which on a lock's node is not used any more. The server counts with 32
+// bits, and would begin anew with the lowest number, which is the first in the queue. A million are left for those who
+// come before it is replaced.
 const spent = 1<<31 - 1 - 1<<20
 
-// drain gives way until the queue is empty, and removes the lock's node then: the next one counts from 0. It happens once
-// in two thousand million acquisitions of a lock that is never free for long, and costs the order of those who wait.
+// drain gives way until the queue is empty, and removes the lock's node then: the next one counts from 0. It happens
+// once in two thousand million acquisitions of a lock that is never free for long, and costs the order of those who
+// wait.
 func (a *attempt) drain(ctx context.Context, l *link) error {
 	if err := a.withdraw(ctx, l); err != nil {
 		return err

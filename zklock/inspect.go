@@ -12,9 +12,10 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Locks lists the locks in the order of their kinds and names. It reads the names of all locks first, which is one round
-// trip for each kind, and then each lock that has the prefix: one for its queue, and one for each node in it. Some locks
-// are read at a time, ahead of the one that is yielded, and of each some nodes. If the caller stops early, so does that.
+// Locks lists the locks in the order of their kinds and names. It reads the names of all locks first, which is one
+// round trip for each kind, and then each lock that has the prefix: one for its queue, and one for each node in it.
+// Some locks are read at a time, ahead of the one that is yielded, and of each some nodes. If the caller stops early,
+// so does that.
 //
 // Since and the rest of what is shown come from the servers. A hold that was passed on inside a process is shown as it
 // began.
@@ -51,7 +52,8 @@ func (d *Driver) list(ctx context.Context, prefix string, yield func(driver.Lock
 	return nil
 }
 
-// keysOf returns the locks of ours among the nodes below a kind's whose names have the prefix, in the order of the nodes.
+// keysOf returns the locks of ours among the nodes below a kind's whose names have the prefix, in the order of the
+// nodes.
 func keysOf(kind driver.Kind, components []string, prefix string) []driver.Key {
 	slices.Sort(components)
 	var keys []driver.Key
@@ -63,12 +65,14 @@ func keysOf(kind driver.Kind, components []string, prefix string) []driver.Key {
 	return keys
 }
 
-// listedAtOnce is how many locks are read at a time. With so many a server answers without a pause, and what others ask it in
-// between waits a few milliseconds at most.
+// listedAtOnce is how many locks are read at a time. With so many a server answers without a pause, and what others ask
+// it in between waits a few milliseconds at most.
 const listedAtOnce = 32
 
 // listAll reads locks and yields them in their order, those that are not free. It reports whether more are wanted.
-func (l *link) listAll(ctx context.Context, keys []driver.Key, yield func(driver.LockInfo, error) bool) (more bool, err error) {
+func (l *link) listAll(
+	ctx context.Context, keys []driver.Key, yield func(driver.LockInfo, error) bool,
+) (more bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	defer readers.Wait()
@@ -110,7 +114,7 @@ func infoOf(key driver.Key, nodes []*seen) driver.LockInfo {
 	if key.Kind != driver.KindRWMutex {
 		info.Limit = 1
 	}
-	all := placesOf(nodes)
+	all := queuePlacesOf(nodes)
 	for i, n := range nodes {
 		if blocker(all, i) < 0 {
 			info.Holders = append(info.Holders, n.holder())
@@ -124,7 +128,7 @@ func infoOf(key driver.Key, nodes []*seen) driver.LockInfo {
 // holdersOf returns the nodes that nobody is in the way of.
 func holdersOf(nodes []*seen) []*seen {
 	var holders []*seen
-	all := placesOf(nodes)
+	all := queuePlacesOf(nodes)
 	for i, n := range nodes {
 		if blocker(all, i) < 0 {
 			holders = append(holders, n)
@@ -133,10 +137,10 @@ func holdersOf(nodes []*seen) []*seen {
 	return holders
 }
 
-func placesOf(nodes []*seen) []place {
-	all := make([]place, len(nodes))
+func queuePlacesOf(nodes []*seen) []queuePlace {
+	all := make([]queuePlace, len(nodes))
 	for i, n := range nodes {
-		all[i] = n.place
+		all[i] = n.queuePlace
 	}
 	return all
 }

@@ -30,8 +30,8 @@ func (d *Driver) keep() {
 
 // keep gives signs of life, makes connections ready and has holds watched, until s is over or the driver is closed.
 func (s *session) keep() {
-	beat, guard, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
-	defer beat.Stop()
+	heartbeat, guard, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
+	defer heartbeat.Stop()
 	defer guard.Stop()
 	defer again.Stop()
 	guards, ticks := false, 0
@@ -41,23 +41,23 @@ func (s *session) keep() {
 			return
 		case <-s.d.life.Done():
 			return
-		case <-beat.C:
+		case <-heartbeat.C:
 			if ticks++; ticks%eachTick == 0 || s.unanswered.Load() > 0 {
-				s.beat()
+				s.heartbeat()
 			}
-			beat.Reset(s.pause())
+			heartbeat.Reset(s.pause())
 		case <-guard.C:
 			guards = false
 			s.guard()
 		case <-again.C:
-			s.poke()
+			s.wakeKeeper()
 		case <-s.news:
 			switch ready, err := s.makeReady(); {
 			case err != nil:
 				s.d.fail(err)
 				again.Reset(retryPause)
 			case ready:
-				beat.Reset(s.pause())
+				heartbeat.Reset(s.pause())
 			}
 		}
 		if !guards && s.hasYoung() {
@@ -70,24 +70,24 @@ func (s *session) keep() {
 // retryPause is between two attempts to make a connection ready that a server has refused.
 const retryPause = 500 * time.Millisecond
 
-// Signs of life are given each third of the timeout, and each ninth while one is under way: the session is trusted from when the last
-// answered one was sent, and far from the servers the answer takes its part of that. There are no more of them than the library
-// waits for: it ends a connection over which nothing came for two thirds of the timeout.
+// Signs of life are given each third of the timeout, and each ninth while one is under way: the session is trusted from
+// when the last answered one was sent, and far from the servers the answer takes its part of that. There are no more of
+// them than the library waits for: it ends a connection over which nothing came for two thirds of the timeout.
 const (
-	eachTick  = 3
-	mostBeats = 6
+	eachTick       = 3
+	mostHeartbeats = 6
 )
 
 // pause is between two looks whether a sign of life is to be given.
 func (s *session) pause() time.Duration { return s.timeout / (3 * eachTick) }
 
-// beat gives a sign of life. It goes to the leader of an ensemble, because a follower that has lost its leader goes on
-// answering what it knows by itself, while the leader ends its sessions.
-func (s *session) beat() {
+// heartbeat gives a sign of life. It goes to the leader of an ensemble, because a follower that has lost its leader
+// goes on answering what it knows by itself, while the leader ends its sessions.
+func (s *session) heartbeat() {
 	s.d.mu.Lock()
 	l := s.link
 	s.d.mu.Unlock()
-	if l == nil || s.unanswered.Load() >= mostBeats {
+	if l == nil || s.unanswered.Load() >= mostHeartbeats {
 		return
 	}
 	s.unanswered.Add(1)
@@ -176,7 +176,9 @@ func (s *session) makeNode(l *link) error {
 
 // raise raises the version of the session's node.
 func (s *session) raise(l *link) error {
-	stat, err := tell(s.d.life, l, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(l.node, []byte(s.d.opts.Client), -1) })
+	stat, err := tell(s.d.life, l, func(c *zk.Conn) (*zk.Stat, error) {
+		return c.Set(l.node, []byte(s.d.opts.Client), -1)
+	})
 	if errors.Is(err, zk.ErrNoNode) { // an operator has removed it
 		return s.makeNode(l)
 	}
@@ -191,8 +193,8 @@ func (l *link) create(ctx context.Context, path string, data []byte, flags int32
 	return err
 }
 
-// makeFolder makes a node that lasts, and those above it. A user who may not make a node learns that also where there is
-// one already.
+// makeFolder makes a node that lasts, and those above it. A user who may not make a node learns that also where there
+// is one already.
 func (l *link) makeFolder(ctx context.Context, path string) error {
 	err := l.create(ctx, path, nil, 0)
 	if errors.Is(err, zk.ErrNoNode) {

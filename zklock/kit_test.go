@@ -49,14 +49,15 @@ type admin struct {
 func newAdmin(t testing.TB, addr string) *admin {
 	t.Helper()
 	connected := make(chan struct{}, 1)
-	conn, _, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogInfo(false), zk.WithEventCallback(func(e zk.Event) {
-		if e.State == zk.StateHasSession {
-			select {
-			case connected <- struct{}{}:
-			default:
+	conn, _, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogInfo(false),
+		zk.WithEventCallback(func(e zk.Event) {
+			if e.State == zk.StateHasSession {
+				select {
+				case connected <- struct{}{}:
+				default:
+				}
 			}
-		}
-	}))
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,8 @@ func receive[T any](t testing.TB, what string, signal <-chan T) T {
 	}
 }
 
-// alarm tells when d is over. If the machine stands still it is late as well, so what has to come by then is measured against it.
+// alarm tells when d is over. If the machine stands still it is late as well, so what has to come by then is measured
+// against it.
 func alarm(d time.Duration) <-chan time.Time {
 	over := make(chan time.Time, 1)
 	time.AfterFunc(d, func() { over <- time.Now() })

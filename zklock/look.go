@@ -10,8 +10,8 @@ import (
 
 var _ driver.Looker = (*Driver)(nil)
 
-// Look reads the queue of one lock: a round trip to have what was written before, one for the list, and one for each node
-// in it, of which some are under way at a time.
+// Look reads the queue of one lock: a round trip to have what was written before, one for the list, and one for each
+// node in it, of which some are under way at a time.
 func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	none := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	if !slices.Contains(kinds, key.Kind) {

@@ -15,8 +15,8 @@ func TestMain(m *testing.M) {
 	os.Exit(lasting.Run(m))
 }
 
-// options make the servers remove empty containers quickly, so that this happens in the middle of things, and miss a leader
-// that hangs after one and a half seconds.
+// options make the servers remove empty containers quickly, so that this happens in the middle of things, and miss a
+// leader that hangs after one and a half seconds.
 func options() *servers.ZooKeeperOptions {
 	return &servers.ZooKeeperOptions{
 		Config:     map[string]string{"syncLimit": "15"},

@@ -58,8 +58,8 @@ type inserted struct {
 	lock *zk.Stat
 }
 
-// insert is the transaction. Writing to the lock's node in it tells at no cost what the library does not tell otherwise:
-// the number of the transaction, which is that of the new node's making, and how many are in the queue now.
+// insert is the transaction. Writing to the lock's node in it tells at no cost what the library does not tell
+// otherwise: the number of the transaction, which is that of the new node's making, and how many are in the queue now.
 func (m *making) insert() error {
 	ops := make([]any, 0, 4)
 	if m.give != "" {
@@ -94,7 +94,7 @@ func (m *making) insert() error {
 var nothing = []byte{}
 
 func (m *making) took(in inserted) error {
-	p, ok := parsePlace(in.path[strings.LastIndexByte(in.path, '/')+1:])
+	p, ok := parseQueuePlace(in.path[strings.LastIndexByte(in.path, '/')+1:])
 	if !ok {
 		return errors.New("zk: the server has made a node of another name: " + in.path)
 	}
@@ -145,7 +145,8 @@ func (l *link) tidy(lock string) {
 	plain := d.plain
 	d.mu.Unlock()
 	if plain {
-		d.spawn(func() { _ = l.delete(d.life, lock) }) // it is in use, or another is quicker, or the next release does it
+		// it is in use, or another is quicker, or the next release does it
+		d.spawn(func() { _ = l.delete(d.life, lock) })
 	}
 }
 

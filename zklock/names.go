@@ -10,9 +10,10 @@ import (
 
 const upperHex = "0123456789ABCDEF"
 
-// encode makes one component of a path of a lock's name: letters and digits of ASCII, "-", "_" and "." stay, every other
-// byte is written as %XX, and so is a dot in front, because "." and ".." are no names. No two names meet. What stays is
-// fixed for ever and does not depend on tables of Unicode, which grow: two programs must always write the same.
+// encode makes one component of a path of a lock's name: letters and digits of ASCII, "-", "_" and "." stay, every
+// other byte is written as %XX, and so is a dot in front, because "." and ".." are no names. No two names meet. What
+// stays is fixed for ever and does not depend on tables of Unicode, which grow: two programs must always write the
+// same.
 func encode(name string) string {
 	clean := true
 	for i := range len(name) {

@@ -58,7 +58,8 @@ func TestEncode_OfRandomNames_IsReversible(t *testing.T) {
 
 func TestPlaces_AreOrderedByTheirNumberAlone(t *testing.T) {
 	all := inOrder([]string{
-		"wzzz-0000000010", "raaa-0000000009", "not ours", "w-0000000001", "ubbb-0000000011", "x1-0000000000", "wa-b", "wccc-0000000002",
+		"wzzz-0000000010", "raaa-0000000009", "not ours", "w-0000000001", "ubbb-0000000011", "x1-0000000000", "wa-b",
+		"wccc-0000000002",
 	})
 	var names []string
 	for _, p := range all {
@@ -86,9 +87,9 @@ func TestBlocker_IsTheNearestThatIsInTheWay(t *testing.T) {
 		"wuu":   1,
 		"rrrwu": 3,
 	} {
-		var all []place
+		var all []queuePlace
 		for i, c := range queue {
-			all = append(all, place{mode: driver.Mode(strings.IndexRune(modes, c)), seq: int32(i)})
+			all = append(all, queuePlace{mode: driver.Mode(strings.IndexRune(modes, c)), seq: int32(i)})
 		}
 		if got := blocker(all, len(all)-1); got != want {
 			t.Errorf("the last of %s waits for %d, want %d", queue, got, want)

@@ -87,7 +87,8 @@ func TestTransactionWithoutAToken_IsRefused(t *testing.T) {
 	a, root := newAdmin(t, n.Addr()), freshRoot()
 	d := open(t, []string{n.Addr()}, &Options{Root: root})
 	d.zxidEnd = 1
-	if _, err := d.Acquire(bounded(t), request("lock")); !errors.Is(err, driver.ErrUnsupported) || !driver.IsDefinite(err) {
+	if _, err := d.Acquire(bounded(t), request("lock")); !errors.Is(err, driver.ErrUnsupported) ||
+		!driver.IsDefinite(err) {
 		t.Errorf("Acquire says %v", err)
 	}
 	if names := a.nodes(root + "/mutex/lock"); len(names) > 0 {

@@ -16,12 +16,12 @@ import (
 type Options struct {
 	// Timeout is the session's timeout to ask for: how long a client that has vanished keeps its locks. The servers
 	// have bounds for it, by default 2 and 20 of their ticks (4 s and 40 s), and the driver works with what they allow.
-	// Shorter loses locks to a slow network, longer keeps others waiting for the dead. The default is 30 s. A driver that
-	// is opened by URL asks for the client's Lease.
+	// Shorter loses locks to a slow network, longer keeps others waiting for the dead. The default is 30 s. A driver
+	// that is opened by URL asks for the client's Lease.
 	Timeout time.Duration
 
-	// Root is the node below which everything is kept. It is made if it is missing. All clients of one set of locks need
-	// the same. The default is "/interlock".
+	// Root is the node below which everything is kept. It is made if it is missing. All clients of one set of locks
+	// need the same. The default is "/interlock".
 	Root string
 
 	// User and Password are shown to the servers (scheme "digest").
@@ -105,7 +105,7 @@ func checkRoot(root string) error {
 		}
 	}
 	for _, r := range root {
-		if r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
+		if isForbidden(r) {
 			return fmt.Errorf("zk: ZooKeeper allows no %q in the root", r)
 		}
 	}
@@ -113,4 +113,9 @@ func checkRoot(root string) error {
 		return errors.New("zk: /zookeeper is ZooKeeper's own")
 	}
 	return nil
+}
+
+// isForbidden reports whether ZooKeeper allows no r in a path.
+func isForbidden(r rune) bool {
+	return r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }

@@ -15,14 +15,16 @@ type outcome uint8
 const (
 	unknown outcome = iota // it may have been carried out, or may be yet
 	refused                // a server has said no, and nothing was changed
-	notSent                // it has not left this process, or was turned away unread: nothing has happened, and it may be sent again
+	// it has not left this process, or was turned away unread: nothing has happened, and it may be sent again.
+	notSent
 )
 
-// refusals are what a server answers after it has dealt with a request. Those without a name in the library come as texts: an
-// operation that it does not know, a client that has to authenticate first, and a quota that is used up.
+// refusals are what a server answers after it has dealt with a request. Those without a name in the library come as
+// texts: an operation that it does not know, a client that has to authenticate first, and a quota that is used up.
 var (
 	refusals = []error{
-		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrInvalidACL, zk.ErrAuthFailed,
+		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrInvalidACL,
+		zk.ErrAuthFailed,
 		zk.ErrBadArguments, zk.ErrNoChildrenForEphemerals, zk.ErrInvalidPath, zk.ErrAPIError,
 	}
 	namelessRefusals = []string{unimplemented, "unknown error: -124", quotaExceeded}
@@ -40,8 +42,9 @@ type unreached struct{ error }
 // Unwrap returns why.
 func (e unreached) Unwrap() error { return e.error }
 
-// outcomeOf decides what an error says about one attempt at a request. Whether an earlier attempt is under way, or has left a
-// node, is for the caller to know. A connection that broke, a session that is over and the end of a context say nothing.
+// outcomeOf decides what an error says about one attempt at a request. Whether an earlier attempt is under way, or has
+// left a node, is for the caller to know. A connection that broke, a session that is over and the end of a context say
+// nothing.
 func outcomeOf(err error) outcome {
 	switch {
 	case err == nil:

@@ -76,17 +76,23 @@ func TestOutcome_OfAServerThatHasGone_IsNotSent(t *testing.T) {
 	p.Pass()
 }
 
-// A quota that is used up is a refusal. The library has no name for it, so it was taken for a broken connection, and asked again and again.
+// A quota that is used up is a refusal. The library has no name for it, so it was taken for a broken connection, and
+// asked again and again.
 func TestAcquire_BeyondAQuota_IsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
-	n := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{Properties: map[string]string{"zookeeper.enforceQuota": "true"}})
+	n := servers.ZooKeeperServer(t,
+		&servers.ZooKeeperOptions{Properties: map[string]string{"zookeeper.enforceQuota": "true"}})
 	a := newAdmin(t, n.Addr())
 	d := open(t, []string{n.Addr()}, &Options{Root: "/app"})
 	r := request("lock")
 	take(t, d, r)
 	give(t, d, r)
 	limits := "count=1,bytes=-1=;byteHardLimit=-1;countHardLimit=1"
-	for _, node := range []struct{ path, data string }{{"/zookeeper/quota/app", ""}, {"/zookeeper/quota/app/zookeeper_limits", limits}, {"/zookeeper/quota/app/zookeeper_stats", "count=9,bytes=9"}} {
+	for _, node := range []struct{ path, data string }{
+		{"/zookeeper/quota/app", ""},
+		{"/zookeeper/quota/app/zookeeper_limits", limits},
+		{"/zookeeper/quota/app/zookeeper_stats", "count=9,bytes=9"},
+	} {
 		if _, err := a.Create(node.path, []byte(node.data), 0, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(node.path, err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// look reads the queue and reports whether nobody is in the way. Otherwise the nearest node that is gets watched, and the
-// caller is told who has the lock; a try is refused.
+// look reads the queue and reports whether nobody is in the way. Otherwise the nearest node that is gets watched, and
+// the caller is told who has the lock; a try is refused.
 func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 	e := a.e
 	lock := a.d.tree.lock(e.key)
@@ -19,12 +19,12 @@ func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	var all []place
+	var all []queuePlace
 	if err == nil {
 		all = found.places
 	}
 	name := strings.TrimPrefix(e.path, lock+"/")
-	mine := slices.IndexFunc(all, func(p place) bool { return p.name == name })
+	mine := slices.IndexFunc(all, func(p queuePlace) bool { return p.name == name })
 	if mine < 0 { // somebody has removed it, so it begins again
 		a.own("", 0)
 		return false, errAgain
@@ -41,7 +41,7 @@ func (a *attempt) look(ctx context.Context, l *link) (free bool, err error) {
 }
 
 // queueBehind watches the node at index in, and tells who has the lock.
-func (a *attempt) queueBehind(ctx context.Context, l *link, all []place, in int) error {
+func (a *attempt) queueBehind(ctx context.Context, l *link, all []queuePlace, in int) error {
 	e, w := a.e, a.e.wait
 	lock := a.d.tree.lock(e.key)
 	path := lock + "/" + all[in].name
@@ -52,7 +52,7 @@ func (a *attempt) queueBehind(ctx context.Context, l *link, all []place, in int)
 	if before == nil {
 		return errAgain // it has gone since
 	}
-	holder := &seen{place: all[in], note: parseNote(before.data), stat: before.stat}
+	holder := &seen{queuePlace: all[in], note: parseNote(before.data), stat: before.stat}
 	if in > 0 {
 		if holder, err = l.read(ctx, lock, all[0]); err != nil {
 			l.s.unwatch(e, path)
@@ -67,9 +67,10 @@ func (a *attempt) queueBehind(ctx context.Context, l *link, all []place, in int)
 	return nil
 }
 
-// await returns errAgain when something has happened to the node that was in the way: then the queue is to be looked at, which
-// alone lets the request in. An event does not say what it was, or whose doing: one who waited may have left, and anybody
-// may write to a node. A request that gives up stays in the queue, and keeps its watch, until it is undone or asked again.
+// await returns errAgain when something has happened to the node that was in the way: then the queue is to be looked
+// at, which alone lets the request in. An event does not say what it was, or whose doing: one who waited may have left,
+// and anybody may write to a node. A request that gives up stays in the queue, and keeps its watch, until it is undone
+// or asked again.
 func (a *attempt) await(ctx context.Context, l *link) error {
 	e, w := a.e, a.e.wait
 	select {
@@ -90,7 +91,7 @@ func (a *attempt) await(ctx context.Context, l *link) error {
 }
 
 // refuse ends a try: it names the holder, and takes the node away at the same time.
-func (a *attempt) refuse(ctx context.Context, l *link, first place) error {
+func (a *attempt) refuse(ctx context.Context, l *link, first queuePlace) error {
 	lock, e := a.d.tree.lock(a.e.key), a.e
 	removed := make(chan error, 1)
 	path := e.path

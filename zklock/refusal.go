@@ -33,8 +33,8 @@ func denialOf(err error) (hint string, denied bool) {
 // quota is what the library makes of a quota that is used up, for which it has no name.
 const quota = "unknown error: -125"
 
-// classed is an error of a request as one of the classes of package driver. A refusal is undone all the same: a request makes several
-// nodes one after the other.
+// classed is an error of a request as one of the classes of package driver. A refusal is undone all the same: a request
+// makes several nodes one after the other.
 func classed(op, name string, err error) error {
 	if hint, denied := denialOf(err); denied {
 		return &driver.RefusedError{Op: op, Name: name, Err: err, Hint: hint, Open: true}

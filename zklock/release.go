@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Release removes the hold's node in one round trip; the server then wakes who is next, and nobody else. It is sent once.
-// While no server can be reached it waits for one as long as ctx lasts.
+// Release removes the hold's node in one round trip; the server then wakes who is next, and nobody else. It is sent
+// once. While no server can be reached it waits for one as long as ctx lasts.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if r.Undo {
 		return d.undo(ctx, r)
@@ -99,14 +99,16 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 	}
 	defer e.give()
 	err = d.erase(ctx, e)
-	if err == nil || errors.Is(err, errOver) || errors.Is(err, driver.ErrLost) { // the session took it along, or an operator
+	// the session took it along, or an operator
+	if err == nil || errors.Is(err, errOver) || errors.Is(err, driver.ErrLost) {
 		d.over(e, "")
 		return nil
 	}
 	return d.releaseError(ctx, e, err)
 }
 
-// takeBack has copies of the request refused from now on and ends its wait. It returns nil if there is nothing to erase.
+// takeBack has copies of the request refused from now on and ends its wait. It returns nil if there is nothing to
+// erase.
 func (d *Driver) takeBack(r *driver.Release) (*entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -40,7 +40,8 @@ func (d *Driver) knows(id string) bool {
 func requeueable(give *driver.Release, r *driver.Request) error {
 	switch {
 	case give.Undo, r.Try, give.Key != r.Key:
-		return fmt.Errorf("zk: this requeue is none of one hold for a wait for the same lock: %w", driver.ErrUnsupported)
+		return fmt.Errorf("zk: this requeue is none of one hold for a wait for the same lock: %w",
+			driver.ErrUnsupported)
 	}
 	return servable(r)
 }

@@ -14,7 +14,8 @@ import (
 // itself, so that no request of one session can be carried out in the next: the nodes of a session are its own.
 //
 // A session is suspended while no server can be reached. It may live on there, so its holds are neither lost nor given
-// back; how long they may be believed is what Confirmed says. It is over, and its holds are lost, when a server says so.
+// back; how long they may be believed is what Confirmed says. It is over, and its holds are lost, when a server says
+// so.
 type session struct {
 	d    *Driver
 	line *line
@@ -48,8 +49,8 @@ type session struct {
 //
 // What was sent over an earlier connection may arrive after what is sent over this one: a server, or the network, may
 // have kept it. So each session has a node of its own whose version is raised before a new connection is used, and each
-// transaction that puts a node into a queue checks the version. After the raise a request whose reply was lost has either
-// been carried out or never will be, and one look at the queue tells which.
+// transaction that puts a node into a queue checks the version. After the raise a request whose reply was lost has
+// either been carried out or never will be, and one look at the queue tells which.
 type link struct {
 	s     *session
 	turn  int
@@ -69,7 +70,7 @@ func (d *Driver) start() (*session, error) {
 		watches: make(map[string]*watch), holds: make(map[*entry]struct{}),
 	}
 	conn, _, err := zk.Connect(d.hosts, d.opts.Timeout,
-		zk.WithDialer(s.line.dial), zk.WithHostProvider(s.line), zk.WithEventCallback(s.heard),
+		zk.WithDialer(s.line.dial), zk.WithHostProvider(s.line), zk.WithEventCallback(s.handleEvent),
 		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithMaxConnBufferSize(sendBuffer))
 	if err != nil {
 		return nil, err
@@ -87,9 +88,9 @@ type silent struct{}
 // Printf discards.
 func (silent) Printf(string, ...any) {}
 
-// heard takes in what the library tells, in the order in which it happened. It is called by the library's goroutines and
-// must not block.
-func (s *session) heard(ev zk.Event) {
+// handleEvent takes in what the library tells, in the order in which it happened. It is called by the library's
+// goroutines and must not block.
+func (s *session) handleEvent(ev zk.Event) {
 	if ev.Type != zk.EventSession {
 		s.fired(ev)
 		return
@@ -115,7 +116,7 @@ func (s *session) connected() {
 	s.linked, s.fresh = true, true
 	s.d.mu.Unlock()
 	s.confirm(g.began)
-	s.poke()
+	s.wakeKeeper()
 }
 
 // suspended takes in that there is no connection any more.
@@ -152,7 +153,7 @@ func (l *link) stale() {
 		l.s.d.changed()
 	}
 	l.s.d.mu.Unlock()
-	l.s.poke()
+	l.s.wakeKeeper()
 }
 
 // end ends the session: its holds are lost, and who waits in it begins again in the next.
@@ -179,8 +180,8 @@ func (s *session) end(cause error) {
 	tell()
 }
 
-// close takes leave of the servers, which remove the session's nodes at once, and waits at most for farewell. After that,
-// and if the session is over anyway, it cuts the connection: the library then ends by itself.
+// close takes leave of the servers, which remove the session's nodes at once, and waits at most for farewell. After
+// that, and if the session is over anyway, it cuts the connection: the library then ends by itself.
 func (s *session) close() {
 	said := make(chan struct{})
 	s.d.calls.Go(func() { // the library waits for a second or two
@@ -201,8 +202,8 @@ func (s *session) close() {
 // farewell bounds the leave-taking: servers that do not answer end the session by its timeout.
 const farewell = 500 * time.Millisecond
 
-// poke wakes the keeper.
-func (s *session) poke() {
+// wakeKeeper wakes the keeper.
+func (s *session) wakeKeeper() {
 	select {
 	case s.news <- struct{}{}:
 	default: // it is awake already
@@ -220,9 +221,9 @@ func (s *session) confirm(sent time.Time) {
 	}
 }
 
-// reportLag is how much later than a follower the leader of an ensemble may learn that a session lives: followers report
-// it when the leader asks, each half tick. Sessions last two ticks at least, so that is a quarter of the timeout at most,
-// and the longest tick in use is 3 s.
+// reportLag is how much later than a follower the leader of an ensemble may learn that a session lives: followers
+// report it when the leader asks, each half tick. Sessions last two ticks at least, so that is a quarter of the timeout
+// at most, and the longest tick in use is 3 s.
 func reportLag(timeout time.Duration) time.Duration {
 	return min(timeout/4, 1500*time.Millisecond)
 }

@@ -40,8 +40,9 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 // lookTime bounds the look at one server before the first session.
 const lookTime = time.Second
 
-// nobodyListens returns an error if each server refuses connections, or has no address: that will hardly change while New
-// tries for ten seconds, so it is told at once. Servers that are silent, or close the connection, may be about to come.
+// nobodyListens returns an error if each server refuses connections, or has no address: that will hardly change while
+// New tries for ten seconds, so it is told at once. Servers that are silent, or close the connection, may be about to
+// come.
 func nobodyListens(ctx context.Context, hosts []string) (refused error) {
 	for _, host := range hosts {
 		bounded, cancel := context.WithTimeout(ctx, lookTime)
@@ -127,7 +128,8 @@ func adviceOn(err error, opts *Options) string {
 	says := func(part string) bool { return strings.Contains(text, part) }
 	switch {
 	case errors.Is(err, zk.ErrNoAuth) && opts.User == "":
-		return "the root is not open to everybody: write zk://user:password@host, or see the ACL of the root and the node above it"
+		return "the root is not open to everybody: write zk://user:password@host, or see the ACL of the root and the " +
+			"node above it"
 	case errors.Is(err, zk.ErrNoAuth):
 		return "the root is closed to this user with this password, which the servers do not check in any other way; " +
 			"see the ACL of the root and the node above it"
@@ -144,7 +146,8 @@ func adviceOn(err error, opts *Options) string {
 	case says("EOF") && opts.TLS != nil:
 		return "does the server speak TLS on this port?"
 	case says("EOF"):
-		return "the server has closed the connection: is it part of an ensemble that has no leader, does it speak TLS on this " +
+		return "the server has closed the connection: is it part of an ensemble that has no leader, does it speak " +
+			"TLS on this " +
 			"port (tls=true), or has this machine too many connections (maxClientCnxns)?"
 	}
 	return ""

@@ -25,8 +25,12 @@ func TestURL_IsRead(t *testing.T) {
 		}},
 		{"zk://a,b:99,[::1]", []string{"a:2181", "b:99", "[::1]:2181"}, func(o *Options) bool { return o.User == "" }},
 		{"zk://a:1,b:2/app/locks", []string{"a:1", "b:2"}, func(o *Options) bool { return o.Root == "/app/locks" }},
-		{"zk://me:s%2Fcret@a", []string{"a:2181"}, func(o *Options) bool { return o.User == "me" && o.Password == "s/cret" }},
-		{"zk://me:x@a?acl=open", []string{"a:2181"}, func(o *Options) bool { return slices.Equal(o.ACL, zk.WorldACL(zk.PermAll)) }},
+		{"zk://me:s%2Fcret@a", []string{"a:2181"}, func(o *Options) bool {
+			return o.User == "me" && o.Password == "s/cret"
+		}},
+		{"zk://me:x@a?acl=open", []string{"a:2181"}, func(o *Options) bool {
+			return slices.Equal(o.ACL, zk.WorldACL(zk.PermAll))
+		}},
 		{"zk://a?tls=true", []string{"a:2281"}, func(o *Options) bool { return o.TLS != nil }},
 	} {
 		u, err := driver.ParseURL(c.url)
@@ -86,7 +90,8 @@ func TestURL_OfNoServer_SaysSoAtOnce(t *testing.T) {
 	} {
 		begin := time.Now()
 		_, err := driver.DefaultMux.Open(t.Context(), url, driver.Config{})
-		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hidden") {
+		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), says) ||
+			strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %v, want %q", url, err, says)
 		}
 		if took := time.Since(begin); took > openTimeout/2 {
@@ -114,14 +119,16 @@ func TestURL_OfAUserWithoutRights_SaysWhatToLookAt(t *testing.T) {
 	open(t, []string{n.Addr()}, &Options{Root: root, User: "me", Password: "s3cret"})
 	for user, says := range map[string]string{"": "write zk://user:password@host", "me:wr0ng@": "with this password"} {
 		_, err := driver.DefaultMux.Open(t.Context(), "zk://"+user+n.Addr()+root, driver.Config{})
-		if !errors.Is(err, zk.ErrNoAuth) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "wr0ng") {
+		if !errors.Is(err, zk.ErrNoAuth) || !strings.Contains(err.Error(), says) ||
+			strings.Contains(err.Error(), "wr0ng") {
 			t.Errorf("user %q: %v, want %q", user, err, says)
 		}
 	}
 }
 
 func TestNew_WithoutAHost_SaysSo(t *testing.T) {
-	if _, err := New(t.Context(), []string{""}, nil); err == nil || !strings.Contains(err.Error(), "zk: a host is empty") {
+	if _, err := New(t.Context(), []string{""}, nil); err == nil ||
+		!strings.Contains(err.Error(), "zk: a host is empty") {
 		t.Errorf("got %v", err)
 	}
 }

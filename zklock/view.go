@@ -8,7 +8,7 @@ import (
 
 // view is a lock's queue as it was read at one moment. Several requests may use it, so nobody changes it.
 type view struct {
-	places []place
+	places []queuePlace
 	stat   *zk.Stat // of the lock's node
 	err    error
 	done   chan struct{} // closed when the rest is set
@@ -19,8 +19,9 @@ type viewing struct {
 	next *view // asked for when the one that is under way is here; nil if nobody wants it
 }
 
-// view reads a lock's queue. Requests of one session that look at the same time share a reading, since a writer that leaves wakes
-// all readers at once. A caller never gets one that was asked for before it called: it has been told of something newer.
+// view reads a lock's queue. Requests of one session that look at the same time share a reading, since a writer that
+// leaves wakes all readers at once. A caller never gets one that was asked for before it called: it has been told of
+// something newer.
 func (l *link) view(ctx context.Context, lock string) (*view, error) {
 	d := l.s.d
 	d.mu.Lock()

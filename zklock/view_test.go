@@ -10,7 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Who looks at a queue sees what was in it before it looked, although others are looking already, and share what they see.
+// Who looks at a queue sees what was in it before it looked, although others are looking already, and share what they
+// see.
 func TestView_ThatManyShare_IsNeverOlderThanWhoAsksForIt(t *testing.T) {
 	t.Parallel()
 	n, root := sharedServer(t), freshRoot()
@@ -26,7 +27,8 @@ func TestView_ThatManyShare_IsNeverOlderThanWhoAsksForIt(t *testing.T) {
 	for who := range 8 {
 		all.Go(func() {
 			for try := range 25 {
-				path, err := a.Create(fmt.Sprintf("%s/wword%dx%d-", lock, who, try), nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+				path, err := a.Create(fmt.Sprintf("%s/wword%dx%d-", lock, who, try), nil,
+					zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 				if err != nil {
 					t.Error(err)
 					return
@@ -37,7 +39,7 @@ func TestView_ThatManyShare_IsNeverOlderThanWhoAsksForIt(t *testing.T) {
 					return
 				}
 				name := strings.TrimPrefix(path, lock+"/")
-				if !slices.ContainsFunc(v.places, func(p place) bool { return p.name == name }) {
+				if !slices.ContainsFunc(v.places, func(p queuePlace) bool { return p.name == name }) {
 					t.Errorf("%s was made before the queue was looked at, and is not seen in it", name)
 				}
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// A message that the lock is free is no grant when the session may have ended since it was sent: a process that stood still
-// finds it, although others have the lock by now. So the servers are asked first.
+// A message that the lock is free is no grant when the session may have ended since it was sent: a process that stood
+// still finds it, although others have the lock by now. So the servers are asked first.
 func TestWakeUp_OfASessionThatIsNotConfirmed_IsNoGrant(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	holder := open(t, []string{n.Addr()}, &Options{Root: root})
@@ -56,7 +56,8 @@ func TestConfirmed_IsWhenTheLastAnsweredRequestWasSent(t *testing.T) {
 	took := time.Since(before)
 	// Making the lock's node takes more than one request; the last was sent a round trip before it was answered.
 	if lag := time.Since(g.Session.Confirmed()); lag < 100*time.Millisecond+reportLag(g.Lease) {
-		t.Errorf("%v after an acquire that took %v the session counts as confirmed %v ago", time.Since(before), took, lag)
+		t.Errorf("%v after an acquire that took %v the session counts as confirmed %v ago", time.Since(before), took,
+			lag)
 	}
 	p.BlackHole(servers.ToClient)
 	confirmed := g.Session.Confirmed()

@@ -9,9 +9,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// watch is one on a node's data in a session: set once, for all who want it, and used up by its first event. The library
-// sets it again after a reconnection, and the server tells what was missed. The library has a channel for each watch,
-// which nobody reads: events come through session.heard, without a goroutine for each.
+// watch is one on a node's data in a session: set once, for all who want it, and used up by its first event. The
+// library sets it again after a reconnection, and the server tells what was missed. The library has a channel for each
+// watch, which nobody reads: events come through session.heard, without a goroutine for each.
 //
 // Guarded by Driver.mu.
 type watch struct {
@@ -22,7 +22,8 @@ type watch struct {
 	hold    *entry              // whose own node it is
 }
 
-// fired takes in the event of a watch. It lets nobody in: anybody may write to a node, so a waiter only looks at the queue.
+// fired takes in the event of a watch. It lets nobody in: anybody may write to a node, so a waiter only looks at the
+// queue.
 func (s *session) fired(ev zk.Event) {
 	if ev.Type != zk.EventNodeDataChanged && ev.Type != zk.EventNodeDeleted {
 		return // the library tells of watches that end with the session; so does over
@@ -80,8 +81,8 @@ func (s *session) rearm() {
 	}
 }
 
-// watchFor sets a watch for e, which waits, on the node at path, and returns what is there, or nil if there is nothing. It
-// costs a round trip, or none if the session has such a watch.
+// watchFor sets a watch for e, which waits, on the node at path, and returns what is there, or nil if there is nothing.
+// It costs a round trip, or none if the session has such a watch.
 func (l *link) watchFor(ctx context.Context, e *entry, path string) (*content, error) {
 	d := l.s.d
 	d.mu.Lock()
@@ -133,8 +134,8 @@ func (l *link) arm(ctx context.Context, path string, w *watch) (*content, error)
 	})
 }
 
-// unwatch takes e, which waits no more, from the watch on path. One that is armed stays: the library cannot take it back,
-// and it serves whoever waits there next.
+// unwatch takes e, which waits no more, from the watch on path. One that is armed stays: the library cannot take it
+// back, and it serves whoever waits there next.
 func (s *session) unwatch(e *entry, path string) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()

@@ -50,7 +50,8 @@ func TestWireFormat_OfPathsIsDescribed(t *testing.T) {
 	where := tree{"ROOT"}
 	key := driver.Key{Kind: "KIND", Name: "NAME"}
 	want := []string{
-		where.kind(key.Kind), where.lock(key), where.lock(key) + "/MODEWORD-NUMBER", where.sessions(), where.sessions() + "/ID.N",
+		where.kind(key.Kind), where.lock(key), where.lock(key) + "/MODEWORD-NUMBER", where.sessions(),
+		where.sessions() + "/ID.N",
 	}
 	var got []string
 	for _, row := range wireTable(t, "path") {
@@ -85,7 +86,7 @@ func TestWireFormat_OfRequestsIsDescribed(t *testing.T) {
 		letter(driver.Exclusive), letter(driver.Shared), letter(driver.Upgradeable)))
 	d := &Driver{process: "process"}
 	name := d.newName(driver.Shared)
-	if p, ours := parsePlace(name + "0000000042"); !ours || p.mode != driver.Shared || p.seq != 42 {
+	if p, ours := parseQueuePlace(name + "0000000042"); !ours || p.mode != driver.Shared || p.seq != 42 {
 		t.Errorf("a request is called %q, and that is read as %+v", name, p)
 	}
 	var fields map[string]any

@@ -5,8 +5,8 @@ import "sync/atomic"
 // mostIdle is how many goroutines wait for something to do: as many as a request and its watch need.
 const mostIdle = 2
 
-// workers are the goroutines that wait for something to do. The client library knows no contexts, so each request has a goroutine, and
-// one that has made requests before need not let its stack grow, which costs more than to start it.
+// workers are the goroutines that wait for something to do. The client library knows no contexts, so each request has a
+// goroutine, and one that has made requests before need not let its stack grow, which costs more than to start it.
 type workers struct {
 	next chan func()
 	many atomic.Int32

@@ -1,5 +1,5 @@
-// Package compare measures what users compare engines by, for every engine in one run: what a lock costs, what it costs to
-// be refused, who is woken by a release, and how long a lock stays taken whose holder is dead, cut off or stopped.
+// Package compare measures what users compare engines by, for every engine in one run: what a lock costs, what it costs
+// to be refused, who is woken by a release, and how long a lock stays taken whose holder is dead, cut off or stopped.
 package compare
 
 import (

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 func brief(t *testing.T, engine string, lease time.Duration) compare.Row {
 	t.Helper()
 	rows, err := compare.Run(t.Context(), []string{engine}, compare.Settings{
-		Rounds: 1, Time: 20 * time.Millisecond, Lease: lease, Waiters: 4, Dir: t.TempDir(), Say: func(text string) { t.Log(text) },
+		Rounds: 1, Time: 20 * time.Millisecond, Lease: lease, Waiters: 4,
+		Dir: t.TempDir(), Say: func(text string) { t.Log(text) },
 	})
 	if errors.Is(err, engined.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
 		t.Skip(err)
@@ -47,7 +48,8 @@ func only(t *testing.T, what string, c compare.Cell) float64 {
 func TestMemory_SaysWhyItCannotFail(t *testing.T) {
 	r := brief(t, "mem", time.Second)
 	only(t, "a refusal", r.Refused)
-	for what, c := range map[string]compare.Cell{"hand-off": r.Handoff, "kill": r.Killed, "cut": r.Cut, "stop": r.Stopped} {
+	none := map[string]compare.Cell{"hand-off": r.Handoff, "kill": r.Killed, "cut": r.Cut, "stop": r.Stopped}
+	for what, c := range none {
 		if len(c.Values) > 0 || c.Why == "" {
 			t.Errorf("%s: %+v, want a reason", what, c)
 		}

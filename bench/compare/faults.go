@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // patience is how many leases the others wait for a lock that does not become free.
@@ -39,52 +41,64 @@ func (s *subject) faults(ctx context.Context, row *Row) error {
 	return nil
 }
 
+// failure is one that a holder suffers, and when another client had its lock.
+type failure struct {
+	*holder
+	at   time.Time
+	free time.Duration // after it; 0 if the lock did not become free
+}
+
+// fail starts a holder that reaches the server at addr, and lets something happen to it while another client waits.
+func (s *subject) fail(
+	ctx context.Context, kind, addr string, round int, fault func(h *holder) error,
+) (*failure, error) {
+	name := fmt.Sprintf("%s-%d", kind, round)
+	h, err := hold(ctx, order{s.url(addr), name, s.Lease}, false)
+	if err != nil {
+		return nil, err
+	}
+	f := &failure{holder: h}
+	if f.free, f.at, err = s.freeAfter(ctx, name, round, func() error { return fault(h) }); err != nil {
+		h.end()
+		return nil, err
+	}
+	return f, nil
+}
+
 // kill ends the holder as nothing can be caught.
 func (s *subject) kill(ctx context.Context, round int, row *Row) error {
-	name := fmt.Sprintf("kill-%d", round)
-	h, err := hold(ctx, order{s.url(s.addr()), name, s.Lease}, false)
+	f, err := s.fail(ctx, "kill", s.addr(), round, func(h *holder) error { return h.cmd.Process.Kill() })
 	if err != nil {
 		return err
 	}
-	defer h.end()
-	free, _, err := s.freeAfter(ctx, name, round, h.cmd.Process.Kill)
-	if err == nil {
-		row.Killed.take(free, s)
-	}
-	return err
+	defer f.end()
+	row.Killed.take(f.free, s)
+	return nil
 }
 
 // cut lets nothing pass any more between the holder and the servers, and tells neither side.
 func (s *subject) cut(ctx context.Context, round int, row *Row) error {
-	name := fmt.Sprintf("cut-%d", round)
 	p, err := s.server.Proxies()
 	if err != nil {
 		return err
 	}
-	h, err := hold(ctx, order{s.url(p.Addr()), name, s.Lease}, false)
-	if err != nil {
-		return err
-	}
-	defer h.end()
-	free, cut, err := s.freeAfter(ctx, name, round, func() error {
+	f, err := s.fail(ctx, "cut", p.Addr(), round, func(*holder) error {
 		p.BlackHole()
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	row.Cut.take(free, s)
-	told, err := h.next(patience * s.Lease)
-	if errors.Is(err, errSilent) {
-		row.CutTold.Why = "the holder was not told"
-		return nil
-	}
-	if err != nil {
+	defer f.end()
+	row.Cut.take(f.free, s)
+	told, err := s.told(f, &row.CutTold)
+	if err != nil || told.IsZero() {
 		return err
 	}
-	row.CutTold.add(told.Sub(cut))
-	if late := told.Sub(cut.Add(free)); free > 0 && late > 0 {
-		row.CutTold.Why = fmt.Sprintf("in one round or more the holder knew only after the lock was free (by %v the last time)",
+	row.CutTold.add(told.Sub(f.at))
+	if late := told.Sub(f.at.Add(f.free)); f.free > 0 && late > 0 {
+		row.CutTold.Why = fmt.Sprintf("in one round or more the holder knew only after the lock was free (by %v the "+
+			"last time)",
 			late.Round(time.Microsecond))
 	}
 	return nil
@@ -92,31 +106,31 @@ func (s *subject) cut(ctx context.Context, round int, row *Row) error {
 
 // stop stops the holder for longer than its lease, and lets it go on when another has the lock.
 func (s *subject) stop(ctx context.Context, round int, row *Row) error {
-	name := fmt.Sprintf("stop-%d", round)
-	h, err := hold(ctx, order{s.url(s.addr()), name, s.Lease}, false)
+	f, err := s.fail(ctx, "stop", s.addr(), round, func(h *holder) error { return h.cmd.Process.Signal(syscall.SIGSTOP) })
 	if err != nil {
 		return err
 	}
-	defer h.end()
-	free, _, err := s.freeAfter(ctx, name, round, func() error { return h.cmd.Process.Signal(syscall.SIGSTOP) })
-	if err != nil {
-		return err
-	}
-	row.Stopped.take(free, s)
+	defer f.end()
+	row.Stopped.take(f.free, s)
 	resumed := time.Now()
-	if err := h.cmd.Process.Signal(syscall.SIGCONT); err != nil || free == 0 {
+	if err := f.cmd.Process.Signal(syscall.SIGCONT); err != nil || f.free == 0 {
 		return err
 	}
-	told, err := h.next(patience * s.Lease)
+	told, err := s.told(f, &row.ContTold)
+	if err == nil && !told.IsZero() {
+		row.ContTold.add(max(0, told.Sub(resumed)))
+	}
+	return err
+}
+
+// told returns when the holder knows that it has lost the lock; zero if it is not told, which the cell says then.
+func (s *subject) told(f *failure, c *Cell) (time.Time, error) {
+	at, err := f.next(patience * s.Lease)
 	if errors.Is(err, errSilent) {
-		row.ContTold.Why = "the holder was not told"
-		return nil
+		c.Why = "the holder was not told"
+		return time.Time{}, nil
 	}
-	if err != nil {
-		return err
-	}
-	row.ContTold.add(max(0, told.Sub(resumed)))
-	return nil
+	return at, err
 }
 
 // take adds a time, or says that the lock did not become free.
@@ -128,8 +142,8 @@ func (c *Cell) take(free time.Duration, s *subject) {
 	c.add(free)
 }
 
-// freeAfter has another client wait for the lock, lets the fault happen, and returns how long after that the other has it,
-// or 0 if it does not get it, and when the fault was.
+// freeAfter has another client wait for the lock, lets the fault happen, and returns how long after that the other has
+// it, or 0 if it does not get it, and when the fault was.
 func (s *subject) freeAfter(
 	ctx context.Context, name string, round int, fault func() error,
 ) (d time.Duration, at time.Time, err error) {
@@ -153,8 +167,8 @@ func (s *subject) freeAfter(
 		}
 		got <- o
 	}()
-	// It waits in the engine by then, and the holder has renewed at least once. It does so three times in a lease, and each
-	// round has its own moment in between.
+	// It waits in the engine by then, and the holder has renewed at least once. It does so three times in a lease, and
+	// each round has its own moment in between.
 	if err := pause(ctx, s.Lease/2+time.Duration(round)*s.Lease/time.Duration(3*s.Rounds)); err != nil {
 		return 0, at, err
 	}
@@ -172,12 +186,8 @@ func (s *subject) freeAfter(
 }
 
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if !enginekit.Pause(ctx, d) {
 		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
+	return nil
 }

@@ -30,8 +30,8 @@ type news struct {
 	At  int64  // by the wall clock, which all processes of a machine share, in nanoseconds
 }
 
-// ServeIfChild holds a lock and ends the process if a run has started it; otherwise it does nothing. A program that calls
-// [Run] calls it first.
+// ServeIfChild holds a lock and ends the process if a run has started it; otherwise it does nothing. A program that
+// calls [Run] calls it first.
 func ServeIfChild() {
 	text := os.Getenv(holderVar)
 	if text == "" {

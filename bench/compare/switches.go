@@ -14,8 +14,8 @@ import (
 // switching is how long it is watched who runs.
 const switching = 400 * time.Millisecond
 
-// switches counts wake-ups where there is no server: how many of many waiting processes the kernel has let run because of
-// one release. Only Linux tells.
+// switches counts wake-ups where there is no server: how many of many waiting processes the kernel has let run because
+// of one release. Only Linux tells.
 func (s *subject) switches(ctx context.Context, row *Row) error {
 	if _, err := os.Stat("/proc/self/task"); err != nil {
 		row.Woken = isNone("only Linux tells how often a process ran")

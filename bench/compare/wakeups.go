@@ -15,8 +15,8 @@ const (
 	// beforeRelease is how long clients are given until all wait.
 	beforeRelease = 1500 * time.Millisecond
 
-	// releases is how many are averaged: clients hear other things too, now and then. After each of them it is listened for
-	// a while, and for as long before it.
+	// releases is how many are averaged: clients hear other things too, now and then. After each of them it is listened
+	// for a while, and for as long before it.
 	releases  = 60
 	listening = 10 * time.Millisecond
 
@@ -24,8 +24,8 @@ const (
 	stagger = 10 * time.Millisecond
 )
 
-// wakeups counts how many of many waiting clients hear something from the server because of one release. Each of them has
-// a tap of its own.
+// wakeups counts how many of many waiting clients hear something from the server because of one release. Each of them
+// has a tap of its own.
 func (s *subject) wakeups(ctx context.Context, row *Row) error {
 	switch {
 	case s.engine == "mem":
@@ -61,7 +61,8 @@ func (c *crowd) run(ctx context.Context, row *Row) error {
 	waiting, stop := context.WithCancel(ctx)
 	c.stop = stop
 	got := make(chan turn, 1)
-	for range 1 + c.Waiters + releases { // of whom the first has the lock, and as many as are asked for wait at the last release
+	// The first has the lock, and as many as are asked for wait at the last release.
+	for range 1 + c.Waiters + releases {
 		if err := c.join(waiting, got); err != nil {
 			return err
 		}
@@ -91,8 +92,9 @@ func (c *crowd) run(ctx context.Context, row *Row) error {
 	}
 	row.Woken = Cell{Values: []float64{max(0, float64(woken-calm)/releases)}}
 	if calm > 0 {
-		row.Woken.Why = fmt.Sprintf("clients hear other things too while they wait: what %.2g clients heard in the %v before a "+
-			"release is taken off what %.2g heard in as long after it", float64(calm)/releases, listening, float64(woken)/releases)
+		row.Woken.Why = fmt.Sprintf("clients hear other things too while they wait: what %.2g clients heard in the %v "+
+			"before a release is taken off what %.2g heard in as long after it",
+			float64(calm)/releases, listening, float64(woken)/releases)
 	}
 	return nil
 }
@@ -109,7 +111,8 @@ func next(ctx context.Context, got <-chan turn) (turn, error) {
 	}
 }
 
-// join adds a client that wants the lock, and says so when it has it. Whoever has it at the end loses it with its client.
+// join adds a client that wants the lock, and says so when it has it. Whoever has it at the end loses it with its
+// client.
 func (c *crowd) join(ctx context.Context, got chan<- turn) error {
 	t, err := tap.New(c.addr())
 	if err != nil {

@@ -1,44 +1,35 @@
-package main
+package crowds_test
 
 import (
+	"errors"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/bench/crowds"
+	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// BenchmarkCrowds runs each row with a hundredth of its crowd, so that none can rot. Its numbers say nothing.
+// BenchmarkCrowds runs each crowd with a hundredth of its number, so that none can rot. Its numbers say nothing.
 func BenchmarkCrowds(b *testing.B) {
-	settles, idleFor, stays, waits = 100*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
-	for b.Loop() {
-		table, err := measure(plan(10), "")
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Log(table)
-		if lines := strings.Count(table, "\n| "); lines != len(plan(10)) {
-			b.Errorf("%d rows", lines)
-		}
-		if strings.Contains(table, " failed; ") && !strings.Contains(table, "0 lost, 0 failed") {
-			b.Error("holds were lost")
-		}
+	short := crowds.Pace{
+		Settles: 100 * time.Millisecond, IdleFor: 200 * time.Millisecond,
+		Stays: 100 * time.Millisecond, Waits: 100 * time.Millisecond,
 	}
-}
-
-func TestWrite_ReplacesWhatStandsBetweenTheMarks(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(file, []byte("a\n"+beginMark+"old\n"+endMark+"z\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := write(file, "new\n"); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(file)
-	if want := "a\n" + beginMark + "\nnew\n\n" + endMark + "z\n"; err != nil || string(got) != want {
-		t.Errorf("got %q, %v", got, err)
-	}
-	if err := write(filepath.Join(t.TempDir(), "none.md"), ""); err == nil {
-		t.Error("a page that is not there is written")
+	for _, c := range crowds.All(10) {
+		b.Run(c.Name, func(b *testing.B) {
+			for b.Loop() {
+				got, err := c.Measure(b.Context(), short)
+				if errors.Is(err, servers.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
+					b.Skip(err)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				if got.Lost+got.Failed > 0 {
+					b.Errorf("%d lost, %d failed", got.Lost, got.Failed)
+				}
+			}
+		})
 	}
 }

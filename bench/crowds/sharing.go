@@ -1,4 +1,4 @@
-package main
+package crowds
 
 import (
 	"context"
@@ -12,15 +12,10 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// The bounds on what a crowd behind one writer does to the server and to others.
-const (
-	longestRun = 5 * time.Millisecond
-	longestP99 = 20 * time.Millisecond
-	sharers    = 8 // clients of the crowd
-)
+const sharers = 8 // clients of the crowd
 
 // readers has n readers of 8 clients wait for a writer, and hold together for a while when it has gone.
-func readers(n int) func(ctx context.Context, b *bench) (result, error) {
+func readers(n int) func(ctx context.Context, b *bench) (Result, error) {
 	return crowd(n,
 		func(ctx context.Context, c *interlock.Client) (*interlock.Lease, error) {
 			return c.RWMutex("x", nil).Lock(ctx)
@@ -32,7 +27,7 @@ func readers(n int) func(ctx context.Context, b *bench) (result, error) {
 }
 
 // permits has n who want one permit wait for one who has them all.
-func permits(n int) func(ctx context.Context, b *bench) (result, error) {
+func permits(n int) func(ctx context.Context, b *bench) (Result, error) {
 	return crowd(n,
 		func(ctx context.Context, c *interlock.Client) (*interlock.Lease, error) {
 			return c.Semaphore("x", n, nil).Acquire(ctx, n)
@@ -45,63 +40,69 @@ func permits(n int) func(ctx context.Context, b *bench) (result, error) {
 
 type acquire func(ctx context.Context, c *interlock.Client) (*interlock.Lease, error)
 
-func crowd(n int, first, each acquire) func(ctx context.Context, b *bench) (result, error) {
-	return func(ctx context.Context, b *bench) (result, error) {
+// crowd has n goroutines wait behind one, lets them in, has them stay together for a while, and sends them away.
+func crowd(n int, first, each acquire) func(ctx context.Context, b *bench) (Result, error) {
+	return func(ctx context.Context, b *bench) (r Result, err error) {
 		clients, err := b.open(ctx, sharers+2)
 		if err != nil {
-			return result{}, err
+			return r, err
 		}
-		bystander := clients[sharers+1]
 		all, err := first(ctx, clients[sharers])
 		if err != nil {
-			return result{}, err
+			return r, err
 		}
 		stop, pairs := make(chan struct{}), make(chan []time.Duration, 1)
-		go func() { pairs <- pairsUntil(ctx, bystander, stop) }()
-
-		var in, out sync.WaitGroup
-		var lost, failed atomic.Int64
-		leave := make(chan struct{})
-		for i := range n {
-			in.Add(1)
-			out.Go(func() {
-				l, err := each(ctx, clients[i%sharers])
-				in.Done()
-				if err != nil {
-					failed.Add(1)
-					return
-				}
-				<-leave
-				if err := l.Unlock(ctx); errors.Is(err, interlock.ErrLost) {
-					lost.Add(1)
-				} else if err != nil {
-					failed.Add(1)
-				}
-			})
-		}
+		go func() { pairs <- pairsUntil(ctx, clients[sharers+1], stop) }() // ends with stop
+		g := gather(ctx, n, clients[:sharers], each)
 		if err := b.queued(ctx, n); err != nil {
-			return result{}, err
+			return r, err
 		}
-		time.Sleep(waits)
+		time.Sleep(b.Waits)
 		begin := time.Now()
 		if err := all.Unlock(ctx); err != nil {
-			return result{}, err
+			return r, err
 		}
-		unlocked := time.Since(begin)
-		in.Wait()
-		took := time.Since(begin)
-		time.Sleep(stays)
-		close(leave)
-		out.Wait()
+		r.FirstUnlock = time.Since(begin)
+		g.in.Wait()
+		r.AllIn = time.Since(begin)
+		time.Sleep(b.Stays)
+		close(g.leave)
+		g.out.Wait()
 		close(stop)
-		p99, most := percentile(<-pairs)
-		slow, err := b.slowest(ctx)
-		return result{
-			got: fmt.Sprintf("%d lost, %d failed; all in after %v, the first's unlock %v; longest script %v; another lock's pair p99 %v, longest %v",
-				lost.Load(), failed.Load(), took.Round(time.Millisecond), unlocked.Round(10*time.Microsecond), slow, p99, most),
-			kept: lost.Load()+failed.Load() == 0 && slow <= longestRun && p99 <= longestP99,
-		}, err
+		r.Lost, r.Failed = int(g.lost.Load()), int(g.failed.Load())
+		r.PairP99, r.PairLongest = percentile(<-pairs)
+		r.LongestRun, err = b.slowest(ctx)
+		return r, err
 	}
+}
+
+// gathering is goroutines that have a lock together until they are to leave.
+type gathering struct {
+	in, out      sync.WaitGroup
+	lost, failed atomic.Int64
+	leave        chan struct{}
+}
+
+func gather(ctx context.Context, n int, clients []*interlock.Client, each acquire) *gathering {
+	g := &gathering{leave: make(chan struct{})}
+	for i := range n {
+		g.in.Add(1)
+		g.out.Go(func() {
+			l, err := each(ctx, clients[i%len(clients)])
+			g.in.Done()
+			if err != nil {
+				g.failed.Add(1)
+				return
+			}
+			<-g.leave
+			if err := l.Unlock(ctx); errors.Is(err, interlock.ErrLost) {
+				g.lost.Add(1)
+			} else if err != nil {
+				g.failed.Add(1)
+			}
+		})
+	}
+	return g
 }
 
 // queued waits until the lock that everybody wants has n waiters.

@@ -1,8 +1,8 @@
-// Package distance puts a server far away: a process of its own stands between the clients and a server of this machine and
-// lets everything arrive later, to a few microseconds.
+// Package distance puts a server far away: a process of its own stands between the clients and a server of this machine
+// and lets everything arrive later, to a few microseconds.
 //
-// It does what the proxy of internal/servers does with Delay, which waits by Go's timers. Those are a millisecond late where
-// nothing else keeps the program awake, which is ten times the shortest way that is of interest here.
+// It does what the proxy of internal/servers does with Delay, which waits by Go's timers. Those are a millisecond late
+// where nothing else keeps the program awake, which is ten times the shortest way that is of interest here.
 package distance
 
 import (
@@ -29,8 +29,8 @@ type Way struct {
 	alive   io.Closer // the process lives as long as this is open
 }
 
-// Start makes a way to the server at target by which a round trip takes so much longer. The way ends with ctx, and at the
-// latest with this process.
+// Start makes a way to the server at target by which a round trip takes so much longer. The way ends with ctx, and at
+// the latest with this process.
 func Start(ctx context.Context, target string, roundTrip time.Duration) (*Way, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -53,7 +53,8 @@ func Start(ctx context.Context, target string, roundTrip time.Duration) (*Way, e
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the process that makes a way to %s has ended without an answer", target), w.Close())
+		err := fmt.Errorf("the process that makes a way to %s has ended without an answer", target)
+		return nil, errors.Join(err, w.Close())
 	}
 	w.Addr = strings.TrimSpace(line)
 	return w, nil
@@ -66,8 +67,8 @@ func (w *Way) Close() error {
 	return nil
 }
 
-// ServeIfChild makes a way and ends with its parent if Start has started this process; otherwise it does nothing. A program that
-// calls Start calls it first.
+// ServeIfChild makes a way and ends with its parent if Start has started this process; otherwise it does nothing. A
+// program that calls Start calls it first.
 func ServeIfChild() {
 	what, is := os.LookupEnv(childVar)
 	if !is {

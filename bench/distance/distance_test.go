@@ -85,7 +85,8 @@ func TestWay_KeepsTheOrder_AndLosesNothing(t *testing.T) {
 		line := strings.Repeat(string(rune('a'+i%26)), 1+i*50)
 		want = append(want, line)
 	}
-	go func() { _, _ = conn.Write([]byte(strings.Join(want, "\n") + "\n")) }() // ends with conn, and what is missing is seen below
+	text := []byte(strings.Join(want, "\n") + "\n")
+	go func() { _, _ = conn.Write(text) }() // ends with conn, and what is missing is seen below
 	answers := bufio.NewReader(conn)
 	for i, line := range want {
 		if got, err := answers.ReadString('\n'); err != nil || strings.TrimSpace(got) != line {

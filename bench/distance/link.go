@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// chunkSize is how much is read at once, and chunksHeld how many chunks are on their way before no more are read, as in a
-	// network's buffers.
+	// chunkSize is how much is read at once, and chunksHeld how many chunks are on their way before no more are read,
+	// as in a network's buffers.
 	chunkSize, chunksHeld = 32 << 10, 1024
 )
 

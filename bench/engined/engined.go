@@ -1,5 +1,5 @@
-// Package engined starts the servers of an engine for a run: those of the test kit (internal/servers), on a stage of its own
-// for each engine.
+// Package engined starts the servers of an engine for a run: those of the test kit (internal/servers), on a stage of
+// its own for each engine.
 package engined
 
 import (
@@ -49,8 +49,8 @@ type Server struct {
 func All() []string { return []string{Redis, Redlock, ZK, Etcd, MySQL, Postgres} }
 
 // Start starts the server of an engine, which waits for the disk before it says that something is written, where it
-// writes at all. On Linux it ends at the latest with this process. The server's processes are those that this one starts
-// meanwhile: who wants to know them starts nothing else at the same time.
+// writes at all. On Linux it ends at the latest with this process. The server's processes are those that this one
+// starts meanwhile: who wants to know them starts nothing else at the same time.
 func Start(ctx context.Context, engine string) (*Server, error) {
 	if !slices.Contains(All(), engine) {
 		return nil, fmt.Errorf("there is no engine %q with a server; there are %s", engine, strings.Join(All(), ", "))

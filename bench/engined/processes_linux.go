@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Children returns the processes that the main thread of a process has started and that still run; none if it has ended. Of the
-// servers of this package only PostgreSQL starts any, and its first process has no other thread. To look at every thread would
-// cost a reading for each, of which some servers have dozens.
+// Children returns the processes that the main thread of a process has started and that still run; none if it has
+// ended. Of the servers of this package only PostgreSQL starts any, and its first process has no other thread. To look
+// at every thread would cost a reading for each, of which some servers have dozens.
 func Children(pid int) []int { return childrenOf(pid, strconv.Itoa(pid)) }
 
 // ownChildren returns the processes that any thread of this process has started and that still run.

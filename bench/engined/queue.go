@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Queue tells how many sessions of a database wait for a lock of the sort that is measured, as the database itself sees it.
+// Queue tells how many sessions of a database wait for a lock of the sort that is measured, as the database itself sees
+// it.
 type Queue struct {
 	count func(ctx context.Context) (int, error)
 	close func() error

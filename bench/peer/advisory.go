@@ -14,39 +14,29 @@ import (
 
 // advisory is the floor on PostgreSQL: pg_advisory_lock and nothing else.
 func advisory() Spec {
-	return Spec{
-		Name: "advisory",
-		Does: "by hand: pg_advisory_lock and pg_advisory_unlock through pgx, prepared, on a connection that each goroutine " +
-			"keeps; no token, and a connection that dies takes the lock with it unnoticed",
-		Engine: engined.Postgres,
-		Open:   func(ctx context.Context, at Place) (Peer, error) { return openAdvisory(ctx, at, doesLock) },
-	}
+	return sqlSpec(engined.Postgres, "advisory", openAdvisory, doesLock,
+		"by hand: pg_advisory_lock and pg_advisory_unlock through pgx, prepared, on a connection that each "+
+			"goroutine keeps; no token, and a connection that dies takes the lock with it unnoticed")
 }
 
 // advisoryToken is what a careful user writes.
 func advisoryToken() Spec {
-	return Spec{
-		Name: "advisory-token",
-		Does: "the same, and after pg_advisory_lock one INSERT ... ON CONFLICT DO UPDATE ... RETURNING, committed by itself, " +
-			"that writes greatest(previous + 1, the server's clock in µs) into a row",
-		Engine: engined.Postgres,
-		Open:   func(ctx context.Context, at Place) (Peer, error) { return openAdvisory(ctx, at, doesLock|doesMint) },
-	}
+	return sqlSpec(engined.Postgres, "advisory-token", openAdvisory, doesLock|doesMint,
+		"the same, and after pg_advisory_lock one INSERT ... ON CONFLICT DO UPDATE ... RETURNING, committed by "+
+			"itself, that writes greatest(previous + 1, the server's clock in µs) into a row")
 }
 
 // pgTurns is the floor of very many sessions.
 func pgTurns() Spec {
-	return Spec{
-		Name: "tokens-in-turn-pg",
-		Does: "no lock in PostgreSQL: that INSERT alone, on a connection that each goroutine keeps, whose turn comes by a file " +
-			"and a pipe, first come, first served, and which has written once before it waits: what the sessions cost the server whoever orders them",
-		Engine: engined.Postgres, Outside: true,
-		Open: func(ctx context.Context, at Place) (Peer, error) { return openAdvisory(ctx, at, doesMint) },
-	}
+	return sqlSpec(engined.Postgres, "tokens-in-turn-pg", openAdvisory, doesMint,
+		"no lock in PostgreSQL: that INSERT alone, on a connection that each goroutine keeps, whose turn comes "+
+			"by a file and a pipe, first come, first served, and which has written once before it waits: what the "+
+			"sessions cost the server whoever orders them")
 }
 
 const (
-	pgTable = "CREATE TABLE IF NOT EXISTS bench_tokens (key bigint PRIMARY KEY, token bigint NOT NULL) WITH (fillfactor = 50)"
+	pgTable = "CREATE TABLE IF NOT EXISTS bench_tokens (key bigint PRIMARY KEY, token bigint NOT NULL) WITH " +
+		"(fillfactor = 50)"
 
 	pgMint = "INSERT INTO bench_tokens AS t (key, token) " +
 		"VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) " +
@@ -82,10 +72,7 @@ func openAdvisory(ctx context.Context, at Place, does parts) (Peer, error) {
 }
 
 // Worker returns a worker with a connection of its own.
-func (a *advisories) Worker() (Worker, error) { return a.WorkerOn(lockName) }
-
-// WorkerOn is Worker on another lock.
-func (a *advisories) WorkerOn(name string) (Worker, error) {
+func (a *advisories) Worker(name string) (Worker, error) {
 	c, err := pgx.Connect(context.Background(), engined.PostgresURL(a.at.Server))
 	if err != nil {
 		return nil, err
@@ -125,8 +112,8 @@ func (w *advisoryWorker) Lock(ctx context.Context) error {
 
 func (w *advisoryWorker) wait(ctx context.Context) error {
 	if w.does&doesLock == 0 {
-		// A session's first write makes the server read what it knows of the table. What locks may have done that before its turn, so
-		// the floor has.
+		// A session's first write makes the server read what it knows of the table. What locks may have done that
+		// before its turn, so the floor has.
 		if err := w.conn.QueryRow(ctx, pgMint, rand.Int64()).Scan(&w.token); err != nil {
 			return err
 		}

@@ -7,13 +7,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// blpop is the floor of a hand-off: the server itself wakes the first of those who wait. It is no lock to be used: if its
-// holder dies, nobody gets it any more.
+// blpop is the floor of a hand-off: the server itself wakes the first of those who wait. It is no lock to be used: if
+// its holder dies, nobody gets it any more.
 func blpop() Spec {
 	return Spec{
 		Name: "blpop",
-		Does: "one element of a list, through rueidis with default options: BLPOP takes it, LPUSH puts it back, and the server " +
-			"serves who waits longest; there is no lease and no owner, and a holder that dies takes the element with it",
+		Does: "one element of a list, through rueidis with default options: BLPOP takes it, LPUSH puts it back, and " +
+			"the server serves who waits longest; there is no lease and no owner, and a holder that dies takes the " +
+			"element with it",
 		Redis: true, Sends: []string{"lpush"},
 		Open: func(_ context.Context, at Place) (Peer, error) {
 			c, err := newRueidis(at)
@@ -41,13 +42,14 @@ func blpopPermits() Spec {
 	}
 }
 
-// blpopSeconds bounds one BLPOP, after which another one follows. The bound is the server's and not a context's, because
-// with a context that can end rueidis needs two more goroutines for a call, and the floor would be higher.
+// blpopSeconds bounds one BLPOP, after which another one follows. The bound is the server's and not a context's,
+// because with a context that can end rueidis needs two more goroutines for a call, and the floor would be higher.
 const blpopSeconds = 5
 
 // seed puts the element into a list, and so many more of them, once.
 //
-// KEYS[1] is the list, KEYS[2] the key that says that it was done, ARGV[1] how many more. It returns nothing of interest.
+// KEYS[1] is the list, KEYS[2] the key that says that it was done, ARGV[1] how many more. It returns nothing of
+// interest.
 var seed = rueidis.NewLuaScript(`
 if redis.call('SETNX', KEYS[2], '1') == 1 then
 	for _ = 0, tonumber(ARGV[1]) do
@@ -62,12 +64,10 @@ type baton struct {
 }
 
 // Worker returns a worker on the list, which has its element then.
-func (b *baton) Worker() (Worker, error) { return b.WorkerOn(lockName) }
-
-// WorkerOn is Worker on another list.
-func (b *baton) WorkerOn(name string) (Worker, error) {
+func (b *baton) Worker(name string) (Worker, error) {
 	key := "list:" + name
-	err := seed.Exec(context.Background(), b.client, []string{key, "seeded:" + name}, []string{strconv.Itoa(b.more)}).Error()
+	keys := []string{key, "seeded:" + name}
+	err := seed.Exec(context.Background(), b.client, keys, []string{strconv.Itoa(b.more)}).Error()
 	return &batonWorker{client: b.client, key: key}, err
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// handOverWithToken is a short script with which an owner gives a lock back and the next one has a fencing token and a lease: it
-// looks whether the lock is still that of the token ARGV[1], mints the next token as set-nx-fenced does, sets it for ARGV[2] ms and
-// puts it into the list, where who waits longest finds it. Tokens that need not grow through a failover would spare TIME, one of its
-// four calls.
+// handOverWithToken is a short script with which an owner gives a lock back and the next one has a fencing token and a
+// lease: it looks whether the lock is still that of the token ARGV[1], mints the next token as set-nx-fenced does, sets
+// it for ARGV[2] ms and puts it into the list, where who waits longest finds it. Tokens that need not grow through a
+// failover would spare TIME, one of its four calls.
 //
 // KEYS[1] is the list, KEYS[2] the lock. It returns whether the lock was held.
 const handOverWithToken = `
@@ -29,15 +29,16 @@ const seedWithToken = `
 if redis.call('SETNX', KEYS[2], '1000000000000000') == 1 then redis.call('LPUSH', KEYS[1], '1000000000000000') end
 return 1`
 
-// blpopFenced is what blpop costs if its lock is to be of use to who is paused: about the least that any hand-off of a lock with an
-// owner, a lease and a token costs. If a holder or who waits dies nobody gets it any more; nor if a lease runs out, which begins with the
-// hand-over, also when nobody waits.
+// blpopFenced is what blpop costs if its lock is to be of use to who is paused: about the least that any hand-off of a
+// lock with an owner, a lease and a token costs. If a holder or who waits dies nobody gets it any more; nor if a lease
+// runs out, which begins with the hand-over, also when nobody waits.
 func blpopFenced() Spec {
 	return Spec{
 		Name: "blpop-fenced",
-		Does: "the same, but a script of seven lines looks whether the lock is still held by who gives it back, mints the next fencing token, " +
-			"sets a lease and puts the token into the list: about the least that a hand-off with an owner, a lease and a token costs; " +
-			"nothing is renewed, and nobody gets the lock any more when a lease has run out, its holder has died, or a reply was lost",
+		Does: "the same, but a script of seven lines looks whether the lock is still held by who gives it back, " +
+			"mints the next fencing token, sets a lease and puts the token into the list: about the least that a " +
+			"hand-off with an owner, a lease and a token costs; nothing is renewed, and nobody gets the lock any " +
+			"more when a lease has run out, its holder has died, or a reply was lost",
 		Redis: true,
 		Open: func(_ context.Context, at Place) (Peer, error) {
 			c, err := newRueidis(at)
@@ -59,10 +60,7 @@ type relay struct {
 }
 
 // Worker returns a worker on the list, which has its token then.
-func (r *relay) Worker() (Worker, error) { return r.WorkerOn(lockName) }
-
-// WorkerOn is Worker on another list.
-func (r *relay) WorkerOn(name string) (Worker, error) {
+func (r *relay) Worker(name string) (Worker, error) {
 	w := &relayWorker{relay: r, keys: []string{"list:" + name, "owner:" + name}}
 	return w, r.seed.Exec(context.Background(), r.client, w.keys, nil).Error()
 }

@@ -17,7 +17,7 @@ func bsmSlow() Spec { return bsm(10 * time.Millisecond) }
 func bsm(delay time.Duration) Spec {
 	return Spec{
 		Name: fmt.Sprintf("bsm-%v", delay),
-		Does: fmt.Sprintf("bsm/redislock over go-redis: a script to obtain, a script to release, and LinearBackoff(%v)", delay),
+		Does: fmt.Sprintf("bsm/redislock over go-redis: a script to obtain, a script to release, LinearBackoff(%v)", delay),
 		// Without a backoff it does not wait at all, so there is no default to measure.
 		Redis: true,
 		Open: func(_ context.Context, at Place) (Peer, error) {
@@ -38,10 +38,7 @@ type bsmLocks struct {
 }
 
 // Worker returns a hold's place; all workers share the client.
-func (b *bsmLocks) Worker() (Worker, error) { return b.WorkerOn(lockName) }
-
-// WorkerOn is Worker on another lock.
-func (b *bsmLocks) WorkerOn(name string) (Worker, error) {
+func (b *bsmLocks) Worker(name string) (Worker, error) {
 	return &bsmWorker{bsmLocks: b, key: name}, nil
 }
 

@@ -5,20 +5,23 @@ import (
 	"syscall"
 )
 
-// flockOpened is what flock(1) and most code does. It makes the bare system calls: package os would add some of its own,
-// which would make the comparison easier for interlock.
+// flockOpened is what flock(1) and most code does. It makes the bare system calls: package os would add some of its
+// own, which would make the comparison easier for interlock.
 func flockOpened() Spec {
 	return Spec{
 		Name: "flock",
-		Does: "bare system calls: open, blocking flock, unlock, close at every acquisition, as flock(1) and most code does",
-		Open: func(_ context.Context, at Place) (Peer, error) { return opened{path: at.Dir + "/bare"}, nil },
+		Does: "bare system calls: open, blocking flock, unlock, close at every acquisition, as flock(1) and most " +
+			"code does",
+		Open: func(_ context.Context, at Place) (Peer, error) { return opened{dir: at.Dir}, nil },
 	}
 }
 
-type opened struct{ path string }
+type opened struct{ dir string }
 
 // Worker returns a worker that holds nothing yet.
-func (o opened) Worker() (Worker, error) { return &openedWorker{path: o.path}, nil }
+func (o opened) Worker(name string) (Worker, error) {
+	return &openedWorker{path: o.dir + "/" + name}, nil
+}
 
 // Close has nothing to close.
 func (opened) Close() error { return nil }

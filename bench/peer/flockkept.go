@@ -11,18 +11,18 @@ func flockKept() Spec {
 	return Spec{
 		Name: "flock-kept",
 		Does: "bare system calls: blocking flock and unlock on a descriptor that each worker keeps open",
-		Open: func(_ context.Context, at Place) (Peer, error) { return &kept{path: at.Dir + "/bare"}, nil },
+		Open: func(_ context.Context, at Place) (Peer, error) { return &kept{dir: at.Dir}, nil },
 	}
 }
 
 type kept struct {
-	path string
-	fds  []int
+	dir string
+	fds []int
 }
 
 // Worker opens the descriptor that the worker keeps: of the same one, all would have the lock at once.
-func (k *kept) Worker() (Worker, error) {
-	fd, err := openFile(k.path)
+func (k *kept) Worker(name string) (Worker, error) {
+	fd, err := openFile(k.dir + "/" + name)
 	if err != nil {
 		return nil, err
 	}

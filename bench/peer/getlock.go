@@ -13,34 +13,33 @@ import (
 
 // getLock is the floor on MySQL: GET_LOCK and nothing else.
 func getLock() Spec {
-	return Spec{
-		Name: "get-lock",
-		Does: "by hand: GET_LOCK and RELEASE_LOCK through database/sql, on a connection that each goroutine keeps; no token, " +
-			"and a connection that dies takes the lock with it unnoticed",
-		Engine: engined.MySQL,
-		Open:   func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, doesLock) },
-	}
+	return sqlSpec(engined.MySQL, "get-lock", openSQLLocks, doesLock,
+		"by hand: GET_LOCK and RELEASE_LOCK through database/sql, on a connection that each goroutine keeps; "+
+			"no token, and a connection that dies takes the lock with it unnoticed")
 }
 
 // getLockToken is what a careful user writes.
 func getLockToken() Spec {
-	return Spec{
-		Name: "get-lock-token",
-		Does: "the same, and after GET_LOCK one INSERT ... ON DUPLICATE KEY UPDATE, committed by itself, that writes " +
-			"greatest(previous + 1, the server's clock in µs) into a row and returns it as LAST_INSERT_ID",
-		Engine: engined.MySQL,
-		Open:   func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, doesLock|doesMint) },
-	}
+	return sqlSpec(engined.MySQL, "get-lock-token", openSQLLocks, doesLock|doesMint,
+		"the same, and after GET_LOCK one INSERT ... ON DUPLICATE KEY UPDATE, committed by itself, that writes "+
+			"greatest(previous + 1, the server's clock in µs) into a row and returns it as LAST_INSERT_ID")
 }
 
 // mysqlTurns is the floor of very many sessions.
 func mysqlTurns() Spec {
+	return sqlSpec(engined.MySQL, "tokens-in-turn-my", openSQLLocks, doesMint,
+		"no lock in MariaDB: that INSERT alone, on a connection that each goroutine keeps, whose turn comes by "+
+			"a file and a pipe, first come, first served, and which has written once before it waits: what the "+
+			"sessions cost the server whoever orders them")
+}
+
+// sqlSpec is a lock by hand in a database, with the parts given. Without a lock there workers wait elsewhere.
+func sqlSpec(
+	engine, name string, open func(context.Context, Place, parts) (Peer, error), does parts, explains string,
+) Spec {
 	return Spec{
-		Name: "tokens-in-turn-my",
-		Does: "no lock in MariaDB: that INSERT alone, on a connection that each goroutine keeps, whose turn comes by a file " +
-			"and a pipe, first come, first served, and which has written once before it waits: what the sessions cost the server whoever orders them",
-		Engine: engined.MySQL, Outside: true,
-		Open: func(ctx context.Context, at Place) (Peer, error) { return openSQLLocks(ctx, at, doesMint) },
+		Name: name, Does: explains, Engine: engine, Outside: does&doesLock == 0,
+		Open: func(ctx context.Context, at Place) (Peer, error) { return open(ctx, at, does) },
 	}
 }
 
@@ -86,10 +85,7 @@ func openSQLLocks(ctx context.Context, at Place, does parts) (Peer, error) {
 }
 
 // Worker returns a worker with a connection of its own.
-func (s *sqlLocks) Worker() (Worker, error) { return s.WorkerOn(lockName) }
-
-// WorkerOn is Worker on another lock.
-func (s *sqlLocks) WorkerOn(name string) (Worker, error) {
+func (s *sqlLocks) Worker(name string) (Worker, error) {
 	c, err := s.db.Conn(context.Background())
 	if err != nil {
 		return nil, err

@@ -3,35 +3,129 @@ package peer
 import (
 	"context"
 	"errors"
+	"path/filepath"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/bench/engined"
 	"github.com/interlock-go/interlock/driver"
+	_ "github.com/interlock-go/interlock/etcdlock" // registers the scheme
+	"github.com/interlock-go/interlock/filelock"
+	"github.com/interlock-go/interlock/memlock"
+	_ "github.com/interlock-go/interlock/mysqllock"         // registers the scheme
+	_ "github.com/interlock-go/interlock/pglock"            // registers the scheme
+	_ "github.com/interlock-go/interlock/redislock"         // registers the scheme
+	_ "github.com/interlock-go/interlock/redislock/redlock" // registers the scheme
+	_ "github.com/interlock-go/interlock/zklock"            // registers the scheme
 )
 
-// lockName is the name of the one lock.
-const lockName = "bench"
+func interlockFile() Spec {
+	return Spec{
+		Name: "interlock-file",
+		Does: "interlock on filelock, default options: local queue, flock on a kept descriptor, the path checked, " +
+			"the token written into the file",
+		Open: func(_ context.Context, at Place) (Peer, error) {
+			d, err := filelock.New(at.Dir, nil)
+			if err != nil {
+				return nil, err
+			}
+			return onDriver(d)
+		},
+	}
+}
+
+func interlockMem() Spec {
+	return Spec{
+		Name:  "interlock-mem",
+		Does:  "interlock on memlock, default options: what the core costs, on an engine without system calls",
+		Alone: true,
+		Open:  func(context.Context, Place) (Peer, error) { return onDriver(memlock.New(nil)) },
+	}
+}
+
+// interlockOn is interlock on the server of an engine.
+func interlockOn(engine string) Spec {
+	return Spec{
+		Name:  "interlock-" + engine,
+		Does:  "interlock on " + packageOf[engine] + ", default options",
+		Redis: engine == engined.Redis, Engine: otherThanRedis(engine),
+		Open: func(ctx context.Context, at Place) (Peer, error) {
+			return openLocks(ctx, at, engine, interlock.Options{})
+		},
+	}
+}
+
+func interlockQueueOnRedis() Spec {
+	return Spec{
+		Name: "interlock-redis-queue",
+		Does: "interlock on redislock, where a hold never passes on inside a process (LocalHandoffs: -1): every " +
+			"hand-over is the server's",
+		Redis: true,
+		Open: func(ctx context.Context, at Place) (Peer, error) {
+			return openLocks(ctx, at, engined.Redis, interlock.Options{LocalHandoffs: -1})
+		},
+	}
+}
+
+// packageOf are the packages of the engines.
+var packageOf = map[string]string{
+	engined.Redis: "redislock", engined.Redlock: "redlock", engined.ZK: "zklock", engined.Etcd: "etcdlock",
+	engined.MySQL: "mysqllock", engined.Postgres: "pglock",
+}
+
+func otherThanRedis(engine string) string {
+	if engine == engined.Redis {
+		return ""
+	}
+	return engine
+}
+
+// URL is how interlock names the server of an engine.
+func URL(engine, addr string) string {
+	switch engine {
+	case engined.MySQL:
+		return "mysql://root@" + addr + "/" + engined.Database
+	case engined.Postgres:
+		return engined.PostgresURL(addr)
+	default:
+		return engine + "://" + addr
+	}
+}
+
+// run is what names of locks on a server begin with, other ones in each run: servers other than Redis are not emptied,
+// and some keep for a while what a killed client has left.
+func (at *Place) run() string { return filepath.Base(at.Dir) + "-" }
 
 // locks is interlock's client on some engine, with the options that a user gets who sets none.
 type locks struct {
 	client *interlock.Client
-	engine driver.Driver // nil if the client has opened it itself
+	driver driver.Driver // nil if the client has opened it itself
 	space  string        // what the names of its locks begin with
 }
 
-func onEngine(d driver.Driver) (Peer, error) {
+func onDriver(d driver.Driver) (Peer, error) {
 	c, err := interlock.New(d, nil)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &locks{client: c, engine: d}, nil
+	return &locks{client: c, driver: d}, nil
+}
+
+func openLocks(ctx context.Context, at Place, engine string, options interlock.Options) (*locks, error) {
+	addr, space := at.Server, at.run()
+	if engine == engined.Redis { // which is emptied
+		addr, space = at.Redis, ""
+	}
+	options.Lease = at.Lease
+	c, err := interlock.Open(ctx, URL(engine, addr), &options)
+	if err != nil {
+		return nil, err
+	}
+	return &locks{client: c, space: space}, nil
 }
 
 // Worker returns a hold's place; all workers share the client, as goroutines of one program do.
-func (l *locks) Worker() (Worker, error) { return l.WorkerOn(lockName) }
-
-// WorkerOn is Worker on another lock.
-func (l *locks) WorkerOn(name string) (Worker, error) {
-	return &lease{mutex: l.client.Mutex(l.space+name, nil)}, nil
+func (l *locks) Worker(name string) (Worker, error) {
+	return &lease{lock: l.client.Mutex(l.space+name, nil).Lock}, nil
 }
 
 // Hold takes a lock, which the client renews.
@@ -43,24 +137,24 @@ func (l *locks) Hold(ctx context.Context, name string) (Hold, error) {
 	return keptLease{held}, nil
 }
 
-// Close closes client and engine.
+// Close closes client and driver.
 func (l *locks) Close() error {
 	err := l.client.Close()
-	if l.engine != nil {
-		err = errors.Join(err, l.engine.Close())
+	if l.driver != nil {
+		err = errors.Join(err, l.driver.Close())
 	}
 	return err
 }
 
 // lease is one goroutine's hold.
 type lease struct {
-	mutex *interlock.Mutex
-	held  *interlock.Lease
+	lock func(ctx context.Context) (*interlock.Lease, error)
+	held *interlock.Lease
 }
 
-// Lock is Mutex.Lock.
+// Lock acquires.
 func (l *lease) Lock(ctx context.Context) (err error) {
-	l.held, err = l.mutex.Lock(ctx)
+	l.held, err = l.lock(ctx)
 	return err
 }
 

@@ -1,13 +1,12 @@
-// Package peer holds the ways to lock that are compared, one adapter per file. To add one, write its file and name it in
+// Package peer holds the ways to lock that are compared. To add one, write its file and name it in
 // [All]; scenarios then pick it by its name.
 //
-// All adapters of a run use the same lock: the only one in the folder, or on the server, that they are opened with.
+// Names of locks are those of one run: a folder or a server is new to it, or the names are.
 package peer
 
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/bench/engined"
@@ -28,10 +27,13 @@ type Place struct {
 	Lease time.Duration
 }
 
-// Peer is one process's access to the lock.
+// LockName is that of the lock that everybody wants.
+const LockName = "bench"
+
+// Peer is one process's access to locks.
 type Peer interface {
-	// Worker returns the lock as one goroutine uses it.
-	Worker() (Worker, error)
+	// Worker returns the lock of that name as one goroutine uses it.
+	Worker(name string) (Worker, error)
 	// Close is called when no worker locks any more.
 	Close() error
 }
@@ -40,12 +42,6 @@ type Peer interface {
 type Worker interface {
 	Lock(ctx context.Context) error
 	Unlock(ctx context.Context) error
-}
-
-// Keyed is a peer that has more than one lock.
-type Keyed interface {
-	// WorkerOn is Peer.Worker for the lock of that name.
-	WorkerOn(name string) (Worker, error)
 }
 
 // Keeper is a peer with which locks are held for long.
@@ -77,27 +73,22 @@ type Spec struct {
 	Engine string
 	// Outside says that its workers wait elsewhere, so that the server sees nobody wait.
 	Outside bool
-	// Sends are the commands, in lower case, that its clients send although scripts might run them, and that its own scripts
-	// do not run. The counts need to know them; see redisd.Meter.
+	// Sends are the commands, in lower case, that its clients send although scripts might run them, and that its own
+	// scripts do not run. The counts need to know them; see redisd.Meter.
 	Sends []string
 	// Open returns the calling process's access.
 	Open func(ctx context.Context, at Place) (Peer, error)
-}
-
-// Known reports whether there is a peer of that name.
-func Known(name string) bool {
-	return slices.ContainsFunc(All(), func(s Spec) bool { return s.Name == name })
 }
 
 // All returns every peer, in the order of tables.
 func All() []Spec {
 	return []Spec{
 		interlockFile(), filelockDriver(), interlockMem(), flockOpened(), flockKept(), syncMutex(),
-		interlockOnRedis(), interlockQueueOnRedis(), interlockRWOnRedis(), interlockSemOnRedis(),
+		interlockOn(engined.Redis), interlockQueueOnRedis(), interlockRW(engined.Redis), interlockSem(),
 		setNX(), setNXPool(), setNXFenced(), blpop(), blpopFenced(),
 		redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(), blpopPermits(),
 		interlockOn(engined.ZK), zkLock(),
-		interlockOn(engined.Etcd), etcdMutex(), interlockRWOnEtcd(), etcdRWMutex(),
+		interlockOn(engined.Etcd), etcdMutex(), interlockRW(engined.Etcd), etcdRWMutex(),
 		interlockOn(engined.MySQL), getLock(), getLockToken(), mysqlTurns(),
 		interlockOn(engined.Postgres), advisory(), advisoryToken(), pgTurns(),
 		interlockOn(engined.Redlock), redsyncFive(),

@@ -34,8 +34,8 @@ func newGoRedis(at Place) *goredis.Client {
 // KEYS[1] is the lock, ARGV[1] the value of who may delete it. It returns how many keys were deleted.
 const compareAndDelete = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
 
-// renewing is a hold whose lease somebody has to extend who is not the library: a goroutine with a ticker, as users write
-// it.
+// renewing is a hold whose lease somebody has to extend who is not the library: a goroutine with a ticker, as users
+// write it.
 type renewing struct {
 	lost    atomic.Bool
 	stop    context.CancelFunc

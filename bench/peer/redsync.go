@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/interlock-go/interlock/bench/engined"
 	goredis9 "github.com/redis/go-redis/v9"
 )
 
@@ -17,10 +20,10 @@ const redsyncLease = 8 * time.Second
 func redsyncDefault() Spec {
 	return Spec{
 		Name: "redsync",
-		Does: "redsync v4 over go-redis: SET NX, a script to release; who finds it taken asks again after 50 to 250 ms, its " +
-			"default, but never gives up",
+		Does: "redsync v4 over go-redis: SET NX, a script to release; who finds it taken asks again after 50 to 250 " +
+			"ms, its default, but never gives up",
 		Redis: true, Sends: []string{"set"},
-		Open: openRedsync(),
+		Open: func(_ context.Context, at Place) (Peer, error) { return openRedsync(at, at.Redis, ""), nil },
 	}
 }
 
@@ -29,33 +32,47 @@ func redsyncFast() Spec {
 		Name:  "redsync-1ms",
 		Does:  "the same with a retry delay of 1 ms",
 		Redis: true, Sends: []string{"set"},
-		Open: openRedsync(redsync.WithRetryDelay(time.Millisecond)),
+		Open: func(_ context.Context, at Place) (Peer, error) {
+			return openRedsync(at, at.Redis, "", redsync.WithRetryDelay(time.Millisecond)), nil
+		},
 	}
 }
 
-// openRedsync sets what a benchmark needs, a wait without end, and further what is given.
-func openRedsync(further ...redsync.Option) func(context.Context, Place) (Peer, error) {
-	return func(_ context.Context, at Place) (Peer, error) {
-		c := newGoRedis(at)
-		lease := at.leaseOr(redsyncLease)
-		options := append([]redsync.Option{redsync.WithTries(math.MaxInt), redsync.WithExpiry(lease)}, further...)
-		return &redsyncs{client: c, maker: redsync.New(goredis.NewPool(c)), options: options, lease: lease}, nil
+func redsyncFive() Spec {
+	return Spec{
+		Name: "redsync-five",
+		Does: "redsync v4 over go-redis with a pool for each of five servers: SET NX and a script to release on all " +
+			"of them; who finds it taken asks again after 50 to 250 ms, its default, but never gives up; no token",
+		Engine: engined.Redlock,
+		Open:   func(_ context.Context, at Place) (Peer, error) { return openRedsync(at, at.Server, at.run()), nil },
 	}
+}
+
+// openRedsync opens a pool for each server, and sets what a benchmark needs, a wait without end, and further what is
+// given.
+func openRedsync(at Place, servers, space string, further ...redsync.Option) *redsyncs {
+	r := &redsyncs{space: space, lease: at.leaseOr(redsyncLease)}
+	r.options = append([]redsync.Option{redsync.WithTries(math.MaxInt), redsync.WithExpiry(r.lease)}, further...)
+	var pools []redis.Pool
+	for addr := range strings.SplitSeq(servers, ",") {
+		c := goredis9.NewClient(&goredis9.Options{Addr: addr})
+		r.clients, pools = append(r.clients, c), append(pools, goredis.NewPool(c))
+	}
+	r.maker = redsync.New(pools...)
+	return r
 }
 
 type redsyncs struct {
-	client  *goredis9.Client
+	clients []*goredis9.Client
 	maker   *redsync.Redsync
 	options []redsync.Option
 	lease   time.Duration
+	space   string // what the names of its locks begin with
 }
 
 // Worker returns a mutex of its own, which redsync's users need for each goroutine.
-func (r *redsyncs) Worker() (Worker, error) { return r.WorkerOn(lockName) }
-
-// WorkerOn is Worker on another lock.
-func (r *redsyncs) WorkerOn(name string) (Worker, error) {
-	return redsyncWorker{r.maker.NewMutex(name, r.options...)}, nil
+func (r *redsyncs) Worker(name string) (Worker, error) {
+	return redsyncWorker{r.maker.NewMutex(r.space+name, r.options...)}, nil
 }
 
 // Hold takes a lock and extends it by a loop: redsync renews nothing.
@@ -74,8 +91,14 @@ func (r *redsyncs) Hold(ctx context.Context, name string) (Hold, error) {
 	return renew(ctx, r.lease, extend, w.Unlock), nil
 }
 
-// Close closes the client.
-func (r *redsyncs) Close() error { return r.client.Close() }
+// Close closes the clients.
+func (r *redsyncs) Close() error {
+	var errs []error
+	for _, c := range r.clients {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
 
 type redsyncWorker struct{ mutex *redsync.Mutex }
 

@@ -11,8 +11,9 @@ import (
 func rueidisLock() Spec {
 	return Spec{
 		Name: "rueidislock",
-		Does: "rueidislock with one key and NOLOOP tracking, as its documentation says for one server: a script to acquire, an " +
-			"invalidation that wakes all who wait, goroutines and a context for each hold, which it renews",
+		Does: "rueidislock with one key and NOLOOP tracking, as its documentation says for one server: a script to " +
+			"acquire, an invalidation that wakes all who wait, goroutines and a context for each hold, which it " +
+			"renews",
 		Redis: true,
 		Open:  openLocker(true),
 	}
@@ -20,8 +21,9 @@ func rueidisLock() Spec {
 
 func rueidisLockLoop() Spec {
 	return Spec{
-		Name:  "rueidislock-loop",
-		Does:  "the same without NOLOOP, which is its default: each renewal wakes the one who sent it, who renews again",
+		Name: "rueidislock-loop",
+		Does: "the same without NOLOOP, which is its default: each renewal wakes the one who sent it, who renews " +
+			"again",
 		Redis: true,
 		Open:  openLocker(false),
 	}
@@ -45,10 +47,7 @@ func openLocker(noLoop bool) func(context.Context, Place) (Peer, error) {
 type locker struct{ locker rueidislock.Locker }
 
 // Worker returns a hold's place; all workers share the Locker, which is what its in-process queue is for.
-func (l *locker) Worker() (Worker, error) { return l.WorkerOn(lockName) }
-
-// WorkerOn is Worker on another lock.
-func (l *locker) WorkerOn(name string) (Worker, error) {
+func (l *locker) Worker(name string) (Worker, error) {
 	return &lockerWorker{locker: l.locker, name: name}, nil
 }
 
@@ -83,8 +82,8 @@ type lockerWorker struct {
 // stalled is how long a wait without an end of its own may last before it is begun anew.
 const stalled = 2 * time.Second
 
-// Lock is Locker.WithContext. If the answer of the server is late by 20 ms, that waits for ever for a lock that is free, so
-// a wait that nobody else would end is ended here and begun anew.
+// Lock is Locker.WithContext. If the answer of the server is late by 20 ms, that waits for ever for a lock that is
+// free, so a wait that nobody else would end is ended here and begun anew.
 func (w *lockerWorker) Lock(ctx context.Context) (err error) {
 	if ctx.Done() != nil {
 		w.held, w.free, err = w.locker.WithContext(ctx, w.name)

@@ -11,26 +11,33 @@ func syncMutex() Spec {
 		Name:  "sync.Mutex",
 		Does:  "the standard library's mutex, inside one process",
 		Alone: true,
-		Open:  func(context.Context, Place) (Peer, error) { return new(plain), nil },
+		Open:  func(context.Context, Place) (Peer, error) { return &plain{byName: map[string]*sync.Mutex{}}, nil },
 	}
 }
 
-type plain struct{ mu sync.Mutex }
+type plain struct{ byName map[string]*sync.Mutex }
 
-// Worker returns p itself: a sync.Mutex does not know who uses it.
-func (p *plain) Worker() (Worker, error) { return p, nil }
+// Worker returns the same for everybody: a sync.Mutex does not know who uses it.
+func (p *plain) Worker(name string) (Worker, error) {
+	if p.byName[name] == nil {
+		p.byName[name] = new(sync.Mutex)
+	}
+	return plainWorker{p.byName[name]}, nil
+}
 
 // Close has nothing to close.
 func (*plain) Close() error { return nil }
 
+type plainWorker struct{ mu *sync.Mutex }
+
 // Lock waits; ctx does not end the wait.
-func (p *plain) Lock(context.Context) error {
-	p.mu.Lock()
+func (w plainWorker) Lock(context.Context) error {
+	w.mu.Lock()
 	return nil
 }
 
 // Unlock unlocks.
-func (p *plain) Unlock(context.Context) error {
-	p.mu.Unlock()
+func (w plainWorker) Unlock(context.Context) error {
+	w.mu.Unlock()
 	return nil
 }

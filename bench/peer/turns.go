@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// turns let workers of all processes of a run go one after the other, first come, first served, without any server: what then is
-// measured is what each does in its turn. There is a file, with how many have come and whose turn it is, and a pipe
-// with a name for each who waits. Whoever dies stops the others for good, so it is no lock one could use.
+// turns let workers of all processes of a run go one after the other, first come, first served, without any server:
+// what then is measured is what each does in its turn. There is a file, with how many have come and whose turn it is,
+// and a pipe with a name for each who waits. Whoever dies stops the others for good, so it is no lock one could use.
 type turns struct {
 	file string
 	mine uint64 // the place of this worker

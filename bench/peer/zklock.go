@@ -10,8 +10,9 @@ import (
 func zkLock() Spec {
 	return Spec{
 		Name: "zk.Lock",
-		Does: "zk.Lock of go-zookeeper: a protected ephemeral sequential node, the children of the parent, a watch on the " +
-			"predecessor, and a node deleted; no context, no token, and nobody is told of the end of the session",
+		Does: "zk.Lock of go-zookeeper: a protected ephemeral sequential node, the children of the parent, a watch " +
+			"on the predecessor, and a node deleted; no context, no token, and nobody is told of the end of the " +
+			"session",
 		Engine: engined.ZK,
 		Open: func(_ context.Context, at Place) (Peer, error) {
 			conn, _, err := zk.Connect([]string{at.Server}, at.leaseOr(usualLease), zk.WithLogger(mute{}))
@@ -35,10 +36,7 @@ type zkLocks struct {
 }
 
 // Worker returns a Lock; all workers share the session.
-func (z *zkLocks) Worker() (Worker, error) { return z.WorkerOn(lockName) }
-
-// WorkerOn is Worker on another lock.
-func (z *zkLocks) WorkerOn(name string) (Worker, error) {
+func (z *zkLocks) Worker(name string) (Worker, error) {
 	return zkWorker{zk.NewLock(z.conn, "/"+z.space+name, zk.WorldACL(zk.PermAll))}, nil
 }
 
@@ -50,8 +48,8 @@ func (z *zkLocks) Close() error {
 
 type zkWorker struct{ lock *zk.Lock }
 
-// Lock waits. The end of ctx does not end zk.Lock, which gives back what it gets later. Several who make the parent at once are
-// told so by an error in some versions.
+// Lock waits. The end of ctx does not end zk.Lock, which gives back what it gets later. Several who make the parent at
+// once are told so by an error in some versions.
 func (w zkWorker) Lock(ctx context.Context) error {
 	if ctx.Done() == nil {
 		return w.lock.Lock()

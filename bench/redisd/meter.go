@@ -13,10 +13,10 @@ import (
 
 // Meter counts what clients have sent to a server. It is safe for concurrent use.
 //
-// Redis 7.0 tells of no such number: its totals, as total_commands_processed and commandstats, count each command that a
-// script runs like one that a client sent. But of each command the server says whether scripts may run it. So what counts
-// here are the commands that none may run, EVALSHA, BLPOP and SUBSCRIBE among them, and those of which the caller says that
-// the clients at hand send them themselves and that none of their scripts runs them.
+// Redis 7.0 tells of no such number: its totals, as total_commands_processed and commandstats, count each command that
+// a script runs like one that a client sent. But of each command the server says whether scripts may run it. So what
+// counts here are the commands that none may run, EVALSHA, BLPOP and SUBSCRIBE among them, and those of which the
+// caller says that the clients at hand send them themselves and that none of their scripts runs them.
 //
 // A nil Meter counts nothing: it is that of a run without a Redis.
 type Meter struct {
@@ -38,8 +38,9 @@ func (c Count) Sub(b Count) Count {
 	return Count{Commands: c.Commands - b.Commands, Pings: c.Pings - b.Pings}
 }
 
-// NewMeter returns a meter for the server at addr, on a connection of its own, of which it counts nothing after its first
-// call of Count; without an address the meter is nil. sent are further commands that the clients send, in lower case.
+// NewMeter returns a meter for the server at addr, on a connection of its own, of which it counts nothing after its
+// first call of Count; without an address the meter is nil. sent are further commands that the clients send, in lower
+// case.
 func NewMeter(addr string, sent []string) *Meter {
 	if addr == "" {
 		return nil
@@ -133,7 +134,8 @@ func (m *Meter) counts(ctx context.Context, name string) (bool, error) {
 	return only, nil
 }
 
-// forbidden reads the reply of COMMAND INFO: whether its third field, the flags, says that no script may run the command.
+// forbidden reads the reply of COMMAND INFO: whether its third field, the flags, says that no script may run the
+// command.
 func forbidden(info []any) bool {
 	if len(info) == 0 {
 		return false

@@ -10,10 +10,10 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/childproc"
 	goredis "github.com/redis/go-redis/v9"
 )
 
@@ -41,12 +41,12 @@ type Server struct {
 	Addr    string // host:port
 	Version string // as it says
 
-	cmd    *exec.Cmd
-	dir    string
-	exited chan struct{} // closed when it is gone
+	process *childproc.Process
+	dir     string
 }
 
-// Start starts a server, and returns when it answers. It is killed when ctx ends, and on Linux also when this process does.
+// Start starts a server, and returns when it answers. It is killed when ctx ends, and on Linux also when this process
+// does.
 func Start(ctx context.Context) (*Server, error) {
 	binary, err := find()
 	if err != nil {
@@ -79,13 +79,12 @@ func launch(ctx context.Context, binary string) (*Server, error) {
 		return nil, err
 	}
 	port := strconv.Itoa(firstPort + rand.IntN(lastPort-firstPort+1))
-	s := &Server{Addr: net.JoinHostPort(host, port), dir: dir, exited: make(chan struct{})}
-	s.cmd = exec.CommandContext(ctx, binary, "--port", port, "--bind", host, "--dir", dir, "--save", "", "--appendonly", "no",
+	s := &Server{Addr: net.JoinHostPort(host, port), dir: dir}
+	cmd := exec.CommandContext(ctx, binary, "--port", port, "--bind", host, "--dir", dir, "--save", "", "--appendonly", "no",
 		"--maxclients", strconv.Itoa(clients), "--maxmemory-policy", "noeviction")
-	dieWithUs(s.cmd)
 	var log bytes.Buffer
-	s.cmd.Stdout, s.cmd.Stderr = &log, &log
-	if err := s.run(); err != nil {
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if s.process, err = childproc.Start(cmd, nil); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := s.await(ctx); err != nil {
@@ -93,23 +92,6 @@ func launch(ctx context.Context, binary string) (*Server, error) {
 		return nil, fmt.Errorf("%s: %w; its log ends with: %s", binary, err, tail(log.Bytes()))
 	}
 	return s, nil
-}
-
-// run starts the process and waits for its end in the background.
-func (s *Server) run() error {
-	started := make(chan error)
-	go func() { // ends with the process
-		// Linux sends the signal of dieWithUs when the thread that started the process ends, so the thread is kept.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := s.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = s.cmd.Wait() // how it ended says its log
-			close(s.exited)
-		}
-	}()
-	return <-started
 }
 
 // await returns when the server answers, and with an error when it has ended: then the port was somebody else's.
@@ -120,8 +102,8 @@ func (s *Server) await(ctx context.Context) error {
 	defer c.Close()
 	for {
 		select {
-		case <-s.exited:
-			return errors.New("it has ended")
+		case <-s.process.Exited():
+			return errors.New("it " + s.process.State())
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(10 * time.Millisecond):
@@ -133,7 +115,7 @@ func (s *Server) await(ctx context.Context) error {
 		if err != nil {
 			continue
 		}
-		if info["Server"]["process_id"] != strconv.Itoa(s.cmd.Process.Pid) {
+		if info["Server"]["process_id"] != strconv.Itoa(s.process.PID()) {
 			return errors.New("another server has the port")
 		}
 		s.Version = info["Server"]["redis_version"]
@@ -152,8 +134,7 @@ func listens(ctx context.Context, addr string) bool {
 
 // Close kills the server and removes its folder.
 func (s *Server) Close() error {
-	_ = s.cmd.Process.Kill() // an error says that it has ended by itself
-	<-s.exited
+	s.process.Kill()
 	return os.RemoveAll(s.dir)
 }
 

@@ -43,8 +43,8 @@ func (h *Histogram) Count() int64 {
 	return sum
 }
 
-// Quantile returns a duration that a part q of the added ones does not exceed, too large by less than 1/32. It is zero if
-// nothing was added.
+// Quantile returns a duration that a part q of the added ones does not exceed, too large by less than 1/32. It is zero
+// if nothing was added.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	// The rank is at least one, so that Quantile(0) is the smallest that was added.
 	rank := max(int64(q*float64(h.Count())+0.5), 1)
@@ -56,8 +56,8 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// bucket is exact below steps. From there on the leading bit says which power of two, and the bits behind it which of its
-// parts.
+// bucket is exact below steps. From there on the leading bit says which power of two, and the bits behind it which of
+// its parts.
 func bucket(d time.Duration) int {
 	n := uint64(max(d, 0))
 	if n < steps {

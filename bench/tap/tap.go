@@ -38,8 +38,8 @@ func (all Taps) Addr() string {
 // warmUps is how often something is done before it counts: connections are made, and what is loaded once is loaded.
 const warmUps = 8
 
-// Each warms up, and then returns the round trips of one of n times that something is done. It is done that often because clients
-// also say now and then that they live.
+// Each warms up, and then returns the round trips of one of n times that something is done. It is done that often
+// because clients also say now and then that they live.
 func (all Taps) Each(n int, do func() error) (float64, error) {
 	several := func(n int) (err error) {
 		for range n {
@@ -56,7 +56,8 @@ func (all Taps) Each(n int, do func() error) (float64, error) {
 	return float64(sum) / float64(n), err
 }
 
-// roundTripsIn is of the server that was asked most often: what several are asked at the same time is waited for together.
+// roundTripsIn is of the server that was asked most often: what several are asked at the same time is waited for
+// together.
 func (all Taps) roundTripsIn(do func() error) (most int64, err error) {
 	before := make([]int64, len(all))
 	for i, t := range all {

@@ -2,10 +2,8 @@ package workload
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,18 +11,19 @@ import (
 
 	"github.com/interlock-go/interlock/bench/peer"
 	"github.com/interlock-go/interlock/bench/stats"
+	"github.com/interlock-go/interlock/internal/childproc"
 )
 
-// childVar marks a process as one that a run has started.
-const childVar = "INTERLOCK_BENCH_CHILD"
+// role is what the program is started again for.
+const role = "bench/workload"
 
 // begin is the second message to a child; the first is its Job.
 type begin struct {
 	At int64 // when counting begins, in nanoseconds of the wall clock, which all processes of a machine share
 }
 
-// end is the third: everybody's result is there. Until then a child keeps its peer, because a server may end what it has for a
-// session together with it, and then nobody can tell any more what that has cost.
+// end is the third: everybody's result is there. Until then a child keeps its peer, because a server may end what it
+// has for a session together with it, and then nobody can tell any more what that has cost.
 type end struct{}
 
 // reply is a message from a child: first that it is ready, then its part of the result; or an error in place of either.
@@ -42,7 +41,6 @@ type part struct {
 	All     int64 // acquisitions at any time
 	Wait    stats.Histogram
 	PerOp   float64
-	Held    *HeldResult
 	Handoff *HandoffResult
 	Herd    *herdPart
 	Keep    *KeepResult
@@ -56,10 +54,11 @@ type part struct {
 // ServeIfChild does a child's work and ends the process if a run has started it; otherwise it does nothing. A program
 // that calls [Run] calls it first.
 func ServeIfChild(peers []peer.Spec) {
-	if os.Getenv(childVar) == "" {
+	parent, _, is := childproc.Serve(role, childproc.JSON)
+	if !is {
 		return
 	}
-	if err := serve(context.Background(), peers, os.Stdin, json.NewEncoder(os.Stdout)); err != nil {
+	if err := serve(context.Background(), peers, parent); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: worker:", err)
 		os.Exit(1)
 	}
@@ -67,28 +66,27 @@ func ServeIfChild(peers []peer.Spec) {
 }
 
 // serve reads the job, says that it is ready, waits for the beginning, sends the result, and waits for the end.
-func serve(ctx context.Context, peers []peer.Spec, in io.Reader, out *json.Encoder) error {
-	messages := json.NewDecoder(in)
+func serve(ctx context.Context, peers []peer.Spec, parent *childproc.Conn) error {
 	var j Job
-	if err := messages.Decode(&j); err != nil {
+	if err := parent.Receive(&j); err != nil {
 		return err
 	}
 	spec, p, err := open(ctx, peers, &j)
 	if err != nil {
-		return errors.Join(err, out.Encode(reply{Err: err.Error()}))
+		return errors.Join(err, parent.Send(reply{Err: err.Error()}))
 	}
-	if err := out.Encode(reply{}); err != nil {
+	if err := parent.Send(reply{}); err != nil {
 		return err
 	}
 	var b begin
-	if err := messages.Decode(&b); err != nil {
+	if err := parent.Receive(&b); err != nil {
 		return err
 	}
-	// The parent never closes its end while it is alive and wants the result. The system does when it has died, and then
-	// nobody must go on holding the lock and the processor.
+	// The parent never closes its end while it is alive and wants the result. The system does when it has died, and
+	// then nobody must go on holding the lock and the processor.
 	ended := make(chan struct{})
 	go func() {
-		if messages.Decode(&end{}) != nil {
+		if parent.Receive(&end{}) != nil {
 			os.Exit(3)
 		}
 		close(ended)
@@ -100,9 +98,9 @@ func serve(ctx context.Context, peers []peer.Spec, in io.Reader, out *json.Encod
 	}
 	if err != nil {
 		err = errors.Join(err, leave())
-		return errors.Join(err, out.Encode(reply{Err: err.Error()}))
+		return errors.Join(err, parent.Send(reply{Err: err.Error()}))
 	}
-	if err := out.Encode(reply{Part: result}); err != nil {
+	if err := parent.Send(reply{Part: result}); err != nil {
 		return err
 	}
 	<-ended
@@ -110,9 +108,9 @@ func serve(ctx context.Context, peers []peer.Spec, in io.Reader, out *json.Encod
 	return leave()
 }
 
-// open opens the job's peer. Held has none, and Herd and Turns open many by themselves.
+// open opens the job's peer. Herd and Turns open many by themselves.
 func open(ctx context.Context, peers []peer.Spec, j *Job) (*peer.Spec, peer.Peer, error) {
-	if j.Kind == Held || j.Kind == Turns {
+	if j.Kind == Turns {
 		return nil, nil, nil
 	}
 	spec, err := find(peers, j.Peer)
@@ -135,8 +133,6 @@ func work(
 		return herd(ctx, spec, j)
 	case Keep:
 		return keep(ctx, p, j, spec.Sends)
-	case Held:
-		return hold(ctx, j)
 	case Serial:
 		return serial(ctx, p, j)
 	case Contend:

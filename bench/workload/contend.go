@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -23,24 +22,19 @@ type tally struct {
 // grace is how long who waits at the end may go on waiting. Then he is taken for hung.
 const grace = time.Second
 
-// bounds reports whether waits are ended that do not end by themselves. On a server there are libraries whose waiters sleep
-// on; the kernel's do not, and know no context.
+// bounds reports whether waits are ended that do not end by themselves. On a server there are libraries whose waiters
+// sleep on; the kernel's do not, and know no context.
 func bounds(j *Job) bool { return (j.Redis != "" || j.Server != "") && !j.Distinct }
 
 func workersOf(p peer.Peer, j *Job) ([]peer.Worker, error) {
-	keyed, ok := p.(peer.Keyed)
-	if j.Distinct && !ok {
-		return nil, fmt.Errorf("%s knows only one lock", j.Peer)
-	}
 	workers := make([]peer.Worker, j.Goroutines)
 	for i := range workers {
-		var err error
+		name := peer.LockName
 		if j.Distinct {
-			workers[i], err = keyed.WorkerOn("own:" + strconv.Itoa(i))
-		} else {
-			workers[i], err = p.Worker()
+			name = "own:" + strconv.Itoa(i)
 		}
-		if err != nil {
+		var err error
+		if workers[i], err = p.Worker(name); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +81,9 @@ func contend(ctx context.Context, p peer.Peer, j *Job, w *witness, start time.Ti
 
 // drive locks until the window is over, or its wait is ended. Of every j.Every acquisitions it times one, beginning at
 // another one in each goroutine.
-func drive(ctx, waiting context.Context, worker peer.Worker, j *Job, win *window, w *witness, first int) (tally, error) {
+func drive(
+	ctx, waiting context.Context, worker peer.Worker, j *Job, win *window, w *witness, first int,
+) (tally, error) {
 	var t tally
 	every := max(j.Every, 1)
 	for i := first; win.phase.Load() != over; i++ {

@@ -2,8 +2,8 @@ package workload
 
 import "github.com/interlock-go/interlock/bench/engined"
 
-// clocksOf reads the clocks of other processes of this machine, and of those that they have started: PostgreSQL has one for each
-// session, all started by its first one.
+// clocksOf reads the clocks of other processes of this machine, and of those that they have started: PostgreSQL has one
+// for each session, all started by its first one.
 func clocksOf(pids []int) clocks {
 	all := clocks{}
 	for _, pid := range pids {
@@ -17,7 +17,8 @@ func clocksOf(pids []int) clocks {
 
 // read reads the clock of a process, if it has not ended.
 func (c clocks) read(pid int) {
-	// As clock_getcpuclockid(3) makes it: the clock of all threads of the process, from the scheduler, to the nanosecond.
+	// As clock_getcpuclockid(3) makes it: the clock of all threads of the process, from the scheduler, to the
+	// nanosecond.
 	const allThreads = 2
 	if ns, ok := cpuClock(int32(^pid<<3 | allThreads)); ok {
 		c[pid] = ns

@@ -30,8 +30,8 @@ func init() {
 	os.Exit(0)
 }
 
-// burn does what it reads until nothing more comes, and answers each time: it runs, starts a child that has run before the
-// answer, or ends the first one.
+// burn does what it reads until nothing more comes, and answers each time: it runs, starts a child that has run before
+// the answer, or ends the first one.
 func burn(in io.Reader, out io.Writer) error {
 	var children []*burner
 	lines := bufio.NewScanner(in)
@@ -107,7 +107,7 @@ func (b *burner) end() error {
 	return errors.Join(err, b.cmd.Wait())
 }
 
-func TestBurnt_ChildThatEndsMeanwhile_TakesNothingAway_AndANewOneCounts(t *testing.T) {
+func TestCPUUsage_ChildThatEndsMeanwhile_TakesNothingAway_AndANewOneCounts(t *testing.T) {
 	server, err := startBurner()
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestBurnt_ChildThatEndsMeanwhile_TakesNothingAway_AndANewOneCounts(t *testi
 		}
 	}
 	must("start", "start")
-	b := beginBurning([]int{server.cmd.Process.Pid})
+	b := startCPUUsage([]int{server.cmd.Process.Pid})
 	if len(b.its) != 3 {
 		t.Fatalf("%d processes, want one and its two children", len(b.its))
 	}
@@ -136,7 +136,7 @@ func TestBurnt_ChildThatEndsMeanwhile_TakesNothingAway_AndANewOneCounts(t *testi
 	if _, its := b.spent(); its < 2*burning {
 		t.Errorf("%v ns, want at least %v of the process and its new child", its, 2*burning)
 	}
-	if begin := beginBurning([]int{server.cmd.Process.Pid}); len(begin.its) != 3 {
+	if begin := startCPUUsage([]int{server.cmd.Process.Pid}); len(begin.its) != 3 {
 		t.Errorf("%d processes, want one and its two children", len(begin.its))
 	}
 }

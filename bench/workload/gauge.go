@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/bench/redisd"
 )
 
-// gauge measures, while processes contend, what their server costs on processors, and what a Redis is sent. Without a server, and
-// for the other kinds of jobs, of which the processes count themselves, it does nothing.
+// gauge measures, while processes contend, what their server costs on processors, and what a Redis is sent. Without a
+// server, and for the other kinds of jobs, of which the processes count themselves, it does nothing.
 type gauge struct {
 	job       *Job
 	meter     *redisd.Meter // nil without a Redis
@@ -71,7 +71,7 @@ func (g *gauge) measure(ctx context.Context, begins time.Time) (err error) {
 		return nil
 	}
 	time.Sleep(time.Until(begins))
-	b := beginBurning(g.server)
+	b := startCPUUsage(g.server)
 	if g.meter == nil {
 		time.Sleep(g.job.Time)
 	} else {

@@ -27,11 +27,11 @@ const (
 	// mostWait is how long a wait for one hand-over may last. The slowest poller needs a quarter of a second.
 	mostWait = 2 * time.Second
 
-	// alone is when a process gives the other one up.
-	alone = 10 * mostWait
+	// partnerTimeout is when a process gives the other one up.
+	partnerTimeout = 10 * mostWait
 
-	// A holder keeps the lock for this time, and up to as much again, after the other has called Lock: by then the other
-	// waits. The second part is random so that no poller falls in step with it.
+	// A holder keeps the lock for this time, and up to as much again, after the other has called Lock: by then the
+	// other waits. The second part is random so that no poller falls in step with it.
 	settle = 3 * time.Millisecond
 )
 
@@ -45,14 +45,14 @@ type relay struct {
 	random *rand.Rand
 	result HandoffResult
 
-	burning burnt // since the hold of the number first
-	first   int64 // 0: not yet
+	burning cpuUsage // since the hold of the number first
+	first   int64    // 0: not yet
 }
 
 // handoff passes the lock between two processes until the time is over.
 func handoff(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part, err error) {
 	r := &relay{job: j, random: rand.New(rand.NewPCG(1, uint64(j.Index)))}
-	if r.worker, err = p.Worker(); err != nil {
+	if r.worker, err = p.Worker(peer.LockName); err != nil {
 		return nil, err
 	}
 	if r.board, err = openBoard(j.Dir); err != nil {
@@ -67,12 +67,13 @@ func handoff(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *p
 	return &part{Handoff: &r.result, All: holds}, err
 }
 
-// run has every second hold. The first ones are not measured: connections are made and scripts loaded at their first use.
+// run has every second hold. The first ones are not measured: connections are made and scripts loaded at their first
+// use.
 func (r *relay) run(ctx context.Context) (holds int64, err error) {
 	counting := time.Now().Add(r.job.Warm)
 	over := counting.Add(r.job.Time)
 	for n := int64(r.job.Index); ; n += 2 {
-		if err := until(alone, func() bool { return r.board.held.Load() >= n }); err != nil {
+		if err := until(partnerTimeout, func() bool { return r.board.held.Load() >= n }); err != nil {
 			return holds, err
 		}
 		end, err := r.take(ctx, n, time.Now().After(counting))
@@ -93,7 +94,8 @@ func (r *relay) run(ctx context.Context) (holds int64, err error) {
 	}
 }
 
-// take waits for the lock, and counts how long ago the other one called Unlock. A wait that was begun anew does not count.
+// take waits for the lock, and counts how long ago the other one called Unlock. A wait that was begun anew does not
+// count.
 func (r *relay) take(ctx context.Context, n int64, counts bool) (end func(), err error) {
 	for {
 		r.board.asked.Store(n + 1)
@@ -114,15 +116,15 @@ func (r *relay) take(ctx context.Context, n int64, counts bool) (end func(), err
 	}
 }
 
-// hold keeps the lock until the other one waits for it. It reports whether this process's part is over. The first process
-// ends the job, when the time is over; the other one then has one hold more.
+// hold keeps the lock until the other one waits for it. It reports whether this process's part is over. The first
+// process ends the job, when the time is over; the other one then has one hold more.
 func (r *relay) hold(ctx context.Context, n int64, over time.Time) (last bool, err error) {
 	r.board.held.Store(n + 1)
 	r.burns(n, over)
 	if n > 0 && r.board.last.Load() == n {
 		return true, nil
 	}
-	if err := until(alone, func() bool { return r.board.asked.Load() >= n+2 }); err != nil {
+	if err := until(partnerTimeout, func() bool { return r.board.asked.Load() >= n+2 }); err != nil {
 		return false, err
 	}
 	time.Sleep(r.job.Arrives + settle + time.Duration(r.random.Int64N(int64(settle))))
@@ -137,10 +139,11 @@ func (r *relay) hold(ctx context.Context, n int64, over time.Time) (last bool, e
 	return true, r.listen(ctx)
 }
 
-// burns begins to count the server's time on processors when what went before no longer counts. One of the two does it for both.
+// burns begins to count the server's time on processors when what went before no longer counts. One of the two does it
+// for both.
 func (r *relay) burns(n int64, over time.Time) {
 	if r.job.Index == 0 && r.first == 0 && n > 0 && time.Now().After(over.Add(-r.job.Time)) {
-		r.first, r.burning = n, beginBurning(r.job.PIDs)
+		r.first, r.burning = n, startCPUUsage(r.job.PIDs)
 	}
 }
 

@@ -36,13 +36,13 @@ const (
 	calmFor    = 30 * time.Millisecond
 	calmAtMost = time.Second
 
-	// On databases all must wait in the server, where each has opened a connection for that, or the time of the herd would be
-	// that of opening connections. Who gets there no more is not waited for longer than comingAtMost.
+	// On databases all must wait in the server, where each has opened a connection for that, or the time of the herd
+	// would be that of opening connections. Who gets there no more is not waited for longer than comingAtMost.
 	comingAtMost = 20 * time.Second
 )
 
-// herd lets each goroutine of each process wait as a client of its own, and then releases the lock. The first process has
-// one client more, which holds it before.
+// herd lets each goroutine of each process wait as a client of its own, and then releases the lock. The first process
+// has one client more, which holds it before.
 func herd(ctx context.Context, spec *peer.Spec, j *Job) (result *part, err error) {
 	b, err := openBoard(j.Dir)
 	if err != nil {
@@ -58,46 +58,53 @@ func herd(ctx context.Context, spec *peer.Spec, j *Job) (result *part, err error
 		return nil, err
 	}
 	sum := &part{Herd: &herdPart{}, members: members}
-	errs := make([]error, len(members)+2)
-	var all sync.WaitGroup
+	var led error
+	var leading sync.WaitGroup
 	if j.Index == 0 {
-		all.Go(func() { errs[len(members)] = lead(ctx, spec, j, b, w, sum.Herd) })
+		leading.Go(func() { led = lead(ctx, spec, j, b, w, sum.Herd) })
 	}
-	begun := make(chan struct{})
-	all.Go(func() { // one looks for all: ten thousand tickers would be all that the processor does
-		defer close(begun)
-		errs[len(members)+1] = until(alone, func() bool { return b.held.Load() > 0 })
-	})
-	b.ready.Add(int64(len(members)))
-	var mu sync.Mutex // guards sum's numbers
-	for i, m := range members {
-		all.Go(func() {
-			var at int64
-			<-begun
-			at, errs[i] = queue(ctx, m, j, time.Duration(i*j.Processes+j.Index)*j.Stagger, b, w)
-			mu.Lock()
-			defer mu.Unlock()
-			sum.Herd.Last = max(sum.Herd.Last, at)
-			if at == 0 {
-				sum.Herd.Unserved++
-			} else {
-				sum.All++
-			}
-		})
+	all, err := queueAll(ctx, members, j, b, w)
+	leading.Wait()
+	for _, at := range all {
+		sum.Herd.Last = max(sum.Herd.Last, at)
+		if at == 0 {
+			sum.Herd.Unserved++
+		} else {
+			sum.All++
+		}
 	}
-	all.Wait()
 	if j.Index == 0 {
 		sum.All++ // the leader's
 	}
-	return sum, someOf(errs) // the clients end with the process, which waits for all the others
+	return sum, errors.Join(err, led) // the clients end with the process, which waits for all the others
 }
 
-// queue waits for the lock, beginning after its place in the order of all, and gives it on at once. It returns when it had
-// it, or zero if it did not get it.
+// queueAll returns when each of the members had the lock.
+func queueAll(ctx context.Context, members []member, j *Job, b *board, w *witness) ([]int64, error) {
+	all, errs := make([]int64, len(members)), make([]error, len(members)+1)
+	var waits sync.WaitGroup
+	begun := make(chan struct{})
+	waits.Go(func() { // one looks for all: ten thousand tickers would be all that the processor does
+		defer close(begun)
+		errs[len(members)] = until(partnerTimeout, func() bool { return b.held.Load() > 0 })
+	})
+	b.ready.Add(int64(len(members)))
+	for i, m := range members {
+		waits.Go(func() {
+			<-begun
+			all[i], errs[i] = queue(ctx, m, j, time.Duration(i*j.Processes+j.Index)*j.Stagger, b, w)
+		})
+	}
+	waits.Wait()
+	return all, someOf(errs)
+}
+
+// queue waits for the lock, beginning after its place in the order of all, and gives it on at once. It returns when it
+// had it, or zero if it did not get it.
 func queue(ctx context.Context, m member, j *Job, place time.Duration, b *board, w *witness) (at int64, err error) {
 	defer b.done.Add(1)
 	if b.held.Load() == 0 {
-		return 0, errAlone
+		return 0, errPartnerGone
 	}
 	time.Sleep(place)
 	b.asked.Add(1)
@@ -120,7 +127,7 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	meter := redisd.NewMeter(j.Redis, spec.Sends)
 	defer meter.Close()
 	n := int64(j.Processes * j.Goroutines)
-	if err := until(alone, func() bool { return b.ready.Load() == n }); err != nil {
+	if err := until(partnerTimeout, func() bool { return b.ready.Load() == n }); err != nil {
 		return err
 	}
 	end, err := lockAtLast(ctx, m)
@@ -136,7 +143,7 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 		}
 	}
 	b.held.Store(1)
-	if err := until(alone+time.Duration(n)*j.Stagger, func() bool { return b.asked.Load() == n }); err != nil {
+	if err := until(partnerTimeout+time.Duration(n)*j.Stagger, func() bool { return b.asked.Load() == n }); err != nil {
 		return err
 	}
 	if err := allCome(ctx, spec, j); err != nil {
@@ -146,29 +153,33 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 	if err != nil {
 		return err
 	}
-	burning := beginBurning(j.PIDs)
-	released, err := monotonic()
-	if err != nil {
+	if err := letGo(ctx, m, j, b, n, sum); err != nil {
 		return err
 	}
-	if err := m.Unlock(ctx); err != nil {
-		return err
-	}
-	if err := until(j.Limit+alone, func() bool { return b.done.Load() == n }); err != nil {
-		return err
-	}
-	_, its := burning.spent()
-	runtime.KeepAlive(m) // its connection too is there until then
 	after, err := meter.Count(ctx)
-	sum.Released = released
-	sum.ServerCPU = its / float64(n)
 	sum.Commands = float64(after.Sub(before).Commands) / float64(n)
 	sum.After = float64(after.Sub(waiting).Commands) / float64(n)
 	return err
 }
 
-// allCome waits until the server says that all of them wait, if it tells. Of clients that are shared, whose goroutines do not
-// all wait in the server, it waits until no more have come for a while.
+// letGo releases the lock, and returns when all n had it. The leader's connection too is there until then.
+func letGo(ctx context.Context, leader member, j *Job, b *board, n int64, sum *herdPart) (err error) {
+	burning := startCPUUsage(j.PIDs)
+	if sum.Released, err = monotonic(); err != nil {
+		return err
+	}
+	if err := leader.Unlock(ctx); err != nil {
+		return err
+	}
+	err = until(j.Limit+partnerTimeout, func() bool { return b.done.Load() == n })
+	_, its := burning.spent()
+	runtime.KeepAlive(leader)
+	sum.ServerCPU = its / float64(n)
+	return err
+}
+
+// allCome waits until the server says that all of them wait, if it tells. Of clients that are shared, whose goroutines
+// do not all wait in the server, it waits until no more have come for a while.
 func allCome(ctx context.Context, spec *peer.Spec, j *Job) (err error) {
 	if spec.Outside {
 		return nil
@@ -198,8 +209,8 @@ func allCome(ctx context.Context, spec *peer.Spec, j *Job) (err error) {
 	return nil
 }
 
-// calm waits until nothing is sent any more, if that happens, and returns the count. Where nobody counts it waits for as
-// long as it would for those who never rest.
+// calm waits until nothing is sent any more, if that happens, and returns the count. Where nobody counts it waits for
+// as long as it would for those who never rest.
 func calm(ctx context.Context, m *redisd.Meter) (redisd.Count, error) {
 	if m == nil {
 		time.Sleep(calmAtMost)

@@ -1,6 +1,6 @@
-// Package workload does what is measured: processes and goroutines that want one lock, one goroutine alone, and very many
-// locks held at once. All of it runs in processes of its own, which are this same program started again, so that the
-// threads, the heap and the collector of one measurement do not meet the next.
+// Package workload does what is measured: processes and goroutines that want one lock, one goroutine alone, and very
+// many locks held at once. All of it runs in processes of its own, which are this same program started again, so that
+// the threads, the heap and the collector of one measurement do not meet the next.
 package workload
 
 import (
@@ -19,19 +19,18 @@ type Kind string
 const (
 	Contend Kind = "contend" // many want the lock
 	Serial  Kind = "serial"  // one takes and releases it, again and again
-	Held    Kind = "held"    // many locks are held at once, and renewed
 
 	// On a server only.
 	Turns   Kind = "turns"   // as Serial, by several peers in turns
 	Handoff Kind = "handoff" // two processes pass the lock to each other
 	Herd    Kind = "herd"    // many clients wait for it, and all get it once
-	Keep    Kind = "keep"    // as Held, by a peer
+	Keep    Kind = "keep"    // many locks are held at once, and renewed
 )
 
 // Job is one measurement of one peer.
 type Job struct {
 	Kind Kind
-	Peer string        // name of a peer.Spec; Held takes EngineMem or EngineNone
+	Peer string        // name of a peer.Spec
 	Dir  string        // where the run's folder is made; "" is the system's folder for temporary files
 	Time time.Duration // how long is measured
 	Warm time.Duration // how long the same goes on before and after that
@@ -39,7 +38,8 @@ type Job struct {
 	Redis  string // host:port of the server, which the run empties first; "" if there is none
 	Far    string // host:port of the way by which peers reach that server, if it is another one
 	Server string // host:port of the server of another engine, for peers that have one
-	PIDs   []int  // the server's processes, whose time on processors counts; none if that cannot be told; with Redis, Run sets it
+	// PIDs are the server's processes, whose time on processors counts; none if that cannot be told; with Redis, Run sets it.
+	PIDs []int
 
 	Index int // which of the job's processes this is; Run sets it
 
@@ -66,11 +66,11 @@ type Job struct {
 	Clients int           // how many of them; 0 is one
 	Stagger time.Duration // between the calls of two clients, which open connections for a wait with some engines
 
-	// Of Held and Keep.
+	// Of Keep.
 	Locks    int
 	Lease    time.Duration
-	Renewals int           // how often each is renewed; for Keep, how many leases long it is counted
-	Settle   time.Duration // of Keep: from the last acquisition until it is counted; 0 is a lease
+	Renewals int           // how many leases long it is counted
+	Settle   time.Duration // from the last acquisition until it is counted; 0 is a lease
 }
 
 // place is where the job's peers find their lock.
@@ -96,18 +96,16 @@ type Result struct {
 	// Of Serial.
 	PerOp float64 // nanoseconds of one acquisition with its release
 
-	// Of Contend and Serial: nanoseconds of one acquisition with its release on processors, in the clients' processes and in the
-	// server's; zero if it is not known.
+	// Of Contend and Serial: nanoseconds of one acquisition with its release on processors, in the clients' processes
+	// and in the server's; zero if it is not known.
 	CPU, ServerCPU float64
 
-	// RoundTrips is, of Turns, how often a client asks the server and waits for one acquisition with its release; zero with Far.
+	// RoundTrips is, of Turns, how often a client asks the server and waits for one acquisition with its release; zero
+	// with Far.
 	RoundTrips float64
 
 	// RoundTrip is how many nanoseconds a bare request through Far takes, with its answer; zero without Far.
 	RoundTrip float64
-
-	// Of Held.
-	Held *HeldResult
 
 	Turns map[string]Turn // by peer
 

@@ -58,7 +58,7 @@ func keep(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part
 		settled = j.Lease
 	}
 	time.Sleep(settled) // until all are renewed at their usual times
-	b := beginBurning(j.PIDs)
+	b := startCPUUsage(j.PIDs)
 	if r.Commands, _, err = rate(ctx, meter, time.Duration(j.Renewals)*j.Lease); err != nil {
 		return nil, err
 	}
@@ -128,8 +128,18 @@ func (k *keepers) drop(ctx context.Context) {
 	})
 }
 
-// withStacks is footprint with the memory of goroutines: some libraries keep one or more for each hold. It is the least of some
-// looks: what is made for a renewal that is under way is not what a hold costs.
+// footprint is the heap in use after a collection, and how many goroutines there are. The second collection frees what
+// the first one only took out of pools.
+func footprint() (bytes, goroutines float64) {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc), float64(runtime.NumGoroutine())
+}
+
+// withStacks is footprint with the memory of goroutines: some libraries keep one or more for each hold. It is the least
+// of some looks: what is made for a renewal that is under way is not what a hold costs.
 func withStacks() (bytes, goroutines float64) {
 	const looks, pause = 5, 100 * time.Millisecond
 	bytes = math.Inf(1)

@@ -13,8 +13,8 @@ const (
 	// opening is how many clients a process opens at a time.
 	opening = 16
 
-	// warmUps is how often each has a lock before it counts: rueidis spreads its calls at random over connections that it
-	// makes at their first use.
+	// warmUps is how often each has a lock before it counts: rueidis spreads its calls at random over connections that
+	// it makes at their first use.
 	warmUps = 8
 )
 
@@ -55,7 +55,7 @@ func sharers(ctx context.Context, spec *peer.Spec, j *Job) ([]member, error) {
 	}
 	for i := clients; i < j.Goroutines; i++ {
 		p := members[i%clients].Peer
-		worker, err := p.Worker()
+		worker, err := p.Worker(peer.LockName)
 		if err != nil {
 			return nil, err
 		}
@@ -69,11 +69,7 @@ func join(ctx context.Context, spec *peer.Spec, j *Job, own string) (member, err
 	if err != nil {
 		return member{}, err
 	}
-	keyed, ok := p.(peer.Keyed)
-	if !ok {
-		return member{}, fmt.Errorf("%s knows only one lock", spec.Name)
-	}
-	warm, err := keyed.WorkerOn(own)
+	warm, err := p.Worker(own)
 	if err != nil {
 		return member{}, err
 	}
@@ -88,6 +84,6 @@ func join(ctx context.Context, spec *peer.Spec, j *Job, own string) (member, err
 			return member{}, err
 		}
 	}
-	worker, err := p.Worker()
+	worker, err := p.Worker(peer.LockName)
 	return member{p, worker}, err
 }

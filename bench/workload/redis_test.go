@@ -82,7 +82,8 @@ func TestHerd_ServesEverybody_WithTwoCommandsEach(t *testing.T) {
 	if h.Unserved > 0 || h.Total <= 0 {
 		t.Errorf("%+v", *h)
 	}
-	// BLPOP and LPUSH of each of six, and the LPUSH that began it. A connection that was not made before would be two more.
+	// BLPOP and LPUSH of each of six, and the LPUSH that began it. A connection that was not made before would be two
+	// more.
 	if want := 13.0 / 6; h.Commands < want || h.Commands > want+2 {
 		t.Errorf("%v commands a grant, want %v", h.Commands, want)
 	}
@@ -108,7 +109,8 @@ func TestContend_WhoHangs_IsCutOff(t *testing.T) {
 
 func TestKeep_SeesHoldsAndTheirLoss(t *testing.T) {
 	for _, p := range peer.All() {
-		if !p.Redis || p.Shares != peer.Nobody || slices.Contains([]string{"set-nx", "set-nx-pool", "set-nx-fenced", "blpop", "blpop-fenced", "redsync-1ms", "bsm-10ms"}, p.Name) {
+		keepsNone := []string{"set-nx", "set-nx-pool", "set-nx-fenced", "blpop", "blpop-fenced", "redsync-1ms", "bsm-10ms"}
+		if !p.Redis || p.Shares != peer.Nobody || slices.Contains(keepsNone, p.Name) {
 			continue // nothing renews the first five, and the others keep as their like
 		}
 		j := onServer(t, workload.Keep, p.Name)
@@ -181,7 +183,8 @@ func TestFar_EveryRequestTakesTheWay_AndTheRoundTripIsMeasured(t *testing.T) {
 	r := run(t, j)
 	for name, turn := range r.Turns {
 		if turn.PerOp < 2*float64(far) || r.RoundTrip < float64(far) {
-			t.Errorf("%s takes %v ns although it asks twice through %v; a round trip is %v ns", name, turn.PerOp, far, r.RoundTrip)
+			t.Errorf("%s takes %v ns although it asks twice through %v; a round trip is %v ns",
+				name, turn.PerOp, far, r.RoundTrip)
 		}
 	}
 	j = onServer(t, workload.Handoff, "blpop")
@@ -217,8 +220,8 @@ func TestDistinct_EverybodyHasALockOfHisOwn(t *testing.T) {
 	}
 }
 
-// TestSends_NamesWhatEachPeerSends compares the count, which has to know what clients send, with what MONITOR shows, which
-// tells clients and scripts apart.
+// TestSends_NamesWhatEachPeerSends compares the count, which has to know what clients send, with what MONITOR shows,
+// which tells clients and scripts apart.
 func TestSends_NamesWhatEachPeerSends(t *testing.T) {
 	needsServer(t)
 	for _, spec := range peer.All() {
@@ -235,7 +238,8 @@ func TestSends_NamesWhatEachPeerSends(t *testing.T) {
 	}
 }
 
-// watch lets a peer lock some times, and returns how many commands of clients MONITOR shows and how many the meter counts.
+// watch lets a peer lock some times, and returns how many commands of clients MONITOR shows and how many the meter
+// counts.
 func watch(t *testing.T, spec *peer.Spec, pairs int) (shown, counted int64) {
 	t.Helper()
 	p, err := spec.Open(t.Context(), peer.Place{Redis: server})
@@ -243,7 +247,7 @@ func watch(t *testing.T, spec *peer.Spec, pairs int) (shown, counted int64) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	w, err := p.Worker()
+	w, err := p.Worker(peer.LockName)
 	if err != nil {
 		t.Fatal(err)
 	}

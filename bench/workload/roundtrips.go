@@ -11,8 +11,8 @@ import (
 // countedLocks is of how many acquisitions the round trips are counted.
 const countedLocks = 50
 
-// roundTrips counts how often a peer asks the server and waits for one acquisition with its release that nobody disturbs. It is
-// counted apart from the time, because what counts stands between client and server.
+// roundTrips counts how often a peer asks the server and waits for one acquisition with its release that nobody
+// disturbs. It is counted apart from the time, because what counts stands between client and server.
 func roundTrips(ctx context.Context, peers []peer.Spec, name string, j *Job) (each float64, err error) {
 	at := j.place()
 	addr := &at.Server
@@ -28,15 +28,11 @@ func roundTrips(ctx context.Context, peers []peer.Spec, name string, j *Job) (ea
 	}
 	defer taps.Close()
 	*addr = taps.Addr()
-	p, err := openOne(ctx, peers, name, "round-trips:"+name, at)
+	p, w, err := openOne(ctx, peers, name, "round-trips:"+name, at)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	w, err := p.Worker()
-	if err != nil {
-		return 0, err
-	}
 	return taps.Each(countedLocks, func() error {
 		if err := w.Lock(ctx); err != nil {
 			return err

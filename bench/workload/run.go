@@ -2,25 +2,25 @@ package workload
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/bench/peer"
+	"github.com/interlock-go/interlock/internal/childproc"
 )
 
-// longest is how long a measurement may take beyond its time: an hour of nothing on a build machine is worse than no result.
+// longest is how long a measurement may take beyond its time: an hour of nothing on a build machine is worse than no
+// result.
 const longest = 3 * time.Minute
 
-// Run does one measurement in processes of its own and returns when all of them have ended. When ctx ends they are killed.
+// Run does one measurement in processes of its own and returns when all of them have ended. When ctx ends they are
+// killed.
 func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 	var spec *peer.Spec
-	if j.Kind != Held && j.Kind != Turns {
+	if j.Kind != Turns {
 		if spec, err = find(peers, j.Peer); err == nil {
 			err = j.check(spec)
 		}
@@ -61,16 +61,17 @@ func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 	return r, err
 }
 
-// together starts the processes, lets them begin at one instant, lets g count, collects what they return, and then ends them.
+// together starts the processes, lets them begin at one instant, lets g count, collects what they return, and then ends
+// them.
 func together(ctx context.Context, j *Job, g *gauge) (parts []*part, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	var children []*child
+	var children []*childproc.Child
 	defer func() {
 		if err != nil {
 			cancel() // kills them, so that the waits below end
 		}
 		for _, c := range children {
-			if waitErr := c.cmd.Wait(); err == nil && waitErr != nil {
+			if waitErr := c.Wait(); err == nil && waitErr != nil {
 				err = waitErr
 			}
 		}
@@ -86,13 +87,13 @@ func together(ctx context.Context, j *Job, g *gauge) (parts []*part, err error) 
 		children = append(children, c)
 	}
 	for _, c := range children { // each has opened its peer
-		if _, err := c.receive(); err != nil {
+		if _, err := receive(c); err != nil {
 			return nil, err
 		}
 	}
 	begins := time.Now().Add(j.Warm)
 	for _, c := range children {
-		if err := c.out.Encode(begin{At: begins.UnixNano()}); err != nil {
+		if err := c.Send(begin{At: begins.UnixNano()}); err != nil {
 			return nil, err
 		}
 	}
@@ -100,59 +101,40 @@ func together(ctx context.Context, j *Job, g *gauge) (parts []*part, err error) 
 		return nil, err
 	}
 	for _, c := range children {
-		p, err := c.receive()
+		p, err := receive(c)
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, p)
 	}
 	for _, c := range children {
-		if err := c.out.Encode(end{}); err != nil {
+		if err := c.Send(end{}); err != nil {
 			return nil, err
 		}
 	}
 	return parts, nil
 }
 
-// child is a process under way. It lives as long as its standard input is open, which Wait closes when it has ended.
-type child struct {
-	cmd *exec.Cmd
-	out *json.Encoder
-	in  *json.Decoder
-}
-
-func start(ctx context.Context, j *Job) (*child, error) {
-	self, err := os.Executable()
+// start starts a process for a job. It lives as long as its input is open, which Wait closes when it has ended.
+func start(ctx context.Context, j *Job) (*childproc.Child, error) {
+	cmd, err := childproc.Self(ctx, role, "")
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), childVar+"=1")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	c, err := childproc.Open(cmd, childproc.JSON, nil)
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &child{cmd: cmd, out: json.NewEncoder(in), in: json.NewDecoder(out)}
 	// A child that ends before it has read this says why in its reply, or by its exit.
-	_ = c.out.Encode(j)
+	_ = c.Send(j)
 	return c, nil
 }
 
-// receive waits for the child's next message.
-func (c *child) receive() (*part, error) {
+// receive waits for a process's next message.
+func receive(c *childproc.Child) (*part, error) {
 	var r reply
-	if err := c.in.Decode(&r); errors.Is(err, io.EOF) {
-		return nil, errors.New("a worker process ended without an answer")
-	} else if err != nil {
-		return nil, err
+	if err := c.Receive(&r); err != nil {
+		return nil, fmt.Errorf("a worker did not answer: %w", err)
 	}
 	if r.Err != "" {
 		return nil, errors.New(r.Err)
@@ -162,7 +144,7 @@ func (c *child) receive() (*part, error) {
 
 // merge makes one result of what the processes returned. seen is how many steps the witness has counted.
 func merge(parts []*part, seen int64, j *Job) (Result, error) {
-	r := Result{PerOp: parts[0].PerOp, Held: parts[0].Held, Keep: parts[0].Keep, Turns: parts[0].Turns, RoundTrip: parts[0].RoundTrip}
+	r := Result{PerOp: parts[0].PerOp, Keep: parts[0].Keep, Turns: parts[0].Turns, RoundTrip: parts[0].RoundTrip}
 	var all, counted int64
 	for _, p := range parts {
 		var sum int64

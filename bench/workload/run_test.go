@@ -2,10 +2,8 @@ package workload_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 	"github.com/interlock-go/interlock/bench/redisd"
 	"github.com/interlock-go/interlock/bench/stats"
 	"github.com/interlock-go/interlock/bench/workload"
+	"github.com/interlock-go/interlock/internal/childproc"
 )
 
 func TestMain(m *testing.M) {
@@ -75,10 +74,10 @@ var errBroken = errors.New("broken on purpose")
 // free excludes nobody.
 type free struct{ err error }
 
-func (f free) Worker() (peer.Worker, error)   { return f, nil }
-func (free) Close() error                     { return nil }
-func (f free) Lock(context.Context) error     { return f.err }
-func (free) Unlock(ctx context.Context) error { return ctx.Err() }
+func (f free) Worker(string) (peer.Worker, error) { return f, nil }
+func (free) Close() error                         { return nil }
+func (f free) Lock(context.Context) error         { return f.err }
+func (free) Unlock(ctx context.Context) error     { return ctx.Err() }
 
 // deaf gives the lock to the first who asks, and nobody hears that it is free again.
 type deaf struct{ taken string }
@@ -87,10 +86,16 @@ func openDeaf(_ context.Context, at peer.Place) (peer.Peer, error) {
 	return deaf{filepath.Join(at.Dir, "taken")}, nil
 }
 
-func (d deaf) Worker() (peer.Worker, error)       { return d, nil }
-func (deaf) WorkerOn(string) (peer.Worker, error) { return free{}, nil }
-func (deaf) Close() error                         { return nil }
-func (deaf) Unlock(context.Context) error         { return nil }
+func (deaf) Close() error                 { return nil }
+func (deaf) Unlock(context.Context) error { return nil }
+
+// Worker excludes nobody from other locks.
+func (d deaf) Worker(name string) (peer.Worker, error) {
+	if name != peer.LockName {
+		return free{}, nil
+	}
+	return d, nil
+}
 
 func (d deaf) Lock(ctx context.Context) error {
 	f, err := os.OpenFile(d.taken, os.O_CREATE|os.O_EXCL, 0o600)
@@ -224,14 +229,15 @@ func TestChild_EndsWithItsParent(t *testing.T) {
 	j := brief(t, "flock", 1, 2)
 	j.Time = time.Hour
 	c := startChild(t, j)
-	_ = c.in.Close() // as when the parent has died
-	if err := c.cmd.Wait(); c.cmd.ProcessState.ExitCode() != 3 {
+	c.CloseInput() // as when the parent has died
+	exit := new(exec.ExitError)
+	if err := c.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Errorf("the worker ended with %v, want exit status 3", err)
 	}
 }
 
-// Until all have their results a server must not lose the processes that it has for the sessions of one: with them goes what they
-// have used.
+// Until all have their results a server must not lose the processes that it has for the sessions of one: with them goes
+// what they have used.
 func TestChild_KeepsItsPeer_UntilAllAreReady(t *testing.T) {
 	c := startChild(t, brief(t, "leaving", 1, 1))
 	c.hear(t) // its part
@@ -239,7 +245,7 @@ func TestChild_KeepsItsPeer_UntilAllAreReady(t *testing.T) {
 		t.Error("the peer was closed before the end")
 	}
 	c.say(t, struct{}{})
-	if err := c.cmd.Wait(); err != nil {
+	if err := c.Wait(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(c.left); err != nil {
@@ -263,32 +269,22 @@ func (l leaving) Close() error { return os.WriteFile(l.left, nil, 0o600) }
 
 // theChild is a worker process of the test's own, which has begun.
 type theChild struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *json.Decoder
+	*childproc.Child
 	left string // of leaving
 }
 
 func startChild(t *testing.T, j workload.Job) *theChild {
 	t.Helper()
-	self, err := os.Executable()
+	cmd, err := childproc.Self(t.Context(), "bench/workload", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), "INTERLOCK_BENCH_CHILD=1")
-	in, err := cmd.StdinPipe()
+	child, err := childproc.Open(cmd, childproc.JSON, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := &theChild{cmd, in, json.NewDecoder(out), leftIn(j.Dir)}
+	t.Cleanup(child.Kill)
+	c := &theChild{child, leftIn(j.Dir)}
 	c.say(t, j)
 	c.hear(t) // it is ready
 	c.say(t, map[string]int64{"At": time.Now().UnixNano()})
@@ -297,7 +293,7 @@ func startChild(t *testing.T, j workload.Job) *theChild {
 
 func (c *theChild) say(t *testing.T, message any) {
 	t.Helper()
-	if err := json.NewEncoder(c.in).Encode(message); err != nil {
+	if err := c.Send(message); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -305,7 +301,7 @@ func (c *theChild) say(t *testing.T, message any) {
 func (c *theChild) hear(t *testing.T) {
 	t.Helper()
 	var reply struct{ Err string }
-	if err := c.out.Decode(&reply); err != nil || reply.Err != "" {
+	if err := c.Receive(&reply); err != nil || reply.Err != "" {
 		t.Fatal(err, reply.Err)
 	}
 }
@@ -320,7 +316,8 @@ func TestSharing_SeesWhoIsInsideAndMayNotBe(t *testing.T) {
 	}
 	j := brief(t, "interlock-redis-rw", 1, 1)
 	j.Sharing, j.Redis = peer.Nobody, "localhost:1"
-	if _, err := workload.Run(t.Context(), peers(), j); err == nil || !strings.Contains(err.Error(), "lets readers in together") {
+	_, err := workload.Run(t.Context(), peers(), j)
+	if err == nil || !strings.Contains(err.Error(), "lets readers in together") {
 		t.Errorf("readers where nobody is to be together: %v", err)
 	}
 }
@@ -336,22 +333,6 @@ func TestSerial_MeasuresEveryPeer(t *testing.T) {
 		r, err := workload.Run(t.Context(), peers(), j)
 		if err != nil || r.PerOp <= 0 {
 			t.Errorf("%s: %v ns, %v", p.Name, r.PerOp, err)
-		}
-	}
-}
-
-func TestHeld_SeesTheRenewalsOfEveryLock(t *testing.T) {
-	for _, engine := range []string{workload.EngineMem, workload.EngineNone} {
-		j := workload.Job{
-			Kind: workload.Held, Peer: engine, Dir: t.TempDir(), Locks: 100, Lease: 3 * time.Second, Renewals: 1,
-		}
-		r, err := workload.Run(t.Context(), peers(), j)
-		if err != nil {
-			t.Fatalf("%s: %v", engine, err)
-		}
-		h := r.Held
-		if h.Renewed < 100-int64(h.Lost) || h.Batches < 1 || h.Bytes <= 0 {
-			t.Errorf("%s: %+v", engine, *h)
 		}
 	}
 }

@@ -14,7 +14,7 @@ const batchTime = 50 * time.Microsecond
 
 // serial takes and releases the lock until the time is over and returns the median of its batches.
 func serial(ctx context.Context, p peer.Peer, j *Job) (*part, error) {
-	worker, err := p.Worker()
+	worker, err := p.Worker(peer.LockName)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func serial(ctx context.Context, p peer.Peer, j *Job) (*part, error) {
 		}
 		each = append(each, ns)
 	}
-	return &part{PerOp: stats.Median(each), CPU: (ownCPU() - before) / float64(n*len(each))}, nil
+	return &part{PerOp: stats.Quantile(each, 0.5), CPU: (ownCPU() - before) / float64(n*len(each))}, nil
 }
 
 // batch returns the nanoseconds of one of n acquisitions with its release.

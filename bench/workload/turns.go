@@ -13,13 +13,13 @@ import (
 	"github.com/interlock-go/interlock/bench/stats"
 )
 
-// turn is how long a peer locks before it is the next one's turn. Whether a client and its server happen to be on the same
-// processor makes more of a difference than any library does, and lasts for a good while. So all peers have their turns
-// within such a while.
+// turn is how long a peer locks before it is the next one's turn. Whether a client and its server happen to be on the
+// same processor makes more of a difference than any library does, and lasts for a good while. So all peers have their
+// turns within such a while.
 const turn = 5 * time.Millisecond
 
-// Turn is what one peer's turns have brought, each in nanoseconds of one acquisition with its release: the median of the time, and
-// the means of the time on processors, as in a Result; and the times of the single ones.
+// Turn is what one peer's turns have brought, each in nanoseconds of one acquisition with its release: the median of
+// the time, and the means of the time on processors, as in a Result; and the times of the single ones.
 type Turn struct {
 	PerOp, CPU, ServerCPU float64
 
@@ -28,8 +28,8 @@ type Turn struct {
 	Single stats.Histogram
 }
 
-// turns measures several peers in one process, in turns, in another order each time. Of each it returns the median of its
-// turns.
+// turns measures several peers in one process, in turns, in another order each time. Of each it returns the median of
+// its turns. The peers end with the process.
 func turns(ctx context.Context, peers []peer.Spec, j *Job) (*part, error) {
 	if j.Apart {
 		runtime.GOMAXPROCS(1)
@@ -39,23 +39,37 @@ func turns(ctx context.Context, peers []peer.Spec, j *Job) (*part, error) {
 	}
 	workers := make([]peer.Worker, len(j.Peers))
 	for i, name := range j.Peers {
-		p, err := openOne(ctx, peers, name, "turns:"+name, j.place())
+		_, w, err := openOne(ctx, peers, name, "turns:"+name, j.place())
+		if err == nil {
+			err = firstTurns(ctx, w, j.Warm) // also loads the scripts and warms the caches up
+		}
 		if err != nil {
 			return nil, err
 		}
-		if workers[i], err = p.Worker(); err != nil {
-			return nil, err
-		}
-		// Also loads the scripts and warms the caches up.
-		if err := firstTurns(ctx, workers[i], j.Warm); err != nil {
-			return nil, err
-		}
+		workers[i] = w
 	}
-	all := make([]taken, len(workers))
 	p, err := openProbe(ctx, j)
 	if err != nil {
 		return nil, err
 	}
+	all, err := takeTurns(ctx, j, workers, &p)
+	if err != nil {
+		return nil, err
+	}
+	sum := &part{Turns: map[string]Turn{}, RoundTrip: p.roundTrip()}
+	for i, name := range j.Peers {
+		t := all[i].sum()
+		if t.RoundTrips, err = roundTrips(ctx, peers, name, j); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		sum.Turns[name] = t
+	}
+	return sum, nil
+}
+
+// takeTurns goes on until the time for all of them is over, and everybody had one.
+func takeTurns(ctx context.Context, j *Job, workers []peer.Worker, p *probing) ([]taken, error) {
+	all := make([]taken, len(workers))
 	random := rand.New(rand.NewPCG(j.Seed, 0))
 	for end := time.Now().Add(j.Time * time.Duration(len(workers))); all[0].each == nil || time.Now().Before(end); {
 		if err := p.turn(); err != nil {
@@ -67,15 +81,7 @@ func turns(ctx context.Context, peers []peer.Spec, j *Job) (*part, error) {
 			}
 		}
 	}
-	sum := &part{Turns: map[string]Turn{}, RoundTrip: p.roundTrip()}
-	for i, name := range j.Peers {
-		t := all[i].sum()
-		if t.RoundTrips, err = roundTrips(ctx, peers, name, j); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		sum.Turns[name] = t
-	}
-	return sum, nil // the peers end with the process
+	return all, nil
 }
 
 // taken are the turns of a peer.
@@ -87,7 +93,7 @@ type taken struct {
 }
 
 func (t *taken) turn(ctx context.Context, worker peer.Worker, server []int) error {
-	b := beginBurning(server)
+	b := startCPUUsage(server)
 	ns, times, err := oneTurn(ctx, worker, &t.single)
 	own, its := b.spent()
 	t.each = append(t.each, ns)
@@ -97,10 +103,11 @@ func (t *taken) turn(ctx context.Context, worker peer.Worker, server []int) erro
 
 func (t *taken) sum() Turn {
 	n := float64(t.times)
-	return Turn{PerOp: stats.Median(t.each), CPU: t.own / n, ServerCPU: t.its / n, Single: t.single}
+	return Turn{PerOp: stats.Quantile(t.each, 0.5), CPU: t.own / n, ServerCPU: t.its / n, Single: t.single}
 }
 
-// probing measures round trips among the turns of the peers, as long as one of these: what else the machine does meets both.
+// probing measures round trips among the turns of the peers, as long as one of these: what else the machine does meets
+// both.
 type probing struct {
 	probe *distance.Probe // nil if nobody is far away
 	each  []float64
@@ -134,35 +141,25 @@ func (p *probing) roundTrip() float64 {
 	if p.probe == nil {
 		return 0
 	}
-	return stats.Median(p.each)
+	return stats.Quantile(p.each, 0.5)
 }
 
-// openOne opens a peer with a lock of its own: the turns of one must not find what another one has left.
-func openOne(ctx context.Context, peers []peer.Spec, name, lock string, at peer.Place) (peer.Peer, error) {
+// openOne opens a peer and a worker of a lock of its own: the turns of one must not find what another one has left.
+func openOne(ctx context.Context, peers []peer.Spec, name, lock string, at peer.Place) (peer.Peer, peer.Worker, error) {
 	spec, err := find(peers, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p, err := spec.Open(ctx, at)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	keyed, ok := p.(peer.Keyed)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("%s knows only one lock", name), p.Close())
+	w, err := p.Worker(lock)
+	if err != nil {
+		return nil, nil, errors.Join(err, p.Close())
 	}
-	return alias{p, keyed, lock}, nil
+	return p, w, nil
 }
-
-// alias is a peer with another lock.
-type alias struct {
-	peer.Peer
-	keyed peer.Keyed
-	name  string
-}
-
-// Worker returns the other lock.
-func (a alias) Worker() (peer.Worker, error) { return a.keyed.WorkerOn(a.name) }
 
 func firstTurns(ctx context.Context, worker peer.Worker, warm time.Duration) error {
 	for begin := time.Now(); time.Since(begin) < warm; {
@@ -173,7 +170,8 @@ func firstTurns(ctx context.Context, worker peer.Worker, warm time.Duration) err
 	return nil
 }
 
-// oneTurn returns the nanoseconds of an acquisition with its release, and how many there were, and adds the time of each to single.
+// oneTurn returns the nanoseconds of an acquisition with its release, and how many there were, and adds the time of
+// each to single.
 func oneTurn(ctx context.Context, worker peer.Worker, single *stats.Histogram) (ns float64, n int, err error) {
 	begin := time.Now()
 	last := time.Duration(0)

@@ -7,7 +7,8 @@ import (
 )
 
 // witness is a number in memory that all processes of a run share. Whoever has the lock reads it, works, and writes one
-// more: two who are inside at once lose one of their steps. So every measurement proves that what it measured was a lock.
+// more: two who are inside at once lose one of their steps. So every measurement proves that what it measured was a
+// lock.
 type witness struct {
 	memory []byte
 	number *atomic.Int64 // atomic only so that the race detector sees a way from one holder to the next
@@ -23,8 +24,8 @@ func openWitness(path string) (*witness, error) {
 }
 
 // step is what is done inside: busy work that lasts for hold. The time goes on while the process does not run, so a
-// holder that loses its processor does not hold for longer because of that. A nil witness is for goroutines that all have
-// locks of their own.
+// holder that loses its processor does not hold for longer because of that. A nil witness is for goroutines that all
+// have locks of their own.
 func (w *witness) step(hold time.Duration) {
 	if w == nil {
 		return

@@ -109,8 +109,8 @@ func (a *app) acquire(ctx context.Context, o *acquireOptions, name string) error
 	return a.acquireHandle(waitCtx, e.driver, renewer, o, o.request(name, false), held)
 }
 
-// request is what the driver is asked for: first a try, which tells at once if the engine is out of reach or who is in the
-// way, and then to wait.
+// request is what the driver is asked for: first a try, which tells at once if the engine is out of reach or who is in
+// the way, and then to wait.
 func (o *acquireOptions) request(name string, try bool) *driver.Request {
 	owner, named := o.owner, o.owner != ""
 	if !named {
@@ -126,7 +126,8 @@ func (o *acquireOptions) request(name string, try bool) *driver.Request {
 // acquireHandle takes the lock and prints the handle. If anything goes wrong, nothing stays behind. known is who was in
 // the way before, or nil.
 func (a *app) acquireHandle(
-	ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request, known *interlock.HeldError,
+	ctx context.Context, d driver.Driver, renewer driver.Renewer, o *acquireOptions, r *driver.Request,
+	known *interlock.HeldError,
 ) error {
 	grant, err := a.ask(ctx, d, o, r, known)
 	if err == nil {
@@ -196,7 +197,8 @@ func (a *app) printGrant(h *handle, export bool) error {
 	if !export {
 		return a.printJSON(grantObject{schemaVersion, h.Name, h.Token, h.Owner, h.Lease.String(), h.String()})
 	}
-	_, err := fmt.Fprintf(a.stdout, "export INTERLOCK_HANDLE=%s INTERLOCK_NAME=%s INTERLOCK_TOKEN=%d INTERLOCK_OWNER=%s\n",
+	_, err := fmt.Fprintf(a.stdout, "export INTERLOCK_HANDLE=%s INTERLOCK_NAME=%s INTERLOCK_TOKEN=%d "+
+		"INTERLOCK_OWNER=%s\n",
 		h, quote(h.Name), h.Token, quote(h.Owner))
 	return err
 }

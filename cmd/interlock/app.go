@@ -21,8 +21,8 @@ type app struct {
 	output  format
 	timeout time.Duration
 
-	// tellsChecks says that what engines find at their start is worth a warning. It is in commands that take locks; in others
-	// it would be noise, and doctor prints it anyway.
+	// tellsChecks says that what engines find at their start is worth a warning. It is in commands that take locks; in
+	// others it would be noise, and doctor prints it anyway.
 	tellsChecks bool
 
 	saying sync.Mutex // one line at a time: engines warn in goroutines of their own
@@ -32,7 +32,9 @@ type app struct {
 const defaultTimeout = 10 * time.Second
 
 // run is the whole command. It returns the exit code.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
+func run(
+	ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string,
+) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, getenv: getenv, output: text}
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // never nil: cobra would take os.Args
@@ -66,16 +68,22 @@ user's state folder: no server is needed.`,
 	root.SetVersionTemplate("interlock {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	flags := root.PersistentFlags()
-	flags.Var((*urlFlag)(&a.url), "url", "engine, such as redis://host:6379; see \"interlock help engines\" (default $INTERLOCK_URL, else files in the user's state folder)")
+	flags.Var((*urlFlag)(&a.url), "url", "engine, such as redis://host:6379; see \"interlock help engines\" (default "+
+		"$INTERLOCK_URL, else files in the user's state folder)")
 	flags.VarP(&a.output, "output", "o", "how to print results and errors: text or json")
-	flags.Var(durationOf(&a.timeout, defaultTimeout), "timeout", "how long the engine may take for one answer; not the wait for a lock")
+	flags.Var(durationOf(&a.timeout, defaultTimeout), "timeout",
+		"how long the engine may take for one answer; not the wait for a lock")
 
 	completeFlag(root, "output", string(text), string(asJSON))
 
-	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"}, &cobra.Group{ID: "look", Title: "Looking and repairing:"},
-		&cobra.Group{ID: "tools", Title: "Programs of their own, not installed with interlock (each says how to get it):"})
-	root.AddCommand(a.runCommand(), a.semCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand())
-	root.AddCommand(a.lsCommand(), a.getCommand(), a.watchCommand(), a.graphCommand(), a.breakCommand(), a.doctorCommand())
+	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs and scripts:"},
+		&cobra.Group{ID: "look", Title: "Looking and repairing:"},
+		&cobra.Group{ID: "tools", Title: "Programs of their own, not installed with interlock (each says how to get " +
+			"it):"})
+	root.AddCommand(a.runCommand(), a.semCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(),
+		a.releaseCommand())
+	root.AddCommand(a.lsCommand(), a.getCommand(), a.watchCommand(), a.graphCommand(), a.breakCommand(),
+		a.doctorCommand())
 	root.AddCommand(a.versionCommand(), exitCodesTopic(), environmentTopic(), enginesTopic())
 	root.AddCommand(a.toolCommands()...)
 	root.SetHelpCommand(helpCommand())

@@ -87,8 +87,8 @@ type brokenObject struct {
 	Broken        bool        `json:"broken"`
 }
 
-// holderToBreak finds the holder that is meant. A token that is not a holder's first one may be a later one of its block,
-// which only the engine can tell: it is passed on as it is.
+// holderToBreak finds the holder that is meant. A token that is not a holder's first one may be a later one of its
+// block, which only the engine can tell: it is passed on as it is.
 func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, name string) (driver.Holder, error) {
 	if _, lacks := e.driver.Traits().Lacking(driver.Breaking); o.token != 0 && o.yes && !lacks {
 		return driver.Holder{Token: o.token}, nil // nobody has to be shown; finding it may mean to look at all locks
@@ -105,7 +105,8 @@ func (a *app) holderToBreak(ctx context.Context, e *engine, o *breakOptions, nam
 	}
 	holders := found[0].Holders
 	if o.token == 0 && len(holders) > 1 {
-		return driver.Holder{}, usage("%q has %d holders: say with --token which one is meant (see interlock get)", name, len(holders))
+		return driver.Holder{}, usage("%q has %d holders: say with --token which one is meant (see interlock get)",
+			name, len(holders))
 	}
 	for _, h := range holders {
 		if o.token == 0 || h.Token == o.token {
@@ -123,7 +124,8 @@ func (a *app) confirmBreak(o *breakOptions, name string, h driver.Holder) error 
 	if !isTerminal(a.stdin) || !isTerminal(a.stderr) {
 		return usage("break %q: there is no terminal to ask at; if you are sure, give --yes", name)
 	}
-	fmt.Fprintf(a.stderr, "%s is held by %s%s, token %d.\nBreak it? [y/N] ", printable(name), who(h.Client, h.Owner, h.Label), forAge(h.Since, time.Now()), h.Token)
+	fmt.Fprintf(a.stderr, "%s is held by %s%s, token %d.\nBreak it? [y/N] ", printable(name),
+		who(h.Client, h.Owner, h.Label), forAge(h.Since, time.Now()), h.Token)
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if s := strings.ToLower(strings.TrimSpace(answer)); err != nil || (s != "y" && s != "yes") {
 		return exitWith(exitNone, fmt.Errorf("%q was not broken", name))

@@ -6,8 +6,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// budget is the lease arithmetic of a run. When renewals stop being confirmed, this is the order of events, counted from
-// the last renewal that was:
+// budget is the lease arithmetic of a run. When renewals stop being confirmed, this is the order of events, counted
+// from the last renewal that was:
 //
 //	deadline - margin - grace   the job's group gets TERM
 //	deadline - margin           the job's group gets KILL
@@ -33,8 +33,8 @@ const (
 // defaultGrace leaves the arithmetic satisfied for every lease.
 func defaultGrace(lease time.Duration) time.Duration { return min(maxGrace, lease/6) }
 
-// newBudget computes the parts that follow from lease and grace. The margin is the time in which a kill must have worked;
-// the drift is the library's own allowance, by which its deadline is earlier than the lease.
+// newBudget computes the parts that follow from lease and grace. The margin is the time in which a kill must have
+// worked; the drift is the library's own allowance, by which its deadline is earlier than the lease.
 func newBudget(lease, grace time.Duration) budget {
 	return budget{
 		lease:   lease,
@@ -72,8 +72,10 @@ func (b budget) check() error {
 	if b.need() <= b.lease {
 		return nil
 	}
-	return usage("the lease of %v is too short to end the job before it runs out: 2 x renewal %v + kill-grace %v + drift %v + margin %v = %v; "+
-		"lengthen --lease or shorten --kill-grace", b.lease, ms(b.renewal), b.grace, ms(b.drift), ms(b.margin), ms(b.need()))
+	return usage("the lease of %v is too short to end the job before it runs out: 2 x renewal %v + kill-grace %v + "+
+		"drift %v + margin %v = %v; "+
+		"lengthen --lease or shorten --kill-grace", b.lease, ms(b.renewal), b.grace, ms(b.drift), ms(b.margin),
+		ms(b.need()))
 }
 
 func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

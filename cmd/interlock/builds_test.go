@@ -30,12 +30,14 @@ func goTool(t *testing.T, verb, tags string, args ...string) []string {
 	return strings.Fields(string(out))
 }
 
-// What the light build depends on is what a newcomer's first "go run ./cmd/interlock" compiles, and what starts with every job.
+// What the light build depends on is what a newcomer's first "go run ./cmd/interlock" compiles, and what starts with
+// every job.
 func TestBuilds_TheLightOneHasNoClientOfAServer(t *testing.T) {
 	t.Parallel()
 	const ours = "github.com/interlock-go/interlock"
 	may := []string{
-		ours, ours + "/cmd/interlock", ours + "/driver", ours + "/enginekit", ours + "/fence/stamp", ours + "/filelock", ours + "/memlock",
+		ours, ours + "/cmd/interlock", ours + "/driver", ours + "/enginekit", ours + "/fence/stamp", ours + "/filelock",
+		ours + "/memlock",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix",
 	}
 	for _, pkg := range goTool(t, "list", "", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".") {
@@ -49,7 +51,8 @@ func TestBuilds_TheFullOneHasEveryEngine(t *testing.T) {
 	t.Parallel()
 	full := goTool(t, "list", "full", "-f", `{{join .Imports "\n"}}`, ".")
 	for _, pkg := range goTool(t, "list", "", "-f", `{{join .TestImports "\n"}}`, ".") {
-		if strings.HasSuffix(pkg, "lock") && strings.HasPrefix(pkg, "github.com/interlock-go/interlock/") && !slices.Contains(full, pkg) {
+		if strings.HasSuffix(pkg, "lock") && strings.HasPrefix(pkg, "github.com/interlock-go/interlock/") &&
+			!slices.Contains(full, pkg) {
 			t.Errorf("the tests have %s, the build with the tag full does not", pkg)
 		}
 	}
@@ -58,7 +61,8 @@ func TestBuilds_TheFullOneHasEveryEngine(t *testing.T) {
 	}
 }
 
-// TestScripts_OnTheLightBuild runs testdata/light with a command that was built without tags, as go run and go install do.
+// TestScripts_OnTheLightBuild runs testdata/light with a command that was built without tags, as go run and go install
+// do.
 func TestScripts_OnTheLightBuild(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

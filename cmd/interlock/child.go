@@ -25,7 +25,9 @@ type child struct {
 
 // startChild starts the command in a group of its own, in the terminal's foreground if it should be. lent is inherited
 // under its own number, so that no descriptor that a shell handed to the command is covered.
-func startChild(path string, argv, env []string, streams [3]*os.File, lent *os.File, foreground *terminal) (*child, error) {
+func startChild(
+	path string, argv, env []string, streams [3]*os.File, lent *os.File, foreground *terminal,
+) (*child, error) {
 	attr := &syscall.ProcAttr{Env: env, Sys: childAttributes()}
 	for _, f := range streams {
 		attr.Files = append(attr.Files, f.Fd())
@@ -97,8 +99,8 @@ func (c *child) awaitGroup() {
 	close(c.gone)
 }
 
-// alive reports whether anybody of the group is there. Another user's process (EPERM) is somebody; a dead child of ours is
-// nobody, once it has been waited for.
+// alive reports whether anybody of the group is there. Another user's process (EPERM) is somebody; a dead child of ours
+// is nobody, once it has been waited for.
 func (c *child) alive() bool {
 	for {
 		if pid, err := syscall.Wait4(-c.pid, nil, syscall.WNOHANG, nil); err != nil || pid <= 0 {
@@ -108,8 +110,8 @@ func (c *child) alive() bool {
 	return !errors.Is(syscall.Kill(-c.pid, 0), syscall.ESRCH)
 }
 
-// signal sends sig to the whole group. Errors say that nobody is left, or that the rest belongs to another user: in both
-// cases there is nothing that we could do.
+// signal sends sig to the whole group. Errors say that nobody is left, or that the rest belongs to another user: in
+// both cases there is nothing that we could do.
 func (c *child) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-c.pid, sig)
 }

@@ -27,7 +27,9 @@ type result struct {
 func command(t *testing.T, env map[string]string, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr, func(name string) string { return env[name] })
+	code := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr, func(name string) string {
+		return env[name]
+	})
 	return result{code, stdout.String(), stderr.String()}
 }
 
@@ -35,7 +37,8 @@ func command(t *testing.T, env map[string]string, args ...string) result {
 func (r result) want(t *testing.T, code int, stdout, stderr string) {
 	t.Helper()
 	if r.code != code || !strings.Contains(r.stdout, stdout) || !strings.Contains(r.stderr, stderr) {
-		t.Errorf("got exit code %d, stdout %q, stderr %q; want %d, %q, %q", r.code, r.stdout, r.stderr, code, stdout, stderr)
+		t.Errorf("got exit code %d, stdout %q, stderr %q; want %d, %q, %q", r.code, r.stdout, r.stderr, code, stdout,
+			stderr)
 	}
 }
 
@@ -62,7 +65,8 @@ func TestHelp_IsAsReviewed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.stdout != string(want) {
-				t.Errorf("the help is not that of %s; to accept it, run the test with -update. It is:\n%s", golden, got.stdout)
+				t.Errorf("the help is not that of %s; to accept it, run the test with -update. It is:\n%s", golden,
+					got.stdout)
 			}
 		})
 	}
@@ -86,7 +90,8 @@ func TestHandle_HoldsTheLockUntilItIsReleased(t *testing.T) {
 	url := map[string]string{"INTERLOCK_URL": "faulty://" + w.name}
 	g := acquireOn(t, w, "--label", "by hand")
 	command(t, url, "acquire", "nightly", "-n").want(t, exitHeld, "", `"nightly" is held by`)
-	command(t, url, "acquire", "nightly", "--wait", "20ms").want(t, exitHeld, "", `gave up after 20ms: "nightly" is held by`)
+	command(t, url, "acquire", "nightly", "--wait", "20ms").want(t, exitHeld, "",
+		`gave up after 20ms: "nightly" is held by`)
 	command(t, url, "renew", g.Handle).want(t, exitOK, `"nightly" is held for another 30s`, "")
 	command(t, url, "get", "nightly").want(t, exitOK, `by hand`, "") // a renewal keeps what operators see
 	withHandle := map[string]string{"INTERLOCK_URL": "faulty://" + w.name, "INTERLOCK_HANDLE": g.Handle}
@@ -120,11 +125,12 @@ func TestHandle_NamedOwnerReenters(t *testing.T) {
 	if first.Token != second.Token {
 		t.Errorf("tokens %d and %d of one owner differ", first.Token, second.Token)
 	}
-	command(t, nil, "acquire", "nightly", "-n", "--owner", "deploy-8", "--url", "faulty://"+w.name).want(t, exitHeld, "", "(owner deploy-7)")
+	command(t, nil, "acquire", "nightly", "-n", "--owner", "deploy-8", "--url", "faulty://"+w.name).want(t, exitHeld,
+		"", "(owner deploy-7)")
 }
 
-// A lost reply leaves the lock taken by a request that nobody knows of, and a lost request may still arrive, unless both
-// are undone.
+// A lost reply leaves the lock taken by a request that nobody knows of, and a lost request may still arrive, unless
+// both are undone.
 func TestAcquire_WhoseOutcomeIsUnknown_LeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]faulty.Part{"Reply": faulty.Reply, "Request": faulty.Request} {
@@ -162,7 +168,8 @@ func TestBreak(t *testing.T) {
 		t.Fatalf("the holder has lost the lock by a refused break: %v", err)
 	}
 	command(t, url, "break", "nightly", "--kind", "sem", "--yes").want(t, exitNone, "", "not held")
-	command(t, url, "break", "nightly", "--token", utoa(lease.Token()), "--yes").want(t, exitOK, "is broken: it was held, token "+utoa(lease.Token()), "")
+	command(t, url, "break", "nightly", "--token", utoa(lease.Token()), "--yes").want(t, exitOK,
+		"is broken: it was held, token "+utoa(lease.Token()), "")
 	select {
 	case <-lease.Lost():
 	case <-time.After(20 * time.Second):

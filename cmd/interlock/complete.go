@@ -45,9 +45,11 @@ func (a *app) lockNames(ctx context.Context, prefix string) []string {
 	return names
 }
 
-// completeFlag offers the values of a flag. It panics if there is no such flag, as every start of the command would show.
+// completeFlag offers the values of a flag. It panics if there is no such flag, as every start of the command would
+// show.
 func completeFlag(cmd *cobra.Command, flag string, values ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc(flag,
+		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err)
 	}
 }

@@ -73,7 +73,8 @@ func TestDeadlock_OfOwnersThatAreNamedAnewForEachLock_OnRedis_IsTold(t *testing.
 		told := make(chan error, len(by))
 		var then []func()
 		for i, at := range by {
-			c, name, owner := clients[at], func(i int) string { return fmt.Sprint(by, i%len(by)) }, fmt.Sprint(by, "owner", i)
+			c, name, owner := clients[at], func(i int) string { return fmt.Sprint(by, i%len(by)) }, fmt.Sprint(by,
+				"owner", i)
 			first, err := c.Lock(interlock.WithOwner(ctx, owner), name(i))
 			if err != nil {
 				t.Fatal(err)

@@ -4,17 +4,18 @@
 //
 // runs the job when nobody else holds the lock "nightly", keeps the lock while the job runs, gives it back when the job
 // has ended, and ends with the job's exit code. Without --url and INTERLOCK_URL the locks are files in the user's state
-// folder, so that it works on one machine with no server at all. With them they are in Redis or Valkey, ZooKeeper, etcd, MySQL
-// or MariaDB, or PostgreSQL; "interlock help engines" lists the URLs.
+// folder, so that it works on one machine with no server at all. With them they are in Redis or Valkey, ZooKeeper,
+// etcd, MySQL or MariaDB, or PostgreSQL; "interlock help engines" lists the URLs.
 //
 // # Two builds
 //
 //	CGO_ENABLED=0 go install github.com/interlock-go/interlock/cmd/interlock@latest
 //	go install -tags full github.com/interlock-go/interlock/cmd/interlock@latest
 //
-// The first is light: it has the engines that need no server, files and memory; it compiles in a third of the time and starts in half the
-// time. (CGO_ENABLED=0 is not needed; it makes the start shorter.) The second has every engine. Both are called interlock, and "interlock
-// version" tells which it is. The light one refuses the URL of an engine that it does not have with exit code 64, and says how to get it.
+// The first is light: it has the engines that need no server, files and memory; it compiles in a third of the time and
+// starts in half the time. (CGO_ENABLED=0 is not needed; it makes the start shorter.) The second has every engine. Both
+// are called interlock, and "interlock version" tells which it is. The light one refuses the URL of an engine that it
+// does not have with exit code 64, and says how to get it.
 //
 // # Exit codes
 //
@@ -32,6 +33,6 @@
 //
 // # Children
 //
-// The job runs in a process group of its own; see [job] for what happens to it, and when. This needs a Unix: the command
-// is not built for Windows.
+// The job runs in a process group of its own; see [job] for what happens to it, and when. This needs a Unix: the
+// command is not built for Windows.
 package main

@@ -75,7 +75,10 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 		a.examine(ctx, e, d, lease)
 		_ = e.close()
 	case judge(err).exit == exitUnavailable:
-		d.add(driver.Finding{Check: "reach", Level: driver.LevelFail, Detail: message(err), Advice: "check the address, user and password, the network and the server"})
+		d.add(driver.Finding{
+			Check: "reach", Level: driver.LevelFail, Detail: message(err),
+			Advice: "check the address, user and password, the network and the server",
+		})
 	default:
 		return err
 	}
@@ -98,7 +101,10 @@ func (d *diagnosis) add(f driver.Finding) {
 func (a *app) examine(ctx context.Context, e *engine, d *diagnosis, lease time.Duration) {
 	traits := e.driver.Traits()
 	d.Engine = traits.Engine
-	d.add(driver.Finding{Check: "reach", Level: driver.LevelOK, Detail: fmt.Sprintf("%s answers; holds end with their %s", d.URL, traits.Lifetime)})
+	d.add(driver.Finding{
+		Check: "reach", Level: driver.LevelOK,
+		Detail: fmt.Sprintf("%s answers; holds end with their %s", d.URL, traits.Lifetime),
+	})
 	d.add(a.checkLocking(ctx, e, lease))
 	d.add(a.checkListing(ctx, e))
 	if traits.Lifetime != driver.Process {
@@ -125,7 +131,10 @@ func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) 
 	for range rounds {
 		began := time.Now()
 		if err := a.lockOnce(ctx, e); err != nil {
-			return driver.Finding{Check: "lock", Level: driver.LevelFail, Detail: message(err), Advice: "check permissions and the server's log"}
+			return driver.Finding{
+				Check: "lock", Level: driver.LevelFail, Detail: message(err),
+				Advice: "check permissions and the server's log",
+			}
 		}
 		took = append(took, time.Since(began))
 	}
@@ -133,14 +142,17 @@ func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) 
 	slowest := took[rounds-1]
 	f := driver.Finding{
 		Check: "lock", Level: driver.LevelOK,
-		Detail: fmt.Sprintf("lock and unlock: median %s, slowest %s of %d", fine(took[rounds/2]), fine(slowest), rounds),
+		Detail: fmt.Sprintf("lock and unlock: median %s, slowest %s of %d", fine(took[rounds/2]), fine(slowest),
+			rounds),
 	}
 	switch {
 	case e.driver.Traits().Lifetime == driver.Process:
 	case slowest >= lease/3:
-		f.Level, f.Advice = driver.LevelFail, fmt.Sprintf("slower than the pause between renewals (%v): a lease of %v cannot be kept; lengthen it", lease/3, lease)
+		f.Level, f.Advice = driver.LevelFail, fmt.Sprintf("slower than the pause between renewals (%v): a lease of "+
+			"%v cannot be kept; lengthen it", lease/3, lease)
 	case slowest >= lease/30:
-		f.Level, f.Advice = driver.LevelWarn, fmt.Sprintf("more than a tenth of the pause between renewals (%v): consider a longer lease", lease/3)
+		f.Level, f.Advice = driver.LevelWarn, fmt.Sprintf("more than a tenth of the pause between renewals (%v): "+
+			"consider a longer lease", lease/3)
 	}
 	return f
 }
@@ -160,16 +172,26 @@ func (a *app) checkListing(ctx context.Context, e *engine) driver.Finding {
 	began := time.Now()
 	locks, err := a.listLocks(ctx, e, "")
 	if err != nil {
-		return driver.Finding{Check: "list", Level: driver.LevelWarn, Detail: message(err), Advice: "ls, get, watch and conflict messages will know less"}
+		return driver.Finding{
+			Check: "list", Level: driver.LevelWarn, Detail: message(err),
+			Advice: "ls, get, watch and conflict messages will know less",
+		}
 	}
-	return driver.Finding{Check: "list", Level: driver.LevelOK, Detail: fmt.Sprintf("locks in use: %d, listed in %s", len(locks), fine(time.Since(began)))}
+	return driver.Finding{
+		Check: "list", Level: driver.LevelOK,
+		Detail: fmt.Sprintf("locks in use: %d, listed in %s", len(locks), fine(time.Since(began))),
+	}
 }
 
 // checkLease is the arithmetic of run with its default grace.
 func checkLease(lease time.Duration) driver.Finding {
 	b := newBudget(lease, defaultGrace(lease))
-	f := driver.Finding{Check: "lease", Level: driver.LevelOK, Detail: fmt.Sprintf("%v: renewed every %v; without renewals a job gets TERM after %v, KILL after %v, and the lock is free after %v",
-		lease, ms(b.renewal), ms(lease-b.drift-b.margin-b.grace), ms(lease-b.drift-b.margin), lease)}
+	f := driver.Finding{
+		Check: "lease", Level: driver.LevelOK,
+		Detail: fmt.Sprintf("%v: renewed every %v; without renewals a job gets TERM after %v, KILL after %v, and the "+
+			"lock is free after %v",
+			lease, ms(b.renewal), ms(lease-b.drift-b.margin-b.grace), ms(lease-b.drift-b.margin), lease),
+	}
 	if err := b.check(); err != nil {
 		f.Level, f.Detail, f.Advice = driver.LevelFail, err.Error(), "lengthen the lease"
 	}

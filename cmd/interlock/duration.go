@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// durationFlag is the value of a flag that is a time span: as Go writes it, such as 1m30s, or a plain number of seconds, as
-// sleep and flock take it.
+// durationFlag is the value of a flag that is a time span: as Go writes it, such as 1m30s, or a plain number of
+// seconds, as sleep and flock take it.
 type durationFlag time.Duration
 
 // durationOf makes p the value of a flag, with a default.

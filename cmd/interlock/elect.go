@@ -45,14 +45,18 @@ func (a *app) electCommand() *cobra.Command {
 	o.onLost, o.command = "kill", "elect"
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what stands behind the command is the command's
-	flags.StringVar(&o.value, "value", "", "what everybody can read of the leader, at most 255 bytes (default: host:pid)")
+	flags.StringVar(&o.value, "value", "", "what everybody can read of the leader, at most 255 bytes (default: "+
+		"host:pid)")
 	flags.BoolVar(&o.observe, "observe", false, "print who leads and each change, instead of campaigning")
 	flags.BoolVar(&o.again, "again", false, "campaign again when the leadership was lost")
 	flags.Var(durationOf(&o.wait, 0), "wait", "how long to campaign (default: for ever)")
-	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld, "exit code when another leads for as long as --wait")
-	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost, "exit code when the leadership was lost while the command ran")
+	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld,
+		"exit code when another leads for as long as --wait")
+	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost,
+		"exit code when the leadership was lost while the command ran")
 	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long nobody leads if this machine vanishes")
-	flags.Var(durationOf(&o.grace, 0), "kill-grace", "time between TERM and KILL (default: 5s, or a sixth of the lease if that is less; on files none)")
+	flags.Var(durationOf(&o.grace, 0), "kill-grace",
+		"time between TERM and KILL (default: 5s, or a sixth of the lease if that is less; on files none)")
 	flags.StringVarP(&o.shell, "command", "c", "", "run this with /bin/sh -c, instead of CMD")
 	flags.BoolVar(&o.strict, "strict-release", false, "exit with 125 if the leadership could not be given back")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "say when it leads")
@@ -106,7 +110,9 @@ func (a *app) elect(ctx context.Context, o *electOptions, name string, argv []st
 }
 
 // lead waits until this process leads. A signal ends the wait with a *signalError.
-func (a *app) lead(ctx context.Context, e *engine, o *electOptions, name string, signals *signals) (*interlock.Lease, error) {
+func (a *app) lead(
+	ctx context.Context, e *engine, o *electOptions, name string, signals *signals,
+) (*interlock.Lease, error) {
 	ctx, done := signals.endWait(ctx)
 	defer done()
 	waitCtx, cancel := ctx, context.CancelFunc(func() {})
@@ -150,8 +156,8 @@ type leaderObject struct {
 	Token         uint64    `json:"token,string,omitempty"`
 }
 
-// observeElection prints who leads, and each change, until ctx ends. An engine that does not answer the first time is an
-// error; later it is only told.
+// observeElection prints who leads, and each change, until ctx ends. An engine that does not answer the first time is
+// an error; later it is only told.
 func (a *app) observeElection(ctx context.Context, name string) error {
 	e, err := a.open(ctx, nil)
 	if err != nil {
@@ -182,7 +188,8 @@ func (a *app) printLeader(name string, l interlock.Leader) error {
 	}
 	line := now.Format(time.TimeOnly) + "  nobody leads\n"
 	if l.Token != 0 {
-		line = now.Format(time.TimeOnly) + "  leader  " + orDash(l.Value) + "  " + orDash(l.Client) + ", token " + utoa(l.Token) + "\n"
+		line = now.Format(time.TimeOnly) + "  leader  " + orDash(l.Value) + "  " + orDash(l.Client) + ", token " +
+			utoa(l.Token) + "\n"
 	}
 	_, err := a.stdout.Write([]byte(line))
 	return err

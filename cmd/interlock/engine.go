@@ -64,8 +64,8 @@ func (e *engine) close() error {
 	return errors.Join(e.client.Close(), e.driver.Close())
 }
 
-// urlFlag is the value of --url. It must not be empty, as with a script's variable that is not set: files of this machine would then
-// keep nobody out who locks on a server.
+// urlFlag is the value of --url. It must not be empty, as with a script's variable that is not set: files of this
+// machine would then keep nobody out who locks on a server.
 type urlFlag string
 
 // Set accepts what is not empty; whether it is a URL is looked at when the engine is opened.
@@ -127,7 +127,8 @@ func openError(u *driver.URL, err error) error {
 	var path *fs.PathError
 	var errno syscall.Errno
 	switch {
-	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
+	case errors.Is(err, interlock.ErrUnavailable), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, context.Canceled),
 		errors.As(err, &network), errors.As(err, &path), errors.As(err, &errno):
 		return exitWith(exitUnavailable, &openFailedError{u, err})
 	}
@@ -151,8 +152,8 @@ func (e *openFailedError) Error() string {
 
 const hintRefused = "is the address right, and does the server run?"
 
-// Unwrap returns interlock.ErrUnavailable beside the cause, because that is what an engine that cannot be opened is, unless it has
-// refused.
+// Unwrap returns interlock.ErrUnavailable beside the cause, because that is what an engine that cannot be opened is,
+// unless it has refused.
 func (e *openFailedError) Unwrap() []error {
 	if driver.Refusal(e.err) != nil {
 		return []error{e.err}

@@ -19,8 +19,8 @@ func jobEnvironment(l *interlock.Lease) []string {
 		"INTERLOCK_OWNER="+l.Owner())
 }
 
-// withoutPasswords returns the environment for a job: a job that uses no locks needs no password for them. An INTERLOCK_URL
-// that has none stays as it is, to the letter.
+// withoutPasswords returns the environment for a job: a job that uses no locks needs no password for them. An
+// INTERLOCK_URL that has none stays as it is, to the letter.
 func withoutPasswords(environment []string) []string {
 	theirs := slices.Clone(environment)
 	for i, entry := range theirs { // all of them: an environment may name a variable twice
@@ -31,8 +31,8 @@ func withoutPasswords(environment []string) []string {
 	return theirs
 }
 
-// unreadable is no URL: a command inside the job that takes it fails. Without the variable it would take its locks from files,
-// and keep nobody out who takes them from the engine.
+// unreadable is no URL: a command inside the job that takes it fails. Without the variable it would take its locks from
+// files, and keep nobody out who takes them from the engine.
 const unreadable = "unreadable"
 
 // withoutPassword returns the URL of the same engine, for somebody who is not to know its secrets.

@@ -30,6 +30,7 @@ type exitError struct {
 	err  error
 }
 
+// Error gives what went wrong, or the code alone.
 func (e *exitError) Error() string {
 	if e.err == nil {
 		return fmt.Sprintf("exit code %d", e.code)
@@ -37,6 +38,7 @@ func (e *exitError) Error() string {
 	return e.err.Error()
 }
 
+// Unwrap gives what went wrong.
 func (e *exitError) Unwrap() error { return e.err }
 
 // silently ends the command with code and no message.
@@ -53,6 +55,7 @@ func exitWith(code int, err error) error { return &exitError{code: code, err: er
 // usageError is a wrong use of the command: the only kind of error that is followed by usage text.
 type usageError struct{ message string }
 
+// Error says what is wrong.
 func (e *usageError) Error() string { return e.message }
 
 func usage(form string, args ...any) error { return &usageError{fmt.Sprintf(form, args...)} }
@@ -60,18 +63,19 @@ func usage(form string, args ...any) error { return &usageError{fmt.Sprintf(form
 // signalError says that a signal ended what was going on.
 type signalError struct{ signal syscall.Signal }
 
+// Error names the signal.
 func (e *signalError) Error() string { return fmt.Sprintf("stopped by %s", signalName(e.signal)) }
 
-// outcome is how an error leaves the command: its exit code, the word that programs read, and whether trying again later
-// may help.
+// outcome is how an error leaves the command: its exit code, the word that programs read, and whether trying again
+// later may help.
 type outcome struct {
 	exit      int
 	word      string
 	retryable bool
 }
 
-// judge maps an error to its outcome. What is most certain comes first: a HeldError that also matches the context's error
-// is held, not unavailable.
+// judge maps an error to its outcome. What is most certain comes first: a HeldError that also matches the context's
+// error is held, not unavailable.
 func judge(err error) outcome {
 	var o outcome
 	var wrong *usageError

@@ -15,7 +15,8 @@ import (
 type deployment struct{}
 
 // TestScripts_Failover runs testdata/failover. Each script has a Sentinel deployment with one replica of its own, which
-// two URLs name by different Sentinels in a different order: $ONE and $OTHER. Beside the commands of TestScripts they use:
+// two URLs name by different Sentinels in a different order: $ONE and $OTHER. Beside the commands of TestScripts they
+// use:
 //
 //	replicated                 waits until the replica has all that the primary has
 //	cutoff                     makes the replica unable to follow the primary
@@ -58,7 +59,10 @@ func waitRenewed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	oldest := deploymentOf(ts).killed.Add(lease)
 	waitUntil(ts, "a renewal of "+args[0], func() bool {
-		out, _ := commandOf(ts, []string{"interlock", "get", args[0], "--url", ts.Getenv("OTHER"), "-o", "json"}).Output()
+		out, _ := commandOf(ts, []string{
+			"interlock", "get", args[0], "--url", ts.Getenv("OTHER"), "-o",
+			"json",
+		}).Output()
 		var seen locksObject
 		if json.Unmarshal(out, &seen) != nil || len(seen.Locks) != 1 || len(seen.Locks[0].Holders) != 1 {
 			return false
@@ -79,8 +83,8 @@ func (f *failing) replica() *servers.RedisNode {
 	return nil
 }
 
-// cutOff gives the replica a password that the primary does not know, and drops its connection. It still names its primary,
-// so the Sentinels see nothing to put right; they promote it if it has been alone for less than some seconds.
+// cutOff gives the replica a password that the primary does not know, and drops its connection. It still names its
+// primary, so the Sentinels see nothing to put right; they promote it if it has been alone for less than some seconds.
 func (f *failing) cutOff(ts *testscript.TestScript) {
 	replica := f.replica()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

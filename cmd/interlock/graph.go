@@ -71,25 +71,25 @@ type graphObject struct {
 type graphEdge struct {
 	Kind   driver.Kind `json:"kind"`
 	Name   string      `json:"name"`
-	Waiter party       `json:"waiter"`
-	Holder party       `json:"holder"`
+	Waiter endpoint    `json:"waiter"`
+	Holder endpoint    `json:"holder"`
 	Cycle  bool        `json:"cycle"` // part of a cycle
 
 	// Resting says that the holder is done, and the lock only stays closed for a while (--min-hold, --lock-delay).
 	Resting bool `json:"resting,omitempty"`
 }
 
-type party struct {
+type endpoint struct {
 	Owner  string `json:"owner,omitempty"`
 	Client string `json:"client,omitempty"`
 }
 
-// owned reports whether an owner waits for another to go on. Processes that wait for each other mean nothing: each has many owners.
-// A lock that rests opens by itself, whatever the owner that held it waits for.
+// owned reports whether an owner waits for another to go on. Processes that wait for each other mean nothing: each has
+// many owners. A lock that rests opens by itself, whatever the owner that held it waits for.
 func (e graphEdge) owned() bool { return !e.Resting && e.Waiter.Owner != "" && e.Holder.Owner != "" }
 
 // String is owner and process. A named owner may be in several.
-func (p party) String() string {
+func (p endpoint) String() string {
 	if p.Owner == "" || p.Client == "" {
 		return orDash(cmp.Or(p.Owner, p.Client))
 	}
@@ -111,7 +111,8 @@ func waitsFor(locks []interlock.LockInfo) *graph {
 			for _, h := range l.Holders {
 				if inTheWay(l.Kind, w, h) {
 					g.edges = append(g.edges, graphEdge{
-						Kind: l.Kind, Name: l.Name, Waiter: party{w.Owner, w.Client}, Holder: party{h.Owner, h.Client}, Resting: h.Resting,
+						Kind: l.Kind, Name: l.Name, Waiter: endpoint{w.Owner, w.Client},
+						Holder: endpoint{h.Owner, h.Client}, Resting: h.Resting,
 					})
 				}
 			}
@@ -129,8 +130,9 @@ func waitsFor(locks []interlock.LockInfo) *graph {
 	return g
 }
 
-// inTheWay reports whether w waits for h. Readers do not wait for each other, but for a writer that is in front of them, and an
-// owner does not wait for itself: that is an upgrade, which waits for the others. Its own hold of before may rest, though.
+// inTheWay reports whether w waits for h. Readers do not wait for each other, but for a writer that is in front of
+// them, and an owner does not wait for itself: that is an upgrade, which waits for the others. Its own hold of before
+// may rest, though.
 func inTheWay(kind driver.Kind, w driver.Waiter, h driver.Holder) bool {
 	if kind == driver.KindRWMutex && w.Shared && h.Shared {
 		return false
@@ -138,8 +140,8 @@ func inTheWay(kind driver.Kind, w driver.Waiter, h driver.Holder) bool {
 	return h.Resting || w.Owner == "" || w.Owner != h.Owner
 }
 
-// findGroups gives owners that reach each other the same group (Tarjan, "Depth-first search and linear graph algorithms",
-// 1972).
+// findGroups gives owners that reach each other the same group (Tarjan, "Depth-first search and linear graph
+// algorithms", 1972).
 func (g *graph) findGroups() {
 	g.group = make(map[string]string)
 	index, low := make(map[string]int), make(map[string]int)

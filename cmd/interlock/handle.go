@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// handle is a hold that outlives the process that took it: all that renew and release need, for a script to pass around.
-// It has no URL in it, and so no password.
+// handle is a hold that outlives the process that took it: all that renew and release need, for a script to pass
+// around. It has no URL in it, and so no password.
 type handle struct {
 	Version int           `json:"v"`
 	Kind    driver.Kind   `json:"k"`
@@ -30,6 +30,7 @@ type handle struct {
 // newHoldID makes an id that is never used again.
 func newHoldID() string { return rand.Text() }
 
+// String is what scripts keep of the hold; parsing it gives the handle back.
 func (h *handle) String() string {
 	plain, _ := json.Marshal(h) // strings and numbers: cannot fail
 	return base64.RawURLEncoding.EncodeToString(plain)
@@ -44,7 +45,8 @@ func parseHandle(s string) (*handle, error) {
 		return nil, usage("this is not a handle as interlock acquire prints it")
 	}
 	if h.Version != schemaVersion {
-		return nil, usage("this handle was made by another version of interlock (%d, this one knows %d)", h.Version, schemaVersion)
+		return nil, usage("this handle was made by another version of interlock (%d, this one knows %d)", h.Version,
+			schemaVersion)
 	}
 	return &h, checkName("name in the handle", h.Name)
 }
@@ -72,7 +74,8 @@ func (a *app) openForHandles(ctx context.Context) (*engine, driver.Renewer, erro
 		return e, renewer, nil
 	}
 	_ = e.close() // nothing was taken
-	return nil, nil, fmt.Errorf("%w: on %s a hold ends with its %s, so it cannot outlive this command; use \"interlock run\"",
+	return nil, nil, fmt.Errorf("%w: on %s a hold ends with its %s, so it cannot outlive this command; use "+
+		"\"interlock run\"",
 		interlock.ErrUnsupported, e.url, traits.Lifetime)
 }
 

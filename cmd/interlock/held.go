@@ -25,8 +25,10 @@ type waitedError struct {
 	waited time.Duration
 }
 
+// Error says for how long it was waited, and for whom.
 func (e *waitedError) Error() string { return e.prefix() + e.held.Error() }
 
+// Unwrap gives the HeldError.
 func (e *waitedError) Unwrap() error { return e.held }
 
 func (e *waitedError) prefix() string { return fmt.Sprintf("gave up after %v: ", e.waited) }

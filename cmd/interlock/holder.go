@@ -41,12 +41,14 @@ func (e *engine) adviseKill(h driver.Holder) string {
 // orphaned explains a lock whose holder is dead, which happens on engines whose holds end with the last process that
 // inherited them.
 func (e *engine) orphaned(pid int) string {
-	return fmt.Sprintf("process %d has ended, but something that it started still has the lock: fuser -v %s/* names it", pid, e.url.Path)
+	return fmt.Sprintf("process %d has ended, but something that it started still has the lock: fuser -v %s/* names it",
+		pid, e.url.Path)
 }
 
 // tellOrphaned says so if that is why a lock is held: the name of a dead process alone would only puzzle.
 func (a *app) tellOrphaned(e *engine, held *interlock.HeldError) {
-	if pid, ok := localPid(held.Client); ok && a.output == text && e.driver.Traits().Lifetime == driver.Process && hasEnded(pid) {
+	if pid, ok := localPid(held.Client); ok && a.output == text && e.driver.Traits().Lifetime == driver.Process &&
+		hasEnded(pid) {
 		a.say("%s", e.orphaned(pid))
 	}
 }

@@ -17,12 +17,12 @@ type hold interface {
 
 // job is a command that runs while a lock is held.
 //
-// It ends in one of these ways. The command ends: what is left of its process group is killed. A first INT or TERM: it is
-// forwarded, and what is left after the grace is killed; a second one kills at once. With a patient budget the grace begins
-// when the command has ended. No renewal was confirmed for so long that only grace and margin are left: TERM, and KILL when
-// only the margin is left, so that nobody of the group lives when the library's deadline comes, let alone the engine's. The
-// lock is gone already, because it was broken or this machine was suspended: KILL, because any grace would be time in which
-// another holder is inside.
+// It ends in one of these ways. The command ends: what is left of its process group is killed. A first INT or TERM: it
+// is forwarded, and what is left after the grace is killed; a second one kills at once. With a patient budget the grace
+// begins when the command has ended. No renewal was confirmed for so long that only grace and margin are left: TERM,
+// and KILL when only the margin is left, so that nobody of the group lives when the library's deadline comes, let alone
+// the engine's. The lock is gone already, because it was broken or this machine was suspended: KILL, because any grace
+// would be time in which another holder is inside.
 type job struct {
 	hold       hold
 	budget     budget

@@ -69,7 +69,8 @@ func TestJob_GetsTermAGraceBeforeThat(t *testing.T) {
 	}
 }
 
-// Where the lock cannot run out, TERM gives the command all the time that it takes: the grace would be over long before.
+// Where the lock cannot run out, TERM gives the command all the time that it takes: the grace would be over long
+// before.
 func TestJob_OfAPatientBudget_HasTheTimeThatItTakesAfterTerm(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -41,7 +41,8 @@ func (j *job) suspend() {
 	j.resumeAt = time.Now() // nobody sends a SIGCONT if we could not be stopped
 }
 
-// resume continues the command, unless the lock was lost meanwhile: the loss is then handled while it still stands still.
+// resume continues the command, unless the lock was lost meanwhile: the loss is then handled while it still stands
+// still.
 func (j *job) resume() {
 	j.resumeAt = time.Time{}
 	if j.exited || (j.hold.Err() != nil && !j.ignoreLoss) {

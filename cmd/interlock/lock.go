@@ -12,7 +12,9 @@ import (
 )
 
 // takeLock waits for the lock as the flags say. A signal leaves the queue and ends the wait with a *signalError.
-func (a *app) takeLock(ctx context.Context, e *engine, o *runOptions, name string, signals *signals) (*interlock.Lease, error) {
+func (a *app) takeLock(
+	ctx context.Context, e *engine, o *runOptions, name string, signals *signals,
+) (*interlock.Lease, error) {
 	ctx, done := signals.endWait(ctx)
 	lease, err := a.waitForLock(ctx, e, o, name)
 	done()
@@ -71,10 +73,11 @@ func (a *app) waitForLock(ctx context.Context, e *engine, o *runOptions, name st
 	return lease, err
 }
 
-// lastKnown is the error of a wait that ended. If it was over before the engine had had its time for an answer, nothing is
-// wrong with the engine: what it said last counts, which is that the lock is held.
+// lastKnown is the error of a wait that ended. If it was over before the engine had had its time for an answer, nothing
+// is wrong with the engine: what it said last counts, which is that the lock is held.
 func (a *app) lastKnown(ctx context.Context, held *interlock.HeldError, asked time.Time, err error) error {
-	if errors.Is(err, interlock.ErrHeld) || !errors.Is(ctx.Err(), context.DeadlineExceeded) || time.Since(asked) >= a.timeout {
+	if errors.Is(err, interlock.ErrHeld) || !errors.Is(ctx.Err(), context.DeadlineExceeded) ||
+		time.Since(asked) >= a.timeout {
 		return err
 	}
 	last := *held
@@ -82,7 +85,8 @@ func (a *app) lastKnown(ctx context.Context, held *interlock.HeldError, asked ti
 	return &last
 }
 
-// claimed has a lease that came by a push, and so is short, renewed: the job's time limits are reckoned from a full one.
+// claimed has a lease that came by a push, and so is short, renewed: the job's time limits are reckoned from a full
+// one.
 func (a *app) claimed(ctx context.Context, lease *interlock.Lease, full time.Duration) (*interlock.Lease, error) {
 	if end := lease.Deadline(); end.IsZero() || time.Until(end) > full*3/4 {
 		return lease, nil
@@ -105,12 +109,14 @@ func (a *app) tryLock(ctx context.Context, m locker) (*interlock.Lease, error) {
 	return lease, explained(ctx, err)
 }
 
-// tellWaiting says whom the wait is for: to a person at a terminal, on request, and whenever the wait cannot end because
-// the job that started us holds the lock. It reports whether it said anything.
+// tellWaiting says whom the wait is for: to a person at a terminal, on request, and whenever the wait cannot end
+// because the job that started us holds the lock. It reports whether it said anything.
 func (a *app) tellWaiting(verbose bool, held *interlock.HeldError) bool {
-	ours := a.getenv("INTERLOCK_NAME") == held.Name && held.Token != 0 && a.getenv("INTERLOCK_TOKEN") == utoa(held.Token)
+	ours := a.getenv("INTERLOCK_NAME") == held.Name && held.Token != 0 &&
+		a.getenv("INTERLOCK_TOKEN") == utoa(held.Token)
 	if ours {
-		a.say("warning: the job that started this command holds %q (INTERLOCK_TOKEN is its token): if it waits for us, this never ends", held.Name)
+		a.say("warning: the job that started this command holds %q (INTERLOCK_TOKEN is its token): if it waits for "+
+			"us, this never ends", held.Name)
 	}
 	if !verbose && !ours && !isTerminal(a.stderr) {
 		return false
@@ -125,8 +131,8 @@ func (a *app) tellAcquired(o *runOptions, lease *interlock.Lease, began time.Tim
 	}
 }
 
-// lender is the file engine's: a descriptor of the lock for the job to inherit, so that the lock lives as long as the job
-// even if we are killed.
+// lender is the file engine's: a descriptor of the lock for the job to inherit, so that the lock lives as long as the
+// job even if we are killed.
 type lender interface {
 	File(key driver.Key) (*os.File, error)
 }

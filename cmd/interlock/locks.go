@@ -55,7 +55,10 @@ func toObject(l interlock.LockInfo, waitersKnown bool) lockObject {
 		o.Waiters = []waiterObject{}
 	}
 	for _, h := range l.Holders {
-		o.Holders = append(o.Holders, holderObject{h.Client, h.Owner, h.Label, h.Token, h.Weight, h.Shared, h.Since, h.Until})
+		o.Holders = append(o.Holders, holderObject{
+			h.Client, h.Owner, h.Label, h.Token, h.Weight, h.Shared, h.Since,
+			h.Until,
+		})
 	}
 	for _, w := range l.Waiters {
 		o.Waiters = append(o.Waiters, waiterObject{w.Client, w.Owner, w.Label, w.Weight, w.Shared, w.Since, w.Position})
@@ -63,8 +66,8 @@ func toObject(l interlock.LockInfo, waitersKnown bool) lockObject {
 	return o
 }
 
-// listLocks collects the locks whose name starts with prefix, sorted by name and kind. With an error it returns what came
-// before it.
+// listLocks collects the locks whose name starts with prefix, sorted by name and kind. With an error it returns what
+// came before it.
 func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interlock.LockInfo, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
@@ -86,8 +89,8 @@ func (a *app) listLocks(ctx context.Context, e *engine, prefix string) ([]interl
 	return locks, failed
 }
 
-// findLock returns the locks of exactly this name, of every kind if kind is empty, sorted by kind. It costs a look for each
-// kind that the engine has.
+// findLock returns the locks of exactly this name, of every kind if kind is empty, sorted by kind. It costs a look for
+// each kind that the engine has.
 func (a *app) findLock(ctx context.Context, e *engine, kind driver.Kind, name string) ([]interlock.LockInfo, error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()

@@ -24,7 +24,8 @@ func commandError(name string, err error) error {
 	case errors.Is(err, exec.ErrNotFound) && !strings.Contains(name, "/"):
 		return exitWith(exitNotFound, fmt.Errorf("%s: command not found", name))
 	case errors.Is(err, fs.ErrNotExist):
-		return exitWith(exitNotFound, fmt.Errorf("%s: no such file, or the program that its #! line names is missing", name))
+		return exitWith(exitNotFound, fmt.Errorf("%s: no such file, or the program that its #! line names is missing",
+			name))
 	case errors.Is(err, syscall.ENOEXEC):
 		return exitWith(exitNotExecutable, fmt.Errorf("%s: not a program; a script needs a #! line", name))
 	}

@@ -14,8 +14,9 @@ import (
 // The tests of this file run the whole command in this process, on a lease engine whose network they make bad, and look
 // from a second client of the same store at what another machine would see.
 
-// takeOver lets another client have the lock, and at the very moment at which it has it, nobody of the job may live. Of a
-// process that is not run between KILL and the end of the lease nobody can promise that: then they are to be gone soon.
+// takeOver lets another client have the lock, and at the very moment at which it has it, nobody of the job may live. Of
+// a process that is not run between KILL and the end of the lease nobody can promise that: then they are to be gone
+// soon.
 func (w *world) takeOver(group int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
@@ -27,8 +28,10 @@ func (w *world) takeOver(group int) {
 	}
 	living := livingIn(w.t, group)
 	if stall := longest(); len(living) > 0 && stall > 300*time.Millisecond {
-		w.t.Logf("this process stood still for %v, so these of the job lived when another client got the lock: %v", stall, living)
-		for end := time.Now().Add(patience); len(living) > 0 && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+		w.t.Logf("this process stood still for %v, so these of the job lived when another client got the lock: %v",
+			stall, living)
+		for end := time.Now().Add(patience); len(living) > 0 &&
+			time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 			living = livingIn(w.t, group)
 		}
 	}

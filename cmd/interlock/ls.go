@@ -54,7 +54,9 @@ func (a *app) ls(ctx context.Context, prefix string, olderThan time.Duration) er
 
 // heldSince reports whether somebody has held l since limit or longer.
 func heldSince(l interlock.LockInfo, limit time.Time) bool {
-	return slices.ContainsFunc(l.Holders, func(h driver.Holder) bool { return !h.Since.IsZero() && h.Since.Before(limit) })
+	return slices.ContainsFunc(l.Holders, func(h driver.Holder) bool {
+		return !h.Since.IsZero() && h.Since.Before(limit)
+	})
 }
 
 // ageUnknown reports whether it cannot be told for how long somebody has held l.

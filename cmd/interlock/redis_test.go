@@ -54,11 +54,12 @@ func sentinelURL(s *servers.SentinelRedis, which ...int) string {
 	return "redis+sentinel://" + strings.Join(hosts, ",") + "/" + s.Name()
 }
 
-// usualScripts are those that show whether a topology is reached at all: a whole job, what is seen of it, and its locks by hand.
+// usualScripts are those that show whether a topology is reached at all: a whole job, what is seen of it, and its locks
+// by hand.
 var usualScripts = []string{"run", "doctor", "sem"}
 
-// TestScripts_OnRedis runs testdata/redis on each topology: the same commands, the same words. Each script has a prefix of
-// its own, so that it sees no locks of others. But for the first topology, only a long run runs them all.
+// TestScripts_OnRedis runs testdata/redis on each topology: the same commands, the same words. Each script has a prefix
+// of its own, so that it sees no locks of others. But for the first topology, only a long run runs them all.
 func TestScripts_OnRedis(t *testing.T) {
 	for i, topology := range redisTopologies {
 		t.Run(topology.name, func(t *testing.T) {
@@ -95,8 +96,9 @@ func scriptName(env *testscript.Env) string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// TestScripts_OnBadRedis runs testdata/refused: what a user reads when a URL is wrong, or a server does not let locks be
-// taken. The scripts know addresses of servers by names in the environment. Beside the commands of TestScripts they use:
+// TestScripts_OnBadRedis runs testdata/refused: what a user reads when a URL is wrong, or a server does not let locks
+// be taken. The scripts know addresses of servers by names in the environment. Beside the commands of TestScripts they
+// use:
 //
 //	hang   stops the server $HUNG
 //	heal   lets it go on

@@ -34,7 +34,8 @@ Ends with 79 if the lock is gone: another may hold it by now, so the script has 
 			return a.renew(cmd.Context(), h)
 		},
 	}
-	cmd.Flags().Var(durationOf(&lease, 0), "lease", "another lease than at first; a renewal never shortens what is left")
+	cmd.Flags().Var(durationOf(&lease, 0), "lease",
+		"another lease than at first; a renewal never shortens what is left")
 	return cmd
 }
 
@@ -84,8 +85,8 @@ type releaseObject struct {
 	Already       bool   `json:"already,omitempty"` // by an earlier release
 }
 
-// rememberRelease is for how long the engine remembers that a hold was released: a script that releases and then does so
-// again in its trap for EXIT comes within that.
+// rememberRelease is for how long the engine remembers that a hold was released: a script that releases and then does
+// so again in its trap for EXIT comes within that.
 const rememberRelease = time.Hour
 
 func (a *app) release(ctx context.Context, h *handle) error {
@@ -116,8 +117,8 @@ func (a *app) release(ctx context.Context, h *handle) error {
 
 func isLost(err error) bool { return errors.Is(err, interlock.ErrLost) }
 
-// isReleased reports whether err says that the hold was released. An engine that remembers that refuses the request's ID with
-// ErrLost; one that has lost the hold says how, in a LostError.
+// isReleased reports whether err says that the hold was released. An engine that remembers that refuses the request's
+// ID with ErrLost; one that has lost the hold says how, in a LostError.
 func isReleased(err error) bool {
 	var lost *interlock.LostError
 	return isLost(err) && !errors.As(err, &lost)
@@ -135,7 +136,8 @@ func (e *goneError) Error() string {
 	if e.released {
 		return fmt.Sprintf("%q was already released (token %d)", e.h.Name, e.h.Token)
 	}
-	return fmt.Sprintf("this handle no longer holds %q: its lease had ended, or it was released before, and another may have had the lock since (token %d)",
+	return fmt.Sprintf("this handle no longer holds %q: its lease had ended, or it was released before, and another "+
+		"may have had the lock since (token %d)",
 		e.h.Name, e.h.Token)
 }
 

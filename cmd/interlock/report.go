@@ -72,7 +72,8 @@ func (a *app) tellError(err error) {
 		return
 	}
 	o := judge(err)
-	line, _ := json.Marshal(errorObject{schemaVersion, o.word, message(err), o.retryable}) // strings and a bool: cannot fail
+	// strings and a bool: cannot fail
+	line, _ := json.Marshal(errorObject{schemaVersion, o.word, message(err), o.retryable})
 	fmt.Fprintf(a.stderr, "%s\n", line)
 }
 

@@ -75,8 +75,10 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	flags.IntVarP(&o.conflictExit, "conflict-exit-code", "E", exitHeld, "exit code when another holds the lock")
 	flags.IntVar(&o.lostExitCode, "lost-exit-code", exitLost, "exit code when the lock was lost while the command ran")
 	flags.Var(durationOf(&o.lease, defaultLease), "lease", "how long the others wait if this machine vanishes")
-	flags.Var(durationOf(&o.grace, 0), "kill-grace", "time between TERM and KILL (default: 5s, or a sixth of the lease if that is less; on files none)")
-	flags.Var(durationOf(&o.minHold, 0), "min-hold", "keep others out for so long at least, however soon the command ends (jobs on many hosts)")
+	flags.Var(durationOf(&o.grace, 0), "kill-grace",
+		"time between TERM and KILL (default: 5s, or a sixth of the lease if that is less; on files none)")
+	flags.Var(durationOf(&o.minHold, 0), "min-hold",
+		"keep others out for so long at least, however soon the command ends (jobs on many hosts)")
 	flags.Var(durationOf(&o.lockDelay, 0), "lock-delay", "after a loss, keep everybody out for so long (Redis only)")
 	flags.StringVar(&o.onLost, "on-lost", "kill", "what happens to the command when the lock is lost: kill or ignore")
 	flags.StringVar(&o.label, "label", "", "shown to operators beside the holder")
@@ -101,8 +103,8 @@ func (a *app) addJob(cmd *cobra.Command, o *runOptions) {
 	}
 }
 
-// splitRunArgs finds the name and the command, or that help is wanted. Flags may stand before and behind the name, so what
-// stops at the name is parsed a second time.
+// splitRunArgs finds the name and the command, or that help is wanted. Flags may stand before and behind the name, so
+// what stops at the name is parsed a second time.
 func splitRunArgs(cmd *cobra.Command, args []string) (name string, argv []string, help bool, err error) {
 	if len(args) == 0 {
 		return "", nil, false, usage("%s wants the name of a lock and a command", cmd.Name())
@@ -116,15 +118,7 @@ func splitRunArgs(cmd *cobra.Command, args []string) (name string, argv []string
 
 // resolve checks the flags against each other, fills in what depends on others, and returns the command to run.
 func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
-	if err := checkName("lock name", name); err != nil {
-		return nil, err
-	}
-	if o.owner != "" {
-		if err := checkName("owner", o.owner); err != nil {
-			return nil, err
-		}
-	}
-	if err := cmp.Or(checkLeaseFlag(o.lease), checkLabel(o.label)); err != nil {
+	if err := o.checkNames(name); err != nil {
 		return nil, err
 	}
 	if o.shell != "" {
@@ -133,32 +127,8 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 		}
 		argv = []string{"/bin/sh", "-c", o.shell}
 	}
-	if o.command == "sem" {
-		if err := o.checkPermits(); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case len(argv) == 0:
-		return nil, usage("%s wants a command after the name of the lock: interlock %[1]s %s -- CMD", o.command, name)
-	case argv[0] == "":
-		return nil, usage("the command is empty")
-	case o.wait < 0:
-		return nil, usage("--wait %v is negative", o.wait)
-	case o.noWait && o.wait > 0:
-		return nil, usage("--no-wait and --wait %v contradict each other", o.wait)
-	case o.grace < 0:
-		return nil, usage("--kill-grace %v is negative", o.grace)
-	case o.minHold < 0:
-		return nil, usage("--min-hold %v is negative", o.minHold)
-	case o.lockDelay < 0:
-		return nil, usage("--lock-delay %v is negative", o.lockDelay)
-	case o.onLost != "kill" && o.onLost != "ignore":
-		return nil, usage("--on-lost must be kill or ignore, not %q", o.onLost)
-	case o.conflictExit < 0 || o.conflictExit > 255:
-		return nil, usage("--conflict-exit-code %d must be between 0 and 255", o.conflictExit)
-	case o.lostExitCode < 0 || o.lostExitCode > 255:
-		return nil, usage("--lost-exit-code %d must be between 0 and 255", o.lostExitCode)
+	if err := cmp.Or(o.checkPermits(), o.checkCommand(name, argv), o.checkTimes(), o.checkOutcomes()); err != nil {
+		return nil, err
 	}
 	if o.noWait {
 		o.wait, o.waitGiven = 0, true
@@ -167,6 +137,60 @@ func (o *runOptions) resolve(name string, argv []string) ([]string, error) {
 		o.grace = defaultGrace(o.lease)
 	}
 	return argv, nil
+}
+
+// checkNames checks what names the lock and its holder, and the lease.
+func (o *runOptions) checkNames(name string) error {
+	if err := checkName("lock name", name); err != nil {
+		return err
+	}
+	if o.owner != "" {
+		if err := checkName("owner", o.owner); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(checkLeaseFlag(o.lease), checkLabel(o.label))
+}
+
+// checkCommand checks that there is something to run.
+func (o *runOptions) checkCommand(name string, argv []string) error {
+	switch {
+	case len(argv) == 0:
+		return usage("%s wants a command after the name of the lock: interlock %[1]s %s -- CMD", o.command, name)
+	case argv[0] == "":
+		return usage("the command is empty")
+	}
+	return nil
+}
+
+// checkTimes checks the flags that are durations.
+func (o *runOptions) checkTimes() error {
+	switch {
+	case o.wait < 0:
+		return usage("--wait %v is negative", o.wait)
+	case o.noWait && o.wait > 0:
+		return usage("--no-wait and --wait %v contradict each other", o.wait)
+	case o.grace < 0:
+		return usage("--kill-grace %v is negative", o.grace)
+	case o.minHold < 0:
+		return usage("--min-hold %v is negative", o.minHold)
+	case o.lockDelay < 0:
+		return usage("--lock-delay %v is negative", o.lockDelay)
+	}
+	return nil
+}
+
+// checkOutcomes checks the flags that say what follows from a conflict and from a loss.
+func (o *runOptions) checkOutcomes() error {
+	switch {
+	case o.onLost != "kill" && o.onLost != "ignore":
+		return usage("--on-lost must be kill or ignore, not %q", o.onLost)
+	case o.conflictExit < 0 || o.conflictExit > 255:
+		return usage("--conflict-exit-code %d must be between 0 and 255", o.conflictExit)
+	case o.lostExitCode < 0 || o.lostExitCode > 255:
+		return usage("--lost-exit-code %d must be between 0 and 255", o.lostExitCode)
+	}
+	return nil
 }
 
 // runUnderLock takes the lock, runs the command, gives the lock back.
@@ -191,18 +215,19 @@ func (a *app) runUnderLock(ctx context.Context, o *runOptions, name string, argv
 	return a.giveBack(ctx, o, lease, a.releaseTime(lease.Deadline(), s.budget), end, err)
 }
 
-// sitOut waits, where nobody else can keep the lock closed, until its --min-hold is over, a signal comes, or it is lost.
+// sitOut waits, where nobody else can keep the lock closed, until its --min-hold is over, a signal comes, or it is
+// lost.
 func (a *app) sitOut(ctx context.Context, o *runOptions, lease *interlock.Lease, signals *signals, until time.Time) {
-	rest := time.Until(until)
-	if rest <= 0 {
+	left := time.Until(until)
+	if left <= 0 {
 		return
 	}
 	if o.verbose {
-		a.say("the command has ended; %q stays held for %s more", lease.Name(), short(rest))
+		a.say("the command has ended; %q stays held for %s more", lease.Name(), short(left))
 	}
 	ctx, done := signals.endWait(ctx)
 	defer done()
-	timer := time.NewTimer(rest)
+	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -247,14 +272,18 @@ func (a *app) giveBack(
 	code := end.code()
 	switch {
 	case end.lost && lost == nil: // ended in time, before the loss
-		lost = &interlock.LostError{Kind: lease.Kind(), Name: lease.Name(), Token: lease.Token(), Reason: driver.LostUnconfirmed}
+		lost = &interlock.LostError{
+			Kind: lease.Kind(), Name: lease.Name(), Token: lease.Token(),
+			Reason: driver.LostUnconfirmed,
+		}
 		fallthrough
 	case end.lost:
 		return exitWith(o.lostExitCode, fmt.Errorf("the command was ended: %w", lost))
 	case errors.Is(released, interlock.ErrLost) && o.onLost == "kill":
 		return exitWith(o.lostExitCode, fmt.Errorf("the command ended with exit code %d, but %w", code, released))
 	case released != nil && o.strict:
-		return exitWith(exitFailed, fmt.Errorf("the command ended with exit code %d, but the lock could not be given back: %w", code, released))
+		return exitWith(exitFailed, fmt.Errorf("the command ended with exit code %d, but the lock could not be given "+
+			"back: %w", code, released))
 	case released != nil:
 		a.say("warning: the lock could not be given back: %s", message(released))
 	}

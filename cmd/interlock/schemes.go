@@ -26,7 +26,8 @@ func missingSchemes() []string {
 	return slices.DeleteFunc(slices.Clone(fullSchemes), func(s string) bool { return slices.Contains(known, s) })
 }
 
-// schemeError refuses a scheme that no engine of this build has. It says what interlock calls it, and how to get the engine.
+// schemeError refuses a scheme that no engine of this build has. It says what interlock calls it, and how to get the
+// engine.
 func schemeError(scheme string) error {
 	hint, ours := "", scheme
 	if word, ok := ourWords[scheme]; ok {
@@ -35,7 +36,8 @@ func schemeError(scheme string) error {
 	if slices.Contains(missingSchemes(), ours) {
 		hint += "; this build has no engine for " + ours + "://, the full command does: " + howToGetAll
 	}
-	return usage("no engine answers to %s:// URLs; this command knows %s%s", scheme, strings.Join(driver.DefaultMux.Schemes(), ", "), hint)
+	return usage("no engine answers to %s:// URLs; this command knows %s%s", scheme,
+		strings.Join(driver.DefaultMux.Schemes(), ", "), hint)
 }
 
 // aboutMissing says which engines this build does not have, and how to get them; nothing if it has all.
@@ -44,5 +46,6 @@ func aboutMissing() string {
 	if len(missing) == 0 {
 		return ""
 	}
-	return "Not in this build: " + strings.Join(missing, ", ") + "\nThe command with every engine:\n  " + howToGetAll + "\n"
+	return "Not in this build: " + strings.Join(missing, ", ") + "\nThe command with every engine:\n  " + howToGetAll +
+		"\n"
 }

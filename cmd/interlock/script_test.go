@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"interlock": main})
 }
 
-// TestScripts runs testdata/script: executable copies of the table of behaviours in the package documentation and in the
-// help of run. Beside testscript's own commands they use:
+// TestScripts runs testdata/script: executable copies of the table of behaviours in the package documentation and in
+// the help of run. Beside testscript's own commands they use:
 //
 //	exits CODE CMD [ARG...]   runs CMD, which must end with CODE
 //	start NAME CMD [ARG...]   starts CMD in the background; its output goes to NAME.out and NAME.err
@@ -43,9 +43,9 @@ func TestScripts(t *testing.T) {
 	}))
 }
 
-// ownSignals makes what this process starts find HUP and INT as a shell's jobs do, also if whoever started the tests ignores
-// them, as nohup does, and shells with INT for what they start in the background. What is caught here has its default effect
-// there.
+// ownSignals makes what this process starts find HUP and INT as a shell's jobs do, also if whoever started the tests
+// ignores them, as nohup does, and shells with INT for what they start in the background. What is caught here has its
+// default effect there.
 func ownSignals() {
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(sig) {
@@ -67,8 +67,9 @@ func scripts(dir string, setup func(env *testscript.Env) error) testscript.Param
 			return setup(env)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "start": start, "signal": sendSignal, "finish": finish, "waitfile": waitFile, "waitgrep": waitGrep,
-			"waitout": waitOut, "waitgone": waitGone, "running": isRunning,
+			"exits": exits, "start": start, "signal": sendSignal, "finish": finish, "waitfile": waitFile,
+			"waitgrep": waitGrep,
+			"waitout":  waitOut, "waitgone": waitGone, "running": isRunning,
 		},
 	}
 }
@@ -134,7 +135,10 @@ func commandOf(ts *testscript.TestScript, args []string) *exec.Cmd {
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Args[0] = args[0]
 	cmd.Dir = ts.Getenv("WORK")
-	for _, name := range []string{"PATH", "HOME", "WORK", "LOCKS", "INTERLOCK_URL", "INTERLOCK_HANDLE", "GORACE", "TESTSCRIPT_COMMAND"} {
+	for _, name := range []string{
+		"PATH", "HOME", "WORK", "LOCKS", "INTERLOCK_URL", "INTERLOCK_HANDLE", "GORACE",
+		"TESTSCRIPT_COMMAND",
+	} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	return cmd

@@ -45,6 +45,8 @@ func (a *app) semCommand() *cobra.Command {
 // checkPermits checks the flags that only sem has.
 func (o *runOptions) checkPermits() error {
 	switch {
+	case o.command != "sem":
+		return nil
 	case o.limit == 0:
 		return usage("sem wants --limit: how many permits there are")
 	case o.limit < 0:
@@ -77,7 +79,8 @@ func (e *engine) has(kind driver.Kind, name string) error {
 	}
 	err := fmt.Errorf("%s %q: %w (%s: %s)", kind, name, interlock.ErrUnsupported, traits.Engine, reason)
 	if kind == driver.KindSemaphore {
-		err = fmt.Errorf("%w; Redis and etcd have semaphores: --url redis://localhost:6379 or --url etcd://localhost:2379, or INTERLOCK_URL", err)
+		err = fmt.Errorf("%w; Redis and etcd have semaphores: --url redis://localhost:6379 or --url "+
+			"etcd://localhost:2379, or INTERLOCK_URL", err)
 	}
 	return err
 }
@@ -103,8 +106,10 @@ type permits struct {
 	n  int
 }
 
+// Lock takes the permits.
 func (p permits) Lock(ctx context.Context) (*interlock.Lease, error) { return p.of.Acquire(ctx, p.n) }
 
+// TryLock takes the permits if they are free.
 func (p permits) TryLock(ctx context.Context) (*interlock.Lease, error) {
 	return p.of.TryAcquire(ctx, p.n)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// TestSharing_OnEveryEngine takes read/write locks and semaphores through the library on real servers: what an engine has
-// works between two clients, and what it lacks is refused with a reason.
+// TestSharing_OnEveryEngine takes read/write locks and semaphores through the library on real servers: what an engine
+// has works between two clients, and what it lacks is refused with a reason.
 func TestSharing_OnEveryEngine(t *testing.T) {
 	urls := map[string]func(t *testing.T) string{}
 	for _, topology := range redisTopologies {
@@ -116,7 +116,8 @@ func (s *sharers) later(name string, take func() (*interlock.Lease, error)) <-ch
 		}
 		out <- l
 	}()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { // real: polls what nobody signals
+	// real: polls what nobody signals
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		for info, err := range s.one.Locks(s.t.Context(), name) {
 			if err == nil && len(info.Waiters) > 0 {
 				return out
@@ -147,7 +148,8 @@ func (s *sharers) readersAndWriters() {
 	_, err = a.TryRLock(ctx)
 	s.held(err, "a read beside a write")
 	s.unlock(write)
-	if again, err := b.Lock(read.Context(ctx)); err == nil { // on engines that cannot convert it writes until its read ends
+	// on engines that cannot convert it writes until its read ends
+	if again, err := b.Lock(read.Context(ctx)); err == nil {
 		if s.has(b.UpgradeableRLock) {
 			s.t.Error("a reader that asks to write was let in, want ErrDeadlock")
 		}
@@ -272,7 +274,8 @@ func (s *sharers) permits() {
 	_, err := b.TryAcquire(ctx, 1)
 	s.held(err, "a fourth permit")
 	_, err = s.two.Semaphore("sem", 4, nil).Acquire(ctx, 1)
-	if !errors.Is(err, interlock.ErrConflict) || !strings.Contains(err.Error(), "3") || !strings.Contains(err.Error(), "4") {
+	if !errors.Is(err, interlock.ErrConflict) || !strings.Contains(err.Error(), "3") ||
+		!strings.Contains(err.Error(), "4") {
 		s.t.Errorf("another limit: %v, want ErrConflict with both", err)
 	}
 	waits := s.later("sem", func() (*interlock.Lease, error) { return b.Acquire(ctx, 3) })

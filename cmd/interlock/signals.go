@@ -22,7 +22,8 @@ var forJobs = []syscall.Signal{syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCON
 type signals struct {
 	// ch is filled by the runtime, which drops what does not fit: enough for every signal to be pending a few times.
 	ch chan os.Signal
-	// off are the signals that were ignored when the first job was started, so whoever started us has switched them off.
+	// off are the signals that were ignored when the first job was started, so whoever started us has switched them
+	// off.
 	off     signalSet
 	started bool // a job was
 }
@@ -35,8 +36,8 @@ func (s signalSet) has(sig syscall.Signal) bool { return s&(1<<(sig-1)) != 0 }
 // catchSignals begins to catch the deadly ones.
 func catchSignals() *signals {
 	s := &signals{ch: make(chan os.Signal, 32)}
-	// What whoever started us has switched off stays off, for the job too: nohup does that with HUP, and shells do it with
-	// INT for what they start in the background.
+	// What whoever started us has switched off stays off, for the job too: nohup does that with HUP, and shells do it
+	// with INT for what they start in the background.
 	for _, sig := range deadly {
 		if !signal.Ignored(sig) {
 			signal.Notify(s.ch, sig)
@@ -47,8 +48,8 @@ func catchSignals() *signals {
 
 func (s *signals) stop() { signal.Stop(s.ch) }
 
-// beforeJob makes a second job find all signals as the first one did. One that we ignore is ignored in a job too; one that we
-// catch has its default effect there, and Go's runtime goes on catching one that nobody wants any more.
+// beforeJob makes a second job find all signals as the first one did. One that we ignore is ignored in a job too; one
+// that we catch has its default effect there, and Go's runtime goes on catching one that nobody wants any more.
 func (s *signals) beforeJob() {
 	if !s.started {
 		s.started, s.off = true, ignoredSignals()
@@ -72,9 +73,9 @@ func (s *signals) jobStarted() {
 	signal.Ignore(syscall.SIGTTOU)
 }
 
-// endWait returns a context that a deadly signal cancels with a *signalError. done stops listening; after it the signals
-// are the caller's to read from ch. A second signal during what the first one caused has its default effect. Those that are
-// caught since an earlier job do here what they do before the first one.
+// endWait returns a context that a deadly signal cancels with a *signalError. done stops listening; after it the
+// signals are the caller's to read from ch. A second signal during what the first one caused has its default effect.
+// Those that are caught since an earlier job do here what they do before the first one.
 func (s *signals) endWait(parent context.Context) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	quit, quitted := make(chan struct{}), make(chan struct{})
@@ -104,10 +105,10 @@ func (s *signals) endWait(parent context.Context) (ctx context.Context, done fun
 	}
 }
 
-// stopOurselves stops our process group, as SIGTSTP would, and returns when it has been continued. In the session leader's
-// group it does nothing: no shell with job control put us there, so nobody would continue us (the kernel refuses SIGTSTP
-// for the same reason). It sends SIGSTOP because Go's runtime does not give a signal that was once caught its default
-// effect back.
+// stopOurselves stops our process group, as SIGTSTP would, and returns when it has been continued. In the session
+// leader's group it does nothing: no shell with job control put us there, so nobody would continue us (the kernel
+// refuses SIGTSTP for the same reason). It sends SIGSTOP because Go's runtime does not give a signal that was once
+// caught its default effect back.
 func stopOurselves() {
 	if session, err := unix.Getsid(0); err != nil || session == unix.Getpgrp() {
 		return

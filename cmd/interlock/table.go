@@ -27,8 +27,9 @@ func (a *app) printTable(locks []interlock.LockInfo, waitersKnown bool) error {
 			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\t%s\n", printable(l.Name), l.Kind, waiting)
 		}
 		for _, h := range l.Holders {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Name), l.Kind, orDash(h.Client), orDash(h.Owner), orDash(h.Label),
-				age(h.Since, now), rest(h.Until, now), tokenOrDash(h.Token), waiting)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Name), l.Kind, orDash(h.Client),
+				orDash(h.Owner), orDash(h.Label),
+				age(h.Since, now), remaining(h.Until, now), tokenOrDash(h.Token), waiting)
 		}
 	}
 	return w.Flush()
@@ -72,7 +73,7 @@ func forAge(since, now time.Time) string {
 	return " for " + age(since, now)
 }
 
-func rest(until, now time.Time) string {
+func remaining(until, now time.Time) string {
 	if until.IsZero() {
 		return "-"
 	}

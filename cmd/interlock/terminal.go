@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is our controlling terminal, and which process group may read from it: the foreground. nil means that there is
-// none, and does nothing.
+// terminal is our controlling terminal, and which process group may read from it: the foreground. nil means that there
+// is none, and does nothing.
 type terminal struct {
 	fd  int
 	own int // our process group

@@ -38,7 +38,10 @@ func sitDown(t *testing.T) *desk {
 	}
 	shell := exec.Command("/bin/sh", "-i")
 	shell.Dir = dir
-	shell.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "INTERLOCK_URL=file://" + dir + "/locks", "PS1=> ", "ENV=", "TERM=dumb", "HOME=" + dir}
+	shell.Env = []string{
+		"PATH=" + dir + ":" + os.Getenv("PATH"), "INTERLOCK_URL=file://" + dir + "/locks", "PS1=> ",
+		"ENV=", "TERM=dumb", "HOME=" + dir,
+	}
 	shell.Stdin, shell.Stdout, shell.Stderr = tty, tty, tty
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := shell.Start(); err != nil {

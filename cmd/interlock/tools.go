@@ -26,20 +26,24 @@ const howToGetTools = `  git clone https://github.com/interlock-go/interlock && 
 
 func (a *app) toolCommand(name, about string) *cobra.Command {
 	return &cobra.Command{
-		Use:                name + " [ARG...]",
-		Short:              about,
-		Long:               about + ". This starts the program interlock-" + name + ", which a clone of the repository builds:\n\n" + fmt.Sprintf(howToGetTools, name),
+		Use:   name + " [ARG...]",
+		Short: about,
+		Long: about + ". This starts the program interlock-" + name +
+			", which a clone of the repository builds:\n\n" + fmt.Sprintf(howToGetTools, name),
 		GroupID:            "tools",
 		DisableFlagParsing: true, // all arguments are the program's
 		RunE: func(_ *cobra.Command, args []string) error {
 			program := "interlock-" + name
 			path, err := findTool(program)
 			if err != nil {
-				return exitWith(exitNotFound, fmt.Errorf("the program %s is neither beside interlock nor on PATH; it is not installed with interlock, but built by: "+
-					"git clone https://github.com/interlock-go/interlock && cd interlock && make tools; then run bin/interlock %s", program, name))
+				return exitWith(exitNotFound, fmt.Errorf("the program %s is neither beside interlock nor on PATH; it "+
+					"is not installed with interlock, but built by: "+
+					"git clone https://github.com/interlock-go/interlock && cd interlock && make tools; then run "+
+					"bin/interlock %s", program, name))
 			}
 			// Replaces this process: nothing of ours could do better with signals and exit codes than not being there.
-			return exitWith(exitNotExecutable, fmt.Errorf("%s: %w", path, syscall.Exec(path, append([]string{program}, args...), os.Environ())))
+			return exitWith(exitNotExecutable, fmt.Errorf("%s: %w", path,
+				syscall.Exec(path, append([]string{program}, args...), os.Environ())))
 		},
 	}
 }

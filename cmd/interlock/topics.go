@@ -66,7 +66,10 @@ func exitCodesTopic() *cobra.Command {
 }
 
 func environmentTopic() *cobra.Command {
-	return &cobra.Command{Use: "environment", Short: "Variables that are read, and that jobs get", Long: environmentText}
+	return &cobra.Command{
+		Use: "environment", Short: "Variables that are read, and that jobs get",
+		Long: environmentText,
+	}
 }
 
 // enginesText names every scheme of engines.go and engines_full.go.
@@ -99,5 +102,8 @@ tag full.
 `
 
 func enginesTopic() *cobra.Command {
-	return &cobra.Command{Use: "engines", Short: "The engines that there are, and their URLs", Long: strings.TrimSuffix(enginesText+"\n"+aboutMissing(), "\n")}
+	return &cobra.Command{
+		Use: "engines", Short: "The engines that there are, and their URLs",
+		Long: strings.TrimSuffix(enginesText+"\n"+aboutMissing(), "\n"),
+	}
 }

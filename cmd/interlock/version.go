@@ -20,10 +20,12 @@ type versionObject struct {
 	Schemes       []string `json:"schemes"`
 }
 
-// readVersion asks the binary itself, so that a build from a checkout, by go install and from a release all say the truth.
+// readVersion asks the binary itself, so that a build from a checkout, by go install and from a release all say the
+// truth.
 func readVersion() versionObject {
 	v := versionObject{
-		SchemaVersion: schemaVersion, Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		SchemaVersion: schemaVersion, Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" +
+			runtime.GOARCH,
 		Schemes: driver.DefaultMux.Schemes(),
 	}
 	info, ok := debug.ReadBuildInfo()
@@ -51,7 +53,8 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.output == asJSON {
 				return a.printJSON(v)
 			}
-			_, err := fmt.Fprintf(a.stdout, "interlock %s (%s, %s)\nURL schemes: %s\n%s", v.Version, v.Go, v.Platform, strings.Join(v.Schemes, ", "), aboutMissing())
+			_, err := fmt.Fprintf(a.stdout, "interlock %s (%s, %s)\nURL schemes: %s\n%s", v.Version, v.Go, v.Platform,
+				strings.Join(v.Schemes, ", "), aboutMissing())
 			return err
 		},
 	}

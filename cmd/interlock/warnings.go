@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// warnings is what engines and the client log, on stderr: what a start-up check finds, a renewal that failed, a session that
-// is lost. What the command says by itself is left out.
+// warnings is what engines and the client log, on stderr: what a start-up check finds, a renewal that failed, a session
+// that is lost. What the command says by itself is left out.
 type warnings struct {
 	app   *app
 	below slog.Level // first level that is left out

@@ -33,15 +33,16 @@ that may never be seen. With -o json each change is one object on a line.`,
 
 // change is something that watch saw.
 type change struct {
-	SchemaVersion int         `json:"schemaVersion"`
-	Time          time.Time   `json:"time"`
-	Event         string      `json:"event"` // held, released, waiting, or left: stopped waiting, maybe because it holds now
-	Kind          driver.Kind `json:"kind"`
-	Name          string      `json:"name"`
-	Client        string      `json:"client,omitempty"`
-	Owner         string      `json:"owner,omitempty"`
-	Label         string      `json:"label,omitempty"`
-	Token         uint64      `json:"token,string,omitempty"`
+	SchemaVersion int       `json:"schemaVersion"`
+	Time          time.Time `json:"time"`
+	// held, released, waiting, or left: stopped waiting, maybe because it holds now
+	Event  string      `json:"event"`
+	Kind   driver.Kind `json:"kind"`
+	Name   string      `json:"name"`
+	Client string      `json:"client,omitempty"`
+	Owner  string      `json:"owner,omitempty"`
+	Label  string      `json:"label,omitempty"`
+	Token  uint64      `json:"token,string,omitempty"`
 }
 
 // presence is one holder or waiter, as far as it can be told from others between two looks.
@@ -156,7 +157,8 @@ func (a *app) printChange(p presence, event string) error {
 	if p.token != 0 {
 		token = ", token " + utoa(p.token)
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s  %-8s  %s (%s)  %s%s\n", now.Format(time.TimeOnly), event, printable(p.name), p.kind,
+	_, err := fmt.Fprintf(a.stdout, "%s  %-8s  %s (%s)  %s%s\n", now.Format(time.TimeOnly), event, printable(p.name),
+		p.kind,
 		who(p.client, p.owner, p.label), token)
 	return err
 }

@@ -20,12 +20,20 @@ func TestDescribeHeld_SaysWhatTheEngineTells(t *testing.T) {
 		`"nightly" is held`:           {Name: "nightly"},
 		`"nightly" is held by host:1`: {Name: "nightly", Client: "host:1"},
 		`"nightly" is held by host:1 (owner x) since 02:10:03 (12s ago), token 123; lease ends in 18s unless renewed`: {
-			Name: "nightly", Client: "host:1", Owner: "x", Token: 123, Since: now.Add(-12 * time.Second), Until: now.Add(18 * time.Second),
+			Name: "nightly", Client: "host:1", Owner: "x", Token: 123, Since: now.Add(-12 * time.Second),
+			Until: now.Add(18 * time.Second),
 		},
-		`"nightly" is held since 2026-11-18 00:10:15 (3d2h ago)`:        {Name: "nightly", Since: now.Add(-74 * time.Hour)},
-		`"nightly" is held since 02:10:16 (0s ago)`:                     {Name: "nightly", Since: now.Add(time.Second)}, // another clock
-		`"nightly" is held, token 7; lease ends in 0s unless renewed`:   {Name: "nightly", Token: 7, Until: now.Add(-time.Hour)},
-		`"a\nb" is held since 02:09:15 (1m0s ago), token 1844674407370`: {Name: "a\nb", Since: now.Add(-time.Minute), Token: 1844674407370},
+		`"nightly" is held since 2026-11-18 00:10:15 (3d2h ago)`: {Name: "nightly", Since: now.Add(-74 * time.Hour)},
+		// another clock
+		`"nightly" is held since 02:10:16 (0s ago)`: {Name: "nightly", Since: now.Add(time.Second)},
+		`"nightly" is held, token 7; lease ends in 0s unless renewed`: {
+			Name: "nightly", Token: 7,
+			Until: now.Add(-time.Hour),
+		},
+		`"a\nb" is held since 02:09:15 (1m0s ago), token 1844674407370`: {
+			Name: "a\nb", Since: now.Add(-time.Minute),
+			Token: 1844674407370,
+		},
 	} {
 		if got := describeHeld(&held, now); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -59,7 +67,10 @@ func TestJudge_SaysWhatIsMostCertain(t *testing.T) {
 		"lost":        {&interlock.LostError{}, 79, "lost"},
 		"unavailable": {&interlock.UnavailableError{}, 69, "unavailable"},
 		"refused":     {&interlock.RefusedError{}, 69, "refused"},
-		"not opened":  {exitWith(69, &openFailedError{&driver.URL{}, fmt.Errorf("x: %w", &interlock.RefusedError{})}), 69, "refused"},
+		"not opened": {
+			exitWith(69, &openFailedError{&driver.URL{}, fmt.Errorf("x: %w", &interlock.RefusedError{})}),
+			69, "refused",
+		},
 		"not sent":    {&interlock.UnavailableError{NotSent: true}, 69, "unavailable"},
 		"both":        {errors.Join(&interlock.RefusedError{}, &interlock.UnavailableError{}), 69, "unavailable"},
 		"unsupported": {interlock.ErrUnsupported, 64, "unsupported"},
@@ -72,7 +83,8 @@ func TestJudge_SaysWhatIsMostCertain(t *testing.T) {
 		if got.exit != row.exit || got.word != row.word {
 			t.Errorf("%s: got %d %s, want %d %s", name, got.exit, got.word, row.exit, row.word)
 		}
-		if helps := row.word == "held" || row.word == "unavailable" || row.word == "interrupted"; got.retryable != helps {
+		if helps := row.word == "held" || row.word == "unavailable" ||
+			row.word == "interrupted"; got.retryable != helps {
 			t.Errorf("%s: trying again helps: %v", name, got.retryable)
 		}
 	}
@@ -80,7 +92,8 @@ func TestJudge_SaysWhatIsMostCertain(t *testing.T) {
 
 func TestDuration_IsAsGoWritesIt_OrSeconds(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"5": 5 * time.Second, "0.5": time.Second / 2, ".5": time.Second / 2, "0": 0, "-3": -3 * time.Second, "+2": 2 * time.Second,
+		"5": 5 * time.Second, "0.5": time.Second / 2, ".5": time.Second / 2, "0": 0, "-3": -3 * time.Second,
+		"+2":    2 * time.Second,
 		"1m30s": 90 * time.Second, "500ms": time.Second / 2, "1h": time.Hour,
 	} {
 		var got time.Duration
@@ -88,7 +101,10 @@ func TestDuration_IsAsGoWritesIt_OrSeconds(t *testing.T) {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", ".", "-", "5x", "1e3", "0x10", "inf", "nan", "1.2.3", "5 s", "99999999999999999999"} {
+	for _, text := range []string{
+		"", ".", "-", "5x", "1e3", "0x10", "inf", "nan", "1.2.3", "5 s",
+		"99999999999999999999",
+	} {
 		got := time.Minute
 		if err := durationOf(&got, time.Minute).Set(text); err == nil || got != time.Minute {
 			t.Errorf("%q: %v, %v; want an error, and no change", text, got, err)
@@ -100,7 +116,8 @@ func TestWarnings_AreOnOneLine(t *testing.T) {
 	var stderr bytes.Buffer
 	a := &app{stderr: &stderr, tellsChecks: true}
 	engine, client := a.engineWarnings(), a.clientWarnings()
-	engine.Error("redis: eviction: keys can be evicted", "check", "eviction", "advice", "set maxmemory-policy noeviction")
+	engine.Error("redis: eviction: keys can be evicted", "check", "eviction", "advice",
+		"set maxmemory-policy noeviction")
 	engine.With("session", "7").Warn("zk: session lost", "err", errors.New("two\nlines"))
 	engine.Info("zk: connected")
 	client.Warn("interlock: renewal failed", "lock", "a b")
@@ -123,9 +140,12 @@ func TestReleaseTime_EndsWithTheLease(t *testing.T) {
 		least    time.Duration
 		most     time.Duration
 	}{
-		"no lease":             {10 * time.Second, time.Time{}, 10 * time.Second, 10 * time.Second},
-		"much is left":         {10 * time.Second, time.Now().Add(time.Minute), 10 * time.Second, 10 * time.Second},
-		"less is left":         {10 * time.Second, time.Now().Add(5 * time.Second), 2 * time.Second, 5100 * time.Millisecond},
+		"no lease":     {10 * time.Second, time.Time{}, 10 * time.Second, 10 * time.Second},
+		"much is left": {10 * time.Second, time.Now().Add(time.Minute), 10 * time.Second, 10 * time.Second},
+		"less is left": {
+			10 * time.Second, time.Now().Add(5 * time.Second), 2 * time.Second,
+			5100 * time.Millisecond,
+		},
 		"nothing is left":      {10 * time.Second, time.Now().Add(-time.Minute), minReleaseTime, minReleaseTime},
 		"answers come at once": {time.Millisecond, time.Now().Add(-time.Minute), time.Millisecond, time.Millisecond},
 	} {
@@ -151,7 +171,10 @@ func TestExitCodes_TablesHaveEveryCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"0-63"}
-	for _, code := range []int{exitUsage, exitUnavailable, exitHeld, exitLost, exitFailed, exitNotExecutable, exitNotFound} {
+	for _, code := range []int{
+		exitUsage, exitUnavailable, exitHeld, exitLost, exitFailed, exitNotExecutable,
+		exitNotFound,
+	} {
 		want = append(want, itoa(code))
 	}
 	want = append(want, itoa(exitSignal)+"+n")
@@ -171,7 +194,8 @@ func TestExitCodes_TablesHaveEveryCode(t *testing.T) {
 
 func TestEngines_HelpHasEveryScheme(t *testing.T) {
 	for _, scheme := range driver.DefaultMux.Schemes() { // this test has all engines; see builds_test.go
-		if scheme != "faulty" && !regexp.MustCompile(`[^+a-z]`+regexp.QuoteMeta(scheme)+`://`).MatchString(enginesText) {
+		if scheme != "faulty" && !regexp.MustCompile(`[^+a-z]`+regexp.QuoteMeta(scheme)+
+			`://`).MatchString(enginesText) {
 			t.Errorf("%s:// is not in:\n%s", scheme, enginesText)
 		}
 	}
@@ -184,7 +208,8 @@ func TestEngines_HelpHasEveryScheme(t *testing.T) {
 
 func TestPrintable_KeepsTablesAndTerminalsWhole(t *testing.T) {
 	for in, want := range map[string]string{
-		"stock:42": "stock:42", "a b": `"a b"`, "a\tb": `"a\tb"`, "\x1b[31mred": `"\x1b[31mred"`, "锁": "锁", "": "", `a"b`: `"a\"b"`,
+		"stock:42": "stock:42", "a b": `"a b"`, "a\tb": `"a\tb"`, "\x1b[31mred": `"\x1b[31mred"`, "锁": "锁", "": "",
+		`a"b`: `"a\"b"`,
 	} {
 		if got := printable(in); got != want {
 			t.Errorf("%q: got %s, want %s", in, got, want)

@@ -35,7 +35,9 @@ type world struct {
 var worlds sync.Map
 
 func init() {
-	driver.DefaultMux.Register("faulty", func(_ context.Context, u *driver.URL, _ driver.Config) (driver.Driver, error) {
+	driver.DefaultMux.Register("faulty", func(_ context.Context, u *driver.URL, _ driver.Config) (driver.Driver,
+		error,
+	) {
 		w, ok := worlds.Load(u.Hosts[0])
 		if !ok {
 			return nil, errors.New("there is no such world")
@@ -90,8 +92,10 @@ func (w *world) start(script string, flags ...string) *running {
 	}
 	w.t.Cleanup(func() { stdin.Close() })
 	args := append([]string{"run", "--url", "faulty://" + w.name, "nightly"}, flags...)
-	args = append(args, "--", "/bin/sh", "-c", fmt.Sprintf("DIR='%s'; echo $$ > $DIR/pid.new; mv $DIR/pid.new $DIR/pid\n%s", w.dir, script))
-	go func() { r.code <- run(context.Background(), args, stdin, r.stdout, r.stderr, os.Getenv) }() // ends with the command
+	args = append(args, "--", "/bin/sh", "-c", fmt.Sprintf("DIR='%s'; echo $$ > $DIR/pid.new; mv $DIR/pid.new "+
+		"$DIR/pid\n%s", w.dir, script))
+	// ends with the command
+	go func() { r.code <- run(context.Background(), args, stdin, r.stdout, r.stderr, os.Getenv) }()
 	return r
 }
 

@@ -6,21 +6,18 @@ package remote
 
 import (
 	"context"
-	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"sync"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest/internal/optional"
+	"github.com/interlock-go/interlock/internal/childproc"
 )
 
-// env names the variable that tells a process to serve, and what.
-const env = "INTERLOCK_DRIVERTEST_REMOTE"
+// role is what the program is started again for.
+const role = "drivertest/remote"
 
 // grace is how long a call whose context has ended waits for the child's own answer, which says more.
 const grace = 40 * time.Millisecond
@@ -30,17 +27,13 @@ var errDied = errors.New("the driver's process has ended")
 
 // Process is a driver's process.
 type Process struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-
-	sending sync.Mutex // guards out
-	out     *gob.Encoder
+	child *childproc.Child
 
 	mu    sync.Mutex // guards last and calls; no callback is called under it
 	last  int
 	calls map[int]*call
 
-	died chan struct{} // closed by read, when the process has ended and was waited for
+	died chan struct{} // closed by read, when the process is gone
 	once sync.Once     // for Close
 }
 
@@ -55,27 +48,18 @@ type call struct {
 
 // Open starts a process and returns the driver that Main opens there for arg. It ends when the driver is closed.
 func Open(arg string) (driver.Driver, *Process, error) {
-	exe, err := os.Executable()
+	cmd, err := childproc.Self(context.Background(), role, arg)
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &Process{cmd: exec.CommandContext(context.Background(), exe), calls: make(map[int]*call), died: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env+"="+arg)
-	p.cmd.Stderr = os.Stderr
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
+	child, err := childproc.Open(cmd, childproc.Gob, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	p.out = gob.NewEncoder(p.in)
-	from, hello := gob.NewDecoder(out), new(message)
-	err = from.Decode(hello)
-	go p.read(from) // ends with the process
+	p := &Process{child: child, calls: make(map[int]*call), died: make(chan struct{})}
+	hello := new(message)
+	err = child.Receive(hello)
+	go p.read() // ends with the process
 	switch {
 	case err != nil:
 		err = fmt.Errorf("remote: the process does not serve: does TestMain call remote.Main? %w", err)
@@ -92,22 +76,21 @@ func Open(arg string) (driver.Driver, *Process, error) {
 
 // Kill ends the process as kill -9 does, and returns when it is gone.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // it may have ended by itself
+	p.child.Kill()
 	<-p.died
 }
 
 // read hands on what the process says until it ends.
-func (p *Process) read(from *gob.Decoder) {
+func (p *Process) read() {
+	defer close(p.died)
 	for {
 		m := new(message)
-		if err := from.Decode(m); err != nil {
+		if p.child.Receive(m) != nil {
 			break
 		}
 		p.hear(m)
 	}
-	_ = p.in.Close()
-	_ = p.cmd.Wait() // a killed process has no better news
-	close(p.died)
+	p.child.Kill() // it says nothing any more, whether it has ended or not
 }
 
 func (p *Process) hear(m *message) {
@@ -148,13 +131,7 @@ func (p *Process) begin(m *message, c *call) error {
 	m.Call = p.last
 	p.calls[m.Call] = c
 	p.mu.Unlock()
-	return p.send(m)
-}
-
-func (p *Process) send(m *message) error {
-	p.sending.Lock()
-	defer p.sending.Unlock()
-	return p.out.Encode(m)
+	return p.child.Send(m)
 }
 
 // ask makes a call and returns its answer. An error means that there was none.
@@ -175,7 +152,7 @@ func (p *Process) ask(ctx context.Context, m *message, c *call) (*message, error
 		return nil, &driver.UnavailableError{Op: m.Op, Err: errDied}
 	case <-ctx.Done():
 	}
-	_ = p.send(&message{Call: m.Call, Op: opCancel}) // if it cannot be sent, the process has ended
+	_ = p.child.Send(&message{Call: m.Call, Op: opCancel}) // if it cannot be sent, the process has ended
 	patience := time.NewTimer(grace)
 	defer patience.Stop()
 	select {

@@ -1,5 +1,6 @@
-// Package address reads what the URLs of engines with servers have in common: hosts with and without ports, certificates, and the
-// rest of a password that stands where it does not belong. It is a part of engines; each gives the word with which its errors begin.
+// Package address reads what the URLs of engines with servers have in common: hosts with and without ports,
+// certificates, and the rest of a password that stands where it does not belong. It is a part of engines; each gives
+// the word with which its errors begin.
 package address
 
 import (
@@ -23,8 +24,8 @@ func CheckPath(engine string, u *driver.URL) error {
 	return nil
 }
 
-// CheckQuery returns the error of the query. One that shows a key or value must not show the rest of a password whose ? has ended
-// it: then the @ that follows it is in the query, and nothing is in front of the hosts.
+// CheckQuery returns the error of the query. One that shows a key or value must not show the rest of a password whose ?
+// has ended it: then the @ that follows it is in the query, and nothing is in front of the hosts.
 func CheckQuery(engine string, u *driver.URL, p *driver.Params) error {
 	err := p.Err()
 	if err == nil || u.User+u.Password != "" {
@@ -58,7 +59,8 @@ func WithPort(engine, host, port string) (string, error) {
 	name, given, err := net.SplitHostPort(host)
 	if err != nil {
 		if strings.ContainsAny(host, ":[]") {
-			return "", fmt.Errorf("%s: a host cannot be read; write an IPv6 address in brackets, as in [::1]:%s", engine, port)
+			return "", fmt.Errorf("%s: a host cannot be read; write an IPv6 address in brackets, as in [::1]:%s",
+				engine, port)
 		}
 		return net.JoinHostPort(host, port), nil
 	}
@@ -74,8 +76,8 @@ func WithPort(engine, host, port string) (string, error) {
 // Encryption is what a query says about TLS: the files of the authority's certificate, and of the client's and its key.
 type Encryption struct{ CA, Cert, Key string }
 
-// Config returns the settings of connections that are encrypted if on, and nil for others, for which files would mean nothing: how
-// is what to write instead.
+// Config returns the settings of connections that are encrypted if on, and nil for others, for which files would mean
+// nothing: how is what to write instead.
 func (e Encryption) Config(engine string, on bool, how string) (*tls.Config, error) {
 	switch {
 	case !on && e.CA+e.Cert+e.Key != "":

@@ -11,7 +11,8 @@ import (
 
 func TestWithPorts_TakesWhatPeopleWrite_AndSaysWhatIsWrong(t *testing.T) {
 	for host, want := range map[string]string{
-		"a": "a:1", "a:7": "a:7", "::1": "", "[::1]": "[::1]:1", "[::1]:7": "[::1]:7", "[]": "", ":7": "", "a:0": "", "a:65536": "", "a:b": "",
+		"a": "a:1", "a:7": "a:7", "::1": "", "[::1]": "[::1]:1", "[::1]:7": "[::1]:7", "[]": "", ":7": "", "a:0": "",
+		"a:65536": "", "a:b": "",
 		"a:7:8": "", "10.0.0.1": "10.0.0.1:1",
 	} {
 		got, err := WithPorts("word", []string{host}, "1")
@@ -62,7 +63,8 @@ func TestEncryption_WithFilesThatAreNot_SaysWhich(t *testing.T) {
 		if _, err := e.Config("word", true, "tls=true"); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: got %v, want %q", e, err, says)
 		}
-		if _, err := e.Config("word", false, "tls=true"); err == nil || !strings.Contains(err.Error(), "write tls=true") {
+		if _, err := e.Config("word", false, "tls=true"); err == nil ||
+			!strings.Contains(err.Error(), "write tls=true") {
 			t.Errorf("%+v of a plain connection: %v", e, err)
 		}
 	}

@@ -2,8 +2,8 @@ package sqlsession
 
 import "errors"
 
-// moreAsks is how often a request goes on to another connection because the one before had ended without being asked, beside once for
-// each shared connection: all may have, as after the sleep of a machine.
+// moreAsks is how often a request goes on to another connection because the one before had ended without being asked,
+// beside once for each shared connection: all may have, as after the sleep of a machine.
 const moreAsks = 3
 
 // startAsking tries for the lock over a shared connection. The caller of route has made e the asker.
@@ -60,12 +60,12 @@ func (e *Entry) goOn(c *Conn, left int) {
 	}
 }
 
-// begins notes that c asks for e, unless that is not wanted any more, or c has got a part in the lock since it was chosen:
-// the answer to an earlier request may come late.
+// begins notes that c asks for e, unless that is not wanted any more, or c has got a part in the lock since it was
+// chosen: the answer to an earlier request may come late.
 func (e *Entry) begins(c *Conn) bool {
 	d := e.d
 	d.mu.Lock()
-	partakes := d.place(e.lock).isOn(c)
+	partakes := d.lockState(e.lock).isOn(c)
 	if !partakes && !e.ending {
 		e.c = c
 		c.holds[e] = struct{}{}
@@ -95,7 +95,8 @@ func (e *Entry) accept(c *Conn, a Answer) {
 	}
 }
 
-// granted takes in that the lock is held on c, and reports whether it still is wanted. It is for who runs the statements of c.
+// granted takes in that the lock is held on c, and reports whether it still is wanted. It is for who runs the
+// statements of c.
 func (e *Entry) granted(c *Conn, a Answer) (wanted bool) {
 	d := e.d
 	d.mu.Lock()

@@ -2,8 +2,8 @@ package sqlsession
 
 import "github.com/interlock-go/interlock/driver"
 
-// CheckBreaks triggers an early call of Dialect.ReadBreaks. An engine calls it after it has written down a break: the holder may be a
-// connection of this core. It does not block.
+// CheckBreaks triggers an early call of Dialect.ReadBreaks. An engine calls it after it has written down a break: the
+// holder may be a connection of this core. It does not block.
 func (d *Core) CheckBreaks() {
 	select {
 	case d.knock <- struct{}{}:
@@ -36,12 +36,12 @@ func (c *Conn) holdsAny() bool {
 	return false
 }
 
-// Break ends the hold with that token, its first, on behalf of an operator. The holder is told before the lock is given back, so that
-// nobody gets in before. It does nothing if there is no such hold, and does not wait for the server.
+// Break ends the hold with that token, its first, on behalf of an operator. The holder is told before the lock is given
+// back, so that nobody gets in before. It does nothing if there is no such hold, and does not wait for the server.
 func (d *Core) Break(lock LockID, token uint64) {
 	d.mu.Lock()
 	var e *Entry
-	if p := d.places[lock]; p != nil {
+	if p := d.lockStates[lock]; p != nil {
 		for _, other := range p.owners {
 			if other.phase == held && other.token == token {
 				e = other

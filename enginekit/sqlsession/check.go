@@ -7,7 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// DiagnosisTime is how long an engine's Diagnose and its start-up check may take: a server that hangs must not hang its clients.
+// DiagnosisTime is how long an engine's Diagnose and its start-up check may take: a server that hangs must not hang its
+// clients.
 const DiagnosisTime = 8 * time.Second
 
 // Unreachable returns the finding of a server that does not answer, with why.
@@ -21,8 +22,8 @@ func Unreachable(err error) driver.Finding {
 // trips is how often the time of a round trip is taken.
 const trips = 5
 
-// CheckTrip calls ask, which makes one round trip, five times, and returns a finding with the shortest time that took: a warning if it is
-// more than a tenth of Config.Timeout, and [Unreachable] if ask fails.
+// CheckTrip calls ask, which makes one round trip, five times, and returns a finding with the shortest time that took:
+// a warning if it is more than a tenth of Config.Timeout, and [Unreachable] if ask fails.
 func (d *Core) CheckTrip(ask func() error) driver.Finding {
 	f := driver.Finding{Check: "round trip", Level: driver.LevelOK}
 	best := time.Duration(0)

@@ -1,21 +1,22 @@
-// Package sqlsession is an engine for SQL servers whose locks belong to a session and end with it, all but the statements: GET_LOCK of
-// MySQL, advisory locks of PostgreSQL. Such a server lets a session in again that has the lock already, so every engine of this sort
-// needs the same around its few statements, and it is here once:
+// Package sqlsession is an engine for SQL servers whose locks belong to a session and end with it, all but the
+// statements: GET_LOCK of MySQL, advisory locks of PostgreSQL. Such a server lets a session in again that has the lock
+// already, so every engine of this sort needs the same around its few statements, and it is here once:
 //
 //   - sessions that are pinned, give signs of life, and count as ended only when the server says so (Conn, bury.go);
-//   - a few shared sessions that hold what was free when it was asked for, and a pool of others that wait (shared.go, pool.go);
-//   - a table of what each session has and asks for, which decides before the server is asked (place.go);
+//   - a few shared sessions that hold what was free when it was asked for, and a pool of others that wait (shared.go,
+//     pool.go);
+//   - a table of what each session has and asks for, which decides before the server is asked (lock_state.go);
 //   - requests that are asked again, undone and released by their ID (Entry, release.go, giveback.go, tombstones.go).
 //
-// What differs an engine says in a [Dialect] and, for each session, a [Session]: the statements, and what errors mean. It makes a [Core] of
-// them, opens the first connection by its own Dialect.Dial, gives that to [Core.AddShared], and calls [Core.Start]. Its driver's Acquire,
-// Release and Close are those of the Core.
+// What differs an engine says in a [Dialect] and, for each session, a [Session]: the statements, and what errors mean.
+// It makes a [Core] of them, opens the first connection by its own Dialect.Dial, gives that to [Core.AddShared], and
+// calls [Core.Start]. Its driver's Acquire, Release and Close are those of the Core.
 //
 // # Cost
 //
-// A lock that is free takes one round trip and its release another, over a shared connection. One that is held takes a connection of its
-// own for the wait, up to Config.Waits; beyond that, a wait asks again about every 20 ms, in a crowd less often. A Core has one
-// goroutine, each connection has one, and so has each wait.
+// A lock that is free takes one round trip and its release another, over a shared connection. One that is held takes a
+// connection of its own for the wait, up to Config.Waits; beyond that, a wait asks again about every 20 ms, in a crowd
+// less often. A Core has one goroutine, each connection has one, and so has each wait.
 package sqlsession
 
 import (
@@ -25,57 +26,65 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// LockID is what an engine's server knows a lock by, in the engine's own form. It is comparable, and the zero value is nothing special.
+// LockID is what an engine's server knows a lock by, in the engine's own form. It is comparable, and the zero value is
+// nothing special.
 type LockID [32]byte
 
 // Config are the properties of a Core. None has a default.
 type Config struct {
-	// Timeout is how long a session lasts without a sign of life: the engine has told the server so. A connection whose answer is late
-	// by as much is closed, and a grant is trusted for as long as this from the last sign of life.
+	// Timeout is how long a session lasts without a sign of life: the engine has told the server so. A connection whose
+	// answer is late by as much is closed, and a grant is trusted for as long as this from the last sign of life.
 	Timeout time.Duration
 
-	// Signs is after how long without a statement a connection gives a sign of life. It must leave Timeout room for several.
+	// Signs is after how long without a statement a connection gives a sign of life. It must leave Timeout room for
+	// several.
 	Signs time.Duration
 
 	Shared int // how many connections hold what was free, at most; at least 1
 	Waits  int // how many connections wait, at most; at least 1
 
-	// Quiet is how long a connection must have nothing to do before its socket is watched. Watching costs the next statement
-	// some microseconds, which a busy connection is spared. A connection that is watched is not lent to callers (see [Prompt]), and a
-	// caller that has one may return that much later than its context ends. If Quiet is shorter than the pauses between the statements
-	// of a connection that waits again and again, the process wakes up in each of them.
+	// Quiet is how long a connection must have nothing to do before its socket is watched. Watching costs the next
+	// statement some microseconds, which a busy connection is spared. A connection that is watched is not lent to
+	// callers (see [Prompt]), and a caller that has one may return that much later than its context ends. If Quiet is
+	// shorter than the pauses between the statements of a connection that waits again and again, the process wakes up
+	// in each of them.
 	Quiet time.Duration
 
 	// BreakPause is how long an operator's break may go unseen; a third of Timeout at most.
 	BreakPause time.Duration
 
-	// Recent is for how long a caller that gives up is told that the lock is held if [Core.Hint] is all that says so. 0 is never.
+	// Recent is for how long a caller that gives up is told that the lock is held if [Core.Hint] is all that says so. 0
+	// is never.
 	Recent time.Duration
 
-	// Warn tells people what goes wrong and mends itself: what it was, the name of the lock, and the error. It must not block, and may be
-	// called by several goroutines at once.
+	// Warn tells people what goes wrong and mends itself: what it was, the name of the lock, and the error. It must not
+	// block, and may be called by several goroutines at once.
 	Warn func(what, lock string, err error)
 }
 
-// Dialect is what an engine does in its own way. Its methods are called by several goroutines at once, with no mutex held unless one
-// says so.
+// Dialect is what an engine does in its own way. Its methods are called by several goroutines at once, with no mutex
+// held unless one says so.
 type Dialect interface {
-	// Supports returns an error, which matches driver.ErrUnsupported, for a request that the engine does not understand.
+	// Supports returns an error, which matches driver.ErrUnsupported, for a request that the engine does not
+	// understand.
 	Supports(r *driver.Request) error
 
-	// LockOf returns what the server knows the lock by. If that turns out to belong to another lock, probe 1 is asked for, and so on. The
-	// answer must depend on nothing else, so that all clients find the same. It may be called under a mutex, and must not block.
+	// LockOf returns what the server knows the lock by. If that turns out to belong to another lock, probe 1 is asked
+	// for, and so on. The answer must depend on nothing else, so that all clients find the same. It may be called under
+	// a mutex, and must not block.
 	LockOf(key driver.Key, probe int) LockID
 
-	// Dial opens a session, sets it up and has the core adopt it: [Core.NewConn], [Core.Adopt]. waits says that it is for the pool of
-	// those that wait. It returns soon after ctx has ended. After an error the core uses nothing of the session.
+	// Dial opens a session, sets it up and has the core adopt it: [Core.NewConn], [Core.Adopt]. waits says that it is
+	// for the pool of those that wait. It returns soon after ctx has ended. After an error the core uses nothing of the
+	// session.
 	Dial(ctx context.Context, waits bool) (*Conn, error)
 
-	// IsForGood reports of an error of Dial that trying again does not help, so that a wait which needs the connection fails. Otherwise it
-	// asks for the lock again and again over a shared connection.
+	// IsForGood reports of an error of Dial that trying again does not help, so that a wait which needs the connection
+	// fails. Otherwise it asks for the lock again and again over a shared connection.
 	IsForGood(err error) bool
 
-	// LookAfter returns how long the wait of e goes on before Session.LookBeside is asked who is in the way; 0 is for ever.
+	// LookAfter returns how long the wait of e goes on before Session.LookBeside is asked who is in the way; 0 is for
+	// ever.
 	LookAfter(e *Entry) time.Duration
 
 	// Advise returns err with what to do about it, or err itself if nothing is known.
@@ -84,27 +93,27 @@ type Dialect interface {
 	// Judge returns what an error means to the caller, and for one that is Refused what to do about it, or "".
 	Judge(err error) (Meaning, string)
 
-	// ReadBreaks asks, over a shared connection, what operators want of the sessions that hold something, and calls Core.Break
-	// for each. It does not block: it submits a [Job].
+	// ReadBreaks asks, over a shared connection, what operators want of the sessions that hold something, and calls
+	// Core.Break for each. It does not block: it submits a [Job].
 	ReadBreaks(holding []*Conn)
 }
 
-// Session is what is said to one session of the server. All is called in the goroutine of its connection, except what [Prompt] adds.
-// A statement carries no caller's context, see [Conn]; it is announced by [Conn.Sent] and reported by [Conn.Answered].
-// Whatever goes wrong so that nobody knows what the server has done ends the connection, by Conn.Fail or Conn.Answered; the error then
-// matters to people alone, unless it matches ErrUnasked.
+// Session is what is said to one session of the server. All is called in the goroutine of its connection, except what
+// [Prompt] adds. A statement carries no caller's context, see [Conn]; it is announced by [Conn.Sent] and reported by
+// [Conn.Answered]. Whatever goes wrong so that nobody knows what the server has done ends the connection, by Conn.Fail
+// or Conn.Answered; the error then matters to people alone, unless it matches ErrUnasked.
 type Session interface {
-	// Try takes the lock if it is free, and mints the token in the same step. After an error the session does not have it, unless the error
-	// matches ErrUnsure: then Leave is asked until it says so.
+	// Try takes the lock if it is free, and mints the token in the same step. After an error the session does not have
+	// it, unless the error matches ErrUnsure: then Leave is asked until it says so.
 	Try(e *Entry) (Answer, error)
 
-	// Wait waits for the lock for as long as one statement may, mints the token, and calls Entry.Seen if it learns who is in the way.
-	// An answer that is neither granted nor foreign, without an error, is for a wait that was interrupted or lasted long enough: it
-	// is asked again. Whatever the session has then is given back by Leave.
+	// Wait waits for the lock for as long as one statement may, mints the token, and calls Entry.Seen if it learns who
+	// is in the way. An answer that is neither granted nor foreign, without an error, is for a wait that was
+	// interrupted or lasted long enough: it is asked again. Whatever the session has then is given back by Leave.
 	Wait(e *Entry) (Answer, error)
 
-	// Unlock gives back what the session has, and ends the connection if the session does not have it. After any other error the session
-	// may have it still, and Leave is asked.
+	// Unlock gives back what the session has, and ends the connection if the session does not have it. After any other
+	// error the session may have it still, and Leave is asked.
 	Unlock(e *Entry) error
 
 	// Leave gives back what the session may have. After an error it may have it still.
@@ -116,7 +125,8 @@ type Session interface {
 	// LookBeside is Look for a wait that goes on on another connection. It reports that there is nothing to tell yet.
 	LookBeside(e *Entry, waits *Conn) (again bool)
 
-	// Pin makes the row stay for ever that keeps e from the number that it was to have. It reports whether there is one.
+	// Pin makes the row stay for ever that keeps e from the number that it was to have. It reports whether there is
+	// one.
 	Pin(e *Entry) (pinned bool, err error)
 
 	// Interrupt ends the statement that another session waits for. An error says that it may do so later.

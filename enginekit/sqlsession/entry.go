@@ -11,16 +11,17 @@ import (
 type phase uint8
 
 const (
-	asking    phase = iota // a shared connection tries for it, or another request for the same lock does and this one is in line
-	waiting                // a goroutine waits for it, see wait.go
-	held                   // granted
-	releasing              // being given back
-	doubt                  // its connection has ended, and the server may not know yet
-	over                   // nothing is left of it
+	// a shared connection tries for it, or another request for the same lock does and this one is in line.
+	asking    phase = iota
+	waiting         // a goroutine waits for it, see wait.go
+	held            // granted
+	releasing       // being given back
+	doubt           // its connection has ended, and the server may not know yet
+	over            // nothing is left of it
 )
 
-// Entry is one request, from Acquire until it is given back. What happens to it in the server goes on whatever becomes of
-// the caller: who gives up leaves it until it is undone, as the contract of [driver.Driver] says.
+// Entry is one request, from Acquire until it is given back. What happens to it in the server goes on whatever becomes
+// of the caller: who gives up leaves it until it is undone, as the contract of [driver.Driver] says.
 type Entry struct {
 	Request driver.Request
 
@@ -72,8 +73,8 @@ func (e *Entry) isSettled() bool {
 	}
 }
 
-// Tell says to the caller who is in the way, as far as this process knows: it calls Request.Waiting, unless the caller has been told the
-// same, or does not wait any more. It is for what the engine infers; what the server says is Seen.
+// Tell says to the caller who is in the way, as far as this process knows: it calls Request.Waiting, unless the caller
+// has been told the same, or does not wait any more. It is for what the engine infers; what the server says is Seen.
 func (e *Entry) Tell(h *driver.HeldError) {
 	e.d.mu.Lock()
 	if e.told != nil && *e.told == *h || e.ending || e.phase > waiting { // the latter: a look came too late
@@ -98,7 +99,10 @@ func (e *Entry) grant() driver.Grant {
 
 // heldError describes a hold of this process to others of it.
 func (e *Entry) heldError() *driver.HeldError {
-	return &driver.HeldError{Kind: e.Request.Kind, Name: e.Request.Name, Owner: e.Request.Owner, Client: e.Request.Client, Token: e.token}
+	return &driver.HeldError{
+		Kind: e.Request.Kind, Name: e.Request.Name, Owner: e.Request.Owner,
+		Client: e.Request.Client, Token: e.token,
+	}
 }
 
 // Lock returns what the server knows the lock by. It may change between two statements for e, as probes go on.
@@ -165,14 +169,15 @@ func (e *Entry) HeldBySomebody() *driver.HeldError {
 
 func (e *Entry) isShared() bool { return e.Request.Mode == driver.Shared }
 
-// Acquire is that of [driver.Driver]. It asks for the lock on a shared connection, and if it is held waits for it in the server on a
-// connection of the pool. See the package documentation for what that costs.
+// Acquire is that of [driver.Driver]. It asks for the lock on a shared connection, and if it is held waits for it in
+// the server on a connection of the pool. See the package documentation for what that costs.
 func (d *Core) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	e, err := d.enter(ctx, r)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	if e.isSettled() { // as it nearly always is if the question was asked here; and then nobody has to be told when ctx ends
+	// as it nearly always is if the question was asked here; and then nobody has to be told when ctx ends
+	if e.isSettled() {
 		return d.answer(e)
 	}
 	select {
@@ -246,8 +251,8 @@ func (d *Core) join(ctx context.Context, r *driver.Request) (e *Entry, next func
 	e = d.newEntry(r)
 	d.entries[r.ID] = e
 	next = d.route(e)
-	if p := d.places[e.lock]; p != nil && p.asker == e { // so next is startAsking
-		next = func() { e.askHere(ctx) }
+	if p := d.lockStates[e.lock]; p != nil && p.asker == e { // so next is startAsking
+		next = func() { e.askInline(ctx) }
 	}
 	return e, next, nil
 }

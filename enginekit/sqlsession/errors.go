@@ -11,10 +11,12 @@ var (
 	// ErrLost says that a connection has ended. A job that gets it has not been begun.
 	ErrLost = errors.New("the connection to the server was lost")
 
-	// ErrUnasked says that the session had ended before the server got the question, so that it can be asked over another one.
+	// ErrUnasked says that the session had ended before the server got the question, so that it can be asked over
+	// another one.
 	ErrUnasked = errors.New("the session had ended before")
 
-	// ErrUnsure says that the session may have the lock although Session.Try fails, because the server has refused to take it back.
+	// ErrUnsure says that the session may have the lock although Session.Try fails, because the server has refused to
+	// take it back.
 	ErrUnsure = errors.New("the server has refused to take back what may have been given")
 
 	errNoSession = errors.New("each connection of this client that could ask has a part in the lock already: " +
@@ -31,9 +33,10 @@ const (
 	Refused                  // the server has said no, and would again
 )
 
-// Unavailable returns err as one of the classes of package driver, by what Dialect.Judge says of it: a RefusedError, or an
-// UnavailableError, with NotSent if no session could be asked. op and name are the operation and the lock. driver.ErrClosed stays what it
-// is. A refusal has Open set: an acquisition is several statements, of which one was refused.
+// Unavailable returns err as one of the classes of package driver, by what Dialect.Judge says of it: a RefusedError, or
+// an UnavailableError, with NotSent if no session could be asked. op and name are the operation and the lock.
+// driver.ErrClosed stays what it is. A refusal has Open set: an acquisition is several statements, of which one was
+// refused.
 func (d *Core) Unavailable(op, name string, err error) error {
 	if errors.Is(err, driver.ErrClosed) {
 		return err

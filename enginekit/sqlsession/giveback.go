@@ -2,8 +2,9 @@ package sqlsession
 
 import "time"
 
-// A session that was asked to give a lock back and has not said that it did may have it, and nobody would know. To end the session
-// settles that, and ends all else that is held on it. So a session that answers, and merely refuses, is asked again.
+// A session that was asked to give a lock back and has not said that it did may have it, and nobody would know. To end
+// the session settles that, and ends all else that is held on it. So a session that answers, and merely refuses, is
+// asked again.
 
 const (
 	refusedFirst = 10 * time.Millisecond
@@ -32,8 +33,8 @@ func (e *Entry) gaveBack(c *Conn) {
 	}
 }
 
-// askBack goes on after the server has refused to take e back, in c's goroutine: after the pause it is asked once more. A connection on
-// which nothing else is held is ended instead, which is quicker.
+// askBack goes on after the server has refused to take e back, in c's goroutine: after the pause it is asked once more.
+// A connection on which nothing else is held is ended instead, which is quicker.
 func (e *Entry) askBack(c *Conn, pause time.Duration, err error) {
 	d := e.d
 	d.mu.Lock()
@@ -57,8 +58,8 @@ func (e *Entry) askBack(c *Conn, pause time.Duration, err error) {
 	time.AfterFunc(pause, func() { c.Submit(Job{Run: again, Dead: func(error) {}}) })
 }
 
-// doubts is for a try after which c may have the lock, although the caller gets an error, in c's goroutine. Until that is settled e is among
-// the owners, so that nobody else asks for the lock on c.
+// doubts is for a try after which c may have the lock, although the caller gets an error, in c's goroutine. Until that
+// is settled e is among the owners, so that nobody else asks for the lock on c.
 func (e *Entry) doubts(c *Conn, err error) {
 	d := e.d
 	d.mu.Lock()

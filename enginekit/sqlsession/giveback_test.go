@@ -24,7 +24,10 @@ type grudging struct {
 func newGrudging(t *testing.T) *grudging {
 	s := &grudging{busy: busy{t: t}}
 	s.dials = func(context.Context) error { return nil }
-	s.core = New(Config{Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond, Warn: func(string, string, error) {}}, s)
+	s.core = New(Config{
+		Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond,
+		Warn: func(string, string, error) {},
+	}, s)
 	t.Cleanup(func() { _ = s.core.Close() }) // it never fails
 	c, err := s.open(false)
 	if err != nil {
@@ -88,7 +91,9 @@ func releaseOf(r *driver.Request) *driver.Release { return &driver.Release{Key: 
 func TestUnlock_ThatTheServerRefuses_IsAskedAgain_AndEndsNoOtherHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newGrudging(t)
-		s.lock("y", func(reason driver.LostReason, err error) { t.Errorf("the other hold is lost: %s, %v", reason, err) })
+		s.lock("y", func(reason driver.LostReason, err error) {
+			t.Errorf("the other hold is lost: %s, %v", reason, err)
+		})
 		x := s.lock("x", nil)
 		s.unlocks, s.leaves = 1, 3
 		if err := s.core.Release(t.Context(), releaseOf(x)); err != nil {
@@ -116,11 +121,14 @@ func TestUnlock_ThatTheServerRefuses_WithNothingElseOnTheSession_EndsIt(t *testi
 	})
 }
 
-// What a failed try may have left is given back when the server takes it, and until then nobody of this client asks for it beside.
+// What a failed try may have left is given back when the server takes it, and until then nobody of this client asks for
+// it beside.
 func TestTry_ThatMayHaveLeftTheLock_EndsNoOtherHold_AndGivesItBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newGrudging(t)
-		s.lock("y", func(reason driver.LostReason, err error) { t.Errorf("the other hold is lost: %s, %v", reason, err) })
+		s.lock("y", func(reason driver.LostReason, err error) {
+			t.Errorf("the other hold is lost: %s, %v", reason, err)
+		})
 		s.broken, s.leaves = 1, 2
 		x := request("x")
 		var down *driver.UnavailableError

@@ -3,8 +3,8 @@ package sqlsession
 import "time"
 
 const (
-	// interruptFirst and interruptMost are the pauses between interruptions of a wait: one that arrives before the wait has
-	// begun does nothing.
+	// interruptFirst and interruptMost are the pauses between interruptions of a wait: one that arrives before the wait
+	// has begun does nothing.
 	interruptFirst = 3 * time.Millisecond
 	interruptMost  = 100 * time.Millisecond
 

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A statement that goes through the connection's goroutine costs two changes of goroutines more than the server needs. So who wants
-// to know the answer sends it and reads it himself, if the connection has nothing else to do: it is lent to his goroutine. Its own
-// looks from time to time whether his context has ended, and has him leave then. Whatever is not decided by then, or needs a further
-// statement, is left to the connection's goroutine, which goes on from there.
+// A statement that goes through the connection's goroutine costs two changes of goroutines more than the server needs.
+// So who wants to know the answer sends it and reads it himself, if the connection has nothing else to do: it is lent
+// to his goroutine. Its own looks from time to time whether his context has ended, and has him leave then. Whatever is
+// not decided by then, or needs a further statement, is left to the connection's goroutine, which goes on from there.
 
-// Prompt is a [Session] that can be asked in the goroutine of who wants the answer. Its methods return false when the read deadline of the
-// connection's socket is over. What they have not decided, whether it was sent or not, is decided by the same question to the Session
-// afterwards, in the goroutine of the connection.
+// Prompt is a [Session] that can be asked in the goroutine of who wants the answer. Its methods return false when the
+// read deadline of the connection's socket is over. What they have not decided, whether it was sent or not, is decided
+// by the same question to the Session afterwards, in the goroutine of the connection.
 type Prompt interface {
 	// TryHere is Session.Try. It reports true if the lock was granted.
 	TryHere(e *Entry) (a Answer, granted bool)
@@ -28,14 +28,15 @@ type loan struct {
 	called bool            // back, because ctx has ended; guarded by Conn.mu
 }
 
-// lend gives the connection to the goroutine of the caller for as long as ctx lasts, if its own rests. The caller gives it back by back.
+// lend gives the connection to the goroutine of the caller for as long as ctx lasts, if its own rests. The caller gives
+// it back by back.
 func (c *Conn) lend(ctx context.Context) bool {
 	if c.prompt == nil || ctx.Err() != nil {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.rests || c.lent != nil || c.works() {
+	if !c.parked || c.lent != nil || c.works() {
 		return false
 	}
 	c.lent = &loan{ctx: ctx}
@@ -74,16 +75,16 @@ func (c *Conn) back(first func(c *Conn)) {
 	}
 }
 
-// askHere is startAsking in the goroutine of a call that lasts as long as ctx.
-func (e *Entry) askHere(ctx context.Context) {
+// askInline is startAsking in the goroutine of a call that lasts as long as ctx.
+func (e *Entry) askInline(ctx context.Context) {
 	left := e.d.asks()
 	j := e.question(left)
-	j.here = func(c *Conn) bool { return e.tryHere(ctx, c, left) }
+	j.inline = func(c *Conn) bool { return e.tryInline(ctx, c, left) }
 	e.d.onSharedBeside(e, j)
 }
 
-// tryHere is try in the goroutine of who asks. It returns false if c cannot be lent to that.
-func (e *Entry) tryHere(ctx context.Context, c *Conn, left int) bool {
+// tryInline is try in the goroutine of who asks. It returns false if c cannot be lent to that.
+func (e *Entry) tryInline(ctx context.Context, c *Conn, left int) bool {
 	if !c.lend(ctx) {
 		return false
 	}
@@ -103,8 +104,8 @@ func (e *Entry) tryHere(ctx context.Context, c *Conn, left int) bool {
 	return true
 }
 
-// giveBackHere is giveBack in the goroutine of who unlocks. It returns false if c cannot be lent to that.
-func (e *Entry) giveBackHere(ctx context.Context, c *Conn) bool {
+// giveBackInline is giveBack in the goroutine of who unlocks. It returns false if c cannot be lent to that.
+func (e *Entry) giveBackInline(ctx context.Context, c *Conn) bool {
 	switch {
 	case !c.lend(ctx):
 		return false

@@ -26,7 +26,8 @@ func TestLent_TheAnswerComesToWhoAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.here.Load() != 2 || s.tries.Load() != 0 || s.unlocked.Load() != 0 {
-			t.Errorf("%d answers where they were wanted, %d tries and %d releases by the connection's goroutine", s.here.Load(), s.tries.Load(), s.unlocked.Load())
+			t.Errorf("%d answers where they were wanted, %d tries and %d releases by the connection's goroutine",
+				s.here.Load(), s.tries.Load(), s.unlocked.Load())
 		}
 	})
 }
@@ -54,7 +55,8 @@ func TestLent_WhoLeaves_LeavesTheQuestionToTheConnection(t *testing.T) {
 			t.Error(err)
 		}
 		if s.here.Load() != 0 || s.tries.Load() != 1 || s.unlocked.Load() != 1 {
-			t.Errorf("%d answers in the goroutine that left, %d tries and %d releases, want 0, 1 and 1", s.here.Load(), s.tries.Load(), s.unlocked.Load())
+			t.Errorf("%d answers in the goroutine that left, %d tries and %d releases, want 0, 1 and 1", s.here.Load(),
+				s.tries.Load(), s.unlocked.Load())
 		}
 	})
 }
@@ -76,7 +78,8 @@ func TestLent_OthersWaitUntilItIsBack(t *testing.T) {
 			t.Errorf("the second question was asked %v after the connection came back", waited)
 		}
 		if s.here.Load() != 1 || s.tries.Load() != 1 {
-			t.Errorf("%d and %d were asked, want one here and one by the connection's goroutine", s.here.Load(), s.tries.Load())
+			t.Errorf("%d and %d were asked, want one here and one by the connection's goroutine", s.here.Load(),
+				s.tries.Load())
 		}
 	})
 }
@@ -108,7 +111,10 @@ type lender struct {
 
 func newLender(t *testing.T) *lender {
 	s := &lender{busy: busy{t: t, dials: func(context.Context) error { return io.ErrUnexpectedEOF }}}
-	s.core = New(Config{Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond, Warn: func(string, string, error) {}}, s)
+	s.core = New(Config{
+		Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond,
+		Warn: func(string, string, error) {},
+	}, s)
 	t.Cleanup(func() { _ = s.core.Close() }) // it never fails
 	s.raw, s.there = net.Pipe()
 	c := s.core.NewConn(s.raw, false, s)

@@ -58,13 +58,13 @@ func (c *Conn) idle(timer *time.Timer) bool {
 	return true
 }
 
-// resting reports that there is nothing to do but to wait: another goroutine runs a statement, or there is no job, and it is not for
-// long that there has been none. It ends the rest otherwise.
+// resting reports that there is nothing to do but to wait: another goroutine runs a statement, or there is no job, and
+// it is not for long that there has been none. It ends the rest otherwise.
 func (c *Conn) resting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rests = c.lent != nil || !c.works() && c.d.Clock()-c.used < c.d.config.Quiet
-	return c.rests
+	c.parked = c.lent != nil || !c.works() && c.d.Clock()-c.used < c.d.config.Quiet
+	return c.parked
 }
 
 // hasWork reports whether the goroutine has to do something now.

@@ -1,14 +1,15 @@
 package sqlsession
 
-// A lock may be known to the server by a number, and two locks may have the same one. The row of a number carries the name
-// to which it belongs, and whoever meets a row of another name takes the number of his next probe. So that all clients
-// find the same number for a name for ever, the row that was met stays for ever: it is pinned before anybody goes on.
+// A lock may be known to the server by a number, and two locks may have the same one. The row of a number carries the
+// name to which it belongs, and whoever meets a row of another name takes the number of his next probe. So that all
+// clients find the same number for a name for ever, the row that was met stays for ever: it is pinned before anybody
+// goes on.
 
 // moveOn leaves a number that belongs to another lock, over a shared connection.
 func (e *Entry) moveOn() { e.d.OnShared(Job{Run: e.moveOnOver, Dead: e.fail}) }
 
-// moveOnOver does so over c, in its goroutine, and asks for the lock by the next number. If the row has vanished meanwhile,
-// the number is asked for again.
+// moveOnOver does so over c, in its goroutine, and asks for the lock by the next number. If the row has vanished
+// meanwhile, the number is asked for again.
 func (e *Entry) moveOnOver(c *Conn) {
 	d := e.d
 	pinned, err := c.session.Pin(e)

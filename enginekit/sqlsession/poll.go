@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// poll is a wait without a connection of its own: after a pause it tries once. It reports whether the request is settled.
+// poll is a wait without a connection of its own: after a pause it tries once. It reports whether the request is
+// settled.
 func (e *Entry) poll() (done bool) {
 	d := e.d
 	if !e.HasSeen() && !e.look() {
@@ -36,9 +37,9 @@ func (e *Entry) poll() (done bool) {
 // slowPoll is how far apart one polls a server that was too slow to open connections at least mostSlow times.
 const slowPoll = 20 * time.Millisecond << (2 * mostSlow)
 
-// pollPause is about 20 ms, and longer in a crowd, which together asks at most some 500 times a second, and for a server that
-// is too slow to open connections: up to 1.3 s. That is also for a crowd, whose pauses would else be minutes: nothing ends them
-// when the server has recovered, or the lock is free.
+// pollPause is about 20 ms, and longer in a crowd, which together asks at most some 500 times a second, and for a
+// server that is too slow to open connections: up to 1.3 s. That is also for a crowd, whose pauses would else be
+// minutes: nothing ends them when the server has recovered, or the lock is free.
 func pollPause(crowd, slow int) time.Duration {
 	mean := max(20*time.Millisecond, time.Duration(crowd)*2*time.Millisecond)
 	mean = max(mean, min(mean<<(2*slow), slowPoll))
@@ -67,7 +68,7 @@ func (e *Entry) look() bool {
 func (e *Entry) pollOnce() (done bool) {
 	d := e.d
 	d.mu.Lock()
-	p := d.place(e.lock)
+	p := d.lockState(e.lock)
 	if p.asker != nil || p.keepOut(e) || e.ending {
 		d.tidy(e.lock)
 		d.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A thousand clients whose connections a busy server does not open in time must not keep it busy with what they do instead.
+// A thousand clients whose connections a busy server does not open in time must not keep it busy with what they do
+// instead.
 func TestWait_OnAServerTooSlowToOpenAConnection_AsksLessAndLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newBusy(t)
@@ -39,7 +40,8 @@ func TestWait_OnAServerTooSlowToOpenAConnection_AsksLessAndLess(t *testing.T) {
 		time.Sleep(minutes * time.Minute) // virtual
 		tries, dials = s.tries.Load()-tries, s.dialled.Load()-dials
 		if tries > 60*minutes || dials > 6*minutes {
-			t.Errorf("in %d minutes it tried %d times and dialled %d times, want one and a tenth each second at most", minutes, tries, dials)
+			t.Errorf("in %d minutes it tried %d times and dialled %d times, want one and a tenth each second at most",
+				minutes, tries, dials)
 		}
 		if tries == 0 || dials == 0 {
 			t.Errorf("it tried %d times and dialled %d times: it has given up", tries, dials)
@@ -79,7 +81,8 @@ func TestWaits_OnAServerTooSlowToOpenConnections_DoNotDialOneAfterTheOther(t *te
 		slow := s.core.pool.slow
 		s.core.mu.Unlock()
 		if dials := s.dialled.Load(); dials != mostDials || slow != 1 {
-			t.Errorf("%d dialled, and the server was %d times in a row too slow, want %d at once and one", dials, slow, mostDials)
+			t.Errorf("%d dialled, and the server was %d times in a row too slow, want %d at once and one", dials, slow,
+				mostDials)
 		}
 		well.Store(true)
 		for _, got := range all {
@@ -90,15 +93,16 @@ func TestWaits_OnAServerTooSlowToOpenConnections_DoNotDialOneAfterTheOther(t *te
 	})
 }
 
-// A crowd asks a slow server as seldom as one alone, and no more seldom: when the server has recovered, or the lock is free, nothing
-// else ends the pause.
+// A crowd asks a slow server as seldom as one alone, and no more seldom: when the server has recovered, or the lock is
+// free, nothing else ends the pause.
 func TestPollPause_OfACrowd_IsNoLongerThanOfOneOnASlowServer(t *testing.T) {
 	for crowd := 1; crowd <= 1000; crowd *= 10 {
 		for slow := range mostSlow + 1 {
 			alone := 20 * time.Millisecond << (2 * slow)
 			most := max(20*time.Millisecond<<(2*mostSlow), time.Duration(crowd)*2*time.Millisecond)
 			if got := pollPause(crowd, slow); got < alone/2 || got > most+most/2 {
-				t.Errorf("%d who poll pause for %v on a server that was %d times too slow, want %v to %v", crowd, got, slow, alone/2, most+most/2)
+				t.Errorf("%d who poll pause for %v on a server that was %d times too slow, want %v to %v", crowd, got,
+					slow, alone/2, most+most/2)
 			}
 		}
 	}
@@ -274,7 +278,8 @@ func TestAcquire_OverSessionsThatWereCutOff_AsksOthers_AFewTimes(t *testing.T) {
 			s.dials = func(context.Context) error { return nil }
 			s.cuts = row.cuts
 			if err := <-s.begin(); !errors.Is(err, row.err) || s.tries.Load() != row.asks {
-				t.Errorf("with %d sessions that are cut off: %v after %d of them were asked, want %v after %d", row.cuts, err, s.tries.Load(), row.err, row.asks)
+				t.Errorf("with %d sessions that are cut off: %v after %d of them were asked, want %v after %d",
+					row.cuts, err, s.tries.Load(), row.err, row.asks)
 			}
 		})
 	}

@@ -8,30 +8,30 @@ import (
 )
 
 const (
-	// mostDials bounds how many connections for waits are opened at once: a crowd that dials all at once makes the server so
-	// slow that nobody gets through in time.
+	// mostDials bounds how many connections for waits are opened at once: a crowd that dials all at once makes the
+	// server so slow that nobody gets through in time.
 	mostDials = 4
 
-	// dialRest is how long no connection for waits is opened after one could not be. The waits poll meanwhile, and their tries
-	// find out whether the server is there at all.
-	dialRest = time.Second
+	// dialCooldown is how long no connection for waits is opened after one could not be. The waits poll meanwhile, and
+	// their tries find out whether the server is there at all.
+	dialCooldown = time.Second
 
-	// mostSlow bounds what a server is spared that was too slow, again and again, to open a connection: it is asked for one,
-	// and polled, less and less often. Otherwise the polls and attempts of a thousand clients keep it from ever getting through
-	// with any of them.
+	// mostSlow bounds what a server is spared that was too slow, again and again, to open a connection: it is asked for
+	// one, and polled, less and less often. Otherwise the polls and attempts of a thousand clients keep it from ever
+	// getting through with any of them.
 	mostSlow = 3
 )
 
-// pool is of the connections that wait. One that got the lock keeps it until it is released. Guarded by Core.mu, but for
-// the channels.
+// pool is of the connections that wait. One that got the lock keeps it until it is released. Guarded by Core.mu, but
+// for the channels.
 type pool struct {
-	idle   []*Conn       // the one used last at the end
-	count  int           // all, those that are being opened too
-	rests  time.Duration // until when none is opened
-	slow   int           // how many in a row could not be opened because the server took too long, up to mostSlow
-	failed time.Duration // when the last of those had taken too long
-	freed  chan struct{} // has one place; there may be room
-	dials  chan struct{} // has a place for each connection that is being opened
+	idle      []*Conn       // the one used last at the end
+	count     int           // all, those that are being opened too
+	dialAfter time.Duration // until when none is opened
+	slow      int           // how many in a row could not be opened because the server took too long, up to mostSlow
+	failed    time.Duration // when the last of those had taken too long
+	freed     chan struct{} // has one place; there may be room
+	dials     chan struct{} // has a place for each connection that is being opened
 }
 
 // signal tells one of those who poll that there may be room.
@@ -42,7 +42,8 @@ func (p *pool) signal() {
 	}
 }
 
-// fromPool returns a connection that holds nothing, or nil if there is no room for one. An error is one that time does not mend.
+// fromPool returns a connection that holds nothing, or nil if there is no room for one. An error is one that time does
+// not mend.
 func (e *Entry) fromPool() (*Conn, error) {
 	d := e.d
 	d.mu.Lock()
@@ -55,7 +56,7 @@ func (e *Entry) fromPool() (*Conn, error) {
 			return c, nil
 		}
 	}
-	if p.count >= d.config.Waits || e.ending || p.rests > d.Clock() {
+	if p.count >= d.config.Waits || e.ending || p.dialAfter > d.Clock() {
 		d.mu.Unlock()
 		return nil, nil //nolint:nilnil // the caller polls instead
 	}
@@ -106,7 +107,8 @@ func (e *Entry) dial() (*Conn, error) {
 	case d.dialect.IsForGood(err):
 		return nil, err
 	}
-	d.config.Warn("a wait has no connection of its own and asks again and again instead", e.Request.Name, d.dialect.Advise(err))
+	d.config.Warn("a wait has no connection of its own and asks again and again instead", e.Request.Name,
+		d.dialect.Advise(err))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pool.fails(begun, d.Clock())
@@ -117,21 +119,21 @@ func (e *Entry) dial() (*Conn, error) {
 func (d *Core) poolRests() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.pool.rests > d.Clock()
+	return d.pool.dialAfter > d.Clock()
 }
 
-// fails notes that a connection could not be opened. A server that is full says so at once, and is polled as ever. One that
-// took as long as a mute one has more to do than it can.
+// fails notes that a connection could not be opened. A server that is full says so at once, and is polled as ever. One
+// that took as long as a mute one has more to do than it can.
 func (p *pool) fails(begun, now time.Duration) {
 	if now-begun < suspicion {
-		p.slow, p.rests = 0, now+dialRest
+		p.slow, p.dialAfter = 0, now+dialCooldown
 		return
 	}
 	if begun < p.failed {
 		return // side by side with the last that failed: that is one failure, and no second in a row
 	}
 	p.failed = now
-	p.rests = now + dialRest<<p.slow + rand.N(dialRest<<p.slow) // not all clients at once
+	p.dialAfter = now + dialCooldown<<p.slow + rand.N(dialCooldown<<p.slow) // not all clients at once
 	p.slow = min(p.slow+1, mostSlow)
 }
 

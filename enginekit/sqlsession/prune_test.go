@@ -19,7 +19,10 @@ func (s *tidied) Prune() { s.prunes.Add(1) }
 func newTidied(t *testing.T) *tidied {
 	s := &tidied{}
 	s.t, s.dials = t, func(context.Context) error { return nil }
-	s.core = New(Config{Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond, Warn: func(string, string, error) {}}, s)
+	s.core = New(Config{
+		Timeout: time.Hour, Shared: 1, Waits: 1, Quiet: time.Millisecond,
+		Warn: func(string, string, error) {},
+	}, s)
 	t.Cleanup(func() { _ = s.core.Close() }) // it never fails
 	c, err := s.open(false)
 	if err != nil {
@@ -42,7 +45,8 @@ func (s *tidied) grant(times int) int32 {
 	return s.prunes.Load()
 }
 
-// Grants may make rows, so they have old ones looked at: a client need not live for the ten minutes after which it looks anyway.
+// Grants may make rows, so they have old ones looked at: a client need not live for the ten minutes after which it
+// looks anyway.
 func TestGrants_HaveOldRowsLookedAt_NowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTidied(t)
@@ -52,7 +56,7 @@ func TestGrants_HaveOldRowsLookedAt_NowAndThen(t *testing.T) {
 		if n := s.grant(2 * pruneGrants); n != 1 {
 			t.Errorf("%d looks within the pause, want one", n)
 		}
-		time.Sleep(pruneRest) // virtual
+		time.Sleep(pruneCooldown) // virtual
 		if n := s.grant(1); n != 2 {
 			t.Errorf("%d looks after the pause, want two", n)
 		}

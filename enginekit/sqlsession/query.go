@@ -2,9 +2,9 @@ package sqlsession
 
 import "context"
 
-// Ask runs f on a shared connection, in the goroutine of that, and returns its answer. If ctx ends first it returns ctx.Err(), and f may
-// run all the same. If the connection has ended before, f does not run, and the error matches [ErrLost]; after Close it is
-// driver.ErrClosed.
+// Ask runs f on a shared connection, in the goroutine of that, and returns its answer. If ctx ends first it returns
+// ctx.Err(), and f may run all the same. If the connection has ended before, f does not run, and the error matches
+// [ErrLost]; after Close it is driver.ErrClosed.
 func Ask[T any](ctx context.Context, d *Core, f func(c *Conn) (T, error)) (found T, err error) {
 	type answer struct {
 		found T

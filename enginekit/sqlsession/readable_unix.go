@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// readable returns what tells whether there is something to be read from a socket, the end of the connection included. It
-// looks and takes nothing, also before the first wait: what came before that wakes nobody.
+// readable returns what tells whether there is something to be read from a socket, the end of the connection included.
+// It looks and takes nothing, also before the first wait: what came before that wakes nobody.
 func readable() func(fd uintptr) bool {
 	var one [1]byte
 	return func(fd uintptr) bool {

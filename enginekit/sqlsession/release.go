@@ -7,8 +7,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Release is that of [driver.Driver]. It gives the lock back in one round trip, over the connection that holds it. If that breaks meanwhile,
-// it is given up, and the driver sees to it that the server ends the session; until that is known the outcome is unknown.
+// Release is that of [driver.Driver]. It gives the lock back in one round trip, over the connection that holds it. If
+// that breaks meanwhile, it is given up, and the driver sees to it that the server ends the session; until that is
+// known the outcome is unknown.
 func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	if err := ctx.Err(); err != nil && !r.Undo {
 		return err
@@ -39,15 +40,15 @@ func (d *Core) Release(ctx context.Context, r *driver.Release) error {
 	d.mu.Unlock()
 	if c != nil {
 		c.Submit(Job{
-			here: func(c *Conn) bool { return e.giveBackHere(ctx, c) }, Run: e.giveBack,
+			inline: func(c *Conn) bool { return e.giveBackInline(ctx, c) }, Run: e.giveBack,
 			Dead: func(error) {}, // if it has ended, died has taken e over
 		})
 	}
 	return d.awaitOver(ctx, e, r.Undo)
 }
 
-// cancel ends a request that is not granted yet, as far as the caller is concerned; what is under way in the server ends
-// soon after. The caller holds Core.mu.
+// cancel ends a request that is not granted yet, as far as the caller is concerned; what is under way in the server
+// ends soon after. The caller holds Core.mu.
 func (d *Core) cancel(e *Entry, err error) {
 	if e.ending || e.phase != asking && e.phase != waiting {
 		return
@@ -55,7 +56,7 @@ func (d *Core) cancel(e *Entry, err error) {
 	e.ending = true
 	e.settle(err)
 	close(e.stop)
-	if p := d.place(e.lock); e.phase == asking && p.asker != e && e.c == nil {
+	if p := d.lockState(e.lock); e.phase == asking && p.asker != e && e.c == nil {
 		d.drop(e) // it has not been asked for; one that was passed by has been
 	}
 	d.tidy(e.lock)
@@ -122,7 +123,10 @@ func (e *Entry) lostError() error {
 	if e.epitaph.reason == "" {
 		return gone(e.Request.Key)
 	}
-	return &driver.LostError{Kind: e.Request.Kind, Name: e.Request.Name, Token: e.token, Reason: e.epitaph.reason, Cause: e.epitaph.cause}
+	return &driver.LostError{
+		Kind: e.Request.Kind, Name: e.Request.Name, Token: e.token, Reason: e.epitaph.reason,
+		Cause: e.epitaph.cause,
+	}
 }
 
 // died takes in that a connection has ended. Its goroutine calls it.

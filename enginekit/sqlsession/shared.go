@@ -7,9 +7,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// OnShared runs j on the shared connection that has the least to do, and opens another if all have something to do and there is room. It
-// does not wait for it. After Close, j.Dead is called with driver.ErrClosed, and if no connection can be opened with the reason; that may
-// be before OnShared returns, so no mutex must be held that j.Dead takes.
+// OnShared runs j on the shared connection that has the least to do, and opens another if all have something to do and
+// there is room. It does not wait for it. After Close, j.Dead is called with driver.ErrClosed, and if no connection can
+// be opened with the reason; that may be before OnShared returns, so no mutex must be held that j.Dead takes.
 func (d *Core) OnShared(j Job) {
 	j.any = true
 	d.mu.Lock()
@@ -21,7 +21,7 @@ func (d *Core) OnShared(j Job) {
 	best, least, sound := d.leastLoaded(nil)
 	d.grow(best == nil || least > 0, sound)
 	if best == nil {
-		j.here = nil // it is not for the goroutine that opens the connection
+		j.inline = nil // it is not for the goroutine that opens the connection
 		d.wanting = append(d.wanting, j)
 	}
 	d.mu.Unlock()
@@ -30,10 +30,11 @@ func (d *Core) OnShared(j Job) {
 	}
 }
 
-// onSharedBeside is OnShared for the asker of a lock that others may share with it: on a connection that has no part in it.
+// onSharedBeside is OnShared for the asker of a lock that others may share with it: on a connection that has no part in
+// it.
 func (d *Core) onSharedBeside(e *Entry, j Job) {
 	d.mu.Lock()
-	p := d.place(e.lock)
+	p := d.lockState(e.lock)
 	if len(p.owners) == 0 || d.ended {
 		d.tidy(e.lock)
 		d.mu.Unlock()
@@ -94,8 +95,8 @@ func (e *Entry) wasGranted() bool {
 	return e.token != 0
 }
 
-// grow opens another shared connection if one is wanted, and reports whether there may be more, or will be. The caller holds
-// Core.mu.
+// grow opens another shared connection if one is wanted, and reports whether there may be more, or will be. The caller
+// holds Core.mu.
 func (d *Core) grow(wanted bool, sound int) (room bool) {
 	if wanted && !d.dialing && sound < d.config.Shared {
 		d.dialing = true
@@ -104,8 +105,8 @@ func (d *Core) grow(wanted bool, sound int) (room bool) {
 	return d.dialing
 }
 
-// suspicion is after how long without an answer a shared connection is not asked further things, and may have a successor:
-// its packets may be lost, which only the timeout ends, and others get through.
+// suspicion is after how long without an answer a shared connection is not asked further things, and may have a
+// successor: its packets may be lost, which only the timeout ends, and others get through.
 const suspicion = 2 * time.Second
 
 func (c *Conn) isSuspect(now time.Duration) bool {
@@ -113,9 +114,9 @@ func (c *Conn) isSuspect(now time.Duration) bool {
 	return since != 0 && now-since > suspicion
 }
 
-// passBy has others do what a suspect connection was to do and has not begun, and ends the turn of those whose answer it owes:
-// what they hold back may be asked for in another session. It returns what is to be done without the mutex. The caller
-// holds Core.mu.
+// passBy has others do what a suspect connection was to do and has not begun, and ends the turn of those whose answer
+// it owes: what they hold back may be asked for in another session. It returns what is to be done without the mutex.
+// The caller holds Core.mu.
 func (d *Core) passBy(c *Conn) (next []func()) {
 	for _, j := range c.strays() {
 		next = append(next, func() { d.OnShared(j) })
@@ -128,9 +129,9 @@ func (d *Core) passBy(c *Conn) (next []func()) {
 	return next
 }
 
-// leastLoaded returns the shared connection with the least to do of those that have no part in p, and how much that is, or
-// nil, and how many are sound. The caller holds Core.mu.
-func (d *Core) leastLoaded(p *place) (best *Conn, least, sound int) {
+// leastLoaded returns the shared connection with the least to do of those that have no part in p, and how much that is,
+// or nil, and how many are sound. The caller holds Core.mu.
+func (d *Core) leastLoaded(p *lockState) (best *Conn, least, sound int) {
 	now := d.Clock()
 	for _, c := range d.shared {
 		if c.isSuspect(now) || !c.isOpen() { // one that is to end is in the list for another moment
@@ -147,8 +148,8 @@ func (d *Core) leastLoaded(p *place) (best *Conn, least, sound int) {
 	return best, least, sound
 }
 
-// growShared opens a shared connection for those who want one. When it cannot be opened, that is the answer to those alone who
-// asked before the attempt began: what stood in its way may have been gone before the others came.
+// growShared opens a shared connection for those who want one. When it cannot be opened, that is the answer to those
+// alone who asked before the attempt began: what stood in its way may have been gone before the others came.
 func (d *Core) growShared() {
 	for {
 		asked := d.takeWanting()
@@ -182,8 +183,9 @@ func (d *Core) takeWanting() []Job {
 	return wanting
 }
 
-// dialShared opens a connection. One that is cut off while it is opened is opened again, once: nothing was asked of it, and those
-// who wait for it would have to be told that the outcome is not known. A server that lets people wait is not asked twice.
+// dialShared opens a connection. One that is cut off while it is opened is opened again, once: nothing was asked of it,
+// and those who wait for it would have to be told that the outcome is not known. A server that lets people wait is not
+// asked twice.
 func (d *Core) dialShared() (*Conn, error) {
 	begun := d.Clock()
 	c, err := d.dialect.Dial(d.base, false)

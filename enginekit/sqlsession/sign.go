@@ -2,8 +2,9 @@ package sqlsession
 
 import "time"
 
-// Sent notes that a statement is about to be sent, for which the server may take as long as allowed: without an answer by then the
-// connection is closed. It returns the instant of [Core.Clock], which Answered wants. It is for who runs the statements of c.
+// Sent notes that a statement is about to be sent, for which the server may take as long as allowed: without an answer
+// by then the connection is closed. It returns the instant of [Core.Clock], which Answered wants. It is for who runs
+// the statements of c.
 func (c *Conn) Sent(allowed time.Duration) (sent time.Duration) {
 	sent = c.d.Clock()
 	c.allowed.Store(int64(allowed))
@@ -11,8 +12,9 @@ func (c *Conn) Sent(allowed time.Duration) (sent time.Duration) {
 	return sent
 }
 
-// Answered takes in the end of a statement that was sent at that instant, and returns err. A refusal by the server is a sign of life too;
-// broken says that err is none, but the end of the session, or that nobody knows what the server has done: then the connection ends.
+// Answered takes in the end of a statement that was sent at that instant, and returns err. A refusal by the server is a
+// sign of life too; broken says that err is none, but the end of the session, or that nobody knows what the server has
+// done: then the connection ends.
 func (c *Conn) Answered(sent time.Duration, err error, broken bool) error {
 	c.busy.Store(0)
 	if !broken {
@@ -23,12 +25,12 @@ func (c *Conn) Answered(sent time.Duration, err error, broken bool) error {
 	return err
 }
 
-// Confirm notes a sign of life within a longer statement: the server has answered something that was sent at that instant of
-// [Core.Clock]. Holds are trusted from there.
+// Confirm notes a sign of life within a longer statement: the server has answered something that was sent at that
+// instant of [Core.Clock]. Holds are trusted from there.
 func (c *Conn) Confirm(sent time.Duration) { c.confirmed.Store(int64(sent)) }
 
-// Fail ends the connection, which must not be used any more because of err; the first reason stays. Its holds are lost, and the server
-// is told to end the session. It is for who runs its statements, and takes effect after the present one.
+// Fail ends the connection, which must not be used any more because of err; the first reason stays. Its holds are lost,
+// and the server is told to end the session. It is for who runs its statements, and takes effect after the present one.
 func (c *Conn) Fail(err error) {
 	switch {
 	case c.broken != nil:

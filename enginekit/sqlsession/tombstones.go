@@ -19,8 +19,8 @@ type epitaph struct {
 
 func (p epitaph) is() bool { return p.released || p.undone || p.reason != "" }
 
-// remember notes how a request has ended. Between its caller and this table there is no network, so no copy of one that was released or
-// lost is under way for long. The caller holds Core.mu.
+// remember notes how a request has ended. Between its caller and this table there is no network, so no copy of one that
+// was released or lost is under way for long. The caller holds Core.mu.
 func (d *Core) remember(id string, p epitaph) {
 	if p.undone {
 		d.gone.BuryUntil(id, p.until)

@@ -155,8 +155,8 @@ func (e *Entry) slice(c *Conn) verdict {
 // freshness is the part of the timeout for which a grant may be trusted from when its statement was sent.
 const freshness = 4
 
-// win takes in that the wait has brought the lock. Nothing says when it was given: the answer may have come long ago to a
-// client that stood still, and the server may have ended the session since. A sign of life finds out.
+// win takes in that the wait has brought the lock. Nothing says when it was given: the answer may have come long ago to
+// a client that stood still, and the server may have ended the session since. A sign of life finds out.
 func (e *Entry) win(c *Conn, a Answer) verdict {
 	if e.d.Clock()-c.lastSign() > e.d.config.Timeout/freshness {
 		c.session.Ping()

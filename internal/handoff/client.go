@@ -24,6 +24,7 @@ var phaseNames = [...]string{
 	lost: "told that the lock is lost", leaving: "leaving, unconfirmed", done: "done", crashed: "crashed",
 }
 
+// String says it in words.
 func (p phase) String() string { return phaseNames[p] }
 
 // action is the sort of an event.
@@ -72,7 +73,7 @@ func tell(e Event, who string, name func(uint8) string) string {
 }
 
 // rest returns whole less the used ticks, and not less than 0.
-func rest(whole, used uint8) uint8 {
+func remaining(whole, used uint8) uint8 {
 	if used >= whole {
 		return 0
 	}
@@ -82,6 +83,6 @@ func rest(whole, used uint8) uint8 {
 // tickDown lets one tick of each clock pass.
 func tickDown(clocks []uint8) {
 	for i, left := range clocks {
-		clocks[i] = rest(left, 1)
+		clocks[i] = remaining(left, 1)
 	}
 }

@@ -13,18 +13,18 @@
 //   - tokens: the fencing numbers of grants, passes and failovers. Rule 7.
 //
 // Time is a tick that everybody feels at once: local clocks run at the engine's rate, which is the protocol with a
-// drift allowance of nothing. Clocks need not agree on what time it is; only differences enter the models, and all times
-// in a state are relative, so there is no end of time to reach. A message may arrive in the tick in which it was sent,
-// at any later one, or never, before or after any other; copies come from clients that ask again. A script of the engine
-// is one step.
+// drift allowance of nothing. Clocks need not agree on what time it is; only differences enter the models, and all
+// times in a state are relative, so there is no end of time to reach. A message may arrive in the tick in which it was
+// sent, at any later one, or never, before or after any other; copies come from clients that ask again. A script of the
+// engine is one step.
 //
 // # What is not modelled
 //
 // Clocks that drift or jump, engines that forget (other than the tokens' failover), sessions, weights, shared modes,
 // MinHold, Break, processes that stand still (a stop is a crash here; one that ends late is a slow message), and more
 // messages under way at once than the bounds of each test say. Fairness is not a property that is looked for. A pushed
-// grant goes back to the head of the queue once before it goes to the tail; the protocol allows twice. Passes need trust
-// enough and the right owner; the other conditions for passing are about comfort, not safety.
+// grant goes back to the head of the queue once before it goes to the tail; the protocol allows twice. Passes need
+// trust enough and the right owner; the other conditions for passing are about comfort, not safety.
 //
 // # What counts as a fault
 //
@@ -43,12 +43,12 @@
 //   - 3a: an id that was released or undone is refused for as long as a copy of its request may arrive.
 //   - 3b: ids are never used again.
 //   - 3c: a "queued" that is older than the grant is ignored.
-//   - 3d: an acquire that was cancelled, or refused after it had been sent more than once, is undone; undo and release are
-//     sent until they are confirmed.
+//   - 3d: an acquire that was cancelled, or refused after it had been sent more than once, is undone; undo and release
+//     are sent until they are confirmed.
 //   - 4: a heartbeat is the acquire script: it evicts the expired and grants the head.
 //   - 5: a pushed grant is a claim of short life, and goes only to who was heard of within the time of a claim.
-//   - 6: its deadline is the claim time after the engine's instant of granting, and the engine's clock is compared by the
-//     sending of an earlier request.
+//   - 6: its deadline is the claim time after the engine's instant of granting, and the engine's clock is compared by
+//     the sending of an earlier request.
 //   - 7: a block of tokens is granted only if the last token is behind the clock, and its end is stored.
 //   - 13: a local pass needs trust enough, hands its deadline on, and does not happen after a loss.
 //   - 14: a loss sends those who wait inside the process to the engine.
@@ -57,11 +57,11 @@
 // # How to read a story
 //
 // Run go test -v -run Rule ./internal/handoff. Each line is one step, followed by what it changed: A, B and C are
-// clients, A2 is A's second request (in locals, a/1 and a/2 are two calls by owner a), "arrives" means that the engine or
-// the client acted on the message, and "trusting it for 2 ticks" is the rest of the window after which the client
-// considers the lock lost. Messages that could no longer have an effect are left out of states, so an answer that nobody
-// waits for disappears without a line of its own. The last line names the fault.
+// clients, A2 is A's second request (in locals, a/1 and a/2 are two calls by owner a), "arrives" means that the engine
+// or the client acted on the message, and "trusting it for 2 ticks" is the rest of the window after which the client
+// considers the lock lost. Messages that could no longer have an effect are left out of states, so an answer that
+// nobody waits for disappears without a line of its own. The last line names the fault.
 //
-// The bounds of the sound protocol take seconds; with -race they are smaller. Wide ones, for a minute or more on an idle
-// machine: go test ./internal/handoff -args -wide.
+// The bounds of the sound protocol take seconds; with -race they are smaller. Wide ones, for a minute or more on an
+// idle machine: go test ./internal/handoff -args -wide.
 package handoff

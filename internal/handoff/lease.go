@@ -105,7 +105,7 @@ func (m *leases) Next(s leaseState, visitAll func(Event, leaseState)) {
 
 // tick lets time pass for everybody at once: clocks run in step.
 func (m *leases) tick(s leaseState) leaseState {
-	s.left = rest(s.left, 1)
+	s.left = remaining(s.left, 1)
 	if s.left == 0 {
 		s.holder = 0
 	}
@@ -113,7 +113,7 @@ func (m *leases) tick(s leaseState) leaseState {
 	s.wire.tick(m.lease, m.horizon)
 	for c := range m.clients {
 		p := &s.clients[c]
-		if p.trust = rest(p.trust, 1); p.phase == inside && p.trust == 0 {
+		if p.trust = remaining(p.trust, 1); p.phase == inside && p.trust == 0 {
 			p.phase = lost
 		}
 	}
@@ -184,23 +184,51 @@ func (m *leases) receive(s *leaseState, q msg) {
 	if m.id(s, c) != q.id() {
 		return
 	}
-	trust := rest(m.lease, q.age())
-	if !m.rules.TrustSent {
-		trust = m.lease
+	switch k, trust := q.kind(), m.trustOf(q); p.phase {
+	case asking:
+		m.receiveAsking(s, c, k, trust)
+	case inside:
+		p.receiveInside(k, trust)
+	case lost, leaving:
+		m.receiveOutside(s, c, k, trust)
 	}
-	switch k := q.kind(); {
-	case p.phase == asking && k == held:
+}
+
+// trustOf is for how long the answer q may be trusted.
+func (m *leases) trustOf(q msg) uint8 {
+	if !m.rules.TrustSent {
+		return m.lease
+	}
+	return remaining(m.lease, q.age())
+}
+
+// receiveAsking is receive for a client that asks.
+func (m *leases) receiveAsking(s *leaseState, c int, k kind, trust uint8) {
+	switch p := &s.clients[c]; {
+	case k == held:
 		m.refused(s, c)
-	case p.phase == asking && k == yours && trust > 0:
+	case k == yours && trust > 0:
 		p.phase, p.trust = inside, trust
-	case p.phase == inside && (k == yours || k == renewed):
+	}
+}
+
+// receiveInside is receive for a client that trusts the lock.
+func (p *leaseClient) receiveInside(k kind, trust uint8) {
+	switch k {
+	case yours, renewed:
 		p.trust = max(p.trust, trust)
-	case p.phase == inside && k == notYours:
+	case notYours:
 		p.phase, p.trust = lost, 0
+	}
+}
+
+// receiveOutside is receive for a client that has lost the lock or is giving it back.
+func (m *leases) receiveOutside(s *leaseState, c int, k kind, trust uint8) {
+	switch p := &s.clients[c]; {
+	case k == ended:
+		m.finish(s, c)
 	case p.phase == lost && k == renewed && !m.rules.LossIsFinal && trust > 0:
 		p.phase, p.trust = inside, trust
-	case (p.phase == lost || p.phase == leaving) && k == ended:
-		m.finish(s, c)
 	}
 }
 
@@ -214,20 +242,26 @@ func (m *leases) futile(s *leaseState, q msg) bool {
 	if m.id(s, c) != q.id() {
 		return true
 	}
-	p := s.clients[c].phase
-	switch q.kind() {
+	k := q.kind()
+	tooLate := (k == yours || k == renewed) && m.rules.TrustSent && q.age() >= m.lease
+	return tooLate || !m.awaits(s.clients[c].phase, k)
+}
+
+// awaits reports whether an answer of that kind changes a client in that phase.
+func (m *leases) awaits(p phase, k kind) bool {
+	switch k {
 	case ended:
-		return p != lost && p != leaving
+		return p == lost || p == leaving
 	case yours:
-		return p != asking && p != inside || m.rules.TrustSent && q.age() >= m.lease
+		return p == asking || p == inside
 	case renewed:
-		return p != inside && p != lost || p == lost && m.rules.LossIsFinal || m.rules.TrustSent && q.age() >= m.lease
+		return p == inside || p == lost && !m.rules.LossIsFinal
 	case notYours:
-		return p != inside
+		return p == inside
 	case held:
-		return p != asking
+		return p == asking
 	}
-	return true
+	return false
 }
 
 // refused ends a try. If it was sent more than once, another copy may still be granted: then it must be undone.

@@ -6,8 +6,9 @@ import (
 )
 
 // locals is the model of one process and a remote client on one lock. In the process, the owner a has two calls of
-// Lock at the engine at once (its local queue was detached by an earlier loss), and the owner b waits behind the first of
-// them for the hold to be passed on. Everybody wants the lock once; who is refused polls. It is about rules 2, 13 and 14.
+// Lock at the engine at once (its local queue was detached by an earlier loss), and the owner b waits behind the first
+// of them for the hold to be passed on. Everybody wants the lock once; who is refused polls. It is about rules 2, 13
+// and 14.
 type locals struct {
 	rules Rules
 	named bool  // the owner a was named by its caller, so that its requests re-enter through the engine
@@ -102,7 +103,7 @@ func (m *locals) tick(s localState) localState {
 	s.wire.tick(m.lease, 0)
 	for c := range s.calls {
 		p := &s.calls[c]
-		if p.trust = rest(p.trust, 1); p.phase == inside && p.trust == 0 {
+		if p.trust = remaining(p.trust, 1); p.phase == inside && p.trust == 0 {
 			p.phase = lost
 			m.detach(&s, c)
 		}
@@ -207,7 +208,7 @@ func (m *locals) receive(s *localState, q msg) {
 		if p.hold != q.id() {
 			continue
 		}
-		trust := rest(m.lease, q.age())
+		trust := remaining(m.lease, q.age())
 		switch k := q.kind(); {
 		case p.phase == asking && k == yours && trust > 0:
 			p.phase, p.trust = inside, trust

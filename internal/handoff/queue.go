@@ -103,12 +103,12 @@ func (m *queues) deliver(s *queueState, q msg) bool {
 
 // tick lets time pass for everybody at once. The engine only notices at its next script that a hold has ended.
 func (m *queues) tick(s queueState) queueState {
-	s.left = rest(s.left, 1)
+	s.left = remaining(s.left, 1)
 	tickDown(s.beats[:])
 	s.wire.tick(m.lease, 0)
 	for c := range m.clients {
 		p := &s.clients[c]
-		if p.trust = rest(p.trust, 1); p.phase == inside && p.trust == 0 {
+		if p.trust = remaining(p.trust, 1); p.phase == inside && p.trust == 0 {
 			p.phase = lost
 		}
 	}
@@ -155,20 +155,40 @@ func (m *queues) act(s queueState, c int, visit func(Event, queueState)) {
 func (m *queues) receive(s *queueState, q msg) {
 	c := int(q.id()) - 1
 	p := &s.clients[c]
-	switch k := q.kind(); {
-	case p.phase == asking && k == queued:
+	switch p.phase {
+	case asking:
+		m.receiveAsking(p, q)
+	case inside:
+		m.receiveInside(s, p, q)
+	case lost, leaving:
+		if q.kind() == ended {
+			*p = queueClient{phase: done}
+		}
+	}
+}
+
+// receiveAsking is receive for a client that asks or waits.
+func (m *queues) receiveAsking(p *queueClient, q msg) {
+	switch q.kind() {
+	case queued:
 		p.lag = m.lagOf(q)
-	case p.phase == inside && k == queued && !m.rules.IgnoreStale:
+	case push:
+		p.enter(m.trustPush(p, q))
+	case yours:
+		p.enter(remaining(m.lease, q.age()))
+	}
+}
+
+// receiveInside is receive for a client that trusts the lock.
+func (m *queues) receiveInside(s *queueState, p *queueClient, q msg) {
+	switch k := q.kind(); {
+	case k == queued && !m.rules.IgnoreStale:
 		*p = queueClient{phase: asking, lag: q.lag()}
 		if s.holder == q.id() && s.left > 0 {
 			s.fault = 1
 		}
-	case p.phase == asking && k == push:
-		p.enter(m.trustPush(p, q))
-	case (p.phase == asking || p.phase == inside) && k == yours:
-		p.enter(rest(m.lease, q.age()))
-	case (p.phase == lost || p.phase == leaving) && k == ended:
-		*p = queueClient{phase: done}
+	case k == yours:
+		p.enter(remaining(m.lease, q.age()))
 	}
 }
 
@@ -192,9 +212,9 @@ func (m *queues) trustPush(p *queueClient, q msg) uint8 {
 	case !m.rules.TrustGrant:
 		return whole
 	case !m.rules.TrustOffset: // lag is then how late the answer came in
-		return rest(whole+p.lag, q.age())
+		return remaining(whole+p.lag, q.age())
 	}
-	return rest(whole, q.age()+p.lag)
+	return remaining(whole, q.age()+p.lag)
 }
 
 // lagOf is what the client stores of an answer, to compare the clocks by.
@@ -211,22 +231,41 @@ func (m *queues) lagOf(q msg) uint8 {
 // futile reports whether q can have no effect any more: an answer for a client that does not wait for it, or a
 // request that the engine has dealt with for good.
 func (m *queues) futile(s *queueState, q msg) bool {
-	p := s.clients[q.id()-1].phase
-	switch q.kind() {
+	p, known := s.clients[q.id()-1].phase, s.tomb[q.id()-1]
+	switch k := q.kind(); k {
 	case acquire:
-		return s.tomb[q.id()-1]
+		return known
 	case release:
-		return s.tomb[q.id()-1] && p != lost && p != leaving
-	case ended:
-		return p != lost && p != leaving
-	case queued:
-		return p != asking && (p != inside || m.rules.IgnoreStale)
-	case push:
-		return p != asking || m.rules.TrustGrant && m.rules.TrustClaim && m.rules.TrustOffset && q.age() >= m.claim
-	case yours:
-		return p != asking && p != inside || q.age() >= m.lease
+		return known && !m.awaits(p, ended)
+	default:
+		return m.isTooLate(q) || !m.awaits(p, k)
 	}
-	return true
+}
+
+// isTooLate reports whether q is a grant of which nothing is left.
+func (m *queues) isTooLate(q msg) bool {
+	switch q.kind() {
+	case push:
+		return m.rules.TrustGrant && m.rules.TrustClaim && m.rules.TrustOffset && q.age() >= m.claim
+	case yours:
+		return q.age() >= m.lease
+	}
+	return false
+}
+
+// awaits reports whether an answer or a push of that kind changes a client in that phase.
+func (m *queues) awaits(p phase, k kind) bool {
+	switch k {
+	case ended:
+		return p == lost || p == leaving
+	case queued:
+		return p == asking || p == inside && !m.rules.IgnoreStale
+	case push:
+		return p == asking
+	case yours:
+		return p == asking || p == inside
+	}
+	return false
 }
 
 func (m *queues) crashed(s *queueState) int {

@@ -63,9 +63,9 @@ func (m *queues) send(s *queueState, k kind, c int) {
 	}
 }
 
-// bound is how many ticks the last living waiter of s may still have to wait: for the rest of a dead holder's lease, and for one
-// grant to a dead waiter, however many there are. When that one has run out, the engine has heard of none of the others for
-// the time of a claim. A living holder leaves at once here, so its work costs nothing.
+// bound is how many ticks the last living waiter of s may still have to wait: for the rest of a dead holder's lease,
+// and for one grant to a dead waiter, however many there are. When that one has run out, the engine has heard of none
+// of the others for the time of a claim. A living holder leaves at once here, so its work costs nothing.
 func (m *queues) bound(s *queueState) int {
 	lease, claim := 0, 0
 	if s.holder != 0 && s.clients[s.holder-1].phase == crashed {

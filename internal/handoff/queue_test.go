@@ -34,7 +34,8 @@ func TestSoundProtocol_HasNoTwoHoldersNoOrphanAndNoLostWaiter_ThreeInTheQueue(t 
 	requireSound(t, 400_000, bounds(2, 3, 2, 1), bounds(2, 2, 1, 1), bounds(2, 3, 2, 2))
 }
 
-// Places outlast a claim, as they do on the servers, and two of three die: the third is served within one claim all the same.
+// Places outlast a claim, as they do on the servers, and two of three die: the third is served within one claim all the
+// same.
 func TestSoundProtocol_OfManyDead_GrantsToOneAtMost_ThreeInTheQueue(t *testing.T) {
 	bounds := func(crashes int, beat uint8) *queues {
 		return &queues{rules: Sound(), clients: 3, crashes: crashes, lease: 2, claim: 1, beat: beat, room: 2}

@@ -21,38 +21,40 @@ type Rules struct {
 	RetryUntilKnown bool
 	// UndoCancelled (3d): a cancelled acquire is undone. Off: it is forgotten.
 	UndoCancelled bool
-	// UndoRetried (3d): a try that was sent more than once and is refused is undone, because the refusal is the answer to
-	// one copy only. Off: the refusal is believed.
+	// UndoRetried (3d): a try that was sent more than once and is refused is undone, because the refusal is the answer
+	// to one copy only. Off: the refusal is believed.
 	UndoRetried bool
-	// RepairingBeat (4): a waiter's heartbeat evicts the expired and grants the head. Off: it refreshes the waiter only.
+	// RepairingBeat (4): a waiter's heartbeat evicts the expired and grants the head. Off: it refreshes the waiter
+	// only.
 	RepairingBeat bool
 	// ShortClaim (5): a pushed grant lasts for the claim time until it is claimed. Off: for the whole lease.
 	ShortClaim bool
-	// PassOverSilent (5): a waiter of whom the engine has not heard for the claim time is granted nothing. Off: it is, for as
-	// long as it has a place.
+	// PassOverSilent (5): a waiter of whom the engine has not heard for the claim time is granted nothing. Off: it is,
+	// for as long as it has a place.
 	PassOverSilent bool
 	// TrustClaim (6): a pushed grant is trusted for the claim time. Off: for the whole lease.
 	TrustClaim bool
 	// TrustGrant (6): a pushed grant is trusted from the engine's instant of granting. Off: from its receipt.
 	TrustGrant bool
-	// TrustOffset (6): the engine's clock is compared with the instant at which an earlier request was sent. Off: with the
-	// instant at which its answer came in.
+	// TrustOffset (6): the engine's clock is compared with the instant at which an earlier request was sent. Off: with
+	// the instant at which its answer came in.
 	TrustOffset bool
 	// BlockIfBehind (7): a block of tokens is granted only if the last token is behind the clock. Off: always.
 	BlockIfBehind bool
 	// StoreBlockEnd (7): the last token of the block is stored. Off: the first.
 	StoreBlockEnd bool
-	// PassDeadline (13): the receiver of a local pass inherits the deadline, and there must be trust enough. Off: its lease
-	// begins at the pass.
+	// PassDeadline (13): the receiver of a local pass inherits the deadline, and there must be trust enough. Off: its
+	// lease begins at the pass.
 	PassDeadline bool
 	// NoPassAfterLoss (13): a lost hold is not passed on. Off: its unlock passes it on like any other.
 	NoPassAfterLoss bool
-	// LossDetaches (14): those who wait behind a hold inside the process go to the engine when it is lost. Off: they wait
-	// for its unlock.
+	// LossDetaches (14): those who wait behind a hold inside the process go to the engine when it is lost. Off: they
+	// wait for its unlock.
 	LossDetaches bool
 	// TrustSent (trust window): a lease is trusted from before its request was sent. Off: from the answer.
 	TrustSent bool
-	// LossIsFinal (trust window): a renewal that is answered after the deadline changes nothing. Off: it revives the hold.
+	// LossIsFinal (trust window): a renewal that is answered after the deadline changes nothing. Off: it revives the
+	// hold.
 	LossIsFinal bool
 }
 
@@ -60,8 +62,9 @@ type Rules struct {
 func Sound() Rules {
 	return Rules{
 		HoldIDs: true, NoReentry: true, NamedStay: true, Tombstones: true, LongTombstones: true, FreshIDs: true,
-		IgnoreStale: true, RetryUntilKnown: true, UndoCancelled: true, UndoRetried: true, RepairingBeat: true, ShortClaim: true,
-		PassOverSilent: true, TrustClaim: true, TrustGrant: true, TrustOffset: true, BlockIfBehind: true, StoreBlockEnd: true,
-		PassDeadline: true, NoPassAfterLoss: true, LossDetaches: true, TrustSent: true, LossIsFinal: true,
+		IgnoreStale: true, RetryUntilKnown: true, UndoCancelled: true, UndoRetried: true, RepairingBeat: true,
+		ShortClaim: true, PassOverSilent: true, TrustClaim: true, TrustGrant: true, TrustOffset: true,
+		BlockIfBehind: true, StoreBlockEnd: true, PassDeadline: true, NoPassAfterLoss: true, LossDetaches: true,
+		TrustSent: true, LossIsFinal: true,
 	}
 }

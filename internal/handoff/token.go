@@ -13,8 +13,8 @@ type tokens struct {
 	block int8 // tokens asked for at once
 }
 
-// tokenState has all tokens relative to the clock, so that 0 is a token minted from the clock in this tick. What is a block
-// or more behind the clock is all alike: it can meet nothing that the clock mints.
+// tokenState has all tokens relative to the clock, so that 0 is a token minted from the clock in this tick. What is a
+// block or more behind the clock is all alike: it can meet nothing that the clock mints.
 type tokenState struct {
 	last    int8 // the last token, as the engine has stored it
 	copied  int8 // the same on the replica

@@ -36,6 +36,22 @@ func newCertificates(t testing.TB) *certificates {
 	return c
 }
 
+// config is how a client connects, or nil without certificates.
+func (c *certificates) config() *tls.Config {
+	if c == nil {
+		return nil
+	}
+	return c.client.Clone()
+}
+
+// files are the paths of what a client needs that is not given a [tls.Config], or "" without certificates.
+func (c *certificates) files() (ca, cert, key string) {
+	if c == nil {
+		return "", "", ""
+	}
+	return c.ca, c.cert, c.key
+}
+
 func (c *certificates) make() error {
 	authority := template(1, "authority of the test")
 	authority.IsCA, authority.BasicConstraintsValid = true, true

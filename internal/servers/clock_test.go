@@ -41,7 +41,7 @@ func TestClock_OfOneServerOfSeveral_IsWhatThatOneSees(t *testing.T) {
 func TestClock_IsThatOfAZooKeeper(t *testing.T) {
 	clock := NewClock(t)
 	n := ZooKeeperServer(t, &ZooKeeperOptions{Clock: clock})
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", n.current().cmd.Process.Pid))
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", n.current().PID()))
 	if err != nil {
 		t.Fatal(err)
 	}

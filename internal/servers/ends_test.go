@@ -105,6 +105,13 @@ func (n near) hear(want string) {
 	}
 }
 
+// echoes fails unless the server sends back what it is told.
+func (n near) echoes(s string) {
+	n.t.Helper()
+	n.say(s)
+	n.hear(s)
+}
+
 // silent fails if anything is heard within a moment. What a proxy lets through by mistake arrives at once.
 func (n near) silent() {
 	n.t.Helper()

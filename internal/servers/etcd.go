@@ -159,20 +159,10 @@ func (n *EtcdNode) protect(t testing.TB) {
 }
 
 // TLS returns how a client connects, or nil if the server does not speak TLS.
-func (n *EtcdNode) TLS() *tls.Config {
-	if n.certs == nil {
-		return nil
-	}
-	return n.certs.client.Clone()
-}
+func (n *EtcdNode) TLS() *tls.Config { return n.certs.config() }
 
 // Files returns the paths in PEM of the authority's certificate and of a client's certificate and key, or "" without TLS.
-func (n *EtcdNode) Files() (ca, cert, key string) {
-	if n.certs == nil {
-		return "", "", ""
-	}
-	return n.certs.ca, n.certs.cert, n.certs.key
-}
+func (n *EtcdNode) Files() (ca, cert, key string) { return n.certs.files() }
 
 // Do sends one request to the server's JSON gateway, as one who may do everything, and returns the answer. The path is
 // that below /v3/, as in "kv/range". Keys and values are in base64.

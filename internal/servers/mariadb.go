@@ -99,19 +99,12 @@ func firstThatExists(paths []string) string {
 }
 
 // TLS returns how a client connects, or nil if the server does not speak TLS.
-func (n *MariaDBNode) TLS() *tls.Config {
-	if n.certs == nil {
-		return nil
-	}
-	return n.certs.client.Clone()
-}
+func (n *MariaDBNode) TLS() *tls.Config { return n.certs.config() }
 
 // CAFile returns the path of the authority's certificate in PEM, for programs that are not given a [tls.Config], or "".
 func (n *MariaDBNode) CAFile() string {
-	if n.certs == nil {
-		return ""
-	}
-	return n.certs.ca
+	ca, _, _ := n.certs.files()
+	return ca
 }
 
 // mariaDBSmall makes a server small and quick to start. The settings of the data files must be the same at each start.

@@ -214,12 +214,9 @@ func between(from, to []*Member) (cuts []string) {
 // Addr returns the member's address, without a port.
 func (m *Member) Addr() string { return m.addr }
 
-// Start starts a program that is not one of this package's servers as the member, or anywhere if m is nil. As a member it is killed at
-// the latest when the network or this process ends, however that does.
+// Start starts a program that is not one of this package's servers as the member, or anywhere if m is nil. Given to
+// childproc.Start, it has the program killed when the network ends, or this process: a member is a thread, and ends with both.
 func (m *Member) Start(cmd *exec.Cmd) error {
-	if m != nil {
-		dieWithUs(cmd) // with the room's thread
-	}
 	return m.inside().start(cmd)
 }
 

@@ -180,14 +180,7 @@ func (n *PostgresNode) URL(o *PostgresOptions) string {
 }
 
 // TLS returns what a client needs to connect, or nil without TLS.
-func (n *PostgresNode) TLS() *tls.Config {
-	if n.certs == nil {
-		return nil
-	}
-	return n.certs.client.Clone()
-}
+func (n *PostgresNode) TLS() *tls.Config { return n.certs.config() }
 
 // CertificateFiles returns the paths of the authority's certificate and of the client's own, with its key, in PEM.
-func (n *PostgresNode) CertificateFiles() (ca, cert, key string) {
-	return n.certs.ca, n.certs.cert, n.certs.key
-}
+func (n *PostgresNode) CertificateFiles() (ca, cert, key string) { return n.certs.files() }

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/childproc"
 )
 
 // postgresAs is the beginning of a command line that runs the rest as another user; empty if the own will do.
@@ -74,8 +76,14 @@ func (as postgresAs) lend(c *Clock) error {
 
 // family returns the server's processes, the first one first.
 func (n *PostgresNode) family() []*os.Process {
-	first := n.current().cmd.Process
-	all := []*os.Process{first}
+	first := n.current().PID()
+	var all []*os.Process
+	add := func(pid int) {
+		if p, err := os.FindProcess(pid); err == nil { // it always is, on systems that have this server
+			all = append(all, p)
+		}
+	}
+	add(first)
 	out, err := exec.CommandContext(context.Background(), "ps", "-A", "-o", "pid=,ppid=").Output()
 	if err != nil {
 		n.t.Logf("ps: %v", err) // the first process is the one that matters most
@@ -83,11 +91,8 @@ func (n *PostgresNode) family() []*os.Process {
 	}
 	for line := range strings.Lines(string(out)) {
 		var pid, parent int
-		if _, err := fmt.Sscan(line, &pid, &parent); err != nil || parent != first.Pid {
-			continue
-		}
-		if p, err := os.FindProcess(pid); err == nil {
-			all = append(all, p)
+		if _, err := fmt.Sscan(line, &pid, &parent); err == nil && parent == first {
+			add(pid)
 		}
 	}
 	return all
@@ -100,7 +105,7 @@ func (n *PostgresNode) Kill() {
 		return
 	}
 	// The first process is stopped before, so that it has no more children than are found.
-	_ = n.current().pause(true) // an error says that it has ended
+	_ = n.current().Suspend() // an error says that it has ended
 	for _, p := range slices.Backward(n.family()) {
 		_ = p.Kill() // likewise
 	}
@@ -127,10 +132,7 @@ func (n *PostgresNode) Stop() {
 	n.t.Helper()
 	n.Server.Stop()
 	for _, p := range n.family()[1:] {
-		child := &process{cmd: &exec.Cmd{Process: p}}
-		if child.pause(true) == nil { // an error says that it has ended
-			child.awaitStill()
-		}
+		_ = childproc.Suspend(p) // an error says that it has ended
 	}
 }
 
@@ -138,7 +140,7 @@ func (n *PostgresNode) Stop() {
 func (n *PostgresNode) Cont() {
 	n.t.Helper()
 	for _, p := range n.family()[1:] {
-		_ = (&process{cmd: &exec.Cmd{Process: p}}).pause(false) // an error says that it has ended
+		_ = childproc.Resume(p) // an error says that it has ended
 	}
 	n.Server.Cont()
 }

@@ -15,10 +15,8 @@ func TestProxy_PassesAndCounts(t *testing.T) {
 	f := newFar(t)
 	p := NewProxy(t, f.addr)
 	a, b := newNear(t, p), newNear(t, p)
-	a.say("abc")
-	a.hear("abc")
-	b.say("de")
-	b.hear("de")
+	a.echoes("abc")
+	b.echoes("de")
 	if open, all := p.Connections(); open != 2 || all != 2 {
 		t.Errorf("%d connections of %d, want 2 of 2", open, all)
 	}
@@ -58,11 +56,9 @@ func TestProxy_BlackHole_HoldsEverythingUntilPass(t *testing.T) {
 	f := newFar(t)
 	p := NewProxy(t, f.addr)
 	old, leaver := newNear(t, p), newNear(t, p)
-	old.say("1")
-	old.hear("1")
+	old.echoes("1")
 	f.hears(t, "1")
-	leaver.say("2")
-	leaver.hear("2")
+	leaver.echoes("2")
 	f.hears(t, "2")
 
 	p.BlackHole(BothWays)
@@ -133,8 +129,7 @@ func TestProxy_Delay_IsPerDirectionAndEndsAtOnce(t *testing.T) {
 	p.Delay(ToServer, 40*time.Millisecond)
 	p.Delay(ToClient, 30*time.Millisecond)
 	start := time.Now()
-	c.say("1")
-	c.hear("1")
+	c.echoes("1")
 	if took := time.Since(start); took < 70*time.Millisecond {
 		t.Errorf("the reply took %v, want 70ms at least", took)
 	}
@@ -172,15 +167,13 @@ func TestProxy_Reset_CutsBothEndsAndAcceptsAgain(t *testing.T) {
 	f := newFar(t)
 	p := NewProxy(t, f.addr)
 	c := newNear(t, p)
-	c.say("1")
-	c.hear("1")
+	c.echoes("1")
 	f.hears(t, "1")
 	p.Reset()
 	c.hear("reset")
 	f.hears(t, "reset")
 	again := newNear(t, p)
-	again.say("2")
-	again.hear("2")
+	again.echoes("2")
 }
 
 func TestProxy_Refuse_KeepsWhatIsThere(t *testing.T) {
@@ -188,22 +181,19 @@ func TestProxy_Refuse_KeepsWhatIsThere(t *testing.T) {
 	f := newFar(t)
 	p := NewProxy(t, f.addr)
 	c := newNear(t, p)
-	c.say("1")
-	c.hear("1")
+	c.echoes("1")
 	for range 50 { // the port must be free at once, each time
 		p.Refuse()
 		p.Pass()
 	}
 	p.Refuse()
-	c.say("2")
-	c.hear("2")
+	c.echoes("2")
 	if conn, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a new connection: %v, %v", conn, err)
 	}
 	p.Pass()
 	young := newNear(t, p)
-	young.say("3")
-	young.hear("3")
+	young.echoes("3")
 }
 
 func TestProxy_ShowsThatTheServerIsGone(t *testing.T) {
@@ -234,8 +224,7 @@ func TestProxy_EndsWithTheTest(t *testing.T) {
 	w := witnessed(t, func(w *witness) {
 		p = NewProxy(w, f.addr)
 		c = newNear(t, p)
-		c.say("1")
-		c.hear("1")
+		c.echoes("1")
 		p.BlackHole(BothWays)
 		c.say("2")
 	})
@@ -252,8 +241,7 @@ func TestProxy_Slice_PassesOneByteAtATime(t *testing.T) {
 	t.Parallel()
 	p := NewProxy(t, newFar(t).addr)
 	c := newNear(t, p)
-	c.say("1")
-	c.hear("1")
+	c.echoes("1")
 	p.Slice(ToClient, time.Millisecond)
 	c.say("0123456789")
 	for got := ""; len(got) < 10; {
@@ -270,20 +258,17 @@ func TestProxy_Slice_PassesOneByteAtATime(t *testing.T) {
 	if n := p.writes[1].Load(); n < 11 {
 		t.Errorf("11 bytes came in %d steps", n)
 	}
-	c.say("2")
-	c.hear("2")
+	c.echoes("2")
 }
 
 func TestProxy_HalfReplies_ResetsEachConnectionAfterSoMuch(t *testing.T) {
 	t.Parallel()
 	p := NewProxy(t, newFar(t).addr)
 	old := newNear(t, p)
-	old.say("123")
-	old.hear("123")
+	old.echoes("123")
 	p.HalfReplies(4)
 	for _, c := range []near{old, newNear(t, p)} {
-		c.say("abc")
-		c.hear("abc")
+		c.echoes("abc")
 		c.say("def")
 		if got, err := io.ReadAll(c); len(got) > 1 || !errors.Is(err, syscall.ECONNRESET) { // the byte may be lost with the rest
 			t.Errorf("after three bytes of six: %q, %v", got, err)
@@ -291,30 +276,25 @@ func TestProxy_HalfReplies_ResetsEachConnectionAfterSoMuch(t *testing.T) {
 	}
 	p.Pass()
 	c := newNear(t, p)
-	c.say("abcdef")
-	c.hear("abcdef")
+	c.echoes("abcdef")
 }
 
 func TestProxy_Limit_ResetsWhatIsTooMuch(t *testing.T) {
 	t.Parallel()
 	p := NewProxy(t, newFar(t).addr)
 	old := newNear(t, p)
-	old.say("1")
-	old.hear("1")
+	old.echoes("1")
 	p.Limit(1)
 	old.hear("reset")
 	settle(t, p, 0)
 	one := newNear(t, p)
-	one.say("2")
-	one.hear("2")
+	one.echoes("2")
 	if conn, err := net.Dial("tcp", p.Addr()); err == nil { // the client may hear of the reset before it knows that it was accepted
 		near{t, conn.(*net.TCPConn)}.hear("reset")
 		_ = conn.Close()
 	}
-	one.say("3")
-	one.hear("3")
+	one.echoes("3")
 	p.Pass()
 	further := newNear(t, p)
-	further.say("4")
-	further.hear("4")
+	further.echoes("4")
 }

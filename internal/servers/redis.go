@@ -161,19 +161,12 @@ func (n *RedisNode) redisSpec(name string) Spec {
 
 // TLS returns how a client connects, or nil if the server does not speak TLS. The certificate in it is needed only with
 // "tls-auth-clients": "yes".
-func (n *RedisNode) TLS() *tls.Config {
-	if n.certs == nil {
-		return nil
-	}
-	return n.certs.client.Clone()
-}
+func (n *RedisNode) TLS() *tls.Config { return n.certs.config() }
 
 // CAFile returns the path of the authority's certificate in PEM, for programs that are not given a [tls.Config], or "".
 func (n *RedisNode) CAFile() string {
-	if n.certs == nil {
-		return ""
-	}
-	return n.certs.ca
+	ca, _, _ := n.certs.files()
+	return ca
 }
 
 // Dial connects to the server as one who may do everything.

@@ -26,6 +26,17 @@ func want(t *testing.T, n *RedisNode, reply any, command ...string) {
 	}
 }
 
+// dial connects until t ends.
+func dial(t *testing.T, n *RedisNode) *RedisConn {
+	t.Helper()
+	c, err := n.Dial(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 func TestRedis_AnswersItsOwnProtocol(t *testing.T) {
 	t.Parallel()
 	if err := pingRedis(bounded(t), Redis(t)); err != nil {
@@ -36,11 +47,7 @@ func TestRedis_AnswersItsOwnProtocol(t *testing.T) {
 func TestRedisConn_ReadsEveryKindOfReply(t *testing.T) {
 	t.Parallel()
 	n := RedisServer(t, nil)
-	c, err := n.Dial(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := dial(t, n)
 	got, err := c.Do(bounded(t), "EVAL", "return {1, 'a\\r\\n', {false, redis.status_reply('S'), redis.error_reply('E x')}, {}}", "0")
 	want := []any{int64(1), "a\r\n", []any{nil, "S", RedisError("E x")}, []any{}}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -84,11 +91,7 @@ func TestRedisServer_ComesBackOnTheSameAddressWithItsData(t *testing.T) {
 func TestRedisServer_HangsWhileItIsStopped(t *testing.T) {
 	t.Parallel()
 	n := RedisServer(t, nil)
-	c, err := n.Dial(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := dial(t, n)
 	n.Stop()
 	if err := c.Send(bounded(t), "PING"); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/interlock-go/interlock/internal/childproc"
 )
 
 // The test binary plays the server when this is set, so that no server needs to be installed.
@@ -59,7 +61,7 @@ func answerPings() {
 func leaveAServer() {
 	cmd := exec.Command(os.Args[0], os.Args[1])
 	cmd.Env = append(os.Environ(), role+"=answers")
-	if _, err := run(cmd, nil); err != nil {
+	if _, err := childproc.Start(cmd, nil); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}

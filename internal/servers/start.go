@@ -3,6 +3,7 @@ package servers
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/interlock-go/interlock/internal/childproc"
 )
 
 const (
@@ -35,8 +38,8 @@ type Server struct {
 	spec Spec
 	log  *capture
 
-	mu   sync.Mutex // guards proc
-	proc *process   // the one that runs, or ran last
+	mu   sync.Mutex         // guards proc
+	proc *childproc.Process // the one that runs, or ran last
 }
 
 // Start starts a server for t, and returns when it serves. It is killed when t ends, with all its data; on Linux it also
@@ -70,34 +73,29 @@ func (s *Server) Addr() string { return s.addr(0) }
 func (s *Site) addr(i int) string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Ports[i])) }
 
 // Kill ends the server as kill -9 does, and returns when it is gone. It may be called more than once.
-func (s *Server) Kill() { s.current().kill() }
+func (s *Server) Kill() { s.current().Kill() }
 
 // Alive reports whether the server's process runs; one that is stopped does.
-func (s *Server) Alive() bool { return !s.current().ended() }
+func (s *Server) Alive() bool { return !s.current().Ended() }
 
 // Stop makes the server hang: it keeps its connections and accepts more of them, and answers nothing until [Server.Cont].
 // It returns when all of the server's threads stand still, on Linux; elsewhere some may still be on the way.
 func (s *Server) Stop() {
 	s.t.Helper()
-	s.pause(true)
+	s.pause((*childproc.Process).Suspend)
 }
 
 // Cont lets a server that was stopped go on.
 func (s *Server) Cont() {
 	s.t.Helper()
-	s.pause(false)
+	s.pause((*childproc.Process).Resume)
 }
 
-func (s *Server) pause(stop bool) {
+func (s *Server) pause(do func(*childproc.Process) error) {
 	s.t.Helper()
-	p := s.current()
-	if err := p.pause(stop); err != nil {
+	if err := do(s.current()); err != nil {
 		s.t.Fatalf("%s: stop or continue: %v", s.spec.Name, err)
 	}
-	if stop {
-		p.awaitStill()
-	}
-	p.stopped.Store(stop)
 }
 
 // Restart starts the server again on the same ports with the data that it left behind, and returns when it serves. A
@@ -128,7 +126,7 @@ func (s *Server) Revive() {
 func (s *Server) fails() bool {
 	p := s.current()
 	select {
-	case <-p.exited:
+	case <-p.Exited():
 		return true
 	case <-time.After(hurt):
 	}
@@ -140,13 +138,13 @@ func (s *Server) fails() bool {
 // answers reports whether the server runs and is not stopped.
 func (s *Server) answers() bool {
 	p := s.current()
-	return !p.ended() && !p.stopped.Load()
+	return !p.Ended() && !p.Suspended()
 }
 
 // state tells how the server's process is, for what a failure says.
-func (s *Server) state() string { return s.current().state() }
+func (s *Server) state() string { return s.current().State() }
 
-func (s *Server) current() *process {
+func (s *Server) current() *childproc.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc
@@ -182,9 +180,7 @@ func (s *Server) launch(ctx context.Context) error {
 	cmd.Dir = s.Dir
 	cmd.Env = append(os.Environ(), s.spec.Env...)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
-	// A child that the server left behind must not keep Wait from returning through the inherited output.
-	cmd.WaitDelay = time.Second
-	p, err := run(cmd, s.spec.room())
+	p, err := childproc.Start(cmd, s.spec.room().start) // the thread of a room lasts as long
 	if err != nil {
 		return err
 	}
@@ -192,26 +188,26 @@ func (s *Server) launch(ctx context.Context) error {
 	s.proc = p
 	s.mu.Unlock()
 	if err := s.await(ctx, p); err != nil {
-		p.kill()
+		p.Kill()
 		return fmt.Errorf("%w; its log ends with:\n%s", err, s.log)
 	}
 	return nil
 }
 
 // await returns when the server is ready, or with an error when its process has ended or ctx has.
-func (s *Server) await(ctx context.Context, p *process) error {
+func (s *Server) await(ctx context.Context, p *childproc.Process) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with the process, or with this call
 		select {
-		case <-p.exited:
+		case <-p.Exited():
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
 	err := poll(ctx, func(ctx context.Context) error { return s.spec.Ready(ctx, s.Site) })
-	if p.ended() { // looked at also after a success: on a port that was taken, somebody else may have answered
-		return fmt.Errorf("it ended (%v)", p.cmd.ProcessState)
+	if p.Ended() { // looked at also after a success: on a port that was taken, somebody else may have answered
+		return errors.New("it " + p.State())
 	}
 	if err != nil {
 		return fmt.Errorf("it is not ready after %v: %w", startTimeout, err)

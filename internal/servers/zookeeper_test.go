@@ -63,7 +63,7 @@ func TestZooKeeperServer_WithAnEmptyLog_IsRevived(t *testing.T) {
 	t.Parallel()
 	n := ZooKeeperServer(t, nil)
 	n.Revive() // one that serves is left alone
-	pid := n.current().cmd.Process.Pid
+	pid := n.current().PID()
 	n.Kill()
 	if err := os.WriteFile(filepath.Join(n.Dir, zooData, "version-2", "log.ffff"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestZooKeeperServer_WithAnEmptyLog_IsRevived(t *testing.T) {
 	if answer, err := n.Ask(bounded(t), "srvr"); err != nil || !strings.Contains(answer, "Mode: standalone") {
 		t.Errorf("srvr: %q, %v", answer, err)
 	}
-	if n.current().cmd.Process.Pid == pid {
+	if n.current().PID() == pid {
 		t.Error("the server that was killed is said to run")
 	}
 }

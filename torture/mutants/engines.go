@@ -56,9 +56,9 @@ func ofOthers() []Mutant {
 		{
 			ID: "M6", Bug: "a wake-up grants, and nobody looks again", Known: "etcd #11456",
 			Edits: []Edit{{
-				File: "etcdlock/wait.go", Old: "\t\t\terr = a.lookNear(ctx, changed)\n",
-				New: "\t\t\tif isMutant(\"M6\") {\n\t\t\t\ta.own(e.revision, outlook{revision: e.view.revision, granted: true})\n" +
-					"\t\t\t} else {\n\t\t\t\terr = a.lookNear(ctx, changed)\n\t\t\t}\n",
+				File: "etcdlock/wait.go", Old: "\t\t\terr = a.lookAtPredecessor(ctx, changed)\n",
+				New: "\t\t\tif isMutant(\"M6\") {\n\t\t\t\ta.own(e.revision, queueView{revision: e.view.revision, granted: true})\n" +
+					"\t\t\t} else {\n\t\t\t\terr = a.lookAtPredecessor(ctx, changed)\n\t\t\t}\n",
 			}},
 			Checks: []Check{{
 				Name: "TestWakeUp_OfAWaiterWhoseKeyIsGone_GrantsNothing", Where: Etcd,
@@ -68,9 +68,9 @@ func ofOthers() []Mutant {
 		{
 			ID: "M15", Bug: "a release deletes the key, whoever has made it", Known: "etcd #22082",
 			Edits: []Edit{{
-				File: "etcdlock/release.go", Old: "\treturn isOf(s.place, s.revision)\n",
-				New: "\tif isMutant(\"M15\") {\n\t\treturn clientv3.Compare(clientv3.CreateRevision(s.place), \">\", 0)\n\t}\n" +
-					"\treturn isOf(s.place, s.revision)\n",
+				File: "etcdlock/release.go", Old: "\treturn isOf(s.queueKey, s.revision)\n",
+				New: "\tif isMutant(\"M15\") {\n\t\treturn clientv3.Compare(clientv3.CreateRevision(s.queueKey), \">\", 0)\n\t}\n" +
+					"\treturn isOf(s.queueKey, s.revision)\n",
 			}},
 			Checks: []Check{{
 				Name: "TestRelease_OfAKeyThatWasCreatedAnew_LeavesIt", Where: Etcd,

@@ -49,7 +49,12 @@ func (c *Config) validate() error {
 		return fmt.Errorf("the lease %v is negative", c.Lease)
 	case c.Duration <= 0 && !c.Long:
 		return fmt.Errorf("the duration %v is not positive", c.Duration)
-	case len(c.Faults) == 0:
+	}
+	return c.validateFaults()
+}
+
+func (c *Config) validateFaults() error {
+	if len(c.Faults) == 0 {
 		c.Faults = []target.Fault{target.None}
 	}
 	for _, f := range c.Faults {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/target"
 )
@@ -47,7 +48,7 @@ func (r *run) watchDisk(ctx context.Context) (end func() error, err error) {
 }
 
 func tryDisk(ctx context.Context, file *os.File, log *history.Writer) error {
-	for ; ctx.Err() == nil; sleep(ctx, perDisk) {
+	for ; ctx.Err() == nil; enginekit.Pause(ctx, perDisk) {
 		begun := time.Now()
 		if _, err := file.WriteAt([]byte{1}, 0); err != nil {
 			return err

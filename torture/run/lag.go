@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/worker"
 )
@@ -34,7 +35,7 @@ const slice = 50 * time.Millisecond
 // processors, and nobody else got on either.
 func rest(ctx context.Context, d time.Duration) {
 	for ; d > 0 && ctx.Err() == nil; d -= slice {
-		sleep(ctx, min(d, slice))
+		enginekit.Pause(ctx, min(d, slice))
 	}
 }
 

@@ -7,11 +7,12 @@ import (
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // firstInLine finds a process that stands first in the line for a lock, and the lock's name. It returns nil if there is none for
 // that long.
-func (n *nemesis) firstInLine(ctx context.Context, patience time.Duration) (*mate, string) {
+func (n *nemesis) firstInLine(ctx context.Context, patience time.Duration) (*process, string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	locks, err := interlock.Open(ctx, n.engine.Direct(), &interlock.Options{Lease: n.lease, ClientName: "nemesis"})
@@ -23,13 +24,13 @@ func (n *nemesis) firstInLine(ctx context.Context, patience time.Duration) (*mat
 		if who, name := n.anyFirst(ctx, locks); who != nil {
 			return who, name
 		}
-		sleep(ctx, 20*time.Millisecond)
+		enginekit.Pause(ctx, 20*time.Millisecond)
 	}
 	return nil, ""
 }
 
 // anyFirst looks once, and draws one of those that are first now.
-func (n *nemesis) anyFirst(ctx context.Context, locks *interlock.Client) (who *mate, of string) {
+func (n *nemesis) anyFirst(ctx context.Context, locks *interlock.Client) (who *process, of string) {
 	seen := 0
 	for info, err := range locks.Locks(ctx, "") {
 		if err != nil || ctx.Err() != nil {
@@ -45,14 +46,14 @@ func (n *nemesis) anyFirst(ctx context.Context, locks *interlock.Client) (who *m
 }
 
 // firstOf is who is first in line for a mutex and lives: the dead keep their places for a while.
-func (n *nemesis) firstOf(info *interlock.LockInfo) *mate {
+func (n *nemesis) firstOf(info *interlock.LockInfo) *process {
 	if info.Kind != driver.KindMutex {
 		return nil
 	}
 	for _, w := range info.Waiters {
-		for _, m := range n.crew {
-			if m.job.ClientName() == w.Client && m.isOf(w.Since) {
-				return m
+		for _, p := range n.crew {
+			if p.job.ClientName() == w.Client && p.isOf(w.Since) {
+				return p
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/torture/target"
 )
@@ -91,17 +92,17 @@ func (l links) disturb(ctx context.Context, dice *rand.Rand, fault target.Fault,
 		l.each(func(p *servers.Proxy) { p.Slice(servers.BothWays, between) })
 		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; {
 			l.each(func(p *servers.Proxy) { p.HalfReplies(1 + dice.IntN(longReply)) })
-			sleep(ctx, time.Duration(dice.Int64N(int64(lasts/4)+1)))
+			enginekit.Pause(ctx, time.Duration(dice.Int64N(int64(lasts/4)+1)))
 		}
 		return
 	case target.Reset:
 		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; {
 			l.each((*servers.Proxy).Reset)
-			sleep(ctx, time.Duration(dice.Int64N(int64(lasts/8)+1)))
+			enginekit.Pause(ctx, time.Duration(dice.Int64N(int64(lasts/8)+1)))
 		}
 		return
 	}
-	sleep(ctx, lasts)
+	enginekit.Pause(ctx, lasts)
 	if fault == target.LoseReplies {
 		l.each((*servers.Proxy).Reset) // a connection that has lost replies never answers again
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // longHold is for how many leases a long hold lasts, and far which part of a lease each way to the server and back takes then.
@@ -25,7 +27,7 @@ func (r *run) goAway(ctx context.Context) error {
 		return nil
 	}
 	for _, name := range r.names {
-		for end := time.Now().Add(30 * time.Second); ; sleep(ctx, 20*time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); ; enginekit.Pause(ctx, 20*time.Millisecond) {
 			if _, ok := r.register.Latest(name); ok {
 				break
 			}
@@ -36,12 +38,12 @@ func (r *run) goAway(ctx context.Context) error {
 	}
 	// Each hold is renewed once before that: a server that does not have the script yet is asked twice, which would take six tenths of
 	// a lease and leave hardly anything.
-	sleep(ctx, r.lease/2)
-	for _, m := range r.crew {
-		if len(m.links) == 0 {
+	enginekit.Pause(ctx, r.lease/2)
+	for _, p := range r.crew {
+		if len(p.links) == 0 {
 			return fmt.Errorf("there is no way to %s on which anything could be slow", r.Target.Name)
 		}
-		m.links.delay(time.Duration(far * float64(r.lease)))
+		p.links.delay(time.Duration(far * float64(r.lease)))
 	}
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
+	"github.com/interlock-go/interlock/internal/childproc"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/target"
@@ -61,7 +63,7 @@ func (n *nemesis) rage(ctx context.Context) error {
 			victim, waits = n.firstInLine(ctx, p.lasts)
 		}
 		if p.fault == target.None || victim == nil {
-			sleep(ctx, p.lasts)
+			enginekit.Pause(ctx, p.lasts)
 			continue
 		}
 		beside := func() error { return nil }
@@ -72,13 +74,13 @@ func (n *nemesis) rage(ctx context.Context) error {
 		if err := errors.Join(n.strike(ctx, p.dice, b, p.lasts, victim), beside()); err != nil {
 			return err
 		}
-		sleep(ctx, p.quiet)
+		enginekit.Pause(ctx, p.quiet)
 	}
 	return nil
 }
 
 // victim is the process of the plan: mostly the one that touched a name last, which most likely holds its lock.
-func (n *nemesis) victim(p *plan) *mate {
+func (n *nemesis) victim(p *plan) *process {
 	if latest, known := n.register.Latest(p.name); p.aimed && known {
 		return n.crew[latest]
 	}
@@ -86,22 +88,23 @@ func (n *nemesis) victim(p *plan) *mate {
 }
 
 // strike does one fault, heals it, and records it.
-func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts time.Duration, victim *mate) error {
+func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts time.Duration, victim *process) error {
 	b.From = history.Now()
 	var err error
 	switch fault := b.Fault; fault {
 	case target.Kill, target.KillWaiter: // as Fault.Kills says
 		victim.kill()
-		sleep(ctx, lasts/4)
+		enginekit.Pause(ctx, lasts/4)
 		b.To = history.Now()
 		err = victim.again()
 	case target.KillAsking:
 		n.killAsking(ctx, dice, &b, lasts, victim)
 		err = victim.again()
 	case target.Stop:
-		victim.signal(standStill)
-		sleep(ctx, lasts)
-		victim.signal(goOn)
+		life := victim.life()
+		_ = life.Suspend() // it may have ended, as whoever else is hit at the same time
+		enginekit.Pause(ctx, lasts)
+		_ = life.Resume()
 	case target.NoFiles:
 		err = n.closeFiles(ctx, victim, lasts)
 	case target.Cut, target.LateRequests, target.LoseReplies, target.Reset, target.Slices, target.OneConn:
@@ -126,18 +129,18 @@ func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts tim
 
 // killAsking kills a client while its requests are under way, whatever they are: each of its goroutines has come to one of them by then.
 // Either the server has done them and nobody hears of it, or they arrive when their sender is dead: that is when the death counts.
-func (n *nemesis) killAsking(ctx context.Context, dice *rand.Rand, b *Blow, lasts time.Duration, victim *mate) {
+func (n *nemesis) killAsking(ctx context.Context, dice *rand.Rand, b *Blow, lasts time.Duration, victim *process) {
 	if dice.IntN(2) == 0 {
 		victim.links.each((*servers.Proxy).DropReplies)
 	} else {
 		victim.links.each(func(p *servers.Proxy) { p.BlackHole(servers.ToServer) })
 	}
-	sleep(ctx, lasts/8)
+	enginekit.Pause(ctx, lasts/8)
 	victim.kill()
-	sleep(ctx, lasts/8)
+	enginekit.Pause(ctx, lasts/8)
 	b.From = history.Now()
 	victim.links.each((*servers.Proxy).Pass)
-	sleep(ctx, lasts/4)
+	enginekit.Pause(ctx, lasts/4)
 	b.To = history.Now()
 }
 
@@ -147,9 +150,9 @@ var single = []target.Fault{
 }
 
 // also begins a fault of another client, if there is any, and returns what waits for its end.
-func (n *nemesis) also(ctx context.Context, p *plan, but *mate) (wait func() error) {
+func (n *nemesis) also(ctx context.Context, p *plan, but *process) (wait func() error) {
 	can := slices.DeleteFunc(slices.Clone(single), func(f target.Fault) bool { return !slices.Contains(n.Faults, f) })
-	others := slices.DeleteFunc(slices.Clone(n.crew), func(m *mate) bool { return m == but })
+	others := slices.DeleteFunc(slices.Clone(n.crew), func(other *process) bool { return other == but })
 	if len(can) == 0 || len(others) == 0 {
 		return func() error { return nil }
 	}
@@ -166,36 +169,36 @@ func (n *nemesis) harm(ctx context.Context, dice *rand.Rand, fault target.Fault,
 	switch fault {
 	case target.ServerStop:
 		s.Stop()
-		sleep(ctx, lasts)
+		enginekit.Pause(ctx, lasts)
 		s.Cont()
 	case target.ServerKill:
 		s.Kill()
-		sleep(ctx, lasts/4)
+		enginekit.Pause(ctx, lasts/4)
 		return n.stage.Play(func(testing.TB) { s.Restart() })
 	case target.Slow:
 		by := time.Duration(dice.Int64N(int64(3 * n.lease / 2)))
 		n.register.Delay(by)
-		for _, m := range n.crew {
-			m.links.delay(by / 4)
+		for _, p := range n.crew {
+			p.links.delay(by / 4)
 		}
-		sleep(ctx, lasts)
-		for _, m := range n.crew {
-			m.links.delay(0)
+		enginekit.Pause(ctx, lasts)
+		for _, p := range n.crew {
+			p.links.delay(0)
 		}
 		n.register.Delay(0)
 	case target.Starve:
 		return starve(ctx, lasts)
 	default:
-		poke := n.engine.Pokes[fault]
-		if poke == nil {
+		inject := n.engine.Injections[fault]
+		if inject == nil {
 			return fmt.Errorf("the fault %s cannot be done to %s", fault, n.Target.Name)
 		}
-		var poked error
-		played := n.stage.Play(func(testing.TB) { poked = poke(ctx, dice, lasts) }) // servers tell the stage what they fail with
-		if ctx.Err() != nil && !errors.Is(poked, target.ErrNothing) {
-			poked = nil // it was cut short, and has healed
+		var injected error
+		played := n.stage.Play(func(testing.TB) { injected = inject(ctx, dice, lasts) }) // servers tell the stage what they fail with
+		if ctx.Err() != nil && !errors.Is(injected, target.ErrNothing) {
+			injected = nil // it was cut short, and has healed
 		}
-		return cmp.Or(played, poked)
+		return cmp.Or(played, injected)
 	}
 	return nil
 }
@@ -204,28 +207,17 @@ func (n *nemesis) harm(ctx context.Context, dice *rand.Rand, fault target.Fault,
 func starve(ctx context.Context, lasts time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, lasts)
 	defer cancel()
-	var all []*exec.Cmd
-	var err error
+	var failed error
 	for range 2 * runtime.NumCPU() {
 		hog := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done") // is killed when ctx ends
-		dieWithUs(hog)
-		if err = hog.Start(); err != nil {
+		p, err := childproc.Start(hog, nil)
+		if err != nil {
+			failed = err
 			cancel()
 			break
 		}
-		all = append(all, hog)
+		defer p.Kill()
 	}
-	for _, hog := range all {
-		_ = hog.Wait() // it was killed
-	}
-	return err
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	<-ctx.Done()
+	return failed
 }

@@ -73,6 +73,6 @@ func planner(seed uint64) *nemesis {
 			Seed: seed, Faults: []target.Fault{target.Kill, target.KillWaiter, target.Stop, target.Reset, target.Slices},
 			Target: &target.Target{Lease: time.Second},
 		},
-		names: []string{"a", "b", "c"}, crew: make([]*mate, 4),
+		names: []string{"a", "b", "c"}, crew: make([]*process, 4),
 	}}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/torture/history"
 	"github.com/interlock-go/interlock/torture/register"
@@ -53,7 +54,7 @@ type run struct {
 	can      *target.Abilities
 	register *register.Server
 	names    []string
-	crew     []*mate
+	crew     []*process
 }
 
 // Do does it. Its error says that the run could not be made, not that a lock is broken: see package check for that.
@@ -121,41 +122,41 @@ func (r *run) setUp(ctx context.Context) (err error) {
 		return err
 	}
 	for i := range r.Processes {
-		m := &mate{self: r.Worker, job: worker.Job{
+		p := &process{self: r.Worker, job: worker.Job{
 			Register: r.register.Addr(), Dir: r.Dir, Proc: i, Seed: r.Seed, Goroutines: r.Goroutines, Names: r.names,
 			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal, r.OneByOne()), Cancel: r.Cancel,
 			Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(), Clients: r.clients(),
 		}}
 		if network := r.engine.Network; network != nil {
-			if err := r.stage.Play(func(t testing.TB) { m.member = network.Join(t) }); err != nil {
+			if err := r.stage.Play(func(t testing.TB) { p.member = network.Join(t) }); err != nil {
 				return err
 			}
-			r.engine.Clients = append(r.engine.Clients, m.member)
+			r.engine.Clients = append(r.engine.Clients, p.member)
 		}
-		if err := r.stage.Play(func(t testing.TB) { r.link(t, m) }); err != nil {
+		if err := r.stage.Play(func(t testing.TB) { r.link(t, p) }); err != nil {
 			return err
 		}
-		if err := m.start(); err != nil {
+		if err := p.start(); err != nil {
 			return err
 		}
-		r.crew = append(r.crew, m)
+		r.crew = append(r.crew, p)
 	}
 	return nil
 }
 
 // link says where the client finds the servers, and puts proxies between. In a network there are none without need: what it loses is
 // then lost by the clients' own connections.
-func (r *run) link(t testing.TB, m *mate) {
-	m.job.URL = r.engine.Direct()
+func (r *run) link(t testing.TB, p *process) {
+	p.job.URL = r.engine.Direct()
 	if r.engine.Network != nil && !slices.ContainsFunc(r.toPrepare(), target.Fault.TakesProxies) {
 		return
 	}
 	switch {
 	case r.engine.Network != nil && len(r.engine.Places) > 0:
-		m.links = newLinks(t, m.member, r.engine.Places, servers.NewProxyInPlace)
+		p.links = newLinks(t, p.member, r.engine.Places, servers.NewProxyInPlace)
 	case len(r.engine.Addrs) > 0:
-		m.links = newLinks(t, m.member, r.engine.Addrs, servers.NewProxyAt)
-		m.job.URL = r.engine.URL(m.links.addrs())
+		p.links = newLinks(t, p.member, r.engine.Addrs, servers.NewProxyAt)
+		p.job.URL = r.engine.URL(p.links.addrs())
 	}
 }
 
@@ -202,8 +203,8 @@ func (r *run) torture(ctx context.Context, a *About) (err error) {
 		rest(ctx, r.Target.Heal+2*r.lease+r.OneByOne())
 	}
 	a.End = history.Now()
-	for _, m := range r.crew {
-		if e := m.end(r.Target.Heal + 10*time.Second); e != nil {
+	for _, p := range r.crew {
+		if e := p.end(r.Target.Heal + 10*time.Second); e != nil {
 			a.Problems = append(a.Problems, e.Error())
 		}
 	}
@@ -221,7 +222,7 @@ func (r *run) warmUp(ctx context.Context) error {
 				return nil
 			}
 		}
-		sleep(ctx, 20*time.Millisecond)
+		enginekit.Pause(ctx, 20*time.Millisecond)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -231,8 +232,8 @@ func (r *run) warmUp(ctx context.Context) error {
 
 func (r *run) endAll() error {
 	var errs []error
-	for _, m := range r.crew {
-		errs = append(errs, m.end(time.Second))
+	for _, p := range r.crew {
+		errs = append(errs, p.end(time.Second))
 	}
 	return errors.Join(errs...)
 }

@@ -3,10 +3,9 @@ package run
 import (
 	"context"
 	"errors"
-	"os/exec"
-	"syscall"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 	"golang.org/x/sys/unix"
 )
@@ -14,18 +13,9 @@ import (
 // possible says why no run can be made on this system, or nil.
 func possible() error { return nil }
 
-// What a process is told that is to stand still, and to go on.
-const (
-	standStill = syscall.SIGSTOP
-	goOn       = syscall.SIGCONT
-)
-
-// dieWithUs has the process killed also if this one is.
-func dieWithUs(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
-
 // closeFiles keeps a process from opening anything more for a while, and resets its connections to the server.
-func (n *nemesis) closeFiles(ctx context.Context, victim *mate, lasts time.Duration) error {
-	pid := victim.pid()
+func (n *nemesis) closeFiles(ctx context.Context, victim *process, lasts time.Duration) error {
+	pid := victim.life().PID()
 	var usual unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &usual); err != nil {
 		return err
@@ -36,7 +26,7 @@ func (n *nemesis) closeFiles(ctx context.Context, victim *mate, lasts time.Durat
 		return err
 	}
 	victim.links.each((*servers.Proxy).Reset)
-	sleep(ctx, lasts)
+	enginekit.Pause(ctx, lasts)
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil); !errors.Is(err, unix.ESRCH) { // that says it was killed meanwhile
 		return err
 	}

@@ -5,9 +5,7 @@ package run
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"runtime"
-	"syscall"
 	"time"
 )
 
@@ -18,10 +16,7 @@ func possible() error {
 }
 
 // Nothing of what follows is reached.
-const standStill, goOn = syscall.SIGINT, syscall.SIGINT
-
-func dieWithUs(*exec.Cmd) {}
 
 func keepCode() (let func(), err error) { return nil, possible() }
 
-func (*nemesis) closeFiles(context.Context, *mate, time.Duration) error { return possible() }
+func (*nemesis) closeFiles(context.Context, *process, time.Duration) error { return possible() }

@@ -44,7 +44,7 @@ func TestUntold_AClientHearsNothing_UntilALeaseIsOver(t *testing.T) {
 	}
 	lease := 400 * time.Millisecond
 	n := &nemesis{run: &run{Config: &Config{Target: &target.Target{Untold: []target.Fault{target.Sessions}}}, lease: lease}}
-	victim := &mate{links: links{way}}
+	victim := &process{links: links{way}}
 	for _, fault := range []target.Fault{target.ServerStop, target.Sessions} {
 		untold := fault == target.Sessions
 		patience := time.Minute // what is to be heard may be late on a busy machine

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -72,9 +73,9 @@ func alone() []*Target {
 				clock := on.clock(t)
 				s := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{Disk: on.disk, Clock: clock})
 				addrs := []string{s.Addr()}
-				pokes := zooOperator(addrs)
-				pokes[DiskFull], pokes[Clock] = fill(on.disk, s, nil), jump(clock)
-				return &Instance{Server: s, Addrs: addrs, URL: at("zk://", zooRoot), Pokes: pokes, version: zooKeeperVersion(s), left: zooLeft(addrs)}
+				injections := zooOperator(addrs)
+				injections[DiskFull], injections[Clock] = fill(on.disk, s, nil), jump(clock)
+				return &Instance{Server: s, Addrs: addrs, URL: at("zk://", zooRoot), Injections: injections, version: zooKeeperVersion(s), left: zooLeft(addrs)}
 			},
 		},
 		{
@@ -84,7 +85,7 @@ func alone() []*Target {
 				s := servers.EtcdServer(t, &servers.EtcdOptions{Disk: on.disk})
 				return &Instance{
 					Server: s, Addrs: []string{s.Addr()}, URL: at("etcd://", ""),
-					Pokes: map[Fault]Poke{
+					Injections: map[Fault]Inject{
 						Sessions: revokeLeases(s), Wipe: deleteKeys(s), Delete: deleteOneLock(s), DiskFull: fill(on.disk, s, nil),
 					},
 					version: etcdVersion(s), left: etcdLeft(s),
@@ -103,8 +104,8 @@ func alone() []*Target {
 				direct := url(addrs)
 				return &Instance{
 					Server: s, Addrs: addrs, URL: url,
-					Pokes:   map[Fault]Poke{Sessions: endPostgresSessions(direct), DiskFull: fill(on.disk, s, writeAhead(direct)), Clock: jump(clock)},
-					version: sqlVersion("PostgreSQL", "pgx", direct, "SHOW server_version"), left: postgresLeft(direct),
+					Injections: map[Fault]Inject{Sessions: endPostgresSessions(direct), DiskFull: fill(on.disk, s, writeAhead(direct)), Clock: jump(clock)},
+					version:    sqlVersion("PostgreSQL", "pgx", direct, "SHOW server_version"), left: postgresLeft(direct),
 				}
 			},
 		},
@@ -117,7 +118,7 @@ func alone() []*Target {
 				dsn := "root@tcp(" + s.Addr() + ")/"
 				return &Instance{
 					Server: s, Addrs: []string{s.Addr()}, URL: at("mysql://root@", "/"+servers.MariaDBDatabase),
-					Pokes: map[Fault]Poke{
+					Injections: map[Fault]Inject{
 						Sessions: endMariaDBSessions(dsn), DiskFull: fill(on.disk, s, storeJunk(dsn+servers.MariaDBDatabase)), Clock: jump(clock),
 					},
 					version: sqlVersion("MariaDB", "mysql", dsn, "SELECT version()"), left: mariaDBLeft(dsn + servers.MariaDBDatabase),
@@ -137,7 +138,7 @@ func file(t testing.TB, on *ground) *Instance {
 	}
 	return &Instance{
 		URL: at("file://"+dir, ""),
-		Pokes: map[Fault]Poke{DiskFull: fill(on.disk, nil, nil), Wipe: func(context.Context, *rand.Rand, time.Duration) error {
+		Injections: map[Fault]Inject{DiskFull: fill(on.disk, nil, nil), Wipe: func(context.Context, *rand.Rand, time.Duration) error {
 			found, err := filepath.Glob(filepath.Join(dir, "*"))
 			if err != nil {
 				return err
@@ -159,15 +160,15 @@ func redis(t testing.TB, on *ground, config map[string]string) *Instance {
 	clock := on.clock(t)
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: config, Clock: clock, Disk: on.disk})
 	stores := func() []*servers.RedisNode { return []*servers.RedisNode{s} }
-	pokes := redisOperator(stores)
-	maps.Copy(pokes, map[Fault]Poke{Memory: fillMemory(s), Evict: evict(s), Clock: jump(clock), DiskFull: fill(on.disk, s, nil), PowerCut: cutPower(s)})
+	injections := redisOperator(stores)
+	maps.Copy(injections, map[Fault]Inject{Memory: fillMemory(s), Evict: evict(s), Clock: jump(clock), DiskFull: fill(on.disk, s, nil), PowerCut: cutPower(s)})
 	return &Instance{
-		Server: s, Addrs: []string{s.Addr()}, URL: at("redis://", ""), Pokes: pokes, version: redisVersion(s), left: redisLeft(stores), stores: stores,
+		Server: s, Addrs: []string{s.Addr()}, URL: at("redis://", ""), Injections: injections, version: redisVersion(s), left: redisLeft(stores), stores: stores,
 	}
 }
 
 // killClients has a Redis close all connections that are subscribed to nothing, or all that are, or one.
-func killClients(s *servers.RedisNode) Poke {
+func killClients(s *servers.RedisNode) Inject {
 	return func(ctx context.Context, dice *rand.Rand, _ time.Duration) error {
 		if kind := dice.IntN(3); kind > 0 {
 			_, err := s.Do(ctx, "CLIENT", "KILL", "TYPE", []string{"normal", "pubsub"}[kind-1])
@@ -186,10 +187,10 @@ func killClients(s *servers.RedisNode) Poke {
 }
 
 // jump sets clocks ahead or back, all alike, by some leases or by an hour, and right again.
-func jump(clocks ...*servers.Clock) Poke {
+func jump(clocks ...*servers.Clock) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		set(clocks, wrongBy(dice))
-		wait(ctx, lasts)
+		enginekit.Pause(ctx, lasts)
 		set(clocks, 0)
 		return nil
 	}

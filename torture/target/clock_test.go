@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -87,7 +88,7 @@ func TestAVanishedClient_OfAServerWhoseClockWasSetBack_KeepsItsLocks(t *testing.
 		clock.Set(0)
 		first = idle()
 	}
-	for second := idle(); lives(second) > 0; wait(ctx, 10*time.Millisecond) {
+	for second := idle(); lives(second) > 0; enginekit.Pause(ctx, 10*time.Millisecond) {
 	}
 	if lives(first) == 0 {
 		t.Error("the first session has ended as if the clock had not been set back: say so in docs/limits.md")
@@ -114,7 +115,7 @@ func TestAClockThatIsSetAhead_EndsNoSession_ThatIsWokenToWriteDownWhatItCounts(t
 		t.Fatal(err)
 	}
 	go func() {
-		for n := 0; n == 0; wait(t.Context(), 10*time.Millisecond) {
+		for n := 0; n == 0; enginekit.Pause(t.Context(), 10*time.Millisecond) {
 			for info := range one.Locks(t.Context(), "a") {
 				n = len(info.Waiters)
 			}

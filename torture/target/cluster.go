@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -27,7 +28,7 @@ func cluster(t testing.TB, on *ground) *Instance {
 	i := &Instance{
 		left: redisLeft(stores), stores: stores, Places: c.Addrs(),
 		URL: at("redis+cluster://"+strings.Join(c.Addrs(), ","), ""), version: redisVersion(c.Owner(0)),
-		Pokes: map[Fault]Poke{
+		Injections: map[Fault]Inject{
 			Failover: func(ctx context.Context, dice *rand.Rand, _ time.Duration) error {
 				slot, err := lockedSlot(ctx, c, dice)
 				if err == nil {
@@ -38,7 +39,7 @@ func cluster(t testing.TB, on *ground) *Instance {
 			LeaderMove: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 				c.Failover(dice.IntN(slots))
 				c.AwaitReady()
-				wait(ctx, lasts) // for a while nobody votes for this part of the slots again
+				enginekit.Pause(ctx, lasts) // for a while nobody votes for this part of the slots again
 				return nil
 			},
 			CutFailover: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
@@ -64,9 +65,9 @@ func cluster(t testing.TB, on *ground) *Instance {
 			},
 		},
 	}
-	maps.Copy(i.Pokes, redisOperator(stores))
-	maps.Copy(i.Pokes, replicaNodeFaults(c.Nodes(), c.AwaitReady))
-	i.Pokes[Partition] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+	maps.Copy(i.Injections, redisOperator(stores))
+	maps.Copy(i.Injections, replicaNodeFaults(c.Nodes(), c.AwaitReady))
+	i.Injections[Partition] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		slot, err := lockedSlot(ctx, c, dice)
 		if err != nil {
 			return err
@@ -105,7 +106,7 @@ func cutReplicas(ctx context.Context, primary *servers.RedisNode, lasts time.Dur
 			return err
 		}
 	}
-	wait(ctx, min(lasts, 3*time.Second)) // a replica that has been alone for longer may not take over
+	enginekit.Pause(ctx, min(lasts, 3*time.Second)) // a replica that has been alone for longer may not take over
 	info, err := primary.Info(context.WithoutCancel(ctx), "replication")
 	if err == nil && info["connected_slaves"] != "0" {
 		err = fmt.Errorf("the primary still has %s replicas, and was to have none", info["connected_slaves"])
@@ -129,9 +130,9 @@ func moveSlot(ctx context.Context, c *servers.ClusterRedis, dice *rand.Rand, las
 		return ErrNothing
 	}
 	m := c.Migrate(slot, to)
-	wait(ctx, lasts/4)
+	enginekit.Pause(ctx, lasts/4)
 	m.MoveKeys()
-	wait(ctx, lasts/4)
+	enginekit.Pause(ctx, lasts/4)
 	m.MoveKeys() // those that were made in between
 	m.Finish()
 	return nil

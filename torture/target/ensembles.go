@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -27,15 +28,15 @@ func redlock(t testing.TB, on *ground, query string, config map[string]string) *
 		n := servers.RedisServer(t, o)
 		nodes, addrs = append(nodes, n), append(addrs, n.Addr())
 	}
-	pokes := nodeFaults(nodes)
+	injections := nodeFaults(nodes)
 	stores := func() []*servers.RedisNode { return nodes }
-	maps.Copy(pokes, redisOperator(stores))
-	pokes[Clock], pokes[Clocks] = jump(one), jump(one, two)
+	maps.Copy(injections, redisOperator(stores))
+	injections[Clock], injections[Clocks] = jump(one), jump(one, two)
 	i := &Instance{
-		Addrs: addrs, URL: at("redlock://", query), Pokes: pokes,
+		Addrs: addrs, URL: at("redlock://", query), Injections: injections,
 		version: redisVersion(nodes[0]), left: redisLeft(stores), stores: stores,
 	}
-	pokes[Partition] = i.blind(members(nodes))
+	injections[Partition] = i.blind(members(nodes))
 	return i
 }
 
@@ -43,11 +44,11 @@ func redlock(t testing.TB, on *ground, query string, config map[string]string) *
 func ensemble(t testing.TB, on *ground) *Instance {
 	e := servers.NewZooKeeperEnsemble(t, &servers.ZooKeeperOptions{Network: on.network})
 	i := &Instance{
-		Addrs: e.Addrs(), URL: at("zk://", zooRoot), Pokes: nodeFaults(e.Nodes()),
+		Addrs: e.Addrs(), URL: at("zk://", zooRoot), Injections: nodeFaults(e.Nodes()),
 		version: zooKeeperVersion(e.Nodes()[0]), left: zooLeft(e.Addrs()),
 	}
-	maps.Copy(i.Pokes, zooOperator(e.Addrs()))
-	i.Pokes[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
+	maps.Copy(i.Injections, zooOperator(e.Addrs()))
+	i.Injections[Partition] = i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {
 		return leaderAlone(members(e.Nodes()), e.Leader().Member(), dice)
 	}, e.AwaitReady)
 	return i
@@ -57,16 +58,16 @@ func ensemble(t testing.TB, on *ground) *Instance {
 func etcdCluster(t testing.TB, on *ground) *Instance {
 	c := servers.EtcdCluster(t, 3, &servers.EtcdOptions{Network: on.network})
 	i := &Instance{
-		Addrs: c.Addrs(), URL: at("etcd://", ""), Pokes: nodeFaults(c.Nodes()),
+		Addrs: c.Addrs(), URL: at("etcd://", ""), Injections: nodeFaults(c.Nodes()),
 		version: etcdVersion(c.Nodes()[0]), left: etcdLeft(c.Nodes()[0]),
 	}
-	maps.Copy(i.Pokes, map[Fault]Poke{
+	maps.Copy(i.Injections, map[Fault]Inject{
 		Sessions: atAnyOf(c.Nodes(), revokeLeases), Wipe: atAnyOf(c.Nodes(), deleteKeys), Delete: atAnyOf(c.Nodes(), deleteOneLock),
 		LeaderMove: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 			leader := c.Leader(t)
 			others := slices.DeleteFunc(slices.Clone(c.Nodes()), func(n *servers.EtcdNode) bool { return n == leader })
 			c.MoveLeader(t, others[dice.IntN(len(others))])
-			wait(ctx, lasts/2)
+			enginekit.Pause(ctx, lasts/2)
 			return nil
 		},
 		Partition: i.cutOff(func(dice *rand.Rand) (few, many []*servers.Member) {

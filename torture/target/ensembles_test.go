@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -21,8 +22,8 @@ func TestRedlock_ClocksThatJump(t *testing.T) {
 	for fault, want := range map[Fault]int{Clock: 1, Clocks: 3} {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- i.Pokes[fault](ctx, rand.New(rand.NewPCG(1, 1)), time.Minute) }()
-		for end := time.Now().Add(20 * time.Second); wrong(t, i.Addrs) != want; wait(ctx, 10*time.Millisecond) {
+		go func() { done <- i.Injections[fault](ctx, rand.New(rand.NewPCG(1, 1)), time.Minute) }()
+		for end := time.Now().Add(20 * time.Second); wrong(t, i.Addrs) != want; enginekit.Pause(ctx, 10*time.Millisecond) {
 			if time.Now().After(end) {
 				t.Errorf("%s: %d clocks are wrong, want %d", fault, wrong(t, i.Addrs), want)
 				break

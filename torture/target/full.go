@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -19,7 +20,7 @@ const diskSize = 192
 
 // fill leaves no room on the disk for a while, in which others, if not nil, write to it and are refused, again and again. A server that
 // ends because of that is started again when there is room, as an operator would; there is none if s is nil.
-func fill(disk *servers.Disk, s Reviver, others func(ctx context.Context)) Poke {
+func fill(disk *servers.Disk, s Reviver, others func(ctx context.Context)) Inject {
 	return func(ctx context.Context, _ *rand.Rand, lasts time.Duration) error {
 		err := disk.Fill()
 		full, cancel := context.WithTimeout(ctx, lasts)
@@ -28,7 +29,7 @@ func fill(disk *servers.Disk, s Reviver, others func(ctx context.Context)) Poke 
 			if others != nil {
 				others(full)
 			}
-			wait(full, 100*time.Millisecond)
+			enginekit.Pause(full, 100*time.Millisecond)
 		}
 		if err = errors.Join(err, disk.Free()); s != nil {
 			s.Revive()
@@ -53,7 +54,7 @@ func runs(driver, address string, statements ...string) func(ctx context.Context
 type Reviver interface{ Revive() }
 
 // fillMemory has a Redis refuse for a while whatever needs memory.
-func fillMemory(s *servers.RedisNode) Poke {
+func fillMemory(s *servers.RedisNode) Inject {
 	return func(ctx context.Context, _ *rand.Rand, lasts time.Duration) error {
 		set := func(bytes string) error {
 			_, err := s.Do(context.WithoutCancel(ctx), "CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", bytes)
@@ -62,7 +63,7 @@ func fillMemory(s *servers.RedisNode) Poke {
 		if err := set("1"); err != nil {
 			return err
 		}
-		wait(ctx, lasts)
+		enginekit.Pause(ctx, lasts)
 		return set("0")
 	}
 }
@@ -94,7 +95,7 @@ func (d *deck) draw(dice *rand.Rand) string {
 
 // evict has a Redis take hardly more memory than it has just now, and throw away what its policy chooses for what others write. Each policy
 // has its turn before one comes again.
-func evict(s *servers.RedisNode) Poke {
+func evict(s *servers.RedisNode) Inject {
 	next := &deck{of: policies}
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		rest := context.WithoutCancel(ctx)
@@ -117,7 +118,7 @@ func evict(s *servers.RedisNode) Poke {
 			} else if err != nil {
 				break
 			}
-			wait(ctx, 5*time.Millisecond)
+			enginekit.Pause(ctx, 5*time.Millisecond)
 		}
 		_, healed := s.Do(rest, "CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction")
 		return errors.Join(err, healed)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -33,7 +34,7 @@ func TestMutexHolders_AreThoseOfNow(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { _, err := other.Lock(t.Context(), "x"); done <- err }()
-	for end := time.Now().Add(20 * time.Second); ; wait(t.Context(), 10*time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); ; enginekit.Pause(t.Context(), 10*time.Millisecond) {
 		if queued, err := s.Do(t.Context(), "HLEN", "interlock:mutex:x"); err == nil && queued != int64(0) {
 			break
 		}

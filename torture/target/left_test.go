@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/enginekit"
 	_ "github.com/interlock-go/interlock/etcdlock"
 	"github.com/interlock-go/interlock/internal/servers"
 	_ "github.com/interlock-go/interlock/mysqllock"
@@ -110,7 +111,7 @@ func useOnce(t *testing.T, i *Instance) {
 // eventually is what is left after a while, or nothing as soon as that is so: a server needs a moment to end a session.
 func eventually(t *testing.T, i *Instance) []string {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; wait(t.Context(), 10*time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); ; enginekit.Pause(t.Context(), 10*time.Millisecond) {
 		left, err := i.Left(t.Context())
 		if err != nil {
 			t.Fatal(err)

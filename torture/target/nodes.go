@@ -8,16 +8,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
 // nodeFaults kill and stop one of several servers.
-func nodeFaults[S Server](nodes []S) map[Fault]Poke {
-	return map[Fault]Poke{
+func nodeFaults[S Server](nodes []S) map[Fault]Inject {
+	return map[Fault]Inject{
 		NodeKill: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 			n := nodes[dice.IntN(len(nodes))]
 			n.Kill()
-			wait(ctx, lasts/2)
+			enginekit.Pause(ctx, lasts/2)
 			n.Restart()
 			return nil
 		},
@@ -25,7 +26,7 @@ func nodeFaults[S Server](nodes []S) map[Fault]Poke {
 			n := nodes[dice.IntN(len(nodes))]
 			n.Stop()
 			defer n.Cont()
-			wait(ctx, lasts)
+			enginekit.Pause(ctx, lasts)
 			return nil
 		},
 	}
@@ -33,9 +34,9 @@ func nodeFaults[S Server](nodes []S) map[Fault]Poke {
 
 // replicaNodeFaults are nodeFaults of nodes that replace each other. They have healed when all is ready again. A node that was killed is mostly
 // back before it is missed: [Failover] is for one that is not.
-func replicaNodeFaults(nodes []*servers.RedisNode, ready func()) map[Fault]Poke {
+func replicaNodeFaults(nodes []*servers.RedisNode, ready func()) map[Fault]Inject {
 	kill, stop := nodeFaults(nodes)[NodeKill], nodeFaults(nodes)[NodeStop]
-	return map[Fault]Poke{
+	return map[Fault]Inject{
 		NodeKill: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 			err := kill(ctx, dice, lasts/4)
 			ready()
@@ -46,15 +47,6 @@ func replicaNodeFaults(nodes []*servers.RedisNode, ready func()) map[Fault]Poke 
 			ready()
 			return err
 		},
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
@@ -81,7 +73,7 @@ const settling = 3 * time.Second
 
 // cutOff cuts the network into the servers that choose returns first and those it returns then, with about half of the clients on either
 // side. It returns when the network has healed, and the servers with it.
-func (i *Instance) cutOff(choose func(dice *rand.Rand) (few, many []*servers.Member), healed func()) Poke {
+func (i *Instance) cutOff(choose func(dice *rand.Rand) (few, many []*servers.Member), healed func()) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		few, many := choose(dice)
 		clients := shuffled(i.Clients, dice)
@@ -94,7 +86,7 @@ func (i *Instance) cutOff(choose func(dice *rand.Rand) (few, many []*servers.Mem
 // the network has to be healed, which is for cutOff.
 func (i *Instance) cutOffUnheard(
 	primary *servers.RedisNode, nodes []*servers.RedisNode, choose func(dice *rand.Rand) (few, many []*servers.Member), healed func(),
-) Poke {
+) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		return errors.Join(i.unheard(ctx, primary, nodes), i.cutOff(choose, healed)(ctx, dice, lasts))
 	}
@@ -122,11 +114,11 @@ func (i *Instance) unheard(ctx context.Context, primary *servers.RedisNode, node
 		return err
 	}
 	before, err := mutexHolders(ctx, primary)
-	wait(ctx, leastUnheard)
+	enginekit.Pause(ctx, leastUnheard)
 	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(mostUnheard - leastUnheard); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 10*time.Millisecond) {
+	for end := time.Now().Add(mostUnheard - leastUnheard); time.Now().Before(end) && ctx.Err() == nil; enginekit.Pause(ctx, 10*time.Millisecond) {
 		now, err := mutexHolders(ctx, primary)
 		if err != nil || slices.ContainsFunc(now, func(id string) bool { return !slices.Contains(before, id) }) {
 			return err
@@ -136,7 +128,7 @@ func (i *Instance) unheard(ctx context.Context, primary *servers.RedisNode, node
 }
 
 // blind keeps one or two of the clients from hearing two or three of the five nodes.
-func (i *Instance) blind(nodes []*servers.Member) Poke {
+func (i *Instance) blind(nodes []*servers.Member) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		clients, unheard := shuffled(i.Clients, dice), shuffled(nodes, dice)
 		return i.split(ctx, lasts, clients[:min(len(clients), 1+dice.IntN(2))], unheard[:2+dice.IntN(2)], func() {})
@@ -146,7 +138,7 @@ func (i *Instance) blind(nodes []*servers.Member) Poke {
 func (i *Instance) split(ctx context.Context, lasts time.Duration, few, many []*servers.Member, healed func()) (err error) {
 	err = i.Network.Split(few, many)
 	defer func() { err = errors.Join(err, i.Network.Heal()) }() // also if a server ends this goroutine
-	wait(ctx, lasts)
+	enginekit.Pause(ctx, lasts)
 	err = errors.Join(err, i.Network.Heal())
 	healed()
 	return err

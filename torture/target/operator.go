@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -18,9 +19,9 @@ import (
 var ErrNothing = errors.New("there was nothing to do it to")
 
 // once does something as soon as there is something to do it to.
-func once(do func(ctx context.Context, dice *rand.Rand) (done bool, err error)) Poke {
+func once(do func(ctx context.Context, dice *rand.Rand) (done bool, err error)) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 10*time.Millisecond) {
+		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; enginekit.Pause(ctx, 10*time.Millisecond) {
 			if done, err := do(ctx, dice); done || err != nil {
 				return err
 			}
@@ -30,8 +31,8 @@ func once(do func(ctx context.Context, dice *rand.Rand) (done bool, err error)) 
 }
 
 // redisOperator are the faults that somebody does to all of the Redis servers that take writes, or to one of them.
-func redisOperator(stores func() []*servers.RedisNode) map[Fault]Poke {
-	return map[Fault]Poke{
+func redisOperator(stores func() []*servers.RedisNode) map[Fault]Inject {
+	return map[Fault]Inject{
 		Forget: command(stores, "SCRIPT", "FLUSH"), Wipe: command(stores, "FLUSHALL"), Delete: deleteOneKey(stores),
 		Sessions: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 			all := stores()
@@ -41,7 +42,7 @@ func redisOperator(stores func() []*servers.RedisNode) map[Fault]Poke {
 }
 
 // command sends each of the servers a command.
-func command(stores func() []*servers.RedisNode, args ...string) Poke {
+func command(stores func() []*servers.RedisNode, args ...string) Inject {
 	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
 		for _, s := range stores() {
 			if _, err := s.Do(ctx, args...); err != nil {
@@ -53,7 +54,7 @@ func command(stores func() []*servers.RedisNode, args ...string) Poke {
 }
 
 // deleteOneKey deletes the key of one mutex, and with it its holder and all who wait, from all servers that have it.
-func deleteOneKey(stores func() []*servers.RedisNode) Poke {
+func deleteOneKey(stores func() []*servers.RedisNode) Inject {
 	return once(func(ctx context.Context, dice *rand.Rand) (bool, error) {
 		keys, has, err := mutexKeys(ctx, stores())
 		if err != nil || len(keys) == 0 {
@@ -111,7 +112,7 @@ func mutexHolders(ctx context.Context, s *servers.RedisNode) (ids []string, err 
 }
 
 // deleteKeys deletes all keys of an etcd.
-func deleteKeys(s *servers.EtcdNode) Poke {
+func deleteKeys(s *servers.EtcdNode) Inject {
 	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
 		_, err := s.Do(ctx, "kv/deleterange", allKeys)
 		return err
@@ -119,7 +120,7 @@ func deleteKeys(s *servers.EtcdNode) Poke {
 }
 
 // deleteOneLock deletes the places of all who hold one mutex, or wait for it.
-func deleteOneLock(s *servers.EtcdNode) Poke {
+func deleteOneLock(s *servers.EtcdNode) Inject {
 	return once(func(ctx context.Context, dice *rand.Rand) (bool, error) {
 		answer, err := s.Do(ctx, "kv/range", below("interlock/mutex/"))
 		if err != nil {
@@ -149,8 +150,8 @@ func below(folder string) map[string]any {
 }
 
 // atAnyOf does to one of several servers what is done to one.
-func atAnyOf[S any](nodes []S, poke func(s S) Poke) Poke {
+func atAnyOf[S any](nodes []S, inject func(s S) Inject) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-		return poke(nodes[dice.IntN(len(nodes))])(ctx, dice, lasts)
+		return inject(nodes[dice.IntN(len(nodes))])(ctx, dice, lasts)
 	}
 }

@@ -20,7 +20,7 @@ func TestOperator_WhatIsTakenAwayIsFree_AndItsHolderIsTold(t *testing.T) {
 			t.Parallel()
 			i := g.Start(t, nil)
 			dice := rand.New(rand.NewPCG(1, 1))
-			if err := i.Pokes[Delete](t.Context(), dice, 50*time.Millisecond); !errors.Is(err, ErrNothing) {
+			if err := i.Injections[Delete](t.Context(), dice, 50*time.Millisecond); !errors.Is(err, ErrNothing) {
 				t.Errorf("without a lock: %v", err)
 			}
 			for _, f := range []Fault{Delete, Wipe, Sessions} {
@@ -31,7 +31,7 @@ func TestOperator_WhatIsTakenAwayIsFree_AndItsHolderIsTold(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := i.Pokes[f](t.Context(), dice, time.Second); err != nil {
+				if err := i.Injections[f](t.Context(), dice, time.Second); err != nil {
 					t.Errorf("%s: %v", f, err)
 				}
 				lock(t, openWith(t, i.Direct(), g.Lease), "x")
@@ -58,13 +58,13 @@ func openWith(t *testing.T, url string, lease time.Duration) *interlock.Client {
 // A fault that has nothing to be done to says so when its time is over, or the run is.
 func TestOnce_IsDoneOrSaysThatItWasNot(t *testing.T) {
 	tries := 0
-	poke := once(func(context.Context, *rand.Rand) (bool, error) { tries++; return tries == 3, nil })
-	if err := poke(t.Context(), nil, time.Minute); err != nil || tries != 3 {
+	inject := once(func(context.Context, *rand.Rand) (bool, error) { tries++; return tries == 3, nil })
+	if err := inject(t.Context(), nil, time.Minute); err != nil || tries != 3 {
 		t.Errorf("%v after %d tries", err, tries)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := poke(ended, nil, time.Minute); !errors.Is(err, ErrNothing) {
+	if err := inject(ended, nil, time.Minute); !errors.Is(err, ErrNothing) {
 		t.Errorf("when the run was over: %v", err)
 	}
 }

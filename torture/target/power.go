@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -16,9 +17,9 @@ var eachSecond = map[string]string{"appendonly": "yes", "appendfsync": "everysec
 
 // cutPower ends a Redis and takes from its append-only file what it has written there within the last second: with appendfsync
 // everysec the disk need not have had that yet, so a machine that loses its power comes back without it.
-func cutPower(s *servers.RedisNode) Poke {
+func cutPower(s *servers.RedisNode) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-		return loseWhatComes(ctx, s, lasts/8, func() { wait(ctx, time.Duration(dice.Int64N(int64(time.Second)))) })
+		return loseWhatComes(ctx, s, lasts/8, func() { enginekit.Pause(ctx, time.Duration(dice.Int64N(int64(time.Second)))) })
 	}
 }
 
@@ -31,7 +32,7 @@ func loseWhatComes(ctx context.Context, s *servers.RedisNode, down time.Duration
 	meanwhile()
 	s.Kill()
 	err = os.Truncate(file, kept)
-	wait(ctx, down)
+	enginekit.Pause(ctx, down)
 	s.Restart()
 	return err
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // endPostgresSessions ends everybody else's sessions, as an operator who restarts an application does.
-func endPostgresSessions(url string) Poke {
+func endPostgresSessions(url string) Inject {
 	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
 		return onDatabase("pgx", url, func(db *sql.DB) error {
 			_, err := db.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -23,7 +23,7 @@ func endPostgresSessions(url string) Poke {
 	}
 }
 
-func endMariaDBSessions(dsn string) Poke {
+func endMariaDBSessions(dsn string) Inject {
 	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
 		return onDatabase("mysql", dsn, func(db *sql.DB) error {
 			rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE user = 'root' AND id <> connection_id()")
@@ -56,7 +56,7 @@ func onDatabase(driver, address string, do func(db *sql.DB) error) error {
 }
 
 // revokeLeases revokes every lease, and with it the session that keeps it alive.
-func revokeLeases(s *servers.EtcdNode) Poke {
+func revokeLeases(s *servers.EtcdNode) Inject {
 	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
 		answer, err := s.Do(ctx, "lease/leases", map[string]any{})
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
@@ -95,7 +96,7 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 	i := &Instance{
 		left: redisLeft(stores), stores: stores, Places: slices.Concat(s.Sentinels(), s.Addrs()),
 		URL: at("redis+sentinel://"+strings.Join(s.Sentinels(), ",")+"/"+s.Name()+query, ""), version: redisVersion(s.Primary()),
-		Pokes: map[Fault]Poke{
+		Injections: map[Fault]Inject{
 			Failover: func(context.Context, *rand.Rand, time.Duration) error {
 				s.KillPrimary()
 				s.RestartDead()
@@ -116,9 +117,9 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 			ClockFailover: failOverToWrongClock(s, clocks),
 		},
 	}
-	maps.Copy(i.Pokes, redisOperator(stores))
-	maps.Copy(i.Pokes, replicaNodeFaults(s.Nodes(), s.AwaitReady))
-	i.Pokes[Partition] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
+	maps.Copy(i.Injections, redisOperator(stores))
+	maps.Copy(i.Injections, replicaNodeFaults(s.Nodes(), s.AwaitReady))
+	i.Injections[Partition] = func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		primary := s.Primary()
 		choose := func(dice *rand.Rand) (few, many []*servers.Member) {
 			few, many = leaderAlone(members(s.Nodes()), primary.Member(), dice)
@@ -132,7 +133,7 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 }
 
 // failOverToWrongClock has a replica take over whose clock is wrong. The clocks are those of the nodes, in their order.
-func failOverToWrongClock(s *servers.SentinelRedis, clocks []*servers.Clock) Poke {
+func failOverToWrongClock(s *servers.SentinelRedis, clocks []*servers.Clock) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		by, primary := wrongBy(dice), s.Primary()
 		defer set(clocks, 0)
@@ -148,8 +149,8 @@ func failOverToWrongClock(s *servers.SentinelRedis, clocks []*servers.Clock) Pok
 			}
 		}
 		s.KillPrimary()
-		wait(ctx, min(lasts, time.Second)) // it has seen by then which leases are over
-		set(clocks, 0)                     // before it has replicas again, of which it would believe to have heard nothing for as long as its clock jumps
+		enginekit.Pause(ctx, min(lasts, time.Second)) // it has seen by then which leases are over
+		set(clocks, 0)                                // before it has replicas again, of which it would believe to have heard nothing for as long as its clock jumps
 		s.RestartDead()
 		return nil
 	}

@@ -60,7 +60,7 @@ func TestSeveral_AHoldOutlastsALeaderThatMoves(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 3 {
-				if err := i.Pokes[LeaderMove](t.Context(), rand.New(rand.NewPCG(1, 1)), time.Second); err != nil {
+				if err := i.Injections[LeaderMove](t.Context(), rand.New(rand.NewPCG(1, 1)), time.Second); err != nil {
 					t.Error(err)
 				}
 			}
@@ -93,7 +93,7 @@ func TestSentinel_AHold_WhenAReplicaTakesOverWhoseClockIsWrong(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := i.Pokes[ClockFailover](t.Context(), diceThat(by), time.Second); err != nil {
+			if err := i.Injections[ClockFailover](t.Context(), diceThat(by), time.Second); err != nil {
 				t.Fatal(err)
 			}
 			other := open(t, i.Direct())

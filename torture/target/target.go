@@ -111,9 +111,9 @@ type Instance struct {
 	// Addrs is where the servers are of which clients are told by us.
 	Addrs []string
 	// Places is where the servers are of which clients hear from these.
-	Places []string
-	URL    func(addrs []string) string // for a client to which the servers are at other addresses, in the same order
-	Pokes  map[Fault]Poke              // the faults that are this engine's own
+	Places     []string
+	URL        func(addrs []string) string // for a client to which the servers are at other addresses, in the same order
+	Injections map[Fault]Inject            // the faults that are this engine's own
 
 	version version                     // nil if there is no server
 	left    left                        // nil if nobody knows how to look
@@ -131,8 +131,8 @@ func at(before, after string) func(addrs []string) string {
 	return func(addrs []string) string { return before + strings.Join(addrs, ",") + after }
 }
 
-// Poke does a fault that lasts about as long as it is told to, or ends at once, and has healed when it returns.
-type Poke func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error
+// Inject does a fault that lasts about as long as it is told to, or ends at once, and has healed when it returns.
+type Inject func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error
 
 // Server is one that can be treated badly.
 type Server interface {

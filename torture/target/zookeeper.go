@@ -17,8 +17,8 @@ import (
 const zooRoot = "/torture"
 
 // zooOperator are the faults that somebody does to a ZooKeeper by one of its servers.
-func zooOperator(addrs []string) map[Fault]Poke {
-	return map[Fault]Poke{
+func zooOperator(addrs []string) map[Fault]Inject {
+	return map[Fault]Inject{
 		Sessions: endZooSessions(addrs),
 		Delete: once(func(ctx context.Context, dice *rand.Rand) (done bool, err error) {
 			err = onZooKeeper(ctx, addrs, func(c *zk.Conn) error {
@@ -85,7 +85,7 @@ func deleteRequests(c *zk.Conn, lock string) (some bool, err error) {
 func number(request string) string { return request[strings.LastIndexByte(request, '-')+1:] }
 
 // endZooSessions ends the session of every client.
-func endZooSessions(addrs []string) Poke {
+func endZooSessions(addrs []string) Inject {
 	return func(ctx context.Context, dice *rand.Rand, _ time.Duration) error {
 		var names []string
 		err := onZooKeeper(ctx, addrs, func(c *zk.Conn) (err error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/interlock-go/interlock/fence"
 	"github.com/interlock-go/interlock/torture/history"
 )
@@ -17,14 +18,14 @@ type attempt struct {
 }
 
 // acquire makes the attempt, and returns nil if it fails.
-func (h *hand) acquire(ctx context.Context, a *attempt) *interlock.Lease {
-	wait, cancel := h.patience(ctx)
+func (w *worker) acquire(ctx context.Context, a *attempt) *interlock.Lease {
+	wait, cancel := w.patience(ctx)
 	defer cancel()
-	h.asks(&a.Event)
+	w.asks(&a.Event)
 	begun := time.Now()
 	lease, err := a.lock(wait)
 	a.Took, a.Late = time.Since(begun), wait.late()
-	h.answered(ctx, &a.Event, lease, err)
+	w.answered(ctx, &a.Event, lease, err)
 	if err != nil {
 		return nil
 	}
@@ -32,29 +33,29 @@ func (h *hand) acquire(ctx context.Context, a *attempt) *interlock.Lease {
 }
 
 // patience bounds a wait, at random sometimes.
-func (h *hand) patience(ctx context.Context) (*bound, context.CancelFunc) {
-	d := h.j.Patience
-	if h.dice.Float64() < h.j.Cancel {
-		d = time.Duration(h.dice.Int64N(int64(h.j.Patience / 4)))
+func (w *worker) patience(ctx context.Context) (*bound, context.CancelFunc) {
+	d := w.j.Patience
+	if w.dice.Float64() < w.j.Cancel {
+		d = time.Duration(w.dice.Int64N(int64(w.j.Patience / 4)))
 	}
 	return within(ctx, d)
 }
 
 // asks records the call of an acquisition.
-func (h *hand) asks(e *history.Event) {
-	e.Proc, e.Gor, e.Seq, e.Op, e.Phase = h.j.Proc, h.gor, h.seq, history.Acquire, history.Call
-	h.log.Write(*e)
+func (w *worker) asks(e *history.Event) {
+	e.Proc, e.Gor, e.Seq, e.Op, e.Phase = w.j.Proc, w.gor, w.seq, history.Acquire, history.Call
+	w.log.Write(*e)
 }
 
 // answered records what became of it.
-func (h *hand) answered(ctx context.Context, e *history.Event, lease *interlock.Lease, err error) {
+func (w *worker) answered(ctx context.Context, e *history.Event, lease *interlock.Lease, err error) {
 	if err != nil {
 		e.Phase, e.Err = history.Fail, err.Error()
 		if errors.Is(err, interlock.ErrUnavailable) {
 			e.Phase = history.Unknown
-			pause(ctx, 10*time.Millisecond)
+			enginekit.Pause(ctx, 10*time.Millisecond)
 		}
-		h.log.Write(*e)
+		w.log.Write(*e)
 		return
 	}
 	stamp, ok := lease.Stamp()
@@ -63,7 +64,7 @@ func (h *hand) answered(ctx context.Context, e *history.Event, lease *interlock.
 	if !ok && e.Share != history.Permits { // which have no stamps
 		e.Err = "lost before it was recorded"
 	}
-	h.log.Write(*e)
+	w.log.Write(*e)
 }
 
 // roleOf is for what a stamp is.
@@ -78,13 +79,13 @@ func roleOf(stamp fence.Stamp) history.Share {
 }
 
 // watch records if the hold is lost, until what it returns is called.
-func (h *hand) watch(lease *interlock.Lease) (end func()) {
+func (w *worker) watch(lease *interlock.Lease) (end func()) {
 	gone, done := make(chan struct{}), make(chan struct{})
 	go func() { // ends with the hold
 		defer close(done)
 		select {
 		case <-lease.Lost():
-			h.write(lease, history.Lost, history.OK, nil)
+			w.write(lease, history.Lost, history.OK, nil)
 		case <-gone:
 		}
 	}()
@@ -92,10 +93,10 @@ func (h *hand) watch(lease *interlock.Lease) (end func()) {
 }
 
 // stay holds for a while, mean on average, and does again and again what each of the holds is for: as long as that goes on the holder is sure.
-func (h *hand) stay(ctx context.Context, mean time.Duration, leases []*interlock.Lease, as []*hand) {
-	rounds, all := h.rounds(mean)
+func (w *worker) stay(ctx context.Context, mean time.Duration, leases []*interlock.Lease, as []*worker) {
+	rounds, all := w.rounds(mean)
 	for range rounds {
-		pause(ctx, all/time.Duration(2*rounds))
+		enginekit.Pause(ctx, all/time.Duration(2*rounds))
 		for i, l := range leases {
 			if as[i].use(ctx, l, all/time.Duration(2*rounds*len(leases))) != nil {
 				return
@@ -106,38 +107,38 @@ func (h *hand) stay(ctx context.Context, mean time.Duration, leases []*interlock
 
 // use counts under a hold that is alone, and reads the fenced number at both ends of that time under one that is not. It returns an error if
 // the hold was lost, or overtaken, or the register cannot be reached.
-func (h *hand) use(ctx context.Context, lease *interlock.Lease, hold time.Duration) error {
+func (w *worker) use(ctx context.Context, lease *interlock.Lease, hold time.Duration) error {
 	stamp, ok := lease.Stamp()
 	switch {
 	case !ok: // it was lost, or it is of a semaphore, whose permits have no stamps
-		pause(ctx, hold)
-		return h.look(lease, history.Read)
+		enginekit.Pause(ctx, hold)
+		return w.look(lease, history.Read)
 	case !stamp.Shared:
-		return h.countOnce(ctx, lease, stamp, careful, hold)
+		return w.countOnce(ctx, lease, stamp, careful, hold)
 	}
-	at := h.entry(lease, stamp)
+	at := w.entry(lease, stamp)
 	at.Fenced = true
-	_, err := h.touch(lease, careful, history.Read, at)
+	_, err := w.touch(lease, careful, history.Read, at)
 	if err == nil {
-		pause(ctx, hold)
-		_, err = h.touch(lease, careful, history.Read, at)
+		enginekit.Pause(ctx, hold)
+		_, err = w.touch(lease, careful, history.Read, at)
 	}
 	return err
 }
 
 // holdLong holds a lock that nobody else wants, for a long time.
-func (h *hand) holdLong(ctx context.Context) {
-	h.seq++
-	name := h.j.Names[h.j.Proc*h.j.Goroutines+h.gor]
-	lease := h.acquire(ctx, &attempt{Event: history.Event{Name: name}, lock: h.locks.Mutex(name, nil).Lock})
+func (w *worker) holdLong(ctx context.Context) {
+	w.seq++
+	name := w.j.Names[w.j.Proc*w.j.Goroutines+w.gor]
+	lease := w.acquire(ctx, &attempt{Event: history.Event{Name: name}, lock: w.locks.Mutex(name, nil).Lock})
 	if lease == nil {
 		return
 	}
-	defer h.watch(lease)()
-	h.count(ctx, lease, careful) // which tells the run that it has begun
-	for end := time.Now().Add(h.j.Long); time.Now().Before(end) && lease.Err() == nil && ctx.Err() == nil; {
-		pause(ctx, h.j.Lease/5)
-		_ = h.look(lease, history.Read) // an end is told of otherwise
+	defer w.watch(lease)()
+	w.count(ctx, lease, careful) // which tells the run that it has begun
+	for end := time.Now().Add(w.j.Long); time.Now().Before(end) && lease.Err() == nil && ctx.Err() == nil; {
+		enginekit.Pause(ctx, w.j.Lease/5)
+		_ = w.look(lease, history.Read) // an end is told of otherwise
 	}
-	h.release(ctx, lease)
+	w.release(ctx, lease)
 }

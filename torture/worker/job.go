@@ -3,16 +3,13 @@
 package worker
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/interlock-go/interlock/torture/history"
 )
 
-// Job is what a process is told on its standard input, as one line of JSON. When the input ends, it ends in order.
+// Job is what a process is told first, in JSON. When its input ends, it ends in order.
 type Job struct {
 	URL      string
 	Register string // address
@@ -52,24 +49,4 @@ func (j *Job) nameOf(client int) string {
 		return fmt.Sprintf("%s.%d", j.ClientName(), client)
 	}
 	return j.ClientName()
-}
-
-// ReadJob reads a Job.
-func ReadJob(in *bufio.Reader) (*Job, error) {
-	line, err := in.ReadBytes('\n')
-	if err != nil {
-		return nil, fmt.Errorf("a worker is started by a run, which tells it what to do: %w", err)
-	}
-	j := &Job{}
-	return j, json.Unmarshal(line, j)
-}
-
-// WriteTo writes what ReadJob reads.
-func (j *Job) WriteTo(out io.Writer) (int64, error) {
-	line, err := json.Marshal(j)
-	if err != nil {
-		return 0, err
-	}
-	n, err := out.Write(append(line, '\n'))
-	return int64(n), err
 }

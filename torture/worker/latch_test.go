@@ -40,7 +40,7 @@ func TestALatch_OfWhichACountWasForgotten_IsNotWaitedForToTheEnd(t *testing.T) {
 		}
 		j := &Job{Hold: 10 * time.Millisecond, Patience: time.Hour}
 		begun := time.Now()
-		newHand(j, log, locks, 0).countDown(t.Context())
+		newWorker(j, log, locks, 0).countDown(t.Context())
 		if took := time.Since(begun); took > LatchCount*j.Hold {
 			t.Errorf("it took %v", took)
 		}

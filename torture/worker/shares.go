@@ -16,9 +16,9 @@ const (
 )
 
 // share holds a lock that others may hold beside it.
-func (h *hand) share(ctx context.Context, how history.Share) {
+func (w *worker) share(ctx context.Context, how history.Share) {
 	a := &attempt{Event: history.Event{Share: how, Name: "shared"}}
-	switch rw := h.locks.RWMutex(a.Name, nil); how {
+	switch rw := w.locks.RWMutex(a.Name, nil); how {
 	case history.Reads:
 		a.lock = rw.RLock
 	case history.Writes:
@@ -26,44 +26,44 @@ func (h *hand) share(ctx context.Context, how history.Share) {
 	case history.Upgrades:
 		a.lock = rw.UpgradeableRLock
 	case history.Permits:
-		a.Name, a.Weight, a.Limit = Semaphore, 1+h.dice.IntN(2), Permits
-		s := h.locks.Semaphore(a.Name, Permits, nil)
+		a.Name, a.Weight, a.Limit = Semaphore, 1+w.dice.IntN(2), Permits
+		s := w.locks.Semaphore(a.Name, Permits, nil)
 		a.lock = func(ctx context.Context) (*interlock.Lease, error) { return s.Acquire(ctx, a.Weight) }
 	}
-	lease := h.acquire(ctx, a)
+	lease := w.acquire(ctx, a)
 	if lease == nil {
 		return
 	}
-	defer h.watch(lease)()
-	h.linger(ctx, lease)
+	defer w.watch(lease)()
+	w.linger(ctx, lease)
 	if how != history.Permits {
-		h.turn(ctx, lease, how)
+		w.turn(ctx, lease, how)
 	}
-	h.release(ctx, lease)
+	w.release(ctx, lease)
 }
 
 // linger holds for long, so that others come.
-func (h *hand) linger(ctx context.Context, lease *interlock.Lease) {
-	h.stay(ctx, 4*h.j.Hold, []*interlock.Lease{lease}, []*hand{h})
+func (w *worker) linger(ctx context.Context, lease *interlock.Lease) {
+	w.stay(ctx, 4*w.j.Hold, []*interlock.Lease{lease}, []*worker{w})
 }
 
 // takeSeveral holds two of the mutexes, in any order, both or none.
-func (h *hand) takeSeveral(ctx context.Context) {
-	first := h.dice.IntN(len(h.j.Names))
-	second := (first + 1 + h.dice.IntN(len(h.j.Names)-1)) % len(h.j.Names)
+func (w *worker) takeSeveral(ctx context.Context) {
+	first := w.dice.IntN(len(w.j.Names))
+	second := (first + 1 + w.dice.IntN(len(w.j.Names)-1)) % len(w.j.Names)
 	var locks []*interlock.Mutex
 	var events []*history.Event
-	var as []*hand // each hold has a number of its own
+	var as []*worker // each hold has a number of its own
 	for i, at := range []int{first, second} {
-		part := *h
+		part := *w
 		part.seq += i
 		as = append(as, &part)
-		events = append(events, &history.Event{Name: h.j.Names[at], Several: true})
-		locks = append(locks, h.locks.Mutex(h.j.Names[at], nil))
+		events = append(events, &history.Event{Name: w.j.Names[at], Several: true})
+		locks = append(locks, w.locks.Mutex(w.j.Names[at], nil))
 		part.asks(events[i])
 	}
-	h.seq++
-	wait, cancel := h.patience(ctx)
+	w.seq++
+	wait, cancel := w.patience(ctx)
 	defer cancel()
 	begun := time.Now()
 	all, err := interlock.MultiOf(locks...).Lock(wait)
@@ -81,7 +81,7 @@ func (h *hand) takeSeveral(ctx context.Context) {
 	for i, l := range leases {
 		defer as[i].watch(l)()
 	}
-	h.stay(ctx, h.j.Hold, leases, as)
+	w.stay(ctx, w.j.Hold, leases, as)
 	for i, l := range leases {
 		as[i].write(l, history.Release, history.Call, nil)
 	}
@@ -94,24 +94,24 @@ func (h *hand) takeSeveral(ctx context.Context) {
 }
 
 // reenter takes a mutex several times as the same owner, gives the holds back in any order, and counts under the last.
-func (h *hand) reenter(ctx context.Context, name string) {
-	m := h.locks.Mutex(name, nil)
-	outer := h.acquire(ctx, &attempt{Event: history.Event{Name: name}, lock: m.Lock})
+func (w *worker) reenter(ctx context.Context, name string) {
+	m := w.locks.Mutex(name, nil)
+	outer := w.acquire(ctx, &attempt{Event: history.Event{Name: name}, lock: m.Lock})
 	if outer == nil {
 		return
 	}
 	holds := []*interlock.Lease{outer}
-	for range 1 + h.dice.IntN(4) {
-		if h.dice.IntN(5) == 0 {
-			h.failAgain(ctx, m, outer)
+	for range 1 + w.dice.IntN(4) {
+		if w.dice.IntN(5) == 0 {
+			w.failAgain(ctx, m, outer)
 		}
-		inner, err := h.lockAgain(ctx, m, outer)
+		inner, err := w.lockAgain(ctx, m, outer)
 		if err != nil {
 			break
 		}
 		holds = append(holds, inner)
 	}
-	h.dice.Shuffle(len(holds), func(i, j int) { holds[i], holds[j] = holds[j], holds[i] })
+	w.dice.Shuffle(len(holds), func(i, j int) { holds[i], holds[j] = holds[j], holds[i] })
 	last := holds[0]
 	for _, l := range holds[1:] {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -119,34 +119,34 @@ func (h *hand) reenter(ctx context.Context, name string) {
 		cancel()
 	}
 	if errors.Is(last.Err(), interlock.ErrReleased) {
-		h.write(last, history.Reenter, history.Fail, errors.New("the last hold was given back with another"))
+		w.write(last, history.Reenter, history.Fail, errors.New("the last hold was given back with another"))
 	}
-	defer h.watch(last)()
-	h.count(ctx, last, careful)
-	h.release(ctx, last)
+	defer w.watch(last)()
+	w.count(ctx, last, careful)
+	w.release(ctx, last)
 }
 
 // failAgain is a re-entry whose context has ended: it must not count as a hold.
-func (h *hand) failAgain(ctx context.Context, m *interlock.Mutex, outer *interlock.Lease) {
+func (w *worker) failAgain(ctx context.Context, m *interlock.Mutex, outer *interlock.Lease) {
 	over, cancel := context.WithCancel(outer.Context(ctx))
 	cancel()
 	if _, err := m.Lock(over); err == nil {
-		h.write(outer, history.Reenter, history.Fail, errors.New("it was entered again although the context had ended"))
+		w.write(outer, history.Reenter, history.Fail, errors.New("it was entered again although the context had ended"))
 	}
 }
 
 // lockAgain is one re-entry, recorded with the token and the nonce that it got.
-func (h *hand) lockAgain(ctx context.Context, m *interlock.Mutex, outer *interlock.Lease) (*interlock.Lease, error) {
-	wait, cancel := context.WithTimeout(outer.Context(ctx), h.j.Patience)
+func (w *worker) lockAgain(ctx context.Context, m *interlock.Mutex, outer *interlock.Lease) (*interlock.Lease, error) {
+	wait, cancel := context.WithTimeout(outer.Context(ctx), w.j.Patience)
 	defer cancel()
 	inner, err := m.Lock(wait)
 	if err != nil {
-		h.write(outer, history.Reenter, history.Unknown, err)
+		w.write(outer, history.Reenter, history.Unknown, err)
 		return nil, err
 	}
 	if stamp, ok := inner.Stamp(); ok {
-		h.log.Write(history.Event{
-			Proc: h.j.Proc, Gor: h.gor, Seq: h.seq, Op: history.Reenter, Phase: history.OK, Name: inner.Name(),
+		w.log.Write(history.Event{
+			Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.Reenter, Phase: history.OK, Name: inner.Name(),
 			Token: stamp.Token, Nonce: stamp.Nonce,
 		})
 	}

@@ -11,25 +11,25 @@ import (
 
 // turn has a hold of a read-write lock change its mode, and holds on after that: an upgradeable read writes, and reads again;
 // one writer in three reads on. One plain reader in three asks to write, which is refused.
-func (h *hand) turn(ctx context.Context, lease *interlock.Lease, how history.Share) {
+func (w *worker) turn(ctx context.Context, lease *interlock.Lease, how history.Share) {
 	switch {
 	case how == history.Upgrades:
-		if h.turnTo(ctx, lease, history.Writes, lease.Upgrade) && h.dice.IntN(2) == 0 {
-			h.turnTo(ctx, lease, history.Upgrades, lease.Downgrade)
+		if w.turnTo(ctx, lease, history.Writes, lease.Upgrade) && w.dice.IntN(2) == 0 {
+			w.turnTo(ctx, lease, history.Upgrades, lease.Downgrade)
 		}
-	case h.dice.IntN(3) > 0:
+	case w.dice.IntN(3) > 0:
 	case how == history.Writes:
-		h.turnTo(ctx, lease, history.Reads, lease.Downgrade)
+		w.turnTo(ctx, lease, history.Reads, lease.Downgrade)
 	default:
-		h.turnTo(ctx, lease, history.Writes, lease.Upgrade)
+		w.turnTo(ctx, lease, history.Writes, lease.Upgrade)
 	}
 }
 
 // turnTo is one change of a mode, and the time after it. It reports whether there was one.
-func (h *hand) turnTo(ctx context.Context, lease *interlock.Lease, to history.Share, turn func(context.Context) error) bool {
-	e := history.Event{Proc: h.j.Proc, Gor: h.gor, Seq: h.seq, Op: history.Turn, Phase: history.Call, Name: lease.Name(), Share: to}
-	h.log.Write(e)
-	wait, cancel := h.patience(ctx)
+func (w *worker) turnTo(ctx context.Context, lease *interlock.Lease, to history.Share, turn func(context.Context) error) bool {
+	e := history.Event{Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.Turn, Phase: history.Call, Name: lease.Name(), Share: to}
+	w.log.Write(e)
+	wait, cancel := w.patience(ctx)
 	defer cancel()
 	begun := time.Now()
 	err := turn(wait)
@@ -43,9 +43,9 @@ func (h *hand) turnTo(ctx context.Context, lease *interlock.Lease, to history.Sh
 			e.Phase = history.Unknown
 		}
 	}
-	h.log.Write(e)
+	w.log.Write(e)
 	if lease.Err() == nil { // what was refused left it as it was
-		h.stay(ctx, h.j.Hold, []*interlock.Lease{lease}, []*hand{h})
+		w.stay(ctx, w.j.Hold, []*interlock.Lease{lease}, []*worker{w})
 	}
 	return err == nil
 }

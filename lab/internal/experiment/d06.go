@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"time"
 
 	"github.com/interlock-go/interlock/lab/exhibit/d06getset"
@@ -47,43 +48,45 @@ func d06cast(p *play.Play, server *play.Redis, names ...string) ([]*play.Actor, 
 
 func at(ms int64) func() time.Time { return func() time.Time { return time.UnixMilli(ms) } }
 
-func d06del(p *play.Play, server *play.Redis) {
-	p.Act("an old lock is removed with DEL", "用 DEL 删掉过期的锁")
+// d06over plays the race for an overdue lock. P1 dies with it. P3 finds it over, and stands still before the command that
+// takes it away. P2 takes it, P3 goes on, and is told what third says.
+func d06over(
+	p *play.Play, server *play.Redis, try func(*d06getset.Lock, context.Context) (bool, error), third bool, command string, says func(p3 *play.Actor),
+) ([]*play.Actor, []*d06getset.Lock) {
+	p.Helper()
 	actors, locks := d06cast(p, server, "P1", "P2", "P3")
 	p1, p2, p3 := actors[0], actors[1], actors[2]
-	got, err := locks[0].TryLockByDel(p.Context())
+	got, err := try(locks[0], p.Context())
 	p1.Got(true, got, err)
 	p1.Kill()
 	p.Fate("P1 dies. 20 s pass, by everybody's clock.", "P1 崩溃。按所有人的时钟，20 秒过去了。")
 	locks[1].Now, locks[2].Now = at(1_020_001), at(1_020_002)
-	pause := p3.Until("DEL", func() { got, err = locks[2].TryLockByDel(p.Context()) })
-	p3.Says("has found the lock over, and is about to delete it.", "发现锁已过期，正要删它。")
-	gotP2, errP2 := locks[1].TryLockByDel(p.Context())
+	pause := p3.Until(command, func() { got, err = try(locks[2], p.Context()) })
+	says(p3)
+	gotP2, errP2 := try(locks[1], p.Context())
 	p2.Got(true, gotP2, errP2)
 	pause.Resume()
-	p3.Got(true, got, err)
+	p3.Got(third, got, err)
+	return actors, locks
+}
+
+func d06del(p *play.Play, server *play.Redis) {
+	p.Act("an old lock is removed with DEL", "用 DEL 删掉过期的锁")
+	d06over(p, server, (*d06getset.Lock).TryLockByDel, true, "DEL", func(p3 *play.Actor) {
+		p3.Says("has found the lock over, and is about to delete it.", "发现锁已过期，正要删它。")
+	})
 	p.ShowClash("P3 has deleted the lock that P2 had just taken.", "P3 删掉的是 P2 刚拿到的锁。")
 }
 
 func d06overwritten(p *play.Play, server *play.Redis) {
 	p.Act("GETSET instead; the loser overwrites the winner's value", "换成 GETSET；输家覆盖了赢家的值")
-	actors, locks := d06cast(p, server, "P1", "P2", "P3")
-	p1, p2, p3 := actors[0], actors[1], actors[2]
-	got, err := locks[0].TryLock(p.Context())
-	p1.Got(true, got, err)
-	p1.Kill()
-	p.Fate("P1 dies. 20 s pass, by everybody's clock.", "P1 崩溃。按所有人的时钟，20 秒过去了。")
-	locks[1].Now, locks[2].Now = at(1_020_001), at(1_020_002)
-	pause := p3.Until("GETSET", func() { got, err = locks[2].TryLock(p.Context()) })
-	p3.Says("has found the lock over, and is about to replace it.", "发现锁已过期，正要替换。")
-	gotP2, errP2 := locks[1].TryLock(p.Context())
-	p2.Got(true, gotP2, errP2)
-	pause.Resume()
-	p3.Got(false, got, err)
+	actors, locks := d06over(p, server, (*d06getset.Lock).TryLock, false, "GETSET", func(p3 *play.Actor) {
+		p3.Says("has found the lock over, and is about to replace it.", "发现锁已过期，正要替换。")
+	})
 	p.ShowAlone("Only one of the two got it: who gets back by GETSET what it had seen before.",
 		"两个人里只有一个拿到：GETSET 拿回的值和之前看到的一样的那个。")
 	freed, err := locks[1].Unlock(p.Context())
-	p2.Believes(false, "cannot release: the value is no longer its own.", "无法释放：值已经不是它写的了。")
+	actors[1].Believes(false, "cannot release: the value is no longer its own.", "无法释放：值已经不是它写的了。")
 	p.Show(err == nil && !freed && server.Value(key)() == "1030002",
 		"P3, the loser, has overwritten the instant. The lock stays until that has passed, although nobody holds it.",
 		"输家 P3 覆盖了时刻。没有人持有锁，锁却要一直留到那个时刻过去。")

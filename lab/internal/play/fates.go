@@ -1,15 +1,11 @@
 package play
 
-import (
-	"syscall"
-
-	"github.com/interlock-go/interlock/lab/internal/story"
-)
+import "github.com/interlock-go/interlock/lab/internal/story"
 
 // Stop makes the process stand still, as SIGSTOP, a swapped-out machine or a long garbage collection do.
 func (c *Process) Stop() {
 	c.p.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := c.child.Suspend(); err != nil {
 		c.p.Fatalf("%s: SIGSTOP: %v", c.name, err)
 	}
 	if c.p.state(c.name) == story.Holds {
@@ -21,7 +17,7 @@ func (c *Process) Stop() {
 // Continue lets it go on. It believes what its lease tells it, before it does anything else.
 func (c *Process) Continue() {
 	c.p.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := c.child.Resume(); err != nil {
 		c.p.Fatalf("%s: SIGCONT: %v", c.name, err)
 	}
 	r := c.ask(&order{Do: "err"})
@@ -38,10 +34,10 @@ func (c *Process) Continue() {
 // Kill ends the process with kill -9.
 func (c *Process) Kill() {
 	c.p.Helper()
-	if err := c.cmd.Process.Kill(); err != nil {
-		c.p.Fatalf("%s: SIGKILL: %v", c.name, err)
+	if c.child.Ended() {
+		c.p.Fatalf("%s %s before it was killed", c.name, c.child.State())
 	}
-	<-c.exited
+	c.child.Kill()
 	c.p.set(c.name, story.Dead)
 	c.p.step(c.name, story.Fate, story.T("is killed (kill -9).", "被杀死（kill -9）。"))
 }

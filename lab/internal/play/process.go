@@ -1,14 +1,10 @@
 package play
 
 import (
-	"encoding/json"
-	"io"
-	"os"
-	"os/exec"
-	"runtime"
 	"time"
 
 	"github.com/interlock-go/interlock/fence"
+	"github.com/interlock-go/interlock/internal/childproc"
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
@@ -19,11 +15,10 @@ type Process struct {
 	url  string
 	lock string
 
-	cmd     *exec.Cmd
-	in      *json.Encoder
+	child   *childproc.Child
 	answers chan *report
 	lost    chan struct{}
-	exited  chan struct{}
+	ended   chan error // why it says no more
 
 	stamp fence.Stamp // what it shows to a resource, as of its last grant
 }
@@ -34,7 +29,7 @@ func (p *Play) Process(name, url, lock string, lease time.Duration) *Process {
 	p.cast(name)
 	c := &Process{
 		p: p, name: name, url: url, lock: lock,
-		answers: make(chan *report, 1), lost: make(chan struct{}, 1), exited: make(chan struct{}),
+		answers: make(chan *report, 1), lost: make(chan struct{}, 1), ended: make(chan error, 1),
 	}
 	if err := c.start(); err != nil {
 		p.Fatalf("a process for %s: %v", name, err)
@@ -46,51 +41,24 @@ func (p *Play) Process(name, url, lock string, lease time.Duration) *Process {
 }
 
 func (c *Process) start() error {
-	self, err := os.Executable()
+	cmd, err := childproc.Self(c.p.Context(), role, c.name)
 	if err != nil {
 		return err
 	}
-	c.cmd = exec.CommandContext(c.p.Context(), self)
-	c.cmd.Env = append(os.Environ(), env+"="+c.name)
-	c.cmd.Stderr = os.Stderr
-	in, err := c.cmd.StdinPipe()
-	if err != nil {
+	if c.child, err = childproc.Open(cmd, childproc.JSON, nil); err != nil {
 		return err
 	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	c.in = json.NewEncoder(in)
-	started := make(chan error)
-	go func() { // ends with the process, which the clean-up kills at the latest
-		runtime.LockOSThread() // what dieWithUs asks for is tied to the thread
-		defer runtime.UnlockOSThread()
-		dieWithUs(c.cmd)
-		err := c.cmd.Start()
-		started <- err
-		if err != nil {
-			return
-		}
-		c.read(out)
-		_ = c.cmd.Wait() // it was killed
-		close(c.exited)
-	}()
-	if err := <-started; err != nil {
-		return err
-	}
-	c.p.Cleanup(func() {
-		_ = c.cmd.Process.Kill() // an error says that it has ended
-		<-c.exited
-	})
+	go c.read() // ends with the process, which the clean-up kills at the latest
+	c.p.Cleanup(c.child.Kill)
 	return nil
 }
 
 // read hands out what the process says until it ends.
-func (c *Process) read(out io.Reader) {
-	for from := json.NewDecoder(out); ; {
+func (c *Process) read() {
+	for {
 		r := new(report)
-		if from.Decode(r) != nil {
+		if err := c.child.Receive(r); err != nil {
+			c.ended <- err
 			return
 		}
 		if r.Lost {
@@ -108,7 +76,7 @@ func (c *Process) read(out io.Reader) {
 func (c *Process) send(o *order) {
 	c.p.Helper()
 	o.Name = c.lock
-	if err := c.in.Encode(o); err != nil {
+	if err := c.child.Send(o); err != nil {
 		c.p.Fatalf("%s: %v", c.name, err)
 	}
 }
@@ -118,8 +86,8 @@ func (c *Process) answer() *report {
 	select {
 	case r := <-c.answers:
 		return r
-	case <-c.exited:
-		c.p.Fatalf("%s has ended", c.name)
+	case err := <-c.ended:
+		c.p.Fatalf("%s: %v", c.name, err)
 	case <-time.After(patience):
 		c.p.Fatalf("%s does not answer", c.name)
 	}

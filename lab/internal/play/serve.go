@@ -2,7 +2,6 @@ package play
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,26 +10,27 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/childproc"
 	_ "github.com/interlock-go/interlock/mysqllock"         // mysql://
 	_ "github.com/interlock-go/interlock/redislock"         // redis://
 	_ "github.com/interlock-go/interlock/redislock/redlock" // redlock://
 	_ "github.com/interlock-go/interlock/zklock"            // zk://
 )
 
-// env tells a process that it is one of a play.
-const env = "INTERLOCK_LAB_PROCESS"
+// role is what the program is started again for.
+const role = "lab/play"
 
 // ServeIfProcess plays a process of a play, if this process is one, and does not return then. Call it first in main and
 // in TestMain: the processes are the program once more.
 func ServeIfProcess() {
-	if os.Getenv(env) == "" {
+	director, name, is := childproc.Serve(role, childproc.JSON)
+	if !is {
 		return
 	}
-	s := &server{name: os.Getenv(env), out: json.NewEncoder(os.Stdout), renewed: make(chan struct{}, 1)}
-	in := json.NewDecoder(os.Stdin)
+	s := &server{name: name, director: director, renewed: make(chan struct{}, 1)}
 	for {
 		var o order
-		if in.Decode(&o) != nil {
+		if director.Receive(&o) != nil {
 			os.Exit(0) // the director is gone, and with it the play
 		}
 		s.send(s.obey(&o))
@@ -48,15 +48,11 @@ type server struct {
 	language sync.Mutex // the lock of the language: one process long
 	db       stock
 
-	mu  sync.Mutex // guards out: a loss is told while an order is obeyed
-	out *json.Encoder
+	director *childproc.Conn
 }
 
 func (s *server) send(r *report) {
-	s.mu.Lock()
-	err := s.out.Encode(r)
-	s.mu.Unlock()
-	if err != nil {
+	if s.director.Send(r) != nil {
 		os.Exit(1) // the director is gone
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	_ "github.com/interlock-go/interlock/etcdlock"
 	_ "github.com/interlock-go/interlock/filelock"
+	"github.com/interlock-go/interlock/internal/childproc"
 	_ "github.com/interlock-go/interlock/memlock"
 	_ "github.com/interlock-go/interlock/mysqllock"
 	_ "github.com/interlock-go/interlock/pglock"
@@ -75,7 +76,7 @@ func command(ctx context.Context, args []string) error {
 	}
 	switch args[0] {
 	case workerWord:
-		return worker.Run(ctx, os.Stdin, os.Stdout)
+		return worker.Run(ctx, childproc.JSON(os.Stdin, os.Stdout))
 	case "run":
 		return runOne(ctx, args[1:])
 	case "t0":

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlock-go/interlock/internal/childproc"
 	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/torture/check"
 	"github.com/interlock-go/interlock/torture/target"
@@ -17,7 +18,7 @@ import (
 // TestMain makes the test's program a client process if a run starts it as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerWord {
-		if err := worker.Run(context.Background(), os.Stdin, os.Stdout); err != nil {
+		if err := worker.Run(context.Background(), childproc.JSON(os.Stdin, os.Stdout)); err != nil {
 			fail(3, err)
 		}
 		return

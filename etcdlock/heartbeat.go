@@ -1,0 +1,134 @@
+package etcdlock
+
+import (
+	"context"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+const (
+	// heartbeats is how often in a timeout a sign of life is sent. One is given up after timeout/tries at first, and
+	// the next goes to another member if there is one; see pacemaker.limit.
+	heartbeats = 3
+	tries      = 6
+)
+
+// pacemaker sends the signs of life of one session. It has a request of its own for each, instead of the client
+// library's KeepAlive, which does not say when the request was sent that was answered: only from then on may a session
+// be trusted.
+type pacemaker struct {
+	s      *session
+	stream pb.Lease_LeaseKeepAliveClient // nil if there is none
+	cut    context.CancelFunc            // of the stream
+	// limit is how long an answer is waited for. It is twice as long after one that did not come: either the member
+	// hangs, and another answers in time, or all are far away, and none would ever be in time. Then it is twice what an
+	// answer takes.
+	limit time.Duration
+}
+
+// heartbeat sends the signs of life until the session is lost or the driver is closed.
+func (s *session) heartbeat(ctx context.Context) {
+	p := &pacemaker{s: s, limit: s.timeout / tries}
+	defer p.drop()
+	next := s.Confirmed().Add(s.timeout / heartbeats)
+	for p.pause(ctx, time.Until(next)) {
+		sent := time.Now()
+		if !sent.Before(s.end()) { // this process stood still, or nobody has answered
+			s.lose(errUnanswered)
+			return
+		}
+		err := p.ping(ctx, min(p.limit, time.Until(s.end())))
+		pause := p.learn(err, time.Since(sent))
+		switch {
+		case err == nil:
+			s.confirm(sent)
+			s.check()
+			next = sent.Add(s.timeout / heartbeats)
+		case isGone(err):
+			s.lose(rpctypes.ErrLeaseNotFound)
+			return
+		default:
+			next = time.Now().Add(pause)
+			if end := s.end(); next.After(end) {
+				next = end
+			}
+		}
+	}
+}
+
+// learn takes in how long an answer took, or that it did not come. It returns how long to wait after one that is none:
+// a server that refuses at once is not asked without a pause, but one that did not answer has had its time, and with a
+// pause as well hardly any of the timeout would be left for a third try.
+func (p *pacemaker) learn(err error, took time.Duration) (pause time.Duration) {
+	switch {
+	case err == nil:
+		p.limit = 2 * took
+	case took >= p.limit:
+		p.limit *= 2
+	default:
+		pause = min(p.s.timeout/(4*tries), longestPause/4)
+	}
+	p.limit = min(max(p.limit, p.s.timeout/tries), p.s.timeout/2)
+	return pause
+}
+
+// pause lets d go by, unless ctx or the session ends before.
+func (p *pacemaker) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-p.s.done:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// ping asks once for the lease to go on. The stream is kept: with users and passwords each new one costs the server the
+// check of a password. One that has failed is dropped, so no late answer is ever taken for that of a later request.
+func (p *pacemaker) ping(ctx context.Context, limit time.Duration) (err error) {
+	if p.stream == nil {
+		ctx, p.cut = context.WithCancel(ctx)
+	}
+	late := time.AfterFunc(limit, p.cut)
+	defer func() {
+		if !late.Stop() || err != nil {
+			p.drop()
+		}
+	}()
+	if p.stream == nil {
+		if p.stream, err = p.s.d.leases.LeaseKeepAlive(ctx); err != nil {
+			return err
+		}
+	}
+	if err := p.stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(p.s.id)}); err != nil {
+		return err
+	}
+	answer, err := p.stream.Recv()
+	if err != nil {
+		return err
+	}
+	if answer.TTL <= 0 { // how the servers say that they do not know it
+		return rpctypes.ErrLeaseNotFound
+	}
+	return nil
+}
+
+// drop ends the stream.
+func (p *pacemaker) drop() {
+	if p.cut != nil {
+		p.cut()
+	}
+	p.stream, p.cut = nil, nil
+}
+
+// check has the holds looked at.
+func (s *session) check() {
+	select {
+	case s.look <- struct{}{}:
+	default: // they are about to be
+	}
+}

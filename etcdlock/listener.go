@@ -1,0 +1,248 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlock-go/interlock/enginekit"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// listener has all watches of a driver on one stream. The client library's own watcher would do, but it notices a
+// server that is silent only after its keepalive time, which cannot be less than ten seconds; and a goroutine for each
+// watch is not needed for hints. While the stream is down nothing is lost: on the next one every watch begins anew, and
+// who has it is told at which revision, and reads.
+type listener struct {
+	remote pb.WatchClient
+	pulse  time.Duration // between two requests for a sign of life while somebody waits
+
+	wakes atomic.Int64 // hints about changes; for tests
+
+	mu      sync.Mutex // guards what follows; nothing blocks under it
+	last    int64      // ID of a watch
+	watches map[int64]*watch
+	outbox  []*pb.WatchRequest
+	// the watches that are to be begun on this stream and are not yet, in the order in which that is answered
+	asked  []int64
+	post   chan struct{} // has one place; something is in the outbox
+	open   bool          // there is a stream: before, requests need not be written, since each watch is begun with it
+	silent int           // requests for a sign of life since the last message
+	mute   int           // streams in a row on which nothing has come
+}
+
+const (
+	// silences is how many signs of life may be missing before a stream is dropped.
+	silences = 3
+
+	// idlePulses is how many pulses are left out while nobody waits for a lock.
+	idlePulses = 5
+)
+
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = time.Second
+)
+
+func newListener(remote pb.WatchClient, pulse time.Duration) *listener {
+	return &listener{remote: remote, pulse: pulse, watches: make(map[int64]*watch), post: make(chan struct{}, 1)}
+}
+
+// watch begins to watch.
+func (e *listener) watch(o *queueView) *watch {
+	w := newWatch(o)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last++
+	w.id = e.last
+	e.watches[w.id] = w
+	e.send(w.request())
+	return w
+}
+
+// unwatch ends a watch.
+func (e *listener) unwatch(w *watch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, known := e.watches[w.id]; known {
+		delete(e.watches, w.id)
+		e.send(w.cancelRequest())
+	}
+}
+
+// send has a request written, if there is a stream. The caller holds mu.
+func (e *listener) send(r *pb.WatchRequest) {
+	if !e.open {
+		return
+	}
+	e.outbox = append(e.outbox, r)
+	if create := r.GetCreateRequest(); create != nil {
+		e.asked = append(e.asked, create.WatchId)
+	}
+	select {
+	case e.post <- struct{}{}:
+	default: // the writer has been told already
+	}
+}
+
+// news returns and forgets what is new about w: the revisions at which the server began to watch and at which something
+// has changed since, or 0.
+func (e *listener) news(w *watch) (created, changed int64, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	created, changed, err = w.created, w.changed, w.err
+	w.created, w.changed = 0, 0
+	return created, changed, err
+}
+
+// run keeps a stream open until ctx ends.
+func (e *listener) run(ctx context.Context) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		begun := time.Now()
+		_ = e.listen(ctx) // it has ended, which is all that matters
+		if time.Since(begun) > longestPause {
+			pause = firstPause
+		}
+		enginekit.Pause(ctx, pause)
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// listen opens a stream, begins all watches on it, and takes in what comes until it ends.
+func (e *listener) listen(parent context.Context) error {
+	// Without a leader a member would keep the stream open and be silent: this makes it close it.
+	ctx, cut := context.WithCancel(clientv3.WithRequireLeader(parent))
+	var writer sync.WaitGroup
+	defer writer.Wait() // it ends with ctx
+	defer cut()
+	stream, err := e.remote.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	e.begin()
+	defer e.end()
+	writer.Go(func() {
+		defer cut() // a stream that cannot be written to is of no use
+		e.write(ctx, stream)
+	})
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if e.received(r) {
+			return errRefused
+		}
+	}
+}
+
+// errRefused says that a server refuses to watch. With users what counts is the token with which the stream was opened,
+// which may have run out although the requests of the client show another by now, so a watch is asked for once more, on
+// another stream.
+var errRefused = errors.New("etcd: a server refuses to watch")
+
+// begin has every watch begun on a new stream.
+func (e *listener) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open, e.outbox, e.asked = true, nil, nil
+	// The answers to the watches come at once. Where none comes within a pulse is a member that hangs, and the next
+	// stream may be to another; more time is given from one to the next, for all may be slow.
+	e.silent = max(0, silences-e.mute)
+	e.mute++
+	for _, w := range e.watches {
+		e.send(w.request())
+	}
+}
+
+func (e *listener) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open, e.outbox = false, nil
+}
+
+// write sends what is in the outbox, and asks for signs of life, until ctx ends, the stream breaks, or nobody answers.
+func (e *listener) write(ctx context.Context, stream pb.Watch_WatchClient) {
+	pulse := time.NewTicker(e.pulse)
+	defer pulse.Stop()
+	for ticks := 1; ; {
+		for _, r := range e.collect() {
+			if stream.Send(r) != nil { // what broke it, the reader learns too
+				return
+			}
+		}
+		select {
+		case <-e.post:
+		case <-pulse.C:
+			asks, dead := e.pulsate(ticks)
+			if dead {
+				return
+			}
+			if asks && stream.Send(progressRequest()) != nil {
+				return
+			}
+			ticks++
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// pulsate reports whether it is time to ask for a sign of life, and whether so many were missing that the stream is
+// dead.
+func (e *listener) pulsate(ticks int) (asks, dead bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch waiting := len(e.watches) - 1; { // one is the session's own
+	case e.silent >= silences:
+		return false, true
+	case waiting < 0, waiting == 0 && e.silent == 0 && ticks%idlePulses != 0: // without a watch servers may not answer
+		return false, false
+	}
+	e.silent++
+	return true, false
+}
+
+// collect empties the outbox.
+func (e *listener) collect() []*pb.WatchRequest {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := e.outbox
+	e.outbox = nil
+	return out
+}
+
+// received takes in one message, and reports whether another stream is needed.
+func (e *listener) received(r *pb.WatchResponse) (another bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.silent, e.mute = 0, 0
+	w := e.watches[e.idOf(r)]
+	if w == nil {
+		return false // it was given up meanwhile, or this is a sign of life
+	}
+	if len(r.Events) > 0 {
+		e.wakes.Add(1)
+	}
+	w.received(r)
+	if r.Canceled && r.CompactRevision != 0 { // it lagged behind until its history was gone
+		e.send(w.request())
+	}
+	return refusesWatch(r) && w.err == nil
+}
+
+// idOf returns which watch a message is about: one that refuses to begin has no ID. The caller holds mu.
+func (e *listener) idOf(r *pb.WatchResponse) int64 {
+	if !r.Created || len(e.asked) == 0 {
+		return r.WatchId
+	}
+	at := max(0, slices.Index(e.asked, r.WatchId))
+	id := e.asked[at]
+	e.asked = slices.Delete(e.asked, at, at+1)
+	return id
+}

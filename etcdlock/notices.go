@@ -1,0 +1,179 @@
+package etcdlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// A hold can end although its session lives: an operator breaks it, or deletes its key. And a session can end although
+// this client is well: an operator revokes the lease. Break leaves a notice under a prefix of the session, where there
+// is also a key that ends with the lease; that is one watch for all. What was deleted without a notice is found with
+// the next sign of life: then the servers are asked for the keys of the lease, in one request.
+
+// watchNotices tells holds that they have ended, until the session is lost or the driver is closed.
+func (s *session) watchNotices(ctx context.Context) {
+	w := s.d.listener.watch(&queueView{watch: s.d.names.presence(s.id), wide: true, puts: true})
+	defer s.d.listener.unwatch(w)
+	seen, audited := s.began, time.Now()
+	for {
+		select {
+		case <-w.hint:
+			created, changed, _ := s.d.listener.news(w)
+			if changed != 0 || created > seen {
+				seen = max(seen, s.readNotices(ctx))
+			}
+		case <-s.look:
+			if time.Since(audited) >= auditPause {
+				audited = time.Now()
+				s.audit(ctx)
+			}
+			// A notice whose hint came while the server could not be read.
+			seen = max(seen, s.readNotices(ctx))
+		case <-s.done:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// auditPause is how often the holds are looked for at most. The answer has all keys of the session.
+const auditPause = 5 * time.Second
+
+// readNotices tells the holds that were broken, and takes the notices away. It returns the revision of what it has
+// read, or 0.
+func (s *session) readNotices(ctx context.Context) int64 {
+	d := s.d
+	ctx, cancel := context.WithTimeout(ctx, d.opts.RequestTimeout)
+	defer cancel()
+	found, err := d.client.Get(ctx, d.names.presence(s.id), clientv3.WithPrefix())
+	if err != nil {
+		return 0
+	}
+	alive := false
+	for _, kv := range found.Kvs {
+		revision, is := d.names.noticed(s.id, string(kv.Key))
+		if !is {
+			alive = alive || string(kv.Key) == d.names.alive(s.id)
+			continue
+		}
+		if s.tellBroken(ctx, revision) != nil {
+			continue // it is looked at again with the next sign of life
+		}
+		// Should it stay, it tells nobody anything new, and goes with the session.
+		_, _ = d.client.Delete(ctx, string(kv.Key))
+	}
+	if !alive {
+		s.suspect(ctx)
+	}
+	return found.Header.Revision
+}
+
+// suspect asks whether the lease is there, after its key has gone.
+func (s *session) suspect(ctx context.Context) {
+	life, err := s.d.client.TimeToLive(ctx, s.id)
+	if err != nil && isGone(err) || err == nil && life.TTL < 0 {
+		s.lose(rpctypes.ErrLeaseNotFound)
+	}
+}
+
+// tellBroken tells the request whose key was created by the given revision that it was broken, unless the key is there:
+// then the notice is none of [Driver.Break], which deletes it in the same transaction, and nobody else would get the
+// lock.
+func (s *session) tellBroken(ctx context.Context, revision int64) error {
+	for _, e := range s.createdBy(revision) {
+		found, err := s.d.client.Get(ctx, e.queueKey, clientv3.WithKeysOnly())
+		if err != nil {
+			return err
+		}
+		if len(found.Kvs) == 0 || found.Kvs[0].CreateRevision != revision {
+			e.tellEnded(driver.LostBroken)
+		}
+	}
+	return nil
+}
+
+// createdBy returns the request whose key was created by the given revision. It goes through all of them, which is fine
+// for what happens seldom.
+func (s *session) createdBy(revision int64) (found []*entry) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	for _, e := range s.d.entries {
+		if e.session == s && e.revision == revision {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// tellEnded tells the caller that the hold has ended.
+func (e *entry) tellEnded(reason driver.LostReason) {
+	d := e.d
+	d.mu.Lock()
+	switch {
+	case e.ended != "":
+		d.mu.Unlock()
+		return
+	case e.released: // the release finds out whether it was first
+		e.noticed = reason
+		d.mu.Unlock()
+		return
+	}
+	e.end(reason)
+	tell := e.inform()
+	d.mu.Unlock()
+	tell(reason, nil)
+}
+
+// inform returns the caller's Lost, if that is to be called: at most once, and only after the grant, before which
+// Acquire says what has happened. The caller holds Driver.mu, and calls what is returned without it.
+func (e *entry) inform() func(driver.LostReason, error) {
+	if !e.granted || e.informed || e.r.Lost == nil {
+		return func(driver.LostReason, error) {}
+	}
+	e.informed = true
+	return e.r.Lost
+}
+
+// audit finds the holds whose keys are gone. The list of a lease's keys comes from one member's memory, which may be
+// old, so it is only a suspicion, and each key is read before its hold is told.
+func (s *session) audit(ctx context.Context) {
+	granted := s.granted()
+	if len(granted) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout/heartbeats)
+	defer cancel()
+	life, err := s.d.client.TimeToLive(ctx, s.id, clientv3.WithAttachedKeys())
+	if err != nil || life.TTL < 0 { // the next sign of life finds out
+		return
+	}
+	for _, key := range life.Keys {
+		delete(granted, string(key))
+	}
+	for key, e := range granted {
+		found, err := s.d.client.Get(ctx, key, clientv3.WithKeysOnly())
+		if err == nil && (len(found.Kvs) == 0 || found.Kvs[0].CreateRevision != e.revision) {
+			s.readNotices(ctx) // which may know better
+			e.tellEnded(driver.LostTaken)
+		}
+	}
+}
+
+// granted returns the holds by their keys.
+func (s *session) granted() map[string]*entry {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if s.lost != nil || !time.Now().Before(s.end()) {
+		return nil
+	}
+	all := make(map[string]*entry, len(s.holds))
+	for e := range s.holds {
+		all[e.queueKey] = e
+	}
+	return all
+}

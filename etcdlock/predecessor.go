@@ -1,0 +1,84 @@
+package etcdlock
+
+import (
+	"context"
+	"strconv"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// etcd knows keys by name and not by age: "who is the last before me" makes it go through every key of the lock, those
+// that have been deleted lately too. If each waiter of a long line asked so when its turn has come, the line would cost
+// the square of its length. So a waiter of a mutex asks about the queue key right before its own alone. Nobody gets
+// between the two, because create revisions grow; and nobody is before that queue key any more once it has had the
+// lock, which its release writes down. Only the release does so in the transaction that deletes the queue key: what
+// anybody else writes there has another revision than the end of the queue key, and says nothing.
+
+// servedOps are what a release writes down: the session's latest hold that had waited for its turn, and was given back.
+// It must be in the transaction that compares that hold's revision and deletes its key. A hold that found the lock free
+// writes nothing, so a lock that nobody wants costs nothing more; who is the second in line knows without it.
+func (d *Driver) servedOps(was *sight) []clientv3.Op {
+	if !was.waited {
+		return nil
+	}
+	return []clientv3.Op{clientv3.OpPut(d.names.served(was.session.id), strconv.FormatInt(was.revision, 10),
+		clientv3.WithLease(was.session.id))}
+}
+
+// servedAt compares whether the queue key that was created by one revision had had the lock when it was deleted at
+// another.
+func servedAt(key string, created, deleted int64) []clientv3.Cmp {
+	return []clientv3.Cmp{
+		clientv3.Compare(clientv3.Value(key), "=", strconv.FormatInt(created, 10)),
+		clientv3.Compare(clientv3.ModRevision(key), "=", deleted),
+	}
+}
+
+// saysNothing has a release of e leave out what servedOps are about.
+func (e *entry) saysNothing() {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	e.waited = false
+}
+
+// lookAtPredecessor asks about the queue key before the request's own alone. gone is the revision at which it has
+// ended, as the watch has told, or 0; it only chooses which question is asked, and the servers' comparisons decide. If
+// they do not settle it, the same round trip reads who else is before the request.
+func (a *attempt) lookAtPredecessor(ctx context.Context, gone int64) error {
+	e := a.e
+	predecessor := &e.view.predecessor
+	if !onlyOne(e.r.Kind) {
+		return a.look(ctx)
+	}
+	when := []clientv3.Cmp{isOf(e.queueKey, e.revision)}
+	switch {
+	case gone == 0:
+		when = append(when, isOf(predecessor.key, predecessor.revision))
+	case e.view.second:
+		when = append(when, clientv3.Compare(clientv3.CreateRevision(predecessor.key), "!=", predecessor.revision))
+	default:
+		when = append(when, servedAt(a.d.names.served(predecessor.session), predecessor.revision, gone)...)
+	}
+	// It only reads, so servers do not write it to their disks.
+	others := queueReads(e.r.Kind, a.d.names.queuePrefix(e.r.Key), e.revision)
+	answer, _, err := a.d.commit(ctx, &transaction{
+		when: when,
+		els:  append([]clientv3.Op{clientv3.OpGet(e.queueKey, clientv3.WithKeysOnly())}, others...),
+	})
+	if err != nil {
+		return err
+	}
+	asOf := answer.Header.Revision
+	if answer.Succeeded {
+		view := e.view
+		view.revision, view.granted = asOf, gone != 0
+		a.own(e.revision, view)
+		return nil
+	}
+	own := kvsOf(answer.Responses[0])
+	if len(own) == 0 || own[0].CreateRevision != e.revision {
+		a.vanished()
+		return nil
+	}
+	return a.others(ctx, answer.Responses[1:], asOf)
+}

@@ -1,7 +1,0 @@
-//go:build !unix
-
-package servers
-
-import "errors"
-
-func (p *process) pause(bool) error { return errors.ErrUnsupported }

@@ -1,0 +1,144 @@
+package interlock
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// LockOptions configures one lock. nil, or a zero field, means the client's.
+type LockOptions struct {
+	// Lease and Renewal are as in Options; a Lease without a Renewal is renewed every third of it. On engines with
+	// sessions, and on files, a Lease that differs from the client's is refused with ErrUnsupported, except beside
+	// NoRenew or MaxHold.
+	Lease, Renewal time.Duration
+
+	// NoRenew makes the lease fixed: the hold ends, as a loss, after Lease unless it is extended.
+	NoRenew bool
+
+	// MaxHold ends the hold, as a loss, after this much time in all, however well its renewals go.
+	MaxHold time.Duration
+
+	// Label is shown to operators beside the owner.
+	Label string
+
+	// Class is the low-cardinality name under which metrics count this lock, such as "order:{id}". The default is
+	// "other".
+	Class string
+
+	// MinHold is for how long at least since the grant the lock is not given on, however early it is unlocked: for jobs
+	// that many hosts start at about the same time and that one is to run. Unlock returns at once and ends the hold;
+	// engines with leases then keep the lock closed for the rest, also when this process ends. Elsewhere (sessions,
+	// files) this process keeps it in the background, after [Client.Close] too, and the lock becomes free when the
+	// process ends. A holder that crashes keeps others out for its lease, and not for MinHold. Break ends the rest. Too
+	// long, and the next run of the job finds the lock held. The default is none.
+	MinHold time.Duration
+
+	// LockDelay is for how long nobody gets the lock after the hold was lost (not after it was released): for resources
+	// that cannot check a fence, so that what the loser has sent can arrive first. It begins when the engine ends the
+	// lease, so a crash of the holder keeps the others out for Lease and LockDelay together; when the holder tells the
+	// engine of the loss; or with Break, and a second Break with the same token ends it. Holds that re-enter have the
+	// LockDelay of the first. Too long, and each crash blocks for long. Engines that cannot remember it refuse it with
+	// ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
+	LockDelay time.Duration
+
+	_ struct{}
+}
+
+// params is a lock's options with the client's filled in.
+type params struct {
+	lease, renewal, maxHold time.Duration
+	minHold, lockDelay      time.Duration
+	noRenew                 bool
+	single                  bool // each request goes to the engine by itself, and what it gets never passes on
+	label, class            string
+	err                     error // a bad name or bad options, reported by the first call
+	share                   share
+}
+
+// params resolves o against the client's options and the engine's traits. All locks without options share one.
+func (c *Client) params(o *LockOptions) *params {
+	if o == nil {
+		return &c.defaults
+	}
+	p := c.defaults
+	p.err = p.resolve(c, o)
+	return &p
+}
+
+// paramsDirect returns the options of a lock that may be shared.
+func (c *Client) paramsDirect(key driver.Key, opts *LockOptions) params {
+	if err := c.made(); err != nil {
+		return params{err: err}
+	}
+	if err := validateName("name of the lock", key.Name); err != nil {
+		return params{err: err}
+	}
+	if reason, lacks := c.traits.LackingKind(key.Kind); lacks {
+		return params{err: wrap("lock", key, unsupported(c.traits, reason))}
+	}
+	return *c.params(opts)
+}
+
+// resolve takes what o says into p, or says what is wrong with it.
+func (p *params) resolve(c *Client, o *LockOptions) error {
+	if err := p.resolveCooldowns(c, o); err != nil {
+		return err
+	}
+	if o.MaxHold < 0 || o.MaxHold > longest {
+		return fmt.Errorf("interlock: LockOptions: MaxHold %v must be between 0 and %v", o.MaxHold, longest)
+	}
+	if o.Lease != 0 {
+		p.lease, p.renewal = o.Lease, o.Lease/3
+	}
+	if o.Renewal != 0 {
+		p.renewal = o.Renewal
+	}
+	if err := validateLease(p.lease, p.renewal); err != nil {
+		return fmt.Errorf("interlock: LockOptions: %w", err)
+	}
+	if c.traits.Lifetime != driver.Leases && p.lease != c.opts.Lease && !o.NoRenew && o.MaxHold == 0 {
+		return fmt.Errorf("interlock: LockOptions: a Lease of its own without NoRenew or MaxHold: %w (%s: a hold "+
+			"lasts as long as the %s)",
+			ErrUnsupported, c.traits.Engine, c.traits.Lifetime)
+	}
+	if err := validateText("LockOptions.Label", o.Label); err != nil {
+		return err
+	}
+	if o.Class != "" {
+		p.class = o.Class
+	}
+	p.noRenew, p.maxHold, p.label = o.NoRenew, o.MaxHold, o.Label
+	return nil
+}
+
+// resolveCooldowns takes MinHold and LockDelay into p, or says what is wrong with them.
+func (p *params) resolveCooldowns(c *Client, o *LockOptions) error {
+	if o.MinHold < 0 || o.MinHold > longest {
+		return fmt.Errorf("interlock: LockOptions: MinHold %v must be between 0 and %v", o.MinHold, longest)
+	}
+	if o.LockDelay < 0 || o.LockDelay > longest {
+		return fmt.Errorf("interlock: LockOptions: LockDelay %v must be between 0 and %v", o.LockDelay, longest)
+	}
+	if o.LockDelay > 0 {
+		reason, lacks := c.traits.Lacking(driver.LockDelays)
+		if c.traits.Lifetime != driver.Leases {
+			lacks, reason = true, cmp.Or(reason, "after a crash nothing is left that could keep others out")
+		}
+		if lacks {
+			return fmt.Errorf("interlock: LockOptions: LockDelay: %w", unsupported(c.traits, reason))
+		}
+	}
+	p.minHold, p.lockDelay = o.MinHold, o.LockDelay
+	return nil
+}
+
+// share is how a lock is asked for that may be shared. The zero value is a mutex's.
+type share struct {
+	direct        bool // each request goes to the engine by itself
+	mode          driver.Mode
+	limit, weight int
+	of            *RWMutex // nil of a semaphore
+}

@@ -1,0 +1,134 @@
+package zklock
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// passes is how many tokens belong to one node: token = 64 x czxid, and the next 63 for passes inside the process. The
+// czxid of a later node is larger, so the blocks never meet.
+const passes = 64
+
+// lastZxid is the last transaction whose tokens are below 2^63.
+const lastZxid = math.MaxInt64/passes - 1
+
+// queuePlace is a node in a lock's queue.
+type queuePlace struct {
+	name string
+	mode driver.Mode
+	seq  int32
+}
+
+// modes are the first letters of nodes.
+const modes = "wru"
+
+func letter(m driver.Mode) string { return modes[m : m+1] }
+
+// parseQueuePlace reads a node's name, as in w3kq7f-0000000042. It reports false for nodes that are not ours.
+func parseQueuePlace(name string) (queuePlace, bool) {
+	head, tail, ok := strings.Cut(name, "-")
+	if !ok || len(head) < 2 {
+		return queuePlace{}, false
+	}
+	mode := strings.IndexByte(modes, head[0])
+	seq, err := strconv.ParseInt(tail, 10, 32)
+	if mode < 0 || err != nil {
+		return queuePlace{}, false
+	}
+	return queuePlace{name: name, mode: driver.Mode(mode), seq: int32(seq)}, true
+}
+
+// inOrder returns the places of a lock, first come, first.
+func inOrder(children []string) []queuePlace {
+	all := make([]queuePlace, 0, len(children))
+	for _, name := range children {
+		if p, ours := parseQueuePlace(name); ours {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b queuePlace) int { return int(int64(a.seq) - int64(b.seq)) })
+	return all
+}
+
+// blocks reports whether p, which came before, is in the way of a request of the given mode: writers and everybody,
+// upgradeable readers and each other.
+func (p queuePlace) blocks(m driver.Mode) bool {
+	return p.mode == driver.Exclusive || m == driver.Exclusive || p.mode == driver.Upgradeable &&
+		m == driver.Upgradeable
+}
+
+// blocker returns the index of the nearest place that is in the way of the one at index i, or -1.
+func blocker(all []queuePlace, i int) int {
+	for j := i - 1; j >= 0; j-- {
+		if all[j].blocks(all[i].mode) {
+			return j
+		}
+	}
+	return -1
+}
+
+// note is what operators see of a request. It is the data of its node.
+type note struct {
+	Client string `json:"client,omitempty"`
+	Owner  string `json:"owner,omitempty"`
+	Label  string `json:"label,omitempty"`
+	Tokens int    `json:"tokens"` // how many it would be granted
+}
+
+func noteOf(r *driver.Request) []byte {
+	data, err := json.Marshal(note{Client: r.Client, Owner: r.Owner, Label: r.Label, Tokens: tokensFor(r)})
+	if err != nil { // there is nothing in it that could not be written
+		return nil
+	}
+	return data
+}
+
+func tokensFor(r *driver.Request) int { return min(max(r.Tokens, 1), passes) }
+
+// parseNote reads what another client has written, or nothing if it is not ours.
+func parseNote(data []byte) note {
+	n := note{Tokens: 1}
+	_ = json.Unmarshal(data, &n) // what cannot be read is not shown
+	return n
+}
+
+// seen is a node as it was read.
+type seen struct {
+	queuePlace
+	note
+	stat *zk.Stat
+}
+
+func (s *seen) token() uint64 { return uint64(s.stat.Czxid) * passes }
+
+func (s *seen) since() time.Time { return time.UnixMilli(s.stat.Ctime) }
+
+func (s *seen) holder() driver.Holder {
+	return driver.Holder{
+		Owner: s.Owner, Client: s.Client, Label: s.Label, Token: s.token(), Weight: 1,
+		Shared: s.mode != driver.Exclusive, Since: s.since(),
+	}
+}
+
+func (s *seen) waiter(position int) driver.Waiter {
+	return driver.Waiter{
+		Owner: s.Owner, Client: s.Client, Label: s.Label, Weight: 1,
+		Shared: s.mode != driver.Exclusive, Since: s.since(), Position: position,
+	}
+}
+
+// heldBy is the error for who finds s in the way; s is nil if it could not be read any more.
+func heldBy(key driver.Key, s *seen) *driver.HeldError {
+	held := &driver.HeldError{Kind: key.Kind, Name: key.Name}
+	if s != nil {
+		held.Owner, held.Client, held.Token, held.Since = s.Owner, s.Client, s.token(), s.since()
+	}
+	return held
+}
