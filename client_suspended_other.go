@@ -6,4 +6,4 @@ import "time"
 
 // machineSuspended is not known here: the standard library offers no clock that runs on while the machine is suspended.
 // docs/limits.md says what follows from that.
-func machineAsleep() time.Duration { return 0 }
+func machineSuspended() time.Duration { return 0 }

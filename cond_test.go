@@ -51,7 +51,7 @@ func woken(t *testing.T, who string, ch <-chan outcome) *Lease {
 func TestCondWait_ThatIsWrongInItself_ChangesNothing(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, h *hooks) {
 		other := peer(t, h, nil)
-		plain := mustNew(t, newBlinkers(t), nil) // whose engine has no conditions
+		plain := mustNew(t, newBlindDriver(t), nil) // whose engine has no conditions
 		defer plain.Close()
 		l, its := mustLock(t, t.Context(), c, "a"), mustLock(t, t.Context(), plain, "a")
 		inner := mustLock(t, l.Context(t.Context()), c, "a")

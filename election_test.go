@@ -254,7 +254,7 @@ func TestObserve_WhoIsSlow_MissesSome_ButNeverTheLast(t *testing.T) {
 
 func TestObserve_ThroughAnOutage_SaysSoOnceAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newBlinkers(t)
+		d := newBlindDriver(t)
 		c := mustNew(t, d, nil)
 		o := observe(t, c)
 		o.next("", 0)
@@ -280,7 +280,7 @@ func TestObserve_OfAnEngineThatRefuses_SaysSoAndEnds(t *testing.T) {
 	for _, outage := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after an outage: %v", outage), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newBlinkers(t)
+				d := newBlindDriver(t)
 				c := mustNew(t, d, nil)
 				defer c.Close()
 				o := observe(t, c)
@@ -304,7 +304,7 @@ func TestObserve_OfAnEngineThatRefuses_SaysSoAndEnds(t *testing.T) {
 
 func TestObserve_OnAnEngineThatTellsNothing_LooksEverySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newBlinkers(t)
+		d := newBlindDriver(t)
 		c := mustNew(t, d, nil)
 		o := observe(t, c)
 		o.next("", 0)

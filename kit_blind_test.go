@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// blinkers is an engine that tells of nothing by itself, and at times cannot, or may not, be looked at.
-type blinkers struct {
+// blindDriver is an engine that tells of nothing by itself, and at times cannot, or may not, be looked at.
+type blindDriver struct {
 	driver.Driver
 	driver.Renewer
 	inner *memlock.Driver
@@ -18,15 +18,15 @@ type blinkers struct {
 	bars  atomic.Bool // refuses to be looked at
 }
 
-func newBlinkers(t *testing.T) *blinkers {
+func newBlindDriver(t *testing.T) *blindDriver {
 	inner := memlock.New(nil)
 	t.Cleanup(func() { _ = inner.Close() })
-	return &blinkers{Driver: inner, Renewer: inner, inner: inner}
+	return &blindDriver{Driver: inner, Renewer: inner, inner: inner}
 }
 
-func (b *blinkers) set(shut bool) { b.shut.Store(shut) }
+func (b *blindDriver) set(shut bool) { b.shut.Store(shut) }
 
-func (b *blinkers) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+func (b *blindDriver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
 	if b.bars.Load() {
 		return driver.LockInfo{}, errNoRights
 	}

@@ -10,6 +10,8 @@ type Watcher interface {
 	// It returns when ctx has ended, with its error, or with another one if it cannot go on, which the portable layer meets
 	// by asking at intervals.
 	//
-	// A lease that ends while nobody waits for it need not be told: the portable layer looks by itself every few seconds.
+	// A lease that ends while nobody waits for it need not be told: the portable layer looks by itself when the lease that it has seen
+	// last should be over, or 15 seconds after that look if this is later, and in any case once a minute. That a hold is over
+	// and only keeps others out from now on (Holder.Resting) is a change.
 	Watch(ctx context.Context, key Key, changed func()) error
 }

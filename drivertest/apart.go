@@ -17,6 +17,10 @@ import (
 // apartEnv names the test that a process was started for.
 const apartEnv = "INTERLOCK_DRIVERTEST_APART"
 
+// apartMargin is how much sooner such a process ends than this one, at their time limits: what it says then would be lost, and on a
+// machine that is busy it may have begun long after its limit was reckoned.
+const apartMargin = 30 * time.Second
+
 // Apart has the test t run in a process of its own, beside other tests, and reports whether it has: then t has nothing left to
 // do. [Run] waits for most of its time, and two of them cannot be in one process at once, because each counts goroutines.
 //
@@ -41,7 +45,7 @@ func Apart(t *testing.T) bool {
 	}
 	limit := time.Duration(0) // none
 	if deadline, has := t.Deadline(); has {
-		limit = max(time.Until(deadline)-time.Second, time.Second) // it says where it stood, so it has to end first
+		limit = max(time.Until(deadline)-apartMargin, time.Second) // it says where it stood, so it has to end first
 	}
 	cmd := exec.CommandContext(t.Context(), program, apartFlags(t.Name(), limit)...)
 	cmd.Env = append(os.Environ(), apartEnv+"="+t.Name())

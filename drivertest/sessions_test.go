@@ -24,8 +24,8 @@ type session struct {
 	confirmed time.Time
 	paused    bool
 
-	stop context.CancelFunc
-	beat sync.WaitGroup
+	stop    context.CancelFunc
+	beating sync.WaitGroup
 }
 
 // memory hides that the engine below has leases.
@@ -42,7 +42,7 @@ func openSession(d *memlock.Driver) *session {
 	s := &session{
 		memory: &memory{d, d, d}, store: d, holds: make(map[string]*driver.Request), confirmed: time.Now(), stop: stop,
 	}
-	s.beat.Go(func() {
+	s.beating.Go(func() {
 		ticker := time.NewTicker(timeout / 3)
 		defer ticker.Stop()
 		for {
@@ -122,7 +122,7 @@ func (s *session) Release(ctx context.Context, r *driver.Release) error {
 
 func (s *session) Close() error {
 	s.stop()
-	s.beat.Wait()
+	s.beating.Wait()
 	return s.memory.Close()
 }
 

@@ -51,7 +51,11 @@ func (l *lock) judge(r demand, without *record) (verdict, *group) {
 	case own.reading == nil:
 		return queues, nil
 	}
-	return l.judgeReader(r), own.reading
+	v := l.judgeReader(r)
+	if v == stuck {
+		return stuck, nil // it belongs to no group
+	}
+	return v, own.reading
 }
 
 // judgeReader says how r stands to what its owner has, if that is a plain read and nothing else.

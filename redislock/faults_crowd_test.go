@@ -184,12 +184,12 @@ func TestManyGoroutines_OnLocksOfTheirOwn_TakeFewRuns(t *testing.T) {
 	for i := range goroutines {
 		all.Go(func() {
 			for range rounds {
-				l, err := c.Lock(t.Context(), "lock-"+strconv.Itoa(i))
+				l, err := c.Lock(patient(t), "lock-"+strconv.Itoa(i))
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				if err := l.Unlock(t.Context()); err != nil {
+				if err := l.Unlock(patient(t)); err != nil {
 					t.Error(err)
 				}
 			}

@@ -89,6 +89,7 @@ func ourStacks() map[string]string {
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		id, _, _ := strings.Cut(stack, " [")
 		ours := strings.Contains(stack, "interlock-go/interlock.") || strings.Contains(stack, "/redislock.") ||
+			strings.Contains(stack, "/redislock/") ||
 			strings.Contains(stack, "redis/rueidis")
 		if ours && !strings.Contains(stack, "testing.tRunner(") {
 			all[id] = stack

@@ -26,6 +26,9 @@ var (
 
 // isFinal reports whether err is such an answer.
 func isFinal(err error) bool {
+	if err == nil {
+		return false
+	}
 	message := innermost(err)
 	code, _, _ := strings.Cut(message, " ")
 	return slices.Contains(finalCodes, code) ||

@@ -21,7 +21,7 @@ type plainConn struct {
 
 func newPlainConn(client rueidis.Client) *plainConn { return &plainConn{client: client} }
 
-func (c *plainConn) Start(_ context.Context, channel string, h Handler) error {
+func (c *plainConn) Start(begin context.Context, channel string, h Handler) error {
 	ctx, end := context.WithCancel(context.Background())
 	c.end = end
 	subscribed := make(chan struct{}, 16)
@@ -32,13 +32,20 @@ func (c *plainConn) Start(_ context.Context, channel string, h Handler) error {
 		default:
 		}
 	})
+	failed := make(chan error, 1)
 	c.ended.Go(func() {
-		_ = c.client.Receive(heard, c.client.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) {
+		failed <- c.client.Receive(heard, c.client.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) {
 			h.Pushed(0, m.Channel, m.Message)
 		})
 	})
-	<-subscribed
-	return nil
+	select {
+	case <-subscribed:
+		return nil
+	case err := <-failed:
+		return err
+	case <-begin.Done():
+		return begin.Err()
+	}
 }
 
 func (c *plainConn) Sharded() bool { return false }

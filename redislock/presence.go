@@ -119,17 +119,24 @@ func (p *presence) tick(d *Driver) {
 	cancel()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	every = heartbeatEvery // after one that failed: what was said before lasts for one more only
-	if n, known, err := among(answer); err == nil {
-		if p.spoken && !known { // those who wait here may have been passed over
-			defer (*listener)(d).askAll()
-		}
-		p.others, p.spoken = n, true
-		every = p.every()
+	n, known, err := among(answer)
+	if err == nil && p.spoken && !known { // those who wait here may have been passed over
+		defer (*listener)(d).askAll()
 	}
+	next := p.answered(n, every, err)
 	if !p.closed {
-		p.timer.Reset(every - rand.N(every/10+1))
+		p.timer.Reset(next - rand.N(next/10+1))
 	}
+}
+
+// answered takes in what the server says to a sign of life that lasts for twice as long as said: of how many processes it knows now,
+// or err. It returns when to give the next, in time for what was said: many may have come since. The caller holds p.mu.
+func (p *presence) answered(n int, said time.Duration, err error) (next time.Duration) {
+	if err != nil {
+		return heartbeatEvery / 4 // half of said, or more, has gone by; and what was said before lasts for no more than that
+	}
+	p.others, p.spoken = n, true
+	return min(p.every(), said)
 }
 
 // hurry has the process say soon that it is alive, because the server may not have heard it for a while.

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -23,6 +24,23 @@ func TestPresence_OfMany_AsksTheMoreRarelyTheMoreThereAre(t *testing.T) {
 		if got := p.pause(heartbeatEvery, tc.length); got < tc.least || got > tc.most {
 			t.Errorf("%+v: it pauses for %v", tc, got)
 		}
+	}
+}
+
+// A sign of life lasts for twice as long as was usual when it was given. If the answer is that many have come meanwhile, the next
+// follows as soon as it would have without them; that one may last.
+func TestPresence_AmongManyWhoHaveJustCome_SpeaksInTimeForWhatItSaid(t *testing.T) {
+	var p presence
+	said := p.every()
+	if next := p.answered(5_000, said, nil); next > said {
+		t.Errorf("what it said lasts for %v, and it speaks again after %v", 2*said, next)
+	}
+	said = p.every()
+	if next := p.answered(5_000, said, nil); next != longestHeartbeat {
+		t.Errorf("then it speaks after %v", next)
+	}
+	if next := p.answered(0, said, context.DeadlineExceeded); heartbeatEvery+heartbeatEvery/2+next >= 2*heartbeatEvery {
+		t.Errorf("after one that failed it speaks after %v", next)
 	}
 }
 

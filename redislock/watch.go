@@ -62,6 +62,8 @@ func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) erro
 			return ctx.Err()
 		case d.isClosed():
 			return driver.ErrClosed
+		case isFinal(err):
+			return err // until somebody changes its set-up; who is not told looks more often
 		case err == nil && (missed || !known):
 			changed()
 		}

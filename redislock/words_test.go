@@ -52,7 +52,11 @@ func TestWords_OfUsers_MayHaveAnyCharacter(t *testing.T) {
 			_, err := b.Acquire(t.Context(), second)
 			granted <- err
 		}()
-		<-queued
+		select {
+		case <-queued:
+		case err := <-granted:
+			t.Fatalf("%q: the second has not waited: %v", c, err)
+		}
 		must("renew a lock with a queue", renewOnce(t, a, first))
 		must("release", a.Release(t.Context(), &driver.Release{Key: first.Key, ID: first.ID}))
 		must("wait", <-granted)

@@ -71,4 +71,12 @@ fi
 # it: the client, the links over it, and of redislock what opens it by its URL and has it work hard or fail.
 unset INTERLOCK_LONG
 go_test "$@" ./redislock/internal/resp ./redislock/internal/rueidisconn
-go_test -run '^Test(Conformance_URL$|Reset_|ManyGoroutines_|Goroutines_|BlackHole_|Hung_)' "$@" ./redislock
+hard=''
+for test in Conformance_URL Reset_EveryFewMilliseconds ManyGoroutines_ Goroutines_OnOneLock BlackHole_ Hung_; do
+	if ! grep -qr "^func Test$test" redislock/*_test.go; then
+		echo "test: redislock has no test Test$test... any more: name another one here" >&2
+		exit 1
+	fi
+	hard="$hard|$test"
+done
+go_test -run "^Test(${hard#|})" "$@" ./redislock

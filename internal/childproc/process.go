@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -24,7 +25,8 @@ type Process struct {
 	exited chan struct{} // closed when it has ended and was waited for
 	err    error         // how it ended, once exited is closed
 
-	suspended atomic.Bool
+	suspending sync.Mutex // held while it is suspended or resumed, so that suspended is what was done last
+	suspended  atomic.Bool
 }
 
 // Start starts cmd. The process is killed when the context of cmd ends, if it has one, and on Linux when this process
@@ -103,6 +105,8 @@ func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 // Suspend makes the process stand still, as SIGSTOP does, and returns when all of its threads do. Off Linux some may
 // still run on for a moment.
 func (p *Process) Suspend() error {
+	p.suspending.Lock()
+	defer p.suspending.Unlock()
 	if err := Suspend(p.cmd.Process); err != nil {
 		return err
 	}
@@ -112,6 +116,8 @@ func (p *Process) Suspend() error {
 
 // Resume lets a suspended process go on.
 func (p *Process) Resume() error {
+	p.suspending.Lock()
+	defer p.suspending.Unlock()
 	if err := Resume(p.cmd.Process); err != nil {
 		return err
 	}

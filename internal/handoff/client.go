@@ -72,7 +72,7 @@ func tell(e Event, who string, name func(uint8) string) string {
 	return fmt.Sprintf(sentences[e.What], who)
 }
 
-// rest returns whole less the used ticks, and not less than 0.
+// remaining returns whole less the used ticks, and not less than 0.
 func remaining(whole, used uint8) uint8 {
 	if used >= whole {
 		return 0

@@ -9,13 +9,13 @@ import (
 // push that they must claim. Each client wants the lock once. It is about rules 3c, 4, 5 and 6, and about what rules 3a
 // and 3d mean to a waiter.
 type queues struct {
-	rules   Rules
-	clients int
-	crashes int   // at most so many
-	lease   uint8 // ticks that a claimed hold lasts
-	claim   uint8 // ticks that a pushed grant lasts
-	beat    uint8 // ticks that a waiter lives without a heartbeat
-	room    int   // messages under way at once
+	rules     Rules
+	clients   int
+	crashes   int   // at most so many
+	lease     uint8 // ticks that a claimed hold lasts
+	claim     uint8 // ticks that a pushed grant lasts
+	heartbeat uint8 // ticks that a waiter lives without a heartbeat
+	room      int   // messages under way at once
 }
 
 // unknown is the lag of a client that has no earlier answer to compare clocks by: such a client confirms a push by a
@@ -31,16 +31,16 @@ type queueClient struct {
 
 // queueState is one situation, with relative times only.
 type queueState struct {
-	clients [maxClients]queueClient
-	holder  uint8             // request id, 0 = none
-	left    uint8             // ticks until the engine ends the hold
-	claimed bool              // the holder has confirmed it
-	line    [maxClients]uint8 // ids in order of arrival, 0 = end
-	beats   [maxClients]uint8 // by client: ticks until its place is taken away
-	put     [maxClients]bool  // by client: was put back to the head of the queue once
-	tomb    [maxClients]bool  // by client: its id is refused
-	wire    wire
-	fault   uint8 // 1 = a holder was put out by a stale answer
+	clients    [maxClients]queueClient
+	holder     uint8             // request id, 0 = none
+	left       uint8             // ticks until the engine ends the hold
+	claimed    bool              // the holder has confirmed it
+	line       [maxClients]uint8 // ids in order of arrival, 0 = end
+	heartbeats [maxClients]uint8 // by client: ticks until its place is taken away
+	put        [maxClients]bool  // by client: was put back to the head of the queue once
+	tomb       [maxClients]bool  // by client: its id is refused
+	wire       wire
+	fault      uint8 // 1 = a holder was put out by a stale answer
 }
 
 // Start is a free lock and idle clients.
@@ -104,7 +104,7 @@ func (m *queues) deliver(s *queueState, q msg) bool {
 // tick lets time pass for everybody at once. The engine only notices at its next script that a hold has ended.
 func (m *queues) tick(s queueState) queueState {
 	s.left = remaining(s.left, 1)
-	tickDown(s.beats[:])
+	tickDown(s.heartbeats[:])
 	s.wire.tick(m.lease, 0)
 	for c := range m.clients {
 		p := &s.clients[c]

@@ -12,11 +12,11 @@ func (m *queues) serve(s *queueState, q msg) bool {
 		return true // the answer is "gone", which tells a client that has left nothing
 	}
 	refresh := slices.Contains(s.line[:], id)
-	s.beats[c] = m.beat
+	s.heartbeats[c] = m.heartbeat
 	if s.holder == id && s.left > 0 {
 		return m.own(s, q)
 	}
-	if refresh && !m.rules.RepairingBeat {
+	if refresh && !m.rules.RepairingHeartbeat {
 		return s.wire.put(m.queuedAnswer(q), len(s.wire))
 	}
 	// Evict before looking for the caller's place: it may itself be what is evicted and put back.
@@ -39,7 +39,7 @@ func (m *queues) serve(s *queueState, q msg) bool {
 // again.
 func (m *queues) own(s *queueState, q msg) bool {
 	s.holder, s.left, s.claimed = q.id(), m.lease, true
-	s.beats[q.id()-1], s.put[q.id()-1] = 0, false // they matter again when it queues again
+	s.heartbeats[q.id()-1], s.put[q.id()-1] = 0, false // they matter again when it queues again
 	return s.wire.put(newMsg(yours, q.id(), q.age(), 0), len(s.wire))
 }
 
@@ -56,7 +56,7 @@ func (m *queues) queuedAnswer(q msg) msg {
 func (m *queues) end(s *queueState, id uint8) bool {
 	s.tomb[id-1] = m.rules.Tombstones
 	s.leave(id)
-	s.beats[id-1], s.put[id-1] = 0, false
+	s.heartbeats[id-1], s.put[id-1] = 0, false
 	if s.holder == id {
 		s.free()
 	}
@@ -77,7 +77,7 @@ func (m *queues) evict(s *queueState) {
 	}
 	id, claimed := s.holder, s.claimed
 	s.free()
-	if claimed || s.beats[id-1] == 0 {
+	if claimed || s.heartbeats[id-1] == 0 {
 		return
 	}
 	s.join(id, !s.put[id-1])
@@ -89,9 +89,9 @@ func (m *queues) evict(s *queueState) {
 func (m *queues) next(s *queueState) uint8 {
 	for i := 0; i < len(s.line) && s.line[i] != 0; {
 		switch id := s.line[i]; {
-		case s.beats[id-1] == 0:
+		case s.heartbeats[id-1] == 0:
 			s.leave(id)
-		case m.rules.PassOverSilent && s.beats[id-1]+m.claim <= m.beat:
+		case m.rules.PassOverSilent && s.heartbeats[id-1]+m.claim <= m.heartbeat:
 			i++
 		default:
 			return id

@@ -19,7 +19,7 @@ func (m *queues) Canon(s queueState) queueState {
 	to := s
 	for c := range m.clients {
 		to.clients[place[c]] = s.clients[c]
-		to.beats[place[c]], to.put[place[c]], to.tomb[place[c]] = s.beats[c], s.put[c], s.tomb[c]
+		to.heartbeats[place[c]], to.put[place[c]], to.tomb[place[c]] = s.heartbeats[c], s.put[c], s.tomb[c]
 		to.line[c] = rename(s.line[c])
 	}
 	to.holder = rename(s.holder)
@@ -39,7 +39,7 @@ func (m *queues) rank(s *queueState, c int) uint64 {
 	if int(s.holder) == c+1 {
 		rank |= 1 << 20
 	}
-	rank = rank<<4 | uint64(s.beats[c])
+	rank = rank<<4 | uint64(s.heartbeats[c])
 	if s.tomb[c] {
 		rank |= 8
 	}

@@ -7,29 +7,29 @@ import (
 
 // twoInQueue has time enough for every fault that a broken rule causes between two clients.
 func twoInQueue(r Rules) *queues {
-	return &queues{rules: r, clients: 2, crashes: 1, lease: 3, claim: 2, beat: 2, room: 2}
+	return &queues{rules: r, clients: 2, crashes: 1, lease: 3, claim: 2, heartbeat: 2, room: 2}
 }
 
 // threeInQueue has a waiter behind a waiter.
 func threeInQueue(r Rules) *queues {
-	return &queues{rules: r, clients: 3, crashes: 1, lease: 3, claim: 1, beat: 1, room: 2}
+	return &queues{rules: r, clients: 3, crashes: 1, lease: 3, claim: 1, heartbeat: 1, room: 2}
 }
 
 // silentInQueue has places that outlast a claim.
 func silentInQueue(r Rules) *queues {
-	return &queues{rules: r, clients: 2, crashes: 1, lease: 2, claim: 1, beat: 3, room: 2}
+	return &queues{rules: r, clients: 2, crashes: 1, lease: 2, claim: 1, heartbeat: 3, room: 2}
 }
 
 func TestSoundProtocol_HasNoTwoHoldersNoOrphanAndNoLostWaiter_TwoInTheQueue(t *testing.T) {
 	bounds := func(lease uint8, room int) *queues {
-		return &queues{rules: Sound(), clients: 2, crashes: 2, lease: lease, claim: 2, beat: 2, room: room}
+		return &queues{rules: Sound(), clients: 2, crashes: 2, lease: lease, claim: 2, heartbeat: 2, room: room}
 	}
 	requireSound(t, 300_000, bounds(3, 3), bounds(3, 2), bounds(4, 4))
 }
 
 func TestSoundProtocol_HasNoTwoHoldersNoOrphanAndNoLostWaiter_ThreeInTheQueue(t *testing.T) {
-	bounds := func(crashes int, lease, claim, beat uint8) *queues {
-		return &queues{rules: Sound(), clients: 3, crashes: crashes, lease: lease, claim: claim, beat: beat, room: 2}
+	bounds := func(crashes int, lease, claim, heartbeat uint8) *queues {
+		return &queues{rules: Sound(), clients: 3, crashes: crashes, lease: lease, claim: claim, heartbeat: heartbeat, room: 2}
 	}
 	requireSound(t, 400_000, bounds(2, 3, 2, 1), bounds(2, 2, 1, 1), bounds(2, 3, 2, 2))
 }
@@ -37,8 +37,8 @@ func TestSoundProtocol_HasNoTwoHoldersNoOrphanAndNoLostWaiter_ThreeInTheQueue(t 
 // Places outlast a claim, as they do on the servers, and two of three die: the third is served within one claim all the
 // same.
 func TestSoundProtocol_OfManyDead_GrantsToOneAtMost_ThreeInTheQueue(t *testing.T) {
-	bounds := func(crashes int, beat uint8) *queues {
-		return &queues{rules: Sound(), clients: 3, crashes: crashes, lease: 2, claim: 1, beat: beat, room: 2}
+	bounds := func(crashes int, heartbeat uint8) *queues {
+		return &queues{rules: Sound(), clients: 3, crashes: crashes, lease: 2, claim: 1, heartbeat: heartbeat, room: 2}
 	}
 	requireSound(t, 300_000, bounds(2, 2), bounds(1, 2), bounds(2, 3))
 }
@@ -46,7 +46,7 @@ func TestSoundProtocol_OfManyDead_GrantsToOneAtMost_ThreeInTheQueue(t *testing.T
 // What is at fault without a rule must be sound with it in the same bounds, or the fault says nothing of the rule.
 func TestSoundProtocol_InTheBoundsThatShowARuleMissing_HasNoFault(t *testing.T) {
 	for _, m := range []*queues{twoInQueue(Sound()), threeInQueue(Sound()), silentInQueue(Sound())} {
-		t.Run(fmt.Sprint(m.clients, m.beat), func(t *testing.T) {
+		t.Run(fmt.Sprint(m.clients, m.heartbeat), func(t *testing.T) {
 			if underRace {
 				m.room = 1
 			}
@@ -75,7 +75,7 @@ func TestRule_3c_StaleQueuedIsIgnored_WithoutIt_AHolderIsPutOutOfALockThatItHold
 
 func TestRule_4_AHeartbeatEvictsAndGrants_WithoutIt_AWaiterIsLostWhenTheHolderCrashes(t *testing.T) {
 	r := Sound()
-	r.RepairingBeat = false
+	r.RepairingHeartbeat = false
 	requireFault(t, twoInQueue(r), LostWaiter)
 }
 

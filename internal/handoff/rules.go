@@ -24,9 +24,9 @@ type Rules struct {
 	// UndoRetried (3d): a try that was sent more than once and is refused is undone, because the refusal is the answer
 	// to one copy only. Off: the refusal is believed.
 	UndoRetried bool
-	// RepairingBeat (4): a waiter's heartbeat evicts the expired and grants the head. Off: it refreshes the waiter
+	// RepairingHeartbeat (4): a waiter's heartbeat evicts the expired and grants the head. Off: it refreshes the waiter
 	// only.
-	RepairingBeat bool
+	RepairingHeartbeat bool
 	// ShortClaim (5): a pushed grant lasts for the claim time until it is claimed. Off: for the whole lease.
 	ShortClaim bool
 	// PassOverSilent (5): a waiter of whom the engine has not heard for the claim time is granted nothing. Off: it is,
@@ -62,7 +62,7 @@ type Rules struct {
 func Sound() Rules {
 	return Rules{
 		HoldIDs: true, NoReentry: true, NamedStay: true, Tombstones: true, LongTombstones: true, FreshIDs: true,
-		IgnoreStale: true, RetryUntilKnown: true, UndoCancelled: true, UndoRetried: true, RepairingBeat: true,
+		IgnoreStale: true, RetryUntilKnown: true, UndoCancelled: true, UndoRetried: true, RepairingHeartbeat: true,
 		ShortClaim: true, PassOverSilent: true, TrustClaim: true, TrustGrant: true, TrustOffset: true,
 		BlockIfBehind: true, StoreBlockEnd: true, PassDeadline: true, NoPassAfterLoss: true, LossDetaches: true,
 		TrustSent: true, LossIsFinal: true,

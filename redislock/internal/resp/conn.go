@@ -35,7 +35,7 @@ var (
 type Conn struct {
 	conn   net.Conn                            // with TLS, if there is TLS
 	raw    *socket                             // without
-	pushed func(kind, channel, message string) // takes pushes, in their order; it must not call the Conn
+	pushed func(kind, channel, message string) // takes pushes, in their order, without mu; it must not wait for a call of the Conn
 
 	closed chan struct{}  // closed by fail
 	work   sync.WaitGroup // timers that are set, and what they have started
@@ -67,6 +67,7 @@ type Conn struct {
 	stale         bool      // the deadline was reached, or set to interrupt the reader: it is not what deadline says
 	reads         uint64    // how often somebody took the role
 	received      uint64    // how often something came
+	doubtful      bool      // what was taken for the end of a subscription may not have been asked for; see takePush
 	answered      uint64    // how many requests were
 	awaiters      waiterList
 	resting       waiter // the Conn itself, when it reads, or writes for nobody

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"time"
@@ -112,8 +113,9 @@ func (c *Conn) drain() error {
 
 // answer gives an answer to whom it is for. Requests that are done by it are appended to ready.
 func (c *Conn) answer(m []byte, ready []*request) ([]*request, error) {
-	p := c.queue.front()
-	if p == nil || p.first > c.sent {
+	p, doubtful := c.queue.front(), c.doubtful
+	c.doubtful = false
+	if p == nil || p.first > c.sent || doubtful && isRefusalOfASlot(m) {
 		return ready, errUninvited
 	}
 	if p.bundled > 0 {
@@ -158,7 +160,16 @@ func (c *Conn) count(p *request, ready []*request) []*request {
 	return append(ready, p)
 }
 
+// isRefusalOfASlot reports whether an answer is what a node of a Cluster says to SUNSUBSCRIBE in a slot that it has lost.
+func isRefusalOfASlot(m []byte) bool {
+	return bytes.HasPrefix(m, []byte("-MOVED ")) || bytes.HasPrefix(m, []byte("-CLUSTERDOWN "))
+}
+
 // takePush takes a push. If it confirms a subscription the request that was for that is appended to ready.
+//
+// A node that loses a slot ends its subscriptions by the same push, without having been asked. If we have just asked, that is taken
+// for the confirmation, and then an answer that nobody expects follows, a refusal, in the place of ours: the next one that comes.
+// One that was meant for the next request looks the same. So after such a confirmation a refusal ends the connection.
 func (c *Conn) takePush(m []byte, ready []*request) ([]*request, error) {
 	c.mu.Unlock()
 	kind, channel, message, err := c.input.push(m)
@@ -167,6 +178,7 @@ func (c *Conn) takePush(m []byte, ready []*request) ([]*request, error) {
 	}
 	c.mu.Lock()
 	if p := c.queue.front(); err == nil && p != nil && p.confirm != "" && p.confirm == kind && p.channel == channel {
+		c.doubtful = kind == "sunsubscribe"
 		return c.count(p, ready), nil
 	}
 	return ready, err

@@ -3,6 +3,7 @@ package rueidisconn
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/interlock-go/interlock/redislock/internal/resp"
@@ -49,6 +50,24 @@ func (d dedicated) Subscribe(ctx context.Context, kind, channel string) error {
 		command = b.Sunsubscribe().Channel(channel).Build()
 	}
 	return d.Do(ctx, command).Error()
+}
+
+// closing bounds how long Close waits: rueidis sends a PING first, and gives up on its answer after a second.
+const closing = 2 * time.Second
+
+// Close closes the connection. If rueidis does not come back, it is left to that.
+func (d dedicated) Close() {
+	closed := make(chan struct{})
+	go func() { // ends when rueidis gives up
+		d.DedicatedClient.Close()
+		close(closed)
+	}()
+	timer := time.NewTimer(closing)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+	}
 }
 
 func (d dedicated) Ping(ctx context.Context) error {

@@ -64,7 +64,12 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 			t.Errorf("%s: link %d goes on", name, before)
 		}
 		for drops := 0; ; {
-			got := <-h.all
+			var got told
+			select {
+			case got = <-h.all:
+			case <-time.After(5 * patience):
+				t.Fatalf("%s: after %d drops the handler was not told", name, drops)
+			}
 			if got.channel == "" {
 				drops++
 				continue
