@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/interlock-go/interlock/enginekit"
@@ -67,7 +67,7 @@ func (s *subject) fail(
 
 // kill ends the holder as nothing can be caught.
 func (s *subject) kill(ctx context.Context, round int, row *Row) error {
-	f, err := s.fail(ctx, "kill", s.addr(), round, func(h *holder) error { return h.cmd.Process.Kill() })
+	f, err := s.fail(ctx, "kill", s.addr(), round, func(h *holder) error { return h.Signal(os.Kill) })
 	if err != nil {
 		return err
 	}
@@ -106,14 +106,14 @@ func (s *subject) cut(ctx context.Context, round int, row *Row) error {
 
 // stop stops the holder for longer than its lease, and lets it go on when another has the lock.
 func (s *subject) stop(ctx context.Context, round int, row *Row) error {
-	f, err := s.fail(ctx, "stop", s.addr(), round, func(h *holder) error { return h.cmd.Process.Signal(syscall.SIGSTOP) })
+	f, err := s.fail(ctx, "stop", s.addr(), round, func(h *holder) error { return h.Suspend() })
 	if err != nil {
 		return err
 	}
 	defer f.end()
 	row.Stopped.take(f.free, s)
 	resumed := time.Now()
-	if err := f.cmd.Process.Signal(syscall.SIGCONT); err != nil || f.free == 0 {
+	if err := f.Resume(); err != nil || f.free == 0 {
 		return err
 	}
 	told, err := s.told(f, &row.ContTold)

@@ -1,21 +1,19 @@
 package compare
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/internal/childproc"
 )
 
-// holderVar marks a process as a holder that a run has started; its value is an order.
-const holderVar = "INTERLOCK_BENCH_HOLDER"
+// holderRole is that of a process that a run starts to hold a lock, as an order says.
+const holderRole = "compare holder"
 
 // order is what a holder is to hold.
 type order struct {
@@ -33,22 +31,22 @@ type news struct {
 // ServeIfChild holds a lock and ends the process if a run has started it; otherwise it does nothing. A program that
 // calls [Run] calls it first.
 func ServeIfChild() {
-	text := os.Getenv(holderVar)
-	if text == "" {
+	run, text, is := childproc.Serve(holderRole, childproc.JSON)
+	if !is {
 		return
 	}
 	go func() { // the run keeps its end open for as long as it wants the holder
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = run.Receive(new(news)) // it says nothing
 		os.Exit(3)
 	}()
-	if err := serve(context.Background(), text, json.NewEncoder(os.Stdout)); err != nil {
-		_ = json.NewEncoder(os.Stdout).Encode(news{Err: err.Error()}) // nobody may be there any more
+	if err := serve(context.Background(), text, run); err != nil {
+		_ = run.Send(news{Err: err.Error()}) // nobody may be there any more
 		os.Exit(1)
 	}
 	select {} // the run ends the process
 }
 
-func serve(ctx context.Context, text string, out *json.Encoder) error {
+func serve(ctx context.Context, text string, run *childproc.Conn) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err
@@ -61,16 +59,16 @@ func serve(ctx context.Context, text string, out *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	if err := out.Encode(news{At: time.Now().UnixNano()}); err != nil {
+	if err := run.Send(news{At: time.Now().UnixNano()}); err != nil {
 		return err
 	}
 	<-held.Lost()
-	return out.Encode(news{At: time.Now().UnixNano()})
+	return run.Send(news{At: time.Now().UnixNano()})
 }
 
 // holder is such a process.
 type holder struct {
-	cmd  *exec.Cmd
+	*childproc.Child
 	news chan news // closed at the end of what it says
 }
 
@@ -80,28 +78,20 @@ func hold(ctx context.Context, o order, waits bool) (*holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
+	cmd, err := childproc.Self(ctx, holderRole, string(text))
 	if err != nil {
 		return nil, err
 	}
-	h := &holder{cmd: exec.CommandContext(ctx, self), news: make(chan news, 2)}
-	h.cmd.Env = append(os.Environ(), holderVar+"="+string(text))
-	h.cmd.Stderr = os.Stderr
-	if _, err = h.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := h.cmd.StdoutPipe()
+	child, err := childproc.Open(cmd, childproc.JSON, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.cmd.Start(); err != nil {
-		return nil, err
-	}
+	h := &holder{Child: child, news: make(chan news, 2)}
 	go func() { // ends with the process
 		defer close(h.news)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
+		for {
 			var n news
-			if json.Unmarshal(lines.Bytes(), &n) != nil {
+			if child.Receive(&n) != nil {
 				return
 			}
 			h.news <- n
@@ -143,8 +133,7 @@ func (h *holder) next(atMost time.Duration) (time.Time, error) {
 
 // end kills the process, also one that is stopped.
 func (h *holder) end() {
-	_ = h.cmd.Process.Kill() // it may have ended
+	h.Kill()
 	for range h.news {
 	}
-	_ = h.cmd.Wait() // it was killed
 }

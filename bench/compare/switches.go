@@ -65,7 +65,7 @@ func ran(ctx context.Context, waiters []*holder, first, do func() error) (int, e
 	}
 	before := make([]int64, len(waiters))
 	for i, h := range waiters {
-		before[i] = runs(h.cmd.Process.Pid)
+		before[i] = runs(h.PID())
 	}
 	if err := do(); err != nil {
 		return 0, err
@@ -75,7 +75,7 @@ func ran(ctx context.Context, waiters []*holder, first, do func() error) (int, e
 	}
 	n := 0
 	for i, h := range waiters {
-		if runs(h.cmd.Process.Pid) > before[i] {
+		if runs(h.PID()) > before[i] {
 			n++
 		}
 	}
