@@ -43,15 +43,15 @@ test: setup ## test every module with real servers under the race detector; the 
 	scripts/test.sh all $(ARGS)
 
 .PHONY: test-beside
-test-beside: setup #~ those of the packages without a part that only make test-long runs
+test-beside: setup #~ make test, but only the packages without a part that make test-long alone runs
 	scripts/test.sh beside $(ARGS)
 
 .PHONY: test-long
-test-long: setup #~ those of the other packages, every sweep in full size, with nothing beside (INTERLOCK_LONG)
+test-long: setup #~ make test of the other packages, every sweep in full size, with nothing beside (INTERLOCK_LONG)
 	scripts/test.sh long $(ARGS)
 
 .PHONY: race
-race: #~ the same without setup, uncached and in random order
+race: #~ make test without setup, uncached and in random order
 	scripts/test.sh all -count=1 -shuffle=on $(ARGS)
 
 .PHONY: conformance
