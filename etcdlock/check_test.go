@@ -82,6 +82,10 @@ func TestDiagnose_Rules(t *testing.T) {
 		spoil func(f *facts)
 	}{
 		{"version", driver.LevelFail, "3.3.1, 3.6.1", func(f *facts) { f.endpoints[1].status.Version = "3.3.1" }},
+		{"version", driver.LevelWarn, "15247", func(f *facts) { f.endpoints[1].status.Version = "3.4.30" }},
+		{"version", driver.LevelWarn, "3.5.12", func(f *facts) { f.endpoints[1].status.Version = "3.5.12" }},
+		{"version", driver.LevelOK, "3.5.13", func(f *facts) { f.endpoints[1].status.Version = "3.5.13" }},
+		{"version", driver.LevelOK, "3.4.31", func(f *facts) { f.endpoints[1].status.Version = "3.4.31" }},
 		{"leader", driver.LevelFail, "no leader", func(f *facts) { f.endpoints[1].status.Leader = 0 }},
 		{"leader", driver.LevelWarn, "2 leaders", func(f *facts) { f.endpoints[1].status.Leader = 8 }},
 		{"alarms", driver.LevelFail, "full", func(f *facts) {

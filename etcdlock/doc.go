@@ -61,6 +61,10 @@
 //
 //   - A holder dies: its lease ends at most one timeout after its last sign of life; etcd looks every half second. When
 //     a client is closed, or its process ends in an orderly way, that is at once.
+//   - A leader stands still (a slow disk, a paused machine) and comes back after another was elected: before etcd 3.5.13
+//     and 3.4.31 it revokes the leases that have ended by what it knows, although they were renewed with its successor
+//     (etcd #15247). Then the next owner gets in at once, and the holder learns of it with its next sign of life, at most a
+//     third of the timeout later. Later versions do so more rarely. Doctor warns of it.
 //   - A leader dies: nothing is granted or released for the time of the election, one to two seconds by default, and
 //     leases begin anew. Holds and waits go on.
 //   - A member hangs without closing its connections: grpc takes the endpoints in turn and notices after some 13

@@ -83,7 +83,7 @@ func several() []*Target {
 		},
 		{
 			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Syncs: true, Faults: ensembleFaults(Sessions, LeaderMove, Wipe, Delete),
-			Broken: operated,
+			Broken: map[Fault]string{Sessions: killed, Wipe: deleted, Delete: deleted, NodeStop: revokes},
 			start:  etcdCluster,
 		},
 	}
