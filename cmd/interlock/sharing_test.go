@@ -116,8 +116,7 @@ func (s *sharers) later(name string, take func() (*interlock.Lease, error)) <-ch
 		}
 		out <- l
 	}()
-	// Nobody signals it.
-	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { // real: polls
 		for info, err := range s.one.Locks(s.t.Context(), name) {
 			if err == nil && len(info.Waiters) > 0 {
 				return out
