@@ -133,7 +133,7 @@ func (p *presence) tick(d *Driver) {
 // or err. It returns when to give the next, in time for what was said: many may have come since. The caller holds p.mu.
 func (p *presence) answered(n int, said time.Duration, err error) (next time.Duration) {
 	if err != nil {
-		return heartbeatEvery / 4 // half of said, or more, has gone by; and what was said before lasts for no more than that
+		return said / 4 // the call took half of said at most, and what the one before it said lasts for all of it
 	}
 	p.others, p.spoken = n, true
 	return min(p.every(), said)
