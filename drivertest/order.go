@@ -91,11 +91,28 @@ func waitersAreServedInOrder(tr *trial) {
 	}
 }
 
+// seesWaiting returns when the engine lists n or more who wait for the mutex, if it can list them. Some say that a wait begins just before
+// it does, and on a busy machine that is well before.
+func (c *client) seesWaiting(n int) {
+	tr := c.tr
+	tr.Helper()
+	if _, lacks := tr.traits.Lacking(driver.Waiters); lacks {
+		return
+	}
+	tr.until(fmt.Sprintf("%d or more are listed as waiting", n), func() error {
+		if info, _ := c.shows(tr.mutex()); len(info.Waiters) < n {
+			return fmt.Errorf("the lock is listed as %+v", info)
+		}
+		return nil
+	})
+}
+
 // tryNeverOvertakes hands the lock along a queue while a client without a place in it tries all the time.
 func tryNeverOvertakes(tr *trial) {
 	a, b, hasty := tr.client(), tr.client(), tr.client()
 	h := a.take(a.ask(tr.mutex()))
 	waits := []*wait{b.queue(b.ask(tr.mutex())), a.queue(a.ask(tr.mutex())), b.queue(b.ask(tr.mutex()))}
+	hasty.seesWaiting(2) // of the clients; one may have only one of its waits in the queue
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() { // ends with stop, which is closed below and on every failure
 		defer close(stopped)

@@ -27,7 +27,7 @@ var levers = []switches.Lever{
 	{"grant.go", "\t\tp.grant.now >= a.answer.now", `(off("back") || p.grant.now >= a.answer.now)`},
 	{"notices.go", "w.again = true", `w.again = !off("again")`},
 	{"acquire.go", "heartbeat := a.claim/2 -", `heartbeat := unless("beat", a.claim/2, a.claim) -`},
-	{"presence.go", "every = p.every()", `every = unless("alive", p.every(), 3*heartbeatEvery)`},
+	{"presence.go", "return min(p.every(), said)", `return unless("alive", min(p.every(), said), 3*heartbeatEvery)`},
 	{"acquire.go", "if a.answer.next > 0 {", `if a.answer.next > 0 && !off("next") {`},
 	{"grant.go", "a.d.opts.Replicas == 0 &&", `(off("replicas") || a.d.opts.Replicas == 0) &&`},
 	{"acquire.go", "answer.Acked < a.d.opts.Replicas {", `answer.Acked < a.d.opts.Replicas && !off("acked") {`},
@@ -57,6 +57,7 @@ var levers = []switches.Lever{
 // TestRules_OfTheDriver_AreNecessary takes out one rule after the other, and its check must notice.
 func TestRules_OfTheDriver_AreNecessary(t *testing.T) {
 	if setOff == nil {
+		switches.InPlace(t, levers)
 		longrun.Only(t) // it compiles the package and its tests anew
 		switches.Run(t, "redislock", t.Name(), levers)
 		return

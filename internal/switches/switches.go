@@ -6,6 +6,7 @@
 package switches
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,6 +55,29 @@ func Run(t *testing.T, pkg, test string, levers []Lever) {
 		"switchboard.go":      strings.Replace(switchboard, "PACKAGE", pkg, 1),
 		"switchboard_test.go": strings.Replace(handle, "PACKAGE", pkg, 1),
 	}
+	maps.Copy(sources, withSwitches(t, levers))
+	list, err := overlay.Write(t.TempDir(), absolute(t, sources))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"test", "-overlay", list, "-v", "-count=1", "-run", "^" + test + "$", "."}
+	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "noticed: ") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// InPlace fails t if a lever has lost its place. It compiles nothing, so that it need not wait for the next long run.
+func InPlace(t *testing.T, levers []Lever) {
+	t.Helper()
+	withSwitches(t, levers)
+}
+
+// withSwitches returns the files that the levers name, with their switches.
+func withSwitches(t *testing.T, levers []Lever) map[string]string {
+	t.Helper()
+	sources := make(map[string]string)
 	for _, l := range levers {
 		file, was, is := l[0], l[1], l[2]
 		if sources[file] == "" {
@@ -68,16 +92,7 @@ func Run(t *testing.T, pkg, test string, levers []Lever) {
 		}
 		sources[file] = strings.Replace(sources[file], was, is, 1)
 	}
-	list, err := overlay.Write(t.TempDir(), absolute(t, sources))
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"test", "-overlay", list, "-v", "-count=1", "-run", "^" + test + "$", "."}
-	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "noticed: ") {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Logf("%s", out)
+	return sources
 }
 
 // absolute returns the sources by their whole paths.

@@ -65,6 +65,10 @@ func (d *Driver) survey(ctx context.Context, op, name string,
 	for i, n := range d.nodes {
 		started := d.spawn(func() { // ends with ctx
 			var a answer
+			select {
+			case <-n.tried: // a node that was never connected is no node that says nothing: what it knows may be the newest
+			case <-ctx.Done():
+			}
 			a.err = n.call(func(nd *redislock.Driver) (err error) {
 				a.take, err = ask(ctx, i, nd)
 				return err

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/redislock"
 )
 
@@ -49,5 +50,46 @@ func TestOpen_OfNodesThatHang_ReturnsWithItsContext_AndNotWithTheFarewell(t *tes
 		}
 	case <-time.After(15 * time.Second):
 		t.Error("it waits for the farewell")
+	}
+}
+
+// A look that does not wait for a node which is still being connected to may tell a smaller token than the holder has, with which
+// nobody can break the lock.
+func TestLook_WhileANodeIsConnectedTo_WaitsForIt(t *testing.T) {
+	nodes := addrs(startNodes(t, 3))
+	free, asked := make(chan struct{}), make(chan struct{})
+	var dials []dialer
+	for i, addr := range nodes {
+		node := driver.URL{Scheme: "redis", Hosts: []string{addr}}
+		dial, _, err := redislock.Dialer(&node, driver.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dials = append(dials, dialer{addr, func(ctx context.Context) (redislock.Conn, error) {
+			if i == 2 {
+				<-free
+			}
+			return dial(ctx)
+		}})
+	}
+	d, err := open(t.Context(), dials, &Options{Check: redislock.CheckNone, NodeTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	go func() { // ends with the two looks
+		<-asked
+		<-asked
+		close(free)
+	}()
+	looked := 0
+	err = d.survey(t.Context(), "look", "x", func(_ context.Context, i int, _ *redislock.Driver) (func(), error) {
+		if i != 2 {
+			asked <- struct{}{}
+		}
+		return func() { looked++ }, nil
+	})
+	if err != nil || looked != 3 {
+		t.Errorf("%d nodes of 3 were looked at: %v", looked, err)
 	}
 }

@@ -234,6 +234,7 @@ func TestRules_AreKeptAndNecessary(t *testing.T) {
 	}
 	if setOff == nil {
 		t.Run("without them", func(t *testing.T) {
+			switches.InPlace(t, levers)
 			longrun.Only(t) // it compiles the package and its tests anew
 			switches.Run(t, "redlock", "TestRules_AreKeptAndNecessary", levers)
 		})

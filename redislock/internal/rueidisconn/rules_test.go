@@ -97,6 +97,7 @@ func TestRules_OfTheConn_Hold(t *testing.T) {
 // TestRules_OfTheConn_AreNecessary takes out one rule after the other, and its check must notice.
 func TestRules_OfTheConn_AreNecessary(t *testing.T) {
 	if setOff == nil {
+		switches.InPlace(t, levers)
 		longrun.Only(t) // it compiles the package and its tests anew
 		switches.Run(t, "rueidisconn", t.Name(), levers)
 		return
