@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -14,13 +15,46 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"interlock": main})
+	testscript.Main(tests{m}, map[string]func(){"interlock": main})
 }
+
+// tests are all tests, and what is left to do after them.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	defer func() {
+		if built != "" {
+			_ = os.RemoveAll(built)
+		}
+	}()
+	return t.M.Run()
+}
+
+// built is the folder of the program that build has built.
+var built string
+
+// build returns the folder of the command as its users have it. A script starts it up to a hundred times, and the test itself, which
+// is the command under the race detector, takes three times as long to start: that is left to the long run.
+var build = sync.OnceValues(func() (string, error) {
+	if longrun.On() || testing.Short() {
+		return "", nil
+	}
+	var err error
+	if built, err = os.MkdirTemp("", "interlock-command-"); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-tags=full", "-buildvcs=false", "-ldflags=-w", "-o", filepath.Join(built, "interlock"), ".")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return built, nil
+})
 
 // TestScripts runs testdata/script: executable copies of the table of behaviours in the package documentation and in
 // the help of run. Beside testscript's own commands they use:
@@ -63,6 +97,13 @@ func scripts(dir string, setup func(env *testscript.Env) error) testscript.Param
 			env.Setenv("HOME", env.WorkDir)
 			// A binary with the race detector sleeps for a second before it exits, unless told otherwise.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			dir, err := build()
+			if err != nil {
+				return err
+			}
+			if dir != "" {
+				env.Setenv("PATH", dir+string(filepath.ListSeparator)+env.Getenv("PATH"))
+			}
 			env.Values[processes{}] = &started{byName: map[string]*exec.Cmd{}}
 			return setup(env)
 		},
