@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/interlock-go/interlock/redislock/internal/rueidisconn"
 	"github.com/redis/rueidis"
@@ -34,6 +35,7 @@ func hang(n *servers.RedisNode) func(*testing.T) func() {
 
 // A Conn whose pushes come over another connection has to confirm each of them.
 func TestConformance_PushesOverAnotherConnection(t *testing.T) {
+	longrun.Only(t)
 	if drivertest.Apart(t) {
 		return
 	}

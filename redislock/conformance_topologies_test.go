@@ -6,11 +6,13 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/drivertest"
+	"github.com/interlock-go/interlock/internal/longrun"
 	"github.com/interlock-go/interlock/internal/servers"
 	"github.com/redis/rueidis"
 )
 
 func TestConformance_Sentinel(t *testing.T) {
+	longrun.Only(t)
 	if drivertest.Apart(t) {
 		return
 	}
@@ -41,6 +43,7 @@ func TestConformance_Cluster(t *testing.T) {
 }
 
 func TestConformance_WaitingForReplicas(t *testing.T) {
+	longrun.Only(t)
 	if drivertest.Apart(t) {
 		return
 	}

@@ -3,7 +3,8 @@
 # usage: test.sh [all | beside | long | check] [argument of go test...]
 #   all     every package, its sweeps in their usual size: what a newcomer runs; the default
 #   beside  the packages that have no part which only a long run has
-#   long    the packages that have one, in full size, and one after the other, with nothing beside them
+#   long    the packages that have one, in full size, and one after the other, with nothing beside them; and what drives the
+#           sockets of Redis once more without the race detector
 #   check   what needs neither servers nor the race detector, from the cache: -short
 # A package has such a part if its tests import internal/longrun, so beside and long are all together: CI runs these two.
 set -eu
@@ -63,7 +64,7 @@ go_test() {
 # $names is a list, so it is split here on purpose.
 # shellcheck disable=SC2086
 go_test -p "$at_once" ${race:+"$race"} "$@" $names
-if [ "$what" = beside ] || [ -z "$race" ]; then
+if [ "$what" != long ] || [ -z "$race" ]; then
 	exit
 fi
 # What reads and writes sockets in production (redislock/internal/resp/syscall_linux.go) is not built into tests under the race

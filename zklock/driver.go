@@ -38,7 +38,6 @@ type Driver struct {
 	life context.Context //nolint:containedctx // ends with Close
 	stop context.CancelFunc
 	kept chan struct{} // closed when the keeper has ended
-	idle workers
 
 	mu      sync.Mutex // guards what follows, and what says so elsewhere; nothing blocks under it
 	calls   sync.WaitGroup
@@ -70,7 +69,7 @@ func New(ctx context.Context, hosts []string, opts *Options) (*Driver, error) {
 	d := &Driver{
 		hosts: slices.Clone(hosts), opts: o, tree: tree{o.Root}, born: time.Now(),
 		process: strings.ToLower(rand.Text()[:16]), spentAt: spent, zxidEnd: lastZxid,
-		kept: make(chan struct{}), idle: workers{next: make(chan func())}, stir: make(chan struct{}),
+		kept: make(chan struct{}), stir: make(chan struct{}),
 		entries: make(map[string]*entry),
 	}
 	d.life, d.stop = context.WithCancel(context.WithoutCancel(ctx))
