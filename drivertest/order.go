@@ -91,8 +91,8 @@ func waitersAreServedInOrder(tr *trial) {
 	}
 }
 
-// seesWaiting returns when the engine lists n or more who wait for the mutex, if it can list them. Some say that a wait begins just before
-// it does, and on a busy machine that is well before.
+// seesWaiting returns when the engine lists n or more who wait for the mutex, if it can list them. Some say that a wait
+// begins just before it does, and on a busy machine that is well before.
 func (c *client) seesWaiting(n int) {
 	tr := c.tr
 	tr.Helper()

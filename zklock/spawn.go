@@ -1,7 +1,7 @@
 package zklock
 
-// spawn runs f in a goroutine that Close waits for, unless the driver is closed. The client library knows no contexts, so each request
-// has one.
+// spawn runs f in a goroutine that Close waits for, unless the driver is closed. The client library knows no contexts,
+// so each request has one.
 func (d *Driver) spawn(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -39,8 +39,9 @@ func (t tests) Run() int {
 // built is the folder of the program that build has built.
 var built string
 
-// build returns the folder of the command as its users have it. A script starts it up to a hundred times, and the test itself, which
-// is the command under the race detector, takes three times as long to start: that is left to the long run.
+// build returns the folder of the command as its users have it. A script starts it up to a hundred times, and the test
+// itself, which is the command under the race detector, takes three times as long to start: that is left to the long
+// run. Then, and in short runs, there is no folder.
 var build = sync.OnceValues(func() (string, error) {
 	if longrun.On() || testing.Short() {
 		return "", nil
@@ -49,7 +50,8 @@ var build = sync.OnceValues(func() (string, error) {
 	if built, err = os.MkdirTemp("", "interlock-command-"); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-tags=full", "-buildvcs=false", "-ldflags=-w", "-o", filepath.Join(built, "interlock"), ".")
+	cmd := exec.Command("go", "build", "-tags=full", "-buildvcs=false", "-ldflags=-w",
+		"-o", filepath.Join(built, "interlock"), ".")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}

@@ -66,7 +66,7 @@ func (d *Driver) survey(ctx context.Context, op, name string,
 		started := d.spawn(func() { // ends with ctx
 			var a answer
 			select {
-			case <-n.tried: // a node that was never connected is no node that says nothing: what it knows may be the newest
+			case <-n.tried: // else a look of a new client would lack a node that is only late, and may know the newest
 			case <-ctx.Done():
 			}
 			a.err = n.call(func(nd *redislock.Driver) (err error) {
