@@ -5,7 +5,8 @@ package conn
 //
 // Its script gets the keys of all calls, one call after the other. Its first argument has a letter for each, and after
 // it come the arguments of all. It answers with a list that has the answer to each call, which may be an error: the
-// others have run all the same. It must be fit for calls whose keys are in several slots.
+// others have run all the same. It must be fit for calls whose keys are in several slots, and for no calls
+// at all: it is run so when the server is to know it.
 type Bundle struct {
 	Script  *Script
 	Members []Member

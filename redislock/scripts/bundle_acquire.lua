@@ -5,5 +5,5 @@
 -- ARGV  1 a letter for each request: a (acquire) or r (release)   then for each request its own: 4 of an acquire, 1 of a release
 -- Returns a list with the answer to each, which may be an error: the others have run all the same.
 -- Atomic like each of the requests; they need not be so together.
-local all = call('MGET', unpack(KEYS))
+local all = KEYS[1] and call('MGET', unpack(KEYS)) -- none when the server is to know the script
 local function acquire(KEYS, ARGV, known)

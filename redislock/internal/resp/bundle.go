@@ -43,7 +43,7 @@ const (
 type bundle struct {
 	of     *conn.Bundle // which requests, and the script that runs them; nil for none
 	on     bool         // the server may run that
-	taught bool         // and was sent the source
+	taught bool         // and was sent the source, or is with what is sent next
 
 	ahead int           // commands that were sent and not answered
 	trip  time.Duration // how long answers have taken of late
@@ -79,17 +79,17 @@ func (b *bundle) add(kind byte, call *conn.Call) {
 
 // appendTo appends the command for all that was gathered, and forgets it.
 func (b *bundle) appendTo(out []byte) []byte {
-	name, script, kinds := "EVALSHA", b.script, b.kinds
+	script, kinds := b.script, b.kinds
 	if b.n == 1 {
 		kinds = nil // it is the request itself
-	} else if script = b.of.Script.SHA(); !b.taught {
-		name, script, b.taught = "EVAL", b.of.Script.Source(), true
+	} else {
+		script = b.of.Script.SHA()
 	}
 	argc := 3 + b.keyc + b.argc
 	if kinds != nil {
 		argc++
 	}
-	out = appendText(appendText(appendCount(out, '*', argc), name), script)
+	out = appendText(appendText(appendCount(out, '*', argc), "EVALSHA"), script)
 	out = append(appendText(out, strconv.Itoa(b.keyc)), b.keys...)
 	if kinds != nil {
 		out = appendText(out, kinds)
@@ -97,6 +97,14 @@ func (b *bundle) appendTo(out []byte) []byte {
 	out = append(out, b.args...)
 	b.n, b.keyc, b.argc, b.kinds, b.keys, b.args = 0, 0, 0, b.kinds[:0], b.keys[:0], b.args[:0]
 	return out
+}
+
+// appendLesson appends a run of the script for no request at all. A server does nothing else while it compiles a script and
+// while it runs one: in the same run that would be for as long as both take.
+func (b *bundle) appendLesson(out []byte) []byte {
+	b.taught = true
+	out = appendText(appendText(appendCount(out, '*', 4), "EVAL"), b.of.Script.Source())
+	return appendText(appendText(out, "0"), "")
 }
 
 // bundle adds a request to those that are gathered. It is called under mu.
@@ -118,11 +126,17 @@ func (c *Conn) seal() {
 	if n == 0 {
 		return
 	}
+	first := c.queue.at(c.queue.n - n)
+	if n > 1 && !c.gathered.taught {
+		c.out = c.gathered.appendLesson(c.out)
+		first.taught = true
+		first.left++
+		c.owed++
+	}
 	c.out = c.gathered.appendTo(c.out)
 	for i := c.queue.n - n; i < c.queue.n; i++ {
 		c.queue.at(i).first = c.sent + uint64(len(c.out))
 	}
-	first := c.queue.at(c.queue.n - n)
 	first.bundled, first.sealed = n, time.Now()
 	c.gathered.ahead++
 }

@@ -30,6 +30,9 @@ func TestBundle_WithKeysOfWhichSomeAreForbidden_IsSentOneByOne(t *testing.T) {
 	if _, err := b.Do(t.Context(), "ACL", "SETUSER", "default", "allkeys", "-eval"); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := b.Do(t.Context(), "SCRIPT", "FLUSH"); err != nil {
+		t.Fatal(err)
+	}
 	b.gathered.taught = false
 	b.says(b.together(wants("v", "a"), wants("w", "b")), "ALONE", "ALONE")
 	if b.gathered.on {
@@ -42,6 +45,7 @@ func TestBundle_OfAServerThatIsSeveral_IsTheLast(t *testing.T) {
 	b := startBundled(t, nil)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.gathered.taught = true
 	both := []*request{b.bundle('t', wants("x", "a")), b.bundle('t', wants("y", "b"))}
 	b.seal()
 	b.out = b.out[:0]

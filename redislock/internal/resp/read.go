@@ -118,6 +118,11 @@ func (c *Conn) answer(m []byte, ready []*request) ([]*request, error) {
 	if p == nil || p.first > c.sent || doubtful && isRefusalOfASlot(m) {
 		return ready, errUninvited
 	}
+	if p.taught {
+		p.taught = false
+		c.gathered.on = c.gathered.on && m[0] != '-' // who may not be taught gets no bundles
+		return c.count(p, ready), nil
+	}
 	if p.bundled > 0 {
 		c.gathered.isAnswered(p.sealed)
 	}

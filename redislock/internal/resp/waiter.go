@@ -61,6 +61,7 @@ type request struct {
 	left     int       // answers that have not come yet
 	bundled  int       // if it is the first of a bundle that was sent: how many these are
 	sealed   time.Time // and when
+	taught   bool      // and that the server is taught the script before, so that one more answer comes first
 	listed   bool      // the answers go to list, else the only one to text
 	summoned bool      // it was woken to do something
 	given    bool      // up: nobody waits any more
@@ -91,7 +92,7 @@ func (c *Conn) newRequest() *request {
 
 // recycle gives p back. There may still be something in wake, or come soon: whoever is roused must expect nothing.
 func (p *request) recycle() {
-	p.first, p.bundled, p.listed, p.summoned, p.ctx = 0, 0, false, false, nil
+	p.first, p.bundled, p.taught, p.listed, p.summoned, p.ctx = 0, 0, false, false, false, nil
 	p.confirm, p.channel = "", ""
 	p.text, p.list, p.err = "", nil, nil
 	p.done.Store(false)
