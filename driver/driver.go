@@ -123,6 +123,16 @@ type Request struct {
 	// The engine may grant fewer.
 	Tokens int
 
+	// Retains says that the client may keep the hold for a while after its owner has ended it, with no owner, until it is told
+	// that another wants the lock. Whoever asks and finds such a hold in the way has Wanted called in the step that refuses or
+	// queues it. Only engines that do not lack Recalls are asked so, and only for exclusive, anonymous requests.
+	Retains bool
+
+	// Wanted, if not nil, is called after the grant when another request wants the lock: with Retains at once, unless the
+	// message is lost, and in any case by the answer to a renewal while somebody waits. It may be called again and again, also
+	// before Acquire has returned, and not only while somebody waits. It does not block, and may be called from any goroutine.
+	Wanted func()
+
 	// Waiting, if not nil, is called when the engine has answered that somebody else is in the way, and again when that
 	// changes. It must be called before a wait begins if the engine can tell at all: it is how a wait that its context
 	// ends knows "held by another" from "the engine did not answer". It does not block.

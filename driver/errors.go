@@ -34,6 +34,10 @@ type HeldError struct {
 	Since  time.Time // zero if unknown
 	Until  time.Time // end of the lease as the engine sees it; zero if unknown
 	Cause  error     // the context's error, or nil
+
+	// Retains says that the holder's client keeps the lock for a while after its owners have ended their holds; see
+	// [Request].Retains. It has been told that another wants the lock, and gives it back if nobody holds it.
+	Retains bool
 }
 
 // Error names the holder as far as it is known.

@@ -27,6 +27,10 @@ type Holder struct {
 	// Resting says that the hold is over, released with [Release].Keep or lost with a [Request].LockDelay, and only keeps others
 	// out until Until. Engines that hold nothing like that leave it false.
 	Resting bool
+
+	// Retained says that nobody holds the lock, but Client keeps it, to take it again without a message, and gives it back when
+	// another wants it; see [Request].Retains. Owner is empty then.
+	Retained bool
 }
 
 // Waiter is an entry of a lock's queue, as the engine sees it. Goroutines that wait behind another one of their own

@@ -8,8 +8,8 @@ import (
 
 // Renewer is implemented by every Leases engine.
 type Renewer interface {
-	// Renew makes each hold of the batch last for its Lease from now, or longer if it already did; it never shortens one
-	// and never revives one that has ended. It calls done exactly once for each index, as the answers come in and from
+	// Renew makes each hold of the batch last for its Lease from now, or longer if it already did; it never shortens one,
+	// but as Renewal.Retained says, and never revives one that has ended. It calls done exactly once for each index, as the answers come in and from
 	// any goroutine, so that a slow shard does not delay the others, and returns after the last. nil means renewed; an
 	// error matching ErrLost means that the hold is gone (a *LostError says why); any other means unknown, and the
 	// caller asks again for as long as it trusts the hold.
@@ -29,6 +29,12 @@ type Renewal struct {
 	Owner string
 	Label string
 	Pass  int
+
+	// Retained says that nobody holds the lock any more, see Request.Retains: operators see that, and no owner, until a renewal
+	// comes without it. It lasts for Lease from now, also if that is less than before, unless the engine has heard of a later
+	// Pass, because then the renewal is a late one: somebody holds the lock again. So an engine never forgets a later Pass for
+	// an earlier one.
+	Retained bool
 }
 
 // Requeuer is implemented by engines that can give a lock back and queue for it again in one step, which saves a round

@@ -53,6 +53,8 @@ const (
 	// LockDelays: a lock can be kept from everybody for a while after a loss; see Request.LockDelay. Only engines with
 	// leases can have it, because after a crash nobody but the engine is there to do it.
 	LockDelays Ability = "lock delay"
+	// Recalls: who holds a lock is told that another wants it; see Request.Wanted and Request.Retains.
+	Recalls Ability = "recall"
 )
 
 // Unsupported is an ability that an engine does not have, and why.

@@ -163,7 +163,7 @@ func (s *suite) checkTraits(t *testing.T) {
 	t.Helper()
 	known := []driver.Ability{
 		driver.NamedOwners, driver.Order, driver.Breaking, driver.Holders, driver.Waiters, driver.Expiry,
-		driver.Conversion, driver.LockDelays,
+		driver.Conversion, driver.LockDelays, driver.Recalls,
 	}
 	for _, k := range []driver.Kind{driver.KindRWMutex, driver.KindSemaphore, driver.KindLatch, driver.KindCond, driver.KindElection} {
 		if !s.traits.Supports(k) {

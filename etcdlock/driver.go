@@ -107,6 +107,7 @@ func (d *Driver) Traits() driver.Traits {
 				"another process"},
 			{Ability: driver.Conversion, Reason: "the revision of a key is its place in the queue, so an upgrade " +
 				"cannot go to the front"},
+			{Ability: driver.Recalls, Reason: "a holder watches nothing behind its key"},
 			{Ability: driver.LockDelays, Reason: "a key is deleted with its session, and nothing stays that could " +
 				"keep others out"},
 			{

@@ -43,6 +43,7 @@ func traits(tellsHolders bool) driver.Traits {
 				Reason:  "flock knows shared locks, but no fair queue of them and no tokens",
 			},
 			{Ability: driver.Ability(driver.KindSemaphore), Reason: "flock counts nothing"},
+			{Ability: driver.Recalls, Reason: "the kernel tells nobody that another process waits in flock"},
 			{Ability: driver.LockDelays, Reason: "the kernel frees a lock with its process, and cannot keep others " +
 				"out after that"},
 			{

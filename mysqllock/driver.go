@@ -97,6 +97,7 @@ func (d *Driver) Traits() driver.Traits {
 		Engine: "mysql", Lifetime: driver.Sessions, Timeout: d.opts.Timeout, Resumes: true, Kinds: slices.Clone(kinds),
 		Unsupported: []driver.Unsupported{
 			{Ability: driver.NamedOwners, Reason: "a lock of GET_LOCK belongs to one session of one process"},
+			{Ability: driver.Recalls, Reason: "the server tells nobody that another session waits in GET_LOCK"},
 			{Ability: driver.LockDelays, Reason: "the server frees a lock with its session, and cannot keep others " +
 				"out after that"},
 			{Ability: driver.Ability(driver.KindRWMutex), Reason: "GET_LOCK has no shared mode"},

@@ -120,7 +120,8 @@ func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "redis", Lifetime: driver.Leases, QueueTimeout: mostQueued, Resumes: true,
-		Kinds: append(slices.Clone(kinds), driver.KindLatch, driver.KindCond),
+		Kinds:       append(slices.Clone(kinds), driver.KindLatch, driver.KindCond),
+		Unsupported: []driver.Unsupported{{Ability: driver.Recalls, Reason: "the scripts tell a holder nothing of those who queue"}},
 	}
 }
 

@@ -113,6 +113,7 @@ func (d *Driver) Traits() driver.Traits {
 				"another process"},
 			{Ability: driver.Conversion, Reason: "the number of a node is its place in the queue, so an upgrade " +
 				"cannot go to the front"},
+			{Ability: driver.Recalls, Reason: "a holder watches nothing behind its node"},
 			{Ability: driver.LockDelays, Reason: "a node is removed with its session, and nothing stays that could " +
 				"keep others out"},
 			{

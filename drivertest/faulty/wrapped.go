@@ -94,7 +94,7 @@ func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
 	err := w.suffer(ctx, op, r.Name, w.c.rule(op, r.Name), func(ctx context.Context) {
 		if !first {
 			again := *r
-			again.Waiting, again.Lost = nil, nil // nobody hears what a copy is told
+			again.Waiting, again.Lost, again.Wanted = nil, nil, nil // nobody hears what a copy is told
 			_, _ = ask(ctx, &again)              // neither does anybody see its reply
 			return
 		}
@@ -115,7 +115,7 @@ func (w *wrapped) AcquireAll(ctx context.Context, rs []*driver.Request) (gs []dr
 	names, heard, copies := make([]string, len(rs)), make([]*driver.Request, len(rs)), make([]*driver.Request, len(rs))
 	for i, r := range rs {
 		copied := *r
-		copied.Lost = nil // nobody hears what a copy is told
+		copied.Lost, copied.Wanted = nil, nil // nobody hears what a copy is told
 		names[i], heard[i], copies[i] = r.Name, w.hearing(r), &copied
 	}
 	name := ""
@@ -149,6 +149,9 @@ func (w *wrapped) hearing(r *driver.Request) *driver.Request {
 	}
 	if r.Lost != nil {
 		heard.Lost = func(reason driver.LostReason, cause error) { w.c.tell(func() { r.Lost(reason, cause) }) }
+	}
+	if r.Wanted != nil {
+		heard.Wanted = func() { w.c.tell(r.Wanted) }
 	}
 	return &heard
 }

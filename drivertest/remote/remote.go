@@ -106,6 +106,10 @@ func (p *Process) hear(m *message) {
 		if held := (*driver.HeldError)(nil); errors.As(err, &held) && c.r.Waiting != nil {
 			c.r.Waiting(held)
 		}
+	case opWanted:
+		if c.r.Wanted != nil {
+			c.r.Wanted()
+		}
 	case opLost:
 		r := c.r
 		if r == nil {
@@ -142,7 +146,7 @@ func (p *Process) ask(ctx context.Context, m *message, c *call) (*message, error
 	if err := p.begin(m, c); err != nil {
 		return nil, &driver.UnavailableError{Op: m.Op, Err: errDied}
 	}
-	if len(c.all) == 0 && (c.r == nil || c.r.Lost == nil) {
+	if len(c.all) == 0 && (c.r == nil || c.r.Lost == nil && c.r.Wanted == nil) {
 		defer p.forget(m.Call)
 	}
 	select {

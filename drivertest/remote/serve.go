@@ -101,6 +101,7 @@ func (s *server) request(m *message) *driver.Request {
 	r.Waiting = func(held *driver.HeldError) {
 		s.send(&message{Call: m.Call, Op: opWaiting, Err: pack(held)})
 	}
+	r.Wanted = func() { s.send(&message{Call: m.Call, Op: opWanted}) }
 	r.Lost = s.lost(m, 0)
 	return r
 }

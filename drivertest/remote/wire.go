@@ -45,6 +45,7 @@ const (
 	opAnswer  = "answer"  // the call has returned
 	opWaiting = "waiting" // Request.Waiting was called
 	opLost    = "lost"    // Request.Lost was called
+	opWanted  = "wanted"  // Request.Wanted was called
 	opRenewed = "renewed" // done was called, for one hold of a batch
 	opHint    = "hint"    // a watch has told of a change, or a condition's wait that it has begun
 )

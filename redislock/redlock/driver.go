@@ -31,6 +31,7 @@ var traits = driver.Traits{
 	Unsupported: []driver.Unsupported{
 		{Ability: driver.NamedOwners, Reason: "two nodes may know different holds of an owner, so the holds have no token in common"},
 		{Ability: driver.Order, Reason: "each node has a queue of its own, and requests that come at once may stand in another order on each"},
+		{Ability: driver.Recalls, Reason: "each node would recall its own vote, and a majority has to be given back together"},
 		{Ability: driver.LockDelays, Reason: "a node cannot tell the end of a hold that a majority had from that of one that never came about"},
 		{Ability: driver.Conversion, Reason: "two nodes may answer differently to two holders who ask at once, and then neither could go back"},
 		{
