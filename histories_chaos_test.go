@@ -59,7 +59,8 @@ func chaos(t *testing.T, seed uint64, ends driver.Lifetime) {
 		if ends == driver.Process {
 			wrapped = eternal{wrapped, wrapped.(driver.Converter), wrapped.(driver.Requeuer)}
 		}
-		clients = append(clients, mustNew(t, wrapped, &Options{Lease: 5 * second, LocalHandoffTime: second}))
+		retain := time.Duration(seed%2) * 3 * second // every other time
+		clients = append(clients, mustNew(t, wrapped, &Options{Lease: 5 * second, LocalHandoffTime: second, Retain: retain}))
 		controls = append(controls, control)
 	}
 	var all sync.WaitGroup
@@ -122,9 +123,11 @@ func wantIdle(t *testing.T, c *Client) {
 	t.Helper()
 	c.lock()
 	defer c.unlock()
-	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.cooldowns)+len(c.sched.grants) != 0 {
-		t.Errorf("left in a client: %d grants, %d queues, %d waits, %d rests, %d scheduled",
-			len(c.grants), len(c.queues), len(c.alone), len(c.cooldowns), len(c.sched.grants))
+	if len(c.grants)+len(c.queues)+len(c.alone)+len(c.cooldowns)+len(c.retention.grants)+len(c.retention.shortened)+
+		len(c.sched.grants) != 0 {
+		t.Errorf("left in a client: %d grants, %d queues, %d waits, %d rests, %d retained, %d shortened, %d scheduled",
+			len(c.grants), len(c.queues), len(c.alone), len(c.cooldowns), len(c.retention.grants),
+			len(c.retention.shortened), len(c.sched.grants))
 	}
 }
 
