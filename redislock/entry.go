@@ -12,7 +12,8 @@ import (
 // undone. It goes with the first release that is asked for, whatever comes of that: who releases may give up, and never asks
 // again. There is one for each hold, so it is small. Its fields are guarded by Driver.mu.
 type entry struct {
-	lost func(reason driver.LostReason, cause error)
+	lost   func(reason driver.LostReason, cause error)
+	wanted func() // another wants the lock
 	// open says that the outcome of a call for this request is unknown: a copy of it may arrive late, so that its release
 	// must leave a tombstone.
 	open bool
@@ -22,6 +23,8 @@ type entry struct {
 	left bool // a release was asked for: nothing may come of what is under way
 	// An operator has taken its lock, before the grant was known here.
 	broken bool
+	wants  bool  // another wants its lock, and has said so before the grant was known here
+	marked bool  // see markOf
 	wait   *wait // nil unless something is pushed or waited for
 }
 
@@ -57,7 +60,7 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	if d.gone.Has(r.ID) {
 		return nil, errGone(r.Key)
 	}
-	d.client = r.Client
+	d.client, d.marks = r.Client, d.marks || markOf(r) != unmarked
 	delete(d.unsent, r.ID)
 	e := d.entries[r.ID]
 	switch {
@@ -68,15 +71,18 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 		e.sent = true // by the copy
 		return &entry{lost: r.Lost, busy: true}, nil
 	}
-	e.lost, e.busy = r.Lost, true
+	e.lost, e.wanted, e.busy, e.marked = r.Lost, r.Wanted, true, markOf(r) != unmarked
 	return e, nil
 }
 
-// hold turns e into a hold's, or tells at once that it is one no more.
+// hold turns e into a hold's, or tells at once that it is one no more, or that another wants it.
 func (d *Driver) hold(id string, e *entry) error {
 	err := d.keep(id, e)
 	if err == nil && e.broken { // nobody sets it any more
 		e.tellBroken()
+	}
+	if err == nil && e.wants { // likewise
+		e.tellWanted()
 	}
 	return err
 }

@@ -194,7 +194,7 @@ func (h *holder) heldError(key driver.Key) *driver.HeldError {
 		e.Until = time.UnixMilli(h.until)
 	}
 	m := parseMeta(h.meta)
-	e.Owner, e.Client = m.Owner, m.Client
+	e.Owner, e.Client, e.Retains = m.Owner, m.Client, m.Retention != unmarked
 	return e
 }
 
@@ -242,11 +242,21 @@ func errNewer(version string) error {
 // plainFormat is the version of what the scripts store; format is that of locks with a crowd; see wire.md.
 const plainFormat, format = "1", "2"
 
-// meta is what operators see of a request. Scripts pass it on unread.
+// retention is what the META of a hold says of it: whether its client may keep the lock when nobody holds it any more.
+type retention uint8
+
+const (
+	unmarked retention = iota
+	mayRetain
+	retained // nobody holds the lock, and the client keeps it
+)
+
+// meta is what operators see of a request. Scripts read no more of it than the mark at its beginning.
 type meta struct {
-	Owner  string `json:"o"`
-	Client string `json:"c,omitempty"`
-	Label  string `json:"l,omitempty"`
+	Retention retention `json:"r,omitempty"`
+	Owner     string    `json:"o"`
+	Client    string    `json:"c,omitempty"`
+	Label     string    `json:"l,omitempty"`
 }
 
 func parseMeta(s string) meta {
@@ -261,10 +271,12 @@ func parseMeta(s string) meta {
 // as the rest of a wait.
 func plainMeta(s string) (m meta, is bool) {
 	rest, ends := strings.CutSuffix(s, `"}`)
-	rest, begins := strings.CutPrefix(rest, `{"o":"`)
+	rest, mark := cutMark(rest)
+	rest, begins := strings.CutPrefix(rest, `"o":"`)
 	if !ends || !begins || strings.IndexByte(rest, '\\') >= 0 {
 		return m, false
 	}
+	m.Retention = mark
 	rest, m.Label, _ = strings.Cut(rest, `","l":"`)
 	m.Owner, m.Client, _ = strings.Cut(rest, `","c":"`)
 	for _, part := range [...]string{m.Owner, m.Client, m.Label} {
@@ -275,9 +287,27 @@ func plainMeta(s string) (m meta, is bool) {
 	return m, true
 }
 
-// appendMeta appends m as JSON.
+// cutMark cuts the beginning of what appendMeta has written off, up to the owner. Of anything else it leaves nothing.
+func cutMark(s string) (rest string, mark retention) {
+	const width = len(`{"r":1,`)
+	switch {
+	case len(s) > width && strings.HasPrefix(s, `{"r":`) && s[width-2] > '0' && s[width-2] <= '9' && s[width-1] == ',':
+		return s[width:], retention(s[width-2] - '0')
+	case strings.HasPrefix(s, "{"):
+		return s[1:], unmarked
+	}
+	return "", unmarked
+}
+
+// appendMeta appends m as JSON. The scripts look for the mark at its beginning, which no text inside can look like: what is in
+// quotes has none of its own but behind a backslash.
 func appendMeta(b []byte, m meta) []byte {
-	b = appendString(append(b, `{"o":`...), m.Owner)
+	b = append(b, '{')
+	if m.Retention != unmarked {
+		b = append(b, `"r":`...)
+		b = append(b, '0'+byte(m.Retention), ',')
+	}
+	b = appendString(append(b, `"o":`...), m.Owner)
 	if m.Client != "" {
 		b = appendString(append(b, `,"c":`...), m.Client)
 	}

@@ -74,7 +74,7 @@ if queued and tries and not granted then
 elseif not queued and not granted then
 	refused = join()
 end
-finish()
+finish(refused)
 if granted or refused then
 	return refused or yours(granted)
 elseif refusal == 'stuck' then
