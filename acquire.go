@@ -15,6 +15,10 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 		c.unlock()
 		return w.lease, nil
 	}
+	if c.takeOver(w.lease, w.since) {
+		c.unlock()
+		return w.lease, nil
+	}
 	q := c.queueFor(m)
 	w.q, w.ready = q, make(chan struct{})
 	w.announce = c.announcement(ctx, w)

@@ -37,6 +37,7 @@ func (c *Client) newFetch(w *waiter, try bool) *fetch {
 	f := &fetch{c: c, beside: w.beside, r: m.request(w.requestID(), w.lease.owner)}
 	f.g = &grant{m: m, id: f.r.ID, asked: m.p.lease, index: -1}
 	f.r.Try, f.r.Waiting, f.r.Lost = try, f.waiting, f.g.lostByEngine
+	f.g.tells(&f.r)
 	if !c.traits.Resumes {
 		f.ctx, f.cancel = context.WithCancel(c.base)
 		return f
@@ -162,6 +163,9 @@ func (f *fetch) granted(answer driver.Grant) {
 	g := f.g
 	old := f.c.passing(g.m)
 	g.taken(answer, f.c.now())
+	if f.held != nil || f.give != nil { // others may stand behind, and have told who held it then
+		g.recalled = true
+	}
 	if f.only == nil {
 		if old != nil {
 			old.alone = true // the engine gave the lock to g, so that one is over although nobody has told us yet

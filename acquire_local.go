@@ -89,6 +89,7 @@ func (g *grant) ask(o *owner, waits bool) (driver.Grant, error) {
 	r := requests.Get().(*driver.Request)
 	*r = g.m.request(g.id, o)
 	r.Try, r.SkipHolder, r.Lost = true, waits, g.lostByEngine
+	g.tells(r)
 	answer, err := g.m.c.d.Acquire(g.m.c.base, r)
 	*r = driver.Request{}
 	requests.Put(r)

@@ -20,8 +20,20 @@ func (m *Mutex) request(id string, o *owner) driver.Request {
 	}
 	if !o.named && !m.p.noRenew && !m.p.single && c.opts.LocalHandoffs > 0 {
 		r.Tokens = min(c.opts.LocalHandoffs, firstPasses) + 1
+		if m.p.retain > 0 {
+			r.Tokens = retainTokens
+		}
 	}
 	return r
+}
+
+// tells has the engine tell when another wants g, for which r asks, if it can.
+func (g *grant) tells(r *driver.Request) {
+	c := g.m.c
+	if c.recalls && r.Mode == driver.Exclusive && !r.Named {
+		r.Wanted, r.Retains = g.wantedByOther, g.m.p.retain > 0
+		g.recallable = r.Retains
+	}
 }
 
 // newID returns a request id: unique for ever, because the client's part is random.

@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,7 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 		return e
 	}
 	p := *c.params(opts)
+	p.err = cmp.Or(p.err, p.noRetain(opts, "an election"))
 	switch err := validateName("name of the election", name); {
 	case err != nil:
 		p.err = err

@@ -25,6 +25,8 @@ type (
 	//		Since  time.Time // when it was granted, by the engine's clock
 	//		Until  time.Time // when its lease ends, by the engine's clock
 	//		Cause  error     // of a wait: why it ended, such as context.DeadlineExceeded; nil of a Try
+	//
+	//		Retains bool // its client may keep it a while after it was unlocked, until another asks: LockOptions.Retain
 	//	}
 	HeldError = driver.HeldError
 

@@ -38,7 +38,11 @@ type grant struct {
 	phase   phase
 	alone   bool // never passes on: a named owner's, or one that the engine has given to another since
 	failed  bool // the last renewal did not succeed
-	between bool // nobody holds it while it is renewed to be passed on
+	between bool // nobody holds it while it is renewed to be passed on, kept for a cooldown, or retained
+
+	recallable bool // the engine tells when another wants the lock, which nobody did at the grant
+	recalled   bool // others may want it: it is not retained
+	wantedNow  bool // another does, as the engine has told
 
 	last *Lease // the latest hold, when there is none any more
 }
@@ -130,6 +134,9 @@ func (g *grant) noncePass(pass int32) string {
 
 // renewing reports whether a live hold wants g renewed.
 func (g *grant) renewing() bool {
+	if g.retained() != nil {
+		return true
+	}
 	for l := range g.holds.all(ofGrant) {
 		if !l.m.p.noRenew || g.short(l) {
 			return true
@@ -140,6 +147,9 @@ func (g *grant) renewing() bool {
 
 // wanted returns the lease to renew g for and the pause until then: the longest and the shortest that a hold asks for.
 func (g *grant) wanted() (lease, renewal time.Duration) {
+	if g.retained() != nil {
+		return g.retainLease(), g.retainLease() / 3
+	}
 	for l := range g.holds.all(ofGrant) {
 		p := l.m.p
 		if p.noRenew && !g.short(l) {
@@ -158,6 +168,9 @@ func (g *grant) wanted() (lease, renewal time.Duration) {
 func (g *grant) mayPass(now instant) bool {
 	if g.alone || g.m.p.noRenew || g.pass+1 >= g.tokens || g.failed {
 		return false
+	}
+	if g.recallable && !g.recalled {
+		return true // nobody outside waits
 	}
 	opts := &g.m.c.opts
 	return int(g.pass) < opts.LocalHandoffs && now.since(g.since) < opts.LocalHandoffTime
@@ -193,6 +206,7 @@ func (g *grant) drop() {
 	c.unschedule(g)
 	delete(c.cooldowns, g)
 	delete(c.failures, g)
+	c.retention.forget(g)
 	if first := c.grants[name]; first != g {
 		for first.next != g {
 			first = first.next

@@ -29,6 +29,7 @@ type Client struct {
 	id       string    // random; prefix of all request ids
 	lastID   atomic.Uint64
 	watching bool // the engine's holds have a trust window, so suspensions matter
+	recalls  bool // the engine tells a holder that another wants the lock
 
 	base       context.Context //nolint:containedctx // ended by Close once nothing is pending: renewals end with it
 	stop       context.CancelFunc
@@ -58,6 +59,7 @@ type Client struct {
 	sched       scheduler
 	deadlocks   deadlockDetector
 	suspensions suspensionWatch
+	retention   retention
 }
 
 // Open opens the engine that url names and returns a client of it. The scheme picks the engine, whose package must be
@@ -102,13 +104,18 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Client, error) {
 	c := &Client{
 		d: d, traits: d.Traits(), opts: o, id: rand.Text()[:16],
-		defaults: params{lease: o.Lease, renewal: o.Renewal, class: "other"}, born: time.Now(),
+		defaults: params{lease: o.Lease, renewal: o.Renewal, retain: o.Retain, class: "other"}, born: time.Now(),
 		queues: make(map[queueKey]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
 		suspensions: newSuspensionWatch(suspended),
 	}
 	c.sched.timer, c.sched.armed = time.NewTimer(time.Hour), never // the scheduler sets it anew when it begins
 	c.deadlocks.at = never
 	c.watching = c.traits.Lifetime != driver.Process
+	_, lacks := c.traits.Lacking(driver.Recalls)
+	c.recalls = !lacks
+	if err := c.mayRetain(); err != nil && o.Retain > 0 {
+		return nil, fmt.Errorf("interlock: Options: Retain: %w", err)
+	}
 	c.requeuer, _ = d.(driver.Requeuer)
 	c.multi, _ = d.(driver.MultiAcquirer)
 	c.convert, _ = d.(driver.Converter)

@@ -48,6 +48,7 @@ type Lease struct {
 // endListeners are whom a lease tells that it has ended.
 type endListeners struct {
 	lost       chan struct{} // made when asked for
+	wanted     chan struct{} // made when asked for
 	contexts   []*leaseContext
 	conversion *waiter   // that asks for the hold's other mode; see hold_convert.go
 	condWait   *condWait // that gives it up, when the engine has said that it may; see cond_wait.go

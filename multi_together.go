@@ -106,6 +106,9 @@ func (b *bundle) begin() error {
 	defer c.unlock()
 	for i, l := range b.locks {
 		b.yieldMutex(i)
+		if g := c.passing(l); g != nil && g.retained() != nil { // which the engine would refuse, and who takes it alone does not
+			return errOneByOne
+		}
 		if !b.alone(l) && (c.queues[l.queueKey()] != nil || c.passing(l) != nil) { // of others the engine itself knows
 			return c.inTheWay(l)
 		}

@@ -268,13 +268,21 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 	c.lock()
 	if o != nil && o.named || m.p.single {
 		if try {
-			return m.tryOnce(ctx, o, false, start)
+			lease, err := m.tryOnce(ctx, o, false, start)
+			if wouldRecall(err) {
+				return m.recall(ctx, o, start, err)
+			}
+			return lease, err
 		}
 		return c.joinAlone(ctx, m.newWaiter(o, start))
 	}
 	busy := c.queues[m.queueKey()] != nil || c.passing(m) != nil
 	switch {
 	case busy && try:
+		if l := m.newLease(o); c.takeOver(l, start) {
+			c.unlock()
+			return l, nil
+		}
 		err := c.inTheWay(m)
 		c.unlock()
 		return m.tryBeside(o, start, err)
@@ -285,6 +293,8 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 	switch {
 	case !errors.Is(err, ErrHeld):
 		return lease, err
+	case try && wouldRecall(err):
+		return m.recall(ctx, o, start, err)
 	case try:
 		return m.tryBeside(o, start, err)
 	}

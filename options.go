@@ -59,6 +59,10 @@ type Options struct {
 	// default is 10 ms.
 	LocalHandoffTime time.Duration
 
+	// Retain is LockOptions.Retain of all mutexes without one of their own, but for those for which it cannot be. The
+	// default is none. Engines that cannot retain refuse it with ErrUnsupported.
+	Retain time.Duration
+
 	// CloseTimeout bounds Close, and the releases that Do makes after its function returned. The default is 5 s.
 	CloseTimeout time.Duration
 
@@ -120,6 +124,9 @@ func (o *Options) validate() error {
 	if o.LocalHandoffTime < 0 {
 		return fmt.Errorf("interlock: Options: LocalHandoffTime %v is negative; to switch local passes off set "+
 			"LocalHandoffs to -1", o.LocalHandoffTime)
+	}
+	if o.Retain < 0 || o.Retain > longest {
+		return fmt.Errorf("interlock: Options: Retain %v must be between 0 and %v", o.Retain, longest)
 	}
 	if o.CloseTimeout < 0 {
 		return fmt.Errorf("interlock: Options: CloseTimeout %v is negative", o.CloseTimeout)

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,6 +45,15 @@ type LockOptions struct {
 	// ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
 	LockDelay time.Duration
 
+	// Retain is for how long the client keeps the lock after an Unlock for which nobody waits, in case that this process
+	// wants it again: such a Lock, and its Unlock, send nothing. Nobody holds the lock meanwhile, and whoever wants it in
+	// another process has it given back at once, which costs that one two messages more than a free lock. A process that
+	// dies while it retains keeps others out for 2 s, or for its lease in the first 10 ms. It is for locks that one
+	// process takes again and again; those that others want again and again are not retained for a while. It is for
+	// mutexes, and neither together with NoRenew, MinHold or LockDelay nor for named owners. Engines that cannot tell a
+	// holder that another waits refuse it with ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
+	Retain time.Duration
+
 	_ struct{}
 }
 
@@ -51,6 +61,7 @@ type LockOptions struct {
 type params struct {
 	lease, renewal, maxHold time.Duration
 	minHold, lockDelay      time.Duration
+	retain                  time.Duration
 	noRenew                 bool
 	single                  bool // each request goes to the engine by itself, and what it gets never passes on
 	label, class            string
@@ -79,7 +90,9 @@ func (c *Client) paramsDirect(key driver.Key, opts *LockOptions) params {
 	if reason, lacks := c.traits.LackingKind(key.Kind); lacks {
 		return params{err: wrap("lock", key, unsupported(c.traits, reason))}
 	}
-	return *c.params(opts)
+	p := *c.params(opts)
+	p.err = cmp.Or(p.err, p.noRetain(opts, "a lock that can be shared"))
+	return p
 }
 
 // resolve takes what o says into p, or says what is wrong with it.
@@ -110,6 +123,9 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 	if o.Class != "" {
 		p.class = o.Class
 	}
+	if err := p.resolveRetain(c, o); err != nil {
+		return err
+	}
 	p.noRenew, p.maxHold, p.label = o.NoRenew, o.MaxHold, o.Label
 	return nil
 }
@@ -132,6 +148,35 @@ func (p *params) resolveCooldowns(c *Client, o *LockOptions) error {
 		}
 	}
 	p.minHold, p.lockDelay = o.MinHold, o.LockDelay
+	return nil
+}
+
+// resolveRetain takes Retain into p, or says what is wrong with it.
+func (p *params) resolveRetain(c *Client, o *LockOptions) error {
+	if o.Retain < 0 || o.Retain > longest {
+		return fmt.Errorf("interlock: LockOptions: Retain %v must be between 0 and %v", o.Retain, longest)
+	}
+	cannot := o.NoRenew || o.MinHold > 0 || o.LockDelay > 0
+	switch {
+	case cannot && o.Retain > 0:
+		return errors.New("interlock: LockOptions: Retain excludes NoRenew, MinHold and LockDelay")
+	case cannot:
+		p.retain = 0 // which the client's option has set
+	case o.Retain > 0:
+		if err := c.mayRetain(); err != nil {
+			return fmt.Errorf("interlock: LockOptions: Retain: %w", err)
+		}
+		p.retain = o.Retain
+	}
+	return nil
+}
+
+// noRetain has p retain nothing, or says that this was asked for.
+func (p *params) noRetain(o *LockOptions, what string) error {
+	p.retain = 0
+	if o != nil && o.Retain > 0 {
+		return fmt.Errorf("interlock: LockOptions: Retain of %s: %w; only a mutex is retained", what, ErrUnsupported)
+	}
 	return nil
 }
 

@@ -92,7 +92,7 @@ func (l *Lease) giveUp(now instant) pendingRelease {
 		g.leave()
 		return pendingRelease{}
 	}
-	if g.passOn(now) {
+	if g.passOn(now) || g.retain(now) {
 		return pendingRelease{}
 	}
 	w := pendingRelease{l: l, until: g.deadline(), keep: g.keep()}

@@ -20,6 +20,9 @@ type pendingRenewal struct {
 func (g *grant) renewal(now instant) pendingRenewal {
 	lease, _ := g.wanted()
 	g.notBefore = now.plus(g.patience())
+	if g.retained() != nil {
+		g.shorten(now, lease)
+	}
 	return g.renewalFor(lease, now)
 }
 
@@ -33,6 +36,9 @@ func (g *grant) renewalFor(lease time.Duration, now instant) pendingRenewal {
 	}
 	if r.Kind == driver.KindElection { // whoever shares the term, its value is that of who campaigned for it
 		r.Label = g.m.p.label
+	}
+	if g.retained() != nil {
+		r.Retained, r.Owner, r.Label = true, "", ""
 	}
 	return pendingRenewal{g: g, sent: now, r: r}
 }
@@ -98,6 +104,9 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		}
 		c.lose(g, reason, cause)
 		return g.goneError()
+	case g.retained() != nil: // it is nobody's, so what is in doubt goes back
+		c.giveBack(g)
+		return err
 	default:
 		g.hasFailed(err)
 		if g.holds.first != nil {

@@ -122,6 +122,9 @@ func (g *grant) nextLook() instant {
 	}
 	if g.between {
 		next = min(next, g.keptUntil())
+		if r := g.retained(); r != nil {
+			next = min(next, r.until)
+		}
 	}
 	return next
 }
@@ -133,10 +136,13 @@ const claimDelay = 5 * time.Millisecond
 // renewalDue is when g is to be renewed next: a pause after the last confirmed renewal was sent, soon when the engine
 // gave less than was asked for, and in any case after the pause that follows an attempt.
 func (g *grant) renewalDue() instant {
+	if r := g.retained(); r != nil {
+		return g.retainedRenewalDue(r)
+	}
 	lease, pause := g.wanted()
 	due := g.renewed.plus(pause)
 	if g.sent.plus(g.lease) < g.renewed.plus(lease) {
-		due = g.since.plus(min(claimDelay, g.lease/4))
+		due = g.holder().since.plus(min(claimDelay, g.lease/4))
 	}
 	return max(due, g.notBefore)
 }
@@ -203,7 +209,7 @@ func (c *Client) collect(now instant) []pendingRenewal {
 		}
 		heap.Pop(&c.sched.grants)
 		c.expire(g, now)
-		if g.phase == gone || g.between && g.endCooldown(now) {
+		if g.phase == gone || g.between && (g.endCooldown(now) || g.endRetention(now)) {
 			continue
 		}
 		if g.renewable(now) {

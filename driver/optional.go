@@ -31,9 +31,10 @@ type Renewal struct {
 	Pass  int
 
 	// Retained says that nobody holds the lock any more, see Request.Retains: operators see that, and no owner, until a renewal
-	// comes without it. It lasts for Lease from now, also if that is less than before, unless the engine has heard of a later
-	// Pass, because then the renewal is a late one: somebody holds the lock again. So an engine never forgets a later Pass for
-	// an earlier one.
+	// of a later Pass comes. It lasts for Lease from now, also if that is less than before, unless the engine has heard of a
+	// later Pass, because then the renewal is a late one: somebody holds the lock again. So an engine never forgets a later
+	// Pass for an earlier one. And until one comes the lease stays short: late renewals without Retained, and late copies of
+	// the request, are answered as ever and lengthen nothing.
 	Retained bool
 }
 

@@ -92,30 +92,39 @@ func (d *Driver) Close() error {
 func (d *Driver) do(step func(now time.Time, q *state) error) error {
 	s := d.store
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if d.closed {
+		s.mu.Unlock()
 		return driver.ErrClosed
 	}
 	now := time.Now()
 	err := step(now, s.q)
 	s.finish()
+	s.unlock()
 	return err
 }
 
 // own returns a copy of r: the caller may change its own, and no hold is told anything after Close.
 func (d *Driver) own(r *driver.Request) *driver.Request {
 	own := *r
-	tell := r.Lost
-	if tell == nil {
-		return &own
+	if tell := r.Lost; tell != nil {
+		own.Lost = func(reason driver.LostReason, cause error) {
+			if !d.isClosed() {
+				tell(reason, cause)
+			}
+		}
 	}
-	own.Lost = func(reason driver.LostReason, cause error) {
-		d.store.mu.Lock()
-		closed := d.closed
-		d.store.mu.Unlock()
-		if !closed {
-			tell(reason, cause)
+	if tell := r.Wanted; tell != nil {
+		own.Wanted = func() {
+			if !d.isClosed() {
+				tell()
+			}
 		}
 	}
 	return &own
+}
+
+func (d *Driver) isClosed() bool {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	return d.closed
 }

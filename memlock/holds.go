@@ -22,15 +22,52 @@ func (s *state) renew(now time.Time, r *driver.Renewal) error {
 	if err != nil {
 		return err
 	}
-	s.extend(rec, now.Add(r.Lease))
 	rec.signalled = false // it has heard of its grant
 	rec.req.Lease = max(r.Lease, rec.req.Lease)
+	s.prolong(now, rec, r)
+	if rec.retained || r.Pass < rec.pass { // what operators see is that nobody holds it, or it is a late one
+		s.recallIfQueued(rec)
+		return nil
+	}
+	rec.pass = min(r.Pass, rec.block.n-1)
 	rec.req.Label = r.Label
-	rec.pass = min(max(r.Pass, 0), rec.block.n-1)
 	if !rec.req.Named {
 		rec.req.Owner = r.Owner // a named owner is how others re-enter, it cannot change
 	}
+	s.recallIfQueued(rec)
 	return nil
+}
+
+// prolong makes rec last as r says.
+func (s *state) prolong(now time.Time, rec *record, r *driver.Renewal) {
+	switch later := r.Pass > rec.pass; {
+	case r.Retained && (later || r.Pass == rec.pass):
+		rec.retained, rec.pass = true, min(r.Pass, rec.block.n-1)
+		rec.req.Owner, rec.req.Label = "", ""
+		s.leases.move(&rec.entry, now.Add(r.Lease))
+	case later || !rec.retained:
+		rec.retained = false
+		s.extend(rec, now.Add(r.Lease))
+	}
+}
+
+// recall tells the holders of l who want to know it that another wants the lock. all says whether also those who do not
+// retain it.
+func (s *state) recall(l *lock, all bool) {
+	for _, g := range l.groups {
+		for _, h := range g.holds {
+			if h.req.Wanted != nil && (all || h.req.Retains) && h.phase == held {
+				s.recalled = append(s.recalled, h.req.Wanted)
+			}
+		}
+	}
+}
+
+// recallIfQueued tells the holder rec if somebody waits.
+func (s *state) recallIfQueued(rec *record) {
+	if l := s.locks[rec.ref.key]; len(l.queue) > 0 && rec.req.Wanted != nil {
+		s.recalled = append(s.recalled, rec.req.Wanted)
+	}
 }
 
 // release ends a hold, shortens it, or takes away whatever there is.

@@ -30,12 +30,14 @@ type record struct {
 	req    driver.Request
 	beside string // the ID of the hold beside which it was asked for; empty if it is on its own
 	phase  phase
-	since  time.Time         // of asking while it waits, then of granting
-	block  block             // what the grant answered
-	pass   int               // local passes, as the last renewal told
-	group  *group            // nil while it waits
-	lost   driver.LostReason // why it is kept; empty if it was released
-	undone bool              // it is being taken away, and a late copy may come
+	since  time.Time // of asking while it waits, then of granting
+	block  block     // what the grant answered
+	pass   int       // local passes, as renewals have told
+	// nobody holds it any more, but its client keeps it with a short lease; see driver.Renewal
+	retained bool
+	group    *group            // nil while it waits
+	lost     driver.LostReason // why it is kept; empty if it was released
+	undone   bool              // it is being taken away, and a late copy may come
 	// it has waited for a condition, and nobody knows yet whether it has taken the lock after that
 	signalled bool
 }

@@ -219,7 +219,8 @@ func (l *lock) heldBy(r demand) *driver.HeldError {
 	}
 	first := g.holds[0]
 	return &driver.HeldError{
-		Kind: l.key.Kind, Name: l.key.Name,
+		Retains: first.req.Retains,
+		Kind:    l.key.Kind, Name: l.key.Name,
 		Owner: first.req.Owner, Client: first.req.Client,
 		Token: g.block.first + uint64(first.pass),
 		Since: g.since, Until: g.until(),
@@ -238,7 +239,7 @@ func (l *lock) info() driver.LockInfo {
 				Owner: h.req.Owner, Client: h.req.Client, Label: h.req.Label, Token: h.block.first,
 				Weight: weight(&h.req),
 				Shared: h.req.Mode != driver.Exclusive, Since: h.since, Until: h.at, Named: h.req.Named,
-				Resting: h.phase == kept,
+				Resting: h.phase == kept, Retained: h.retained,
 			})
 		}
 	}

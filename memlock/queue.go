@@ -26,6 +26,8 @@ type state struct {
 	queued  int
 	settled []settlement
 
+	recalled []func() // tells holders that another wants their lock; for who has given the mutex up
+
 	latches latches
 	conds   map[driver.Key][]*record // who waits for the condition of a lock, who came first at the beginning
 
@@ -76,12 +78,13 @@ func (s *state) again(now time.Time, rec *record, r demand) (*record, error) {
 	switch {
 	case rec.phase == kept:
 		return nil, rec.over()
+	case rec.phase == held && rec.retained: // a late copy: its client has long had the answer
 	case rec.phase == held:
 		s.extend(rec, now.Add(r.Lease))
 	case r.Try:
 		return nil, s.locks[r.Key].heldBy(r)
 	}
-	rec.req.Lost = r.Lost
+	rec.req.Lost, rec.req.Wanted = r.Lost, r.Wanted
 	return rec, nil
 }
 
@@ -177,6 +180,9 @@ func (s *state) admit(now time.Time, r demand) (*record, error) {
 		s.locks[r.Key] = l
 	}
 	free := l.free(r)
+	if !free {
+		s.recall(l, false)
+	}
 	if !free && r.Try {
 		return nil, l.heldBy(r) // the lock has a holder, or it would have had no queue and let r in
 	}

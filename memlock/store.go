@@ -94,6 +94,16 @@ func (s *store) finish() {
 	s.arm()
 }
 
+// unlock gives mu up after a step, and tells the holders whose locks others want.
+func (s *store) unlock() {
+	recalled := s.q.recalled
+	s.q.recalled = nil
+	s.mu.Unlock()
+	for _, tell := range recalled {
+		tell()
+	}
+}
+
 // spread tells the first waiters of a lock who is in their way now.
 func (s *store) spread(key driver.Key) {
 	l := s.q.locks[key]

@@ -78,7 +78,7 @@ func (d *Driver) begin(
 	rec, err := step(time.Now(), s.q)
 	if err != nil || rec.phase == held {
 		s.finish()
-		s.mu.Unlock()
+		s.unlock()
 		if err != nil {
 			return nil, driver.Grant{}, err
 		}
@@ -91,7 +91,7 @@ func (d *Driver) begin(
 	s.calls[rec.ref] = append(s.calls[rec.ref], c)
 	inTheWay := s.q.locks[r.Key].heldBy(rec.demand())
 	s.finish()
-	s.mu.Unlock()
+	s.unlock()
 	if r.Waiting != nil {
 		r.Waiting(inTheWay)
 	}

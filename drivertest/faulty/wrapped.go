@@ -95,7 +95,7 @@ func (w *wrapped) grant(ctx context.Context, op Op, r *driver.Request,
 		if !first {
 			again := *r
 			again.Waiting, again.Lost, again.Wanted = nil, nil, nil // nobody hears what a copy is told
-			_, _ = ask(ctx, &again)              // neither does anybody see its reply
+			_, _ = ask(ctx, &again)                                 // neither does anybody see its reply
 			return
 		}
 		first = false

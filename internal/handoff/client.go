@@ -9,19 +9,21 @@ const maxClients = 3
 type phase uint8
 
 const (
-	idle    phase = iota
-	asking        // sent at least one acquire, has no grant
-	queuing       // inside a process: waits for a hold of the same process to be passed on
-	inside        // believes to hold the lock, until its trust ends
-	lost          // the trust ended, and what may be left in the engine is being given back
-	leaving       // released or cancelled, not confirmed yet
-	done          // has no further requests
-	crashed       // does nothing any more
+	idle     phase = iota
+	asking         // sent at least one acquire, has no grant
+	queuing        // inside a process: waits for a hold of the same process to be passed on
+	inside         // believes to hold the lock, until its trust ends
+	retained       // nobody holds the lock, and the client keeps the grant for its next owner
+	lost           // the trust ended, and what may be left in the engine is being given back
+	leaving        // released or cancelled, not confirmed yet
+	done           // has no further requests
+	crashed        // does nothing any more
 )
 
 var phaseNames = [...]string{
 	idle: "idle", asking: "asking", queuing: "waiting inside its process", inside: "inside",
-	lost: "told that the lock is lost", leaving: "leaving, unconfirmed", done: "done", crashed: "crashed",
+	retained: "retained", lost: "told that the lock is lost", leaving: "leaving, unconfirmed", done: "done",
+	crashed: "crashed",
 }
 
 // String says it in words.
@@ -45,6 +47,10 @@ const (
 	doGrant     // tokens
 	doReplicate // tokens
 	doFailover  // tokens
+	doRetain    // retains
+	doTakeOver  // retains
+	doShorten   // retains
+	doGiveBack  // retains
 )
 
 // sentences tell the actions; %s is who acts.
@@ -57,6 +63,10 @@ var sentences = [...]string{
 	doPass:         "%s calls Unlock, which passes the hold on inside the process",
 	doReleaseAgain: "%s sends its release again",
 	doCrash:        "%s crashes",
+	doRetain:       "%s calls Unlock, and its client keeps the grant",
+	doTakeOver:     "another owner calls Lock and takes %s over",
+	doShorten:      "%s sends a renewal marked as retained",
+	doGiveBack:     "%s gives its retained grant back",
 }
 
 // tell puts the steps that all models share into words.

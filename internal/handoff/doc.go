@@ -5,12 +5,14 @@
 //
 // # What is modelled
 //
-// Four small models share one search ([Search], breadth first, so that the story of a fault is as short as any):
+// Five small models share one search ([Search], breadth first, so that the story of a fault is as short as any):
 //
 //   - leases: try, renewal, release and undo of one lock by two or three clients. Rules 1 and 3, and the trust window.
 //   - queues: the engine's queue, heartbeats, grants by push and their claims, two or three clients. Rules 3 to 6.
 //   - locals: two owners of one process and a remote one, passes inside the process, re-entry, loss. Rules 2, 13, 14.
 //   - tokens: the fencing numbers of grants, passes and failovers. Rule 7.
+//   - retains: a client that keeps its grant after an Unlock for its next Lock, and a remote client that wants the lock
+//     and has it recalled. The rules "Retain" and "Wanted".
 //
 // Time is a tick that everybody feels at once: local clocks run at the engine's rate, which is the protocol with a
 // drift allowance of nothing. Clocks need not agree on what time it is; only differences enter the models, and all
@@ -24,7 +26,8 @@
 // MinHold, Break, processes that stand still (a stop is a crash here; one that ends late is a slow message), and more
 // messages under way at once than the bounds of each test say. Fairness is not a property that is looked for. A pushed
 // grant goes back to the head of the queue once before it goes to the tail; the protocol allows twice. Passes need
-// trust enough and the right owner; the other conditions for passing are about comfort, not safety.
+// trust enough and the right owner; the other conditions for passing are about comfort, not safety. In retains only one
+// of the two clients retains, the waiter never gives up its place, and a try does not ask for the recall.
 //
 // # What counts as a fault
 //
@@ -33,6 +36,8 @@
 // or undo. A waiter that is not served in the stated time once the faults have stopped: in every state with nothing
 // under way the models let clients and time run on without faults ("heal") and count. A holder who is put out although
 // the engine has the lock for it. A token that is not larger than all before it.
+//
+// The story of a lost waiter ends where the faults stop. It does not tell the run without faults that follows.
 //
 // # The rules
 //
@@ -53,6 +58,14 @@
 //   - 13: a local pass needs trust enough, hands its deadline on, and does not happen after a loss.
 //   - 14: a loss sends those who wait inside the process to the engine.
 //   - Trust: a lease is trusted from before its request was sent, and a loss is final.
+//   - Retain, against two holders: the engine does not shorten a hold by a renewal of an earlier pass than it has heard of.
+//     The client cuts its trust before it sends a shortening. From then on no answer to an earlier request, be it a
+//     renewal or a copy of the acquire, extends the trust. A Lock that takes over has the trust that is left, and does
+//     not take over what is being given back.
+//   - Retain, against long waits: a retained grant has a short lease. An earlier request that arrives after the
+//     shortening does not lengthen it, so a dead client keeps others out for the short lease only.
+//   - Wanted: each heartbeat of a waiter tells the client that has the lock, and so does each answer to a renewal. The
+//     client gives a retained grant back at once, and does not retain one that it holds.
 //
 // # How to read a story
 //

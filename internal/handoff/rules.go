@@ -56,6 +56,27 @@ type Rules struct {
 	// LossIsFinal (trust window): a renewal that is answered after the deadline changes nothing. Off: it revives the
 	// hold.
 	LossIsFinal bool
+	// RetainedPass (retain): a shortening of an earlier pass than the engine has heard of does not shorten. Off: it does.
+	RetainedPass bool
+	// ShortenFirst (retain): a client cuts its trust before it sends a shortening. Off: when that is answered.
+	ShortenFirst bool
+	// IgnoreOlder (retain): the answer to what was sent before the last shortening extends no trust. Off: it does.
+	IgnoreOlder bool
+	// TakeoverTrust (retain): a Lock that takes a retained grant over has the trust that is left. Off: a whole lease.
+	TakeoverTrust bool
+	// ReleaseIsFinal (retain): a grant that is being given back is not taken over. Off: it is, until that is confirmed.
+	ReleaseIsFinal bool
+	// ShortRetention (retain): a retained grant is renewed for a short lease. Off: for that of the hold.
+	ShortRetention bool
+	// StaysShort (retain): what was sent before the shortening and arrives after it does not lengthen the grant. Off: a
+	// late renewal, or a late copy of the acquire, makes its lease a whole one again.
+	StaysShort bool
+	// WantedKept (wanted): a holder that was told that another wants its lock does not retain it. Off: it forgets.
+	WantedKept bool
+	// WantedRepeated (wanted): each heartbeat of a waiter has the holder told. Off: the first request does, once.
+	WantedRepeated bool
+	// WantedAnswered (wanted): while somebody waits the answer to a renewal says so. Off: only messages of their own do.
+	WantedAnswered bool
 }
 
 // Sound returns the protocol as it is: every rule on.
@@ -66,5 +87,8 @@ func Sound() Rules {
 		ShortClaim: true, PassOverSilent: true, TrustClaim: true, TrustGrant: true, TrustOffset: true,
 		BlockIfBehind: true, StoreBlockEnd: true, PassDeadline: true, NoPassAfterLoss: true, LossDetaches: true,
 		TrustSent: true, LossIsFinal: true,
+		RetainedPass: true, ShortenFirst: true, IgnoreOlder: true, TakeoverTrust: true,
+		ReleaseIsFinal: true, ShortRetention: true, StaysShort: true, WantedKept: true, WantedRepeated: true,
+		WantedAnswered: true,
 	}
 }

@@ -13,6 +13,7 @@ const (
 	noMessage kind = iota
 	acquire        // also the heartbeat of a waiter and the claim of a pushed grant: one idempotent script
 	renew
+	shorten // the renewal of a retained grant
 	release // also the undo of a cancelled acquire
 	yours
 	held   // somebody else has it, and the request is not queued
@@ -22,11 +23,14 @@ const (
 	notYours // to a renewal: no such hold
 	ended    // to a release: there is no such hold any more
 	push     // a grant that is no answer
+	shortened
+	wanted // to a client that has the lock, and no answer: another wants it
 )
 
 var kindNames = [...]string{
-	acquire: "acquire", renew: "renew", release: "release", yours: "yours", held: "held by another", queued: "queued",
-	gone: "gone", renewed: "renewed", notYours: "not yours", ended: "ended", push: "granted (push)",
+	acquire: "acquire", renew: "renew", shorten: "renew, retained", release: "release", yours: "yours",
+	held: "held by another", queued: "queued", gone: "gone", renewed: "renewed", notYours: "not yours", ended: "ended",
+	push: "granted (push)", shortened: "renewed, retained", wanted: "wanted by another",
 }
 
 // msg is one message, packed so that a state stays small: kind, request id, age and lag, four bits each.
@@ -50,7 +54,7 @@ func (m msg) isRequest() bool { return m.kind() <= release }
 // those of messages that say something whose date does not matter.
 func (m msg) older(most uint8) msg {
 	switch m.kind() {
-	case noMessage, held, gone, notYours, ended:
+	case noMessage, held, gone, notYours, ended, wanted:
 		return m
 	}
 	if m.age() >= most {

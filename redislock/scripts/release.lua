@@ -2,7 +2,7 @@
 local id, kind, keep = ARGV[1], ARGV[2] or '', tonumber(ARGV[4] or 0)
 local undo = kind == 'u'
 local hold = find(id)
-local place = undo and not hold and placeOf(id)
+local place = not hold and placeOf(id) -- also of a hold: its push had lapsed before it was claimed
 local queued = place and at(place)
 local answer = 'ok'
 if hold and not live(hold) and not undo then
@@ -18,6 +18,7 @@ elseif queued then
 	leave(place, queued)
 	passOn(queued)
 	ended = true
+	answer = undo and 'ok' or 'lost expired'
 elseif undo then
 	unpark(id)
 else
