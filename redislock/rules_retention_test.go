@@ -105,9 +105,7 @@ var retentionRules = []rule{
 			s.want("a renewal after its end", s.renewAs(a, time.Minute, 3, mayRetain), "l")
 		}),
 		mutants: []mutant{
-			{"the shorter lease", "shortens and lease or math.max", "math.max"},
-			{"the shorter lease, in text", "sets(meta, late) and till or math.max(string.sub(h, 4, 16), till)", "math.max(string.sub(h, 4, 16), till)"},
-			{"the shorter lease, in a list", "sets(meta, late) and till or math.max(h[HOLD_UNTIL], till)", "math.max(h[HOLD_UNTIL], till)"},
+			{"the shorter lease", "\telseif is and not late then\n\t\treturn till, late\n", ""},
 		},
 	},
 	{
@@ -127,10 +125,39 @@ var retentionRules = []rule{
 			s.must(!h.Retained && time.Until(h.Until) > 110*time.Second, "it is seen as %+v", h)
 		}),
 		mutants: []mutant{
-			{"the lease", "return not late and string.sub(meta, 1, 7)", "return string.sub(meta, 1, 7)"},
+			{"the lease", "elseif is and not late then", "elseif is then"},
+			{"it", "local late = passed > pass or", "local late ="},
 			{"the pass", "if shown ~= lock and not late then", "if shown ~= lock then"},
 			{"the pass, in text", "\tif late then\n\t\tpass, meta", "\tif false then\n\t\tpass, meta"},
 			{"the pass, in a list", "\t\t\tif not late then\n", "\t\t\tif true then\n"},
+		},
+	},
+	{
+		name: "what comes late does not lengthen the lease of a lock that nobody holds",
+		check: inEachForm(func(s *stage, a ask) {
+			s.want("renewal", s.renewAs(a, 10*time.Second, 2, retained), s.kept())
+			before := s.holder()
+			still := func(what string) {
+				h := s.holder()
+				s.must(h.Retained && h.Owner == "" && h.Until.Sub(before.Until) < time.Second, "after %s it is seen as %+v", what, h)
+			}
+			for mark := unmarked; mark <= retained; mark++ {
+				s.want("a renewal of an earlier owner", s.renewAs(a, time.Minute, 1, mark), s.kept())
+				still("a renewal of an earlier owner")
+			}
+			s.want("a renewal of the last one", s.renewAs(a, time.Minute, 2, mayRetain), s.kept())
+			still("a renewal of the last one")
+			s.want("a copy", s.acquire(a).token, before.Token)
+			still("a copy of the request")
+			s.want("one that goes on", s.renewAs(a, 20*time.Second, 2, retained), s.kept())
+			s.must(s.holder().Until.Sub(before.Until) > 5*time.Second, "a later one does not lengthen it")
+			s.want("taken over", s.renewAs(a, time.Minute, 3, mayRetain), s.kept())
+			s.must(time.Until(s.holder().Until) > 50*time.Second, "taken over it is seen as %+v", s.holder())
+		}),
+		mutants: []mutant{
+			{"it", "\tif late and was then\n\t\treturn before, late\n\telseif", "\tif"},
+			{"it, for a renewal of the last owner", "or was and not is and passed == pass", ""},
+			{"it, for a copy", "\t\t\tlease = 0\n", ""},
 		},
 	},
 }

@@ -1,5 +1,5 @@
 -- renew: makes each of many holds last for its lease from now, or longer if it already did. It never revives one, and shortens it
--- only if nobody holds the lock any more. A renewal that comes late, with a PASS that is behind, leaves PASS and META as they are.
+-- only if nobody holds the lock any more; see renewed for those that come late.
 --
 -- KEYS  the locks
 -- ARGV  for each lock: the ID, the lease in ms, how often the hold has passed on inside its process, META as operators are
@@ -14,14 +14,22 @@ local HOLD_ID, HOLD_MODE, HOLD_META, HOLD_DELAY, HOLD_UNTIL, HOLD_PASS, HOLD_STA
 local QUEUE_LASTS = 450000
 
 -- lengthen writes first what a server without memory does not refuse, and always writes, so that a WAIT after it waits.
-local function lengthen(key, lease, shortens)
-	call('PEXPIRE', key, shortens and lease or math.max(lease, call('PTTL', key)))
+local function lengthen(key, lease)
+	call('PEXPIRE', key, math.max(lease, call('PTTL', key)))
 end
 
--- sets reports whether a renewal sets the end of the hold, also to a sooner one: nobody holds the lock any more, unless the renewal
--- is late, because then somebody may hold it again.
-local function sets(meta, late)
-	return not late and string.sub(meta, 1, 7) == '{"r":2,'
+-- renewed says until when a hold lasts that lasted until before, if a renewal with pass and meta is for until then, and whether the
+-- renewal is late, so that PASS and META stay as they are: passed, and shown, which is the beginning of the latter. It is, if a later
+-- owner has been heard of, or that its own has gone. A lock that nobody holds ends soon, and what is late does not change that.
+local function renewed(before, till, passed, pass, shown, meta)
+	local was, is = shown == '{"r":2,', string.sub(meta, 1, 7) == '{"r":2,'
+	local late = passed > pass or was and not is and passed == pass
+	if late and was then
+		return before, late
+	elseif is and not late then
+		return till, late
+	end
+	return math.max(before, till), late
 end
 
 -- renewThin renews a lock that is a string, see lock.
@@ -29,9 +37,9 @@ local function renewThin(key, lock, id, lease, pass, meta)
 	if string.sub(lock, 1, #id + 3) ~= '1 ' .. id .. ' ' then
 		return string.sub(lock, 1, 2) == '1 ' and 'l' or 'n'
 	end
-	local head, passed, rest = string.match(lock, '^(1 %S+ %S+ %S+) (%S+) (%S+ %S+ %S+ %S+ %S+ %S+) ')
-	local late = tonumber(passed) > pass
-	lengthen(key, lease, sets(meta, late))
+	local head, passed, rest, at = string.match(lock, '^(1 %S+ %S+ %S+) (%S+) (%S+ %S+ %S+ %S+ %S+ %S+) ()')
+	local lasts, late = renewed(call('PTTL', key), lease, tonumber(passed), pass, string.sub(lock, at, at + 6), meta)
+	call('PEXPIRE', key, lasts) -- as lengthen does
 	local shown = head .. ' ' .. pass .. ' ' .. rest .. ' ' .. meta
 	if shown ~= lock and not late then
 		call('SET', key, shown, 'KEEPTTL')
@@ -55,13 +63,11 @@ local function renewText(key, h, id, lease, pass, meta, kept)
 	end
 	lengthen(key, lease + QUEUE_LASTS)
 	local head, passed, rest, at = string.match(h, '^(%S+ %S+ %S+ %S+ %S+ %S+) (%S+) (%S+ %S+ %S+ %S+ %S+ %S+) ()', 20)
-	local late = tonumber(passed) > pass
-	local till = clock() + lease
-	local ends = string.format('%.0f', sets(meta, late) and till or math.max(string.sub(h, 4, 16), till))
+	local till, late = renewed(tonumber(string.sub(h, 4, 16)), clock() + lease, tonumber(passed), pass, string.sub(h, at, at + 6), meta)
 	if late then
 		pass, meta = passed, string.sub(h, at)
 	end
-	call('HSET', key, 'h', 'P1 ' .. ends .. ' 0 ' .. head .. ' ' .. pass .. ' ' .. rest .. ' ' .. meta)
+	call('HSET', key, 'h', 'P1 ' .. string.format('%.0f', till) .. ' 0 ' .. head .. ' ' .. pass .. ' ' .. rest .. ' ' .. meta)
 	return kept
 end
 
@@ -108,9 +114,8 @@ local function renewHash(key, id, lease, pass, meta)
 			if f[4] then -- a crowd beside it, whose ends must not be forgotten before the lock
 				lengthen(f[4], lease + h[HOLD_DELAY] + QUEUE_LASTS)
 			end
-			local late = h[HOLD_PASS] > pass
-			local till = clock() + lease
-			h[HOLD_UNTIL], h[HOLD_STATE] = sets(meta, late) and till or math.max(h[HOLD_UNTIL], till), 0
+			local till, late = renewed(h[HOLD_UNTIL], clock() + lease, h[HOLD_PASS], pass, string.sub(h[HOLD_META], 1, 7), meta)
+			h[HOLD_UNTIL], h[HOLD_STATE] = till, 0
 			if not late then
 				h[HOLD_PASS], h[HOLD_META] = pass, meta
 			end
