@@ -97,10 +97,32 @@ func (d *Driver) keep(id string, e *entry) error {
 		return driver.ErrLost
 	}
 	e.wait, e.busy, e.held = nil, false, true
-	if e.broken && d.entries[id] == e {
+	switch {
+	case d.entries[id] != e: // a copy's
+	case e.broken:
 		delete(d.entries, id)
+	case e.marked:
+		d.count(1)
 	}
 	return nil
+}
+
+// drop takes an entry out. The caller holds Driver.mu.
+func (d *Driver) drop(id string, e *entry) {
+	delete(d.entries, id)
+	if e.held && e.marked {
+		d.count(-1)
+	}
+}
+
+// count counts the holds that may be retained. While there are any, what is pushed has to be seen at once: another may want the lock
+// at any time, and nobody here waits for that. The caller holds Driver.mu.
+func (d *Driver) count(by int) {
+	before := d.marked > 0
+	d.marked += by
+	if c, is := d.conn.(Attentive); is && before != (d.marked > 0) {
+		c.Attend(!before)
+	}
 }
 
 // remembered is how many requests of which nothing was sent a driver remembers.
@@ -155,7 +177,7 @@ func (d *Driver) unconfirmed(id string) {
 func (d *Driver) forget(id string) {
 	if e := d.entries[id]; e != nil {
 		e.left = true
-		delete(d.entries, id)
+		d.drop(id, e)
 	}
 }
 

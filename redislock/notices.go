@@ -69,7 +69,7 @@ func (d *listener) broken(id string) {
 	held := e != nil && e.held
 	switch {
 	case held:
-		delete(d.entries, id)
+		(*Driver)(d).drop(id, e)
 	case e != nil:
 		e.broken = true
 	}

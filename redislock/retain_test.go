@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,4 +127,63 @@ func TestRetains_OfARequestThatOthersShare_LeavesNoMark(t *testing.T) {
 		_, err := d.Acquire(t.Context(), other)
 		wantHeld(t, name, err, name == "retained")
 	}
+}
+
+// attentive is a puppet that notes what it is told to attend to.
+type attentive struct {
+	*puppet
+	told []bool
+}
+
+func (a *attentive) Attend(on bool) { a.told = append(a.told, on) }
+
+func TestRetains_WhileThereIsSuchAHold_PushesAreSeenAtOnce(t *testing.T) {
+	p := &attentive{puppet: &puppet{begin: time.Now(), listen: -1}}
+	d, err := start(t.Context(), p, &Options{Check: CheckNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	hold := func(id string, retains bool, during string) {
+		t.Helper()
+		p.answer = func(c *Call) Reply {
+			if during != "" {
+				p.handler.Pushed(1, p.channel, during)
+			}
+			return p.grants(c, 1, 0)
+		}
+		r, _ := retaining(id, lockRequest(id, "lock of "+id).Key)
+		r.Retains = retains
+		holding(t, d, r)
+	}
+	release := func(id string) {
+		t.Helper()
+		p.answer = func(*Call) Reply { return Reply{Text: "ok"} }
+		if err := d.Release(t.Context(), releaseOf(lockRequest(id, "lock of "+id))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(what string, all ...bool) {
+		t.Helper()
+		if !slices.Equal(p.told, all) {
+			t.Errorf("%s: it was told %v, want %v", what, p.told, all)
+		}
+	}
+	hold("plain", false, "")
+	hold("broken-early", true, "B broken-early 1")
+	want("holds that cannot be retained")
+	hold("a", true, "")
+	hold("b", true, "")
+	hold("a", true, "") // a copy
+	want("two that can", true)
+	release("a")
+	want("one of them", true)
+	release("a")
+	release("plain")
+	want("still one", true)
+	p.handler.Pushed(1, p.channel, "B b 1")
+	want("none", true, false)
+	hold("c", true, "")
+	release("c")
+	want("another", true, false, true, false)
 }
