@@ -65,7 +65,7 @@ func (g *grant) retain(now instant) bool {
 		return false
 	}
 	c.retention.add(g, now)
-	g.between = true
+	g.between, g.notBefore = true, 0 // a renewal of the hold may be under way, which does what that of nobody is to undo
 	c.reschedule(g)
 	if len(c.retention.grants) > mostRetained {
 		for range retainedBatch {

@@ -14,6 +14,9 @@ import (
 // retaining is what most tests of retention use.
 var retaining = &Options{Retain: time.Minute}
 
+// aBlock is when the clock has caught up with a block of tokens: before, only single ones are given.
+const aBlock = retainTokens * time.Microsecond
+
 // pair locks and unlocks.
 func pair(t *testing.T, c *Client, name string) *Lease {
 	t.Helper()
@@ -118,10 +121,11 @@ func TestWanted_IsClosedWhenAnotherAsks_AndTheLockIsNotRetainedThen(t *testing.T
 		if !isClosed(early) || !isClosed(l.Wanted()) {
 			t.Error("another has asked, and the holder does not know")
 		}
+		begin := time.Now()
 		mustUnlock(t, l)
 		mustUnlock(t, (<-wait).lease)
-		if n := h.releases.Load(); n != 1 {
-			t.Errorf("%d releases, want the one of Unlock", n)
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("the other got in %v after Unlock", took)
 		}
 	})
 }
@@ -202,6 +206,10 @@ func TestRetain_ATakeOver_HasTheTrustThatIsLeft(t *testing.T) {
 		if left := time.Until(l.Deadline()); left <= 0 || left > retainLease {
 			t.Errorf("%v of trust, want what a short lease leaves", left)
 		}
+		before := h.renewals.Load()
+		if synctest.Wait(); h.renewals.Load() != before {
+			t.Error("it is renewed at once, and might be over before it needs that")
+		}
 		time.Sleep(2 * claimDelay)
 		synctest.Wait()
 		if left := time.Until(l.Deadline()); left < 29*second {
@@ -241,17 +249,70 @@ func TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer(t *testing.T)
 	})
 }
 
-// TestRetain_WithoutTrust_AsksTheEngine: renewals are not answered, so what is retained goes back.
-func TestRetain_WithoutTrust_AsksTheEngine(t *testing.T) {
+// TestRetain_WhenNoRenewalIsAnswered_GoesBack: nobody needs it.
+func TestRetain_WhenNoRenewalIsAnswered_GoesBack(t *testing.T) {
 	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
-		pair(t, c, "a")
 		on(h, &h.renew, noRenewals)
+		pair(t, c, "a")
+		time.Sleep(retainGrace + retainLease/2)
+		if synctest.Wait(); h.releases.Load() != 1 {
+			t.Errorf("%d releases, want 1", h.releases.Load())
+		}
+	})
+}
+
+// TestRetain_WithLittleTrust_AsksTheEngine: a renewal that travels with that of a long hold is waited for for longer.
+func TestRetain_WithLittleTrust_AsksTheEngine(t *testing.T) {
+	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
+		long := mustLock(t, t.Context(), c, "long")
+		defer mustUnlock(t, long)
+		time.Sleep(9500 * time.Millisecond)
+		on(h, &h.renew, noRenewals)
+		pair(t, c, "a")
 		time.Sleep(retainGrace + retainLease*4/5)
 		l := mustLock(t, t.Context(), c, "a")
 		if left := time.Until(l.Deadline()); left < 29*second {
 			t.Errorf("%v of trust, want a hold of its own", left)
 		}
 		mustUnlock(t, l)
+	})
+}
+
+// TestRetain_ByOneWhoHasWaited_IsLeft: others may stand behind, who have told whoever held it then.
+func TestRetain_ByOneWhoHasWaited_IsLeft(t *testing.T) {
+	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
+		first, third := peer(t, h, nil), peer(t, h, nil)
+		l := mustLock(t, t.Context(), first, "a")
+		second := lockLater(t.Context(), c, "a")
+		synctest.Wait()
+		last := lockLater(t.Context(), third, "a")
+		synctest.Wait()
+		time.Sleep(aBlock)
+		mustUnlock(t, l)
+		begin := time.Now()
+		mustUnlock(t, (<-second).lease)
+		mustUnlock(t, (<-last).lease)
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("the last got in after %v", took)
+		}
+	})
+}
+
+// TestRetain_WhileNobodyElseWants_PassesInsideTheProcessWithoutEnd: LocalHandoffTime is for the sake of others.
+func TestRetain_WhileNobodyElseWants_PassesInsideTheProcessWithoutEnd(t *testing.T) {
+	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
+		l := mustLock(t, t.Context(), c, "a")
+		for range 10 {
+			next := lockLater(t.Context(), c, "a")
+			synctest.Wait()
+			time.Sleep(second)
+			mustUnlock(t, l)
+			l = (<-next).lease
+		}
+		mustUnlock(t, l)
+		if n := h.messages(); n != 1 {
+			t.Errorf("%d messages, want that of the first Lock", n)
+		}
 	})
 }
 
@@ -281,6 +342,7 @@ func TestRetain_RecalledAgainAndAgain_IsLeftForAWhile(t *testing.T) {
 		other := peer(t, h, nil)
 		recalled, skipped := 0, 0
 		for range 40 {
+			time.Sleep(2 * aBlock)
 			before := h.releases.Load()
 			pair(t, c, "a")
 			if h.releases.Load() > before {
@@ -291,6 +353,7 @@ func TestRetain_RecalledAgainAndAgain_IsLeftForAWhile(t *testing.T) {
 			pair(t, other, "a")
 			synctest.Wait()
 		}
+		t.Logf("retained %d times, and %d times not", recalled, skipped)
 		if recalled > 7 { // the first two, and then after 2, 4, 8 and 16 more
 			t.Errorf("retained and recalled %d times, and %d times not retained", recalled, skipped)
 		}
