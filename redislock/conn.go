@@ -25,6 +25,8 @@ type (
 	Node = conn.Node
 	// Awaiter is [conn.Awaiter]: a Conn that makes use of the goroutines that wait for a push.
 	Awaiter = conn.Awaiter
+	// Attentive is [conn.Attentive]: a Conn that can be told to see pushes at once also when nobody waits for one.
+	Attentive = conn.Attentive
 	// Failover is [conn.Failover]: what a Conn may tell about its servers besides, for the texts of errors.
 	Failover = conn.Failover
 	// RefusedError is [conn.RefusedError]: the server refused a call before it ran, so nothing happened.

@@ -77,6 +77,10 @@
 //   - AcquireAll, which a Multi uses: one round trip, one script, for up to 250 mutexes that are free. In a Cluster their names
 //     must share a hash tag: {order-7}:stock and {order-7}:invoice.
 //   - Requeue, which ends a process's turn: one round trip.
+//   - Retention: a retained lock costs its renewals, and no message to be taken again. Each request that finds such a lock taken, and
+//     each of its heartbeats, publishes one message to the client that keeps it; in a Cluster every node passes that on, as it does
+//     with a break. If the message is lost, a heartbeat or the client's next renewal makes up for it. A client that has locks which it may
+//     retain reads all the time, so each answer wakes one goroutine more.
 //   - Replicas: each acquisition and renewal waits for the slowest replica, on a connection that nobody else uses
 //     meanwhile; and a wait costs one round trip more, because the push is only a hint then.
 //   - A lock with a LockDelay is not stored in the short form that others have, and a wait for it costs one round trip more, as

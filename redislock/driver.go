@@ -42,6 +42,8 @@ type Driver struct {
 	mu      sync.Mutex        // guards what follows; nothing blocks under it
 	entries map[string]*entry // by request ID: acquisitions under way, and holds
 	client  string            // as operators see it: who asked last
+	marks   bool              // there was a request that markOf has marked: only then are there holds to look for
+	marked  int               // how many such holds there are
 	gone    tombstones
 	unsent  map[string]struct{}            // IDs of requests that are still to be undone, of which nothing was sent: 1024 at most
 	watches map[string]map[*watch]struct{} // by KIND:NAME
@@ -120,8 +122,7 @@ func start(ctx context.Context, conn Conn, opts *Options) (*Driver, error) {
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "redis", Lifetime: driver.Leases, QueueTimeout: mostQueued, Resumes: true,
-		Kinds:       append(slices.Clone(kinds), driver.KindLatch, driver.KindCond),
-		Unsupported: []driver.Unsupported{{Ability: driver.Recalls, Reason: "the scripts tell a holder nothing of those who queue"}},
+		Kinds: append(slices.Clone(kinds), driver.KindLatch, driver.KindCond),
 	}
 }
 

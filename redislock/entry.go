@@ -12,7 +12,8 @@ import (
 // undone. It goes with the first release that is asked for, whatever comes of that: who releases may give up, and never asks
 // again. There is one for each hold, so it is small. Its fields are guarded by Driver.mu.
 type entry struct {
-	lost func(reason driver.LostReason, cause error)
+	lost   func(reason driver.LostReason, cause error)
+	wanted func() // another wants the lock
 	// open says that the outcome of a call for this request is unknown: a copy of it may arrive late, so that its release
 	// must leave a tombstone.
 	open bool
@@ -22,6 +23,8 @@ type entry struct {
 	left bool // a release was asked for: nothing may come of what is under way
 	// An operator has taken its lock, before the grant was known here.
 	broken bool
+	wants  bool  // another wants its lock, and has said so before the grant was known here
+	marked bool  // see markOf
 	wait   *wait // nil unless something is pushed or waited for
 }
 
@@ -57,7 +60,7 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	if d.gone.Has(r.ID) {
 		return nil, errGone(r.Key)
 	}
-	d.client = r.Client
+	d.client, d.marks = r.Client, d.marks || markOf(r) != unmarked
 	delete(d.unsent, r.ID)
 	e := d.entries[r.ID]
 	switch {
@@ -68,15 +71,18 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 		e.sent = true // by the copy
 		return &entry{lost: r.Lost, busy: true}, nil
 	}
-	e.lost, e.busy = r.Lost, true
+	e.lost, e.wanted, e.busy, e.marked = r.Lost, r.Wanted, true, markOf(r) != unmarked
 	return e, nil
 }
 
-// hold turns e into a hold's, or tells at once that it is one no more.
+// hold turns e into a hold's, or tells at once that it is one no more, or that another wants it.
 func (d *Driver) hold(id string, e *entry) error {
 	err := d.keep(id, e)
 	if err == nil && e.broken { // nobody sets it any more
 		e.tellBroken()
+	}
+	if err == nil && e.wants { // likewise
+		e.tellWanted()
 	}
 	return err
 }
@@ -91,10 +97,32 @@ func (d *Driver) keep(id string, e *entry) error {
 		return driver.ErrLost
 	}
 	e.wait, e.busy, e.held = nil, false, true
-	if e.broken && d.entries[id] == e {
+	switch {
+	case d.entries[id] != e: // a copy's
+	case e.broken:
 		delete(d.entries, id)
+	case e.marked:
+		d.count(1)
 	}
 	return nil
+}
+
+// drop takes an entry out. The caller holds Driver.mu.
+func (d *Driver) drop(id string, e *entry) {
+	delete(d.entries, id)
+	if e.held && e.marked {
+		d.count(-1)
+	}
+}
+
+// count counts the holds that may be retained. While there are any, what is pushed has to be seen at once: another may want the lock
+// at any time, and nobody here waits for that. The caller holds Driver.mu.
+func (d *Driver) count(by int) {
+	before := d.marked > 0
+	d.marked += by
+	if c, is := d.conn.(Attentive); is && before != (d.marked > 0) {
+		c.Attend(!before)
+	}
 }
 
 // remembered is how many requests of which nothing was sent a driver remembers.
@@ -149,7 +177,7 @@ func (d *Driver) unconfirmed(id string) {
 func (d *Driver) forget(id string) {
 	if e := d.entries[id]; e != nil {
 		e.left = true
-		delete(d.entries, id)
+		d.drop(id, e)
 	}
 }
 

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -308,8 +309,20 @@ func TestFormat_OfWhatIsPushed(t *testing.T) {
 	if broken := next(); len(broken) != 3 || broken[0] != "B" || broken[1] != "second" {
 		t.Errorf("a break is pushed as %v", broken)
 	}
+	third, try := lockRequest("third", "x"), lockRequest("try", "x")
+	third.Retains, try.Try = true, true
+	if _, err := d.Acquire(t.Context(), third); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Acquire(t.Context(), try); !errors.Is(err, driver.ErrHeld) {
+		t.Fatal(err)
+	}
+	if wanted := next(); len(wanted) != 3 || wanted[0] != "W" || wanted[1] != "third" {
+		t.Errorf("that another wants a lock is pushed as %v", wanted)
+	}
 	for _, row := range wireTable(t, "message") {
-		if words := strings.Fields(row[0]); words[0] == "G" && len(words) != len(grant) || words[0] == "B" && len(words) != 3 {
+		words := strings.Fields(row[0])
+		if words[0] == "G" && len(words) != len(grant) || strings.Contains("BW", words[0]) && len(words) != 3 {
 			t.Errorf("wire.md has the message %v", words)
 		}
 	}

@@ -221,7 +221,7 @@ func thinHolder(thin string, now, lasts int64) driver.Holder {
 	token, _ := strconv.ParseUint(f[2], 10, 64)
 	return driver.Holder{
 		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: token, Weight: 1,
-		Since: time.UnixMicro(micros(f[3])), Until: time.UnixMicro(now + lasts*1000),
+		Since: time.UnixMicro(micros(f[3])), Until: time.UnixMicro(now + lasts*1000), Retained: m.Retention == retained,
 	}
 }
 
@@ -263,7 +263,7 @@ func (f record) holder(now int64) driver.Holder {
 	return driver.Holder{
 		Owner: m.Owner, Client: m.Client, Label: m.Label, Token: uint64(f.number(18)), Weight: int(f.number(4)),
 		Shared: f.text(3) != "x", Since: time.UnixMicro(f.number(24)), Until: until,
-		Named: f.text(2) != "", Resting: resting,
+		Named: f.text(2) != "", Resting: resting, Retained: m.Retention == retained && !resting,
 	}
 }
 

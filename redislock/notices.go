@@ -11,8 +11,8 @@ import (
 type listener Driver
 
 // Pushed takes a message: G ID NOW TOKEN TOKENS NONCE LEASE (a grant that must be claimed), X ID NOW stuck (the wait has
-// become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), A ID NOW (ask again: it is its turn), B ID NOW (broken), or C KIND:NAME (something that is
-// watched has changed). What is for a request that is not known any more is dropped: its owner has given up, and what it left is
+// become one for the owner itself), X ID NOW lost (the hold beside which it asks is over), A ID NOW (ask again: it is its turn), B ID NOW (broken), W ID NOW (another wants the
+// lock), or C KIND:NAME (something that is watched has changed). What is for a request that is not known any more is dropped: its owner has given up, and what it left is
 // being undone.
 func (d *listener) Pushed(l Link, _, message string) {
 	kind, rest, _ := strings.Cut(message, " ")
@@ -35,6 +35,8 @@ func (d *listener) Pushed(l Link, _, message string) {
 		d.again(id)
 	case "B":
 		d.broken(id)
+	case "W":
+		d.wanted(id)
 	}
 }
 
@@ -67,7 +69,7 @@ func (d *listener) broken(id string) {
 	held := e != nil && e.held
 	switch {
 	case held:
-		delete(d.entries, id)
+		(*Driver)(d).drop(id, e)
 	case e != nil:
 		e.broken = true
 	}
@@ -80,6 +82,26 @@ func (d *listener) broken(id string) {
 func (e *entry) tellBroken() {
 	if e.lost != nil {
 		e.lost(driver.LostBroken, nil)
+	}
+}
+
+// wanted tells a holder that another wants its lock. One whose grant is still under way is told when it is there.
+func (d *listener) wanted(id string) {
+	d.mu.Lock()
+	e := d.entries[id]
+	held := e != nil && e.held
+	if e != nil && !held {
+		e.wants = true
+	}
+	d.mu.Unlock()
+	if held {
+		e.tellWanted()
+	}
+}
+
+func (e *entry) tellWanted() {
+	if e.wanted != nil {
+		e.wanted()
 	}
 }
 

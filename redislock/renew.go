@@ -89,15 +89,17 @@ const usualText = 128
 // textsOf returns the keys of a group, and what the server is to keep about their holders, cut from one string as in
 // names.request: who holds very many locks sends megabytes of them again and again.
 func (d *Driver) textsOf(batch []driver.Renewal, g group) (keys, holders []string) {
-	d.mu.Lock()
-	client := d.client
-	d.mu.Unlock()
+	client, marks := d.clientAndMarks(batch, g)
 	texts, ends := make([]byte, 0, usualText*len(g.members)), make([]int, 0, 2*len(g.members))
-	for _, i := range g.members {
+	for n, i := range g.members {
 		b := &batch[i]
 		texts = d.names.appendLock(texts, b.Key)
 		ends = append(ends, len(texts))
-		texts = appendMeta(texts, meta{b.Owner, client, b.Label})
+		m := meta{marks[n], b.Owner, client, b.Label}
+		if b.Retained {
+			m.Retention, m.Owner = retained, ""
+		}
+		texts = appendMeta(texts, m)
 		ends = append(ends, len(texts))
 	}
 	keys, holders = make([]string, len(g.members)), make([]string, len(g.members))
@@ -110,6 +112,21 @@ func (d *Driver) textsOf(batch []driver.Renewal, g group) (keys, holders []strin
 	return keys, holders
 }
 
+// clientAndMarks are what a renewal does not say of the holders of a group, and the server is to keep.
+func (d *Driver) clientAndMarks(batch []driver.Renewal, g group) (client string, marks []retention) {
+	marks = make([]retention, len(g.members))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.marks {
+		for n, i := range g.members {
+			if e := d.entries[batch[i].ID]; e != nil && e.marked {
+				marks[n] = mayRetain
+			}
+		}
+	}
+	return d.client, marks
+}
+
 // renewed is what the answer r says of the renewal at that place of its script.
 func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int) error {
 	switch {
@@ -119,9 +136,12 @@ func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int
 		return errors.New("redis: the answer " + strconv.Quote(r.Text) + " to a renewal cannot be read")
 	case r.Text[at] == 'n':
 		return errNewer("")
+	case r.Text[at] == 'w': // a push may have been lost, or was not heard by a request without a mark
+		(*listener)(d).wanted(b.ID)
 	case r.Text[at] != 'k':
 		return d.whyLost(ctx, b)
-	case r.Acked < d.opts.Replicas:
+	}
+	if r.Acked < d.opts.Replicas {
 		return &driver.UnavailableError{
 			Op: "renew", Name: b.Name,
 			Err: errors.New("only " + strconv.Itoa(r.Acked) + " of " + strconv.Itoa(d.opts.Replicas) + " replicas have acknowledged"),

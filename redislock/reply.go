@@ -1,7 +1,6 @@
 package redislock
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -194,7 +193,7 @@ func (h *holder) heldError(key driver.Key) *driver.HeldError {
 		e.Until = time.UnixMilli(h.until)
 	}
 	m := parseMeta(h.meta)
-	e.Owner, e.Client = m.Owner, m.Client
+	e.Owner, e.Client, e.Retains = m.Owner, m.Client, m.Retention != unmarked
 	return e
 }
 
@@ -241,59 +240,3 @@ func errNewer(version string) error {
 
 // plainFormat is the version of what the scripts store; format is that of locks with a crowd; see wire.md.
 const plainFormat, format = "1", "2"
-
-// meta is what operators see of a request. Scripts pass it on unread.
-type meta struct {
-	Owner  string `json:"o"`
-	Client string `json:"c,omitempty"`
-	Label  string `json:"l,omitempty"`
-}
-
-func parseMeta(s string) meta {
-	m, is := plainMeta(s)
-	if !is {
-		_ = json.Unmarshal([]byte(s), &m) // what cannot be read is not shown
-	}
-	return m
-}
-
-// plainMeta reads what appendMeta has written if nothing in it is escaped, as nearly always. A decoder would cost as much
-// as the rest of a wait.
-func plainMeta(s string) (m meta, is bool) {
-	rest, ends := strings.CutSuffix(s, `"}`)
-	rest, begins := strings.CutPrefix(rest, `{"o":"`)
-	if !ends || !begins || strings.IndexByte(rest, '\\') >= 0 {
-		return m, false
-	}
-	rest, m.Label, _ = strings.Cut(rest, `","l":"`)
-	m.Owner, m.Client, _ = strings.Cut(rest, `","c":"`)
-	for _, part := range [...]string{m.Owner, m.Client, m.Label} {
-		if strings.IndexByte(part, '"') >= 0 {
-			return meta{}, false // another program's: other keys, or another order
-		}
-	}
-	return m, true
-}
-
-// appendMeta appends m as JSON.
-func appendMeta(b []byte, m meta) []byte {
-	b = appendString(append(b, `{"o":`...), m.Owner)
-	if m.Client != "" {
-		b = appendString(append(b, `,"c":`...), m.Client)
-	}
-	if m.Label != "" {
-		b = appendString(append(b, `,"l":`...), m.Label)
-	}
-	return append(b, '}')
-}
-
-// appendString appends s as a JSON string. Nearly all are plain, and those need no encoder.
-func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(s) // a string can always be written
-			return append(b, quoted...)
-		}
-	}
-	return append(append(append(b, '"'), s...), '"')
-}

@@ -12,9 +12,11 @@ func TestMeta_IsReadAsItWasWritten(t *testing.T) {
 	for _, owner := range words {
 		for _, client := range words {
 			for _, label := range words {
-				want := meta{owner, client, label}
-				if got := parseMeta(string(appendMeta(nil, want))); got != want {
-					t.Errorf("%+v is read as %+v", want, got)
+				for mark := unmarked; mark <= retained; mark++ {
+					want := meta{mark, owner, client, label}
+					if got := parseMeta(string(appendMeta(nil, want))); got != want {
+						t.Errorf("%+v is read as %+v", want, got)
+					}
 				}
 			}
 		}
@@ -25,6 +27,7 @@ func FuzzMeta_IsReadAsJSON(f *testing.F) {
 	for _, s := range []string{
 		`{"o":"a"}`, `{"o":"a","c":"b","l":"c"}`, `{"o":"a","l":"c","c":"b"}`, `{"o":"a","x":"y"}`, `{"c":"b"}`, `{"o":"a","c":"b"`,
 		`{"o":1}`, ``, `{}`, `{"o":"a","c":"b"},"l":"c"}`, `{"o":"","c":"\u0041"}`, `{"o":"a","o":"b"}`,
+		`{"r":1,"o":"a"}`, `{"r":2,"o":"","c":"b","l":"c"}`, `{"r":0,"o":"a"}`, `{"r":12,"o":"a"}`, `{"o":"a","r":1}`, `{"r":1}`,
 	} {
 		f.Add(s)
 	}

@@ -100,7 +100,15 @@ func (a *attempt) setWay(way byte) {
 	b = append(append(b, a.args[1]...), ' ')
 	b = append(append(b, a.args[2]...), ' ')
 	b = append(append(b, a.d.channel...), ' ')
-	a.args[3] = string(appendMeta(b, meta{a.r.Owner, a.r.Client, a.r.Label}))
+	a.args[3] = string(appendMeta(b, meta{markOf(a.r), a.r.Owner, a.r.Client, a.r.Label}))
+}
+
+// markOf is what the server is told about what the client may do with the hold when nobody has it any more.
+func markOf(r *driver.Request) retention {
+	if r.Retains && r.Mode == driver.Exclusive && !r.Named {
+		return mayRetain
+	}
+	return unmarked
 }
 
 // leaseMillis is what the server is asked for: it counts in milliseconds, rounds its clock down, and must not end a lease

@@ -276,7 +276,7 @@ var driverRules = []driverRule{
 }
 
 func TestRules_OfTheDriver_AreKept(t *testing.T) {
-	for _, r := range slices.Concat(driverRules, clusterRules) {
+	for _, r := range slices.Concat(driverRules, clusterRules, retentionRulesOfTheDriver) {
 		t.Run(r.name, func(t *testing.T) {
 			if err := r.run(t); err != nil {
 				t.Fatal(err)

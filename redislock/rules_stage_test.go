@@ -190,6 +190,7 @@ func (s *stage) tries(f func()) (refusal error) {
 type ask struct {
 	id, mode, way, owner, channel string
 	beside                        string // the hold beside which it asks
+	retains                       bool   // its client may keep the lock when nobody holds it any more
 	weight, limit, tokens         int
 	lease, claim, place           time.Duration // place is for how long one in the queue counts
 }
@@ -208,8 +209,12 @@ func (s *stage) args(a ask) []string {
 	if a.mode != "" && a.mode != how {
 		how = fmt.Sprintf("%s %s %d %s %s", a.mode, or(strconv.Itoa(a.weight), "1"), a.limit, a.beside, a.owner)
 	}
-	tail := fmt.Sprintf(`%s %s %s %s %s %s {"o":"%s","c":"host 7","l":"%s"}`, or(a.way, "p"), or(inMillis(a.claim), "2000"),
-		or(inMillis(a.place), "5000"), lease, tokens, s.prefix+or(a.channel, heard), a.owner, a.id)
+	mark := ""
+	if a.retains {
+		mark = `"r":1,`
+	}
+	tail := fmt.Sprintf(`%s %s %s %s %s %s {%s"o":"%s","c":"host 7","l":"%s"}`, or(a.way, "p"), or(inMillis(a.claim), "2000"),
+		or(inMillis(a.place), "5000"), lease, tokens, s.prefix+or(a.channel, heard), mark, a.owner, a.id)
 	return []string{a.id, lease, tokens, tail, how}
 }
 

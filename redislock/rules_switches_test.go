@@ -31,6 +31,9 @@ var levers = []switches.Lever{
 	{"acquire.go", "if a.answer.next > 0 {", `if a.answer.next > 0 && !off("next") {`},
 	{"grant.go", "a.d.opts.Replicas == 0 &&", `(off("replicas") || a.d.opts.Replicas == 0) &&`},
 	{"acquire.go", "answer.Acked < a.d.opts.Replicas {", `answer.Acked < a.d.opts.Replicas && !off("acked") {`},
+	{"notices.go", "e.wants = true", `e.wants = !off("early word")`},
+	{"renew.go", "(*listener)(d).wanted(b.ID)", "if !off(\"word of a renewal\") {\n\t\t\t(*listener)(d).wanted(b.ID)\n\t\t}"},
+	{"renew.go", "marks[n] = mayRetain", `marks[n] = unless("mark", mayRetain, unmarked)`},
 	{"entry.go", "e.open = true", `e.open = !off("open")`},
 	{"entry.go", "if d.gone.Has(r.ID) {", `if d.gone.Has(r.ID) && !off("gone") {`},
 	{"request.go", "r.Limit > 0 && r.Weight > r.Limit:", `r.Limit > 0 && r.Weight > r.Limit && !off("weight"):`},
@@ -62,7 +65,7 @@ func TestRules_OfTheDriver_AreNecessary(t *testing.T) {
 		switches.Run(t, "redislock", t.Name(), levers)
 		return
 	}
-	for _, r := range slices.Concat(driverRules, clusterRules) {
+	for _, r := range slices.Concat(driverRules, clusterRules, retentionRulesOfTheDriver) {
 		for _, name := range r.switches {
 			t.Run(r.name+"/"+name, func(t *testing.T) {
 				setOff(name)

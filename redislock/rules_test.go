@@ -23,6 +23,7 @@ func TestRules_OfTheScripts_AreKeptAndNecessary(t *testing.T) {
 	t.Run("writing", func(t *testing.T) { testRules(t, server, writingRules) })
 	t.Run("publishing", func(t *testing.T) { testRules(t, server, publishRules) })
 	t.Run("queue", func(t *testing.T) { testRules(t, server, queueRules) })
+	t.Run("retention", func(t *testing.T) { testRules(t, server, retentionRules) })
 	t.Run("conversion", func(t *testing.T) { testRules(t, server, convertRules) })
 }
 

@@ -53,7 +53,7 @@ var writingRules = []rule{
 		}),
 		mutants: []mutant{
 			{"the write of a retry", "ms + lease), HELD\n\t\ttouch(hold)\n", "ms + lease), HELD\n"},
-			{"the write of a renewal", "\tcall('PEXPIRE', key, math.max(lease, call('PTTL', key)))\n", ""},
+			{"the write of a renewal", "\tcall('PEXPIRE', key, lasts)", ""},
 			{"the write of a heartbeat", "\tput(place, queued)\n", ""},
 		},
 	},
@@ -84,7 +84,8 @@ var writingRules = []rule{
 		name:  "11 without memory nobody loses a lock",
 		check: checkWithoutMemory,
 		mutants: []mutant{
-			{"the first write of a renewal", "\tcall('PEXPIRE', key, math.max(lease, call('PTTL', key)))\n", ""},
+			{"the first write of a renewal", "\tcall('PEXPIRE', key, lasts)", ""},
+			{"the first write of a renewal beside waiters", "\tcall('PEXPIRE', key, math.max(lease, call('PTTL', key)))\n", ""},
 			{"the first write of a heartbeat, in the quick part", "call('PEXPIRE', KEYS[1], math.max(450000, call('PTTL', KEYS[1])))", ""},
 			{"the free way to the general part", "redis.pcall('SET', KEYS[1], '1 '", "call('SET', KEYS[1], '1 '"},
 			{"the first write of a release", "\t\telseif form == 'hash' then\n\t\t\tcall('PEXPIREAT', KEYS[1], ends)\n", ""},
@@ -96,7 +97,7 @@ var writingRules = []rule{
 func checkWithoutMemory(s *stage) {
 	g := s.acquire(ask{id: "a", lease: time.Second})
 	s.full(func() {
-		s.want("renewal of a thin lock", s.renew("a", time.Minute), "k")
+		s.want("renewal of a thin lock", s.renewAs(ask{id: "a"}, time.Minute, 0, unmarked), "k") // which shows a new owner
 		s.want("a copy", s.acquire(ask{id: "a"}).token, g.token)
 		s.want("release", s.release("a"), "ok")
 	})
@@ -104,7 +105,7 @@ func checkWithoutMemory(s *stage) {
 	s.acquire(ask{id: "c", claim: time.Minute})
 	s.acquire(ask{id: "d"})
 	s.full(func() {
-		s.want("renewal of a lock with waiters", s.renew("b", time.Minute), "k")
+		s.want("renewal of a lock with waiters", s.renew("b", time.Minute), "w")
 		s.want("heartbeat", s.acquire(ask{id: "c", claim: time.Minute}).verdict, queued)
 		s.want("release to a waiter", s.release("b"), "ok")
 		s.want("pushed", s.pushes(), "G c")

@@ -111,10 +111,10 @@ func checkSignalOutlivesHold(s *stage) {
 	lasts("after a signal")
 	s.acquire(ask{id: "h", lease: time.Minute})
 	lasts("asked again")
-	s.want("renewal", s.renew("h", time.Minute), "k")
+	s.want("renewal", s.renew("h", time.Minute), "w")
 	lasts("renewed")
 	s.do("PEXPIRE", s.lock(), "1000")
-	s.want("renewal", s.renew("h", time.Minute), "k")
+	s.want("renewal", s.renew("h", time.Minute), "w")
 	lasts("renewed by itself")
 }
 

@@ -108,9 +108,10 @@ func checkRenewedMeta(s *stage) {
 		if form == 2 {
 			id, mode, owner = "c", "x", "A"
 		}
-		for pass := range 3 {
+		for pass := 2 * form; pass < 2*form+3; pass++ {
 			meta := fmt.Sprintf(`{"o":"owner %d","c":"host 7","l":"%s"}`, pass, id)
-			s.want("renewal", s.run(s.book.renew, []string{s.lock()}, id, "60000", fmt.Sprint(pass), meta), "k")
+			kept := []string{"k", "w", "k"}[form] // b waits
+			s.want("renewal", s.run(s.book.renew, []string{s.lock()}, id, "60000", fmt.Sprint(pass), meta), kept)
 			info, _ := s.look()
 			s.must(len(info.Holders) > 0 && info.Holders[0].Owner == fmt.Sprint("owner ", pass) && info.Holders[0].Label == id &&
 				info.Holders[0].Token == g.token, "form %d shows %+v", form, info.Holders)

@@ -14,6 +14,9 @@ end
 local hold = find(self)
 if hold then
 	if live(hold) then
+		if string.sub(hold[META], 1, 7) == '{"r":2,' then -- nobody has it any more: a late copy, whose client has long had the answer
+			lease = 0
+		end
 		hold[UNTIL], hold[STATE] = math.max(hold[UNTIL], ms + lease), HELD
 		touch(hold)
 	end
@@ -74,7 +77,7 @@ if queued and tries and not granted then
 elseif not queued and not granted then
 	refused = join()
 end
-finish()
+finish(refused)
 if granted or refused then
 	return refused or yours(granted)
 elseif refusal == 'stuck' then

@@ -21,7 +21,7 @@ for i = 1, n do
 end
 
 -- Positions as in lock.
-local VERSION, CROWDED, ID, META, TOKEN, UNTIL, PASS, STATE, GRANTED, KEPT = '1', '2', 1, 8, 18, 21, 22, 23, 24, 2
+local VERSION, CROWDED, ID, CHANNEL, META, TOKEN, UNTIL, PASS, STATE, GRANTED, KEPT = '1', '2', 1, 7, 8, 18, 21, 22, 23, 24, 2
 local ms = math.floor(tonumber(now) / 1000)
 
 -- read returns the holds of lock i, or nothing if it is free; or the version that this script does not know.
@@ -33,8 +33,8 @@ local function read(i)
 			return nil, version
 		end
 		local p = split(thin, 12)
-		return {{[ID] = p[2], [META] = p[12], [TOKEN] = p[3], [UNTIL] = ms + call('PTTL', key), [PASS] = tonumber(p[5]), [STATE] = 0,
-			[GRANTED] = p[4], thin = true}}
+		return {{[ID] = p[2], [CHANNEL] = p[11], [META] = p[12], [TOKEN] = p[3], [UNTIL] = ms + call('PTTL', key),
+			[PASS] = tonumber(p[5]), [STATE] = 0, [GRANTED] = p[4], thin = true}}
 	end
 	local f = call('HMGET', key, 'v', 'h')
 	if f[1] and f[1] ~= VERSION and f[1] ~= CROWDED then
@@ -61,6 +61,9 @@ for i = 1, n do
 		local h = inside
 		local token = h[PASS] == 0 and h[TOKEN] or string.format('%.0f', h[TOKEN] + h[PASS])
 		busy = busy or table.concat({'H', i, now, '0 0', h[UNTIL], token, h[GRANTED], h[META]}, ' ')
+		if string.sub(h[META], 1, 5) == '{"r":' and h[STATE] < KEPT then -- as recall of rules
+			redis.pcall('PUBLISH', h[CHANNEL], 'W ' .. h[ID] .. ' ' .. now)
+		end
 	elseif holds then
 		unsure = true
 	end

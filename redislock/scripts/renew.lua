@@ -1,12 +1,14 @@
--- renew: makes each of many holds last for its lease from now, or longer if it already did. It never revives one.
+-- renew: makes each of many holds last for its lease from now, or longer if it already did. It never revives one, and shortens it
+-- only if nobody holds the lock any more; see renewed for those that come late.
 --
 -- KEYS  the locks
 -- ARGV  for each lock: the ID, the lease in ms, how often the hold has passed on inside its process, META as operators are
---       to see it now
--- Returns  one letter for each lock: k (kept), l (there is no such hold), n (a newer format)
+--       to see it now; one that begins with {"r":2, says that nobody holds the lock, and its client keeps it
+-- Returns  one letter for each lock: k (kept), w (kept, it is exclusive, and others wait), l (there is no such hold), n (a newer
+--          format)
 -- Atomic, because comparing the ID and lengthening are one step for each lock.
 local call = redis.call
-local HOLD_ID, HOLD_META, HOLD_DELAY, HOLD_UNTIL, HOLD_PASS, HOLD_STATE = 1, 8, 16, 21, 22, 23
+local HOLD_ID, HOLD_MODE, HOLD_META, HOLD_DELAY, HOLD_UNTIL, HOLD_PASS, HOLD_STATE = 1, 3, 8, 16, 21, 22, 23
 
 -- A hash may have a queue, which outlives the hold by this much: see last in lock.
 local QUEUE_LASTS = 450000
@@ -16,15 +18,30 @@ local function lengthen(key, lease)
 	call('PEXPIRE', key, math.max(lease, call('PTTL', key)))
 end
 
+-- renewed says until when a hold lasts that lasted until before, if a renewal with pass and meta is for until then, and whether the
+-- renewal is late, so that PASS and META stay as they are: passed, and shown, which is the beginning of the latter. It is, if a later
+-- owner has been heard of, or that its own has gone. A lock that nobody holds ends soon, and what is late does not change that.
+local function renewed(before, till, passed, pass, shown, meta)
+	local was, is = shown == '{"r":2,', string.sub(meta, 1, 7) == '{"r":2,'
+	local late = passed > pass or was and not is and passed == pass
+	if late and was then
+		return before, late
+	elseif is and not late then
+		return till, late
+	end
+	return math.max(before, till), late
+end
+
 -- renewThin renews a lock that is a string, see lock.
 local function renewThin(key, lock, id, lease, pass, meta)
 	if string.sub(lock, 1, #id + 3) ~= '1 ' .. id .. ' ' then
 		return string.sub(lock, 1, 2) == '1 ' and 'l' or 'n'
 	end
-	lengthen(key, lease)
-	local head, rest = string.match(lock, '^(1 %S+ %S+ %S+) %S+ (%S+ %S+ %S+ %S+ %S+ %S+) ')
+	local head, passed, rest, at = string.match(lock, '^(1 %S+ %S+ %S+) (%S+) (%S+ %S+ %S+ %S+ %S+ %S+) ()')
+	local lasts, late = renewed(call('PTTL', key), lease, tonumber(passed), pass, string.sub(lock, at, at + 6), meta)
+	call('PEXPIRE', key, lasts) -- as lengthen does
 	local shown = head .. ' ' .. pass .. ' ' .. rest .. ' ' .. meta
-	if shown ~= lock then
+	if shown ~= lock and not late then
 		call('SET', key, shown, 'KEEPTTL')
 	end
 	return 'k'
@@ -39,16 +56,19 @@ local function clock()
 	return ms
 end
 
--- renewText renews the only hold of a hash, see text.
-local function renewText(key, h, id, lease, pass, meta)
+-- renewText renews the only hold of a hash, see text, and answers kept.
+local function renewText(key, h, id, lease, pass, meta, kept)
 	if string.sub(h, 20, 20 + #id) ~= id .. ' ' or tonumber(string.sub(h, 4, 16)) <= clock() then
 		return 'l'
 	end
 	lengthen(key, lease + QUEUE_LASTS)
-	local head, rest = string.match(h, '^(%S+ %S+ %S+ %S+ %S+ %S+) %S+ (%S+ %S+ %S+ %S+ %S+ %S+) ', 20)
-	local ends = string.format('%.0f', math.max(string.sub(h, 4, 16), clock() + lease))
-	call('HSET', key, 'h', 'P1 ' .. ends .. ' 0 ' .. head .. ' ' .. pass .. ' ' .. rest .. ' ' .. meta)
-	return 'k'
+	local head, passed, rest, at = string.match(h, '^(%S+ %S+ %S+ %S+ %S+ %S+) (%S+) (%S+ %S+ %S+ %S+ %S+ %S+) ()', 20)
+	local till, late = renewed(tonumber(string.sub(h, 4, 16)), clock() + lease, tonumber(passed), pass, string.sub(h, at, at + 6), meta)
+	if late then
+		pass, meta = passed, string.sub(h, at)
+	end
+	call('HSET', key, 'h', 'P1 ' .. string.format('%.0f', till) .. ' 0 ' .. head .. ' ' .. pass .. ' ' .. rest .. ' ' .. meta)
+	return kept
 end
 
 local lengthened = {} -- by key, for which lease this run has lengthened a crowd's keys: it may hold hundreds of its holds
@@ -73,15 +93,16 @@ local function renewMember(key, ends, hold, id, lease, meta)
 end
 
 local function renewHash(key, id, lease, pass, meta)
-	local f = call('HMGET', key, 'v', 'h', 's:' .. id, 'e')
+	local f = call('HMGET', key, 'v', 'h', 's:' .. id, 'e', 'a', 'z')
 	if f[1] ~= '1' and f[1] ~= '2' then
 		return f[1] and 'n' or 'l'
 	end
 	if f[3] then
 		return renewMember(key, f[4], f[3], id, lease, meta)
 	end
+	local kept = f[5] == f[6] and 'k' or 'w'
 	if string.sub(f[2], 1, 3) == 'P1 ' then
-		return renewText(key, f[2], id, lease, pass, meta)
+		return renewText(key, f[2], id, lease, pass, meta, kept)
 	end
 	local holds = cmsgpack.unpack(f[2])
 	for _, h in ipairs(holds) do
@@ -93,10 +114,13 @@ local function renewHash(key, id, lease, pass, meta)
 			if f[4] then -- a crowd beside it, whose ends must not be forgotten before the lock
 				lengthen(f[4], lease + h[HOLD_DELAY] + QUEUE_LASTS)
 			end
-			h[HOLD_UNTIL], h[HOLD_STATE] = math.max(h[HOLD_UNTIL], clock() + lease), 0
-			h[HOLD_PASS], h[HOLD_META] = pass, meta
+			local till, late = renewed(h[HOLD_UNTIL], clock() + lease, h[HOLD_PASS], pass, string.sub(h[HOLD_META], 1, 7), meta)
+			h[HOLD_UNTIL], h[HOLD_STATE] = till, 0
+			if not late then
+				h[HOLD_PASS], h[HOLD_META] = pass, meta
+			end
 			call('HSET', key, 'h', cmsgpack.pack(holds))
-			return 'k'
+			return h[HOLD_MODE] == 'x' and kept or 'k'
 		end
 	end
 	return 'l'

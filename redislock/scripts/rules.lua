@@ -382,13 +382,29 @@ local function deliver(skip)
 	return again or #unheard > 0
 end
 
--- finish ends every script that changes a lock.
-local function finish()
+-- RETAINS is how the META of a hold begins whose client may keep the lock when nobody holds it any more.
+local RETAINS = '{"r":'
+
+-- recall tells the process of such a hold that another wants the lock: as a break does, whatever its WAY was, because its slot's
+-- channel is listened to only while it waits.
+local function recall()
+	for _, h in ipairs(holds) do
+		if string.sub(h[META], 1, 5) == RETAINS and live(h) then
+			redis.pcall('PUBLISH', h[CHANNEL], 'W ' .. h[ID] .. ' ' .. now)
+		end
+	end
+end
+
+-- finish ends every script that changes a lock. Whoever is left in the queue wants it, and so does who was refused.
+local function finish(refused)
 	local skip = {}
 	save()
 	while deliver(skip) do
 		drain(skip)
 		save()
+	end
+	if refused or first < after then
+		recall()
 	end
 end
 

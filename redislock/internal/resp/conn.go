@@ -29,7 +29,8 @@ var (
 //     hands out what it reads until its own is there, and leaves. The role is free then, and another one is woken, unless
 //     somebody newly come takes it first. So an answer that one goroutine waits for alone costs no change of goroutines.
 //   - When nobody has wanted the role for a moment a goroutine of the Conn takes it: pushes and the end of the
-//     connection are seen then too.
+//     connection are seen then too. While somebody may be pushed to who does not wait (see [Conn.Attend]) it takes the
+//     role at once, and keeps it.
 //
 // It ends when the connection breaks, with everything that was under way, and is not mended.
 type Conn struct {
@@ -74,6 +75,8 @@ type Conn struct {
 
 	idling, pulsing timer
 	idleReads       uint64 // reads, when idling was set
+	attends         bool   // pushes are to be seen at once, whoever is there
+	attending       bool   // a goroutine comes that takes the role of the reader for that
 	pulseReceived   uint64 // received, at the last pulse
 	silent          int    // how many pulses there were since something was received
 

@@ -189,16 +189,42 @@ func (c *Conn) takePush(m []byte, ready []*request) ([]*request, error) {
 	return ready, err
 }
 
-// rest has the Conn read by itself in a moment. It is called under mu.
+// rest has the Conn read by itself: in a moment, or at once if it attends to pushes. It is called under mu.
 func (c *Conn) rest() {
-	if !c.idling.isSet {
+	switch {
+	case c.attends && !c.attending:
+		c.attending = true
+		c.work.Add(1)
+		go c.attend() // ends when nobody wants that any more, or with the connection
+	case !c.attends && !c.idling.isSet:
 		c.idleReads = c.reads
 		c.idling.set(idleTime)
 	}
 }
 
-// idle reads if nobody else has for a moment, until somebody is there who may want to. It is called under mu, in a
-// goroutine of its own.
+// Attend says whether pushes are to be seen at once also while nobody waits for one. A goroutine of the Conn reads then, which is
+// one more that has to be woken for each answer: who calls meanwhile pays for that.
+func (c *Conn) Attend(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attends = on
+	if on && c.err == nil && c.reader == nil && c.awaiters.first == nil && c.queue.n == 0 { // else who is there calls rest
+		c.rest()
+	}
+}
+
+// attend is the goroutine of rest.
+func (c *Conn) attend() {
+	defer c.work.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attending = false
+	if c.reader == nil {
+		c.readAlone()
+	}
+}
+
+// idle reads if nobody else has for a moment. It is called under mu, in a goroutine of its own.
 func (c *Conn) idle() {
 	if c.reader != nil {
 		return // who calls rest again
@@ -207,7 +233,13 @@ func (c *Conn) idle() {
 		c.rest()
 		return
 	}
-	for answered := c.answered; c.err == nil && c.answered == answered && c.awaiters.first == nil; {
+	c.readAlone()
+}
+
+// readAlone reads until somebody is there who may want to, or for as long as pushes are to be seen at once, unless somebody is there
+// who waits for one. It is called under mu.
+func (c *Conn) readAlone() {
+	for answered := c.answered; c.err == nil && c.awaiters.first == nil && (c.attends || c.answered == answered); {
 		c.read(&c.resting, time.Time{}, false)
 		c.handOnWriting()
 	}

@@ -8,7 +8,10 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-var _ conn.Awaiter = (*Conn)(nil)
+var (
+	_ conn.Awaiter   = (*Conn)(nil)
+	_ conn.Attentive = (*Conn)(nil)
+)
 
 // Await waits for a push.
 func (c *Conn) Await(ctx context.Context, slot uint16, news <-chan struct{}, until time.Time) (bool, error) {
@@ -31,6 +34,24 @@ func (c *Conn) Await(ctx context.Context, slot uint16, news <-chan struct{}, unt
 		return false, ctx.Err()
 	case <-c.base.Done():
 		return false, driver.ErrClosed
+	}
+}
+
+// Attend has the links see what is pushed at once. Connections of rueidis always do.
+func (c *Conn) Attend(on bool) {
+	c.attends.Store(on) // before the links are looked for: one that is made just now looks itself
+	if c.only != nil {
+		c.only.attend(on)
+		return
+	}
+	for _, n := range c.known() {
+		n.attend(on)
+	}
+}
+
+func (n *node) attend(on bool) {
+	if l := n.link.Load(); l != nil && l.resp != nil {
+		l.resp.Attend(on)
 	}
 }
 

@@ -78,6 +78,43 @@ func TestAwait_IsToldOfDropsOnOtherLinks(t *testing.T) {
 	})
 }
 
+// pushesHeard is a Handler that takes pushes alone.
+type pushesHeard chan struct{}
+
+func (h pushesHeard) Pushed(conn.Link, string, string) { h <- struct{}{} }
+func (h pushesHeard) Dropped(conn.Link)                {}
+
+// A link that is made anew is as the one before.
+func TestAttend_HearsWhatIsPushedWhileNobodyWaits_AlsoAfterABreak(t *testing.T) {
+	addr, heard := servers.Redis(t), make(pushesHeard, 100)
+	option := soloOption(addr)
+	c := open(t, option)
+	c.itself = respOptions(&option, nil)
+	if err := c.Start(t.Context(), testChannel, heard); err != nil {
+		t.Fatal(err)
+	}
+	c.Attend(true)
+	for range 2 {
+		soonest := time.Minute
+		for range 20 {
+			call := echoCall("x")
+			if r := c.Call(t.Context(), &call); r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			begin := time.Now()
+			adminDo(t, addr, "PUBLISH", testChannel, "x")
+			<-heard
+			soonest = min(soonest, time.Since(begin))
+		}
+		if soonest > 15*time.Millisecond { // of many, on a machine that may be slow: without Attend none is below 25 ms
+			t.Errorf("a push is seen after %v at the soonest", soonest)
+		}
+		l := c.only.link.Load()
+		adminDo(t, addr, "CLIENT", "KILL", "TYPE", "pubsub")
+		eventually(t, "a new link", func() bool { now := c.only.link.Load(); return now != nil && now != l })
+	}
+}
+
 func TestAwait_EndsWithClose(t *testing.T) {
 	onBothCarriers(t, func(t *testing.T, _ string, c *Conn, b bell) {
 		time.AfterFunc(10*time.Millisecond, func() { _ = c.Close() })

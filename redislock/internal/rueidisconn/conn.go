@@ -34,10 +34,11 @@ type Conn struct {
 	base    context.Context //nolint:containedctx // ended by Close: links and what runs in the background end with it
 	stop    context.CancelFunc
 
-	only   *node                            // if it is not a Cluster
-	owners [conn.Slots]atomic.Pointer[node] // else; nil while the owner of the slot is not known
-	links  atomic.Uint64                    // how many there were
-	tasks  sync.WaitGroup                   // what go runs
+	only    *node                            // if it is not a Cluster
+	owners  [conn.Slots]atomic.Pointer[node] // else; nil while the owner of the slot is not known
+	links   atomic.Uint64                    // how many there were
+	attends atomic.Bool                      // see Attend
+	tasks   sync.WaitGroup                   // what go runs
 
 	mu         sync.Mutex // guards what follows; nothing is waited for under it
 	closed     bool

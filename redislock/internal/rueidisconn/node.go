@@ -147,6 +147,9 @@ func (n *node) keep() {
 			continue
 		}
 		n.link.Store(l)
+		if n.conn.attends.Load() {
+			n.attend(true)
+		}
 		n.ended(nil)
 		if lost != nil {
 			c.dropped(lost.number)
