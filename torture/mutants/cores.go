@@ -38,9 +38,9 @@ func cores() []Mutant {
 		{
 			ID: "M4", Bug: "a renewal that comes after the end makes the hold anew", Known: "redsync #149",
 			Edits: []Edit{{
-				File: "memlock/holds.go", Old: "\tif err != nil {\n\t\treturn err\n\t}\n\ts.extend(rec, now.Add(r.Lease))",
+				File: "memlock/holds.go", Old: "\tif err != nil {\n\t\treturn err\n\t}\n\trec.signalled = false",
 				New: "\tif err != nil && isMutant(\"M4\") {\n\t\treturn s.makeAnew(now, r)\n\t}\n" +
-					"\tif err != nil {\n\t\treturn err\n\t}\n\ts.extend(rec, now.Add(r.Lease))",
+					"\tif err != nil {\n\t\treturn err\n\t}\n\trec.signalled = false",
 			}},
 			Checks: []Check{simulated("truthful")},
 		},
