@@ -166,10 +166,18 @@ func renewOne(ctx context.Context, renewer driver.Renewer, r driver.Renewal) err
 	return answer
 }
 
-// release ends the hold and fails if that is not confirmed.
+// release ends the hold and fails if that is not confirmed. An engine may have been too busy to answer: then the outcome is
+// unknown and the release is asked again, as the portable layer does, and may find that the first one has ended the hold.
 func (h *hold) release() {
 	h.c.tr.Helper()
-	h.c.tr.must(h.c.end(h.r.Key, h.r.ID), h.c.name+": release of a living hold")
+	err := h.c.end(h.r.Key, h.r.ID)
+	if errors.Is(err, driver.ErrUnavailable) {
+		h.c.tr.Logf("asked again after: %v", err)
+		if err = h.c.end(h.r.Key, h.r.ID); errors.Is(err, driver.ErrLost) {
+			err = nil
+		}
+	}
+	h.c.tr.must(err, h.c.name+": release of a living hold")
 }
 
 // abandon gives back what should not have been granted, so that one fault is not reported as many.
