@@ -48,8 +48,8 @@ func (g *grant) deadline() instant {
 func (g *grant) remaining(now instant) time.Duration { return g.deadline().since(now) }
 
 // confirm takes in that the engine renewed g for lease, by a request sent at sent. A confirmation never shortens the
-// window (answers can overtake each other; see shorten for what does), and one that comes after the window has ended is worth nothing: the caller
-// has checked that g is not lost. The caller holds Client.mu.
+// window (answers can overtake each other; see shorten for what does), and one that comes after the window has ended is
+// worth nothing: the caller has checked that g is not lost. The caller holds Client.mu.
 func (g *grant) confirm(sent instant, lease time.Duration) {
 	g.hasSucceeded()
 	if g.outdated(sent) {

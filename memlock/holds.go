@@ -51,12 +51,11 @@ func (s *state) prolong(now time.Time, rec *record, r *driver.Renewal) {
 	}
 }
 
-// recall tells the holders of l who want to know it that another wants the lock. all says whether also those who do not
-// retain it.
-func (s *state) recall(l *lock, all bool) {
+// recall tells the holders of l that may be retained that another wants the lock.
+func (s *state) recall(l *lock) {
 	for _, g := range l.groups {
 		for _, h := range g.holds {
-			if h.req.Wanted != nil && (all || h.req.Retains) && h.phase == held {
+			if h.req.Wanted != nil && h.req.Retains && h.phase == held {
 				s.recalled = append(s.recalled, h.req.Wanted)
 			}
 		}

@@ -54,7 +54,7 @@ func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
 	}
 	for _, r := range all {
 		if l := s.locks[r.Key]; l != nil && !l.free(r) {
-			s.recall(l, false)
+			s.recall(l)
 			return nil, l.heldBy(r)
 		}
 	}

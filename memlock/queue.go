@@ -181,7 +181,7 @@ func (s *state) admit(now time.Time, r demand) (*record, error) {
 	}
 	free := l.free(r)
 	if !free {
-		s.recall(l, false)
+		s.recall(l)
 	}
 	if !free && r.Try {
 		return nil, l.heldBy(r) // the lock has a holder, or it would have had no queue and let r in
