@@ -28,6 +28,7 @@ const (
 	Conditions   Promise = "conditions"
 	Hanging      Promise = "hanging"
 	Delaying     Promise = "lock delay"
+	Recalling    Promise = "recall"
 )
 
 // promised is a promise and what it consists of.
@@ -60,6 +61,10 @@ func promises() []promised {
 		{Bundling, "several locks are taken in one step, all or none", "MultiAcquirer", bundling()},
 		{Conversion, "a holder takes another mode without giving up what it has", "Converter", conversion()},
 		{Delaying, "a lost lock stays closed for a while", "Request.LockDelay", delaying()},
+		{
+			Recalling, "a holder is told that another wants the lock, and one that keeps a lock without an owner gives way",
+			"Request.Wanted, Request.Retains, Renewal.Retained", recalling(),
+		},
 		{Electing, "a leader has a value that everybody can see", "KindElection, Looker, Watcher", electing()},
 		{Latching, "a latch counts each once, and comes to zero once a round", "Latcher, Watcher", latching()},
 		{Conditions, "who gives a lock up for a signal misses none, and each wakes one", "Conder", conditions()},

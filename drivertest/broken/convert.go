@@ -49,13 +49,13 @@ func (d *Driver) askBeside(beside string, r *driver.Request) (e *entry, held *dr
 		s.admit(l, e)
 		return e, nil, nil
 	case r.Try:
-		return nil, nil, l.held(r.Key)
+		return nil, nil, s.held(l, r.Key)
 	case s.defect == UpgradeGoesLast:
 		l.waiters = append(l.waiters, e)
 	default:
 		l.waiters = append([]*entry{e}, l.waiters...)
 	}
-	return e, l.held(r.Key), nil
+	return e, s.held(l, r.Key), nil
 }
 
 func (e *entry) root() string {

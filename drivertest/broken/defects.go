@@ -1,6 +1,10 @@
 package broken
 
-import "github.com/interlock-go/interlock/drivertest"
+import (
+	"slices"
+
+	"github.com/interlock-go/interlock/drivertest"
+)
 
 // Defect is a mistake in an engine, and the promise that it breaks.
 type Defect struct {
@@ -67,7 +71,7 @@ var (
 
 // All returns every defect.
 func All() []Defect {
-	return append(append(synchronizers(), bundles()...), []Defect{
+	return slices.Concat(synchronizers(), bundles(), recalls(), []Defect{
 		CrowdGetsIn, CaseIsFolded, KindsShareNames, ReleaseIgnoresID, RenewRevives, EndsEarly, ReentryIsNewGrant, FirstReleaseFrees,
 		RenewDoesNothing, RenewShortens, BlocksOverlap, NonceRepeats, TokensAreRandom, LastComeFirstServed, TryOvertakes,
 		UndoLeavesQueued, UndoLetsInNext, UndoIsForgotten, CancelEndsHolds, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RestIsShownAsHeld,
@@ -77,5 +81,5 @@ func All() []Defect {
 		RequeueComesBack, RequeueStaysQueued, LeftLosesPlace, ResumedGoesToTheEnd, ResumeForgetsGrant, ResumedStaysQueued,
 		UpgradeIgnoresReaders, UpgradeGoesLast, UpgradeKeepsToken, UpgradeOutlivesRead,
 		ReaderUpgrades, IgnoresContexts, SilenceIsLoss, SilenceIsForGood, LossIsForgotten,
-	}...)
+	})
 }

@@ -89,11 +89,12 @@ func (s *Store) known(l *lock, r *driver.Request) (e *entry, held *driver.HeldEr
 		return nil, nil, &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
 	}
 	if e := find(l.holders, r.ID); e != nil && !s.forgets(e) {
+		s.copied(l, e)
 		return e, nil, nil
 	}
 	if e := find(l.waiters, r.ID); e != nil {
 		s.resumes(l, e)
-		return e, l.held(r.Key), nil
+		return e, s.held(l, r.Key), nil
 	}
 	return nil, nil, nil
 }
@@ -103,7 +104,7 @@ func (s *Store) forgets(e *entry) bool {
 	if e.left {
 		return s.defect == ResumeForgetsGrant
 	}
-	return s.defect == RetryIsNewRequest && e.beside == "" && e.by != condWait
+	return s.defect == RetryIsNewRequest && e.beside == "" && e.by != condWait && !e.r.Retains
 }
 
 // enter admits e or queues it. A Try that would have to wait is refused.
@@ -113,12 +114,14 @@ func (s *Store) enter(l *lock, e *entry) (*entry, *driver.HeldError, error) {
 		s.admit(l, e)
 		return e, nil, nil
 	}
+	s.recall(l, &e.r)
 	if e.r.Try {
-		return nil, nil, l.held(e.r.Key)
+		return nil, nil, s.held(l, e.r.Key)
 	}
+	e.waited = true
 	l.waiters = append(l.waiters, e)
 	s.serve(l) // a crowd may get in
-	return e, l.held(e.r.Key), nil
+	return e, s.held(l, e.r.Key), nil
 }
 
 // needNotQueue reports whether r may be granted at once if it fits.
@@ -242,13 +245,10 @@ func (d *Driver) renew(r driver.Renewal) error {
 		return &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
 	}
 	h.woken = false // it knows of its grant
-	if r.Owner != "" {
-		h.r.Owner, h.r.Label = r.Owner, r.Label
+	s.prolong(h, &r)
+	if !h.retained || s.defect != ShortWakesNobody {
+		s.arm(l)
 	}
-	until := time.Now().Add(r.Lease)
-	if s.defect != RenewDoesNothing && (until.After(h.until) || s.defect == RenewShortens) {
-		h.until = until
-	}
-	s.arm(l)
+	s.recallByAnswer(l, h)
 	return nil
 }

@@ -40,7 +40,7 @@ func (s *Store) takeAway(key driver.Key, token uint64) (broken []*entry, err err
 		return token >= h.grant.Token && token < h.grant.Token+uint64(h.grant.Tokens) || s.defect == BreakIgnoresToken
 	})
 	if i < 0 {
-		return nil, l.held(key)
+		return nil, s.held(l, key)
 	}
 	target := l.holders[i]
 	for _, h := range slices.Clone(l.holders) {
@@ -83,19 +83,20 @@ func (s *Store) list(prefix string) []driver.LockInfo {
 		if len(l.holders)+len(l.waiters) == 0 && s.defect != FreeStaysListed {
 			continue
 		}
-		all = append(all, l.info(s.defect == RestIsShownAsHeld))
+		all = append(all, l.info(s.defect))
 	}
 	return all
 }
 
-// info is what the listing shows of a lock. showsRestAsHeld is the defect of that name.
-func (l *lock) info(showsRestAsHeld bool) driver.LockInfo {
+// info is what the listing shows of a lock.
+func (l *lock) info(defect Defect) driver.LockInfo {
 	info := driver.LockInfo{Kind: l.key.Kind, Name: l.key.Name, Limit: l.limit}
 	for _, h := range l.holders {
 		info.Holders = append(info.Holders, driver.Holder{
 			Owner: h.r.Owner, Client: h.r.Client, Label: h.r.Label, Token: h.grant.Token, Weight: h.r.Weight,
 			Shared: h.r.Mode != driver.Exclusive, Since: h.since, Until: h.until, Named: h.r.Named,
-			Resting: h.kept && (!showsRestAsHeld || h.r.LockDelay > 0),
+			Resting:  h.kept && (defect != RestIsShownAsHeld || h.r.LockDelay > 0),
+			Retained: h.retained && defect != RetainedIsHeld,
 		})
 	}
 	for i, w := range l.waiters {

@@ -29,7 +29,7 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 		}
 	}
 	s.evict(l)
-	info := l.info(d.s.defect == RestIsShownAsHeld)
+	info := l.info(s.defect)
 	info.Kind, info.Name = key.Kind, key.Name
 	if s.defect == ValueOfTheFirst && key.Kind == driver.KindElection && l.value != "" && len(info.Holders) > 0 {
 		info.Holders[0].Label = l.value

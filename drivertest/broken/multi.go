@@ -94,10 +94,11 @@ func (d *Driver) all(rs []*driver.Request) ([]driver.Grant, error) {
 	for i, r := range rs {
 		l := s.lock(r.Key)
 		if find(l.holders, r.ID) == nil && len(l.holders)+len(l.waiters) > 0 {
+			s.recall(l, &driver.Request{Try: true})
 			if s.defect == RefusedKeepsSome {
 				d.letIn(rs[:i])
 			}
-			return nil, l.held(r.Key)
+			return nil, s.held(l, r.Key)
 		}
 	}
 	d.letIn(rs)

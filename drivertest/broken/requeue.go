@@ -48,12 +48,12 @@ func (d *Driver) askAgain(give *driver.Release, r *driver.Request) (e *entry, he
 	case s.defect == RequeueOvertakes:
 		l.waiters = append([]*entry{e}, l.waiters...)
 		s.giveBack(l, h)
-		return e, l.held(r.Key), nil
+		return e, s.held(l, r.Key), nil
 	case s.defect == RequeueWakesNobody && len(l.waiters) > 0:
 		l.holders = remove(l.holders, h)
 		s.gone[h.r.ID] = true
 		l.waiters = append(l.waiters, e)
-		return e, l.held(r.Key), nil
+		return e, s.held(l, r.Key), nil
 	default:
 		s.giveBack(l, h)
 	}

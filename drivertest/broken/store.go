@@ -44,6 +44,7 @@ type lock struct {
 	value   string // the label of who held it before
 	token   uint64 // the last that was handed out
 	waited  bool   // for a signal
+	former  *entry // who has released it
 	holders []*entry
 	waiters []*entry // first come first
 	expired []*entry // those whose lease was over
@@ -54,22 +55,25 @@ type lock struct {
 
 // entry is a request on its way from the queue to its end.
 type entry struct {
-	r       driver.Request // with what is shown to operators as it is now
-	client  *Driver
-	grant   driver.Grant
-	since   time.Time
-	until   time.Time // of a holder
-	kept    bool      // released, but in the way until then
-	by      call
-	left    bool          // its context has ended while it waited
-	resumed bool          // and it was asked for again while it waited
-	woken   bool          // has waited for a signal, and nobody knows whether it has taken the lock
-	hung    bool          // its wait was given up while the store hung
-	beside  string        // the hold beside which it was asked for; empty if it is on its own
-	family  string        // the ID of the first hold of its owner's; empty if it is itself
-	upgrade bool          // of a read to a write
-	refused error         // why it was not granted in the end
-	granted chan struct{} // closed when it becomes a holder, or is refused
+	r        driver.Request // with what is shown to operators as it is now
+	client   *Driver
+	grant    driver.Grant
+	since    time.Time
+	until    time.Time // of a holder
+	kept     bool      // released, but in the way until then
+	by       call
+	left     bool          // its context has ended while it waited
+	resumed  bool          // and it was asked for again while it waited
+	woken    bool          // has waited for a signal, and nobody knows whether it has taken the lock
+	hung     bool          // its wait was given up while the store hung
+	beside   string        // the hold beside which it was asked for; empty if it is on its own
+	family   string        // the ID of the first hold of its owner's; empty if it is itself
+	upgrade  bool          // of a read to a write
+	waited   bool          // it was queued
+	pass     int           // how often it has passed on, as far as renewals have told
+	retained bool          // nobody holds the lock any more, and the client keeps it
+	refused  error         // why it was not granted in the end
+	granted  chan struct{} // closed when it becomes a holder, or is refused
 }
 
 // call is how a request came. Each way has defects of its own, so those of one leave requests of the others alone.
@@ -120,7 +124,7 @@ func (s *Store) fits(l *lock, e *entry) bool {
 		used += h.r.Weight
 		switch {
 		case e.r.Mode == driver.Exclusive,
-			h.r.Mode == driver.Exclusive && (s.defect != ReadersGetInBeside || e.r.Mode != driver.Shared || l.converted),
+			h.r.Mode == driver.Exclusive && (s.defect != ReadersGetInBeside || e.r.Mode != driver.Shared || l.converted || h.r.Retains),
 			e.r.Mode == driver.Upgradeable && h.r.Mode == driver.Upgradeable:
 			return false
 		}
@@ -198,9 +202,9 @@ func (s *Store) isNext(l *lock, i int) bool {
 	return i == 0
 }
 
-// lastCome is who of a queue came last, or the first if not all of them came by one Acquire.
+// lastCome is who of a queue came last, or the first if not all of them came by one Acquire with which nothing is retained.
 func (l *lock) lastCome() int {
-	if slices.ContainsFunc(l.waiters, func(e *entry) bool { return e.by != acquire || e.left }) {
+	if slices.ContainsFunc(l.waiters, func(e *entry) bool { return e.by != acquire || e.left || e.r.Retains }) {
 		return 0
 	}
 	return len(l.waiters) - 1
@@ -221,7 +225,7 @@ func (l *lock) isReadBy(e *entry) bool {
 func (s *Store) end(l *lock, h *entry) {
 	l.holders = remove(l.holders, h)
 	s.gone[h.r.ID] = true
-	l.value = h.r.Label
+	l.former, l.value = h, h.r.Label
 	s.tell(l)
 	if s.defect == FirstReleaseFrees {
 		l.holders = slices.DeleteFunc(l.holders, h.reenters)
@@ -280,12 +284,15 @@ func (s *Store) delays(l *lock, h *entry, lost time.Time) bool {
 	return time.Now().Before(h.until)
 }
 
+// endsPlainly reports whether nothing is asked of the end of e but that it comes. What is has defects of its own.
+func (e *entry) endsPlainly() bool { return e.r.LockDelay == 0 && !e.r.Retains }
+
 // arm sets the alarm for the next lease that runs out.
 func (s *Store) arm(l *lock) {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	if len(l.holders) == 0 || s.defect == DeadWakeNobody && l.holders[0].r.LockDelay == 0 && !l.waited {
+	if len(l.holders) == 0 || s.defect == DeadWakeNobody && l.holders[0].endsPlainly() && !l.waited {
 		return
 	}
 	next := slices.MinFunc(l.holders, func(a, b *entry) int { return cmp.Compare(a.until.UnixNano(), b.until.UnixNano()) })
@@ -297,11 +304,12 @@ func (s *Store) arm(l *lock) {
 }
 
 // held is the refusal by a lock.
-func (l *lock) held(key driver.Key) *driver.HeldError {
+func (s *Store) held(l *lock, key driver.Key) *driver.HeldError {
 	e := &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if len(l.holders) > 0 {
 		h := l.holders[0]
 		e.Owner, e.Client, e.Token, e.Since, e.Until = h.r.Owner, h.r.Client, h.grant.Token, h.since, h.until
+		e.Retains = s.saysRetains(h)
 	}
 	return e
 }

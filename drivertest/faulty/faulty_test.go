@@ -302,6 +302,29 @@ func TestPause_HoldsUpTheReplyOfAWaitAndItsCallbacks(t *testing.T) {
 	})
 }
 
+func TestPause_HoldsUpThatAnotherWantsTheLock(t *testing.T) {
+	in(t, func(w *world) {
+		r := ask("a")
+		wanted := 0
+		r.Retains, r.Wanted = true, func() { wanted++ }
+		_, err := w.bad.Acquire(w.Context(), r)
+		w.says(err, nil)
+		w.c.Pause()
+		if !w.isHeld() { // and so somebody has asked for it
+			w.Fatal("the lock is free")
+		}
+		synctest.Wait()
+		if wanted != 0 {
+			w.Fatal("a callback came through a hanging server")
+		}
+		w.c.Resume()
+		synctest.Wait()
+		if wanted != 1 {
+			w.Errorf("after Resume the holder was told %d times that another wants the lock, want once", wanted)
+		}
+	})
+}
+
 func TestRenew_AnswersEachOnceWhateverIsLost(t *testing.T) {
 	for _, part := range []faulty.Part{0, faulty.Request, faulty.Reply} {
 		in(t, func(w *world) {

@@ -73,7 +73,7 @@ func (s *server) leave(_ context.Context, _ *message) *message {
 
 func (s *server) acquireAll(ctx context.Context, m *message) *message {
 	for i, r := range m.All {
-		r.Lost = s.lost(m, i)
+		r.Lost, r.Wanted = s.lost(m, i), s.wanted(m, i)
 	}
 	grants, err := s.d.AcquireAll(ctx, m.All)
 	for i := range grants {

@@ -37,7 +37,7 @@ type Process struct {
 	once sync.Once     // for Close
 }
 
-// call is one that is under way, or whose Lost may still be called.
+// call is one that is under way, or whose Lost or Wanted may still be called.
 type call struct {
 	r      *driver.Request
 	all    []*driver.Request // of an AcquireAll, instead of r
@@ -107,15 +107,11 @@ func (p *Process) hear(m *message) {
 			c.r.Waiting(held)
 		}
 	case opWanted:
-		if c.r.Wanted != nil {
-			c.r.Wanted()
+		if r := c.request(m.Index); r.Wanted != nil {
+			r.Wanted()
 		}
 	case opLost:
-		r := c.r
-		if r == nil {
-			r = c.all[m.Index]
-		}
-		if r.Lost != nil {
+		if r := c.request(m.Index); r.Lost != nil {
 			r.Lost(m.Reason, err)
 		}
 	case opRenewed:
@@ -125,6 +121,14 @@ func (p *Process) hear(m *message) {
 	case opAnswer:
 		c.answer <- m
 	}
+}
+
+// request is the one of that index.
+func (c *call) request(index int) *driver.Request {
+	if c.r != nil {
+		return c.r
+	}
+	return c.all[index]
 }
 
 // begin sends m as a new call.

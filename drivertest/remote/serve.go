@@ -101,9 +101,13 @@ func (s *server) request(m *message) *driver.Request {
 	r.Waiting = func(held *driver.HeldError) {
 		s.send(&message{Call: m.Call, Op: opWaiting, Err: pack(held)})
 	}
-	r.Wanted = func() { s.send(&message{Call: m.Call, Op: opWanted}) }
-	r.Lost = s.lost(m, 0)
+	r.Lost, r.Wanted = s.lost(m, 0), s.wanted(m, 0)
 	return r
+}
+
+// wanted returns what tells the other end that another wants a lock, which it got by the request of that index.
+func (s *server) wanted(m *message, index int) func() {
+	return func() { s.send(&message{Call: m.Call, Op: opWanted, Index: index}) }
 }
 
 // lost returns what tells the other end that a hold is lost, which it got by the request of that index.

@@ -1,0 +1,194 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+func recalling() []behaviour {
+	told := func(sentence string, run func(*trial)) behaviour {
+		return behaviour{sentence: sentence, run: run, needs: needing(driver.Recalls)}
+	}
+	leader := told("a leader that retains is told when another campaigns", func(tr *trial) { tr.isToldOfAWait(driver.KindElection) })
+	leader.kinds = []driver.Kind{driver.KindElection}
+	writer := told("a writer that retains is told when a reader waits", writerIsTold)
+	writer.kinds = []driver.Kind{driver.KindRWMutex}
+	several := told("a holder that retains is told when several locks are asked for at once", toldOfSeveral)
+	several.wants = bundles
+	again := told("a hold that a requeue was granted is told as well", toldAfterARequeue)
+	again.wants = requeues
+	return append([]behaviour{
+		told("a holder that retains is told when another waits, who is told that it does", toldOfAWait),
+		told("a holder that retains is told when a try is refused, which says that it does", toldOfATry),
+		told("a hold with which nothing is retained is refused as such", refusalByAPlainHold),
+		told("a hold that came after a wait is told as well", toldAfterAWait),
+		told("who has released is not told that the lock of the next holder is wanted", notToldAfterTheRelease),
+		leader, writer, several, again,
+	}, retaining()...)
+}
+
+// ear counts how often a holder was told that another wants its lock.
+type ear struct {
+	tr   *trial
+	told atomic.Int64
+}
+
+// listening is ask by a client that wants to know whether another wants the lock.
+func (c *client) listening(key driver.Key) (*driver.Request, *ear) {
+	e := &ear{tr: c.tr}
+	r := c.ask(key)
+	r.Wanted = func() { e.told.Add(1) }
+	return r, e
+}
+
+// retaining is listening by a client that may keep the lock when its owner has ended the hold.
+func (c *client) retaining(key driver.Key) (*driver.Request, *ear) {
+	r, e := c.listening(key)
+	r.Retains = true
+	return r, e
+}
+
+// hears fails unless the holder is told more often than before.
+func (e *ear) hears(before int64, when string) {
+	e.tr.Helper()
+	e.tr.until(when+": the holder is told that another wants the lock", func() error {
+		if n := e.told.Load(); n <= before {
+			return fmt.Errorf("Wanted was called %d times, and %d times before", n, before)
+		}
+		return nil
+	})
+}
+
+// heardNothing fails if the holder is or was told within a moment.
+func (e *ear) heardNothing(when string) {
+	e.tr.Helper()
+	e.tr.pass(settle)
+	if n := e.told.Load(); n > 0 {
+		e.tr.Fatalf("%s: Wanted was called %d times", when, n)
+	}
+}
+
+// refusedBy returns what a try of key is refused with.
+func (c *client) refusedBy(key driver.Key, when string) *driver.HeldError {
+	c.tr.Helper()
+	h, err := c.try(key)
+	if err == nil {
+		h.abandon()
+		c.tr.Fatalf("%s: a try of %s %q was granted, and must be refused", when, key.Kind, key.Name)
+	}
+	var held *driver.HeldError
+	if !errors.As(err, &held) {
+		c.tr.Fatalf("%s: a try says %q, want a *HeldError", when, text(err))
+	}
+	return held
+}
+
+func toldOfAWait(tr *trial) { tr.isToldOfAWait(driver.KindMutex) }
+
+func (tr *trial) isToldOfAWait(kind driver.Kind) {
+	tr.Helper()
+	a, b := tr.client(), tr.client()
+	r, ear := a.retaining(tr.key(kind))
+	h := a.take(r)
+	ear.heardNothing("while nobody asks")
+	w := b.start(b.ask(tr.key(kind)))
+	if held := w.isWaiting(); held == nil || !held.Retains {
+		tr.Errorf("who waits was told %+v, want one that says Retains", held)
+	}
+	ear.hears(0, "while another waits")
+	h.release()
+	w.granted("after the release").release()
+}
+
+// writerIsTold is about those who share what they wait for, which engines may keep elsewhere.
+func writerIsTold(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r, ear := a.retaining(tr.key(driver.KindRWMutex))
+	h := a.take(r)
+	w := b.queue(b.reader())
+	ear.hears(0, "while a reader waits")
+	h.release()
+	w.granted("after the release").release()
+}
+
+func toldOfATry(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r, ear := a.retaining(tr.mutex())
+	h := a.take(r)
+	if held := b.refusedBy(tr.mutex(), "while it is held"); !held.Retains {
+		tr.Errorf("the refusal is %+v, want one that says Retains", *held)
+	}
+	ear.hears(0, "after a try")
+	h.release()
+	b.findsFree(tr.mutex(), "after the release")
+}
+
+// refusalByAPlainHold is what a try goes by that waits for a lock to come back: it would wait in vain.
+func refusalByAPlainHold(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r, _ := a.listening(tr.mutex())
+	h := a.take(r)
+	if held := b.refusedBy(tr.mutex(), "while it is held"); held.Retains {
+		tr.Errorf("the refusal is %+v, and nothing is retained", *held)
+	}
+	w := b.start(b.ask(tr.mutex()))
+	if held := w.isWaiting(); held != nil && held.Retains {
+		tr.Errorf("who waits was told %+v, and nothing is retained", *held)
+	}
+	h.release()
+	w.granted("after the release").release()
+}
+
+// toldAfterAWait is about engines that let in who waits in another way than who finds the lock free.
+func toldAfterAWait(tr *trial) {
+	a, b, c := tr.client(), tr.client(), tr.client()
+	first := a.take(a.ask(tr.mutex()))
+	r, ear := b.retaining(tr.mutex())
+	w := b.queue(r)
+	first.release()
+	second := w.granted("after the release")
+	before := ear.told.Load()
+	next := c.queue(c.ask(tr.mutex()))
+	ear.hears(before, "while a further one waits")
+	second.release()
+	next.granted("after the second release").release()
+}
+
+// notToldAfterTheRelease has nobody ask while the first one holds, so that no message to it can be a late one.
+func notToldAfterTheRelease(tr *trial) {
+	a, b, c := tr.client(), tr.client(), tr.client()
+	r, first := a.retaining(tr.mutex())
+	a.take(r).release()
+	r, second := b.retaining(tr.mutex())
+	h := b.take(r)
+	w := c.queue(c.ask(tr.mutex()))
+	second.hears(0, "while another waits")
+	first.heardNothing("after its release")
+	h.release()
+	w.granted("after the release").release()
+}
+
+func toldOfSeveral(tr *trial) {
+	a, b := tr.client(), tr.client()
+	keys := tr.several()
+	r, ear := a.retaining(keys[len(keys)-1])
+	h := a.take(r)
+	_, err := b.acquireAll(b.askAll(keys))
+	tr.mustMatch(err, driver.ErrHeld, "several locks of which one is held")
+	ear.hears(0, "after the refusal")
+	h.release()
+}
+
+func toldAfterARequeue(tr *trial) {
+	a, b := tr.client(), tr.client()
+	first := a.take(a.ask(tr.mutex()))
+	r, ear := a.retaining(tr.mutex())
+	second := first.mustRequeue(r, "while nobody waits")
+	w := b.queue(b.ask(tr.mutex()))
+	ear.hears(0, "while another waits")
+	second.release()
+	w.granted("after the release").release()
+}

@@ -1,0 +1,275 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// retaining is the part of recalling that is about renewals: their answers, which tell what a message may not have told,
+// and those that say that nobody holds the lock any more.
+func retaining() []behaviour {
+	renewed := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
+		return behaviour{sentence: sentence, run: run, ends: on(driver.Leases), needs: append(needing(driver.Recalls), more...)}
+	}
+	several := renewed("the answer to a renewal tells who took several locks at once that another waits for one", answerTellsOfOneOfSeveral)
+	several.wants = bundles
+	return []behaviour{
+		renewed("the answer to a renewal tells a holder that another waits, and nothing while nobody has asked", answerTells),
+		renewed("the answer to a renewal tells it again to a holder that retains, and to one that nobody is any more", answerTellsAgain),
+		renewed("the answer to a renewal tells who was let in before others that they wait", answerTellsOfThoseBehind, driver.Order),
+		several,
+		renewed("what is retained is free after its short lease, and not before", retainedIsFreeSoon),
+		renewed("who waits gets in after the short lease of what is retained, and not before", retainedLetsInWhoWaits),
+		renewed("a renewal of a later pass ends the retention", laterPassEndsTheRetention),
+		renewed("a late renewal of what was retained before does not shorten the lease of who holds it now", lateRetentionDoesNotShorten),
+		renewed("late renewals do not lengthen the lease of what is retained", lateRenewalsDoNotLengthen),
+		renewed("a late copy of the acquire does not lengthen the lease of what is retained", lateCopyDoesNotLengthen),
+		renewed("what is retained is listed as such, with its client and no owner", retainedIsListed, driver.Holders),
+	}
+}
+
+// passing is retaining by a client in which the lock passes on. It needs tokens for that.
+func (c *client) passing() (*driver.Request, *ear) {
+	r, e := c.retaining(c.tr.mutex())
+	r.Tokens = 4
+	return r, e
+}
+
+// passes reports whether h has the tokens to pass on n times. An engine may grant fewer than it is asked for.
+func (h *hold) passes(n int) bool {
+	if h.g.Tokens > n {
+		return true
+	}
+	h.c.tr.Logf("a hold with %d tokens cannot pass on %d times", h.g.Tokens, n)
+	h.release()
+	return false
+}
+
+// renew asks for more time for what is held after so many passes.
+func (h *hold) renew(pass int, lease time.Duration) error {
+	h.c.tr.Helper()
+	return h.c.renewAs(driver.Renewal{
+		Key: h.r.Key, ID: h.r.ID, Lease: lease, Owner: h.r.Owner, Label: h.r.Label, Pass: pass,
+	})
+}
+
+// retain says that nobody holds the lock any more after so many passes, and for how long it is to last.
+func (h *hold) retain(pass int, lease time.Duration) (sent time.Time) {
+	h.c.tr.Helper()
+	sent = time.Now()
+	err := h.c.renewAs(driver.Renewal{Key: h.r.Key, ID: h.r.ID, Lease: lease, Pass: pass, Retained: true})
+	h.c.tr.must(err, "renewal of what is retained")
+	return sent
+}
+
+func answerTells(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r, ear := a.listening(tr.mutex())
+	h := a.take(r)
+	tr.must(h.renew(0, longLease), "renewal while nobody has asked")
+	ear.heardNothing("after a renewal while nobody has asked")
+	w := b.queue(b.ask(tr.mutex()))
+	before := ear.told.Load()
+	tr.must(h.renew(0, longLease), "renewal while another waits")
+	ear.hears(before, "after a renewal while another waits")
+	h.release()
+	w.granted("after the release").release()
+}
+
+// answerTellsAgain is what is left to a holder to whom the message about the wait was lost.
+func answerTellsAgain(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r, ear := a.retaining(tr.mutex())
+	h := a.take(r)
+	w := b.queue(b.ask(tr.mutex()))
+	ear.hears(0, "while another waits")
+	tr.pass(settle) // what is told twice is told by now
+	before := ear.told.Load()
+	tr.must(h.renew(0, longLease), "renewal while another waits")
+	ear.hears(before, "after a renewal while another waits")
+	before = ear.told.Load()
+	h.retain(0, longLease)
+	ear.hears(before, "after a renewal of what is retained, while another waits")
+	h.release()
+	w.granted("after the release").release()
+}
+
+// answerTellsOfThoseBehind is about waits that began when the holder was none yet.
+func answerTellsOfThoseBehind(tr *trial) {
+	a, b := tr.client(), tr.client()
+	first := a.take(a.ask(tr.mutex()))
+	r, ear := b.retaining(tr.mutex())
+	w := b.queue(r)
+	behind := a.queue(a.ask(tr.mutex()))
+	first.release()
+	second := w.granted("after the release")
+	before := ear.told.Load()
+	tr.must(second.renew(0, longLease), "renewal while another waits")
+	ear.hears(before, "after a renewal while another waits")
+	second.release()
+	behind.granted("after the second release").release()
+}
+
+func answerTellsOfOneOfSeveral(tr *trial) {
+	a, b := tr.client(), tr.client()
+	var rs []*driver.Request
+	var ears []*ear
+	for _, key := range tr.several() {
+		r, ear := a.listening(key)
+		rs, ears = append(rs, r), append(ears, ear)
+	}
+	holds := a.takeAll(rs, "while they are free")
+	const one = 1
+	w := b.queue(b.ask(rs[one].Key))
+	before := ears[one].told.Load()
+	for _, h := range holds {
+		tr.must(h.renew(0, longLease), "renewal while another waits for one")
+	}
+	ears[one].hears(before, "after a renewal while another waits")
+	for i, ear := range ears {
+		if i != one {
+			ear.heardNothing("while another waits for another lock")
+		}
+	}
+	releaseAll(holds)
+	w.granted("after the release").release()
+}
+
+func retainedIsFreeSoon(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r, _ := a.retaining(tr.mutex())
+	h := a.take(r)
+	sent := h.retain(0, tr.h.Lease)
+	next := b.getsIn(tr.mutex(), tr.afterlife(), "after the short lease")
+	next.notBefore(sent.Add(tr.h.Lease), "the successor")
+	h.isGone("with a successor inside")
+	next.release()
+}
+
+// retainedLetsInWhoWaits has the lease shortened under who waits, so that an alarm for its end comes too late. It also
+// has the engine hear of a pass by nothing but the end of its owner's hold.
+func retainedLetsInWhoWaits(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r, _ := a.passing()
+	h := a.take(r)
+	if !h.passes(1) {
+		return
+	}
+	w := b.queue(b.ask(tr.mutex()))
+	sent := h.retain(1, tr.h.Lease)
+	next := w.grantedWithin(tr.afterlife(), "after the short lease")
+	next.notBefore(sent.Add(tr.h.Lease), "who waits")
+	next.release()
+}
+
+func laterPassEndsTheRetention(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r, _ := a.passing()
+	h := a.take(r)
+	if !h.passes(1) {
+		return
+	}
+	sent := h.retain(0, tr.h.Lease)
+	switch err := h.renew(1, longLease); {
+	case err != nil && time.Now().Before(sent.Add(tr.h.Lease)):
+		tr.Fatalf("renewal of a later pass: %v", err)
+	case err != nil:
+		tr.Logf("this machine stood still: %v", err)
+		return
+	}
+	tr.pass(2 * tr.h.Lease)
+	b.findsHeld(tr.mutex(), "within the lease of the later pass")
+	h.release()
+	b.findsFree(tr.mutex(), "after the release")
+}
+
+// lateRetentionDoesNotShorten also has an ordinary renewal come late: an engine that takes its word for it would take
+// the other one for news.
+func lateRetentionDoesNotShorten(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r, _ := a.passing()
+	h := a.take(r)
+	if !h.passes(2) {
+		return
+	}
+	tr.must(h.renew(2, longLease), "renewal after two passes")
+	h.retain(1, tr.h.Lease)
+	tr.must(h.renew(0, longLease), "a late renewal")
+	h.retain(1, tr.h.Lease)
+	tr.pass(2 * tr.h.Lease)
+	b.findsHeld(tr.mutex(), "within the lease of the later owner")
+	h.release()
+	b.findsFree(tr.mutex(), "after the release")
+}
+
+func lateRenewalsDoNotLengthen(tr *trial) {
+	tr.endsSoonAlthough(func(h *hold) error { return h.renew(1, longLease) }, func(h *hold) error { return h.renew(0, longLease) })
+}
+
+func lateCopyDoesNotLengthen(tr *trial) {
+	tr.endsSoonAlthough(func(h *hold) error {
+		_, err := h.c.acquire(copyOf(h.r))
+		return err
+	})
+}
+
+// endsSoonAlthough fails unless what is retained after a pass ends with its short lease, whatever comes late. What does
+// is answered as ever.
+func (tr *trial) endsSoonAlthough(late ...func(h *hold) error) {
+	tr.Helper()
+	a, b := tr.client(), tr.client()
+	r, _ := a.passing()
+	h := a.take(r)
+	if !h.passes(1) {
+		return
+	}
+	sent := h.retain(1, tr.h.Lease)
+	for i, ask := range late {
+		err := ask(h)
+		trusted := time.Now().Before(sent.Add(tr.h.Lease))
+		if err != nil && (trusted || !errors.Is(err, driver.ErrLost)) {
+			tr.Fatalf("what comes late (%d) must be answered as ever, but says: %v", i+1, err)
+		}
+	}
+	next := b.getsIn(tr.mutex(), tr.afterlife(), "after the short lease")
+	next.notBefore(sent.Add(tr.h.Lease), "the successor")
+	next.release()
+}
+
+func retainedIsListed(tr *trial) {
+	a, b := tr.client(), tr.client()
+	r, _ := a.passing()
+	r.Label = "nightly"
+	h := a.take(r)
+	if !h.passes(1) {
+		return
+	}
+	b.seesRetained(false, h, "while it is held")
+	h.retain(0, longLease)
+	b.seesRetained(true, h, "while it is retained")
+	tr.must(h.renew(0, longLease), "a late renewal")
+	b.seesRetained(true, h, "after a late renewal")
+	if held := b.refusedBy(tr.mutex(), "while it is retained"); held.Client != r.Client || held.Owner != "" || !held.Retains {
+		tr.Errorf("the refusal is %+v, want the client %q, no owner, and Retains", *held, r.Client)
+	}
+	tr.must(h.renew(1, longLease), "renewal of a later pass")
+	b.seesRetained(false, h, "while it is held again")
+	h.release()
+}
+
+// seesRetained fails unless the listing, and a look, show that h is retained by its client, or held by its owner.
+func (c *client) seesRetained(want bool, h *hold, when string) {
+	c.tr.Helper()
+	owner := h.r.Owner
+	if want {
+		owner = ""
+	}
+	listed := c.showsHolders(h.r.Key, 1)
+	for _, got := range append(listed, c.sees(h.r.Key, when).Holders...) {
+		if got.Retained != want || got.Owner != owner || got.Client != h.r.Client || got.Resting {
+			c.tr.Fatalf("%s the holder is listed as %+v, want Retained %v, owner %q, client %q", when, got, want, owner, h.r.Client)
+		}
+	}
+}
