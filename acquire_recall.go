@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// recallWait is for how long at least a try waits for a lock to come back that its holder may merely retain: the engine
-// has told that one, and what it has to do takes a round trip of its own and one of the engine.
+// recallWait is how long a try waits, at least, for a lock that its holder may merely retain. The engine has told the
+// holder, whose release takes a message to it and one back.
 const recallWait = 50 * time.Millisecond
 
 // wouldRecall reports whether a try was refused with err because of a holder who may merely retain the lock.
@@ -18,8 +18,8 @@ func wouldRecall(err error) bool {
 	return errors.As(err, &held) && held.Retains && driver.IsDefinite(err)
 }
 
-// recall goes on with a try, which began at start and was refused with that error: it waits in the line until the lock
-// has come back, if its holder merely retains it, for no longer than a recall takes.
+// recall continues a try that began at start and was refused because of a holder who may merely retain the lock. It
+// waits in the line, for no longer than a recall takes.
 func (m *Mutex) recall(ctx context.Context, o *owner, start instant, refused error) (*Lease, error) {
 	c := m.c
 	most := max(recallWait, 4*c.reading().since(start)) // four round trips: the try was one

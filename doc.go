@@ -56,6 +56,9 @@
 // may pass from one to the next without a message to the engine, at most [Options.LocalHandoffs] times or for
 // [Options.LocalHandoffTime], and each time with a larger token.
 //
+// A process that takes the same lock again and again can keep it in between: see [LockOptions].Retain. [Lease.Wanted]
+// tells a holder that another process waits.
+//
 // # Errors
 //
 // Four failures are never mixed: [ErrHeld] (another has it), [ErrLost] (you had it), [ErrRefused] (the engine said no,

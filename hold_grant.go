@@ -40,9 +40,9 @@ type grant struct {
 	failed  bool // the last renewal did not succeed
 	between bool // nobody holds it while it is renewed to be passed on, kept for a cooldown, or retained
 
-	recallable bool // the engine tells when another wants the lock, which nobody did at the grant
-	recalled   bool // others may want it: it is not retained
-	wantedNow  bool // another does, as the engine has told
+	recallable bool // the engine tells this client when another wants the lock
+	recalled   bool // others may wait, so the grant must not be retained
+	wantedNow  bool // the engine has said that another waits
 
 	last *Lease // the latest hold, when there is none any more
 }

@@ -6,27 +6,29 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Retention: after an Unlock for which nobody waits the client keeps the engine's grant for a while, without an owner.
-// A Lock of this client takes it over as a pass inside the process does, with the next token and the trust that is
-// left, and no message. Who asks at the engine meanwhile has this client told (Request.Wanted), which gives the grant
-// back at once.
+// Retention: after an Unlock for which nobody waits, the client keeps the engine's grant without an owner. A Lock of
+// this client takes the grant over without a message: it gets the next token and the trust that is left, like a pass
+// inside the process. When another client asks at the engine, the engine tells this one (Request.Wanted), which gives
+// the grant back.
 //
-// A client that dies while it retains keeps others out until the engine ends the lease, for nothing. So a grant that is
-// retained for longer than retainGrace gets a short lease (Renewal.Retained), whatever the hold's was. Caching a lock
-// until another wants it is as old as Sprite and GPFS; Chubby's clients do so with theirs.
+// A client that dies while it retains a grant keeps others out for nothing, until the engine ends the lease. So the
+// first renewal after retainGrace gives the grant a short lease (Renewal.Retained), whatever the hold's lease was.
+// Chubby's clients, GPFS and NFS delegations cache locks in this way. internal/handoff has the model: without any of
+// these rules two owners are inside, or one waits for too long.
 
 const (
 	// retainLease is how long a retained grant lasts in the engine after its last renewal.
 	retainLease = 2 * time.Second
 
-	// retainGrace is how long a grant is retained before the engine is told, so that one who takes the lock again and
-	// again sends nothing.
+	// retainGrace is how long a grant is retained before the engine hears of it. A process that takes the lock again
+	// and again sends nothing.
 	retainGrace = 10 * time.Millisecond
 
 	// mostRetained is how many grants a client retains; retainedBatch of the oldest go when there are more.
 	mostRetained, retainedBatch = 1024, 32
 
-	// retainTokens is how often a retained lock is taken over, at most, until the engine is asked for more tokens.
+	// retainTokens is the size of the block of tokens that a grant brings. Each take-over uses one; the last one makes
+	// the client ask the engine again.
 	retainTokens = 1024
 )
 
@@ -45,17 +47,18 @@ type retained struct {
 	before, next *retained
 }
 
-// recalls is how a lock fares that others want: it is not retained for a number of unlocks, which doubles.
+// recalls counts how often others have recalled a lock. The client does not retain such a lock for some unlocks.
 type recalls struct {
 	row  uint8 // how often it was recalled without having been taken over in between
 	skip uint8 // how many unlocks are still to go
 }
 
-// mostSkipped and mostRecalls bound what recalls cost and what they take: who forgets one retains that lock once more.
+// mostSkipped bounds the number of those unlocks. mostRecalls bounds the memory; a count that is forgotten costs one
+// recall more.
 const mostSkipped, mostRecalls = 64, 1024
 
-// retain keeps g, which nobody holds any more and for which nobody waits here, instead of giving it back. It reports
-// false if that is not to be. The caller holds Client.mu.
+// retain keeps g, which has no holder and no waiter in this process. It reports false if g must be given back. The
+// caller holds Client.mu.
 func (g *grant) retain(now instant) bool {
 	c := g.m.c
 	if !g.recallable || g.recalled || g.alone || g.failed || g.phase != live || c.closed {
@@ -65,7 +68,7 @@ func (g *grant) retain(now instant) bool {
 		return false
 	}
 	c.retention.add(g, now)
-	g.between, g.notBefore = true, 0 // a renewal of the hold may be under way, which does what that of nobody is to undo
+	g.between, g.notBefore = true, 0 // do not wait for the answer to the hold's own renewal, which lengthens the lease
 	c.reschedule(g)
 	if len(c.retention.grants) > mostRetained {
 		for range retainedBatch {
@@ -86,9 +89,9 @@ func (g *grant) retained() *retained {
 	return g.m.c.retention.grants[g]
 }
 
-// takeOver makes l, which was asked for at the instant asked, a hold on what its client retains of the lock. It reports
-// false if there is nothing, or nothing to be trusted: then what there is has been given back, and the engine is to be
-// asked. The caller holds Client.mu.
+// takeOver makes l, which was asked for at the instant asked, a hold on the grant that its client retains. It reports
+// false if there is none, or if too little trust is left; takeOver has given that one back then. The caller holds
+// Client.mu.
 func (c *Client) takeOver(l *Lease, asked instant) bool {
 	if len(c.retention.grants) == 0 {
 		return false
@@ -120,17 +123,8 @@ func (c *Client) giveBack(g *grant) {
 	c.settle(g.release())
 }
 
-// giveBackOf ends the retention of the lock, if there is one. The caller holds Client.mu.
-func (c *Client) giveBackOf(m *Mutex) {
-	for g := c.grants[m.key.Name]; g != nil; g = g.next {
-		if g.m.key == m.key && g.retained() != nil {
-			c.giveBack(g)
-			return // and g.next is none any more
-		}
-	}
-}
-
-// wantedByOther takes in that another wants the lock of g: it is given back if it is retained, and is not retained otherwise.
+// wantedByOther processes the engine's message that another client wants the lock. A grant that is retained goes back;
+// one that is held is not retained at its Unlock.
 func (g *grant) wantedByOther() {
 	c := g.m.c
 	c.lock()
@@ -159,8 +153,9 @@ func (g *grant) endRetention(now instant) bool {
 	return true
 }
 
-// shorten prepares g for a renewal that may shorten the engine's lease: from here on no more is trusted than what such
-// a renewal leaves, although it may never arrive, and no answer to an earlier one counts. The caller holds Client.mu.
+// shorten prepares g for a renewal that may shorten the engine's lease. From now on the client trusts no more than what
+// such a renewal leaves, although it may never arrive. Answers to earlier renewals no longer count. The caller holds
+// Client.mu.
 func (g *grant) shorten(now instant, lease time.Duration) {
 	s := &g.m.c.retention
 	if s.shortened == nil {
@@ -172,8 +167,8 @@ func (g *grant) shorten(now instant, lease time.Duration) {
 	}
 }
 
-// outdated reports whether an answer to a renewal of g that was sent at that instant says nothing any more: a renewal
-// that shortens was sent since. The caller holds Client.mu.
+// outdated reports whether a renewal sent at that instant proves nothing any more, because one that shortens was sent
+// after it. The caller holds Client.mu.
 func (g *grant) outdated(sent instant) bool {
 	at, is := g.m.c.retention.shortened[g]
 	return is && sent < at
@@ -215,8 +210,8 @@ func (s *retention) remove(g *grant) {
 	}
 }
 
-// recall notes that m was recalled while it was retained. From the second time in a row on the lock is not retained for
-// 2, 4, 8 ... unlocks: processes that take turns must not pay for it.
+// recall notes that m was recalled while it was retained. From the second recall in a row on, the next 2, 4, 8 ...
+// unlocks do not retain the lock: processes that take turns must not pay for retention.
 func (s *retention) recall(m *Mutex) {
 	at := m.queueKey()
 	r := s.recalls[at]

@@ -1,11 +1,12 @@
 package interlock
 
-// Wanted returns a channel that is closed when another process asks for the lock, so that a long piece of work can give
-// way: unlock at the next good place, and lock again. It says nothing of goroutines of this process, and is never closed
-// for readers, writers, permits and named owners, nor on engines that cannot tell a holder that another waits: files,
-// ZooKeeper, etcd, SQL, Redlock. With [LockOptions].Retain the channel is closed at once, unless the message is lost;
-// otherwise, and then, by the next renewal after the other has asked. Who asks may have given up meanwhile. It asks no
-// engine.
+// Wanted returns a channel that is closed when another process asks for the lock. A long job can then give way: it
+// unlocks at the next good place and locks again.
+//
+// With [LockOptions].Retain the channel closes as soon as the other process asks. Without it, or if that message is
+// lost, it closes with the next renewal. The other process may have given up by then. Goroutines of this process do not
+// count. The channel never closes for read/write locks, permits and named owners, nor on files, ZooKeeper, etcd, SQL
+// and Redlock, which do not tell a holder. Wanted sends nothing.
 func (l *Lease) Wanted() <-chan struct{} {
 	mustBe(l.made())
 	c := l.m.c

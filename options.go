@@ -59,8 +59,9 @@ type Options struct {
 	// default is 10 ms.
 	LocalHandoffTime time.Duration
 
-	// Retain is LockOptions.Retain of all mutexes without one of their own, but for those for which it cannot be. The
-	// default is none. Engines that cannot retain refuse it with ErrUnsupported.
+	// Retain is the LockOptions.Retain of mutexes that set none. It has no effect where a lock cannot be retained: with
+	// NoRenew, MinHold or LockDelay, and for locks other than mutexes. An engine that cannot retain any lock returns
+	// ErrUnsupported. The default is none.
 	Retain time.Duration
 
 	// CloseTimeout bounds Close, and the releases that Do makes after its function returned. The default is 5 s.

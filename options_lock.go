@@ -45,13 +45,16 @@ type LockOptions struct {
 	// ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
 	LockDelay time.Duration
 
-	// Retain is for how long the client keeps the lock after an Unlock for which nobody waits, in case that this process
-	// wants it again: such a Lock, and its Unlock, send nothing. Nobody holds the lock meanwhile, and whoever wants it in
-	// another process has it given back at once, which costs that one two messages more than a free lock. A process that
-	// dies while it retains keeps others out for 2 s, or for its lease in the first 10 ms. It is for locks that one
-	// process takes again and again; those that others want again and again are not retained for a while. It is for
-	// mutexes, and neither together with NoRenew, MinHold or LockDelay nor for named owners. Engines that cannot tell a
-	// holder that another waits refuse it with ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
+	// Retain is how long the client keeps the lock after an Unlock for which nobody waits. A Lock of this process within
+	// that time, and its Unlock, send nothing. The lock has no holder meanwhile. When another process asks for it, the
+	// client gives it back at once; that process waits for one message more than with a hand-off.
+	//
+	// The price: if this process dies while it retains the lock, others wait for 2 s, or for the whole Lease during the
+	// first 10 ms. So use Retain for locks that one process takes again and again. A lock that others recall repeatedly
+	// is not retained for its next unlocks, up to 64. A client retains at most 1,024 locks, the latest ones.
+	//
+	// Only a mutex can be retained, and not with NoRenew, MinHold, LockDelay or a named owner. An engine that cannot tell a
+	// holder that another waits returns ErrUnsupported: all but Redis (not Redlock) and memory. The default is none.
 	Retain time.Duration
 
 	_ struct{}

@@ -54,6 +54,7 @@ func (s *state) acquireAll(now time.Time, all []demand) ([]*record, error) {
 	}
 	for _, r := range all {
 		if l := s.locks[r.Key]; l != nil && !l.free(r) {
+			s.recall(l, false)
 			return nil, l.heldBy(r)
 		}
 	}

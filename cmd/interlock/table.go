@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/driver"
 )
 
 // printTable prints one line for each holder, and one for a lock that is only waited for.
@@ -27,12 +28,22 @@ func (a *app) printTable(locks []interlock.LockInfo, waitersKnown bool) error {
 			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\t%s\n", printable(l.Name), l.Kind, waiting)
 		}
 		for _, h := range l.Holders {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Name), l.Kind, orDash(h.Client),
-				orDash(h.Owner), orDash(h.Label),
-				age(h.Since, now), remaining(h.Until, now), tokenOrDash(h.Token), waiting)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Name), l.Kind, holder(h),
+				orDash(h.Owner), orDash(h.Label), age(h.Since, now), remaining(h.Until, now), tokenOrDash(h.Token), waiting)
 		}
 	}
 	return w.Flush()
+}
+
+// holder names a client, and says so if nobody holds the lock although it is not free.
+func holder(h driver.Holder) string {
+	switch {
+	case h.Retained:
+		return orDash(h.Client) + " (retained)"
+	case h.Resting:
+		return orDash(h.Client) + " (keeps it closed)"
+	}
+	return orDash(h.Client)
 }
 
 // printable keeps a name with a tab, a newline or an escape sequence in it from breaking a table or a terminal.

@@ -232,3 +232,18 @@ func FuzzParseHandle(f *testing.F) {
 		}
 	})
 }
+
+func TestHolder_SaysIfNobodyHoldsTheLock(t *testing.T) {
+	for _, c := range []struct {
+		h           driver.Holder
+		shown, verb string
+	}{
+		{driver.Holder{Client: "host:1", Owner: "a"}, "host:1", "held by"},
+		{driver.Holder{Client: "host:1", Retained: true}, "host:1 (retained)", "retained by"},
+		{driver.Holder{Client: "host:1", Owner: "a", Resting: true}, "host:1 (keeps it closed)", "kept closed by"},
+	} {
+		if shown, verb := holder(c.h), holdVerb(c.h); shown != c.shown || verb != c.verb {
+			t.Errorf("%+v: %q, %q", c.h, shown, verb)
+		}
+	}
+}

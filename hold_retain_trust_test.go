@@ -1,0 +1,127 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// TestRetain_ByAClientThatDies: from its first renewal on the retained lock has a short lease, although the hold had a
+// long one.
+func TestRetain_ByAClientThatDies_KeepsOthersOutForAShortLease(t *testing.T) {
+	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
+		deaf(h, 1000)
+		pair(t, c, "a")
+		time.Sleep(5 * second)
+		on(h, &h.renew, noRenewals)
+		on(h, &h.release, func(context.Context, *driver.Release) error { return errors.New("dead") })
+		mustUnlock(t, getsInWithin(t, peer(t, h, nil), "a", 2500*time.Millisecond))
+		on(h, &h.release, h.Driver.Release)
+	})
+}
+
+// TestRetain_ATakeOver_HasTheTrustThatIsLeft: and is renewed for its own lease soon after, if it lasts.
+func TestRetain_ATakeOver_HasTheTrustThatIsLeft(t *testing.T) {
+	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
+		pair(t, c, "a")
+		time.Sleep(5 * second)
+		l := mustLock(t, t.Context(), c, "a")
+		if left := time.Until(l.Deadline()); left <= 0 || left > retainLease {
+			t.Errorf("%v of trust, want what a short lease leaves", left)
+		}
+		before := h.renewals.Load()
+		if synctest.Wait(); h.renewals.Load() != before {
+			t.Error("it is renewed at once, and might be over before it needs that")
+		}
+		time.Sleep(2 * claimDelay)
+		synctest.Wait()
+		if left := time.Until(l.Deadline()); left < 29*second {
+			t.Errorf("%v of trust, want the whole lease", left)
+		}
+		mustUnlock(t, l)
+		if n := h.messages(); n != 1 {
+			t.Errorf("%d messages beside renewals, want that of the first Lock", n)
+		}
+	})
+}
+
+// TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer: the answer to a renewal of the hold comes when its
+// lease has been shortened, and says nothing of that.
+func TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer(t *testing.T) {
+	bubble(t, &Options{Retain: time.Hour}, func(t *testing.T, c *Client, h *hooks) {
+		l := mustLock(t, t.Context(), c, "a")
+		late := make(chan struct{})
+		on(h, &h.renew, func(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
+			h.Driver.Renew(ctx, batch, func(i int, err error) {
+				if !batch[i].Retained {
+					<-late
+				}
+				done(i, err)
+			})
+		})
+		time.Sleep(10*second + 1) // the hold's renewal has been sent
+		mustUnlock(t, l)
+		time.Sleep(2 * retainGrace) // and then the one that shortens
+		close(late)
+		synctest.Wait()
+		next := mustLock(t, t.Context(), c, "a")
+		if left := time.Until(next.Deadline()); left > retainLease {
+			t.Errorf("%v of trust, and the engine has given %v", left, retainLease)
+		}
+		mustUnlock(t, next)
+	})
+}
+
+// TestRetain_WhenNoRenewalIsAnswered_GoesBack: nobody needs it.
+func TestRetain_WhenNoRenewalIsAnswered_GoesBack(t *testing.T) {
+	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
+		on(h, &h.renew, noRenewals)
+		pair(t, c, "a")
+		time.Sleep(retainGrace + retainLease/2)
+		if synctest.Wait(); h.releases.Load() != 1 {
+			t.Errorf("%d releases, want 1", h.releases.Load())
+		}
+	})
+}
+
+// TestRetain_WithLittleTrust_AsksTheEngine: a renewal that travels with that of a long hold is waited for for longer.
+func TestRetain_WithLittleTrust_AsksTheEngine(t *testing.T) {
+	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
+		long := mustLock(t, t.Context(), c, "long")
+		defer mustUnlock(t, long)
+		time.Sleep(9500 * time.Millisecond)
+		on(h, &h.renew, noRenewals)
+		pair(t, c, "a")
+		time.Sleep(retainGrace + retainLease*4/5)
+		l := mustLock(t, t.Context(), c, "a")
+		if left := time.Until(l.Deadline()); left < 29*second {
+			t.Errorf("%v of trust, want a hold of its own", left)
+		}
+		mustUnlock(t, l)
+	})
+}
+
+func TestRetain_WithoutTokens_AsksTheEngine(t *testing.T) {
+	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
+		on(h, &h.acquire, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+			r.Tokens = 3
+			return h.Driver.Acquire(ctx, r)
+		})
+		var last uint64
+		for range 6 {
+			l := pair(t, c, "a")
+			if l.Token() <= last {
+				t.Errorf("token %d after %d", l.Token(), last)
+			}
+			last = l.Token()
+			time.Sleep(time.Millisecond) // or later blocks would be of one
+		}
+		if n := h.acquires.Load(); n != 2 {
+			t.Errorf("asked %d times for 6 pairs of 3 tokens each, want 2", n)
+		}
+	})
+}
