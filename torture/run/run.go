@@ -130,6 +130,9 @@ func (r *run) setUp(ctx context.Context) (err error) {
 	if r.can, err = target.Ask(ctx, r.engine.Direct(), r.lease); err != nil {
 		return err
 	}
+	if r.Workload == Retain && !r.can.Recalls {
+		return fmt.Errorf("engine %s does not tell a holder that another process waits, which Target.Recalls says", r.Target.Name)
+	}
 	for i := range r.Processes {
 		p := &process{self: r.Worker, job: worker.Job{
 			Register: r.register.Addr(), Dir: r.Dir, Proc: i, Seed: r.Seed, Goroutines: r.Goroutines, Names: r.names,
