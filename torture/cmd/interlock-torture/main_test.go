@@ -34,7 +34,7 @@ func TestRun_IsJudgedAndJudgedAgain(t *testing.T) {
 		{"redis", "slices,one-connection,evict", " -pairs"},
 		{"redis-aof", "disk-full", ""},
 		{"redlock", "cut,partition", ""},
-		{"redis", "kill,stop,lose-replies", " -workload retain -hold 20ms"},
+		{"redis", "kill,stop,lose-replies", " -workload retain -hold 20ms -lease 3s"},
 	} {
 		t.Run(row.engine+" "+row.faults, func(t *testing.T) {
 			t.Parallel()
