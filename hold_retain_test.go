@@ -57,7 +57,7 @@ func TestRetain_EndsAfterItsTime(t *testing.T) {
 		if h.releases.Load() != 0 {
 			t.Error("given back too early")
 		}
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
 		if h.releases.Load() != 1 {
 			t.Error("not given back in time")

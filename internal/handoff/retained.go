@@ -218,13 +218,13 @@ func (s *retainState) has(in phase) bool {
 }
 
 // crash ends A, and reports whether there was anything to end.
-func (m *retains) crash(s *retainState) (any bool) {
+func (m *retains) crash(s *retainState) (did bool) {
 	for i := range bRequest {
 		p := &s.requests[i]
 		if p.phase == idle || p.phase == done {
 			continue
 		}
-		*p, any = retainRequest{phase: crashed, cut: p.cut.known()}, true
+		*p, did = retainRequest{phase: crashed, cut: p.cut.known()}, true
 	}
-	return any
+	return did
 }

@@ -71,7 +71,7 @@ func MariaDBServer(t testing.TB, o *MariaDBOptions) *MariaDBNode {
 		Name:     "mariadb",
 		Binaries: []string{"mariadbd", "/usr/sbin/mariadbd", "/usr/libexec/mariadbd", "/usr/local/sbin/mariadbd"},
 		Install:  "mariadb-server (Debian, Ubuntu) or mariadb (Homebrew)",
-		Args:     func(s Site) []string { return append(n.args(s), o.Args...) },
+		Args:     func(s Site) []string { return append(append(n.args(s), mariaDBTemporary(s, o)...), o.Args...) },
 		Ready:    func(ctx context.Context, s Site) error { return mariaDBServes(ctx, s.addr(0)) },
 		Prepare:  func(ctx context.Context, s Site) error { return mariaDBPrepare(ctx, s, o.SQL) },
 		Disk:     o.Disk, Env: o.Clock.env(),
@@ -127,6 +127,15 @@ func (n *MariaDBNode) args(s Site) []string {
 		args = append(args, "--ssl-ca="+n.certs.ca, "--ssl-cert="+n.certs.cert, "--ssl-key="+n.certs.key, "--require-secure-transport=ON")
 	}
 	return args
+}
+
+// mariaDBTemporary gives a server a place of its own for temporary files: one that starts deletes those of all others from the
+// system's. Where the disk is to be full or slow, that is about the data alone.
+func mariaDBTemporary(s Site, o *MariaDBOptions) []string {
+	if o.Disk != nil {
+		return nil
+	}
+	return []string{"--tmpdir=" + s.Dir}
 }
 
 func mariaDBData(s Site) string { return filepath.Join(s.Dir, "data") }
