@@ -82,8 +82,8 @@ func (r *record) checkTries(v *Verdict) {
 	}
 }
 
-// wasTaken reports whether somebody may have held what e tried to get, or stood in line for it. Who gave up may have been
-// granted it all the same, and holds it until that is settled.
+// wasTaken reports whether another goroutine may have held what e tried to get, or stood in line for it. One that gave
+// up may have been granted it all the same, and holds it until that is settled.
 func (r *record) wasTaken(waits waitsFor, e *history.Event) bool {
 	from := e.At.Add(-e.Took)
 	held := slices.ContainsFunc(r.byName[e.Name], func(h *hold) bool {

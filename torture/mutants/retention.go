@@ -16,7 +16,9 @@ func ofRetention() []Mutant {
 			Edits: []Edit{{
 				File: "hold_trust.go", Old: "\tif g.outdated(sent) {\n", New: "\tif g.outdated(sent) && !isMutant(\"M30\") {\n",
 			}},
-			Checks: []Check{ofTheCore("TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer", "of trust, and the engine has given")},
+			Checks: []Check{
+				ofTheCore("TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer", "of trust, and the engine has given"),
+			},
 		},
 		{
 			ID: "M31", Bug: "a retained lock is not given back when another process asks",
@@ -43,9 +45,12 @@ func ofRetention() []Mutant {
 			ID: "M33", Bug: "a retained lock keeps the lease of the hold, which outlasts a client that dies",
 			Edits: []Edit{{
 				File: "hold_retain.go", Old: "retainLease() time.Duration { return min(retainLease, g.m.p.lease) }",
-				New: "retainLease() time.Duration {\n\tif isMutant(\"M33\") {\n\t\treturn g.m.p.lease\n\t}\n\treturn min(retainLease, g.m.p.lease)\n}",
+				New: "retainLease() time.Duration {\n\tif isMutant(\"M33\") {\n\t\treturn g.m.p.lease\n\t}\n" +
+					"\treturn min(retainLease, g.m.p.lease)\n}",
 			}},
-			Checks: []Check{ofTheCore("TestRetain_ByAClientThatDies_KeepsOthersOutForAShortLease", "it took .*, want at most 2.5s")},
+			Checks: []Check{
+				ofTheCore("TestRetain_ByAClientThatDies_KeepsOthersOutForAShortLease", "it took .*, want at most 2.5s"),
+			},
 		},
 	}
 }
