@@ -120,13 +120,16 @@ func (r *record) checkDeaths(v *Verdict) {
 	v.Claim += "; no lock stays free for long behind the dead, or behind those who gave up"
 	waits := r.waits()
 	for _, c := range append(r.deaths(waits), r.releases(waits)...) {
-		most, how := r.about.Lease+r.target.Again(), "killed"
+		most, how := r.about.Lease+r.target.Again(r.about.Lease), "killed"
 		if !c.dead {
 			how = "given back"
 			// Otherwise somebody had it who was killed, or it was not wanted at first, or the engine has not said that it was given back.
 			if c.at == c.held.released && c.held.gaveBack {
-				most = r.target.Behind()
+				most = r.target.Behind(r.about.Lease)
 			}
+		}
+		if lasts, retained := r.outlives(&c); retained {
+			most, how = lasts+r.target.Again(r.about.Lease), "retained by one who was killed"
 		}
 		took := c.next.from.Sub(c.at)
 		late := took-r.stalled(c.at, c.next.from) > most+settles

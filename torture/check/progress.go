@@ -34,6 +34,7 @@ func (r *record) checkProgress(f *Figures) *Verdict {
 	}
 	if r.calm() {
 		r.checkPatience(v)
+		r.checkTries(v)
 		if r.about.Ordered {
 			r.checkOrder(v)
 		}

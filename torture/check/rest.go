@@ -74,6 +74,7 @@ func Dir(dir string) (*Report, error) {
 	rep := &Report{About: r.about}
 	f := &rep.Figures
 	f.Grants, f.Ran = len(r.holds), r.about.End.Sub(r.about.Begin)
+	f.TakenOver, f.GaveWay = r.takenOver(), r.gaveWay()
 	r.countBlows(f)
 	r.takeTimes(f)
 	for _, v := range []*Verdict{
@@ -103,6 +104,9 @@ func (rep *Report) OK() bool {
 func (rep *Report) Inconclusive() (why []string) {
 	if of := rep.About.Faults; len(of) == 1 && of[0] != target.None && rep.Figures.Blows == 0 {
 		why = append(why, fmt.Sprintf("the fault %s was not done once", of[0]))
+	}
+	if rep.About.Workload == run.Retain && rep.Figures.TakenOver == 0 {
+		why = append(why, "no lock was taken again that was retained")
 	}
 	for _, v := range rep.Verdicts {
 		if v.Vacuous != "" {

@@ -82,6 +82,8 @@ type Figures struct {
 	Doubles      int           // locks that were granted although another, by all that it could know, still had them
 	Turns        int           // holds that changed their mode
 	Wakes        int           // waits for a condition that ended with a hold
+	TakenOver    int           // holds of locks that their client had retained
+	GaveWay      int           // holders who were told that another process wants the lock
 	Losses       int           // holds that were lost
 	FalseLosses  int           // of those, without a fault
 	TokensBack   int           // acquisitions whose token was not larger than an earlier one's
@@ -111,6 +113,8 @@ func (f *Figures) Add(o Figures) {
 	f.Doubles += o.Doubles
 	f.Turns += o.Turns
 	f.Wakes += o.Wakes
+	f.TakenOver += o.TakenOver
+	f.GaveWay += o.GaveWay
 	f.Losses += o.Losses
 	f.FalseLosses += o.FalseLosses
 	f.TokensBack += o.TokensBack
@@ -134,9 +138,10 @@ func (f Figures) String() string {
 	}
 	return fmt.Sprintf("%d grants, %d fenced increments, %d stale requests refused after faults, %d of overruns; "+
 		"without the fence %d of %d updates lost by faults (%.2g %%), %d by overruns; "+
-		"%d faults, %d at a holder, %d at who was next; %d upgrades and downgrades, %d woken by signals; %d holds lost, %d double grants; "+
+		"%d faults, %d at a holder, %d at who was next; %d upgrades and downgrades, %d woken by signals; "+
+		"%d retained and taken again, %d gave way; %d holds lost, %d double grants; "+
 		"longest wait %v, %v from a fault's end to the next grant; %.2f hours",
 		f.Grants, f.Increments, f.Stale.Faults, f.Stale.Overruns, f.PlainLost.Faults, f.PlainWrites, share, f.PlainLost.Overruns,
-		f.Blows, f.HolderBlows, f.WaiterBlows, f.Turns, f.Wakes, f.Losses, f.Doubles,
+		f.Blows, f.HolderBlows, f.WaiterBlows, f.Turns, f.Wakes, f.TakenOver, f.GaveWay, f.Losses, f.Doubles,
 		f.LongestWait.Round(time.Millisecond), f.SlowestAfter.Round(time.Millisecond), f.Ran.Hours())
 }

@@ -10,7 +10,7 @@ type Op string
 
 // The operations.
 const (
-	Acquire   Op = "acquire" // Lock
+	Acquire   Op = "acquire" // Lock, or TryLock
 	Release   Op = "release" // Unlock
 	Read      Op = "read"    // of the register
 	Write     Op = "write"
@@ -22,6 +22,7 @@ const (
 	Signal    Op = "signal"    // of a condition, under its mutex, with the token of that hold
 	Broadcast Op = "broadcast" // likewise
 	Lost      Op = "lost"      // the lease told that it was lost
+	Wanted    Op = "wanted"    // the lease told that another process wants the lock, and its holder gives way
 	Start     Op = "start"     // of the process
 	Lag       Op = "lag"       // the process did not get the processor for so long: Took, until now
 	Disk      Op = "disk"      // the servers' disk took so long to keep a byte: Took, until now
@@ -67,6 +68,7 @@ type Event struct {
 	Nonce    string        `json:"nonce,omitempty"`
 	Deadline Instant       `json:"deadline,omitempty"` // of the lease, as its holder knew it then; 0 if it has none
 	Fixed    bool          `json:"fixed,omitempty"`    // the lease is not renewed, and is meant to be overrun
+	Try      bool          `json:"try,omitempty"`      // it does not wait
 	Share    Share         `json:"share,omitempty"`    // how the lock is shared with others; empty if it is not
 	Stamp    Share         `json:"stamp,omitempty"`    // for what the stamp is: Reads or Writes; empty if there is none
 	Several  bool          `json:"several,omitempty"`  // it is one of several that are taken together

@@ -49,6 +49,7 @@ type Where string
 
 // The places.
 const (
+	Core        Where = "."
 	Simulation  Where = "internal/sim"
 	FenceModel  Where = "internal/fencemodel"
 	HandOff     Where = "internal/handoff"
@@ -62,7 +63,7 @@ const (
 
 // All lists the mutants, in order.
 func All() []Mutant {
-	all := slices.Concat(cores(), remains(), ofRedis(), ofOthers(), fences(), ofWorkloads(), ofTheHarness())
+	all := slices.Concat(cores(), remains(), ofRedis(), ofOthers(), fences(), ofWorkloads(), ofTheHarness(), ofRetention())
 	slices.SortFunc(all, func(a, b Mutant) int {
 		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) // M2 before M10
 	})

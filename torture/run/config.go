@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,20 @@ import (
 
 	"github.com/interlock-go/interlock/torture/target"
 )
+
+// Workload is what the workers do under their locks. The zero value is the usual mixture.
+type Workload string
+
+// Retain is mostly bursts of mutexes that are retained after each hold, and in between the usual mixture.
+const Retain Workload = "retain"
+
+// Workloads lists those that have a name.
+func Workloads() []Workload { return []Workload{Retain} }
+
+// leaseOfRetain is how long leases last at least in a run of Retain. It is longer than what is retained lasts in an
+// engine, so that a trust in the longer one, or a renewal that does not shorten it, has consequences; and than faults
+// mostly are.
+const leaseOfRetain = 5 * time.Second
 
 // Config says what to do.
 type Config struct {
@@ -20,10 +35,11 @@ type Config struct {
 	Duration   time.Duration
 	Increments int // if not 0, it ends sooner, when so many updates were made behind the fence
 	Hold       time.Duration
-	Lease      time.Duration `json:"-"` // 0: the target's own, by which faults last in any case
+	Lease      time.Duration `json:"-"` // 0: see LeaseTime; faults last as with the target's own in any case
 	Cancel     float64
 	Seed       uint64
 	Pairs      bool     // a client has a fault at the same time as something else
+	Workload   Workload `json:",omitempty"`
 	Long       bool     // instead: each goroutine holds a lock of its own for 20 leases, and the server is far away
 	Untimed    bool     // K8 is not judged: other programs take the processors from this run
 	Dir        string   `json:"-"`
@@ -33,6 +49,31 @@ type Config struct {
 // OneByOne is how long it takes until each goroutine has held a lock once, one after the other.
 func (c *Config) OneByOne() time.Duration {
 	return c.Hold * time.Duration(c.Processes*c.Goroutines)
+}
+
+// LeaseTime is how long leases last: the target's own, if nothing else is said.
+func (c *Config) LeaseTime() time.Duration {
+	usual := c.Target.Lease
+	if c.Workload == Retain {
+		usual = max(usual, leaseOfRetain)
+	}
+	return cmp.Or(c.Lease, usual)
+}
+
+// validateWorkload refuses what is not known, and what the engine or the other settings do not allow.
+func (c *Config) validateWorkload() error {
+	switch {
+	case c.Workload == "":
+		return nil
+	case !slices.Contains(Workloads(), c.Workload):
+		return fmt.Errorf("there is no workload %q: choose mixed, or from %v", c.Workload, Workloads())
+	case c.Long || c.Increments > 0:
+		return fmt.Errorf("the workload %s is neither for long holds nor for a number of increments", c.Workload)
+	case !c.Target.Recalls():
+		return fmt.Errorf("engine %s cannot have the workload %s: it does not tell a holder that another process waits",
+			c.Target.Name, c.Workload)
+	}
+	return nil
 }
 
 func (c *Config) validate() error {
@@ -50,7 +91,7 @@ func (c *Config) validate() error {
 	case c.Duration <= 0 && !c.Long:
 		return fmt.Errorf("the duration %v is not positive", c.Duration)
 	}
-	return c.validateFaults()
+	return cmp.Or(c.validateWorkload(), c.validateFaults())
 }
 
 func (c *Config) validateFaults() error {

@@ -62,7 +62,7 @@ func Do(ctx context.Context, c *Config) (about *About, err error) {
 	if err := cmp.Or(possible(), c.validate()); err != nil {
 		return nil, err
 	}
-	r := &run{Config: c, lease: cmp.Or(c.Lease, c.Target.Lease)}
+	r := &run{Config: c, lease: c.LeaseTime()}
 	if c.Long {
 		c.Names, c.Duration = c.Processes*c.Goroutines, longHold*r.lease+r.lease
 	}
@@ -116,16 +116,28 @@ func (r *run) clients() int {
 	return 1
 }
 
+// retain is for how long bursts have their lock retained: for longer than anybody is kept waiting by what dies or stands
+// still, so that who waits for the end of a retention, because a recall was lost, is noticed by K7.
+func (r *run) retain() time.Duration {
+	if r.Workload != Retain {
+		return 0
+	}
+	return 4 * r.lease
+}
+
 // setUp starts the proxies and the processes.
 func (r *run) setUp(ctx context.Context) (err error) {
 	if r.can, err = target.Ask(ctx, r.engine.Direct(), r.lease); err != nil {
 		return err
 	}
+	if r.Workload == Retain && !r.can.Recalls {
+		return fmt.Errorf("engine %s does not tell a holder that another process waits, which Target.Recalls says", r.Target.Name)
+	}
 	for i := range r.Processes {
 		p := &process{self: r.Worker, job: worker.Job{
 			Register: r.register.Addr(), Dir: r.Dir, Proc: i, Seed: r.Seed, Goroutines: r.Goroutines, Names: r.names,
 			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal, r.OneByOne()), Cancel: r.Cancel,
-			Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(), Clients: r.clients(),
+			Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(), Clients: r.clients(), Retain: r.retain(),
 		}}
 		if network := r.engine.Network; network != nil {
 			if err := r.stage.Play(func(t testing.TB) { p.member = network.Join(t) }); err != nil {

@@ -6,9 +6,9 @@ import (
 )
 
 // Again is for how long, at most, a lock whose holder was killed stays free when its lease has run out, although others want it and
-// whoever of them was killed too.
-func (g *Target) Again() time.Duration {
-	claim := min(g.Lease, 2*time.Second) // one of the dead may be granted what it does not claim
+// whoever of them was killed too. Leases last for lease.
+func (g *Target) Again(lease time.Duration) time.Duration {
+	claim := min(lease, 2*time.Second) // one of the dead may be granted what it does not claim
 	switch {
 	case strings.HasPrefix(g.Name, "redis"):
 		return claim
@@ -20,9 +20,9 @@ func (g *Target) Again() time.Duration {
 
 // Behind is for how long, at most, a lock that was given back stays free although others want it, because some of them were killed: on
 // Redis the dead are passed over, elsewhere their sessions have to end.
-func (g *Target) Behind() time.Duration {
+func (g *Target) Behind(lease time.Duration) time.Duration {
 	if strings.HasPrefix(g.Name, "redis") || strings.HasPrefix(g.Name, "redlock") {
-		return g.Again()
+		return g.Again(lease)
 	}
-	return g.Lease + g.Again()
+	return lease + g.Again(lease)
 }

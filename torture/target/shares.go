@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -14,6 +15,8 @@ type Abilities struct {
 	Ordered bool            // its waiters are served first come, first served, also those of other processes
 	// Sessions says that holds are trusted while a session is.
 	Sessions bool
+	// Recalls says that a holder is told when another process waits.
+	Recalls bool
 }
 
 // Ask asks the engine at url.
@@ -23,8 +26,11 @@ func Ask(ctx context.Context, url string, lease time.Duration) (*Abilities, erro
 		return nil, err
 	}
 	t := d.Traits()
-	_, lacks := t.Lacking(driver.Order)
-	return &Abilities{Shares: sharesOf(t), Ordered: !lacks, Sessions: t.Lifetime == driver.Sessions}, d.Close()
+	_, unordered := t.Lacking(driver.Order)
+	_, tellsNobody := t.Lacking(driver.Recalls)
+	return &Abilities{
+		Shares: sharesOf(t), Ordered: !unordered, Sessions: t.Lifetime == driver.Sessions, Recalls: !tellsNobody,
+	}, d.Close()
 }
 
 func sharesOf(t driver.Traits) (all []history.Share) {
@@ -46,6 +52,10 @@ func sharesOf(t driver.Traits) (all []history.Share) {
 	}
 	return all
 }
+
+// Recalls reports whether the target tells a holder that another process waits, as for the workload retain. That is to
+// be known before anything is started, so it cannot be asked.
+func (g *Target) Recalls() bool { return g.Inside || strings.HasPrefix(g.Name, "redis") }
 
 // lists reports whether the target tells who waits for a lock. That is to be known before anything is started, so it cannot be asked.
 func (g *Target) lists() bool { return g.Name != "file" && !g.Inside }

@@ -31,6 +31,12 @@ func TestShares_AreWhatTheEngineSays(t *testing.T) {
 	if got.Sessions {
 		t.Error("files are said to have sessions")
 	}
+	if got.Recalls {
+		t.Error("files are said to tell a holder that another process waits")
+	}
+	if got, err := Ask(t.Context(), "mem://recalls", 0); err != nil || !got.Recalls {
+		t.Errorf("memory: %+v, %v, and it recalls", got, err)
+	}
 	if got, err := Ask(t.Context(), "nothing://", 0); err == nil {
 		t.Errorf("an engine that there is not: %v", got)
 	}

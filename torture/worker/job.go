@@ -28,6 +28,7 @@ type Job struct {
 	MaxCycles  int             // for each goroutine; 0 is no bound
 	Mixed      bool            // some of the work is more than to count under one lock
 	Long       time.Duration   // if not 0: each goroutine holds one lock of its own for so long, and ends
+	Retain     time.Duration   // if not 0: most of the work is bursts of a mutex that is retained for so long after each hold
 	Shares     []history.Share // how locks may be shared on this engine
 }
 

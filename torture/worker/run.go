@@ -100,6 +100,9 @@ func WatchLag(ctx context.Context, proc int, log *history.Writer) {
 // openPatiently opens the engine, also while a fault lasts. It returns nil when ctx has ended.
 func openPatiently(ctx context.Context, j *Job, client int) *interlock.Client {
 	opts := &interlock.Options{Lease: j.Lease, ClientName: j.nameOf(client), CloseTimeout: 2 * time.Second}
+	if j.Proc%2 == 0 {
+		opts.Retain = j.Retain // what it does beside bursts is retained too
+	}
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 		locks, err := interlock.Open(attempt, j.URL, opts)

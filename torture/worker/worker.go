@@ -68,6 +68,10 @@ func (w *worker) dialPatiently(ctx context.Context) *register.Client {
 // cycle does one piece of work. Most of it counts under a mutex.
 func (w *worker) cycle(ctx context.Context) {
 	name := w.j.Names[w.dice.IntN(len(w.j.Names))]
+	if w.j.Retain > 0 && w.dice.IntN(4) > 0 {
+		w.burst(ctx, name)
+		return
+	}
 	switch n := w.dice.IntN(20); {
 	case !w.j.Mixed:
 		w.countUnder(ctx, name)

@@ -24,8 +24,9 @@ want three locks while that one fault is done again and again; see [torture](../
 are and what is checked. "0 of n" means that in the time of none of n holds its lock was granted to another; the
 share in brackets is what n cases exclude with 95 %% certainty. A hold's time is from the return of Lock until it is given
 back, or is told to be lost, or its lease has run out by the last deadline that was recorded; of one that was killed, until it last looked
-whether it lasts. A hold without any such time is not among the n. In the last row it is the faults that the engine keeps, at random, and at
-the same time one of another client. A dash: the fault cannot be done to the engine, or not by this program.
+whether it lasts. A hold without any such time is not among the n. In row pairs it is the faults that the engine keeps, at random, and at
+the same time one of another client; in row retain the same faults, one at a time, while most of the work is bursts of mutexes that are
+retained (LockOptions.Retain), with leases of 5 s. A dash: the fault cannot be done to the engine, or not by this program.
 
 "Two holders possible" are cells in which that is possible by the nature of the engine. The first number counts those of which both had
 looked meanwhile whether their holds last, and found that they do. "Double grants" are of locks that another had neither given back nor
@@ -62,7 +63,8 @@ func again(cells []*cell) string {
 	least := slices.MinFunc(cells, func(a, b *cell) int { return cmp.Compare(a.Seed, b.Seed) }).Seed
 	return fmt.Sprintf(`Each cell is one run, and can be made again by itself: `+"`interlock torture run -engine ENGINE -faults FAULT %s -hold HOLD -seed %d`"+`,
 where HOLD is a fifth of the engine's lease (see [Times](#times)), and a whole lease where two holders are possible; some of those have longer
-leases, and go on for longer, and the last table has their commands. The last row is `+"`-faults kept -pairs`"+`. A seed repeats the shape
+leases, and go on for longer, and the last table has their commands. Row pairs is `+"`-faults kept -pairs`"+`, row
+retain `+"`-faults kept -workload retain`"+`. A seed repeats the shape
 of a run, not each of its steps; a run in which too little happened was made again with the next seed, twice at most.
 
 `, shape, least)
@@ -138,7 +140,7 @@ func find(cells []*cell, g *target.Target, f target.Fault) *cell {
 
 // faultsOf are the faults of any cell, in their usual order.
 func faultsOf(cells []*cell) (faults []target.Fault) {
-	for _, f := range append(target.All(), pairs) {
+	for _, f := range append(target.All(), pairs, retain) {
 		for _, c := range cells {
 			if c.fault == f {
 				faults = append(faults, f)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,5 +49,5 @@ func isOf(about *run.About, c *run.Config) bool {
 	}
 	a, errA := json.Marshal(&about.Config)
 	b, errB := json.Marshal(&want)
-	return errA == nil && errB == nil && bytes.Equal(a, b) && about.Lease == cmp.Or(c.Lease, c.Target.Lease)
+	return errA == nil && errB == nil && bytes.Equal(a, b) && about.Lease == c.LeaseTime()
 }

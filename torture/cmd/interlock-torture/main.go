@@ -30,7 +30,7 @@ const usage = `interlock-torture: faults for an engine, and a verdict
   mutants
          known bugs put into copies of interlock: each must be noticed; -o FILE writes the table; in a clone, with Go
   check  DIR: judge a run again
-  list   the engines, and the faults that each can have
+  list   the engines, and the workloads and faults that each can have
 
 "interlock-torture run -h" lists the flags. Exit codes: 0 all kept, 1 a claim is broken, 2 usage, 3 the run could not be made,
 4 inconclusive: too little happened.

@@ -34,6 +34,7 @@ func TestRun_IsJudgedAndJudgedAgain(t *testing.T) {
 		{"redis", "slices,one-connection,evict", " -pairs"},
 		{"redis-aof", "disk-full", ""},
 		{"redlock", "cut,partition", ""},
+		{"redis", "kill,stop,lose-replies", " -workload retain -hold 20ms -lease 3s"},
 	} {
 		t.Run(row.engine+" "+row.faults, func(t *testing.T) {
 			t.Parallel()
@@ -92,6 +93,9 @@ func TestCommand_BadInput_IsUsage(t *testing.T) {
 		"run -engine file -faults cut":       "cannot be done to file",
 		"run -faults nothing":                `no fault "nothing"`,
 		"run -long -faults kill":             "long holds are for runs without faults",
+		"run -workload nothing":              `no workload "nothing": choose mixed, or from [retain]`,
+		"run -workload retain -long":         "neither for long holds",
+		"run -workload retain -engine etcd":  "etcd cannot have the workload retain: it does not tell a holder",
 		"mutants -only M99":                  `no mutant "M99": they are M1 to M`,
 		"run -workers 0x1":                   "at least one process",
 		"run -duration -1s":                  "not positive",

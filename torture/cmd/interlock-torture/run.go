@@ -39,6 +39,8 @@ func parseRun(args []string) (*run.Config, error) {
 	cancels := flags.Float64("cancel", 0.05, "share of the calls whose context ends at random")
 	seed := flags.Uint64("seed", 0, "decides the faults and the choices of the workers; 0 draws one")
 	pairs := flags.Bool("pairs", false, "while a fault goes on, another client has one too")
+	workload := flags.String("workload", mixed, "what the workers do: mixed, or retain: bursts of mutexes that are retained, "+
+		"with leases of 5 s unless -lease says otherwise")
 	long := flags.Bool("long", false,
 		"instead: each goroutine holds a lock of its own for 20 leases, with three tenths of a lease between it and the server")
 	untimed := flags.Bool("untimed", false, "do not judge how late calls return (K8): for machines that are busy with other things")
@@ -47,6 +49,9 @@ func parseRun(args []string) (*run.Config, error) {
 		return nil, err
 	}
 	c := &run.Config{Names: *names, Duration: *duration, Hold: *hold, Lease: *lease, Cancel: *cancels, Seed: *seed, Dir: *dir, Pairs: *pairs, Long: *long, Untimed: *untimed}
+	if *workload != mixed {
+		c.Workload = run.Workload(*workload)
+	}
 	if _, err := fmt.Sscanf(*workers, "%dx%d", &c.Processes, &c.Goroutines); err != nil {
 		return nil, fmt.Errorf("-workers %q is not processes x goroutines, as in 4x2", *workers)
 	}
@@ -68,11 +73,17 @@ func parseRun(args []string) (*run.Config, error) {
 	return c, nil
 }
 
+// mixed is the flag for the workload without a name.
+const mixed = "mixed"
+
 // command is that which makes a cell's run again, by itself.
 func (c *cell) command() string {
 	which, more := string(c.fault), ""
-	if c.Pairs {
+	switch {
+	case c.Pairs:
 		which, more = "kept", " -pairs"
+	case c.Workload != "":
+		which, more = "kept", fmt.Sprint(" -workload ", c.Workload)
 	}
 	hold := fmt.Sprint("-hold ", c.Hold)
 	if c.Lease > 0 {
@@ -110,6 +121,9 @@ func torture(ctx context.Context, out io.Writer, c *run.Config) (*check.Report, 
 		c.Target.Name, c.Faults, c.Duration, c.Processes, c.Goroutines, c.Names, c.Seed)
 	if c.Pairs {
 		fmt.Fprintln(out, "  two faults at once")
+	}
+	if c.Workload != "" {
+		fmt.Fprintf(out, "  workload %s, leases of %v\n", c.Workload, c.LeaseTime())
 	}
 	if c.Untimed {
 		fmt.Fprintln(out, "  not judged by how late calls return")
@@ -157,7 +171,11 @@ func checkAgain(args []string) error {
 
 func list() {
 	for _, g := range target.Targets() {
-		fmt.Printf("%-10s lease %v, faults:", g.Name, g.Lease)
+		fmt.Printf("%-10s lease %v, ", g.Name, g.Lease)
+		if g.Recalls() {
+			fmt.Printf("workloads: %s %s, ", mixed, run.Retain)
+		}
+		fmt.Print("faults:")
 		for _, f := range g.Faults {
 			fmt.Printf(" %s", f)
 			if g.Broken[f] != "" {

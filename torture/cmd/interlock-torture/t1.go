@@ -49,7 +49,7 @@ const mostMore = 2
 // others are runs of the first cells once more, of as many as are made at once.
 func others(cells []*cell, beside int) (more []*cell) {
 	for _, c := range cells[:min(max(1, beside), len(cells))] {
-		more = append(more, &cell{Config: &run.Config{Target: c.Target, Faults: c.Faults, Long: c.Long}})
+		more = append(more, &cell{Config: &run.Config{Target: c.Target, Faults: c.Faults, Long: c.Long, Workload: c.Workload}})
 	}
 	return more
 }
@@ -95,6 +95,9 @@ func t1Cells() []*cell {
 		cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept(g)}})
 		if g.Name == "redis" || g.Name == "mariadb" || g.Name == "postgres" {
 			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: breaking(g)}})
+		}
+		if g.Name == "redis" { // the other engines that retain have the rules of this one, or have no faults on the way to them
+			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept(g), Workload: run.Retain}})
 		}
 		if g.Name == "redis" { // has everything; and only without a fault is it known who is to be woken, and who to be next
 			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}}}) // when nobody starves any more

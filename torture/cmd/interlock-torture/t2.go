@@ -113,6 +113,9 @@ func t2Cells(engines string) ([]*cell, error) {
 			cells = append(cells, &cell{fault: f, Config: &run.Config{Target: g, Faults: []target.Fault{f}, Hold: hold, Lease: lease}})
 		}
 		cells = append(cells, &cell{fault: pairs, Config: &run.Config{Target: g, Faults: kept(g), Hold: g.Lease / 5, Pairs: true}})
+		if g.Recalls() {
+			cells = append(cells, &cell{fault: retain, Config: &run.Config{Target: g, Faults: kept(g), Hold: g.Lease / 5, Workload: run.Retain}})
+		}
 	}
 	return cells, nil
 }
@@ -163,12 +166,14 @@ func manyCells(targets []*target.Target, increments int, seed uint64) []*cell {
 	return cells
 }
 
-// pairs is no fault but those that the engine keeps, at random, and one of another client at the same time. many and long are no faults:
-// they mark those cells, which are in the figures and not in the table.
+// pairs is no fault but those that the engine keeps, at random, and one of another client at the same time; retain is
+// the workload of that name under those that it keeps. many and long are no faults: they mark those cells, which are in the figures and not
+// in the table.
 const (
-	pairs = target.Fault("pairs")
-	many  = target.Fault("many")
-	long  = target.Fault("long")
+	pairs  = target.Fault("pairs")
+	retain = target.Fault("retain")
+	many   = target.Fault("many")
+	long   = target.Fault("long")
 )
 
 // filling is how runs are made: so many at once, and with the histories in which folder, if they are to be kept.

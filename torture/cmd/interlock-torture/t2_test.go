@@ -29,6 +29,7 @@ func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
 		{"redis-sentinel", target.Wipe, 0, 2 * time.Second, 10 * time.Second, 10 * time.Second},
 		{"redis-sentinel", target.CutFailover, 5 * time.Second, 5 * time.Second, 40 * time.Second, 10 * time.Second},
 		{"redis-sentinel", target.CutFailover, 5 * time.Second, 5 * time.Second, time.Minute, time.Minute},
+		{"redis-sentinel", retain, 0, 2 * time.Second / 5, time.Minute, time.Minute},
 		{"redis-sentinel", pairs, 0, 2 * time.Second / 5, time.Minute, time.Minute},
 		{"redis-cluster", target.Partition, 5 * time.Second, 5 * time.Second, 40 * time.Second, 20 * time.Second},
 	} {
