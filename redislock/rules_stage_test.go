@@ -234,8 +234,12 @@ func (s *stage) acquire(a ask) reply {
 	return got
 }
 
-func (s *stage) requeue(give string, a ask) reply {
-	return parseReply(Reply{Text: s.run(s.book.requeue, append(s.keys(a.id), s.tomb(give)), append(s.args(a), give, "", "10000")...)})
+func (s *stage) requeue(give string, a ask) reply { return s.requeueAs("", give, a) }
+
+// requeueAs gives back in the way of that kind: only an empty one is for the quick part.
+func (s *stage) requeueAs(kind, give string, a ask) reply {
+	args := append(s.args(a), give, kind, "10000")
+	return parseReply(Reply{Text: s.run(s.book.requeue, append(s.keys(a.id), s.tomb(give)), args...)})
 }
 
 func (s *stage) release(id string) string { return s.end(id, "", 0) }

@@ -32,6 +32,8 @@ func TestScripts_InStatesThatAreHardToReach(t *testing.T) {
 		{"a requeue goes behind everybody, and happens once", checkRequeue},
 		{"a hold kept after its release keeps others out and answers to nobody", checkKept},
 		{"a quick release leaves the next one as the general part does", checkQuickRelease},
+		{"a quick requeue leaves the others as the general part does", checkQuickRequeue},
+		{"a requeue before one who hears nothing is for the one behind", checkUnheardRequeue},
 		{"a wait that may only be tried is told so", checkWouldWait},
 		{"5,000 waiters are served in turn", checkManyWaiters},
 		{"5,000 dead waiters are swept at once", checkManyDead},
@@ -339,6 +341,44 @@ func checkQuickRelease(s *stage) {
 		s.want("the claim", fmt.Sprint(claim.token, claim.tokens, claim.nonce), fmt.Sprint(p.token, 5, "b"))
 		s.want("the floor", s.text("GET", s.floor()), fmt.Sprint(p.token+4))
 		s.want("the lock", s.show(), "b < c")
+	}
+}
+
+func checkQuickRequeue(s *stage) {
+	for _, kind := range []string{"", "r"} { // r is for the general part
+		s.do("DEL", s.lock())
+		s.acquire(ask{id: "a"})
+		s.acquire(ask{id: "b", tokens: 5, claim: 1500 * time.Millisecond, lease: 20 * time.Second})
+		s.acquire(ask{id: "c"})
+		got := s.requeueAs(kind, "a", ask{id: "d", lease: 3 * time.Minute})
+		s.do("DEL", s.tomb("a"))
+		p := s.push()
+		s.want("the push", fmt.Sprint(p.tokens, p.nonce, p.lease), fmt.Sprint(5, "b", 1500*time.Millisecond))
+		s.want("the answer", fmt.Sprint(got.verdict, got.queuePlace, got.holder.token), fmt.Sprint(queued, 2, p.token))
+		s.must(strings.Contains(got.holder.meta, `"l":"b"`), "it waits behind %+v", got.holder)
+		s.want("the floor", s.text("GET", s.floor()), fmt.Sprint(p.token+4))
+		s.want("the lock", s.show(), "b < c d")
+		s.want("a heartbeat", s.acquire(ask{id: "d", lease: 3 * time.Minute}).queuePlace, 2)
+		s.release("b")
+		s.release("c")
+		s.want("the pushes", s.pushes(), "G c, G d")
+		s.want("the lock", s.show(), "d <")
+	}
+}
+
+func checkUnheardRequeue(s *stage) {
+	for _, kind := range []string{"", "r"} {
+		s.do("DEL", s.lock())
+		s.acquire(ask{id: "a"})
+		s.acquire(ask{id: "b", channel: deaf})
+		s.acquire(ask{id: "c"})
+		s.want("the answer", s.requeueAs(kind, "a", ask{id: "d"}).verdict, queued)
+		s.do("DEL", s.tomb("a"))
+		s.want("the pushes", s.pushes(), "G c")
+		s.want("the lock", s.show(), "c < b d")
+		s.want("another's hold, without a place", s.run(s.book.requeue, append(s.keys("e"), s.tomb("a")),
+			append(s.args(ask{id: "e"}), "a", kind, "10000")...), "lost taken")
+		s.want("the lock", s.show(), "c < b d")
 	}
 }
 

@@ -6,7 +6,7 @@ import "github.com/interlock-go/interlock/redislock/conn"
 var (
 	acquireScript = newScript("clock", "begin", "acquire_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "acquire")
 	releaseScript = newScript("begin", "release_thin", "clock", "release_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "release")
-	requeueScript = newScript("clock", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "requeue", "acquire")
+	requeueScript = newScript("clock", "begin", "requeue_give", "release_fast", "requeue_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "requeue", "acquire")
 	breakScript   = newScript("clock", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "break")
 	confirmScript = newScript("clock", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "confirm")
 	multiScript   = newScript("clock", "text", "multi")
@@ -28,7 +28,7 @@ var (
 	// These are for locks that may be watched, which are those of elections.
 	watchedAcquireScript = newScript("clock", "tell", "watched", "begin", "acquire_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "acquire", "watched_end")
 	watchedReleaseScript = newScript("clock", "tell", "watched", "begin", "release_thin", "release_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "release", "watched_end")
-	watchedRequeueScript = newScript("clock", "tell", "watched", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "requeue", "acquire", "watched_end")
+	watchedRequeueScript = newScript("clock", "tell", "watched", "begin", "requeue_give", "release_fast", "requeue_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "requeue", "acquire", "watched_end")
 	watchedBreakScript   = newScript("clock", "tell", "watched", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "break", "watched_end")
 )
 

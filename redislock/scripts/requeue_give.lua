@@ -1,0 +1,11 @@
+-- requeue: releases one hold and acquires with another ID in the same step, behind everybody who waits. Nothing happens
+-- if the hold is not there.
+--
+-- KEYS  1 to 3 as for acquire, of the request   4 the tombstone of the hold to give
+-- ARGV  1 to 5 as for acquire   6 the ID of the hold to give   7 empty, or r (see release)   8 how many ms a tombstone lasts
+-- Returns  as acquire, or lost REASON if there is no hold to give
+-- Atomic, because a lock given back and asked for in two steps would cost a round trip more, and a place.
+--
+-- A long queue of one process moves on by this script alone, and to set up the general part costs a server more than a
+-- quick answer. So the quick part of release stands here as a function, for requeue_fast.
+local function give(ARGV)
