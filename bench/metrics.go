@@ -48,7 +48,7 @@ func (sc *scenario) values(r *workload.Result) []benchfmt.Value {
 	case workload.Herd:
 		h := r.Herd
 		return []benchfmt.Value{
-			of(h.Total, perHerd), of(h.Total/float64(sc.waiters()), perGrant), of(h.Commands, commandsAGrant),
+			of(h.Total, perHerd), of(h.Total/float64(sc.grants()), perGrant), of(h.Commands, commandsAGrant),
 			of(h.After, "after-release/grant"), of(float64(h.Unserved), unserved),
 			of(h.ServerCPU, "server-cpu-ns/grant"),
 		}

@@ -37,6 +37,9 @@ func (sc *scenario) own() string { return sc.peers[0] }
 
 func (sc *scenario) waiters() int { return sc.job.Processes * sc.job.Goroutines }
 
+// grants is how often all of them together take the lock.
+func (sc *scenario) grants() int { return sc.waiters() * max(sc.job.Times, 1) }
+
 // family is what stands before the point of a scenario that is measured at several.
 func (sc *scenario) family() string {
 	family, _, _ := strings.Cut(sc.name, "/")

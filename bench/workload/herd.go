@@ -12,7 +12,7 @@ import (
 	"github.com/interlock-go/interlock/bench/redisd"
 )
 
-// HerdResult is how long very many waited who all wanted one lock, and what they sent for it.
+// HerdResult is how long it took until very many who all wanted one lock had it, and what they sent for it.
 type HerdResult struct {
 	Total    float64 // nanoseconds from the release that began it until the last of them had the lock, or the limit
 	Unserved int     // who did not get it within the limit
@@ -65,12 +65,11 @@ func herd(ctx context.Context, spec *peer.Spec, j *Job) (result *part, err error
 	}
 	all, err := queueAll(ctx, members, j, b, w)
 	leading.Wait()
-	for _, at := range all {
-		sum.Herd.Last = max(sum.Herd.Last, at)
-		if at == 0 {
+	for _, s := range all {
+		sum.Herd.Last = max(sum.Herd.Last, s.last)
+		sum.All += int64(s.times)
+		if s.times < j.times() {
 			sum.Herd.Unserved++
-		} else {
-			sum.All++
 		}
 	}
 	if j.Index == 0 {
@@ -79,9 +78,15 @@ func herd(ctx context.Context, spec *peer.Spec, j *Job) (result *part, err error
 	return sum, errors.Join(err, led) // the clients end with the process, which waits for all the others
 }
 
-// queueAll returns when each of the members had the lock.
-func queueAll(ctx context.Context, members []member, j *Job, b *board, w *witness) ([]int64, error) {
-	all, errs := make([]int64, len(members)), make([]error, len(members)+1)
+// served is how often one of the herd had the lock, and when it had it last, by monotonic.
+type served struct {
+	times int
+	last  int64
+}
+
+// queueAll returns what each of the members got.
+func queueAll(ctx context.Context, members []member, j *Job, b *board, w *witness) ([]served, error) {
+	all, errs := make([]served, len(members)), make([]error, len(members)+1)
 	var waits sync.WaitGroup
 	begun := make(chan struct{})
 	waits.Go(func() { // one looks for all: ten thousand tickers would be all that the processor does
@@ -93,21 +98,35 @@ func queueAll(ctx context.Context, members []member, j *Job, b *board, w *witnes
 		waits.Go(func() {
 			<-begun
 			all[i], errs[i] = queue(ctx, m, j, time.Duration(i*j.Processes+j.Index)*j.Stagger, b, w)
+			b.done.Add(1)
 		})
 	}
 	waits.Wait()
 	return all, someOf(errs)
 }
 
-// queue waits for the lock, beginning after its place in the order of all, and gives it on at once. It returns when it
-// had it, or zero if it did not get it.
-func queue(ctx context.Context, m member, j *Job, place time.Duration, b *board, w *witness) (at int64, err error) {
-	defer b.done.Add(1)
+// queue waits for the lock, beginning after its place in the order of all, and gives it on at once, as often as the job
+// says or until it does not get it in time.
+func queue(
+	ctx context.Context, m member, j *Job, place time.Duration, b *board, w *witness,
+) (got served, err error) {
 	if b.held.Load() == 0 {
-		return 0, errPartnerGone
+		return got, errPartnerGone
 	}
 	time.Sleep(place)
 	b.asked.Add(1)
+	for got.times < j.times() {
+		at, err := takeOnce(ctx, m, j, w)
+		if at == 0 || err != nil {
+			return got, err
+		}
+		got.times, got.last = got.times+1, at
+	}
+	return got, nil
+}
+
+// takeOnce waits for the lock and gives it on. It returns when it had it, or zero if it did not get it.
+func takeOnce(ctx context.Context, m member, j *Job, w *witness) (at int64, err error) {
 	bounded, err := lockWithin(ctx, m, j.Limit)
 	if err != nil || bounded.hung {
 		return 0, err
@@ -157,8 +176,9 @@ func lead(ctx context.Context, spec *peer.Spec, j *Job, b *board, w *witness, su
 		return err
 	}
 	after, err := meter.Count(ctx)
-	sum.Commands = float64(after.Sub(before).Commands) / float64(n)
-	sum.After = float64(after.Sub(waiting).Commands) / float64(n)
+	grants := float64(n) * float64(j.times())
+	sum.Commands = float64(after.Sub(before).Commands) / grants
+	sum.After = float64(after.Sub(waiting).Commands) / grants
 	return err
 }
 
@@ -174,7 +194,7 @@ func letGo(ctx context.Context, leader member, j *Job, b *board, n int64, sum *h
 	err = until(j.Limit+partnerTimeout, func() bool { return b.done.Load() == n })
 	_, its := burning.spent()
 	runtime.KeepAlive(leader)
-	sum.ServerCPU = its / float64(n)
+	sum.ServerCPU = its / (float64(n) * float64(j.times()))
 	return err
 }
 

@@ -64,6 +64,7 @@ type Job struct {
 	Limit   time.Duration // of each wait
 	Shared  bool          // the waiters of a process share clients
 	Clients int           // how many of them; 0 is one
+	Times   int           // how often each takes the lock; 0 is once
 	Stagger time.Duration // between the calls of two clients, which open connections for a wait with some engines
 
 	// Of Keep.
@@ -72,6 +73,9 @@ type Job struct {
 	Renewals int           // how many leases long it is counted
 	Settle   time.Duration // from the last acquisition until it is counted; 0 is a lease
 }
+
+// times is how often each of a Herd takes the lock.
+func (j *Job) times() int { return max(j.Times, 1) }
 
 // place is where the job's peers find their lock.
 func (j *Job) place() peer.Place {
