@@ -9,7 +9,7 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 	m, o := w.lease.m, w.lease.owner
 	if c.closed {
 		c.unlock()
-		return nil, wrap("lock", m.key, ErrClosed)
+		return nil, wrap("lock", m.key(), ErrClosed)
 	}
 	if c.overtaken(w) {
 		c.unlock()
@@ -46,7 +46,7 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 // overtaken gives w a hold on what its owner has by now, if another goroutine of that was quicker. The caller holds
 // Client.mu.
 func (c *Client) overtaken(w *waiter) bool {
-	g := c.liveGrant(w.lease.owner, w.lease.m.key)
+	g := c.liveGrant(w.lease.owner, w.lease.m.key())
 	if g == nil {
 		return false
 	}
@@ -59,10 +59,10 @@ func (c *Client) askAlone(ctx context.Context, w *waiter, try bool) (*Lease, err
 	c.lock()
 	if c.closed {
 		c.unlock()
-		return nil, wrap("lock", w.lease.m.key, ErrClosed)
+		return nil, wrap("lock", w.lease.m.key(), ErrClosed)
 	}
 	// another goroutine of the same owner was quicker
-	if w.mayReenter() && c.liveGrant(w.lease.owner, w.lease.m.key) != nil {
+	if w.mayReenter() && c.liveGrant(w.lease.owner, w.lease.m.key()) != nil {
 		c.unlock()
 		return nil, errAgain
 	}
@@ -74,7 +74,7 @@ func (c *Client) joinAlone(ctx context.Context, w *waiter) (*Lease, error) {
 	switch {
 	case c.closed:
 		c.unlock()
-		return nil, wrap("lock", w.lease.m.key, ErrClosed)
+		return nil, wrap("lock", w.lease.m.key(), ErrClosed)
 	case c.overtaken(w):
 		c.unlock()
 		return w.lease, nil
@@ -120,7 +120,7 @@ func (c *Client) inTheWay(m *Mutex) *HeldError {
 		held := *q.inTheWay()
 		return &held
 	}
-	return &HeldError{Kind: m.key.Kind, Name: m.key.Name, Client: c.opts.ClientName}
+	return &HeldError{Kind: m.key().Kind, Name: m.key().Name, Client: c.opts.ClientName}
 }
 
 // tryBeside turns the refusal of a try into re-entry if another goroutine of the same owner was quicker.
@@ -131,7 +131,7 @@ func (m *Mutex) tryBeside(o *owner, start instant, err error) (*Lease, error) {
 	c := m.c
 	c.lock()
 	defer c.unlock()
-	g := c.liveGrant(o, m.key)
+	g := c.liveGrant(o, m.key())
 	if g == nil {
 		return nil, err
 	}

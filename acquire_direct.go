@@ -23,7 +23,7 @@ func (m *Mutex) attemptDirect(ctx context.Context, o *owner, try bool, start ins
 			return lease, err
 		}
 		if err := ctx.Err(); err != nil {
-			return nil, wrap("lock", m.key, err)
+			return nil, wrap("lock", m.key(), err)
 		}
 		if err := m.c.checkOwner(o); err != nil {
 			return nil, err
@@ -50,7 +50,7 @@ func (m *Mutex) hasGotIn(o *owner, beside *grant) bool {
 	}
 	m.c.lock()
 	defer m.c.unlock()
-	return m.c.liveGrant(o, m.key) != nil
+	return m.c.liveGrant(o, m.key()) != nil
 }
 
 // takeDirect asks the engine, beside a hold of o's if that is not nil.
@@ -74,7 +74,7 @@ func (m *Mutex) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, er
 	if o == nil || m.p.share.of == nil {
 		return nil, nil, nil
 	}
-	held := m.c.heldBy(o, m.key)
+	held := m.c.heldBy(o, m.key())
 	if held == nil {
 		return nil, nil, nil
 	}
@@ -82,7 +82,7 @@ func (m *Mutex) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, er
 		return nil, nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, nil, wrap("lock", m.key, err)
+		return nil, nil, wrap("lock", m.key(), err)
 	}
 	if o.named { // the engine itself re-enters named owners
 		return nil, nil, nil
@@ -92,7 +92,7 @@ func (m *Mutex) reenterDirect(ctx context.Context, o *owner) (*Lease, *grant, er
 	case has == nil: // it has been unlocked by another goroutine meanwhile
 		return nil, nil, nil
 	case m.p.share.mode == driver.Exclusive && has.m.p.share.mode == driver.Shared:
-		return nil, nil, wrap("lock", m.key, errReader)
+		return nil, nil, wrap("lock", m.key(), errReader)
 	case has.m.p.share.mode == m.p.share.mode || m.c.convert == nil:
 		lease, err := m.c.share(ctx, has, o, m) // nothing, if it was unlocked meanwhile
 		return lease, nil, err
@@ -108,7 +108,7 @@ func (m *Mutex) best(o *owner) (best *grant) {
 	c := m.c
 	c.lock()
 	defer c.unlock()
-	for _, l := range o.on(m.key) {
+	for _, l := range o.on(m.key()) {
 		if l.m.c != c || l.ended() != nil {
 			continue
 		}
@@ -147,7 +147,7 @@ func (g *grant) admitDirect(o *owner) {
 		return
 	}
 	for w := range g.m.c.alone {
-		if w.lease.owner == o && w.lease.m.key == g.m.key && w.beside == nil {
+		if w.lease.owner == o && w.lease.m.key() == g.m.key() && w.beside == nil {
 			w.leave()
 			w.answer(errAgain)
 		}
@@ -157,7 +157,7 @@ func (g *grant) admitDirect(o *owner) {
 // spreadToken gives the token of g, if it is an upgrade, to all that o has of this lock: a fence that has seen the
 // write would refuse what reads with an older one. The caller holds Client.mu.
 func (g *grant) spreadToken(o *owner) {
-	for _, l := range o.on(g.m.key) {
+	for _, l := range o.on(g.m.key()) {
 		if l.m.c != g.m.c || l.ended() != nil {
 			continue
 		}
@@ -170,6 +170,6 @@ func (g *grant) spreadToken(o *owner) {
 // takeToken takes over the token of a later grant to the same owner. The caller holds Client.mu.
 func (g *grant) takeToken(from *grant) {
 	if g.token < from.token {
-		g.token, g.nonce = from.token, from.nonce
+		g.token, g.own = from.token, &engineSide{from.nonce(), g.session()}
 	}
 }

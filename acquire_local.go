@@ -19,7 +19,7 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, start instan
 	c := m.c
 	if c.closed {
 		c.unlock()
-		return nil, wrap("lock", m.key, ErrClosed)
+		return nil, wrap("lock", m.key(), ErrClosed)
 	}
 	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
 	defer c.background.Done()
@@ -36,11 +36,11 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, start instan
 			g.settle(true)
 		}
 		c.unlock()
-		return nil, explain(m.key, err)
+		return nil, explain(m.key(), err)
 	case c.closed:
 		g.settle(false)
 		c.unlock()
-		return nil, wrap("lock", m.key, ErrClosed)
+		return nil, wrap("lock", m.key(), ErrClosed)
 	}
 	old := c.passing(m)
 	g.taken(answer, now)

@@ -29,7 +29,7 @@ type queueKey struct {
 }
 
 func (m *Mutex) queueKey() queueKey {
-	return queueKey{Key: m.key, lease: m.p.lease, delay: m.p.lockDelay, noRenew: m.p.noRenew}
+	return queueKey{Key: m.key(), lease: m.p.lease, delay: m.p.lockDelay, noRenew: m.p.noRenew}
 }
 
 // queueFor returns the queue of this process for m. The caller holds Client.mu.
@@ -97,7 +97,7 @@ func (g *grant) admitOthers() {
 	}
 	g.m.c.suspectDeadlock(o)
 	for _, q := range g.m.c.queues {
-		if q.m.key != g.m.key {
+		if q.m.key() != g.m.key() {
 			continue
 		}
 		q.waiters.each(func(w *waiter) {
@@ -118,7 +118,7 @@ func (g *grant) admitAlone(o *owner) {
 		return
 	}
 	for w := range g.m.c.alone {
-		if w.lease.owner == o && w.lease.m.key == g.m.key && !w.own.r.Try {
+		if w.lease.owner == o && w.lease.m.key() == g.m.key() && !w.own.r.Try {
 			w.leave()
 			w.grant(g, true)
 		}

@@ -10,7 +10,7 @@ import (
 func (m *Mutex) request(id string, o *owner) driver.Request {
 	c := m.c
 	r := driver.Request{
-		Key: m.key, ID: id, Owner: o.id, Named: o.named,
+		Key: m.key(), ID: id, Owner: o.id, Named: o.named,
 		Client: c.opts.ClientName, Label: m.p.label,
 		Mode: driver.Exclusive, Limit: 1, Weight: 1, Lease: m.p.lease, LockDelay: m.p.lockDelay, Tokens: 1,
 	}

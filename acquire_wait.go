@@ -90,7 +90,7 @@ func (w *waiter) wait(ctx context.Context) (*Lease, error) {
 		return nil, w.err
 	}
 	w.decline()
-	return nil, wrap("lock", w.lease.m.key, ctx.Err())
+	return nil, wrap("lock", w.lease.m.key(), ctx.Err())
 }
 
 // decline gives back what w was granted in the instant in which its context ended: the caller no longer wants it, and
@@ -139,7 +139,7 @@ func (w *waiter) timeout(cause error) error {
 	switch {
 	case w.broken != nil || !w.hasBegun() && (f == nil || f.held == nil):
 		underWay := f != nil && !f.idle
-		return doubtful("lock", m.key, errors.Join(cause, w.broken), w.doubt || underWay)
+		return doubtful("lock", m.key(), errors.Join(cause, w.broken), w.doubt || underWay)
 	case f != nil && f.held != nil:
 		held = *f.held
 	case w.told != nil:

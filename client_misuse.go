@@ -117,8 +117,8 @@ func (l *Lease) made() error {
 	case l == nil || l.m == nil:
 		return errNoLease
 	case l.self != l:
-		return fmt.Errorf("interlock: %s %q: the Lease is a copy: use the one that Lock returned", l.m.key.Kind,
-			l.m.key.Name)
+		return fmt.Errorf("interlock: %s %q: the Lease is a copy: use the one that Lock returned", l.m.key().Kind,
+			l.m.key().Name)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func storeOf(raw string) string {
 // name, by the store. So what a store is called matters for those alone.
 func compare(a, b *Mutex) int {
 	return cmp.Or(
-		cmp.Compare(a.key.Name, b.key.Name),
+		cmp.Compare(a.name, b.name),
 		cmp.Compare(a.c.opts.Store, b.c.opts.Store),
 	)
 }

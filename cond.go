@@ -42,11 +42,11 @@ func (c *Client) Cond(m *Mutex) *Cond {
 	_, can := c.d.(driver.Conder)
 	switch {
 	case m.c != c:
-		cond.err = fmt.Errorf("interlock: condition of %q: the mutex is another client's", m.key.Name)
+		cond.err = fmt.Errorf("interlock: condition of %q: the mutex is another client's", m.key().Name)
 	case lacks:
-		cond.err = wrap("condition of", m.key, unsupported(c.traits, reason))
+		cond.err = wrap("condition of", m.key(), unsupported(c.traits, reason))
 	case !can:
-		cond.err = wrap("condition of", m.key, unsupported(c.traits, "its driver is no driver.Conder"))
+		cond.err = wrap("condition of", m.key(), unsupported(c.traits, "its driver is no driver.Conder"))
 	}
 	return cond
 }
@@ -78,7 +78,7 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 		return nil, err
 	}
 	if l == nil {
-		return nil, wrap("wait for the condition of", c.m.key, fmt.Errorf("the lease is nil: %w", ErrNotHeld))
+		return nil, wrap("wait for the condition of", c.m.key(), fmt.Errorf("the lease is nil: %w", ErrNotHeld))
 	}
 	if err := l.made(); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 	defer cancel()
 	w, err := c.begin(ctx, l)
 	if err != nil {
-		return nil, wrap("wait for the condition of", c.m.key, err)
+		return nil, wrap("wait for the condition of", c.m.key(), err)
 	}
 	defer w.over()
 	bounded := callContext{user: ctx, base: c.m.c.asks}
@@ -112,8 +112,8 @@ func (c *Cond) signal(ctx context.Context, op string, all bool) error {
 		return err
 	}
 	cl := c.m.c
-	s := &driver.Signal{Key: c.m.key, ID: cl.newID(), All: all, Horizon: 2 * cl.opts.Lease}
-	return cl.persist(ctx, op, c.m.key, func(ctx context.Context) error {
+	s := &driver.Signal{Key: c.m.key(), ID: cl.newID(), All: all, Horizon: 2 * cl.opts.Lease}
+	return cl.persist(ctx, op, c.m.key(), func(ctx context.Context) error {
 		return cl.d.(driver.Conder).CondSignal(ctx, s)
 	})
 }

@@ -64,9 +64,9 @@ func (c *Cond) prepare(l *Lease) (w *condWait, cooldown time.Duration, err error
 	switch {
 	case l.m.c != cl:
 		return nil, 0, fmt.Errorf("the lease is of %s %q of another client: wait by the client that took it: %w",
-			l.m.key.Kind, l.m.key.Name, ErrNotHeld)
-	case l.m.key != c.m.key:
-		return nil, 0, fmt.Errorf("the lease is of %s %q: %w", l.m.key.Kind, l.m.key.Name, ErrNotHeld)
+			l.m.key().Kind, l.m.key().Name, ErrNotHeld)
+	case l.m.key() != c.m.key():
+		return nil, 0, fmt.Errorf("the lease is of %s %q: %w", l.m.key().Kind, l.m.key().Name, ErrNotHeld)
 	}
 	now := cl.now()
 	if err := l.mayWait(now); err != nil {
@@ -120,7 +120,7 @@ func (l *Lease) mayWait(now instant) error {
 // hasOthers reports whether l's owner has another live hold of the same lock in this process. The caller holds
 // Client.mu.
 func (l *Lease) hasOthers() bool {
-	return l.owner.first(l.m.c, l.m.key, func(other *Lease) bool { return other != l && other.ended() == nil }) != nil
+	return l.owner.first(l.m.c, l.m.key(), func(other *Lease) bool { return other != l && other.ended() == nil }) != nil
 }
 
 // giveUp ends the old hold in this process. The caller holds Client.mu.

@@ -87,7 +87,7 @@ func (k *deadlockDetector) look(c *Client, now instant) instant {
 		return k.at
 	}
 	victim := slices.MaxFunc(found, func(a, b localEdge) int { return cmp.Compare(a.what.since, b.what.since) })
-	victim.what.refuse(&deadlockError{key: victim.what.lease.m.key, cycle: describeCycle(found, victim)})
+	victim.what.refuse(&deadlockError{key: victim.what.lease.m.key(), cycle: describeCycle(found, victim)})
 	return k.at
 }
 
@@ -95,7 +95,7 @@ func (k *deadlockDetector) look(c *Client, now instant) instant {
 func describeCycle(found []localEdge, victim localEdge) string {
 	return describe(found, victim.blockedWait, func(s localEdge) (string, string) {
 		m := s.what.lease.m
-		return s.what.lease.owner.id, waitsFor(m.key, m.p.share.mode != driver.Exclusive) + ", held by owner " +
+		return s.what.lease.owner.id, waitsFor(m.key(), m.p.share.mode != driver.Exclusive) + ", held by owner " +
 			s.next.what.owner.id
 	})
 }

@@ -76,7 +76,7 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 		waiting = append(waiting, p)
 		for _, w := range p.waits {
 			if w.lease.m.p.share.direct {
-				shared[w.lease.m.key] = nil
+				shared[w.lease.m.key()] = nil
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (c *Client) sharedBy(p *waitingOwner, shared map[driver.Key][]obstacle[loca
 		if l.ended() != nil {
 			continue
 		}
-		key, weight := l.m.key, 1
+		key, weight := l.m.key(), 1
 		if key.Kind == driver.KindSemaphore {
 			if len(p.waits) > 1 || p.o.first(c, key,
 				func(other *Lease) bool { return other != l && other.ended() == nil }) != nil {
@@ -132,11 +132,11 @@ func (c *Client) waitOf(
 		}
 		return wants
 	}
-	if m.key.Kind == driver.KindSemaphore {
+	if m.key().Kind == driver.KindSemaphore {
 		wants.spare = m.p.share.limit - m.p.share.weight
 	}
-	for _, o := range shared[m.key] {
-		if o.node != p.node && (m.key.Kind == driver.KindSemaphore || excludes(o.what.mode, m.p.share.mode)) {
+	for _, o := range shared[m.key()] {
+		if o.node != p.node && (m.key().Kind == driver.KindSemaphore || excludes(o.what.mode, m.p.share.mode)) {
 			wants.by = append(wants.by, o)
 		}
 		if len(wants.by) == mostInTheWay {
@@ -154,11 +154,11 @@ func excludes(a, b driver.Mode) bool {
 // holderFor returns what w waits for, a mutex, if another owner of this client holds it. The caller holds Client.mu.
 func (c *Client) holderFor(w *waiter) *grant {
 	m := w.lease.m
-	if m.key.Kind != driver.KindMutex {
+	if m.key().Kind != driver.KindMutex {
 		return nil
 	}
-	for g := c.grants[m.key.Name]; g != nil; g = g.next {
-		if g.m.key == m.key && g.phase == live && g.holds.first != nil && g.holder().owner != w.lease.owner {
+	for g := c.grants[m.key().Name]; g != nil; g = g.next {
+		if g.m.key() == m.key() && g.phase == live && g.holds.first != nil && g.holder().owner != w.lease.owner {
 			return g
 		}
 	}
@@ -170,7 +170,7 @@ func (o *owner) onAny(c *Client, keys map[driver.Key][]obstacle[localHold]) (fou
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	take := func(l *Lease) {
-		if _, is := keys[l.m.key]; is && l.m.c == c {
+		if _, is := keys[l.m.key()]; is && l.m.c == c {
 			found = append(found, l)
 		}
 	}

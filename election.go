@@ -43,10 +43,11 @@ type Election struct {
 func (c *Client) Election(name string, opts *LockOptions) *Election {
 	e := &Election{c: c, key: driver.Key{Kind: driver.KindElection, Name: name}}
 	if err := c.made(); err != nil {
-		e.p = &params{err: err}
+		e.p = &params{kind: driver.KindElection, err: err}
 		return e
 	}
 	p := *c.params(opts)
+	p.kind = driver.KindElection
 	p.err = cmp.Or(p.err, p.noRetain(opts, "an election"))
 	switch err := validateName("name of the election", name); {
 	case err != nil:
@@ -85,7 +86,7 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 	}
 	p := *e.p
 	p.label = value
-	m := &Mutex{c: e.c, key: e.key, p: &p}
+	m := &Mutex{c: e.c, name: e.key.Name, p: &p}
 	return m.acquire(ctx, false)
 }
 

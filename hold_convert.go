@@ -48,19 +48,19 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 
 func (l *Lease) upgrade(ctx context.Context, start instant) error {
 	if err := ctx.Err(); err != nil {
-		return wrap("upgrade", l.m.key, err)
+		return wrap("upgrade", l.m.key(), err)
 	}
 	c := l.m.c
 	c.lock()
 	if err := l.mayConvert(driver.Exclusive); err != nil {
 		c.unlock()
-		return wrap("upgrade", l.m.key, err)
+		return wrap("upgrade", l.m.key(), err)
 	}
 	w, err := l.askConversion(ctx, driver.Exclusive, start) // gives up Client.mu
 	if w.err == nil && w.answered {
 		return nil
 	}
-	return l.named("upgrade", called("upgrade", l.m.key, err))
+	return l.named("upgrade", called("upgrade", l.m.key(), err))
 }
 
 // Downgrade turns the write into a read, and nobody gets in between. The token stays. A hold that was upgraded has the
@@ -79,13 +79,13 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return wrap("downgrade", l.m.key, err)
+		return wrap("downgrade", l.m.key(), err)
 	}
 	c := l.m.c
 	c.lock()
 	if err := l.mayConvert(driver.Shared); err != nil {
 		c.unlock()
-		return wrap("downgrade", l.m.key, err)
+		return wrap("downgrade", l.m.key(), err)
 	}
 	var left *pendingRelease
 	if l.upgradePair != nil {
@@ -94,11 +94,11 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	} else {
 		w, err := l.askConversion(ctx, driver.Shared, c.reading()) // gives up Client.mu
 		if w.err != nil || !w.answered {
-			return l.named("downgrade", called("downgrade", l.m.key, err))
+			return l.named("downgrade", called("downgrade", l.m.key(), err))
 		}
 		left = w.left
 	}
-	return l.named("downgrade", called("downgrade", l.m.key, l.giveLeft(ctx, left)))
+	return l.named("downgrade", called("downgrade", l.m.key(), l.giveLeft(ctx, left)))
 }
 
 // mayConvert says why l cannot be turned into that mode. The caller holds Client.mu.

@@ -108,7 +108,7 @@ func (c *Client) has(key driver.Key, token uint64) bool {
 // grantOf returns what this client has of key with that token, or nil. The caller holds Client.mu.
 func (c *Client) grantOf(key driver.Key, token uint64) *grant {
 	for g := c.grants[key.Name]; g != nil; g = g.next {
-		if g.m.key == key && g.token == token {
+		if g.m.key() == key && g.token == token {
 			return g
 		}
 	}

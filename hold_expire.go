@@ -29,13 +29,13 @@ func (c *Client) expire(g *grant, now instant) {
 // reason says why the trust window of g ended at end.
 func (g *grant) reason(now, end instant) LostReason {
 	c, from := g.m.c, g.sent
-	if g.session != nil {
-		from = c.at(g.session.Confirmed())
+	if g.session() != nil {
+		from = c.at(g.session().Confirmed())
 	}
 	switch {
 	case now < end.plus(c.suspensions.since(from)):
 		return driver.LostSuspended // without the suspension there would be time left
-	case g.session == nil && !g.renewing():
+	case g.session() == nil && !g.renewing():
 		return driver.LostExpired
 	default:
 		return driver.LostUnconfirmed

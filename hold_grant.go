@@ -11,13 +11,12 @@ import (
 // anonymous owner's re-entries share one grant; passed on inside the process it goes from owner to owner. A named owner
 // has a grant for each Lock, because the engine itself counts those.
 //
-// Client.mu guards what may change. There is one for each lock that is held, so it is small: 152 bytes.
+// Client.mu guards what may change. There is one for each lock that is held, so it is small: 136 bytes.
 type grant struct {
 	m    *Mutex // by which it was asked for
 	next *grant // in Client.grants, of the same listName
 	id   string // what release and renewal match in the engine
 
-	nonce  string // the engine's; see noncePass
 	token  uint64 // first of the block
 	tokens int32  // length of the block
 	pass   int32  // which token of the block is in use
@@ -27,9 +26,10 @@ type grant struct {
 	asked time.Duration // the longest lease that was asked for
 
 	// The trust window; see hold_trust.go.
-	sent    instant
-	lease   time.Duration
-	session driver.Session
+	sent  instant
+	lease time.Duration
+
+	own *engineSide // nil of most
 
 	renewed   instant // when the last confirmed renewal, or the acquisition, was sent
 	notBefore instant // no renewal is sent before; see renewalDue
@@ -47,6 +47,28 @@ type grant struct {
 	last *Lease // the latest hold, when there is none any more
 }
 
+// engineSide is what only some engines give with a grant. Most keep a hold by the request's id alone.
+type engineSide struct {
+	nonce   string // see noncePass
+	session driver.Session
+}
+
+// nonce is the engine's. Where it is the id, nothing is kept of the reply that it was cut from.
+func (g *grant) nonce() string {
+	if g.own == nil {
+		return g.id
+	}
+	return g.own.nonce
+}
+
+// session is what keeps g, on engines with sessions.
+func (g *grant) session() driver.Session {
+	if g.own == nil {
+		return nil
+	}
+	return g.own.session
+}
+
 // phase is how far a grant has come.
 type phase uint8
 
@@ -62,11 +84,11 @@ const (
 func (g *grant) taken(a driver.Grant, now instant) {
 	c := g.m.c
 	g.phase = live
-	g.token, g.tokens, g.nonce = a.Token, int32(min(max(a.Tokens, 1), mostPasses+1)), a.Nonce
-	if g.nonce == g.id {
-		g.nonce = g.id // one string for both, and nothing of the reply that it was cut from
+	g.token, g.tokens = a.Token, int32(min(max(a.Tokens, 1), mostPasses+1))
+	if a.Nonce != g.id || a.Session != nil {
+		g.own = &engineSide{a.Nonce, a.Session}
 	}
-	g.since, g.lease, g.session = now, a.Lease, a.Session
+	g.since, g.lease = now, a.Lease
 	if c.traits.Lifetime == driver.Leases {
 		g.sent = c.at(a.Sent)
 	}
@@ -77,7 +99,7 @@ func (g *grant) taken(a driver.Grant, now instant) {
 
 // passing returns the grant that waiters for m will get without the engine, or nil. The caller holds Client.mu.
 func (c *Client) passing(m *Mutex) *grant {
-	for g := c.grants[m.key.Name]; g != nil; g = g.next {
+	for g := c.grants[m.key().Name]; g != nil; g = g.next {
 		if !g.alone && g.m.queueKey() == m.queueKey() {
 			return g
 		}
@@ -127,9 +149,9 @@ func (g *grant) fixedEnd(now instant, lease time.Duration) instant {
 // noncePass is the nonce of one pass: of one acquisition, and no other.
 func (g *grant) noncePass(pass int32) string {
 	if pass == 0 {
-		return g.nonce
+		return g.nonce()
 	}
-	return g.nonce + "." + strconv.Itoa(int(pass))
+	return g.nonce() + "." + strconv.Itoa(int(pass))
 }
 
 // renewing reports whether a live hold wants g renewed.
@@ -196,7 +218,7 @@ func (g *grant) worthRenewing(now instant) bool {
 
 // release is what gives g back to the engine.
 func (g *grant) release() *driver.Release {
-	return &driver.Release{Key: g.m.key, ID: g.id, Horizon: g.asked}
+	return &driver.Release{Key: g.m.key(), ID: g.id, Horizon: g.asked}
 }
 
 // drop ends g in this process: nothing is renewed, passed or watched any more. The caller holds Client.mu.
@@ -231,5 +253,5 @@ func (g *grant) listName() string {
 	if g.m.p.share.direct {
 		return g.id
 	}
-	return g.m.key.Name
+	return g.m.key().Name
 }

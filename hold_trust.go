@@ -37,7 +37,7 @@ func (g *grant) deadline() instant {
 	case driver.Process:
 		return never
 	case driver.Sessions:
-		from := c.at(g.session.Confirmed())
+		from := c.at(g.session().Confirmed())
 		return trustEnd(from, g.lease).plus(-c.suspensions.since(from))
 	default:
 		return trustEnd(g.sent, g.lease).plus(-c.suspensions.since(g.sent))

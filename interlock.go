@@ -104,7 +104,10 @@ func New(d driver.Driver, opts *Options) (*Client, error) {
 func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Client, error) {
 	c := &Client{
 		d: d, traits: d.Traits(), opts: o, id: rand.Text()[:16],
-		defaults: params{lease: o.Lease, renewal: o.Renewal, retain: o.Retain, class: "other"}, born: time.Now(),
+		defaults: params{
+			kind: driver.KindMutex, lease: o.Lease, renewal: o.Renewal, retain: o.Retain, class: "other",
+		},
+		born:   time.Now(),
 		queues: make(map[queueKey]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
 		suspensions: newSuspensionWatch(suspended),
 	}
@@ -207,11 +210,11 @@ func (c *Client) Close() error {
 // endWaits answers every waiting call with ErrClosed. The caller holds Client.mu.
 func (c *Client) endWaits() {
 	for _, q := range c.queues {
-		q.fail(wrap("lock", q.m.key, ErrClosed))
+		q.fail(wrap("lock", q.m.key(), ErrClosed))
 	}
 	for w := range c.alone {
 		w.leave()
-		w.answer(wrap("lock", w.lease.m.key, ErrClosed))
+		w.answer(wrap("lock", w.lease.m.key(), ErrClosed))
 	}
 }
 

@@ -81,7 +81,7 @@ func (l *Lease) key() driver.Key {
 	if l == nil || l.m == nil {
 		panic(errNoLease.Error())
 	}
-	return l.m.key
+	return l.m.key()
 }
 
 // Owner returns the owner's name, or for an anonymous owner the id that operators see.
@@ -253,7 +253,7 @@ func (l *Lease) heldError() *HeldError {
 // named has an ErrReleased or ErrClosed say of which lock, and what was to be done.
 func (l *Lease) named(op string, err error) error {
 	if err == ErrReleased || err == ErrClosed { //nolint:errorlint // what wraps it has said so
-		return wrap(op, l.m.key, err)
+		return wrap(op, l.m.key(), err)
 	}
 	return err
 }

@@ -32,7 +32,7 @@ func (l *Lease) Abandon() error {
 	if err := l.ended(); err != nil {
 		c.unlock()
 		l.owner.remove(l) // as in Unlock
-		return wrap("abandon", l.m.key, err)
+		return wrap("abandon", l.m.key(), err)
 	}
 	if l.upgradePair != nil {
 		read := l.splitPair()

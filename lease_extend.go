@@ -29,7 +29,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		}
 		err = c.renewAll(ctx, grants, leaseFor(d))
 		if last, ended := l.extended(grants, end, err); last {
-			return l.named("extend", called("extend", l.m.key, ended))
+			return l.named("extend", called("extend", l.m.key(), ended))
 		}
 	}
 }

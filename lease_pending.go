@@ -21,10 +21,10 @@ func (l *Lease) Pending() (over func(), err error) {
 	defer c.unlock()
 	l.check(c.now())
 	if err := l.ended(); err != nil {
-		return nil, wrap("use", l.m.key, err)
+		return nil, wrap("use", l.m.key(), err)
 	}
 	if c.closed {
-		return nil, wrap("use", l.m.key, ErrClosed)
+		return nil, wrap("use", l.m.key(), ErrClosed)
 	}
 	l.pending++
 	c.pending++
@@ -99,6 +99,6 @@ func (g *grant) leaveAtClose() {
 	g.phase = abandoned
 	c.afterUnlock(func() {
 		c.opts.Logger.Warn("interlock: closed while something was pending: lock left to run out",
-			"lock", g.m.key.Name, "engine", c.traits.Engine, "token", g.token)
+			"lock", g.m.key().Name, "engine", c.traits.Engine, "token", g.token)
 	})
 }

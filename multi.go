@@ -59,8 +59,8 @@ func MultiOf(locks ...*Mutex) *Multi {
 		if m.err = l.made(); m.err != nil {
 			return m
 		}
-		if _, twice := seen[lockID{l.c, l.key}]; !twice {
-			seen[lockID{l.c, l.key}] = struct{}{}
+		if _, twice := seen[lockID{l.c, l.key()}]; !twice {
+			seen[lockID{l.c, l.key()}] = struct{}{}
 			m.locks = append(m.locks, l)
 		}
 	}
@@ -72,7 +72,7 @@ func MultiOf(locks ...*Mutex) *Multi {
 	for i, l := range m.order[1:] {
 		if compare(m.order[i], l) == 0 {
 			m.err = fmt.Errorf("interlock: MultiOf: %q is given by two clients that cannot be told apart: "+
-				"use one client, or give their Options.Store two values if these are two stores", l.key.Name)
+				"use one client, or give their Options.Store two values if these are two stores", l.key().Name)
 		}
 	}
 	return m
@@ -142,7 +142,7 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 		whole = true
 		return all, nil
 	}
-	return nil, all.cutShort(m.order[0].key, err)
+	return nil, all.cutShort(m.order[0].key(), err)
 }
 
 // takeInOrder takes the mutexes into all, one after the other, until one cannot be had.
@@ -168,7 +168,7 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 		return l.TryLock(ctx)
 	}
 	above := o.heldLater(l)
-	if above == nil || o.has(l.c, l.key) {
+	if above == nil || o.has(l.c, l.key()) {
 		return l.Lock(ctx)
 	}
 	lease, err := l.TryLock(ctx)
@@ -178,7 +178,7 @@ func (m *Multi) take(ctx context.Context, l *Mutex, o *owner, try bool) (*Lease,
 	}
 	return nil, fmt.Errorf("interlock: lock %q: %w: its owner holds %q, which comes after it, so it must not wait "+
 		"for it: %s; "+
-		"take them together, or in the order of their names", l.key.Name, ErrDeadlock, above.Name(), held.Error())
+		"take them together, or in the order of their names", l.key().Name, ErrDeadlock, above.Name(), held.Error())
 }
 
 // heldLater returns a live hold of o on a mutex that comes after m in the order of taking, or nil. Nobody waits by a
@@ -187,7 +187,7 @@ func (o *owner) heldLater(m *Mutex) *Lease {
 	o.mu.Lock()
 	last := o.holds.last()
 	o.mu.Unlock()
-	if last == nil || last.m.key.Kind != driver.KindMutex || compare(last.m, m) <= 0 {
+	if last == nil || last.m.key().Kind != driver.KindMutex || compare(last.m, m) <= 0 {
 		return nil
 	}
 	if last.Err() == nil {
@@ -205,7 +205,7 @@ func (o *owner) allHeldLater(m *Mutex) (above []*Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for l := range o.holds.all() {
-		if l.m.key.Kind == driver.KindMutex && compare(l.m, m) > 0 {
+		if l.m.key().Kind == driver.KindMutex && compare(l.m, m) > 0 {
 			above = append(above, l)
 		}
 	}

@@ -63,7 +63,7 @@ func (b *bundle) owned() bool {
 	if !b.o.holdsAny() {
 		return false
 	}
-	return slices.ContainsFunc(b.locks, func(m *Mutex) bool { return b.o.has(m.c, m.key) })
+	return slices.ContainsFunc(b.locks, func(m *Mutex) bool { return b.o.has(m.c, m.key()) })
 }
 
 // take asks the engine, unless this process knows the answer.
@@ -114,7 +114,7 @@ func (b *bundle) begin() error {
 		}
 	}
 	if c.closed {
-		return wrap("lock", b.locks[0].key, ErrClosed)
+		return wrap("lock", b.locks[0].key(), ErrClosed)
 	}
 	c.background.Add(1) // under Client.mu, so that Close waits for what is under way
 	return nil
@@ -149,9 +149,9 @@ func (b *bundle) refused(err error) error {
 	case errors.Is(err, ErrLost): // an operator broke one in the same instant
 		return errOneByOne
 	case b.c.closed:
-		return wrap("lock", b.locks[0].key, ErrClosed)
+		return wrap("lock", b.locks[0].key(), ErrClosed)
 	}
-	return explain(b.locks[0].key, err)
+	return explain(b.locks[0].key(), err)
 }
 
 // granted takes in the engine's answers. The caller holds Client.mu, which is given to others now and then.
@@ -164,7 +164,7 @@ func (b *bundle) granted(answers []driver.Grant) ([]*Lease, error) {
 		switch {
 		case c.closed: // it has given back what was taken in
 			b.settle(i, false)
-			return nil, wrap("lock", b.locks[0].key, ErrClosed)
+			return nil, wrap("lock", b.locks[0].key(), ErrClosed)
 		case g.phase == revoked || g.tooLate(answers[i], now): // it had ended before anybody got it
 			b.settle(i, true)
 			for _, l := range leases {
@@ -200,7 +200,7 @@ func (b *bundle) tell(ctx context.Context, leases []*Lease, err error) {
 	}
 	at := 0
 	if held := (*HeldError)(nil); errors.As(err, &held) {
-		at = max(0, slices.IndexFunc(b.locks, func(l *Mutex) bool { return l.key.Name == held.Name }))
+		at = max(0, slices.IndexFunc(b.locks, func(l *Mutex) bool { return l.key().Name == held.Name }))
 	}
 	b.locks[at].tellFailed(ctx, b.o, b.start, err)
 }

@@ -14,22 +14,26 @@ import (
 // Mutexes of one client with the same name are the same lock. It is safe for concurrent use. The zero value cannot be
 // used.
 type Mutex struct {
-	_   noCopy
-	c   *Client
-	key driver.Key
-	p   *params
+	_    noCopy
+	c    *Client
+	name string
+	p    *params
 }
+
+// key is what the engine knows the lock by. It is put together when it is asked for, because very many Mutexes may be
+// kept by their holds.
+func (m *Mutex) key() driver.Key { return driver.Key{Kind: m.p.kind, Name: m.name} }
 
 // Mutex returns the mutex of that name with the given options. It asks no engine; an invalid name or invalid options
 // are reported by its first call.
 func (c *Client) Mutex(name string, opts *LockOptions) *Mutex {
-	m := &Mutex{c: c, key: driver.Key{Kind: driver.KindMutex, Name: name}}
+	m := &Mutex{c: c, name: name}
 	err := c.made()
 	if err == nil {
 		err = validateName("name of the lock", name)
 	}
 	if err != nil {
-		m.p = &params{err: err}
+		m.p = &params{kind: driver.KindMutex, err: err}
 		return m
 	}
 	m.p = c.params(opts)
@@ -64,7 +68,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 		return err
 	}
 	if fn == nil {
-		return wrap("do under", m.key, errNoFunction)
+		return wrap("do under", m.key(), errNoFunction)
 	}
 	lease, err := m.Lock(ctx)
 	if err != nil {
@@ -83,7 +87,7 @@ func (m *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error) (
 		return false, err
 	}
 	if fn == nil { // who only asks whether the work would be skipped has been answered before
-		return false, errors.Join(wrap("do under", m.key, errNoFunction), lease.unlockInTime(ctx))
+		return false, errors.Join(wrap("do under", m.key(), errNoFunction), lease.unlockInTime(ctx))
 	}
 	return true, lease.do(ctx, fn)
 }
@@ -172,7 +176,7 @@ func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease) {
 	lease.tellAcquired(ctx)
 	log := m.c.opts.Logger
 	if log.Enabled(ctx, slog.LevelDebug) {
-		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key.Name),
+		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key().Name),
 			slog.String("engine", m.c.traits.Engine), slog.Uint64("token", lease.Token()),
 			slog.String("owner", lease.owner.id))
 	}
@@ -201,7 +205,7 @@ func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, start instant) 
 
 // event describes an attempt that has no lease to an Observer.
 func (m *Mutex) event(o *owner) Event {
-	e := Event{Kind: m.key.Kind, Name: m.key.Name, Class: m.p.class}
+	e := Event{Kind: m.key().Kind, Name: m.key().Name, Class: m.p.class}
 	if o != nil {
 		e.Owner = o.id
 	}
@@ -213,7 +217,7 @@ func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // says "not held", see above
 	}
-	held := m.c.heldBy(o, m.key)
+	held := m.c.heldBy(o, m.key())
 	if held == nil {
 		return nil, nil //nolint:nilnil // says "not held", see above
 	}
@@ -221,7 +225,7 @@ func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, wrap("lock", m.key, err)
+		return nil, wrap("lock", m.key(), err)
 	}
 	if o.named {
 		return nil, nil //nolint:nilnil // the engine itself re-enters named owners
@@ -239,7 +243,7 @@ func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Leas
 			return nil, err
 		}
 		if err != nil && ctx.Err() != nil {
-			return nil, unavailable("lock", m.key, ctx.Err())
+			return nil, unavailable("lock", m.key(), ctx.Err())
 		}
 		// Without an answer the window that was confirmed before still counts, and the scheduler goes on asking.
 	}
@@ -260,7 +264,7 @@ func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Leas
 func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {
 	c := m.c
 	if err := ctx.Err(); err != nil {
-		return nil, wrap("lock", m.key, err)
+		return nil, wrap("lock", m.key(), err)
 	}
 	if err := c.checkOwner(o); err != nil {
 		return nil, err

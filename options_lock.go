@@ -62,6 +62,7 @@ type LockOptions struct {
 
 // params is a lock's options with the client's filled in.
 type params struct {
+	kind                    driver.Kind // of lock
 	lease, renewal, maxHold time.Duration
 	minHold, lockDelay      time.Duration
 	retain                  time.Duration
@@ -85,15 +86,16 @@ func (c *Client) params(o *LockOptions) *params {
 // paramsDirect returns the options of a lock that may be shared.
 func (c *Client) paramsDirect(key driver.Key, opts *LockOptions) params {
 	if err := c.made(); err != nil {
-		return params{err: err}
+		return params{kind: key.Kind, err: err}
 	}
 	if err := validateName("name of the lock", key.Name); err != nil {
-		return params{err: err}
+		return params{kind: key.Kind, err: err}
 	}
 	if reason, lacks := c.traits.LackingKind(key.Kind); lacks {
-		return params{err: wrap("lock", key, unsupported(c.traits, reason))}
+		return params{kind: key.Kind, err: wrap("lock", key, unsupported(c.traits, reason))}
 	}
 	p := *c.params(opts)
+	p.kind = key.Kind
 	p.err = cmp.Or(p.err, p.noRetain(opts, "a lock that can be shared"))
 	return p
 }

@@ -82,7 +82,7 @@ func (h *holdings) onLock(key driver.Key) iter.Seq[*Lease] {
 			held = h.many.on[key]
 		}
 		for l := range held.all(ofOwner) {
-			if l.m.key == key && !yield(l) {
+			if l.m.key() == key && !yield(l) {
 				return
 			}
 		}
@@ -119,9 +119,9 @@ func (h *holdings) last() (last *Lease) {
 }
 
 func (h *manyHolds) add(l *Lease) {
-	held := h.on[l.m.key]
+	held := h.on[l.m.key()]
 	held.add(ofOwner, l)
-	h.on[l.m.key] = held
+	h.on[l.m.key()] = held
 	h.n++
 	if h.order != nil {
 		heap.Push(&h.order, l)
@@ -129,12 +129,12 @@ func (h *manyHolds) add(l *Lease) {
 }
 
 func (h *manyHolds) remove(l *Lease) {
-	held := h.on[l.m.key]
+	held := h.on[l.m.key()]
 	held.remove(ofOwner, l)
 	if held.first == nil {
-		delete(h.on, l.m.key)
+		delete(h.on, l.m.key())
 	} else {
-		h.on[l.m.key] = held
+		h.on[l.m.key()] = held
 	}
 	h.n--
 	if h.order != nil {
@@ -159,7 +159,7 @@ func (h *manyHolds) last() *Lease {
 // laterInMulti orders holds as a Multi takes their locks. Holds of other kinds than mutexes, for which no Multi waits,
 // come first.
 func laterInMulti(a, b *Lease) bool {
-	if mutex := a.m.key.Kind == driver.KindMutex; mutex != (b.m.key.Kind == driver.KindMutex) {
+	if mutex := a.m.key().Kind == driver.KindMutex; mutex != (b.m.key().Kind == driver.KindMutex) {
 		return mutex
 	}
 	return compare(a.m, b.m) > 0

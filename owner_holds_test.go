@@ -18,7 +18,7 @@ func TestHoldings_AreWhatWasAddedAndNotRemoved(t *testing.T) {
 	var locks []*Mutex
 	for i := range 30 {
 		kind := []Kind{KindMutex, driver.KindRWMutex}[i%2]
-		locks = append(locks, &Mutex{c: c, key: driver.Key{Kind: kind, Name: fmt.Sprint("lock ", r.IntN(100), i)}})
+		locks = append(locks, &Mutex{c: c, name: fmt.Sprint("lock ", r.IntN(100), i), p: &params{kind: kind}})
 	}
 	var h holdings
 	var want []*Lease
@@ -44,8 +44,8 @@ func TestHoldings_AreWhatWasAddedAndNotRemoved(t *testing.T) {
 		}
 		m := locks[r.IntN(len(locks))]
 		on := slices.DeleteFunc(slices.Clone(want), func(l *Lease) bool { return l.m != m })
-		if got := slices.Collect(h.onLock(m.key)); !slices.Equal(got, on) {
-			t.Fatalf("step %d: %d holds on %v, want %d, in their order", step, len(got), m.key, len(on))
+		if got := slices.Collect(h.onLock(m.key())); !slices.Equal(got, on) {
+			t.Fatalf("step %d: %d holds on %v, want %d, in their order", step, len(got), m.key(), len(on))
 		}
 		if len(want) == 0 {
 			ordered = false
@@ -63,7 +63,7 @@ func checkLast(t *testing.T, h *holdings, want []*Lease) {
 	last := h.last()
 	for _, l := range want {
 		if laterInMulti(l, last) {
-			t.Fatalf("the last of %d is %v, but there is %v", len(want), last.m.key, l.m.key)
+			t.Fatalf("the last of %d is %v, but there is %v", len(want), last.m.key(), l.m.key())
 		}
 	}
 	if (last == nil) != (len(want) == 0) {

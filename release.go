@@ -34,7 +34,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	if err := l.ended(); err != nil {
 		c.unlock()
 		l.owner.remove(l) // a lost hold stays with its owner until here
-		return wrap("unlock", l.m.key, err)
+		return wrap("unlock", l.m.key(), err)
 	}
 	var read pendingRelease // of an upgraded hold
 	if l.upgradePair != nil {
@@ -183,7 +183,7 @@ func (w pendingRelease) releaseLocal() error {
 	c.askFor(l.g.m) // not before: a local engine has no queue in which a place could be kept
 	if err != nil && !errors.Is(err, ErrLost) {
 		c.settle(w.release())
-		return unavailable("unlock", l.m.key, err)
+		return unavailable("unlock", l.m.key(), err)
 	}
 	return l.confirmed(err, 1, w.until)
 }
@@ -204,7 +204,7 @@ func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) 
 		}
 		attempts, grace = 1, 0 // the engine has had its time
 		if driver.Refusal(err) != nil {
-			refused = unavailable("unlock", l.m.key, err)
+			refused = unavailable("unlock", l.m.key(), err)
 		}
 	}
 	said := make(chan error, 1)
@@ -244,7 +244,7 @@ func (l *Lease) awaitRelease(ctx context.Context, said <-chan error, grace time.
 	case err := <-said:
 		return err
 	case <-timer.C:
-		return unavailable("unlock", l.m.key, ctx.Err())
+		return unavailable("unlock", l.m.key(), ctx.Err())
 	}
 }
 

@@ -32,7 +32,7 @@ func (g *grant) renewalFor(lease time.Duration, now instant) pendingRenewal {
 	g.asked = max(g.asked, lease)
 	l := g.holder()
 	r := driver.Renewal{
-		Key: g.m.key, ID: g.id, Lease: lease, Owner: l.owner.id, Pass: int(g.pass), Label: l.m.p.label,
+		Key: g.m.key(), ID: g.id, Lease: lease, Owner: l.owner.id, Pass: int(g.pass), Label: l.m.p.label,
 	}
 	if r.Kind == driver.KindElection { // whoever shares the term, its value is that of who campaigned for it
 		r.Label = g.m.p.label
@@ -114,7 +114,7 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		}
 		left, token := g.remaining(now), g.token // which an upgrade changes
 		c.afterUnlock(func() {
-			c.opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key.Name, "engine", c.traits.Engine,
+			c.opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key().Name, "engine", c.traits.Engine,
 				"token", token, "remaining", left, "err", err)
 		})
 	}
@@ -161,7 +161,7 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) {
 			return err
 		}
-		return unavailable("renew", g.m.key, err)
+		return unavailable("renew", g.m.key(), err)
 	case <-ctx.Done():
 	}
 	c.lock()
@@ -169,5 +169,5 @@ func (c *Client) renewNow(ctx context.Context, g *grant, lease time.Duration) er
 	if g.phase == gone { // which also ends the contexts that the hold gave out, so it may be why ctx has ended
 		return g.goneError()
 	}
-	return unavailable("renew", g.m.key, ctx.Err())
+	return unavailable("renew", g.m.key(), ctx.Err())
 }

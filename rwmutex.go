@@ -36,7 +36,7 @@ func (c *Client) RWMutex(name string, opts *LockOptions) *RWMutex {
 	for i := range m.modes {
 		m.params[i] = p
 		m.params[i].share = share{direct: true, mode: driver.Mode(i), weight: 1, of: m}
-		m.modes[i] = Mutex{c: c, key: key, p: &m.params[i]}
+		m.modes[i] = Mutex{c: c, name: name, p: &m.params[i]}
 	}
 	if up := &m.params[driver.Upgradeable]; up.err == nil && c.convert == nil {
 		up.err = wrap("lock", key, c.noConversion())

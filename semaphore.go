@@ -37,7 +37,7 @@ func (c *Client) Semaphore(name string, limit int, opts *LockOptions) *Semaphore
 	if s.params.err == nil && limit < 1 {
 		s.params.err = fmt.Errorf("interlock: semaphore %q: the limit %d must be at least 1", name, limit)
 	}
-	s.one = Mutex{c: c, key: key, p: &s.params}
+	s.one = Mutex{c: c, name: name, p: &s.params}
 	return s
 }
 
@@ -70,12 +70,12 @@ func (s *Semaphore) permits(n int) *Mutex {
 		Mutex
 		params
 	}{params: s.params}
-	many.c, many.key, many.p = s.one.c, s.one.key, &many.params
+	many.c, many.name, many.p = s.one.c, s.one.name, &many.params
 	many.share.weight = n
 	if limit := many.share.limit; many.err == nil && (n < 1 || n > limit) {
 		many.err = fmt.Errorf("interlock: semaphore %q: %d permits were asked for; it must be at least 1, and at "+
 			"most its limit of %d",
-			many.key.Name, n, limit)
+			many.name, n, limit)
 	}
 	return &many.Mutex
 }

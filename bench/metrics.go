@@ -28,6 +28,7 @@ const (
 	unserved        = "unserved"
 	commandsASecond = "commands/s"
 	bytesHeld       = "B/hold"
+	serverBytes     = "server-B/hold"
 	goroutinesHeld  = "goroutines/hold"
 	lostHolds       = "lost"
 	missing         = "missing"
@@ -57,7 +58,7 @@ func (sc *scenario) values(r *workload.Result) []benchfmt.Value {
 		return []benchfmt.Value{
 			of(k.Commands, commandsASecond), of(k.Bytes, bytesHeld), of(k.Goroutines, goroutinesHeld),
 			of(float64(k.Lost), lostHolds), of(float64(k.Missing), missing), of(k.CPU, clientShare),
-			of(k.ServerCPU, serverShare),
+			of(k.ServerCPU, serverShare), of(k.ServerMem, serverBytes),
 		}
 	default:
 		return sc.contendValues(r)

@@ -73,6 +73,18 @@ func (m *Meter) Process(ctx context.Context) (pid int, err error) {
 	return strconv.Atoi(info["Server"]["process_id"])
 }
 
+// Memory returns how many bytes the server uses; zero without one.
+func (m *Meter) Memory(ctx context.Context) (float64, error) {
+	if m == nil {
+		return 0, nil
+	}
+	info, err := m.client.InfoMap(ctx, "memory").Result()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(info["Memory"]["used_memory"], 64)
+}
+
 // Count asks the server.
 func (m *Meter) Count(ctx context.Context) (Count, error) {
 	if m == nil {

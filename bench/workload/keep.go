@@ -18,6 +18,7 @@ import (
 type KeepResult struct {
 	Commands   float64 // that clients sent in a second, without pings
 	Bytes      float64 // of heap and stacks for each hold, after a collection
+	ServerMem  float64 // bytes of the server for each hold
 	Goroutines float64 // for each hold
 	CPU        float64 // of this process, as a part of one processor's time
 	ServerCPU  float64 // of the server, likewise; zero if it is not known
@@ -48,6 +49,10 @@ func keep(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part
 	}
 	names := named("order:", j.Locks)
 	bytes, goroutines := withStacks()
+	memory, err := meter.Memory(ctx)
+	if err != nil {
+		return nil, err
+	}
 	holds := takeAll(ctx, keeper, names)
 	if err := holds.err(); err != nil {
 		return nil, err
@@ -66,6 +71,11 @@ func keep(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part
 	bytesAfter, goroutinesAfter := withStacks()
 	r.Bytes = (bytesAfter - bytes) / float64(j.Locks)
 	r.Goroutines = (goroutinesAfter - goroutines) / float64(j.Locks)
+	memoryAfter, err := meter.Memory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.ServerMem = (memoryAfter - memory) / float64(j.Locks)
 	holds.drop(ctx)
 	runtime.KeepAlive(names)
 	r.Lost = int(holds.lost.Load())

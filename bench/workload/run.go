@@ -16,6 +16,9 @@ import (
 // result.
 const longest = 3 * time.Minute
 
+// eachHold is how much longer it may take for each lock that is to be held: it is taken and given back.
+const eachHold = 500 * time.Microsecond
+
 // Run does one measurement in processes of its own and returns when all of them have ended. When ctx ends they are
 // killed.
 func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
@@ -38,7 +41,8 @@ func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	ctx, cancel := context.WithTimeout(ctx, longest+time.Duration(max(len(j.Peers), 1))*j.Time)
+	most := longest + time.Duration(max(len(j.Peers), 1))*j.Time + time.Duration(j.Locks)*eachHold
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	g, err := openGauge(ctx, spec, &j)
 	if err != nil {
