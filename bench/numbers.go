@@ -29,6 +29,7 @@ var units = map[string]struct {
 	unserved:        {"not served", number},
 	commandsASecond: {"commands/s", number},
 	bytesHeld:       {"bytes for each", thousands},
+	serverBytes:     {"of the server", thousands},
 	goroutinesHeld:  {"goroutines for each", number},
 	lostHolds:       {"lost", number},
 	missing:         {"never taken", number},

@@ -70,6 +70,8 @@ fi
 # What reads and writes sockets in production (redislock/internal/resp/syscall_linux.go) is not built into tests under the race
 # detector, which would not see that what was read comes after what was written. So whatever drives the sockets runs once without
 # it: the client, the links over it, and of redislock what opens it by its URL and has it work hard or fail.
+# Nor does the race detector bear the goroutines of 10,000 simulated clients.
+go_test "$@" -run Crowd ./internal/sim
 unset INTERLOCK_LONG
 go_test "$@" ./redislock/internal/resp ./redislock/internal/rueidisconn
 hard=''

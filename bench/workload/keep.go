@@ -27,7 +27,9 @@ type KeepResult struct {
 }
 
 const (
-	taking      = 16              // how many holds are taken, and released, at a time
+	// taking is how many holds are taken, and released, at a time; where there are very many, one of so many.
+	taking      = 16
+	takingPart  = 4_000
 	takePatient = 5 * time.Second // for each of them
 )
 
@@ -43,8 +45,9 @@ func keep(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part
 		return nil, err
 	}
 	// Connections and buffers of the client are there before it counts.
-	warm := takeAll(ctx, keeper, named("warm:", 4*taking))
-	if warm.drop(ctx); warm.err() != nil {
+	atATime := max(taking, j.Locks/takingPart)
+	warm := takeAll(ctx, keeper, named("warm:", 4*atATime), atATime)
+	if warm.drop(ctx, atATime); warm.err() != nil {
 		return nil, warm.err()
 	}
 	names := named("order:", j.Locks)
@@ -53,7 +56,7 @@ func keep(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part
 	if err != nil {
 		return nil, err
 	}
-	holds := takeAll(ctx, keeper, names)
+	holds := takeAll(ctx, keeper, names, atATime)
 	if err := holds.err(); err != nil {
 		return nil, err
 	}
@@ -76,7 +79,7 @@ func keep(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part
 		return nil, err
 	}
 	r.ServerMem = (memoryAfter - memory) / float64(j.Locks)
-	holds.drop(ctx)
+	holds.drop(ctx, atATime)
 	runtime.KeepAlive(names)
 	r.Lost = int(holds.lost.Load())
 	return &part{Keep: r}, holds.err()
@@ -105,9 +108,9 @@ func (k *keepers) err() error {
 }
 
 // takeAll takes one hold for each name.
-func takeAll(ctx context.Context, keeper peer.Keeper, names []string) *keepers {
+func takeAll(ctx context.Context, keeper peer.Keeper, names []string, atATime int) *keepers {
 	k := &keepers{each: make([]peer.Hold, len(names))}
-	inParallel(taking, len(names), func(i int) {
+	inParallel(atATime, len(names), func(i int) {
 		attempt, end := context.WithCancel(ctx)
 		bound := time.AfterFunc(takePatient, end)
 		hold, err := keeper.Hold(attempt, names[i])
@@ -125,8 +128,8 @@ func takeAll(ctx context.Context, keeper peer.Keeper, names []string) *keepers {
 }
 
 // drop gives them all back.
-func (k *keepers) drop(ctx context.Context) {
-	inParallel(taking, len(k.each), func(i int) {
+func (k *keepers) drop(ctx context.Context, atATime int) {
+	inParallel(atATime, len(k.each), func(i int) {
 		if k.each[i] == nil {
 			return
 		}

@@ -10,6 +10,7 @@
 //	go test ./internal/sim -sim.seeds=2000             # more of them
 //	go test ./internal/sim -run 'Simulation$' -v -sim.seed=7   # one, with its log
 //	interlock torture t0 -row 2                        # other seeds, together with the models
+//	INTERLOCK_LONG=1 go test ./internal/sim -run Crowd -v -sim.draw   # 10,000 clients, and their picture
 //
 // # What makes a run exact
 //
@@ -36,6 +37,12 @@
 // (they notice nothing and do what they were about to do when it ends), while the core's own timers run on. That is
 // harsher on the resources than on the core: the losses that its timers tell during a pause are told to nobody. Slow
 // shards of one engine, and connections as such: messages are lost one by one, and a partition loses all.
+//
+// # Crowds
+//
+// crowd_test.go is about growth and not about faults: up to 10,000 clients want one lock, over a network that loses
+// nothing, of a server that serves one message after the other. It says what a grant costs in time and messages, and
+// draws docs/simulated-growth.svg; bench/README.md explains it.
 //
 // # What is checked
 //
