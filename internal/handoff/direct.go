@@ -2,15 +2,16 @@ package handoff
 
 import "slices"
 
-// directs is the model of a hand-off from client to client, which takes half a round trip: the engine names the waiter
-// that is next to the holder, ahead of the release. The holder tells that waiter itself when it releases, and the engine
-// at the same time. The product has no such hand-off; docs/adr/0046 says why. The model is what that decision rests on.
-// It is about the rules "Named" and "Told".
+// directs is the model of a hand-off from client to client, which takes half a round trip: the engine names the
+// waiter that is next to the holder, ahead of the release. The holder tells that waiter itself when it releases, and
+// the engine at the same time. The product has no such hand-off; docs/adr/0046 says why. The model is what that
+// decision rests on. It is about the rules "Named" and "Told".
 //
 // A naming is a promise of the engine: until a certain instant the lock goes to nobody else, whatever becomes of the
-// hold. The named client trusts the holder's word until that instant, by the same comparison of clocks that a push needs.
-// So the word may be late, lost, repeated, or come from a holder that has lost the lock, and it is never confirmed to the
-// holder. What the engine does by itself, the push included, stays as it is in queues, whose parts are used here.
+// hold. The named client trusts the holder's word until that instant, by the same comparison of clocks that a push
+// needs. So the word may be late or lost, and it is never confirmed to the holder. A copy of it has no effect of its
+// own: only who waits listens, and a later copy is trusted for no longer than an earlier one. What the engine does by
+// itself, the push included, stays as it is in queues, whose parts are used here.
 type directs struct {
 	queues
 	breaks, moves uint8 // at most so many: a hold is broken, the last of the queue is put at its front

@@ -85,8 +85,8 @@ func (m *directs) receive(s *directState, q msg) {
 	}
 }
 
-// trustTold is the deadline of a grant that another client tells of: the instant that the engine has named, which is the
-// claim time after the naming.
+// trustTold is the deadline of a grant that another client tells of: the instant that the engine has named, which is
+// the claim time after the naming.
 func (m *directs) trustTold(p *queueClient, q msg) uint8 {
 	if !m.rules.ToldUntil {
 		return m.claim

@@ -8,9 +8,10 @@ import (
 // distance is where the clients of one lock are: so far from the engine and from each other, there and back.
 type distance struct{ engine, peers time.Duration }
 
-// turn computes how long one turn takes, the hold with the hand-off after it, on a lock for which many wait. The engine and
-// the clients take no time of their own. It plays 100 turns by the rules of directs, with the naming as early as can be:
-// in the answer to the holder's claim, or with its grant where early is set, as without the rule NamedClaimed.
+// turn computes how long one turn takes, the hold with the hand-off after it, on a lock for which many wait. The
+// engine and the clients take no time of their own. It plays 100 turns by the rules of directs, with the naming as
+// early as can be: in the answer to the holder's claim, or with its grant where early is set, as without the rule
+// NamedClaimed.
 func (d distance) turn(hold time.Duration, direct, early bool) time.Duration {
 	const turns = 100
 	enters, named := time.Duration(0), d.engine // when the present holder is inside, and when it knows its successor
@@ -23,7 +24,8 @@ func (d distance) turn(hold time.Duration, direct, early bool) time.Duration {
 			}
 			continue
 		}
-		// The engine hears of the release, and of the claim, half a round trip after they were sent; the answer takes as long.
+		// The engine hears of the release, and of the claim, half a round trip after they were sent; the answer takes as
+		// long.
 		if enters, named = leaves+d.peers/2, leaves+d.peers/2+d.engine; early {
 			named = pushed
 		}
@@ -36,7 +38,7 @@ func TestDirect_TheGain_IsAtMostAQuarter_OrAHalfAmongNeighbours_AndNeedsAHoldAsL
 		apart, near := distance{rtt, rtt}, distance{rtt, 0}
 		t.Logf("round trip %v: hold, turn now, direct, direct and named early, direct among neighbours", rtt)
 		for _, row := range []struct {
-			hold                        time.Duration // in tenths of a round trip, as the others
+			hold                        time.Duration // in tenths of a round trip, as the others, which are rounded
 			now, direct, early, between time.Duration
 		}{
 			{hold: 1, now: 11, direct: 11, early: 9, between: 11}, // 8.5 on the average of two turns
@@ -47,12 +49,13 @@ func TestDirect_TheGain_IsAtMostAQuarter_OrAHalfAmongNeighbours_AndNeedsAHoldAsL
 		} {
 			hold := row.hold * rtt / 10
 			got := [...]time.Duration{
-				apart.turn(hold, false, false), apart.turn(hold, true, false), apart.turn(hold, true, true), near.turn(hold, true, false),
+				apart.turn(hold, false, false), apart.turn(hold, true, false), apart.turn(hold, true, true),
+				near.turn(hold, true, false),
 			}
 			t.Log(hold, got)
 			for i, want := range [...]time.Duration{row.now, row.direct, row.early, row.between} {
 				if tenths := (got[i] + rtt/20) * 10 / rtt; tenths != want {
-					t.Errorf("hold %v, column %d: the turn takes %v, %d tenths of a round trip, want %d", hold, i, got[i], tenths, want)
+					t.Errorf("hold %v, column %d: a turn of %v, %d tenths of a round trip, want %d", hold, i, got[i], tenths, want)
 				}
 			}
 		}

@@ -45,8 +45,8 @@ func (m *directs) own(s *directState, id uint8, q msg) bool {
 	return s.wire.put(newMsg(yours, id, q.age(), 0).with(0, s.token), len(s.wire))
 }
 
-// proves reports whether a request says that the holder has told its client of the lock. Then that hold is over, although
-// the engine has heard nothing of it: the holder may have died since.
+// proves reports whether a request says that the holder has told its client of the lock. Then that hold is over,
+// although the engine has heard nothing of it: the holder may have died since.
 func (m *directs) proves(s *directState, q msg) bool {
 	switch via := q.peer(); {
 	case via == 0 || s.holder == 0 || !m.rules.ClaimProves:
@@ -176,8 +176,8 @@ func (s *directState) before(id uint8) []uint8 {
 	return s.line[:n]
 }
 
-// moveLast puts the last of the line at its front, as an upgrade is, and returns it. All others may be overtaken by it, and
-// it by the one that is named already.
+// moveLast puts the last of the line at its front, as an upgrade is, and returns it. All others may be overtaken by
+// it, and it by the one that is named already.
 func (s *directState) moveLast() uint8 {
 	last := 0
 	for i, id := range s.line {

@@ -24,8 +24,8 @@ func (m *directs) heal(s directState) Fault {
 	return ""
 }
 
-// settle lets each client do what it can without time passing, until nothing changes. It reports whether all are through,
-// and finds a holder that the engine does not confirm.
+// settle lets each client do what it can without time passing, until nothing changes. It reports whether all are
+// through, and finds a holder that the engine does not confirm.
 func (m *directs) settle(s *directState) (through bool, fault Fault) {
 	for {
 		before := *s

@@ -68,8 +68,8 @@ func (m *queues) send(s *queueState, k kind, c int) {
 // other dead, so it counts on none when it is over, however many there are. A living holder leaves at once here, so its
 // work costs nothing.
 //
-// The time runs from when the last was heard of: a waiter that dies while another dead one is granted the lock, or whose
-// last sign of life comes so late, costs a claim of its own. The engine cannot tell the one from the other.
+// The time runs from when the last was heard of: a waiter that dies while another dead one is granted the lock, or
+// whose last sign of life comes so late, costs a claim of its own. The engine cannot tell the one from the other.
 func (m *queues) bound(s *queueState) int {
 	wait := uint8(0)
 	if s.holder != 0 && s.clients[s.holder-1].phase == crashed {

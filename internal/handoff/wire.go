@@ -36,8 +36,8 @@ var kindNames = [...]string{
 	named: "your successor", told: "it is yours",
 }
 
-// msg is one message, packed so that a state stays small: request id, age and lag of four bits each, and the kind. Where
-// clients hand the lock to each other it has two more parts of four bits: a second request id and a token.
+// msg is one message, packed so that a state stays small: request id, age and lag of four bits each, and the kind.
+// Where clients hand the lock to each other it has two more parts of four bits: a second request id and a token.
 //
 // The age of a request counts ticks since it was sent, and an answer inherits it: it is what the client knows about the
 // instant from which the answer may be trusted. The age of a push counts from the engine's instant of granting. The lag
