@@ -31,6 +31,7 @@ const (
 	goroutinesHeld  = "goroutines/hold"
 	lostHolds       = "lost"
 	missing         = "missing"
+	freed           = "freed-ns"
 	clientShare     = "cpu-share"
 	serverShare     = "server-cpu-share"
 )
@@ -45,6 +46,11 @@ func (sc *scenario) values(r *workload.Result) []benchfmt.Value {
 		return append(append(all, sc.processorValues(r)...), sc.tripValues(r)...)
 	case workload.Handoff:
 		return sc.handoffValues(r)
+	case workload.Recall:
+		waits := r.Handoff.Latencies
+		return []benchfmt.Value{
+			of(stats.Quantile(waits, 0.5), p50), of(stats.Quantile(waits, 0.99), p99), of(float64(len(waits)), "handoffs"),
+		}
 	case workload.Herd:
 		h := r.Herd
 		return []benchfmt.Value{

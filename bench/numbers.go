@@ -32,6 +32,7 @@ var units = map[string]struct {
 	goroutinesHeld:  {"goroutines for each", number},
 	lostHolds:       {"lost", number},
 	missing:         {"never taken", number},
+	freed:           {"free after", duration},
 	clientShare:     {"CPU, client", percent},
 	serverShare:     {"CPU, server", percent},
 
