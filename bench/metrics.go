@@ -19,6 +19,7 @@ const (
 	clientCPU       = "cpu-ns/lock"
 	serverCPU       = "server-cpu-ns/lock"
 	commands        = "commands/lock"
+	scriptTime      = "scripts-ns/lock"
 	roundTrips      = "round-trips/lock"
 	inTrips         = "round-trips" // a time, in round trips through the same way
 	waitingCommands = "waiting-commands/s"
@@ -78,7 +79,7 @@ func (sc *scenario) contendValues(r *workload.Result) []benchfmt.Value {
 	}
 	all = append(all, sc.processorValues(r)...)
 	if sc.redis {
-		all = append(all, of(r.Commands, commands))
+		all = append(all, of(r.Commands, commands), of(r.Scripts, scriptTime))
 	}
 	if sc.served() {
 		all = append(all, of(float64(r.Cut), "hung"))

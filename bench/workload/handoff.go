@@ -155,7 +155,7 @@ func (r *relay) listen(ctx context.Context) error {
 	if _, err := r.meter.Count(ctx); err != nil { // opens its connection
 		return err
 	}
-	perSecond, pings, err := rate(ctx, r.meter, r.job.Quiet)
-	r.result.Quiet, r.result.Pings = perSecond, pings
+	sent, err := rate(ctx, r.meter, r.job.Quiet)
+	r.result.Quiet, r.result.Pings = sent.commands, sent.pings
 	return err
 }

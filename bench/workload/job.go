@@ -94,6 +94,9 @@ type Result struct {
 	// Commands is what clients sent to the server for each acquisition, without pings.
 	Commands float64
 
+	// Scripts is how many nanoseconds a Redis ran scripts for each acquisition with its release.
+	Scripts float64
+
 	// Of Serial.
 	PerOp float64 // nanoseconds of one acquisition with its release
 
