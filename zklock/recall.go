@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"errors"
 
 	"github.com/go-zookeeper/zk"
@@ -22,6 +23,8 @@ type recallable struct {
 	wanted  func() // nil if nobody is to be told
 	retains bool   // the client may keep the hold when nobody has it any more
 	heard   int64  // the last transaction at the lock's node that the holder knows of
+	armed   bool   // the server tells of the next one
+	alarms  int    // how often it has told
 }
 
 // nothingToTell is for who has nobody to tell.
@@ -41,7 +44,7 @@ func (d *Driver) tellWanted(e *entry) (tell func()) {
 // processes wait in turn costs no message more.
 func (d *Driver) listenNow(l *link, e *entry) {
 	d.spawn(func() { // ends with the answer, or with the connection
-		if err := l.listen(e); err != nil {
+		if _, err := l.listen(d.life, e); err != nil {
 			l.s.listenLater(e)
 		}
 	})
@@ -57,32 +60,60 @@ func (s *session) listenLater(e *entry) {
 }
 
 // listen has the holder e told of who asks from now on, and of who has asked since its own request. It costs one round
-// trip.
-func (l *link) listen(e *entry) error {
+// trip, and reports whether e was told.
+func (l *link) listen(ctx context.Context, e *entry) (told bool, err error) {
 	d, lock := l.s.d, parent(e.path)
 	d.mu.Lock()
 	if e.phase != held || e.ending || l.s.cause != nil {
 		d.mu.Unlock()
-		return nil
+		return false, nil
 	}
 	l.s.ears[lock] = e
+	before := e.alarms
 	d.mu.Unlock()
-	stat, err := ask(d.life, l, func(c *zk.Conn) (*zk.Stat, error) {
+	stat, err := ask(ctx, l, func(c *zk.Conn) (*zk.Stat, error) {
 		_, stat, _, err := c.GetW(lock)
 		return stat, err
 	})
 	if errors.Is(err, zk.ErrNoNode) { // nor is there the hold's own, and its watch says so
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	d.mu.Lock()
 	tell := nothingToTell
-	if stat.Mzxid > e.heard {
+	if told = stat.Mzxid > e.heard; told {
 		e.heard = stat.Mzxid
 		tell = d.tellWanted(e)
 	}
+	e.armed = l.s.link == l && e.alarms == before // the message may have come before this
+	d.mu.Unlock()
+	tell()
+	return told, nil
+}
+
+// listenAgain is what the answer to a renewal says: it tells the holder e whether others wait now. As long as the server
+// is to tell of the first who asks, and has not, nobody does, and nothing is sent.
+func (l *link) listenAgain(ctx context.Context, e *entry) error {
+	d := l.s.d
+	d.mu.Lock()
+	armed, asked := e.armed, e.heard > e.czxid
+	d.mu.Unlock()
+	if e.wanted == nil || armed && !asked {
+		return nil
+	}
+	if !armed {
+		if told, err := l.listen(ctx, e); told || err != nil || !asked {
+			return err
+		}
+	}
+	found, err := l.view(ctx, parent(e.path))
+	if err != nil || len(found.places) < 2 {
+		return err
+	}
+	d.mu.Lock()
+	tell := d.tellWanted(e)
 	d.mu.Unlock()
 	tell()
 	return nil
@@ -92,6 +123,8 @@ func (l *link) listen(e *entry) error {
 // holder that may retain the lock hears of each who asks; for another one is enough. The caller holds Driver.mu, and
 // calls tell when it does not.
 func (s *session) askedFor(e *entry) (tell func()) {
+	e.armed = false
+	e.alarms++
 	if e.retains {
 		s.deaf = append(s.deaf, e)
 		s.wakeKeeper()
@@ -103,6 +136,7 @@ func (s *session) askedFor(e *entry) (tell func()) {
 // The caller holds Driver.mu.
 func (s *session) hear() {
 	for _, e := range s.ears {
+		e.armed = false
 		s.deaf = append(s.deaf, e)
 	}
 }

@@ -39,8 +39,9 @@ const (
 	unclear // an answer was lost
 )
 
-// Renew shows operators that a hold is retained, or that somebody has it again: one round trip, and nothing if that is
-// shown already. It lengthens nothing, because a hold lasts as long as the session.
+// Renew shows operators that a hold is retained, or that somebody has it again, and tells the holder whether others wait.
+// That is one round trip if it is shown otherwise so far, and another if somebody may have asked since the last look. It
+// lengthens nothing, because a hold lasts as long as the session.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	var workers sync.WaitGroup
 	for worker := range min(readers, len(batch)) {
@@ -67,7 +68,23 @@ func (d *Driver) renew(ctx context.Context, r *driver.Renewal) error {
 		return err
 	}
 	e.heed(r)
-	return d.holdError(ctx, "renew", e, d.show(ctx, e))
+	return d.holdError(ctx, "renew", e, d.refresh(ctx, e))
+}
+
+// refresh has e shown as it is, and tells its holder whether others wait. The caller has the turn of e.
+func (d *Driver) refresh(ctx context.Context, e *entry) error {
+	for {
+		l, err := d.linkOf(ctx, e.s)
+		if err == nil {
+			err = l.show(ctx, e)
+		}
+		if err == nil {
+			err = l.listenAgain(ctx, e)
+		}
+		if err == nil || errors.Is(err, errOver) || !isPassing(err) {
+			return err
+		}
+	}
 }
 
 // heed takes in what r says of its hold. A late one says nothing: a later owner may have the hold by now, and what was
@@ -82,21 +99,15 @@ func (s *showing) heed(r *driver.Renewal) {
 }
 
 // show makes the mark of e as it is to be, or takes it away. The caller has the turn of e.
-func (d *Driver) show(ctx context.Context, e *entry) error {
+func (l *link) show(ctx context.Context, e *entry) error {
 	want := unmarked
 	if e.idle {
 		want = marked
 	}
-	for e.mark != want {
-		l, err := d.linkOf(ctx, e.s)
-		if err != nil {
-			return err
-		}
-		if err := l.setMark(ctx, e, want); err != nil && !isPassing(err) || errors.Is(err, errOver) {
-			return err
-		}
+	if e.mark == want {
+		return nil
 	}
-	return nil
+	return l.setMark(ctx, e, want)
 }
 
 // setMark is one transaction. Its first check refuses a copy that arrives late, over an earlier connection, and its
