@@ -23,8 +23,7 @@ type recallable struct {
 	wanted  func() // nil if nobody is to be told
 	retains bool   // the client may keep the hold when nobody has it any more
 	heard   int64  // the last transaction at the lock's node that the holder knows of
-	armed   bool   // the server tells of the next one
-	alarms  int    // how often it has told
+	asked   bool   // somebody has asked since the hold began, as far as the holder knows
 }
 
 // nothingToTell is for who has nobody to tell.
@@ -36,6 +35,7 @@ func (d *Driver) tellWanted(e *entry) (tell func()) {
 	if d.closed || e.phase != held || e.ending || e.wanted == nil {
 		return nothingToTell
 	}
+	e.asked = true
 	return e.wanted
 }
 
@@ -44,7 +44,7 @@ func (d *Driver) tellWanted(e *entry) (tell func()) {
 // processes wait in turn costs no message more.
 func (d *Driver) listenNow(l *link, e *entry) {
 	d.spawn(func() { // ends with the answer, or with the connection
-		if _, err := l.listen(d.life, e); err != nil {
+		if err := l.listen(e); err != nil {
 			l.s.listenLater(e)
 		}
 	})
@@ -60,53 +60,46 @@ func (s *session) listenLater(e *entry) {
 }
 
 // listen has the holder e told of who asks from now on, and of who has asked since its own request. It costs one round
-// trip, and reports whether e was told.
-func (l *link) listen(ctx context.Context, e *entry) (told bool, err error) {
+// trip.
+func (l *link) listen(e *entry) error {
 	d, lock := l.s.d, parent(e.path)
 	d.mu.Lock()
 	if e.phase != held || e.ending || l.s.cause != nil {
 		d.mu.Unlock()
-		return false, nil
+		return nil
 	}
 	l.s.ears[lock] = e
-	before := e.alarms
 	d.mu.Unlock()
-	stat, err := ask(ctx, l, func(c *zk.Conn) (*zk.Stat, error) {
+	stat, err := ask(d.life, l, func(c *zk.Conn) (*zk.Stat, error) {
 		_, stat, _, err := c.GetW(lock)
 		return stat, err
 	})
 	if errors.Is(err, zk.ErrNoNode) { // nor is there the hold's own, and its watch says so
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	d.mu.Lock()
 	tell := nothingToTell
-	if told = stat.Mzxid > e.heard; told {
+	if stat.Mzxid > e.heard {
 		e.heard = stat.Mzxid
 		tell = d.tellWanted(e)
 	}
-	e.armed = l.s.link == l && e.alarms == before // the message may have come before this
 	d.mu.Unlock()
 	tell()
-	return told, nil
+	return nil
 }
 
-// listenAgain is what the answer to a renewal says: it tells the holder e whether others wait now. As long as the server
-// is to tell of the first who asks, and has not, nobody does, and nothing is sent.
-func (l *link) listenAgain(ctx context.Context, e *entry) error {
+// remind is what the answer to a renewal says: it tells the holder e again whether others wait now. Unless somebody has
+// asked, nothing is sent: the server tells of the first who does, and the keeper sees to that.
+func (l *link) remind(ctx context.Context, e *entry) error {
 	d := l.s.d
 	d.mu.Lock()
-	armed, asked := e.armed, e.heard > e.czxid
+	asked := e.asked
 	d.mu.Unlock()
-	if e.wanted == nil || armed && !asked {
+	if !asked {
 		return nil
-	}
-	if !armed {
-		if told, err := l.listen(ctx, e); told || err != nil || !asked {
-			return err
-		}
 	}
 	found, err := l.view(ctx, parent(e.path))
 	if err != nil || len(found.places) < 2 {
@@ -123,8 +116,6 @@ func (l *link) listenAgain(ctx context.Context, e *entry) error {
 // holder that may retain the lock hears of each who asks; for another one is enough. The caller holds Driver.mu, and
 // calls tell when it does not.
 func (s *session) askedFor(e *entry) (tell func()) {
-	e.armed = false
-	e.alarms++
 	if e.retains {
 		s.deaf = append(s.deaf, e)
 		s.wakeKeeper()
@@ -136,7 +127,6 @@ func (s *session) askedFor(e *entry) (tell func()) {
 // The caller holds Driver.mu.
 func (s *session) hear() {
 	for _, e := range s.ears {
-		e.armed = false
 		s.deaf = append(s.deaf, e)
 	}
 }

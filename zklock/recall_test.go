@@ -51,13 +51,13 @@ func isRefused(t testing.TB, d *Driver, name string) *driver.HeldError {
 	return held
 }
 
-// listens returns when the server watches the lock for the holder.
+// listens returns when the server watches the lock for the holder, or is about to.
 func listens(t testing.TB, d *Driver, r *driver.Request) {
 	t.Helper()
 	soon(t, "the holder to listen", func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		return d.entries[r.ID].armed
+		return d.session.ears[d.tree.lock(r.Key)] != nil
 	})
 }
 
@@ -69,7 +69,6 @@ func TestRecall_IsRepeatedForEachWhoAsks(t *testing.T) {
 	take(t, d, r)
 	ear.heardNothing(t, "while nobody asks")
 	for range 4 {
-		listens(t, d, r)
 		before := ear.told.Load()
 		isRefused(t, other, "lock")
 		ear.hears(t, before, "of a further try")
@@ -164,7 +163,6 @@ func TestWanted_OfAPlainHold_IsToldWhenItHasLastedForAWhile(t *testing.T) {
 		t.Errorf("the refusal is %+v, and nothing is retained", *held)
 	}
 	ear.hears(t, 0, "although the try came before it listened")
-	listens(t, d, r)
 	before := ear.told.Load()
 	isRefused(t, other, "lock")
 	ear.hears(t, before, "of a further try")
@@ -216,4 +214,31 @@ func TestRelease_EndsTheListening(t *testing.T) {
 	if n := len(d.session.ears) + len(d.session.deaf); n > 0 {
 		t.Errorf("%d holds are left that listen", n)
 	}
+}
+
+// A holder that merely retains the lock leaves as soon as a try has asked, so the try looks again before it says "held".
+func TestTry_WhoseHolderHasJustLeft_LooksAgain(t *testing.T) {
+	n, root := sharedServer(t), freshRoot()
+	d, a := open(t, []string{n.Addr()}, &Options{Root: root}), newAdmin(t, n.Addr())
+	r := request("lock")
+	r.Try = true
+	e, err := d.enter(r)
+	if err != nil || e.take(bounded(t)) != nil {
+		t.Fatal(err)
+	}
+	d.mu.Lock()
+	l := d.session.link
+	d.mu.Unlock()
+	try := &attempt{d: d, e: e, r: r}
+	try.join(l.s)
+	if alone, err := try.put(bounded(t), l); err != nil || !alone {
+		t.Fatalf("alone: %v, %v", alone, err)
+	}
+	err = try.refuse(bounded(t), l, queuePlace{name: "wleft-0000000000"})
+	if left := a.nodes(root + "/mutex/lock"); !errors.Is(err, errAgain) || e.path == "" || len(left) != 1 {
+		t.Errorf("it says %v, and the queue is %v", err, left)
+	}
+	e.give()
+	take(t, d, r)
+	give(t, d, r)
 }

@@ -40,7 +40,7 @@ const (
 )
 
 // Renew shows operators that a hold is retained, or that somebody has it again, and tells the holder whether others wait.
-// That is one round trip if it is shown otherwise so far, and another if somebody may have asked since the last look. It
+// That is one round trip if it is shown otherwise so far, and another if somebody has asked since the hold began. It
 // lengthens nothing, because a hold lasts as long as the session.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	var workers sync.WaitGroup
@@ -79,7 +79,7 @@ func (d *Driver) refresh(ctx context.Context, e *entry) error {
 			err = l.show(ctx, e)
 		}
 		if err == nil {
-			err = l.listenAgain(ctx, e)
+			err = l.remind(ctx, e)
 		}
 		if err == nil || errors.Is(err, errOver) || !isPassing(err) {
 			return err

@@ -198,7 +198,7 @@ func (s *session) guard() {
 	}
 	s.d.spawn(func() { // ends with the last answer, or with the connection
 		for i, e := range deaf {
-			if _, err := l.listen(s.d.life, e); err != nil {
+			if err := l.listen(e); err != nil {
 				s.remain(old, deaf[i:])
 				return
 			}
