@@ -24,6 +24,7 @@ type recallable struct {
 	retains bool   // the client may keep the hold when nobody has it any more
 	heard   int64  // the last transaction at the lock's node that the holder knows of
 	asked   bool   // somebody has asked since the hold began, as far as the holder knows
+	due     bool   // it is among session.deaf
 }
 
 // nothingToTell is for who has nobody to tell.
@@ -45,18 +46,30 @@ func (d *Driver) tellWanted(e *entry) (tell func()) {
 func (d *Driver) listenNow(l *link, e *entry) {
 	d.spawn(func() { // ends with the answer, or with the connection
 		if err := l.listen(e); err != nil {
+			d.mu.Lock()
+			defer d.mu.Unlock()
 			l.s.listenLater(e)
 		}
 	})
 }
 
 // listenLater has the keeper listen for e. It does so for all a tenth of a second later at most, which bounds what many
-// who ask cost the holder.
+// who ask cost the holder. The caller holds Driver.mu.
 func (s *session) listenLater(e *entry) {
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	s.deaf = append(s.deaf, e)
-	s.wakeKeeper()
+	if !e.due {
+		e.due = true
+		s.deaf = append(s.deaf, e)
+		s.wakeKeeper()
+	}
+}
+
+// takeDeaf returns those who are to listen now. The caller holds Driver.mu.
+func (s *session) takeDeaf() (deaf []*entry) {
+	deaf, s.deaf = s.deaf, nil
+	for _, e := range deaf {
+		e.due = false
+	}
+	return deaf
 }
 
 // listen has the holder e told of who asks from now on, and of who has asked since its own request. It costs one round
@@ -117,8 +130,7 @@ func (l *link) remind(ctx context.Context, e *entry) error {
 // calls tell when it does not.
 func (s *session) askedFor(e *entry) (tell func()) {
 	if e.retains {
-		s.deaf = append(s.deaf, e)
-		s.wakeKeeper()
+		s.listenLater(e)
 	}
 	return s.d.tellWanted(e)
 }
@@ -127,7 +139,7 @@ func (s *session) askedFor(e *entry) (tell func()) {
 // The caller holds Driver.mu.
 func (s *session) hear() {
 	for _, e := range s.ears {
-		s.deaf = append(s.deaf, e)
+		s.listenLater(e)
 	}
 }
 

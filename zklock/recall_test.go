@@ -186,6 +186,7 @@ func TestGrantAfterAWait_DoesNotListenAtOnce(t *testing.T) {
 	w := queue(t, d, r)
 	give(t, other, first)
 	w.granted(t, "the holder has left")
+	<-time.After(guardAfter / 3)
 	d.mu.Lock()
 	ears, age := len(d.session.ears), time.Since(d.entries[r.ID].since)
 	d.mu.Unlock()

@@ -178,7 +178,6 @@ func (s *session) guard() {
 	}
 	now := time.Now()
 	var old, young []*entry
-	deaf := s.deaf
 	for _, e := range s.young {
 		switch {
 		case e.phase != held || e.s != s:
@@ -187,18 +186,23 @@ func (s *session) guard() {
 		default:
 			old = append(old, e)
 			if s.isDeaf(e) {
-				deaf = append(deaf, e)
+				s.listenLater(e)
 			}
 		}
 	}
-	s.young, s.deaf = young, nil
+	deaf := s.takeDeaf()
+	s.young = young
 	s.d.mu.Unlock()
 	if len(old) == 0 && len(deaf) == 0 {
 		return
 	}
 	s.d.spawn(func() { // ends with the last answer, or with the connection
 		for i, e := range deaf {
-			if err := l.listen(e); err != nil {
+			switch err := l.listen(e); {
+			case err == nil:
+			case answered(err): // a right is missing, which is no reason to keep the others waiting
+				s.remain(nil, deaf[i:i+1])
+			default:
 				s.remain(old, deaf[i:])
 				return
 			}
@@ -216,7 +220,10 @@ func (s *session) guard() {
 func (s *session) remain(old, deaf []*entry) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	s.young, s.deaf = append(s.young, old...), append(s.deaf, deaf...)
+	s.young = append(s.young, old...)
+	for _, e := range deaf {
+		s.listenLater(e)
+	}
 }
 
 // guard watches the node of a hold. One whose node is gone, or was written to since the grant, is lost.
