@@ -74,7 +74,8 @@
 //     Those of one client that wake together share it.
 //   - Requeue, which ends a process's turn: one round trip.
 //   - A hold that is older than a tenth of a second: two round trips in the background, for the watches on its own node
-//     and, of a mutex or an election, on the lock's. The first request of another that comes then costs the holder a message.
+//     and, of a mutex or an election, on the lock's. The first request of another that comes then costs the
+//     holder a message.
 //   - A hold with Retain that found the lock free: the second of these at once. Each further acquisition by the same
 //     process sends nothing. What is retained for a second costs one transaction, which shows it as such, and another
 //     when somebody has it again; nothing more while nobody asks. Each request of others costs the holder a message,

@@ -14,8 +14,8 @@ import (
 // whether somebody has asked since the holder did: a message that was lost with its connection is found by one read.
 // Clients of earlier versions ask in the same way, so they recall as well.
 //
-// A watch on the children would cost a list of the whole queue, wake the holder for each request that leaves, and miss a
-// try between two reads.
+// A watch on the children would cost a list of the whole queue, wake the holder for each request that leaves, and miss
+// a try between two reads.
 
 // recallable is the part of an entry that is about others who want the lock. Guarded by Driver.mu; what Acquire sets
 // does not change during a hold.
@@ -125,8 +125,8 @@ func (l *link) remind(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// askedFor takes in that the data of the node of a lock has changed, which its holder e watches. The watch is used up. A
-// holder that may retain the lock hears of each who asks; for another one is enough. The caller holds Driver.mu, and
+// askedFor takes in that the data of the node of a lock has changed, which its holder e watches. The watch is used up.
+// A holder that may retain the lock hears of each who asks; for another one is enough. The caller holds Driver.mu, and
 // calls tell when it does not.
 func (s *session) askedFor(e *entry) (tell func()) {
 	if e.retains {

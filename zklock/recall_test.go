@@ -138,7 +138,8 @@ func TestRecall_ByATransactionOfWireMD(t *testing.T) {
 	lock := root + "/mutex/lock"
 	results, err := a.Multi(
 		&zk.CreateRequest{
-			Path: lock + "/wforeign-", Data: []byte(`{"tokens":1}`), Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeralSequential,
+			Path: lock + "/wforeign-", Data: []byte(`{"tokens":1}`), Acl: zk.WorldACL(zk.PermAll),
+			Flags: zk.FlagEphemeralSequential,
 		},
 		&zk.SetDataRequest{Path: lock, Data: nothing, Version: -1})
 	if err != nil {
@@ -175,8 +176,8 @@ func TestWanted_OfAPlainHold_IsToldWhenItHasLastedForAWhile(t *testing.T) {
 	give(t, d, r)
 }
 
-// A lock that many take in turn is not retained, so nobody pays for it: who came after a wait listens only when the hold
-// lasts.
+// A lock that many take in turn is not retained, so nobody pays for it: who came after a wait listens only when the
+// hold lasts.
 func TestGrantAfterAWait_DoesNotListenAtOnce(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	d, other := open(t, []string{n.Addr()}, &Options{Root: root}), open(t, []string{n.Addr()}, &Options{Root: root})
@@ -217,7 +218,8 @@ func TestRelease_EndsTheListening(t *testing.T) {
 	}
 }
 
-// A holder that merely retains the lock leaves as soon as a try has asked, so the try looks again before it says "held".
+// A holder that merely retains the lock leaves as soon as a try has asked, so the try looks again before it says
+// "held".
 func TestTry_WhoseHolderHasJustLeft_LooksAgain(t *testing.T) {
 	n, root := sharedServer(t), freshRoot()
 	d, a := open(t, []string{n.Addr()}, &Options{Root: root}), newAdmin(t, n.Addr())
