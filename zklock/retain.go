@@ -40,8 +40,8 @@ const (
 )
 
 // Renew shows operators that a hold is retained, or that somebody has it again, and tells the holder whether others
-// wait. That is one round trip if it is shown otherwise so far, and another if somebody has asked since the hold began. It
-// lengthens nothing, because a hold lasts as long as the session.
+// wait. That is one round trip if it is shown otherwise so far, and another if somebody has asked since the hold began.
+// It lengthens nothing, because a hold lasts as long as the session.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	var workers sync.WaitGroup
 	for worker := range min(readers, len(batch)) {
