@@ -87,10 +87,10 @@ func (l *link) listen(e *entry) error {
 		_, stat, _, err := c.GetW(lock)
 		return stat, err
 	})
-	if errors.Is(err, zk.ErrNoNode) { // nor is there the hold's own, and its watch says so
-		return nil
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil //nolint:nilerr // nor is there the hold's own node, and its watch says so
+	case err != nil:
 		return err
 	}
 	d.mu.Lock()
