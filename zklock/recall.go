@@ -77,7 +77,7 @@ func (s *session) takeDeaf() (deaf []*entry) {
 func (l *link) listen(e *entry) error {
 	d, lock := l.s.d, parent(e.path)
 	d.mu.Lock()
-	if e.phase != held || e.ending || l.s.cause != nil {
+	if e.phase != held || e.ending { // as all are whose session is over
 		d.mu.Unlock()
 		return nil
 	}
@@ -89,7 +89,7 @@ func (l *link) listen(e *entry) error {
 	})
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return nil //nolint:nilerr // nor is there the hold's own node, and its watch says so
+		return nil // nor is there the hold's own node, and its watch says so
 	case err != nil:
 		return err
 	}
