@@ -176,6 +176,9 @@ func (g *grant) outdated(sent instant) bool {
 
 // retainedRenewalDue is when g, which is retained, is to be renewed next. The caller holds Client.mu.
 func (g *grant) retainedRenewalDue(r *retained) instant {
+	if g.m.c.hasSessions() {
+		return max(g.showingDue(r), g.notBefore)
+	}
 	due := r.since.plus(retainGrace)
 	if at, is := g.m.c.retention.shortened[g]; is && at > r.since {
 		due = g.renewed.plus(g.retainLease() / 3)
