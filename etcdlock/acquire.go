@@ -18,6 +18,7 @@ type attempt struct {
 	give   *giving // a hold to be given back in the same step; nil if none
 	unsure bool    // some request of this attempt was left without an answer
 	told   string  // the key of the holder that Waiting was told of
+	called int64   // the revision of the hold whose client was told that the lock is wanted
 }
 
 // Acquire puts a key into the lock's queue, and waits until no key is before it that is in its way. A wait survives
@@ -133,14 +134,22 @@ func (a *attempt) hold(ctx context.Context) error {
 		}
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	s := e.session
+	var tell func()
 	switch {
 	case s.lost != nil || !time.Now().Before(s.end()):
 		e.end(driver.LostSession)
 	case e.ended == "" && !e.released && !d.closed:
 		e.granted = true
-		s.holds[e] = struct{}{}
+		s.holds[e.revision] = e
+		if s.calls[e.revision] != 0 {
+			delete(s.calls, e.revision)
+			tell = e.hear()
+		}
+	}
+	d.mu.Unlock()
+	if tell != nil {
+		tell()
 	}
 	return nil // run looks at what it has become
 }

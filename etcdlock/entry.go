@@ -34,6 +34,10 @@ type entry struct {
 	ended    driver.LostReason // why it is over, if it is not by release
 	released bool
 	vacated  bool              // its key is not its own any more
+	called   bool              // it was told that another wants the lock, so there is a key that says so
+	wanting  showing           // what its key is to show; see Driver.Renew
+	shown    showing           // what it shows, as far as is known
+	written  int64             // the revision at which that was written; 0 if not since the key was created
 	noticed  driver.LostReason // why it is over, as it turned out while it was being released
 	informed bool              // the caller's Lost was called
 }
@@ -96,8 +100,13 @@ func (e *entry) end(reason driver.LostReason) {
 		e.ended = reason
 		close(e.over)
 	}
-	if e.session != nil {
-		delete(e.session.holds, e)
+	e.loosen()
+}
+
+// loosen takes it out of what its session holds. The caller holds Driver.mu.
+func (e *entry) loosen() {
+	if e.granted {
+		delete(e.session.holds, e.revision)
 	}
 }
 
@@ -115,9 +124,7 @@ func (d *Driver) leave(id holdID) *entry {
 			close(e.over)
 		}
 		e.released = true
-		if e.session != nil {
-			delete(e.session.holds, e)
-		}
+		e.loosen()
 	}
 	return e
 }
