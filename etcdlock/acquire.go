@@ -18,7 +18,6 @@ type attempt struct {
 	give   *giving // a hold to be given back in the same step; nil if none
 	unsure bool    // some request of this attempt was left without an answer
 	told   string  // the key of the holder that Waiting was told of
-	called int64   // the revision of the hold whose client was told that the lock is wanted
 }
 
 // Acquire puts a key into the lock's queue, and waits until no key is before it that is in its way. A wait survives

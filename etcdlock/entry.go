@@ -27,6 +27,7 @@ type entry struct {
 	revision int64     // that created its key; 0 if that is not known to exist
 	view     queueView // as of the latest look
 	waited   bool      // somebody was in the way
+	asked    int64     // the revision of the hold whose client was called last
 
 	// Guarded by Driver.mu.
 	open     int               // how many requests to create its key are under way, or may be since nobody has answered

@@ -24,10 +24,10 @@ func (a *attempt) call(ctx context.Context, long bool) {
 	view := &a.e.view
 	holder := &view.holder
 	switch mark := &holder.record; {
-	case view.granted || a.called == holder.revision:
+	case view.granted || a.e.asked == holder.revision:
 	case mark.Retained, view.next && mark.Retains, view.next && mark.Listens && long:
 		if a.d.call(ctx, holder) == nil {
-			a.called = holder.revision
+			a.e.asked = holder.revision
 		}
 	}
 }

@@ -34,12 +34,14 @@ func (s *stage) calls(d *Driver) (all []string) {
 	return all
 }
 
-// A session with a long timeout gives no sign of life while these tests run, so what it is told comes by its watch.
+// silent is the timeout of a session that gives no sign of life while these tests run, so what it is told comes by its
+// watch.
+const silent = 5 * time.Minute
 
 func TestCall_IsAnsweredByTheRelease(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	a, b := s.opens(s.node.Addr(), silent), s.opens(s.node.Addr(), silent)
 	r, told := s.retains("lock")
 	s.take(r, a)
 	w := s.waits(b, s.ask("lock"))
@@ -60,13 +62,14 @@ func TestCall_IsAnsweredByTheRelease(t *testing.T) {
 func TestCall_IsMadeByTheFirstInTheLineAlone(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a, b, c := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	a, b, c := s.opens(s.node.Addr(), silent), s.opens(s.node.Addr(), silent), s.opens(s.node.Addr(), silent)
 	r, told := s.retains("lock")
 	s.take(r, a)
 	s.waits(b, s.ask("lock"))
 	s.soon("the holder to be told", func() bool { return told.Load() > 0 })
 	s.waits(c, s.ask("lock"))
 	s.watched(c, 1)
+	<-time.After(300 * time.Millisecond) // a call would be there by now
 	if n := told.Load(); n != 1 {
 		t.Errorf("the holder was told %d times, want once", n)
 	}
@@ -76,7 +79,7 @@ func TestCall_IsMadeByTheFirstInTheLineAlone(t *testing.T) {
 func TestCall_ThatComesBeforeTheGrant_IsTakenIn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	a, b := s.opens(s.node.Addr(), silent), s.opens(s.node.Addr(), silent)
 	first := s.ask("lock")
 	s.take(first, b)
 	r, told := s.retains("lock")
@@ -113,7 +116,7 @@ func TestCall_ThatComesBeforeTheGrant_IsTakenIn(t *testing.T) {
 func TestCall_ForWhatIsOver_IsDeleted(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a := s.opens(s.node.Addr(), time.Minute)
+	a := s.opens(s.node.Addr(), silent)
 	r, told := s.retains("lock")
 	s.take(r, a)
 	place, revision := placeAs(a, r), revisionAs(a, r)
@@ -138,11 +141,29 @@ func TestCall_ForWhatIsOver_IsDeleted(t *testing.T) {
 	}
 }
 
+// What was read of the calls may be older than a call that came meanwhile.
+func TestCall_ThatComesWhileTheCallsAreRead_IsNotForgotten(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	a := s.opens(s.node.Addr(), silent)
+	const hold, called = 1000, 1001
+	a.current.hear(hold, called)
+	for asOf, want := range map[int64]int64{called - 1: called, called: 0} {
+		a.current.hear(hold, called)
+		a.current.hearAgain(s.ctx(), nil, asOf)
+		a.mu.Lock()
+		if got := a.current.calls[hold]; got != want {
+			t.Errorf("after a read as of %d the call of %d is %d, want %d", asOf, called, got, want)
+		}
+		a.mu.Unlock()
+	}
+}
+
 // A call puts nothing for a hold that is over, of a session that lives or of one that does not.
 func TestCall_OfAHolderThatHasLeft_IsNoErrorAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), time.Minute)
+	a, b := s.opens(s.node.Addr(), silent), s.opens(s.node.Addr(), silent)
 	r, _ := s.retains("lock")
 	s.take(r, a)
 	over := &queueKey{key: placeAs(a, r), revision: revisionAs(a, r), session: a.current.id}
@@ -167,7 +188,7 @@ func TestCall_OfAHolderThatHasLeft_IsNoErrorAndLeavesNothing(t *testing.T) {
 func TestCall_IsHeardAgainWithEachSignOfLife(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a, b := s.opens(s.node.Addr(), 3*time.Second), s.opens(s.node.Addr(), time.Minute)
+	a, b := s.opens(s.node.Addr(), 3*time.Second), s.opens(s.node.Addr(), silent)
 	r, told := s.retains("lock")
 	s.take(r, a)
 	s.waits(b, s.ask("lock"))
@@ -179,7 +200,7 @@ func TestCall_WhileTheWatchIsDown_IsFoundByTheNextOne(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	p := servers.NewProxy(t, s.node.Addr())
-	a, b := s.opens(p.Addr(), 3*time.Minute), s.opens(s.node.Addr(), time.Minute)
+	a, b := s.opens(p.Addr(), silent), s.opens(s.node.Addr(), silent)
 	r, told := s.retains("lock")
 	s.take(r, a)
 	s.watched(a, 0)
@@ -198,7 +219,7 @@ func TestCall_WhileTheWatchIsDown_IsFoundByTheNextOne(t *testing.T) {
 func TestCall_OfAHolderThatOnlyListens_ComesWithTime(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), 6*time.Second)
+	a, b := s.opens(s.node.Addr(), silent), s.opens(s.node.Addr(), 6*time.Second)
 	r, told := s.retains("lock")
 	r.Retains = false
 	s.take(r, a)
@@ -218,7 +239,7 @@ func TestCall_OfAHolderThatOnlyListens_ComesWithTime(t *testing.T) {
 func TestCall_IsNotMadeOfAHolderThatDoesNotListen(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	a, b := s.opens(s.node.Addr(), time.Minute), s.opens(s.node.Addr(), 3*time.Second)
+	a, b := s.opens(s.node.Addr(), silent), s.opens(s.node.Addr(), 3*time.Second)
 	s.take(s.ask("lock"), a)
 	w := s.waits(b, s.ask("lock"))
 	select {

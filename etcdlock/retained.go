@@ -98,6 +98,7 @@ func (d *Driver) renewPart(ctx context.Context, part []*renewing) {
 				n.looked(ctx, answer.Responses[0], answer.Responses[1])
 				answer.Responses = answer.Responses[2:]
 			case isGone(err): // its session is over, and so is the hold
+				n.e.session.lose(err)
 				n.fail(lost(n.r.Key, 0, driver.LostSession, err))
 			default:
 				n.fail(err)
@@ -153,9 +154,8 @@ func (n *renewing) ops() []clientv3.Op {
 	if !n.puts {
 		return []clientv3.Op{own, others}
 	}
-	when := []clientv3.Cmp{
-		isOf(e.queueKey, e.revision), clientv3.Compare(clientv3.ModRevision(e.queueKey), "=", n.mod),
-	}
+	// No other request's key has that revision either, if it is written after this hold is over.
+	when := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(e.queueKey), "=", n.mod)}
 	put := clientv3.OpPut(e.queueKey, n.record().text(), clientv3.WithLease(e.session.id))
 	return []clientv3.Op{clientv3.OpTxn(when, []clientv3.Op{others, put}, []clientv3.Op{own})}
 }

@@ -140,7 +140,7 @@ func TestRenew_OfAKeyThatWasWrittenMeanwhile_SucceedsAllTheSame(t *testing.T) {
 }
 
 // What is written late must not bring a key back, nor change that of another request in its place.
-func TestRenew_AfterTheHoldIsOver_WritesNothing(t *testing.T) {
+func TestRenew_ThatArrivesLate_WritesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	a := s.opens(s.node.Addr(), time.Minute)
@@ -151,6 +151,9 @@ func TestRenew_AfterTheHoldIsOver_WritesNothing(t *testing.T) {
 		t.Fatal("nothing is to be written")
 	}
 	ops := late.ops()
+	s.mustRenew(a, 1, false, r)
+	s.sends(a, ops)
+	s.shows(a, r.Key, false, "after a late write")
 	if err := s.release(a, r); err != nil {
 		t.Fatal(err)
 	}
