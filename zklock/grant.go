@@ -24,7 +24,14 @@ func (a *attempt) grant(ctx context.Context, l *link) error {
 		}
 		return fmt.Errorf("zk: transaction %#x makes no token below 2^63: %w", e.czxid, driver.ErrUnsupported)
 	}
-	return a.d.hold(e, l.s)
+	waited := e.wait.held != nil
+	if err := a.d.hold(e, l.s); err != nil {
+		return err
+	}
+	if e.retains && e.wanted != nil && !waited {
+		a.d.listenNow(l, e)
+	}
+	return nil
 }
 
 // withdraw removes the request's node.
