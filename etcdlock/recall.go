@@ -18,8 +18,8 @@ import (
 // The first behind the holder calls, at once if the client may retain the lock, and otherwise when it has waited for as
 // long as there is between two signs of life. The holder's release deletes the call.
 
-// call tells the client that is in the way that another wants the lock, unless it was told before. Should that fail, the
-// holder looks by itself; see [Driver.Renew].
+// call tells the client that is in the way that another wants the lock, unless it was told before. Should that fail,
+// the holder looks by itself; see [Driver.Renew].
 func (a *attempt) call(ctx context.Context, long bool) {
 	view := &a.e.view
 	holder := &view.holder

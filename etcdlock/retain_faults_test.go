@@ -117,7 +117,7 @@ func TestRetained_IsShownAsSuch(t *testing.T) {
 	shows(true)
 }
 
-// A restart loses all watches and streams. What is asked meanwhile, or right after, is found when the watch begins anew.
+// A restart loses all watches and streams. What is asked meanwhile, or right after, is found when a watch begins.
 func TestServerRestart_WhileALockIsRetained_ItIsRecalledAllTheSame(t *testing.T) {
 	t.Parallel()
 	s := servers.EtcdServer(t, nil)

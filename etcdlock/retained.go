@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A hold lasts as long as its session, so a renewal lengthens nothing. It shows operators that a lock is retained, or is
-// held again, and it looks whether others wait: those whose version does not call, or whose call failed.
+// A hold lasts as long as its session, so a renewal lengthens nothing. It shows operators that a lock is retained, or
+// is held again, and it looks whether others wait: those whose version does not call, or whose call failed.
 
 // renewsAtOnce is how many holds are in one transaction. By default servers allow 128 operations.
 const renewsAtOnce = 32
