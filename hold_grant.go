@@ -157,7 +157,7 @@ func (g *grant) wanted() (lease, renewal time.Duration) {
 	case g.m.c.hasSessions():
 		return g.lease, g.lease / 3
 	case g.retained() != nil:
-		return g.retainLease(), g.retainLease() / 3
+		return g.retainLease(), g.retainLease() / 2
 	}
 	for l := range g.holds.all(ofGrant) {
 		p := l.m.p

@@ -25,13 +25,11 @@ func (a *attempt) grant(ctx context.Context, l *link) error {
 		return fmt.Errorf("zk: transaction %#x makes no token below 2^63: %w", e.czxid, driver.ErrUnsupported)
 	}
 	waited := e.wait.held != nil
-	if err := a.d.hold(e, l.s); err != nil {
-		return err
-	}
-	if e.retains && e.wanted != nil && !waited {
+	err := a.d.hold(e, l.s)
+	if err == nil && e.retains && e.wanted != nil && !waited {
 		a.d.listenNow(l, e)
 	}
-	return nil
+	return err
 }
 
 // withdraw removes the request's node.

@@ -77,7 +77,7 @@ func (s *session) takeDeaf() (deaf []*entry) {
 func (l *link) listen(e *entry) error {
 	d, lock := l.s.d, parent(e.path)
 	d.mu.Lock()
-	if e.phase != held || e.ending || l.s.cause != nil {
+	if e.phase != held || e.ending { // as all are whose session is over
 		d.mu.Unlock()
 		return nil
 	}
@@ -87,10 +87,10 @@ func (l *link) listen(e *entry) error {
 		_, stat, _, err := c.GetW(lock)
 		return stat, err
 	})
-	if errors.Is(err, zk.ErrNoNode) { // nor is there the hold's own, and its watch says so
-		return nil
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil // nor is there the hold's own node, and its watch says so
+	case err != nil:
 		return err
 	}
 	d.mu.Lock()
