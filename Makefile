@@ -43,11 +43,11 @@ test: setup ## test every module with real servers under the race detector; the 
 	scripts/test.sh all $(ARGS)
 
 .PHONY: test-beside
-test-beside: setup #~ make test, but only the packages without a part that make test-long alone runs
+test-beside: setup #~ make test, every sweep in full size (INTERLOCK_LONG), but for the packages of make test-long
 	scripts/test.sh beside $(ARGS)
 
 .PHONY: test-long
-test-long: setup #~ make test of the other packages, every sweep in full size, with nothing beside (INTERLOCK_LONG)
+test-long: setup #~ make test of the packages that judge real time, in full size, one after the other
 	scripts/test.sh long $(ARGS)
 
 .PHONY: race

@@ -20,7 +20,11 @@ type pendingRenewal struct {
 func (g *grant) renewal(now instant) pendingRenewal {
 	lease, _ := g.wanted()
 	g.notBefore = now.plus(g.patience())
-	if g.retained() != nil {
+	switch {
+	case g.retained() == nil:
+	case g.m.c.hasSessions():
+		g.shown = true
+	default:
 		g.shorten(now, lease)
 	}
 	return g.renewalFor(lease, now)
@@ -92,6 +96,8 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		return g.goneError()
 	}
 	switch {
+	case err == nil && c.hasSessions():
+		g.showed(b)
 	case err == nil:
 		g.confirm(b.sent, b.r.Lease)
 		g.notBefore = 0

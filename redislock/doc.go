@@ -4,8 +4,8 @@
 //
 //	locks, err := interlock.Open(ctx, "redis://localhost:6379", nil)
 //
-// [New] takes a rueidis client that the program has already ([Start] also a context), [NewConn] any other client through a small
-// interface, [Conn], which is in package [github.com/interlock-go/interlock/redislock/conn] with all that it is made of.
+// [New] takes a rueidis client that the program has already ([Start] also a context), [Connect] the options of one, which is as fast
+// as a URL; package goredislock takes go-redis clients. [NewConn] takes any other client through a small interface, [Conn], which is in package [github.com/interlock-go/interlock/redislock/conn] with all that it is made of.
 //
 // # URL
 //

@@ -22,14 +22,24 @@ func init() {
 const dialTimeout = 5 * time.Second
 
 const (
-	// keepAlive is how often an idle connection of rueidis is tried, which finds out about nodes. What waits or holds has signs of life
-	// of its own.
+	// keepAlive is how often rueidis asks on an idle connection whether it lives, which finds out about nodes. Its default is once a
+	// second: of a thousand idle clients that was nearly all that the server did. What waits or holds has signs of life of its own.
 	keepAlive = 15 * time.Second
 	// keepAliveAlone is that of one server: there is nothing to be found out, and its connection stands by.
 	keepAliveAlone = time.Minute
 	// answerTime is for how long rueidis waits for an answer.
 	answerTime = 10 * time.Second
+	// clientName is what servers are told if the user says nothing else.
+	clientName = "interlock"
 )
+
+// keepAliveOf is one of the two.
+func keepAliveOf(single bool) time.Duration {
+	if single {
+		return keepAliveAlone
+	}
+	return keepAlive
+}
 
 // openURL returns a driver for u, with a client of its own.
 func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver, error) {
@@ -78,10 +88,8 @@ type query struct {
 // fromURL reads what the package doc describes under URL.
 func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, error) {
 	o := rueidis.ClientOption{
-		Username: u.User, Password: u.Password, ClientName: "interlock", DisableCache: true,
-		// rueidis asks on each idle connection as often as that whether it lives, once a second by default: of a thousand idle
-		// clients that was nearly all that the server did.
-		Dialer: net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}, ConnWriteTimeout: answerTime,
+		Username: u.User, Password: u.Password, ClientName: clientName, DisableCache: true,
+		Dialer: net.Dialer{Timeout: dialTimeout}, ConnWriteTimeout: answerTime,
 	}
 	if err := address.CheckPath("redis", u); err != nil {
 		return o, nil, err
@@ -108,8 +116,6 @@ func fromURL(u *driver.URL, c driver.Config) (rueidis.ClientOption, *Options, er
 		return o, nil, err
 	}
 	err = topology(&o, u, q)
-	if u.Scheme == "redis" || u.Scheme == "rediss" {
-		o.Dialer.KeepAlive = keepAliveAlone
-	}
+	o.Dialer.KeepAlive = keepAliveOf(o.ForceSingleClient)
 	return o, opts, err
 }

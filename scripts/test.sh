@@ -2,11 +2,10 @@
 # Tests every module of the workspace under the race detector.
 # usage: test.sh [all | beside | long | check] [argument of go test...]
 #   all     every package, its sweeps in their usual size: what a newcomer runs; the default
-#   beside  the packages that have no part which only a long run has
-#   long    the packages that have one, in full size, and one after the other, with nothing beside them; and what drives the
-#           sockets of Redis once more without the race detector
+#   long    the packages whose sweeps in full size judge real time, one after the other, with nothing beside them; and what
+#           drives the sockets of Redis once more without the race detector
+#   beside  all others, in full size too: together these two are all, and CI runs both
 #   check   what needs neither servers nor the race detector, from the cache: -short
-# A package has such a part if its tests import internal/longrun, so beside and long are all together: CI runs these two.
 set -eu
 cd "$(dirname "$0")/.."
 what=all
@@ -17,11 +16,18 @@ all | beside | long | check)
 	;;
 esac
 
-# packages lists those of the workspace whose tests import internal/longrun ($1 is long), or do not ($1 is beside).
+# judging ends the names of the packages whose full sweeps judge real time. A new one with a sweep (internal/longrun) that fails
+# beside others belongs here.
+judging='/redislock|/redislock/internal/(resp|rueidisconn)|/torture/cmd/interlock-torture'
+
+# packages lists those of the workspace that judge real time ($1 is long), or do not ($1 is beside).
 # "work" is every package of every module of go.work; "./..." would be those of the root module only.
 packages() {
-	all=$(GOWORK='' go list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' work) || return
-	printf '%s\n' "$all" | awk -v want="$1" '{ is = /\/internal\/longrun( |$)/ ? "long" : "beside" } is == want { print $1 }'
+	all=$(GOWORK='' go list work) || return
+	case $1 in
+	long) printf '%s\n' "$all" | grep -E "interlock($judging)\$" ;;
+	beside) printf '%s\n' "$all" | grep -vE "interlock($judging)\$" ;;
+	esac
 }
 
 if [ "$what" = check ]; then
@@ -48,7 +54,10 @@ at_once=$((2 * $(getconf _NPROCESSORS_ONLN)))
 names=work
 case $what in
 all) ;;
-beside) names=$(packages beside) || exit ;;
+beside)
+	names=$(packages beside) || exit
+	export INTERLOCK_LONG=1
+	;;
 long)
 	names=$(packages long) || exit
 	at_once=1

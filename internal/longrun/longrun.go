@@ -1,7 +1,6 @@
 // Package longrun says how large the sweeps of the tests are: random histories, topologies, models, mutants that compile. They are
-// small in make test, so that it ends in minutes, and have their full size once in CI, in the step that make test-long runs.
-//
-// A test package that imports it has a part that only make test-long runs: scripts/test.sh finds it by that.
+// small in make test, so that it ends in minutes, and have their full size once in CI, which runs make test-beside and make
+// test-long. Packages that judge real time run in the second, with nothing beside them: scripts/test.sh has the list.
 package longrun
 
 import (
@@ -12,7 +11,7 @@ import (
 // Variable is what is set to anything for a long run.
 const Variable = "INTERLOCK_LONG"
 
-// On reports whether this is a long run, in which nothing else runs beside a package.
+// On reports whether this is a long run.
 func On() bool { return os.Getenv(Variable) != "" }
 
 // Of returns the size of a sweep: usual, or full in a long run.
@@ -27,6 +26,6 @@ func Of[T any](usual, full T) T {
 func Only(t testing.TB) {
 	t.Helper()
 	if !On() {
-		t.Skipf("it is a part of make test-long: set %s=1", Variable)
+		t.Skipf("it is a part of make test-beside and make test-long: set %s=1", Variable)
 	}
 }

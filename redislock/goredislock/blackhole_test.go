@@ -38,7 +38,7 @@ func TestBlackHole_BeforeTheHolder_ItIsOutBeforeTheNextIsIn(t *testing.T) {
 func locksAt(t *testing.T, addr string, o *interlock.Options) *interlock.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr})
-	d, err := New(client, &redislock.Options{Check: redislock.CheckNone})
+	d, err := NewPooled(client, &redislock.Options{Check: redislock.CheckNone})
 	if err != nil {
 		t.Fatal(err)
 	}

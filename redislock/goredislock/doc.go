@@ -19,7 +19,12 @@
 //
 // # Costs
 //
-// Package redislock's own connections cost less, because pushes and answers come over the same one. Over go-redis:
+// A plain client of one server tells how it connects, and the driver opens two connections in the same way: by its dialer, with its
+// user, password or provider of these, its database and its name. A lock costs what it costs by URL then. Commands pass the
+// client by: its hooks, its pool and its statistics know nothing of them, and locks go on when it is closed.
+//
+// Sentinels and Clusters keep their addresses to themselves, and some options cannot be met from outside (see [New]). Then
+// commands go over the client, and with [NewPooled] always. That costs two to three times as much:
 //
 //   - A hand-off costs one round trip more: a push comes over another connection than the answer before, so the instant
 //     of the grant cannot be told from it, and the waiter asks the server.
@@ -31,6 +36,8 @@
 //   - Connections beside the pool: one for pushes, and in a Cluster one more from each node at which locks are waited for.
 //
 // # The client's options
+//
+// What follows is about commands that go over the client.
 //
 // Retries (MaxRetries) do not apply: a call whose outcome is unknown is not sent again by go-redis, because interlock does
 // it when it is safe. Refusals that pass (a failover, a slot that moves, a server that loads its data) are waited for, up

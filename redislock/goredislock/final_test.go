@@ -14,10 +14,16 @@ import (
 )
 
 func TestWait_WhoseRightsAreTakenAway_EndsWithWhatTheServerSays(t *testing.T) {
+	for name, open := range ways {
+		t.Run(name, func(t *testing.T) { waitWithoutRights(t, open) })
+	}
+}
+
+func waitWithoutRights(t *testing.T, open way) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret ~* &* +@all"}})
 	bob := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "bob", Password: "secret"})
 	defer func() { _ = bob.Close() }()
-	d, err := New(bob, &redislock.Options{Check: redislock.CheckNone})
+	d, err := open(bob, &redislock.Options{Check: redislock.CheckNone})
 	if err != nil {
 		t.Fatal(err)
 	}

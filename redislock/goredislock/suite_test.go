@@ -12,6 +12,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// way is a way to make a driver over a client.
+type way func(redis.UniversalClient, *redislock.Options) (*redislock.Driver, error)
+
+// ways are those that there are for a client of one server.
+var ways = map[string]way{"New": New, "NewPooled": NewPooled}
+
 // The suites of the engine, over this client. They write no results: the engine's own do. (So the file is not named
 // conformance_test.go, by which engines are found.)
 
@@ -20,7 +26,7 @@ func TestConformance(t *testing.T) {
 		return
 	}
 	addr := servers.Redis(t)
-	conforms(t, nil, func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: addr}) })
+	conforms(t, New, nil, func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: addr}) })
 }
 
 func TestConformance_Sentinel(t *testing.T) {
@@ -28,7 +34,7 @@ func TestConformance_Sentinel(t *testing.T) {
 		return
 	}
 	s := servers.RedisSentinel(t, 1, nil)
-	conforms(t, nil, func() redis.UniversalClient {
+	conforms(t, New, nil, func() redis.UniversalClient {
 		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: s.Name(), SentinelAddrs: s.Sentinels()})
 	})
 }
@@ -38,7 +44,7 @@ func TestConformance_Cluster(t *testing.T) {
 		return
 	}
 	c := servers.RedisCluster(t, 3, 0, nil)
-	conforms(t, nil, func() redis.UniversalClient {
+	conforms(t, New, nil, func() redis.UniversalClient {
 		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
 	})
 }
@@ -48,18 +54,18 @@ func TestConformance_WaitingForReplicas(t *testing.T) {
 		return
 	}
 	r := servers.RedisReplicated(t, 1, nil)
-	conforms(t, &redislock.Options{Replicas: 1, ReplicaTimeout: 10 * time.Second}, func() redis.UniversalClient {
+	conforms(t, NewPooled, &redislock.Options{Replicas: 1, ReplicaTimeout: 10 * time.Second}, func() redis.UniversalClient {
 		return redis.NewClient(&redis.Options{Addr: r.Primary.Addr()})
 	})
 }
 
 // conforms runs the suite. Each driver has a client of its own, as another process would.
-func conforms(t *testing.T, opts *redislock.Options, dial func() redis.UniversalClient) {
+func conforms(t *testing.T, open way, opts *redislock.Options, dial func() redis.UniversalClient) {
 	t.Helper()
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(_ context.Context, t *testing.T) driver.Driver {
 			client := dial()
-			d, err := New(client, opts)
+			d, err := open(client, opts)
 			if err != nil {
 				t.Fatal(err)
 			}

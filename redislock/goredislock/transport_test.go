@@ -106,16 +106,22 @@ func TestNew_OverAClosedPort_SaysWhereAndWhatToDo(t *testing.T) {
 }
 
 func TestAcquire_ThatTheServerRefuses_IsTheSameOverGoRedis(t *testing.T) {
+	for name, open := range ways {
+		t.Run(name, func(t *testing.T) { refusesAsByURL(t, open) })
+	}
+}
+
+func refusesAsByURL(t *testing.T, open way) {
 	for says, refuse := range map[string][]string{
 		"NOPERM":        {"ACL", "SETUSER", "bob", "-evalsha", "-eval"},
 		"OOM":           {"CONFIG", "SET", "maxmemory", "1"},
-		"READONLY":      {"REPLICAOF", "127.0.0.1", "1"},
+		"replica":       {"REPLICAOF", "127.0.0.1", "1"},
 		"did not write": {"LPUSH", "interlock:mutex:x", "secret"},
 	} {
 		s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret ~* &* +@all"}})
 		client := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "bob", Password: "secret"})
 		defer client.Close()
-		d, err := New(client, nil)
+		d, err := open(client, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,10 +316,16 @@ func TestPlain_HasNoOtherTypes(t *testing.T) {
 }
 
 func TestClose_LeavesTheClientOpen(t *testing.T) {
+	for name, open := range ways {
+		t.Run(name, func(t *testing.T) { closes(t, open) })
+	}
+}
+
+func closes(t *testing.T, open way) {
 	addr := servers.Redis(t)
 	client := solo(addr)
 	defer client.Close()
-	d, err := New(client, nil)
+	d, err := open(client, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,9 +369,9 @@ func TestClose_InTheMidstOfCalls_EndsThem(t *testing.T) {
 	}
 }
 
-func TestClientThatIsClosedFirst_RefusesCalls(t *testing.T) {
+func TestNewPooled_OverAClientThatIsClosedFirst_RefusesCalls(t *testing.T) {
 	client := solo(servers.Redis(t))
-	d, err := New(client, nil)
+	d, err := NewPooled(client, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

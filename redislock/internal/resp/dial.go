@@ -15,6 +15,10 @@ import (
 // ErrNoRESP3 says that a server does not speak RESP3: one before Redis 6, or a proxy.
 var ErrNoRESP3 = errors.New("the server does not speak RESP3")
 
+// ErrNotPlain says that [Options].Dial has made a connection that is none of the system's: TLS, or another wrapper. What a
+// write on it has sent by its deadline is not known, so it cannot be used here.
+var ErrNotPlain = errors.New("the connection is neither a *net.TCPConn nor a *net.UnixConn")
+
 // Options say how to connect.
 type Options struct {
 	TLS        *tls.Config // nil for none
@@ -24,12 +28,18 @@ type Options struct {
 	ClientName string
 	Dialer     net.Dialer
 
+	// Dial, if not nil, makes the connections instead of Dialer. TLS is nil then.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+
+	// Credentials, if not nil, are asked for user and password at each connection. They may block for as long as they like.
+	Credentials func(server net.Addr) (user, password string, err error)
+
 	// Bundle says which calls may share a run of a script; nil for none.
 	Bundle *conn.Bundle
 }
 
 // Dial connects to a server. Its errors do not contain the password. If the server cannot be reached there is a
-// *net.OpError in it whose Op is "dial", and if it is too old ErrNoRESP3.
+// *net.OpError in it whose Op is "dial", and if it is too old ErrNoRESP3. Errors of o.Dial are as they are.
 func Dial(
 	ctx context.Context, addr string, o *Options, pushed func(kind, channel, message string),
 ) (*Conn, conn.Greeting, error) {
@@ -37,18 +47,43 @@ func Dial(
 	if err != nil {
 		return nil, conn.Greeting{}, err
 	}
-	g, err := c.greet(ctx, o)
+	as, err := o.withCredentials(ctx, c)
 	if err != nil {
 		c.Close()
-		return nil, conn.Greeting{}, o.redact(err)
+		return nil, conn.Greeting{}, err
+	}
+	g, err := c.greet(ctx, as)
+	if err != nil {
+		c.Close()
+		return nil, conn.Greeting{}, as.redact(err)
 	}
 	return c, g, nil
+}
+
+// withCredentials returns the options with what user and password are now.
+func (o *Options) withCredentials(ctx context.Context, c *Conn) (*Options, error) {
+	if o.Credentials == nil {
+		return o, nil
+	}
+	as := *o
+	asked := make(chan error, 1) // buffered, so that nobody need wait for it
+	go func() {                  // ends with the user's function, which knows no context
+		var err error
+		as.Username, as.Password, err = o.Credentials(c.raw.RemoteAddr())
+		asked <- err
+	}()
+	select {
+	case err := <-asked:
+		return &as, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func connect(
 	ctx context.Context, addr string, o *Options, pushed func(kind, channel, message string),
 ) (*Conn, error) {
-	tcp, err := o.Dialer.DialContext(ctx, "tcp", addr)
+	tcp, err := o.dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +101,23 @@ func connect(
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: raw.RemoteAddr(), Err: err}
 	}
 	return newConn(encrypted, raw, o.Bundle, pushed), nil
+}
+
+// dial makes the connection below TLS.
+func (o *Options) dial(ctx context.Context, addr string) (net.Conn, error) {
+	if o.Dial == nil {
+		return o.Dialer.DialContext(ctx, "tcp", addr)
+	}
+	c, err := o.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	switch c.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		return c, nil
+	}
+	_ = c.Close() // nothing was sent
+	return nil, ErrNotPlain
 }
 
 // greet says who we are and asks who the server is.

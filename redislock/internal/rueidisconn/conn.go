@@ -48,8 +48,7 @@ type Conn struct {
 
 var _ conn.Conn = (*Conn)(nil)
 
-// New returns a Conn over client, which Close closes if own. Its links are connections of the client, unless
-// [Conn.LinkAs] is called.
+// New returns a Conn over client, which Close closes if own. Its links are connections of the client.
 func New(client rueidis.Client, own bool) *Conn {
 	return &Conn{
 		client: client, own: own, cluster: client.Mode() == rueidis.ClientModeCluster,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 
 	"github.com/interlock-go/interlock/redislock/conn"
 	"github.com/interlock-go/interlock/redislock/internal/resp"
@@ -15,25 +16,40 @@ var _ carrier = (*resp.Conn)(nil)
 // errNoAddress says that the client knows no server.
 var errNoAddress = errors.New("no server is known to be the primary")
 
-// LinkAs has the Conn make its links by itself instead of over the client, which was made with o. It is called before
-// Start.
-func (c *Conn) LinkAs(o *rueidis.ClientOption, b *conn.Bundle) { c.itself = respOptions(o, b) }
-
-// respOptions returns how to connect as a client does that was made with o, by what a URL can set.
+// respOptions returns how a link connects that does not use the client which is made with o, or nil if there is no such way.
 func respOptions(o *rueidis.ClientOption, b *conn.Bundle) *resp.Options {
+	if o.AlwaysRESP2 {
+		return nil
+	}
 	w := &resp.Options{
 		Username: o.Username, Password: o.Password, DB: o.SelectDB, ClientName: o.ClientName, Dialer: o.Dialer,
 		Bundle: b,
 	}
+	if ask := o.AuthCredentialsFn; ask != nil {
+		w.Credentials = func(server net.Addr) (user, password string, err error) {
+			said, err := ask(rueidis.AuthCredentialsContext{Address: server})
+			return said.Username, said.Password, err
+		}
+	}
+	var config *tls.Config
 	if o.TLSConfig != nil {
-		w.TLS = o.TLSConfig.Clone()
-		w.TLS.MinVersion = max(w.TLS.MinVersion, tls.VersionTLS12)
+		config = o.TLSConfig.Clone()
+		config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
+	}
+	if custom := dialerOf(o); custom != nil { // which encrypts by itself
+		w.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return custom(ctx, addr, &o.Dialer, config) }
+	} else {
+		w.TLS = config
 	}
 	return w
 }
 
-// openResp makes a link over a connection of package resp. It returns resp.ErrNoRESP3 if the server is too old for
-// that.
+// own reports whether a link of its own can be had, after one could not be made: the others are connections of the client.
+func own(err error) bool {
+	return !errors.Is(err, resp.ErrNoRESP3) && !errors.Is(err, resp.ErrNotPlain)
+}
+
+// openResp makes a link over a connection of package resp. See [own] for its errors.
 func (n *node) openResp(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, greetingTime)
 	defer cancel()

@@ -2,7 +2,6 @@ package rueidisconn
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -219,7 +218,7 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 // open makes a link, for as long as rueidis wants.
 func (n *node) open(ctx context.Context) (*link, error) {
 	if n.conn.itself != nil {
-		if l, err := n.openResp(ctx); !errors.Is(err, resp.ErrNoRESP3) {
+		if l, err := n.openResp(ctx); own(err) {
 			return l, err
 		}
 	}

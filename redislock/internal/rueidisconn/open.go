@@ -8,16 +8,16 @@ import (
 )
 
 // Open connects to the servers that o names and returns a Conn that makes its links by itself, as b says, if not nil,
-// with calls that share a run. It has a client of its own, which its Close closes.
+// with calls that share a run. It has a client of its own, which its Close closes. Where o asks for what a link of its own
+// cannot do (RESP2, or a dialer that wraps connections) the links are connections of that client.
 func Open(ctx context.Context, o rueidis.ClientOption, b *conn.Bundle) (*Conn, error) {
-	made := new(sockets)
+	made := &sockets{custom: dialerOf(&o)}
 	client, err := connect(ctx, o, made)
 	if err != nil {
 		return nil, err
 	}
 	c := New(client, true)
-	c.LinkAs(&o, b)
-	c.sockets = made
+	c.itself, c.sockets = respOptions(&o, b), made
 	return c, nil
 }
 

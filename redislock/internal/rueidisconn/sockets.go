@@ -5,12 +5,16 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+
+	"github.com/redis/rueidis"
 )
 
 // sockets are the connections that a rueidis client has made. A client of a Cluster connects to all nodes at once and
 // goes on with the first that answers; of one that answers when the client has failed or was closed, it takes no
 // notice. So they are closed here.
 type sockets struct {
+	custom dialer // how the user wants them to be made; nil for as rueidis does it
+
 	mu     sync.Mutex // guards what follows
 	closed bool
 	open   map[*socket]struct{}
@@ -22,13 +26,32 @@ type socket struct {
 	of *sockets
 }
 
-// dial connects, as rueidis does by itself.
+// dialer makes a connection, encrypted if it is given how.
+type dialer func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error)
+
+// dialerOf returns the dialer in the options of a client, or nil.
+func dialerOf(o *rueidis.ClientOption) dialer {
+	switch old := o.DialFn; { // deprecated, but who has set it expects it to be called
+	case o.DialCtxFn != nil:
+		return o.DialCtxFn
+	case old != nil:
+		return func(_ context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+			return old(addr, d, config)
+		}
+	}
+	return nil
+}
+
+// dial connects, as rueidis does by itself if no other way is known.
 func (s *sockets) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	var conn net.Conn
 	var err error
-	if config == nil {
+	switch {
+	case s.custom != nil:
+		conn, err = s.custom(ctx, addr, d, config)
+	case config == nil:
 		conn, err = d.DialContext(ctx, "tcp", addr)
-	} else {
+	default:
 		conn, err = (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, "tcp", addr)
 	}
 	if err != nil {

@@ -1,0 +1,46 @@
+package redislock
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/interlock-go/interlock/redislock/internal/rueidisconn"
+	"github.com/redis/rueidis"
+)
+
+// Connect returns a driver for the servers of a rueidis client with these options, over connections of the driver's own.
+// It costs what a driver costs that is opened by URL, and less than [New], whose client cannot have calls share a run of a
+// script. Use it where a URL cannot say how to connect.
+//
+// It takes over InitAddress, Sentinel, user, password and AuthCredentialsFn, SelectDB, ClientName, TLSConfig, the dialers,
+// ConnWriteTimeout, ClusterOption, ForceSingleClient, ShuffleInit and AlwaysRESP2. Options about caches, replicas, pools
+// and pipelines have no effect. A dialer whose connections are neither a *net.TCPConn nor a *net.UnixConn makes the driver
+// as slow as New, and so does AlwaysRESP2. Broken connections are made anew; RefreshAfter of credentials has no effect.
+//
+// An error that matches ctx's says that the server has not answered by then. A nil opts means the defaults.
+func Connect(ctx context.Context, client rueidis.ClientOption, opts *Options) (*Driver, error) {
+	if _, err := opts.withDefaults(); err != nil {
+		return nil, err
+	}
+	over, err := rueidisconn.Open(ctx, connectOption(&client), bundle)
+	if err != nil {
+		return nil, opening{addrs: client.InitAddress, err: err, again: !client.ForceSingleClient}.failed()
+	}
+	return start(ctx, over, opts)
+}
+
+// connectOption returns the options that matter, and ours.
+func connectOption(c *rueidis.ClientOption) rueidis.ClientOption {
+	o := rueidis.ClientOption{
+		InitAddress: c.InitAddress, Sentinel: c.Sentinel, ClusterOption: c.ClusterOption,
+		ForceSingleClient: c.ForceSingleClient, ShuffleInit: c.ShuffleInit, AlwaysRESP2: c.AlwaysRESP2,
+		Username: c.Username, Password: c.Password, AuthCredentialsFn: c.AuthCredentialsFn, SelectDB: c.SelectDB,
+		ClientName: cmp.Or(c.ClientName, clientName), TLSConfig: c.TLSConfig,
+		Dialer: c.Dialer, DialCtxFn: c.DialCtxFn,
+		DialFn:           c.DialFn,
+		ConnWriteTimeout: cmp.Or(c.ConnWriteTimeout, answerTime), DisableCache: true,
+	}
+	o.Dialer.Timeout = cmp.Or(o.Dialer.Timeout, dialTimeout)
+	o.Dialer.KeepAlive = cmp.Or(o.Dialer.KeepAlive, keepAliveOf(o.ForceSingleClient))
+	return o
+}
