@@ -23,30 +23,40 @@ func (c *Client) newCall() call {
 // announcement tells the Observer that a call has to wait: once, however many attempts the call takes, and never after
 // its end. So a gauge of those who wait can count up in Waiting and down in what ends the call.
 type announcement struct {
-	mu         sync.Mutex // held while Waiting runs, so that the end of the call waits for that; never with Client.mu
-	told, over bool
+	mu   sync.Mutex    // never held while Waiting runs
+	told chan struct{} // closed when Waiting has returned; nil until it is called
+	over bool
 }
 
 // tell calls Waiting, unless it has been called or the call is over: it may come from another goroutine.
 func (a *announcement) tell(ctx context.Context, c *Client, e Event) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.told && !a.over {
-		a.told = true
-		c.tellWaiting(ctx, e)
+	if a.told != nil || a.over {
+		a.mu.Unlock()
+		return
 	}
+	told := make(chan struct{})
+	a.told = told
+	a.mu.Unlock()
+	defer close(told) // also if the user's code ends the goroutine
+	c.tellWaiting(ctx, e)
 }
 
-// over ends the call for its announcement, and reports whether Waiting has been called.
+// over ends the call for its announcement, and reports whether Waiting has been called. It waits for that to return.
 func (at call) over() bool {
 	a := at.waiting
 	if a == nil {
 		return false
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.over = true
-	return a.told
+	told := a.told
+	a.mu.Unlock()
+	if told == nil {
+		return false
+	}
+	<-told
+	return true
 }
 
 // announcement returns what tells the Observer that w has to wait, or nil if nobody listens.

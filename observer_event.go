@@ -13,7 +13,7 @@ import (
 //	Acquired        Hold, Owner, Token; if so: Waited, Queued, Cond, Local
 //	Upgraded        Hold, Owner, Token, Held; if so: Waited, Queued
 //	Failed          Err; if so: Hold, Owner, Token, Held, Waited, Queued
-//	Renewed         Hold, Owner, Token, Held, Remained; if so: Margin, Late, Waited, Local
+//	Renewed         Hold, Owner, Token, Held, Remained, Margin; if so: Late, Waited, Local
 //	RenewalFailed   Hold, Owner, Token, Held, Remained, Err; if so: Waited, Local
 //	Lost            Hold, Owner, Token, Held, Err, Reason; if so: Waited, Local
 //	Released        Hold, Owner, Token, Held; if so: Err, Waited, Local
