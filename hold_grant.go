@@ -44,6 +44,7 @@ type grant struct {
 	recalled   bool // others may wait, so the grant must not be retained
 	wantedNow  bool // the engine has said that another waits
 	recallTold bool // the Observer has been told of that
+	shown      bool // an engine with sessions shows it as retained, or may
 
 	last *Lease // the latest hold, when there is none any more
 }
@@ -133,10 +134,15 @@ func (g *grant) noncePass(pass int32) string {
 	return g.nonce + "." + strconv.Itoa(int(pass))
 }
 
-// renewing reports whether a live hold wants g renewed.
+// renewing reports whether a live hold, or the retention, wants g renewed.
 func (g *grant) renewing() bool {
-	if g.retained() != nil {
+	switch {
+	case g.m.c.renewer == nil:
+		return false
+	case g.retained() != nil:
 		return true
+	case g.m.c.hasSessions():
+		return g.shown
 	}
 	for l := range g.holds.all(ofGrant) {
 		if !l.m.p.noRenew || g.short(l) {
@@ -148,8 +154,11 @@ func (g *grant) renewing() bool {
 
 // wanted returns the lease to renew g for and the pause until then: the longest and the shortest that a hold asks for.
 func (g *grant) wanted() (lease, renewal time.Duration) {
-	if g.retained() != nil {
-		return g.retainLease(), g.retainLease() / 3
+	switch {
+	case g.m.c.hasSessions():
+		return g.lease, g.lease / 3
+	case g.retained() != nil:
+		return g.retainLease(), g.retainLease() / 2
 	}
 	for l := range g.holds.all(ofGrant) {
 		p := l.m.p
@@ -192,7 +201,7 @@ func (g *grant) trustedEnough(now instant) bool {
 
 // worthRenewing reports whether a renewal would make g trustedEnough.
 func (g *grant) worthRenewing(now instant) bool {
-	return g.m.c.renewer != nil && g.remaining(now) < g.m.p.lease*2/3
+	return g.m.c.hasLeases() && g.remaining(now) < g.m.p.lease*2/3
 }
 
 // release is what gives g back to the engine.

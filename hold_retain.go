@@ -17,7 +17,8 @@ import (
 // these rules two owners are inside, or one waits for too long.
 
 const (
-	// retainLease is how long a retained grant lasts in the engine after its last renewal.
+	// retainLease is how long a retained grant lasts in the engine after its last renewal. Half of it passes until the next: nobody
+	// loses anything if that is missed.
 	retainLease = 2 * time.Second
 
 	// retainGrace is how long a grant is retained before the engine hears of it. A process that takes the lock again
@@ -178,9 +179,12 @@ func (g *grant) outdated(sent instant) bool {
 
 // retainedRenewalDue is when g, which is retained, is to be renewed next. The caller holds Client.mu.
 func (g *grant) retainedRenewalDue(r *retained) instant {
+	if g.m.c.hasSessions() {
+		return max(g.showingDue(r), g.notBefore)
+	}
 	due := r.since.plus(retainGrace)
 	if at, is := g.m.c.retention.shortened[g]; is && at > r.since {
-		due = g.renewed.plus(g.retainLease() / 3)
+		due = g.renewed.plus(g.retainLease() / 2)
 	}
 	return max(due, g.notBefore)
 }

@@ -53,7 +53,7 @@ func (l *Lease) mayLast(d time.Duration, end instant) ([]*grant, error) {
 
 // renewAll renews each of the grants for at least lease, where the engine has leases.
 func (c *Client) renewAll(ctx context.Context, grants []*grant, lease time.Duration) error {
-	if c.renewer == nil {
+	if !c.hasLeases() {
 		return nil
 	}
 	for _, g := range grants {

@@ -232,7 +232,7 @@ func (m *Mutex) reenter(ctx context.Context, o *owner) (*Lease, error) {
 
 // share adds a hold of o to g after having refreshed the engine's lease, which also asks the engine whether g still is.
 func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Lease, error) {
-	if c.renewer != nil {
+	if c.hasLeases() {
 		patient, cancel := context.WithTimeout(ctx, m.p.renewal/2)
 		defer cancel()
 		err := c.renewNow(patient, g, m.p.lease)

@@ -20,7 +20,11 @@ type pendingRenewal struct {
 func (g *grant) renewal(now instant) pendingRenewal {
 	lease, _ := g.wanted()
 	g.notBefore = now.plus(g.patience())
-	if g.retained() != nil {
+	switch {
+	case g.retained() == nil:
+	case g.m.c.hasSessions():
+		g.shown = true
+	default:
 		g.shorten(now, lease)
 	}
 	return g.renewalFor(lease, now)
@@ -92,6 +96,8 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		return g.goneError()
 	}
 	switch {
+	case err == nil && c.hasSessions():
+		g.showed(b)
 	case err == nil:
 		left, lease := g.remaining(now), g.lease
 		g.confirm(b.sent, b.r.Lease)
@@ -139,7 +145,7 @@ func (c *Client) observeRenewal(g *grant, now instant, left, lease time.Duration
 // observeFailure tells the Observer of a renewal that has failed with err, when so much of the trust is left. The
 // caller holds Client.mu.
 func (c *Client) observeFailure(g *grant, left time.Duration, err error) {
-	if c.opts.Observer.RenewalFailed == nil || g.holds.first == nil {
+	if c.opts.Observer.RenewalFailed == nil || g.holds.first == nil || !c.hasLeases() { // else nothing is in danger
 		return
 	}
 	e := g.holds.first.event()

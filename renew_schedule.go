@@ -117,7 +117,7 @@ func (g *grant) nextLook() instant {
 	for l := range g.holds.all(ofGrant) {
 		next = min(next, l.end)
 	}
-	if g.m.c.renewer != nil && g.renewing() {
+	if g.renewing() {
 		next = min(next, g.renewalDue())
 	}
 	if g.between {
@@ -138,6 +138,9 @@ const claimDelay = 5 * time.Millisecond
 func (g *grant) renewalDue() instant {
 	if r := g.retained(); r != nil {
 		return g.retainedRenewalDue(r)
+	}
+	if g.shown {
+		return max(g.holder().since.plus(claimDelay), g.notBefore)
 	}
 	lease, pause := g.wanted()
 	due := g.renewed.plus(pause)
@@ -233,7 +236,7 @@ func (c *Client) collect(now instant) []pendingRenewal {
 // renewable reports whether g may be renewed now: it is due, or nearly so. The pause after an attempt is always kept.
 // The caller holds Client.mu.
 func (g *grant) renewable(now instant) bool {
-	if g.m.c.renewer == nil || !g.renewing() || now < g.notBefore {
+	if !g.renewing() || now < g.notBefore {
 		return false
 	}
 	_, pause := g.wanted()

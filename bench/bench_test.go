@@ -13,6 +13,10 @@ func BenchmarkFiles(b *testing.B) { benchmark(b, fileScenarios()) }
 
 func BenchmarkRedis(b *testing.B) { benchmark(b, redisScenarios()) }
 
+func BenchmarkClient(b *testing.B) { benchmark(b, clientScenarios()) }
+
+func BenchmarkRetain(b *testing.B) { benchmark(b, retainScenarios()) }
+
 func BenchmarkDistance(b *testing.B) { benchmark(b, onePerFamily(distanceScenarios())) }
 
 func BenchmarkGrowth(b *testing.B) { benchmark(b, onePerFamily(growthScenarios())) }

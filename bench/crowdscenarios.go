@@ -38,7 +38,7 @@ func crowdScenarios() (all []scenario) {
 
 func crowdScenario(c crowds.Crowd) scenario {
 	sc := scenario{name: onCrowds + "-" + c.Name, peers: []string{interlockRedis}}
-	sc.crowd = func(ctx context.Context) (rounds, error) {
+	sc.measures = func(ctx context.Context, _ *settings) (rounds, error) {
 		got, err := c.Measure(ctx, crowds.Usual)
 		return sc.lines(c.Idle, &got), err
 	}
@@ -57,8 +57,8 @@ func crowdScenario(c crowds.Crowd) scenario {
 		{peer: interlockRedis, unit: lostHolds, none: true},
 		{peer: interlockRedis, unit: failed, none: true},
 	}
-	sc.why = "it is the longest of thousands of runs of scripts, as a rule the first of a bundle of requests, for which " +
-		"the server compiles 84 kB. It differs by a millisecond from one measurement to the next, whatever the number of readers."
+	sc.why = "it is the longest of thousands of runs, mostly the first of a bundle, for which the server compiles 84 kB; it " +
+		"differs by a millisecond between measurements."
 	return sc
 }
 

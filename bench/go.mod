@@ -46,12 +46,15 @@ require (
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/interlock-go/interlock/redislock v0.0.0
+	github.com/interlock-go/interlock/redislock/goredislock v0.0.0
 	go.uber.org/atomic v1.12.0 // indirect
 )
 
 replace github.com/interlock-go/interlock => ../
 
 replace github.com/interlock-go/interlock/redislock => ../redislock
+
+replace github.com/interlock-go/interlock/redislock/goredislock => ../redislock/goredislock
 
 replace github.com/interlock-go/interlock/zklock => ../zklock
 

@@ -73,7 +73,8 @@ func onePerFamily(all []scenario) []scenario {
 
 // onAnyRedis are the scenarios on Redis, of families that grow one.
 func onAnyRedis() []scenario {
-	return slices.Concat(redisScenarios(), onePerFamily(distanceScenarios()), onePerFamily(growthScenarios()))
+	return slices.Concat(redisScenarios(), clientScenarios(), retainScenarios(),
+		onePerFamily(distanceScenarios()), onePerFamily(growthScenarios()))
 }
 
 // small is a scenario that takes a moment.

@@ -93,9 +93,8 @@ func parse(args []string, words io.Writer) (*settings, error) {
 		return nil, errors.New("-rounds and -time must be positive")
 	case s.write && s.scenario == onComparison:
 	case s.write && !writable:
-		return nil, fmt.Errorf("-write replaces whole tables, so of -scenario it takes only none, %q, %q, %q, %q, %q "+
-			"and %q",
-			onRedis, onDistance, onGrowth, onCrowds, onEngines, onComparison)
+		return nil, fmt.Errorf("-write replaces whole tables, so of -scenario it takes only none, %s and %s",
+			strings.Join(namesOfRuns(), ", "), onComparison)
 	case s.write && s.raw == "":
 		s.raw = whole.baseline()
 	}

@@ -78,7 +78,7 @@ func TestParse_WriteOfARun_KeepsItsRounds_OfWhichThereAreStoredOnes(t *testing.T
 
 func TestChosenBy_WithoutAName_IsWhatNeedsNoServer(t *testing.T) {
 	all, err := chosenBy(&settings{})
-	if err != nil || slices.ContainsFunc(all, func(sc scenario) bool { return sc.served() || sc.crowd != nil }) {
+	if err != nil || slices.ContainsFunc(all, func(sc scenario) bool { return sc.served() || sc.measures != nil }) {
 		t.Errorf("%s, %v", names(all), err)
 	}
 }

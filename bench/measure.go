@@ -21,8 +21,8 @@ const (
 // that what else the machine does meets all of them. The order differs in each round, because a peer may profit or
 // suffer from its predecessor.
 func measure(ctx context.Context, sc scenario, s *settings, progress func(round int)) (rounds, error) {
-	if sc.crowd != nil {
-		return sc.crowd(ctx)
+	if sc.measures != nil {
+		return sc.measures(ctx, s)
 	}
 	if sc.far > 0 {
 		way, err := distance.Start(ctx, s.redis, sc.far)

@@ -19,6 +19,7 @@ const (
 	clientCPU       = "cpu-ns/lock"
 	serverCPU       = "server-cpu-ns/lock"
 	commands        = "commands/lock"
+	scriptTime      = "scripts-ns/lock"
 	roundTrips      = "round-trips/lock"
 	inTrips         = "round-trips" // a time, in round trips through the same way
 	waitingCommands = "waiting-commands/s"
@@ -31,6 +32,7 @@ const (
 	goroutinesHeld  = "goroutines/hold"
 	lostHolds       = "lost"
 	missing         = "missing"
+	freed           = "freed-ns"
 	clientShare     = "cpu-share"
 	serverShare     = "server-cpu-share"
 )
@@ -45,6 +47,11 @@ func (sc *scenario) values(r *workload.Result) []benchfmt.Value {
 		return append(append(all, sc.processorValues(r)...), sc.tripValues(r)...)
 	case workload.Handoff:
 		return sc.handoffValues(r)
+	case workload.Recall:
+		waits := r.Handoff.Latencies
+		return []benchfmt.Value{
+			of(stats.Quantile(waits, 0.5), p50), of(stats.Quantile(waits, 0.99), p99), of(float64(len(waits)), "handoffs"),
+		}
 	case workload.Herd:
 		h := r.Herd
 		return []benchfmt.Value{
@@ -72,7 +79,7 @@ func (sc *scenario) contendValues(r *workload.Result) []benchfmt.Value {
 	}
 	all = append(all, sc.processorValues(r)...)
 	if sc.redis {
-		all = append(all, of(r.Commands, commands))
+		all = append(all, of(r.Commands, commands), of(r.Scripts, scriptTime))
 	}
 	if sc.served() {
 		all = append(all, of(float64(r.Cut), "hung"))

@@ -20,6 +20,7 @@ var units = map[string]struct {
 	clientCPU:       {"CPU, clients", cost},
 	serverCPU:       {"CPU, server", cost},
 	commands:        {"commands/lock", number},
+	scriptTime:      {"server's time in scripts", cost},
 	roundTrips:      {"round trips", number},
 	inTrips:         {"round trips", number},
 	waitingCommands: {"commands/s while one waits", number},
@@ -32,6 +33,7 @@ var units = map[string]struct {
 	goroutinesHeld:  {"goroutines for each", number},
 	lostHolds:       {"lost", number},
 	missing:         {"never taken", number},
+	freed:           {"free after", duration},
 	clientShare:     {"CPU, client", percent},
 	serverShare:     {"CPU, server", percent},
 

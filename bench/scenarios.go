@@ -20,9 +20,9 @@ type scenario struct {
 	wants []want
 	why   string // why interlock does not keep all of them, where it does not
 
-	redis  bool   // it needs a Redis
-	engine string // whose server it needs, if not Redis; "" if none
-	crowd  func(ctx context.Context) (rounds, error)
+	redis    bool                                                   // it needs a Redis
+	engine   string                                                 // whose server it needs, if not Redis; "" if none
+	measures func(ctx context.Context, s *settings) (rounds, error) // in place of job, if it is not nil
 
 	far    time.Duration // how much longer a round trip to the server takes than it does on this machine
 	longer int           // measured for so many times as long as the flag says; 0 is 1

@@ -129,8 +129,9 @@ type Request struct {
 	Retains bool
 
 	// Wanted, if not nil, is called after the grant when another request wants the lock: with Retains at once, unless the
-	// message is lost, and in any case by the answer to a renewal while somebody waits. It may be called again and again, also
-	// before Acquire has returned, and not only while somebody waits. It does not block, and may be called from any goroutine.
+	// message is lost, and in any case by the answer to a renewal while somebody waits, or on Sessions engines within a session's
+	// timeout. It may be called again and again, also before Acquire has returned, and not only while somebody waits. It does not
+	// block, and may be called from any goroutine.
 	Wanted func()
 
 	// Waiting, if not nil, is called when the engine has answered that somebody else is in the way, and again when that

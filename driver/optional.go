@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Renewer is implemented by every Leases engine.
+// Renewer is implemented by every Leases engine. A Sessions engine that does not lack Recalls may implement it too: it is asked
+// only about holds that are retained or were, see Renewal.Retained, and a hold lasts as long as the session, whatever Lease says.
 type Renewer interface {
 	// Renew makes each hold of the batch last for its Lease from now, or longer if it already did; it never shortens one,
 	// but as Renewal.Retained says, and never revives one that has ended. It calls done exactly once for each index, as the answers come in and from
@@ -35,6 +36,9 @@ type Renewal struct {
 	// later Pass, because then the renewal is a late one: somebody holds the lock again. So an engine never forgets a later
 	// Pass for an earlier one. And until one comes the lease stays short: late renewals without Retained, and late copies of
 	// the request, are answered as ever and lengthen nothing.
+	//
+	// On Sessions engines such a renewal shows operators that nobody holds the lock, and the next one of a later Pass that somebody
+	// does. It comes at least each third of the session's timeout while the lock is retained, and calls Wanted if others wait.
 	Retained bool
 }
 

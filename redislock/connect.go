@@ -37,7 +37,7 @@ func connectOption(c *rueidis.ClientOption) rueidis.ClientOption {
 		Username: c.Username, Password: c.Password, AuthCredentialsFn: c.AuthCredentialsFn, SelectDB: c.SelectDB,
 		ClientName: cmp.Or(c.ClientName, clientName), TLSConfig: c.TLSConfig,
 		Dialer: c.Dialer, DialCtxFn: c.DialCtxFn,
-		DialFn:           c.DialFn, //nolint:staticcheck // deprecated, but who has set it expects it to be called
+		DialFn:           c.DialFn,
 		ConnWriteTimeout: cmp.Or(c.ConnWriteTimeout, answerTime), DisableCache: true,
 	}
 	o.Dialer.Timeout = cmp.Or(o.Dialer.Timeout, dialTimeout)

@@ -37,7 +37,7 @@ func TestConnect_TakesOverHowAClientConnects(t *testing.T) {
 		},
 	}
 	old := rueidis.ClientOption{
-		DialFn: func(_ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) { //nolint:staticcheck // deprecated, but there
+		DialFn: func(_ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return dial(context.WithoutCancel(t.Context()), d)
 		},
 	}

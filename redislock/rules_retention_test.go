@@ -12,7 +12,7 @@ import (
 // others take the general way here shows that the rules do not depend on how a hold is stored.
 var retentionRules = []rule{
 	{
-		name: "who is queued or refused has the client told that may keep the lock, and so has each heartbeat",
+		name: "who is the first in the queue or refused has the client told that may keep the lock, and so has each heartbeat",
 		check: inBothParts(func(s *stage, as func(a ask) ask) {
 			tell := func(what string, a ask) {
 				s.acquire(as(a))
@@ -23,7 +23,8 @@ var retentionRules = []rule{
 			tell("a try", ask{id: "t", way: "t"})
 			tell("a try that would queue", ask{id: "l", way: "l"})
 			tell("the first in the queue", ask{id: "b"})
-			tell("the second", ask{id: "c"})
+			s.acquire(as(ask{id: "c"}))
+			s.pushes() // the second need not, but the general part does not look
 			tell("a try behind them", ask{id: "t", way: "t"})
 			tell("the heartbeat of the first", ask{id: "b"})
 			tell("the heartbeat of the second", ask{id: "c"})
@@ -31,8 +32,37 @@ var retentionRules = []rule{
 		mutants: []mutant{
 			{"the word of who is queued", "\tif refused or first < after then\n", "\tif refused then\n"},
 			{"the word of who is refused", "\tif refused or first < after then\n", "\tif first < after then\n"},
-			{"it, in the quick part", `if string.find(h, '{"r":', 20, true) then`, "if false then"},
+			{"it, in the quick part", `if (f[4] or f[2] == f[3]) and`, "if false and"},
+			{"the heartbeat, in the quick part", `if (f[4] or f[2] == f[3]) and`, "if f[2] == f[3] and"},
 		},
+	},
+	{
+		name: "in a queue that moves nobody is told again and again",
+		check: func(s *stage) {
+			for _, id := range []string{"a", "b", "c"} {
+				s.acquire(ask{id: id, retains: true})
+			}
+			s.pushes()
+			for i, id := range []string{"a", "b", "c", "a0", "b1"} { // each gives the lock back and comes again
+				s.release(id)
+				s.pushes()
+				s.acquire(ask{id: fmt.Sprint(id, i), retains: true})
+				s.want("told", s.pushes(), "")
+			}
+		},
+		mutants: []mutant{{"who stands before", `if (f[4] or f[2] == f[3]) and`, "if"}},
+	},
+	{
+		name: "who is the first after others have left has the client told as well",
+		check: func(s *stage) {
+			s.acquire(ask{id: "a", retains: true})
+			s.acquire(ask{id: "b"})
+			s.undo("b")
+			s.pushes()
+			s.acquire(ask{id: "c"})
+			s.want("told", s.pushes(), "W a")
+		},
+		mutants: []mutant{{"the first, in the quick part", `if (f[4] or f[2] == f[3]) and`, "if f[4] and"}},
 	},
 	{
 		name: "a hold that was pushed or requeued is told of as well",

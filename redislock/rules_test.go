@@ -19,6 +19,7 @@ func TestRules_OfTheScripts_AreKeptAndNecessary(t *testing.T) {
 	}
 	t.Run("identities", func(t *testing.T) { testRules(t, server, identityRules) })
 	t.Run("waiting", func(t *testing.T) { testRules(t, server, waitingRules) })
+	t.Run("deaths", func(t *testing.T) { testRules(t, server, deathRules) })
 	t.Run("tokens", func(t *testing.T) { testRules(t, server, tokenRules) })
 	t.Run("writing", func(t *testing.T) { testRules(t, server, writingRules) })
 	t.Run("publishing", func(t *testing.T) { testRules(t, server, publishRules) })
@@ -225,21 +226,6 @@ var waitingRules = []rule{
 			{"its end, in the quick part", "process) or 0) > tonumber(ms)", "process) or 0) > 0"},
 			{"the end of a place", "<= ms and not spokenFor(w, PLACE)", "<= 0"},
 		},
-	},
-	{
-		name: "5 of many who died together one at most is granted the lock",
-		check: inBothParts(func(s *stage, as func(a ask) ask) {
-			s.acquire(as(ask{id: "a"}))
-			for i := range 5 {
-				s.acquire(as(ask{id: fmt.Sprint("dead", i), claim: 4 * blink}))
-			}
-			s.release("a")
-			s.want("pushed", s.pushes(), "G dead0")
-			s.pass(4 * blink)
-			s.want("who lives", s.acquire(as(ask{id: "c"})).verdict, granted)
-			s.want("pushed", s.pushes(), "")
-		}),
-		mutants: []mutant{{"the passing over", "return w[ALIVE] - w[TTL] + w[CLAIM] > ms", "return true"}},
 	},
 	{
 		name: "5 who comes while nobody is heard of does not stand behind them",

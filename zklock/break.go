@@ -52,6 +52,9 @@ func (d *Driver) breakOf(ctx context.Context, key driver.Key, token uint64) erro
 			continue
 		}
 		if err == nil {
+			if current.retained { // its client does so too, unless it stands still
+				l.s.d.spawn(func() { _ = l.delete(l.s.d.life, markOf(lock+"/"+current.name)) })
+			}
 			l.tidy(lock)
 		}
 		return err

@@ -50,6 +50,12 @@
 // An operator who deletes the node of a hold, or writes to it, ends the hold (LostBroken): a hold that is older than a
 // tenth of a second watches its own node. Break deletes it. A write to the node of a waiter means nothing.
 //
+// With LockOptions.Retain a client keeps its node after an Unlock, for nobody, until another asks. Whoever asks, a try
+// too, writes to the lock's node in the same transaction, which the holder watches, so that it gives the lock back at
+// once; after a broken connection the holder looks whether anybody has asked. The price: if the client dies meanwhile,
+// the lock stays closed until its session ends, because the session cannot be shortened for one lock. Choose a short
+// Lease, which becomes the session's timeout, if that is too long.
+//
 // The token is the number of the transaction that made the node, times 64; the 63 that follow are for passes inside the
 // process. Transactions are counted by the ensemble over all elections, so tokens grow for ever, but not over a backup
 // that is put back.
@@ -67,9 +73,15 @@
 //     nothing. One of the four follows the wake-up and reads the names in the queue, some 40 bytes for each request.
 //     Those of one client that wake together share it.
 //   - Requeue, which ends a process's turn: one round trip.
-//   - A hold that is older than a tenth of a second: one round trip in the background, for the watch on its own node.
+//   - A hold that is older than a tenth of a second: two round trips in the background, for the watches on its own node
+//     and, of a mutex or an election, on the lock's. The first request of another that comes then costs the
+//     holder a message.
+//   - A hold with Retain that found the lock free: the second of these at once. Each further acquisition by the same
+//     process sends nothing. What is retained for a second costs one transaction, which shows it as such, and another
+//     when somebody has it again; nothing more while nobody asks. Each request of others costs the holder a message,
+//     and at most ten reads a second.
 //   - A refused try: three round trips.
-//   - After a reconnection: one round trip, then two for each wait, and one for each hold.
+//   - After a reconnection: one round trip, then two for each wait, and one or two for each hold.
 //   - Connections: one. Requests of all locks go over it together.
 //   - The client library takes some 2 MB of memory for its buffers, and one ping each third of the timeout beside ours.
 //   - Nodes: a few that last for the root, and for each process one as long as it runs. That of a free lock is a
@@ -84,7 +96,8 @@
 //   - MinHold beyond the life of the process: the client keeps the hold in the background, and it ends with the
 //     session.
 //   - LockDelay: a node is removed with its session, and nothing stays that could keep others out.
-//   - Show a hold that was passed on inside a process under its new owner: it is shown as it began.
+//   - Show a hold that was passed on inside a process under its new owner: it is shown as it began. One that nobody has
+//     is shown as retained, after a second.
 //   - List many locks in one request: it takes one for each lock and one for each of its nodes, some of which are under
 //     way at a time.
 //

@@ -16,6 +16,7 @@ import (
 
 var (
 	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Renewer   = (*Driver)(nil)
 	_ driver.Requeuer  = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
@@ -113,7 +114,6 @@ func (d *Driver) Traits() driver.Traits {
 				"another process"},
 			{Ability: driver.Conversion, Reason: "the number of a node is its place in the queue, so an upgrade " +
 				"cannot go to the front"},
-			{Ability: driver.Recalls, Reason: "a holder watches nothing behind its node"},
 			{Ability: driver.LockDelays, Reason: "a node is removed with its session, and nothing stays that could " +
 				"keep others out"},
 			{

@@ -26,6 +26,9 @@ type entry struct {
 	ending bool      // it is being released: its node goes by our own doing
 	unsure bool      // an earlier release may have been carried out
 	wait   *wait     // nil for a hold
+
+	recallable
+	showing
 }
 
 // phase is how far a request has come.
@@ -71,6 +74,7 @@ func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	}
 	if e.phase == asking {
 		e.lost, e.tokens = r.Lost, tokensFor(r)
+		e.wanted, e.retains = r.Wanted, r.Retains
 	}
 	return e, nil
 }
@@ -113,6 +117,7 @@ func (d *Driver) hold(e *entry, s *session) error {
 		return errOver
 	}
 	e.phase, e.wait, e.since = held, nil, time.Now()
+	e.heard = e.czxid // its own request has written to the lock's node too
 	s.holds[e] = struct{}{}
 	if s.young = append(s.young, e); len(s.young) == 1 {
 		s.wakeKeeper()
@@ -131,6 +136,7 @@ func (d *Driver) over(e *entry, reason driver.LostReason) {
 func (d *Driver) forget(e *entry, reason driver.LostReason) {
 	if e.s != nil {
 		delete(e.s.holds, e)
+		e.s.unhear(e)
 	}
 	if e.phase != ended {
 		e.phase = ended
@@ -174,6 +180,7 @@ func (d *Driver) broke(e *entry) {
 	tell := d.lose([]*entry{e}, driver.LostBroken, nil)
 	d.mu.Unlock()
 	tell()
+	d.sweepMark(e)
 }
 
 // lostError says how a hold ended that is not there.

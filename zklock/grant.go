@@ -24,7 +24,12 @@ func (a *attempt) grant(ctx context.Context, l *link) error {
 		}
 		return fmt.Errorf("zk: transaction %#x makes no token below 2^63: %w", e.czxid, driver.ErrUnsupported)
 	}
-	return a.d.hold(e, l.s)
+	waited := e.wait.held != nil
+	err := a.d.hold(e, l.s)
+	if err == nil && e.retains && e.wanted != nil && !waited {
+		a.d.listenNow(l, e)
+	}
+	return err
 }
 
 // withdraw removes the request's node.

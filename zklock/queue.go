@@ -90,12 +90,14 @@ func (a *attempt) await(ctx context.Context, l *link) error {
 	return errAgain
 }
 
-// refuse ends a try: it names the holder, and takes the node away at the same time.
+// refuse ends a try: it names the holder, and takes the node away at the same time. It does neither if the holder has
+// just left, as one that merely retained the lock does when it is asked: then nobody may have the lock, and it looks
+// again.
 func (a *attempt) refuse(ctx context.Context, l *link, first queuePlace) error {
 	lock, e := a.d.tree.lock(a.e.key), a.e
 	removed := make(chan error, 1)
 	path := e.path
-	if !a.d.spawn(func() { removed <- l.delete(ctx, path) }) {
+	if !a.d.spawn(func() { removed <- l.leaveBehind(ctx, lock+"/"+first.name, path) }) {
 		return driver.ErrClosed
 	}
 	holder, err := l.read(ctx, lock, first)
@@ -104,8 +106,24 @@ func (a *attempt) refuse(ctx context.Context, l *link, first queuePlace) error {
 	}
 	a.own("", 0)
 	l.tidy(lock)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case holder == nil: // it left after that, so the request begins anew
+		return errAgain
 	}
 	return heldBy(e.key, holder)
+}
+
+// leaveBehind deletes the node at path, which may be gone, if there is one of a holder. Otherwise it says errAgain.
+func (l *link) leaveBehind(ctx context.Context, holder, path string) error {
+	failed, err := l.transact(ctx, &zk.CheckVersionRequest{Path: holder, Version: -1},
+		&zk.DeleteRequest{Path: path, Version: -1})
+	switch {
+	case failed == 0 && errors.Is(err, zk.ErrNoNode):
+		return errAgain
+	case failed == 1 && errors.Is(err, zk.ErrNoNode):
+		return nil
+	}
+	return err
 }

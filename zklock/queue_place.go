@@ -24,6 +24,8 @@ type queuePlace struct {
 	name string
 	mode driver.Mode
 	seq  int32
+
+	retained bool // its client keeps the lock, and nobody has it
 }
 
 // modes are the first letters of nodes.
@@ -48,10 +50,16 @@ func parseQueuePlace(name string) (queuePlace, bool) {
 // inOrder returns the places of a lock, first come, first.
 func inOrder(children []string) []queuePlace {
 	all := make([]queuePlace, 0, len(children))
+	var marks []string
 	for _, name := range children {
 		if p, ours := parseQueuePlace(name); ours {
 			all = append(all, p)
+		} else if request, is := strings.CutPrefix(name, idle); is {
+			marks = append(marks, request)
 		}
+	}
+	for i := range all {
+		all[i].retained = slices.Contains(marks, all[i].name)
 	}
 	slices.SortFunc(all, func(a, b queuePlace) int { return int(int64(a.seq) - int64(b.seq)) })
 	return all
@@ -80,10 +88,14 @@ type note struct {
 	Owner  string `json:"owner,omitempty"`
 	Label  string `json:"label,omitempty"`
 	Tokens int    `json:"tokens"` // how many it would be granted
+
+	Retains bool `json:"retains,omitempty"` // see driver.Request
 }
 
 func noteOf(r *driver.Request) []byte {
-	data, err := json.Marshal(note{Client: r.Client, Owner: r.Owner, Label: r.Label, Tokens: tokensFor(r)})
+	data, err := json.Marshal(note{
+		Client: r.Client, Owner: r.Owner, Label: r.Label, Tokens: tokensFor(r), Retains: r.Retains,
+	})
 	if err != nil { // there is nothing in it that could not be written
 		return nil
 	}
@@ -111,10 +123,14 @@ func (s *seen) token() uint64 { return uint64(s.stat.Czxid) * passes }
 func (s *seen) since() time.Time { return time.UnixMilli(s.stat.Ctime) }
 
 func (s *seen) holder() driver.Holder {
-	return driver.Holder{
-		Owner: s.Owner, Client: s.Client, Label: s.Label, Token: s.token(), Weight: 1,
-		Shared: s.mode != driver.Exclusive, Since: s.since(),
+	h := driver.Holder{
+		Client: s.Client, Token: s.token(), Weight: 1, Shared: s.mode != driver.Exclusive, Since: s.since(),
+		Retained: s.retained,
 	}
+	if !s.retained {
+		h.Owner, h.Label = s.Owner, s.Label
+	}
+	return h
 }
 
 func (s *seen) waiter(position int) driver.Waiter {
@@ -128,7 +144,10 @@ func (s *seen) waiter(position int) driver.Waiter {
 func heldBy(key driver.Key, s *seen) *driver.HeldError {
 	held := &driver.HeldError{Kind: key.Kind, Name: key.Name}
 	if s != nil {
-		held.Owner, held.Client, held.Token, held.Since = s.Owner, s.Client, s.token(), s.since()
+		held.Client, held.Token, held.Since, held.Retains = s.Client, s.token(), s.since(), s.Retains
+		if !s.retained {
+			held.Owner = s.Owner
+		}
 	}
 	return held
 }

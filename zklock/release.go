@@ -29,7 +29,7 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	if err == nil {
 		err = d.leave(ctx, l, e)
 	}
-	return d.releaseError(ctx, e, err)
+	return d.holdError(ctx, "unlock", e, err)
 }
 
 // holdOf returns the entry of the hold that r is about, or an error matching ErrLost.
@@ -53,7 +53,7 @@ func (d *Driver) leave(ctx context.Context, l *link, e *entry) error {
 	unsure := e.unsure
 	e.ending, e.unsure = true, true
 	d.mu.Unlock()
-	err := l.remove(ctx, e.path)
+	err := l.removeHold(ctx, e)
 	switch {
 	case err == nil:
 		d.over(e, "")
@@ -64,13 +64,14 @@ func (d *Driver) leave(ctx context.Context, l *link, e *entry) error {
 			return lostError(e.key, driver.LostBroken)
 		}
 		d.over(e, "") // an earlier release has done it, or somebody else: nobody knows
+		d.sweepMark(e)
 		return lostError(e.key, "")
 	}
 	return err
 }
 
-// releaseError says what an error means to who releases.
-func (d *Driver) releaseError(ctx context.Context, e *entry, err error) error {
+// holdError says what an error means to who does something with the hold e.
+func (d *Driver) holdError(ctx context.Context, op string, e *entry, err error) error {
 	switch {
 	case err == nil, errors.Is(err, driver.ErrLost), errors.Is(err, driver.ErrClosed):
 		return err
@@ -85,7 +86,7 @@ func (d *Driver) releaseError(ctx context.Context, e *entry, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return classed("unlock", e.key.Name, withoutServer(err))
+	return classed(op, e.key.Name, withoutServer(err))
 }
 
 // undo takes away whatever a request has left: its wait, its node, and a node that is still being made.
@@ -104,7 +105,7 @@ func (d *Driver) undo(ctx context.Context, r *driver.Release) error {
 		d.over(e, "")
 		return nil
 	}
-	return d.releaseError(ctx, e, err)
+	return d.holdError(ctx, "unlock", e, err)
 }
 
 // takeBack has copies of the request refused from now on and ends its wait. It returns nil if there is nothing to

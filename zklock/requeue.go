@@ -52,6 +52,7 @@ func (a *attempt) given() {
 		return
 	}
 	a.d.over(a.give, "")
+	a.d.sweepMark(a.give)
 	a.keep()
 }
 

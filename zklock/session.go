@@ -40,6 +40,8 @@ type session struct {
 	nodes   int    // how many were made
 	link    *link  // nil while it is suspended
 	watches map[string]*watch
+	ears    map[string]*entry // who is told of those who ask, by the path of the lock's node
+	deaf    []*entry          // who is to listen again
 	holds   map[*entry]struct{}
 	young   []*entry // holds that are not watched yet
 	cause   error    // why it is over
@@ -67,7 +69,7 @@ func (d *Driver) start() (*session, error) {
 	s := &session{
 		d: d, line: newLine(d.life, d.hosts, &d.opts),
 		over: make(chan struct{}), news: make(chan struct{}, 1),
-		watches: make(map[string]*watch), holds: make(map[*entry]struct{}),
+		watches: make(map[string]*watch), holds: make(map[*entry]struct{}), ears: make(map[string]*entry),
 	}
 	conn, _, err := zk.Connect(d.hosts, d.opts.Timeout,
 		zk.WithDialer(s.line.dial), zk.WithHostProvider(s.line), zk.WithEventCallback(s.handleEvent),

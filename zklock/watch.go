@@ -32,8 +32,11 @@ func (s *session) fired(ev zk.Event) {
 	d.mu.Lock()
 	w := s.watches[ev.Path]
 	delete(s.watches, ev.Path)
-	tell := func() {}
+	tell := nothingToTell
 	var lost *entry
+	if e := s.ears[ev.Path]; e != nil && s.cause == nil && ev.Type == zk.EventNodeDataChanged {
+		tell = s.askedFor(e)
+	}
 	if w != nil && s.cause == nil {
 		for e := range w.waiters {
 			d.woken++
@@ -45,6 +48,9 @@ func (s *session) fired(ev zk.Event) {
 	}
 	d.mu.Unlock()
 	tell()
+	if lost != nil {
+		d.sweepMark(lost)
+	}
 	if lost != nil && ev.Type == zk.EventNodeDataChanged {
 		s.sweep(lost)
 	}
@@ -79,6 +85,7 @@ func (s *session) rearm() {
 			delete(s.watches, path)
 		}
 	}
+	s.hear()
 }
 
 // watchFor sets a watch for e, which waits, on the node at path, and returns what is there, or nil if there is nothing.
@@ -153,14 +160,15 @@ func (s *session) unwatch(e *entry, path string) {
 // hold whose node was removed by somebody else learns of it so much later at most.
 const guardAfter = 100 * time.Millisecond
 
-// hasYoung reports whether holds are not watched yet.
+// hasYoung reports whether holds are not watched yet, or do not hear who asks.
 func (s *session) hasYoung() bool {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	return len(s.young) > 0
+	return len(s.young) > 0 || len(s.deaf) > 0
 }
 
-// guard has the nodes of holds watched that are old enough, one after the other in the background.
+// guard has the nodes of holds watched that are old enough, and has those listen that are to, one after the other in
+// the background.
 func (s *session) guard() {
 	s.d.mu.Lock()
 	l := s.link
@@ -177,17 +185,31 @@ func (s *session) guard() {
 			young = append(young, e)
 		default:
 			old = append(old, e)
+			if s.isDeaf(e) {
+				s.listenLater(e)
+			}
 		}
 	}
+	deaf := s.takeDeaf()
 	s.young = young
 	s.d.mu.Unlock()
-	if len(old) == 0 {
+	if len(old) == 0 && len(deaf) == 0 {
 		return
 	}
 	s.d.spawn(func() { // ends with the last answer, or with the connection
+		for i, e := range deaf {
+			switch err := l.listen(e); {
+			case err == nil:
+			case answered(err): // a right is missing, which is no reason to keep the others waiting
+				s.remain(nil, deaf[i:i+1])
+			default:
+				s.remain(old, deaf[i:])
+				return
+			}
+		}
 		for i, e := range old {
 			if err := l.guard(e); err != nil {
-				s.remain(old[i:])
+				s.remain(old[i:], nil)
 				return
 			}
 		}
@@ -195,10 +217,13 @@ func (s *session) guard() {
 }
 
 // remain puts back what could not be watched.
-func (s *session) remain(old []*entry) {
+func (s *session) remain(old, deaf []*entry) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	s.young = append(s.young, old...)
+	for _, e := range deaf {
+		s.listenLater(e)
+	}
 }
 
 // guard watches the node of a hold. One whose node is gone, or was written to since the grant, is lost.

@@ -50,7 +50,8 @@ func TestWireFormat_OfPathsIsDescribed(t *testing.T) {
 	where := tree{"ROOT"}
 	key := driver.Key{Kind: "KIND", Name: "NAME"}
 	want := []string{
-		where.kind(key.Kind), where.lock(key), where.lock(key) + "/MODEWORD-NUMBER", where.sessions(),
+		where.kind(key.Kind), where.lock(key), where.lock(key) + "/MODEWORD-NUMBER",
+		markOf(where.lock(key) + "/REQUEST"), where.sessions(),
 		where.sessions() + "/ID.N",
 	}
 	var got []string
@@ -90,7 +91,7 @@ func TestWireFormat_OfRequestsIsDescribed(t *testing.T) {
 		t.Errorf("a request is called %q, and that is read as %+v", name, p)
 	}
 	var fields map[string]any
-	r := &driver.Request{Client: "c", Owner: "o", Label: "l", Tokens: 1000}
+	r := &driver.Request{Client: "c", Owner: "o", Label: "l", Tokens: 1000, Retains: true}
 	if err := json.Unmarshal(noteOf(r), &fields); err != nil || len(fields) != reflect.TypeFor[note]().NumField() {
 		t.Errorf("the data are %v, %v", fields, err)
 	}

@@ -112,3 +112,18 @@ func TestPostgres_EndsTheLockOfAKilledClientWithItsConnection(t *testing.T) {
 		t.Errorf("%v clients of 4 are woken by a release, want one", woken)
 	}
 }
+
+func TestRetained_OfAKilledProcess_IsFreeLongBeforeTheLeaseOfAHold(t *testing.T) {
+	s, err := engined.Start(t.Context(), engined.Redis)
+	if errors.Is(err, engined.ErrMissing) && os.Getenv("INTERLOCK_REQUIRE") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	d, err := compare.Retained(t.Context(), peer.URL(engined.Redis, s.Addr), 2)
+	if err != nil || d <= 0 || d > 15*time.Second { // half of the default lease
+		t.Errorf("%v, %v", d, err)
+	}
+}

@@ -53,7 +53,7 @@ func (s *subject) fail(
 	ctx context.Context, kind, addr string, round int, fault func(h *holder) error,
 ) (*failure, error) {
 	name := fmt.Sprintf("%s-%d", kind, round)
-	h, err := hold(ctx, order{s.url(addr), name, s.Lease}, false)
+	h, err := hold(ctx, order{URL: s.url(addr), Name: name, Lease: s.Lease}, false)
 	if err != nil {
 		return nil, err
 	}

@@ -20,9 +20,11 @@ type order struct {
 	URL   string
 	Name  string
 	Lease time.Duration
+
+	Retain time.Duration // if not zero it gives the lock back, so that its client retains it for so long
 }
 
-// news is what a holder says: that it has the lock, and then that it has lost it.
+// news is what a holder says: that it has the lock or retains it, and then that it has lost it.
 type news struct {
 	Err string `json:",omitempty"`
 	At  int64  // by the wall clock, which all processes of a machine share, in nanoseconds
@@ -51,7 +53,7 @@ func serve(ctx context.Context, text string, run *childproc.Conn) error {
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err
 	}
-	c, err := interlock.Open(ctx, o.URL, &interlock.Options{Lease: o.Lease})
+	c, err := interlock.Open(ctx, o.URL, &interlock.Options{Lease: o.Lease, Retain: o.Retain})
 	if err != nil {
 		return err
 	}
@@ -59,7 +61,12 @@ func serve(ctx context.Context, text string, run *childproc.Conn) error {
 	if err != nil {
 		return err
 	}
-	if err := run.Send(news{At: time.Now().UnixNano()}); err != nil {
+	if o.Retain > 0 {
+		if err := held.Unlock(ctx); err != nil {
+			return err
+		}
+	}
+	if err := run.Send(news{At: time.Now().UnixNano()}); err != nil || o.Retain > 0 {
 		return err
 	}
 	<-held.Lost()

@@ -28,7 +28,7 @@ func interlockFile() Spec {
 			if err != nil {
 				return nil, err
 			}
-			return onDriver(d)
+			return onDriver(d, interlock.Options{}, d.Close)
 		},
 	}
 }
@@ -38,7 +38,10 @@ func interlockMem() Spec {
 		Name:  "interlock-mem",
 		Does:  "interlock on memlock, default options: what the core costs, on an engine without system calls",
 		Alone: true,
-		Open:  func(context.Context, Place) (Peer, error) { return onDriver(memlock.New(nil)) },
+		Open: func(context.Context, Place) (Peer, error) {
+			d := memlock.New(nil)
+			return onDriver(d, interlock.Options{}, d.Close)
+		},
 	}
 }
 
@@ -98,16 +101,16 @@ func (at *Place) run() string { return filepath.Base(at.Dir) + "-" }
 // locks is interlock's client on some engine, with the options that a user gets who sets none.
 type locks struct {
 	client *interlock.Client
-	driver driver.Driver // nil if the client has opened it itself
-	space  string        // what the names of its locks begin with
+	below  func() error // closes what is below the client; nil if the client has opened it itself
+	space  string       // what the names of its locks begin with
 }
 
-func onDriver(d driver.Driver) (Peer, error) {
-	c, err := interlock.New(d, nil)
+func onDriver(d driver.Driver, options interlock.Options, below func() error) (Peer, error) {
+	c, err := interlock.New(d, &options)
 	if err != nil {
-		return nil, errors.Join(err, d.Close())
+		return nil, errors.Join(err, below())
 	}
-	return &locks{client: c, driver: d}, nil
+	return &locks{client: c, below: below}, nil
 }
 
 func openLocks(ctx context.Context, at Place, engine string, options interlock.Options) (*locks, error) {
@@ -137,11 +140,11 @@ func (l *locks) Hold(ctx context.Context, name string) (Hold, error) {
 	return keptLease{held}, nil
 }
 
-// Close closes client and driver.
+// Close closes the client and what is below it.
 func (l *locks) Close() error {
 	err := l.client.Close()
-	if l.driver != nil {
-		err = errors.Join(err, l.driver.Close())
+	if l.below != nil {
+		err = errors.Join(err, l.below())
 	}
 	return err
 }

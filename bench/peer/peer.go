@@ -65,6 +65,8 @@ type Spec struct {
 	Does string // what one acquisition and its release do, for readers of the table
 	// Alone says that it excludes nobody outside of its process.
 	Alone bool
+	// Retains says that its client keeps a lock after Unlock until another asks for it.
+	Retains bool
 	// Shares says who it lets in together.
 	Shares Sharing
 	// Redis says that it needs a Redis.
@@ -84,7 +86,9 @@ type Spec struct {
 func All() []Spec {
 	return []Spec{
 		interlockFile(), filelockDriver(), interlockMem(), flockOpened(), flockKept(), syncMutex(),
-		interlockOn(engined.Redis), interlockQueueOnRedis(), interlockRW(engined.Redis), interlockSem(),
+		interlockOn(engined.Redis), interlockGoRedis(), interlockGoRedisPooled(), interlockRueidis(),
+		interlockRetain(), interlockRetained(),
+		interlockQueueOnRedis(), interlockRW(engined.Redis), interlockSem(),
 		setNX(), setNXPool(), setNXFenced(), blpop(), blpopFenced(),
 		redsyncDefault(), redsyncFast(), bsmFast(), bsmSlow(), rueidisLock(), rueidisLockLoop(), blpopPermits(),
 		interlockOn(engined.ZK), zkLock(),

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -31,11 +32,13 @@ type Meter struct {
 type Count struct {
 	Commands int64 // without pings
 	Pings    int64 // by which libraries find out whether a connection is alive
+
+	Scripts time.Duration // how long the server ran scripts, with the commands in them
 }
 
 // Sub returns what came between b and c.
 func (c Count) Sub(b Count) Count {
-	return Count{Commands: c.Commands - b.Commands, Pings: c.Pings - b.Pings}
+	return Count{Commands: c.Commands - b.Commands, Pings: c.Pings - b.Pings, Scripts: c.Scripts - b.Scripts}
 }
 
 // NewMeter returns a meter for the server at addr, on a connection of its own, of which it counts nothing after its
@@ -86,9 +89,12 @@ func (m *Meter) Count(ctx context.Context) (Count, error) {
 		return c, err
 	}
 	for line := range strings.Lines(text) {
-		name, calls, ok := parse(line)
+		name, calls, took, ok := parse(line)
 		if !ok {
 			continue
+		}
+		if name == "eval" || name == "evalsha" {
+			c.Scripts += took
 		}
 		if name == "ping" {
 			c.Pings += calls
@@ -106,15 +112,15 @@ func (m *Meter) Count(ctx context.Context) (Count, error) {
 }
 
 // parse reads a line such as cmdstat_get:calls=3,usec=5,...
-func parse(line string) (name string, calls int64, ok bool) {
+func parse(line string) (name string, calls int64, took time.Duration, ok bool) {
 	head, rest, _ := strings.Cut(line, ":")
 	name, ok = strings.CutPrefix(head, "cmdstat_")
 	if !ok {
-		return "", 0, false
+		return "", 0, 0, false
 	}
-	first, _, _ := strings.Cut(rest, ",")
-	calls, err := strconv.ParseInt(strings.TrimPrefix(first, "calls="), 10, 64)
-	return name, calls, err == nil
+	var micros int64
+	n, _ := fmt.Sscanf(rest, "calls=%d,usec=%d", &calls, &micros)
+	return name, calls, time.Duration(micros) * time.Microsecond, n == 2
 }
 
 // counts reports whether clients send the command and scripts do not.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/interlock-go/interlock/bench/redisd"
 	goredis "github.com/redis/go-redis/v9"
@@ -54,7 +55,7 @@ func TestMeter_CountsWhatClientsSend_AndNotWhatScriptsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	count(t, m) // opens the meter's
-	before := count(t, m)
+	before, begin := count(t, m), time.Now()
 	script := goredis.NewScript(`for i = 1, 100 do redis.call('GET', 'a') redis.call('DEL', 'b') end return 1`)
 	err := errors.Join(
 		c.Set(ctx, "a", "1", 0).Err(),
@@ -66,8 +67,13 @@ func TestMeter_CountsWhatClientsSend_AndNotWhatScriptsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := redisd.Count{Commands: 4, Pings: 1}
-	if got := count(t, m).Sub(before); got != want {
+	got := count(t, m).Sub(before)
+	took := got.Scripts
+	if got.Scripts = 0; got != want {
 		t.Errorf("counted %+v, want %+v: SET, EVAL, EVALSHA, BLPOP, and a PING", got, want)
+	}
+	if took <= 0 || took > time.Since(begin) {
+		t.Errorf("two scripts ran for %v, within %v", took, time.Since(begin))
 	}
 }
 

@@ -129,6 +129,8 @@ func work(
 		return turns(ctx, peers, j)
 	case Handoff:
 		return handoff(ctx, p, j, spec.Sends)
+	case Recall:
+		return recall(ctx, spec, p, j)
 	case Herd:
 		return herd(ctx, spec, j)
 	case Keep:

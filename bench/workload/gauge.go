@@ -16,7 +16,7 @@ import (
 type gauge struct {
 	job       *Job
 	meter     *redisd.Meter // nil without a Redis
-	perSecond float64       // commands
+	sent      traffic       // in the window
 	server    []int         // its processes, if there is one and the system tells of their time on processors
 	cpu       float64       // of it, as a part of one processor's time
 	pinned    bool
@@ -75,7 +75,7 @@ func (g *gauge) measure(ctx context.Context, begins time.Time) (err error) {
 	if g.meter == nil {
 		time.Sleep(g.job.Time)
 	} else {
-		g.perSecond, _, err = rate(ctx, g.meter, g.job.Time)
+		g.sent, err = rate(ctx, g.meter, g.job.Time)
 	}
 	_, g.cpu = b.shares()
 	return err
@@ -90,16 +90,25 @@ func (g *gauge) close() {
 	}
 }
 
-// rate counts for a time, and returns what was sent in each second.
-func rate(ctx context.Context, m *redisd.Meter, d time.Duration) (commands, pings float64, err error) {
+// traffic is what clients have sent in a second.
+type traffic struct {
+	commands, pings float64
+	scripts         float64 // nanoseconds that the server ran them
+}
+
+// rate counts for a time.
+func rate(ctx context.Context, m *redisd.Meter, d time.Duration) (t traffic, err error) {
 	begin := time.Now()
 	before, err := m.Count(ctx)
 	if err != nil {
-		return 0, 0, err
+		return t, err
 	}
 	time.Sleep(d)
 	after, err := m.Count(ctx)
 	seconds := time.Since(begin).Seconds()
 	sum := after.Sub(before)
-	return float64(sum.Commands) / seconds, float64(sum.Pings) / seconds, err
+	return traffic{
+		commands: float64(sum.Commands) / seconds, pings: float64(sum.Pings) / seconds,
+		scripts: float64(sum.Scripts) / seconds,
+	}, err
 }

@@ -86,7 +86,7 @@ func (r *relay) run(ctx context.Context) (holds int64, err error) {
 		if err != nil {
 			return holds, err
 		}
-		err = r.give(ctx)
+		err = r.board.releases(ctx, r.worker)
 		end()
 		if err != nil || last {
 			return holds, err
@@ -155,17 +155,7 @@ func (r *relay) listen(ctx context.Context) error {
 	if _, err := r.meter.Count(ctx); err != nil { // opens its connection
 		return err
 	}
-	perSecond, pings, err := rate(ctx, r.meter, r.job.Quiet)
-	r.result.Quiet, r.result.Pings = perSecond, pings
+	sent, err := rate(ctx, r.meter, r.job.Quiet)
+	r.result.Quiet, r.result.Pings = sent.commands, sent.pings
 	return err
-}
-
-// give releases the lock and says when.
-func (r *relay) give(ctx context.Context) error {
-	now, err := monotonic()
-	if err != nil {
-		return err
-	}
-	r.board.released.Store(now)
-	return r.worker.Unlock(ctx)
 }

@@ -24,6 +24,7 @@ const (
 	Turns   Kind = "turns"   // as Serial, by several peers in turns
 	Handoff Kind = "handoff" // two processes pass the lock to each other
 	Herd    Kind = "herd"    // many clients wait for it, and all get it once
+	Recall  Kind = "recall"  // one process gives up lock after lock, and the other one gets each
 	Keep    Kind = "keep"    // many locks are held at once, and renewed
 )
 
@@ -93,6 +94,9 @@ type Result struct {
 	// Commands is what clients sent to the server for each acquisition, without pings.
 	Commands float64
 
+	// Scripts is how many nanoseconds a Redis ran scripts for each acquisition with its release.
+	Scripts float64
+
 	// Of Serial.
 	PerOp float64 // nanoseconds of one acquisition with its release
 
@@ -135,7 +139,7 @@ func (j *Job) check(p *peer.Spec) error {
 	if j.Kind == Keep && j.Processes > 1 {
 		return errors.New("only one process can keep locks of the same names")
 	}
-	if j.Kind == Handoff && j.Processes != 2 {
+	if (j.Kind == Handoff || j.Kind == Recall) && j.Processes != 2 {
 		return fmt.Errorf("%d processes cannot pass a lock to each other", j.Processes)
 	}
 	return nil

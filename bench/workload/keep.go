@@ -59,9 +59,11 @@ func keep(ctx context.Context, p peer.Peer, j *Job, sent []string) (result *part
 	}
 	time.Sleep(settled) // until all are renewed at their usual times
 	b := startCPUUsage(j.PIDs)
-	if r.Commands, _, err = rate(ctx, meter, time.Duration(j.Renewals)*j.Lease); err != nil {
+	counted, err := rate(ctx, meter, time.Duration(j.Renewals)*j.Lease)
+	if err != nil {
 		return nil, err
 	}
+	r.Commands = counted.commands
 	r.CPU, r.ServerCPU = b.shares()
 	bytesAfter, goroutinesAfter := withStacks()
 	r.Bytes = (bytesAfter - bytes) / float64(j.Locks)

@@ -66,8 +66,59 @@ func TestHandoff_MeasuresBothWays_AndWhatTheWaiterSends(t *testing.T) {
 	}
 }
 
+func TestRecall_MeasuresEachLockOnce_RetainedOrHeld(t *testing.T) {
+	for _, name := range []string{"interlock-redis-retain", "interlock-redis"} {
+		j := onServer(t, workload.Recall, name)
+		j.Time = 200 * time.Millisecond
+		h := run(t, j).Handoff
+		for len(h.Latencies) < 4 && j.Time < 5*time.Second { // a busy machine needs longer
+			j.Time *= 4
+			h = run(t, j).Handoff
+		}
+		if len(h.Latencies) < 4 {
+			t.Errorf("%s: %d locks", name, len(h.Latencies))
+		}
+		for _, ns := range h.Latencies {
+			if ns <= 0 || ns > float64(2*time.Second) {
+				t.Errorf("%s: the other process waited %v ns", name, ns)
+			}
+		}
+	}
+}
+
+// A grant that comes late may bring one token only, and is not retained then.
+func TestKeep_OfRetainedLocks_FindsThemStillRetained(t *testing.T) {
+	j := onServer(t, workload.Keep, "interlock-redis-retained")
+	j.Locks, j.Lease = 500, 3*time.Second
+	if k := run(t, j).Keep; k.Lost > j.Locks/10 || k.Missing > 0 || k.Commands <= 0 {
+		t.Errorf("%+v", *k)
+	}
+}
+
+func TestTurns_OfARetainedLock_AskNobody(t *testing.T) {
+	j := onServer(t, workload.Turns, "")
+	j.Peers = []string{"interlock-redis-retain"}
+	if turn := run(t, j).Turns["interlock-redis-retain"]; turn.RoundTrips > 0.05 {
+		t.Errorf("%v round trips for a lock that is retained, want none", turn.RoundTrips)
+	}
+}
+
+func TestContend_CountsTheTimeOfScripts(t *testing.T) {
+	for name, some := range map[string]bool{"interlock-redis": true, "blpop": false} {
+		j := onServer(t, workload.Contend, name)
+		r := run(t, j)
+		for some && r.Scripts == 0 && j.Time < 5*time.Second { // on a busy machine all may be over before it is counted
+			j.Time = 4 * max(j.Time, 50*time.Millisecond)
+			r = run(t, j)
+		}
+		if r.Scripts > 0 != some {
+			t.Errorf("%s: the server ran scripts for %v ns in each turn", name, r.Scripts)
+		}
+	}
+}
+
 func TestRun_RefusesWhatItsProcessesCannotShare(t *testing.T) {
-	for kind, processes := range map[workload.Kind]int{workload.Handoff: 3, workload.Keep: 2} {
+	for kind, processes := range map[workload.Kind]int{workload.Handoff: 3, workload.Recall: 3, workload.Keep: 2} {
 		j := onServer(t, kind, "blpop")
 		j.Processes = processes
 		if _, err := workload.Run(t.Context(), peers(), j); err == nil {
@@ -110,8 +161,8 @@ func TestContend_WhoHangs_IsCutOff(t *testing.T) {
 func TestKeep_SeesHoldsAndTheirLoss(t *testing.T) {
 	for _, p := range peer.All() {
 		keepsNone := []string{"set-nx", "set-nx-pool", "set-nx-fenced", "blpop", "blpop-fenced", "redsync-1ms", "bsm-10ms"}
-		if !p.Redis || p.Shares != peer.Nobody || slices.Contains(keepsNone, p.Name) {
-			continue // nothing renews the first five, and the others keep as their like
+		if !p.Redis || p.Retains || p.Shares != peer.Nobody || slices.Contains(keepsNone, p.Name) {
+			continue // nothing renews the first five, the others keep as their like, and who retains has a test of its own
 		}
 		j := onServer(t, workload.Keep, p.Name)
 		k := run(t, j).Keep
@@ -225,7 +276,7 @@ func TestDistinct_EverybodyHasALockOfHisOwn(t *testing.T) {
 func TestSends_NamesWhatEachPeerSends(t *testing.T) {
 	needsServer(t)
 	for _, spec := range peer.All() {
-		if !spec.Redis {
+		if !spec.Redis || spec.Retains { // who retains sends little, and at times of its own
 			continue
 		}
 		t.Run(spec.Name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func Run(ctx context.Context, peers []peer.Spec, j Job) (r Result, err error) {
 	}
 	r, err = merge(parts, w.seen(), &j)
 	if r.Rate > 0 {
-		r.Commands = g.perSecond / r.Rate
+		r.Commands, r.Scripts = g.sent.commands/r.Rate, g.sent.scripts/r.Rate
 		r.ServerCPU = g.cpu * float64(time.Second) / r.Rate
 	}
 	if r.RoundTrip == 0 {

@@ -1,12 +1,15 @@
 package workload
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
+
+	"github.com/interlock-go/interlock/bench/peer"
 )
 
 // share maps n numbers that all processes share which name the same path. The file is made if it is missing.
@@ -49,3 +52,13 @@ func openBoard(dir string) (*board, error) {
 }
 
 func (b *board) close() error { return syscall.Munmap(b.memory) }
+
+// releases gives the worker's lock back and says when.
+func (b *board) releases(ctx context.Context, worker peer.Worker) error {
+	now, err := monotonic()
+	if err != nil {
+		return err
+	}
+	b.released.Store(now)
+	return worker.Unlock(ctx)
+}

@@ -63,22 +63,30 @@ func (m *queues) send(s *queueState, k kind, c int) {
 	}
 }
 
-// bound is how many ticks the last living waiter of s may still have to wait: for the rest of a dead holder's lease,
-// and for one grant to a dead waiter, however many there are. When that one has run out, the engine has heard of none
-// of the others for the time of a claim. A living holder leaves at once here, so its work costs nothing.
+// bound is how many ticks the last living waiter of s may still have to wait: until a dead holder's time is over, and
+// for one grant to a dead waiter if the engine then still counts on one. While that grant lasts it hears of none of the
+// other dead, so it counts on none when it is over, however many there are. A living holder leaves at once here, so its
+// work costs nothing.
+//
+// The time runs from when the last was heard of: a waiter that dies while another dead one is granted the lock, or
+// whose last sign of life comes so late, costs a claim of its own. The engine cannot tell the one from the other.
 func (m *queues) bound(s *queueState) int {
-	lease, claim := 0, 0
+	wait := uint8(0)
 	if s.holder != 0 && s.clients[s.holder-1].phase == crashed {
-		if s.claimed {
-			lease = int(s.left)
-		} else {
-			claim = int(m.claim)
+		if wait = s.left; !s.claimed {
+			wait = min(wait, m.claim)
 		}
 	}
 	for _, id := range s.line {
-		if id != 0 && s.clients[id-1].phase == crashed {
-			claim = int(m.claim)
+		if id != 0 && s.clients[id-1].phase == crashed && m.countsOn(s.heartbeats[id-1], wait) {
+			return int(wait + m.claim)
 		}
 	}
-	return lease + claim
+	return int(wait)
+}
+
+// countsOn reports whether the engine will still grant the lock, some ticks from now, to a waiter whose place is taken
+// away after heartbeat more if nothing is heard of it.
+func (m *queues) countsOn(heartbeat, ticks uint8) bool {
+	return heartbeat > ticks && heartbeat-ticks+m.claim > m.heartbeat
 }

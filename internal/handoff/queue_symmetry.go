@@ -10,12 +10,12 @@ func (m *queues) Canon(s queueState) queueState {
 	if sorted {
 		return s
 	}
-	rename := func(id uint8) uint8 {
-		if id == 0 {
-			return 0
-		}
-		return place[id-1] + 1
-	}
+	return m.renamed(s, place)
+}
+
+// renamed returns s with each client at its new place.
+func (m *queues) renamed(s queueState, place [maxClients]uint8) queueState {
+	rename := func(id uint8) uint8 { return renamedID(id, place) }
 	to := s
 	for c := range m.clients {
 		to.clients[place[c]] = s.clients[c]
@@ -25,6 +25,14 @@ func (m *queues) Canon(s queueState) queueState {
 	to.holder = rename(s.holder)
 	to.wire.rename(rename)
 	return to
+}
+
+// renamedID is the request id of the client at its new place.
+func renamedID(id uint8, place [maxClients]uint8) uint8 {
+	if id == 0 {
+		return 0
+	}
+	return place[id-1] + 1
 }
 
 // rank is a number that says much of what distinguishes c from other clients: where it stands in the queue, above all.

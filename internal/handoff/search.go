@@ -16,6 +16,7 @@ const (
 	LostWaiter    Fault = "lost waiter: nothing fails any more, and yet a living waiter is not served in time"
 	FalseLoss     Fault = "false loss: a holder is put out although the engine still has the lock for it"
 	TokenNotNewer Fault = "token not newer: a token is handed out that is not larger than an earlier one"
+	OutOfOrder    Fault = "out of order: a waiter is overtaken of whom the engine has always heard in time"
 )
 
 // Event names one step of a model. What its fields mean is up to the model, which turns it into a sentence by Tell.
@@ -122,11 +123,13 @@ func story[S comparable](m Model[S], v *visited[S]) []string {
 	var told []string
 	for i := len(path) - 2; i >= 0; i-- {
 		sentence, next := "", from
-		m.Next(from, func(e Event, to S) {
-			if sentence == "" && canon(to) == v.states[path[i]] {
-				sentence, next = m.Tell(from, e, to), to
-			}
-		})
+		for _, from := range []S{from, v.states[path[i+1]]} {
+			m.Next(from, func(e Event, to S) {
+				if sentence == "" && canon(to) == v.states[path[i]] {
+					sentence, next = m.Tell(from, e, to), to
+				}
+			})
+		}
 		told, from = append(told, sentence), next
 	}
 	return told

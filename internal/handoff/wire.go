@@ -25,29 +25,46 @@ const (
 	push     // a grant that is no answer
 	shortened
 	wanted // to a client that has the lock, and no answer: another wants it
+	named  // to a client that has the lock, and no answer: who is next
+	told   // from a client to the one that was named to it: the lock is free
 )
 
 var kindNames = [...]string{
 	acquire: "acquire", renew: "renew", shorten: "renew, retained", release: "release", yours: "yours",
 	held: "held by another", queued: "queued", gone: "gone", renewed: "renewed", notYours: "not yours", ended: "ended",
 	push: "granted (push)", shortened: "renewed, retained", wanted: "wanted by another",
+	named: "your successor", told: "it is yours",
 }
 
-// msg is one message, packed so that a state stays small: kind, request id, age and lag, four bits each.
+// msg is one message, packed so that a state stays small: request id, age and lag of four bits each, and the kind.
+// Where clients hand the lock to each other it has two more parts of four bits: a second request id and a token.
 //
 // The age of a request counts ticks since it was sent, and an answer inherits it: it is what the client knows about the
 // instant from which the answer may be trusted. The age of a push counts from the engine's instant of granting. The lag
 // of an answer is the age that the request had when the engine handled it, so it stands for s0 - t_sent.
-type msg uint16
+type msg uint32
+
+const (
+	kindShift  = 12
+	peerShift  = 20
+	tokenShift = 24
+)
 
 func newMsg(k kind, id, age, lag uint8) msg {
-	return msg(k)<<12 | msg(id)<<8 | msg(age)<<4 | msg(lag)
+	return msg(k)<<kindShift | msg(id)<<8 | msg(age)<<4 | msg(lag)
 }
 
-func (m msg) kind() kind      { return kind(m >> 12) }
+// with returns m with another request id and a token.
+func (m msg) with(peer, token uint8) msg {
+	return m&(1<<peerShift-1) | msg(peer)<<peerShift | msg(token)<<tokenShift
+}
+
+func (m msg) kind() kind      { return kind(m>>kindShift) & 255 }
 func (m msg) id() uint8       { return uint8(m>>8) & 15 }
 func (m msg) age() uint8      { return uint8(m>>4) & 15 }
 func (m msg) lag() uint8      { return uint8(m) & 15 }
+func (m msg) peer() uint8     { return uint8(m>>peerShift) & 15 }
+func (m msg) token() uint8    { return uint8(m>>tokenShift) & 15 }
 func (m msg) isRequest() bool { return m.kind() <= release }
 
 // older returns m one tick later. Ages above most make no difference to anybody, so they are not told apart; nor are
@@ -67,6 +84,9 @@ func (m msg) older(most uint8) msg {
 func (m msg) tell(name func(uint8) string) string {
 	if m.isRequest() {
 		return fmt.Sprintf("%s's %q", name(m.id()), kindNames[m.kind()])
+	}
+	if m.kind() == told {
+		return fmt.Sprintf("%s's word %q to %s", name(m.peer()), kindNames[told], name(m.id()))
 	}
 	return fmt.Sprintf("the answer %q to %s", kindNames[m.kind()], name(m.id()))
 }
@@ -107,9 +127,14 @@ func (w *wire) drop(futile func(msg) bool) {
 // rename replaces the request ids.
 func (w *wire) rename(to func(id uint8) uint8) {
 	for i, m := range w {
-		if m != 0 {
-			w[i] = newMsg(m.kind(), to(m.id()), m.age(), m.lag())
+		if m == 0 {
+			continue
 		}
+		peer := m.peer()
+		if peer != 0 {
+			peer = to(peer)
+		}
+		w[i] = newMsg(m.kind(), to(m.id()), m.age(), m.lag()).with(peer, m.token())
 	}
 	w.sort()
 }

@@ -22,8 +22,8 @@
 -- Atomic, because taking, minting the token and queueing are one step: nobody can be granted in between, and no waiter
 -- is left out of the queue while the lock becomes free.
 --
--- Whoever is queued or refused, and each heartbeat, has the process of who is in the way told, if that may keep the lock when
--- nobody holds it: see recall of rules.
+-- Whoever is the first in the queue or refused, and each heartbeat, has the process of who is in the way told, if that may keep
+-- the lock when nobody holds it: see recall of rules.
 --
 -- A lock with one anonymous, exclusive holder and no waiter is a string ("thin"): it costs one SET. Anything more makes
 -- it a hash; see lock. Here are the two common answers, without setting up what the others need: the lock is free, or it
@@ -65,8 +65,9 @@ if not known[1] and not ARGV[5] then
 			if not f[4] and string.sub(h, 4, 16) - ms < 450000 then
 				call('PEXPIRE', KEYS[1], '450000')
 			end
-			-- As recall of rules. What is in quotes in META has no " of its own but behind a \, so it cannot look like the mark.
-			if string.find(h, '{"r":', 20, true) then
+			-- As recall of rules, unless others stand before it: the first of them has told the holder, and each heartbeat repeats it. What
+			-- is in quotes in META has no " of its own but behind a \, so it cannot look like the mark.
+			if (f[4] or f[2] == f[3]) and string.find(h, '{"r":', 20, true) then
 				local id, channel = string.match(h, '^P1 %d+ %d (%S+) .- (%S+) {"r":')
 				if id then
 					redis.pcall('PUBLISH', channel, 'W ' .. id .. ' ' .. now)

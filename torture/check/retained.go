@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// leaseOfRetained is how long a lock that is retained stays so in the engine when its client has died.
+	// leaseOfRetained is how long a lock that is retained stays so in an engine with leases when its client has died.
 	leaseOfRetained = 2 * time.Second
 
 	// unshortened is for how long after a release the engine may still have the lease of the hold: the client does not
@@ -30,7 +30,8 @@ func (r *record) outlives(c *change) (lasts time.Duration, retained bool) {
 		}
 		c.at = max(c.at, b.From)
 		soon := b.From.Sub(c.held.released) <= unshortened+r.lagged(c.held.released, b.From)
-		if soon || b.Fault == target.KillAsking { // whose requests did not arrive for some time before its death
+		// Sessions are not shortened, and the requests of the other did not arrive for some time before its death.
+		if soon || r.about.Sessions || b.Fault == target.KillAsking {
 			return r.about.Lease, true
 		}
 		return min(leaseOfRetained, r.about.Lease), true

@@ -54,6 +54,19 @@ func TestWhatIsRetained_OutlivesItsProcessByItsShortLease(t *testing.T) {
 	}
 }
 
+// A session is not shortened for what is retained.
+func TestWhatIsRetained_OnAnEngineWithSessions_OutlivesItsProcessByTheSession(t *testing.T) {
+	const died, most = 1000 * ms, 7200 * ms
+	for late, faults := range map[history.Instant]int{-20 * ms: 0, 20 * ms: 1} {
+		s := retaining(30*ms, died+most+late)
+		s.about.Faults, s.about.Sessions = []target.Fault{target.Kill}, true
+		s.blows = append(s.blows, run.Blow{Fault: target.Kill, Proc: 0, From: died, To: died + ms})
+		if v := s.judge(t).Find("K7"); len(v.Faults) != faults {
+			t.Errorf("%v late: %v", time.Duration(late), v)
+		}
+	}
+}
+
 func TestWhatIsRetainedByTheLiving_IsGivenBackWhenAsked(t *testing.T) {
 	for granted, faults := range map[history.Instant]int{7100 * ms: 0, 7300 * ms: 1} { // asked for at 30 ms
 		if v := retaining(30*ms, granted).judge(t).Find("K7"); len(v.Faults) != faults {

@@ -55,7 +55,9 @@ func sharesOf(t driver.Traits) (all []history.Share) {
 
 // Recalls reports whether the target tells a holder that another process waits, as for the workload retain. That is to
 // be known before anything is started, so it cannot be asked.
-func (g *Target) Recalls() bool { return g.Inside || strings.HasPrefix(g.Name, "redis") }
+func (g *Target) Recalls() bool {
+	return g.Inside || strings.HasPrefix(g.Name, "redis") || strings.HasPrefix(g.Name, "zookeeper")
+}
 
 // lists reports whether the target tells who waits for a lock. That is to be known before anything is started, so it cannot be asked.
 func (g *Target) lists() bool { return g.Name != "file" && !g.Inside }

@@ -31,7 +31,7 @@ type dialer func(ctx context.Context, addr string, d *net.Dialer, config *tls.Co
 
 // dialerOf returns the dialer in the options of a client, or nil.
 func dialerOf(o *rueidis.ClientOption) dialer {
-	switch old := o.DialFn; { //nolint:staticcheck // deprecated, but who has set it expects it to be called
+	switch old := o.DialFn; { // deprecated, but who has set it expects it to be called
 	case o.DialCtxFn != nil:
 		return o.DialCtxFn
 	case old != nil:
@@ -46,11 +46,12 @@ func dialerOf(o *rueidis.ClientOption) dialer {
 func (s *sockets) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	var conn net.Conn
 	var err error
-	if s.custom != nil {
+	switch {
+	case s.custom != nil:
 		conn, err = s.custom(ctx, addr, d, config)
-	} else if config == nil {
+	case config == nil:
 		conn, err = d.DialContext(ctx, "tcp", addr)
-	} else {
+	default:
 		conn, err = (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, "tcp", addr)
 	}
 	if err != nil {

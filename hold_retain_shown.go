@@ -1,0 +1,40 @@
+package interlock
+
+import (
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// On an engine with sessions a retained grant lasts as long as the session, so a renewal shortens nothing. It shows
+// operators that nobody holds the lock, and later that somebody does again. Its answer also tells whether others wait:
+// they may be of a version that tells nobody.
+
+// showDelay is how long a grant is retained before an engine with sessions shows that. It is longer than retainGrace,
+// because nobody waits for a lease to end and each showing is a write.
+const showDelay = time.Second
+
+// hasLeases reports whether each hold has a lease of its own, which renewals lengthen.
+func (c *Client) hasLeases() bool { return c.traits.Lifetime == driver.Leases }
+
+// hasSessions reports whether holds last as long as a session.
+func (c *Client) hasSessions() bool { return c.traits.Lifetime == driver.Sessions }
+
+// showingDue is when the engine is to hear next that g is retained. The caller holds Client.mu.
+func (g *grant) showingDue(r *retained) instant {
+	if g.renewed > r.since {
+		return g.renewed.plus(g.lease / 3) // to learn whether others wait
+	}
+	return r.since.plus(showDelay)
+}
+
+// showed takes in that the engine shows what b says. An answer that a later take-over has outdated changes nothing. The
+// caller holds Client.mu.
+func (g *grant) showed(b pendingRenewal) {
+	g.hasSucceeded()
+	g.renewed = max(g.renewed, b.sent)
+	g.notBefore = 0
+	if !b.r.Retained && b.r.Pass == int(g.pass) && g.retained() == nil {
+		g.shown = false
+	}
+}

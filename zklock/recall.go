@@ -1,0 +1,154 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// How a holder learns that another wants its lock.
+//
+// Each request writes to the lock's node in the transaction that makes its own, a try too, whose node is gone soon, and
+// nothing else ever writes there. So a holder watches the data of the lock's node. The node's mzxid says at any time
+// whether somebody has asked since the holder did: a message that was lost with its connection is found by one read.
+// Clients of earlier versions ask in the same way, so they recall as well.
+//
+// A watch on the children would cost a list of the whole queue, wake the holder for each request that leaves, and miss
+// a try between two reads.
+
+// recallable is the part of an entry that is about others who want the lock. Guarded by Driver.mu; what Acquire sets
+// does not change during a hold.
+type recallable struct {
+	wanted  func() // nil if nobody is to be told
+	retains bool   // the client may keep the hold when nobody has it any more
+	heard   int64  // the last transaction at the lock's node that the holder knows of
+	asked   bool   // somebody has asked since the hold began, as far as the holder knows
+	due     bool   // it is among session.deaf
+}
+
+// nothingToTell is for who has nobody to tell.
+func nothingToTell() {}
+
+// tellWanted returns what tells the holder that another wants the lock. The caller holds Driver.mu, and calls that when
+// it does not.
+func (d *Driver) tellWanted(e *entry) (tell func()) {
+	if d.closed || e.phase != held || e.ending || e.wanted == nil {
+		return nothingToTell
+	}
+	e.asked = true
+	return e.wanted
+}
+
+// listenNow has a hold that may be retained told of who asks, in the background. One that came after a wait is not
+// retained, so it is in no hurry and listens with the others, when it has lasted for a while. So a lock for which many
+// processes wait in turn costs no message more.
+func (d *Driver) listenNow(l *link, e *entry) {
+	d.spawn(func() { // ends with the answer, or with the connection
+		if err := l.listen(e); err != nil {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			l.s.listenLater(e)
+		}
+	})
+}
+
+// listenLater has the keeper listen for e. It does so for all a tenth of a second later at most, which bounds what many
+// who ask cost the holder. The caller holds Driver.mu.
+func (s *session) listenLater(e *entry) {
+	if !e.due {
+		e.due = true
+		s.deaf = append(s.deaf, e)
+		s.wakeKeeper()
+	}
+}
+
+// takeDeaf returns those who are to listen now. The caller holds Driver.mu.
+func (s *session) takeDeaf() (deaf []*entry) {
+	deaf, s.deaf = s.deaf, nil
+	for _, e := range deaf {
+		e.due = false
+	}
+	return deaf
+}
+
+// listen has the holder e told of who asks from now on, and of who has asked since its own request. It costs one round
+// trip.
+func (l *link) listen(e *entry) error {
+	d, lock := l.s.d, parent(e.path)
+	d.mu.Lock()
+	if e.phase != held || e.ending { // as all are whose session is over
+		d.mu.Unlock()
+		return nil
+	}
+	l.s.ears[lock] = e
+	d.mu.Unlock()
+	stat, err := ask(d.life, l, func(c *zk.Conn) (*zk.Stat, error) {
+		_, stat, _, err := c.GetW(lock)
+		return stat, err
+	})
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil // nor is there the hold's own node, and its watch says so
+	case err != nil:
+		return err
+	}
+	d.mu.Lock()
+	tell := nothingToTell
+	if stat.Mzxid > e.heard {
+		e.heard = stat.Mzxid
+		tell = d.tellWanted(e)
+	}
+	d.mu.Unlock()
+	tell()
+	return nil
+}
+
+// remind is what the answer to a renewal says: it tells the holder e again whether others wait now. Unless somebody has
+// asked, nothing is sent: the server tells of the first who does, and the keeper sees to that.
+func (l *link) remind(ctx context.Context, e *entry) error {
+	d := l.s.d
+	d.mu.Lock()
+	asked := e.asked
+	d.mu.Unlock()
+	if !asked {
+		return nil
+	}
+	found, err := l.view(ctx, parent(e.path))
+	if err != nil || len(found.places) < 2 {
+		return err
+	}
+	d.mu.Lock()
+	tell := d.tellWanted(e)
+	d.mu.Unlock()
+	tell()
+	return nil
+}
+
+// askedFor takes in that the data of the node of a lock has changed, which its holder e watches. The watch is used up.
+// A holder that may retain the lock hears of each who asks; for another one is enough. The caller holds Driver.mu, and
+// calls tell when it does not.
+func (s *session) askedFor(e *entry) (tell func()) {
+	if e.retains {
+		s.listenLater(e)
+	}
+	return s.d.tellWanted(e)
+}
+
+// hear has everybody listen again: after a reconnection nothing may depend on what the library has made of the watches.
+// The caller holds Driver.mu.
+func (s *session) hear() {
+	for _, e := range s.ears {
+		s.listenLater(e)
+	}
+}
+
+// unhear forgets that e listens. The caller holds Driver.mu.
+func (s *session) unhear(e *entry) {
+	if lock := parent(e.path); s.ears[lock] == e {
+		delete(s.ears, lock)
+	}
+}
+
+// isDeaf reports whether e, which has lasted for a while, is still to be told of who asks. The caller holds Driver.mu.
+func (s *session) isDeaf(e *entry) bool { return e.wanted != nil && s.ears[parent(e.path)] != e }

@@ -1,0 +1,194 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/interlock-go/interlock/driver"
+)
+
+// A hold that its client retains, for nobody, has a mark beside its node: an ephemeral node whose name is that of the
+// request with a word before it that begins like no mode, so that clients of earlier versions ignore it. A write to the
+// request itself would end the hold, and clients before that rule would take it for a release.
+
+// idle is the beginning of the name of a mark.
+const idle = "idle."
+
+// markOf returns the path of the mark of the request at path.
+func markOf(path string) string {
+	lock := parent(path)
+	return lock + "/" + idle + strings.TrimPrefix(path, lock+"/")
+}
+
+// showing is the part of an entry that is about its mark. It is used in the turn only.
+type showing struct {
+	pass int  // the latest that was heard of
+	idle bool // nobody has the hold since that pass
+	mark mark
+}
+
+// mark is what is known of the node that shows a hold as retained.
+type mark uint8
+
+const (
+	unmarked mark = iota
+	marked
+	unclear // an answer was lost
+)
+
+// Renew shows operators that a hold is retained, or that somebody has it again, and tells the holder whether others
+// wait. That is one round trip if it is shown otherwise so far, and another if somebody has asked since the hold began.
+// It lengthens nothing, because a hold lasts as long as the session.
+func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
+	var workers sync.WaitGroup
+	for worker := range min(readers, len(batch)) {
+		workers.Go(func() { // ends with its last answer, or with ctx
+			for i := worker; i < len(batch); i += readers {
+				done(i, d.renew(ctx, &batch[i]))
+			}
+		})
+	}
+	workers.Wait()
+}
+
+func (d *Driver) renew(ctx context.Context, r *driver.Renewal) error {
+	hold := &driver.Release{Key: r.Key, ID: r.ID}
+	e, err := d.holdOf(hold)
+	if err != nil {
+		return err
+	}
+	if err := e.take(ctx); err != nil {
+		return err
+	}
+	defer e.give()
+	if _, err := d.holdOf(hold); err != nil { // a release was quicker
+		return err
+	}
+	e.heed(r)
+	return d.holdError(ctx, "renew", e, d.refresh(ctx, e))
+}
+
+// refresh has e shown as it is, and tells its holder whether others wait. The caller has the turn of e.
+func (d *Driver) refresh(ctx context.Context, e *entry) error {
+	for {
+		l, err := d.linkOf(ctx, e.s)
+		if err == nil {
+			err = l.show(ctx, e)
+		}
+		if err == nil {
+			err = l.remind(ctx, e)
+		}
+		if err == nil || errors.Is(err, errOver) || !isPassing(err) {
+			return err
+		}
+	}
+}
+
+// heed takes in what r says of its hold. A late one says nothing: a later owner may have the hold by now, and what was
+// retained stays so until there is one.
+func (s *showing) heed(r *driver.Renewal) {
+	switch {
+	case r.Pass > s.pass:
+		s.pass, s.idle = r.Pass, r.Retained
+	case r.Pass == s.pass && r.Retained:
+		s.idle = true
+	}
+}
+
+// show makes the mark of e as it is to be, or takes it away. The caller has the turn of e.
+func (l *link) show(ctx context.Context, e *entry) error {
+	want := unmarked
+	if e.idle {
+		want = marked
+	}
+	if e.mark == want {
+		return nil
+	}
+	return l.setMark(ctx, e, want)
+}
+
+// setMark is one transaction. Its first check refuses a copy that arrives late, over an earlier connection, and its
+// second one lets no mark outlive the hold.
+func (l *link) setMark(ctx context.Context, e *entry, want mark) error {
+	ops := []any{&zk.CheckVersionRequest{Path: l.node, Version: l.epoch}}
+	there := &zk.CheckVersionRequest{Path: e.path, Version: -1}
+	if want == marked {
+		ops = append(ops, there, &zk.CreateRequest{
+			Path: markOf(e.path), Data: nothing, Acl: l.s.d.opts.ACL, Flags: zk.FlagEphemeral,
+		})
+	} else {
+		ops = append(ops, &zk.DeleteRequest{Path: markOf(e.path), Version: -1})
+	}
+	e.mark = unclear
+	failed, err := l.transact(ctx, ops...)
+	switch {
+	case err == nil, failed == 2 && errors.Is(err, zk.ErrNodeExists),
+		want == unmarked && failed == 1 && errors.Is(err, zk.ErrNoNode):
+		e.mark = want
+		return nil
+	case failed == 0:
+		l.stale()
+		return errStale
+	case failed == 1 && errors.Is(err, zk.ErrNoNode):
+		e.mark = unmarked
+		return lostError(e.key, driver.LostBroken) // what is told of the loss comes by the watch on its node
+	}
+	return err
+}
+
+// transact makes one transaction. If it was refused, failed is the index of the operation because of which, otherwise
+// -1.
+func (l *link) transact(ctx context.Context, ops ...any) (failed int, err error) {
+	index, err := tell(ctx, l, func(c *zk.Conn) (int, error) {
+		_, index, err := multi(c, ops...)
+		return index, err
+	})
+	if !answered(err) { // nothing came, not even an index
+		return -1, err
+	}
+	return index, err
+}
+
+// removeHold deletes the node of a hold, together with its mark if there may be one. The caller has the turn of e.
+func (l *link) removeHold(ctx context.Context, e *entry) error {
+	if e.mark == unmarked {
+		return l.remove(ctx, e.path)
+	}
+	failed, err := l.transact(ctx, &zk.DeleteRequest{Path: e.path, Version: -1},
+		&zk.DeleteRequest{Path: markOf(e.path), Version: -1})
+	if err == nil {
+		e.mark = unmarked
+	}
+	if failed == 1 && errors.Is(err, zk.ErrNoNode) { // it is the mark that is not there
+		e.mark = unmarked
+		return l.remove(ctx, e.path)
+	}
+	return err
+}
+
+// sweepMark deletes in the background the mark of a hold that has ended in another way than by a release. It goes on
+// over as many connections as it takes, because a session may last for long.
+func (d *Driver) sweepMark(e *entry) {
+	if !e.retains {
+		return
+	}
+	d.spawn(func() { // ends with the answer, with the session or with Close
+		if e.take(d.life) != nil {
+			return
+		}
+		defer e.give()
+		for e.mark != unmarked {
+			l, err := d.linkOf(d.life, e.s)
+			if err != nil {
+				return
+			}
+			err = l.delete(d.life, markOf(e.path))
+			if answered(err) {
+				e.mark = unmarked
+			}
+		}
+	})
+}
