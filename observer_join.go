@@ -12,19 +12,22 @@ func JoinObservers(observers ...*Observer) *Observer {
 		}
 	}
 	with := func(get func(*Observer) func(context.Context, Event)) func(context.Context, Event) {
-		return joinCalls(all, get)
+		functions := functionsOf(all, get)
+		if len(functions) < 2 {
+			return single(functions)
+		}
+		return func(ctx context.Context, e Event) {
+			inTurn(len(functions), func(i int) { functions[i](ctx, e) })
+		}
 	}
 	on := func(get func(*Observer) func(Event)) func(Event) {
-		each := joinCalls(all, func(o *Observer) func(context.Context, Event) {
-			if f := get(o); f != nil {
-				return func(_ context.Context, e Event) { f(e) }
-			}
-			return nil
-		})
-		if each == nil {
-			return nil
+		functions := functionsOf(all, get)
+		if len(functions) < 2 {
+			return single(functions)
 		}
-		return func(e Event) { each(nil, e) } //nolint:staticcheck // nobody below takes a context
+		return func(e Event) {
+			inTurn(len(functions), func(i int) { functions[i](e) })
+		}
 	}
 	return &Observer{
 		Waiting:        with(func(o *Observer) func(context.Context, Event) { return o.Waiting }),
@@ -43,30 +46,33 @@ func JoinObservers(observers ...*Observer) *Observer {
 	}
 }
 
-// joinCalls returns what calls one function of each Observer, or nil if none has it: then it costs nothing.
-func joinCalls(all []*Observer, get func(*Observer) func(context.Context, Event)) func(context.Context, Event) {
-	var functions observerCalls
+// functionsOf returns one function of each Observer that has it.
+func functionsOf[F func(Event) | func(context.Context, Event)](all []*Observer, get func(*Observer) F) (functions []F) {
 	for _, o := range all {
 		if f := get(o); f != nil {
 			functions = append(functions, f)
 		}
 	}
-	switch len(functions) {
-	case 0:
-		return nil
-	case 1:
-		return functions[0]
-	}
-	return functions.each
+	return functions
 }
 
-// observerCalls are functions of several Observers.
-type observerCalls []func(context.Context, Event)
-
-// each calls all of them. The rest of them is deferred, so that a panic of the first goes on only after that.
-func (f observerCalls) each(ctx context.Context, e Event) {
-	if len(f) > 1 {
-		defer f[1:].each(ctx, e)
+// single returns the only one of functions, or nil if there is none: then it costs nothing.
+func single[F any](functions []F) (f F) {
+	if len(functions) > 0 {
+		f = functions[0]
 	}
-	f[0](ctx, e)
+	return f
+}
+
+// inTurn calls call for each number below n. What comes after a call is deferred, so that a panic of that goes on only
+// when the others have been called.
+func inTurn(n int, call func(i int)) {
+	var from func(i int)
+	from = func(i int) {
+		if i+1 < n {
+			defer from(i + 1)
+		}
+		call(i)
+	}
+	from(0)
 }

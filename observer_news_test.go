@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -109,6 +110,7 @@ func TestObserver_HearsOfWhatIsRetained_AndOfItsEnd(t *testing.T) {
 					t.Errorf("%d ends of %+v", n, begun)
 				}
 				end.run(t, c, h, l)
+				synctest.Wait()
 				if over := m.one(t, "RetentionEnded"); over.Hold != begun.Hold {
 					t.Errorf("the end of %+v is %+v", begun, over)
 				}

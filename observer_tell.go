@@ -19,8 +19,8 @@ const (
 	endOwed                         // the end came while it was unannounced: who calls Acquired tells the end then
 )
 
-// tellAcquired tells the Observer that l is held; how says by what sort of call. If that panics nobody gets to know l, so
-// it is given back, and the panic goes on.
+// tellAcquired tells the Observer that l is held; how says by what sort of call. If that panics nobody gets to know l,
+// so it is given back, and the panic goes on.
 func (l *Lease) tellAcquired(ctx context.Context, how Event) {
 	acquired := l.m.c.opts.Observer.Acquired
 	if acquired == nil {

@@ -33,8 +33,8 @@ func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool
 	return copies + max(lease, place), true
 }
 
-// settleNow asks the engine to give back r, of m, until it is known that it has, until nothing can be left of r, or until
-// Close has waited for long enough. It returns how often it asked and the last word, and tells the Observer.
+// settleNow asks the engine to give back r, of m, until it is known that it has, until nothing can be left of r, or
+// until Close has waited for long enough. It returns how often it asked and the last word, and tells the Observer.
 func (c *Client) settleNow(m *Mutex, r *driver.Release) (attempts int, err error) {
 	if o := c.opts.Observer; o.Settling != nil || o.Settled != nil {
 		e := m.event(nil)

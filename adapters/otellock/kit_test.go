@@ -131,7 +131,8 @@ func has(attributes []attribute.KeyValue, want ...attribute.KeyValue) bool {
 	return !slices.ContainsFunc(want, func(a attribute.KeyValue) bool { return !slices.Contains(attributes, a) })
 }
 
-// value adds up the points of that metric that have all of the attributes: values, or of a histogram how many there are.
+// value adds up the points of that metric that have all of the attributes: values, or of a histogram how many there
+// are.
 func (k *kit) value(name string, attributes ...attribute.KeyValue) (sum int64) {
 	k.t.Helper()
 	all := k.collect()

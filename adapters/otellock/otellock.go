@@ -16,7 +16,7 @@
 //	interlock.name                                      of the lock, unless Options.OmitNames
 //	interlock.token                                     the fencing token, below 2^63
 //	interlock.result                                    of a wait: see interlock.Event.Result
-//	interlock.queued, interlock.local                   of a wait: whether it had to wait, or was passed on in the process
+//	interlock.queued, interlock.local                   of a wait: whether it had to wait; was passed on in the process
 //	interlock.upgrade                                   of a wait: whether it was an Upgrade
 //	interlock.reason                                    of a hold that was lost
 //
@@ -30,8 +30,8 @@
 // # Metrics
 //
 // They are those of package promlock, with dots; durations are in seconds (s). Attributes are interlock.class,
-// interlock.kind and interlock.engine, and of some interlock.result, interlock.local or interlock.reason. Names of locks
-// and owners are never among them.
+// interlock.kind and interlock.engine, and of some interlock.result, interlock.local or interlock.reason. Names of
+// locks and owners are never among them.
 //
 //	interlock.waiting            up-down counter  calls that wait for another owner
 //	interlock.held               up-down counter  holds, re-entries included
@@ -45,7 +45,8 @@
 //	interlock.renewal.remaining  histogram        what was left of the trust when a renewal was confirmed
 //	interlock.recalled           counter          locks that another process has asked for
 //
-// A Cond.Wait counts as acquired, and has neither a wait nor its duration, because most of it is the wait for the signal.
+// A Cond.Wait counts as acquired, and has neither a wait nor its duration, because most of it is the wait for the
+// signal.
 package otellock
 
 import (

@@ -4,8 +4,8 @@
 //	prometheus.MustRegister(metrics)
 //	locks, err := interlock.Open(ctx, url, &interlock.Options{Observer: metrics.Observer()})
 //
-// One Metrics serves any number of clients, of any engines. A program with an Observer of its own, or with traces, joins
-// them by [interlock.JoinObservers].
+// One Metrics serves any number of clients, of any engines. A program with an Observer of its own, or with traces,
+// joins them by [interlock.JoinObservers].
 //
 // # Labels
 //
@@ -38,7 +38,8 @@
 // on inside the process or re-entered, without a request of its own. A Cond.Wait counts as acquired, and has no
 // duration, because most of it is the wait for the signal.
 //
-// Recording never fails and waits for nothing but a mutex for a moment. In classes, bytes that are not UTF-8 are replaced.
+// Recording never fails and waits for nothing but a mutex for a moment. In classes, bytes that are not UTF-8 are
+// replaced.
 package promlock
 
 import (

@@ -281,7 +281,8 @@ func TestMetrics_AreScraped(t *testing.T) {
 		t.Fatalf("%v in\n%s", err, text)
 	}
 	held := families["interlock_held"].GetMetric()
-	if len(held) != 1 || held[0].GetGauge().GetValue() != 1 || held[0].GetLabel()[0].GetValue() != "\uFFFDodd \"class\"\n" {
+	if len(held) != 1 || held[0].GetGauge().GetValue() != 1 ||
+		held[0].GetLabel()[0].GetValue() != "\uFFFDodd \"class\"\n" {
 		t.Errorf("scraped %v", held)
 	}
 }

@@ -87,7 +87,8 @@ func (s *seriesOf) make(at labels) *series {
 	return made
 }
 
-// newSeries gets the metrics of l from their vectors. It is the same each time: labels may differ in what valid replaces.
+// newSeries gets the metrics of l from their vectors, which have one of each: two classes may differ only in what valid
+// replaces.
 func (m *Metrics) newSeries(l labels) *series {
 	values := l.values()
 	s := &series{
@@ -148,7 +149,7 @@ func buckets(opts *Options) []float64 {
 	if opts == nil || len(opts.Buckets) == 0 {
 		return defaultBuckets
 	}
-	sorted := slices.DeleteFunc(slices.Clone(opts.Buckets), func(b float64) bool { return math.IsNaN(b) })
+	sorted := slices.DeleteFunc(slices.Clone(opts.Buckets), math.IsNaN)
 	slices.Sort(sorted)
 	return slices.Compact(sorted)
 }
