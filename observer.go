@@ -13,7 +13,7 @@ import "context"
 //   - Waiting has one Acquired, Upgraded or Failed with Event.Queued, after it;
 //   - Retained has one RetentionEnded, and Settling one Settled, after it.
 //
-// Close tells all ends that are outstanding before it returns.
+// Close tells the ends of all that was told of before it, and then returns.
 //
 // A function that panics leaves no lock behind. Acquired, Upgraded and Failed are called in the goroutine of the call
 // that they tell of, and a panic goes on to its caller; the others may be called in any goroutine, also in those of
