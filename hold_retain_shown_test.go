@@ -136,3 +136,14 @@ func TestRetain_OnAnEngineWithSessions_IsShownAsHeldUntilThatIsAnswered(t *testi
 		mustUnlock(t, l)
 	})
 }
+
+// plainDriver is a driver that has no optional method.
+type plainDriver struct{ driver.Driver }
+
+func TestNew_OfAnEngineWithSessionsThatRecallsButCannotRenew_IsRefused(t *testing.T) {
+	retainingSession(t, func(t *testing.T, _ *Client, s *sessions) {
+		if _, err := New(plainDriver{s}, nil); err == nil {
+			t.Error("it is not refused")
+		}
+	})
+}

@@ -18,7 +18,7 @@ type Client struct {
 	_        noCopy
 	d        driver.Driver
 	traits   driver.Traits
-	renewer  driver.Renewer       // nil unless the engine has leases, or sessions and shows what is retained
+	renewer  driver.Renewer       // nil unless the engine has leases, or sessions and recalls
 	requeuer driver.Requeuer      // nil if the engine cannot
 	multi    driver.MultiAcquirer // nil if the engine cannot
 	convert  driver.Converter     // nil if the engine cannot
@@ -119,12 +119,11 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 	c.requeuer, _ = d.(driver.Requeuer)
 	c.multi, _ = d.(driver.MultiAcquirer)
 	c.convert, _ = d.(driver.Converter)
-	renewer, renews := d.(driver.Renewer)
-	switch {
-	case c.hasLeases() && !renews:
-		return nil, fmt.Errorf("interlock: New: the driver of %s has leases but does not implement driver.Renewer",
-			c.traits.Engine)
-	case c.hasLeases(), c.hasSessions() && c.recalls:
+	if c.hasLeases() || c.hasSessions() && c.recalls {
+		renewer, ok := d.(driver.Renewer)
+		if !ok {
+			return nil, fmt.Errorf("interlock: New: the driver of %s does not implement driver.Renewer", c.traits.Engine)
+		}
 		c.renewer = renewer
 	}
 	c.base, c.stop = context.WithCancel(context.Background()) //nolint:forbidigo // lives as long as the client

@@ -50,12 +50,13 @@ type LockOptions struct {
 	// client gives it back at once; that process waits for one message more than with a hand-off.
 	//
 	// The price: if this process dies while it retains the lock, others wait for 2 s, or for the whole Lease during the
-	// first 10 ms; on ZooKeeper they always wait until the session ends, which is the whole Lease. So use Retain for locks that one process takes again and again. A lock that others recall repeatedly
-	// is not retained for its next unlocks, up to 64. A client retains at most 1,024 locks, the latest ones.
+	// first 10 ms; on ZooKeeper and etcd they always wait until the session ends, which is the whole Lease. So use Retain
+	// for locks that one process takes again and again. A lock that others recall repeatedly is not retained for its next
+	// unlocks, up to 64. A client retains at most 1,024 locks, the latest ones.
 	//
 	// Only a mutex can be retained, and not with NoRenew, MinHold, LockDelay or a named owner. An engine that cannot tell a
-	// holder that another waits returns ErrUnsupported: all but Redis (not Redlock), ZooKeeper and memory. The default is
-	// none.
+	// holder that another waits returns ErrUnsupported: all but Redis (not Redlock), ZooKeeper, etcd and memory. The
+	// default is none.
 	Retain time.Duration
 
 	_ struct{}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Renewer is implemented by every Leases engine. A Sessions engine that does not lack Recalls may implement it too: it is asked
-// only about holds that are retained or were, see Renewal.Retained, and a hold lasts as long as the session, whatever Lease says.
+// Renewer is implemented by every Leases engine, and by every Sessions engine that does not lack Recalls. The latter is asked only
+// about holds that are retained or were, see Renewal.Retained, and a hold lasts as long as the session, whatever Lease says.
 type Renewer interface {
 	// Renew makes each hold of the batch last for its Lease from now, or longer if it already did; it never shortens one,
 	// but as Renewal.Retained says, and never revives one that has ended. It calls done exactly once for each index, as the answers come in and from

@@ -136,12 +136,12 @@ func (c *client) undo(r *driver.Request) {
 	c.tr.must(err, c.name+": undo")
 }
 
-// renewer returns the driver's Renewer, which a Leases engine must have.
+// renewer returns the driver's Renewer, which a Leases engine must have, and a Sessions engine that recalls.
 func (c *client) renewer() driver.Renewer {
 	c.tr.Helper()
 	r, ok := c.d.(driver.Renewer)
 	if !ok {
-		c.tr.Fatalf("holds of this engine end with the lease, but its driver has no Renew")
+		c.tr.Fatalf("this engine has leases, or recalls what is retained, but its driver has no Renew")
 	}
 	return r
 }

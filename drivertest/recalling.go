@@ -56,7 +56,7 @@ func (e *ear) hears(before int64, when string) {
 	e.tr.Helper()
 	e.tr.until(when+": the holder is told that another wants the lock", func() error {
 		if n := e.told.Load(); n <= before {
-			return fmt.Errorf("Wanted was called %d times, and %d times before", n, before)
+			return fmt.Errorf("it was called %d times, and %d times before", n, before)
 		}
 		return nil
 	})

@@ -13,12 +13,17 @@ func retaining() []behaviour {
 	renewed := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
 		return behaviour{sentence: sentence, run: run, ends: on(driver.Leases), needs: append(needing(driver.Recalls), more...)}
 	}
+	shown := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
+		b := renewed(sentence, run, more...)
+		b.ends = on(driver.Leases, driver.Sessions)
+		return b
+	}
 	several := renewed("the answer to a renewal tells who took several locks at once that another waits for one", answerTellsOfOneOfSeveral)
 	several.wants = bundles
 	return []behaviour{
-		renewed("the answer to a renewal tells a holder that another waits, and nothing while nobody has asked", answerTells),
-		renewed("the answer to a renewal tells it again to a holder that retains, and to one that nobody is any more", answerTellsAgain),
-		renewed("the answer to a renewal tells who was let in before others that they wait", answerTellsOfThoseBehind, driver.Order),
+		shown("the answer to a renewal tells a holder that another waits, and nothing while nobody has asked", answerTells),
+		shown("the answer to a renewal tells it again to a holder that retains, and to one that nobody is any more", answerTellsAgain),
+		shown("the answer to a renewal tells who was let in before others that they wait", answerTellsOfThoseBehind, driver.Order),
 		several,
 		renewed("what is retained is free after its short lease, and not before", retainedIsFreeSoon),
 		renewed("who waits gets in after the short lease of what is retained, and not before", retainedLetsInWhoWaits),
@@ -26,7 +31,7 @@ func retaining() []behaviour {
 		renewed("a late renewal of what was retained before does not shorten the lease of who holds it now", lateRetentionDoesNotShorten),
 		renewed("late renewals do not lengthen the lease of what is retained", lateRenewalsDoNotLengthen),
 		renewed("a late copy of the acquire does not lengthen the lease of what is retained", lateCopyDoesNotLengthen),
-		renewed("what is retained is listed as such, with its client and no owner", retainedIsListed, driver.Holders),
+		shown("what is retained is listed as such, with its client and no owner", retainedIsListed, driver.Holders),
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *session) heartbeat(ctx context.Context) {
 	s.mu.Lock()
 	var batch []driver.Renewal
 	for id, r := range s.holds {
-		batch = append(batch, driver.Renewal{Key: r.Key, ID: id, Lease: timeout})
+		batch = append(batch, driver.Renewal{Key: r.Key, ID: id, Lease: timeout, Owner: r.Owner, Label: r.Label})
 	}
 	paused := s.paused
 	s.mu.Unlock()
@@ -118,6 +118,15 @@ func (s *session) Release(ctx context.Context, r *driver.Release) error {
 	delete(s.holds, r.ID)
 	s.mu.Unlock()
 	return s.memory.Release(ctx, r)
+}
+
+// Renew shows what is retained.
+func (s *session) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
+	batch = slices.Clone(batch)
+	for i := range batch {
+		batch[i].Lease = time.Hour // the session ends it
+	}
+	s.store.Renew(ctx, batch, done)
 }
 
 func (s *session) Close() error {

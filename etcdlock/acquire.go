@@ -133,14 +133,22 @@ func (a *attempt) hold(ctx context.Context) error {
 		}
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	s := e.session
+	var tell func()
 	switch {
 	case s.lost != nil || !time.Now().Before(s.end()):
 		e.end(driver.LostSession)
 	case e.ended == "" && !e.released && !d.closed:
 		e.granted = true
-		s.holds[e] = struct{}{}
+		s.holds[e.revision] = e
+		if s.calls[e.revision] != 0 {
+			delete(s.calls, e.revision)
+			tell = e.hear()
+		}
+	}
+	d.mu.Unlock()
+	if tell != nil {
+		tell()
 	}
 	return nil // run looks at what it has become
 }

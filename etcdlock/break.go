@@ -43,6 +43,7 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, token uint64) (a
 			when: []clientv3.Cmp{isOf(p.key, p.revision)},
 			then: []clientv3.Op{
 				clientv3.OpDelete(p.key),
+				clientv3.OpDelete(d.names.call(p.session, p.revision)),
 				clientv3.OpPut(d.names.notice(p.session, p.revision), "", clientv3.WithLease(p.session)),
 			},
 		})

@@ -68,7 +68,9 @@ func (s *suiteEtcd) open(ctx context.Context, t *testing.T) driver.Driver {
 
 func openAt(ctx context.Context, t *testing.T, hosts string) *Driver {
 	t.Helper()
-	u := "etcd://" + hosts + "?prefix=" + url.QueryEscape(t.Name()+"/")
+	name := t.Name()
+	name = name[max(0, len(name)-maxPrefix+1):] // the end says which behaviour it is
+	u := "etcd://" + hosts + "?prefix=" + url.QueryEscape(name+"/")
 	d, err := driver.DefaultMux.Open(ctx, u, driver.Config{Lease: sessionTime})
 	if err != nil {
 		t.Fatal(err)

@@ -39,12 +39,21 @@
 // is under way for so long, acts beside the next owner. Resources have to look at tokens; see package
 // [github.com/interlock-go/interlock/fence].
 //
+// With LockOptions.Retain a client keeps its key after an Unlock, for nobody, until another asks. Whoever finds such a
+// key right before its own, and each try that is refused by one, writes a call to the keys of the holder's session, which
+// that session watches. A call is a key and stays until the holder's release deletes it, so a lost watch or a restarted
+// server delays it and no more: a session reads its calls when it watches again, and with each sign of life.
+//
 // # Costs
 //
 //   - Acquire and Release: one transaction each, so one round trip and one write to the disks of most members.
 //   - A wait: two reads more, one when the watch has begun and one after the wake-up. A release wakes one waiter,
 //     whatever the number of waiters. With readers, it wakes all who wait for it; with permits, all that get in.
 //   - Requeue, which ends a process's turn: one transaction.
+//   - A retained lock that the same process takes again: nothing, but each 64th time the two transactions. One that is
+//     retained for a second costs a transaction for up to 32 of them, which shows that nobody holds it, another when
+//     somebody does again, and a read for 32 of them at each third of the session's timeout.
+//   - A recall: one transaction of the process that asks, beside its acquisition, and the release.
 //   - A session: a sign of life each third of its timeout, with a read, and at most every five seconds a list of its
 //     keys. Its number of locks makes no difference but for that list: some 100 bytes each.
 //   - Connections: one to each endpoint, with two streams.
@@ -59,6 +68,8 @@
 //
 // # After a fault
 //
+//   - A process dies while it retains locks: others wait for them as for those that it held, until its session ends. A
+//     shorter Lease shortens that.
 //   - A holder dies: its lease ends at most one timeout after its last sign of life; etcd looks every half second. When
 //     a client is closed, or its process ends in an orderly way, that is at once.
 //   - A leader stands still (a slow disk, a paused machine) and comes back after another was elected: before etcd 3.5.13
@@ -86,7 +97,10 @@
 //     process.
 //   - Sessions last whole seconds, and not less than one and a half times the servers' election timeout, 2 s by
 //     default.
-//   - Listings know no instants: etcd keeps none. After local passes they show the owner that came first.
+//   - Listings know no instants: etcd keeps none. After local passes they show the owner that came first. A retained lock
+//     is shown as such after a second.
+//   - Versions before Retain do not call. They wait for a retained lock for up to a third of the session's timeout, and
+//     their tries are refused. So use Retain when all processes have this version.
 //   - MinHold ends with the process: the client keeps the hold in the background, and a key ends with its session.
 //   - LockDelay is not supported: a key is deleted with its session, and nothing stays that could keep others out.
 //   - Requests for one semaphore with different limits exclude each other with driver.ErrConflict. In the moment in

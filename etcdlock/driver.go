@@ -14,6 +14,7 @@ import (
 
 var (
 	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Renewer   = (*Driver)(nil)
 	_ driver.Requeuer  = (*Driver)(nil)
 	_ driver.Inspector = (*Driver)(nil)
 	_ driver.Breaker   = (*Driver)(nil)
@@ -107,7 +108,6 @@ func (d *Driver) Traits() driver.Traits {
 				"another process"},
 			{Ability: driver.Conversion, Reason: "the revision of a key is its place in the queue, so an upgrade " +
 				"cannot go to the front"},
-			{Ability: driver.Recalls, Reason: "a holder watches nothing behind its key"},
 			{Ability: driver.LockDelays, Reason: "a key is deleted with its session, and nothing stays that could " +
 				"keep others out"},
 			{

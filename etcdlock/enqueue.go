@@ -37,7 +37,7 @@ func (a *attempt) enqueue(ctx context.Context) error {
 		return err
 	}
 	if !answer.Succeeded {
-		return a.refused(s, answer)
+		return a.refused(ctx, s, answer)
 	}
 	reads := answer.Responses
 	if a.give != nil {
@@ -148,7 +148,7 @@ func (d *Driver) clean(ctx context.Context, key string) bool {
 }
 
 // refused says why the transaction has not created the key.
-func (a *attempt) refused(s *session, answer *clientv3.TxnResponse) error {
+func (a *attempt) refused(ctx context.Context, s *session, answer *clientv3.TxnResponse) error {
 	e := a.e
 	if kvs := kvsOf(answer.Responses[0]); len(kvs) > 0 { // an earlier copy has
 		p, err := queueKeyOf(kvs[0])
@@ -171,7 +171,7 @@ func (a *attempt) refused(s *session, answer *clientv3.TxnResponse) error {
 			return err
 		}
 		if len(first) > 0 {
-			return first[0].heldError(e.r.Key)
+			return a.isHeld(ctx, &first[0])
 		}
 	}
 	if a.give != nil {
@@ -212,6 +212,7 @@ func (a *attempt) judge(ctx context.Context, reads []*pb.ResponseOp, asOf int64)
 	view := judge(a.r.Kind, recordOf(a.r), ahead, a.d.names.queuePrefix(a.r.Key))
 	view.revision = asOf
 	view.second = len(ahead) == 1 && len(reads) == 2 // one read alone is of the nearest
+	view.next = view.second || len(ahead) == 1 && !onlyOne(a.r.Kind)
 	if view.conflict != 0 {
 		return a.conflict(ctx, view.conflict)
 	}

@@ -27,6 +27,7 @@ type entry struct {
 	revision int64     // that created its key; 0 if that is not known to exist
 	view     queueView // as of the latest look
 	waited   bool      // somebody was in the way
+	asked    int64     // the revision of the hold whose client was called last
 
 	// Guarded by Driver.mu.
 	open     int               // how many requests to create its key are under way, or may be since nobody has answered
@@ -34,6 +35,10 @@ type entry struct {
 	ended    driver.LostReason // why it is over, if it is not by release
 	released bool
 	vacated  bool              // its key is not its own any more
+	called   bool              // it was told that another wants the lock, so there is a key that says so
+	wanting  showing           // what its key is to show; see Driver.Renew
+	shown    showing           // what it shows, as far as is known
+	written  int64             // the revision at which that was written; 0 if not since the key was created
 	noticed  driver.LostReason // why it is over, as it turned out while it was being released
 	informed bool              // the caller's Lost was called
 }
@@ -96,8 +101,13 @@ func (e *entry) end(reason driver.LostReason) {
 		e.ended = reason
 		close(e.over)
 	}
-	if e.session != nil {
-		delete(e.session.holds, e)
+	e.loosen()
+}
+
+// loosen takes it out of what its session holds. The caller holds Driver.mu.
+func (e *entry) loosen() {
+	if e.granted {
+		delete(e.session.holds, e.revision)
 	}
 }
 
@@ -115,9 +125,7 @@ func (d *Driver) leave(id holdID) *entry {
 			close(e.over)
 		}
 		e.released = true
-		if e.session != nil {
-			delete(e.session.holds, e)
-		}
+		e.loosen()
 	}
 	return e
 }

@@ -108,6 +108,7 @@ func (l *listing) flush() (more bool) {
 		info.Holders = append(info.Holders, driver.Holder{
 			Owner: p.record.Owner, Client: p.record.Client, Label: p.record.Label,
 			Token: p.token(), Weight: p.weight(), Shared: p.record.Mode != "x",
+			Retained: p.record.Retained,
 		})
 	}
 	for i, p := range waiters {

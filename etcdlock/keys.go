@@ -54,7 +54,23 @@ func (n names) notice(session clientv3.LeaseID, revision int64) string {
 
 // noticed returns the revision that a notice is about, and false if the key is no notice.
 func (n names) noticed(session clientv3.LeaseID, notice string) (revision int64, is bool) {
-	rest, is := strings.CutPrefix(notice, n.presence(session)+"broken/")
+	return revisionAfter(n.presence(session)+"broken/", notice)
+}
+
+// call is the key that tells a session that another wants the lock of the hold whose key was created by the given
+// revision.
+func (n names) call(session clientv3.LeaseID, revision int64) string {
+	return fmt.Sprintf("%swanted/%d", n.presence(session), revision)
+}
+
+// called returns the revision that a call is about, and false if the key is no call.
+func (n names) called(session clientv3.LeaseID, call string) (revision int64, is bool) {
+	return revisionAfter(n.presence(session)+"wanted/", call)
+}
+
+// revisionAfter returns the revision that a key has after the prefix.
+func revisionAfter(prefix, key string) (revision int64, is bool) {
+	rest, is := strings.CutPrefix(key, prefix)
 	if !is {
 		return 0, false
 	}

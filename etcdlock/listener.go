@@ -99,6 +99,15 @@ func (e *listener) news(w *watch) (created, changed int64, err error) {
 	return created, changed, err
 }
 
+// happened is news with the events since the last time, of a watch that keeps them.
+func (e *listener) happened(w *watch) (created int64, events []*clientv3.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	created, events = w.created, w.events
+	w.created, w.changed, w.events = 0, 0, nil
+	return created, events
+}
+
 // run keeps a stream open until ctx ends.
 func (e *listener) run(ctx context.Context) {
 	pause := firstPause

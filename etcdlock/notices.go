@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -16,14 +17,14 @@ import (
 
 // watchNotices tells holds that they have ended, until the session is lost or the driver is closed.
 func (s *session) watchNotices(ctx context.Context) {
-	w := s.d.listener.watch(&queueView{watch: s.d.names.presence(s.id), wide: true, puts: true})
+	w := s.d.listener.watch(&queueView{watch: s.d.names.presence(s.id), wide: true, puts: true, keep: true})
 	defer s.d.listener.unwatch(w)
 	seen, audited := s.began, time.Now()
 	for {
 		select {
 		case <-w.hint:
-			created, changed, _ := s.d.listener.news(w)
-			if changed != 0 || created > seen {
+			created, events := s.d.listener.happened(w)
+			if s.heed(events) || created > seen {
 				seen = max(seen, s.readNotices(ctx))
 			}
 		case <-s.look:
@@ -54,8 +55,12 @@ func (s *session) readNotices(ctx context.Context) int64 {
 	if err != nil {
 		return 0
 	}
-	alive := false
+	alive, calls := false, make(map[int64]*mvccpb.KeyValue)
 	for _, kv := range found.Kvs {
+		if revision, is := d.names.called(s.id, string(kv.Key)); is {
+			calls[revision] = kv
+			continue
+		}
 		revision, is := d.names.noticed(s.id, string(kv.Key))
 		if !is {
 			alive = alive || string(kv.Key) == d.names.alive(s.id)
@@ -67,6 +72,7 @@ func (s *session) readNotices(ctx context.Context) int64 {
 		// Should it stay, it tells nobody anything new, and goes with the session.
 		_, _ = d.client.Delete(ctx, string(kv.Key))
 	}
+	s.hearAgain(ctx, calls, found.Header.Revision)
 	if !alive {
 		s.suspect(ctx)
 	}
@@ -172,7 +178,7 @@ func (s *session) granted() map[string]*entry {
 		return nil
 	}
 	all := make(map[string]*entry, len(s.holds))
-	for e := range s.holds {
+	for _, e := range s.holds {
 		all[e.queueKey] = e
 	}
 	return all

@@ -10,11 +10,14 @@ type queueView struct {
 	watch    string   // the key whose end lets the request look again
 	puts     bool     // it looks again also when that key is rewritten
 	wide     bool     // watch is a prefix instead
+	keep     bool     // what has happened is wanted, and not only that something has
 	revision int64    // as of which all this holds
 
 	// Of a mutex; see lookAtPredecessor.
 	predecessor queueKey // the one right before the request's own, whose key is watched
 	second      bool     // and there was no other
+
+	next bool // the holder alone is in front of the request
 }
 
 // judge says what the queue keys in front of a request mean for it. They are in the order of the queue; of a mutex, the

@@ -32,6 +32,13 @@ type record struct {
 	Client  string `json:"client,omitempty"`
 	Label   string `json:"label,omitempty"`
 
+	// Retains says that the client may keep the lock when nobody holds it any more: whoever finds it in the way calls at
+	// once. Retained says that it does now; there is no owner then. Listens says that the client hears a call; see
+	// recall.go.
+	Retains  bool `json:"retains,omitempty"`
+	Retained bool `json:"retained,omitempty"`
+	Listens  bool `json:"listens,omitempty"`
+
 	// Granted is set when a semaphore's waiter has been let in, so that who watches its key learns of it.
 	Granted bool `json:"granted,omitempty"`
 }
@@ -43,7 +50,7 @@ var modes = [...]string{"x", "s", "u"}
 func recordOf(r *driver.Request) record {
 	rec := record{
 		Version: format, ID: r.ID, Mode: modes[r.Mode], Tokens: min(max(r.Tokens, 1), blockSize),
-		Owner: r.Owner, Client: r.Client, Label: r.Label,
+		Owner: r.Owner, Client: r.Client, Label: r.Label, Retains: r.Retains, Listens: r.Wanted != nil,
 	}
 	if r.Kind == driver.KindSemaphore {
 		rec.Weight, rec.Limit = r.Weight, r.Limit
@@ -111,5 +118,6 @@ func (p *queueKey) weight() int { return max(p.record.Weight, 1) }
 func (p *queueKey) heldError(key driver.Key) *driver.HeldError {
 	return &driver.HeldError{
 		Kind: key.Kind, Name: key.Name, Owner: p.record.Owner, Client: p.record.Client, Token: p.token(),
+		Retains: p.record.Retains,
 	}
 }

@@ -51,6 +51,7 @@ type sight struct {
 	revision int64
 	open     bool
 	waited   bool // for its turn, as one of which only one is let in, and got it
+	called   bool
 	ended    driver.LostReason
 }
 
@@ -58,7 +59,7 @@ func (e *entry) see() sight {
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
 	waited := e.granted && e.waited && onlyOne(e.r.Kind)
-	return sight{e.session, e.queueKey, e.revision, e.open > 0, waited, e.ended}
+	return sight{e.session, e.queueKey, e.revision, e.open > 0, waited, e.called, e.ended}
 }
 
 // created compares whether the request's key is there.
@@ -89,6 +90,7 @@ func (d *Driver) free(ctx context.Context, r *driver.Release, e *entry) error {
 		tomb = d.names.tomb(r.Key, r.ID)
 		t.then = append(t.then, clientv3.OpPut(tomb, "", clientv3.WithLease(was.session.id)))
 	}
+	t.then = append(t.then, d.answerOps(&was)...)
 	whole := *t
 	whole.then = slices.Concat(t.then, d.servedOps(&was))
 	answer, doubtful, err := d.commit(ctx, &whole)

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
@@ -32,7 +33,7 @@ type giving struct {
 // before.
 func (g *giving) ops(s *session) []clientv3.Op {
 	was := g.see()
-	ops := g.d.servedOps(&was)
+	ops := slices.Concat(g.d.servedOps(&was), g.d.answerOps(&was))
 	if was.open {
 		g.tomb = g.d.names.tomb(g.r.Key, g.r.ID)
 		ops = append(ops, clientv3.OpPut(g.tomb, "", clientv3.WithLease(s.id)))

@@ -24,8 +24,9 @@ type session struct {
 	look      chan struct{} // has one place; the holds are to be checked
 
 	// Guarded by Driver.mu.
-	lost  error // why it is over; nil if it is not
-	holds map[*entry]struct{}
+	lost  error            // why it is over; nil if it is not
+	holds map[int64]*entry // by the revisions that created their keys
+	calls map[int64]int64  // for holds that are not among them yet, by those revisions, with their own
 	slots map[driver.Key]*slots
 }
 
@@ -112,7 +113,8 @@ func (d *Driver) makeSession() (*session, error) {
 	}
 	s := &session{
 		d: d, id: granted.ID, timeout: time.Duration(granted.TTL) * time.Second,
-		done: make(chan struct{}), look: make(chan struct{}, 1), holds: make(map[*entry]struct{}),
+		done: make(chan struct{}), look: make(chan struct{}, 1), holds: make(map[int64]*entry),
+		calls: make(map[int64]int64),
 		slots: make(map[driver.Key]*slots),
 	}
 	s.confirm(sent)
@@ -140,7 +142,7 @@ func (s *session) lose(cause error) {
 		d.current = nil
 	}
 	var tell []func(driver.LostReason, error)
-	for e := range s.holds {
+	for _, e := range s.holds {
 		tell = append(tell, e.inform())
 		e.end(driver.LostSession)
 	}

@@ -17,7 +17,9 @@ func (a *attempt) await(ctx context.Context) error {
 	defer a.d.listener.unwatch(w)
 	seldom := time.NewTicker(max(e.session.timeout, shortestFloor))
 	defer seldom.Stop()
-	for seen, watched := e.view.revision, e.view.watch; ; {
+	long, patience := false, a.patience()
+	a.call(ctx, long)
+	for seen, watched := e.view.revision, e.view.watch; ; a.call(ctx, long) {
 		var err error
 		select {
 		case <-w.hint:
@@ -31,7 +33,10 @@ func (a *attempt) await(ctx context.Context) error {
 			// What happened between our reading and the beginning of the watch nobody tells.
 			err = a.lookAtPredecessor(ctx, changed)
 		case <-seldom.C: // should a hint ever be missing, and to say who holds the lock by now
+			long = true
 			err = a.look(ctx)
+		case <-patience:
+			long = true
 		case <-e.session.done: // the queue key is gone with it
 			a.d.mu.Lock()
 			e.end(driver.LostSession)
@@ -152,7 +157,7 @@ func (a *attempt) tryShared(ctx context.Context, s *session) error {
 		case view.conflict != 0:
 			return errConflict(a.r, view.conflict)
 		case !view.granted:
-			return view.holder.heldError(a.r.Key)
+			return a.isHeld(ctx, &view.holder)
 		}
 		t := a.creation(s)
 		unchanged := clientv3.Compare(clientv3.ModRevision(places), "<", found.Header.Revision+1).WithPrefix()
@@ -166,7 +171,7 @@ func (a *attempt) tryShared(ctx context.Context, s *session) error {
 			a.own(answer.Header.Revision, view)
 			return nil
 		case len(kvsOf(answer.Responses[0])) > 0 || len(kvsOf(answer.Responses[1])) > 0:
-			return a.refused(s, answer)
+			return a.refused(ctx, s, answer)
 		}
 		if err := ctx.Err(); err != nil {
 			return err

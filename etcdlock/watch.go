@@ -14,18 +14,20 @@ type watch struct {
 	key  string
 	end  string // of the range; empty for one key
 	puts bool   // also when a key is written, not only when it ends
+	keep bool   // the events are kept for who gets the hint
 
 	// Guarded by listener.mu.
 	created int64 // the server's revision when it began to watch, or 0 if it has not, or that is not new
 	begun   bool
 	changed int64 // the revision at which something has happened to the key last, or 0
+	events  []*clientv3.Event
 	refused bool  // the server did not watch, and is asked once more
 	err     error // why the server does not watch
 }
 
 // newWatch returns a watch for what o says.
 func newWatch(o *queueView) *watch {
-	w := &watch{hint: make(chan struct{}, 1), key: o.watch, puts: o.puts}
+	w := &watch{hint: make(chan struct{}, 1), key: o.watch, puts: o.puts, keep: o.keep}
 	if o.wide {
 		w.end = clientv3.GetPrefixRangeEnd(o.watch)
 	}
@@ -83,6 +85,11 @@ func (w *watch) received(r *pb.WatchResponse) {
 		w.created, w.begun, w.refused = r.Header.Revision, true, false
 	case len(r.Events) > 0:
 		w.changed = r.Events[len(r.Events)-1].Kv.ModRevision
+		if w.keep {
+			for _, event := range r.Events {
+				w.events = append(w.events, (*clientv3.Event)(event))
+			}
+		}
 	default:
 		return
 	}

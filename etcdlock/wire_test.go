@@ -38,6 +38,7 @@ func TestWireFormat_IsDescribed(t *testing.T) {
 		strings.Replace(n.served(1), "/1", "/LEASE", 1),
 		strings.Replace(n.alive(1), "/1/", "/LEASE/", 1),
 		strings.Replace(strings.Replace(n.notice(1, 7), "/1/", "/LEASE/", 1), "/7", "/REVISION", 1),
+		strings.Replace(strings.Replace(n.call(1, 7), "/1/", "/LEASE/", 1), "/7", "/REVISION", 1),
 	} {
 		if plain := strings.NewReplacer(" ", ""); !strings.Contains(plain.Replace(page), "`"+plain.Replace(name)+"`") {
 			t.Errorf("wire.md does not have the key %q", name)

@@ -43,7 +43,7 @@ type Driver struct {
 	entries map[string]*entry // by request ID: acquisitions under way, and holds
 	client  string            // as operators see it: who asked last
 	marks   bool              // there was a request that markOf has marked: only then are there holds to look for
-	marked  int               // how many such holds there are
+	urgent  int               // how many holds are urgent
 	gone    tombstones
 	unsent  map[string]struct{}            // IDs of requests that are still to be undone, of which nothing was sent: 1024 at most
 	watches map[string]map[*watch]struct{} // by KIND:NAME

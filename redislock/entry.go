@@ -25,6 +25,7 @@ type entry struct {
 	broken bool
 	wants  bool  // another wants its lock, and has said so before the grant was known here
 	marked bool  // see markOf
+	urgent bool  // what is pushed to its hold is to be seen at once, see count
 	wait   *wait // nil unless something is pushed or waited for
 }
 
@@ -96,12 +97,14 @@ func (d *Driver) keep(id string, e *entry) error {
 	if e.left || d.gone.Has(id) { // released while it was being acquired
 		return driver.ErrLost
 	}
+	waited := e.wait != nil
 	e.wait, e.busy, e.held = nil, false, true
 	switch {
 	case d.entries[id] != e: // a copy's
 	case e.broken:
 		delete(d.entries, id)
-	case e.marked:
+	case e.marked && !waited:
+		e.urgent = true
 		d.count(1)
 	}
 	return nil
@@ -110,17 +113,18 @@ func (d *Driver) keep(id string, e *entry) error {
 // drop takes an entry out. The caller holds Driver.mu.
 func (d *Driver) drop(id string, e *entry) {
 	delete(d.entries, id)
-	if e.held && e.marked {
+	if e.urgent {
 		d.count(-1)
 	}
 }
 
 // count counts the holds that may be retained. While there are any, what is pushed has to be seen at once: another may want the lock
-// at any time, and nobody here waits for that. The caller holds Driver.mu.
+// at any time, and nobody here waits for that. A hold that came after a wait is not retained, so it does not count: processes that
+// take turns would pay for it at each turn. The caller holds Driver.mu.
 func (d *Driver) count(by int) {
-	before := d.marked > 0
-	d.marked += by
-	if c, is := d.conn.(Attentive); is && before != (d.marked > 0) {
+	before := d.urgent > 0
+	d.urgent += by
+	if c, is := d.conn.(Attentive); is && before != (d.urgent > 0) {
 		c.Attend(!before)
 	}
 }

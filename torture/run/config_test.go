@@ -38,7 +38,7 @@ func TestEnginesThatDoNotRecall_AreRefusedForRetain(t *testing.T) {
 			can++
 		}
 	}
-	if can != 10 { // memory, ZooKeeper in two set-ups, and Redis in seven
+	if can != 12 { // memory, ZooKeeper and etcd in two set-ups each, and Redis in seven
 		t.Errorf("%d engines can have it", can)
 	}
 }

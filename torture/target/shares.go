@@ -56,7 +56,8 @@ func sharesOf(t driver.Traits) (all []history.Share) {
 // Recalls reports whether the target tells a holder that another process waits, as for the workload retain. That is to
 // be known before anything is started, so it cannot be asked.
 func (g *Target) Recalls() bool {
-	return g.Inside || strings.HasPrefix(g.Name, "redis") || strings.HasPrefix(g.Name, "zookeeper")
+	with := func(engine string) bool { return strings.HasPrefix(g.Name, engine) }
+	return g.Inside || with("redis") || with("zookeeper") || with("etcd")
 }
 
 // lists reports whether the target tells who waits for a lock. That is to be known before anything is started, so it cannot be asked.

@@ -95,7 +95,7 @@ func TestCommand_BadInput_IsUsage(t *testing.T) {
 		"run -long -faults kill":             "long holds are for runs without faults",
 		"run -workload nothing":              `no workload "nothing": choose mixed, or from [retain]`,
 		"run -workload retain -long":         "neither for long holds",
-		"run -workload retain -engine etcd":  "etcd cannot have the workload retain: it does not tell a holder",
+		"run -workload retain -engine file":  "file cannot have the workload retain: it does not tell a holder",
 		"mutants -only M99":                  `no mutant "M99": they are M1 to M`,
 		"run -workers 0x1":                   "at least one process",
 		"run -duration -1s":                  "not positive",
