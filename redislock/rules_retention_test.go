@@ -53,6 +53,18 @@ var retentionRules = []rule{
 		mutants: []mutant{{"who stands before", `if (f[4] or f[2] == f[3]) and`, "if"}},
 	},
 	{
+		name: "nor by a requeue behind others",
+		check: func(s *stage) {
+			for _, id := range []string{"a", "b", "c"} {
+				s.acquire(ask{id: id, retains: true})
+			}
+			s.pushes()
+			s.requeue("a", ask{id: "d", retains: true})
+			s.want("told", s.pushes(), "G b")
+		},
+		mutants: []mutant{{"who stands before", "if id and lock[2] == number then", "if id then"}},
+	},
+	{
 		name: "who is the first after others have left has the client told as well",
 		check: func(s *stage) {
 			s.acquire(ask{id: "a", retains: true})

@@ -12,8 +12,8 @@ if not known[1] and not known[3] and ARGV[5] == 'X' and ARGV[7] == '' then
 			'w:' .. ARGV[1], number, 'z', number + 1)
 		if give({ARGV[6]}) then
 			local lock = call('HMGET', KEYS[1], 'h', 'a')
-			local id, channel = string.match(lock[1], '^P1 %d+ %d (%S+) .- (%S+) {"r":') -- as recall of rules
-			if id then
+			local id, channel = string.match(lock[1], '^P1 %d+ %d (%S+) .- (%S+) {"r":')
+			if id and lock[2] == number then -- as recall of rules, unless others stand before it, as in acquire_fast
 				redis.pcall('PUBLISH', channel, 'W ' .. id .. ' ' .. now)
 			end
 			return 'W ' .. now .. ' ' .. lock[2] .. ' ' .. number .. ' ' .. lock[1]
