@@ -68,7 +68,7 @@ func TestMark_IsNoRequest_AndShowsItsOwnAlone(t *testing.T) {
 	if len(all) != 2 || !all[0].retained || all[1].retained {
 		t.Errorf("the queue is %+v, want the first retained and the second not", all)
 	}
-	if got := markOf("/root/mutex/lock/" + first); got != "/root/mutex/lock/"+idle+first {
+	if got := markOf("/locks/mutex/a/" + first); got != "/locks/mutex/a/"+idle+first {
 		t.Errorf("the mark is at %s", got)
 	}
 }
