@@ -15,13 +15,13 @@ func (c *Client) join(ctx context.Context, w *waiter) (*Lease, error) {
 		c.unlock()
 		return w.lease, nil
 	}
-	if c.takeOver(w.lease, w.since) {
+	if c.takeOver(w.lease, w.start) {
 		c.unlock()
 		return w.lease, nil
 	}
 	q := c.queueFor(m)
 	w.q, w.ready = q, make(chan struct{})
-	w.announce = c.announcement(ctx, w)
+	w.announce = w.announcement(ctx)
 	q.waiters.push(w)
 	o.waits.Add(1)
 	c.suspectDeadlock(o)
@@ -50,7 +50,7 @@ func (c *Client) overtaken(w *waiter) bool {
 	if g == nil {
 		return false
 	}
-	g.admit(w.lease, w.since, c.now(), true)
+	g.admit(w.lease, w.start, c.now(), true)
 	return true
 }
 
@@ -88,7 +88,7 @@ func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	shared := !w.fresh
 	f := c.newFetch(w, try)
 	f.only, w.own = w, f
-	w.announce = c.announcement(ctx, w)
+	w.announce = w.announcement(ctx)
 	c.alone[w] = struct{}{}
 	c.background.Add(1)
 	w.ready = make(chan struct{})
@@ -101,14 +101,6 @@ func (c *Client) ask(ctx context.Context, w *waiter, try bool) (*Lease, error) {
 	}
 	c.unlock()
 	return f.lead(ctx, w)
-}
-
-// announcement returns what tells the Observer that w has to wait.
-func (c *Client) announcement(ctx context.Context, w *waiter) func() {
-	if c.opts.Observer.Waiting == nil {
-		return nil
-	}
-	return func() { c.tellWaiting(ctx, w.lease.m.event(w.lease.owner)) }
 }
 
 // inTheWay says to a try who of this process holds m, or is about to. The caller holds Client.mu.
@@ -124,7 +116,7 @@ func (c *Client) inTheWay(m *Mutex) *HeldError {
 }
 
 // tryBeside turns the refusal of a try into re-entry if another goroutine of the same owner was quicker.
-func (m *Mutex) tryBeside(o *owner, start instant, err error) (*Lease, error) {
+func (m *Mutex) tryBeside(o *owner, at call, err error) (*Lease, error) {
 	if o == nil {
 		return nil, err
 	}
@@ -136,6 +128,6 @@ func (m *Mutex) tryBeside(o *owner, start instant, err error) (*Lease, error) {
 		return nil, err
 	}
 	l := m.newLease(o)
-	g.admit(l, start, c.now(), true)
+	g.admit(l, at.start, c.now(), true)
 	return l, nil
 }

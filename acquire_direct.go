@@ -16,7 +16,7 @@ import (
 var errAgain = errors.New("the owner has got in meanwhile")
 
 // attemptDirect is attempt for such a lock.
-func (m *Mutex) attemptDirect(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {
+func (m *Mutex) attemptDirect(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	for {
 		lease, beside, err := m.reenterDirect(ctx, o)
 		if lease != nil || err != nil {
@@ -28,7 +28,7 @@ func (m *Mutex) attemptDirect(ctx context.Context, o *owner, try bool, start ins
 		if err := m.c.checkOwner(o); err != nil {
 			return nil, err
 		}
-		lease, err = m.takeDirect(ctx, o, beside, try, start)
+		lease, err = m.takeDirect(ctx, o, beside, try, at)
 		switch {
 		case errors.Is(err, errAgain):
 		case err != nil && errors.Is(err, ErrHeld) && m.hasGotIn(o, beside):
@@ -54,16 +54,16 @@ func (m *Mutex) hasGotIn(o *owner, beside *grant) bool {
 }
 
 // takeDirect asks the engine, beside a hold of o's if that is not nil.
-func (m *Mutex) takeDirect(ctx context.Context, o *owner, beside *grant, try bool, start instant) (*Lease, error) {
+func (m *Mutex) takeDirect(ctx context.Context, o *owner, beside *grant, try bool, at call) (*Lease, error) {
 	c := m.c
 	if c.traits.Local && beside == nil { // nearly always free, and then it costs the least
 		c.lock()
-		lease, err := m.tryLocal(ctx, o, !try, start)
+		lease, err := m.tryLocal(ctx, o, !try, at)
 		if try || !errors.Is(err, ErrHeld) {
 			return lease, err
 		}
 	}
-	w := m.newWaiter(o, start)
+	w := m.newWaiter(o, at)
 	w.beside = beside
 	return c.askAlone(ctx, w, try)
 }

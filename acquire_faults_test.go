@@ -18,13 +18,13 @@ func TestAnOwner_NeverWaitsForItself(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *Client, _ *hooks) {
 		l := mustLock(t, t.Context(), c, "a")
 		// Another goroutine of the owner had looked before l was granted, and found nothing.
-		w := c.Mutex("a", nil).newWaiter(l.owner, c.reading())
+		w := c.Mutex("a", nil).newWaiter(l.owner, c.newCall())
 		c.lock()
 		beside, err := c.join(t.Context(), w)
 		if err != nil || beside.Token() != l.Token() {
 			t.Fatalf("join: %v, %v", beside, err)
 		}
-		tried, err := c.Mutex("a", nil).tryBeside(l.owner, c.reading(), ErrHeld)
+		tried, err := c.Mutex("a", nil).tryBeside(l.owner, c.newCall(), ErrHeld)
 		if err != nil {
 			t.Fatalf("try: %v", err)
 		}

@@ -139,7 +139,7 @@ func (f *fetch) ask() (driver.Grant, error) {
 	answer, err := f.c.requeuer.Requeue(f.ctx, f.give, &f.r)
 	if err != nil {
 		f.c.lock()
-		f.c.settle(f.give)
+		f.c.settle(f.g.m, f.give)
 		f.c.unlock()
 	}
 	return answer, err

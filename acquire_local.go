@@ -15,7 +15,7 @@ import (
 
 // tryLocal asks a local engine for m, once. waits says that the caller waits if it is refused, so that who is in the
 // way does not matter yet. The caller holds Client.mu, which tryLocal gives up.
-func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
+func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, at call) (*Lease, error) {
 	c := m.c
 	if c.closed {
 		c.unlock()
@@ -30,7 +30,7 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, start instan
 	now := c.now()
 	switch gone := errors.Is(err, ErrLost); {
 	case gone || err == nil && (g.phase == revoked || g.tooLate(answer, now)):
-		return m.tryAgain(ctx, l, g, gone, start)
+		return m.tryAgain(ctx, l, g, gone, at)
 	case err != nil:
 		if !driver.IsDefinite(err) {
 			g.settle(true)
@@ -45,7 +45,7 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, start instan
 	old := c.passing(m)
 	g.taken(answer, now)
 	g.alone = l.owner.named || old != nil
-	g.admit(l, start, now, false)
+	g.admit(l, at.start, now, false)
 	g.admitOthers()
 	c.unlock()
 	return l, nil
@@ -53,10 +53,10 @@ func (m *Mutex) tryLocal(ctx context.Context, o *owner, waits bool, start instan
 
 // tryAgain asks once more after a hold that had ended before it could be taken in: an operator broke it, or this
 // process stood still for longer than the lease. The caller holds Client.mu, which tryAgain gives up.
-func (m *Mutex) tryAgain(ctx context.Context, l *Lease, g *grant, gone bool, start instant) (*Lease, error) {
+func (m *Mutex) tryAgain(ctx context.Context, l *Lease, g *grant, gone bool, at call) (*Lease, error) {
 	g.settle(gone)
 	m.c.unlock()
-	return m.c.askAlone(ctx, &waiter{lease: l, since: start}, true)
+	return m.c.askAlone(ctx, &waiter{lease: l, call: at}, true)
 }
 
 // newHold returns a grant that is to be asked for and the first hold on it, for o or a new owner, in one piece of

@@ -146,7 +146,7 @@ func (q *queue) prepareFetch(give *driver.Release) *fetch {
 	c := q.c
 	if q.fetch != nil || c.passing(q.m) != nil || q.waiters.first == nil || c.closed {
 		if give != nil {
-			c.settle(give)
+			c.settle(q.m, give)
 		}
 		q.tidy()
 		return nil

@@ -18,14 +18,14 @@ func wouldRecall(err error) bool {
 	return errors.As(err, &held) && held.Retains && driver.IsDefinite(err)
 }
 
-// recall continues a try that began at start and was refused because of a holder who may merely retain the lock. It
-// waits in the line, for no longer than a recall takes.
-func (m *Mutex) recall(ctx context.Context, o *owner, start instant, refused error) (*Lease, error) {
+// recall continues a try that was refused because of a holder who may merely retain the lock. It waits in the line, for
+// no longer than a recall takes.
+func (m *Mutex) recall(ctx context.Context, o *owner, at call, refused error) (*Lease, error) {
 	c := m.c
-	most := max(recallWait, 4*c.reading().since(start)) // four round trips: the try was one
+	most := max(recallWait, 4*c.reading().since(at.start)) // four round trips: the try was one
 	bounded, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	w := m.newWaiter(o, start)
+	w := m.newWaiter(o, at)
 	c.lock()
 	join := c.join
 	if o != nil && o.named || m.p.single {

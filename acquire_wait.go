@@ -8,9 +8,9 @@ import (
 // waiter is one Lock or TryLock under way.
 type waiter struct {
 	lease *Lease // for whom and of what; a hold once the wait has ended well
-	since instant
-	q     *queue // in which it stands; nil if it does not
-	own   *fetch // the request that is for this waiter alone; nil if it stands in the line
+	call
+	q   *queue // in which it stands; nil if it does not
+	own *fetch // the request that is for this waiter alone; nil if it stands in the line
 
 	before, behind *waiter // in the line
 	standing       bool    // in the line
@@ -35,9 +35,9 @@ type waiter struct {
 	err      error
 }
 
-// newWaiter returns an attempt for o, or for a new owner if o is nil, that began at start.
-func (m *Mutex) newWaiter(o *owner, start instant) *waiter {
-	return &waiter{lease: m.newLease(o), since: start, fresh: o == nil}
+// newWaiter returns an attempt for o, or for a new owner if o is nil.
+func (m *Mutex) newWaiter(o *owner, at call) *waiter {
+	return &waiter{lease: m.newLease(o), call: at, fresh: o == nil}
 }
 
 // answer ends the wait of w. The caller holds Client.mu.
@@ -58,7 +58,7 @@ func (w *waiter) grant(g *grant, local bool) {
 		w.answer(nil)
 		return
 	}
-	g.admit(w.lease, w.since, w.lease.m.c.now(), local)
+	g.admit(w.lease, w.start, w.lease.m.c.now(), local)
 	w.answer(nil)
 }
 
@@ -101,7 +101,7 @@ func (w *waiter) decline() {
 	}
 }
 
-// mustWait tells the Observer, once, that w has to wait. The caller holds Client.mu.
+// mustWait tells the Observer, once for each call, that it has to wait. The caller holds Client.mu.
 func (w *waiter) mustWait(held *HeldError) {
 	if held != nil {
 		w.told, w.broken = held, nil

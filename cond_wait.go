@@ -164,7 +164,7 @@ func (w *condWait) failed(ctx context.Context, err error, ended bool) error {
 		return wrap("wait for the condition of", key, err)
 	}
 	w.giveUp(w.c.now())
-	w.c.settle(w.give)
+	w.c.settle(w.old.m, w.give)
 	w.g.settle(true)
 	w.c.askFor(w.old.m)
 	switch {
@@ -206,6 +206,6 @@ func (w *condWait) granted(ctx context.Context, answer driver.Grant) (*Lease, er
 	w.g.admit(w.new, w.at, now, false)
 	w.g.admitOthers()
 	c.unlock()
-	w.new.tellAcquired(ctx)
+	w.new.tellAcquired(ctx, Event{Cond: true})
 	return w.new, nil
 }

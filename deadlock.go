@@ -86,7 +86,7 @@ func (k *deadlockDetector) look(c *Client, now instant) instant {
 	if !seenTwice(&k.seen, g, found, localFactOf) {
 		return k.at
 	}
-	victim := slices.MaxFunc(found, func(a, b localEdge) int { return cmp.Compare(a.what.since, b.what.since) })
+	victim := slices.MaxFunc(found, func(a, b localEdge) int { return cmp.Compare(a.what.start, b.what.start) })
 	victim.what.refuse(&deadlockError{key: victim.what.lease.m.key(), cycle: describeCycle(found, victim)})
 	return k.at
 }

@@ -85,7 +85,7 @@ func (c *Client) waitGraph(all *waiterSet) *localGraph {
 	for n, p := range waiting {
 		p.node, g.free[n] = n, p.free
 		c.sharedBy(p, shared)
-		slices.SortFunc(p.waits, func(a, b *waiter) int { return cmp.Compare(a.since, b.since) })
+		slices.SortFunc(p.waits, func(a, b *waiter) int { return cmp.Compare(a.start, b.start) })
 	}
 	for _, p := range waiting {
 		for _, w := range p.waits {

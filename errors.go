@@ -67,7 +67,16 @@ type (
 	//	}
 	RefusedError = driver.RefusedError
 
-	// LostReason says how a hold was lost. It is a string: "unconfirmed", "expired" and so on, for logs and metrics.
+	// LostReason says how a hold was lost. It is a string from a closed set, for logs and metrics:
+	//
+	//	LostUnconfirmed  "unconfirmed"  the trust ended without a confirmed renewal
+	//	LostExpired      "expired"      the lease or MaxHold ended, by the engine's word or by this process's clock
+	//	LostTaken        "taken"        another owner has it
+	//	LostBroken       "broken"       an operator broke it: Client.Break
+	//	LostSession      "session"      the session or connection ended
+	//	LostSuspended    "suspended"    this machine stood still for longer than the lease
+	//
+	// The drivers of this project have no others. A driver of a third party could: count those as one.
 	LostReason = driver.LostReason
 
 	// LockInfo is what an engine tells about one lock. What it does not tell is zero.

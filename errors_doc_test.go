@@ -116,3 +116,38 @@ func fieldsOf(t *testing.T, files *token.FileSet, s *ast.StructType) (fields []s
 	}
 	return fields
 }
+
+// The list of reasons in the comment of LostReason is what programs label metrics by.
+func TestLostReason_ListsAllReasonsInItsComment(t *testing.T) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "driver/errors.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, decl := range file.Decls {
+		group, ok := decl.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range group.Specs {
+			v := spec.(*ast.ValueSpec)
+			if name, is := v.Type.(*ast.Ident); is && name.Name == "LostReason" {
+				want = append(want, v.Names[0].Name+" "+v.Values[0].(*ast.BasicLit).Value)
+			}
+		}
+	}
+	for spec, comment := range typesIn(t, files, ".") {
+		if spec.Name.Name != "LostReason" {
+			continue
+		}
+		for line := range strings.Lines(comment) {
+			if words := strings.Fields(line); strings.HasPrefix(line, "\t") {
+				got = append(got, words[0]+" "+words[1])
+			}
+		}
+	}
+	if len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("the comment lists %q, and there are %q", got, want)
+	}
+}

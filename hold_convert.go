@@ -32,10 +32,10 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 	if err := ready(l.made(), ctx); err != nil {
 		return err
 	}
-	c, start := l.m.c, l.m.c.reading()
-	err := l.upgrade(ctx, start)
+	c, at := l.m.c, l.m.c.newCall()
+	err := l.upgrade(ctx, at)
 	e := l.eventNow()
-	e.Waited, e.Local, e.Err = c.reading().since(start), false, err
+	e.Queued, e.Waited, e.Local, e.Err = at.over(), c.reading().since(at.start), false, err
 	if err != nil {
 		c.tellFailed(ctx, e)
 		return err
@@ -46,7 +46,7 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 	return nil
 }
 
-func (l *Lease) upgrade(ctx context.Context, start instant) error {
+func (l *Lease) upgrade(ctx context.Context, at call) error {
 	if err := ctx.Err(); err != nil {
 		return wrap("upgrade", l.m.key(), err)
 	}
@@ -56,7 +56,7 @@ func (l *Lease) upgrade(ctx context.Context, start instant) error {
 		c.unlock()
 		return wrap("upgrade", l.m.key(), err)
 	}
-	w, err := l.askConversion(ctx, driver.Exclusive, start) // gives up Client.mu
+	w, err := l.askConversion(ctx, driver.Exclusive, at) // gives up Client.mu
 	if w.err == nil && w.answered {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 		left = l.goBack()
 		c.unlock()
 	} else {
-		w, err := l.askConversion(ctx, driver.Shared, c.reading()) // gives up Client.mu
+		w, err := l.askConversion(ctx, driver.Shared, call{start: c.reading()}) // gives up Client.mu
 		if w.err != nil || !w.answered {
 			return l.named("downgrade", called("downgrade", l.m.key(), err))
 		}
@@ -149,9 +149,9 @@ func (l *Lease) reads() bool { return l.m.p.share.of != nil && l.mode() != drive
 // askConversion asks for the other mode beside what l has, and returns when that is answered: then w.err says how, and
 // l has turned if it is nil; or when ctx has ended and nothing was answered. The caller holds Client.mu, which
 // askConversion gives up.
-func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, start instant) (w *waiter, err error) {
+func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, at call) (w *waiter, err error) {
 	c, m := l.m.c, &l.m.p.share.of.modes[mode]
-	w = &waiter{lease: &Lease{m: m, owner: l.owner}, since: start, beside: l.g, converts: l}
+	w = &waiter{lease: &Lease{m: m, owner: l.owner}, call: at, beside: l.g, converts: l}
 	listeners := l.endListeners()
 	listeners.conversion = w
 	_, err = c.ask(ctx, w, false) // gives up Client.mu

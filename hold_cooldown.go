@@ -128,7 +128,7 @@ func (g *grant) endCooldown(now instant) bool {
 		return true
 	}
 	g.drop()
-	c.settle(g.release())
+	c.settle(g.m, g.release())
 	c.askFor(g.m)
 	return true
 }
@@ -143,6 +143,7 @@ func (l *Lease) dropMinHold() {
 
 // lateRelease is a release that is to be sent when its cooldown, or the time for which it was left to run out, is over.
 type lateRelease struct {
+	m  *Mutex
 	r  *driver.Release
 	at instant
 }
@@ -155,7 +156,7 @@ func (c *Client) takeLater() []lateRelease {
 		if c.traits.Lifetime == driver.Leases || g.cooldown() == 0 {
 			continue
 		}
-		all = append(all, lateRelease{g.release(), r.until})
+		all = append(all, lateRelease{g.m, g.release(), r.until})
 		c.dropGrant(g)
 	}
 	slices.SortFunc(all, func(a, b lateRelease) int { return cmp.Compare(a.at, b.at) })

@@ -35,10 +35,8 @@ func (l *Lease) lose(reason LostReason, cause error) {
 	}
 	told, held := l.announced == announcedStart, l.end.since(l.since)
 	c.afterUnlock(func() {
-		e := l.eventNow()
-		e.Err = lost
 		if told {
-			c.tellLost(e)
+			c.tellLost(l.eventNow(), lost)
 		}
 		attrs := []any{
 			"kind", string(l.Kind()), "lock", l.Name(), "class", l.m.p.class, "engine", c.traits.Engine, "token",
@@ -98,8 +96,13 @@ func (l *Lease) eventNow() Event {
 
 // event describes the hold to an Observer. The caller holds Client.mu.
 func (l *Lease) event() Event {
+	until := l.m.c.reading()
+	if l.ended() != nil {
+		until = l.end
+	}
 	return Event{
-		Kind: l.Kind(), Name: l.Name(), Class: l.m.p.class, Owner: l.owner.id, Token: l.token(),
-		Waited: l.waited, Held: l.m.c.reading().since(l.since), Local: l.local,
+		Kind: l.Kind(), Name: l.Name(), Class: l.m.p.class, Engine: l.m.c.traits.Engine,
+		Hold: l.id(), Owner: l.owner.id, Token: l.token(),
+		Waited: l.waited, Held: until.since(l.since), Local: l.local,
 	}
 }

@@ -59,16 +59,16 @@ func (c *Client) end(g *grant, reason LostReason) {
 		return
 	}
 	c.background.Add(1)
-	c.settleAfterUnlock(give)
+	c.settleAfterUnlock(g.m, give)
 }
 
 // settleAfterUnlock gives back in the background, once the contexts that are to be cancelled have been. The caller
 // holds Client.mu, and has counted it as background.
-func (c *Client) settleAfterUnlock(give *driver.Release) {
+func (c *Client) settleAfterUnlock(m *Mutex, give *driver.Release) {
 	c.deferred.cancels = append(c.deferred.cancels, func() {
 		go func() { // ends with the engine's word, or with c.hard
 			defer c.background.Done()
-			_, _ = c.settleNow(give)
+			_, _ = c.settleNow(m, give)
 		}()
 	})
 }

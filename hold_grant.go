@@ -43,6 +43,7 @@ type grant struct {
 	recallable bool // the engine tells this client when another wants the lock
 	recalled   bool // others may wait, so the grant must not be retained
 	wantedNow  bool // the engine has said that another waits
+	recallTold bool // the Observer has been told of that
 	shown      bool // an engine with sessions shows it as retained, or may
 
 	last *Lease // the latest hold, when there is none any more

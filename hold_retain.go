@@ -46,6 +46,7 @@ type retained struct {
 	g            *grant
 	since, until instant
 	before, next *retained
+	news         *retentionNews // what the Observer knows of it; nil if nobody listens
 }
 
 // recalls counts how often others have recalled a lock. The client does not retain such a lock for some unlocks.
@@ -121,7 +122,7 @@ func (c *Client) takeOver(l *Lease, asked instant) bool {
 // giveBack ends the retention of g. The caller holds Client.mu.
 func (c *Client) giveBack(g *grant) {
 	g.drop()
-	c.settle(g.release())
+	c.settle(g.m, g.release())
 }
 
 // wantedByOther processes the engine's message that another client wants the lock. A grant that is retained goes back;
@@ -135,6 +136,7 @@ func (g *grant) wantedByOther() {
 			l.tellWanted()
 		}
 	}
+	g.tellRecalled()
 	g.recalled, g.wantedNow = true, true
 	if r := g.retained(); r != nil {
 		c.retention.recall(g.m)
@@ -196,6 +198,7 @@ func (s *retention) add(g *grant, now instant) {
 	r := &retained{g: g, since: now, until: now.plus(g.m.p.retain), before: s.last.before, next: &s.last}
 	r.before.next, r.next.before = r, r
 	s.grants[g] = r
+	r.news = g.tellRetained()
 }
 
 // forget is for a g that is over.
@@ -211,6 +214,7 @@ func (s *retention) remove(g *grant) {
 	if r := s.grants[g]; r != nil {
 		r.before.next, r.next.before = r.next, r.before
 		delete(s.grants, g)
+		r.news.end()
 	}
 }
 

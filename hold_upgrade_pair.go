@@ -29,7 +29,7 @@ func (c *Client) vacate(g *grant, lost *Lease) {
 	if c.vacated(g) {
 		give := g.release()
 		give.Keep = keep
-		c.settleAfterUnlock(give)
+		c.settleAfterUnlock(g.m, give)
 	}
 }
 

@@ -105,7 +105,7 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 	c := &Client{
 		d: d, traits: d.Traits(), opts: o, id: rand.Text()[:16],
 		defaults: params{
-			kind: driver.KindMutex, lease: o.Lease, renewal: o.Renewal, retain: o.Retain, class: "other",
+			kind: driver.KindMutex, lease: o.Lease, renewal: o.Renewal, retain: o.Retain, class: otherClass,
 		},
 		born:   time.Now(),
 		queues: make(map[queueKey]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),
@@ -217,15 +217,14 @@ func (c *Client) endWaits() {
 	}
 }
 
-// dropAll ends every hold and returns what is to be released. The caller holds Client.mu.
-func (c *Client) dropAll() []*driver.Release {
-	var releases []*driver.Release
+// dropAll ends every hold and returns what is to be released at once. The caller holds Client.mu.
+func (c *Client) dropAll() (releases []lateRelease) {
 	for len(c.grants) > 0 { // dropping takes them out
 		for _, g := range c.grants {
 			if g.phase != abandoned { // else the engine's lease ends it
 				r := g.release()
 				r.Keep = g.keep()
-				releases = append(releases, r)
+				releases = append(releases, lateRelease{m: g.m, r: r})
 			}
 			c.dropGrant(g)
 		}
@@ -249,8 +248,8 @@ func (c *Client) dropGrant(g *grant) {
 const closers = 64
 
 // releaseAll gives everything back.
-func (c *Client) releaseAll(releases []*driver.Release) {
-	work := make(chan *driver.Release, len(releases))
+func (c *Client) releaseAll(releases []lateRelease) {
+	work := make(chan lateRelease, len(releases))
 	for _, r := range releases {
 		work <- r
 	}
@@ -259,7 +258,7 @@ func (c *Client) releaseAll(releases []*driver.Release) {
 	for range min(closers, len(releases)) {
 		all.Go(func() {
 			for r := range work {
-				_, _ = c.settleNow(r) // which notes what is not confirmed
+				_, _ = c.settleNow(r.m, r.r) // which notes what is not confirmed
 			}
 		})
 	}

@@ -66,7 +66,7 @@ func (g *grant) runOutAfter() time.Duration { return max(g.asked, g.m.p.lease, g
 // Client.mu, and has dropped g.
 func (g *grant) runOut(after time.Duration) {
 	c := g.m.c
-	own := &lateRelease{g.release(), c.now().plus(after)}
+	own := &lateRelease{g.m, g.release(), c.now().plus(after)}
 	if c.runningOut == nil {
 		c.runningOut = make(map[*lateRelease]struct{})
 	}
@@ -74,7 +74,7 @@ func (g *grant) runOut(after time.Duration) {
 	c.background.Go(func() { // ends soon after that time, or with Close
 		pause(c.base, after)
 		if c.takeRunOut(own) {
-			_, _ = c.settleNow(own.r)
+			_, _ = c.settleNow(own.m, own.r)
 		}
 	})
 }
@@ -103,7 +103,7 @@ func (c *Client) takeAllRunOuts() (all []lateRelease) {
 		for g != nil {
 			next := g.next
 			if g.phase == abandoned {
-				all = append(all, lateRelease{g.release(), c.now().plus(g.runOutAfter())})
+				all = append(all, lateRelease{g.m, g.release(), c.now().plus(g.runOutAfter())})
 				c.dropGrant(g)
 			}
 			g = next

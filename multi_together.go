@@ -193,7 +193,7 @@ func (b *bundle) settle(from int, undo bool) {
 // tell tells the Observer how it went, unless that goes on.
 func (b *bundle) tell(ctx context.Context, leases []*Lease, err error) {
 	for _, l := range leases {
-		l.m.tellAcquired(ctx, l)
+		l.m.tellAcquired(ctx, l, call{})
 	}
 	if err == nil || errors.Is(err, errOneByOne) {
 		return
@@ -202,5 +202,5 @@ func (b *bundle) tell(ctx context.Context, leases []*Lease, err error) {
 	if held := (*HeldError)(nil); errors.As(err, &held) {
 		at = max(0, slices.IndexFunc(b.locks, func(l *Mutex) bool { return l.key().Name == held.Name }))
 	}
-	b.locks[at].tellFailed(ctx, b.o, b.start, err)
+	b.locks[at].tellFailed(ctx, b.o, call{start: b.start}, err)
 }

@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -152,14 +153,14 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 	if err := m.mayAcquire(ctx); err != nil {
 		return nil, err
 	}
-	start := m.c.reading()
+	at := m.c.newCall()
 	o := ownerFrom(ctx)
-	lease, err := m.attempt(ctx, o, try, start)
+	lease, err := m.attempt(ctx, o, try, at)
 	if err != nil {
-		m.tellFailed(ctx, o, start, err)
+		m.tellFailed(ctx, o, at, err)
 		return nil, err
 	}
-	m.tellAcquired(ctx, lease)
+	m.tellAcquired(ctx, lease, at)
 	return lease, nil
 }
 
@@ -172,8 +173,8 @@ func (m *Mutex) mayAcquire(ctx context.Context) error {
 }
 
 // tellAcquired tells the Observer and the log that an attempt has brought lease.
-func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease) {
-	lease.tellAcquired(ctx)
+func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease, at call) {
+	lease.tellAcquired(ctx, Event{Queued: at.over()})
 	log := m.c.opts.Logger
 	if log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key().Name),
@@ -182,30 +183,31 @@ func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease) {
 	}
 }
 
-// tellFailed tells the Observer that an attempt of o, which began at start, has failed.
-func (m *Mutex) tellFailed(ctx context.Context, o *owner, start instant, err error) {
+// tellFailed tells the Observer that a call of o has failed.
+func (m *Mutex) tellFailed(ctx context.Context, o *owner, at call, err error) {
 	e := m.event(o)
-	e.Waited, e.Err = m.c.reading().since(start), err
+	e.Queued, e.Waited, e.Err = at.over(), m.c.reading().since(at.start), err
 	m.c.tellFailed(ctx, e)
 }
 
-func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {
+func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	if m.p.err != nil {
 		return nil, m.p.err
 	}
 	if m.p.share.direct {
-		return m.attemptDirect(ctx, o, try, start)
+		return m.attemptDirect(ctx, o, try, at)
 	}
 	lease, err := m.reenter(ctx, o)
 	if lease == nil && err == nil {
-		return m.take(ctx, o, try, start)
+		return m.take(ctx, o, try, at)
 	}
 	return lease, err
 }
 
 // event describes an attempt that has no lease to an Observer.
 func (m *Mutex) event(o *owner) Event {
-	e := Event{Kind: m.key().Kind, Name: m.key().Name, Class: m.p.class}
+	key := m.key()
+	e := Event{Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.p.class, otherClass), Engine: m.c.traits.Engine}
 	if o != nil {
 		e.Owner = o.id
 	}
@@ -261,7 +263,7 @@ func (c *Client) share(ctx context.Context, g *grant, o *owner, m *Mutex) (*Leas
 }
 
 // take acquires the mutex for an owner that does not hold it.
-func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*Lease, error) {
+func (m *Mutex) take(ctx context.Context, o *owner, try bool, at call) (*Lease, error) {
 	c := m.c
 	if err := ctx.Err(); err != nil {
 		return nil, wrap("lock", m.key(), err)
@@ -272,48 +274,48 @@ func (m *Mutex) take(ctx context.Context, o *owner, try bool, start instant) (*L
 	c.lock()
 	if o != nil && o.named || m.p.single {
 		if try {
-			lease, err := m.tryOnce(ctx, o, false, start)
+			lease, err := m.tryOnce(ctx, o, false, at)
 			if wouldRecall(err) {
-				return m.recall(ctx, o, start, err)
+				return m.recall(ctx, o, at, err)
 			}
 			return lease, err
 		}
-		return c.joinAlone(ctx, m.newWaiter(o, start))
+		return c.joinAlone(ctx, m.newWaiter(o, at))
 	}
 	busy := c.queues[m.queueKey()] != nil || c.passing(m) != nil
 	switch {
 	case busy && try:
-		if l := m.newLease(o); c.takeOver(l, start) {
+		if l := m.newLease(o); c.takeOver(l, at.start) {
 			c.unlock()
 			return l, nil
 		}
 		err := c.inTheWay(m)
 		c.unlock()
-		return m.tryBeside(o, start, err)
+		return m.tryBeside(o, at, err)
 	case busy || !try && !c.traits.Local:
-		return c.join(ctx, m.newWaiter(o, start))
+		return c.join(ctx, m.newWaiter(o, at))
 	}
-	lease, err := m.tryOnce(ctx, o, !try, start)
+	lease, err := m.tryOnce(ctx, o, !try, at)
 	switch {
 	case !errors.Is(err, ErrHeld):
 		return lease, err
 	case try && wouldRecall(err):
-		return m.recall(ctx, o, start, err)
+		return m.recall(ctx, o, at, err)
 	case try:
-		return m.tryBeside(o, start, err)
+		return m.tryBeside(o, at, err)
 	}
 	c.lock()
-	return c.join(ctx, m.newWaiter(o, start))
+	return c.join(ctx, m.newWaiter(o, at))
 }
 
 // tryOnce asks the engine for m once. waits says that the caller waits if it is refused, which is for a local engine to
 // know. The caller holds Client.mu, which tryOnce gives up.
-func (m *Mutex) tryOnce(ctx context.Context, o *owner, waits bool, start instant) (*Lease, error) {
+func (m *Mutex) tryOnce(ctx context.Context, o *owner, waits bool, at call) (*Lease, error) {
 	if m.c.traits.Local {
-		return m.tryLocal(ctx, o, waits, start)
+		return m.tryLocal(ctx, o, waits, at)
 	}
 	m.c.unlock()
-	return m.c.askAlone(ctx, m.newWaiter(o, start), true)
+	return m.c.askAlone(ctx, m.newWaiter(o, at), true)
 }
 
 // checkOwner refuses owner names that no engine has to take.

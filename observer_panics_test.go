@@ -28,7 +28,9 @@ func panicky(which string) *Observer {
 	}
 	return &Observer{
 		Waiting: with("Waiting"), Acquired: with("Acquired"), Upgraded: with("Upgraded"), Failed: with("Failed"),
-		Renewed: on("Renewed"), Lost: on("Lost"), Released: on("Released"),
+		Renewed: on("Renewed"), RenewalFailed: on("RenewalFailed"), Lost: on("Lost"), Released: on("Released"),
+		Retained: on("Retained"), RetentionEnded: on("RetentionEnded"), Recalled: on("Recalled"),
+		Settling: on("Settling"), Settled: on("Settled"),
 	}
 }
 
@@ -253,6 +255,19 @@ func TestObserver_ThatPanicsInAnyGoroutine_IsLoggedAndEndsNothing(t *testing.T) 
 			time.Sleep(5 * time.Minute)
 			mustUnlock(t, l)
 		},
+		"RenewalFailed": func(t *testing.T, c *Client, h *hooks) {
+			l := mustLock(t, t.Context(), c, "a")
+			on(h, &h.renew, failAll)
+			time.Sleep(defaultLease / 2)
+			on(h, &h.renew, h.Driver.Renew)
+			time.Sleep(defaultLease)
+			mustUnlock(t, l)
+		},
+		"Retained":       recalled,
+		"RetentionEnded": recalled,
+		"Recalled":       recalled,
+		"Settling":       recalled,
+		"Settled":        recalled,
 		"Lost": func(t *testing.T, c *Client, h *hooks) {
 			l := mustLock(t, t.Context(), c, "a")
 			if err := c.Break(t.Context(), KindMutex, "a", l.Token()); err != nil {
@@ -287,6 +302,12 @@ func TestObserver_ThatPanicsInAnyGoroutine_IsLoggedAndEndsNothing(t *testing.T) 
 			})
 		})
 	}
+}
+
+// recalled has a lock retained, which another client recalls.
+func recalled(t *testing.T, c *Client, h *hooks) {
+	mustUnlock(t, must(t)(c.Mutex("a", &LockOptions{Retain: time.Hour}).Lock(t.Context())))
+	mustUnlock(t, mustLock(t, t.Context(), peer(t, h, nil), "a"))
 }
 
 // A bug of the program's is not to go unnoticed because nobody has asked for a log.

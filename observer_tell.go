@@ -19,9 +19,9 @@ const (
 	endOwed                         // the end came while it was unannounced: who calls Acquired tells the end then
 )
 
-// tellAcquired tells the Observer that l is held. If that panics nobody gets to know l, so it is given back, and the
-// panic goes on.
-func (l *Lease) tellAcquired(ctx context.Context) {
+// tellAcquired tells the Observer that l is held; how says by what sort of call. If that panics nobody gets to know l,
+// so it is given back, and the panic goes on.
+func (l *Lease) tellAcquired(ctx context.Context, how Event) {
 	acquired := l.m.c.opts.Observer.Acquired
 	if acquired == nil {
 		return
@@ -34,7 +34,9 @@ func (l *Lease) tellAcquired(ctx context.Context) {
 			_ = l.unlockInTime(ctx)
 		}
 	}()
-	acquired(ctx, l.eventNow())
+	e := l.eventNow()
+	e.Held, e.Queued, e.Cond = 0, how.Queued, how.Cond
+	acquired(ctx, e)
 	returned = true
 }
 
@@ -50,10 +52,9 @@ func (l *Lease) isHeard() {
 	c.unlock()
 	switch {
 	case late && loss != nil:
-		e.Err = loss
-		c.tellLost(e)
+		c.tellLost(e, loss)
 	case late:
-		c.tellReleased(e)
+		c.tell("Released", c.opts.Observer.Released, e)
 	}
 }
 
@@ -68,7 +69,7 @@ func (l *Lease) tellReleased(err error) {
 	c.unlock()
 	if news == announcedStart {
 		e.Err = err
-		c.tellReleased(e)
+		c.tell("Released", c.opts.Observer.Released, e)
 	}
 }
 
@@ -84,22 +85,21 @@ func (c *Client) tellFailed(ctx context.Context, e Event) {
 	}
 }
 
-func (c *Client) tellRenewed(e Event) {
-	if renewed := c.opts.Observer.Renewed; renewed != nil {
-		c.contain("Renewed", func() { renewed(e) })
+func (c *Client) tellLost(e Event, loss *LostError) {
+	e.Err, e.Reason = loss, loss.Reason
+	c.tell("Lost", c.opts.Observer.Lost, e)
+}
+
+// tell calls the function of that name, if the Observer has it.
+func (c *Client) tell(name string, f func(Event), e Event) {
+	if f != nil {
+		c.contain(name, func() { f(e) })
 	}
 }
 
-func (c *Client) tellLost(e Event) {
-	if lost := c.opts.Observer.Lost; lost != nil {
-		c.contain("Lost", func() { lost(e) })
-	}
-}
-
-func (c *Client) tellReleased(e Event) {
-	if released := c.opts.Observer.Released; released != nil {
-		c.contain("Released", func() { released(e) })
-	}
+// tellLater tells as soon as Client.mu has been given up. The caller holds Client.mu, and has seen that f is not nil.
+func (c *Client) tellLater(name string, f func(Event), e Event) {
+	c.afterUnlock(func() { c.tell(name, f, e) })
 }
 
 // contain calls f, a function of the Observer, in a goroutine which may be anybody's. A panic of f is logged and goes

@@ -33,6 +33,9 @@ const (
 	mostPasses = 1_000_000
 
 	maxNameBytes = 512
+
+	// otherClass is the class of locks that have none.
+	otherClass = "other"
 )
 
 // Options configures a client. nil means all defaults. Options are values: a client copies what it needs.
@@ -78,7 +81,8 @@ type Options struct {
 	// empty for New.
 	Store string
 
-	// Observer is told of every wait, acquisition, renewal, loss and release. The default is none.
+	// Observer is told of every wait, acquisition, renewal, loss and release, see there. [JoinObservers] makes one of
+	// several. The default is none, and costs nothing.
 	Observer *Observer
 
 	_ struct{}

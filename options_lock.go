@@ -104,6 +104,7 @@ func (c *Client) paramsDirect(key driver.Key, opts *LockOptions) params {
 
 // resolve takes what o says into p, or says what is wrong with it.
 func (p *params) resolve(c *Client, o *LockOptions) error {
+	p.class = cmp.Or(o.Class, p.class) // first, so that Observers see it whatever is wrong with the others
 	if err := p.resolveCooldowns(c, o); err != nil {
 		return err
 	}
@@ -126,9 +127,6 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 	}
 	if err := validateText("LockOptions.Label", o.Label); err != nil {
 		return err
-	}
-	if o.Class != "" {
-		p.class = o.Class
 	}
 	if err := p.resolveRetain(c, o); err != nil {
 		return err

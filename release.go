@@ -167,7 +167,7 @@ func (g *grant) renewAndPass() {
 	case g.requeue():
 	default:
 		g.drop()
-		c.settle(g.release())
+		c.settle(g.m, g.release())
 		c.askFor(g.m)
 	}
 }
@@ -182,7 +182,7 @@ func (w pendingRelease) releaseLocal() error {
 	defer c.unlock()
 	c.askFor(l.g.m) // not before: a local engine has no queue in which a place could be kept
 	if err != nil && !errors.Is(err, ErrLost) {
-		c.settle(w.release())
+		c.settle(l.m, w.release())
 		return unavailable("unlock", l.m.key(), err)
 	}
 	return l.confirmed(err, 1, w.until)
@@ -210,7 +210,7 @@ func (w pendingRelease) releaseRemote(ctx context.Context, grace time.Duration) 
 	said := make(chan error, 1)
 	go func() { // ends when the word is there, or with c.hard
 		defer c.background.Done()
-		more, err := c.settleNow(r)
+		more, err := c.settleNow(l.m, r)
 		said <- l.confirmed(err, attempts+more, w.until)
 	}()
 	if refused != nil { // it would say the same again, unless somebody mends what is wrong in time

@@ -15,9 +15,9 @@ const (
 	settleMost    = time.Second
 )
 
-// settle gives back in the background. The caller holds Client.mu.
-func (c *Client) settle(r *driver.Release) {
-	c.background.Go(func() { _, _ = c.settleNow(r) })
+// settle gives r, of m, back in the background. The caller holds Client.mu.
+func (c *Client) settle(m *Mutex, r *driver.Release) {
+	c.background.Go(func() { _, _ = c.settleNow(m, r) })
 }
 
 // shortestHorizon is for how long copies of a request are taken to be under way at least, however short its lease is.
@@ -33,9 +33,30 @@ func (c *Client) endsByItself(r *driver.Release) (after time.Duration, ends bool
 	return copies + max(lease, place), true
 }
 
-// settleNow asks the engine to give back r until it is known that it has, until nothing can be left of r, or until
-// Close has waited for long enough. It returns how often it asked and the last word.
-func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
+// settleNow asks the engine to give back r, of m, until it is known that it has, until nothing can be left of r, or
+// until Close has waited for long enough. It returns how often it asked and the last word, and tells the Observer.
+func (c *Client) settleNow(m *Mutex, r *driver.Release) (attempts int, err error) {
+	if o := c.opts.Observer; o.Settling != nil || o.Settled != nil {
+		e := m.event(nil)
+		e.Undo = r.Undo
+		c.tell("Settling", o.Settling, e)
+		defer func() {
+			if !isSettled(err) {
+				e.Err = err
+			}
+			c.tell("Settled", o.Settled, e)
+		}()
+	}
+	return c.askUntilSettled(r)
+}
+
+// isSettled reports whether err, of a release, says that nothing is left.
+func isSettled(err error) bool {
+	return err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed)
+}
+
+// askUntilSettled is settleNow without the Observer.
+func (c *Client) askUntilSettled(r *driver.Release) (attempts int, err error) {
 	after, ends := c.endsByItself(r)
 	start := time.Now()
 	wait, doubt := settleFirst, false
@@ -44,7 +65,7 @@ func (c *Client) settleNow(r *driver.Release) (attempts int, err error) {
 		ctx, cancel := context.WithTimeout(c.hard, settleAttempt)
 		err := c.d.Release(ctx, r)
 		cancel()
-		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) {
+		if isSettled(err) {
 			return attempts, err
 		}
 		over := ends && time.Since(start) >= after
@@ -71,5 +92,5 @@ func (c *Client) unsettled(err error) error {
 func (g *grant) settle(undo bool) {
 	give := g.release()
 	give.Undo = undo
-	g.m.c.settle(give)
+	g.m.c.settle(g.m, give)
 }

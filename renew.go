@@ -99,9 +99,10 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 	case err == nil && c.hasSessions():
 		g.showed(b)
 	case err == nil:
+		left, lease := g.remaining(now), g.lease
 		g.confirm(b.sent, b.r.Lease)
 		g.notBefore = 0
-		c.observeRenewal(g, now)
+		c.observeRenewal(g, now, left, lease)
 	case errors.Is(err, ErrLost):
 		reason, cause := driver.LostExpired, error(nil)
 		var told *LostError
@@ -123,18 +124,33 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 			c.opts.Logger.Warn("interlock: renewal failed", "lock", g.m.key().Name, "engine", c.traits.Engine,
 				"token", token, "remaining", left, "err", err)
 		})
+		c.observeFailure(g, left, err)
 	}
 	c.reschedule(g)
 	return err
 }
 
-func (c *Client) observeRenewal(g *grant, now instant) {
+// observeRenewal tells the Observer of a renewal that was confirmed when so much was left of the trust in a lease of
+// that length. A renewal is sent after less than half of a lease, so one that is confirmed later had a slow answer, or
+// attempts before it have failed. The caller holds Client.mu.
+func (c *Client) observeRenewal(g *grant, now instant, left, lease time.Duration) {
 	if c.opts.Observer.Renewed == nil || g.holds.first == nil {
 		return
 	}
 	e := g.holds.first.event()
-	e.Remained = g.remaining(now)
-	c.afterUnlock(func() { c.tellRenewed(e) })
+	e.Remained, e.Margin, e.Late = g.remaining(now), left, left < lease/2
+	c.tellLater("Renewed", c.opts.Observer.Renewed, e)
+}
+
+// observeFailure tells the Observer of a renewal that has failed with err, when so much of the trust is left. The
+// caller holds Client.mu.
+func (c *Client) observeFailure(g *grant, left time.Duration, err error) {
+	if c.opts.Observer.RenewalFailed == nil || g.holds.first == nil || !c.hasLeases() { // else nothing is in danger
+		return
+	}
+	e := g.holds.first.event()
+	e.Remained, e.Err = left, unavailable("renew", g.m.key(), err)
+	c.tellLater("RenewalFailed", c.opts.Observer.RenewalFailed, e)
 }
 
 // renewNow renews g for at least lease, in the caller's time, and waits for the answer. An engine that does not answer

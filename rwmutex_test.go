@@ -322,10 +322,10 @@ func TestRWMutex_AnOwner_NeverWaitsForItself(t *testing.T) {
 		m := &rw.modes[driver.Exclusive]
 		ctx, cancel := context.WithTimeout(t.Context(), second) // who waits after all is told so
 		defer cancel()
-		if _, err := c.askAlone(ctx, m.newWaiter(l.owner, c.reading()), false); !errors.Is(err, errAgain) {
+		if _, err := c.askAlone(ctx, m.newWaiter(l.owner, c.newCall()), false); !errors.Is(err, errAgain) {
 			t.Errorf("got %v", err)
 		}
-		beside := must(t)(m.attemptDirect(t.Context(), l.owner, false, c.reading()))
+		beside := must(t)(m.attemptDirect(t.Context(), l.owner, false, c.newCall()))
 		mustUnlock(t, beside)
 		mustUnlock(t, l)
 	})

@@ -79,7 +79,8 @@ func (e *HeldError) Is(t error) bool { return t == ErrHeld }
 // Unwrap returns Cause.
 func (e *HeldError) Unwrap() error { return e.Cause }
 
-// LostReason says how a hold was lost.
+// LostReason says how a hold was lost. Metrics use it as a label, so drivers take the one of these that fits best and
+// have none of their own.
 type LostReason string
 
 // The ways to lose a hold.

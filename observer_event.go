@@ -1,0 +1,116 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Event is what an Observer is told. Kind, Name, Class and Engine are always set. The other fields of each function
+// are these; all else is zero.
+//
+//	Waiting         Owner
+//	Acquired        Hold, Owner, Token; if so: Waited, Queued, Cond, Local
+//	Upgraded        Hold, Owner, Token, Held; if so: Waited, Queued
+//	Failed          Err; if so: Hold, Owner, Token, Held, Waited, Queued
+//	Renewed         Hold, Owner, Token, Held, Remained, Margin; if so: Late, Waited, Local
+//	RenewalFailed   Hold, Owner, Token, Held, Remained, Err; if so: Waited, Local
+//	Lost            Hold, Owner, Token, Held, Err, Reason; if so: Waited, Local
+//	Released        Hold, Owner, Token, Held; if so: Err, Waited, Local
+//	Retained        Hold, Owner, Token, Held; if so: Waited, Local
+//	RetentionEnded  Hold, Owner, Token
+//	Recalled        Hold, Owner, Token, Held; if so: Waited, Local
+//	Settling        if so: Undo
+//	Settled         if so: Undo, Err
+//
+// What is measured may be zero if it took no time. Failed has Hold, Token and Held if an Upgrade has failed, and Owner
+// if the owner was there before the call. Retained, RetentionEnded and Recalled of a lock that is retained describe the
+// hold that was unlocked last.
+type Event struct {
+	Kind   Kind   // of the lock
+	Name   string // of the lock
+	Class  string // LockOptions.Class, "other" if there is none: a label for metrics, where Name is not one
+	Engine string // the name of the engine: a label for metrics
+	Owner  string // the name of the owner, or the id of an anonymous one
+	Token  uint64 // the fencing token of the hold; an upgrade changes it
+	Hold   HoldID // which hold it is
+
+	Waited   time.Duration // from the call to its end; later, how long the acquisition of the hold had taken
+	Held     time.Duration // from the grant until now, or until the hold ended
+	Remained time.Duration // for how long the hold is trusted from now on, if no renewal is confirmed
+	Margin   time.Duration // how much of that was left just before the renewal was confirmed
+
+	Queued bool // Waiting was called for this call
+	Cond   bool // by Cond.Wait: Waited contains the wait for the signal
+	Local  bool // passed on inside the process, without a request to the engine for this hold
+	Late   bool // the renewal was confirmed when less than half of the lease was left: a near miss
+	Undo   bool // it is unknown whether there is anything to give back
+
+	Reason LostReason // how the hold was lost; see there for the list
+	Err    error      // why it failed, or what is not confirmed
+
+	_ struct{}
+}
+
+// HoldID tells holds apart: all events of one hold have the same, and no other hold has it. It is for == and for keys
+// of maps. It keeps the memory of the hold, so forget it after Lost or Released.
+type HoldID struct{ lease *Lease }
+
+// id identifies l: the inner one of an upgrade pair is a part of its hold. The caller holds Client.mu.
+func (l *Lease) id() HoldID {
+	if l.inner && l.upgradePair != nil {
+		return HoldID{l.upgradePair}
+	}
+	return HoldID{l}
+}
+
+// Result says in one word how a call for a lock has ended. It is a string from a closed set, for logs and metrics.
+type Result string
+
+// The results of a call.
+const (
+	ResultAcquired    Result = "acquired"    // there is a hold, or it was upgraded
+	ResultHeld        Result = "held"        // a try: another owner holds the lock (ErrHeld)
+	ResultCanceled    Result = "canceled"    // the context of a wait ended, by its deadline or otherwise
+	ResultUnavailable Result = "unavailable" // the engine did not answer or could not be asked (ErrUnavailable)
+	ResultRefused     Result = "refused"     // the engine said no (ErrRefused)
+	ResultLost        Result = "lost"        // the owner has lost the lock and has not unlocked it yet (ErrLost)
+	ResultReleased    Result = "released"    // the hold to upgrade was released (ErrReleased)
+	ResultDeadlock    Result = "deadlock"    // the wait would never have ended (ErrDeadlock)
+	ResultConflict    Result = "conflict"    // the lock is in use with other parameters (ErrConflict)
+	ResultUnsupported Result = "unsupported" // the engine cannot do it (ErrUnsupported)
+	ResultClosed      Result = "closed"      // the client is closed (ErrClosed)
+	ResultInvalid     Result = "invalid"     // a name or an option is wrong, or anything else
+)
+
+// results are in the order in which they are looked for: an error may match several. A wait that its context has ended
+// also matches what it waited for.
+var results = []struct {
+	err    error
+	result Result
+}{
+	{ErrLost, ResultLost},
+	{ErrRefused, ResultRefused},
+	{ErrUnavailable, ResultUnavailable},
+	{context.Canceled, ResultCanceled},
+	{context.DeadlineExceeded, ResultCanceled},
+	{ErrDeadlock, ResultDeadlock},
+	{ErrHeld, ResultHeld},
+	{ErrReleased, ResultReleased},
+	{ErrConflict, ResultConflict},
+	{ErrUnsupported, ResultUnsupported},
+	{ErrClosed, ResultClosed},
+}
+
+// Result says how the call ended that an Event of Acquired, Upgraded or Failed tells of.
+func (e Event) Result() Result {
+	if e.Err == nil {
+		return ResultAcquired
+	}
+	for _, r := range results {
+		if errors.Is(e.Err, r.err) {
+			return r.result
+		}
+	}
+	return ResultInvalid
+}
