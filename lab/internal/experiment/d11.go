@@ -106,9 +106,10 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 	if err := holder.lock(p.Context()); err != nil {
 		p.Fatal(err)
 	}
-	p.Say("A holds the lock, and watches its own node, so that it learns when an operator takes the lock away.",
-		"A 持有锁，并监视自己的节点，好知道运维人员是否收走了锁。")
-	server.AwaitWatches(1)
+	p.Say("A holds the lock. It watches its own node, so that it learns when an operator takes the lock away, "+
+		"and that of the lock, until another client asks for it.",
+		"A 持有锁。它监视自己的节点，好知道运维人员是否收走了锁；也监视锁的节点，直到有别的客户端来要锁。")
+	server.AwaitWatches(2)
 	got := crowd(p, all[1:], func(waiting int) { server.AwaitWatches(waiting + 1) })
 	p.Say("%d clients wait. Each watches the one node before its own.", "%d 个客户端在等，每个只监视自己前面的那一个节点。", waiters)
 	begin := server.Woken()
