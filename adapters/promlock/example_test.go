@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"log/slog"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/adapters/promlock"
@@ -48,4 +49,31 @@ func ExampleNew() {
 	// interlock_acquire_duration_seconds stock 1
 	// interlock_acquire_total stock 1
 	// interlock_hold_duration_seconds stock 1
+}
+
+// Metrics beside an Observer of the program's own, and a log.
+func ExampleMetrics_Observer() {
+	ctx, registry := context.Background(), prometheus.NewRegistry()
+	// docs: observers
+	metrics := promlock.New(nil)
+	registry.MustRegister(metrics)
+	audit := &interlock.Observer{
+		Released: func(e interlock.Event) { fmt.Println("released", e.Name, "of class", e.Class) },
+	}
+	locks, err := interlock.Open(ctx, "mem://orders", &interlock.Options{
+		Observer: interlock.JoinObservers(metrics.Observer(), audit),
+		Logger:   slog.Default(),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+	order := locks.Mutex("order:42", &interlock.LockOptions{Class: "order"})
+	// docs: end
+	err = order.Do(ctx, func(context.Context) error { return nil })
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// released order:42 of class order
 }
