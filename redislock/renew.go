@@ -3,7 +3,6 @@ package redislock
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
@@ -14,12 +13,8 @@ import (
 // before counts for two: they share it, and that costs the server more.
 const batchSize = 250
 
-// mostRenewed is how many holds are renewed before the answers are taken in. All of a pipeline are answered when the last is: with
-// very many holds that takes seconds, and the first would count as late.
-const mostRenewed = 64 * batchSize
-
-// Renew renews the batch with one script for each 250 holds, or for each hold in a Cluster, and sends those of 16,000 holds at a
-// time, as one pipeline to each node.
+// Renew renews the batch with one script for each 250 holds, or for each hold in a Cluster, and sends them as one pipeline
+// to each node.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	if d.isClosed() {
 		for i := range batch {
@@ -27,20 +22,16 @@ func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i 
 		}
 		return
 	}
-	first := 0
-	for part := range slices.Chunk(batch, mostRenewed) {
-		groups := d.group(part)
-		calls := make([]Call, len(groups))
-		for i, g := range groups {
-			calls[i] = d.renewal(part, g)
-		}
-		d.conn.Batch(ctx, calls, func(n int, r Reply) {
-			for at, i := range groups[n].members {
-				done(first+i, d.renewed(ctx, &part[i], r, at))
-			}
-		})
-		first += len(part)
+	groups := d.group(batch)
+	calls := make([]Call, len(groups))
+	for i, g := range groups {
+		calls[i] = d.renewal(batch, g)
 	}
+	d.conn.Batch(ctx, calls, func(n int, r Reply) {
+		for at, i := range groups[n].members {
+			done(i, d.renewed(ctx, &batch[i], r, at))
+		}
+	})
 }
 
 // group is what one script renews: members are positions in the batch.

@@ -1,12 +1,9 @@
 package redislock
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/interlock-go/interlock/driver"
 )
@@ -48,46 +45,6 @@ func TestGroup_RenewsSoManyHoldsWithOneScript(t *testing.T) {
 		}
 		if !slices.Equal(sizes, row.want) || next != len(row.batch) {
 			t.Errorf("%s: groups of %v, want %v", row.what, sizes, row.want)
-		}
-	}
-}
-
-// pipelined answers a batch when it has run all of it, as a connection does.
-type pipelined struct{ *puppet }
-
-func (p pipelined) Batch(ctx context.Context, calls []Call, done func(i int, r Reply)) {
-	replies := make([]Reply, len(calls))
-	for i := range calls {
-		replies[i] = p.Call(ctx, &calls[i])
-	}
-	for i, r := range replies {
-		done(i, r)
-	}
-}
-
-// Very many holds are renewed part by part: each answer is told of as soon as its part is there, and once.
-func TestRenew_OfVeryManyHolds_TellsOfEachPartAtOnce(t *testing.T) {
-	const all = 2*mostRenewed + 1
-	asked, told := 0, make([]int, all)
-	p := &puppet{answer: func(c *Call) Reply {
-		asked += len(c.Keys)
-		return Reply{Text: strings.Repeat("k", len(c.Keys))}
-	}}
-	d := &Driver{conn: pipelined{p}, entries: make(map[string]*entry), closing: make(chan struct{})}
-	batch := make([]driver.Renewal, all)
-	for i := range batch {
-		name := fmt.Sprint(i)
-		batch[i] = driver.Renewal{Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: name, Lease: time.Minute}
-	}
-	d.Renew(t.Context(), batch, func(i int, err error) {
-		told[i]++
-		if err != nil || asked > i+mostRenewed {
-			t.Fatalf("%d: %v, when %d have been asked for", i, err, asked)
-		}
-	})
-	for i, n := range told {
-		if n != 1 {
-			t.Fatalf("%d was told %d times", i, n)
 		}
 	}
 }
