@@ -16,6 +16,10 @@ type scheduler struct {
 	batch       int // how many renewals the last batch had: as many are likely to be due together again
 }
 
+// mostTogether is how many renewals one batch has at most. A batch is answered, and its memory free, when the last of them is: with
+// very many grants that takes seconds, and renewals would come late only because they travel together.
+const mostTogether = 1 << 14
+
 // look is when a grant wants to be looked at. The instant stands here and not in the grant, because with very many
 // grants what it costs to compare two is to fetch them from memory.
 type look struct {
@@ -204,7 +208,7 @@ func (c *Client) heedSuspensions() {
 func (c *Client) collect(now instant) []pendingRenewal {
 	var looked []*grant
 	var batch []pendingRenewal
-	for len(c.sched.grants) > 0 {
+	for len(c.sched.grants) > 0 && len(batch) < mostTogether {
 		g := c.sched.grants[0].g
 		early := len(batch) > 0 && g.renewable(now) // it travels with those that are due
 		if c.sched.grants[0].due > now && !early {

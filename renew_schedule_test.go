@@ -1,0 +1,52 @@
+package interlock
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// batches is an engine that notes how many renewals came together.
+type batches struct {
+	instantly
+	mu    sync.Mutex
+	sizes []int
+}
+
+func (d *batches) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
+	d.mu.Lock()
+	d.sizes = append(d.sizes, len(batch))
+	d.mu.Unlock()
+	d.instantly.Renew(ctx, batch, done)
+}
+
+// Very many grants that are due at the same instant must not be one batch: all of it would wait for its last answer.
+func TestRenewals_OfVeryManyGrants_TravelInBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const locks = 2*mostTogether + 1
+		d := new(batches)
+		c := mustNew(t, d, nil)
+		defer c.Close()
+		for i := range locks {
+			mustLock(t, t.Context(), c, strconv.Itoa(i))
+		}
+		time.Sleep(c.opts.Renewal + 2*time.Second)
+		synctest.Wait()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		renewed := 0
+		for _, n := range d.sizes {
+			if renewed += n; n > mostTogether {
+				t.Errorf("%d renewals came together, want at most %d", n, mostTogether)
+			}
+		}
+		if renewed != locks {
+			t.Errorf("%d renewals of %d grants", renewed, locks)
+		}
+	})
+}
