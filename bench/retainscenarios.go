@@ -84,8 +84,8 @@ func retainHolds() scenario {
 		{peer: interlockRetained, unit: lostHolds, atMost: mostNotRetained},
 		{peer: interlockRetained, unit: missing, none: true},
 	}
-	s.why = "a retained lock has a lease of 2 s and is renewed three times in it, and each of ten clients sends messages of " +
-		"its own; beside what a hold has, it has an entry among those that are retained."
+	s.why = "a retained lock has a lease of 2 s and is renewed each second, by each of ten clients in messages of its own that " +
+		"are not full; a hold itself has more than 600 bytes here, and a retained one has an entry besides."
 	return s
 }
 
