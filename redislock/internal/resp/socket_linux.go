@@ -90,5 +90,6 @@ func (r *rawIO) write(b []byte) (int, error) {
 	if err == nil {
 		err = r.out.err
 	}
+	r.out.b = nil // it may have been megabytes
 	return r.out.n, err
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -52,6 +53,25 @@ func TestSocket_WritesAllAlthoughTheOtherEndIsSlow(t *testing.T) {
 }
 
 // TestSocket_OrdersWhatComesBeforeAndAfter fails only under the race detector.
+// Renewals of very many locks are megabytes, which must not stay until the next write.
+func TestSocket_KeepsNothingOfWhatItHasWritten(t *testing.T) {
+	s, far := socketPair(t)
+	go func() { _, _ = io.Copy(io.Discard, far) }() // ends with the connection
+	freed := make(chan struct{})
+	sent := make([]byte, 1<<20)
+	runtime.AddCleanup(&sent[0], func(freed chan struct{}) { close(freed) }, freed)
+	if _, err := s.Write(sent); err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	select {
+	case <-freed:
+	case <-time.After(10 * time.Second):
+		t.Error("it is still there")
+	}
+	runtime.KeepAlive(s)
+}
+
 func TestSocket_OrdersWhatComesBeforeAndAfter(t *testing.T) {
 	s, far := socketPair(t)
 	other := &socket{Conn: far, raw: newRawIO(far)}
