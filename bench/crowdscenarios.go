@@ -57,8 +57,7 @@ func crowdScenario(c crowds.Crowd) scenario {
 		{peer: interlockRedis, unit: lostHolds, none: true},
 		{peer: interlockRedis, unit: failed, none: true},
 	}
-	sc.why = "it is the longest of thousands of runs, mostly the first of a bundle, for which the server compiles 84 kB; it " +
-		"differs by a millisecond between measurements."
+	sc.why = "it is the longest of thousands of runs: a host that stops for a moment adds to it."
 	return sc
 }
 
