@@ -24,8 +24,8 @@ const (
 	leastInTurn      = 1 / 1.1
 	mostFreed        = 2500 * time.Millisecond // the engine's lease is 2 s then
 
-	// mostNotRetained is how many of the locks need not have been retained until the end: a grant that comes late, after
-	// a stall, may bring one token, which is used up with the hold.
+	// mostNotRetained is how many of the locks need not have been retained until the end: a grant that comes late,
+	// after a stall, may bring one token, which is used up with the hold.
 	mostNotRetained = holds / 100
 
 	killed = 5 // processes in a round, at different moments

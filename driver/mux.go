@@ -29,7 +29,8 @@ type Mux struct {
 	schemes map[string]Opener
 }
 
-// DefaultMux is where engines register themselves when their package is imported. It is interlock's only global variable.
+// DefaultMux is where engines register themselves when their package is imported. It is
+// interlock's only global variable.
 var DefaultMux = new(Mux)
 
 // Register makes open answer for scheme. It panics if the scheme is taken: two packages claim one engine.

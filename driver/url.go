@@ -105,7 +105,8 @@ func (u *URL) String() string {
 	return b.String()
 }
 
-// escape writes what stands before the path so that ParseURL reads the same again: a host may be any name, as in mem://.
+// escape writes what stands before the path so that ParseURL reads the same again: a host may be any name, as in
+// mem://.
 var escape = strings.NewReplacer("%", "%25", "@", "%40", ",", "%2C", "/", "%2F", "?", "%3F", "#", "%23",
 	" ", "%20", "\t", "%09", "\r", "%0D", "\n", "%0A").Replace
 

@@ -159,8 +159,8 @@ func severalOvertakeNobody(tr *trial) {
 	a.findsAllFree(keys, "in the end")
 }
 
-// oneOfManyGetsAll has nobody release before everybody has been answered: then all who were refused were so because one had
-// all. Where the locks are taken one after the other, two who begin at different ends refuse each other.
+// oneOfManyGetsAll has nobody release before everybody has been answered: then all who were refused were so because one
+// had all. Where the locks are taken one after the other, two who begin at different ends refuse each other.
 func oneOfManyGetsAll(tr *trial) {
 	clients := []*client{tr.client(), tr.client(), tr.client()}
 	keys := tr.several()

@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// prompt bounds how long a call may go on after its context has ended. The contract says 50 ms; a loaded machine needs more, and
-// may stand still for a second or two.
+// prompt bounds how long a call may go on after its context has ended. The contract says 50 ms; a loaded machine needs
+// more, and may stand still for a second or two.
 const prompt = 5 * time.Second
 
 func cancellation() []behaviour {

@@ -166,8 +166,9 @@ func renewOne(ctx context.Context, renewer driver.Renewer, r driver.Renewal) err
 	return answer
 }
 
-// release ends the hold and fails if that is not confirmed. An engine may have been too busy to answer: then the outcome is
-// unknown and the release is asked again, as the portable layer does, and may find that the first one has ended the hold.
+// release ends the hold and fails if that is not confirmed. An engine may have been too busy to answer: then
+// the outcome is unknown and the release is asked again, as the portable layer does, and may find that the
+// first one has ended the hold.
 func (h *hold) release() {
 	h.c.tr.Helper()
 	err := h.c.end(h.r.Key, h.r.ID)

@@ -218,8 +218,8 @@ func (p *hungPlace) putAway() {
 	}
 }
 
-// releaseAfterwards releases h until the outcome is known, whatever it is: a release may have arrived late, and a session
-// may have ended.
+// releaseAfterwards releases h until the outcome is known, whatever it is: a release may have arrived late, and
+// a session may have ended.
 func (h *hold) releaseAfterwards() {
 	tr := h.c.tr
 	tr.Helper()

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// leakPatience is how long goroutines may take to end after everything was closed, on a machine that may stand still meanwhile.
+// leakPatience is how long goroutines may take to end after everything was closed, on a machine that
+// may stand still meanwhile.
 const leakPatience = 15 * time.Second
 
 // checkLeaks fails tb at its end if goroutines run that did not run now. Those whose stack has one of keeps are let be.

@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// retaining is the part of recalling that is about renewals: their answers, which tell what a message may not have told,
-// and those that say that nobody holds the lock any more.
+// retaining is the part of recalling that is about renewals: their answers, which tell what a message may not have
+// told, and those that say that nobody holds the lock any more.
 func retaining() []behaviour {
 	renewed := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
 		return behaviour{sentence: sentence, run: run, ends: on(driver.Leases), needs: append(needing(driver.Recalls), more...)}

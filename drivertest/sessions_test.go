@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// session makes a Sessions engine of the memory engine: each client keeps all its holds alive with one heartbeat. So the
-// suite itself is tried on an engine of that sort, in virtual time.
+// session makes a Sessions engine of the memory engine: each client keeps all its holds alive with one heartbeat. So
+// the suite itself is tried on an engine of that sort, in virtual time.
 type session struct {
 	*memory
 	store driver.Renewer

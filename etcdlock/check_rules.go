@@ -15,7 +15,8 @@ import (
 // oldestMinor is of the first version 3 that lets clients choose the numbers of watches.
 const oldestMinor = 4
 
-// revokesLate reports whether a server of that version, if it stood still as the leader, revokes leases when it is none any more.
+// revokesLate reports whether a server of that version, if it stood still as the leader, revokes leases
+// when it is none any more.
 func revokesLate(version string) bool {
 	var minor, patch int
 	n, _ := fmt.Sscanf(version, "3.%d.%d", &minor, &patch)

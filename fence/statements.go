@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// statements are the texts of one guard. In those of MySQL each parameter is a question mark; the others have $1 for the
-// resource, $2 for the token and $3 for the nonce, which SQLite understands too.
+// statements are the texts of one guard. In those of MySQL each parameter is a question mark; the others have $1 for
+// the resource, $2 for the token and $3 for the nonce, which SQLite understands too.
 type statements struct{ create, probe, raiseWriter, raiseReader, look string }
 
 // mostIdentifier is how long a name may be: PostgreSQL cuts longer ones off.

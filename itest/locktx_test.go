@@ -144,8 +144,8 @@ func (d *database) wires(t testing.TB) *wires {
 	return w
 }
 
-// run inserts a row under a lock with a lease that is short enough to be waited for, and long enough for a look before it ends.
-// before is called when the row has been inserted.
+// run inserts a row under a lock with a lease that is short enough to be waited for, and long enough for a look before
+// it ends. before is called when the row has been inserted.
 func (w *wires) run(ctx context.Context, before func()) error {
 	m := w.locks.Mutex("a", &interlock.LockOptions{Lease: 5 * time.Second})
 	return locktx.Run(ctx, w.db, m, nil, func(ctx context.Context, tx *sql.Tx) error {

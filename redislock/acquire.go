@@ -53,14 +53,14 @@ type attempt struct {
 // then a heartbeat a second keeps the place. A wait survives broken connections and failovers for as long as the server
 // comes back before the place is lost; after that it is at the end of the queue.
 //
-// It costs one round trip, and one more with Options.Replicas, or when a push could not be trusted by itself, or for the
-// first wait in a slot of a Cluster.
+// It costs one round trip, and one more with Options.Replicas, or when a push could not be trusted by itself, or for
+// the first wait in a slot of a Cluster.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return d.acquire(ctx, r, nil, "")
 }
 
-// Requeue releases give and acquires r, behind everybody who waits, in one round trip. It is for requests of one exclusive
-// hold without a named owner; others are refused with an error matching driver.ErrUnsupported.
+// Requeue releases give and acquires r, behind everybody who waits, in one round trip. It is for requests of one
+// exclusive hold without a named owner; others are refused with an error matching driver.ErrUnsupported.
 func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	if r.Named || r.Try || r.Mode != driver.Exclusive || give.Undo || give.Keep > 0 || give.Key != r.Key {
 		return driver.Grant{}, fmt.Errorf("redis: requeue is for plain exclusive holds: %w", driver.ErrUnsupported)
@@ -157,8 +157,8 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	return a.ask(ctx, nil)
 }
 
-// heartbeat asks again, until the server answers: the place in its queue is worth keeping through a failover. What it refuses for good
-// is an answer too.
+// heartbeat asks again, until the server answers: the place in its queue is worth keeping through a failover. What it
+// refuses for good is an answer too.
 func (a *attempt) heartbeat(ctx context.Context) error {
 	for {
 		err := a.listen(ctx)

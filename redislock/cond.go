@@ -18,9 +18,9 @@ type condWait struct {
 	told   bool // parked was called: the server has taken the hold that was given up
 }
 
-// CondWait gives a hold up for a wait in the server, in one round trip, and keeps its place there by a heartbeat a second, as
-// a wait for a lock. The signal moves it to the lock's queue, and the grant comes by a push. If the server has lost the
-// place, it is at the end of the lock's queue then.
+// CondWait gives a hold up for a wait in the server, in one round trip, and keeps its place there by a heartbeat a
+// second, as a wait for a lock. The signal moves it to the lock's queue, and the grant comes by a push. If the server
+// has lost the place, it is at the end of the lock's queue then.
 func (d *Driver) CondWait(ctx context.Context, give *driver.Release, r *driver.Request, parked func()) (driver.Grant, error) {
 	if r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Try || give.Undo || give.Keep > 0 || give.Key != r.Key {
 		return driver.Grant{}, fmt.Errorf("redis: a wait for a condition is for exclusive holds of a mutex: %w", driver.ErrUnsupported)

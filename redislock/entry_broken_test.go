@@ -22,7 +22,8 @@ func holderWhoCounts(t *testing.T) (*Driver, *driver.Request, *int) {
 	return d, r, &told
 }
 
-// In a Cluster each node passes on that a lock was taken, so that may come again when the same request is asked again already.
+// In a Cluster each node passes on that a lock was taken, so that may come again when the same
+// request is asked again already.
 func TestBroken_OfARequestThatIsAskedAgain_IsNotToldTwice(t *testing.T) {
 	d, r, told := holderWhoCounts(t)
 	first, err := d.enter(r)

@@ -169,7 +169,8 @@ func TestAcquire_ThatWasNotSentAgain_IsUndone(t *testing.T) {
 	}
 }
 
-// A request of which a copy may be under way still says so when it is asked again; and the copy is refused when it is released.
+// A request of which a copy may be under way still says so when it is asked again; and the copy is
+// refused when it is released.
 func TestRelease_ThatBroughtNoAnswer_IsAskedAgainAsIfACopyWereUnderWay(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	d := open(t, soloOption(s.Addr()), nil)

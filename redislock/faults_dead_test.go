@@ -13,8 +13,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The dead of these tests have asked by hand and are never heard of again. Their pushes are heard, as those of machines are that
-// have vanished without a word; in a Cluster the server does not care.
+// The dead of these tests have asked by hand and are never heard of again. Their pushes are heard, as those of machines
+// are that have vanished without a word; in a Cluster the server does not care.
 
 func TestDead_AHolderAndManyWaiters_CostOneLeaseAndOneClaim(t *testing.T) {
 	if drivertest.Apart(t) {

@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// hungLimit tells who waits for a context from who waits for the server. It is generous, because all calls are made at once;
-// how exact one call is TestHung_EveryOperationReturnsWithItsContext shows.
+// hungLimit tells who waits for a context from who waits for the server. It is generous, because all calls are made at
+// once; how exact one call is TestHung_EveryOperationReturnsWithItsContext shows.
 const hungLimit = 4 * time.Second
 
 // The same for every other kind of lock than a mutex, and for what is made of several.
@@ -301,8 +301,8 @@ func (k *kinds) looking() (calls []hungCall) {
 	}})
 }
 
-// underWay begins to wait for what others have, and returns when all are queued. The function that it returns ends the waits,
-// and wants them back.
+// underWay begins to wait for what others have, and returns when all are queued. The function that it returns ends the
+// waits, and wants them back.
 func (k *kinds) underWay() func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	k.t.Cleanup(cancel)

@@ -32,8 +32,8 @@ func mustLockAll(t testing.TB, c *interlock.Client, names []string) *interlock.M
 	return l
 }
 
-// TestMulti_OfEightLocks_IsOneRequest. They are given back side by side, by one request each at most: those that come together
-// share one, but in a Cluster.
+// TestMulti_OfEightLocks_IsOneRequest. They are given back side by side, by one request each at most: those that come
+// together share one, but in a Cluster.
 func TestMulti_OfEightLocks_IsOneRequest(t *testing.T) {
 	if drivertest.Apart(t) {
 		return
@@ -80,8 +80,8 @@ func TestMulti_OfEightLocks_IsOneRequest(t *testing.T) {
 	noneLeft(t, append(cluster.Nodes(), alone)...)
 }
 
-// TestMulti_ThatIsRefused_LeavesNothing on the server, whichever lock was in the way: no hold, no place in a queue, and of what
-// it has read not even a change.
+// TestMulti_ThatIsRefused_LeavesNothing on the server, whichever lock was in the way: no hold, no place in a queue, and
+// of what it has read not even a change.
 func TestMulti_ThatIsRefused_LeavesNothing(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	c, other := openLocks(t, redisURL("redis", s.Addr()), nil), openLocks(t, redisURL("redis", s.Addr()), nil)
@@ -132,8 +132,8 @@ func TestMulti_WhoseReplyNeverComes_LeavesNothing(t *testing.T) {
 	}
 }
 
-// TestMulti_InOppositeOrders_IsNeverPartial: by goroutines of two clients, which mostly find one another in the way and then wait
-// in order.
+// TestMulti_InOppositeOrders_IsNeverPartial: by goroutines of two clients, which mostly find one another in the
+// way and then wait in order.
 func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -187,8 +187,8 @@ func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 	noneLeft(t, s)
 }
 
-// BenchmarkMulti_OfEight compares eight locks in one step with eight that are taken one after the other, over a network of 1 ms
-// for the way there and back.
+// BenchmarkMulti_OfEight compares eight locks in one step with eight that are taken one after the other, over a network
+// of 1 ms for the way there and back.
 func BenchmarkMulti_OfEight(b *testing.B) {
 	s := servers.RedisServer(b, nil)
 	p := servers.NewProxy(b, s.Addr())

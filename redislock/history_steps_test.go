@@ -276,8 +276,8 @@ func (h *history) requeue() {
 	h.ask(r, releaseOf(&w.req), "")
 }
 
-// copy sends a request again that waits or was granted once. A copy of one that is over is sent by the client that knows
-// that.
+// copy sends a request again that waits or was granted once. A copy of one that is over is sent by
+// the client that knows that.
 func (h *history) copy() {
 	from := slices.DeleteFunc(slices.Clone(h.ids), func(w *twin) bool {
 		return w.sides[model].answered() && w.sides[model].err != nil

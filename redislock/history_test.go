@@ -157,7 +157,8 @@ func (h *history) fail(format string, args ...any) {
 	h.t.Helper()
 	differs := fmt.Sprintf("%s\n%s\nreplay it with: go test -run %s -seed %d",
 		strings.Join(h.trace, "\n"), fmt.Sprintf(format, args...), strings.Split(h.t.Name(), "/")[0], h.seed)
-	// What was compared just before a lease was to end may have been seen on one side before that and on the other after it.
+	// What was compared just before a lease was to end may have been seen on one side before that
+	// and on the other after it.
 	if h.watch.failed() || !h.until.IsZero() && h.until.Sub(h.begun) < slack {
 		panic(stalled{differs})
 	}
@@ -190,7 +191,8 @@ func (h *history) turn() {
 	h.note("crowded is %s %q, %d of ten owners are named", h.crowded.Kind, h.crowded.Name, h.named)
 }
 
-// eachHistory runs f for each seed, and again if the machine stood still. That is no excuse for a history that differs each time.
+// eachHistory runs f for each seed, and again if the machine stood still. That is no excuse for a
+// history that differs each time.
 func eachHistory(t *testing.T, f func(t *testing.T, seed uint64)) {
 	t.Helper()
 	run := func(t *testing.T, seed uint64) {

@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// A server may stand still in the middle of a script, so what is read of clocks there is not of one instant. The lease of
-// a thin lock must not seem to end before the key does.
+// A server may stand still in the middle of a script, so what is read of clocks there is not of one instant. The lease
+// of a thin lock must not seem to end before the key does.
 func TestLoad_OfAThinLock_DoesNotEndItsLeaseEarlyWhenTheServerPausesInTheScript(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	d := open(t, soloOption(s.Addr()), nil)

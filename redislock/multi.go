@@ -17,10 +17,11 @@ var _ driver.MultiAcquirer = (*Driver)(nil)
 // mostTogether is how many locks one script takes: about half a millisecond of the server's time, as for renewals.
 const mostTogether = 250
 
-// AcquireAll takes several locks in one script, or none of them: one round trip, as one lock costs. In a Cluster the names must
-// share a slot, which they do by a hash tag: {order-7}:stock and {order-7}:invoice. Elsewhere any names do. It is for mutexes of
-// owners without a name and without a LockDelay, at most 250; other lists are refused with an error matching
-// driver.ErrUnsupported. So is one with a lock of which a holder or a queue has died and nobody has cleared up yet.
+// AcquireAll takes several locks in one script, or none of them: one round trip, as one lock costs. In a Cluster
+// the names must share a slot, which they do by a hash tag: {order-7}:stock and {order-7}:invoice. Elsewhere any
+// names do. It is for mutexes of owners without a name and without a LockDelay, at most 250; other lists are
+// refused with an error matching driver.ErrUnsupported. So is one with a lock of which a holder or a queue has died
+// and nobody has cleared up yet.
 func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]driver.Grant, error) {
 	if err := d.checkAll(requests); err != nil {
 		return nil, err
@@ -181,7 +182,8 @@ func (t *together) granted(rest string, sent time.Time) ([]driver.Grant, error) 
 	return grants, nil
 }
 
-// again asks for each by itself: all are held, so none is taken anew, and whatever form a lock has by now, acquire knows it.
+// again asks for each by itself: all are held, so none is taken anew, and whatever form a lock has
+// by now, acquire knows it.
 func (t *together) again(ctx context.Context) ([]driver.Grant, error) {
 	grants := make([]driver.Grant, len(t.requests))
 	for i, r := range t.requests {

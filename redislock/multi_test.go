@@ -57,8 +57,8 @@ func wantNoLock(t *testing.T, s *servers.RedisNode, when string) {
 	}
 }
 
-// TestAcquireAll_MintsAsAcquireDoes: in one slot, where a short block must not lower the floor that a long one has raised, and
-// where the floor is ahead of the clock.
+// TestAcquireAll_MintsAsAcquireDoes: in one slot, where a short block must not lower the floor that a long one has
+// raised, and where the floor is ahead of the clock.
 func TestAcquireAll_MintsAsAcquireDoes(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	d := open(t, soloOption(s.Addr()), nil)
@@ -159,8 +159,8 @@ func manyNames(n int) (names []string) {
 	return names
 }
 
-// TestAcquireAll_LeavesToAcquireWhatItCannotJudge: a holder and a queue that have died, whose key lives on; and what a later
-// version has written.
+// TestAcquireAll_LeavesToAcquireWhatItCannotJudge: a holder and a queue that have died, whose key lives on; and what a
+// later version has written.
 func TestAcquireAll_LeavesToAcquireWhatItCannotJudge(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	a, b, dead := open(t, soloOption(s.Addr()), nil), open(t, soloOption(s.Addr()), nil), open(t, soloOption(s.Addr()), nil)

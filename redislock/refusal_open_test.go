@@ -10,7 +10,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// What a URL refuses when it is opened, a client is refused for too. Package goredislock has the same test for its clients.
+// What a URL refuses when it is opened, a client is refused for too. Package goredislock has the
+// same test for its clients.
 func TestNew_OverAServerThatKeepsNoLocks_IsRefusedAsByURL(t *testing.T) {
 	t.Parallel()
 	r := servers.RedisReplicated(t, 1, nil)

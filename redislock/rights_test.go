@@ -338,8 +338,9 @@ func TestRights_OfTheDocumentation_AreEnoughAndNoneIsLeftOver(t *testing.T) {
 		t.Errorf("what else than the INFO of the start was denied: %v, %v", denied, err)
 	}
 	for i, right := range rights {
-		// A new user has no channels since 7.0. And that a PING is refused is answer enough for who asks whether anybody
-		// is there, but it fills the server's log. HGETALL is for when the server has lost a key, see mend in crowd.lua.
+		// A new user has no channels since 7.0. And that a PING is refused is answer enough for who asks
+		// whether anybody is there, but it fills the server's log. HGETALL is for when the server has lost a
+		// key, see mend in crowd.lua.
 		if right == "resetchannels" || right == "+ping" || right == "+hgetall" {
 			continue
 		}

@@ -40,7 +40,8 @@ var publishRules = []rule{
 	},
 }
 
-// publishedLast notes an error unless f has the server publish something, and write nothing to the lock or the floor after that.
+// publishedLast notes an error unless f has the server publish something, and write nothing to the lock
+// or the floor after that.
 func (s *stage) publishedLast(what string, f func()) {
 	published := 0
 	for _, command := range s.effects(f) {
@@ -56,8 +57,8 @@ func (s *stage) publishedLast(what string, f func()) {
 // reads are the commands of the scripts that change nothing.
 var reads = []string{"GET", "MGET", "HGET", "HMGET", "PTTL", "TIME"}
 
-// effects returns the commands of the scripts that f has the server run which change the lock or the floor, and those that
-// publish.
+// effects returns the commands of the scripts that f has the server run which change the lock or the
+// floor, and those that publish.
 func (s *stage) effects(f func()) (commands []string) {
 	if s.err != nil {
 		return nil

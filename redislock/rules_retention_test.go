@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// retentionRules are what lets a client keep a lock that nobody holds, until another wants it. Marked holds are anonymous; that the
-// others take the general way here shows that the rules do not depend on how a hold is stored.
+// retentionRules are what lets a client keep a lock that nobody holds, until another wants it. Marked holds are
+// anonymous; that the others take the general way here shows that the rules do not depend on how a hold is stored.
 var retentionRules = []rule{
 	{
 		name: "who is the first in the queue or refused has the client told that may keep the lock, and so has each heartbeat",

@@ -173,8 +173,8 @@ func checkAcquireWithoutMemory(s *stage) {
 }
 
 func checkKeysEnd(s *stage) {
-	// A minute is the longest lease here, and a queue lasts seven and a half minutes more. Whether there is one when "c" has its lock depends
-	// on the machine's pace: "b" is waiting again when its claim has run out first.
+	// A minute is the longest lease here, and a queue lasts seven and a half minutes more. Whether there is one when
+	// "c" has its lock depends on the machine's pace: "b" is waiting again when its claim has run out first.
 	ends := func(when string) {
 		for _, key := range s.all() {
 			lasts := s.number("PTTL", key)

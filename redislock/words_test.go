@@ -19,8 +19,8 @@ func odd() (each []string) {
 	return append(each, all)
 }
 
-// Names, owners, clients and labels are the user's: whatever is in them, a lock is granted, passed on to who waits, renewed,
-// listed and released.
+// Names, owners, clients and labels are the user's: whatever is in them, a lock is granted, passed on to who waits,
+// renewed, listed and released.
 func TestWords_OfUsers_MayHaveAnyCharacter(t *testing.T) {
 	server := servers.RedisServer(t, nil)
 	a, b := open(t, soloOption(server.Addr()), nil), open(t, soloOption(server.Addr()), nil)

@@ -202,7 +202,8 @@ func (s *Store) isNext(l *lock, i int) bool {
 	return i == 0
 }
 
-// lastCome is who of a queue came last, or the first if not all of them came by one Acquire with which nothing is retained.
+// lastCome is who of a queue came last, or the first if not all of them came by one Acquire with
+// which nothing is retained.
 func (l *lock) lastCome() int {
 	if slices.ContainsFunc(l.waiters, func(e *entry) bool { return e.by != acquire || e.left || e.r.Retains }) {
 		return 0

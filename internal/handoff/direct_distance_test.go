@@ -24,8 +24,8 @@ func (d distance) turn(hold time.Duration, direct, early bool) time.Duration {
 			}
 			continue
 		}
-		// The engine hears of the release, and of the claim, half a round trip after they were sent; the answer takes as
-		// long.
+		// The engine hears of the release, and of the claim, half a round trip after they were sent;
+		// the answer takes as long.
 		if enters, named = leaves+d.peers/2, leaves+d.peers/2+d.engine; early {
 			named = pushed
 		}

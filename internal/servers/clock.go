@@ -16,9 +16,9 @@ import (
 //go:embed shim/clock.c
 var clockShim []byte
 
-// Clock is a wall clock that a test can set, for the servers that are started with it. Time that only grows (the monotonic
-// clock) is not touched. A small library answers in the place of the C library when such a server asks for the time; it is
-// compiled for each clock, so there must be a C compiler, and it works on Linux.
+// Clock is a wall clock that a test can set, for the servers that are started with it. Time that only grows (the
+// monotonic clock) is not touched. A small library answers in the place of the C library when such a server asks for
+// the time; it is compiled for each clock, so there must be a C compiler, and it works on Linux.
 type Clock struct {
 	t       testing.TB
 	library string
@@ -45,7 +45,8 @@ func ClockWaived() error {
 	return fmt.Errorf("%s: install %s", lacks, clockNeeds.Install)
 }
 
-// NewClock returns a clock that is right, or skips or fails t as a missing server does: INTERLOCK_REQUIRE calls it clock.
+// NewClock returns a clock that is right, or skips or fails t as a missing server does:
+// INTERLOCK_REQUIRE calls it clock.
 func NewClock(t testing.TB) *Clock {
 	t.Helper()
 	if shortOf("all", clockNeeds.Name) {

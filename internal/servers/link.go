@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// chunkSize is how much is read at once, and chunksHeld how many chunks a direction holds before it stops reading, as a
-	// network's buffers do.
+	// chunkSize is how much is read at once, and chunksHeld how many chunks a direction holds before it stops reading,
+	// as a network's buffers do.
 	chunkSize, chunksHeld = 32 << 10, 1024
 
 	// chunkTime bounds one try to write to a peer that does not read.

@@ -25,11 +25,12 @@ func MariaDB(t testing.TB) string {
 
 // MariaDBOptions say what differs from a MariaDB without passwords and encryption.
 type MariaDBOptions struct {
-	// SQL is run before the server starts for the first time, each statement on a line of its own, as in "CREATE USER ...;".
+	// SQL is run before the server starts for the first time, each statement on a line of its own,
+	// as in "CREATE USER ...;".
 	SQL []string
 
-	// TLS makes the server speak TLS too, with a certificate of an authority made for the test. It refuses clients without
-	// it that do not come over a local socket.
+	// TLS makes the server speak TLS too, with a certificate of an authority made for the test. It refuses clients
+	// without it that do not come over a local socket.
 	TLS bool
 
 	// Galera makes the server the only node of a Galera cluster. The test is skipped if there is no library for that.
@@ -47,8 +48,8 @@ type MariaDBOptions struct {
 	_ struct{}
 }
 
-// MariaDBNode is one MariaDB that was started. It finds its data again after [Server.Restart], and waits for the disk at
-// each commit, as servers do by default.
+// MariaDBNode is one MariaDB that was started. It finds its data again after [Server.Restart], and waits for the disk
+// at each commit, as servers do by default.
 type MariaDBNode struct {
 	*Server
 	certs *certificates // nil without TLS
@@ -129,8 +130,8 @@ func (n *MariaDBNode) args(s Site) []string {
 	return args
 }
 
-// mariaDBTemporary gives a server a place of its own for temporary files: one that starts deletes those of all others from the
-// system's. Where the disk is to be full or slow, that is about the data alone.
+// mariaDBTemporary gives a server a place of its own for temporary files: one that starts deletes those of all others
+// from the system's. Where the disk is to be full or slow, that is about the data alone.
 func mariaDBTemporary(s Site, o *MariaDBOptions) []string {
 	if o.Disk != nil {
 		return nil

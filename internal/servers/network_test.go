@@ -229,7 +229,8 @@ func TestNetwork_AProxyAtAMemberIsCutOffWithIt(t *testing.T) {
 	}
 }
 
-// A proxy in a server's place has its connections without anybody being told of it, for the processes of one member alone.
+// A proxy in a server's place has its connections without anybody being told of it, for the
+// processes of one member alone.
 func TestNetwork_AProxyInPlaceIsFoundAtTheServersAddress(t *testing.T) {
 	t.Parallel()
 	n := NewNetwork(t)

@@ -56,8 +56,8 @@ const (
 	postgresData = "data"
 )
 
-// PostgresServer starts a PostgreSQL as o says; nil is the zero value. Nothing is written through to the disk, unless Config
-// says fsync: only a loss of power would show that.
+// PostgresServer starts a PostgreSQL as o says; nil is the zero value. Nothing is written through to the disk, unless
+// Config says fsync: only a loss of power would show that.
 //
 // PostgreSQL refuses to run as root, so root runs it as the user postgres, or as nobody where there is none.
 func PostgresServer(t testing.TB, o *PostgresOptions) *PostgresNode {

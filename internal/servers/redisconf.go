@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// redisConf is the name of the file in the folder of a Redis or a Sentinel. It is a file, not arguments, because both
-	// write down there what they must remember, and read it when they are started again.
+	// redisConf is the name of the file in the folder of a Redis or a Sentinel. It is a file, not arguments, because
+	// both write down there what they must remember, and read it when they are started again.
 	redisConf = "redis.conf"
 
 	// The user as whom the package itself talks to a Redis whose users the test has chosen.

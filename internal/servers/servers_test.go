@@ -147,7 +147,8 @@ func TestMissingServer_SkipsOrFailsAsRequired(t *testing.T) {
 	}
 }
 
-// "all" wants whatever somebody can install or do; what a machine withholds from root itself must be listed by its name.
+// "all" wants whatever somebody can install or do; what a machine withholds from root itself
+// must be listed by its name.
 func TestNamespaces_AreWaivedUnlessTheyAreRequired(t *testing.T) {
 	noProgram := fmt.Errorf("no ip on PATH: %w", &exec.Error{Name: "ip", Err: exec.ErrNotFound})
 	for _, row := range []struct {

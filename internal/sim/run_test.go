@@ -117,8 +117,8 @@ func (w *world) mustBeEmpty() {
 }
 
 // mustBeGivenBack checks that processes which did not crash gave everything back instead of letting it run out:
-// always if no message was lost, nearly always if one in twenty-five was and had to be sent again: then at most 4 % have run
-// out in 600 runs, and without any undo of what was not answered a fifth and more.
+// always if no message was lost, nearly always if one in twenty-five was and had to be sent again: then at most 4 %
+// have run out in 600 runs, and without any undo of what was not answered a fifth and more.
 func (w *world) mustBeGivenBack() {
 	out, all := w.truth.ranOut()
 	w.counts.add("ran out", len(out))

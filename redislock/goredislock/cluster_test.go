@@ -193,8 +193,8 @@ func callsFollowASlot(t *testing.T, cluster *servers.ClusterRedis) {
 	}
 	m.MoveKeys()
 	look("when the keys have moved")
-	// A script of several keys cannot run if some of them are not there: those of locks that are new. A context that ends while a
-	// try is under way leaves the outcome open.
+	// A script of several keys cannot run if some of them are not there: those of locks that are new. A context that
+	// ends while a try is under way leaves the outcome open.
 	fresh := lockCall(t, p.tag+"free")
 	eventually(t, "a lock that is new while its slot moves to be refused", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

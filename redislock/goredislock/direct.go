@@ -13,9 +13,10 @@ import (
 // credentialsTime bounds the question for user and password, which has no context of a caller.
 const credentialsTime = 10 * time.Second
 
-// direct returns how to connect to the server of client as it does itself, for a driver with connections of its own. It reports
-// false for a client of several servers, and for one that does more for a connection or a command than such a driver can:
-// OnConnect, a Limiter, credentials that are renewed on a living connection, RESP2, and TLS, which is inside of the dialer.
+// direct returns how to connect to the server of client as it does itself, for a driver with connections of its own.
+// It reports false for a client of several servers, and for one that does more for a connection or a command than
+// such a driver can: OnConnect, a Limiter, credentials that are renewed on a living connection, RESP2, and TLS, which
+// is inside of the dialer.
 func direct(client *redis.Client) (rueidis.ClientOption, bool) {
 	o := client.Options()
 	special := o.OnConnect != nil || o.Limiter != nil || o.StreamingCredentialsProvider != nil || o.Protocol == 2 || o.TLSConfig != nil

@@ -16,13 +16,13 @@ var (
 )
 
 // New returns a driver for the server or servers of client: a *redis.Client, of one server or of Sentinels, or a
-// *redis.ClusterClient. Others are refused, a *redis.Ring because it would break the locks. A client of one server tells how it
-// connects, and the driver makes two connections of its own in the same way, because pushes and answers must come over one for
-// a lock to be fast. Commands go over the client itself (see [NewPooled]) if it has Sentinels or a Cluster, and if these options
-// are set: TLSConfig, OnConnect, Limiter, StreamingCredentialsProvider, Protocol 2.
+// *redis.ClusterClient. Others are refused, a *redis.Ring because it would break the locks. A client of one server
+// tells how it connects, and the driver makes two connections of its own in the same way, because pushes and answers
+// must come over one for a lock to be fast. Commands go over the client itself (see [NewPooled]) if it has Sentinels or
+// a Cluster, and if these options are set: TLSConfig, OnConnect, Limiter, StreamingCredentialsProvider, Protocol 2.
 //
-// New subscribes to a channel of the driver's own, which may take 5 seconds, and checks the server's set-up as opts say. The
-// driver's Close leaves the client open. A nil opts means the defaults.
+// New subscribes to a channel of the driver's own, which may take 5 seconds, and checks the server's set-up as opts
+// say. The driver's Close leaves the client open. A nil opts means the defaults.
 func New(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driver, error) {
 	c, err := newConn(client)
 	if err != nil {
@@ -38,8 +38,9 @@ func New(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driv
 	return redislock.NewConn(c, opts)
 }
 
-// NewPooled is New for whom each command is to go through the client: its hooks and limits see them, and no connection is made
-// but one for pushes, and more in a Cluster. It costs two to three times as much; see Costs in the package's documentation.
+// NewPooled is New for whom each command is to go through the client: its hooks and limits see them, and no
+// connection is made but one for pushes, and more in a Cluster. It costs two to three times as much; see Costs in the
+// package's documentation.
 func NewPooled(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driver, error) {
 	c, err := newConn(client)
 	if err != nil {

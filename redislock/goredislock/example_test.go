@@ -20,8 +20,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The client is the program's: it is used for other things too, and closed last. The engine is the program's as well, because
-// interlock.New closes only what Open has opened. Deferred calls run in the reverse order, which is the right one.
+// The client is the program's: it is used for other things too, and closed last. The engine is the
+// program's as well, because interlock.New closes only what Open has opened. Deferred calls run in the
+// reverse order, which is the right one.
 func Example() { //nolint:testableexamples // it needs a server
 	client := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR")})
 	defer client.Close()

@@ -5,8 +5,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// read takes what comes over the connection, until it breaks. It has no time limit: a limit that strikes in the middle of
-// a message would leave half of it to be read as the next one.
+// read takes what comes over the connection, until it breaks. It has no time limit: a limit that strikes in the middle
+// of a message would leave half of it to be read as the next one.
 func (f *feed) read() {
 	for {
 		m, err := f.pubsub.Receive(f.ctx)

@@ -17,8 +17,9 @@ const (
 	// diagnosisTime bounds Diagnose: nodes that hang must not hang it.
 	diagnosisTime = 10 * time.Second
 
-	// farApart is from which difference of two nodes' clocks on Diagnose warns. Leases do not depend on it, but tokens run
-	// ahead of the other clocks by as much, and a node whose clock is set to the others' ends leases early by as much.
+	// farApart is from which difference of two nodes' clocks on Diagnose warns. Leases do not depend on it,
+	// but tokens run ahead of the other clocks by as much, and a node whose clock is set to the others' ends
+	// leases early by as much.
 	farApart = 500 * time.Millisecond
 )
 
@@ -32,9 +33,9 @@ type facts struct {
 	err      error
 }
 
-// Diagnose judges every node as redislock does, and what only all of them together show: whether there are enough, and an
-// odd number, whether two are one server, whether each keeps its data, and how far their clocks are apart. What fails comes
-// first.
+// Diagnose judges every node as redislock does, and what only all of them together show: whether there are
+// enough, and an odd number, whether two are one server, whether each keeps its data, and how far their clocks
+// are apart. What fails comes first.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()

@@ -46,8 +46,8 @@ var traits = driver.Traits{
 // fewest is how few nodes make sense: two have the same majority as one more would, and each is needed.
 const fewest = 3
 
-// Driver is one client's access to locks that a majority of independent Redis servers keeps. It is safe for concurrent use
-// and must not be copied.
+// Driver is one client's access to locks that a majority of independent Redis servers keeps. It is safe for concurrent
+// use and must not be copied.
 type Driver struct {
 	opts   Options
 	nodes  []*node
@@ -62,10 +62,10 @@ type Driver struct {
 	current map[place]*claim // acquisitions under way, holds, and what is being released
 }
 
-// New returns a driver over clients of independent servers: none is a replica of another, none is named twice. There must be
-// at least three, and there should be an odd number, of which a warning to the logger says why. It returns when all nodes
-// have answered, or a majority has and the others are late; the others are connected to as they come. Close leaves the
-// clients open. A nil opts means the defaults.
+// New returns a driver over clients of independent servers: none is a replica of another, none is named twice. There
+// must be at least three, and there should be an odd number, of which a warning to the logger says why. It returns when
+// all nodes have answered, or a majority has and the others are late; the others are connected to as they come. Close
+// leaves the clients open. A nil opts means the defaults.
 func New(nodes []rueidis.Client, opts *Options) (*Driver, error) {
 	dials := make([]dialer, len(nodes))
 	for i, client := range nodes {
@@ -213,8 +213,8 @@ func (d *Driver) Close() error {
 	return errors.Join(errs...)
 }
 
-// spawn runs f in a goroutine that Close waits for, so f must end soon after d.base has. It reports false, and does not run
-// it, if d is closed.
+// spawn runs f in a goroutine that Close waits for, so f must end soon after d.base has. It reports false, and does
+// not run it, if d is closed.
 func (d *Driver) spawn(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -234,8 +234,9 @@ func (d *Driver) measured(t time.Duration) {
 	d.trip.Store(old + (int64(t)-old)/8) // of two that come at once one is lost, which does no harm
 }
 
-// grace is for how long nodes that are not late as a rule are waited for when a majority has answered: asking once more, as
-// is necessary without them, would cost about as much. A node that lets it pass is not waited for until it answers again.
+// grace is for how long nodes that are not late as a rule are waited for when a majority has answered: asking
+// once more, as is necessary without them, would cost about as much. A node that lets it pass is not waited
+// for until it answers again.
 func (d *Driver) grace() time.Duration {
 	return min(max(2*time.Duration(d.trip.Load()), 500*time.Microsecond), 10*time.Millisecond)
 }

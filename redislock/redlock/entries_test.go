@@ -41,8 +41,8 @@ func TestNodeThatIsAway_CostsNoMemoryForEachLock(t *testing.T) {
 	}
 }
 
-// openOn returns a driver over those nodes, without anything in between, as that user if it is not empty. It is closed with the
-// test.
+// openOn returns a driver over those nodes, without anything in between, as that user if it is not empty. It
+// is closed with the test.
 func openOn(t *testing.T, user string, nodes []*servers.RedisNode) *Driver {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -60,7 +60,8 @@ func openOn(t *testing.T, user string, nodes []*servers.RedisNode) *Driver {
 	return d
 }
 
-// takeAndGive takes a lock of its own and gives it back. A node that died in the middle of it may leave the outcome open.
+// takeAndGive takes a lock of its own and gives it back. A node that died in the middle of it
+// may leave the outcome open.
 func takeAndGive(t *testing.T, d *Driver) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A wait goes on without a node that refuses, and ends with what the nodes say when those that are left are no majority.
+// A wait goes on without a node that refuses, and ends with what the nodes say when those that
+// are left are no majority.
 func TestWait_ThatTooManyNodesRefuseForGood_EndsWithWhatTheySay(t *testing.T) {
 	nodes := startNodes(t, fewest)
 	for _, n := range nodes {

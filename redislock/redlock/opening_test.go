@@ -53,8 +53,8 @@ func TestOpen_OfNodesThatHang_ReturnsWithItsContext_AndNotWithTheFarewell(t *tes
 	}
 }
 
-// A look that does not wait for a node which is still being connected to may tell a smaller token than the holder has, with which
-// nobody can break the lock.
+// A look that does not wait for a node which is still being connected to may tell a smaller token than the holder has,
+// with which nobody can break the lock.
 func TestLook_WhileANodeIsConnectedTo_WaitsForIt(t *testing.T) {
 	nodes := addrs(startNodes(t, 3))
 	free, asked := make(chan struct{}), make(chan struct{})

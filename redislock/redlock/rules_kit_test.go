@@ -237,8 +237,8 @@ func (s *stage) isUnavailable(err error) {
 		"without a majority: %v", err)
 }
 
-// split gives the votes of three nodes to two who wait, so that nobody has a majority or can get one, until they are taken
-// away.
+// split gives the votes of three nodes to two who wait, so that nobody has a majority or can get one,
+// until they are taken away.
 func (s *stage) split() (end func()) {
 	var ends []func()
 	for i, id := range []string{"x", "x", "y"} {

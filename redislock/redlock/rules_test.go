@@ -182,8 +182,8 @@ func checkRest(s *stage) {
 	s.must(err != nil, "a second owner beside the first, by the votes of three nodes that have forgotten it")
 	s.isUnavailable(err)
 
-	// After the longest lease they vote again, for another lock: a request of the hold's that was under way when they were
-	// killed may be what they know first.
+	// After the longest lease they vote again, for another lock: a request of the hold's that was under way when they
+	// were killed may be what they know first.
 	other := s.open("longest-lease=2s")
 	s.kill(0, 1)
 	s.soon("the nodes vote again", func() bool {

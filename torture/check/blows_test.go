@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// A fault hits a holder if the client that has it holds a lock at that instant; a fault of the servers if somebody does. In the story
-// process 0 holds from 11 to 19 ms, and process 1 from 31 to 39.
+// A fault hits a holder if the client that has it holds a lock at that instant; a fault of the servers if somebody
+// does. In the story process 0 holds from 11 to 19 ms, and process 1 from 31 to 39.
 func TestFaults_AreCountedByKind_AndWhetherTheyHitAHolder(t *testing.T) {
 	blow := func(fault target.Fault, proc int, from history.Instant) run.Blow {
 		return run.Blow{Fault: fault, Proc: proc, From: from, To: from + 1}

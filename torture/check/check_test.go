@@ -135,8 +135,8 @@ func TestSharesAsTheyMayBe_AreKept(t *testing.T) {
 	}
 }
 
-// Who was stopped between the grant and the return of Lock, for longer than the lease, finds the hold over and was never sure of it;
-// unless it finds later that the hold lasts all the same.
+// Who was stopped between the grant and the return of Lock, for longer than the lease, finds the hold over and was
+// never sure of it; unless it finds later that the hold lasts all the same.
 func TestWhoseHoldWasOverWhenLockReturned_HeldNothing(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -215,7 +215,8 @@ func TestACall_IsLateByMore_WhileItsProcessIsKeptWaitingAgainAndAgain(t *testing
 	}
 }
 
-// What a process does late because it stood still is not its fault, and what the engine cannot keep under a fault is counted.
+// What a process does late because it stood still is not its fault, and what the engine cannot keep
+// under a fault is counted.
 func TestWhatIsExcused(t *testing.T) {
 	s := sound()
 	s.about.Faults = []target.Fault{target.Stop, target.ServerKill}

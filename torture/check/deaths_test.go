@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// killed is sound with kills. The first process holds the lock from 11 to 19 ms, and the second asks for it at 30 and has it at 31.
+// killed is sound with kills. The first process holds the lock from 11 to 19 ms, and the second asks for
+// it at 30 and has it at 31.
 func killed(kills ...run.Blow) *story {
 	s := sound()
 	s.about.Faults = []target.Fault{target.Kill}
@@ -124,8 +125,8 @@ func TestWhoDiesInItsRelease_HasTheLockUntilThen(t *testing.T) {
 	}
 }
 
-// That a parked waiter is granted the lock long after it was given back, when somebody signals, is as it should be: K7 holds no bound to
-// it under kills, which it does hold to who asked for the lock.
+// That a parked waiter is granted the lock long after it was given back, when somebody signals, is as it should be: K7
+// holds no bound to it under kills, which it does hold to who asked for the lock.
 func TestWhoIsWoken_DidNotWantTheLockBefore(t *testing.T) {
 	for op, faults := range map[history.Op]int{history.Wait: 0, history.Acquire: 1} {
 		s := sound()
@@ -193,7 +194,8 @@ func TestWhoWaitsForAnotherFirst_DoesNotWantTheLockYet(t *testing.T) {
 	}
 }
 
-// Of a lock that nobody has, by all that is known, somebody may have been granted it who gave up, and whose lease has to end.
+// Of a lock that nobody has, by all that is known, somebody may have been granted it who gave up,
+// and whose lease has to end.
 func TestWhoGaveUp_KeepsNoLockForLongerThanALease(t *testing.T) {
 	for _, c := range []struct {
 		asked, granted history.Instant

@@ -57,8 +57,8 @@ func (r *record) outage(from, to history.Instant) (longest time.Duration) {
 	return longest
 }
 
-// lossTold is how long after the end of their hold those were told that lost one that was to be renewed, and were running. That is what K5
-// bounds.
+// lossTold is how long after the end of their hold those were told that lost one that was to be renewed, and were
+// running. That is what K5 bounds.
 func (r *record) lossTold() (delays Delays) {
 	for _, h := range r.holds {
 		if end, told := r.told(h); h.lost && !h.fixed && end != 0 && !r.stood(h.proc, end, told) {
@@ -68,8 +68,8 @@ func (r *record) lossTold() (delays Delays) {
 	return delays
 }
 
-// faultTold is how long after a fault began those were told that lost their hold to it, and were running. It is longer: first the hold has
-// to end, mostly with its lease.
+// faultTold is how long after a fault began those were told that lost their hold to it, and were running. It is longer:
+// first the hold has to end, mostly with its lease.
 func (r *record) faultTold() (delays Delays) {
 	for _, e := range r.events {
 		if e.Op != history.Lost || r.stood(e.Proc, e.At-1, e.At) {

@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// Process 0 has the lock from 11 ms on, looks for the last time at 18 and gives it back at 19. Where the engine keeps locks apart each double
-// grant is a fault; where it cannot only those are counted as such of which both had looked.
+// Process 0 has the lock from 11 ms on, looks for the last time at 18 and gives it back at 19. Where the engine keeps
+// locks apart each double grant is a fault; where it cannot only those are counted as such of which both had looked.
 func TestDoubleGrants_AreFound_ThoughNobodyLooked(t *testing.T) {
 	deadline := func(s *story, at history.Instant) {
 		for i := range s.events {
@@ -71,8 +71,8 @@ func (s *story) without(proc int, op history.Op) {
 	s.events = slices.DeleteFunc(s.events, func(e history.Event) bool { return e.Proc == proc && e.Op == op })
 }
 
-// Where a session is a connection it may end with that at the server first. Its holder has the time to hear of it which K5 allows, and for
-// which it stands still; but what the engine says was given back was there until then.
+// Where a session is a connection it may end with that at the server first. Its holder has the time to hear of it which
+// K5 allows, and for which it stands still; but what the engine says was given back was there until then.
 func TestADoubleGrant_WhileTheEndOfAConnectionIsNews_IsNoFault(t *testing.T) {
 	released := func(phase history.Phase) func(s *story) {
 		return func(s *story) {
@@ -132,8 +132,8 @@ func TestADoubleGrant_WhileTheEndOfAConnectionIsNews_IsNoFault(t *testing.T) {
 	}
 }
 
-// A hold proves something if another grant could have been found in it: not if Lock returned too late, nor if its process was killed
-// before it looked.
+// A hold proves something if another grant could have been found in it: not if Lock returned too late, nor if its
+// process was killed before it looked.
 func TestHolds_ThatLastForNoTime_AreNotCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   int

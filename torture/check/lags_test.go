@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/torture/history"
 )
 
-// A hold that is lost because the machine did not run somebody who had to do with it is not lost by interlock, whether that was once or
-// several times, and in a client or in the process with the proxies.
+// A hold that is lost because the machine did not run somebody who had to do with it is not lost by interlock, whether
+// that was once or several times, and in a client or in the process with the proxies.
 func TestALoss_OfAStarvedProcess_IsNoFault(t *testing.T) {
 	const lost = 2 * second
 	for _, c := range []struct {

@@ -66,8 +66,8 @@ func load(dir string) (*record, error) {
 	return r, nil
 }
 
-// wasStopped reports whether a process noticed that it was not run because it had been stopped, which says nothing of the machine and
-// excuses nobody else.
+// wasStopped reports whether a process noticed that it was not run because it had been stopped, which says nothing of
+// the machine and excuses nobody else.
 func (r *record) wasStopped(lag *history.Event) bool {
 	return slices.ContainsFunc(r.blows, func(b run.Blow) bool {
 		return b.Fault == target.Stop && b.Proc == lag.Proc && b.From < lag.At && lag.At.Add(-lag.Took) < b.To.Add(settles)
@@ -107,7 +107,8 @@ type hold struct {
 	woken     bool            // it came after a wait for a condition
 }
 
-// never reports whether its holder was never sure of h: it was over when Lock returned, and was not found to last after all.
+// never reports whether its holder was never sure of h: it was over when Lock returned, and was not
+// found to last after all.
 func (h *hold) never() bool { return h.sure < h.from }
 
 // mode is a time in which a hold of a read-write lock was of one kind, and its holder sure of it.

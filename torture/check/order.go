@@ -25,9 +25,10 @@ type line struct {
 	name   string
 }
 
-// checkOrder finds who was overtaken, in a run without faults. A client stands in an engine's queue once for each lock, when one of
-// its goroutines wants it and none has it, and who comes meanwhile may take the place of that one. So nobody goes before
-// others whose client did not want the lock when they began to wait; and of a client nobody goes before who came earlier.
+// checkOrder finds who was overtaken, in a run without faults. A client stands in an engine's queue once for each lock,
+// when one of its goroutines wants it and none has it, and who comes meanwhile may take the place of that one. So
+// nobody goes before others whose client did not want the lock when they began to wait; and of a client nobody goes
+// before who came earlier.
 func (r *record) checkOrder(v *Verdict) {
 	wanted := r.wants(waitsOf(r.events))
 	byName := map[string][]*hold{}
@@ -62,8 +63,9 @@ func (r *record) since(h *hold, before []*hold) history.Instant {
 	return since
 }
 
-// overtakes reports whether g, which was granted before h and after h's call, had come later. h's client stood in line since then: its
-// request may have been on the way for as long as a process may be away that heldUp lets pass, and while others on the way were not run.
+// overtakes reports whether g, which was granted before h and after h's call, had come later. h's client stood in line
+// since then: its request may have been on the way for as long as a process may be away that heldUp lets pass, and
+// while others on the way were not run.
 func (r *record) overtakes(g, h *hold, since history.Instant, wanted []span) bool {
 	slack := r.about.Lease / 4
 	if r.client(g.proc, g.gor) == r.client(h.proc, h.gor) {

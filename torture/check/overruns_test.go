@@ -8,8 +8,9 @@ import (
 	"github.com/interlock-go/interlock/torture/register"
 )
 
-// Process 0 holds with token 100 and process 1 with token 101. Without a fence a write is lost if another was made since its holder read.
-// It counts as an overrun if the lease of one of the two was not to be renewed, and had ended by the write.
+// Process 0 holds with token 100 and process 1 with token 101. Without a fence a write is lost if another was
+// made since its holder read. It counts as an overrun if the lease of one of the two was not to be renewed,
+// and had ended by the write.
 func TestWhatIsLostAndRefused_IsCountedByItsCause(t *testing.T) {
 	plain := func(at history.Instant, proc int, write bool, before, value int) register.Entry {
 		return register.Entry{At: at, Proc: proc, Write: write, Name: "a", Token: uint64(100 + proc), Nonce: "n", Before: before, Value: value}

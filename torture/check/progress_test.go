@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// Who gets no lock after the faults has a reason only if what is shared kept it for longer than everybody's holds are to take: it held
-// that, or others did who came before it.
+// Who gets no lock after the faults has a reason only if what is shared kept it for longer than everybody's holds are
+// to take: it held that, or others did who came before it.
 func TestWhoGetsNoLock_AfterTheFaults_IsAFault_UnlessWhatIsSharedKeptIt(t *testing.T) {
 	const quiet = 45 * ms // of 100: both have had the mutex
 	hold := func(s *story, proc int, how history.Share, call, from, to history.Instant) {
@@ -63,7 +63,8 @@ func TestWhoGetsNoLock_AfterTheFaults_IsAFault_UnlessWhatIsSharedKeptIt(t *testi
 	}
 }
 
-// A PostgreSQL serves first who has come first for as long as one statement waits; then the wait stands at the end again.
+// A PostgreSQL serves first who has come first for as long as one statement waits; then the wait
+// stands at the end again.
 func TestWhoWaitsLongerThanAPlaceIsKept_MayBeOvertaken(t *testing.T) {
 	for granted, faults := range map[history.Instant]int{29 * second: 1, 31 * second: 0} { // the other, who asks a second after
 		s := sound()

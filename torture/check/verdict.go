@@ -14,8 +14,8 @@ type Verdict struct {
 	Claim  string // what is to hold
 	Of     int    // how many cases were judged
 	Faults []string
-	// Spared is how many more would have been faults, and were not judged because a process or the machine stood still; of K4, because
-	// the end of a connection was still news.
+	// Spared is how many more would have been faults, and were not judged because a process or the machine stood still;
+	// of K4, because the end of a connection was still news.
 	Spared int
 	// Excused says why faults are possible here, if they are: then they are counted and do not fail the run.
 	Excused string

@@ -47,8 +47,8 @@ func TestALoss_ThatIsToldLate_IsFound(t *testing.T) {
 	}
 }
 
-// Where a session is behind the holds, a fixed lease lasts as long as it was taken for, and not only until the session's end as it was
-// known at the grant: that moves.
+// Where a session is behind the holds, a fixed lease lasts as long as it was taken for, and not only until the
+// session's end as it was known at the grant: that moves.
 func TestAFixedLease_OnASession_EndsWithItself(t *testing.T) {
 	for _, c := range []struct {
 		name        string

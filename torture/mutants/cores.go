@@ -1,6 +1,7 @@
 package mutants
 
-// cores are bugs of the portable core and of the reference engine: how long a hold lasts, and whose it is. They are simulated.
+// cores are bugs of the portable core and of the reference engine: how long a hold lasts, and whose
+// it is. They are simulated.
 func cores() []Mutant {
 	return []Mutant{
 		{

@@ -17,8 +17,9 @@ type Mutant struct {
 	Checks []Check // each must turn red
 }
 
-// Edit is a change of a source file: the text Old, which is at exactly one place, becomes New. Go code asks isMutant with
-// its switch, which is there in every package that is edited. A script in Lua needs no question, because it is changed when it is loaded.
+// Edit is a change of a source file: the text Old, which is at exactly one place, becomes New. Go code asks isMutant
+// with its switch, which is there in every package that is edited. A script in Lua needs no question, because it is
+// changed when it is loaded.
 type Edit struct {
 	File string // from the root of the clone, with slashes
 	Old  string
@@ -95,5 +96,6 @@ func tortured(check, engine, faults, duration string) Check {
 	}
 }
 
-// key is what checks have in common that are the same program with the same arguments: one run without a bug is enough for them.
+// key is what checks have in common that are the same program with the same arguments: one run without
+// a bug is enough for them.
 func (c *Check) key() string { return string(c.Where) + "\x00" + c.Test + "\x00" + join(c.Args) }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Commit is that of interlock's source: what the program was built from or, where that does not say, as with "go run", what the folder
-// is at that it was started in. It is empty if neither is known.
+// Commit is that of interlock's source: what the program was built from or, where that does not say, as with "go run",
+// what the folder is at that it was started in. It is empty if neither is known.
 func Commit(ctx context.Context) string {
 	var revision, changed string
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -19,9 +19,9 @@ const (
 	perDisk  = 200 * time.Millisecond // between two looks: each is work for that disk too
 )
 
-// watchDisk records, until end is called, when the disk on which the servers have their data took long to keep a byte: a server that answers
-// only when its disk has kept something cannot answer sooner. It does nothing if the servers do not wait for that, or have a disk that is to
-// be full.
+// watchDisk records, until end is called, when the disk on which the servers have their data took long to keep a byte:
+// a server that answers only when its disk has kept something cannot answer sooner. It does nothing if the servers do
+// not wait for that, or have a disk that is to be full.
 func (r *run) watchDisk(ctx context.Context) (end func() error, err error) {
 	if !r.Target.Syncs || slices.Contains(r.Faults, target.DiskFull) {
 		return func() error { return nil }, nil

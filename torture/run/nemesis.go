@@ -36,8 +36,8 @@ type Blow struct {
 	Err   string          `json:"err,omitempty"`
 }
 
-// nemesis does faults one after the other, as their plans say. The seed decides which, to whom and for how long; when exactly
-// each process is in which line of its code is for the machine to decide.
+// nemesis does faults one after the other, as their plans say. The seed decides which, to whom and for how long; when
+// exactly each process is in which line of its code is for the machine to decide.
 type nemesis struct {
 	*run
 	file *os.File
@@ -127,8 +127,9 @@ func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts tim
 	return errors.Join(err, n.log.Encode(b))
 }
 
-// killAsking kills a client while its requests are under way, whatever they are: each of its goroutines has come to one of them by then.
-// Either the server has done them and nobody hears of it, or they arrive when their sender is dead: that is when the death counts.
+// killAsking kills a client while its requests are under way, whatever they are: each of its goroutines has come to one
+// of them by then. Either the server has done them and nobody hears of it, or they arrive when their sender is dead:
+// that is when the death counts.
 func (n *nemesis) killAsking(ctx context.Context, dice *rand.Rand, b *Blow, lasts time.Duration, victim *process) {
 	if dice.IntN(2) == 0 {
 		victim.links.each((*servers.Proxy).DropReplies)

@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// The seed decides which blows there are, how long they last, whom they are aimed at and what they do themselves, although one of them
-// draws as often as the machine lets it. Another seed decides otherwise.
+// The seed decides which blows there are, how long they last, whom they are aimed at and what they do themselves,
+// although one of them draws as often as the machine lets it. Another seed decides otherwise.
 func TestPlan_IsTheSame_HoweverOftenABlowDraws(t *testing.T) {
 	one, same, other := planner(1), planner(1), planner(2)
 	differ := 0

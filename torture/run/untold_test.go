@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// A client that is not told hears nothing while the fault is done, which is short, and what was said meanwhile when a lease is over.
-// Of other faults everybody hears at once.
+// A client that is not told hears nothing while the fault is done, which is short, and what was said meanwhile when a
+// lease is over. Of other faults everybody hears at once.
 func TestUntold_AClientHearsNothing_UntilALeaseIsOver(t *testing.T) {
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

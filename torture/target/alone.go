@@ -29,7 +29,8 @@ const (
 	tooEarly        = "a lease ends early when the server's clock jumps ahead"
 )
 
-// revokes is what etcd does before 3.4.31 and 3.5.13 (etcd #15247), and later where it comes from a disk: see docs/limits.md.
+// revokes is what etcd does before 3.4.31 and 3.5.13 (etcd #15247), and later where it comes from a
+// disk: see docs/limits.md.
 const revokes = "a leader that stood still revokes sessions that were renewed with its successor meanwhile"
 
 // operated is what an operator breaks where a session is behind the holds.

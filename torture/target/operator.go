@@ -87,8 +87,8 @@ func mutexKeys(ctx context.Context, stores []*servers.RedisNode) (keys []string,
 	return slices.Sorted(maps.Keys(has)), has, nil
 }
 
-// mutexHolders are the requests that have mutexes, as they are known to a Redis server; without those of holds that are not alone or
-// not anonymous, which nobody can read here.
+// mutexHolders are the requests that have mutexes, as they are known to a Redis server; without those of holds that are
+// not alone or not anonymous, which nobody can read here.
 func mutexHolders(ctx context.Context, s *servers.RedisNode) (ids []string, err error) {
 	keys, _, err := mutexKeys(ctx, []*servers.RedisNode{s})
 	if err != nil {

@@ -39,8 +39,8 @@ func several() []*Target {
 	clusters := maps.Clone(failovers)
 	clusters[Clock] = tooEarly
 	acked := map[Fault]string{NodeKill: forgotten, Wipe: deleted, Delete: deleted, ClockFailover: tooEarlyThere}
-	// A replica takes over three seconds after it is needed. Where it has not heard of a new holder it takes the one before for the holder, as
-	// long as that one's lease runs. So leases are 5 seconds there, and no longer.
+	// A replica takes over three seconds after it is needed. Where it has not heard of a new holder it takes the one
+	// before for the holder, as long as that one's lease runs. So leases are 5 seconds there, and no longer.
 	return []*Target{
 		{
 			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover), Tells: true,
@@ -142,8 +142,8 @@ func failOverToWrongClock(s *servers.SentinelRedis, clocks []*servers.Clock) Inj
 				continue
 			}
 			clocks[i].Set(by)
-			// A Redis looks at its clock when it runs a command. If it saw the jump only after its primary's death it would take that for
-			// time without a primary, and not be chosen.
+			// A Redis looks at its clock when it runs a command. If it saw the jump only after its primary's death it
+			// would take that for time without a primary, and not be chosen.
 			if _, err := n.Do(ctx, "TIME"); err != nil {
 				return err
 			}

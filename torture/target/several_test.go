@@ -12,7 +12,8 @@ import (
 	_ "github.com/interlock-go/interlock/zklock"
 )
 
-// A client that is given proxies in the place of several servers keeps to them: it hears nobody when they let nothing pass.
+// A client that is given proxies in the place of several servers keeps to them: it hears nobody
+// when they let nothing pass.
 func TestSeveral_ClientsKeepToTheirProxies(t *testing.T) {
 	for _, g := range several() {
 		if !g.Can(Cut) || g.Tells {

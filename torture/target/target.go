@@ -57,7 +57,8 @@ const (
 // onLinks can be done to the ways between a client and the servers.
 var onLinks = []Fault{Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn}
 
-// TakesProxies reports whether the fault is done by proxies between a client and the servers, alone or among other things.
+// TakesProxies reports whether the fault is done by proxies between a client and the servers,
+// alone or among other things.
 func (f Fault) TakesProxies() bool {
 	return f == NoFiles || f == KillAsking || slices.Contains(onLinks, f)
 }
@@ -86,9 +87,11 @@ type Target struct {
 	Broken map[Fault]string
 	// Leases are longer ones, for faults that would otherwise outlast the lease, so that nobody had a lock twice.
 	Leases map[Fault]time.Duration
-	// Untold are those of Broken of which clients know at once, because their connections end. One of them hears nothing meanwhile.
+	// Untold are those of Broken of which clients know at once, because their connections end. One of them
+	// hears nothing meanwhile.
 	Untold []Fault
-	// Connected says that its sessions are connections: with one its locks end, whoever ends it, and both sides notice that by themselves.
+	// Connected says that its sessions are connections: with one its locks end, whoever ends it, and both sides
+	// notice that by themselves.
 	Connected bool
 	// Syncs says that its servers, as they are started here, answer only when their disks have what they were told.
 	Syncs bool
@@ -98,7 +101,8 @@ type Target struct {
 	Heal time.Duration
 	// Inside says that it is inside of a process: who is in another one has other locks of the same names.
 	Inside bool
-	// Tells says that its servers tell clients where they are. So proxies have to stand in the servers' places, which takes a network.
+	// Tells says that its servers tell clients where they are. So proxies have to stand in the servers'
+	// places, which takes a network.
 	Tells bool
 	// OnlyT2 says that T1 has no time for it.
 	OnlyT2 bool
@@ -164,7 +168,8 @@ type ground struct {
 	clocks  bool             // are to be wrong
 }
 
-// clock returns one that can be set, or nil if none is to be wrong: to make it takes a compiler, which nothing else needs.
+// clock returns one that can be set, or nil if none is to be wrong: to make it takes a compiler,
+// which nothing else needs.
 func (on *ground) clock(t testing.TB) *servers.Clock {
 	if !on.clocks {
 		return nil
@@ -172,8 +177,8 @@ func (on *ground) clock(t testing.TB) *servers.Clock {
 	return servers.NewClock(t)
 }
 
-// Withheld says why the fault cannot be done to the target on this machine, if that is so. It is nil if INTERLOCK_REQUIRE wants what the
-// fault needs: then a run fails without it.
+// Withheld says why the fault cannot be done to the target on this machine, if that is so. It is nil if
+// INTERLOCK_REQUIRE wants what the fault needs: then a run fails without it.
 func (g *Target) Withheld(f Fault) error {
 	switch {
 	case f == DiskFull || g.takesNetwork(f):

@@ -41,7 +41,8 @@ func TestTargets_ListFaultsThatAreKnown(t *testing.T) {
 	}
 }
 
-// A clock that is wrong takes a C compiler. Where there is none, that fault is skipped and says so, and everything else is done.
+// A clock that is wrong takes a C compiler. Where there is none, that fault is skipped and says so, and
+// everything else is done.
 func TestWithoutACompiler_OnlyClocksAreWithheld(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts a server")

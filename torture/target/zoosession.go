@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// endZooSession ends a session of somebody else, as an operator does by JMX (the operation terminateSession of a connection). For that it
-// comes as the session's client, whose password servers compute from its number, and says that it ends. The client itself may come back
-// in between, for which the server closes our connection: then it is tried again.
+// endZooSession ends a session of somebody else, as an operator does by JMX (the operation terminateSession of
+// a connection). For that it comes as the session's client, whose password servers compute from its number,
+// and says that it ends. The client itself may come back in between, for which the server closes our
+// connection: then it is tried again.
 func endZooSession(ctx context.Context, addr string, session int64) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -61,7 +62,8 @@ func framed(to, what []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(to, uint32(len(what))), what...) //nolint:gosec // it is short
 }
 
-// zooPassword is what a server takes for the password of a session: 16 bytes of Java's generator of random numbers with that seed.
+// zooPassword is what a server takes for the password of a session: 16 bytes of Java's generator of
+// random numbers with that seed.
 func zooPassword(session int64) []byte {
 	const factor, mask = 0x5DEECE66D, 1<<48 - 1
 	seed := (uint64(session) ^ 0xB3415C00 ^ factor) & mask //nolint:gosec // as two's complement

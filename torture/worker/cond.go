@@ -15,8 +15,8 @@ import (
 // Conditional is the mutex with a condition for which goroutines of all processes wait.
 const Conditional = "conditional"
 
-// waitAndSignal has one or two others wait for the condition, and signals as often: those or whoever else waits, in this process
-// and in others.
+// waitAndSignal has one or two others wait for the condition, and signals as often: those or whoever else waits, in
+// this process and in others.
 func (w *worker) waitAndSignal(ctx context.Context) {
 	var waiting sync.WaitGroup
 	waits := 1 + w.dice.IntN(2)

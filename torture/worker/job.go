@@ -1,5 +1,5 @@
-// Package worker is one client process of a run: goroutines that take locks of interlock through its public API, count in
-// the register under them, and record all of that. It is meant to be killed, stopped and cut off at any instant.
+// Package worker is one client process of a run: goroutines that take locks of interlock through its public API, count
+// in the register under them, and record all of that. It is meant to be killed, stopped and cut off at any instant.
 package worker
 
 import (
@@ -32,8 +32,8 @@ type Job struct {
 	Shares     []history.Share // how locks may be shared on this engine
 }
 
-// Patience is how long a Lock may wait, unless its context ends at random, for locks of that lease on an engine that may need so
-// long to heal: longer if everybody's holds, one after the other, take longer than some leases.
+// Patience is how long a Lock may wait, unless its context ends at random, for locks of that lease on an engine that
+// may need so long to heal: longer if everybody's holds, one after the other, take longer than some leases.
 func Patience(lease, heal, oneByOne time.Duration) time.Duration {
 	return heal + 2*lease + max(2*lease, oneByOne)
 }

@@ -85,8 +85,9 @@ const (
 	late  = 5 * time.Millisecond  // from when on it is recorded
 )
 
-// WatchLag records, until ctx ends, when this process was not run although it was to: what it does late then is the machine's fault. (Or
-// that of a library which keeps all processors of its program busy: that would not be told apart here.)
+// WatchLag records, until ctx ends, when this process was not run although it was to: what it does late then
+// is the machine's fault. (Or that of a library which keeps all processors of its program busy: that would
+// not be told apart here.)
 func WatchLag(ctx context.Context, proc int, log *history.Writer) {
 	for ctx.Err() == nil {
 		due := time.Now().Add(pulse)

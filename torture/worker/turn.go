@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/torture/history"
 )
 
-// turn has a hold of a read-write lock change its mode, and holds on after that: an upgradeable read writes, and reads again;
-// one writer in three reads on. One plain reader in three asks to write, which is refused.
+// turn has a hold of a read-write lock change its mode, and holds on after that: an upgradeable read writes, and reads
+// again; one writer in three reads on. One plain reader in three asks to write, which is refused.
 func (w *worker) turn(ctx context.Context, lease *interlock.Lease, how history.Share) {
 	switch {
 	case how == history.Upgrades:

@@ -178,7 +178,8 @@ func (w *worker) countOnce(ctx context.Context, lease *interlock.Lease, stamp fe
 	var refused error
 	for i, fenced := range []bool{true, false} {
 		at.Fenced, at.Value = fenced, read[i]+1
-		// The number that is not fenced is written although the fence has just refused the other: its users have no fence.
+		// The number that is not fenced is written although the fence has just refused the other:
+		// its users have no fence.
 		_, err := w.touch(lease, how, history.Write, at)
 		if err != nil && !errors.Is(err, register.ErrStale) {
 			return err
@@ -198,8 +199,9 @@ func (w *worker) touch(lease *interlock.Lease, how manner, op history.Op, at reg
 	return w.reg.Do(at)
 }
 
-// look records that the holder looked whether its hold lasts, and found that it does. The deadline that is recorded is that of before
-// the look: after a stop between the look and the record it would be the instant at which the loss was noticed.
+// look records that the holder looked whether its hold lasts, and found that it does. The deadline that is
+// recorded is that of before the look: after a stop between the look and the record it would be the instant at
+// which the loss was noticed.
 func (w *worker) look(lease *interlock.Lease, op history.Op) error {
 	deadline := lease.Deadline()
 	if err := lease.Err(); err != nil {

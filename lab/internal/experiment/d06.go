@@ -48,8 +48,8 @@ func d06cast(p *play.Play, server *play.Redis, names ...string) ([]*play.Actor, 
 
 func at(ms int64) func() time.Time { return func() time.Time { return time.UnixMilli(ms) } }
 
-// d06over plays the race for an overdue lock. P1 dies with it. P3 finds it over, and stands still before the command that
-// takes it away. P2 takes it, P3 goes on, and is told what third says.
+// d06over plays the race for an overdue lock. P1 dies with it. P3 finds it over, and stands still before the command
+// that takes it away. P2 takes it, P3 goes on, and is told what third says.
 func d06over(
 	p *play.Play, server *play.Redis, try func(*d06getset.Lock, context.Context) (bool, error), third bool, command string, says func(p3 *play.Actor),
 ) ([]*play.Actor, []*d06getset.Lock) {

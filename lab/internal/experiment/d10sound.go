@@ -2,8 +2,8 @@ package experiment
 
 import "github.com/interlock-go/interlock/lab/internal/play"
 
-// d10split are two processes on five nodes of interlock's Redlock. When the cables are cut A reaches nodes 1 to 3 only, and B
-// nodes 3 to 5.
+// d10split are two processes on five nodes of interlock's Redlock. When the cables are cut A reaches nodes 1 to 3
+// only, and B nodes 3 to 5.
 func d10split(p *play.Play) (a, b *play.Process, all []*play.Redis) {
 	p.Helper()
 	all = fiveMore(p)

@@ -16,8 +16,8 @@ type Guarded struct {
 // Guarded returns a resource of the play.
 func (p *Play) Guarded() *Guarded { return &Guarded{p: p} }
 
-// Write has a process write to the resource with the stamp of its last grant, whatever became of that, as code does that
-// has not looked at its lease again. It reports whether the resource took it.
+// Write has a process write to the resource with the stamp of its last grant, whatever became of that, as code does
+// that has not looked at its lease again. It reports whether the resource took it.
 func (g *Guarded) Write(c *Process) bool {
 	g.p.Helper()
 	err := g.guard.Do("goods", c.stamp, func() error { return nil })

@@ -99,8 +99,8 @@ func (b *bundle) appendTo(out []byte) []byte {
 	return out
 }
 
-// appendLesson appends a run of the script for no request at all. A server does nothing else while it compiles a script and
-// while it runs one: in the same run that would be for as long as both take.
+// appendLesson appends a run of the script for no request at all. A server does nothing else while it compiles a script
+// and while it runs one: in the same run that would be for as long as both take.
 func (b *bundle) appendLesson(out []byte) []byte {
 	b.taught = true
 	out = appendText(appendText(appendCount(out, '*', 4), "EVAL"), b.of.Script.Source())

@@ -77,7 +77,8 @@ func sparedOf(cells []*cell, g *target.Target, name string) (n int) {
 	return n
 }
 
-// share is a count with what it proves: none of n excludes with 95 % certainty that the share is larger than three nths.
+// share is a count with what it proves: none of n excludes with 95 % certainty that the share is larger than three
+// nths.
 func share(faults, of int) string {
 	switch {
 	case of == 0 && faults == 0:

@@ -55,7 +55,8 @@ func writeTimes(b *strings.Builder, cells []*cell) {
 	}
 }
 
-// deathsOf are the times from a holder's death to the next grant: in an engine's runs in which nothing else is done, and in the others.
+// deathsOf are the times from a holder's death to the next grant: in an engine's runs in which nothing else is
+// done, and in the others.
 func deathsOf(cells []*cell, g *target.Target) (alone, beside check.Delays) {
 	for _, c := range cells {
 		switch {

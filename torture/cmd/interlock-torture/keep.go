@@ -15,8 +15,9 @@ import (
 	"github.com/interlock-go/interlock/torture/run"
 )
 
-// made makes the cell's run. If histories are kept it has a folder of its own there; and if that is of a run which has ended, this is
-// judged and not made again, so that an hour of runs can be interrupted, and judged anew when a check was mended.
+// made makes the cell's run. If histories are kept it has a folder of its own there; and if that is of a run
+// which has ended, this is judged and not made again, so that an hour of runs can be interrupted, and judged anew
+// when a check was mended.
 func (c *cell) made(ctx context.Context, out io.Writer, keep string) (*check.Report, error) {
 	conf := *c.Config // a run changes it
 	if keep == "" {

@@ -51,8 +51,9 @@ func TestRun_OfSeveralServers_HasTheFaultsOfTheWaysToThem(t *testing.T) {
 	}
 }
 
-// runs makes a run and has it judged again, or skips t where one of its faults cannot be done. It is judged by everything but time:
-// what else a machine does while tests run is not the engine's fault. "make faults" judges by time too.
+// runs makes a run and has it judged again, or skips t where one of its faults cannot be done. It is
+// judged by everything but time: what else a machine does while tests run is not the engine's fault. "make
+// faults" judges by time too.
 func runs(t *testing.T, engine, faults, more string) {
 	t.Helper()
 	g, err := target.Find(engine)

@@ -92,8 +92,8 @@ func (c *cell) command() string {
 	return fmt.Sprintf("interlock torture run -engine %s -faults %s%s %s %s -seed %d", c.Target.Name, which, more, c.shape(), hold, c.Seed)
 }
 
-// shape are the flags that most cells of a table have in common. Runs with longer leases have a longer -duration, and engines inside of a
-// process have one process.
+// shape are the flags that most cells of a table have in common. Runs with longer leases have a longer -duration, and
+// engines inside of a process have one process.
 func (c *cell) shape() string {
 	return fmt.Sprintf("-workers %dx%d -names %d -duration %v", c.Processes, c.Goroutines, c.Names, c.Duration)
 }

@@ -43,7 +43,8 @@ func runT1(ctx context.Context, args []string) error {
 	return inconclusive(missing)
 }
 
-// mostMore is how often T1 makes some runs more while it has not seen enough: on a busy machine fewer faults have room in a run.
+// mostMore is how often T1 makes some runs more while it has not seen enough: on a busy machine fewer
+// faults have room in a run.
 const mostMore = 2
 
 // others are runs of the first cells once more, of as many as are made at once.
@@ -66,8 +67,8 @@ func fillT1(ctx context.Context, cells []*cell, each time.Duration, dice *rand.R
 	return err
 }
 
-// shapeT1 says how each run goes. Each has a seed of its own: with one for all, each engine would get the same faults in the same order,
-// and the same ones would be missing everywhere.
+// shapeT1 says how each run goes. Each has a seed of its own: with one for all, each engine would get the same faults
+// in the same order, and the same ones would be missing everywhere.
 func shapeT1(cells []*cell, each time.Duration, dice *rand.Rand) {
 	for _, c := range cells {
 		c.staff(4, 2)
@@ -78,9 +79,9 @@ func shapeT1(cells []*cell, each time.Duration, dice *rand.Rand) {
 	}
 }
 
-// t1Cells are the runs: for each engine what must be kept, together. What breaks exclusion has a run of its own, so that it excuses
-// nothing else; a fence keeps its promise there too. One engine with leases stands for all of these. The databases have runs too, because
-// there the end of a connection is enough.
+// t1Cells are the runs: for each engine what must be kept, together. What breaks exclusion has a run of its own, so
+// that it excuses nothing else; a fence keeps its promise there too. One engine with leases stands for all of these.
+// The databases have runs too, because there the end of a connection is enough.
 func t1Cells() []*cell {
 	var cells, long []*cell
 	for _, g := range target.Targets() {
@@ -114,7 +115,8 @@ func kept(g *target.Target) []target.Fault {
 	return slices.DeleteFunc(feasible(g), func(f target.Fault) bool { return g.Broken[f] != "" })
 }
 
-// breaking are the others, but for jumps of the clock: if a server forgets its tokens when its clock was set back, they cannot grow.
+// breaking are the others, but for jumps of the clock: if a server forgets its tokens when its clock was
+// set back, they cannot grow.
 func breaking(g *target.Target) []target.Fault {
 	return slices.DeleteFunc(feasible(g), func(f target.Fault) bool { return g.Broken[f] == "" || f == target.Clock })
 }

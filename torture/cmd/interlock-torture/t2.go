@@ -80,7 +80,8 @@ func runT2(ctx context.Context, args []string) error {
 func fillT2(ctx context.Context, table []*cell, how filling, increments int, seed uint64) ([]*cell, error) {
 	engines := targetsOf(table)
 	broken := fill(ctx, table, how)
-	// One at a time, and nothing beside: without a fault no hold may be lost, and these also have a server that is far away.
+	// One at a time, and nothing beside: without a fault no hold may be lost, and these also have a
+	// server that is far away.
 	longs := longCells(engines, seed)
 	broken = errors.Join(broken, fill(ctx, longs, filling{1, how.keep}))
 	var many []*cell
@@ -120,7 +121,8 @@ func t2Cells(engines string) ([]*cell, error) {
 	return cells, nil
 }
 
-// staff gives the run so many processes with so many goroutines each; or all of them in one process, if the engine is inside of it.
+// staff gives the run so many processes with so many goroutines each; or all of them in one process, if
+// the engine is inside of it.
 func (c *cell) staff(processes, goroutines int) {
 	if c.Target.Inside {
 		processes, goroutines = 1, processes*goroutines
@@ -128,8 +130,8 @@ func (c *cell) staff(processes, goroutines int) {
 	c.Processes, c.Goroutines = processes, goroutines
 }
 
-// leastWithLongLease is how long runs with longer leases go on at least: in them few locks change hands, and each fault takes some
-// ten seconds.
+// leastWithLongLease is how long runs with longer leases go on at least: in them few locks change hands, and each
+// fault takes some ten seconds.
 const leastWithLongLease = 40 * time.Second
 
 // lasts is how long the cell's run goes on, when others do for each.
@@ -167,8 +169,8 @@ func manyCells(targets []*target.Target, increments int, seed uint64) []*cell {
 }
 
 // pairs is no fault but those that the engine keeps, at random, and one of another client at the same time; retain is
-// the workload of that name under those that it keeps. many and long are no faults: they mark those cells, which are in the figures and not
-// in the table.
+// the workload of that name under those that it keeps. many and long are no faults: they mark those cells, which are in
+// the figures and not in the table.
 const (
 	pairs  = target.Fault("pairs")
 	retain = target.Fault("retain")

@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// Where two holders are possible holds last for a lease, elsewhere for a fifth of one. Runs under faults that would otherwise outlast
-// the lease have longer ones, and go on for longer.
+// Where two holders are possible holds last for a lease, elsewhere for a fifth of one. Runs under faults that would
+// otherwise outlast the lease have longer ones, and go on for longer.
 func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
 	cells, err := t2Cells("redis-sentinel,redis-cluster")
 	if err != nil {
@@ -53,7 +53,8 @@ func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
 	}
 }
 
-// A run whose history is kept is judged and not made again, unless it has not ended; one with other settings is refused.
+// A run whose history is kept is judged and not made again, unless it has not ended; one with
+// other settings is refused.
 func TestMade_OnceIfHistoriesAreKept(t *testing.T) {
 	g, err := target.Find("file")
 	if err != nil {
