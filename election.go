@@ -127,7 +127,8 @@ func (e *Election) look(ctx context.Context) (l Leader, until time.Time, err err
 		if h.Token != 0 && !h.Resting && !e.c.keepsForCooldown(e.key, h.Token) {
 			l := Leader{Value: h.Label, Token: h.Token, Client: h.Client}
 			if e.c.has(e.key, h.Token) {
-				h.Until = time.Time{} // it may resign and keep the lock for its MinHold, of which the engine knows nothing
+				// it may resign and keep the lock for its MinHold, of which the engine knows nothing
+				h.Until = time.Time{}
 			}
 			return l, h.Until, nil
 		}

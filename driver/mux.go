@@ -80,7 +80,8 @@ var packages = map[string]string{
 
 func (m *Mux) unknown(scheme string) error {
 	if pkg, ours := packages[scheme]; ours {
-		return fmt.Errorf("no engine for %s:// URLs is linked in: add import _ \"github.com/interlock-go/interlock/%s\"", scheme, pkg)
+		return fmt.Errorf(
+			"no engine for %s:// URLs is linked in: add import _ \"github.com/interlock-go/interlock/%s\"", scheme, pkg)
 	}
 	known := m.Schemes()
 	if len(known) == 0 {

@@ -21,7 +21,8 @@ type URL struct {
 func ParseURL(raw string) (*URL, error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok || !validScheme(scheme) {
-		return nil, fmt.Errorf("this is not an engine URL: it must start with a scheme such as mem://, file:// or redis://")
+		return nil, fmt.Errorf(
+			"this is not an engine URL: it must start with a scheme such as mem://, file:// or redis://")
 	}
 	u := &URL{Scheme: strings.ToLower(scheme), Query: url.Values{}}
 	if strings.Contains(rest, "#") {

@@ -74,7 +74,8 @@ func Apart(t *testing.T) bool {
 func apartFlags(test string, limit time.Duration) []string {
 	own := map[string]string{
 		"v": "true", "count": "1", "timeout": limit.String(), "run": "^" + regexp.QuoteMeta(test) + "$", "skip": "",
-		"testlogfile": "", "coverprofile": "", "cpuprofile": "", "memprofile": "", "blockprofile": "", "mutexprofile": "", "trace": "",
+		"testlogfile": "", "coverprofile": "", "cpuprofile": "", "memprofile": "", "blockprofile": "",
+		"mutexprofile": "", "trace": "",
 	}
 	var flags []string
 	flag.Visit(func(f *flag.Flag) {

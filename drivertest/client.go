@@ -162,7 +162,8 @@ func (c *client) renewAs(r driver.Renewal) error {
 
 func renewOne(ctx context.Context, renewer driver.Renewer, r driver.Renewal) error {
 	answer := errors.New("done was not called")
-	renewer.Renew(ctx, []driver.Renewal{r}, func(_ int, err error) { answer = err }) // another goroutine, but before it returns
+	// another goroutine, but before it returns
+	renewer.Renew(ctx, []driver.Renewal{r}, func(_ int, err error) { answer = err })
 	return answer
 }
 
@@ -200,8 +201,9 @@ func (h *hold) trustedUntil() time.Time { return h.g.Sent.Add(h.g.Lease) }
 func (h *hold) notBefore(trusted time.Time, what string) {
 	h.c.tr.Helper()
 	if early := trusted.Sub(h.back); early > 0 {
-		h.c.tr.Fatalf("%s: %s was let in %v before the trust in the earlier hold ended, so both believe that they have the lock: "+
-			"look whether Grant.Sent is taken before the request is sent, and whether the engine keeps a grant or a renewal that long",
+		h.c.tr.Fatalf("%s: %s was let in %v before the trust in the earlier hold ended, so both believe that they "+
+			"have the lock: look whether Grant.Sent is taken before the request is sent, and whether the engine "+
+			"keeps a grant or a renewal that long",
 			what, h.c.name, early)
 	}
 }

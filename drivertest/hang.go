@@ -259,5 +259,6 @@ func (c *client) findsFreeAfterwards(key driver.Key) {
 		}
 		c.undoAfterwards(r)
 	}
-	c.tr.Fatalf("%s: after the server has hung and all was undone, a try of %s %q says: %v", c.name, key.Kind, key.Name, last)
+	c.tr.Fatalf("%s: after the server has hung and all was undone, a try of %s %q says: %v",
+		c.name, key.Kind, key.Name, last)
 }

@@ -58,7 +58,8 @@ func goroutines() map[string]string {
 	all := make(map[string]string, len(stacks))
 	for _, stack := range stacks[1:] { // the first is this one
 		id, _, _ := strings.Cut(stack, " [")
-		if !kept(stack, []string{"testing.(*T).Run(", "testing.runTests(", "os/signal.loop(", "testing.(*M).startAlarm"}) {
+		if !kept(stack,
+			[]string{"testing.(*T).Run(", "testing.runTests(", "os/signal.loop(", "testing.(*M).startAlarm"}) {
 			all[id] = stack
 		}
 	}

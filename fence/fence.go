@@ -94,7 +94,8 @@ func valid(s Stamp) error {
 func validResource(resource string) error {
 	switch {
 	case resource == "":
-		return errors.New("the name of the resource is empty: name what the lock protects, for instance by the lock's name")
+		return errors.New(
+			"the name of the resource is empty: name what the lock protects, for instance by the lock's name")
 	case len(resource) > mostName:
 		return fmt.Errorf("the name of the resource has %d bytes; it may have at most %d", len(resource), mostName)
 	case !plain(resource):

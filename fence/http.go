@@ -93,7 +93,9 @@ func parseStamp(value string) (Stamp, error) {
 // A check before the handler keeps out most of what is stale and registers the first touch, but it is not one step with
 // what the handler does afterwards: a handler that writes must check again, with the write, in its transaction (see
 // [SQLGuard.Check]). It finds the stamp with FromHeader. nil functions panic.
-func Middleware(check func(resource string, s Stamp) error, resource func(*http.Request) string) func(http.Handler) http.Handler {
+func Middleware(
+	check func(resource string, s Stamp) error, resource func(*http.Request) string,
+) func(http.Handler) http.Handler {
 	if check == nil || resource == nil {
 		panic("fence: Middleware needs both functions: what checks a stamp, and what names a request's resource")
 	}

@@ -123,7 +123,11 @@ func (t *Tx) commit(limit time.Duration) error {
 	a, came := await(t.ask(t.commitNow), bounded.Done(), late)
 	if !came {
 		t.stop() // some drivers end the call with it
-		a = answer{Unknown, fmt.Errorf("the database did not answer the COMMIT in %v, for which its locks last", limit.Round(time.Millisecond))}
+		a = answer{
+			Unknown,
+			fmt.Errorf("the database did not answer the COMMIT in %v, for which its locks last",
+				limit.Round(time.Millisecond)),
+		}
 		if bounded.Err() != nil {
 			a.err = fmt.Errorf("the database did not answer the COMMIT in time: %w", whyEnded(t.ctx))
 		}

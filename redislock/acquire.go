@@ -69,7 +69,9 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 }
 
 // acquire acquires r, after giving back give, if not nil, or beside the hold with that ID, if not empty.
-func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *driver.Release, beside string) (driver.Grant, error) {
+func (d *Driver) acquire(
+	ctx context.Context, r *driver.Request, give *driver.Release, beside string,
+) (driver.Grant, error) {
 	if err := check(r); err != nil {
 		return driver.Grant{}, err
 	}
@@ -119,7 +121,8 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 		case err != nil:
 		case p == nil:
 			err = a.heartbeat(ctx)
-		case p.grant.verdict == stuck && p.grant.now >= a.answer.now: // out of the queue; asked again it could get a new place
+		case p.grant.verdict == stuck && p.grant.now >= a.answer.now:
+			// out of the queue; asked again it could get a new place
 			return driver.Grant{}, p.grant.refusal(a.r)
 		case p.grant.verdict != granted || !a.trusts(p):
 			err = a.heartbeat(ctx) // rather ask: it answers what the push said, and why, and claims
@@ -222,7 +225,8 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	}
 	if a.answer.verdict == granted && answer.Acked < a.d.opts.Replicas {
 		a.unknown = true
-		return fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, a.d.opts.Replicas, a.d.opts.ReplicaTimeout)
+		return fmt.Errorf("%d of %d replicas have acknowledged within %v",
+			answer.Acked, a.d.opts.Replicas, a.d.opts.ReplicaTimeout)
 	}
 	return nil
 }
@@ -252,7 +256,8 @@ func (a *attempt) explain(err error) error {
 		return err
 	case driver.IsDefinite(err) && !a.unknown && !a.d.hasOpened(a.e) && !(a.waited && errors.Is(err, driver.ErrClosed)):
 		return err
-	case driver.IsDefinite(err): // but another copy of the request may still be granted, or its place in the queue is left
+	case driver.IsDefinite(err):
+		// but another copy of the request may still be granted, or its place in the queue is left
 		return errors.Join(err, &driver.UnavailableError{Op: "acquire", Name: a.r.Name})
 	}
 	return a.d.sorted("acquire", a.r.Key, err, a.unknown || a.waited || a.d.hasOpened(a.e))

@@ -46,7 +46,8 @@ type Driver struct {
 	marks   bool              // there was a request that markOf has marked: only then are there holds to look for
 	urgent  int               // how many holds are urgent
 	gone    tombstones
-	unsent  map[string]struct{}            // IDs of requests that are still to be undone, of which nothing was sent: 1024 at most
+	// IDs of requests that are still to be undone, of which nothing was sent: 1024 at most
+	unsent  map[string]struct{}
 	watches map[string]map[*watch]struct{} // by KIND:NAME
 	slots   slotsInUse                     // where we listen, in a Cluster
 
@@ -60,7 +61,8 @@ const startTime = 5 * time.Second
 // server's set-up as opts say. It waits 5 seconds at most; [Start] takes a context for that. Close leaves the client
 // open. A nil opts means the defaults.
 func New(client rueidis.Client, opts *Options) (*Driver, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTime) //nolint:forbidigo // as sql.OpenDB, it takes none
+	//nolint:forbidigo // as sql.OpenDB, it takes none
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
 	return Start(ctx, client, opts)
 }

@@ -16,7 +16,8 @@ func holderWhoCounts(t *testing.T) (*Driver, *driver.Request, *int) {
 	d := open(t, soloOption(servers.Redis(t)), nil)
 	told := 0
 	r := &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: "lock"}, ID: "id", Owner: "owner", Lease: time.Minute, Tokens: 1, Try: true,
+		Key: driver.Key{Kind: driver.KindMutex, Name: "lock"}, ID: "id", Owner: "owner", Lease: time.Minute, Tokens: 1,
+		Try: true,
 	}
 	r.Lost = func(driver.LostReason, error) { told++ }
 	return d, r, &told

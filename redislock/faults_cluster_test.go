@@ -231,7 +231,8 @@ func nodeDies(t *testing.T, c *servers.ClusterRedis) {
 	c.AwaitFailover(slot, old)
 	t.Logf("a replica was in office after %v", time.Since(begin))
 	soon(t, "the hold to be renewed at the new primary", func() bool {
-		return held.Err() != nil || time.Until(held.Deadline()) > failoverLease-2*time.Second && time.Since(dead) > 2*time.Second
+		return held.Err() != nil ||
+			time.Until(held.Deadline()) > failoverLease-2*time.Second && time.Since(dead) > 2*time.Second
 	})
 	if err := held.Err(); err != nil {
 		t.Errorf("the hold was lost: %v", err)
@@ -239,7 +240,8 @@ func nodeDies(t *testing.T, c *servers.ClusterRedis) {
 	longest, failed := f.end()
 	t.Logf("in other slots the longest turn took %v", longest)
 	if len(failed) > 0 || longest > time.Second {
-		t.Errorf("in other slots %d turns failed, and the longest took %v: %v", len(failed), longest, errors.Join(failed...))
+		t.Errorf("in other slots %d turns failed, and the longest took %v: %v",
+			len(failed), longest, errors.Join(failed...))
 	}
 	begin = time.Now()
 	if err := held.Unlock(patient(t)); err != nil {

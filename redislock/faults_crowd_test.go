@@ -49,7 +49,8 @@ func TestThousandWaiters_OnOneLock_AreServedInOrder(t *testing.T) {
 		}
 	}
 	q := &thousand{t: t, s: s, w: newInside(t, "lock"), watch: newWaits(), served: make(chan int, crowdSize)}
-	q.holder = mustLock(t, openLocks(t, redisURL("redis", s.Addr()), &interlock.Options{Lease: 15 * faultsPatience}), q.w.name)
+	q.holder = mustLock(t, openLocks(t, redisURL("redis", s.Addr()), &interlock.Options{Lease: 15 * faultsPatience}),
+		q.w.name)
 	q.w.enter(q.holder)
 	for i := range crowdSize {
 		q.enqueue(i, drivers[i%len(drivers)])

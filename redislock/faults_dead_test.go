@@ -28,7 +28,9 @@ func TestDead_AHolderAndManyWaiters_CostOneLeaseAndOneClaim(t *testing.T) {
 	t.Run("Sentinel", func(t *testing.T) {
 		t.Parallel()
 		s := servers.RedisSentinel(t, 1, nil)
-		option := rueidis.ClientOption{InitAddress: s.Sentinels(), Sentinel: rueidis.SentinelOption{MasterSet: s.Name()}}
+		option := rueidis.ClientOption{
+			InitAddress: s.Sentinels(), Sentinel: rueidis.SentinelOption{MasterSet: s.Name()},
+		}
 		manyDie(t, s.Primary(), option, "p", nil)
 	})
 	t.Run("waiting for a replica", func(t *testing.T) {

@@ -73,7 +73,8 @@ func TestMulti_OfEightLocks_IsOneRequest(t *testing.T) {
 				gave = count() - before - took
 			}
 			if took != row.take || gave < row.giveLeast || gave > 8 {
-				t.Errorf("%d scripts took 8 locks and %d gave them back, want %d, and %d to 8", took, gave, row.take, row.giveLeast)
+				t.Errorf("%d scripts took 8 locks and %d gave them back, want %d, and %d to 8",
+					took, gave, row.take, row.giveLeast)
 			}
 		})
 	}
@@ -89,7 +90,8 @@ func TestMulti_ThatIsRefused_LeavesNothing(t *testing.T) {
 		l := mustLock(t, other, name)
 		before := leftOver(t, s)
 		var held *interlock.HeldError
-		if _, err := c.Multi(eight(), nil).TryLock(patient(t)); !errors.As(err, &held) || held.Name != name || held.Token != l.Token() {
+		if _, err := c.Multi(eight(), nil).TryLock(patient(t)); !errors.As(err, &held) || held.Name != name ||
+			held.Token != l.Token() {
 			t.Errorf("%q is held: %v", name, err)
 		}
 		if after := leftOver(t, s); !slices.Equal(after, before) || len(after) != 1 {
@@ -105,7 +107,9 @@ func TestMulti_WhoseReplyNeverComes_LeavesNothing(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	p := servers.NewProxy(t, s.Addr())
 	c := openLocks(t, redisURL("redis", p.Addr()), nil)
-	for name, cut := range map[string]func(){"Dropped": p.DropReplies, "Held": func() { p.BlackHole(servers.ToClient) }} {
+	for name, cut := range map[string]func(){
+		"Dropped": p.DropReplies, "Held": func() { p.BlackHole(servers.ToClient) },
+	} {
 		t.Run(name, func(t *testing.T) {
 			if err := mustLockAll(t, c, eight()).Unlock(patient(t)); err != nil {
 				t.Fatal(err)
@@ -119,7 +123,8 @@ func TestMulti_WhoseReplyNeverComes_LeavesNothing(t *testing.T) {
 			}()
 			soon(t, "all are held", func() bool { return len(leftOver(t, s)) == 8 })
 			cancel()
-			if err := receive(t, "the end of Lock", failed); !errors.Is(err, context.Canceled) || !errors.Is(err, interlock.ErrUnavailable) {
+			if err := receive(t, "the end of Lock", failed); !errors.Is(err, context.Canceled) ||
+				!errors.Is(err, interlock.ErrUnavailable) {
 				t.Errorf("got %v", err)
 			}
 			p.Pass()
@@ -143,7 +148,9 @@ func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 	for _, name := range names {
 		locks = append(locks, newInside(t, name))
 	}
-	clients := []*interlock.Client{openLocks(t, redisURL("redis", s.Addr()), nil), openLocks(t, redisURL("redis", s.Addr()), nil)}
+	clients := []*interlock.Client{
+		openLocks(t, redisURL("redis", s.Addr()), nil), openLocks(t, redisURL("redis", s.Addr()), nil),
+	}
 	var all sync.WaitGroup
 	for n := range 12 {
 		all.Go(func() {

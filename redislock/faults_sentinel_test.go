@@ -78,7 +78,8 @@ func heldAcross(t *testing.T) {
 	t.Logf("the new primary was in office after %v", time.Since(begin))
 	for _, l := range held {
 		soon(t, "each hold to be renewed at the new primary", func() bool {
-			return l.Err() != nil || time.Until(l.Deadline()) > failoverLease-2*time.Second && time.Since(dead) > 2*time.Second
+			return l.Err() != nil ||
+				time.Until(l.Deadline()) > failoverLease-2*time.Second && time.Since(dead) > 2*time.Second
 		})
 		if err := l.Err(); err != nil {
 			t.Errorf("a hold was lost: %v", err)

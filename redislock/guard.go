@@ -139,7 +139,8 @@ func (g *Guard) check(resource string, s fence.Stamp, keys []string) error {
 	}
 	for _, key := range keys {
 		if conn.SlotOf(key) != conn.SlotOf(resource) {
-			return fmt.Errorf("redislock: guard %q: the key %q is in another slot of the Cluster; give both the same hash tag",
+			return fmt.Errorf(
+				"redislock: guard %q: the key %q is in another slot of the Cluster; give both the same hash tag",
 				resource, key)
 		}
 	}

@@ -116,8 +116,10 @@ func newClient(t *testing.T, addr string) rueidis.Client {
 func newHistory(t *testing.T, open opener, seed uint64, nodes ...*servers.RedisNode) *history {
 	t.Helper()
 	h := &history{
-		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), prefix: fmt.Sprintf("history%d-%d:", histories.Add(1), seed),
-		watch: &vigil{pace.Of(t, nodes...), mostClaim / 4}, // who was not heard of for the time of a claim is passed over
+		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)),
+		prefix: fmt.Sprintf("history%d-%d:", histories.Add(1), seed),
+		// who was not heard of for the time of a claim is passed over
+		watch: &vigil{pace.Of(t, nodes...), mostClaim / 4},
 		keys: []driver.Key{
 			{Kind: driver.KindMutex, Name: "x"},
 			{Kind: driver.KindRWMutex, Name: "x"},

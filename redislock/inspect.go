@@ -136,7 +136,9 @@ func (d *Driver) look(ctx context.Context, keys []driver.Key) []sight {
 
 // LookTokens reads one lock, in one round trip. It reports whether the lock is held or waited for, and how many tokens
 // the block of each holder has.
-func (d *Driver) LookTokens(ctx context.Context, key driver.Key) (info driver.LockInfo, tokens []int, inUse bool, err error) {
+func (d *Driver) LookTokens(
+	ctx context.Context, key driver.Key,
+) (info driver.LockInfo, tokens []int, inUse bool, err error) {
 	if d.isClosed() {
 		return driver.LockInfo{}, nil, false, driver.ErrClosed
 	}

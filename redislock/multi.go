@@ -48,15 +48,19 @@ func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]
 // checkAll refuses what is not for one script.
 func (d *Driver) checkAll(requests []*driver.Request) error {
 	if len(requests) == 0 || len(requests) > mostTogether {
-		return fmt.Errorf("redis: %d locks in one step, want 1 to %d: %w", len(requests), mostTogether, driver.ErrUnsupported)
+		return fmt.Errorf("redis: %d locks in one step, want 1 to %d: %w",
+			len(requests), mostTogether, driver.ErrUnsupported)
 	}
 	for i, r := range requests {
 		switch err := check(r); {
 		case err != nil:
 			return err
 		case r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Named || r.LockDelay > 0:
-			return fmt.Errorf("redis: %s %q in one step with others, for a named owner or with a delay: %w", r.Kind, r.Name, driver.ErrUnsupported)
-		case slices.ContainsFunc(requests[:i], func(other *driver.Request) bool { return other.Key == r.Key || other.ID == r.ID }):
+			return fmt.Errorf("redis: %s %q in one step with others, for a named owner or with a delay: %w",
+				r.Kind, r.Name, driver.ErrUnsupported)
+		case slices.ContainsFunc(requests[:i], func(other *driver.Request) bool {
+			return other.Key == r.Key || other.ID == r.ID
+		}):
 			return fmt.Errorf("redis: %s %q or its request is there twice: %w", r.Kind, r.Name, driver.ErrUnsupported)
 		}
 	}
@@ -133,7 +137,8 @@ func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
 	case "G":
 		if answer.Acked < d.opts.Replicas {
 			t.unknown = true
-			return nil, fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, d.opts.Replicas, d.opts.ReplicaTimeout)
+			return nil, fmt.Errorf("%d of %d replicas have acknowledged within %v",
+				answer.Acked, d.opts.Replicas, d.opts.ReplicaTimeout)
 		}
 		return t.granted(rest, sent)
 	case "K":

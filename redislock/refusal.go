@@ -44,7 +44,10 @@ var refusals = []struct {
 	{code: "WRONGPASS", hint: "user or password is wrong"},
 	{code: "NOPERM", hint: rightsHint, part: true},
 	{code: "The user executing the script", hint: rightsHint, part: true},
-	{code: "DENIED", hint: "the server is in protected mode: set a password, or let it listen on the loopback address alone"},
+	{
+		code: "DENIED",
+		hint: "the server is in protected mode: set a password, or let it listen on the loopback address alone",
+	},
 	{code: "OOM", hint: "the server is full: raise maxmemory, or delete what nobody needs; locks that are held go on"},
 	{code: "MISCONF", hint: "the server cannot save its data: see its log, and the room on its disk"},
 	{code: "READONLY", hint: replicaHint},
@@ -58,7 +61,9 @@ const (
 )
 
 // passing are the codes of what servers answer for the moment: they start, fail over, move a slot, or run a script.
-var passing = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS", "max number of clients reached"}
+var passing = []string{
+	"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS", "max number of clients reached",
+}
 
 // judgeError says what an error of a call means, whichever client library it has come through. It is the only place
 // where that is decided: a Conn says by a RefusedError whether a call may have run, and the text is the server's own.
@@ -114,7 +119,9 @@ func (d *Driver) sorted(op string, key driver.Key, err error, copies bool) error
 	switch {
 	case o.class == denied && o.hint == foreignHint:
 		name, _ := d.names.lock(key)
-		return &driver.RefusedError{Op: op, Name: key.Name, Err: &foreignError{name, err}, Hint: o.hint, Open: o.part || copies}
+		return &driver.RefusedError{
+			Op: op, Name: key.Name, Err: &foreignError{name, err}, Hint: o.hint, Open: o.part || copies,
+		}
 	case o.class == denied:
 		return &driver.RefusedError{Op: op, Name: key.Name, Err: plainly(err), Hint: o.hint, Open: o.part || copies}
 	}
@@ -157,7 +164,8 @@ func (e *answerError) Error() string { return e.text }
 // Unwrap returns the whole answer.
 func (e *answerError) Unwrap() error { return e.err }
 
-var scriptNoise = regexp.MustCompile(`\s*script: \S+, on @user_script:\S*|^(ERR )?Error running script \(call to \S+\): @user_script:\s*\d+: @user_script: \d+: -?`)
+var scriptNoise = regexp.MustCompile(
+	`\s*script: \S+, on @user_script:\S*|^(ERR )?Error running script \(call to \S+\): @user_script:\s*\d+: @user_script: \d+: -?`)
 
 func plainly(err error) error {
 	text := err.Error()

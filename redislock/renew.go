@@ -152,7 +152,9 @@ func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int
 	if r.Acked < d.opts.Replicas {
 		return &driver.UnavailableError{
 			Op: "renew", Name: b.Name,
-			Err: errors.New("only " + strconv.Itoa(r.Acked) + " of " + strconv.Itoa(d.opts.Replicas) + " replicas have acknowledged"),
+			Err: errors.New(
+				"only " + strconv.Itoa(r.Acked) + " of " + strconv.Itoa(d.opts.Replicas) +
+					" replicas have acknowledged"),
 		}
 	}
 	return nil

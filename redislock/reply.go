@@ -234,7 +234,8 @@ func errNewer(version string) error {
 	case !isVersion.MatchString(version): // it may be a secret, which must not be shown
 		return errForeign
 	}
-	return fmt.Errorf("the lock is in use by a later version of interlock (format %s, this one knows %s); update this program: %w",
+	return fmt.Errorf(
+		"the lock is in use by a later version of interlock (format %s, this one knows %s); update this program: %w",
 		version, format, driver.ErrConflict)
 }
 

@@ -33,7 +33,8 @@ func check(r *driver.Request) error {
 	case !slices.Contains(kinds, r.Kind):
 		return fmt.Errorf("redis: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
 	case !word.Is(r.ID):
-		return fmt.Errorf("redis: a request whose ID is empty or has spaces or control characters: %w", driver.ErrUnsupported)
+		return fmt.Errorf("redis: a request whose ID is empty or has spaces or control characters: %w",
+			driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > 512:
 		return fmt.Errorf("redis: a lock's name has 1 to 512 bytes, not %d: %w", len(r.Name), driver.ErrUnsupported)
 	case r.Lease < time.Millisecond:
@@ -87,7 +88,8 @@ func (a *attempt) how() string {
 	if r.LockDelay > 0 {
 		delay = inMillis(r.LockDelay + time.Millisecond - 1) // rounded up: for so long at least
 	}
-	return modes[r.Mode:r.Mode+1] + delay + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside + " " + owner
+	return modes[r.Mode:r.Mode+1] + delay + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside +
+		" " + owner
 }
 
 // setWay sets the tail, and in it how the request is to wait; see acquire_fast.lua.

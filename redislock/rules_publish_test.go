@@ -35,7 +35,10 @@ var publishRules = []rule{
 				"it", "\tsave()\n\twhile deliver(skip) do\n\t\tdrain(skip)\n\t\tsave()\n\tend\n",
 				"\twhile deliver(skip) do\n\t\tdrain(skip)\n\tend\n\tsave()\n",
 			},
-			{"it, in the quick part", "\t\t\tif heard ~= 0 then\n", "\t\t\tcall('SET', KEYS[2], last)\n\t\t\tif heard ~= 0 then\n"},
+			{
+				"it, in the quick part", "\t\t\tif heard ~= 0 then\n",
+				"\t\t\tcall('SET', KEYS[2], last)\n\t\t\tif heard ~= 0 then\n",
+			},
 		},
 	},
 }
@@ -87,7 +90,8 @@ func (s *stage) effects(f func()) (commands []string) {
 			return commands
 		}
 		_, command, inScript := strings.Cut(line, " lua] ")
-		words := append(strings.Split(command, `"`), "", "", "") // the command is the second of them, its first argument the fourth
+		// the command is the second of them, its first argument the fourth
+		words := append(strings.Split(command, `"`), "", "", "")
 		switch {
 		case !inScript, slices.Contains(reads, words[1]):
 		case strings.HasSuffix(words[1], "PUBLISH"), words[3] == s.lock(), words[3] == s.floor():

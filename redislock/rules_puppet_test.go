@@ -124,7 +124,8 @@ func acquireLater(d *Driver) <-chan acquired {
 
 func puppetRequest() *driver.Request {
 	return &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: "x"}, ID: "r", Owner: "o", Weight: 1, Tokens: 1, Lease: time.Minute,
+		Key: driver.Key{Kind: driver.KindMutex, Name: "x"}, ID: "r", Owner: "o", Weight: 1, Tokens: 1,
+		Lease: time.Minute,
 	}
 }
 

@@ -18,8 +18,9 @@ type book struct{ acquire, release, requeue, breaking, renew, look *Script }
 
 func scriptsAsTheyAre() *book {
 	return &book{
-		acquire: acquireScript, release: releaseScript, requeue: requeueScript, breaking: breakScript, renew: renewScript,
-		look: lookScript,
+		acquire: acquireScript, release: releaseScript, requeue: requeueScript, breaking: breakScript,
+		renew: renewScript,
+		look:  lookScript,
 	}
 }
 
@@ -213,8 +214,9 @@ func (s *stage) args(a ask) []string {
 	if a.retains {
 		mark = `"r":1,`
 	}
-	tail := fmt.Sprintf(`%s %s %s %s %s %s {%s"o":"%s","c":"host 7","l":"%s"}`, or(a.way, "p"), or(inMillis(a.claim), "2000"),
-		or(inMillis(a.place), "5000"), lease, tokens, s.prefix+or(a.channel, heard), mark, a.owner, a.id)
+	tail := fmt.Sprintf(`%s %s %s %s %s %s {%s"o":"%s","c":"host 7","l":"%s"}`, or(a.way, "p"),
+		or(inMillis(a.claim), "2000"), or(inMillis(a.place), "5000"), lease, tokens, s.prefix+or(a.channel, heard),
+		mark, a.owner, a.id)
 	return []string{a.id, lease, tokens, tail, how}
 }
 
@@ -361,7 +363,9 @@ func (s *stage) must(is bool, format string, args ...any) {
 
 // String is for messages of want.
 func (o outcome) String() string {
-	return [...]string{"unreadable", "granted", "queued", "held", "would wait", "over", "broken", "stuck", "conflict", "newer"}[o]
+	return [...]string{
+		"unreadable", "granted", "queued", "held", "would wait", "over", "broken", "stuck", "conflict", "newer",
+	}[o]
 }
 
 // inBothParts runs a check with requests that the quick parts of the scripts answer, and again with such that they

@@ -100,7 +100,9 @@ func (d *Driver) await(
 }
 
 // register has the server tell us of changes. It reports whether the server did so until now, and when to ask again.
-func (d *Driver) register(ctx context.Context, place *attempt, key driver.Key) (known bool, pause time.Duration, err error) {
+func (d *Driver) register(
+	ctx context.Context, place *attempt, key driver.Key,
+) (known bool, pause time.Duration, err error) {
 	way := "p"
 	if d.conn.Sharded() {
 		way = "s"

@@ -55,7 +55,8 @@ func TestDirect_TheGain_IsAtMostAQuarter_OrAHalfAmongNeighbours_AndNeedsAHoldAsL
 			t.Log(hold, got)
 			for i, want := range [...]time.Duration{row.now, row.direct, row.early, row.between} {
 				if tenths := (got[i] + rtt/20) * 10 / rtt; tenths != want {
-					t.Errorf("hold %v, column %d: a turn of %v, %d tenths of a round trip, want %d", hold, i, got[i], tenths, want)
+					t.Errorf("hold %v, column %d: a turn of %v, %d tenths of a round trip, want %d",
+						hold, i, got[i], tenths, want)
 				}
 			}
 		}

@@ -120,8 +120,8 @@ func Sound() Rules {
 		RetainedPass: true, ShortenFirst: true, IgnoreOlder: true, TakeoverTrust: true,
 		ReleaseIsFinal: true, ShortRetention: true, StaysShort: true, WantedKept: true, WantedRepeated: true,
 		WantedAnswered: true,
-		NamedNext:      true, NamedClaimed: true, NamedOne: true, NamedEnds: true, NamedToken: true, NamedAtRelease: true,
-		NamedAtExpiry: true, NamedAtBreak: true,
+		NamedNext:      true, NamedClaimed: true, NamedOne: true, NamedEnds: true, NamedToken: true,
+		NamedAtRelease: true, NamedAtExpiry: true, NamedAtBreak: true,
 		ToldUntil: true, LeftIsFinal: true, ClaimProves: true, ClaimOfHold: true,
 	}
 }

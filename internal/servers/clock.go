@@ -26,7 +26,9 @@ type Clock struct {
 }
 
 // clockNeeds is the compiler.
-var clockNeeds = &Spec{Name: "clock", Binaries: []string{"cc", "gcc", "clang"}, Install: "a C compiler (gcc on Debian, Ubuntu)"}
+var clockNeeds = &Spec{
+	Name: "clock", Binaries: []string{"cc", "gcc", "clang"}, Install: "a C compiler (gcc on Debian, Ubuntu)",
+}
 
 // clockCompiler returns the path of a compiler, or else what is missing.
 func clockCompiler() (path, lacks string) {
@@ -64,7 +66,8 @@ func NewClock(t testing.TB) *Clock {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, compiler, "-O2", "-shared", "-fPIC", "-pthread", "-o", c.library, source).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, compiler, "-O2", "-shared", "-fPIC", "-pthread", "-o", c.library,
+		source).CombinedOutput(); err != nil {
 		t.Fatalf("compiling a clock: %v\n%s", err, out)
 	}
 	var err error
@@ -79,7 +82,8 @@ func NewClock(t testing.TB) *Clock {
 // Set has the clock go ahead of the right time by that much, or behind it if it is negative.
 func (c *Clock) Set(ahead time.Duration) {
 	c.t.Helper()
-	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0); err != nil { //nolint:gosec // as two's complement
+	//nolint:gosec // as two's complement
+	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0); err != nil {
 		c.t.Fatalf("setting a clock: %v", err)
 	}
 }

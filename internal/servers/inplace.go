@@ -45,9 +45,11 @@ func (m *Member) takePlace(ip string) error {
 			return err
 		}
 		m.places = map[string]bool{}
-		lines = append(lines, fmt.Sprintf("rule add pref 1 from %s lookup %d", m.addr, passing), "rule add pref 2 lookup local", "rule delete pref 0")
+		lines = append(lines, fmt.Sprintf("rule add pref 1 from %s lookup %d", m.addr, passing),
+			"rule add pref 2 lookup local", "rule delete pref 0")
 	}
-	lines = append(lines, "address add "+ip+"/32 dev lo", fmt.Sprintf("route add %s via %s table %d", ip, m.router, passing))
+	lines = append(lines, "address add "+ip+"/32 dev lo",
+		fmt.Sprintf("route add %s via %s table %d", ip, m.router, passing))
 	if err := m.room.ip(lines...); err != nil {
 		return err
 	}

@@ -56,7 +56,9 @@ type MariaDBNode struct {
 }
 
 // galeraLibraries are where distributions put what makes a cluster of servers.
-var galeraLibraries = []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so"}
+var galeraLibraries = []string{
+	"/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so",
+}
 
 // MariaDBServer starts a MariaDB as o says; nil is the zero value.
 func MariaDBServer(t testing.TB, o *MariaDBOptions) *MariaDBNode {
@@ -110,22 +112,25 @@ func (n *MariaDBNode) CAFile() string {
 
 // mariaDBSmall makes a server small and quick to start. The settings of the data files must be the same at each start.
 var mariaDBSmall = []string{
-	"--innodb-buffer-pool-size=8M", "--innodb-log-file-size=4M", "--innodb-doublewrite=OFF", "--innodb-buffer-pool-dump-at-shutdown=OFF",
-	"--innodb-buffer-pool-load-at-startup=OFF", "--key-buffer-size=64K", "--aria-pagecache-buffer-size=1M", "--performance-schema=OFF",
+	"--innodb-buffer-pool-size=8M", "--innodb-log-file-size=4M", "--innodb-doublewrite=OFF",
+	"--innodb-buffer-pool-dump-at-shutdown=OFF", "--innodb-buffer-pool-load-at-startup=OFF", "--key-buffer-size=64K",
+	"--aria-pagecache-buffer-size=1M", "--performance-schema=OFF",
 }
 
 func (n *MariaDBNode) args(s Site) []string {
 	// Paths that are not absolute are below the data folder: that of a socket may have only a hundred bytes.
 	args := append([]string{
-		"--no-defaults", "--datadir=" + mariaDBData(s), "--bind-address=" + s.Host, "--port=" + strconv.Itoa(s.Ports[0]),
-		"--socket=s.sock", "--pid-file=pid", "--skip-name-resolve", "--skip-log-bin",
-		"--max-connections=2500", "--max-connect-errors=1000000", "--thread-cache-size=50", "--thread-stack=192K",
+		"--no-defaults", "--datadir=" + mariaDBData(s), "--bind-address=" + s.Host,
+		"--port=" + strconv.Itoa(s.Ports[0]), "--socket=s.sock", "--pid-file=pid", "--skip-name-resolve",
+		"--skip-log-bin", "--max-connections=2500", "--max-connect-errors=1000000", "--thread-cache-size=50",
+		"--thread-stack=192K",
 	}, mariaDBSmall...)
 	if os.Geteuid() == 0 { // it refuses to run as root unless it is told to
 		args = append(args, "--user=root")
 	}
 	if n.certs != nil {
-		args = append(args, "--ssl-ca="+n.certs.ca, "--ssl-cert="+n.certs.cert, "--ssl-key="+n.certs.key, "--require-secure-transport=ON")
+		args = append(args, "--ssl-ca="+n.certs.ca, "--ssl-cert="+n.certs.cert, "--ssl-key="+n.certs.key,
+			"--require-secure-transport=ON")
 	}
 	return args
 }
@@ -144,8 +149,10 @@ func mariaDBData(s Site) string { return filepath.Join(s.Dir, "data") }
 // galeraArgs make a cluster of one node. Its second port is for other nodes, the third for copies of the data.
 func galeraArgs(s Site, library string) []string {
 	return []string{
-		"--wsrep-on=ON", "--wsrep-provider=" + library, "--wsrep-cluster-address=gcomm://", "--wsrep-node-address=" + s.Host,
-		"--wsrep-provider-options=gmcast.listen_addr=tcp://" + s.addr(1) + ";ist.recv_addr=" + s.addr(2) + ";gcache.size=1M",
+		"--wsrep-on=ON", "--wsrep-provider=" + library, "--wsrep-cluster-address=gcomm://",
+		"--wsrep-node-address=" + s.Host,
+		"--wsrep-provider-options=gmcast.listen_addr=tcp://" + s.addr(1) + ";ist.recv_addr=" + s.addr(2) +
+			";gcache.size=1M",
 		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
 	}
 }

@@ -64,7 +64,8 @@ func NewNetwork(t testing.TB) *Network {
 // openNetwork returns a network with a number that nobody else has.
 func openNetwork() (*Network, error) {
 	for number := range mostNetworks {
-		if !reserve(number) { // a number that is no port of any server, which is kept from other processes in the same way
+		// a number that is no port of any server, which is kept from other processes in the same way
+		if !reserve(number) {
 			continue
 		}
 		n := &Network{number: number}

@@ -172,7 +172,10 @@ func TestDisk_IsFullAndFreeAgain(t *testing.T) {
 	if !s.Alive() {
 		s.Restart()
 	}
-	if err := poll(bounded(t), func(ctx context.Context) error { _, err := s.Do(ctx, "SET", "k", "x"); return err }); err != nil {
+	if err := poll(bounded(t), func(ctx context.Context) error {
+		_, err := s.Do(ctx, "SET", "k", "x")
+		return err
+	}); err != nil {
 		t.Errorf("with room again: %v", err)
 	}
 	if err := d.Free(); err != nil {

@@ -36,7 +36,8 @@ func reserve(port int) bool {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return true // there is no telling, as without this
 	}
-	fd, err := syscall.Open(filepath.Join(dir, strconv.Itoa(port)), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	fd, err := syscall.Open(filepath.Join(dir, strconv.Itoa(port)), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC,
+		0o600)
 	if err != nil {
 		return true
 	}

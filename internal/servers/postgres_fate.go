@@ -30,7 +30,9 @@ func postgresRunner() postgresAs {
 	}
 	for _, name := range []string{postgresUser, "nobody"} {
 		if u, err := user.Lookup(name); err == nil {
-			return postgresAs{"setpriv", "--reuid=" + u.Uid, "--regid=" + u.Gid, "--clear-groups", "--pdeathsig=KILL", "--"}
+			return postgresAs{
+				"setpriv", "--reuid=" + u.Uid, "--regid=" + u.Gid, "--clear-groups", "--pdeathsig=KILL", "--",
+			}
 		}
 	}
 	return nil // the server itself says why it does not start

@@ -134,7 +134,13 @@ func TestMissingServer_SkipsOrFailsAsRequired(t *testing.T) {
 		require string
 		fails   bool
 	}{
-		{"", false}, {"etcd", false}, {"redis", true}, {"etcd,redis", true}, {"etcd redis", true}, {"all", true}, {"redisx", false},
+		{"", false},
+		{"etcd", false},
+		{"redis", true},
+		{"etcd,redis", true},
+		{"etcd redis", true},
+		{"all", true},
+		{"redisx", false},
 	} {
 		t.Setenv("INTERLOCK_REQUIRE", row.require)
 		spec := new(RedisNode).redisSpec("redis")
@@ -171,7 +177,8 @@ func TestNamespaces_AreWaivedUnlessTheyAreRequired(t *testing.T) {
 	} {
 		t.Setenv("INTERLOCK_REQUIRE", row.require)
 		if got := waives(row.missing, row.root); got != row.waived {
-			t.Errorf("INTERLOCK_REQUIRE=%q, %v, root %v: waived %v, want %v", row.require, row.missing, row.root, got, row.waived)
+			t.Errorf("INTERLOCK_REQUIRE=%q, %v, root %v: waived %v, want %v",
+				row.require, row.missing, row.root, got, row.waived)
 		}
 	}
 }

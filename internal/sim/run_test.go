@@ -32,7 +32,10 @@ func simulate(t *testing.T, seed uint64, conf config) *report {
 var worlds atomic.Int64
 
 func newWorld(ctx context.Context, seed uint64, conf config) *world {
-	w := &world{seed: seed, id: fmt.Sprintf("%09d", worlds.Add(1)), conf: conf, start: time.Now(), ctx: ctx, red: make(map[checker]int)}
+	w := &world{
+		seed: seed, id: fmt.Sprintf("%09d", worlds.Add(1)), conf: conf, start: time.Now(), ctx: ctx,
+		red: make(map[checker]int),
+	}
 	w.engine = newEngine(w)
 	w.truth = newTruth(w)
 	w.weather = newWeather(w.random("weather"), conf)
@@ -112,7 +115,8 @@ func (w *world) probe() {
 func (w *world) mustBeEmpty() {
 	time.Sleep(2 * longestLease)
 	for _, info := range w.engine.list("") {
-		w.violate(residue, "%s has %d holders and %d waiters in the end", info.Name, len(info.Holders), len(info.Waiters))
+		w.violate(residue, "%s has %d holders and %d waiters in the end", info.Name, len(info.Holders),
+			len(info.Waiters))
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 var (
 	errNoClient = errors.New("redis: the client is nil")
-	errRing     = errors.New("redis: a Ring decides by itself which server has a key, and decides anew when one does not answer: " +
-		"two owners could have one lock. Use a Client, a failover client or a ClusterClient")
+	errRing     = errors.New("redis: a Ring decides by itself which server has a key, and decides anew when one does " +
+		"not answer: two owners could have one lock. Use a Client, a failover client or a ClusterClient")
 )
 
 // New returns a driver for the server or servers of client: a *redis.Client, of one server or of Sentinels, or a
@@ -30,7 +30,8 @@ func New(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driv
 	}
 	if c.single != nil {
 		if option, can := direct(c.single); can {
-			ctx, cancel := context.WithTimeout(context.Background(), startTime) //nolint:forbidigo // as sql.OpenDB, it takes none
+			//nolint:forbidigo // as sql.OpenDB, it takes none
+			ctx, cancel := context.WithTimeout(context.Background(), startTime)
 			defer cancel()
 			return redislock.Connect(ctx, option, opts)
 		}
@@ -62,7 +63,8 @@ func newConn(client redis.UniversalClient) (*transport, error) {
 	case *redis.Ring:
 		return nil, errRing
 	default:
-		return nil, fmt.Errorf("redis: clients of type %T are not supported: give a *redis.Client or a *redis.ClusterClient", client)
+		return nil, fmt.Errorf(
+			"redis: clients of type %T are not supported: give a *redis.Client or a *redis.ClusterClient", client)
 	}
 	if c.single == nil && c.cluster == nil {
 		return nil, errNoClient

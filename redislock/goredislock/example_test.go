@@ -100,7 +100,8 @@ func goroutines() []string {
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		theirs := strings.Contains(stack, "interlock") || strings.Contains(stack, "redis/go-redis")
 		// go-redis keeps the time in a goroutine that never ends, one for the program.
-		if theirs && !strings.Contains(stack, "testing.tRunner") && !strings.Contains(stack, "pool.init.") && !strings.Contains(stack, "internal/servers") {
+		if theirs && !strings.Contains(stack, "testing.tRunner") && !strings.Contains(stack, "pool.init.") &&
+			!strings.Contains(stack, "internal/servers") {
 			id, _, _ := strings.Cut(stack, " [")
 			_, runs, _ := strings.Cut(stack, "\n")
 			runs, _, _ = strings.Cut(runs, "(")

@@ -66,7 +66,8 @@ func (f *feed) refused(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.sent) == 0 {
-		if v := verdict(err); v != conn.Refused && v != conn.Later { // else it is about the connection: no permission, not now
+		// else it is about the connection: no permission, not now
+		if v := verdict(err); v != conn.Refused && v != conn.Later {
 			err = errReplaced // go-redis has subscribed by itself over a new connection
 		}
 		f.end(err)

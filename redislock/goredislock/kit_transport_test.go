@@ -132,7 +132,8 @@ func awaitCommands() {
 	stacks := make([]byte, 4<<20)
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
 		if !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "go-redis/v9.(*baseClient).process") &&
-			!strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "go-redis/v9.(*baseClient).generalProcessPipeline") {
+			!strings.Contains(string(stacks[:runtime.Stack(stacks, true)]),
+				"go-redis/v9.(*baseClient).generalProcessPipeline") {
 			return
 		}
 		time.Sleep(5 * time.Millisecond) // real: the commands' own time limits end them
@@ -362,7 +363,8 @@ func endsInTime(t *testing.T, name string, f func(ctx context.Context) error) {
 			time.AfterFunc(limit, cancel)
 		}
 		clock, ended := pace.Process(), make(chan time.Duration, 1)
-		context.AfterFunc(ctx, func() { ended <- clock.Now() }) // a machine under load lets this goroutine wait as long as the other
+		// a machine under load lets this goroutine wait as long as the other
+		context.AfterFunc(ctx, func() { ended <- clock.Now() })
 		err := f(ctx)
 		returned := clock.Now()
 		if late := returned - <-ended; late > slack {

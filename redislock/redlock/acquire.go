@@ -73,10 +73,11 @@ func (d *Driver) check(r *driver.Request) error {
 	case r.Limit != 0 && r.Mode != driver.Exclusive:
 		return lacks("a limit", driver.Ability(driver.KindSemaphore))
 	case r.Lease > d.opts.LongestLease:
-		return fmt.Errorf("redlock: a lease of %v is longer than the longest, %v; set LongestLease (longest-lease in the URL) "+
-			"in all clients: %w", r.Lease, d.opts.LongestLease, driver.ErrUnsupported)
+		return fmt.Errorf("redlock: a lease of %v is longer than the longest, %v; set LongestLease (longest-lease in "+
+			"the URL) in all clients: %w", r.Lease, d.opts.LongestLease, driver.ErrUnsupported)
 	case !word.Is(r.ID):
-		return fmt.Errorf("redlock: a request whose ID is empty or has spaces or control characters: %w", driver.ErrUnsupported)
+		return fmt.Errorf("redlock: a request whose ID is empty or has spaces or control characters: %w",
+			driver.ErrUnsupported)
 	}
 	return nil
 }
@@ -188,7 +189,9 @@ func (c *claim) slow(times *int) error {
 	if *times++; *times < mostSlow && !c.r.Try {
 		return errSplit
 	}
-	return &driver.UnavailableError{Op: "acquire", Name: c.r.Name, Err: fmt.Errorf("%w, which is %v", errSlow, c.r.Lease)}
+	return &driver.UnavailableError{
+		Op: "acquire", Name: c.r.Name, Err: fmt.Errorf("%w, which is %v", errSlow, c.r.Lease),
+	}
 }
 
 // halt ends what the latest round has under way. The caller of Acquire has it undone.

@@ -63,7 +63,8 @@ func blackHole(t *testing.T, nodes []string, cut int, direction servers.Directio
 		through = append(through, proxies[len(proxies)-1].Addr())
 	}
 	queued := make(chan struct{}, 1024)
-	holder := locksAt(ctx, t, through, &interlock.Options{Lease: 600 * time.Millisecond, CloseTimeout: time.Millisecond})
+	holder := locksAt(ctx, t, through,
+		&interlock.Options{Lease: 600 * time.Millisecond, CloseTimeout: time.Millisecond})
 	next := locksAt(ctx, t, nodes, &interlock.Options{Observer: &interlock.Observer{
 		Waiting: func(context.Context, interlock.Event) { queued <- struct{}{} },
 	}})

@@ -103,8 +103,11 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, h *hold) error {
 	if without > len(d.nodes)-d.quorum {
 		return nil
 	}
-	return &driver.UnavailableError{Op: "break", Name: key.Name, Err: fmt.Errorf("%d of %d nodes have answered, and %d are needed: %w",
-		without, len(d.nodes), len(d.nodes)-d.quorum+1, errors.Join(errs...))}
+	return &driver.UnavailableError{
+		Op: "break", Name: key.Name,
+		Err: fmt.Errorf("%d of %d nodes have answered, and %d are needed: %w",
+			without, len(d.nodes), len(d.nodes)-d.quorum+1, errors.Join(errs...)),
+	}
 }
 
 // mostBreaks is how often breakAt tries: a vote can come between two looks, and tokens change once, when

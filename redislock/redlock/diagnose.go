@@ -49,8 +49,10 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	for _, f := range found {
 		for _, one := range f.findings {
 			if one.Check == "persistence" && one.Level == driver.LevelWarn {
-				one.Advice = fmt.Sprintf("set appendonly yes and appendfsync always; a node that was restarted without an append-only file "+
-					"does not vote for %v, but if a majority forget at once nothing helps but tokens", d.opts.LongestLease)
+				one.Advice = fmt.Sprintf("set appendonly yes and appendfsync always; a node that was restarted "+
+					"without an append-only file does not vote for %v, but if a majority forget at once nothing "+
+					"helps but tokens",
+					d.opts.LongestLease)
 			}
 			one.Detail = f.name + ": " + one.Detail
 			findings = append(findings, one)
@@ -90,7 +92,8 @@ func (n *node) ask(ctx context.Context) facts {
 	f.ahead = time.UnixMicro(micros).Sub(sent.Add(f.trip / 2))
 	if err := n.guard.look(ctx, false); err != nil {
 		f.findings = append(f.findings, driver.Finding{
-			Check: "vote", Level: driver.LevelWarn, Detail: err.Error(), Advice: "wait; nothing is wrong if the node was restarted",
+			Check: "vote", Level: driver.LevelWarn, Detail: err.Error(),
+			Advice: "wait; nothing is wrong if the node was restarted",
 		})
 	}
 	return f
@@ -98,7 +101,9 @@ func (n *node) ask(ctx context.Context) facts {
 
 // judgeNumber judges how many nodes there are, and how many answer.
 func (d *Driver) judgeNumber(found []facts) []driver.Finding {
-	nodes := driver.Finding{Check: "nodes", Level: driver.LevelOK, Detail: fmt.Sprintf("%d nodes, %d are a majority", len(found), d.quorum)}
+	nodes := driver.Finding{
+		Check: "nodes", Level: driver.LevelOK, Detail: fmt.Sprintf("%d nodes, %d are a majority", len(found), d.quorum),
+	}
 	if len(found)%2 == 0 {
 		nodes.Level, nodes.Advice = driver.LevelWarn, evenAdvice(len(found))
 	}
@@ -158,8 +163,10 @@ func judgeClocks(found []facts) []driver.Finding {
 		"the clocks of the nodes are within %v", max(apart, first.trip, last.trip).Round(time.Millisecond))}
 	if apart-first.trip/2-last.trip/2 > farApart {
 		finding.Level = driver.LevelWarn
-		finding.Detail = fmt.Sprintf("the clock of %s is %v ahead of that of %s", last.name, apart.Round(time.Millisecond), first.name)
-		finding.Advice = "set the clocks over the network, by slewing: a jump forward of a node's clock ends its leases early"
+		finding.Detail = fmt.Sprintf("the clock of %s is %v ahead of that of %s",
+			last.name, apart.Round(time.Millisecond), first.name)
+		finding.Advice = "set the clocks over the network, by slewing: a jump forward of a node's clock ends its " +
+			"leases early"
 	}
 	return []driver.Finding{finding}
 }

@@ -29,17 +29,36 @@ var traits = driver.Traits{
 	Kinds:   []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElection},
 	Resumes: true, QueueTimeout: new(redislock.Driver).Traits().QueueTimeout, // a node's queue is redislock's
 	Unsupported: []driver.Unsupported{
-		{Ability: driver.NamedOwners, Reason: "two nodes may know different holds of an owner, so the holds have no token in common"},
-		{Ability: driver.Order, Reason: "each node has a queue of its own, and requests that come at once may stand in another order on each"},
-		{Ability: driver.Recalls, Reason: "each node would recall its own vote, and a majority has to be given back together"},
-		{Ability: driver.LockDelays, Reason: "a node cannot tell the end of a hold that a majority had from that of one that never came about"},
-		{Ability: driver.Conversion, Reason: "two nodes may answer differently to two holders who ask at once, and then neither could go back"},
+		{
+			Ability: driver.NamedOwners,
+			Reason:  "two nodes may know different holds of an owner, so the holds have no token in common",
+		},
+		{
+			Ability: driver.Order,
+			Reason: "each node has a queue of its own, and requests that come at once may stand in another order " +
+				"on each",
+		},
+		{
+			Ability: driver.Recalls,
+			Reason:  "each node would recall its own vote, and a majority has to be given back together",
+		},
+		{
+			Ability: driver.LockDelays,
+			Reason:  "a node cannot tell the end of a hold that a majority had from that of one that never came about",
+		},
+		{
+			Ability: driver.Conversion,
+			Reason:  "two nodes may answer differently to two holders who ask at once, and then neither could go back",
+		},
 		{
 			Ability: driver.Ability(driver.KindSemaphore),
 			Reason:  "two majorities may have one node in common, so more would be let in than there are permits",
 		},
 		{Ability: driver.Ability(driver.KindLatch), Reason: "counts on nodes that each miss some of them have no sum"},
-		{Ability: driver.Ability(driver.KindCond), Reason: "each node has a queue of its own, so a signal would wake another on each"},
+		{
+			Ability: driver.Ability(driver.KindCond),
+			Reason:  "each node has a queue of its own, so a signal would wake another on each",
+		},
 	},
 }
 
@@ -73,8 +92,8 @@ func New(nodes []rueidis.Client, opts *Options) (*Driver, error) {
 			return nil, fmt.Errorf("redlock: the client of node %d is nil", i+1)
 		}
 		if client.Mode() != rueidis.ClientModeStandalone {
-			return nil, fmt.Errorf("redlock: the client of node %d is of %s; a node is one server alone, because a failover forgets votes: "+
-				"set ForceSingleClient, or use redislock", i+1, client.Mode())
+			return nil, fmt.Errorf("redlock: the client of node %d is of %s; a node is one server alone, because a "+
+				"failover forgets votes: set ForceSingleClient, or use redislock", i+1, client.Mode())
 		}
 		dials[i] = dialer{"node " + strconv.Itoa(i+1), func(context.Context) (redislock.Conn, error) {
 			return redislock.RueidisConn(client), nil
@@ -116,8 +135,8 @@ func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 // checkNodes refuses what cannot be meant.
 func checkNodes(dials []dialer) error {
 	if len(dials) < fewest {
-		return fmt.Errorf("redlock: there are %d nodes, and a node that fails must be outvoted; name at least %d, better 5, independent "+
-			"servers, or use redis:// for one", len(dials), fewest)
+		return fmt.Errorf("redlock: there are %d nodes, and a node that fails must be outvoted; name at least %d, "+
+			"better 5, independent servers, or use redis:// for one", len(dials), fewest)
 	}
 	for i, dial := range dials {
 		if slices.ContainsFunc(dials[:i], func(o dialer) bool { return o.name == dial.name }) {
@@ -128,7 +147,8 @@ func checkNodes(dials []dialer) error {
 }
 
 func evenAdvice(n int) string {
-	return fmt.Sprintf("%d nodes survive no more failures than %d would, and split votes are likelier; use an odd number", n, n-1)
+	return fmt.Sprintf(
+		"%d nodes survive no more failures than %d would, and split votes are likelier; use an odd number", n, n-1)
 }
 
 // late is for how long open waits for further nodes when it has a majority.

@@ -31,7 +31,9 @@ func TestNodeThatIsAway_CostsNoMemoryForEachLock(t *testing.T) {
 			for range pairs {
 				takeAndGive(t, d)
 			}
-			soon(t, "what a node that is away is still to be told is bounded", func() bool { return claims(d) <= mostOwed+1 })
+			soon(t, "what a node that is away is still to be told is bounded", func() bool {
+				return claims(d) <= mostOwed+1
+			})
 			if name == "it refuses connections" { // else what it owes is still under way
 				soon(t, "no node keeps anything", func() bool { return entriesOf(d) == 0 })
 			}
@@ -67,8 +69,9 @@ func takeAndGive(t *testing.T, d *Driver) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r := &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: rand.Text()}, ID: rand.Text(), Owner: "o", Client: "c", Weight: 1, Tokens: 1,
-		Lease: time.Second,
+		Key: driver.Key{Kind: driver.KindMutex, Name: rand.Text()}, ID: rand.Text(), Owner: "o", Client: "c", Weight: 1,
+		Tokens: 1,
+		Lease:  time.Second,
 	}
 	if _, err := d.Acquire(ctx, r); err != nil {
 		t.Fatalf("acquire: %v", err)

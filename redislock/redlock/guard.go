@@ -59,8 +59,8 @@ var errRests = errors.New("the node has come back without its data, or with a sn
 	"and does not vote until the longest lease has passed")
 
 // errNoLink says that a server does not tell over which connection it answers.
-var errNoLink = errors.New("replies and pushes come over different connections, so a restart between them could not be told: " +
-	"redlock needs RESP3 (Redis 6 or later, and not turned off in the client)")
+var errNoLink = errors.New("replies and pushes come over different connections, so a restart between them could not " +
+	"be told: redlock needs RESP3 (Redis 6 or later, and not turned off in the client)")
 
 // guard is a Conn that lets no grant through that a node has no right to.
 type guard struct {
@@ -133,7 +133,8 @@ func (g *guard) look(ctx context.Context, allNew bool) error {
 		args[1] = "new"
 	}
 	key := g.opts.Prefix + mark
-	r := g.Conn.Call(ctx, &redislock.Call{Script: guardScript, Slot: redislock.SlotOf(key), Keys: []string{key}, Args: args})
+	r := g.Conn.Call(ctx,
+		&redislock.Call{Script: guardScript, Slot: redislock.SlotOf(key), Keys: []string{key}, Args: args})
 	if r.Err != nil {
 		return r.Err
 	}

@@ -103,8 +103,11 @@ func (d *Driver) survey(ctx context.Context, op, name string,
 		}
 	}
 	if good < d.quorum {
-		return &driver.UnavailableError{Op: op, Name: name, Err: fmt.Errorf("%d of %d nodes have answered, and %d are needed: %w",
-			good, len(d.nodes), d.quorum, errors.Join(errs...))}
+		return &driver.UnavailableError{
+			Op: op, Name: name,
+			Err: fmt.Errorf("%d of %d nodes have answered, and %d are needed: %w",
+				good, len(d.nodes), d.quorum, errors.Join(errs...)),
+		}
 	}
 	return nil
 }
@@ -157,8 +160,9 @@ func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) d
 			continue
 		}
 		waiting[h.id] = &wait{seen: h.votes, waiter: driver.Waiter{
-			Owner: h.shown.Owner, Client: h.shown.Client, Label: h.shown.Label, Weight: h.shown.Weight, Shared: h.shown.Shared,
-			Since: h.shown.Since,
+			Owner: h.shown.Owner, Client: h.shown.Client, Label: h.shown.Label, Weight: h.shown.Weight,
+			Shared: h.shown.Shared,
+			Since:  h.shown.Since,
 		}}
 	}
 	for _, view := range views {
@@ -175,7 +179,8 @@ func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) d
 			waiting[id].place += w.Position
 		}
 	}
-	for id, w := range waiting { // a majority knows who waits; what fewer know is left of a wait that they were not told the end of
+	// a majority knows who waits; what fewer know is left of a wait that they were not told the end of
+	for id, w := range waiting {
 		if w.seen+unheard < d.quorum {
 			delete(waiting, id)
 		}

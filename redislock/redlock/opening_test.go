@@ -34,7 +34,10 @@ func TestOpen_OfNodesThatHang_ReturnsWithItsContext_AndNotWithTheFarewell(t *tes
 	defer close(free)
 	var dials []dialer
 	for i := range 3 {
-		dials = append(dials, dialer{fmt.Sprint("node ", i+1), func(context.Context) (redislock.Conn, error) { return &mute{free: free}, nil }})
+		dials = append(dials,
+			dialer{fmt.Sprint("node ", i+1), func(context.Context) (redislock.Conn, error) {
+				return &mute{free: free}, nil
+			}})
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -269,7 +269,8 @@ func (c *claim) unconfirmed(e *ending, cause error) error {
 	defer c.mu.Unlock()
 	answered := len(c.d.nodes) - e.unknown
 	return &driver.UnavailableError{Op: "release", Name: c.r.Name, Err: errors.Join(cause, fmt.Errorf(
-		"%d of %d nodes have answered, and %d are needed; it goes on in the background", answered, len(c.d.nodes), c.d.quorum))}
+		"%d of %d nodes have answered, and %d are needed; it goes on in the background", answered, len(c.d.nodes),
+		c.d.quorum))}
 }
 
 // abandon gives back everything that a round may have left, and waits for the nodes that answer soon.

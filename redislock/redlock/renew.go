@@ -13,7 +13,9 @@ import (
 // renewed when a majority has confirmed, and lost when no majority is left that could. A node that has not voted,
 // because it did not answer then, is asked again for its vote.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
-	r := &renewing{d: d, batch: batch, done: done, holds: make([]renewed, len(batch)), left: len(batch), over: make(chan struct{})}
+	r := &renewing{
+		d: d, batch: batch, done: done, holds: make([]renewed, len(batch)), left: len(batch), over: make(chan struct{}),
+	}
 	if r.left == 0 {
 		return
 	}
@@ -73,7 +75,9 @@ func (r *renewing) plan(ctx context.Context) []plan {
 		h, b := &r.holds[i], r.batch[i]
 		h.claim = r.d.holder(place{b.Key, b.ID})
 		if longest := r.d.opts.LongestLease; b.Lease > longest {
-			r.finish(i, fmt.Errorf("redlock: a lease of %v is longer than the longest, %v: %w", b.Lease, longest, driver.ErrUnsupported))
+			r.finish(i,
+				fmt.Errorf("redlock: a lease of %v is longer than the longest, %v: %w",
+					b.Lease, longest, driver.ErrUnsupported))
 			continue
 		}
 		if h.claim == nil {

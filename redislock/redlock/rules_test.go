@@ -40,7 +40,8 @@ var rules = []rule{
 			d := s.open()
 			s.delay(late)
 			g := s.take(d, s.ask())
-			s.must(!g.Sent.Add(late).After(time.Now()), "replies take %v, and the lease is counted from %v ago", late, time.Since(g.Sent))
+			s.must(!g.Sent.Add(late).After(time.Now()), "replies take %v, and the lease is counted from %v ago", late,
+				time.Since(g.Sent))
 		},
 	},
 	{
@@ -85,7 +86,9 @@ var rules = []rule{
 			d := s.open()
 			r := s.ask()
 			s.take(d, r)
-			s.soon("all nodes have voted", func() bool { return s.has(0) && s.has(1) && s.has(2) && s.has(3) && s.has(4) })
+			s.soon("all nodes have voted", func() bool {
+				return s.has(0) && s.has(1) && s.has(2) && s.has(3) && s.has(4)
+			})
 			for i := range 3 {
 				s.do(i, "DEL", "interlock:mutex:"+s.name)
 			}

@@ -186,7 +186,8 @@ func (rd *round) unreachable(op string) error {
 			answer++
 		}
 	}
-	why := fmt.Errorf("%d of %d nodes answer, and %d are needed: %w", answer, len(d.nodes), d.quorum, errors.Join(errs...))
+	why := fmt.Errorf("%d of %d nodes answer, and %d are needed: %w",
+		answer, len(d.nodes), d.quorum, errors.Join(errs...))
 	if refuse > len(d.nodes)-d.quorum { // the others cannot be a majority
 		return &driver.RefusedError{Op: op, Name: c.r.Name, Err: why, Hint: said.hint, Open: true}
 	}

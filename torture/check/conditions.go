@@ -34,7 +34,8 @@ func (r *record) checkConditions(v *Verdict, f *Figures) {
 		v.Of++
 		f.Wakes++
 		if w.woken <= w.gave {
-			v.fault("process %d, goroutine %d: it gave up token %d and has %d after the wait", w.proc, w.gor, w.gave, w.woken)
+			v.fault("process %d, goroutine %d: it gave up token %d and has %d after the wait", w.proc, w.gor, w.gave,
+				w.woken)
 		}
 	}
 	if !r.calm() { // else a place may be lost, and with it a signal
@@ -103,7 +104,9 @@ func (r *record) checkSignals(v *Verdict, waits []*waiting, signals []signal) {
 		}
 		all := slices.ContainsFunc(came, func(s signal) bool { return s.all })
 		if all || len(came) > before {
-			v.fault("process %d, goroutine %d: it waited in vain since it gave up token %d: %d signals came, and %d had waited for longer",
+			v.fault(
+				"process %d, goroutine %d: it waited in vain since it gave up token %d: %d signals came, and %d had "+
+					"waited for longer",
 				w.proc, w.gor, w.gave, len(came), before)
 		}
 	}

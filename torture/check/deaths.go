@@ -11,8 +11,10 @@ import (
 // change is the time for which a lock was free after a hold, until its next grant.
 type change struct {
 	held *hold
-	dead bool            // the holder was killed; otherwise it gave the lock back
-	at   history.Instant // when it ended, or the last of those was killed who had asked for the lock; of a release, not before somebody wanted it
+	dead bool // the holder was killed; otherwise it gave the lock back
+	// when it ended, or the last of those was killed who had asked for the lock; of a release, not
+	// before somebody wanted it
+	at   history.Instant
 	next *hold
 }
 
@@ -25,7 +27,8 @@ func (r *record) deaths(waits waitsFor) (all []change) {
 			continue
 		}
 		for _, h := range r.holds {
-			if h.proc != b.Proc || h.from >= b.From || h.released != 0 && h.released < b.From || h.lost || r.killed(b.Proc, h.from, b.From) {
+			if h.proc != b.Proc || h.from >= b.From || h.released != 0 && h.released < b.From || h.lost ||
+				r.killed(b.Proc, h.from, b.From) {
 				continue
 			}
 			c, ok := r.changeOf(h, b.From, waits)
@@ -117,7 +120,8 @@ func (h *hold) wasAlone() bool {
 // given back, however many of those who wanted it were killed, or gave up because their contexts had ended. Under other
 // faults it may take longer.
 func (r *record) checkDeaths(v *Verdict) {
-	if v == nil || slices.ContainsFunc(r.about.Faults, func(f target.Fault) bool { return f != target.None && !f.Kills() }) {
+	if v == nil ||
+		slices.ContainsFunc(r.about.Faults, func(f target.Fault) bool { return f != target.None && !f.Kills() }) {
 		return
 	}
 	v.Claim += "; no lock stays free for long behind the dead, or behind those who gave up"

@@ -40,7 +40,8 @@ func (r *record) takeTimes(f *Figures) {
 		switch b.Fault {
 		case target.Failover, target.CutFailover, target.ClockFailover, target.LeaderMove:
 			f.Failovers = append(f.Failovers, r.outage(b.From, b.To))
-		case target.NodeKill, target.NodeStop, target.ServerKill, target.PowerCut, target.ServerStop, target.Partition, target.DiskFull:
+		case target.NodeKill, target.NodeStop, target.ServerKill, target.PowerCut, target.ServerStop, target.Partition,
+			target.DiskFull:
 			f.Outages = append(f.Outages, r.outage(b.From, b.To))
 		}
 	}
@@ -49,7 +50,9 @@ func (r *record) takeTimes(f *Figures) {
 
 // outage is the longest time without any grant that a fault of the servers has caused.
 func (r *record) outage(from, to history.Instant) (longest time.Duration) {
-	i, _ := slices.BinarySearchFunc(r.holds, from, func(h *hold, at history.Instant) int { return cmp.Compare(h.from, at) })
+	i, _ := slices.BinarySearchFunc(r.holds, from, func(h *hold, at history.Instant) int {
+		return cmp.Compare(h.from, at)
+	})
 	for last := from; i < len(r.holds) && last < to; i++ {
 		longest = max(longest, r.holds[i].from.Sub(last))
 		last = r.holds[i].from
@@ -75,7 +78,9 @@ func (r *record) faultTold() (delays Delays) {
 		if e.Op != history.Lost || r.stood(e.Proc, e.At-1, e.At) {
 			continue
 		}
-		h := slices.IndexFunc(r.holds, func(h *hold) bool { return h.proc == e.Proc && h.name == e.Name && h.token == e.Token })
+		h := slices.IndexFunc(r.holds, func(h *hold) bool {
+			return h.proc == e.Proc && h.name == e.Name && h.token == e.Token
+		})
 		if h < 0 || r.holds[h].fixed {
 			continue
 		}

@@ -21,7 +21,8 @@ func (r *record) checkExclusion(f *Figures) *Verdict {
 		if h.never() {
 			continue
 		}
-		if h.until() > h.from { // who was killed before it looked holds for no time that anybody knows, and so proves nothing
+		// who was killed before it looked holds for no time that anybody knows, and so proves nothing
+		if h.until() > h.from {
 			v.Of++
 		}
 		s, g := surest[h.name], latest[h.name]
@@ -34,9 +35,11 @@ func (r *record) checkExclusion(f *Figures) *Verdict {
 			v.Of--
 			v.Spared++
 		case sure:
-			v.fault("%v from %v after the begin; %v was sure until %v later", h, h.from.Sub(r.about.Begin), s, s.sure.Sub(h.from))
+			v.fault("%v from %v after the begin; %v was sure until %v later", h, h.from.Sub(r.about.Begin), s,
+				s.sure.Sub(h.from))
 		case strict && double:
-			v.fault("%v from %v after the begin; %v had it until %v later", h, h.from.Sub(r.about.Begin), g, g.until().Sub(h.from))
+			v.fault("%v from %v after the begin; %v had it until %v later", h, h.from.Sub(r.about.Begin), g,
+				g.until().Sub(h.from))
 		}
 		if s == nil || h.sure > s.sure {
 			surest[h.name] = h

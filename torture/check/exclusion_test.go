@@ -31,12 +31,16 @@ func TestDoubleGrants_AreFound_ThoughNobodyLooked(t *testing.T) {
 		{"while it was looked at", 15 * ms, nil, 1, 1},
 		{"before the loss was told", 25 * ms, func(s *story) { s.loses(31*ms, 30*ms) }, 1, 0},
 		{"after the loss was told", 32 * ms, func(s *story) { s.loses(31*ms, 30*ms) }, 0, 0},
-		{"when it was known, and before that was recorded", 30*ms + ms/2, func(s *story) { s.loses(31*ms, 30*ms) }, 0, 0},
+		{"when it was known, and before that was recorded", 30*ms + ms/2, func(s *story) {
+			s.loses(31*ms, 30*ms)
+		}, 0, 0},
 		{"when the lease had run out, which was noticed later", 25 * ms, func(s *story) {
 			deadline(s, 22*ms)
 			s.loses(31*ms, 30*ms)
 		}, 0, 0},
-		{"when the lease had run out, which was noticed as it was given back", 18*ms + ms/2, func(s *story) { deadline(s, 18*ms+ms/4) }, 0, 0},
+		{"when the lease had run out, which was noticed as it was given back", 18*ms + ms/2, func(s *story) {
+			deadline(s, 18*ms+ms/4)
+		}, 0, 0},
 		{"when its process had been killed", 25 * ms, func(s *story) {
 			s.without(0, history.Release)
 		}, 0, 0},
@@ -93,7 +97,11 @@ func TestADoubleGrant_WhileTheEndOfAConnectionIsNews_IsNoFault(t *testing.T) {
 		{"and it is told soon", 25 * ms, false, func(s *story) { s.loses(70*ms, 70*ms) }, 0},
 		{"and it is told soon, and its holder had looked", 15 * ms, false, func(s *story) { s.loses(60*ms, 60*ms) }, 0},
 		{"and its holder looks late", 15 * ms, false, func(s *story) {
-			s.add(0, 75*ms, history.Event{Seq: 1, Op: history.Read, Phase: history.Call, Name: "a", Token: 100, Deadline: 900 * ms, Nonce: "n"})
+			s.add(0, 75*ms,
+				history.Event{
+					Seq: 1, Op: history.Read, Phase: history.Call, Name: "a", Token: 100, Deadline: 900 * ms,
+					Nonce: "n",
+				})
 			s.loses(80*ms, 80*ms)
 		}, 1},
 		{"and it is told late", 25 * ms, false, func(s *story) { s.loses(80*ms, 80*ms) }, 1},
@@ -139,8 +147,11 @@ func TestHolds_ThatLastForNoTime_AreNotCounted(t *testing.T) {
 		of   int
 		more func(s *story)
 	}{
-		"both are given back":           {2, func(*story) {}},
-		"nobody looks":                  {2, func(s *story) { s.without(0, history.Read); s.without(0, history.Write) }},
+		"both are given back": {2, func(*story) {}},
+		"nobody looks": {2, func(s *story) {
+			s.without(0, history.Read)
+			s.without(0, history.Write)
+		}},
 		"one is killed after it looked": {2, func(s *story) { s.without(0, history.Release) }},
 		"one is killed before it looked": {1, func(s *story) {
 			for _, op := range []history.Op{history.Read, history.Write, history.Release} {

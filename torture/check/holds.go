@@ -35,7 +35,9 @@ func (r *record) lateness() time.Duration {
 // checkTokens is K3: a later acquisition has a larger token. Of two only those are compared of which one had returned
 // before the other was asked for.
 func (r *record) checkTokens(f *Figures) *Verdict {
-	v := &Verdict{Check: "K3", Claim: "tokens grow with each acquisition and are never given twice, also not to who comes back"}
+	v := &Verdict{
+		Check: "K3", Claim: "tokens grow with each acquisition and are never given twice, also not to who comes back",
+	}
 	alone := r.alone() // readers and permits come beside each other
 	byCall := slices.Clone(alone)
 	slices.SortFunc(byCall, func(a, b *hold) int { return int(a.call - b.call) })
@@ -70,7 +72,9 @@ func (r *record) checkTokens(f *Figures) *Verdict {
 // checkBelief is K5: nobody begins a request under a lock after the deadline that it knows, and who loses a hold
 // is told when that is over.
 func (r *record) checkBelief() *Verdict {
-	v := &Verdict{Check: "K5", Claim: "no request under a lock begins after its deadline, and a loss is told within 50 ms of it"}
+	v := &Verdict{
+		Check: "K5", Claim: "no request under a lock begins after its deadline, and a loss is told within 50 ms of it",
+	}
 	for _, h := range r.holds {
 		found, spared := len(v.Faults), false
 		late := func(from, to history.Instant, format string, args ...any) {

@@ -21,16 +21,23 @@ func TestALoss_OfAStarvedProcess_IsNoFault(t *testing.T) {
 		{"once", []history.Event{{Proc: 0, At: lost - 30*ms, Took: 170 * time.Millisecond}}, 0},
 		{"for too short a time", []history.Event{{Proc: 0, At: lost - 30*ms, Took: 150 * time.Millisecond}}, 1},
 		{"again and again", []history.Event{
-			{Proc: -1, At: lost - 30*ms, Took: 90 * time.Millisecond}, {Proc: -1, At: lost - 300*ms, Took: 90 * time.Millisecond},
+			{Proc: -1, At: lost - 30*ms, Took: 90 * time.Millisecond},
+			{Proc: -1, At: lost - 300*ms, Took: 90 * time.Millisecond},
 		}, 0},
 		{"once each", []history.Event{
-			{Proc: 1, At: lost - 30*ms, Took: 90 * time.Millisecond}, {Proc: -1, At: lost - 300*ms, Took: 90 * time.Millisecond},
+			{Proc: 1, At: lost - 30*ms, Took: 90 * time.Millisecond},
+			{Proc: -1, At: lost - 300*ms, Took: 90 * time.Millisecond},
 		}, 1},
 		{"long before", []history.Event{{Proc: 0, At: lost - second, Took: 300 * time.Millisecond}}, 1},
 		{"never, but the disk was slow", []history.Event{
-			{Op: history.Disk, At: lost - 500*ms, Took: 300 * time.Millisecond}, {Op: history.Disk, At: lost - 30*ms, Took: 300 * time.Millisecond},
+			{Op: history.Disk, At: lost - 500*ms, Took: 300 * time.Millisecond},
+			{Op: history.Disk, At: lost - 30*ms, Took: 300 * time.Millisecond},
 		}, 0},
-		{"never, and the disk was slow for a moment", []history.Event{{Op: history.Disk, At: lost - 30*ms, Took: 300 * time.Millisecond}}, 1},
+		{
+			"never, and the disk was slow for a moment",
+			[]history.Event{{Op: history.Disk, At: lost - 30*ms, Took: 300 * time.Millisecond}},
+			1,
+		},
 	} {
 		s := sound()
 		s.add(1, lost, history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 101})

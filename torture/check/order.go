@@ -44,7 +44,8 @@ func (r *record) checkOrder(v *Verdict) {
 				if g.from <= h.call {
 					break
 				}
-				if !h.several && r.overtakes(g, h, since, wanted[line{r.client(g.proc, g.gor), name}]) && !r.heldUp(since, h.from) {
+				if !h.several && r.overtakes(g, h, since, wanted[line{r.client(g.proc, g.gor), name}]) &&
+					!r.heldUp(since, h.from) {
 					v.fault("%v waited for %v while %v came later and went before", h, h.from.Sub(since), g)
 				}
 			}
@@ -74,7 +75,9 @@ func (r *record) overtakes(g, h *hold, since history.Instant, wanted []span) boo
 	if g.from <= since {
 		return false
 	}
-	i, found := slices.BinarySearchFunc(wanted, g.call, func(s span, at history.Instant) int { return cmp.Compare(s.from, at) })
+	i, found := slices.BinarySearchFunc(wanted, g.call, func(s span, at history.Instant) int {
+		return cmp.Compare(s.from, at)
+	})
 	if !found {
 		i-- // the last that began before
 	}

@@ -17,7 +17,9 @@ func (r *record) checkProgress(f *Figures) *Verdict {
 		return nil
 	}
 	v := &Verdict{
-		Check: "K7", Claim: "after the last fault every goroutine gets a lock again; without one nobody waits in vain, or is overtaken",
+		Check: "K7",
+		Claim: "after the last fault every goroutine gets a lock again; without one nobody waits in vain, or is " +
+			"overtaken",
 	}
 	got := map[[2]int]bool{}
 	for _, h := range r.holds {
@@ -100,7 +102,8 @@ func (r *record) kept(proc, gor int) time.Duration {
 // taken a place from who waits.
 func (r *record) mayPrecede(h *hold, w *wait) bool {
 	keeps := r.target.Keeps
-	return !r.about.Ordered || keeps > 0 && h.from.Sub(w.from) > keeps || w.from < r.about.Quiet || h.call < w.from.Add(r.about.Lease/4)
+	return !r.about.Ordered || keeps > 0 && h.from.Sub(w.from) > keeps || w.from < r.about.Quiet ||
+		h.call < w.from.Add(r.about.Lease/4)
 }
 
 // span is when h was held, as far as its holder knew.

@@ -11,7 +11,9 @@ import (
 // checkCalls is K8: a call returns when its context ends. In a run that is not judged by time, what
 // is late is only counted.
 func (r *record) checkCalls(f *Figures) *Verdict {
-	v := &Verdict{Check: "K8", Claim: "a Lock, Upgrade, Downgrade or Wait returns within 50 ms of the end of its context"}
+	v := &Verdict{
+		Check: "K8", Claim: "a Lock, Upgrade, Downgrade or Wait returns within 50 ms of the end of its context",
+	}
 	for _, e := range r.events {
 		if !isGrant(e.Op) && e.Op != history.Turn || e.Phase == history.Call {
 			continue
@@ -34,7 +36,10 @@ func (r *record) checkCalls(f *Figures) *Verdict {
 
 // checkResidue is K9: when everybody has left, no lock is held, and no permit is missing.
 func (r *record) checkResidue() *Verdict {
-	v := &Verdict{Check: "K9", Claim: "when all have left no lock is held or waited for, and all permits are there", Of: r.about.Names}
+	v := &Verdict{
+		Check: "K9", Claim: "when all have left no lock is held or waited for, and all permits are there",
+		Of: r.about.Names,
+	}
 	for _, s := range r.about.Residue {
 		v.fault("%s", s)
 	}
@@ -53,7 +58,8 @@ func (r *record) checkLeaks() *Verdict {
 		}
 		v.Of++
 		if e.Goroutines > 0 || e.Files > 0 || e.Sockets > 0 {
-			v.fault("process %d: %d goroutines, %d descriptors, %d of them connections", e.Proc, e.Goroutines, e.Files, e.Sockets)
+			v.fault("process %d: %d goroutines, %d descriptors, %d of them connections", e.Proc, e.Goroutines, e.Files,
+				e.Sockets)
 		}
 	}
 	return v

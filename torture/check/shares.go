@@ -14,8 +14,9 @@ func (r *record) checkShares(f *Figures) *Verdict {
 	}
 	v := &Verdict{
 		Check: "K11", Excused: r.excuse(),
-		Claim: "no writer beside readers, no more permits than there are, nobody in between when a hold changes its mode, " +
-			"a stamp is of a reader exactly if others may read, re-entry has the same hold, a latch counts each once, a signal wakes one",
+		Claim: "no writer beside readers, no more permits than there are, nobody in between when a hold changes its " +
+			"mode, a stamp is of a reader exactly if others may read, re-entry has the same hold, a latch " +
+			"counts each once, a signal wakes one",
 	}
 	var claims []claim
 	for _, h := range r.holds {
@@ -73,7 +74,8 @@ func (r *record) checkClaims(v *Verdict, claims []claim) {
 		used := map[*hold]int{c.of: c.of.weight}
 		for _, o := range beside {
 			used[o.of] = o.of.weight
-			if c.share != history.Permits && o.of != c.of && excludes(c.share, o.share) && !r.isNews(o.of, c.from, o.sure) {
+			if c.share != history.Permits && o.of != c.of && excludes(c.share, o.share) &&
+				!r.isNews(o.of, c.from, o.sure) {
 				v.fault("%v %s beside %v, which %s", c.of, c.share, o.of, o.share)
 			}
 		}

@@ -75,8 +75,10 @@ type Event struct {
 	Weight   int           `json:"weight,omitempty"`   // permits of a semaphore
 	Limit    int           `json:"limit,omitempty"`    // of the semaphore
 	Took     time.Duration `json:"took,omitempty"`
-	Late     time.Duration `json:"late,omitempty"` // how long after another goroutine was told of the end of its context a call returned; 1 ns if before, 0 if it has not ended
-	Err      string        `json:"err,omitempty"`
+	// how long after another goroutine was told of the end of its context a call returned; 1 ns if
+	// before, 0 if it has not ended
+	Late time.Duration `json:"late,omitempty"`
+	Err  string        `json:"err,omitempty"`
 
 	// Of an End: what the process still had.
 	Goroutines int `json:"goroutines,omitempty"`

@@ -64,7 +64,8 @@ const (
 
 // All lists the mutants, in order.
 func All() []Mutant {
-	all := slices.Concat(cores(), remains(), ofRedis(), ofOthers(), fences(), ofWorkloads(), ofTheHarness(), ofRetention())
+	all := slices.Concat(cores(), remains(), ofRedis(), ofOthers(), fences(), ofWorkloads(), ofTheHarness(),
+		ofRetention())
 	slices.SortFunc(all, func(a, b Mutant) int {
 		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) // M2 before M10
 	})
@@ -78,7 +79,8 @@ const runsOfASeed = "30"
 func simulated(checker string, more ...string) Check {
 	args := append([]string{"-sim.stop=" + checker, "-sim.seeds=" + runsOfASeed, "-sim.hunt=SEED"}, more...)
 	return Check{
-		Name: "simulation: " + checker, Where: Simulation, Test: "^TestSimulation$", Args: args, Says: ` ` + checker + `: `,
+		Name: "simulation: " + checker, Where: Simulation, Test: "^TestSimulation$", Args: args,
+		Says: ` ` + checker + `: `,
 	}
 }
 

@@ -27,7 +27,8 @@ func Commit(ctx context.Context) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty= with changes").Output()
+	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--exclude=*", "--abbrev=12",
+		"--dirty= with changes").Output()
 	if err != nil {
 		return ""
 	}

@@ -19,7 +19,8 @@ func keepCode() (let func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	code, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED) //nolint:gosec // small enough for both
+	//nolint:gosec // small enough for both
+	code, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, err
 	}

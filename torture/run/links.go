@@ -17,7 +17,9 @@ type links []*servers.Proxy
 
 // newLinks has start make a proxy for a client before each server, in the network that the
 // client is in if there is one.
-func newLinks(t testing.TB, at *servers.Member, addrs []string, start func(testing.TB, *servers.Member, string) *servers.Proxy) (all links) {
+func newLinks(
+	t testing.TB, at *servers.Member, addrs []string, start func(testing.TB, *servers.Member, string) *servers.Proxy,
+) (all links) {
 	for _, addr := range addrs {
 		all = append(all, start(t, at, addr))
 	}

@@ -132,13 +132,15 @@ func (r *run) setUp(ctx context.Context) (err error) {
 		return err
 	}
 	if r.Workload == Retain && !r.can.Recalls {
-		return fmt.Errorf("engine %s does not tell a holder that another process waits, which Target.Recalls says", r.Target.Name)
+		return fmt.Errorf("engine %s does not tell a holder that another process waits, which Target.Recalls says",
+			r.Target.Name)
 	}
 	for i := range r.Processes {
 		p := &process{self: r.Worker, job: worker.Job{
 			Register: r.register.Addr(), Dir: r.Dir, Proc: i, Seed: r.Seed, Goroutines: r.Goroutines, Names: r.names,
-			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal, r.OneByOne()), Cancel: r.Cancel,
-			Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(), Clients: r.clients(), Retain: r.retain(),
+			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal, r.OneByOne()),
+			Cancel: r.Cancel, Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(), Clients: r.clients(),
+			Retain: r.retain(),
 		}}
 		if network := r.engine.Network; network != nil {
 			if err := r.stage.Play(func(t testing.TB) { p.member = network.Join(t) }); err != nil {

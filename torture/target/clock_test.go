@@ -18,10 +18,16 @@ func TestClock_IsWhatDatabasesSee(t *testing.T) {
 		name, driver, now, sleep string
 		start                    func(t *testing.T, clock *servers.Clock) (address string)
 	}{
-		{"PostgreSQL", "pgx", "SELECT extract(epoch FROM clock_timestamp())::bigint", "SELECT pg_sleep(0.01)", startPostgres},
-		{"MariaDB", "mysql", "SELECT unix_timestamp(sysdate())", "SELECT sleep(0.01)", func(t *testing.T, clock *servers.Clock) string {
-			return "root@tcp(" + servers.MariaDBServer(t, &servers.MariaDBOptions{Clock: clock}).Addr() + ")/"
-		}},
+		{
+			"PostgreSQL", "pgx", "SELECT extract(epoch FROM clock_timestamp())::bigint", "SELECT pg_sleep(0.01)",
+			startPostgres,
+		},
+		{
+			"MariaDB", "mysql", "SELECT unix_timestamp(sysdate())", "SELECT sleep(0.01)",
+			func(t *testing.T, clock *servers.Clock) string {
+				return "root@tcp(" + servers.MariaDBServer(t, &servers.MariaDBOptions{Clock: clock}).Addr() + ")/"
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			clock := servers.NewClock(t)

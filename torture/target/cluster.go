@@ -101,7 +101,9 @@ func lockedSlot(ctx context.Context, c *servers.ClusterRedis, dice *rand.Rand) (
 // cutReplicas keeps a primary's replicas from hearing of it for a while, though its clients do. That a replica stands
 // still is not enough: what was sent meanwhile lies in its socket. So it is not let in again.
 func cutReplicas(ctx context.Context, primary *servers.RedisNode, lasts time.Duration) error {
-	for _, command := range [][]string{{"ACL", "SETUSER", "default", "-psync", "-sync"}, {"CLIENT", "KILL", "TYPE", "replica"}} {
+	for _, command := range [][]string{
+		{"ACL", "SETUSER", "default", "-psync", "-sync"}, {"CLIENT", "KILL", "TYPE", "replica"},
+	} {
 		if _, err := primary.Do(context.WithoutCancel(ctx), command...); err != nil {
 			return err
 		}

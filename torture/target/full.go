@@ -59,7 +59,8 @@ type Reviver interface{ Revive() }
 func fillMemory(s *servers.RedisNode) Inject {
 	return func(ctx context.Context, _ *rand.Rand, lasts time.Duration) error {
 		set := func(bytes string) error {
-			_, err := s.Do(context.WithoutCancel(ctx), "CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", bytes)
+			_, err := s.Do(context.WithoutCancel(ctx), "CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory",
+				bytes)
 			return err
 		}
 		if err := set("1"); err != nil {

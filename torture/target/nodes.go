@@ -64,7 +64,9 @@ func leaderAlone(nodes []*servers.Member, leader *servers.Member, dice *rand.Ran
 	if dice.IntN(4) == 0 {
 		alone = nodes[dice.IntN(len(nodes))]
 	}
-	return []*servers.Member{alone}, slices.DeleteFunc(slices.Clone(nodes), func(m *servers.Member) bool { return m == alone })
+	return []*servers.Member{alone}, slices.DeleteFunc(slices.Clone(nodes), func(m *servers.Member) bool {
+		return m == alone
+	})
 }
 
 // settling is for how much longer than other faults the network is cut: what is cut off is missed after a second or
@@ -85,7 +87,8 @@ func (i *Instance) cutOff(choose func(dice *rand.Rand) (few, many []*servers.Mem
 // cutOffUnheard is cutOff when a primary has granted what those of the nodes that follow it have not heard. Also where
 // that fails the network has to be healed, which is for cutOff.
 func (i *Instance) cutOffUnheard(
-	primary *servers.RedisNode, nodes []*servers.RedisNode, choose func(dice *rand.Rand) (few, many []*servers.Member), healed func(),
+	primary *servers.RedisNode, nodes []*servers.RedisNode, choose func(dice *rand.Rand) (few, many []*servers.Member),
+	healed func(),
 ) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		return errors.Join(i.unheard(ctx, primary, nodes), i.cutOff(choose, healed)(ctx, dice, lasts))
@@ -118,7 +121,8 @@ func (i *Instance) unheard(ctx context.Context, primary *servers.RedisNode, node
 	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(mostUnheard - leastUnheard); time.Now().Before(end) && ctx.Err() == nil; enginekit.Pause(ctx, 10*time.Millisecond) {
+	for end := time.Now().Add(mostUnheard - leastUnheard); time.Now().Before(end) &&
+		ctx.Err() == nil; enginekit.Pause(ctx, 10*time.Millisecond) {
 		now, err := mutexHolders(ctx, primary)
 		if err != nil || slices.ContainsFunc(now, func(id string) bool { return !slices.Contains(before, id) }) {
 			return err
@@ -135,7 +139,9 @@ func (i *Instance) blind(nodes []*servers.Member) Inject {
 	}
 }
 
-func (i *Instance) split(ctx context.Context, lasts time.Duration, few, many []*servers.Member, healed func()) (err error) {
+func (i *Instance) split(
+	ctx context.Context, lasts time.Duration, few, many []*servers.Member, healed func(),
+) (err error) {
 	err = i.Network.Split(few, many)
 	defer func() { err = errors.Join(err, i.Network.Heal()) }() // also if a server ends this goroutine
 	enginekit.Pause(ctx, lasts)

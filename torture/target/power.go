@@ -19,7 +19,9 @@ var eachSecond = map[string]string{"appendonly": "yes", "appendfsync": "everysec
 // appendfsync everysec the disk need not have had that yet, so a machine that loses its power comes back without it.
 func cutPower(s *servers.RedisNode) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-		return loseWhatComes(ctx, s, lasts/8, func() { enginekit.Pause(ctx, time.Duration(dice.Int64N(int64(time.Second)))) })
+		return loseWhatComes(ctx, s, lasts/8, func() {
+			enginekit.Pause(ctx, time.Duration(dice.Int64N(int64(time.Second))))
+		})
 	}
 }
 
@@ -40,7 +42,8 @@ func loseWhatComes(ctx context.Context, s *servers.RedisNode, down time.Duration
 
 // appended is the file to which a Redis appends, and its size.
 func appended(dir string) (file string, size int64, err error) {
-	for _, pattern := range []string{"appendonlydir/*.incr.aof", "appendonly.aof"} { // the second is that of versions before 7.0
+	// the second is that of versions before 7.0
+	for _, pattern := range []string{"appendonlydir/*.incr.aof", "appendonly.aof"} {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return "", 0, err

@@ -127,7 +127,8 @@ func diceThat(by time.Duration) *rand.Rand {
 
 func open(t *testing.T, url string) *interlock.Client {
 	t.Helper()
-	locks, err := interlock.Open(t.Context(), url, &interlock.Options{Lease: 2 * time.Second}) // a session ends soon, and is tried anew
+	// a session ends soon, and is tried anew
+	locks, err := interlock.Open(t.Context(), url, &interlock.Options{Lease: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

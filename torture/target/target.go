@@ -18,28 +18,33 @@ type Fault string
 
 // The faults, with their numbers among the nemeses N0 to N20.
 const (
-	None          Fault = "none"           // N0
-	Kill          Fault = "kill"           // N1: kill -9 of a client, which is started again
-	KillWaiter    Fault = "kill-waiter"    // N1: kill -9 of the client that stands first in the line for a lock
-	KillAsking    Fault = "kill-asking"    // N1: kill -9 of a client with requests under way that have not arrived, or answers
-	Stop          Fault = "stop"           // N2: SIGSTOP of a client for half to three leases
-	ServerKill    Fault = "server-kill"    // N3: kill -9 of the server, and a new start
-	PowerCut      Fault = "power-cut"      // N3: the same, and what the disk need not have had yet is gone
-	ServerStop    Fault = "server-stop"    // N4: SIGSTOP of the server
-	Cut           Fault = "cut"            // N6: nothing passes between a client and the server
-	LateRequests  Fault = "late-requests"  // N7: what a client sends arrives when the fault is over
-	LoseReplies   Fault = "lose-replies"   // N8: requests arrive, answers are lost
-	Slow          Fault = "slow"           // N11: up to one and a half leases on the way to the server and to the register
-	Reset         Fault = "reset"          // N12: connections are reset, again and again
-	Slices        Fault = "slices"         // N12: all arrives byte by byte, and connections end in the middle of a reply
-	Forget        Fault = "forget"         // N13: the server forgets its scripts (Redis)
-	Wipe          Fault = "wipe"           // N16, N20: an operator deletes everything in the engine
-	Delete        Fault = "delete"         // N16: an operator deletes one lock, with its holder and all who wait for it
-	Sessions      Fault = "sessions"       // N14, N16: an operator ends all sessions, or closes all connections
-	Memory        Fault = "memory"         // N15: the server refuses to store anything more (Redis)
-	Clock         Fault = "clock"          // N10: the wall clock of a server jumps by some leases, or by an hour, and back
-	Clocks        Fault = "clocks"         // N10: those of most of several servers do, all alike
-	OneConn       Fault = "one-connection" // N19: a client can have one connection to the server, and its others are reset
+	None       Fault = "none"        // N0
+	Kill       Fault = "kill"        // N1: kill -9 of a client, which is started again
+	KillWaiter Fault = "kill-waiter" // N1: kill -9 of the client that stands first in the line for a lock
+	// N1: kill -9 of a client with requests under way that have not arrived, or answers
+	KillAsking   Fault = "kill-asking"
+	Stop         Fault = "stop"          // N2: SIGSTOP of a client for half to three leases
+	ServerKill   Fault = "server-kill"   // N3: kill -9 of the server, and a new start
+	PowerCut     Fault = "power-cut"     // N3: the same, and what the disk need not have had yet is gone
+	ServerStop   Fault = "server-stop"   // N4: SIGSTOP of the server
+	Cut          Fault = "cut"           // N6: nothing passes between a client and the server
+	LateRequests Fault = "late-requests" // N7: what a client sends arrives when the fault is over
+	LoseReplies  Fault = "lose-replies"  // N8: requests arrive, answers are lost
+	// N11: up to one and a half leases on the way to the server and to the register
+	Slow  Fault = "slow"
+	Reset Fault = "reset" // N12: connections are reset, again and again
+	// N12: all arrives byte by byte, and connections end in the middle of a reply
+	Slices   Fault = "slices"
+	Forget   Fault = "forget"   // N13: the server forgets its scripts (Redis)
+	Wipe     Fault = "wipe"     // N16, N20: an operator deletes everything in the engine
+	Delete   Fault = "delete"   // N16: an operator deletes one lock, with its holder and all who wait for it
+	Sessions Fault = "sessions" // N14, N16: an operator ends all sessions, or closes all connections
+	Memory   Fault = "memory"   // N15: the server refuses to store anything more (Redis)
+	// N10: the wall clock of a server jumps by some leases, or by an hour, and back
+	Clock  Fault = "clock"
+	Clocks Fault = "clocks" // N10: those of most of several servers do, all alike
+	// N19: a client can have one connection to the server, and its others are reset
+	OneConn       Fault = "one-connection"
 	Starve        Fault = "starve"         // N18: others take the processors
 	NoFiles       Fault = "no-files"       // N19: a client can open nothing more, and its connections are reset
 	Failover      Fault = "failover"       // N5: kill -9 of a primary; a replica takes over, and it comes back as one
@@ -49,9 +54,10 @@ const (
 	LeaderMove    Fault = "leader-move"    // N17: a leader or primary hands its office to another, and stays
 	NodeKill      Fault = "node-kill"      // N3: kill -9 of one of several servers, which is started again
 	NodeStop      Fault = "node-stop"      // N4: SIGSTOP of one of several servers
-	Partition     Fault = "partition"      // N9: of several servers some, and some of the clients, cannot hear the others
-	DiskFull      Fault = "disk-full"      // N20: there is no room left where the engine keeps its data
-	Evict         Fault = "evict"          // N15: the server is out of memory, and throws away what it likes (Redis)
+	// N9: of several servers some, and some of the clients, cannot hear the others
+	Partition Fault = "partition"
+	DiskFull  Fault = "disk-full" // N20: there is no room left where the engine keeps its data
+	Evict     Fault = "evict"     // N15: the server is out of memory, and throws away what it likes (Redis)
 )
 
 // onLinks can be done to the ways between a client and the servers.
@@ -72,8 +78,9 @@ func (f Fault) setsClocks() bool { return f == Clock || f == Clocks || f == Cloc
 // All lists the faults.
 func All() []Fault {
 	return []Fault{
-		None, Kill, KillWaiter, KillAsking, Stop, ServerKill, PowerCut, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles,
-		Sessions, Forget, Memory, Evict, DiskFull, Clock, Clocks, Wipe, Delete, Failover, CutFailover, ClockFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
+		None, Kill, KillWaiter, KillAsking, Stop, ServerKill, PowerCut, ServerStop, Cut, LateRequests, LoseReplies,
+		Slow, Reset, Slices, OneConn, Starve, NoFiles, Sessions, Forget, Memory, Evict, DiskFull, Clock, Clocks, Wipe,
+		Delete, Failover, CutFailover, ClockFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
 	}
 }
 
@@ -115,9 +122,10 @@ type Instance struct {
 	// Addrs is where the servers are of which clients are told by us.
 	Addrs []string
 	// Places is where the servers are of which clients hear from these.
-	Places     []string
-	URL        func(addrs []string) string // for a client to which the servers are at other addresses, in the same order
-	Injections map[Fault]Inject            // the faults that are this engine's own
+	Places []string
+	// for a client to which the servers are at other addresses, in the same order
+	URL        func(addrs []string) string
+	Injections map[Fault]Inject // the faults that are this engine's own
 
 	version version                     // nil if there is no server
 	left    left                        // nil if nobody knows how to look

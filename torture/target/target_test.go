@@ -62,7 +62,8 @@ func TestWithoutACompiler_OnlyClocksAreWithheld(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range All() {
-		if why := redis.Withheld(f); (why != nil) != f.setsClocks() && f != Partition && f != DiskFull { // these need other things
+		// these need other things
+		if why := redis.Withheld(f); (why != nil) != f.setsClocks() && f != Partition && f != DiskFull {
 			t.Errorf("%s is withheld: %v", f, why)
 		}
 	}

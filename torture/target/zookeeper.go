@@ -97,7 +97,8 @@ func endZooSessions(addrs []string) Inject {
 			id, _, _ := strings.Cut(name, ".")
 			session, failed := strconv.ParseUint(id, 16, 64)
 			if failed == nil {
-				failed = endZooSession(ctx, addrs[dice.IntN(len(addrs))], int64(session)) //nolint:gosec // as it was written
+				//nolint:gosec // as it was written
+				failed = endZooSession(ctx, addrs[dice.IntN(len(addrs))], int64(session))
 			}
 			err = errors.Join(err, failed)
 		}

@@ -49,7 +49,8 @@ func sayGoodbye(ctx context.Context, addr string, session int64) error {
 	if _, err := conn.Write(framed(framed(nil, hello), goodbye)); err != nil {
 		return err
 	}
-	var answer [8]byte // its length, and the version; the timeout that follows is 0 if there is no such session, which has ended meanwhile
+	// its length, and the version; the timeout that follows is 0 if there is no such session, which has ended meanwhile
+	var answer [8]byte
 	if _, err := io.ReadFull(conn, answer[:]); err != nil {
 		return err
 	}
@@ -70,7 +71,8 @@ func zooPassword(session int64) []byte {
 	var password []byte
 	for range 4 {
 		seed = (seed*factor + 0xB) & mask
-		password = binary.LittleEndian.AppendUint32(password, uint32(seed>>16)) //nolint:gosec // the upper 32 of 48 bits
+		//nolint:gosec // the upper 32 of 48 bits
+		password = binary.LittleEndian.AppendUint32(password, uint32(seed>>16))
 	}
 	return password
 }

@@ -35,10 +35,14 @@ func (w *worker) countDown(ctx context.Context) {
 	}()
 	for i := range LatchCount {
 		enginekit.Pause(ctx, time.Duration(w.dice.Int64N(int64(w.j.Hold)+1)))
-		w.log.Write(history.Event{Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.CountDown, Phase: history.Call, Name: name})
+		w.log.Write(
+			history.Event{
+				Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.CountDown, Phase: history.Call, Name: name,
+			})
 		left, err := latch.CountDown(patient)
 		w.counted(history.CountDown, name, int(left), err)
-		if last := i == LatchCount-1; err != nil || last && left > 0 { // it is not known to be counted, or somebody has forgotten a count
+		// it is not known to be counted, or somebody has forgotten a count
+		if last := i == LatchCount-1; err != nil || last && left > 0 {
 			stop() // nobody may ever be let go
 			break
 		}

@@ -56,7 +56,8 @@ func Run(ctx context.Context, parent *childproc.Conn) error {
 	}
 	after := settled(before)
 	log.Write(history.Event{
-		Proc: j.Proc, Op: history.End, Goroutines: after.goroutines - before.goroutines, Files: after.files - before.files,
+		Proc: j.Proc, Op: history.End, Goroutines: after.goroutines - before.goroutines,
+		Files:   after.files - before.files,
 		Sockets: after.sockets - before.sockets,
 	})
 	return nil
@@ -143,7 +144,8 @@ func settled(before had) had {
 	var now had
 	for range 400 {
 		now = residue()
-		if now.goroutines <= before.goroutines+1 && now.files <= before.files && now.sockets <= before.sockets { // one waits for the input
+		// one waits for the input
+		if now.goroutines <= before.goroutines+1 && now.files <= before.files && now.sockets <= before.sockets {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)

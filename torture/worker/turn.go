@@ -26,8 +26,12 @@ func (w *worker) turn(ctx context.Context, lease *interlock.Lease, how history.S
 }
 
 // turnTo is one change of a mode, and the time after it. It reports whether there was one.
-func (w *worker) turnTo(ctx context.Context, lease *interlock.Lease, to history.Share, turn func(context.Context) error) bool {
-	e := history.Event{Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.Turn, Phase: history.Call, Name: lease.Name(), Share: to}
+func (w *worker) turnTo(
+	ctx context.Context, lease *interlock.Lease, to history.Share, turn func(context.Context) error,
+) bool {
+	e := history.Event{
+		Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.Turn, Phase: history.Call, Name: lease.Name(), Share: to,
+	}
 	w.log.Write(e)
 	wait, cancel := w.patience(ctx)
 	defer cancel()

@@ -27,7 +27,9 @@ func (l *Lock) TryLock(ctx context.Context, value string, lease time.Duration) (
 	granted := 0
 	for _, node := range l.Nodes {
 		// A node that does not answer has not granted.
-		if got, err := exhibit.OK(node.Do(ctx, "SET", l.Key, value, "NX", "PX", strconv.FormatInt(lease.Milliseconds(), 10))); err == nil && got {
+		if got, err := exhibit.OK(
+			node.Do(ctx, "SET", l.Key, value, "NX", "PX", strconv.FormatInt(lease.Milliseconds(), 10))); err == nil &&
+			got {
 			granted++
 		}
 	}

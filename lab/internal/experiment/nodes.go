@@ -32,8 +32,9 @@ func fiveMore(p *play.Play) []*play.Redis {
 		all[i] = p.Redis()
 		// The mark of a server that has been in use for longer than the longest lease, so that it may vote. A driver
 		// would set it on five new servers only if it reaches all of them at once, which a busy machine may not let it.
-		all[i].Ask("EVAL", `return redis.call('SET', KEYS[1], string.match(redis.call('INFO', 'server'), 'run_id:(%w+)'))`,
-			"1", "interlock:redlock")
+		all[i].Ask("EVAL",
+			`return redis.call('SET', KEYS[1], string.match(redis.call('INFO', 'server'), 'run_id:(%w+)'))`, "1",
+			"interlock:redlock")
 		p.WatchNode(label(i), all[i], key)
 	}
 	return all

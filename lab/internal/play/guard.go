@@ -25,12 +25,14 @@ func (g *Guarded) Write(c *Process) bool {
 	var stale *fence.StaleError
 	switch {
 	case errors.As(err, &stale):
-		g.p.step(c.name, story.Asks, story.T("writes to the resource with token %s  →  refused: a newer token was here (%s)",
-			"带着令牌 %s 写资源  →  被拒绝：资源见过更新的令牌（%s）", token, g.p.Token(stale.Seen.Token)))
+		g.p.step(c.name, story.Asks,
+			story.T("writes to the resource with token %s  →  refused: a newer token was here (%s)",
+				"带着令牌 %s 写资源  →  被拒绝：资源见过更新的令牌（%s）", token, g.p.Token(stale.Seen.Token)))
 	case err != nil:
 		g.p.Fatal(err)
 	default:
-		g.p.step(c.name, story.Asks, story.T("writes to the resource with token %s  →  done", "带着令牌 %s 写资源  →  成功", token))
+		g.p.step(c.name, story.Asks,
+			story.T("writes to the resource with token %s  →  done", "带着令牌 %s 写资源  →  成功", token))
 	}
 	return err == nil
 }

@@ -186,7 +186,8 @@ func (c *Conn) unbundleError(n int, m []byte, ready []*request) ([]*request, err
 		c.gathered.taught = false
 		err = ErrAlone
 	case strings.HasPrefix(text, "NOPERM "):
-		c.gathered.on = strings.Contains(text, " key") // of one of them, and not the right to run scripts by their source
+		// of one of them, and not the right to run scripts by their source
+		c.gathered.on = strings.Contains(text, " key")
 		err = ErrAlone
 	case strings.Contains(text, "same slot"): // CROSSSLOT: a proxy that looks like one server has several behind it
 		c.gathered.on = false

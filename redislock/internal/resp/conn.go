@@ -35,9 +35,10 @@ var (
 //
 // It ends when the connection breaks, with everything that was under way, and is not mended.
 type Conn struct {
-	conn   net.Conn                            // with TLS, if there is TLS
-	raw    *socket                             // without
-	pushed func(kind, channel, message string) // takes pushes, in their order, without mu; it must not wait for a call of the Conn
+	conn net.Conn // with TLS, if there is TLS
+	raw  *socket  // without
+	// takes pushes, in their order, without mu; it must not wait for a call of the Conn
+	pushed func(kind, channel, message string)
 
 	closed chan struct{}  // closed by fail
 	work   sync.WaitGroup // timers that are set, and what they have started

@@ -44,7 +44,9 @@ func TestConn_OfANodeThatLosesASlot_GivesNobodyTheAnswerOfAnother(t *testing.T) 
 					if err == nil && got != want {
 						t.Errorf("%q for %q", got, want)
 					}
-					if err != nil && (refusal == "" || !errors.Is(err, ErrBroken) && !errors.Is(err, conn.ErrUnsent) && !isRefused(err)) {
+					if err != nil &&
+						(refusal == "" ||
+							!errors.Is(err, ErrBroken) && !errors.Is(err, conn.ErrUnsent) && !isRefused(err)) {
 						t.Error(err)
 					}
 				})

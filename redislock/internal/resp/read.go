@@ -210,7 +210,8 @@ func (c *Conn) Attend(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.attends = on
-	if on && c.err == nil && c.reader == nil && c.awaiters.first == nil && c.queue.n == 0 { // else who is there calls rest
+	// else who is there calls rest
+	if on && c.err == nil && c.reader == nil && c.awaiters.first == nil && c.queue.n == 0 {
 		c.rest()
 	}
 }

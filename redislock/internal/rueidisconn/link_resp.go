@@ -38,7 +38,9 @@ func respOptions(o *rueidis.ClientOption, b *conn.Bundle) *resp.Options {
 		config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
 	}
 	if custom := dialerOf(o); custom != nil { // which encrypts by itself
-		w.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return custom(ctx, addr, &o.Dialer, config) }
+		w.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			return custom(ctx, addr, &o.Dialer, config)
+		}
 	} else {
 		w.TLS = config
 	}

@@ -37,7 +37,8 @@ func (c *cell) made(ctx context.Context, out io.Writer, keep string) (*check.Rep
 	case !isOf(&rep.About, &conf):
 		return nil, fmt.Errorf("%s is of a run with other settings: choose another folder", conf.Dir)
 	}
-	fmt.Fprintf(out, "%s under %v, seed %d, as it was recorded in %s\n%s", c.Target.Name, c.Faults, c.Seed, conf.Dir, &verdicts)
+	fmt.Fprintf(out, "%s under %v, seed %d, as it was recorded in %s\n%s",
+		c.Target.Name, c.Faults, c.Seed, conf.Dir, &verdicts)
 	return rep, err
 }
 

@@ -84,7 +84,8 @@ func runs(t *testing.T, engine, faults, more string) {
 
 func TestCommand_BadInput_IsUsage(t *testing.T) {
 	for _, args := range []string{
-		"", "nothing", "run -engine nothing", "run -workers 4", "run -nothing", "check", "t1 -nothing", "t0 -seeds 0", "t0 -row 0", "mutants -seeds 0", "mutants -nothing",
+		"", "nothing", "run -engine nothing", "run -workers 4", "run -nothing", "check", "t1 -nothing", "t0 -seeds 0",
+		"t0 -row 0", "mutants -seeds 0", "mutants -nothing",
 	} {
 		if err := command(t.Context(), strings.Fields(args)); !errors.Is(err, errUsage) {
 			t.Errorf("%q: %v", args, err)

@@ -50,13 +50,16 @@ const mostMore = 2
 // others are runs of the first cells once more, of as many as are made at once.
 func others(cells []*cell, beside int) (more []*cell) {
 	for _, c := range cells[:min(max(1, beside), len(cells))] {
-		more = append(more, &cell{Config: &run.Config{Target: c.Target, Faults: c.Faults, Long: c.Long, Workload: c.Workload}})
+		more = append(more,
+			&cell{Config: &run.Config{Target: c.Target, Faults: c.Faults, Long: c.Long, Workload: c.Workload}})
 	}
 	return more
 }
 
 // fillT1 makes the runs, and adds what they were worth to all.
-func fillT1(ctx context.Context, cells []*cell, each time.Duration, dice *rand.Rand, beside int, all *check.Figures) error {
+func fillT1(
+	ctx context.Context, cells []*cell, each time.Duration, dice *rand.Rand, beside int, all *check.Figures,
+) error {
 	shapeT1(cells, each, dice)
 	err := fill(ctx, cells, filling{beside: beside})
 	for _, c := range cells {
@@ -97,13 +100,17 @@ func t1Cells() []*cell {
 		if g.Name == "redis" || g.Name == "mariadb" || g.Name == "postgres" {
 			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: breaking(g)}})
 		}
-		if g.Name == "redis" { // the other engines that retain have the rules of this one, or have no faults on the way to them
+		// the other engines that retain have the rules of this one, or have no faults on the way to them
+		if g.Name == "redis" {
 			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept(g), Workload: run.Retain}})
 		}
-		if g.Name == "redis" { // has everything; and only without a fault is it known who is to be woken, and who to be next
-			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}}}) // when nobody starves any more
+		// has everything; and only without a fault is it known who is to be woken, and who to be next
+		if g.Name == "redis" {
+			// when nobody starves any more
+			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}}})
 		}
-		if g.Can(target.Slow) && g.Can(target.ServerKill) { // a proxy before its one server; t2 has the time for those with several
+		// a proxy before its one server; t2 has the time for those with several
+		if g.Can(target.Slow) && g.Can(target.ServerKill) {
 			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}, Long: true}})
 		}
 	}

@@ -35,8 +35,11 @@ func runT2(ctx context.Context, args []string) error {
 	beside := flags.Int("beside", 3, "how many runs at once")
 	engines := flags.String("engines", "", "only these, separated by commas")
 	increments := flags.Int("increments", 0,
-		"beside the table: for each engine a run of all faults that it keeps, until so many updates were made behind the fence")
-	keep := flags.String("keep", "", "keep the histories of all runs in this folder, and judge those that are there already instead of making them again")
+		"beside the table: for each engine a run of all faults that it keeps, until so many updates were made behind "+
+			"the fence")
+	keep := flags.String("keep", "",
+		"keep the histories of all runs in this folder, and judge those that are there already instead of making "+
+			"them again")
 	out := flags.String("o", "", "write the table into this file; by default it is only printed")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -111,11 +114,17 @@ func t2Cells(engines string) ([]*cell, error) {
 			if g.Broken[f] != "" {
 				hold = cmp.Or(lease, g.Lease) // long, so that the fault finds somebody inside
 			}
-			cells = append(cells, &cell{fault: f, Config: &run.Config{Target: g, Faults: []target.Fault{f}, Hold: hold, Lease: lease}})
+			cells = append(cells,
+				&cell{fault: f, Config: &run.Config{Target: g, Faults: []target.Fault{f}, Hold: hold, Lease: lease}})
 		}
-		cells = append(cells, &cell{fault: pairs, Config: &run.Config{Target: g, Faults: kept(g), Hold: g.Lease / 5, Pairs: true}})
+		cells = append(cells,
+			&cell{fault: pairs, Config: &run.Config{Target: g, Faults: kept(g), Hold: g.Lease / 5, Pairs: true}})
 		if g.Recalls() {
-			cells = append(cells, &cell{fault: retain, Config: &run.Config{Target: g, Faults: kept(g), Hold: g.Lease / 5, Workload: run.Retain}})
+			cells = append(cells,
+				&cell{
+					fault:  retain,
+					Config: &run.Config{Target: g, Faults: kept(g), Hold: g.Lease / 5, Workload: run.Retain},
+				})
 		}
 	}
 	return cells, nil
@@ -148,7 +157,8 @@ func longCells(targets []*target.Target, seed uint64) []*cell {
 	for _, g := range targets {
 		if g.Can(target.Slow) {
 			cells = append(cells, &cell{fault: long, Config: &run.Config{
-				Target: g, Faults: []target.Fault{target.None}, Processes: 4, Goroutines: 2, Names: 3, Long: true, Seed: seed,
+				Target: g, Faults: []target.Fault{target.None}, Processes: 4, Goroutines: 2, Names: 3, Long: true,
+				Seed: seed,
 			}})
 		}
 	}
@@ -160,7 +170,8 @@ func manyCells(targets []*target.Target, increments int, seed uint64) []*cell {
 	var cells []*cell
 	for _, g := range targets {
 		c := &cell{fault: many, Config: &run.Config{
-			Target: g, Faults: kept(g), Names: 64, Hold: time.Microsecond, Cancel: 0.01, Increments: increments, Duration: time.Hour, Seed: seed,
+			Target: g, Faults: kept(g), Names: 64, Hold: time.Microsecond, Cancel: 0.01, Increments: increments,
+			Duration: time.Hour, Seed: seed,
 		}}
 		c.staff(4, 16)
 		cells = append(cells, c)

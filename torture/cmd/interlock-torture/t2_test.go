@@ -44,7 +44,8 @@ func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
 			}
 			found = true
 			if c.Lease != want.lease || c.Hold != want.hold || c.lasts(want.each) != want.goes {
-				t.Errorf("%s under %s: leases of %v, holds of %v, for %v", g.Name, c.fault, c.Lease, c.Hold, c.lasts(want.each))
+				t.Errorf("%s under %s: leases of %v, holds of %v, for %v",
+					g.Name, c.fault, c.Lease, c.Hold, c.lasts(want.each))
 			}
 		}
 		if !found {
@@ -61,7 +62,8 @@ func TestMade_OnceIfHistoriesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &cell{fault: target.Kill, Config: &run.Config{
-		Target: g, Faults: []target.Fault{target.Kill}, Processes: 1, Goroutines: 1, Names: 1, Duration: time.Second, Hold: time.Millisecond, Seed: 1,
+		Target: g, Faults: []target.Fault{target.Kill}, Processes: 1, Goroutines: 1, Names: 1, Duration: time.Second,
+		Hold: time.Millisecond, Seed: 1,
 	}}
 	keep := t.TempDir()
 	about := filepath.Join(keep, "file-kill-1", run.AboutFile)
