@@ -90,7 +90,8 @@ func (f *remoteDetector) takeList(c *Client, g *remoteGraph, err error) {
 // is reports whether w is this wait. The caller holds Client.mu.
 func (f remoteWait) is(w *waiter) bool {
 	o, m := w.lease.owner, w.lease.m
-	return o.named && o.id == f.owner && m.key() == f.key && !w.own.r.Try && w.own.r.Mode != driver.Exclusive == f.shared
+	return o.named && o.id == f.owner && m.key() == f.key && !w.own.r.Try &&
+		w.own.r.Mode != driver.Exclusive == f.shared
 }
 
 // describeRemote tells the cycle from the victim on.

@@ -26,7 +26,11 @@ var direction = []struct {
 	{"internal", []string{".", "driver", "fence", "drivertest"}, "models and checks of ours work on every engine"},
 	{"memlock", []string{"driver", "fence", "enginekit"}, "an engine knows neither the core nor another engine"},
 	{"filelock", []string{"driver", "fence", "enginekit"}, "an engine knows neither the core nor another engine"},
-	{"drivertest", []string{".", "driver", "fence", "internal/childproc"}, "engines of third parties run it, without any engine of ours"},
+	{
+		"drivertest",
+		[]string{".", "driver", "fence", "internal/childproc"},
+		"engines of third parties run it, without any engine of ours",
+	},
 	{"locktx", []string{".", "driver", "fence"}, "it works on every engine"},
 	{"console", []string{".", "driver", "fence"}, "it works on every engine"},
 	{"adapters", []string{"."}, "they work on every engine; what needs a dependency is a module of its own"},
@@ -90,8 +94,9 @@ func TestGoMod_RequiresNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(mod.Require) + len(mod.Replace) + len(mod.Exclude) + len(mod.Tool); n > 0 || mod.Toolchain != "" {
-		t.Errorf("go.mod has %d requirements, replacements, exclusions and tools, and toolchain %q; it must have none: "+
-			"every user of any engine would get them. What needs a dependency is a module of its own (docs/adr/0002).",
+		t.Errorf("go.mod has %d requirements, replacements, exclusions and tools, and toolchain %q; it must have "+
+			"none: every user of any engine would get them. What needs a dependency is a module of its own "+
+			"(docs/adr/0002).",
 			n, mod.Toolchain)
 	}
 }

@@ -112,8 +112,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return l, err
 }
 
-// look returns who leads, or the zero Leader, and until when that can change only in ways of which an engine tells that can; after an
-// error that is the past. Its clock and ours may differ: it is good for a pause and nothing else.
+// look returns who leads, or the zero Leader, and until when that can change only in ways of which an engine tells that
+// can; after an error that is the past. Its clock and ours may differ: it is good for a pause and nothing else.
 func (e *Election) look(ctx context.Context) (l Leader, until time.Time, err error) {
 	if err := ready(e.made(), ctx); err != nil {
 		return Leader{}, time.Time{}, err
@@ -127,7 +127,8 @@ func (e *Election) look(ctx context.Context) (l Leader, until time.Time, err err
 		if h.Token != 0 && !h.Resting && !e.c.keepsForCooldown(e.key, h.Token) {
 			l := Leader{Value: h.Label, Token: h.Token, Client: h.Client}
 			if e.c.has(e.key, h.Token) {
-				h.Until = time.Time{} // it may resign and keep the lock for its MinHold, of which the engine knows nothing
+				// it may resign and keep the lock for its MinHold, of which the engine knows nothing
+				h.Until = time.Time{}
 			}
 			return l, h.Until, nil
 		}

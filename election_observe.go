@@ -11,9 +11,9 @@ import (
 // but never the last: what was yielded last is true, or the next is on its way.
 //
 // Engines that tell of changes (memory, Redis) are watched, and looked at for what they cannot tell, the end of a
-// leader that has died while nobody else campaigns: when its lease should be over by the engine's clock, so that its end
-// is seen at most fifteen seconds late, and once a minute in any case. The others are looked at every second. That is how late a change
-// may be seen, and what it costs: one look at a time, see [Client.Look], for each Observe.
+// leader that has died while nobody else campaigns: when its lease should be over by the engine's clock, so that its
+// end is seen at most fifteen seconds late, and once a minute in any case. The others are looked at every second. That
+// is how late a change may be seen, and what it costs: one look at a time, see [Client.Look], for each Observe.
 //
 // The sequence ends with ctx, and after an error that stays: ErrClosed, ErrUnsupported, or a refusal (ErrRefused).
 // While the engine cannot be reached it yields the *UnavailableError once and goes on: the leader is unknown until the

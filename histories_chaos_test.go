@@ -60,7 +60,8 @@ func chaos(t *testing.T, seed uint64, ends driver.Lifetime) {
 			wrapped = eternal{wrapped, wrapped.(driver.Converter), wrapped.(driver.Requeuer)}
 		}
 		retain := time.Duration(seed%2) * 3 * second // every other time
-		clients = append(clients, mustNew(t, wrapped, &Options{Lease: 5 * second, LocalHandoffTime: second, Retain: retain}))
+		clients = append(clients,
+			mustNew(t, wrapped, &Options{Lease: 5 * second, LocalHandoffTime: second, Retain: retain}))
 		controls = append(controls, control)
 	}
 	var all sync.WaitGroup

@@ -17,8 +17,8 @@ import (
 // these rules two owners are inside, or one waits for too long.
 
 const (
-	// retainLease is how long a retained grant lasts in the engine after its last renewal. Half of it passes until the next: nobody
-	// loses anything if that is missed.
+	// retainLease is how long a retained grant lasts in the engine after its last renewal. Half of it passes until the
+	// next: nobody loses anything if that is missed.
 	retainLease = 2 * time.Second
 
 	// retainGrace is how long a grant is retained before the engine hears of it. A process that takes the lock again

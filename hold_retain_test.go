@@ -129,7 +129,10 @@ func TestRetain_IsNobodysHold(t *testing.T) {
 func TestRetain_WhereItCannotBe_IsRefusedOrLeft(t *testing.T) {
 	bubble(t, retaining, func(t *testing.T, c *Client, h *hooks) {
 		for _, o := range []*LockOptions{
-			{Retain: -1}, {Retain: second, NoRenew: true}, {Retain: second, MinHold: second}, {Retain: second, LockDelay: second},
+			{Retain: -1},
+			{Retain: second, NoRenew: true},
+			{Retain: second, MinHold: second},
+			{Retain: second, LockDelay: second},
 		} {
 			if _, err := c.Mutex("a", o).Lock(t.Context()); err == nil {
 				t.Errorf("%+v is not refused", o)
@@ -138,7 +141,8 @@ func TestRetain_WhereItCannotBe_IsRefusedOrLeft(t *testing.T) {
 		if _, err := c.RWMutex("a", &LockOptions{Retain: second}).RLock(t.Context()); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("a read: %v", err)
 		}
-		if _, err := c.Election("a", &LockOptions{Retain: second}).Campaign(t.Context(), ""); !errors.Is(err, ErrUnsupported) {
+		_, err := c.Election("a", &LockOptions{Retain: second}).Campaign(t.Context(), "")
+		if !errors.Is(err, ErrUnsupported) {
 			t.Errorf("an election: %v", err)
 		}
 		if _, err := New(&lacking{h}, retaining); !errors.Is(err, ErrUnsupported) {

@@ -125,7 +125,8 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 	if c.hasLeases() || c.hasSessions() && c.recalls {
 		renewer, ok := d.(driver.Renewer)
 		if !ok {
-			return nil, fmt.Errorf("interlock: New: the driver of %s does not implement driver.Renewer", c.traits.Engine)
+			return nil, fmt.Errorf("interlock: New: the driver of %s does not implement driver.Renewer",
+				c.traits.Engine)
 		}
 		c.renewer = renewer
 	}

@@ -106,7 +106,8 @@ func (b *bundle) begin() error {
 	defer c.unlock()
 	for i, l := range b.locks {
 		b.yieldMutex(i)
-		if g := c.passing(l); g != nil && g.retained() != nil { // which the engine would refuse, and who takes it alone does not
+		// which the engine would refuse, and who takes it alone does not
+		if g := c.passing(l); g != nil && g.retained() != nil {
 			return errOneByOne
 		}
 		if !b.alone(l) && (c.queues[l.queueKey()] != nil || c.passing(l) != nil) { // of others the engine itself knows

@@ -64,7 +64,8 @@ type Observer struct {
 	// Settling is called before the client gives something back in the background: it asks the engine again and again
 	// until the outcome is known. That is a release which was not confirmed in the time of Unlock, the hold of a lock
 	// that was lost or retained, or, with Event.Undo, whatever a request of unknown outcome may have left. Close gives
-	// back in this way what is held. What is left of a MinHold or an Abandon after Close is not told. A panic is logged.
+	// back in this way what is held. What is left of a MinHold or an Abandon after Close is not
+	// told. A panic is logged.
 	Settling func(e Event)
 	// Settled is called when that is over; Event.Err is set if it was given up. A panic is logged.
 	Settled func(e Event)

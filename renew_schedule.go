@@ -16,8 +16,8 @@ type scheduler struct {
 	batch       int // how many renewals the last batch had: as many are likely to be due together again
 }
 
-// mostTogether is how many renewals one batch has at most. A batch is answered, and its memory free, when the last of them is: with
-// very many grants that takes seconds, and renewals would come late only because they travel together.
+// mostTogether is how many renewals one batch has at most. A batch is answered, and its memory free, when the last of
+// them is: with very many grants that takes seconds, and renewals would come late only because they travel together.
 const mostTogether = 1 << 14
 
 // look is when a grant wants to be looked at. The instant stands here and not in the grant, because with very many

@@ -46,7 +46,7 @@ func clientScenarios() []scenario {
 func ofClients(s scenario, name, base string, row ...string) scenario {
 	s.name, s.base, s.shows, s.wants = onClient+"/"+name, base, [][]string{row}, nil
 	s.peers = []string{interlockRedis, overGoRedis, "interlock-goredis-pooled", overRueidis, bsm, redsync}
-	s.why = "the driver over a client of rueidis cannot have calls share a run of a script, and rueidis hands a message " +
-		"from goroutine to goroutine more often."
+	s.why = "the driver over a client of rueidis cannot have calls share a run of a script, and rueidis hands a " +
+		"message from goroutine to goroutine more often."
 	return s
 }

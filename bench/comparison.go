@@ -87,13 +87,15 @@ func ends() []column {
 func comparisonText(rows []compare.Row, command, machine string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "`cd bench && %s`\n\n%s\n\n", command, machine)
-	fmt.Fprintf(&b, "Servers, those of each engine alone on the same machine while it was measured, over loopback: %s.\n\n",
+	fmt.Fprintf(&b,
+		"Servers, those of each engine alone on the same machine while it was measured, over loopback: %s.\n\n",
 		strings.Join(servers(rows), ", "))
 	n := &notes{}
 	fmt.Fprintf(&b, "### What it costs\n\n%s\n", n.table(rows, costs()))
-	fmt.Fprintf(&b, "### How long a lock stays taken\n\nLeases and the timeouts of sessions were %v. In brackets are the "+
-		"shortest and the longest of the rounds, in each of which another part of the pause between two signs of life had "+
-		"passed.\n\n%s\n", compareLease, n.table(rows, ends()))
+	fmt.Fprintf(&b,
+		"### How long a lock stays taken\n\nLeases and the timeouts of sessions were %v. In brackets are the "+
+			"shortest and the longest of the rounds, in each of which another part of the pause between two signs of "+
+			"life had passed.\n\n%s\n", compareLease, n.table(rows, ends()))
 	for i, text := range n.texts {
 		fmt.Fprintf(&b, "%d. %s.\n", i+1, strings.ToUpper(text[:1])+text[1:])
 	}

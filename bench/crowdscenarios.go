@@ -46,8 +46,8 @@ func crowdScenario(c crowds.Crowd) scenario {
 		sc.shows = [][]string{{serverShare}}
 		sc.wants = []want{{peer: interlockRedis, unit: beyond, atMost: c.Most}}
 		sc.peers = append(sc.peers, silence)
-		sc.why = "each client looks, or says that it lives, some 80 to 400 commands a second in all; what one costs the " +
-			"server differs by half from run to run."
+		sc.why = "each client looks, or says that it lives, some 80 to 400 commands a second in all; what one " +
+			"costs the server differs by half from run to run."
 		return sc
 	}
 	sc.shows = [][]string{{allIn}}

@@ -42,7 +42,8 @@ func TestQueue_IsOfThoseWhoWait(t *testing.T) {
 			got := make(chan error, herd)
 			for range herd {
 				w := workerOf(t, p)
-				go func() { got <- errors.Join(w.Lock(t.Context()), w.Unlock(t.Context())) }() // ends when the holder's turn does
+				// ends when the holder's turn does
+				go func() { got <- errors.Join(w.Lock(t.Context()), w.Unlock(t.Context())) }()
 			}
 			length(t, q, herd)
 			if err := holder.Unlock(t.Context()); err != nil {
@@ -96,7 +97,8 @@ func TestEnginePeers_ExcludeBetweenProcessesAndInside(t *testing.T) {
 					Time: 300 * time.Millisecond, Warm: 100 * time.Millisecond,
 				}
 				r, err := workload.Run(t.Context(), peer.All(), j)
-				for ; err == nil && r.Rate == 0 && j.Time < 10*time.Second; r, err = workload.Run(t.Context(), peer.All(), j) {
+				for ; err == nil && r.Rate == 0 && j.Time < 10*time.Second; r, err = workload.Run(t.Context(),
+					peer.All(), j) {
 					j.Time *= 4 // a busy machine needs longer
 				}
 				if err != nil || len(r.Shares) != 2 || r.Rate <= 0 {

@@ -40,33 +40,37 @@ func rivals() []rival {
 			alone: noLoss, handoff: 0.1, rate: 0.95, readers: "recipe.RWMutex", herds: []int{100, 1000},
 			why: map[string]string{
 				"alone": "" +
-					"both wait for the disk for most of it; interlock's transaction also asks for the request's tomb, reads the " +
-					"queue from both ends and stores who holds the lock. What else is left is 50 µs of the client.",
+					"both wait for the disk for most of it; interlock's transaction also asks for the request's " +
+					"tomb, reads the queue from both ends and stores who holds the lock. What else is left is 50 µs " +
+					"of the client.",
 				"herd/1000": "" +
-					"etcd knows keys by name and not by age: whoever comes has it go through all places twice. The growth of " +
-					"concurrency.Mutex is 1.67, and all of its thousand are served later.",
+					"etcd knows keys by name and not by age: whoever comes has it go through all places twice. The " +
+					"growth of concurrency.Mutex is 1.67, and all of its thousand are served later.",
 			},
 		},
 		{
 			engine: engined.MySQL, peers: []string{"get-lock", "get-lock-token"}, base: "get-lock-token",
-			alone: noLoss, handoff: noLoss, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-my",
+			alone: noLoss, handoff: noLoss, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true,
+			floor: "tokens-in-turn-my",
 			why: map[string]string{
 				"herd/1000": "" +
-					"each release of GET_LOCK walks through the whole queue (14 % of the server's time at 1,000, 1 % at 100); " +
-					"what else grows is not found.",
+					"each release of GET_LOCK walks through the whole queue (14 % of the server's time at 1,000, 1 % " +
+					"at 100); what else grows is not found.",
 			},
 		},
 		{
 			engine: engined.Postgres, peers: []string{"advisory", "advisory-token"},
 			base:  "advisory-token",
-			alone: noLoss, handoff: noLoss, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true, floor: "tokens-in-turn-pg",
+			alone: noLoss, handoff: noLoss, rate: 0.95, herds: []int{100, 300, 1000}, crowds: true,
+			floor: "tokens-in-turn-pg",
 			why: map[string]string{
 				"processes/8x1": "" +
-					"single rounds differ by more than the two do: 0.69, 0.81 and 1.07 in three runs. A wait has the server " +
-					"asked after 10 ms who is in the way, so that a caller whose context ends is told that the lock " +
-					"is held.",
+					"single rounds differ by more than the two do: 0.69, 0.81 and 1.07 in three runs. A wait has the " +
+					"server asked after 10 ms who is in the way, so that a caller whose context ends is told that " +
+					"the lock is held.",
 				"herd/1000": "" +
-					"each release walks through the whole queue: ProcLockWakeup is 5 to 8 % of the server's time at 1,000.",
+					"each release walks through the whole queue: ProcLockWakeup is 5 to 8 % of the server's time at " +
+					"1,000.",
 			},
 		},
 		{

@@ -72,8 +72,8 @@ func growingHolds(n int) scenario {
 	case million:
 		s.peers = []string{interlockRedis} // the others' ticks alone would keep the server busy
 		s.wants = append(wantsOfHolds(millionCPU), want{peer: interlockRedis, unit: bytesHeld, atMost: bytesOfMillion})
-		s.why = "a hold keeps a lease with its owner (176 B), a grant (144), a mutex (32), an id (24), a place in the " +
-			"index of grants (50) and in the schedule (20); in redislock an entry with its index (75) and two " +
+		s.why = "a hold keeps a lease with its owner (176 B), a grant (144), a mutex (32), an id (24), a place " +
+			"in the index of grants (50) and in the schedule (20); in redislock an entry with its index (75) and two " +
 			"callbacks (32); the measurement keeps 16."
 	case million / 10:
 		s.wants = wantsOfHolds(mostCPU)
@@ -105,8 +105,8 @@ func growingWaiters(n int) scenario {
 		s.wants = append(s.wants, want{peer: p, unit: unserved, none: true})
 		if n == growthWaiters[len(growthWaiters)-1] {
 			s.wants = append(s.wants, want{peer: p, unit: perGrant, from: waitersOf(growthFew), atMost: mostGrowth})
-			s.why = "measured before a requeue had a quick answer in the server, which took half of the time, and with " +
-				"ten who took the lock once and were over in milliseconds."
+			s.why = "measured before a requeue had a quick answer in the server, which took half of the time, " +
+				"and with ten who took the lock once and were over in milliseconds."
 		}
 	}
 	if n <= mostConnections {

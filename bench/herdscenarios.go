@@ -50,7 +50,8 @@ func (r *rival) herd(n int, shared bool) scenario {
 	s.wants = []want{{peer: r.own(), unit: unserved, none: true}}
 	most := n == slices.Max(r.herds)
 	grows := want{
-		peer: r.own(), unit: perGrant, from: fmt.Sprintf("%s-%s/%d", r.engine, name, slices.Min(r.herds)), atMost: mostOfEach,
+		peer: r.own(), unit: perGrant, from: fmt.Sprintf("%s-%s/%d", r.engine, name, slices.Min(r.herds)),
+		atMost: mostOfEach,
 	}
 	if shared {
 		if most {

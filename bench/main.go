@@ -164,7 +164,9 @@ func measureAll(
 		if err := on.change(ctx, sc.engine); err != nil {
 			return nil, err
 		}
-		some, err := measure(ctx, sc, s, func(round int) { fmt.Fprintf(stderr, "  round %d of %d\n", round+1, s.rounds) })
+		some, err := measure(ctx, sc, s, func(round int) {
+			fmt.Fprintf(stderr, "  round %d of %d\n", round+1, s.rounds)
+		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", sc.name, err)
 		}

@@ -51,7 +51,8 @@ func (sc *scenario) values(r *workload.Result) []benchfmt.Value {
 	case workload.Recall:
 		waits := r.Handoff.Latencies
 		return []benchfmt.Value{
-			of(stats.Quantile(waits, 0.5), p50), of(stats.Quantile(waits, 0.99), p99), of(float64(len(waits)), "handoffs"),
+			of(stats.Quantile(waits, 0.5), p50), of(stats.Quantile(waits, 0.99), p99),
+			of(float64(len(waits)), "handoffs"),
 		}
 	case workload.Herd:
 		h := r.Herd

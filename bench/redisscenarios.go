@@ -193,9 +193,11 @@ func redisHolds() scenario {
 		name:  "redis-holds",
 		job:   workload.Job{Kind: workload.Keep, Locks: holds, Lease: holdLease, Renewals: holdFor},
 		peers: []string{redsync, "bsm-1ms", rueidislock, "rueidislock-loop"},
-		shows: [][]string{{commandsASecond}, {bytesHeld, goroutinesHeld}, {clientShare, serverShare}, {lostHolds, missing}},
-		why: "measured while a connection kept what it had written until the next time: 10,000 renewals that travel together, 75 " +
-			"bytes for each. It no longer does; a hold has 540 bytes.",
+		shows: [][]string{
+			{commandsASecond}, {bytesHeld, goroutinesHeld}, {clientShare, serverShare}, {lostHolds, missing},
+		},
+		why: "measured while a connection kept what it had written until the next time: 10,000 renewals that travel " +
+			"together, 75 bytes for each. It no longer does; a hold has 540 bytes.",
 		wants: []want{
 			{peer: interlockRedis, unit: commandsASecond, atMost: mostCommands},
 			{peer: interlockRedis, unit: bytesHeld, atMost: mostBytes},

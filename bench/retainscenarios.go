@@ -24,8 +24,8 @@ const (
 	leastInTurn      = 1 / 1.1
 	mostFreed        = 2500 * time.Millisecond // the engine's lease is 2 s then
 
-	// mostNotRetained is how many of the locks need not have been retained until the end: a grant that comes late, after
-	// a stall, may bring one token, which is used up with the hold.
+	// mostNotRetained is how many of the locks need not have been retained until the end: a grant that comes late,
+	// after a stall, may bring one token, which is used up with the hold.
 	mostNotRetained = holds / 100
 
 	killed = 5 // processes in a round, at different moments
@@ -69,8 +69,8 @@ func retainRecall() scenario {
 		base:   interlockRedis,
 		shows:  [][]string{{p50, p99}},
 		wants:  []want{{peer: interlockRetain, unit: p50, base: interlockRedis, atMost: mostRecall}},
-		why: "four messages follow each other: the call of Lock, the server's word to the client that retains the lock, its " +
-			"release, and the grant. A hand-off counts from Unlock and has the last two.",
+		why: "four messages follow each other: the call of Lock, the server's word to the client that retains the " +
+			"lock, its release, and the grant. A hand-off counts from Unlock and has the last two.",
 	}
 }
 
@@ -84,8 +84,9 @@ func retainHolds() scenario {
 		{peer: interlockRetained, unit: lostHolds, atMost: mostNotRetained},
 		{peer: interlockRetained, unit: missing, none: true},
 	}
-	s.why = "a retained lock has a lease of 2 s and is renewed each second, by each of ten clients in messages of its own that " +
-		"are not full; a hold itself has more than 600 bytes here, and a retained one has an entry besides."
+	s.why = "a retained lock has a lease of 2 s and is renewed each second, by each of ten clients in messages of " +
+		"its own that are not full; a hold itself has more than 600 bytes here, and a retained one has an entry " +
+		"besides."
 	return s
 }
 

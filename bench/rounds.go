@@ -52,7 +52,8 @@ func (r rounds) write(w io.Writer, from provenance) error {
 		config = append(config, benchfmt.Config{Key: c[0], Value: []byte(c[1]), File: true})
 	}
 	for _, l := range r {
-		name := fmt.Sprintf("%s%s/peer=%s-%d", strings.ToUpper(l.scenario[:1]), l.scenario[1:], l.peer, runtime.GOMAXPROCS(0))
+		name := fmt.Sprintf("%s%s/peer=%s-%d",
+			strings.ToUpper(l.scenario[:1]), l.scenario[1:], l.peer, runtime.GOMAXPROCS(0))
 		err := out.Write(&benchfmt.Result{Config: config, Name: benchfmt.Name(name), Iters: 1, Values: l.values})
 		if err != nil {
 			return err

@@ -85,8 +85,9 @@ func TestRedisScenarios_EachMeasuresAllOfItsPeers_AndMakesATable(t *testing.T) {
 func TestEngineScenarios_EachMeasuresAllOfItsPeers_AndMakesATable(t *testing.T) {
 	for _, v := range rivals() {
 		t.Run(v.engine, func(t *testing.T) {
-			server := startEngine(t, v.engine) // one after the other, or the processes of one would be taken for another's
-			t.Parallel()                       // most of it waits
+			// one after the other, or the processes of one would be taken for another's
+			server := startEngine(t, v.engine)
+			t.Parallel() // most of it waits
 			s := quick(t, 1)
 			s.servers, s.pids = map[string]string{v.engine: server.Addr}, map[string][]int{v.engine: server.PIDs}
 			for _, sc := range briefly(choose(engineScenarios(), v.engine+"-")) {

@@ -126,7 +126,8 @@ func (r rounds) cells(sc *scenario, row int, peers []string) (cells []string) {
 		case texts == nil:
 			texts = []string{"–"}
 		case row == 0 && sc.base != "" && p != sc.base:
-			texts[0] += " (" + r.limit(sc.name, p, sc.shows[0][0]) + times(r.ratio(sc.name, p, sc.base, sc.shows[0][0]).of) + ")"
+			texts[0] += " (" + r.limit(sc.name, p, sc.shows[0][0]) +
+				times(r.ratio(sc.name, p, sc.base, sc.shows[0][0]).of) + ")"
 		}
 		cells = append(cells, strings.Join(texts, " · "))
 	}

@@ -29,7 +29,8 @@ func TestRounds_AreReadAsTheyWereWritten(t *testing.T) {
 		t.Fatalf("%v %v %v from\n%s", got, gotFrom, err, &text)
 	}
 	for i := range all {
-		if got[i].scenario != all[i].scenario || got[i].peer != all[i].peer || !slices.Equal(got[i].values, all[i].values) {
+		if got[i].scenario != all[i].scenario || got[i].peer != all[i].peer ||
+			!slices.Equal(got[i].values, all[i].values) {
 			t.Errorf("got %+v, want %+v", got[i], all[i])
 		}
 	}
@@ -51,10 +52,12 @@ func TestRatio_IsOfMedians_WithTheRangeInsideOfRounds(t *testing.T) {
 		want ratio
 	}{
 		{[]float64{90, 10, 90}, []float64{100, 100, 100}, ratio{0.9, 0.1, 0.9}},
-		{[]float64{1, 4, 3}, []float64{4, 2, 3}, ratio{1, 0.25, 2}},     // the order of rounds pairs them
-		{[]float64{100, 10, 100}, []float64{50, 5, 50}, ratio{2, 2, 2}}, // the machine was ten times slower in round two
+		{[]float64{1, 4, 3}, []float64{4, 2, 3}, ratio{1, 0.25, 2}}, // the order of rounds pairs them
+		// the machine was ten times slower in round two
+		{[]float64{100, 10, 100}, []float64{50, 5, 50}, ratio{2, 2, 2}},
 	} {
-		if got := told("s", rate, map[string][]float64{"a": row.a, "b": row.b}).ratio("s", "a", "b", rate); got != row.want {
+		if got := told("s", rate, map[string][]float64{"a": row.a, "b": row.b}).ratio("s", "a", "b",
+			rate); got != row.want {
 			t.Errorf("%v against %v: %v, want %v", row.a, row.b, got, row.want)
 		}
 	}
@@ -232,7 +235,9 @@ func TestComparison_SaysNumbersAndReasons_AndItsFileHasTheMarks(t *testing.T) {
 		{Label: "B", Alone: several(2e6), Killed: compare.Cell{Why: "nobody <dies>"}},
 	}
 	text := comparisonText(rows, "command", "machine")
-	for _, part := range []string{"| A | 2 µs |", "2 s (1 s to 4 s)", "– [1]", "1. Nobody <dies>.", "machine", "command"} {
+	for _, part := range []string{
+		"| A | 2 µs |", "2 s (1 s to 4 s)", "– [1]", "1. Nobody <dies>.", "machine", "command",
+	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the tables lack %q:\n%s", part, text)
 		}

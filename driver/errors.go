@@ -23,8 +23,8 @@ var (
 	ErrNotHeld     = errors.New("not held")
 )
 
-// HeldError says that another owner holds the lock, and what is known of it. It matches ErrHeld; when a wait was ended by
-// its context it also unwraps to the context's error. Fields that the engine does not tell are zero.
+// HeldError says that another owner holds the lock, and what is known of it. It matches ErrHeld; when a wait was ended
+// by its context it also unwraps to the context's error. Fields that the engine does not tell are zero.
 type HeldError struct {
 	Kind   Kind
 	Name   string
@@ -140,15 +140,15 @@ func (e *LostError) Is(t error) bool { return t == ErrLost }
 // Unwrap returns Cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// UnavailableError says that the engine did not do what was asked, as far as is known: it did not answer, and whether the
-// operation happened is unknown; or, with NotSent, it could not be asked, and nothing has happened. It matches ErrUnavailable and
-// unwraps to what went wrong. An engine that says no is a RefusedError.
+// UnavailableError says that the engine did not do what was asked, as far as is known: it did not answer, and whether
+// the operation happened is unknown; or, with NotSent, it could not be asked, and nothing has happened. It matches
+// ErrUnavailable and unwraps to what went wrong. An engine that says no is a RefusedError.
 type UnavailableError struct {
 	Op, Name string
 	Err      error
 
-	// NotSent says that the engine could not be asked: nothing was sent, or what was sent was turned away unread, and so nothing
-	// has happened. The portable layer undoes it all the same.
+	// NotSent says that the engine could not be asked: nothing was sent, or what was sent was turned away unread, and
+	// so nothing has happened. The portable layer undoes it all the same.
 	NotSent bool
 }
 

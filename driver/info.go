@@ -24,12 +24,12 @@ type Holder struct {
 	Since, Until         time.Time // engine clock; zero if the engine does not tell
 	Named                bool      // Owner is a named owner's; see [Request]
 
-	// Resting says that the hold is over, released with [Release].Keep or lost with a [Request].LockDelay, and only keeps others
-	// out until Until. Engines that hold nothing like that leave it false.
+	// Resting says that the hold is over, released with [Release].Keep or lost with a [Request].LockDelay, and only
+	// keeps others out until Until. Engines that hold nothing like that leave it false.
 	Resting bool
 
-	// Retained says that nobody holds the lock, but Client keeps it, to take it again without a message, and gives it back when
-	// another wants it; see [Request].Retains. Owner is empty then.
+	// Retained says that nobody holds the lock, but Client keeps it, to take it again without a message, and gives it
+	// back when another wants it; see [Request].Retains. Owner is empty then.
 	Retained bool
 }
 
@@ -52,7 +52,8 @@ type LockInfo struct {
 	Holders []Holder
 	Waiters []Waiter
 
-	// Unreadable says why no more than kind and name is known: another program has stored something else there, the lock is of a
-	// later version, or a right is missing. It is empty if the lock was read. It never shows what is stored.
+	// Unreadable says why no more than kind and name is known: another program has stored something else
+	// there, the lock is of a later version, or a right is missing. It is empty if the lock was read. It
+	// never shows what is stored.
 	Unreadable string
 }

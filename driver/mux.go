@@ -29,7 +29,8 @@ type Mux struct {
 	schemes map[string]Opener
 }
 
-// DefaultMux is where engines register themselves when their package is imported. It is interlock's only global variable.
+// DefaultMux is where engines register themselves when their package is imported. It is
+// interlock's only global variable.
 var DefaultMux = new(Mux)
 
 // Register makes open answer for scheme. It panics if the scheme is taken: two packages claim one engine.
@@ -79,7 +80,8 @@ var packages = map[string]string{
 
 func (m *Mux) unknown(scheme string) error {
 	if pkg, ours := packages[scheme]; ours {
-		return fmt.Errorf("no engine for %s:// URLs is linked in: add import _ \"github.com/interlock-go/interlock/%s\"", scheme, pkg)
+		return fmt.Errorf(
+			"no engine for %s:// URLs is linked in: add import _ \"github.com/interlock-go/interlock/%s\"", scheme, pkg)
 	}
 	known := m.Schemes()
 	if len(known) == 0 {

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Renewer is implemented by every Leases engine, and by every Sessions engine that does not lack Recalls. The latter is asked only
-// about holds that are retained or were, see Renewal.Retained, and a hold lasts as long as the session, whatever Lease says.
+// Renewer is implemented by every Leases engine, and by every Sessions engine that does not lack Recalls. The latter
+// is asked only about holds that are retained or were, see Renewal.Retained, and a hold lasts as long as the
+// session, whatever Lease says.
 type Renewer interface {
-	// Renew makes each hold of the batch last for its Lease from now, or longer if it already did; it never shortens one,
-	// but as Renewal.Retained says, and never revives one that has ended. It calls done exactly once for each index, as the answers come in and from
-	// any goroutine, so that a slow shard does not delay the others, and returns after the last. nil means renewed; an
-	// error matching ErrLost means that the hold is gone (a *LostError says why); any other means unknown, and the
-	// caller asks again for as long as it trusts the hold.
+	// Renew makes each hold of the batch last for its Lease from now, or longer if it already did; it never shortens
+	// one, but as Renewal.Retained says, and never revives one that has ended. It calls done exactly once for each
+	// index, as the answers come in and from any goroutine, so that a slow shard does not delay the others, and returns
+	// after the last. nil means renewed; an error matching ErrLost means that the hold is gone (a *LostError says why);
+	// any other means unknown, and the caller asks again for as long as it trusts the hold.
 	//
 	// One batch costs one round trip a shard.
 	Renew(ctx context.Context, batch []Renewal, done func(i int, err error))
@@ -31,39 +32,43 @@ type Renewal struct {
 	Label string
 	Pass  int
 
-	// Retained says that nobody holds the lock any more, see Request.Retains: operators see that, and no owner, until a renewal
-	// of a later Pass comes. It lasts for Lease from now, also if that is less than before, unless the engine has heard of a
-	// later Pass, because then the renewal is a late one: somebody holds the lock again. So an engine never forgets a later
-	// Pass for an earlier one. And until one comes the lease stays short: late renewals without Retained, and late copies of
-	// the request, are answered as ever and lengthen nothing.
+	// Retained says that nobody holds the lock any more, see Request.Retains: operators see that, and no owner, until a
+	// renewal of a later Pass comes. It lasts for Lease from now, also if that is less than before, unless the engine
+	// has heard of a later Pass, because then the renewal is a late one: somebody holds the lock again. So an engine
+	// never forgets a later Pass for an earlier one. And until one comes the lease stays short: late renewals without
+	// Retained, and late copies of the request, are answered as ever and lengthen nothing.
 	//
-	// On Sessions engines such a renewal shows operators that nobody holds the lock, and the next one of a later Pass that somebody
-	// does. It comes at least each third of the session's timeout while the lock is retained, and calls Wanted if others wait.
+	// On Sessions engines such a renewal shows operators that nobody holds the lock, and the next one of a later
+	// Pass that somebody does. It comes at least each third of the session's timeout while the lock is retained, and
+	// calls Wanted if others wait.
 	Retained bool
 }
 
 // Requeuer is implemented by engines that can give a lock back and queue for it again in one step, which saves a round
-// trip when a hold has been passed on locally as often as allowed. Without it the portable layer releases, then acquires.
+// trip when a hold has been passed on locally as often as allowed. Without it the portable layer
+// releases, then acquires.
 type Requeuer interface {
-	// Requeue releases give and acquires r atomically: r is queued behind everybody who waits. If there is no hold that give
-	// could end (it ended earlier, or was never granted), r takes nothing, and the error matches ErrLost. Any other error says
-	// nothing about either part unless it is definite in the sense of [Driver]; the caller then settles both.
+	// Requeue releases give and acquires r atomically: r is queued behind everybody who waits. If there is no hold
+	// that give could end (it ended earlier, or was never granted), r takes nothing, and the error matches
+	// ErrLost. Any other error says nothing about either part unless it is definite in the sense of [Driver]; the
+	// caller then settles both.
 	Requeue(ctx context.Context, give *Release, r *Request) (Grant, error)
 }
 
 // Inspector is implemented by engines that can list their locks.
 type Inspector interface {
 	// Locks yields the locks that are held or waited for and whose name starts with prefix, in no promised order. The
-	// list is not a snapshot: each LockInfo is consistent in itself. A lock that cannot be read is marked ([LockInfo].Unreadable)
-	// and the list goes on: one foreign key must not hide all locks behind it. An error ends the sequence.
+	// list is not a snapshot: each LockInfo is consistent in itself. A lock that cannot be read is marked
+	// ([LockInfo].Unreadable) and the list goes on: one foreign key must not hide all locks behind it. An
+	// error ends the sequence.
 	Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, error]
 }
 
 // Breaker is implemented by engines on which a hold can be ended from outside.
 type Breaker interface {
 	// Break ends all holds of the owner whose token block contains token and tells them through Request.Lost
-	// ([LostBroken]); it returns only after a renewal or release of those holds can no longer succeed. On a free lock it
-	// returns ErrNotHeld, and if token is not a current one a *HeldError that names a current one.
+	// ([LostBroken]); it returns only after a renewal or release of those holds can no longer succeed. On a free lock
+	// it returns ErrNotHeld, and if token is not a current one a *HeldError that names a current one.
 	Break(ctx context.Context, key Key, token uint64) error
 }
 

@@ -95,7 +95,8 @@ func (p *Params) Err() error {
 	if len(p.asked) == 0 {
 		return fmt.Errorf("%s: unknown query key %q: this engine takes none", p.url.Scheme, unknown[0])
 	}
-	return fmt.Errorf("%s: unknown query key %q: this engine takes %s", p.url.Scheme, unknown[0], strings.Join(p.asked, ", "))
+	return fmt.Errorf("%s: unknown query key %q: this engine takes %s",
+		p.url.Scheme, unknown[0], strings.Join(p.asked, ", "))
 }
 
 func (p *Params) fail(format string, args ...any) {

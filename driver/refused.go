@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// ErrRefused says that the engine said no, and asking again does not help by itself: a right is missing, there is no room, the
-// server is read-only, the key or the path is something else. See RefusedError.
+// ErrRefused says that the engine said no, and asking again does not help by itself: a right is missing, there is no
+// room, the server is read-only, the key or the path is something else. See RefusedError.
 var ErrRefused = errors.New("refused by the engine")
 
-// RefusedError says that the engine answered and refused, why, and what to do about it. Unless Open, nothing was changed. It
-// matches ErrRefused, and ErrUnavailable as well, so that code which knows of no refusals goes on treating it as trouble: look
-// for ErrRefused first. It unwraps to what the engine said.
+// RefusedError says that the engine answered and refused, why, and what to do about it. Unless Open, nothing was
+// changed. It matches ErrRefused, and ErrUnavailable as well, so that code which knows of no refusals goes on treating
+// it as trouble: look for ErrRefused first. It unwraps to what the engine said.
 //
 // What passes by itself (a failover, a server that loads its data, too many requests just then) is no refusal but an
 // UnavailableError with NotSent.
@@ -21,8 +21,8 @@ type RefusedError struct {
 	Err      error  // what the engine said, without passwords and without what other programs have stored
 	Hint     string // what to do about it; empty if the driver does not know
 
-	// Open says that the refusal is not about all that the operation may have left: an earlier copy of the request may still be
-	// carried out, or its place in a queue is left. It is then undone as after an UnavailableError.
+	// Open says that the refusal is not about all that the operation may have left: an earlier copy of the request may
+	// still be carried out, or its place in a queue is left. It is then undone as after an UnavailableError.
 	Open bool
 }
 
@@ -60,8 +60,8 @@ func about(op, name, outcome string, why error) string {
 	return s
 }
 
-// Refusal returns the refusal in err, or nil if err is none. A refusal beside something whose outcome is unknown is none: of
-// several copies of a request one was refused, and another may be carried out.
+// Refusal returns the refusal in err, or nil if err is none. A refusal beside something whose outcome is unknown is
+// none: of several copies of a request one was refused, and another may be carried out.
 func Refusal(err error) *RefusedError {
 	var refused *RefusedError
 	if !errors.As(err, &refused) || isUnknown(err) {
@@ -77,8 +77,8 @@ func IsNotSent(err error) bool {
 	return errors.As(err, &unavailable) && unavailable.NotSent && Refusal(err) == nil && !isUnknown(err)
 }
 
-// isUnknown reports whether err, or a part of it, matches ErrUnavailable and says no more of the outcome. What a refusal, or an
-// error with NotSent, wraps does not count.
+// isUnknown reports whether err, or a part of it, matches ErrUnavailable and says no more of the outcome. What a
+// refusal, or an error with NotSent, wraps does not count.
 func isUnknown(err error) bool {
 	if err == ErrUnavailable { //nolint:errorlint // the parts of err are looked at one by one
 		return true

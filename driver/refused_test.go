@@ -45,12 +45,19 @@ func TestErrors_OfEachClass_SayWhatIsKnownOfTheOutcome(t *testing.T) {
 		}
 	}
 	for text, err := range map[string]error{
-		`lock "a": the engine refused, and nothing was changed: NOPERM (do this)`: &RefusedError{"lock", "a", why, "do this", false},
-		`lock "a": the engine refused: NOPERM`:                                    &RefusedError{"lock", "a", why, "", true},
-		`open: the engine cannot be reached, so nothing was done: NOPERM`:         &UnavailableError{Op: "open", Err: why, NotSent: true},
-		`lock "a": the engine did not answer, so the outcome is unknown: NOPERM`:  &UnavailableError{Op: "lock", Name: "a", Err: why},
+		`lock "a": the engine refused, and nothing was changed: NOPERM (do this)`: &RefusedError{
+			"lock", "a", why, "do this", false,
+		},
+		`lock "a": the engine refused: NOPERM`: &RefusedError{"lock", "a", why, "", true},
+		`open: the engine cannot be reached, so nothing was done: NOPERM`: &UnavailableError{
+			Op: "open", Err: why, NotSent: true,
+		},
+		`lock "a": the engine did not answer, so the outcome is unknown: NOPERM`: &UnavailableError{
+			Op: "lock", Name: "a", Err: why,
+		},
 	} {
-		if err.Error() != text || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrRefused) != strings.Contains(text, "refused") {
+		if err.Error() != text || !errors.Is(err, ErrUnavailable) ||
+			errors.Is(err, ErrRefused) != strings.Contains(text, "refused") {
 			t.Errorf("got %q, want %q", err, text)
 		}
 	}

@@ -21,7 +21,8 @@ type URL struct {
 func ParseURL(raw string) (*URL, error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok || !validScheme(scheme) {
-		return nil, fmt.Errorf("this is not an engine URL: it must start with a scheme such as mem://, file:// or redis://")
+		return nil, fmt.Errorf(
+			"this is not an engine URL: it must start with a scheme such as mem://, file:// or redis://")
 	}
 	u := &URL{Scheme: strings.ToLower(scheme), Query: url.Values{}}
 	if strings.Contains(rest, "#") {
@@ -105,7 +106,8 @@ func (u *URL) String() string {
 	return b.String()
 }
 
-// escape writes what stands before the path so that ParseURL reads the same again: a host may be any name, as in mem://.
+// escape writes what stands before the path so that ParseURL reads the same again: a host may be any name, as in
+// mem://.
 var escape = strings.NewReplacer("%", "%25", "@", "%40", ",", "%2C", "/", "%2F", "?", "%3F", "#", "%23",
 	" ", "%20", "\t", "%09", "\r", "%0D", "\n", "%0A").Replace
 

@@ -38,9 +38,9 @@ func TestParseURL_TakesItApart(t *testing.T) {
 
 func TestParseURL_RefusesWithoutShowingThePassword(t *testing.T) {
 	for _, raw := range []string{
-		"", "hunter2", "://x", "redis:hunter2", "1redis://me:hunter2@h", "redis://me:hunter2@h1,,h2", "redis://me:hunter2@h/%zz",
-		"redis://me:hunter2%zz@h", "redis://me:hunter2@h?x=%zz", "redis://me:hunter2@a b", "redis://me:hunter2@h#x",
-		"redis://me:hunter2@h?a;b", "hunter2://",
+		"", "hunter2", "://x", "redis:hunter2", "1redis://me:hunter2@h", "redis://me:hunter2@h1,,h2",
+		"redis://me:hunter2@h/%zz", "redis://me:hunter2%zz@h", "redis://me:hunter2@h?x=%zz", "redis://me:hunter2@a b",
+		"redis://me:hunter2@h#x", "redis://me:hunter2@h?a;b", "hunter2://",
 	} {
 		u, err := ParseURL(raw)
 		if raw == "hunter2://" { // an unknown scheme is not ParseURL's business
@@ -76,7 +76,8 @@ func FuzzParseURL(f *testing.F) {
 			return
 		}
 		shown := u.String()
-		if len(u.Password) > 8 && strings.Contains(shown, u.Password) && !strings.Contains(strings.Join(u.Hosts, ",")+u.Path+u.User+u.Query.Encode(), u.Password) {
+		if len(u.Password) > 8 && strings.Contains(shown, u.Password) &&
+			!strings.Contains(strings.Join(u.Hosts, ",")+u.Path+u.User+u.Query.Encode(), u.Password) {
 			t.Errorf("%q shows its password as %q", raw, shown)
 		}
 		if _, err := ParseURL(shown); err != nil {
@@ -122,7 +123,8 @@ func TestParams_AreStrict(t *testing.T) {
 
 func TestMux_FindsTheEngineAndNamesTheMissingImport(t *testing.T) {
 	var m Mux
-	if _, err := m.Open(t.Context(), "x://", Config{}); err == nil || !strings.Contains(err.Error(), "no engine is linked in") {
+	if _, err := m.Open(t.Context(), "x://", Config{}); err == nil ||
+		!strings.Contains(err.Error(), "no engine is linked in") {
 		t.Errorf("empty: %v", err)
 	}
 	opened := errors.New("opened")
@@ -155,12 +157,16 @@ func TestMux_FindsTheEngineAndNamesTheMissingImport(t *testing.T) {
 func TestErrors_MatchTheirSentinelAndUnwrap(t *testing.T) {
 	cause := context.DeadlineExceeded
 	for sentinel, err := range map[error]error{
-		ErrHeld:        &HeldError{Kind: KindMutex, Name: "a", Owner: "o", Client: "c", Token: 7, Since: time.Unix(0, 0), Until: time.Unix(9, 0), Cause: cause},
+		ErrHeld: &HeldError{
+			Kind: KindMutex, Name: "a", Owner: "o", Client: "c", Token: 7, Since: time.Unix(0, 0),
+			Until: time.Unix(9, 0), Cause: cause,
+		},
 		ErrLost:        &LostError{Kind: KindMutex, Name: "a", Token: 7, Reason: LostBroken, Cause: cause},
 		ErrUnavailable: &UnavailableError{Op: "lock", Name: "a", Err: cause},
 	} {
 		for _, other := range []error{ErrHeld, ErrLost, ErrUnavailable, ErrReleased} {
-			if errors.Is(err, other) != (other == sentinel) { //nolint:errorlint // the sentinels themselves are compared
+			//nolint:errorlint // the sentinels themselves are compared
+			if errors.Is(err, other) != (other == sentinel) {
 				t.Errorf("%v: errors.Is(%v) is %v", err, other, errors.Is(err, other))
 			}
 		}

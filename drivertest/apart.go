@@ -17,12 +17,13 @@ import (
 // apartEnv names the test that a process was started for.
 const apartEnv = "INTERLOCK_DRIVERTEST_APART"
 
-// apartMargin is how much sooner such a process ends than this one, at their time limits: what it says then would be lost, and on a
-// machine that is busy it may have begun long after its limit was reckoned.
+// apartMargin is how much sooner such a process ends than this one, at their time limits: what it says then would be
+// lost, and on a machine that is busy it may have begun long after its limit was reckoned.
 const apartMargin = 30 * time.Second
 
-// Apart has the test t run in a process of its own, beside other tests, and reports whether it has: then t has nothing left to
-// do. [Run] waits for most of its time, and two of them cannot be in one process at once, because each counts goroutines.
+// Apart has the test t run in a process of its own, beside other tests, and reports whether it has: then t has
+// nothing left to do. [Run] waits for most of its time, and two of them cannot be in one process at once,
+// because each counts goroutines.
 //
 //	func TestConformance_Cluster(t *testing.T) {
 //		if drivertest.Apart(t) {
@@ -31,8 +32,8 @@ const apartMargin = 30 * time.Second
 //		...
 //	}
 //
-// It marks t as parallel, and fails or skips t as the process does. The process gets the flags of this one, so it runs what -run
-// has chosen of t. How many run at once is for [AtOnce] to say.
+// It marks t as parallel, and fails or skips t as the process does. The process gets the flags of this one, so it runs
+// what -run has chosen of t. How many run at once is for [AtOnce] to say.
 func Apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(apartEnv) == t.Name() {
@@ -68,11 +69,13 @@ func Apart(t *testing.T) bool {
 	return true
 }
 
-// apartFlags are those of this process, but for files that two would write to, and so that they are about this test alone.
+// apartFlags are those of this process, but for files that two would write to, and so that they
+// are about this test alone.
 func apartFlags(test string, limit time.Duration) []string {
 	own := map[string]string{
 		"v": "true", "count": "1", "timeout": limit.String(), "run": "^" + regexp.QuoteMeta(test) + "$", "skip": "",
-		"testlogfile": "", "coverprofile": "", "cpuprofile": "", "memprofile": "", "blockprofile": "", "mutexprofile": "", "trace": "",
+		"testlogfile": "", "coverprofile": "", "cpuprofile": "", "memprofile": "", "blockprofile": "",
+		"mutexprofile": "", "trace": "",
 	}
 	var flags []string
 	flag.Visit(func(f *flag.Flag) {
@@ -91,8 +94,9 @@ func apartFlags(test string, limit time.Duration) []string {
 	return flags
 }
 
-// AtOnce lets so many tests that are marked as parallel run at once, unless the flag -parallel says how many; without it they
-// are as many as there are processors, which is too few for tests that wait. It is for TestMain, before it runs the tests.
+// AtOnce lets so many tests that are marked as parallel run at once, unless the flag -parallel says how many;
+// without it they are as many as there are processors, which is too few for tests that wait. It is for TestMain,
+// before it runs the tests.
 func AtOnce(tests int) {
 	if !flag.Parsed() {
 		flag.Parse()

@@ -10,7 +10,10 @@ import (
 
 func atomicity() []behaviour {
 	return []behaviour{
-		{sentence: "a release by an ID that holds nothing is refused and changes nothing", run: strangersReleaseChangesNothing},
+		{
+			sentence: "a release by an ID that holds nothing is refused and changes nothing",
+			run:      strangersReleaseChangesNothing,
+		},
 		{sentence: "of several releases of one hold at once one ends it", run: oneReleaseEndsTheHold},
 		{sentence: "late releases never free the hold of a successor", run: lateReleasesNeverFreeASuccessor},
 		{sentence: "a release that meets an acquire loses neither", run: releaseMeetsAcquire},

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Awaited returns ctx as one that tells when somebody begins to wait for its end: then whoever was given it has done what comes before
-// that. It is for tests.
+// Awaited returns ctx as one that tells when somebody begins to wait for its end: then whoever was given it has done
+// what comes before that. It is for tests.
 func Awaited(ctx context.Context) (awaited context.Context, begun <-chan struct{}) {
 	a := &waitedFor{Context: ctx, begun: make(chan struct{})}
 	return a, a.begun

@@ -12,10 +12,16 @@ func breaking() []behaviour {
 	return []behaviour{
 		{sentence: "a broken hold is lost, is told so, and lets in who waits", run: brokenHoldIsLost, needs: able},
 		{sentence: "any token of the block names the hold", run: anyTokenOfTheBlockBreaks, needs: able},
-		{sentence: "a token that is not current breaks nothing and learns the current one", run: staleTokenBreaksNothing, needs: able},
+		{
+			sentence: "a token that is not current breaks nothing and learns the current one",
+			run:      staleTokenBreaksNothing, needs: able,
+		},
 		{sentence: "a free lock cannot be broken", run: freeLockCannotBeBroken, needs: able},
 		{sentence: "a released hold is not told that it was lost", run: releasedHoldIsNotToldLost, needs: able},
-		{sentence: "of several holds that were taken in one step one is broken, and told", run: oneOfSeveralIsBroken, needs: able, wants: bundles},
+		{
+			sentence: "of several holds that were taken in one step one is broken, and told", run: oneOfSeveralIsBroken,
+			needs: able, wants: bundles,
+		},
 		{
 			sentence: "all holds of a named owner are broken together", run: allHoldsOfAnOwnerAreBroken,
 			needs: needing(driver.Breaking, driver.NamedOwners),
@@ -109,7 +115,8 @@ func staleTokenBreaksNothing(tr *trial) {
 		err := b.breaks(tr.mutex(), token)
 		var held *driver.HeldError
 		if !errors.As(err, &held) || held.Token != h.g.Token {
-			tr.Fatalf("break by a token that is not current says %q, want a *HeldError with token %d", text(err), h.g.Token)
+			tr.Fatalf("break by a token that is not current says %q, want a *HeldError with token %d",
+				text(err), h.g.Token)
 		}
 		b.findsHeld(tr.mutex(), "after a break by a token that is not current")
 	}

@@ -19,7 +19,8 @@ func bundling() []behaviour {
 		able("several free locks are granted in one step, each a hold of its own", severalAreGranted),
 		able("if one of several locks is held, none is taken, whichever it is", noneIsTakenIfOneIsHeld),
 		able("of several locks none is taken before who waits for one", severalOvertakeNobody),
-		able("of many who take the same locks at once, in whatever order, one gets all and the others nothing", oneOfManyGetsAll),
+		able("of many who take the same locks at once, in whatever order, one gets all and the others nothing",
+			oneOfManyGetsAll),
 		able("several requests asked again are the same grants", severalAskedAgain),
 		able("several requests of which one is over take nothing when they are asked again", severalOfWhichOneIsOver),
 		able("several requests whose reply is lost can be undone", severalAfterLostReply),
@@ -159,8 +160,8 @@ func severalOvertakeNobody(tr *trial) {
 	a.findsAllFree(keys, "in the end")
 }
 
-// oneOfManyGetsAll has nobody release before everybody has been answered: then all who were refused were so because one had
-// all. Where the locks are taken one after the other, two who begin at different ends refuse each other.
+// oneOfManyGetsAll has nobody release before everybody has been answered: then all who were refused were so because one
+// had all. Where the locks are taken one after the other, two who begin at different ends refuse each other.
 func oneOfManyGetsAll(tr *trial) {
 	clients := []*client{tr.client(), tr.client(), tr.client()}
 	keys := tr.several()
@@ -290,7 +291,8 @@ func listsThatAreNone(tr *trial) {
 	odd := a.askAll(keys[:2])
 	odd[1].Kind = "drivertest"
 	for what, rs := range map[string][]*driver.Request{
-		"without a request": nil, "with a lock twice": twice, "with an ID twice": sameID, "with a kind that nobody knows": odd,
+		"without a request": nil, "with a lock twice": twice, "with an ID twice": sameID,
+		"with a kind that nobody knows": odd,
 	} {
 		_, err := a.acquireAll(rs)
 		if !errors.Is(err, driver.ErrUnsupported) || !driver.IsDefinite(err) {

@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// prompt bounds how long a call may go on after its context has ended. The contract says 50 ms; a loaded machine needs more, and
-// may stand still for a second or two.
+// prompt bounds how long a call may go on after its context has ended. The contract says 50 ms; a loaded machine needs
+// more, and may stand still for a second or two.
 const prompt = 5 * time.Second
 
 func cancellation() []behaviour {
@@ -18,7 +18,10 @@ func cancellation() []behaviour {
 		{sentence: "a wait whose deadline passes returns, with the context's error", run: expiredWaitReturns},
 		{sentence: "an acquire whose context has ended takes nothing", run: endedContextTakesNothing},
 		{sentence: "a cancelled wait leaves nothing queued once it is undone", run: undoneWaitLeavesNothing},
-		{sentence: "who waits behind a wait that is undone is not let in beside the holder", run: waitBehindAnUndoneOneGoesOn},
+		{
+			sentence: "who waits behind a wait that is undone is not let in beside the holder",
+			run:      waitBehindAnUndoneOneGoesOn,
+		},
 		{sentence: "a cancelled wait leaves the other holds of its client alone", run: cancelLeavesOtherHolds},
 		{sentence: "undo ends a wait that still goes on", run: undoEndsARunningWait},
 		{sentence: "undo frees what was granted", run: undoFreesAGrant},

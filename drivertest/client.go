@@ -162,12 +162,14 @@ func (c *client) renewAs(r driver.Renewal) error {
 
 func renewOne(ctx context.Context, renewer driver.Renewer, r driver.Renewal) error {
 	answer := errors.New("done was not called")
-	renewer.Renew(ctx, []driver.Renewal{r}, func(_ int, err error) { answer = err }) // another goroutine, but before it returns
+	// another goroutine, but before it returns
+	renewer.Renew(ctx, []driver.Renewal{r}, func(_ int, err error) { answer = err })
 	return answer
 }
 
-// release ends the hold and fails if that is not confirmed. An engine may have been too busy to answer: then the outcome is
-// unknown and the release is asked again, as the portable layer does, and may find that the first one has ended the hold.
+// release ends the hold and fails if that is not confirmed. An engine may have been too busy to answer: then
+// the outcome is unknown and the release is asked again, as the portable layer does, and may find that the
+// first one has ended the hold.
 func (h *hold) release() {
 	h.c.tr.Helper()
 	err := h.c.end(h.r.Key, h.r.ID)
@@ -199,8 +201,9 @@ func (h *hold) trustedUntil() time.Time { return h.g.Sent.Add(h.g.Lease) }
 func (h *hold) notBefore(trusted time.Time, what string) {
 	h.c.tr.Helper()
 	if early := trusted.Sub(h.back); early > 0 {
-		h.c.tr.Fatalf("%s: %s was let in %v before the trust in the earlier hold ended, so both believe that they have the lock: "+
-			"look whether Grant.Sent is taken before the request is sent, and whether the engine keeps a grant or a renewal that long",
+		h.c.tr.Fatalf("%s: %s was let in %v before the trust in the earlier hold ended, so both believe that they "+
+			"have the lock: look whether Grant.Sent is taken before the request is sent, and whether the engine "+
+			"keeps a grant or a renewal that long",
 			what, h.c.name, early)
 	}
 }

@@ -206,7 +206,8 @@ func tokensGrowOverACondition(tr *trial) {
 		inside.release()
 		next := w.granted("after the signal")
 		if next.g.Token <= inside.g.Token || inside.g.Token <= h.g.Token {
-			tr.Errorf("the tokens are %d, while it waited %d, and after the signal %d", h.g.Token, inside.g.Token, next.g.Token)
+			tr.Errorf("the tokens are %d, while it waited %d, and after the signal %d",
+				h.g.Token, inside.g.Token, next.g.Token)
 		}
 		h = next
 	}
@@ -344,7 +345,8 @@ func (tr *trial) signalAtOnce(c *client, n int) (sent func() error) {
 		all.Go(func() { // ends with its context
 			ctx, cancel := tr.bound()
 			defer cancel()
-			errs[i] = c.d.(driver.Conder).CondSignal(ctx, &driver.Signal{Key: tr.mutex(), ID: freshName(), Horizon: longLease})
+			errs[i] = c.d.(driver.Conder).CondSignal(ctx,
+				&driver.Signal{Key: tr.mutex(), ID: freshName(), Horizon: longLease})
 		})
 	}
 	return func() error {

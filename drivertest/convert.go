@@ -10,7 +10,9 @@ import (
 
 func conversion() []behaviour {
 	able := func(sentence string, run func(*trial), needs ...driver.Ability) behaviour {
-		return behaviour{sentence: sentence, run: run, kinds: []driver.Kind{driver.KindRWMutex}, wants: converts, needs: needs}
+		return behaviour{
+			sentence: sentence, run: run, kinds: []driver.Kind{driver.KindRWMutex}, wants: converts, needs: needs,
+		}
 	}
 	return []behaviour{
 		able("an upgrade waits for the other readers and keeps new ones out", upgradeWaitsForReaders),

@@ -8,7 +8,9 @@ import (
 
 func delaying() []behaviour {
 	delayed := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
-		return behaviour{sentence: sentence, run: run, ends: on(driver.Leases), needs: append(needing(driver.LockDelays), more...)}
+		return behaviour{
+			sentence: sentence, run: run, ends: on(driver.Leases), needs: append(needing(driver.LockDelays), more...),
+		}
 	}
 	return []behaviour{
 		delayed("after the end of a lease nobody gets in before the delay is over", expiryDelays),

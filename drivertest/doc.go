@@ -16,28 +16,29 @@
 //
 // # Promises
 //
-// The suite is sorted by [Promise]; each promise is a file of this package, each behaviour a function of it and a subtest
-// named by a sentence. A promise may be left out only by an Unsupported in the driver's Traits, with a reason; what is missing
-// without such a declaration fails.
+// The suite is sorted by [Promise]; each promise is a file of this package, each behaviour a function of it and a
+// subtest named by a sentence. A promise may be left out only by an Unsupported in the driver's Traits, with a reason;
+// what is missing without such a declaration fails.
 //
 // # Time
 //
-// Nothing is asserted about speed but generous upper bounds, so that a loaded machine fails no sound driver. There is one
-// exception, and it errs on the safe side: no hold may be granted to another client while its lease is still trusted.
-// The suite runs inside a testing/synctest bubble too, if the engine does; use [Examine] there.
+// Nothing is asserted about speed but generous upper bounds, so that a loaded machine fails no sound driver. There is
+// one exception, and it errs on the safe side: no hold may be granted to another client while its lease is still
+// trusted. The suite runs inside a testing/synctest bubble too, if the engine does; use [Examine] there.
 //
 // # Goroutines
 //
-// After each behaviour all drivers are closed, and whatever goroutine is left counts as a failure. So nothing else may run
-// in parallel with the suite in the same process.
+// After each behaviour all drivers are closed, and whatever goroutine is left counts as a failure. So nothing else may
+// run in parallel with the suite in the same process.
 //
 // # Results
 //
-// If the environment names a folder in INTERLOCK_RESULTS, Run writes what it found there as JSON, one file for each engine.
+// If the environment names a folder in INTERLOCK_RESULTS, Run writes what it found there as JSON,
+// one file for each engine.
 //
 // # The suite's own tests
 //
-// Package broken has wrong drivers, at least one for each promise, which the suite must reject for that promise and for no
-// other. Package faulty makes a sound driver's network bad. Package servers starts real servers. Package remote runs a
-// driver in a process of its own, so that it can be killed.
+// Package broken has wrong drivers, at least one for each promise, which the suite must reject for that promise and for
+// no other. Package faulty makes a sound driver's network bad. Package servers starts real servers. Package remote runs
+// a driver in a process of its own, so that it can be killed.
 package drivertest

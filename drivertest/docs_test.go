@@ -34,7 +34,8 @@ func TestTheGuideForEngines_NamesEachPromiseAndEachDefect(t *testing.T) {
 		case *update:
 			text = before + fmt.Sprintf(begin, name) + table + fmt.Sprintf(end, name) + after
 		case got != table:
-			t.Errorf("the table of %s in %s is not what the code says; make golden rewrites it. It should be:\n%s", name, guide, table)
+			t.Errorf("the table of %s in %s is not what the code says; make golden rewrites it. It should be:\n%s",
+				name, guide, table)
 		}
 	}
 	if *update {
@@ -46,7 +47,8 @@ func TestTheGuideForEngines_NamesEachPromiseAndEachDefect(t *testing.T) {
 
 func promiseTable() string {
 	var b strings.Builder
-	b.WriteString("| promise | what it means | the contract, in package driver | asked only with |\n|---|---|---|---|\n")
+	b.WriteString(
+		"| promise | what it means | the contract, in package driver | asked only with |\n|---|---|---|---|\n")
 	for _, p := range drivertest.PromiseRows() {
 		contract := "`" + strings.ReplaceAll(p.Contract, ", ", "`, `") + "`"
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Promise, p.Means, contract, p.Needs)

@@ -11,21 +11,23 @@ import (
 // Harness tells the suite how to reach an engine. Only Open is needed by every engine.
 type Harness struct {
 	// Open gives another client's access to the same store, as another process would have it. It fails t if it cannot.
-	// The suite closes what Open returns. It is called with the subtest's t, so each subtest may get an empty store, as long
-	// as all calls with one t reach the same one; a store that is kept is fine too, because names are never used twice.
+	// The suite closes what Open returns. It is called with the subtest's t, so each subtest may get an empty
+	// store, as long as all calls with one t reach the same one; a store that is kept is fine too, because
+	// names are never used twice.
 	Open func(ctx context.Context, t *testing.T) driver.Driver
 
 	// Crash makes the client behind d vanish as kill -9 would: nothing is released, and calls that are under way return
-	// soon. On Leases engines the default is to call d no more, which is all that such an engine sees of a crash. Engines of
-	// the other sorts need it.
+	// soon. On Leases engines the default is to call d no more, which is all that such an engine sees of a crash.
+	// Engines of the other sorts need it.
 	Crash func(t *testing.T, d driver.Driver)
 
-	// Pause makes the client behind d stand still until resume is called. Sessions engines need it, unless they lack Expiry.
+	// Pause makes the client behind d stand still until resume is called. Sessions engines need it,
+	// unless they lack Expiry.
 	Pause func(t *testing.T, d driver.Driver) (resume func())
 
-	// Hang makes the engine's server hang until resume is called, as SIGSTOP does: connections stay, further ones may come,
-	// and nothing is answered. It concerns all drivers that Open has returned for t. An engine with a server should have it:
-	// without it the promise is reported as not checked.
+	// Hang makes the engine's server hang until resume is called, as SIGSTOP does: connections stay, further ones may
+	// come, and nothing is answered. It concerns all drivers that Open has returned for t. An engine with a server
+	// should have it: without it the promise is reported as not checked.
 	Hang func(t *testing.T) (resume func())
 
 	// Lease is the short lease used where a lease must run out. If the machine stands still for longer, a behaviour is
@@ -38,12 +40,12 @@ type Harness struct {
 	// Kinds are the kinds to test. The default is all that the engine's Traits name.
 	Kinds []driver.Kind
 
-	// Keeps are parts of the stack traces of goroutines that may outlive a driver because Open shares a connection among
-	// drivers, for instance "database/sql.(*DB)". The default is none.
+	// Keeps are parts of the stack traces of goroutines that may outlive a driver because Open shares a connection
+	// among drivers, for instance "database/sql.(*DB)". The default is none.
 	Keeps []string
 
-	// Setup names what the engine runs on, where one engine is run in several set-ups: it is put behind the engine's name in
-	// the results.
+	// Setup names what the engine runs on, where one engine is run in several set-ups: it is put behind the
+	// engine's name in the results.
 	Setup string
 
 	// Unlisted says that this run writes no results.

@@ -13,13 +13,15 @@ import (
 func electing() []behaviour {
 	election := func(sentence string, run func(*trial)) behaviour {
 		return behaviour{
-			sentence: sentence, run: run, about: driver.Ability(driver.KindElection), kinds: []driver.Kind{driver.KindElection},
+			sentence: sentence, run: run, about: driver.Ability(driver.KindElection),
+			kinds: []driver.Kind{driver.KindElection},
 			needs: needing(driver.Holders),
 		}
 	}
 	watched := func(sentence string, run func(*trial)) behaviour {
 		return behaviour{
-			sentence: sentence, run: run, about: driver.Ability(driver.KindElection), kinds: []driver.Kind{driver.KindElection}, wants: watches,
+			sentence: sentence, run: run, about: driver.Ability(driver.KindElection),
+			kinds: []driver.Kind{driver.KindElection}, wants: watches,
 		}
 	}
 	keeping := func(b behaviour) behaviour {
@@ -48,7 +50,8 @@ func (c *client) campaign(value string) *driver.Request {
 func (c *client) seesLeader(h *hold, when string) {
 	c.tr.Helper()
 	info := c.sees(h.r.Key, when)
-	if len(info.Holders) != 1 || info.Holders[0].Label != h.r.Label || info.Holders[0].Token != h.g.Token || info.Holders[0].Client != h.r.Client {
+	if len(info.Holders) != 1 || info.Holders[0].Label != h.r.Label || info.Holders[0].Token != h.g.Token ||
+		info.Holders[0].Client != h.r.Client {
 		c.tr.Fatalf("%s: a look tells of %+v, want one holder with value %q, token %d and client %q",
 			when, info.Holders, h.r.Label, h.g.Token, h.r.Client)
 	}

@@ -28,7 +28,8 @@ func unrenewedHoldEnds(tr *trial) {
 	a, b := tr.client(), tr.client()
 	h := a.take(a.briefly(tr.mutex()))
 	if h.g.Lease <= 0 || h.g.Sent.IsZero() || h.g.Sent.After(h.back) {
-		tr.Fatalf("the grant is trusted from %v for %v, want an instant before it was received and a lease", h.g.Sent, h.g.Lease)
+		tr.Fatalf("the grant is trusted from %v for %v, want an instant before it was received and a lease",
+			h.g.Sent, h.g.Lease)
 	}
 	next := b.getsIn(tr.mutex(), tr.afterlife(), "after the lease")
 	next.notBefore(h.trustedUntil(), "the successor")

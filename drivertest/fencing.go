@@ -47,7 +47,8 @@ func (l *tokenOrder) add(h *hold, when string) *hold {
 	case g.Tokens < 1:
 		l.tr.Fatalf("%s: the grant has %d tokens, want at least 1", when, g.Tokens)
 	case g.Token <= l.last:
-		l.tr.Fatalf("%s: the token is %d, want more than %d, the last of the block that was granted before", when, g.Token, l.last)
+		l.tr.Fatalf("%s: the token is %d, want more than %d, the last of the block that was granted before",
+			when, g.Token, l.last)
 	case g.Token > math.MaxInt64-uint64(g.Tokens):
 		l.tr.Fatalf("%s: the token is %d, want less than 1<<63", when, g.Token)
 	case g.Nonce == "" || l.nonces[g.Nonce]:

@@ -218,8 +218,8 @@ func (p *hungPlace) putAway() {
 	}
 }
 
-// releaseAfterwards releases h until the outcome is known, whatever it is: a release may have arrived late, and a session
-// may have ended.
+// releaseAfterwards releases h until the outcome is known, whatever it is: a release may have arrived late, and
+// a session may have ended.
 func (h *hold) releaseAfterwards() {
 	tr := h.c.tr
 	tr.Helper()
@@ -259,5 +259,6 @@ func (c *client) findsFreeAfterwards(key driver.Key) {
 		}
 		c.undoAfterwards(r)
 	}
-	c.tr.Fatalf("%s: after the server has hung and all was undone, a try of %s %q says: %v", c.name, key.Kind, key.Name, last)
+	c.tr.Fatalf("%s: after the server has hung and all was undone, a try of %s %q says: %v",
+		c.name, key.Kind, key.Name, last)
 }

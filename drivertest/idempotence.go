@@ -15,9 +15,15 @@ func idempotence() []behaviour {
 		{sentence: "a second release says lost", run: secondReleaseSaysLost},
 		{sentence: "a copy of an acquire that arrives after the release takes nothing", run: lateCopyOfAcquire},
 		{sentence: "a copy of a release that arrives late frees nothing", run: lateCopyOfRelease},
-		{sentence: "an acquire after a requeue whose reply was lost is the same grant", run: requeueAfterLostReply, wants: requeues},
+		{
+			sentence: "an acquire after a requeue whose reply was lost is the same grant", run: requeueAfterLostReply,
+			wants: requeues,
+		},
 		{sentence: "a copy of a requeue that arrives late takes nothing", run: lateCopyOfRequeue, wants: requeues},
-		{sentence: "permits asked for twice are taken once", run: permitsAskedTwice, kinds: []driver.Kind{driver.KindSemaphore}},
+		{
+			sentence: "permits asked for twice are taken once", run: permitsAskedTwice,
+			kinds: []driver.Kind{driver.KindSemaphore},
+		},
 	}
 }
 

@@ -18,8 +18,9 @@ func inspection() []behaviour {
 		{sentence: "only locks with the prefix are listed, each once", run: prefixIsObeyed, needs: holders},
 		{sentence: "a listing can be left early", run: listingCanBeLeftEarly, needs: holders},
 		{
-			sentence: "a named owner that is inside twice is listed until its last release", run: ownerInsideTwiceIsListed,
-			needs: needing(driver.Holders, driver.NamedOwners),
+			sentence: "a named owner that is inside twice is listed until its last release",
+			run:      ownerInsideTwiceIsListed,
+			needs:    needing(driver.Holders, driver.NamedOwners),
 		},
 		{
 			sentence: "it is listed which owners are named", run: namedOwnersAreMarked,
@@ -41,7 +42,8 @@ func (c *client) inspector() driver.Inspector {
 	c.tr.Helper()
 	i, ok := c.d.(driver.Inspector)
 	if !ok {
-		c.tr.Fatalf("the driver has no Locks, and does not declare that it lacks %q and %q", driver.Holders, driver.Waiters)
+		c.tr.Fatalf("the driver has no Locks, and does not declare that it lacks %q and %q",
+			driver.Holders, driver.Waiters)
 	}
 	return i
 }
@@ -144,7 +146,8 @@ func waitersAreListed(tr *trial) {
 			got = info.Waiters[1-i]
 		}
 		if got.Owner != want.Owner || got.Client != want.Client || got.Label != want.Label {
-			tr.Errorf("waiter %d is listed as %+v, want owner %q, client %q, label %q", i+1, got, want.Owner, want.Client, want.Label)
+			tr.Errorf("waiter %d is listed as %+v, want owner %q, client %q, label %q",
+				i+1, got, want.Owner, want.Client, want.Label)
 		}
 		if got.Position != 0 && got.Position != i+1 && !unordered {
 			tr.Errorf("waiter %d is listed at position %d", i+1, got.Position)
@@ -249,7 +252,8 @@ func namedOwnersAreMarked(tr *trial) {
 			tr.Fatalf("listed %v: %+v, want one holder and one who waits", listed, info)
 		}
 		if info.Holders[0].Named != named || info.Waiters[0].Named != named {
-			tr.Fatalf("the holder is listed as named %v, who waits as named %v; want %v", info.Holders[0].Named, info.Waiters[0].Named, named)
+			tr.Fatalf("the holder is listed as named %v, who waits as named %v; want %v",
+				info.Holders[0].Named, info.Waiters[0].Named, named)
 		}
 		h.release()
 		w.granted("after the release").release()

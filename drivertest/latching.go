@@ -41,7 +41,8 @@ type latch struct {
 func (c *client) latch() latch {
 	c.tr.Helper()
 	if _, can := c.d.(driver.Latcher); !can {
-		c.tr.Fatalf("Traits names the kind %s, and the driver has no SetLatch, CountDown and LatchCount", driver.KindLatch)
+		c.tr.Fatalf("Traits names the kind %s, and the driver has no SetLatch, CountDown and LatchCount",
+			driver.KindLatch)
 	}
 	return latch{c, c.tr.key(driver.KindLatch)}
 }

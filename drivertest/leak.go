@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// leakPatience is how long goroutines may take to end after everything was closed, on a machine that may stand still meanwhile.
+// leakPatience is how long goroutines may take to end after everything was closed, on a machine that
+// may stand still meanwhile.
 const leakPatience = 15 * time.Second
 
 // checkLeaks fails tb at its end if goroutines run that did not run now. Those whose stack has one of keeps are let be.
@@ -57,7 +58,8 @@ func goroutines() map[string]string {
 	all := make(map[string]string, len(stacks))
 	for _, stack := range stacks[1:] { // the first is this one
 		id, _, _ := strings.Cut(stack, " [")
-		if !kept(stack, []string{"testing.(*T).Run(", "testing.runTests(", "os/signal.loop(", "testing.(*M).startAlarm"}) {
+		if !kept(stack,
+			[]string{"testing.(*T).Run(", "testing.runTests(", "os/signal.loop(", "testing.(*M).startAlarm"}) {
 			all[id] = stack
 		}
 	}

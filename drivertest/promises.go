@@ -44,8 +44,14 @@ func promises() []promised {
 	return []promised{
 		{Exclusion, "a lock has one holder", "Driver.Acquire", exclusion()},
 		{Isolation, "locks do not touch each other", "Key", isolation()},
-		{Atomicity, "an operation happens wholly, or not at all, and only to its own hold", "Driver.Release", atomicity()},
-		{Expiry, "a hold that is not renewed ends, not early, and for good", "Grant.Sent, Grant.Lease, Lifetime", expiry()},
+		{
+			Atomicity, "an operation happens wholly, or not at all, and only to its own hold", "Driver.Release",
+			atomicity(),
+		},
+		{
+			Expiry, "a hold that is not renewed ends, not early, and for good", "Grant.Sent, Grant.Lease, Lifetime",
+			expiry(),
+		},
 		{Reentry, "a named owner gets in again, nobody else does", "Request.Named", reentry()},
 		{Renewal, "a hold lasts for as long as its client keeps it", "Renewer, Session", renewal()},
 		{Fencing, "tokens grow, nonces are unique", "Grant.Token, Grant.Nonce", fencing()},
@@ -62,7 +68,8 @@ func promises() []promised {
 		{Conversion, "a holder takes another mode without giving up what it has", "Converter", conversion()},
 		{Delaying, "a lost lock stays closed for a while", "Request.LockDelay", delaying()},
 		{
-			Recalling, "a holder is told that another wants the lock, and one that keeps a lock without an owner gives way",
+			Recalling,
+			"a holder is told that another wants the lock, and one that keeps a lock without an owner gives way",
 			"Request.Wanted, Request.Retains, Renewal.Retained", recalling(),
 		},
 		{Electing, "a leader has a value that everybody can see", "KindElection, Looker, Watcher", electing()},

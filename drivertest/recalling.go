@@ -12,7 +12,9 @@ func recalling() []behaviour {
 	told := func(sentence string, run func(*trial)) behaviour {
 		return behaviour{sentence: sentence, run: run, needs: needing(driver.Recalls)}
 	}
-	leader := told("a leader that retains is told when another campaigns", func(tr *trial) { tr.isToldOfAWait(driver.KindElection) })
+	leader := told("a leader that retains is told when another campaigns", func(tr *trial) {
+		tr.isToldOfAWait(driver.KindElection)
+	})
 	leader.kinds = []driver.Kind{driver.KindElection}
 	writer := told("a writer that retains is told when a reader waits", writerIsTold)
 	writer.kinds = []driver.Kind{driver.KindRWMutex}

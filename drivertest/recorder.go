@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// tester is the part of *testing.T that the promises are written against, so that a driver which must fail can be examined
-// without failing the test that examines it.
+// tester is the part of *testing.T that the promises are written against, so that a driver which must fail can be
+// examined without failing the test that examines it.
 type tester interface {
 	Helper()
 	Logf(format string, args ...any)

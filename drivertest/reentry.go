@@ -6,9 +6,18 @@ func reentry() []behaviour {
 	named := needing(driver.NamedOwners)
 	return []behaviour{
 		{sentence: "an owner that is not named never re-enters", run: anonymousOwnerNeverReenters},
-		{sentence: "a named owner re-enters from another client with the same token and nonce", run: namedOwnerReenters, needs: named},
-		{sentence: "a named and an unnamed owner of one name are strangers", run: namedAndUnnamedAreStrangers, needs: named},
-		{sentence: "the lock is free when the owner's last hold has ended, in any order", run: lastHoldFrees, needs: named},
+		{
+			sentence: "a named owner re-enters from another client with the same token and nonce",
+			run:      namedOwnerReenters, needs: named,
+		},
+		{
+			sentence: "a named and an unnamed owner of one name are strangers", run: namedAndUnnamedAreStrangers,
+			needs: named,
+		},
+		{
+			sentence: "the lock is free when the owner's last hold has ended, in any order", run: lastHoldFrees,
+			needs: named,
+		},
 		{sentence: "re-entry does not wait behind those who wait", run: reentryBypassesTheQueue, needs: named},
 		{
 			sentence: "a grant to a named owner lets in its other waiters", run: grantAdmitsTheOwnersWaiters,
@@ -18,7 +27,10 @@ func reentry() []behaviour {
 			sentence: "a second hold does not lengthen the lease of the first", run: holdsHaveLeasesOfTheirOwn,
 			needs: named, ends: on(driver.Leases),
 		},
-		{sentence: "where owners cannot be named, a named request is refused", run: namedRequestIsRefused, lacks: driver.NamedOwners},
+		{
+			sentence: "where owners cannot be named, a named request is refused", run: namedRequestIsRefused,
+			lacks: driver.NamedOwners,
+		},
 	}
 }
 

@@ -22,8 +22,8 @@ func renewal() []behaviour {
 	}
 }
 
-// renewedHoldOutlivesItsLease renews for three leases. If the machine stands still for a whole lease in between, the hold
-// may end rightly, and the behaviour begins again.
+// renewedHoldOutlivesItsLease renews for three leases. If the machine stands still for a whole lease in between, the
+// hold may end rightly, and the behaviour begins again.
 func renewedHoldOutlivesItsLease(tr *trial) {
 	for range 5 {
 		if outlivesItsLease(tr) {

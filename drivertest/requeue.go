@@ -127,8 +127,8 @@ func requeueEndsTheOldHold(tr *trial) {
 	third.release()
 }
 
-// isOver is isGone while h's client has another hold of the lock. The late release comes from somebody else, so that it is
-// about the ID and nothing more.
+// isOver is isGone while h's client has another hold of the lock. The late release comes from somebody else, so that it
+// is about the ID and nothing more.
 func (h *hold) isOver(when string, by *client) {
 	tr := h.c.tr
 	tr.Helper()

@@ -7,28 +7,35 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// retaining is the part of recalling that is about renewals: their answers, which tell what a message may not have told,
-// and those that say that nobody holds the lock any more.
+// retaining is the part of recalling that is about renewals: their answers, which tell what a message may not have
+// told, and those that say that nobody holds the lock any more.
 func retaining() []behaviour {
 	renewed := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
-		return behaviour{sentence: sentence, run: run, ends: on(driver.Leases), needs: append(needing(driver.Recalls), more...)}
+		return behaviour{
+			sentence: sentence, run: run, ends: on(driver.Leases), needs: append(needing(driver.Recalls), more...),
+		}
 	}
 	shown := func(sentence string, run func(*trial), more ...driver.Ability) behaviour {
 		b := renewed(sentence, run, more...)
 		b.ends = on(driver.Leases, driver.Sessions)
 		return b
 	}
-	several := renewed("the answer to a renewal tells who took several locks at once that another waits for one", answerTellsOfOneOfSeveral)
+	several := renewed("the answer to a renewal tells who took several locks at once that another waits for one",
+		answerTellsOfOneOfSeveral)
 	several.wants = bundles
 	return []behaviour{
-		shown("the answer to a renewal tells a holder that another waits, and nothing while nobody has asked", answerTells),
-		shown("the answer to a renewal tells it again to a holder that retains, and to one that nobody is any more", answerTellsAgain),
-		shown("the answer to a renewal tells who was let in before others that they wait", answerTellsOfThoseBehind, driver.Order),
+		shown("the answer to a renewal tells a holder that another waits, and nothing while nobody has asked",
+			answerTells),
+		shown("the answer to a renewal tells it again to a holder that retains, and to one that nobody is any more",
+			answerTellsAgain),
+		shown("the answer to a renewal tells who was let in before others that they wait", answerTellsOfThoseBehind,
+			driver.Order),
 		several,
 		renewed("what is retained is free after its short lease, and not before", retainedIsFreeSoon),
 		renewed("who waits gets in after the short lease of what is retained, and not before", retainedLetsInWhoWaits),
 		renewed("a renewal of a later pass ends the retention", laterPassEndsTheRetention),
-		renewed("a late renewal of what was retained before does not shorten the lease of who holds it now", lateRetentionDoesNotShorten),
+		renewed("a late renewal of what was retained before does not shorten the lease of who holds it now",
+			lateRetentionDoesNotShorten),
 		renewed("late renewals do not lengthen the lease of what is retained", lateRenewalsDoNotLengthen),
 		renewed("a late copy of the acquire does not lengthen the lease of what is retained", lateCopyDoesNotLengthen),
 		shown("what is retained is listed as such, with its client and no owner", retainedIsListed, driver.Holders),
@@ -210,7 +217,9 @@ func lateRetentionDoesNotShorten(tr *trial) {
 }
 
 func lateRenewalsDoNotLengthen(tr *trial) {
-	tr.endsSoonAlthough(func(h *hold) error { return h.renew(1, longLease) }, func(h *hold) error { return h.renew(0, longLease) })
+	tr.endsSoonAlthough(func(h *hold) error {
+		return h.renew(1, longLease)
+	}, func(h *hold) error { return h.renew(0, longLease) })
 }
 
 func lateCopyDoesNotLengthen(tr *trial) {
@@ -256,7 +265,8 @@ func retainedIsListed(tr *trial) {
 	b.seesRetained(true, h, "while it is retained")
 	tr.must(h.renew(0, longLease), "a late renewal")
 	b.seesRetained(true, h, "after a late renewal")
-	if held := b.refusedBy(tr.mutex(), "while it is retained"); held.Client != r.Client || held.Owner != "" || !held.Retains {
+	if held := b.refusedBy(tr.mutex(), "while it is retained"); held.Client != r.Client || held.Owner != "" ||
+		!held.Retains {
 		tr.Errorf("the refusal is %+v, want the client %q, no owner, and Retains", *held, r.Client)
 	}
 	tr.must(h.renew(1, longLease), "renewal of a later pass")
@@ -274,7 +284,8 @@ func (c *client) seesRetained(want bool, h *hold, when string) {
 	listed := c.showsHolders(h.r.Key, 1)
 	for _, got := range append(listed, c.sees(h.r.Key, when).Holders...) {
 		if got.Retained != want || got.Owner != owner || got.Client != h.r.Client || got.Resting {
-			c.tr.Fatalf("%s the holder is listed as %+v, want Retained %v, owner %q, client %q", when, got, want, owner, h.r.Client)
+			c.tr.Fatalf("%s the holder is listed as %+v, want Retained %v, owner %q, client %q",
+				when, got, want, owner, h.r.Client)
 		}
 	}
 }

@@ -95,8 +95,11 @@ func TestSentences_AreUniqueWithinTheirPromise(t *testing.T) {
 
 func TestApplies_DeclaredLacksAreLeftOutWithTheirReason(t *testing.T) {
 	s := &suite{
-		traits: driver.Traits{Lifetime: driver.Process, Unsupported: []driver.Unsupported{{Ability: driver.Expiry, Reason: "it has no clock"}}},
-		h:      Harness{Kinds: []driver.Kind{driver.KindMutex}},
+		traits: driver.Traits{
+			Lifetime:    driver.Process,
+			Unsupported: []driver.Unsupported{{Ability: driver.Expiry, Reason: "it has no clock"}},
+		},
+		h: Harness{Kinds: []driver.Kind{driver.KindMutex}},
 	}
 	for _, row := range []struct {
 		b      behaviour
@@ -195,7 +198,9 @@ func TestMissingInterface_FailsUnlessItIsDeclared(t *testing.T) {
 		{func(tr *trial) { tr.client().inspector() }, "has no Locks"},
 		{func(tr *trial) { _ = tr.client().breaks(tr.mutex(), 1) }, "has no Break"},
 	} {
-		s := &suite{h: Harness{Patience: time.Second, Open: func(context.Context, *testing.T) driver.Driver { return plain{} }}}
+		s := &suite{
+			h: Harness{Patience: time.Second, Open: func(context.Context, *testing.T) driver.Driver { return plain{} }},
+		}
 		failures := recordFailures(func(tb tester) { s.try(tb, t, behaviour{run: row.run}) })
 		if !strings.Contains(failures, row.want) {
 			t.Errorf("failures are %q, want one with %q", failures, row.want)
@@ -246,7 +251,8 @@ func TestAFailure_SaysWhatWasExpectedWhatWasSeenAndWhereToReadOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		traits := driver.Traits{Engine: "plain", Lifetime: driver.Sessions, Kinds: []driver.Kind{driver.KindMutex}}
 		s := &suite{traits: traits, h: Harness{
-			Patience: time.Second, Open: func(context.Context, *testing.T) driver.Driver { return plain{traits: traits} },
+			Patience: time.Second,
+			Open:     func(context.Context, *testing.T) driver.Driver { return plain{traits: traits} },
 		}}
 		p := promised{Fencing, "tokens grow", "Grant.Token", nil}
 		status, failures := s.record(t, p, behaviour{run: func(tr *trial) {

@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// session makes a Sessions engine of the memory engine: each client keeps all its holds alive with one heartbeat. So the
-// suite itself is tried on an engine of that sort, in virtual time.
+// session makes a Sessions engine of the memory engine: each client keeps all its holds alive with one heartbeat. So
+// the suite itself is tried on an engine of that sort, in virtual time.
 type session struct {
 	*memory
 	store driver.Renewer
@@ -95,7 +95,9 @@ func (s *session) Traits() driver.Traits {
 	t := s.memory.Traits()
 	t.Engine, t.Lifetime, t.Timeout = "sessions", driver.Sessions, timeout
 	t.Unsupported = []driver.Unsupported{{Ability: driver.Conversion, Reason: "a place in the queue cannot be changed"}}
-	t.Kinds = slices.DeleteFunc(t.Kinds, func(k driver.Kind) bool { return k == driver.KindLatch || k == driver.KindCond })
+	t.Kinds = slices.DeleteFunc(t.Kinds, func(k driver.Kind) bool {
+		return k == driver.KindLatch || k == driver.KindCond
+	})
 	return t
 }
 

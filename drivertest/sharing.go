@@ -12,15 +12,27 @@ func sharing() []behaviour {
 	return []behaviour{
 		{sentence: "readers are inside together and keep writers out", run: readersShare, kinds: rw},
 		{sentence: "a writer keeps everybody out", run: writerExcludes, kinds: rw},
-		{sentence: "readers do not overtake a writer that waits", run: readersDoNotOvertakeAWriter, kinds: rw, needs: inOrder},
+		{
+			sentence: "readers do not overtake a writer that waits", run: readersDoNotOvertakeAWriter, kinds: rw,
+			needs: inOrder,
+		},
 		{sentence: "readers that wait are let in together", run: waitingReadersEnterTogether, kinds: rw},
-		{sentence: "one upgradeable reader is beside readers, or the engine refuses it for good", run: oneUpgradeableBesideReaders, kinds: rw},
+		{
+			sentence: "one upgradeable reader is beside readers, or the engine refuses it for good",
+			run:      oneUpgradeableBesideReaders, kinds: rw,
+		},
 		{sentence: "permits are granted up to the limit", run: permitsUpToTheLimit, kinds: sem},
 		{sentence: "a request takes all its permits or none", run: allPermitsOrNone, kinds: sem},
-		{sentence: "a small request does not overtake a big one that waits", run: smallDoesNotOvertakeBig, kinds: sem, needs: inOrder},
+		{
+			sentence: "a small request does not overtake a big one that waits", run: smallDoesNotOvertakeBig,
+			kinds: sem, needs: inOrder,
+		},
 		{sentence: "another limit is a conflict while the semaphore is in use", run: otherLimitIsAConflict, kinds: sem},
 		{sentence: "more permits than the limit are refused for good", run: moreThanTheLimitIsRefused, kinds: sem},
-		{sentence: "the same named owner takes permits each time", run: permitsAreNotReentrant, kinds: sem, needs: needing(driver.NamedOwners)},
+		{
+			sentence: "the same named owner takes permits each time", run: permitsAreNotReentrant, kinds: sem,
+			needs: needing(driver.NamedOwners),
+		},
 	}
 }
 
@@ -96,7 +108,9 @@ func waitingReadersEnterTogether(tr *trial) {
 	w := a.take(a.writer())
 	one, two, three := b.queue(b.reader()), c.queue(c.reader()), b.queue(b.reader())
 	w.release()
-	holds := []*hold{one.granted("after the writer"), two.granted("after the writer"), three.granted("after the writer")}
+	holds := []*hold{
+		one.granted("after the writer"), two.granted("after the writer"), three.granted("after the writer"),
+	}
 	for _, h := range holds {
 		h.release()
 	}

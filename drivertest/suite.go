@@ -153,7 +153,8 @@ func acquiresAll(ctx context.Context, d driver.Driver) bool {
 		return false
 	}
 	for _, r := range rs {
-		_ = d.Release(ctx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: time.Second}) // or else the lease ends it
+		// or else the lease ends it
+		_ = d.Release(ctx, &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: time.Second})
 	}
 	return true
 }
@@ -165,7 +166,9 @@ func (s *suite) checkTraits(t *testing.T) {
 		driver.NamedOwners, driver.Order, driver.Breaking, driver.Holders, driver.Waiters, driver.Expiry,
 		driver.Conversion, driver.LockDelays, driver.Recalls,
 	}
-	for _, k := range []driver.Kind{driver.KindRWMutex, driver.KindSemaphore, driver.KindLatch, driver.KindCond, driver.KindElection} {
+	for _, k := range []driver.Kind{
+		driver.KindRWMutex, driver.KindSemaphore, driver.KindLatch, driver.KindCond, driver.KindElection,
+	} {
 		if !s.traits.Supports(k) {
 			known = append(known, driver.Ability(k))
 		}
@@ -180,8 +183,11 @@ func (s *suite) checkTraits(t *testing.T) {
 	if !tr.Supports(driver.KindMutex) {
 		t.Error("Traits: Kinds does not have the mutex, which every engine offers")
 	}
-	if _, told := tr.Lacking(driver.Conversion); tr.Supports(driver.KindRWMutex) && !told && !slices.Contains(s.offers, converts) {
-		t.Error("Traits: Kinds has rw, but the driver has no Convert, and Unsupported gives no reason for the lack of conversion")
+	if _, told := tr.Lacking(driver.Conversion); tr.Supports(driver.KindRWMutex) && !told &&
+		!slices.Contains(s.offers, converts) {
+		t.Error(
+			"Traits: Kinds has rw, but the driver has no Convert, and Unsupported gives no reason for the lack of " +
+				"conversion")
 	}
 	for _, l := range tr.Unsupported {
 		if !slices.Contains(known, l.Ability) {

@@ -15,8 +15,8 @@ import (
 // longLease is for holds that must not run out during a behaviour, however slow the machine.
 const longLease = 5 * time.Minute
 
-// settle is how long the suite watches that something does not happen, and what it gives an engine that cannot tell when
-// a wait has reached its queue. Too short can only hide a fault, never invent one.
+// settle is how long the suite watches that something does not happen, and what it gives an engine that cannot tell
+// when a wait has reached its queue. Too short can only hide a fault, never invent one.
 const settle = 50 * time.Millisecond
 
 // trial is one behaviour at work: its lock, its clients, and how to say what went wrong.
@@ -60,7 +60,8 @@ func (tr *trial) open() driver.Driver {
 	return tr.openThrough(func(d driver.Driver) driver.Driver { return d })
 }
 
-// openThrough opens a driver and wraps it. The wrapper is closed at the end of the behaviour, and has to close the driver.
+// openThrough opens a driver and wraps it. The wrapper is closed at the end of the behaviour, and
+// has to close the driver.
 func (tr *trial) openThrough(wrap func(driver.Driver) driver.Driver) driver.Driver {
 	tr.Helper()
 	// The harness may tie what it opens to the context, so that one lasts for the whole behaviour.

@@ -15,7 +15,8 @@ import (
 // oldestMinor is of the first version 3 that lets clients choose the numbers of watches.
 const oldestMinor = 4
 
-// revokesLate reports whether a server of that version, if it stood still as the leader, revokes leases when it is none any more.
+// revokesLate reports whether a server of that version, if it stood still as the leader, revokes leases
+// when it is none any more.
 func revokesLate(version string) bool {
 	var minor, patch int
 	n, _ := fmt.Sscanf(version, "3.%d.%d", &minor, &patch)
@@ -43,8 +44,9 @@ func (f *facts) checkVersion() (driver.Finding, bool) {
 			"the servers are of version %s, of which waiting is not known to work", all), true
 	case revoking && f.members != nil && len(f.members.Members) > 1:
 		return enginekit.Warn("version", "run etcd 3.5.13, 3.4.31 or later",
-			"the servers are of version %s: a leader that stood still, for a slow disk for instance, ends sessions that were renewed "+
-				"with its successor meanwhile, so that for a moment two may believe that they hold a lock (etcd #15247)", all), true
+			"the servers are of version %s: a leader that stood still, for a slow disk for instance, ends sessions "+
+				"that were renewed with its successor meanwhile, so that for a moment two may believe that they hold "+
+				"a lock (etcd #15247)", all), true
 	}
 	return enginekit.Fine("version", "the servers are of version %s", all), true
 }

@@ -103,7 +103,8 @@ func TestConformance_ThreeNodes(t *testing.T) {
 	if drivertest.Apart(t) {
 		return
 	}
-	// The suite ends no node, so a leader that is late with its signs of life, on a busy machine, is to stay the leader.
+	// The suite ends no node, so a leader that is late with its signs of life, on a busy
+	// machine, is to stay the leader.
 	patient := []string{"--heartbeat-interval", "250", "--election-timeout", "5000"}
 	s := &suiteEtcd{nodes: servers.EtcdCluster(t, 3, &servers.EtcdOptions{Args: patient}).Nodes()}
 	h := s.harness()

@@ -40,9 +40,9 @@
 // [github.com/interlock-go/interlock/fence].
 //
 // With LockOptions.Retain a client keeps its key after an Unlock, for nobody, until another asks. Whoever finds such a
-// key right before its own, and each try that is refused by one, writes a call to the keys of the holder's session, which
-// that session watches. A call is a key and stays until the holder's release deletes it, so a lost watch or a restarted
-// server delays it and no more: a session reads its calls when it watches again, and with each sign of life.
+// key right before its own, and each try that is refused by one, writes a call to the keys of the holder's session,
+// which that session watches. A call is a key and stays until the holder's release deletes it, so a lost watch or a
+// restarted server delays it and no more: a session reads its calls when it watches again, and with each sign of life.
 //
 // # Costs
 //
@@ -72,10 +72,10 @@
 //     shorter Lease shortens that.
 //   - A holder dies: its lease ends at most one timeout after its last sign of life; etcd looks every half second. When
 //     a client is closed, or its process ends in an orderly way, that is at once.
-//   - A leader stands still (a slow disk, a paused machine) and comes back after another was elected: before etcd 3.5.13
-//     and 3.4.31 it revokes the leases that have ended by what it knows, although they were renewed with its successor
-//     (etcd #15247). Then the next owner gets in at once, and the holder learns of it with its next sign of life, at most a
-//     third of the timeout later. Later versions do so more rarely. Doctor warns of it.
+//   - A leader stands still (a slow disk, a paused machine) and comes back after another was elected: before etcd
+//     3.5.13 and 3.4.31 it revokes the leases that have ended by what it knows, although they were renewed with its
+//     successor (etcd #15247). Then the next owner gets in at once, and the holder learns of it with its next sign of
+//     life, at most a third of the timeout later. Later versions do so more rarely. Doctor warns of it.
 //   - A leader dies: nothing is granted or released for the time of the election, one to two seconds by default, and
 //     leases begin anew. Holds and waits go on.
 //   - A member hangs without closing its connections: grpc takes the endpoints in turn and notices after some 13
@@ -97,8 +97,8 @@
 //     process.
 //   - Sessions last whole seconds, and not less than one and a half times the servers' election timeout, 2 s by
 //     default.
-//   - Listings know no instants: etcd keeps none. After local passes they show the owner that came first. A retained lock
-//     is shown as such after a second.
+//   - Listings know no instants: etcd keeps none. After local passes they show the owner that came first. A retained
+//     lock is shown as such after a second.
 //   - Versions before Retain do not call. They wait for a retained lock for up to a third of the session's timeout, and
 //     their tries are refused. So use Retain when all processes have this version.
 //   - MinHold ends with the process: the client keeps the hold in the background, and a key ends with its session.

@@ -39,7 +39,8 @@ func TestOutcome_OfWhatTheClientSays(t *testing.T) {
 		{status.Error(codes.Unavailable,
 			`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`), notSent},
 		{
-			status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: EOF"`),
+			status.Error(codes.Unavailable,
+				`connection error: desc = "transport: authentication handshake failed: EOF"`),
 			notSent,
 		},
 		{status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`), notSent},

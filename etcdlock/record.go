@@ -32,9 +32,9 @@ type record struct {
 	Client  string `json:"client,omitempty"`
 	Label   string `json:"label,omitempty"`
 
-	// Retains says that the client may keep the lock when nobody holds it any more: whoever finds it in the way calls at
-	// once. Retained says that it does now; there is no owner then. Listens says that the client hears a call; see
-	// recall.go.
+	// Retains says that the client may keep the lock when nobody holds it any more: whoever finds it in the
+	// way calls at once. Retained says that it does now; there is no owner then. Listens says that the client
+	// hears a call; see recall.go.
 	Retains  bool `json:"retains,omitempty"`
 	Retained bool `json:"retained,omitempty"`
 	Listens  bool `json:"listens,omitempty"`

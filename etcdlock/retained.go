@@ -81,7 +81,8 @@ func (d *Driver) renewPart(ctx context.Context, part []*renewing) {
 		var ops []clientv3.Op
 		var asked []*renewing
 		for _, n := range part {
-			if n.prepare(d) && (len(asked) == 0 || n.e.session == asked[0].e.session) { // or it is left to the next round
+			// or it is left to the next round
+			if n.prepare(d) && (len(asked) == 0 || n.e.session == asked[0].e.session) {
 				asked, ops = append(asked, n), append(ops, n.ops()...)
 			}
 		}

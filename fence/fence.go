@@ -1,16 +1,17 @@
 // Package fence is the resource's side of fencing: it lets the thing that a lock protects refuse a holder that was
 // overtaken. It imports nothing but the standard library, so a resource that has no locks of its own can use it.
 //
-// No lock with a lease can keep a process that stands still from going on after its lease has ended. So every acquisition
-// comes with a [Stamp] (Lease.Stamp), the holder shows it to the resource, and the resource remembers the newest that it
-// has seen and refuses what is older. That needs no clock and no assumption about time.
+// No lock with a lease can keep a process that stands still from going on after its lease has ended. So every
+// acquisition comes with a [Stamp] (Lease.Stamp), the holder shows it to the resource, and the resource remembers the
+// newest that it has seen and refuses what is older. That needs no clock and no assumption about time.
 //
 // # The rule
 //
 // A guard keeps two marks for each resource: the newest writer and the newest reader that have touched it.
 //
 //   - A reader passes if it is newer than the writer's mark, or is the marked writer itself.
-//   - A writer passes if that is true of it, and it is newer than the reader's mark too, or is the marked reader itself.
+//   - A writer passes if that is true of it, and it is newer than the reader's mark too, or is
+//     the marked reader itself.
 //   - Who passes raises its own mark. Everybody else gets a [*StaleError].
 //
 // Newer is a larger token; itself is the same token with the same nonce, as with a re-entry, or with the read that a
@@ -18,21 +19,23 @@
 //
 // # How to use one
 //
-//   - Check on the first touch of the resource, reads included, and before anything is read from it. A fence on writes only
-//     loses updates: the old holder's write comes before the new one's and after its read.
-//   - Check again with every write, in one atomic step with the write. [SQLGuard] does that in the transaction of the write,
-//     [MemoryGuard.Do] under a lock of the process, Guard of package redislock in one script.
+//   - Check on the first touch of the resource, reads included, and before anything is read from it. A fence on writes
+//     only loses updates: the old holder's write comes before the new one's and after its read.
+//   - Check again with every write, in one atomic step with the write. [SQLGuard] does that in the transaction of the
+//     write, [MemoryGuard.Do] under a lock of the process, Guard of package redislock in one script.
 //
 // # Savepoints, and databases with several primaries
 //
-// A check in SQL goes with what it is in: ROLLBACK TO a savepoint that is older than the check undoes the mark and frees the row, so
-// that a newer holder may come while the transaction goes on. Check outside of every savepoint, nested transactions of a mapper
-// (GORM) included, or check again after each ROLLBACK TO, and give up if that is refused.
+// A check in SQL goes with what it is in: ROLLBACK TO a savepoint that is older than the check undoes the
+// mark and frees the row, so that a newer holder may come while the transaction goes on. Check outside of
+// every savepoint, nested transactions of a mapper (GORM) included, or check again after each ROLLBACK TO,
+// and give up if that is refused.
 //
-// A row lock is that of one server. Where several servers take writes at once (Galera, group replication with several primaries,
-// bidirectional replication) two holders can pass on two of them, and each reads what the other has not sent yet; the conflict is
-// found at the COMMIT at best, and only if both have changed the same row. Send every transaction that checks to one and the same
-// primary. A primary that was promoted without the last transactions has lost their marks and their data alike.
+// A row lock is that of one server. Where several servers take writes at once (Galera, group replication with several
+// primaries, bidirectional replication) two holders can pass on two of them, and each reads what the other has not sent
+// yet; the conflict is found at the COMMIT at best, and only if both have changed the same row. Send every transaction
+// that checks to one and the same primary. A primary that was promoted without the last transactions has lost their
+// marks and their data alike.
 //
 // # What it promises
 //
@@ -40,12 +43,12 @@
 // sees a write of an older holder between two reads of its own. A holder that the engine still counts as one is never
 // refused.
 //
-// If an engine loses its memory and tokens go back, updates that read before they write are still never lost, as long as both
-// are done with the same stamp (so read again after an upgrade); but a new holder may be refused until the tokens are larger
-// again, and writes that read nothing may be applied in another order than the locks were held.
+// If an engine loses its memory and tokens go back, updates that read before they write are still never lost, as long
+// as both are done with the same stamp (so read again after an upgrade); but a new holder may be refused until the
+// tokens are larger again, and writes that read nothing may be applied in another order than the locks were held.
 //
-// It does not put one holder's own requests in order: who sends a write, gives up waiting for the answer and goes on has to
-// expect it to arrive later.
+// It does not put one holder's own requests in order: who sends a write, gives up waiting for the answer and goes on
+// has to expect it to arrive later.
 //
 // All of this is checked for every reachable state of a model with up to three acquisitions, see internal/fencemodel.
 package fence
@@ -60,8 +63,8 @@ import (
 	"github.com/interlock-go/interlock/fence/stamp"
 )
 
-// Stamp is what a holder shows to a resource: its token, which grows with every acquisition of the lock, the nonce of the
-// acquisition, and whether it is a reader's. Lease.Stamp returns one.
+// Stamp is what a holder shows to a resource: its token, which grows with every acquisition of the lock, the nonce of
+// the acquisition, and whether it is a reader's. Lease.Stamp returns one.
 type Stamp = stamp.Stamp
 
 const (
@@ -91,7 +94,8 @@ func valid(s Stamp) error {
 func validResource(resource string) error {
 	switch {
 	case resource == "":
-		return errors.New("the name of the resource is empty: name what the lock protects, for instance by the lock's name")
+		return errors.New(
+			"the name of the resource is empty: name what the lock protects, for instance by the lock's name")
 	case len(resource) > mostName:
 		return fmt.Errorf("the name of the resource has %d bytes; it may have at most %d", len(resource), mostName)
 	case !plain(resource):
@@ -117,8 +121,8 @@ func validate(resource string, s Stamp) error {
 // ErrStale says that the resource has seen a newer holder. See [StaleError].
 var ErrStale = errors.New("overtaken by a newer holder")
 
-// StaleError says that a resource refuses a stamp because it has seen a newer one. The holder has lost its lock, whatever it
-// believes: it should give up what it does, roll back its transaction, and not try again with this stamp.
+// StaleError says that a resource refuses a stamp because it has seen a newer one. The holder has lost its lock,
+// whatever it believes: it should give up what it does, roll back its transaction, and not try again with this stamp.
 type StaleError struct {
 	Resource string
 	Have     Stamp // who was refused

@@ -16,15 +16,17 @@ func TestCheck_LetsPassWhoIsNewerOrItself(t *testing.T) {
 		s      Stamp
 		seen   Stamp // zero if s passes
 	}{
-		"the first":                             {nil, writer(1, "a"), Stamp{}},
-		"a newer writer":                        {[]Stamp{writer(1, "a")}, writer(2, "b"), Stamp{}},
-		"an older writer":                       {[]Stamp{writer(2, "b")}, writer(1, "a"), writer(2, "b")},
-		"the writer itself":                     {[]Stamp{writer(2, "b")}, writer(2, "b"), Stamp{}},
-		"another writer with the same token":    {[]Stamp{writer(2, "b")}, writer(2, "c"), writer(2, "b")},
-		"an older reader after a newer reader":  {[]Stamp{reader(2, "b")}, reader(1, "a"), Stamp{}},
-		"an older reader after a newer writer":  {[]Stamp{writer(2, "b")}, reader(1, "a"), writer(2, "b")},
-		"an older writer after a newer reader":  {[]Stamp{reader(2, "b")}, writer(1, "a"), reader(2, "b")},
-		"the marked writer, a newer reader was": {[]Stamp{writer(1, "a"), reader(2, "b")}, writer(1, "a"), reader(2, "b")},
+		"the first":                            {nil, writer(1, "a"), Stamp{}},
+		"a newer writer":                       {[]Stamp{writer(1, "a")}, writer(2, "b"), Stamp{}},
+		"an older writer":                      {[]Stamp{writer(2, "b")}, writer(1, "a"), writer(2, "b")},
+		"the writer itself":                    {[]Stamp{writer(2, "b")}, writer(2, "b"), Stamp{}},
+		"another writer with the same token":   {[]Stamp{writer(2, "b")}, writer(2, "c"), writer(2, "b")},
+		"an older reader after a newer reader": {[]Stamp{reader(2, "b")}, reader(1, "a"), Stamp{}},
+		"an older reader after a newer writer": {[]Stamp{writer(2, "b")}, reader(1, "a"), writer(2, "b")},
+		"an older writer after a newer reader": {[]Stamp{reader(2, "b")}, writer(1, "a"), reader(2, "b")},
+		"the marked writer, a newer reader was": {
+			[]Stamp{writer(1, "a"), reader(2, "b")}, writer(1, "a"), reader(2, "b"),
+		},
 		"an older writer, an older reader came last": {
 			[]Stamp{reader(3, "c"), reader(1, "a")}, writer(2, "b"), reader(3, "c"),
 		},

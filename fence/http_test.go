@@ -39,7 +39,8 @@ func TestFromHeader_OfWhatIsNoStamp_SaysWhy(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s, err := FromHeader(http.Header{Header: test.values})
-			if err == nil || s != (Stamp{}) || !strings.Contains(err.Error(), test.want) || errors.Is(err, ErrNoStamp) != test.none {
+			if err == nil || s != (Stamp{}) || !strings.Contains(err.Error(), test.want) ||
+				errors.Is(err, ErrNoStamp) != test.none {
 				t.Errorf("got %v, %v, want an error about %q", s, err, test.want)
 			}
 		})
@@ -111,7 +112,8 @@ func TestMiddleware_WhenTheCheckFails_AnswersThatItCannotTell(t *testing.T) {
 	broken := func(string, Stamp) error { return errors.New("password wrong for shop@db") }
 	h := Middleware(broken, func(*http.Request) string { return "r" })(http.NotFoundHandler())
 	s := writer(1, "a")
-	if status, said := ask(t, h, "/", &s); status != http.StatusServiceUnavailable || strings.Contains(said, "password") {
+	if status, said := ask(t, h, "/", &s); status != http.StatusServiceUnavailable ||
+		strings.Contains(said, "password") {
 		t.Errorf("got %d %s", status, said)
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// MemoryGuard is a fence in the memory of one process: for a server whose clients hold the locks, and for tests. The zero
-// value works. It is safe for concurrent use and must not be copied.
+// MemoryGuard is a fence in the memory of one process: for a server whose clients hold the locks, and for tests. The
+// zero value works. It is safe for concurrent use and must not be copied.
 //
-// It forgets everything with the process, and then lets an old holder pass. It keeps its marks, some 200 bytes and the name,
-// for every resource that was ever checked until [MemoryGuard.Forget]: where clients choose the names, let them choose
-// only ones that exist.
+// It forgets everything with the process, and then lets an old holder pass. It keeps its marks, some 200 bytes and the
+// name, for every resource that was ever checked until [MemoryGuard.Forget]: where clients choose the names, let them
+// choose only ones that exist.
 type MemoryGuard struct {
 	mu        sync.Mutex // guards resources; nothing is waited for under it
 	resources map[string]*remembered
@@ -24,15 +24,16 @@ type remembered struct {
 
 // Check lets s touch the resource, or returns a [*StaleError]. It waits while a Do on the resource runs.
 //
-// What the caller does after Check is not one step with it: a newer holder may come in between. Use it for the first touch
-// of what is read by Do later, and [MemoryGuard.Do] for writes.
+// What the caller does after Check is not one step with it: a newer holder may come in between. Use it for the first
+// touch of what is read by Do later, and [MemoryGuard.Do] for writes.
 func (g *MemoryGuard) Check(resource string, s Stamp) error {
 	return g.Do(resource, s, func() error { return nil })
 }
 
-// Do calls effect if s may touch the resource, and returns its error, or a [*StaleError] without having called it. Until effect
-// has returned nobody else touches the resource through this guard, so check and effect are one step. A mark that was
-// raised stays raised when effect fails. effect must not use the guard for the same resource: it would wait for itself.
+// Do calls effect if s may touch the resource, and returns its error, or a [*StaleError] without having called
+// it. Until effect has returned nobody else touches the resource through this guard, so check and effect are one
+// step. A mark that was raised stays raised when effect fails. effect must not use the guard for the same
+// resource: it would wait for itself.
 func (g *MemoryGuard) Do(resource string, s Stamp, effect func() error) error {
 	if err := validate(resource, s); err != nil {
 		return err

@@ -30,9 +30,9 @@ func (d Dialect) String() string {
 	return fmt.Sprintf("Dialect(%d)", int(d))
 }
 
-// SQLGuard is a fence for data in a SQL database. Its marks are rows of a table beside the data, one for each resource, and
-// are checked in the transaction that reads or writes the data. It is made by [NewSQLGuard], is safe for concurrent use, and
-// keeps nothing itself: all programs that use the same table are one fence.
+// SQLGuard is a fence for data in a SQL database. Its marks are rows of a table beside the data, one for each resource,
+// and are checked in the transaction that reads or writes the data. It is made by [NewSQLGuard], is safe for concurrent
+// use, and keeps nothing itself: all programs that use the same table are one fence.
 //
 // A row stays for ever, with some hundred bytes. When a resource is gone for good its row can be deleted.
 type SQLGuard struct {
@@ -42,9 +42,9 @@ type SQLGuard struct {
 	err     error // what is wrong with the arguments of NewSQLGuard
 }
 
-// NewSQLGuard returns a guard that keeps its marks in the given table, as in "fence" or "shop.fence": one or two names of
-// letters, digits and underscores. The database takes them exactly as they are written, with upper and lower case. It asks
-// no database; a wrong dialect or name is reported by the first call.
+// NewSQLGuard returns a guard that keeps its marks in the given table, as in "fence" or "shop.fence": one or two names
+// of letters, digits and underscores. The database takes them exactly as they are written, with upper and lower case.
+// It asks no database; a wrong dialect or name is reported by the first call.
 func NewSQLGuard(d Dialect, table string) *SQLGuard {
 	g := &SQLGuard{dialect: d, table: table}
 	quoted, err := quote(d, table)
@@ -57,8 +57,8 @@ func NewSQLGuard(d Dialect, table string) *SQLGuard {
 }
 
 // CreateTable creates the table unless it is there, and looks whether it has the columns that it should have. Several
-// programs may do it at once. It costs two statements. Where programs may not create tables, the statement to put among the
-// migrations is [SQLGuard.Schema].
+// programs may do it at once. It costs two statements. Where programs may not create tables, the statement to put among
+// the migrations is [SQLGuard.Schema].
 func (g *SQLGuard) CreateTable(ctx context.Context, db *sql.DB) error {
 	if err := g.usable(); err != nil {
 		return err
@@ -81,38 +81,41 @@ func (g *SQLGuard) CreateTable(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// Schema returns the statement by which CreateTable creates the table, or "" if the arguments of NewSQLGuard were wrong.
+// Schema returns the statement by which CreateTable creates the table, or "" if the arguments of NewSQLGuard were
+// wrong.
 func (g *SQLGuard) Schema() string { return g.text.create }
 
-// Check lets s touch the resource within tx, or returns a [*StaleError]; then roll tx back. Call it before the transaction
-// reads anything of the resource, also if it only reads, and in every transaction.
+// Check lets s touch the resource within tx, or returns a [*StaleError]; then roll tx back. Call it before the
+// transaction reads anything of the resource, also if it only reads, and in every transaction.
 //
-// Check locks the resource's row until tx has ended. So check and effect are one step: a newer holder's Check waits until
-// then, and everything that tx writes is there, or not there, when it goes on. It follows that transactions on one resource
-// run one after the other, those of readers too: keep them short. A mark that was raised counts when tx has been committed.
+// Check locks the resource's row until tx has ended. So check and effect are one step: a newer holder's Check waits
+// until then, and everything that tx writes is there, or not there, when it goes on. It follows that transactions
+// on one resource run one after the other, those of readers too: keep them short. A mark that was raised counts
+// when tx has been committed.
 //
 // It costs one statement on PostgreSQL and SQLite, and one more if s is refused; on MySQL and MariaDB two.
 //
 // # Isolation levels
 //
-// READ COMMITTED is enough. What protects the data is the lock on the row and that every statement after Check sees what was
-// committed before Check returned. That also holds
+// READ COMMITTED is enough. What protects the data is the lock on the row and that every statement after Check sees
+// what was committed before Check returned. That also holds
 //
-//   - at REPEATABLE READ of MySQL and MariaDB if Check is the transaction's first statement that reads: the snapshot is made by
-//     the first ordinary SELECT, and Check makes none. After an earlier SELECT, or START TRANSACTION WITH CONSISTENT SNAPSHOT,
-//     the data read may be older than the mark. (MariaDB with innodb_snapshot_isolation, the default from 11.6, ends such a
-//     transaction with error 1020 instead.)
+//   - at REPEATABLE READ of MySQL and MariaDB if Check is the transaction's first statement that reads: the snapshot is
+//     made by the first ordinary SELECT, and Check makes none. After an earlier SELECT, or START TRANSACTION WITH
+//     CONSISTENT SNAPSHOT, the data read may be older than the mark. (MariaDB with innodb_snapshot_isolation, the
+//     default from 11.6, ends such a transaction with error 1020 instead.)
 //   - at SERIALIZABLE of MySQL and MariaDB, where every SELECT locks.
-//   - at REPEATABLE READ and SERIALIZABLE of PostgreSQL, which end a transaction whose snapshot is older than the mark with
-//     SQLSTATE 40001: Check returns that error, and the whole transaction has to be repeated, as always at these levels.
-//   - in SQLite, which has one writer at a time: Check takes the database's write lock, or fails with SQLITE_BUSY as any write
-//     does. Set a busy timeout.
+//   - at REPEATABLE READ and SERIALIZABLE of PostgreSQL, which end a transaction whose snapshot is older than
+//     the mark with SQLSTATE 40001: Check returns that error, and the whole transaction has to be repeated,
+//     as always at these levels.
+//   - in SQLite, which has one writer at a time: Check takes the database's write lock, or fails with SQLITE_BUSY as
+//     any write does. Set a busy timeout.
 //
-// At READ UNCOMMITTED nothing can be promised about what is read. Transactions that check several resources should do so in
-// one order, or the database may have to end one of two that wait for each other (a deadlock).
+// At READ UNCOMMITTED nothing can be promised about what is read. Transactions that check several resources should do
+// so in one order, or the database may have to end one of two that wait for each other (a deadlock).
 //
-// Within a savepoint a check lasts only as long as that is not rolled back; on several primaries at once it does not protect. See
-// the package documentation.
+// Within a savepoint a check lasts only as long as that is not rolled back; on several primaries at once it does not
+// protect. See the package documentation.
 //
 // An error that is no *StaleError is the database's, wrapped: nothing is known then, and tx should be rolled back.
 func (g *SQLGuard) Check(ctx context.Context, tx *sql.Tx, resource string, s Stamp) error {
@@ -157,7 +160,8 @@ func (g *SQLGuard) touch(ctx context.Context, tx *sql.Tx, resource string, s Sta
 	return errors.New("the row changed under its lock: is something else writing to the table?")
 }
 
-// raiseAndLook is touch where a statement cannot return the row that it changed: afterwards the marks say what happened.
+// raiseAndLook is touch where a statement cannot return the row that it changed: afterwards the
+// marks say what happened.
 func (g *SQLGuard) raiseAndLook(ctx context.Context, tx *sql.Tx, resource string, s Stamp) error {
 	token, nonce := int64(s.Token), s.Nonce
 	var err error

@@ -40,7 +40,8 @@ func TestSQLGuard_OfWhatMakesNoSense_SaysSo(t *testing.T) {
 		})
 	}
 	g := NewSQLGuard(MySQL, "shop.fence")
-	if err := g.Check(t.Context(), nil, "r", writer(1, "a")); err == nil || !strings.Contains(err.Error(), "tx is nil") {
+	if err := g.Check(t.Context(), nil, "r", writer(1, "a")); err == nil ||
+		!strings.Contains(err.Error(), "tx is nil") {
 		t.Errorf("got %v", err)
 	}
 	if err := g.CreateTable(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "db is nil") {
@@ -54,7 +55,9 @@ func TestSQLGuard_OfWhatMakesNoSense_SaysSo(t *testing.T) {
 }
 
 func TestSQLGuard_Schema_QuotesTheName(t *testing.T) {
-	for d, want := range map[Dialect]string{MySQL: "`shop`.`Order`", PostgreSQL: `"shop"."Order"`, SQLite: `"shop"."Order"`} {
+	for d, want := range map[Dialect]string{
+		MySQL: "`shop`.`Order`", PostgreSQL: `"shop"."Order"`, SQLite: `"shop"."Order"`,
+	} {
 		if got := NewSQLGuard(d, "shop.Order").Schema(); !strings.Contains(got, want+" (") {
 			t.Errorf("%v: %s", d, got)
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// statements are the texts of one guard. In those of MySQL each parameter is a question mark; the others have $1 for the
-// resource, $2 for the token and $3 for the nonce, which SQLite understands too.
+// statements are the texts of one guard. In those of MySQL each parameter is a question mark; the others have $1 for
+// the resource, $2 for the token and $3 for the nonce, which SQLite understands too.
 type statements struct{ create, probe, raiseWriter, raiseReader, look string }
 
 // mostIdentifier is how long a name may be: PostgreSQL cuts longer ones off.
@@ -32,8 +32,8 @@ func quote(d Dialect, table string) (string, error) {
 	}
 	for i, part := range parts {
 		if !identifier(part) {
-			return "", fmt.Errorf("the table %q must be a name of 1 to %d letters, digits and underscores that does not begin "+
-				"with a digit, or two of them with a dot between", table, mostIdentifier)
+			return "", fmt.Errorf("the table %q must be a name of 1 to %d letters, digits and underscores that does "+
+				"not begin with a digit, or two of them with a dot between", table, mostIdentifier)
 		}
 		parts[i] = mark + part + mark
 	}
@@ -51,7 +51,8 @@ func identifier(name string) bool {
 	return name != "" && len(name) <= mostIdentifier
 }
 
-// Names are compared byte by byte on every database: COLLATE "C" and VARBINARY see to it, also where 'a' = 'A' and 'a' = 'a '.
+// Names are compared byte by byte on every database: COLLATE "C" and VARBINARY see to it, also where
+// 'a' = 'A' and 'a' = 'a '.
 const (
 	createMySQL = `CREATE TABLE IF NOT EXISTS %s (
 	resource VARBINARY(512) NOT NULL PRIMARY KEY,
@@ -72,9 +73,9 @@ const (
 	probe = `SELECT resource, writer_token, writer_nonce, reader_token, reader_nonce FROM %s WHERE 1 = 0`
 )
 
-// On PostgreSQL and SQLite one statement checks and raises: it returns a row if the stamp has passed. The first touch inserts
-// the row. If another transaction is inserting or changing it, the statement waits for that one's end and then judges what it
-// has left. A row that is there is locked even if the condition does not hold.
+// On PostgreSQL and SQLite one statement checks and raises: it returns a row if the stamp has passed. The first touch
+// inserts the row. If another transaction is inserting or changing it, the statement waits for that one's end and then
+// judges what it has left. A row that is there is locked even if the condition does not hold.
 const (
 	raiseWriterOther = `INSERT INTO %s AS f (resource, writer_token, writer_nonce, reader_token, reader_nonce)
 VALUES ($1, CAST($2 AS BIGINT), $3, 0, '')
@@ -94,10 +95,10 @@ RETURNING 1`
 	lookOther = `SELECT writer_token, writer_nonce, reader_token, reader_nonce FROM %s WHERE resource = $1`
 )
 
-// On MySQL the condition is repeated for each column, and the nonce comes first: assignments see the ones before them, and
-// with a nonce that was changed the condition for the token is still what it was. With MariaDB's mode SIMULTANEOUS_ASSIGNMENT,
-// where they do not, it is the same. Waiting and locking are as above, because the only unique key is the primary one; the
-// last statement locks what it reads, because a plain SELECT could show an older snapshot.
+// On MySQL the condition is repeated for each column, and the nonce comes first: assignments see the ones before them,
+// and with a nonce that was changed the condition for the token is still what it was. With MariaDB's mode
+// SIMULTANEOUS_ASSIGNMENT, where they do not, it is the same. Waiting and locking are as above, because the only unique
+// key is the primary one; the last statement locks what it reads, because a plain SELECT could show an older snapshot.
 const (
 	raiseWriterMySQL = `INSERT INTO %s (resource, writer_token, writer_nonce, reader_token, reader_nonce)
 VALUES (?, ?, ?, 0, '')

@@ -45,7 +45,8 @@ func TestSQLGuard_JudgesAsMemoryGuard(t *testing.T) {
 			var told []string
 			for range 8 {
 				s := fence.Stamp{
-					Token: 1 + random.Uint64N(4), Nonce: string(rune('a' + random.IntN(2))), Shared: random.IntN(2) == 0,
+					Token: 1 + random.Uint64N(4), Nonce: string(rune('a' + random.IntN(2))),
+					Shared: random.IntN(2) == 0,
 				}
 				got, want := g.Check(t.Context(), tx, resource, s), model.Check(resource, s)
 				told = append(told, fmt.Sprint(s, ": ", got))
@@ -67,7 +68,9 @@ func TestSQLGuard_KeepsStrangeNamesAndLargeTokensApart(t *testing.T) {
 		tx := d.connection(t, db).begin(t, sql.LevelDefault)
 		long := strings.Repeat("ü", 256)
 		for _, resource := range []string{"a", "A", "a ", "ä", "a'; --", "%", `\`, long, long[:510] + "u!"} {
-			for _, s := range []fence.Stamp{{Token: 1, Nonce: "A"}, {Token: 1<<63 - 1, Nonce: strings.Repeat("é ", 85)}} {
+			for _, s := range []fence.Stamp{
+				{Token: 1, Nonce: "A"}, {Token: 1<<63 - 1, Nonce: strings.Repeat("é ", 85)},
+			} {
 				if err := g.Check(t.Context(), tx, resource, s); err != nil {
 					t.Errorf("%q: %v", resource, err)
 				}
@@ -81,7 +84,8 @@ func TestSQLGuard_KeepsStrangeNamesAndLargeTokensApart(t *testing.T) {
 		if err := g.Check(t.Context(), tx, "nonce", fence.Stamp{Token: 1, Nonce: "A"}); err != nil {
 			t.Error(err)
 		}
-		if err := g.Check(t.Context(), tx, "nonce", fence.Stamp{Token: 1, Nonce: "a"}); !errors.Is(err, fence.ErrStale) {
+		err := g.Check(t.Context(), tx, "nonce", fence.Stamp{Token: 1, Nonce: "a"})
+		if !errors.Is(err, fence.ErrStale) {
 			t.Errorf("nonces that differ in case: got %v", err)
 		}
 	})
@@ -292,7 +296,9 @@ func TestSQLGuard_ManyHoldersAtOnce_LoseNoUpdate(t *testing.T) {
 }
 
 // update adds one by reading and writing, and repeats the transaction while the database asks for that.
-func update(ctx context.Context, g *fence.SQLGuard, db *sql.DB, table string, level sql.IsolationLevel, s fence.Stamp) error {
+func update(
+	ctx context.Context, g *fence.SQLGuard, db *sql.DB, table string, level sql.IsolationLevel, s fence.Stamp,
+) error {
 	for {
 		err := updateOnce(ctx, g, db, table, level, s)
 		if !again(err) {
@@ -301,7 +307,9 @@ func update(ctx context.Context, g *fence.SQLGuard, db *sql.DB, table string, le
 	}
 }
 
-func updateOnce(ctx context.Context, g *fence.SQLGuard, db *sql.DB, table string, level sql.IsolationLevel, s fence.Stamp) error {
+func updateOnce(
+	ctx context.Context, g *fence.SQLGuard, db *sql.DB, table string, level sql.IsolationLevel, s fence.Stamp,
+) error {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	if err != nil {
 		return err
@@ -347,7 +355,8 @@ func TestSQLGuard_WithoutItsTable_SaysWhichTable(t *testing.T) {
 		db := d.connect(t)
 		g := fence.NewSQLGuard(d.dialect, "no_such_table")
 		err := g.Check(t.Context(), d.connection(t, db).begin(t, sql.LevelDefault), "r", stamp(1))
-		if err == nil || errors.Is(err, fence.ErrStale) || !strings.Contains(err.Error(), `check "r" in table no_such_table`) {
+		if err == nil || errors.Is(err, fence.ErrStale) ||
+			!strings.Contains(err.Error(), `check "r" in table no_such_table`) {
 			t.Errorf("got %v", err)
 		}
 	})

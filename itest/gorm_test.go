@@ -58,7 +58,8 @@ func TestGORM_DuplicateInsert_DoesNotHappen(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				waiting := make(chan struct{}, 1)
 				db, locks := d.gorm(t, d.addr(t), prepared), openLocks(t, nil)
-				other := openLocks(t, &interlock.Observer{Waiting: func(context.Context, interlock.Event) { waiting <- struct{}{} }})
+				other := openLocks(t,
+					&interlock.Observer{Waiting: func(context.Context, interlock.Event) { waiting <- struct{}{} }})
 				second := make(chan error, 1)
 				first := db.Transaction(func(tx *gorm.DB) error {
 					if _, err := gormlock.Lock(tx, locks.Mutex("user:ann", nil)); err != nil {

@@ -18,7 +18,8 @@ import (
 // openLocks opens a client of the lock engine of this test; each call is another process to it.
 func openLocks(t testing.TB, o *interlock.Observer) *interlock.Client {
 	t.Helper()
-	c, err := interlock.Open(t.Context(), "mem://"+strings.NewReplacer("/", "_", " ", "_").Replace(t.Name()), &interlock.Options{Observer: o})
+	c, err := interlock.Open(t.Context(), "mem://"+strings.NewReplacer("/", "_", " ", "_").Replace(t.Name()),
+		&interlock.Options{Observer: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,8 @@ var readCommitted = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 // register inserts the user ann unless it is there.
 func register(ctx context.Context, tx *sql.Tx, table string) error {
 	var n int
-	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table+" WHERE name = 'ann'").Scan(&n); err != nil || n > 0 {
+	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table+" WHERE name = 'ann'").Scan(&n); err != nil ||
+		n > 0 {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+table+" VALUES ('ann')")
@@ -53,7 +55,9 @@ func TestDuplicateInsert_WithReleaseBeforeTheCommit_Happens(t *testing.T) {
 		// What a function with a deferred Unlock does whose caller commits.
 		locked := func() *sql.Tx {
 			tx := d.connection(t, db).begin(t, sql.LevelReadCommitted)
-			err := locks.Do(t.Context(), "user:ann", func(ctx context.Context) error { return register(ctx, tx, table) })
+			err := locks.Do(t.Context(), "user:ann", func(ctx context.Context) error {
+				return register(ctx, tx, table)
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,27 +80,30 @@ func TestDuplicateInsert_WithReleaseAfterTheCompletion_DoesNotHappen(t *testing.
 			t.Run(name, func(t *testing.T) {
 				waiting := make(chan struct{}, 1)
 				db, locks := d.connect(t), openLocks(t, nil)
-				other := openLocks(t, &interlock.Observer{Waiting: func(context.Context, interlock.Event) { waiting <- struct{}{} }})
+				other := openLocks(t,
+					&interlock.Observer{Waiting: func(context.Context, interlock.Event) { waiting <- struct{}{} }})
 				table := d.users(t, db)
 				opts := &locktx.Options{TxOptions: readCommitted}
 				second := make(chan error, 1)
 				seen := -1
-				first := locktx.Run(t.Context(), db, locks.Mutex("user:ann", nil), opts, func(ctx context.Context, tx *sql.Tx) error {
-					if err := register(ctx, tx, table); err != nil {
-						return err
-					}
-					go func() { // ends after the first
-						second <- locktx.Run(t.Context(), db, other.Mutex("user:ann", nil), opts, func(ctx context.Context, tx *sql.Tx) error {
-							seen = d.count(ctx, t, tx, table)
-							return register(ctx, tx, table)
-						})
-					}()
-					<-waiting // so it gets in at the first moment in which that is possible
-					if rollback {
-						return errRolledBack
-					}
-					return nil
-				})
+				first := locktx.Run(t.Context(), db, locks.Mutex("user:ann", nil), opts,
+					func(ctx context.Context, tx *sql.Tx) error {
+						if err := register(ctx, tx, table); err != nil {
+							return err
+						}
+						go func() { // ends after the first
+							second <- locktx.Run(t.Context(), db, other.Mutex("user:ann", nil), opts,
+								func(ctx context.Context, tx *sql.Tx) error {
+									seen = d.count(ctx, t, tx, table)
+									return register(ctx, tx, table)
+								})
+						}()
+						<-waiting // so it gets in at the first moment in which that is possible
+						if rollback {
+							return errRolledBack
+						}
+						return nil
+					})
 				if rollback != errors.Is(first, errRolledBack) || !rollback && first != nil {
 					t.Error(first)
 				}
@@ -137,15 +144,18 @@ type wires struct {
 
 func (d *database) wires(t testing.TB) *wires {
 	t.Helper()
-	w := &wires{d: d, proxy: servers.NewProxy(t, d.addr(t)), direct: d.connect(t), locks: openLocks(t, nil), other: openLocks(t, nil)}
+	w := &wires{
+		d: d, proxy: servers.NewProxy(t, d.addr(t)), direct: d.connect(t), locks: openLocks(t, nil),
+		other: openLocks(t, nil),
+	}
 	w.db = d.open(t, w.proxy.Addr())
 	w.table = d.users(t, w.direct)
 	t.Cleanup(w.proxy.Reset) // before the table is dropped: a transaction that hangs would be in the way
 	return w
 }
 
-// run inserts a row under a lock with a lease that is short enough to be waited for, and long enough for a look before it ends.
-// before is called when the row has been inserted.
+// run inserts a row under a lock with a lease that is short enough to be waited for, and long enough for a look before
+// it ends. before is called when the row has been inserted.
 func (w *wires) run(ctx context.Context, before func()) error {
 	m := w.locks.Mutex("a", &interlock.LockOptions{Lease: 5 * time.Second})
 	return locktx.Run(ctx, w.db, m, nil, func(ctx context.Context, tx *sql.Tx) error {

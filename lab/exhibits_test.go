@@ -57,7 +57,8 @@ func TestExhibits_AreReachableFromNoReleasedPackage(t *testing.T) {
 			switch {
 			case !below(path, lab) && below(imported, lab):
 				t.Errorf("%s imports %s: nothing may be built from what is broken on purpose", path, imported)
-			case below(path, lab) && !below(path, exhibits) && below(imported, exhibits) && !slices.Contains(shown, path):
+			case below(path, lab) && !below(path, exhibits) && below(imported, exhibits) &&
+				!slices.Contains(shown, path):
 				t.Errorf("%s imports %s: only the experiments show exhibits", path, imported)
 			}
 		}

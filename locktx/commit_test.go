@@ -127,7 +127,10 @@ func TestRun_WhoseCommitHangs_AndWhoseContextNeverEnds_WaitsForALease(t *testing
 				defer close(proceed)
 				s.f.commit = func() error { <-proceed; return nil }
 				start := time.Now()
-				err := Run(context.Background(), s.db, s.locks.Mutex("b", &test.opts), nil, func(context.Context, *sql.Tx) error { return nil })
+				err := Run(context.Background(), s.db, s.locks.Mutex("b", &test.opts), nil,
+					func(context.Context, *sql.Tx) error {
+						return nil
+					})
 				if OutcomeOf(err) != Unknown || !strings.Contains(err.Error(), "did not answer the COMMIT in") {
 					t.Errorf("got %v", err)
 				}
@@ -205,7 +208,9 @@ func TestTx_WithoutALock_WaitsForItsCommitAsLongAsItTakes(t *testing.T) {
 }
 
 func TestClose_OfTheClientDuringACommit_FreesNothingBeforeTheAnswer(t *testing.T) {
-	for name, takes := range map[string]time.Duration{"that is answered soon": time.Second, "that takes long": 20 * time.Second} {
+	for name, takes := range map[string]time.Duration{
+		"that is answered soon": time.Second, "that takes long": 20 * time.Second,
+	} {
 		t.Run(name, func(t *testing.T) {
 			staged(t, func(t *testing.T, s *stage) {
 				closed := make(chan error, 1)

@@ -12,7 +12,8 @@ import (
 	"github.com/interlock-go/interlock/locktx"
 )
 
-// Check, then insert, so that nobody else does the same in between: the lock is held until the COMMIT has been answered.
+// Check, then insert, so that nobody else does the same in between: the lock is held until the
+// COMMIT has been answered.
 func ExampleRun() { //nolint:testableexamples // it needs a database
 	var db *sql.DB              // sql.Open
 	var locks *interlock.Client // interlock.Open

@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// grace is how long Commit and Rollback go on waiting after their context has ended. Both wait for the database and then for
-	// the engine, and all of it is over 50 ms after the end.
+	// grace is how long Commit and Rollback go on waiting after their context has ended. Both wait for the database and
+	// then for the engine, and all of it is over 50 ms after the end.
 	grace = 40 * time.Millisecond
 
-	// patience is how long a ROLLBACK and the release of locks are waited for if the context never ends, and a COMMIT at least.
+	// patience is how long a ROLLBACK and the release of locks are waited for if the context never
+	// ends, and a COMMIT at least.
 	patience = 5 * time.Second
 
 	// unleased is how long a COMMIT is waited for under a lock that ends with its process only: the default lease.
@@ -40,8 +41,8 @@ func whyEnded(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// letGo unlocks leases, or leaves them to run out. It waits until bounded ends, and for at most patience, for the engine's word.
-// That it has not come is no error: the release goes on in the background.
+// letGo unlocks leases, or leaves them to run out. It waits until bounded ends, and for at most patience, for the
+// engine's word. That it has not come is no error: the release goes on in the background.
 func letGo(bounded context.Context, leases []*interlock.Lease, leave bool) error {
 	said := make(chan error, len(leases))
 	limit, cancel := context.WithTimeout(bounded, patience)

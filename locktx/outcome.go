@@ -11,8 +11,8 @@ type Outcome int
 const (
 	// Committed: the database has said so.
 	Committed Outcome = iota + 1
-	// RolledBack: nothing of it is there or will be. If the connection broke before a COMMIT was sent, or the database does not
-	// answer the ROLLBACK, it may still be undoing it.
+	// RolledBack: nothing of it is there or will be. If the connection broke before a COMMIT was sent, or the database
+	// does not answer the ROLLBACK, it may still be undoing it.
 	RolledBack
 	// Unknown: a COMMIT was sent and not answered, or something else than this package ended the transaction.
 	Unknown
@@ -31,8 +31,9 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("Outcome(%d)", int(o))
 }
 
-// OutcomeError says what became of a transaction whose COMMIT was sent: an error alone would not tell. With Committed, all that
-// failed is the lock: it was lost while the database committed, so another owner may have been inside before the end.
+// OutcomeError says what became of a transaction whose COMMIT was sent: an error alone would not tell. With
+// Committed, all that failed is the lock: it was lost while the database committed, so another owner may have
+// been inside before the end.
 type OutcomeError struct {
 	Outcome Outcome
 	Err     error
@@ -44,8 +45,8 @@ func (e *OutcomeError) Error() string { return fmt.Sprintf("locktx: %v: %v", e.O
 // Unwrap returns what went wrong.
 func (e *OutcomeError) Unwrap() error { return e.Err }
 
-// OutcomeOf returns the outcome that an error of Run or Commit stands for: Committed for nil, that of an [*OutcomeError], and
-// RolledBack for every other, because then no COMMIT was sent.
+// OutcomeOf returns the outcome that an error of Run or Commit stands for: Committed for nil, that of an
+// [*OutcomeError], and RolledBack for every other, because then no COMMIT was sent.
 func OutcomeOf(err error) Outcome {
 	var told *OutcomeError
 	switch {

@@ -15,9 +15,9 @@ type Options struct {
 	// TxOptions are those of the transaction, with its isolation level. The default is the database's.
 	TxOptions *sql.TxOptions
 
-	// Guard is a fence that is checked in the transaction, before fn and before the commit. It keeps a holder that was overtaken
-	// from changing anything, whatever stood still for how long. Its table must exist; see [fence.SQLGuard.CreateTable]. It costs
-	// two to four statements. The default is none.
+	// Guard is a fence that is checked in the transaction, before fn and before the commit. It keeps a holder that was
+	// overtaken from changing anything, whatever stood still for how long. Its table must exist; see
+	// [fence.SQLGuard.CreateTable]. It costs two to four statements. The default is none.
 	Guard *fence.SQLGuard
 
 	// Resource is what the guard calls that which the lock protects. The default is the lock's name.
@@ -26,21 +26,23 @@ type Options struct {
 	_ struct{}
 }
 
-// Run runs fn in a transaction under m: it locks, begins, checks the guard, calls fn, checks the lock and the guard again,
-// commits, or rolls back if anything failed, and unlocks when the database has answered.
+// Run runs fn in a transaction under m: it locks, begins, checks the guard, calls fn, checks the lock and the guard
+// again, commits, or rolls back if anything failed, and unlocks when the database has answered.
 //
-// fn's context carries the lock's owner, so what fn locks with it re-enters. It ends with ctx and the moment the lock is lost;
-// fn should give it to its statements, which is what stops them then. fn must not end the transaction, nor use it after it has
-// returned. If fn panics or calls runtime.Goexit the transaction is rolled back and the lock released before that goes on.
+// fn's context carries the lock's owner, so what fn locks with it re-enters. It ends with ctx and the moment the lock
+// is lost; fn should give it to its statements, which is what stops them then. fn must not end the transaction, nor
+// use it after it has returned. If fn panics or calls runtime.Goexit the transaction is rolled back and the lock
+// released before that goes on.
 //
-// Run returns nil if the transaction was committed. An [*OutcomeError] says what became of one whose COMMIT was sent: see
-// [OutcomeOf]. Any other error means that nothing was changed; it is fn's own, the database's, or one that says that the lock
-// could not be had (as of Mutex.Lock), was lost (*interlock.LostError, joined to fn's error), or was overtaken
-// (*fence.StaleError). If the lock was lost while the database committed, the error is an OutcomeError with Committed; with a
-// Guard it is nil, because the guard kept everybody else out to the end.
+// Run returns nil if the transaction was committed. An [*OutcomeError] says what became of one whose COMMIT was sent:
+// see [OutcomeOf]. Any other error means that nothing was changed; it is fn's own, the database's, or one that says
+// that the lock could not be had (as of Mutex.Lock), was lost (*interlock.LostError, joined to fn's error), or was
+// overtaken (*fence.StaleError). If the lock was lost while the database committed, the error is an OutcomeError with
+// Committed; with a Guard it is nil, because the guard kept everybody else out to the end.
 //
-// When the outcome is Unknown the lock is not released: it runs out with its lease. Run returns at most 50 ms after the end of
-// ctx and of fn, also when the database hangs; see [Tx.Commit] for how long a COMMIT is waited for if ctx does not end.
+// When the outcome is Unknown the lock is not released: it runs out with its lease. Run returns at most 50 ms
+// after the end of ctx and of fn, also when the database hangs; see [Tx.Commit] for how long a COMMIT is waited
+// for if ctx does not end.
 func Run(
 	ctx context.Context, db *sql.DB, m *interlock.Mutex, opts *Options, fn func(ctx context.Context, tx *sql.Tx) error,
 ) error {
@@ -79,8 +81,8 @@ type run struct {
 	fn    func(ctx context.Context, tx *sql.Tx) error
 }
 
-// begin starts the transaction and binds the lock to it. If it does not come to that, also because the driver panics, the lock is
-// given back: nothing was done, so there is nothing to wait for.
+// begin starts the transaction and binds the lock to it. If it does not come to that, also because the driver panics,
+// the lock is given back: nothing was done, so there is nothing to wait for.
 func (r *run) begin(ctx, work context.Context, db *sql.DB) (tx *Tx, err error) {
 	defer func() {
 		if tx == nil {

@@ -71,7 +71,9 @@ func TestRun_WhoseFunctionCallsGoexit_RollsBackAndUnlocks(t *testing.T) {
 }
 
 func TestRun_WhoseContextEnds_RollsBackAndUnlocks(t *testing.T) {
-	for name, heeds := range map[string]bool{"and the function notices": true, "and the function does not notice": false} {
+	for name, heeds := range map[string]bool{
+		"and the function notices": true, "and the function does not notice": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			staged(t, func(t *testing.T, s *stage) {
 				s.held()

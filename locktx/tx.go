@@ -12,9 +12,9 @@ import (
 	"github.com/interlock-go/interlock"
 )
 
-// Tx is a transaction that tells of its completion. It is made by [Begin], and ended by its own Commit or Rollback; those of the
-// embedded sql.Tx would end it behind its back. All else is as with sql.Tx, except that the end of Begin's context does not roll
-// it back by itself. It is safe for concurrent use as far as sql.Tx is.
+// Tx is a transaction that tells of its completion. It is made by [Begin], and ended by its own Commit or Rollback;
+// those of the embedded sql.Tx would end it behind its back. All else is as with sql.Tx, except that the end of Begin's
+// context does not roll it back by itself. It is safe for concurrent use as far as sql.Tx is.
 type Tx struct {
 	*sql.Tx
 
@@ -30,9 +30,10 @@ type Tx struct {
 	holds     []*interlock.Lease
 }
 
-// Begin starts a transaction. ctx bounds the start, and later the waiting in Commit and Rollback, but it does not roll back by
-// itself: database/sql would do that in a goroutine of its own, and nobody could tell when it is done. So end the transaction
-// yourself, as in "defer tx.Rollback()". A Commit after the end of ctx rolls back. Statements take contexts of their own.
+// Begin starts a transaction. ctx bounds the start, and later the waiting in Commit and Rollback, but it does not
+// roll back by itself: database/sql would do that in a goroutine of its own, and nobody could tell when it is done.
+// So end the transaction yourself, as in "defer tx.Rollback()". A Commit after the end of ctx rolls back. Statements
+// take contexts of their own.
 //
 // It costs what BeginTx costs. The transaction has a connection of db's pool until it is complete, as always.
 func Begin(ctx context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, error) {
@@ -47,7 +48,8 @@ func begin(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx, er
 	if start.Err() != nil {
 		return nil, fmt.Errorf("locktx: begin: %w", whyEnded(start))
 	}
-	// A connection of the pool may have broken while it was idle. database/sql hides that in DB.BeginTx, but not in Conn.BeginTx.
+	// A connection of the pool may have broken while it was idle. database/sql hides that in DB.BeginTx,
+	// but not in Conn.BeginTx.
 	for left := db.Stats().Idle + 1; ; left-- {
 		t, err := beginOnce(ctx, start, db, opts)
 		if err == nil {
@@ -90,8 +92,8 @@ func beginOnce(ctx, start context.Context, db *sql.DB, opts *sql.TxOptions) (*Tx
 	return &Tx{Tx: tx, ctx: ctx, conn: conn, stop: stop}, nil
 }
 
-// discard closes the driver's own connection after the driver has panicked in it. database/sql counts it as in use for ever then,
-// and its Conn.Close would wait for ever; but the server is not to keep a session that nobody ends.
+// discard closes the driver's own connection after the driver has panicked in it. database/sql counts it as in use for
+// ever then, and its Conn.Close would wait for ever; but the server is not to keep a session that nobody ends.
 func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(of any) error { // what it says is of no use: the panic goes on
 		if c, is := of.(driver.Conn); is {
@@ -101,10 +103,10 @@ func discard(conn *sql.Conn) {
 	})
 }
 
-// OnCompletion has fn called with the outcome once the transaction is complete, in the order of registration, while the leases
-// of Hold are still held. It is called in the goroutine that calls Commit or Rollback; if that one gave up waiting for the
-// database, in another one. It is called at once if the transaction is complete already. It should be short, must not use the
-// transaction any more, and may look for one outcome only.
+// OnCompletion has fn called with the outcome once the transaction is complete, in the order of registration, while the
+// leases of Hold are still held. It is called in the goroutine that calls Commit or Rollback; if that one gave up
+// waiting for the database, in another one. It is called at once if the transaction is complete already. It should be
+// short, must not use the transaction any more, and may look for one outcome only.
 func (t *Tx) OnCompletion(fn func(Outcome)) {
 	if fn == nil {
 		return
@@ -120,8 +122,9 @@ func (t *Tx) OnCompletion(fn func(Outcome)) {
 	}
 }
 
-// Hold binds l to the transaction: it is unlocked when the transaction is complete, whatever the outcome, and left to run out if
-// that is unknown. Do not unlock it yourself. Leases are unlocked at once if the transaction is complete already.
+// Hold binds l to the transaction: it is unlocked when the transaction is complete, whatever the outcome, and
+// left to run out if that is unknown. Do not unlock it yourself. Leases are unlocked at once if the
+// transaction is complete already.
 func (t *Tx) Hold(l *interlock.Lease) {
 	if l == nil {
 		return
@@ -148,8 +151,8 @@ func (t *Tx) claim() bool {
 	return first
 }
 
-// complete calls what was registered and lets the locks go: it gives them back if the database has answered, and else leaves
-// them to run out. It returns what was wrong with them.
+// complete calls what was registered and lets the locks go: it gives them back if the database has answered, and else
+// leaves them to run out. It returns what was wrong with them.
 func (t *Tx) complete(bounded context.Context, o Outcome, answered bool) (err error) {
 	t.mu.Lock()
 	t.outcome, t.abandoned = o, !answered

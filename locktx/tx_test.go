@@ -47,7 +47,9 @@ func TestTx_TellsOfItsCompletion_AndThenUnlocks(t *testing.T) {
 				if err := end(tx); err != nil {
 					t.Error(err)
 				}
-				all := []string{fmt.Sprint("first: ", want, ", free: false"), fmt.Sprint("second: ", want, ", free: false")}
+				all := []string{
+					fmt.Sprint("first: ", want, ", free: false"), fmt.Sprint("second: ", want, ", free: false"),
+				}
 				if !slices.Equal(*told, all) {
 					t.Errorf("told %q, want %q", *told, all)
 				}

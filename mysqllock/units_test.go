@@ -69,8 +69,9 @@ func TestNote_IsAsTheLibraryWouldWriteIt(t *testing.T) {
 		{Key: driver.Key{Kind: driver.KindMutex, Name: ""}},
 		{Key: driver.Key{Kind: driver.KindMutex, Name: "stock:42"}, Client: "host:1"},
 		{
-			Key: driver.Key{Kind: driver.KindMutex, Name: "\x00\"锁\xff"}, Owner: "o\"", Client: strings.Repeat("c", 300),
-			Label: "l",
+			Key: driver.Key{Kind: driver.KindMutex, Name: "\x00\"锁\xff"}, Owner: "o\"",
+			Client: strings.Repeat("c", 300),
+			Label:  "l",
 		},
 	} {
 		want, err := json.Marshal(note{

@@ -110,7 +110,10 @@ func (d *Driver) Traits() driver.Traits {
 		Kinds: slices.Clone(kinds),
 		Unsupported: []driver.Unsupported{
 			{Ability: driver.NamedOwners, Reason: "an advisory lock belongs to one session of one process"},
-			{Ability: driver.Recalls, Reason: "the server tells nobody that another session waits for an advisory lock"},
+			{
+				Ability: driver.Recalls,
+				Reason:  "the server tells nobody that another session waits for an advisory lock",
+			},
 			{Ability: driver.LockDelays, Reason: "the server frees a lock with its session, and cannot keep others " +
 				"out after that"},
 			{Ability: driver.Conversion, Reason: noConversion},

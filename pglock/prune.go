@@ -40,16 +40,19 @@ var pruneTexts = []string{
 
 	// Readers of long ago. Their age counts as well: a reader may have come since the list of locks was read.
 	anyPid("{T}_readers") + `DELETE FROM {T}_readers
-		WHERE ctid = ANY(` + windowOf("{T}_readers", "ctid", oldReader, "pid, key", "(SELECT pid FROM a), $1::bigint") + `) AND ` + oldReader + `
+		WHERE ctid = ANY(` + windowOf("{T}_readers", "ctid", oldReader, "pid, key", "(SELECT pid FROM a), $1::bigint") +
+		`) AND ` + oldReader + `
 		AND (pid, key) NOT IN (SELECT l.pid, ` + number + ` FROM pg_locks l WHERE l.pid IS NOT NULL AND ` + ours + `)`,
 
 	// Waits of sessions that have ended. The first condition keeps the parameters the same.
 	anyPid("{T}_waits") + `DELETE FROM {T}_waits
-		WHERE $1::bigint IS NOT NULL AND ctid = ANY(` + windowOf("{T}_waits", "ctid", oldWait, "pid", "SELECT pid FROM a") + `) AND ` + oldWait,
+		WHERE $1::bigint IS NOT NULL AND ctid = ANY(` +
+		windowOf("{T}_waits", "ctid", oldWait, "pid", "SELECT pid FROM a") + `) AND ` + oldWait,
 
 	// Breaks that nobody has heard.
 	anyPid("{T}_breaks") + `DELETE FROM {T}_breaks
-		WHERE ctid = ANY(` + windowOf("{T}_breaks", "ctid", oldBreak, "pid, key", "(SELECT pid FROM a), $1::bigint") + `) AND ` + oldBreak,
+		WHERE ctid = ANY(` + windowOf("{T}_breaks", "ctid", oldBreak, "pid, key", "(SELECT pid FROM a), $1::bigint") +
+		`) AND ` + oldBreak,
 }
 
 // Prune removes rows that nobody needs any more, of a window of each table.

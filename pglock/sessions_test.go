@@ -98,8 +98,9 @@ func TestBury_ByARoleThatActsAsAnother_OfASessionThatLives_IsNotDone(t *testing.
 	table := ownTable()
 	_ = open(t.Context(), t, n.Addr(), Options{Table: table}).Close() // makes the tables
 	ops := newAdmin(t, n)
-	ops.query("CREATE ROLE owning; CREATE ROLE changing LOGIN IN ROLE owning; ALTER ROLE changing SET role = 'owning'; "+
-		"GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO owning", table)
+	ops.query("CREATE ROLE owning; CREATE ROLE changing LOGIN IN ROLE owning; ALTER ROLE changing SET role = "+
+		"'owning'; GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s, %[1]s_waits, %[1]s_breaks, %[1]s_readers TO owning",
+		table)
 	config := configOf(t, n.Addr())
 	config.User = "changing"
 	d, err := New(t.Context(), config, &Options{Table: table})

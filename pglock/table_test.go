@@ -61,7 +61,8 @@ func TestTable_FoundInTheRolesOwnSchema_KeepsItsOwnLocks(t *testing.T) {
 	n := sharedServer(t)
 	name := ownTable()
 	ops := newAdmin(t, n)
-	ops.query(`CREATE ROLE ann LOGIN; CREATE SCHEMA ann AUTHORIZATION ann; CREATE ROLE "Bob-2" LOGIN; CREATE SCHEMA "Bob-2" AUTHORIZATION "Bob-2"`)
+	ops.query(
+		`CREATE ROLE ann LOGIN; CREATE SCHEMA ann AUTHORIZATION ann; CREATE ROLE "Bob-2" LOGIN; CREATE SCHEMA "Bob-2" AUTHORIZATION "Bob-2"`)
 	ann, bob, written := clientAs(t, n, "ann", name), clientAs(t, n, "Bob-2", name), clientAs(t, n, "postgres", "ann."+
 		name)
 	first, second := lock(t, ann, "x"), lock(t, bob, "x")
@@ -167,8 +168,8 @@ func TestRights_ThatAreMissing_AreFound(t *testing.T) {
 	if !strings.Contains(log.String(), want) {
 		t.Errorf("the log of the start says nothing of it:\n%s", &log)
 	}
-	if _, err := driverAs(t, n, "poor", Options{Table: name, Check: CheckRefuse}); !errors.Is(err,
-		enginekit.ErrNotSetUp) || !strings.Contains(err.Error(), want) {
+	_, err = driverAs(t, n, "poor", Options{Table: name, Check: CheckRefuse})
+	if !errors.Is(err, enginekit.ErrNotSetUp) || !strings.Contains(err.Error(), want) {
 		t.Errorf("who wants to be refused is told %v", err)
 	}
 }

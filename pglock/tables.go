@@ -93,7 +93,8 @@ func (d *Driver) createTable(ctx context.Context, i int) error {
 
 // checkFormat refuses a table that is not ours, or of a version that this one cannot read.
 func (d *Driver) checkFormat(ctx context.Context) error {
-	_, err := d.query(ctx, d.text(`SELECT key, kind, name, token, last, nonce, owner, client, label, since, pid, collided FROM {T} LIMIT 0`))
+	_, err := d.query(ctx, d.text(
+		`SELECT key, kind, name, token, last, nonce, owner, client, label, since, pid, collided FROM {T} LIMIT 0`))
 	if stateOf(err) == stateNoColumn {
 		return fmt.Errorf("postgres: the table %s belongs to another program or version: %w", d.table.quoted, err)
 	}

@@ -110,7 +110,8 @@ func TestPrune_LooksAtSomeRowsAlone(t *testing.T) {
 	ops := newAdmin(t, n)
 	const rows = 20000
 	ops.query(`INSERT INTO %[1]s (key, kind, name, token, last, nonce, owner, client, label, since, pid)
-		SELECT i * 400000000000000, 'mutex', 'old', 1, 1, '', '', '', '', 'epoch', 1 FROM generate_series(%d, %d) i`, table, -rows/2, rows/2-1)
+		SELECT i * 400000000000000, 'mutex', 'old', 1, 1, '', '', '', '', 'epoch', 1 FROM generate_series(%d, %d) i`,
+		table, -rows/2, rows/2-1)
 	ops.query(`INSERT INTO %s_readers (pid, key, token, last, owner, client, label, since)
 		SELECT i / 100, i, 1, 1, '', '', '', 'epoch' FROM generate_series(1, %d) i`, table, rows)
 	ops.query("INSERT INTO %s_waits (pid, key, owner, client, label) SELECT i, i, '', '', '' FROM "+

@@ -53,14 +53,14 @@ type attempt struct {
 // then a heartbeat a second keeps the place. A wait survives broken connections and failovers for as long as the server
 // comes back before the place is lost; after that it is at the end of the queue.
 //
-// It costs one round trip, and one more with Options.Replicas, or when a push could not be trusted by itself, or for the
-// first wait in a slot of a Cluster.
+// It costs one round trip, and one more with Options.Replicas, or when a push could not be trusted by itself, or for
+// the first wait in a slot of a Cluster.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	return d.acquire(ctx, r, nil, "")
 }
 
-// Requeue releases give and acquires r, behind everybody who waits, in one round trip. It is for requests of one exclusive
-// hold without a named owner; others are refused with an error matching driver.ErrUnsupported.
+// Requeue releases give and acquires r, behind everybody who waits, in one round trip. It is for requests of one
+// exclusive hold without a named owner; others are refused with an error matching driver.ErrUnsupported.
 func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Request) (driver.Grant, error) {
 	if r.Named || r.Try || r.Mode != driver.Exclusive || give.Undo || give.Keep > 0 || give.Key != r.Key {
 		return driver.Grant{}, fmt.Errorf("redis: requeue is for plain exclusive holds: %w", driver.ErrUnsupported)
@@ -69,7 +69,9 @@ func (d *Driver) Requeue(ctx context.Context, give *driver.Release, r *driver.Re
 }
 
 // acquire acquires r, after giving back give, if not nil, or beside the hold with that ID, if not empty.
-func (d *Driver) acquire(ctx context.Context, r *driver.Request, give *driver.Release, beside string) (driver.Grant, error) {
+func (d *Driver) acquire(
+	ctx context.Context, r *driver.Request, give *driver.Release, beside string,
+) (driver.Grant, error) {
 	if err := check(r); err != nil {
 		return driver.Grant{}, err
 	}
@@ -119,7 +121,8 @@ func (a *attempt) run(ctx context.Context, err error) (driver.Grant, error) {
 		case err != nil:
 		case p == nil:
 			err = a.heartbeat(ctx)
-		case p.grant.verdict == stuck && p.grant.now >= a.answer.now: // out of the queue; asked again it could get a new place
+		case p.grant.verdict == stuck && p.grant.now >= a.answer.now:
+			// out of the queue; asked again it could get a new place
 			return driver.Grant{}, p.grant.refusal(a.r)
 		case p.grant.verdict != granted || !a.trusts(p):
 			err = a.heartbeat(ctx) // rather ask: it answers what the push said, and why, and claims
@@ -157,8 +160,8 @@ func (a *attempt) askFirst(ctx context.Context, give *driver.Release) error {
 	return a.ask(ctx, nil)
 }
 
-// heartbeat asks again, until the server answers: the place in its queue is worth keeping through a failover. What it refuses for good
-// is an answer too.
+// heartbeat asks again, until the server answers: the place in its queue is worth keeping through a failover. What it
+// refuses for good is an answer too.
 func (a *attempt) heartbeat(ctx context.Context) error {
 	for {
 		err := a.listen(ctx)
@@ -222,7 +225,8 @@ func (a *attempt) ask(ctx context.Context, give *driver.Release) error {
 	}
 	if a.answer.verdict == granted && answer.Acked < a.d.opts.Replicas {
 		a.unknown = true
-		return fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, a.d.opts.Replicas, a.d.opts.ReplicaTimeout)
+		return fmt.Errorf("%d of %d replicas have acknowledged within %v",
+			answer.Acked, a.d.opts.Replicas, a.d.opts.ReplicaTimeout)
 	}
 	return nil
 }
@@ -252,7 +256,8 @@ func (a *attempt) explain(err error) error {
 		return err
 	case driver.IsDefinite(err) && !a.unknown && !a.d.hasOpened(a.e) && !(a.waited && errors.Is(err, driver.ErrClosed)):
 		return err
-	case driver.IsDefinite(err): // but another copy of the request may still be granted, or its place in the queue is left
+	case driver.IsDefinite(err):
+		// but another copy of the request may still be granted, or its place in the queue is left
 		return errors.Join(err, &driver.UnavailableError{Op: "acquire", Name: a.r.Name})
 	}
 	return a.d.sorted("acquire", a.r.Key, err, a.unknown || a.waited || a.d.hasOpened(a.e))

@@ -9,9 +9,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Break takes a lock from the owner one of whose tokens is given, tells the holders by a push, and lets in who waits, in
-// one round trip. Renewals and releases of these holds find nothing from then on. A holder whose connection is broken at
-// that moment learns of it by its next renewal.
+// Break takes a lock from the owner one of whose tokens is given, tells the holders by a push, and lets in who waits,
+// in one round trip. Renewals and releases of these holds find nothing from then on. A holder whose connection is
+// broken at that moment learns of it by its next renewal.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	if d.isClosed() {
 		return driver.ErrClosed

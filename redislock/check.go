@@ -17,12 +17,13 @@ const (
 	diagnosisTime  = 8 * time.Second
 )
 
-// Diagnose asks every primary for its state and its settings, and judges what locks depend on: version and role, eviction,
-// persistence, replicas, the state of a Cluster, clocks, how pushes arrive, and how long a round trip takes. What fails
-// comes first. It changes nothing, and takes some three round trips; with servers that hang it ends after 8 seconds.
+// Diagnose asks every primary for its state and its settings, and judges what locks depend on: version and
+// role, eviction, persistence, replicas, the state of a Cluster, clocks, how pushes arrive, and how long a
+// round trip takes. What fails comes first. It changes nothing, and takes some three round trips; with servers
+// that hang it ends after 8 seconds.
 //
-// Beyond what locking itself needs, it uses INFO, CONFIG GET, TIME and in a Cluster CLUSTER INFO. A check whose command the
-// user may not run is a warning that says so.
+// Beyond what locking itself needs, it uses INFO, CONFIG GET, TIME and in a Cluster CLUSTER INFO. A check whose command
+// the user may not run is a warning that says so.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
@@ -35,8 +36,8 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	return findings
 }
 
-// checkAtStart does with the findings what the options say. It costs two round trips: who is there, and INFO (in a Cluster
-// three). What could not be asked is a warning: only a server that is known to be wrong is refused.
+// checkAtStart does with the findings what the options say. It costs two round trips: who is there, and INFO (in a
+// Cluster three). What could not be asked is a warning: only a server that is known to be wrong is refused.
 func (d *Driver) checkAtStart(ctx context.Context) error {
 	if d.opts.Check == CheckNone {
 		return nil

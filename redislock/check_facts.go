@@ -165,8 +165,8 @@ func clockOf(answer any) (time.Time, bool) {
 	return time.Unix(seconds, microseconds*1000), seconds > 0
 }
 
-// lines reads the lines "name:value" of INFO and CLUSTER INFO. With RESP3 the text is a verbatim string, and a client may
-// leave its format in front.
+// lines reads the lines "name:value" of INFO and CLUSTER INFO. With RESP3 the text is a verbatim string, and a client
+// may leave its format in front.
 func lines(answer any) map[string]string {
 	text, _ := answer.(string)
 	fields := make(map[string]string)

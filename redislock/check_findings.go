@@ -123,9 +123,11 @@ func skip(r refusedCommand) *opinion {
 	switch {
 	case isDenied(r.err):
 		right := "+" + strings.ToLower(strings.ReplaceAll(r.command, " ", "|"))
-		return warn("give the user "+right+", or let another one run the check", "not checked: %s; the user may not run %s", checks, r.command)
+		return warn("give the user "+right+", or let another one run the check",
+			"not checked: %s; the user may not run %s", checks, r.command)
 	case r.late():
-		return warn("see whether the server hangs", "not checked: %s; the server has not answered %s in time", checks, r.command)
+		return warn("see whether the server hangs", "not checked: %s; the server has not answered %s in time", checks,
+			r.command)
 	}
 	return warn("check these by hand", "not checked: %s; %s is answered: %v", checks, r.command, r.err)
 }

@@ -96,7 +96,8 @@ func checkEviction(n *nodeFacts) *opinion {
 	if !known {
 		return nil
 	}
-	const advice = "set maxmemory-policy noeviction: a server that is full then refuses new locks and keeps those that are held"
+	const advice = "set maxmemory-policy noeviction: a server that is full then refuses new locks and keeps those " +
+		"that are held"
 	limit, evicted := n.info["maxmemory"], ""
 	if count := n.info["evicted_keys"]; count != "" && count != "0" {
 		evicted = "; " + count + " keys have been evicted since it started"
@@ -104,7 +105,8 @@ func checkEviction(n *nodeFacts) *opinion {
 	switch {
 	case policy != "noeviction" && limit != "0":
 		return fail(advice,
-			"maxmemory-policy is %s and maxmemory %s bytes: a server that is full removes locks that are held%s", policy, limit, evicted)
+			"maxmemory-policy is %s and maxmemory %s bytes: a server that is full removes locks that are held%s",
+			policy, limit, evicted)
 	case policy != "noeviction":
 		return warn(advice,
 			"maxmemory-policy is %s: if somebody sets maxmemory, locks that are held may be removed%s", policy, evicted)
@@ -153,11 +155,17 @@ func checkReplicas(n *nodeFacts, wanted int) *opinion {
 		return fail("start the missing replicas, or wait for fewer",
 			"%d replicas follow, but each lock waits for %d: none can be taken or renewed%s", online, wanted, least)
 	case wanted == 0 && online > 0:
-		return warn(fmt.Sprintf("set Options.Replicas (replicas=%d in the URL) to all replicas that are configured; min-replicas-to-write shortens the time in which locks can be lost", online),
-			"%d replicas follow, and no lock waits for them: a failover can lose the latest locks, which are then granted twice%s", online, least)
+		return warn(
+			fmt.Sprintf(
+				"set Options.Replicas (replicas=%d in the URL) to all replicas that are configured; "+
+					"min-replicas-to-write shortens the time in which locks can be lost", online),
+			"%d replicas follow, and no lock waits for them: a failover can lose the latest locks, which are then "+
+				"granted twice%s", online, least)
 	case online > wanted:
-		return warn(fmt.Sprintf("set Options.Replicas (replicas=%d in the URL) to all replicas that are configured", online),
-			"%d replicas follow, but each lock waits for only %d: the one that is promoted may not have it%s", online, wanted, least)
+		return warn(
+			fmt.Sprintf("set Options.Replicas (replicas=%d in the URL) to all replicas that are configured", online),
+			"%d replicas follow, but each lock waits for only %d: the one that is promoted may not have it%s", online,
+			wanted, least)
 	case wanted > 0:
 		return fine("%d replicas follow, and each lock waits for all%s", online, least)
 	}
@@ -180,12 +188,14 @@ func checkPersistence(n *nodeFacts) *opinion {
 		return fine("a restart of the process keeps all locks (appendonly is yes)")
 	case aof == "1":
 		return warn("set appendfsync always if a loss of power must not forget locks",
-			"appendfsync is %s: a restart of the process keeps all locks, but a loss of power forgets the latest, which are then granted twice", fsync)
+			"appendfsync is %s: a restart of the process keeps all locks, but a loss of power forgets the latest, "+
+				"which are then granted twice", fsync)
 	case saveKnown && save == "":
 		return warn(advice, "nothing is written to disk: a restart forgets all locks, which are then granted twice")
 	case saveKnown:
 		return warn(advice,
-			"only snapshots are written (save %s): a restart forgets all locks since the last, which are then granted twice", save)
+			"only snapshots are written (save %s): a restart forgets all locks since the last, which are then "+
+				"granted twice", save)
 	}
 	return warn(advice, "appendonly is no: a restart forgets locks, which are then granted twice")
 }
@@ -200,7 +210,8 @@ func checkBuffers(n *nodeFacts) *opinion {
 	hard, soft, seconds := micros(setting[i+1]), micros(setting[i+2]), setting[i+3]
 	if (hard > 0 && hard < leastBuffer) || (soft > 0 && soft < leastBuffer) {
 		return warn("set client-output-buffer-limit pubsub to 32mb 8mb 60, the server's default",
-			"client-output-buffer-limit pubsub is %d %d %s: a burst of grants can break the connection", hard, soft, seconds)
+			"client-output-buffer-limit pubsub is %d %d %s: a burst of grants can break the connection", hard, soft,
+			seconds)
 	}
 	return fine("client-output-buffer-limit pubsub is %d %d %s", hard, soft, seconds)
 }

@@ -53,8 +53,8 @@ func TestDiagnose_OfAServerAlone_ChecksEverything(t *testing.T) {
 	found := byCheck(t, open(t, soloOption(servers.Redis(t)), nil).Diagnose(t.Context()))
 	for check, level := range map[string]driver.Level{
 		"role": driver.LevelOK, "version": driver.LevelOK, "eviction": driver.LevelOK, "writes": driver.LevelOK,
-		"replicas": driver.LevelOK, "persistence": driver.LevelWarn, "buffers": driver.LevelOK, "latency": driver.LevelOK,
-		"clock": driver.LevelOK, "pushes": driver.LevelOK,
+		"replicas": driver.LevelOK, "persistence": driver.LevelWarn, "buffers": driver.LevelOK,
+		"latency": driver.LevelOK, "clock": driver.LevelOK, "pushes": driver.LevelOK,
 	} {
 		wantFinding(t, found, check, level, "")
 	}
@@ -89,14 +89,18 @@ func TestDiagnose_OfServersThatAreSetUpBadly(t *testing.T) {
 			map[string]string{"appendonly": "yes"}, "persistence", driver.LevelWarn, "appendfsync is everysec",
 		},
 		"synced always": {
-			map[string]string{"appendonly": "yes", "appendfsync": "always"}, "persistence", driver.LevelOK, "keeps all locks",
+			map[string]string{"appendonly": "yes", "appendfsync": "always"},
+			"persistence", driver.LevelOK,
+			"keeps all locks",
 		},
 		"snapshots": {map[string]string{"save": "900 1"}, "persistence", driver.LevelWarn, "save 900 1"},
 		"missing replicas": {
 			map[string]string{"min-replicas-to-write": "1"}, "writes", driver.LevelFail, "0 of the 1",
 		},
 		"small buffers": {
-			map[string]string{"client-output-buffer-limit": "pubsub 64kb 0 0"}, "buffers", driver.LevelWarn, "65536 0 0",
+			map[string]string{"client-output-buffer-limit": "pubsub 64kb 0 0"},
+			"buffers", driver.LevelWarn,
+			"65536 0 0",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,10 +155,12 @@ func TestDiagnose_OfACluster(t *testing.T) {
 	})
 	wantFinding(t, found, "cluster", driver.LevelOK, "3 primaries")
 	wantFinding(t, found, "eviction", driver.LevelOK, "all 3 primaries")
-	if _, err := node.Do(t.Context(), "CONFIG", "SET", "maxmemory", "50mb", "maxmemory-policy", "allkeys-lru"); err != nil {
+	if _, err := node.Do(t.Context(), "CONFIG", "SET", "maxmemory", "50mb", "maxmemory-policy",
+		"allkeys-lru"); err != nil {
 		t.Fatal(err)
 	}
-	wantFinding(t, byCheck(t, d.Diagnose(t.Context())), "eviction", driver.LevelFail, node.Addr()+": maxmemory-policy is allkeys-lru")
+	wantFinding(t, byCheck(t, d.Diagnose(t.Context())), "eviction", driver.LevelFail,
+		node.Addr()+": maxmemory-policy is allkeys-lru")
 
 	c.KillOwner(conn.Slots - 1)
 	eventually(t, "the Cluster to be found broken", func() bool {
@@ -184,7 +190,8 @@ func TestDiagnose_WithoutRights_SaysWhatWasNotChecked(t *testing.T) {
 		all += f.Check + " " + string(f.Level) + " " + f.Detail + " " + f.Advice + "\n"
 	}
 	for _, says := range []string{
-		"permissions warn not checked: role, version", "+info,", "+config|get,", "+time,", "may not run CONFIG GET", "latency ok",
+		"permissions warn not checked: role, version", "+info,", "+config|get,", "+time,", "may not run CONFIG GET",
+		"latency ok",
 	} {
 		if !strings.Contains(all, says) {
 			t.Errorf("nothing says %q:\n%s", says, all)
@@ -201,7 +208,8 @@ func TestStart_UnderEachPolicy(t *testing.T) {
 	})
 	begin := func(check CheckPolicy) (string, error) {
 		log := &bytes.Buffer{}
-		d, err := New(dial(t, soloOption(s.Addr())), &Options{Check: check, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		d, err := New(dial(t, soloOption(s.Addr())),
+			&Options{Check: check, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		if err == nil {
 			t.Cleanup(func() { _ = d.Close() })
 		}
@@ -216,7 +224,8 @@ func TestStart_UnderEachPolicy(t *testing.T) {
 		t.Errorf("CheckNone: %v, %s", err, log)
 	}
 	_, err = begin(CheckRefuse)
-	if err == nil || !strings.Contains(err.Error(), "volatile-ttl") || !strings.Contains(err.Error(), "set maxmemory-policy noeviction") {
+	if err == nil || !strings.Contains(err.Error(), "volatile-ttl") ||
+		!strings.Contains(err.Error(), "set maxmemory-policy noeviction") {
 		t.Errorf("CheckRefuse: %v, want an error that says what to do", err)
 	}
 	if strings.Contains(err.Error(), "persistence") {
@@ -264,7 +273,8 @@ func (c *scriptedConn) Call(context.Context, *Call) Reply               { return
 func (c *scriptedConn) Listen(context.Context, uint16, string) error    { return nil }
 func (c *scriptedConn) Batch(context.Context, []Call, func(int, Reply)) {}
 
-const soundInfo = "# Server\r\nredis_version:7.0.15\r\nrole:master\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n"
+const soundInfo = "# Server\r\nredis_version:7.0.15\r\nrole:master\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n" +
+	"aof_enabled:1\r\n"
 
 func TestStart_AsksOneCommandOfEachServer(t *testing.T) {
 	asked := make(chan string, 100)
@@ -326,31 +336,43 @@ func TestJudge_WhatServersSay(t *testing.T) {
 		level         driver.Level
 		says          string
 	}{
-		"Redis 6.0":            {"redis_version:6.0.9", "", false, "version", driver.LevelFail, "6.0.9 is too old"},
-		"Redis 6.2":            {"redis_version:6.2.0", "", false, "version", driver.LevelOK, "Redis 6.2.0"},
-		"Redis 10":             {"redis_version:10.0.1", "", false, "version", driver.LevelOK, "Redis 10.0.1"},
-		"Valkey":               {"redis_version:7.2.4\nvalkey_version:8.0.1", "", false, "version", driver.LevelOK, "Valkey 8.0.1"},
-		"no version":           {"redis_version:unstable", "", false, "version", driver.LevelWarn, "does not tell"},
-		"a Cluster of 6.2":     {"redis_version:6.2.7\ncluster_enabled:1", "cluster_state:ok", false, "version", driver.LevelFail, "sharded"},
-		"a replica":            {"role:slave", "", false, "role", driver.LevelFail, "replica"},
-		"a Sentinel":           {"redis_mode:sentinel", "", false, "role", driver.LevelFail, "redis+sentinel://"},
-		"loading":              {"loading:1", "", false, "writes", driver.LevelFail, "loading"},
-		"a full disk":          {"aof_last_write_status:err", "", false, "writes", driver.LevelFail, "append-only"},
-		"a snapshot failed":    {"rdb_last_bgsave_status:err", "", false, "writes", driver.LevelWarn, "snapshot"},
-		"evicted before":       {"maxmemory:9\nmaxmemory_policy:allkeys-lfu\nevicted_keys:12", "", false, "eviction", driver.LevelFail, "12 keys"},
-		"a replica that syncs": {"role:master\nslave0:ip=h,port=1,state=wait_bgsave", "", false, "replicas", driver.LevelOK, "no replica follows"},
-		"no AOF, no CONFIG":    {"aof_enabled:0", "", false, "persistence", driver.LevelWarn, "appendonly is no"},
+		"Redis 6.0": {"redis_version:6.0.9", "", false, "version", driver.LevelFail, "6.0.9 is too old"},
+		"Redis 6.2": {"redis_version:6.2.0", "", false, "version", driver.LevelOK, "Redis 6.2.0"},
+		"Redis 10":  {"redis_version:10.0.1", "", false, "version", driver.LevelOK, "Redis 10.0.1"},
+		"Valkey": {
+			"redis_version:7.2.4\nvalkey_version:8.0.1", "", false, "version", driver.LevelOK, "Valkey 8.0.1",
+		},
+		"no version": {"redis_version:unstable", "", false, "version", driver.LevelWarn, "does not tell"},
+		"a Cluster of 6.2": {
+			"redis_version:6.2.7\ncluster_enabled:1", "cluster_state:ok", false, "version", driver.LevelFail, "sharded",
+		},
+		"a replica":         {"role:slave", "", false, "role", driver.LevelFail, "replica"},
+		"a Sentinel":        {"redis_mode:sentinel", "", false, "role", driver.LevelFail, "redis+sentinel://"},
+		"loading":           {"loading:1", "", false, "writes", driver.LevelFail, "loading"},
+		"a full disk":       {"aof_last_write_status:err", "", false, "writes", driver.LevelFail, "append-only"},
+		"a snapshot failed": {"rdb_last_bgsave_status:err", "", false, "writes", driver.LevelWarn, "snapshot"},
+		"evicted before": {
+			"maxmemory:9\nmaxmemory_policy:allkeys-lfu\nevicted_keys:12", "", false, "eviction",
+			driver.LevelFail, "12 keys",
+		},
+		"a replica that syncs": {
+			"role:master\nslave0:ip=h,port=1,state=wait_bgsave", "", false, "replicas",
+			driver.LevelOK, "no replica follows",
+		},
+		"no AOF, no CONFIG": {"aof_enabled:0", "", false, "persistence", driver.LevelWarn, "appendonly is no"},
 		"slots without a node": {
-			"redis_version:7.0.1\ncluster_enabled:1", "cluster_state:ok\ncluster_size:1\ncluster_slots_assigned:16383", true,
-			"cluster", driver.LevelFail, "1 of 16384 slots",
+			"redis_version:7.0.1\ncluster_enabled:1", "cluster_state:ok\ncluster_size:1\ncluster_slots_assigned:16383",
+			true, "cluster", driver.LevelFail, "1 of 16384 slots",
 		},
 		"slots in doubt": {
-			"redis_version:7.0.1\ncluster_enabled:1", "cluster_state:ok\ncluster_size:1\ncluster_slots_assigned:16384\ncluster_slots_ok:16000", true,
-			"cluster", driver.LevelWarn, "384 of 16384 slots",
+			"redis_version:7.0.1\ncluster_enabled:1",
+			"cluster_state:ok\ncluster_size:1\ncluster_slots_assigned:16384\ncluster_slots_ok:16000", true, "cluster",
+			driver.LevelWarn, "384 of 16384 slots",
 		},
 		"a silent primary": {
-			"redis_version:7.0.1\ncluster_enabled:1", "cluster_state:ok\ncluster_size:2\ncluster_slots_assigned:16384\ncluster_slots_ok:16384", true,
-			"cluster", driver.LevelWarn, "1 of 2 primaries",
+			"redis_version:7.0.1\ncluster_enabled:1",
+			"cluster_state:ok\ncluster_size:2\ncluster_slots_assigned:16384\ncluster_slots_ok:16384", true, "cluster",
+			driver.LevelWarn, "1 of 2 primaries",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -379,7 +401,8 @@ func TestJudge_SeveralServers_NamesThoseThatAreWorst(t *testing.T) {
 	}
 	found := judged(t, nil, false, said("a", "noeviction"), said("b", "allkeys-lru"), said("c", "volatile-lru"))
 	detail := found["eviction"].Detail
-	if strings.Contains(detail, "a: ") || !strings.Contains(detail, "b: maxmemory-policy is allkeys-lru") || !strings.Contains(detail, "; c: ") {
+	if strings.Contains(detail, "a: ") || !strings.Contains(detail, "b: maxmemory-policy is allkeys-lru") ||
+		!strings.Contains(detail, "; c: ") {
 		t.Errorf("got %q", detail)
 	}
 }

@@ -23,7 +23,8 @@ func checkLatency(n *nodeFacts) *opinion {
 	median, longest := n.trips[len(n.trips)/2], n.trips[len(n.trips)-1]
 	if median > slowTrip {
 		return warn("bring client and server closer, and give locks long leases",
-			"a round trip takes %v (longest %v): a grant by push lasts %v until it is claimed", short(median), short(longest), mostClaim)
+			"a round trip takes %v (longest %v): a grant by push lasts %v until it is claimed", short(median),
+			short(longest), mostClaim)
 	}
 	return fine("a round trip takes %v (longest %v)", short(median), short(longest))
 }
@@ -54,7 +55,9 @@ func checkClocks(nodes []*nodeFacts) []driver.Finding {
 	// What the round trips leave open speaks for the servers.
 	if gap := first.ahead - last.ahead; gap-(first.trips[0]+last.trips[0])/2 > mostClockGap {
 		f.Level = driver.LevelWarn
-		f.Detail = fmt.Sprintf("the clock of %s is %v ahead of that of %s: a lock whose slot moves between them ends too early or too late", first.addr, short(gap), last.addr)
+		f.Detail = fmt.Sprintf(
+			"the clock of %s is %v ahead of that of %s: a lock whose slot moves between them ends too early or "+
+				"too late", first.addr, short(gap), last.addr)
 		f.Advice = "set the servers' clocks over the network (NTP)"
 	}
 	return []driver.Finding{f}

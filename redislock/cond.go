@@ -18,12 +18,16 @@ type condWait struct {
 	told   bool // parked was called: the server has taken the hold that was given up
 }
 
-// CondWait gives a hold up for a wait in the server, in one round trip, and keeps its place there by a heartbeat a second, as
-// a wait for a lock. The signal moves it to the lock's queue, and the grant comes by a push. If the server has lost the
-// place, it is at the end of the lock's queue then.
-func (d *Driver) CondWait(ctx context.Context, give *driver.Release, r *driver.Request, parked func()) (driver.Grant, error) {
-	if r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Try || give.Undo || give.Keep > 0 || give.Key != r.Key {
-		return driver.Grant{}, fmt.Errorf("redis: a wait for a condition is for exclusive holds of a mutex: %w", driver.ErrUnsupported)
+// CondWait gives a hold up for a wait in the server, in one round trip, and keeps its place there by a heartbeat a
+// second, as a wait for a lock. The signal moves it to the lock's queue, and the grant comes by a push. If the server
+// has lost the place, it is at the end of the lock's queue then.
+func (d *Driver) CondWait(
+	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),
+) (driver.Grant, error) {
+	if r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Try || give.Undo || give.Keep > 0 ||
+		give.Key != r.Key {
+		return driver.Grant{}, fmt.Errorf("redis: a wait for a condition is for exclusive holds of a mutex: %w",
+			driver.ErrUnsupported)
 	}
 	if err := check(r); err != nil {
 		return driver.Grant{}, err
@@ -48,7 +52,8 @@ func (c *condWait) fill(a *attempt, call *Call) {
 	}
 	call.Script = condWaitScript
 	call.Keys = append(slices.Clone(call.Keys), a.d.names.tomb(a.slot, c.give.ID))
-	call.Args = append(slices.Clone(call.Args), c.give.ID, a.d.releaseKind(c.give), inMillis(max(c.give.Horizon, shortestTomb)), waits)
+	call.Args = append(slices.Clone(call.Args), c.give.ID, a.d.releaseKind(c.give),
+		inMillis(max(c.give.Horizon, shortestTomb)), waits)
 }
 
 // answered takes in what is not an answer to every acquire.
@@ -83,12 +88,14 @@ func (d *Driver) CondSignal(ctx context.Context, s *driver.Signal) error {
 	}
 	keys, slot := d.names.request(s.Key, s.ID)
 	call := &Call{
-		Script: condSignalScript, Slot: slot, Keys: keys[:], Args: []string{s.ID, all, inMillis(max(s.Horizon, shortestTomb))},
-		Replicas: d.opts.Replicas, ReplicaTimeout: d.opts.ReplicaTimeout,
+		Script: condSignalScript, Slot: slot, Keys: keys[:],
+		Args: []string{s.ID, all, inMillis(max(s.Horizon, shortestTomb))}, Replicas: d.opts.Replicas,
+		ReplicaTimeout: d.opts.ReplicaTimeout,
 	}
 	answer := d.conn.Call(ctx, call)
 	if answer.Err == nil && answer.Acked < call.Replicas {
-		answer.Err = fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, call.Replicas, call.ReplicaTimeout)
+		answer.Err = fmt.Errorf("%d of %d replicas have acknowledged within %v",
+			answer.Acked, call.Replicas, call.ReplicaTimeout)
 	}
 	if answer.Err != nil {
 		return d.unavailable(ctx, "signal", s.Key, answer.Err)

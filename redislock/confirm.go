@@ -19,10 +19,10 @@ type Confirmation struct {
 	Tokens int // at least 1
 }
 
-// Confirm makes a hold last for its lease from now, as Renew does, and gives it tokens that were minted elsewhere, so that
-// this server's later ones are greater; smaller ones than it has minted itself are set all the same. It costs one round
-// trip. It is for locks that several servers keep together; see package redlock. An error that matches driver.ErrLost says
-// that there is no such hold; after every other one the outcome is unknown.
+// Confirm makes a hold last for its lease from now, as Renew does, and gives it tokens that were minted elsewhere, so
+// that this server's later ones are greater; smaller ones than it has minted itself are set all the same. It costs one
+// round trip. It is for locks that several servers keep together; see package redlock. An error that matches
+// driver.ErrLost says that there is no such hold; after every other one the outcome is unknown.
 func (d *Driver) Confirm(ctx context.Context, c *Confirmation) error {
 	if d.isClosed() {
 		return driver.ErrClosed

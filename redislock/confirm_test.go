@@ -44,7 +44,8 @@ func (c *confirmedLock) give(id string) {
 
 func (c *confirmedLock) confirm(id string, token uint64, tokens int) error {
 	c.t.Helper()
-	return c.d.Confirm(c.t.Context(), &Confirmation{Key: c.request(id).Key, ID: id, Lease: time.Hour, Token: token, Tokens: tokens})
+	return c.d.Confirm(c.t.Context(),
+		&Confirmation{Key: c.request(id).Key, ID: id, Lease: time.Hour, Token: token, Tokens: tokens})
 }
 
 func TestConfirm(t *testing.T) {
@@ -123,7 +124,8 @@ func TestConfirm(t *testing.T) {
 		until := time.Now().Add(20 * time.Second)
 		for {
 			var held *driver.HeldError // the end of the lease makes room for the delay, which is longer
-			if _, err := c.d.Acquire(t.Context(), try); errors.As(err, &held) && held.Until.Sub(held.Since) > 30*time.Second {
+			if _, err := c.d.Acquire(t.Context(), try); errors.As(err, &held) &&
+				held.Until.Sub(held.Since) > 30*time.Second {
 				break
 			} else if time.Now().After(until) {
 				t.Fatalf("a hold that is over: %v", err)

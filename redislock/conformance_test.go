@@ -86,8 +86,8 @@ func TestConformance_URL(t *testing.T) {
 			}
 			return d
 		},
-		// The other runs have the dead fall silent. Here the server hears of the end of their connections, so that it sees that
-		// a push reaches nobody.
+		// The other runs have the dead fall silent. Here the server hears of the end of their connections, so that it
+		// sees that a push reaches nobody.
 		Crash:    func(_ *testing.T, d driver.Driver) { _ = d.(*Driver).conn.Close() },
 		Unlisted: true,
 	})

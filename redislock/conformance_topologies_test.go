@@ -50,7 +50,8 @@ func TestConformance_WaitingForReplicas(t *testing.T) {
 	r := servers.RedisReplicated(t, 1, nil)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(_ context.Context, t *testing.T) driver.Driver {
-			return open(t, rueidis.ClientOption{InitAddress: []string{r.Primary.Addr()}}, &Options{Replicas: 1, ReplicaTimeout: patience})
+			return open(t, rueidis.ClientOption{InitAddress: []string{r.Primary.Addr()}},
+				&Options{Replicas: 1, ReplicaTimeout: patience})
 		},
 		Setup: "waiting for a replica",
 		Hang:  hang(r.Primary),

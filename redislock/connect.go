@@ -8,14 +8,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Connect returns a driver for the servers of a rueidis client with these options, over connections of the driver's own.
-// It costs what a driver costs that is opened by URL, and less than [New], whose client cannot have calls share a run of a
-// script. Use it where a URL cannot say how to connect.
+// Connect returns a driver for the servers of a rueidis client with these options, over connections of the driver's
+// own. It costs what a driver costs that is opened by URL, and less than [New], whose client cannot have calls share a
+// run of a script. Use it where a URL cannot say how to connect.
 //
-// It takes over InitAddress, Sentinel, user, password and AuthCredentialsFn, SelectDB, ClientName, TLSConfig, the dialers,
-// ConnWriteTimeout, ClusterOption, ForceSingleClient, ShuffleInit and AlwaysRESP2. Options about caches, replicas, pools
-// and pipelines have no effect. A dialer whose connections are neither a *net.TCPConn nor a *net.UnixConn makes the driver
-// as slow as New, and so does AlwaysRESP2. Broken connections are made anew; RefreshAfter of credentials has no effect.
+// It takes over InitAddress, Sentinel, user, password and AuthCredentialsFn, SelectDB, ClientName, TLSConfig, the
+// dialers, ConnWriteTimeout, ClusterOption, ForceSingleClient, ShuffleInit and AlwaysRESP2. Options about caches,
+// replicas, pools and pipelines have no effect. A dialer whose connections are neither a *net.TCPConn nor a
+// *net.UnixConn makes the driver as slow as New, and so does AlwaysRESP2. Broken connections are made anew;
+// RefreshAfter of credentials has no effect.
 //
 // An error that matches ctx's says that the server has not answered by then. A nil opts means the defaults.
 func Connect(ctx context.Context, client rueidis.ClientOption, opts *Options) (*Driver, error) {

@@ -19,7 +19,8 @@ import (
 func enter(t *testing.T, d *Driver, name string) error {
 	t.Helper()
 	_, err := d.Acquire(t.Context(), &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: "id-of-" + name, Owner: "o", Lease: time.Minute, Tokens: 1,
+		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: "id-of-" + name, Owner: "o", Lease: time.Minute,
+		Tokens: 1,
 	})
 	return err
 }
@@ -87,10 +88,12 @@ func TestConnect_ThatCannot_SaysWhereAndWhy(t *testing.T) {
 		client rueidis.ClientOption
 		opts   *Options
 	}{
-		"does the server run?": {rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}, ForceSingleClient: true}, nil},
-		"prefix":               {rueidis.ClientOption{InitAddress: []string{addr}}, &Options{Prefix: "{"}},
-		"the vault is closed":  {rueidis.ClientOption{InitAddress: []string{addr}, AuthCredentialsFn: refuses}, nil},
-		"no alive address":     {rueidis.ClientOption{}, nil},
+		"does the server run?": {
+			rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}, ForceSingleClient: true}, nil,
+		},
+		"prefix":              {rueidis.ClientOption{InitAddress: []string{addr}}, &Options{Prefix: "{"}},
+		"the vault is closed": {rueidis.ClientOption{InitAddress: []string{addr}, AuthCredentialsFn: refuses}, nil},
+		"no alive address":    {rueidis.ClientOption{}, nil},
 	} {
 		_, err := Connect(t.Context(), try.client, try.opts)
 		if err == nil || !strings.Contains(err.Error(), says) {

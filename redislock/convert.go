@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/redislock/internal/word"
 )
 
-// Convert takes another mode of a read/write lock beside a hold, in one round trip and, for an upgrade that has to wait, one
-// message; see [driver.Converter].
+// Convert takes another mode of a read/write lock beside a hold, in one round trip and, for an upgrade that has to
+// wait, one message; see [driver.Converter].
 func (d *Driver) Convert(ctx context.Context, beside string, r *driver.Request) (driver.Grant, error) {
 	switch {
 	case r.Kind != driver.KindRWMutex:

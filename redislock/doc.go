@@ -4,8 +4,10 @@
 //
 //	locks, err := interlock.Open(ctx, "redis://localhost:6379", nil)
 //
-// [New] takes a rueidis client that the program has already ([Start] also a context), [Connect] the options of one, which is as fast
-// as a URL; package goredislock takes go-redis clients. [NewConn] takes any other client through a small interface, [Conn], which is in package [github.com/interlock-go/interlock/redislock/conn] with all that it is made of.
+// [New] takes a rueidis client that the program has already ([Start] also a context), [Connect] the options of
+// one, which is as fast as a URL; package goredislock takes go-redis clients. [NewConn] takes any other client
+// through a small interface, [Conn], which is in package [github.com/interlock-go/interlock/redislock/conn]
+// with all that it is made of.
 //
 // # URL
 //
@@ -66,39 +68,43 @@
 //
 // # Costs
 //
-//   - Acquire, Release: one round trip each, one script. Two to four commands run in it if nobody is in the way. What goroutines
-//     ask at the same time shares runs of a script, if the driver was opened by a URL, and not in a Cluster.
+//   - Acquire, Release: one round trip each, one script. Two to four commands run in it if nobody is in the way. What
+//     goroutines ask at the same time shares runs of a script, if the driver was opened by a URL, and not in a Cluster.
 //   - A wait: the round trip that queues it, and the push. While it lasts, a heartbeat every second; where more
-//     than 50 wait, each asks 20 ms for each of them later, at most every three minutes, and its process says once a second
-//     that it is alive (where more than 200 processes wait, 5 ms for each later). The first wait in
-//     a slot of a Cluster costs two round trips more, to be queued and to subscribe (SSUBSCRIBE).
+//     than 50 wait, each asks 20 ms for each of them later, at most every three minutes, and its process says once a
+//     second that it is alive (where more than 200 processes wait, 5 ms for each later). The first wait in a slot of a
+//     Cluster costs two round trips more, to be queued and to subscribe (SSUBSCRIBE).
 //   - Renewals travel together: one script for 125 holds, in one pipeline for each server; in a Cluster one script for
 //     each hold.
-//   - AcquireAll, which a Multi uses: one round trip, one script, for up to 250 mutexes that are free. In a Cluster their names
-//     must share a hash tag: {order-7}:stock and {order-7}:invoice.
+//   - AcquireAll, which a Multi uses: one round trip, one script, for up to 250 mutexes that are free. In a Cluster
+//     their names must share a hash tag: {order-7}:stock and {order-7}:invoice.
 //   - Requeue, which ends a process's turn: one round trip.
-//   - Retention: a retained lock costs its renewals, and no message to be taken again. Each request that finds such a lock taken, and
-//     each of its heartbeats, publishes one message to the client that keeps it; in a Cluster every node passes that on, as it does
-//     with a break. If the message is lost, a heartbeat or the client's next renewal makes up for it. A client that has locks which it may
-//     retain reads all the time, so each answer wakes one goroutine more.
+//   - Retention: a retained lock costs its renewals, and no message to be taken again. Each request that finds
+//     such a lock taken, and each of its heartbeats, publishes one message to the client that keeps it; in a
+//     Cluster every node passes that on, as it does with a break. If the message is lost, a heartbeat or the
+//     client's next renewal makes up for it. A client that has locks which it may retain reads all the time, so
+//     each answer wakes one goroutine more.
 //   - Replicas: each acquisition and renewal waits for the slowest replica, on a connection that nobody else uses
 //     meanwhile; and a wait costs one round trip more, because the push is only a hint then.
-//   - A lock with a LockDelay is not stored in the short form that others have, and a wait for it costs one round trip more, as
-//     with Replicas: a pushed grant that nobody claimed is nobody's loss, so nobody may act on it before.
-//   - Elections: as a lock, and two short commands more in the script of each change. Each observer costs a round trip every
-//     five seconds (40 ms for each observer, where more than 125 observe; 40 seconds at most), and a message and a round trip for each new leader.
-//   - Latches: one round trip each to set, count down and count. Who waits costs two, one as each observer does, and a message.
-//   - Conditions: one round trip to give the lock up and wait, one each second while the wait lasts, one to signal, and the
-//     push. A script goes through those who have given up between the first and the last who waits.
+//   - A lock with a LockDelay is not stored in the short form that others have, and a wait for it costs one round trip
+//     more, as with Replicas: a pushed grant that nobody claimed is nobody's loss, so nobody may act on it before.
+//   - Elections: as a lock, and two short commands more in the script of each change. Each observer costs a round trip
+//     every five seconds (40 ms for each observer, where more than 125 observe; 40 seconds at most), and a message and
+//     a round trip for each new leader.
+//   - Latches: one round trip each to set, count down and count. Who waits costs two, one as each
+//     observer does, and a message.
+//   - Conditions: one round trip to give the lock up and wait, one each second while the wait lasts, one to signal, and
+//     the push. A script goes through those who have given up between the first and the last who waits.
 //   - Connections: one to each server for calls and pushes, beside those that the client has for itself.
 //   - Memory: a lock that is free has no key. Each of at most 16,384 slots keeps the largest token of its locks, some
 //     100 bytes, for ever.
 //
 // # In a Cluster
 //
-// While a slot moves from one node to another, the keys of one lock may be on both: acquisitions and releases of its locks
-// then wait until it has moved (the server says TRYAGAIN), a try fails after two seconds, and renewals go on. While a node
-// fails over, its slots stand still, and with Redis's default cluster-require-full-coverage all others too.
+// While a slot moves from one node to another, the keys of one lock may be on both: acquisitions and releases
+// of its locks then wait until it has moved (the server says TRYAGAIN), a try fails after two seconds, and
+// renewals go on. While a node fails over, its slots stand still, and with Redis's default
+// cluster-require-full-coverage all others too.
 //
 // # After a death
 //
@@ -106,12 +112,12 @@
 // apart.
 //
 // A waiter that died is noticed when it is its turn. Its subscription has ended with its connection, so outside of a
-// Cluster the server passes over it at once. Otherwise (a Cluster, or a machine that has vanished without a word) it may be
-// granted what it does not claim, for 2 seconds. That happens once, however many have died: who waits gives a sign of life
-// each second, itself or by its process, and a waiter that has been silent for 2 seconds is skipped. It keeps its place for 5 seconds, and is in
-// line again with its next sign of life. So a lock whose holder has died is in use again when its lease has run out, and at
-// most 2 seconds later if waiters have died in the last 2 seconds of it. With leases under 2 seconds all of these are in
-// proportion.
+// Cluster the server passes over it at once. Otherwise (a Cluster, or a machine that has vanished without a word) it
+// may be granted what it does not claim, for 2 seconds. That happens once, however many have died: who waits gives a
+// sign of life each second, itself or by its process, and a waiter that has been silent for 2 seconds is skipped. It
+// keeps its place for 5 seconds, and is in line again with its next sign of life. So a lock whose holder has died is in
+// use again when its lease has run out, and at most 2 seconds later if waiters have died in the last 2 seconds of it.
+// With leases under 2 seconds all of these are in proportion.
 //
 // # What it cannot do
 //
@@ -121,8 +127,9 @@
 //     renewal.
 //   - A wait survives broken connections and failovers. If the server is away for longer than 5 seconds, or the new
 //     primary does not know the queue, its place is lost: it is at the end then.
-//   - A wait ends when the server refuses it for good: a right or the password was taken away, the lock's key has another
-//     type, or a command is missing. It goes on through what passes: a restart, a failover, a full memory, replicas that are away.
+//   - A wait ends when the server refuses it for good: a right or the password was taken away, the lock's key has
+//     another type, or a command is missing. It goes on through what passes: a restart, a failover, a full
+//     memory, replicas that are away.
 //   - Listing locks goes through all keys of the deployment (SCAN), in steps that do not block the server.
 //   - The prefix cannot have braces. A name can, and then they decide about its slot in a Cluster as they do for other
 //     keys.
@@ -144,9 +151,10 @@
 //
 // SCRIPT FLUSH and restarts do no harm: a server that does not know a script is sent its text.
 //
-// Rights: a user of its own needs the first line, with its prefix if that is another one, and the next ones where they apply.
-// (The lines are tested, right by right. Without +ping everything works too, but what the client asks an idle server to see
-// whether it is there fills the server's ACL LOG. Without the last line the start-up check says that it could not look.)
+// Rights: a user of its own needs the first line, with its prefix if that is another one, and the next ones where
+// they apply. (The lines are tested, right by right. Without +ping everything works too, but what the client asks an
+// idle server to see whether it is there fills the server's ACL LOG. Without the last line the start-up check says
+// that it could not look.)
 //
 //	ACL SETUSER app on >PASSWORD resetchannels ~interlock:* &interlock:* +eval +evalsha +subscribe +scan +time +get +mget +set +del +hset +hget +hmget +hdel +pttl +pexpire +pexpireat +zadd +zrem +zremrangebyscore +zrange +zscore +zcard +hgetall +publish +ping # locking
 //	ACL SETUSER app +wait # with replicas
@@ -155,8 +163,8 @@
 //	ACL SETUSER app +info +config|get +cluster|info # for the checks
 //
 // A database other than 0 also needs +select. A replica must have the same users as its primary: they are not
-// replicated. A [Guard] keeps its marks in keys that begin with interlock:fence: whatever the prefix, and its scripts need the
-// rights for what they do with the data.
+// replicated. A [Guard] keeps its marks in keys that begin with interlock:fence: whatever the prefix, and its scripts
+// need the rights for what they do with the data.
 //
 // What is stored and sent is described in wire.md, beside this file, for other languages and for versions of interlock
 // that share a deployment.

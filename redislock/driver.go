@@ -28,7 +28,8 @@ var (
 // kinds are those that Acquire understands.
 var kinds = []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection}
 
-// Driver is one client's access to the locks of a Redis deployment. It is safe for concurrent use and must not be copied.
+// Driver is one client's access to the locks of a Redis deployment. It is safe for concurrent
+// use and must not be copied.
 type Driver struct {
 	conn    Conn
 	opts    Options
@@ -45,7 +46,8 @@ type Driver struct {
 	marks   bool              // there was a request that markOf has marked: only then are there holds to look for
 	urgent  int               // how many holds are urgent
 	gone    tombstones
-	unsent  map[string]struct{}            // IDs of requests that are still to be undone, of which nothing was sent: 1024 at most
+	// IDs of requests that are still to be undone, of which nothing was sent: 1024 at most
+	unsent  map[string]struct{}
 	watches map[string]map[*watch]struct{} // by KIND:NAME
 	slots   slotsInUse                     // where we listen, in a Cluster
 
@@ -56,10 +58,11 @@ type Driver struct {
 const startTime = 5 * time.Second
 
 // New returns a driver over client, which may be of any topology. It subscribes to a channel of its own, and checks the
-// server's set-up as opts say. It waits 5 seconds at most; [Start] takes a context for that. Close leaves the client open. A nil
-// opts means the defaults.
+// server's set-up as opts say. It waits 5 seconds at most; [Start] takes a context for that. Close leaves the client
+// open. A nil opts means the defaults.
 func New(client rueidis.Client, opts *Options) (*Driver, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTime) //nolint:forbidigo // as sql.OpenDB, it takes none
+	//nolint:forbidigo // as sql.OpenDB, it takes none
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
 	return Start(ctx, client, opts)
 }
@@ -72,7 +75,8 @@ func Start(ctx context.Context, client rueidis.Client, opts *Options) (*Driver, 
 	return start(ctx, rueidisconn.New(client, false), opts)
 }
 
-// ended returns how ctx has ended, or nil. What has waited for its deadline on a socket can be back before ctx knows of that.
+// ended returns how ctx has ended, or nil. What has waited for its deadline on a socket can be back
+// before ctx knows of that.
 func ended(ctx context.Context) error {
 	if end, has := ctx.Deadline(); ctx.Err() == nil && has && !time.Now().Before(end) {
 		return context.DeadlineExceeded

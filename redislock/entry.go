@@ -8,14 +8,14 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// entry is what a driver knows of one request: while it is being acquired, and then as long as it is held, or until it is
-// undone. It goes with the first release that is asked for, whatever comes of that: who releases may give up, and never asks
-// again. There is one for each hold, so it is small. Its fields are guarded by Driver.mu.
+// entry is what a driver knows of one request: while it is being acquired, and then as long as it is held, or until it
+// is undone. It goes with the first release that is asked for, whatever comes of that: who releases may give up, and
+// never asks again. There is one for each hold, so it is small. Its fields are guarded by Driver.mu.
 type entry struct {
 	lost   func(reason driver.LostReason, cause error)
 	wanted func() // another wants the lock
-	// open says that the outcome of a call for this request is unknown: a copy of it may arrive late, so that its release
-	// must leave a tombstone.
+	// open says that the outcome of a call for this request is unknown: a copy of it may arrive late, so that its
+	// release must leave a tombstone.
 	open bool
 	sent bool // something of it may be on the server; it is not looked at while it is held
 	held bool
@@ -50,8 +50,8 @@ type push struct {
 	received time.Time
 }
 
-// enter returns the entry of a request, or says why the request must not be asked. A copy of a request that is under way
-// or held gets an entry of its own that hears no pushes: it learns by asking.
+// enter returns the entry of a request, or says why the request must not be asked. A copy of a request that is under
+// way or held gets an entry of its own that hears no pushes: it learns by asking.
 func (d *Driver) enter(r *driver.Request) (*entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,9 +118,9 @@ func (d *Driver) drop(id string, e *entry) {
 	}
 }
 
-// count counts the holds that may be retained. While there are any, what is pushed has to be seen at once: another may want the lock
-// at any time, and nobody here waits for that. A hold that came after a wait is not retained, so it does not count: processes that
-// take turns would pay for it at each turn. The caller holds Driver.mu.
+// count counts the holds that may be retained. While there are any, what is pushed has to be seen at once: another may
+// want the lock at any time, and nobody here waits for that. A hold that came after a wait is not retained, so it does
+// not count: processes that take turns would pay for it at each turn. The caller holds Driver.mu.
 func (d *Driver) count(by int) {
 	before := d.urgent > 0
 	d.urgent += by
@@ -132,8 +132,9 @@ func (d *Driver) count(by int) {
 // remembered is how many requests of which nothing was sent a driver remembers.
 const remembered = 1024
 
-// leave ends an attempt without a hold, of which a call may have run or not. Unless it ends for good, the request is asked again or
-// undone. One of which no call has run has no entry until then, because nothing has to be undone; see wasNotSent.
+// leave ends an attempt without a hold, of which a call may have run or not. Unless it ends for good, the
+// request is asked again or undone. One of which no call has run has no entry until then, because nothing has to
+// be undone; see wasNotSent.
 func (d *Driver) leave(id string, e *entry, ran, forGood bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,8 +152,8 @@ func (d *Driver) leave(id string, e *entry, ran, forGood bool) {
 	d.unsent[id] = struct{}{}
 }
 
-// wasNotSent reports, for an undo, that nothing of the request has ever got to the server. In an outage that spares a question
-// that would be asked again and again.
+// wasNotSent reports, for an undo, that nothing of the request has ever got to the server. In an outage that spares a
+// question that would be asked again and again.
 func (d *Driver) wasNotSent(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -169,8 +170,9 @@ func (d *Driver) over(id string) {
 	d.gone.Bury(id, struct{}{})
 }
 
-// unconfirmed forgets the entry of a request whose release has brought no answer. The caller may never ask again, so nothing is
-// kept for that: a release that is asked again refuses late copies of the acquire, as for a request that nobody knows.
+// unconfirmed forgets the entry of a request whose release has brought no answer. The caller may never ask
+// again, so nothing is kept for that: a release that is asked again refuses late copies of the acquire, as for a
+// request that nobody knows.
 func (d *Driver) unconfirmed(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,8 +229,8 @@ func (a *attempt) news(ctx context.Context, t time.Duration) (*push, error) {
 	}
 }
 
-// listenFor waits until w is roused: if the connections can make use of the goroutine, in a read. It reports false at the
-// instant until.
+// listenFor waits until w is roused: if the connections can make use of the goroutine, in a read. It reports
+// false at the instant until.
 func (a *attempt) listenFor(ctx context.Context, wake <-chan struct{}, until time.Time) (heard bool, err error) {
 	if reader, lends := a.d.conn.(Awaiter); lends {
 		heard, err = reader.Await(ctx, a.slot, wake, until)
@@ -253,6 +255,6 @@ func (a *attempt) listenFor(ctx context.Context, wake <-chan struct{}, until tim
 	}
 }
 
-// tombstones remembers the latest requests that were released. A copy that the driver has sent is refused by the server (see entry.open);
-// these are for callers that send one.
+// tombstones remembers the latest requests that were released. A copy that the driver has sent is refused by the server
+// (see entry.open); these are for callers that send one.
 type tombstones = enginekit.Tombstones[string, struct{}]

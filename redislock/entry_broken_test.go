@@ -16,13 +16,15 @@ func holderWhoCounts(t *testing.T) (*Driver, *driver.Request, *int) {
 	d := open(t, soloOption(servers.Redis(t)), nil)
 	told := 0
 	r := &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: "lock"}, ID: "id", Owner: "owner", Lease: time.Minute, Tokens: 1, Try: true,
+		Key: driver.Key{Kind: driver.KindMutex, Name: "lock"}, ID: "id", Owner: "owner", Lease: time.Minute, Tokens: 1,
+		Try: true,
 	}
 	r.Lost = func(driver.LostReason, error) { told++ }
 	return d, r, &told
 }
 
-// In a Cluster each node passes on that a lock was taken, so that may come again when the same request is asked again already.
+// In a Cluster each node passes on that a lock was taken, so that may come again when the same
+// request is asked again already.
 func TestBroken_OfARequestThatIsAskedAgain_IsNotToldTwice(t *testing.T) {
 	d, r, told := holderWhoCounts(t)
 	first, err := d.enter(r)

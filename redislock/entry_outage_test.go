@@ -63,7 +63,9 @@ func TestOutage_LeavesNothingOfTheLocksThatWereTried(t *testing.T) {
 				}
 			}
 			o.end(s)
-			eventually(t, "the goroutines to end when it is back", func() bool { return runtime.NumGoroutine() <= before })
+			eventually(t, "the goroutines to end when it is back", func() bool {
+				return runtime.NumGoroutine() <= before
+			})
 			l, err := c.Lock(t.Context(), "lock 0")
 			if err != nil {
 				t.Fatal(err)
@@ -100,7 +102,9 @@ func TestOutage_CloseLeavesNothingInADriverThatGoesOn(t *testing.T) {
 				t.Errorf("%d entries after Close", n)
 			}
 			// The driver itself may have some that connect again.
-			eventually(t, "the goroutines to end while the server is away", func() bool { return runtime.NumGoroutine() <= before+10 })
+			eventually(t, "the goroutines to end while the server is away", func() bool {
+				return runtime.NumGoroutine() <= before+10
+			})
 			o.end(s)
 			eventually(t, "the goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
 		})
@@ -113,7 +117,8 @@ func TestAcquire_ThatWasNotSent_LeavesNothingToUndo(t *testing.T) {
 	defer func() { _ = d.Close() }()
 	d.conn = refuses{d.conn}
 	for i := range 2 * remembered {
-		if _, err := d.Acquire(t.Context(), lockRequest(fmt.Sprint("id", i), "lock")); !errors.Is(err, driver.ErrUnavailable) {
+		_, err := d.Acquire(t.Context(), lockRequest(fmt.Sprint("id", i), "lock"))
+		if !errors.Is(err, driver.ErrUnavailable) {
 			t.Fatalf("Acquire: %v", err)
 		}
 	}
@@ -169,7 +174,8 @@ func TestAcquire_ThatWasNotSentAgain_IsUndone(t *testing.T) {
 	}
 }
 
-// A request of which a copy may be under way still says so when it is asked again; and the copy is refused when it is released.
+// A request of which a copy may be under way still says so when it is asked again; and the copy is
+// refused when it is released.
 func TestRelease_ThatBroughtNoAnswer_IsAskedAgainAsIfACopyWereUnderWay(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	d := open(t, soloOption(s.Addr()), nil)

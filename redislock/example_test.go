@@ -31,8 +31,8 @@ func Example() { //nolint:testableexamples // it needs a server
 	}
 }
 
-// With a client that the program has already. Who makes it says what it does on its way; interlock keeps one connection to
-// each server beside those of the client.
+// With a client that the program has already. Who makes it says what it does on its way; interlock keeps one connection
+// to each server beside those of the client.
 func ExampleNew() { //nolint:testableexamples // it needs a server
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{"h1:26379", "h2:26379", "h3:26379"},

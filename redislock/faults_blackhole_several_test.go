@@ -15,8 +15,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// cables are proxies before all servers of a deployment. The servers tell clients their own addresses, so only a client that
-// dials by itself comes through.
+// cables are proxies before all servers of a deployment. The servers tell clients their own addresses, so only a client
+// that dials by itself comes through.
 type cables map[string]*servers.Proxy
 
 func newCables(t testing.TB, nodes []*servers.RedisNode) cables {
@@ -52,7 +52,8 @@ type deployment struct {
 	option rueidis.ClientOption
 }
 
-// As before a server that stands alone: behind a cable that is cut there is no overlap under Sentinel and in a Cluster either.
+// As before a server that stands alone: behind a cable that is cut there is no overlap under Sentinel
+// and in a Cluster either.
 func TestBlackHole_BeforeAHolderOfSeveralServers_ItIsOutBeforeTheNextIsIn(t *testing.T) {
 	s, c := servers.RedisSentinel(t, 1, nil), servers.RedisCluster(t, 3, 0, nil)
 	for name, to := range map[string]deployment{

@@ -127,14 +127,16 @@ func (b *blackHole) once(name string) (late string) {
 		e.late += fmt.Sprintf("The loss was noticed %v after the next was in. ", ended.Sub(e.at))
 	}
 	var reason *interlock.LostError
-	if is := errors.As(held.Err(), &reason); is && reason.Reason == "expired" { // the server has said so before the network was cut
+	// the server has said so before the network was cut
+	if is := errors.As(held.Err(), &reason); is && reason.Reason == "expired" {
 		e.late += "The lease was over before. "
 	} else if !is || reason.Reason != "unconfirmed" {
 		t.Errorf("the holder has lost it by %v", held.Err())
 	}
 	proxy.Pass() // what was held up arrives now
 	mustUnlock(t, e.lease)
-	if err := mustLock(t, holder, name).Unlock(patient(t)); err != nil && !errors.Is(err, interlock.ErrLost) { // its lease is short
+	// its lease is short
+	if err := mustLock(t, holder, name).Unlock(patient(t)); err != nil && !errors.Is(err, interlock.ErrLost) {
 		t.Errorf("the first holder, again: %v", err)
 	}
 	t.Logf("the holder was told %v before the next was in", e.at.Sub(at))

@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// chaosTime is how long the network is bad, or for longer, if fewer than fewest have been in by then: a machine may be busy.
+// chaosTime is how long the network is bad, or for longer, if fewer than fewest have been in by
+// then: a machine may be busy.
 const (
 	chaosTime = 4 * time.Second
 	fewest    = 10

@@ -20,8 +20,8 @@ func TestCluster_Faults(t *testing.T) {
 		return
 	}
 	c := servers.RedisCluster(t, 3, 1, &servers.RedisOptions{
-		// Without the first no slot is served while one has no owner. By the second no replica takes over because the machine stands
-		// still for a second.
+		// Without the first no slot is served while one has no owner. By the second no replica takes over because the
+		// machine stands still for a second.
 		Config: map[string]string{"cluster-require-full-coverage": "no", "cluster-node-timeout": "3000"},
 	})
 	t.Run("Close_LeavesNothing", func(t *testing.T) { leavesNothing(t, clusterURL(c), c.Nodes(), primaries(c)...) })
@@ -138,8 +138,8 @@ func primaries(c *servers.ClusterRedis) (all []*servers.RedisNode) {
 	return all
 }
 
-// Half of a slot's locks are here and half there for long: all are renewed again and again, and who waits gets in at last. What takes
-// more than one key, acquisitions and releases, has to wait (the servers answer TRYAGAIN).
+// Half of a slot's locks are here and half there for long: all are renewed again and again, and who waits gets in at
+// last. What takes more than one key, acquisitions and releases, has to wait (the servers answer TRYAGAIN).
 func slotMovesSlowly(t *testing.T, c *servers.ClusterRedis) {
 	watch, waiting := newWaits(), newWaits()
 	o := &interlock.Options{Lease: faultsPatience, Renewal: 200 * time.Millisecond, Observer: watch.observer()}
@@ -231,7 +231,8 @@ func nodeDies(t *testing.T, c *servers.ClusterRedis) {
 	c.AwaitFailover(slot, old)
 	t.Logf("a replica was in office after %v", time.Since(begin))
 	soon(t, "the hold to be renewed at the new primary", func() bool {
-		return held.Err() != nil || time.Until(held.Deadline()) > failoverLease-2*time.Second && time.Since(dead) > 2*time.Second
+		return held.Err() != nil ||
+			time.Until(held.Deadline()) > failoverLease-2*time.Second && time.Since(dead) > 2*time.Second
 	})
 	if err := held.Err(); err != nil {
 		t.Errorf("the hold was lost: %v", err)
@@ -239,7 +240,8 @@ func nodeDies(t *testing.T, c *servers.ClusterRedis) {
 	longest, failed := f.end()
 	t.Logf("in other slots the longest turn took %v", longest)
 	if len(failed) > 0 || longest > time.Second {
-		t.Errorf("in other slots %d turns failed, and the longest took %v: %v", len(failed), longest, errors.Join(failed...))
+		t.Errorf("in other slots %d turns failed, and the longest took %v: %v",
+			len(failed), longest, errors.Join(failed...))
 	}
 	begin = time.Now()
 	if err := held.Unlock(patient(t)); err != nil {

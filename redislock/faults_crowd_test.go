@@ -19,13 +19,14 @@ import (
 )
 
 const (
-	// crowdDrivers drivers share crowdClients rueidis clients, and have crowdSize waiters in all, each of a client of its own.
+	// crowdDrivers drivers share crowdClients rueidis clients, and have crowdSize waiters in all,
+	// each of a client of its own.
 	crowdClients, crowdDrivers, crowdSize = 4, 50, 1000
 )
 
-// A thousand clients wait for one lock: they are served in the order in which they came, by a bounded number of commands,
-// and while they wait they send nothing but heartbeats. (On a machine that is so busy, or stands still for so long, that it does not
-// send those in time, who is late with one is passed over.)
+// A thousand clients wait for one lock: they are served in the order in which they came, by a bounded number of
+// commands, and while they wait they send nothing but heartbeats. (On a machine that is so busy, or stands still for so
+// long, that it does not send those in time, who is late with one is passed over.)
 func TestThousandWaiters_OnOneLock_AreServedInOrder(t *testing.T) {
 	t.Parallel()
 	s := servers.RedisServer(t, nil)
@@ -48,7 +49,8 @@ func TestThousandWaiters_OnOneLock_AreServedInOrder(t *testing.T) {
 		}
 	}
 	q := &thousand{t: t, s: s, w: newInside(t, "lock"), watch: newWaits(), served: make(chan int, crowdSize)}
-	q.holder = mustLock(t, openLocks(t, redisURL("redis", s.Addr()), &interlock.Options{Lease: 15 * faultsPatience}), q.w.name)
+	q.holder = mustLock(t, openLocks(t, redisURL("redis", s.Addr()), &interlock.Options{Lease: 15 * faultsPatience}),
+		q.w.name)
 	q.w.enter(q.holder)
 	for i := range crowdSize {
 		q.enqueue(i, drivers[i%len(drivers)])
@@ -80,7 +82,8 @@ func (q *thousand) enqueue(i int, d *redislock.Driver) {
 	}
 	q.t.Cleanup(func() { _ = c.Close() })
 	q.all.Go(func() {
-		// From when it comes until all have, have rested and have been served, which takes minutes on a machine that is very busy.
+		// From when it comes until all have, have rested and have been served, which takes minutes on a
+		// machine that is very busy.
 		ctx, cancel := context.WithTimeout(context.Background(), 15*faultsPatience)
 		defer cancel()
 		l, err := c.Lock(ctx, q.w.name)
@@ -198,8 +201,8 @@ func TestManyGoroutines_OnLocksOfTheirOwn_TakeFewRuns(t *testing.T) {
 	all.Wait()
 	runs := scriptsRun(t, s)
 	t.Logf("%d pairs took %d runs of scripts", goroutines*rounds, runs)
-	// Without bundles there are two for each, and more where the server has to be told a script. Mostly it is a tenth of that; on a
-	// machine that is very busy, where requests do not come at the same time, a third was seen.
+	// Without bundles there are two for each, and more where the server has to be told a script. Mostly it is a tenth
+	// of that; on a machine that is very busy, where requests do not come at the same time, a third was seen.
 	if runs > goroutines*rounds*3/2 {
 		t.Errorf("%d pairs took %d runs of scripts", goroutines*rounds, runs)
 	}

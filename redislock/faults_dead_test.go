@@ -13,8 +13,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The dead of these tests have asked by hand and are never heard of again. Their pushes are heard, as those of machines are that
-// have vanished without a word; in a Cluster the server does not care.
+// The dead of these tests have asked by hand and are never heard of again. Their pushes are heard, as those of machines
+// are that have vanished without a word; in a Cluster the server does not care.
 
 func TestDead_AHolderAndManyWaiters_CostOneLeaseAndOneClaim(t *testing.T) {
 	if drivertest.Apart(t) {
@@ -28,7 +28,9 @@ func TestDead_AHolderAndManyWaiters_CostOneLeaseAndOneClaim(t *testing.T) {
 	t.Run("Sentinel", func(t *testing.T) {
 		t.Parallel()
 		s := servers.RedisSentinel(t, 1, nil)
-		option := rueidis.ClientOption{InitAddress: s.Sentinels(), Sentinel: rueidis.SentinelOption{MasterSet: s.Name()}}
+		option := rueidis.ClientOption{
+			InitAddress: s.Sentinels(), Sentinel: rueidis.SentinelOption{MasterSet: s.Name()},
+		}
 		manyDie(t, s.Primary(), option, "p", nil)
 	})
 	t.Run("waiting for a replica", func(t *testing.T) {

@@ -38,10 +38,16 @@ func TestHung_OverAClientOfTheProgram_EveryOperationReturnsWithItsContext(t *tes
 			}
 			h.hang(t)
 			for _, call := range []hungCall{
-				{"Lock", func(ctx context.Context, try int) error { return second(c.Lock(ctx, fmt.Sprint("new", try))) }},
-				{"TryLock", func(ctx context.Context, try int) error { return second(c.TryLock(ctx, fmt.Sprint("try", try))) }},
+				{"Lock", func(ctx context.Context, try int) error {
+					return second(c.Lock(ctx, fmt.Sprint("new", try)))
+				}},
+				{"TryLock", func(ctx context.Context, try int) error {
+					return second(c.TryLock(ctx, fmt.Sprint("try", try)))
+				}},
 				{"Unlock", func(ctx context.Context, try int) error { return leases[try].Unlock(ctx) }},
-				{"Extend", func(ctx context.Context, _ int) error { return leases[hungTries-1].Extend(ctx, time.Minute) }},
+				{"Extend", func(ctx context.Context, _ int) error {
+					return leases[hungTries-1].Extend(ctx, time.Minute)
+				}},
 				{"Break", func(ctx context.Context, _ int) error { return c.Break(ctx, "mutex", "unlock0", 1) }},
 				{"Locks", func(ctx context.Context, _ int) error {
 					for _, err := range c.Locks(ctx, "") {

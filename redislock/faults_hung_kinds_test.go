@@ -14,8 +14,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// hungLimit tells who waits for a context from who waits for the server. It is generous, because all calls are made at once;
-// how exact one call is TestHung_EveryOperationReturnsWithItsContext shows.
+// hungLimit tells who waits for a context from who waits for the server. It is generous, because all calls are made at
+// once; how exact one call is TestHung_EveryOperationReturnsWithItsContext shows.
 const hungLimit = 4 * time.Second
 
 // The same for every other kind of lock than a mutex, and for what is made of several.
@@ -107,7 +107,8 @@ func allEnd(t *testing.T, calls []hungCall) {
 				t.Logf("%-30s %v: %v", e.name, e.took.Round(time.Millisecond), e.err)
 			}
 		case <-timer:
-			t.Errorf("%v after their contexts have ended these are under way: %q", hungLimit, slices.Sorted(maps.Keys(missing)))
+			t.Errorf("%v after their contexts have ended these are under way: %q",
+				hungLimit, slices.Sorted(maps.Keys(missing)))
 			return
 		}
 	}
@@ -138,7 +139,9 @@ func (k *kinds) sharing() []hungCall {
 		k.t.Fatal(err)
 	}
 	k.stays = append(k.stays, upgraded)
-	for _, name := range []string{"rlock", "try rlock", "wlock", "try wlock", "ulock", "try ulock", "read", "was written"} {
+	for _, name := range []string{
+		"rlock", "try rlock", "wlock", "try wlock", "ulock", "try ulock", "read", "was written",
+	} {
 		k.mayBeFree = append(k.mayBeFree, func(after *interlock.Client) (*interlock.Lease, error) {
 			return after.RWMutex(name, nil).Lock(patient(k.t))
 		})
@@ -174,7 +177,9 @@ func (k *kinds) counting() []hungCall {
 		k.t.Fatalf("set %v, %v", set, err)
 	}
 	return []hungCall{
-		locking("Semaphore.Acquire", func(ctx context.Context) (*interlock.Lease, error) { return sem(k.c, "acquire").Acquire(ctx, 2) }),
+		locking("Semaphore.Acquire", func(ctx context.Context) (*interlock.Lease, error) {
+			return sem(k.c, "acquire").Acquire(ctx, 2)
+		}),
 		locking("Semaphore.TryAcquire", func(ctx context.Context) (*interlock.Lease, error) {
 			return sem(k.c, "try acquire").TryAcquire(ctx, 1)
 		}),
@@ -212,7 +217,9 @@ func (k *kinds) leading() []hungCall {
 		locking("Campaign", func(ctx context.Context) (*interlock.Lease, error) {
 			return k.c.Election("campaign", nil).Campaign(ctx, "me")
 		}),
-		locking("Campaign against a leader", func(ctx context.Context) (*interlock.Lease, error) { return led.Campaign(ctx, "me") }),
+		locking("Campaign against a leader", func(ctx context.Context) (*interlock.Lease, error) {
+			return led.Campaign(ctx, "me")
+		}),
 		{"Unlock of a leader", func(ctx context.Context, _ int) error { return term.Unlock(ctx) }},
 		{"Leader", func(ctx context.Context, _ int) error {
 			_, err := led.Leader(ctx)
@@ -254,7 +261,9 @@ func (k *kinds) several() []hungCall {
 		k.t.Fatal(err)
 	}
 	for _, name := range []string{"{m}held", "{m}other held", "{m}lock", "{m}try", "{m}do", "alock", "atry"} {
-		k.mayBeFree = append(k.mayBeFree, func(after *interlock.Client) (*interlock.Lease, error) { return after.Lock(patient(k.t), name) })
+		k.mayBeFree = append(k.mayBeFree, func(after *interlock.Client) (*interlock.Lease, error) {
+			return after.Lock(patient(k.t), name)
+		})
 	}
 	multi := func(name string, f func(ctx context.Context) (*interlock.MultiLease, error)) hungCall {
 		return hungCall{name, func(ctx context.Context, _ int) error {
@@ -277,14 +286,17 @@ func (k *kinds) several() []hungCall {
 // looking are the operations of operators, and those of the driver that no other has.
 func (k *kinds) looking() (calls []hungCall) {
 	for kind, name := range map[interlock.Kind]string{
-		interlock.KindMutex: "nobody's", interlock.KindRWMutex: "written", interlock.KindSemaphore: "all taken", interlock.KindElection: "led",
+		interlock.KindMutex: "nobody's", interlock.KindRWMutex: "written", interlock.KindSemaphore: "all taken",
+		interlock.KindElection: "led",
 	} {
 		calls = append(calls,
 			hungCall{"Look at " + string(kind), func(ctx context.Context, _ int) error {
 				_, err := k.c.Look(ctx, kind, name)
 				return err
 			}},
-			hungCall{"Break of " + string(kind), func(ctx context.Context, _ int) error { return k.c.Break(ctx, kind, name, 1) }})
+			hungCall{"Break of " + string(kind), func(ctx context.Context, _ int) error {
+				return k.c.Break(ctx, kind, name, 1)
+			}})
 	}
 	for _, kind := range []driver.Kind{driver.KindElection, driver.KindLatch} {
 		calls = append(calls, hungCall{"Watch of " + string(kind), func(ctx context.Context, _ int) error {
@@ -301,8 +313,8 @@ func (k *kinds) looking() (calls []hungCall) {
 	}})
 }
 
-// underWay begins to wait for what others have, and returns when all are queued. The function that it returns ends the waits,
-// and wants them back.
+// underWay begins to wait for what others have, and returns when all are queued. The function that it returns ends the
+// waits, and wants them back.
 func (k *kinds) underWay() func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	k.t.Cleanup(cancel)
@@ -329,7 +341,10 @@ func (k *kinds) underWay() func() {
 	for kind, want := range map[interlock.Kind]struct {
 		name    string
 		waiters int
-	}{interlock.KindRWMutex: {"written", 2}, interlock.KindSemaphore: {"all taken", 1}, interlock.KindElection: {"led", 1}} {
+	}{
+		interlock.KindRWMutex: {"written", 2}, interlock.KindSemaphore: {"all taken", 1},
+		interlock.KindElection: {"led", 1},
+	} {
 		soon(k.t, "the waits to be queued", func() bool {
 			info, err := k.busy.Look(patient(k.t), kind, want.name)
 			return err == nil && len(info.Waiters) == want.waiters

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// hungTime is how long everybody is ready to wait for a server that hangs, and hungSlack by how much that may be exceeded.
+	// hungTime is how long everybody is ready to wait for a server that hangs, and hungSlack by how
+	// much that may be exceeded.
 	hungTime, hungSlack = 200 * time.Millisecond, 50 * time.Millisecond
 
 	// hungTries is how often it is measured until a measurement is good: the machine may be busy.
@@ -161,8 +162,8 @@ func everythingHung(t *testing.T, h *hung) {
 	}
 }
 
-// cancelledWaits begins to wait for what another holds. The function that it returns cancels that, and wants an end at once, by a
-// clock that stands still while this process does.
+// cancelledWaits begins to wait for what another holds. The function that it returns cancels that, and wants an end at
+// once, by a clock that stands still while this process does.
 func cancelledWaits(t *testing.T, c *interlock.Client) func() {
 	t.Helper()
 	type end struct {
@@ -203,7 +204,8 @@ func cancelledWaits(t *testing.T, c *interlock.Client) func() {
 
 func second(_ *interlock.Lease, err error) error { return err }
 
-// endsInTime wants the call to say in time that it does not know. Time in which this process stands still does not count.
+// endsInTime wants the call to say in time that it does not know. Time in which this process
+// stands still does not count.
 func endsInTime(t *testing.T, c hungCall) {
 	t.Helper()
 	limit := hungTime + hungSlack

@@ -202,7 +202,8 @@ type inside struct {
 
 func newInside(t testing.TB, name string) *inside { return &inside{t: t, name: name} }
 
-// enter notes that l is held. Both leases are asked after l's Lock has returned, so if both may be trusted then two are in.
+// enter notes that l is held. Both leases are asked after l's Lock has returned, so if both may be
+// trusted then two are in.
 func (w *inside) enter(l *interlock.Lease) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -232,8 +233,8 @@ func (w *inside) count() int {
 	return w.entries
 }
 
-// leftOver returns the keys that should not be there when nobody holds or waits: all but floors, and tombstones that have
-// a time to live.
+// leftOver returns the keys that should not be there when nobody holds or waits: all but floors, and tombstones
+// that have a time to live.
 func leftOver(t testing.TB, nodes ...*servers.RedisNode) []string {
 	t.Helper()
 	var left []string

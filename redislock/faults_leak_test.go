@@ -27,7 +27,8 @@ func TestClose_LeavesNothing(t *testing.T) {
 	})
 	t.Run("WaitingForReplicas", func(t *testing.T) {
 		r := servers.RedisReplicated(t, 1, nil)
-		leavesNothing(t, withQuery(withQuery(redisURL("redis", r.Primary.Addr()), "replicas", "1"), "replica-timeout", "10s"),
+		leavesNothing(t,
+			withQuery(withQuery(redisURL("redis", r.Primary.Addr()), "replicas", "1"), "replica-timeout", "10s"),
 			[]*servers.RedisNode{r.Primary, r.Replicas[0]}, r.Primary)
 	})
 }

@@ -70,7 +70,8 @@ func (c *crowd) once(client *interlock.Client, lock *inside) bool {
 		switch {
 		case err == nil:
 			return true
-		case c.bumpy && ctx.Err() == nil && (errors.Is(err, interlock.ErrUnavailable) || errors.Is(err, interlock.ErrLost)):
+		case c.bumpy && ctx.Err() == nil &&
+			(errors.Is(err, interlock.ErrUnavailable) || errors.Is(err, interlock.ErrLost)):
 			<-time.After(time.Millisecond)
 		default:
 			c.t.Errorf("%q: %v", lock.name, err)

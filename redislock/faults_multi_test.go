@@ -32,8 +32,8 @@ func mustLockAll(t testing.TB, c *interlock.Client, names []string) *interlock.M
 	return l
 }
 
-// TestMulti_OfEightLocks_IsOneRequest. They are given back side by side, by one request each at most: those that come together
-// share one, but in a Cluster.
+// TestMulti_OfEightLocks_IsOneRequest. They are given back side by side, by one request each at most: those that come
+// together share one, but in a Cluster.
 func TestMulti_OfEightLocks_IsOneRequest(t *testing.T) {
 	if drivertest.Apart(t) {
 		return
@@ -73,15 +73,16 @@ func TestMulti_OfEightLocks_IsOneRequest(t *testing.T) {
 				gave = count() - before - took
 			}
 			if took != row.take || gave < row.giveLeast || gave > 8 {
-				t.Errorf("%d scripts took 8 locks and %d gave them back, want %d, and %d to 8", took, gave, row.take, row.giveLeast)
+				t.Errorf("%d scripts took 8 locks and %d gave them back, want %d, and %d to 8",
+					took, gave, row.take, row.giveLeast)
 			}
 		})
 	}
 	noneLeft(t, append(cluster.Nodes(), alone)...)
 }
 
-// TestMulti_ThatIsRefused_LeavesNothing on the server, whichever lock was in the way: no hold, no place in a queue, and of what
-// it has read not even a change.
+// TestMulti_ThatIsRefused_LeavesNothing on the server, whichever lock was in the way: no hold, no place in a queue, and
+// of what it has read not even a change.
 func TestMulti_ThatIsRefused_LeavesNothing(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	c, other := openLocks(t, redisURL("redis", s.Addr()), nil), openLocks(t, redisURL("redis", s.Addr()), nil)
@@ -89,7 +90,8 @@ func TestMulti_ThatIsRefused_LeavesNothing(t *testing.T) {
 		l := mustLock(t, other, name)
 		before := leftOver(t, s)
 		var held *interlock.HeldError
-		if _, err := c.Multi(eight(), nil).TryLock(patient(t)); !errors.As(err, &held) || held.Name != name || held.Token != l.Token() {
+		if _, err := c.Multi(eight(), nil).TryLock(patient(t)); !errors.As(err, &held) || held.Name != name ||
+			held.Token != l.Token() {
 			t.Errorf("%q is held: %v", name, err)
 		}
 		if after := leftOver(t, s); !slices.Equal(after, before) || len(after) != 1 {
@@ -105,7 +107,9 @@ func TestMulti_WhoseReplyNeverComes_LeavesNothing(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	p := servers.NewProxy(t, s.Addr())
 	c := openLocks(t, redisURL("redis", p.Addr()), nil)
-	for name, cut := range map[string]func(){"Dropped": p.DropReplies, "Held": func() { p.BlackHole(servers.ToClient) }} {
+	for name, cut := range map[string]func(){
+		"Dropped": p.DropReplies, "Held": func() { p.BlackHole(servers.ToClient) },
+	} {
 		t.Run(name, func(t *testing.T) {
 			if err := mustLockAll(t, c, eight()).Unlock(patient(t)); err != nil {
 				t.Fatal(err)
@@ -119,7 +123,8 @@ func TestMulti_WhoseReplyNeverComes_LeavesNothing(t *testing.T) {
 			}()
 			soon(t, "all are held", func() bool { return len(leftOver(t, s)) == 8 })
 			cancel()
-			if err := receive(t, "the end of Lock", failed); !errors.Is(err, context.Canceled) || !errors.Is(err, interlock.ErrUnavailable) {
+			if err := receive(t, "the end of Lock", failed); !errors.Is(err, context.Canceled) ||
+				!errors.Is(err, interlock.ErrUnavailable) {
 				t.Errorf("got %v", err)
 			}
 			p.Pass()
@@ -132,8 +137,8 @@ func TestMulti_WhoseReplyNeverComes_LeavesNothing(t *testing.T) {
 	}
 }
 
-// TestMulti_InOppositeOrders_IsNeverPartial: by goroutines of two clients, which mostly find one another in the way and then wait
-// in order.
+// TestMulti_InOppositeOrders_IsNeverPartial: by goroutines of two clients, which mostly find one another in the
+// way and then wait in order.
 func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -143,7 +148,9 @@ func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 	for _, name := range names {
 		locks = append(locks, newInside(t, name))
 	}
-	clients := []*interlock.Client{openLocks(t, redisURL("redis", s.Addr()), nil), openLocks(t, redisURL("redis", s.Addr()), nil)}
+	clients := []*interlock.Client{
+		openLocks(t, redisURL("redis", s.Addr()), nil), openLocks(t, redisURL("redis", s.Addr()), nil),
+	}
 	var all sync.WaitGroup
 	for n := range 12 {
 		all.Go(func() {
@@ -187,8 +194,8 @@ func TestMulti_InOppositeOrders_IsNeverPartial(t *testing.T) {
 	noneLeft(t, s)
 }
 
-// BenchmarkMulti_OfEight compares eight locks in one step with eight that are taken one after the other, over a network of 1 ms
-// for the way there and back.
+// BenchmarkMulti_OfEight compares eight locks in one step with eight that are taken one after the other, over a network
+// of 1 ms for the way there and back.
 func BenchmarkMulti_OfEight(b *testing.B) {
 	s := servers.RedisServer(b, nil)
 	p := servers.NewProxy(b, s.Addr())

@@ -15,12 +15,12 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// failoverLease is longer than a failover takes: a second until the primary counts as down, and the election, which on a machine
-// under load may come to nothing at first.
+// failoverLease is longer than a failover takes: a second until the primary counts as down, and the election, which on
+// a machine under load may come to nothing at first.
 const failoverLease = 40 * time.Second
 
-// afterFailover is the bound for who waits when there is a new primary: a heartbeat of at most a second and a renewal of the
-// connection, on a machine that is busy.
+// afterFailover is the bound for who waits when there is a new primary: a heartbeat of at most a second and a renewal
+// of the connection, on a machine that is busy.
 const afterFailover = 12 * time.Second
 
 func TestSentinel_Failover(t *testing.T) {
@@ -78,7 +78,8 @@ func heldAcross(t *testing.T) {
 	t.Logf("the new primary was in office after %v", time.Since(begin))
 	for _, l := range held {
 		soon(t, "each hold to be renewed at the new primary", func() bool {
-			return l.Err() != nil || time.Until(l.Deadline()) > failoverLease-2*time.Second && time.Since(dead) > 2*time.Second
+			return l.Err() != nil ||
+				time.Until(l.Deadline()) > failoverLease-2*time.Second && time.Since(dead) > 2*time.Second
 		})
 		if err := l.Err(); err != nil {
 			t.Errorf("a hold was lost: %v", err)
@@ -189,7 +190,8 @@ func (m *mark) lets(s fence.Stamp) bool {
 	return true
 }
 
-// noLostGrant has clients contend while the primary is replaced. Never are two inside, and everybody gets in afterwards.
+// noLostGrant has clients contend while the primary is replaced. Never are two inside, and
+// everybody gets in afterwards.
 func noLostGrant(t *testing.T, failover func(s *servers.SentinelRedis)) {
 	s := servers.RedisSentinel(t, 1, nil)
 	url := withQuery(withQuery(sentinelURL(s), "replicas", "1"), "replica-timeout", "200ms")

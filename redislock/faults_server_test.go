@@ -52,8 +52,8 @@ func TestReset_EveryFewMilliseconds_EverybodyGetsInAndNothingIsLeft(t *testing.T
 	c.bumpy = true
 	rested, last := 0, -1
 	reset := func() {
-		// On a busy machine no connection may last for long enough that anybody gets in. Then the network is good until some have
-		// been in: all of a queue are to be served before they have waited for long enough to give up.
+		// On a busy machine no connection may last for long enough that anybody gets in. Then the network is good until
+		// some have been in: all of a queue are to be served before they have waited for long enough to give up.
 		if now := c.entries(); now != last {
 			rested, last = 0, now
 		} else if rested++; rested > 20 {
@@ -114,7 +114,8 @@ func TestFlushAll_EveryHolderIsToldByItsNextRenewal(t *testing.T) {
 	}
 }
 
-// A server without room refuses new locks with a reason, and ends nobody's hold: renewals, releases and hand-offs go on.
+// A server without room refuses new locks with a reason, and ends nobody's hold: renewals,
+// releases and hand-offs go on.
 func TestFullMemory_WithNoEviction_HoldersKeepTheirLocks(t *testing.T) {
 	t.Parallel()
 	s := servers.RedisServer(t, nil)

@@ -40,7 +40,10 @@ func TestFinal_IsWhatAServerWouldSayAgain(t *testing.T) {
 		"ERR something that nobody knows":                                          false,
 	} {
 		err := errors.New(strings.TrimPrefix(message, "ERR ")) // as rueidis says it
-		for _, err := range []error{err, resp.ServerError(message), &RefusedError{Err: err}, fmt.Errorf("127.0.0.1:6379: %w", &RefusedError{Err: err})} {
+		for _, err := range []error{
+			err, resp.ServerError(message), &RefusedError{Err: err},
+			fmt.Errorf("127.0.0.1:6379: %w", &RefusedError{Err: err}),
+		} {
 			if isFinal(err) != want {
 				t.Errorf("isFinal(%v) = %v", err, !want)
 			}
@@ -64,7 +67,9 @@ func TestWait_ThatTheServerRefusesForGood_EndsWithWhatItSays(t *testing.T) {
 		"the right to run scripts": {[]string{"ACL", "SETUSER", "bob", "-eval", "-evalsha"}, "NOPERM"},
 		"the right to its keys":    {[]string{"ACL", "SETUSER", "bob", "resetkeys"}, "NOPERM"},
 		"the type of the lock": {
-			[]string{"EVAL", "redis.call('DEL', KEYS[1]); redis.call('LPUSH', KEYS[1], 1)", "1", "interlock:mutex:lock"},
+			[]string{
+				"EVAL", "redis.call('DEL', KEYS[1]); redis.call('LPUSH', KEYS[1], 1)", "1", "interlock:mutex:lock",
+			},
 			"a value that interlock did not write",
 		},
 	} {

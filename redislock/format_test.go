@@ -58,8 +58,10 @@ func source(t *testing.T, name string) string {
 
 func TestFormat_NamesTheScriptsAndTheirParts(t *testing.T) {
 	written := make(map[string]string)
-	for _, found := range regexp.MustCompile(`(\w+)Script\s+= newScript\((.*)\)`).FindAllStringSubmatch(source(t, "scripts.go"), -1) {
-		written[found[1]] = strings.NewReplacer(`"`, "", ",", "").Replace(found[2])
+	scripts := regexp.MustCompile(`(\w+)Script\s+= newScript\(([^)]*)\)`)
+	for _, found := range scripts.FindAllStringSubmatch(source(t, "scripts.go"), -1) {
+		parts := strings.NewReplacer(`"`, "", "+", "", ",", "").Replace(found[2])
+		written[found[1]] = strings.Join(strings.Fields(parts), " ")
 	}
 	documented := make(map[string]string)
 	used := make(map[string]bool)
@@ -123,11 +125,14 @@ func TestFormat_NumbersTheElementsAsTheScriptsDo(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"acquire_fast", "release_fast"} { // which have that number, and not its name
-		if text, err := scriptFiles.ReadFile("scripts/" + file + ".lua"); err != nil || !strings.Contains(string(text), "450000") {
+		if text, err := scriptFiles.ReadFile("scripts/" + file + ".lua"); err != nil ||
+			!strings.Contains(string(text), "450000") {
 			t.Errorf("%s does not let a queue last for QUEUE_LASTS: %v", file, err)
 		}
 	}
-	for name, n := range map[string]int{"HELD": 0, "CLAIMED": 1, "KEPT": 2, "QUEUE_LASTS": 450000, "PATIENCE": 2, "MOST_TOKENS": mostTokens} {
+	for name, n := range map[string]int{
+		"HELD": 0, "CLAIMED": 1, "KEPT": 2, "QUEUE_LASTS": 450000, "PATIENCE": 2, "MOST_TOKENS": mostTokens,
+	} {
 		if written[name] != n {
 			t.Errorf("%s is %d, wire.md says %d", name, written[name], n)
 		}
@@ -140,7 +145,8 @@ func TestFormat_IsReadByInspectionAsItIsNumbered(t *testing.T) {
 	for name, n := range at {
 		r[n-1] = map[string]any{
 			"MODE": "s", "WEIGHT": 3.0, "META": `{"o":"owner","c":"client","l":"label"}`, "SINCE": "1700000000000001",
-			"TOKEN": "1700000000000002", "UNTIL": 1700000000003.0, "GRANTED": "1700000000000004", "ALIVE": 1700000000005.0,
+			"TOKEN": "1700000000000002", "UNTIL": 1700000000003.0, "GRANTED": "1700000000000004",
+			"ALIVE": 1700000000005.0,
 		}[name]
 	}
 	want := driver.Holder{
@@ -150,7 +156,10 @@ func TestFormat_IsReadByInspectionAsItIsNumbered(t *testing.T) {
 	if got := r.holder(0); got != want {
 		t.Errorf("a hold is read as %+v, want %+v", got, want)
 	}
-	wait := driver.Waiter{Owner: "owner", Client: "client", Label: "label", Weight: 3, Shared: true, Since: time.UnixMicro(1700000000000001)}
+	wait := driver.Waiter{
+		Owner: "owner", Client: "client", Label: "label", Weight: 3, Shared: true,
+		Since: time.UnixMicro(1700000000000001),
+	}
 	if got := r.waiter(); got != wait {
 		t.Errorf("a waiter is read as %+v, want %+v", got, wait)
 	}
@@ -225,16 +234,21 @@ func TestFormat_OfWhatIsStored(t *testing.T) {
 	}, map[string]string{"v": plainFormat, "l": "", "a": "0", "z": "1", "k": "0", "w": "0", "fields": "8"})
 	hold := words(t, "text hold", do("HGET", key, "h"))
 	same(hold, common)
-	same(hold, map[string]string{"ID": "first", "STATE": "0", "TOKEN": token, "TOKENS": "8", "PASS": "0", "META": thin["META"], "WANT": "8"})
+	same(hold,
+		map[string]string{
+			"ID": "first", "STATE": "0", "TOKEN": token, "TOKENS": "8", "PASS": "0", "META": thin["META"], "WANT": "8",
+		})
 	waiter := words(t, "text waiter", do("HGET", key, "q:0"))
 	same(waiter, common)
 	same(waiter, map[string]string{"ID": "second", "WANT": "1", "META": `{"o":"o-second","c":"two"}`})
-	if len(hold["UNTIL"]) != 13 || len(hold["ALIVE"]) != 13 || len(waiter["ALIVE"]) != 13 || len(waiter["SINCE"]) != 16 {
+	if len(hold["UNTIL"]) != 13 || len(hold["ALIVE"]) != 13 || len(waiter["ALIVE"]) != 13 ||
+		len(waiter["SINCE"]) != 16 {
 		t.Errorf("instants have another width: %v, %v", hold, waiter)
 	}
 }
 
-// A floor ahead of the clock is common where holds are shorter than their block of tokens: the lock is thin all the same.
+// A floor ahead of the clock is common where holds are shorter than their block of tokens: the
+// lock is thin all the same.
 func TestFormat_OfALockWhoseFloorIsAhead(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	d := open(t, soloOption(s.Addr()), nil)

@@ -16,8 +16,8 @@ func (a *attempt) grant() driver.Grant {
 
 // trusts reports whether the instant of p can be told on our clock: by the difference between two instants of the same
 // server, which came over the same connection. The server's clock may have been set meanwhile: if the instant is before
-// our own request, or after the push arrived, it has been. With Replicas a push is only a hint, and with a LockDelay too: a push
-// that ends unclaimed goes back to the queue without a delay, so nobody may have acted on it.
+// our own request, or after the push arrived, it has been. With Replicas a push is only a hint, and with a LockDelay
+// too: a push that ends unclaimed goes back to the queue without a delay, so nobody may have acted on it.
 func (a *attempt) trusts(p *push) bool {
 	return a.d.opts.Replicas == 0 && a.r.LockDelay == 0 && p.grant.link != 0 && p.grant.link == a.answer.link &&
 		p.grant.now >= a.answer.now && !a.granted(p).After(p.received)

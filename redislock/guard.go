@@ -14,25 +14,27 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Guard is a fence for data in Redis (see package [fence]): it checks a stamp, and reads or writes the data, in one script. It
-// is made by [NewGuard], keeps nothing itself, and is safe for concurrent use; all programs with the same server are one fence.
+// Guard is a fence for data in Redis (see package [fence]): it checks a stamp, and reads or writes the data, in one
+// script. It is made by [NewGuard], keeps nothing itself, and is safe for concurrent use; all programs with the
+// same server are one fence.
 //
-// For each resource there is a hash with the two marks, of some 150 bytes, under "interlock:fence:{TAG}:RESOURCE" in the slot
-// of the resource's own key (wire.md says how TAG is found). It has no time to live; delete it with [Guard.Forget] when the
-// resource is gone for good.
+// For each resource there is a hash with the two marks, of some 150 bytes, under "interlock:fence:{TAG}:RESOURCE" in
+// the slot of the resource's own key (wire.md says how TAG is found). It has no time to live; delete it with
+// [Guard.Forget] when the resource is gone for good.
 //
 // # What it promises
 //
-// What package fence says, as long as Redis keeps the marks. They are beside the data: a failover or a restart that loses the
-// last writes loses marks and data of the same moments, and then a holder that was overtaken just before may pass once more.
-// Eviction could remove the marks alone, so the server must not evict (maxmemory-policy noeviction). A write whose mark was
-// raised but which failed in the middle of a script stays half done: Redis does not roll back.
+// What package fence says, as long as Redis keeps the marks. They are beside the data: a failover or a restart that
+// loses the last writes loses marks and data of the same moments, and then a holder that was overtaken just before may
+// pass once more. Eviction could remove the marks alone, so the server must not evict (maxmemory-policy noeviction). A
+// write whose mark was raised but which failed in the middle of a script stays half done: Redis does not roll back.
 //
-// A user of its own needs the rights +eval +evalsha +hmget +hset, for Get and Set +get and +set, for Forget +del, those of the
-// caller's scripts, and the keys of the data beside ~interlock:fence:*.
+// A user of its own needs the rights +eval +evalsha +hmget +hset, for Get and Set +get and +set, for Forget +del, those
+// of the caller's scripts, and the keys of the data beside ~interlock:fence:*.
 //
 // Every method costs one round trip, and one more when the server does not know the script. An error that is no
-// *fence.StaleError is the server's or the network's; after the latter it is unknown whether the script ran. It is not sent again.
+// *fence.StaleError is the server's or the network's; after the latter it is unknown whether the script
+// ran. It is not sent again.
 type Guard struct {
 	client rueidis.Client
 }
@@ -57,14 +59,15 @@ var (
 // errReaderWrites is for what can only be a mistake.
 var errReaderWrites = errors.New("the stamp is a reader's, which must not write")
 
-// Check lets s touch the resource, or returns a *fence.StaleError. It is for the first touch of what is not read by this guard.
+// Check lets s touch the resource, or returns a *fence.StaleError. It is for the first touch of what
+// is not read by this guard.
 func (g *Guard) Check(ctx context.Context, resource string, s fence.Stamp) error {
 	_, err := g.run(ctx, guardTouch, resource, s, nil, nil)
 	return err
 }
 
-// Get returns the string at key, and whether there is one, if s may touch it. The resource is the key. Use it for the first
-// touch, too: reading without it is what a fence cannot make good.
+// Get returns the string at key, and whether there is one, if s may touch it. The resource is the key. Use it for the
+// first touch, too: reading without it is what a fence cannot make good.
 func (g *Guard) Get(ctx context.Context, key string, s fence.Stamp) (value string, found bool, err error) {
 	reply, err := g.run(ctx, guardGet, key, s, []string{key}, nil)
 	if err != nil || reply.IsNil() {
@@ -83,10 +86,11 @@ func (g *Guard) Set(ctx context.Context, key, value string, s fence.Stamp) error
 	return err
 }
 
-// Eval runs a Lua script on keys if s may touch resource, and returns what the script does. The script sees KEYS and ARGV as
-// with EVAL; the numbers of lines in its errors are larger by the length of guard.lua. What it is about is named by resource,
-// which every program has to name in the same way: usually the main key. In a Cluster all keys must be in the slot of
-// resource, so give both the same hash tag. A script that is called with a reader's stamp must only read.
+// Eval runs a Lua script on keys if s may touch resource, and returns what the script does. The script sees KEYS
+// and ARGV as with EVAL; the numbers of lines in its errors are larger by the length of guard.lua. What it is
+// about is named by resource, which every program has to name in the same way: usually the main key. In a Cluster
+// all keys must be in the slot of resource, so give both the same hash tag. A script that is called with a
+// reader's stamp must only read.
 func (g *Guard) Eval(
 	ctx context.Context, script, resource string, s fence.Stamp, keys, args []string,
 ) (rueidis.RedisMessage, error) {
@@ -135,7 +139,8 @@ func (g *Guard) check(resource string, s fence.Stamp, keys []string) error {
 	}
 	for _, key := range keys {
 		if conn.SlotOf(key) != conn.SlotOf(resource) {
-			return fmt.Errorf("redislock: guard %q: the key %q is in another slot of the Cluster; give both the same hash tag",
+			return fmt.Errorf(
+				"redislock: guard %q: the key %q is in another slot of the Cluster; give both the same hash tag",
 				resource, key)
 		}
 	}

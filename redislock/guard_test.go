@@ -42,7 +42,8 @@ func TestGuard(t *testing.T) {
 	})
 	t.Run("Forget_RemovesTheMarks", func(t *testing.T) {
 		_ = g.Check(t.Context(), "gone", fence.Stamp{Token: 2})
-		if err := errors.Join(g.Forget(t.Context(), "gone"), g.Check(t.Context(), "gone", fence.Stamp{Token: 1})); err != nil {
+		if err := errors.Join(g.Forget(t.Context(), "gone"),
+			g.Check(t.Context(), "gone", fence.Stamp{Token: 1})); err != nil {
 			t.Error(err)
 		}
 	})
@@ -58,7 +59,10 @@ func guardJudges(t *testing.T, g *Guard) {
 		resource := fmt.Sprintf("judged %d", story)
 		var told []string
 		for range 8 {
-			s := fence.Stamp{Token: 1 + random.Uint64N(4), Nonce: []string{"a b", "ü\n"}[random.IntN(2)], Shared: random.IntN(2) == 0}
+			s := fence.Stamp{
+				Token: 1 + random.Uint64N(4), Nonce: []string{"a b", "ü\n"}[random.IntN(2)],
+				Shared: random.IntN(2) == 0,
+			}
 			if story%2 == 0 {
 				s.Token += high
 			}
@@ -117,7 +121,8 @@ func guardEvaluates(t *testing.T, g *Guard, client rueidis.Client) {
 			t.Errorf("part %d is %d, %v, want %d", i, got, err, want)
 		}
 	}
-	if _, err := g.Eval(t.Context(), script, "sum", old, []string{"sum"}, []string{"5"}); !errors.Is(err, fence.ErrStale) {
+	_, err = g.Eval(t.Context(), script, "sum", old, []string{"sum"}, []string{"5"})
+	if !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}
 	if n, err := client.Do(t.Context(), client.B().Get().Key("sum").Build()).AsInt64(); n != 5 || err != nil {

@@ -15,10 +15,12 @@ var sideNames = [sides]string{"the model", "the server"}
 // pairs are the tokens that both sides gave for the same grants of one lock.
 type pairs struct{ list [][sides]uint64 }
 
-// add notes a pair, and says what is wrong with it: both sides must give the same number again, or both a new one, and in
-// the same order.
+// add notes a pair, and says what is wrong with it: both sides must give the same number again, or both a new
+// one, and in the same order.
 func (p *pairs) add(a, b uint64) error {
-	at, known := slices.BinarySearchFunc(p.list, a, func(pair [sides]uint64, a uint64) int { return cmp.Compare(pair[model], a) })
+	at, known := slices.BinarySearchFunc(p.list, a, func(pair [sides]uint64, a uint64) int {
+		return cmp.Compare(pair[model], a)
+	})
 	switch {
 	case known && p.list[at][redis] != b:
 		return fmt.Errorf("the same grant has token %d and %d on the server", p.list[at][redis], b)

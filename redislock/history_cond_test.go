@@ -32,7 +32,9 @@ func (h *condHistory) id() string {
 }
 
 func (h *condHistory) request(id string) *driver.Request {
-	return &driver.Request{Key: h.key, ID: id, Owner: "owner of " + id, Label: id, Weight: 1, Tokens: 1, Lease: longLease}
+	return &driver.Request{
+		Key: h.key, ID: id, Owner: "owner of " + id, Label: id, Weight: 1, Tokens: 1, Lease: longLease,
+	}
 }
 
 // seen is who holds and who waits for the lock on one side, by label.
@@ -116,7 +118,8 @@ func (h *condHistory) end(id string, undo bool) {
 	}
 	w.cancel()
 	_ = h.both("release", func(ctx context.Context, side int) error {
-		return h.engines[side][w.client].Release(ctx, &driver.Release{Key: h.key, ID: id, Horizon: longLease, Undo: undo})
+		return h.engines[side][w.client].Release(ctx,
+			&driver.Release{Key: h.key, ID: id, Horizon: longLease, Undo: undo})
 	})
 }
 

@@ -20,7 +20,8 @@ func (h *history) latch(steps *[]latchStep) {
 	h.t.Helper()
 	name := string(rune('a' + h.draw(3)))
 	s := latchStep{h.draw(3) == 0, driver.LatchCall{
-		Key: driver.Key{Kind: driver.KindLatch, Name: name}, ID: fmt.Sprintf("l%d", len(*steps)), Count: 1 + int64(h.draw(5)), Horizon: longLease,
+		Key: driver.Key{Kind: driver.KindLatch, Name: name}, ID: fmt.Sprintf("l%d", len(*steps)),
+		Count: 1 + int64(h.draw(5)), Horizon: longLease,
 	}}
 	if len(*steps) > 0 && h.draw(4) == 0 {
 		s = (*steps)[h.draw(len(*steps))]

@@ -56,7 +56,8 @@ func (h *history) step() {
 func (h *history) request(key driver.Key) driver.Request {
 	id := fmt.Sprintf("r%d", len(h.ids))
 	r := driver.Request{
-		Key: key, ID: id, Owner: "process " + id, Label: id, Weight: 1, Tokens: 1 + h.draw(4), Lease: h.lease(), Try: h.draw(5) == 0,
+		Key: key, ID: id, Owner: "process " + id, Label: id, Weight: 1, Tokens: 1 + h.draw(4), Lease: h.lease(),
+		Try: h.draw(5) == 0,
 	}
 	if h.draw(10) < h.named {
 		r.Owner, r.Named = string(rune('A'+h.draw(3))), true
@@ -175,7 +176,8 @@ func (h *history) both(what string, f func(ctx context.Context, side int) error)
 
 func (h *history) releaseBoth(r *driver.Release, client int) {
 	h.t.Helper()
-	_ = h.both(fmt.Sprintf("release %s %q %s: undo %v, keep %v, by client %d", r.Kind, r.Name, r.ID, r.Undo, r.Keep, client),
+	_ = h.both(
+		fmt.Sprintf("release %s %q %s: undo %v, keep %v, by client %d", r.Kind, r.Name, r.ID, r.Undo, r.Keep, client),
 		func(ctx context.Context, side int) error { return h.engines[side][client].Release(ctx, r) })
 }
 
@@ -276,8 +278,8 @@ func (h *history) requeue() {
 	h.ask(r, releaseOf(&w.req), "")
 }
 
-// copy sends a request again that waits or was granted once. A copy of one that is over is sent by the client that knows
-// that.
+// copy sends a request again that waits or was granted once. A copy of one that is over is sent by
+// the client that knows that.
 func (h *history) copy() {
 	from := slices.DeleteFunc(slices.Clone(h.ids), func(w *twin) bool {
 		return w.sides[model].answered() && w.sides[model].err != nil
@@ -332,7 +334,8 @@ func (h *history) checkKeys() {
 			key := fmt.Sprint(found)
 			lasts, err := node.Do(ctx, "PTTL", key)
 			n, _ := lasts.(int64)
-			isTomb := strings.HasPrefix(key, h.prefix+"gone:{") && (n > 0 || n == -2) // which has ended since it was listed
+			// which has ended since it was listed
+			isTomb := strings.HasPrefix(key, h.prefix+"gone:{") && (n > 0 || n == -2)
 			if err != nil || !isTomb && !strings.HasPrefix(key, h.prefix+"floor:{") && key != h.prefix+"alive" {
 				h.fail("left on the server: %s for %v ms (%v)", key, lasts, err)
 			}

@@ -116,8 +116,10 @@ func newClient(t *testing.T, addr string) rueidis.Client {
 func newHistory(t *testing.T, open opener, seed uint64, nodes ...*servers.RedisNode) *history {
 	t.Helper()
 	h := &history{
-		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), prefix: fmt.Sprintf("history%d-%d:", histories.Add(1), seed),
-		watch: &vigil{pace.Of(t, nodes...), mostClaim / 4}, // who was not heard of for the time of a claim is passed over
+		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)),
+		prefix: fmt.Sprintf("history%d-%d:", histories.Add(1), seed),
+		// who was not heard of for the time of a claim is passed over
+		watch: &vigil{pace.Of(t, nodes...), mostClaim / 4},
 		keys: []driver.Key{
 			{Kind: driver.KindMutex, Name: "x"},
 			{Kind: driver.KindRWMutex, Name: "x"},
@@ -157,7 +159,8 @@ func (h *history) fail(format string, args ...any) {
 	h.t.Helper()
 	differs := fmt.Sprintf("%s\n%s\nreplay it with: go test -run %s -seed %d",
 		strings.Join(h.trace, "\n"), fmt.Sprintf(format, args...), strings.Split(h.t.Name(), "/")[0], h.seed)
-	// What was compared just before a lease was to end may have been seen on one side before that and on the other after it.
+	// What was compared just before a lease was to end may have been seen on one side before that
+	// and on the other after it.
 	if h.watch.failed() || !h.until.IsZero() && h.until.Sub(h.begun) < slack {
 		panic(stalled{differs})
 	}
@@ -190,7 +193,8 @@ func (h *history) turn() {
 	h.note("crowded is %s %q, %d of ten owners are named", h.crowded.Kind, h.crowded.Name, h.named)
 }
 
-// eachHistory runs f for each seed, and again if the machine stood still. That is no excuse for a history that differs each time.
+// eachHistory runs f for each seed, and again if the machine stood still. That is no excuse for a
+// history that differs each time.
 func eachHistory(t *testing.T, f func(t *testing.T, seed uint64)) {
 	t.Helper()
 	run := func(t *testing.T, seed uint64) {

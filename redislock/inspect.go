@@ -13,9 +13,9 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Locks finds locks with SCAN on each primary, so it costs time in proportion to all keys of the deployment, in steps that
-// do not block the server, and reads each lock that it finds by itself. What another program has stored under a lock's key is
-// marked (driver.LockInfo.Unreadable), and never shown.
+// Locks finds locks with SCAN on each primary, so it costs time in proportion to all keys of the deployment, in steps
+// that do not block the server, and reads each lock that it finds by itself. What another program has stored under a
+// lock's key is marked (driver.LockInfo.Unreadable), and never shown.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		nodes, err := d.conn.Nodes(ctx)
@@ -134,9 +134,11 @@ func (d *Driver) look(ctx context.Context, keys []driver.Key) []sight {
 	return sights
 }
 
-// LookTokens reads one lock, in one round trip. It reports whether the lock is held or waited for, and how many tokens the block of
-// each holder has.
-func (d *Driver) LookTokens(ctx context.Context, key driver.Key) (info driver.LockInfo, tokens []int, inUse bool, err error) {
+// LookTokens reads one lock, in one round trip. It reports whether the lock is held or waited for, and how many tokens
+// the block of each holder has.
+func (d *Driver) LookTokens(
+	ctx context.Context, key driver.Key,
+) (info driver.LockInfo, tokens []int, inUse bool, err error) {
 	if d.isClosed() {
 		return driver.LockInfo{}, nil, false, driver.ErrClosed
 	}
@@ -252,7 +254,8 @@ func (f record) number(n int) int64 {
 	return int64(v)
 }
 
-// holder reads a hold. One whose lease has ended is in the way until its delay has, whether a script has noticed or not.
+// holder reads a hold. One whose lease has ended is in the way until its delay has, whether a
+// script has noticed or not.
 func (f record) holder(now int64) driver.Holder {
 	m := parseMeta(f.text(8))
 	until, state := time.UnixMilli(f.number(21)), f.number(23)

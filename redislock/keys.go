@@ -32,8 +32,8 @@ func (n names) floor(slot uint16) string { return string(n.appendFloor(nil, slot
 // tomb returns the key that refuses a request that is over.
 func (n names) tomb(slot uint16, id string) string { return string(n.appendTomb(nil, slot, id)) }
 
-// request returns the keys that the script of one request needs: of the lock, of the slot's floor, and of the tombstone of
-// that ID. They are cut from one string, because there is a set of them for each acquisition and each release.
+// request returns the keys that the script of one request needs: of the lock, of the slot's floor, and of the tombstone
+// of that ID. They are cut from one string, because there is a set of them for each acquisition and each release.
 func (n names) request(key driver.Key, id string) (keys [3]string, slot uint16) {
 	b := n.appendLock(make([]byte, 0, 256), key)
 	first := len(b)

@@ -42,7 +42,9 @@ func TestNames_OfOneLock_AreInOneSlot(t *testing.T) {
 			if key != "app:"+string(kind)+":"+name {
 				t.Errorf("the key of %s %q is %q", kind, name, key)
 			}
-			for _, other := range []string{key, n.floor(slot), n.tomb(slot, "id"), n.tomb(slot, ""), n.shard("proc", slot)} {
+			for _, other := range []string{
+				key, n.floor(slot), n.tomb(slot, "id"), n.tomb(slot, ""), n.shard("proc", slot),
+			} {
 				if conn.SlotOf(other) != slot {
 					t.Errorf("%q is in slot %d, the lock %q in %d", other, conn.SlotOf(other), key, slot)
 				}

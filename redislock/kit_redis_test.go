@@ -48,9 +48,9 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Fatalf("not after 15 s: %s", what)
 }
 
-// endsInTime runs f, which waits for a server that hangs, and fails if it does not end with its context. To the millisecond that
-// is judged in a long run, which has nothing beside it: other packages may take the processor that encrypts 5 MB. In every other
-// run it has ten times the slack, and still less than until the server goes on.
+// endsInTime runs f, which waits for a server that hangs, and fails if it does not end with its context. To the
+// millisecond that is judged in a long run, which has nothing beside it: other packages may take the processor that
+// encrypts 5 MB. In every other run it has ten times the slack, and still less than until the server goes on.
 func endsInTime(t *testing.T, name string, slack time.Duration, f func(ctx context.Context) error) {
 	t.Helper()
 	pace.EndsInTime(t, name, longrun.Of(10*slack, slack), f)

@@ -13,7 +13,8 @@ var _ driver.Latcher = (*Driver)(nil)
 
 // SetLatch sets a latch, in one round trip.
 func (d *Driver) SetLatch(ctx context.Context, c *driver.LatchCall) (bool, error) {
-	word, _, err := d.latch(ctx, "set latch", latchSetScript, c, c.ID, strconv.FormatInt(c.Count, 10), inMillis(max(c.Horizon, shortestTomb)))
+	word, _, err := d.latch(ctx, "set latch", latchSetScript, c, c.ID, strconv.FormatInt(c.Count, 10),
+		inMillis(max(c.Horizon, shortestTomb)))
 	return word == "set", err
 }
 
@@ -30,7 +31,9 @@ func (d *Driver) LatchCount(ctx context.Context, key driver.Key) (int64, error) 
 }
 
 // latch runs one of the scripts of latches, and takes its answer apart.
-func (d *Driver) latch(ctx context.Context, op string, script *Script, c *driver.LatchCall, args ...string) (word string, left int64, err error) {
+func (d *Driver) latch(
+	ctx context.Context, op string, script *Script, c *driver.LatchCall, args ...string,
+) (word string, left int64, err error) {
 	switch {
 	case c.Kind != driver.KindLatch:
 		return "", 0, fmt.Errorf("redis: a latch of kind %q: %w", c.Kind, driver.ErrUnsupported)
@@ -45,7 +48,8 @@ func (d *Driver) latch(ctx context.Context, op string, script *Script, c *driver
 	}
 	answer := d.conn.Call(ctx, call)
 	if answer.Err == nil && answer.Acked < call.Replicas {
-		answer.Err = fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, call.Replicas, call.ReplicaTimeout)
+		answer.Err = fmt.Errorf("%d of %d replicas have acknowledged within %v",
+			answer.Acked, call.Replicas, call.ReplicaTimeout)
 	}
 	if answer.Err != nil {
 		return "", 0, d.unavailable(ctx, op, c.Key, answer.Err)

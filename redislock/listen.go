@@ -11,8 +11,8 @@ type slotsInUse struct {
 	idle  []uint16       // those that had no wait at some moment, the oldest first
 }
 
-// listens reports whether the pushes of slot have been subscribed to and not been given up. It may be wrong after a slot
-// has moved: listen is called before every wait.
+// listens reports whether the pushes of slot have been subscribed to and not been given up. It may be wrong after a
+// slot has moved: listen is called before every wait.
 func (d *Driver) listens(slot uint16) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

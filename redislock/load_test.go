@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// A server may stand still in the middle of a script, so what is read of clocks there is not of one instant. The lease of
-// a thin lock must not seem to end before the key does.
+// A server may stand still in the middle of a script, so what is read of clocks there is not of one instant. The lease
+// of a thin lock must not seem to end before the key does.
 func TestLoad_OfAThinLock_DoesNotEndItsLeaseEarlyWhenTheServerPausesInTheScript(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	d := open(t, soloOption(s.Addr()), nil)
@@ -17,10 +17,13 @@ func TestLoad_OfAThinLock_DoesNotEndItsLeaseEarlyWhenTheServerPausesInTheScript(
 	if _, err := d.Acquire(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	source := newScript("clock", "begin", "text", "lock", "rules").Source()
+	source := newScript("clock begin text lock rules").Source()
 	pause := `local until_ = redis.call('PEXPIRETIME', KEYS[1]) for i = 1, 2e7 do end load() return tostring(holds[1][UNTIL] - until_)`
 	key, slot := d.names.lock(r.Key)
-	call := &Call{Script: conn.NewScript(source + "\n" + pause), Slot: slot, Keys: []string{key, d.names.floor(slot), d.names.tomb(slot, "x")}}
+	call := &Call{
+		Script: conn.NewScript(source + "\n" + pause), Slot: slot,
+		Keys: []string{key, d.names.floor(slot), d.names.tomb(slot, "x")},
+	}
 	for try := 1; ; try++ {
 		answer := d.conn.Call(t.Context(), call)
 		late, err := strconv.Atoi(answer.Text)

@@ -30,8 +30,8 @@ func parseMeta(s string) meta {
 	return m
 }
 
-// plainMeta reads what appendMeta has written if nothing in it is escaped, as nearly always. A decoder would cost as much
-// as the rest of a wait.
+// plainMeta reads what appendMeta has written if nothing in it is escaped, as nearly always. A decoder would cost as
+// much as the rest of a wait.
 func plainMeta(s string) (m meta, is bool) {
 	rest, ends := strings.CutSuffix(s, `"}`)
 	rest, mark := cutMark(rest)
@@ -62,8 +62,8 @@ func cutMark(s string) (rest string, mark retention) {
 	return "", unmarked
 }
 
-// appendMeta appends m as JSON. The scripts look for the mark at its beginning, which no text inside can look like: what is in
-// quotes has none of its own but behind a backslash.
+// appendMeta appends m as JSON. The scripts look for the mark at its beginning, which no text inside can look like:
+// what is in quotes has none of its own but behind a backslash.
 func appendMeta(b []byte, m meta) []byte {
 	b = append(b, '{')
 	if m.Retention != unmarked {

@@ -17,10 +17,11 @@ var _ driver.MultiAcquirer = (*Driver)(nil)
 // mostTogether is how many locks one script takes: about half a millisecond of the server's time, as for renewals.
 const mostTogether = 250
 
-// AcquireAll takes several locks in one script, or none of them: one round trip, as one lock costs. In a Cluster the names must
-// share a slot, which they do by a hash tag: {order-7}:stock and {order-7}:invoice. Elsewhere any names do. It is for mutexes of
-// owners without a name and without a LockDelay, at most 250; other lists are refused with an error matching
-// driver.ErrUnsupported. So is one with a lock of which a holder or a queue has died and nobody has cleared up yet.
+// AcquireAll takes several locks in one script, or none of them: one round trip, as one lock costs. In a Cluster
+// the names must share a slot, which they do by a hash tag: {order-7}:stock and {order-7}:invoice. Elsewhere any
+// names do. It is for mutexes of owners without a name and without a LockDelay, at most 250; other lists are
+// refused with an error matching driver.ErrUnsupported. So is one with a lock of which a holder or a queue has died
+// and nobody has cleared up yet.
 func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]driver.Grant, error) {
 	if err := d.checkAll(requests); err != nil {
 		return nil, err
@@ -47,15 +48,19 @@ func (d *Driver) AcquireAll(ctx context.Context, requests []*driver.Request) ([]
 // checkAll refuses what is not for one script.
 func (d *Driver) checkAll(requests []*driver.Request) error {
 	if len(requests) == 0 || len(requests) > mostTogether {
-		return fmt.Errorf("redis: %d locks in one step, want 1 to %d: %w", len(requests), mostTogether, driver.ErrUnsupported)
+		return fmt.Errorf("redis: %d locks in one step, want 1 to %d: %w",
+			len(requests), mostTogether, driver.ErrUnsupported)
 	}
 	for i, r := range requests {
 		switch err := check(r); {
 		case err != nil:
 			return err
 		case r.Kind != driver.KindMutex || r.Mode != driver.Exclusive || r.Named || r.LockDelay > 0:
-			return fmt.Errorf("redis: %s %q in one step with others, for a named owner or with a delay: %w", r.Kind, r.Name, driver.ErrUnsupported)
-		case slices.ContainsFunc(requests[:i], func(other *driver.Request) bool { return other.Key == r.Key || other.ID == r.ID }):
+			return fmt.Errorf("redis: %s %q in one step with others, for a named owner or with a delay: %w",
+				r.Kind, r.Name, driver.ErrUnsupported)
+		case slices.ContainsFunc(requests[:i], func(other *driver.Request) bool {
+			return other.Key == r.Key || other.ID == r.ID
+		}):
 			return fmt.Errorf("redis: %s %q or its request is there twice: %w", r.Kind, r.Name, driver.ErrUnsupported)
 		}
 	}
@@ -132,7 +137,8 @@ func (t *together) ask(ctx context.Context) ([]driver.Grant, error) {
 	case "G":
 		if answer.Acked < d.opts.Replicas {
 			t.unknown = true
-			return nil, fmt.Errorf("%d of %d replicas have acknowledged within %v", answer.Acked, d.opts.Replicas, d.opts.ReplicaTimeout)
+			return nil, fmt.Errorf("%d of %d replicas have acknowledged within %v",
+				answer.Acked, d.opts.Replicas, d.opts.ReplicaTimeout)
 		}
 		return t.granted(rest, sent)
 	case "K":
@@ -181,7 +187,8 @@ func (t *together) granted(rest string, sent time.Time) ([]driver.Grant, error) 
 	return grants, nil
 }
 
-// again asks for each by itself: all are held, so none is taken anew, and whatever form a lock has by now, acquire knows it.
+// again asks for each by itself: all are held, so none is taken anew, and whatever form a lock has
+// by now, acquire knows it.
 func (t *together) again(ctx context.Context) ([]driver.Grant, error) {
 	grants := make([]driver.Grant, len(t.requests))
 	for i, r := range t.requests {

@@ -57,8 +57,8 @@ func wantNoLock(t *testing.T, s *servers.RedisNode, when string) {
 	}
 }
 
-// TestAcquireAll_MintsAsAcquireDoes: in one slot, where a short block must not lower the floor that a long one has raised, and
-// where the floor is ahead of the clock.
+// TestAcquireAll_MintsAsAcquireDoes: in one slot, where a short block must not lower the floor that a long one has
+// raised, and where the floor is ahead of the clock.
 func TestAcquireAll_MintsAsAcquireDoes(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	d := open(t, soloOption(s.Addr()), nil)
@@ -86,7 +86,8 @@ func TestAcquireAll_MintsAsAcquireDoes(t *testing.T) {
 		}
 		again := requestsFor(rs[0].ID+"again", 10, x+"b", x+"a")
 		_, slot := d.names.lock(again[0].Key)
-		last += 3_600_000_000 // as if blocks had run ahead of the clock, and the machine did not stand still until it is there
+		// as if blocks had run ahead of the clock, and the machine did not stand still until it is there
+		last += 3_600_000_000
 		if _, err := s.Do(t.Context(), "SET", d.names.floor(slot), fmt.Sprint(last)); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +100,8 @@ func TestAcquireAll_MintsAsAcquireDoes(t *testing.T) {
 			t.Errorf("token %d of the slot after %d", third[0].Token, second[0].Token)
 		}
 		var held *driver.HeldError // the stored block is what was granted
-		if err := d.Break(t.Context(), again[1].Key, second[1].Token+1); !errors.As(err, &held) || held.Token != second[1].Token {
+		if err := d.Break(t.Context(), again[1].Key, second[1].Token+1); !errors.As(err, &held) ||
+			held.Token != second[1].Token {
 			t.Errorf("a break with the token behind a block of one: %v", err)
 		}
 		for info, err := range d.Locks(t.Context(), x+"a") {
@@ -125,18 +127,34 @@ func TestAcquireAll_IsForAnonymousMutexesOfOneSlot(t *testing.T) {
 		rs func() []*driver.Request
 		ok bool
 	}{
-		"OneSlotOfACluster":   {onCluster, func() []*driver.Request { return requestsFor("a", 1, "{x}a", "{x}b", "{x}c") }, true},
-		"TwoSlotsOfACluster":  {onCluster, func() []*driver.Request { return requestsFor("b", 1, "{x}a", "{y}b") }, false},
+		"OneSlotOfACluster": {onCluster, func() []*driver.Request {
+			return requestsFor("a", 1, "{x}a", "{x}b", "{x}c")
+		}, true},
+		"TwoSlotsOfACluster": {onCluster, func() []*driver.Request {
+			return requestsFor("b", 1, "{x}a", "{y}b")
+		}, false},
 		"AnyNamesOfOneServer": {alone, func() []*driver.Request { return requestsFor("c", 1, "a", "b", "c") }, true},
-		"ANamedOwner":         {alone, func() []*driver.Request { rs := requestsFor("d", 1, "a", "b"); rs[1].Named = true; return rs }, false},
-		"ALockDelay":          {alone, func() []*driver.Request { rs := requestsFor("e", 1, "a", "b"); rs[0].LockDelay = 1; return rs }, false},
+		"ANamedOwner": {alone, func() []*driver.Request {
+			rs := requestsFor("d", 1, "a", "b")
+			rs[1].Named = true
+			return rs
+		}, false},
+		"ALockDelay": {alone, func() []*driver.Request {
+			rs := requestsFor("e", 1, "a", "b")
+			rs[0].LockDelay = 1
+			return rs
+		}, false},
 		"AnElection": {alone, func() []*driver.Request {
 			rs := requestsFor("f", 1, "a", "b")
 			rs[0].Kind = driver.KindElection
 			return rs
 		}, false},
-		"MoreThanAScriptIsToRun": {alone, func() []*driver.Request { return requestsFor("g", 1, manyNames(mostTogether+1)...) }, false},
-		"AsManyAsAScriptRuns":    {alone, func() []*driver.Request { return requestsFor("h", 1, manyNames(mostTogether)...) }, true},
+		"MoreThanAScriptIsToRun": {alone, func() []*driver.Request {
+			return requestsFor("g", 1, manyNames(mostTogether+1)...)
+		}, false},
+		"AsManyAsAScriptRuns": {alone, func() []*driver.Request {
+			return requestsFor("h", 1, manyNames(mostTogether)...)
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rs := row.rs()
@@ -159,11 +177,12 @@ func manyNames(n int) (names []string) {
 	return names
 }
 
-// TestAcquireAll_LeavesToAcquireWhatItCannotJudge: a holder and a queue that have died, whose key lives on; and what a later
-// version has written.
+// TestAcquireAll_LeavesToAcquireWhatItCannotJudge: a holder and a queue that have died, whose key lives on; and what a
+// later version has written.
 func TestAcquireAll_LeavesToAcquireWhatItCannotJudge(t *testing.T) {
 	s := servers.RedisServer(t, nil)
-	a, b, dead := open(t, soloOption(s.Addr()), nil), open(t, soloOption(s.Addr()), nil), open(t, soloOption(s.Addr()), nil)
+	a, b, dead := open(t, soloOption(s.Addr()), nil), open(t, soloOption(s.Addr()), nil), open(t, soloOption(s.Addr()),
+		nil)
 	holder := lockRequest("holder", "b")
 	holder.Lease = time.Second
 	if _, err := a.Acquire(t.Context(), holder); err != nil {
@@ -205,7 +224,8 @@ func TestAcquireAll_WithoutMemory_TakesNothing(t *testing.T) {
 	if _, err := s.Do(t.Context(), "CONFIG", "SET", "maxmemory", "1"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.AcquireAll(t.Context(), requestsFor("b", 1, "a", "b", "c")); err == nil || !strings.Contains(err.Error(), "OOM") {
+	if _, err := d.AcquireAll(t.Context(), requestsFor("b", 1, "a", "b", "c")); err == nil ||
+		!strings.Contains(err.Error(), "OOM") {
 		t.Errorf("got %v", err)
 	}
 	wantNoLock(t, s, "after a refusal")

@@ -48,14 +48,18 @@ func TestALockOfALaterFormat_IsRefusedAsAConflictAndNotChanged(t *testing.T) {
 				"a try":   func() error { _, err := d.Acquire(t.Context(), try); return err },
 				"a named": func() error { _, err := d.Acquire(t.Context(), named); return err },
 				"Requeue": func() error {
-					_, err := d.Requeue(t.Context(), &driver.Release{Key: r.Key, ID: "given"}, lockRequest("next", name))
+					_, err := d.Requeue(t.Context(), &driver.Release{Key: r.Key, ID: "given"},
+						lockRequest("next", name))
 					return err
 				},
 				"Renew":   func() error { return lengthen(t.Context(), d, r, time.Hour) },
 				"Release": func() error { return d.Release(t.Context(), release) },
-				"keep":    func() error { return d.Release(t.Context(), &driver.Release{Key: r.Key, ID: r.ID, Keep: time.Second}) },
+				"keep": func() error {
+					return d.Release(t.Context(), &driver.Release{Key: r.Key, ID: r.ID, Keep: time.Second})
+				},
 				"undo": func() error {
-					return d.Release(t.Context(), &driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: time.Second})
+					return d.Release(t.Context(),
+						&driver.Release{Key: r.Key, ID: r.ID, Undo: true, Horizon: time.Second})
 				},
 				"Break":      func() error { return d.Break(t.Context(), r.Key, 1) },
 				"inspection": func() error { return listed },
@@ -67,7 +71,8 @@ func TestALockOfALaterFormat_IsRefusedAsAConflictAndNotChanged(t *testing.T) {
 					_, listed = d.Look(t.Context(), r.Key)
 				}
 				err := run()
-				if !errors.Is(err, driver.ErrConflict) || errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "later version of interlock") {
+				if !errors.Is(err, driver.ErrConflict) || errors.Is(err, driver.ErrLost) ||
+					!strings.Contains(err.Error(), "later version of interlock") {
 					t.Errorf("%s: %v, want an error that matches ErrConflict and says why", what, err)
 				}
 				if definite := driver.IsDefinite(err); !definite {
@@ -107,14 +112,16 @@ func TestALockThatAnotherProgramHasTaken_IsHeldAndEndsWithItsTimeToLive(t *testi
 			t.Fatalf("listed as %+v, %v", info, err)
 		}
 		h := info.Holders[0]
-		if h.Owner != "it" || h.Client != "other program" || h.Label != "a label" || h.Token != 1700000000000000 || h.Since.UnixMicro() != 1700000000000000 {
+		if h.Owner != "it" || h.Client != "other program" || h.Label != "a label" || h.Token != 1700000000000000 ||
+			h.Since.UnixMicro() != 1700000000000000 {
 			t.Errorf("listed with %+v", h)
 		}
 	}
 	try := lockRequest("try", r.Name)
 	try.Try = true
 	var held *driver.HeldError
-	if _, err := d.Acquire(t.Context(), try); !errors.As(err, &held) || held.Client != "other program" || held.Token != 1700000000000002 {
+	if _, err := d.Acquire(t.Context(), try); !errors.As(err, &held) || held.Client != "other program" ||
+		held.Token != 1700000000000002 {
 		t.Errorf("a try: %v", err)
 	}
 	clock := pace.Of(t, s)

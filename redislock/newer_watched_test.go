@@ -33,7 +33,8 @@ func (o operator) refusedAsNewer(key string, calls map[string]func() error) {
 	before := o.do("DUMP", key)
 	for what, call := range calls {
 		err := call()
-		if !errors.Is(err, driver.ErrConflict) || !driver.IsDefinite(err) || !strings.Contains(err.Error(), "later version of interlock") {
+		if !errors.Is(err, driver.ErrConflict) || !driver.IsDefinite(err) ||
+			!strings.Contains(err.Error(), "later version of interlock") {
 			o.t.Errorf("%s: %v, want a definite error that matches ErrConflict and says why", what, err)
 		}
 	}
@@ -45,7 +46,9 @@ func (o operator) refusedAsNewer(key string, calls map[string]func() error) {
 func TestALatchOfALaterFormat_IsRefusedAsAConflictAndNotChanged(t *testing.T) {
 	s := servers.RedisServer(t, nil)
 	d, o := open(t, soloOption(s.Addr()), nil), operator{t, s}
-	c := &driver.LatchCall{Key: driver.Key{Kind: driver.KindLatch, Name: "later"}, ID: "mine", Count: 3, Horizon: time.Minute}
+	c := &driver.LatchCall{
+		Key: driver.Key{Kind: driver.KindLatch, Name: "later"}, ID: "mine", Count: 3, Horizon: time.Minute,
+	}
 	key, slot := d.names.lock(c.Key)
 	o.do("HSET", key, "v", "2", "n", "1", "s", c.ID)
 	o.refusedAsNewer(key, map[string]func() error{

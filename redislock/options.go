@@ -14,14 +14,15 @@ import (
 // Options configures a driver. The zero value and nil mean the same.
 type Options struct {
 	// Prefix begins every key and channel, so that several applications share a server. All clients of one set of locks
-	// need the same. It has at most 128 bytes, and no spaces, control characters or braces. The default is "interlock:".
+	// need the same. It has at most 128 bytes, and no spaces, control characters or braces. The
+	// default is "interlock:".
 	Prefix string
 
-	// Replicas is for how many replicas an acquisition and a renewal wait before they count. Give the number of all that
-	// are configured: with fewer, the one that is promoted may be the one that was not waited for. While fewer are
-	// connected, no lock is granted and none is renewed. It costs a round trip from the primary to the replicas for each
-	// acquisition and renewal, a connection for each acquisition that runs at the same time, and one more round trip after
-	// a wait. The default is 0: a failover can lose locks that were granted just before.
+	// Replicas is for how many replicas an acquisition and a renewal wait before they count. Give the number of all
+	// that are configured: with fewer, the one that is promoted may be the one that was not waited for. While fewer are
+	// connected, no lock is granted and none is renewed. It costs a round trip from the primary to the replicas for
+	// each acquisition and renewal, a connection for each acquisition that runs at the same time, and one more round
+	// trip after a wait. The default is 0: a failover can lose locks that were granted just before.
 	Replicas int
 
 	// ReplicaTimeout bounds the wait for Replicas. The default is 1 s.

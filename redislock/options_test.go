@@ -13,7 +13,8 @@ func TestOptions_Defaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Prefix != "interlock:" || got.Replicas != 0 || got.ReplicaTimeout != time.Second || got.Check != CheckWarn || got.Logger == nil {
+		if got.Prefix != "interlock:" || got.Replicas != 0 || got.ReplicaTimeout != time.Second ||
+			got.Check != CheckWarn || got.Logger == nil {
 			t.Errorf("got %+v", got)
 		}
 	}
@@ -42,7 +43,8 @@ func TestOptions_ThatContradict_AreRefusedBeforeAnythingIsSent(t *testing.T) {
 	} {
 		conn := &closedConn{}
 		d, err := NewConn(conn, o)
-		if d != nil || err == nil || !strings.HasPrefix(err.Error(), "redis: ") || !strings.Contains(err.Error(), says) {
+		if d != nil || err == nil || !strings.HasPrefix(err.Error(), "redis: ") ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: got %v, want an error that says %q", o, err, says)
 		}
 		if conn.started || !conn.closed {

@@ -15,7 +15,8 @@ type plainConn struct {
 	end    context.CancelFunc
 	ended  sync.WaitGroup
 
-	calls  sync.RWMutex // read-locked by calls under way, so that Close does not race with a connection that is being made
+	// read-locked by calls under way, so that Close does not race with a connection that is being made
+	calls  sync.RWMutex
 	closed bool
 }
 
@@ -34,9 +35,10 @@ func (c *plainConn) Start(begin context.Context, channel string, h Handler) erro
 	})
 	failed := make(chan error, 1)
 	c.ended.Go(func() {
-		failed <- c.client.Receive(heard, c.client.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) {
-			h.Pushed(0, m.Channel, m.Message)
-		})
+		failed <- c.client.Receive(heard, c.client.B().Subscribe().Channel(channel).Build(),
+			func(m rueidis.PubSubMessage) {
+				h.Pushed(0, m.Channel, m.Message)
+			})
 	})
 	select {
 	case <-subscribed:
@@ -57,9 +59,12 @@ func (c *plainConn) Call(ctx context.Context, call *Call) Reply {
 		return Reply{Err: &RefusedError{Err: driver.ErrClosed}}
 	}
 	b := c.client.B()
-	r := c.client.Do(ctx, b.Evalsha().Sha1(call.Script.SHA()).Numkeys(int64(len(call.Keys))).Key(call.Keys...).Arg(call.Args...).Build())
+	r := c.client.Do(ctx,
+		b.Evalsha().Sha1(call.Script.SHA()).Numkeys(int64(len(call.Keys))).Key(call.Keys...).Arg(call.Args...).Build())
 	if err := r.Error(); err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
-		r = c.client.Do(ctx, b.Eval().Script(call.Script.Source()).Numkeys(int64(len(call.Keys))).Key(call.Keys...).Arg(call.Args...).Build())
+		r = c.client.Do(ctx,
+			b.Eval().Script(call.Script.Source()).Numkeys(int64(len(call.Keys))).Key(call.Keys...).Arg(
+				call.Args...).Build())
 	}
 	text, err := r.ToString()
 	return Reply{Text: text, Err: err}

@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// heartbeatEvery is how often a process says that it is alive, and how often who waits asks, where few wait. Where many do, each
-	// comes the later the more there are: after perProcess for each process, and perWaiter for each that waits, so that
-	// all together cost the server no more than a few hundredths of its time.
+	// heartbeatEvery is how often a process says that it is alive, and how often who waits asks, where few wait. Where
+	// many do, each comes the later the more there are: after perProcess for each process, and perWaiter for each that
+	// waits, so that all together cost the server no more than a few hundredths of its time.
 	heartbeatEvery = time.Second
 	perProcess     = 5 * time.Millisecond
 	perWaiter      = 20 * time.Millisecond
-	// longestHeartbeat and mostPause bound how long a process, and who waits in it, says nothing. Then two of the requests that keep a
-	// place may be lost; see queuePlaceLasts.
+	// longestHeartbeat and mostPause bound how long a process, and who waits in it, says nothing. Then two of the
+	// requests that keep a place may be lost; see queuePlaceLasts.
 	longestHeartbeat = 24 * time.Second
 	mostPause        = 3 * time.Minute
-	// scouts is how many of all that wait ask when something may have changed by itself, such as that a holder has died. The others
-	// need not: a process dies as a whole, so it is enough that some of each process do.
+	// scouts is how many of all that wait ask when something may have changed by itself, such as that a holder has
+	// died. The others need not: a process dies as a whole, so it is enough that some of each process do.
 	scouts = 500
 )
 
-// presence says to the server that this process is alive, for all who wait in it: their own requests may be rare then. It is not for
-// a Cluster, where it would have to be said in each slot, nor for waits with a claim time below the usual one, which
-// have to be heard of more often.
+// presence says to the server that this process is alive, for all who wait in it: their own requests may be rare then.
+// It is not for a Cluster, where it would have to be said in each slot, nor for waits with a claim time below the usual
+// one, which have to be heard of more often.
 type presence struct {
 	mu     sync.Mutex // guards what follows; nothing blocks under it
 	waits  int        // who waits here
@@ -88,8 +88,9 @@ func (p *presence) pause(usual time.Duration, length int) time.Duration {
 	return usual
 }
 
-// scouts reports whether one who waits here, in a queue of that length, is to ask when something may have changed by itself. All are,
-// where few wait; else it is for life, by its luck of 0 to 1, or those who are not would soon be left alone.
+// scouts reports whether one who waits here, in a queue of that length, is to ask when something may have
+// changed by itself. All are, where few wait; else it is for life, by its luck of 0 to 1, or those who are not
+// would soon be left alone.
 func (p *presence) scouts(length int, luck float64) bool {
 	p.mu.Lock()
 	all := max(p.others*p.waits, length)
@@ -129,8 +130,9 @@ func (p *presence) tick(d *Driver) {
 	}
 }
 
-// answered takes in what the server says to a sign of life that lasts for twice as long as said: of how many processes it knows now,
-// or err. It returns when to give the next, in time for what was said: many may have come since. The caller holds p.mu.
+// answered takes in what the server says to a sign of life that lasts for twice as long as said: of how many
+// processes it knows now, or err. It returns when to give the next, in time for what was said: many may have come
+// since. The caller holds p.mu.
 func (p *presence) answered(n int, said time.Duration, err error) (next time.Duration) {
 	if err != nil {
 		return said / 4 // the call took half of said at most, and what the one before it said lasts for all of it

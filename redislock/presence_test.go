@@ -27,8 +27,8 @@ func TestPresence_OfMany_AsksTheMoreRarelyTheMoreThereAre(t *testing.T) {
 	}
 }
 
-// A sign of life lasts for twice as long as was usual when it was given. If the answer is that many have come meanwhile, the next
-// follows as soon as it would have without them; that one may last.
+// A sign of life lasts for twice as long as was usual when it was given. If the answer is that many have come
+// meanwhile, the next follows as soon as it would have without them; that one may last.
 func TestPresence_AmongManyWhoHaveJustCome_SpeaksInTimeForWhatItSaid(t *testing.T) {
 	var p presence
 	said := p.every()

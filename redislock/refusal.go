@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// errForeign is for a key that has something else in it than a lock. What that is, is never shown: for another program's lock it
-// is the secret that opens it.
+// errForeign is for a key that has something else in it than a lock. What that is, is never shown: for another
+// program's lock it is the secret that opens it.
 var errForeign = errors.New("the key holds a value that interlock did not write")
 
 const foreignHint = "delete the key if no program needs it, or set another prefix"
@@ -33,8 +33,9 @@ type opinionOn struct {
 	part  bool // of the script's writes some may have been done before it was refused
 }
 
-// refusals are what servers answer to what they will not do, and what to do about it. The commands of a script that come before the
-// refused one have been done. A write without room, to a replica, or to a server that cannot save is refused only if it is the first.
+// refusals are what servers answer to what they will not do, and what to do about it. The commands of a script that
+// come before the refused one have been done. A write without room, to a replica, or to a server that cannot save is
+// refused only if it is the first.
 var refusals = []struct {
 	code, hint string
 	part       bool
@@ -43,7 +44,10 @@ var refusals = []struct {
 	{code: "WRONGPASS", hint: "user or password is wrong"},
 	{code: "NOPERM", hint: rightsHint, part: true},
 	{code: "The user executing the script", hint: rightsHint, part: true},
-	{code: "DENIED", hint: "the server is in protected mode: set a password, or let it listen on the loopback address alone"},
+	{
+		code: "DENIED",
+		hint: "the server is in protected mode: set a password, or let it listen on the loopback address alone",
+	},
 	{code: "OOM", hint: "the server is full: raise maxmemory, or delete what nobody needs; locks that are held go on"},
 	{code: "MISCONF", hint: "the server cannot save its data: see its log, and the room on its disk"},
 	{code: "READONLY", hint: replicaHint},
@@ -57,10 +61,12 @@ const (
 )
 
 // passing are the codes of what servers answer for the moment: they start, fail over, move a slot, or run a script.
-var passing = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS", "max number of clients reached"}
+var passing = []string{
+	"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS", "max number of clients reached",
+}
 
-// judgeError says what an error of a call means, whichever client library it has come through. It is the only place where that is
-// decided: a Conn says by a RefusedError whether a call may have run, and the text is the server's own.
+// judgeError says what an error of a call means, whichever client library it has come through. It is the only place
+// where that is decided: a Conn says by a RefusedError whether a call may have run, and the text is the server's own.
 func judgeError(err error, failsOver bool) opinionOn {
 	var refused *RefusedError
 	var broken *net.OpError
@@ -96,8 +102,8 @@ func judgeError(err error, failsOver bool) opinionOn {
 	return opinionOn{class: mayHaveRun}
 }
 
-// says reports whether an error's text is a server's answer that begins so. Redis 6 packs what a command in a script is answered into an
-// answer of its own, behind a dash, and others put their words in front.
+// says reports whether an error's text is a server's answer that begins so. Redis 6 packs what a command in a script is
+// answered into an answer of its own, behind a dash, and others put their words in front.
 func says(text, code string) bool {
 	text, code = strings.TrimPrefix(text, "ERR ")+" ", code+" " // which rueidis leaves out
 	return strings.HasPrefix(text, code) || strings.Contains(text, ": "+code) || strings.Contains(text, ": -"+code)
@@ -106,14 +112,16 @@ func says(text, code string) bool {
 // failsOver reports whether the servers replace each other.
 func (d *Driver) failsOver() bool { return conn.FailsOver(d.conn) }
 
-// sorted is an error of a call for key, as one of the classes of package driver. copies says that an earlier copy of the request may be
-// under way still, or has left something in the queue.
+// sorted is an error of a call for key, as one of the classes of package driver. copies says that an earlier copy of
+// the request may be under way still, or has left something in the queue.
 func (d *Driver) sorted(op string, key driver.Key, err error, copies bool) error {
 	o := judgeError(err, d.failsOver())
 	switch {
 	case o.class == denied && o.hint == foreignHint:
 		name, _ := d.names.lock(key)
-		return &driver.RefusedError{Op: op, Name: key.Name, Err: &foreignError{name, err}, Hint: o.hint, Open: o.part || copies}
+		return &driver.RefusedError{
+			Op: op, Name: key.Name, Err: &foreignError{name, err}, Hint: o.hint, Open: o.part || copies,
+		}
 	case o.class == denied:
 		return &driver.RefusedError{Op: op, Name: key.Name, Err: plainly(err), Hint: o.hint, Open: o.part || copies}
 	}
@@ -156,7 +164,8 @@ func (e *answerError) Error() string { return e.text }
 // Unwrap returns the whole answer.
 func (e *answerError) Unwrap() error { return e.err }
 
-var scriptNoise = regexp.MustCompile(`\s*script: \S+, on @user_script:\S*|^(ERR )?Error running script \(call to \S+\): @user_script:\s*\d+: @user_script: \d+: -?`)
+var scriptNoise = regexp.MustCompile(
+	`\s*script: \S+, on @user_script:\S*|^(ERR )?Error running script \(call to \S+\): @user_script:\s*\d+: @user_script: \d+: -?`)
 
 func plainly(err error) error {
 	text := err.Error()

@@ -10,7 +10,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// What a URL refuses when it is opened, a client is refused for too. Package goredislock has the same test for its clients.
+// What a URL refuses when it is opened, a client is refused for too. Package goredislock has the
+// same test for its clients.
 func TestNew_OverAServerThatKeepsNoLocks_IsRefusedAsByURL(t *testing.T) {
 	t.Parallel()
 	r := servers.RedisReplicated(t, 1, nil)
@@ -33,9 +34,11 @@ func TestNew_OverAServerThatKeepsNoLocks_IsRefusedAsByURL(t *testing.T) {
 		} {
 			err := open()
 			refused := driver.Refusal(err)
-			if refused == nil || refused.Hint == "" || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "cannot use "+addr) ||
+			if refused == nil || refused.Hint == "" || !strings.Contains(err.Error(), says) ||
+				!strings.Contains(err.Error(), "cannot use "+addr) ||
 				!strings.Contains(err.Error(), refused.Hint) {
-				t.Errorf("%s to %s: %v, want a refusal with the address that says %q and what to do", way, addr, err, says)
+				t.Errorf("%s to %s: %v, want a refusal with the address that says %q and what to do",
+					way, addr, err, says)
 			}
 		}
 	}
@@ -44,11 +47,13 @@ func TestNew_OverAServerThatKeepsNoLocks_IsRefusedAsByURL(t *testing.T) {
 func TestOpen_ThatIsRefused_IsNotCalledUnreachable_AndAClosedPortIs(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Password: "hunter2"})
 	for raw, refused := range map[string]bool{
-		"redis://" + s.Addr(): true, "redis://:hunter3@" + s.Addr(): true, "redis://:hunter2@" + s.Addr() + "/999": true,
-		"redis://:hunter2@127.0.0.1:1": false,
+		"redis://" + s.Addr(): true, "redis://:hunter3@" + s.Addr(): true,
+		"redis://:hunter2@" + s.Addr() + "/999": true,
+		"redis://:hunter2@127.0.0.1:1":          false,
 	} {
 		_, err := driver.DefaultMux.Open(t.Context(), raw, driver.Config{})
-		if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused) != refused || strings.Contains(err.Error(), "hunter") {
+		if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused) != refused ||
+			strings.Contains(err.Error(), "hunter") {
 			t.Errorf("%v, want refused: %v", err, refused)
 		}
 		if said := driver.Refusal(err); (said != nil) != refused {

@@ -23,7 +23,8 @@ func wantRefusal(t *testing.T, what string, err error, says, hint string, open b
 		t.Errorf("%s: %v, want a refusal (open: %v)", what, err, open)
 		return
 	}
-	if text := err.Error(); !strings.Contains(text, says) || !strings.Contains(refused.Hint, hint) || strings.Contains(text, "user_script") {
+	if text := err.Error(); !strings.Contains(text, says) || !strings.Contains(refused.Hint, hint) ||
+		strings.Contains(text, "user_script") {
 		t.Errorf("%s: %q, want %q and %q", what, text, says, hint)
 	}
 }
@@ -41,13 +42,23 @@ func TestAcquire_ThatTheServerRefuses_SaysWhyAndTakesNothing(t *testing.T) {
 		refuse     [][]string
 		says, hint string
 	}{
-		"a user without the right to run scripts": {[][]string{{"ACL", "SETUSER", "bob", "-evalsha", "-eval"}}, "NOPERM", "rights that locking needs"},
-		"a server without memory":                 {[][]string{{"CONFIG", "SET", "maxmemory", "1"}}, "OOM", "raise maxmemory"},
-		"a server that has become a replica":      {[][]string{{"REPLICAOF", "127.0.0.1", "1"}}, "replica", "name the primary"},
-		"a list under the key":                    {[][]string{{"LPUSH", "interlock:mutex:x", "secret"}}, `"interlock:mutex:x" holds a value`, "another prefix"},
-		"a string under the key":                  {[][]string{{"SET", "interlock:mutex:x", "sEcReT=="}}, "did not write", "another prefix"},
-		"a one under the key":                     {[][]string{{"SET", "interlock:mutex:x", "1"}}, "did not write", "another prefix"},
-		"a hash under the key":                    {[][]string{{"HSET", "interlock:mutex:x", "secret", "secret"}}, "did not write", "another prefix"},
+		"a user without the right to run scripts": {
+			[][]string{{"ACL", "SETUSER", "bob", "-evalsha", "-eval"}}, "NOPERM", "rights that locking needs",
+		},
+		"a server without memory": {[][]string{{"CONFIG", "SET", "maxmemory", "1"}}, "OOM", "raise maxmemory"},
+		"a server that has become a replica": {
+			[][]string{{"REPLICAOF", "127.0.0.1", "1"}}, "replica", "name the primary",
+		},
+		"a list under the key": {
+			[][]string{{"LPUSH", "interlock:mutex:x", "secret"}}, `"interlock:mutex:x" holds a value`, "another prefix",
+		},
+		"a string under the key": {
+			[][]string{{"SET", "interlock:mutex:x", "sEcReT=="}}, "did not write", "another prefix",
+		},
+		"a one under the key": {[][]string{{"SET", "interlock:mutex:x", "1"}}, "did not write", "another prefix"},
+		"a hash under the key": {
+			[][]string{{"HSET", "interlock:mutex:x", "secret", "secret"}}, "did not write", "another prefix",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"nobody off"}})
@@ -67,7 +78,8 @@ func TestAcquire_ThatTheServerRefuses_SaysWhyAndTakesNothing(t *testing.T) {
 				_, err = d.Acquire(ctx, r)
 				cancel()
 				wantRefusal(t, fmt.Sprint("try ", try), err, c.says, c.hint, false)
-				if text := fmt.Sprint(err); strings.Contains(strings.ToLower(text), "secret") || strings.Contains(text, "hunter2") {
+				if text := fmt.Sprint(err); strings.Contains(strings.ToLower(text), "secret") ||
+					strings.Contains(text, "hunter2") {
 					t.Errorf("a secret is shown: %s", text)
 				}
 			}
@@ -183,10 +195,13 @@ func TestAForeignKey_IsListedWithoutItsValue_AndNotTouched(t *testing.T) {
 			"Acquire": acquired, "Look": look, "LookTokens": looked, "Break": d.Break(t.Context(), key, 1),
 			"Release": d.Release(t.Context(), &driver.Release{Key: key, ID: "mine"}),
 		} {
-			if strings.Contains(fmt.Sprint(err), "c2Vj") || strings.Contains(fmt.Sprint(err), "secret") || strings.Contains(fmt.Sprint(err), "later version") {
+			if strings.Contains(fmt.Sprint(err), "c2Vj") || strings.Contains(fmt.Sprint(err), "secret") ||
+				strings.Contains(fmt.Sprint(err), "later version") {
 				t.Errorf("%s of %s: %v", what, name, err)
 			}
-			if refused := driver.Refusal(err); refused == nil || !strings.Contains(err.Error(), `the key "interlock:mutex:`+name+`" holds a value that interlock did not write`) {
+			if refused := driver.Refusal(err); refused == nil ||
+				!strings.Contains(err.Error(),
+					`the key "interlock:mutex:`+name+`" holds a value that interlock did not write`) {
 				t.Errorf("%s of %s: %v, want the key and what to do", what, name, err)
 			}
 		}
@@ -198,33 +213,49 @@ func TestAForeignKey_IsListedWithoutItsValue_AndNotTouched(t *testing.T) {
 
 func TestJudgeError_OfBothGenerationsOfServers(t *testing.T) {
 	for text, want := range map[string]opinionOn{
-		"OOM command not allowed when used memory > 'maxmemory'. script: 5f, on @user_script:12.":                                              {class: denied, hint: "the server is full"},
-		"ERR Error running script (call to f_5f): @user_script:12: @user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.": {class: denied, hint: "the server is full"},
-		"NOPERM this user has no permissions to run the 'evalsha' command":                                                                     {class: denied, hint: "see the package"},
-		"ERR The user executing the script can't run this command or subcommand script: 5f, on @user_script:12.":                               {class: denied, hint: "see the package", part: true},
-		"WRONGTYPE Operation against a key holding the wrong kind of value script: 5f, on @user_script:12.":                                    {class: denied, hint: foreignHint},
-		"ERR user_script:38: attempt to perform arithmetic on local 'at' (a nil value) script: 5f, on @user_script:38.":                        {class: denied, hint: foreignHint},
-		"ERR user_script:38: attempt to index a nil value script: 5f, on @user_script:38.":                                                     {class: denied, hint: foreignHint, part: true},
-		"LOADING Redis is loading the dataset in memory":                                                                                       {class: notSent},
-		"NOREPLICAS Not enough good replicas to write. script: 5f, on @user_script:12.":                                                        {class: notSent},
-		"max number of clients reached":                             {class: notSent},
-		"ERR unknown command 'evalsha', with args beginning with: ": {class: denied, hint: "the server, or a proxy"},
-		"ERR max number of clients reached":                         {class: notSent},
-		"ERR something new":                                         {class: mayHaveRun},
-		"EOF":                                                       {class: mayHaveRun},
+		"OOM command not allowed when used memory > 'maxmemory'. script: 5f, on @user_script:12.": {
+			class: denied, hint: "the server is full",
+		},
+		"ERR Error running script (call to f_5f): @user_script:12: @user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.": {
+			class: denied, hint: "the server is full",
+		},
+		"NOPERM this user has no permissions to run the 'evalsha' command": {class: denied, hint: "see the package"},
+		"ERR The user executing the script can't run this command or subcommand script: 5f, on @user_script:12.": {
+			class: denied, hint: "see the package", part: true,
+		},
+		"WRONGTYPE Operation against a key holding the wrong kind of value script: 5f, on @user_script:12.": {
+			class: denied, hint: foreignHint,
+		},
+		"ERR user_script:38: attempt to perform arithmetic on local 'at' (a nil value) script: 5f, on @user_script:38.": {
+			class: denied, hint: foreignHint,
+		},
+		"ERR user_script:38: attempt to index a nil value script: 5f, on @user_script:38.": {
+			class: denied, hint: foreignHint, part: true,
+		},
+		"LOADING Redis is loading the dataset in memory":                                {class: notSent},
+		"NOREPLICAS Not enough good replicas to write. script: 5f, on @user_script:12.": {class: notSent},
+		"max number of clients reached":                                                 {class: notSent},
+		"ERR unknown command 'evalsha', with args beginning with: ": {
+			class: denied, hint: "the server, or a proxy",
+		},
+		"ERR max number of clients reached": {class: notSent},
+		"ERR something new":                 {class: mayHaveRun},
+		"EOF":                               {class: mayHaveRun},
 	} {
 		got := judgeError(errors.New(text), false)
 		if got.class != want.class || !strings.HasPrefix(got.hint, want.hint) || got.part != want.part {
 			t.Errorf("%s: %+v, want %+v", text, got, want)
 		}
-		if short := plainly(errors.New(text)).Error(); strings.Contains(short, "5f") || strings.Contains(short, "Error running") {
+		if short := plainly(errors.New(text)).Error(); strings.Contains(short, "5f") ||
+			strings.Contains(short, "Error running") {
 			t.Errorf("%s: told as %q", text, short)
 		}
 	}
 	if o := judgeError(&RefusedError{Err: conn.ErrReplica}, true); o.class != notSent {
 		t.Errorf("a replica under Sentinel: %+v", o)
 	}
-	if o := judgeError(&RefusedError{Err: errors.New("READONLY You can't write against a read only replica")}, false); o.class != denied {
+	if o := judgeError(&RefusedError{Err: errors.New("READONLY You can't write against a read only replica")},
+		false); o.class != denied {
 		t.Errorf("a replica: %+v", o)
 	}
 	if o := judgeError(&RefusedError{Err: context.Canceled}, false); o.class != notSent {

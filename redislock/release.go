@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// shortestTomb is for how long a tombstone refuses at least: requests without a horizon are a little while under way too.
+// shortestTomb is for how long a tombstone refuses at least: requests without a horizon are a
+// little while under way too.
 const shortestTomb = 10 * time.Second
 
 // Release ends a hold and lets in who waits, in one round trip. It is sent once; after an error that does not match

@@ -9,12 +9,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// batchSize is how many holds one script renews: half a millisecond of the server's time. A hold of the same lock as the one
-// before counts for two: they share it, and that costs the server more.
+// batchSize is how many holds one script renews: half a millisecond of the server's time. A hold of the same lock as
+// the one before counts for two: they share it, and that costs the server more.
 const batchSize = 250
 
-// Renew renews the batch with one script for each 250 holds, or for each hold in a Cluster, and sends them as one pipeline
-// to each node.
+// Renew renews the batch with one script for each 250 holds, or for each hold in a Cluster, and sends them as
+// one pipeline to each node.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
 	if d.isClosed() {
 		for i := range batch {
@@ -40,9 +40,9 @@ type group struct {
 	members []int
 }
 
-// group splits the batch. In a Cluster each hold has a script of its own, not only because the keys of one must be of one
-// slot: while the slot moves, its keys are here and there, and a script with several of them is refused (TRYAGAIN) for as
-// long as that takes, which may be longer than a lease.
+// group splits the batch. In a Cluster each hold has a script of its own, not only because the keys of one must be of
+// one slot: while the slot moves, its keys are here and there, and a script with several of them is refused (TRYAGAIN)
+// for as long as that takes, which may be longer than a lease.
 func (d *Driver) group(batch []driver.Renewal) []group {
 	size := batchSize
 	if d.conn.Sharded() {
@@ -152,7 +152,9 @@ func (d *Driver) renewed(ctx context.Context, b *driver.Renewal, r Reply, at int
 	if r.Acked < d.opts.Replicas {
 		return &driver.UnavailableError{
 			Op: "renew", Name: b.Name,
-			Err: errors.New("only " + strconv.Itoa(r.Acked) + " of " + strconv.Itoa(d.opts.Replicas) + " replicas have acknowledged"),
+			Err: errors.New(
+				"only " + strconv.Itoa(r.Acked) + " of " + strconv.Itoa(d.opts.Replicas) +
+					" replicas have acknowledged"),
 		}
 	}
 	return nil

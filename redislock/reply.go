@@ -140,8 +140,8 @@ func (a *reply) parseHolder(s string) {
 	a.holder.meta = f[6]
 }
 
-// parseHold reads NOW FIRST NUMBER P1 UNTIL STATE ID ALIVE SINCE GRANTED TOKEN TOKENS PASS WAY CLAIM TTL LEASE WANT CHANNEL
-// META.
+// parseHold reads NOW FIRST NUMBER P1 UNTIL STATE ID ALIVE SINCE GRANTED TOKEN TOKENS PASS WAY CLAIM TTL
+// LEASE WANT CHANNEL META.
 func (a *reply) parseHold(s string) {
 	var f [20]string
 	if !cutWords(s, f[:]) {
@@ -225,8 +225,8 @@ func errGone(key driver.Key) error {
 // isVersion matches what versions of the format look like.
 var isVersion = regexp.MustCompile(`^[1-9]\d{0,2}$`)
 
-// errNewer says that a lock is of a version above this one's. The version is empty if it is not known. What is no version is another
-// program's value.
+// errNewer says that a lock is of a version above this one's. The version is empty if it is not known. What is no
+// version is another program's value.
 func errNewer(version string) error {
 	switch {
 	case version == "":
@@ -234,7 +234,8 @@ func errNewer(version string) error {
 	case !isVersion.MatchString(version): // it may be a secret, which must not be shown
 		return errForeign
 	}
-	return fmt.Errorf("the lock is in use by a later version of interlock (format %s, this one knows %s); update this program: %w",
+	return fmt.Errorf(
+		"the lock is in use by a later version of interlock (format %s, this one knows %s); update this program: %w",
 		version, format, driver.ErrConflict)
 }
 

@@ -25,9 +25,10 @@ func TestMeta_IsReadAsItWasWritten(t *testing.T) {
 
 func FuzzMeta_IsReadAsJSON(f *testing.F) {
 	for _, s := range []string{
-		`{"o":"a"}`, `{"o":"a","c":"b","l":"c"}`, `{"o":"a","l":"c","c":"b"}`, `{"o":"a","x":"y"}`, `{"c":"b"}`, `{"o":"a","c":"b"`,
-		`{"o":1}`, ``, `{}`, `{"o":"a","c":"b"},"l":"c"}`, `{"o":"","c":"\u0041"}`, `{"o":"a","o":"b"}`,
-		`{"r":1,"o":"a"}`, `{"r":2,"o":"","c":"b","l":"c"}`, `{"r":0,"o":"a"}`, `{"r":12,"o":"a"}`, `{"o":"a","r":1}`, `{"r":1}`,
+		`{"o":"a"}`, `{"o":"a","c":"b","l":"c"}`, `{"o":"a","l":"c","c":"b"}`, `{"o":"a","x":"y"}`, `{"c":"b"}`,
+		`{"o":"a","c":"b"`, `{"o":1}`, ``, `{}`, `{"o":"a","c":"b"},"l":"c"}`, `{"o":"","c":"\u0041"}`,
+		`{"o":"a","o":"b"}`, `{"r":1,"o":"a"}`, `{"r":2,"o":"","c":"b","l":"c"}`, `{"r":0,"o":"a"}`, `{"r":12,"o":"a"}`,
+		`{"o":"a","r":1}`, `{"r":1}`,
 	} {
 		f.Add(s)
 	}
@@ -48,7 +49,13 @@ func TestReply_GrantedAsAsked(t *testing.T) {
 		text string
 		want reply
 	}{
-		{"G 1700000000000001", reply{verdict: granted, now: 1700000000000001, token: 1700000000000001, tokens: 64, nonce: "a", lease: time.Second}},
+		{
+			"G 1700000000000001",
+			reply{
+				verdict: granted, now: 1700000000000001, token: 1700000000000001, tokens: 64, nonce: "a",
+				lease: time.Second,
+			},
+		},
 		{"G 5 7 1 b 2000", reply{verdict: granted, now: 5, token: 7, tokens: 1, nonce: "b", lease: 2 * time.Second}},
 		{"G x", reply{verdict: unreadable}},
 		{"G 0", reply{verdict: unreadable}},

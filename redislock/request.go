@@ -11,14 +11,17 @@ import (
 )
 
 const (
-	// mostClaim is how long a pushed grant lasts unless it is claimed. Waiters that died unnoticed cost as much, however many.
+	// mostClaim is how long a pushed grant lasts unless it is claimed. Waiters that died unnoticed
+	// cost as much, however many.
 	mostClaim = 2 * time.Second
-	// heartbeatLasts is how many claim times a heartbeat counts, so one may be lost. QUEUE_LASTS in lock.lua must be longer.
+	// heartbeatLasts is how many claim times a heartbeat counts, so one may be lost. QUEUE_LASTS in
+	// lock.lua must be longer.
 	heartbeatLasts = 2.5
-	// queuePlaceLasts is how long a place in the queue lasts for which nobody has asked, if its process speaks for it (see presence.go).
+	// queuePlaceLasts is how long a place in the queue lasts for which nobody has asked, if its process speaks
+	// for it (see presence.go).
 	queuePlaceLasts = 5 * mostPause / 2
-	// mostQueued is how long a request may be in a queue that is not asked again: its place lasts for so long, and a grant
-	// that was pushed to it at the end is not claimed.
+	// mostQueued is how long a request may be in a queue that is not asked again: its place lasts for so long, and a
+	// grant that was pushed to it at the end is not claimed.
 	mostQueued = queuePlaceLasts + mostClaim
 	// mostTokens is the largest block, MOST_TOKENS of lock.lua.
 	mostTokens = 65536
@@ -30,7 +33,8 @@ func check(r *driver.Request) error {
 	case !slices.Contains(kinds, r.Kind):
 		return fmt.Errorf("redis: locks of kind %q: %w", r.Kind, driver.ErrUnsupported)
 	case !word.Is(r.ID):
-		return fmt.Errorf("redis: a request whose ID is empty or has spaces or control characters: %w", driver.ErrUnsupported)
+		return fmt.Errorf("redis: a request whose ID is empty or has spaces or control characters: %w",
+			driver.ErrUnsupported)
 	case r.Name == "" || len(r.Name) > 512:
 		return fmt.Errorf("redis: a lock's name has 1 to 512 bytes, not %d: %w", len(r.Name), driver.ErrUnsupported)
 	case r.Lease < time.Millisecond:
@@ -84,7 +88,8 @@ func (a *attempt) how() string {
 	if r.LockDelay > 0 {
 		delay = inMillis(r.LockDelay + time.Millisecond - 1) // rounded up: for so long at least
 	}
-	return modes[r.Mode:r.Mode+1] + delay + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside + " " + owner
+	return modes[r.Mode:r.Mode+1] + delay + " " + strconv.Itoa(weight) + " " + strconv.Itoa(limit) + " " + a.beside +
+		" " + owner
 }
 
 // setWay sets the tail, and in it how the request is to wait; see acquire_fast.lua.
@@ -111,8 +116,8 @@ func markOf(r *driver.Request) retention {
 	return unmarked
 }
 
-// leaseMillis is what the server is asked for: it counts in milliseconds, rounds its clock down, and must not end a lease
-// before we do.
+// leaseMillis is what the server is asked for: it counts in milliseconds, rounds its clock down, and must not
+// end a lease before we do.
 func leaseMillis(t time.Duration) string { return inMillis(t + 2*time.Millisecond - 1) }
 
 // inMillis is how the server counts.

@@ -62,7 +62,8 @@ func checkRetained(t *testing.T, o rueidis.ClientOption, queue bool) {
 	}
 	retain(t, a, r, 1, 2*time.Second)
 	h := seenHolder(t, b, r.Key)
-	if left := time.Until(h.Until); !h.Retained || h.Owner != "" || h.Client != "test" || h.Label != r.Label || left > 3*time.Second {
+	if left := time.Until(h.Until); !h.Retained || h.Owner != "" || h.Client != "test" || h.Label != r.Label ||
+		left > 3*time.Second {
 		t.Errorf("it is seen as %+v", h)
 	}
 	_, err := b.Acquire(t.Context(), trying(r.ID+"-try", r.Key))

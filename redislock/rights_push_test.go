@@ -54,8 +54,8 @@ func waiting(ctx context.Context, d *Driver, r *driver.Request) (<-chan error, e
 	}
 }
 
-// pushed waits for the end of what a push to d is to end, and returns an error if it was ended by something else. Nothing was pushed
-// to d before that.
+// pushed waits for the end of what a push to d is to end, and returns an error if it was ended by something else.
+// Nothing was pushed to d before that.
 func pushed(ctx context.Context, d *Driver, done <-chan error) error {
 	select {
 	case err := <-done:

@@ -47,7 +47,9 @@ func userRights(t *testing.T, comments ...string) []string {
 }
 
 // asUser gives bob the rights on each server, which it empties, and returns a function that opens a driver as bob.
-func asUser(t *testing.T, option rueidis.ClientOption, opts *Options, nodes []*servers.RedisNode, rights []string) func() (*Driver, error) {
+func asUser(
+	t *testing.T, option rueidis.ClientOption, opts *Options, nodes []*servers.RedisNode, rights []string,
+) func() (*Driver, error) {
 	t.Helper()
 	for _, n := range nodes {
 		for _, command := range [][]string{
@@ -100,7 +102,8 @@ func locking(ctx context.Context, begin func() (*Driver, error)) error {
 
 func lockRequest(id, name string) *driver.Request {
 	return &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: id, Owner: "o-" + id, Client: "test", Lease: 20 * time.Second, Tokens: 1,
+		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: id, Owner: "o-" + id, Client: "test",
+		Lease: 20 * time.Second, Tokens: 1,
 	}
 }
 
@@ -133,7 +136,8 @@ func lockTogether(ctx context.Context, a, b *Driver) error {
 	if _, err := a.AcquireAll(ctx, rs); err != nil {
 		return err
 	}
-	if _, err := b.AcquireAll(ctx, []*driver.Request{lockRequest("other", "{t}2"), lockRequest("more", "{t}3")}); !errors.Is(err, driver.ErrHeld) {
+	if _, err := b.AcquireAll(ctx,
+		[]*driver.Request{lockRequest("other", "{t}2"), lockRequest("more", "{t}3")}); !errors.Is(err, driver.ErrHeld) {
 		return fmt.Errorf("of two, one is held: %w", err)
 	}
 	for _, r := range rs {
@@ -185,7 +189,10 @@ func waitForSignals(ctx context.Context, a, b *Driver) error {
 
 func lengthen(ctx context.Context, d *Driver, r *driver.Request, lease time.Duration) error {
 	var result error
-	d.Renew(ctx, []driver.Renewal{{Key: r.Key, ID: r.ID, Lease: lease, Owner: r.Owner, Label: "renewed"}}, func(_ int, err error) { result = err })
+	d.Renew(ctx, []driver.Renewal{{Key: r.Key, ID: r.ID, Lease: lease, Owner: r.Owner, Label: "renewed"}},
+		func(_ int, err error) {
+			result = err
+		})
 	return result
 }
 
@@ -214,7 +221,8 @@ func lockContended(ctx context.Context, a, b *Driver) error {
 	}
 	giveUp()
 	<-left
-	if err := a.Release(ctx, &driver.Release{Key: third.Key, ID: third.ID, Undo: true, Horizon: time.Second}); err != nil {
+	if err := a.Release(ctx,
+		&driver.Release{Key: third.Key, ID: third.ID, Undo: true, Horizon: time.Second}); err != nil {
 		return err
 	}
 	if found != 21 {
@@ -301,7 +309,8 @@ func lockAndRequeue(ctx context.Context, a, _ *Driver) error {
 	if _, err := a.Requeue(ctx, &driver.Release{Key: first.Key, ID: first.ID}, next); err != nil {
 		return err
 	}
-	if _, err := a.Requeue(ctx, &driver.Release{Key: first.Key, ID: first.ID}, lockRequest("r3", "again")); !errors.Is(err, driver.ErrLost) {
+	if _, err := a.Requeue(ctx, &driver.Release{Key: first.Key, ID: first.ID},
+		lockRequest("r3", "again")); !errors.Is(err, driver.ErrLost) {
 		return fmt.Errorf("requeue of what is gone: %w", err)
 	}
 	return a.Release(ctx, &driver.Release{Key: next.Key, ID: next.ID})
@@ -338,8 +347,9 @@ func TestRights_OfTheDocumentation_AreEnoughAndNoneIsLeftOver(t *testing.T) {
 		t.Errorf("what else than the INFO of the start was denied: %v, %v", denied, err)
 	}
 	for i, right := range rights {
-		// A new user has no channels since 7.0. And that a PING is refused is answer enough for who asks whether anybody
-		// is there, but it fills the server's log. HGETALL is for when the server has lost a key, see mend in crowd.lua.
+		// A new user has no channels since 7.0. And that a PING is refused is answer enough for who asks
+		// whether anybody is there, but it fills the server's log. HGETALL is for when the server has lost a
+		// key, see mend in crowd.lua.
 		if right == "resetchannels" || right == "+ping" || right == "+hgetall" {
 			continue
 		}
@@ -385,7 +395,9 @@ func TestRights_WithReplicasAndInACluster(t *testing.T) {
 	rights := userRights(t, "locking", "with replicas")
 	nodes := append([]*servers.RedisNode{r.Primary}, r.Replicas...)
 	// A push is a hint with replicas, and has to be confirmed.
-	if err := locking(t.Context(), asUser(t, soloOption(r.Primary.Addr()), &Options{Replicas: 1, ReplicaTimeout: patience}, nodes, rights)); err != nil {
+	if err := locking(t.Context(),
+		asUser(t, soloOption(r.Primary.Addr()), &Options{Replicas: 1, ReplicaTimeout: patience}, nodes, rights)); err !=
+		nil {
 		t.Errorf("with replicas: %v", err)
 	}
 

@@ -35,7 +35,9 @@ var clusterRules = []driverRule{
 		check: func(p *puppet, d *Driver) error {
 			p.sharded = true
 			word := acquireLater(d)
-			replies := []Reply{{Err: errors.New("connection reset")}, {Err: &RefusedError{Err: errors.New("CLUSTERDOWN")}}}
+			replies := []Reply{
+				{Err: errors.New("connection reset")}, {Err: &RefusedError{Err: errors.New("CLUSTERDOWN")}},
+			}
 			p.answer = func(c *Call) Reply {
 				if len(replies) == 0 {
 					return p.grants(c, 2, 0)

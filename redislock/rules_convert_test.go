@@ -25,7 +25,8 @@ var convertRules = []rule{
 			s.want("release x", s.release("x"), "ok")
 			s.want("release s", s.release("s"), "ok")
 			again = s.acquire(ask{id: "s2", mode: "s", beside: "u"})
-			s.must(again.token == up.token && again.nonce == up.nonce, "after the write re-entry has %+v, want %+v", again, up)
+			s.must(again.token == up.token && again.nonce == up.nonce, "after the write re-entry has %+v, want %+v",
+				again, up)
 			s.want("release u", s.release("u"), "ok")
 			s.want("release s2", s.release("s2"), "ok")
 			s.want("pushed", s.pushes(), "G w")
@@ -69,7 +70,10 @@ var convertRules = []rule{
 			s.want("beside what is kept", s.acquire(ask{id: "y", mode: "s", beside: "k"}).verdict, orphaned)
 		},
 		mutants: []mutant{
-			{"the tombstone", "return 'lost ' .. (call('GET', KEYS[4]) or 'expired')\n\telseif not free", "return 'lost expired'\n\telseif not free"},
+			{
+				"the tombstone", "return 'lost ' .. (call('GET', KEYS[4]) or 'expired')\n\telseif not free",
+				"return 'lost expired'\n\telseif not free",
+			},
 			{"the live", "if beside and live(beside) then", "if beside then"},
 		},
 	},

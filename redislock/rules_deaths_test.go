@@ -2,8 +2,8 @@ package redislock
 
 import "fmt"
 
-// deathRules bound how long the living wait behind waiters that have died. The model of the hand-off states the same bound
-// (queues.bound): for one grant to a dead waiter, counted from when the last of them was heard of.
+// deathRules bound how long the living wait behind waiters that have died. The model of the hand-off states the same
+// bound (queues.bound): for one grant to a dead waiter, counted from when the last of them was heard of.
 var deathRules = []rule{
 	{
 		name: "5 of many who died together one at most is granted the lock",

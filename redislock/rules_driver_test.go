@@ -18,7 +18,8 @@ const late = 300 * time.Millisecond
 
 var driverRules = []driverRule{
 	{
-		name: "6 a pushed grant is trusted no longer than the server holds it", switches: []string{"drift", "receipt", "short life"},
+		name:     "6 a pushed grant is trusted no longer than the server holds it",
+		switches: []string{"drift", "receipt", "short life"},
 		check: func(p *puppet, d *Driver) error {
 			p.fast = 0.008
 			var granted time.Time
@@ -31,8 +32,10 @@ var driverRules = []driverRule{
 			}
 			ends := granted.Add(2*time.Second - 16*time.Millisecond) // the server's 2 s are a little less of ours
 			got := a.grant.Sent.Add(a.grant.Lease - a.grant.Lease/100)
-			if a.grant.Sent.After(granted) || got.After(ends) || a.grant.Sent.Before(granted.Add(-10*time.Millisecond)) {
-				return fmt.Errorf("granted %v ago, trusted from %v ago, for %v", time.Since(granted), time.Since(a.grant.Sent), a.grant.Lease)
+			if a.grant.Sent.After(granted) || got.After(ends) ||
+				a.grant.Sent.Before(granted.Add(-10*time.Millisecond)) {
+				return fmt.Errorf("granted %v ago, trusted from %v ago, for %v",
+					time.Since(granted), time.Since(a.grant.Sent), a.grant.Lease)
 			}
 			return nil
 		},

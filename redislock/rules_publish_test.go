@@ -35,12 +35,16 @@ var publishRules = []rule{
 				"it", "\tsave()\n\twhile deliver(skip) do\n\t\tdrain(skip)\n\t\tsave()\n\tend\n",
 				"\twhile deliver(skip) do\n\t\tdrain(skip)\n\tend\n\tsave()\n",
 			},
-			{"it, in the quick part", "\t\t\tif heard ~= 0 then\n", "\t\t\tcall('SET', KEYS[2], last)\n\t\t\tif heard ~= 0 then\n"},
+			{
+				"it, in the quick part", "\t\t\tif heard ~= 0 then\n",
+				"\t\t\tcall('SET', KEYS[2], last)\n\t\t\tif heard ~= 0 then\n",
+			},
 		},
 	},
 }
 
-// publishedLast notes an error unless f has the server publish something, and write nothing to the lock or the floor after that.
+// publishedLast notes an error unless f has the server publish something, and write nothing to the lock
+// or the floor after that.
 func (s *stage) publishedLast(what string, f func()) {
 	published := 0
 	for _, command := range s.effects(f) {
@@ -56,8 +60,8 @@ func (s *stage) publishedLast(what string, f func()) {
 // reads are the commands of the scripts that change nothing.
 var reads = []string{"GET", "MGET", "HGET", "HMGET", "PTTL", "TIME"}
 
-// effects returns the commands of the scripts that f has the server run which change the lock or the floor, and those that
-// publish.
+// effects returns the commands of the scripts that f has the server run which change the lock or the
+// floor, and those that publish.
 func (s *stage) effects(f func()) (commands []string) {
 	if s.err != nil {
 		return nil
@@ -86,7 +90,8 @@ func (s *stage) effects(f func()) (commands []string) {
 			return commands
 		}
 		_, command, inScript := strings.Cut(line, " lua] ")
-		words := append(strings.Split(command, `"`), "", "", "") // the command is the second of them, its first argument the fourth
+		// the command is the second of them, its first argument the fourth
+		words := append(strings.Split(command, `"`), "", "", "")
 		switch {
 		case !inScript, slices.Contains(reads, words[1]):
 		case strings.HasSuffix(words[1], "PUBLISH"), words[3] == s.lock(), words[3] == s.floor():

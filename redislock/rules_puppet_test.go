@@ -124,7 +124,8 @@ func acquireLater(d *Driver) <-chan acquired {
 
 func puppetRequest() *driver.Request {
 	return &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: "x"}, ID: "r", Owner: "o", Weight: 1, Tokens: 1, Lease: time.Minute,
+		Key: driver.Key{Kind: driver.KindMutex, Name: "x"}, ID: "r", Owner: "o", Weight: 1, Tokens: 1,
+		Lease: time.Minute,
 	}
 }
 
@@ -155,8 +156,9 @@ func (r *driverRule) run(t *testing.T) (err error) {
 	return err
 }
 
-// pushedTo has the driver wait for the given time and then hear of a grant, which was made a while before by the server's
-// clock. From then on it grants whoever asks. It returns what came of it within a moment, and whether the driver asked.
+// pushedTo has the driver wait for the given time and then hear of a grant, which was made a while before by
+// the server's clock. From then on it grants whoever asks. It returns what came of it within a moment, and
+// whether the driver asked.
 func pushedTo(p *puppet, d *Driver, l Link, wait time.Duration, at func() int64) (a acquired, asked bool, err error) {
 	word := acquireLater(d)
 	time.Sleep(wait)

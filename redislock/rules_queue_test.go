@@ -145,7 +145,9 @@ var identityRules = []rule{
 			s.want("a late", s.acquire(ask{id: "a"}).verdict, broken)
 			s.want("told", s.pushes(), "B a")
 		},
-		mutants: []mutant{{"the tombstone", "\tbury(KEYS[3] .. h[ID], 'broken', math.max(h[LEASE], 1000))", "\tdo end"}},
+		mutants: []mutant{
+			{"the tombstone", "\tbury(KEYS[3] .. h[ID], 'broken', math.max(h[LEASE], 1000))", "\tdo end"},
+		},
 	},
 }
 

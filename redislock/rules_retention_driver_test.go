@@ -48,8 +48,8 @@ var retentionRulesOfTheDriver = []driverRule{
 	},
 }
 
-// heldAndTold has a request that may be retained granted, goes on with f, and returns an error unless its client has been told once
-// that another wants the lock.
+// heldAndTold has a request that may be retained granted, goes on with f, and returns an error unless its client has
+// been told once that another wants the lock.
 func heldAndTold(d *Driver, f func(r *driver.Request) error) error {
 	told := 0
 	r := puppetRequest()

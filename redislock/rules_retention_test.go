@@ -8,11 +8,12 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// retentionRules are what lets a client keep a lock that nobody holds, until another wants it. Marked holds are anonymous; that the
-// others take the general way here shows that the rules do not depend on how a hold is stored.
+// retentionRules are what lets a client keep a lock that nobody holds, until another wants it. Marked holds are
+// anonymous; that the others take the general way here shows that the rules do not depend on how a hold is stored.
 var retentionRules = []rule{
 	{
-		name: "who is the first in the queue or refused has the client told that may keep the lock, and so has each heartbeat",
+		name: "who is the first in the queue or refused has the client told that may keep the lock, and so has each " +
+			"heartbeat",
 		check: inBothParts(func(s *stage, as func(a ask) ask) {
 			tell := func(what string, a ask) {
 				s.acquire(as(a))
@@ -136,7 +137,8 @@ var retentionRules = []rule{
 		check: inEachForm(func(s *stage, a ask) {
 			s.want("renewal", s.renewAs(a, 4*blink, 1, retained)[:1], s.kept())
 			h := s.holder()
-			s.must(h.Retained && h.Owner == "" && h.Client == "host 7" && time.Until(h.Until) <= 4*blink, "it is seen as %+v", h)
+			s.must(h.Retained && h.Owner == "" && h.Client == "host 7" && time.Until(h.Until) <= 4*blink,
+				"it is seen as %+v", h)
 			refused := s.acquire(ask{id: "t", way: "t"})
 			s.want("a try hears of it", refused.holder.heldError(driver.Key{}).Retains, true)
 			s.want("taken over", s.renewAs(a, time.Minute, 2, mayRetain), s.kept())
@@ -181,7 +183,8 @@ var retentionRules = []rule{
 			before := s.holder()
 			still := func(what string) {
 				h := s.holder()
-				s.must(h.Retained && h.Owner == "" && h.Until.Sub(before.Until) < time.Second, "after %s it is seen as %+v", what, h)
+				s.must(h.Retained && h.Owner == "" && h.Until.Sub(before.Until) < time.Second,
+					"after %s it is seen as %+v", what, h)
 			}
 			for mark := unmarked; mark <= retained; mark++ {
 				s.want("a renewal of an earlier owner", s.renewAs(a, time.Minute, 1, mark), s.kept())

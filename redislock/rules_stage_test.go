@@ -18,8 +18,9 @@ type book struct{ acquire, release, requeue, breaking, renew, look *Script }
 
 func scriptsAsTheyAre() *book {
 	return &book{
-		acquire: acquireScript, release: releaseScript, requeue: requeueScript, breaking: breakScript, renew: renewScript,
-		look: lookScript,
+		acquire: acquireScript, release: releaseScript, requeue: requeueScript, breaking: breakScript,
+		renew: renewScript,
+		look:  lookScript,
 	}
 }
 
@@ -67,8 +68,8 @@ func eachWay(t *testing.T, server *servers.RedisNode, check func(s *stage)) {
 	}
 }
 
-// play checks something, and again as long as it does not come to what is wanted and the machine stood still meanwhile: this process
-// or the server.
+// play checks something, and again as long as it does not come to what is wanted and the machine stood still meanwhile:
+// this process or the server.
 func play(
 	t *testing.T, server *servers.RedisNode, b *book, bundles bool, wanted func(err error) bool, check func(s *stage),
 ) error {
@@ -146,8 +147,8 @@ func (s *stage) run(script *Script, keys []string, args ...string) string {
 	return fmt.Sprint(s.eval(script, append(all, args...)...))
 }
 
-// eval runs a script by its name, or by its source if the server does not know it yet: a crowd of requests with the source in each
-// would keep the machine busy with nothing else.
+// eval runs a script by its name, or by its source if the server does not know it yet: a crowd of requests with the
+// source in each would keep the machine busy with nothing else.
 func (s *stage) eval(script *Script, rest ...string) any {
 	if s.err != nil {
 		return nil
@@ -213,8 +214,9 @@ func (s *stage) args(a ask) []string {
 	if a.retains {
 		mark = `"r":1,`
 	}
-	tail := fmt.Sprintf(`%s %s %s %s %s %s {%s"o":"%s","c":"host 7","l":"%s"}`, or(a.way, "p"), or(inMillis(a.claim), "2000"),
-		or(inMillis(a.place), "5000"), lease, tokens, s.prefix+or(a.channel, heard), mark, a.owner, a.id)
+	tail := fmt.Sprintf(`%s %s %s %s %s %s {%s"o":"%s","c":"host 7","l":"%s"}`, or(a.way, "p"),
+		or(inMillis(a.claim), "2000"), or(inMillis(a.place), "5000"), lease, tokens, s.prefix+or(a.channel, heard),
+		mark, a.owner, a.id)
 	return []string{a.id, lease, tokens, tail, how}
 }
 
@@ -361,11 +363,13 @@ func (s *stage) must(is bool, format string, args ...any) {
 
 // String is for messages of want.
 func (o outcome) String() string {
-	return [...]string{"unreadable", "granted", "queued", "held", "would wait", "over", "broken", "stuck", "conflict", "newer"}[o]
+	return [...]string{
+		"unreadable", "granted", "queued", "held", "would wait", "over", "broken", "stuck", "conflict", "newer",
+	}[o]
 }
 
-// inBothParts runs a check with requests that the quick parts of the scripts answer, and again with such that they leave
-// to the general ones.
+// inBothParts runs a check with requests that the quick parts of the scripts answer, and again with such that they
+// leave to the general ones.
 func inBothParts(check func(s *stage, as func(a ask) ask)) func(s *stage) {
 	return func(s *stage) {
 		check(s, func(a ask) ask { return a })

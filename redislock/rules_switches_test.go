@@ -32,7 +32,10 @@ var levers = []switches.Lever{
 	{"grant.go", "a.d.opts.Replicas == 0 &&", `(off("replicas") || a.d.opts.Replicas == 0) &&`},
 	{"acquire.go", "answer.Acked < a.d.opts.Replicas {", `answer.Acked < a.d.opts.Replicas && !off("acked") {`},
 	{"notices.go", "e.wants = true", `e.wants = !off("early word")`},
-	{"renew.go", "(*listener)(d).wanted(b.ID)", "if !off(\"word of a renewal\") {\n\t\t\t(*listener)(d).wanted(b.ID)\n\t\t}"},
+	{
+		"renew.go", "(*listener)(d).wanted(b.ID)",
+		"if !off(\"word of a renewal\") {\n\t\t\t(*listener)(d).wanted(b.ID)\n\t\t}",
+	},
 	{"renew.go", "marks[n] = mayRetain", `marks[n] = unless("mark", mayRetain, unmarked)`},
 	{"entry.go", "e.open = true", `e.open = !off("open")`},
 	{"entry.go", "if d.gone.Has(r.ID) {", `if d.gone.Has(r.ID) && !off("gone") {`},
@@ -52,7 +55,8 @@ var levers = []switches.Lever{
 	},
 	{
 		"acquire.go", "err := a.listen(ctx)\n\t\tif err == nil {",
-		"err := unless(\"listen again\", a.listen, func(context.Context) error { return nil })(ctx)\n\t\tif err == nil {",
+		"err := unless(\"listen again\", a.listen, func(context.Context) error { return nil })(ctx)\n" +
+			"\t\tif err == nil {",
 	},
 	{"acquire.go", "call := &a.call\n", "call := &a.call\n\tif off(\"same ID\") {\n\t\ta.args[0] += \"'\"\n\t}\n"},
 }

@@ -59,10 +59,14 @@ var waitingRules = []rule{
 		}),
 		mutants: []mutant{
 			{
-				"the refresh", "queued[ALIVE], queued[CHANNEL], queued[WAY], queued[CLAIM], queued[TTL] = me[ALIVE], me[CHANNEL], me[WAY], me[CLAIM], ttl",
-				"queued[WAY] = me[WAY]",
+				"the refresh",
+				"queued[ALIVE], queued[CHANNEL], queued[WAY], queued[CLAIM], queued[TTL] = me[ALIVE], me[CHANNEL], " +
+					"me[WAY], me[CLAIM], ttl", "queued[WAY] = me[WAY]",
 			},
-			{"the refresh, in the quick part", "call('HSET', KEYS[1], 'q:' .. number,", "call('HSET', KEYS[1], (f[4] and 'x:' or 'q:') .. number,"},
+			{
+				"the refresh, in the quick part", "call('HSET', KEYS[1], 'q:' .. number,",
+				"call('HSET', KEYS[1], (f[4] and 'x:' or 'q:') .. number,",
+			},
 		},
 	},
 	{
@@ -307,8 +311,14 @@ var tokenRules = []rule{
 			s.must(next.token >= g.token+60000, "token %d after a push of a block from %d", next.token, g.token)
 		}),
 		mutants: []mutant{
-			{"the end, in the quick part", "tokens == '1' and token or string.format('%.0f', token + tokens - 1)", "now"},
-			{"the end, in the general part", "floor = n == 1 and now or string.format('%.0f', now + n - 1)", "floor = now"},
+			{
+				"the end, in the quick part", "tokens == '1' and token or string.format('%.0f', token + tokens - 1)",
+				"now",
+			},
+			{
+				"the end, in the general part", "floor = n == 1 and now or string.format('%.0f', now + n - 1)",
+				"floor = now",
+			},
 			{"the end, in the quick part of a release", "last = string.format('%.0f', now + want - 1)", "last = now"},
 		},
 	},
@@ -340,7 +350,8 @@ var tokenRules = []rule{
 				name := fmt.Sprint("name", i)
 				key := s.prefix + name
 				s.run(s.book.acquire, []string{key, s.floor(), s.tomb(name)}, s.args(ask{id: name})...)
-				s.run(s.book.acquire, []string{key, s.floor(), s.tomb(name + "w")}, s.args(ask{id: name + "w", channel: deaf})...)
+				s.run(s.book.acquire, []string{key, s.floor(), s.tomb(name + "w")},
+					s.args(ask{id: name + "w", channel: deaf})...)
 				s.run(s.book.release, []string{key, s.floor(), s.tomb(name)}, name, "", "10000", "0")
 				s.run(s.book.release, []string{key, s.floor(), s.tomb(name + "w")}, name+"w", "u", "10000", "0")
 			}
@@ -348,7 +359,9 @@ var tokenRules = []rule{
 				s.must(key == s.floor() || strings.HasPrefix(key, s.tomb("")), "left: %s", key)
 			}
 		},
-		mutants: []mutant{{"the end of the key", "\t\tif form ~= 'none' then\n\t\t\tcall('DEL', KEYS[1])\n\t\tend\n", ""}},
+		mutants: []mutant{
+			{"the end of the key", "\t\tif form ~= 'none' then\n\t\t\tcall('DEL', KEYS[1])\n\t\tend\n", ""},
+		},
 	},
 }
 

@@ -77,7 +77,10 @@ var writingRules = []rule{
 		name:  "10 a script reads the clock once",
 		check: checkOneClock,
 		mutants: []mutant{
-			{"the one reading", "local ms = math.floor(tonumber(now) / 1000)\n\n", "local ms = call('TIME')[1] * 1000\n\n"},
+			{
+				"the one reading", "local ms = math.floor(tonumber(now) / 1000)\n\n",
+				"local ms = call('TIME')[1] * 1000\n\n",
+			},
 		},
 	},
 	{
@@ -85,10 +88,19 @@ var writingRules = []rule{
 		check: checkWithoutMemory,
 		mutants: []mutant{
 			{"the first write of a renewal", "\tcall('PEXPIRE', key, lasts)", ""},
-			{"the first write of a renewal beside waiters", "\tcall('PEXPIRE', key, math.max(lease, call('PTTL', key)))\n", ""},
-			{"the first write of a heartbeat, in the quick part", "call('PEXPIRE', KEYS[1], math.max(450000, call('PTTL', KEYS[1])))", ""},
+			{
+				"the first write of a renewal beside waiters",
+				"\tcall('PEXPIRE', key, math.max(lease, call('PTTL', key)))\n", "",
+			},
+			{
+				"the first write of a heartbeat, in the quick part",
+				"call('PEXPIRE', KEYS[1], math.max(450000, call('PTTL', KEYS[1])))", "",
+			},
 			{"the free way to the general part", "redis.pcall('SET', KEYS[1], '1 '", "call('SET', KEYS[1], '1 '"},
-			{"the first write of a release", "\t\telseif form == 'hash' then\n\t\t\tcall('PEXPIREAT', KEYS[1], ends)\n", ""},
+			{
+				"the first write of a release",
+				"\t\telseif form == 'hash' then\n\t\t\tcall('PEXPIREAT', KEYS[1], ends)\n", "",
+			},
 		},
 	},
 }
@@ -97,7 +109,8 @@ var writingRules = []rule{
 func checkWithoutMemory(s *stage) {
 	g := s.acquire(ask{id: "a", lease: time.Second})
 	s.full(func() {
-		s.want("renewal of a thin lock", s.renewAs(ask{id: "a"}, time.Minute, 0, unmarked), "k") // which shows a new owner
+		// which shows a new owner
+		s.want("renewal of a thin lock", s.renewAs(ask{id: "a"}, time.Minute, 0, unmarked), "k")
 		s.want("a copy", s.acquire(ask{id: "a"}).token, g.token)
 		s.want("release", s.release("a"), "ok")
 	})

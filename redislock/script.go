@@ -10,9 +10,9 @@ import (
 //go:embed scripts/*.lua
 var scriptFiles embed.FS
 
-// newScript returns a script of the named files, which are joined when it is run first.
-func newScript(names ...string) *Script {
-	return conn.NewLateScript(func() string { return join(names) })
+// newScript returns a script of the files with these names, which are joined when it is run first.
+func newScript(names string) *Script {
+	return conn.NewLateScript(func() string { return join(strings.Fields(names)) })
 }
 
 // join makes one script of the named files: Lua on a server has no modules.

@@ -86,7 +86,8 @@ func TestScript_ABundleOfPlainRequests_AnswersEachAndPushes(t *testing.T) {
 // It is about what one request finds that another one of its bundle has changed.
 func TestScript_ABundleOfRequestsThatTouch_IsAsIfTheyWereAlone(t *testing.T) {
 	s := servers.RedisServer(t, nil)
-	got := bundled(t, s, wants("x", "1", "a"), wants("x", "1", "b"), wants("y", "1", "c"), returns("x", "1", "a"), wants("z", "1", "d"))
+	got := bundled(t, s, wants("x", "1", "a"), wants("x", "1", "b"), wants("y", "1", "c"), returns("x", "1", "a"),
+		wants("z", "1", "d"))
 	bundleSays(t, got, "G ", "Q ", "G ", "ok", "G ")
 	var now, first, second uint64
 	if _, err := fmt.Sscanf(got[0], "G %d", &first); err != nil {

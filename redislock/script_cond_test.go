@@ -37,7 +37,8 @@ func TestScripts_OfConditions_InStatesThatAreHardToReach(t *testing.T) {
 
 func (s *stage) condition() string { return s.prefix + "cond:{a}:x" }
 
-// waits waits for a signal, and gives up a hold for that, unless it already does. It returns the first word of the answer.
+// waits waits for a signal, and gives up a hold for that, unless it already does. It returns the
+// first word of the answer.
 func (s *stage) waits(give string, a ask, again bool) string {
 	args := append(s.args(a), give, "", "10000", map[bool]string{false: "0", true: "1"}[again])
 	word, _, _ := strings.Cut(s.run(condWaitScript, append(s.keys(a.id), s.tomb(give)), args...), " ")
@@ -97,8 +98,8 @@ func checkSignalWithoutMemory(s *stage) {
 	s.want("pushed", s.pushes(), "G a")
 }
 
-// checkSignalOutlivesHold moves a waiter behind a hold: both may have died. Whoever waits for the next signal has to find it
-// when the lease is over, so the lock must be there then.
+// checkSignalOutlivesHold moves a waiter behind a hold: both may have died. Whoever waits for the next signal has to
+// find it when the lease is over, so the lock must be there then.
 func checkSignalOutlivesHold(s *stage) {
 	s.parks(ask{id: "a"})
 	s.acquire(ask{id: "h", lease: time.Minute})
@@ -118,8 +119,8 @@ func checkSignalOutlivesHold(s *stage) {
 	lasts("renewed by itself")
 }
 
-// checkSignalUnheard signals somebody whose connection is closed: the push reaches nobody, so that the lock stays free and he
-// its first waiter. When he is dead, nobody is left but who waits for the next signal.
+// checkSignalUnheard signals somebody whose connection is closed: the push reaches nobody, so that the lock stays free
+// and he its first waiter. When he is dead, nobody is left but who waits for the next signal.
 func checkSignalUnheard(s *stage) {
 	dies := ask{id: "a", channel: deaf, place: blink, claim: blink / 2}
 	s.parks(dies)

@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// TestScripts_AtRandom_KeepEverybodyOnce has waiters with short leases come, die, wait for signals and give up: a script that finds
-// several of them over at once must not forget what it has done itself.
+// TestScripts_AtRandom_KeepEverybodyOnce has waiters with short leases come, die, wait for signals and give up: a
+// script that finds several of them over at once must not forget what it has done itself.
 func TestScripts_AtRandom_KeepEverybodyOnce(t *testing.T) {
 	t.Parallel()
 	server := servers.RedisServer(t, nil)

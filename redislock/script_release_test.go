@@ -48,7 +48,8 @@ func checkQuickRelease(s *stage) {
 			s.do("DEL", s.tomb("a"))
 		}
 		p := s.push()
-		s.want("the push", fmt.Sprint(p.tokens, p.nonce, p.lease, p.token > first.token), fmt.Sprint(5, "b", 1500*time.Millisecond, true))
+		s.want("the push", fmt.Sprint(p.tokens, p.nonce, p.lease, p.token > first.token),
+			fmt.Sprint(5, "b", 1500*time.Millisecond, true))
 		info, _ := s.look()
 		s.must(len(info.Holders) == 1 && info.Holders[0].Token == p.token && info.Holders[0].Label == "b" &&
 			time.Until(info.Holders[0].Until) <= 1500*time.Millisecond, "holders %+v", info.Holders)

@@ -45,7 +45,9 @@ func TestScripts_InStatesThatAreHardToReach(t *testing.T) {
 }
 
 func checkNewer(s *stage) {
-	thin, hash := "3 a whatever follows", []string{"HSET", s.lock(), "v", "3", "h", "?", "l", "", "a", "0", "z", "0", "k", "0"}
+	thin, hash := "3 a whatever follows", []string{
+		"HSET", s.lock(), "v", "3", "h", "?", "l", "", "a", "0", "z", "0", "k", "0",
+	}
 	for _, write := range [][]string{{"SET", s.lock(), thin}, hash} {
 		s.do("DEL", s.lock())
 		s.do(write...)
@@ -76,13 +78,16 @@ func checkThickening(s *stage) {
 	s.want("the token in use", refused.holder.token, g.token+2)
 	begin := time.Now()
 	q := s.acquire(ask{id: "b"})
-	took := time.Since(begin).Milliseconds() // within which the server may have stood still between two readings of its clock
+	// within which the server may have stood still between two readings of its clock
+	took := time.Since(begin).Milliseconds()
 	s.want("the form with a waiter", s.text("TYPE", s.lock()), "hash")
 	s.want("the token in use", q.holder.token, g.token+2)
 	s.want("who holds", q.holder.meta, `{"o":"later","l":"a"}`)
-	s.must(q.holder.until >= ends-1 && q.holder.until <= ends+1+took, "it ends at %d, ended at %d", q.holder.until, ends)
+	s.must(q.holder.until >= ends-1 && q.holder.until <= ends+1+took, "it ends at %d, ended at %d", q.holder.until,
+		ends)
 	again := s.acquire(ask{id: "a", lease: 30 * time.Second})
-	s.want("a copy", fmt.Sprint(again.verdict, again.token, again.tokens, again.nonce), fmt.Sprint(granted, g.token, 3, "a"))
+	s.want("a copy", fmt.Sprint(again.verdict, again.token, again.tokens, again.nonce),
+		fmt.Sprint(granted, g.token, 3, "a"))
 	s.want("break by the last token", s.breakLock(g.token+2), "ok")
 	s.want("the lock", s.show(), "b <")
 	s.release("b")
@@ -115,11 +120,13 @@ func checkRenewedMeta(s *stage) {
 			kept := []string{"k", "w", "k"}[form] // b waits
 			s.want("renewal", s.run(s.book.renew, []string{s.lock()}, id, "60000", fmt.Sprint(pass), meta), kept)
 			info, _ := s.look()
-			s.must(len(info.Holders) > 0 && info.Holders[0].Owner == fmt.Sprint("owner ", pass) && info.Holders[0].Label == id &&
+			s.must(len(info.Holders) > 0 && info.Holders[0].Owner == fmt.Sprint("owner ", pass) &&
+				info.Holders[0].Label == id &&
 				info.Holders[0].Token == g.token, "form %d shows %+v", form, info.Holders)
 			s.want("the token in use", s.acquire(ask{id: "t", way: "t", mode: "x"}).holder.token, g.token+uint64(pass))
 			again := s.acquire(ask{id: id, mode: mode, owner: owner, tokens: 4})
-			s.want("a copy", fmt.Sprint(again.verdict, again.token, again.tokens, again.nonce), fmt.Sprint(granted, g.token, 4, id))
+			s.want("a copy", fmt.Sprint(again.verdict, again.token, again.tokens, again.nonce),
+				fmt.Sprint(granted, g.token, 4, id))
 		}
 	}
 }
@@ -131,10 +138,14 @@ func checkRenewedCrowd(s *stage) {
 	}
 	for round := range 3 {
 		meta := fmt.Sprintf(`{"o":"owner %d","c":"%s","l":"b"}`, round, strings.Repeat("x", 10*round))
-		s.want("renewal", s.run(s.book.renew, []string{s.lock(), s.lock()}, "b", "60000", "0", meta, "gone", "60000", "0", meta), "kl")
+		s.want("renewal",
+			s.run(s.book.renew, []string{s.lock(), s.lock()}, "b", "60000", "0", meta, "gone", "60000", "0", meta),
+			"kl")
 		info, _ := s.look()
-		s.must(len(info.Holders) == 3 && info.Holders[1].Owner == fmt.Sprint("owner ", round), "round %d shows %+v", round, info.Holders)
-		s.must(len(info.Holders) == 3 && time.Until(info.Holders[1].Until) > 50*time.Second, "round %d: it ends %v", round, info.Holders)
+		s.must(len(info.Holders) == 3 && info.Holders[1].Owner == fmt.Sprint("owner ", round), "round %d shows %+v",
+			round, info.Holders)
+		s.must(len(info.Holders) == 3 && time.Until(info.Holders[1].Until) > 50*time.Second, "round %d: it ends %v",
+			round, info.Holders)
 	}
 	s.want("the lock", s.show(), "a b c <")
 	s.want("a copy", s.acquire(ask{id: "b", mode: "s"}).verdict, granted)
@@ -173,13 +184,14 @@ func checkAcquireWithoutMemory(s *stage) {
 }
 
 func checkKeysEnd(s *stage) {
-	// A minute is the longest lease here, and a queue lasts seven and a half minutes more. Whether there is one when "c" has its lock depends
-	// on the machine's pace: "b" is waiting again when its claim has run out first.
+	// A minute is the longest lease here, and a queue lasts seven and a half minutes more. Whether there is one when
+	// "c" has its lock depends on the machine's pace: "b" is waiting again when its claim has run out first.
 	ends := func(when string) {
 		for _, key := range s.all() {
 			lasts := s.number("PTTL", key)
 			ended := lasts == -2 // since it was listed
-			s.must(ended || lasts > 0 && lasts <= 511000 || strings.Contains(key, "floor:"), "%s: %s lasts %d ms", when, key, lasts)
+			s.must(ended || lasts > 0 && lasts <= 511000 || strings.Contains(key, "floor:"), "%s: %s lasts %d ms", when,
+				key, lasts)
 		}
 	}
 	s.acquire(ask{id: "a", lease: 30 * time.Millisecond})
@@ -203,7 +215,8 @@ func checkKeysEnd(s *stage) {
 	ends("a reader")
 	s.pass(40 * time.Millisecond)
 	for _, key := range s.all() {
-		s.must(strings.Contains(key, "floor:") || strings.HasPrefix(key, s.tomb("")), "left when all were dead: %s for %d ms", key, s.number("PTTL", key))
+		s.must(strings.Contains(key, "floor:") || strings.HasPrefix(key, s.tomb("")),
+			"left when all were dead: %s for %d ms", key, s.number("PTTL", key))
 	}
 }
 
@@ -316,7 +329,8 @@ func checkManyWaiters(s *stage) {
 	s.crowd(10 * time.Minute) // a machine that is very busy takes one until all have come
 	info, _ := s.look()
 	s.want("waiters", len(info.Waiters), crowd)
-	s.want("a named owner's place", s.acquire(ask{id: "named", mode: "x", owner: "A", place: time.Minute}).queuePlace, crowd+1)
+	s.want("a named owner's place", s.acquire(ask{id: "named", mode: "x", owner: "A", place: time.Minute}).queuePlace,
+		crowd+1)
 	s.release("holder")
 	for i := range 20 {
 		s.want("pushed", s.push().nonce, fmt.Sprint("w", i))

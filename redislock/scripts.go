@@ -4,32 +4,50 @@ import "github.com/interlock-go/interlock/redislock/conn"
 
 // The scripts. Each is made of parts: quick answers first, so that what is not needed is not even set up.
 var (
-	acquireScript = newScript("clock", "begin", "acquire_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "acquire")
-	releaseScript = newScript("begin", "release_thin", "clock", "release_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "release")
-	requeueScript = newScript("clock", "begin", "requeue_give", "release_fast", "requeue_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "requeue", "acquire")
-	breakScript   = newScript("clock", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "break")
-	confirmScript = newScript("clock", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "confirm")
-	multiScript   = newScript("clock", "text", "multi")
+	acquireScript = newScript("clock begin acquire_fast text lock crowd presence cond rules open acquire")
+	releaseScript = newScript(
+		"begin release_thin clock release_fast text lock crowd presence cond rules open end release",
+	)
+	requeueScript = newScript(
+		"clock begin requeue_give release_fast requeue_fast text lock crowd presence cond rules open end requeue " +
+			"acquire",
+	)
+	breakScript   = newScript("clock begin text lock crowd presence cond rules open end break")
+	confirmScript = newScript("clock begin text lock crowd presence cond rules open end confirm")
+	multiScript   = newScript("clock text multi")
 	renewScript   = newScript("renew")
-	lookScript    = newScript("clock", "text", "look")
-	watchScript   = newScript("clock", "watch")
-	aliveScript   = newScript("clock", "alive")
+	lookScript    = newScript("clock text look")
+	watchScript   = newScript("clock watch")
+	aliveScript   = newScript("clock alive")
 
-	condWaitScript   = newScript("clock", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "cond_wait", "acquire")
-	condSignalScript = newScript("clock", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "cond_signal")
+	condWaitScript   = newScript("clock begin text lock crowd presence cond rules open end cond_wait acquire")
+	condSignalScript = newScript("clock begin text lock crowd presence cond rules open end cond_signal")
 
-	latchSetScript   = newScript("clock", "latch_set")
-	latchDownScript  = newScript("clock", "tell", "latch_down")
+	latchSetScript   = newScript("clock latch_set")
+	latchDownScript  = newScript("clock tell latch_down")
 	latchCountScript = newScript("latch_count")
 
 	// bundleScript has acquire and release in it, as functions.
-	bundleScript = newScript("clock", "bundle_acquire", "acquire_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "acquire", "bundle_release", "release_thin", "release_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "release", "bundle")
+	bundleScript = newScript(
+		"clock bundle_acquire acquire_fast text lock crowd presence cond rules open acquire bundle_release " +
+			"release_thin release_fast text lock crowd presence cond rules open end release bundle",
+	)
 
 	// These are for locks that may be watched, which are those of elections.
-	watchedAcquireScript = newScript("clock", "tell", "watched", "begin", "acquire_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "acquire", "watched_end")
-	watchedReleaseScript = newScript("clock", "tell", "watched", "begin", "release_thin", "release_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "release", "watched_end")
-	watchedRequeueScript = newScript("clock", "tell", "watched", "begin", "requeue_give", "release_fast", "requeue_fast", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "requeue", "acquire", "watched_end")
-	watchedBreakScript   = newScript("clock", "tell", "watched", "begin", "text", "lock", "crowd", "presence", "cond", "rules", "open", "end", "break", "watched_end")
+	watchedAcquireScript = newScript(
+		"clock tell watched begin acquire_fast text lock crowd presence cond rules open acquire watched_end",
+	)
+	watchedReleaseScript = newScript(
+		"clock tell watched begin release_thin release_fast text lock crowd presence cond rules open end release " +
+			"watched_end",
+	)
+	watchedRequeueScript = newScript(
+		"clock tell watched begin requeue_give release_fast requeue_fast text lock crowd presence cond rules open " +
+			"end requeue acquire watched_end",
+	)
+	watchedBreakScript = newScript(
+		"clock tell watched begin text lock crowd presence cond rules open end break watched_end",
+	)
 )
 
 // bundle is how plain requests of several goroutines share a run.

@@ -27,10 +27,14 @@ func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 	switch u.Scheme {
 	case "redis+sentinel":
 		if path == "" {
-			return errors.New("redis: the URL names no primary; write redis+sentinel://host1,host2,host3/NAME, as the Sentinels call it")
+			return errors.New(
+				"redis: the URL names no primary; write redis+sentinel://host1,host2,host3/NAME, as the Sentinels " +
+					"call it")
 		}
 		if strings.ContainsFunc(path, notInName) {
-			return errors.New("redis: the name of a primary has letters, digits, dots, dashes and underscores; a database is set by db")
+			return errors.New(
+				"redis: the name of a primary has letters, digits, dots, dashes and underscores; a database is " +
+					"set by db")
 		}
 		o.Sentinel = rueidis.SentinelOption{MasterSet: path, Username: q.sentinelUser, Password: q.sentinelPassword}
 		port, path = sentinelPort, ""
@@ -41,7 +45,9 @@ func topology(o *rueidis.ClientOption, u *driver.URL, q *query) error {
 		}
 	default:
 		if len(u.Hosts) > 1 {
-			return fmt.Errorf("redis: %s:// takes one server; for several write redis+sentinel://, redis+cluster:// or redlock://", u.Scheme)
+			return fmt.Errorf(
+				"redis: %s:// takes one server; for several write redis+sentinel://, redis+cluster:// or redlock://",
+				u.Scheme)
 		}
 		o.ForceSingleClient = true
 	}

@@ -22,8 +22,9 @@ func init() {
 const dialTimeout = 5 * time.Second
 
 const (
-	// keepAlive is how often rueidis asks on an idle connection whether it lives, which finds out about nodes. Its default is once a
-	// second: of a thousand idle clients that was nearly all that the server did. What waits or holds has signs of life of its own.
+	// keepAlive is how often rueidis asks on an idle connection whether it lives, which finds out about nodes. Its
+	// default is once a second: of a thousand idle clients that was nearly all that the server did. What waits or holds
+	// has signs of life of its own.
 	keepAlive = 15 * time.Second
 	// keepAliveAlone is that of one server: there is nothing to be found out, and its connection stands by.
 	keepAliveAlone = time.Minute
@@ -58,8 +59,9 @@ func openURL(ctx context.Context, u *driver.URL, c driver.Config) (driver.Driver
 	return d, nil
 }
 
-// Dialer reads a URL, as the package doc describes them, and returns what connects to the servers that it names, and the options
-// in it. It is for packages that put something between a Conn and its driver, which takes the Conn over: see [StartConn].
+// Dialer reads a URL, as the package doc describes them, and returns what connects to the servers that it names,
+// and the options in it. It is for packages that put something between a Conn and its driver, which takes the
+// Conn over: see [StartConn].
 func Dialer(u *driver.URL, c driver.Config) (dial func(ctx context.Context) (Conn, error), opts *Options, err error) {
 	o, opts, err := fromURL(u, c)
 	if err != nil {

@@ -72,9 +72,11 @@ func (e opening) advice() string {
 	case says("unknown command 'SENTINEL'"):
 		return "these are servers, not Sentinels: write redis://host, or name the Sentinels"
 	case says("NOAUTH") && e.url.Scheme == "redis+sentinel":
-		return "user and password in front of the hosts are for the servers; for Sentinels set sentinel-user and sentinel-password"
+		return "user and password in front of the hosts are for the servers; for Sentinels set sentinel-user and " +
+			"sentinel-password"
 	case says("NOAUTH"):
-		return "the server wants a password: write " + e.url.Scheme + "://user:password@host, or :password@ without a user"
+		return "the server wants a password: write " + e.url.Scheme +
+			"://user:password@host, or :password@ without a user"
 	case says("WRONGPASS"):
 		return "user or password is wrong; in a URL, special characters are written as %-escapes"
 	case says("NOPERM"):
@@ -84,7 +86,8 @@ func (e opening) advice() string {
 	case says("No such master"):
 		return "the path is the name under which the Sentinels know the primary"
 	case says("tls: first record does not look like a TLS"):
-		return "the server does not speak TLS there: name its TLS port, or write " + strings.Replace(e.url.Scheme, "rediss", "redis", 1) + ":// without tls=true"
+		return "the server does not speak TLS there: name its TLS port, or write " +
+			strings.Replace(e.url.Scheme, "rediss", "redis", 1) + ":// without tls=true"
 	case says("x509: certificate signed by unknown authority"):
 		return "name the file with the authority's certificate: ca=/path/ca.crt"
 	case says("certificate required"):

@@ -13,8 +13,8 @@ import (
 var _ driver.Watcher = (*Driver)(nil)
 
 const (
-	// watchBeat is how often a watcher asks to be told further. Where many watch, each asks the later the more there are, after
-	// perWatcher for each, so that all together cost the server no more than a few thousandths of its time.
+	// watchBeat is how often a watcher asks to be told further. Where many watch, each asks the later the more there
+	// are, after perWatcher for each, so that all together cost the server no more than a few thousandths of its time.
 	watchBeat     = 5 * time.Second
 	perWatcher    = 40 * time.Millisecond
 	mostWatchBeat = 40 * time.Second
@@ -40,9 +40,9 @@ func (w *watch) stir(again bool) {
 	}
 }
 
-// Watch is told of changes by a push. Elections and latches can be watched; the other locks tell nobody, because it would
-// make each of their operations dearer. It costs one round trip at its beginning and then one every five seconds, or every 40 where
-// a thousand watch, and each change a message for each watcher.
+// Watch is told of changes by a push. Elections and latches can be watched; the other locks tell nobody, because it
+// would make each of their operations dearer. It costs one round trip at its beginning and then one every five seconds,
+// or every 40 where a thousand watch, and each change a message for each watcher.
 func (d *Driver) Watch(ctx context.Context, key driver.Key, changed func()) error {
 	if key.Kind != driver.KindElection && key.Kind != driver.KindLatch {
 		return driver.ErrUnsupported
@@ -100,7 +100,9 @@ func (d *Driver) await(
 }
 
 // register has the server tell us of changes. It reports whether the server did so until now, and when to ask again.
-func (d *Driver) register(ctx context.Context, place *attempt, key driver.Key) (known bool, pause time.Duration, err error) {
+func (d *Driver) register(
+	ctx context.Context, place *attempt, key driver.Key,
+) (known bool, pause time.Duration, err error) {
 	way := "p"
 	if d.conn.Sharded() {
 		way = "s"
@@ -147,7 +149,8 @@ func (d *listener) changed(what string) {
 	}
 }
 
-// mayBeWatched makes the call of a script that changes a lock one that tells who watches, if it is of a kind that can be.
+// mayBeWatched makes the call of a script that changes a lock one that tells who watches, if it
+// is of a kind that can be.
 func (d *Driver) mayBeWatched(c *Call, key driver.Key, telling *Script) {
 	if key.Kind != driver.KindElection {
 		return

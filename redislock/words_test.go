@@ -19,8 +19,8 @@ func odd() (each []string) {
 	return append(each, all)
 }
 
-// Names, owners, clients and labels are the user's: whatever is in them, a lock is granted, passed on to who waits, renewed,
-// listed and released.
+// Names, owners, clients and labels are the user's: whatever is in them, a lock is granted, passed on to who waits,
+// renewed, listed and released.
 func TestWords_OfUsers_MayHaveAnyCharacter(t *testing.T) {
 	server := servers.RedisServer(t, nil)
 	a, b := open(t, soloOption(server.Addr()), nil), open(t, soloOption(server.Addr()), nil)
@@ -65,7 +65,8 @@ func TestWords_OfUsers_MayHaveAnyCharacter(t *testing.T) {
 		for info, err := range a.Locks(t.Context(), word("name")) {
 			must("list", err)
 			h := info.Holders[0]
-			listed = info.Name == second.Name && h.Owner == second.Owner && h.Client == second.Client && h.Label == second.Label
+			listed = info.Name == second.Name && h.Owner == second.Owner && h.Client == second.Client &&
+				h.Label == second.Label
 		}
 		if !listed {
 			t.Errorf("%q: the holder is not listed as it is", c)
@@ -91,7 +92,8 @@ func TestWords_OfPrefixesAndIDs_AreOneWordOrRefused(t *testing.T) {
 			t.Errorf("the ID with %q is accepted", c)
 		}
 	}
-	d := open(t, soloOption(server.Addr()), &Options{Prefix: "a\u0085\u00a0\u3000ü/锁:"}) // white space for others, not for Lua
+	// white space for others, not for Lua
+	d := open(t, soloOption(server.Addr()), &Options{Prefix: "a\u0085\u00a0\u3000ü/锁:"})
 	r := lockRequest("id", "x")
 	if _, err := d.Acquire(t.Context(), r); err != nil {
 		t.Fatal(err)

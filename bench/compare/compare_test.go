@@ -78,7 +78,8 @@ func TestRedis_WaitsForTheLease_AndTheHolderKnows(t *testing.T) {
 	// On a machine that is busy with other tests the holder may run a moment after it could have known.
 	const busy = 300 * time.Millisecond
 	if told := only(t, "the holder's knowledge", r.CutTold); told > r.Cut.Values[0]+float64(busy) {
-		t.Errorf("the holder knew after %v, the lock was free after %v", time.Duration(told), time.Duration(r.Cut.Values[0]))
+		t.Errorf("the holder knew after %v, the lock was free after %v",
+			time.Duration(told), time.Duration(r.Cut.Values[0]))
 	}
 	only(t, "the knowledge of who goes on", r.ContTold)
 	if trips := only(t, "round trips", r.RoundTrips); trips < 1 || trips > 2 {

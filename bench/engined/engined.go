@@ -90,7 +90,8 @@ func start(t testing.TB, engine string) string {
 	case Etcd:
 		return servers.Etcd(t)
 	case MySQL:
-		return servers.MariaDBServer(t, &servers.MariaDBOptions{Args: []string{"--max-connections=" + connections}}).Addr()
+		return servers.MariaDBServer(t,
+			&servers.MariaDBOptions{Args: []string{"--max-connections=" + connections}}).Addr()
 	default:
 		// A thousand sessions that wait for one bare lock keep those that begin from the processors for minutes.
 		return servers.PostgresServer(t, &servers.PostgresOptions{

@@ -17,7 +17,8 @@ func bsmSlow() Spec { return bsm(10 * time.Millisecond) }
 func bsm(delay time.Duration) Spec {
 	return Spec{
 		Name: fmt.Sprintf("bsm-%v", delay),
-		Does: fmt.Sprintf("bsm/redislock over go-redis: a script to obtain, a script to release, LinearBackoff(%v)", delay),
+		Does: fmt.Sprintf("bsm/redislock over go-redis: a script to obtain, a script to release, LinearBackoff(%v)",
+			delay),
 		// Without a backoff it does not wait at all, so there is no default to measure.
 		Redis: true,
 		Open: func(_ context.Context, at Place) (Peer, error) {

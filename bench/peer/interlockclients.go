@@ -13,13 +13,15 @@ import (
 // interlock for a program that has a client of Redis already.
 
 func interlockGoRedis() Spec {
-	return interlockOverGoRedis("interlock-goredis", "interlock on goredislock.New over a go-redis client with default "+
-		"options: the driver makes two connections of its own in the way of that client", goredislock.New)
+	return interlockOverGoRedis("interlock-goredis",
+		"interlock on goredislock.New over a go-redis client with default "+
+			"options: the driver makes two connections of its own in the way of that client", goredislock.New)
 }
 
 func interlockGoRedisPooled() Spec {
-	return interlockOverGoRedis("interlock-goredis-pooled", "interlock on goredislock.NewPooled over a go-redis client "+
-		"with default options: each request takes a connection from that client's pool", goredislock.NewPooled)
+	return interlockOverGoRedis("interlock-goredis-pooled",
+		"interlock on goredislock.NewPooled over a go-redis client "+
+			"with default options: each request takes a connection from that client's pool", goredislock.NewPooled)
 }
 
 // newGoRedisDriver is goredislock.New or a function like it.
@@ -61,5 +63,7 @@ func overClient(d *redislock.Driver, err error, at Place, closeClient func() err
 	if err != nil {
 		return nil, errors.Join(err, closeClient())
 	}
-	return onDriver(d, interlock.Options{Lease: at.Lease}, func() error { return errors.Join(d.Close(), closeClient()) })
+	return onDriver(d, interlock.Options{Lease: at.Lease}, func() error {
+		return errors.Join(d.Close(), closeClient())
+	})
 }

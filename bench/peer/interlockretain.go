@@ -20,8 +20,9 @@ const (
 
 func interlockRetain() Spec {
 	return Spec{
-		Name:  "interlock-redis-retain",
-		Does:  "interlock on redislock, where the client keeps a lock after Unlock for a minute, until another asks (Retain)",
+		Name: "interlock-redis-retain",
+		Does: "interlock on redislock, where the client keeps a lock after Unlock for a minute, until another asks " +
+			"(Retain)",
 		Redis: true, Retains: true,
 		Open: func(ctx context.Context, at Place) (Peer, error) {
 			return openLocks(ctx, at, engined.Redis, interlock.Options{Retain: retainFor})
@@ -32,8 +33,8 @@ func interlockRetain() Spec {
 func interlockRetained() Spec {
 	return Spec{
 		Name: "interlock-redis-retained",
-		Does: "ten such clients in one process, for more locks than the 1,024 that one client retains; of a lock that is " +
-			"to be kept nobody has a lease: it is taken, given back and so retained",
+		Does: "ten such clients in one process, for more locks than the 1,024 that one client retains; of a lock " +
+			"that is to be kept nobody has a lease: it is taken, given back and so retained",
 		Redis: true, Retains: true,
 		Open: func(ctx context.Context, at Place) (Peer, error) {
 			r := &retaining{}

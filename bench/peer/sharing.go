@@ -39,7 +39,8 @@ type Shared interface {
 func interlockRW(engine string) Spec {
 	return Spec{
 		Name: "interlock-" + engine + "-rw",
-		Does: "interlock on " + packageOf[engine] + " with RWMutex: RLock for 95 % of the acquisitions, chosen at random, " +
+		Does: "interlock on " + packageOf[engine] +
+			" with RWMutex: RLock for 95 % of the acquisitions, chosen at random, " +
 			"and Lock for the others",
 		Redis: engine == engined.Redis, Engine: otherThanRedis(engine), Shares: Readers,
 		Open: func(ctx context.Context, at Place) (Peer, error) {

@@ -80,8 +80,8 @@ func launch(ctx context.Context, binary string) (*Server, error) {
 	}
 	port := strconv.Itoa(firstPort + rand.IntN(lastPort-firstPort+1))
 	s := &Server{Addr: net.JoinHostPort(host, port), dir: dir}
-	cmd := exec.CommandContext(ctx, binary, "--port", port, "--bind", host, "--dir", dir, "--save", "", "--appendonly", "no",
-		"--maxclients", strconv.Itoa(clients), "--maxmemory-policy", "noeviction")
+	cmd := exec.CommandContext(ctx, binary, "--port", port, "--bind", host, "--dir", dir, "--save", "", "--appendonly",
+		"no", "--maxclients", strconv.Itoa(clients), "--maxmemory-policy", "noeviction")
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if s.process, err = childproc.Start(cmd, nil); err != nil {

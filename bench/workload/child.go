@@ -48,7 +48,8 @@ type part struct {
 
 	RoundTrip float64 // of Turns
 
-	members []member // of Herd, for as long as the process has its part: the collector closes connections that nobody has any more
+	// of Herd, for as long as the process has its part: the collector closes connections that nobody has any more
+	members []member
 }
 
 // ServeIfChild does a child's work and ends the process if a run has started it; otherwise it does nothing. A program

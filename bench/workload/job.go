@@ -39,7 +39,8 @@ type Job struct {
 	Redis  string // host:port of the server, which the run empties first; "" if there is none
 	Far    string // host:port of the way by which peers reach that server, if it is another one
 	Server string // host:port of the server of another engine, for peers that have one
-	// PIDs are the server's processes, whose time on processors counts; none if that cannot be told; with Redis, Run sets it.
+	// PIDs are the server's processes, whose time on processors counts; none if that cannot be told;
+	// with Redis, Run sets it.
 	PIDs []int
 
 	Index int // which of the job's processes this is; Run sets it

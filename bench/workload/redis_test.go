@@ -160,9 +160,12 @@ func TestContend_WhoHangs_IsCutOff(t *testing.T) {
 
 func TestKeep_SeesHoldsAndTheirLoss(t *testing.T) {
 	for _, p := range peer.All() {
-		keepsNone := []string{"set-nx", "set-nx-pool", "set-nx-fenced", "blpop", "blpop-fenced", "redsync-1ms", "bsm-10ms"}
+		keepsNone := []string{
+			"set-nx", "set-nx-pool", "set-nx-fenced", "blpop", "blpop-fenced", "redsync-1ms", "bsm-10ms",
+		}
 		if !p.Redis || p.Retains || p.Shares != peer.Nobody || slices.Contains(keepsNone, p.Name) {
-			continue // nothing renews the first five, the others keep as their like, and who retains has a test of its own
+			// nothing renews the first five, the others keep as their like, and who retains has a test of its own
+			continue
 		}
 		j := onServer(t, workload.Keep, p.Name)
 		k := run(t, j).Keep

@@ -65,7 +65,10 @@ func peers() []peer.Spec {
 		peer.Spec{Name: "leaving", Open: openLeaving},
 		peer.Spec{Name: "losing", Open: func(context.Context, peer.Place) (peer.Peer, error) { return losing{}, nil }},
 		peer.Spec{Name: "broken", Open: func(context.Context, peer.Place) (peer.Peer, error) { return nil, errBroken }},
-		peer.Spec{Name: "refusing", Open: func(context.Context, peer.Place) (peer.Peer, error) { return free{err: errBroken}, nil }},
+		peer.Spec{
+			Name: "refusing",
+			Open: func(context.Context, peer.Place) (peer.Peer, error) { return free{err: errBroken}, nil },
+		},
 	)
 }
 
@@ -160,7 +163,8 @@ func TestRun_EveryPeerExcludes_AndIsMeasured(t *testing.T) {
 				job := brief(t, p.Name, shape[0], shape[1])
 				r, err := workload.Run(t.Context(), peers(), job)
 				// On a machine that is busy with other things a short window may see nothing.
-				for ; err == nil && r.Rate <= 0 && job.Time < 5*time.Second; r, err = workload.Run(t.Context(), peers(), job) {
+				for ; err == nil && r.Rate <= 0 && job.Time < 5*time.Second; r, err = workload.Run(t.Context(), peers(),
+					job) {
 					job.Time *= 4
 				}
 				if err != nil {
@@ -310,7 +314,8 @@ func TestSharing_SeesWhoIsInsideAndMayNotBe(t *testing.T) {
 	for _, sharing := range []peer.Sharing{peer.Nobody, peer.Readers, peer.Several} {
 		j := brief(t, "none", 2, peer.Permits)
 		j.Sharing = sharing
-		if _, err := workload.Run(t.Context(), peers(), j); !errors.Is(err, workload.ErrOverlap) && !strings.Contains(fmt.Sprint(err), workload.ErrOverlap.Error()) {
+		if _, err := workload.Run(t.Context(), peers(), j); !errors.Is(err, workload.ErrOverlap) &&
+			!strings.Contains(fmt.Sprint(err), workload.ErrOverlap.Error()) {
 			t.Errorf("%q: a lock that lets everybody in: %v", sharing, err)
 		}
 	}

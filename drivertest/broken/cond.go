@@ -11,7 +11,9 @@ import (
 var _ driver.Conder = (*Driver)(nil)
 
 // CondWait gives a hold up and waits for a signal, and then for the lock.
-func (d *Driver) CondWait(ctx context.Context, give *driver.Release, r *driver.Request, parked func()) (driver.Grant, error) {
+func (d *Driver) CondWait(
+	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),
+) (driver.Grant, error) {
 	if err := d.reach(ctx); err != nil {
 		return driver.Grant{}, err
 	}
@@ -43,7 +45,8 @@ func (d *Driver) park(give *driver.Release, r *driver.Request) (*entry, error) {
 	switch {
 	case h == nil:
 		return nil, &driver.LostError{Kind: r.Kind, Name: r.Name, Reason: driver.LostExpired}
-	case s.defect != CondIgnoresNesting && slices.ContainsFunc(l.holders, func(o *entry) bool { return o != h && o.reenters(h) }):
+	case s.defect != CondIgnoresNesting &&
+		slices.ContainsFunc(l.holders, func(o *entry) bool { return o != h && o.reenters(h) }):
 		return nil, driver.ErrNested
 	}
 	e := &entry{r: *r, client: d, by: condWait, since: time.Now(), granted: make(chan struct{})}

@@ -16,29 +16,35 @@ type Defect struct {
 var (
 	None = Defect{}
 
-	CrowdGetsIn           = Defect{"a crowd gets in", drivertest.Exclusion}
-	CaseIsFolded          = Defect{"upper and lower case are one name", drivertest.Isolation}
-	KindsShareNames       = Defect{"kinds share one name space", drivertest.Isolation}
-	ReleaseIgnoresID      = Defect{"a release frees whatever its client holds", drivertest.Atomicity}
-	RenewRevives          = Defect{"a renewal revives an ended hold", drivertest.Expiry}
-	EndsEarly             = Defect{"a grant is trusted for longer than the engine keeps it", drivertest.Expiry}
-	ReentryIsNewGrant     = Defect{"re-entry has a token of its own", drivertest.Reentry}
-	FirstReleaseFrees     = Defect{"the first release of an owner frees the lock", drivertest.Reentry}
-	RenewDoesNothing      = Defect{"a renewal says yes and does nothing", drivertest.Renewal}
-	RenewShortens         = Defect{"a renewal sets the lease although it was longer", drivertest.Renewal}
-	BlocksOverlap         = Defect{"a block is granted but not kept", drivertest.Fencing}
-	NonceRepeats          = Defect{"the nonce is the lock's, not the grant's", drivertest.Fencing}
-	TokensAreRandom       = Defect{"the token is a random number", drivertest.Fencing}
-	LastComeFirstServed   = Defect{"the last to come is the first served", drivertest.Order}
-	TryOvertakes          = Defect{"a try gets in between a release and the next waiter", drivertest.Order}
-	UndoLeavesQueued      = Defect{"undo does not look in the queue", drivertest.Cancellation}
-	UndoLetsInNext        = Defect{"who stands behind a waiter that gives up is let in beside the holder", drivertest.Cancellation}
-	UndoIsForgotten       = Defect{"undo does not stop a request that arrives later", drivertest.Cancellation}
-	CancelEndsHolds       = Defect{"a wait is cancelled by closing the client's connection, and its holds go with it", drivertest.Cancellation}
-	DeadWakeNobody        = Defect{"the end of a lease wakes nobody who waits", drivertest.Crash}
-	PrefixIsIgnored       = Defect{"the listing ignores the prefix", drivertest.Inspection}
-	FreeStaysListed       = Defect{"a lock stays listed when it is free", drivertest.Inspection}
-	RestIsShownAsHeld     = Defect{"a hold that is over and only keeps others out is listed as held", drivertest.Inspection}
+	CrowdGetsIn         = Defect{"a crowd gets in", drivertest.Exclusion}
+	CaseIsFolded        = Defect{"upper and lower case are one name", drivertest.Isolation}
+	KindsShareNames     = Defect{"kinds share one name space", drivertest.Isolation}
+	ReleaseIgnoresID    = Defect{"a release frees whatever its client holds", drivertest.Atomicity}
+	RenewRevives        = Defect{"a renewal revives an ended hold", drivertest.Expiry}
+	EndsEarly           = Defect{"a grant is trusted for longer than the engine keeps it", drivertest.Expiry}
+	ReentryIsNewGrant   = Defect{"re-entry has a token of its own", drivertest.Reentry}
+	FirstReleaseFrees   = Defect{"the first release of an owner frees the lock", drivertest.Reentry}
+	RenewDoesNothing    = Defect{"a renewal says yes and does nothing", drivertest.Renewal}
+	RenewShortens       = Defect{"a renewal sets the lease although it was longer", drivertest.Renewal}
+	BlocksOverlap       = Defect{"a block is granted but not kept", drivertest.Fencing}
+	NonceRepeats        = Defect{"the nonce is the lock's, not the grant's", drivertest.Fencing}
+	TokensAreRandom     = Defect{"the token is a random number", drivertest.Fencing}
+	LastComeFirstServed = Defect{"the last to come is the first served", drivertest.Order}
+	TryOvertakes        = Defect{"a try gets in between a release and the next waiter", drivertest.Order}
+	UndoLeavesQueued    = Defect{"undo does not look in the queue", drivertest.Cancellation}
+	UndoLetsInNext      = Defect{
+		"who stands behind a waiter that gives up is let in beside the holder", drivertest.Cancellation,
+	}
+	UndoIsForgotten = Defect{"undo does not stop a request that arrives later", drivertest.Cancellation}
+	CancelEndsHolds = Defect{
+		"a wait is cancelled by closing the client's connection, and its holds go with it", drivertest.Cancellation,
+	}
+	DeadWakeNobody    = Defect{"the end of a lease wakes nobody who waits", drivertest.Crash}
+	PrefixIsIgnored   = Defect{"the listing ignores the prefix", drivertest.Inspection}
+	FreeStaysListed   = Defect{"a lock stays listed when it is free", drivertest.Inspection}
+	RestIsShownAsHeld = Defect{
+		"a hold that is over and only keeps others out is listed as held", drivertest.Inspection,
+	}
 	RetryIsNewRequest     = Defect{"a request asked again waits behind itself", drivertest.Idempotence}
 	ReleasedComesBack     = Defect{"a late copy of a request takes the lock", drivertest.Idempotence}
 	BreakIgnoresToken     = Defect{"any token breaks the hold", drivertest.Breaking}
@@ -72,14 +78,14 @@ var (
 // All returns every defect.
 func All() []Defect {
 	return slices.Concat(synchronizers(), bundles(), recalls(), []Defect{
-		CrowdGetsIn, CaseIsFolded, KindsShareNames, ReleaseIgnoresID, RenewRevives, EndsEarly, ReentryIsNewGrant, FirstReleaseFrees,
-		RenewDoesNothing, RenewShortens, BlocksOverlap, NonceRepeats, TokensAreRandom, LastComeFirstServed, TryOvertakes,
-		UndoLeavesQueued, UndoLetsInNext, UndoIsForgotten, CancelEndsHolds, DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RestIsShownAsHeld,
-		RetryIsNewRequest,
+		CrowdGetsIn, CaseIsFolded, KindsShareNames, ReleaseIgnoresID, RenewRevives, EndsEarly, ReentryIsNewGrant,
+		FirstReleaseFrees, RenewDoesNothing, RenewShortens, BlocksOverlap, NonceRepeats, TokensAreRandom,
+		LastComeFirstServed, TryOvertakes, UndoLeavesQueued, UndoLetsInNext, UndoIsForgotten, CancelEndsHolds,
+		DeadWakeNobody, PrefixIsIgnored, FreeStaysListed, RestIsShownAsHeld, RetryIsNewRequest,
 		ReleasedComesBack, BreakIgnoresToken, BreakIsSilent, SmallOvertakesBig, ReadersGetInBeside, SessionLetsInAgain,
 		RequeueKeepsToken, RequeueOvertakes, RequeueWakesNobody, RequeueKeepsID, RequeueGivesFirst, RequeueTakesAnew,
-		RequeueComesBack, RequeueStaysQueued, LeftLosesPlace, ResumedGoesToTheEnd, ResumeForgetsGrant, ResumedStaysQueued,
-		UpgradeIgnoresReaders, UpgradeGoesLast, UpgradeKeepsToken, UpgradeOutlivesRead,
+		RequeueComesBack, RequeueStaysQueued, LeftLosesPlace, ResumedGoesToTheEnd, ResumeForgetsGrant,
+		ResumedStaysQueued, UpgradeIgnoresReaders, UpgradeGoesLast, UpgradeKeepsToken, UpgradeOutlivesRead,
 		ReaderUpgrades, IgnoresContexts, SilenceIsLoss, SilenceIsForGood, LossIsForgotten,
 	})
 }

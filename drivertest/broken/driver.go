@@ -30,7 +30,10 @@ var (
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		Engine: "broken", Lifetime: driver.Leases, Local: true, Resumes: true,
-		Kinds: []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection, driver.KindLatch, driver.KindCond},
+		Kinds: []driver.Kind{
+			driver.KindMutex, driver.KindRWMutex, driver.KindSemaphore, driver.KindElection,
+			driver.KindLatch, driver.KindCond,
+		},
 	}
 }
 
@@ -194,7 +197,8 @@ func (d *Driver) undo(l *lock, r *driver.Release, h *entry) {
 
 // letInBehind is the defect of that name: w, who is undone, was what the next one waited for.
 func (s *Store) letInBehind(l *lock, w *entry) {
-	if i := slices.Index(l.waiters, w) + 1; s.defect == UndoLetsInNext && i < len(l.waiters) && w.by == acquire && !w.resumed {
+	if i := slices.Index(l.waiters, w) + 1; s.defect == UndoLetsInNext && i < len(l.waiters) && w.by == acquire &&
+		!w.resumed {
 		next := l.waiters[i]
 		l.waiters = remove(l.waiters, next)
 		s.admit(l, next)

@@ -24,7 +24,8 @@ func (d *Driver) Look(ctx context.Context, key driver.Key) (driver.LockInfo, err
 	defer s.mu.Unlock()
 	l := s.lock(key)
 	for _, other := range s.locks {
-		if s.defect == LookFindsLonger && other.key.Kind == key.Kind && strings.HasPrefix(other.key.Name, key.Name) && len(other.holders) > 0 {
+		if s.defect == LookFindsLonger && other.key.Kind == key.Kind && strings.HasPrefix(other.key.Name, key.Name) &&
+			len(other.holders) > 0 {
 			l = other
 		}
 	}

@@ -14,7 +14,9 @@ var (
 	TakesOneByOne    = Defect{"several locks are taken one after the other, and given back", drivertest.Bundling}
 	RefusedKeepsSome = Defect{"who is refused one of several locks keeps those before it", drivertest.Bundling}
 	AllAgainTakes    = Defect{"several requests asked again take what has been released", drivertest.Bundling}
-	UndoOfOneIsOne   = Defect{"of several requests that come late those are granted that were not undone", drivertest.Bundling}
+	UndoOfOneIsOne   = Defect{
+		"of several requests that come late those are granted that were not undone", drivertest.Bundling,
+	}
 )
 
 func bundles() []Defect {

@@ -16,19 +16,27 @@ var (
 	AnswersTellAlways = Defect{"the answer to each renewal says that the lock is wanted", drivertest.Recalling}
 	AnswersTellNobody = Defect{"the answer to a renewal does not say that another waits", drivertest.Recalling}
 	WaitedHearNothing = Defect{"who has waited for its lock is not told that the next one waits", drivertest.Recalling}
-	TellsWhoWasInside = Defect{"who has released is told that the lock of the next holder is wanted", drivertest.Recalling}
+	TellsWhoWasInside = Defect{
+		"who has released is told that the lock of the next holder is wanted", drivertest.Recalling,
+	}
 )
 
 // The defects of renewals of what nobody holds.
 var (
 	RetainedIsNotShort = Defect{"a renewal of what nobody holds does not shorten", drivertest.Recalling}
-	ShortWakesNobody   = Defect{"a lease that is shortened lets nobody in who waits until the longer one is over", drivertest.Recalling}
-	LateOneShortens    = Defect{"a late renewal shortens the lease of a later owner", drivertest.Recalling}
-	LateOneForgets     = Defect{"a late renewal has the engine forget that a later owner was there", drivertest.Recalling}
-	LateOneLengthens   = Defect{"a late renewal lengthens the lease of what nobody holds", drivertest.Recalling}
-	CopyLengthens      = Defect{"a late copy of the acquire lengthens the lease of what nobody holds", drivertest.Recalling}
-	RetainedIsHeld     = Defect{"what is retained is listed as held", drivertest.Recalling}
-	RetainedForGood    = Defect{"what was retained stays so when a later owner holds it", drivertest.Recalling}
+	ShortWakesNobody   = Defect{
+		"a lease that is shortened lets nobody in who waits until the longer one is over", drivertest.Recalling,
+	}
+	LateOneShortens = Defect{"a late renewal shortens the lease of a later owner", drivertest.Recalling}
+	LateOneForgets  = Defect{
+		"a late renewal has the engine forget that a later owner was there", drivertest.Recalling,
+	}
+	LateOneLengthens = Defect{"a late renewal lengthens the lease of what nobody holds", drivertest.Recalling}
+	CopyLengthens    = Defect{
+		"a late copy of the acquire lengthens the lease of what nobody holds", drivertest.Recalling,
+	}
+	RetainedIsHeld  = Defect{"what is retained is listed as held", drivertest.Recalling}
+	RetainedForGood = Defect{"what was retained stays so when a later owner holds it", drivertest.Recalling}
 )
 
 func recalls() []Defect {
@@ -87,7 +95,8 @@ func (s *Store) prolong(h *entry, r *driver.Renewal) {
 		return
 	case r.Retained && (!late || s.defect == LateOneShortens) && s.defect != RetainedIsNotShort:
 		h.until = until
-	case until.After(h.until) && (s.defect != RenewDoesNothing || h.r.Retains) || s.defect == RenewShortens && !h.r.Retains:
+	case until.After(h.until) && (s.defect != RenewDoesNothing || h.r.Retains) ||
+		s.defect == RenewShortens && !h.r.Retains:
 		h.until = until
 	}
 	if !late || s.defect == LateOneForgets {

@@ -124,7 +124,8 @@ func (s *Store) fits(l *lock, e *entry) bool {
 		used += h.r.Weight
 		switch {
 		case e.r.Mode == driver.Exclusive,
-			h.r.Mode == driver.Exclusive && (s.defect != ReadersGetInBeside || e.r.Mode != driver.Shared || l.converted || h.r.Retains),
+			h.r.Mode == driver.Exclusive &&
+				(s.defect != ReadersGetInBeside || e.r.Mode != driver.Shared || l.converted || h.r.Retains),
 			e.r.Mode == driver.Upgradeable && h.r.Mode == driver.Upgradeable:
 			return false
 		}
@@ -149,12 +150,14 @@ func (s *Store) admit(l *lock, e *entry) {
 // mint makes the token and the nonce, in the step that grants.
 func (s *Store) mint(l *lock, e *entry) driver.Grant {
 	defect := s.defect
-	if l.converted && defect.Promise != drivertest.Conversion || l.waited && defect.Promise != drivertest.Conditions { // what converts has defects of its own
+	// what converts has defects of its own
+	if l.converted && defect.Promise != drivertest.Conversion || l.waited && defect.Promise != drivertest.Conditions {
 		defect = None
 	}
 	g := driver.Grant{Tokens: max(e.r.Tokens, 1), Sent: time.Now(), Lease: e.r.Lease}
 	for _, h := range slices.Backward(l.holders) { // the newest first: an upgrade has a token of its own
-		if (e.reenters(h) || defect == UpgradeKeepsToken && e.beside != "" && e.related(h)) && defect != ReentryIsNewGrant {
+		if (e.reenters(h) || defect == UpgradeKeepsToken && e.beside != "" && e.related(h)) &&
+			defect != ReentryIsNewGrant {
 			g.Token, g.Tokens, g.Nonce = h.grant.Token, h.grant.Tokens, h.grant.Nonce
 			return g
 		}
@@ -202,7 +205,8 @@ func (s *Store) isNext(l *lock, i int) bool {
 	return i == 0
 }
 
-// lastCome is who of a queue came last, or the first if not all of them came by one Acquire with which nothing is retained.
+// lastCome is who of a queue came last, or the first if not all of them came by one Acquire with
+// which nothing is retained.
 func (l *lock) lastCome() int {
 	if slices.ContainsFunc(l.waiters, func(e *entry) bool { return e.by != acquire || e.left || e.r.Retains }) {
 		return 0
@@ -295,7 +299,9 @@ func (s *Store) arm(l *lock) {
 	if len(l.holders) == 0 || s.defect == DeadWakeNobody && l.holders[0].endsPlainly() && !l.waited {
 		return
 	}
-	next := slices.MinFunc(l.holders, func(a, b *entry) int { return cmp.Compare(a.until.UnixNano(), b.until.UnixNano()) })
+	next := slices.MinFunc(l.holders, func(a, b *entry) int {
+		return cmp.Compare(a.until.UnixNano(), b.until.UnixNano())
+	})
 	l.timer = time.AfterFunc(time.Until(next.until), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

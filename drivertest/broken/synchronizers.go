@@ -33,7 +33,7 @@ func synchronizers() []Defect {
 	return []Defect{
 		LookFindsLonger, ValueOfTheFirst, WatchMissesEnds,
 		LatchCountsTwice, LatchSetTwice, LatchSetAnew, LatchForgetsRounds, LatchGoesBelowZero, LatchIsSilent,
-		CondKeepsLock, SignalWakesAll, SignalIsKept, SignalCountsTwice, SignalIsLost, CondIgnoresNesting, DeadTakeSignals,
-		WokenOvertake,
+		CondKeepsLock, SignalWakesAll, SignalIsKept, SignalCountsTwice, SignalIsLost, CondIgnoresNesting,
+		DeadTakeSignals, WokenOvertake,
 	}
 }

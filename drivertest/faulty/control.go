@@ -64,8 +64,8 @@ func (c *Control) Pause() {
 	}
 }
 
-// Resume lets everything go on that Pause has held up: the callbacks first, because what they tell has happened before any
-// reply that waits.
+// Resume lets everything go on that Pause has held up: the callbacks first, because what they tell has happened
+// before any reply that waits.
 func (c *Control) Resume() {
 	for {
 		c.mu.Lock()

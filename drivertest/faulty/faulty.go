@@ -1,6 +1,7 @@
-// Package faulty makes the way to an engine bad: it wraps any driver, and delays, loses, fails, repeats or holds up what
-// goes through, as a network and a server under stress do. The optional interfaces of the wrapped driver stay; of those that
-// it has not, the wrapper lacks Requeuer, Converter and Watcher, and answers driver.ErrUnsupported for the others.
+// Package faulty makes the way to an engine bad: it wraps any driver, and delays, loses, fails, repeats or holds
+// up what goes through, as a network and a server under stress do. The optional interfaces of the wrapped driver
+// stay; of those that it has not, the wrapper lacks Requeuer, Converter and Watcher, and answers
+// driver.ErrUnsupported for the others.
 //
 //	d, control := faulty.Wrap(inner, seed, faulty.Rule{Op: faulty.Renew, From: 3, Drop: faulty.Reply})
 //	control.Pause() // from now on the server hangs

@@ -332,7 +332,9 @@ func TestRenew_AnswersEachOnceWhateverIsLost(t *testing.T) {
 			w.says(err, nil)
 			batch := []driver.Renewal{{Key: key, ID: "a", Lease: time.Hour}, {Key: key, ID: "b", Lease: time.Hour}}
 			answers := make(map[int][]error)
-			w.bad.(driver.Renewer).Renew(w.Context(), batch, func(i int, err error) { answers[i] = append(answers[i], err) })
+			w.bad.(driver.Renewer).Renew(w.Context(), batch, func(i int, err error) {
+				answers[i] = append(answers[i], err)
+			})
 			want := []error{nil, driver.ErrLost}
 			if part != 0 {
 				want = []error{driver.ErrUnavailable, driver.ErrUnavailable}

@@ -7,7 +7,9 @@ import (
 )
 
 func (w *wrapped) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
-	return valued(ctx, w, Look, key.Name, func(ctx context.Context) (driver.LockInfo, error) { return w.d.Look(ctx, key) })
+	return valued(ctx, w, Look, key.Name, func(ctx context.Context) (driver.LockInfo, error) {
+		return w.d.Look(ctx, key)
+	})
 }
 
 // Watch itself always reaches the engine; what it tells may get lost or be held up.
@@ -28,10 +30,14 @@ func (w *wrapped) CountDown(ctx context.Context, l *driver.LatchCall) (int64, er
 }
 
 func (w *wrapped) LatchCount(ctx context.Context, key driver.Key) (int64, error) {
-	return valued(ctx, w, LatchCount, key.Name, func(ctx context.Context) (int64, error) { return w.d.LatchCount(ctx, key) })
+	return valued(ctx, w, LatchCount, key.Name, func(ctx context.Context) (int64, error) {
+		return w.d.LatchCount(ctx, key)
+	})
 }
 
-func (w *wrapped) CondWait(ctx context.Context, give *driver.Release, r *driver.Request, parked func()) (driver.Grant, error) {
+func (w *wrapped) CondWait(
+	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),
+) (driver.Grant, error) {
 	return w.grant(ctx, CondWait, r, func(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 		return w.d.CondWait(ctx, give, r, func() { w.c.tell(parked) })
 	})
@@ -42,7 +48,9 @@ func (w *wrapped) CondSignal(ctx context.Context, s *driver.Signal) error {
 }
 
 // valued makes a call that answers with a value.
-func valued[T any](ctx context.Context, w *wrapped, op Op, name string, ask func(context.Context) (T, error)) (answer T, err error) {
+func valued[T any](
+	ctx context.Context, w *wrapped, op Op, name string, ask func(context.Context) (T, error),
+) (answer T, err error) {
 	first := true
 	err = w.plain(ctx, op, name, func(ctx context.Context) error {
 		got, err := ask(ctx)

@@ -70,7 +70,8 @@ func (c *client) granted(ctx context.Context, m *message, about *call) (driver.G
 		return driver.Grant{}, err
 	}
 	if !answer.Grant.Sent.IsZero() {
-		answer.Grant.Sent = sent // the child's monotonic clock means nothing here, and this instant is earlier than its own
+		// the child's monotonic clock means nothing here, and this instant is earlier than its own
+		answer.Grant.Sent = sent
 	}
 	return answer.Grant, nil
 }

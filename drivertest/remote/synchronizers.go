@@ -34,7 +34,9 @@ func (c *client) LatchCount(ctx context.Context, key driver.Key) (int64, error) 
 	return answer.Count, err
 }
 
-func (c *client) CondWait(ctx context.Context, give *driver.Release, r *driver.Request, parked func()) (driver.Grant, error) {
+func (c *client) CondWait(
+	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),
+) (driver.Grant, error) {
 	return c.granted(ctx, &message{Op: "cond wait", Release: give, Request: r}, &call{r: r, hint: parked})
 }
 

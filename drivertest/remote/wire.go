@@ -53,8 +53,8 @@ const (
 // known are the errors that keep their identity on the way.
 var known = []error{
 	driver.ErrHeld, driver.ErrLost, driver.ErrReleased, driver.ErrUnavailable, driver.ErrUnsupported, driver.ErrClosed,
-	driver.ErrDeadlock, driver.ErrNested, driver.ErrConflict, driver.ErrNotHeld, context.Canceled, context.DeadlineExceeded,
-	driver.ErrRefused,
+	driver.ErrDeadlock, driver.ErrNested, driver.ErrConflict, driver.ErrNotHeld, context.Canceled,
+	context.DeadlineExceeded, driver.ErrRefused,
 }
 
 // failure is an error on its way.
@@ -132,7 +132,8 @@ func (f *failure) unpack() error {
 		}
 		switch { // ErrUnavailable by itself would say that the outcome is unknown
 		case errors.Is(known[i], driver.ErrUnavailable) && f.Refusal != nil:
-			e.matches = append(e.matches, &driver.RefusedError{Err: errors.New(f.Text), Hint: f.Refusal.Hint, Open: f.Refusal.Open})
+			e.matches = append(e.matches,
+				&driver.RefusedError{Err: errors.New(f.Text), Hint: f.Refusal.Hint, Open: f.Refusal.Open})
 		case errors.Is(known[i], driver.ErrUnavailable) && f.NotSent:
 			e.matches = append(e.matches, &driver.UnavailableError{Err: errors.New(f.Text), NotSent: true})
 		default:

@@ -17,11 +17,13 @@ func TestErrors_KeepTheirClass(t *testing.T) {
 		errors.Join(&driver.RefusedError{Err: why}, &driver.UnavailableError{Err: why}),
 	} {
 		got := pack(err).unpack()
-		if driver.IsDefinite(got) != driver.IsDefinite(err) || driver.IsNotSent(got) != driver.IsNotSent(err) || got.Error() != err.Error() {
+		if driver.IsDefinite(got) != driver.IsDefinite(err) || driver.IsNotSent(got) != driver.IsNotSent(err) ||
+			got.Error() != err.Error() {
 			t.Errorf("%v arrives as %v", err, got)
 		}
 		want, refusal := driver.Refusal(err), driver.Refusal(got)
-		if (want == nil) != (refusal == nil) || want != nil && (want.Hint != refusal.Hint || want.Open != refusal.Open) {
+		if (want == nil) != (refusal == nil) ||
+			want != nil && (want.Hint != refusal.Hint || want.Open != refusal.Open) {
 			t.Errorf("%v arrives as the refusal %v", err, refusal)
 		}
 	}

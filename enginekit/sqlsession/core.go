@@ -50,7 +50,8 @@ func New(config Config, dialect Dialect) *Core {
 		all:   make(map[*Conn]struct{}), pruned: -pruneCooldown, grants: rand.N(pruneGrants),
 	}
 	d.pool.freed, d.pool.dials = make(chan struct{}, 1), make(chan struct{}, mostDials)
-	d.base, d.stop = context.WithCancel(context.Background()) //nolint:forbidigo // it lasts until Close, whatever opened it
+	//nolint:forbidigo // it lasts until Close, whatever opened it
+	d.base, d.stop = context.WithCancel(context.Background())
 	return d
 }
 

@@ -25,7 +25,8 @@ func other() {
 }
 `
 
-const goodREADME = "# One\n\n## Two\n\n<!-- code: x_test.go ExampleOpen -->\n```go\na := 1\n\nif a == 1 {\n\tprintln(a)\n}\n```\n" +
+const goodREADME = "# One\n\n## Two\n\n<!-- code: x_test.go ExampleOpen -->\n```go\na := 1\n\nif a == 1 {\n" +
+	"\tprintln(a)\n}\n```\n" +
 	"\n| a | b |\n|---|---|\n\n[two](#two) [doc](docs/a.md#the-end)\n"
 
 // check runs docscheck on files and returns its exit code and what it printed.
@@ -44,8 +45,9 @@ func good(changes map[string]string) map[string]string {
 	files := map[string]string{
 		"README.md":       goodREADME,
 		"README.zh-CN.md": goodREADME,
-		"docs/a.md":       "# The end.\n\n[up](../README.md), [folder](../docs), [web](https://example.com/x), `[no](link)`\n",
-		"x_test.go":       example,
+		"docs/a.md": "# The end.\n\n[up](../README.md), [folder](../docs), [web](https://example.com/x), " +
+			"`[no](link)`\n",
+		"x_test.go": example,
 	}
 	for name, text := range changes {
 		if text == "" {
@@ -77,38 +79,70 @@ func TestRun_NamesEachFault(t *testing.T) {
 		changes map[string]string
 		want    string
 	}{
-		{"a README without its twin", map[string]string{"README.zh-CN.md": ""}, "README.md:1: there is no README.zh-CN.md"},
+		{
+			"a README without its twin",
+			map[string]string{"README.zh-CN.md": ""},
+			"README.md:1: there is no README.zh-CN.md",
+		},
 		{
 			"a heading less",
 			map[string]string{"README.zh-CN.md": replaced("## Two\n", "<a id=two>\n")},
 			"1 headings, but README.md has 2",
 		},
 		{"another level", map[string]string{"README.zh-CN.md": replaced("## Two", "### Two")}, "heading 2 has level 3"},
-		{"a table row more", map[string]string{"README.zh-CN.md": goodREADME + "| c | d |\n"}, "3 table rows, but README.md has 2"},
+		{
+			"a table row more",
+			map[string]string{"README.zh-CN.md": goodREADME + "| c | d |\n"},
+			"3 table rows, but README.md has 2",
+		},
 		{
 			"a code block more",
 			map[string]string{"README.zh-CN.md": goodREADME + "```\nx\n```\n"},
 			"2 code blocks, but README.md has 1",
 		},
-		{"other code", map[string]string{"README.zh-CN.md": replaced("a := 1", "a := 2")}, "code block 1 differs from README.md:6"},
+		{
+			"other code",
+			map[string]string{"README.zh-CN.md": replaced("a := 1", "a := 2")},
+			"code block 1 differs from README.md:6",
+		},
 		{
 			"code that is not the example's",
 			map[string]string{"x_test.go": strings.Replace(example, "a := 1", "a := 3", 1)},
 			"README.md:6: the code differs from x_test.go ExampleOpen",
 		},
-		{"Go code without a marker", map[string]string{"README.md": replaced("<!--", "<!- ")}, "README.md:6: Go code without a marker"},
+		{
+			"Go code without a marker",
+			map[string]string{"README.md": replaced("<!--", "<!- ")},
+			"README.md:6: Go code without a marker",
+		},
 		{"a marker of nothing", map[string]string{"x_test.go": "package x\n"}, "x_test.go has no function ExampleOpen"},
 		{
 			"a region that is not there",
 			map[string]string{"docs/b.md": "<!-- code: x_test.go #gone -->\n```go\nb := 2\n```\n"},
 			"no lines between",
 		},
-		{"a link to nothing", map[string]string{"docs/b.md": "[x](nothing.md)\n"}, "docs/b.md:1: link nothing.md: there is no docs/nothing.md"},
+		{
+			"a link to nothing",
+			map[string]string{"docs/b.md": "[x](nothing.md)\n"},
+			"docs/b.md:1: link nothing.md: there is no docs/nothing.md",
+		},
 		{"a reference to nothing", map[string]string{"docs/b.md": "[x]: ../nothing\n"}, "there is no nothing"},
-		{"a link to no heading", map[string]string{"docs/b.md": "[x](a.md#middle)\n"}, "docs/a.md has no heading with this anchor"},
+		{
+			"a link to no heading",
+			map[string]string{"docs/b.md": "[x](a.md#middle)\n"},
+			"docs/a.md has no heading with this anchor",
+		},
 		{"an absolute link", map[string]string{"docs/b.md": "[x](/docs/a.md)\n"}, "is absolute"},
-		{"a machine's folder", map[string]string{"docs/b.sh": "cd " + "/ro" + "ot/x\n"}, "docs/b.sh:1: /ro" + "ot/ names a folder"},
-		{"unfinished work", map[string]string{"b.go": "package b\n\n// TO" + "DO: all\n"}, "b.go:3: TO" + "DO names unfinished work"},
+		{
+			"a machine's folder",
+			map[string]string{"docs/b.sh": "cd " + "/ro" + "ot/x\n"},
+			"docs/b.sh:1: /ro" + "ot/ names a folder",
+		},
+		{
+			"unfinished work",
+			map[string]string{"b.go": "package b\n\n// TO" + "DO: all\n"},
+			"b.go:3: TO" + "DO names unfinished work",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,7 +168,8 @@ func TestCut_ReturnsTheNamedLines(t *testing.T) {
 }
 
 func TestParseDoc_LooksIntoNoCodeBlock(t *testing.T) {
-	d := parseDoc("a.md", "# A\n\n~~~sh\n# no heading\n| no row |\n[no](link)\n~~~\n\n- item\n\n  ```\n  x\n  ```\n# A\n")
+	d := parseDoc("a.md",
+		"# A\n\n~~~sh\n# no heading\n| no row |\n[no](link)\n~~~\n\n- item\n\n  ```\n  x\n  ```\n# A\n")
 	if len(d.headings) != 2 || len(d.rows) != 0 || len(d.links) != 0 || len(d.blocks) != 2 {
 		t.Fatalf("got %+v", d)
 	}

@@ -17,7 +17,8 @@ func checkTwins(docs map[string]*doc, one, two string) []problem {
 	found := twinHeadings(a, b)
 	found = append(found, twinBlocks(a, b)...)
 	if len(a.rows) != len(b.rows) {
-		found = append(found, problem{two, 1, fmt.Sprintf("%d table rows, but %s has %d", len(b.rows), one, len(a.rows))})
+		found = append(found,
+			problem{two, 1, fmt.Sprintf("%d table rows, but %s has %d", len(b.rows), one, len(a.rows))})
 	}
 	return found
 }
@@ -31,7 +32,9 @@ func twinHeadings(a, b *doc) []problem {
 		}
 	}
 	if len(a.headings) != len(b.headings) {
-		return []problem{{b.path, 1, fmt.Sprintf("%d headings, but %s has %d", len(b.headings), a.path, len(a.headings))}}
+		return []problem{
+			{b.path, 1, fmt.Sprintf("%d headings, but %s has %d", len(b.headings), a.path, len(a.headings))},
+		}
 	}
 	return nil
 }
@@ -44,7 +47,9 @@ func twinBlocks(a, b *doc) []problem {
 		}
 	}
 	if len(a.blocks) != len(b.blocks) {
-		return []problem{{b.path, 1, fmt.Sprintf("%d code blocks, but %s has %d", len(b.blocks), a.path, len(a.blocks))}}
+		return []problem{
+			{b.path, 1, fmt.Sprintf("%d code blocks, but %s has %d", len(b.blocks), a.path, len(a.blocks))},
+		}
 	}
 	return nil
 }

@@ -8,7 +8,8 @@ import (
 
 // The faults that the model looks for.
 const (
-	LostUpdate   handoff.Fault = "lost update: a write is accepted that was computed from a number which has changed since"
+	LostUpdate handoff.Fault = "lost update: a write is accepted that was computed from a number which has " +
+		"changed since"
 	UnstableRead handoff.Fault = "unstable read: somebody else has written between two reads of one holder"
 	StaleEffect  handoff.Fault = "stale effect: a holder touches the resource although a newer one has been there"
 	WrongRefusal handoff.Fault = "wrong refusal: who holds the lock is refused"
@@ -139,10 +140,14 @@ func (m *model) Next(s state, visit func(handoff.Event, state)) {
 		step(h.live, doExpire, func(_ *state, h *hold) { h.live = false })
 		step(h.live && h.mode == upgradeable && !h.upgraded && !s.busy(i), doUpgrade, m.upgrade)
 		step(h.live && h.mode == writing, doDowngrade, downgrade)
-		step(!m.rules.Atomic && !h.touched, doTouch, func(to *state, h *hold) { h.touched = m.touch(to, i, h.stamp(i), true) })
+		step(!m.rules.Atomic && !h.touched, doTouch, func(to *state, h *hold) {
+			h.touched = m.touch(to, i, h.stamp(i), true)
+		})
 		step(m.rules.Atomic || h.touched, doRead, func(to *state, _ *hold) { m.read(to, i) })
 		mayWrite := h.mode == writing && h.write.token == 0 && s.number < m.numbers
-		step(mayWrite && h.read != none, doSend, func(_ *state, h *hold) { h.write = write{token: h.token, base: h.read} })
+		step(mayWrite && h.read != none, doSend, func(_ *state, h *hold) {
+			h.write = write{token: h.token, base: h.read}
+		})
 		step(mayWrite && h.read == none && !m.forgets, doSendBlind,
 			func(_ *state, h *hold) { h.write = write{token: h.token, base: none} })
 		step(h.write.token != 0 && !h.write.passed, doArrive, func(to *state, _ *hold) { m.arrive(to, i) })

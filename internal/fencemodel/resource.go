@@ -21,8 +21,8 @@ func (m *model) touch(to *state, i int, s stamp, isRead bool) bool {
 	return true
 }
 
-// truly notes that a stamp has had its effect, and whether it was too late for that. Tokens tell the true order unless they
-// go back.
+// truly notes that a stamp has had its effect, and whether it was too late for that. Tokens tell the true
+// order unless they go back.
 func (m *model) truly(to *state, s stamp) {
 	if m.forgets {
 		return

@@ -1,6 +1,7 @@
 package fencemodel
 
-// Rules are the rules of a fence as switches. All on is package fence; each one off is a fence that looks sensible and is not.
+// Rules are the rules of a fence as switches. All on is package fence; each one off is a fence that
+// looks sensible and is not.
 type Rules struct {
 	// CheckReads: reads are checked, and raise a mark. Off: the fence is on writes only.
 	CheckReads bool

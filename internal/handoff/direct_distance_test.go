@@ -24,8 +24,8 @@ func (d distance) turn(hold time.Duration, direct, early bool) time.Duration {
 			}
 			continue
 		}
-		// The engine hears of the release, and of the claim, half a round trip after they were sent; the answer takes as
-		// long.
+		// The engine hears of the release, and of the claim, half a round trip after they were sent;
+		// the answer takes as long.
 		if enters, named = leaves+d.peers/2, leaves+d.peers/2+d.engine; early {
 			named = pushed
 		}
@@ -55,7 +55,8 @@ func TestDirect_TheGain_IsAtMostAQuarter_OrAHalfAmongNeighbours_AndNeedsAHoldAsL
 			t.Log(hold, got)
 			for i, want := range [...]time.Duration{row.now, row.direct, row.early, row.between} {
 				if tenths := (got[i] + rtt/20) * 10 / rtt; tenths != want {
-					t.Errorf("hold %v, column %d: a turn of %v, %d tenths of a round trip, want %d", hold, i, got[i], tenths, want)
+					t.Errorf("hold %v, column %d: a turn of %v, %d tenths of a round trip, want %d",
+						hold, i, got[i], tenths, want)
 				}
 			}
 		}

@@ -4,7 +4,9 @@ import "testing"
 
 // twoDirect has every fault of clients and network, and no third client.
 func twoDirect(r Rules) *directs {
-	return &directs{queues: queues{rules: r, clients: 2, crashes: 2, lease: 3, claim: 2, heartbeat: 2, room: 2}, breaks: 1}
+	return &directs{
+		queues: queues{rules: r, clients: 2, crashes: 2, lease: 3, claim: 2, heartbeat: 2, room: 2}, breaks: 1,
+	}
 }
 
 // movedDirect has a waiter behind the named one, and somebody who breaks holds and moves waiters.

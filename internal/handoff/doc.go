@@ -62,8 +62,8 @@
 //   - 13: a local pass needs trust enough, hands its deadline on, and does not happen after a loss.
 //   - 14: a loss sends those who wait inside the process to the engine.
 //   - Trust: a lease is trusted from before its request was sent, and a loss is final.
-//   - Retain, against two holders: the engine does not shorten a hold by a renewal of an earlier pass than it has heard of.
-//     The client cuts its trust before it sends a shortening. From then on no answer to an earlier request, be it a
+//   - Retain, against two holders: the engine does not shorten a hold by a renewal of an earlier pass than it has heard
+//     of. The client cuts its trust before it sends a shortening. From then on no answer to an earlier request, be it a
 //     renewal or a copy of the acquire, extends the trust. A Lock that takes over has the trust that is left, and does
 //     not take over what is being given back.
 //   - Retain, against long waits: a retained grant has a short lease. An earlier request that arrives after the

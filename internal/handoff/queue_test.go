@@ -29,7 +29,9 @@ func TestSoundProtocol_HasNoTwoHoldersNoOrphanAndNoLostWaiter_TwoInTheQueue(t *t
 
 func TestSoundProtocol_HasNoTwoHoldersNoOrphanAndNoLostWaiter_ThreeInTheQueue(t *testing.T) {
 	bounds := func(crashes int, lease, claim, heartbeat uint8) *queues {
-		return &queues{rules: Sound(), clients: 3, crashes: crashes, lease: lease, claim: claim, heartbeat: heartbeat, room: 2}
+		return &queues{
+			rules: Sound(), clients: 3, crashes: crashes, lease: lease, claim: claim, heartbeat: heartbeat, room: 2,
+		}
 	}
 	requireSound(t, 400_000, bounds(2, 3, 2, 1), bounds(2, 2, 1, 1), bounds(2, 3, 2, 2))
 }

@@ -56,7 +56,8 @@ type Rules struct {
 	// LossIsFinal (trust window): a renewal that is answered after the deadline changes nothing. Off: it revives the
 	// hold.
 	LossIsFinal bool
-	// RetainedPass (retain): a shortening of an earlier pass than the engine has heard of does not shorten. Off: it does.
+	// RetainedPass (retain): a shortening of an earlier pass than the engine has heard of does
+	// not shorten. Off: it does.
 	RetainedPass bool
 	// ShortenFirst (retain): a client cuts its trust before it sends a shortening. Off: when that is answered.
 	ShortenFirst bool
@@ -75,11 +76,13 @@ type Rules struct {
 	WantedKept bool
 	// WantedRepeated (wanted): each heartbeat of a waiter has the holder told. Off: the first request does, once.
 	WantedRepeated bool
-	// WantedAnswered (wanted): while somebody waits the answer to a renewal says so. Off: only messages of their own do.
+	// WantedAnswered (wanted): while somebody waits the answer to a renewal says so. Off: only
+	// messages of their own do.
 	WantedAnswered bool
 	// NamedNext (named): the engine names the waiter that is next. Off: whichever asks.
 	NamedNext bool
-	// NamedClaimed (named): it names it to a holder that has claimed its grant. Off: also to one that may not know of it.
+	// NamedClaimed (named): it names it to a holder that has claimed its grant. Off: also to one
+	// that may not know of it.
 	NamedClaimed bool
 	// NamedOne (named): it names nobody else while a naming lasts. Off: it does when another is next.
 	NamedOne bool
@@ -94,7 +97,8 @@ type Rules struct {
 	NamedAtExpiry bool
 	// NamedAtBreak (named): so does one whose hold was broken. Off: it goes to who is next.
 	NamedAtBreak bool
-	// ToldUntil (told): the word of a holder is trusted until the naming ends. Off: for the claim time from its receipt.
+	// ToldUntil (told): the word of a holder is trusted until the naming ends. Off: for the
+	// claim time from its receipt.
 	ToldUntil bool
 	// LeftIsFinal (told): who has cancelled its wait does not listen to a holder. Off: it takes the lock after all.
 	LeftIsFinal bool
@@ -116,8 +120,8 @@ func Sound() Rules {
 		RetainedPass: true, ShortenFirst: true, IgnoreOlder: true, TakeoverTrust: true,
 		ReleaseIsFinal: true, ShortRetention: true, StaysShort: true, WantedKept: true, WantedRepeated: true,
 		WantedAnswered: true,
-		NamedNext:      true, NamedClaimed: true, NamedOne: true, NamedEnds: true, NamedToken: true, NamedAtRelease: true,
-		NamedAtExpiry: true, NamedAtBreak: true,
+		NamedNext:      true, NamedClaimed: true, NamedOne: true, NamedEnds: true, NamedToken: true,
+		NamedAtRelease: true, NamedAtExpiry: true, NamedAtBreak: true,
 		ToldUntil: true, LeftIsFinal: true, ClaimProves: true, ClaimOfHold: true,
 	}
 }

@@ -1,6 +1,7 @@
-// Package longrun says how large the sweeps of the tests are: random histories, topologies, models, mutants that compile. They are
-// small in make test, so that it ends in minutes, and have their full size once in CI, which runs make test-beside and make
-// test-long. Packages that judge real time run in the second, with nothing beside them: scripts/test.sh has the list.
+// Package longrun says how large the sweeps of the tests are: random histories, topologies, models, mutants that
+// compile. They are small in make test, so that it ends in minutes, and have their full size once in CI, which runs
+// make test-beside and make test-long. Packages that judge real time run in the second, with nothing beside them:
+// scripts/test.sh has the list.
 package longrun
 
 import (

@@ -1,5 +1,5 @@
-// Package overlay gives the compiler other sources than those that are there ("go build -overlay"), for tests that change code
-// without changing a file of the clone.
+// Package overlay gives the compiler other sources than those that are there ("go build -overlay"), for tests that
+// change code without changing a file of the clone.
 package overlay
 
 import (
@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// Write writes texts, by the paths of the files in whose place the compiler is to take them, into dir, and returns the path of the
-// list that -overlay wants.
+// Write writes texts, by the paths of the files in whose place the compiler is to take them, into dir, and returns the
+// path of the list that -overlay wants.
 func Write(dir string, texts map[string]string) (list string, err error) {
 	replace := map[string]string{}
 	for file, text := range texts {

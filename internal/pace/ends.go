@@ -21,7 +21,8 @@ func EndsInTime(t *testing.T, name string, slack time.Duration, f func(ctx conte
 		time.AfterFunc(limit, cancel)
 	}
 	clock, ended := Process(), make(chan time.Duration, 1)
-	context.AfterFunc(ctx, func() { ended <- clock.Now() }) // a machine under load lets this goroutine wait as long as the other
+	// a machine under load lets this goroutine wait as long as the other
+	context.AfterFunc(ctx, func() { ended <- clock.Now() })
 	err := f(ctx)
 	returned := clock.Now()
 	if late := returned - <-ended; late > slack {

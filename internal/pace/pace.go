@@ -1,5 +1,6 @@
-// Package pace has a clock for tests that bound how long something takes. It stands still while the machine does: who was not run
-// for a second has not been slow, and neither has who waited for a server that was not run. It is for tests.
+// Package pace has a clock for tests that bound how long something takes. It stands still while the machine
+// does: who was not run for a second has not been slow, and neither has who waited for a server that was
+// not run. It is for tests.
 package pace
 
 import (
@@ -16,8 +17,8 @@ import (
 // tick is by how much the clock goes on at once.
 const tick = 5 * time.Millisecond
 
-// Clock goes on by a tick whenever a goroutine of this process has waited for so long and each of its servers has answered. So it
-// is a bit slow at all times, and as slow as the machine when that is busy.
+// Clock goes on by a tick whenever a goroutine of this process has waited for so long and each of its servers has
+// answered. So it is a bit slow at all times, and as slow as the machine when that is busy.
 type Clock struct{ ticks, longest atomic.Int64 }
 
 // Now is the time since the clock was started.
@@ -38,8 +39,8 @@ var Process = sync.OnceValue(func() *Clock {
 	return c
 })
 
-// Of starts a clock of this process and the servers. A server that dies counts no longer; one that hangs stops the clock, so
-// it is not for those. It ends with t.
+// Of starts a clock of this process and the servers. A server that dies counts no longer; one that hangs stops the
+// clock, so it is not for those. It ends with t.
 func Of(t testing.TB, nodes ...*servers.RedisNode) *Clock {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// certificates are those of one set-up: an authority, and one certificate of it for all servers and clients on loopback.
+// certificates are those of one set-up: an authority, and one certificate of it for all servers
+// and clients on loopback.
 type certificates struct {
 	ca, cert, key string // paths of files in PEM
 	client        *tls.Config

@@ -16,9 +16,9 @@ import (
 //go:embed shim/clock.c
 var clockShim []byte
 
-// Clock is a wall clock that a test can set, for the servers that are started with it. Time that only grows (the monotonic
-// clock) is not touched. A small library answers in the place of the C library when such a server asks for the time; it is
-// compiled for each clock, so there must be a C compiler, and it works on Linux.
+// Clock is a wall clock that a test can set, for the servers that are started with it. Time that only grows (the
+// monotonic clock) is not touched. A small library answers in the place of the C library when such a server asks for
+// the time; it is compiled for each clock, so there must be a C compiler, and it works on Linux.
 type Clock struct {
 	t       testing.TB
 	library string
@@ -26,7 +26,9 @@ type Clock struct {
 }
 
 // clockNeeds is the compiler.
-var clockNeeds = &Spec{Name: "clock", Binaries: []string{"cc", "gcc", "clang"}, Install: "a C compiler (gcc on Debian, Ubuntu)"}
+var clockNeeds = &Spec{
+	Name: "clock", Binaries: []string{"cc", "gcc", "clang"}, Install: "a C compiler (gcc on Debian, Ubuntu)",
+}
 
 // clockCompiler returns the path of a compiler, or else what is missing.
 func clockCompiler() (path, lacks string) {
@@ -45,7 +47,8 @@ func ClockWaived() error {
 	return fmt.Errorf("%s: install %s", lacks, clockNeeds.Install)
 }
 
-// NewClock returns a clock that is right, or skips or fails t as a missing server does: INTERLOCK_REQUIRE calls it clock.
+// NewClock returns a clock that is right, or skips or fails t as a missing server does:
+// INTERLOCK_REQUIRE calls it clock.
 func NewClock(t testing.TB) *Clock {
 	t.Helper()
 	if shortOf("all", clockNeeds.Name) {
@@ -63,7 +66,8 @@ func NewClock(t testing.TB) *Clock {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, compiler, "-O2", "-shared", "-fPIC", "-pthread", "-o", c.library, source).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, compiler, "-O2", "-shared", "-fPIC", "-pthread", "-o", c.library,
+		source).CombinedOutput(); err != nil {
 		t.Fatalf("compiling a clock: %v\n%s", err, out)
 	}
 	var err error
@@ -78,7 +82,8 @@ func NewClock(t testing.TB) *Clock {
 // Set has the clock go ahead of the right time by that much, or behind it if it is negative.
 func (c *Clock) Set(ahead time.Duration) {
 	c.t.Helper()
-	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0); err != nil { //nolint:gosec // as two's complement
+	//nolint:gosec // as two's complement
+	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0); err != nil {
 		c.t.Fatalf("setting a clock: %v", err)
 	}
 }

@@ -25,8 +25,9 @@ type ClusterRedis struct {
 	ids map[*RedisNode]string
 }
 
-// RedisCluster starts a Cluster of primaries that share the slots evenly, each with that many replicas, and returns when
-// every node knows all and says that the cluster is ok. A node that is silent for a second is replaced by a replica.
+// RedisCluster starts a Cluster of primaries that share the slots evenly, each with that many replicas,
+// and returns when every node knows all and says that the cluster is ok. A node that is silent for a
+// second is replaced by a replica.
 func RedisCluster(t testing.TB, primaries, replicas int, o *RedisOptions) *ClusterRedis {
 	t.Helper()
 	m := newRedisMaker(t, o)
@@ -74,8 +75,9 @@ func (c *ClusterRedis) introduce(ctx context.Context) error {
 	return nil
 }
 
-// share gives each of the first nodes its part of the slots, and all nodes different epochs, which is possible only while
-// they know no other. Of two nodes with the same epoch, which may claim a slot would be open until they have found out.
+// share gives each of the first nodes its part of the slots, and all nodes different epochs, which is
+// possible only while they know no other. Of two nodes with the same epoch, which may claim a slot would be
+// open until they have found out.
 func (c *ClusterRedis) share(primaries int) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
@@ -154,7 +156,8 @@ func (c *ClusterRedis) KillOwner(slot int) *RedisNode {
 	return owner
 }
 
-// AwaitFailover returns the new primary of a slot when a replica has taken it over from old and the cluster is ok again.
+// AwaitFailover returns the new primary of a slot when a replica has taken it over from old and
+// the cluster is ok again.
 func (c *ClusterRedis) AwaitFailover(slot int, old *RedisNode) *RedisNode {
 	c.t.Helper()
 	var owner *RedisNode
@@ -193,8 +196,8 @@ func (c *ClusterRedis) Failover(slot int) *RedisNode {
 	return c.AwaitFailover(slot, old)
 }
 
-// inVain is after how long a failover that was begun has come to nothing. A node gives up after five seconds, and nobody votes twice for
-// a successor of one primary within two of cluster-node-timeout.
+// inVain is after how long a failover that was begun has come to nothing. A node gives up after five seconds, and
+// nobody votes twice for a successor of one primary within two of cluster-node-timeout.
 const inVain = 6 * time.Second
 
 // begin has a replica ask to become the successor of its primary.

@@ -93,8 +93,9 @@ func (c *ClusterRedis) sound(ctx context.Context) error {
 	return nil
 }
 
-// lists returns an error unless the table of slots that n gives to clients has all replicas that run. It leaves out one that
-// has not told it yet how far it is, and a client that reads the table then does not know it when its primary hangs.
+// lists returns an error unless the table of slots that n gives to clients has all replicas that run. It
+// leaves out one that has not told it yet how far it is, and a client that reads the table then does not know
+// it when its primary hangs.
 func (c *ClusterRedis) lists(ctx context.Context, n *RedisNode, view clusterView) error {
 	reply, err := n.Do(ctx, "CLUSTER", "SLOTS")
 	if err != nil {

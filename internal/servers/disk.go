@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Disk is a small file system in memory for the data of servers, which can be full. This process and its servers see it, each
-// other process only through [Disk.Folder]; it is gone with them, however they end.
+// Disk is a small file system in memory for the data of servers, which can be full. This process and its servers see
+// it, each other process only through [Disk.Folder]; it is gone with them, however they end.
 type Disk struct {
 	t    testing.TB
 	room *room
@@ -24,7 +24,8 @@ type Disk struct {
 // filler is the file that fills a disk.
 const filler = "filler"
 
-// NewDisk returns a disk with room for so many megabytes for each server, or skips t where [Apart] says that there can be none.
+// NewDisk returns a disk with room for so many megabytes for each server, or skips t where [Apart]
+// says that there can be none.
 func NewDisk(t testing.TB, megabytes int) *Disk {
 	t.Helper()
 	apart(t)

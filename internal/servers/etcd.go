@@ -46,8 +46,8 @@ type EtcdOptions struct {
 
 // EtcdNode is one etcd that was started, alone or as part of a cluster. It finds its data again after [Server.Restart].
 //
-// Elections are fast: a node that has not heard of the leader for half a second stands for it. So the shortest lease that
-// the server grants is one second.
+// Elections are fast: a node that has not heard of the leader for half a second stands for it. So the shortest lease
+// that the server grants is one second.
 type EtcdNode struct {
 	*Server
 	opts  EtcdOptions
@@ -161,7 +161,8 @@ func (n *EtcdNode) protect(t testing.TB) {
 // TLS returns how a client connects, or nil if the server does not speak TLS.
 func (n *EtcdNode) TLS() *tls.Config { return n.certs.config() }
 
-// Files returns the paths in PEM of the authority's certificate and of a client's certificate and key, or "" without TLS.
+// Files returns the paths in PEM of the authority's certificate and of a client's certificate
+// and key, or "" without TLS.
 func (n *EtcdNode) Files() (ca, cert, key string) { return n.certs.files() }
 
 // Do sends one request to the server's JSON gateway, as one who may do everything, and returns the answer. The path is

@@ -148,7 +148,8 @@ func (c *EtcdNodes) MoveLeader(t testing.TB, to *EtcdNode) {
 		if err != nil {
 			return err
 		}
-		if _, err = leader.Do(ctx, "maintenance/transfer-leadership", map[string]any{"targetID": memberOf(status)}); err != nil {
+		if _, err = leader.Do(ctx, "maintenance/transfer-leadership",
+			map[string]any{"targetID": memberOf(status)}); err != nil {
 			return err
 		}
 		return fmt.Errorf("%s was to hand its office over", leader.Addr())

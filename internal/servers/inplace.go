@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// NewProxyInPlace starts a proxy for the processes of a member of a [Network], in the place of a server of the network: they find
-// the proxy at the server's own address. So it is of use also before servers that tell clients where they are, as the nodes of a Redis
-// Cluster and of a Sentinel deployment do. What it sends comes from the member, as of [NewProxyAt]. The member may not be nil.
+// NewProxyInPlace starts a proxy for the processes of a member of a [Network], in the place of a server of the network:
+// they find the proxy at the server's own address. So it is of use also before servers that tell clients where they
+// are, as the nodes of a Redis Cluster and of a Sentinel deployment do. What it sends comes from the member, as of
+// [NewProxyAt]. The member may not be nil.
 func NewProxyInPlace(t testing.TB, at *Member, target string) *Proxy {
 	t.Helper()
 	p := newProxy(t, at, target)
@@ -29,8 +30,9 @@ func NewProxyInPlace(t testing.TB, at *Member, target string) *Proxy {
 	return p
 }
 
-// takePlace gives the member a server's address, too: what its processes send there stays inside, and comes from that same address. What a
-// proxy sends is bound to the member's own address, and routed on to the server; so is all that belongs to that connection, also a reset.
+// takePlace gives the member a server's address, too: what its processes send there stays inside, and comes from that
+// same address. What a proxy sends is bound to the member's own address, and routed on to the server; so is all that
+// belongs to that connection, also a reset.
 func (m *Member) takePlace(ip string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,9 +45,11 @@ func (m *Member) takePlace(ip string) error {
 			return err
 		}
 		m.places = map[string]bool{}
-		lines = append(lines, fmt.Sprintf("rule add pref 1 from %s lookup %d", m.addr, passing), "rule add pref 2 lookup local", "rule delete pref 0")
+		lines = append(lines, fmt.Sprintf("rule add pref 1 from %s lookup %d", m.addr, passing),
+			"rule add pref 2 lookup local", "rule delete pref 0")
 	}
-	lines = append(lines, "address add "+ip+"/32 dev lo", fmt.Sprintf("route add %s via %s table %d", ip, m.router, passing))
+	lines = append(lines, "address add "+ip+"/32 dev lo",
+		fmt.Sprintf("route add %s via %s table %d", ip, m.router, passing))
 	if err := m.room.ip(lines...); err != nil {
 		return err
 	}
@@ -56,7 +60,8 @@ func (m *Member) takePlace(ip string) error {
 // passing is the number of the table of routes for what a proxy sends.
 const passing = 198
 
-// hearItself has the member hear a server whose place it has taken, although that has one of the member's addresses now.
+// hearItself has the member hear a server whose place it has taken, although that has one of the member's addresses
+// now.
 func (m *Member) hearItself() error {
 	var errs []error
 	m.room.do(func() {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Lasting ends what all tests of a package share when the last of them has ended. A server takes a second to start, so tests
-// that do it no harm share one:
+// Lasting ends what all tests of a package share when the last of them has ended. A server takes a second to start, so
+// tests that do it no harm share one:
 //
 //	var lasting servers.Lasting
 //
@@ -44,8 +44,8 @@ func (l *Lasting) add(f func()) {
 	l.cleanups = append(l.cleanups, f)
 }
 
-// Share returns a function that calls start the first time, and later returns what it returned then. What start sets up lasts
-// until all tests have ended. If it fails or skips, so does the test, and the next one tries again.
+// Share returns a function that calls start the first time, and later returns what it returned then. What start sets up
+// lasts until all tests have ended. If it fails or skips, so does the test, and the next one tries again.
 func Share[T any](l *Lasting, start func(t testing.TB) T) func(t testing.TB) T {
 	var mu sync.Mutex // guards what follows; held while a server starts
 	var shared T

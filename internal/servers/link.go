@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// chunkSize is how much is read at once, and chunksHeld how many chunks a direction holds before it stops reading, as a
-	// network's buffers do.
+	// chunkSize is how much is read at once, and chunksHeld how many chunks a direction holds before it stops reading,
+	// as a network's buffers do.
 	chunkSize, chunksHeld = 32 << 10, 1024
 
 	// chunkTime bounds one try to write to a peer that does not read.
@@ -24,7 +24,8 @@ type link struct {
 	proxy *Proxy
 	cut   context.CancelFunc // ends what works for the connection
 
-	said int // bytes of the server since the proxy was told to count them; of who forwards these, or of who has the proxy's mu
+	// bytes of the server since the proxy was told to count them; of who forwards these, or of who has the proxy's mu
+	said int
 
 	mu    sync.Mutex     // guards conns
 	conns []*net.TCPConn // the client's, and the server's once there is one

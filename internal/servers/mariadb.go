@@ -25,11 +25,12 @@ func MariaDB(t testing.TB) string {
 
 // MariaDBOptions say what differs from a MariaDB without passwords and encryption.
 type MariaDBOptions struct {
-	// SQL is run before the server starts for the first time, each statement on a line of its own, as in "CREATE USER ...;".
+	// SQL is run before the server starts for the first time, each statement on a line of its own,
+	// as in "CREATE USER ...;".
 	SQL []string
 
-	// TLS makes the server speak TLS too, with a certificate of an authority made for the test. It refuses clients without
-	// it that do not come over a local socket.
+	// TLS makes the server speak TLS too, with a certificate of an authority made for the test. It refuses clients
+	// without it that do not come over a local socket.
 	TLS bool
 
 	// Galera makes the server the only node of a Galera cluster. The test is skipped if there is no library for that.
@@ -47,15 +48,17 @@ type MariaDBOptions struct {
 	_ struct{}
 }
 
-// MariaDBNode is one MariaDB that was started. It finds its data again after [Server.Restart], and waits for the disk at
-// each commit, as servers do by default.
+// MariaDBNode is one MariaDB that was started. It finds its data again after [Server.Restart], and waits for the disk
+// at each commit, as servers do by default.
 type MariaDBNode struct {
 	*Server
 	certs *certificates // nil without TLS
 }
 
 // galeraLibraries are where distributions put what makes a cluster of servers.
-var galeraLibraries = []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so"}
+var galeraLibraries = []string{
+	"/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so",
+}
 
 // MariaDBServer starts a MariaDB as o says; nil is the zero value.
 func MariaDBServer(t testing.TB, o *MariaDBOptions) *MariaDBNode {
@@ -109,28 +112,31 @@ func (n *MariaDBNode) CAFile() string {
 
 // mariaDBSmall makes a server small and quick to start. The settings of the data files must be the same at each start.
 var mariaDBSmall = []string{
-	"--innodb-buffer-pool-size=8M", "--innodb-log-file-size=4M", "--innodb-doublewrite=OFF", "--innodb-buffer-pool-dump-at-shutdown=OFF",
-	"--innodb-buffer-pool-load-at-startup=OFF", "--key-buffer-size=64K", "--aria-pagecache-buffer-size=1M", "--performance-schema=OFF",
+	"--innodb-buffer-pool-size=8M", "--innodb-log-file-size=4M", "--innodb-doublewrite=OFF",
+	"--innodb-buffer-pool-dump-at-shutdown=OFF", "--innodb-buffer-pool-load-at-startup=OFF", "--key-buffer-size=64K",
+	"--aria-pagecache-buffer-size=1M", "--performance-schema=OFF",
 }
 
 func (n *MariaDBNode) args(s Site) []string {
 	// Paths that are not absolute are below the data folder: that of a socket may have only a hundred bytes.
 	args := append([]string{
-		"--no-defaults", "--datadir=" + mariaDBData(s), "--bind-address=" + s.Host, "--port=" + strconv.Itoa(s.Ports[0]),
-		"--socket=s.sock", "--pid-file=pid", "--skip-name-resolve", "--skip-log-bin",
-		"--max-connections=2500", "--max-connect-errors=1000000", "--thread-cache-size=50", "--thread-stack=192K",
+		"--no-defaults", "--datadir=" + mariaDBData(s), "--bind-address=" + s.Host,
+		"--port=" + strconv.Itoa(s.Ports[0]), "--socket=s.sock", "--pid-file=pid", "--skip-name-resolve",
+		"--skip-log-bin", "--max-connections=2500", "--max-connect-errors=1000000", "--thread-cache-size=50",
+		"--thread-stack=192K",
 	}, mariaDBSmall...)
 	if os.Geteuid() == 0 { // it refuses to run as root unless it is told to
 		args = append(args, "--user=root")
 	}
 	if n.certs != nil {
-		args = append(args, "--ssl-ca="+n.certs.ca, "--ssl-cert="+n.certs.cert, "--ssl-key="+n.certs.key, "--require-secure-transport=ON")
+		args = append(args, "--ssl-ca="+n.certs.ca, "--ssl-cert="+n.certs.cert, "--ssl-key="+n.certs.key,
+			"--require-secure-transport=ON")
 	}
 	return args
 }
 
-// mariaDBTemporary gives a server a place of its own for temporary files: one that starts deletes those of all others from the
-// system's. Where the disk is to be full or slow, that is about the data alone.
+// mariaDBTemporary gives a server a place of its own for temporary files: one that starts deletes those of all others
+// from the system's. Where the disk is to be full or slow, that is about the data alone.
 func mariaDBTemporary(s Site, o *MariaDBOptions) []string {
 	if o.Disk != nil {
 		return nil
@@ -143,8 +149,10 @@ func mariaDBData(s Site) string { return filepath.Join(s.Dir, "data") }
 // galeraArgs make a cluster of one node. Its second port is for other nodes, the third for copies of the data.
 func galeraArgs(s Site, library string) []string {
 	return []string{
-		"--wsrep-on=ON", "--wsrep-provider=" + library, "--wsrep-cluster-address=gcomm://", "--wsrep-node-address=" + s.Host,
-		"--wsrep-provider-options=gmcast.listen_addr=tcp://" + s.addr(1) + ";ist.recv_addr=" + s.addr(2) + ";gcache.size=1M",
+		"--wsrep-on=ON", "--wsrep-provider=" + library, "--wsrep-cluster-address=gcomm://",
+		"--wsrep-node-address=" + s.Host,
+		"--wsrep-provider-options=gmcast.listen_addr=tcp://" + s.addr(1) + ";ist.recv_addr=" + s.addr(2) +
+			";gcache.size=1M",
 		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
 	}
 }

@@ -16,7 +16,9 @@ import (
 )
 
 // mariaDBInstallers are the program that makes a data folder, beside which it looks for its own.
-var mariaDBInstallers = []string{"mariadb-install-db", "/usr/bin/mariadb-install-db", "/usr/local/bin/mariadb-install-db"}
+var mariaDBInstallers = []string{
+	"mariadb-install-db", "/usr/bin/mariadb-install-db", "/usr/local/bin/mariadb-install-db",
+}
 
 // mariaDBImage is a data folder as it is before the first start, packed. Making one takes longer than starting the
 // server, so each process makes one only. It is a global variable because nothing else lasts as long as the process.
@@ -74,7 +76,8 @@ func mariaDBInstall(ctx context.Context, data string) error {
 		return err
 	}
 	args := append([]string{
-		"--no-defaults", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--force",
+		"--no-defaults", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db",
+		"--skip-name-resolve", "--force",
 	}, mariaDBSmall...)
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root")

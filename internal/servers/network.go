@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// Network is a network of its own for the members of an ensemble, and for clients, which can be cut into parts that do not hear
-// each other. What is not heard is lost without a word, as behind a cable that was pulled. This process is beside the
-// network and always hears all.
+// Network is a network of its own for the members of an ensemble, and for clients, which can be cut into parts that do
+// not hear each other. What is not heard is lost without a word, as behind a cable that was pulled. This process is
+// beside the network and always hears all.
 //
-// Each member is in a network namespace with an address; a further namespace with a router joins them. This process's own network has
-// one interface more (il-N) and a route to 198.18.N.0/24, a range for tests (RFC 2544), while the network lasts: until t ends,
-// and at the latest until this process and what it has started are gone.
+// Each member is in a network namespace with an address; a further namespace with a router joins them. This process's
+// own network has one interface more (il-N) and a route to 198.18.N.0/24, a range for tests (RFC 2544), while the
+// network lasts: until t ends, and at the latest until this process and what it has started are gone.
 type Network struct {
 	t      testing.TB
 	router *room
@@ -64,7 +64,8 @@ func NewNetwork(t testing.TB) *Network {
 // openNetwork returns a network with a number that nobody else has.
 func openNetwork() (*Network, error) {
 	for number := range mostNetworks {
-		if !reserve(number) { // a number that is no port of any server, which is kept from other processes in the same way
+		// a number that is no port of any server, which is kept from other processes in the same way
+		if !reserve(number) {
 			continue
 		}
 		n := &Network{number: number}
@@ -156,8 +157,8 @@ func (n *Network) Join(t testing.TB) *Member {
 	return m
 }
 
-// Split cuts the network into parts. Nothing passes from one to another any more, in either direction, but all of it does
-// within each; a member that is in none hears all. It replaces the parts that there were.
+// Split cuts the network into parts. Nothing passes from one to another any more, in either direction, but all of it
+// does within each; a member that is in none hears all. It replaces the parts that there were.
 func (n *Network) Split(parts ...[]*Member) error {
 	var cuts []string
 	for i, part := range parts {
@@ -215,7 +216,8 @@ func between(from, to []*Member) (cuts []string) {
 func (m *Member) Addr() string { return m.addr }
 
 // Start starts a program that is not one of this package's servers as the member, or anywhere if m is nil. Given to
-// childproc.Start, it has the program killed when the network ends, or this process: a member is a thread, and ends with both.
+// childproc.Start, it has the program killed when the network ends, or this process: a member is a
+// thread, and ends with both.
 func (m *Member) Start(cmd *exec.Cmd) error {
 	return m.inside().start(cmd)
 }

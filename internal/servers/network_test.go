@@ -172,7 +172,10 @@ func TestDisk_IsFullAndFreeAgain(t *testing.T) {
 	if !s.Alive() {
 		s.Restart()
 	}
-	if err := poll(bounded(t), func(ctx context.Context) error { _, err := s.Do(ctx, "SET", "k", "x"); return err }); err != nil {
+	if err := poll(bounded(t), func(ctx context.Context) error {
+		_, err := s.Do(ctx, "SET", "k", "x")
+		return err
+	}); err != nil {
 		t.Errorf("with room again: %v", err)
 	}
 	if err := d.Free(); err != nil {
@@ -229,7 +232,8 @@ func TestNetwork_AProxyAtAMemberIsCutOffWithIt(t *testing.T) {
 	}
 }
 
-// A proxy in a server's place has its connections without anybody being told of it, for the processes of one member alone.
+// A proxy in a server's place has its connections without anybody being told of it, for the
+// processes of one member alone.
 func TestNetwork_AProxyInPlaceIsFoundAtTheServersAddress(t *testing.T) {
 	t.Parallel()
 	n := NewNetwork(t)

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// Ports are below those that systems give to outgoing connections (32768 on Linux, 49152 elsewhere): otherwise one of
-	// them might sit on the port of a server that was killed and wants to come back.
+	// Ports are below those that systems give to outgoing connections (32768 on Linux, 49152 elsewhere): otherwise one
+	// of them might sit on the port of a server that was killed and wants to come back.
 	firstPort, lastPort = 10_000, 19_999
 
 	// busOffset is how far above its port a node of a Redis Cluster listens for the other nodes.
@@ -21,8 +21,8 @@ const (
 	portTries = 200
 )
 
-// again does f once more, after a moment, if it fails: who looks for free ports has each of those it tries for an instant, also
-// one that is to be used again just now.
+// again does f once more, after a moment, if it fails: who looks for free ports has each of those it tries for an
+// instant, also one that is to be used again just now.
 func again(f func() error) (err error) {
 	for i := range attempts {
 		if i > 0 {

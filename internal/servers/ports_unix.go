@@ -12,7 +12,8 @@ import (
 	"syscall"
 )
 
-// mostReserved bounds the reservations of a process, and the descriptors that they take. After that a port may be chosen again.
+// mostReserved bounds the reservations of a process, and the descriptors that they take. After that a
+// port may be chosen again.
 const mostReserved = 1000
 
 // reserved are this process's.
@@ -21,9 +22,9 @@ var reserved struct {
 	ports map[int]bool
 }
 
-// reserve keeps a port for this process among all that look for ports here, for as long as it lives, and reports whether no
-// other has it. Between the choice of a port and the start of its server nobody listens on it, and a server may answer for
-// another that could not have the port.
+// reserve keeps a port for this process among all that look for ports here, for as long as it lives, and reports
+// whether no other has it. Between the choice of a port and the start of its server nobody listens on it, and a server
+// may answer for another that could not have the port.
 func reserve(port int) bool {
 	reserved.mu.Lock()
 	defer reserved.mu.Unlock()
@@ -35,7 +36,8 @@ func reserve(port int) bool {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return true // there is no telling, as without this
 	}
-	fd, err := syscall.Open(filepath.Join(dir, strconv.Itoa(port)), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	fd, err := syscall.Open(filepath.Join(dir, strconv.Itoa(port)), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC,
+		0o600)
 	if err != nil {
 		return true
 	}

@@ -56,8 +56,8 @@ const (
 	postgresData = "data"
 )
 
-// PostgresServer starts a PostgreSQL as o says; nil is the zero value. Nothing is written through to the disk, unless Config
-// says fsync: only a loss of power would show that.
+// PostgresServer starts a PostgreSQL as o says; nil is the zero value. Nothing is written through to the disk, unless
+// Config says fsync: only a loss of power would show that.
 //
 // PostgreSQL refuses to run as root, so root runs it as the user postgres, or as nobody where there is none.
 func PostgresServer(t testing.TB, o *PostgresOptions) *PostgresNode {
@@ -71,7 +71,8 @@ func PostgresServer(t testing.TB, o *PostgresOptions) *PostgresNode {
 	}
 	spec := Spec{
 		Name: "postgres", Binaries: postgresBinaries(), Install: "postgresql (Debian, Ubuntu, Homebrew)",
-		Ready: func(ctx context.Context, s Site) error { return postgresServes(ctx, s.addr(0)) }, Disk: o.Disk, Env: o.Clock.env(),
+		Ready: func(ctx context.Context, s Site) error { return postgresServes(ctx, s.addr(0)) }, Disk: o.Disk,
+		Env: o.Clock.env(),
 	}
 	as := postgresRunner()
 	binary := spec.find(t)
@@ -111,7 +112,9 @@ func (n *PostgresNode) prepare(ctx context.Context, s Site, o *PostgresOptions, 
 	if err := errors.Join(as.own(s.Dir, data, password), as.lend(o.Clock)); err != nil {
 		return err
 	}
-	args := []string{"-D", data, "-U", postgresUser, "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions", "--auth"}
+	args := []string{
+		"-D", data, "-U", postgresUser, "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions", "--auth",
+	}
 	if o.Password == "" {
 		args = append(args, "trust")
 	} else {
@@ -132,7 +135,9 @@ func (n *PostgresNode) prepare(ctx context.Context, s Site, o *PostgresOptions, 
 
 // protect gives the server its certificate, whose key nobody else may read, and refuses who does not encrypt.
 func (n *PostgresNode) protect(data string, as postgresAs) error {
-	for from, to := range map[string]string{n.certs.cert: "server.crt", n.certs.key: "server.key", n.certs.ca: "root.crt"} {
+	for from, to := range map[string]string{
+		n.certs.cert: "server.crt", n.certs.key: "server.key", n.certs.ca: "root.crt",
+	} {
 		text, err := os.ReadFile(from)
 		if err != nil {
 			return err
@@ -157,7 +162,8 @@ func (n *PostgresNode) protect(data string, as postgresAs) error {
 func (o *PostgresOptions) args(s Site, certs *certificates) []string {
 	set := map[string]string{
 		"listen_addresses": s.Host, "port": strconv.Itoa(s.Ports[0]), "unix_socket_directories": "",
-		"fsync": "off", "shared_buffers": "32MB", "max_connections": "200", "max_wal_senders": "0", "wal_level": "minimal",
+		"fsync": "off", "shared_buffers": "32MB", "max_connections": "200", "max_wal_senders": "0",
+		"wal_level": "minimal",
 	}
 	if certs != nil {
 		set["ssl"], set["ssl_ca_file"] = "on", "root.crt"

@@ -30,7 +30,9 @@ func postgresRunner() postgresAs {
 	}
 	for _, name := range []string{postgresUser, "nobody"} {
 		if u, err := user.Lookup(name); err == nil {
-			return postgresAs{"setpriv", "--reuid=" + u.Uid, "--regid=" + u.Gid, "--clear-groups", "--pdeathsig=KILL", "--"}
+			return postgresAs{
+				"setpriv", "--reuid=" + u.Uid, "--regid=" + u.Gid, "--clear-groups", "--pdeathsig=KILL", "--",
+			}
 		}
 	}
 	return nil // the server itself says why it does not start
@@ -98,8 +100,8 @@ func (n *PostgresNode) family() []*os.Process {
 	return all
 }
 
-// Kill ends the server as kill -9 of all its processes does, and returns when the first one is gone. It may be called more
-// than once.
+// Kill ends the server as kill -9 of all its processes does, and returns when the first one is gone. It may
+// be called more than once.
 func (n *PostgresNode) Kill() {
 	if !n.Alive() {
 		return
@@ -127,7 +129,8 @@ func (n *PostgresNode) Revive() {
 	}
 }
 
-// Stop makes the server hang: connections stay, new ones are accepted, and nothing is answered until [PostgresNode.Cont].
+// Stop makes the server hang: connections stay, new ones are accepted, and nothing is answered
+// until [PostgresNode.Cont].
 func (n *PostgresNode) Stop() {
 	n.t.Helper()
 	n.Server.Stop()
@@ -148,8 +151,8 @@ func (n *PostgresNode) Cont() {
 // postgresStarting is the SQLSTATE of a server that is not ready yet.
 const postgresStarting = "57P03"
 
-// postgresServes asks for a session, and takes every answer but the one of a server that starts for a sign that it serves:
-// also the wish for a password or for TLS.
+// postgresServes asks for a session, and takes every answer but the one of a server that starts for a sign that it
+// serves: also the wish for a password or for TLS.
 func postgresServes(ctx context.Context, addr string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {

@@ -35,11 +35,13 @@ func TestPostgres_ServesHangsDiesAndComesBack(t *testing.T) {
 }
 
 func TestPostgres_WithPasswordAndTLS_Starts(t *testing.T) {
-	n := PostgresServer(t, &PostgresOptions{Password: "s3cret", TLS: true, Config: map[string]string{"max_connections": "20"}})
+	n := PostgresServer(t,
+		&PostgresOptions{Password: "s3cret", TLS: true, Config: map[string]string{"max_connections": "20"}})
 	if n.TLS() == nil {
 		t.Error("there is nothing for clients to trust the server")
 	}
-	if got, want := n.URL(&PostgresOptions{Password: "s3cret"}), "postgres://postgres:s3cret@"+n.Addr()+"/postgres"; got != want {
+	if got, want := n.URL(&PostgresOptions{Password: "s3cret"}), "postgres://postgres:s3cret@"+n.Addr()+
+		"/postgres"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -25,9 +25,9 @@ var ways = [...]Direction{ToServer, ToClient}
 // goroutine. A change holds for the connections that exist as well, and when the method returns it is in force: no byte
 // passes any more that should not.
 //
-// The nodes of a Redis Cluster and of a Sentinel deployment tell clients their own addresses, so a Proxy is of use before
-// a server that stands alone, and before each of several whose clients keep to the addresses that they were given; or, in a [Network],
-// in the place of each: see [NewProxyInPlace].
+// The nodes of a Redis Cluster and of a Sentinel deployment tell clients their own addresses, so a Proxy is of use
+// before a server that stands alone, and before each of several whose clients keep to the addresses that they were
+// given; or, in a [Network], in the place of each: see [NewProxyInPlace].
 type Proxy struct {
 	t      testing.TB
 	at     *Member // where it is; nil is this process's own network
@@ -39,8 +39,8 @@ type Proxy struct {
 	// goroutine that accepts, and that takes mu.
 	door sync.Mutex
 
-	// mu guards what follows. Who forwards a chunk holds it for reading meanwhile, which is why a change waits for chunks
-	// that are on their way; each is for at most chunkTime.
+	// mu guards what follows. Who forwards a chunk holds it for reading meanwhile, which is why a change waits for
+	// chunks that are on their way; each is for at most chunkTime.
 	mu       sync.RWMutex
 	rules    [len(ways)]rule
 	changed  chan struct{} // closed and replaced at each change of rules
@@ -69,8 +69,9 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return NewProxyAt(t, nil, target)
 }
 
-// NewProxyAt starts a proxy for the processes of a member of a [Network]: they alone can connect to it, and what it sends
-// comes from the member, so that a cut between that and the server is one for its connections as well. Nil is no member.
+// NewProxyAt starts a proxy for the processes of a member of a [Network]: they alone can connect to it, and
+// what it sends comes from the member, so that a cut between that and the server is one for its connections
+// as well. Nil is no member.
 func NewProxyAt(t testing.TB, at *Member, target string) *Proxy {
 	t.Helper()
 	p := newProxy(t, at, target)
@@ -127,7 +128,8 @@ func (p *Proxy) DropReplies() { p.rule(ToClient, func(r *rule) { r.drop = true }
 // Slice has what passes in the given directions arrive byte by byte, with a pause between two.
 func (p *Proxy) Slice(d Direction, pause time.Duration) { p.rule(d, func(r *rule) { r.slice = pause }) }
 
-// HalfReplies resets each connection, also those to come, when the server has said so many more bytes on it, which are let pass.
+// HalfReplies resets each connection, also those to come, when the server has said so many more bytes
+// on it, which are let pass.
 func (p *Proxy) HalfReplies(after int) {
 	p.change(func() {
 		p.rules[1].most = after
@@ -147,8 +149,8 @@ func (p *Proxy) Limit(connections int) {
 	}
 }
 
-// Refuse refuses new connections until [Proxy.Pass]. Those that exist stay; one so young that the proxy has not accepted
-// it yet is reset.
+// Refuse refuses new connections until [Proxy.Pass]. Those that exist stay; one so young that the proxy has not
+// accepted it yet is reset.
 func (p *Proxy) Refuse() {
 	p.door.Lock()
 	defer p.door.Unlock()

@@ -270,7 +270,8 @@ func TestProxy_HalfReplies_ResetsEachConnectionAfterSoMuch(t *testing.T) {
 	for _, c := range []near{old, newNear(t, p)} {
 		c.echoes("abc")
 		c.say("def")
-		if got, err := io.ReadAll(c); len(got) > 1 || !errors.Is(err, syscall.ECONNRESET) { // the byte may be lost with the rest
+		// the byte may be lost with the rest
+		if got, err := io.ReadAll(c); len(got) > 1 || !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("after three bytes of six: %q, %v", got, err)
 		}
 	}
@@ -289,7 +290,8 @@ func TestProxy_Limit_ResetsWhatIsTooMuch(t *testing.T) {
 	settle(t, p, 0)
 	one := newNear(t, p)
 	one.echoes("2")
-	if conn, err := net.Dial("tcp", p.Addr()); err == nil { // the client may hear of the reset before it knows that it was accepted
+	// the client may hear of the reset before it knows that it was accepted
+	if conn, err := net.Dial("tcp", p.Addr()); err == nil {
 		near{t, conn.(*net.TCPConn)}.hear("reset")
 		_ = conn.Close()
 	}

@@ -23,8 +23,8 @@ type RedisOptions struct {
 	// Password is the one of the user "default".
 	Password string
 
-	// Users are further users, or the one named "default", as in `bob on >secret ~app:* &* +@all`. If there are any, the
-	// package adds one for itself.
+	// Users are further users, or the one named "default", as in `bob on >secret ~app:* &* +@all`. If there are any,
+	// the package adds one for itself.
 	Users []string
 
 	// TLS makes the server speak TLS only, with a certificate of an authority made for the test.
@@ -36,8 +36,8 @@ type RedisOptions struct {
 	// Clock, if not nil, is the wall clock that the servers see.
 	Clock *Clock
 
-	// Clocks are the wall clocks of the single servers, in the order of Nodes, of which Sentinels are none; nil is the right time.
-	// Servers beyond the list see Clock.
+	// Clocks are the wall clocks of the single servers, in the order of Nodes, of which Sentinels are none; nil is the
+	// right time. Servers beyond the list see Clock.
 	Clocks []*Clock
 
 	// Network, if not nil, is where the servers are, each a member of its own.
@@ -56,8 +56,9 @@ type RedisNode struct {
 	certs          *certificates
 }
 
-// RedisServer starts a Redis as o says; nil is the zero value. With "appendonly": "yes" and "appendfsync": "always" in its Config it
-// finds its data again after [Server.Restart], otherwise it comes back empty, or without the last it has answered.
+// RedisServer starts a Redis as o says; nil is the zero value. With "appendonly": "yes" and "appendfsync":
+// "always" in its Config it finds its data again after [Server.Restart], otherwise it comes back empty, or without
+// the last it has answered.
 func RedisServer(t testing.TB, o *RedisOptions) *RedisNode {
 	t.Helper()
 	return newRedisMaker(t, o).start(nil)

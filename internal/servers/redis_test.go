@@ -48,7 +48,8 @@ func TestRedisConn_ReadsEveryKindOfReply(t *testing.T) {
 	t.Parallel()
 	n := RedisServer(t, nil)
 	c := dial(t, n)
-	got, err := c.Do(bounded(t), "EVAL", "return {1, 'a\\r\\n', {false, redis.status_reply('S'), redis.error_reply('E x')}, {}}", "0")
+	got, err := c.Do(bounded(t), "EVAL",
+		"return {1, 'a\\r\\n', {false, redis.status_reply('S'), redis.error_reply('E x')}, {}}", "0")
 	want := []any{int64(1), "a\r\n", []any{nil, "S", RedisError("E x")}, []any{}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %#v, %v; want %#v", got, err, want)
@@ -71,7 +72,8 @@ func TestRedisConn_ReadsEveryKindOfReply(t *testing.T) {
 
 func TestRedisServer_ComesBackOnTheSameAddressWithItsData(t *testing.T) {
 	t.Parallel()
-	n := RedisServer(t, &RedisOptions{Config: map[string]string{"appendonly": "yes", "appendfsync": "always", "maxmemory": "100mb"}})
+	n := RedisServer(t,
+		&RedisOptions{Config: map[string]string{"appendonly": "yes", "appendfsync": "always", "maxmemory": "100mb"}})
 	want(t, n, "OK", "SET", "k", "v")
 	addr := n.Addr()
 	n.Kill()
@@ -119,7 +121,8 @@ func TestRedisServer_WithTLS_ServesItsOwnAuthorityOnly(t *testing.T) {
 	anonymous := n.TLS()
 	anonymous.Certificates = nil
 	for name, config := range map[string]*tls.Config{
-		"plain text": nil, "another authority": {MinVersion: tls.VersionTLS12}, "no certificate of the client": anonymous,
+		"plain text": nil, "another authority": {MinVersion: tls.VersionTLS12},
+		"no certificate of the client": anonymous,
 	} {
 		if c, err := DialRedis(bounded(t), n.Addr(), config); err == nil {
 			if answer, err := c.Do(bounded(t), "PING"); err == nil {
@@ -148,7 +151,8 @@ func TestRedisServer_WithUsers_GivesEachItsRights(t *testing.T) {
 	} {
 		_, err := c.Do(bounded(t), strings.Fields(row.command)...)
 		var refused RedisError
-		if errors.As(err, &refused); err == nil && row.refusal != "" || !strings.HasPrefix(string(refused), row.refusal) {
+		if errors.As(err, &refused); err == nil && row.refusal != "" ||
+			!strings.HasPrefix(string(refused), row.refusal) {
 			t.Errorf("%s: %v, want %q", row.command, err, row.refusal)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// redisConf is the name of the file in the folder of a Redis or a Sentinel. It is a file, not arguments, because both
-	// write down there what they must remember, and read it when they are started again.
+	// redisConf is the name of the file in the folder of a Redis or a Sentinel. It is a file, not arguments, because
+	// both write down there what they must remember, and read it when they are started again.
 	redisConf = "redis.conf"
 
 	// The user as whom the package itself talks to a Redis whose users the test has chosen.
@@ -24,9 +24,11 @@ type redisSettings map[string]string
 // settings are those of a Redis at s that keeps nothing on disk.
 func (o *RedisOptions) settings(s Site, certs *certificates) redisSettings {
 	set := redisSettings{
-		"bind": s.Host, "dir": s.Dir, "port": strconv.Itoa(s.Ports[0]), "daemonize": "no", "save": "", "appendonly": "no",
+		"bind": s.Host, "dir": s.Dir, "port": strconv.Itoa(s.Ports[0]), "daemonize": "no", "save": "",
+		"appendonly": "no",
 	}
-	if s.Host != host { // others than those of this machine's loopback are refused otherwise, but only members come there
+	// others than those of this machine's loopback are refused otherwise, but only members come there
+	if s.Host != host {
 		set["protected-mode"] = "no"
 	}
 	if certs != nil {

@@ -38,8 +38,8 @@ func (r *ReplicatedRedis) AwaitReplicas() {
 	})
 }
 
-// acknowledge returns an error unless n replicas acknowledge a write at once. After it has come online a replica does so
-// only when it has reported for the first time, which takes up to a second.
+// acknowledge returns an error unless n replicas acknowledge a write at once. After it has come online a replica does
+// so only when it has reported for the first time, which takes up to a second.
 func acknowledge(ctx context.Context, primary *RedisNode, n int) error {
 	c, err := primary.Dial(ctx)
 	if err != nil {

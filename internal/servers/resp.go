@@ -43,8 +43,8 @@ func DialRedis(ctx context.Context, addr string, config *tls.Config) (*RedisConn
 // Close ends the connection.
 func (c *RedisConn) Close() error { return c.conn.Close() }
 
-// Do sends one command and returns its reply: a string, an int64, nil, or a []any of these. An error that is the reply is
-// returned as a [RedisError]; within an array it is an element. Do returns when ctx ends.
+// Do sends one command and returns its reply: a string, an int64, nil, or a []any of these. An error that is the reply
+// is returned as a [RedisError]; within an array it is an element. Do returns when ctx ends.
 func (c *RedisConn) Do(ctx context.Context, args ...string) (any, error) {
 	if err := c.Send(ctx, args...); err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 const Namespaces = "namespaces"
 
 // Apart reports whether this process may make a [Network] and a [Disk], which takes Linux and the rights of root
-// (CAP_SYS_ADMIN, and CAP_NET_ADMIN over the network that it is in); otherwise its error says what is missing. In a shell of
-// "unshare -Urn" there are enough of them.
+// (CAP_SYS_ADMIN, and CAP_NET_ADMIN over the network that it is in); otherwise its error says what is missing. In a
+// shell of "unshare -Urn" there are enough of them.
 func Apart() error { return rights() }
 
 // rights tries it once, because rights do not change.
@@ -40,9 +40,10 @@ var rights = sync.OnceValue(func() error {
 	return nil
 })
 
-// Waived says why there can be no [Network] and no [Disk] here, if that is so and what needs one may be skipped. That may not be where
-// INTERLOCK_REQUIRE lists [Namespaces]; nor where it says "all" and something is missing that anybody can add: iproute2, or to run this as
-// root. What a machine withholds from root too, as some containers do, nobody can add.
+// Waived says why there can be no [Network] and no [Disk] here, if that is so and what needs one may be skipped.
+// That may not be where INTERLOCK_REQUIRE lists [Namespaces]; nor where it says "all" and something is missing
+// that anybody can add: iproute2, or to run this as root. What a machine withholds from root too, as some
+// containers do, nobody can add.
 func Waived() error {
 	if err := Apart(); err != nil && waives(err, os.Geteuid() == 0) {
 		return err
@@ -69,8 +70,8 @@ func apart(t testing.TB) {
 	}
 }
 
-// room is a thread of this process in namespaces of its own. What it starts and opens is in them as well. They last as long as
-// there is anything in them, so they are gone at the latest with this process, however that ends.
+// room is a thread of this process in namespaces of its own. What it starts and opens is in them as well. They last as
+// long as there is anything in them, so they are gone at the latest with this process, however that ends.
 type room struct {
 	id    int // of the thread
 	tasks chan func()

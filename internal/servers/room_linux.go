@@ -45,8 +45,8 @@ func newRoom(flags int, furnish func() error) (*room, error) {
 	return r, nil
 }
 
-// onOtherThread has f done by a thread that does nothing else and ends with it. It is not the first one, which stands for the
-// process: others would take its namespaces for the process's.
+// onOtherThread has f done by a thread that does nothing else and ends with it. It is not the first one, which stands
+// for the process: others would take its namespaces for the process's.
 func onOtherThread(f func()) {
 	begun := make(chan struct{})
 	go func() { // ends with f
@@ -67,8 +67,8 @@ func onOtherThread(f func()) {
 // dialTime bounds one try to connect from a room: who is behind a cut does not say that nobody is there.
 const dialTime = 3 * time.Second
 
-// dial connects from an address of the room to host:port, both of IPv4. A signal ends the wait of a socket with a deadline: then it begins
-// anew.
+// dial connects from an address of the room to host:port, both of IPv4. A signal ends the wait of a socket with a
+// deadline: then it begins anew.
 func (r *room) dial(source, addr string) (net.Conn, error) {
 	from, err := netip.ParseAddr(source)
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *room) dial(source, addr string) (net.Conn, error) {
 	}
 }
 
-// connect is one try. The room's thread only makes the socket, which is then in its network: it has more to do than to wait for an
-// answer that a cut may have lost.
+// connect is one try. The room's thread only makes the socket, which is then in its network: it has more to do than to
+// wait for an answer that a cut may have lost.
 func (r *room) connect(from netip.Addr, to netip.AddrPort) (net.Conn, error) {
 	var err error
 	socket := -1

@@ -26,8 +26,8 @@ type SentinelRedis struct {
 	sentinels []*RedisNode
 }
 
-// RedisSentinel starts a primary, n replicas and three Sentinels, and returns when the Sentinels know everybody and each
-// other. A primary that is silent for a second is replaced.
+// RedisSentinel starts a primary, n replicas and three Sentinels, and returns when the Sentinels know everybody and
+// each other. A primary that is silent for a second is replaced.
 func RedisSentinel(t testing.TB, n int, o *RedisOptions) *SentinelRedis {
 	t.Helper()
 	m := newRedisMaker(t, o)
@@ -81,13 +81,13 @@ func (s *SentinelRedis) Failover() *RedisNode {
 	return s.Primary()
 }
 
-// undecided is after how long AwaitFailover has a Sentinel begin a failover without having been elected. On a machine under
-// load Sentinels may come to nothing again and again: the votes are split, or no replica has been heard lately enough, and each
-// time they wait for twice the failover-timeout.
+// undecided is after how long AwaitFailover has a Sentinel begin a failover without having been elected. On a machine
+// under load Sentinels may come to nothing again and again: the votes are split, or no replica has been heard lately
+// enough, and each time they wait for twice the failover-timeout.
 const undecided = 8 * time.Second
 
-// AwaitFailover returns the new primary when the Sentinels have put one in the place of old, and it agrees. If they cannot
-// decide on one, it decides for them.
+// AwaitFailover returns the new primary when the Sentinels have put one in the place of old, and it agrees. If they
+// cannot decide on one, it decides for them.
 func (s *SentinelRedis) AwaitFailover(old *RedisNode) *RedisNode {
 	s.t.Helper()
 	var primary *RedisNode
@@ -106,7 +106,8 @@ func (s *SentinelRedis) AwaitFailover(old *RedisNode) *RedisNode {
 	return primary
 }
 
-// begin has a Sentinel begin a failover. An error says that one is not over yet, or that no replica has been seen lately.
+// begin has a Sentinel begin a failover. An error says that one is not over yet, or that no
+// replica has been seen lately.
 func (s *SentinelRedis) begin(ctx context.Context) error {
 	_, err := up(s.sentinels)[0].Do(ctx, "SENTINEL", "FAILOVER", sentinelName)
 	return err
@@ -148,8 +149,8 @@ func (m *redisMaker) sentinel(primary *RedisNode) *RedisNode {
 		lines := []string{fmt.Sprintf("sentinel monitor %s %s %s %d", sentinelName, of, port, sentinelQuorum)}
 		for _, line := range [][2]string{
 			{"down-after-milliseconds", "1000"}, // a loaded machine runs nobody for half a second
-			// An election has so long, and so has the one who is promoted, of whom the Sentinel hears once a second. After one that
-			// came to nothing the next begins twice this later.
+			// An election has so long, and so has the one who is promoted, of whom the Sentinel hears once a second.
+			// After one that came to nothing the next begins twice this later.
 			{"failover-timeout", "2000"},
 			{"parallel-syncs", "10"},
 			{"auth-user", primary.user},

@@ -29,7 +29,8 @@ func TestRedisSentinel_ReplacesThePrimaryOncePerCause(t *testing.T) {
 	}
 }
 
-// replacements has the primary replaced twice, and returns how many failovers the Sentinels have counted, which is 2 if all say so.
+// replacements has the primary replaced twice, and returns how many failovers the Sentinels have counted,
+// which is 2 if all say so.
 func replacements(t *testing.T) (counted string) {
 	t.Helper()
 	start := time.Now()

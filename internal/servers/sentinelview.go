@@ -15,14 +15,15 @@ func (s *SentinelRedis) quicken() {
 	for _, n := range up(s.sentinels) {
 		// An error would show in what waits for the Sentinels, or only make it last longer.
 		_, _ = n.Do(ctx, "SENTINEL", "DEBUG",
-			// A replica can be chosen only if it was heard within three of these, or five of the next while the primary is
-			// down, when it is asked once a second.
+			// A replica can be chosen only if it was heard within three of these, or five of the next while the primary
+			// is down, when it is asked once a second.
 			"info-period", "300",
-			// It must be shorter than the time after which silence is death: that begins when a Sentinel first hears of a
-			// server, and so does this. With both alike, a new primary would be replaced at once (seen with Redis 7.0).
+			// It must be shorter than the time after which silence is death: that begins when a Sentinel
+			// first hears of a server, and so does this. With both alike, a new primary would be replaced at
+			// once (seen with Redis 7.0).
 			"ping-period", "600",
-			// A primary that another Sentinel has just made, and has not told of yet, is made a replica again by who takes it for
-			// one that came back, after four of these: they must be longer than a promotion takes.
+			// A primary that another Sentinel has just made, and has not told of yet, is made a replica again by who
+			// takes it for one that came back, after four of these: they must be longer than a promotion takes.
 			"publish-period", "500", "ask-period", "100",
 			// On a machine that stalls, Sentinels distrust their clock for half a minute and do nothing.
 			"tilt-period", "1000",

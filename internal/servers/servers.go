@@ -1,13 +1,13 @@
-// Package servers starts real servers for tests: from PATH, on free ports, each with a data folder of its own, and kills
-// them when the test ends. It needs the standard library only, so it asks a server whether it is ready in the server's
-// own protocol. A test can kill a server, make it hang and start it again on its old address ([Server]), and put a
-// [Proxy] before it that plays a bad network.
+// Package servers starts real servers for tests: from PATH, on free ports, each with a data folder of its own, and
+// kills them when the test ends. It needs the standard library only, so it asks a server whether it is ready in the
+// server's own protocol. A test can kill a server, make it hang and start it again on its old address ([Server]), and
+// put a [Proxy] before it that plays a bad network.
 //
 // # Servers that are not installed
 //
-// A test whose server is missing is skipped, and says what to install. It fails instead if INTERLOCK_REQUIRE is "all" or
-// lists the server's name, as in INTERLOCK_REQUIRE=redis,etcd: then nothing is skipped unnoticed. What a [Network] and a [Disk] need is
-// called [Namespaces].
+// A test whose server is missing is skipped, and says what to install. It fails instead if INTERLOCK_REQUIRE is "all"
+// or lists the server's name, as in INTERLOCK_REQUIRE=redis,etcd: then nothing is skipped unnoticed. What a [Network]
+// and a [Disk] need is called [Namespaces].
 //
 // With -short no server is started either, and such a test is skipped, unless INTERLOCK_REQUIRE wants the server.
 //
@@ -38,8 +38,8 @@ type Spec struct {
 	// Prepare, if not nil, fills the data folder before the start.
 	Prepare func(ctx context.Context, s Site) error
 
-	// Args are the arguments that make the server stay in the foreground, listen on the site's ports on loopback alone, and
-	// keep its data in the site's folder.
+	// Args are the arguments that make the server stay in the foreground, listen on the site's ports on loopback alone,
+	// and keep its data in the site's folder.
 	Args func(s Site) []string
 	Env  []string // beside the environment of the test, as KEY=value
 

@@ -134,7 +134,13 @@ func TestMissingServer_SkipsOrFailsAsRequired(t *testing.T) {
 		require string
 		fails   bool
 	}{
-		{"", false}, {"etcd", false}, {"redis", true}, {"etcd,redis", true}, {"etcd redis", true}, {"all", true}, {"redisx", false},
+		{"", false},
+		{"etcd", false},
+		{"redis", true},
+		{"etcd,redis", true},
+		{"etcd redis", true},
+		{"all", true},
+		{"redisx", false},
 	} {
 		t.Setenv("INTERLOCK_REQUIRE", row.require)
 		spec := new(RedisNode).redisSpec("redis")
@@ -147,7 +153,8 @@ func TestMissingServer_SkipsOrFailsAsRequired(t *testing.T) {
 	}
 }
 
-// "all" wants whatever somebody can install or do; what a machine withholds from root itself must be listed by its name.
+// "all" wants whatever somebody can install or do; what a machine withholds from root itself
+// must be listed by its name.
 func TestNamespaces_AreWaivedUnlessTheyAreRequired(t *testing.T) {
 	noProgram := fmt.Errorf("no ip on PATH: %w", &exec.Error{Name: "ip", Err: exec.ErrNotFound})
 	for _, row := range []struct {
@@ -170,7 +177,8 @@ func TestNamespaces_AreWaivedUnlessTheyAreRequired(t *testing.T) {
 	} {
 		t.Setenv("INTERLOCK_REQUIRE", row.require)
 		if got := waives(row.missing, row.root); got != row.waived {
-			t.Errorf("INTERLOCK_REQUIRE=%q, %v, root %v: waived %v, want %v", row.require, row.missing, row.root, got, row.waived)
+			t.Errorf("INTERLOCK_REQUIRE=%q, %v, root %v: waived %v, want %v",
+				row.require, row.missing, row.root, got, row.waived)
 		}
 	}
 }

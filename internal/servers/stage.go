@@ -14,8 +14,8 @@ import (
 // ErrMissing says that a server is not installed. The message says what to install.
 var ErrMissing = errors.New("a server is missing")
 
-// Stage is for programs that start servers and are no tests, such as examples and benchmarks: it plays the test. On Linux
-// its servers end at the latest with the process.
+// Stage is for programs that start servers and are no tests, such as examples and benchmarks: it plays the test. On
+// Linux its servers end at the latest with the process.
 type Stage struct {
 	actor actor
 }
@@ -42,7 +42,8 @@ func NewStage() (*Stage, error) {
 }
 
 // Play runs f with a test to start servers with, and returns what f made it fail with. A server that is not installed
-// makes it ErrMissing. It is for one goroutine at a time: what others fail with meanwhile would be taken for this one's.
+// makes it ErrMissing. It is for one goroutine at a time: what others fail with meanwhile would
+// be taken for this one's.
 func (s *Stage) Play(f func(t testing.TB)) error {
 	a := &s.actor
 	a.mu.Lock()

@@ -45,7 +45,8 @@ func TestStage_AServerThatIsNotInstalled_IsErrMissingWithWhatToInstall(t *testin
 	defer stage.Close()
 	after := false
 	err := stage.Play(func(t testing.TB) {
-		servers.Start(t, servers.Spec{Name: "nosuch", Binaries: []string{"interlock-nosuch-server"}, Install: "the nosuch package"})
+		servers.Start(t,
+			servers.Spec{Name: "nosuch", Binaries: []string{"interlock-nosuch-server"}, Install: "the nosuch package"})
 		after = true
 	})
 	if !errors.Is(err, servers.ErrMissing) || !strings.Contains(err.Error(), "install the nosuch package") {

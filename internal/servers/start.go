@@ -42,8 +42,8 @@ type Server struct {
 	proc *childproc.Process // the one that runs, or ran last
 }
 
-// Start starts a server for t, and returns when it serves. It is killed when t ends, with all its data; on Linux it also
-// dies with the test's process, however that ends. If t fails, the end of the server's log is in t's.
+// Start starts a server for t, and returns when it serves. It is killed when t ends, with all its data; on Linux it
+// also dies with the test's process, however that ends. If t fails, the end of the server's log is in t's.
 func Start(t testing.TB, spec Spec) *Server {
 	t.Helper()
 	binary := spec.find(t)
@@ -78,8 +78,9 @@ func (s *Server) Kill() { s.current().Kill() }
 // Alive reports whether the server's process runs; one that is stopped does.
 func (s *Server) Alive() bool { return !s.current().Ended() }
 
-// Stop makes the server hang: it keeps its connections and accepts more of them, and answers nothing until [Server.Cont].
-// It returns when all of the server's threads stand still, on Linux; elsewhere some may still be on the way.
+// Stop makes the server hang: it keeps its connections and accepts more of them, and answers nothing
+// until [Server.Cont]. It returns when all of the server's threads stand still, on Linux; elsewhere some
+// may still be on the way.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.pause((*childproc.Process).Suspend)
@@ -99,7 +100,8 @@ func (s *Server) pause(do func(*childproc.Process) error) {
 }
 
 // Restart starts the server again on the same ports with the data that it left behind, and returns when it serves. A
-// server that runs is killed first. Call it from the test's own goroutine: it ends the test if the server does not start.
+// server that runs is killed first. Call it from the test's own goroutine: it ends the test if
+// the server does not start.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
@@ -113,8 +115,8 @@ func (s *Server) Restart() {
 // hurt is how long a server may need to end by itself that was hurt.
 const hurt = time.Second
 
-// Revive starts a server again that has ended by itself, or is about to, because of what was done to it, and returns when it
-// serves. One that runs on is left alone. Call it from the test's own goroutine, as Restart.
+// Revive starts a server again that has ended by itself, or is about to, because of what was done to it, and returns
+// when it serves. One that runs on is left alone. Call it from the test's own goroutine, as Restart.
 func (s *Server) Revive() {
 	s.t.Helper()
 	if s.fails() {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What a failure says of a server that cannot be reached. What one that serves does just then, wait or run, is for the system to say.
+// What a failure says of a server that cannot be reached. What one that serves does just then, wait or run,
+// is for the system to say.
 func TestState_TellsOneThatServesFromOneThatHangsAndOneThatIsDead(t *testing.T) {
 	n := RedisServer(t, nil)
 	says := func(word string) {

@@ -59,8 +59,8 @@ const (
 	zooLongest = 10 * time.Minute
 )
 
-// ZooKeeperServer starts a ZooKeeper as o says; nil is the zero value. It keeps its data over [Server.Restart], but does
-// not wait for the disk: only a loss of power would show that.
+// ZooKeeperServer starts a ZooKeeper as o says; nil is the zero value. It keeps its data over [Server.Restart], but
+// does not wait for the disk: only a loss of power would show that.
 func ZooKeeperServer(t testing.TB, o *ZooKeeperOptions) *ZooKeeperNode {
 	t.Helper()
 	n := &ZooKeeperNode{}
@@ -165,9 +165,9 @@ func (n *ZooKeeperNode) Ask(ctx context.Context, word string) (string, error) {
 // zooHeader is how many bytes the beginning of a log of transactions has.
 const zooHeader = 16
 
-// Revive starts a server again that has ended by itself, as [Server.Revive] does. One whose disk was full may have begun a log without
-// having written its first bytes, and then refuses to start (ZOOKEEPER-1621): such a log, in which there is nothing, is removed before,
-// as an operator has to.
+// Revive starts a server again that has ended by itself, as [Server.Revive] does. One whose disk was full may have
+// begun a log without having written its first bytes, and then refuses to start (ZOOKEEPER-1621): such a log, in which
+// there is nothing, is removed before, as an operator has to.
 func (n *ZooKeeperNode) Revive() {
 	n.t.Helper()
 	if !n.fails() {

@@ -75,7 +75,8 @@ func (b *beliefs) left(l *interlock.Lease) {
 	}
 	until, known := b.w.truth.lasts(l.Name(), l.Token())
 	if told := l.Deadline(); known && told.After(until) {
-		b.w.violate(belief, "%s: token %d was trusted for %v after the engine's lease", l.Name(), l.Token(), told.Sub(until))
+		b.w.violate(belief, "%s: token %d was trusted for %v after the engine's lease", l.Name(), l.Token(),
+			told.Sub(until))
 	}
 }
 

@@ -32,8 +32,8 @@ func bounded(each, least, most time.Duration) func(int) time.Duration {
 }
 
 var (
-	// ofRedislock is the pace of redislock: its process says that it lives, and more rarely its request is repeated. The
-	// numbers are those of redislock's presence.
+	// ofRedislock is the pace of redislock: its process says that it lives, and more rarely its request is repeated.
+	// The numbers are those of redislock's presence.
 	ofRedislock = pace{"pace of redislock", []func(int) time.Duration{
 		bounded(5*time.Millisecond, time.Second, 24*time.Second),
 		bounded(20*time.Millisecond, time.Second, 3*time.Minute),

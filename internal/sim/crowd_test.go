@@ -116,7 +116,8 @@ func TestCrowd_HoweverManyWait_AGrantCostsTheSame(t *testing.T) {
 	}
 	few, most, control := paced[0], paced[len(paced)-1], steady[len(steady)-1]
 	if most.messages > mostMessages {
-		t.Errorf("of %d clients each grant costs %.1f messages, want at most %d", most.clients, most.messages, mostMessages)
+		t.Errorf("of %d clients each grant costs %.1f messages, want at most %d",
+			most.clients, most.messages, mostMessages)
 	}
 	if float64(most.handover) > 1.3*float64(few.handover) {
 		t.Errorf("a hand-over takes %v among %d and %v among %d, want at most 1.3 times as long",

@@ -46,7 +46,9 @@ type life struct {
 }
 
 func (w *world) newProcess(number int) *process {
-	return &process{w: w, number: number, rng: w.random("process " + strconv.Itoa(number)), orders: make(chan ending, 1)}
+	return &process{
+		w: w, number: number, rng: w.random("process " + strconv.Itoa(number)), orders: make(chan ending, 1),
+	}
 }
 
 // current returns the life that is going on.

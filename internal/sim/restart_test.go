@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/memlock"
 )
 
-// A process that was killed comes back under the name that it had, while the engine still has its old hold: that is somebody
-// else's, and when it is over the new hold has a token and a nonce of its own.
+// A process that was killed comes back under the name that it had, while the engine still has its old hold: that is
+// somebody else's, and when it is over the new hold has a token and a nonce of its own.
 func TestWhoComesBackUnderItsName_DoesNotHaveItsOldHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := memlock.New(nil)

@@ -32,7 +32,10 @@ func simulate(t *testing.T, seed uint64, conf config) *report {
 var worlds atomic.Int64
 
 func newWorld(ctx context.Context, seed uint64, conf config) *world {
-	w := &world{seed: seed, id: fmt.Sprintf("%09d", worlds.Add(1)), conf: conf, start: time.Now(), ctx: ctx, red: make(map[checker]int)}
+	w := &world{
+		seed: seed, id: fmt.Sprintf("%09d", worlds.Add(1)), conf: conf, start: time.Now(), ctx: ctx,
+		red: make(map[checker]int),
+	}
 	w.engine = newEngine(w)
 	w.truth = newTruth(w)
 	w.weather = newWeather(w.random("weather"), conf)
@@ -112,13 +115,14 @@ func (w *world) probe() {
 func (w *world) mustBeEmpty() {
 	time.Sleep(2 * longestLease)
 	for _, info := range w.engine.list("") {
-		w.violate(residue, "%s has %d holders and %d waiters in the end", info.Name, len(info.Holders), len(info.Waiters))
+		w.violate(residue, "%s has %d holders and %d waiters in the end", info.Name, len(info.Holders),
+			len(info.Waiters))
 	}
 }
 
 // mustBeGivenBack checks that processes which did not crash gave everything back instead of letting it run out:
-// always if no message was lost, nearly always if one in twenty-five was and had to be sent again: then at most 4 % have run
-// out in 600 runs, and without any undo of what was not answered a fifth and more.
+// always if no message was lost, nearly always if one in twenty-five was and had to be sent again: then at most 4 %
+// have run out in 600 runs, and without any undo of what was not answered a fifth and more.
 func (w *world) mustBeGivenBack() {
 	out, all := w.truth.ranOut()
 	w.counts.add("ran out", len(out))

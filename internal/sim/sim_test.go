@@ -30,8 +30,8 @@ var happens = []string{
 	// How holds were lost.
 	"lost: unconfirmed", "lost: expired", "lost: broken", "told of a loss at work", "renewal of what was lost",
 	// What was tried again, and undone.
-	"gave up asking", "heartbeat", "release without an answer", "renewal without an answer", "refused late copy", "undo",
-	"undone grant", "unlock without an answer", "write without an answer",
+	"gave up asking", "heartbeat", "release without an answer", "renewal without an answer", "refused late copy",
+	"undo", "undone grant", "unlock without an answer", "write without an answer",
 	// What the workers managed to do.
 	"lock: done", "lock: held", "lock: unavailable", "lock: closed", "trylock: done", "trylock: held", "unlock: done",
 	"unlock: lost", "unlock: released", "unlock with an ended context", "re-entry: done", "extension",
@@ -89,7 +89,8 @@ func TestSimulation(t *testing.T) {
 }
 
 func TestSimulation_WithoutFaults_LosesNothing(t *testing.T) {
-	quiet(t, config{trouble: 30 * time.Second}, "renewal", "local pass", "fenced update", "lost: expired", "named owner")
+	quiet(t, config{trouble: 30 * time.Second}, "renewal", "local pass", "fenced update", "lost: expired",
+		"named owner")
 }
 
 func TestSimulation_WithLossesOfSingleMessages_LosesNoLock(t *testing.T) {
@@ -109,7 +110,9 @@ func quiet(t *testing.T, conf config, happened ...string) {
 			t.Error(r)
 		}
 	}
-	never := []string{"lost: unconfirmed", "lost: broken", "lost: taken", "unfenced update lost", "refused by the fence"}
+	never := []string{
+		"lost: unconfirmed", "lost: broken", "lost: taken", "unfenced update lost", "refused by the fence",
+	}
 	for _, what := range never {
 		if n := all.by[what]; n > 0 {
 			t.Errorf("%d times %q", n, what)

@@ -60,8 +60,8 @@ func (t *truth) granted(l *link, id string, r *driver.Request, g driver.Grant) {
 		}
 		return
 	}
-	// A copy that arrives after its hold is over and forgotten is granted anew, with another token: to nobody's use, because
-	// the request was sent too long ago, unless its owner is named and re-enters.
+	// A copy that arrives after its hold is over and forgotten is granted anew, with another token: to nobody's use,
+	// because the request was sent too long ago, unless its owner is named and re-enters.
 	if t.holds[id] != nil {
 		t.anew[g.Token] = true
 	}
@@ -144,8 +144,8 @@ func (t *truth) isLive(id string) bool {
 	return h != nil && h.live(time.Now())
 }
 
-// isAnew reports whether the token is that of a copy that had outlived its request. Its nonce is the request's, so it was
-// given before; a fence compares nonces of equal tokens only, and the tokens differ.
+// isAnew reports whether the token is that of a copy that had outlived its request. Its nonce is the request's, so it
+// was given before; a fence compares nonces of equal tokens only, and the tokens differ.
 func (t *truth) isAnew(token uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

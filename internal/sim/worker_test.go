@@ -78,7 +78,8 @@ func (k *worker) turn() {
 	defer cancel()
 	named := k.chance(0.12)
 	if named {
-		ctx = interlock.WithOwner(ctx, "job "+strconv.Itoa(k.rng.IntN(2))+" of "+k.w.id) // a name is one owner for all runs beside this one
+		// a name is one owner for all runs beside this one
+		ctx = interlock.WithOwner(ctx, "job "+strconv.Itoa(k.rng.IntN(2))+" of "+k.w.id)
 	}
 	lock, what := m.Lock, "lock"
 	if k.chance(0.2) {

@@ -1,8 +1,8 @@
-// Package switches shows that the rules which Go code carries are necessary: it takes out one after the other, and the check
-// of the rule must notice. It is for tests.
+// Package switches shows that the rules which Go code carries are necessary: it takes out one after the other, and the
+// check of the rule must notice. It is for tests.
 //
-// A rule is taken out by a switch, which is put into a copy of the source. The copy is given to the compiler instead of the
-// file, and the test runs itself again.
+// A rule is taken out by a switch, which is put into a copy of the source. The copy is given to the compiler instead of
+// the file, and the test runs itself again.
 package switches
 
 import (
@@ -16,8 +16,9 @@ import (
 	"github.com/interlock-go/interlock/internal/overlay"
 )
 
-// Lever is where a switch goes: the name of a file, a text, which is at one place of it, and what that becomes. It may call
-// off(name), which tells whether the rule of that name is out, and unless(name, on, out), which is out then, and else on.
+// Lever is where a switch goes: the name of a file, a text, which is at one place of it, and what that
+// becomes. It may call off(name), which tells whether the rule of that name is out, and unless(name, on, out),
+// which is out then, and else on.
 type Lever [3]string
 
 // The files that the levers need, and the one that gives the test its hand on them: it sets the variable setOff of the
@@ -44,8 +45,8 @@ func init() { setOff = func(name string) { offNow.Store(name) } }
 `
 )
 
-// Run runs a test of the package in the working directory again, with the switches put in, and fails t if that fails. A check
-// that has noticed what is missing logs "noticed: " and what.
+// Run runs a test of the package in the working directory again, with the switches put in, and fails t if that fails. A
+// check that has noticed what is missing logs "noticed: " and what.
 func Run(t *testing.T, pkg, test string, levers []Lever) {
 	t.Helper()
 	if testing.Short() {

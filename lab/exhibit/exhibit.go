@@ -1,6 +1,6 @@
-// Package exhibit holds what the exhibits of the lab share: the connection to Redis that they are given. Each exhibit is a
-// package below this one, and each is broken on purpose: it does what an article about distributed locks does, so that
-// the lab can show what goes wrong. Nothing but the lab may import them.
+// Package exhibit holds what the exhibits of the lab share: the connection to Redis that they are given. Each exhibit
+// is a package below this one, and each is broken on purpose: it does what an article about distributed locks does, so
+// that the lab can show what goes wrong. Nothing but the lab may import them.
 package exhibit
 
 import (
@@ -8,9 +8,9 @@ import (
 	"fmt"
 )
 
-// Conn is a connection to a Redis: one command, one reply, which is a string, an int64, nil, or a []any of these. The lab
-// stands between an exhibit and its server here: it writes down what is said, and can make a client stand still just
-// before a command, which is where a garbage collection, a scheduler or a debugger may stop any program.
+// Conn is a connection to a Redis: one command, one reply, which is a string, an int64, nil, or a []any of these. The
+// lab stands between an exhibit and its server here: it writes down what is said, and can make a client stand still
+// just before a command, which is where a garbage collection, a scheduler or a debugger may stop any program.
 type Conn interface {
 	Do(ctx context.Context, args ...string) (any, error)
 }

@@ -66,7 +66,9 @@ func runRound[Route comparable](ctx context.Context, b Batcher[Route], jobs []*J
 }
 
 // runRoute runs jobs that go the same way, and then in a new round those of them that want to be tried again.
-func runRoute[Route comparable](ctx context.Context, b Batcher[Route], r Route, jobs []*Job, done func(i int, r Reply)) {
+func runRoute[Route comparable](
+	ctx context.Context, b Batcher[Route], r Route, jobs []*Job, done func(i int, r Reply),
+) {
 	var again []*Job
 	wait := false
 	for part := range slices.Chunk(jobs, mostPipelined) {

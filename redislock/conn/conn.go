@@ -82,12 +82,13 @@ type Awaiter interface {
 	Await(ctx context.Context, slot uint16, news <-chan struct{}, until time.Time) (bool, error)
 }
 
-// Attentive is a Conn that sees a push late, by some 25 ms, when nobody waits for one, unless it is told that it must not.
+// Attentive is a Conn that sees a push late, by some 25 ms, when nobody waits for one, unless it
+// is told that it must not.
 type Attentive interface {
 	Conn
 
-	// Attend says whether messages to the driver's own channel have to be seen at once from now on, whoever waits or does not.
-	// It does not block. Calls may take a little longer meanwhile.
+	// Attend says whether messages to the driver's own channel have to be seen at once from now on, whoever waits or
+	// does not. It does not block. Calls may take a little longer meanwhile.
 	Attend(on bool)
 }
 

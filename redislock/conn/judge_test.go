@@ -57,14 +57,16 @@ func TestJudge_OfAnAnswer_KnowsWhatHasNotRun(t *testing.T) {
 		"ERR wrong number of arguments":                                    {Verdict: Unknown},
 		"ALONE the bundle was not run":                                     {Verdict: ByItself},
 		"MOVED 3999 10.0.0.7:6381":                                         {Verdict: Moved, Addr: "10.0.0.7:6381"},
-		"MOVED 3999 redis.example:6381":                                    {Verdict: Moved, Addr: "redis.example:6381"},
-		"MOVED 3999 :6381":                                                 {Verdict: Moved, Addr: "10.0.0.1:6381"},
-		"MOVED 3999 2001:db8::7:6381":                                      {Verdict: Moved, Addr: "[2001:db8::7]:6381"},
-		"MOVED 3999 [2001:db8::7]:6381":                                    {Verdict: Moved, Addr: "[2001:db8::7]:6381"},
-		"ASK 3999 10.0.0.7:6381":                                           {Verdict: Asked, Addr: "10.0.0.7:6381"},
-		"MOVED 3999 ?:6381":                                                {Verdict: Refused},
-		"MOVED":                                                            {Verdict: Refused},
-		"MOVED 3999 nonsense":                                              {Verdict: Refused},
+		"MOVED 3999 redis.example:6381": {
+			Verdict: Moved, Addr: "redis.example:6381",
+		},
+		"MOVED 3999 :6381":              {Verdict: Moved, Addr: "10.0.0.1:6381"},
+		"MOVED 3999 2001:db8::7:6381":   {Verdict: Moved, Addr: "[2001:db8::7]:6381"},
+		"MOVED 3999 [2001:db8::7]:6381": {Verdict: Moved, Addr: "[2001:db8::7]:6381"},
+		"ASK 3999 10.0.0.7:6381":        {Verdict: Asked, Addr: "10.0.0.7:6381"},
+		"MOVED 3999 ?:6381":             {Verdict: Refused},
+		"MOVED":                         {Verdict: Refused},
+		"MOVED 3999 nonsense":           {Verdict: Refused},
 	} {
 		want.Answered = true
 		for _, err := range []error{answered(message), fmt.Errorf("by a hook: %w", answered(message))} {

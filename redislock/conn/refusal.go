@@ -10,7 +10,8 @@ var (
 	// ErrReplica says that the server must not be asked for locks: it is a replica or a sentinel.
 	ErrReplica = errors.New("the server is a replica or a sentinel")
 	// ErrClusterNode is for a client that is none for a Cluster.
-	ErrClusterNode = errors.New("the server is a node of a Cluster, and the client takes it for a server that stands alone")
+	ErrClusterNode = errors.New(
+		"the server is a node of a Cluster, and the client takes it for a server that stands alone")
 	// ErrNoOwner says that a slot of a Cluster is served by nobody.
 	ErrNoOwner = errors.New("no node of the Cluster owns the slot")
 	// ErrStranger is for the address of a node that the client has not heard of yet.

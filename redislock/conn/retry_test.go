@@ -42,15 +42,19 @@ func TestTry_HasAnEnd_AndSaysWhetherItMayHaveRun(t *testing.T) {
 		lasts     bool // until patience is over
 		open      bool // the outcome is unknown
 	}{
-		"unknown":                                {verdict: Unknown, least: 1, most: 1, open: true},
-		"refused":                                {verdict: Refused, least: 1, most: 1},
-		"later":                                  {verdict: Later, least: 60, most: 210, lasts: true},
-		"unreached, of servers that fail over":   {verdict: Unreached, failsOver: true, least: 60, most: 210, lasts: true},
-		"unreached, of a server alone":           {verdict: Unreached, least: 1, most: 1},
-		"elsewhere":                              {verdict: Elsewhere, least: 60, most: 211, lasts: true},
-		"a script that is forgotten each time":   {verdict: NoScript, least: 4, most: 4},
-		"nodes that point at each other":         {verdict: Moved, least: 60, most: 220, lasts: true},
-		"nodes that point at each other, slowly": {verdict: Asked, takes: time.Second, least: 17, most: 17, lasts: true},
+		"unknown": {verdict: Unknown, least: 1, most: 1, open: true},
+		"refused": {verdict: Refused, least: 1, most: 1},
+		"later":   {verdict: Later, least: 60, most: 210, lasts: true},
+		"unreached, of servers that fail over": {
+			verdict: Unreached, failsOver: true, least: 60, most: 210, lasts: true,
+		},
+		"unreached, of a server alone":         {verdict: Unreached, least: 1, most: 1},
+		"elsewhere":                            {verdict: Elsewhere, least: 60, most: 211, lasts: true},
+		"a script that is forgotten each time": {verdict: NoScript, least: 4, most: 4},
+		"nodes that point at each other":       {verdict: Moved, least: 60, most: 220, lasts: true},
+		"nodes that point at each other, slowly": {
+			verdict: Asked, takes: time.Second, least: 17, most: 17, lasts: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -180,7 +184,8 @@ func TestRunBatch_TriesAgainWhatWasNotRun_AndEndsEachOnce(t *testing.T) {
 	if !slices.Equal(got, want) || ends != len(calls) {
 		t.Errorf("got %+v by %d ends", got, ends)
 	}
-	if !slices.Equal(n.parts, []int{3, 3, 1}) || n.sources != 2 { // one in the pipeline, and one where it was sent on to
+	// one in the pipeline, and one where it was sent on to
+	if !slices.Equal(n.parts, []int{3, 3, 1}) || n.sources != 2 {
 		t.Errorf("pipelines of %v calls, with %d sources", n.parts, n.sources)
 	}
 }

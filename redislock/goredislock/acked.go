@@ -14,7 +14,8 @@ import (
 // ackedGrace is how long the answer to WAIT may be on its way, beyond the time that WAIT may take.
 const ackedGrace = time.Second
 
-var errStranger = fmt.Errorf("the cluster client does not know the node to which the slot is on its way: %w", conn.ErrStranger)
+var errStranger = fmt.Errorf("the cluster client does not know the node to which the slot is on its way: %w",
+	conn.ErrStranger)
 
 // callAcked is Call with Replicas.
 func (c *transport) callAcked(ctx context.Context, call *conn.Call) conn.Reply {

@@ -61,7 +61,8 @@ func blackHole(t *testing.T, addr string, direction servers.Direction, name stri
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	queued := make(chan struct{}, 1024)
-	holder := locksAt(t, proxy.Addr(), &interlock.Options{Lease: 600 * time.Millisecond, CloseTimeout: time.Millisecond})
+	holder := locksAt(t, proxy.Addr(),
+		&interlock.Options{Lease: 600 * time.Millisecond, CloseTimeout: time.Millisecond})
 	next := locksAt(t, addr, &interlock.Options{Observer: &interlock.Observer{
 		Waiting: func(context.Context, interlock.Event) { queued <- struct{}{} },
 	}})

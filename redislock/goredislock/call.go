@@ -75,7 +75,9 @@ func (c *transport) Call(ctx context.Context, call *conn.Call) conn.Reply {
 // send sends a call to the server that has its key, and says which that was. In a Cluster that is done without the
 // cluster client, unless it has to follow a redirect, and chooses the server itself: it would try again by rules of its
 // own.
-func (c *transport) send(ctx context.Context, t *conn.Try, call *conn.Call) (text string, node *redis.Client, err error) {
+func (c *transport) send(
+	ctx context.Context, t *conn.Try, call *conn.Call,
+) (text string, node *redis.Client, err error) {
 	if !t.Redirected {
 		if node, err = c.owner(ctx, keyOf(call)); err != nil {
 			return "", nil, err

@@ -178,7 +178,8 @@ func callsFollowASlot(t *testing.T, cluster *servers.ClusterRedis) {
 	look := func(when string) {
 		t.Helper()
 		calls := []conn.Call{there, free, there, free, replicated(there), replicated(free)}
-		for i, r := range append(runBatch(t.Context(), t, c, calls), c.Call(t.Context(), &there), c.Call(t.Context(), &free)) {
+		for i, r := range append(runBatch(t.Context(), t, c, calls), c.Call(t.Context(), &there),
+			c.Call(t.Context(), &free)) {
 			if r.Err != nil || strings.Contains(r.Text, held.Args[0]) != (i%2 == 0) || r.Acked != i/4%2-i/6 {
 				t.Errorf("%s: call %d: %+v", when, i, r)
 			}
@@ -193,8 +194,8 @@ func callsFollowASlot(t *testing.T, cluster *servers.ClusterRedis) {
 	}
 	m.MoveKeys()
 	look("when the keys have moved")
-	// A script of several keys cannot run if some of them are not there: those of locks that are new. A context that ends while a
-	// try is under way leaves the outcome open.
+	// A script of several keys cannot run if some of them are not there: those of locks that are new. A context that
+	// ends while a try is under way leaves the outcome open.
 	fresh := lockCall(t, p.tag+"free")
 	eventually(t, "a lock that is new while its slot moves to be refused", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

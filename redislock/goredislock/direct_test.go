@@ -62,15 +62,19 @@ func TestNew_ConnectsAsTheClientDoes(t *testing.T) {
 			dialled.Add(1)
 			return new(net.Dialer).DialContext(ctx, network, s.Addr())
 		},
-		CredentialsProviderContext: func(context.Context) (string, string, error) { return "bob", password.Load().(string), nil },
+		CredentialsProviderContext: func(context.Context) (string, string, error) {
+			return "bob", password.Load().(string), nil
+		},
 	}))
 	if err := grab(t, d, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if got := connected(t, s.Addr(), "user=bob"); len(got) == 0 || len(connected(t, s.Addr(), "name=shop")) != len(got) {
+	if got := connected(t, s.Addr(), "user=bob"); len(got) == 0 ||
+		len(connected(t, s.Addr(), "name=shop")) != len(got) {
 		t.Errorf("the server has %q, want connections of bob by the name of shop", got)
 	}
-	if n := admin(t, s.Addr(), "INFO", "keyspace").(string); !strings.Contains(n, "db3:") || strings.Contains(n, "db0:") {
+	if n := admin(t, s.Addr(), "INFO", "keyspace").(string); !strings.Contains(n, "db3:") ||
+		strings.Contains(n, "db0:") {
 		t.Errorf("want the lock in database 3, and none in 0: %s", n)
 	}
 
@@ -127,11 +131,15 @@ type wrapped struct{ net.Conn }
 func TestNew_WithADialerThatWrapsConnections_LocksOverThese(t *testing.T) {
 	addr := servers.Redis(t)
 	var open atomic.Int64
-	d := mustNew(t, redis.NewClient(&redis.Options{Addr: addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, addr)
-		open.Add(1)
-		return &wrapped{c}, err
-	}}))
+	d := mustNew(t,
+		redis.NewClient(&redis.Options{
+			Addr: addr,
+			Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				c, err := new(net.Dialer).DialContext(ctx, network, addr)
+				open.Add(1)
+				return &wrapped{c}, err
+			},
+		}))
 	if err := grab(t, d, t.Name()); err != nil || open.Load() == 0 {
 		t.Errorf("%v, over %d connections", err, open.Load())
 	}

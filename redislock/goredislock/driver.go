@@ -11,18 +11,18 @@ import (
 
 var (
 	errNoClient = errors.New("redis: the client is nil")
-	errRing     = errors.New("redis: a Ring decides by itself which server has a key, and decides anew when one does not answer: " +
-		"two owners could have one lock. Use a Client, a failover client or a ClusterClient")
+	errRing     = errors.New("redis: a Ring decides by itself which server has a key, and decides anew when one does " +
+		"not answer: two owners could have one lock. Use a Client, a failover client or a ClusterClient")
 )
 
 // New returns a driver for the server or servers of client: a *redis.Client, of one server or of Sentinels, or a
-// *redis.ClusterClient. Others are refused, a *redis.Ring because it would break the locks. A client of one server tells how it
-// connects, and the driver makes two connections of its own in the same way, because pushes and answers must come over one for
-// a lock to be fast. Commands go over the client itself (see [NewPooled]) if it has Sentinels or a Cluster, and if these options
-// are set: TLSConfig, OnConnect, Limiter, StreamingCredentialsProvider, Protocol 2.
+// *redis.ClusterClient. Others are refused, a *redis.Ring because it would break the locks. A client of one server
+// tells how it connects, and the driver makes two connections of its own in the same way, because pushes and answers
+// must come over one for a lock to be fast. Commands go over the client itself (see [NewPooled]) if it has Sentinels or
+// a Cluster, and if these options are set: TLSConfig, OnConnect, Limiter, StreamingCredentialsProvider, Protocol 2.
 //
-// New subscribes to a channel of the driver's own, which may take 5 seconds, and checks the server's set-up as opts say. The
-// driver's Close leaves the client open. A nil opts means the defaults.
+// New subscribes to a channel of the driver's own, which may take 5 seconds, and checks the server's set-up as opts
+// say. The driver's Close leaves the client open. A nil opts means the defaults.
 func New(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driver, error) {
 	c, err := newConn(client)
 	if err != nil {
@@ -30,7 +30,8 @@ func New(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driv
 	}
 	if c.single != nil {
 		if option, can := direct(c.single); can {
-			ctx, cancel := context.WithTimeout(context.Background(), startTime) //nolint:forbidigo // as sql.OpenDB, it takes none
+			//nolint:forbidigo // as sql.OpenDB, it takes none
+			ctx, cancel := context.WithTimeout(context.Background(), startTime)
 			defer cancel()
 			return redislock.Connect(ctx, option, opts)
 		}
@@ -38,8 +39,9 @@ func New(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driv
 	return redislock.NewConn(c, opts)
 }
 
-// NewPooled is New for whom each command is to go through the client: its hooks and limits see them, and no connection is made
-// but one for pushes, and more in a Cluster. It costs two to three times as much; see Costs in the package's documentation.
+// NewPooled is New for whom each command is to go through the client: its hooks and limits see them, and no
+// connection is made but one for pushes, and more in a Cluster. It costs two to three times as much; see Costs in the
+// package's documentation.
 func NewPooled(client redis.UniversalClient, opts *redislock.Options) (*redislock.Driver, error) {
 	c, err := newConn(client)
 	if err != nil {
@@ -61,7 +63,8 @@ func newConn(client redis.UniversalClient) (*transport, error) {
 	case *redis.Ring:
 		return nil, errRing
 	default:
-		return nil, fmt.Errorf("redis: clients of type %T are not supported: give a *redis.Client or a *redis.ClusterClient", client)
+		return nil, fmt.Errorf(
+			"redis: clients of type %T are not supported: give a *redis.Client or a *redis.ClusterClient", client)
 	}
 	if c.single == nil && c.cluster == nil {
 		return nil, errNoClient

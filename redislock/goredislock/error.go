@@ -17,7 +17,8 @@ var library = conn.Library{
 		return answer.Error(), true
 	},
 	Failure: func(err error) conn.Verdict {
-		if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed) {
+		if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) ||
+			errors.Is(err, redis.ErrClosed) {
 			return conn.Refused // there was no connection to send it over
 		}
 		return conn.Unknown

@@ -63,7 +63,9 @@ func TestJudge_OfARedirect_KnowsWhoWasAsked(t *testing.T) {
 		node     *redis.Client
 		told, to string
 	}{
-		{node, "ASK 1 10.0.0.7:6381", "10.0.0.7:6381"}, {node, "ASK 1 :6381", "10.0.0.1:6381"}, {nil, "ASK 1 10.0.0.7:6381", "10.0.0.7:6381"},
+		{node, "ASK 1 10.0.0.7:6381", "10.0.0.7:6381"},
+		{node, "ASK 1 :6381", "10.0.0.1:6381"},
+		{nil, "ASK 1 10.0.0.7:6381", "10.0.0.7:6381"},
 	} {
 		if j := cluster.judge(row.node, answer(row.told)); j.Verdict != conn.Asked || j.Addr != row.to {
 			t.Errorf("%q: %+v", row.told, j)

@@ -20,8 +20,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The client is the program's: it is used for other things too, and closed last. The engine is the program's as well, because
-// interlock.New closes only what Open has opened. Deferred calls run in the reverse order, which is the right one.
+// The client is the program's: it is used for other things too, and closed last. The engine is the
+// program's as well, because interlock.New closes only what Open has opened. Deferred calls run in the
+// reverse order, which is the right one.
 func Example() { //nolint:testableexamples // it needs a server
 	client := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR")})
 	defer client.Close()
@@ -99,7 +100,8 @@ func goroutines() []string {
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		theirs := strings.Contains(stack, "interlock") || strings.Contains(stack, "redis/go-redis")
 		// go-redis keeps the time in a goroutine that never ends, one for the program.
-		if theirs && !strings.Contains(stack, "testing.tRunner") && !strings.Contains(stack, "pool.init.") && !strings.Contains(stack, "internal/servers") {
+		if theirs && !strings.Contains(stack, "testing.tRunner") && !strings.Contains(stack, "pool.init.") &&
+			!strings.Contains(stack, "internal/servers") {
 			id, _, _ := strings.Cut(stack, " [")
 			_, runs, _ := strings.Cut(stack, "\n")
 			runs, _, _ = strings.Cut(runs, "(")

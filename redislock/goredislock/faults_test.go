@@ -153,7 +153,9 @@ func TestEverything_WhileTheServerHangs_EndsWithItsContext(t *testing.T) {
 			var callers sync.WaitGroup
 			for range 500 {
 				callers.Go(func() {
-					endsInTime(t, "one of many Calls", func(ctx context.Context) error { return c.Call(ctx, &call).Err })
+					endsInTime(t, "one of many Calls", func(ctx context.Context) error {
+						return c.Call(ctx, &call).Err
+					})
 				})
 			}
 			callers.Wait()

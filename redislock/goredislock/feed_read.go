@@ -5,8 +5,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// read takes what comes over the connection, until it breaks. It has no time limit: a limit that strikes in the middle of
-// a message would leave half of it to be read as the next one.
+// read takes what comes over the connection, until it breaks. It has no time limit: a limit that strikes in the middle
+// of a message would leave half of it to be read as the next one.
 func (f *feed) read() {
 	for {
 		m, err := f.pubsub.Receive(f.ctx)
@@ -66,7 +66,8 @@ func (f *feed) refused(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.sent) == 0 {
-		if v := verdict(err); v != conn.Refused && v != conn.Later { // else it is about the connection: no permission, not now
+		// else it is about the connection: no permission, not now
+		if v := verdict(err); v != conn.Refused && v != conn.Later {
 			err = errReplaced // go-redis has subscribed by itself over a new connection
 		}
 		f.end(err)

@@ -81,8 +81,8 @@ func TestFeed_WithoutMessages_Goes_On(t *testing.T) {
 	h.none(t)
 }
 
-// Answers that nobody waits for come when go-redis has made a new connection behind our back: what was missed in between
-// must be asked for.
+// Answers that nobody waits for come when go-redis has made a new connection behind our back: what was missed in
+// between must be asked for.
 func TestFeed_ThatIsConfirmedTwice_Ends(t *testing.T) {
 	addr := servers.Redis(t)
 	h := newTeller()

@@ -31,7 +31,8 @@ func waitWithoutRights(t *testing.T, open way) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	r := driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: "a"}, ID: "holder", Owner: "o", Client: "c", Lease: time.Minute, Tokens: 1,
+		Key: driver.Key{Kind: driver.KindMutex, Name: "a"}, ID: "holder", Owner: "o", Client: "c", Lease: time.Minute,
+		Tokens: 1,
 	}
 	if _, err := d.Acquire(ctx, &r); err != nil {
 		t.Fatal(err)
@@ -47,7 +48,8 @@ func waitWithoutRights(t *testing.T, open way) {
 	if _, err := s.Do(ctx, "ACL", "SETUSER", "bob", "-eval", "-evalsha"); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "NOPERM") || errors.Is(err, context.DeadlineExceeded) {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "NOPERM") ||
+		errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the wait ended with %v", err)
 	}
 }

@@ -126,13 +126,14 @@ func opened(t testing.TB, client redis.UniversalClient) *transport {
 	return c
 }
 
-// awaitCommands waits, for a while, for commands that nobody waits for any more. go-redis looks into connections when it is
-// closed, also into those in use, which the race detector reports.
+// awaitCommands waits, for a while, for commands that nobody waits for any more. go-redis looks into connections when
+// it is closed, also into those in use, which the race detector reports.
 func awaitCommands() {
 	stacks := make([]byte, 4<<20)
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
 		if !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "go-redis/v9.(*baseClient).process") &&
-			!strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "go-redis/v9.(*baseClient).generalProcessPipeline") {
+			!strings.Contains(string(stacks[:runtime.Stack(stacks, true)]),
+				"go-redis/v9.(*baseClient).generalProcessPipeline") {
 			return
 		}
 		time.Sleep(5 * time.Millisecond) // real: the commands' own time limits end them
@@ -237,8 +238,8 @@ func lockCall(t testing.TB, name string) conn.Call {
 	})
 }
 
-// lookCall returns the call that looks at the lock of another. It has one key only, so it can be asked for while its slot
-// moves.
+// lookCall returns the call that looks at the lock of another. It has one key only, so it can be asked
+// for while its slot moves.
 func lookCall(t testing.TB, of conn.Call) conn.Call {
 	t.Helper()
 	call := written(t, func(d *redislock.Driver) { d.Diagnose(t.Context()) })
@@ -316,7 +317,8 @@ func ran(t testing.TB, addr, command string) int {
 	return n
 }
 
-// nodesOf returns the n primaries. Those count that answer within a second, in which a machine under load may not run all.
+// nodesOf returns the n primaries. Those count that answer within a second, in which a machine
+// under load may not run all.
 func nodesOf(t *testing.T, c *transport, n int) (nodes []conn.Node) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d nodes to answer", n), func() bool {
@@ -347,8 +349,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // endsInTime runs f with a context of 200 ms, once that ends by its deadline and once by being cancelled, which go
-// different ways in go-redis. It must not be exceeded by more than 50 ms, and what a busy machine adds; time in which this process
-// stands still does not count.
+// different ways in go-redis. It must not be exceeded by more than 50 ms, and what a busy machine adds; time in which
+// this process stands still does not count.
 func endsInTime(t *testing.T, name string, f func(ctx context.Context) error) {
 	t.Helper()
 	const limit, slack = 200 * time.Millisecond, 200 * time.Millisecond
@@ -361,7 +363,8 @@ func endsInTime(t *testing.T, name string, f func(ctx context.Context) error) {
 			time.AfterFunc(limit, cancel)
 		}
 		clock, ended := pace.Process(), make(chan time.Duration, 1)
-		context.AfterFunc(ctx, func() { ended <- clock.Now() }) // a machine under load lets this goroutine wait as long as the other
+		// a machine under load lets this goroutine wait as long as the other
+		context.AfterFunc(ctx, func() { ended <- clock.Now() })
 		err := f(ctx)
 		returned := clock.Now()
 		if late := returned - <-ended; late > slack {

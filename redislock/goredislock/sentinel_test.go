@@ -63,7 +63,9 @@ func TestSentinel_CallsAndPushesFollowThePrimary(t *testing.T) {
 		now := test.failOver()
 		close(done)
 		all.Wait()
-		eventually(t, "a call at the new primary ("+test.name+")", func() bool { return c.Call(t.Context(), &call).Err == nil })
+		eventually(t, "a call at the new primary ("+test.name+")", func() bool {
+			return c.Call(t.Context(), &call).Err == nil
+		})
 		hears(t, h, now, "after "+test.name)
 		if nodes := nodesOf(t, c, 1); nodes[0].Addr() != "the primary" {
 			t.Errorf("%s: Nodes: %v", test.name, nodes)

@@ -54,9 +54,10 @@ func TestConformance_WaitingForReplicas(t *testing.T) {
 		return
 	}
 	r := servers.RedisReplicated(t, 1, nil)
-	conforms(t, NewPooled, &redislock.Options{Replicas: 1, ReplicaTimeout: 10 * time.Second}, func() redis.UniversalClient {
-		return redis.NewClient(&redis.Options{Addr: r.Primary.Addr()})
-	})
+	conforms(t, NewPooled, &redislock.Options{Replicas: 1, ReplicaTimeout: 10 * time.Second},
+		func() redis.UniversalClient {
+			return redis.NewClient(&redis.Options{Addr: r.Primary.Addr()})
+		})
 }
 
 // conforms runs the suite. Each driver has a client of its own, as another process would.

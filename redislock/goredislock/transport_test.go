@@ -53,7 +53,8 @@ func TestNew_WithoutAServer_FailsAndLeavesNothing(t *testing.T) {
 func TestNew_WithAUserWhoMayNotSubscribe_Fails(t *testing.T) {
 	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret ~* resetchannels +@all"}})
 	for _, protocol := range []int{2, 3} {
-		client := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "bob", Password: "secret", Protocol: protocol})
+		client := redis.NewClient(
+			&redis.Options{Addr: s.Addr(), Username: "bob", Password: "secret", Protocol: protocol})
 		defer client.Close()
 		if _, err := New(client, nil); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 			t.Errorf("RESP%d: %v", protocol, err)
@@ -87,9 +88,11 @@ func TestNew_OverAServerThatKeepsNoLocks_IsRefusedAsByURL(t *testing.T) {
 		} {
 			err := open()
 			refused := driver.Refusal(err)
-			if refused == nil || refused.Hint == "" || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "cannot use "+addr) ||
+			if refused == nil || refused.Hint == "" || !strings.Contains(err.Error(), says) ||
+				!strings.Contains(err.Error(), "cannot use "+addr) ||
 				!strings.Contains(err.Error(), refused.Hint) {
-				t.Errorf("%s to %s: %v, want a refusal with the address that says %q and what to do", way, addr, err, says)
+				t.Errorf("%s to %s: %v, want a refusal with the address that says %q and what to do",
+					way, addr, err, says)
 			}
 		}
 	}
@@ -100,7 +103,8 @@ func TestNew_OverAClosedPort_SaysWhereAndWhatToDo(t *testing.T) {
 	defer client.Close()
 	_, err := New(client, nil)
 	if err == nil || !errors.Is(err, driver.ErrUnavailable) || driver.Refusal(err) != nil ||
-		!strings.Contains(err.Error(), "cannot use 127.0.0.1:1") || !strings.Contains(err.Error(), "does the server run?") {
+		!strings.Contains(err.Error(), "cannot use 127.0.0.1:1") ||
+		!strings.Contains(err.Error(), "does the server run?") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -133,7 +137,8 @@ func refusesAsByURL(t *testing.T, open way) {
 			Key: driver.Key{Kind: driver.KindMutex, Name: "x"}, ID: "id", Owner: "o", Lease: time.Minute, Tokens: 1,
 		})
 		refused := driver.Refusal(err)
-		if refused == nil || refused.Open || refused.Hint == "" || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
+		if refused == nil || refused.Open || refused.Hint == "" || !strings.Contains(err.Error(), says) ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v: %v, want a refusal that says %q", refuse, err, says)
 		}
 	}
@@ -141,9 +146,10 @@ func refusesAsByURL(t *testing.T, open way) {
 
 // The rights that package redislock names are enough, also for what go-redis sends by itself.
 func TestConn_WithTheRightsThatAreDocumented_Works(t *testing.T) {
-	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret resetchannels ~interlock:* &interlock:* +eval +evalsha " +
-		"+subscribe +scan +time +get +mget +set +del +hset +hget +hmget +hdel +pttl +pexpire +pexpireat " +
-		"+zadd +zrem +zremrangebyscore +zrange +zscore +zcard +hgetall +publish"}})
+	s := servers.RedisServer(t,
+		&servers.RedisOptions{Users: []string{"bob on >secret resetchannels ~interlock:* &interlock:* +eval +evalsha " +
+			"+subscribe +scan +time +get +mget +set +del +hset +hget +hmget +hdel +pttl +pexpire +pexpireat " +
+			"+zadd +zrem +zremrangebyscore +zrange +zscore +zcard +hgetall +publish"}})
 	client := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "bob", Password: "secret"})
 	c := opened(t, client)
 	h := newTeller()
@@ -308,7 +314,8 @@ func TestNode_RunsCommands(t *testing.T) {
 }
 
 func TestPlain_HasNoOtherTypes(t *testing.T) {
-	got := plain([]any{"a", int64(1), nil, true, false, 1.5, answer("ERR"), redis.Nil, map[any]any{"b": 2.0, "a": []any{true}}})
+	got := plain(
+		[]any{"a", int64(1), nil, true, false, 1.5, answer("ERR"), redis.Nil, map[any]any{"b": 2.0, "a": []any{true}}})
 	want := []any{"a", int64(1), nil, int64(1), int64(0), "1.5", "ERR", nil, []any{"a", []any{int64(1)}, "b", "2"}}
 	if fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
 		t.Errorf("got %#v, want %#v", got, want)
@@ -338,7 +345,9 @@ func closes(t *testing.T, open way) {
 	if err := client.Ping(t.Context()).Err(); err != nil {
 		t.Errorf("the client: %v", err)
 	}
-	eventually(t, "the subscription to end", func() bool { return fmt.Sprint(admin(t, addr, "PUBSUB", "CHANNELS")) == "[]" })
+	eventually(t, "the subscription to end", func() bool {
+		return fmt.Sprint(admin(t, addr, "PUBSUB", "CHANNELS")) == "[]"
+	})
 	if err := d.Close(); err != nil {
 		t.Errorf("the second time: %v", err)
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// The bounds of a round's patience with votes that are no majority. The longest is well below the 2 s after which a node
-	// takes back a vote that it has pushed.
+	// The bounds of a round's patience with votes that are no majority. The longest is well below the 2 s after which a
+	// node takes back a vote that it has pushed.
 	shortestPatience = 4 * time.Millisecond
 	longestPatience  = 400 * time.Millisecond
 
@@ -35,8 +35,8 @@ var (
 	errSlow = errors.New("a majority has voted, but only when the lease was over")
 )
 
-// Acquire asks all nodes at once, and returns as soon as a majority has granted: after one round trip if all have, after two
-// if not. A node that is in use puts the request into its queue and pushes its vote when it is its turn.
+// Acquire asks all nodes at once, and returns as soon as a majority has granted: after one round trip if all have,
+// after two if not. A node that is in use puts the request into its queue and pushes its vote when it is its turn.
 func (d *Driver) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	if err := d.check(r); err != nil {
 		return driver.Grant{}, err
@@ -73,10 +73,11 @@ func (d *Driver) check(r *driver.Request) error {
 	case r.Limit != 0 && r.Mode != driver.Exclusive:
 		return lacks("a limit", driver.Ability(driver.KindSemaphore))
 	case r.Lease > d.opts.LongestLease:
-		return fmt.Errorf("redlock: a lease of %v is longer than the longest, %v; set LongestLease (longest-lease in the URL) "+
-			"in all clients: %w", r.Lease, d.opts.LongestLease, driver.ErrUnsupported)
+		return fmt.Errorf("redlock: a lease of %v is longer than the longest, %v; set LongestLease (longest-lease in "+
+			"the URL) in all clients: %w", r.Lease, d.opts.LongestLease, driver.ErrUnsupported)
 	case !word.Is(r.ID):
-		return fmt.Errorf("redlock: a request whose ID is empty or has spaces or control characters: %w", driver.ErrUnsupported)
+		return fmt.Errorf("redlock: a request whose ID is empty or has spaces or control characters: %w",
+			driver.ErrUnsupported)
 	}
 	return nil
 }
@@ -153,8 +154,8 @@ func (c *claim) acquire(ctx context.Context, fresh bool) (driver.Grant, error) {
 	}
 }
 
-// next begins a round. Each is more patient than the one before, so that of several which take the votes from each other one
-// keeps them until the others have given up.
+// next begins a round. Each is more patient than the one before, so that of several which take the votes from each
+// other one keeps them until the others have given up.
 func (c *claim) next(splits int, fresh bool) (*round, error) {
 	trip := time.Duration(c.d.trip.Load())
 	patience := min(max(4*trip, shortestPatience)<<min(splits, 6), longestPatience, max(c.r.Lease/8, time.Millisecond))
@@ -182,13 +183,15 @@ func (c *claim) rest(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-// slow says what becomes of a round that took too long: a vote that was pushed is short, and may be over for no other reason
-// than that others have it, so that is tried again.
+// slow says what becomes of a round that took too long: a vote that was pushed is short, and may be over for no other
+// reason than that others have it, so that is tried again.
 func (c *claim) slow(times *int) error {
 	if *times++; *times < mostSlow && !c.r.Try {
 		return errSplit
 	}
-	return &driver.UnavailableError{Op: "acquire", Name: c.r.Name, Err: fmt.Errorf("%w, which is %v", errSlow, c.r.Lease)}
+	return &driver.UnavailableError{
+		Op: "acquire", Name: c.r.Name, Err: fmt.Errorf("%w, which is %v", errSlow, c.r.Lease),
+	}
 }
 
 // halt ends what the latest round has under way. The caller of Acquire has it undone.
@@ -200,7 +203,8 @@ func (c *claim) halt() {
 	}
 }
 
-// take makes the claim a hold, unless what it has won was taken away meanwhile: nobody is told of that before there is a hold.
+// take makes the claim a hold, unless what it has won was taken away meanwhile: nobody is told of
+// that before there is a hold.
 func (c *claim) take() (driver.Grant, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

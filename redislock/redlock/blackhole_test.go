@@ -11,8 +11,8 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// The overlap is 0 ms: when the next owner's Lock returns, the holder has been told in every way that there is, also if it still
-// reaches some of the nodes.
+// The overlap is 0 ms: when the next owner's Lock returns, the holder has been told in every way that there is, also if
+// it still reaches some of the nodes.
 func TestBlackHole_BeforeTheHolder_ItIsOutBeforeTheNextIsIn(t *testing.T) {
 	nodes := addrs(startNodes(t, 5))
 	_ = openAt(t.Context(), t, nodes).Close() // from now on they are known for nodes that have forgotten nothing
@@ -63,7 +63,8 @@ func blackHole(t *testing.T, nodes []string, cut int, direction servers.Directio
 		through = append(through, proxies[len(proxies)-1].Addr())
 	}
 	queued := make(chan struct{}, 1024)
-	holder := locksAt(ctx, t, through, &interlock.Options{Lease: 600 * time.Millisecond, CloseTimeout: time.Millisecond})
+	holder := locksAt(ctx, t, through,
+		&interlock.Options{Lease: 600 * time.Millisecond, CloseTimeout: time.Millisecond})
 	next := locksAt(ctx, t, nodes, &interlock.Options{Observer: &interlock.Observer{
 		Waiting: func(context.Context, interlock.Event) { queued <- struct{}{} },
 	}})

@@ -9,9 +9,9 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// Break takes a lock from the owner one of whose tokens is given: it looks at all nodes, and breaks the hold on each by the
-// token that it has there. It costs two round trips, and succeeds when so many have confirmed that the others are no majority.
-// The holder is told by push, when too few votes are left.
+// Break takes a lock from the owner one of whose tokens is given: it looks at all nodes, and breaks the hold on each by
+// the token that it has there. It costs two round trips, and succeeds when so many have confirmed that the others are
+// no majority. The holder is told by push, when too few votes are left.
 func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error {
 	views := make([]map[driver.Key]driver.LockInfo, len(d.nodes))
 	counts := make([][]int, len(d.nodes))
@@ -55,8 +55,8 @@ func (d *Driver) Break(ctx context.Context, key driver.Key, token uint64) error 
 	}
 }
 
-// current are the tokens of h, as far as that is known: nodes that have not answered may have larger ones, and so raise those
-// that count.
+// current are the tokens of h, as far as that is known: nodes that have not answered may have larger ones, and
+// so raise those that count.
 func (h *hold) current(quorum, unheard int) block {
 	b := common(h.blocks, quorum)
 	blocks := make([]block, 0, len(h.blocks))
@@ -103,15 +103,19 @@ func (d *Driver) breakHold(ctx context.Context, key driver.Key, h *hold) error {
 	if without > len(d.nodes)-d.quorum {
 		return nil
 	}
-	return &driver.UnavailableError{Op: "break", Name: key.Name, Err: fmt.Errorf("%d of %d nodes have answered, and %d are needed: %w",
-		without, len(d.nodes), len(d.nodes)-d.quorum+1, errors.Join(errs...))}
+	return &driver.UnavailableError{
+		Op: "break", Name: key.Name,
+		Err: fmt.Errorf("%d of %d nodes have answered, and %d are needed: %w",
+			without, len(d.nodes), len(d.nodes)-d.quorum+1, errors.Join(errs...)),
+	}
 }
 
-// mostBreaks is how often breakAt tries: a vote can come between two looks, and tokens change once, when the votes are confirmed.
+// mostBreaks is how often breakAt tries: a vote can come between two looks, and tokens change once, when
+// the votes are confirmed.
 const mostBreaks = 3
 
-// breakAt ends the hold with that ID on one node, where it had these tokens; none if it had no vote there, or the node had not
-// answered.
+// breakAt ends the hold with that ID on one node, where it had these tokens; none if it had no vote there, or
+// the node had not answered.
 func breakAt(ctx context.Context, nd *redislock.Driver, key driver.Key, id string, tokens block) error {
 	for range mostBreaks {
 		if tokens != (block{}) {

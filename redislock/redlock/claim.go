@@ -15,7 +15,8 @@ type place struct {
 	id string
 }
 
-// claim is one request: while it is being acquired, as long as it is held, and until its release has reached every node.
+// claim is one request: while it is being acquired, as long as it is held, and until its release has reached every
+// node.
 type claim struct {
 	d *Driver
 	r driver.Request // as it was asked first, but for whom to tell; constant
@@ -108,7 +109,8 @@ func (c *claim) copied(waiting func(*driver.HeldError)) *round {
 	return rd
 }
 
-// ask asks one node for its vote, in a goroutine of its own, after an earlier question has ended. The caller holds claim.mu.
+// ask asks one node for its vote, in a goroutine of its own, after an earlier question has ended.
+// The caller holds claim.mu.
 func (rd *round) ask(i int, try bool, after <-chan struct{}) {
 	d, v := rd.c.d, &rd.votes[i]
 	ctx, cancel := context.WithCancel(d.base)
@@ -182,8 +184,8 @@ func (rd *round) answered(i int, g driver.Grant, err error) {
 	rd.changed()
 }
 
-// lost takes in that a node has ended the hold by itself. What is left may be no majority. The node tells the round that was
-// first to ask it; if another has gone on with that one's request, its votes are those that count.
+// lost takes in that a node has ended the hold by itself. What is left may be no majority. The node tells the round
+// that was first to ask it; if another has gone on with that one's request, its votes are those that count.
 func (rd *round) lost(i int, reason driver.LostReason, cause error) {
 	c := rd.c
 	c.mu.Lock()
@@ -210,8 +212,8 @@ func (rd *round) breaks(i int, why error) {
 	rd.changed()
 }
 
-// loses reports whether the hold has no majority any more, for the first time: then it returns whom to tell, and has the
-// other nodes freed. The caller holds c.mu.
+// loses reports whether the hold has no majority any more, for the first time: then it returns whom to tell, and has
+// the other nodes freed. The caller holds c.mu.
 func (c *claim) loses(rd *round) (tell func(driver.LostReason, error)) {
 	if !c.held || c.rd != rd || c.told || c.ending != nil || rd.count(granted) >= c.d.quorum {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// confirm tells the nodes that have voted which tokens count, so that their next ones are larger, and returns the votes of
-// those that have taken that in, as soon as they are a majority. A node that has lost the hold meanwhile does not: it may
-// have voted for another one with a smaller token. A confirmed vote lasts for the whole lease.
+// confirm tells the nodes that have voted which tokens count, so that their next ones are larger, and returns the votes
+// of those that have taken that in, as soon as they are a majority. A node that has lost the hold meanwhile does not:
+// it may have voted for another one with a smaller token. A confirmed vote lasts for the whole lease.
 func (rd *round) confirm(ctx context.Context, tokens block) ([]driver.Grant, error) {
 	c := rd.c
 	bounded, cancel := context.WithTimeout(c.d.base, c.d.opts.NodeTimeout)

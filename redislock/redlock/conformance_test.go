@@ -59,7 +59,8 @@ func addrs(nodes []*servers.RedisNode) []string {
 // openAt opens the URL of these servers.
 func openAt(ctx context.Context, t testing.TB, addrs []string) *Driver {
 	t.Helper()
-	d, err := driver.DefaultMux.Open(ctx, "redlock://"+strings.Join(addrs, ",")+"?check=none&longest-lease=1h&node-timeout=5s", driver.Config{})
+	d, err := driver.DefaultMux.Open(ctx,
+		"redlock://"+strings.Join(addrs, ",")+"?check=none&longest-lease=1h&node-timeout=5s", driver.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,9 @@ const (
 	// diagnosisTime bounds Diagnose: nodes that hang must not hang it.
 	diagnosisTime = 10 * time.Second
 
-	// farApart is from which difference of two nodes' clocks on Diagnose warns. Leases do not depend on it, but tokens run
-	// ahead of the other clocks by as much, and a node whose clock is set to the others' ends leases early by as much.
+	// farApart is from which difference of two nodes' clocks on Diagnose warns. Leases do not depend on it,
+	// but tokens run ahead of the other clocks by as much, and a node whose clock is set to the others' ends
+	// leases early by as much.
 	farApart = 500 * time.Millisecond
 )
 
@@ -32,9 +33,9 @@ type facts struct {
 	err      error
 }
 
-// Diagnose judges every node as redislock does, and what only all of them together show: whether there are enough, and an
-// odd number, whether two are one server, whether each keeps its data, and how far their clocks are apart. What fails comes
-// first.
+// Diagnose judges every node as redislock does, and what only all of them together show: whether there are
+// enough, and an odd number, whether two are one server, whether each keeps its data, and how far their clocks
+// are apart. What fails comes first.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
@@ -48,8 +49,10 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	for _, f := range found {
 		for _, one := range f.findings {
 			if one.Check == "persistence" && one.Level == driver.LevelWarn {
-				one.Advice = fmt.Sprintf("set appendonly yes and appendfsync always; a node that was restarted without an append-only file "+
-					"does not vote for %v, but if a majority forget at once nothing helps but tokens", d.opts.LongestLease)
+				one.Advice = fmt.Sprintf("set appendonly yes and appendfsync always; a node that was restarted "+
+					"without an append-only file does not vote for %v, but if a majority forget at once nothing "+
+					"helps but tokens",
+					d.opts.LongestLease)
 			}
 			one.Detail = f.name + ": " + one.Detail
 			findings = append(findings, one)
@@ -89,7 +92,8 @@ func (n *node) ask(ctx context.Context) facts {
 	f.ahead = time.UnixMicro(micros).Sub(sent.Add(f.trip / 2))
 	if err := n.guard.look(ctx, false); err != nil {
 		f.findings = append(f.findings, driver.Finding{
-			Check: "vote", Level: driver.LevelWarn, Detail: err.Error(), Advice: "wait; nothing is wrong if the node was restarted",
+			Check: "vote", Level: driver.LevelWarn, Detail: err.Error(),
+			Advice: "wait; nothing is wrong if the node was restarted",
 		})
 	}
 	return f
@@ -97,7 +101,9 @@ func (n *node) ask(ctx context.Context) facts {
 
 // judgeNumber judges how many nodes there are, and how many answer.
 func (d *Driver) judgeNumber(found []facts) []driver.Finding {
-	nodes := driver.Finding{Check: "nodes", Level: driver.LevelOK, Detail: fmt.Sprintf("%d nodes, %d are a majority", len(found), d.quorum)}
+	nodes := driver.Finding{
+		Check: "nodes", Level: driver.LevelOK, Detail: fmt.Sprintf("%d nodes, %d are a majority", len(found), d.quorum),
+	}
 	if len(found)%2 == 0 {
 		nodes.Level, nodes.Advice = driver.LevelWarn, evenAdvice(len(found))
 	}
@@ -157,8 +163,10 @@ func judgeClocks(found []facts) []driver.Finding {
 		"the clocks of the nodes are within %v", max(apart, first.trip, last.trip).Round(time.Millisecond))}
 	if apart-first.trip/2-last.trip/2 > farApart {
 		finding.Level = driver.LevelWarn
-		finding.Detail = fmt.Sprintf("the clock of %s is %v ahead of that of %s", last.name, apart.Round(time.Millisecond), first.name)
-		finding.Advice = "set the clocks over the network, by slewing: a jump forward of a node's clock ends its leases early"
+		finding.Detail = fmt.Sprintf("the clock of %s is %v ahead of that of %s",
+			last.name, apart.Round(time.Millisecond), first.name)
+		finding.Advice = "set the clocks over the network, by slewing: a jump forward of a node's clock ends its " +
+			"leases early"
 	}
 	return []driver.Finding{finding}
 }

@@ -29,25 +29,44 @@ var traits = driver.Traits{
 	Kinds:   []driver.Kind{driver.KindMutex, driver.KindRWMutex, driver.KindElection},
 	Resumes: true, QueueTimeout: new(redislock.Driver).Traits().QueueTimeout, // a node's queue is redislock's
 	Unsupported: []driver.Unsupported{
-		{Ability: driver.NamedOwners, Reason: "two nodes may know different holds of an owner, so the holds have no token in common"},
-		{Ability: driver.Order, Reason: "each node has a queue of its own, and requests that come at once may stand in another order on each"},
-		{Ability: driver.Recalls, Reason: "each node would recall its own vote, and a majority has to be given back together"},
-		{Ability: driver.LockDelays, Reason: "a node cannot tell the end of a hold that a majority had from that of one that never came about"},
-		{Ability: driver.Conversion, Reason: "two nodes may answer differently to two holders who ask at once, and then neither could go back"},
+		{
+			Ability: driver.NamedOwners,
+			Reason:  "two nodes may know different holds of an owner, so the holds have no token in common",
+		},
+		{
+			Ability: driver.Order,
+			Reason: "each node has a queue of its own, and requests that come at once may stand in another order " +
+				"on each",
+		},
+		{
+			Ability: driver.Recalls,
+			Reason:  "each node would recall its own vote, and a majority has to be given back together",
+		},
+		{
+			Ability: driver.LockDelays,
+			Reason:  "a node cannot tell the end of a hold that a majority had from that of one that never came about",
+		},
+		{
+			Ability: driver.Conversion,
+			Reason:  "two nodes may answer differently to two holders who ask at once, and then neither could go back",
+		},
 		{
 			Ability: driver.Ability(driver.KindSemaphore),
 			Reason:  "two majorities may have one node in common, so more would be let in than there are permits",
 		},
 		{Ability: driver.Ability(driver.KindLatch), Reason: "counts on nodes that each miss some of them have no sum"},
-		{Ability: driver.Ability(driver.KindCond), Reason: "each node has a queue of its own, so a signal would wake another on each"},
+		{
+			Ability: driver.Ability(driver.KindCond),
+			Reason:  "each node has a queue of its own, so a signal would wake another on each",
+		},
 	},
 }
 
 // fewest is how few nodes make sense: two have the same majority as one more would, and each is needed.
 const fewest = 3
 
-// Driver is one client's access to locks that a majority of independent Redis servers keeps. It is safe for concurrent use
-// and must not be copied.
+// Driver is one client's access to locks that a majority of independent Redis servers keeps. It is safe for concurrent
+// use and must not be copied.
 type Driver struct {
 	opts   Options
 	nodes  []*node
@@ -62,10 +81,10 @@ type Driver struct {
 	current map[place]*claim // acquisitions under way, holds, and what is being released
 }
 
-// New returns a driver over clients of independent servers: none is a replica of another, none is named twice. There must be
-// at least three, and there should be an odd number, of which a warning to the logger says why. It returns when all nodes
-// have answered, or a majority has and the others are late; the others are connected to as they come. Close leaves the
-// clients open. A nil opts means the defaults.
+// New returns a driver over clients of independent servers: none is a replica of another, none is named twice. There
+// must be at least three, and there should be an odd number, of which a warning to the logger says why. It returns when
+// all nodes have answered, or a majority has and the others are late; the others are connected to as they come. Close
+// leaves the clients open. A nil opts means the defaults.
 func New(nodes []rueidis.Client, opts *Options) (*Driver, error) {
 	dials := make([]dialer, len(nodes))
 	for i, client := range nodes {
@@ -73,8 +92,8 @@ func New(nodes []rueidis.Client, opts *Options) (*Driver, error) {
 			return nil, fmt.Errorf("redlock: the client of node %d is nil", i+1)
 		}
 		if client.Mode() != rueidis.ClientModeStandalone {
-			return nil, fmt.Errorf("redlock: the client of node %d is of %s; a node is one server alone, because a failover forgets votes: "+
-				"set ForceSingleClient, or use redislock", i+1, client.Mode())
+			return nil, fmt.Errorf("redlock: the client of node %d is of %s; a node is one server alone, because a "+
+				"failover forgets votes: set ForceSingleClient, or use redislock", i+1, client.Mode())
 		}
 		dials[i] = dialer{"node " + strconv.Itoa(i+1), func(context.Context) (redislock.Conn, error) {
 			return redislock.RueidisConn(client), nil
@@ -116,8 +135,8 @@ func open(ctx context.Context, dials []dialer, opts *Options) (*Driver, error) {
 // checkNodes refuses what cannot be meant.
 func checkNodes(dials []dialer) error {
 	if len(dials) < fewest {
-		return fmt.Errorf("redlock: there are %d nodes, and a node that fails must be outvoted; name at least %d, better 5, independent "+
-			"servers, or use redis:// for one", len(dials), fewest)
+		return fmt.Errorf("redlock: there are %d nodes, and a node that fails must be outvoted; name at least %d, "+
+			"better 5, independent servers, or use redis:// for one", len(dials), fewest)
 	}
 	for i, dial := range dials {
 		if slices.ContainsFunc(dials[:i], func(o dialer) bool { return o.name == dial.name }) {
@@ -128,7 +147,8 @@ func checkNodes(dials []dialer) error {
 }
 
 func evenAdvice(n int) string {
-	return fmt.Sprintf("%d nodes survive no more failures than %d would, and split votes are likelier; use an odd number", n, n-1)
+	return fmt.Sprintf(
+		"%d nodes survive no more failures than %d would, and split votes are likelier; use an odd number", n, n-1)
 }
 
 // late is for how long open waits for further nodes when it has a majority.
@@ -213,8 +233,8 @@ func (d *Driver) Close() error {
 	return errors.Join(errs...)
 }
 
-// spawn runs f in a goroutine that Close waits for, so f must end soon after d.base has. It reports false, and does not run
-// it, if d is closed.
+// spawn runs f in a goroutine that Close waits for, so f must end soon after d.base has. It reports false, and does
+// not run it, if d is closed.
 func (d *Driver) spawn(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -234,8 +254,9 @@ func (d *Driver) measured(t time.Duration) {
 	d.trip.Store(old + (int64(t)-old)/8) // of two that come at once one is lost, which does no harm
 }
 
-// grace is for how long nodes that are not late as a rule are waited for when a majority has answered: asking once more, as
-// is necessary without them, would cost about as much. A node that lets it pass is not waited for until it answers again.
+// grace is for how long nodes that are not late as a rule are waited for when a majority has answered: asking
+// once more, as is necessary without them, would cost about as much. A node that lets it pass is not waited
+// for until it answers again.
 func (d *Driver) grace() time.Duration {
 	return min(max(2*time.Duration(d.trip.Load()), 500*time.Microsecond), 10*time.Millisecond)
 }

@@ -31,7 +31,9 @@ func TestNodeThatIsAway_CostsNoMemoryForEachLock(t *testing.T) {
 			for range pairs {
 				takeAndGive(t, d)
 			}
-			soon(t, "what a node that is away is still to be told is bounded", func() bool { return claims(d) <= mostOwed+1 })
+			soon(t, "what a node that is away is still to be told is bounded", func() bool {
+				return claims(d) <= mostOwed+1
+			})
 			if name == "it refuses connections" { // else what it owes is still under way
 				soon(t, "no node keeps anything", func() bool { return entriesOf(d) == 0 })
 			}
@@ -41,8 +43,8 @@ func TestNodeThatIsAway_CostsNoMemoryForEachLock(t *testing.T) {
 	}
 }
 
-// openOn returns a driver over those nodes, without anything in between, as that user if it is not empty. It is closed with the
-// test.
+// openOn returns a driver over those nodes, without anything in between, as that user if it is not empty. It
+// is closed with the test.
 func openOn(t *testing.T, user string, nodes []*servers.RedisNode) *Driver {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -60,14 +62,16 @@ func openOn(t *testing.T, user string, nodes []*servers.RedisNode) *Driver {
 	return d
 }
 
-// takeAndGive takes a lock of its own and gives it back. A node that died in the middle of it may leave the outcome open.
+// takeAndGive takes a lock of its own and gives it back. A node that died in the middle of it
+// may leave the outcome open.
 func takeAndGive(t *testing.T, d *Driver) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r := &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: rand.Text()}, ID: rand.Text(), Owner: "o", Client: "c", Weight: 1, Tokens: 1,
-		Lease: time.Second,
+		Key: driver.Key{Kind: driver.KindMutex, Name: rand.Text()}, ID: rand.Text(), Owner: "o", Client: "c", Weight: 1,
+		Tokens: 1,
+		Lease:  time.Second,
 	}
 	if _, err := d.Acquire(ctx, r); err != nil {
 		t.Fatalf("acquire: %v", err)

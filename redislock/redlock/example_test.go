@@ -33,7 +33,8 @@ func Example() { //nolint:testableexamples // it needs servers
 func ExampleNew() { //nolint:testableexamples // it needs servers
 	var nodes []rueidis.Client
 	for host, password := range map[string]string{"h1:6379": "one", "h2:6379": "two", "h3:6379": "three"} {
-		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{host}, Password: password, ForceSingleClient: true})
+		client, err := rueidis.NewClient(
+			rueidis.ClientOption{InitAddress: []string{host}, Password: password, ForceSingleClient: true})
 		if err != nil {
 			log.Fatal(err)
 		}

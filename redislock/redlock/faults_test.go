@@ -112,7 +112,8 @@ func threeKilled(s *stage) {
 	_, err := b.TryLock(s.within(patience), s.name)
 	s.isUnavailable(err)
 	_, err = b.Lock(s.within(4*shortTimeout), s.name)
-	s.must(errors.Is(err, interlock.ErrUnavailable) && !errors.Is(err, interlock.ErrHeld), "lock without a majority: %v", err)
+	s.must(errors.Is(err, interlock.ErrUnavailable) && !errors.Is(err, interlock.ErrHeld),
+		"lock without a majority: %v", err)
 	receive(s, "the loss of the hold", l.Lost())
 	for _, i := range []int{0, 2, 4} {
 		s.nodes[i].Restart()
@@ -301,7 +302,9 @@ func roundsAreFound(s *stage) {
 	err := s.renew(b, r)
 	s.must(err == nil, "renewal by another driver: %v", err)
 	s.give(b, r)
-	s.soon("no node has anything left", func() bool { return !s.has(0) && !s.has(1) && !s.has(2) && !s.has(3) && !s.has(4) })
+	s.soon("no node has anything left", func() bool {
+		return !s.has(0) && !s.has(1) && !s.has(2) && !s.has(3) && !s.has(4)
+	})
 }
 
 func awayIsCheap(s *stage) {
@@ -321,7 +324,9 @@ func awayIsCheap(s *stage) {
 	s.nodes[1].Stop()
 	cycles()
 	// Nodes that answer, but have been slow to, are told of the last ones meanwhile.
-	s.soon("no more requests are still to be undone at a node that hangs than it may owe", func() bool { return left() <= mostOwed+1 })
+	s.soon("no more requests are still to be undone at a node that hangs than it may owe", func() bool {
+		return left() <= mostOwed+1
+	})
 	s.nodes[1].Cont()
 	s.soon("it has been told all", func() bool { return left() == 0 && !s.has(1) })
 	s.kill(1)

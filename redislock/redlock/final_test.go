@@ -11,7 +11,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// A wait goes on without a node that refuses, and ends with what the nodes say when those that are left are no majority.
+// A wait goes on without a node that refuses, and ends with what the nodes say when those that
+// are left are no majority.
 func TestWait_ThatTooManyNodesRefuseForGood_EndsWithWhatTheySay(t *testing.T) {
 	nodes := startNodes(t, fewest)
 	for _, n := range nodes {
@@ -23,8 +24,9 @@ func TestWait_ThatTooManyNodesRefuseForGood_EndsWithWhatTheySay(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	held := &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: rand.Text()}, ID: rand.Text(), Owner: "o", Client: "c", Weight: 1, Tokens: 1,
-		Lease: time.Minute,
+		Key: driver.Key{Kind: driver.KindMutex, Name: rand.Text()}, ID: rand.Text(), Owner: "o", Client: "c", Weight: 1,
+		Tokens: 1,
+		Lease:  time.Minute,
 	}
 	if _, err := holder.Acquire(ctx, held); err != nil {
 		t.Fatal(err)
@@ -50,7 +52,8 @@ func TestWait_ThatTooManyNodesRefuseForGood_EndsWithWhatTheySay(t *testing.T) {
 	}
 	refuse(1)
 	err := <-ended
-	if err == nil || strings.Count(err.Error(), "NOPERM") < 2 || errors.Is(err, context.DeadlineExceeded) || driver.IsDefinite(err) {
+	if err == nil || strings.Count(err.Error(), "NOPERM") < 2 || errors.Is(err, context.DeadlineExceeded) ||
+		driver.IsDefinite(err) {
 		t.Errorf("the wait ended with %v", err)
 	}
 }

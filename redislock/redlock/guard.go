@@ -13,16 +13,17 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// A node that was restarted without its data must not vote as long as a hold may live that it has forgotten: with its vote
-// a second owner could get a majority. So each node carries a mark: the run ID of the server. One whose mark is that of this
-// run has its data. So has one with an older mark if it writes an append-only file; without that, the mark is from a snapshot,
-// and what was granted after it is forgotten. Any other votes when it has run for the longest lease, and gets the mark then.
-// Only when a driver is opened, and all nodes are there, and none has a mark, they are new, and get it at once. A majority that
-// has none would not do: it may be nodes that have all come back empty, while the others, which are away, know of a hold. Nor
-// does a mark of an earlier run, on any of them, go with new nodes: the others have had theirs, and what they granted.
+// A node that was restarted without its data must not vote as long as a hold may live that it has forgotten: with its
+// vote a second owner could get a majority. So each node carries a mark: the run ID of the server. One whose mark is
+// that of this run has its data. So has one with an older mark if it writes an append-only file; without that, the mark
+// is from a snapshot, and what was granted after it is forgotten. Any other votes when it has run for the longest
+// lease, and gets the mark then. Only when a driver is opened, and all nodes are there, and none has a mark, they are
+// new, and get it at once. A majority that has none would not do: it may be nodes that have all come back empty, while
+// the others, which are away, know of a hold. Nor does a mark of an earlier run, on any of them, go with new nodes: the
+// others have had theirs, and what they granted.
 //
-// The question is asked once for each connection, since a connection does not outlive its server; a grant over a connection
-// for which it was not answered does not count.
+// The question is asked once for each connection, since a connection does not outlive its server; a grant over a
+// connection for which it was not answered does not count.
 
 // guardScript looks for the mark, and makes it if it may.
 //
@@ -58,8 +59,8 @@ var errRests = errors.New("the node has come back without its data, or with a sn
 	"and does not vote until the longest lease has passed")
 
 // errNoLink says that a server does not tell over which connection it answers.
-var errNoLink = errors.New("replies and pushes come over different connections, so a restart between them could not be told: " +
-	"redlock needs RESP3 (Redis 6 or later, and not turned off in the client)")
+var errNoLink = errors.New("replies and pushes come over different connections, so a restart between them could not " +
+	"be told: redlock needs RESP3 (Redis 6 or later, and not turned off in the client)")
 
 // guard is a Conn that lets no grant through that a node has no right to.
 type guard struct {
@@ -132,7 +133,8 @@ func (g *guard) look(ctx context.Context, allNew bool) error {
 		args[1] = "new"
 	}
 	key := g.opts.Prefix + mark
-	r := g.Conn.Call(ctx, &redislock.Call{Script: guardScript, Slot: redislock.SlotOf(key), Keys: []string{key}, Args: args})
+	r := g.Conn.Call(ctx,
+		&redislock.Call{Script: guardScript, Slot: redislock.SlotOf(key), Keys: []string{key}, Args: args})
 	if r.Err != nil {
 		return r.Err
 	}
@@ -195,8 +197,8 @@ func (g *guard) isFit(l redislock.Link) bool {
 	return g.fit[l]
 }
 
-// guardedListener keeps grants from a driver that are pushed over a connection which is not known to be to a node that may vote:
-// the waiter's next heartbeat asks.
+// guardedListener keeps grants from a driver that are pushed over a connection which is not known to be to a node that
+// may vote: the waiter's next heartbeat asks.
 type guardedListener struct {
 	g *guard
 	redislock.Handler
@@ -217,8 +219,8 @@ func (e *guardedListener) Dropped(l redislock.Link) {
 	e.Handler.Dropped(l)
 }
 
-// begin gives new nodes their mark. If some have it, another client may be about to give it to the others: that is waited
-// for, but not for long.
+// begin gives new nodes their mark. If some have it, another client may be about to give it to the others: that is
+// waited for, but not for long.
 func (d *Driver) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askAgain)
 	defer cancel()

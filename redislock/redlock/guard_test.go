@@ -84,7 +84,8 @@ func TestGuard_AfterARestart(t *testing.T) {
 	}
 }
 
-// All nodes rest, and two have no mark; but the third's says that those two have lost it, and with it who holds the lock.
+// All nodes rest, and two have no mark; but the third's says that those two have lost it, and
+// with it who holds the lock.
 func TestGuard_NodesThatCameBackEmpty_AreNotNew_BesideOneWithASnapshot(t *testing.T) {
 	t.Parallel()
 	nodes := threeNodes(t, map[string]string{"save": "3600 1000000"})

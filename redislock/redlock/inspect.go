@@ -15,8 +15,9 @@ import (
 	"github.com/interlock-go/interlock/redislock"
 )
 
-// Locks lists what a majority of the nodes tells. Each is searched as redislock does that, all at once, and what they have
-// found is kept in memory until the last has answered, or has taken longer than NodeTimeout and a majority has answered.
+// Locks lists what a majority of the nodes tells. Each is searched as redislock does that, all at once, and
+// what they have found is kept in memory until the last has answered, or has taken longer than NodeTimeout and
+// a majority has answered.
 func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.LockInfo, error] {
 	return func(yield func(driver.LockInfo, error) bool) {
 		views := make([]map[driver.Key]driver.LockInfo, len(d.nodes))
@@ -50,8 +51,8 @@ func (d *Driver) Locks(ctx context.Context, prefix string) iter.Seq2[driver.Lock
 	}
 }
 
-// survey asks all nodes at once, and returns when all have answered, or a majority has and NodeTimeout is over. What a node
-// has found is taken in by the function that ask returns, which is not called late.
+// survey asks all nodes at once, and returns when all have answered, or a majority has and NodeTimeout is over. What a
+// node has found is taken in by the function that ask returns, which is not called late.
 func (d *Driver) survey(ctx context.Context, op, name string,
 	ask func(ctx context.Context, i int, n *redislock.Driver) (take func(), err error),
 ) error {
@@ -102,14 +103,17 @@ func (d *Driver) survey(ctx context.Context, op, name string,
 		}
 	}
 	if good < d.quorum {
-		return &driver.UnavailableError{Op: op, Name: name, Err: fmt.Errorf("%d of %d nodes have answered, and %d are needed: %w",
-			good, len(d.nodes), d.quorum, errors.Join(errs...))}
+		return &driver.UnavailableError{
+			Op: op, Name: name,
+			Err: fmt.Errorf("%d of %d nodes have answered, and %d are needed: %w",
+				good, len(d.nodes), d.quorum, errors.Join(errs...)),
+		}
 	}
 	return nil
 }
 
-// roundOf returns under which ID the nodes know a hold: that of its request, unless the request took several rounds. Only
-// the driver that has acquired it knows that by itself; for another one it costs a round trip.
+// roundOf returns under which ID the nodes know a hold: that of its request, unless the request took several rounds.
+// Only the driver that has acquired it knows that by itself; for another one it costs a round trip.
 func (d *Driver) roundOf(ctx context.Context, key driver.Key, id string) string {
 	if d.holder(place{key, id}) != nil {
 		return id
@@ -142,8 +146,8 @@ type hold struct {
 	votes  int
 }
 
-// merge makes one lock of what the nodes tell of it. A nil view is of a node that has not answered. Who holds it is who has, or
-// may have, a majority. Votes for somebody else are those of one who waits.
+// merge makes one lock of what the nodes tell of it. A nil view is of a node that has not answered. Who holds it is who
+// has, or may have, a majority. Votes for somebody else are those of one who waits.
 func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) driver.LockInfo {
 	info := driver.LockInfo{Kind: key.Kind, Name: key.Name}
 	holds, unheard := d.holdsOf(key, views)
@@ -156,8 +160,9 @@ func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) d
 			continue
 		}
 		waiting[h.id] = &wait{seen: h.votes, waiter: driver.Waiter{
-			Owner: h.shown.Owner, Client: h.shown.Client, Label: h.shown.Label, Weight: h.shown.Weight, Shared: h.shown.Shared,
-			Since: h.shown.Since,
+			Owner: h.shown.Owner, Client: h.shown.Client, Label: h.shown.Label, Weight: h.shown.Weight,
+			Shared: h.shown.Shared,
+			Since:  h.shown.Since,
 		}}
 	}
 	for _, view := range views {
@@ -174,7 +179,8 @@ func (d *Driver) merge(key driver.Key, views []map[driver.Key]driver.LockInfo) d
 			waiting[id].place += w.Position
 		}
 	}
-	for id, w := range waiting { // a majority knows who waits; what fewer know is left of a wait that they were not told the end of
+	// a majority knows who waits; what fewer know is left of a wait that they were not told the end of
+	for id, w := range waiting {
 		if w.seen+unheard < d.quorum {
 			delete(waiting, id)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// refusalGrace is for how long a try that is refused waits for nodes that may name the holder too: his token is certain only
-// when all have.
+// refusalGrace is for how long a try that is refused waits for nodes that may name the holder too: his token is
+// certain only when all have.
 const refusalGrace = 100 * time.Millisecond
 
 // errMajority says that the votes are enough.
@@ -82,8 +82,8 @@ func (rd *round) isSilent(i int) bool {
 	return n.driver() == nil || n.guard.silence() > heartbeatEvery+rd.c.d.opts.NodeTimeout
 }
 
-// judge says how the round ends: errMajority, or another error, or nil if it goes on until a vote changes or the time is
-// over that it returns. The caller holds claim.mu.
+// judge says how the round ends: errMajority, or another error, or nil if it goes on until a vote changes or the time
+// is over that it returns. The caller holds claim.mu.
 func (rd *round) judge(now time.Time) (time.Duration, error) {
 	c := rd.c
 	t := rd.tally(now)
@@ -126,8 +126,8 @@ func (rd *round) judge(now time.Time) (time.Duration, error) {
 	return rd.keep(now, t)
 }
 
-// whenSilent waits for nodes that may still say that somebody is in the way: until then it is not known whether there is a
-// majority.
+// whenSilent waits for nodes that may still say that somebody is in the way: until then it is not known
+// whether there is a majority.
 func (rd *round) whenSilent(now time.Time, t tally) (time.Duration, error) {
 	if t.asked > 0 {
 		return rd.began.Add(rd.c.d.opts.NodeTimeout).Sub(now), nil
@@ -135,8 +135,8 @@ func (rd *round) whenSilent(now time.Time, t tally) (time.Duration, error) {
 	return 0, rd.unreachable("acquire")
 }
 
-// patient gives nodes that may answer soon a moment from the instant in which the rest of them was enough: it returns how
-// much of that is left. Who lets it pass is not waited for again until he answers.
+// patient gives nodes that may answer soon a moment from the instant in which the rest of them was enough: it returns
+// how much of that is left. Who lets it pass is not waited for again until he answers.
 func (rd *round) patient(since *time.Time, now time.Time, pending int, grace time.Duration) time.Duration {
 	if pending == 0 {
 		return 0
@@ -173,9 +173,9 @@ func (rd *round) announce(t tally) {
 	}
 }
 
-// keep says for how long the round goes on as it is. Votes that are no majority are kept only for a while: several rounds
-// may have some, and none would ever get the rest. The fewer they are the sooner they are given back, and chance decides
-// between those who have the same.
+// keep says for how long the round goes on as it is. Votes that are no majority are kept only for a while: several
+// rounds may have some, and none would ever get the rest. The fewer they are the sooner they are given back, and chance
+// decides between those who have the same.
 func (rd *round) keep(now time.Time, t tally) (time.Duration, error) {
 	wait := heartbeatEvery
 	if t.asked > 0 && !t.silent {
@@ -199,8 +199,8 @@ func (rd *round) keep(now time.Time, t tally) (time.Duration, error) {
 	return wait, nil
 }
 
-// yield gives back the votes of a round while somebody else has a majority: he is in the queue for them, and needs them if
-// another node fails. The places in the queues of the other nodes are kept. The caller holds claim.mu.
+// yield gives back the votes of a round while somebody else has a majority: he is in the queue for them, and needs them
+// if another node fails. The places in the queues of the other nodes are kept. The caller holds claim.mu.
 func (rd *round) yield() {
 	for i := range rd.votes {
 		if rd.votes[i].state == granted {

@@ -34,7 +34,10 @@ func TestOpen_OfNodesThatHang_ReturnsWithItsContext_AndNotWithTheFarewell(t *tes
 	defer close(free)
 	var dials []dialer
 	for i := range 3 {
-		dials = append(dials, dialer{fmt.Sprint("node ", i+1), func(context.Context) (redislock.Conn, error) { return &mute{free: free}, nil }})
+		dials = append(dials,
+			dialer{fmt.Sprint("node ", i+1), func(context.Context) (redislock.Conn, error) {
+				return &mute{free: free}, nil
+			}})
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -53,8 +56,8 @@ func TestOpen_OfNodesThatHang_ReturnsWithItsContext_AndNotWithTheFarewell(t *tes
 	}
 }
 
-// A look that does not wait for a node which is still being connected to may tell a smaller token than the holder has, with which
-// nobody can break the lock.
+// A look that does not wait for a node which is still being connected to may tell a smaller token than the holder has,
+// with which nobody can break the lock.
 func TestLook_WhileANodeIsConnectedTo_WaitsForIt(t *testing.T) {
 	nodes := addrs(startNodes(t, 3))
 	free, asked := make(chan struct{}), make(chan struct{})

@@ -16,15 +16,15 @@ type Options struct {
 	// Prefix begins every key and channel, as in [redislock.Options]. The default is "interlock:".
 	Prefix string
 
-	// LongestLease is the longest lease that may be asked for, and for how long a node that has come back empty does not
-	// vote. All clients of one set of nodes need the same, or one of them may still trust a hold that a node has forgotten.
-	// Too short, and leases are refused; too long, and a node that was restarted without its data is missing for as long. The
-	// default is 1 minute, twice the default lease.
+	// LongestLease is the longest lease that may be asked for, and for how long a node that has come back empty does
+	// not vote. All clients of one set of nodes need the same, or one of them may still trust a hold that a node has
+	// forgotten. Too short, and leases are refused; too long, and a node that was restarted without its data is missing
+	// for as long. The default is 1 minute, twice the default lease.
 	LongestLease time.Duration
 
-	// NodeTimeout is for how long a node may say nothing until it counts as not reachable. It is waited for only while a
-	// majority has not answered, so one node that hangs does not cost it. Too short, and a majority that is slow is taken for
-	// dead; too long, and it takes as long to learn that there is none. The default is 1 s.
+	// NodeTimeout is for how long a node may say nothing until it counts as not reachable. It is waited for only while
+	// a majority has not answered, so one node that hangs does not cost it. Too short, and a majority that is slow is
+	// taken for dead; too long, and it takes as long to learn that there is none. The default is 1 s.
 	NodeTimeout time.Duration
 
 	// Check says what to do with what the start-up check of a node finds. With CheckRefuse such a node is not used. The

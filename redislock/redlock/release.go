@@ -19,14 +19,16 @@ const (
 	shortestHorizon = 10 * time.Second
 )
 
-// ending is the release of a claim, on every node: also on those that have refused, or have not answered, since the reply
-// may have been lost. It goes on in the background until each has said that nothing is left, or the lease is over.
+// ending is the release of a claim, on every node: also on those that have refused, or have not answered,
+// since the reply may have been lost. It goes on in the background until each has said that nothing is
+// left, or the lease is over.
 type ending struct {
 	undo bool
 	news chan struct{} // closed and replaced at each change; guarded by claim.mu
 
-	// Guarded by claim.mu: how many nodes have ended the hold, have said that there was none, and have not said anything. Those
-	// that were asked twice and then found nothing are in none of these numbers: nobody knows which attempt it was.
+	// Guarded by claim.mu: how many nodes have ended the hold, have said that there was none, and have not
+	// said anything. Those that were asked twice and then found nothing are in none of these numbers: nobody
+	// knows which attempt it was.
 	freed, without, unknown int
 	slow                    int       // of the unknown: those that are late as a rule
 	lost                    error     // of a node that says how the hold ended
@@ -35,8 +37,8 @@ type ending struct {
 	errs                    []error
 }
 
-// Release ends a hold on all nodes at once, and returns when a majority has confirmed that. Nodes that have not answered are
-// asked again in the background until they have, or until the lease is over.
+// Release ends a hold on all nodes at once, and returns when a majority has confirmed that. Nodes that have not
+// answered are asked again in the background until they have, or until the lease is over.
 func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	id := r.ID
 	if !r.Undo {
@@ -55,8 +57,8 @@ func (d *Driver) Release(ctx context.Context, r *driver.Release) error {
 	return c.await(ctx, e, r)
 }
 
-// claimOf returns the claim of a request, or one of a request that this driver does not know: another's, or one that was
-// ended before: then id is what the nodes know it by.
+// claimOf returns the claim of a request, or one of a request that this driver does not know: another's, or one that
+// was ended before: then id is what the nodes know it by.
 func (d *Driver) claimOf(r *driver.Release, id string) (*claim, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -267,7 +269,8 @@ func (c *claim) unconfirmed(e *ending, cause error) error {
 	defer c.mu.Unlock()
 	answered := len(c.d.nodes) - e.unknown
 	return &driver.UnavailableError{Op: "release", Name: c.r.Name, Err: errors.Join(cause, fmt.Errorf(
-		"%d of %d nodes have answered, and %d are needed; it goes on in the background", answered, len(c.d.nodes), c.d.quorum))}
+		"%d of %d nodes have answered, and %d are needed; it goes on in the background", answered, len(c.d.nodes),
+		c.d.quorum))}
 }
 
 // abandon gives back everything that a round may have left, and waits for the nodes that answer soon.
@@ -305,7 +308,8 @@ func (rd *round) abandon(ctx context.Context) {
 	}
 }
 
-// undo frees one node of the round, in the background, and lets the vote's done say when it is. The caller holds claim.mu.
+// undo frees one node of the round, in the background, and lets the vote's done say when it is.
+// The caller holds claim.mu.
 func (rd *round) undo(i int) (undone chan struct{}) {
 	c, v := rd.c, &rd.votes[i]
 	before := v.done

@@ -9,11 +9,13 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-// Renew renews each hold on every node that has voted for it, all nodes at once, each in one pipeline. A hold is renewed when
-// a majority has confirmed, and lost when no majority is left that could. A node that has not voted, because it did not answer
-// then, is asked again for its vote.
+// Renew renews each hold on every node that has voted for it, all nodes at once, each in one pipeline. A hold is
+// renewed when a majority has confirmed, and lost when no majority is left that could. A node that has not voted,
+// because it did not answer then, is asked again for its vote.
 func (d *Driver) Renew(ctx context.Context, batch []driver.Renewal, done func(i int, err error)) {
-	r := &renewing{d: d, batch: batch, done: done, holds: make([]renewed, len(batch)), left: len(batch), over: make(chan struct{})}
+	r := &renewing{
+		d: d, batch: batch, done: done, holds: make([]renewed, len(batch)), left: len(batch), over: make(chan struct{}),
+	}
 	if r.left == 0 {
 		return
 	}
@@ -73,7 +75,9 @@ func (r *renewing) plan(ctx context.Context) []plan {
 		h, b := &r.holds[i], r.batch[i]
 		h.claim = r.d.holder(place{b.Key, b.ID})
 		if longest := r.d.opts.LongestLease; b.Lease > longest {
-			r.finish(i, fmt.Errorf("redlock: a lease of %v is longer than the longest, %v: %w", b.Lease, longest, driver.ErrUnsupported))
+			r.finish(i,
+				fmt.Errorf("redlock: a lease of %v is longer than the longest, %v: %w",
+					b.Lease, longest, driver.ErrUnsupported))
 			continue
 		}
 		if h.claim == nil {
@@ -92,8 +96,8 @@ func (r *renewing) plan(ctx context.Context) []plan {
 	return plans
 }
 
-// voters returns the nodes that have voted for the hold, and sets the ID under which they have. A node that has not, because
-// it could not be reached or was in use, is asked for its vote.
+// voters returns the nodes that have voted for the hold, and sets the ID under which they have. A node that has not,
+// because it could not be reached or was in use, is asked for its vote.
 func (h *renewed) voters(nodes int, b *driver.Renewal) (which []int) {
 	c := h.claim
 	if c == nil { // another driver's, or one that is over: each may know it

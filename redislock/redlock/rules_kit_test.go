@@ -75,7 +75,8 @@ func (f *fleet) heal() {
 // marked makes a node one that has its data, as far as drivers can tell.
 func (f *fleet) marked(i int) {
 	f.t.Helper()
-	f.do(i, "EVAL", `return redis.call('SET', KEYS[1], string.match(redis.call('INFO', 'server'), 'run_id:(%w+)'))`, "1", "interlock:"+mark)
+	f.do(i, "EVAL", `return redis.call('SET', KEYS[1], string.match(redis.call('INFO', 'server'), 'run_id:(%w+)'))`,
+		"1", "interlock:"+mark)
 }
 
 // do sends an operator's command to one node.
@@ -233,12 +234,14 @@ func (s *stage) ahead(i int, by time.Duration) {
 
 // isUnavailable fails unless err says that there is no majority, and no more than that.
 func (s *stage) isUnavailable(err error) {
-	s.must(errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrHeld) && !errors.Is(err, context.DeadlineExceeded),
+	s.must(
+		errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrHeld) &&
+			!errors.Is(err, context.DeadlineExceeded),
 		"without a majority: %v", err)
 }
 
-// split gives the votes of three nodes to two who wait, so that nobody has a majority or can get one, until they are taken
-// away.
+// split gives the votes of three nodes to two who wait, so that nobody has a majority or can get one,
+// until they are taken away.
 func (s *stage) split() (end func()) {
 	var ends []func()
 	for i, id := range []string{"x", "x", "y"} {
@@ -256,7 +259,9 @@ func (s *stage) split() (end func()) {
 
 // renew renews a hold.
 func (s *stage) renew(d *Driver, r *driver.Request) (err error) {
-	d.Renew(s.within(patience), []driver.Renewal{{Key: r.Key, ID: r.ID, Lease: r.Lease}}, func(_ int, e error) { err = e })
+	d.Renew(s.within(patience), []driver.Renewal{{Key: r.Key, ID: r.ID, Lease: r.Lease}}, func(_ int, e error) {
+		err = e
+	})
 	return err
 }
 
@@ -274,7 +279,8 @@ func (s *stage) inBackground(d driver.Driver, r *driver.Request) (end func()) {
 // openBeside is open while a node hangs.
 func (s *stage) openBeside() *Driver {
 	ctx := s.within(patience)
-	return s.driver(ctx, "redlock://"+strings.Join(s.addrs(), ",")+"?check=none&longest-lease=1h&node-timeout="+nodeTimeout.String())
+	return s.driver(ctx,
+		"redlock://"+strings.Join(s.addrs(), ",")+"?check=none&longest-lease=1h&node-timeout="+nodeTimeout.String())
 }
 
 func (s *stage) driver(ctx context.Context, url string) *Driver {

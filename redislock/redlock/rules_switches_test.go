@@ -8,7 +8,10 @@ var setOff func(name string)
 var levers = []switches.Lever{
 	{"driver.go", "quorum: len(dials)/2 + 1", `quorum: unless("majority", len(dials)/2+1, 2)`},
 	{"judge.go", ">= rd.c.d.opts.NodeTimeout\n", `>= rd.c.d.opts.NodeTimeout && !off("deadline")` + "\n"},
-	{"votes.go", "\treturn sent, last.Sent", "\tif off(\"before\") {\n\t\tsent = time.Now()\n\t}\n\treturn sent, last.Sent"},
+	{
+		"votes.go", "\treturn sent, last.Sent",
+		"\tif off(\"before\") {\n\t\tsent = time.Now()\n\t}\n\treturn sent, last.Sent",
+	},
 	{
 		"votes.go", "{ return v.grant.Sent.Add(v.grant.Lease) }",
 		`{ return v.grant.Sent.Add(v.grant.Lease + unless("elapsed", 0, time.Minute)) }`,
@@ -29,11 +32,17 @@ var levers = []switches.Lever{
 		"acquire.go", "\t\tvotes, err = rd.confirm(ctx, tokens)\n",
 		"\t\tif !off(\"write back\") {\n\t\t\tvotes, err = rd.confirm(ctx, tokens)\n\t\t}\n",
 	},
-	{"acquire.go", "tokens := common(blocks, c.d.quorum)\n", "tokens := common(blocks, unless(\"median\", c.d.quorum, 1))\n"},
+	{
+		"acquire.go", "tokens := common(blocks, c.d.quorum)\n",
+		"tokens := common(blocks, unless(\"median\", c.d.quorum, 1))\n",
+	},
 	{
 		"claim.go", "= rd.id, shown(rd.id, r.Owner), try\n",
 		"= rd.id+unless(\"same value\", \"\", time.Now().String()[20:29]), shown(rd.id, r.Owner), try\n",
 	},
 	{"guard.go", `if word == "ok" {`, `if word == "ok" || off("rest") {`},
-	{"judge.go", "if left := rd.yieldAt.Sub(now); left > 0 {", `if left := rd.yieldAt.Sub(now); left > 0 || off("yield") {`},
+	{
+		"judge.go", "if left := rd.yieldAt.Sub(now); left > 0 {",
+		`if left := rd.yieldAt.Sub(now); left > 0 || off("yield") {`,
+	},
 }

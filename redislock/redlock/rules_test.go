@@ -40,7 +40,8 @@ var rules = []rule{
 			d := s.open()
 			s.delay(late)
 			g := s.take(d, s.ask())
-			s.must(!g.Sent.Add(late).After(time.Now()), "replies take %v, and the lease is counted from %v ago", late, time.Since(g.Sent))
+			s.must(!g.Sent.Add(late).After(time.Now()), "replies take %v, and the lease is counted from %v ago", late,
+				time.Since(g.Sent))
 		},
 	},
 	{
@@ -85,7 +86,9 @@ var rules = []rule{
 			d := s.open()
 			r := s.ask()
 			s.take(d, r)
-			s.soon("all nodes have voted", func() bool { return s.has(0) && s.has(1) && s.has(2) && s.has(3) && s.has(4) })
+			s.soon("all nodes have voted", func() bool {
+				return s.has(0) && s.has(1) && s.has(2) && s.has(3) && s.has(4)
+			})
 			for i := range 3 {
 				s.do(i, "DEL", "interlock:mutex:"+s.name)
 			}
@@ -182,8 +185,8 @@ func checkRest(s *stage) {
 	s.must(err != nil, "a second owner beside the first, by the votes of three nodes that have forgotten it")
 	s.isUnavailable(err)
 
-	// After the longest lease they vote again, for another lock: a request of the hold's that was under way when they were
-	// killed may be what they know first.
+	// After the longest lease they vote again, for another lock: a request of the hold's that was under way when they
+	// were killed may be what they know first.
 	other := s.open("longest-lease=2s")
 	s.kill(0, 1)
 	s.soon("the nodes vote again", func() bool {

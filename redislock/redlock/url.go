@@ -34,17 +34,20 @@ type dialer struct {
 // fromURL reads what the package doc describes under URL: a URL of redislock for each host, with the same credentials.
 func fromURL(u *driver.URL, c driver.Config) ([]dialer, *Options, error) {
 	if strings.Contains(u.Path, "@") || strings.ContainsAny(u.Path, ",:") {
-		return nil, nil, fmt.Errorf("redlock: there is an @, a comma or a colon in the path; write a / inside a user or password as %%2F")
+		return nil, nil, fmt.Errorf(
+			"redlock: there is an @, a comma or a colon in the path; write a / inside a user or password as %%2F")
 	}
 	if len(u.Hosts) == 0 {
 		return nil, nil, fmt.Errorf("redlock: the URL names no server; write for instance redlock://h1,h2,h3,h4,h5")
 	}
 	for key, values := range u.Query {
 		if strings.Contains(key+strings.Join(values, ""), "@") && u.User+u.Password == "" {
-			return nil, nil, fmt.Errorf("redlock: there is an @ in the query; write a ? inside a user or password as %%3F")
+			return nil, nil, fmt.Errorf(
+				"redlock: there is an @ in the query; write a ? inside a user or password as %%3F")
 		}
 		if !slices.Contains(keys, key) {
-			return nil, nil, fmt.Errorf("redlock: unknown query key %q: this engine takes %s", key, strings.Join(keys, ", "))
+			return nil, nil, fmt.Errorf("redlock: unknown query key %q: this engine takes %s",
+				key, strings.Join(keys, ", "))
 		}
 	}
 	p := u.Params()

@@ -59,7 +59,8 @@ func TestOpen_WithPasswordOfAllServers_Locks(t *testing.T) {
 	for range 3 {
 		addrs = append(addrs, servers.RedisServer(t, &servers.RedisOptions{Password: "sesame"}).Addr())
 	}
-	d, err := driver.DefaultMux.Open(t.Context(), "redlock://default:sesame@"+strings.Join(addrs, ",")+"/0?check=none&node-timeout=5s", driver.Config{})
+	d, err := driver.DefaultMux.Open(t.Context(),
+		"redlock://default:sesame@"+strings.Join(addrs, ",")+"/0?check=none&node-timeout=5s", driver.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +73,9 @@ func TestOpen_WithPasswordOfAllServers_Locks(t *testing.T) {
 // request is for a lock of that name.
 func request(name string) *driver.Request {
 	return &driver.Request{
-		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: name + "-1", Owner: "o", Client: "c", Weight: 1, Tokens: 1,
-		Lease: defaultLongestLease,
+		Key: driver.Key{Kind: driver.KindMutex, Name: name}, ID: name + "-1", Owner: "o", Client: "c", Weight: 1,
+		Tokens: 1,
+		Lease:  defaultLongestLease,
 	}
 }
 
@@ -81,7 +83,8 @@ func TestNew_OneServerTwice_IsFoundByDiagnose(t *testing.T) {
 	nodes := startNodes(t, 3)
 	var clients []rueidis.Client
 	for _, addr := range append(addrs(nodes), nodes[0].Addr()) {
-		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true})
+		client, err := rueidis.NewClient(
+			rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +106,8 @@ func TestNew_OneServerTwice_IsFoundByDiagnose(t *testing.T) {
 		}
 	}
 	for check, want := range map[string]driver.Level{
-		"same server": driver.LevelFail, "nodes": driver.LevelWarn, "majority": driver.LevelOK, "node clocks": driver.LevelOK,
+		"same server": driver.LevelFail, "nodes": driver.LevelWarn, "majority": driver.LevelOK,
+		"node clocks": driver.LevelOK,
 		"persistence": driver.LevelWarn,
 	} {
 		if levels[check] != want {
@@ -123,12 +127,14 @@ func TestNew_OptionsThatCannotBeMeant_AreRefused(t *testing.T) {
 	if _, err := New(make([]rueidis.Client, 3), nil); err == nil || !strings.Contains(err.Error(), "node 1 is nil") {
 		t.Errorf("nil clients: %v", err)
 	}
-	cluster, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: servers.RedisCluster(t, 3, 0, nil).Addrs(), DisableCache: true})
+	cluster, err := rueidis.NewClient(
+		rueidis.ClientOption{InitAddress: servers.RedisCluster(t, 3, 0, nil).Addrs(), DisableCache: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	if _, err := New([]rueidis.Client{cluster, cluster, cluster}, nil); err == nil || !strings.Contains(err.Error(), "one server alone") {
+	if _, err := New([]rueidis.Client{cluster, cluster, cluster}, nil); err == nil ||
+		!strings.Contains(err.Error(), "one server alone") {
 		t.Errorf("clients of a Cluster: %v", err)
 	}
 	for _, o := range []Options{{Prefix: "{a}"}, {LongestLease: -1}, {NodeTimeout: -1}} {

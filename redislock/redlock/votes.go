@@ -40,8 +40,8 @@ func unsent(err error) bool {
 // ends is until when a vote is ours, if it is not renewed.
 func (v *vote) ends() time.Time { return v.grant.Sent.Add(v.grant.Lease) }
 
-// window is the trust window that a majority of the votes gives: it begins before the first of them was asked for, and ends
-// when the first of them does, so that the time which the majority took is not in it.
+// window is the trust window that a majority of the votes gives: it begins before the first of them was asked for, and
+// ends when the first of them does, so that the time which the majority took is not in it.
 func window(votes []driver.Grant, quorum int) (sent time.Time, lease time.Duration) {
 	byEnd := slices.Clone(votes)
 	slices.SortFunc(byEnd, func(a, b driver.Grant) int { return b.Sent.Add(b.Lease).Compare(a.Sent.Add(a.Lease)) })
@@ -56,8 +56,8 @@ func window(votes []driver.Grant, quorum int) (sent time.Time, lease time.Durati
 	return sent, last.Sent.Add(last.Lease).Sub(sent)
 }
 
-// drift is how much earlier than a node we believe a lease to end: 1 % for clocks of different rates, and the rounding of
-// the server's clock.
+// drift is how much earlier than a node we believe a lease to end: 1 % for clocks of different rates, and the
+// rounding of the server's clock.
 func drift(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
 // left is how much of a trust window is left.
@@ -75,12 +75,12 @@ func (b block) has(token uint64) bool { return token >= b.first && token <= b.la
 // blockOf are the tokens that a node has minted, or was given.
 func blockOf(token uint64, tokens int) block { return block{token, token + uint64(max(tokens, 1)) - 1} }
 
-// common are the tokens of a hold, given what all nodes know of it; a node that knows nothing is the zero block. They are
-// the largest that a majority has reached: the q-th largest of the firsts, to the q-th largest of the lasts.
+// common are the tokens of a hold, given what all nodes know of it; a node that knows nothing is the zero block. They
+// are the largest that a majority has reached: the q-th largest of the firsts, to the q-th largest of the lasts.
 //
-// If every node has voted, no node has to be told: a majority will mint larger ones only, and of the tokens of a later hold
-// at least a majority are larger, so its q-th largest is too. If a majority was told (see [Driver.confirm]), it is what they
-// were told, because fewer than a majority can have larger ones.
+// If every node has voted, no node has to be told: a majority will mint larger ones only, and of the tokens of a later
+// hold at least a majority are larger, so its q-th largest is too. If a majority was told (see [Driver.confirm]), it is
+// what they were told, because fewer than a majority can have larger ones.
 func common(blocks []block, quorum int) block {
 	firsts, lasts := make([]uint64, len(blocks)), make([]uint64, len(blocks))
 	for i, b := range blocks {
@@ -92,8 +92,8 @@ func common(blocks []block, quorum int) block {
 	return block{firsts[at], lasts[at]}
 }
 
-// largest are the tokens of a hold for which not every node has voted: larger than those of all earlier holds, since one of
-// the nodes that were told of the latest has voted. They count when a majority has been told.
+// largest are the tokens of a hold for which not every node has voted: larger than those of all earlier holds, since
+// one of the nodes that were told of the latest has voted. They count when a majority has been told.
 func largest(blocks []block) block {
 	return slices.MaxFunc(blocks, func(a, b block) int {
 		if a.first < b.first {
@@ -103,8 +103,8 @@ func largest(blocks []block) block {
 	})
 }
 
-// shown is the owner as the nodes keep it: with the ID of the round, by which the parts of one hold are found on several
-// nodes. Renewals change the owner behind it.
+// shown is the owner as the nodes keep it: with the ID of the round, by which the parts of one hold are found on
+// several nodes. Renewals change the owner behind it.
 func shown(id, owner string) string { return id + " " + owner }
 
 // hidden takes that apart.
@@ -116,7 +116,8 @@ func hidden(shown string) (id, owner string) {
 	return id, owner
 }
 
-// inTheWay describes who holds the lock as far as the nodes have said: whom most of them name. It also returns how many.
+// inTheWay describes who holds the lock as far as the nodes have said: whom most of them name.
+// It also returns how many.
 func (rd *round) inTheWay() (driver.HeldError, int) {
 	named := make(map[string][]*driver.HeldError)
 	best, most := "", 0
@@ -185,7 +186,8 @@ func (rd *round) unreachable(op string) error {
 			answer++
 		}
 	}
-	why := fmt.Errorf("%d of %d nodes answer, and %d are needed: %w", answer, len(d.nodes), d.quorum, errors.Join(errs...))
+	why := fmt.Errorf("%d of %d nodes answer, and %d are needed: %w",
+		answer, len(d.nodes), d.quorum, errors.Join(errs...))
 	if refuse > len(d.nodes)-d.quorum { // the others cannot be a majority
 		return &driver.RefusedError{Op: op, Name: c.r.Name, Err: why, Hint: said.hint, Open: true}
 	}

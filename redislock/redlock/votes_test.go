@@ -23,7 +23,8 @@ func (n *tokenNode) mint(now uint64, tokens int) block {
 	return b
 }
 
-// TestTokens_Grow_WhicheverNodesVote plays grants, one after the other, of random majorities of nodes whose clocks differ.
+// TestTokens_Grow_WhicheverNodesVote plays grants, one after the other, of random majorities of
+// nodes whose clocks differ.
 func TestTokens_Grow_WhicheverNodesVote(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -31,10 +31,12 @@ func (r *record) countBlows(f *Figures) {
 	}
 }
 
-// hitsHolder reports whether the process that a fault was done to held a lock when it began; if it was done to the servers, or to
-// everybody, whether somebody did.
+// hitsHolder reports whether the process that a fault was done to held a lock when it began; if it was done to the
+// servers, or to everybody, whether somebody did.
 func (r *record) hitsHolder(b *run.Blow) bool {
-	return slices.ContainsFunc(r.holds, func(h *hold) bool { return (b.Proc < 0 || h.proc == b.Proc) && r.lasts(h, b.From) })
+	return slices.ContainsFunc(r.holds, func(h *hold) bool {
+		return (b.Proc < 0 || h.proc == b.Proc) && r.lasts(h, b.From)
+	})
 }
 
 // lasts reports whether h lasted at that instant, as far as its holder knew.

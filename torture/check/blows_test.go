@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// A fault hits a holder if the client that has it holds a lock at that instant; a fault of the servers if somebody does. In the story
-// process 0 holds from 11 to 19 ms, and process 1 from 31 to 39.
+// A fault hits a holder if the client that has it holds a lock at that instant; a fault of the servers if somebody
+// does. In the story process 0 holds from 11 to 19 ms, and process 1 from 31 to 39.
 func TestFaults_AreCountedByKind_AndWhetherTheyHitAHolder(t *testing.T) {
 	blow := func(fault target.Fault, proc int, from history.Instant) run.Blow {
 		return run.Blow{Fault: fault, Proc: proc, From: from, To: from + 1}
@@ -26,7 +26,8 @@ func TestFaults_AreCountedByKind_AndWhetherTheyHitAHolder(t *testing.T) {
 		{
 			name: "clients", holder: 2,
 			blows: []run.Blow{
-				blow(target.Stop, 0, 5*ms), blow(target.Stop, 0, 12*ms), blow(target.Stop, 1, 12*ms), blow(target.Cut, 1, 32*ms), blow(target.Cut, 1, 45*ms),
+				blow(target.Stop, 0, 5*ms), blow(target.Stop, 0, 12*ms), blow(target.Stop, 1, 12*ms),
+				blow(target.Cut, 1, 32*ms), blow(target.Cut, 1, 45*ms),
 			},
 			want: map[target.Fault]Hits{target.Stop: {3, 1}, target.Cut: {2, 1}},
 		},
@@ -35,8 +36,9 @@ func TestFaults_AreCountedByKind_AndWhetherTheyHitAHolder(t *testing.T) {
 			want: map[target.Fault]Hits{target.ServerKill: {2, 1}},
 		},
 		{
-			name: "who is next", blows: []run.Blow{{Fault: target.KillWaiter, Proc: 1, From: 12 * ms, Waits: "a"}}, first: 1,
-			want: map[target.Fault]Hits{target.KillWaiter: {1, 0}},
+			name: "who is next", blows: []run.Blow{{Fault: target.KillWaiter, Proc: 1, From: 12 * ms, Waits: "a"}},
+			first: 1,
+			want:  map[target.Fault]Hits{target.KillWaiter: {1, 0}},
 		},
 		{
 			name: "lost by then", blows: []run.Blow{blow(target.Stop, 0, 16*ms)},
@@ -46,8 +48,9 @@ func TestFaults_AreCountedByKind_AndWhetherTheyHitAHolder(t *testing.T) {
 			want: map[target.Fault]Hits{target.Stop: {1, 0}},
 		},
 		{
-			name: "killed by then", holder: 1, blows: []run.Blow{blow(target.Kill, 0, 12*ms), blow(target.Kill, 0, 16*ms)},
-			want: map[target.Fault]Hits{target.Kill: {2, 1}},
+			name: "killed by then", holder: 1,
+			blows: []run.Blow{blow(target.Kill, 0, 12*ms), blow(target.Kill, 0, 16*ms)},
+			want:  map[target.Fault]Hits{target.Kill: {2, 1}},
 		},
 	} {
 		s := sound()
@@ -56,9 +59,10 @@ func TestFaults_AreCountedByKind_AndWhetherTheyHitAHolder(t *testing.T) {
 			c.spoil(s)
 		}
 		f := s.judge(t).Figures
-		if !maps.Equal(f.ByFault, c.want) || f.HolderBlows != c.holder || f.WaiterBlows != c.first || f.Blows != len(c.blows) {
-			t.Errorf("%s: got %v, %d at a holder, %d at who was next; want %v, %d, %d", c.name, f.ByFault, f.HolderBlows, f.WaiterBlows,
-				c.want, c.holder, c.first)
+		if !maps.Equal(f.ByFault, c.want) || f.HolderBlows != c.holder || f.WaiterBlows != c.first ||
+			f.Blows != len(c.blows) {
+			t.Errorf("%s: got %v, %d at a holder, %d at who was next; want %v, %d, %d", c.name, f.ByFault,
+				f.HolderBlows, f.WaiterBlows, c.want, c.holder, c.first)
 		}
 		var all Figures
 		all.Add(f)

@@ -37,13 +37,17 @@ func TestAFault_IsFoundByItsCheck(t *testing.T) {
 		{"K2", "token 99 passed after", func(s *story) { s.log[4].Token, s.log[5].Token = 99, 99 }},
 		{"K2", "token 100 passed after", func(s *story) { s.log[4].Token, s.log[4].Nonce = 100, "other" }},
 		{"K2", "read 2, and then 3", func(s *story) {
-			read := register.Entry{Proc: 1, Name: "a", Token: 102, Nonce: "n", Fenced: true, Shared: true, Before: 2, Value: 2}
+			read := register.Entry{
+				Proc: 1, Name: "a", Token: 102, Nonce: "n", Fenced: true, Shared: true, Before: 2, Value: 2,
+			}
 			s.log = append(s.log, read)
 			read.Value = 3
 			s.log = append(s.log, read)
 		}},
 		{"K2", "token 102 passed after process 1 with token 103", func(s *story) {
-			read := register.Entry{Proc: 1, Name: "a", Token: 103, Nonce: "n", Fenced: true, Shared: true, Before: 2, Value: 2}
+			read := register.Entry{
+				Proc: 1, Name: "a", Token: 103, Nonce: "n", Fenced: true, Shared: true, Before: 2, Value: 2,
+			}
 			write := register.Entry{Name: "a", Token: 102, Nonce: "n", Fenced: true, Write: true, Before: 2, Value: 3}
 			s.log = append(s.log, read, write)
 		}},
@@ -67,7 +71,8 @@ func TestAFault_IsFoundByItsCheck(t *testing.T) {
 		}},
 		{"K7", "process 0, goroutine 0", func(s *story) { s.about.Quiet = 25 * ms }},
 		{"K8", "60ms late", func(s *story) {
-			s.add(1, 70*ms, history.Event{Seq: 2, Op: history.Acquire, Phase: history.Fail, Late: 60 * time.Millisecond})
+			s.add(1, 70*ms,
+				history.Event{Seq: 2, Op: history.Acquire, Phase: history.Fail, Late: 60 * time.Millisecond})
 		}},
 		{"K9", "one holder", func(s *story) { s.about.Residue = []string{"a: one holder"} }},
 		{"K10", "3 goroutines", func(s *story) { s.events[len(s.events)-1].Goroutines = 3 }},
@@ -92,13 +97,17 @@ func TestAFault_IsFoundByItsCheck(t *testing.T) {
 			s.share(1, 7*ms, history.Permits, 2)
 		}},
 		{"K11", "re-entry has token 102", func(s *story) {
-			s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Reenter, Phase: history.OK, Name: "a", Token: 102, Nonce: "n"})
+			s.add(1, 35*ms,
+				history.Event{Seq: 1, Op: history.Reenter, Phase: history.OK, Name: "a", Token: 102, Nonce: "n"})
 		}},
 		{"K11", "let go after 2 of 3", func(s *story) { s.latch(history.OK, 2, 1) }},
 		{"K11", "0 left after 2 of 3", func(s *story) { s.latch(history.Unknown, 2, 0) }},
 		{"K11", "nobody was let go", func(s *story) { s.latch(history.Unknown, 2, 1, 0) }},
 		{"K11", "given back with another", func(s *story) {
-			s.add(1, 35*ms, history.Event{Seq: 1, Op: history.Reenter, Phase: history.Fail, Name: "a", Err: "given back with another"})
+			s.add(1, 35*ms,
+				history.Event{
+					Seq: 1, Op: history.Reenter, Phase: history.Fail, Name: "a", Err: "given back with another",
+				})
 		}},
 	})
 }
@@ -135,8 +144,8 @@ func TestSharesAsTheyMayBe_AreKept(t *testing.T) {
 	}
 }
 
-// Who was stopped between the grant and the return of Lock, for longer than the lease, finds the hold over and was never sure of it;
-// unless it finds later that the hold lasts all the same.
+// Who was stopped between the grant and the return of Lock, for longer than the lease, finds the hold over and was
+// never sure of it; unless it finds later that the hold lasts all the same.
 func TestWhoseHoldWasOverWhenLockReturned_HeldNothing(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -149,7 +158,10 @@ func TestWhoseHoldWasOverWhenLockReturned_HeldNothing(t *testing.T) {
 		{"it was over, and then it lasts", 13 * ms, true, 1},
 	} {
 		s := sound()
-		e := history.Event{Gor: 9, Seq: 1, Op: history.Acquire, Phase: history.OK, Name: "a", Token: 90, Nonce: "x", Deadline: c.deadline}
+		e := history.Event{
+			Gor: 9, Seq: 1, Op: history.Acquire, Phase: history.OK, Name: "a", Token: 90, Nonce: "x",
+			Deadline: c.deadline,
+		}
 		s.add(2, 13*ms+10, e)
 		if c.found {
 			e.Op, e.Phase, e.Deadline = history.Read, history.Call, 5*second
@@ -181,7 +193,8 @@ func TestTheLag_OfAStoppedProcess_ExcusesNobodyElse(t *testing.T) {
 			t.Errorf("process %d is late while %d is stopped: %v", c.late, c.stopped, v)
 		}
 		// What is excused is not among the cases that were judged.
-		if v.Of+v.Spared != 2 || (v.Spared == 1) == c.fault || strings.Contains(v.String(), "1 more not judged") == c.fault {
+		if v.Of+v.Spared != 2 || (v.Spared == 1) == c.fault ||
+			strings.Contains(v.String(), "1 more not judged") == c.fault {
 			t.Errorf("process %d is late while %d is stopped: %v, %d of %d", c.late, c.stopped, v, v.Spared, v.Of)
 		}
 	}
@@ -215,7 +228,8 @@ func TestACall_IsLateByMore_WhileItsProcessIsKeptWaitingAgainAndAgain(t *testing
 	}
 }
 
-// What a process does late because it stood still is not its fault, and what the engine cannot keep under a fault is counted.
+// What a process does late because it stood still is not its fault, and what the engine cannot keep
+// under a fault is counted.
 func TestWhatIsExcused(t *testing.T) {
 	s := sound()
 	s.about.Faults = []target.Fault{target.Stop, target.ServerKill}

@@ -23,8 +23,8 @@ type signal struct {
 	all      bool
 }
 
-// checkConditions looks at those who waited for the condition of a mutex. Who waits has given the mutex up, and who signals has it,
-// so the tokens say who came first, whatever the clock of each says.
+// checkConditions looks at those who waited for the condition of a mutex. Who waits has given the mutex up, and who
+// signals has it, so the tokens say who came first, whatever the clock of each says.
 func (r *record) checkConditions(v *Verdict, f *Figures) {
 	waits, signals, sure := conditions(r.events)
 	for _, w := range waits {
@@ -34,7 +34,8 @@ func (r *record) checkConditions(v *Verdict, f *Figures) {
 		v.Of++
 		f.Wakes++
 		if w.woken <= w.gave {
-			v.fault("process %d, goroutine %d: it gave up token %d and has %d after the wait", w.proc, w.gor, w.gave, w.woken)
+			v.fault("process %d, goroutine %d: it gave up token %d and has %d after the wait", w.proc, w.gor, w.gave,
+				w.woken)
 		}
 	}
 	if !r.calm() { // else a place may be lost, and with it a signal
@@ -46,8 +47,8 @@ func (r *record) checkConditions(v *Verdict, f *Figures) {
 	}
 }
 
-// conditions lists the waits that ended, and the signals that were answered, in the order of their tokens. It reports false if
-// there were others.
+// conditions lists the waits that ended, and the signals that were answered, in the order of their tokens. It reports
+// false if there were others.
 func conditions(events []history.Event) (waits []*waiting, signals []signal, sure bool) {
 	open, called := map[place]*waiting{}, map[place]history.Instant{}
 	sure = true
@@ -78,8 +79,8 @@ func conditions(events []history.Event) (waits []*waiting, signals []signal, sur
 	return waits, signals, sure
 }
 
-// checkSignals finds who waited in vain. Signals that came while it waited, and long before its time was over, have woken those
-// who had waited for longer: so there cannot have been more of them than of those.
+// checkSignals finds who waited in vain. Signals that came while it waited, and long before its time was over, have
+// woken those who had waited for longer: so there cannot have been more of them than of those.
 func (r *record) checkSignals(v *Verdict, waits []*waiting, signals []signal) {
 	enough := 2 * r.about.Lease // for who is woken to have the mutex again
 	for i, w := range waits {
@@ -103,7 +104,9 @@ func (r *record) checkSignals(v *Verdict, waits []*waiting, signals []signal) {
 		}
 		all := slices.ContainsFunc(came, func(s signal) bool { return s.all })
 		if all || len(came) > before {
-			v.fault("process %d, goroutine %d: it waited in vain since it gave up token %d: %d signals came, and %d had waited for longer",
+			v.fault(
+				"process %d, goroutine %d: it waited in vain since it gave up token %d: %d signals came, and %d had "+
+					"waited for longer",
 				w.proc, w.gor, w.gave, len(came), before)
 		}
 	}
@@ -117,8 +120,8 @@ func (w *waiting) mayHaveHad(came []signal, enough time.Duration) bool {
 	return slices.ContainsFunc(came, func(s signal) bool { return s.call < w.end && w.end < s.ok.Add(enough) })
 }
 
-// checkWakes finds who was woken by nobody: each signal wakes one, of those who waited by then the one who had the mutex first
-// after it.
+// checkWakes finds who was woken by nobody: each signal wakes one, of those who waited by then the one who had
+// the mutex first after it.
 func checkWakes(v *Verdict, waits []*waiting, signals []signal) {
 	left := slices.DeleteFunc(slices.Clone(waits), func(w *waiting) bool { return w.woken == 0 })
 	slices.SortFunc(left, func(a, b *waiting) int { return cmp.Compare(a.woken, b.woken) })

@@ -11,20 +11,24 @@ import (
 // change is the time for which a lock was free after a hold, until its next grant.
 type change struct {
 	held *hold
-	dead bool            // the holder was killed; otherwise it gave the lock back
-	at   history.Instant // when it ended, or the last of those was killed who had asked for the lock; of a release, not before somebody wanted it
+	dead bool // the holder was killed; otherwise it gave the lock back
+	// when it ended, or the last of those was killed who had asked for the lock; of a release, not
+	// before somebody wanted it
+	at   history.Instant
 	next *hold
 }
 
-// deaths finds, for each lock that a process held alone when it was killed, who was granted it next. If others who had asked for it
-// were killed meanwhile, the time runs from the last of these deaths, because each of them may have had it.
+// deaths finds, for each lock that a process held alone when it was killed, who was granted it next. If
+// others who had asked for it were killed meanwhile, the time runs from the last of these deaths, because
+// each of them may have had it.
 func (r *record) deaths(waits waitsFor) (all []change) {
 	for _, b := range r.blows {
 		if !b.Fault.Kills() {
 			continue
 		}
 		for _, h := range r.holds {
-			if h.proc != b.Proc || h.from >= b.From || h.released != 0 && h.released < b.From || h.lost || r.killed(b.Proc, h.from, b.From) {
+			if h.proc != b.Proc || h.from >= b.From || h.released != 0 && h.released < b.From || h.lost ||
+				r.killed(b.Proc, h.from, b.From) {
 				continue
 			}
 			c, ok := r.changeOf(h, b.From, waits)
@@ -37,8 +41,9 @@ func (r *record) deaths(waits waitsFor) (all []change) {
 	return all
 }
 
-// releases finds, for each lock that was held alone and given back, who was granted it next, and for how long it had been free for that one.
-// If it was not free, it was held for somebody who does not know of it, for instance whose Lock had ended with its context.
+// releases finds, for each lock that was held alone and given back, who was granted it next, and for how long it had
+// been free for that one. If it was not free, it was held for somebody who does not know of it, for instance whose Lock
+// had ended with its context.
 func (r *record) releases(waits waitsFor) (all []change) {
 	for _, h := range r.holds {
 		if h.released == 0 || h.lost || h.fixed {
@@ -52,8 +57,8 @@ func (r *record) releases(waits waitsFor) (all []change) {
 	return all
 }
 
-// gaveBack is when the server heard at the latest that h was given back: who was killed while it asked for that may not have been heard
-// before its death.
+// gaveBack is when the server heard at the latest that h was given back: who was killed while it asked for that may not
+// have been heard before its death.
 func (r *record) gaveBack(h *hold) history.Instant {
 	for _, b := range r.blows {
 		if !h.returned && b.Fault.Kills() && b.Proc == h.proc && b.From > h.released {
@@ -70,8 +75,8 @@ func (r *record) changeOf(h *hold, at history.Instant, waits waitsFor) (c change
 		return sort.Search(len(holds), func(i int) bool { return holds[i].from > end })
 	}
 	next := after(at)
-	// Who was granted it before the end had lost it, whatever it knew; or the next did not want it, but waited for a signal; or it
-	// was shared.
+	// Who was granted it before the end had lost it, whatever it knew; or the next did not want it, but waited for a
+	// signal; or it was shared.
 	taken := after(h.from) < next
 	if next == len(holds) || taken || holds[next].woken || !h.wasAlone() {
 		return c, false
@@ -88,8 +93,8 @@ func (r *record) maybeHeld(waits waitsFor, c change) bool {
 	})
 }
 
-// maybeUnwanted reports whether the next holder wanted it as its second, and nobody else waited for it until then: it may have been asked for
-// only just before.
+// maybeUnwanted reports whether the next holder wanted it as its second, and nobody else waited for it until then: it
+// may have been asked for only just before.
 func (r *record) maybeUnwanted(waits waitsFor, c change) bool {
 	second := slices.ContainsFunc(waits[c.held.name], func(w *wait) bool { return w.second && w.to == c.next.from })
 	return second && r.wantedSince(waits, c) > c.at
@@ -111,10 +116,12 @@ func (h *hold) wasAlone() bool {
 	return h.share == "" || h.share == history.Writes && len(h.modes) == 1
 }
 
-// checkDeaths is a part of K7: a lock comes free with the lease of a holder that was killed, and goes on when it is given back, however many
-// of those who wanted it were killed, or gave up because their contexts had ended. Under other faults it may take longer.
+// checkDeaths is a part of K7: a lock comes free with the lease of a holder that was killed, and goes on when it is
+// given back, however many of those who wanted it were killed, or gave up because their contexts had ended. Under other
+// faults it may take longer.
 func (r *record) checkDeaths(v *Verdict) {
-	if v == nil || slices.ContainsFunc(r.about.Faults, func(f target.Fault) bool { return f != target.None && !f.Kills() }) {
+	if v == nil ||
+		slices.ContainsFunc(r.about.Faults, func(f target.Fault) bool { return f != target.None && !f.Kills() }) {
 		return
 	}
 	v.Claim += "; no lock stays free for long behind the dead, or behind those who gave up"
@@ -123,7 +130,8 @@ func (r *record) checkDeaths(v *Verdict) {
 		most, how := r.about.Lease+r.target.Again(r.about.Lease), "killed"
 		if !c.dead {
 			how = "given back"
-			// Otherwise somebody had it who was killed, or it was not wanted at first, or the engine has not said that it was given back.
+			// Otherwise somebody had it who was killed, or it was not wanted at first, or the engine has not
+			// said that it was given back.
 			if c.at == c.held.released && c.held.gaveBack {
 				most = r.target.Behind(r.about.Lease)
 			}
@@ -150,7 +158,8 @@ func (r *record) killed(proc int, from, to history.Instant) bool {
 	return false
 }
 
-// lastDeath is when the last of those was killed who had asked for a lock, from the instant at until its next grant; or at.
+// lastDeath is when the last of those was killed who had asked for a lock, from the instant at
+// until its next grant; or at.
 func (r *record) lastDeath(name string, at, next history.Instant, waits waitsFor) history.Instant {
 	last := at
 	for _, b := range r.blows {

@@ -10,7 +10,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// killed is sound with kills. The first process holds the lock from 11 to 19 ms, and the second asks for it at 30 and has it at 31.
+// killed is sound with kills. The first process holds the lock from 11 to 19 ms, and the second asks for
+// it at 30 and has it at 31.
 func killed(kills ...run.Blow) *story {
 	s := sound()
 	s.about.Faults = []target.Fault{target.Kill}
@@ -41,9 +42,14 @@ func TestDeaths_AreMeasuredUntilTheNextGrant(t *testing.T) {
 		{"of a holder, and then of one who wanted it", []run.Blow{holder, {Proc: 2, From: 25 * ms}}, func(s *story) {
 			s.asks(2, 1, 12*ms, "a")
 		}, Delays{6*time.Millisecond + 1}},
-		{"of a holder, and then of one who wanted another lock", []run.Blow{holder, {Proc: 2, From: 25 * ms}}, func(s *story) {
-			s.asks(2, 1, 12*ms, "b")
-		}, Delays{15*time.Millisecond + 1}},
+		{
+			"of a holder, and then of one who wanted another lock",
+			[]run.Blow{holder, {Proc: 2, From: 25 * ms}},
+			func(s *story) {
+				s.asks(2, 1, 12*ms, "b")
+			},
+			Delays{15*time.Millisecond + 1},
+		},
 		{"of a holder, while one who lives may have it and waits for another", []run.Blow{holder}, func(s *story) {
 			s.asks(2, 1, 12*ms, "a")
 			s.asks(2, 2, 12*ms, "b")
@@ -52,7 +58,9 @@ func TestDeaths_AreMeasuredUntilTheNextGrant(t *testing.T) {
 			s.asks(2, 1, 12*ms, "a")
 			s.asks(2, 2, 12*ms, "A")
 		}, Delays{15*time.Millisecond + 1}},
-		{"of a holder of what nobody wanted for a lease", []run.Blow{holder}, func(s *story) { s.about.Lease = time.Millisecond }, nil},
+		{"of a holder of what nobody wanted for a lease", []run.Blow{holder}, func(s *story) {
+			s.about.Lease = time.Millisecond
+		}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := killed(c.kills...)
@@ -76,7 +84,8 @@ func TestDeaths_AfterWhichALockStaysFreeForTooLong_BreakK7(t *testing.T) {
 		})
 		s.asks(other, 1, 12*ms, "a")
 		s.asks(1, 1, 12*ms, "a")
-		s.add(1, granted, history.Event{Seq: 1, Op: history.Acquire, Phase: history.OK, Name: "a", Token: 200, Nonce: "m"})
+		s.add(1, granted,
+			history.Event{Seq: 1, Op: history.Acquire, Phase: history.OK, Name: "a", Token: 200, Nonce: "m"})
 		for _, e := range more {
 			s.add(1, e.At, e)
 		}
@@ -97,7 +106,11 @@ func TestDeaths_AfterWhichALockStaysFreeForTooLong_BreakK7(t *testing.T) {
 		{"after the holder's death, too late on a busy machine", holder, 2230 * ms, []history.Event{lag(300 * ms)}, 0},
 		{"given back in front of the dead, in time", other, 1210 * ms, nil, 0},
 		{"given back in front of the dead, too late", other, 1230 * ms, nil, 1},
-		{"given back in front of the dead, too late on a busy machine", other, 1230 * ms, []history.Event{lag(300 * ms)}, 0},
+		{
+			"given back in front of the dead, too late on a busy machine", other, 1230 * ms,
+			[]history.Event{lag(300 * ms)},
+			0,
+		},
 	} {
 		if v := judged(c.dead, c.granted, c.more...); len(v.Faults) != c.faults {
 			t.Errorf("%s: %v", c.name, v)
@@ -114,18 +127,20 @@ func TestWhoDiesInItsRelease_HasTheLockUntilThen(t *testing.T) {
 		s := killed(run.Blow{Proc: 0, From: 520 * ms})
 		s.about.Faults = []target.Fault{target.KillAsking}
 		s.events = slices.DeleteFunc(s.events, func(e history.Event) bool {
-			return e.Proc == 1 && e.Op != history.Start || e.Proc == 0 && e.Op == history.Release && e.Phase == history.OK
+			return e.Proc == 1 && e.Op != history.Start ||
+				e.Proc == 0 && e.Op == history.Release && e.Phase == history.OK
 		})
 		s.asks(1, 1, 12*ms, "a")
-		s.add(1, c.granted, history.Event{Seq: 1, Op: history.Acquire, Phase: history.OK, Name: "a", Token: 200, Nonce: "m"})
+		s.add(1, c.granted,
+			history.Event{Seq: 1, Op: history.Acquire, Phase: history.OK, Name: "a", Token: 200, Nonce: "m"})
 		if v := s.judge(t).Find("K7"); len(v.Faults) != c.faults {
 			t.Errorf("granted at %v: %v", time.Duration(c.granted), v)
 		}
 	}
 }
 
-// That a parked waiter is granted the lock long after it was given back, when somebody signals, is as it should be: K7 holds no bound to
-// it under kills, which it does hold to who asked for the lock.
+// That a parked waiter is granted the lock long after it was given back, when somebody signals, is as it should be: K7
+// holds no bound to it under kills, which it does hold to who asked for the lock.
 func TestWhoIsWoken_DidNotWantTheLockBefore(t *testing.T) {
 	for op, faults := range map[history.Op]int{history.Wait: 0, history.Acquire: 1} {
 		s := sound()
@@ -178,7 +193,8 @@ func TestWhoWaitsForAnotherFirst_DoesNotWantTheLockYet(t *testing.T) {
 		hold := func(seq int, name string, from, to history.Instant) {
 			for i, phase := range []history.Phase{history.Call, history.OK} {
 				s.add(1, []history.Instant{from, to}[i], history.Event{
-					Seq: seq, Name: name, Op: history.Acquire, Phase: phase, Several: with != "", Token: 600, Nonce: "m", Deadline: 9 * second,
+					Seq: seq, Name: name, Op: history.Acquire, Phase: phase, Several: with != "", Token: 600,
+					Nonce: "m", Deadline: 9 * second,
 				})
 			}
 		}
@@ -186,14 +202,17 @@ func TestWhoWaitsForAnotherFirst_DoesNotWantTheLockYet(t *testing.T) {
 			hold(70, with, 12*ms, 4*second)
 		}
 		hold(71, "a", 12*ms, 4*second)
-		s.events = slices.DeleteFunc(s.events, func(e history.Event) bool { return e.Proc == 1 && e.Name == "a" && e.Seq < 70 })
+		s.events = slices.DeleteFunc(s.events, func(e history.Event) bool {
+			return e.Proc == 1 && e.Name == "a" && e.Seq < 70
+		})
 		if v := s.judge(t).Find("K7"); len(v.Faults) != c.faults {
 			t.Errorf("%+v: %v", c, v)
 		}
 	}
 }
 
-// Of a lock that nobody has, by all that is known, somebody may have been granted it who gave up, and whose lease has to end.
+// Of a lock that nobody has, by all that is known, somebody may have been granted it who gave up,
+// and whose lease has to end.
 func TestWhoGaveUp_KeepsNoLockForLongerThanALease(t *testing.T) {
 	for _, c := range []struct {
 		asked, granted history.Instant
@@ -212,9 +231,13 @@ func TestWhoGaveUp_KeepsNoLockForLongerThanALease(t *testing.T) {
 		s.without(1, history.Write)
 		s.without(1, history.Release)
 		s.asks(2, 1, 12*ms, "a")
-		s.add(2, 30*ms, history.Event{Seq: 1, Op: history.Acquire, Phase: history.Fail, Name: "a", Late: time.Millisecond})
+		s.add(2, 30*ms,
+			history.Event{Seq: 1, Op: history.Acquire, Phase: history.Fail, Name: "a", Late: time.Millisecond})
 		s.asks(1, 1, c.asked, "a")
-		s.add(1, c.granted, history.Event{Seq: 1, Op: history.Acquire, Phase: history.OK, Name: "a", Token: 200, Nonce: "m", Deadline: 9 * second})
+		s.add(1, c.granted,
+			history.Event{
+				Seq: 1, Op: history.Acquire, Phase: history.OK, Name: "a", Token: 200, Nonce: "m", Deadline: 9 * second,
+			})
 		if v := s.judge(t).Find("K7"); len(v.Faults) != c.faults {
 			t.Errorf("asked for at %v, granted at %v: %v", time.Duration(c.asked), time.Duration(c.granted), v)
 		}

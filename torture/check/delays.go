@@ -40,7 +40,8 @@ func (r *record) takeTimes(f *Figures) {
 		switch b.Fault {
 		case target.Failover, target.CutFailover, target.ClockFailover, target.LeaderMove:
 			f.Failovers = append(f.Failovers, r.outage(b.From, b.To))
-		case target.NodeKill, target.NodeStop, target.ServerKill, target.PowerCut, target.ServerStop, target.Partition, target.DiskFull:
+		case target.NodeKill, target.NodeStop, target.ServerKill, target.PowerCut, target.ServerStop, target.Partition,
+			target.DiskFull:
 			f.Outages = append(f.Outages, r.outage(b.From, b.To))
 		}
 	}
@@ -49,7 +50,9 @@ func (r *record) takeTimes(f *Figures) {
 
 // outage is the longest time without any grant that a fault of the servers has caused.
 func (r *record) outage(from, to history.Instant) (longest time.Duration) {
-	i, _ := slices.BinarySearchFunc(r.holds, from, func(h *hold, at history.Instant) int { return cmp.Compare(h.from, at) })
+	i, _ := slices.BinarySearchFunc(r.holds, from, func(h *hold, at history.Instant) int {
+		return cmp.Compare(h.from, at)
+	})
 	for last := from; i < len(r.holds) && last < to; i++ {
 		longest = max(longest, r.holds[i].from.Sub(last))
 		last = r.holds[i].from
@@ -57,8 +60,8 @@ func (r *record) outage(from, to history.Instant) (longest time.Duration) {
 	return longest
 }
 
-// lossTold is how long after the end of their hold those were told that lost one that was to be renewed, and were running. That is what K5
-// bounds.
+// lossTold is how long after the end of their hold those were told that lost one that was to be renewed, and were
+// running. That is what K5 bounds.
 func (r *record) lossTold() (delays Delays) {
 	for _, h := range r.holds {
 		if end, told := r.told(h); h.lost && !h.fixed && end != 0 && !r.stood(h.proc, end, told) {
@@ -68,14 +71,16 @@ func (r *record) lossTold() (delays Delays) {
 	return delays
 }
 
-// faultTold is how long after a fault began those were told that lost their hold to it, and were running. It is longer: first the hold has
-// to end, mostly with its lease.
+// faultTold is how long after a fault began those were told that lost their hold to it, and were running. It is longer:
+// first the hold has to end, mostly with its lease.
 func (r *record) faultTold() (delays Delays) {
 	for _, e := range r.events {
 		if e.Op != history.Lost || r.stood(e.Proc, e.At-1, e.At) {
 			continue
 		}
-		h := slices.IndexFunc(r.holds, func(h *hold) bool { return h.proc == e.Proc && h.name == e.Name && h.token == e.Token })
+		h := slices.IndexFunc(r.holds, func(h *hold) bool {
+			return h.proc == e.Proc && h.name == e.Name && h.token == e.Token
+		})
 		if h < 0 || r.holds[h].fixed {
 			continue
 		}

@@ -25,7 +25,8 @@ func TestTimes_WithoutAGrant(t *testing.T) {
 func TestTimes_UntilALossIsTold(t *testing.T) {
 	s := sound()
 	s.blows = []run.Blow{{Fault: target.Cut, Proc: 0, From: 12 * ms, To: 19 * ms}}
-	s.add(0, 17*ms, history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 100, Deadline: 15 * ms})
+	s.add(0, 17*ms,
+		history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 100, Deadline: 15 * ms})
 	f := s.judge(t).Figures
 	if !slices.Equal(f.LossTold, Delays{2*time.Millisecond + 1}) {
 		t.Errorf("from the hold's end: %v", f.LossTold)
@@ -48,7 +49,8 @@ func TestTimes_UntilALossIsTold(t *testing.T) {
 // That a lease ends that was not to be renewed is no loss to anything.
 func TestTimes_OfAnOverrun_AreNotThoseOfLosses(t *testing.T) {
 	s := sound()
-	s.add(0, 17*ms, history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 100, Deadline: 15 * ms})
+	s.add(0, 17*ms,
+		history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 100, Deadline: 15 * ms})
 	s.blows = []run.Blow{{Fault: target.Cut, Proc: 0, From: 12 * ms, To: 19 * ms}}
 	for i := range s.events {
 		s.events[i].Fixed = s.events[i].Proc == 0

@@ -8,9 +8,9 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// checkExclusion is K4: no lock is granted while somebody else has it, by all that he can know. Where two holders are possible only those
-// are against the claim of which both were sure, and the others are counted as double grants beside it. A holder is sure from the return of
-// Lock until it last looked whether the hold lasts and found that it does.
+// checkExclusion is K4: no lock is granted while somebody else has it, by all that he can know. Where two holders are
+// possible only those are against the claim of which both were sure, and the others are counted as double grants beside
+// it. A holder is sure from the return of Lock until it last looked whether the hold lasts and found that it does.
 func (r *record) checkExclusion(f *Figures) *Verdict {
 	v := &Verdict{Check: "K4", Claim: "no lock is granted while somebody else has it", Excused: r.excuse()}
 	if v.Excused != "" {
@@ -21,7 +21,8 @@ func (r *record) checkExclusion(f *Figures) *Verdict {
 		if h.never() {
 			continue
 		}
-		if h.until() > h.from { // who was killed before it looked holds for no time that anybody knows, and so proves nothing
+		// who was killed before it looked holds for no time that anybody knows, and so proves nothing
+		if h.until() > h.from {
 			v.Of++
 		}
 		s, g := surest[h.name], latest[h.name]
@@ -34,9 +35,11 @@ func (r *record) checkExclusion(f *Figures) *Verdict {
 			v.Of--
 			v.Spared++
 		case sure:
-			v.fault("%v from %v after the begin; %v was sure until %v later", h, h.from.Sub(r.about.Begin), s, s.sure.Sub(h.from))
+			v.fault("%v from %v after the begin; %v was sure until %v later", h, h.from.Sub(r.about.Begin), s,
+				s.sure.Sub(h.from))
 		case strict && double:
-			v.fault("%v from %v after the begin; %v had it until %v later", h, h.from.Sub(r.about.Begin), g, g.until().Sub(h.from))
+			v.fault("%v from %v after the begin; %v had it until %v later", h, h.from.Sub(r.about.Begin), g,
+				g.until().Sub(h.from))
 		}
 		if s == nil || h.sure > s.sure {
 			surest[h.name] = h
@@ -48,10 +51,11 @@ func (r *record) checkExclusion(f *Figures) *Verdict {
 	return v
 }
 
-// isNews reports whether it was still news from one instant to another that g had ended. That can only be where the session behind the holds is a
-// connection: the server frees the lock when it notices the end of that, and the holder hears of it at about the same time, be it a
-// moment later. For longer than that, and the time for which it stood still, it is no news. What the engine itself says was given
-// back had not ended, unless its connection was disturbed: then that may have been said when another had found that its session was over.
+// isNews reports whether it was still news from one instant to another that g had ended. That can only be where the
+// session behind the holds is a connection: the server frees the lock when it notices the end of that, and the holder
+// hears of it at about the same time, be it a moment later. For longer than that, and the time for which it stood
+// still, it is no news. What the engine itself says was given back had not ended, unless its connection was disturbed:
+// then that may have been said when another had found that its session was over.
 func (r *record) isNews(g *hold, from, to history.Instant) bool {
 	if !r.target.Connected || g.gaveBack && !r.disturbed(g.proc, from, g.back) {
 		return false
@@ -87,12 +91,13 @@ func (r *record) excuse() string {
 	return ""
 }
 
-// until is for how long h lasted by all that its holder could know. Of one that was killed that is as long as it was sure: some engines
-// free a lock when its process ends.
+// until is for how long h lasted by all that its holder could know. Of one that was killed that is as long as it was
+// sure: some engines free a lock when its process ends.
 func (h *hold) until() history.Instant { return max(h.sure, h.over) }
 
-// ends takes in that h was given back, or that its holder was told of its loss, whichever comes first. It may have been over by then: one
-// that stood still learns late that its lease has run out, and says that it has ended now. Then it counts to the last deadline that is recorded.
+// ends takes in that h was given back, or that its holder was told of its loss, whichever comes first. It may have been
+// over by then: one that stood still learns late that its lease has run out, and says that it has ended now. Then it
+// counts to the last deadline that is recorded.
 func (h *hold) ends(e *history.Event) {
 	if h.over != 0 {
 		return

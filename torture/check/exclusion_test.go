@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// Process 0 has the lock from 11 ms on, looks for the last time at 18 and gives it back at 19. Where the engine keeps locks apart each double
-// grant is a fault; where it cannot only those are counted as such of which both had looked.
+// Process 0 has the lock from 11 ms on, looks for the last time at 18 and gives it back at 19. Where the engine keeps
+// locks apart each double grant is a fault; where it cannot only those are counted as such of which both had looked.
 func TestDoubleGrants_AreFound_ThoughNobodyLooked(t *testing.T) {
 	deadline := func(s *story, at history.Instant) {
 		for i := range s.events {
@@ -31,12 +31,16 @@ func TestDoubleGrants_AreFound_ThoughNobodyLooked(t *testing.T) {
 		{"while it was looked at", 15 * ms, nil, 1, 1},
 		{"before the loss was told", 25 * ms, func(s *story) { s.loses(31*ms, 30*ms) }, 1, 0},
 		{"after the loss was told", 32 * ms, func(s *story) { s.loses(31*ms, 30*ms) }, 0, 0},
-		{"when it was known, and before that was recorded", 30*ms + ms/2, func(s *story) { s.loses(31*ms, 30*ms) }, 0, 0},
+		{"when it was known, and before that was recorded", 30*ms + ms/2, func(s *story) {
+			s.loses(31*ms, 30*ms)
+		}, 0, 0},
 		{"when the lease had run out, which was noticed later", 25 * ms, func(s *story) {
 			deadline(s, 22*ms)
 			s.loses(31*ms, 30*ms)
 		}, 0, 0},
-		{"when the lease had run out, which was noticed as it was given back", 18*ms + ms/2, func(s *story) { deadline(s, 18*ms+ms/4) }, 0, 0},
+		{"when the lease had run out, which was noticed as it was given back", 18*ms + ms/2, func(s *story) {
+			deadline(s, 18*ms+ms/4)
+		}, 0, 0},
 		{"when its process had been killed", 25 * ms, func(s *story) {
 			s.without(0, history.Release)
 		}, 0, 0},
@@ -71,8 +75,8 @@ func (s *story) without(proc int, op history.Op) {
 	s.events = slices.DeleteFunc(s.events, func(e history.Event) bool { return e.Proc == proc && e.Op == op })
 }
 
-// Where a session is a connection it may end with that at the server first. Its holder has the time to hear of it which K5 allows, and for
-// which it stands still; but what the engine says was given back was there until then.
+// Where a session is a connection it may end with that at the server first. Its holder has the time to hear of it which
+// K5 allows, and for which it stands still; but what the engine says was given back was there until then.
 func TestADoubleGrant_WhileTheEndOfAConnectionIsNews_IsNoFault(t *testing.T) {
 	released := func(phase history.Phase) func(s *story) {
 		return func(s *story) {
@@ -93,7 +97,11 @@ func TestADoubleGrant_WhileTheEndOfAConnectionIsNews_IsNoFault(t *testing.T) {
 		{"and it is told soon", 25 * ms, false, func(s *story) { s.loses(70*ms, 70*ms) }, 0},
 		{"and it is told soon, and its holder had looked", 15 * ms, false, func(s *story) { s.loses(60*ms, 60*ms) }, 0},
 		{"and its holder looks late", 15 * ms, false, func(s *story) {
-			s.add(0, 75*ms, history.Event{Seq: 1, Op: history.Read, Phase: history.Call, Name: "a", Token: 100, Deadline: 900 * ms, Nonce: "n"})
+			s.add(0, 75*ms,
+				history.Event{
+					Seq: 1, Op: history.Read, Phase: history.Call, Name: "a", Token: 100, Deadline: 900 * ms,
+					Nonce: "n",
+				})
 			s.loses(80*ms, 80*ms)
 		}, 1},
 		{"and it is told late", 25 * ms, false, func(s *story) { s.loses(80*ms, 80*ms) }, 1},
@@ -132,15 +140,18 @@ func TestADoubleGrant_WhileTheEndOfAConnectionIsNews_IsNoFault(t *testing.T) {
 	}
 }
 
-// A hold proves something if another grant could have been found in it: not if Lock returned too late, nor if its process was killed
-// before it looked.
+// A hold proves something if another grant could have been found in it: not if Lock returned too late, nor if its
+// process was killed before it looked.
 func TestHolds_ThatLastForNoTime_AreNotCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   int
 		more func(s *story)
 	}{
-		"both are given back":           {2, func(*story) {}},
-		"nobody looks":                  {2, func(s *story) { s.without(0, history.Read); s.without(0, history.Write) }},
+		"both are given back": {2, func(*story) {}},
+		"nobody looks": {2, func(s *story) {
+			s.without(0, history.Read)
+			s.without(0, history.Write)
+		}},
 		"one is killed after it looked": {2, func(s *story) { s.without(0, history.Release) }},
 		"one is killed before it looked": {1, func(s *story) {
 			for _, op := range []history.Op{history.Read, history.Write, history.Release} {

@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// settles is how long a process may need to get going after it stood still, or a machine with more to do than processors.
+	// settles is how long a process may need to get going after it stood still, or a machine with
+	// more to do than processors.
 	settles = 200 * time.Millisecond
 
-	// lateness is how late a call may return after its context, and what a protected request may be late after its deadline
-	// because the processor was taken away between the look and the record.
+	// lateness is how late a call may return after its context, and what a protected request may be late after its
+	// deadline because the processor was taken away between the look and the record.
 	lateness = 50 * time.Millisecond
 
 	// raceFactor is how much later that may be under the race detector.
@@ -34,7 +35,9 @@ func (r *record) lateness() time.Duration {
 // checkTokens is K3: a later acquisition has a larger token. Of two only those are compared of which one had returned
 // before the other was asked for.
 func (r *record) checkTokens(f *Figures) *Verdict {
-	v := &Verdict{Check: "K3", Claim: "tokens grow with each acquisition and are never given twice, also not to who comes back"}
+	v := &Verdict{
+		Check: "K3", Claim: "tokens grow with each acquisition and are never given twice, also not to who comes back",
+	}
 	alone := r.alone() // readers and permits come beside each other
 	byCall := slices.Clone(alone)
 	slices.SortFunc(byCall, func(a, b *hold) int { return int(a.call - b.call) })
@@ -66,10 +69,12 @@ func (r *record) checkTokens(f *Figures) *Verdict {
 	return v
 }
 
-// checkBelief is K5: nobody begins a request under a lock after the deadline that it knows, and who loses a hold is told when that is
-// over.
+// checkBelief is K5: nobody begins a request under a lock after the deadline that it knows, and who loses a hold
+// is told when that is over.
 func (r *record) checkBelief() *Verdict {
-	v := &Verdict{Check: "K5", Claim: "no request under a lock begins after its deadline, and a loss is told within 50 ms of it"}
+	v := &Verdict{
+		Check: "K5", Claim: "no request under a lock begins after its deadline, and a loss is told within 50 ms of it",
+	}
 	for _, h := range r.holds {
 		found, spared := len(v.Faults), false
 		late := func(from, to history.Instant, format string, args ...any) {
@@ -91,8 +96,8 @@ func (r *record) checkBelief() *Verdict {
 	return v
 }
 
-// told is when a hold ended that was not given back, and when its holder was told, or gave it back without a word; 0 and 0 if it
-// lasted.
+// told is when a hold ended that was not given back, and when its holder was told, or gave it back without a
+// word; 0 and 0 if it lasted.
 func (r *record) told(h *hold) (end, told history.Instant) {
 	fixed := r.fixedEnd(h)
 	switch {
@@ -106,8 +111,9 @@ func (r *record) told(h *hold) (end, told history.Instant) {
 	return 0, 0
 }
 
-// fixedEnd is when a fixed lease ends, or 0. It is known from the grant on. But the deadline is then that of the session, if that has
-// not been heard of for so long that it would end first, and moves on with the session's next sign of life.
+// fixedEnd is when a fixed lease ends, or 0. It is known from the grant on. But the deadline is then that of
+// the session, if that has not been heard of for so long that it would end first, and moves on with the
+// session's next sign of life.
 func (r *record) fixedEnd(h *hold) history.Instant {
 	switch {
 	case !h.fixed || h.deadline == 0:

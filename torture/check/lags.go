@@ -8,8 +8,9 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// heldUp reports whether, between the two instants, some process was not run for a quarter of the lease at once, or for a sixth of the
-// time in all. What is done meanwhile takes several processes several times, and the server, which has no better machine.
+// heldUp reports whether, between the two instants, some process was not run for a quarter of the lease at once, or
+// for a sixth of the time in all. What is done meanwhile takes several processes several times, and the server,
+// which has no better machine.
 func (r *record) heldUp(from, to history.Instant) bool {
 	all := map[int]time.Duration{}
 	for _, e := range r.lags {
@@ -34,8 +35,8 @@ func within(e history.Event, from, to history.Instant) time.Duration {
 	return max(0, min(e.At, to).Sub(max(e.At.Add(-e.Took), from)))
 }
 
-// briefly is for how long, between the two instants, the process or the coordinator was not run for moments that do not count by themselves:
-// the larger sum, as the moments of both may be the same.
+// briefly is for how long, between the two instants, the process or the coordinator was not run for moments that do not
+// count by themselves: the larger sum, as the moments of both may be the same.
 func (r *record) briefly(proc int, from, to history.Instant) time.Duration {
 	sums := map[int]time.Duration{}
 	for _, e := range r.short {
@@ -52,14 +53,15 @@ func (r *record) lagged(from, to history.Instant) (sum time.Duration) {
 	return sum
 }
 
-// starved reports whether the machine was too busy for a renewal of h, and its answer, before h was lost, or its disk too slow.
+// starved reports whether the machine was too busy for a renewal of h, and its answer, before h was
+// lost, or its disk too slow.
 func (r *record) starved(h *hold) bool {
 	from := h.lostAt.Add(-r.about.Lease)
 	return r.heldUp(from, h.lostAt) || r.stalled(from, h.lostAt) > r.about.Lease/2
 }
 
-// stood reports whether the process stood still at some time between the two instants, or the machine was too busy: then some
-// process, not always this one, has noticed that it was not run.
+// stood reports whether the process stood still at some time between the two instants, or the machine was too busy:
+// then some process, not always this one, has noticed that it was not run.
 func (r *record) stood(proc int, from, to history.Instant) bool {
 	for _, e := range r.lags {
 		if e.At.Add(-e.Took-settles) < to && from < e.At.Add(settles) {

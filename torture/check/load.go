@@ -66,11 +66,12 @@ func load(dir string) (*record, error) {
 	return r, nil
 }
 
-// wasStopped reports whether a process noticed that it was not run because it had been stopped, which says nothing of the machine and
-// excuses nobody else.
+// wasStopped reports whether a process noticed that it was not run because it had been stopped, which says nothing of
+// the machine and excuses nobody else.
 func (r *record) wasStopped(lag *history.Event) bool {
 	return slices.ContainsFunc(r.blows, func(b run.Blow) bool {
-		return b.Fault == target.Stop && b.Proc == lag.Proc && b.From < lag.At && lag.At.Add(-lag.Took) < b.To.Add(settles)
+		return b.Fault == target.Stop && b.Proc == lag.Proc && b.From < lag.At &&
+			lag.At.Add(-lag.Took) < b.To.Add(settles)
 	})
 }
 
@@ -83,31 +84,34 @@ type hold struct {
 	nonce     string
 	call      history.Instant // of Lock
 	from      history.Instant // its return
-	sure      history.Instant // the last instant at which its holder made sure that it lasted; before from if it was over by then
-	released  history.Instant // the call of Unlock; 0 if it was not
-	returned  bool            // that call has
-	gaveBack  bool            // and the engine said that it was given back,
-	back      history.Instant // then
-	lost      bool
-	lostAt    history.Instant
-	share     history.Share // empty: alone
-	stamp     history.Share // for what its stamp was at the grant; empty if that is not recorded
-	weight    int
-	limit     int
-	again     []history.Event // re-entries
-	fixed     bool            // it was not to be renewed, so its loss is as it should be
-	late      []history.Event // requests that began after the deadline
-	ended     history.Instant // if it was lost: the instant at which its holder says that it had ended
-	deadline  history.Instant // as it was known at the grant
-	due       history.Instant // the latest that is recorded before its end
-	over      history.Instant // when it was given back or its loss was told, or its lease had run out by then; 0 if it was killed
-	modes     []mode          // of a read-write lock: in which it was, one after the other
-	turns     []history.Event // what became of changes of the mode
-	several   bool            // it was taken together with others
-	woken     bool            // it came after a wait for a condition
+	// the last instant at which its holder made sure that it lasted; before from if it was over by then
+	sure     history.Instant
+	released history.Instant // the call of Unlock; 0 if it was not
+	returned bool            // that call has
+	gaveBack bool            // and the engine said that it was given back,
+	back     history.Instant // then
+	lost     bool
+	lostAt   history.Instant
+	share    history.Share // empty: alone
+	stamp    history.Share // for what its stamp was at the grant; empty if that is not recorded
+	weight   int
+	limit    int
+	again    []history.Event // re-entries
+	fixed    bool            // it was not to be renewed, so its loss is as it should be
+	late     []history.Event // requests that began after the deadline
+	ended    history.Instant // if it was lost: the instant at which its holder says that it had ended
+	deadline history.Instant // as it was known at the grant
+	due      history.Instant // the latest that is recorded before its end
+	// when it was given back or its loss was told, or its lease had run out by then; 0 if it was killed
+	over    history.Instant
+	modes   []mode          // of a read-write lock: in which it was, one after the other
+	turns   []history.Event // what became of changes of the mode
+	several bool            // it was taken together with others
+	woken   bool            // it came after a wait for a condition
 }
 
-// never reports whether its holder was never sure of h: it was over when Lock returned, and was not found to last after all.
+// never reports whether its holder was never sure of h: it was over when Lock returned, and was not
+// found to last after all.
 func (h *hold) never() bool { return h.sure < h.from }
 
 // mode is a time in which a hold of a read-write lock was of one kind, and its holder sure of it.
@@ -139,9 +143,9 @@ func holdsOf(events []history.Event) []*hold {
 			calls[at] = e.At
 		case isGrant(e.Op) && e.Phase == history.OK:
 			h := &hold{
-				name: e.Name, proc: e.Proc, gor: e.Gor, life: life[e.Proc], token: e.Token, nonce: e.Nonce, fixed: e.Fixed,
-				call: calls[at], share: e.Share, weight: e.Weight, limit: e.Limit, deadline: e.Deadline, several: e.Several,
-				woken: e.Op == history.Wait, due: e.Deadline, stamp: e.Stamp,
+				name: e.Name, proc: e.Proc, gor: e.Gor, life: life[e.Proc], token: e.Token, nonce: e.Nonce,
+				fixed: e.Fixed, call: calls[at], share: e.Share, weight: e.Weight, limit: e.Limit, deadline: e.Deadline,
+				several: e.Several, woken: e.Op == history.Wait, due: e.Deadline, stamp: e.Stamp,
 			}
 			h.from, h.sure = e.At, known(&e)
 			h.modes = []mode{{h.share, h.token, h.from, h.from}}
@@ -180,7 +184,8 @@ func (h *hold) saw(e history.Event) {
 		h.ends(&e)
 	case e.Op == history.Release:
 		h.returned, h.gaveBack, h.back = true, e.Phase == history.OK, e.At
-	case (e.Op == history.Read || e.Op == history.Write) && e.Phase == history.Call: // it had just looked whether the hold lasts
+	case (e.Op == history.Read || e.Op == history.Write) && e.Phase == history.Call:
+		// it had just looked whether the hold lasts
 		h.sure, h.due = known(&e), max(h.due, e.Deadline)
 		if h.sure < e.At {
 			h.late = append(h.late, e)

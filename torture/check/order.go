@@ -25,9 +25,10 @@ type line struct {
 	name   string
 }
 
-// checkOrder finds who was overtaken, in a run without faults. A client stands in an engine's queue once for each lock, when one of
-// its goroutines wants it and none has it, and who comes meanwhile may take the place of that one. So nobody goes before
-// others whose client did not want the lock when they began to wait; and of a client nobody goes before who came earlier.
+// checkOrder finds who was overtaken, in a run without faults. A client stands in an engine's queue once for each lock,
+// when one of its goroutines wants it and none has it, and who comes meanwhile may take the place of that one. So
+// nobody goes before others whose client did not want the lock when they began to wait; and of a client nobody goes
+// before who came earlier.
 func (r *record) checkOrder(v *Verdict) {
 	wanted := r.wants(waitsOf(r.events))
 	byName := map[string][]*hold{}
@@ -43,7 +44,8 @@ func (r *record) checkOrder(v *Verdict) {
 				if g.from <= h.call {
 					break
 				}
-				if !h.several && r.overtakes(g, h, since, wanted[line{r.client(g.proc, g.gor), name}]) && !r.heldUp(since, h.from) {
+				if !h.several && r.overtakes(g, h, since, wanted[line{r.client(g.proc, g.gor), name}]) &&
+					!r.heldUp(since, h.from) {
 					v.fault("%v waited for %v while %v came later and went before", h, h.from.Sub(since), g)
 				}
 			}
@@ -62,8 +64,9 @@ func (r *record) since(h *hold, before []*hold) history.Instant {
 	return since
 }
 
-// overtakes reports whether g, which was granted before h and after h's call, had come later. h's client stood in line since then: its
-// request may have been on the way for as long as a process may be away that heldUp lets pass, and while others on the way were not run.
+// overtakes reports whether g, which was granted before h and after h's call, had come later. h's client stood in line
+// since then: its request may have been on the way for as long as a process may be away that heldUp lets pass, and
+// while others on the way were not run.
 func (r *record) overtakes(g, h *hold, since history.Instant, wanted []span) bool {
 	slack := r.about.Lease / 4
 	if r.client(g.proc, g.gor) == r.client(h.proc, h.gor) {
@@ -72,7 +75,9 @@ func (r *record) overtakes(g, h *hold, since history.Instant, wanted []span) boo
 	if g.from <= since {
 		return false
 	}
-	i, found := slices.BinarySearchFunc(wanted, g.call, func(s span, at history.Instant) int { return cmp.Compare(s.from, at) })
+	i, found := slices.BinarySearchFunc(wanted, g.call, func(s span, at history.Instant) int {
+		return cmp.Compare(s.from, at)
+	})
 	if !found {
 		i-- // the last that began before
 	}

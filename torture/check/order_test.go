@@ -28,14 +28,16 @@ func TestWhoIsOvertaken_WithoutAFault_IsFound(t *testing.T) {
 			s.waits(0, 1, 500*ms, 510*ms, 201)
 			s.waits(0, 0, 100*ms, 600*ms, 202)
 		}},
-		{"K7", "process 1, goroutine 0, token 201 came later", func(s *story) { // its own process had it, but not its client
+		// its own process had it, but not its client
+		{"K7", "process 1, goroutine 0, token 201 came later", func(s *story) {
 			s.about.Clients = 2
 			s.waits(0, 1, 90*ms, 495*ms, 200)
 			s.waits(1, 0, 500*ms, 510*ms, 201)
 			s.waits(0, 0, 100*ms, 600*ms, 202)
 		}},
 		{"K7", "was not got within 6s", func(s *story) {
-			s.add(0, 6*second, history.Event{Seq: 80, Op: history.Acquire, Phase: history.Fail, Name: "a", Took: 6 * time.Second})
+			s.add(0, 6*second,
+				history.Event{Seq: 80, Op: history.Acquire, Phase: history.Fail, Name: "a", Took: 6 * time.Second})
 		}},
 	})
 }

@@ -6,16 +6,17 @@ import (
 	"github.com/interlock-go/interlock/torture/register"
 )
 
-// touches joins the requests of the register to the holds under which they were made, and keeps who wrote the plain numbers. It tells
-// apart what comes of a fault and what of a holder that overruns a fixed lease on purpose: that happens without any fault too, and so
-// says nothing of what the nemesis did.
+// touches joins the requests of the register to the holds under which they were made, and keeps who wrote the plain
+// numbers. It tells apart what comes of a fault and what of a holder that overruns a fixed lease on purpose: that
+// happens without any fault too, and so says nothing of what the nemesis did.
 type touches struct {
 	holds   map[stake]*hold
 	writes  map[string][]bool // by name: of each write of the plain number, whether it was an overrun
 	readsAt map[stake]int     // how many writes there were when a hold read the plain number last
 }
 
-// stake is what a request says of its hold. A nonce is of one acquisition alone, but who comes back after a wipe may have an old token.
+// stake is what a request says of its hold. A nonce is of one acquisition alone, but who comes back after a
+// wipe may have an old token.
 type stake struct {
 	name  string
 	token uint64
@@ -32,15 +33,15 @@ func (r *record) touches() *touches {
 	return t
 }
 
-// overruns reports whether a request came after the end of a lease that was not to be renewed. What such a holder does before that, or a
-// request that arrives late of a hold that was to be renewed, is none.
+// overruns reports whether a request came after the end of a lease that was not to be renewed. What such a holder does
+// before that, or a request that arrives late of a hold that was to be renewed, is none.
 func (t *touches) overruns(e *register.Entry) bool {
 	h := t.holds[stakeOf(e)]
 	return h != nil && h.fixed && e.At >= h.deadline
 }
 
-// plain takes in a request of a plain number. It reports whether an update was lost by it, and whether an overrun had a part in that: it
-// is the write itself, or one since its writer had read.
+// plain takes in a request of a plain number. It reports whether an update was lost by it, and whether an overrun had a
+// part in that: it is the write itself, or one since its writer had read.
 func (t *touches) plain(e *register.Entry) (lost, overrun bool) {
 	k, before := stakeOf(e), t.writes[e.Name]
 	if !e.Write {

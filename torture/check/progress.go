@@ -9,14 +9,17 @@ import (
 	"github.com/interlock-go/interlock/torture/worker"
 )
 
-// checkProgress is K7: when the faults are over everybody gets a lock again. The time for that allows for each to hold once, one after
-// the other; who loses more than that to holds of what is shared, which last for long, may get none in it.
+// checkProgress is K7: when the faults are over everybody gets a lock again. The time for that allows for
+// each to hold once, one after the other; who loses more than that to holds of what is shared, which last for
+// long, may get none in it.
 func (r *record) checkProgress(f *Figures) *Verdict {
 	if r.about.Long { // then nobody comes back
 		return nil
 	}
 	v := &Verdict{
-		Check: "K7", Claim: "after the last fault every goroutine gets a lock again; without one nobody waits in vain, or is overtaken",
+		Check: "K7",
+		Claim: "after the last fault every goroutine gets a lock again; without one nobody waits in vain, or is " +
+			"overtaken",
 	}
 	got := map[[2]int]bool{}
 	for _, h := range r.holds {
@@ -47,8 +50,8 @@ func (r *record) checkProgress(f *Figures) *Verdict {
 	return v
 }
 
-// checkPatience finds who has waited for a mutex for as long as it could, without a fault. What is shared is held for long, so that
-// others come, and the line for it may be too long for anybody's patience.
+// checkPatience finds who has waited for a mutex for as long as it could, without a fault. What is shared is held for
+// long, so that others come, and the line for it may be too long for anybody's patience.
 func (r *record) checkPatience(v *Verdict) {
 	for _, e := range r.events {
 		if e.Op != history.Acquire || e.Share != "" || e.Phase == history.Call {
@@ -63,8 +66,8 @@ func (r *record) checkPatience(v *Verdict) {
 	}
 }
 
-// kept is for how much of the time after the faults a goroutine held what is shared, or stood in line for it behind others who held it.
-// That nobody has it keeps nobody; nor does somebody who came later, but see mayPrecede.
+// kept is for how much of the time after the faults a goroutine held what is shared, or stood in line for it behind
+// others who held it. That nobody has it keeps nobody; nor does somebody who came later, but see mayPrecede.
 func (r *record) kept(proc, gor int) time.Duration {
 	calm := span{r.about.Quiet, r.about.End}
 	var all []span
@@ -94,11 +97,13 @@ func (r *record) kept(proc, gor int) time.Duration {
 	return sum
 }
 
-// mayPrecede reports whether h, of what is shared, may be granted before who waits is: it was asked for no later, or not much, or the
-// engine has no order, or keeps no place for that long, or the faults may have taken a place from who waits.
+// mayPrecede reports whether h, of what is shared, may be granted before who waits is: it was asked for no
+// later, or not much, or the engine has no order, or keeps no place for that long, or the faults may have
+// taken a place from who waits.
 func (r *record) mayPrecede(h *hold, w *wait) bool {
 	keeps := r.target.Keeps
-	return !r.about.Ordered || keeps > 0 && h.from.Sub(w.from) > keeps || w.from < r.about.Quiet || h.call < w.from.Add(r.about.Lease/4)
+	return !r.about.Ordered || keeps > 0 && h.from.Sub(w.from) > keeps || w.from < r.about.Quiet ||
+		h.call < w.from.Add(r.about.Lease/4)
 }
 
 // span is when h was held, as far as its holder knew.

@@ -8,8 +8,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// Who gets no lock after the faults has a reason only if what is shared kept it for longer than everybody's holds are to take: it held
-// that, or others did who came before it.
+// Who gets no lock after the faults has a reason only if what is shared kept it for longer than everybody's holds are
+// to take: it held that, or others did who came before it.
 func TestWhoGetsNoLock_AfterTheFaults_IsAFault_UnlessWhatIsSharedKeptIt(t *testing.T) {
 	const quiet = 45 * ms // of 100: both have had the mutex
 	hold := func(s *story, proc int, how history.Share, call, from, to history.Instant) {
@@ -30,7 +30,10 @@ func TestWhoGetsNoLock_AfterTheFaults_IsAFault_UnlessWhatIsSharedKeptIt(t *testi
 	}{
 		{"nobody has what it waits for", func(s *story) { wait(s, writes, 46*ms) }, false},
 		{"another has it", func(s *story) { hold(s, 1, reads, 30*ms, 41*ms, 95*ms); wait(s, writes, 46*ms) }, true},
-		{"another has it for a while", func(s *story) { hold(s, 1, reads, 30*ms, 41*ms, 64*ms); wait(s, writes, 46*ms) }, false},
+		{"another has it for a while", func(s *story) {
+			hold(s, 1, reads, 30*ms, 41*ms, 64*ms)
+			wait(s, writes, 46*ms)
+		}, false},
 		{"another had it", func(s *story) { hold(s, 1, reads, 1*ms, 2*ms, 44*ms); wait(s, writes, 46*ms) }, false},
 		{"another has it, and it waits for too short a time", func(s *story) {
 			hold(s, 1, reads, 30*ms, 41*ms, 95*ms)
@@ -63,9 +66,11 @@ func TestWhoGetsNoLock_AfterTheFaults_IsAFault_UnlessWhatIsSharedKeptIt(t *testi
 	}
 }
 
-// A PostgreSQL serves first who has come first for as long as one statement waits; then the wait stands at the end again.
+// A PostgreSQL serves first who has come first for as long as one statement waits; then the wait
+// stands at the end again.
 func TestWhoWaitsLongerThanAPlaceIsKept_MayBeOvertaken(t *testing.T) {
-	for granted, faults := range map[history.Instant]int{29 * second: 1, 31 * second: 0} { // the other, who asks a second after
+	// the other, who asks a second after
+	for granted, faults := range map[history.Instant]int{29 * second: 1, 31 * second: 0} {
 		s := sound()
 		s.about.Engine, s.about.Faults = "postgres", []target.Fault{target.Stop}
 		s.about.Quiet, s.about.End, s.about.Hold, s.about.Lease = 45*ms, 80*second, time.Second, time.Second

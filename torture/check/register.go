@@ -34,10 +34,14 @@ func (r *record) checkUpdates(f *Figures) *Verdict {
 // marks are who passed the fence of one name: the newest writer, and the newest reader.
 type marks struct{ writer, reader *register.Entry }
 
-// checkFence is K2: once a holder has touched a fenced number, nobody older does. Readers do not keep each other away, and what each of them
-// reads is the same as long as it passes.
+// checkFence is K2: once a holder has touched a fenced number, nobody older does. Readers do not keep each other away,
+// and what each of them reads is the same as long as it passes.
 func (r *record) checkFence() *Verdict {
-	v := &Verdict{Check: "K2", Claim: "nobody older than the newest holder passes the fence, and no reader sees a write between two of its reads"}
+	v := &Verdict{
+		Check: "K2",
+		Claim: "nobody older than the newest holder passes the fence, and no reader sees a write between two of " +
+			"its reads",
+	}
 	newest, reads := map[string]*marks{}, map[stake]int{}
 	for i := range r.log {
 		e := &r.log[i]
@@ -69,7 +73,8 @@ func (m *marks) pass(v *Verdict, e *register.Entry) {
 			continue
 		}
 		if e.Token < last.Token || e.Token == last.Token && e.Nonce != last.Nonce {
-			v.fault("%s: process %d with token %d passed after process %d with token %d", e.Name, e.Proc, e.Token, last.Proc, last.Token)
+			v.fault("%s: process %d with token %d passed after process %d with token %d", e.Name, e.Proc, e.Token,
+				last.Proc, last.Token)
 		}
 	}
 	switch {

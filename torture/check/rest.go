@@ -8,9 +8,12 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// checkCalls is K8: a call returns when its context ends. In a run that is not judged by time, what is late is only counted.
+// checkCalls is K8: a call returns when its context ends. In a run that is not judged by time, what
+// is late is only counted.
 func (r *record) checkCalls(f *Figures) *Verdict {
-	v := &Verdict{Check: "K8", Claim: "a Lock, Upgrade, Downgrade or Wait returns within 50 ms of the end of its context"}
+	v := &Verdict{
+		Check: "K8", Claim: "a Lock, Upgrade, Downgrade or Wait returns within 50 ms of the end of its context",
+	}
 	for _, e := range r.events {
 		if !isGrant(e.Op) && e.Op != history.Turn || e.Phase == history.Call {
 			continue
@@ -33,7 +36,10 @@ func (r *record) checkCalls(f *Figures) *Verdict {
 
 // checkResidue is K9: when everybody has left, no lock is held, and no permit is missing.
 func (r *record) checkResidue() *Verdict {
-	v := &Verdict{Check: "K9", Claim: "when all have left no lock is held or waited for, and all permits are there", Of: r.about.Names}
+	v := &Verdict{
+		Check: "K9", Claim: "when all have left no lock is held or waited for, and all permits are there",
+		Of: r.about.Names,
+	}
 	for _, s := range r.about.Residue {
 		v.fault("%s", s)
 	}
@@ -52,7 +58,8 @@ func (r *record) checkLeaks() *Verdict {
 		}
 		v.Of++
 		if e.Goroutines > 0 || e.Files > 0 || e.Sockets > 0 {
-			v.fault("process %d: %d goroutines, %d descriptors, %d of them connections", e.Proc, e.Goroutines, e.Files, e.Sockets)
+			v.fault("process %d: %d goroutines, %d descriptors, %d of them connections", e.Proc, e.Goroutines, e.Files,
+				e.Sockets)
 		}
 	}
 	return v
@@ -99,8 +106,8 @@ func (rep *Report) OK() bool {
 	return true
 }
 
-// Inconclusive says which checks could not have found anything, and why; and that the one fault of the run was never done, because it
-// found nothing to be done to.
+// Inconclusive says which checks could not have found anything, and why; and that the one fault of the run was never
+// done, because it found nothing to be done to.
 func (rep *Report) Inconclusive() (why []string) {
 	if of := rep.About.Faults; len(of) == 1 && of[0] != target.None && rep.Figures.Blows == 0 {
 		why = append(why, fmt.Sprintf("the fault %s was not done once", of[0]))
@@ -126,8 +133,8 @@ func (rep *Report) Find(check string) *Verdict {
 	return nil
 }
 
-// Least is what several runs together must have seen for their verdicts to mean anything (K12). PlainLost and Stale are what faults did,
-// AnyLost and AnyStale also what overruns did.
+// Least is what several runs together must have seen for their verdicts to mean anything (K12). PlainLost and Stale are
+// what faults did, AnyLost and AnyStale also what overruns did.
 type Least struct{ HolderBlows, PlainLost, AnyLost, Stale, AnyStale, WaiterBlows, Turns, Wakes int }
 
 // Vacuity says what is missing of that, or nothing.

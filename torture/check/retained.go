@@ -78,7 +78,8 @@ func (r *record) checkTries(v *Verdict) {
 		vain := e.Phase == history.Fail && e.Late == 0 && !r.wasTaken(waits, &e)
 		excused := vain && r.stood(e.Proc, e.At.Add(-e.Took), e.At)
 		if v.judged(excused); vain && !excused {
-			v.fault("process %d, goroutine %d: %s was free, and it was told after %v: %s", e.Proc, e.Gor, e.Name, e.Took, e.Err)
+			v.fault("process %d, goroutine %d: %s was free, and it was told after %v: %s", e.Proc, e.Gor, e.Name,
+				e.Took, e.Err)
 		}
 	}
 }

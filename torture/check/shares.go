@@ -6,16 +6,17 @@ import (
 	"github.com/interlock-go/interlock/torture/history"
 )
 
-// checkShares is K11: what is shared, and what is held several times, is as often held as it may be. A holder counts for as
-// long as it was sure, as in K4.
+// checkShares is K11: what is shared, and what is held several times, is as often held as it may be. A holder counts
+// for as long as it was sure, as in K4.
 func (r *record) checkShares(f *Figures) *Verdict {
 	if r.about.Long || r.about.Increments > 0 { // then all that is done is to count under one lock
 		return nil
 	}
 	v := &Verdict{
 		Check: "K11", Excused: r.excuse(),
-		Claim: "no writer beside readers, no more permits than there are, nobody in between when a hold changes its mode, " +
-			"a stamp is of a reader exactly if others may read, re-entry has the same hold, a latch counts each once, a signal wakes one",
+		Claim: "no writer beside readers, no more permits than there are, nobody in between when a hold changes its " +
+			"mode, a stamp is of a reader exactly if others may read, re-entry has the same hold, a latch " +
+			"counts each once, a signal wakes one",
 	}
 	var claims []claim
 	for _, h := range r.holds {
@@ -45,8 +46,8 @@ type claim struct {
 	of *hold
 }
 
-// claims are those of a hold that may be beside others. One that has changed its mode has had the weakest all the time, because
-// nobody may get in between, and the others beside that.
+// claims are those of a hold that may be beside others. One that has changed its mode has had the weakest all the time,
+// because nobody may get in between, and the others beside that.
 func (h *hold) claims() []claim {
 	weakest := slices.MinFunc(h.modes, func(a, b mode) int { return strength[a.share] - strength[b.share] })
 	all := []claim{{mode{weakest.share, weakest.token, h.from, h.sure}, h}}
@@ -73,7 +74,8 @@ func (r *record) checkClaims(v *Verdict, claims []claim) {
 		used := map[*hold]int{c.of: c.of.weight}
 		for _, o := range beside {
 			used[o.of] = o.of.weight
-			if c.share != history.Permits && o.of != c.of && excludes(c.share, o.share) && !r.isNews(o.of, c.from, o.sure) {
+			if c.share != history.Permits && o.of != c.of && excludes(c.share, o.share) &&
+				!r.isNews(o.of, c.from, o.sure) {
 				v.fault("%v %s beside %v, which %s", c.of, c.share, o.of, o.share)
 			}
 		}
@@ -88,7 +90,8 @@ func (r *record) checkClaims(v *Verdict, claims []claim) {
 	}
 }
 
-// checkStamp looks whether a stamp that a hold had in some mode is that of a writer exactly if nobody else may hold the lock.
+// checkStamp looks whether a stamp that a hold had in some mode is that of a writer exactly if
+// nobody else may hold the lock.
 func (h *hold) checkStamp(v *Verdict, share, stamp history.Share) {
 	reads := share == history.Reads || share == history.Upgrades
 	if stamp != "" && reads != (stamp == history.Reads) {
@@ -110,8 +113,8 @@ func (h *hold) checkAgain(v *Verdict) {
 	}
 }
 
-// checkTurns looks at the changes of a hold's mode: an upgrade has a new token, a downgrade and what was refused keep it, and a
-// plain reader never comes to write. It returns how many changes there were.
+// checkTurns looks at the changes of a hold's mode: an upgrade has a new token, a downgrade and what was refused keep
+// it, and a plain reader never comes to write. It returns how many changes there were.
 func (h *hold) checkTurns(v *Verdict) (done int) {
 	token, share := h.token, h.share
 	for _, e := range h.turns {

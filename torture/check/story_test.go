@@ -64,7 +64,9 @@ func (s *story) hold(proc, seq int, at history.Instant, token uint64) {
 				n = l.Value
 			}
 		}
-		entry := register.Entry{At: at + 2*ms, Proc: proc, Name: "a", Token: token, Nonce: "n", Fenced: fenced, Before: n, Value: n}
+		entry := register.Entry{
+			At: at + 2*ms, Proc: proc, Name: "a", Token: token, Nonce: "n", Fenced: fenced, Before: n, Value: n,
+		}
 		s.log = append(s.log, entry)
 		entry.Write, entry.Value = true, n+1
 		s.log = append(s.log, entry)

@@ -14,8 +14,8 @@ type Verdict struct {
 	Claim  string // what is to hold
 	Of     int    // how many cases were judged
 	Faults []string
-	// Spared is how many more would have been faults, and were not judged because a process or the machine stood still; of K4, because
-	// the end of a connection was still news.
+	// Spared is how many more would have been faults, and were not judged because a process or the machine stood still;
+	// of K4, because the end of a connection was still news.
 	Spared int
 	// Excused says why faults are possible here, if they are: then they are counted and do not fail the run.
 	Excused string
@@ -32,11 +32,14 @@ func (v *Verdict) String() string {
 	case v.Vacuous != "":
 		return fmt.Sprintf("%-4s INCONCLUSIVE  %s: %s", v.Check, v.Claim, v.Vacuous)
 	case v.OK() && len(v.Faults) > 0:
-		return fmt.Sprintf("%-4s expected      %s: %d of %d, because %s", v.Check, v.Claim, len(v.Faults), v.Of, v.Excused)
+		return fmt.Sprintf("%-4s expected      %s: %d of %d, because %s",
+			v.Check, v.Claim, len(v.Faults), v.Of, v.Excused)
 	case v.OK():
-		return fmt.Sprintf("%-4s kept          %s: 0 of %d against it%s%s", v.Check, v.Claim, v.Of, bound(v.Of), v.spared())
+		return fmt.Sprintf("%-4s kept          %s: 0 of %d against it%s%s",
+			v.Check, v.Claim, v.Of, bound(v.Of), v.spared())
 	}
-	return fmt.Sprintf("%-4s BROKEN        %s: %d of %d%s; first: %s", v.Check, v.Claim, len(v.Faults), v.Of, v.spared(), v.Faults[0])
+	return fmt.Sprintf("%-4s BROKEN        %s: %d of %d%s; first: %s",
+		v.Check, v.Claim, len(v.Faults), v.Of, v.spared(), v.Faults[0])
 }
 
 // spared says how many were not judged, if some were not.
@@ -141,7 +144,7 @@ func (f Figures) String() string {
 		"%d faults, %d at a holder, %d at who was next; %d upgrades and downgrades, %d woken by signals; "+
 		"%d retained and taken again, %d gave way; %d holds lost, %d double grants; "+
 		"longest wait %v, %v from a fault's end to the next grant; %.2f hours",
-		f.Grants, f.Increments, f.Stale.Faults, f.Stale.Overruns, f.PlainLost.Faults, f.PlainWrites, share, f.PlainLost.Overruns,
-		f.Blows, f.HolderBlows, f.WaiterBlows, f.Turns, f.Wakes, f.TakenOver, f.GaveWay, f.Losses, f.Doubles,
-		f.LongestWait.Round(time.Millisecond), f.SlowestAfter.Round(time.Millisecond), f.Ran.Hours())
+		f.Grants, f.Increments, f.Stale.Faults, f.Stale.Overruns, f.PlainLost.Faults, f.PlainWrites, share,
+		f.PlainLost.Overruns, f.Blows, f.HolderBlows, f.WaiterBlows, f.Turns, f.Wakes, f.TakenOver, f.GaveWay, f.Losses,
+		f.Doubles, f.LongestWait.Round(time.Millisecond), f.SlowestAfter.Round(time.Millisecond), f.Ran.Hours())
 }

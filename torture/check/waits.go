@@ -9,8 +9,8 @@ type wait struct {
 	proc     int
 	gor      int
 	from, to history.Instant // to is 0 if it had no answer
-	// first and second are for two locks that are asked for together, both or none. The first may be held while the second is waited
-	// for; the second is not asked for until the first is had. Nobody records when that is.
+	// first and second are for two locks that are asked for together, both or none. The first may be held while the
+	// second is waited for; the second is not asked for until the first is had. Nobody records when that is.
 	first, second bool
 }
 

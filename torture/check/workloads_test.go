@@ -33,22 +33,26 @@ func TestALoss_ThatIsToldLate_IsFound(t *testing.T) {
 	findEach(t, []spoiled{
 		{"K5", "its end was told 70ms late", func(s *story) {
 			overrun(s, func(d history.Instant) {
-				s.add(1, d+70*ms-1, history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 101, Deadline: d + 69*ms})
+				s.add(1, d+70*ms-1,
+					history.Event{
+						Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 101, Deadline: d + 69*ms,
+					})
 			})
 		}},
 		{"K5", "late, if at all", func(s *story) { overrun(s, func(history.Instant) {}) }},
 	})
 	s := sound()
 	overrun(s, func(d history.Instant) {
-		s.add(1, d+10*ms, history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 101, Deadline: d})
+		s.add(1, d+10*ms,
+			history.Event{Seq: 1, Op: history.Lost, Phase: history.OK, Name: "a", Token: 101, Deadline: d})
 	})
 	if v := s.judge(t).Find("K5"); len(v.Faults) > 0 {
 		t.Errorf("told in time: %v", v)
 	}
 }
 
-// Where a session is behind the holds, a fixed lease lasts as long as it was taken for, and not only until the session's end as it was
-// known at the grant: that moves.
+// Where a session is behind the holds, a fixed lease lasts as long as it was taken for, and not only until the
+// session's end as it was known at the grant: that moves.
 func TestAFixedLease_OnASession_EndsWithItself(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -90,7 +94,9 @@ func TestLeaks_OfConnections_AreFound(t *testing.T) {
 }
 
 // turns is a hold of a read-write lock that changes its mode: taken at from, looked at each 10 ms, turned after 20 ms.
-func (s *story) turns(proc int, from history.Instant, how history.Share, to history.Share, phase history.Phase, token uint64) {
+func (s *story) turns(
+	proc int, from history.Instant, how history.Share, to history.Share, phase history.Phase, token uint64,
+) {
 	e := history.Event{Seq: 90, Name: "rw", Op: history.Acquire, Phase: history.Call, Share: how}
 	s.add(proc, from, e)
 	e.Phase, e.Token, e.Deadline = history.OK, 300, from+900*ms
@@ -103,7 +109,8 @@ func (s *story) turns(proc int, from history.Instant, how history.Share, to hist
 	look(10 * ms)
 	s.add(proc, from+15*ms, history.Event{Seq: 90, Name: "rw", Op: history.Turn, Phase: history.Call, Share: to})
 	s.add(proc, from+20*ms, history.Event{
-		Seq: 90, Name: "rw", Op: history.Turn, Phase: phase, Share: to, Token: token, Deadline: from + 900*ms, Err: "why",
+		Seq: 90, Name: "rw", Op: history.Turn, Phase: phase, Share: to, Token: token, Deadline: from + 900*ms,
+		Err: "why",
 	})
 	look(30 * ms)
 }

@@ -1,6 +1,6 @@
-// Package history records what the processes of a run did and saw, one file for each process, and reads it back. A record
-// is written before the next thing happens and is never changed, so what a killed process did up to its end is there too,
-// and an old run can be judged again by newer checks.
+// Package history records what the processes of a run did and saw, one file for each process, and reads it back. A
+// record is written before the next thing happens and is never changed, so what a killed process did up to its end is
+// there too, and an old run can be judged again by newer checks.
 package history
 
 import "time"
@@ -29,8 +29,8 @@ const (
 	End       Op = "end"       // in order: what is missing then is a leak
 )
 
-// Phase is how far it has come. Call is written before the request is sent; what has only a Call when the history ends may
-// have happened at any time since.
+// Phase is how far it has come. Call is written before the request is sent; what has only a Call when the history ends
+// may have happened at any time since.
 type Phase string
 
 // The phases.
@@ -75,8 +75,10 @@ type Event struct {
 	Weight   int           `json:"weight,omitempty"`   // permits of a semaphore
 	Limit    int           `json:"limit,omitempty"`    // of the semaphore
 	Took     time.Duration `json:"took,omitempty"`
-	Late     time.Duration `json:"late,omitempty"` // how long after another goroutine was told of the end of its context a call returned; 1 ns if before, 0 if it has not ended
-	Err      string        `json:"err,omitempty"`
+	// how long after another goroutine was told of the end of its context a call returned; 1 ns if
+	// before, 0 if it has not ended
+	Late time.Duration `json:"late,omitempty"`
+	Err  string        `json:"err,omitempty"`
 
 	// Of an End: what the process still had.
 	Goroutines int `json:"goroutines,omitempty"`

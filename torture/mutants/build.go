@@ -25,7 +25,8 @@ func Root(dir string) (string, error) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("%s is not in a clone of interlock: mutants and models are built from its source, with Go", dir)
+			return "", fmt.Errorf(
+				"%s is not in a clone of interlock: mutants and models are built from its source, with Go", dir)
 		}
 	}
 }
@@ -46,7 +47,8 @@ func build(ctx context.Context, root, dir string, all []Mutant) (programs, error
 				continue
 			}
 			built[c.Where] = filepath.Join(dir, strings.ReplaceAll(string(c.Where), "/", "-")+".mutant")
-			args := []string{"test", "-c", "-ldflags=-s -w", "-overlay", list, "-o", built[c.Where], "."} // without what debuggers want
+			// without what debuggers want
+			args := []string{"test", "-c", "-ldflags=-s -w", "-overlay", list, "-o", built[c.Where], "."}
 			if c.Where == Torture {
 				args = append([]string{"build"}, args[2:]...)
 			}
@@ -102,7 +104,9 @@ func edited(root string, all []Mutant) (map[string]string, error) {
 		}
 		switches[path.Join(path.Dir(file), "switch_of_mutants.go")] = fmt.Sprintf(switchOf, name[1], Variable)
 	}
-	for _, more := range []map[string]string{switches, helpers, {"redislock/scripts_of_mutants.go": changesOfScripts(scripts)}} {
+	for _, more := range []map[string]string{
+		switches, helpers, {"redislock/scripts_of_mutants.go": changesOfScripts(scripts)},
+	} {
 		for file, text := range more {
 			sources[file] = text
 		}
@@ -144,7 +148,8 @@ func (e *Edit) apply(root string, sources map[string]string) error {
 
 // onLoading lets the mutants of scripts be made when redislock loads them.
 var onLoading = Edit{
-	File: "redislock/script.go", Old: "\t\tsource.Write(text)\n", New: "\t\tsource.WriteString(ofMutant(name, string(text)))\n",
+	File: "redislock/script.go", Old: "\t\tsource.Write(text)\n",
+	New: "\t\tsource.WriteString(ofMutant(name, string(text)))\n",
 }
 
 // changesOfScripts is the file with the edits in Lua.
@@ -153,7 +158,8 @@ func changesOfScripts(edits []Edit) string {
 	b.WriteString("package redislock\n\nimport \"strings\"\n\nfunc ofMutant(part, text string) string {\n")
 	for _, e := range edits {
 		part := strings.TrimSuffix(path.Base(e.File), ".lua")
-		fmt.Fprintf(&b, "\tif isMutant(%q) && part == %q {\n\t\ttext = strings.Replace(text, %q, %q, 1)\n\t}\n", e.As, part, e.Old, e.New)
+		fmt.Fprintf(&b, "\tif isMutant(%q) && part == %q {\n\t\ttext = strings.Replace(text, %q, %q, 1)\n\t}\n",
+			e.As, part, e.Old, e.New)
 	}
 	b.WriteString("\treturn text\n}\n")
 	return b.String()

@@ -1,13 +1,16 @@
 package mutants
 
-// cores are bugs of the portable core and of the reference engine: how long a hold lasts, and whose it is. They are simulated.
+// cores are bugs of the portable core and of the reference engine: how long a hold lasts, and whose
+// it is. They are simulated.
 func cores() []Mutant {
 	return []Mutant{
 		{
-			ID: "M1", Bug: "a release frees whoever holds the lock, not the hold that it names", Known: "SET NX with DEL",
+			ID: "M1", Bug: "a release frees whoever holds the lock, not the hold that it names",
+			Known: "SET NX with DEL",
 			Edits: []Edit{
 				{
-					For: []Where{Simulation}, File: "memlock/driver.go", Old: "error { return q.release(now, r) })", New: "error { return q.releaseAny(now, r) })",
+					For: []Where{Simulation}, File: "memlock/driver.go", Old: "error { return q.release(now, r) })",
+					New: "error { return q.releaseAny(now, r) })",
 				},
 				{
 					For: []Where{Torture}, File: "redislock/scripts/release.lua", Old: "local hold = find(id)\n",
@@ -23,14 +26,20 @@ func cores() []Mutant {
 					File: "acquire_fetch.go", Old: "\tdefer f.cancel()\n\trefused :=",
 					New: "\tdefer f.cancel()\n\tanswer.Sent = sentOf(answer.Sent)\n\trefused :=",
 				},
-				{File: "renew.go", Old: "\t\tg.confirm(b.sent,", New: "\t\tif isMutant(\"M2\") {\n\t\t\tb.sent = now\n\t\t}\n\t\tg.confirm(b.sent,"},
+				{
+					File: "renew.go", Old: "\t\tg.confirm(b.sent,",
+					New: "\t\tif isMutant(\"M2\") {\n\t\t\tb.sent = now\n\t\t}\n\t\tg.confirm(b.sent,",
+				},
 			},
 			Checks: []Check{simulated("exclusion")},
 		},
 		{
 			ID: "M3", Bug: "deadlines are on the wall clock, which is set back",
 			Edits: []Edit{
-				{File: "client_clock.go", Old: "instant(time.Since(c.born)) }", New: "instant(time.Since(c.born) + step()) }"},
+				{
+					File: "client_clock.go", Old: "instant(time.Since(c.born)) }",
+					New: "instant(time.Since(c.born) + step()) }",
+				},
 				{File: "client_clock.go", Old: "instant(t.Sub(c.born)) }", New: "instant(t.Sub(c.born) + step()) }"},
 			},
 			Checks: []Check{simulated("exclusion")},
@@ -48,7 +57,8 @@ func cores() []Mutant {
 			ID: "M5", Bug: "renewals do not go on after one that failed", Known: "Redisson #3194",
 			Edits: []Edit{{
 				File: "renew.go", Old: "\t\tif g.holds.first != nil {\n\t\t\tg.notBefore =",
-				New: "\t\tif isMutant(\"M5\") {\n\t\t\tg.notBefore = never\n\t\t} else if g.holds.first != nil {\n\t\t\tg.notBefore =",
+				New: "\t\tif isMutant(\"M5\") {\n\t\t\tg.notBefore = never\n\t\t} else if g.holds.first != nil {\n" +
+					"\t\t\tg.notBefore =",
 			}},
 			Checks: []Check{simulated("steady", lossy)},
 		},
@@ -59,24 +69,30 @@ func cores() []Mutant {
 func remains() []Mutant {
 	return []Mutant{
 		{
-			ID: "M9", Bug: "what was refused or not answered, as by too few replicas, is not undone and stays counted", Known: "Redisson #4706",
+			ID: "M9", Bug: "what was refused or not answered, as by too few replicas, is not undone and stays counted",
+			Known: "Redisson #4706",
 			Edits: []Edit{{
-				File: "acquire_retry.go", Old: "\tif !definite {\n\t\tf.g.settle", New: "\tif !definite && !isMutant(\"M9\") {\n\t\tf.g.settle",
+				File: "acquire_retry.go", Old: "\tif !definite {\n\t\tf.g.settle",
+				New: "\tif !definite && !isMutant(\"M9\") {\n\t\tf.g.settle",
 			}},
 			Checks: []Check{simulated("residue", lossy)},
 		},
 		{
 			ID: "M10", Bug: "tokens are a counter that ends with its key",
 			Edits: []Edit{
-				{For: []Where{Simulation}, File: "memlock/tokens.go", Old: "if clock <= last {", New: "if clock <= last || isMutant(\"M10\") {"},
+				{
+					For: []Where{Simulation}, File: "memlock/tokens.go", Old: "if clock <= last {",
+					New: "if clock <= last || isMutant(\"M10\") {",
+				},
 				{
 					For: []Where{Simulation}, File: "memlock/queue.go", Old: "\t\ts.locks[r.Key] = l\n",
 					New: "\t\ts.locks[r.Key] = l\n\t\tif isMutant(\"M10\") {\n\t\t\tl.last = 0\n\t\t}\n",
 				},
 				{
-					For: []Where{Torture}, File: "redislock/scripts/acquire_fast.lua", Old: "\tlocal token, tokens, tail = now, ARGV[3], ARGV[4]\n\tif known[2] and known[2] >= now then",
-					New: "\tlocal token, tokens, tail = string.format('1%015.0f', call('INCR', KEYS[2] .. ':n')), '1', ARGV[4]\n" +
-						"\tcall('PEXPIRE', KEYS[2] .. ':n', 300)\n\tif false then",
+					For: []Where{Torture}, File: "redislock/scripts/acquire_fast.lua",
+					Old: "\tlocal token, tokens, tail = now, ARGV[3], ARGV[4]\n\tif known[2] and known[2] >= now then",
+					New: "\tlocal token, tokens, tail = string.format('1%015.0f', call('INCR', KEYS[2] .. ':n')), " +
+						"'1', ARGV[4]\n\tcall('PEXPIRE', KEYS[2] .. ':n', 300)\n\tif false then",
 				},
 			},
 			Checks: []Check{simulated("tokens"), tortured("K3", "redis", "none", "4s")},

@@ -7,20 +7,28 @@ func ofTheHarness() []Mutant {
 			ID: "M24", Bug: "what a renewal was answered is not believed, so holds are lost without any fault",
 			Edits: []Edit{{
 				File: "renew.go", Old: "// an answer that comes after the end does not revive it\n",
-				New: "// an answer that comes after the end does not revive it\n\tif err == nil && isMutant(\"M24\") {\n\t\treturn nil\n\t}\n",
+				New: "// an answer that comes after the end does not revive it\n" +
+					"\tif err == nil && isMutant(\"M24\") {\n\t\treturn nil\n\t}\n",
 			}},
 			Checks: []Check{simulated("steady", lossy), long(tortured("K6", "redis", "none", "12s"))},
 		},
 		{
-			ID: "M25", Bug: "the end of a lease is believed only when the engine says so", Known: "a watchdog without a deadline",
-			Edits:  []Edit{{File: "hold_expire.go", Old: "now >= end {\n\t\tc.end(g,", New: "now >= end && !isMutant(\"M25\") {\n\t\tc.end(g,"}},
+			ID: "M25", Bug: "the end of a lease is believed only when the engine says so",
+			Known: "a watchdog without a deadline",
+			Edits: []Edit{
+				{
+					File: "hold_expire.go", Old: "now >= end {\n\t\tc.end(g,",
+					New: "now >= end && !isMutant(\"M25\") {\n\t\tc.end(g,",
+				},
+			},
 			Checks: []Check{long(tortured("K5", "redis", "server-stop", "12s"))},
 		},
 		{
 			ID: "M26", Bug: "a wait goes on for a while when its context has ended",
 			Edits: []Edit{{
 				File: "acquire_wait.go", Old: "\tcase <-ctx.Done():\n\t}\n\tc := w.lease.m.c\n",
-				New: "\tcase <-ctx.Done():\n\t\tif isMutant(\"M26\") {\n\t\t\tdawdle()\n\t\t}\n\t}\n\tc := w.lease.m.c\n",
+				New: "\tcase <-ctx.Done():\n\t\tif isMutant(\"M26\") {\n\t\t\tdawdle()\n\t\t}\n\t}\n" +
+					"\tc := w.lease.m.c\n",
 			}},
 			Checks: []Check{tortured("K8", "redis", "none", "20s")},
 		},

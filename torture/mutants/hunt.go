@@ -61,7 +61,9 @@ func (h *Hunt) hunt(ctx context.Context, all []Mutant) ([]*Found, error) {
 	var done sync.WaitGroup
 	for i := range all {
 		for j := range all[i].Checks {
-			f := &Found{Mutant: &all[i], Check: &all[i].Checks[j], Red: make([]Look, h.Seeds), Green: make([]Look, h.Seeds)}
+			f := &Found{
+				Mutant: &all[i], Check: &all[i].Checks[j], Red: make([]Look, h.Seeds), Green: make([]Look, h.Seeds),
+			}
 			found = append(found, f)
 			done.Go(func() { b.look(ctx, f) })
 		}
@@ -106,7 +108,9 @@ func Err(found []*Found) error {
 			switch {
 			case green.Skipped != "":
 			case green.Red:
-				errs = append(errs, fmt.Errorf("%s, seed %d: %s is red without the mutant:\n%s", f.Mutant.ID, i+1, f.Check.Name, tail(green.Whole)))
+				errs = append(errs,
+					fmt.Errorf("%s, seed %d: %s is red without the mutant:\n%s",
+						f.Mutant.ID, i+1, f.Check.Name, tail(green.Whole)))
 			case !red.Red:
 				errs = append(errs, fmt.Errorf("%s, seed %d: %s does not notice it", f.Mutant.ID, i+1, f.Check.Name))
 			case red.Said == "":

@@ -50,7 +50,8 @@ func (b *bench) look(ctx context.Context, f *Found) {
 			f.Red[i] = b.run(ctx, f.Check, f.switched(), i+1)
 		}
 		b.mu.Lock()
-		fmt.Fprintf(b.h.Log, "%-4s seed %d  %s, without it %s: %s\n", f.Mutant.ID, i+1, f.Red[i].word(), f.Green[i].word(), f.Check.Name)
+		fmt.Fprintf(b.h.Log, "%-4s seed %d  %s, without it %s: %s\n",
+			f.Mutant.ID, i+1, f.Red[i].word(), f.Green[i].word(), f.Check.Name)
 		if said := f.Red[i].Said; said != "" {
 			fmt.Fprintf(b.h.Log, "       %.150s\n", said)
 		}
@@ -99,7 +100,8 @@ func (b *bench) run(ctx context.Context, c *Check, mutant string, seed int) Look
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.built[c.Where], c.arguments(seed)...)
 	cmd.Dir = filepath.Join(b.h.Root, filepath.FromSlash(string(c.Where)))
-	cmd.Env = append(os.Environ(), Variable+"="+mutant, "TMPDIR="+filepath.Dir(b.built[c.Where])) // histories of red runs stay there
+	// histories of red runs stay there
+	cmd.Env = append(os.Environ(), Variable+"="+mutant, "TMPDIR="+filepath.Dir(b.built[c.Where]))
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	var out bytes.Buffer

@@ -17,8 +17,9 @@ type Mutant struct {
 	Checks []Check // each must turn red
 }
 
-// Edit is a change of a source file: the text Old, which is at exactly one place, becomes New. Go code asks isMutant with
-// its switch, which is there in every package that is edited. A script in Lua needs no question, because it is changed when it is loaded.
+// Edit is a change of a source file: the text Old, which is at exactly one place, becomes New. Go code asks isMutant
+// with its switch, which is there in every package that is edited. A script in Lua needs no question, because it is
+// changed when it is loaded.
 type Edit struct {
 	File string // from the root of the clone, with slashes
 	Old  string
@@ -63,7 +64,8 @@ const (
 
 // All lists the mutants, in order.
 func All() []Mutant {
-	all := slices.Concat(cores(), remains(), ofRedis(), ofOthers(), fences(), ofWorkloads(), ofTheHarness(), ofRetention())
+	all := slices.Concat(cores(), remains(), ofRedis(), ofOthers(), fences(), ofWorkloads(), ofTheHarness(),
+		ofRetention())
 	slices.SortFunc(all, func(a, b Mutant) int {
 		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) // M2 before M10
 	})
@@ -77,7 +79,8 @@ const runsOfASeed = "30"
 func simulated(checker string, more ...string) Check {
 	args := append([]string{"-sim.stop=" + checker, "-sim.seeds=" + runsOfASeed, "-sim.hunt=SEED"}, more...)
 	return Check{
-		Name: "simulation: " + checker, Where: Simulation, Test: "^TestSimulation$", Args: args, Says: ` ` + checker + `: `,
+		Name: "simulation: " + checker, Where: Simulation, Test: "^TestSimulation$", Args: args,
+		Says: ` ` + checker + `: `,
 	}
 }
 
@@ -95,5 +98,6 @@ func tortured(check, engine, faults, duration string) Check {
 	}
 }
 
-// key is what checks have in common that are the same program with the same arguments: one run without a bug is enough for them.
+// key is what checks have in common that are the same program with the same arguments: one run without
+// a bug is enough for them.
 func (c *Check) key() string { return string(c.Where) + "\x00" + c.Test + "\x00" + join(c.Args) }

@@ -22,7 +22,8 @@ import (
 	_ "github.com/interlock-go/interlock/zklock"
 )
 
-// Each mutant is noticed, on one seed, by the checks that are quick; interlock torture mutants makes them all, with five.
+// Each mutant is noticed, on one seed, by the checks that are quick; interlock torture mutants
+// makes them all, with five.
 func TestMutants_AreNoticed(t *testing.T) {
 	longrun.Only(t) // it builds the programs of nine packages
 	h := &Hunt{Root: root(t), Seeds: 1, Quick: true, Log: t.Output()}

@@ -16,8 +16,10 @@ func Page(found []*Found, seeds int) string {
 # Mutants: what the checks notice
 
 Known bugs of lock libraries, put into copies of interlock one at a time. A check counts if it is red with the bug, for the
-reason that it is to find, and green without it in the same program. Found by `+"`interlock torture mutants -seeds %d`"+`, each
-within %v; some by `+"`interlock torture mutants -only`"+`. The seconds are those of one run, the shortest and the longest, with
+reason that it is to find, and green without it in the same program. Found by `+"`interlock torture mutants -seeds %d`"+
+		`, each
+within %v; some by `+"`interlock torture mutants -only`"+
+		`. The seconds are those of one run, the shortest and the longest, with
 several at once; building the programs takes longer. Where no seed decides anything, as in a search of all states, the check
 is made as often all the same. How it works: [torture](README.md#mutants).
 

@@ -9,15 +9,19 @@ func ofRetention() []Mutant {
 				File: "hold_retain.go", Old: "\tif now.plus(lease) < g.sent.plus(g.lease) {\n",
 				New: "\tif now.plus(lease) < g.sent.plus(g.lease) && !isMutant(\"M29\") {\n",
 			}},
-			Checks: []Check{ofTheCore("TestRetain_ATakeOver_HasTheTrustThatIsLeft", "of trust, want what a short lease leaves")},
+			Checks: []Check{
+				ofTheCore("TestRetain_ATakeOver_HasTheTrustThatIsLeft", "of trust, want what a short lease leaves"),
+			},
 		},
 		{
 			ID: "M30", Bug: "the answer to an earlier renewal outdoes the one that shortens the lease",
 			Edits: []Edit{{
-				File: "hold_trust.go", Old: "\tif g.outdated(sent) {\n", New: "\tif g.outdated(sent) && !isMutant(\"M30\") {\n",
+				File: "hold_trust.go", Old: "\tif g.outdated(sent) {\n",
+				New: "\tif g.outdated(sent) && !isMutant(\"M30\") {\n",
 			}},
 			Checks: []Check{
-				ofTheCore("TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer", "of trust, and the engine has given"),
+				ofTheCore("TestRetain_ARenewalThatShortens_IsNotOutdoneByAnEarlierAnswer",
+					"of trust, and the engine has given"),
 			},
 		},
 		{
@@ -38,7 +42,8 @@ func ofRetention() []Mutant {
 				New: "\tif !g.recallable || g.recalled && !isMutant(\"M32\") || g.alone",
 			}},
 			Checks: []Check{
-				ofTheCore("TestWanted_IsClosedWhenAnotherAsks_AndTheLockIsNotRetainedThen", "the other got in .* after Unlock"),
+				ofTheCore("TestWanted_IsClosedWhenAnotherAsks_AndTheLockIsNotRetainedThen",
+					"the other got in .* after Unlock"),
 			},
 		},
 		{

@@ -7,12 +7,14 @@ func ofWorkloads() []Mutant {
 			ID: "M20", Bug: "who comes back under its old name is taken for the one before, and has its hold",
 			Edits: []Edit{{
 				File: "acquire_request.go", Old: "\tif m.p.share.direct {\n\t\tr.Mode, r.Limit",
-				New: "\tif isMutant(\"M20\") {\n\t\tr.Owner, r.Named = c.opts.ClientName, true\n\t}\n\tif m.p.share.direct {\n\t\tr.Mode, r.Limit",
+				New: "\tif isMutant(\"M20\") {\n\t\tr.Owner, r.Named = c.opts.ClientName, true\n\t}\n" +
+					"\tif m.p.share.direct {\n\t\tr.Mode, r.Limit",
 			}},
 			Checks: []Check{
 				{
 					Name: "TestWhoComesBackUnderItsName_DoesNotHaveItsOldHold", Where: Simulation,
-					Test: "^TestWhoComesBackUnderItsName_DoesNotHaveItsOldHold$", Says: "it came back and has the old hold",
+					Test: "^TestWhoComesBackUnderItsName_DoesNotHaveItsOldHold$",
+					Says: "it came back and has the old hold",
 				},
 				tortured("K3", "redis", "kill", "15s"),
 			},
@@ -26,7 +28,8 @@ func ofWorkloads() []Mutant {
 			Checks: []Check{
 				{
 					Name: "TestScripts_OfConditions: without memory a signal arrives", Where: Redis,
-					Test: "^TestScripts_OfConditions_InStatesThatAreHardToReach$/^without_memory_a_signal_arrives$", Says: "who is woken: got <",
+					Test: "^TestScripts_OfConditions_InStatesThatAreHardToReach$/^without_memory_a_signal_arrives$",
+					Says: "who is woken: got <",
 				},
 				because("waited in vain", tortured("K11", "redis", "none", "20s")),
 			},
@@ -38,14 +41,18 @@ func ofWorkloads() []Mutant {
 				New: "local free = verdict == 'reenters' or verdict == 'upgrades' or fits(",
 			}},
 			Checks: []Check{
-				ruleOfTheScripts("queue", "12 an upgrade goes to the front, and keeps new readers out", "the upgrade: got granted"),
+				ruleOfTheScripts("queue", "12 an upgrade goes to the front, and keeps new readers out",
+					"the upgrade: got granted"),
 				because("beside", tortured("K11", "redis", "none", "20s")),
 			},
 		},
 		{
 			ID: "M23", Bug: "who comes last is served first",
 			Edits: []Edit{
-				{For: []Where{Redis}, File: "redislock/scripts/acquire.lua", Old: "\t\tenter(after, me)\n", New: "\t\tenter(first - 1, me)\n"},
+				{
+					For: []Where{Redis}, File: "redislock/scripts/acquire.lua", Old: "\t\tenter(after, me)\n",
+					New: "\t\tenter(first - 1, me)\n",
+				},
 				{
 					For: []Where{Torture}, File: "redislock/scripts/acquire_fast.lua",
 					Old: "\t\tlocal number, after, since = f[3], f[3] + 1, now\n",
@@ -55,7 +62,8 @@ func ofWorkloads() []Mutant {
 				},
 			},
 			Checks: []Check{
-				ruleOfTheScripts("queue", "12 a weight that does not fit waits, and nobody overtakes it", "pushed: got G c, G b"),
+				ruleOfTheScripts("queue", "12 a weight that does not fit waits, and nobody overtakes it",
+					"pushed: got G c, G b"),
 				because("(came later|was not got)", tortured("K7", "redis", "none", "15s")),
 			},
 		},

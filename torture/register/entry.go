@@ -1,9 +1,10 @@
-// Package register is the resource that the tortured locks protect: for each name a number that a holder reads, and writes
-// back one larger. It lives in the coordinator, so it never fails, and it logs each read and write in the order in which
-// they took effect, so a lost reply blurs no verdict.
+// Package register is the resource that the tortured locks protect: for each name a number that a holder reads, and
+// writes back one larger. It lives in the coordinator, so it never fails, and it logs each read and write in the order
+// in which they took effect, so a lost reply blurs no verdict.
 //
-// Each name has two numbers. The fenced one refuses who was overtaken, by the rule of package fence. The plain one takes
-// everything, as most resources do: it is the control. A run in which nothing of it is lost has proved nothing of the other.
+// Each name has two numbers. The fenced one refuses who was overtaken, by the rule of package fence. The plain
+// one takes everything, as most resources do: it is the control. A run in which nothing of it is lost has
+// proved nothing of the other.
 package register
 
 import "github.com/interlock-go/interlock/torture/history"

@@ -73,8 +73,8 @@ func (s *Server) Latest(name string) (proc int, ok bool) {
 	return proc, ok
 }
 
-// Delay makes each request take effect after up to d, as on a slow way to the resource: a write is then under way while its
-// lock ends, with no process standing still.
+// Delay makes each request take effect after up to d, as on a slow way to the resource: a write is then under way while
+// its lock ends, with no process standing still.
 func (s *Server) Delay(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Commit is that of interlock's source: what the program was built from or, where that does not say, as with "go run", what the folder
-// is at that it was started in. It is empty if neither is known.
+// Commit is that of interlock's source: what the program was built from or, where that does not say, as with "go run",
+// what the folder is at that it was started in. It is empty if neither is known.
 func Commit(ctx context.Context) string {
 	var revision, changed string
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -27,7 +27,8 @@ func Commit(ctx context.Context) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty= with changes").Output()
+	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--exclude=*", "--abbrev=12",
+		"--dirty= with changes").Output()
 	if err != nil {
 		return ""
 	}

@@ -81,7 +81,8 @@ func (c *Config) validate() error {
 	case c.Target == nil:
 		return errors.New("no engine was chosen")
 	case c.Target.Inside && c.Processes != 1:
-		return fmt.Errorf("engine %s is inside of one process: choose one with several goroutines, as -workers 1x8", c.Target.Name)
+		return fmt.Errorf("engine %s is inside of one process: choose one with several goroutines, as -workers 1x8",
+			c.Target.Name)
 	case c.Processes < 1 || c.Goroutines < 1 || c.Names < 1:
 		return errors.New("a run needs at least one process, one goroutine and one name")
 	case c.Long && len(c.Faults) > 0 && !slices.Equal(c.Faults, []target.Fault{target.None}):

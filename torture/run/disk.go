@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	slowDisk = 100 * time.Millisecond // from when on it is recorded that the disk took so long: of the shortest lease it takes 500 ms to matter
+	// from when on it is recorded that the disk took so long: of the shortest lease it takes 500 ms to matter
+	slowDisk = 100 * time.Millisecond
 	perDisk  = 200 * time.Millisecond // between two looks: each is work for that disk too
 )
 
-// watchDisk records, until end is called, when the disk on which the servers have their data took long to keep a byte: a server that answers
-// only when its disk has kept something cannot answer sooner. It does nothing if the servers do not wait for that, or have a disk that is to
-// be full.
+// watchDisk records, until end is called, when the disk on which the servers have their data took long to keep a byte:
+// a server that answers only when its disk has kept something cannot answer sooner. It does nothing if the servers do
+// not wait for that, or have a disk that is to be full.
 func (r *run) watchDisk(ctx context.Context) (end func() error, err error) {
 	if !r.Target.Syncs || slices.Contains(r.Faults, target.DiskFull) {
 		return func() error { return nil }, nil

@@ -31,16 +31,16 @@ func (r *run) watchLag(ctx context.Context) (end func() error, err error) {
 // slice is how much of a rest is slept at once.
 const slice = 50 * time.Millisecond
 
-// rest sleeps for so long, without the time in which this process was not run: then the machine stood still, or had more to do than
-// processors, and nobody else got on either.
+// rest sleeps for so long, without the time in which this process was not run: then the machine stood still, or had
+// more to do than processors, and nobody else got on either.
 func rest(ctx context.Context, d time.Duration) {
 	for ; d > 0 && ctx.Err() == nil; d -= slice {
 		enginekit.Pause(ctx, min(d, slice))
 	}
 }
 
-// during ends after d. It has no deadline, or what dials with it might fail of that before it has ended, and for another reason, as
-// it seems, than that.
+// during ends after d. It has no deadline, or what dials with it might fail of that before it has ended, and for
+// another reason, as it seems, than that.
 func during(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	timer := time.AfterFunc(d, cancel)

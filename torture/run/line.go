@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// firstInLine finds a process that stands first in the line for a lock, and the lock's name. It returns nil if there is none for
-// that long.
+// firstInLine finds a process that stands first in the line for a lock, and the lock's name. It returns nil if
+// there is none for that long.
 func (n *nemesis) firstInLine(ctx context.Context, patience time.Duration) (*process, string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

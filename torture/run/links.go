@@ -15,8 +15,11 @@ import (
 // links are the ways between one client and the servers: a proxy before each server.
 type links []*servers.Proxy
 
-// newLinks has start make a proxy for a client before each server, in the network that the client is in if there is one.
-func newLinks(t testing.TB, at *servers.Member, addrs []string, start func(testing.TB, *servers.Member, string) *servers.Proxy) (all links) {
+// newLinks has start make a proxy for a client before each server, in the network that the
+// client is in if there is one.
+func newLinks(
+	t testing.TB, at *servers.Member, addrs []string, start func(testing.TB, *servers.Member, string) *servers.Proxy,
+) (all links) {
 	for _, addr := range addrs {
 		all = append(all, start(t, at, addr))
 	}
@@ -31,9 +34,9 @@ func (l links) addrs() (all []string) {
 	return all
 }
 
-// some are those that a fault is on: all, and where there are several every other time only some, so that the client hears others.
-// Among these is one that the client uses, mostly the busiest: a client of ZooKeeper talks to one server, and one of a primary hardly to the
-// Sentinels; neither would notice that another way is bad.
+// some are those that a fault is on: all, and where there are several every other time only some, so that the client
+// hears others. Among these is one that the client uses, mostly the busiest: a client of ZooKeeper talks to one server,
+// and one of a primary hardly to the Sentinels; neither would notice that another way is bad.
 func (l links) some(dice *rand.Rand) links {
 	if len(l) < 2 || dice.IntN(2) == 0 {
 		return l
@@ -45,8 +48,8 @@ func (l links) some(dice *rand.Rand) links {
 	return mixed[:1+dice.IntN(len(mixed)-1)]
 }
 
-// oneInUse draws one of the ways with an open connection, weighted by the bytes that have ever passed on it and one, and returns its
-// index, or 0 if there is none.
+// oneInUse draws one of the ways with an open connection, weighted by the bytes that have ever passed on it and one,
+// and returns its index, or 0 if there is none.
 func (l links) oneInUse(dice *rand.Rand) int {
 	sums, sum := make([]int64, len(l)), int64(0)
 	for i, p := range l {
@@ -71,7 +74,8 @@ func (l links) delay(by time.Duration) {
 }
 
 const (
-	// between is how much later the next byte arrives under Slices, and longReply the most that arrives on a connection.
+	// between is how much later the next byte arrives under Slices, and longReply the most that
+	// arrives on a connection.
 	between   = 100 * time.Microsecond
 	longReply = 4096
 )

@@ -63,7 +63,8 @@ func TestLinks_SomeOrAllOfThem(t *testing.T) {
 		}
 	}
 	if whole < 300 || whole > 700 || len(counts) != 4 || counts[0] || len(hit) != 5 {
-		t.Errorf("all of them %d of 1000 times; otherwise so many of five: %v, %d different ones", whole, counts, len(hit))
+		t.Errorf("all of them %d of 1000 times; otherwise so many of five: %v, %d different ones",
+			whole, counts, len(hit))
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/interlock-go/interlock/enginekit"
 )
 
-// longHold is for how many leases a long hold lasts, and far which part of a lease each way to the server and back takes then.
+// longHold is for how many leases a long hold lasts, and far which part of a lease each way to the
+// server and back takes then.
 const (
 	longHold = 20
 	far      = 0.15
@@ -21,7 +22,8 @@ func (r *run) long() time.Duration {
 	return longHold * r.lease
 }
 
-// goAway puts the server far away if holds are to be long: when all have begun, because to connect takes many round trips.
+// goAway puts the server far away if holds are to be long: when all have begun, because to
+// connect takes many round trips.
 func (r *run) goAway(ctx context.Context) error {
 	if !r.Long {
 		return nil
@@ -36,8 +38,8 @@ func (r *run) goAway(ctx context.Context) error {
 			}
 		}
 	}
-	// Each hold is renewed once before that: a server that does not have the script yet is asked twice, which would take six tenths of
-	// a lease and leave hardly anything.
+	// Each hold is renewed once before that: a server that does not have the script yet is asked twice, which would
+	// take six tenths of a lease and leave hardly anything.
 	enginekit.Pause(ctx, r.lease/2)
 	for _, p := range r.crew {
 		if len(p.links) == 0 {

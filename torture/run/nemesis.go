@@ -36,8 +36,8 @@ type Blow struct {
 	Err   string          `json:"err,omitempty"`
 }
 
-// nemesis does faults one after the other, as their plans say. The seed decides which, to whom and for how long; when exactly
-// each process is in which line of its code is for the machine to decide.
+// nemesis does faults one after the other, as their plans say. The seed decides which, to whom and for how long; when
+// exactly each process is in which line of its code is for the machine to decide.
 type nemesis struct {
 	*run
 	file *os.File
@@ -111,7 +111,9 @@ func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts tim
 		victim.links.some(dice).disturb(ctx, dice, fault, lasts)
 	default:
 		b.Proc = -1
-		err = n.untold(ctx, fault, lasts, victim, func(lasts time.Duration) error { return n.harm(ctx, dice, fault, lasts) })
+		err = n.untold(ctx, fault, lasts, victim, func(lasts time.Duration) error {
+			return n.harm(ctx, dice, fault, lasts)
+		})
 	}
 	if errors.Is(err, target.ErrNothing) {
 		return nil // so that nobody counts it
@@ -127,8 +129,9 @@ func (n *nemesis) strike(ctx context.Context, dice *rand.Rand, b Blow, lasts tim
 	return errors.Join(err, n.log.Encode(b))
 }
 
-// killAsking kills a client while its requests are under way, whatever they are: each of its goroutines has come to one of them by then.
-// Either the server has done them and nobody hears of it, or they arrive when their sender is dead: that is when the death counts.
+// killAsking kills a client while its requests are under way, whatever they are: each of its goroutines has come to one
+// of them by then. Either the server has done them and nobody hears of it, or they arrive when their sender is dead:
+// that is when the death counts.
 func (n *nemesis) killAsking(ctx context.Context, dice *rand.Rand, b *Blow, lasts time.Duration, victim *process) {
 	if dice.IntN(2) == 0 {
 		victim.links.each((*servers.Proxy).DropReplies)
@@ -146,7 +149,8 @@ func (n *nemesis) killAsking(ctx context.Context, dice *rand.Rand, b *Blow, last
 
 // single are the faults that a single client can have.
 var single = []target.Fault{
-	target.Kill, target.KillAsking, target.Stop, target.NoFiles, target.Cut, target.LateRequests, target.LoseReplies, target.Reset, target.Slices, target.OneConn,
+	target.Kill, target.KillAsking, target.Stop, target.NoFiles, target.Cut, target.LateRequests, target.LoseReplies,
+	target.Reset, target.Slices, target.OneConn,
 }
 
 // also begins a fault of another client, if there is any, and returns what waits for its end.
@@ -159,7 +163,8 @@ func (n *nemesis) also(ctx context.Context, p *plan, but *process) (wait func() 
 	dice := p.another
 	fault, victim := can[dice.IntN(len(can))], others[dice.IntN(len(others))]
 	done := make(chan error, 1)
-	go func() { done <- n.strike(ctx, dice, Blow{Fault: fault, Proc: victim.job.Proc}, p.lasts, victim) }() // ends when the fault has healed
+	// ends when the fault has healed
+	go func() { done <- n.strike(ctx, dice, Blow{Fault: fault, Proc: victim.job.Proc}, p.lasts, victim) }()
 	return func() error { return <-done }
 }
 
@@ -194,7 +199,8 @@ func (n *nemesis) harm(ctx context.Context, dice *rand.Rand, fault target.Fault,
 			return fmt.Errorf("the fault %s cannot be done to %s", fault, n.Target.Name)
 		}
 		var injected error
-		played := n.stage.Play(func(testing.TB) { injected = inject(ctx, dice, lasts) }) // servers tell the stage what they fail with
+		// servers tell the stage what they fail with
+		played := n.stage.Play(func(testing.TB) { injected = inject(ctx, dice, lasts) })
 		if ctx.Err() != nil && !errors.Is(injected, target.ErrNothing) {
 			injected = nil // it was cut short, and has healed
 		}

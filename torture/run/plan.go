@@ -8,9 +8,9 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// plan is one blow as the seed decides it, before anybody knows what it will meet. Each blow has dice of its own, and so has what is done
-// beside it: how often a blow draws is for the machine to decide, as of connections that are reset again and again, and whatever came
-// before it must not change the next.
+// plan is one blow as the seed decides it, before anybody knows what it will meet. Each blow has dice of its own, and
+// so has what is done beside it: how often a blow draws is for the machine to decide, as of connections that are reset
+// again and again, and whatever came before it must not change the next.
 type plan struct {
 	fault   target.Fault
 	lasts   time.Duration

@@ -7,14 +7,16 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// The seed decides which blows there are, how long they last, whom they are aimed at and what they do themselves, although one of them
-// draws as often as the machine lets it. Another seed decides otherwise.
+// The seed decides which blows there are, how long they last, whom they are aimed at and what they do themselves,
+// although one of them draws as often as the machine lets it. Another seed decides otherwise.
 func TestPlan_IsTheSame_HoweverOftenABlowDraws(t *testing.T) {
 	one, same, other := planner(1), planner(1), planner(2)
 	differ := 0
 	for number := range uint64(100) {
 		p, q, r := one.plan(number), same.plan(number), other.plan(number)
-		if draws := [2]uint64{p.dice.Uint64(), p.another.Uint64()}; draws != [2]uint64{q.dice.Uint64(), q.another.Uint64()} {
+		if draws := [2]uint64{
+			p.dice.Uint64(), p.another.Uint64(),
+		}; draws != [2]uint64{q.dice.Uint64(), q.another.Uint64()} {
 			t.Fatalf("blow %d draws something else", number)
 		}
 		for range number {
@@ -54,7 +56,8 @@ func TestPlan_HasEachFaultAndEachLength(t *testing.T) {
 	if len(faults) != 5 || len(names) != 3 || len(crew) != 4 || faults[target.Stop] < faults[target.Kill] {
 		t.Errorf("faults %v, names %v, processes %v", faults, names, crew)
 	}
-	if shortest < n.Target.Lease/2 || shortest > n.Target.Lease*6/10 || longest > 3*n.Target.Lease || longest < n.Target.Lease*29/10 || aimed < 750 || aimed > 900 {
+	if shortest < n.Target.Lease/2 || shortest > n.Target.Lease*6/10 || longest > 3*n.Target.Lease ||
+		longest < n.Target.Lease*29/10 || aimed < 750 || aimed > 900 {
 		t.Errorf("from %v to %v, %d of 1000 are aimed", shortest, longest, aimed)
 	}
 }
@@ -70,7 +73,8 @@ func decided(p *plan) plan {
 func planner(seed uint64) *nemesis {
 	return &nemesis{run: &run{
 		Config: &Config{
-			Seed: seed, Faults: []target.Fault{target.Kill, target.KillWaiter, target.Stop, target.Reset, target.Slices},
+			Seed:   seed,
+			Faults: []target.Fault{target.Kill, target.KillWaiter, target.Stop, target.Reset, target.Slices},
 			Target: &target.Target{Lease: time.Second},
 		},
 		names: []string{"a", "b", "c"}, crew: make([]*process, 4),

@@ -39,7 +39,8 @@ const mostStart = time.Minute
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	stderr, err := os.OpenFile(filepath.Join(p.job.Dir, fmt.Sprintf("proc-%02d.stderr", p.job.Proc)), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	stderr, err := os.OpenFile(filepath.Join(p.job.Dir, fmt.Sprintf("proc-%02d.stderr", p.job.Proc)),
+		os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,8 @@ func (p *process) start() error {
 	}
 	if err := p.begin(child); err != nil {
 		child.Kill()
-		return fmt.Errorf("proc %d, life %d, has not begun: %w", p.job.Proc, p.job.Life, errors.Join(err, stderr.Close()))
+		return fmt.Errorf("proc %d, life %d, has not begun: %w",
+			p.job.Proc, p.job.Life, errors.Join(err, stderr.Close()))
 	}
 	exited := make(chan struct{})
 	p.child, p.exited, p.killed, p.born = child, exited, false, time.Now()

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 
 func newProcess(t *testing.T, reg *register.Server, dir string, args ...string) *process {
 	return &process{self: append([]string{os.Args[0]}, args...), job: worker.Job{
-		URL: "file://" + t.TempDir(), Register: reg.Addr(), Dir: dir, Goroutines: 2, Names: []string{"a"}, Lease: time.Second,
-		Hold: 10 * time.Millisecond, Patience: 5 * time.Second,
+		URL: "file://" + t.TempDir(), Register: reg.Addr(), Dir: dir, Goroutines: 2, Names: []string{"a"},
+		Lease: time.Second, Hold: 10 * time.Millisecond, Patience: 5 * time.Second,
 	}}
 }
 

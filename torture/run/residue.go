@@ -51,7 +51,9 @@ func missingPermits(ctx context.Context, locks *interlock.Client, patience time.
 		err = all.Unlock(wait)
 	}
 	if err != nil {
-		return []string{fmt.Sprintf("%s: not all %d of them are there at the end: %v", worker.Semaphore, worker.Permits, err)}
+		return []string{
+			fmt.Sprintf("%s: not all %d of them are there at the end: %v", worker.Semaphore, worker.Permits, err),
+		}
 	}
 	return nil
 }

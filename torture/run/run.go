@@ -1,5 +1,6 @@
-// Package run tortures one engine: it starts the engine's server, client processes with a proxy for each, the register that
-// the locks protect, and a nemesis that does faults to all of them; and leaves a folder with what everybody recorded.
+// Package run tortures one engine: it starts the engine's server, client processes with a proxy for each, the
+// register that the locks protect, and a nemesis that does faults to all of them; and leaves a folder with
+// what everybody recorded.
 package run
 
 import (
@@ -116,8 +117,8 @@ func (r *run) clients() int {
 	return 1
 }
 
-// retain is for how long bursts have their lock retained: for longer than anybody is kept waiting by what dies or stands
-// still, so that who waits for the end of a retention, because a recall was lost, is noticed by K7.
+// retain is for how long bursts have their lock retained: for longer than anybody is kept waiting by what dies or
+// stands still, so that who waits for the end of a retention, because a recall was lost, is noticed by K7.
 func (r *run) retain() time.Duration {
 	if r.Workload != Retain {
 		return 0
@@ -131,13 +132,15 @@ func (r *run) setUp(ctx context.Context) (err error) {
 		return err
 	}
 	if r.Workload == Retain && !r.can.Recalls {
-		return fmt.Errorf("engine %s does not tell a holder that another process waits, which Target.Recalls says", r.Target.Name)
+		return fmt.Errorf("engine %s does not tell a holder that another process waits, which Target.Recalls says",
+			r.Target.Name)
 	}
 	for i := range r.Processes {
 		p := &process{self: r.Worker, job: worker.Job{
 			Register: r.register.Addr(), Dir: r.Dir, Proc: i, Seed: r.Seed, Goroutines: r.Goroutines, Names: r.names,
-			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal, r.OneByOne()), Cancel: r.Cancel,
-			Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(), Clients: r.clients(), Retain: r.retain(),
+			Lease: r.lease, Hold: r.Hold, Patience: worker.Patience(r.lease, r.Target.Heal, r.OneByOne()),
+			Cancel: r.Cancel, Shares: r.can.Shares, Mixed: r.Increments == 0, Long: r.long(), Clients: r.clients(),
+			Retain: r.retain(),
 		}}
 		if network := r.engine.Network; network != nil {
 			if err := r.stage.Play(func(t testing.TB) { p.member = network.Join(t) }); err != nil {
@@ -156,8 +159,8 @@ func (r *run) setUp(ctx context.Context) (err error) {
 	return nil
 }
 
-// link says where the client finds the servers, and puts proxies between. In a network there are none without need: what it loses is
-// then lost by the clients' own connections.
+// link says where the client finds the servers, and puts proxies between. In a network there are none without need:
+// what it loses is then lost by the clients' own connections.
 func (r *run) link(t testing.TB, p *process) {
 	p.job.URL = r.engine.Direct()
 	if r.engine.Network != nil && !slices.ContainsFunc(r.toPrepare(), target.Fault.TakesProxies) {
@@ -172,7 +175,8 @@ func (r *run) link(t testing.TB, p *process) {
 	}
 }
 
-// toPrepare are the faults that the set-up has to allow: those of the run, and Slow if holds are long, because the server is far away then.
+// toPrepare are the faults that the set-up has to allow: those of the run, and Slow if holds are long, because the
+// server is far away then.
 func (r *run) toPrepare() []target.Fault {
 	if r.Long {
 		return append(slices.Clone(r.Faults), target.Slow)

@@ -27,7 +27,8 @@ func (n *nemesis) closeFiles(ctx context.Context, victim *process, lasts time.Du
 	}
 	victim.links.each((*servers.Proxy).Reset)
 	enginekit.Pause(ctx, lasts)
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil); !errors.Is(err, unix.ESRCH) { // that says it was killed meanwhile
+	// that says it was killed meanwhile
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil); !errors.Is(err, unix.ESRCH) {
 		return err
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 
 // possible says why no run can be made on this system.
 func possible() error {
-	return fmt.Errorf("a run needs Linux, and this is %s: what is done to processes, and the clock that all of them share, is made "+
-		"with its means; the commands check, list and t0 work here too", runtime.GOOS)
+	return fmt.Errorf("a run needs Linux, and this is %s: what is done to processes, and the clock that all of them "+
+		"share, is made with its means; the commands check, list and t0 work here too", runtime.GOOS)
 }
 
 // Nothing of what follows is reached.

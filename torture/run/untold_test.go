@@ -12,8 +12,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// A client that is not told hears nothing while the fault is done, which is short, and what was said meanwhile when a lease is over.
-// Of other faults everybody hears at once.
+// A client that is not told hears nothing while the fault is done, which is short, and what was said meanwhile when a
+// lease is over. Of other faults everybody hears at once.
 func TestUntold_AClientHearsNothing_UntilALeaseIsOver(t *testing.T) {
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -43,7 +43,9 @@ func TestUntold_AClientHearsNothing_UntilALeaseIsOver(t *testing.T) {
 		return err
 	}
 	lease := 400 * time.Millisecond
-	n := &nemesis{run: &run{Config: &Config{Target: &target.Target{Untold: []target.Fault{target.Sessions}}}, lease: lease}}
+	n := &nemesis{
+		run: &run{Config: &Config{Target: &target.Target{Untold: []target.Fault{target.Sessions}}}, lease: lease},
+	}
 	victim := &process{links: links{way}}
 	for _, fault := range []target.Fault{target.ServerStop, target.Sessions} {
 		untold := fault == target.Sessions
@@ -59,7 +61,8 @@ func TestUntold_AClientHearsNothing_UntilALeaseIsOver(t *testing.T) {
 			t.Error(err)
 		}
 		if dark != untold || (lasted < lease) != untold || untold && time.Since(begun) < lease {
-			t.Errorf("%s: nothing was heard: %v; it was to last %v, and was over after %v", fault, dark, lasted, time.Since(begun))
+			t.Errorf("%s: nothing was heard: %v; it was to last %v, and was over after %v",
+				fault, dark, lasted, time.Since(begun))
 		}
 		if err := says(time.Minute); err != nil {
 			t.Errorf("after %s: %v", fault, err)

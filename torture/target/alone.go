@@ -29,7 +29,8 @@ const (
 	tooEarly        = "a lease ends early when the server's clock jumps ahead"
 )
 
-// revokes is what etcd does before 3.4.31 and 3.5.13 (etcd #15247), and later where it comes from a disk: see docs/limits.md.
+// revokes is what etcd does before 3.4.31 and 3.5.13 (etcd #15247), and later where it comes from a
+// disk: see docs/limits.md.
 const revokes = "a leader that stood still revokes sessions that were renewed with its successor meanwhile"
 
 // operated is what an operator breaks where a session is behind the holds.
@@ -44,18 +45,23 @@ func clientFaults(more ...Fault) []Fault {
 func alone() []*Target {
 	return []*Target{
 		{
-			Name: "memory", Lease: time.Second, Heal: 2 * time.Second, Faults: []Fault{Kill, Stop, Starve}, Inside: true,
-			start: func(testing.TB, *ground) *Instance { return &Instance{URL: at("mem://torture", "")} },
+			Name: "memory", Lease: time.Second, Heal: 2 * time.Second, Faults: []Fault{Kill, Stop, Starve},
+			Inside: true,
+			start:  func(testing.TB, *ground) *Instance { return &Instance{URL: at("mem://torture", "")} },
 		},
 		{
-			Name: "file", Lease: time.Second, Heal: 2 * time.Second, Faults: []Fault{Kill, Stop, Starve, NoFiles, DiskFull, Wipe},
+			Name: "file", Lease: time.Second, Heal: 2 * time.Second,
+			Faults: []Fault{Kill, Stop, Starve, NoFiles, DiskFull, Wipe},
 			Broken: map[Fault]string{Wipe: deleted},
 			start:  file,
 		},
 		{
-			Name: "redis", Lease: time.Second, Heal: 5 * time.Second, Faults: clientFaults(Sessions, Forget, Memory, Evict, Clock, Wipe, Delete),
-			Broken: map[Fault]string{ServerKill: forgets, Clock: tooEarly, Evict: evicted, Wipe: deleted, Delete: deleted},
-			start:  func(t testing.TB, on *ground) *Instance { return redis(t, on, nil) },
+			Name: "redis", Lease: time.Second, Heal: 5 * time.Second,
+			Faults: clientFaults(Sessions, Forget, Memory, Evict, Clock, Wipe, Delete),
+			Broken: map[Fault]string{
+				ServerKill: forgets, Clock: tooEarly, Evict: evicted, Wipe: deleted, Delete: deleted,
+			},
+			start: func(t testing.TB, on *ground) *Instance { return redis(t, on, nil) },
 		},
 		{
 			Name: "redis-aof", Lease: time.Second, Heal: 5 * time.Second, Syncs: true,
@@ -70,7 +76,8 @@ func alone() []*Target {
 			start:  func(t testing.TB, on *ground) *Instance { return redis(t, on, eachSecond) },
 		},
 		{
-			Name: "zookeeper", Lease: 2 * time.Second, Heal: 8 * time.Second, Faults: clientFaults(DiskFull, Sessions, Clock, Wipe, Delete),
+			Name: "zookeeper", Lease: 2 * time.Second, Heal: 8 * time.Second,
+			Faults: clientFaults(DiskFull, Sessions, Clock, Wipe, Delete),
 			Broken: operated,
 			start: func(t testing.TB, on *ground) *Instance {
 				clock := on.clock(t)
@@ -78,25 +85,31 @@ func alone() []*Target {
 				addrs := []string{s.Addr()}
 				injections := zooOperator(addrs)
 				injections[DiskFull], injections[Clock] = fill(on.disk, s, nil), jump(clock)
-				return &Instance{Server: s, Addrs: addrs, URL: at("zk://", zooRoot), Injections: injections, version: zooKeeperVersion(s), left: zooLeft(addrs)}
+				return &Instance{
+					Server: s, Addrs: addrs, URL: at("zk://", zooRoot), Injections: injections,
+					version: zooKeeperVersion(s), left: zooLeft(addrs),
+				}
 			},
 		},
 		{
-			Name: "etcd", Lease: 2 * time.Second, Heal: 8 * time.Second, Syncs: true, Faults: clientFaults(DiskFull, Sessions, Wipe, Delete),
+			Name: "etcd", Lease: 2 * time.Second, Heal: 8 * time.Second, Syncs: true,
+			Faults: clientFaults(DiskFull, Sessions, Wipe, Delete),
 			Broken: operated,
 			start: func(t testing.TB, on *ground) *Instance {
 				s := servers.EtcdServer(t, &servers.EtcdOptions{Disk: on.disk})
 				return &Instance{
 					Server: s, Addrs: []string{s.Addr()}, URL: at("etcd://", ""),
 					Injections: map[Fault]Inject{
-						Sessions: revokeLeases(s), Wipe: deleteKeys(s), Delete: deleteOneLock(s), DiskFull: fill(on.disk, s, nil),
+						Sessions: revokeLeases(s), Wipe: deleteKeys(s), Delete: deleteOneLock(s),
+						DiskFull: fill(on.disk, s, nil),
 					},
 					version: etcdVersion(s), left: etcdLeft(s),
 				}
 			},
 		},
 		{
-			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Keeps: 30 * time.Second, Faults: clientFaults(DiskFull, Sessions, Clock),
+			Name: "postgres", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Keeps: 30 * time.Second,
+			Faults: clientFaults(DiskFull, Sessions, Clock),
 			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed, DiskFull: unlocks, Clock: tooEarlyIdle},
 			Untold: []Fault{ServerKill, Sessions, DiskFull, Clock},
 			Leases: map[Fault]time.Duration{DiskFull: 6 * time.Second},
@@ -107,13 +120,17 @@ func alone() []*Target {
 				direct := url(addrs)
 				return &Instance{
 					Server: s, Addrs: addrs, URL: url,
-					Injections: map[Fault]Inject{Sessions: endPostgresSessions(direct), DiskFull: fill(on.disk, s, writeAhead(direct)), Clock: jump(clock)},
-					version:    sqlVersion("PostgreSQL", "pgx", direct, "SHOW server_version"), left: postgresLeft(direct),
+					Injections: map[Fault]Inject{
+						Sessions: endPostgresSessions(direct), DiskFull: fill(on.disk, s, writeAhead(direct)),
+						Clock: jump(clock),
+					},
+					version: sqlVersion("PostgreSQL", "pgx", direct, "SHOW server_version"), left: postgresLeft(direct),
 				}
 			},
 		},
 		{
-			Name: "mariadb", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Syncs: true, Faults: clientFaults(DiskFull, Sessions, Clock),
+			Name: "mariadb", Lease: 2 * time.Second, Heal: 8 * time.Second, Connected: true, Syncs: true,
+			Faults: clientFaults(DiskFull, Sessions, Clock),
 			Broken: map[Fault]string{ServerKill: unlocks, Sessions: killed}, Untold: []Fault{ServerKill, Sessions},
 			start: func(t testing.TB, on *ground) *Instance {
 				clock := on.clock(t)
@@ -122,9 +139,11 @@ func alone() []*Target {
 				return &Instance{
 					Server: s, Addrs: []string{s.Addr()}, URL: at("mysql://root@", "/"+servers.MariaDBDatabase),
 					Injections: map[Fault]Inject{
-						Sessions: endMariaDBSessions(dsn), DiskFull: fill(on.disk, s, storeJunk(dsn+servers.MariaDBDatabase)), Clock: jump(clock),
+						Sessions: endMariaDBSessions(dsn),
+						DiskFull: fill(on.disk, s, storeJunk(dsn+servers.MariaDBDatabase)), Clock: jump(clock),
 					},
-					version: sqlVersion("MariaDB", "mysql", dsn, "SELECT version()"), left: mariaDBLeft(dsn + servers.MariaDBDatabase),
+					version: sqlVersion("MariaDB", "mysql", dsn, "SELECT version()"),
+					left:    mariaDBLeft(dsn + servers.MariaDBDatabase),
 				}
 			},
 		},
@@ -141,18 +160,21 @@ func file(t testing.TB, on *ground) *Instance {
 	}
 	return &Instance{
 		URL: at("file://"+dir, ""),
-		Injections: map[Fault]Inject{DiskFull: fill(on.disk, nil, nil), Wipe: func(context.Context, *rand.Rand, time.Duration) error {
-			found, err := filepath.Glob(filepath.Join(dir, "*"))
-			if err != nil {
-				return err
-			}
-			for _, path := range found {
-				if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		Injections: map[Fault]Inject{
+			DiskFull: fill(on.disk, nil, nil),
+			Wipe: func(context.Context, *rand.Rand, time.Duration) error {
+				found, err := filepath.Glob(filepath.Join(dir, "*"))
+				if err != nil {
 					return err
 				}
-			}
-			return nil
-		}},
+				for _, path := range found {
+					if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+						return err
+					}
+				}
+				return nil
+			},
+		},
 	}
 }
 
@@ -164,9 +186,14 @@ func redis(t testing.TB, on *ground, config map[string]string) *Instance {
 	s := servers.RedisServer(t, &servers.RedisOptions{Config: config, Clock: clock, Disk: on.disk})
 	stores := func() []*servers.RedisNode { return []*servers.RedisNode{s} }
 	injections := redisOperator(stores)
-	maps.Copy(injections, map[Fault]Inject{Memory: fillMemory(s), Evict: evict(s), Clock: jump(clock), DiskFull: fill(on.disk, s, nil), PowerCut: cutPower(s)})
+	maps.Copy(injections,
+		map[Fault]Inject{
+			Memory: fillMemory(s), Evict: evict(s), Clock: jump(clock), DiskFull: fill(on.disk, s, nil),
+			PowerCut: cutPower(s),
+		})
 	return &Instance{
-		Server: s, Addrs: []string{s.Addr()}, URL: at("redis://", ""), Injections: injections, version: redisVersion(s), left: redisLeft(stores), stores: stores,
+		Server: s, Addrs: []string{s.Addr()}, URL: at("redis://", ""), Injections: injections, version: redisVersion(s),
+		left: redisLeft(stores), stores: stores,
 	}
 }
 

@@ -11,16 +11,23 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// A server of several processes, or of another user, sees the clock as well; and who waits by it waits for as long as was said.
+// A server of several processes, or of another user, sees the clock as well; and who waits by it waits
+// for as long as was said.
 func TestClock_IsWhatDatabasesSee(t *testing.T) {
 	for _, c := range []struct {
 		name, driver, now, sleep string
 		start                    func(t *testing.T, clock *servers.Clock) (address string)
 	}{
-		{"PostgreSQL", "pgx", "SELECT extract(epoch FROM clock_timestamp())::bigint", "SELECT pg_sleep(0.01)", startPostgres},
-		{"MariaDB", "mysql", "SELECT unix_timestamp(sysdate())", "SELECT sleep(0.01)", func(t *testing.T, clock *servers.Clock) string {
-			return "root@tcp(" + servers.MariaDBServer(t, &servers.MariaDBOptions{Clock: clock}).Addr() + ")/"
-		}},
+		{
+			"PostgreSQL", "pgx", "SELECT extract(epoch FROM clock_timestamp())::bigint", "SELECT pg_sleep(0.01)",
+			startPostgres,
+		},
+		{
+			"MariaDB", "mysql", "SELECT unix_timestamp(sysdate())", "SELECT sleep(0.01)",
+			func(t *testing.T, clock *servers.Clock) string {
+				return "root@tcp(" + servers.MariaDBServer(t, &servers.MariaDBOptions{Clock: clock}).Addr() + ")/"
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			clock := servers.NewClock(t)
@@ -56,8 +63,8 @@ func startPostgres(t *testing.T, clock *servers.Clock) (url string) {
 	return servers.PostgresServer(t, &servers.PostgresOptions{Clock: clock}).URL(nil) + "?sslmode=disable"
 }
 
-// A PostgreSQL asks its wall clock whether an idle session's time is over, when the timer says so, and else waits for the rest. The second
-// session, which was opened later, ends in order; so the timer of the first has run by then.
+// A PostgreSQL asks its wall clock whether an idle session's time is over, when the timer says so, and else waits for
+// the rest. The second session, which was opened later, ends in order; so the timer of the first has run by then.
 func TestAVanishedClient_OfAServerWhoseClockWasSetBack_KeepsItsLocks(t *testing.T) {
 	clock := servers.NewClock(t)
 	url := startPostgres(t, clock)
@@ -95,8 +102,9 @@ func TestAVanishedClient_OfAServerWhoseClockWasSetBack_KeepsItsLocks(t *testing.
 	}
 }
 
-// A PostgreSQL wakes a session up that has been idle for ten seconds, to write down what it has counted, and looks at its wall clock then,
-// and ends the session if its time is over by that. (So this test lasts for longer.) Who has waited for a lock has a session of its own.
+// A PostgreSQL wakes a session up that has been idle for ten seconds, to write down what it has counted, and looks at
+// its wall clock then, and ends the session if its time is over by that. (So this test lasts for longer.) Who has
+// waited for a lock has a session of its own.
 func TestAClockThatIsSetAhead_EndsNoSession_ThatIsWokenToWriteDownWhatItCounts(t *testing.T) {
 	t.Parallel()
 	clock := servers.NewClock(t)

@@ -88,8 +88,8 @@ func primaries(c *servers.ClusterRedis) []*servers.RedisNode {
 	return []*servers.RedisNode{c.Owner(0), c.Owner(slots / 2), c.Owner(slots - 1)}
 }
 
-// lockedSlot draws one of the slots of the mutexes that somebody has or waits for: what befalls another part of the Cluster is nothing
-// to them. Without any it is some slot.
+// lockedSlot draws one of the slots of the mutexes that somebody has or waits for: what befalls another part of the
+// Cluster is nothing to them. Without any it is some slot.
 func lockedSlot(ctx context.Context, c *servers.ClusterRedis, dice *rand.Rand) (int, error) {
 	keys, _, err := mutexKeys(ctx, primaries(c))
 	if err != nil || len(keys) == 0 {
@@ -98,10 +98,12 @@ func lockedSlot(ctx context.Context, c *servers.ClusterRedis, dice *rand.Rand) (
 	return c.Slot(keys[dice.IntN(len(keys))]), nil
 }
 
-// cutReplicas keeps a primary's replicas from hearing of it for a while, though its clients do. That a replica stands still is
-// not enough: what was sent meanwhile lies in its socket. So it is not let in again.
+// cutReplicas keeps a primary's replicas from hearing of it for a while, though its clients do. That a replica stands
+// still is not enough: what was sent meanwhile lies in its socket. So it is not let in again.
 func cutReplicas(ctx context.Context, primary *servers.RedisNode, lasts time.Duration) error {
-	for _, command := range [][]string{{"ACL", "SETUSER", "default", "-psync", "-sync"}, {"CLIENT", "KILL", "TYPE", "replica"}} {
+	for _, command := range [][]string{
+		{"ACL", "SETUSER", "default", "-psync", "-sync"}, {"CLIENT", "KILL", "TYPE", "replica"},
+	} {
 		if _, err := primary.Do(context.WithoutCancel(ctx), command...); err != nil {
 			return err
 		}

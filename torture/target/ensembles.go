@@ -62,7 +62,8 @@ func etcdCluster(t testing.TB, on *ground) *Instance {
 		version: etcdVersion(c.Nodes()[0]), left: etcdLeft(c.Nodes()[0]),
 	}
 	maps.Copy(i.Injections, map[Fault]Inject{
-		Sessions: atAnyOf(c.Nodes(), revokeLeases), Wipe: atAnyOf(c.Nodes(), deleteKeys), Delete: atAnyOf(c.Nodes(), deleteOneLock),
+		Sessions: atAnyOf(c.Nodes(), revokeLeases), Wipe: atAnyOf(c.Nodes(), deleteKeys),
+		Delete: atAnyOf(c.Nodes(), deleteOneLock),
 		LeaderMove: func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 			leader := c.Leader(t)
 			others := slices.DeleteFunc(slices.Clone(c.Nodes()), func(n *servers.EtcdNode) bool { return n == leader })

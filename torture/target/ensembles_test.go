@@ -23,7 +23,8 @@ func TestRedlock_ClocksThatJump(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- i.Injections[fault](ctx, rand.New(rand.NewPCG(1, 1)), time.Minute) }()
-		for end := time.Now().Add(20 * time.Second); wrong(t, i.Addrs) != want; enginekit.Pause(ctx, 10*time.Millisecond) {
+		for end := time.Now().Add(20 * time.Second); wrong(t, i.Addrs) != want; enginekit.Pause(ctx,
+			10*time.Millisecond) {
 			if time.Now().After(end) {
 				t.Errorf("%s: %d clocks are wrong, want %d", fault, wrong(t, i.Addrs), want)
 				break

@@ -15,11 +15,13 @@ import (
 	"github.com/interlock-go/interlock/internal/servers"
 )
 
-// diskSize is for how many megabytes a disk that can be full has room: etcd alone wants 64 of them for what it may write later.
+// diskSize is for how many megabytes a disk that can be full has room: etcd alone wants 64 of them for
+// what it may write later.
 const diskSize = 192
 
-// fill leaves no room on the disk for a while, in which others, if not nil, write to it and are refused, again and again. A server that
-// ends because of that is started again when there is room, as an operator would; there is none if s is nil.
+// fill leaves no room on the disk for a while, in which others, if not nil, write to it and are refused, again
+// and again. A server that ends because of that is started again when there is room, as an operator would;
+// there is none if s is nil.
 func fill(disk *servers.Disk, s Reviver, others func(ctx context.Context)) Inject {
 	return func(ctx context.Context, _ *rand.Rand, lasts time.Duration) error {
 		err := disk.Fill()
@@ -57,7 +59,8 @@ type Reviver interface{ Revive() }
 func fillMemory(s *servers.RedisNode) Inject {
 	return func(ctx context.Context, _ *rand.Rand, lasts time.Duration) error {
 		set := func(bytes string) error {
-			_, err := s.Do(context.WithoutCancel(ctx), "CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", bytes)
+			_, err := s.Do(context.WithoutCancel(ctx), "CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory",
+				bytes)
 			return err
 		}
 		if err := set("1"); err != nil {
@@ -73,7 +76,8 @@ var policies = []string{
 	"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-ttl", "volatile-random",
 }
 
-// deck gives each of some once before it gives any of them again. It is safe for concurrent use, as two faults may be done at once.
+// deck gives each of some once before it gives any of them again. It is safe for concurrent use, as two
+// faults may be done at once.
 type deck struct {
 	of []string
 
@@ -93,8 +97,8 @@ func (d *deck) draw(dice *rand.Rand) string {
 	return drawn
 }
 
-// evict has a Redis take hardly more memory than it has just now, and throw away what its policy chooses for what others write. Each policy
-// has its turn before one comes again.
+// evict has a Redis take hardly more memory than it has just now, and throw away what its policy chooses for what
+// others write. Each policy has its turn before one comes again.
 func evict(s *servers.RedisNode) Inject {
 	next := &deck{of: policies}
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
@@ -133,7 +137,8 @@ func isRefusal(err error) bool {
 	return errors.As(err, &refusal)
 }
 
-// writeAhead has a PostgreSQL begin another file of its log, for which it needs room; without, it ends all its processes.
+// writeAhead has a PostgreSQL begin another file of its log, for which it needs room; without,
+// it ends all its processes.
 func writeAhead(url string) func(ctx context.Context) {
 	return runs("pgx", url, "SELECT pg_switch_wal()")
 }

@@ -33,7 +33,8 @@ func TestDeck_GivesEachOnceBeforeOneAgain(t *testing.T) {
 	for round := range uint64(5) {
 		var drawn []string
 		for range policies {
-			drawn = append(drawn, d.draw(rand.New(rand.NewPCG(round, uint64(len(drawn)))))) // each fault has dice of its own
+			// each fault has dice of its own
+			drawn = append(drawn, d.draw(rand.New(rand.NewPCG(round, uint64(len(drawn))))))
 		}
 		for _, policy := range policies {
 			if !slices.Contains(drawn, policy) {

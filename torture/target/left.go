@@ -12,8 +12,8 @@ import (
 // left lists what a server still has that no clock will remove and that is not documented to stay.
 type left func(ctx context.Context) ([]string, error)
 
-// Left lists what is left in the servers when all holds, waits and leases are over and all clients have gone. The engines file
-// and memory have nothing to list: their locks end with their processes.
+// Left lists what is left in the servers when all holds, waits and leases are over and all clients have gone. The
+// engines file and memory have nothing to list: their locks end with their processes.
 func (i *Instance) Left(ctx context.Context) ([]string, error) {
 	if i.left == nil {
 		return nil, nil
@@ -21,8 +21,8 @@ func (i *Instance) Left(ctx context.Context) ([]string, error) {
 	return i.left(ctx)
 }
 
-// redisLeft lists the keys that never end, of all servers that take writes, but for the floors of tokens, the mark of a node of Redlock, and
-// latches, which a client that was killed has left above zero.
+// redisLeft lists the keys that never end, of all servers that take writes, but for the floors of tokens, the mark of a
+// node of Redlock, and latches, which a client that was killed has left above zero.
 func redisLeft(stores func() []*servers.RedisNode) left {
 	return func(ctx context.Context) (found []string, err error) {
 		for _, s := range stores() {

@@ -31,7 +31,8 @@ func TestLeft_FindsWhatNeverEnds(t *testing.T) {
 		{"redis-cluster", "Redis ", redisLitter, []string{"the key interlock:mutex:", " never ends"}},
 		{"redlock", "Redis ", redisLitter, []string{"the key interlock:mutex:", " never ends"}},
 		{"etcd", "etcd ", func(t *testing.T, i *Instance) {
-			if _, err := i.Server.(*servers.EtcdNode).Do(t.Context(), "kv/put", map[string]any{"key": "eQ==", "value": "eQ=="}); err != nil {
+			if _, err := i.Server.(*servers.EtcdNode).Do(t.Context(), "kv/put",
+				map[string]any{"key": "eQ==", "value": "eQ=="}); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{`the key "y" has no lease`}},
@@ -55,10 +56,12 @@ func TestLeft_FindsWhatNeverEnds(t *testing.T) {
 			}
 			c.litter(t, i)
 			left, err := i.Left(t.Context())
-			if text := strings.Join(left, "\n"); err != nil || slices.ContainsFunc(c.left, func(s string) bool { return !strings.Contains(text, s) }) {
+			if text := strings.Join(left, "\n"); err != nil ||
+				slices.ContainsFunc(c.left, func(s string) bool { return !strings.Contains(text, s) }) {
 				t.Errorf("with litter: %q, %v", left, err)
 			}
-			if v, err := i.Version(t.Context()); err != nil || !strings.HasPrefix(v, c.product) || len(v) == len(c.product) {
+			if v, err := i.Version(t.Context()); err != nil || !strings.HasPrefix(v, c.product) ||
+				len(v) == len(c.product) {
 				t.Errorf("the version is %q, %v", v, err)
 			}
 		})
@@ -79,7 +82,8 @@ func TestLeft_FindsWhoHasNotLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			left, err := i.Left(t.Context())
-			if text := strings.Join(left, "\n"); err != nil || slices.ContainsFunc(says, func(s string) bool { return !strings.Contains(text, s) }) {
+			if text := strings.Join(left, "\n"); err != nil ||
+				slices.ContainsFunc(says, func(s string) bool { return !strings.Contains(text, s) }) {
 				t.Errorf("%q, %v", left, err)
 			}
 		})

@@ -32,8 +32,8 @@ func nodeFaults[S Server](nodes []S) map[Fault]Inject {
 	}
 }
 
-// replicaNodeFaults are nodeFaults of nodes that replace each other. They have healed when all is ready again. A node that was killed is mostly
-// back before it is missed: [Failover] is for one that is not.
+// replicaNodeFaults are nodeFaults of nodes that replace each other. They have healed when all is ready again. A node
+// that was killed is mostly back before it is missed: [Failover] is for one that is not.
 func replicaNodeFaults(nodes []*servers.RedisNode, ready func()) map[Fault]Inject {
 	kill, stop := nodeFaults(nodes)[NodeKill], nodeFaults(nodes)[NodeStop]
 	return map[Fault]Inject{
@@ -64,15 +64,17 @@ func leaderAlone(nodes []*servers.Member, leader *servers.Member, dice *rand.Ran
 	if dice.IntN(4) == 0 {
 		alone = nodes[dice.IntN(len(nodes))]
 	}
-	return []*servers.Member{alone}, slices.DeleteFunc(slices.Clone(nodes), func(m *servers.Member) bool { return m == alone })
+	return []*servers.Member{alone}, slices.DeleteFunc(slices.Clone(nodes), func(m *servers.Member) bool {
+		return m == alone
+	})
 }
 
-// settling is for how much longer than other faults the network is cut: what is cut off is missed after a second or three, and
-// then somebody else is elected.
+// settling is for how much longer than other faults the network is cut: what is cut off is missed after a second or
+// three, and then somebody else is elected.
 const settling = 3 * time.Second
 
-// cutOff cuts the network into the servers that choose returns first and those it returns then, with about half of the clients on either
-// side. It returns when the network has healed, and the servers with it.
+// cutOff cuts the network into the servers that choose returns first and those it returns then, with about half of the
+// clients on either side. It returns when the network has healed, and the servers with it.
 func (i *Instance) cutOff(choose func(dice *rand.Rand) (few, many []*servers.Member), healed func()) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		few, many := choose(dice)
@@ -82,23 +84,24 @@ func (i *Instance) cutOff(choose func(dice *rand.Rand) (few, many []*servers.Mem
 	}
 }
 
-// cutOffUnheard is cutOff when a primary has granted what those of the nodes that follow it have not heard. Also where that fails
-// the network has to be healed, which is for cutOff.
+// cutOffUnheard is cutOff when a primary has granted what those of the nodes that follow it have not heard. Also where
+// that fails the network has to be healed, which is for cutOff.
 func (i *Instance) cutOffUnheard(
-	primary *servers.RedisNode, nodes []*servers.RedisNode, choose func(dice *rand.Rand) (few, many []*servers.Member), healed func(),
+	primary *servers.RedisNode, nodes []*servers.RedisNode, choose func(dice *rand.Rand) (few, many []*servers.Member),
+	healed func(),
 ) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
 		return errors.Join(i.unheard(ctx, primary, nodes), i.cutOff(choose, healed)(ctx, dice, lasts))
 	}
 }
 
-// A primary's replicas hear nothing of it for leastUnheard before the network is cut, so that what they know gets old, and for mostUnheard if
-// it grants nothing by then.
+// A primary's replicas hear nothing of it for leastUnheard before the network is cut, so that what they know gets old,
+// and for mostUnheard if it grants nothing by then.
 const leastUnheard, mostUnheard = 2 * time.Second, 5 * time.Second
 
-// unheard has those of the nodes that follow a primary hear nothing of it until it has granted a mutex, though it hears them and so does not
-// miss them. What it has granted then nobody has but it, when the network is cut; without that only grants of that instant would be so.
-// It leaves the network cut there.
+// unheard has those of the nodes that follow a primary hear nothing of it until it has granted a mutex, though it hears
+// them and so does not miss them. What it has granted then nobody has but it, when the network is cut; without that
+// only grants of that instant would be so. It leaves the network cut there.
 func (i *Instance) unheard(ctx context.Context, primary *servers.RedisNode, nodes []*servers.RedisNode) error {
 	var replicas []*servers.Member
 	for _, n := range nodes {
@@ -118,7 +121,8 @@ func (i *Instance) unheard(ctx context.Context, primary *servers.RedisNode, node
 	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(mostUnheard - leastUnheard); time.Now().Before(end) && ctx.Err() == nil; enginekit.Pause(ctx, 10*time.Millisecond) {
+	for end := time.Now().Add(mostUnheard - leastUnheard); time.Now().Before(end) &&
+		ctx.Err() == nil; enginekit.Pause(ctx, 10*time.Millisecond) {
 		now, err := mutexHolders(ctx, primary)
 		if err != nil || slices.ContainsFunc(now, func(id string) bool { return !slices.Contains(before, id) }) {
 			return err
@@ -135,7 +139,9 @@ func (i *Instance) blind(nodes []*servers.Member) Inject {
 	}
 }
 
-func (i *Instance) split(ctx context.Context, lasts time.Duration, few, many []*servers.Member, healed func()) (err error) {
+func (i *Instance) split(
+	ctx context.Context, lasts time.Duration, few, many []*servers.Member, healed func(),
+) (err error) {
 	err = i.Network.Split(few, many)
 	defer func() { err = errors.Join(err, i.Network.Heal()) }() // also if a server ends this goroutine
 	enginekit.Pause(ctx, lasts)

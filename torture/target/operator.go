@@ -21,7 +21,8 @@ var ErrNothing = errors.New("there was nothing to do it to")
 // once does something as soon as there is something to do it to.
 func once(do func(ctx context.Context, dice *rand.Rand) (done bool, err error)) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; enginekit.Pause(ctx, 10*time.Millisecond) {
+		for end := time.Now().Add(lasts); time.Now().Before(end) && ctx.Err() == nil; enginekit.Pause(ctx,
+			10*time.Millisecond) {
 			if done, err := do(ctx, dice); done || err != nil {
 				return err
 			}
@@ -71,7 +72,9 @@ func deleteOneKey(stores func() []*servers.RedisNode) Inject {
 }
 
 // mutexKeys are the keys of all mutexes, in order, and which of the servers has each.
-func mutexKeys(ctx context.Context, stores []*servers.RedisNode) (keys []string, has map[string][]*servers.RedisNode, err error) {
+func mutexKeys(
+	ctx context.Context, stores []*servers.RedisNode,
+) (keys []string, has map[string][]*servers.RedisNode, err error) {
 	has = map[string][]*servers.RedisNode{}
 	for _, s := range stores {
 		answer, err := s.Do(ctx, "KEYS", "interlock:mutex:*")
@@ -87,8 +90,8 @@ func mutexKeys(ctx context.Context, stores []*servers.RedisNode) (keys []string,
 	return slices.Sorted(maps.Keys(has)), has, nil
 }
 
-// mutexHolders are the requests that have mutexes, as they are known to a Redis server; without those of holds that are not alone or
-// not anonymous, which nobody can read here.
+// mutexHolders are the requests that have mutexes, as they are known to a Redis server; without those of holds that are
+// not alone or not anonymous, which nobody can read here.
 func mutexHolders(ctx context.Context, s *servers.RedisNode) (ids []string, err error) {
 	keys, _, err := mutexKeys(ctx, []*servers.RedisNode{s})
 	if err != nil {

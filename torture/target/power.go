@@ -15,15 +15,18 @@ import (
 // eachSecond has a Redis keep what it was told, but for the last second or two.
 var eachSecond = map[string]string{"appendonly": "yes", "appendfsync": "everysec"}
 
-// cutPower ends a Redis and takes from its append-only file what it has written there within the last second: with appendfsync
-// everysec the disk need not have had that yet, so a machine that loses its power comes back without it.
+// cutPower ends a Redis and takes from its append-only file what it has written there within the last second: with
+// appendfsync everysec the disk need not have had that yet, so a machine that loses its power comes back without it.
 func cutPower(s *servers.RedisNode) Inject {
 	return func(ctx context.Context, dice *rand.Rand, lasts time.Duration) error {
-		return loseWhatComes(ctx, s, lasts/8, func() { enginekit.Pause(ctx, time.Duration(dice.Int64N(int64(time.Second)))) })
+		return loseWhatComes(ctx, s, lasts/8, func() {
+			enginekit.Pause(ctx, time.Duration(dice.Int64N(int64(time.Second))))
+		})
 	}
 }
 
-// loseWhatComes ends a Redis and takes from its append-only file what it writes there meanwhile. It is down for a while.
+// loseWhatComes ends a Redis and takes from its append-only file what it writes there meanwhile. It is down for a
+// while.
 func loseWhatComes(ctx context.Context, s *servers.RedisNode, down time.Duration, meanwhile func()) error {
 	file, kept, err := appended(s.Dir)
 	if err != nil {
@@ -39,7 +42,8 @@ func loseWhatComes(ctx context.Context, s *servers.RedisNode, down time.Duration
 
 // appended is the file to which a Redis appends, and its size.
 func appended(dir string) (file string, size int64, err error) {
-	for _, pattern := range []string{"appendonlydir/*.incr.aof", "appendonly.aof"} { // the second is that of versions before 7.0
+	// the second is that of versions before 7.0
+	for _, pattern := range []string{"appendonlydir/*.incr.aof", "appendonly.aof"} {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return "", 0, err

@@ -26,7 +26,8 @@ func endPostgresSessions(url string) Inject {
 func endMariaDBSessions(dsn string) Inject {
 	return func(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
 		return onDatabase("mysql", dsn, func(db *sql.DB) error {
-			rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE user = 'root' AND id <> connection_id()")
+			rows, err := db.QueryContext(ctx,
+				"SELECT id FROM information_schema.processlist WHERE user = 'root' AND id <> connection_id()")
 			if err != nil {
 				return err
 			}

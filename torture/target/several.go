@@ -20,7 +20,8 @@ func ensembleFaults(more ...Fault) []Fault {
 
 // replicaFaults can be done to every Redis with replicas.
 func replicaFaults(more ...Fault) []Fault {
-	return ensembleFaults(append([]Fault{Sessions, Forget, Wipe, Delete, Failover, CutFailover, LeaderMove}, more...)...)
+	return ensembleFaults(
+		append([]Fault{Sessions, Forget, Wipe, Delete, Failover, CutFailover, LeaderMove}, more...)...)
 }
 
 // several are the engines with several servers.
@@ -28,27 +29,31 @@ func several() []*Target {
 	const unreplicated = "the replica that takes over had not heard of the lock"
 	const unmissed = unreplicated + ", and its primary had not missed it for min-replicas-max-lag yet"
 	const served = "the primary that had stood still served on until it heard that it was replaced"
-	const forgotten = "a primary that writes nothing to disk came back before anybody missed it, with nothing, and its replica took that over"
+	const forgotten = "a primary that writes nothing to disk came back before anybody missed it, with nothing, and " +
+		"its replica took that over"
 	failovers := map[Fault]string{
-		Failover: unreplicated, CutFailover: unreplicated, Partition: unreplicated, NodeStop: served, NodeKill: forgotten,
-		Wipe: deleted, Delete: deleted,
+		Failover: unreplicated, CutFailover: unreplicated, Partition: unreplicated, NodeStop: served,
+		NodeKill: forgotten, Wipe: deleted, Delete: deleted,
 	}
 	sentinels := maps.Clone(failovers)
 	sentinels[ClockFailover] = unreplicated
-	sentinels[LeaderMove] = unreplicated // in a Cluster the old primary takes no writes until the new one has heard of all
+	// in a Cluster the old primary takes no writes until the new one has heard of all
+	sentinels[LeaderMove] = unreplicated
 	clusters := maps.Clone(failovers)
 	clusters[Clock] = tooEarly
 	acked := map[Fault]string{NodeKill: forgotten, Wipe: deleted, Delete: deleted, ClockFailover: tooEarlyThere}
-	// A replica takes over three seconds after it is needed. Where it has not heard of a new holder it takes the one before for the holder, as
-	// long as that one's lease runs. So leases are 5 seconds there, and no longer.
+	// A replica takes over three seconds after it is needed. Where it has not heard of a new holder it takes the one
+	// before for the holder, as long as that one's lease runs. So leases are 5 seconds there, and no longer.
 	return []*Target{
 		{
-			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover), Tells: true,
-			Broken: sentinels, Leases: map[Fault]time.Duration{CutFailover: 5 * time.Second, ClockFailover: 6 * time.Second},
-			start: func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "", nil) },
+			Name: "redis-sentinel", Lease: 2 * time.Second, Heal: 10 * time.Second,
+			Faults: replicaFaults(ClockFailover), Tells: true, Broken: sentinels,
+			Leases: map[Fault]time.Duration{CutFailover: 5 * time.Second, ClockFailover: 6 * time.Second},
+			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "", nil) },
 		},
 		{
-			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(ClockFailover), Tells: true,
+			Name: "redis-sentinel-acked", Lease: 2 * time.Second, Heal: 10 * time.Second,
+			Faults: replicaFaults(ClockFailover), Tells: true,
 			Broken: acked,
 			start:  func(t testing.TB, on *ground) *Instance { return sentinel(t, on, "?replicas=1", nil) },
 		},
@@ -61,19 +66,22 @@ func several() []*Target {
 			},
 		},
 		{
-			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second, Faults: replicaFaults(SlotMove, Clock), Tells: true,
-			Broken: clusters, Leases: map[Fault]time.Duration{CutFailover: 5 * time.Second, Partition: 5 * time.Second},
-			start: cluster,
+			Name: "redis-cluster", Lease: 2 * time.Second, Heal: 10 * time.Second,
+			Faults: replicaFaults(SlotMove, Clock), Tells: true, Broken: clusters,
+			Leases: map[Fault]time.Duration{CutFailover: 5 * time.Second, Partition: 5 * time.Second},
+			start:  cluster,
 		},
 		{
-			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Syncs: true, Faults: ensembleFaults(Sessions, Forget, Clock, Clocks, Wipe, Delete),
+			Name: "redlock", Lease: 2 * time.Second, Heal: 10 * time.Second, Syncs: true,
+			Faults: ensembleFaults(Sessions, Forget, Clock, Clocks, Wipe, Delete),
 			Broken: map[Fault]string{Clocks: tooEarlyForMost, Wipe: deleted, Delete: deleted},
 			Leases: map[Fault]time.Duration{Clocks: 6 * time.Second},
 			start:  func(t testing.TB, on *ground) *Instance { return redlock(t, on, "", durably) },
 		},
 		{
-			Name: "redlock-memory", Lease: 2 * time.Second, Heal: 10 * time.Second, OnlyT2: true, Faults: []Fault{Kill, Stop, NodeKill},
-			start: func(t testing.TB, on *ground) *Instance { return redlock(t, on, "?longest-lease=3s", nil) },
+			Name: "redlock-memory", Lease: 2 * time.Second, Heal: 10 * time.Second, OnlyT2: true,
+			Faults: []Fault{Kill, Stop, NodeKill},
+			start:  func(t testing.TB, on *ground) *Instance { return redlock(t, on, "?longest-lease=3s", nil) },
 		},
 		{
 			Name: "zookeeper-3", Lease: 2 * time.Second, Heal: 12 * time.Second,
@@ -82,7 +90,8 @@ func several() []*Target {
 			start:  ensemble,
 		},
 		{
-			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Syncs: true, Faults: ensembleFaults(Sessions, LeaderMove, Wipe, Delete),
+			Name: "etcd-3", Lease: 2 * time.Second, Heal: 12 * time.Second, Syncs: true,
+			Faults: ensembleFaults(Sessions, LeaderMove, Wipe, Delete),
 			Broken: map[Fault]string{Sessions: killed, Wipe: deleted, Delete: deleted, NodeStop: revokes},
 			start:  etcdCluster,
 		},
@@ -95,7 +104,8 @@ func sentinel(t testing.TB, on *ground, query string, config map[string]string) 
 	stores := func() []*servers.RedisNode { return []*servers.RedisNode{s.Primary()} }
 	i := &Instance{
 		left: redisLeft(stores), stores: stores, Places: slices.Concat(s.Sentinels(), s.Addrs()),
-		URL: at("redis+sentinel://"+strings.Join(s.Sentinels(), ",")+"/"+s.Name()+query, ""), version: redisVersion(s.Primary()),
+		URL:     at("redis+sentinel://"+strings.Join(s.Sentinels(), ",")+"/"+s.Name()+query, ""),
+		version: redisVersion(s.Primary()),
 		Injections: map[Fault]Inject{
 			Failover: func(context.Context, *rand.Rand, time.Duration) error {
 				s.KillPrimary()
@@ -142,15 +152,16 @@ func failOverToWrongClock(s *servers.SentinelRedis, clocks []*servers.Clock) Inj
 				continue
 			}
 			clocks[i].Set(by)
-			// A Redis looks at its clock when it runs a command. If it saw the jump only after its primary's death it would take that for
-			// time without a primary, and not be chosen.
+			// A Redis looks at its clock when it runs a command. If it saw the jump only after its primary's death it
+			// would take that for time without a primary, and not be chosen.
 			if _, err := n.Do(ctx, "TIME"); err != nil {
 				return err
 			}
 		}
 		s.KillPrimary()
 		enginekit.Pause(ctx, min(lasts, time.Second)) // it has seen by then which leases are over
-		set(clocks, 0)                                // before it has replicas again, of which it would believe to have heard nothing for as long as its clock jumps
+		// before it has replicas again, of which it would believe to have heard nothing for as long as its clock jumps
+		set(clocks, 0)
 		s.RestartDead()
 		return nil
 	}

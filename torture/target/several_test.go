@@ -12,7 +12,8 @@ import (
 	_ "github.com/interlock-go/interlock/zklock"
 )
 
-// A client that is given proxies in the place of several servers keeps to them: it hears nobody when they let nothing pass.
+// A client that is given proxies in the place of several servers keeps to them: it hears nobody
+// when they let nothing pass.
 func TestSeveral_ClientsKeepToTheirProxies(t *testing.T) {
 	for _, g := range several() {
 		if !g.Can(Cut) || g.Tells {
@@ -126,7 +127,8 @@ func diceThat(by time.Duration) *rand.Rand {
 
 func open(t *testing.T, url string) *interlock.Client {
 	t.Helper()
-	locks, err := interlock.Open(t.Context(), url, &interlock.Options{Lease: 2 * time.Second}) // a session ends soon, and is tried anew
+	// a session ends soon, and is tried anew
+	locks, err := interlock.Open(t.Context(), url, &interlock.Options{Lease: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

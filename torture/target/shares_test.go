@@ -19,7 +19,9 @@ func TestShares_AreWhatTheEngineSays(t *testing.T) {
 	d := memlock.New(nil)
 	defer func() { _ = d.Close() }()
 	traits := d.Traits()
-	want := []history.Share{history.Reads, history.Writes, history.Permits, history.Latch, history.Waits, history.Upgrades}
+	want := []history.Share{
+		history.Reads, history.Writes, history.Permits, history.Latch, history.Waits, history.Upgrades,
+	}
 	if got := sharesOf(traits); !slices.Equal(got, want) {
 		t.Errorf("memory: %v, want %v", got, want)
 	}

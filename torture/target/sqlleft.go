@@ -14,7 +14,8 @@ func postgresLeft(url string) left {
 			WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`)
 }
 
-// mariaDBLeft lists the locks of rows that a session has, and the sessions of clients: each has a lock of its own, that no row names.
+// mariaDBLeft lists the locks of rows that a session has, and the sessions of clients: each has a lock of
+// its own, that no row names.
 func mariaDBLeft(dsn string) left {
 	return sqlLeft("mysql", dsn,
 		`SELECT CONCAT('connection ', IS_USED_LOCK(CONCAT('il1:', LOWER(HEX(id)))), ' has the lock of the ', kind, ' ', name) FROM interlock

@@ -18,28 +18,33 @@ type Fault string
 
 // The faults, with their numbers among the nemeses N0 to N20.
 const (
-	None          Fault = "none"           // N0
-	Kill          Fault = "kill"           // N1: kill -9 of a client, which is started again
-	KillWaiter    Fault = "kill-waiter"    // N1: kill -9 of the client that stands first in the line for a lock
-	KillAsking    Fault = "kill-asking"    // N1: kill -9 of a client with requests under way that have not arrived, or answers
-	Stop          Fault = "stop"           // N2: SIGSTOP of a client for half to three leases
-	ServerKill    Fault = "server-kill"    // N3: kill -9 of the server, and a new start
-	PowerCut      Fault = "power-cut"      // N3: the same, and what the disk need not have had yet is gone
-	ServerStop    Fault = "server-stop"    // N4: SIGSTOP of the server
-	Cut           Fault = "cut"            // N6: nothing passes between a client and the server
-	LateRequests  Fault = "late-requests"  // N7: what a client sends arrives when the fault is over
-	LoseReplies   Fault = "lose-replies"   // N8: requests arrive, answers are lost
-	Slow          Fault = "slow"           // N11: up to one and a half leases on the way to the server and to the register
-	Reset         Fault = "reset"          // N12: connections are reset, again and again
-	Slices        Fault = "slices"         // N12: all arrives byte by byte, and connections end in the middle of a reply
-	Forget        Fault = "forget"         // N13: the server forgets its scripts (Redis)
-	Wipe          Fault = "wipe"           // N16, N20: an operator deletes everything in the engine
-	Delete        Fault = "delete"         // N16: an operator deletes one lock, with its holder and all who wait for it
-	Sessions      Fault = "sessions"       // N14, N16: an operator ends all sessions, or closes all connections
-	Memory        Fault = "memory"         // N15: the server refuses to store anything more (Redis)
-	Clock         Fault = "clock"          // N10: the wall clock of a server jumps by some leases, or by an hour, and back
-	Clocks        Fault = "clocks"         // N10: those of most of several servers do, all alike
-	OneConn       Fault = "one-connection" // N19: a client can have one connection to the server, and its others are reset
+	None       Fault = "none"        // N0
+	Kill       Fault = "kill"        // N1: kill -9 of a client, which is started again
+	KillWaiter Fault = "kill-waiter" // N1: kill -9 of the client that stands first in the line for a lock
+	// N1: kill -9 of a client with requests under way that have not arrived, or answers
+	KillAsking   Fault = "kill-asking"
+	Stop         Fault = "stop"          // N2: SIGSTOP of a client for half to three leases
+	ServerKill   Fault = "server-kill"   // N3: kill -9 of the server, and a new start
+	PowerCut     Fault = "power-cut"     // N3: the same, and what the disk need not have had yet is gone
+	ServerStop   Fault = "server-stop"   // N4: SIGSTOP of the server
+	Cut          Fault = "cut"           // N6: nothing passes between a client and the server
+	LateRequests Fault = "late-requests" // N7: what a client sends arrives when the fault is over
+	LoseReplies  Fault = "lose-replies"  // N8: requests arrive, answers are lost
+	// N11: up to one and a half leases on the way to the server and to the register
+	Slow  Fault = "slow"
+	Reset Fault = "reset" // N12: connections are reset, again and again
+	// N12: all arrives byte by byte, and connections end in the middle of a reply
+	Slices   Fault = "slices"
+	Forget   Fault = "forget"   // N13: the server forgets its scripts (Redis)
+	Wipe     Fault = "wipe"     // N16, N20: an operator deletes everything in the engine
+	Delete   Fault = "delete"   // N16: an operator deletes one lock, with its holder and all who wait for it
+	Sessions Fault = "sessions" // N14, N16: an operator ends all sessions, or closes all connections
+	Memory   Fault = "memory"   // N15: the server refuses to store anything more (Redis)
+	// N10: the wall clock of a server jumps by some leases, or by an hour, and back
+	Clock  Fault = "clock"
+	Clocks Fault = "clocks" // N10: those of most of several servers do, all alike
+	// N19: a client can have one connection to the server, and its others are reset
+	OneConn       Fault = "one-connection"
 	Starve        Fault = "starve"         // N18: others take the processors
 	NoFiles       Fault = "no-files"       // N19: a client can open nothing more, and its connections are reset
 	Failover      Fault = "failover"       // N5: kill -9 of a primary; a replica takes over, and it comes back as one
@@ -49,15 +54,17 @@ const (
 	LeaderMove    Fault = "leader-move"    // N17: a leader or primary hands its office to another, and stays
 	NodeKill      Fault = "node-kill"      // N3: kill -9 of one of several servers, which is started again
 	NodeStop      Fault = "node-stop"      // N4: SIGSTOP of one of several servers
-	Partition     Fault = "partition"      // N9: of several servers some, and some of the clients, cannot hear the others
-	DiskFull      Fault = "disk-full"      // N20: there is no room left where the engine keeps its data
-	Evict         Fault = "evict"          // N15: the server is out of memory, and throws away what it likes (Redis)
+	// N9: of several servers some, and some of the clients, cannot hear the others
+	Partition Fault = "partition"
+	DiskFull  Fault = "disk-full" // N20: there is no room left where the engine keeps its data
+	Evict     Fault = "evict"     // N15: the server is out of memory, and throws away what it likes (Redis)
 )
 
 // onLinks can be done to the ways between a client and the servers.
 var onLinks = []Fault{Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn}
 
-// TakesProxies reports whether the fault is done by proxies between a client and the servers, alone or among other things.
+// TakesProxies reports whether the fault is done by proxies between a client and the servers,
+// alone or among other things.
 func (f Fault) TakesProxies() bool {
 	return f == NoFiles || f == KillAsking || slices.Contains(onLinks, f)
 }
@@ -71,8 +78,9 @@ func (f Fault) setsClocks() bool { return f == Clock || f == Clocks || f == Cloc
 // All lists the faults.
 func All() []Fault {
 	return []Fault{
-		None, Kill, KillWaiter, KillAsking, Stop, ServerKill, PowerCut, ServerStop, Cut, LateRequests, LoseReplies, Slow, Reset, Slices, OneConn, Starve, NoFiles,
-		Sessions, Forget, Memory, Evict, DiskFull, Clock, Clocks, Wipe, Delete, Failover, CutFailover, ClockFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
+		None, Kill, KillWaiter, KillAsking, Stop, ServerKill, PowerCut, ServerStop, Cut, LateRequests, LoseReplies,
+		Slow, Reset, Slices, OneConn, Starve, NoFiles, Sessions, Forget, Memory, Evict, DiskFull, Clock, Clocks, Wipe,
+		Delete, Failover, CutFailover, ClockFailover, SlotMove, LeaderMove, NodeKill, NodeStop, Partition,
 	}
 }
 
@@ -86,9 +94,11 @@ type Target struct {
 	Broken map[Fault]string
 	// Leases are longer ones, for faults that would otherwise outlast the lease, so that nobody had a lock twice.
 	Leases map[Fault]time.Duration
-	// Untold are those of Broken of which clients know at once, because their connections end. One of them hears nothing meanwhile.
+	// Untold are those of Broken of which clients know at once, because their connections end. One of them
+	// hears nothing meanwhile.
 	Untold []Fault
-	// Connected says that its sessions are connections: with one its locks end, whoever ends it, and both sides notice that by themselves.
+	// Connected says that its sessions are connections: with one its locks end, whoever ends it, and both sides
+	// notice that by themselves.
 	Connected bool
 	// Syncs says that its servers, as they are started here, answer only when their disks have what they were told.
 	Syncs bool
@@ -98,7 +108,8 @@ type Target struct {
 	Heal time.Duration
 	// Inside says that it is inside of a process: who is in another one has other locks of the same names.
 	Inside bool
-	// Tells says that its servers tell clients where they are. So proxies have to stand in the servers' places, which takes a network.
+	// Tells says that its servers tell clients where they are. So proxies have to stand in the servers'
+	// places, which takes a network.
 	Tells bool
 	// OnlyT2 says that T1 has no time for it.
 	OnlyT2 bool
@@ -111,9 +122,10 @@ type Instance struct {
 	// Addrs is where the servers are of which clients are told by us.
 	Addrs []string
 	// Places is where the servers are of which clients hear from these.
-	Places     []string
-	URL        func(addrs []string) string // for a client to which the servers are at other addresses, in the same order
-	Injections map[Fault]Inject            // the faults that are this engine's own
+	Places []string
+	// for a client to which the servers are at other addresses, in the same order
+	URL        func(addrs []string) string
+	Injections map[Fault]Inject // the faults that are this engine's own
 
 	version version                     // nil if there is no server
 	left    left                        // nil if nobody knows how to look
@@ -164,7 +176,8 @@ type ground struct {
 	clocks  bool             // are to be wrong
 }
 
-// clock returns one that can be set, or nil if none is to be wrong: to make it takes a compiler, which nothing else needs.
+// clock returns one that can be set, or nil if none is to be wrong: to make it takes a compiler,
+// which nothing else needs.
 func (on *ground) clock(t testing.TB) *servers.Clock {
 	if !on.clocks {
 		return nil
@@ -172,8 +185,8 @@ func (on *ground) clock(t testing.TB) *servers.Clock {
 	return servers.NewClock(t)
 }
 
-// Withheld says why the fault cannot be done to the target on this machine, if that is so. It is nil if INTERLOCK_REQUIRE wants what the
-// fault needs: then a run fails without it.
+// Withheld says why the fault cannot be done to the target on this machine, if that is so. It is nil if
+// INTERLOCK_REQUIRE wants what the fault needs: then a run fails without it.
 func (g *Target) Withheld(f Fault) error {
 	switch {
 	case f == DiskFull || g.takesNetwork(f):

@@ -41,7 +41,8 @@ func TestTargets_ListFaultsThatAreKnown(t *testing.T) {
 	}
 }
 
-// A clock that is wrong takes a C compiler. Where there is none, that fault is skipped and says so, and everything else is done.
+// A clock that is wrong takes a C compiler. Where there is none, that fault is skipped and says so, and
+// everything else is done.
 func TestWithoutACompiler_OnlyClocksAreWithheld(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts a server")
@@ -61,7 +62,8 @@ func TestWithoutACompiler_OnlyClocksAreWithheld(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range All() {
-		if why := redis.Withheld(f); (why != nil) != f.setsClocks() && f != Partition && f != DiskFull { // these need other things
+		// these need other things
+		if why := redis.Withheld(f); (why != nil) != f.setsClocks() && f != Partition && f != DiskFull {
 			t.Errorf("%s is withheld: %v", f, why)
 		}
 	}

@@ -63,7 +63,8 @@ func zooLocks(c *zk.Conn, kinds ...string) (paths []string, err error) {
 	return paths, nil
 }
 
-// deleteRequests deletes the nodes of all who hold a lock or wait for it, the latest first, so that nobody gets it by that.
+// deleteRequests deletes the nodes of all who hold a lock or wait for it, the latest first, so
+// that nobody gets it by that.
 func deleteRequests(c *zk.Conn, lock string) (some bool, err error) {
 	requests, _, err := c.Children(lock)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -96,7 +97,8 @@ func endZooSessions(addrs []string) Inject {
 			id, _, _ := strings.Cut(name, ".")
 			session, failed := strconv.ParseUint(id, 16, 64)
 			if failed == nil {
-				failed = endZooSession(ctx, addrs[dice.IntN(len(addrs))], int64(session)) //nolint:gosec // as it was written
+				//nolint:gosec // as it was written
+				failed = endZooSession(ctx, addrs[dice.IntN(len(addrs))], int64(session))
 			}
 			err = errors.Join(err, failed)
 		}

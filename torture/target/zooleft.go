@@ -9,9 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// zooLeft lists the nodes that are left below the root. What may be there is what zklock/wire.md has for free locks: the folders of kinds
-// and of sessions, and for each lock an empty container, which the servers remove and do not tell from other nodes. So there is no
-// session's own node and no request.
+// zooLeft lists the nodes that are left below the root. What may be there is what zklock/wire.md has for free locks:
+// the folders of kinds and of sessions, and for each lock an empty container, which the servers remove and do not tell
+// from other nodes. So there is no session's own node and no request.
 func zooLeft(addrs []string) left {
 	return func(ctx context.Context) (found []string, err error) {
 		err = onZooKeeper(ctx, addrs, func(c *zk.Conn) error {

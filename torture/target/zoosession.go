@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// endZooSession ends a session of somebody else, as an operator does by JMX (the operation terminateSession of a connection). For that it
-// comes as the session's client, whose password servers compute from its number, and says that it ends. The client itself may come back
-// in between, for which the server closes our connection: then it is tried again.
+// endZooSession ends a session of somebody else, as an operator does by JMX (the operation terminateSession of
+// a connection). For that it comes as the session's client, whose password servers compute from its number,
+// and says that it ends. The client itself may come back in between, for which the server closes our
+// connection: then it is tried again.
 func endZooSession(ctx context.Context, addr string, session int64) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -48,7 +49,8 @@ func sayGoodbye(ctx context.Context, addr string, session int64) error {
 	if _, err := conn.Write(framed(framed(nil, hello), goodbye)); err != nil {
 		return err
 	}
-	var answer [8]byte // its length, and the version; the timeout that follows is 0 if there is no such session, which has ended meanwhile
+	// its length, and the version; the timeout that follows is 0 if there is no such session, which has ended meanwhile
+	var answer [8]byte
 	if _, err := io.ReadFull(conn, answer[:]); err != nil {
 		return err
 	}
@@ -61,14 +63,16 @@ func framed(to, what []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(to, uint32(len(what))), what...) //nolint:gosec // it is short
 }
 
-// zooPassword is what a server takes for the password of a session: 16 bytes of Java's generator of random numbers with that seed.
+// zooPassword is what a server takes for the password of a session: 16 bytes of Java's generator of
+// random numbers with that seed.
 func zooPassword(session int64) []byte {
 	const factor, mask = 0x5DEECE66D, 1<<48 - 1
 	seed := (uint64(session) ^ 0xB3415C00 ^ factor) & mask //nolint:gosec // as two's complement
 	var password []byte
 	for range 4 {
 		seed = (seed*factor + 0xB) & mask
-		password = binary.LittleEndian.AppendUint32(password, uint32(seed>>16)) //nolint:gosec // the upper 32 of 48 bits
+		//nolint:gosec // the upper 32 of 48 bits
+		password = binary.LittleEndian.AppendUint32(password, uint32(seed>>16))
 	}
 	return password
 }

@@ -92,7 +92,8 @@ func (w *worker) watch(lease *interlock.Lease) (end func()) {
 	return func() { close(gone); <-done }
 }
 
-// stay holds for a while, mean on average, and does again and again what each of the holds is for: as long as that goes on the holder is sure.
+// stay holds for a while, mean on average, and does again and again what each of the holds is for: as long as that
+// goes on the holder is sure.
 func (w *worker) stay(ctx context.Context, mean time.Duration, leases []*interlock.Lease, as []*worker) {
 	rounds, all := w.rounds(mean)
 	for range rounds {
@@ -105,8 +106,8 @@ func (w *worker) stay(ctx context.Context, mean time.Duration, leases []*interlo
 	}
 }
 
-// use counts under a hold that is alone, and reads the fenced number at both ends of that time under one that is not. It returns an error if
-// the hold was lost, or overtaken, or the register cannot be reached.
+// use counts under a hold that is alone, and reads the fenced number at both ends of that time under one that is not.
+// It returns an error if the hold was lost, or overtaken, or the register cannot be reached.
 func (w *worker) use(ctx context.Context, lease *interlock.Lease, hold time.Duration) error {
 	stamp, ok := lease.Stamp()
 	switch {

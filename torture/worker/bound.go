@@ -8,10 +8,11 @@ import (
 
 // bound is the context of one call, and knows when it ended.
 //
-// A context whose time is over ends when the program gets to its timer, and a machine with more to do than processors may
-// leave the timer lying, or the goroutines that it wakes, while others of the same process get on. What counts is therefore
-// not the instant at which it was to end but that at which a goroutine ran that was started by its end for that alone, and uses
-// nothing of what is tested. (So a library that kept all processors of its program busy would not be noticed here.)
+// A context whose time is over ends when the program gets to its timer, and a machine with more to do than
+// processors may leave the timer lying, or the goroutines that it wakes, while others of the same process get on.
+// What counts is therefore not the instant at which it was to end but that at which a goroutine ran that was started
+// by its end for that alone, and uses nothing of what is tested. (So a library that kept all processors of its
+// program busy would not be noticed here.)
 type bound struct {
 	context.Context                 //nolint:containedctx // it is one
 	parent          context.Context //nolint:containedctx // whose end is another thing

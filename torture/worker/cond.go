@@ -15,8 +15,8 @@ import (
 // Conditional is the mutex with a condition for which goroutines of all processes wait.
 const Conditional = "conditional"
 
-// waitAndSignal has one or two others wait for the condition, and signals as often: those or whoever else waits, in this process
-// and in others.
+// waitAndSignal has one or two others wait for the condition, and signals as often: those or whoever else waits, in
+// this process and in others.
 func (w *worker) waitAndSignal(ctx context.Context) {
 	var waiting sync.WaitGroup
 	waits := 1 + w.dice.IntN(2)
@@ -27,7 +27,8 @@ func (w *worker) waitAndSignal(ctx context.Context) {
 		waiting.Go(func() { part.withOwnRegister(ctx, part.awaitSignal) })
 	}
 	for range waits {
-		enginekit.Pause(ctx, time.Duration(w.dice.Int64N(int64(2*w.j.Hold)+1))) // mostly they have the mutex before this does
+		// mostly they have the mutex before this does
+		enginekit.Pause(ctx, time.Duration(w.dice.Int64N(int64(2*w.j.Hold)+1)))
 		w.seq++
 		w.signal(ctx)
 	}
@@ -44,7 +45,8 @@ func (w *worker) awaitSignal(ctx context.Context) {
 	w.write(old, history.Release, history.Call, nil)
 	w.seq++
 	e := history.Event{
-		Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.Wait, Phase: history.Call, Name: Conditional, Token: old.Token(),
+		Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.Wait, Phase: history.Call, Name: Conditional,
+		Token: old.Token(),
 	}
 	w.log.Write(e)
 	wait, cancel := within(ctx, w.j.Lease+time.Duration(w.dice.Int64N(int64(3*w.j.Lease))))
@@ -79,7 +81,8 @@ func (w *worker) signal(ctx context.Context) {
 	defer cancel()
 	err := do(patient)
 	phase := history.OK
-	if err != nil || errors.Is(lease.Err(), interlock.ErrLost) { // of a hold that was lost, who waited by then is not known
+	// of a hold that was lost, who waited by then is not known
+	if err != nil || errors.Is(lease.Err(), interlock.ErrLost) {
 		phase = history.Unknown
 	}
 	w.write(lease, op, phase, err)

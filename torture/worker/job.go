@@ -1,5 +1,5 @@
-// Package worker is one client process of a run: goroutines that take locks of interlock through its public API, count in
-// the register under them, and record all of that. It is meant to be killed, stopped and cut off at any instant.
+// Package worker is one client process of a run: goroutines that take locks of interlock through its public API, count
+// in the register under them, and record all of that. It is meant to be killed, stopped and cut off at any instant.
 package worker
 
 import (
@@ -22,18 +22,19 @@ type Job struct {
 	Clients    int // among which the goroutines are, in turn; 0 is one
 	Names      []string
 	Lease      time.Duration
-	Hold       time.Duration   // the mean; each hold lasts up to twice this, at random
-	Patience   time.Duration   // how long a Lock may wait
-	Cancel     float64         // share of the Locks whose context ends at random before that
-	MaxCycles  int             // for each goroutine; 0 is no bound
-	Mixed      bool            // some of the work is more than to count under one lock
-	Long       time.Duration   // if not 0: each goroutine holds one lock of its own for so long, and ends
-	Retain     time.Duration   // if not 0: most of the work is bursts of a mutex that is retained for so long after each hold
-	Shares     []history.Share // how locks may be shared on this engine
+	Hold       time.Duration // the mean; each hold lasts up to twice this, at random
+	Patience   time.Duration // how long a Lock may wait
+	Cancel     float64       // share of the Locks whose context ends at random before that
+	MaxCycles  int           // for each goroutine; 0 is no bound
+	Mixed      bool          // some of the work is more than to count under one lock
+	Long       time.Duration // if not 0: each goroutine holds one lock of its own for so long, and ends
+	// if not 0: most of the work is bursts of a mutex that is retained for so long after each hold
+	Retain time.Duration
+	Shares []history.Share // how locks may be shared on this engine
 }
 
-// Patience is how long a Lock may wait, unless its context ends at random, for locks of that lease on an engine that may need so
-// long to heal: longer if everybody's holds, one after the other, take longer than some leases.
+// Patience is how long a Lock may wait, unless its context ends at random, for locks of that lease on an engine that
+// may need so long to heal: longer if everybody's holds, one after the other, take longer than some leases.
 func Patience(lease, heal, oneByOne time.Duration) time.Duration {
 	return heal + 2*lease + max(2*lease, oneByOne)
 }

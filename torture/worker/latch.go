@@ -12,9 +12,10 @@ import (
 // LatchCount is from how far latches are counted down.
 const LatchCount = 3
 
-// countDown sets a latch that nobody else knows and counts it down, while another goroutine of this process waits for zero: it must
-// count each once, whatever gets lost on the way, and nobody may be let go before. They share the process's client, because a second one
-// would have connections of its own, and under the fault one-connection each takes the other's place.
+// countDown sets a latch that nobody else knows and counts it down, while another goroutine of this process waits for
+// zero: it must count each once, whatever gets lost on the way, and nobody may be let go before. They share the
+// process's client, because a second one would have connections of its own, and under the fault one-connection each
+// takes the other's place.
 func (w *worker) countDown(ctx context.Context) {
 	name := fmt.Sprintf("latch-%d-%d-%d-%d", w.j.Proc, w.j.Life, w.gor, w.seq)
 	latch := w.locks.Latch(name)
@@ -34,10 +35,14 @@ func (w *worker) countDown(ctx context.Context) {
 	}()
 	for i := range LatchCount {
 		enginekit.Pause(ctx, time.Duration(w.dice.Int64N(int64(w.j.Hold)+1)))
-		w.log.Write(history.Event{Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.CountDown, Phase: history.Call, Name: name})
+		w.log.Write(
+			history.Event{
+				Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.CountDown, Phase: history.Call, Name: name,
+			})
 		left, err := latch.CountDown(patient)
 		w.counted(history.CountDown, name, int(left), err)
-		if last := i == LatchCount-1; err != nil || last && left > 0 { // it is not known to be counted, or somebody has forgotten a count
+		// it is not known to be counted, or somebody has forgotten a count
+		if last := i == LatchCount-1; err != nil || last && left > 0 {
 			stop() // nobody may ever be let go
 			break
 		}

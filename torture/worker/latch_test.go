@@ -12,7 +12,8 @@ import (
 	"github.com/interlock-go/interlock/torture/history"
 )
 
-// forgetful is an engine that has forgotten the first count of each latch, as a server that comes back without its last second.
+// forgetful is an engine that has forgotten the first count of each latch, as a server that comes back
+// without its last second.
 type forgetful struct {
 	*memlock.Driver
 	asked map[string]bool
@@ -26,7 +27,8 @@ func (f *forgetful) CountDown(ctx context.Context, c *driver.LatchCall) (int64, 
 	return LatchCount - 1, nil
 }
 
-// Nobody is ever let go when a count was forgotten: the wait ends when the last count leaves more than zero, and not only when its patience does.
+// Nobody is ever let go when a count was forgotten: the wait ends when the last count leaves more than zero, and not
+// only when its patience does.
 func TestALatch_OfWhichACountWasForgotten_IsNotWaitedForToTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

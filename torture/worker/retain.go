@@ -15,7 +15,8 @@ const mostPairs = 24
 // burst takes and releases a mutex several times in a row. The client retains it between the holds, and in the pause
 // after the last one, in which others recall it.
 func (w *worker) burst(ctx context.Context, name string) {
-	if w.dice.IntN(2) == 0 { // each process has a lock that it wants more often than others, as is what retention is for
+	// each process has a lock that it wants more often than others, as is what retention is for
+	if w.dice.IntN(2) == 0 {
 		name = w.j.Names[w.j.Proc%len(w.j.Names)]
 	}
 	m := w.locks.Mutex(name, &interlock.LockOptions{Retain: w.j.Retain})

@@ -56,7 +56,8 @@ func Run(ctx context.Context, parent *childproc.Conn) error {
 	}
 	after := settled(before)
 	log.Write(history.Event{
-		Proc: j.Proc, Op: history.End, Goroutines: after.goroutines - before.goroutines, Files: after.files - before.files,
+		Proc: j.Proc, Op: history.End, Goroutines: after.goroutines - before.goroutines,
+		Files:   after.files - before.files,
 		Sockets: after.sockets - before.sockets,
 	})
 	return nil
@@ -85,8 +86,9 @@ const (
 	late  = 5 * time.Millisecond  // from when on it is recorded
 )
 
-// WatchLag records, until ctx ends, when this process was not run although it was to: what it does late then is the machine's fault. (Or
-// that of a library which keeps all processors of its program busy: that would not be told apart here.)
+// WatchLag records, until ctx ends, when this process was not run although it was to: what it does late then
+// is the machine's fault. (Or that of a library which keeps all processors of its program busy: that would
+// not be told apart here.)
 func WatchLag(ctx context.Context, proc int, log *history.Writer) {
 	for ctx.Err() == nil {
 		due := time.Now().Add(pulse)
@@ -142,7 +144,8 @@ func settled(before had) had {
 	var now had
 	for range 400 {
 		now = residue()
-		if now.goroutines <= before.goroutines+1 && now.files <= before.files && now.sockets <= before.sockets { // one waits for the input
+		// one waits for the input
+		if now.goroutines <= before.goroutines+1 && now.files <= before.files && now.sockets <= before.sockets {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -9,8 +9,8 @@ import (
 	"github.com/interlock-go/interlock/torture/history"
 )
 
-// turn has a hold of a read-write lock change its mode, and holds on after that: an upgradeable read writes, and reads again;
-// one writer in three reads on. One plain reader in three asks to write, which is refused.
+// turn has a hold of a read-write lock change its mode, and holds on after that: an upgradeable read writes, and reads
+// again; one writer in three reads on. One plain reader in three asks to write, which is refused.
 func (w *worker) turn(ctx context.Context, lease *interlock.Lease, how history.Share) {
 	switch {
 	case how == history.Upgrades:
@@ -26,8 +26,12 @@ func (w *worker) turn(ctx context.Context, lease *interlock.Lease, how history.S
 }
 
 // turnTo is one change of a mode, and the time after it. It reports whether there was one.
-func (w *worker) turnTo(ctx context.Context, lease *interlock.Lease, to history.Share, turn func(context.Context) error) bool {
-	e := history.Event{Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.Turn, Phase: history.Call, Name: lease.Name(), Share: to}
+func (w *worker) turnTo(
+	ctx context.Context, lease *interlock.Lease, to history.Share, turn func(context.Context) error,
+) bool {
+	e := history.Event{
+		Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Op: history.Turn, Phase: history.Call, Name: lease.Name(), Share: to,
+	}
 	w.log.Write(e)
 	wait, cancel := w.patience(ctx)
 	defer cancel()

@@ -26,7 +26,9 @@ type worker struct {
 
 func newWorker(j *Job, log *history.Writer, locks *interlock.Client, gor int) *worker {
 	seed := j.Seed + uint64(j.Life)<<40
-	return &worker{j: j, log: log, locks: locks, gor: gor, dice: rand.New(rand.NewPCG(seed, uint64(j.Proc)<<16|uint64(gor)))}
+	return &worker{
+		j: j, log: log, locks: locks, gor: gor, dice: rand.New(rand.NewPCG(seed, uint64(j.Proc)<<16|uint64(gor))),
+	}
 }
 
 // work takes locks until ctx ends.
@@ -157,12 +159,15 @@ func (w *worker) rounds(mean time.Duration) (rounds int, all time.Duration) {
 // entry is a request of the register.
 func (w *worker) entry(lease *interlock.Lease, stamp fence.Stamp) register.Entry {
 	return register.Entry{
-		Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Name: lease.Name(), Token: stamp.Token, Nonce: stamp.Nonce, Shared: stamp.Shared,
+		Proc: w.j.Proc, Gor: w.gor, Seq: w.seq, Name: lease.Name(), Token: stamp.Token, Nonce: stamp.Nonce,
+		Shared: stamp.Shared,
 	}
 }
 
 // countOnce reads, holds, and writes.
-func (w *worker) countOnce(ctx context.Context, lease *interlock.Lease, stamp fence.Stamp, how manner, hold time.Duration) error {
+func (w *worker) countOnce(
+	ctx context.Context, lease *interlock.Lease, stamp fence.Stamp, how manner, hold time.Duration,
+) error {
 	at := w.entry(lease, stamp)
 	var read [2]int
 	for i, fenced := range []bool{true, false} {
@@ -178,7 +183,8 @@ func (w *worker) countOnce(ctx context.Context, lease *interlock.Lease, stamp fe
 	var refused error
 	for i, fenced := range []bool{true, false} {
 		at.Fenced, at.Value = fenced, read[i]+1
-		// The number that is not fenced is written although the fence has just refused the other: its users have no fence.
+		// The number that is not fenced is written although the fence has just refused the other:
+		// its users have no fence.
 		_, err := w.touch(lease, how, history.Write, at)
 		if err != nil && !errors.Is(err, register.ErrStale) {
 			return err
@@ -198,8 +204,9 @@ func (w *worker) touch(lease *interlock.Lease, how manner, op history.Op, at reg
 	return w.reg.Do(at)
 }
 
-// look records that the holder looked whether its hold lasts, and found that it does. The deadline that is recorded is that of before
-// the look: after a stop between the look and the record it would be the instant at which the loss was noticed.
+// look records that the holder looked whether its hold lasts, and found that it does. The deadline that is
+// recorded is that of before the look: after a stop between the look and the record it would be the instant at
+// which the loss was noticed.
 func (w *worker) look(lease *interlock.Lease, op history.Op) error {
 	deadline := lease.Deadline()
 	if err := lease.Err(); err != nil {

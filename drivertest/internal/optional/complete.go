@@ -45,7 +45,9 @@ func (c complete) LatchCount(ctx context.Context, key driver.Key) (int64, error)
 	return 0, driver.ErrUnsupported
 }
 
-func (c complete) CondWait(ctx context.Context, give *driver.Release, r *driver.Request, parked func()) (driver.Grant, error) {
+func (c complete) CondWait(
+	ctx context.Context, give *driver.Release, r *driver.Request, parked func(),
+) (driver.Grant, error) {
 	if inner, has := c.Driver.(driver.Conder); has {
 		return inner.CondWait(ctx, give, r, parked)
 	}

@@ -1,9 +1,9 @@
 // Package optional helps drivers that wrap others: what the inner driver does not have, the wrapper does not offer.
 //
 // There are two sorts of optional interfaces. Whoever finds no Renewer, Inspector, Breaker, Diagnoser and so on says
-// driver.ErrUnsupported, and a MultiAcquirer that says so is not asked for more, so a wrapper may have them always and say so itself, see [Complete]. But a Requeuer or Watcher is asked
-// in place of something else as soon as it is there, and with a Converter more is offered to users, so a wrapper must not be one
-// of them in vain, see [Show].
+// driver.ErrUnsupported, and a MultiAcquirer that says so is not asked for more, so a wrapper may have them always and
+// say so itself, see [Complete]. But a Requeuer or Watcher is asked in place of something else as soon as it is there,
+// and with a Converter more is offered to users, so a wrapper must not be one of them in vain, see [Show].
 package optional
 
 import (

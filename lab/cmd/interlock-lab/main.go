@@ -1,5 +1,5 @@
-// Command interlock-lab shows how locks of articles about distributed locks fail, and interlock in the same events. It is
-// what "interlock lab" starts, and starts the servers that it needs itself.
+// Command interlock-lab shows how locks of articles about distributed locks fail, and interlock in the same events. It
+// is what "interlock lab" starts, and starts the servers that it needs itself.
 //
 //	interlock lab                             lists the experiments
 //	interlock lab D3                          runs one, or several: D3 D10
@@ -7,8 +7,8 @@
 //
 // Flags: --lang en or zh (the default is the environment's, otherwise en), -o json, --report FILE, --all.
 //
-// Exit codes: 0 all flaws were shown as expected; 1 one was not; 64 usage; 69 a server is not installed (the message says
-// what to install; the other experiments were run); 125 the lab itself failed; 130 it was interrupted.
+// Exit codes: 0 all flaws were shown as expected; 1 one was not; 64 usage; 69 a server is not installed (the message
+// says what to install; the other experiments were run); 125 the lab itself failed; 130 it was interrupted.
 package main
 
 import (

@@ -96,7 +96,8 @@ func TestLab_WithoutServers_SaysWhatToInstall(t *testing.T) {
 	t.Setenv("PATH", "")
 	t.Setenv("INTERLOCK_REQUIRE", "")
 	code, out, words := lab(t, nil, "D1")
-	if code != exitMissing || out != "" || !strings.Contains(words, "redis-server") || !strings.Contains(words, "install") {
+	if code != exitMissing || out != "" || !strings.Contains(words, "redis-server") ||
+		!strings.Contains(words, "install") {
 		t.Errorf("exit %d, stdout %q, stderr %q; want %d", code, out, words, exitMissing)
 	}
 }

@@ -34,8 +34,8 @@ func (l *Lock) Unlock(ctx context.Context) error {
 // lockTimeout is 20 seconds, in milliseconds. EXPIRE takes seconds.
 const lockTimeout = 20000
 
-// AcquireRepaired is the marketplace's loop: a waiter that finds a key without expiry gives it one. It goes on until ctx
-// ends, without a pause.
+// AcquireRepaired is the marketplace's loop: a waiter that finds a key without expiry gives it one. It goes on until
+// ctx ends, without a pause.
 func (l *Lock) AcquireRepaired(ctx context.Context, value string) (bool, error) {
 	for ctx.Err() == nil {
 		n, err := exhibit.Int(l.Conn.Do(ctx, "SETNX", l.Key, value))

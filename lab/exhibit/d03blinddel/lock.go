@@ -1,5 +1,5 @@
-// Package d03blinddel is an exhibit, broken on purpose: SET with NX and EX, which is one step, and a DEL that does not ask
-// whose lock it deletes.
+// Package d03blinddel is an exhibit, broken on purpose: SET with NX and EX, which is one step, and a DEL that does not
+// ask whose lock it deletes.
 package d03blinddel
 
 import (

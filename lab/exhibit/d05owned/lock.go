@@ -1,5 +1,5 @@
-// Package d05owned is an exhibit, broken on purpose: its release is sound, by a script or by WATCH, but nothing renews the
-// lease, and nothing stops a holder that has overrun it.
+// Package d05owned is an exhibit, broken on purpose: its release is sound, by a script or by WATCH, but nothing renews
+// the lease, and nothing stops a holder that has overrun it.
 package d05owned
 
 import (

@@ -1,5 +1,5 @@
-// Package d06getset is an exhibit, broken on purpose: the value is the instant at which the lock ends, by the clock of the
-// client that took it, and whoever finds it over takes the lock with GETSET.
+// Package d06getset is an exhibit, broken on purpose: the value is the instant at which the lock ends, by the clock of
+// the client that took it, and whoever finds it over takes the lock with GETSET.
 package d06getset
 
 import (

@@ -1,5 +1,5 @@
-// Package d07counter is an exhibit, broken on purpose: a re-entrant lock whose holds are counted in the client, for each of
-// its threads, while the server knows nothing of the count.
+// Package d07counter is an exhibit, broken on purpose: a re-entrant lock whose holds are counted in the client, for
+// each of its threads, while the server knows nothing of the count.
 package d07counter
 
 import (

@@ -1,5 +1,5 @@
-// Package d08hash is an exhibit, broken on purpose: the count of re-entries is in a hash in Redis, by sound scripts, and a
-// timer renews the lease. The class around them is what is broken; it is ported here method by method.
+// Package d08hash is an exhibit, broken on purpose: the count of re-entries is in a hash in Redis, by sound scripts,
+// and a timer renews the lease. The class around them is what is broken; it is ported here method by method.
 package d08hash
 
 import (

@@ -1,5 +1,5 @@
-// Package d09replica is an exhibit, broken on purpose: the lock that is sound on one Redis, used on one that has a replica
-// to take its place. The replica gets writes a moment later, and a lock that it has not got is granted again.
+// Package d09replica is an exhibit, broken on purpose: the lock that is sound on one Redis, used on one that has a
+// replica to take its place. The replica gets writes a moment later, and a lock that it has not got is granted again.
 package d09replica
 
 import (

@@ -1,6 +1,6 @@
-// Package d10redlock is an exhibit, broken on purpose: Redlock by the textbook, asking one node after the other as one of
-// the articles does. It rests on clocks that do not jump, on processes that do not stand still, and on nodes that do not
-// forget; and it has no token that a resource could check.
+// Package d10redlock is an exhibit, broken on purpose: Redlock by the textbook, asking one node after the other as one
+// of the articles does. It rests on clocks that do not jump, on processes that do not stand still, and on nodes that do
+// not forget; and it has no token that a resource could check.
 package d10redlock
 
 import (
@@ -27,7 +27,9 @@ func (l *Lock) TryLock(ctx context.Context, value string, lease time.Duration) (
 	granted := 0
 	for _, node := range l.Nodes {
 		// A node that does not answer has not granted.
-		if got, err := exhibit.OK(node.Do(ctx, "SET", l.Key, value, "NX", "PX", strconv.FormatInt(lease.Milliseconds(), 10))); err == nil && got {
+		if got, err := exhibit.OK(
+			node.Do(ctx, "SET", l.Key, value, "NX", "PX", strconv.FormatInt(lease.Milliseconds(), 10))); err == nil &&
+			got {
 			granted++
 		}
 	}

@@ -9,8 +9,8 @@ import (
 func d01() *Experiment {
 	return &Experiment{
 		ID: "D1", Title: story.T("SETNX and DEL", "SETNX 加 DEL"), Needs: []string{"redis"},
-		About: story.T("The first lock of every article: SETNX succeeds for one client only, and DEL frees the key. It has no "+
-			"expiry, so a holder that dies keeps it for ever.",
+		About: story.T("The first lock of every article: SETNX succeeds for one client only, and DEL frees the key. "+
+			"It has no expiry, so a holder that dies keeps it for ever.",
 			"每篇文章的第一把锁：SETNX 只会让一个客户端成功，DEL 释放。键没有过期时间，持有者一旦崩溃，锁就永远留在那里。"),
 		run: func(p *play.Play) {
 			server := p.Redis()

@@ -12,8 +12,9 @@ import (
 func d02() *Experiment {
 	return &Experiment{
 		ID: "D2", Title: story.T("SETNX, then EXPIRE", "先 SETNX，再 EXPIRE"), Needs: []string{"redis"},
-		About: story.T("An expiry is to save what D1 lost. But it is a second command, and a client can die between the two. The "+
-			"article on a marketplace mends that in the waiters: who sees a lock without expiry gives it one.",
+		About: story.T("An expiry is to save what D1 lost. But it is a second command, and a client can die between "+
+			"the two. The article on a marketplace mends that in the waiters: who sees a lock without expiry gives "+
+			"it one.",
 			"加上过期时间，想补救 D1 的问题。但这是第二条命令，客户端可能死在两条命令之间。讲“市场”的那篇文章让等待者来补救："+
 				"谁看到没有过期时间的锁，就给它设一个。"),
 		run: func(p *play.Play) {
@@ -49,7 +50,8 @@ func d02repair(p *play.Play, server *play.Redis) {
 	loop := b.UntilNth("SETNX", 2, func() { _, _ = lock.AcquireRepaired(p.Context(), "B") })
 	b.Says("has found a lock without expiry, and given it one.", "发现锁没有过期时间，给它设了一个。")
 	ttl, _ := server.Look("TTL", key).(int64)
-	p.Show(ttl > 19000 && ttl <= 20000, "20000 was meant in milliseconds, and EXPIRE takes seconds: the dead A keeps the lock for 5.5 hours.",
+	p.Show(ttl > 19000 && ttl <= 20000,
+		"20000 was meant in milliseconds, and EXPIRE takes seconds: the dead A keeps the lock for 5.5 hours.",
 		"20000 本意是毫秒，而 EXPIRE 的单位是秒：死去的 A 还要占 5.5 小时。")
 	loop.Kill()
 	p.Fate("The lab takes this B away, and lets another one run the loop without writing down what it sends.",
@@ -80,14 +82,16 @@ func d02sound(p *play.Play, server *play.Redis) {
 	before := server.Scripts()
 	a.Lock()
 	taken := server.Scripts() - before
-	p.Show(taken == 1, "Taking the lock, its lease and its owner were %d script on the server: there is no gap to die in.",
+	p.Show(taken == 1,
+		"Taking the lock, its lease and its owner were %d script on the server: there is no gap to die in.",
 		"拿锁、设租约、记所有者，在服务器里是 %d 个脚本：中间没有可以死在里面的缝隙。", taken)
 	b.BeginLock()
 	before = server.Scripts()
 	a.Renewed(3)
 	sent := server.Scripts() - before
-	p.Show(sent < 30, "While A held the lock for three renewals, renewing and waiting took %s scripts together: B stands in a queue "+
-		"and is told.",
+	p.Show(sent < 30,
+		"While A held the lock for three renewals, renewing and waiting took %s scripts together: B stands in a queue "+
+			"and is told.",
 		"A 续期三次的时间里，续期和等待一共只用了 %s 个脚本：B 在队列里等通知，不轮询。", story.Volatile(sent, "few"))
 	a.Kill()
 	p.Show(b.Granted(), "A is dead, its lease runs out, B is given the lock.", "A 死了，租约到期，B 拿到锁。")

@@ -8,9 +8,11 @@ import (
 
 func d03() *Experiment {
 	return &Experiment{
-		ID: "D3", Title: story.T("SET NX EX, and a DEL that does not ask", "SET NX EX，加不问是谁的 DEL"), Needs: []string{"redis"},
-		About: story.T("Lock and expiry are one command now. But the value is the same for everybody, and DEL deletes whatever is "+
-			"there: a holder that works for 12 s on a lease of 10 s deletes the lock of the next one, and a third gets in.",
+		ID: "D3", Title: story.T("SET NX EX, and a DEL that does not ask", "SET NX EX，加不问是谁的 DEL"),
+		Needs: []string{"redis"},
+		About: story.T("Lock and expiry are one command now. But the value is the same for everybody, and DEL "+
+			"deletes whatever is there: a holder that works for 12 s on a lease of 10 s deletes the lock of the next "+
+			"one, and a third gets in.",
 			"加锁和过期时间现在是一条命令了。但所有人的值都一样，DEL 不管是谁的都删：持有者拿 10 秒的锁干了 12 秒的活，"+
 				"删掉的是下一个人的锁，于是第三个人进来了。"),
 		run: func(p *play.Play) {
@@ -33,7 +35,8 @@ func d03() *Experiment {
 			p.Say("It was B's lock that A deleted.", "A 删掉的其实是 B 的锁。")
 			got, err = lockC.TryLock(p.Context(), 10)
 			c.Got(true, got, err)
-			p.ShowClash("First A and B, then B and C were inside together, and everybody went by the rules of the code.",
+			p.ShowClash(
+				"First A and B, then B and C were inside together, and everybody went by the rules of the code.",
 				"先是 A 和 B，再是 B 和 C 同时在里面，而每个人都照着代码做了。")
 			server.Ask("DEL", key)
 

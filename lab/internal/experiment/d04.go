@@ -10,10 +10,11 @@ import (
 
 func d04() *Experiment {
 	return &Experiment{
-		ID: "D4", Title: story.T("the owner as the value; GET, compare, DEL", "值里写上所有者；GET、比较、DEL"), Needs: []string{"redis"},
-		About: story.T("The value names the owner now, and the client looks before it deletes. But it looks with one command and "+
-			"deletes with another: if the lease ends in between, it deletes the next owner's lock. Two scripts that the articles "+
-			"print as the remedy do not run at all.",
+		ID: "D4", Title: story.T("the owner as the value; GET, compare, DEL", "值里写上所有者；GET、比较、DEL"),
+		Needs: []string{"redis"},
+		About: story.T("The value names the owner now, and the client looks before it deletes. But it looks with one "+
+			"command and deletes with another: if the lease ends in between, it deletes the next owner's lock. Two "+
+			"scripts that the articles print as the remedy do not run at all.",
 			"现在值里写着所有者，客户端先看再删。但看是一条命令，删是另一条：租约如果在中间到期，删掉的就是下一个人的锁。"+
 				"文章给出的两个 Lua 补救脚本根本跑不起来。"),
 		run: func(p *play.Play) {
@@ -62,7 +63,8 @@ func d04scripts(p *play.Play, server *play.Redis) {
 	} {
 		err := a.Quietly(func() error { return lock.UnlockBy(p.Context(), s.script, "A") })
 		a.Says("EVAL %s", "EVAL %s", s.script)
-		p.Show(err != nil && strings.Contains(err.Error(), s.says), "The server's answer: %s", "服务器的回答：%s", story.Volatile(err, s.name))
+		p.Show(err != nil && strings.Contains(err.Error(), s.says), "The server's answer: %s", "服务器的回答：%s",
+			story.Volatile(err, s.name))
 	}
 	p.Show(server.Look("GET", key) == "A", "Nothing was released: each release waits for the lease to run out.",
 		"什么都没释放：每次释放其实都是在等租约到期。")

@@ -11,9 +11,9 @@ import (
 func d05() *Experiment {
 	return &Experiment{
 		ID: "D5", Title: story.T("compare and delete in one step", "比较和删除合成一步"), Needs: []string{"redis"},
-		About: story.T("The owner is compared and the key deleted in one step of the server: (a) by a script, (b) by WATCH, MULTI, "+
-			"EXEC. The release is sound now. But nothing keeps the lease alive while its holder works, and nothing stops the "+
-			"holder that overruns it.",
+		About: story.T("The owner is compared and the key deleted in one step of the server: (a) by a script, (b) by "+
+			"WATCH, MULTI, EXEC. The release is sound now. But nothing keeps the lease alive while its holder works, "+
+			"and nothing stops the holder that overruns it.",
 			"比较所有者和删除键在服务器里合成一步：(a) Lua 脚本，(b) WATCH、MULTI、EXEC。释放现在是可靠的。但持有者干活时没有人续期，"+
 				"超过租约的持有者也没有人拦得住。"),
 		run: func(p *play.Play) {
@@ -47,8 +47,8 @@ func d05script(p *play.Play, server *play.Redis) {
 	p.ShowClash("Two were inside: two pieces are sold, and the stock went from 10 to 9.", "两个人同时在里面：卖了两件，库存从 10 只变成 9。")
 	err = lockA.UnlockByScript(p.Context(), "A")
 	a.Believes(false, "learns only now that the lock is not its own.", "这时才知道锁已经不是自己的了。")
-	p.Show(errors.Is(err, d05owned.ErrNotOwner) && server.Value(key)() == "B", "The release did no harm: the lock is B's.",
-		"释放没有造成伤害：锁还是 B 的。")
+	p.Show(errors.Is(err, d05owned.ErrNotOwner) && server.Value(key)() == "B",
+		"The release did no harm: the lock is B's.", "释放没有造成伤害：锁还是 B 的。")
 	err = lockB.UnlockByScript(p.Context(), "B")
 	b.Freed(err)
 }
@@ -91,7 +91,8 @@ func overtaken(p *play.Play, goods *play.Guarded, a, b *play.Process) {
 	p.Show(goods.Write(b), "B's token is larger than A's.", "B 的令牌比 A 的大。")
 	a.Continue()
 	a.Says("was just about to write, and does so without another look at its lease.", "停住之前正要写数据，现在没有再看租约就写了。")
-	p.Show(!goods.Write(a), "The fence refuses the old token. This is the only defence against a holder that stood still.",
+	p.Show(!goods.Write(a),
+		"The fence refuses the old token. This is the only defence against a holder that stood still.",
 		"围栏拒绝旧令牌。对付停住过的持有者，只有这一招管用。")
 	b.Unlock()
 }

@@ -11,10 +11,12 @@ import (
 
 func d06() *Experiment {
 	return &Experiment{
-		ID: "D6", Title: story.T("an instant as the value, SETNX, GET, GETSET", "以到期时刻为值：SETNX、GET、GETSET"), Needs: []string{"redis"},
-		About: story.T("The value is the instant at which the lock ends, by the clock of who took it; whoever finds it over takes the "+
-			"lock. With DEL and SETNX two get in; GETSET mends that. What stays: all clocks must agree, a loser overwrites the "+
-			"winner's value, so that the winner cannot release, and two who write the same instant are one owner.",
+		ID: "D6", Title: story.T("an instant as the value, SETNX, GET, GETSET", "以到期时刻为值：SETNX、GET、GETSET"),
+		Needs: []string{"redis"},
+		About: story.T("The value is the instant at which the lock ends, by the clock of who took it; whoever finds "+
+			"it over takes the lock. With DEL and SETNX two get in; GETSET mends that. What stays: all clocks must "+
+			"agree, a loser overwrites the winner's value, so that the winner cannot release, and two who write the "+
+			"same instant are one owner.",
 			"值是锁的到期时刻，用的是加锁者自己的时钟；谁发现它过期了，谁就来抢。用 DEL 再 SETNX 会放进两个人，GETSET 修好了这一点。"+
 				"剩下的问题：所有人的时钟必须一致；输家会覆盖赢家的值，赢家因此无法释放；写下同一时刻的两个人会被当成同一个所有者。"),
 		run: func(p *play.Play) {
@@ -48,10 +50,11 @@ func d06cast(p *play.Play, server *play.Redis, names ...string) ([]*play.Actor, 
 
 func at(ms int64) func() time.Time { return func() time.Time { return time.UnixMilli(ms) } }
 
-// d06over plays the race for an overdue lock. P1 dies with it. P3 finds it over, and stands still before the command that
-// takes it away. P2 takes it, P3 goes on, and is told what third says.
+// d06over plays the race for an overdue lock. P1 dies with it. P3 finds it over, and stands still before the command
+// that takes it away. P2 takes it, P3 goes on, and is told what third says.
 func d06over(
-	p *play.Play, server *play.Redis, try func(*d06getset.Lock, context.Context) (bool, error), third bool, command string, says func(p3 *play.Actor),
+	p *play.Play, server *play.Redis, try func(*d06getset.Lock, context.Context) (bool, error), third bool,
+	command string, says func(p3 *play.Actor),
 ) ([]*play.Actor, []*d06getset.Lock) {
 	p.Helper()
 	actors, locks := d06cast(p, server, "P1", "P2", "P3")
@@ -130,7 +133,8 @@ func d06sound(p *play.Play, server *play.Redis) {
 	p2.BeginLock()
 	p3.BeginLock()
 	p1.Kill()
-	p.Show(p2.Granted(), "The server's clock alone decides when the lease has ended, and the lock goes to the first in the queue.",
+	p.Show(p2.Granted(),
+		"The server's clock alone decides when the lease has ended, and the lock goes to the first in the queue.",
 		"租约何时到期只由服务器的时钟决定，锁交给队列里的第一个。")
 	p.Show(p2.Unlock(), "P2's release is its own: every request has an id of its own.", "P2 释放的是自己的锁：每个请求都有自己的编号。")
 	p.Show(p3.Granted(), "Then P3 gets in.", "然后 P3 才进来。")

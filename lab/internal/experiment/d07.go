@@ -9,9 +9,9 @@ import (
 func d07() *Experiment {
 	return &Experiment{
 		ID: "D7", Title: story.T("re-entry by a counter in the client", "用客户端里的计数器实现可重入"), Needs: []string{"redis"},
-		About: story.T("Each thread counts its holds in a variable of its own. The server knows nothing of that: after the lease has "+
-			"ended the counter still says held. The source also counts an acquisition that failed, and its re-entry passes 5000, "+
-			"milliseconds meant, to a command that takes seconds.",
+		About: story.T("Each thread counts its holds in a variable of its own. The server knows nothing of that: "+
+			"after the lease has ended the counter still says held. The source also counts an acquisition that "+
+			"failed, and its re-entry passes 5000, milliseconds meant, to a command that takes seconds.",
 			"每个线程用自己的变量记重入次数，服务器一无所知：租约到期后，计数器还说持有。原文的代码连失败的加锁也计数；"+
 				"重入时把 5000（本意是毫秒）传给了单位是秒的命令。"),
 		run: func(p *play.Play) {
@@ -40,7 +40,8 @@ func d07overrun(p *play.Play, server *play.Redis) {
 	a.Got(true, got, err)
 	p.ShowClash("A's counter says 2. The server says that the lock is B's.", "A 的计数器是 2，服务器说锁是 B 的。")
 	ttl, _ := server.Look("TTL", key).(int64)
-	p.Show(ttl > 4900, "And A's re-entry has made B's lease of 10 s one of 83 minutes: 5000 seconds instead of milliseconds.",
+	p.Show(ttl > 4900,
+		"And A's re-entry has made B's lease of 10 s one of 83 minutes: 5000 seconds instead of milliseconds.",
 		"A 的重入还把 B 的 10 秒租约变成了 83 分钟：5000 秒，而不是 5000 毫秒。")
 	if err := lockA.Unlock(p.Context()); err != nil {
 		p.Fatal(err)
@@ -65,7 +66,8 @@ func d07failed(p *play.Play, server *play.Redis) {
 	got, err = lockA.TryLock(p.Context(), "A", 10)
 	a.Got(false, got, err)
 	a.Freed(lockA.Unlock(p.Context()))
-	p.Show(server.Value(key)() == "", "The counter was 1 and is 0, so A, who had nothing, has deleted B's lock in its finally block.",
+	p.Show(server.Value(key)() == "",
+		"The counter was 1 and is 0, so A, who had nothing, has deleted B's lock in its finally block.",
 		"计数器从 1 变成 0，于是什么都没拿到的 A 在 finally 里删掉了 B 的锁。")
 	got, err = lockC.TryLock(p.Context(), "C", 10)
 	c.Got(true, got, err)
@@ -76,7 +78,8 @@ func d07failed(p *play.Play, server *play.Redis) {
 	again.Got(false, got, err)
 	got, err = lockD.TryLock(p.Context(), "D", 10)
 	again.Got(true, got, err)
-	p.Show(lockD.Count() == 2, "And who only tries again, as D does, is told that it re-enters.", "而像 D 这样再试一次的，会被告知自己重入了。")
+	p.Show(lockD.Count() == 2, "And who only tries again, as D does, is told that it re-enters.",
+		"而像 D 这样再试一次的，会被告知自己重入了。")
 	server.Ask("DEL", key)
 }
 
@@ -84,7 +87,8 @@ func d07sound(p *play.Play, server *play.Redis) {
 	p.WatchLock("Redis", server.URL(), key)
 	a, b := p.Process("A", server.URL(), key, lease), p.Process("B", server.URL(), key, lease)
 	a.Lock()
-	p.Show(a.Reenter(), "The owner travels in the lease's context; there is one hold more.", "所有者随租约的 context 传递；多了一层持有。")
+	p.Show(a.Reenter(), "The owner travels in the lease's context; there is one hold more.",
+		"所有者随租约的 context 传递；多了一层持有。")
 	a.Leave()
 	p.Show(!b.TryLock(), "A refused try changes nothing for A.", "被拒绝的尝试对 A 没有任何影响。")
 	a.Stop()

@@ -13,9 +13,9 @@ func d08() *Experiment {
 	return &Experiment{
 		ID: "D8", Title: story.T("re-entry by a hash and scripts, renewed by a timer", "用 Hash 加 Lua 实现可重入，定时器续期"),
 		Needs: []string{"redis"},
-		About: story.T("The server counts the holds, atomically: this part is sound. The class that the article builds around the "+
-			"scripts is not: tryLock never says no, the time to wait becomes the lease, lockInterruptibly returns without the "+
-			"lock, and each re-entry starts one more timer that nothing cancels.",
+		About: story.T("The server counts the holds, atomically: this part is sound. The class that the article "+
+			"builds around the scripts is not: tryLock never says no, the time to wait becomes the lease, "+
+			"lockInterruptibly returns without the lock, and each re-entry starts one more timer that nothing cancels.",
 			"由服务器原子地记重入次数，这部分是可靠的。不可靠的是文章在脚本外面写的类：tryLock 从不返回 false；等待时间被当成租约；"+
 				"lockInterruptibly 没拿锁就返回；每次重入多开一个定时器，谁也不取消它。"),
 		run: func(p *play.Play) {
@@ -88,7 +88,8 @@ func d08tryLock(p *play.Play, server *play.Redis) {
 	var got bool
 	var err error
 	loop := b.UntilNth("EVAL", 5, func() { got, err = b.lock.TryLock(p.Context()) })
-	p.Show(true, "B called tryLock, which is to answer at once. It has asked the server four times and has not answered yet.",
+	p.Show(true,
+		"B called tryLock, which is to answer at once. It has asked the server four times and has not answered yet.",
 		"B 调用的 tryLock 本该立即返回。它已经问了服务器四次，还没有返回。")
 	a.Freed(a.lock.Unlock(p.Context()))
 	loop.Resume()
@@ -138,7 +139,8 @@ func d08timers(p *play.Play, server *play.Redis) {
 	}
 	p.Fate("A takes the lock once more. A third of the lease passes: the timers go off.", "A 又加了一次锁。三分之一的租约过去，定时器触发。")
 	a.fire()
-	p.Show(len(a.timers) == 4, "One hold, and %d renewals each third of the lease, for as long as A has the lock: one more with each time.",
+	p.Show(len(a.timers) == 4,
+		"One hold, and %d renewals each third of the lease, for as long as A has the lock: one more with each time.",
 		"只有一层持有，每三分之一租约却有 %d 次续期：每加一次锁，就再多一次。", len(a.timers))
 }
 

@@ -11,10 +11,12 @@ import (
 
 func d09() *Experiment {
 	return &Experiment{
-		ID: "D9", Title: story.T("the primary dies before its replica has the key", "主节点在副本拿到键之前崩溃"), Needs: []string{"redis"},
-		About: story.T("Redis answers a client before its replicas have the write. If the primary dies in between, the new one knows "+
-			"nothing of the lock and grants it again. Three things help, each at its price: wait for the replicas before a grant "+
-			"counts, ask a majority of independent servers (Redlock), or have the resource check a token.",
+		ID: "D9", Title: story.T("the primary dies before its replica has the key", "主节点在副本拿到键之前崩溃"),
+		Needs: []string{"redis"},
+		About: story.T("Redis answers a client before its replicas have the write. If the primary dies in between, "+
+			"the new one knows nothing of the lock and grants it again. Three things help, each at its price: wait "+
+			"for the replicas before a grant counts, ask a majority of independent servers (Redlock), or have the "+
+			"resource check a token.",
 			"Redis 在副本拿到写入之前就回答客户端。主节点如果这时崩溃，新的主节点不知道这把锁，会再发一次。有三种办法，各有代价："+
 				"等副本确认之后才算拿到锁；向多数独立的服务器加锁（Redlock）；让资源检查令牌。"),
 		run: func(p *play.Play) {
@@ -105,10 +107,12 @@ func d09fence(p *play.Play) {
 	b := p.Process("B", pair.Replica.URL(), key, 2*lease)
 	p.Show(b.TryLock(), "The new primary has never heard of A. Until A's lease runs out, two believe to hold the lock.",
 		"新的主节点从没听说过 A。在 A 的租约到期之前，两个人都认为自己持有锁。")
-	p.Show(goods.Write(b), "B's token is larger although the new primary never saw A's: it is the server's clock in microseconds.",
+	p.Show(goods.Write(b),
+		"B's token is larger although the new primary never saw A's: it is the server's clock in microseconds.",
 		"新的主节点从没见过 A 的令牌，B 的令牌仍然更大：它是服务器时钟的微秒数。")
 	p.Show(!goods.Write(a), "A's write is refused.", "A 的写入被拒绝。")
 	a.Told()
-	p.Show(true, "And A is told within its lease, because nothing confirms its renewals any more.", "并且 A 在租约之内得知丢锁，因为续期再也得不到确认。")
+	p.Show(true, "And A is told within its lease, because nothing confirms its renewals any more.",
+		"并且 A 在租约之内得知丢锁，因为续期再也得不到确认。")
 	b.Unlock()
 }

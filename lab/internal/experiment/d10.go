@@ -12,12 +12,14 @@ import (
 
 func d10() *Experiment {
 	return &Experiment{
-		ID: "D10", Title: story.T("Redlock: a clock that jumps, a long pause, a node that forgets", "Redlock：时钟跳变、长时间停顿、节点失忆"),
+		ID:    "D10",
+		Title: story.T("Redlock: a clock that jumps, a long pause, a node that forgets", "Redlock：时钟跳变、长时间停顿、节点失忆"),
 		Needs: []string{"redis"},
-		About: story.T("Redlock asks five independent servers and needs three. It holds when one of them dies (D9). It rests on three "+
-			"assumptions: no clock jumps, nobody stands still for longer than the lease, no server forgets. Each act breaks one "+
-			"of them. The textbook's lock has no token, so no resource could tell the two holders apart; interlock's has, and a node "+
-			"that has forgotten does not vote until all leases of before are over.",
+		About: story.T("Redlock asks five independent servers and needs three. It holds when one of them dies (D9). "+
+			"It rests on three assumptions: no clock jumps, nobody stands still for longer than the lease, no server "+
+			"forgets. Each act breaks one of them. The textbook's lock has no token, so no resource could tell the "+
+			"two holders apart; interlock's has, and a node that has forgotten does not vote until all leases of "+
+			"before are over.",
 			"Redlock 向五台独立的服务器加锁，三台同意才算。死掉一台没问题（D9）。它依赖三个假设：时钟不跳变，没有人停顿超过租约，"+
 				"没有服务器失忆。下面每一幕打破其中一个。教科书版的 Redlock 没有令牌，资源没法分辨两个持有者；"+
 				"interlock 的有令牌，而且失忆的节点在旧租约全部到期之前不投票。"),
@@ -86,11 +88,13 @@ func d10pause(p *play.Play) {
 	for _, node := range all {
 		node.EndKey(key)
 	}
-	p.Fate("30 s pass (the lab ends the keys: PEXPIRE 1). A's lease is over on all nodes.", "30 秒过去了（实验用 PEXPIRE 1 让键到期）。A 的租约在所有节点上都到期了。")
+	p.Fate("30 s pass (the lab ends the keys: PEXPIRE 1). A's lease is over on all nodes.",
+		"30 秒过去了（实验用 PEXPIRE 1 让键到期）。A 的租约在所有节点上都到期了。")
 	_, ok = lockB.TryLock(p.Context(), "B", 30*time.Second)
 	b.Got(true, ok, nil)
 	a.GoOn()
-	p.ShowClash("A measured its validity before it stood still, and cannot know how long that was.", "A 在停住之前算过有效期，但它无从知道自己停了多久。")
+	p.ShowClash("A measured its validity before it stood still, and cannot know how long that was.",
+		"A 在停住之前算过有效期，但它无从知道自己停了多久。")
 }
 
 func d10restart(p *play.Play) {
@@ -101,7 +105,8 @@ func d10restart(p *play.Play) {
 	all[2].Restart()
 	all[2].Connect()
 	lockB.Nodes[2] = b.Dial(all[2].Addr(), label(2))
-	p.Fate("Node 3 crashes and is started again. It writes nothing to disk, so it has forgotten A.", "节点 3 崩溃后重启。它没有落盘，忘了 A。")
+	p.Fate("Node 3 crashes and is started again. It writes nothing to disk, so it has forgotten A.",
+		"节点 3 崩溃后重启。它没有落盘，忘了 A。")
 	_, ok = lockB.TryLock(p.Context(), "B", 30*time.Second)
 	b.Got(true, ok, nil)
 	p.ShowClash("Each has a majority: one memory was enough.", "两个人都有多数：一个节点失忆就够了。")

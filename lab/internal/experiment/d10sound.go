@@ -2,8 +2,8 @@ package experiment
 
 import "github.com/interlock-go/interlock/lab/internal/play"
 
-// d10split are two processes on five nodes of interlock's Redlock. When the cables are cut A reaches nodes 1 to 3 only, and B
-// nodes 3 to 5.
+// d10split are two processes on five nodes of interlock's Redlock. When the cables are cut A reaches nodes 1 to 3
+// only, and B nodes 3 to 5.
 func d10split(p *play.Play) (a, b *play.Process, all []*play.Redis) {
 	p.Helper()
 	all = fiveMore(p)
@@ -23,12 +23,13 @@ func d10rests(p *play.Play) {
 	all[2].Restart()
 	all[2].Connect()
 	p.Fate("Node 3 crashes and is started again, empty.", "节点 3 崩溃后重启，是空的。")
-	p.Show(!b.TryLock(), "Node 3 has lost the mark that says since when it remembers. It may not vote until every lease that it may have "+
-		"forgotten is over, so B has two votes of five.",
+	p.Show(!b.TryLock(),
+		"Node 3 has lost the mark that says since when it remembers. It may not vote until every lease that it "+
+			"may have forgotten is over, so B has two votes of five.",
 		"节点 3 丢了“从何时起有记忆”的标记。在它可能忘掉的租约全部到期之前，它不能投票，所以 B 只有五票中的两票。")
 	a.Told()
-	p.ShowAlone("A has two votes left and cannot renew, so it is told in time. Nobody gets the lock until the network or node 3 is "+
-		"back: that is the price. Never were two inside.",
+	p.ShowAlone("A has two votes left and cannot renew, so it is told in time. Nobody gets the lock until the "+
+		"network or node 3 is back: that is the price. Never were two inside.",
 		"A 只剩两票，续不了期，及时得知丢锁。网络或节点 3 恢复之前谁也拿不到锁：这就是代价。任何时刻都没有两个人同时在里面。")
 }
 
@@ -37,7 +38,8 @@ func d10refused(p *play.Play) {
 	a, b, all := d10split(p)
 	goods := p.Guarded()
 	a.Lock()
-	all[2].TimePasses("interlock:mutex:"+key, "Node 3's clock jumps forward, and A's lease there ends (the lab ends it: PEXPIRE 1).",
+	all[2].TimePasses("interlock:mutex:"+key,
+		"Node 3's clock jumps forward, and A's lease there ends (the lab ends it: PEXPIRE 1).",
 		"节点 3 的时钟向前跳，A 在那里的租约随之到期（实验用 PEXPIRE 1 让它到期）。")
 	p.Show(b.TryLock(), "B has a majority too. No quorum helps against clocks that jump.", "B 也有了多数。时钟跳变，多数派帮不上忙。")
 	p.Show(goods.Write(b), "But B's token is larger than A's: node 3 remembers the largest that it has seen.",

@@ -16,8 +16,8 @@ const waiters = 10
 func d11() *Experiment {
 	return &Experiment{
 		ID: "D11", Title: story.T("ZooKeeper: one fixed node", "ZooKeeper：一个固定节点"), Needs: []string{"zookeeper"},
-		About: story.T("Whoever creates the ephemeral node has the lock; all others watch it. Two are never inside. But each release "+
-			"wakes everybody who waits, and all but one go back to sleep: the herd.",
+		About: story.T("Whoever creates the ephemeral node has the lock; all others watch it. Two are never inside. "+
+			"But each release wakes everybody who waits, and all but one go back to sleep: the herd.",
 			"谁建成临时节点谁拿到锁，其他人都监视它。不会有两个人同时在里面。但每次释放都会叫醒所有等待者，除了一个，其余白醒一次：惊群。"),
 		run: func(p *play.Play) {
 			server := p.ZooKeeper()
@@ -81,7 +81,8 @@ func d11herd(p *play.Play, server *play.ZooKeeper) {
 	woken := server.Woken() - begin
 	p.Mark(story.Woken, names()...)
 	p.Mark(story.Holds, winner.name)
-	p.Show(woken == waiters, "One release has woken %d clients. One has got the lock, the others have come for nothing.",
+	p.Show(woken == waiters,
+		"One release has woken %d clients. One has got the lock, the others have come for nothing.",
 		"一次释放叫醒了 %d 个客户端。一个拿到锁，其余白跑一趟。", woken)
 	for left := waiters - 1; left > 0; left-- {
 		server.AwaitWatches(left) // the losers watch again
@@ -91,7 +92,8 @@ func d11herd(p *play.Play, server *play.ZooKeeper) {
 	release(p, winner)
 	p.Mark(story.Idle, names()...)
 	all10 := server.Woken() - begin
-	p.Show(all10 == waiters*(waiters+1)/2, "Until all %d had their turn, there were %d wake-ups: it grows with the square.",
+	p.Show(all10 == waiters*(waiters+1)/2,
+		"Until all %d had their turn, there were %d wake-ups: it grows with the square.",
 		"%d 个人全部轮到一遍，一共叫醒 %d 次：按平方增长。", waiters, all10)
 }
 
@@ -130,7 +132,8 @@ func d11queue(p *play.Play, server *play.ZooKeeper) {
 	release(p, winner)
 	p.Mark(story.Idle, names()...)
 	woken = server.Woken() - begin
-	p.Show(inOrder && woken <= 2*(waiters+1), "All %d had their turn, in the order in which they came, and each release woke one waiter.",
+	p.Show(inOrder && woken <= 2*(waiters+1),
+		"All %d had their turn, in the order in which they came, and each release woke one waiter.",
 		"%d 个人按到来的顺序全部轮到，每次释放只叫醒一个等待者。", waiters)
 }
 

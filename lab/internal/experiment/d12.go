@@ -9,9 +9,10 @@ import (
 func d12() *Experiment {
 	return &Experiment{
 		ID: "D12", Title: story.T("a shop's stock in SQL", "SQL 里的库存"), Needs: []string{"mariadb"},
-		About: story.T("What the lock is for. Read, check, write without a lock sells one piece twice; so does a lock of the language as "+
-			"soon as there are two processes. The condition number >= 0 lets the stock go below zero, in the sale and in the "+
-			"stocktaking. Stocktaking that sets a value forgets what was sold meanwhile.",
+		About: story.T("What the lock is for. Read, check, write without a lock sells one piece twice; so does a "+
+			"lock of the language as soon as there are two processes. The condition number >= 0 lets the stock go "+
+			"below zero, in the sale and in the stocktaking. Stocktaking that sets a value forgets what was sold "+
+			"meanwhile.",
 			"锁是用来保护什么的。不加锁地读、查、写，会把一件货卖两次；语言自带的锁，一旦有两个进程也一样。条件 number >= 0 会让库存变成负数，"+
 				"销售和盘点都是。盘点时直接设成某个值，会忘掉这期间卖出的货。"),
 		run: func(p *play.Play) {
@@ -34,7 +35,9 @@ func d12check(p *play.Play, server *play.MariaDB) {
 	a, b := p.Actor("A"), p.Actor("B")
 	var soldA, soldB bool
 	var err error
-	pause := a.Until("UPDATE", func() { soldA, err = (&d12stock.Stock{DB: server.Client(a)}).SellChecked(p.Context(), 1) })
+	pause := a.Until("UPDATE", func() {
+		soldA, err = (&d12stock.Stock{DB: server.Client(a)}).SellChecked(p.Context(), 1)
+	})
 	a.Says("has seen one piece, and is about to write 0.", "看到还有一件，正要写 0。")
 	soldB, errB := (&d12stock.Stock{DB: server.Client(b)}).SellChecked(p.Context(), 1)
 	pause.Resume()
@@ -60,8 +63,8 @@ func d12mutex(p *play.Play, server *play.MariaDB) {
 	b.Write(seenB - 1)
 	b.Unmutex()
 	p.ShowClash("Two processes have two mutexes.", "两个进程有两把互斥锁。")
-	p.Show(seenA == 1 && seenB == 1 && server.Number() == 0, "One piece is sold twice. This is why distributed locks exist.",
-		"一件货卖了两次。这就是为什么要有分布式锁。")
+	p.Show(seenA == 1 && seenB == 1 && server.Number() == 0,
+		"One piece is sold twice. This is why distributed locks exist.", "一件货卖了两次。这就是为什么要有分布式锁。")
 }
 
 func d12condition(p *play.Play, server *play.MariaDB) {
@@ -70,8 +73,8 @@ func d12condition(p *play.Play, server *play.MariaDB) {
 	a := p.Actor("A")
 	stock := &d12stock.Stock{DB: server.Client(a)}
 	sold, err := stock.Sell(p.Context(), 7)
-	p.Show(err == nil && sold && server.Number() == -2, "7 of 5 pieces are sold. The condition looks at the stock before the sale.",
-		"5 件货卖出了 7 件。条件看的是卖之前的库存。")
+	p.Show(err == nil && sold && server.Number() == -2,
+		"7 of 5 pieces are sold. The condition looks at the stock before the sale.", "5 件货卖出了 7 件。条件看的是卖之前的库存。")
 	server.Exec("UPDATE goods SET number = 5 WHERE id = 1")
 	p.Say("The stock is 5 again, and a stocktaking is to take 8 away.", "库存重新设为 5，盘点要减去 8。")
 	corrected, err := stock.Correct(p.Context(), -8)
@@ -89,7 +92,8 @@ func d12setTo(p *play.Play, server *play.MariaDB) {
 		p.Fatal("nothing was sold", err)
 	}
 	err = (&d12stock.Stock{DB: server.Client(admin)}).SetTo(p.Context(), 20)
-	p.Show(err == nil && server.Number() == 20, "15 pieces are there and the books say 20: the 5 that were sold are forgotten.",
+	p.Show(err == nil && server.Number() == 20,
+		"15 pieces are there and the books say 20: the 5 that were sold are forgotten.",
 		"实际有 15 件，账面是 20 件：卖掉的 5 件被忘了。")
 }
 
@@ -115,10 +119,11 @@ func d12atomic(p *play.Play, server *play.MariaDB) {
 	db := server.Client(a)
 	const change = "UPDATE goods SET number = number + ? WHERE id = 1 AND number + ? >= 0"
 	rows, err := db.Exec(p.Context(), change, -7, -7)
-	p.Show(err == nil && rows == 0 && server.Number() == 5, "No row was changed: 7 are more than there are. Nothing is sold.",
-		"没有改动任何行：7 件超过了库存，什么也没卖。")
+	p.Show(err == nil && rows == 0 && server.Number() == 5,
+		"No row was changed: 7 are more than there are. Nothing is sold.", "没有改动任何行：7 件超过了库存，什么也没卖。")
 	rows, err = db.Exec(p.Context(), change, -8, -8)
-	p.Show(err == nil && rows == 0 && server.Number() == 5, "A correction below zero is refused as well.", "会变成负数的更正同样被拒绝。")
+	p.Show(err == nil && rows == 0 && server.Number() == 5, "A correction below zero is refused as well.",
+		"会变成负数的更正同样被拒绝。")
 	server.Exec("UPDATE goods SET number = 10 WHERE id = 1")
 	p.Say("10 pieces are in the books. The administrator has counted 20: a difference of +10. Meanwhile 5 are sold.",
 		"账面 10 件。管理员清点出 20 件：差值 +10。这期间卖出 5 件。")
@@ -127,6 +132,6 @@ func d12atomic(p *play.Play, server *play.MariaDB) {
 		p.Fatal(err)
 	}
 	_, err = db.Exec(p.Context(), change, 10, 10)
-	p.Show(err == nil && server.Number() == 15, "15: the correction and the sale do not know of each other, and need not.",
-		"15：更正和销售互不知情，也不需要知情。")
+	p.Show(err == nil && server.Number() == 15,
+		"15: the correction and the sale do not know of each other, and need not.", "15：更正和销售互不知情，也不需要知情。")
 }

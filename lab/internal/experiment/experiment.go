@@ -1,5 +1,5 @@
-// Package experiment has the experiments of the lab, one for each algorithm of the articles: each makes an exhibit fail at
-// scripted steps on real servers, and then shows the sound lock in the same events.
+// Package experiment has the experiments of the lab, one for each algorithm of the articles: each makes an exhibit fail
+// at scripted steps on real servers, and then shows the sound lock in the same events.
 package experiment
 
 import (

@@ -63,7 +63,9 @@ func compare(t *testing.T, name string, got []byte) {
 	is, was := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
 	for i := range max(len(is), len(was)) {
 		if a, b := lineAt(is, i), lineAt(was, i); a != b {
-			t.Errorf("line %d of %s is not what happened; if it should be, run the test with -update:\ngot  %s\nwant %s", i+1, file, a, b)
+			t.Errorf(
+				"line %d of %s is not what happened; if it should be, run the test with -update:\ngot  %s\nwant %s",
+				i+1, file, a, b)
 			return
 		}
 	}

@@ -30,10 +30,11 @@ func fiveMore(p *play.Play) []*play.Redis {
 	all := make([]*play.Redis, nodes)
 	for i := range all {
 		all[i] = p.Redis()
-		// The mark of a server that has been in use for longer than the longest lease, so that it may vote. A driver would set
-		// it on five new servers only if it reaches all of them at once, which a busy machine may not let it.
-		all[i].Ask("EVAL", `return redis.call('SET', KEYS[1], string.match(redis.call('INFO', 'server'), 'run_id:(%w+)'))`,
-			"1", "interlock:redlock")
+		// The mark of a server that has been in use for longer than the longest lease, so that it may vote. A driver
+		// would set it on five new servers only if it reaches all of them at once, which a busy machine may not let it.
+		all[i].Ask("EVAL",
+			`return redis.call('SET', KEYS[1], string.match(redis.call('INFO', 'server'), 'run_id:(%w+)'))`, "1",
+			"interlock:redlock")
 		p.WatchNode(label(i), all[i], key)
 	}
 	return all
@@ -53,7 +54,8 @@ func addrs(nodes []*play.Redis) []string {
 	return all
 }
 
-// behind puts cables before those servers that reachable does not name, and returns all addresses and what cuts the cables.
+// behind puts cables before those servers that reachable does not name, and returns all addresses
+// and what cuts the cables.
 func behind(p *play.Play, nodes []*play.Redis, reachable ...int) (all []string, cut func()) {
 	p.Helper()
 	var cables []*servers.Proxy

@@ -7,8 +7,8 @@ import (
 	"github.com/interlock-go/interlock/lab/internal/story"
 )
 
-// errDead is what a client gets that was killed. It is a goroutine here, which lives a little longer; it cannot reach its
-// server any more, and nobody looks at what it returns.
+// errDead is what a client gets that was killed. It is a goroutine here, which lives a little longer; it cannot reach
+// its server any more, and nobody looks at what it returns.
 var errDead = errors.New("this client was killed")
 
 // patience bounds every wait of a director: what should have happened by then will not.
@@ -65,7 +65,8 @@ func (a *Actor) Believes(holds bool, en, zh string, args ...any) {
 	a.Says(en, zh, args...)
 }
 
-// Got takes what an exhibit's acquisition returned, tells it, and fails the experiment if that is not what was expected.
+// Got takes what an exhibit's acquisition returned, tells it, and fails the experiment if that
+// is not what was expected.
 func (a *Actor) Got(want, got bool, err error) {
 	a.p.Helper()
 	if err != nil || got != want {

@@ -11,7 +11,8 @@ func (c *Process) Stop() {
 	if c.p.state(c.name) == story.Holds {
 		c.p.set(c.name, story.Still)
 	}
-	c.p.step(c.name, story.Fate, story.T("stands still (SIGSTOP), as in a long garbage collection.", "停住了（SIGSTOP），就像一次很长的 GC。"))
+	c.p.step(c.name, story.Fate,
+		story.T("stands still (SIGSTOP), as in a long garbage collection.", "停住了（SIGSTOP），就像一次很长的 GC。"))
 }
 
 // Continue lets it go on. It believes what its lease tells it, before it does anything else.
@@ -23,12 +24,14 @@ func (c *Process) Continue() {
 	r := c.ask(&order{Do: "err"})
 	if r.OK {
 		c.p.set(c.name, story.Holds)
-		c.p.step(c.name, story.Fate, story.T("goes on. lease.Err: nil, the lock is still held.", "继续运行。lease.Err：nil，锁仍在手里。"))
+		c.p.step(c.name, story.Fate,
+			story.T("goes on. lease.Err: nil, the lock is still held.", "继续运行。lease.Err：nil，锁仍在手里。"))
 		return
 	}
 	c.p.set(c.name, story.Idle)
-	c.p.step(c.name, story.Fate, story.T("goes on (SIGCONT). The first look at lease.Err says ErrLost, without asking anyone.",
-		"继续运行（SIGCONT）。第一次查看 lease.Err 就是 ErrLost，不用问任何人。"))
+	c.p.step(c.name, story.Fate,
+		story.T("goes on (SIGCONT). The first look at lease.Err says ErrLost, without asking anyone.",
+			"继续运行（SIGCONT）。第一次查看 lease.Err 就是 ErrLost，不用问任何人。"))
 }
 
 // Kill ends the process with kill -9.

@@ -115,8 +115,8 @@ type Counted struct {
 	full  func()
 }
 
-// Quietly returns a new connection of the same client to the same server whose commands are counted, not told. After the
-// limit it calls full.
+// Quietly returns a new connection of the same client to the same server whose commands are counted, not told. After
+// the limit it calls full.
 func (l *Link) Quietly(limit int, full func()) *Counted {
 	l.actor.p.Helper()
 	fresh := l.actor.p.Actor(l.actor.name).Dial(l.addr, l.label)

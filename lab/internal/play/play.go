@@ -58,7 +58,8 @@ func (p *Play) Sound(en, zh string) {
 	p.begin(&story.Act{Title: story.Text{EN: en, ZH: zh}, Sound: true})
 }
 
-// Fenced begins an act of the sound lock where two believe to hold it, as can happen, and the resource refuses one of them.
+// Fenced begins an act of the sound lock where two believe to hold it, as can happen, and the
+// resource refuses one of them.
 func (p *Play) Fenced(en, zh string) {
 	p.begin(&story.Act{Title: story.Text{EN: en, ZH: zh}, Sound: true, Fenced: true})
 }

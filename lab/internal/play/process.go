@@ -192,7 +192,8 @@ func (c *Process) refusal(call, why string) story.Text {
 	case "lost":
 		return story.T("%s  →  ErrLost: you had it, and another may be inside", "%s  →  ErrLost：你曾持有它，现在可能已有别人", call)
 	case "unavailable":
-		return story.T("%s  →  ErrUnavailable: not confirmed, so it does not count", "%s  →  ErrUnavailable：没有得到确认，不算拿到", call)
+		return story.T("%s  →  ErrUnavailable: not confirmed, so it does not count",
+			"%s  →  ErrUnavailable：没有得到确认，不算拿到", call)
 	case "deadline":
 		return story.T("%s  →  the time to wait is over", "%s  →  等待的时间到了", call)
 	default:

@@ -61,5 +61,6 @@ func (c *Pair) FailOver() {
 	c.p.Helper()
 	c.Primary.Kill()
 	c.Replica.Ask("REPLICAOF", "NO", "ONE")
-	c.p.step("", story.Fate, story.T("The primary is killed (kill -9). The replica is promoted.", "主节点被杀死（kill -9），副本升为主节点。"))
+	c.p.step("", story.Fate,
+		story.T("The primary is killed (kill -9). The replica is promoted.", "主节点被杀死（kill -9），副本升为主节点。"))
 }

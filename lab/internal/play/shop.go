@@ -14,7 +14,8 @@ func (c *Process) Mutex() {
 func (c *Process) TryMutex() bool {
 	c.p.Helper()
 	ok := c.ask(&order{Do: "mutex"}).OK
-	c.p.step(c.name, story.Asks, story.T("mutex.TryLock by another goroutine  →  %v", "另一个 goroutine 的 mutex.TryLock  →  %v", ok))
+	c.p.step(c.name, story.Asks,
+		story.T("mutex.TryLock by another goroutine  →  %v", "另一个 goroutine 的 mutex.TryLock  →  %v", ok))
 	return ok
 }
 

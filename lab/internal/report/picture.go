@@ -60,7 +60,8 @@ func draw(a *story.Act) *picture {
 	for i := range a.Steps {
 		s := &a.Steps[i]
 		p.Steps = append(p.Steps, pictureStep{
-			Number: i + 1, X: x(i), Middle: x(i) + column/2, Class: string(s.Kind), At: since(s.At), EN: named(s).In(story.EN), ZH: named(s).In(story.ZH),
+			Number: i + 1, X: x(i), Middle: x(i) + column/2, Class: string(s.Kind), At: since(s.At),
+			EN: named(s).In(story.EN), ZH: named(s).In(story.ZH),
 		})
 	}
 	for _, name := range a.Cast {
@@ -86,7 +87,8 @@ func draw(a *story.Act) *picture {
 // add appends a row.
 func (p *picture) add(name string, server bool, bars []span) {
 	y := head + row*len(p.Rows) + (row-bar)/2
-	p.Rows = append(p.Rows, pictureRow{Name: name, Y: y, Text: y + bar - 5, Line: head + row*len(p.Rows), Server: server, Bars: bars})
+	p.Rows = append(p.Rows,
+		pictureRow{Name: name, Y: y, Text: y + bar - 5, Line: head + row*len(p.Rows), Server: server, Bars: bars})
 }
 
 // runs returns a bar for each run of steps that have the same class and label; an empty class has none.

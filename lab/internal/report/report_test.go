@@ -48,7 +48,9 @@ func TestDraw_HasABarForEachRunOfSteps(t *testing.T) {
 }
 
 func TestWrite_IsOnePage_InBothLanguages(t *testing.T) {
-	s := &story.Story{ID: "D0", Title: story.T("a <title>", "标题"), About: story.T("about", "说明"), Acts: []*story.Act{example()}}
+	s := &story.Story{
+		ID: "D0", Title: story.T("a <title>", "标题"), About: story.T("about", "说明"), Acts: []*story.Act{example()},
+	}
 	var b strings.Builder
 	if err := Write(&b, []*story.Story{s}, story.ZH); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,8 @@ type Step struct {
 	Kind   Kind             `json:"kind"`
 	Text   Text             `json:"text"`
 	States map[string]State `json:"states,omitempty"` // by member of the cast
-	Held   []string         `json:"held,omitempty"`   // for each of Keys: who holds it as that server says, "" for nobody
+	// for each of Keys: who holds it as that server says, "" for nobody
+	Held []string `json:"held,omitempty"`
 }
 
 // Believers returns who acts and believes to hold the lock.
@@ -80,7 +81,8 @@ func (a *Act) Clashed() bool {
 // OK reports whether all was shown that was to be shown, and no two believed to hold the sound lock.
 func (s *Story) OK() bool {
 	for _, a := range s.Acts {
-		if a.Sound && !a.Fenced && a.Clashed() || slices.ContainsFunc(a.Steps, func(s Step) bool { return s.Kind == Missing }) {
+		if a.Sound && !a.Fenced && a.Clashed() ||
+			slices.ContainsFunc(a.Steps, func(s Step) bool { return s.Kind == Missing }) {
 			return false
 		}
 	}

@@ -99,8 +99,8 @@ func (b *bundle) appendTo(out []byte) []byte {
 	return out
 }
 
-// appendLesson appends a run of the script for no request at all. A server does nothing else while it compiles a script and
-// while it runs one: in the same run that would be for as long as both take.
+// appendLesson appends a run of the script for no request at all. A server does nothing else while it compiles a script
+// and while it runs one: in the same run that would be for as long as both take.
 func (b *bundle) appendLesson(out []byte) []byte {
 	b.taught = true
 	out = appendText(appendText(appendCount(out, '*', 4), "EVAL"), b.of.Script.Source())
@@ -186,7 +186,8 @@ func (c *Conn) unbundleError(n int, m []byte, ready []*request) ([]*request, err
 		c.gathered.taught = false
 		err = ErrAlone
 	case strings.HasPrefix(text, "NOPERM "):
-		c.gathered.on = strings.Contains(text, " key") // of one of them, and not the right to run scripts by their source
+		// of one of them, and not the right to run scripts by their source
+		c.gathered.on = strings.Contains(text, " key")
 		err = ErrAlone
 	case strings.Contains(text, "same slot"): // CROSSSLOT: a proxy that looks like one server has several behind it
 		c.gathered.on = false

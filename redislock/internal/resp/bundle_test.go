@@ -14,7 +14,8 @@ import (
 func TestBundle_OfCallsThatCanBeInOne_IsOneRun(t *testing.T) {
 	b := startBundled(t, nil)
 	b.says(b.together(wants("x", "a"), wants("y", "b"), wants("z", "c")), "G a", "G b", "G c")
-	b.says(b.together(wants("x", "d"), returns("y", "b"), wants("v", "e"), returns("z", "wrong")), "Q a", "ok", "G e", "lost")
+	b.says(b.together(wants("x", "d"), returns("y", "b"), wants("v", "e"), returns("z", "wrong")), "Q a", "ok", "G e",
+		"lost")
 	b.says(b.together(returns("x", "a"), wants("w", "f")), "ok", "G f")
 	if n := b.runs(); n != 1+3 {
 		t.Errorf("9 calls were %d runs, want 3 and one before, by which the server knows the script", n)
@@ -92,7 +93,8 @@ func TestBundle_WhileAnswersAreAwaited_GathersMore(t *testing.T) {
 	var all sync.WaitGroup
 	ask := func(name string) {
 		all.Go(func() {
-			if text, err := b.Call(t.Context(), wants(name, "of "+name), ByName); err != nil || !strings.HasPrefix(text, "G ") {
+			if text, err := b.Call(t.Context(), wants(name, "of "+name), ByName); err != nil ||
+				!strings.HasPrefix(text, "G ") {
 				t.Errorf("%s: %q, %v", name, text, err)
 			}
 		})

@@ -25,18 +25,20 @@ var (
 // server: whoever comes does the work that is there to be done, for the others as well.
 //
 //   - Writing: who finds nobody writing writes everything that has gathered, and again until nothing is left.
-//   - Reading: of those who wait for an answer ([Conn.Call]) or a push ([Conn.Await]) one has the role of the reader. It
-//     hands out what it reads until its own is there, and leaves. The role is free then, and another one is woken, unless
-//     somebody newly come takes it first. So an answer that one goroutine waits for alone costs no change of goroutines.
+//   - Reading: of those who wait for an answer ([Conn.Call]) or a push ([Conn.Await]) one has the role of the
+//     reader. It hands out what it reads until its own is there, and leaves. The role is free then, and another
+//     one is woken, unless somebody newly come takes it first. So an answer that one goroutine waits for alone
+//     costs no change of goroutines.
 //   - When nobody has wanted the role for a moment a goroutine of the Conn takes it: pushes and the end of the
 //     connection are seen then too. While somebody may be pushed to who does not wait (see [Conn.Attend]) it takes the
 //     role at once, and keeps it.
 //
 // It ends when the connection breaks, with everything that was under way, and is not mended.
 type Conn struct {
-	conn   net.Conn                            // with TLS, if there is TLS
-	raw    *socket                             // without
-	pushed func(kind, channel, message string) // takes pushes, in their order, without mu; it must not wait for a call of the Conn
+	conn net.Conn // with TLS, if there is TLS
+	raw  *socket  // without
+	// takes pushes, in their order, without mu; it must not wait for a call of the Conn
+	pushed func(kind, channel, message string)
 
 	closed chan struct{}  // closed by fail
 	work   sync.WaitGroup // timers that are set, and what they have started

@@ -102,7 +102,8 @@ func fill(t *testing.T, w *Conn) {
 func TestConn_HalfAMessage_IsNotLostWhenTheReaderGivesUp(t *testing.T) {
 	addr := fakeServer(t, func(c net.Conn, args []string) error {
 		text := args[len(args)-1]
-		for _, b := range []byte(fmt.Sprintf(">3\r\n$7\r\nmessage\r\n+c\r\n+%s\r\n$%d\r\n%s\r\n", text, len(text), text)) {
+		for _, b := range []byte(
+			fmt.Sprintf(">3\r\n$7\r\nmessage\r\n+c\r\n+%s\r\n$%d\r\n%s\r\n", text, len(text), text)) {
 			if _, err := c.Write([]byte{b}); err != nil {
 				return err
 			}
@@ -195,7 +196,8 @@ func TestConn_ThatIsReset_FailsEverythingAndTellsWhatWasNotSent(t *testing.T) {
 
 func TestConn_WhatIsNoAnswer_BreaksIt(t *testing.T) {
 	for _, nonsense := range []string{
-		"HTTP/1.1 400 Bad Request\r\n", "+one\r\n+two\r\n", "$99999999\r\n", "*1\r\n:x\r\n", ">0\r\n", ">1\r\n:1\r\n", "\r\n", ":1\n",
+		"HTTP/1.1 400 Bad Request\r\n", "+one\r\n+two\r\n", "$99999999\r\n", "*1\r\n:x\r\n", ">0\r\n", ">1\r\n:1\r\n",
+		"\r\n", ":1\n",
 	} {
 		w := start(t, fakeServer(t, func(c net.Conn, _ []string) error {
 			_, err := c.Write([]byte(nonsense))
@@ -271,7 +273,8 @@ func TestDial_ToAServerWithTooManyClients_SaysSo(t *testing.T) {
 	start(t, s.Addr(), nil)
 	_, _, err := Dial(t.Context(), s.Addr(), &Options{}, nil)
 	var refusal ServerError
-	if !errors.As(err, &refusal) || errors.Is(err, ErrNoRESP3) || conn.JudgeAnswer(refusal.Error(), "").Verdict != conn.Later {
+	if !errors.As(err, &refusal) || errors.Is(err, ErrNoRESP3) ||
+		conn.JudgeAnswer(refusal.Error(), "").Verdict != conn.Later {
 		t.Errorf("got %v", err)
 	}
 }
@@ -288,7 +291,8 @@ func TestDial_GreetsAndChoosesTheDatabase(t *testing.T) {
 		t.Errorf("the greeting is %+v", g)
 	}
 	info, err := w.Do(t.Context(), "CLIENT", "INFO")
-	if text := fmt.Sprint(info); err != nil || !strings.Contains(text, " name=me ") || !strings.Contains(text, " db=3 ") {
+	if text := fmt.Sprint(info); err != nil || !strings.Contains(text, " name=me ") ||
+		!strings.Contains(text, " db=3 ") {
 		t.Errorf("got %s, %v", text, err)
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-// A node that loses a slot ends its subscriptions unasked. If we end one in the same moment the node refuses that afterwards, and the
-// refusal is nobody's answer: taken for one, each call after it would get the answer of the call before.
+// A node that loses a slot ends its subscriptions unasked. If we end one in the same moment the node refuses
+// that afterwards, and the refusal is nobody's answer: taken for one, each call after it would get the
+// answer of the call before.
 func TestConn_OfANodeThatLosesASlot_GivesNobodyTheAnswerOfAnother(t *testing.T) {
 	for name, refusal := range map[string]string{
 		"moved": "-MOVED 7 127.0.0.1:7001\r\n", "down": "-CLUSTERDOWN Hash slot not served\r\n", "confirmed": "",
@@ -43,7 +44,9 @@ func TestConn_OfANodeThatLosesASlot_GivesNobodyTheAnswerOfAnother(t *testing.T) 
 					if err == nil && got != want {
 						t.Errorf("%q for %q", got, want)
 					}
-					if err != nil && (refusal == "" || !errors.Is(err, ErrBroken) && !errors.Is(err, conn.ErrUnsent) && !isRefused(err)) {
+					if err != nil &&
+						(refusal == "" ||
+							!errors.Is(err, ErrBroken) && !errors.Is(err, conn.ErrUnsent) && !isRefused(err)) {
 						t.Error(err)
 					}
 				})

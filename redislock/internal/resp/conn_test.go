@@ -22,7 +22,8 @@ func TestConn_AnswersScriptsAndCommands(t *testing.T) {
 	ctx := t.Context()
 	call := echoCall("x\r\n")
 	var refusal ServerError
-	if _, err := w.Call(ctx, &call, ByName); !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Error(), "NOSCRIPT ") {
+	if _, err := w.Call(ctx, &call, ByName); !errors.As(err, &refusal) ||
+		!strings.HasPrefix(refusal.Error(), "NOSCRIPT ") {
 		t.Errorf("a script that is not known: %v", err)
 	}
 	for range 2 {
@@ -37,11 +38,15 @@ func TestConn_AnswersScriptsAndCommands(t *testing.T) {
 	if _, err := w.Call(ctx, &none, InSource); !errors.Is(err, errNil) {
 		t.Errorf("a script that returns nil: %v", err)
 	}
-	if value, err := w.Do(ctx, "CONFIG", "GET", "databases"); !reflect.DeepEqual(value, []any{"databases", "16"}) || err != nil {
+	if value, err := w.Do(ctx, "CONFIG", "GET", "databases"); !reflect.DeepEqual(value, []any{"databases", "16"}) ||
+		err != nil {
 		t.Errorf("got %v, %v", value, err)
 	}
-	answers, err := w.multi(ctx, []string{"SET", "k", "v"}, []string{"INCR", "k"}, []string{"GET", "none"}, []string{"STRLEN", "k"})
-	want := []result{{"OK", nil}, {nil, ServerError("ERR value is not an integer or out of range")}, {}, {int64(1), nil}}
+	answers, err := w.multi(ctx, []string{"SET", "k", "v"}, []string{"INCR", "k"}, []string{"GET", "none"},
+		[]string{"STRLEN", "k"})
+	want := []result{
+		{"OK", nil}, {nil, ServerError("ERR value is not an integer or out of range")}, {}, {int64(1), nil},
+	}
 	if err != nil || !reflect.DeepEqual(answers, want) { //nolint:govet // errors of one type, with texts alone
 		t.Errorf("got %v, %v, want %v", answers, err, want)
 	}
@@ -179,7 +184,10 @@ func TestConn_Pushes_ComeInOrderAndBeforeTheAnswersThatFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Redis sends what a script publishes to its own connection before the answer of the script.
-	push := conn.Call{Script: conn.NewScript(`local n = redis.call('INCR', KEYS[1]) redis.call('PUBLISH', 'c', n - 1) return tostring(n)`)}
+	push := conn.Call{
+		Script: conn.NewScript(
+			`local n = redis.call('INCR', KEYS[1]) redis.call('PUBLISH', 'c', n - 1) return tostring(n)`),
+	}
 	push.Keys = []string{"n"}
 	var callers sync.WaitGroup
 	for range 32 {
@@ -200,7 +208,9 @@ func TestConn_Pushes_ComeInOrderAndBeforeTheAnswersThatFollow(t *testing.T) {
 
 func TestConn_Subscribe_TellsAndConfirms(t *testing.T) {
 	told := make(chan string, 10)
-	w := start(t, servers.Redis(t), func(kind, channel, message string) { told <- kind + " " + channel + " " + message })
+	w := start(t, servers.Redis(t), func(kind, channel, message string) {
+		told <- kind + " " + channel + " " + message
+	})
 	for _, kind := range []string{"subscribe", "unsubscribe", "unsubscribe", "ssubscribe", "sunsubscribe"} {
 		if err := w.Subscribe(t.Context(), kind, "c"); err != nil {
 			t.Fatalf("%s: %v", kind, err)
@@ -273,7 +283,9 @@ func TestConn_Await_EndsWithNewsTimeContextNudgeOrTheConnection(t *testing.T) {
 		time.AfterFunc(20*time.Millisecond, func() { admin(t, addr, "PUBLISH", "c", "x") })
 		inTime("news", func() (bool, error) { return p.w.Await(t.Context(), p.news, late()) }, true, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		inTime("context", func() (bool, error) { return p.w.Await(ctx, p.news, late()) }, false, context.DeadlineExceeded)
+		inTime("context", func() (bool, error) {
+			return p.w.Await(ctx, p.news, late())
+		}, false, context.DeadlineExceeded)
 		cancel()
 		time.AfterFunc(20*time.Millisecond, func() {
 			p.news <- struct{}{}

@@ -15,8 +15,8 @@ import (
 // ErrNoRESP3 says that a server does not speak RESP3: one before Redis 6, or a proxy.
 var ErrNoRESP3 = errors.New("the server does not speak RESP3")
 
-// ErrNotPlain says that [Options].Dial has made a connection that is none of the system's: TLS, or another wrapper. What a
-// write on it has sent by its deadline is not known, so it cannot be used here.
+// ErrNotPlain says that [Options].Dial has made a connection that is none of the system's: TLS, or another wrapper.
+// What a write on it has sent by its deadline is not known, so it cannot be used here.
 var ErrNotPlain = errors.New("the connection is neither a *net.TCPConn nor a *net.UnixConn")
 
 // Options say how to connect.
@@ -31,7 +31,8 @@ type Options struct {
 	// Dial, if not nil, makes the connections instead of Dialer. TLS is nil then.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 
-	// Credentials, if not nil, are asked for user and password at each connection. They may block for as long as they like.
+	// Credentials, if not nil, are asked for user and password at each connection. They may block
+	// for as long as they like.
 	Credentials func(server net.Addr) (user, password string, err error)
 
 	// Bundle says which calls may share a run of a script; nil for none.

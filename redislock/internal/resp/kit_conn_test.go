@@ -63,7 +63,8 @@ func stacksLeft() (stacks []string) {
 	buf := make([]byte, 8<<20)
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		ours := (strings.Contains(stack, "internal/resp.(*Conn)") || strings.Contains(stack, "internal/resp.(*timer)"))
-		if _, maker, _ := strings.Cut(stack, "created by"); ours && maker != "" && !strings.Contains(maker, "_test.go") {
+		if _, maker, _ := strings.Cut(stack, "created by"); ours && maker != "" &&
+			!strings.Contains(maker, "_test.go") {
 			stacks = append(stacks, stack)
 		}
 	}

@@ -66,8 +66,8 @@ func TestDecodeText_TakesTextsOnly(t *testing.T) {
 
 func TestScanner_RefusesWhatIsNotRESP3(t *testing.T) {
 	for _, message := range []string{
-		"x\r\n", "\r\n", "\n", "+\n", "$x\r\n", "$-2\r\n", "$1\r\nab\r\n", "$1x\r\n", "*+1\r\n", "$?\r\n", "*?\r\n", ".\r\n", "*\r\n",
-		"$99999999\r\n", "*16777217\r\n", "*9000000\r\n", "*1\r\n*1\r\nHTTP/1.1 400 Bad Request\r\n",
+		"x\r\n", "\r\n", "\n", "+\n", "$x\r\n", "$-2\r\n", "$1\r\nab\r\n", "$1x\r\n", "*+1\r\n", "$?\r\n", "*?\r\n",
+		".\r\n", "*\r\n", "$99999999\r\n", "*16777217\r\n", "*9000000\r\n", "*1\r\n*1\r\nHTTP/1.1 400 Bad Request\r\n",
 		"+" + strings.Repeat("x", longestLine),
 	} {
 		if n, err := new(scanner).message([]byte(message)); n != 0 || !errors.Is(err, errProtocol) {
@@ -84,9 +84,9 @@ func TestScanner_RefusesWhatIsNotRESP3(t *testing.T) {
 func FuzzScanner(f *testing.F) {
 	for _, message := range []string{
 		"+OK\r\n-ERR x\r\n:1\r\n", "$3\r\nabc\r\n$-1\r\n", "*2\r\n$1\r\na\r\n*1\r\n_\r\n", "%1\r\n+k\r\n#t\r\n",
-		">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n", "|1\r\n+k\r\n,1.5\r\n=5\r\ntxt:x\r\n", "~1\r\n(12\r\n!1\r\nE\r\n",
-		">1\r\n:1\r\n", ">0\r\n", ">2\r\n$9\r\nsubscribe\r\n_\r\n", "|1\r\n|1\r\n+a\r\n+b\r\n+c\r\n+d\r\n+e\r\n", "=-1\r\n", "!-1\r\n", "=2\r\nab\r\n",
-		"|-1\r\n*-1\r\n", ":x\r\n",
+		">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n", "|1\r\n+k\r\n,1.5\r\n=5\r\ntxt:x\r\n",
+		"~1\r\n(12\r\n!1\r\nE\r\n", ">1\r\n:1\r\n", ">0\r\n", ">2\r\n$9\r\nsubscribe\r\n_\r\n",
+		"|1\r\n|1\r\n+a\r\n+b\r\n+c\r\n+d\r\n+e\r\n", "=-1\r\n", "!-1\r\n", "=2\r\nab\r\n", "|-1\r\n*-1\r\n", ":x\r\n",
 	} {
 		f.Add([]byte(message), 1)
 		f.Add([]byte(message), 7)

@@ -32,7 +32,8 @@ func (c *Conn) Pipeline(ctx context.Context, commands []Command) []Answer {
 		}
 	}
 	results, err := c.together(ctx, len(commands)+asking, func(out []byte) []byte {
-		out = slices.Grow(out, room) // renewals of very many holds are megabytes, which to grow step by step would copy again and again
+		// renewals of very many holds are megabytes, which to grow step by step would copy again and again
+		out = slices.Grow(out, room)
 		for i := range commands {
 			if commands[i].Asking {
 				out = appendCommand(out, "ASKING")

@@ -165,16 +165,18 @@ func (c *Conn) count(p *request, ready []*request) []*request {
 	return append(ready, p)
 }
 
-// isRefusalOfASlot reports whether an answer is what a node of a Cluster says to SUNSUBSCRIBE in a slot that it has lost.
+// isRefusalOfASlot reports whether an answer is what a node of a Cluster says to SUNSUBSCRIBE in
+// a slot that it has lost.
 func isRefusalOfASlot(m []byte) bool {
 	return bytes.HasPrefix(m, []byte("-MOVED ")) || bytes.HasPrefix(m, []byte("-CLUSTERDOWN "))
 }
 
 // takePush takes a push. If it confirms a subscription the request that was for that is appended to ready.
 //
-// A node that loses a slot ends its subscriptions by the same push, without having been asked. If we have just asked, that is taken
-// for the confirmation, and then an answer that nobody expects follows, a refusal, in the place of ours: the next one that comes.
-// One that was meant for the next request looks the same. So after such a confirmation a refusal ends the connection.
+// A node that loses a slot ends its subscriptions by the same push, without having been asked. If we have just asked,
+// that is taken for the confirmation, and then an answer that nobody expects follows, a refusal, in the place of ours:
+// the next one that comes. One that was meant for the next request looks the same. So after such a confirmation a
+// refusal ends the connection.
 func (c *Conn) takePush(m []byte, ready []*request) ([]*request, error) {
 	c.mu.Unlock()
 	kind, channel, message, err := c.input.push(m)
@@ -202,13 +204,14 @@ func (c *Conn) rest() {
 	}
 }
 
-// Attend says whether pushes are to be seen at once also while nobody waits for one. A goroutine of the Conn reads then, which is
-// one more that has to be woken for each answer: who calls meanwhile pays for that.
+// Attend says whether pushes are to be seen at once also while nobody waits for one. A goroutine of the Conn reads
+// then, which is one more that has to be woken for each answer: who calls meanwhile pays for that.
 func (c *Conn) Attend(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.attends = on
-	if on && c.err == nil && c.reader == nil && c.awaiters.first == nil && c.queue.n == 0 { // else who is there calls rest
+	// else who is there calls rest
+	if on && c.err == nil && c.reader == nil && c.awaiters.first == nil && c.queue.n == 0 {
 		c.rest()
 	}
 }
@@ -236,8 +239,8 @@ func (c *Conn) idle() {
 	c.readAlone()
 }
 
-// readAlone reads until somebody is there who may want to, or for as long as pushes are to be seen at once, unless somebody is there
-// who waits for one. It is called under mu.
+// readAlone reads until somebody is there who may want to, or for as long as pushes are to be seen at once, unless
+// somebody is there who waits for one. It is called under mu.
 func (c *Conn) readAlone() {
 	for answered := c.answered; c.err == nil && c.awaiters.first == nil && (c.attends || c.answered == answered); {
 		c.read(&c.resting, time.Time{}, false)

@@ -160,7 +160,9 @@ func readRange(row *rueidis.RedisMessage, from string) (r slotRange, err error) 
 	if err != nil || host == "" { // the node does not know its own name: it is the one that we called it by
 		host, _, err = net.SplitHostPort(from)
 	}
-	return slotRange{first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10))}, errors.Join(err, err1, err2, err3)
+	return slotRange{
+		first, last, net.JoinHostPort(host, strconv.FormatInt(port, 10)),
+	}, errors.Join(err, err1, err2, err3)
 }
 
 // apply takes a table. Slots that are not in it have no owner.

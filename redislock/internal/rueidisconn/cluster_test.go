@@ -110,7 +110,8 @@ func callsGoToTheOwners(t *testing.T, cluster *servers.ClusterRedis) {
 		t.Errorf("links to %d primaries", len(links))
 	}
 	for i, r := range runBatch(t, c, calls) {
-		if want := strconv.Itoa(3 + i%2); r.Err != nil || r.Text != want || r.Link != links[cluster.Owner(int(calls[i].Slot))] {
+		if want := strconv.Itoa(3 + i%2); r.Err != nil || r.Text != want ||
+			r.Link != links[cluster.Owner(int(calls[i].Slot))] {
 			t.Errorf("call %d of a batch: %+v, want %s", i, r, want)
 		}
 	}

@@ -25,7 +25,8 @@ func BenchmarkRueidis(b *testing.B) {
 	}{
 		{"call", func() error { return c.Call(b.Context(), &call).Err }},
 		{"raw", func() error {
-			command := client.B().Evalsha().Sha1(incrScript.SHA()).Numkeys(1).Key(call.Keys...).Arg(call.Args...).Build()
+			command := client.B().Evalsha().Sha1(incrScript.SHA()).Numkeys(1).Key(call.Keys...).Arg(
+				call.Args...).Build()
 			_, err := client.Do(b.Context(), command).ToString()
 			return err
 		}},

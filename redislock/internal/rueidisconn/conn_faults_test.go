@@ -300,5 +300,7 @@ func TestStart_WithoutAPoolForConnections_EndsWithItsContext(t *testing.T) {
 	taken, giveBack := c.client.Dedicate()
 	defer giveBack()
 	_ = taken
-	endsInTime(t, "Start", 250*time.Millisecond, func(ctx context.Context) error { return c.Start(ctx, testChannel, newTeller()) })
+	endsInTime(t, "Start", 250*time.Millisecond, func(ctx context.Context) error {
+		return c.Start(ctx, testChannel, newTeller())
+	})
 }

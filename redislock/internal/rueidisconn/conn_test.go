@@ -132,7 +132,8 @@ func TestCall_ThatMayNotRun_IsRefused(t *testing.T) {
 	client, _ := rueidis.NewClient(option) // it comes with the error that Start is to find
 	c := New(client, true)
 	defer c.Close()
-	if err := c.Start(t.Context(), testChannel, newTeller()); !isRefused(err) || !strings.Contains(err.Error(), "WRONGPASS") {
+	if err := c.Start(t.Context(), testChannel, newTeller()); !isRefused(err) ||
+		!strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("with a wrong password: %v, want a refusal", err)
 	}
 }

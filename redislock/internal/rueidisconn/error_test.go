@@ -74,13 +74,15 @@ func TestJudge_KnowsTheAnswersOfBothLibraries(t *testing.T) {
 
 // What a server really says when a command in a script is not permitted after another one has run.
 func TestCall_OfAScriptThatIsStoppedInTheMiddle_LeavesTheOutcomeOpen(t *testing.T) {
-	s := servers.RedisServer(t, &servers.RedisOptions{Users: []string{"bob on >secret ~* &push:test +@all -publish -get"}})
+	s := servers.RedisServer(t,
+		&servers.RedisOptions{Users: []string{"bob on >secret ~* &push:test +@all -publish -get"}})
 	option := soloOption(s.Addr())
 	option.Username, option.Password = "bob", "secret"
 	c := start(t, option, newTeller())
 	for _, second := range []string{`redis.call('PUBLISH', 'c', 'm')`, `redis.call('GET', KEYS[1])`} {
 		source := `redis.call('INCR', KEYS[1]) ` + second + ` return ''`
-		if r := c.Call(t.Context(), &conn.Call{Script: conn.NewScript(source), Keys: []string{"n"}}); r.Err == nil || isRefused(r.Err) {
+		if r := c.Call(t.Context(), &conn.Call{Script: conn.NewScript(source), Keys: []string{"n"}}); r.Err == nil ||
+			isRefused(r.Err) {
 			t.Errorf("%s: %+v, want an open outcome", second, r)
 		}
 	}

@@ -150,7 +150,8 @@ func clientStacks() map[string]string {
 	buf := make([]byte, 8<<20)
 	all := map[string]string{}
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		ours := strings.Contains(stack, "rueidisconn.(*") || strings.Contains(stack, "internal/resp.(*") || strings.Contains(stack, "redis/rueidis.")
+		ours := strings.Contains(stack, "rueidisconn.(*") || strings.Contains(stack, "internal/resp.(*") ||
+			strings.Contains(stack, "redis/rueidis.")
 		if id, _, ok := strings.Cut(stack, " ["); ok && ours && !strings.Contains(stack, "testing.tRunner") {
 			all[id] = stack
 		}

@@ -39,9 +39,17 @@ func BenchmarkRESP(b *testing.B) {
 		ctx  context.Context //nolint:containedctx // of one benchmark
 		run  func(ctx context.Context) error
 	}{
-		{"resp", true, context.Background(), func(ctx context.Context) error { _, err := w.Call(ctx, &call, resp.ByName); return err }},
-		{"resp with cancellation", true, ended, func(ctx context.Context) error { _, err := w.Call(ctx, &call, resp.ByName); return err }},
-		{"rueidis sync", false, context.Background(), func(ctx context.Context) error { return evalsha(ctx, dedicated) }},
+		{"resp", true, context.Background(), func(ctx context.Context) error {
+			_, err := w.Call(ctx, &call, resp.ByName)
+			return err
+		}},
+		{"resp with cancellation", true, ended, func(ctx context.Context) error {
+			_, err := w.Call(ctx, &call, resp.ByName)
+			return err
+		}},
+		{"rueidis sync", false, context.Background(), func(ctx context.Context) error {
+			return evalsha(ctx, dedicated)
+		}},
 		{"rueidis link", true, ended, func(ctx context.Context) error { return link.Call(ctx, &call).Err }},
 		{"rueidis shared", true, context.Background(), func(ctx context.Context) error { return evalsha(ctx, client) }},
 	} {

@@ -16,7 +16,8 @@ var _ carrier = (*resp.Conn)(nil)
 // errNoAddress says that the client knows no server.
 var errNoAddress = errors.New("no server is known to be the primary")
 
-// respOptions returns how a link connects that does not use the client which is made with o, or nil if there is no such way.
+// respOptions returns how a link connects that does not use the client which is made with o, or nil
+// if there is no such way.
 func respOptions(o *rueidis.ClientOption, b *conn.Bundle) *resp.Options {
 	if o.AlwaysRESP2 {
 		return nil
@@ -37,14 +38,17 @@ func respOptions(o *rueidis.ClientOption, b *conn.Bundle) *resp.Options {
 		config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
 	}
 	if custom := dialerOf(o); custom != nil { // which encrypts by itself
-		w.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return custom(ctx, addr, &o.Dialer, config) }
+		w.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			return custom(ctx, addr, &o.Dialer, config)
+		}
 	} else {
 		w.TLS = config
 	}
 	return w
 }
 
-// own reports whether a link of its own can be had, after one could not be made: the others are connections of the client.
+// own reports whether a link of its own can be had, after one could not be made: the others are
+// connections of the client.
 func own(err error) bool {
 	return !errors.Is(err, resp.ErrNoRESP3) && !errors.Is(err, resp.ErrNotPlain)
 }

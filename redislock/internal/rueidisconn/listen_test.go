@@ -39,7 +39,8 @@ func listenHears(t *testing.T, cluster *servers.ClusterRedis) {
 		if err := c.Listen(t.Context(), uint16(slot), channel); err != nil {
 			t.Error(err)
 		}
-		if again := adminDo(t, cluster.Owner(slot).Addr(), "INFO", "commandstats"); subscribes(again) != subscribes(commands) {
+		if again := adminDo(t, cluster.Owner(slot).Addr(), "INFO",
+			"commandstats"); subscribes(again) != subscribes(commands) {
 			t.Error("a second Listen asks the server")
 		}
 	}

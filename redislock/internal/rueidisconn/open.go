@@ -8,8 +8,8 @@ import (
 )
 
 // Open connects to the servers that o names and returns a Conn that makes its links by itself, as b says, if not nil,
-// with calls that share a run. It has a client of its own, which its Close closes. Where o asks for what a link of its own
-// cannot do (RESP2, or a dialer that wraps connections) the links are connections of that client.
+// with calls that share a run. It has a client of its own, which its Close closes. Where o asks for what a link of its
+// own cannot do (RESP2, or a dialer that wraps connections) the links are connections of that client.
 func Open(ctx context.Context, o rueidis.ClientOption, b *conn.Bundle) (*Conn, error) {
 	made := &sockets{custom: dialerOf(&o)}
 	client, err := connect(ctx, o, made)

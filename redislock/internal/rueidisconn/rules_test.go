@@ -62,7 +62,10 @@ var rules = []rule{
 		name: "10 TRYAGAIN is followed by the same call", switches: []string{"later"},
 		check: func() error {
 			return redirected(
-				[]string{"TRYAGAIN Multiple keys request during rehashing of slot", "ASK 7 b:1", "TRYAGAIN", "ASK 7 b:1", "", ""},
+				[]string{
+					"TRYAGAIN Multiple keys request during rehashing of slot", "ASK 7 b:1", "TRYAGAIN",
+					"ASK 7 b:1", "", "",
+				},
 				[]string{"a:1", "a:1", "asking b:1", "a:1", "asking b:1", "a:1"},
 			)
 		},
@@ -80,7 +83,8 @@ var levers = []switches.Lever{
 		"\tif off(\"later\") && j.Verdict == conn.Later {\n\t\tj.Verdict = conn.Refused\n\t}\n" +
 			"\twait, final = t.Next(j, err, n.conn.failsOver())\n" +
 			"\tif off(\"asked\") {\n\t\tt.Asking = \"\"\n\t}\n" +
-			"\tif off(\"asked once\") && j.Verdict == conn.Asked {\n\t\tn.conn.moved(slot, j.Addr)\n\t}\n\treturn wait, final",
+			"\tif off(\"asked once\") && j.Verdict == conn.Asked {\n\t\tn.conn.moved(slot, j.Addr)\n\t}\n" +
+			"\treturn wait, final",
 	},
 }
 

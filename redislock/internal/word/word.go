@@ -1,6 +1,6 @@
-// Package word knows what can be a word of the texts that the scripts of redislock keep and send. Lua splits these at whatever
-// is white space for C, which is more than spaces and line ends: a prefix with a vertical tab in it once made holds that no
-// renewal found.
+// Package word knows what can be a word of the texts that the scripts of redislock keep and send. Lua splits these at
+// whatever is white space for C, which is more than spaces and line ends: a prefix with a vertical tab in it once made
+// holds that no renewal found.
 package word
 
 import "strings"

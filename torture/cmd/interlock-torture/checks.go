@@ -34,8 +34,9 @@ is how many more were late and were not judged, because their process or the mac
 		if f.TokensBack > 0 {
 			step = fmt.Sprintf(", by %d", f.TokenStep)
 		}
-		fmt.Fprintf(b, "| %s | %s | %.2f | %s | %s%s | %s | %s%s | %s | %s | %s | %s | %s |\n", g.Name, serverOf(cells, g), f.Ran.Hours(),
-			share(passed, looks), of("K3"), step, of("K5"), of("K6"), perHour(&f), of("K7"), of("K8"), of("K9"), of("K10"), of("K11"))
+		fmt.Fprintf(b, "| %s | %s | %.2f | %s | %s%s | %s | %s%s | %s | %s | %s | %s | %s |\n", g.Name,
+			serverOf(cells, g), f.Ran.Hours(), share(passed, looks), of("K3"), step, of("K5"), of("K6"), perHour(&f),
+			of("K7"), of("K8"), of("K9"), of("K10"), of("K11"))
 	}
 }
 
@@ -77,7 +78,8 @@ func sparedOf(cells []*cell, g *target.Target, name string) (n int) {
 	return n
 }
 
-// share is a count with what it proves: none of n excludes with 95 % certainty that the share is larger than three nths.
+// share is a count with what it proves: none of n excludes with 95 % certainty that the share is larger than three
+// nths.
 func share(faults, of int) string {
 	switch {
 	case of == 0 && faults == 0:

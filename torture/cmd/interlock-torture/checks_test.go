@@ -34,12 +34,14 @@ func TestGuarantees_SayOfHowMany(t *testing.T) {
 		made(long, check.Figures{CalmHeld: 30 * time.Minute}),
 	}
 	cells[1].rep.Verdicts[2].Faults = []string{"a token"}
-	cells[1].rep.Verdicts = append(cells[1].rep.Verdicts, &check.Verdict{Check: "K5", Of: 11, Spared: 2}, &check.Verdict{Check: "K8", Spared: 3})
+	cells[1].rep.Verdicts = append(cells[1].rep.Verdicts, &check.Verdict{Check: "K5", Of: 11, Spared: 2},
+		&check.Verdict{Check: "K8", Spared: 3})
 	page := guarantees(cells, "-each 1s", nil)
 	for _, says := range []string{
 		"(commit abc)",
 		"| fault | redis | file |\n|---|---|---|\n| none |",
-		"| redis | Redis 7.0 | 2.00 | 0 of 120 (2.5 %) | 1 of 120, by 7 | 0 of 11 (+2) | – in 1.00 h (below 3/h) | 0 of 120 | – (+3) | – | 0 of 120 | – |\n",
+		"| redis | Redis 7.0 | 2.00 | 0 of 120 (2.5 %) | 1 of 120, by 7 | 0 of 11 (+2) | – in 1.00 h (below 3/h) | 0 " +
+			"of 120 | – (+3) | – | 0 of 120 | – |\n",
 		"| file | – | 0.00 | – | – | – | – | – | – | – | – | – |\n",
 	} {
 		if strings.Count(page, says) != 1 {

@@ -19,7 +19,8 @@ func guarantees(cells []*cell, how string, lacks []string) string {
 *interlock never lets a stale holder's write pass a fence. Mutual exclusion itself holds while the assumptions of your
 engine's row hold; the table says which fault breaks it.*
 
-What is below was found by `+"`interlock torture t2 %s`"+` (commit %s): for each cell four processes with two goroutines each
+What is below was found by `+"`interlock torture t2 %s`"+
+		` (commit %s): for each cell four processes with two goroutines each
 want three locks while that one fault is done again and again; see [torture](../torture/README.md) for what the faults
 are and what is checked. "0 of n" means that in the time of none of n holds its lock was granted to another; the
 share in brackets is what n cases exclude with 95 %% certainty. A hold's time is from the return of Lock until it is given
@@ -48,7 +49,8 @@ know of it for more than 50 ms in which it ran.
 	writeTimes(&b, cells)
 	writeFaults(&b, cells)
 	writeChecks(&b, cells)
-	b.WriteString("\n## Why two holders are possible\n\n| engine | fault | reason | to make the run again |\n|---|---|---|---|\n")
+	b.WriteString(
+		"\n## Why two holders are possible\n\n| engine | fault | reason | to make the run again |\n|---|---|---|---|\n")
 	for _, c := range cells {
 		if why := c.Target.Broken[c.fault]; why != "" {
 			fmt.Fprintf(&b, "| %s | %s | %s | `%s` |\n", c.Target.Name, c.fault, why, c.command())
@@ -59,9 +61,12 @@ know of it for more than 50 ms in which it ran.
 
 // again says how a cell is made again.
 func again(cells []*cell) string {
-	shape := cells[slices.IndexFunc(cells, func(c *cell) bool { return !c.Target.Inside || c == cells[len(cells)-1] })].shape()
+	shape := cells[slices.IndexFunc(cells, func(c *cell) bool {
+		return !c.Target.Inside || c == cells[len(cells)-1]
+	})].shape()
 	least := slices.MinFunc(cells, func(a, b *cell) int { return cmp.Compare(a.Seed, b.Seed) }).Seed
-	return fmt.Sprintf(`Each cell is one run, and can be made again by itself: `+"`interlock torture run -engine ENGINE -faults FAULT %s -hold HOLD -seed %d`"+`,
+	return fmt.Sprintf(`Each cell is one run, and can be made again by itself: `+
+		"`interlock torture run -engine ENGINE -faults FAULT %s -hold HOLD -seed %d`"+`,
 where HOLD is a fifth of the engine's lease (see [Times](#times)), and a whole lease where two holders are possible; some of those have longer
 leases, and go on for longer, and the last table has their commands. Row pairs is `+"`-faults kept -pairs`"+`, row
 retain `+"`-faults kept -workload retain`"+`. A seed repeats the shape
@@ -73,7 +78,8 @@ of a run, not each of its steps; a run in which too little happened was made aga
 // inMemory is what else is done to an engine to which little can be done here.
 var inMemory = fmt.Sprintf(`Engine memory is inside of one process, which has four clients with two goroutines each here (`+"`-workers 1x8`"+`): a fault that hits
 it hits all of them. So the simulation puts it, with the
-same client code, behind a network that loses, delays and repeats messages, and crashes and pauses clients too: `+"`interlock torture t0`"+`, %d runs
+same client code, behind a network that loses, delays and repeats messages, and crashes and pauses clients too: `+
+	"`interlock torture t0`"+`, %d runs
 (seeds 1 to %d) of some %v of simulated time each, %.1f hours together, on each change.
 
 `, t0Seeds, t0Seeds, t0Lasts, (t0Seeds * t0Lasts).Hours())
@@ -121,7 +127,8 @@ func (c *cell) exclusion() string {
 	case broken && len(v.Faults) == 0 && c.rep.Figures.Doubles == 0:
 		return fmt.Sprintf("two holders possible, not seen in %d", v.Of)
 	case broken:
-		return fmt.Sprintf("**two holders possible**: %d of %d, double grants: %d", len(v.Faults), v.Of, c.rep.Figures.Doubles)
+		return fmt.Sprintf("**two holders possible**: %d of %d, double grants: %d",
+			len(v.Faults), v.Of, c.rep.Figures.Doubles)
 	}
 	if v.Spared > 0 {
 		return fmt.Sprintf("kept: %s, %d for a moment", share(0, v.Of), v.Spared)

@@ -15,8 +15,9 @@ import (
 	"github.com/interlock-go/interlock/torture/run"
 )
 
-// made makes the cell's run. If histories are kept it has a folder of its own there; and if that is of a run which has ended, this is
-// judged and not made again, so that an hour of runs can be interrupted, and judged anew when a check was mended.
+// made makes the cell's run. If histories are kept it has a folder of its own there; and if that is of a run
+// which has ended, this is judged and not made again, so that an hour of runs can be interrupted, and judged anew
+// when a check was mended.
 func (c *cell) made(ctx context.Context, out io.Writer, keep string) (*check.Report, error) {
 	conf := *c.Config // a run changes it
 	if keep == "" {
@@ -36,7 +37,8 @@ func (c *cell) made(ctx context.Context, out io.Writer, keep string) (*check.Rep
 	case !isOf(&rep.About, &conf):
 		return nil, fmt.Errorf("%s is of a run with other settings: choose another folder", conf.Dir)
 	}
-	fmt.Fprintf(out, "%s under %v, seed %d, as it was recorded in %s\n%s", c.Target.Name, c.Faults, c.Seed, conf.Dir, &verdicts)
+	fmt.Fprintf(out, "%s under %v, seed %d, as it was recorded in %s\n%s",
+		c.Target.Name, c.Faults, c.Seed, conf.Dir, &verdicts)
 	return rep, err
 }
 

@@ -51,8 +51,9 @@ func TestRun_OfSeveralServers_HasTheFaultsOfTheWaysToThem(t *testing.T) {
 	}
 }
 
-// runs makes a run and has it judged again, or skips t where one of its faults cannot be done. It is judged by everything but time:
-// what else a machine does while tests run is not the engine's fault. "make faults" judges by time too.
+// runs makes a run and has it judged again, or skips t where one of its faults cannot be done. It is
+// judged by everything but time: what else a machine does while tests run is not the engine's fault. "make
+// faults" judges by time too.
 func runs(t *testing.T, engine, faults, more string) {
 	t.Helper()
 	g, err := target.Find(engine)
@@ -83,7 +84,8 @@ func runs(t *testing.T, engine, faults, more string) {
 
 func TestCommand_BadInput_IsUsage(t *testing.T) {
 	for _, args := range []string{
-		"", "nothing", "run -engine nothing", "run -workers 4", "run -nothing", "check", "t1 -nothing", "t0 -seeds 0", "t0 -row 0", "mutants -seeds 0", "mutants -nothing",
+		"", "nothing", "run -engine nothing", "run -workers 4", "run -nothing", "check", "t1 -nothing", "t0 -seeds 0",
+		"t0 -row 0", "mutants -seeds 0", "mutants -nothing",
 	} {
 		if err := command(t.Context(), strings.Fields(args)); !errors.Is(err, errUsage) {
 			t.Errorf("%q: %v", args, err)

@@ -16,7 +16,8 @@ func runMutants(ctx context.Context, args []string) error {
 	seeds := flags.Int("seeds", 5, "how often each check is made, each time with another seed")
 	only := flags.String("only", "", "only these, separated by commas, as in M1,M16")
 	beside := flags.Int("beside", 0, "how many programs at once; 0 is one for each processor")
-	out := flags.String("o", "", "write the table into this file, with -only the rows of these; by default it is only printed")
+	out := flags.String("o", "",
+		"write the table into this file, with -only the rows of these; by default it is only printed")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}

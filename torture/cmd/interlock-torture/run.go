@@ -30,25 +30,33 @@ func runOne(ctx context.Context, args []string) error {
 func parseRun(args []string) (*run.Config, error) {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	engine := flags.String("engine", "redis", "the engine; see list")
-	faults := flags.String("faults", "none", "faults, separated by commas; or all: those that the engine can have; or kept: those of them that it keeps")
+	faults := flags.String("faults", "none",
+		"faults, separated by commas; or all: those that the engine can have; or kept: those of them that it keeps")
 	workers := flags.String("workers", "4x2", "processes x goroutines of each")
 	names := flags.Int("names", 2, "how many locks")
 	duration := flags.Duration("duration", 20*time.Second, "how long the faults go on")
 	hold := flags.Duration("hold", 50*time.Millisecond, "how long a lock is held, on average")
-	lease := flags.Duration("lease", 0, "how long leases last; 0 is as the engine's own, see list, which decides how long faults last in any case")
+	lease := flags.Duration("lease", 0,
+		"how long leases last; 0 is as the engine's own, see list, which decides how long faults last in any case")
 	cancels := flags.Float64("cancel", 0.05, "share of the calls whose context ends at random")
 	seed := flags.Uint64("seed", 0, "decides the faults and the choices of the workers; 0 draws one")
 	pairs := flags.Bool("pairs", false, "while a fault goes on, another client has one too")
-	workload := flags.String("workload", mixed, "what the workers do: mixed, or retain: bursts of mutexes that are retained, "+
-		"with leases of 5 s unless -lease says otherwise")
+	workload := flags.String("workload", mixed,
+		"what the workers do: mixed, or retain: bursts of mutexes that are retained, "+
+			"with leases of 5 s unless -lease says otherwise")
 	long := flags.Bool("long", false,
-		"instead: each goroutine holds a lock of its own for 20 leases, with three tenths of a lease between it and the server")
-	untimed := flags.Bool("untimed", false, "do not judge how late calls return (K8): for machines that are busy with other things")
+		"instead: each goroutine holds a lock of its own for 20 leases, with three tenths of a lease between it and "+
+			"the server")
+	untimed := flags.Bool("untimed", false,
+		"do not judge how late calls return (K8): for machines that are busy with other things")
 	dir := flags.String("dir", "", "keep the histories in this folder; by default only those of broken runs are kept")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	c := &run.Config{Names: *names, Duration: *duration, Hold: *hold, Lease: *lease, Cancel: *cancels, Seed: *seed, Dir: *dir, Pairs: *pairs, Long: *long, Untimed: *untimed}
+	c := &run.Config{
+		Names: *names, Duration: *duration, Hold: *hold, Lease: *lease, Cancel: *cancels, Seed: *seed, Dir: *dir,
+		Pairs: *pairs, Long: *long, Untimed: *untimed,
+	}
 	if *workload != mixed {
 		c.Workload = run.Workload(*workload)
 	}
@@ -89,11 +97,12 @@ func (c *cell) command() string {
 	if c.Lease > 0 {
 		hold += fmt.Sprint(" -lease ", c.Lease)
 	}
-	return fmt.Sprintf("interlock torture run -engine %s -faults %s%s %s %s -seed %d", c.Target.Name, which, more, c.shape(), hold, c.Seed)
+	return fmt.Sprintf("interlock torture run -engine %s -faults %s%s %s %s -seed %d",
+		c.Target.Name, which, more, c.shape(), hold, c.Seed)
 }
 
-// shape are the flags that most cells of a table have in common. Runs with longer leases have a longer -duration, and engines inside of a
-// process have one process.
+// shape are the flags that most cells of a table have in common. Runs with longer leases have a longer -duration, and
+// engines inside of a process have one process.
 func (c *cell) shape() string {
 	return fmt.Sprintf("-workers %dx%d -names %d -duration %v", c.Processes, c.Goroutines, c.Names, c.Duration)
 }

@@ -41,7 +41,8 @@ func runT0(ctx context.Context, args []string) error {
 	begun := time.Now()
 	parts := []*part{
 		{what: "simulation", args: []string{
-			"./internal/sim", "-run", "^TestSimulation", "-sim.seeds=" + strconv.Itoa(*seeds), "-sim.hunt=" + strconv.FormatUint(*row, 10),
+			"./internal/sim", "-run", "^TestSimulation", "-sim.seeds=" + strconv.Itoa(*seeds),
+			"-sim.hunt=" + strconv.FormatUint(*row, 10),
 		}},
 		{what: "models", args: []string{"./internal/handoff", "./internal/fencemodel"}},
 	}
@@ -96,7 +97,9 @@ func (p *part) tell(out io.Writer) bool {
 	}
 	lines := lived.FindAllString(text, -1)
 	if states > 0 {
-		lines = append(lines, fmt.Sprintf("%d states searched, and each rule of the protocol and of the fence found to be needed", states))
+		lines = append(lines,
+			fmt.Sprintf("%d states searched, and each rule of the protocol and of the fence found to be needed",
+				states))
 	}
 	fmt.Fprintf(out, "%-11s kept: %d tests; %s\n", p.what, tests, strings.Join(lines, "; "))
 	return true

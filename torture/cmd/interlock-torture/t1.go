@@ -43,19 +43,23 @@ func runT1(ctx context.Context, args []string) error {
 	return inconclusive(missing)
 }
 
-// mostMore is how often T1 makes some runs more while it has not seen enough: on a busy machine fewer faults have room in a run.
+// mostMore is how often T1 makes some runs more while it has not seen enough: on a busy machine fewer
+// faults have room in a run.
 const mostMore = 2
 
 // others are runs of the first cells once more, of as many as are made at once.
 func others(cells []*cell, beside int) (more []*cell) {
 	for _, c := range cells[:min(max(1, beside), len(cells))] {
-		more = append(more, &cell{Config: &run.Config{Target: c.Target, Faults: c.Faults, Long: c.Long, Workload: c.Workload}})
+		more = append(more,
+			&cell{Config: &run.Config{Target: c.Target, Faults: c.Faults, Long: c.Long, Workload: c.Workload}})
 	}
 	return more
 }
 
 // fillT1 makes the runs, and adds what they were worth to all.
-func fillT1(ctx context.Context, cells []*cell, each time.Duration, dice *rand.Rand, beside int, all *check.Figures) error {
+func fillT1(
+	ctx context.Context, cells []*cell, each time.Duration, dice *rand.Rand, beside int, all *check.Figures,
+) error {
 	shapeT1(cells, each, dice)
 	err := fill(ctx, cells, filling{beside: beside})
 	for _, c := range cells {
@@ -66,8 +70,8 @@ func fillT1(ctx context.Context, cells []*cell, each time.Duration, dice *rand.R
 	return err
 }
 
-// shapeT1 says how each run goes. Each has a seed of its own: with one for all, each engine would get the same faults in the same order,
-// and the same ones would be missing everywhere.
+// shapeT1 says how each run goes. Each has a seed of its own: with one for all, each engine would get the same faults
+// in the same order, and the same ones would be missing everywhere.
 func shapeT1(cells []*cell, each time.Duration, dice *rand.Rand) {
 	for _, c := range cells {
 		c.staff(4, 2)
@@ -78,9 +82,9 @@ func shapeT1(cells []*cell, each time.Duration, dice *rand.Rand) {
 	}
 }
 
-// t1Cells are the runs: for each engine what must be kept, together. What breaks exclusion has a run of its own, so that it excuses
-// nothing else; a fence keeps its promise there too. One engine with leases stands for all of these. The databases have runs too, because
-// there the end of a connection is enough.
+// t1Cells are the runs: for each engine what must be kept, together. What breaks exclusion has a run of its own, so
+// that it excuses nothing else; a fence keeps its promise there too. One engine with leases stands for all of these.
+// The databases have runs too, because there the end of a connection is enough.
 func t1Cells() []*cell {
 	var cells, long []*cell
 	for _, g := range target.Targets() {
@@ -96,13 +100,17 @@ func t1Cells() []*cell {
 		if g.Name == "redis" || g.Name == "mariadb" || g.Name == "postgres" {
 			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: breaking(g)}})
 		}
-		if g.Name == "redis" { // the other engines that retain have the rules of this one, or have no faults on the way to them
+		// the other engines that retain have the rules of this one, or have no faults on the way to them
+		if g.Name == "redis" {
 			cells = append(cells, &cell{Config: &run.Config{Target: g, Faults: kept(g), Workload: run.Retain}})
 		}
-		if g.Name == "redis" { // has everything; and only without a fault is it known who is to be woken, and who to be next
-			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}}}) // when nobody starves any more
+		// has everything; and only without a fault is it known who is to be woken, and who to be next
+		if g.Name == "redis" {
+			// when nobody starves any more
+			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}}})
 		}
-		if g.Can(target.Slow) && g.Can(target.ServerKill) { // a proxy before its one server; t2 has the time for those with several
+		// a proxy before its one server; t2 has the time for those with several
+		if g.Can(target.Slow) && g.Can(target.ServerKill) {
 			long = append(long, &cell{Config: &run.Config{Target: g, Faults: []target.Fault{target.None}, Long: true}})
 		}
 	}
@@ -114,7 +122,8 @@ func kept(g *target.Target) []target.Fault {
 	return slices.DeleteFunc(feasible(g), func(f target.Fault) bool { return g.Broken[f] != "" })
 }
 
-// breaking are the others, but for jumps of the clock: if a server forgets its tokens when its clock was set back, they cannot grow.
+// breaking are the others, but for jumps of the clock: if a server forgets its tokens when its clock was
+// set back, they cannot grow.
 func breaking(g *target.Target) []target.Fault {
 	return slices.DeleteFunc(feasible(g), func(f target.Fault) bool { return g.Broken[f] == "" || f == target.Clock })
 }

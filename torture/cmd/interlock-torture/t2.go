@@ -35,8 +35,11 @@ func runT2(ctx context.Context, args []string) error {
 	beside := flags.Int("beside", 3, "how many runs at once")
 	engines := flags.String("engines", "", "only these, separated by commas")
 	increments := flags.Int("increments", 0,
-		"beside the table: for each engine a run of all faults that it keeps, until so many updates were made behind the fence")
-	keep := flags.String("keep", "", "keep the histories of all runs in this folder, and judge those that are there already instead of making them again")
+		"beside the table: for each engine a run of all faults that it keeps, until so many updates were made behind "+
+			"the fence")
+	keep := flags.String("keep", "",
+		"keep the histories of all runs in this folder, and judge those that are there already instead of making "+
+			"them again")
 	out := flags.String("o", "", "write the table into this file; by default it is only printed")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -80,7 +83,8 @@ func runT2(ctx context.Context, args []string) error {
 func fillT2(ctx context.Context, table []*cell, how filling, increments int, seed uint64) ([]*cell, error) {
 	engines := targetsOf(table)
 	broken := fill(ctx, table, how)
-	// One at a time, and nothing beside: without a fault no hold may be lost, and these also have a server that is far away.
+	// One at a time, and nothing beside: without a fault no hold may be lost, and these also have a
+	// server that is far away.
 	longs := longCells(engines, seed)
 	broken = errors.Join(broken, fill(ctx, longs, filling{1, how.keep}))
 	var many []*cell
@@ -110,17 +114,24 @@ func t2Cells(engines string) ([]*cell, error) {
 			if g.Broken[f] != "" {
 				hold = cmp.Or(lease, g.Lease) // long, so that the fault finds somebody inside
 			}
-			cells = append(cells, &cell{fault: f, Config: &run.Config{Target: g, Faults: []target.Fault{f}, Hold: hold, Lease: lease}})
+			cells = append(cells,
+				&cell{fault: f, Config: &run.Config{Target: g, Faults: []target.Fault{f}, Hold: hold, Lease: lease}})
 		}
-		cells = append(cells, &cell{fault: pairs, Config: &run.Config{Target: g, Faults: kept(g), Hold: g.Lease / 5, Pairs: true}})
+		cells = append(cells,
+			&cell{fault: pairs, Config: &run.Config{Target: g, Faults: kept(g), Hold: g.Lease / 5, Pairs: true}})
 		if g.Recalls() {
-			cells = append(cells, &cell{fault: retain, Config: &run.Config{Target: g, Faults: kept(g), Hold: g.Lease / 5, Workload: run.Retain}})
+			cells = append(cells,
+				&cell{
+					fault:  retain,
+					Config: &run.Config{Target: g, Faults: kept(g), Hold: g.Lease / 5, Workload: run.Retain},
+				})
 		}
 	}
 	return cells, nil
 }
 
-// staff gives the run so many processes with so many goroutines each; or all of them in one process, if the engine is inside of it.
+// staff gives the run so many processes with so many goroutines each; or all of them in one process, if
+// the engine is inside of it.
 func (c *cell) staff(processes, goroutines int) {
 	if c.Target.Inside {
 		processes, goroutines = 1, processes*goroutines
@@ -128,8 +139,8 @@ func (c *cell) staff(processes, goroutines int) {
 	c.Processes, c.Goroutines = processes, goroutines
 }
 
-// leastWithLongLease is how long runs with longer leases go on at least: in them few locks change hands, and each fault takes some
-// ten seconds.
+// leastWithLongLease is how long runs with longer leases go on at least: in them few locks change hands, and each
+// fault takes some ten seconds.
 const leastWithLongLease = 40 * time.Second
 
 // lasts is how long the cell's run goes on, when others do for each.
@@ -146,7 +157,8 @@ func longCells(targets []*target.Target, seed uint64) []*cell {
 	for _, g := range targets {
 		if g.Can(target.Slow) {
 			cells = append(cells, &cell{fault: long, Config: &run.Config{
-				Target: g, Faults: []target.Fault{target.None}, Processes: 4, Goroutines: 2, Names: 3, Long: true, Seed: seed,
+				Target: g, Faults: []target.Fault{target.None}, Processes: 4, Goroutines: 2, Names: 3, Long: true,
+				Seed: seed,
 			}})
 		}
 	}
@@ -158,7 +170,8 @@ func manyCells(targets []*target.Target, increments int, seed uint64) []*cell {
 	var cells []*cell
 	for _, g := range targets {
 		c := &cell{fault: many, Config: &run.Config{
-			Target: g, Faults: kept(g), Names: 64, Hold: time.Microsecond, Cancel: 0.01, Increments: increments, Duration: time.Hour, Seed: seed,
+			Target: g, Faults: kept(g), Names: 64, Hold: time.Microsecond, Cancel: 0.01, Increments: increments,
+			Duration: time.Hour, Seed: seed,
 		}}
 		c.staff(4, 16)
 		cells = append(cells, c)
@@ -167,8 +180,8 @@ func manyCells(targets []*target.Target, increments int, seed uint64) []*cell {
 }
 
 // pairs is no fault but those that the engine keeps, at random, and one of another client at the same time; retain is
-// the workload of that name under those that it keeps. many and long are no faults: they mark those cells, which are in the figures and not
-// in the table.
+// the workload of that name under those that it keeps. many and long are no faults: they mark those cells, which are in
+// the figures and not in the table.
 const (
 	pairs  = target.Fault("pairs")
 	retain = target.Fault("retain")

@@ -13,8 +13,8 @@ import (
 	"github.com/interlock-go/interlock/torture/target"
 )
 
-// Where two holders are possible holds last for a lease, elsewhere for a fifth of one. Runs under faults that would otherwise outlast
-// the lease have longer ones, and go on for longer.
+// Where two holders are possible holds last for a lease, elsewhere for a fifth of one. Runs under faults that would
+// otherwise outlast the lease have longer ones, and go on for longer.
 func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
 	cells, err := t2Cells("redis-sentinel,redis-cluster")
 	if err != nil {
@@ -44,7 +44,8 @@ func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
 			}
 			found = true
 			if c.Lease != want.lease || c.Hold != want.hold || c.lasts(want.each) != want.goes {
-				t.Errorf("%s under %s: leases of %v, holds of %v, for %v", g.Name, c.fault, c.Lease, c.Hold, c.lasts(want.each))
+				t.Errorf("%s under %s: leases of %v, holds of %v, for %v",
+					g.Name, c.fault, c.Lease, c.Hold, c.lasts(want.each))
 			}
 		}
 		if !found {
@@ -53,14 +54,16 @@ func TestT2Cells_HaveTheLeasesThatTheirFaultsNeed(t *testing.T) {
 	}
 }
 
-// A run whose history is kept is judged and not made again, unless it has not ended; one with other settings is refused.
+// A run whose history is kept is judged and not made again, unless it has not ended; one with
+// other settings is refused.
 func TestMade_OnceIfHistoriesAreKept(t *testing.T) {
 	g, err := target.Find("file")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cell{fault: target.Kill, Config: &run.Config{
-		Target: g, Faults: []target.Fault{target.Kill}, Processes: 1, Goroutines: 1, Names: 1, Duration: time.Second, Hold: time.Millisecond, Seed: 1,
+		Target: g, Faults: []target.Fault{target.Kill}, Processes: 1, Goroutines: 1, Names: 1, Duration: time.Second,
+		Hold: time.Millisecond, Seed: 1,
 	}}
 	keep := t.TempDir()
 	about := filepath.Join(keep, "file-kill-1", run.AboutFile)

@@ -52,9 +52,12 @@ func TestT2_IsInconclusive_IfItsControlsAre(t *testing.T) {
 		}}
 	}
 	plenty := check.Figures{
-		Grants: 1, HolderBlows: 20, PlainLost: check.Causes{Overruns: 9}, Stale: check.Causes{Faults: 29, Overruns: 70}, WaiterBlows: 1, Turns: 5, Wakes: 4,
+		Grants: 1, HolderBlows: 20, PlainLost: check.Causes{Overruns: 9}, Stale: check.Causes{Faults: 29, Overruns: 70},
+		WaiterBlows: 1, Turns: 5, Wakes: 4,
 	}
-	rest := check.Figures{Grants: 1, HolderBlows: 10, PlainLost: check.Causes{Faults: 1}, Stale: check.Causes{Faults: 1}, Wakes: 1}
+	rest := check.Figures{
+		Grants: 1, HolderBlows: 10, PlainLost: check.Causes{Faults: 1}, Stale: check.Causes{Faults: 1}, Wakes: 1,
+	}
 	without := func(spoil func(f *check.Figures)) check.Figures {
 		f := rest
 		spoil(&f)
@@ -67,20 +70,33 @@ func TestT2_IsInconclusive_IfItsControlsAre(t *testing.T) {
 	}{
 		{of: rest},
 		{of: without(func(f *check.Figures) { f.HolderBlows = 9 }), lacking: []string{
-			"etcd: 9 faults that hit a holder, and 10 are needed", "all runs together: 29 faults that hit a holder, and 30 are needed",
+			"etcd: 9 faults that hit a holder, and 10 are needed",
+			"all runs together: 29 faults that hit a holder, and 30 are needed",
 		}},
 		{of: without(func(f *check.Figures) { f.PlainLost = check.Causes{} }), lacking: []string{
-			"etcd: 0 updates lost without a fence, and 1 are needed", "all runs together: 0 updates lost by faults without a fence, and 1 are needed",
+			"etcd: 0 updates lost without a fence, and 1 are needed",
+			"all runs together: 0 updates lost by faults without a fence, and 1 are needed",
 		}},
-		{of: without(func(f *check.Figures) { f.PlainLost = check.Causes{Overruns: 7} }), lacking: []string{"all runs together: 0 updates lost by faults"}},
+		{
+			of:      without(func(f *check.Figures) { f.PlainLost = check.Causes{Overruns: 7} }),
+			lacking: []string{"all runs together: 0 updates lost by faults"},
+		},
 		{of: without(func(f *check.Figures) { f.Stale = check.Causes{} }), lacking: []string{
-			"etcd: 0 stale", "all runs together: 29 stale requests refused after faults", "all runs together: 99 stale requests refused,",
+			"etcd: 0 stale", "all runs together: 29 stale requests refused after faults",
+			"all runs together: 99 stale requests refused,",
 		}},
-		{of: without(func(f *check.Figures) { f.Stale = check.Causes{Overruns: 9} }), lacking: []string{"29 stale requests refused after faults"}},
+		{
+			of:      without(func(f *check.Figures) { f.Stale = check.Causes{Overruns: 9} }),
+			lacking: []string{"29 stale requests refused after faults"},
+		},
 		{of: without(func(f *check.Figures) { f.Wakes = 0 }), lacking: []string{"4 waits that a signal ended"}},
 		{of: without(func(f *check.Figures) { f.Wakes = 0 }), chosen: true},
 		// skipped: nobody was granted anything
-		{of: check.Figures{HolderBlows: 10, PlainLost: check.Causes{Faults: 1}, Stale: check.Causes{Faults: 1}, Wakes: 1}},
+		{
+			of: check.Figures{
+				HolderBlows: 10, PlainLost: check.Causes{Faults: 1}, Stale: check.Causes{Faults: 1}, Wakes: 1,
+			},
+		},
 	} {
 		cells := []*cell{made("redis", plenty), made("etcd", row.of)}
 		lacks := vacuity(cells, !row.chosen)
@@ -118,7 +134,8 @@ func TestAnInconclusiveRun_IsMadeAgain(t *testing.T) {
 			return &check.Report{Figures: check.Figures{Grants: made}}, row.says[made-1]
 		})
 		if made != row.made || !errors.Is(err, row.says[made-1]) || rep.Figures.Grants != made {
-			t.Errorf("%v: made %d times, want %d; it says %v of run %d", row.says, made, row.made, err, rep.Figures.Grants)
+			t.Errorf("%v: made %d times, want %d; it says %v of run %d",
+				row.says, made, row.made, err, rep.Figures.Grants)
 		}
 	}
 }
@@ -135,7 +152,10 @@ func TestACell_ThatIsInconclusive_SaysWhy(t *testing.T) {
 	if got, want := c.exclusion(), "INCONCLUSIVE: K1: nothing was written"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	c.rep = &check.Report{About: run.About{Config: run.Config{Faults: []target.Fault{target.Kill}}}, Verdicts: []*check.Verdict{{Check: "K4", Of: 9}}}
+	c.rep = &check.Report{
+		About:    run.About{Config: run.Config{Faults: []target.Fault{target.Kill}}},
+		Verdicts: []*check.Verdict{{Check: "K4", Of: 9}},
+	}
 	if got, want := c.exclusion(), "INCONCLUSIVE: the fault kill was not done once"; got != want {
 		t.Errorf("nobody was killed: got %q, want %q", got, want)
 	}
