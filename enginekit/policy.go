@@ -39,7 +39,7 @@ func ParseCheckPolicy(engine, value string) (CheckPolicy, error) {
 var ErrNotSetUp = errors.New("the server is not set up for locks")
 
 // Report does with the findings of a start-up check what the policy says. It logs those that are not fine, the most
-// serious first: what fails as an error and the others as warnings, each with attributes check and advice and a message
+// serious first: what fails as an error and the others as warnings, each with attributes check, advice and page, if there is one, and a message
 // that begins with engine.
 //
 // Under [CheckRefuse] it returns an error if a finding fails. That error names each of these with its advice, and
@@ -62,7 +62,11 @@ func Report(ctx context.Context, log *slog.Logger, engine string, findings []dri
 			failed = append(failed, sentence(f))
 		case driver.LevelWarn:
 		}
-		log.Log(ctx, level, engine+": "+f.Check+": "+f.Detail, "check", f.Check, "advice", f.Advice)
+		attrs := []any{"check", f.Check, "advice", f.Advice}
+		if f.Page != "" {
+			attrs = append(attrs, "page", f.Page)
+		}
+		log.Log(ctx, level, engine+": "+f.Check+": "+f.Detail, attrs...)
 	}
 	if policy == CheckRefuse && len(failed) > 0 {
 		return fmt.Errorf("%s: %w: %s", engine, ErrNotSetUp, strings.Join(failed, "; "))

@@ -14,7 +14,22 @@ func found() []driver.Finding {
 	return []driver.Finding{
 		Fine("version", "it is %d", 3), Warn("clock", "set it", "it is %v late", "much"),
 		Fail("role", "name another", "it is a %s", "copy"),
-		Warn("disk", "", "it is slow"), Fail("rights", "", "there are none"),
+		{Check: "disk", Level: driver.LevelWarn, Detail: "it is slow", Page: "disk.html"}, Fail("rights", "", "there are none"),
+	}
+}
+
+func TestExplained_SetsThePageWhereThereIsNone(t *testing.T) {
+	for i, f := range Explained("page.html", found()) {
+		want := "page.html"
+		if f.Check == "disk" {
+			want = "disk.html"
+		}
+		if f.Page != want {
+			t.Errorf("%s has the page %q, want %q", f.Check, f.Page, want)
+		}
+		if i == 0 && f.Level != driver.LevelFail {
+			t.Errorf("%+v comes first", f)
+		}
 	}
 }
 
@@ -34,7 +49,7 @@ func TestReport_LogsWhatIsNotFine_AndRefusesOnlyWhatFailsIfItIsToldTo(t *testing
 	const logged = `level=ERROR msg="word: role: it is a copy" check=role advice="name another"
 level=ERROR msg="word: rights: there are none" check=rights advice=""
 level=WARN msg="word: clock: it is much late" check=clock advice="set it"
-level=WARN msg="word: disk: it is slow" check=disk advice=""
+level=WARN msg="word: disk: it is slow" check=disk advice="" page=disk.html
 `
 	const refused = "word: the server is not set up for locks: role: it is a copy (name another); rights: there are " +
 		"none"

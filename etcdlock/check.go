@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/interlock-go/interlock/driver"
 	"github.com/interlock-go/interlock/enginekit"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -17,22 +19,21 @@ import (
 // clients.
 const diagnosisTime, statusTime = 5 * time.Second, 1500 * time.Millisecond
 
+// checksPage explains the checks.
+const checksPage = "docs/operations.md#findings-on-etcd"
+
 // Diagnose asks every endpoint for its state, and the cluster for its members and alarms, and judges what locks depend
-// on: who answers, version, leader, alarms, the number of members, the session's timeout, rights, and how long a round
+// on: who answers, version, leader, alarms, the size of the database and of its history, the number of members, the session's timeout, rights, and how long a round
 // trip takes. What fails comes first. It changes nothing, and ends after 5 seconds with servers that hang.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	bounded, leave, err := d.enterCall(ctx)
 	if err != nil {
-		return []driver.Finding{{
-			Check: "servers", Level: driver.LevelFail, Detail: err.Error(), Advice: "open it again",
-		}}
+		return enginekit.Explained(checksPage, []driver.Finding{enginekit.Fail("servers", "open it again", "%v", err)})
 	}
 	defer leave()
 	bounded, cancel := context.WithTimeout(bounded, diagnosisTime)
 	defer cancel()
-	findings := d.gather(bounded).judge()
-	enginekit.SortFindings(findings)
-	return findings
+	return enginekit.Explained(checksPage, d.gather(bounded).judge())
 }
 
 // facts are what the servers have said. What they have not said is nil or zero, with an error that says why.
@@ -40,7 +41,10 @@ type facts struct {
 	endpoints []*endpointFacts
 	members   *clientv3.MemberListResponse
 	alarms    *clientv3.AlarmResponse
+	hidden    []string // what the user may not see
 	readErr   error
+	revision  int64           // 0: nobody has said it
+	compacted bool            // the history does not begin with the first revision
 	trips     []time.Duration // of reads, the shortest first
 	asked     time.Duration   // the session's timeout
 	granted   time.Duration
@@ -84,9 +88,11 @@ func (d *Driver) gather(ctx context.Context) *facts {
 		f.endpoints = append(f.endpoints, e)
 		endpoints.Go(func() { e.ask(ctx, d.client) })
 	}
-	// What users without the role root may not see is left out.
-	all.Go(func() { f.members, _ = d.client.MemberList(ctx) })
-	all.Go(func() { f.alarms, _ = d.client.AlarmList(ctx) })
+	// What cannot be asked is left out; with rights in the way, checkPermissions says so.
+	var membersErr, alarmsErr error
+	all.Go(func() { f.members, membersErr = d.client.MemberList(ctx) })
+	all.Go(func() { f.alarms, alarmsErr = d.client.AlarmList(ctx) })
+	all.Go(func() { f.askHistory(ctx, d.client, d.opts.Prefix) })
 	all.Go(func() {
 		for range tripsTaken {
 			sent := time.Now()
@@ -103,14 +109,30 @@ func (d *Driver) gather(ctx context.Context) *facts {
 		cancel() // nobody will answer the rest either
 	}
 	all.Wait()
+	if isForbidden(membersErr) {
+		f.hidden = append(f.hidden, "members")
+	}
+	if isForbidden(alarmsErr) {
+		f.hidden = append(f.hidden, "alarms")
+	}
 	return f
+}
+
+// askHistory reads a key as it was in the first revision, which only a cluster that was never compacted can.
+func (f *facts) askHistory(ctx context.Context, client *clientv3.Client, prefix string) {
+	switch r, err := client.Get(ctx, prefix, clientv3.WithRev(1)); {
+	case err == nil:
+		f.revision = r.Header.Revision
+	case errors.Is(err, rpctypes.ErrCompacted):
+		f.compacted = true
+	}
 }
 
 // judge runs all checks, those whose failure explains others first.
 func (f *facts) judge() (findings []driver.Finding) {
 	for _, check := range []func() (driver.Finding, bool){
-		f.checkServers, f.checkVersion, f.checkLeader, f.checkAlarms, f.checkRights, f.checkMembers, f.checkSession,
-		f.checkLatency,
+		f.checkServers, f.checkVersion, f.checkLeader, f.checkAlarms, f.checkSpace, f.checkHistory, f.checkRights,
+		f.checkMembers, f.checkSession, f.checkLatency, f.checkPermissions,
 	} {
 		if finding, known := check(); known {
 			findings = append(findings, finding)
@@ -121,10 +143,12 @@ func (f *facts) judge() (findings []driver.Finding) {
 
 // checkServers says who answers.
 func (f *facts) checkServers() (driver.Finding, bool) {
-	var silent []string
+	var silent, learners []string
 	for _, e := range f.endpoints {
 		if e.status == nil {
 			silent = append(silent, fmt.Sprintf("%s (%v)", e.addr, e.err))
+		} else if e.status.IsLearner {
+			learners = append(learners, e.addr)
 		}
 	}
 	const advice = "check the address, the network and the server"
@@ -134,6 +158,9 @@ func (f *facts) checkServers() (driver.Finding, bool) {
 	case len(silent) > 0:
 		return enginekit.Warn("servers", advice, "%d of %d endpoints do not answer: %s", len(silent), n,
 			strings.Join(silent, ", ")), true
+	case len(learners) > 0:
+		return enginekit.Warn("servers", "promote it (etcdctl member promote), or take it out of the URL",
+			"a learner serves no locks: %s", strings.Join(learners, ", ")), true
 	default:
 		return enginekit.Fine("servers", "all %d endpoints answer", n), true
 	}

@@ -96,8 +96,7 @@ func (f *facts) checkRights() (driver.Finding, bool) {
 	switch {
 	case f.readErr == nil:
 		return enginekit.Fine("rights", "keys that begin with %q can be read", f.prefix), true
-	case strings.Contains(f.readErr.Error(), "permission denied"),
-		strings.Contains(f.readErr.Error(), "user name is empty"):
+	case isForbidden(f.readErr):
 		return enginekit.Fail("rights", fmt.Sprintf("let the user read and write the keys that begin with %q",
 			f.prefix),
 			"keys that begin with %q cannot be read: %v", f.prefix, f.readErr), true

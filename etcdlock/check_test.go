@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,6 +49,8 @@ func TestDiagnose_OfAServer(t *testing.T) {
 	finds(t, findings, "rights", driver.LevelOK, "interlock/")
 	finds(t, findings, "members", driver.LevelWarn, "there is one member")
 	finds(t, findings, "session", driver.LevelOK, "1m0s")
+	finds(t, findings, "space", driver.LevelOK, "of 2048 MiB")
+	finds(t, findings, "history", driver.LevelOK, "too few")
 	if last := findings[len(findings)-1]; last.Level != driver.LevelOK {
 		t.Errorf("the last finding is %+v, want the worst first", last)
 	}
@@ -62,12 +65,12 @@ func TestDiagnose_Rules(t *testing.T) {
 	sound := func() *facts {
 		members := &clientv3.MemberListResponse{Members: []*pb.Member{{}, {}, {}}}
 		status := func() *endpointFacts {
-			return &endpointFacts{status: &clientv3.StatusResponse{Version: "3.6.1", Leader: 7}}
+			return &endpointFacts{addr: "a", status: &clientv3.StatusResponse{Version: "3.6.1", Leader: 7, DbSize: 79 << 20, DbSizeQuota: 100 << 20}}
 		}
 		return &facts{
 			endpoints: []*endpointFacts{status(), status(), status()}, members: members,
-			alarms: new(clientv3.AlarmResponse),
-			trips:  []time.Duration{time.Millisecond}, asked: 30 * time.Second, granted: 30 * time.Second, prefix: "p/",
+			alarms: new(clientv3.AlarmResponse), revision: 9_999,
+			trips: []time.Duration{time.Millisecond}, asked: 30 * time.Second, granted: 30 * time.Second, prefix: "p/",
 		}
 	}
 	for _, f := range sound().judge() {
@@ -94,6 +97,14 @@ func TestDiagnose_Rules(t *testing.T) {
 		{"alarms", driver.LevelFail, "CORRUPT", func(f *facts) {
 			f.alarms.Alarms = []*pb.AlarmMember{{Alarm: pb.AlarmType_CORRUPT}}
 		}},
+		{"space", driver.LevelWarn, "80 of 100 MiB", func(f *facts) { f.endpoints[1].status.DbSize = 80 << 20 }},
+		{"space", driver.LevelWarn, "1700 of 2048 MiB", func(f *facts) {
+			f.endpoints[2].status.DbSize, f.endpoints[2].status.DbSizeQuota = 1700<<20, 0
+		}},
+		{"history", driver.LevelWarn, "none of the 10000", func(f *facts) { f.revision = 10_000 }},
+		{"history", driver.LevelOK, "is compacted", func(f *facts) { f.revision, f.compacted = 0, true }},
+		{"servers", driver.LevelWarn, "a learner serves no locks: a", func(f *facts) { f.endpoints[0].status.IsLearner = true }},
+		{"permissions", driver.LevelWarn, "not checked: members, alarms", func(f *facts) { f.hidden = []string{"members", "alarms"} }},
 		{"rights", driver.LevelFail, "permission denied", func(f *facts) {
 			f.readErr = errors.New("etcdserver: permission denied")
 		}},
@@ -113,6 +124,29 @@ func TestDiagnose_Rules(t *testing.T) {
 		row.spoil(f)
 		finds(t, f.judge(), row.check, row.level, row.says)
 	}
+}
+
+func TestDiagnose_OfAHistoryThatNobodyCompacts(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	d := s.opens(s.node.Addr(), time.Minute)
+	var all sync.WaitGroup
+	for range 100 { // at once: the server puts what comes together into one write of its disk
+		all.Go(func() {
+			for range longHistory / 100 {
+				if _, err := d.client.Put(s.ctx(), "another", ""); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	finds(t, d.Diagnose(s.ctx()), "history", driver.LevelWarn, "ever compacted")
+	if _, err := d.client.Compact(s.ctx(), longHistory/2); err != nil {
+		t.Fatal(err)
+	}
+	finds(t, d.Diagnose(s.ctx()), "history", driver.LevelOK, "is compacted")
 }
 
 func TestDiagnose_WithoutRights_SaysWhatIsMissing(t *testing.T) {

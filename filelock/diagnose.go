@@ -5,7 +5,9 @@ package filelock
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
+	"runtime"
 	"syscall"
 
 	"github.com/interlock-go/interlock/driver"
@@ -24,14 +26,36 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 		}
 		findings = append(findings, check())
 	}
-	enginekit.SortFindings(findings)
-	return findings
+	return enginekit.Explained(checksPage, findings)
 }
 
 func (d *Driver) checkFolder() driver.Finding {
 	f := driver.Finding{Check: "folder", Level: driver.LevelOK, Detail: d.dir + " can be written"}
 	if err := writable(d.dir); err != nil {
 		f.Level, f.Detail, f.Advice = driver.LevelFail, fmt.Sprintf("%s: %v", d.dir, err), adviceFor(err)
+		return f
+	}
+	info, err := os.Stat(d.dir)
+	if err != nil {
+		f.Level, f.Detail, f.Advice = driver.LevelFail, err.Error(), adviceFor(err)
+		return f
+	}
+	return judgeMode(f, info)
+}
+
+// judgeMode looks who else may do what in the folder. On Linux a new file has the group of its process, unless the folder has the
+// setgid bit; on other systems that of the folder.
+func judgeMode(f driver.Finding, info fs.FileInfo) driver.Finding {
+	mode := info.Mode()
+	stat, known := info.Sys().(*syscall.Stat_t)
+	switch {
+	case mode&0o002 != 0 && mode&fs.ModeSticky == 0:
+		return enginekit.Warn("folder", "chmod o-w it, or +t so that nobody removes files of others",
+			"%s; its mode is %v: everybody may remove lock files, which lets a second process in", f.Detail, mode)
+	case runtime.GOOS == "linux" && mode&0o022 == 0o020 && mode&fs.ModeSetgid == 0 && known && stat.Gid != uint32(os.Getegid()):
+		return enginekit.Warn("folder", "chmod g+s it",
+			"%s; its mode is %v, and its group is not that of this process: lock files that it makes cannot be opened by others of the folder's group",
+			f.Detail, mode)
 	}
 	return f
 }

@@ -10,6 +10,9 @@ import (
 // kinds are the locks that there are, each with its own ending of the file's name.
 var kinds = []driver.Kind{driver.KindMutex, driver.KindElection}
 
+// checksPage explains the checks of Diagnose.
+const checksPage = "docs/operations.md#findings-on-files"
+
 // Options configures a [Driver]. A nil *Options means all defaults.
 type Options struct {
 	// Logger is told when a lock file's record is damaged or foreign, so that the next token rests on the clock alone.

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 // Driver is the file engine, which does not exist on this system.
@@ -40,9 +41,7 @@ func (d *Driver) Locks(context.Context, string) iter.Seq2[driver.LockInfo, error
 
 // Diagnose reports that the engine does not exist on this system.
 func (d *Driver) Diagnose(context.Context) []driver.Finding {
-	return []driver.Finding{{
-		Check: "system", Level: driver.LevelFail, Detail: errSystem.Error(), Advice: "use another engine",
-	}}
+	return enginekit.Explained(checksPage, []driver.Finding{enginekit.Fail("system", "use another engine", "%v", errSystem)})
 }
 
 // Close does nothing.

@@ -3,13 +3,13 @@ package memlock
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 var (
@@ -53,6 +53,9 @@ func (d *Driver) Break(_ context.Context, key driver.Key, token uint64) error {
 	return err
 }
 
+// checksPage explains the check.
+const checksPage = "docs/operations.md#findings-on-memory"
+
 // Diagnose finds nothing wrong: there is no server.
 func (d *Driver) Diagnose(context.Context) []driver.Finding {
 	var in int
@@ -61,16 +64,11 @@ func (d *Driver) Diagnose(context.Context) []driver.Finding {
 		in = len(q.locks)
 		return nil
 	})
+	f := enginekit.Fine("store", "in this process's memory, %d in use; other processes do not see it", in)
 	if err != nil {
-		return []driver.Finding{{
-			Check: "store", Level: driver.LevelFail, Detail: err.Error(),
-			Advice: "open another client",
-		}}
+		f = enginekit.Fail("store", "open another client", "%v", err)
 	}
-	return []driver.Finding{{
-		Check: "store", Level: driver.LevelOK,
-		Detail: fmt.Sprintf("in this process's memory, %d in use; other processes do not see it", in),
-	}}
+	return enginekit.Explained(checksPage, []driver.Finding{f})
 }
 
 // keys lists what is in use, in an order that does not change from call to call.

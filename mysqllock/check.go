@@ -2,6 +2,7 @@ package mysqllock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,21 +11,25 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
+// checksPage explains the checks.
+const checksPage = "docs/operations.md#findings-on-mysql-and-mariadb"
+
 // Diagnose asks the server for its settings and judges what locks depend on: version, cluster, whether it may be
-// written to, what the user may do with the tables, whether tokens survive a crash, room for connections, who sees the
-// waits, and how long a round trip takes. What fails comes first. It changes nothing, and takes some ten round trips.
+// written to, what the user may do with the tables, whether tokens survive a crash, room for connections and prepared
+// statements, who sees the waits, and how long a round trip takes. What fails comes first. It changes nothing, and takes some ten round trips.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()
 	rows, err := d.ask(ctx, settingsQuery())
 	if err != nil {
-		return []driver.Finding{sqlsession.Unreachable(err)}
+		return enginekit.Explained(checksPage, []driver.Finding{sqlsession.Unreachable(err)})
 	}
 	settings := settingsOf(rows)
 	findings := judge(settings)
-	findings = append(findings, d.checkRights(ctx), d.checkRoom(ctx, settings), d.checkProcess(ctx), d.checkTrip(ctx))
-	enginekit.SortFindings(findings)
-	return findings
+	findings = append(findings, d.checkRights(ctx))
+	findings = append(findings, d.checkUsage(ctx, settings)...)
+	findings = append(findings, d.checkProcess(ctx), d.checkTrip(ctx))
+	return enginekit.Explained(checksPage, findings)
 }
 
 // checkAtStart does with the findings what the options say. It costs one round trip: each new session asks for the
@@ -38,7 +43,8 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	d.mu.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, sqlsession.DiagnosisTime)
 	defer cancel()
-	return enginekit.Report(ctx, d.opts.Logger, "mysql", append(judge(settings), d.checkRights(bounded)), d.opts.Check)
+	findings := enginekit.Explained(checksPage, append(judge(settings), d.checkRights(bounded)))
+	return enginekit.Report(ctx, d.opts.Logger, "mysql", findings, d.opts.Check)
 }
 
 // rightsText has the server plan what needs each of the rights, and do nothing. It says the first that is missing. What
@@ -93,21 +99,17 @@ func (d *Driver) checkTrip(ctx context.Context) driver.Finding {
 	})
 }
 
-// checkRoom compares the connections that there are with those that there may be.
-func (d *Driver) checkRoom(ctx context.Context, settings map[string]string) driver.Finding {
-	f := driver.Finding{Check: "connections", Level: driver.LevelOK}
-	rows, err := d.ask(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_connected'")
-	if err != nil || len(rows) != 1 {
-		f.Level, f.Detail = driver.LevelWarn, "the server does not tell how many there are"
-		return f
+// checkUsage looks for room, for this client's connections and for its prepared statements.
+func (d *Driver) checkUsage(ctx context.Context, settings map[string]string) []driver.Finding {
+	own, errOwn := d.ask(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = SUBSTRING_INDEX(USER(), '@', 1)")
+	rows, err := d.ask(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'Prepared_stmt_count')")
+	if err = errors.Join(errOwn, err); err != nil || len(own) != 1 {
+		return []driver.Finding{enginekit.Warn("connections", "count them by hand", "the server does not tell how many there are: %v", err)}
 	}
-	used, most := rows[0].uint(1), numberIn(settings["max_connections"])
-	f.Detail = fmt.Sprintf("%d of %d are in use; this client opens up to %d", used, most, d.opts.Shared+d.opts.Waits)
-	if most > 0 && used+uint64(d.opts.Shared+d.opts.Waits) > most {
-		f.Level, f.Advice = driver.LevelWarn, "raise max_connections, or set fewer waits: beyond that, waits ask "+
-			"again and again"
+	used := settingsOf(rows)
+	return []driver.Finding{
+		judgeRoom(d.opts.Shared+d.opts.Waits, own[0].uint(0), settings, used), judgeStatements(settings, used),
 	}
-	return f
 }
 
 // checkProcess looks whether the waits of other users are seen.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 )
 
 const galeraReason = "in a Galera cluster GET_LOCK is a lock of one node, so clients of two nodes would both have " +
@@ -134,4 +135,31 @@ func judgeTokens(s map[string]string) driver.Finding {
 			"its clock is behind by more than the time between"
 	}
 	return f
+}
+
+// judgeRoom compares the connections that there are, own of them of the same user, with those that there may be. The server says
+// 0 where the user has no limit.
+func judgeRoom(wanted int, own uint64, s, used map[string]string) driver.Finding {
+	now, most, whose, setting := numberIn(used["Threads_connected"]), numberIn(s["max_connections"]), "the server", "max_connections"
+	if limit := numberIn(s["max_user_connections"]); limit > 0 && limit-min(limit, own) < most-min(most, now) {
+		now, most, whose, setting = own, limit, "the user", "max_user_connections, or the user's MAX_USER_CONNECTIONS"
+	}
+	if most > 0 && now+uint64(wanted) > most {
+		return enginekit.Warn("connections", "raise "+setting+", or set fewer waits: beyond that, waits ask again and again",
+			"%d of %d of %s are in use; this client opens up to %d", now, most, whose, wanted)
+	}
+	return enginekit.Fine("connections", "%d of %d of %s are in use; this client opens up to %d", now, most, whose, wanted)
+}
+
+// fullStatements is the part of max_prepared_stmt_count, in percent, from which on it counts as nearly reached.
+const fullStatements = 90
+
+// judgeStatements: a statement that cannot be prepared is sent as text, which costs a round trip more.
+func judgeStatements(s, used map[string]string) driver.Finding {
+	now, most := numberIn(used["Prepared_stmt_count"]), numberIn(s["max_prepared_stmt_count"])
+	if now >= most*fullStatements/100 {
+		return enginekit.Warn("statements", "raise max_prepared_stmt_count, or look for a program that closes none",
+			"%d of %d prepared statements are in use: at the limit each lock costs a round trip more", now, most)
+	}
+	return enginekit.Fine("statements", "%d of %d prepared statements are in use", now, most)
 }

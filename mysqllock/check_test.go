@@ -97,13 +97,49 @@ func TestDiagnose_OfASoundServer_FindsNothingWrong(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"version", "cluster", "role", "rights", "tokens", "connections", "waiters",
+		"version", "cluster", "role", "rights", "tokens", "connections", "statements", "waiters",
 		"round trip",
 	} {
 		if !checks[want] {
 			t.Errorf("nothing is said about %s", want)
 		}
 	}
+}
+
+func TestDiagnose_SeesTheLeastRoom(t *testing.T) {
+	n := servers.MariaDBServer(t, nil)
+	a := newAdmin(t, n)
+	a.exec("CREATE USER narrow@'%' WITH MAX_USER_CONNECTIONS 5")
+	a.exec("GRANT ALL ON *.* TO narrow@'%'")
+	config := configOf(n.Addr())
+	config.User, config.Passwd = "narrow", ""
+	d, err := New(patient(t), config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	said := func(check string, level driver.Level, says string) {
+		t.Helper()
+		for _, f := range d.Diagnose(patient(t)) {
+			if f.Check == check && (f.Level != level || !strings.Contains(f.Detail+f.Advice, says) || f.Page == "") {
+				t.Errorf("%+v, want %s and %q", f, level, says)
+			}
+		}
+	}
+	said("connections", driver.LevelWarn, "1 of 5 of the user")
+	said("statements", driver.LevelOK, " of 16382 ")
+	a.exec("ALTER USER narrow@'%' WITH MAX_USER_CONNECTIONS 40")
+	a.exec("SET GLOBAL max_prepared_stmt_count = 1")
+	said("statements", driver.LevelWarn, "of 1 prepared")
+	other, err := New(patient(t), config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	d = other // the limit of a session is that of its start
+	said("connections", driver.LevelOK, "2 of 40 of the user")
+	a.exec("SET GLOBAL max_connections = 10")
+	said("connections", driver.LevelWarn, "raise max_connections, or")
 }
 
 func TestDiagnose_OfAServerThatDoesNotAnswer(t *testing.T) {

@@ -99,7 +99,7 @@ var settingNames = []string{
 	"group_replication_single_primary_mode", "log_bin", "binlog_format", "sync_binlog", "read_only", "super_read_only",
 	"innodb_read_only",
 	"innodb_flush_log_at_trx_commit", "hostname", "port", "server_id", "server_uid", "server_uuid", "max_connections",
-	"max_user_connections", "thread_handling", "lower_case_table_names",
+	"max_user_connections", "max_prepared_stmt_count", "thread_handling", "lower_case_table_names",
 }
 
 // setUp learns who the session is, and sets what it needs. It costs two round trips, and two more if it is to wait.

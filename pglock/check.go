@@ -8,6 +8,9 @@ import (
 	"github.com/interlock-go/interlock/enginekit/sqlsession"
 )
 
+// checksPage explains the checks.
+const checksPage = "docs/operations.md#findings-on-postgresql"
+
 // Diagnose asks the server for its settings and judges what locks depend on: version, a pooler in between, whether it
 // may be written to, which table keeps the tokens and what the role may do with it, whether tokens survive a crash,
 // room for connections and locks, the search for deadlocks, and how long a round trip takes. What fails comes first. It
@@ -17,11 +20,9 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	defer cancel()
 	f, err := d.facts(ctx)
 	if err != nil {
-		return []driver.Finding{sqlsession.Unreachable(err)}
+		return enginekit.Explained(checksPage, []driver.Finding{sqlsession.Unreachable(err)})
 	}
-	findings := append(d.judge(f), d.checkTrip(ctx))
-	enginekit.SortFindings(findings)
-	return findings
+	return enginekit.Explained(checksPage, append(d.judge(f), d.checkTrip(ctx)))
 }
 
 // checkAtStart does with the findings what the options say. It costs a round trip.
@@ -35,7 +36,7 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return enginekit.Report(ctx, d.opts.Logger, "postgres", d.judge(f), d.opts.Check)
+	return enginekit.Report(ctx, d.opts.Logger, "postgres", enginekit.Explained(checksPage, d.judge(f)), d.opts.Check)
 }
 
 // checkTrip measures. A grant is one round trip, and a write to the server's disk.

@@ -16,8 +16,8 @@ type facts struct {
 	fsync            bool
 	commit           string // synchronous_commit as the role has it, before a session is set up
 	replicates       bool   // commits wait for standbys
-	mostSessions     int64
-	sessions         int64
+	standbys         int64  // which follow the server now
+	rooms            [3]room
 	lockRoom         int64 // how many locks the server's table has room for, of all sessions
 	locks            int64
 	mayDelayDeadlock bool
@@ -25,10 +25,20 @@ type facts struct {
 	namesakes        string // other schemas that have a table of the same name
 }
 
-const factsText = `SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('transaction_read_only')::bool,
+// room is a limit of sessions, and how many there are.
+type room struct{ sessions, most int64 }
+
+// factsText counts the sessions of clients for the server, the database and the role, each with its limit, which is negative if
+// there is none. A role without pg_read_all_stats is not told which sessions of others are those of clients: they have a database.
+const factsText = `WITH s AS (SELECT datname, usename FROM pg_stat_activity WHERE coalesce(backend_type = 'client backend', datid IS NOT NULL))
+	SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('transaction_read_only')::bool,
 	current_setting('fsync')::bool, (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
 	current_setting('synchronous_standby_names') <> '',
-	current_setting('max_connections')::bigint, (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+	(SELECT count(*) FROM pg_stat_replication), (SELECT count(*) FROM s),
+	current_setting('max_connections')::bigint - CASE WHEN current_setting('is_superuser')::bool THEN 0 ELSE
+		current_setting('superuser_reserved_connections')::bigint + coalesce(current_setting('reserved_connections', true)::bigint, 0) END,
+	(SELECT count(*) FROM s WHERE datname = current_database()), (SELECT datconnlimit FROM pg_database WHERE datname = current_database())::bigint,
+	(SELECT count(*) FROM s WHERE usename = session_user), coalesce((SELECT rolconnlimit FROM pg_roles WHERE rolname = session_user), -1)::bigint,
 	current_setting('max_locks_per_transaction')::bigint * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
 	(SELECT count(*) FROM pg_locks),
 	(SELECT context <> 'superuser' FROM pg_settings WHERE name = 'deadlock_timeout') OR current_setting('is_superuser')::bool,
@@ -50,9 +60,11 @@ func (d *Driver) facts(ctx context.Context) (f facts, err error) {
 	r := found[0]
 	f = facts{
 		version: string(r[0]), standby: boolOf(r[1]), readOnly: boolOf(r[2]), fsync: boolOf(r[3]), commit: string(r[4]),
-		replicates: boolOf(r[5]), mostSessions: int64Of(r[6]), sessions: int64Of(r[7]), lockRoom: int64Of(r[8]),
-		locks:            int64Of(r[9]),
-		mayDelayDeadlock: boolOf(r[10]), namesakes: string(r[11]),
+		replicates: boolOf(r[5]), standbys: int64Of(r[6]), lockRoom: int64Of(r[13]), locks: int64Of(r[14]),
+		mayDelayDeadlock: boolOf(r[15]), namesakes: string(r[16]),
+	}
+	for i := range f.rooms {
+		f.rooms[i] = room{int64Of(r[7+2*i]), int64Of(r[8+2*i])}
 	}
 	if f.lacks, err = d.lacks(ctx); err != nil {
 		return f, err
@@ -142,6 +154,11 @@ func judgeTokens(f facts) driver.Finding {
 	case !f.fsync:
 		r.Level, r.Advice = driver.LevelWarn, "set fsync to on"
 		r.Detail = "fsync is off: a loss of power may destroy the database, and forget tokens"
+	case f.standbys > 0 && !f.replicates:
+		r.Level, r.Advice = driver.LevelWarn, "let commits wait for the standbys that may be promoted (synchronous_standby_names), or "+
+			"set the clocks of all servers over the network"
+		r.Detail = fmt.Sprintf("no commit waits for the %d standbys that follow: one that becomes the primary may not know the last "+
+			"tokens; they grow all the same, unless its clock is behind by more than the time between", f.standbys)
 	case f.commit == "off":
 		r.Detail += "; for that, sessions of this engine set synchronous_commit to on"
 	case f.replicates:
@@ -153,13 +170,20 @@ func judgeTokens(f facts) driver.Finding {
 // judgeRoom compares the connections that there are with those that there may be.
 func (d *Driver) judgeRoom(f facts) driver.Finding {
 	most := int64(d.opts.Shared + d.opts.Waits)
+	least := 0 // where there is the least room
+	for i, of := range f.rooms {
+		if of.most >= 0 && of.most-of.sessions < f.rooms[least].most-f.rooms[least].sessions {
+			least = i
+		}
+	}
+	of, owner := f.rooms[least], []string{"the server", "the database", "the role"}[least]
 	r := driver.Finding{
 		Check: "connections", Level: driver.LevelOK,
-		Detail: fmt.Sprintf("%d of %d are in use; this client opens up to %d", f.sessions, f.mostSessions, most),
+		Detail: fmt.Sprintf("%d of %d of %s are in use; this client opens up to %d", of.sessions, of.most, owner, most),
 	}
-	if f.sessions+most > f.mostSessions {
-		r.Level, r.Advice = driver.LevelWarn, "raise max_connections, or set fewer waits: beyond that, waits ask "+
-			"again and again"
+	if of.sessions+most > of.most {
+		limit := []string{"max_connections", "the database's CONNECTION LIMIT", "the role's CONNECTION LIMIT"}[least]
+		r.Level, r.Advice = driver.LevelWarn, "raise "+limit+", or set fewer waits: beyond that, waits ask again and again"
 	}
 	return r
 }

@@ -7,11 +7,8 @@ import (
 	"github.com/interlock-go/interlock/driver"
 )
 
-const (
-	poolerCheck  = "pooler"
-	poolerAdvice = "connect to the server itself, or through a pooler that keeps one session for each client " +
-		"(pool_mode = session)"
-)
+const poolerAdvice = "connect to the server itself, or through a pooler that keeps one session for each client " +
+	"(pool_mode = session)"
 
 // errShares is the refusal of a pooler that shares sessions among clients.
 var errShares = errors.New("postgres: a pooler between here and the server gives one session to several clients in " +
@@ -24,7 +21,7 @@ var errShares = errors.New("postgres: a pooler between here and the server gives
 // connections show whether they share a session. It costs a round trip, and behind a pooler a connection and some round
 // trips more.
 func (d *Driver) checkPooler(ctx context.Context, a *speaker) (driver.Finding, error) {
-	f := driver.Finding{Check: poolerCheck, Level: driver.LevelOK, Detail: "not looked for"}
+	f := driver.Finding{Check: "pooler", Level: driver.LevelOK, Detail: "not looked for"}
 	if d.opts.Check == CheckNone {
 		return f, nil
 	}
@@ -49,7 +46,7 @@ func (d *Driver) checkPooler(ctx context.Context, a *speaker) (driver.Finding, e
 		return f, errShares
 	}
 	return driver.Finding{
-		Check: poolerCheck, Level: driver.LevelWarn,
+		Check: "pooler", Level: driver.LevelWarn,
 		Detail: "there is one between here and the server; it seems to keep one session for each client, as locks " +
 			"need it",
 		Advice: poolerAdvice + "; a pooler needs room for all connections of all clients, and must not end those " +

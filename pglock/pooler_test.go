@@ -183,12 +183,12 @@ func TestPooler_WithASessionForEachClient_IsAWarningAndLocksWork(t *testing.T) {
 	o := Options{Table: ownTable(), Logger: slog.New(slog.NewTextHandler(&logged, nil))}
 	d := open(t.Context(), t, addr, o)
 	defer func() { _ = d.Close() }()
-	if !strings.Contains(logged.String(), poolerCheck) {
+	if !strings.Contains(logged.String(), "pooler") {
 		t.Errorf("nothing is said of the pooler: %s", logged.String())
 	}
 	level := driver.Level("")
 	for _, f := range d.Diagnose(t.Context()) {
-		if f.Check == poolerCheck {
+		if f.Check == "pooler" {
 			level = f.Level
 		}
 	}

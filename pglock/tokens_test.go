@@ -160,7 +160,7 @@ func TestDoctor_SeesWhatIsWrong(t *testing.T) {
 	}
 	for check, want := range map[string]driver.Level{
 		"tokens": driver.LevelWarn, "connections": driver.LevelWarn, // the test's server does not wait for its disk
-		"version": driver.LevelOK, poolerCheck: driver.LevelOK, "role": driver.LevelOK, "locks": driver.LevelOK,
+		"version": driver.LevelOK, "pooler": driver.LevelOK, "role": driver.LevelOK, "locks": driver.LevelOK,
 		"crowds":     driver.LevelOK,
 		"round trip": driver.LevelOK,
 	} {

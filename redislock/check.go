@@ -17,10 +17,12 @@ const (
 	diagnosisTime  = 8 * time.Second
 )
 
-// Diagnose asks every primary for its state and its settings, and judges what locks depend on: version and
-// role, eviction, persistence, replicas, the state of a Cluster, clocks, how pushes arrive, and how long a
-// round trip takes. What fails comes first. It changes nothing, and takes some three round trips; with servers
-// that hang it ends after 8 seconds.
+// checksPage explains the checks.
+const checksPage = "docs/operations.md#findings-on-redis"
+
+// Diagnose asks every primary for its state and its settings, and judges what locks depend on: version and role, eviction,
+// memory, persistence, replicas, the state of a Cluster, rights, clocks, how pushes arrive, and how long a round trip takes. What fails
+// comes first. It changes nothing, and takes some three round trips; with servers that hang it ends after 8 seconds.
 //
 // Beyond what locking itself needs, it uses INFO, CONFIG GET, TIME and in a Cluster CLUSTER INFO. A check whose command
 // the user may not run is a warning that says so.
@@ -29,11 +31,9 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	defer cancel()
 	found, err := d.askServers(ctx, true)
 	if err != nil {
-		return []driver.Finding{unreachable(err)}
+		return enginekit.Explained(checksPage, []driver.Finding{unreachable(err)})
 	}
-	findings := d.judgeAll(found)
-	enginekit.SortFindings(findings)
-	return findings
+	return enginekit.Explained(checksPage, d.judgeAll(found))
 }
 
 // checkAtStart does with the findings what the options say. It costs two round trips: who is there, and INFO (in a
@@ -52,7 +52,7 @@ func (d *Driver) checkAtStart(ctx context.Context) error {
 	if err == nil {
 		findings = d.judgeAll(found)
 	}
-	return enginekit.Report(ctx, d.opts.Logger, "redis", findings, d.opts.Check)
+	return enginekit.Report(ctx, d.opts.Logger, "redis", enginekit.Explained(checksPage, findings), d.opts.Check)
 }
 
 func unreachable(err error) driver.Finding {

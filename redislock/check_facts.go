@@ -28,6 +28,8 @@ type nodeFacts struct {
 	trips   []time.Duration   // round trips, the shortest first
 	ahead   time.Duration     // the server's clock beyond ours, give or take half the shortest trip
 	clocked bool              // ahead is known
+	lacks   string            // commands that the user may not run, see rightsScript
+	asked   bool              // lacks is known
 	refused []refusedCommand
 }
 
@@ -45,7 +47,9 @@ type linkFact struct {
 }
 
 // configNames are the settings that INFO does not tell. Servers before 7.0 take one at a time.
-var configNames = []string{"appendfsync", "save", "min-replicas-to-write", "client-output-buffer-limit"}
+var configNames = []string{
+	"appendfsync", "save", "min-replicas-to-write", "client-output-buffer-limit", "cluster-require-full-coverage", "cluster-node-timeout",
+}
 
 // trips is how often the time of a round trip is taken.
 const trips = 5
@@ -67,7 +71,11 @@ func (d *Driver) askServers(ctx context.Context, thorough bool) (*facts, error) 
 	for i, node := range nodes {
 		n := &nodeFacts{addr: node.Addr()}
 		found.nodes[i] = n
-		all.Go(func() { n.ask(ctx, node, thorough) })
+		var rights []string
+		if thorough {
+			rights = d.rightsQuestion()
+		}
+		all.Go(func() { n.ask(ctx, node, rights) })
 	}
 	all.Wait()
 	return found, nil
@@ -80,8 +88,10 @@ func (d *Driver) askLink(ctx context.Context) linkFact {
 	return linkFact{known: r.Err == nil, same: r.Link != 0, err: r.Err}
 }
 
-// ask sends what is asked of one server together, so that it costs one round trip, and then takes times.
-func (n *nodeFacts) ask(ctx context.Context, node Node, thorough bool) {
+// ask sends what is asked of one server together, so that it costs one round trip, and then takes times. Without rights, the
+// question about these, it asks only what the start needs.
+func (n *nodeFacts) ask(ctx context.Context, node Node, rights []string) {
+	thorough := rights != nil
 	var mu sync.Mutex // guards n while the commands run
 	var all sync.WaitGroup
 	run := func(take func(answer any), command ...string) {
@@ -98,6 +108,13 @@ func (n *nodeFacts) ask(ctx context.Context, node Node, thorough bool) {
 	}
 	run(func(answer any) { n.info = lines(answer) }, "INFO")
 	if thorough {
+		all.Go(func() { // a refusal is seen by askLink too, which runs a script of locks
+			if answer, err := node.Do(ctx, rights...); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				n.lacks, n.asked = answer.(string)
+			}
+		})
 		n.config = make(map[string]string, len(configNames))
 		for _, name := range configNames {
 			run(func(answer any) { n.setting(name, answer) }, "CONFIG", "GET", name)

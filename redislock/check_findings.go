@@ -29,34 +29,29 @@ func fail(advice, detail string, args ...any) *opinion {
 
 // judgeAll runs all checks, those whose failure explains others first.
 func (d *Driver) judgeAll(f *facts) []driver.Finding {
-	replicas := d.opts.Replicas
-	checks := []struct {
-		name  string
-		judge func(n *nodeFacts) *opinion // nil: nothing is known
-	}{
-		{"role", checkRole},
-		{"version", checkVersion},
-		{"cluster", func(n *nodeFacts) *opinion { return checkCluster(n, f) }},
-		{"eviction", checkEviction},
-		{"writes", checkWrites},
-		{"replicas", func(n *nodeFacts) *opinion { return checkReplicas(n, replicas) }},
-		{"persistence", checkPersistence},
-		{"buffers", checkBuffers},
-		{"latency", checkLatency},
-	}
-	var findings []driver.Finding
-	for _, c := range checks {
-		if finding, known := merge(c.name, f.nodes, c.judge); known {
-			findings = append(findings, finding)
-		}
-	}
-	findings = append(findings, checkClocks(f.nodes)...)
-	findings = append(findings, checkPushes(f.links)...)
-	return append(findings, checkSkipped(f.nodes)...)
+	return slices.Concat(
+		merge("role", f.nodes, checkRole),
+		merge("version", f.nodes, checkVersion),
+		merge("cluster", f.nodes, func(n *nodeFacts) *opinion { return checkCluster(n, f) }),
+		merge("rights", f.nodes, func(n *nodeFacts) *opinion { return checkRights(n, d.opts.Prefix) }),
+		merge("eviction", f.nodes, checkEviction),
+		merge("memory", f.nodes, checkMemory),
+		merge("writes", f.nodes, checkWrites),
+		merge("replicas", f.nodes, func(n *nodeFacts) *opinion { return checkReplicas(n, d.opts.Replicas) }),
+		merge("persistence", f.nodes, checkPersistence),
+		merge("buffers", f.nodes, checkBuffers),
+		merge("coverage", f.nodes, func(n *nodeFacts) *opinion { return checkCoverage(n, len(f.nodes)) }),
+		merge("failover", f.nodes, checkFailover),
+		merge("latency", f.nodes, checkLatency),
+		checkClocks(f.nodes),
+		checkPushes(f.links),
+		checkSkipped(f.nodes),
+	)
 }
 
-// merge makes one finding of what a check says of each server: the worst, and of which servers it is true.
-func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) (driver.Finding, bool) {
+// merge makes one finding of what a check says of each server: the worst, and of which servers it is true. There is none of a
+// check that knows nothing of any, for which judge returns nil.
+func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) []driver.Finding {
 	var order []opinion // distinct ones
 	addrs := make(map[opinion][]string)
 	judged := 0
@@ -72,7 +67,7 @@ func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) (d
 		addrs[*v] = append(addrs[*v], n.addr)
 	}
 	if len(order) == 0 {
-		return driver.Finding{}, false
+		return nil
 	}
 	worst := slices.MaxFunc(order, func(a, b opinion) int { return enginekit.CompareLevels(a.level, b.level) })
 	if len(order) == 1 {
@@ -80,7 +75,7 @@ func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) (d
 		if judged > 1 {
 			f.Detail = fmt.Sprintf("all %d primaries: %s", judged, f.Detail)
 		}
-		return f, true
+		return []driver.Finding{f}
 	}
 	var details []string
 	for _, v := range order {
@@ -88,14 +83,13 @@ func merge(check string, nodes []*nodeFacts, judge func(*nodeFacts) *opinion) (d
 			details = append(details, strings.Join(addrs[v], ", ")+": "+v.detail)
 		}
 	}
-	f := driver.Finding{Check: check, Level: worst.level, Detail: strings.Join(details, "; "), Advice: worst.advice}
-	return f, true
+	return []driver.Finding{{Check: check, Level: worst.level, Detail: strings.Join(details, "; "), Advice: worst.advice}}
 }
 
 // skippedChecks names what cannot be judged without a command.
 var skippedChecks = map[string]string{
-	"INFO":         "role, version, cluster, eviction, writes, replicas, persistence",
-	"CONFIG GET":   "appendfsync, snapshots, min-replicas-to-write, buffers",
+	"INFO":         "role, version, cluster, eviction, memory, writes, replicas, persistence",
+	"CONFIG GET":   "appendfsync, snapshots, min-replicas-to-write, buffers, coverage, failover",
 	"CLUSTER INFO": "cluster",
 	"TIME":         "clock",
 }
@@ -104,16 +98,13 @@ var skippedChecks = map[string]string{
 func checkSkipped(nodes []*nodeFacts) []driver.Finding {
 	var findings []driver.Finding
 	for _, command := range []string{"INFO", "CLUSTER INFO", "CONFIG GET", "TIME"} {
-		f, skipped := merge("permissions", nodes, func(n *nodeFacts) *opinion {
+		findings = append(findings, merge("permissions", nodes, func(n *nodeFacts) *opinion {
 			i := slices.IndexFunc(n.refused, func(r refusedCommand) bool { return r.command == command })
 			if i < 0 {
 				return nil
 			}
 			return skip(n.refused[i])
-		})
-		if skipped {
-			findings = append(findings, f)
-		}
+		})...)
 	}
 	return findings
 }

@@ -2,20 +2,14 @@ package redislock
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/interlock-go/interlock/redislock/conn"
 )
 
-const (
-	// oldest and oldestCluster are the first versions that have what the scripts need, and the sharded channels.
-	oldest, oldestCluster = 602, 700
-
-	// leastBuffer is the least limit for what waits to be read by a subscriber: some thousand pushes.
-	leastBuffer = 1 << 20
-)
+// oldest and oldestCluster are the first versions that have what the scripts need, and the sharded channels.
+const oldest, oldestCluster = 602, 700
 
 func checkRole(n *nodeFacts) *opinion {
 	switch role, known := n.info["role"]; {
@@ -198,20 +192,4 @@ func checkPersistence(n *nodeFacts) *opinion {
 				"granted twice", save)
 	}
 	return warn(advice, "appendonly is no: a restart forgets locks, which are then granted twice")
-}
-
-// checkBuffers: a connection with a subscription is closed when more than its limit waits to be read.
-func checkBuffers(n *nodeFacts) *opinion {
-	setting := strings.Fields(n.config["client-output-buffer-limit"])
-	i := slices.Index(setting, "pubsub")
-	if i < 0 || i+3 >= len(setting) {
-		return nil
-	}
-	hard, soft, seconds := micros(setting[i+1]), micros(setting[i+2]), setting[i+3]
-	if (hard > 0 && hard < leastBuffer) || (soft > 0 && soft < leastBuffer) {
-		return warn("set client-output-buffer-limit pubsub to 32mb 8mb 60, the server's default",
-			"client-output-buffer-limit pubsub is %d %d %s: a burst of grants can break the connection", hard, soft,
-			seconds)
-	}
-	return fine("client-output-buffer-limit pubsub is %d %d %s", hard, soft, seconds)
 }

@@ -26,7 +26,7 @@ func byCheck(t *testing.T, findings []driver.Finding) map[string]driver.Finding 
 	found := make(map[string]driver.Finding)
 	worst := driver.LevelFail
 	for _, f := range findings {
-		if f.Check == "" || f.Detail == "" || f.Level != driver.LevelOK && f.Advice == "" {
+		if f.Check == "" || f.Detail == "" || f.Page == "" || f.Level != driver.LevelOK && f.Advice == "" {
 			t.Errorf("%+v says too little", f)
 		}
 		if enginekit.CompareLevels(f.Level, worst) > 0 {
@@ -53,14 +53,14 @@ func TestDiagnose_OfAServerAlone_ChecksEverything(t *testing.T) {
 	found := byCheck(t, open(t, soloOption(servers.Redis(t)), nil).Diagnose(t.Context()))
 	for check, level := range map[string]driver.Level{
 		"role": driver.LevelOK, "version": driver.LevelOK, "eviction": driver.LevelOK, "writes": driver.LevelOK,
-		"replicas": driver.LevelOK, "persistence": driver.LevelWarn, "buffers": driver.LevelOK,
-		"latency": driver.LevelOK, "clock": driver.LevelOK, "pushes": driver.LevelOK,
+		"replicas": driver.LevelOK, "persistence": driver.LevelWarn, "buffers": driver.LevelOK, "latency": driver.LevelOK,
+		"clock": driver.LevelOK, "pushes": driver.LevelOK, "rights": driver.LevelOK, "memory": driver.LevelOK,
 	} {
 		wantFinding(t, found, check, level, "")
 	}
 	wantFinding(t, found, "persistence", driver.LevelWarn, "nothing is written to disk")
 	wantFinding(t, found, "pushes", driver.LevelOK, "RESP3")
-	if len(found) != 10 {
+	if len(found) != 12 {
 		t.Errorf("got %v", slices.Sorted(maps.Keys(found)))
 	}
 }
@@ -161,6 +161,21 @@ func TestDiagnose_OfACluster(t *testing.T) {
 	}
 	wantFinding(t, byCheck(t, d.Diagnose(t.Context())), "eviction", driver.LevelFail,
 		node.Addr()+": maxmemory-policy is allkeys-lru")
+
+	wantFinding(t, found, "coverage", driver.LevelWarn, "cluster-require-full-coverage is yes")
+	wantFinding(t, found, "failover", driver.LevelOK, "1s")
+	wantFinding(t, found, "rights", driver.LevelOK, "may run all")
+	for _, n := range c.Nodes() {
+		set(t, n, "cluster-require-full-coverage", "no")
+		set(t, n, "cluster-node-timeout", "20000")
+	}
+	found = byCheck(t, d.Diagnose(t.Context()))
+	wantFinding(t, found, "coverage", driver.LevelOK, "go on")
+	wantFinding(t, found, "failover", driver.LevelWarn, "20s")
+	for _, n := range c.Nodes() {
+		set(t, n, "cluster-require-full-coverage", "yes")
+		set(t, n, "cluster-node-timeout", "1000")
+	}
 
 	c.KillOwner(conn.Slots - 1)
 	eventually(t, "the Cluster to be found broken", func() bool {
@@ -323,9 +338,7 @@ func judged(t *testing.T, o *Options, sharded bool, nodes ...*nodeFacts) map[str
 		t.Fatal(err)
 	}
 	d := &Driver{opts: opts}
-	findings := d.judgeAll(&facts{nodes: nodes, sharded: sharded})
-	enginekit.SortFindings(findings)
-	return byCheck(t, findings)
+	return byCheck(t, enginekit.Explained(checksPage, d.judgeAll(&facts{nodes: nodes, sharded: sharded})))
 }
 
 func TestJudge_WhatServersSay(t *testing.T) {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the linters over every module and the shell scripts. LINTER is the program that make builds from tools/go.mod.
+# Runs the linters over every module, the shell scripts and the alerts of deploy. LINTER is the program that make builds from tools/go.mod.
 # usage: lint.sh [run | fmt]
 set -eu
 cd "$(dirname "$0")/.."
@@ -8,6 +8,13 @@ linter=$top/${LINTER:-bin/golangci-lint}
 command=${1:-run}
 
 failed=''
+
+# absent says that program $1 is missing and that $2 not checked. That is an error only where nothing may be skipped.
+absent() {
+	echo "lint: $1 is not installed, so $2 not checked" >&2
+	if [ -n "${INTERLOCK_REQUIRE:-}" ]; then failed="$failed $1"; fi
+}
+
 for dir in $(scripts/modules.sh all); do
 	if [ "$dir" = tools ]; then continue; fi # has no packages
 	gowork=''
@@ -22,8 +29,14 @@ if [ "$command" = run ]; then
 		echo 'lint: shell scripts'
 		shellcheck .ci/run scripts/*.sh || failed="$failed scripts"
 	else
-		echo 'lint: shellcheck is not installed, so the shell scripts were not checked' >&2
-		if [ -n "${INTERLOCK_REQUIRE:-}" ]; then failed="$failed shellcheck"; fi
+		absent shellcheck 'the shell scripts were'
+	fi
+	if command -v promtool >/dev/null; then
+		echo 'lint: alerts'
+		promtool check rules deploy/alerts.yaml >&2 || failed="$failed alerts.yaml"
+		promtool test rules deploy/alerts_test.yaml >&2 || failed="$failed alerts_test.yaml"
+	else
+		absent promtool 'deploy/alerts.yaml was'
 	fi
 fi
 if [ -n "$failed" ]; then

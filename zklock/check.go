@@ -16,21 +16,24 @@ import (
 // diagnosisTime bounds Diagnose: servers that hang must not hang their clients.
 const diagnosisTime = 8 * time.Second
 
+// checksPage explains the checks.
+const checksPage = "docs/operations.md#findings-on-zookeeper"
+
 // Diagnose asks every server of the list who it is, and the session how it is, and judges what locks depend on. What
 // fails comes first. It changes nothing, and with servers that hang it ends after 8 seconds.
 //
-// It uses the command srvr, which ZooKeeper allows unless its 4lw.commands.whitelist says otherwise.
+// It uses the command srvr, which ZooKeeper allows unless its 4lw.commands.whitelist says otherwise, and conf and cons if they are
+// allowed.
 func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisTime)
 	defer cancel()
 	if d.isClosed() {
-		return []driver.Finding{enginekit.Fail("servers", "open it again", "the driver is closed")}
+		return enginekit.Explained(checksPage, []driver.Finding{enginekit.Fail("servers", "open it again", "the driver is closed")})
 	}
 	servers := d.askServers(ctx)
 	findings := checkServers(servers)
 	findings = append(findings, d.checkSession(ctx)...)
-	enginekit.SortFindings(findings)
-	return findings
+	return enginekit.Explained(checksPage, findings)
 }
 
 // checkServers judges what the servers have said of themselves.
@@ -59,7 +62,31 @@ func checkServers(servers []serverFacts) []driver.Finding {
 	if len(modes) == 0 {
 		return findings
 	}
-	return append(findings, checkModes(modes, len(servers)), checkVersion(oldest))
+	findings = append(findings, checkModes(modes, len(servers)), checkVersion(oldest))
+	return append(findings, checkClients(servers)...)
+}
+
+// fullClients is the part of maxClientCnxns, in percent, from which on it counts as nearly reached.
+const fullClients = 80
+
+// checkClients looks at the server with the least room for connections of this machine.
+func checkClients(servers []serverFacts) []driver.Finding {
+	var least *serverFacts
+	for i := range servers {
+		s := &servers[i]
+		if s.most > 0 && (least == nil || s.most-s.ours < least.most-least.ours) {
+			least = s
+		}
+	}
+	switch {
+	case least == nil:
+		return nil
+	case least.ours*100 >= least.most*fullClients:
+		return []driver.Finding{enginekit.Warn("clients", "raise maxClientCnxns in zoo.cfg, or share a client within each process",
+			"%d of %d connections of this machine to %s are in use (maxClientCnxns): beyond them nobody can connect", least.ours, least.most, least.addr)}
+	}
+	return []driver.Finding{enginekit.Fine("clients", "%d of %d connections of this machine to %s are in use (maxClientCnxns)",
+		least.ours, least.most, least.addr)}
 }
 
 func checkSilent(silent []string, all int) driver.Finding {

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"io"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +15,8 @@ type serverFacts struct {
 	addr    string
 	mode    string // leader, follower, observer or standalone; empty if it may not say
 	version string
+	most    int // maxClientCnxns; 0 if it has none, or may not say
+	ours    int // connections that come from this machine's address
 	err     error
 }
 
@@ -38,32 +41,40 @@ func (d *Driver) askServer(ctx context.Context, addr string) serverFacts {
 	defer cancel()
 	f := serverFacts{addr: addr}
 	var answer string
-	if answer, f.err = d.srvr(ctx, addr); f.err == nil {
-		f.mode, f.version = field(answer, "Mode: "), version(field(answer, "Zookeeper version: "))
+	if answer, _, f.err = d.command(ctx, addr, "srvr"); f.err != nil {
+		return f
+	}
+	f.mode, f.version = field(answer, "Mode: "), version(field(answer, "Zookeeper version: "))
+	// What a server may not say is as what it does not limit.
+	answer, _, _ = d.command(ctx, addr, "conf")
+	if f.most, _ = strconv.Atoi(field(answer, "maxClientCnxns=")); f.most > 0 {
+		answer, from, _ := d.command(ctx, addr, "cons")
+		f.ours = strings.Count(answer, " /"+from+":")
 	}
 	return f
 }
 
-// srvr sends the command of that name over a connection of its own.
-func (d *Driver) srvr(ctx context.Context, addr string) (string, error) {
+// command sends a command of four letters over a connection of its own, and says from which address that came.
+func (d *Driver) command(ctx context.Context, addr, letters string) (answer, from string, err error) {
 	conn, err := openConn(ctx, d.opts.TLS, "tcp", addr)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
+	from, _, _ = net.SplitHostPort(conn.LocalAddr().String())
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // ends what waits for it
 	defer stop()
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "srvr"); err != nil {
-		return "", err
+	if _, err := io.WriteString(conn, letters); err != nil {
+		return "", from, err
 	}
-	answer, err := io.ReadAll(io.LimitReader(conn, 1<<16))
+	text, err := io.ReadAll(io.LimitReader(conn, 1<<20))
 	if ctx.Err() != nil {
-		return "", ctx.Err()
+		return "", from, ctx.Err()
 	}
-	if len(answer) > 0 { // TLS ends without a word of parting
+	if len(text) > 0 { // TLS ends without a word of parting
 		err = nil
 	}
-	return string(answer), err
+	return string(text), from, err
 }
 
 // field returns the rest of the line that begins with name.

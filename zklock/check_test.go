@@ -69,6 +69,20 @@ func TestDiagnose_SeesWhatDiffersFromTheSetUp(t *testing.T) {
 	}
 }
 
+func TestDiagnose_SeesTheRoomForConnections(t *testing.T) {
+	t.Parallel()
+	n := servers.ZooKeeperServer(t, &servers.ZooKeeperOptions{
+		Config: map[string]string{"maxClientCnxns": "8", "4lw.commands.whitelist": "ruok,srvr,conf,cons"},
+	})
+	root := freshRoot()
+	d := open(t, []string{n.Addr()}, &Options{Root: root})
+	says(t, d.Diagnose(bounded(t)), "clients", driver.LevelOK, "of 8 connections")
+	for range 5 {
+		open(t, []string{n.Addr()}, &Options{Root: root})
+	}
+	says(t, d.Diagnose(bounded(t)), "clients", driver.LevelWarn, "of 8 connections")
+}
+
 func TestDiagnose_OfAServerThatHangs_Ends(t *testing.T) {
 	n := sharedServer(t)
 	d := open(t, []string{n.Addr()}, &Options{Root: freshRoot()})

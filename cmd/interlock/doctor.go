@@ -5,17 +5,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
 	"github.com/interlock-go/interlock"
 	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
 	"github.com/spf13/cobra"
 )
 
 const doctorLong = `Check an engine: whether it can be reached, takes and gives back a lock, lists locks, answers quickly enough for the
 lease, and what the engine's own checks of its server's settings find. For a moment it takes a lock with a name of its own;
-nothing else is changed.
+nothing else is changed. All of it takes --timeout at most, also of an engine that hangs.
 
 Ends with 0 if all is well, 1 with warnings, 2 if locks do not work or a guarantee does not hold.`
 
@@ -43,6 +45,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	return cmd
 }
 
+// checksPage explains doctor's own checks. Engines say where theirs are explained.
+const checksPage = "docs/operations.md#findings-on-every-engine"
+
 // diagnosis is what doctor prints.
 type diagnosis struct {
 	SchemaVersion int             `json:"schemaVersion"`
@@ -57,7 +62,40 @@ type findingObject struct {
 	Level  driver.Level `json:"level"`
 	Detail string       `json:"detail"`
 	Advice string       `json:"advice,omitempty"`
+	Page   string       `json:"page,omitempty"`
 }
+
+// examination is a diagnosis that grows. What never returns must not keep the rest from being printed, so whoever prints
+// takes what is there.
+type examination struct {
+	mu    sync.Mutex // guards found
+	found diagnosis
+}
+
+// add takes findings in. The diagnosis is as bad as its worst finding.
+func (x *examination) add(findings ...driver.Finding) {
+	order := []driver.Level{driver.LevelOK, driver.LevelWarn, driver.LevelFail}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, f := range findings {
+		x.found.Findings = append(x.found.Findings, findingObject(f))
+		if slices.Index(order, f.Level) > slices.Index(order, x.found.Level) {
+			x.found.Level = f.Level
+		}
+	}
+}
+
+// so is what has been found so far.
+func (x *examination) so() *diagnosis {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	d := x.found
+	d.Findings = slices.Clone(d.Findings)
+	return &d
+}
+
+// doctorGrace is how long a check may take to return after its context has ended.
+const doctorGrace = time.Second
 
 func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	raw, err := a.engineURL()
@@ -68,142 +106,70 @@ func (a *app) doctor(ctx context.Context, lease time.Duration) error {
 	if err != nil {
 		return err
 	}
-	d := &diagnosis{SchemaVersion: schemaVersion, URL: u.String(), Level: driver.LevelOK}
-	e, err := a.openURL(ctx, raw, &interlock.Options{Lease: lease})
-	switch {
-	case err == nil:
-		a.examine(ctx, e, d, lease)
-		_ = e.close()
-	case judge(err).exit == exitUnavailable:
-		d.add(driver.Finding{
-			Check: "reach", Level: driver.LevelFail, Detail: message(err),
-			Advice: "check the address, user and password, the network and the server",
-		})
-	default:
+	if a.timeout <= 0 {
+		return usage("--timeout %v must be positive", a.timeout)
+	}
+	ctx, cancel := a.within(ctx)
+	defer cancel()
+	x := &examination{found: diagnosis{SchemaVersion: schemaVersion, URL: u.String(), Level: driver.LevelOK}}
+	opened, examined := make(chan *engine, 1), make(chan error, 1)
+	// Ends with the checks. One that hangs, as each look at a file system that hangs does, ends with the process.
+	go func() { examined <- a.examine(ctx, x, raw, lease, opened) }()
+	late, stop := context.WithCancel(context.Background())
+	defer stop()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(doctorGrace, stop) })()
+	hangs := false
+	select {
+	case err = <-examined:
+	case <-late.Done():
+		hangs = true
+		x.add(enginekit.Explained(checksPage, []driver.Finding{enginekit.Fail("reach",
+			"see whether the server, or the file system, hangs", "a check has not come back within %v (--timeout)", a.timeout)})...)
+	}
+	if err != nil {
 		return err
 	}
+	d := x.so()
 	if err := a.printDiagnosis(d); err != nil {
 		return err
+	}
+	if len(opened) > 0 && !hangs {
+		_ = (<-opened).close()
 	}
 	return silently(map[driver.Level]int{driver.LevelOK: 0, driver.LevelWarn: 1, driver.LevelFail: 2}[d.Level])
 }
 
-// add takes a finding in. The diagnosis is as bad as its worst finding.
-func (d *diagnosis) add(f driver.Finding) {
-	d.Findings = append(d.Findings, findingObject(f))
-	order := []driver.Level{driver.LevelOK, driver.LevelWarn, driver.LevelFail}
-	if slices.Index(order, f.Level) > slices.Index(order, d.Level) {
-		d.Level = f.Level
+// examine opens the engine, and runs the checks that every engine gets, and the engine's own. It returns errors of the URL.
+func (a *app) examine(
+	ctx context.Context, x *examination, raw string, lease time.Duration, opened chan<- *engine,
+) error {
+	own := func(f driver.Finding) { x.add(enginekit.Explained(checksPage, []driver.Finding{f})...) }
+	e, err := a.openURL(ctx, raw, &interlock.Options{Lease: lease})
+	if err != nil {
+		if judge(err).exit != exitUnavailable {
+			return err
+		}
+		own(enginekit.Fail("reach", "check the address, user and password, the network and the server", "%s", message(err)))
+		return nil
 	}
-}
-
-// examine runs the checks that every engine gets, and the engine's own.
-func (a *app) examine(ctx context.Context, e *engine, d *diagnosis, lease time.Duration) {
+	opened <- e
 	traits := e.driver.Traits()
-	d.Engine = traits.Engine
-	d.add(driver.Finding{
-		Check: "reach", Level: driver.LevelOK,
-		Detail: fmt.Sprintf("%s answers; holds end with their %s", d.URL, traits.Lifetime),
-	})
-	d.add(a.checkLocking(ctx, e, lease))
-	d.add(a.checkListing(ctx, e))
+	x.mu.Lock()
+	x.found.Engine = traits.Engine
+	x.mu.Unlock()
+	own(enginekit.Fine("reach", "%s answers; holds end with their %s", e.url, traits.Lifetime))
+	own(a.checkLocking(ctx, e, lease))
+	own(a.checkListing(ctx, e))
 	if traits.Lifetime != driver.Process {
 		if traits.Lifetime == driver.Sessions {
 			lease = traits.Timeout
 		}
-		d.add(checkLease(lease))
+		own(checkLease(lease))
 	}
-	if own, ok := e.driver.(driver.Diagnoser); ok {
-		ctx, cancel := a.within(ctx)
-		defer cancel()
-		for _, f := range own.Diagnose(ctx) {
-			d.add(f)
-		}
+	if d, ok := e.driver.(driver.Diagnoser); ok {
+		x.add(d.Diagnose(ctx)...)
 	}
-}
-
-// rounds is how often doctor locks and unlocks: enough to see an outlier, few enough to be over at once.
-const rounds = 5
-
-// checkLocking takes and gives back a lock of its own, and compares the time with the pause between two renewals.
-func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) driver.Finding {
-	var took []time.Duration
-	for range rounds {
-		began := time.Now()
-		if err := a.lockOnce(ctx, e); err != nil {
-			return driver.Finding{
-				Check: "lock", Level: driver.LevelFail, Detail: message(err),
-				Advice: "check permissions and the server's log",
-			}
-		}
-		took = append(took, time.Since(began))
-	}
-	slices.Sort(took)
-	slowest := took[rounds-1]
-	f := driver.Finding{
-		Check: "lock", Level: driver.LevelOK,
-		Detail: fmt.Sprintf("lock and unlock: median %s, slowest %s of %d", fine(took[rounds/2]), fine(slowest),
-			rounds),
-	}
-	switch {
-	case e.driver.Traits().Lifetime == driver.Process:
-	case slowest >= lease/3:
-		f.Level, f.Advice = driver.LevelFail, fmt.Sprintf("slower than the pause between renewals (%v): a lease of "+
-			"%v cannot be kept; lengthen it", lease/3, lease)
-	case slowest >= lease/30:
-		f.Level, f.Advice = driver.LevelWarn, fmt.Sprintf("more than a tenth of the pause between renewals (%v): "+
-			"consider a longer lease", lease/3)
-	}
-	return f
-}
-
-// lockOnce waits if another doctor is at work: always the same name, because some engines keep something of every name.
-func (a *app) lockOnce(ctx context.Context, e *engine) error {
-	ctx, cancel := a.within(ctx)
-	defer cancel()
-	lease, err := e.client.Lock(ctx, "interlock-doctor")
-	if err != nil {
-		return err
-	}
-	return lease.Unlock(ctx)
-}
-
-func (a *app) checkListing(ctx context.Context, e *engine) driver.Finding {
-	began := time.Now()
-	locks, err := a.listLocks(ctx, e, "")
-	if err != nil {
-		return driver.Finding{
-			Check: "list", Level: driver.LevelWarn, Detail: message(err),
-			Advice: "ls, get, watch and conflict messages will know less",
-		}
-	}
-	return driver.Finding{
-		Check: "list", Level: driver.LevelOK,
-		Detail: fmt.Sprintf("locks in use: %d, listed in %s", len(locks), fine(time.Since(began))),
-	}
-}
-
-// checkLease is the arithmetic of run with its default grace.
-func checkLease(lease time.Duration) driver.Finding {
-	b := newBudget(lease, defaultGrace(lease))
-	f := driver.Finding{
-		Check: "lease", Level: driver.LevelOK,
-		Detail: fmt.Sprintf("%v: renewed every %v; without renewals a job gets TERM after %v, KILL after %v, and the "+
-			"lock is free after %v",
-			lease, ms(b.renewal), ms(lease-b.drift-b.margin-b.grace), ms(lease-b.drift-b.margin), lease),
-	}
-	if err := b.check(); err != nil {
-		f.Level, f.Detail, f.Advice = driver.LevelFail, err.Error(), "lengthen the lease"
-	}
-	return f
-}
-
-// fine shows short times with enough digits.
-func fine(d time.Duration) time.Duration {
-	if d < time.Millisecond {
-		return d.Round(time.Microsecond)
-	}
-	return d.Round(10 * time.Microsecond)
+	return nil
 }
 
 func (a *app) printDiagnosis(d *diagnosis) error {
@@ -215,6 +181,9 @@ func (a *app) printDiagnosis(d *diagnosis) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", strings.ToUpper(string(f.Level)), f.Check, f.Detail)
 		if f.Advice != "" {
 			fmt.Fprintf(w, "\t\t-> %s\n", f.Advice)
+		}
+		if f.Page != "" && f.Level != driver.LevelOK {
+			fmt.Fprintf(w, "\t\tsee %s\n", f.Page)
 		}
 	}
 	return w.Flush()

@@ -104,7 +104,9 @@ func scriptName(env *testscript.Env) string {
 //	heal   lets it go on
 func TestScripts_OnBadRedis(t *testing.T) {
 	t.Parallel()
-	locked := servers.RedisServer(t, &servers.RedisOptions{Password: redisPassword})
+	locked := servers.RedisServer(t, &servers.RedisOptions{
+		Password: redisPassword, Users: []string{"part on >sesame ~interlock:* &interlock:* +@all -zadd -@dangerous +info +config|get"},
+	})
 	pair := servers.RedisReplicated(t, 1, nil)
 	cluster := servers.RedisCluster(t, 3, 0, nil)
 	hung := servers.RedisServer(t, nil)

@@ -41,6 +41,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 			advice = value
 		case "check":
 			check = value // the message begins with it
+		case "page": // doctor says it
 		default:
 			rest = append(rest, attr.Key+" "+printable(value))
 		}

@@ -46,6 +46,9 @@ func readTree(fsys fs.FS) (*tree, error) {
 			t.folders[name] = true
 			return nil
 		}
+		if skipped[name] { // in a second work tree .git is a file
+			return nil
+		}
 		if !entry.Type().IsRegular() || isBuilt(name) {
 			t.others[name] = true
 			return nil

@@ -23,6 +23,9 @@ const (
 	farApart = 500 * time.Millisecond
 )
 
+// checksPage explains the checks that redislock has not.
+const checksPage = "docs/operations.md#findings-on-redlock"
+
 // facts are what a node has said of itself.
 type facts struct {
 	name     string
@@ -58,8 +61,7 @@ func (d *Driver) Diagnose(ctx context.Context) []driver.Finding {
 			findings = append(findings, one)
 		}
 	}
-	enginekit.SortFindings(findings)
-	return findings
+	return enginekit.Explained(checksPage, findings)
 }
 
 // runScript asks for what names a run of a server, and for its clock.

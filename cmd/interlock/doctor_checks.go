@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/interlock-go/interlock/driver"
+	"github.com/interlock-go/interlock/enginekit"
+)
+
+// rounds is how often doctor locks and unlocks: enough to see an outlier, few enough to be over at once.
+const rounds = 5
+
+// checkLocking takes and gives back a lock of its own, and compares the time with the pause between two renewals.
+func (a *app) checkLocking(ctx context.Context, e *engine, lease time.Duration) driver.Finding {
+	ctx, cancel := half(ctx)
+	defer cancel()
+	var took []time.Duration
+	for range rounds {
+		began := time.Now()
+		if err := a.lockOnce(ctx, e); err != nil {
+			return enginekit.Fail("lock", "check permissions and the server's log", "%s", message(err))
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	slowest := took[rounds-1]
+	f := driver.Finding{
+		Check: "lock", Level: driver.LevelOK,
+		Detail: fmt.Sprintf("lock and unlock: median %s, slowest %s of %d", fine(took[rounds/2]), fine(slowest),
+			rounds),
+	}
+	switch {
+	case e.driver.Traits().Lifetime == driver.Process:
+	case slowest >= lease/3:
+		f.Level, f.Advice = driver.LevelFail, fmt.Sprintf("slower than the pause between renewals (%v): a lease of "+
+			"%v cannot be kept; lengthen it", lease/3, lease)
+	case slowest >= lease/30:
+		f.Level, f.Advice = driver.LevelWarn, fmt.Sprintf("more than a tenth of the pause between renewals (%v): "+
+			"consider a longer lease", lease/3)
+	}
+	return f
+}
+
+// lockOnce waits if another doctor is at work: always the same name, because some engines keep something of every name.
+func (a *app) lockOnce(ctx context.Context, e *engine) error {
+	lease, err := e.client.Lock(ctx, "interlock-doctor")
+	if err == nil {
+		err = lease.Unlock(ctx)
+	}
+	return explained(ctx, err)
+}
+
+func (a *app) checkListing(ctx context.Context, e *engine) driver.Finding {
+	ctx, cancel := half(ctx)
+	defer cancel()
+	began := time.Now()
+	locks, err := a.listLocks(ctx, e, "")
+	if err != nil {
+		return enginekit.Warn("list", "ls, get, watch and conflict messages will know less", "%s", message(err))
+	}
+	return enginekit.Fine("list", "locks in use: %d, listed in %s", len(locks), fine(time.Since(began)))
+}
+
+// half bounds a check to half of the time that is left, so that those after it have some too if the engine hangs.
+func half(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return context.WithCancel(ctx)
+	}
+	left := time.Until(deadline) / 2
+	return context.WithTimeoutCause(ctx, left, fmt.Errorf("no answer within %v, half of what was left of --timeout", ms(left)))
+}
+
+// checkLease is the arithmetic of run with its default grace.
+func checkLease(lease time.Duration) driver.Finding {
+	b := newBudget(lease, defaultGrace(lease))
+	f := driver.Finding{
+		Check: "lease", Level: driver.LevelOK,
+		Detail: fmt.Sprintf("%v: renewed every %v; without renewals a job gets TERM after %v, KILL after %v, and the "+
+			"lock is free after %v",
+			lease, ms(b.renewal), ms(lease-b.drift-b.margin-b.grace), ms(lease-b.drift-b.margin), lease),
+	}
+	if err := b.check(); err != nil {
+		f.Level, f.Detail, f.Advice = driver.LevelFail, err.Error(), "lengthen the lease"
+	}
+	return f
+}
+
+// fine shows short times with enough digits.
+func fine(d time.Duration) time.Duration {
+	if d < time.Millisecond {
+		return d.Round(time.Microsecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}

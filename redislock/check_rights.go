@@ -1,0 +1,69 @@
+package redislock
+
+import (
+	"strings"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// What locks use, with arguments that name the keys and channels: the same commands as in the package documentation, where
+// each is tested to be needed. INFO and CONFIG have checks of their own, see checkSkipped.
+var (
+	lockingCommands = []string{
+		"eval x 1 KEY", "evalsha x 1 KEY", "subscribe CHANNEL", "scan 0", "time", "get KEY", "mget KEY", "set KEY x", "del KEY",
+		"hset KEY x x", "hget KEY x", "hmget KEY x", "hdel KEY x", "pttl KEY", "pexpire KEY 1", "pexpireat KEY 1", "zadd KEY 1 x",
+		"zrem KEY x", "zremrangebyscore KEY 0 1", "zrange KEY 0 1", "zscore KEY x", "zcard KEY", "hgetall KEY", "publish CHANNEL x",
+	}
+	replicaCommands = []string{"wait 1 1"}
+	clusterCommands = []string{"cluster slots", "ssubscribe CHANNEL", "sunsubscribe CHANNEL", "spublish CHANNEL x", "asking"}
+)
+
+// rightsScript says which of the commands the user may not run, with the keys and channels that they name: the words of each
+// stand on lines. Servers before 7.0 cannot say that.
+const rightsScript = `
+if not redis.acl_check_cmd then
+	return 'unknown'
+end
+local lacks = {}
+for i = 1, #ARGV do
+	local words = {}
+	for word in string.gmatch(ARGV[i], '[^\n]+') do
+		words[#words + 1] = word
+	end
+	local known, may = pcall(redis.acl_check_cmd, unpack(words))
+	if known and not may then
+		lacks[#lacks + 1] = words[1]
+	end
+end
+return table.concat(lacks, ' ')
+`
+
+// rightsQuestion is the command that runs rightsScript on one node. It names no key, so each node of a Cluster answers.
+func (d *Driver) rightsQuestion() []string {
+	commands := lockingCommands
+	if d.opts.Replicas > 0 {
+		commands = append(commands[:len(commands):len(commands)], replicaCommands...)
+	}
+	if d.conn.Sharded() {
+		commands = append(commands[:len(commands):len(commands)], clusterCommands...)
+	}
+	key, _ := d.names.lock(driver.Key{Kind: driver.KindMutex, Name: "x"})
+	names := strings.NewReplacer(" ", "\n", "KEY", key, "CHANNEL", d.names.channel("x"))
+	question := []string{"EVAL", rightsScript, "0"}
+	for _, c := range commands {
+		question = append(question, names.Replace(c))
+	}
+	return question
+}
+
+// checkRights finds rights that are missing for a part of what locks do, so that the rest works and nobody notices.
+func checkRights(n *nodeFacts, prefix string) *opinion {
+	switch lacks := strings.Fields(n.lacks); {
+	case !n.asked || n.lacks == "unknown":
+		return nil
+	case len(lacks) > 0:
+		return fail("give the user +"+strings.Join(lacks, " +")+" on ~"+prefix+"* and &"+prefix+"* (see the package documentation of redislock)",
+			"the user may not run %s: locks, or those of some kinds, cannot be taken", strings.Join(lacks, ", "))
+	}
+	return fine("the user may run all that locks need")
+}
