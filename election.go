@@ -39,7 +39,7 @@ type Election struct {
 }
 
 // Election returns the election of that name. It asks no engine; an invalid name or invalid options are reported by its
-// first call. The leader's value takes the place of LockOptions.Label, so that is refused.
+// first call. The leader's value takes the place of LockOptions.Label and LabelFrom, so these are refused.
 func (c *Client) Election(name string, opts *LockOptions) *Election {
 	e := &Election{c: c, key: driver.Key{Kind: driver.KindElection, Name: name}}
 	if err := c.made(); err != nil {
@@ -53,14 +53,15 @@ func (c *Client) Election(name string, opts *LockOptions) *Election {
 	case err != nil:
 		p.err = err
 	case p.err != nil:
-	case opts != nil && opts.Label != "":
-		p.err = fmt.Errorf("interlock: election %q: LockOptions.Label, which shows the leader's value: %w", name,
-			ErrUnsupported)
+	case opts != nil && (opts.Label != "" || opts.LabelFrom != nil):
+		p.err = fmt.Errorf("interlock: election %q: LockOptions.Label or LabelFrom, in whose place is the leader's "+
+			"value: %w", name, ErrUnsupported)
 	default:
 		if reason, lacks := c.traits.LackingKind(driver.KindElection); lacks {
 			p.err = wrap("election", e.key, unsupported(c.traits, reason))
 		}
 	}
+	p.labelFrom = nil
 	p.single = true // each candidate has a value of its own, so none can stand in line for another
 	e.p = &p
 	return e

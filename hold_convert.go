@@ -35,7 +35,8 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 	c, at := l.m.c, l.m.c.newCall()
 	err := l.upgrade(ctx, at)
 	e := l.eventNow()
-	e.Queued, e.Waited, e.Local, e.Err = at.over(), c.reading().since(at.start), false, err
+	at.end(&e)
+	e.Waited, e.Local, e.Err = c.reading().since(at.start), false, err
 	if err != nil {
 		c.tellFailed(ctx, e)
 		return err
@@ -151,6 +152,9 @@ func (l *Lease) reads() bool { return l.m.p.share.of != nil && l.mode() != drive
 // askConversion gives up.
 func (l *Lease) askConversion(ctx context.Context, mode driver.Mode, at call) (w *waiter, err error) {
 	c, m := l.m.c, &l.m.p.share.of.modes[mode]
+	if l.m.p.ownLabel {
+		m = m.withLabel(l.m.p.label)
+	}
 	w = &waiter{lease: &Lease{m: m, owner: l.owner}, call: at, beside: l.g, converts: l}
 	listeners := l.endListeners()
 	listeners.conversion = w

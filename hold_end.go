@@ -104,5 +104,6 @@ func (l *Lease) event() Event {
 		Kind: l.Kind(), Name: l.Name(), Class: l.m.p.class, Engine: l.m.c.traits.Engine,
 		Hold: l.id(), Owner: l.owner.id, Token: l.token(),
 		Waited: l.waited, Held: until.since(l.since), Local: l.local,
+		c: l.m.c,
 	}
 }

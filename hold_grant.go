@@ -46,6 +46,8 @@ type grant struct {
 	recallTold bool // the Observer has been told of that
 	shown      bool // an engine with sessions shows it as retained, or may
 
+	mislabelled bool // the engine shows the label of another call, see relabel
+
 	last *Lease // the latest hold, when there is none any more
 }
 
@@ -126,6 +128,7 @@ func (g *grant) admit(l *Lease, asked, now instant, local bool) {
 	}
 	g.last = nil
 	g.holds.add(ofGrant, l)
+	g.relabel(l)
 	l.owner.add(l)
 	c.reschedule(g)
 }

@@ -8,8 +8,8 @@ import (
 
 // Look tells who holds one lock and who waits for it, as the engine sees them. Of a lock that nobody holds or waits for
 // it returns kind and name and nothing else. A kind that the engine does not know is ErrUnsupported. What the engine
-// does not know is as with [Client.Locks]; unlike that, it costs one round trip on nearly every engine, however many
-// locks there are.
+// does not know is as with [Client.Locks], but of a lock that has passed on inside this client Look knows the holder
+// and its label. It costs one round trip on nearly every engine, however many locks there are.
 func (c *Client) Look(ctx context.Context, kind Kind, name string) (LockInfo, error) {
 	key := driver.Key{Kind: kind, Name: name}
 	none := LockInfo{Kind: kind, Name: name}
@@ -30,5 +30,8 @@ func (c *Client) Look(ctx context.Context, kind Kind, name string) (LockInfo, er
 		info, err = driver.Look(ctx, c.d, key)
 		return err
 	})
+	if err == nil {
+		c.present(key, &info)
+	}
 	return info, wrap("look at", key, err)
 }

@@ -28,8 +28,9 @@ type Client struct {
 	owned    bool      // Close closes the driver
 	id       string    // random; prefix of all request ids
 	lastID   atomic.Uint64
-	watching bool // the engine's holds have a trust window, so suspensions matter
-	recalls  bool // the engine tells a holder that another wants the lock
+	badLabel atomic.Bool // LabelFrom has returned what no label may be
+	watching bool        // the engine's holds have a trust window, so suspensions matter
+	recalls  bool        // the engine tells a holder that another wants the lock
 
 	base       context.Context //nolint:containedctx // ended by Close once nothing is pending: renewals end with it
 	stop       context.CancelFunc
@@ -106,6 +107,7 @@ func newClient(d driver.Driver, o Options, suspended func() time.Duration) (*Cli
 		d: d, traits: d.Traits(), opts: o, id: rand.Text()[:16],
 		defaults: params{
 			kind: driver.KindMutex, lease: o.Lease, renewal: o.Renewal, retain: o.Retain, class: otherClass,
+			labelFrom: o.LabelFrom,
 		},
 		born:   time.Now(),
 		queues: make(map[queueKey]*queue), grants: make(map[string]*grant), alone: make(map[*waiter]struct{}),

@@ -134,9 +134,10 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 			all.giveBack(ctx)
 		}
 	}()
-	err := m.takeTogether(ctx, all, try)
+	locks := m.labelled(ctx)
+	err := m.takeTogether(ctx, all, locks, try)
 	if errors.Is(err, errOneByOne) {
-		err = m.takeInOrder(ctx, all, try)
+		err = m.takeInOrder(ctx, all, locks, try)
 	}
 	if err == nil {
 		whole = true
@@ -145,12 +146,12 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*MultiLease, error) {
 	return nil, all.cutShort(m.order[0].key(), err)
 }
 
-// takeInOrder takes the mutexes into all, one after the other, until one cannot be had.
-func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, try bool) error {
+// takeInOrder takes locks, which are in the order of taking, into all, one after the other, until one cannot be had.
+func (m *Multi) takeInOrder(ctx context.Context, all *MultiLease, locks []*Mutex, try bool) error {
 	// A wait for the next one ends when one that was taken is lost.
 	waiting, stop := all.context(ctx)
 	defer stop(nil)
-	for i, l := range m.order {
+	for i, l := range locks {
 		lease, err := m.take(waiting, l, all.owner, try)
 		if err == nil {
 			err = all.add(m.given[i], lease)

@@ -153,6 +153,7 @@ func (m *Mutex) acquire(ctx context.Context, try bool) (*Lease, error) {
 	if err := m.mayAcquire(ctx); err != nil {
 		return nil, err
 	}
+	m = m.labelled(ctx)
 	at := m.c.newCall()
 	o := ownerFrom(ctx)
 	lease, err := m.attempt(ctx, o, try, at)
@@ -174,7 +175,9 @@ func (m *Mutex) mayAcquire(ctx context.Context) error {
 
 // tellAcquired tells the Observer and the log that an attempt has brought lease.
 func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease, at call) {
-	lease.tellAcquired(ctx, Event{Queued: at.over()})
+	var how Event
+	at.end(&how)
+	lease.tellAcquired(ctx, how)
 	log := m.c.opts.Logger
 	if log.Enabled(ctx, slog.LevelDebug) {
 		log.LogAttrs(ctx, slog.LevelDebug, "interlock: lock acquired", slog.String("lock", m.key().Name),
@@ -186,7 +189,8 @@ func (m *Mutex) tellAcquired(ctx context.Context, lease *Lease, at call) {
 // tellFailed tells the Observer that a call of o has failed.
 func (m *Mutex) tellFailed(ctx context.Context, o *owner, at call, err error) {
 	e := m.event(o)
-	e.Queued, e.Waited, e.Err = at.over(), m.c.reading().since(at.start), err
+	at.end(&e)
+	e.Waited, e.Err = m.c.reading().since(at.start), err
 	m.c.tellFailed(ctx, e)
 }
 
@@ -207,7 +211,9 @@ func (m *Mutex) attempt(ctx context.Context, o *owner, try bool, at call) (*Leas
 // event describes an attempt that has no lease to an Observer.
 func (m *Mutex) event(o *owner) Event {
 	key := m.key()
-	e := Event{Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.p.class, otherClass), Engine: m.c.traits.Engine}
+	e := Event{
+		Kind: key.Kind, Name: key.Name, Class: cmp.Or(m.p.class, otherClass), Engine: m.c.traits.Engine, c: m.c,
+	}
 	if o != nil {
 		e.Owner = o.id
 	}

@@ -42,6 +42,13 @@ func (a *announcement) tell(ctx context.Context, c *Client, e Event) {
 	c.tellWaiting(ctx, e)
 }
 
+// end is over, and says so in e.
+func (at call) end(e *Event) {
+	if e.Queued = at.over(); e.Queued {
+		e.Call = CallID{at.waiting}
+	}
+}
+
 // over ends the call for its announcement, and reports whether Waiting has been called. It waits for that to return.
 func (at call) over() bool {
 	a := at.waiting
@@ -64,5 +71,9 @@ func (w *waiter) announcement(ctx context.Context) func() {
 	if w.waiting == nil {
 		return nil
 	}
-	return func() { w.waiting.tell(ctx, w.lease.m.c, w.lease.m.event(w.lease.owner)) }
+	return func() {
+		e := w.lease.m.event(w.lease.owner)
+		e.Call = CallID{w.waiting}
+		w.waiting.tell(ctx, w.lease.m.c, e)
+	}
 }

@@ -9,10 +9,10 @@ import (
 // Event is what an Observer is told. Kind, Name, Class and Engine are always set. The other fields of each function
 // are these; all else is zero.
 //
-//	Waiting         Owner
-//	Acquired        Hold, Owner, Token; if so: Waited, Queued, Cond, Local
-//	Upgraded        Hold, Owner, Token, Held; if so: Waited, Queued
-//	Failed          Err; if so: Hold, Owner, Token, Held, Waited, Queued
+//	Waiting         Call, Owner
+//	Acquired        Hold, Owner, Token; if so: Waited, Queued, Call, Cond, Local
+//	Upgraded        Hold, Owner, Token, Held; if so: Waited, Queued, Call
+//	Failed          Err; if so: Hold, Owner, Token, Held, Waited, Queued, Call
 //	Renewed         Hold, Owner, Token, Held, Remained, Margin; if so: Late, Waited, Local
 //	RenewalFailed   Hold, Owner, Token, Held, Remained, Err; if so: Waited, Local
 //	Lost            Hold, Owner, Token, Held, Err, Reason; if so: Waited, Local
@@ -34,6 +34,7 @@ type Event struct {
 	Owner  string // the name of the owner, or the id of an anonymous one
 	Token  uint64 // the fencing token of the hold; an upgrade changes it
 	Hold   HoldID // which hold it is
+	Call   CallID // which call it is that has to wait, or had to
 
 	Waited   time.Duration // from the call to its end; later, how long the acquisition of the hold had taken
 	Held     time.Duration // from the grant until now, or until the hold ended
@@ -49,12 +50,23 @@ type Event struct {
 	Reason LostReason // how the hold was lost; see there for the list
 	Err    error      // why it failed, or what is not confirmed
 
+	c *Client // that tells it
+
 	_ struct{}
 }
+
+// Look tells who holds the lock of the event and who waits for it, as [Client.Look] of the client that has told the
+// event. It asks the engine and waits for the answer, so an Observer calls it in a goroutine of its own, and bounds
+// ctx. When the answer comes the lock may have another holder, also the owner of the event itself.
+func (e Event) Look(ctx context.Context) (LockInfo, error) { return e.c.Look(ctx, e.Kind, e.Name) }
 
 // HoldID tells holds apart: all events of one hold have the same, and no other hold has it. It is for == and for keys
 // of maps. It keeps the memory of the hold, so forget it after Lost or Released.
 type HoldID struct{ lease *Lease }
+
+// CallID tells calls apart that have to wait: Waiting and the end of the same call have the same, and no other call has
+// it. It is for == and for keys of maps.
+type CallID struct{ call *announcement }
 
 // id identifies l: the inner one of an upgrade pair is a part of its hold. The caller holds Client.mu.
 func (l *Lease) id() HoldID {

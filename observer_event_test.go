@@ -128,6 +128,9 @@ func checkRow(t *testing.T, function string, r eventRow, events []Event) {
 	}
 	fields := reflect.TypeFor[Event]()
 	for i := range fields.NumField() {
+		if !fields.Field(i).IsExported() {
+			continue
+		}
 		name, set := fields.Field(i).Name, 0
 		for _, e := range events {
 			if !reflect.ValueOf(e).Field(i).IsZero() {

@@ -35,7 +35,7 @@ func (l *Lease) tellAcquired(ctx context.Context, how Event) {
 		}
 	}()
 	e := l.eventNow()
-	e.Held, e.Queued, e.Cond = 0, how.Queued, how.Cond
+	e.Held, e.Queued, e.Call, e.Cond = 0, how.Queued, how.Call, how.Cond
 	acquired(ctx, e)
 	returned = true
 }

@@ -2,6 +2,7 @@ package interlock
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -22,8 +23,12 @@ type LockOptions struct {
 	// MaxHold ends the hold, as a loss, after this much time in all, however well its renewals go.
 	MaxHold time.Duration
 
-	// Label is shown to operators beside the owner.
+	// Label is shown to operators beside the owner. At most 256 bytes.
 	Label string
+
+	// LabelFrom returns the label of one call: it gets the context of the call and Label. See [Options].LabelFrom, in whose
+	// place it is called; one that returns its argument switches that off.
+	LabelFrom func(ctx context.Context, label string) string
 
 	// Class is the low-cardinality name under which metrics count this lock, such as "order:{id}". The default is
 	// "other".
@@ -71,7 +76,9 @@ type params struct {
 	noRenew                 bool
 	single                  bool // each request goes to the engine by itself, and what it gets never passes on
 	label, class            string
-	err                     error // a bad name or bad options, reported by the first call
+	labelFrom               func(context.Context, string) string // nil if all calls have the same label
+	ownLabel                bool                                 // label is that of one call
+	err                     error                                // a bad name or bad options, reported by the first call
 	share                   share
 }
 
@@ -132,6 +139,9 @@ func (p *params) resolve(c *Client, o *LockOptions) error {
 		return err
 	}
 	p.noRenew, p.maxHold, p.label = o.NoRenew, o.MaxHold, o.Label
+	if o.LabelFrom != nil {
+		p.labelFrom = o.LabelFrom
+	}
 	return nil
 }
 

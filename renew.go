@@ -102,6 +102,7 @@ func (c *Client) renewed(b pendingRenewal, err error) error {
 		left, lease := g.remaining(now), g.lease
 		g.confirm(b.sent, b.r.Lease)
 		g.notBefore = 0
+		g.mislabelled = g.mislabelled && b.r.Pass != int(g.pass)
 		c.observeRenewal(g, now, left, lease)
 	case errors.Is(err, ErrLost):
 		reason, cause := driver.LostExpired, error(nil)

@@ -151,6 +151,9 @@ func (g *grant) renewalDue() instant {
 	if g.sent.plus(g.lease) < g.renewed.plus(lease) {
 		due = g.holder().since.plus(min(claimDelay, g.lease/4))
 	}
+	if g.mislabelled {
+		due = min(due, g.holder().since.plus(relabelDelay))
+	}
 	return max(due, g.notBefore)
 }
 

@@ -8,6 +8,9 @@ require (
 	github.com/interlock-go/interlock v0.0.0
 	github.com/interlock-go/interlock/adapters/gormlock v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
+	go.opentelemetry.io/otel/sdk v1.40.0
+	go.opentelemetry.io/otel/sdk/metric v1.40.0
+	go.opentelemetry.io/otel/trace v1.40.0
 	gorm.io/driver/mysql v1.6.0
 	gorm.io/driver/postgres v1.6.0
 	gorm.io/gorm v1.31.2
@@ -15,10 +18,22 @@ require (
 )
 
 require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-logr/logr v1.4.3 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/redis/rueidis v1.0.79 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	go.opentelemetry.io/otel v1.40.0 // indirect
+	go.opentelemetry.io/otel/metric v1.40.0 // indirect
+)
+
+require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/caddyserver/zerossl v0.1.5 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/interlock-go/interlock/adapters/otellock v0.0.0
+	github.com/interlock-go/interlock/redislock v0.0.0
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
@@ -51,3 +66,7 @@ require (
 replace github.com/interlock-go/interlock => ../
 
 replace github.com/interlock-go/interlock/adapters/gormlock => ../adapters/gormlock
+
+replace github.com/interlock-go/interlock/adapters/otellock => ../adapters/otellock
+
+replace github.com/interlock-go/interlock/redislock => ../redislock

@@ -21,6 +21,9 @@ import (
 type engine struct {
 	*memlock.Driver
 	failRenewals, failAcquires atomic.Bool
+
+	looks    atomic.Int64
+	holdLook chan struct{} // each look waits for it, unless it is nil
 }
 
 var errReset = errors.New("connection reset")
@@ -38,6 +41,18 @@ func (d *engine) Acquire(ctx context.Context, r *driver.Request) (driver.Grant, 
 		return driver.Grant{}, errReset
 	}
 	return grant, err
+}
+
+func (d *engine) Look(ctx context.Context, key driver.Key) (driver.LockInfo, error) {
+	d.looks.Add(1)
+	if d.holdLook != nil {
+		select {
+		case <-d.holdLook:
+		case <-ctx.Done():
+			return driver.LockInfo{}, ctx.Err()
+		}
+	}
+	return d.Driver.Look(ctx, key)
 }
 
 func (d *engine) Renew(ctx context.Context, batch []driver.Renewal, done func(int, error)) {
@@ -58,9 +73,16 @@ type kit struct {
 	spans    *tracetest.InMemoryExporter
 	provider *sdktrace.TracerProvider
 	reader   *sdkmetric.ManualReader
+	meters   *sdkmetric.MeterProvider
 }
 
 func newKit(t *testing.T, opts *Options) *kit {
+	t.Helper()
+	return newKitOf(t, opts, interlock.Options{})
+}
+
+// newKitOf is newKit for a client with those options.
+func newKitOf(t *testing.T, opts *Options, client interlock.Options) *kit {
 	t.Helper()
 	k := &kit{t: t, engine: &engine{Driver: memlock.New(nil)}, spans: tracetest.NewInMemoryExporter()}
 	k.reader = sdkmetric.NewManualReader()
@@ -72,8 +94,10 @@ func newKit(t *testing.T, opts *Options) *kit {
 	if o.TracerProvider == nil {
 		o.TracerProvider = k.provider
 	}
-	o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(k.reader))
-	c, err := interlock.New(k.engine, &interlock.Options{Observer: New(&o)})
+	k.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(k.reader))
+	o.MeterProvider = k.meters
+	client.Observer = New(&o)
+	c, err := interlock.New(k.engine, &client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +110,13 @@ func newKit(t *testing.T, opts *Options) *kit {
 }
 
 // peer is a client that nobody observes.
-func (k *kit) peer() *interlock.Client {
+func (k *kit) peer() *interlock.Client { return k.peerOf(nil) }
+
+// peerOf is peer with those options.
+func (k *kit) peerOf(opts *interlock.Options) *interlock.Client {
 	k.t.Helper()
 	d := k.engine.Peer()
-	c, err := interlock.New(d, nil)
+	c, err := interlock.New(d, opts)
 	if err != nil {
 		k.t.Fatal(err)
 	}

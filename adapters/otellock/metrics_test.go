@@ -80,7 +80,7 @@ func TestMetrics_CountWhatHappens(t *testing.T) {
 func TestMetrics_HaveTheNamesThatTheyAreKnownBy(t *testing.T) {
 	var got strings.Builder
 	synctest.Test(t, func(t *testing.T) {
-		k := newKit(t, nil)
+		k := newKit(t, linking)
 		everything(t, k)
 		all := k.collect()
 		for _, name := range slices.Sorted(maps.Keys(all)) {

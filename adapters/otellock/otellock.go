@@ -25,7 +25,19 @@
 // the status Error and the *interlock.LostError as an event. A release that is not confirmed yet is an event of a hold
 // that is no error.
 //
-// A wait has no link to the trace of the holder in its way: engines do not tell a waiter what the holder's trace is.
+// # Links
+//
+// A wait can link to the trace of the holder in its way. Both sides have to ask for it: the holder's client by
+// [interlock.Options].LabelFrom, which puts the trace into the label of the lock, and the waiter's by
+// Options.LinkHolders, which looks for it there:
+//
+//	observer := otellock.New(&otellock.Options{LinkHolders: true})
+//	locks, err := interlock.Open(ctx, url, &interlock.Options{Observer: observer, LabelFrom: otellock.Label})
+//
+// The link is to the span in the context of the holder's call, with the attribute interlock.token of the hold. It is a
+// hint: what the engine showed when the wait began. A link is missing if the wait is over before the look, and of looks
+// beyond 4 at once. After a pass inside another process the engine may show an earlier holder of that process: for about
+// 100 ms where holds have leases (Redis, memory), and elsewhere until that process gives the lock back.
 //
 // # Metrics
 //
@@ -44,6 +56,10 @@
 //	interlock.renewals           counter          renewals, by result: ok, late (a near miss) and failed
 //	interlock.renewal.remaining  histogram        what was left of the trust when a renewal was confirmed
 //	interlock.recalled           counter          locks that another process has asked for
+//	interlock.links              counter          looks for Options.LinkHolders, by result; only with that
+//
+// Results of looks are linked, none (no holder's label has a trace), late (the wait was over before), dropped (there were
+// too many at once) and failed (the engine did not tell, or not within a second).
 //
 // A Cond.Wait counts as acquired, and has neither a wait nor its duration, because most of it is the wait for the
 // signal.
@@ -71,6 +87,12 @@ type Options struct {
 	// that of go.opentelemetry.io/otel/metric/noop.
 	MeterProvider metric.MeterProvider
 
+	// LinkHolders has each span "lock wait" of a call that had to wait link to the traces of up to 8 holders, if their labels
+	// have one; see [Label]. It costs one look at the lock ([interlock.Client.Look], one round trip on nearly every
+	// engine) for each such call, in the background, unless the call's own trace is not sampled. At most 4 looks
+	// are under way at once, for at most a second each; a wait that comes beyond is not linked.
+	LinkHolders bool
+
 	// OmitNames leaves the names of locks out of traces, also out of the texts of errors, which are replaced by their
 	// results and reasons: for names that contain what must not leave the program.
 	OmitNames bool
@@ -91,8 +113,12 @@ func New(opts *Options) *interlock.Observer {
 	if o.MeterProvider == nil {
 		o.MeterProvider = otel.GetMeterProvider()
 	}
+	metrics := newMetrics(o.MeterProvider.Meter(scope))
 	traces := &traces{tracer: o.TracerProvider.Tracer(scope), omitNames: o.OmitNames}
-	return interlock.JoinObservers(newMetrics(o.MeterProvider.Meter(scope)).observer(), traces.observer())
+	if o.LinkHolders {
+		traces.links = newLinks(metrics)
+	}
+	return interlock.JoinObservers(metrics.observer(), traces.observer())
 }
 
 // background is for what is recorded outside of any call.

@@ -32,12 +32,13 @@ const (
 type traces struct {
 	tracer    trace.Tracer
 	omitNames bool
+	links     *links // nil if there are to be none
 
 	holds sync.Map // interlock.HoldID to the trace.Span of the hold; only those that are recorded
 }
 
 func (t *traces) observer() *interlock.Observer {
-	return &interlock.Observer{
+	o := &interlock.Observer{
 		Acquired: func(ctx context.Context, e interlock.Event) {
 			if !e.Cond {
 				t.waited(ctx, e)
@@ -64,13 +65,17 @@ func (t *traces) observer() *interlock.Observer {
 		Lost:     t.lost,
 		Released: t.released,
 	}
+	if t.links != nil {
+		o.Waiting = t.links.waiting
+	}
+	return o
 }
 
 // waited makes the span of a call, at its end: only then is it known how it went, and all the time it has no child.
 func (t *traces) waited(ctx context.Context, e interlock.Event, more ...attribute.KeyValue) {
 	end := time.Now()
 	_, span := t.tracer.Start(ctx, "lock wait", trace.WithTimestamp(end.Add(-e.Waited)),
-		trace.WithAttributes(t.describe(e)...), trace.WithAttributes(more...))
+		trace.WithAttributes(t.describe(e)...), trace.WithAttributes(more...), trace.WithLinks(t.links.of(e)...))
 	defer span.End(trace.WithTimestamp(end))
 	if !span.IsRecording() {
 		return

@@ -1,0 +1,100 @@
+package interlock
+
+import (
+	"context"
+	"log/slog"
+	"time"
+	"unicode/utf8"
+
+	"github.com/interlock-go/interlock/driver"
+)
+
+// A label for each call. The lock of a call with a label of its own is a Mutex of its own, with the same key, as that
+// of a campaign is: requests, renewals and what is kept of a hold find the label where they find every other option.
+
+const (
+	// maxCallLabel is what every engine keeps whole of a label. Some cut off the last byte that LockOptions.Label may have.
+	maxCallLabel = 255
+
+	// relabelDelay is how long a hold that was passed on inside the process goes without the engine being told its label.
+	// Most holds are over by then and cost no message.
+	relabelDelay = 100 * time.Millisecond
+)
+
+// labelled returns m with the label of the call to which ctx belongs: m itself, if calls have no labels of their own.
+// What it returns asks for no label again.
+func (m *Mutex) labelled(ctx context.Context) *Mutex {
+	if m.p.labelFrom == nil || m.p.err != nil {
+		return m
+	}
+	label := m.p.labelFrom(ctx, m.p.label)
+	if len(label) > maxCallLabel || !utf8.ValidString(label) {
+		m.tellBadLabel(ctx, len(label))
+		label = m.p.label
+	}
+	return m.withLabel(label)
+}
+
+// withLabel returns m with that label, in one piece of memory with its options.
+func (m *Mutex) withLabel(label string) *Mutex {
+	own := &struct {
+		Mutex
+		params
+	}{params: *m.p}
+	own.c, own.name, own.p = m.c, m.name, &own.params
+	own.params.label, own.labelFrom, own.ownLabel = label, nil, true
+	return &own.Mutex
+}
+
+// tellBadLabel logs that a label does not count. It does not show the label, which may have anything in it.
+func (m *Mutex) tellBadLabel(ctx context.Context, size int) {
+	level := slog.LevelDebug
+	if m.c.badLabel.CompareAndSwap(false, true) {
+		level = slog.LevelWarn
+	}
+	m.c.opts.Logger.LogAttrs(ctx, level, "interlock: LabelFrom returned what no label may be: the lock has its Label",
+		slog.String("lock", m.name), slog.String("class", m.p.class), slog.Int("bytes", size),
+		slog.Int("most", maxCallLabel))
+}
+
+// labelled returns the mutexes in the order of taking, each with the label of the call to which ctx belongs.
+func (m *Multi) labelled(ctx context.Context) []*Mutex {
+	locks := m.order
+	for i, l := range m.order {
+		own := l.labelled(ctx)
+		if own == l {
+			continue
+		}
+		if &locks[0] == &m.order[0] {
+			locks = append([]*Mutex(nil), m.order...)
+		}
+		locks[i] = own
+	}
+	return locks
+}
+
+// relabel takes in that l has g now. The engine shows the label of whom it was asked for, or of an earlier holder,
+// until a renewal. The caller holds Client.mu.
+func (g *grant) relabel(l *Lease) {
+	if l.m.p.ownLabel && l.m != g.m && g.holds.first == l {
+		g.mislabelled = true
+	}
+}
+
+// present sets in info what this client knows better than the engine: which of its owners a lock has passed on to since
+// the engine heard of it.
+func (c *Client) present(key driver.Key, info *LockInfo) {
+	c.lock()
+	defer c.unlock()
+	for g := c.grants[key.Name]; g != nil; g = g.next {
+		if g.m.key() != key || g.holds.first == nil || g.m.p.share.direct || g.m.p.single {
+			continue
+		}
+		for i := range info.Holders {
+			h := &info.Holders[i]
+			if h.Token >= g.token && h.Token-g.token < uint64(g.tokens) {
+				h.Owner, h.Label, h.Retained = g.holder().owner.id, g.holder().m.p.label, false
+			}
+		}
+	}
+}
