@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,9 @@ import (
 
 // play plays all acts, and counts at the end.
 func (s *show) play(ctx context.Context) error {
+	if err := s.awaitScrapes(ctx); err != nil {
+		return err
+	}
 	s.begin = time.Now()
 	fmt.Fprintf(s.out, "%d shops with %d customers each, one lock for the market; a clerk who holds the ledger's; each lease is %v.\n"+
 		"Prometheus at http://%s scrapes them every %v, and has %s with a second for each minute.\n\n",
@@ -24,19 +28,25 @@ func (s *show) play(ctx context.Context) error {
 	return nil
 }
 
-// morning waits until everything is watched and the clerk has renewed once: from then on there is nearly a third of a lease
-// until the next renewal.
-func (s *show) morning(ctx context.Context) error {
-	err := until(ctx, "everything is scraped", func(ctx context.Context) (bool, error) {
+// awaitScrapes waits until Prometheus knows everybody, which takes it five seconds.
+func (s *show) awaitScrapes(ctx context.Context) error {
+	return until(ctx, "everybody is scraped", func(ctx context.Context) (bool, error) {
 		n, err := s.prom.value(ctx, "up")
 		return int(n) == s.shops+1, err
 	})
+}
+
+// morning waits until the clerk has renewed twice while it was watched: from then on there is nearly a third of a lease until
+// the next renewal.
+func (s *show) morning(ctx context.Context) error {
+	const renewals = `interlock_renewals_total{class="ledger",result="ok"}`
+	before, err := s.prom.value(ctx, renewals)
 	if err != nil {
 		return err
 	}
 	err = until(ctx, "the clerk renews", func(ctx context.Context) (bool, error) {
-		n, err := s.prom.value(ctx, `interlock_renewals_total{class="ledger",result="ok"}`)
-		return n > 0, err
+		n, err := s.prom.value(ctx, renewals)
+		return n >= before+2, err
 	})
 	if err != nil {
 		return err
@@ -111,7 +121,7 @@ func (s *show) mend(ctx context.Context) error {
 func (s *show) stopAndGoOn(ctx context.Context) error {
 	shop := s.actors[0]
 	var holds word
-	if err := errors.Join(shop.Send(struct{}{}), shop.Receive(&holds)); err != nil {
+	if err := errors.Join(shop.Send(order{Slow: true}), shop.Receive(&holds)); err != nil {
 		return err
 	}
 	if err := shop.Suspend(); err != nil {
@@ -149,18 +159,18 @@ func (s *show) goOn(ctx context.Context) error {
 	if told.Wrote || told.Reason == "" {
 		return fmt.Errorf("it writes %t, and was told %q: %w", told.Wrote, told.Told, errUnexpected)
 	}
-	s.say("it is told %q, and buys nothing", told.Told)
+	s.say("it buys nothing, because it is told: %s", told.Told)
 	if err := s.fires(ctx, "InterlockLockLost", resumed, "that"); err != nil {
 		return err
 	}
 	return s.resolves(ctx, "InterlockLockLost")
 }
 
-// evening waits until no alert fires, and counts everything under the market's lock.
+// evening waits until no alert has fired for a while, and counts everything under the market's lock.
 func (s *show) evening(ctx context.Context) error {
 	err := until(ctx, "no alert fires", func(ctx context.Context) (bool, error) {
-		_, fires, err := s.prom.firing(ctx, "")
-		return !fires, err
+		quiet, err := s.prom.value(ctx, `absent_over_time(ALERTS{alertstate="firing"}[2s])`)
+		return quiet == 1, err
 	})
 	if err != nil {
 		return err
@@ -169,8 +179,32 @@ func (s *show) evening(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.say("no alert fires; all %d goods and all money are there, once", goods)
+	s.say("no alert fires")
+	return s.report()
+}
+
+// report says what was traded, in all shops. A trade may fail in the shop that stood still: its connections did so too.
+func (s *show) report() error {
+	var all word
+	for i, a := range s.actors {
+		var w word
+		if err := errors.Join(a.Send(order{}), a.Receive(&w)); err != nil {
+			return fmt.Errorf("%s: %w", shopName(i), err)
+		}
+		all.Trades += w.Trades
+		all.Failed += w.Failed
+		all.Err = cmp.Or(w.Err, all.Err)
+	}
+	s.say("%d trades are done, and %d have failed%s; all %d goods and all money are there, once", all.Trades, all.Failed,
+		inBrackets(all.Err), goods)
 	return nil
+}
+
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
 }
 
 // fires waits until the alert fires, and tells how long after its cause that was.

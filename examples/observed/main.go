@@ -41,7 +41,7 @@ import (
 
 // settings are those of the command line.
 type settings struct {
-	shops, crowd int // customers of each shop
+	shops, crowd int // processes, and customers in each
 	rules, svg   string
 	trace, keep  bool
 }

@@ -97,7 +97,7 @@ func (c *canvas) panel(p panel) {
 		fmt.Fprintf(&c.over, `<text class="fred" x="16" y="%.1f">alert above %v</text>`+"\n", top+28, p.limit)
 	}
 	for i, l := range p.lines {
-		c.line(l, at)
+		c.line(l, at, p.steps)
 		if l.name != "" {
 			fmt.Fprintf(&c.over, `<text class="f%s" x="16" y="%.1f">%s</text>`+"\n", l.colour, top+28+float64(i)*16, l.name)
 		}
@@ -106,13 +106,15 @@ func (c *canvas) panel(p panel) {
 }
 
 // line draws an expression, with a break where there was nothing to be seen.
-func (c *canvas) line(l line, at func(float64) float64) {
+func (c *canvas) line(l line, at func(float64) float64, steps bool) {
 	var path strings.Builder
 	var last time.Time
 	for _, p := range l.points {
 		step := "L"
 		if p.at.Sub(last) > 2*scrapes {
 			step = "M"
+		} else if steps {
+			fmt.Fprintf(&path, "H%.1f", c.x(p.at))
 		}
 		fmt.Fprintf(&path, "%s%.1f %.1f", step, c.x(p.at), at(p.value))
 		last = p.at
@@ -174,11 +176,11 @@ func (c *canvas) legend(height int) {
 		plotRight, y, lease)
 }
 
-// niceAbove is the next of 2, 4, 10, 20, 40, 100, ..., which all have a half that is easily read.
+// niceAbove is the next number that has, as its half, few digits.
 func niceAbove(v float64) float64 {
 	for unit := math.Pow(10, math.Floor(math.Log10(v))); ; unit *= 10 {
-		for _, step := range []float64{1, 2, 4} {
-			if n := step * unit; n >= v && n > 1 {
+		for _, step := range []float64{1, 1.2, 1.6, 2, 4, 6, 8} {
+			if n := math.Round(step * unit); n >= v && n > 1 {
 				return n
 			}
 		}

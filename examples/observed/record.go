@@ -18,6 +18,7 @@ type record struct {
 type panel struct {
 	title string
 	limit float64 // of an alert; 0 is none
+	steps bool    // of what changes at once
 	lines []line
 }
 
@@ -48,7 +49,7 @@ func panels() []panel {
 		{title: "calls that wait", limit: 20, lines: []line{
 			{name: "", colour: "orange", expr: `sum(interlock_waiting{class="market"})`},
 		}},
-		{title: "counted so far", lines: []line{
+		{title: "counted so far", steps: true, lines: []line{
 			{name: "renewals failed", colour: "orange", expr: `sum(interlock_renewals_total{result="failed"})`},
 			{name: "renewals late", colour: "blue", expr: `sum(interlock_renewals_total{result="late"})`},
 			{name: "locks lost", colour: "red", expr: `sum(interlock_lost_total)`},
@@ -56,10 +57,10 @@ func panels() []panel {
 	}
 }
 
-// states are what was so or not. The market's lock is held for a millisecond at a time, which few scrapes see.
+// states are what was so or not. That the market's lock is held is not among them: it is, for a millisecond at a time, which
+// few scrapes see; and the one who held it for long could not be scraped.
 var states = []struct{ name, expr string }{
 	{"ledger held", `max(interlock_held{class="ledger"}) > 0`},
-	{"market held", `max(max_over_time(interlock_held{class="market"}[2s]) and on (process) (up == 1)) > 0`},
 	{shopName(0) + " scraped", `up{process="` + shopName(0) + `"} == 1`},
 }
 

@@ -27,6 +27,11 @@ type role struct {
 	Slow      string // the customer who buys when the shop is told to
 }
 
+// order is what a shop is told.
+type order struct {
+	Slow bool // the slow customer is to buy; otherwise it is to say what was traded
+}
+
 // word is what a shop says.
 type word struct {
 	Metrics string // where it serves them, first
@@ -37,8 +42,8 @@ type word struct {
 	Told   string               // what his context ended with
 	Wrote  bool                 // whether he has bought all the same
 
-	Trades, Failed int // at the end
-	Err            string
+	Trades, Failed int
+	Err            string // of the last that failed
 }
 
 // shop is where customers trade.
@@ -49,10 +54,10 @@ type shop struct {
 
 	mu             sync.Mutex // guards what follows
 	trades, failed int
-	err            error // the last
+	err            error // of the last that failed
 }
 
-// playShop lets the customers trade until the shop is closed. Whenever it is told something, the slow one buys.
+// playShop lets the customers trade until the shop is closed, and does what it is told meanwhile.
 func playShop(ctx context.Context, st *part.Stage) error {
 	s := &shop{}
 	if err := st.Arg(&s.role); err != nil {
@@ -73,16 +78,20 @@ func playShop(ctx context.Context, st *part.Stage) error {
 	for _, name := range s.Customers {
 		all.Go(func() { s.shopping(ctx, name) })
 	}
+	defer all.Wait()
 	err = st.Send(word{Metrics: addr})
-	for err == nil && st.Receive(&struct{}{}) == nil {
-		err = s.buySlowly(ctx, st)
+	for err == nil {
+		var told order
+		switch {
+		case st.Receive(&told) != nil:
+			return nil
+		case told.Slow:
+			err = s.buySlowly(ctx, st)
+		default:
+			err = st.Send(s.traded())
+		}
 	}
-	all.Wait()
-	w := word{Trades: s.trades, Failed: s.failed}
-	if s.err != nil {
-		w.Err = s.err.Error()
-	}
-	return errors.Join(err, st.Send(w))
+	return err
 }
 
 // enter opens the clients.
@@ -161,6 +170,17 @@ func (s *shop) count(ctx context.Context, err error) {
 		s.failed++
 		s.err = err
 	}
+}
+
+// traded says what was traded so far.
+func (s *shop) traded() word {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := word{Trades: s.trades, Failed: s.failed}
+	if s.err != nil {
+		w.Err = s.err.Error()
+	}
+	return w
 }
 
 // buySlowly is a purchase that is stopped between its last look and its change, and then goes on. To hold a lock is not
