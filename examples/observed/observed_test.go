@@ -82,6 +82,7 @@ func TestObserved_TellsItsWholeStory(t *testing.T) {
 	if _, err := kept.alerts(ctx); err != nil {
 		t.Errorf("with -keep Prometheus does not answer: %v", err)
 	}
+	checkDashboard(ctx, t, kept)
 	cancel()
 	if c := <-code; c != 0 || words.String() != "" {
 		t.Errorf("it ends with %d: %s", c, words)

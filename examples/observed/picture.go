@@ -153,15 +153,15 @@ func (c *canvas) axis() {
 // drawMarks draws what was done, as lines through everything.
 func (c *canvas) drawMarks() {
 	for i, m := range c.marks {
-		x, anchor := c.x(m.at), "middle"
+		x, anchor, shift := c.x(m.at), "middle", 0.0
 		switch near := 8 * time.Second; { // two that are near each other have their texts on the outside
 		case i > 0 && m.at.Sub(c.marks[i-1].at) < near:
-			anchor = "start"
+			anchor, shift = "start", 4
 		case i+1 < len(c.marks) && c.marks[i+1].at.Sub(m.at) < near:
-			anchor = "end"
+			anchor, shift = "end", -4
 		}
 		fmt.Fprintf(&c.over, `<line class="mark" x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke-dasharray="2 3"/>`, x, headHeight-8, x, c.y)
-		fmt.Fprintf(&c.over, `<text class="ink" x="%.1f" y="%d" text-anchor="%s">%s</text>`+"\n", x, headHeight-14, anchor, m.text)
+		fmt.Fprintf(&c.over, `<text class="ink" x="%.1f" y="%d" text-anchor="%s">%s</text>`+"\n", x+shift, headHeight-14, anchor, m.text)
 	}
 }
 

@@ -92,7 +92,7 @@ func (s *show) record(ctx context.Context) (*record, error) {
 	return r, s.recordAlerts(ctx, r)
 }
 
-// recordAlerts adds a band for each alert that was pending or fired, in the order in which they began.
+// recordAlerts adds a band for each alert that was pending or fired, in the order in which they fired.
 func (s *show) recordAlerts(ctx context.Context, r *record) error {
 	found, err := s.prom.history(ctx, "ALERTS", r.from, r.to)
 	if err != nil {
@@ -128,7 +128,15 @@ func (b *band) add(s series, colour string) {
 	}
 }
 
-// first is when the band begins.
-func (b *band) first() time.Time {
-	return slices.MinFunc(b.spans, func(x, y span) int { return x.from.Compare(y.from) }).from
+// first is when the alert of the band fired first. One that was only pending comes after those that were not.
+func (b *band) first() (first time.Time) {
+	for _, s := range b.spans {
+		if s.colour == "red" && (first.IsZero() || s.from.Before(first)) {
+			first = s.from
+		}
+	}
+	if first.IsZero() {
+		return b.spans[0].from.AddDate(1, 0, 0)
+	}
+	return first
 }
