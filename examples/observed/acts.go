@@ -169,7 +169,7 @@ func (s *show) goOn(ctx context.Context) error {
 // evening waits until no alert has fired for a while, and counts everything under the market's lock.
 func (s *show) evening(ctx context.Context) error {
 	err := until(ctx, "no alert fires", func(ctx context.Context) (bool, error) {
-		quiet, err := s.prom.value(ctx, `absent_over_time(ALERTS{alertstate="firing"}[2s])`)
+		quiet, err := s.prom.value(ctx, `absent_over_time(ALERTS{alertstate="firing"}[3s])`)
 		return quiet == 1, err
 	})
 	if err != nil {
@@ -214,11 +214,13 @@ func (s *show) fires(ctx context.Context, name string, since time.Time, cause st
 		a, fires, err = s.prom.firing(ctx, name)
 		return fires, err
 	})
-	if err == nil {
-		s.say("ALERT %s fires, %v after %s: %q\n%10sSee %s", name, tenths(time.Since(since)), cause,
-			a.Annotations["summary"], "", a.Annotations["runbook_url"])
+	if err != nil {
+		others, why := s.prom.alerts(ctx)
+		return fmt.Errorf("%w; the alerts are %v", errors.Join(err, why), others)
 	}
-	return err
+	s.say("ALERT %s fires, %v after %s: %q\n%10sSee %s", name, tenths(time.Since(since)), cause,
+		a.Annotations["summary"], "", a.Annotations["runbook_url"])
+	return nil
 }
 
 // resolves waits until the alert fires no more.

@@ -50,7 +50,8 @@ const (
 	// lease is that of all locks. It leaves InterlockManyWait, which wants ten seconds, time to fire while a holder is stopped.
 	lease = 20 * time.Second
 
-	// least is how many customers must be left when one shop is stopped: InterlockManyWait is about more than 20.
+	// least is how many customers must be left when one shop is stopped: InterlockManyWait is about more than 20. By default each
+	// of the others has as many, so that it is enough to scrape one of them: on a machine with much to do a scrape may fail.
 	least = 24
 )
 
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := command.Flags("observed", stderr)
 	var s settings
 	flags.IntVar(&s.shops, "shops", 4, "processes that trade")
-	flags.IntVar(&s.crowd, "customers", 12, "customers in each")
+	flags.IntVar(&s.crowd, "customers", 24, "customers in each")
 	flags.StringVar(&s.rules, "rules", "", "file of alert rules (default "+alertFile+" of the repository around this folder)")
 	flags.StringVar(&s.svg, "svg", "", "file to draw a picture into")
 	flags.BoolVar(&s.trace, "trace", false, "print the spans of one order")

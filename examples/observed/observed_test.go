@@ -194,7 +194,7 @@ func TestCountAll_NoticesWhatIsWrong(t *testing.T) {
 
 func TestRun_RefusesWhatItCannotDo(t *testing.T) {
 	for want, all := range map[int][][]string{
-		command.Usage:  {{"-shops", "1"}, {"-customers", "3"}, {"-shops", "100", "-customers", "100"}, {"-nosuch"}, {"everything"}},
+		command.Usage:  {{"-shops", "1"}, {"-customers", "7"}, {"-shops", "100", "-customers", "100"}, {"-nosuch"}, {"everything"}},
 		command.Failed: {{"-rules", "nosuch.yaml"}},
 	} {
 		for _, args := range all {

@@ -172,8 +172,8 @@ func (c *canvas) legend(height int) {
 		plotLeft, y-9, plotLeft+24, y)
 	fmt.Fprintf(&c.over, `<rect class="fred" x="%d" y="%d" width="18" height="10"/><text class="faint" x="%d" y="%d">alert fires</text>`,
 		plotLeft+120, y-9, plotLeft+144, y)
-	fmt.Fprintf(&c.over, `<text class="faint" x="%d" y="%d" text-anchor="end">%v a lease; a second for each minute of the rules</text>`+"\n",
-		plotRight, y, lease)
+	fmt.Fprintf(&c.over, `<text class="faint" x="%d" y="%d" text-anchor="end">a lease is %.0f s; a second for each minute of the rules</text>`+"\n",
+		plotRight, y, lease.Seconds())
 }
 
 // niceAbove is the next number that has, as its half, few digits.

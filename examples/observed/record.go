@@ -44,7 +44,7 @@ type span struct {
 func panels() []panel {
 	return []panel{
 		{title: "trades in a second", lines: []line{
-			{name: "", colour: "blue", expr: `sum(rate(interlock_hold_duration_seconds_count{class="market"}[2s]))`},
+			{name: "", colour: "blue", expr: `sum(rate(interlock_hold_duration_seconds_count{class="market"}[3s]))`},
 		}},
 		{title: "calls that wait", limit: 20, lines: []line{
 			{name: "", colour: "orange", expr: `sum(interlock_waiting{class="market"})`},

@@ -44,8 +44,8 @@ var minutes = regexp.MustCompile(`(\[|\bfor: |\boffset )(\d+)m\b`)
 // hasten makes a second of each minute in the rules. Nothing else about them changes.
 func hasten(rules string) string { return minutes.ReplaceAllString(rules, "${1}${2}s") }
 
-// scrapes is how often Prometheus scrapes and looks at the rules: as every half a minute if a second is a minute.
-const scrapes = 500 * time.Millisecond
+// scrapes is how often Prometheus scrapes and looks at the rules. Its default is a minute, so this is too.
+const scrapes = time.Second
 
 // configuration is Prometheus' own, with the addresses of those to scrape, each under the name of its process.
 func configuration(targets map[string]string) string {

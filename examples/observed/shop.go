@@ -152,7 +152,7 @@ func buy(ctx context.Context, lock *interlock.Mutex, b bazaar.Book, name string)
 
 // linger is how long a customer looks around.
 func linger(ctx context.Context) {
-	wait := time.NewTimer(200*time.Millisecond + rand.N(600*time.Millisecond))
+	wait := time.NewTimer(400*time.Millisecond + rand.N(1200*time.Millisecond))
 	defer wait.Stop()
 	select {
 	case <-wait.C:
