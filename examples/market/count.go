@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/interlock-go/interlock/examples/internal/bazaar"
 	"github.com/redis/rueidis"
 )
 
@@ -50,7 +51,7 @@ func (t *traders) countSellers(ctx context.Context, c rueidis.Client, note func(
 		if _, err := store(ctx, c, sellerName(i), note); err != nil {
 			return 0, err
 		}
-		has, err := c.Do(ctx, c.B().Get().Key(fundsKey(sellerName(i))).Build()).AsInt64()
+		has, err := c.Do(ctx, c.B().Get().Key(bazaar.FundsKey(sellerName(i))).Build()).AsInt64()
 		if err != nil && !rueidis.IsRedisNil(err) { // one who has sold nothing has no key
 			return 0, err
 		}
@@ -69,13 +70,13 @@ func (t *traders) countBuyers(ctx context.Context, c rueidis.Client, note func(i
 		}
 		var cost int64
 		for _, item := range items {
-			price, err := itemPrice(item)
+			price, err := bazaar.ItemPrice(item)
 			if err != nil {
 				return 0, 0, err
 			}
 			cost += price
 		}
-		has, err := c.Do(ctx, c.B().Get().Key(fundsKey(buyerName(i))).Build()).AsInt64()
+		has, err := c.Do(ctx, c.B().Get().Key(bazaar.FundsKey(buyerName(i))).Build()).AsInt64()
 		if err != nil {
 			return 0, 0, err
 		}
@@ -89,14 +90,14 @@ func (t *traders) countBuyers(ctx context.Context, c rueidis.Client, note func(i
 }
 
 func (t *traders) countMarket(ctx context.Context, c rueidis.Client, note func(item, place string) error) (int, error) {
-	members, err := c.Do(ctx, c.B().Zrange().Key(marketKey).Min("0").Max("-1").Build()).AsStrSlice()
+	members, err := c.Do(ctx, c.B().Zrange().Key(bazaar.MarketKey).Min("0").Max("-1").Build()).AsStrSlice()
 	if err != nil {
 		return 0, err
 	}
 	for _, member := range members {
-		o, err := readOffer(member, 0)
+		o, err := bazaar.ReadOffer(member, 0)
 		if err == nil {
-			err = note(o.item, "the market")
+			err = note(o.Item, "the market")
 		}
 		if err != nil {
 			return 0, err
@@ -107,7 +108,7 @@ func (t *traders) countMarket(ctx context.Context, c rueidis.Client, note func(i
 
 // store returns what is in a user's store.
 func store(ctx context.Context, c rueidis.Client, user string, note func(item, place string) error) ([]string, error) {
-	items, err := c.Do(ctx, c.B().Smembers().Key(storeKey(user)).Build()).AsStrSlice()
+	items, err := c.Do(ctx, c.B().Smembers().Key(bazaar.StoreKey(user)).Build()).AsStrSlice()
 	for _, item := range items {
 		err = errors.Join(err, note(item, "the store of "+user))
 	}

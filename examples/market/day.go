@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/interlock-go/interlock/examples/internal/bazaar"
 	"github.com/redis/rueidis"
 )
 
@@ -50,7 +51,7 @@ func (s settings) day(ctx context.Context, addr string, w way, c crowd) (row, er
 	if err := open(ctx, client, c); err != nil {
 		return row{}, err
 	}
-	t := &traders{settings: s, way: w, crowd: c, b: book{client}, produced: crate * c.sellers}
+	t := &traders{settings: s, way: w, crowd: c, b: bazaar.Book{C: client}, produced: crate * c.sellers}
 	if err := t.trade(ctx, addr); err != nil {
 		return t.row, err
 	}
@@ -66,16 +67,16 @@ func open(ctx context.Context, client rueidis.Client, c crowd) error {
 		return err
 	}
 	for i := range c.buyers {
-		set := client.B().Set().Key(fundsKey(buyerName(i))).Value(fmt.Sprint(purse)).Build()
+		set := client.B().Set().Key(bazaar.FundsKey(buyerName(i))).Value(fmt.Sprint(purse)).Build()
 		if err := client.Do(ctx, set).Error(); err != nil {
 			return err
 		}
 	}
 	for i := range c.sellers {
-		offers := client.B().Zadd().Key(marketKey).ScoreMember()
+		offers := client.B().Zadd().Key(bazaar.MarketKey).ScoreMember()
 		for number := range crate {
-			o := newItem(sellerName(i), number)
-			offers = offers.ScoreMember(float64(o.price), o.member())
+			o := bazaar.NewItem(sellerName(i), number)
+			offers = offers.ScoreMember(float64(o.Price), o.Member())
 		}
 		if err := client.Do(ctx, offers.Build()).Error(); err != nil {
 			return err
@@ -92,7 +93,7 @@ type traders struct {
 	settings
 	way   way
 	crowd crowd
-	b     book // for what is not measured
+	b     bazaar.Book // for what is not measured
 
 	mu       sync.Mutex // guards what follows
 	row      row
@@ -171,7 +172,7 @@ func (t *traders) sell(ctx context.Context, d desk, seller string) (r row, err e
 				return r, err
 			}
 		}
-		retries, err := d.list(ctx, seller, newItem(seller, number))
+		retries, err := d.list(ctx, seller, bazaar.NewItem(seller, number))
 		r.retries += retries
 		if over(ctx, err) {
 			return r, nil
@@ -188,19 +189,19 @@ func (t *traders) sell(ctx context.Context, d desk, seller string) (r row, err e
 func (t *traders) produce(ctx context.Context, seller string, from int) error {
 	var items []string
 	for n := range crate {
-		items = append(items, newItem(seller, from+n).item)
+		items = append(items, bazaar.NewItem(seller, from+n).Item)
 	}
 	t.mu.Lock()
 	t.produced += crate
 	t.mu.Unlock()
-	return t.b.c.Do(context.WithoutCancel(ctx), t.b.c.B().Sadd().Key(storeKey(seller)).Member(items...).Build()).Error()
+	return t.b.C.Do(context.WithoutCancel(ctx), t.b.C.B().Sadd().Key(bazaar.StoreKey(seller)).Member(items...).Build()).Error()
 }
 
 // buy buys one item after the other, each any that is for sale.
 func (t *traders) buy(ctx context.Context, d desk, buyer string) (r row, err error) {
 	for ctx.Err() == nil {
 		begin := time.Now()
-		o, found, err := t.b.pick(context.WithoutCancel(ctx))
+		o, found, err := t.b.Pick(context.WithoutCancel(ctx))
 		if err != nil {
 			return r, err
 		}

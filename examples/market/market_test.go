@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlock-go/interlock/examples/internal/bazaar"
 	"github.com/interlock-go/interlock/examples/internal/command"
 	"github.com/interlock-go/interlock/examples/internal/host"
 	"github.com/redis/rueidis"
@@ -41,23 +42,23 @@ func TestCount_NoticesWhatIsWrong(t *testing.T) {
 	defer client.Close()
 	tests := map[string]struct {
 		command string
-		args    func(o offer) []string
+		args    func(o bazaar.Offer) []string
 	}{
-		"money made":            {"INCRBY", func(offer) []string { return []string{fundsKey("seller0"), "1"} }},
-		"money lost":            {"DECRBY", func(offer) []string { return []string{fundsKey("buyer0"), "1"} }},
-		"an item lost":          {"ZREM", func(o offer) []string { return []string{marketKey, o.member()} }},
-		"an item in two places": {"SADD", func(o offer) []string { return []string{storeKey("buyer0"), o.item} }},
+		"money made":            {"INCRBY", func(bazaar.Offer) []string { return []string{bazaar.FundsKey("seller0"), "1"} }},
+		"money lost":            {"DECRBY", func(bazaar.Offer) []string { return []string{bazaar.FundsKey("buyer0"), "1"} }},
+		"an item lost":          {"ZREM", func(o bazaar.Offer) []string { return []string{bazaar.MarketKey, o.Member()} }},
+		"an item in two places": {"SADD", func(o bazaar.Offer) []string { return []string{bazaar.StoreKey("buyer0"), o.Item} }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := crowd{1, 1}
 			day := &traders{
-				settings: settings{duration: 30 * time.Millisecond}, way: wayOf(byOneLock), crowd: c, b: book{client}, produced: crate,
+				settings: settings{duration: 30 * time.Millisecond}, way: wayOf(byOneLock), crowd: c, b: bazaar.Book{C: client}, produced: crate,
 			}
 			if err := errors.Join(open(t.Context(), client, c), day.trade(t.Context(), addr), day.count(t.Context(), client)); err != nil {
 				t.Fatal(err)
 			}
-			o, found, err := day.b.pick(t.Context())
+			o, found, err := day.b.Pick(t.Context())
 			if !found || err != nil {
 				t.Fatalf("nothing is for sale (%v)", err)
 			}
@@ -97,14 +98,14 @@ func testGone(t *testing.T, addr string, w way) {
 	first, second := h.desk(), h.desk()
 	defer first.close()
 	defer second.close()
-	o := newItem("seller0", 7)
+	o := bazaar.NewItem("seller0", 7)
 	if bought, _, err := first.buy(ctx, "buyer0", o); !bought || err != nil {
 		t.Fatalf("the first buyer: %t, %v", bought, err)
 	}
 	if bought, _, err := second.buy(ctx, "buyer1", o); bought || err != nil {
 		t.Errorf("the second buyer: %t, %v; want false", bought, err)
 	}
-	has, err := client.Do(ctx, client.B().Get().Key(fundsKey("buyer1")).Build()).AsInt64()
+	has, err := client.Do(ctx, client.B().Get().Key(bazaar.FundsKey("buyer1")).Build()).AsInt64()
 	if err != nil || has != purse {
 		t.Errorf("the second buyer has %d of %d (%v)", has, purse, err)
 	}
@@ -122,19 +123,19 @@ func TestWatch_ARivalBetweenReadAndChange_IsARetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, hangUp := client.Dedicate()
-	d := watchDesk{b: book{c}, c: c, hangUp: hangUp}
+	d := watchDesk{b: bazaar.Book{C: c}, c: c, hangUp: hangUp}
 	defer d.close()
-	o, rivals := newItem("seller0", 1), 0
+	o, rivals := bazaar.NewItem("seller0", 1), 0
 	may := func(ctx context.Context) (bool, error) {
 		if rivals++; rivals < 3 { // somebody lists something, twice
-			zadd := client.B().Zadd().Key(marketKey).ScoreMember().ScoreMember(1, "x"+strings.Repeat("x", rivals)+".y").Build()
+			zadd := client.B().Zadd().Key(bazaar.MarketKey).ScoreMember().ScoreMember(1, "x"+strings.Repeat("x", rivals)+".y").Build()
 			if err := client.Do(ctx, zadd).Error(); err != nil {
 				return false, err
 			}
 		}
-		return d.b.canBuy(ctx, "buyer0", o)
+		return d.b.CanBuy(ctx, "buyer0", o)
 	}
-	done, retries, err := d.optimistic(t.Context(), []string{marketKey, fundsKey("buyer0")}, d.b.purchase("buyer0", o), may)
+	done, retries, err := d.optimistic(t.Context(), []string{bazaar.MarketKey, bazaar.FundsKey("buyer0")}, d.b.Purchase("buyer0", o), may)
 	if !done || retries != 2 || err != nil {
 		t.Errorf("done %t with %d retries (%v); want done with 2", done, retries, err)
 	}

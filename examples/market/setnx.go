@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/interlock-go/interlock/examples/internal/bazaar"
 	"github.com/redis/rueidis"
 )
 
@@ -24,7 +25,7 @@ func openSetnx(_ context.Context, addr string) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := lockedDesk{b: book{client}, lock: setnx{client}.lock}
+	d := lockedDesk{b: bazaar.Book{C: client}, lock: setnx{client}.lock}
 	return &house{desk: func() desk { return d }, close: client.Close}, nil
 }
 
@@ -67,7 +68,7 @@ func (l setnx) unlock(ctx context.Context, id string) error {
 				}
 				return err
 			}
-			done, err := book{c}.exec(ctx, rueidis.Commands{
+			done, err := bazaar.Book{C: c}.Exec(ctx, rueidis.Commands{
 				c.B().Multi().Build(), c.B().Del().Key(setnxKey).Build(), c.B().Exec().Build(),
 			})
 			if done || err != nil {

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 
+	"github.com/interlock-go/interlock/examples/internal/bazaar"
 	"github.com/redis/rueidis"
 )
 
 // watchDesk trades optimistically: it watches what it reads, and begins again when that has changed before its change.
 type watchDesk struct {
-	b      book
+	b      bazaar.Book
 	c      rueidis.DedicatedClient // WATCH is a state of the connection, so each desk has its own
 	hangUp func()
 }
@@ -20,19 +21,19 @@ func openWatch(_ context.Context, addr string) (*house, error) {
 	}
 	return &house{close: client.Close, desk: func() desk {
 		c, hangUp := client.Dedicate()
-		return watchDesk{b: book{c}, c: c, hangUp: hangUp}
+		return watchDesk{b: bazaar.Book{C: c}, c: c, hangUp: hangUp}
 	}}, nil
 }
 
-func (d watchDesk) list(ctx context.Context, seller string, o offer) (retries int, err error) {
-	_, retries, err = d.optimistic(ctx, []string{storeKey(seller)}, d.b.listing(seller, o),
-		func(ctx context.Context) (bool, error) { return d.b.has(ctx, seller, o) })
+func (d watchDesk) list(ctx context.Context, seller string, o bazaar.Offer) (retries int, err error) {
+	_, retries, err = d.optimistic(ctx, []string{bazaar.StoreKey(seller)}, d.b.Listing(seller, o),
+		func(ctx context.Context) (bool, error) { return d.b.Has(ctx, seller, o) })
 	return retries, err
 }
 
-func (d watchDesk) buy(ctx context.Context, buyer string, o offer) (bool, int, error) {
-	return d.optimistic(ctx, []string{marketKey, fundsKey(buyer)}, d.b.purchase(buyer, o),
-		func(ctx context.Context) (bool, error) { return d.b.canBuyStepwise(ctx, buyer, o) })
+func (d watchDesk) buy(ctx context.Context, buyer string, o bazaar.Offer) (bool, int, error) {
+	return d.optimistic(ctx, []string{bazaar.MarketKey, bazaar.FundsKey(buyer)}, d.b.Purchase(buyer, o),
+		func(ctx context.Context) (bool, error) { return d.b.CanBuyStepwise(ctx, buyer, o) })
 }
 
 // optimistic makes a change if may still says so, until nothing that it watches changes meanwhile or ctx ends. What is under
@@ -55,7 +56,7 @@ func (d watchDesk) optimistic(ctx context.Context, watched []string, change ruei
 		if !ok {
 			return false, retries, d.c.Do(through, d.c.B().Unwatch().Build()).Error()
 		}
-		if done, err := d.b.exec(through, change); done || err != nil {
+		if done, err := d.b.Exec(through, change); done || err != nil {
 			return done, retries, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/examples/internal/bazaar"
 	_ "github.com/interlock-go/interlock/redislock" // opens redis://
 	"github.com/redis/rueidis"
 )
@@ -24,9 +25,9 @@ type house struct {
 
 // desk does what one seller or buyer wants done. retries is how often it had to begin again because of the others.
 type desk interface {
-	list(ctx context.Context, seller string, o offer) (retries int, err error)
+	list(ctx context.Context, seller string, o bazaar.Offer) (retries int, err error)
 	// buy reports false if the offer was gone.
-	buy(ctx context.Context, buyer string, o offer) (bought bool, retries int, err error)
+	buy(ctx context.Context, buyer string, o bazaar.Offer) (bought bool, retries int, err error)
 	close()
 }
 
@@ -62,25 +63,25 @@ func connect(addr string) (rueidis.Client, error) {
 
 // lockedDesk does each trade under a lock. The lock is waited for until ctx ends; what is under way is brought to its end.
 type lockedDesk struct {
-	b    book
+	b    bazaar.Book
 	lock func(ctx context.Context, item string) (work context.Context, unlock func() error, err error)
 }
 
-func (d lockedDesk) list(ctx context.Context, seller string, o offer) (int, error) {
-	work, unlock, err := d.lock(ctx, o.item)
+func (d lockedDesk) list(ctx context.Context, seller string, o bazaar.Offer) (int, error) {
+	work, unlock, err := d.lock(ctx, o.Item)
 	if err != nil {
 		return 0, err
 	}
-	_, err = d.b.list(work, seller, o)
+	_, err = d.b.List(work, seller, o)
 	return 0, errors.Join(err, unlock())
 }
 
-func (d lockedDesk) buy(ctx context.Context, buyer string, o offer) (bool, int, error) {
-	work, unlock, err := d.lock(ctx, o.item)
+func (d lockedDesk) buy(ctx context.Context, buyer string, o bazaar.Offer) (bool, int, error) {
+	work, unlock, err := d.lock(ctx, o.Item)
 	if err != nil {
 		return false, 0, err
 	}
-	bought, err := d.b.buy(work, buyer, o)
+	bought, err := d.b.Buy(work, buyer, o)
 	return bought, 0, errors.Join(err, unlock())
 }
 
@@ -108,7 +109,7 @@ func openLocks(ctx context.Context, addr string, name func(item string) string) 
 		client.Close()
 		return nil, err
 	}
-	d := lockedDesk{b: book{client}, lock: func(ctx context.Context, item string) (context.Context, func() error, error) {
+	d := lockedDesk{b: bazaar.Book{C: client}, lock: func(ctx context.Context, item string) (context.Context, func() error, error) {
 		lease, err := locks.Lock(ctx, name(item))
 		if err != nil {
 			return nil, nil, err
