@@ -76,7 +76,7 @@ type Options struct {
 	//
 	// A result of more than 255 bytes, or one that is not valid UTF-8, does not count: the lock has its Label, and
 	// the Logger is told, at Warn the first time and at Debug from then on. When a hold passes on inside this process, engines
-	// with leases learn the new label by a renewal, 100 ms later unless the hold has ended; engines with sessions show that
+	// with leases learn the new label by a renewal, 100 ms later unless the hold has ended; engines with sessions, and files, show that
 	// of an earlier holder. The default is none.
 	LabelFrom func(ctx context.Context, label string) string
 

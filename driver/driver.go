@@ -99,7 +99,7 @@ type Request struct {
 	Named bool
 
 	Client string // who asks, as operators see it, for instance "host:pid"
-	Label  string // shown to operators
+	Label  string // shown to operators, the first 255 bytes at least
 
 	Mode   Mode
 	Limit  int // of a semaphore; ignored for Exclusive

@@ -331,3 +331,13 @@ func TestLinks_AreNotLookedFor_IfTheTraceIsNotSampled(t *testing.T) {
 		k.unlock(l)
 	})
 }
+
+func TestLinksTo_LeavesOutTheWaiterItself_AndWhomNobodyIs(t *testing.T) {
+	holders := []driver.Holder{
+		{Owner: "waiter", Label: example}, {Owner: "", Retained: true, Label: example}, {Owner: "other", Label: example},
+	}
+	links := linksTo(interlock.LockInfo{Holders: holders}, "waiter")
+	if len(links) != 1 || len(links[0].Attributes) != 0 {
+		t.Errorf("%+v", links)
+	}
+}

@@ -29,7 +29,7 @@ func (a *app) printTable(locks []interlock.LockInfo, waitersKnown bool) error {
 		}
 		for _, h := range l.Holders {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Name), l.Kind, holder(h),
-				orDash(h.Owner), orDash(h.Label), age(h.Since, now), remaining(h.Until, now), tokenOrDash(h.Token), waiting)
+				orDash(h.Owner), shortLabel(h.Label), age(h.Since, now), remaining(h.Until, now), tokenOrDash(h.Token), waiting)
 		}
 	}
 	return w.Flush()
@@ -60,6 +60,19 @@ func orDash(s string) string {
 		return "-"
 	}
 	return printable(s)
+}
+
+// shortLabel leaves the trace of a call, with which a label may end, out of a table: it is 67 characters wide. get shows
+// it, and so does JSON.
+func shortLabel(label string) string {
+	plain, _, traced := strings.Cut(" "+label, " traceparent=")
+	if !traced {
+		return orDash(label)
+	}
+	if plain = strings.TrimPrefix(plain, " "); plain == "" {
+		return "(traced)"
+	}
+	return printable(plain) + " (traced)"
 }
 
 func tokenOrDash(token uint64) string {
