@@ -83,6 +83,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, servers.ErrMissing):
 		fmt.Fprintln(stderr, "observed:", err)
 		return command.Missing
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintln(stderr, "observed: interrupted")
+		return command.Interrupted
 	case err != nil:
 		fmt.Fprintln(stderr, "observed:", err)
 		return command.Failed
