@@ -209,11 +209,13 @@ var (
 func TestAlerts_HaveATestInWhichTheyFire_AndOneInWhichTheyDoNot(t *testing.T) {
 	text := ours(t, alertTests)
 	tested := func(expected *regexp.Regexp, name string) bool {
-		return slices.ContainsFunc(expected.FindAllStringSubmatch(text, -1), func(m []string) bool { return m[1] == name })
+		return slices.ContainsFunc(expected.FindAllStringSubmatch(text, -1),
+			func(m []string) bool { return m[1] == name })
 	}
 	for _, a := range alerts(t) {
 		if !tested(firing, a.name) || !tested(quiet, a.name) {
-			t.Errorf("%s: %s fires: %v, stays quiet: %v; want both", alertTests, a.name, tested(firing, a.name), tested(quiet, a.name))
+			t.Errorf("%s: %s fires: %v, stays quiet: %v; want both",
+				alertTests, a.name, tested(firing, a.name), tested(quiet, a.name))
 		}
 	}
 }

@@ -23,7 +23,8 @@
 //	-trace      prints the spans of one order that waits while the shop stands still
 //	-keep       goes on at the end, with everything running, until it is interrupted
 //
-// The program ends with 0 if all of this happened, with 1 if something did not, and with 69 if a server is not installed.
+// The program ends with 0 if all of this happened, with 1 if something did not, with 69 if a server is not installed, and with
+// 130 when it is interrupted.
 package main
 
 import (
@@ -82,6 +83,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, servers.ErrMissing):
 		fmt.Fprintln(stderr, "observed:", err)
 		return command.Missing
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintln(stderr, "observed: interrupted")
+		return command.Interrupted
 	case err != nil:
 		fmt.Fprintln(stderr, "observed:", err)
 		return command.Failed
@@ -114,13 +118,12 @@ func (s *settings) onServers(ctx context.Context, w io.Writer) error {
 	if err := sh.open(ctx, stage, rules); err != nil {
 		return err
 	}
-	if err := sh.play(ctx); err != nil {
-		return err
-	}
+	err = sh.play(ctx)
 	if s.svg != "" {
-		if err := sh.draw(ctx); err != nil {
-			return err
-		}
+		err = errors.Join(err, sh.draw(ctx)) // of a run that went wrong too
+	}
+	if err != nil {
+		return err
 	}
 	if s.keep {
 		fmt.Fprintf(w, "\nThe market goes on; see http://%s/alerts. Interrupt to end everything.\n", sh.prom.addr)

@@ -19,6 +19,7 @@ const (
 	bandStep     = 20
 	groupGap     = 14
 	footHeight   = 56
+	nearMarks    = 90
 )
 
 // look has the colours, for light pages and for dark ones.
@@ -154,10 +155,10 @@ func (c *canvas) axis() {
 func (c *canvas) drawMarks() {
 	for i, m := range c.marks {
 		x, anchor, shift := c.x(m.at), "middle", 0.0
-		switch near := 8 * time.Second; { // two that are near each other have their texts on the outside
-		case i > 0 && m.at.Sub(c.marks[i-1].at) < near:
+		switch { // two that are near each other have their texts on the outside
+		case i > 0 && x-c.x(c.marks[i-1].at) < nearMarks:
 			anchor, shift = "start", 4
-		case i+1 < len(c.marks) && c.marks[i+1].at.Sub(m.at) < near:
+		case i+1 < len(c.marks) && c.x(c.marks[i+1].at)-x < nearMarks:
 			anchor, shift = "end", -4
 		}
 		fmt.Fprintf(&c.over, `<line class="mark" x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke-dasharray="2 3"/>`, x, headHeight-8, x, c.y)

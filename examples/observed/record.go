@@ -40,7 +40,10 @@ type span struct {
 	colour   string
 }
 
-// panels are those of the picture. What is counted on processes that are not scraped is not there.
+// lastOf is the sum of counters as they were seen last: a scrape that failed does not take away what was counted.
+func lastOf(counters string) string { return "sum(last_over_time(" + counters + "[1m]))" }
+
+// panels are those of the picture. Who waits in a process that is not scraped is not seen.
 func panels() []panel {
 	return []panel{
 		{title: "trades in a second", lines: []line{
@@ -50,9 +53,9 @@ func panels() []panel {
 			{name: "", colour: "orange", expr: `sum(interlock_waiting{class="market"})`},
 		}},
 		{title: "counted so far", steps: true, lines: []line{
-			{name: "renewals failed", colour: "orange", expr: `sum(interlock_renewals_total{result="failed"})`},
-			{name: "renewals late", colour: "blue", expr: `sum(interlock_renewals_total{result="late"})`},
-			{name: "locks lost", colour: "red", expr: `sum(interlock_lost_total)`},
+			{name: "renewals failed", colour: "orange", expr: lastOf(`interlock_renewals_total{result="failed"}`)},
+			{name: "renewals late", colour: "blue", expr: lastOf(`interlock_renewals_total{result="late"}`)},
+			{name: "locks lost", colour: "red", expr: lastOf(`interlock_lost_total`)},
 		}},
 	}
 }

@@ -121,19 +121,19 @@ func marketLock(locks *interlock.Client) *interlock.Mutex {
 // shopping lets a customer buy something, and then offer it again, until ctx ends. One whose trade has failed goes on: all
 // trades are done as a whole or not at all, so goods and money are right in any case.
 func (s *shop) shopping(ctx context.Context, name string) {
-	for ctx.Err() == nil {
+	for linger(ctx); ctx.Err() == nil; linger(ctx) {
 		o, bought, err := buy(ctx, s.lock, s.b, name)
 		s.count(ctx, err)
-		if linger(ctx); !bought {
+		if !bought {
 			continue
 		}
+		linger(ctx)
 		o.Seller = name
 		err = s.lock.Do(ctx, func(ctx context.Context) error {
 			_, err := s.b.List(ctx, name, o)
 			return err
 		})
 		s.count(ctx, err)
-		linger(ctx)
 	}
 }
 
@@ -150,9 +150,9 @@ func buy(ctx context.Context, lock *interlock.Mutex, b bazaar.Book, name string)
 	return o, bought, err
 }
 
-// linger is how long a customer looks around.
+// linger is how long a customer looks around: so long that a slow machine has no queue of them when nothing is wrong.
 func linger(ctx context.Context) {
-	wait := time.NewTimer(400*time.Millisecond + rand.N(1200*time.Millisecond))
+	wait := time.NewTimer(2*time.Second + rand.N(4*time.Second))
 	defer wait.Stop()
 	select {
 	case <-wait.C:

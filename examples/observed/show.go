@@ -17,9 +17,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// patience is how long something may take that takes seconds on a machine with nothing else to do.
-const patience = 90 * time.Second
-
 // show is one run.
 type show struct {
 	settings
@@ -159,28 +156,6 @@ func (s *show) mark(text string) time.Time {
 	now := time.Now()
 	s.marks = append(s.marks, mark{now, text})
 	return now
-}
-
-// errNever says that something did not happen.
-var errNever = errors.New("it did not happen")
-
-// until looks at a condition until it holds. Prometheus tells nobody, so it has to be asked.
-func until(ctx context.Context, what string, holds func(ctx context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w in %v", errNever, patience))
-	defer cancel()
-	look := time.NewTicker(50 * time.Millisecond)
-	defer look.Stop()
-	for {
-		ok, err := holds(ctx)
-		if ok && err == nil {
-			return nil
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", what, errors.Join(context.Cause(ctx), err))
-		}
-	}
 }
 
 // order is ann's: she buys something, and is traced.
