@@ -19,6 +19,8 @@ type Board struct {
 	// Tried is when the last look ended, whether or not it succeeded.
 	Tried  time.Time `json:"tried"`
 	TookMs int64     `json:"tookMs"` // how long the last look took, in milliseconds
+	// IntervalMs is the pause between two looks, in milliseconds; after a slow look it is as long as the look was.
+	IntervalMs int64 `json:"intervalMs"`
 
 	Engine   string        `json:"engine"`
 	URL      string        `json:"url"`      // as Options.URL
