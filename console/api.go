@@ -36,8 +36,8 @@ func (con *Console) serveBoard(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, part(b, q.Get("prefix"), q.Get("after"), limit))
 }
 
-// part is a board with only those locks, and the edges at them. Counts, cycles and events stay those of all. Locks of one
-// name stay together, so that the next part can begin after the name of the last one.
+// part is a board with only those locks, and the edges at them. Counts, cycles and events stay those of all. Locks of
+// one name stay together, so that the next part can begin after the name of the last one.
 func part(whole *board.Board, prefix, after string, limit int) *board.Board {
 	b := *whole
 	locks := whole.Locks
@@ -118,7 +118,8 @@ func (con *Console) serveDoctor(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer con.examining.Unlock()
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // on a slow engine it takes longer than other answers
+	// On a slow engine it takes longer than the server may allow for an answer.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	found, err := con.opts.Doctor(r.Context())
 	if err != nil {
 		failed(w, err)

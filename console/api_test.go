@@ -133,7 +133,8 @@ func TestObserver_ShowsLossesWithTheirReason(t *testing.T) {
 	})
 	found := false
 	for _, e := range has.Events {
-		found = found || e.Event == board.Lost && e.Token == l.Token() && e.Owner == l.Owner() && e.Why != "" && e.After.IsZero()
+		found = found || e.Event == board.Lost && e.Token == l.Token() && e.Owner == l.Owner() && e.Why != "" &&
+			e.After.IsZero()
 	}
 	if !found {
 		t.Errorf("%+v", has.Events)
@@ -145,7 +146,8 @@ func TestNew_RefusesWhatItCannotServe(t *testing.T) {
 		t.Error("a console of no client")
 	}
 	w := newWorld(t, nil)
-	if _, err := console.New(w.client, &console.Options{Tokens: []console.Token{{Name: "a", Secret: "short"}}}); err == nil {
+	short := []console.Token{{Name: "a", Secret: "short"}}
+	if _, err := console.New(w.client, &console.Options{Tokens: short}); err == nil {
 		t.Error("a token that can be guessed")
 	}
 }
@@ -198,8 +200,8 @@ func TestBoard_OfTenThousandLocks_IsQuickAndItsChangesAreSmall(t *testing.T) {
 	}
 	var b board.Board
 	w.get("/api/board?limit=1").into(t, &b)
-	t.Logf("a look took %d ms; the board has %d bytes, an idle change %d, a change of one lock %d", b.TookMs, len(whole.data),
-		len(idle.data), len(one.data))
+	t.Logf("a look took %d ms; the board has %d bytes, an idle change %d, a change of one lock %d", b.TookMs,
+		len(whole.data), len(idle.data), len(one.data))
 	if b.Counts.Held != 10000 || len(whole.data) < 9999*100 || len(idle.data) > 400 || len(one.data) > 1000 {
 		t.Errorf("%d bytes, %d bytes, %d bytes: %+v", len(whole.data), len(idle.data), len(one.data), b.Counts)
 	}

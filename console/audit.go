@@ -14,8 +14,8 @@ import (
 // keptEntries is how many entries of the audit the page can show.
 const keptEntries = 200
 
-// AuditEntry is a line of the audit. An attempt has two with the same ID: one before it, with the result "asked", and one
-// with its outcome. One that was refused has only that one.
+// AuditEntry is a line of the audit. An attempt has two with the same ID: one before it, with the result "asked", and
+// one with its outcome. One that was refused has only that one.
 type AuditEntry struct {
 	Time   time.Time   `json:"time"`
 	ID     uint64      `json:"id"` // of the attempt, in this process

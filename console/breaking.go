@@ -79,7 +79,8 @@ func (con *Console) mayBreak(asked *breakRequest) (token uint64, _ *notAsked) {
 		return 0, &notAsked{http.StatusBadRequest, fmt.Sprintf("%q is not the token of a hold", asked.Token), ""}
 	case asked.Typed != asked.Name:
 		return token, &notAsked{
-			http.StatusBadRequest, "what was typed is not the name of the lock", "type the name of the lock as it is shown",
+			http.StatusBadRequest, "what was typed is not the name of the lock",
+			"type the name of the lock as it is shown",
 		}
 	}
 	return token, nil
@@ -90,7 +91,8 @@ func (con *Console) breakHold(ctx context.Context, w http.ResponseWriter, e *Aud
 	con.describe(ctx, e)
 	e.Result = "asked"
 	if err := con.audit.write(e); err != nil {
-		refuse(w, http.StatusInternalServerError, "the audit cannot be written, so nothing was broken: "+err.Error(), "")
+		refuse(w, http.StatusInternalServerError,
+			"the audit cannot be written, so nothing was broken: "+err.Error(), "")
 		return
 	}
 	err := con.client.Break(ctx, e.Kind, e.Name, e.Token)
@@ -111,7 +113,8 @@ func (con *Console) breakHold(ctx context.Context, w http.ResponseWriter, e *Aud
 	answer(w, http.StatusOK, brokenAnswer{true})
 }
 
-// describe adds who holds the lock, for whoever reads the audit. Without it the break goes on: the token says who is meant.
+// describe adds who holds the lock, for whoever reads the audit. Without it the break goes on: the token says who is
+// meant.
 func (con *Console) describe(ctx context.Context, e *AuditEntry) {
 	info, err := con.client.Look(ctx, e.Kind, e.Name)
 	if err != nil {

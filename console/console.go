@@ -23,14 +23,14 @@ type Options struct {
 
 	// AllowBreak lets whoever is let in end holds. Each attempt is in the audit.
 	AllowBreak bool
-	// Audit gets a line of JSON for each attempt, before it is made and when its outcome is known; see AuditEntry. A line
-	// that cannot be written prevents the attempt. If it is nil the entries go to Logger. Writes do not overlap.
+	// Audit gets a line of JSON for each attempt, before it is made and when its outcome is known; see AuditEntry. A
+	// line that cannot be written prevents the attempt. If it is nil the entries go to Logger. Writes do not overlap.
 	Audit io.Writer
 
 	// Tokens are what a visitor must know; see ReadTokens. With none everybody is let in.
 	Tokens []Token
-	// Hosts are the names under which browsers reach the console, without ports, beside localhost and addresses. "*" is any
-	// name, for a server that checks the Host header before.
+	// Hosts are the names under which browsers reach the console, without ports, beside localhost and addresses. "*" is
+	// any name, for a server that checks the Host header before.
 	Hosts []string
 	// Who names the visitor in the audit, for programs that know their visitors themselves. Otherwise it is the name of
 	// the token, or "local".
@@ -95,7 +95,8 @@ func New(c *interlock.Client, opts *Options) (*Console, error) {
 		client: c, opts: o, log: o.Logger, entry: entry, audit: newAudit(&o), run: newRun(),
 		streams: make(chan struct{}, maxStreams),
 		poller: board.NewPoller(c, &board.Options{
-			URL: o.URL, Prefix: o.Prefix, Interval: o.Interval, Timeout: o.Timeout, MaxLocks: o.MaxLocks, NoBreak: noBreak,
+			URL: o.URL, Prefix: o.Prefix, Interval: o.Interval, Timeout: o.Timeout, MaxLocks: o.MaxLocks,
+			NoBreak: noBreak,
 		}),
 	}
 	if con.handler, err = con.routes(); err != nil {
@@ -105,8 +106,8 @@ func New(c *interlock.Client, opts *Options) (*Console, error) {
 	return con, nil
 }
 
-// Close ends all streams of events at once, and what the Console asks the engine in the background. It leaves the client
-// open.
+// Close ends all streams of events at once, and what the Console asks the engine in the background. It leaves the
+// client open.
 func (con *Console) Close() { con.poller.Close() }
 
 // ServeHTTP answers a request. Its path begins at the console's root: mount a Console below another path with

@@ -36,7 +36,9 @@ func TestGate_LetsInWhoKnowsAToken(t *testing.T) {
 	o.Audit = audit
 	w := newWorld(t, o)
 	l := w.lock("a")
-	for _, path := range []string{"/api/board", "/api/events", "/api/lock", "/api/latch", "/api/doctor", "/api/audit", "/nothing"} {
+	for _, path := range []string{
+		"/api/board", "/api/events", "/api/lock", "/api/latch", "/api/doctor", "/api/audit", "/nothing",
+	} {
 		r := w.get(path).want(t, http.StatusUnauthorized, `"error":`)
 		if r.Header.Get("WWW-Authenticate") == "" {
 			t.Errorf("%s: %v", path, r.Header)
@@ -189,7 +191,8 @@ func TestReadTokens_TakesOnlyAFileOfItsOwner(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for content, says := range map[string]string{
-		"": "no token", "# nothing\n": "no token", "ann\n": "line 1 is not name:token", "ann:short\n": "shorter than 16",
+		"": "no token", "# nothing\n": "no token", "ann\n": "line 1 is not name:token",
+		"ann:short\n":   "shorter than 16",
 		":" + bobsToken: "no name", "a:" + annsToken + "\na:" + bobsToken: "occurs twice",
 		"a:" + annsToken + "\nb:" + annsToken: "the token of another",
 	} {
@@ -199,7 +202,8 @@ func TestReadTokens_TakesOnlyAFileOfItsOwner(t *testing.T) {
 		}
 	}
 	for _, mode := range []os.FileMode{0o644, 0o640, 0o660, 0o604, 0o602} {
-		if _, err := console.ReadTokens(write("ann:"+annsToken, mode)); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		_, err := console.ReadTokens(write("ann:"+annsToken, mode))
+		if err == nil || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("mode %o: %v", mode, err)
 		}
 	}

@@ -37,8 +37,8 @@ func (con *Console) guard(next http.Handler) http.Handler {
 	})
 }
 
-// knowsHost refuses names that somebody else may have pointed at this machine, so that his page could read answers as if
-// they were his own. An address cannot be pointed anywhere.
+// knowsHost refuses names that somebody else may have pointed at this machine, so that his page could read answers as
+// if they were his own. An address cannot be pointed anywhere.
 func (con *Console) knowsHost(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -52,8 +52,8 @@ func (con *Console) knowsHost(hostport string) bool {
 		slices.ContainsFunc(con.opts.Hosts, func(h string) bool { return h == "*" || strings.EqualFold(h, host) })
 }
 
-// fromElsewhere reports whether another site asks for data. The answer would be hidden from it, but a check of the engine
-// does something. Links to the page itself may stand anywhere.
+// fromElsewhere reports whether another site asks for data. The answer would be hidden from it, but a check of the
+// engine does something. Links to the page itself may stand anywhere.
 func fromElsewhere(r *http.Request) bool {
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
 		return false

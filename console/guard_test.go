@@ -12,7 +12,8 @@ import (
 func TestGuard_AnswersUnderItsOwnNamesOnly(t *testing.T) {
 	w := newWorld(t, &console.Options{Hosts: []string{"Ops.example.com"}})
 	for host, want := range map[string]int{
-		"localhost:7070": 200, "LOCALHOST": 200, "a.localhost:1": 200, "127.0.0.1:7070": 200, "[::1]:7070": 200, "[::1]": 200,
+		"localhost:7070": 200, "LOCALHOST": 200, "a.localhost:1": 200, "127.0.0.1:7070": 200, "[::1]:7070": 200,
+		"[::1]":       200,
 		"192.168.1.5": 200, "ops.example.com:443": 200, "ops.example.com.": 200,
 		"evil.example": 421, "127.0.0.1.evil.example": 421, "localhost.evil.example:7070": 421, "evil-localhost": 421,
 		"xops.example.com": 421, "1.2.3": 421,
@@ -52,7 +53,9 @@ func TestGuard_RefusesWhatOtherSitesSend(t *testing.T) {
 	w.get("/api/board", "Sec-Fetch-Site", "same-origin").want(t, http.StatusOK, "mutex/a")
 	w.get("/", "Sec-Fetch-Site", "cross-site").want(t, http.StatusOK, "<html") // a link
 	// A form of another site cannot send JSON, and what it can send is not taken for it.
-	for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""} {
+	for _, kind := range []string{
+		"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "",
+	} {
 		w.do(w.request(http.MethodPost, "/api/break", body, "Content-Type", kind)).
 			want(t, http.StatusUnsupportedMediaType, "application/json")
 	}
@@ -87,10 +90,12 @@ func TestFiles_AreSentOnceForEachVersion(t *testing.T) {
 	if len(tag) < 20 || first.Header.Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Errorf("%v", first.Header)
 	}
-	if again := w.get("/static/index.html", "If-None-Match", tag).want(t, http.StatusNotModified, ""); again.body != "" {
+	if again := w.get("/static/index.html", "If-None-Match", tag); again.want(t, http.StatusNotModified, "").body != "" {
 		t.Error(again.body)
 	}
-	for _, path := range []string{"/static/nothing.js", "/static/", "/static/../console.go", "/static/%2e%2e%2fpage.go", "/x"} {
+	for _, path := range []string{
+		"/static/nothing.js", "/static/", "/static/../console.go", "/static/%2e%2e%2fpage.go", "/x",
+	} {
 		if got := w.get(path); got.StatusCode == http.StatusOK || strings.Contains(got.body, "package") {
 			t.Errorf("%s: %d", path, got.StatusCode)
 		}

@@ -111,7 +111,8 @@ func (g *gate) logout(w http.ResponseWriter, r *http.Request) {
 // cookie is a session's. No script sees it, no other site's request carries it, and over TLS it never leaves TLS.
 func (g *gate) cookie(r *http.Request, secret string) *http.Cookie {
 	return &http.Cookie{
-		Name: cookieName(r), Value: secret, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+		Name: cookieName(r), Value: secret, Path: "/", HttpOnly: true, Secure: r.TLS != nil,
+		SameSite: http.SameSiteStrictMode,
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 const (
 	// maxStreams bounds the connections that are kept open for streams of events.
 	maxStreams = 256
-	// heartbeat is how often a stream says something at least, so that proxies keep it open, and both ends notice a dead
-	// one. Looks at an engine that does not answer are further apart.
+	// heartbeat is how often a stream says something at least, so that proxies keep it open, and both ends notice a
+	// dead one. Looks at an engine that does not answer are further apart.
 	heartbeat = 10 * time.Second
 	// readTime is how long a browser may take to read what was sent before its stream is ended. It comes back, and gets
 	// what it has missed in one message.

@@ -89,6 +89,10 @@ type reader struct {
 	gone   <-chan struct{}
 }
 
+func eventsRequest(ctx context.Context) *http.Request {
+	return httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/events", http.NoBody)
+}
+
 func (r *reader) Header() http.Header { return r.header }
 func (r *reader) WriteHeader(int)     {}
 func (r *reader) Flush()              {}
@@ -111,7 +115,7 @@ func TestEvents_ForASlowReader_AreOneMessageForAllThatItMissed(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			w.console.ServeHTTP(r, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/events", nil))
+			w.console.ServeHTTP(r, eventsRequest(ctx))
 		}()
 		if first := <-r.writes; first != "retry: 2000\n\n" {
 			t.Error(first)
@@ -148,7 +152,7 @@ func TestEvents_SayThatTheyAreThere(t *testing.T) {
 		defer leave()
 		r := &reader{make(http.Header), make(chan string), ctx.Done()}
 		w.faults.Pause()
-		go w.console.ServeHTTP(r, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/events", nil))
+		go w.console.ServeHTTP(r, eventsRequest(ctx))
 		beat := func(wanted string) {
 			t.Helper()
 			began := time.Now()

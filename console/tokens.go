@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 )
 
@@ -20,9 +21,9 @@ type Token struct {
 	Secret string
 }
 
-// ReadTokens reads a file with a line name:token for each visitor. Empty lines and lines that begin with # are skipped. A
-// token has 16 bytes at least, and each name occurs once. A file that anybody but its owner may read is refused. Errors
-// never show a token.
+// ReadTokens reads a file with a line name:token for each visitor. Empty lines and lines that begin with # are skipped.
+// A token has 16 bytes at least, and each name occurs once. A file that anybody but its owner may read is refused.
+// Errors never show a token.
 func ReadTokens(path string) ([]Token, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -33,7 +34,8 @@ func ReadTokens(path string) ([]Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	// Windows has no such modes: every file that can be written seems to be everybody's.
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("%s: others may read or write it (mode %04o): chmod 600 %s", path, mode, path)
 	}
 	tokens, err := parseTokens(f)

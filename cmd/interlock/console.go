@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const consoleLong = `Serve a web page that shows the engine's locks while they change: who holds them, who waits, who waits for whom, and
-what has happened. Looks every --interval while a browser shows the page, and not at all while none does.
+const consoleLong = `Serve a web page that shows the engine's locks while they change: who holds them, who waits, who waits for
+whom, and what has happened. Looks every --interval while a browser shows the page, and not at all while none does.
 
 On the default address only this machine reaches the page, and needs no token. Every other address wants --token-file: a
 file with lines NAME:TOKEN that only its owner may read (mode 600). Tokens have 16 bytes at least, and travel in the clear
@@ -125,8 +125,8 @@ func (o *consoleOptions) readCertificate() error {
 // listenError says what can be done about an address that cannot be had.
 func listenError(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return exitWith(exitFailed, fmt.Errorf("console: another program listens on %s already; choose an address with "+
-			"--listen, such as 127.0.0.1:0 for a free port", address))
+		return exitWith(exitFailed, fmt.Errorf("console: another program listens on %s already; choose an address "+
+			"with --listen, such as 127.0.0.1:0 for a free port", address))
 	}
 	if errors.Is(err, syscall.EACCES) {
 		return exitWith(exitFailed, fmt.Errorf("console: %w; ports below 1024 need a privilege", err))
@@ -194,7 +194,8 @@ func (a *app) consoleDoctor(ctx context.Context, e *engine) *diagnosis {
 // closingTime is how long requests that are under way may take when the console ends. Streams end at once.
 const closingTime = 3 * time.Second
 
-// serve answers requests until a signal comes or ctx ends, and then ends in good order. A second signal ends it at once.
+// serve answers requests until a signal comes or ctx ends, and then ends in good order. A second signal ends it at
+// once.
 func (a *app) serve(ctx context.Context, o *consoleOptions, listener net.Listener, page *console.Console) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

@@ -179,7 +179,8 @@ func TestConsole_ServesTLS(t *testing.T) {
 	if err := os.WriteFile(tokens, []byte("ann:0123456789abcdef\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := serveConsole(t, "--listen", "127.0.0.1:0", "--tls-cert", certFile, "--tls-key", keyFile, "--token-file", tokens)
+	s := serveConsole(t, "--listen", "127.0.0.1:0", "--tls-cert", certFile, "--tls-key", keyFile,
+		"--token-file", tokens)
 	if !strings.HasPrefix(s.page, "https://") {
 		t.Fatal(s.page)
 	}

@@ -12,8 +12,8 @@ const (
 	keptGone = 10_000
 )
 
-// history is the latest board of a Poller, and what is needed to tell a reader what it has missed. Each change makes a new
-// board with the next revision.
+// history is the latest board of a Poller, and what is needed to tell a reader what it has missed. Each change makes a
+// new board with the next revision.
 type history struct {
 	board    *Board
 	revision uint64

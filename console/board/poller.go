@@ -33,8 +33,8 @@ type Poller struct {
 // look is a look that is under way.
 type look struct{ done chan struct{} }
 
-// NewPoller returns a Poller of what c's engine tells. Nothing is looked at until somebody reads. Close the Poller before
-// the client.
+// NewPoller returns a Poller of what c's engine tells. Nothing is looked at until somebody reads. Close the Poller
+// before the client.
 func NewPoller(c *interlock.Client, opts *Options) *Poller {
 	p := &Poller{
 		client: c, opts: opts.withDefaults(), hurry: make(chan struct{}, 1), readers: make(map[*Reader]struct{}),
@@ -60,8 +60,8 @@ func (p *Poller) Close() {
 	p.work.Wait()
 }
 
-// Now returns a board that is at most one interval old. It looks, or waits for the look that is under way, if the latest
-// is older. An engine that does not answer is no error but on the board.
+// Now returns a board that is at most one interval old. It looks, or waits for the look that is under way, if the
+// latest is older. An engine that does not answer is no error but on the board.
 func (p *Poller) Now(ctx context.Context) (*Board, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -87,8 +87,8 @@ func (p *Poller) Now(ctx context.Context) (*Board, error) {
 	return p.history.board, nil
 }
 
-// Tell adds an event that this program knows of without a look, such as a loss that an Observer was told of. Its time is
-// now.
+// Tell adds an event that this program knows of without a look, such as a loss that an Observer was told of. Its time
+// is now.
 func (p *Poller) Tell(e Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,8 +97,8 @@ func (p *Poller) Tell(e Event) {
 	p.tellReaders()
 }
 
-// Broke says that this program has ended the hold with that token, which is its event's. The look that shows the end tells
-// of it no more, and comes soon.
+// Broke says that this program has ended the hold with that token, which is its event's. The look that shows the end
+// tells of it no more, and comes soon.
 func (p *Poller) Broke(e Event) {
 	e.Event = Broken
 	p.mu.Lock()
@@ -160,8 +160,8 @@ func (p *Poller) loop() {
 	}
 }
 
-// rest is how much longer than a look the pause after it is at least. So a server that has to go through much for a look,
-// as Redis through all its keys, does so for a fifth of the time at most.
+// rest is how much longer than a look the pause after it is at least. So a server that has to go through much for a
+// look, as Redis through all its keys, does so for a fifth of the time at most.
 const rest = 4
 
 // pause is the time from a look that took so long to the next one. One that has failed may have been short of an answer

@@ -98,7 +98,8 @@ func TestPoller_KeepsTheLastGoodLook_WhileTheEngineIsAway(t *testing.T) {
 		good := w.next(r).Board
 		w.faults.Rules(faulty.Rule{Op: faulty.Locks, Err: errors.New("the engine is away")})
 		c := w.next(r).Change
-		if !c.Stale || c.Error == "" || !c.Taken.Equal(good.Taken) || c.Tried.Sub(c.Taken) != time.Second || len(c.Gone) > 0 {
+		if !c.Stale || c.Error == "" || !c.Taken.Equal(good.Taken) || c.Tried.Sub(c.Taken) != time.Second ||
+			len(c.Gone) > 0 {
 			t.Errorf("%+v", c)
 		}
 		other := w.poller.Reader(0)
@@ -111,7 +112,8 @@ func TestPoller_KeepsTheLastGoodLook_WhileTheEngineIsAway(t *testing.T) {
 		w.faults.Rules()
 		time.Sleep(time.Minute)
 		c = w.next(r).Change
-		if c.Stale || c.Error != "" || words(c.Events) != "released a "+l.Owner() || !c.Events[0].After.Equal(good.Taken) {
+		if c.Stale || c.Error != "" || words(c.Events) != "released a "+l.Owner() ||
+			!c.Events[0].After.Equal(good.Taken) {
 			t.Errorf("%+v", c)
 		}
 	})

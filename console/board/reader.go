@@ -3,15 +3,16 @@ package board
 import "time"
 
 // Reader follows the boards of a Poller. While there is one, the Poller looks. Its methods may be called from one
-// goroutine at a time; a reader that is slow misses nothing, because what it has missed is one update however long it was.
+// goroutine at a time; a reader that is slow misses nothing, because what it has missed is one update however long it
+// was.
 type Reader struct {
 	poller *Poller
 	news   chan struct{}
 	seen   uint64
 }
 
-// Reader returns a reader who has the board of that revision of the same Poller, or none at 0. Close it. The first update
-// comes at once if there is a board of any age; it is marked as stale if it is of a time when nobody read.
+// Reader returns a reader who has the board of that revision of the same Poller, or none at 0. Close it. The first
+// update comes at once if there is a board of any age; it is marked as stale if it is of a time when nobody read.
 func (p *Poller) Reader(revision uint64) *Reader {
 	r := &Reader{p, make(chan struct{}, 1), revision}
 	p.mu.Lock()

@@ -26,8 +26,8 @@ type Change struct {
 	Changed []Lock   `json:"changed"` // locks that are new or have changed, by name and kind
 	Gone    []string `json:"gone"`    // ids of locks that are no longer on the board
 
-	// Edges and Cycles replace those of the board. They are absent if nothing about them has changed, and an empty list if
-	// there are none any more.
+	// Edges and Cycles replace those of the board. They are absent if nothing about them has changed, and an empty list
+	// if there are none any more.
 	Edges          []Edge     `json:"edges,omitzero"`
 	EdgesTruncated bool       `json:"edgesTruncated"`
 	Cycles         [][]string `json:"cycles,omitzero"`
