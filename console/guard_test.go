@@ -24,8 +24,8 @@ func TestGuard_AnswersUnderItsOwnNamesOnly(t *testing.T) {
 			}
 		}
 	}
-	any := newWorld(t, &console.Options{Hosts: []string{"*"}})
-	any.get("/api/board", "Host", "whatever").want(t, http.StatusOK, `"locks":[]`)
+	everywhere := newWorld(t, &console.Options{Hosts: []string{"*"}})
+	everywhere.get("/api/board", "Host", "whatever").want(t, http.StatusOK, `"locks":[]`)
 }
 
 func TestGuard_RefusesWhatOtherSitesSend(t *testing.T) {

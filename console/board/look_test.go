@@ -26,7 +26,7 @@ func TestTake_ShowsHoldersWaitersAndWhoWaitsForWhom(t *testing.T) {
 				_ = waiter.Unlock(w.Context())
 			}
 		}()
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // virtual
 		b := Take(w.Context(), w.client, nil)
 		if len(b.Locks) != 1 || b.Locks[0].ID != "mutex/a%20b%2Fc" || b.Counts.Waiting != 1 || len(b.Edges) != 1 ||
 			b.Counts.OldestWaiterMs != 5000 || b.Lifetime != "lease" || !b.Knows.Break.OK ||
