@@ -100,7 +100,7 @@ async function switchLanguage() {
 const theme = () => document.documentElement.dataset.theme;
 
 function showTheme() {
-  setText(byId('theme'), t(`theme.${theme()}`));
+  setText(byId('theme-text'), t(`theme.${theme()}`));
   setAttr(byId('theme'), 'aria-label', t('theme.label', { theme: t(`theme.${theme()}`) }));
 }
 

@@ -13,6 +13,7 @@ import { t, tOr } from './words.js';
 let shown = null; // id of the lock that the pane shows
 let parts = null;
 let closed = () => {};
+let asked = ''; // id of a lock that no board has, and that was looked at for its own sake
 
 /** detailOf is the id of the lock that is shown, or null. */
 export const detailOf = () => shown;
@@ -33,7 +34,6 @@ export function showDetail(id, onClose) {
   }
   build(pane, id);
   updateDetail();
-  if (!rows.has(id)) lookAgain();
 }
 
 /** rebuildDetail writes the pane anew, in another language. */
@@ -75,7 +75,7 @@ function build(pane, id) {
       h('h2', { id: 'detail-name', title: name }, name),
       h('button', { type: 'button', class: 'tool close', id: 'detail-close', 'aria-keyshortcuts': 'Escape', 'aria-label': t('detail.close'), on: { click: () => closed() } }, '×')),
     parts.state,
-    h('h3', null, t('detail.holders')), parts.noHolders, parts.holders, parts.breakNote, parts.breaking,
+    h('h3', null, t('detail.holders')), parts.noHolders, parts.breaking, parts.holders, parts.breakNote,
     parts.queueTitle, parts.noQueue, parts.queue,
     h('h3', null, t('detail.events')), parts.noEvents, parts.events,
     h('p', { class: 'pane-foot' }, h('button', { type: 'button', class: 'button', id: 'look-now', on: { click: lookAgain } }, t('detail.look')), ' ', parts.looked),
@@ -99,6 +99,10 @@ async function lookAgain() {
 export function updateDetail() {
   if (shown === null || !parts) return;
   const row = rows.get(shown);
+  if (!row && board.ready && board.truncated && asked !== shown) {
+    asked = shown;
+    lookAgain();
+  }
   setText(parts.state, summary(row));
   const holds = row?.holds ?? [];
   keyed(parts.holders, holds, (x) => x.key, makeHolder, (el, x) => fillHolder(el, x, row));
@@ -135,15 +139,16 @@ function makeHolder() {
   const lease = leaseParts();
   const breaker = h('button', { type: 'button', class: 'button danger', 'data-break': true }, t('break.open'));
   const el = h('li', { class: 'holder' },
-    h('div', { class: 'party' }, h('span', { class: 'marks' }), h('span', { class: 'main' }), h('span', { class: 'minor' })),
-    h('dl', { class: 'facts' }), h('div', { class: 'acts' }, breaker));
+    h('div', { class: 'holder-head' }, h('div', { class: 'party' }, h('span', { class: 'marks' }), h('span', { class: 'main' }), h('span', { class: 'minor' })), breaker),
+    h('dl', { class: 'facts' }));
   el.parts = { lease, breaker };
   breaker.addEventListener('click', () => openBreak(el.target));
   return el;
 }
 
 function fillHolder(el, hold, row) {
-  const [party, facts] = el.children;
+  const [head, facts] = el.children;
+  const party = head.firstChild;
   const { main, minor } = who(hold);
   party.children[0].replaceChildren(...marks(hold).map((m) => h('span', { class: `mark-${m}`, title: t(`state.${m}.long`) }, t(`state.${m}`))));
   setText(party.children[1], main || t('untold.short'));

@@ -83,6 +83,6 @@ function auditTable(list) {
   return h('table', { class: 'matrix' }, h('thead', null, h('tr', null, heads)), h('tbody', null, list.map((e) => {
     const at = instant(e.time);
     return h('tr', null, h('td', { class: 'num', title: at === null ? null : date(at) }, at === null ? '' : clock(at)), h('td', null, e.who ?? ''),
-      h('td', null, `${tOr(`kind.${e.kind}`, e.kind)} ${e.name}`), h('td', { class: 'num' }, e.token ?? ''), h('td', null, e.error || e.result || ''));
+      h('td', null, `${tOr(`kind.${e.kind}`, e.kind)} ${e.name}`), h('td', { class: 'num' }, e.token ?? ''), h('td', null, tOr(`result.${e.result}`, e.result ?? ''), e.error && h('p', { class: 'quiet' }, e.error)));
   })));
 }

@@ -51,7 +51,7 @@ export function eventItem(e, named) {
   return h('li', { class: 'event', 'data-event': e.event },
     h('time', { class: 'num', datetime: e.time, title: at === null ? null : date(at) }, at === null ? t('untold.short') : clock(at)),
     h('span', { class: 'what', title: tOr(`event.${e.event}.long`, '') }, h('span', { class: 'glyph', 'aria-hidden': 'true' }, glyphs[e.event] ?? '·'), ' ', word),
-    named && h('a', { class: 'name', href: hrefOf(idOf(e.kind, e.name)), title: e.name }, h('span', { class: 'kind' }, tOr(`kind.${e.kind}`, e.kind)), ' ', e.name),
+    named && h('a', { class: 'name', href: hrefOf(idOf(e.kind, e.name)), title: e.name }, h('span', { class: 'kind' }, tOr(`kind.${e.kind}`, e.kind)), ' ', h('span', { class: 'to' }, e.name)),
     h('span', { class: 'who' }, main && h('span', { class: 'main' }, main), ' ', minor && h('span', { class: 'minor' }, minor)),
     h('span', { class: 'num token', title: t('column.token') }, e.token ? `#${e.token}` : ''),
     h('span', { class: 'why' }, e.why || ''));

@@ -153,11 +153,15 @@ function arrange(columns) {
 // fan gives each edge between the same two a way of its own.
 function fan(edges) {
   const seen = new Map();
+  const named = new Set();
   let backs = 0;
   for (const e of edges) {
     const key = `${e.from.key}|${e.to.key}`;
     e.nth = seen.get(key) ?? 0;
     seen.set(key, e.nth + 1);
+    const label = `${e.from.key}|${e.kind}|${e.name}|${e.back}`; // whoever waits for one lock of many holders has one label for it
+    e.labelled = !named.has(label);
+    named.add(label);
     e.backNth = e.back ? backs++ : 0;
   }
 }

@@ -19,7 +19,7 @@ export function buildHeader() {
 /** updateHeader is called after each message, and each second. */
 export function updateHeader() {
   const engine = byId('engine');
-  setText(engine, board.ready ? t('header.engine', { engine: board.engine, url: board.url }) : '');
+  setText(engine, board.url || board.engine);
   setAttr(engine, 'title', board.prefix ? t('header.prefix', { prefix: board.prefix }) : null);
   keyed(byId('counts'), tiles, (n) => n, makeTile, fillTile);
   setText(byId('n-locks'), board.ready ? count(rows.size) : '');
@@ -81,12 +81,12 @@ function lookText(state) {
 /** trouble says what stands between the reader and the truth: the console first, then the engine. */
 function trouble() {
   if (link.state === 'lost') return { state: 'lost', title: t('banner.lost'), text: t('banner.lost.long') };
-  if (board.stale || board.error) {
+  if (board.error) {
     const last = instant(board.taken);
     const text = last === null ? t('banner.never', { error: board.error }) : t('banner.stale.long', { at: clock(last), error: board.error });
     return { state: 'stale', title: t('banner.stale'), text };
   }
   if (!board.ready || link.state !== 'open') return { state: 'opening', title: '', text: '' };
-  if (age() > board.intervalMs + freshFor) return { state: 'old', title: '', text: '' };
+  if (board.stale || age() > board.intervalMs + freshFor) return { state: 'old', title: '', text: '' };
   return { state: 'good', title: '', text: '' };
 }

@@ -2,17 +2,14 @@
 
 import { instant, now } from './time.js';
 
-/**
- * derive makes the row of a lock; before is its last one. Nobody tells how long a lease was at its grant, so a bar is full at the
- * longest time to go that this page has seen for the hold.
- */
+/** derive makes the row of a lock; before is its last one. */
 export function derive(lock, before) {
   const at = now();
   const holds = (lock.holders ?? []).map((h) => {
     const key = `${h.client}|${h.owner}|${h.token}`;
-    const until = instant(h.until);
-    const full = Math.max(before?.holds.find((o) => o.key === key)?.full ?? 0, until === null ? 0 : until - at);
-    return { ...h, key, since: instant(h.since), until, full };
+    const hold = { ...h, key, since: instant(h.since), until: instant(h.until), full: 0, exact: false };
+    measure(hold, before?.holds.find((o) => o.key === key), at);
+    return hold;
   });
   const waits = lock.waiters ? lock.waiters.map((w) => ({ ...w, since: instant(w.since) })) : null;
   const active = holds.filter((h) => !h.resting);
@@ -34,6 +31,37 @@ export function derive(lock, before) {
   };
 }
 
+/**
+ * measure finds how long a hold's lease is, which no engine tells. It is exact when the page has seen a renewal, and for a hold
+ * that cannot have been renewed yet: a renewal comes after a third of the lease, so until then less than a quarter of the time
+ * from the grant to the end has passed. Otherwise full is the longest time to go that was seen.
+ */
+function measure(hold, before, at) {
+  if (hold.until === null) return;
+  const left = hold.until - at;
+  hold.exact = before?.exact ?? false;
+  hold.full = Math.max(before?.full ?? 0, left);
+  if (hold.exact || hold.resting) return;
+  const whole = hold.since === null ? 0 : hold.until - hold.since;
+  if (hold.since !== null && at - hold.since < whole / 4) {
+    hold.exact = true;
+    hold.full = whole;
+  } else if (before && before.until !== null && hold.until - before.until > left / 10) {
+    hold.exact = true;
+    hold.full = left;
+  }
+}
+
+/** usual is how long leases are on this board, as far as it is known: the middle one. It is the scale of bars of other holds. */
+export let usual = 0;
+
+export function measureUsual(rows) {
+  const known = [];
+  for (const row of rows.values()) for (const h of row.holds) if (h.exact) known.push(h.full);
+  known.sort((a, b) => a - b);
+  usual = known[Math.floor(known.length / 2)] ?? 0;
+}
+
 const least = (times) => times.reduce((a, b) => (a === null || (b !== null && b < a) ? b : a), null);
 
 /** soonest is the hold whose lease ends first, or null if none has a known end. */
@@ -43,7 +71,7 @@ function soonest(holds) {
 
 /**
  * late reports whether a hold is near its end: renewals come after a third of the lease, so with less than half of it to go one is
- * overdue. What rests only runs out, and is not late.
+ * overdue. What rests only runs out, and is not late; nor is a lease of which no renewal was seen called late before its half.
  */
 export const late = (hold, at) => hold.until !== null && !hold.resting && hold.until - at < hold.full / 2;
 

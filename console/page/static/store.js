@@ -1,6 +1,6 @@
 // What the console has told so far. Only this file writes it; everything that shows it is called by changed.
 
-import { derive } from './rows.js';
+import { derive, measureUsual } from './rows.js';
 import { heard } from './time.js';
 
 /** board is everything of a Board but its locks, which are rows below. */
@@ -36,6 +36,7 @@ export function takeBoard(b) {
   const before = new Map(rows);
   rows.clear();
   for (const lock of locks ?? []) rows.set(lock.id, derive(lock, before.get(lock.id)));
+  measureUsual(rows);
   revision++;
   tell();
 }

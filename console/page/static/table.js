@@ -25,10 +25,9 @@ export function build(open) {
   fresh(view);
   const heads = columns.map(heading);
   const body = h('tbody');
-  const above = h('tr', { class: 'pad', role: 'presentation' }, h('td', { colspan: columns.length }));
-  const below = h('tr', { class: 'pad', role: 'presentation' }, h('td', { colspan: columns.length }));
+  const above = h('tr', { class: 'pad', role: 'presentation' }, h('td'));
+  const below = h('tr', { class: 'pad', role: 'presentation' }, h('td'));
   const table = h('table', { class: 'locks', role: 'grid', 'aria-label': t('table.label') },
-    h('colgroup', null, columns.map((c) => h('col', { class: `c-${c}` }))),
     h('thead', null, h('tr', { 'aria-rowindex': 1 }, heads)), body);
   const scroller = h('div', { class: 'scroller', id: 'scroller', tabindex: 0, role: 'group', 'aria-label': t('table.scroll') }, table);
   const empty = h('p', { class: 'empty', id: 'empty', hidden: true });

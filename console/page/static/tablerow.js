@@ -2,7 +2,7 @@
 
 import { h, setAttr, setText } from './dom.js';
 import { board, knows } from './store.js';
-import { late, who } from './rows.js';
+import { late, usual, who } from './rows.js';
 import { count, date, now, span } from './time.js';
 import { t, tOr } from './words.js';
 
@@ -107,10 +107,12 @@ export function fillLease({ el, bar, text }, hold, at) {
     return;
   }
   const left = hold.until - at;
-  bar.style.transform = `scaleX(${Math.min(1, Math.max(0, left / (hold.full || 1))).toFixed(3)})`;
+  bar.style.transform = `scaleX(${Math.min(1, Math.max(0, left / (fullOf(hold) || 1))).toFixed(3)})`;
   setText(text, left <= 0 ? t('lease.over') : late(hold, at) ? t('lease.late', { left: span(left) }) : span(left));
   setAttr(el, 'title', t(`lease.${stateOf(hold, at)}.long`));
 }
+
+const fullOf = (hold) => (hold.exact || hold.resting ? hold.full : Math.max(hold.full, usual));
 
 function stateOf(hold, at) {
   if (hold.resting) return 'resting';

@@ -111,8 +111,7 @@ const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most 
 
 function drawEdge(e, part) {
   const { d, x, y } = way(e, part);
-  const name = cut(e.name, 18);
-  const label = s('text', { class: 'lock', x, y, 'text-anchor': 'middle' }, name);
+  const label = e.labelled && s('text', { class: 'lock', x, y, 'text-anchor': 'middle' }, cut(e.name, 18));
   return s('a', { href: hrefOf(idOf(e.kind, e.name)), class: e.cycle ? 'edge in-cycle' : e.resting ? 'edge rests' : 'edge', tabindex: -1 },
     s('title', null, t('waits.edge', { waiter: partyText(e.waiter), kind: tOr(`kind.${e.kind}`, e.kind), name: e.name, holder: partyText(e.holder) })),
     s('path', { d, 'marker-end': `url(#${e.cycle ? 'arrow-cycle' : 'arrow'})` }), label);
