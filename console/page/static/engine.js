@@ -20,7 +20,7 @@ export function buildEngine() {
     doctor: h('div', { id: 'doctor', 'aria-live': 'polite' }),
     audit: h('div', { id: 'audit', 'aria-live': 'polite' }),
     examine: h('button', { type: 'button', class: 'button', id: 'examine', on: { click: examine } }, t('engine.examine')),
-    auditButton: h('button', { type: 'button', class: 'button', on: { click: showAudit } }, t('engine.audit.show')),
+    auditButton: h('button', { type: 'button', class: 'button', id: 'audit-show', on: { click: showAudit } }, t('engine.audit.show')),
   };
   fresh(view);
   view.append(h('div', { class: 'page' },
